@@ -1,0 +1,133 @@
+/* espalier_event.h - plain data about what a session did: trees, iterations, events.
+ *
+ * Part of the public interface (espalier.h includes it). Everything that shows, stores, replays or
+ * exports a generation sees only these structs, so that what is drawn is what ran.
+ */
+#ifndef ESPALIER_EVENT_H
+#define ESPALIER_EVENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum esp_verdict {
+    ESP_UNVISITED, /* verified by the target, but not on the way the verifier walked */
+    ESP_ACCEPTED,
+    ESP_REJECTED,
+    ESP_CUT, /* cut by the policy before verification: the target never saw it */
+};
+
+/* Why a node was cut, or (for a verified leaf) why it was not expanded. */
+#define ESP_REASON(X)                                                                          \
+    X(NONE, "")                                                                                \
+    X(THRESHOLD, "P < threshold")                                                              \
+    X(DEPTH, "depth limit")                                                                    \
+    X(BUDGET, "node budget")                                                                   \
+    X(BEAM, "outside the beam")                                                                \
+    X(RERANK, "not among the best")                                                            \
+    X(GAIN, "low gain")                                                                        \
+    X(CONFIDENCE, "low confidence")
+
+enum esp_reason {
+#define X(name, text) ESP_REASON_##name,
+    ESP_REASON(X)
+#undef X
+};
+
+const char *esp_reason_text(int reason);
+
+/* One drafted token. Probabilities are after temperature, top-k and top-p. */
+struct esp_node {
+    int32_t token;
+    int32_t parent;         /* index of the parent in esp_tree.nodes; -1 for the root */
+    int32_t depth;          /* root 0 */
+    int32_t rank;           /* place among its siblings in drawing order, from 0 */
+    int32_t copies;         /* how often an i.i.d. drafter drew it; otherwise 1 */
+    float q;                /* draft probability of this token at its parent */
+    float cumulative_log_q; /* summed log q from the root; root 0 */
+    float confidence;       /* highest q among the possible children; NaN if never expanded */
+    float value;            /* the policy's own estimate (dyspec: v); NaN if it has none */
+    float p;                /* target probability at its parent; NaN if not computed */
+    float u;                /* the random number drawn when it was tested; NaN if none */
+    float acceptance;       /* probability with which the rule would accept it; NaN if not tested */
+    uint8_t verdict;        /* enum esp_verdict */
+    uint8_t reason;         /* enum esp_reason */
+};
+
+struct esp_tree {
+    struct esp_node *nodes; /* (count) creation order; nodes[0] is the root, the last committed token */
+    int count;
+    int32_t *order; /* (verified) nodes in flattened order, root first; parents before children */
+    int verified;   /* rows the target computed: root plus the nodes not cut */
+};
+
+enum esp_stage {
+    ESP_STAGE_DRAFT,
+    ESP_STAGE_FLATTEN,
+    ESP_STAGE_VERIFY,
+    ESP_STAGE_SELECT,
+    ESP_STAGE_COMMIT,
+    ESP_STAGE_ADAPT,
+    ESP_STAGES,
+};
+
+const char *esp_stage_name(int stage);
+
+/* A value of the adaptive controller, before and after this iteration. */
+struct esp_gauge {
+    const char *name; /* static text, e.g. "tauh" */
+    double before, after;
+    double minimum, maximum; /* range it is clipped to */
+};
+
+enum { ESP_MAX_GAUGES = 8, ESP_MAX_NODES = 1024 };
+
+struct esp_iteration {
+    int index;    /* from 0 within the session */
+    int position; /* tokens in the context before this iteration, root included */
+    struct esp_tree tree;
+    const int32_t *path; /* (path_length) accepted nodes, root not included */
+    int path_length;
+    int32_t bonus;            /* token taken from the target itself */
+    const int32_t *committed; /* (committed_count) tokens appended to the text by this iteration */
+    int committed_count;      /* path_length + 1, or less at the end of a generation */
+    int deepest;              /* depth of the deepest verified node */
+    int draft_passes, target_passes;
+    int mask_blocks; /* non-empty 32x32 blocks of the tree attention mask */
+    struct esp_gauge gauges[ESP_MAX_GAUGES];
+    int gauge_count;
+    double seconds[ESP_STAGES];
+    double baseline; /* measured seconds of one plain decoding step; 0 if not measured */
+    const char *drafter, *verifier;
+};
+
+enum esp_event_type {
+    ESP_EVENT_PROMPT,    /* tokens were appended by the user and prefilled */
+    ESP_EVENT_LAYER,     /* one draft pass ended; the tree so far is in `iteration` */
+    ESP_EVENT_STAGE,     /* `stage` ended; `iteration` is filled up to there */
+    ESP_EVENT_ITERATION, /* all six stages ended */
+    ESP_EVENT_SETTING,   /* a setting changed; takes effect from the next iteration on */
+    ESP_EVENT_END,       /* the generation ended; `text` says why */
+};
+
+/* Everything an event points to is the session's and valid only during the callback. */
+struct esp_event {
+    int type;
+    double time; /* seconds since the session was opened */
+    int stage;
+    const struct esp_iteration *iteration;
+    const int32_t *tokens; /* prompt */
+    int token_count;
+    const char *key, *text; /* setting: name and value */
+};
+
+typedef void esp_observer(void *user, const struct esp_event *event);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,37 @@
+/* model.h - a model folder in Hugging Face form, opened and checked.
+ *
+ * config.json says which architecture it is (architectures.def lists one table per architecture: which
+ * config keys give which dimension, which tensor names fill which slot); model.safetensors or
+ * model.safetensors.index.json hold the weights, which are memory-mapped and never copied here.
+ * Everything in the folder is untrusted: sizes are checked before they are multiplied or used, and a
+ * failure is one sentence naming the file and the value.
+ */
+#ifndef ESP_MODEL_H
+#define ESP_MODEL_H
+
+#include "kernels.h"
+
+enum { ESP_MAX_END_TOKENS = 16 };
+
+struct esp_model {
+    char *path, *name; /* folder as given; its last component */
+    const char *architecture;
+    const char *dtype; /* of the first layer's query matrix: "F32", "F16", "BF16" */
+    struct esp_model_desc desc;
+    int64_t parameters; /* numbers in all tensors used; tied ones counted once */
+    size_t bytes;       /* of those */
+    int32_t bos;        /* -1: none */
+    int32_t end[ESP_MAX_END_TOKENS]; /* end-of-text tokens of generation_config.json or config.json */
+    int end_count;
+    char *preset; /* drafter specification "name:k=v,..." of espalier.json, or NULL */
+    struct esp_safetensors *files;
+    float *inverse_frequency;
+};
+
+int esp_model_open(struct esp_model **model, const char *folder, char *err, size_t errlen);
+void esp_model_close(struct esp_model *model);
+
+/* One per architecture, listed in architectures.def; see arch_llama.c. */
+struct esp_architecture;
+
+#endif

@@ -1,0 +1,160 @@
+/* kernels.h - what a backend computes. Included by every backend and by every caller.
+ *
+ * A backend owns weights, key/value caches and matrices of row vectors over the vocabulary ("rows":
+ * logits, then probabilities). Callers hold opaque pointers only; vocabulary-sized data stays with the
+ * backend and callers ask for the few numbers they need. A backend keeps no idea of trees or sessions.
+ *
+ * Promise (tested bitwise on the CPU): what is computed for one row depends only on the tokens and
+ * positions it sees, never on the other rows of the batch, on where in the cache its ancestors lie, or
+ * on the number of threads. That is why greedy tree decoding equals plain decoding to the last bit.
+ *
+ * Functions return 0 or a negative enum esp_status; those with `err` also write one sentence there.
+ */
+#ifndef ESP_KERNELS_H
+#define ESP_KERNELS_H
+
+#include "espalier.h"
+
+/* ------------------------------------------------------------------ a model, described */
+
+#define ESP_DTYPES(X)                                                                          \
+    X(F32, 4)                                                                                  \
+    X(F16, 2)                                                                                  \
+    X(BF16, 2)
+
+enum esp_dtype {
+#define X(name, bytes) ESP_##name,
+    ESP_DTYPES(X)
+#undef X
+};
+
+/* A matrix or vector in the model file. Row r of the matrix starts at row
+ * (r / block) * stride + r % block of `data`, so that one matrix can be read out of a fused one
+ * (gpt_neox interleaves q, k and v per head). A plain matrix has block = stride = rows.
+ * A tensor that the model does not have has data = NULL. */
+struct esp_tensor {
+    const void *data; /* row-major, unaligned; mapped from the file, lives as long as the model */
+    enum esp_dtype dtype;
+    int rows, columns; /* (out, in); a vector has rows = 1 */
+    int block, stride;
+};
+
+struct esp_layer {
+    struct esp_tensor norm1, norm1_bias;                   /* (1, hidden) before attention */
+    struct esp_tensor query, query_bias;                   /* (heads * head_dim, hidden) */
+    struct esp_tensor key, key_bias;                       /* (kv_heads * head_dim, hidden) */
+    struct esp_tensor value, value_bias;                   /* (kv_heads * head_dim, hidden) */
+    struct esp_tensor output, output_bias;                 /* (hidden, heads * head_dim) */
+    struct esp_tensor norm2, norm2_bias;                   /* (1, hidden) before the MLP */
+    struct esp_tensor gate, up, up_bias, down, down_bias;  /* (ffn, hidden), down (hidden, ffn) */
+};                                                         /* biases (1, out) */
+
+enum esp_norm { ESP_NORM_RMS, ESP_NORM_LAYER };
+enum esp_activation { ESP_SWIGLU, ESP_GELU }; /* silu(gate) * up; exact (erf) gelu(up) */
+
+struct esp_model_desc {
+    int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
+    enum esp_norm norm;
+    enum esp_activation activation;
+    bool parallel_residual;      /* x + attention(norm1 x) + mlp(norm2 x), as in gpt_neox */
+    float norm_epsilon;
+    int rotary;                  /* leading dims of a head that are rotated; pairs (i, i + rotary/2) */
+    const float *inverse_frequency; /* (rotary / 2) radians per position, scaling included */
+    struct esp_tensor embedding;    /* (vocabulary, hidden) */
+    struct esp_tensor head;         /* (vocabulary, hidden); the embedding again if tied */
+    struct esp_tensor norm_final, norm_final_bias;
+    struct esp_layer *layer; /* (layers) */
+};
+
+/* ------------------------------------------------------------------ one forward pass */
+
+/* Row i of the batch holds tokens[i] at positions[i], is written to cache row first + i, and sees the
+ * cache rows 0..prefix-1 and, of the rows prefix + j, those with bit j of its mask set (its own row
+ * must be among them, and they must lie at or before first + i). mask = NULL: row i sees everything up
+ * to and including itself, first + i. Seen rows must be in ascending order of position. */
+struct esp_batch {
+    int rows;
+    const int32_t *tokens;    /* (rows) */
+    const int32_t *positions; /* (rows) */
+    int first, prefix;        /* cache rows; prefix <= first */
+    const uint64_t *mask;     /* (rows, mask_words) */
+    int mask_words;
+    struct esp_rows *logits; /* where logits go, or NULL */
+    const int32_t *logits_row; /* (rows) row of `logits` for batch row i, -1: none; NULL: row i */
+};
+
+/* How logits become probabilities. temperature > 0; top_k = 0 and top_p >= 1 mean off. */
+struct esp_sampling {
+    double temperature, top_p;
+    int top_k;
+};
+
+/* ------------------------------------------------------------------ the backend */
+
+struct esp_backend { /* first member of every backend's own struct, likewise below */
+    const struct esp_backend_ops *ops;
+};
+struct esp_weights {
+    struct esp_backend *backend;
+};
+struct esp_cache {
+    struct esp_weights *weights;
+};
+struct esp_rows {
+    struct esp_backend *backend;
+    int capacity, vocabulary;
+};
+
+struct esp_backend_ops {
+    const char *name, *summary;
+
+    /* threads = 0: one per core. Fails with ESP_E_DEVICE if there is no such device. */
+    int (*open)(struct esp_backend **backend, int threads, char *err, size_t errlen);
+    void (*close)(struct esp_backend *backend);
+    const char *(*device)(const struct esp_backend *backend); /* "AVX-512, 2 threads" */
+
+    /* Copies (repacks) the weights that `desc` points to. `desc` and its data must outlive them. */
+    int (*weights_open)(struct esp_weights **weights, struct esp_backend *backend,
+                        const struct esp_model_desc *desc, esp_progress *progress, void *user,
+                        char *err, size_t errlen);
+    void (*weights_close)(struct esp_weights *weights);
+    size_t (*weights_bytes)(const struct esp_weights *weights);
+
+    /* A cache of `rows` rows for batches of at most `max_batch` rows. */
+    int (*cache_open)(struct esp_cache **cache, struct esp_weights *weights, int rows, int max_batch,
+                      char *err, size_t errlen);
+    void (*cache_close)(struct esp_cache *cache);
+    size_t (*cache_bytes)(const struct esp_cache *cache);
+
+    /* A matrix (capacity, vocabulary) of float32. */
+    int (*rows_open)(struct esp_rows **rows, struct esp_backend *backend, int capacity,
+                     int vocabulary, char *err, size_t errlen);
+    void (*rows_close)(struct esp_rows *rows);
+
+    int (*forward)(struct esp_cache *cache, const struct esp_batch *batch);
+    /* Compaction: cache row which[i] becomes row first + i. which ascends, which[i] >= first + i. */
+    int (*keep)(struct esp_cache *cache, int first, const int32_t *which, int count);
+
+    /* Below, `which` (count) names rows of the matrix. */
+
+    /* Index of the largest value (the lowest such index). ESP_E_NUMERIC if a value is NaN or +-Inf. */
+    int (*argmax)(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids);
+    /* The k largest values, descending; equal values by ascending index. ids, values: (count, k). */
+    int (*top_k)(struct esp_rows *rows, const int32_t *which, int count, int k, int32_t *ids,
+                 float *values);
+    /* Logits to probabilities, in place: divide by the temperature, keep the top_k largest, softmax,
+     * keep the smallest set of largest probabilities whose sum reaches top_p, normalise.
+     * ESP_E_NUMERIC if a logit is NaN or +Inf. */
+    int (*softmax)(struct esp_rows *rows, const int32_t *which, int count,
+                   const struct esp_sampling *sampling);
+    /* values[i] = rows[which[i]][tokens[i]] */
+    int (*gather)(struct esp_rows *rows, const int32_t *which, const int32_t *tokens, int count,
+                  float *values);
+    /* Copies a row to the host / from the host: (vocabulary) floats. For tests and inspection. */
+    int (*read_row)(struct esp_rows *rows, int which, float *values);
+    int (*write_row)(struct esp_rows *rows, int which, const float *values);
+};
+
+extern const struct esp_backend_ops esp_backend_cpu;
+
+#endif

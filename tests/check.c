@@ -1,0 +1,65 @@
+/* check.c - runs the registered tests; see check.h. */
+#include "check.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct check_test *first, **last = &first;
+static jmp_buf out;
+
+void check_register(struct check_test *test)
+{
+    *last = test;
+    last = &test->next;
+}
+
+_Noreturn void check_fail(const char *file, int line, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fprintf(stdout, "    %s:%d: ", file, line);
+    vfprintf(stdout, *format ? format : "check failed", args);
+    fputc('\n', stdout);
+    va_end(args);
+    longjmp(out, 1);
+}
+
+double check_uniform(unsigned long long *state)
+{
+    unsigned long long z = (*state += 0x9e3779b97f4a7c15ull);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
+}
+
+const char *check_path(const char *relative)
+{
+    static char path[PATH_MAX];
+    const char *base = getenv("ESPALIER_TESTS");
+    snprintf(path, sizeof path, "%s/%s", base ? base : "tests", relative);
+    return path;
+}
+
+int main(int argc, char **argv)
+{
+    int passed = 0, failed = 0;
+    const char *name = strrchr(argv[0], '/');
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (struct check_test *test = first; test; test = test->next) {
+        if (argc > 1 && !strstr(test->name, argv[1]))
+            continue;
+        if (setjmp(out) == 0) {
+            test->run();
+            passed++;
+        } else {
+            printf("  FAILED %s\n", test->name);
+            failed++;
+        }
+    }
+    printf("%s: %d passed, %d failed\n", name ? name + 1 : argv[0], passed, failed);
+    return failed > 0 || passed == 0;
+}
