@@ -30,24 +30,25 @@ enum esp_dtype {
 
 /* A matrix or vector in the model file. Row r of the matrix starts at row
  * (r / block) * stride + r % block of `data`, so that one matrix can be read out of a fused one
- * (gpt_neox interleaves q, k and v per head). A plain matrix has block = stride = rows.
+ * (gpt_neox interleaves q, k and v per head). A plain matrix has block = stride = rows. A vector is a
+ * matrix with one column: its element r is found by the same rule, so a fused bias is read alike.
  * A tensor that the model does not have has data = NULL. */
 struct esp_tensor {
     const void *data; /* row-major, unaligned; mapped from the file, lives as long as the model */
     enum esp_dtype dtype;
-    int rows, columns; /* (out, in); a vector has rows = 1 */
+    int rows, columns; /* (out, in); a vector has columns = 1 */
     int block, stride;
 };
 
 struct esp_layer {
-    struct esp_tensor norm1, norm1_bias;                   /* (1, hidden) before attention */
+    struct esp_tensor norm1, norm1_bias;                   /* (hidden, 1) before attention */
     struct esp_tensor query, query_bias;                   /* (heads * head_dim, hidden) */
     struct esp_tensor key, key_bias;                       /* (kv_heads * head_dim, hidden) */
     struct esp_tensor value, value_bias;                   /* (kv_heads * head_dim, hidden) */
     struct esp_tensor output, output_bias;                 /* (hidden, heads * head_dim) */
-    struct esp_tensor norm2, norm2_bias;                   /* (1, hidden) before the MLP */
+    struct esp_tensor norm2, norm2_bias;                   /* (hidden, 1) before the MLP */
     struct esp_tensor gate, up, up_bias, down, down_bias;  /* (ffn, hidden), down (hidden, ffn) */
-};                                                         /* biases (1, out) */
+};                                                         /* biases (out, 1) */
 
 enum esp_norm { ESP_NORM_RMS, ESP_NORM_LAYER };
 enum esp_activation { ESP_SWIGLU, ESP_GELU }; /* silu(gate) * up; exact (erf) gelu(up) */
@@ -62,7 +63,7 @@ struct esp_model_desc {
     const float *inverse_frequency; /* (rotary / 2) radians per position, scaling included */
     struct esp_tensor embedding;    /* (vocabulary, hidden) */
     struct esp_tensor head;         /* (vocabulary, hidden); the embedding again if tied */
-    struct esp_tensor norm_final, norm_final_bias;
+    struct esp_tensor norm_final, norm_final_bias; /* (hidden, 1) */
     struct esp_layer *layer; /* (layers) */
 };
 
