@@ -1,0 +1,19 @@
+/* draft.h - the session's side of drafting; policies see drafter.h only. */
+#ifndef ESP_DRAFT_H
+#define ESP_DRAFT_H
+
+#include "drafter.h"
+
+/* `cache` may be NULL (no draft model). Takes all memory that drafting needs. */
+int esp_draft_open(struct esp_draft *draft, struct esp_model_cache *cache, struct esp_rows *q,
+                   struct esp_tree_builder *tree, char *err, size_t errlen);
+void esp_draft_close(struct esp_draft *draft);
+
+/* Starts an iteration on a tree that holds only its root. */
+void esp_draft_begin(struct esp_draft *draft);
+
+/* Keeps the cache rows of the first `count` accepted nodes as far as the draft model has seen them;
+ * with `rebuild` drops them, so that the next iteration runs them again. */
+int esp_draft_commit(struct esp_draft *draft, const int32_t *path, int count, bool rebuild);
+
+#endif

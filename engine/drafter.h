@@ -1,0 +1,115 @@
+/* drafter.h - tree policies: what one is, and what it can ask of the draft model.
+ *
+ * A policy ("drafter") fills the session's tree. It lives in one file of drafters/, exports one
+ * `const struct esp_drafter_ops esp_drafter_NAME` and has one X(NAME) line in drafters.def; parsing,
+ * help, completion, lists and tests follow from that.
+ *
+ * Policies draft layer by layer: esp_draft_expand() runs the draft model once over a whole frontier,
+ * with tree attention, so an iteration costs as many draft passes as the tree is deep. The draft
+ * model's key/value rows of accepted nodes are kept for the next iteration.
+ */
+#ifndef ESP_DRAFTER_H
+#define ESP_DRAFTER_H
+
+#include "kernels.h"
+#include "params.h"
+#include "rng.h"
+#include "tree.h"
+
+/* How a policy may draw children; a verifier is lossless only with some of them (algorithms.md, 1). */
+enum esp_draws {
+    ESP_DRAW_TOPK = 1, /* the likeliest tokens, deterministic */
+    ESP_DRAW_IID = 2,  /* independent samples; duplicates counted in `copies` */
+    ESP_DRAW_SWOR = 4, /* sampled without replacement, in order */
+};
+
+struct esp_model_cache; /* a model's key/value rows; see context.h */
+
+struct esp_draft {
+    struct esp_tree_builder *tree;
+    const struct esp_params *params; /* of this policy */
+    void *state;                     /* (ops->state_size) of this policy, zeroed before init */
+    struct esp_rng *rng;
+    struct esp_sampling sampling; /* how q is made; temperature is 1 when the text is greedy */
+    bool greedy;                  /* the text is generated at temperature 0 */
+    int max_depth;                /* no node may be deeper (context and length limits) */
+
+    /* Tokens committed so far, root last. For policies that look at the text. */
+    const int32_t *text;
+    int text_length;
+
+    /* Results of the last esp_draft_expand(): (count, k) the k likeliest tokens of each node. */
+    int32_t *top_token;
+    float *top_q;
+
+    /* Below: the session's business. */
+    struct esp_model_cache *cache; /* NULL: there is no draft model */
+    struct esp_rows *q; /* (capacity) draft probabilities after each expanded node */
+    int32_t *q_row;     /* (record) row of q for a node: root 0, others as they are expanded; -1: not */
+    int expanded;       /* nodes expanded, root included */
+    int capacity;       /* nodes that can be expanded */
+    int passes;         /* of this iteration */
+    struct esp_draft_scratch *scratch;
+    void (*layer)(void *user); /* called after each pass, so that a front end can watch the tree grow */
+    void *user;
+};
+
+enum { ESP_MAX_TOP = 64 };
+
+/* One draft pass over `count` nodes (the root, or nodes whose parents are expanded already): computes
+ * their next-token distributions, sets their confidence and leaves the k (1..ESP_MAX_TOP) likeliest
+ * tokens in top_token / top_q. Returns 0 or a negative status. */
+int esp_draft_expand(struct esp_draft *draft, const int32_t *nodes, int count, int k);
+
+/* What distinguishes the layer-by-layer policies with likeliest-token children. */
+struct esp_layer_rule {
+    void *policy; /* handed to the functions below */
+    /* May this node be expanded? If not, it sets the reason. */
+    bool (*expand)(const void *policy, const struct esp_node *node, enum esp_reason *reason);
+    /* How many children does it get, 1..most? Its confidence is known. */
+    int (*breadth)(const void *policy, const struct esp_node *node);
+    int most;          /* children of one node at most */
+    int budget;        /* nodes in the tree at most */
+    double log_cut;    /* nodes with a lower cumulative log q are cut; -INFINITY: none */
+    bool draft_root;   /* the root gets the single likeliest child (the papers' literal form) */
+};
+
+/* Grows the tree by a rule: one draft pass per layer; where a layer does not fit the budget, the nodes
+ * of highest cumulative q are taken (dynatree, sec. 3.3; dynatree-fixed-tree, sec. 3.3). */
+int esp_draft_grow(struct esp_draft *draft, const struct esp_layer_rule *rule);
+
+struct esp_drafter_ops {
+    const char *name, *summary, *source;
+    unsigned draws;                 /* of enum esp_draws: those it can produce */
+    bool needs_model;               /* asks the draft model */
+    const struct esp_param *params; /* ended by a row without a name, or NULL */
+    size_t state_size;
+
+    /* Checks parameters against each other; NULL: nothing to check. */
+    int (*check)(const struct esp_params *params, char *err, size_t errlen);
+    /* Sets the state from the parameters, at the start and after each change of parameter `changed`
+     * (-1: the start): only what depends on that parameter is reset. NULL: no state. */
+    void (*init)(void *state, const struct esp_params *params, int changed);
+    /* The draws it produces with these parameters; NULL: the single bit in `draws`. */
+    unsigned (*draws_with)(const struct esp_params *params, bool greedy);
+    /* Grows the tree. 0 or a negative status. */
+    int (*draft)(struct esp_draft *draft);
+    /* Learns from the iteration; NULL: does not. */
+    void (*adapt)(void *state, const struct esp_params *params,
+                  const struct esp_iteration *iteration);
+    /* Writes the controller's values as `after`; returns how many. NULL: none. */
+    int (*gauges)(const void *state, const struct esp_params *params, struct esp_gauge *gauges);
+};
+
+extern const struct esp_drafter_ops *const esp_drafters[]; /* NULL-terminated */
+const struct esp_drafter_ops *esp_drafter_find(const char *name);
+
+/* Parameter rows that several policies share. */
+#define ESP_PARAM_CACHE                                                                        \
+    {"cache", ESP_CHOICE, 0, 1, 0, .choices = "keep|rebuild",                                  \
+     .help = "accepted rows are kept in place, or computed again (the papers' literal form)"}
+#define ESP_PARAM_ROOT                                                                         \
+    {"root", ESP_CHOICE, 0, 1, 0, .choices = "committed|draft",                                \
+     .help = "the tree starts at the last committed token, or at the draft's first guess"}
+
+#endif

@@ -1,0 +1,22 @@
+/* ar.c - plain autoregressive decoding: the tree is its root, every iteration yields one token.
+ *
+ * This is what all other policies are compared with, and what they must equal token for token.
+ */
+#include "drafter.h"
+
+static int draft(struct esp_draft *d)
+{
+    (void)d;
+    return ESP_OK;
+}
+
+static const struct esp_param params[] = {ESP_PARAM_CACHE, {0}};
+
+const struct esp_drafter_ops esp_drafter_ar = {
+    .name = "ar",
+    .summary = "plain decoding, one token per target pass",
+    .source = "the baseline",
+    .draws = ESP_DRAW_TOPK | ESP_DRAW_IID | ESP_DRAW_SWOR, /* an empty tree is any of them */
+    .params = params,
+    .draft = draft,
+};

@@ -1,0 +1,58 @@
+/* fixed.c - the fixed tree of the first DynaTree paper: top-B children everywhere, down to depth D.
+ *
+ * Leaves whose cumulative draft probability is below tau are cut before verification and never
+ * expanded; N caps the tree (dynatree-fixed-tree, sec. 3.3). With tau=0 it is the full B-ary tree up to N.
+ */
+#include "drafter.h"
+
+#include <math.h>
+
+enum { D, B, TAU, N, ROOT, CACHE };
+
+static const struct esp_param params[] = {
+    [D] = {"D", ESP_INT, 1, 64, 6, .help = "depth of the tree"},
+    [B] = {"B", ESP_INT, 1, ESP_MAX_TOP, 2, .help = "children of every node"},
+    [TAU] = {"tau", ESP_REAL, 0, 1, 0.05, .help = "cut paths less likely than this"},
+    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 256, .help = "nodes at most"},
+    [ROOT] = ESP_PARAM_ROOT,
+    [CACHE] = ESP_PARAM_CACHE,
+    {0},
+};
+
+static bool expand(const void *policy, const struct esp_node *node, enum esp_reason *reason)
+{
+    const struct esp_params *values = policy;
+    int depth = node->depth - (int)esp_param(values, ROOT); /* literal form: the guess has depth 0 */
+    *reason = ESP_REASON_DEPTH;
+    return depth < (int)esp_param(values, D);
+}
+
+static int breadth(const void *policy, const struct esp_node *node)
+{
+    (void)node;
+    return (int)esp_param(policy, B);
+}
+
+static int draft(struct esp_draft *d)
+{
+    struct esp_layer_rule rule = {
+        .policy = (void *)d->params,
+        .expand = expand,
+        .breadth = breadth,
+        .most = (int)esp_param(d->params, B),
+        .budget = (int)esp_param(d->params, N),
+        .log_cut = log(esp_param(d->params, TAU)),
+        .draft_root = esp_param(d->params, ROOT) != 0,
+    };
+    return esp_draft_grow(d, &rule);
+}
+
+const struct esp_drafter_ops esp_drafter_fixed = {
+    .name = "fixed",
+    .summary = "a tree of fixed depth and breadth, unlikely paths cut",
+    .source = "dynatree-fixed-tree, sec. 3.3",
+    .draws = ESP_DRAW_TOPK,
+    .needs_model = true,
+    .params = params,
+    .draft = draft,
+};

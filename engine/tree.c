@@ -1,0 +1,247 @@
+/* tree.c - growing, cutting and flattening draft trees; see tree.h. */
+#include "tree.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+
+/* A policy tries more tokens than it keeps; the record has room for the cut ones too. A recording
+ * allows 4096 nodes, which is what the largest tree gets. */
+enum { RECORD_PER_NODE = 3, RECORD_MINIMUM = 1024 };
+
+int esp_tree_open(struct esp_tree_builder *b, int capacity, char *err, size_t errlen)
+{
+    memset(b, 0, sizeof *b);
+    if (capacity < 1 || capacity > ESP_MAX_NODES)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "a tree has 1 to %d nodes, not %d",
+                        ESP_MAX_NODES, capacity);
+    size_t record = (size_t)capacity * RECORD_PER_NODE + RECORD_MINIMUM;
+    size_t rows = (size_t)capacity + 1;
+    b->capacity = capacity;
+    b->record = (int)record;
+    b->mask_words = (int)((rows + 63) / 64);
+    b->tree.nodes = calloc(record, sizeof *b->tree.nodes);
+    b->tree.order = calloc(rows, sizeof *b->tree.order);
+    b->first_child = calloc(record, sizeof *b->first_child);
+    b->last_child = calloc(record, sizeof *b->last_child);
+    b->next_sibling = calloc(record, sizeof *b->next_sibling);
+    b->row = calloc(record, sizeof *b->row);
+    b->size = calloc(record, sizeof *b->size);
+    b->stack = calloc(record, sizeof *b->stack);
+    b->mask = calloc(rows * (size_t)b->mask_words, sizeof *b->mask);
+    if (!b->tree.nodes || !b->tree.order || !b->first_child || !b->last_child ||
+        !b->next_sibling || !b->row || !b->size || !b->stack || !b->mask) {
+        esp_tree_close(b);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a tree of %d nodes", capacity);
+    }
+    esp_tree_reset(b, 0);
+    return ESP_OK;
+}
+
+void esp_tree_close(struct esp_tree_builder *b)
+{
+    free(b->tree.nodes);
+    free(b->tree.order);
+    free(b->first_child);
+    free(b->last_child);
+    free(b->next_sibling);
+    free(b->row);
+    free(b->size);
+    free(b->stack);
+    free(b->mask);
+    memset(b, 0, sizeof *b);
+}
+
+static int append(struct esp_tree_builder *b, int parent, int32_t token, double q)
+{
+    int index = b->tree.count++;
+    struct esp_node *node = &b->tree.nodes[index];
+    *node = (struct esp_node){
+        .token = token,
+        .parent = parent,
+        .copies = 1,
+        .q = (float)q,
+        .confidence = NAN,
+        .value = NAN,
+        .p = NAN,
+        .u = NAN,
+        .acceptance = NAN,
+    };
+    b->first_child[index] = b->last_child[index] = b->next_sibling[index] = -1;
+    b->row[index] = -1;
+    if (parent < 0)
+        return index;
+    const struct esp_node *above = &b->tree.nodes[parent];
+    int last = b->last_child[parent];
+    node->depth = above->depth + 1;
+    node->cumulative_log_q = above->cumulative_log_q + (float)log(q);
+    node->rank = last < 0 ? 0 : b->tree.nodes[last].rank + 1;
+    if (last < 0)
+        b->first_child[parent] = index;
+    else
+        b->next_sibling[last] = index;
+    b->last_child[parent] = index;
+    return index;
+}
+
+void esp_tree_reset(struct esp_tree_builder *b, int32_t token)
+{
+    b->tree.count = 0;
+    b->tree.verified = 0;
+    b->room = b->capacity;
+    b->mask_blocks = 0;
+    append(b, -1, token, 1.0);
+}
+
+int esp_tree_add(struct esp_tree_builder *b, int parent, int32_t token, double q)
+{
+    if (b->room == 0 || b->tree.count == b->record)
+        return -1;
+    b->room--;
+    return append(b, parent, token, q);
+}
+
+int esp_tree_add_cut(struct esp_tree_builder *b, int parent, int32_t token, double q,
+                     enum esp_reason reason)
+{
+    /* Every node that may still be verified keeps its place in the record. */
+    if (b->tree.count + b->room >= b->record)
+        return -1;
+    int node = append(b, parent, token, q);
+    b->tree.nodes[node].verdict = ESP_CUT;
+    b->tree.nodes[node].reason = (uint8_t)reason;
+    return node;
+}
+
+void esp_tree_cut(struct esp_tree_builder *b, int node, enum esp_reason reason)
+{
+    int top = 0;
+    b->stack[top++] = node;
+    while (top > 0) {
+        int u = b->stack[--top];
+        struct esp_node *cut = &b->tree.nodes[u];
+        if (cut->verdict != ESP_CUT) {
+            cut->verdict = ESP_CUT;
+            cut->reason = (uint8_t)reason;
+            b->room++;
+        }
+        for (int c = b->first_child[u]; c >= 0; c = b->next_sibling[c])
+            b->stack[top++] = c;
+    }
+}
+
+static bool is_cut(const struct esp_tree_builder *b, int node)
+{
+    return b->tree.nodes[node].verdict == ESP_CUT;
+}
+
+static void place(struct esp_tree_builder *b, int node)
+{
+    b->row[node] = b->tree.verified;
+    b->tree.order[b->tree.verified++] = node;
+}
+
+/* Each placed node is visited once more to place its children: a queue inside tree.order. */
+static void order_bfs(struct esp_tree_builder *b)
+{
+    place(b, 0);
+    for (int i = 0; i < b->tree.verified; i++)
+        for (int c = b->first_child[b->tree.order[i]]; c >= 0; c = b->next_sibling[c])
+            if (!is_cut(b, c))
+                place(b, c);
+}
+
+/* Depth first. Children are pushed last one first; for `heavy`, sorted by falling subtree size
+ * (equal ones in drawing order), so that the largest is visited first. */
+static void order_dfs(struct esp_tree_builder *b, bool heavy)
+{
+    int top = 0;
+    b->stack[top++] = 0;
+    while (top > 0) {
+        int node = b->stack[--top];
+        int base = top;
+        place(b, node);
+        for (int c = b->first_child[node]; c >= 0; c = b->next_sibling[c]) {
+            if (is_cut(b, c))
+                continue;
+            int at = top++;
+            while (at > base && (!heavy || b->size[b->stack[at - 1]] >= b->size[c])) {
+                b->stack[at] = b->stack[at - 1];
+                at--;
+            }
+            b->stack[at] = c;
+        }
+    }
+}
+
+static void count_subtrees(struct esp_tree_builder *b)
+{
+    for (int i = 0; i < b->tree.count; i++)
+        b->size[i] = !is_cut(b, i);
+    for (int i = b->tree.count - 1; i > 0; i--)
+        b->size[b->tree.nodes[i].parent] += b->size[i];
+}
+
+static void fill_masks(struct esp_tree_builder *b)
+{
+    const int words = b->mask_words;
+    for (int i = 0; i < b->tree.verified; i++) {
+        uint64_t *mask = b->mask + (size_t)i * (size_t)words;
+        int parent = b->tree.nodes[b->tree.order[i]].parent;
+        if (parent < 0)
+            memset(mask, 0, (size_t)words * sizeof *mask);
+        else
+            memcpy(mask, b->mask + (size_t)b->row[parent] * (size_t)words,
+                   (size_t)words * sizeof *mask);
+        mask[i / 64] |= (uint64_t)1 << (i % 64);
+    }
+    b->mask_blocks = 0;
+    for (int top = 0; top < b->tree.verified; top += 32) {
+        int bottom = top + 32 < b->tree.verified ? top + 32 : b->tree.verified;
+        for (int w = 0; w < words; w++) {
+            uint64_t seen = 0;
+            for (int i = top; i < bottom; i++)
+                seen |= b->mask[(size_t)i * (size_t)words + (size_t)w];
+            b->mask_blocks += ((uint32_t)seen != 0) + (seen >> 32 != 0);
+        }
+    }
+}
+
+void esp_tree_flatten(struct esp_tree_builder *b, enum esp_order order)
+{
+    b->tree.verified = 0;
+    for (int i = 0; i < b->tree.count; i++)
+        b->row[i] = -1;
+    switch (order) {
+    case ESP_ORDER_bfs:
+        order_bfs(b);
+        break;
+    case ESP_ORDER_dfs:
+        order_dfs(b, false);
+        break;
+    case ESP_ORDER_hpd:
+        count_subtrees(b);
+        order_dfs(b, true);
+        break;
+    }
+    fill_masks(b);
+}
+
+int esp_tree_deepest(const struct esp_tree *tree)
+{
+    int deepest = 0;
+    for (int i = 1; i < tree->count; i++)
+        if (tree->nodes[i].verdict != ESP_CUT && tree->nodes[i].depth > deepest)
+            deepest = tree->nodes[i].depth;
+    return deepest;
+}
+
+int esp_tree_find(const struct esp_tree_builder *b, int node, int32_t token)
+{
+    for (int c = b->first_child[node]; c >= 0; c = b->next_sibling[c])
+        if (!is_cut(b, c) && b->tree.nodes[c].token == token)
+            return c;
+    return -1;
+}

@@ -1,0 +1,71 @@
+/* greedy.c - temperature 0: the longest path that equals the target's own choices.
+ *
+ * From the root, follow the child whose token is the target's argmax after the node, as long as there
+ * is one; the argmax after the last accepted node is the bonus token (dynatree, sec. 3.5). Any tree is
+ * fine: the text is what plain decoding gives, token for token.
+ */
+#include "verifier.h"
+
+
+/* Target probabilities of all drafted tokens, for display: softmax at temperature 1 of the rows that
+ * have children. */
+static int fill_p(struct esp_verify *v)
+{
+    struct esp_tree *tree = &v->tree->tree;
+    int rows = 0, nodes = 0;
+    for (int i = 0; i < tree->verified; i++)
+        if (v->tree->first_child[tree->order[i]] >= 0)
+            v->which[rows++] = i;
+    struct esp_sampling plain = {.temperature = 1, .top_p = 1};
+    int status = rows ? v->ops->softmax(v->p, v->which, rows, &plain) : ESP_OK;
+    if (status < 0)
+        return status;
+    for (int u = 1; u < tree->count; u++) {
+        v->which[nodes] = v->tree->row[tree->nodes[u].parent];
+        v->token[nodes++] = tree->nodes[u].token;
+    }
+    if (nodes == 0)
+        return ESP_OK;
+    status = v->ops->gather(v->p, v->which, v->token, nodes, v->number);
+    for (int u = 1; status == ESP_OK && u < tree->count; u++)
+        tree->nodes[u].p = v->number[u - 1];
+    return status;
+}
+
+static int select_path(struct esp_verify *v)
+{
+    struct esp_tree *tree = &v->tree->tree;
+    int32_t *argmax = v->token;
+    for (int i = 0; i < tree->verified; i++)
+        v->which[i] = i;
+    int status = v->ops->argmax(v->p, v->which, tree->verified, argmax);
+    if (status < 0)
+        return status;
+    v->path_length = 0;
+    int node = 0;
+    for (;;) {
+        int32_t wanted = argmax[v->tree->row[node]];
+        int next = esp_tree_find(v->tree, node, wanted);
+        for (int c = v->tree->first_child[node]; c >= 0; c = v->tree->next_sibling[c]) {
+            if (tree->nodes[c].verdict == ESP_CUT)
+                continue;
+            tree->nodes[c].verdict = c == next ? ESP_ACCEPTED : ESP_REJECTED;
+            tree->nodes[c].acceptance = c == next;
+        }
+        v->bonus = wanted;
+        if (next < 0)
+            break;
+        v->path[v->path_length++] = next;
+        node = next;
+    }
+    return fill_p(v);
+}
+
+const struct esp_verifier_ops esp_verifier_greedy = {
+    .name = "greedy",
+    .summary = "the longest path that equals the target's likeliest tokens",
+    .source = "all papers at temperature 0; dynatree, sec. 3.5",
+    .lossless = ESP_DRAW_TOPK | ESP_DRAW_IID | ESP_DRAW_SWOR,
+    .greedy = true,
+    .select = select_path,
+};
