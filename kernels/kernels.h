@@ -47,7 +47,8 @@ struct esp_layer {
     struct esp_tensor value, value_bias;                   /* (kv_heads * head_dim, hidden) */
     struct esp_tensor output, output_bias;                 /* (hidden, heads * head_dim) */
     struct esp_tensor norm2, norm2_bias;                   /* (hidden, 1) before the MLP */
-    struct esp_tensor gate, up, up_bias, down, down_bias;  /* (ffn, hidden), down (hidden, ffn) */
+    struct esp_tensor gate, gate_bias, up, up_bias;        /* (ffn, hidden) */
+    struct esp_tensor down, down_bias;                     /* (hidden, ffn) */
 };                                                         /* biases (out, 1) */
 
 enum esp_norm { ESP_NORM_RMS, ESP_NORM_LAYER };
