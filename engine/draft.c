@@ -184,7 +184,8 @@ static int list_candidates(struct esp_draft *d, const struct esp_layer_rule *rul
     int kept = 0, n = 0;
     for (int i = 0; i < count; i++) {
         const struct esp_node *node = &d->tree->tree.nodes[layer[i]];
-        int breadth = layer[i] == 0 && rule->draft_root ? 1 : rule->breadth(rule->policy, node);
+        bool guess = layer[i] == 0 && rule->draft_root;
+        int breadth = guess ? 1 : rule->breadth(rule->policy, node);
         for (int j = 0; j < breadth; j++) {
             size_t at = (size_t)i * (size_t)rule->most + (size_t)j;
             struct esp_candidate *c = &d->scratch->candidates[n];
@@ -197,7 +198,7 @@ static int list_candidates(struct esp_draft *d, const struct esp_layer_rule *rul
                 .q = d->top_q[at],
                 .cumulative_log_q = node->cumulative_log_q + logf(d->top_q[at]),
             };
-            c->taken = !(c->cumulative_log_q < rule->log_cut);
+            c->taken = guess || !(c->cumulative_log_q < rule->log_cut);
             kept += c->taken;
             n++;
         }
@@ -235,6 +236,22 @@ static int add_layer(struct esp_draft *d, const struct esp_layer_rule *rule, int
     return n;
 }
 
+static bool may_expand(struct esp_draft *d, const struct esp_layer_rule *rule, int32_t u)
+{
+    struct esp_node *node = &d->tree->tree.nodes[u];
+    enum esp_reason reason = ESP_REASON_DEPTH;
+    bool allowed = node->depth < d->max_depth;
+    if (allowed && node->cumulative_log_q < rule->log_cut) {
+        reason = ESP_REASON_THRESHOLD;
+        allowed = false;
+    }
+    allowed = allowed && ((u == 0 && rule->draft_root) ||
+                          rule->expand(rule->policy, node, &reason));
+    if (!allowed)
+        node->reason = (uint8_t)reason;
+    return allowed;
+}
+
 int esp_draft_grow(struct esp_draft *d, const struct esp_layer_rule *rule)
 {
     int32_t *layer = d->scratch->frontier;
@@ -243,16 +260,9 @@ int esp_draft_grow(struct esp_draft *d, const struct esp_layer_rule *rule)
     layer[0] = 0;
     while (count > 0 && used < budget) {
         int wanted = 0;
-        for (int i = 0; i < count; i++) {
-            struct esp_node *node = &d->tree->tree.nodes[layer[i]];
-            enum esp_reason reason = ESP_REASON_DEPTH;
-            bool root_guess = layer[i] == 0 && rule->draft_root;
-            if (node->depth < d->max_depth &&
-                (root_guess || rule->expand(rule->policy, node, &reason)))
+        for (int i = 0; i < count; i++)
+            if (may_expand(d, rule, layer[i]))
                 layer[wanted++] = layer[i];
-            else
-                node->reason = (uint8_t)reason;
-        }
         if (wanted == 0)
             break;
         int status = esp_draft_expand(d, layer, wanted, rule->most);

@@ -63,14 +63,15 @@ int esp_draft_expand(struct esp_draft *draft, const int32_t *nodes, int count, i
 
 /* What distinguishes the layer-by-layer policies with likeliest-token children. */
 struct esp_layer_rule {
-    void *policy; /* handed to the functions below */
+    const void *policy; /* handed to the functions below */
     /* May this node be expanded? If not, it sets the reason. */
     bool (*expand)(const void *policy, const struct esp_node *node, enum esp_reason *reason);
     /* How many children does it get, 1..most? Its confidence is known. */
     int (*breadth)(const void *policy, const struct esp_node *node);
     int most;          /* children of one node at most */
     int budget;        /* nodes in the tree at most */
-    double log_cut;    /* nodes with a lower cumulative log q are cut; -INFINITY: none */
+    double log_cut;    /* nodes with a lower cumulative log q are cut; -INFINITY: none. The draft's
+                          first guess (below) is not cut, but not expanded either */
     bool draft_root;   /* the root gets the single likeliest child (the papers' literal form) */
 };
 

@@ -81,7 +81,8 @@ struct esp_batch {
     int first, prefix;        /* cache rows; prefix <= first */
     const uint64_t *mask;     /* (rows, mask_words) */
     int mask_words;
-    struct esp_rows *logits; /* where logits go, or NULL */
+    struct esp_rows *logits; /* where logits go, or NULL. It may have more columns than the model has
+                                tokens: those get -1e30, probability 0; or fewer: the rest is dropped */
     const int32_t *logits_row; /* (rows) row of `logits` for batch row i, -1: none; NULL: row i */
 };
 

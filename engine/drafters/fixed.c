@@ -36,7 +36,7 @@ static int breadth(const void *policy, const struct esp_node *node)
 static int draft(struct esp_draft *d)
 {
     struct esp_layer_rule rule = {
-        .policy = (void *)d->params,
+        .policy = d->params,
         .expand = expand,
         .breadth = breadth,
         .most = (int)esp_param(d->params, B),

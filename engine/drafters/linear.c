@@ -31,7 +31,7 @@ static int one_child(const void *policy, const struct esp_node *node)
 static int draft(struct esp_draft *d)
 {
     struct esp_layer_rule rule = {
-        .policy = (void *)d->params,
+        .policy = d->params,
         .expand = expand,
         .breadth = one_child,
         .most = 1,

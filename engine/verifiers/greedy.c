@@ -21,14 +21,18 @@ static int fill_p(struct esp_verify *v)
     if (status < 0)
         return status;
     for (int u = 1; u < tree->count; u++) {
-        v->which[nodes] = v->tree->row[tree->nodes[u].parent];
+        int row = v->tree->row[tree->nodes[u].parent];
+        if (row < 0)
+            continue; /* below a cut node */
+        v->which[nodes] = row;
         v->token[nodes++] = tree->nodes[u].token;
     }
     if (nodes == 0)
         return ESP_OK;
     status = v->ops->gather(v->p, v->which, v->token, nodes, v->number);
-    for (int u = 1; status == ESP_OK && u < tree->count; u++)
-        tree->nodes[u].p = v->number[u - 1];
+    for (int u = tree->count - 1; status == ESP_OK && u > 0; u--)
+        if (v->tree->row[tree->nodes[u].parent] >= 0)
+            tree->nodes[u].p = v->number[--nodes];
     return status;
 }
 

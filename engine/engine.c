@@ -1,0 +1,211 @@
+/* engine.c - a target model, its draft model, their tokenizer and the backend that computes them.
+ *
+ * The two models must share the tokenizer: a draft tree of one model's tokens means nothing to another
+ * vocabulary. Their logits may differ in width (models are padded differently); the target's counts.
+ */
+#include "engine.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "backends.h"
+#include "error.h"
+#include "paths.h"
+
+double esp_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int open_models(struct esp_engine *e, const struct esp_engine_options *o, char *err,
+                       size_t errlen)
+{
+    char target[PATH_MAX], draft[PATH_MAX];
+    const char *target_path = o->target, *draft_path = o->draft;
+    if (!target_path) {
+        if (esp_find_data(target, sizeof target, "models", "fairytale-target") < 0)
+            return esp_fail(err, errlen, ESP_E_FILE,
+                            "the built-in model pair was not found; name a model with --target, "
+                            "or the folder that holds models/ in ESPALIER_DATA");
+        target_path = target;
+        if (!draft_path && esp_find_data(draft, sizeof draft, "models", "fairytale-draft") == 0)
+            draft_path = draft;
+    }
+    int status = esp_model_open(&e->target, target_path, err, errlen);
+    if (status == ESP_OK)
+        status = esp_tokenizer_open(&e->tokenizer, target_path, err, errlen);
+    if (status < 0 || !draft_path || !*draft_path)
+        return status;
+    struct esp_tokenizer *other = NULL;
+    status = esp_model_open(&e->draft, draft_path, err, errlen);
+    if (status == ESP_OK)
+        status = esp_tokenizer_open(&other, draft_path, err, errlen);
+    if (status == ESP_OK && esp_tokenizer_hash(e->tokenizer) != esp_tokenizer_hash(other))
+        status = esp_fail(err, errlen, ESP_E_MISMATCH,
+                          "the draft %s has another vocabulary than the target %s; choose a "
+                          "draft with the same tokenizer",
+                          draft_path, target_path);
+    esp_tokenizer_close(other);
+    return status;
+}
+
+/* Every token the tokenizer can give must have a row in the embedding. */
+static int check_vocabulary(const struct esp_engine *e, const struct esp_model *model, char *err,
+                            size_t errlen)
+{
+    int tokens = esp_tokenizer_size(e->tokenizer);
+    if (tokens <= model->desc.vocabulary)
+        return ESP_OK;
+    return esp_fail(err, errlen, ESP_E_MISMATCH,
+                    "%s: tokenizer.json has tokens up to %d, the model only %d", model->path,
+                    tokens - 1, model->desc.vocabulary);
+}
+
+static int load_weights(struct esp_engine *e, const struct esp_engine_options *o, char *err,
+                        size_t errlen)
+{
+    const struct esp_backend_ops *ops = e->backend->ops;
+    int status = ops->weights_open(&e->target_weights, e->backend, &e->target->desc, o->progress,
+                                   o->user, err, errlen);
+    if (status == ESP_OK && e->draft)
+        status = ops->weights_open(&e->draft_weights, e->backend, &e->draft->desc, o->progress,
+                                   o->user, err, errlen);
+    return status;
+}
+
+int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options *options,
+                    char *err, size_t errlen)
+{
+    const struct esp_engine_options none = {0}, *o = options ? options : &none;
+    double start = esp_now();
+    *engine = NULL;
+    if (o->max_nodes < 0 || o->max_nodes > ESP_MAX_NODES)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "a tree has 1 to %d nodes, not %d",
+                        ESP_MAX_NODES, o->max_nodes);
+    struct esp_engine *e = calloc(1, sizeof *e);
+    if (!e)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the engine");
+    e->max_nodes = o->max_nodes ? o->max_nodes : 256;
+    int status = esp_backend_open(&e->backend, o->backend, o->threads, err, errlen);
+    if (status == ESP_OK)
+        status = open_models(e, o, err, errlen);
+    if (status == ESP_OK)
+        status = check_vocabulary(e, e->target, err, errlen);
+    if (status == ESP_OK && e->draft)
+        status = check_vocabulary(e, e->draft, err, errlen);
+    if (status == ESP_OK && (o->context < 0 || o->context > e->target->desc.context))
+        status = esp_fail(err, errlen, ESP_E_ARGUMENT, "%s holds 1 to %d tokens of context, not %d",
+                          e->target->path, e->target->desc.context, o->context);
+    if (status == ESP_OK)
+        status = load_weights(e, o, err, errlen);
+    if (status < 0) {
+        esp_engine_close(e);
+        return status;
+    }
+    e->context = o->context ? o->context : e->target->desc.context;
+    e->load_seconds = esp_now() - start;
+    *engine = e;
+    return ESP_OK;
+}
+
+void esp_engine_close(struct esp_engine *e)
+{
+    if (!e)
+        return;
+    if (e->draft_weights)
+        e->backend->ops->weights_close(e->draft_weights);
+    if (e->target_weights)
+        e->backend->ops->weights_close(e->target_weights);
+    esp_model_close(e->draft);
+    esp_model_close(e->target);
+    esp_tokenizer_close(e->tokenizer);
+    if (e->backend)
+        e->backend->ops->close(e->backend);
+    free(e);
+}
+
+static bool describe(const struct esp_model *m, struct esp_model_info *info)
+{
+    if (!m)
+        return false;
+    *info = (struct esp_model_info){
+        .path = m->path,
+        .name = m->name,
+        .architecture = m->architecture,
+        .dtype = m->dtype,
+        .parameters = m->parameters,
+        .bytes = m->bytes,
+        .layers = m->desc.layers,
+        .hidden = m->desc.hidden,
+        .heads = m->desc.heads,
+        .kv_heads = m->desc.kv_heads,
+        .head_dim = m->desc.head_dim,
+        .ffn = m->desc.ffn,
+        .vocabulary = m->desc.vocabulary,
+        .context = m->desc.context,
+    };
+    return true;
+}
+
+bool esp_engine_target(const struct esp_engine *e, struct esp_model_info *info)
+{
+    return describe(e->target, info);
+}
+
+bool esp_engine_draft(const struct esp_engine *e, struct esp_model_info *info)
+{
+    return describe(e->draft, info);
+}
+
+const char *esp_engine_backend(const struct esp_engine *e)
+{
+    return e->backend->ops->name;
+}
+
+const char *esp_engine_device(const struct esp_engine *e)
+{
+    return e->backend->ops->device(e->backend);
+}
+
+int esp_engine_context(const struct esp_engine *e)
+{
+    return e->context;
+}
+
+double esp_engine_load_seconds(const struct esp_engine *e)
+{
+    return e->load_seconds;
+}
+
+const char *esp_engine_preset(const struct esp_engine *e)
+{
+    return e->draft ? e->target->preset : NULL;
+}
+
+int esp_tokenize(const struct esp_engine *e, const char *text, size_t length, int32_t *tokens,
+                 int capacity)
+{
+    return esp_tokenizer_encode(e->tokenizer, text, length, tokens, capacity);
+}
+
+const char *esp_token_bytes(const struct esp_engine *e, int32_t token, size_t *length)
+{
+    return esp_tokenizer_bytes(e->tokenizer, token, length);
+}
+
+bool esp_token_is_special(const struct esp_engine *e, int32_t token)
+{
+    return esp_tokenizer_is_special(e->tokenizer, token);
+}
+
+bool esp_token_is_end(const struct esp_engine *e, int32_t token)
+{
+    for (int i = 0; i < e->target->end_count; i++)
+        if (e->target->end[i] == token)
+            return true;
+    return false;
+}

@@ -1,0 +1,316 @@
+/* loop.c - one iteration of tree speculation: the only place that owns the order of its six stages.
+ *
+ *   1 draft    the policy grows a tree below the root, layer by layer
+ *   2 flatten  the nodes get rows, parents before children, and ancestor bitmasks
+ *   3 verify   one target pass over root and nodes with tree attention
+ *   4 select   the rule walks the tree: accepted path and bonus token
+ *   5 commit   accepted key/value rows are moved into place, the rest is dropped
+ *   6 adapt    the controller learns from the outcome
+ *
+ * The root is the last committed token. It is known to be right but has no row in the target cache
+ * yet, so its row is computed together with the tree's, and one target pass per iteration is enough.
+ * The papers' literal form, cache=rebuild, drops the rows and computes the committed ones again
+ * (dynatree, app. D, line 6).
+ *
+ * Invariant between iterations: the target cache holds the text without its last token; the draft
+ * cache holds a prefix of the text.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "session.h"
+
+enum { BASELINE_FIRST = 5, BASELINE_EVERY = 32 };
+
+static void stage_done(struct esp_session *s, enum esp_stage stage, double *start)
+{
+    double now = esp_now();
+    s->iteration.seconds[stage] = now - *start;
+    s->stats.stage_seconds[stage] += now - *start;
+    esp_session_emit(s, (struct esp_event){
+                            .type = ESP_EVENT_STAGE,
+                            .stage = stage,
+                            .iteration = &s->iteration,
+                        });
+    *start = esp_now(); /* an observer that waits, as in step mode, is nobody's stage */
+}
+
+static void layer_done(void *user)
+{
+    struct esp_session *s = user;
+    s->iteration.tree = s->tree.tree;
+    s->iteration.draft_passes = s->draft.passes;
+    esp_session_emit(s, (struct esp_event){.type = ESP_EVENT_LAYER, .iteration = &s->iteration});
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median_baseline(const struct esp_session *s)
+{
+    double sorted[ESP_BASELINE_SAMPLES];
+    int n = s->baseline_count;
+    if (n == 0)
+        return 0;
+    memcpy(sorted, s->baseline, (size_t)n * sizeof *sorted);
+    qsort(sorted, (size_t)n, sizeof *sorted, by_size);
+    return sorted[n / 2];
+}
+
+/* Times plain decoding: a target pass over the root alone and the choice of a token. The pass writes
+ * the root's row, which the verify pass will write again with the same values. */
+static int measure_baseline(struct esp_session *s)
+{
+    bool due = s->iteration.index % BASELINE_EVERY == 0;
+    int runs = s->baseline_count == 0 ? BASELINE_FIRST : due ? 1 : 0;
+    for (int i = 0; i < runs; i++) {
+        int32_t position = s->length - 1, row = 0, token;
+        struct esp_batch batch = {
+            .rows = 1,
+            .tokens = s->text + position,
+            .positions = &position,
+            .first = s->target.length,
+            .prefix = s->target.length,
+            .logits = s->p,
+        };
+        double start = esp_now();
+        int status = s->ops->forward(s->target.cache, &batch);
+        if (status == ESP_OK)
+            status = s->ops->argmax(s->p, &row, 1, &token);
+        if (status < 0)
+            return status;
+        s->baseline[s->baseline_next] = esp_now() - start;
+        s->baseline_next = (s->baseline_next + 1) % ESP_BASELINE_SAMPLES;
+        s->baseline_count += s->baseline_count < ESP_BASELINE_SAMPLES;
+    }
+    s->stats.baseline = s->iteration.baseline = median_baseline(s);
+    return ESP_OK;
+}
+
+/* ------------------------------------------------------------------ the stages */
+
+static int draft(struct esp_session *s, int remaining)
+{
+    const struct esp_drafter_ops *drafter = s->set.drafter;
+    struct esp_draft *d = &s->draft;
+    d->params = &s->set.drafter_params;
+    d->state = s->drafter_state;
+    d->rng = &s->draft_rng;
+    d->sampling = esp_draft_sampling(&s->set);
+    d->greedy = s->set.sampling.temperature == 0;
+    d->text = s->text;
+    d->text_length = s->length;
+    d->max_depth = remaining - 1; /* the bonus token is the last that may be committed */
+    if (drafter->needs_model && d->max_depth > s->draft_cache.context - s->length)
+        d->max_depth = s->draft_cache.context - s->length;
+    d->layer = s->observer ? layer_done : NULL;
+    d->user = s;
+    esp_tree_reset(&s->tree, s->text[s->length - 1]);
+    esp_draft_begin(d);
+    int status = d->max_depth > 0 ? drafter->draft(d) : ESP_OK;
+    s->iteration.tree = s->tree.tree;
+    s->iteration.draft_passes = d->passes;
+    s->iteration.deepest = esp_tree_deepest(&s->tree.tree);
+    return status;
+}
+
+static int verify(struct esp_session *s)
+{
+    const struct esp_tree *tree = &s->tree.tree;
+    for (int i = 0; i < tree->verified; i++) {
+        const struct esp_node *node = &tree->nodes[tree->order[i]];
+        s->tokens[i] = node->token;
+        s->positions[i] = s->length - 1 + node->depth;
+    }
+    struct esp_batch batch = {
+        .rows = tree->verified,
+        .tokens = s->tokens,
+        .positions = s->positions,
+        .first = s->target.length,
+        .prefix = s->target.length,
+        .mask = s->tree.mask,
+        .mask_words = s->tree.mask_words,
+        .logits = s->p,
+    };
+    s->target.passes++;
+    return s->ops->forward(s->target.cache, &batch);
+}
+
+static int select_path(struct esp_session *s)
+{
+    struct esp_verify *v = &s->verify;
+    v->params = &s->set.verifier_params;
+    v->sampling = s->set.sampling;
+    v->rng = &s->verify_rng;
+    int status = s->set.verifier->select(v);
+    s->iteration.path = v->path;
+    s->iteration.path_length = v->path_length;
+    s->iteration.bonus = v->bonus;
+    return status;
+}
+
+/* The tokens that join the text: the path, then the bonus token, up to the first end-of-text token and
+ * to the tokens still allowed. */
+static int choose_committed(struct esp_session *s, int remaining)
+{
+    const struct esp_verify *v = &s->verify;
+    int count = 0;
+    s->end = "";
+    while (count <= v->path_length && count < remaining) {
+        int32_t token = count < v->path_length ? s->tree.tree.nodes[v->path[count]].token
+                                               : v->bonus;
+        s->committed[count++] = token;
+        if (esp_token_is_end(s->engine, token)) {
+            s->end = "end of text";
+            break;
+        }
+    }
+    return count;
+}
+
+static int commit(struct esp_session *s, int count)
+{
+    const struct esp_verify *v = &s->verify;
+    int rebuild_at = esp_params_find(&s->set.drafter_params, "cache");
+    bool rebuild = rebuild_at >= 0 && esp_param(&s->set.drafter_params, rebuild_at) != 0;
+    int status;
+    if (rebuild) {
+        /* The root, then all committed tokens but the last, which is the next root. */
+        s->tokens[0] = s->text[s->length - 1];
+        memcpy(s->tokens + 1, s->committed, (size_t)(count - 1) * sizeof *s->tokens);
+        status = esp_context_append(&s->target, s->tokens, count, NULL);
+    } else {
+        s->tokens[0] = 0;
+        for (int i = 1; i < count; i++)
+            s->tokens[i] = s->tree.row[v->path[i - 1]];
+        status = esp_context_keep(&s->target, s->tokens, count);
+    }
+    if (status == ESP_OK && s->draft.expanded > 0)
+        status = esp_draft_commit(&s->draft, v->path, count - 1, rebuild);
+    memcpy(s->text + s->length, s->committed, (size_t)count * sizeof *s->text);
+    s->length += count;
+    s->iteration.committed = s->committed;
+    s->iteration.committed_count = count;
+    return status;
+}
+
+static void read_gauges(struct esp_session *s, bool before)
+{
+    struct esp_gauge now[ESP_MAX_GAUGES];
+    struct esp_iteration *it = &s->iteration;
+    const struct esp_drafter_ops *drafter = s->set.drafter;
+    it->gauge_count =
+        drafter->gauges ? drafter->gauges(s->drafter_state, &s->set.drafter_params, now) : 0;
+    for (int i = 0; i < it->gauge_count; i++) {
+        now[i].before = before ? now[i].after : it->gauges[i].before;
+        it->gauges[i] = now[i];
+    }
+}
+
+static void count_up(struct esp_session *s)
+{
+    struct esp_stats *stats = &s->stats;
+    const struct esp_iteration *it = &s->iteration;
+    stats->iterations++;
+    stats->generated_tokens += it->committed_count;
+    stats->drafted_nodes += it->tree.verified - 1;
+    stats->accepted_nodes += it->path_length;
+    stats->draft_passes += it->draft_passes;
+    stats->target_passes += it->target_passes;
+    s->path_sum += it->path_length;
+}
+
+/* ------------------------------------------------------------------ the iteration */
+
+static int run(struct esp_session *s, int remaining)
+{
+    struct esp_iteration *it = &s->iteration;
+    double start = esp_now();
+    int status = draft(s, remaining); /* 1 */
+    if (status < 0)
+        return status;
+    stage_done(s, ESP_STAGE_DRAFT, &start);
+
+    esp_tree_flatten(&s->tree, s->set.order); /* 2 */
+    it->tree = s->tree.tree;
+    it->mask_blocks = s->tree.mask_blocks;
+    stage_done(s, ESP_STAGE_FLATTEN, &start);
+
+    status = verify(s); /* 3 */
+    if (status < 0)
+        return status;
+    stage_done(s, ESP_STAGE_VERIFY, &start);
+
+    status = select_path(s); /* 4 */
+    if (status < 0)
+        return status;
+    stage_done(s, ESP_STAGE_SELECT, &start);
+
+    int count = choose_committed(s, remaining);
+    status = commit(s, count); /* 5 */
+    it->target_passes = s->target.passes;
+    if (status < 0)
+        return status;
+    stage_done(s, ESP_STAGE_COMMIT, &start);
+
+    if (s->set.drafter->adapt) /* 6 */
+        s->set.drafter->adapt(s->drafter_state, &s->set.drafter_params, it);
+    read_gauges(s, false);
+    stage_done(s, ESP_STAGE_ADAPT, &start);
+    return count;
+}
+
+static int finish(struct esp_session *s, const char *why)
+{
+    s->end = why;
+    s->allowed = 0;
+    esp_session_emit(s, (struct esp_event){.type = ESP_EVENT_END, .text = why});
+    return 0;
+}
+
+int esp_session_step(struct esp_session *s, char *err, size_t errlen)
+{
+    if (s->length == 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "there is no prompt to continue");
+    if (*s->end)
+        return 0;
+    int remaining = s->engine->context - s->length;
+    if (remaining <= 0)
+        return finish(s, "context full");
+    if (s->allowed <= 0)
+        return finish(s, "length");
+    if (remaining > s->allowed)
+        remaining = s->allowed;
+
+    double start = esp_now();
+    int index = s->stats.iterations;
+    s->iteration = (struct esp_iteration){
+        .index = index,
+        .position = s->length,
+        .drafter = s->set.drafter->name,
+        .verifier = s->set.verifier->name,
+    };
+    s->target.passes = 0;
+    read_gauges(s, true);
+    int status = s->set.baseline ? measure_baseline(s) : ESP_OK;
+    double measured = esp_now() - start;
+    if (status == ESP_OK)
+        status = run(s, remaining);
+    if (status < 0)
+        return esp_fail(err, errlen, status, "iteration %d failed: %s", index,
+                        esp_status_message(status));
+    const char *end = s->end;
+    count_up(s);
+    s->allowed -= status;
+    s->stats.decode_seconds += esp_now() - start - measured;
+    if (index == 0)
+        s->stats.first_token_seconds = esp_now() - s->prompt_time;
+    esp_session_emit(s, (struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &s->iteration});
+    if (*end)
+        finish(s, end);
+    return status;
+}

@@ -1,0 +1,66 @@
+/* paths.c - finds the data that comes with the program; see paths.h.
+ *
+ * A program that was built but not installed lies somewhere below the source tree (build/espalier,
+ * build/tests/unit/model), an installed one in PREFIX/bin or, as a library, PREFIX/lib. Both are found
+ * by walking up a few folders from the file that runs, so that a tree or a prefix may be moved.
+ */
+#include "paths.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef ESP_DATA_DIR
+#define ESP_DATA_DIR "/usr/local/share/espalier"
+#endif
+
+enum { PARENTS = 4 };
+
+static bool found(char *path, size_t size, const char *base, const char *below, const char *kind,
+                  const char *name)
+{
+    int n = snprintf(path, size, "%s/%s%s%s%s", base, below, kind, *name ? "/" : "", name);
+    return n >= 0 && (size_t)n < size && access(path, R_OK) == 0;
+}
+
+/* Looks in the folder of `file` and in its parents. The models are kept with the engine. */
+static bool found_above(char *path, size_t size, const char *file, const char *kind,
+                        const char *name)
+{
+    char base[PATH_MAX];
+    if (!file || !realpath(file, base))
+        return false;
+    const char *tree = strcmp(kind, "models") == 0 ? "engine/" : "";
+    for (int i = 0; i <= PARENTS; i++) {
+        char *slash = strrchr(base, '/');
+        if (!slash)
+            return false;
+        *slash = '\0';
+        if (found(path, size, base, tree, kind, name) ||
+            found(path, size, base, "share/espalier/", kind, name))
+            return true;
+    }
+    return false;
+}
+
+int esp_find_data(char *path, size_t size, const char *kind, const char *name)
+{
+    Dl_info library;
+    const char *folder = getenv("ESPALIER_DATA");
+    if (strchr(name, '/') || *name == '.')
+        return ESP_E_FILE;
+    if (folder && *folder && found(path, size, folder, "", kind, name))
+        return 0;
+    if (found_above(path, size, "/proc/self/exe", kind, name))
+        return 0;
+    /* Whose file this function lies in; a function pointer has no portable way to void *. */
+    int (*self)(char *, size_t, const char *, const char *) = esp_find_data;
+    void *address;
+    memcpy(&address, &self, sizeof address);
+    if (dladdr(address, &library) && found_above(path, size, library.dli_fname, kind, name))
+        return 0;
+    return found(path, size, ESP_DATA_DIR, "", kind, name) ? 0 : ESP_E_FILE;
+}

@@ -1,0 +1,131 @@
+/* registry.c - the lists of drafters and verifiers, and what the public header tells about them. */
+#include <string.h>
+
+#include "backends.h"
+#include "drafter.h"
+#include "verifier.h"
+
+#define X(name) extern const struct esp_drafter_ops esp_drafter_##name;
+#include "drafters/drafters.def"
+#undef X
+#define X(name) extern const struct esp_verifier_ops esp_verifier_##name;
+#include "verifiers/verifiers.def"
+#undef X
+
+const struct esp_drafter_ops *const esp_drafters[] = {
+#define X(name) &esp_drafter_##name,
+#include "drafters/drafters.def"
+#undef X
+    NULL,
+};
+
+const struct esp_verifier_ops *const esp_verifiers[] = {
+#define X(name) &esp_verifier_##name,
+#include "verifiers/verifiers.def"
+#undef X
+    NULL,
+};
+
+const struct esp_drafter_ops *esp_drafter_find(const char *name)
+{
+    for (int i = 0; esp_drafters[i]; i++)
+        if (strcmp(esp_drafters[i]->name, name) == 0)
+            return esp_drafters[i];
+    return NULL;
+}
+
+const struct esp_verifier_ops *esp_verifier_find(const char *name)
+{
+    for (int i = 0; esp_verifiers[i]; i++)
+        if (strcmp(esp_verifiers[i]->name, name) == 0)
+            return esp_verifiers[i];
+    return NULL;
+}
+
+static const char *draws_text(unsigned draws)
+{
+    static const char *const text[] = {
+        "", "topk", "iid", "topk, iid", "swor", "topk, swor", "iid, swor", "topk, iid, swor",
+    };
+    return text[draws & 7];
+}
+
+/* Number of entries before the NULL of a list, up to `index`: is there an entry `index`? */
+static bool has(const void *const *list, int index)
+{
+    for (int i = 0; i <= index; i++)
+        if (!list[i])
+            return false;
+    return index >= 0;
+}
+
+bool esp_item(enum esp_list list, int index, struct esp_item *item)
+{
+    switch (list) {
+    case ESP_DRAFTERS:
+        if (!has((const void *const *)esp_drafters, index))
+            return false;
+        *item = (struct esp_item){esp_drafters[index]->name, esp_drafters[index]->summary,
+                                  esp_drafters[index]->source,
+                                  draws_text(esp_drafters[index]->draws)};
+        return true;
+    case ESP_VERIFIERS:
+        if (!has((const void *const *)esp_verifiers, index))
+            return false;
+        *item = (struct esp_item){esp_verifiers[index]->name, esp_verifiers[index]->summary,
+                                  esp_verifiers[index]->source,
+                                  draws_text(esp_verifiers[index]->lossless)};
+        return true;
+    case ESP_BACKENDS:
+        if (!has((const void *const *)esp_backends, index))
+            return false;
+        *item = (struct esp_item){esp_backends[index]->name, esp_backends[index]->summary, "", ""};
+        return true;
+    }
+    return false;
+}
+
+bool esp_item_param(enum esp_list list, const char *name, int index, struct esp_param_info *info)
+{
+    static const char *const types[] = {"int", "real", "flag", "choice", "text"};
+    const struct esp_drafter_ops *drafter = list == ESP_DRAFTERS ? esp_drafter_find(name) : NULL;
+    const struct esp_verifier_ops *verifier =
+        list == ESP_VERIFIERS ? esp_verifier_find(name) : NULL;
+    const struct esp_param *table =
+        drafter ? drafter->params : verifier ? verifier->params : NULL;
+    if (index < 0)
+        return false;
+    for (int i = 0; table && table[i].name; i++) {
+        if (i != index)
+            continue;
+        *info = (struct esp_param_info){
+            .name = table[i].name,
+            .type = types[table[i].type],
+            .help = table[i].help,
+            .choices = table[i].choices,
+            .text = table[i].text,
+            .minimum = table[i].minimum,
+            .maximum = table[i].maximum,
+            .value = table[i].value,
+        };
+        return true;
+    }
+    return false;
+}
+
+const char *esp_reason_text(int reason)
+{
+    static const char *const text[] = {
+#define X(name, words) [ESP_REASON_##name] = words,
+        ESP_REASON(X)
+#undef X
+    };
+    return reason >= 0 && reason < (int)(sizeof text / sizeof *text) ? text[reason] : "";
+}
+
+const char *esp_stage_name(int stage)
+{
+    static const char *const name[ESP_STAGES] = {"draft",  "flatten", "verify",
+                                                 "select", "commit",  "adapt"};
+    return stage >= 0 && stage < ESP_STAGES ? name[stage] : "";
+}

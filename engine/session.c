@@ -1,0 +1,529 @@
+/* session.c - one text being written: its memory, its settings, its prompt and its statistics.
+ *
+ * Settings are checked as a whole before any of them takes effect: a drafter, its parameters, the
+ * verifier and the temperature must go together, or the old ones stay. All memory is taken at open;
+ * iterations (loop.c) allocate nothing.
+ */
+#include "session.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "error.h"
+
+void esp_session_emit(struct esp_session *s, struct esp_event event)
+{
+    if (!s->observer)
+        return;
+    event.time = esp_now() - s->opened;
+    s->observer(s->user, &event);
+}
+
+struct esp_sampling esp_draft_sampling(const struct esp_settings *settings)
+{
+    struct esp_sampling plain = {.temperature = 1, .top_p = 1};
+    return settings->sampling.temperature > 0 ? settings->sampling : plain;
+}
+
+/* ------------------------------------------------------------------ settings */
+
+/* Splits "name:k=v,..." and looks the name up by `find`; errors name the kind of thing it is. */
+static int split_spec(const char *spec, char *name, size_t size, const char **list,
+                      const char *kind, char *err, size_t errlen)
+{
+    size_t n = strcspn(spec, ":");
+    if (n == 0 || n >= size)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "'%.64s' names no %s; see espalier list %ss", spec, kind, kind);
+    memcpy(name, spec, n);
+    name[n] = '\0';
+    *list = spec[n] ? spec + n + 1 : NULL;
+    return ESP_OK;
+}
+
+static int choose_drafter(struct esp_settings *set, const char *spec, char *err, size_t errlen)
+{
+    char name[64];
+    const char *list;
+    int status = split_spec(spec, name, sizeof name, &list, "drafter", err, errlen);
+    if (status < 0)
+        return status;
+    set->drafter = esp_drafter_find(name);
+    if (!set->drafter)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "there is no drafter '%s'; see espalier list drafters", name);
+    esp_params_init(&set->drafter_params, set->drafter->params);
+    return esp_params_parse(&set->drafter_params, name, list, err, errlen);
+}
+
+static int choose_verifier(struct esp_settings *set, const char *spec, char *err, size_t errlen)
+{
+    char name[64];
+    const char *list;
+    int status = split_spec(spec, name, sizeof name, &list, "verifier", err, errlen);
+    if (status < 0)
+        return status;
+    set->verifier_chosen = strcmp(name, "auto") != 0;
+    if (!set->verifier_chosen)
+        return ESP_OK;
+    set->verifier = esp_verifier_find(name);
+    if (!set->verifier)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "there is no verifier '%s'; see espalier list verifiers", name);
+    esp_params_init(&set->verifier_params, set->verifier->params);
+    return esp_params_parse(&set->verifier_params, name, list, err, errlen);
+}
+
+static unsigned draws_of(const struct esp_settings *set)
+{
+    bool greedy = set->sampling.temperature == 0;
+    return set->drafter->draws_with ? set->drafter->draws_with(&set->drafter_params, greedy)
+                                    : set->drafter->draws;
+}
+
+/* Does the rule keep the target's distribution with these settings? */
+static bool lossless(const struct esp_settings *set, const struct esp_verifier_ops *verifier)
+{
+    return verifier->greedy == (set->sampling.temperature == 0) &&
+           (verifier->lossless & draws_of(set)) != 0;
+}
+
+static void pick_verifier(struct esp_settings *set)
+{
+    for (int i = 0; esp_verifiers[i]; i++) {
+        if (!lossless(set, esp_verifiers[i]))
+            continue;
+        set->verifier = esp_verifiers[i];
+        esp_params_init(&set->verifier_params, set->verifier->params);
+        return;
+    }
+    set->verifier = NULL;
+}
+
+static void list_lossless(const struct esp_settings *set, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; esp_verifiers[i] && used < size; i++)
+        if (lossless(set, esp_verifiers[i]))
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
+                                     esp_verifiers[i]->name);
+}
+
+static int check_settings(const struct esp_session *s, struct esp_settings *set, char *err,
+                          size_t errlen)
+{
+    const struct esp_drafter_ops *drafter = set->drafter;
+    if (drafter->needs_model && !s->engine->draft)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "drafter %s needs a draft model; name one with --draft, or use ar",
+                        drafter->name);
+    int status =
+        drafter->check ? drafter->check(&set->drafter_params, err, errlen) : (int)ESP_OK;
+    if (status < 0)
+        return status;
+    if (!set->verifier_chosen)
+        pick_verifier(set);
+    if (!set->verifier || !lossless(set, set->verifier)) {
+        char names[256];
+        list_lossless(set, names, sizeof names);
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "%s with drafter %s at temperature %g would change what the model says; "
+                        "verifiers that keep it: %s",
+                        set->verifier ? set->verifier->name : "no verifier", drafter->name,
+                        set->sampling.temperature, names[0] ? names : "none");
+    }
+    return ESP_OK;
+}
+
+/* Makes checked settings current. The drafter's state is kept where it is the same drafter. */
+static int apply_settings(struct esp_session *s, const struct esp_settings *set, int changed,
+                          char *err, size_t errlen)
+{
+    void *state = s->drafter_state;
+    if (set->drafter != s->set.drafter) {
+        state = calloc(1, set->drafter->state_size ? set->drafter->state_size : 1);
+        if (!state)
+            return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for drafter %s",
+                            set->drafter->name);
+        free(s->drafter_state);
+        s->drafter_state = state;
+        changed = -1;
+    }
+    s->set = *set;
+    if (set->drafter->init)
+        set->drafter->init(state, &s->set.drafter_params, changed);
+    return ESP_OK;
+}
+
+/* From here on the random numbers are those of a new session with this seed. */
+static void restart_random(struct esp_session *s)
+{
+    s->draft_rng = (struct esp_rng){.seed = s->set.seed, .stream = ESP_RNG_DRAFT};
+    s->verify_rng = (struct esp_rng){.seed = s->set.seed, .stream = ESP_RNG_VERIFY};
+}
+
+static int read_number(const char *key, const char *value, double low, double high, bool whole,
+                       double *number, char *err, size_t errlen)
+{
+    char *end;
+    errno = 0;
+    double x = strtod(value, &end);
+    if (end == value || *end || !(x >= low && x <= high) || (whole && x != floor(x)))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "%s takes a %snumber from %g to %g, not '%s'",
+                        key, whole ? "whole " : "", low, high, value);
+    *number = x;
+    return ESP_OK;
+}
+
+static int read_seed(const char *value, uint64_t *seed, char *err, size_t errlen)
+{
+    char *end;
+    errno = 0;
+    unsigned long long x = strtoull(value, &end, 10);
+    if (end == value || *end || errno || strchr(value, '-'))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "seed takes a whole number from 0 to 2^64 - 1, not '%s'", value);
+    *seed = x;
+    return ESP_OK;
+}
+
+static int read_order(const char *value, enum esp_order *order, char *err, size_t errlen)
+{
+#define X(name)                                                                                \
+    if (strcmp(value, #name) == 0) {                                                           \
+        *order = ESP_ORDER_##name;                                                             \
+        return ESP_OK;                                                                         \
+    }
+    ESP_ORDERS(X)
+#undef X
+    return esp_fail(err, errlen, ESP_E_ARGUMENT, "order is bfs, dfs or hpd, not '%s'", value);
+}
+
+/* Changes one setting in `set`. *changed becomes the index of a drafter parameter, -1: all. */
+static int change(struct esp_settings *set, const char *key, const char *value, int *changed,
+                  char *err, size_t errlen)
+{
+    double number = 0;
+    int status;
+    *changed = INT32_MAX; /* no parameter */
+    if (strcmp(key, "drafter") == 0) {
+        *changed = -1;
+        return choose_drafter(set, value, err, errlen);
+    }
+    if (strcmp(key, "verifier") == 0)
+        return choose_verifier(set, value, err, errlen);
+    if (strcmp(key, "order") == 0)
+        return read_order(value, &set->order, err, errlen);
+    if (strcmp(key, "seed") == 0)
+        return read_seed(value, &set->seed, err, errlen);
+    if (strcmp(key, "temp") == 0) {
+        status = read_number(key, value, 0, 100, false, &number, err, errlen);
+        if (status == ESP_OK)
+            set->sampling.temperature = number;
+        return status;
+    }
+    if (strcmp(key, "top_p") == 0) {
+        status = read_number(key, value, 0, 1, false, &number, err, errlen);
+        if (status == ESP_OK)
+            set->sampling.top_p = number > 0 ? number : 1;
+        return status;
+    }
+    if (strcmp(key, "top_k") == 0) {
+        status = read_number(key, value, 0, INT32_MAX, true, &number, err, errlen);
+        if (status == ESP_OK)
+            set->sampling.top_k = (int)number;
+        return status;
+    }
+    if (strcmp(key, "baseline") == 0) {
+        set->baseline = strcmp(value, "on") == 0;
+        if (!set->baseline && strcmp(value, "off") != 0)
+            return esp_fail(err, errlen, ESP_E_ARGUMENT, "baseline takes on or off, not '%s'",
+                            value);
+        return ESP_OK;
+    }
+    *changed = esp_params_set(&set->drafter_params, set->drafter->name, key, value, err, errlen);
+    return *changed < 0 ? *changed : (int)ESP_OK;
+}
+
+int esp_session_set(struct esp_session *s, const char *key, const char *value, char *err,
+                    size_t errlen)
+{
+    struct esp_settings set = s->set;
+    int changed;
+    int status = change(&set, key, value, &changed, err, errlen);
+    if (status == ESP_OK)
+        status = check_settings(s, &set, err, errlen);
+    if (status == ESP_OK)
+        status = apply_settings(s, &set, changed, err, errlen);
+    if (status < 0)
+        return status;
+    if (strcmp(key, "seed") == 0)
+        restart_random(s);
+    char now[ESP_SPEC_TEXT];
+    if (esp_session_get(s, key, now, sizeof now) == ESP_OK)
+        value = now;
+    esp_session_emit(s, (struct esp_event){.type = ESP_EVENT_SETTING, .key = key, .text = value});
+    return ESP_OK;
+}
+
+int esp_session_get(const struct esp_session *s, const char *key, char *value, size_t size)
+{
+    static const char *const orders[] = {
+#define X(name) #name,
+        ESP_ORDERS(X)
+#undef X
+    };
+    const struct esp_settings *set = &s->set;
+    int param;
+    if (strcmp(key, "drafter") == 0)
+        esp_params_spec(&set->drafter_params, set->drafter->name, value, size);
+    else if (strcmp(key, "verifier") == 0)
+        esp_params_spec(&set->verifier_params, set->verifier->name, value, size);
+    else if (strcmp(key, "order") == 0)
+        snprintf(value, size, "%s", orders[set->order]);
+    else if (strcmp(key, "seed") == 0)
+        snprintf(value, size, "%llu", (unsigned long long)set->seed);
+    else if (strcmp(key, "temp") == 0)
+        snprintf(value, size, "%g", set->sampling.temperature);
+    else if (strcmp(key, "top_p") == 0)
+        snprintf(value, size, "%g", set->sampling.top_p);
+    else if (strcmp(key, "top_k") == 0)
+        snprintf(value, size, "%d", set->sampling.top_k);
+    else if (strcmp(key, "baseline") == 0)
+        snprintf(value, size, "%s", set->baseline ? "on" : "off");
+    else if ((param = esp_params_find(&set->drafter_params, key)) >= 0)
+        esp_params_format(&set->drafter_params, param, value, size);
+    else
+        return ESP_E_ARGUMENT;
+    return ESP_OK;
+}
+
+static int first_settings(struct esp_session *s, const struct esp_session_options *o, char *err,
+                          size_t errlen)
+{
+    const char *preset = esp_engine_preset(s->engine);
+    const char *drafter = o->drafter ? o->drafter
+                          : preset   ? preset
+                          : s->engine->draft ? "dynatree" : "ar";
+    struct esp_settings set = {
+        .sampling = {o->temperature, o->top_p > 0 ? o->top_p : 1, o->top_k},
+        .seed = o->seed,
+        .baseline = o->baseline,
+    };
+    if (!(o->temperature >= 0 && o->temperature <= 100))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "temp takes a number from 0 to 100, not %g",
+                        o->temperature);
+    if (!(o->top_p >= 0 && o->top_p <= 1))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "top_p takes a number from 0 to 1, not %g",
+                        o->top_p);
+    if (o->top_k < 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "top_k takes a number from 0, not %d",
+                        o->top_k);
+    int status = choose_drafter(&set, drafter, err, errlen);
+    if (status == ESP_OK && o->verifier)
+        status = choose_verifier(&set, o->verifier, err, errlen);
+    if (status == ESP_OK && o->order)
+        status = read_order(o->order, &set.order, err, errlen);
+    if (status == ESP_OK)
+        status = check_settings(s, &set, err, errlen);
+    if (status == ESP_OK)
+        status = apply_settings(s, &set, -1, err, errlen);
+    restart_random(s);
+    return status;
+}
+
+/* ------------------------------------------------------------------ opening and closing */
+
+static int take_memory(struct esp_session *s, char *err, size_t errlen)
+{
+    struct esp_engine *e = s->engine;
+    const int nodes = e->max_nodes, rows = nodes + 1, vocabulary = e->target->desc.vocabulary;
+    int status = esp_tree_open(&s->tree, nodes, err, errlen);
+    if (status == ESP_OK)
+        status = esp_context_open(&s->target, s->ops, e->target_weights, e->context, rows, err,
+                                  errlen);
+    if (status == ESP_OK)
+        status = s->ops->rows_open(&s->p, e->backend, rows, vocabulary, err, errlen);
+    if (status == ESP_OK && e->draft) {
+        int context = e->draft->desc.context < e->context ? e->draft->desc.context : e->context;
+        status = esp_context_open(&s->draft_cache, s->ops, e->draft_weights, context, rows, err,
+                                  errlen);
+        if (status == ESP_OK)
+            status = s->ops->rows_open(&s->q, e->backend, rows, vocabulary, err, errlen);
+    }
+    if (status == ESP_OK)
+        status = esp_draft_open(&s->draft, e->draft ? &s->draft_cache : NULL, s->q, &s->tree, err,
+                                errlen);
+    if (status < 0)
+        return status;
+    size_t record = (size_t)s->tree.record;
+    struct esp_verify *v = &s->verify;
+    s->text = calloc((size_t)e->context, sizeof *s->text);
+    s->positions = calloc((size_t)rows, sizeof *s->positions);
+    s->tokens = calloc((size_t)rows, sizeof *s->tokens);
+    s->committed = calloc((size_t)rows, sizeof *s->committed);
+    v->path = calloc((size_t)rows, sizeof *v->path);
+    v->which = calloc(record, sizeof *v->which);
+    v->token = calloc(record, sizeof *v->token);
+    v->number = calloc(record, sizeof *v->number);
+    if (!s->text || !s->positions || !s->tokens || !s->committed || !v->path || !v->which ||
+        !v->token || !v->number)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a session of %d tokens",
+                        e->context);
+    v->tree = &s->tree;
+    v->ops = s->ops;
+    v->p = s->p;
+    v->q = s->q;
+    v->q_row = s->draft.q_row;
+    return ESP_OK;
+}
+
+int esp_session_open(struct esp_session **session, struct esp_engine *engine,
+                     const struct esp_session_options *options, char *err, size_t errlen)
+{
+    const struct esp_session_options none = {0}, *o = options ? options : &none;
+    struct esp_session *s = calloc(1, sizeof *s);
+    *session = NULL;
+    if (!s)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a session");
+    s->engine = engine;
+    s->ops = engine->backend->ops;
+    s->observer = o->observer;
+    s->user = o->user;
+    s->opened = esp_now();
+    s->end = "";
+    int status = take_memory(s, err, errlen);
+    if (status == ESP_OK)
+        status = first_settings(s, o, err, errlen);
+    if (status < 0) {
+        esp_session_close(s);
+        return status;
+    }
+    *session = s;
+    return ESP_OK;
+}
+
+void esp_session_close(struct esp_session *s)
+{
+    if (!s)
+        return;
+    esp_draft_close(&s->draft);
+    esp_context_close(&s->target);
+    esp_context_close(&s->draft_cache);
+    if (s->p)
+        s->ops->rows_close(s->p);
+    if (s->q)
+        s->ops->rows_close(s->q);
+    esp_tree_close(&s->tree);
+    free(s->drafter_state);
+    free(s->text);
+    free(s->positions);
+    free(s->tokens);
+    free(s->committed);
+    free(s->verify.path);
+    free(s->verify.which);
+    free(s->verify.token);
+    free(s->verify.number);
+    free(s);
+}
+
+/* ------------------------------------------------------------------ text */
+
+static int prefill(struct esp_session *s)
+{
+    int32_t *text = s->text;
+    int status = esp_context_append(&s->target, text + s->target.length,
+                                    s->length - 1 - s->target.length, NULL);
+    int draft_length = s->length - 1;
+    if (draft_length > s->draft_cache.context)
+        draft_length = s->draft_cache.context; /* beyond it there is no drafting */
+    if (status == ESP_OK && s->set.drafter->needs_model && s->draft_cache.length < draft_length)
+        status = esp_context_append(&s->draft_cache, text + s->draft_cache.length,
+                                    draft_length - s->draft_cache.length, NULL);
+    return status;
+}
+
+int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, char *err,
+                       size_t errlen)
+{
+    int room = s->engine->context - s->length;
+    if (count < 1)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "the prompt is empty");
+    if (count > room - 1)
+        return esp_fail(err, errlen, ESP_E_CONTEXT,
+                        "the prompt has %d tokens, but only %d of the context's %d are free%s",
+                        count, room > 0 ? room - 1 : 0, s->engine->context,
+                        s->length ? "; clear the text to start again" : "");
+    for (int i = 0; i < count; i++)
+        if (tokens[i] < 0 || tokens[i] >= s->engine->target->desc.vocabulary)
+            return esp_fail(err, errlen, ESP_E_ARGUMENT, "the model has no token %d", tokens[i]);
+    double start = s->prompt_time = esp_now();
+    memcpy(s->text + s->length, tokens, (size_t)count * sizeof *tokens);
+    s->length += count;
+    int status = prefill(s);
+    if (status < 0) {
+        s->length -= count;
+        int computed = s->length > 0 ? s->length - 1 : 0;
+        if (s->target.length > computed)
+            s->target.length = computed;
+        if (s->draft_cache.length > computed)
+            s->draft_cache.length = computed;
+        return esp_fail(err, errlen, status, "the prompt could not be computed: %s",
+                        esp_status_message(status));
+    }
+    s->end = "";
+    s->stats.prompt_tokens += count;
+    s->stats.prefill_seconds += esp_now() - start;
+    esp_session_emit(s, (struct esp_event){
+                            .type = ESP_EVENT_PROMPT,
+                            .tokens = s->text + s->length - count,
+                            .token_count = count,
+                        });
+    return ESP_OK;
+}
+
+void esp_session_allow(struct esp_session *s, int tokens)
+{
+    s->allowed = tokens > 0 ? tokens : 0;
+    s->end = "";
+}
+
+const char *esp_session_end(const struct esp_session *s)
+{
+    return s->end;
+}
+
+void esp_session_clear(struct esp_session *s)
+{
+    s->length = s->target.length = s->draft_cache.length = 0;
+    s->allowed = 0;
+    s->end = "";
+    s->path_sum = 0;
+    restart_random(s);
+    memset(&s->stats, 0, sizeof s->stats);
+}
+
+const int32_t *esp_session_tokens(const struct esp_session *s, int *count)
+{
+    *count = s->length;
+    return s->text;
+}
+
+void esp_session_stats(const struct esp_session *s, struct esp_stats *stats)
+{
+    struct rusage usage;
+    *stats = s->stats;
+    if (stats->iterations > 0) {
+        stats->mean_path_length = (double)s->path_sum / stats->iterations;
+        stats->tokens_per_iteration = (double)stats->generated_tokens / stats->iterations;
+    }
+    if (stats->drafted_nodes > 0)
+        stats->acceptance_rate = (double)stats->accepted_nodes / (double)stats->drafted_nodes;
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        stats->peak_bytes = (size_t)usage.ru_maxrss * 1024;
+}

@@ -1,0 +1,61 @@
+/* session.h - the insides of esp_session, shared by session.c (settings, text) and loop.c (iterations). */
+#ifndef ESP_SESSION_H
+#define ESP_SESSION_H
+
+#include "context.h"
+#include "draft.h"
+#include "engine.h"
+#include "verifier.h"
+
+enum { ESP_BASELINE_SAMPLES = 9 };
+
+/* What the user can choose; copied, changed and checked as a whole before it takes effect. */
+struct esp_settings {
+    const struct esp_drafter_ops *drafter;
+    const struct esp_verifier_ops *verifier;
+    bool verifier_chosen; /* by the user; otherwise it follows temperature and drafter */
+    struct esp_params drafter_params, verifier_params;
+    enum esp_order order;
+    struct esp_sampling sampling; /* temperature 0: greedy */
+    uint64_t seed;
+    bool baseline;
+};
+
+struct esp_session {
+    struct esp_engine *engine;
+    const struct esp_backend_ops *ops;
+    struct esp_settings set;
+    void *drafter_state;
+    esp_observer *observer;
+    void *user;
+    double opened;
+
+    int32_t *text; /* (context) tokens; the last one is the root, its target row not yet computed */
+    int length;
+    int allowed;     /* tokens this generation may still add */
+    const char *end; /* why it ended, or "" */
+
+    struct esp_model_cache target, draft_cache;
+    struct esp_rows *p, *q;
+    struct esp_tree_builder tree;
+    struct esp_draft draft;
+    struct esp_verify verify;
+    struct esp_rng draft_rng, verify_rng;
+    int32_t *positions; /* (capacity + 1) of the rows of a verify pass */
+    int32_t *tokens;    /* (capacity + 1) */
+    int32_t *committed; /* (capacity + 1) */
+    struct esp_iteration iteration;
+
+    struct esp_stats stats;
+    int64_t path_sum;
+    double prompt_time;
+    double baseline[ESP_BASELINE_SAMPLES];
+    int baseline_count, baseline_next;
+};
+
+void esp_session_emit(struct esp_session *session, struct esp_event event);
+
+/* The sampling that turns draft logits into q: at temperature 0 the draft's own distribution. */
+struct esp_sampling esp_draft_sampling(const struct esp_settings *settings);
+
+#endif

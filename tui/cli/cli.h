@@ -1,0 +1,39 @@
+/* cli.h - the command line: one cli_command per subcommand, one X(name) line each in commands.def. */
+#ifndef ESP_CLI_H
+#define ESP_CLI_H
+
+#include "espalier.h"
+
+enum { EXIT_DONE = 0, EXIT_BAD = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
+
+/* Everything that flags can say; each command names the flags it takes. */
+struct cli_options {
+    struct esp_engine_options engine;
+    struct esp_session_options session;
+    const char *prompt, *prompt_file; /* "-": stdin */
+    int tokens;                       /* -n */
+    bool json, stats;
+    const char **arguments; /* what is not a flag */
+    int argument_count;
+};
+
+struct cli_command {
+    const char *name, *arguments, *summary;
+    const char *flags;           /* names of the long flags it takes, space-separated */
+    int least, most;             /* number of arguments */
+    const char *details;         /* more help, or NULL */
+    int (*run)(struct cli_options *options); /* an exit code */
+};
+
+extern const struct cli_command *const cli_commands[]; /* NULL-terminated */
+
+/* Reads the flags that `command` takes. Returns -1, or the exit code of a program that is done (help,
+ * wrong usage). */
+int cli_parse(struct cli_options *options, const struct cli_command *command, int argc, char **argv);
+
+void cli_help(const struct cli_command *command); /* NULL: the program's own */
+
+/* Prints "espalier: sentence" on stderr and returns EXIT_BAD. */
+int cli_fail(const char *sentence);
+
+#endif

@@ -1,0 +1,283 @@
+/* generate.c - `espalier generate`: streams a continuation to standard output.
+ *
+ * A pipe or file gets the model's bytes exactly, held back only until a UTF-8 sequence is whole; a
+ * terminal gets text in which nothing can act on it. Each iteration's tokens are flushed. Ctrl-C ends
+ * the generation cleanly: what there is is printed, statistics too, and the exit code is 130.
+ */
+#include <cJSON.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "model/utf8_stream.h"
+#include "prompt.h"
+#include "safe.h"
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+}
+
+struct output {
+    const struct esp_engine *engine;
+    bool print;    /* stream to stdout */
+    bool terminal; /* stdout is one: neutralise controls */
+    struct esp_utf8_stream stream;
+};
+
+static void write_safe(const char *text, size_t length)
+{
+    while (length > 0) {
+        struct esp_shown shown;
+        size_t n = 1;
+        if (*text == '\n' || *text == '\t') {
+            putchar(*text);
+        } else {
+            n = esp_safe_next(text, length, 0, &shown);
+            fputs(shown.text, stdout);
+        }
+        text += n;
+        length -= n;
+    }
+}
+
+static void write_text(struct output *out, const char *text, size_t length)
+{
+    if (out->terminal)
+        write_safe(text, length);
+    else
+        fwrite(text, 1, length, stdout);
+}
+
+/* The observer: prints the committed tokens of each iteration. */
+static void on_event(void *user, const struct esp_event *event)
+{
+    struct output *out = user;
+    if (!out->print || event->type != ESP_EVENT_ITERATION)
+        return;
+    for (int i = 0; i < event->iteration->committed_count; i++) {
+        int32_t token = event->iteration->committed[i];
+        size_t length;
+        const char *bytes = esp_token_bytes(out->engine, token, &length);
+        char text[ESP_UTF8_ROOM(256)];
+        while (bytes && length > 0 && !esp_token_is_end(out->engine, token)) {
+            size_t part = length < 256 ? length : 256;
+            write_text(out, text, esp_utf8_stream_push(&out->stream, bytes, part, text));
+            bytes += part;
+            length -= part;
+        }
+    }
+    fflush(stdout);
+}
+
+/* ------------------------------------------------------------------ JSON */
+
+/* The generated text as valid UTF-8. The caller frees it. */
+static char *whole_text(const struct esp_engine *engine, const int32_t *tokens, int count)
+{
+    struct esp_utf8_stream stream = {.mode = ESP_UTF8_TEXT};
+    size_t room = ESP_UTF8_ROOM(0) + 1, used = 0, length;
+    for (int i = 0; i < count; i++)
+        if (esp_token_bytes(engine, tokens[i], &length))
+            room += 3 * length;
+    char *text = malloc(room);
+    for (int i = 0; text && i < count; i++) {
+        const char *bytes = esp_token_bytes(engine, tokens[i], &length);
+        if (bytes && !esp_token_is_end(engine, tokens[i]))
+            used += esp_utf8_stream_push(&stream, bytes, length, text + used);
+    }
+    if (text)
+        text[used + esp_utf8_stream_flush(&stream, text + used)] = '\0';
+    return text;
+}
+
+static double rate(double count, double seconds)
+{
+    return seconds > 0 ? count / seconds : 0;
+}
+
+static cJSON *seconds_json(const struct esp_engine *engine, const struct esp_stats *s)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddNumberToObject(o, "load", esp_engine_load_seconds(engine));
+    cJSON_AddNumberToObject(o, "prefill", s->prefill_seconds);
+    for (int i = 0; i < ESP_STAGES; i++)
+        cJSON_AddNumberToObject(o, esp_stage_name(i), s->stage_seconds[i]);
+    cJSON_AddNumberToObject(o, "decode", s->decode_seconds);
+    return o;
+}
+
+static void add_setting(cJSON *o, const struct esp_session *session, const char *key)
+{
+    char value[1024];
+    if (esp_session_get(session, key, value, sizeof value) == ESP_OK)
+        cJSON_AddStringToObject(o, key, value);
+}
+
+static int print_json(const struct esp_engine *engine, const struct esp_session *session)
+{
+    struct esp_stats s;
+    struct esp_model_info target, draft;
+    int count;
+    esp_session_stats(session, &s);
+    const int32_t *tokens = esp_session_tokens(session, &count) + s.prompt_tokens;
+    count -= s.prompt_tokens;
+    char *text = whole_text(engine, tokens, count), seed[32];
+    cJSON *o = cJSON_CreateObject();
+    esp_engine_target(engine, &target);
+    cJSON_AddStringToObject(o, "text", text ? text : "");
+    cJSON_AddItemToObject(o, "tokens", cJSON_CreateIntArray(tokens, count));
+    cJSON_AddNumberToObject(o, "prompt_tokens", s.prompt_tokens);
+    cJSON_AddNumberToObject(o, "generated_tokens", s.generated_tokens);
+    cJSON_AddStringToObject(o, "target", target.name);
+    if (esp_engine_draft(engine, &draft))
+        cJSON_AddStringToObject(o, "draft", draft.name);
+    else
+        cJSON_AddNullToObject(o, "draft");
+    add_setting(o, session, "drafter");
+    add_setting(o, session, "verifier");
+    cJSON_AddStringToObject(o, "backend", esp_engine_backend(engine));
+    esp_session_get(session, "seed", seed, sizeof seed);
+    cJSON_AddRawToObject(o, "seed", seed); /* all 64 bits of it */
+    cJSON_AddNumberToObject(o, "iterations", s.iterations);
+    cJSON_AddNumberToObject(o, "drafted_nodes", (double)s.drafted_nodes);
+    cJSON_AddNumberToObject(o, "accepted_nodes", (double)s.accepted_nodes);
+    cJSON_AddNumberToObject(o, "acceptance_rate", s.acceptance_rate);
+    cJSON_AddNumberToObject(o, "tokens_per_iteration", s.tokens_per_iteration);
+    cJSON_AddNumberToObject(o, "mean_path_length", s.mean_path_length);
+    cJSON_AddNumberToObject(o, "draft_passes", (double)s.draft_passes);
+    cJSON_AddNumberToObject(o, "target_passes", (double)s.target_passes);
+    cJSON_AddNumberToObject(o, "tokens_per_second", rate(s.generated_tokens, s.decode_seconds));
+    if (s.baseline > 0)
+        cJSON_AddNumberToObject(o, "baseline_tokens_per_second", 1 / s.baseline);
+    else
+        cJSON_AddNullToObject(o, "baseline_tokens_per_second");
+    cJSON_AddItemToObject(o, "seconds", seconds_json(engine, &s));
+    cJSON_AddNumberToObject(o, "peak_bytes", (double)s.peak_bytes);
+    char *json = cJSON_Print(o);
+    int code = json ? EXIT_DONE : cli_fail("no memory for the JSON object");
+    if (json)
+        puts(json);
+    free(json);
+    free(text);
+    cJSON_Delete(o);
+    return code;
+}
+
+/* ------------------------------------------------------------------ statistics */
+
+static void print_stats(const struct esp_session *session)
+{
+    struct esp_stats s;
+    char drafter[1024];
+    esp_session_stats(session, &s);
+    esp_session_get(session, "drafter", drafter, sizeof drafter);
+    double speed = rate(s.generated_tokens, s.decode_seconds);
+    fprintf(stderr, "drafter              %s\n", drafter);
+    fprintf(stderr, "prompt               %d tokens in %.1f ms\n", s.prompt_tokens,
+            1e3 * s.prefill_seconds);
+    fprintf(stderr, "generated            %d tokens in %.1f ms, %.1f tokens/s\n",
+            s.generated_tokens, 1e3 * s.decode_seconds, speed);
+    fprintf(stderr, "first token after    %.1f ms\n", 1e3 * s.first_token_seconds);
+    fprintf(stderr, "iterations           %d, %.2f tokens each\n", s.iterations,
+            s.tokens_per_iteration);
+    fprintf(stderr, "drafted nodes        %lld, accepted %lld (%.1f %%), path length %.2f\n",
+            (long long)s.drafted_nodes, (long long)s.accepted_nodes, 100 * s.acceptance_rate,
+            s.mean_path_length);
+    fprintf(stderr, "passes               draft %lld, target %lld\n", (long long)s.draft_passes,
+            (long long)s.target_passes);
+    fprintf(stderr, "time by stage       ");
+    for (int i = 0; i < ESP_STAGES; i++)
+        fprintf(stderr, " %s %.1f %%", esp_stage_name(i),
+                s.decode_seconds > 0 ? 100 * s.stage_seconds[i] / s.decode_seconds : 0);
+    fputc('\n', stderr);
+    if (s.baseline > 0)
+        fprintf(stderr, "plain decoding       %.1f tokens/s measured; this run is %.2fx\n",
+                1 / s.baseline, speed * s.baseline);
+}
+
+/* ------------------------------------------------------------------ the command */
+
+static int prompt_session(struct esp_engine *engine, struct esp_session *session,
+                          const char *text, size_t length, char *err, size_t errlen)
+{
+    int count = esp_tokenize(engine, text, length, NULL, 0);
+    if (count < 0)
+        return count;
+    int32_t *tokens = calloc((size_t)count + 1, sizeof *tokens);
+    if (!tokens)
+        return ESP_E_MEMORY;
+    count = esp_tokenize(engine, text, length, tokens, count);
+    int status = esp_session_prompt(session, tokens, count, err, errlen);
+    free(tokens);
+    return status;
+}
+
+static int generate(struct esp_session *session, int tokens, char *err, size_t errlen)
+{
+    int status;
+    esp_session_allow(session, tokens);
+    do
+        status = esp_session_step(session, err, errlen);
+    while (status > 0 && !interrupted);
+    return status;
+}
+
+static int run(struct cli_options *o)
+{
+    char *text, err[512] = "";
+    size_t length;
+    int code = cli_read_prompt(o, &text, &length);
+    if (code != 0)
+        return code;
+    struct esp_engine *engine = NULL;
+    struct esp_session *session = NULL;
+    struct output out = {.print = !o->json, .terminal = isatty(STDOUT_FILENO)};
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND};
+    o->session.observer = on_event;
+    o->session.user = &out;
+    int status = esp_engine_open(&engine, &o->engine, err, sizeof err);
+    out.engine = engine;
+    if (status == ESP_OK)
+        status = esp_session_open(&session, engine, &o->session, err, sizeof err);
+    if (status == ESP_OK)
+        status = prompt_session(engine, session, text, length, err, sizeof err);
+    if (status == ESP_OK) {
+        sigaction(SIGINT, &action, NULL);
+        status = generate(session, o->tokens, err, sizeof err);
+        if (out.print) {
+            char rest[ESP_UTF8_ROOM(0)];
+            write_text(&out, rest, esp_utf8_stream_flush(&out.stream, rest));
+            if (out.terminal)
+                putchar('\n');
+        }
+    }
+    if (status < 0)
+        code = cli_fail(*err ? err : esp_status_message(status));
+    else if (o->json)
+        code = print_json(engine, session);
+    if (session && o->stats)
+        print_stats(session);
+    if (code == EXIT_DONE && (fflush(stdout) != 0 || ferror(stdout)))
+        code = cli_fail("standard output could not be written");
+    esp_session_close(session);
+    esp_engine_close(engine);
+    free(text);
+    return code == EXIT_DONE && interrupted ? EXIT_INTERRUPTED : code;
+}
+
+const struct cli_command cli_generate = {
+    .name = "generate",
+    .arguments = "-p TEXT | -f FILE | -",
+    .summary = "stream a continuation to standard output",
+    .flags = "prompt file tokens target draft drafter verifier temp top-p top-k seed backend "
+             "threads order max-nodes context baseline json stats",
+    .most = 1,
+    .run = run,
+};

@@ -1,0 +1,87 @@
+/* inspect.c - `espalier inspect DIR [DRAFT]`: what a model folder holds and whether a pair fits. */
+#include <cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli.h"
+
+static cJSON *model_json(const struct esp_model_info *m)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "path", m->path);
+    cJSON_AddStringToObject(o, "architecture", m->architecture);
+    cJSON_AddStringToObject(o, "dtype", m->dtype);
+    cJSON_AddNumberToObject(o, "parameters", (double)m->parameters);
+    cJSON_AddNumberToObject(o, "bytes", (double)m->bytes);
+    cJSON_AddNumberToObject(o, "layers", m->layers);
+    cJSON_AddNumberToObject(o, "hidden", m->hidden);
+    cJSON_AddNumberToObject(o, "heads", m->heads);
+    cJSON_AddNumberToObject(o, "kv_heads", m->kv_heads);
+    cJSON_AddNumberToObject(o, "head_dim", m->head_dim);
+    cJSON_AddNumberToObject(o, "ffn", m->ffn);
+    cJSON_AddNumberToObject(o, "vocabulary", m->vocabulary);
+    cJSON_AddNumberToObject(o, "context", m->context);
+    return o;
+}
+
+static void print_model(const char *role, const struct esp_model_info *m)
+{
+    printf("%-12s %s\n", role, m->path);
+    printf("  architecture   %s, %d layers, hidden %d, ffn %d\n", m->architecture, m->layers,
+           m->hidden, m->ffn);
+    printf("  attention      %d heads, %d key/value heads, head dimension %d\n", m->heads,
+           m->kv_heads, m->head_dim);
+    printf("  vocabulary     %d tokens\n", m->vocabulary);
+    printf("  context        %d tokens\n", m->context);
+    printf("  weights        %lld parameters, %.1f MB, %s\n", (long long)m->parameters,
+           (double)m->bytes / 1e6, m->dtype);
+}
+
+static int run(struct cli_options *o)
+{
+    char err[512];
+    struct esp_engine *engine;
+    struct esp_model_info target, draft;
+    if (o->argument_count > 0)
+        o->engine.target = o->arguments[0];
+    if (o->argument_count > 1)
+        o->engine.draft = o->arguments[1];
+    if (esp_engine_open(&engine, &o->engine, err, sizeof err) < 0)
+        return cli_fail(err);
+    esp_engine_target(engine, &target);
+    bool pair = esp_engine_draft(engine, &draft);
+    const char *preset = esp_engine_preset(engine);
+    if (o->json) {
+        cJSON *all = cJSON_CreateObject();
+        cJSON_AddItemToObject(all, "target", model_json(&target));
+        cJSON_AddItemToObject(all, "draft", pair ? model_json(&draft) : cJSON_CreateNull());
+        cJSON_AddItemToObject(all, "preset",
+                              preset ? cJSON_CreateString(preset) : cJSON_CreateNull());
+        char *text = cJSON_Print(all);
+        if (text)
+            puts(text);
+        free(text);
+        cJSON_Delete(all);
+    } else {
+        print_model("target", &target);
+        if (pair) {
+            print_model("draft", &draft);
+            printf("%-12s yes: the vocabularies are the same; the draft has %.1f %% of the "
+                   "target's parameters\n",
+                   "pair fits", 100.0 * (double)draft.parameters / (double)target.parameters);
+        }
+        if (preset)
+            printf("%-12s %s\n", "preset", preset);
+    }
+    esp_engine_close(engine);
+    return EXIT_DONE;
+}
+
+const struct cli_command cli_inspect = {
+    .name = "inspect",
+    .arguments = "[DIR [DRAFT]]",
+    .summary = "what a model folder holds and whether a pair fits",
+    .flags = "target draft backend json",
+    .most = 2,
+    .run = run,
+};

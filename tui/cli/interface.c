@@ -1,0 +1,27 @@
+/* interface.c - `espalier` without a command: the terminal interface. */
+#include "interface.h"
+
+#include <stdio.h>
+
+#include "cli.h"
+
+static int run(struct cli_options *o)
+{
+    struct interface_options options = {
+        .engine = o->engine,
+        .session = o->session,
+        .prompt = o->prompt,
+        .tokens = o->tokens,
+    };
+    options.session.baseline = true;
+    return interface_main(&options);
+}
+
+const struct cli_command cli_interface = {
+    .name = "interface",
+    .arguments = "[options]",
+    .summary = "the terminal interface",
+    .flags = "prompt tokens target draft drafter verifier temp top-p top-k seed backend threads "
+             "order max-nodes context",
+    .run = run,
+};

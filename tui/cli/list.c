@@ -1,0 +1,125 @@
+/* list.c - `espalier list`: what there is to choose from, as a table or as JSON. */
+#include <cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "paths.h"
+
+static void print_param(const struct esp_param_info *p)
+{
+    char range[64];
+    if (p->choices)
+        snprintf(range, sizeof range, "%s", p->choices);
+    else if (strcmp(p->type, "flag") == 0)
+        snprintf(range, sizeof range, "on|off, default %s", p->value != 0 ? "on" : "off");
+    else if (strcmp(p->type, "text") == 0)
+        snprintf(range, sizeof range, "default %s", p->text);
+    else
+        snprintf(range, sizeof range, "%g..%g, default %g", p->minimum, p->maximum, p->value);
+    printf("    %-10s %-28s %s\n", p->name, range, p->help);
+}
+
+static void print_list(enum esp_list list)
+{
+    struct esp_item item;
+    struct esp_param_info param;
+    for (int i = 0; esp_item(list, i, &item); i++) {
+        printf("%-14s %s", item.name, item.summary);
+        if (*item.source)
+            printf(" (%s)", item.source);
+        if (*item.draws)
+            printf("  [%s]", item.draws);
+        putchar('\n');
+        for (int j = 0; esp_item_param(list, item.name, j, &param); j++)
+            print_param(&param);
+    }
+}
+
+static cJSON *param_json(const struct esp_param_info *p)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "name", p->name);
+    cJSON_AddStringToObject(o, "type", p->type);
+    if (p->choices) {
+        cJSON_AddStringToObject(o, "choices", p->choices);
+        cJSON_AddNumberToObject(o, "default", p->value);
+    } else if (p->text) {
+        cJSON_AddStringToObject(o, "default", p->text);
+    } else {
+        cJSON_AddNumberToObject(o, "minimum", p->minimum);
+        cJSON_AddNumberToObject(o, "maximum", p->maximum);
+        cJSON_AddNumberToObject(o, "default", p->value);
+    }
+    cJSON_AddStringToObject(o, "help", p->help);
+    return o;
+}
+
+static cJSON *list_json(enum esp_list list)
+{
+    struct esp_item item;
+    struct esp_param_info param;
+    cJSON *all = cJSON_CreateArray();
+    for (int i = 0; esp_item(list, i, &item); i++) {
+        cJSON *o = cJSON_CreateObject(), *params = cJSON_CreateArray();
+        cJSON_AddStringToObject(o, "name", item.name);
+        cJSON_AddStringToObject(o, "summary", item.summary);
+        cJSON_AddStringToObject(o, "source", item.source);
+        cJSON_AddStringToObject(o, "draws", item.draws);
+        for (int j = 0; esp_item_param(list, item.name, j, &param); j++)
+            cJSON_AddItemToArray(params, param_json(&param));
+        cJSON_AddItemToObject(o, "parameters", params);
+        cJSON_AddItemToArray(all, o);
+    }
+    return all;
+}
+
+/* Names found in the data folders: built-in models, themes. */
+static cJSON *data_json(const char *kind)
+{
+    cJSON *all = cJSON_CreateArray();
+    char name[256];
+    for (int i = 0; esp_list_data(kind, i, name, sizeof name) == ESP_OK; i++)
+        cJSON_AddItemToArray(all, cJSON_CreateString(name));
+    return all;
+}
+
+static int run(struct cli_options *o)
+{
+    static const char *const kinds[] = {"drafters", "verifiers", "backends", "themes", "models"};
+    const char *kind = o->arguments[0];
+    int i = 0;
+    while (i < 5 && strcmp(kinds[i], kind) != 0)
+        i++;
+    if (i == 5) {
+        fprintf(stderr, "espalier: there is no list of '%s'; there are drafters, verifiers, "
+                        "backends, themes and models\n", kind);
+        return EXIT_USAGE;
+    }
+    if (i < 3 && !o->json) {
+        print_list((enum esp_list)i);
+        return EXIT_DONE;
+    }
+    cJSON *all = i < 3 ? list_json((enum esp_list)i) : data_json(kind), *item;
+    if (o->json) {
+        char *text = cJSON_Print(all);
+        if (text)
+            puts(text);
+        free(text);
+    } else {
+        cJSON_ArrayForEach(item, all) puts(item->valuestring);
+    }
+    cJSON_Delete(all);
+    return EXIT_DONE;
+}
+
+const struct cli_command cli_list = {
+    .name = "list",
+    .arguments = "drafters|verifiers|backends|themes|models",
+    .summary = "what there is to choose from",
+    .flags = "json",
+    .least = 1,
+    .most = 1,
+    .run = run,
+};

@@ -1,0 +1,53 @@
+/* main.c - picks the subcommand; without one the terminal interface opens. */
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+
+#define X(name) extern const struct cli_command cli_##name;
+#include "commands.def"
+#undef X
+
+const struct cli_command *const cli_commands[] = {
+#define X(name) &cli_##name,
+#include "commands.def"
+#undef X
+    NULL,
+};
+
+int cli_fail(const char *sentence)
+{
+    fprintf(stderr, "espalier: %s\n", sentence);
+    return EXIT_BAD;
+}
+
+static const struct cli_command *find(const char *name)
+{
+    for (int i = 0; cli_commands[i]; i++)
+        if (strcmp(cli_commands[i]->name, name) == 0)
+            return cli_commands[i];
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    struct cli_options options = {0};
+    const struct cli_command *command = cli_commands[0];
+    setlocale(LC_ALL, "");
+    setlocale(LC_NUMERIC, "C"); /* numbers in files and flags have a point */
+    if (argc > 1 && argv[1][0] != '-') {
+        command = find(argv[1]);
+        if (!command || command == cli_commands[0]) {
+            fprintf(stderr, "espalier: there is no command '%s'; try espalier --help\n", argv[1]);
+            return EXIT_USAGE;
+        }
+        argc--;
+        argv++;
+    } else if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        cli_help(NULL);
+        return EXIT_DONE;
+    }
+    int code = cli_parse(&options, command, argc, argv);
+    return code >= 0 ? code : command->run(&options);
+}

@@ -1,0 +1,13 @@
+/* no_interface.c - takes the place of the terminal interface in a build without ncurses. */
+#include "interface.h"
+
+#include <stdio.h>
+
+int interface_main(const struct interface_options *options)
+{
+    (void)options;
+    fputs("espalier: this build has no terminal interface (make headless); use espalier generate, "
+          "or build with make\n",
+          stderr);
+    return 1;
+}

@@ -1,0 +1,238 @@
+/* options.c - flags: one table feeds parsing and help; a command takes the flags it names. */
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+enum flag {
+    TARGET = 256, DRAFT, DRAFTER, VERIFIER, TEMP, TOP_P, TOP_K, SEED, BACKEND, THREADS, ORDER,
+    MAX_NODES, CONTEXT, BASELINE, JSON, STATS, HELP = 'h', VERSION = 'V', PROMPT = 'p',
+    FILE_ = 'f', TOKENS = 'n',
+};
+
+enum { MOST_FLAGS = 32, MOST_TOKENS = 1 << 24 };
+
+static const struct {
+    const char *name;
+    enum flag flag;
+    const char *argument, *help;
+} flags[] = {
+    {"prompt", PROMPT, "TEXT", "the prompt"},
+    {"file", FILE_, "FILE", "read the prompt from a file; - is standard input"},
+    {"tokens", TOKENS, "N", "new tokens at most (default 256); end-of-text ends earlier"},
+    {"target", TARGET, "DIR", "model folder of the target (default: the built-in pair)"},
+    {"draft", DRAFT, "DIR", "model folder of the draft; it must share the target's vocabulary"},
+    {"drafter", DRAFTER, "NAME[:K=V,...]", "tree policy (default: the pair's preset, or dynatree)"},
+    {"verifier", VERIFIER, "NAME[:K=V,...]", "acceptance rule (default: the best lossless one)"},
+    {"temp", TEMP, "T", "temperature; 0, the default, is greedy"},
+    {"top-p", TOP_P, "P", "sample from the likeliest tokens that sum to P"},
+    {"top-k", TOP_K, "K", "sample from the K likeliest tokens"},
+    {"seed", SEED, "S", "seed of all random numbers (default 0)"},
+    {"backend", BACKEND, "NAME", "auto, or one of `espalier list backends`"},
+    {"threads", THREADS, "N", "processor threads (default: one per core)"},
+    {"order", ORDER, "ORDER", "order of the tree's rows: bfs, dfs or hpd"},
+    {"max-nodes", MAX_NODES, "N", "memory for trees of N nodes (default 256)"},
+    {"context", CONTEXT, "N", "tokens of context (default: what the target allows)"},
+    {"baseline", BASELINE, NULL, "also measure plain decoding, for comparison"},
+    {"json", JSON, NULL, "print one JSON object instead of text"},
+    {"stats", STATS, NULL, "print statistics on standard error at the end"},
+    {"help", HELP, NULL, "show this help"},
+    {"version", VERSION, NULL, "show the version"},
+};
+
+enum { FLAG_COUNT = sizeof flags / sizeof *flags };
+
+/* Is `name` one of the space-separated names in `list`? */
+static bool listed(const char *list, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = list; (at = strstr(at, name)); at += n)
+        if ((at == list || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
+            return true;
+    return false;
+}
+
+static bool takes(const struct cli_command *command, int i)
+{
+    return flags[i].flag == HELP || flags[i].flag == VERSION ||
+           (command->flags && listed(command->flags, flags[i].name));
+}
+
+void cli_help(const struct cli_command *command)
+{
+    if (!command) {
+        printf("espalier %s: tree-based speculative decoding that shows its trees\n\n"
+               "usage:\n",
+               ESP_VERSION);
+        for (int i = 0; cli_commands[i]; i++)
+            printf("  espalier %s%s%-*s %s\n", i ? cli_commands[i]->name : "", i ? " " : "",
+                   i ? 34 - (int)strlen(cli_commands[i]->name) : 35, cli_commands[i]->arguments,
+                   cli_commands[i]->summary);
+        printf("\n`espalier COMMAND --help` says more about a command. Options without a "
+               "command:\n");
+        command = cli_commands[0];
+    } else {
+        printf("usage: espalier %s %s\n\n%s\n\n", command->name, command->arguments,
+               command->summary);
+    }
+    for (int i = 0; i < FLAG_COUNT; i++) {
+        if (!takes(command, i))
+            continue;
+        char left[64], letter[8] = "    ";
+        if (flags[i].flag < 256)
+            snprintf(letter, sizeof letter, "-%c, ", (char)flags[i].flag);
+        snprintf(left, sizeof left, "%s--%s %s", letter, flags[i].name,
+                 flags[i].argument ? flags[i].argument : "");
+        printf("  %-30s %s\n", left, flags[i].help);
+    }
+    if (command->details)
+        printf("\n%s\n", command->details);
+}
+
+static int usage(const struct cli_command *command, const char *what, const char *value)
+{
+    bool plain = command == cli_commands[0];
+    fprintf(stderr, "espalier: %s%s%s%s; try espalier %s%s--help\n", what, value ? " '" : "",
+            value ? value : "", value ? "'" : "", plain ? "" : command->name, plain ? "" : " ");
+    return EXIT_USAGE;
+}
+
+/* A flag's number; on failure prints a sentence and returns false. */
+static bool number(const char *flag, const char *text, double low, double high, bool whole,
+                   double *value)
+{
+    char *end;
+    errno = 0;
+    *value = strtod(text, &end);
+    if (end != text && !*end && *value >= low && *value <= high &&
+        (!whole || *value == floor(*value)))
+        return true;
+    fprintf(stderr, "espalier: --%s takes a %snumber from %.10g to %.10g, not '%s'\n", flag,
+            whole ? "whole " : "", low, high, text);
+    return false;
+}
+
+static bool whole_number(const char *flag, const char *text, int low, int high, int *value)
+{
+    double x;
+    if (!number(flag, text, low, high, true, &x))
+        return false;
+    *value = (int)x;
+    return true;
+}
+
+static bool seed(const char *text, uint64_t *value)
+{
+    char *end;
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    if (end != text && !*end && !errno && text[0] >= '0' && text[0] <= '9')
+        return true;
+    fprintf(stderr, "espalier: --seed takes a whole number from 0 to 2^64 - 1, not '%s'\n", text);
+    return false;
+}
+
+static bool set(struct cli_options *o, int flag, const char *value)
+{
+    switch (flag) {
+    case PROMPT:
+        o->prompt = value;
+        return true;
+    case FILE_:
+        o->prompt_file = value;
+        return true;
+    case TOKENS:
+        return whole_number("tokens", value, 1, MOST_TOKENS, &o->tokens);
+    case TARGET:
+        o->engine.target = value;
+        return true;
+    case DRAFT:
+        o->engine.draft = value;
+        return true;
+    case DRAFTER:
+        o->session.drafter = value;
+        return true;
+    case VERIFIER:
+        o->session.verifier = value;
+        return true;
+    case TEMP:
+        return number("temp", value, 0, 100, false, &o->session.temperature);
+    case TOP_P:
+        return number("top-p", value, 0, 1, false, &o->session.top_p);
+    case TOP_K:
+        return whole_number("top-k", value, 0, INT32_MAX, &o->session.top_k);
+    case SEED:
+        return seed(value, &o->session.seed);
+    case BACKEND:
+        o->engine.backend = value;
+        return true;
+    case THREADS:
+        return whole_number("threads", value, 1, 1024, &o->engine.threads);
+    case ORDER:
+        o->session.order = value;
+        return true;
+    case MAX_NODES:
+        return whole_number("max-nodes", value, 1, ESP_MAX_NODES, &o->engine.max_nodes);
+    case CONTEXT:
+        return whole_number("context", value, 2, MOST_TOKENS, &o->engine.context);
+    case BASELINE:
+        o->session.baseline = true;
+        return true;
+    case JSON:
+        o->json = true;
+        return true;
+    case STATS:
+        o->stats = true;
+        return true;
+    }
+    return false;
+}
+
+int cli_parse(struct cli_options *o, const struct cli_command *command, int argc, char **argv)
+{
+    struct option table[MOST_FLAGS + 1] = {{0}};
+    char letters[2 * MOST_FLAGS + 2] = ":";
+    size_t n = 1;
+    int count = 0, flag;
+    for (int i = 0; i < FLAG_COUNT; i++) {
+        if (!takes(command, i))
+            continue;
+        bool has_value = flags[i].argument != NULL;
+        table[count++] = (struct option){flags[i].name, has_value, NULL, (int)flags[i].flag};
+        if (flags[i].flag < 256) {
+            letters[n++] = (char)flags[i].flag;
+            if (has_value)
+                letters[n++] = ':';
+        }
+    }
+    letters[n] = '\0';
+    o->tokens = 256;
+    opterr = 0;
+    while ((flag = getopt_long(argc, argv, letters, table, NULL)) != -1) {
+        if (flag == ':')
+            return usage(command, "a value is missing after", argv[optind - 1]);
+        if (flag == '?')
+            return usage(command, "unknown option", argv[optind - 1]);
+        if (flag == HELP) {
+            cli_help(command == cli_commands[0] ? NULL : command);
+            return EXIT_DONE;
+        }
+        if (flag == VERSION) {
+            printf("espalier %s\n", ESP_VERSION);
+            return EXIT_DONE;
+        }
+        if (!set(o, flag, optarg))
+            return EXIT_BAD;
+    }
+    o->arguments = (const char **)argv + optind;
+    o->argument_count = argc - optind;
+    if (o->argument_count > command->most)
+        return usage(command, "unexpected argument", o->arguments[command->most]);
+    if (o->argument_count < command->least)
+        return usage(command, "something is missing", NULL);
+    return -1;
+}
