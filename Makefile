@@ -102,4 +102,122 @@ $(BUILD)/tests/%: tests/%.c tests/check.c $(APP_OBJ) $(BUILD)/libespalier.a
 	$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -Itests -MF $@.d -o $@ $< tests/check.c \
 	    $(filter-out %/tui/cli/%.o,$(APP_OBJ)) $(BUILD)/libespalier.a $(LIB_LIBS)
 
+# Test programs link everything but main(), so that they can look inside.
+$(BUILD)/example: engine/example.c $(BUILD)/libespalier.a
+	$(CC) $(ALL_CFLAGS) -MF $@.d -o $@ $< $(BUILD)/libespalier.a $(LIB_LIBS)
+
+tests: $(TEST_BIN)
+
+# ---------------------------------------------------------------- packages
+
+BUILD_DEBS := gcc make pkg-config libc6-dev libncurses-dev libreadline-dev libcjson-dev \
+              libpcre2-dev libutf8proc-dev
+CHECK_DEBS := tmux mandoc procps
+
+# Installs the Debian packages in $(1) that are missing, if this is a Debian and it is allowed.
+define install_debs
+	@if [ -z "$$ESPALIER_NO_APT" ] && command -v dpkg-query >/dev/null; then \
+	    missing=; \
+	    for p in $(1); do \
+	        dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; \
+	    done; \
+	    if [ -n "$$missing" ]; then \
+	        sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
+	        echo "espalier: installing missing packages:$$missing"; \
+	        $$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	            $$sudo apt-get install -y -qq --no-install-recommends $$missing >/dev/null || exit 1; \
+	    fi; \
+	fi
+endef
+
+deps:
+	$(call install_debs,$(BUILD_DEBS))
+
+deps-check:
+	$(call install_debs,$(BUILD_DEBS) $(CHECK_DEBS))
+
+# ---------------------------------------------------------------- the two commands of the README
+
+DEMO_PROMPT := Once upon a time there was a king who had three sons,
+
+demo: deps
+	@$(MAKE) --no-print-directory -j$$(nproc) all
+	@if [ -t 0 ] && [ -t 1 ]; then \
+	    $(BUILD)/espalier -p '$(DEMO_PROMPT)'; \
+	else \
+	    printf '%s' '$(DEMO_PROMPT)'; \
+	    $(BUILD)/espalier generate -p '$(DEMO_PROMPT)' -n 200 --baseline --stats; \
+	fi
+
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
+ASAN     := BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer' EXTRA='$(SANITIZE)'
+ASAN_BIN  = $(patsubst $(BUILD)/%,$(BUILD)/asan/%,$(TEST_BIN))
+TEST_ENV := ESPALIER_TESTS=tests ESPALIER=$(BUILD)/espalier BUILD=$(BUILD) MAKE='$(MAKE)' LC_ALL=C.UTF-8
+
+check: deps-check
+	@$(MAKE) --no-print-directory -j$$(nproc) all tests $(BUILD)/example
+	@$(MAKE) --no-print-directory -j$$(nproc) $(ASAN) tests
+	@$(TEST_ENV) tests/run $(TEST_BIN) $(TEST_SCRIPTS) $(ASAN_BIN)
+
+asan: deps-check
+	@$(MAKE) --no-print-directory -j$$(nproc) $(ASAN) tests
+	@$(TEST_ENV) tests/run $(ASAN_BIN)
+
+# ---------------------------------------------------------------- headless
+
+# For machines that have nothing: no ncurses, readline or graphviz; archives where there are some, and
+# the one library that Debian has no archive of lies beside the program.
+HEADLESS := $(BUILD)/headless
+HEADLESS_OBJ = $(APP_OBJ) $(call obj,tui/cli/no_interface.c)
+CJSON_SO := libcjson.so.1
+
+headless:
+	@$(MAKE) --no-print-directory BUILD=$(HEADLESS) $(HEADLESS)/espalier-headless
+	@mv $(HEADLESS)/espalier-headless $(HEADLESS)/espalier
+	@cp -L "$$($(CC) -print-file-name=$(CJSON_SO))" $(HEADLESS)/$(CJSON_SO)
+
+$(BUILD)/espalier-headless: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
+	$(CC) $(CFLAGS) $(EXTRA) -rdynamic -static-libgcc -Wl,-rpath,'$$ORIGIN' -o $@ $^ \
+	    -l:libpcre2-8.a -l:libutf8proc.a -l:libgomp.a -lcjson -lm -lpthread -ldl
+
+# ---------------------------------------------------------------- install
+
+INSTALL ?= install
+SHARE   := $(DESTDIR)$(PREFIX)/share
+PC_LIBS := libcjson libpcre2-8 libutf8proc
+
+install: all
+	$(INSTALL) -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
+	$(INSTALL) -m 755 $(BUILD)/espalier $(DESTDIR)$(PREFIX)/bin/espalier
+	$(INSTALL) -m 644 engine/espalier.h engine/espalier_event.h $(DESTDIR)$(PREFIX)/include
+	$(INSTALL) -m 644 $(BUILD)/libespalier.a $(DESTDIR)$(PREFIX)/lib
+	$(INSTALL) -m 755 $(BUILD)/libespalier.so $(DESTDIR)$(PREFIX)/lib/libespalier.so.0
+	ln -sf libespalier.so.0 $(DESTDIR)$(PREFIX)/lib/libespalier.so
+	printf '%s\n' 'prefix=$(PREFIX)' 'Name: espalier' \
+	    'Description: tree-based speculative decoding of language models' 'Version: $(VERSION)' \
+	    'Requires.private: $(PC_LIBS)' 'Cflags: -I$${prefix}/include' \
+	    'Libs: -L$${prefix}/lib -lespalier' 'Libs.private: -lgomp -lm -lpthread -ldl' \
+	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/espalier.pc
+	for page in man/*.[15]; do \
+	    section=$${page##*.}; \
+	    $(INSTALL) -d $(SHARE)/man/man$$section; \
+	    $(INSTALL) -m 644 $$page $(SHARE)/man/man$$section; \
+	done
+	for model in engine/models/*/; do \
+	    $(INSTALL) -d $(SHARE)/espalier/models/$$(basename $$model); \
+	    $(INSTALL) -m 644 $$model* $(SHARE)/espalier/models/$$(basename $$model); \
+	done
+	$(INSTALL) -d $(SHARE)/espalier/themes
+	$(INSTALL) -m 644 themes/*.theme $(SHARE)/espalier/themes
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/espalier $(DESTDIR)$(PREFIX)/include/espalier.h \
+	    $(DESTDIR)$(PREFIX)/include/espalier_event.h $(DESTDIR)$(PREFIX)/lib/libespalier.* \
+	    $(DESTDIR)$(PREFIX)/lib/pkgconfig/espalier.pc
+	for page in man/*.[15]; do rm -f $(SHARE)/man/man$${page##*.}/$$(basename $$page); done
+	rm -rf $(SHARE)/espalier
+
+clean:
+	rm -rf $(BUILD)
+
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
