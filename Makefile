@@ -97,12 +97,15 @@ $(BUILD)/libespalier.so: $(LIB_OBJ) engine/libespalier.map
 $(BUILD)/espalier: $(APP_OBJ) $(TUI_OBJ) $(BUILD)/libespalier.a
 	$(CC) $(CFLAGS) $(EXTRA) -fopenmp -rdynamic -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
 
-$(BUILD)/tests/%: tests/%.c tests/check.c $(APP_OBJ) $(BUILD)/libespalier.a
+# Test programs link everything but main(), so that they can look inside.
+$(BUILD)/obj/tests/%.o: EXTRA += -Itests
+TEST_OBJ := $(call obj,$(wildcard tests/*.c))
+
+$(BUILD)/tests/%: tests/%.c $(TEST_OBJ) $(APP_OBJ) $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -Itests -MF $@.d -o $@ $< tests/check.c \
+	$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -Itests -MF $@.d -o $@ $< $(TEST_OBJ) \
 	    $(filter-out %/tui/cli/%.o,$(APP_OBJ)) $(BUILD)/libespalier.a $(LIB_LIBS)
 
-# Test programs link everything but main(), so that they can look inside.
 $(BUILD)/example: engine/example.c $(BUILD)/libespalier.a
 	$(CC) $(ALL_CFLAGS) -MF $@.d -o $@ $< $(BUILD)/libespalier.a $(LIB_LIBS)
 

@@ -19,7 +19,7 @@ struct esp_verify {
     struct esp_sampling sampling;
     struct esp_rng *rng;
     int32_t *which, *token; /* (record) scratch for calls of the backend */
-    float *number;          /* (record) likewise */
+    double *number;         /* (record) likewise */
 
     /* Filled by the rule. */
     int32_t *path; /* (capacity) accepted nodes from the root's child on */

@@ -92,6 +92,10 @@ struct esp_sampling {
     int top_k;
 };
 
+struct esp_combination {
+    double a, b, c, d;
+};
+
 /* ------------------------------------------------------------------ the backend */
 
 struct esp_backend { /* first member of every backend's own struct, likewise below */
@@ -152,7 +156,26 @@ struct esp_backend_ops {
                    const struct esp_sampling *sampling);
     /* values[i] = rows[which[i]][tokens[i]] */
     int (*gather)(struct esp_rows *rows, const int32_t *which, const int32_t *tokens, int count,
-                  float *values);
+                  double *values);
+
+    /* Distribution arithmetic of drafters and verifiers, on rows that hold probabilities. Values stay
+     * float32, sums are double. */
+
+    /* Draws tokens[i] from row which[i] without its excluded tokens (excluded + i * per, entries of
+     * -1 are skipped; per = 0: none), by inverting the cumulative sum in index order at u[i] in [0, 1).
+     * values[i] is the token's probability in the row as it stands. A token of probability 0 is never
+     * drawn; where nothing is left to draw from, tokens[i] = -1 and values[i] = 0. */
+    int (*sample)(struct esp_rows *rows, const int32_t *which, const double *u, int count,
+                  const int32_t *excluded, int per, int32_t *tokens, double *values);
+    /* f(x) = max(0, a p(x) + b q(x) + c min(d p(x), q(x))). *sum becomes the sum of f over all
+     * tokens. If `to` is not NULL and the sum is above 0, row `to_row` of it becomes f / sum; it may
+     * be the row of p or q itself. */
+    int (*combine)(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
+                   const struct esp_combination *f, struct esp_rows *to, int to_row, double *sum);
+    /* Sets one token's probability to 0 and normalises the rest. *left: what was left before that; if
+     * it is 0 (or rounds to it) the row becomes all zero. */
+    int (*remove)(struct esp_rows *rows, int row, int32_t token, double *left);
+
     /* Copies a row to the host / from the host: (vocabulary) floats. For tests and inspection. */
     int (*read_row)(struct esp_rows *rows, int which, float *values);
     int (*write_row)(struct esp_rows *rows, int which, const float *values);

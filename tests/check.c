@@ -21,8 +21,8 @@ _Noreturn void check_fail(const char *file, int line, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    fprintf(stdout, "    %s:%d: ", file, line);
-    vfprintf(stdout, *format ? format : "check failed", args);
+    fprintf(stdout, "    %s:%d:", file, line);
+    vfprintf(stdout, format[1] ? format : " check failed", args);
     fputc('\n', stdout);
     va_end(args);
     longjmp(out, 1);
@@ -44,6 +44,14 @@ const char *check_path(const char *relative)
     return path;
 }
 
+static bool passes(const struct check_test *test)
+{
+    if (setjmp(out) != 0)
+        return false;
+    test->run();
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     int passed = 0, failed = 0;
@@ -52,8 +60,7 @@ int main(int argc, char **argv)
     for (struct check_test *test = first; test; test = test->next) {
         if (argc > 1 && !strstr(test->name, argv[1]))
             continue;
-        if (setjmp(out) == 0) {
-            test->run();
+        if (passes(test)) {
             passed++;
         } else {
             printf("  FAILED %s\n", test->name);

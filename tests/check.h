@@ -34,7 +34,7 @@ _Noreturn void check_fail(const char *file, int line, const char *format, ...)
 #define CHECK(condition, ...)                                                                  \
     do {                                                                                       \
         if (!(condition))                                                                      \
-            check_fail(__FILE__, __LINE__, "" __VA_ARGS__);                                    \
+            check_fail(__FILE__, __LINE__, " " __VA_ARGS__);                                   \
     } while (0)
 
 /* A deterministic random number for test data: splitmix64 of a counter. */

@@ -32,7 +32,7 @@ static int fill_p(struct esp_verify *v)
     status = v->ops->gather(v->p, v->which, v->token, nodes, v->number);
     for (int u = tree->count - 1; status == ESP_OK && u > 0; u--)
         if (v->tree->row[tree->nodes[u].parent] >= 0)
-            tree->nodes[u].p = v->number[--nodes];
+            tree->nodes[u].p = (float)v->number[--nodes];
     return status;
 }
 

@@ -1,0 +1,350 @@
+/* toy.c - the test backend of toy.h: plain loops over doubles, nothing clever. */
+#include "toy.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+struct toy_weights {
+    struct esp_weights base;
+    const struct toy *toy;
+    bool draft;
+};
+
+struct toy_cache {
+    struct esp_cache base;
+    int rows;
+    int32_t *tokens, *positions; /* (rows) -1: never written */
+};
+
+struct toy_rows {
+    struct esp_rows base;
+    double *value; /* (capacity, vocabulary) */
+};
+
+static double *row_of(struct esp_rows *rows, int which)
+{
+    return ((struct toy_rows *)rows)->value + (size_t)which * (size_t)rows->vocabulary;
+}
+
+/* ------------------------------------------------------------------ distributions */
+
+static void random_logs(const struct toy *toy, unsigned long long seed, const int32_t *tokens,
+                        int count, double *log_p)
+{
+    unsigned long long state = seed * 0x2545F4914F6CDD1Dull + 1;
+    for (int i = 0; i < count; i++)
+        state = (state ^ (unsigned long long)(tokens[i] + 1)) * 0x9e3779b97f4a7c15ull + 1;
+    for (int x = 0; x < toy->vocabulary; x++)
+        log_p[x] = toy->sharpness * log(check_uniform(&state) + 1e-3);
+}
+
+void toy_distribution(const struct toy *toy, bool draft, const int32_t *tokens, int count, double *p)
+{
+    double other[256], most = -INFINITY, sum = 0;
+    random_logs(toy, toy->seed, tokens, count, p);
+    if (draft) {
+        random_logs(toy, toy->seed + 77, tokens, count, other);
+        for (int x = 0; x < toy->vocabulary; x++)
+            p[x] = toy->closeness * p[x] + (1 - toy->closeness) * other[x];
+    }
+    for (int x = 0; x < toy->vocabulary; x++)
+        most = fmax(most, p[x]);
+    for (int x = 0; x < toy->vocabulary; x++)
+        sum += p[x] = exp(p[x] - most);
+    for (int x = 0; x < toy->vocabulary; x++)
+        p[x] /= sum;
+}
+
+/* ------------------------------------------------------------------ the passes */
+
+static int forward(struct esp_cache *base, const struct esp_batch *b)
+{
+    struct toy_cache *cache = (struct toy_cache *)base;
+    const struct toy_weights *weights = (const struct toy_weights *)base->weights;
+    int32_t seen[4096];
+    for (int i = 0; i < b->rows; i++) {
+        int n = 0, own = b->first + i;
+        if (own >= cache->rows || b->tokens[i] < 0 || b->tokens[i] >= weights->toy->vocabulary)
+            return ESP_E_ARGUMENT;
+        cache->tokens[own] = b->tokens[i];
+        cache->positions[own] = b->positions[i];
+        for (int r = 0; r <= own; r++) {
+            int bit = r - b->prefix;
+            bool visible = r < b->prefix || !b->mask ||
+                           (b->mask[i * b->mask_words + bit / 64] >> (bit % 64) & 1);
+            if (!visible)
+                continue;
+            if (cache->tokens[r] < 0 || cache->positions[r] != n || n == 4096)
+                return ESP_E_ARGUMENT; /* a hole, or positions that do not follow each other */
+            seen[n++] = cache->tokens[r];
+        }
+        int to = b->logits_row ? b->logits_row[i] : i;
+        if (!b->logits || to < 0)
+            continue;
+        double *logits = row_of(b->logits, to);
+        toy_distribution(weights->toy, weights->draft, seen, n, logits);
+        for (int x = 0; x < weights->toy->vocabulary; x++)
+            logits[x] = log(logits[x]);
+    }
+    return ESP_OK;
+}
+
+static int keep(struct esp_cache *base, int first, const int32_t *which, int count)
+{
+    struct toy_cache *cache = (struct toy_cache *)base;
+    for (int i = 0; i < count; i++) {
+        if (which[i] < first + i || (i > 0 && which[i] <= which[i - 1]) || which[i] >= cache->rows)
+            return ESP_E_ARGUMENT;
+        cache->tokens[first + i] = cache->tokens[which[i]];
+        cache->positions[first + i] = cache->positions[which[i]];
+    }
+    return ESP_OK;
+}
+
+/* ------------------------------------------------------------------ rows */
+
+static int argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids)
+{
+    for (int i = 0; i < count; i++) {
+        const double *v = row_of(rows, which[i]);
+        ids[i] = 0;
+        for (int x = 0; x < rows->vocabulary; x++) {
+            if (!isfinite(v[x]))
+                return ESP_E_NUMERIC;
+            if (v[x] > v[ids[i]])
+                ids[i] = x;
+        }
+    }
+    return ESP_OK;
+}
+
+static int top_k(struct esp_rows *rows, const int32_t *which, int count, int k, int32_t *ids,
+                 float *values)
+{
+    for (int i = 0; i < count; i++) {
+        const double *v = row_of(rows, which[i]);
+        bool taken[256] = {false};
+        for (int j = 0; j < k; j++) {
+            int best = -1;
+            for (int x = 0; x < rows->vocabulary; x++)
+                if (!taken[x] && (best < 0 || v[x] > v[best]))
+                    best = x;
+            ids[i * k + j] = best < 0 ? 0 : best;
+            values[i * k + j] = best < 0 ? 0 : (float)v[best];
+            if (best >= 0)
+                taken[best] = true;
+        }
+    }
+    return ESP_OK;
+}
+
+/* Rank of token x: how many come before it when sorted by falling value, then by index. */
+static int rank_of(const double *v, int n, int x)
+{
+    int rank = 0;
+    for (int y = 0; y < n; y++)
+        rank += v[y] > v[x] || (v[y] == v[x] && y < x);
+    return rank;
+}
+
+static int softmax(struct esp_rows *rows, const int32_t *which, int count,
+                   const struct esp_sampling *sampling)
+{
+    int n = rows->vocabulary;
+    for (int i = 0; i < count; i++) {
+        double *v = row_of(rows, which[i]), out[256], most = -INFINITY, sum = 0, ahead = 0;
+        int order[256];
+        for (int x = 0; x < n; x++) {
+            if (isnan(v[x]) || v[x] == INFINITY)
+                return ESP_E_NUMERIC;
+            order[rank_of(v, n, x)] = x;
+            most = fmax(most, v[x]);
+        }
+        for (int r = 0; r < n; r++) {
+            bool in = sampling->top_k <= 0 || r < sampling->top_k;
+            out[order[r]] = in ? exp((v[order[r]] - most) / sampling->temperature) : 0;
+            sum += out[order[r]];
+        }
+        for (int r = 0; r < n && sampling->top_p < 1; r++) {
+            double own = out[order[r]];
+            if (r > 0 && ahead >= sampling->top_p * sum)
+                out[order[r]] = 0;
+            ahead += own;
+        }
+        sum = 0;
+        for (int x = 0; x < n; x++)
+            sum += out[x];
+        for (int x = 0; x < n; x++)
+            v[x] = out[x] / sum;
+    }
+    return ESP_OK;
+}
+
+static int gather(struct esp_rows *rows, const int32_t *which, const int32_t *tokens, int count,
+                  double *values)
+{
+    for (int i = 0; i < count; i++)
+        values[i] = row_of(rows, which[i])[tokens[i]];
+    return ESP_OK;
+}
+
+static int sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
+                  const int32_t *excluded, int per, int32_t *tokens, double *values)
+{
+    for (int i = 0; i < count; i++) {
+        double weight[256], total = 0, sum = 0;
+        memcpy(weight, row_of(rows, which[i]), (size_t)rows->vocabulary * sizeof *weight);
+        for (int j = 0; j < per; j++)
+            if (excluded[i * per + j] >= 0)
+                weight[excluded[i * per + j]] = 0;
+        for (int x = 0; x < rows->vocabulary; x++)
+            total += weight[x];
+        tokens[i] = -1;
+        for (int x = 0; x < rows->vocabulary; x++) {
+            if (!(weight[x] > 0))
+                continue;
+            tokens[i] = x;
+            if ((sum += weight[x]) > u[i] * total)
+                break;
+        }
+        values[i] = tokens[i] < 0 ? 0 : weight[tokens[i]];
+    }
+    return ESP_OK;
+}
+
+static int combine(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
+                   const struct esp_combination *f, struct esp_rows *to, int to_row, double *sum)
+{
+    const double *pv = row_of(p, p_row), *qv = row_of(q, q_row);
+    double value[256];
+    *sum = 0;
+    for (int x = 0; x < p->vocabulary; x++) {
+        value[x] = fmax(0, f->a * pv[x] + f->b * qv[x] + f->c * fmin(f->d * pv[x], qv[x]));
+        *sum += value[x];
+    }
+    for (int x = 0; to && *sum > 0 && x < p->vocabulary; x++)
+        row_of(to, to_row)[x] = value[x] / *sum;
+    return ESP_OK;
+}
+
+static int remove_token(struct esp_rows *rows, int row, int32_t token, double *left)
+{
+    double *v = row_of(rows, row);
+    v[token] = *left = 0;
+    for (int x = 0; x < rows->vocabulary; x++)
+        *left += v[x];
+    for (int x = 0; x < rows->vocabulary; x++)
+        v[x] = *left > 0 ? v[x] / *left : 0;
+    return ESP_OK;
+}
+
+static int read_row(struct esp_rows *rows, int which, float *values)
+{
+    for (int x = 0; x < rows->vocabulary; x++)
+        values[x] = (float)row_of(rows, which)[x];
+    return ESP_OK;
+}
+
+static int write_row(struct esp_rows *rows, int which, const float *values)
+{
+    for (int x = 0; x < rows->vocabulary; x++)
+        row_of(rows, which)[x] = values[x];
+    return ESP_OK;
+}
+
+/* ------------------------------------------------------------------ memory */
+
+static int cache_open(struct esp_cache **out, struct esp_weights *weights, int rows, int max_batch,
+                      char *err, size_t errlen)
+{
+    (void)max_batch, (void)err, (void)errlen;
+    struct toy_cache *cache = calloc(1, sizeof *cache);
+    cache->base.weights = weights;
+    cache->rows = rows;
+    cache->tokens = malloc((size_t)rows * sizeof(int32_t));
+    cache->positions = calloc((size_t)rows, sizeof(int32_t));
+    memset(cache->tokens, 0xff, (size_t)rows * sizeof(int32_t));
+    *out = &cache->base;
+    return ESP_OK;
+}
+
+static void cache_close(struct esp_cache *base)
+{
+    struct toy_cache *cache = (struct toy_cache *)base;
+    free(cache->tokens);
+    free(cache->positions);
+    free(cache);
+}
+
+static int rows_open(struct esp_rows **out, struct esp_backend *backend, int capacity,
+                     int vocabulary, char *err, size_t errlen)
+{
+    (void)err, (void)errlen;
+    struct toy_rows *rows = calloc(1, sizeof *rows);
+    rows->base = (struct esp_rows){backend, capacity, vocabulary};
+    rows->value = calloc((size_t)capacity * (size_t)vocabulary, sizeof *rows->value);
+    *out = &rows->base;
+    return ESP_OK;
+}
+
+static void rows_close(struct esp_rows *rows)
+{
+    free(((struct toy_rows *)rows)->value);
+    free(rows);
+}
+
+const struct esp_backend_ops toy_backend = {
+    .name = "toy",
+    .summary = "random distributions for tests",
+    .cache_open = cache_open,
+    .cache_close = cache_close,
+    .rows_open = rows_open,
+    .rows_close = rows_close,
+    .forward = forward,
+    .keep = keep,
+    .argmax = argmax,
+    .top_k = top_k,
+    .softmax = softmax,
+    .gather = gather,
+    .sample = sample,
+    .combine = combine,
+    .remove = remove_token,
+    .read_row = read_row,
+    .write_row = write_row,
+};
+
+void toy_open(struct toy *toy, int vocabulary, int context, int max_nodes, unsigned long long seed)
+{
+    struct esp_backend *backend = calloc(1, sizeof *backend);
+    struct toy_weights *target = calloc(1, sizeof *target), *draft = calloc(1, sizeof *draft);
+    backend->ops = &toy_backend;
+    *target = (struct toy_weights){{backend}, toy, false};
+    *draft = (struct toy_weights){{backend}, toy, true};
+    *toy = (struct toy){
+        .seed = seed,
+        .closeness = 0.7,
+        .sharpness = 2,
+        .vocabulary = vocabulary,
+    };
+    toy->target.desc.vocabulary = toy->draft.desc.vocabulary = vocabulary;
+    toy->target.desc.context = toy->draft.desc.context = context;
+    toy->engine = (struct esp_engine){
+        .backend = backend,
+        .target = &toy->target,
+        .draft = &toy->draft,
+        .target_weights = &target->base,
+        .draft_weights = &draft->base,
+        .max_nodes = max_nodes,
+        .context = context,
+    };
+}
+
+void toy_close(struct toy *toy)
+{
+    free(toy->engine.target_weights);
+    free(toy->engine.draft_weights);
+    free(toy->engine.backend);
+}

@@ -1,0 +1,33 @@
+/* toy.h - a backend for tests: random distributions instead of a transformer, in double precision.
+ *
+ * The next-token distribution after a context is a function of a seed and of the tokens that the row
+ * sees, in order, through the prefix and the tree mask. So a wrong mask, position, cache row or
+ * compaction gives another distribution, and a test can recompute any of them with toy_distribution().
+ * Target and draft are two seeds; `closeness` in 0..1 mixes the draft towards the target.
+ */
+#ifndef ESP_TOY_H
+#define ESP_TOY_H
+
+#include "engine.h"
+#include "session.h"
+
+struct toy {
+    struct esp_engine engine; /* give &toy.engine to esp_session_open() */
+    struct esp_model target, draft;
+    unsigned long long seed;
+    double closeness;
+    double sharpness; /* 1: mild distributions; larger: one token dominates */
+    int vocabulary;
+};
+
+/* Opens an engine of two toy models. max_nodes as in esp_engine_options. */
+void toy_open(struct toy *toy, int vocabulary, int context, int max_nodes,
+              unsigned long long seed);
+void toy_close(struct toy *toy);
+
+/* The distribution (vocabulary) after `count` tokens. */
+void toy_distribution(const struct toy *toy, bool draft, const int32_t *tokens, int count, double *p);
+
+extern const struct esp_backend_ops toy_backend;
+
+#endif

@@ -1,0 +1,134 @@
+/* Growing, cutting and flattening: 10,000 random trees keep every promise of tree.h. */
+#include <math.h>
+#include <string.h>
+
+#include "check.h"
+#include "tree.h"
+
+static unsigned long long state = 42;
+
+static int below(int n)
+{
+    return (int)(check_uniform(&state) * n);
+}
+
+/* Is a node i, or above it? */
+static bool is_ancestor(const struct esp_tree *tree, int a, int i)
+{
+    while (i >= 0 && i != a)
+        i = tree->nodes[i].parent;
+    return i == a;
+}
+
+static void grow_random(struct esp_tree_builder *b, int nodes)
+{
+    esp_tree_reset(b, below(1000));
+    for (int i = 0; i < nodes; i++) {
+        int parent = below(b->tree.count);
+        double q = 0.05 + 0.9 * check_uniform(&state);
+        if (b->tree.nodes[parent].verdict == ESP_CUT)
+            continue;
+        if (check_uniform(&state) < 0.1)
+            esp_tree_add_cut(b, parent, below(1000), q, ESP_REASON_THRESHOLD);
+        else
+            esp_tree_add(b, parent, below(1000), q);
+    }
+    if (b->tree.count > 2 && check_uniform(&state) < 0.5)
+        esp_tree_cut(b, 1 + below(b->tree.count - 1), ESP_REASON_RERANK);
+}
+
+static void check_flat(struct esp_tree_builder *b)
+{
+    const struct esp_tree *tree = &b->tree;
+    int kept = 0;
+    for (int i = 0; i < tree->count; i++) {
+        const struct esp_node *node = &tree->nodes[i];
+        bool cut = node->verdict == ESP_CUT;
+        kept += !cut;
+        CHECK((b->row[i] >= 0) == !cut, "node %d", i);
+        if (i == 0)
+            continue;
+        const struct esp_node *parent = &tree->nodes[node->parent];
+        CHECK(node->parent < i && node->depth == parent->depth + 1);
+        CHECK(fabs(node->cumulative_log_q - parent->cumulative_log_q - log(node->q)) < 1e-5);
+        CHECK(cut || parent->verdict != ESP_CUT, "a child of a cut node is not cut");
+        CHECK(cut || b->row[node->parent] < b->row[i], "a parent comes after its child");
+    }
+    CHECK(tree->verified == kept && b->room == b->capacity - (kept - 1), "room %d kept %d", b->room,
+          kept);
+    for (int r = 0; r < tree->verified; r++) {
+        CHECK(b->row[tree->order[r]] == r);
+        for (int c = 0; c < tree->verified; c++) {
+            bool bit = b->mask[r * b->mask_words + c / 64] >> (c % 64) & 1;
+            CHECK(bit == is_ancestor(tree, tree->order[c], tree->order[r]), "row %d sees %d", r, c);
+        }
+    }
+}
+
+static int count_blocks(const struct esp_tree_builder *b)
+{
+    int blocks = 0, n = b->tree.verified;
+    for (int top = 0; top < n; top += 32)
+        for (int left = 0; left < n; left += 32) {
+            bool any = false;
+            for (int r = top; r < top + 32 && r < n; r++)
+                for (int c = left; c < left + 32 && c < n; c++)
+                    any |= b->mask[r * b->mask_words + c / 64] >> (c % 64) & 1;
+            blocks += any;
+        }
+    return blocks;
+}
+
+TEST(random_trees_flatten_in_every_order)
+{
+    struct esp_tree_builder b;
+    CHECK(esp_tree_open(&b, 100, NULL, 0) == ESP_OK);
+    for (int trial = 0; trial < 10000; trial++) {
+        grow_random(&b, below(120));
+        esp_tree_flatten(&b, (enum esp_order)(trial % 3));
+        check_flat(&b);
+        CHECK(b.mask_blocks == count_blocks(&b), "%d blocks, not %d", b.mask_blocks,
+              count_blocks(&b));
+    }
+    esp_tree_close(&b);
+}
+
+TEST(orders_are_what_they_say)
+{
+    /* 0 -> 1, 2; 1 -> 3; 2 -> 4, 5; 5 -> 6 */
+    static const int parent[] = {0, 0, 1, 2, 2, 5};
+    static const int32_t want[3][7] = {
+        {0, 1, 2, 3, 4, 5, 6}, {0, 1, 3, 2, 4, 5, 6}, {0, 2, 5, 6, 4, 1, 3}};
+    struct esp_tree_builder b;
+    CHECK(esp_tree_open(&b, 10, NULL, 0) == ESP_OK);
+    esp_tree_reset(&b, 7);
+    for (int i = 0; i < 6; i++)
+        CHECK(esp_tree_add(&b, parent[i], i, 0.5) == i + 1);
+    for (int order = 0; order < 3; order++) {
+        esp_tree_flatten(&b, (enum esp_order)order);
+        CHECK(memcmp(b.tree.order, want[order], sizeof want[order]) == 0, "order %d", order);
+    }
+    CHECK(esp_tree_find(&b, 2, 4) == 5 && esp_tree_find(&b, 2, 99) == -1);
+    CHECK(esp_tree_deepest(&b.tree) == 3);
+    CHECK(b.tree.nodes[5].rank == 1 && b.tree.nodes[4].rank == 0);
+    esp_tree_close(&b);
+}
+
+TEST(capacity_is_kept)
+{
+    struct esp_tree_builder b;
+    char err[128];
+    CHECK(esp_tree_open(&b, 0, err, sizeof err) == ESP_E_ARGUMENT);
+    CHECK(esp_tree_open(&b, ESP_MAX_NODES + 1, err, sizeof err) == ESP_E_ARGUMENT);
+    CHECK(esp_tree_open(&b, 3, err, sizeof err) == ESP_OK);
+    for (int i = 0; i < 3; i++)
+        CHECK(esp_tree_add(&b, i, i, 0.5) == i + 1);
+    CHECK(esp_tree_add(&b, 0, 9, 0.5) == -1, "a fourth node fits a tree of three");
+    int cut = 0;
+    while (esp_tree_add_cut(&b, 0, 5, 0.5, ESP_REASON_BUDGET) >= 0)
+        cut++;
+    CHECK(cut > 100 && b.tree.count == b.record, "%d cut nodes are recorded", cut);
+    esp_tree_cut(&b, 2, ESP_REASON_DEPTH);
+    CHECK(b.room == 2, "cutting a node with its child gives two back, not %d", b.room);
+    esp_tree_close(&b);
+}
