@@ -1,8 +1,9 @@
 /* paths.c - finds the data that comes with the program; see paths.h.
  *
- * A program that was built but not installed lies somewhere below the source tree (build/espalier,
- * build/tests/unit/model), an installed one in PREFIX/bin or, as a library, PREFIX/lib. Both are found
- * by walking up a few folders from the file that runs, so that a tree or a prefix may be moved.
+ * A program that was built but not installed lies somewhere below the source tree
+ * (build/espalier, build/tests/unit/model), an installed one in PREFIX/bin or, as a library,
+ * PREFIX/lib. Both are found by walking up a few folders from the file that runs, so that a
+ * tree or a prefix may be moved.
  */
 #include "paths.h"
 
@@ -19,8 +20,8 @@
 
 enum { PARENTS = 4 };
 
-static bool found(char *path, size_t size, const char *base, const char *below, const char *kind,
-                  const char *name)
+static bool found(char *path, size_t size, const char *base, const char *below,
+                  const char *kind, const char *name)
 {
     int n = snprintf(path, size, "%s/%s%s%s%s", base, below, kind, *name ? "/" : "", name);
     return n >= 0 && (size_t)n < size && access(path, R_OK) == 0;

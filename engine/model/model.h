@@ -28,10 +28,8 @@ struct esp_model {
     float *inverse_frequency;
 };
 
+/* Opens and checks a folder; reads no weights yet. Close it after the weights made from it. */
 int esp_model_open(struct esp_model **model, const char *folder, char *err, size_t errlen);
 void esp_model_close(struct esp_model *model);
-
-/* One per architecture, listed in architectures.def; see arch_llama.c. */
-struct esp_architecture;
 
 #endif

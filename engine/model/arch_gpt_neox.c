@@ -1,0 +1,72 @@
+/* arch_gpt_neox.c - the GPT-NeoX architecture (Pythia): LayerNorm, partial rotation, GELU.
+ *
+ * Attention and MLP may read the same residual ("parallel"). Query, key and value are one
+ * matrix whose rows are (heads, 3, head_dim): part 0, 1 and 2 of each head. Key names and
+ * fallbacks are those of GPTNeoXConfig in the transformers library, whose release 5 moved
+ * rotary_emb_base and rotary_pct into rope_parameters.
+ *
+ * Black et al., "GPT-NeoX-20B", 2022, section 2; Biderman et al., "Pythia", 2023.
+ */
+#include "architecture.h"
+
+static const struct esp_config_rule config[] = {
+    {ESP_CONFIG_layers, "num_hidden_layers", ESP_REQUIRED},
+    {ESP_CONFIG_hidden, "hidden_size", ESP_REQUIRED},
+    {ESP_CONFIG_heads, "num_attention_heads", ESP_REQUIRED},
+    {ESP_CONFIG_ffn, "intermediate_size", ESP_REQUIRED},
+    {ESP_CONFIG_vocabulary, "vocab_size", ESP_REQUIRED},
+    {ESP_CONFIG_context, "max_position_embeddings", 2048},
+    {ESP_CONFIG_norm_epsilon, "layer_norm_eps", 1e-5},
+    {ESP_CONFIG_rope_theta,
+     "rope_scaling.rope_theta|rope_parameters.rope_theta|rotary_emb_base|rope_theta", 1e4},
+    {ESP_CONFIG_rotary_fraction,
+     "rope_scaling.partial_rotary_factor|rope_parameters.partial_rotary_factor|rotary_pct|"
+     "partial_rotary_factor",
+     0.25},
+    {ESP_CONFIG_parallel_residual, "use_parallel_residual", true},
+    {ESP_CONFIG_attention_bias, "attention_bias", true},
+    {ESP_CONFIG_tied, "tie_word_embeddings", false},
+    {0},
+};
+
+static const struct esp_tensor_rule tensors[] = {
+    ESP_MODEL(embedding, "gpt_neox.embed_in.weight", VOCABULARY, HIDDEN, ALWAYS),
+    ESP_MODEL(head, "embed_out.weight", VOCABULARY, HIDDEN, UNLESS_TIED),
+    ESP_MODEL(norm_final, "gpt_neox.final_layer_norm.weight", HIDDEN, ONE, ALWAYS),
+    ESP_MODEL(norm_final_bias, "gpt_neox.final_layer_norm.bias", HIDDEN, ONE, ALWAYS),
+    {0},
+};
+
+#define QKV "attention.query_key_value."
+
+static const struct esp_tensor_rule layer_tensors[] = {
+    ESP_LAYER(norm1, "input_layernorm.weight", HIDDEN, ONE, ALWAYS),
+    ESP_LAYER(norm1_bias, "input_layernorm.bias", HIDDEN, ONE, ALWAYS),
+    ESP_LAYER_PART(query, QKV "weight", QUERIES, HIDDEN, ALWAYS, 0, 3),
+    ESP_LAYER_PART(key, QKV "weight", KEYS, HIDDEN, ALWAYS, 1, 3),
+    ESP_LAYER_PART(value, QKV "weight", KEYS, HIDDEN, ALWAYS, 2, 3),
+    ESP_LAYER_PART(query_bias, QKV "bias", QUERIES, ONE, IF_ATTENTION_BIAS, 0, 3),
+    ESP_LAYER_PART(key_bias, QKV "bias", KEYS, ONE, IF_ATTENTION_BIAS, 1, 3),
+    ESP_LAYER_PART(value_bias, QKV "bias", KEYS, ONE, IF_ATTENTION_BIAS, 2, 3),
+    ESP_LAYER(output, "attention.dense.weight", HIDDEN, QUERIES, ALWAYS),
+    ESP_LAYER(output_bias, "attention.dense.bias", HIDDEN, ONE, IF_ATTENTION_BIAS),
+    ESP_LAYER(norm2, "post_attention_layernorm.weight", HIDDEN, ONE, ALWAYS),
+    ESP_LAYER(norm2_bias, "post_attention_layernorm.bias", HIDDEN, ONE, ALWAYS),
+    ESP_LAYER(up, "mlp.dense_h_to_4h.weight", FFN, HIDDEN, ALWAYS),
+    ESP_LAYER(up_bias, "mlp.dense_h_to_4h.bias", FFN, ONE, ALWAYS),
+    ESP_LAYER(down, "mlp.dense_4h_to_h.weight", HIDDEN, FFN, ALWAYS),
+    ESP_LAYER(down_bias, "mlp.dense_4h_to_h.bias", HIDDEN, ONE, ALWAYS),
+    {0},
+};
+
+const struct esp_architecture esp_architecture_gpt_neox = {
+    .name = "gpt_neox",
+    .prefix = "gpt_neox.",
+    .layer_name = "gpt_neox.layers.",
+    .hidden_act = "gelu",
+    .activation = ESP_GELU,
+    .norm = ESP_NORM_LAYER,
+    .config = config,
+    .tensors = tensors,
+    .layer_tensors = layer_tensors,
+};

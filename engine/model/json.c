@@ -1,0 +1,134 @@
+/* json.c - reads the JSON files of a model folder; see json.h.
+ *
+ * The text is always parsed with its terminating NUL inside the length that cJSON is told,
+ * since releases of cJSON before 1.7.18 look one byte past the end of a text that stops inside
+ * an object.
+ */
+#include "json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "error.h"
+
+int esp_file_open(int *fd, size_t *size, char path[PATH_MAX], const char *folder,
+                  const char *name, char *err, size_t errlen)
+{
+    struct stat status;
+    if (snprintf(path, PATH_MAX, "%s/%s", folder, name) >= PATH_MAX)
+        return esp_fail(err, errlen, ESP_E_FILE,
+                        "the path of %s in the model folder is too long", name);
+    /* Non-blocking: opening a pipe by mistake must not hang. */
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (*fd < 0)
+        return esp_fail(err, errlen, ESP_E_FILE, "cannot open %s: %s", path, strerror(errno));
+    if (fstat(*fd, &status) == 0 && S_ISREG(status.st_mode)) {
+        *size = (size_t)status.st_size;
+        return 0;
+    }
+    close(*fd);
+    return esp_fail(err, errlen, ESP_E_FILE, "%s is not a regular file", path);
+}
+
+bool esp_file_exists(const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+    return snprintf(path, sizeof path, "%s/%s", folder, name) < PATH_MAX &&
+           access(path, F_OK) == 0;
+}
+
+int esp_json_parse(cJSON **root, const char *text, size_t length, const char *path, char *err,
+                   size_t errlen)
+{
+    const char *end = text;
+    *root = cJSON_ParseWithLengthOpts(text, length + 1, &end, true);
+    if (!*root) {
+        int line = 1;
+        for (const char *c = text; c < end; c++)
+            line += *c == '\n';
+        return esp_fail(err, errlen, ESP_E_FORMAT, "%s is not valid JSON (line %d)", path,
+                        line);
+    }
+    if (cJSON_IsObject(*root))
+        return 0;
+    cJSON_Delete(*root);
+    *root = NULL;
+    return esp_fail(err, errlen, ESP_E_FORMAT, "%s does not hold a JSON object", path);
+}
+
+int esp_json_read(struct esp_json *json, const char *folder, const char *name, char *err,
+                  size_t errlen)
+{
+    int fd;
+    size_t size, done = 0;
+    json->root = NULL;
+    int status = esp_file_open(&fd, &size, json->path, folder, name, err, errlen);
+    if (status < 0)
+        return status;
+    char *text = NULL;
+    if (size > ESP_JSON_LIMIT) {
+        status = esp_fail(err, errlen, ESP_E_FORMAT, "%s is larger than %d MiB", json->path,
+                          ESP_JSON_LIMIT >> 20);
+    } else if (!(text = malloc(size + 1))) {
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", json->path);
+    } else {
+        ssize_t n;
+        while (done < size && (n = read(fd, text + done, size - done)) > 0)
+            done += (size_t)n;
+        text[done] = '\0';
+        if (done < size)
+            status = esp_fail(err, errlen, ESP_E_FILE,
+                              "cannot read %s: it ends after %zu bytes", json->path, done);
+        else
+            status = esp_json_parse(&json->root, text, size, json->path, err, errlen);
+    }
+    free(text);
+    close(fd);
+    return status;
+}
+
+void esp_json_close(struct esp_json *json)
+{
+    cJSON_Delete(json->root);
+    json->root = NULL;
+}
+
+/* The value of one dotted name; NULL if it is missing or null. */
+static const cJSON *find_one(const cJSON *item, const char *name, size_t length)
+{
+    while (item) {
+        char key[64];
+        const char *dot = memchr(name, '.', length);
+        size_t n = dot ? (size_t)(dot - name) : length;
+        if (n == 0 || n >= sizeof key)
+            return NULL;
+        memcpy(key, name, n);
+        key[n] = '\0';
+        item = cJSON_GetObjectItemCaseSensitive(item, key);
+        if (!dot)
+            break;
+        name += n + 1;
+        length -= n + 1;
+    }
+    return item && !cJSON_IsNull(item) ? item : NULL;
+}
+
+const cJSON *esp_json_find(const cJSON *root, const char *names, const char **name, int *length)
+{
+    for (const char *at = names;; at++) {
+        size_t n = strcspn(at, "|");
+        const cJSON *item = find_one(root, at, n);
+        if (item || at == names) {
+            *name = at;
+            *length = (int)n;
+        }
+        at += n;
+        if (item || !*at)
+            return item;
+    }
+}

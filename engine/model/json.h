@@ -1,0 +1,40 @@
+/* json.h - reads the JSON files of a model folder, none of which is trusted.
+ *
+ * cJSON parses; this adds what every reader needs: a size limit, the path for error sentences,
+ * the line of a mistake, and looking up a value by alternative dotted names. cJSON refuses to
+ * nest deeper than its own limit, so no file can exhaust the stack.
+ */
+#ifndef ESP_JSON_H
+#define ESP_JSON_H
+
+#include <cJSON.h>
+#include <limits.h>
+
+#include "espalier.h"
+
+struct esp_json {
+    char path[PATH_MAX];
+    cJSON *root; /* an object */
+};
+
+enum { ESP_JSON_LIMIT = 100 << 20 }; /* bytes */
+
+/* Opens `folder`/`name`, which must be a regular file, to read; writes its path and size. */
+int esp_file_open(int *fd, size_t *size, char path[PATH_MAX], const char *folder,
+                  const char *name, char *err, size_t errlen);
+bool esp_file_exists(const char *folder, const char *name);
+
+/* Parses a text of `length` bytes with a NUL behind it; it must hold one object. `path` names
+ * it in errors. */
+int esp_json_parse(cJSON **root, const char *text, size_t length, const char *path, char *err,
+                   size_t errlen);
+int esp_json_read(struct esp_json *json, const char *folder, const char *name, char *err,
+                  size_t errlen);
+void esp_json_close(struct esp_json *json);
+
+/* The value of the first of the names "a|b.c" that is there and not null, else NULL. `*name` is
+ * then that name, of `*length` bytes, or the first one if there is none. */
+const cJSON *esp_json_find(const cJSON *root, const char *names, const char **name,
+                           int *length);
+
+#endif

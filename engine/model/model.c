@@ -1,0 +1,365 @@
+/* model.c - opens a model folder: configuration, tensors, end tokens, preset; see model.h.
+ *
+ * The steps are those of esp_model_open: (1) the architecture that config.json names, (2)
+ * dimensions, (3) weight files, (4) a tensor for every slot of the architecture's table, with
+ * exactly the shape that the dimensions ask for, (5) what generation needs. After that every
+ * slot of the description is filled or known to be absent, and every byte it points to lies in
+ * a mapped file.
+ */
+#include "model.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "architecture.h"
+#include "error.h"
+#include "safetensors.h"
+
+static const struct esp_architecture *const architectures[] = {
+#define X(name) &esp_architecture_##name,
+#include "architectures.def"
+#undef X
+};
+
+static const struct {
+    const char *name;
+    size_t bytes;
+} types[] = {
+#define X(name, bytes) [ESP_##name] = {#name, bytes},
+    ESP_DTYPES(X)
+#undef X
+};
+
+static int find_architecture(const struct esp_architecture **found, const struct esp_json *json,
+                             char *err, size_t errlen)
+{
+    char known[256] = "";
+    const char *type =
+        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json->root, "model_type"));
+    for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++) {
+        size_t used = strlen(known);
+        *found = architectures[i];
+        if (type && strcmp((*found)->name, type) == 0)
+            return 0;
+        snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", (*found)->name);
+    }
+    return esp_fail(err, errlen, ESP_E_UNSUPPORTED, "%s: model_type is %s; supported are: %s",
+                    json->path, type ? type : "not given", known);
+}
+
+/* ------------------------------------------------------------------ tensors */
+
+struct binding {
+    struct esp_model *model;
+    const struct esp_architecture *architecture;
+    const struct esp_config *config;
+    bool bare; /* the file holds the bare model: its names lack the prefix */
+};
+
+static int size_of(enum esp_size size, const struct esp_config *config)
+{
+    switch (size) {
+    case ESP_ONE:
+        return 1;
+    case ESP_HIDDEN:
+        return config->hidden;
+    case ESP_QUERIES:
+        return config->heads * config->head_dim;
+    case ESP_KEYS:
+        return config->kv_heads * config->head_dim;
+    case ESP_FFN:
+        return config->ffn;
+    case ESP_VOCABULARY:
+        return config->vocabulary;
+    }
+    return 0;
+}
+
+static bool expected(enum esp_presence when, const struct esp_config *config)
+{
+    return when == ESP_IF_ATTENTION_BIAS ? config->attention_bias
+           : when == ESP_IF_MLP_BIAS     ? config->mlp_bias
+                                         : true;
+}
+
+static const char *shape_text(char *text, size_t size, const int64_t *shape, int rank)
+{
+    size_t used = (size_t)snprintf(text, size, "(");
+    for (int i = 0; i < rank && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%lld", i ? ", " : "",
+                                 (long long)shape[i]);
+    if (used < size)
+        snprintf(text + used, size - used, ")");
+    return text;
+}
+
+/* Fills `slot` from the stored tensor that `rule` names, checking type and shape. */
+static int bind_tensor(struct esp_tensor *slot, const struct binding *binding,
+                       const struct esp_tensor_rule *rule, const char *name, char *err,
+                       size_t errlen)
+{
+    const struct esp_config *config = binding->config;
+    struct esp_model *model = binding->model;
+    char want_text[256], found_text[256];
+    int rows = size_of(rule->rows, config), columns = size_of(rule->columns, config);
+    int parts = rule->parts > 0 ? rule->parts : 1;
+    int64_t want[2] = {(int64_t)rows * parts, columns};
+    int rank = rule->columns == ESP_ONE ? 1 : 2;
+    const struct esp_stored *stored = esp_safetensors_find(model->files, name);
+    shape_text(want_text, sizeof want_text, want, rank);
+    if (!stored)
+        return esp_fail(err, errlen, ESP_E_FORMAT, "%s: tensor %s of shape %s is missing",
+                        model->path, name, want_text);
+    if (stored->rank != rank || memcmp(stored->shape, want, (size_t)rank * sizeof *want) != 0)
+        return esp_fail(
+            err, errlen, ESP_E_FORMAT,
+            "%s: tensor %s has shape %s, but config.json asks for %s", stored->file, name,
+            shape_text(found_text, sizeof found_text, stored->shape, stored->rank), want_text);
+    size_t type = 0, count = sizeof types / sizeof *types;
+    while (type < count && strcmp(types[type].name, stored->type) != 0)
+        type++;
+    if (type == count)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "%s: tensor %s is stored as %s; only F32, F16 and BF16 are supported",
+                        stored->file, name, stored->type);
+
+    int block = rule->parts > 0 ? config->head_dim : rows;
+    size_t row_bytes = (size_t)columns * types[type].bytes;
+    *slot = (struct esp_tensor){
+        .data = (const char *)stored->data + (size_t)rule->part * (size_t)block * row_bytes,
+        .dtype = (enum esp_dtype)type,
+        .rows = rows,
+        .columns = columns,
+        .block = block,
+        .stride = block * parts,
+    };
+    model->parameters += (int64_t)rows * columns;
+    model->bytes += (size_t)rows * row_bytes;
+    return 0;
+}
+
+/* Fills the slots of one table; `base` is the struct they lie in. */
+static int bind_table(const struct binding *binding, const struct esp_tensor_rule *rule,
+                      void *base, int layer, char *err, size_t errlen)
+{
+    const struct esp_architecture *architecture = binding->architecture;
+    size_t prefix = strlen(architecture->prefix);
+    int status = 0;
+    for (; rule->name && status == 0; rule++) {
+        char full[256];
+        const char *name = full;
+        if (layer < 0)
+            snprintf(full, sizeof full, "%s", rule->name);
+        else
+            snprintf(full, sizeof full, "%s%d.%s", architecture->layer_name, layer, rule->name);
+        if (binding->bare && strncmp(full, architecture->prefix, prefix) == 0)
+            name += prefix;
+        struct esp_tensor *slot = (struct esp_tensor *)((char *)base + rule->slot);
+        if (rule->when == ESP_UNLESS_TIED && binding->config->tied &&
+            !esp_safetensors_find(binding->model->files, name))
+            *slot = binding->model->desc.embedding;
+        else if (expected(rule->when, binding->config))
+            status = bind_tensor(slot, binding, rule, name, err, errlen);
+    }
+    return status;
+}
+
+static int bind_all(struct esp_model *model, const struct esp_architecture *architecture,
+                    const struct esp_config *config, char *err, size_t errlen)
+{
+    struct binding binding = {
+        .model = model,
+        .architecture = architecture,
+        .config = config,
+        .bare = !esp_safetensors_has_prefix(model->files, architecture->prefix),
+    };
+    model->desc.layer = calloc((size_t)config->layers, sizeof *model->desc.layer);
+    if (!model->desc.layer)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", model->path);
+    int status = bind_table(&binding, architecture->tensors, &model->desc, -1, err, errlen);
+    for (int i = 0; i < config->layers && status == 0; i++)
+        status = bind_table(&binding, architecture->layer_tensors, &model->desc.layer[i], i,
+                            err, errlen);
+    if (status == 0)
+        model->dtype = types[model->desc.layer[0].query.dtype].name;
+    return status;
+}
+
+/* ------------------------------------------------------------------ generation */
+
+static int read_token(int32_t *token, const cJSON *item, const char *key, int vocabulary,
+                      const char *path, char *err, size_t errlen)
+{
+    double value = cJSON_IsNumber(item) ? item->valuedouble : -1;
+    if (!(value >= 0 && value < vocabulary) || value != (int32_t)value)
+        return esp_fail(err, errlen, ESP_E_FORMAT, "%s: %s must be a token from 0 to %d", path,
+                        key, vocabulary - 1);
+    *token = (int32_t)value;
+    return 0;
+}
+
+/* Begin and end tokens of one file, as far as they are not known yet. eos_token_id is a number
+ * or a list of numbers. */
+static int read_tokens(struct esp_model *model, const struct esp_json *json, char *err,
+                       size_t errlen)
+{
+    const char *key;
+    int length, status = 0, vocabulary = model->desc.vocabulary;
+    const cJSON *bos = esp_json_find(json->root, "bos_token_id", &key, &length);
+    const cJSON *eos = esp_json_find(json->root, "eos_token_id", &key, &length);
+    if (bos && model->bos < 0)
+        status =
+            read_token(&model->bos, bos, "bos_token_id", vocabulary, json->path, err, errlen);
+    if (status < 0 || !eos || model->end_count > 0)
+        return status;
+    if (cJSON_GetArraySize(eos) > ESP_MAX_END_TOKENS)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "%s: eos_token_id lists more than %d tokens", json->path,
+                        ESP_MAX_END_TOKENS);
+    const cJSON *item = cJSON_IsArray(eos) ? eos->child : eos;
+    for (; item && status == 0; item = cJSON_IsArray(eos) ? item->next : NULL)
+        status = read_token(&model->end[model->end_count++], item, "eos_token_id", vocabulary,
+                            json->path, err, errlen);
+    return status;
+}
+
+static int read_generation(struct esp_model *model, const struct esp_json *config, char *err,
+                           size_t errlen)
+{
+    int status = 0;
+    model->bos = -1;
+    if (esp_file_exists(model->path, "generation_config.json")) {
+        struct esp_json json;
+        status = esp_json_read(&json, model->path, "generation_config.json", err, errlen);
+        if (status == 0)
+            status = read_tokens(model, &json, err, errlen);
+        esp_json_close(&json);
+    }
+    return status < 0 ? status : read_tokens(model, config, err, errlen);
+}
+
+static int read_preset(struct esp_model *model, char *err, size_t errlen)
+{
+    struct esp_json json;
+    if (!esp_file_exists(model->path, "espalier.json"))
+        return 0;
+    int status = esp_json_read(&json, model->path, "espalier.json", err, errlen);
+    if (status < 0)
+        return status;
+    const cJSON *drafter = cJSON_GetObjectItemCaseSensitive(json.root, "drafter");
+    if (drafter && !cJSON_IsString(drafter))
+        status =
+            esp_fail(err, errlen, ESP_E_FORMAT,
+                     "%s: drafter must be text such as \"dynatree:rhostop=0.01\"", json.path);
+    else if (drafter && !(model->preset = strdup(drafter->valuestring)))
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", json.path);
+    esp_json_close(&json);
+    return status;
+}
+
+/* ------------------------------------------------------------------ the folder */
+
+static void describe(struct esp_model_desc *desc, const struct esp_architecture *architecture,
+                     const struct esp_config *config)
+{
+    desc->layers = config->layers;
+    desc->hidden = config->hidden;
+    desc->heads = config->heads;
+    desc->kv_heads = config->kv_heads;
+    desc->head_dim = config->head_dim;
+    desc->ffn = config->ffn;
+    desc->vocabulary = config->vocabulary;
+    desc->context = config->context;
+    desc->norm = architecture->norm;
+    desc->activation = architecture->activation;
+    desc->parallel_residual = config->parallel_residual;
+    desc->norm_epsilon = (float)config->norm_epsilon;
+}
+
+static int open_configured(struct esp_model *model, const struct esp_json *json, char *err,
+                           size_t errlen)
+{
+    const struct esp_architecture *architecture;
+    struct esp_config config;
+    int status = find_architecture(&architecture, json, err, errlen);
+    if (status == 0)
+        status = esp_config_read(&config, architecture, json, err, errlen);
+    if (status < 0)
+        return status;
+    model->architecture = architecture->name;
+    describe(&model->desc, architecture, &config);
+    status = esp_config_rotary(&model->inverse_frequency, &model->desc.rotary, &config, json,
+                               err, errlen);
+    model->desc.inverse_frequency = model->inverse_frequency;
+    if (status == 0)
+        status = esp_safetensors_open(&model->files, model->path, err, errlen);
+    if (status == 0)
+        status = bind_all(model, architecture, &config, err, errlen);
+    if (status == 0)
+        status = read_generation(model, json, err, errlen);
+    return status < 0 ? status : read_preset(model, err, errlen);
+}
+
+/* The last component of a path; for "", "." and ".." that of the folder they lead to. */
+static char *folder_name(const char *path)
+{
+    size_t end = strlen(path);
+    while (end > 0 && path[end - 1] == '/')
+        end--;
+    size_t start = end;
+    while (start > 0 && path[start - 1] != '/')
+        start--;
+    if (end > start && strspn(path + start, ".") < end - start)
+        return strndup(path + start, end - start);
+    char *real = realpath(path, NULL);
+    char *name = real ? strdup(strrchr(real, '/') + 1) : NULL;
+    free(real);
+    return name;
+}
+
+int esp_model_open(struct esp_model **model, const char *folder, char *err, size_t errlen)
+{
+    struct stat status_of;
+    struct esp_json json;
+    *model = NULL;
+    if (stat(folder, &status_of) < 0)
+        return esp_fail(err, errlen, ESP_E_FILE, "cannot open the model folder %s: %s", folder,
+                        strerror(errno));
+    if (!S_ISDIR(status_of.st_mode))
+        return esp_fail(err, errlen, ESP_E_FILE,
+                        "%s is not a folder; name the folder that holds config.json", folder);
+    struct esp_model *opened = calloc(1, sizeof *opened);
+    if (opened) {
+        opened->path = strdup(folder);
+        opened->name = folder_name(folder);
+    }
+    if (!opened || !opened->path || !opened->name) {
+        esp_model_close(opened);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", folder);
+    }
+    int status = esp_json_read(&json, folder, "config.json", err, errlen);
+    if (status == 0)
+        status = open_configured(opened, &json, err, errlen);
+    esp_json_close(&json);
+    if (status < 0)
+        esp_model_close(opened);
+    else
+        *model = opened;
+    return status;
+}
+
+void esp_model_close(struct esp_model *model)
+{
+    if (!model)
+        return;
+    esp_safetensors_close(model->files);
+    free(model->inverse_frequency);
+    free(model->desc.layer);
+    free(model->preset);
+    free(model->path);
+    free(model->name);
+    free(model);
+}

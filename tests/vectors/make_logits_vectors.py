@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Makes tests/vectors/logits: tiny random model folders and the logits Hugging Face gives them.
+
+Each folder holds what save_pretrained writes (config.json and weights, in one file or in
+shards), the configuration partly rewritten in the spelling of older releases, and
+
+    reference.json   tokens: the sequence; inverse_frequency: of the rotary embedding
+    logits.f32       (tokens, vocabulary) little-endian float32
+
+The reference is computed in float32 from the folder as it lies on disk, so BF16 and F16 weights
+are widened first and rounding of the storage is not part of the comparison. Weights, norms and
+biases are drawn wide enough that a wrong head, bias, rotation or residual moves the logits by
+far more than the tolerance of the test. Needs torch and transformers 5; the results are
+committed.
+"""
+import json
+import pathlib
+import shutil
+import sys
+
+import torch
+from transformers import AutoModelForCausalLM, GPTNeoXConfig, LlamaConfig
+from transformers.utils import logging
+
+TOKENS = 24
+
+
+def llama(**changes):
+    values = dict(vocab_size=97, hidden_size=32, intermediate_size=24, num_hidden_layers=2,
+                  num_attention_heads=4, num_key_value_heads=4, max_position_embeddings=256,
+                  rms_norm_eps=1e-5, bos_token_id=1, eos_token_id=2, tie_word_embeddings=False)
+    values.update(changes)
+    return LlamaConfig(**values)
+
+
+def neox(parallel, rotary, **changes):
+    values = dict(vocab_size=103, hidden_size=32, intermediate_size=24, num_hidden_layers=2,
+                  num_attention_heads=4, max_position_embeddings=256, layer_norm_eps=1e-5,
+                  bos_token_id=0, eos_token_id=[0, 5], use_parallel_residual=parallel,
+                  rope_parameters=dict(rope_type="default", rope_theta=10000.0,
+                                       partial_rotary_factor=rotary))
+    values.update(changes)
+    return GPTNeoXConfig(**values)
+
+
+LLAMA3 = dict(rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0,
+              high_freq_factor=4.0, original_max_position_embeddings=32)
+
+
+def older_llama(config):
+    """rope_theta and rope_scaling at the top, as written before transformers 5."""
+    rope = config.pop("rope_parameters")
+    config["rope_theta"] = rope.pop("rope_theta")
+    config["rope_scaling"] = rope if rope["rope_type"] != "default" else None
+
+
+def older_neox(config):
+    rope = config.pop("rope_parameters")
+    config["rotary_emb_base"] = rope["rope_theta"]
+    config["rotary_pct"] = rope["partial_rotary_factor"]
+    config["rope_scaling"] = None
+
+
+def without_sizes(config):
+    """head_dim and num_key_value_heads left to be derived."""
+    older_llama(config)
+    del config["head_dim"], config["num_key_value_heads"]
+
+
+# name: configuration, storage type, largest shard in bytes or None, change to config.json
+FOLDERS = {
+    "llama-mha": (llama(), torch.float32, None, without_sizes),
+    "llama-gqa": (llama(num_key_value_heads=2), torch.float32, 30000, older_llama),
+    "llama-mqa-tied": (llama(hidden_size=36, num_attention_heads=6,
+                             num_key_value_heads=1, tie_word_embeddings=True),
+                       torch.float32, None, None),
+    "llama-bias": (llama(attention_bias=True, mlp_bias=True, num_key_value_heads=2),
+                   torch.float32, None, None),
+    "llama-head-dim": (llama(head_dim=12, num_key_value_heads=1), torch.float32,
+                       None, None),
+    "llama-rope3": (llama(num_attention_heads=2, num_key_value_heads=1, rope_parameters=LLAMA3),
+                    torch.float32, None, None),
+    "llama-rope3-f16": (llama(num_attention_heads=2, num_key_value_heads=2, num_hidden_layers=3,
+                              rope_parameters=dict(LLAMA3, rope_theta=500000.0)),
+                        torch.float16, None, older_llama),
+    "llama-bf16": (llama(num_key_value_heads=2, num_hidden_layers=3), torch.bfloat16, 30000,
+                   None),
+    "neox-parallel": (neox(True, 0.25, num_attention_heads=2), torch.float32, None, older_neox),
+    "neox-sequential": (neox(False, 1.0), torch.float32, None, None),
+    "neox-bf16": (neox(True, 0.5, num_hidden_layers=3), torch.bfloat16, None, None),
+    "neox-f16-tied": (neox(False, 0.25, num_attention_heads=2, tie_word_embeddings=True,
+                           attention_bias=False),
+                      torch.float16, None, older_neox),
+}
+
+
+def make(folder, seed, config, dtype, shard, change):
+    torch.manual_seed(seed)
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            center = 1.0 if "norm" in name and name.endswith("weight") else 0.0
+            value.copy_(center + 0.3 * torch.randn_like(value))
+    model.to(dtype).save_pretrained(folder, **({"max_shard_size": shard} if shard else {}))
+    for path in folder.iterdir():
+        path.chmod(0o644)
+    if change:
+        path = folder / "config.json"
+        values = json.loads(path.read_text())
+        change(values)
+        path.write_text(json.dumps(values, indent=2) + "\n")
+
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32,
+                                                 attn_implementation="eager").eval()
+    tokens = torch.randint(0, config.vocab_size, (1, TOKENS))
+    with torch.no_grad():
+        logits = model(tokens).logits[0]
+    assert logits.abs().mean() > 0.3, f"{folder.name}: logits too small to show a mistake"
+    (folder / "logits.f32").write_bytes(logits.numpy().astype("<f4").tobytes())
+    frequencies = model.base_model.rotary_emb.inv_freq.double().tolist()
+    (folder / "reference.json").write_text(
+        json.dumps({"tokens": tokens[0].tolist(), "inverse_frequency": frequencies}) + "\n")
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    print(f"{folder.name:16} {size} bytes, logits {logits.mean():.2f} +- {logits.std():.2f}")
+    return size
+
+
+def main():
+    logging.disable_progress_bar()
+    root = pathlib.Path(__file__).parent / "logits"
+    shutil.rmtree(root, ignore_errors=True)
+    total = sum(make(root / name, seed, *settings)
+                for seed, (name, settings) in enumerate(FOLDERS.items()))
+    print(f"{total} bytes in {len(FOLDERS)} folders")
+    return total > 1_000_000
+
+
+if __name__ == "__main__":
+    sys.exit(main())
