@@ -1,0 +1,324 @@
+/* Sessions on the toy backend: what comes out never depends on the policy, settings are checked as a
+ * whole, and text, limits and events are what the header promises. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+#include "toy.h"
+
+enum { VOCABULARY = 20, CONTEXT = 200 };
+
+static struct toy toy;
+static char err[512];
+
+static struct esp_session *open_session(const char *drafter, esp_observer *observer, void *user)
+{
+    struct esp_session *session;
+    struct esp_session_options options = {
+        .drafter = drafter, .observer = observer, .user = user, .seed = 3};
+    CHECK(esp_session_open(&session, &toy.engine, &options, err, sizeof err) == ESP_OK, "%s", err);
+    return session;
+}
+
+static void prompt(struct esp_session *session, int32_t first)
+{
+    int32_t tokens[4] = {first, 5, 7, 1};
+    CHECK(esp_session_prompt(session, tokens, 4, err, sizeof err) == ESP_OK, "%s", err);
+}
+
+static int generate(struct esp_session *session, int count, int32_t *text)
+{
+    int status, length;
+    esp_session_allow(session, count);
+    while ((status = esp_session_step(session, err, sizeof err)) > 0)
+        continue;
+    CHECK(status == 0, "%s", err);
+    memcpy(text, esp_session_tokens(session, &length), sizeof(int32_t) * CONTEXT);
+    return length;
+}
+
+/* Plain decoding without any of the project's code: the argmax of the toy's own distribution. */
+static void plain(int32_t first, int count, int32_t *text)
+{
+    int32_t start[4] = {first, 5, 7, 1};
+    double p[VOCABULARY];
+    memcpy(text, start, sizeof start);
+    for (int n = 4; n < 4 + count; n++) {
+        int best = 0;
+        toy_distribution(&toy, false, text, n, p);
+        for (int x = 1; x < VOCABULARY; x++)
+            if (p[x] > p[best])
+                best = x;
+        text[n] = best;
+    }
+}
+
+static void check_identity(const char *drafter, int trial, const int32_t *want)
+{
+    static const char *const orders[] = {"bfs", "dfs", "hpd"};
+    int32_t text[CONTEXT];
+    struct esp_session *session = open_session(drafter, NULL, NULL);
+    CHECK(esp_session_set(session, "order", orders[trial % 3], err, sizeof err) == 0);
+    prompt(session, trial);
+    int length = generate(session, 150, text);
+    CHECK(length == 154, "%s wrote %d tokens", drafter, length - 4);
+    CHECK(memcmp(text, want, 154 * sizeof *text) == 0, "%s: another text", drafter);
+    esp_session_close(session);
+}
+
+TEST(every_drafter_writes_what_plain_decoding_writes)
+{
+    static const char *const more[] = {
+        "linear:K=9", "linear:cache=rebuild", "fixed:D=3,B=4,tau=0", "fixed:cache=rebuild",
+        "fixed:root=draft,cache=rebuild", "dynatree:rhostop=0.001,tau=0.0001,N=40",
+        "dynatree:root=draft,cache=rebuild", "ar:cache=rebuild", NULL,
+    };
+    int32_t want[CONTEXT];
+    for (int trial = 0; trial < 6; trial++) {
+        toy_open(&toy, VOCABULARY, CONTEXT, 40, (unsigned long long)trial + 1);
+        toy.closeness = 0.5 + 0.1 * trial;
+        plain(trial, 150, want);
+        for (int i = 0; esp_drafters[i]; i++)
+            check_identity(esp_drafters[i]->name, trial, want);
+        for (int i = 0; more[i]; i++)
+            check_identity(more[i], trial, want);
+        toy_close(&toy);
+    }
+}
+
+TEST(drafters_can_be_switched_between_iterations)
+{
+    static const char *const specs[] = {"linear", "ar", "dynatree", "fixed:root=draft,cache=rebuild",
+                                        "ar", "fixed:D=2,B=3"};
+    int32_t want[CONTEXT], text[CONTEXT];
+    toy_open(&toy, VOCABULARY, CONTEXT, 64, 9);
+    plain(2, 120, want);
+    struct esp_session *session = open_session("dynatree", NULL, NULL);
+    prompt(session, 2);
+    esp_session_allow(session, 120);
+    for (int i = 0;; i++) {
+        CHECK(esp_session_set(session, "drafter", specs[i % 6], err, sizeof err) == 0, "%s", err);
+        int status = esp_session_step(session, err, sizeof err);
+        CHECK(status >= 0, "%s", err);
+        if (status == 0)
+            break;
+    }
+    int length = generate(session, 0, text);
+    CHECK(length == 124 && memcmp(text, want, 124 * sizeof *text) == 0);
+    esp_session_close(session);
+    toy_close(&toy);
+}
+
+TEST(the_context_is_filled_and_no_further)
+{
+    int32_t want[CONTEXT], text[CONTEXT];
+    toy_open(&toy, VOCABULARY, CONTEXT, 64, 5);
+    plain(0, CONTEXT - 4, want);
+    struct esp_session *session = open_session("dynatree:rhostop=0.001,tau=0.0001", NULL, NULL);
+    prompt(session, 0);
+    int length = generate(session, 10000, text);
+    CHECK(length == CONTEXT && memcmp(text, want, CONTEXT * sizeof *text) == 0, "%d", length);
+    CHECK(strcmp(esp_session_end(session), "context full") == 0);
+    int32_t more = 1;
+    CHECK(esp_session_prompt(session, &more, 1, err, sizeof err) == ESP_E_CONTEXT);
+    esp_session_clear(session);
+    prompt(session, 0);
+    CHECK(generate(session, 20, text) == 24 && memcmp(text, want, 24 * sizeof *text) == 0);
+    esp_session_close(session);
+    toy_close(&toy);
+}
+
+TEST(turns_continue_one_text)
+{
+    int32_t text[CONTEXT], again[CONTEXT];
+    toy_open(&toy, VOCABULARY, CONTEXT, 64, 6);
+    struct esp_session *a = open_session("dynatree", NULL, NULL);
+    struct esp_session *b = open_session("ar", NULL, NULL);
+    for (int turn = 0; turn < 3; turn++) {
+        prompt(a, turn);
+        prompt(b, turn);
+        int n = generate(a, 17, text), m = generate(b, 17, again);
+        CHECK(n == m && n == (turn + 1) * 21 && memcmp(text, again, (size_t)n * 4) == 0);
+    }
+    esp_session_close(a);
+    esp_session_close(b);
+    toy_close(&toy);
+}
+
+TEST(end_of_text_ends)
+{
+    int32_t want[CONTEXT], text[CONTEXT];
+    toy_open(&toy, VOCABULARY, CONTEXT, 64, 8);
+    plain(3, 100, want);
+    toy.target.end[0] = want[40];
+    toy.target.end_count = 1;
+    int stop = 4;
+    while (want[stop] != want[40])
+        stop++;
+    for (int i = 0; i < 3; i++) {
+        static const char *const specs[] = {"ar", "dynatree", "fixed:root=draft,cache=rebuild"};
+        struct esp_session *session = open_session(specs[i], NULL, NULL);
+        prompt(session, 3);
+        CHECK(generate(session, 100, text) == stop + 1, "%s", specs[i]);
+        CHECK(strcmp(esp_session_end(session), "end of text") == 0);
+        esp_session_close(session);
+    }
+    toy_close(&toy);
+}
+
+struct seen {
+    int prompts, layers, stages, iterations, settings, ends;
+    int next_stage, tokens;
+    char key[32], value[128];
+};
+
+static void watch(void *user, const struct esp_event *event)
+{
+    struct seen *seen = user;
+    const struct esp_iteration *it = event->iteration;
+    switch (event->type) {
+    case ESP_EVENT_PROMPT:
+        seen->prompts += event->token_count;
+        break;
+    case ESP_EVENT_LAYER:
+        CHECK(it->draft_passes > 0 && it->tree.count > 1);
+        seen->layers++;
+        break;
+    case ESP_EVENT_STAGE:
+        CHECK(event->stage == seen->next_stage);
+        seen->next_stage = (seen->next_stage + 1) % ESP_STAGES;
+        seen->stages++;
+        break;
+    case ESP_EVENT_ITERATION:
+        CHECK(it->index == seen->iterations && seen->next_stage == 0);
+        CHECK(it->committed_count >= 1 && it->committed_count <= it->path_length + 1);
+        CHECK(it->tree.verified >= 1 && it->tree.nodes[0].depth == 0);
+        for (int i = 0; i < it->path_length; i++) {
+            const struct esp_node *node = &it->tree.nodes[it->path[i]];
+            CHECK(node->verdict == ESP_ACCEPTED && node->depth == i + 1);
+            CHECK(node->parent == (i ? it->path[i - 1] : 0));
+            CHECK(node->p > 0 && node->q > 0);
+        }
+        for (int u = 0; u < it->tree.count; u++)
+            CHECK(it->tree.nodes[u].verdict != ESP_CUT || it->tree.nodes[u].reason);
+        seen->iterations++;
+        seen->tokens += it->committed_count;
+        break;
+    case ESP_EVENT_SETTING:
+        seen->settings++;
+        snprintf(seen->key, sizeof seen->key, "%s", event->key);
+        snprintf(seen->value, sizeof seen->value, "%s", event->text);
+        break;
+    case ESP_EVENT_END:
+        seen->ends++;
+        break;
+    }
+}
+
+TEST(events_tell_the_whole_story)
+{
+    int32_t text[CONTEXT];
+    struct seen seen = {0};
+    struct esp_stats stats;
+    toy_open(&toy, VOCABULARY, CONTEXT, 64, 4);
+    struct esp_session *session = open_session("fixed:D=3,B=2,tau=0.01", watch, &seen);
+    prompt(session, 1);
+    CHECK(generate(session, 60, text) == 64);
+    esp_session_stats(session, &stats);
+    CHECK(seen.prompts == 4 && seen.tokens == 60 && seen.ends == 1);
+    CHECK(seen.iterations == stats.iterations && seen.stages == stats.iterations * ESP_STAGES);
+    CHECK(stats.generated_tokens == 60 && stats.draft_passes == seen.layers);
+    CHECK(stats.accepted_nodes <= stats.drafted_nodes && stats.acceptance_rate <= 1);
+    CHECK(fabs(stats.tokens_per_iteration - 60.0 / stats.iterations) < 1e-12);
+    CHECK(stats.target_passes == stats.iterations, "one target pass per iteration");
+    CHECK(esp_session_set(session, "tau", "0.2", err, sizeof err) == 0);
+    CHECK(seen.settings == 1 && strcmp(seen.key, "tau") == 0 && strcmp(seen.value, "0.2") == 0);
+    esp_session_close(session);
+    toy_close(&toy);
+}
+
+TEST(the_literal_form_takes_two_target_passes)
+{
+    int32_t text[CONTEXT];
+    struct esp_stats stats;
+    toy_open(&toy, VOCABULARY, CONTEXT, 64, 4);
+    struct esp_session *session = open_session("fixed:root=draft,cache=rebuild", NULL, NULL);
+    prompt(session, 1);
+    generate(session, 60, text);
+    esp_session_stats(session, &stats);
+    CHECK(stats.target_passes == 2 * stats.iterations);
+    esp_session_close(session);
+    toy_close(&toy);
+}
+
+TEST(wrong_settings_change_nothing)
+{
+    static const char *const wrong[][2] = {
+        {"drafter", "nothing"}, {"drafter", "fixed:D=0"}, {"drafter", ""}, {"tau", "2"},
+        {"verifier", "nothing"}, {"order", "up"}, {"temp", "-1"}, {"temp", "hot"}, {"seed", "-1"},
+        {"seed", "1e3"}, {"top_p", "1.5"}, {"top_k", "1.5"}, {"baseline", "maybe"},
+        {"nothing", "1"}, {"taul", "0.95"},
+    };
+    char before[1024], after[1024];
+    toy_open(&toy, VOCABULARY, CONTEXT, 64, 4);
+    struct esp_session *session = open_session("dynatree:tau=0.02", NULL, NULL);
+    esp_session_get(session, "drafter", before, sizeof before);
+    CHECK(strcmp(before, "dynatree:tau=0.02") == 0, "%s", before);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        CHECK(esp_session_set(session, wrong[i][0], wrong[i][1], err, sizeof err) ==
+              ESP_E_ARGUMENT, "%s=%s", wrong[i][0], wrong[i][1]);
+        CHECK(*err && !strchr(err, '\n'));
+        esp_session_get(session, "drafter", after, sizeof after);
+        CHECK(strcmp(before, after) == 0, "%s=%s left %s", wrong[i][0], wrong[i][1], after);
+    }
+    CHECK(esp_session_get(session, "nothing", after, sizeof after) == ESP_E_ARGUMENT);
+    esp_session_close(session);
+    toy_close(&toy);
+}
+
+TEST(prompts_are_checked)
+{
+    int32_t big[CONTEXT + 1] = {0}, bad = VOCABULARY, negative = -1;
+    toy_open(&toy, VOCABULARY, CONTEXT, 64, 4);
+    struct esp_session *session = open_session("dynatree", NULL, NULL);
+    CHECK(esp_session_step(session, err, sizeof err) == ESP_E_ARGUMENT);
+    CHECK(esp_session_prompt(session, big, 0, err, sizeof err) == ESP_E_ARGUMENT);
+    CHECK(esp_session_prompt(session, big, CONTEXT, err, sizeof err) == ESP_E_CONTEXT);
+    CHECK(esp_session_prompt(session, &bad, 1, err, sizeof err) == ESP_E_ARGUMENT);
+    CHECK(esp_session_prompt(session, &negative, 1, err, sizeof err) == ESP_E_ARGUMENT);
+    prompt(session, 2);
+    esp_session_close(session);
+    toy_close(&toy);
+}
+
+TEST(a_target_alone_decodes_plainly)
+{
+    int32_t want[CONTEXT], text[CONTEXT];
+    toy_open(&toy, VOCABULARY, CONTEXT, 64, 4);
+    toy.engine.draft = NULL;
+    plain(1, 50, want);
+    struct esp_session *session = open_session(NULL, NULL, NULL);
+    CHECK(esp_session_get(session, "drafter", err, sizeof err) == 0 && strcmp(err, "ar") == 0);
+    CHECK(esp_session_set(session, "drafter", "dynatree", err, sizeof err) == ESP_E_ARGUMENT);
+    prompt(session, 1);
+    CHECK(generate(session, 50, text) == 54 && memcmp(text, want, 54 * sizeof *text) == 0);
+    esp_session_close(session);
+    toy_close(&toy);
+}
+
+TEST(baseline_is_measured_without_touching_the_text)
+{
+    int32_t want[CONTEXT], text[CONTEXT];
+    struct esp_stats stats;
+    toy_open(&toy, VOCABULARY, CONTEXT, 64, 4);
+    plain(1, 150, want);
+    struct esp_session *session = open_session("dynatree", NULL, NULL);
+    CHECK(esp_session_set(session, "baseline", "on", err, sizeof err) == 0);
+    prompt(session, 1);
+    CHECK(generate(session, 150, text) == 154 && memcmp(text, want, 154 * sizeof *text) == 0);
+    esp_session_stats(session, &stats);
+    CHECK(stats.baseline > 0);
+    esp_session_close(session);
+    toy_close(&toy);
+}
