@@ -1,0 +1,394 @@
+/* bad_model.c - bad model folders are refused with a sentence, and never crash.
+ *
+ * Each is a copy of a good folder of tests/vectors/logits, damaged in one place. A refusal must
+ * have the right status and be one line that names the file and the value at fault.
+ */
+#include "model/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "folder.h"
+
+static char err[512];
+
+/* A folder must be refused with this status and a sentence that holds both texts. */
+static void check_refused(int line, const char *path, int want, const char *first,
+                          const char *second)
+{
+    struct esp_model *model;
+    *err = '\0';
+    int status = esp_model_open(&model, path, err, sizeof err);
+    if (status != want || model || !strstr(err, first) || !strstr(err, second) ||
+        strchr(err, '\n'))
+        check_fail(__FILE__, line, " status %d (want %d), \"%s\" should name %s, %s", status,
+                   want, err, first, second);
+}
+
+#define REFUSED(status, first, second)                                                         \
+    check_refused(__LINE__, folder_path(), status, first, second)
+
+/* config.json with one key changed must be refused, in a sentence that names it and `text`. */
+static void check_config(int line, const char *vector, const char *key, const char *inner,
+                         const char *value, int want, const char *text)
+{
+    folder_copy(vector);
+    folder_edit("config.json", key, inner, value);
+    check_refused(line, folder_path(), want, "config.json", text);
+}
+
+#define BAD_CONFIG(vector, key, inner, value, status, text)                                    \
+    check_config(__LINE__, vector, key, inner, value, status, text)
+
+/* A header entry changed must be refused; the sentence names the file and `text`. */
+static void check_header(int line, const char *key, const char *inner, const char *value,
+                         int want, const char *text)
+{
+    folder_copy("llama-mha");
+    folder_edit_header("model.safetensors", key, inner, value);
+    check_refused(line, folder_path(), want, "model.safetensors", text);
+}
+
+#define BAD_HEADER(key, inner, value, status, text)                                            \
+    check_header(__LINE__, key, inner, value, status, text)
+
+TEST(missing_files_are_named)
+{
+    folder_copy("llama-mha");
+    check_refused(__LINE__, folder_file("nothing"), ESP_E_FILE, "/nothing", "No such file");
+    check_refused(__LINE__, folder_file("config.json"), ESP_E_FILE, "config.json",
+                  "not a folder");
+    unlink(folder_file("model.safetensors"));
+    REFUSED(ESP_E_FILE, folder_path(), "model.safetensors.index.json");
+    unlink(folder_file("config.json"));
+    REFUSED(ESP_E_FILE, "config.json", "No such file");
+    CHECK(mkfifo(folder_file("config.json"), 0600) == 0);
+    REFUSED(ESP_E_FILE, "config.json", "not a regular file");
+}
+
+TEST(configurations_out_of_range_are_refused)
+{
+    static const struct {
+        const char *key, *value;
+    } rows[] = {
+        {"num_hidden_layers", "0"},
+        {"num_hidden_layers", "1001"},
+        {"num_hidden_layers", "1.5"},
+        {"num_hidden_layers", "\"2\""},
+        {"num_hidden_layers", "null"},
+        {"num_hidden_layers", NULL},
+        {"hidden_size", "65537"},
+        {"hidden_size", "-32"},
+        {"hidden_size", "1e999"},
+        {"num_attention_heads", "0"},
+        {"num_attention_heads", "99999"},
+        {"num_key_value_heads", "[]"},
+        {"head_dim", "1e9"},
+        {"head_dim", "0"},
+        {"intermediate_size", "4e9"},
+        {"vocab_size", "2097153"},
+        {"vocab_size", NULL},
+        {"max_position_embeddings", "16777217"},
+        {"rms_norm_eps", "-1e-5"},
+        {"rms_norm_eps", "1e999"},
+        {"rms_norm_eps", "\"1e-5\""},
+        {"rope_theta", "0"},
+        {"rope_theta", "-1e999"},
+        {"tie_word_embeddings", "1"},
+        {"attention_bias", "\"false\""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        BAD_CONFIG("llama-mha", rows[i].key, NULL, rows[i].value, ESP_E_FORMAT, rows[i].key);
+    BAD_CONFIG("llama-mha", "num_key_value_heads", NULL, "3", ESP_E_FORMAT,
+               "4 attention heads");
+    BAD_CONFIG("llama-mha", "hidden_size", NULL, "33", ESP_E_FORMAT, "33");
+    BAD_CONFIG("llama-mha", "head_dim", NULL, "7", ESP_E_UNSUPPORTED, "7");
+    BAD_CONFIG("neox-parallel", "rotary_pct", NULL, "1.5", ESP_E_FORMAT, "rotary_pct");
+    BAD_CONFIG("neox-parallel", "rotary_pct", NULL, "0.2", ESP_E_UNSUPPORTED, "3 of 16");
+    BAD_CONFIG("neox-parallel", "rotary_pct", NULL, "0.01", ESP_E_UNSUPPORTED, "0 of 16");
+    BAD_CONFIG("neox-bf16", "rope_parameters", "partial_rotary_factor", "-1", ESP_E_FORMAT,
+               "rope_parameters.partial_rotary_factor");
+}
+
+TEST(what_cannot_be_computed_is_refused_by_name)
+{
+    BAD_CONFIG("llama-mha", "model_type", NULL, "\"gpt2\"", ESP_E_UNSUPPORTED,
+               "gpt2; supported are: llama, gpt_neox");
+    BAD_CONFIG("llama-mha", "model_type", NULL, NULL, ESP_E_UNSUPPORTED, "not given");
+    BAD_CONFIG("llama-mha", "model_type", NULL, "\"\\u001b[2J\"", ESP_E_UNSUPPORTED, "?[2J");
+    BAD_CONFIG("llama-mha", "hidden_act", NULL, "\"relu\"", ESP_E_UNSUPPORTED, "relu");
+    BAD_CONFIG("neox-parallel", "hidden_act", NULL, "\"gelu_fast\"", ESP_E_UNSUPPORTED,
+               "gelu_fast");
+    BAD_CONFIG("llama-mha", "rope_scaling", NULL, "{\"type\": \"linear\", \"factor\": 2}",
+               ESP_E_UNSUPPORTED, "rope_scaling.type is linear");
+    BAD_CONFIG("llama-rope3", "rope_parameters", "rope_type", "\"yarn\"", ESP_E_UNSUPPORTED,
+               "rope_parameters.rope_type is yarn");
+    BAD_CONFIG("llama-rope3", "rope_parameters", "rope_type", "3", ESP_E_UNSUPPORTED,
+               "rope_parameters.rope_type");
+    BAD_CONFIG("llama-rope3", "rope_parameters", "factor", NULL, ESP_E_FORMAT, "factor");
+    BAD_CONFIG("llama-rope3", "rope_parameters", "factor", "0", ESP_E_FORMAT, "factor is 0");
+    BAD_CONFIG("llama-rope3", "rope_parameters", "low_freq_factor", "4", ESP_E_FORMAT,
+               "high_freq_factor");
+    BAD_CONFIG("llama-rope3", "rope_parameters", "original_max_position_embeddings", "0",
+               ESP_E_FORMAT, "original_max_position_embeddings");
+}
+
+TEST(bad_end_tokens_and_presets_are_refused)
+{
+    folder_copy("llama-mha");
+    unlink(folder_file("generation_config.json"));
+    folder_edit("config.json", "eos_token_id", NULL, "97");
+    REFUSED(ESP_E_FORMAT, "config.json", "eos_token_id");
+    folder_edit("config.json", "eos_token_id", NULL, "[1, 2.5]");
+    REFUSED(ESP_E_FORMAT, "config.json", "eos_token_id");
+    folder_edit("config.json", "eos_token_id", NULL, "[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]");
+    REFUSED(ESP_E_UNSUPPORTED, "config.json", "eos_token_id");
+    folder_edit("config.json", "eos_token_id", NULL, "2");
+    folder_write_text("espalier.json", "{\"drafter\": 3}");
+    REFUSED(ESP_E_FORMAT, "espalier.json", "drafter");
+    folder_write_text("espalier.json", "{\"drafter\": ");
+    REFUSED(ESP_E_FORMAT, "espalier.json", "line 1");
+}
+
+TEST(broken_json_is_refused_with_its_line)
+{
+    folder_copy("llama-mha");
+    folder_write_text("config.json", "{\n\"model_type\": \"llama\",\n\"rms_norm_eps\": NaN\n}");
+    REFUSED(ESP_E_FORMAT, "config.json", "line 3");
+    folder_write_text("config.json", "{\"1\":1,");
+    REFUSED(ESP_E_FORMAT, "config.json", "line 1");
+    folder_write_text("config.json", "");
+    REFUSED(ESP_E_FORMAT, "config.json", "line 1");
+    folder_write_text("config.json", "[1]");
+    REFUSED(ESP_E_FORMAT, "config.json", "object");
+    folder_write_text("config.json", "{} x");
+    REFUSED(ESP_E_FORMAT, "config.json", "line 1");
+    char *deep = malloc(1000001);
+    memset(deep, '[', 1000000);
+    memcpy(deep, "{\"a\":", 5);
+    deep[1000000] = '\0';
+    folder_write_text("config.json", deep);
+    free(deep);
+    REFUSED(ESP_E_FORMAT, "config.json", "line 1");
+}
+
+#define QUERY "model.layers.1.self_attn.q_proj.weight"
+
+TEST(bad_tensor_entries_are_refused)
+{
+    BAD_HEADER(QUERY, "dtype", "\"F31\"", ESP_E_FORMAT, QUERY);
+    BAD_HEADER(QUERY, "dtype", "3", ESP_E_FORMAT, QUERY);
+    BAD_HEADER(QUERY, "dtype", "\"F16\"", ESP_E_FORMAT, "shape and dtype");
+    BAD_HEADER(QUERY, "dtype", "\"I32\"", ESP_E_UNSUPPORTED, "stored as I32");
+    BAD_HEADER(QUERY, "shape", "[32, 31]", ESP_E_FORMAT, "shape and dtype");
+    BAD_HEADER(QUERY, "shape", "[32, -32]", ESP_E_FORMAT, "bad shape");
+    BAD_HEADER(QUERY, "shape", "[32, 32.5]", ESP_E_FORMAT, "bad shape");
+    BAD_HEADER(QUERY, "shape", "[32, \"32\"]", ESP_E_FORMAT, "bad shape");
+    BAD_HEADER(QUERY, "shape", "[4294967296, 4294967296]", ESP_E_FORMAT, "bad shape");
+    BAD_HEADER(QUERY, "shape", "[4294967296, 1073741824]", ESP_E_FORMAT, "shape and dtype");
+    BAD_HEADER(QUERY, "shape", "[1e300]", ESP_E_FORMAT, "bad shape");
+    BAD_HEADER(QUERY, "shape", "[1,1,1,1,1,1,1,1,1]", ESP_E_FORMAT, "bad shape");
+    BAD_HEADER(QUERY, "shape", NULL, ESP_E_FORMAT, "bad shape");
+    BAD_HEADER(QUERY, "data_offsets", "[0]", ESP_E_FORMAT, "data_offsets");
+    BAD_HEADER(QUERY, "data_offsets", "[4096, 0]", ESP_E_FORMAT, "data_offsets");
+    BAD_HEADER(QUERY, "data_offsets", "[-4096, 0]", ESP_E_FORMAT, "data_offsets");
+    BAD_HEADER(QUERY, "data_offsets", "[0, 4096, 8192]", ESP_E_FORMAT, "data_offsets");
+    BAD_HEADER(QUERY, "data_offsets", "{}", ESP_E_FORMAT, "data_offsets");
+    BAD_HEADER(QUERY, "data_offsets", "[1e15, 1e15]", ESP_E_FORMAT, "outside the file");
+    BAD_HEADER(QUERY, "data_offsets", "[0, 4096]", ESP_E_FORMAT, "starts at byte");
+    BAD_HEADER(QUERY, NULL, "17", ESP_E_FORMAT, QUERY);
+    BAD_HEADER(QUERY, NULL, NULL, ESP_E_FORMAT, "starts at byte");
+    BAD_HEADER("model.extra", NULL, "{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}",
+               ESP_E_FORMAT, "starts at byte");
+}
+
+TEST(tensors_that_do_not_fit_the_configuration_are_named)
+{
+    BAD_HEADER(QUERY, "shape", "[16, 64]", ESP_E_FORMAT,
+               QUERY " has shape (16, 64), but config.json asks for (32, 32)");
+    BAD_HEADER(QUERY, "shape", "[1024]", ESP_E_FORMAT, "has shape (1024)");
+    BAD_HEADER("model.norm.weight", "shape", "[32, 1]", ESP_E_FORMAT,
+               "has shape (32, 1), but config.json asks for (32)");
+    folder_copy("llama-mha");
+    folder_edit("config.json", "num_hidden_layers", NULL, "3");
+    REFUSED(ESP_E_FORMAT, folder_path(),
+            "tensor model.layers.2.input_layernorm.weight of shape (32) is missing");
+    folder_copy("llama-mqa-tied");
+    folder_edit("config.json", "tie_word_embeddings", NULL, "false");
+    REFUSED(ESP_E_FORMAT, "tensor lm_head.weight", "(97, 36) is missing");
+    folder_copy("neox-parallel");
+    folder_edit("config.json", "vocab_size", NULL, "100");
+    REFUSED(ESP_E_FORMAT, "gpt_neox.embed_in.weight", "(103, 32)");
+    folder_copy("llama-gqa");
+    folder_edit("config.json", "attention_bias", NULL, "true");
+    REFUSED(ESP_E_FORMAT, "self_attn.q_proj.bias of shape (32)", "is missing");
+}
+
+TEST(bad_headers_are_refused)
+{
+    folder_copy("llama-mha");
+    struct folder_bytes bytes = folder_read(folder_file("model.safetensors"));
+    size_t length = folder_header_length(&bytes);
+
+    folder_write("model.safetensors", "", 0);
+    REFUSED(ESP_E_FORMAT, "model.safetensors", "0 bytes");
+    folder_write_text("model.safetensors", "version https://git-lfs.github.com/spec/v1\n");
+    REFUSED(ESP_E_FORMAT, "model.safetensors", "not a safetensors file");
+    folder_write("model.safetensors", "\377\377\377\377\377\377\377\377{}", 10);
+    REFUSED(ESP_E_FORMAT, "model.safetensors", "not a safetensors file");
+    folder_write_tensors("model.safetensors", "{\"a\": ", &bytes);
+    REFUSED(ESP_E_FORMAT, "model.safetensors", "not valid JSON");
+    folder_write_tensors("model.safetensors", "[]", &bytes);
+    REFUSED(ESP_E_FORMAT, "model.safetensors", "object");
+    folder_write_tensors("model.safetensors", "{}", &bytes);
+    REFUSED(ESP_E_FORMAT, "model.safetensors", "bytes of data");
+    bytes.data[length / 2] = '\0';
+    folder_write("model.safetensors", bytes.data, bytes.size);
+    REFUSED(ESP_E_FORMAT, "model.safetensors", "not valid JSON");
+    free(bytes.data);
+
+    folder_copy("llama-mha");
+    bytes = folder_read(folder_file("model.safetensors"));
+    char *twice = malloc(length + 200);
+    snprintf(
+        twice, length + 200,
+        "{\"lm_head.weight\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]},%.*s",
+        (int)length - 1, bytes.data + 9);
+    folder_write_tensors("model.safetensors", twice, &bytes);
+    REFUSED(ESP_E_FORMAT, "lm_head.weight", "twice");
+    free(twice);
+
+    folder_write("model.safetensors", bytes.data, bytes.size);
+    FILE *file = fopen(folder_file("model.safetensors"), "ab");
+    fputc('x', file);
+    fclose(file);
+    REFUSED(ESP_E_FORMAT, "model.safetensors", "bytes of data");
+    free(bytes.data);
+}
+
+TEST(cut_files_are_refused)
+{
+    folder_copy("llama-mha");
+    struct folder_bytes bytes = folder_read(folder_file("model.safetensors"));
+    size_t data = 8 + folder_header_length(&bytes);
+    for (size_t size = 0; size < bytes.size; size += size < data ? 37 : 1009) {
+        CHECK(truncate(folder_file("model.safetensors"), 0) == 0);
+        folder_write("model.safetensors", bytes.data, size);
+        REFUSED(ESP_E_FORMAT, "model.safetensors", size < 8 ? "bytes" : "cut");
+    }
+    folder_write("model.safetensors", bytes.data, bytes.size - 1);
+    REFUSED(ESP_E_FORMAT, "model.safetensors", "cut");
+    free(bytes.data);
+}
+
+/* A prefix may be missing from all names, but not from some only. */
+TEST(half_a_prefix_is_refused)
+{
+    folder_copy("llama-mha");
+    struct folder_bytes bytes = folder_read(folder_file("model.safetensors"));
+    char *header = calloc(1, folder_header_length(&bytes) + 1);
+    memcpy(header, bytes.data + 8, folder_header_length(&bytes));
+    char *name = strstr(header, "\"model.norm.weight");
+    CHECK(name);
+    memmove(name + 1, name + 7, strlen(name + 7) + 1);
+    folder_write_tensors("model.safetensors", header, &bytes);
+    REFUSED(ESP_E_FORMAT, "tensor model.norm.weight", "is missing");
+    free(header);
+    free(bytes.data);
+}
+
+TEST(shards_are_checked)
+{
+    const char *index = "model.safetensors.index.json";
+    static const char *const escapes[] = {"\"../llama-mha/model.safetensors\"",
+                                          "\"/etc/passwd\"",
+                                          "\"..\"",
+                                          "\"\"",
+                                          "\".hidden\"",
+                                          "\"a/b.safetensors\"",
+                                          "12"};
+    for (size_t i = 0; i < sizeof escapes / sizeof *escapes; i++) {
+        folder_copy("llama-gqa");
+        folder_edit(index, "weight_map", "lm_head.weight", escapes[i]);
+        REFUSED(ESP_E_FORMAT, index, "lm_head.weight is not a plain file name");
+    }
+    folder_copy("llama-gqa");
+    unlink(folder_file("model-00002-of-00003.safetensors"));
+    REFUSED(ESP_E_FILE, "model-00002-of-00003.safetensors", "No such file");
+
+    folder_copy("llama-gqa");
+    struct folder_bytes bytes = folder_read(folder_file("model-00002-of-00003.safetensors"));
+    folder_write("model-00002-of-00003.safetensors", bytes.data, bytes.size - 5);
+    REFUSED(ESP_E_FORMAT, "model-00002-of-00003.safetensors", "cut");
+    folder_write("model-00003-of-00003.safetensors", bytes.data, bytes.size);
+    folder_write("model-00002-of-00003.safetensors", bytes.data, bytes.size);
+    REFUSED(ESP_E_FORMAT, "of-00003.safetensors", "twice");
+    free(bytes.data);
+
+    folder_copy("llama-gqa");
+    folder_write_text(index, "{\"weight_map\": {}}");
+    REFUSED(ESP_E_FORMAT, index, "weight_map");
+    folder_write_text(index, "{\"weight_map\": [\"model-00001-of-00003.safetensors\"]}");
+    REFUSED(ESP_E_FORMAT, index, "weight_map");
+    folder_write_text(index, "{\"weight_map\": {\"x\": \"model-00001-of-00003.safetensors\"}}");
+    REFUSED(ESP_E_FORMAT, folder_path(), "is missing");
+}
+
+/* Reads every byte of a tensor. */
+static unsigned touch(const struct esp_tensor *tensor)
+{
+    unsigned sum = 0;
+    const unsigned char *bytes = tensor->data;
+    size_t width = tensor->dtype == ESP_F32 ? 4 : 2;
+    for (int r = 0; bytes && r < tensor->rows; r++) {
+        size_t row = (size_t)(r / tensor->block * tensor->stride + r % tensor->block);
+        for (size_t i = 0; i < (size_t)tensor->columns * width; i++)
+            sum += bytes[row * (size_t)tensor->columns * width + i];
+    }
+    return sum;
+}
+
+/* Random damage to the header or to config.json: refused with a sentence, or every tensor is
+ * readable. */
+TEST(random_damage_never_crashes)
+{
+    unsigned long long state = 1;
+    static const char *const files[] = {"model.safetensors", "config.json"};
+    for (int f = 0; f < 2; f++) {
+        folder_copy("neox-f16-tied");
+        struct folder_bytes bytes = folder_read(folder_file(files[f]));
+        size_t range = f == 0 ? 8 + folder_header_length(&bytes) : bytes.size;
+        int opened = 0;
+        for (int i = 0; i < 1000; i++) {
+            struct folder_bytes bad = {malloc(bytes.size), bytes.size};
+            memcpy(bad.data, bytes.data, bytes.size);
+            int changes = 1 + (int)(3 * check_uniform(&state));
+            for (int k = 0; k < changes; k++) {
+                size_t at = (size_t)(check_uniform(&state) * (double)range);
+                double kind = check_uniform(&state);
+                bad.data[at] = kind < 0.5 ? (char)('0' + (int)(10 * check_uniform(&state)))
+                                          : (char)(256 * check_uniform(&state));
+            }
+            folder_write(files[f], bad.data, bad.size);
+            free(bad.data);
+            struct esp_model *model;
+            *err = '\0';
+            int status = esp_model_open(&model, folder_path(), err, sizeof err);
+            CHECK((status < 0) == (*err != '\0') && (status < 0) == !model);
+            if (status < 0)
+                continue;
+            opened++;
+            const struct esp_layer *layer = &model->desc.layer[model->desc.layers - 1];
+            CHECK(touch(&model->desc.embedding) + touch(&model->desc.head) +
+                      touch(&layer->key) + touch(&layer->value_bias) + touch(&layer->down) >
+                  0);
+            esp_model_close(model);
+        }
+        CHECK(opened > 0 && opened < 1000, "%d opened", opened);
+        free(bytes.data);
+    }
+}

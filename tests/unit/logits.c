@@ -1,0 +1,266 @@
+/* logits.c - the forward pass against an independent implementation, and trees against their
+ * paths.
+ *
+ * tests/vectors/logits holds small random models with the logits that the Hugging Face library
+ * gives for one sequence. The CPU backend must agree whether the sequence runs in one batch,
+ * token by token or in chunks; and a tree that runs in one batch, each node masked to its
+ * ancestors, must give every node the very bits it gets when its path runs alone.
+ */
+#include <cJSON.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "model/model.h"
+
+enum { TOKENS = 24, PREFIX = 9, NODES = 20, CACHE = 64, MAX_VOCABULARY = 128 };
+
+static const char *const folders[] = {"llama-mha",       "llama-gqa",      "llama-mqa-tied",
+                                      "llama-bias",      "llama-head-dim", "llama-rope3",
+                                      "llama-rope3-f16", "llama-bf16",     "neox-parallel",
+                                      "neox-sequential", "neox-bf16",      "neox-f16-tied"};
+
+enum { FOLDERS = sizeof folders / sizeof *folders };
+
+struct setup {
+    struct esp_model *model;
+    struct esp_backend *backend;
+    struct esp_weights *weights;
+    struct esp_cache *cache;
+    struct esp_rows *logits;
+    int32_t tokens[TOKENS];
+    float reference[TOKENS][MAX_VOCABULARY];
+};
+
+static FILE *open_file(const struct setup *setup, const char *name)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", setup->model->path, name);
+    FILE *file = fopen(path, "rb");
+    CHECK(file, "cannot open %s", path);
+    return file;
+}
+
+static void read_reference(struct setup *setup)
+{
+    char text[4096] = "";
+    FILE *file = open_file(setup, "reference.json");
+    size_t n = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    cJSON *json = cJSON_ParseWithLength(text, n);
+    cJSON *list = cJSON_GetObjectItem(json, "tokens");
+    CHECK(cJSON_GetArraySize(list) == TOKENS);
+    for (int i = 0; i < TOKENS; i++)
+        setup->tokens[i] = cJSON_GetArrayItem(list, i)->valueint;
+    cJSON_Delete(json);
+
+    size_t vocabulary = (size_t)setup->model->desc.vocabulary;
+    file = open_file(setup, "logits.f32");
+    for (int i = 0; i < TOKENS; i++)
+        CHECK(fread(setup->reference[i], sizeof(float), vocabulary, file) == vocabulary);
+    CHECK(fgetc(file) == EOF);
+    fclose(file);
+}
+
+static void open_setup(struct setup *setup, const char *folder)
+{
+    const struct esp_backend_ops *ops = &esp_backend_cpu;
+    char name[64], err[512] = "";
+    memset(setup, 0, sizeof *setup);
+    snprintf(name, sizeof name, "vectors/logits/%s", folder);
+    int status = esp_model_open(&setup->model, check_path(name), err, sizeof err);
+    if (status == 0)
+        status = ops->open(&setup->backend, 2, err, sizeof err);
+    if (status == 0)
+        status = ops->weights_open(&setup->weights, setup->backend, &setup->model->desc, NULL,
+                                   NULL, err, sizeof err);
+    if (status == 0)
+        status = ops->cache_open(&setup->cache, setup->weights, CACHE, CACHE, err, sizeof err);
+    if (status == 0)
+        status = ops->rows_open(&setup->logits, setup->backend, CACHE,
+                                setup->model->desc.vocabulary, err, sizeof err);
+    CHECK(status == 0, "%s: %d, %s", folder, status, err);
+    read_reference(setup);
+}
+
+static void close_setup(struct setup *setup)
+{
+    setup->backend->ops->rows_close(setup->logits);
+    setup->backend->ops->cache_close(setup->cache);
+    setup->backend->ops->weights_close(setup->weights);
+    setup->backend->ops->close(setup->backend);
+    esp_model_close(setup->model);
+}
+
+/* Runs `count` tokens that follow one another from cache row and position `first`. */
+static void run_chain(struct setup *setup, const int32_t *tokens, int count, int first)
+{
+    int32_t positions[CACHE];
+    for (int i = 0; i < count; i++)
+        positions[i] = first + i;
+    struct esp_batch batch = {.rows = count,
+                              .tokens = tokens,
+                              .positions = positions,
+                              .first = first,
+                              .prefix = first,
+                              .logits = setup->logits};
+    int status = setup->backend->ops->forward(setup->cache, &batch);
+    CHECK(status == 0, "forward: %d", status);
+}
+
+static void read_logits(struct setup *setup, int row, float *values)
+{
+    CHECK(setup->backend->ops->read_row(setup->logits, row, values) == 0);
+}
+
+/* ------------------------------------------------------------------ against the reference */
+
+static void check_chunks(int chunk)
+{
+    static struct setup setup;
+    for (int f = 0; f < FOLDERS; f++) {
+        double worst = 0;
+        open_setup(&setup, folders[f]);
+        for (int first = 0; first < TOKENS; first += chunk) {
+            int count = first + chunk < TOKENS ? chunk : TOKENS - first;
+            run_chain(&setup, setup.tokens + first, count, first);
+            for (int i = 0; i < count; i++) {
+                float values[MAX_VOCABULARY];
+                read_logits(&setup, i, values);
+                for (int v = 0; v < setup.model->desc.vocabulary; v++) {
+                    double error = fabs((double)values[v] - setup.reference[first + i][v]);
+                    worst = error > worst || isnan(error) ? error : worst;
+                }
+            }
+        }
+        close_setup(&setup);
+        CHECK(worst < 2e-4, "%s: logits differ by %g", folders[f], worst);
+    }
+}
+
+TEST(one_batch_matches_the_reference)
+{
+    check_chunks(TOKENS);
+}
+
+TEST(token_by_token_matches_the_reference)
+{
+    check_chunks(1);
+}
+
+TEST(chunks_match_the_reference)
+{
+    check_chunks(5);
+    check_chunks(16);
+}
+
+/* ------------------------------------------------------------------ trees */
+
+struct tree {
+    int32_t tokens[NODES], positions[NODES];
+    int parent[NODES]; /* -1: the last row of the prefix */
+    uint64_t mask[NODES];
+};
+
+/* Parents come before children; depths, widths and tokens are random. */
+static void grow(struct tree *tree, int vocabulary, unsigned long long *state)
+{
+    for (int i = 0; i < NODES; i++) {
+        int parent = (int)(check_uniform(state) * (i + 1)) - 1;
+        tree->tokens[i] = (int32_t)(check_uniform(state) * vocabulary);
+        tree->parent[i] = parent;
+        tree->positions[i] = parent < 0 ? PREFIX : tree->positions[parent] + 1;
+        tree->mask[i] = (parent < 0 ? 0 : tree->mask[parent]) | UINT64_C(1) << i;
+    }
+}
+
+/* Runs the path from the prefix to `node` alone and reads the logits of `node`. */
+static void run_path(struct setup *setup, const struct tree *tree, int node, float *values)
+{
+    int32_t path[NODES];
+    int depth = tree->positions[node] - PREFIX + 1;
+    for (int i = depth - 1, n = node; i >= 0; i--, n = tree->parent[n])
+        path[i] = tree->tokens[n];
+    run_chain(setup, path, depth, PREFIX);
+    read_logits(setup, depth - 1, values);
+}
+
+TEST(a_tree_equals_its_paths)
+{
+    static struct setup setup;
+    unsigned long long state = 7;
+    for (int f = 0; f < FOLDERS; f++) {
+        static float masked[NODES][MAX_VOCABULARY], alone[MAX_VOCABULARY];
+        struct tree tree;
+        open_setup(&setup, folders[f]);
+        size_t bytes = sizeof(float) * (size_t)setup.model->desc.vocabulary;
+        for (int round = 0; round < 3; round++) {
+            grow(&tree, setup.model->desc.vocabulary, &state);
+            run_chain(&setup, setup.tokens, PREFIX, 0);
+            struct esp_batch batch = {.rows = NODES,
+                                      .tokens = tree.tokens,
+                                      .positions = tree.positions,
+                                      .first = PREFIX,
+                                      .prefix = PREFIX,
+                                      .mask = tree.mask,
+                                      .mask_words = 1,
+                                      .logits = setup.logits};
+            CHECK(setup.backend->ops->forward(setup.cache, &batch) == 0);
+            for (int i = 0; i < NODES; i++)
+                read_logits(&setup, i, masked[i]);
+            for (int i = 0; i < NODES; i++) {
+                run_path(&setup, &tree, i, alone);
+                CHECK(memcmp(masked[i], alone, bytes) == 0, "%s: node %d of round %d",
+                      folders[f], i, round);
+            }
+            /* Siblings with other tokens must differ, or the comparison above shows nothing. */
+            for (int i = 1; i < NODES; i++)
+                CHECK(tree.tokens[i] == tree.tokens[0] ||
+                      memcmp(masked[i], masked[0], bytes) != 0);
+        }
+        close_setup(&setup);
+    }
+}
+
+/* The accepted path of a tree is kept in place; what follows must not notice the move. */
+TEST(compaction_keeps_a_path)
+{
+    static struct setup setup;
+    unsigned long long state = 11;
+    for (int f = 0; f < FOLDERS; f++) {
+        static float kept[MAX_VOCABULARY], alone[MAX_VOCABULARY];
+        struct tree tree;
+        open_setup(&setup, folders[f]);
+        grow(&tree, setup.model->desc.vocabulary, &state);
+        int deepest = 0;
+        for (int i = 0; i < NODES; i++)
+            deepest = tree.positions[i] > tree.positions[deepest] ? i : deepest;
+        int depth = tree.positions[deepest] - PREFIX + 1;
+        int32_t rows[NODES], next = 3;
+        for (int i = depth - 1, n = deepest; i >= 0; i--, n = tree.parent[n])
+            rows[i] = PREFIX + n;
+
+        run_chain(&setup, setup.tokens, PREFIX, 0);
+        struct esp_batch batch = {.rows = NODES,
+                                  .tokens = tree.tokens,
+                                  .positions = tree.positions,
+                                  .first = PREFIX,
+                                  .prefix = PREFIX,
+                                  .mask = tree.mask,
+                                  .mask_words = 1};
+        CHECK(setup.backend->ops->forward(setup.cache, &batch) == 0);
+        CHECK(setup.backend->ops->keep(setup.cache, PREFIX, rows, depth) == 0);
+        run_chain(&setup, &next, 1, PREFIX + depth);
+        read_logits(&setup, 0, kept);
+
+        run_path(&setup, &tree, deepest, alone);
+        run_chain(&setup, &next, 1, PREFIX + depth);
+        read_logits(&setup, 0, alone);
+        CHECK(memcmp(kept, alone, sizeof(float) * (size_t)setup.model->desc.vocabulary) == 0,
+              "%s", folders[f]);
+        close_setup(&setup);
+    }
+}

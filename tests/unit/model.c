@@ -1,0 +1,274 @@
+/* model.c - what is read from good model folders; bad ones: bad_model.c.
+ *
+ * The folders are those of tests/vectors/logits, written by the Hugging Face library.
+ */
+#include "model/model.h"
+
+#include <cJSON.h>
+#include <dirent.h>
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "folder.h"
+#include "model/safetensors.h"
+
+static char err[512];
+
+static struct esp_model *open_good(const char *path)
+{
+    struct esp_model *model;
+    int status = esp_model_open(&model, path, err, sizeof err);
+    CHECK(status == 0, "%s: %d, %s", path, status, err);
+    return model;
+}
+
+static struct esp_model *open_vector(const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof path, "vectors/logits/%s", name);
+    return open_good(check_path(path));
+}
+
+TEST(dimensions_are_read)
+{
+    static const struct {
+        const char *name, *architecture, *dtype;
+        int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, rotary;
+        bool tied, parallel;
+    } rows[] = {
+        {"llama-mha", "llama", "F32", 2, 32, 4, 4, 8, 24, 97, 8, false, false},
+        {"llama-gqa", "llama", "F32", 2, 32, 4, 2, 8, 24, 97, 8, false, false},
+        {"llama-mqa-tied", "llama", "F32", 2, 36, 6, 1, 6, 24, 97, 6, true, false},
+        {"llama-bias", "llama", "F32", 2, 32, 4, 2, 8, 24, 97, 8, false, false},
+        {"llama-head-dim", "llama", "F32", 2, 32, 4, 1, 12, 24, 97, 12, false, false},
+        {"llama-rope3", "llama", "F32", 2, 32, 2, 1, 16, 24, 97, 16, false, false},
+        {"llama-rope3-f16", "llama", "F16", 3, 32, 2, 2, 16, 24, 97, 16, false, false},
+        {"llama-bf16", "llama", "BF16", 3, 32, 4, 2, 8, 24, 97, 8, false, false},
+        {"neox-parallel", "gpt_neox", "F32", 2, 32, 2, 2, 16, 24, 103, 4, false, true},
+        {"neox-sequential", "gpt_neox", "F32", 2, 32, 4, 4, 8, 24, 103, 8, false, false},
+        {"neox-bf16", "gpt_neox", "BF16", 3, 32, 4, 4, 8, 24, 103, 4, false, true},
+        {"neox-f16-tied", "gpt_neox", "F16", 2, 32, 2, 2, 16, 24, 103, 4, true, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct esp_model *model = open_vector(rows[i].name);
+        const struct esp_model_desc *d = &model->desc;
+        CHECK(strcmp(model->name, rows[i].name) == 0, "%s", model->name);
+        CHECK(strcmp(model->architecture, rows[i].architecture) == 0);
+        CHECK(strcmp(model->dtype, rows[i].dtype) == 0, "%s", model->dtype);
+        CHECK(d->layers == rows[i].layers && d->hidden == rows[i].hidden &&
+                  d->heads == rows[i].heads && d->kv_heads == rows[i].kv_heads &&
+                  d->head_dim == rows[i].head_dim && d->ffn == rows[i].ffn &&
+                  d->vocabulary == rows[i].vocabulary && d->rotary == rows[i].rotary &&
+                  d->context == 256,
+              "%s", rows[i].name);
+        CHECK((d->head.data == d->embedding.data) == rows[i].tied, "%s", rows[i].name);
+        CHECK(d->parallel_residual == rows[i].parallel && d->norm_epsilon == 1e-5f);
+        bool llama = rows[i].architecture[0] == 'l';
+        CHECK(d->norm == (llama ? ESP_NORM_RMS : ESP_NORM_LAYER));
+        CHECK(d->activation == (llama ? ESP_SWIGLU : ESP_GELU));
+        CHECK(!d->layer[0].gate.data == !llama && !d->norm_final_bias.data == llama);
+        bool bias = strcmp(rows[i].name, "llama-bias") == 0 ||
+                    (!llama && strcmp(rows[i].name, "neox-f16-tied") != 0);
+        CHECK(!d->layer[1].value_bias.data == !bias && !d->layer[1].output_bias.data == !bias);
+        CHECK(!d->layer[1].gate_bias.data == !(llama && bias));
+        CHECK(!d->layer[1].down_bias.data == (llama && !bias));
+        esp_model_close(model);
+    }
+}
+
+/* save_pretrained stores nothing that the model does not use, so the description must account
+ * for every byte of data in the files. */
+TEST(every_stored_number_is_used)
+{
+    static const char *const names[] = {"llama-gqa", "llama-bias", "llama-mqa-tied",
+                                        "neox-bf16", "neox-f16-tied"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        folder_copy(names[i]);
+        size_t total = 0;
+        DIR *dir = opendir(folder_path());
+        for (struct dirent *entry; (entry = readdir(dir));) {
+            const char *dot = strrchr(entry->d_name, '.');
+            if (!dot || strcmp(dot, ".safetensors") != 0)
+                continue;
+            struct folder_bytes bytes = folder_read(folder_file(entry->d_name));
+            total += bytes.size - 8 - folder_header_length(&bytes);
+            free(bytes.data);
+        }
+        closedir(dir);
+        struct esp_model *model = open_good(folder_path());
+        size_t width = strcmp(model->dtype, "F32") == 0 ? 4 : 2;
+        CHECK(model->bytes == total, "%s: %zu, want %zu", names[i], model->bytes, total);
+        CHECK((size_t)model->parameters == total / width);
+        esp_model_close(model);
+    }
+}
+
+static const char *row_of(const struct esp_tensor *tensor, int row)
+{
+    size_t width = tensor->dtype == ESP_F32 ? 4 : 2;
+    size_t at = (size_t)(row / tensor->block * tensor->stride + row % tensor->block);
+    return (const char *)tensor->data + at * (size_t)tensor->columns * width;
+}
+
+/* gpt_neox: row r of head h of query, key, value is row (3 h + part) head_dim + r of the file.
+ */
+TEST(fused_attention_is_split_by_head)
+{
+    struct esp_model *model = open_vector("neox-sequential");
+    const struct esp_layer *layer = &model->desc.layer[1];
+    const struct esp_tensor *slots[2][3] = {
+        {&layer->query, &layer->key, &layer->value},
+        {&layer->query_bias, &layer->key_bias, &layer->value_bias}};
+    const char *stored[2] = {"gpt_neox.layers.1.attention.query_key_value.weight",
+                             "gpt_neox.layers.1.attention.query_key_value.bias"};
+    for (int k = 0; k < 2; k++) {
+        const struct esp_stored *fused = esp_safetensors_find(model->files, stored[k]);
+        CHECK(fused && fused->shape[0] == 96);
+        for (int part = 0; part < 3; part++) {
+            const struct esp_tensor *slot = slots[k][part];
+            size_t row_bytes = k == 0 ? 32 * 4 : 4;
+            CHECK(slot->rows == 32 && slot->columns == (k == 0 ? 32 : 1));
+            for (int h = 0; h < 4; h++)
+                for (int r = 0; r < 8; r++)
+                    CHECK(row_of(slot, 8 * h + r) ==
+                          (const char *)fused->data +
+                              (size_t)((3 * h + part) * 8 + r) * row_bytes);
+        }
+    }
+    esp_model_close(model);
+}
+
+TEST(plain_tensors_are_contiguous)
+{
+    struct esp_model *model = open_vector("llama-gqa");
+    const struct esp_tensor *key = &model->desc.layer[1].key;
+    const struct esp_stored *stored =
+        esp_safetensors_find(model->files, "model.layers.1.self_attn.k_proj.weight");
+    CHECK(stored && key->data == stored->data && strstr(stored->file, "-of-00003"));
+    CHECK(key->rows == 16 && key->columns == 32 && key->block == 16 && key->stride == 16);
+    CHECK(model->desc.layer[0].norm1.rows == 32 && model->desc.layer[0].norm1.columns == 1);
+    CHECK(!esp_safetensors_find(model->files, "model.layers.2.self_attn.k_proj.weight"));
+    esp_model_close(model);
+}
+
+/* Against what the Hugging Face library computed, default and llama3, both spellings; powf may
+ * differ in the last bit. */
+TEST(rotary_frequencies_match)
+{
+    static const char *const names[] = {"llama-mha",      "llama-rope3",   "llama-rope3-f16",
+                                        "llama-mqa-tied", "neox-parallel", "neox-sequential"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct esp_model *model = open_vector(names[i]);
+        char path[PATH_MAX];
+        snprintf(path, sizeof path, "%s/reference.json", model->path);
+        struct folder_bytes bytes = folder_read(path);
+        cJSON *reference = cJSON_Parse(bytes.data);
+        cJSON *list = cJSON_GetObjectItem(reference, "inverse_frequency");
+        CHECK(cJSON_GetArraySize(list) == model->desc.rotary / 2);
+        for (int k = 0; k < model->desc.rotary / 2; k++) {
+            double want = cJSON_GetArrayItem(list, k)->valuedouble;
+            double got = model->desc.inverse_frequency[k];
+            CHECK(fabs(got - want) <= 2 * FLT_EPSILON * want, "%s %d: %.9g, want %.9g",
+                  names[i], k, got, want);
+        }
+        cJSON_Delete(reference);
+        free(bytes.data);
+        esp_model_close(model);
+    }
+}
+
+TEST(names_without_prefix_are_accepted)
+{
+    static const char *const vectors[][2] = {{"llama-mha", "model."},
+                                             {"neox-parallel", "gpt_neox."}};
+    for (int i = 0; i < 2; i++) {
+        folder_copy(vectors[i][0]);
+        struct folder_bytes bytes = folder_read(folder_file("model.safetensors"));
+        cJSON *root = cJSON_ParseWithLength(bytes.data + 8, folder_header_length(&bytes));
+        size_t length = strlen(vectors[i][1]);
+        for (cJSON *item = root->child; item; item = item->next)
+            if (strncmp(item->string, vectors[i][1], length) == 0)
+                memmove(item->string, item->string + length, strlen(item->string + length) + 1);
+        char *text = cJSON_PrintUnformatted(root);
+        folder_write_tensors("model.safetensors", text, &bytes);
+        esp_model_close(open_good(folder_path()));
+        free(text);
+        cJSON_Delete(root);
+        free(bytes.data);
+    }
+}
+
+TEST(tokens_and_preset_are_read)
+{
+    struct esp_model *model = open_vector("neox-parallel");
+    CHECK(model->bos == 0 && model->end_count == 2 && model->end[0] == 0 && model->end[1] == 5);
+    CHECK(!model->preset);
+    esp_model_close(model);
+
+    folder_copy("llama-mha");
+    folder_edit("config.json", "eos_token_id", NULL, "7");
+    folder_edit("config.json", "bos_token_id", NULL, "null");
+    folder_edit("generation_config.json", "bos_token_id", NULL, NULL);
+    folder_edit("generation_config.json", "eos_token_id", NULL, "[9, 3]");
+    folder_write_text("espalier.json", "{\"drafter\": \"linear:K=3\", \"later\": [1]}");
+    model = open_good(folder_path());
+    CHECK(model->bos == -1 && model->end_count == 2 && model->end[0] == 9 &&
+          model->end[1] == 3);
+    CHECK(strcmp(model->preset, "linear:K=3") == 0);
+    esp_model_close(model);
+
+    unlink(folder_file("generation_config.json"));
+    folder_write_text("espalier.json", "{}");
+    model = open_good(folder_path());
+    CHECK(model->end_count == 1 && model->end[0] == 7 && !model->preset);
+    esp_model_close(model);
+}
+
+TEST(name_is_the_last_component)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/vectors/logits/llama-mha/.//", check_path(""));
+    struct esp_model *model = open_good(path);
+    CHECK(strcmp(model->name, "llama-mha") == 0, "%s", model->name);
+    CHECK(strcmp(model->path, path) == 0);
+    esp_model_close(model);
+}
+
+TEST(tensors_that_are_not_needed_may_be_there)
+{
+    folder_copy("llama-mha");
+    folder_edit_header("model.safetensors", "model.layers.0.rotary_emb.inv_freq", NULL,
+                       "{\"dtype\":\"I64\",\"shape\":[0,5],\"data_offsets\":[0,0]}");
+    esp_model_close(open_good(folder_path()));
+}
+
+/* Nothing is copied when a folder is opened, so it takes no time. */
+TEST(built_in_pair_opens_at_once)
+{
+    double best = 1;
+    char path[PATH_MAX];
+    for (int i = 0; i < 5; i++) {
+        struct timespec start, end;
+        clock_gettime(CLOCK_MONOTONIC, &start);
+        for (int k = 0; k < 2; k++) {
+            snprintf(path, sizeof path, "%s/../engine/models/fairytale-%s", check_path(""),
+                     k ? "draft" : "target");
+            struct esp_model *model = open_good(path);
+            CHECK(model->desc.vocabulary == 4096 && model->desc.context == 768);
+            CHECK(model->end_count == 1 && model->end[0] == 0);
+            esp_model_close(model);
+        }
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        double seconds =
+            (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
+        best = seconds < best ? seconds : best;
+    }
+    CHECK(best < 0.05, "%.1f ms", 1e3 * best);
+}
