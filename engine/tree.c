@@ -21,18 +21,24 @@ int esp_tree_open(struct esp_tree_builder *b, int capacity, char *err, size_t er
     size_t rows = (size_t)capacity + 1;
     b->capacity = capacity;
     b->record = (int)record;
+    b->draw_capacity = b->record + capacity; /* every node once, and as many repetitions as nodes */
     b->mask_words = (int)((rows + 63) / 64);
     b->tree.nodes = calloc(record, sizeof *b->tree.nodes);
     b->tree.order = calloc(rows, sizeof *b->tree.order);
     b->first_child = calloc(record, sizeof *b->first_child);
     b->last_child = calloc(record, sizeof *b->last_child);
     b->next_sibling = calloc(record, sizeof *b->next_sibling);
+    b->first_draw = calloc(record, sizeof *b->first_draw);
+    b->last_draw = calloc(record, sizeof *b->last_draw);
+    b->next_draw = calloc((size_t)b->draw_capacity, sizeof *b->next_draw);
+    b->draw_node = calloc((size_t)b->draw_capacity, sizeof *b->draw_node);
     b->row = calloc(record, sizeof *b->row);
     b->size = calloc(record, sizeof *b->size);
     b->stack = calloc(record, sizeof *b->stack);
     b->mask = calloc(rows * (size_t)b->mask_words, sizeof *b->mask);
     if (!b->tree.nodes || !b->tree.order || !b->first_child || !b->last_child ||
-        !b->next_sibling || !b->row || !b->size || !b->stack || !b->mask) {
+        !b->next_sibling || !b->first_draw || !b->last_draw || !b->next_draw || !b->draw_node ||
+        !b->row || !b->size || !b->stack || !b->mask) {
         esp_tree_close(b);
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a tree of %d nodes", capacity);
     }
@@ -47,11 +53,27 @@ void esp_tree_close(struct esp_tree_builder *b)
     free(b->first_child);
     free(b->last_child);
     free(b->next_sibling);
+    free(b->first_draw);
+    free(b->last_draw);
+    free(b->next_draw);
+    free(b->draw_node);
     free(b->row);
     free(b->size);
     free(b->stack);
     free(b->mask);
     memset(b, 0, sizeof *b);
+}
+
+static void note_draw(struct esp_tree_builder *b, int parent, int node)
+{
+    int draw = b->draws++;
+    b->draw_node[draw] = node;
+    b->next_draw[draw] = -1;
+    if (b->last_draw[parent] < 0)
+        b->first_draw[parent] = draw;
+    else
+        b->next_draw[b->last_draw[parent]] = draw;
+    b->last_draw[parent] = draw;
 }
 
 static int append(struct esp_tree_builder *b, int parent, int32_t token, double q)
@@ -70,6 +92,7 @@ static int append(struct esp_tree_builder *b, int parent, int32_t token, double 
         .acceptance = NAN,
     };
     b->first_child[index] = b->last_child[index] = b->next_sibling[index] = -1;
+    b->first_draw[index] = b->last_draw[index] = -1;
     b->row[index] = -1;
     if (parent < 0)
         return index;
@@ -83,6 +106,7 @@ static int append(struct esp_tree_builder *b, int parent, int32_t token, double 
     else
         b->next_sibling[last] = index;
     b->last_child[parent] = index;
+    note_draw(b, parent, index);
     return index;
 }
 
@@ -92,6 +116,7 @@ void esp_tree_reset(struct esp_tree_builder *b, int32_t token)
     b->tree.verified = 0;
     b->room = b->capacity;
     b->mask_blocks = 0;
+    b->draws = 0;
     append(b, -1, token, 1.0);
 }
 
@@ -101,6 +126,32 @@ int esp_tree_add(struct esp_tree_builder *b, int parent, int32_t token, double q
         return -1;
     b->room--;
     return append(b, parent, token, q);
+}
+
+int esp_tree_draw(struct esp_tree_builder *b, int parent, int32_t token, double q)
+{
+    int node = esp_tree_find(b, parent, token);
+    if (node < 0)
+        return esp_tree_add(b, parent, token, q);
+    int repetitions = b->draws - (b->tree.count - 1);
+    if (repetitions == b->capacity)
+        return -1;
+    b->tree.nodes[node].copies++;
+    note_draw(b, parent, node);
+    return node;
+}
+
+int esp_tree_draws(const struct esp_tree_builder *b, int parent, int32_t *nodes, int most)
+{
+    int count = 0;
+    for (int draw = b->first_draw[parent]; draw >= 0; draw = b->next_draw[draw]) {
+        if (b->tree.nodes[b->draw_node[draw]].verdict == ESP_CUT)
+            continue;
+        if (count < most)
+            nodes[count] = b->draw_node[draw];
+        count++;
+    }
+    return count;
 }
 
 int esp_tree_add_cut(struct esp_tree_builder *b, int parent, int32_t token, double q,

@@ -5,6 +5,10 @@
  *
  * Node 0 is the root: the last committed token, already known to be right. Cut nodes stay in the
  * record but have no row: the target never sees them. A cut node has no children.
+ *
+ * Independent draws may give a token twice at one parent. The tree then holds one node with `copies`
+ * counted, so that the target computes it once, and beside it the sequence in which the parent's
+ * children were drawn, repetitions included: rules for i.i.d. draws read it with esp_tree_draws().
  */
 #ifndef ESP_TREE_H
 #define ESP_TREE_H
@@ -29,6 +33,9 @@ struct esp_tree_builder {
     int record;         /* nodes in all, cut ones and root included */
     int32_t *first_child, *last_child, *next_sibling; /* (record) node or -1 */
     int32_t *row;                                     /* (record) flattened row or -1 */
+    int32_t *first_draw, *last_draw;                  /* (record) draw or -1 */
+    int32_t *next_draw, *draw_node;                   /* (draw_capacity) draw or -1; its node */
+    int draws, draw_capacity;                         /* draws made of those that fit */
     int32_t *size;                                    /* (record) verified nodes in the subtree */
     int32_t *stack;                                   /* (record) scratch */
     int mask_words;                                   /* per row: ceil((capacity + 1) / 64) */
@@ -45,6 +52,14 @@ void esp_tree_reset(struct esp_tree_builder *builder, int32_t token);
 /* Adds a child with draft probability q and returns its index, or -1 if the tree is full. Siblings
  * are ranked in the order in which they are added. */
 int esp_tree_add(struct esp_tree_builder *builder, int parent, int32_t token, double q);
+
+/* One draw of a child: like esp_tree_add, but a token that `parent` has already gets one more copy
+ * instead of a second node. Returns the node, or -1 if the tree is full. */
+int esp_tree_draw(struct esp_tree_builder *builder, int parent, int32_t token, double q);
+
+/* The children of `parent` in the order in which they were drawn, one entry per draw; cut children are
+ * left out. Writes at most `most` of them to nodes and returns how many there are. */
+int esp_tree_draws(const struct esp_tree_builder *builder, int parent, int32_t *nodes, int most);
 
 /* Like esp_tree_add, but the node is cut at once: it uses none of the capacity. Where even the record
  * is full it is dropped (-1). */

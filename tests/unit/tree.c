@@ -93,6 +93,48 @@ TEST(random_trees_flatten_in_every_order)
     esp_tree_close(&b);
 }
 
+TEST(draws_are_remembered_in_order)
+{
+    enum { CAPACITY = 100, MOST = 2 * CAPACITY };
+    struct esp_tree_builder b;
+    CHECK(esp_tree_open(&b, CAPACITY, NULL, 0) == ESP_OK);
+    for (int trial = 0; trial < 1000; trial++) {
+        int32_t parent[MOST], node[MOST], got[MOST], want[MOST];
+        int draws = below(MOST);
+        esp_tree_reset(&b, 0);
+        for (int i = 0; i < draws; i++) {
+            parent[i] = below(b.tree.count);
+            int32_t token = below(6);
+            int before = esp_tree_find(&b, parent[i], token), room = b.room;
+            node[i] = esp_tree_draw(&b, parent[i], token, 0.5);
+            if (node[i] < 0)
+                CHECK(room == 0 && before < 0, "draw %d of %d is refused", i, draws);
+            else
+                CHECK(b.tree.nodes[node[i]].token == token &&
+                      (before < 0 ? b.room == room - 1 : node[i] == before && b.room == room));
+        }
+        if (b.tree.count > 1)
+            esp_tree_cut(&b, 1 + below(b.tree.count - 1), ESP_REASON_RERANK);
+        for (int u = 0; u < b.tree.count; u++) {
+            int n = 0, copies = 0;
+            for (int i = 0; i < draws; i++)
+                if (node[i] >= 0 && parent[i] == u && b.tree.nodes[node[i]].verdict != ESP_CUT)
+                    want[n++] = node[i];
+            for (int c = b.first_child[u]; c >= 0; c = b.next_sibling[c])
+                copies += b.tree.nodes[c].verdict == ESP_CUT ? 0 : b.tree.nodes[c].copies;
+            CHECK(esp_tree_draws(&b, u, got, MOST) == n && copies == n, "node %d", u);
+            CHECK(memcmp(got, want, (size_t)n * sizeof *got) == 0, "node %d", u);
+            CHECK(esp_tree_draws(&b, u, NULL, 0) == n);
+        }
+    }
+    esp_tree_reset(&b, 0);
+    for (int i = 0; i <= CAPACITY; i++)
+        CHECK(esp_tree_draw(&b, 0, 3, 0.5) == 1, "repetition %d", i);
+    CHECK(esp_tree_draw(&b, 0, 3, 0.5) == -1, "there is no room for more repetitions than nodes");
+    CHECK(esp_tree_draws(&b, 0, NULL, 0) == CAPACITY + 1);
+    esp_tree_close(&b);
+}
+
 TEST(orders_are_what_they_say)
 {
     /* 0 -> 1, 2; 1 -> 3; 2 -> 4, 5; 5 -> 6 */
