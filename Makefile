@@ -42,13 +42,15 @@ ISA_FLAGS_avx512  := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
 ISA_SRC := $(wildcard kernels/cpu/isa/*.c)
 LIB_SRC := $(wildcard engine/*.c engine/model/*.c engine/drafters/*.c engine/verifiers/*.c kernels/*.c kernels/cpu/*.c)
 LIB_SRC := $(filter-out engine/example.c,$(LIB_SRC))
-APP_SRC := $(wildcard sessions/*.c viz/*.c tui/cli/*.c)
+VIEW_SRC := $(wildcard sessions/*.c viz/*.c)
+CLI_SRC := $(filter-out tui/cli/no_interface.c,$(wildcard tui/cli/*.c))
 TUI_SRC := $(wildcard tui/*.c tui/panes/*.c tui/commands/*.c)
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 ISA_OBJ := $(foreach isa,$(ISAS),$(patsubst %.c,$(BUILD)/obj/%.$(isa).o,$(ISA_SRC)))
 LIB_OBJ := $(call obj,$(LIB_SRC)) $(ISA_OBJ)
-APP_OBJ := $(call obj,$(filter-out tui/cli/no_interface.c,$(APP_SRC)))
+VIEW_OBJ := $(call obj,$(VIEW_SRC))
+CLI_OBJ := $(call obj,$(CLI_SRC))
 TUI_OBJ := $(call obj,$(TUI_SRC))
 TEST_SRC := $(wildcard tests/unit/*.c tests/lossless/*.c)
 TEST_BIN := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TEST_SRC))
@@ -94,17 +96,17 @@ $(BUILD)/libespalier.so: $(LIB_OBJ) engine/libespalier.map
 	$(CC) $(CFLAGS) $(EXTRA) -shared -fopenmp -Wl,-soname,libespalier.so.0 \
 	    -Wl,--version-script=engine/libespalier.map -o $@ $(LIB_OBJ) $(LIB_LIBS)
 
-$(BUILD)/espalier: $(APP_OBJ) $(TUI_OBJ) $(BUILD)/libespalier.a
+$(BUILD)/espalier: $(VIEW_OBJ) $(CLI_OBJ) $(TUI_OBJ) $(BUILD)/libespalier.a
 	$(CC) $(CFLAGS) $(EXTRA) -fopenmp -rdynamic -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
 
 # Test programs link everything but main(), so that they can look inside.
 $(BUILD)/obj/tests/%.o: EXTRA += -Itests
 TEST_OBJ := $(call obj,$(wildcard tests/*.c))
 
-$(BUILD)/tests/%: tests/%.c $(TEST_OBJ) $(APP_OBJ) $(BUILD)/libespalier.a
+$(BUILD)/tests/%: tests/%.c $(TEST_OBJ) $(VIEW_OBJ) $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -Itests -MF $@.d -o $@ $< $(TEST_OBJ) \
-	    $(filter-out %/tui/cli/%.o,$(APP_OBJ)) $(BUILD)/libespalier.a $(LIB_LIBS)
+	$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -Itests -MF $@.d -o $@ $< $(TEST_OBJ) $(VIEW_OBJ) \
+	    $(BUILD)/libespalier.a $(LIB_LIBS)
 
 $(BUILD)/example: engine/example.c $(BUILD)/libespalier.a
 	$(CC) $(ALL_CFLAGS) -MF $@.d -o $@ $< $(BUILD)/libespalier.a $(LIB_LIBS)
@@ -171,7 +173,7 @@ asan: deps-check
 # For machines that have nothing: no ncurses, readline or graphviz; archives where there are some, and
 # the one library that Debian has no archive of lies beside the program.
 HEADLESS := $(BUILD)/headless
-HEADLESS_OBJ = $(APP_OBJ) $(call obj,tui/cli/no_interface.c)
+HEADLESS_OBJ = $(VIEW_OBJ) $(CLI_OBJ) $(call obj,tui/cli/no_interface.c)
 CJSON_SO := libcjson.so.1
 
 headless:
