@@ -93,6 +93,8 @@ struct esp_drafter_ops {
     void (*init)(void *state, const struct esp_params *params, int changed);
     /* The draws it produces with these parameters; NULL: the single bit in `draws`. */
     unsigned (*draws_with)(const struct esp_params *params, bool greedy);
+    /* Does no node ever get two children with these parameters? NULL: some may. */
+    bool (*single_path)(const struct esp_params *params);
     /* Grows the tree. 0 or a negative status. */
     int (*draft)(struct esp_draft *draft);
     /* Learns from the iteration; NULL: does not. */

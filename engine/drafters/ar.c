@@ -12,11 +12,18 @@ static int draft(struct esp_draft *d)
 
 static const struct esp_param params[] = {ESP_PARAM_CACHE, {0}};
 
+static bool single_path(const struct esp_params *values)
+{
+    (void)values;
+    return true;
+}
+
 const struct esp_drafter_ops esp_drafter_ar = {
     .name = "ar",
     .summary = "plain decoding, one token per target pass",
     .source = "the baseline",
     .draws = ESP_DRAW_TOPK | ESP_DRAW_IID | ESP_DRAW_SWOR, /* an empty tree is any of them */
     .params = params,
+    .single_path = single_path,
     .draft = draft,
 };

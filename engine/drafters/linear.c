@@ -41,6 +41,12 @@ static int draft(struct esp_draft *d)
     return esp_draft_grow(d, &rule);
 }
 
+static bool single_path(const struct esp_params *values)
+{
+    (void)values;
+    return true;
+}
+
 const struct esp_drafter_ops esp_drafter_linear = {
     .name = "linear",
     .summary = "one chain of K tokens",
@@ -48,5 +54,6 @@ const struct esp_drafter_ops esp_drafter_linear = {
     .draws = ESP_DRAW_TOPK,
     .needs_model = true,
     .params = params,
+    .single_path = single_path,
     .draft = draft,
 };
