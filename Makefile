@@ -18,7 +18,7 @@ endif
 # No contraction: a * b + c rounds twice everywhere, so that every build gives the same bits.
 STRICT  := -std=c11 -D_GNU_SOURCE -ffp-contract=off -fno-math-errno -fno-trapping-math -fPIC -fopenmp
 INCLUDE := -Iengine -Ikernels -Iviz -Isessions -Itui
-ALL_CFLAGS = $(STRICT) $(WARN) $(INCLUDE) $(CFLAGS) $(EXTRA) -MMD -MP
+ALL_CFLAGS = $(STRICT) $(WARN) $(INCLUDE) $(CFLAGS) $(EXTRA) $(DEFS) -MMD -MP
 
 LIB_PKGS := libcjson libpcre2-8 libutf8proc
 TUI_PKGS := ncursesw readline
@@ -42,9 +42,11 @@ ISA_FLAGS_avx512  := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
 ISA_SRC := $(wildcard kernels/cpu/isa/*.c)
 LIB_SRC := $(wildcard engine/*.c engine/model/*.c engine/drafters/*.c engine/verifiers/*.c kernels/*.c kernels/cpu/*.c)
 LIB_SRC := $(filter-out engine/example.c,$(LIB_SRC))
-VIEW_SRC := $(wildcard sessions/*.c viz/*.c)
+# What draws needs no terminal: it is in every program and in the tests.
+VIEW_SRC := $(wildcard sessions/*.c viz/*.c tui/panes/*.c) \
+            $(addprefix tui/,decode.c keys.c layout.c ring.c snapshot.c state.c theme.c ui.c)
 CLI_SRC := $(filter-out tui/cli/no_interface.c,$(wildcard tui/cli/*.c))
-TUI_SRC := $(wildcard tui/*.c tui/panes/*.c tui/commands/*.c)
+TUI_SRC := $(filter-out $(VIEW_SRC),$(wildcard tui/*.c tui/commands/*.c))
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 ISA_OBJ := $(foreach isa,$(ISAS),$(patsubst %.c,$(BUILD)/obj/%.$(isa).o,$(ISA_SRC)))
@@ -84,9 +86,9 @@ $(BUILD)/obj/%.$(1).o: %.c
 endef
 $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
 
-$(BUILD)/obj/kernels/cpu/%.o: EXTRA += $(foreach isa,$(ISAS),-DESP_HAVE_$(isa))
+$(BUILD)/obj/kernels/cpu/%.o: DEFS += $(foreach isa,$(ISAS),-DESP_HAVE_$(isa))
 # Where the built-in pair and the themes are once installed; a build tree finds its own first.
-$(BUILD)/obj/engine/paths.o: EXTRA += -DESP_DATA_DIR='"$(PREFIX)/share/espalier"'
+$(BUILD)/obj/engine/paths.o: DEFS += -DESP_DATA_DIR='"$(PREFIX)/share/espalier"'
 
 $(BUILD)/libespalier.a: $(LIB_OBJ)
 	@rm -f $@
@@ -100,7 +102,7 @@ $(BUILD)/espalier: $(VIEW_OBJ) $(CLI_OBJ) $(TUI_OBJ) $(BUILD)/libespalier.a
 	$(CC) $(CFLAGS) $(EXTRA) -fopenmp -rdynamic -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
 
 # Test programs link everything but main(), so that they can look inside.
-$(BUILD)/obj/tests/%.o: EXTRA += -Itests
+$(BUILD)/obj/tests/%.o: DEFS += -Itests
 TEST_OBJ := $(call obj,$(wildcard tests/*.c))
 
 $(BUILD)/tests/%: tests/%.c $(TEST_OBJ) $(VIEW_OBJ) $(BUILD)/libespalier.a
