@@ -1,0 +1,140 @@
+/* cache.c - keys and values of a text, and the room a forward pass works in.
+ *
+ * Keys lie in blocks of 16 rows with head_dim outside and the rows inside, values row by row; see
+ * attention.c for why. Both are float32. All memory a forward pass needs is taken here, once.
+ */
+#include "cpu/cpu.h"
+
+#include "error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct buffer {
+    void *where; /* the address of a pointer in the cache */
+    size_t count, each, size;
+};
+
+enum { BUFFERS = 18 };
+
+static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
+{
+    const struct esp_cpu_weights *w = (const struct esp_cpu_weights *)c->base.weights;
+    const struct esp_model_desc *d = w->desc;
+    const size_t threads = (size_t)((struct esp_cpu_backend *)w->base.backend)->threads;
+    const size_t batch = (size_t)c->max_batch, rows = (size_t)c->blocks * ESP_LANES;
+    const size_t heads = (size_t)d->layers * (size_t)d->kv_heads, f = sizeof(float);
+    const struct buffer all[BUFFERS] = {
+        {&c->k, heads * rows, (size_t)d->head_dim, f},
+        {&c->v, heads * rows, c->v_stride, f},
+        {&c->x, batch, c->hidden, f},
+        {&c->normed, batch, c->hidden, f},
+        {&c->normed2, batch, c->hidden, f},
+        {&c->own_normed, threads, c->hidden, f},
+        {&c->q, batch, c->q_width, f},
+        {&c->attended, batch, c->q_width, f},
+        {&c->key, batch, c->kv_width, f},
+        {&c->value, batch, c->kv_width, f},
+        {&c->gate, batch, c->ffn, f},
+        {&c->up, batch, c->ffn, f},
+        {&c->cosine, batch, (size_t)d->rotary / 2, f},
+        {&c->sine, batch, (size_t)d->rotary / 2, f},
+        {&c->scores, threads * ESP_QUERIES, rows, f},
+        {&c->extra, threads * ESP_QUERIES, rows, sizeof(int32_t)},
+        {&c->wanted, batch, 1, sizeof(int32_t)},
+        {&c->wanted_at, batch, 1, sizeof(int32_t)},
+    };
+    memcpy(list, all, sizeof all);
+}
+
+int esp_cpu_cache_open(struct esp_cache **cache, struct esp_weights *weights, int rows,
+                       int max_batch, char *err, size_t errlen)
+{
+    const struct esp_model_desc *d = ((struct esp_cpu_weights *)weights)->desc;
+    *cache = NULL;
+    if (rows < 1 || max_batch < 1 || rows > INT32_MAX / 2 || max_batch > rows)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "a cache of %d rows for batches of %d: give at least one row, and no "
+                        "larger batch than the cache",
+                        rows, max_batch);
+    struct esp_cpu_cache *c = calloc(1, sizeof *c);
+    if (!c)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a cache");
+    c->base.weights = weights;
+    c->rows = rows;
+    c->max_batch = max_batch;
+    c->blocks = (int)(esp_cpu_pad(rows, ESP_LANES) / ESP_LANES);
+    c->v_stride = esp_cpu_pad(d->head_dim, ESP_LANES);
+    c->hidden = esp_cpu_pad(d->hidden, ESP_PANEL);
+    c->q_width = esp_cpu_pad(d->heads * d->head_dim, ESP_PANEL);
+    c->kv_width = esp_cpu_pad(d->kv_heads * d->head_dim, ESP_PANEL);
+    c->ffn = esp_cpu_pad(d->ffn, ESP_PANEL);
+
+    struct buffer list[BUFFERS];
+    list_buffers(c, list);
+    for (int i = 0; i < BUFFERS; i++) {
+        size_t count;
+        void *memory = NULL;
+        if (!__builtin_mul_overflow(list[i].count, list[i].each, &count))
+            memory = esp_cpu_alloc(count, list[i].size);
+        if (!memory) {
+            esp_cpu_cache_close(&c->base);
+            return esp_fail(err, errlen, ESP_E_MEMORY,
+                            "not enough memory for a cache of %d rows: choose a smaller context",
+                            rows);
+        }
+        memcpy(list[i].where, &memory, sizeof memory);
+        c->bytes += count * list[i].size;
+    }
+    *cache = &c->base;
+    return 0;
+}
+
+void esp_cpu_cache_close(struct esp_cache *cache)
+{
+    struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;
+    if (!c)
+        return;
+    struct buffer list[BUFFERS];
+    list_buffers(c, list);
+    for (int i = 0; i < BUFFERS; i++) {
+        void *memory;
+        memcpy(&memory, list[i].where, sizeof memory);
+        esp_cpu_free(memory);
+    }
+    free(c);
+}
+
+size_t esp_cpu_cache_bytes(const struct esp_cache *cache)
+{
+    return ((const struct esp_cpu_cache *)cache)->bytes;
+}
+
+/* Moving upwards in order never overwrites a row that is still to be moved: which[i] >= first + i. */
+int esp_cpu_keep(struct esp_cache *cache, int first, const int32_t *which, int count)
+{
+    struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;
+    const struct esp_model_desc *d = ((struct esp_cpu_weights *)c->base.weights)->desc;
+    if (first < 0 || count < 0 || first > c->rows || count > c->rows - first)
+        return ESP_E_ARGUMENT;
+    for (int i = 0; i < count; i++)
+        if (which[i] < first + i || which[i] >= c->rows || (i > 0 && which[i] <= which[i - 1]))
+            return ESP_E_ARGUMENT;
+
+    const size_t rows = (size_t)c->blocks * ESP_LANES, head_dim = (size_t)d->head_dim;
+    for (int head = 0; head < d->layers * d->kv_heads; head++) {
+        float *k = c->k + (size_t)head * rows * head_dim;
+        float *v = c->v + (size_t)head * rows * c->v_stride;
+        for (int i = 0; i < count; i++) {
+            size_t from = (size_t)which[i], to = (size_t)(first + i);
+            if (from == to)
+                continue;
+            const float *k_from = k + from / ESP_LANES * ESP_LANES * head_dim + from % ESP_LANES;
+            float *k_to = k + to / ESP_LANES * ESP_LANES * head_dim + to % ESP_LANES;
+            for (size_t j = 0; j < head_dim; j++)
+                k_to[j * ESP_LANES] = k_from[j * ESP_LANES];
+            memcpy(v + to * c->v_stride, v + from * c->v_stride, head_dim * sizeof *v);
+        }
+    }
+    return 0;
+}

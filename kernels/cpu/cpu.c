@@ -1,0 +1,148 @@
+/* cpu.c - the CPU backend: what the processor can do, memory, and the table of operations.
+ *
+ * The instruction set is chosen once, when a backend opens. All of them give the same bits, so the
+ * choice shows in the time and in the device line and nowhere else.
+ */
+#include "cpu/cpu.h"
+
+#include "error.h"
+
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64, MAX_THREADS = 1024 };
+
+/* ------------------------------------------------------------------ memory */
+
+void *esp_cpu_alloc(size_t count, size_t size)
+{
+    size_t bytes, all;
+    if (__builtin_mul_overflow(count, size, &bytes) ||
+        __builtin_add_overflow(bytes, (size_t)2 * ALIGNMENT, &all))
+        return NULL;
+    char *memory = calloc(all, 1);
+    if (!memory)
+        return NULL;
+    char *aligned = memory + sizeof(void *);
+    aligned += (ALIGNMENT - (uintptr_t)aligned % ALIGNMENT) % ALIGNMENT;
+    memcpy(aligned - sizeof(void *), &memory, sizeof memory);
+    return aligned;
+}
+
+void esp_cpu_free(void *memory)
+{
+    if (!memory)
+        return;
+    void *start;
+    memcpy(&start, (char *)memory - sizeof(void *), sizeof start);
+    free(start);
+}
+
+/* ------------------------------------------------------------------ the processor */
+
+struct choice {
+    const char *name;
+    const struct esp_cpu_isa *isa;
+    bool here;
+};
+
+#ifdef ESP_HAVE_avx2
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("f16c");
+}
+#endif
+
+#ifdef ESP_HAVE_avx512
+static bool has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+}
+#endif
+
+static const struct esp_cpu_isa *choose(const char *name)
+{
+    const struct choice choices[] = {
+#ifdef ESP_HAVE_avx512
+        {"avx512", &esp_cpu_isa_avx512, has_avx512()},
+#endif
+#ifdef ESP_HAVE_avx2
+        {"avx2", &esp_cpu_isa_avx2, has_avx2()},
+#endif
+        {"generic", &esp_cpu_isa_generic, true},
+    };
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        if (choices[i].here && (!name || strcmp(name, choices[i].name) == 0))
+            return choices[i].isa;
+    return NULL;
+}
+
+int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, char *err,
+                 size_t errlen)
+{
+    *backend = NULL;
+    if (threads < 0 || threads > MAX_THREADS)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "%d threads: give 0 (one per core) to %d",
+                        threads, MAX_THREADS);
+    const struct esp_cpu_isa *chosen = choose(isa);
+    if (!chosen)
+        return esp_fail(err, errlen, ESP_E_DEVICE, "this processor or build has no %s", isa);
+    struct esp_cpu_backend *cpu = calloc(1, sizeof *cpu);
+    if (!cpu)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to open the CPU backend");
+    int cores = omp_get_num_procs();
+    cpu->base.ops = &esp_backend_cpu;
+    cpu->isa = chosen;
+    cpu->threads = threads > 0 ? threads : cores < MAX_THREADS ? cores : MAX_THREADS;
+    snprintf(cpu->device, sizeof cpu->device, "%s, %d thread%s", chosen->name, cpu->threads,
+             cpu->threads == 1 ? "" : "s");
+    *backend = &cpu->base;
+    return 0;
+}
+
+static int open_best(struct esp_backend **backend, int threads, char *err, size_t errlen)
+{
+    return esp_cpu_open(backend, NULL, threads, err, errlen);
+}
+
+static void close_backend(struct esp_backend *backend)
+{
+    free(backend);
+}
+
+static const char *device(const struct esp_backend *backend)
+{
+    return ((const struct esp_cpu_backend *)backend)->device;
+}
+
+const struct esp_backend_ops esp_backend_cpu = {
+    .name = "cpu",
+    .summary = "this computer's processor, all cores",
+    .open = open_best,
+    .close = close_backend,
+    .device = device,
+    .weights_open = esp_cpu_weights_open,
+    .weights_close = esp_cpu_weights_close,
+    .weights_bytes = esp_cpu_weights_bytes,
+    .cache_open = esp_cpu_cache_open,
+    .cache_close = esp_cpu_cache_close,
+    .cache_bytes = esp_cpu_cache_bytes,
+    .rows_open = esp_cpu_rows_open,
+    .rows_close = esp_cpu_rows_close,
+    .forward = esp_cpu_forward,
+    .keep = esp_cpu_keep,
+    .argmax = esp_cpu_argmax,
+    .top_k = esp_cpu_top_k,
+    .softmax = esp_cpu_softmax,
+    .gather = esp_cpu_gather,
+    .sample = esp_cpu_sample,
+    .combine = esp_cpu_combine,
+    .remove = esp_cpu_remove,
+    .read_row = esp_cpu_read,
+    .write_row = esp_cpu_write,
+};

@@ -1,0 +1,125 @@
+/* cpu.h - what the files of the CPU backend share.
+ *
+ * cpu.c opens the backend and picks an instruction set, weights.c repacks a model, cache.c holds keys
+ * and values, forward.c runs a batch through the model on the threads of team.c, rows.c answers questions
+ * about logits. The arithmetic lies behind struct esp_cpu_isa. The structs begin with the public ones of kernels.h, so
+ * that a pointer to one is a pointer to the other.
+ */
+#ifndef ESP_CPU_H
+#define ESP_CPU_H
+
+#include "cpu/isa.h"
+#include "cpu/team.h"
+
+struct esp_cpu_backend {
+    struct esp_backend base;
+    const struct esp_cpu_isa *isa;
+    int threads;
+    struct esp_cpu_crowd crowd;
+    char device[64];
+};
+
+struct esp_cpu_layer {
+    const float *norm1, *norm1_bias, *norm2, *norm2_bias; /* (hidden), padded; bias may be NULL */
+    struct esp_packed query, key, value, output, gate, up, down;
+};
+
+struct esp_cpu_weights {
+    struct esp_weights base;
+    const struct esp_model_desc *desc;
+    struct esp_cpu_layer *layer; /* (layers) */
+    const float *norm_final, *norm_final_bias;
+    struct esp_packed head;
+    double work_layers, work_head; /* multiply-adds for one row */
+    void *memory;
+    size_t bytes;
+};
+
+struct esp_cpu_cache {
+    struct esp_cache base;
+    int rows, max_batch;
+    int blocks;      /* of 16 rows */
+    size_t v_stride; /* head_dim, padded to 16 */
+    float *k;        /* (layer, kv_head, block, head_dim, 16) */
+    float *v;        /* (layer, kv_head, block * 16, v_stride) */
+    size_t bytes;
+
+    /* What a forward pass works in; every width is padded to ESP_PANEL. */
+    size_t hidden, q_width, kv_width, ffn; /* padded widths */
+    float *x;                              /* (max_batch, hidden) the residual stream */
+    float *normed, *normed2;               /* (max_batch, hidden) */
+    float *own_normed;                     /* (threads, hidden) used instead by a batch of one */
+    float *q, *attended;                   /* (max_batch, q_width) */
+    float *key, *value;                    /* (max_batch, kv_width) */
+    float *gate, *up;                      /* (max_batch, ffn) */
+    float *cosine, *sine;                  /* (max_batch, rotary / 2) */
+    float *scores;                         /* (threads, ESP_QUERIES, blocks * 16) */
+    int32_t *extra;                        /* (threads, ESP_QUERIES, rows) */
+    int32_t *wanted, *wanted_at;           /* (max_batch) rows with logits; their rows there */
+};
+
+struct esp_cpu_rows {
+    struct esp_rows base;
+    size_t stride; /* vocabulary, padded to ESP_PANEL */
+    float *data;   /* (capacity, stride) */
+    void *scratch; /* (threads, 2 * vocabulary) 32-bit words */
+};
+
+/* Opens a backend that uses this instruction set ("avx512", "avx2", "generic"); NULL: the best there
+ * is. ESP_E_DEVICE if the processor does not have it. */
+int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, char *err,
+                 size_t errlen);
+
+/* Zeroed, aligned to a cache line; NULL if there is not so much or the product overflows. */
+void *esp_cpu_alloc(size_t count, size_t size);
+void esp_cpu_free(void *memory);
+
+/* n rounded up to a multiple of `step`. */
+static inline size_t esp_cpu_pad(int n, int step)
+{
+    return ((size_t)n + (size_t)step - 1) / (size_t)step * (size_t)step;
+}
+
+/* The part of `total` things that thread `thread` of `threads` takes: begin..end-1. */
+static inline void esp_cpu_share(int total, int thread, int threads, int *begin, int *end)
+{
+    *begin = (int)((int64_t)total * thread / threads);
+    *end = (int)((int64_t)total * (thread + 1) / threads);
+}
+
+/* Row `row` of a matrix in the model file as floats: (columns). */
+void esp_cpu_read_row(const struct esp_tensor *tensor, int row, float *out);
+
+int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backend,
+                         const struct esp_model_desc *desc, esp_progress *progress, void *user,
+                         char *err, size_t errlen);
+void esp_cpu_weights_close(struct esp_weights *weights);
+size_t esp_cpu_weights_bytes(const struct esp_weights *weights);
+
+int esp_cpu_cache_open(struct esp_cache **cache, struct esp_weights *weights, int rows,
+                       int max_batch, char *err, size_t errlen);
+void esp_cpu_cache_close(struct esp_cache *cache);
+size_t esp_cpu_cache_bytes(const struct esp_cache *cache);
+int esp_cpu_keep(struct esp_cache *cache, int first, const int32_t *which, int count);
+
+int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch);
+
+int esp_cpu_rows_open(struct esp_rows **rows, struct esp_backend *backend, int capacity,
+                      int vocabulary, char *err, size_t errlen);
+void esp_cpu_rows_close(struct esp_rows *rows);
+int esp_cpu_argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids);
+int esp_cpu_top_k(struct esp_rows *rows, const int32_t *which, int count, int k, int32_t *ids,
+                  float *values);
+int esp_cpu_softmax(struct esp_rows *rows, const int32_t *which, int count,
+                    const struct esp_sampling *sampling);
+int esp_cpu_gather(struct esp_rows *rows, const int32_t *which, const int32_t *tokens, int count,
+                   double *values);
+int esp_cpu_sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
+                   const int32_t *excluded, int per, int32_t *tokens, double *values);
+int esp_cpu_combine(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
+                    const struct esp_combination *f, struct esp_rows *to, int to_row, double *sum);
+int esp_cpu_remove(struct esp_rows *rows, int which, int32_t token, double *left);
+int esp_cpu_read(struct esp_rows *rows, int which, float *values);
+int esp_cpu_write(struct esp_rows *rows, int which, const float *values);
+
+#endif

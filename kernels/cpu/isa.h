@@ -1,0 +1,93 @@
+/* isa.h - the arithmetic of the CPU backend: one table of functions per instruction set.
+ *
+ * kernels/cpu/isa is compiled once for each instruction set (see simd.h); cpu.c picks a table when a
+ * backend opens. All tables give the same bits. Nothing here allocates, starts threads or checks its
+ * arguments: forward.c and rows.c do that, and hand every function its share of the work.
+ *
+ * Vectors of activations are padded with zeros to a multiple of ESP_PANEL, so that whole registers
+ * can be read and written.
+ */
+#ifndef ESP_CPU_ISA_H
+#define ESP_CPU_ISA_H
+
+#include "kernels.h"
+
+enum {
+    ESP_LANES = 16,  /* floats computed together; reductions are defined over this many lanes */
+    ESP_PANEL = 32,  /* outputs of a matrix product computed together */
+    ESP_QUERIES = 4, /* query heads that share one pass over a key/value head */
+};
+
+/* A weight matrix in panels of 32 outputs, inputs in order within a panel, in its own dtype. BF16
+ * outputs j and j + 16 of a panel share a 32-bit word (j in the low half): a shift and a mask
+ * expand them. Outputs past `rows` are zero. */
+struct esp_packed {
+    enum esp_dtype dtype;
+    int rows, columns, panels;
+    const void *data;  /* (panels, columns, 32) */
+    const float *bias; /* (panels * 32), zeros if the model has none */
+};
+
+/* y[i] = W x[i] + bias for `rows` vectors, or y[i] += that. Row i of y is y_row[i] if given. */
+struct esp_product {
+    const float *x;
+    size_t x_stride;
+    float *y;
+    size_t y_stride;
+    const int32_t *y_row;
+    int rows;
+    bool add;
+};
+
+/* Up to ESP_QUERIES queries that read the same key/value head. Query i sees cache rows
+ * 0..contiguous[i]-1 and then extra[i][0..extras[i]-1], ascending; the place in that sequence, not
+ * the cache row, decides the order of every sum. */
+struct esp_attention {
+    int head_dim, queries;
+    int blocks;     /* key blocks that hold all rows seen */
+    const float *k; /* (position / 16, head_dim, 16) */
+    const float *v; /* (position, v_stride) */
+    size_t v_stride;
+    const float *q[ESP_QUERIES]; /* (head_dim) rotated, scaled by 1 / sqrt(head_dim) */
+    float *out[ESP_QUERIES];     /* (head_dim) */
+    int contiguous[ESP_QUERIES], extras[ESP_QUERIES];
+    const int32_t *extra[ESP_QUERIES];
+    float *scores; /* (queries, scores_stride), scratch for blocks * 16 each */
+    size_t scores_stride;
+};
+
+struct esp_cpu_isa {
+    const char *name; /* as people know it: "AVX-512" */
+
+    /* Panels begin..end-1 of the product. */
+    void (*product)(const struct esp_packed *w, int begin, int end, const struct esp_product *p);
+    void (*attention)(const struct esp_attention *a);
+
+    /* RMSNorm or LayerNorm of x (n) with `weight` and `bias` (NULL: none), all padded. */
+    void (*norm)(float *out, const float *x, int n, const float *weight, const float *bias,
+                 enum esp_norm kind, float epsilon);
+    /* Rotates pairs (i, i + half) of x by the angles whose cosines and sines are given (half). */
+    void (*rotate)(float *x, int half, const float *cosine, const float *sine);
+    void (*scale)(float *x, int n, float factor);
+    /* out = silu(gate) * up, or gelu(up) if gate is NULL; n is a multiple of 16. */
+    void (*activate)(float *out, const float *gate, const float *up, int n);
+
+    /* On one row of n values; see esp_backend_ops. scratch: room for 2 * n 32-bit words. */
+    int (*argmax)(const float *x, int n, int32_t *id);
+    int (*top_k)(const float *x, int n, int k, int32_t *ids, float *values);
+    int (*softmax)(float *x, int n, const struct esp_sampling *sampling, void *scratch);
+    /* x is changed for a moment and then as before. */
+    void (*sample)(float *x, int n, double u, const int32_t *excluded, int per, int32_t *token,
+                   double *value, void *scratch);
+    /* out may be NULL, p or q. Returns the sum. */
+    double (*combine)(float *out, const float *p, const float *q, int n,
+                      const struct esp_combination *f);
+    double (*remove)(float *x, int n, int32_t token);
+};
+
+#define ESP_ISA_LIST(X) X(avx512) X(avx2) X(generic) /* best first */
+#define X(isa) extern const struct esp_cpu_isa esp_cpu_isa_##isa;
+ESP_ISA_LIST(X)
+#undef X
+
+#endif

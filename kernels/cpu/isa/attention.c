@@ -1,0 +1,203 @@
+/* attention.c - a few queries against one key/value head of the cache.
+ *
+ * Keys lie in blocks of 16 positions with the positions side by side, so that a score is one chain of
+ * multiply-adds over head_dim in its own lane. All blocks that hold a visible row are scored; then
+ * each query's visible scores are moved together into the order it sees them (logical order), and
+ * from there on only that order counts: the softmax sums in 16 lanes by logical index, values are
+ * added in two chains, even and odd logical index. What a query gets is therefore the same whether
+ * its ancestors lie side by side or scattered among the branches of a tree.
+ *
+ * Several queries share one walk over the keys and values where they can: the heads of a group
+ * (grouped-query attention, Ainslie et al. 2023) and neighbouring rows of a batch.
+ */
+#include "parts.h"
+
+#if ESP_SIMD == 3
+enum { TILE_QUERIES = 4, TILE_BLOCKS = 4, TILE_VECTORS = 2 };
+#else
+enum { TILE_QUERIES = 2, TILE_BLOCKS = 2, TILE_VECTORS = 1 };
+#endif
+
+/* ------------------------------------------------------------------ scores */
+
+V16 void score_tile(const struct esp_attention *a, int query, const int m, int block, const int n)
+{
+    const size_t block_size = (size_t)a->head_dim * ESP_LANES;
+    const float *k = a->k + (size_t)block * block_size;
+    struct v16 sum[TILE_QUERIES][TILE_BLOCKS];
+#pragma GCC unroll 4
+    for (int i = 0; i < m; i++)
+#pragma GCC unroll 4
+        for (int j = 0; j < n; j++)
+            sum[i][j] = v16_set(0.0f);
+    for (int d = 0; d < a->head_dim; d++) {
+        struct v16 q[TILE_QUERIES];
+#pragma GCC unroll 4
+        for (int i = 0; i < m; i++)
+            q[i] = v16_set(a->q[query + i][d]);
+#pragma GCC unroll 4
+        for (int j = 0; j < n; j++) {
+            struct v16 key = v16_load(k + (size_t)j * block_size + (size_t)d * ESP_LANES);
+#pragma GCC unroll 4
+            for (int i = 0; i < m; i++)
+                sum[i][j] = v16_fma(q[i], key, sum[i][j]);
+        }
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < m; i++)
+#pragma GCC unroll 4
+        for (int j = 0; j < n; j++)
+            v16_store(a->scores + (size_t)(query + i) * a->scores_stride +
+                          (size_t)(block + j) * ESP_LANES,
+                      sum[i][j]);
+}
+
+V16 void score_rows(const struct esp_attention *a, int query, const int m)
+{
+    int block = 0;
+    for (; block + TILE_BLOCKS <= a->blocks; block += TILE_BLOCKS)
+        score_tile(a, query, m, block, TILE_BLOCKS);
+    for (; block < a->blocks; block++)
+        score_tile(a, query, m, block, 1);
+}
+
+/* ------------------------------------------------------------------ softmax */
+
+/* Scores by cache row become weights by logical index, zero past the last up to a multiple of 16.
+ * Returns 1 / their sum. */
+static float softmax_scores(float *score, int contiguous, const int32_t *extra, int extras)
+{
+    int n = contiguous + extras;
+    for (int i = 0; i < extras; i++)
+        score[contiguous + i] = score[extra[i]];
+    for (int i = n; i % ESP_LANES; i++)
+        score[i] = -INFINITY;
+
+    struct v16 top = v16_load(score), sum = v16_set(0.0f);
+    for (int i = ESP_LANES; i < n; i += ESP_LANES)
+        top = v16_max(top, v16_load(score + i));
+    const struct v16 highest = v16_set(v16_highest(top));
+    for (int i = 0; i < n; i += ESP_LANES) {
+        struct v16 weight = v16_exp(v16_sub(v16_load(score + i), highest));
+        v16_store(score + i, weight);
+        sum = v16_add(sum, weight);
+    }
+    return 1.0f / v16_sum(sum);
+}
+
+/* ------------------------------------------------------------------ values */
+
+/* Columns 16 * vector .. of queries query..query+m-1: first the rows that all of them see, then the
+ * rest of each. sum[.][.][0] has the even logical indices, [1] the odd ones. */
+V16 void value_tile(const struct esp_attention *a, const float *normaliser, int query, const int m,
+                    int vector, const int n)
+{
+    const float *v = a->v + (size_t)vector * ESP_LANES, *score[TILE_QUERIES];
+    struct v16 sum[TILE_QUERIES][TILE_VECTORS][2];
+    int common = a->contiguous[query];
+#pragma GCC unroll 4
+    for (int i = 0; i < m; i++) {
+        score[i] = a->scores + (size_t)(query + i) * a->scores_stride;
+        common = a->contiguous[query + i] < common ? a->contiguous[query + i] : common;
+#pragma GCC unroll 4
+        for (int j = 0; j < n; j++)
+            sum[i][j][0] = sum[i][j][1] = v16_set(0.0f);
+    }
+    common -= common % 2;
+    for (int index = 0; index < common; index += 2) {
+#pragma GCC unroll 2
+        for (int odd = 0; odd < 2; odd++) {
+            const float *row = v + (size_t)(index + odd) * a->v_stride;
+#pragma GCC unroll 4
+            for (int i = 0; i < m; i++) {
+                struct v16 weight = v16_set(score[i][index + odd]);
+#pragma GCC unroll 4
+                for (int j = 0; j < n; j++)
+                    sum[i][j][odd] =
+                        v16_fma(weight, v16_load(row + j * ESP_LANES), sum[i][j][odd]);
+            }
+        }
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < m; i++) {
+        const int contiguous = a->contiguous[query + i];
+        const int seen = contiguous + a->extras[query + i];
+        for (int index = common; index < seen; index += 2) {
+#pragma GCC unroll 2
+            for (int odd = 0; odd < 2; odd++) {
+                if (index + odd >= seen)
+                    break;
+                int at = index + odd;
+                at = at < contiguous ? at : a->extra[query + i][at - contiguous];
+                struct v16 weight = v16_set(score[i][index + odd]);
+#pragma GCC unroll 4
+                for (int j = 0; j < n; j++) {
+                    const float *row = v + (size_t)at * a->v_stride + j * ESP_LANES;
+                    sum[i][j][odd] = v16_fma(weight, v16_load(row), sum[i][j][odd]);
+                }
+            }
+        }
+#pragma GCC unroll 4
+        for (int j = 0; j < n; j++) {
+            int column = (vector + j) * ESP_LANES, left = a->head_dim - column;
+            struct v16 value = v16_add(sum[i][j][0], sum[i][j][1]);
+            value = v16_mul(value, v16_set(normaliser[query + i]));
+            v16_store_part(a->out[query + i] + column, left < ESP_LANES ? left : ESP_LANES, value);
+        }
+    }
+}
+
+V16 void value_rows(const struct esp_attention *a, const float *normaliser, int query, const int m)
+{
+    int vector = 0, vectors = (a->head_dim + ESP_LANES - 1) / ESP_LANES;
+    for (; vector + TILE_VECTORS <= vectors; vector += TILE_VECTORS)
+        value_tile(a, normaliser, query, m, vector, TILE_VECTORS);
+    for (; vector < vectors; vector++)
+        value_tile(a, normaliser, query, m, vector, 1);
+}
+
+void esp_attention_queries(const struct esp_attention *a)
+{
+    float normaliser[ESP_QUERIES];
+    for (int query = 0, m; query < a->queries; query += m) {
+        m = a->queries - query < TILE_QUERIES ? a->queries - query : TILE_QUERIES;
+        switch (m) {
+        case 1:
+            score_rows(a, query, 1);
+            break;
+        case 2:
+            score_rows(a, query, 2);
+            break;
+#if ESP_SIMD == 3
+        case 3:
+            score_rows(a, query, 3);
+            break;
+        case 4:
+            score_rows(a, query, 4);
+            break;
+#endif
+        }
+    }
+    for (int i = 0; i < a->queries; i++)
+        normaliser[i] = softmax_scores(a->scores + (size_t)i * a->scores_stride,
+                                       a->contiguous[i], a->extra[i], a->extras[i]);
+    for (int query = 0, m; query < a->queries; query += m) {
+        m = a->queries - query < TILE_QUERIES ? a->queries - query : TILE_QUERIES;
+        switch (m) {
+        case 1:
+            value_rows(a, normaliser, query, 1);
+            break;
+        case 2:
+            value_rows(a, normaliser, query, 2);
+            break;
+#if ESP_SIMD == 3
+        case 3:
+            value_rows(a, normaliser, query, 3);
+            break;
+        case 4:
+            value_rows(a, normaliser, query, 4);
+            break;
+#endif
+        }
+    }
+}

@@ -1,0 +1,124 @@
+/* distribution.c - arithmetic on rows of probabilities, for drafters and verifiers.
+ *
+ * Acceptance rules draw from distributions and from what is left of them (residuals). A row keeps
+ * float32 values; everything that is added up is added in double, in 16 lanes over chunks of 256
+ * values, so that an inversion of the cumulative sum can skip whole chunks and still end where a walk
+ * over single tokens would (but for the rounding of a double).
+ */
+#include "parts.h"
+
+enum { CHUNK = 256 };
+
+static double chunk_sum(const float *x, int n)
+{
+    double lane[ESP_LANES] = {0};
+    int i = 0;
+    for (; i + ESP_LANES <= n; i += ESP_LANES)
+        for (int j = 0; j < ESP_LANES; j++)
+            lane[j] += x[i + j];
+    for (int j = 0; i + j < n; j++)
+        lane[j] += x[i + j];
+    for (int width = ESP_LANES / 2; width > 0; width /= 2)
+        for (int j = 0; j < width; j++)
+            lane[j] += lane[j + width];
+    return lane[0];
+}
+
+static int chunk_size(int at, int n)
+{
+    return n - at < CHUNK ? n - at : CHUNK;
+}
+
+double esp_row_sum(const float *x, int n)
+{
+    double sum = 0.0;
+    for (int at = 0; at < n; at += CHUNK)
+        sum += chunk_sum(x + at, chunk_size(at, n));
+    return sum;
+}
+
+/* The first token at which the cumulative sum exceeds `target`, or the last one that adds to it. */
+static int32_t invert(const float *x, int n, double target)
+{
+    double before = 0.0;
+    int at = 0, last = 0; /* last: the last chunk with anything in it */
+    for (; at < n; at += CHUNK) {
+        double sum = chunk_sum(x + at, chunk_size(at, n));
+        if (sum > 0.0)
+            last = at;
+        if (before + sum > target)
+            break;
+        before += sum;
+    }
+    int end = at < n ? at + chunk_size(at, n) : last + chunk_size(last, n);
+    int32_t token = -1;
+    for (int i = at < n ? at : last; i < end; i++) {
+        if (!(x[i] > 0.0f))
+            continue;
+        token = i;
+        before += x[i];
+        if (at < n && before > target)
+            break;
+    }
+    return token;
+}
+
+void esp_row_sample(float *x, int n, double u, const int32_t *excluded, int per, int32_t *token,
+                    double *value, void *scratch)
+{
+    struct {
+        int32_t id;
+        float value;
+    } *hidden = scratch;
+    int count = 0;
+    for (int i = 0; i < per; i++) {
+        int32_t id = excluded[i];
+        if (id < 0 || x[id] == 0.0f)
+            continue;
+        hidden[count].id = id;
+        hidden[count++].value = x[id];
+        x[id] = 0.0f;
+    }
+    double total = esp_row_sum(x, n);
+    *token = total > 0.0 ? invert(x, n, u * total) : -1;
+    for (int i = 0; i < count; i++)
+        x[hidden[i].id] = hidden[i].value;
+    *value = *token < 0 ? 0.0 : x[*token];
+}
+
+V16 double combined(const struct esp_combination *f, double p, double q)
+{
+    double scaled = f->d * p;
+    double value = f->a * p + f->b * q + f->c * (scaled < q ? scaled : q);
+    return value > 0.0 ? value : 0.0;
+}
+
+double esp_row_combine(float *out, const float *p, const float *q, int n,
+                       const struct esp_combination *f)
+{
+    const struct esp_combination k = *f;
+    double lane[ESP_LANES] = {0}, sum = 0.0;
+    int i = 0;
+    for (; i + ESP_LANES <= n; i += ESP_LANES)
+        for (int j = 0; j < ESP_LANES; j++)
+            lane[j] += combined(&k, p[i + j], q[i + j]);
+    for (int j = 0; i + j < n; j++)
+        lane[j] += combined(&k, p[i + j], q[i + j]);
+    for (int j = 0; j < ESP_LANES; j++)
+        sum += lane[j];
+    if (out && sum > 0.0) {
+        double inverse = 1.0 / sum;
+        for (i = 0; i < n; i++)
+            out[i] = (float)(combined(&k, p[i], q[i]) * inverse);
+    }
+    return sum;
+}
+
+double esp_row_remove(float *x, int n, int32_t token)
+{
+    x[token] = 0.0f;
+    double left = esp_row_sum(x, n), inverse = left > 0.0 ? 1.0 / left : 0.0;
+    for (int i = 0; i < n; i++)
+        x[i] = (float)(x[i] * inverse);
+    return left;
+}

@@ -1,0 +1,26 @@
+/* table.c - what this instruction set offers the backend; see isa.h. */
+#include "parts.h"
+
+#if ESP_SIMD == 3
+#define NAME "AVX-512"
+#elif ESP_SIMD == 2
+#define NAME "AVX2"
+#else
+#define NAME "portable C"
+#endif
+
+const struct esp_cpu_isa ESP_ISA_NAME(esp_cpu_isa) = {
+    .name = NAME,
+    .product = esp_product_panels,
+    .attention = esp_attention_queries,
+    .norm = esp_norm_vector,
+    .rotate = esp_rotate_head,
+    .scale = esp_scale_vector,
+    .activate = esp_activate_vector,
+    .argmax = esp_row_argmax,
+    .top_k = esp_row_top_k,
+    .softmax = esp_row_softmax,
+    .sample = esp_row_sample,
+    .combine = esp_row_combine,
+    .remove = esp_row_remove,
+};

@@ -1,0 +1,87 @@
+/* vector.c - what happens to one row of activations between the matrix products: normalisation,
+ * rotary position embedding, scaling and the MLP's activation function.
+ *
+ * Sums run in 16 lanes, lane i over elements i, i + 16, ..., and the lanes are added in one fixed
+ * order at the end. RMSNorm: Zhang and Sennrich 2019; LayerNorm: Ba et al. 2016; rotary embedding: Su et
+ * al. 2021, with the halves of the rotated part paired as Hugging Face does; SwiGLU: Shazeer 2020.
+ */
+#include "parts.h"
+
+static void rms_norm(float *out, const float *x, int n, const float *weight, float epsilon)
+{
+    struct v16 sum = v16_set(0.0f);
+    for (int i = 0; i < n; i += ESP_LANES) {
+        struct v16 value = v16_load(x + i);
+        sum = v16_fma(value, value, sum);
+    }
+    float factor = 1.0f / sqrtf(v16_sum(sum) / (float)n + epsilon);
+    for (int i = 0; i < n; i += ESP_LANES) {
+        struct v16 value = v16_mul(v16_load(x + i), v16_set(factor));
+        v16_store(out + i, v16_mul(value, v16_load(weight + i)));
+    }
+}
+
+static void layer_norm(float *out, const float *x, int n, const float *weight, const float *bias,
+                       float epsilon)
+{
+    struct v16 sum = v16_set(0.0f), squares = v16_set(0.0f);
+    for (int i = 0; i < n; i += ESP_LANES)
+        sum = v16_add(sum, v16_load(x + i));
+    float mean = v16_sum(sum) / (float)n;
+    for (int i = 0; i < n; i += ESP_LANES) {
+        struct v16 value =
+            n - i < ESP_LANES ? v16_load_part(x + i, n - i, mean) : v16_load(x + i);
+        value = v16_sub(value, v16_set(mean));
+        squares = v16_fma(value, value, squares);
+    }
+    float factor = 1.0f / sqrtf(v16_sum(squares) / (float)n + epsilon);
+    for (int i = 0; i < n; i += ESP_LANES) {
+        struct v16 value = v16_sub(v16_load(x + i), v16_set(mean));
+        value = v16_mul(v16_mul(value, v16_set(factor)), v16_load(weight + i));
+        v16_store(out + i, bias ? v16_add(value, v16_load(bias + i)) : value);
+    }
+}
+
+void esp_norm_vector(float *out, const float *x, int n, const float *weight, const float *bias,
+                     enum esp_norm kind, float epsilon)
+{
+    if (kind == ESP_NORM_RMS)
+        rms_norm(out, x, n, weight, epsilon);
+    else
+        layer_norm(out, x, n, weight, bias, epsilon);
+}
+
+void esp_rotate_head(float *x, int half, const float *cosine, const float *sine)
+{
+    for (int i = 0; i < half; i += ESP_LANES) {
+        int n = half - i < ESP_LANES ? half - i : ESP_LANES;
+        struct v16 a = v16_load_part(x + i, n, 0.0f), b = v16_load_part(x + half + i, n, 0.0f);
+        struct v16 c = v16_load_part(cosine + i, n, 0.0f);
+        struct v16 s = v16_load_part(sine + i, n, 0.0f);
+        v16_store_part(x + i, n, v16_sub(v16_mul(a, c), v16_mul(b, s)));
+        v16_store_part(x + half + i, n, v16_fma(b, c, v16_mul(a, s)));
+    }
+}
+
+void esp_scale_vector(float *x, int n, float factor)
+{
+    for (int i = 0; i < n; i++)
+        x[i] *= factor;
+}
+
+void esp_activate_vector(float *out, const float *gate, const float *up, int n)
+{
+    const struct v16 one = v16_set(1.0f);
+    for (int i = 0; i < n; i += ESP_LANES) {
+        struct v16 value = v16_load(up + i);
+        if (gate) {
+            struct v16 g = v16_load(gate + i);
+            struct v16 decay = v16_exp(v16_sub(v16_set(0.0f), g));
+            value = v16_mul(v16_div(g, v16_add(one, decay)), value);
+        } else {
+            struct v16 erf = v16_erf(v16_mul(value, v16_set(0x1.6a09e6p-1f)));
+            value = v16_mul(v16_mul(v16_set(0.5f), value), v16_add(one, erf));
+        }
+        v16_store(out + i, value);
+    }
+}

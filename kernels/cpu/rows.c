@@ -1,0 +1,233 @@
+/* rows.c - matrices of rows over the vocabulary, and what callers ask about them.
+ *
+ * Everything is checked here; the arithmetic on one row is behind struct esp_cpu_isa. Rows are shared
+ * out over the threads, a row is never split.
+ */
+#include "cpu/cpu.h"
+
+#include "error.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VALUES_WORTH_THREADS = 32768 };
+
+static int threads_of(const struct esp_cpu_rows *r)
+{
+    return ((const struct esp_cpu_backend *)r->base.backend)->threads;
+}
+
+static const struct esp_cpu_isa *isa_of(const struct esp_cpu_rows *r)
+{
+    return ((const struct esp_cpu_backend *)r->base.backend)->isa;
+}
+
+static float *row(const struct esp_cpu_rows *r, int which)
+{
+    return r->data + (size_t)which * r->stride;
+}
+
+int esp_cpu_rows_open(struct esp_rows **rows, struct esp_backend *backend, int capacity,
+                      int vocabulary, char *err, size_t errlen)
+{
+    *rows = NULL;
+    if (capacity < 1 || vocabulary < 1 || vocabulary > INT32_MAX / 2)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "%d rows over a vocabulary of %d: both must be at least 1", capacity,
+                        vocabulary);
+    struct esp_cpu_rows *r = calloc(1, sizeof *r);
+    if (r) {
+        r->base = (struct esp_rows){backend, capacity, vocabulary};
+        r->stride = esp_cpu_pad(vocabulary, ESP_PANEL);
+        r->data = esp_cpu_alloc((size_t)capacity * r->stride, sizeof *r->data);
+        r->scratch = esp_cpu_alloc((size_t)threads_of(r) * 2 * r->stride, sizeof(int32_t));
+    }
+    if (!r || !r->data || !r->scratch) {
+        if (r)
+            esp_cpu_rows_close(&r->base);
+        return esp_fail(err, errlen, ESP_E_MEMORY,
+                        "not enough memory for %d rows over a vocabulary of %d", capacity,
+                        vocabulary);
+    }
+    *rows = &r->base;
+    return 0;
+}
+
+void esp_cpu_rows_close(struct esp_rows *rows)
+{
+    struct esp_cpu_rows *r = (struct esp_cpu_rows *)rows;
+    if (!r)
+        return;
+    esp_cpu_free(r->data);
+    esp_cpu_free(r->scratch);
+    free(r);
+}
+
+static bool rows_exist(const struct esp_cpu_rows *r, const int32_t *which, int count)
+{
+    if (count < 0)
+        return false;
+    for (int i = 0; i < count; i++)
+        if (which[i] < 0 || which[i] >= r->base.capacity)
+            return false;
+    return true;
+}
+
+/* ------------------------------------------------------------------ one answer per row */
+
+/* One request; `sampling` says softmax, k > 0 says top_k, else it is argmax. */
+struct request {
+    const struct esp_cpu_rows *r;
+    const int32_t *which;
+    int count, k;
+    int32_t *ids;
+    float *values;
+    const struct esp_sampling *sampling;
+    atomic_int status;
+};
+
+static int answer(const struct request *q, int i, int thread)
+{
+    const struct esp_cpu_isa *isa = isa_of(q->r);
+    float *x = row(q->r, q->which[i]);
+    int n = q->r->base.vocabulary;
+    if (q->sampling)
+        return isa->softmax(x, n, q->sampling,
+                            (int32_t *)q->r->scratch + (size_t)thread * 2 * q->r->stride);
+    if (q->k == 0)
+        return isa->argmax(x, n, &q->ids[i]);
+    size_t at = (size_t)i * (size_t)q->k;
+    return isa->top_k(x, n, q->k, q->ids + at, q->values + at);
+}
+
+static void answer_part(void *arg, struct esp_cpu_team t)
+{
+    struct request *q = arg;
+    int begin, end;
+    esp_cpu_share(q->count, t.thread, t.threads, &begin, &end);
+    for (int i = begin; i < end; i++) {
+        int status = answer(q, i, t.thread);
+        if (status < 0)
+            atomic_store(&q->status, status);
+    }
+}
+
+static int answer_all(struct request *q)
+{
+    bool small = q->count == 1 ||
+                 (int64_t)q->count * q->r->base.vocabulary < VALUES_WORTH_THREADS;
+    if (!rows_exist(q->r, q->which, q->count))
+        return ESP_E_ARGUMENT;
+    esp_cpu_together((struct esp_cpu_backend *)q->r->base.backend, small, answer_part, q);
+    return atomic_load(&q->status);
+}
+
+int esp_cpu_argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids)
+{
+    struct request q = {
+        .r = (struct esp_cpu_rows *)rows, .which = which, .count = count, .ids = ids};
+    return answer_all(&q);
+}
+
+int esp_cpu_top_k(struct esp_rows *rows, const int32_t *which, int count, int k, int32_t *ids,
+                  float *values)
+{
+    struct request q = {.r = (struct esp_cpu_rows *)rows,
+                        .which = which,
+                        .count = count,
+                        .k = k,
+                        .ids = ids,
+                        .values = values};
+    if (k < 1 || k > rows->vocabulary)
+        return ESP_E_ARGUMENT;
+    return answer_all(&q);
+}
+
+int esp_cpu_softmax(struct esp_rows *rows, const int32_t *which, int count,
+                    const struct esp_sampling *sampling)
+{
+    struct request q = {
+        .r = (struct esp_cpu_rows *)rows, .which = which, .count = count, .sampling = sampling};
+    if (!(sampling->temperature > 0.0) || !isfinite(sampling->temperature) ||
+        !(sampling->top_p >= 0.0) || sampling->top_k < 0)
+        return ESP_E_ARGUMENT;
+    return answer_all(&q);
+}
+
+int esp_cpu_gather(struct esp_rows *rows, const int32_t *which, const int32_t *tokens, int count,
+                   double *values)
+{
+    const struct esp_cpu_rows *r = (struct esp_cpu_rows *)rows;
+    if (!rows_exist(r, which, count))
+        return ESP_E_ARGUMENT;
+    for (int i = 0; i < count; i++)
+        if (tokens[i] < 0 || tokens[i] >= rows->vocabulary)
+            return ESP_E_ARGUMENT;
+    for (int i = 0; i < count; i++)
+        values[i] = row(r, which[i])[tokens[i]];
+    return 0;
+}
+
+/* ------------------------------------------------------------------ distributions */
+
+int esp_cpu_sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
+                   const int32_t *excluded, int per, int32_t *tokens, double *values)
+{
+    const struct esp_cpu_rows *r = (struct esp_cpu_rows *)rows;
+    if (per < 0 || !rows_exist(r, which, count))
+        return ESP_E_ARGUMENT;
+    for (int i = 0; i < count; i++) {
+        if (!(u[i] >= 0.0 && u[i] < 1.0))
+            return ESP_E_ARGUMENT;
+        for (int j = 0; j < per; j++)
+            if (excluded[(size_t)i * (size_t)per + (size_t)j] >= rows->vocabulary)
+                return ESP_E_ARGUMENT;
+    }
+    for (int i = 0; i < count; i++)
+        isa_of(r)->sample(row(r, which[i]), rows->vocabulary, u[i],
+                          per > 0 ? excluded + (size_t)i * (size_t)per : NULL, per, &tokens[i],
+                          &values[i], r->scratch);
+    return 0;
+}
+
+int esp_cpu_combine(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
+                    const struct esp_combination *f, struct esp_rows *to, int to_row, double *sum)
+{
+    const struct esp_cpu_rows *pr = (struct esp_cpu_rows *)p, *qr = (struct esp_cpu_rows *)q;
+    const struct esp_cpu_rows *out = (struct esp_cpu_rows *)to;
+    if (!rows_exist(pr, &p_row, 1) || !rows_exist(qr, &q_row, 1) ||
+        p->vocabulary != q->vocabulary ||
+        (to && (to->vocabulary != p->vocabulary || !rows_exist(out, &to_row, 1))))
+        return ESP_E_ARGUMENT;
+    *sum = isa_of(pr)->combine(to ? row(out, to_row) : NULL, row(pr, p_row), row(qr, q_row),
+                               p->vocabulary, f);
+    return 0;
+}
+
+int esp_cpu_remove(struct esp_rows *rows, int which, int32_t token, double *left)
+{
+    const struct esp_cpu_rows *r = (struct esp_cpu_rows *)rows;
+    if (!rows_exist(r, &which, 1) || token < 0 || token >= rows->vocabulary)
+        return ESP_E_ARGUMENT;
+    *left = isa_of(r)->remove(row(r, which), rows->vocabulary, token);
+    return 0;
+}
+
+int esp_cpu_read(struct esp_rows *rows, int which, float *values)
+{
+    const struct esp_cpu_rows *r = (struct esp_cpu_rows *)rows;
+    if (which < 0 || which >= rows->capacity)
+        return ESP_E_ARGUMENT;
+    memcpy(values, row(r, which), (size_t)rows->vocabulary * sizeof *values);
+    return 0;
+}
+
+int esp_cpu_write(struct esp_rows *rows, int which, const float *values)
+{
+    const struct esp_cpu_rows *r = (struct esp_cpu_rows *)rows;
+    if (which < 0 || which >= rows->capacity)
+        return ESP_E_ARGUMENT;
+    memcpy(row(r, which), values, (size_t)rows->vocabulary * sizeof *values);
+    return 0;
+}

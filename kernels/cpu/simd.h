@@ -1,0 +1,454 @@
+/* simd.h - sixteen floats at a time, the same on every instruction set.
+ *
+ * `struct v16` is one AVX-512 register, two AVX2 registers or a plain array; ESP_ISA (set by the
+ * Makefile, once per build of kernels/cpu/isa) says which. Every operation is one IEEE operation per
+ * lane, v16_fma rounds once, and v16_sum adds in a fixed order, so code written over it gives the
+ * same bits on all three. The plain version is the oracle for the other two.
+ *
+ * v16_max and v16_min return their second argument where an argument is NaN, as x86 does.
+ */
+#ifndef ESP_CPU_SIMD_H
+#define ESP_CPU_SIMD_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define ESP_PASTE2(a, b) a##b
+#define ESP_PASTE(a, b) ESP_PASTE2(a, b)
+#define ESP_SIMD_generic 1
+#define ESP_SIMD_avx2 2
+#define ESP_SIMD_avx512 3
+#define ESP_SIMD ESP_PASTE(ESP_SIMD_, ESP_ISA)
+
+/* ESP_ISA_NAME(product) is product_avx2 in the AVX2 build: no two builds share a symbol. */
+#define ESP_ISA_NAME(name) ESP_PASTE(ESP_PASTE(name, _), ESP_ISA)
+
+#define V16 static inline __attribute__((always_inline))
+
+#if ESP_SIMD == 3
+
+#include <immintrin.h>
+
+struct v16 {
+    __m512 v;
+};
+
+#define V16_UNARY(name, expression)                                                            \
+    V16 struct v16 name(struct v16 a)                                                          \
+    {                                                                                          \
+        return (struct v16){expression(a.v)};                                                  \
+    }
+#define V16_BINARY(name, expression)                                                           \
+    V16 struct v16 name(struct v16 a, struct v16 b)                                            \
+    {                                                                                          \
+        return (struct v16){expression(a.v, b.v)};                                             \
+    }
+V16_BINARY(v16_add, _mm512_add_ps)
+V16_BINARY(v16_sub, _mm512_sub_ps)
+V16_BINARY(v16_mul, _mm512_mul_ps)
+V16_BINARY(v16_div, _mm512_div_ps)
+V16_BINARY(v16_max, _mm512_max_ps)
+V16_BINARY(v16_min, _mm512_min_ps)
+V16_UNARY(v16_abs, _mm512_abs_ps)
+
+V16 struct v16 v16_set(float a)
+{
+    return (struct v16){_mm512_set1_ps(a)};
+}
+
+V16 struct v16 v16_fma(struct v16 a, struct v16 b, struct v16 c)
+{
+    return (struct v16){_mm512_fmadd_ps(a.v, b.v, c.v)};
+}
+
+V16 struct v16 v16_load(const float *p)
+{
+    return (struct v16){_mm512_loadu_ps(p)};
+}
+
+V16 void v16_store(float *p, struct v16 a)
+{
+    _mm512_storeu_ps(p, a.v);
+}
+
+V16 struct v16 v16_load_part(const float *p, int n, float fill)
+{
+    return (struct v16){
+        _mm512_mask_loadu_ps(_mm512_set1_ps(fill), (__mmask16)((1u << n) - 1), p)};
+}
+
+V16 void v16_store_part(float *p, int n, struct v16 a)
+{
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), a.v);
+}
+
+V16 unsigned v16_greater(struct v16 a, struct v16 b)
+{
+    return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ);
+}
+
+V16 unsigned v16_equal(struct v16 a, struct v16 b)
+{
+    return _mm512_cmp_ps_mask(a.v, b.v, _CMP_EQ_OQ);
+}
+
+V16 struct v16 v16_where_less(struct v16 a, struct v16 b, struct v16 yes, struct v16 no)
+{
+    return (struct v16){
+        _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ), no.v, yes.v)};
+}
+
+V16 struct v16 v16_scale(struct v16 a, struct v16 n)
+{
+    __m512i bias = _mm512_set1_epi32(127);
+    __m512i i = _mm512_sub_epi32(_mm512_castps_si512(n.v), _mm512_set1_epi32(0x4b400000));
+    __m512i half = _mm512_srai_epi32(i, 1), rest = _mm512_sub_epi32(i, half);
+    half = _mm512_slli_epi32(_mm512_add_epi32(half, bias), 23);
+    rest = _mm512_slli_epi32(_mm512_add_epi32(rest, bias), 23);
+    __m512 scaled = _mm512_mul_ps(a.v, _mm512_castsi512_ps(half));
+    return (struct v16){_mm512_mul_ps(scaled, _mm512_castsi512_ps(rest))};
+}
+
+V16 void v16_load_bf16_pair(const uint32_t *p, struct v16 *low, struct v16 *high)
+{
+    __m512i w = _mm512_loadu_si512(p);
+    low->v = _mm512_castsi512_ps(_mm512_slli_epi32(w, 16));
+    high->v = _mm512_castsi512_ps(_mm512_and_si512(w, _mm512_set1_epi32((int)0xffff0000u)));
+}
+
+V16 struct v16 v16_load_f16(const uint16_t *p)
+{
+    return (struct v16){_mm512_cvtph_ps(_mm256_loadu_si256((const void *)p))};
+}
+
+V16 float v16_sum(struct v16 a)
+{
+    __m256 high = _mm512_extractf32x8_ps(a.v, 1);
+    __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a.v), high);
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
+#elif ESP_SIMD == 2
+
+#include <immintrin.h>
+
+struct v16 {
+    __m256 a, b; /* lanes 0-7, 8-15 */
+};
+
+#define V16_BINARY(name, expression)                                                           \
+    V16 struct v16 name(struct v16 x, struct v16 y)                                            \
+    {                                                                                          \
+        return (struct v16){expression(x.a, y.a), expression(x.b, y.b)};                       \
+    }
+V16_BINARY(v16_add, _mm256_add_ps)
+V16_BINARY(v16_sub, _mm256_sub_ps)
+V16_BINARY(v16_mul, _mm256_mul_ps)
+V16_BINARY(v16_div, _mm256_div_ps)
+V16_BINARY(v16_max, _mm256_max_ps)
+V16_BINARY(v16_min, _mm256_min_ps)
+
+V16 struct v16 v16_set(float x)
+{
+    return (struct v16){_mm256_set1_ps(x), _mm256_set1_ps(x)};
+}
+
+V16 struct v16 v16_abs(struct v16 x)
+{
+    __m256 sign = _mm256_set1_ps(-0.0f);
+    return (struct v16){_mm256_andnot_ps(sign, x.a), _mm256_andnot_ps(sign, x.b)};
+}
+
+V16 struct v16 v16_fma(struct v16 x, struct v16 y, struct v16 z)
+{
+    return (struct v16){_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
+}
+
+V16 struct v16 v16_load(const float *p)
+{
+    return (struct v16){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+}
+
+V16 void v16_store(float *p, struct v16 x)
+{
+    _mm256_storeu_ps(p, x.a);
+    _mm256_storeu_ps(p + 8, x.b);
+}
+
+V16 struct v16 v16_load_part(const float *p, int n, float fill)
+{
+    float lanes[16];
+    for (int i = 0; i < 16; i++)
+        lanes[i] = fill;
+    memcpy(lanes, p, (size_t)n * sizeof *p);
+    return v16_load(lanes);
+}
+
+V16 void v16_store_part(float *p, int n, struct v16 x)
+{
+    float lanes[16];
+    v16_store(lanes, x);
+    memcpy(p, lanes, (size_t)n * sizeof *p);
+}
+
+V16 unsigned v16_greater(struct v16 x, struct v16 y)
+{
+    unsigned low = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.a, y.a, _CMP_GT_OQ));
+    return low | (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.b, y.b, _CMP_GT_OQ)) << 8;
+}
+
+V16 unsigned v16_equal(struct v16 x, struct v16 y)
+{
+    unsigned low = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.a, y.a, _CMP_EQ_OQ));
+    return low | (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.b, y.b, _CMP_EQ_OQ)) << 8;
+}
+
+V16 struct v16 v16_where_less(struct v16 x, struct v16 y, struct v16 yes, struct v16 no)
+{
+    return (struct v16){
+        _mm256_blendv_ps(no.a, yes.a, _mm256_cmp_ps(x.a, y.a, _CMP_LT_OQ)),
+        _mm256_blendv_ps(no.b, yes.b, _mm256_cmp_ps(x.b, y.b, _CMP_LT_OQ)),
+    };
+}
+
+V16 __m256 v8_scale(__m256 x, __m256 n)
+{
+    __m256i bias = _mm256_set1_epi32(127);
+    __m256i i = _mm256_sub_epi32(_mm256_castps_si256(n), _mm256_set1_epi32(0x4b400000));
+    __m256i half = _mm256_srai_epi32(i, 1), rest = _mm256_sub_epi32(i, half);
+    half = _mm256_slli_epi32(_mm256_add_epi32(half, bias), 23);
+    rest = _mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23);
+    return _mm256_mul_ps(_mm256_mul_ps(x, _mm256_castsi256_ps(half)), _mm256_castsi256_ps(rest));
+}
+
+V16 struct v16 v16_scale(struct v16 x, struct v16 n)
+{
+    return (struct v16){v8_scale(x.a, n.a), v8_scale(x.b, n.b)};
+}
+
+V16 void v16_load_bf16_pair(const uint32_t *p, struct v16 *low, struct v16 *high)
+{
+    __m256i a = _mm256_loadu_si256((const void *)p);
+    __m256i b = _mm256_loadu_si256((const void *)(p + 8));
+    __m256i mask = _mm256_set1_epi32((int)0xffff0000u);
+    low->a = _mm256_castsi256_ps(_mm256_slli_epi32(a, 16));
+    low->b = _mm256_castsi256_ps(_mm256_slli_epi32(b, 16));
+    high->a = _mm256_castsi256_ps(_mm256_and_si256(a, mask));
+    high->b = _mm256_castsi256_ps(_mm256_and_si256(b, mask));
+}
+
+V16 struct v16 v16_load_f16(const uint16_t *p)
+{
+    return (struct v16){
+        _mm256_cvtph_ps(_mm_loadu_si128((const void *)p)),
+        _mm256_cvtph_ps(_mm_loadu_si128((const void *)(p + 8))),
+    };
+}
+
+V16 float v16_sum(struct v16 x)
+{
+    __m256 eight = _mm256_add_ps(x.a, x.b);
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
+#else
+
+struct v16 {
+    float f[16];
+};
+
+#define V16_LANES(expression)                                                                  \
+    do {                                                                                       \
+        struct v16 out;                                                                        \
+        for (int i = 0; i < 16; i++)                                                           \
+            out.f[i] = (expression);                                                           \
+        return out;                                                                            \
+    } while (0)
+#define V16_BINARY(name, expression)                                                           \
+    V16 struct v16 name(struct v16 a, struct v16 b)                                            \
+    {                                                                                          \
+        V16_LANES(expression);                                                                 \
+    }
+V16_BINARY(v16_add, a.f[i] + b.f[i])
+V16_BINARY(v16_sub, a.f[i] - b.f[i])
+V16_BINARY(v16_mul, a.f[i] * b.f[i])
+V16_BINARY(v16_div, a.f[i] / b.f[i])
+V16_BINARY(v16_max, a.f[i] > b.f[i] ? a.f[i] : b.f[i])
+V16_BINARY(v16_min, a.f[i] < b.f[i] ? a.f[i] : b.f[i])
+
+V16 struct v16 v16_set(float a)
+{
+    V16_LANES(a);
+}
+
+V16 struct v16 v16_abs(struct v16 a)
+{
+    V16_LANES(fabsf(a.f[i]));
+}
+
+V16 struct v16 v16_fma(struct v16 a, struct v16 b, struct v16 c)
+{
+    V16_LANES(fmaf(a.f[i], b.f[i], c.f[i]));
+}
+
+V16 struct v16 v16_load(const float *p)
+{
+    V16_LANES(p[i]);
+}
+
+V16 void v16_store(float *p, struct v16 a)
+{
+    memcpy(p, a.f, sizeof a.f);
+}
+
+V16 struct v16 v16_load_part(const float *p, int n, float fill)
+{
+    V16_LANES(i < n ? p[i] : fill);
+}
+
+V16 void v16_store_part(float *p, int n, struct v16 a)
+{
+    memcpy(p, a.f, (size_t)n * sizeof *p);
+}
+
+V16 unsigned v16_greater(struct v16 a, struct v16 b)
+{
+    unsigned mask = 0;
+    for (int i = 0; i < 16; i++)
+        mask |= (unsigned)(a.f[i] > b.f[i]) << i;
+    return mask;
+}
+
+V16 unsigned v16_equal(struct v16 a, struct v16 b)
+{
+    unsigned mask = 0;
+    for (int i = 0; i < 16; i++)
+        mask |= (unsigned)(a.f[i] == b.f[i]) << i;
+    return mask;
+}
+
+V16 struct v16 v16_where_less(struct v16 a, struct v16 b, struct v16 yes, struct v16 no)
+{
+    V16_LANES(a.f[i] < b.f[i] ? yes.f[i] : no.f[i]);
+}
+
+V16 float float_from_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+V16 struct v16 v16_scale(struct v16 a, struct v16 n)
+{
+    struct v16 out;
+    for (int i = 0; i < 16; i++) {
+        uint32_t bits;
+        memcpy(&bits, &n.f[i], sizeof bits);
+        uint32_t power = bits - 0x4b400000u;
+        uint32_t half = power >> 1 | (power & 0x80000000u), rest = power - half;
+        out.f[i] = a.f[i] * float_from_bits((half + 127) << 23) *
+                   float_from_bits((rest + 127) << 23);
+    }
+    return out;
+}
+
+V16 void v16_load_bf16_pair(const uint32_t *p, struct v16 *low, struct v16 *high)
+{
+    for (int i = 0; i < 16; i++) {
+        low->f[i] = float_from_bits(p[i] << 16);
+        high->f[i] = float_from_bits(p[i] & 0xffff0000u);
+    }
+}
+
+/* A half's exponent and fraction, moved to a float's place, are 2^112 too small; that also turns
+ * subnormals right. Infinity and NaN need the top exponent put back. */
+V16 struct v16 v16_load_f16(const uint16_t *p)
+{
+    struct v16 out;
+    for (int i = 0; i < 16; i++) {
+        uint32_t sign = (uint32_t)(p[i] & 0x8000u) << 16, rest = p[i] & 0x7fffu;
+        float size = float_from_bits(rest << 13) * 0x1p112f;
+        if (rest >= 0x7c00u)
+            size = float_from_bits(rest << 13 | 0x7f800000u);
+        out.f[i] = sign ? -size : size;
+    }
+    return out;
+}
+
+V16 float v16_sum(struct v16 a)
+{
+    for (int width = 8; width > 0; width /= 2)
+        for (int i = 0; i < width; i++)
+            a.f[i] += a.f[i + width];
+    return a.f[0];
+}
+
+#endif
+
+/* ------------------------------------------------------------------ the same for all */
+
+#define V16_ROUND 0x1.8p23f /* adding it rounds a float below 2^22 to an integer */
+
+/* v16_scale(a, n + V16_ROUND) is a * 2^n for integers -150 <= n <= 128; NaN in a stays NaN. */
+
+V16 float v16_highest(struct v16 a)
+{
+    float lanes[16];
+    v16_store(lanes, a);
+    float highest = lanes[0];
+    for (int i = 1; i < 16; i++)
+        highest = lanes[i] > highest ? lanes[i] : highest;
+    return highest;
+}
+
+/* e^x within 1 unit in the last place, subnormal results included. x = n ln 2 + r, |r| <= ln 2 / 2;
+ * e^r - 1 - r = r^2 times a polynomial fitted for least relative error. */
+V16 struct v16 v16_exp(struct v16 x)
+{
+    x = v16_min(v16_set(89.0f), v16_max(v16_set(-104.0f), x));
+    struct v16 shifted = v16_fma(x, v16_set(0x1.715476p+0f), v16_set(V16_ROUND));
+    struct v16 n = v16_sub(shifted, v16_set(V16_ROUND));
+    struct v16 r = v16_fma(n, v16_set(-0x1.62e4p-1f), x);
+    r = v16_fma(n, v16_set(-0x1.7f7d1cp-20f), r);
+    struct v16 p = v16_set(0x1.6a4d5ap-10f);
+    p = v16_fma(p, r, v16_set(0x1.12398ep-7f));
+    p = v16_fma(p, r, v16_set(0x1.5558b0p-5f));
+    p = v16_fma(p, r, v16_set(0x1.555492p-3f));
+    p = v16_fma(p, r, v16_set(0x1.fffffcp-2f));
+    p = v16_fma(p, v16_mul(r, r), r);
+    return v16_scale(v16_add(p, v16_set(1.0f)), shifted);
+}
+
+/* The error function, within 2 units in the last place: x + x A(x^2) up to 1, and beyond it
+ * 1 - e^(-t B(t)), t = min(|x|, 4). */
+V16 struct v16 v16_erf(struct v16 x)
+{
+    struct v16 s = v16_mul(x, x), t = v16_min(v16_set(4.0f), v16_abs(x));
+    struct v16 a = v16_set(7.806903158780187e-05f);
+    a = v16_fma(a, s, v16_set(-0.0007997853099368513f));
+    a = v16_fma(a, s, v16_set(0.005187162198126316f));
+    a = v16_fma(a, s, v16_set(-0.026853347197175026f));
+    a = v16_fma(a, s, v16_set(0.11283578723669052f));
+    a = v16_fma(a, s, v16_set(-0.3761262595653534f));
+    a = v16_fma(a, s, v16_set(0.12837916612625122f));
+    struct v16 near = v16_fma(a, x, x);
+    struct v16 b = v16_set(1.3958597264718264e-05f);
+    b = v16_fma(b, t, v16_set(-0.0003505552012939006f));
+    b = v16_fma(b, t, v16_set(0.003757333382964134f));
+    b = v16_fma(b, t, v16_set(-0.02400977909564972f));
+    b = v16_fma(b, t, v16_set(0.10653054714202881f));
+    b = v16_fma(b, t, v16_set(0.6349697113037109f));
+    b = v16_fma(b, t, v16_set(1.1286942958831787f));
+    b = v16_mul(b, v16_sub(v16_set(0.0f), t));
+    struct v16 far = v16_sub(v16_set(1.0f), v16_exp(b));
+    far = v16_where_less(x, v16_set(0.0f), v16_sub(v16_set(0.0f), far), far);
+    return v16_where_less(v16_abs(x), v16_set(1.0f), near, far);
+}
+
+#endif
