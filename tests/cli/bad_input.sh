@@ -1,0 +1,58 @@
+#!/bin/sh
+# Bad input gives one clear line, the right exit code, and writes nothing.
+. tests/shell.sh
+target=engine/models/fairytale-target
+draft=engine/models/fairytale-draft
+gen="$ESPALIER generate -p hello -n 4"
+
+copy() { # copy NAME: a model folder to damage
+    mkdir "$work/$1" && cp "$draft"/* "$work/$1"
+}
+
+check "a missing folder is named" fails 1 "$work/none" $gen --target "$work/none"
+mkdir "$work/empty"
+check "a folder without a model" fails 1 "config.json" $gen --target "$work/empty"
+copy cut && head -c 100000 "$draft/model.safetensors" >"$work/cut/model.safetensors"
+check "a cut safetensors file" fails 1 "model.safetensors" $gen --target "$work/cut"
+copy shape && sed -i 's/"hidden_size": 96/"hidden_size": 64/' "$work/shape/config.json"
+check "wrong shapes" fails 1 "shape\|expected\|hidden" $gen --target "$work/shape"
+copy arch && sed -i 's/"llama"/"mamba"/; s/LlamaForCausalLM/MambaForCausalLM/' "$work/arch/config.json"
+check "an unknown architecture" fails 1 "mamba" $gen --target "$work/arch"
+copy vocab && sed -i 's/"Ġthe":/"Ġthx":/' "$work/vocab/tokenizer.json"
+check "a tokenizer that does not hold together" fails 1 "tokenizer.json" $gen --target "$work/vocab"
+copy other && sed -i 's/"<|endoftext|>"/"<|end|>"/g' "$work/other/tokenizer.json"
+check "a draft with another vocabulary" fails 1 "vocabulary" \
+    $gen --target "$target" --draft "$work/other"
+copy json && printf '{"model_type": ' >"$work/json/config.json"
+check "a config that is not JSON" fails 1 "config.json" $gen --target "$work/json"
+
+check "-n -5" fails 1 "tokens" $ESPALIER generate -p hello -n -5
+check "-n x" fails 1 "tokens" $ESPALIER generate -p hello -n x
+check "an unknown drafter" fails 1 "nothing" $gen --drafter nothing
+check "an unknown parameter" fails 1 "tauq" $gen --drafter dynatree:tauq=1
+check "a parameter out of range" fails 1 "tau" $gen --drafter dynatree:tau=7
+check "a parameter without value" fails 1 "name=value" $gen --drafter dynatree:tau
+check "an unknown verifier" fails 1 "nothing" $gen --verifier nothing
+check "an unknown backend" fails 1 "abacus" $gen --backend abacus
+check "an unknown order" fails 1 "order" $gen --order up
+check "a temperature below 0" fails 1 "temp" $gen --temp -1
+check "top-p above 1" fails 1 "top-p" $gen --top-p 1.5
+check "a seed that is no number" fails 1 "seed" $gen --seed x
+check "no threads" fails 1 "threads" $gen --threads 0
+check "a greedy rule while sampling" fails 1 "greedy" $gen --verifier greedy --temp 1
+check "a context the model does not have" fails 1 "context" $gen --context 100000
+
+check "an unknown command" fails 2 "dance" $ESPALIER dance
+check "an unknown option" fails 2 "--dance" $ESPALIER generate --dance
+check "a missing value" fails 2 "-p" $ESPALIER generate -p
+check "two prompts" fails 2 "one prompt" $ESPALIER generate -p a -f b
+check "a stray argument" fails 2 "stray" $ESPALIER generate -p a stray
+check "a list that does not exist" fails 2 "trees" $ESPALIER list trees
+check "a prompt file that does not exist" fails 1 "$work/none" $ESPALIER generate -f "$work/none"
+check "an empty prompt" fails 1 "prompt" $ESPALIER generate -p ""
+check "a prompt longer than the context" fails 1 "tokens" $ESPALIER generate -f "$draft/tokenizer.json"
+
+printf '\033[31mred\007' >"$work/name"
+check "a name cannot act on the terminal" fails 1 "?\[31m" $ESPALIER generate -p a \
+    --target "$(cat "$work/name")"
+finish

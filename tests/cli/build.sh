@@ -1,0 +1,42 @@
+#!/bin/sh
+# What make promises: install and uninstall, the example against the installed library, the headless
+# program, the demo without a terminal, and clean man pages.
+. tests/shell.sh
+prefix=$work/usr
+
+$MAKE --no-print-directory install PREFIX="$prefix" >"$work/log" 2>&1
+check "make install" test $? -eq 0
+for file in bin/espalier include/espalier.h include/espalier_event.h lib/libespalier.a \
+    lib/libespalier.so lib/pkgconfig/espalier.pc share/man/man1/espalier.1 \
+    share/espalier/models/fairytale-target/model.safetensors \
+    share/espalier/models/fairytale-draft/model.safetensors; do
+    check "installs $file" test -e "$prefix/$file"
+done
+check "installs themes" sh -c "ls $prefix/share/espalier/themes/*.theme >/dev/null"
+cd "$work" || exit 1
+check "the installed program finds its pair" sh -c \
+    "$prefix/bin/espalier generate -p Once -n 8 | grep -q ."
+cd - >/dev/null || exit 1
+flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs espalier)
+check "the example builds with pkg-config" ${CC:-cc} -std=c11 -Wall -Werror \
+    -o "$work/example" engine/example.c $flags
+check "and generates text with the shared library" sh -c \
+    "LD_LIBRARY_PATH=$prefix/lib $work/example 'Once upon a time' | wc -c | grep -q '[0-9][0-9]'"
+check "the shared library exports only the public names" sh -c \
+    "! nm -D --defined-only $prefix/lib/libespalier.so | grep ' T ' | \
+    grep -v 'esp_\(engine\|session\|token\|item\|status\|reason\|stage\)'"
+$MAKE --no-print-directory uninstall PREFIX="$prefix" >"$work/log" 2>&1
+check "make uninstall leaves no file" test -z "$(find "$prefix" -type f -o -type l)"
+
+check "make headless" sh -c "$MAKE --no-print-directory headless >$work/log 2>&1"
+check "the headless program needs no terminal library" sh -c \
+    "! ldd $BUILD/headless/espalier | grep -q 'ncurses\|readline\|cgraph'"
+check "the headless program generates" sh -c \
+    "$BUILD/headless/espalier generate -p Once -n 8 | grep -q ."
+check "and says that it has no interface" fails 1 "interface" "$BUILD/headless/espalier"
+
+check "make demo without a terminal streams a sample" sh -c \
+    "ESPALIER_NO_APT=1 $MAKE --no-print-directory demo </dev/null 2>/dev/null | grep -q 'king'"
+check "make help" sh -c "$MAKE help | grep -q 'make check'"
+check "the man pages are clean" sh -c "! mandoc -T lint -W warning man/*.[15] | grep ."
+finish

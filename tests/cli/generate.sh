@@ -1,0 +1,66 @@
+#!/bin/sh
+# generate, list and inspect as their users see them.
+. tests/shell.sh
+prompt="Once upon a time"
+gen="$ESPALIER generate -n 48"
+
+$gen -p "$prompt" --drafter ar >"$work/ar"
+$gen -p "$prompt" >"$work/tree"
+printf %s "$prompt" | $gen - >"$work/stdin"
+printf %s "$prompt" | $gen >"$work/pipe"
+printf %s "$prompt" >"$work/prompt"
+$gen -f "$work/prompt" >"$work/file"
+check "there is text" test -s "$work/ar"
+for way in tree stdin pipe file; do
+    check "the text does not depend on the policy or the prompt's way ($way)" \
+        cmp -s "$work/ar" "$work/$way"
+done
+check "a pipe gets no escape codes" sh -c "! grep -q '$(printf '\033')' $work/tree"
+
+$gen -p "$prompt" --json --baseline >"$work/json" 2>"$work/err"
+for key in text tokens prompt_tokens generated_tokens target draft drafter verifier backend seed \
+    iterations drafted_nodes accepted_nodes acceptance_rate tokens_per_iteration mean_path_length \
+    tokens_per_second baseline_tokens_per_second seconds load prefill draft flatten verify select \
+    commit adapt decode peak_bytes; do
+    check "JSON has $key" grep -q "\"$key\":" "$work/json"
+done
+check "JSON alone on stdout" test ! -s "$work/err"
+check "as many tokens as asked for" grep -q '"generated_tokens":	48' "$work/json"
+check "without --baseline it is null" sh -c \
+    "$gen -p '$prompt' --json | grep -q '\"baseline_tokens_per_second\":	null'"
+check "a 64-bit seed is kept" sh -c \
+    "$gen -p '$prompt' --json --seed 18446744073709551615 | grep -q 18446744073709551615"
+
+$gen -p "$prompt" --stats >"$work/out" 2>"$work/stats"
+check "statistics go to stderr" grep -q "tokens/s" "$work/stats"
+check "and leave stdout alone" cmp -s "$work/ar" "$work/out"
+
+# A slow reader holds the pipe while Ctrl-C arrives: the text so far stays, the exit code is 130.
+mkfifo "$work/fifo"
+$ESPALIER generate -p "$prompt" -n 700 --stats >"$work/fifo" 2>"$work/stats" &
+pid=$!
+exec 3<"$work/fifo"
+head -c 1 <&3 >"$work/first"
+kill -INT $pid
+cat <&3 >"$work/rest"
+wait $pid
+code=$?
+exec 3<&-
+# The generation may have ended by itself before the signal came: then the code is 0.
+check "Ctrl-C ends with 130" test $code -eq 130 -o $code -eq 0
+check "and statistics are printed" grep -q "tokens/s" "$work/stats"
+
+for list in drafters verifiers backends models; do
+    check "list $list" sh -c "$ESPALIER list $list | grep -q ."
+    check "list $list --json" sh -c "$ESPALIER list $list --json | grep -q '^\['"
+done
+check "inspect shows the pair" sh -c "$ESPALIER inspect | grep -q 'pair fits'"
+check "inspect shows one model" sh -c \
+    "$ESPALIER inspect engine/models/fairytale-draft | grep -q 'parameters'"
+check "inspect --json" sh -c "$ESPALIER inspect --json | grep -q '\"vocabulary\":	4096'"
+check "--version" sh -c "$ESPALIER --version | grep -q '^espalier [0-9]'"
+check "--help names the commands" sh -c "$ESPALIER --help | grep -q 'espalier generate'"
+for command in generate list inspect; do
+    check "$command --help" sh -c "$ESPALIER $command --help | grep -q usage"
+done
+finish
