@@ -7,6 +7,7 @@
  */
 #include "paths.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
@@ -64,4 +65,31 @@ int esp_find_data(char *path, size_t size, const char *kind, const char *name)
     if (dladdr(address, &library) && found_above(path, size, library.dli_fname, kind, name))
         return 0;
     return found(path, size, ESP_DATA_DIR, "", kind, name) ? 0 : ESP_E_FILE;
+}
+
+static int is_name(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+int esp_list_data(const char *kind, int index, char *name, size_t size)
+{
+    char folder[PATH_MAX];
+    struct dirent **entries;
+    int status = ESP_E_FILE;
+    if (esp_find_data(folder, sizeof folder, kind, "") < 0)
+        return ESP_E_FILE;
+    int count = scandir(folder, &entries, is_name, alphasort);
+    if (count < 0)
+        return ESP_E_FILE;
+    if (index >= 0 && index < count) {
+        const char *entry = entries[index]->d_name, *end = strstr(entry, ".theme");
+        int length = end ? (int)(end - entry) : (int)strlen(entry);
+        if (snprintf(name, size, "%.*s", length, entry) < (int)size)
+            status = ESP_OK;
+    }
+    for (int i = 0; i < count; i++)
+        free(entries[i]);
+    free(entries);
+    return status;
 }

@@ -11,4 +11,8 @@
  * file or folder, if `name` is not a plain name, or if the path does not fit. */
 int esp_find_data(char *path, size_t size, const char *kind, const char *name);
 
+/* Writes the name of the `index`-th entry of that folder, in alphabetical order: folders of models,
+ * files of themes without their ending. Returns 0, or ESP_E_FILE past the end. */
+int esp_list_data(const char *kind, int index, char *name, size_t size);
+
 #endif
