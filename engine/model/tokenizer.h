@@ -1,9 +1,10 @@
 /* tokenizer.h - text to tokens and back, from a Hugging Face tokenizer.json.
  *
- * Byte-level BPE as used by GPT-2, GPT-NeoX, Llama 3, Qwen and the built-in pair: added tokens are cut
- * out first, the rest is normalised (none or NFC), split by a pattern (the GPT-2 one or the `Split`
- * patterns of the file), mapped to byte characters and merged. Every byte string can be encoded, and
- * decoding gives the same bytes back (after NFC, where the file asks for it).
+ * Byte-level BPE as used by GPT-2, GPT-NeoX, Llama 3, Qwen and the built-in pair: added tokens
+ * are cut out first, the rest is normalised (none or NFC), split by a pattern (the GPT-2 one or
+ * the `Split` patterns of the file), mapped to byte characters and merged. Any bytes can be
+ * encoded, and decoding gives the same bytes back (after NFC, where the file asks for it),
+ * unless the file itself asks for a loss; tokenizer.c lists those cases.
  */
 #ifndef ESP_TOKENIZER_H
 #define ESP_TOKENIZER_H
@@ -12,7 +13,8 @@
 
 struct esp_tokenizer;
 
-/* Reads `folder`/tokenizer.json. The file is not trusted: anything unexpected is one sentence in err. */
+/* Reads `folder`/tokenizer.json. The file is not trusted: anything unexpected is one sentence
+ * in err. */
 int esp_tokenizer_open(struct esp_tokenizer **tokenizer, const char *folder, char *err,
                        size_t errlen);
 void esp_tokenizer_close(struct esp_tokenizer *tokenizer);
@@ -20,18 +22,23 @@ void esp_tokenizer_close(struct esp_tokenizer *tokenizer);
 /* Highest token id + 1. */
 int esp_tokenizer_size(const struct esp_tokenizer *tokenizer);
 
-/* Encodes `length` bytes, at most `capacity` tokens are written; returns how many there are, or a
- * negative status. Bytes that are not UTF-8 are encoded byte by byte. Thread-safe. */
+/* Encodes `length` bytes, at most `capacity` tokens are written; returns how many there are, or
+ * a negative status: ESP_E_ARGUMENT for a text of more than 256 MiB, ESP_E_UNSUPPORTED if a
+ * pattern of the file takes too long on it, ESP_E_MEMORY. Bytes that are not UTF-8 are encoded
+ * byte by byte. Nothing is put around the text (no begin-of-text token). Thread-safe. */
 int esp_tokenizer_encode(const struct esp_tokenizer *tokenizer, const char *text, size_t length,
                          int32_t *tokens, int capacity);
 
-/* The bytes of a token (not NUL-terminated, owned by the tokenizer), NULL if there is none. */
+/* The bytes of a token (not NUL-terminated, owned by the tokenizer), NULL if there is no such
+ * token; an added token, special or not, has those of its content. */
 const char *esp_tokenizer_bytes(const struct esp_tokenizer *tokenizer, int32_t token,
                                 size_t *length);
 /* The id of an added token or vocabulary entry with exactly these bytes, or -1. */
-int32_t esp_tokenizer_find(const struct esp_tokenizer *tokenizer, const char *bytes, size_t length);
+int32_t esp_tokenizer_find(const struct esp_tokenizer *tokenizer, const char *bytes,
+                           size_t length);
 bool esp_tokenizer_is_special(const struct esp_tokenizer *tokenizer, int32_t token);
-/* Hash (FNV-1a, 64 bit) over all (id, bytes) pairs: equal for tokenizers that can share a tree. */
+/* Hash (FNV-1a, 64 bit) over all (id, bytes) pairs: equal for tokenizers that can share a tree.
+ */
 uint64_t esp_tokenizer_hash(const struct esp_tokenizer *tokenizer);
 
 #endif

@@ -1,0 +1,198 @@
+/* added_tokens.c - see added_tokens.h.
+ *
+ * The contents form a trie of bytes, kept in one hash table: (node, byte) -> child, and (node,
+ * END) -> token. At each position the longest token wins, and the search goes on behind it,
+ * also if the token is then dropped because it must be a single word. This, and what lstrip and
+ * rstrip do to overlapping matches, follows the Hugging Face library
+ * (AddedVocabulary::find_matches).
+ */
+#include "added_tokens.h"
+
+#include <string.h>
+
+#include "error.h"
+#include "utf8_stream.h"
+
+enum {
+    END = 256,
+    TEXT_LIMIT = 4 << 20, /* bytes of all added tokens */
+};
+
+static uint64_t edge(uint64_t node, unsigned byte)
+{
+    return node << 9 | byte;
+}
+
+static void insert(struct esp_added_tokens *added, const struct esp_token *token, int32_t id,
+                   uint64_t *nodes)
+{
+    uint64_t node = 0;
+    for (int32_t i = 0; i < token->length; i++) {
+        uint64_t key = edge(node, (unsigned char)token->bytes[i]);
+        node = esp_int_map_get(&added->trie, key);
+        if (node == ESP_INT_MAP_NONE) {
+            node = ++*nodes;
+            esp_int_map_put(&added->trie, key, node);
+        }
+    }
+    esp_int_map_put(&added->trie, edge(node, END), (uint64_t)id);
+}
+
+static bool belongs(const struct esp_token *token, bool normalized)
+{
+    return token->flags & ESP_TOKEN_ADDED &&
+           !(token->flags & ESP_TOKEN_NORMALIZED) == !normalized;
+}
+
+int esp_added_tokens_init(struct esp_added_tokens *added,
+                          const struct esp_vocabulary *vocabulary, bool normalized, char *err,
+                          size_t errlen)
+{
+    size_t bytes = 0;
+    bool single_word = false;
+    added->vocabulary = vocabulary;
+    for (int32_t id = 0; id < vocabulary->size; id++) {
+        const struct esp_token *token = &vocabulary->tokens[id];
+        if (!belongs(token, normalized))
+            continue;
+        bytes += (size_t)token->length + 1;
+        single_word |= (token->flags & ESP_TOKEN_SINGLE_WORD) != 0;
+    }
+    if (bytes == 0)
+        return ESP_OK;
+    if (bytes > TEXT_LIMIT)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "added_tokens hold %zu bytes of text, more than %d are not supported",
+                        bytes, TEXT_LIMIT);
+    if (single_word) {
+        int status = esp_split_pattern_open(
+            &added->word, "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200C}\\x{200D}]", false, err,
+            errlen);
+        if (status < 0)
+            return status;
+    }
+    if (!esp_int_map_init(&added->trie, bytes))
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for added_tokens");
+    uint64_t nodes = 0;
+    for (int32_t id = 0; id < vocabulary->size; id++)
+        if (belongs(&vocabulary->tokens[id], normalized))
+            insert(added, &vocabulary->tokens[id], id, &nodes);
+    return ESP_OK;
+}
+
+void esp_added_tokens_free(struct esp_added_tokens *added)
+{
+    esp_int_map_free(&added->trie);
+    esp_split_pattern_close(added->word);
+    added->word = NULL;
+}
+
+/* ------------------------------------------------------------------ finding */
+
+/* The longest token at the start of `text`, or -1. */
+static int32_t longest(const struct esp_added_tokens *added, const char *text, int32_t length)
+{
+    uint64_t node = 0, token = ESP_INT_MAP_NONE;
+    for (int32_t i = 0; i <= length; i++) {
+        uint64_t end =
+            i > 0 ? esp_int_map_get(&added->trie, edge(node, END)) : ESP_INT_MAP_NONE;
+        if (end != ESP_INT_MAP_NONE)
+            token = end;
+        node = i < length ? esp_int_map_get(&added->trie, edge(node, (unsigned char)text[i]))
+                          : ESP_INT_MAP_NONE;
+        if (node == ESP_INT_MAP_NONE)
+            break;
+    }
+    return token == ESP_INT_MAP_NONE ? -1 : (int32_t)token;
+}
+
+/* Length of the White_Space character at the start of text[0, length); 0 if it is another one.
+ */
+static int32_t space_at(const char *text, int32_t length)
+{
+    static const char *const wide[] = {
+        "\xC2\x85",     "\xC2\xA0",     "\xE1\x9A\x80", "\xE2\x80\x80", "\xE2\x80\x81",
+        "\xE2\x80\x82", "\xE2\x80\x83", "\xE2\x80\x84", "\xE2\x80\x85", "\xE2\x80\x86",
+        "\xE2\x80\x87", "\xE2\x80\x88", "\xE2\x80\x89", "\xE2\x80\x8A", "\xE2\x80\xA8",
+        "\xE2\x80\xA9", "\xE2\x80\xAF", "\xE2\x81\x9F", "\xE3\x80\x80",
+    };
+    if (length > 0 && (*text == ' ' || (*text >= '\t' && *text <= '\r')))
+        return 1;
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
+        int32_t n = (int32_t)strlen(wide[i]);
+        if (n <= length && memcmp(text, wide[i], (size_t)n) == 0)
+            return n;
+    }
+    return 0;
+}
+
+/* Start of the character that ends before `end`. */
+static int32_t character_before(const char *text, int32_t end)
+{
+    do
+        end--;
+    while (end > 0 && (text[end] & 0xC0) == 0x80);
+    return end;
+}
+
+/* 1 if the character at the start of text[0, length) belongs to words, 0 if not or if there is
+ * none, or a negative status. */
+static int word_at(const struct esp_added_tokens *added, struct esp_matcher *matcher,
+                   const char *text, int32_t length)
+{
+    size_t start, end;
+    if (length <= 0)
+        return 0;
+    int size = esp_utf8_sequence(text, (size_t)length);
+    return esp_matcher_find(matcher, added->word, text, (size_t)size, 0, &start, &end);
+}
+
+static int touches_word(const struct esp_added_tokens *added, struct esp_matcher *matcher,
+                        const char *text, int32_t length, int32_t start, int32_t end)
+{
+    int after = word_at(added, matcher, text + end, length - end);
+    if (after != 0 || start == 0)
+        return after;
+    int32_t before = character_before(text, start);
+    return word_at(added, matcher, text + before, start - before);
+}
+
+int esp_added_tokens_find(const struct esp_added_tokens *added, struct esp_matcher *matcher,
+                          const char *text, int32_t length, struct esp_spans *spans)
+{
+    int32_t done = 0; /* text before this is in a span */
+    spans->count = 0;
+    for (int32_t i = 0; added->trie.entries && i < length;) {
+        int32_t id = longest(added, text + i, length - i);
+        if (id < 0) {
+            i++;
+            continue;
+        }
+        const struct esp_token *token = &added->vocabulary->tokens[id];
+        int32_t start = i, end = i + token->length;
+        i = end;
+        if (token->flags & ESP_TOKEN_SINGLE_WORD) {
+            int touches = touches_word(added, matcher, text, length, start, end);
+            if (touches < 0)
+                return touches;
+            if (touches)
+                continue;
+        }
+        if (token->flags & ESP_TOKEN_LSTRIP) {
+            int32_t before = start;
+            while (before > 0 && space_at(text + character_before(text, before), before))
+                before = character_before(text, before);
+            start = before > done ? before : done;
+        }
+        if (token->flags & ESP_TOKEN_RSTRIP)
+            for (int32_t n; (n = space_at(text + end, length - end)) > 0;)
+                end += n;
+        if ((done < start && !esp_spans_add(spans, done, start, -1)) ||
+            !esp_spans_add(spans, start, end, id))
+            return ESP_E_MEMORY;
+        done = end;
+    }
+    if (done != length && !esp_spans_add(spans, done, length, -1))
+        return ESP_E_MEMORY;
+    return ESP_OK;
+}

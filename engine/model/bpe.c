@@ -1,0 +1,279 @@
+/* bpe.c - see bpe.h.
+ *
+ * A word starts as one symbol per byte. The adjacent pair with the lowest merge rank (the
+ * leftmost of several) becomes one symbol, until no pair has a merge. Candidates wait in a heap
+ * ordered by rank, then position; a merge adds at most two candidates and consumes one, so a
+ * word of n bytes never has more than 2n. Candidates are not taken back when a neighbour
+ * changes: one that comes up is dropped unless the pair now at its place still makes the same
+ * token. This is the order of the Hugging Face library, also where two merges make the same
+ * token, and like it bytes without a token are left out.
+ */
+#include "bpe.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+
+struct esp_bpe_symbol {
+    int32_t token;          /* -1: merged into its left neighbour */
+    int32_t previous, next; /* -1: none */
+};
+
+struct esp_bpe_merge {
+    int32_t rank, position, token;
+};
+
+/* ------------------------------------------------------------------ reading */
+
+/* Token ids of the two halves and of the whole. `text` is overwritten. */
+static int add_merge(struct esp_bpe *bpe, int rank, const char *left, size_t left_length,
+                     const char *right, size_t right_length, char *text, char *err,
+                     size_t errlen)
+{
+    const struct {
+        const char *text;
+        size_t length;
+    } parts[] = {{left, left_length}, {right, right_length}};
+    int32_t ids[3];
+    for (int i = 0; i < 2; i++) {
+        memcpy(text, parts[i].text, parts[i].length);
+        ids[i] = esp_vocabulary_find_text(bpe->vocabulary, text, parts[i].length);
+    }
+    memcpy(text, left, left_length);
+    memcpy(text + left_length, right, right_length);
+    ids[2] = esp_vocabulary_find_text(bpe->vocabulary, text, left_length + right_length);
+    for (int i = 0; i < 3; i++)
+        if (ids[i] < 0)
+            return esp_fail(err, errlen, ESP_E_FORMAT,
+                            "merge %d (\"%.*s\" with \"%.*s\") needs a token that model.vocab "
+                            "does not have",
+                            rank, left_length < 40 ? (int)left_length : 40, left,
+                            right_length < 40 ? (int)right_length : 40, right);
+    esp_int_map_put(&bpe->merges, (uint64_t)ids[0] << 32 | (uint32_t)ids[1],
+                    (uint64_t)rank << 32 | (uint32_t)ids[2]);
+    return ESP_OK;
+}
+
+/* One entry of model.merges: "left right" or ["left", "right"]. *rank counts those that are no
+ * comment. */
+static int read_merge(struct esp_bpe *bpe, const cJSON *item, int *rank, char *text, char *err,
+                      size_t errlen)
+{
+    const char *left, *right;
+    size_t left_length;
+    if (cJSON_IsString(item)) {
+        left = item->valuestring;
+        if (strncmp(left, "#version", 8) == 0)
+            return ESP_OK;
+        left_length = strcspn(left, " ");
+        right = left[left_length] ? left + left_length + 1 : "";
+    } else {
+        left = cJSON_GetStringValue(cJSON_GetArrayItem(item, 0));
+        right = cJSON_GetStringValue(cJSON_GetArrayItem(item, 1));
+        if (!cJSON_IsArray(item) || !left || !right || cJSON_GetArraySize(item) != 2)
+            return esp_fail(err, errlen, ESP_E_FORMAT,
+                            "merge %d of model.merges is neither \"left right\" nor a pair of "
+                            "texts",
+                            *rank);
+        left_length = strlen(left);
+    }
+    if (left_length == 0 || !*right || (cJSON_IsString(item) && strchr(right, ' ')))
+        return esp_fail(err, errlen, ESP_E_FORMAT, "merge %d of model.merges is not two tokens",
+                        *rank);
+    return add_merge(bpe, (*rank)++, left, left_length, right, strlen(right), text, err,
+                     errlen);
+}
+
+/* Room for the longest entry of model.merges. */
+static size_t longest_merge(const cJSON *merges)
+{
+    size_t longest = 0;
+    const cJSON *item, *part;
+    cJSON_ArrayForEach(item, merges)
+    {
+        size_t length = cJSON_IsString(item) ? strlen(item->valuestring) : 0;
+        cJSON_ArrayForEach(part, item) length +=
+            cJSON_IsString(part) ? strlen(part->valuestring) : 0;
+        longest = length > longest ? length : longest;
+    }
+    return longest;
+}
+
+/* An empty text is how older files write "none". */
+int esp_bpe_check(const cJSON *model, char *err, size_t errlen)
+{
+    static const char *const texts[] = {"unk_token", "continuing_subword_prefix",
+                                        "end_of_word_suffix"};
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(model, "byte_fallback");
+    if (item && !cJSON_IsNull(item) && !cJSON_IsFalse(item))
+        return esp_fail(
+            err, errlen, ESP_E_UNSUPPORTED,
+            "model.byte_fallback is set (a SentencePiece tokenizer): only byte-level "
+            "BPE is supported");
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        item = cJSON_GetObjectItemCaseSensitive(model, texts[i]);
+        const char *value = cJSON_GetStringValue(item);
+        if (item && !cJSON_IsNull(item) && !(value && !*value))
+            return esp_fail(
+                err, errlen, ESP_E_UNSUPPORTED,
+                "model.%s is set: only byte-level BPE, which has none, is supported", texts[i]);
+    }
+    item = cJSON_GetObjectItemCaseSensitive(model, "dropout");
+    if (item && !cJSON_IsNull(item) && !(cJSON_IsNumber(item) && item->valuedouble == 0))
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "model.dropout is set: it would make tokens random; set it to null");
+    return ESP_OK;
+}
+
+int esp_bpe_read(struct esp_bpe *bpe, const struct esp_vocabulary *vocabulary,
+                 const cJSON *model, char *err, size_t errlen)
+{
+    int status = ESP_OK;
+    const cJSON *ignore = cJSON_GetObjectItemCaseSensitive(model, "ignore_merges");
+    if (ignore && !cJSON_IsNull(ignore) && !cJSON_IsBool(ignore))
+        return esp_fail(err, errlen, ESP_E_FORMAT, "model.ignore_merges is not true or false");
+    const cJSON *merges = cJSON_GetObjectItemCaseSensitive(model, "merges"), *item;
+    if (!cJSON_IsArray(merges))
+        return esp_fail(err, errlen, ESP_E_FORMAT, "model.merges is not a list");
+    bpe->vocabulary = vocabulary;
+    bpe->ignore_merges = cJSON_IsTrue(ignore);
+    char *text = malloc(longest_merge(merges) + 1);
+    if (!text || !esp_int_map_init(&bpe->merges, (size_t)cJSON_GetArraySize(merges)))
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for model.merges");
+    int rank = 0;
+    cJSON_ArrayForEach(item, merges)
+    {
+        if (status < 0)
+            break;
+        status = read_merge(bpe, item, &rank, text, err, errlen);
+    }
+    free(text);
+    return status;
+}
+
+void esp_bpe_free(struct esp_bpe *bpe)
+{
+    esp_int_map_free(&bpe->merges);
+}
+
+/* ------------------------------------------------------------------ encoding */
+
+static bool before(const struct esp_bpe_merge *a, const struct esp_bpe_merge *b)
+{
+    return a->rank != b->rank ? a->rank < b->rank : a->position < b->position;
+}
+
+static void heap_push(struct esp_bpe_merge *heap, size_t *count, struct esp_bpe_merge merge)
+{
+    size_t i = (*count)++;
+    for (; i > 0 && before(&merge, &heap[(i - 1) / 2]); i = (i - 1) / 2)
+        heap[i] = heap[(i - 1) / 2];
+    heap[i] = merge;
+}
+
+static struct esp_bpe_merge heap_pop(struct esp_bpe_merge *heap, size_t *count)
+{
+    struct esp_bpe_merge top = heap[0], last = heap[--*count];
+    size_t i = 0;
+    for (size_t child; (child = 2 * i + 1) < *count; i = child) {
+        if (child + 1 < *count && before(&heap[child + 1], &heap[child]))
+            child++;
+        if (!before(&heap[child], &last))
+            break;
+        heap[i] = heap[child];
+    }
+    heap[i] = last;
+    return top;
+}
+
+static uint64_t find_merge(const struct esp_bpe *bpe, int32_t left, int32_t right)
+{
+    return esp_int_map_get(&bpe->merges, (uint64_t)left << 32 | (uint32_t)right);
+}
+
+static void push_pair(const struct esp_bpe *bpe, const struct esp_bpe_symbol *symbols,
+                      int32_t position, struct esp_bpe_merge *heap, size_t *count)
+{
+    int32_t next = symbols[position].next;
+    uint64_t merge = find_merge(bpe, symbols[position].token, symbols[next].token);
+    if (merge != ESP_INT_MAP_NONE)
+        heap_push(heap, count,
+                  (struct esp_bpe_merge){(int32_t)(merge >> 32), position, (int32_t)merge});
+}
+
+static void merge_all(const struct esp_bpe *bpe, struct esp_bpe_symbol *symbols, int length,
+                      struct esp_bpe_merge *heap)
+{
+    size_t count = 0;
+    for (int i = 0; i + 1 < length; i++)
+        push_pair(bpe, symbols, i, heap, &count);
+    while (count > 0) {
+        struct esp_bpe_merge top = heap_pop(heap, &count);
+        struct esp_bpe_symbol *left = &symbols[top.position];
+        if (left->token < 0 || left->next < 0)
+            continue;
+        struct esp_bpe_symbol *right = &symbols[left->next];
+        uint64_t merge = find_merge(bpe, left->token, right->token);
+        if (merge == ESP_INT_MAP_NONE || (int32_t)merge != top.token)
+            continue;
+        left->token = top.token;
+        left->next = right->next;
+        right->token = -1;
+        if (left->next >= 0)
+            symbols[left->next].previous = top.position;
+        if (left->previous >= 0)
+            push_pair(bpe, symbols, left->previous, heap, &count);
+        if (left->next >= 0)
+            push_pair(bpe, symbols, top.position, heap, &count);
+    }
+}
+
+static bool reserve(struct esp_bpe_scratch *scratch, size_t length)
+{
+    if (length <= scratch->capacity)
+        return true;
+    size_t capacity = length < 64 ? 64 : 2 * length;
+    esp_bpe_scratch_free(scratch);
+    scratch->symbols = malloc(capacity * sizeof *scratch->symbols);
+    scratch->heap = malloc(2 * capacity * sizeof *scratch->heap);
+    scratch->tokens = malloc(capacity * sizeof *scratch->tokens);
+    scratch->capacity = capacity;
+    return scratch->symbols && scratch->heap && scratch->tokens;
+}
+
+int esp_bpe_encode(const struct esp_bpe *bpe, struct esp_bpe_scratch *scratch, const char *word,
+                   int length)
+{
+    if (!reserve(scratch, (size_t)length))
+        return ESP_E_MEMORY;
+    if (bpe->ignore_merges) {
+        scratch->tokens[0] = esp_vocabulary_find(bpe->vocabulary, true, word, (size_t)length);
+        if (scratch->tokens[0] >= 0)
+            return 1;
+    }
+    int symbols = 0;
+    for (int i = 0; i < length; i++) {
+        int32_t token = bpe->vocabulary->byte[(unsigned char)word[i]];
+        if (token < 0)
+            continue;
+        scratch->symbols[symbols] = (struct esp_bpe_symbol){token, symbols - 1, symbols + 1};
+        symbols++;
+    }
+    if (symbols == 0)
+        return 0;
+    scratch->symbols[symbols - 1].next = -1;
+    merge_all(bpe, scratch->symbols, symbols, scratch->heap);
+    int count = 0;
+    for (int32_t i = 0; i >= 0; i = scratch->symbols[i].next)
+        scratch->tokens[count++] = scratch->symbols[i].token;
+    return count;
+}
+
+void esp_bpe_scratch_free(struct esp_bpe_scratch *scratch)
+{
+    free(scratch->symbols);
+    free(scratch->heap);
+    free(scratch->tokens);
+    *scratch = (struct esp_bpe_scratch){0};
+}

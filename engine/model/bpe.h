@@ -1,0 +1,37 @@
+/* bpe.h - byte pair encoding of one word (Sennrich et al. 2016, "Neural Machine Translation of
+ * Rare Words with Subword Units", section 3.2, over bytes instead of characters). */
+#ifndef ESP_BPE_H
+#define ESP_BPE_H
+
+#include "int_map.h"
+#include "vocabulary.h"
+
+struct esp_bpe {
+    const struct esp_vocabulary *vocabulary;
+    struct esp_int_map merges; /* left << 32 | right -> rank << 32 | merged token */
+    bool ignore_merges; /* a word that is a token as a whole is not put together by merges */
+};
+
+/* Memory used while encoding; all zero at first, kept from word to word, one per thread. */
+struct esp_bpe_scratch {
+    struct esp_bpe_symbol *symbols; /* (capacity) */
+    struct esp_bpe_merge *heap;     /* (2 * capacity) */
+    int32_t *tokens;                /* (capacity) the result */
+    size_t capacity;
+};
+
+/* Refuses a `model` that asks for more than byte-level BPE. */
+int esp_bpe_check(const cJSON *model, char *err, size_t errlen);
+/* Reads a checked `model`, except its vocabulary, which was read before and must outlive this.
+ * Free it even if reading fails. */
+int esp_bpe_read(struct esp_bpe *bpe, const struct esp_vocabulary *vocabulary,
+                 const cJSON *model, char *err, size_t errlen);
+void esp_bpe_free(struct esp_bpe *bpe);
+
+/* Encodes a word of `length` >= 1 bytes into scratch->tokens; bytes without a token are left
+ * out. Returns how many there are, or ESP_E_MEMORY. Takes O(length log length). */
+int esp_bpe_encode(const struct esp_bpe *bpe, struct esp_bpe_scratch *scratch, const char *word,
+                   int length);
+void esp_bpe_scratch_free(struct esp_bpe_scratch *scratch);
+
+#endif

@@ -1,0 +1,290 @@
+/* pretokenize.c - see pretokenize.h.
+ *
+ * Every step is a split: a pattern that is found in each word of the step before, and a
+ * behaviour that says what becomes of matches and of the text between them (Hugging Face
+ * `SplitDelimiterBehavior`). Digits and GPT-2's pattern are splits as well. Words are cut
+ * before bytes are mapped to the byte alphabet, therefore ByteLevel, which maps them, must come
+ * last.
+ */
+#include "pretokenize.h"
+
+#include <string.h>
+
+#include "error.h"
+
+enum behavior { REMOVED, ISOLATED, MERGED_WITH_PREVIOUS, MERGED_WITH_NEXT, CONTIGUOUS };
+
+static const char *const behavior_names[] = {"Removed", "Isolated", "MergedWithPrevious",
+                                             "MergedWithNext", "Contiguous"};
+
+#define GPT2_PATTERN                                                                           \
+    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
+
+/* ------------------------------------------------------------------ reading */
+
+static int add_split(struct esp_pretokenizer *p, const char *pattern, bool literal,
+                     int behavior, bool invert, char *err, size_t errlen)
+{
+    if (p->count == ESP_SPLIT_LIMIT)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "pre_tokenizer has more than %d steps, which is not supported",
+                        ESP_SPLIT_LIMIT);
+    struct esp_split *split = &p->splits[p->count];
+    char why[256];
+    int status = esp_split_pattern_open(&split->pattern, pattern, literal, why, sizeof why);
+    if (status < 0)
+        return esp_fail(err, errlen, status, "pre_tokenizer: %s", why);
+    split->behavior = behavior;
+    split->invert = invert;
+    p->count++;
+    return ESP_OK;
+}
+
+/* A flag of `json`; missing is `fallback`, or an error if that is negative. */
+static int read_flag(const cJSON *json, const char *name, int fallback, char *err,
+                     size_t errlen)
+{
+    const cJSON *flag = cJSON_GetObjectItemCaseSensitive(json, name);
+    if (!flag && fallback >= 0)
+        return fallback;
+    if (!cJSON_IsBool(flag))
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "pre_tokenizer has a step whose \"%s\" is not true or false", name);
+    return cJSON_IsTrue(flag);
+}
+
+static int read_split(struct esp_pretokenizer *p, const cJSON *json, char *err, size_t errlen)
+{
+    const cJSON *pattern = cJSON_GetObjectItemCaseSensitive(json, "pattern");
+    const char *regex =
+        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(pattern, "Regex"));
+    const char *string =
+        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(pattern, "String"));
+    if (!regex == !string)
+        return esp_fail(
+            err, errlen, ESP_E_FORMAT,
+            "pre_tokenizer has a Split whose pattern is neither a Regex nor a String");
+    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "behavior"));
+    int behavior = 0, count = sizeof behavior_names / sizeof *behavior_names;
+    while (behavior < count && !(name && strcmp(name, behavior_names[behavior]) == 0))
+        behavior++;
+    if (behavior == count)
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "pre_tokenizer has a Split whose behavior \"%.40s\" is not Removed, "
+                        "Isolated, MergedWithPrevious, MergedWithNext or Contiguous",
+                        name ? name : "");
+    int invert = read_flag(json, "invert", -1, err, errlen);
+    if (invert < 0)
+        return invert;
+    return add_split(p, regex ? regex : string, string != NULL, behavior, invert, err, errlen);
+}
+
+static int read_byte_level(struct esp_pretokenizer *p, const cJSON *json, char *err,
+                           size_t errlen)
+{
+    int prefix = read_flag(json, "add_prefix_space", -1, err, errlen);
+    int regex = read_flag(json, "use_regex", true, err, errlen);
+    if (prefix < 0 || regex < 0)
+        return prefix < 0 ? prefix : regex;
+    p->byte_level = p->count;
+    p->prefix_space = prefix;
+    return regex ? add_split(p, GPT2_PATTERN, false, ISOLATED, false, err, errlen) : ESP_OK;
+}
+
+static int read_step(struct esp_pretokenizer *p, const cJSON *json, char *err, size_t errlen)
+{
+    const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "type"));
+    if (!type)
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "pre_tokenizer has a step without a \"type\"");
+    if (p->byte_level >= 0)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "pre_tokenizer has a step \"%.40s\" after ByteLevel, which is not "
+                        "supported",
+                        type);
+    if (strcmp(type, "ByteLevel") == 0)
+        return read_byte_level(p, json, err, errlen);
+    if (strcmp(type, "Split") == 0)
+        return read_split(p, json, err, errlen);
+    if (strcmp(type, "Digits") == 0) {
+        int individual = read_flag(json, "individual_digits", -1, err, errlen);
+        return individual < 0
+                   ? individual
+                   : add_split(p, "\\p{N}", false, individual ? ISOLATED : CONTIGUOUS, false,
+                               err, errlen);
+    }
+    if (strcmp(type, "Sequence") != 0)
+        return esp_fail(
+            err, errlen, ESP_E_UNSUPPORTED,
+            "pre_tokenizer \"%.40s\" is not supported: it must be ByteLevel, Split, "
+            "Digits or a Sequence of these",
+            type);
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json, "pretokenizers"), *item;
+    if (!cJSON_IsArray(list))
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "pre_tokenizer has a Sequence without a list \"pretokenizers\"");
+    cJSON_ArrayForEach(item, list)
+    {
+        int status = read_step(p, item, err, errlen);
+        if (status < 0)
+            return status;
+    }
+    return ESP_OK;
+}
+
+int esp_pretokenizer_read(struct esp_pretokenizer *p, const cJSON *json, char *err,
+                          size_t errlen)
+{
+    p->byte_level = -1;
+    if (json && !cJSON_IsNull(json)) {
+        int status = read_step(p, json, err, errlen);
+        if (status < 0)
+            return status;
+    }
+    if (p->byte_level < 0)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "pre_tokenizer has no ByteLevel step: only byte-level tokenizers are "
+                        "supported");
+    return ESP_OK;
+}
+
+void esp_pretokenizer_free(struct esp_pretokenizer *p)
+{
+    for (int i = 0; i < p->count; i++)
+        esp_split_pattern_close(p->splits[i].pattern);
+    p->count = 0;
+}
+
+/* ------------------------------------------------------------------ cutting */
+
+/* Cuts text[0, length) into matches (tag 1) and what lies between them (tag 0), in order. Like
+ * the Rust binding of Oniguruma, an empty match right after a match does not count. */
+static int find_parts(const struct esp_split *split, struct esp_matcher *matcher,
+                      const char *text, int32_t length, struct esp_spans *parts)
+{
+    size_t from = 0, end_of_last = 0, start, end;
+    bool any = false;
+    int found;
+    parts->count = 0;
+    while (from <= (size_t)length &&
+           (found = esp_matcher_find(matcher, split->pattern, text, (size_t)length, from,
+                                     &start, &end)) != 0) {
+        if (found < 0)
+            return found;
+        if (start == end && any && start == end_of_last) {
+            for (from++; from < (size_t)length && (text[from] & 0xC0) == 0x80; from++)
+                ;
+            continue;
+        }
+        if ((start > end_of_last &&
+             !esp_spans_add(parts, (int32_t)end_of_last, (int32_t)start, split->invert)) ||
+            !esp_spans_add(parts, (int32_t)start, (int32_t)end, !split->invert))
+            return ESP_E_MEMORY;
+        from = end_of_last = end;
+        any = true;
+    }
+    if (end_of_last < (size_t)length &&
+        !esp_spans_add(parts, (int32_t)end_of_last, length, split->invert))
+        return ESP_E_MEMORY;
+    return ESP_OK;
+}
+
+/* Joins and drops parts in place, as the behaviour asks. `step` 1 joins to the part before, -1,
+ * from the last to the first, to the part after. */
+static void join(struct esp_spans *parts, int behavior)
+{
+    int32_t kept = 0, previous = 0, count = parts->count;
+    int32_t step = behavior == MERGED_WITH_NEXT ? -1 : 1;
+    struct esp_span *first = step > 0 ? parts->items : parts->items + count - 1;
+    for (int32_t i = 0; i < count; i++) {
+        struct esp_span part = first[i * step];
+        bool joined = behavior == CONTIGUOUS ? part.tag == previous : part.tag && !previous;
+        previous = part.tag;
+        if (kept > 0 && joined && step > 0)
+            first[kept - 1].end = part.end;
+        else if (kept > 0 && joined)
+            first[(kept - 1) * step].start = part.start;
+        else
+            first[kept++ * step] = part;
+    }
+    if (step < 0)
+        memmove(parts->items, parts->items + count - kept, (size_t)kept * sizeof *parts->items);
+    parts->count = kept;
+}
+
+/* Runs one split over all words. */
+static int apply(const struct esp_split *split, struct esp_matcher *matcher, const char *text,
+                 struct esp_pretokenize_scratch *scratch)
+{
+    struct esp_spans words = scratch->words, *parts = &scratch->parts;
+    scratch->next.count = 0;
+    for (int32_t i = 0; i < words.count; i++) {
+        struct esp_span word = words.items[i];
+        int status =
+            find_parts(split, matcher, text + word.start, word.end - word.start, parts);
+        if (status < 0)
+            return status;
+        if (split->behavior != ISOLATED && split->behavior != REMOVED)
+            join(parts, split->behavior);
+        for (int32_t k = 0; k < parts->count; k++) {
+            struct esp_span part = parts->items[k];
+            if (part.start == part.end || (part.tag && split->behavior == REMOVED))
+                continue;
+            if (!esp_spans_add(&scratch->next, word.start + part.start, word.start + part.end,
+                               0))
+                return ESP_E_MEMORY;
+        }
+    }
+    scratch->words = scratch->next;
+    scratch->next = words;
+    return ESP_OK;
+}
+
+/* Copies the words to scratch->prefixed, with a space in front of those that have none. */
+static int prefix_words(const char *text, struct esp_pretokenize_scratch *scratch)
+{
+    size_t size = 0, at = 0;
+    for (int32_t i = 0; i < scratch->words.count; i++)
+        size += (size_t)(scratch->words.items[i].end - scratch->words.items[i].start) + 1;
+    if (size > scratch->prefixed_size) {
+        free(scratch->prefixed);
+        scratch->prefixed = malloc(2 * size);
+        scratch->prefixed_size = scratch->prefixed ? 2 * size : 0;
+        if (!scratch->prefixed)
+            return ESP_E_MEMORY;
+    }
+    for (int32_t i = 0; i < scratch->words.count; i++) {
+        struct esp_span *word = &scratch->words.items[i];
+        size_t start = at, length = (size_t)(word->end - word->start);
+        if (text[word->start] != ' ')
+            scratch->prefixed[at++] = ' ';
+        memcpy(scratch->prefixed + at, text + word->start, length);
+        at += length;
+        *word = (struct esp_span){(int32_t)start, (int32_t)at, 0};
+    }
+    return ESP_OK;
+}
+
+int esp_pretokenize(const struct esp_pretokenizer *p, struct esp_matcher *matcher,
+                    const char **text, int32_t length, struct esp_pretokenize_scratch *scratch)
+{
+    scratch->words.count = 0;
+    int status = esp_spans_add(&scratch->words, 0, length, 0) ? ESP_OK : ESP_E_MEMORY;
+    for (int i = 0; i <= p->count && status == ESP_OK; i++) {
+        if (i == p->byte_level && p->prefix_space) {
+            status = prefix_words(*text, scratch);
+            *text = scratch->prefixed;
+        }
+        if (i < p->count && status == ESP_OK)
+            status = apply(&p->splits[i], matcher, *text, scratch);
+    }
+    return status;
+}
+
+void esp_pretokenize_scratch_free(struct esp_pretokenize_scratch *scratch)
+{
+    esp_spans_free(&scratch->words);
+    esp_spans_free(&scratch->next);
+    esp_spans_free(&scratch->parts);
+    free(scratch->prefixed);
+}

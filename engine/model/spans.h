@@ -1,0 +1,42 @@
+/* spans.h - a growing list of stretches of a text. */
+#ifndef ESP_SPANS_H
+#define ESP_SPANS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+struct esp_span {
+    int32_t start, end; /* bytes [start, end) */
+    int32_t tag;        /* what it is: see the function that fills the list */
+};
+
+struct esp_spans {
+    struct esp_span *items; /* (count) */
+    int32_t count, capacity;
+};
+
+static inline bool esp_spans_add(struct esp_spans *spans, int32_t start, int32_t end,
+                                 int32_t tag)
+{
+    if (spans->count == spans->capacity) {
+        int32_t capacity = spans->capacity ? spans->capacity : 64;
+        if (capacity > INT32_MAX / 2)
+            return false;
+        void *items = realloc(spans->items, 2 * (size_t)capacity * sizeof *spans->items);
+        if (!items)
+            return false;
+        spans->items = items;
+        spans->capacity = 2 * capacity;
+    }
+    spans->items[spans->count++] = (struct esp_span){start, end, tag};
+    return true;
+}
+
+static inline void esp_spans_free(struct esp_spans *spans)
+{
+    free(spans->items);
+    *spans = (struct esp_spans){0};
+}
+
+#endif

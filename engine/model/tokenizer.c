@@ -1,0 +1,337 @@
+/* tokenizer.c - see tokenizer.h.
+ *
+ * Encoding goes through the stages of the Hugging Face library, in its order, and gives its
+ * ids:
+ *   1. text that is not UTF-8 is set apart: each byte that is part of no valid character
+ * becomes the token of that byte; the valid stretches between are encoded each on its own;
+ *   2. added tokens that are looked for in the text as it is are cut out;
+ *   3. what is left is normalised (not at all, or to NFC);
+ *   4. added tokens that are looked for in normalised text are cut out;
+ *   5. what is left is cut into words by the patterns of the pre-tokenizer;
+ *   6. each word is encoded by BPE.
+ *
+ * The file's post_processor, truncation and padding are not used: they add or remove tokens
+ * around a text (such as a first "begin of text"), which is for the caller to decide. What
+ * loses the exact way back to the text does so there too: add_prefix_space adds spaces; lstrip
+ * and rstrip of added tokens and the Split behaviour Removed drop text; and a byte is dropped
+ * if it has no token (Pythia's vocabulary has none for the bytes that UTF-8 never uses,
+ * SmolLM's none for some control characters).
+ *
+ * Everything but the scratch memory in struct encoding is written once, at open; encoding is
+ * therefore thread-safe.
+ */
+#include "tokenizer.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "added_tokens.h"
+#include "bpe.h"
+#include "error.h"
+#include "json.h"
+#include "normalize.h"
+#include "pretokenize.h"
+#include "utf8_stream.h"
+
+enum {
+    FILE_LIMIT = 64 << 20,  /* bytes */
+    TEXT_LIMIT = 256 << 20, /* bytes, so that offsets and counts fit an int32_t after NFC too */
+};
+
+struct esp_tokenizer {
+    struct esp_vocabulary vocabulary;
+    struct esp_bpe bpe;
+    struct esp_added_tokens plain, normalized;
+    struct esp_pretokenizer pretokenizer;
+    bool nfc;
+};
+
+/* ------------------------------------------------------------------ opening */
+
+/* True if cJSON can hold this text: it checks no UTF-8 and ends strings at a NUL. */
+static bool is_plain(const char *text, size_t length)
+{
+    int n;
+    for (size_t i = 0; i < length; i += (size_t)n) {
+        n = esp_utf8_sequence(text + i, length - i);
+        if (n <= 0 || text[i] == '\0')
+            return false;
+        /* "\u0000", but not the backslash of "\\u0000" */
+        if (text[i] == '\\') {
+            if (strncmp(text + i + 1, "u0000", 5) == 0)
+                return false;
+            n += text[i + 1] == '\\';
+        }
+    }
+    return true;
+}
+
+/* Reads and parses the file; writes its path in any case. */
+static int read_json(cJSON **json, char path[PATH_MAX], const char *folder, char *err,
+                     size_t errlen)
+{
+    int fd;
+    size_t size, done = 0;
+    int status = esp_file_open(&fd, &size, path, folder, "tokenizer.json", err, errlen);
+    if (status < 0)
+        return status;
+    char *text = size <= FILE_LIMIT ? malloc(size + 1) : NULL;
+    for (ssize_t n; text && done < size && (n = read(fd, text + done, size - done)) > 0;)
+        done += (size_t)n;
+    close(fd);
+    if (size > FILE_LIMIT)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "%s is larger than %d MiB, which is not supported", path,
+                        FILE_LIMIT >> 20);
+    if (!text)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to read %s", path);
+    text[done] = '\0';
+    if (done < size)
+        status = esp_fail(err, errlen, ESP_E_FILE, "cannot read %s: it ends after %zu bytes",
+                          path, done);
+    else if (!is_plain(text, size))
+        status =
+            esp_fail(err, errlen, ESP_E_FORMAT,
+                     "%s is not UTF-8 text without NUL characters, as JSON should be", path);
+    else
+        status = esp_json_parse(json, text, size, path, err, errlen);
+    free(text);
+    return status;
+}
+
+/* ByteLevel, or none: bytes are what this tokenizer gives back in any case. */
+static int check_decoder(const cJSON *decoder, char *err, size_t errlen)
+{
+    if (!decoder || cJSON_IsNull(decoder))
+        return ESP_OK;
+    const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(decoder, "type"));
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(decoder, "decoders"), *item;
+    if (type && strcmp(type, "ByteLevel") == 0)
+        return ESP_OK;
+    if (!type || strcmp(type, "Sequence") != 0 || !cJSON_IsArray(list))
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "decoder \"%.40s\" is not supported: it must be ByteLevel",
+                        type ? type : "");
+    cJSON_ArrayForEach(item, list)
+    {
+        int status = check_decoder(item, err, errlen);
+        if (status < 0)
+            return status;
+    }
+    return ESP_OK;
+}
+
+static int read_parts(struct esp_tokenizer *t, const cJSON *json, char *err, size_t errlen)
+{
+    const cJSON *model = cJSON_GetObjectItemCaseSensitive(json, "model");
+    const cJSON *added = cJSON_GetObjectItemCaseSensitive(json, "added_tokens");
+    if (!cJSON_IsObject(model))
+        return esp_fail(err, errlen, ESP_E_FORMAT, "\"model\" is missing or not an object");
+    /* The first files of this format had no model.type; BPE alone has merges. */
+    const cJSON *type = cJSON_GetObjectItemCaseSensitive(model, "type");
+    if (type && !(cJSON_IsString(type) && strcmp(type->valuestring, "BPE") == 0))
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "model.type \"%.40s\" is not supported: only byte-level BPE is",
+                        cJSON_IsString(type) ? type->valuestring : "");
+    int status = esp_normalizer_read(
+        &t->nfc, cJSON_GetObjectItemCaseSensitive(json, "normalizer"), err, errlen);
+    if (status == ESP_OK)
+        status = esp_bpe_check(model, err, errlen);
+    if (status == ESP_OK)
+        status = esp_pretokenizer_read(&t->pretokenizer,
+                                       cJSON_GetObjectItemCaseSensitive(json, "pre_tokenizer"),
+                                       err, errlen);
+    if (status == ESP_OK)
+        status = check_decoder(cJSON_GetObjectItemCaseSensitive(json, "decoder"), err, errlen);
+    if (status == ESP_OK)
+        status = esp_vocabulary_read(&t->vocabulary,
+                                     cJSON_GetObjectItemCaseSensitive(model, "vocab"), added,
+                                     t->nfc, err, errlen);
+    if (status == ESP_OK)
+        status = esp_bpe_read(&t->bpe, &t->vocabulary, model, err, errlen);
+    if (status == ESP_OK)
+        status = esp_added_tokens_init(&t->plain, &t->vocabulary, false, err, errlen);
+    if (status == ESP_OK)
+        status = esp_added_tokens_init(&t->normalized, &t->vocabulary, true, err, errlen);
+    return status;
+}
+
+int esp_tokenizer_open(struct esp_tokenizer **tokenizer, const char *folder, char *err,
+                       size_t errlen)
+{
+    char path[PATH_MAX], why[512] = "";
+    *tokenizer = NULL;
+    cJSON *json = NULL;
+    struct esp_tokenizer *t = calloc(1, sizeof *t);
+    if (!t)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a tokenizer");
+    int status = read_json(&json, path, folder, err, errlen);
+    if (status == ESP_OK) {
+        status = read_parts(t, json, why, sizeof why);
+        if (status < 0)
+            esp_fail(err, errlen, status, "%s: %s", path, why);
+    }
+    cJSON_Delete(json);
+    if (status < 0) {
+        esp_tokenizer_close(t);
+        return status;
+    }
+    *tokenizer = t;
+    return ESP_OK;
+}
+
+void esp_tokenizer_close(struct esp_tokenizer *t)
+{
+    if (!t)
+        return;
+    esp_added_tokens_free(&t->plain);
+    esp_added_tokens_free(&t->normalized);
+    esp_pretokenizer_free(&t->pretokenizer);
+    esp_bpe_free(&t->bpe);
+    esp_vocabulary_free(&t->vocabulary);
+    free(t);
+}
+
+/* ------------------------------------------------------------------ tokens */
+
+int esp_tokenizer_size(const struct esp_tokenizer *t)
+{
+    return t->vocabulary.size;
+}
+
+const char *esp_tokenizer_bytes(const struct esp_tokenizer *t, int32_t token, size_t *length)
+{
+    if (token < 0 || token >= t->vocabulary.size || !t->vocabulary.tokens[token].bytes)
+        return NULL;
+    *length = (size_t)t->vocabulary.tokens[token].length;
+    return t->vocabulary.tokens[token].bytes;
+}
+
+int32_t esp_tokenizer_find(const struct esp_tokenizer *t, const char *bytes, size_t length)
+{
+    int32_t token = esp_vocabulary_find(&t->vocabulary, false, bytes, length);
+    return token >= 0 ? token : esp_vocabulary_find(&t->vocabulary, true, bytes, length);
+}
+
+bool esp_tokenizer_is_special(const struct esp_tokenizer *t, int32_t token)
+{
+    return token >= 0 && token < t->vocabulary.size &&
+           t->vocabulary.tokens[token].flags & ESP_TOKEN_SPECIAL;
+}
+
+uint64_t esp_tokenizer_hash(const struct esp_tokenizer *t)
+{
+    uint64_t hash = ESP_FNV_START;
+    for (int32_t id = 0; id < t->vocabulary.size; id++) {
+        const struct esp_token *token = &t->vocabulary.tokens[id];
+        if (!token->bytes)
+            continue;
+        hash = esp_fnv(hash, &id, sizeof id);
+        hash = esp_fnv(hash, &token->length, sizeof token->length);
+        hash = esp_fnv(hash, token->bytes, (size_t)token->length);
+    }
+    return hash;
+}
+
+/* ------------------------------------------------------------------ encoding */
+
+/* One call of esp_tokenizer_encode(). */
+struct encoding {
+    const struct esp_tokenizer *tokenizer;
+    int32_t *tokens; /* (capacity) */
+    int capacity, count;
+    struct esp_matcher *matcher;
+    struct esp_spans plain, normalized;
+    struct esp_pretokenize_scratch words;
+    struct esp_bpe_scratch bpe;
+};
+
+static void put(struct encoding *e, int32_t token)
+{
+    if (e->count < e->capacity)
+        e->tokens[e->count] = token;
+    e->count++;
+}
+
+/* Stages 5 and 6. */
+static int encode_rest(struct encoding *e, const char *text, int32_t length)
+{
+    const struct esp_tokenizer *t = e->tokenizer;
+    int status = esp_pretokenize(&t->pretokenizer, e->matcher, &text, length, &e->words);
+    for (int32_t i = 0; status == ESP_OK && i < e->words.words.count; i++) {
+        struct esp_span word = e->words.words.items[i];
+        int n = esp_bpe_encode(&t->bpe, &e->bpe, text + word.start, word.end - word.start);
+        for (int k = 0; k < n; k++)
+            put(e, e->bpe.tokens[k]);
+        status = n < 0 ? n : ESP_OK;
+    }
+    return status;
+}
+
+/* Stages 3 and 4. */
+static int encode_piece(struct encoding *e, const char *piece, int32_t piece_length)
+{
+    char *text = (char *)piece;
+    size_t length = (size_t)piece_length;
+    if (e->tokenizer->nfc && esp_nfc(piece, length, &text, &length) < 0)
+        return ESP_E_MEMORY;
+    int status = esp_added_tokens_find(&e->tokenizer->normalized, e->matcher, text,
+                                       (int32_t)length, &e->normalized);
+    for (int32_t i = 0; status == ESP_OK && i < e->normalized.count; i++) {
+        struct esp_span span = e->normalized.items[i];
+        if (span.tag >= 0)
+            put(e, span.tag);
+        else
+            status = encode_rest(e, text + span.start, span.end - span.start);
+    }
+    if (text != piece)
+        free(text);
+    return status;
+}
+
+/* Stages 2 to 6, of valid UTF-8. */
+static int encode_valid(struct encoding *e, const char *text, size_t length)
+{
+    int status = esp_added_tokens_find(&e->tokenizer->plain, e->matcher, text, (int32_t)length,
+                                       &e->plain);
+    for (int32_t i = 0; status == ESP_OK && i < e->plain.count; i++) {
+        struct esp_span span = e->plain.items[i];
+        if (span.tag >= 0)
+            put(e, span.tag);
+        else
+            status = encode_piece(e, text + span.start, span.end - span.start);
+    }
+    return status;
+}
+
+int esp_tokenizer_encode(const struct esp_tokenizer *t, const char *text, size_t length,
+                         int32_t *tokens, int capacity)
+{
+    if (length > TEXT_LIMIT)
+        return ESP_E_ARGUMENT;
+    struct encoding e = {.tokenizer = t, .tokens = tokens, .capacity = capacity};
+    e.matcher = esp_matcher_open(length);
+    int status = e.matcher ? ESP_OK : ESP_E_MEMORY;
+    for (size_t i = 0; status == ESP_OK && i < length;) {
+        size_t valid = i;
+        int n = 0;
+        while (valid < length && (n = esp_utf8_sequence(text + valid, length - valid)) > 0)
+            valid += (size_t)n;
+        if (valid > i)
+            status = encode_valid(&e, text + i, valid - i);
+        i = valid;
+        if (i < length) {
+            int32_t token = t->vocabulary.byte[(unsigned char)text[i++]];
+            if (token >= 0)
+                put(&e, token);
+        }
+    }
+    esp_matcher_close(e.matcher);
+    esp_spans_free(&e.plain);
+    esp_spans_free(&e.normalized);
+    esp_pretokenize_scratch_free(&e.words);
+    esp_bpe_scratch_free(&e.bpe);
+    return status < 0 ? status : e.count;
+}

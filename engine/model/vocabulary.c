@@ -1,0 +1,296 @@
+/* vocabulary.c - see vocabulary.h.
+ *
+ * The file is not trusted. Ids must be whole numbers below ID_LIMIT and used once; gaps are
+ * allowed, because models pad their vocabulary. An added token may repeat an entry of the
+ * vocabulary, but then under the same id and with the same bytes: the Hugging Face library
+ * would quietly renumber it, which the model's weights cannot follow.
+ */
+#include "vocabulary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "normalize.h"
+
+enum {
+    TOKEN_LIMIT = 1 << 20,
+    ID_LIMIT = 1 << 21,
+    ALPHABET_END = 0x144, /* characters of the byte alphabet are below this */
+};
+
+/* The byte a character stands for, or -1. */
+static int alphabet_byte(unsigned c)
+{
+    if ((c >= '!' && c <= '~') || (c >= 0xA1 && c <= 0xFF && c != 0xAD))
+        return (int)c;
+    if (c < 0x100 || c >= ALPHABET_END)
+        return -1;
+    int n = (int)c - 0x100; /* the other bytes in order: 0..32, 127..160, 173 */
+    return n < 33 ? n : n < 67 ? n - 33 + 127 : 173;
+}
+
+/* Number of bytes that valid UTF-8 text spells, written to `out` if it is not NULL (which may
+ * be the text itself); -1 if a character is not in the alphabet. */
+static int64_t spell(const char *text, size_t length, char *out)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < length; n++) {
+        unsigned c = (unsigned char)text[i++];
+        if (c >= 0xE0) {
+            return -1;
+        } else if (c >= 0xC0) {
+            c = (c & 0x1f) << 6 | ((unsigned char)text[i++] & 0x3f);
+        }
+        int byte = alphabet_byte(c);
+        if (byte < 0)
+            return -1;
+        if (out)
+            out[n] = (char)byte;
+    }
+    return n;
+}
+
+uint64_t esp_fnv(uint64_t hash, const void *data, size_t length)
+{
+    const unsigned char *bytes = data;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ bytes[i]) * 0x100000001b3ull;
+    return hash;
+}
+
+/* The slot that holds such a token, or the free one where it belongs. */
+static size_t find_slot(const struct esp_vocabulary *v, bool spelled, const char *bytes,
+                        size_t length)
+{
+    uint64_t hash = esp_fnv(ESP_FNV_START, bytes, length) + spelled;
+    size_t slot = (size_t)(hash ^ hash >> 32) & v->slot_mask;
+    for (; v->slots[slot] >= 0; slot = (slot + 1) & v->slot_mask) {
+        const struct esp_token *token = &v->tokens[v->slots[slot]];
+        if ((size_t)token->length == length &&
+            ((token->flags & ESP_TOKEN_SPELLED) != 0) == spelled &&
+            memcmp(token->bytes, bytes, length) == 0)
+            break;
+    }
+    return slot;
+}
+
+int32_t esp_vocabulary_find(const struct esp_vocabulary *v, bool spelled, const char *bytes,
+                            size_t length)
+{
+    return v->slots[find_slot(v, spelled, bytes, length)];
+}
+
+int32_t esp_vocabulary_find_text(const struct esp_vocabulary *v, char *text, size_t length)
+{
+    int64_t spelled = spell(text, length, NULL);
+    if (spelled >= 0)
+        spell(text, length, text);
+    return esp_vocabulary_find(v, spelled >= 0, text, spelled >= 0 ? (size_t)spelled : length);
+}
+
+/* Stores a token under a free id. Returns the id that has the same text already, or -1. */
+static int32_t insert(struct esp_vocabulary *v, int32_t id, const char *text, size_t length,
+                      bool spelled)
+{
+    struct esp_token *token = &v->tokens[id];
+    size_t bytes = spelled ? (size_t)spell(text, length, v->text_end) : length;
+    if (!spelled)
+        memcpy(v->text_end, text, length);
+    size_t slot = find_slot(v, spelled, v->text_end, bytes);
+    if (v->slots[slot] >= 0)
+        return v->slots[slot];
+    token->bytes = v->text_end;
+    token->length = (int32_t)bytes;
+    token->flags = spelled ? ESP_TOKEN_SPELLED : 0;
+    v->text_end += bytes;
+    v->slots[slot] = id;
+    return -1;
+}
+
+static int check_id(const cJSON *number, const char *text, char *err, size_t errlen)
+{
+    double id = cJSON_IsNumber(number) ? number->valuedouble : -1;
+    if (!(id >= 0 && id < ID_LIMIT && id == (int32_t)id))
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "the id of token \"%.40s\" is not a whole number from 0 to %d", text,
+                        ID_LIMIT - 1);
+    return (int)id;
+}
+
+/* Checks ids and texts and makes room for all tokens. */
+static int allocate(struct esp_vocabulary *v, const cJSON *vocab, const cJSON *added, char *err,
+                    size_t errlen)
+{
+    const cJSON *item;
+    size_t bytes = 1, count = 0;
+    cJSON_ArrayForEach(item, vocab)
+    {
+        int id = check_id(item, item->string, err, errlen);
+        if (id < 0)
+            return id;
+        v->size = id >= v->size ? id + 1 : v->size;
+        bytes += strlen(item->string);
+        count++;
+    }
+    cJSON_ArrayForEach(item, added)
+    {
+        const char *text =
+            cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "content"));
+        if (!text)
+            return esp_fail(err, errlen, ESP_E_FORMAT,
+                            "entry %zu of added_tokens has no text \"content\"",
+                            count - (size_t)cJSON_GetArraySize(vocab));
+        int id = check_id(cJSON_GetObjectItemCaseSensitive(item, "id"), text, err, errlen);
+        if (id < 0)
+            return id;
+        v->size = id >= v->size ? id + 1 : v->size;
+        bytes += 3 * strlen(text); /* the most that NFC can make of it */
+        count++;
+    }
+    if (count > TOKEN_LIMIT)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "there are %zu tokens, more than %d are not supported", count,
+                        TOKEN_LIMIT);
+    v->slot_mask = 1023;
+    while (v->slot_mask < 2 * count)
+        v->slot_mask = 2 * v->slot_mask + 1;
+    v->slots = malloc((v->slot_mask + 1) * sizeof *v->slots);
+    v->tokens = calloc((size_t)v->size + 1, sizeof *v->tokens);
+    v->text = v->text_end = malloc(bytes);
+    if (!v->slots || !v->tokens || !v->text)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %zu tokens", count);
+    memset(v->slots, 0xff, (v->slot_mask + 1) * sizeof *v->slots);
+    return ESP_OK;
+}
+
+static int read_flags(const cJSON *item, const char *text, uint32_t *flags, char *err,
+                      size_t errlen)
+{
+    static const struct {
+        const char *name;
+        uint32_t flag;
+    } fields[] = {
+        {"special", ESP_TOKEN_SPECIAL},         {"normalized", ESP_TOKEN_NORMALIZED},
+        {"single_word", ESP_TOKEN_SINGLE_WORD}, {"lstrip", ESP_TOKEN_LSTRIP},
+        {"rstrip", ESP_TOKEN_RSTRIP},
+    };
+    *flags = ESP_TOKEN_ADDED;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const cJSON *field = cJSON_GetObjectItemCaseSensitive(item, fields[i].name);
+        if (!cJSON_IsBool(field))
+            return esp_fail(err, errlen, ESP_E_FORMAT,
+                            "\"%s\" of the added token \"%.40s\" is not true or false",
+                            fields[i].name, text);
+        if (cJSON_IsTrue(field))
+            *flags |= fields[i].flag;
+    }
+    return ESP_OK;
+}
+
+static int add_entry(struct esp_vocabulary *v, const cJSON *item, uint32_t flags,
+                     const char *text, size_t length, char *err, size_t errlen)
+{
+    int32_t id = (int32_t)item->valuedouble, other = -1;
+    bool spelled = spell(text, length, NULL) >= 0;
+    char *copy = v->text_end; /* has room; insert() overwrites it */
+    if (flags) {
+        memcpy(copy, text, length);
+        other = esp_vocabulary_find_text(v, copy, length);
+        /* What is not in the vocabulary is plain text, even if it could be a spelling. */
+        spelled = false;
+        if (other < 0)
+            other = esp_vocabulary_find(v, false, text, length);
+    }
+    if (other >= 0 && other == id) {
+        struct esp_token *token = &v->tokens[id];
+        if (token->flags & ESP_TOKEN_ADDED)
+            return esp_fail(err, errlen, ESP_E_FORMAT,
+                            "added_tokens has the token \"%.40s\" twice", text);
+        if ((size_t)token->length != length || memcmp(token->bytes, text, length) != 0)
+            return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                            "the added token \"%.40s\" spells other bytes in the vocabulary, "
+                            "which is not supported",
+                            text);
+        token->flags |= flags;
+        return ESP_OK;
+    }
+    if (other < 0 && v->tokens[id].bytes)
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "two tokens have the id %d, one is \"%.40s\"", (int)id, text);
+    if (other < 0)
+        other = insert(v, id, text, length, spelled);
+    if (other >= 0)
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "the token \"%.40s\" is listed with the ids %d and %d", text,
+                        (int)other, (int)id);
+    v->tokens[id].flags |= flags;
+    return ESP_OK;
+}
+
+static int add_added(struct esp_vocabulary *v, const cJSON *item, bool nfc, char *err,
+                     size_t errlen)
+{
+    const char *content = cJSON_GetObjectItemCaseSensitive(item, "content")->valuestring;
+    uint32_t flags;
+    int status = read_flags(item, content, &flags, err, errlen);
+    if (status < 0)
+        return status;
+    char *text = (char *)content;
+    size_t length = strlen(content);
+    if (length == 0)
+        return ESP_OK; /* matches nothing; the Hugging Face library drops it too */
+    if (nfc && (flags & ESP_TOKEN_NORMALIZED) && esp_nfc(content, length, &text, &length) < 0)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for added_tokens");
+    status = add_entry(v, cJSON_GetObjectItemCaseSensitive(item, "id"), flags, text, length,
+                       err, errlen);
+    if (text != content)
+        free(text);
+    return status;
+}
+
+int esp_vocabulary_read(struct esp_vocabulary *v, const cJSON *vocab, const cJSON *added,
+                        bool nfc, char *err, size_t errlen)
+{
+    if (!cJSON_IsObject(vocab))
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "model.vocab is not an object of tokens and ids");
+    if (added && !cJSON_IsNull(added) && !cJSON_IsArray(added))
+        return esp_fail(err, errlen, ESP_E_FORMAT, "added_tokens is not a list");
+    int status = allocate(v, vocab, added, err, errlen);
+    const cJSON *item;
+    cJSON_ArrayForEach(item, vocab)
+    {
+        if (status < 0)
+            return status;
+        if (!*item->string)
+            return esp_fail(err, errlen, ESP_E_FORMAT, "model.vocab has a token without text");
+        status = add_entry(v, item, 0, item->string, strlen(item->string), err, errlen);
+    }
+    cJSON_ArrayForEach(item, added)
+    {
+        if (status < 0)
+            return status;
+        status = add_added(v, item, nfc, err, errlen);
+    }
+    if (status < 0)
+        return status;
+    for (int i = 0; i < 256; i++) {
+        char byte = (char)i;
+        v->byte[i] = esp_vocabulary_find(v, true, &byte, 1);
+        if (v->byte[i] < 0 && i >= ' ' && i <= '~')
+            return esp_fail(
+                err, errlen, ESP_E_UNSUPPORTED,
+                "model.vocab has no token for the byte 0x%02X (\"%c\"): it is not a "
+                "byte-level vocabulary",
+                i, i);
+    }
+    return ESP_OK;
+}
+
+void esp_vocabulary_free(struct esp_vocabulary *v)
+{
+    free(v->tokens);
+    free(v->slots);
+    free(v->text);
+}

@@ -1,0 +1,62 @@
+/* vocabulary.h - the tokens of a tokenizer.json: ids, bytes, flags, and the way back from bytes
+ * to ids.
+ *
+ * A byte-level vocabulary writes every byte as one printable character (GPT-2's alphabet:
+ * '!'..'~' and most of Latin-1 stand for themselves, the other 68 bytes are U+0100..U+0143; a
+ * space is U+0120). A token whose text has only such characters is "spelled" and stands for the
+ * bytes it spells; any other text stands for its own UTF-8 bytes and can only be reached as an
+ * added token. Spelled and plain tokens may have the same bytes, so looking up asks which of
+ * the two is meant.
+ */
+#ifndef ESP_VOCABULARY_H
+#define ESP_VOCABULARY_H
+
+#include <cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    ESP_TOKEN_SPELLED = 1,
+    ESP_TOKEN_ADDED = 2,
+    ESP_TOKEN_SPECIAL = 4,
+    ESP_TOKEN_NORMALIZED = 8,   /* added token: looked for after normalization */
+    ESP_TOKEN_SINGLE_WORD = 16, /* ... only where no word character touches it */
+    ESP_TOKEN_LSTRIP = 32,      /* ... and swallows the white space before it */
+    ESP_TOKEN_RSTRIP = 64,      /* ... after it */
+};
+
+struct esp_token {
+    const char *bytes; /* NULL: no token has this id */
+    int32_t length;
+    uint32_t flags;
+};
+
+struct esp_vocabulary {
+    struct esp_token *tokens; /* (size) by id */
+    int size;                 /* highest id + 1 */
+    int32_t byte[256];        /* the token of each single byte; -1: it has none */
+    int32_t *slots;           /* (slot_mask + 1) hash table of ids; -1: free */
+    size_t slot_mask;
+    char *text, *text_end; /* all bytes of all tokens */
+};
+
+/* Reads `model.vocab` and `added_tokens` (may be NULL). With `nfc`, added tokens that are
+ * looked for after normalization are normalised themselves. Every printable ASCII character has
+ * a token afterwards; other bytes may have none. Free it even if reading fails. */
+int esp_vocabulary_read(struct esp_vocabulary *vocabulary, const cJSON *vocab,
+                        const cJSON *added, bool nfc, char *err, size_t errlen);
+void esp_vocabulary_free(struct esp_vocabulary *vocabulary);
+
+/* The token with these bytes, spelled or plain; -1 if there is none. */
+int32_t esp_vocabulary_find(const struct esp_vocabulary *vocabulary, bool spelled,
+                            const char *bytes, size_t length);
+/* The token with this text, as the file writes it. `text` (valid UTF-8) is overwritten. */
+int32_t esp_vocabulary_find_text(const struct esp_vocabulary *vocabulary, char *text,
+                                 size_t length);
+
+/* FNV-1a, 64 bit: continues `hash` (first: ESP_FNV_START) over `length` bytes. */
+#define ESP_FNV_START 0xcbf29ce484222325ull
+uint64_t esp_fnv(uint64_t hash, const void *data, size_t length);
+
+#endif
