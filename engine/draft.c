@@ -1,10 +1,13 @@
-/* draft.c - the frontier helper: batched passes of the draft model over a growing tree.
+/* draft.c - the frontier: batched passes of the draft model over a growing tree, and draws from them.
  *
  * The draft cache holds the text up to and including the root, then one row per expanded node in the
- * order of the passes: node u is row q_row[u] - 1 behind the text. A node sees the text and its own ancestors; ancestors are always expanded in an
- * earlier pass, so a pass is one masked batch. The first pass of an iteration also catches up: tokens
- * that were committed without ever having been run through the draft model (bonus tokens, accepted
- * leaves) run in front of the root.
+ * order of the passes: node u is row q_row[u] - 1 behind the text. A node sees the text and its own
+ * ancestors; ancestors are always expanded in an earlier pass, so a pass is one masked batch. The first
+ * pass of an iteration also catches up: tokens that were committed without ever having been run
+ * through the draft model (bonus tokens, accepted leaves) run in front of the root.
+ *
+ * Row q_row[u] of q is the distribution that the children of u are drawn from, unchanged until the
+ * iteration ends: an acceptance rule finds there exactly what was sampled from.
  */
 #include "draft.h"
 
@@ -15,36 +18,20 @@
 #include "context.h"
 #include "error.h"
 
-struct esp_draft_scratch {
-    int words;                     /* per mask row */
-    uint64_t *mask;                /* (capacity + 1, words) by order of expansion */
-    uint64_t *batch_mask;          /* (capacity + 1, words) rows of one pass */
-    int32_t *tokens, *positions;   /* (capacity + 1) */
-    int32_t *rows;                 /* (capacity + 1) */
-    int32_t *frontier, *next;      /* (capacity + 1) */
-    struct esp_candidate *candidates; /* (capacity + 1) * ESP_MAX_TOP */
-};
-
-/* A child that a layer could add. */
-struct esp_candidate {
-    int32_t parent, token, at; /* at: place in drawing order */
-    float q, cumulative_log_q;
-    bool taken;
-};
-
 int esp_draft_open(struct esp_draft *d, struct esp_model_cache *cache, struct esp_rows *q,
                    struct esp_tree_builder *tree, char *err, size_t errlen)
 {
     memset(d, 0, sizeof *d);
-    size_t rows = (size_t)tree->capacity + 1;
+    size_t rows = (size_t)tree->capacity + 1, record = (size_t)tree->record;
     struct esp_draft_scratch *s = d->scratch = calloc(1, sizeof *s);
     d->cache = cache;
     d->q = q;
     d->tree = tree;
     d->capacity = (int)rows;
-    d->q_row = calloc((size_t)tree->record, sizeof *d->q_row);
+    d->q_row = calloc(record, sizeof *d->q_row);
     d->top_token = calloc(rows * ESP_MAX_TOP, sizeof *d->top_token);
     d->top_q = calloc(rows * ESP_MAX_TOP, sizeof *d->top_q);
+    d->candidates = calloc(rows * (ESP_MAX_TOP + 1), sizeof *d->candidates);
     if (s) {
         s->words = tree->mask_words;
         s->mask = calloc(rows * (size_t)s->words, sizeof *s->mask);
@@ -52,12 +39,17 @@ int esp_draft_open(struct esp_draft *d, struct esp_model_cache *cache, struct es
         s->tokens = calloc(rows, sizeof *s->tokens);
         s->positions = calloc(rows, sizeof *s->positions);
         s->rows = calloc(rows, sizeof *s->rows);
+        s->u = calloc(rows, sizeof *s->u);
+        s->value = calloc(rows, sizeof *s->value);
+        s->excluded = calloc(rows * ESP_EXCLUDED, sizeof *s->excluded);
         s->frontier = calloc(rows, sizeof *s->frontier);
         s->next = calloc(rows, sizeof *s->next);
-        s->candidates = calloc(rows * ESP_MAX_TOP, sizeof *s->candidates);
+        s->end = calloc(rows, sizeof *s->end);
+        s->listed = calloc(record, sizeof *s->listed);
     }
-    if (!s || !d->q_row || !d->top_token || !d->top_q || !s->mask || !s->batch_mask ||
-        !s->tokens || !s->positions || !s->rows || !s->frontier || !s->next || !s->candidates) {
+    if (!s || !d->q_row || !d->top_token || !d->top_q || !d->candidates || !s->mask ||
+        !s->batch_mask || !s->tokens || !s->positions || !s->rows || !s->u || !s->value ||
+        !s->excluded || !s->frontier || !s->next || !s->end || !s->listed) {
         esp_draft_close(d);
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for drafting");
     }
@@ -66,20 +58,26 @@ int esp_draft_open(struct esp_draft *d, struct esp_model_cache *cache, struct es
 
 void esp_draft_close(struct esp_draft *d)
 {
-    if (d->scratch) {
-        free(d->scratch->mask);
-        free(d->scratch->batch_mask);
-        free(d->scratch->tokens);
-        free(d->scratch->positions);
-        free(d->scratch->rows);
-        free(d->scratch->frontier);
-        free(d->scratch->next);
-        free(d->scratch->candidates);
+    struct esp_draft_scratch *s = d->scratch;
+    if (s) {
+        free(s->mask);
+        free(s->batch_mask);
+        free(s->tokens);
+        free(s->positions);
+        free(s->rows);
+        free(s->u);
+        free(s->value);
+        free(s->excluded);
+        free(s->frontier);
+        free(s->next);
+        free(s->end);
+        free(s->listed);
     }
-    free(d->scratch);
+    free(s);
     free(d->q_row);
     free(d->top_token);
     free(d->top_q);
+    free(d->candidates);
     memset(d, 0, sizeof *d);
 }
 
@@ -142,6 +140,20 @@ static int run_nodes(struct esp_draft *d, const int32_t *nodes, int count)
     return d->cache->ops->forward(d->cache->cache, &batch);
 }
 
+/* Lists the k likeliest tokens of each row; a vocabulary with fewer gives the rest probability 0. */
+static int list_top(struct esp_draft *d, const int32_t *rows, int count, int k)
+{
+    int have = k < d->q->vocabulary ? k : d->q->vocabulary;
+    int status = d->cache->ops->top_k(d->q, rows, count, have, d->top_token, d->top_q);
+    for (int i = count - 1; i >= 0 && have < k; i--)
+        for (int j = k - 1; j >= 0; j--) {
+            int from = i * have + j, to = i * k + j;
+            d->top_token[to] = j < have ? d->top_token[from] : 0;
+            d->top_q[to] = j < have ? d->top_q[from] : 0;
+        }
+    return status;
+}
+
 int esp_draft_expand(struct esp_draft *d, const int32_t *nodes, int count, int k)
 {
     if (!d->cache || count < 1 || k < 1 || k > ESP_MAX_TOP || (nodes[0] == 0 && count > 1))
@@ -153,7 +165,7 @@ int esp_draft_expand(struct esp_draft *d, const int32_t *nodes, int count, int k
     if (status == ESP_OK)
         status = d->cache->ops->softmax(d->q, rows, count, &d->sampling);
     if (status == ESP_OK)
-        status = d->cache->ops->top_k(d->q, rows, count, k, d->top_token, d->top_q);
+        status = list_top(d, rows, count, k);
     if (status < 0)
         return status;
     for (int i = 0; i < count; i++)
@@ -162,121 +174,81 @@ int esp_draft_expand(struct esp_draft *d, const int32_t *nodes, int count, int k
     return ESP_OK;
 }
 
-/* ------------------------------------------------------------------ layer-by-layer growth */
-
-static int by_falling_q(const void *a, const void *b)
+void esp_draft_layer_done(struct esp_draft *d)
 {
-    const struct esp_candidate *x = a, *y = b;
-    if (x->cumulative_log_q != y->cumulative_log_q)
-        return x->cumulative_log_q < y->cumulative_log_q ? 1 : -1;
-    return x->at - y->at;
+    if (d->layer)
+        d->layer(d->user);
 }
 
-static int by_drawing_order(const void *a, const void *b)
+/* ------------------------------------------------------------------ draws */
+
+static int list_children(const struct esp_tree_builder *b, int32_t node, int32_t *tokens, int most)
 {
-    return ((const struct esp_candidate *)a)->at - ((const struct esp_candidate *)b)->at;
+    int count = 0;
+    for (int c = b->first_child[node]; c >= 0; c = b->next_sibling[c], count++)
+        if (count < most)
+            tokens[count] = b->tree.nodes[c].token;
+    return count;
 }
 
-/* Lists the children that the rule gives to the nodes of a layer; returns how many are not cut. */
-static int list_candidates(struct esp_draft *d, const struct esp_layer_rule *rule,
-                           const int32_t *layer, int count, int *total)
+/* Writes what must not be drawn again: `per` tokens for each parent, -1 where there are fewer. Returns
+ * for how many of the parents there was room (at least one). */
+static int exclude(struct esp_draft *d, const int32_t *parents, int count, int *per)
 {
-    int kept = 0, n = 0;
+    struct esp_draft_scratch *s = d->scratch;
+    *per = 0;
     for (int i = 0; i < count; i++) {
-        const struct esp_node *node = &d->tree->tree.nodes[layer[i]];
-        bool guess = layer[i] == 0 && rule->draft_root;
-        int breadth = guess ? 1 : rule->breadth(rule->policy, node);
-        for (int j = 0; j < breadth; j++) {
-            size_t at = (size_t)i * (size_t)rule->most + (size_t)j;
-            struct esp_candidate *c = &d->scratch->candidates[n];
-            if (!(d->top_q[at] > 0))
-                break; /* fewer tokens than asked for have any probability */
-            *c = (struct esp_candidate){
-                .parent = layer[i],
-                .token = d->top_token[at],
-                .at = n,
-                .q = d->top_q[at],
-                .cumulative_log_q = node->cumulative_log_q + logf(d->top_q[at]),
-            };
-            c->taken = guess || !(c->cumulative_log_q < rule->log_cut);
-            kept += c->taken;
-            n++;
+        int children = list_children(d->tree, parents[i], NULL, 0);
+        *per = children > *per ? children : *per;
+    }
+    if (*per > 0 && count > ESP_EXCLUDED * d->capacity / *per)
+        count = ESP_EXCLUDED * d->capacity / *per;
+    for (int i = 0; i < count; i++) {
+        int32_t *own = s->excluded + (size_t)i * (size_t)*per;
+        int children = list_children(d->tree, parents[i], own, *per);
+        for (int j = children; j < *per; j++)
+            own[j] = -1;
+    }
+    return count;
+}
+
+int esp_draft_draw(struct esp_draft *d, const int32_t *parents, int count, enum esp_draws how,
+                   int32_t *children)
+{
+    struct esp_draft_scratch *s = d->scratch;
+    if (count > d->capacity)
+        return ESP_E_ARGUMENT;
+    for (int done = 0, n, per = 0; done < count; done += n) {
+        const int32_t *parent = parents + done;
+        n = count - done;
+        if (how == ESP_DRAW_SWOR)
+            n = exclude(d, parent, n, &per);
+        for (int i = 0; i < n; i++) {
+            s->rows[i] = d->q_row[parent[i]];
+            s->u[i] = esp_rng_uniform(d->rng);
+            if (s->rows[i] < 0)
+                return ESP_E_ARGUMENT; /* a policy may not draw below a node before it is expanded */
         }
-    }
-    *total = n;
-    return kept;
-}
-
-/* Adds the layer's children to the tree: those that fit, likeliest first; the others are recorded as
- * cut. Returns the number added; they are the last nodes not cut. */
-static int add_layer(struct esp_draft *d, const struct esp_layer_rule *rule, int room,
-                     const int32_t *layer, int count, int32_t *added)
-{
-    struct esp_candidate *c = d->scratch->candidates;
-    int total, kept = list_candidates(d, rule, layer, count, &total), n = 0;
-    bool tight = kept > room;
-    if (tight) {
-        qsort(c, (size_t)total, sizeof *c, by_falling_q);
-        for (int i = 0; i < total; i++)
-            if (c[i].taken && room-- <= 0)
-                c[i].taken = false;
-        qsort(c, (size_t)total, sizeof *c, by_drawing_order);
-    }
-    for (int i = 0; i < total; i++) {
-        if (c[i].taken) {
-            int node = esp_tree_add(d->tree, c[i].parent, c[i].token, c[i].q);
-            if (node >= 0)
-                added[n++] = node;
-        } else {
-            bool low = c[i].cumulative_log_q < rule->log_cut;
-            esp_tree_add_cut(d->tree, c[i].parent, c[i].token, c[i].q,
-                             low ? ESP_REASON_THRESHOLD : ESP_REASON_BUDGET);
-        }
-    }
-    return n;
-}
-
-static bool may_expand(struct esp_draft *d, const struct esp_layer_rule *rule, int32_t u)
-{
-    struct esp_node *node = &d->tree->tree.nodes[u];
-    enum esp_reason reason = ESP_REASON_DEPTH;
-    bool allowed = node->depth < d->max_depth;
-    if (allowed && node->cumulative_log_q < rule->log_cut) {
-        reason = ESP_REASON_THRESHOLD;
-        allowed = false;
-    }
-    allowed = allowed && ((u == 0 && rule->draft_root) ||
-                          rule->expand(rule->policy, node, &reason));
-    if (!allowed)
-        node->reason = (uint8_t)reason;
-    return allowed;
-}
-
-int esp_draft_grow(struct esp_draft *d, const struct esp_layer_rule *rule)
-{
-    int32_t *layer = d->scratch->frontier;
-    int count = 1, used = 0;
-    int budget = rule->budget < d->tree->capacity ? rule->budget : d->tree->capacity;
-    layer[0] = 0;
-    while (count > 0 && used < budget) {
-        int wanted = 0;
-        for (int i = 0; i < count; i++)
-            if (may_expand(d, rule, layer[i]))
-                layer[wanted++] = layer[i];
-        if (wanted == 0)
-            break;
-        int status = esp_draft_expand(d, layer, wanted, rule->most);
+        int status = d->cache->ops->sample(d->q, s->rows, s->u, n, s->excluded, per, s->tokens,
+                                           s->value);
         if (status < 0)
             return status;
-        count = add_layer(d, rule, budget - used, layer, wanted, d->scratch->next);
-        memcpy(layer, d->scratch->next, (size_t)count * sizeof *layer);
-        used += count;
-        if (d->layer)
-            d->layer(d->user);
+        for (int i = 0; i < n; i++)
+            children[done + i] =
+                s->tokens[i] < 0
+                    ? -1
+                    : esp_tree_draw(d->tree, parent[i], s->tokens[i], s->value[i]);
     }
-    for (int i = 0; used >= budget && i < count; i++)
-        d->tree->tree.nodes[layer[i]].reason = ESP_REASON_BUDGET;
     return ESP_OK;
+}
+
+double esp_draft_share(const struct esp_draft *d, int32_t child)
+{
+    const struct esp_node *nodes = d->tree->tree.nodes;
+    double left = 1;
+    for (int c = d->tree->first_child[nodes[child].parent]; c != child; c = d->tree->next_sibling[c])
+        left -= nodes[c].q;
+    return nodes[child].q < left ? nodes[child].q / left : 1;
 }
 
 /* ------------------------------------------------------------------ between iterations */

@@ -4,6 +4,21 @@
 
 #include "drafter.h"
 
+/* Memory that drafting needs while it runs; rows = capacity + 1 of the tree. */
+struct esp_draft_scratch {
+    int words;                      /* per mask row */
+    uint64_t *mask;                 /* (rows, words) by order of expansion */
+    uint64_t *batch_mask;           /* (rows, words) rows of one pass */
+    int32_t *tokens, *positions;    /* (rows) of one pass, or drawn tokens */
+    int32_t *rows;                  /* (rows) of q, or of the cache */
+    double *u, *value;              /* (rows) random numbers and probabilities of draws */
+    int32_t *excluded;              /* (ESP_EXCLUDED * rows) tokens that may not be drawn again */
+    int32_t *frontier, *next, *end; /* (rows) nodes */
+    bool *listed;                   /* (record) */
+};
+
+enum { ESP_EXCLUDED = 8 };
+
 /* `cache` may be NULL (no draft model). Takes all memory that drafting needs. */
 int esp_draft_open(struct esp_draft *draft, struct esp_model_cache *cache, struct esp_rows *q,
                    struct esp_tree_builder *tree, char *err, size_t errlen);

@@ -8,8 +8,8 @@
 #include "error.h"
 
 /* A policy tries more tokens than it keeps; the record has room for the cut ones too. A recording
- * allows 4096 nodes, which is what the largest tree gets. */
-enum { RECORD_PER_NODE = 3, RECORD_MINIMUM = 1024 };
+ * allows 4096 nodes in all. */
+enum { RECORD_PER_NODE = 3, RECORD_MINIMUM = 1024, RECORD_MAXIMUM = 4096 };
 
 int esp_tree_open(struct esp_tree_builder *b, int capacity, char *err, size_t errlen)
 {
@@ -19,6 +19,8 @@ int esp_tree_open(struct esp_tree_builder *b, int capacity, char *err, size_t er
                         ESP_MAX_NODES, capacity);
     size_t record = (size_t)capacity * RECORD_PER_NODE + RECORD_MINIMUM;
     size_t rows = (size_t)capacity + 1;
+    if (record > RECORD_MAXIMUM)
+        record = RECORD_MAXIMUM;
     b->capacity = capacity;
     b->record = (int)record;
     b->draw_capacity = b->record + capacity; /* every node once, and as many repetitions as nodes */

@@ -4,7 +4,7 @@
  * siblings, the flattened row of each node and the ancestor bitmasks. All memory is taken at open.
  *
  * Node 0 is the root: the last committed token, already known to be right. Cut nodes stay in the
- * record but have no row: the target never sees them. A cut node has no children.
+ * record but have no row: the target never sees them. All nodes below a cut node are cut.
  *
  * Independent draws may give a token twice at one parent. The tree then holds one node with `copies`
  * counted, so that the target computes it once, and beside it the sequence in which the parent's

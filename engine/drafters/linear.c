@@ -1,44 +1,27 @@
 /* linear.c - a single chain of K draft tokens (Leviathan et al., 2023).
  *
- * The chain takes the draft's likeliest token at each step. One guess that is wrong wastes all behind
- * it, which is what trees are for.
+ * The chain takes the draft's likeliest token at each step, or samples it. One guess that is wrong
+ * wastes all behind it, which is what trees are for.
  */
 #include "drafter.h"
 
-#include <math.h>
-
-enum { K, CACHE };
+enum { K, DRAWS, CACHE };
 
 static const struct esp_param params[] = {
     [K] = {"K", ESP_INT, 1, 64, 6, .help = "tokens drafted per iteration"},
+    [DRAWS] = ESP_PARAM_DRAWS("iid"),
     [CACHE] = ESP_PARAM_CACHE,
     {0},
 };
 
-static bool expand(const void *policy, const struct esp_node *node, enum esp_reason *reason)
+static bool sampled(const struct esp_params *values, bool greedy)
 {
-    *reason = ESP_REASON_DEPTH;
-    return node->depth < (int)esp_param(policy, K);
+    return esp_draws_sampled(esp_param(values, DRAWS), greedy);
 }
 
-static int one_child(const void *policy, const struct esp_node *node)
+static unsigned draws_with(const struct esp_params *values, bool greedy)
 {
-    (void)policy;
-    (void)node;
-    return 1;
-}
-
-static int draft(struct esp_draft *d)
-{
-    struct esp_layer_rule rule = {
-        .policy = d->params,
-        .expand = expand,
-        .breadth = one_child,
-        .most = 1,
-        .budget = (int)esp_param(d->params, K),
-        .log_cut = -INFINITY,
-    };
-    return esp_draft_grow(d, &rule);
+    return sampled(values, greedy) ? ESP_DRAW_IID : ESP_DRAW_TOPK;
 }
 
 static bool single_path(const struct esp_params *values)
@@ -47,13 +30,19 @@ static bool single_path(const struct esp_params *values)
     return true;
 }
 
+static int draft(struct esp_draft *d)
+{
+    return esp_draft_chain(d, (int)esp_param(d->params, K), 0, sampled(d->params, d->greedy));
+}
+
 const struct esp_drafter_ops esp_drafter_linear = {
     .name = "linear",
     .summary = "one chain of K tokens",
     .source = "Leviathan et al. 2023",
-    .draws = ESP_DRAW_TOPK,
+    .draws = ESP_DRAW_TOPK | ESP_DRAW_IID,
     .needs_model = true,
     .params = params,
+    .draws_with = draws_with,
     .single_path = single_path,
     .draft = draft,
 };

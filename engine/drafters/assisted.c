@@ -1,0 +1,88 @@
+/* assisted.c - a chain whose length follows success (assisted generation of the Hugging Face library).
+ *
+ * K starts from its parameter; when all drafted tokens were accepted it grows by 2, else it falls by 1.
+ * The chain also ends behind a token that the draft itself gave a probability below the confidence:
+ * that token is still verified. The choice looks only at a token that is in the tree already, never at
+ * the one that would come next, so sampled chains stay unbiased.
+ */
+#include "drafter.h"
+
+enum { K, CONFIDENCE, DRAWS };
+
+enum { LONGEST = 64, GROW = 2, SHRINK = 1 };
+
+static const struct esp_param params[] = {
+    [K] = {"K", ESP_INT, 1, LONGEST, 5, .help = "tokens per iteration to start with"},
+    [CONFIDENCE] = {"confidence", ESP_REAL, 0, 1, 0.4,
+                    .help = "stop behind a token less likely than this"},
+    [DRAWS] = ESP_PARAM_DRAWS("iid"),
+    {0},
+};
+
+struct state {
+    int k;
+};
+
+static void init(void *memory, const struct esp_params *values, int changed)
+{
+    struct state *s = memory;
+    if (changed < 0 || changed == K)
+        s->k = (int)esp_param(values, K);
+}
+
+static bool sampled(const struct esp_params *values, bool greedy)
+{
+    return esp_draws_sampled(esp_param(values, DRAWS), greedy);
+}
+
+static unsigned draws_with(const struct esp_params *values, bool greedy)
+{
+    return sampled(values, greedy) ? ESP_DRAW_IID : ESP_DRAW_TOPK;
+}
+
+static bool single_path(const struct esp_params *values)
+{
+    (void)values;
+    return true;
+}
+
+static int draft(struct esp_draft *d)
+{
+    const struct state *s = d->state;
+    return esp_draft_chain(d, s->k, esp_param(d->params, CONFIDENCE),
+                           sampled(d->params, d->greedy));
+}
+
+static void adapt(void *memory, const struct esp_params *values, const struct esp_iteration *it)
+{
+    struct state *s = memory;
+    (void)values;
+    if (it->deepest == 0)
+        return; /* nothing was drafted: nothing to learn */
+    s->k += it->path_length == it->deepest ? GROW : -SHRINK;
+    s->k = s->k < 1 ? 1 : s->k > LONGEST ? LONGEST : s->k;
+}
+
+static int gauges(const void *memory, const struct esp_params *values, struct esp_gauge *g)
+{
+    const struct state *s = memory;
+    (void)values;
+    g[0] = (struct esp_gauge){"K", .after = s->k, .minimum = 1, .maximum = LONGEST};
+    return 1;
+}
+
+const struct esp_drafter_ops esp_drafter_assisted = {
+    .name = "assisted",
+    .summary = "a chain that grows when all of it was accepted",
+    .source = "Hugging Face assisted generation",
+    .draws = ESP_DRAW_TOPK | ESP_DRAW_IID,
+    .needs_model = true,
+    .params = params,
+    .state_size = sizeof(struct state),
+    .init = init,
+    .draws_with = draws_with,
+    .single_path = single_path,
+    .draft = draft,
+    .adapt = adapt,
+    .gauges = gauges,
+};

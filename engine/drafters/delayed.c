@@ -1,0 +1,55 @@
+/* delayed.c - one sampled path of L1 tokens, then K independent paths of L2 (delayed-tree-expansion,
+ * def. 5.2).
+ *
+ * Near the root draft and target agree best, and more branches bring least; they are put where the two
+ * begin to differ. With L1=0 this is `iid`.
+ */
+#include "drafter.h"
+
+#include "error.h"
+
+enum { K, L1, L2 };
+
+enum { LONGEST = 64 };
+
+static const struct esp_param params[] = {
+    [K] = {"K", ESP_INT, 1, ESP_MAX_TOP, 3, .help = "paths behind the branching point"},
+    [L1] = {"L1", ESP_INT, 0, LONGEST, 2, .help = "tokens before the branching point"},
+    [L2] = {"L2", ESP_INT, 0, LONGEST, 3, .help = "tokens of each path behind it"},
+    {0},
+};
+
+static int check(const struct esp_params *values, char *err, size_t errlen)
+{
+    if (esp_param(values, L1) + esp_param(values, L2) < 1)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "delayed: L1 and L2 must not both be 0; nothing would be drafted");
+    return ESP_OK;
+}
+
+static bool single_path(const struct esp_params *values)
+{
+    return esp_param(values, K) == 1 || esp_param(values, L2) == 0;
+}
+
+static int draft(struct esp_draft *d)
+{
+    int width[2 * LONGEST], stem = (int)esp_param(d->params, L1);
+    struct esp_path_rule rule = {.width = width,
+                                 .levels = stem + (int)esp_param(d->params, L2)};
+    for (int i = 0; i < rule.levels; i++)
+        width[i] = i == stem ? (int)esp_param(d->params, K) : 1;
+    return esp_draft_paths(d, &rule);
+}
+
+const struct esp_drafter_ops esp_drafter_delayed = {
+    .name = "delayed",
+    .summary = "one sampled path that splits into K after L1 tokens",
+    .source = "delayed-tree-expansion, def. 5.2",
+    .draws = ESP_DRAW_IID,
+    .needs_model = true,
+    .params = params,
+    .check = check,
+    .single_path = single_path,
+    .draft = draft,
+};

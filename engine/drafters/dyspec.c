@@ -1,0 +1,145 @@
+/* dyspec.c - a tree of N sampled nodes, always drawn where acceptance is likeliest (dyspec, alg. 1).
+ *
+ * v estimates the probability that verification comes to the next child of a node: that its ancestors
+ * are accepted and its earlier siblings are not, with R, the draft distribution without those siblings,
+ * for the acceptance rate. The largest v is popped, a child y is drawn from R, and two take its place:
+ * the next sibling with v (1 - R[y]) and the first child of y with v R[y]. v never rises, so the N
+ * largest are found.
+ *
+ * Draw before you look: whether a child is drawn depends on v alone, which earlier draws have fixed, and
+ * never on the token that comes out; else the tree would favour some tokens and the output would be
+ * biased. The draft has a temperature of its own (sec. 5.1), and the acceptance rule is handed the very
+ * distribution that was sampled from.
+ *
+ * Passes: q of a node is only needed when its first child is about to be drawn. A pass then computes it
+ * together with all nodes that will probably be popped too: those with a v above a fraction of the last
+ * one of the previous iteration, and not behind more entries than there are draws left. That changes
+ * which rows are computed when, not the tree.
+ */
+#include "drafter.h"
+
+enum { N, DRAFT_TEMP };
+
+static const double NEAR = 0.8; /* of the previous last v */
+
+static const struct esp_param params[] = {
+    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 64, .help = "nodes"},
+    [DRAFT_TEMP] = {"draft_temp", ESP_REAL, 0.05, 10, 0.6, .help = "temperature of the draft"},
+    {0},
+};
+
+/* The next draw below a node: its first child, or a sibling of those it has. */
+struct entry {
+    double v;
+    int32_t parent;
+};
+
+struct state {
+    struct entry heap[ESP_MAX_NODES + 1]; /* largest v first; of equal ones the older node */
+    int count;
+    double last; /* v of the last draw of the previous iteration, 0: none */
+    int32_t nodes[ESP_MAX_NODES + 1];
+};
+
+static bool before(struct entry a, struct entry b)
+{
+    return a.v > b.v || (a.v == b.v && a.parent < b.parent);
+}
+
+static void push(struct state *s, double v, int32_t parent)
+{
+    struct entry entry = {v, parent};
+    if (!(v > 0))
+        return; /* nothing is left to draw from, or it can never be accepted */
+    int at = s->count++;
+    for (; at > 0 && before(entry, s->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        s->heap[at] = s->heap[(at - 1) / 2];
+    s->heap[at] = entry;
+}
+
+static struct entry pop(struct state *s)
+{
+    struct entry top = s->heap[0], last = s->heap[--s->count];
+    int at = 0;
+    for (int child; (child = 2 * at + 1) < s->count; at = child) {
+        child += child + 1 < s->count && before(s->heap[child + 1], s->heap[child]);
+        if (!before(s->heap[child], last))
+            break;
+        s->heap[at] = s->heap[child];
+    }
+    s->heap[at] = last;
+    return top;
+}
+
+/* Lists the nodes whose q is missing and probably needed: the top one, and others as said above. */
+static int list_missing(const struct esp_draft *d, struct state *s, int left)
+{
+    int n = 0;
+    for (int i = 0; i < s->count; i++) {
+        const struct entry *e = &s->heap[i];
+        int ahead = 0;
+        if (d->q_row[e->parent] >= 0 || (i > 0 && e->v < NEAR * s->last))
+            continue;
+        for (int j = 0; j < s->count && ahead < left; j++)
+            ahead += before(s->heap[j], *e);
+        if (ahead < left)
+            s->nodes[n++] = e->parent;
+    }
+    return n;
+}
+
+/* Draws the child that the popped entry stands for and pushes what takes its place. */
+static int draw(struct esp_draft *d, struct state *s, struct entry top)
+{
+    int32_t child;
+    int status = esp_draft_draw(d, &top.parent, 1, ESP_DRAW_SWOR, &child);
+    if (status < 0 || child < 0)
+        return status;
+    struct esp_node *node = &d->tree->tree.nodes[child];
+    double r = esp_draft_share(d, child);
+    node->value = (float)top.v;
+    node->reason = ESP_REASON_BUDGET;
+    push(s, top.v * (1 - r), top.parent);
+    if (node->depth < d->max_depth)
+        push(s, top.v * r, child);
+    else
+        node->reason = ESP_REASON_DEPTH;
+    return ESP_OK;
+}
+
+static int draft(struct esp_draft *d)
+{
+    struct state *s = d->state;
+    int budget = (int)esp_param(d->params, N);
+    int left = budget < d->tree->room ? budget : d->tree->room, status = ESP_OK;
+    d->sampling.temperature = esp_param(d->params, DRAFT_TEMP);
+    s->count = 0;
+    push(s, 1, 0);
+    double v = 0;
+    for (; left > 0 && s->count > 0 && status == ESP_OK; left--) {
+        if (d->q_row[s->heap[0].parent] < 0) {
+            if (d->passes > 0)
+                esp_draft_layer_done(d);
+            status = esp_draft_expand(d, s->nodes, list_missing(d, s, left), 1);
+        }
+        struct entry top = pop(s);
+        v = top.v;
+        d->tree->tree.nodes[top.parent].reason = ESP_REASON_NONE;
+        if (status == ESP_OK)
+            status = draw(d, s, top);
+    }
+    s->last = v;
+    esp_draft_layer_done(d);
+    return status;
+}
+
+const struct esp_drafter_ops esp_drafter_dyspec = {
+    .name = "dyspec",
+    .summary = "N sampled nodes, always where acceptance is likeliest",
+    .source = "dyspec, alg. 1",
+    .draws = ESP_DRAW_SWOR,
+    .needs_model = true,
+    .params = params,
+    .state_size = sizeof(struct state),
+    .draft = draft,
+};

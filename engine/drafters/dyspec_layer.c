@@ -1,0 +1,123 @@
+/* dyspec_layer.c - the tree of dyspec, layer by layer with a threshold (dyspec, alg. 2).
+ *
+ * v and R are those of dyspec.c. Below each node of a layer siblings are drawn while v is at least the
+ * threshold; children whose own v is at least the threshold form the next layer. With the v of dyspec's
+ * last draw for the threshold this would give the same tree, in one pass per depth. The tree ends at N
+ * nodes: where the draws of a round do not fit, those with the largest v are made.
+ *
+ * A round makes one draw below each node that still gets siblings. As in dyspec.c, whether to draw
+ * depends on v alone, never on the token that comes out.
+ */
+#include <stdlib.h>
+
+#include "drafter.h"
+
+enum { THRESHOLD, N, DRAFT_TEMP };
+
+static const struct esp_param params[] = {
+    [THRESHOLD] = {"threshold", ESP_REAL, 0, 1, 0, .help = "draw while v is at least this; 0: 1/N"},
+    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 64, .help = "nodes at most"},
+    [DRAFT_TEMP] = {"draft_temp", ESP_REAL, 0.05, 10, 0.6, .help = "temperature of the draft"},
+    {0},
+};
+
+struct entry {
+    double v; /* of the next draw below the node */
+    int32_t node;
+};
+
+struct state {
+    struct entry active[ESP_MAX_NODES + 1], next[ESP_MAX_NODES + 1];
+    int32_t nodes[ESP_MAX_NODES + 1], children[ESP_MAX_NODES + 1];
+};
+
+static int by_falling_v(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    if (x->v != y->v)
+        return x->v < y->v ? 1 : -1;
+    return x->node - y->node;
+}
+
+/* One draw below each active node. Keeps those active that get another one, and adds to the next layer
+ * the children that will be expanded. */
+static int draw_round(struct esp_draft *d, struct state *s, int *active, int *next, double threshold)
+{
+    int count = *active;
+    for (int i = 0; i < count; i++)
+        s->nodes[i] = s->active[i].node;
+    int status = esp_draft_draw(d, s->nodes, count, ESP_DRAW_SWOR, s->children);
+    if (status < 0)
+        return status;
+    *active = 0;
+    for (int i = 0; i < count; i++) {
+        if (s->children[i] < 0)
+            continue;
+        struct entry e = s->active[i];
+        struct esp_node *node = &d->tree->tree.nodes[s->children[i]];
+        double r = esp_draft_share(d, s->children[i]);
+        node->value = (float)e.v;
+        node->reason = ESP_REASON_THRESHOLD;
+        if (e.v * r >= threshold && node->depth >= d->max_depth)
+            node->reason = ESP_REASON_DEPTH;
+        else if (e.v * r >= threshold)
+            s->next[(*next)++] = (struct entry){e.v * r, s->children[i]};
+        e.v *= 1 - r;
+        if (e.v >= threshold && e.v > 0)
+            s->active[(*active)++] = e;
+    }
+    return ESP_OK;
+}
+
+/* Expands the layer in s->next and draws below it; returns the size of the next layer. */
+static int grow_layer(struct esp_draft *d, struct state *s, int count, int *room, double threshold)
+{
+    int active = count, next = 0;
+    for (int i = 0; i < count; i++) {
+        s->active[i] = s->next[i];
+        s->nodes[i] = s->next[i].node;
+        d->tree->tree.nodes[s->nodes[i]].reason = ESP_REASON_NONE;
+    }
+    int status = esp_draft_expand(d, s->nodes, count, 1);
+    while (status == ESP_OK && active > 0 && *room > 0) {
+        if (active > *room) {
+            qsort(s->active, (size_t)active, sizeof *s->active, by_falling_v);
+            active = *room;
+        }
+        *room -= active;
+        status = draw_round(d, s, &active, &next, threshold);
+    }
+    return status < 0 ? status : next;
+}
+
+static int draft(struct esp_draft *d)
+{
+    struct state *s = d->state;
+    int budget = (int)esp_param(d->params, N), count = 1;
+    int room = budget < d->tree->room ? budget : d->tree->room;
+    double threshold = esp_param(d->params, THRESHOLD);
+    if (threshold == 0)
+        threshold = 1.0 / budget;
+    d->sampling.temperature = esp_param(d->params, DRAFT_TEMP);
+    s->next[0] = (struct entry){1, 0};
+    while (count > 0 && room > 0) {
+        count = grow_layer(d, s, count, &room, threshold);
+        if (count < 0)
+            return count;
+        esp_draft_layer_done(d);
+    }
+    for (int i = 0; i < count; i++)
+        d->tree->tree.nodes[s->next[i].node].reason = ESP_REASON_BUDGET;
+    return ESP_OK;
+}
+
+const struct esp_drafter_ops esp_drafter_dyspec_layer = {
+    .name = "dyspec-layer",
+    .summary = "sampled nodes layer by layer, while acceptance is likely enough",
+    .source = "dyspec, alg. 2",
+    .draws = ESP_DRAW_SWOR,
+    .needs_model = true,
+    .params = params,
+    .state_size = sizeof(struct state),
+    .draft = draft,
+};

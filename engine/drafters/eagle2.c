@@ -1,0 +1,89 @@
+/* eagle2.c - a beam of k per depth, then the N best nodes of all (EAGLE-2; salf-talf, app. B).
+ *
+ * Phase 1 expands, depth by depth, the k nodes of the deepest layer with the highest cumulative q, and
+ * gives each its k likeliest children. Phase 2 keeps the N nodes of highest cumulative q for
+ * verification; as that never rises along a path they are a tree.
+ *
+ * Here the two run together: the N best so far are kept at every depth. A node that is not among them
+ * cannot have children that will be, so it is not expanded although it is in the beam; the tree is the
+ * same and the draft computes fewer rows.
+ */
+#include "drafter.h"
+
+#include <math.h>
+
+#include "error.h"
+
+enum { BEAM, DEPTH, N };
+
+static const struct esp_param params[] = {
+    [BEAM] = {"k", ESP_INT, 1, ESP_MAX_TOP, 10, .help = "nodes expanded per depth, children each"},
+    [DEPTH] = {"depth", ESP_INT, 1, 64, 7, .help = "depth of the tree"},
+    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 60, .help = "nodes kept for verification"},
+    {0},
+};
+
+/* Adds a layer's candidates; returns how many nodes of the beam are to be expanded next. Where the
+ * record gets tight, beams of the depths still to come go first. */
+static int add_layer(struct esp_draft *d, int beam, int found, int depths_left, int32_t *next)
+{
+    const struct esp_tree_builder *b = d->tree;
+    struct esp_candidate *c = d->candidates;
+    int budget = (int)esp_param(d->params, N);
+    if (budget > b->capacity)
+        budget = b->capacity;
+    esp_candidates_sort(c, found);
+    beam = beam < found ? beam : found;
+    esp_draft_offer(d, c, beam, budget, ESP_REASON_RERANK, next);
+    int spare = b->record - b->tree.count - b->room - beam * depths_left;
+    int rest = found - beam < spare ? found - beam : spare;
+    esp_draft_offer(d, c + beam, rest, budget, ESP_REASON_RERANK, NULL);
+    int count = 0;
+    for (int i = 0; i < beam; i++)
+        if (next[i] >= 0 && b->tree.nodes[next[i]].verdict != ESP_CUT)
+            next[count++] = next[i];
+    int rows = d->capacity - d->expanded;
+    return count < rows ? count : rows;
+}
+
+static int draft(struct esp_draft *d)
+{
+    int k = (int)esp_param(d->params, BEAM), depth = (int)esp_param(d->params, DEPTH);
+    int32_t layer[ESP_MAX_TOP] = {0};
+    int count = 1, level = 0;
+    depth = depth < d->max_depth ? depth : d->max_depth;
+    for (; level < depth && count > 0; level++) {
+        int status = esp_draft_expand(d, layer, count, k);
+        if (status < 0)
+            return status;
+        int found = esp_draft_candidates(d, layer, count, k, d->candidates);
+        count = add_layer(d, k, found, depth - level - 1, layer);
+        esp_draft_layer_done(d);
+    }
+    for (int i = 1; i < d->tree->tree.count; i++) {
+        struct esp_node *node = &d->tree->tree.nodes[i];
+        if (node->verdict != ESP_CUT && isnan(node->confidence))
+            node->reason = node->depth < level ? ESP_REASON_BEAM : ESP_REASON_DEPTH;
+    }
+    return ESP_OK;
+}
+
+static int check(const struct esp_params *values, char *err, size_t errlen)
+{
+    if (esp_param(values, N) < esp_param(values, DEPTH))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "eagle2: N (%g) must not be below depth (%g): a path to the last depth "
+                        "would not fit", esp_param(values, N), esp_param(values, DEPTH));
+    return ESP_OK;
+}
+
+const struct esp_drafter_ops esp_drafter_eagle2 = {
+    .name = "eagle2",
+    .summary = "a beam of k per depth, then the N best nodes",
+    .source = "EAGLE-2; salf-talf, app. B",
+    .draws = ESP_DRAW_TOPK,
+    .needs_model = true,
+    .params = params,
+    .check = check,
+    .draft = draft,
+};

@@ -1,0 +1,128 @@
+/* ngram.c - what followed the same words earlier in the text (prompt lookup); no draft model.
+ *
+ * The last n tokens are looked for in the text, n from its parameter down to 1, until there is a match;
+ * what followed each match, up to K tokens, is a guess. Several matches make a tree: guesses that begin
+ * alike share nodes, and q of a token is the share of the matches at its parent that go on with it, so
+ * a single guess has q = 1. Where not all fit into N, the nodes that most matches agree on are taken,
+ * of equal ones those nearer to the root and of the latest match.
+ *
+ * A match near the end of the text goes on with what was just guessed, so that a text which repeats
+ * itself is continued for all K tokens. The tree is a function of the text: nothing is sampled.
+ */
+#include "drafter.h"
+
+#include <string.h>
+
+enum { LONGEST, K, N };
+
+enum { MATCHES = 256 };
+
+static const struct esp_param params[] = {
+    [LONGEST] = {"n", ESP_INT, 1, 16, 3, .help = "tokens that must match, at first"},
+    [K] = {"K", ESP_INT, 1, 64, 10, .help = "tokens that a match gives"},
+    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 32, .help = "nodes at most"},
+    {0},
+};
+
+/* Matches that agree on all tokens so far and on the next: a possible node. */
+struct group {
+    int first, count; /* in state.match */
+    int32_t parent;
+    int depth; /* of the parent */
+    float q;
+};
+
+struct state {
+    int match[MATCHES]; /* place in the text of the last token that matches, latest first */
+    struct group group[MATCHES]; /* disjoint, so there are never more than matches */
+    int groups;
+};
+
+static int find_matches(struct state *s, const int32_t *text, int length, int n)
+{
+    const int32_t *tail = text + length - n;
+    int count = 0;
+    for (int i = length - 2; i >= n - 1 && count < MATCHES; i--)
+        if (memcmp(text + i - n + 1, tail, (size_t)n * sizeof *text) == 0)
+            s->match[count++] = i;
+    return count;
+}
+
+/* The token that a match gives at a depth, counted from 0. */
+static int32_t guess(const struct esp_draft *d, int match, int depth)
+{
+    int at = match + 1 + depth;
+    while (at >= d->text_length)
+        at -= d->text_length - (match + 1);
+    return d->text[at];
+}
+
+/* Splits matches into groups by their next token, below `parent`. */
+static void split(const struct esp_draft *d, struct state *s, int first, int count, int32_t parent)
+{
+    int depth = d->tree->tree.nodes[parent].depth, end = first + count;
+    for (int at = first, from; (from = at) < end;) {
+        int32_t token = guess(d, s->match[from], depth);
+        for (int i = from; i < end; i++) {
+            int match = s->match[i];
+            if (guess(d, match, depth) != token)
+                continue;
+            memmove(s->match + at + 1, s->match + at, (size_t)(i - at) * sizeof match);
+            s->match[at++] = match;
+        }
+        s->group[s->groups++] = (struct group){
+            from, at - from, parent, depth, (float)(at - from) / (float)count};
+    }
+}
+
+/* Takes the group with most matches out of the list, of equal ones the first. */
+static struct group take(struct state *s)
+{
+    int best = 0;
+    for (int i = 1; i < s->groups; i++)
+        if (s->group[i].count > s->group[best].count)
+            best = i;
+    struct group group = s->group[best];
+    memmove(s->group + best, s->group + best + 1,
+            (size_t)(--s->groups - best) * sizeof group);
+    return group;
+}
+
+static int draft(struct esp_draft *d)
+{
+    struct state *s = d->state;
+    int depth = (int)esp_param(d->params, K), budget = (int)esp_param(d->params, N), count = 0;
+    depth = depth < d->max_depth ? depth : d->max_depth;
+    for (int n = (int)esp_param(d->params, LONGEST); n > 0 && count == 0; n--)
+        count = n < d->text_length ? find_matches(s, d->text, d->text_length, n) : 0;
+    s->groups = 0;
+    if (count > 0)
+        split(d, s, 0, count, 0);
+    for (; budget > 0 && s->groups > 0; budget--) {
+        struct group g = take(s);
+        int32_t token = guess(d, s->match[g.first], g.depth);
+        int node = esp_tree_add(d->tree, g.parent, token, g.q);
+        if (node < 0)
+            break;
+        if (g.depth + 1 < depth)
+            split(d, s, g.first, g.count, node);
+        else
+            d->tree->tree.nodes[node].reason = ESP_REASON_DEPTH;
+    }
+    for (int i = 0; i < s->groups; i++) {
+        const struct group *g = &s->group[i];
+        esp_tree_add_cut(d->tree, g->parent, guess(d, s->match[g->first], g->depth), g->q,
+                         ESP_REASON_BUDGET);
+    }
+    return ESP_OK;
+}
+
+const struct esp_drafter_ops esp_drafter_ngram = {
+    .name = "ngram",
+    .summary = "what followed the same words earlier in the text; needs no draft model",
+    .source = "prompt lookup decoding",
+    .draws = ESP_DRAW_TOPK,
+    .params = params,
+    .state_size = sizeof(struct state),
+    .draft = draft,
+};

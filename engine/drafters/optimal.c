@@ -1,0 +1,43 @@
+/* optimal.c - exactly the N likeliest nodes (SpecExec; salf-talf, app. B, theorem 3).
+ *
+ * `salf` without its stop. The price is more draft passes: at most one per depth and one per B nodes.
+ */
+#include "drafter.h"
+
+#include "error.h"
+
+enum { N, B };
+
+static const struct esp_param params[] = {
+    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 60, .help = "nodes"},
+    [B] = {"B", ESP_INT, 1, ESP_MAX_TOP, 10, .help = "nodes expanded by one pass"},
+    {0},
+};
+
+static int check(const struct esp_params *values, char *err, size_t errlen)
+{
+    if (esp_param(values, B) > esp_param(values, N))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "optimal: B (%g) must not be above N (%g)",
+                        esp_param(values, B), esp_param(values, N));
+    return ESP_OK;
+}
+
+static int draft(struct esp_draft *d)
+{
+    struct esp_best_rule rule = {
+        .budget = (int)esp_param(d->params, N),
+        .batch = (int)esp_param(d->params, B),
+    };
+    return esp_draft_best(d, &rule);
+}
+
+const struct esp_drafter_ops esp_drafter_optimal = {
+    .name = "optimal",
+    .summary = "the N likeliest nodes",
+    .source = "SpecExec; salf-talf, app. B",
+    .draws = ESP_DRAW_TOPK,
+    .needs_model = true,
+    .params = params,
+    .check = check,
+    .draft = draft,
+};

@@ -1,0 +1,221 @@
+/* grow.c - growing a tree layer by layer: by a rule over likely tokens, or along independent paths.
+ *
+ * Both take one draft pass per depth. What is left out stays in the record with its reason.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "draft.h"
+
+static int by_drawing_order(const void *a, const void *b)
+{
+    return ((const struct esp_candidate *)a)->at - ((const struct esp_candidate *)b)->at;
+}
+
+/* Lists the children that the rule gives to the nodes of a layer; returns how many are not cut. */
+static int list_candidates(struct esp_draft *d, const struct esp_layer_rule *rule,
+                           const int32_t *layer, int count, int *total)
+{
+    int kept = 0, n = 0;
+    for (int i = 0; i < count; i++) {
+        const struct esp_node *node = &d->tree->tree.nodes[layer[i]];
+        bool guess = layer[i] == 0 && rule->draft_root;
+        int breadth = guess ? 1 : rule->breadth(rule->policy, node);
+        for (int j = 0; j < breadth; j++) {
+            size_t at = (size_t)i * (size_t)rule->most + (size_t)j;
+            struct esp_candidate *c = &d->candidates[n];
+            if (!(d->top_q[at] > 0))
+                break; /* fewer tokens than asked for have any probability */
+            *c = (struct esp_candidate){
+                .parent = layer[i],
+                .token = d->top_token[at],
+                .at = n,
+                .q = d->top_q[at],
+                .cumulative_log_q = node->cumulative_log_q + logf(d->top_q[at]),
+            };
+            c->taken = guess || !(c->cumulative_log_q < rule->log_cut);
+            kept += c->taken;
+            n++;
+        }
+    }
+    *total = n;
+    return kept;
+}
+
+/* Adds the layer's children to the tree: those that fit, likeliest first; the others are recorded as
+ * cut. Returns the number added; they are the last nodes not cut. */
+static int add_layer(struct esp_draft *d, const struct esp_layer_rule *rule, int room,
+                     const int32_t *layer, int count, int32_t *added)
+{
+    struct esp_candidate *c = d->candidates;
+    int total, kept = list_candidates(d, rule, layer, count, &total), n = 0;
+    bool tight = kept > room;
+    if (tight) {
+        esp_candidates_sort(c, total);
+        for (int i = 0; i < total; i++)
+            if (c[i].taken && room-- <= 0)
+                c[i].taken = false;
+        qsort(c, (size_t)total, sizeof *c, by_drawing_order);
+    }
+    for (int i = 0; i < total; i++) {
+        if (c[i].taken) {
+            int node = esp_tree_add(d->tree, c[i].parent, c[i].token, c[i].q);
+            if (node >= 0)
+                added[n++] = node;
+        } else {
+            bool low = c[i].cumulative_log_q < rule->log_cut;
+            esp_tree_add_cut(d->tree, c[i].parent, c[i].token, c[i].q,
+                             low ? ESP_REASON_THRESHOLD : ESP_REASON_BUDGET);
+        }
+    }
+    return n;
+}
+
+static bool may_expand(struct esp_draft *d, const struct esp_layer_rule *rule, int32_t u)
+{
+    struct esp_node *node = &d->tree->tree.nodes[u];
+    enum esp_reason reason = ESP_REASON_DEPTH;
+    bool allowed = node->depth < d->max_depth;
+    if (allowed && node->cumulative_log_q < rule->log_cut) {
+        reason = ESP_REASON_THRESHOLD;
+        allowed = false;
+    }
+    allowed = allowed && ((u == 0 && rule->draft_root) ||
+                          rule->expand(rule->policy, node, &reason));
+    if (!allowed)
+        node->reason = (uint8_t)reason;
+    return allowed;
+}
+
+int esp_draft_grow(struct esp_draft *d, const struct esp_layer_rule *rule)
+{
+    int32_t *layer = d->scratch->frontier;
+    int count = 1, used = 0;
+    int budget = rule->budget < d->tree->capacity ? rule->budget : d->tree->capacity;
+    layer[0] = 0;
+    while (count > 0 && used < budget) {
+        int wanted = 0;
+        for (int i = 0; i < count; i++)
+            if (may_expand(d, rule, layer[i]))
+                layer[wanted++] = layer[i];
+        if (wanted == 0)
+            break;
+        int status = esp_draft_expand(d, layer, wanted, rule->most);
+        if (status < 0)
+            return status;
+        count = add_layer(d, rule, budget - used, layer, wanted, d->scratch->next);
+        memcpy(layer, d->scratch->next, (size_t)count * sizeof *layer);
+        used += count;
+        esp_draft_layer_done(d);
+    }
+    for (int i = 0; used >= budget && i < count; i++)
+        d->tree->tree.nodes[layer[i]].reason = ESP_REASON_BUDGET;
+    return ESP_OK;
+}
+
+/* ------------------------------------------------------------------ independent paths */
+
+/* Which nodes the next draws are made below: every path that goes on names its node `width` times,
+ * as far as `room` draws go. The others get their reason. */
+static int plan_draws(struct esp_draft *d, const struct esp_path_rule *rule, const int32_t *end,
+                      int paths, int level, int room, int32_t *parents)
+{
+    int width = level < rule->levels ? rule->width[level] : 0, n = 0;
+    for (int i = 0; i < paths; i++) {
+        struct esp_node *node = &d->tree->tree.nodes[end[i]];
+        if (end[i] > 0 && node->q < rule->least_q)
+            node->reason = ESP_REASON_CONFIDENCE;
+        else if (width == 0 || node->depth >= d->max_depth)
+            node->reason = ESP_REASON_DEPTH;
+        else if (n == room)
+            node->reason = ESP_REASON_BUDGET;
+        else
+            for (int j = 0; j < width && n < room; j++)
+                parents[n++] = end[i];
+    }
+    return n;
+}
+
+/* Each node among the parents once, in order. */
+static int list_once(struct esp_draft *d, const int32_t *parents, int count, int32_t *nodes)
+{
+    bool *listed = d->scratch->listed;
+    int n = 0;
+    for (int i = 0; i < count; i++) {
+        if (!listed[parents[i]])
+            nodes[n++] = parents[i];
+        listed[parents[i]] = true;
+    }
+    for (int i = 0; i < n; i++) {
+        listed[nodes[i]] = false;
+        d->tree->tree.nodes[nodes[i]].reason = ESP_REASON_NONE;
+    }
+    return n;
+}
+
+int esp_draft_paths(struct esp_draft *d, const struct esp_path_rule *rule)
+{
+    int32_t *end = d->scratch->end, *parents = d->scratch->next;
+    int paths = 1, room = d->tree->room;
+    end[0] = 0;
+    for (int level = 0;; level++) {
+        int draws = plan_draws(d, rule, end, paths, level, room, parents);
+        if (draws == 0)
+            return ESP_OK;
+        int nodes = list_once(d, parents, draws, d->scratch->frontier);
+        int status = esp_draft_expand(d, d->scratch->frontier, nodes, 1);
+        if (status == ESP_OK)
+            status = esp_draft_draw(d, parents, draws, ESP_DRAW_IID, end);
+        if (status < 0)
+            return status;
+        room -= draws;
+        paths = 0;
+        for (int i = 0; i < draws; i++)
+            if (end[i] >= 0)
+                end[paths++] = end[i];
+        esp_draft_layer_done(d);
+    }
+}
+
+/* ------------------------------------------------------------------ a chain */
+
+enum { LONGEST_CHAIN = 64 };
+
+struct chain {
+    int length;
+    double least_q;
+};
+
+static bool chain_goes_on(const void *policy, const struct esp_node *node, enum esp_reason *reason)
+{
+    const struct chain *chain = policy;
+    bool unsure = node->parent >= 0 && node->q < chain->least_q;
+    *reason = unsure ? ESP_REASON_CONFIDENCE : ESP_REASON_DEPTH;
+    return !unsure && node->depth < chain->length;
+}
+
+static int one_child(const void *policy, const struct esp_node *node)
+{
+    (void)policy;
+    (void)node;
+    return 1;
+}
+
+int esp_draft_chain(struct esp_draft *d, int length, double least_q, bool sampled)
+{
+    struct chain chain = {length < LONGEST_CHAIN ? length : LONGEST_CHAIN, least_q};
+    int width[LONGEST_CHAIN];
+    for (int i = 0; i < LONGEST_CHAIN; i++)
+        width[i] = 1;
+    struct esp_path_rule paths = {.width = width, .levels = chain.length, .least_q = least_q};
+    struct esp_layer_rule likeliest = {
+        .policy = &chain,
+        .expand = chain_goes_on,
+        .breadth = one_child,
+        .most = 1,
+        .budget = chain.length,
+        .log_cut = -INFINITY,
+    };
+    return sampled ? esp_draft_paths(d, &paths) : esp_draft_grow(d, &likeliest);
+}
