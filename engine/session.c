@@ -140,6 +140,13 @@ static int check_settings(const struct esp_session *s, struct esp_settings *set,
     return ESP_OK;
 }
 
+static void close_drafter(struct esp_session *s)
+{
+    if (s->drafter_state && s->set.drafter->close)
+        s->set.drafter->close(s->drafter_state);
+    free(s->drafter_state);
+}
+
 /* Makes checked settings current. The drafter's state is kept where it is the same drafter. */
 static int apply_settings(struct esp_session *s, const struct esp_settings *set, int changed,
                           char *err, size_t errlen)
@@ -150,7 +157,7 @@ static int apply_settings(struct esp_session *s, const struct esp_settings *set,
         if (!state)
             return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for drafter %s",
                             set->drafter->name);
-        free(s->drafter_state);
+        close_drafter(s);
         s->drafter_state = state;
         changed = -1;
     }
@@ -361,6 +368,10 @@ static int take_memory(struct esp_session *s, char *err, size_t errlen)
                                 errlen);
     if (status < 0)
         return status;
+    if (e->draft && e->target->name && e->draft->name)
+        snprintf(s->draft.pair, sizeof s->draft.pair, "%.64s (%lld), %.64s (%lld)", e->target->name,
+                 (long long)e->target->parameters, e->draft->name,
+                 (long long)e->draft->parameters);
     size_t record = (size_t)s->tree.record;
     struct esp_verify *v = &s->verify;
     s->text = calloc((size_t)e->context, sizeof *s->text);
@@ -420,7 +431,7 @@ void esp_session_close(struct esp_session *s)
     if (s->q)
         s->ops->rows_close(s->q);
     esp_tree_close(&s->tree);
-    free(s->drafter_state);
+    close_drafter(s);
     free(s->text);
     free(s->positions);
     free(s->tokens);

@@ -1,0 +1,188 @@
+/* sequoia.c - the tree shape that measured acceptance rates call for (Sequoia, Chen et al. 2024).
+ *
+ * r_k is the rate at which the k-th child of an accepted node is accepted (rank_rates.h: learned, with a
+ * prior). From these the shape with the most expected tokens follows by a dynamic program
+ * (best_shape.h), made again when an r_k has moved by more than a tenth. The shape is fixed before
+ * anything is drawn, and so independent of the tokens. Children are drawn without replacement, or are
+ * the likeliest. learn=off keeps to the prior and touches no file.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "drafter.h"
+#include "rank_rates.h"
+
+enum { N, DEPTH, LEARN, DRAWS };
+
+static const double MOVED = 0.1;
+
+static const struct esp_param params[] = {
+    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 64, .help = "nodes"},
+    [DEPTH] = {"depth", ESP_INT, 1, ESP_SHAPE_DEPTH, 12, .help = "no node is deeper"},
+    [LEARN] = {"learn", ESP_FLAG, 0, 1, 1, .help = "measure acceptance rates and remember them"},
+    [DRAWS] = ESP_PARAM_DRAWS("swor"),
+    {0},
+};
+
+struct state {
+    struct esp_rank_rates rates;
+    double planned[ESP_RANKS]; /* the rates that the shape was made for */
+    int planned_nodes, planned_depth;
+    double expected; /* tokens per iteration */
+    struct esp_shape shape;
+    struct esp_shape_table table;
+    int32_t node[ESP_MAX_NODES + 1]; /* of the tree, for each of the shape; -1: not there */
+    /* Of the layer being grown: nodes of the shape, their nodes in the tree, drawn children. */
+    int32_t layer[ESP_MAX_NODES + 1], parents[ESP_MAX_NODES + 1], children[ESP_MAX_NODES + 1];
+};
+
+static bool sampled(const struct esp_params *values, bool greedy)
+{
+    return esp_draws_sampled(esp_param(values, DRAWS), greedy);
+}
+
+static unsigned draws_with(const struct esp_params *values, bool greedy)
+{
+    return sampled(values, greedy) ? ESP_DRAW_SWOR : ESP_DRAW_TOPK;
+}
+
+/* Makes the shape that fits the settings and the rates. */
+static void plan(struct state *s, const struct esp_draft *d)
+{
+    char key[sizeof s->rates.key] = "";
+    int nodes = (int)esp_param(d->params, N), depth = (int)esp_param(d->params, DEPTH);
+    nodes = nodes < d->tree->capacity ? nodes : d->tree->capacity;
+    if (*d->pair)
+        snprintf(key, sizeof key, "%s, temperature %g, %s", d->pair,
+                 d->greedy ? 0 : d->sampling.temperature,
+                 sampled(d->params, d->greedy) ? "swor" : "topk");
+    esp_rank_rates_turn(&s->rates, esp_param(d->params, LEARN) != 0 ? key : NULL);
+    bool moved = nodes != s->planned_nodes || depth != s->planned_depth;
+    for (int k = 0; k < ESP_RANKS && !moved; k++)
+        moved = fabs(esp_rank_rate(&s->rates, k) - s->planned[k]) > MOVED * s->planned[k];
+    if (!moved)
+        return;
+    for (int k = 0; k < ESP_RANKS; k++)
+        s->planned[k] = esp_rank_rate(&s->rates, k);
+    s->planned_nodes = nodes;
+    s->planned_depth = depth;
+    s->expected =
+        esp_shape_best(&s->shape, &s->table, s->planned, ESP_RANKS, nodes, depth);
+}
+
+/* Lists the nodes of a layer of the shape that are in the tree and get children, and the most children
+ * that one of them gets. */
+static int list_layer(struct state *s, const struct esp_draft *d, int first, int end, int *most)
+{
+    int count = 0;
+    *most = 0;
+    for (int u = first; u < end; u++) {
+        if (s->node[u] < 0)
+            continue;
+        struct esp_node *node = &d->tree->tree.nodes[s->node[u]];
+        bool deep = node->depth >= d->max_depth || node->depth >= s->planned_depth;
+        node->reason = deep ? ESP_REASON_DEPTH : ESP_REASON_GAIN;
+        if (deep || s->shape.children[u] == 0)
+            continue;
+        node->reason = ESP_REASON_NONE;
+        s->layer[count] = u;
+        s->parents[count++] = s->node[u];
+        *most = s->shape.children[u] > *most ? s->shape.children[u] : *most;
+    }
+    return count;
+}
+
+static void add_likeliest(struct esp_draft *d, struct state *s, int count, int most)
+{
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < s->shape.children[s->layer[i]]; j++) {
+            int from = i * most + j;
+            if (d->top_q[from] > 0)
+                s->node[s->shape.first_child[s->layer[i]] + j] = esp_tree_add(
+                    d->tree, s->parents[i], d->top_token[from], d->top_q[from]);
+        }
+}
+
+/* In rounds of one draw below each node that still gets children. */
+static int add_drawn(struct esp_draft *d, struct state *s, int count, int most)
+{
+    int status = ESP_OK;
+    for (int j = 0; j < most && status == ESP_OK; j++) {
+        int n = 0;
+        for (int i = 0; i < count; i++) {
+            if (j >= s->shape.children[s->layer[i]])
+                continue;
+            s->layer[n] = s->layer[i];
+            s->parents[n++] = s->parents[i];
+        }
+        count = n;
+        status = esp_draft_draw(d, s->parents, n, ESP_DRAW_SWOR, s->children);
+        for (int i = 0; i < n && status == ESP_OK; i++)
+            s->node[s->shape.first_child[s->layer[i]] + j] = s->children[i];
+    }
+    return status;
+}
+
+static int draft(struct esp_draft *d)
+{
+    struct state *s = d->state;
+    bool drawn = sampled(d->params, d->greedy);
+    plan(s, d);
+    for (int u = 0; u < s->shape.nodes; u++)
+        s->node[u] = u == 0 ? 0 : -1;
+    for (int first = 0, end = 1, most; first < end;) {
+        int count = list_layer(s, d, first, end, &most);
+        if (count == 0)
+            break;
+        int status = esp_draft_expand(d, s->parents, count, drawn ? 1 : most);
+        if (status == ESP_OK && drawn)
+            status = add_drawn(d, s, count, most);
+        else if (status == ESP_OK)
+            add_likeliest(d, s, count, most);
+        if (status < 0)
+            return status;
+        esp_draft_layer_done(d);
+        first = end;
+        end = s->shape.first_child[end - 1] + s->shape.children[end - 1];
+    }
+    return ESP_OK;
+}
+
+static void adapt(void *memory, const struct esp_params *values, const struct esp_iteration *it)
+{
+    struct state *s = memory;
+    if (esp_param(values, LEARN) != 0)
+        esp_rank_rates_learn(&s->rates, it);
+}
+
+static void finish(void *memory)
+{
+    esp_rank_rates_save(&((struct state *)memory)->rates);
+}
+
+static int gauges(const void *memory, const struct esp_params *values, struct esp_gauge *g)
+{
+    static const char *const names[] = {"r1", "r2", "r3", "r4"};
+    const struct state *s = memory;
+    (void)values;
+    for (int k = 0; k < 4; k++)
+        g[k] = (struct esp_gauge){names[k], .after = esp_rank_rate(&s->rates, k), .maximum = 1};
+    g[4] = (struct esp_gauge){"expected", .after = s->expected,
+                              .maximum = ESP_SHAPE_DEPTH + 1};
+    return 5;
+}
+
+const struct esp_drafter_ops esp_drafter_sequoia = {
+    .name = "sequoia",
+    .summary = "the shape with the most expected tokens, for measured acceptance rates",
+    .source = "Sequoia (Chen et al. 2024)",
+    .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
+    .needs_model = true,
+    .params = params,
+    .state_size = sizeof(struct state),
+    .close = finish,
+    .draws_with = draws_with,
+    .draft = draft,
+    .adapt = adapt,
+    .gauges = gauges,
+};
