@@ -93,6 +93,7 @@ struct esp_iteration {
     const int32_t *path; /* (path_length) accepted nodes, root not included */
     int path_length;
     int32_t bonus;            /* token taken from the target itself */
+    float bonus_u;            /* the random number that drew it; NaN at temperature 0 */
     const int32_t *committed; /* (committed_count) tokens appended to the text by this iteration */
     int committed_count;      /* path_length + 1, or less at the end of a generation */
     int deepest;              /* depth of the deepest verified node */
@@ -103,6 +104,7 @@ struct esp_iteration {
     double seconds[ESP_STAGES];
     double baseline; /* measured seconds of one plain decoding step; 0 if not measured */
     const char *drafter, *verifier;
+    bool lossy; /* this pair may change what the model says; the user allowed it */
 };
 
 enum esp_event_type {

@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compatible.h"
 #include "error.h"
-#include "session.h"
 
 enum { BASELINE_FIRST = 5, BASELINE_EVERY = 32 };
 
@@ -145,11 +145,12 @@ static int select_path(struct esp_session *s)
     struct esp_verify *v = &s->verify;
     v->params = &s->set.verifier_params;
     v->sampling = s->set.sampling;
-    v->rng = &s->verify_rng;
-    int status = s->set.verifier->select(v);
+    v->draws = esp_draws_of(&s->set);
+    int status = esp_verify_run(v, s->set.verifier);
     s->iteration.path = v->path;
     s->iteration.path_length = v->path_length;
     s->iteration.bonus = v->bonus;
+    s->iteration.bonus_u = v->bonus_u;
     return status;
 }
 
@@ -293,6 +294,7 @@ int esp_session_step(struct esp_session *s, char *err, size_t errlen)
         .position = s->length,
         .drafter = s->set.drafter->name,
         .verifier = s->set.verifier->name,
+        .lossy = s->set.lossy,
     };
     s->target.passes = 0;
     read_gauges(s, true);

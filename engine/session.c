@@ -4,7 +4,7 @@
  * verifier and the temperature must go together, or the old ones stay. All memory is taken at open;
  * iterations (loop.c) allocate nothing.
  */
-#include "session.h"
+#include "compatible.h"
 
 #include <errno.h>
 #include <math.h>
@@ -78,42 +78,6 @@ static int choose_verifier(struct esp_settings *set, const char *spec, char *err
     return esp_params_parse(&set->verifier_params, name, list, err, errlen);
 }
 
-static unsigned draws_of(const struct esp_settings *set)
-{
-    bool greedy = set->sampling.temperature == 0;
-    return set->drafter->draws_with ? set->drafter->draws_with(&set->drafter_params, greedy)
-                                    : set->drafter->draws;
-}
-
-/* Does the rule keep the target's distribution with these settings? */
-static bool lossless(const struct esp_settings *set, const struct esp_verifier_ops *verifier)
-{
-    return verifier->greedy == (set->sampling.temperature == 0) &&
-           (verifier->lossless & draws_of(set)) != 0;
-}
-
-static void pick_verifier(struct esp_settings *set)
-{
-    for (int i = 0; esp_verifiers[i]; i++) {
-        if (!lossless(set, esp_verifiers[i]))
-            continue;
-        set->verifier = esp_verifiers[i];
-        esp_params_init(&set->verifier_params, set->verifier->params);
-        return;
-    }
-    set->verifier = NULL;
-}
-
-static void list_lossless(const struct esp_settings *set, char *text, size_t size)
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (int i = 0; esp_verifiers[i] && used < size; i++)
-        if (lossless(set, esp_verifiers[i]))
-            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
-                                     esp_verifiers[i]->name);
-}
-
 static int check_settings(const struct esp_session *s, struct esp_settings *set, char *err,
                           size_t errlen)
 {
@@ -124,20 +88,7 @@ static int check_settings(const struct esp_session *s, struct esp_settings *set,
                         drafter->name);
     int status =
         drafter->check ? drafter->check(&set->drafter_params, err, errlen) : (int)ESP_OK;
-    if (status < 0)
-        return status;
-    if (!set->verifier_chosen)
-        pick_verifier(set);
-    if (!set->verifier || !lossless(set, set->verifier)) {
-        char names[256];
-        list_lossless(set, names, sizeof names);
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "%s with drafter %s at temperature %g would change what the model says; "
-                        "verifiers that keep it: %s",
-                        set->verifier ? set->verifier->name : "no verifier", drafter->name,
-                        set->sampling.temperature, names[0] ? names : "none");
-    }
-    return ESP_OK;
+    return status < 0 ? status : esp_choose_rule(set, err, errlen);
 }
 
 static void close_drafter(struct esp_session *s)
@@ -303,6 +254,8 @@ int esp_session_get(const struct esp_session *s, const char *key, char *value, s
         snprintf(value, size, "%d", set->sampling.top_k);
     else if (strcmp(key, "baseline") == 0)
         snprintf(value, size, "%s", set->baseline ? "on" : "off");
+    else if (strcmp(key, "lossy") == 0)
+        snprintf(value, size, "%s", set->lossy ? "yes" : "no");
     else if ((param = esp_params_find(&set->drafter_params, key)) >= 0)
         esp_params_format(&set->drafter_params, param, value, size);
     else
@@ -373,6 +326,9 @@ static int take_memory(struct esp_session *s, char *err, size_t errlen)
                  (long long)e->target->parameters, e->draft->name,
                  (long long)e->draft->parameters);
     size_t record = (size_t)s->tree.record;
+    status = esp_verify_open(v, &s->tree, err, errlen);
+    if (status < 0)
+        return status;
     struct esp_verify *v = &s->verify;
     s->text = calloc((size_t)e->context, sizeof *s->text);
     s->positions = calloc((size_t)rows, sizeof *s->positions);
@@ -384,6 +340,7 @@ static int take_memory(struct esp_session *s, char *err, size_t errlen)
     v->number = calloc(record, sizeof *v->number);
     if (!s->text || !s->positions || !s->tokens || !s->committed || !v->path || !v->which ||
         !v->token || !v->number)
+    v->chance.rng = &s->verify_rng;
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a session of %d tokens",
                         e->context);
     v->tree = &s->tree;
@@ -436,10 +393,7 @@ void esp_session_close(struct esp_session *s)
     free(s->positions);
     free(s->tokens);
     free(s->committed);
-    free(s->verify.path);
-    free(s->verify.which);
-    free(s->verify.token);
-    free(s->verify.number);
+    esp_verify_close(&s->verify);
     free(s);
 }
 

@@ -19,6 +19,11 @@
 #include "chance.h"
 #include "drafter.h"
 
+/* What is left of the target at a node: the distribution max(0, a p - b q), which sums to 1. */
+struct esp_residual {
+    double a, b;
+};
+
 struct esp_verify {
     struct esp_tree_builder *tree;
     const struct esp_params *params;
@@ -35,8 +40,9 @@ struct esp_verify {
 
     int32_t *which, *token; /* (record) scratch for calls of the backend */
     double *number;         /* (record) likewise */
-    double *weight;         /* (record) scratch of rules that weigh nodes */
-    int32_t *next;          /* (record) scratch of rules that walk in their own order */
+    double *weight;                /* (record) scratch of rules that weigh nodes */
+    struct esp_residual *residual; /* (record) likewise */
+    int32_t *next;                 /* (record) scratch of rules that walk in their own order */
 
     /* Filled by the rule. */
     int32_t *path; /* (capacity) accepted nodes from the root's child on */
@@ -49,7 +55,7 @@ int esp_verify_open(struct esp_verify *verify, struct esp_tree_builder *tree, ch
                     size_t errlen);
 void esp_verify_close(struct esp_verify *verify);
 
-/* One node as a rule sees it. */
+/* One node with children, as a rule sees it. */
 struct esp_site {
     int node, p_row, q_row;
     const int32_t *draws; /* (count) children in drawing order, i.i.d. repetitions included */
@@ -62,6 +68,7 @@ struct esp_verifier_ops {
     unsigned preferred;             /* of those: for which it is the default */
     bool greedy;                    /* for temperature 0 (with any draws); otherwise for above 0 */
     bool single_path;               /* exact only if no node has two children */
+    bool without_q;                 /* needs no draft probabilities */
     const struct esp_param *params; /* or NULL */
 
     /* Either: sets *token, which follows p if the children follow q. Sets verdict, u and acceptance
@@ -70,12 +77,13 @@ struct esp_verifier_ops {
     /* Or: the whole tree. Sets these on all nodes it tests, and path, bonus and bonus_u. */
     int (*select)(struct esp_verify *verify);
 
-    /* For display, planning and tests, on plain arrays (n) and k >= 1 i.i.d. draws from q; both NULL
-     * where a rule has no such formula (delayed-tree-expansion, defs. 5.1 and 5.3, app. C and D). */
+    /* For display, planning and tests, on plain arrays (n); NULL where a rule has no such formula
+     * (delayed-tree-expansion, defs. 5.1 and 5.3, app. C and D). */
 
-    /* Probability that `solve` returns one of the children, over their draws too. NaN: no memory. */
+    /* Probability that `solve` returns one of k >= 1 children, over their draws too. NaN: no memory. */
     double (*acceptance_rate)(const double *p, const double *q, int n, int k);
-    /* branch[i] becomes the probability that `solve` returns children[i], given the children (k). */
+    /* branch[i] becomes the probability that `solve` returns children[i], given the children in
+     * drawing order (k, at most ESP_MAX_TESTED). */
     int (*branching)(const double *p, const double *q, int n, const int32_t *children, int k,
                      double *branch);
 };
@@ -89,42 +97,47 @@ int esp_verify_run(struct esp_verify *verify, const struct esp_verifier_ops *ops
 
 /* ------------------------------------------------------------------ for rules */
 
-/* What is left of the target at a site: the distribution max(0, a p - b q), which sums to 1. */
-struct esp_residual {
-    double a, b;
-};
+/* Fills in p of all drafted nodes, for the record and p_of: softmax of the rows that have children. */
+int esp_verify_probabilities(struct esp_verify *verify, const struct esp_sampling *sampling);
 
-static const struct esp_residual esp_whole = {1, 0};
-
-/* Its value at the token of child `node`. */
-double esp_residual_of(const struct esp_verify *verify, const struct esp_residual *residual, int node);
-
-/* A draft that was kept with weight w was refused: residual <- norm((w residual - q)+). *sum, if not
- * NULL, is what it summed to before. Where that is 0 (nothing can be refused) it stays as it is. */
-int esp_residual_refuse(struct esp_verify *verify, const struct esp_site *site, double w,
-                        struct esp_residual *residual, double *sum);
-
-/* Draws the token from the residual (the row of p becomes it); children not tested yet and not drawn
- * are rejected by it. */
-int esp_residual_draw(struct esp_verify *verify, const struct esp_site *site,
-                      const struct esp_residual *residual, int32_t *token);
-
-/* The probability with which a draft with target probability p is kept: min(1, p / q). A draft of
- * probability 0, which cannot have been drawn, is never kept. */
-double esp_keep(double p, double q);
+/* The probability with which a draft is kept: min(1, p / q). A draft of probability 0, which cannot
+ * have been drawn, is never kept. */
+static inline double esp_keep(double p, double q)
+{
+    return !(q > 0) ? 0 : p < q ? p / q : 1;
+}
 
 /* Tests child `node` and records it. True: it is accepted. */
 bool esp_verify_accept(struct esp_verify *verify, int node, double acceptance);
 
 /* Writes what a test found to the record. */
-void esp_verify_record(struct esp_verify *verify, int node, double acceptance, double u, bool accepted);
+void esp_verify_record(struct esp_verify *verify, int node, double acceptance, double u,
+                       bool accepted);
 
-/* Fills in a site; count is 0 for a leaf and where the draft's probabilities are not known. `draws`
- * has room for ESP_MAX_TESTED. */
-void esp_verify_site(const struct esp_verify *verify, int node, int32_t *draws, struct esp_site *site);
+static const struct esp_residual esp_whole = {1, 0};
 
-/* Ends a select(): the nodes from the root to `node` become the path, and the bonus token is drawn from
- * what is left of the target after it. */
+/* The residual's value at the token of child `node`. */
+double esp_residual_of(const struct esp_verify *verify, const struct esp_residual *residual,
+                       int node);
+
+/* A draft of `node` that was tested with weight w was refused: residual <- norm((w residual - q)+).
+ * *sum, if not NULL, is what it summed to before. Where that is 0 (nothing can be refused) the
+ * residual stays as it is. */
+int esp_residual_refuse(struct esp_verify *verify, int node, double w,
+                        struct esp_residual *residual, double *sum);
+
+/* Draws without replacement: the residual becomes the row of p, and is whole again; `child` leaves
+ * the row of q; the probabilities of all children of `node` are looked up anew. */
+int esp_residual_remove(struct esp_verify *verify, int node, int child,
+                        struct esp_residual *residual);
+
+/* Draws the token after `node` from the residual, which becomes the row of p; children that were
+ * not tested and are not the token are rejected by that. */
+int esp_residual_draw(struct esp_verify *verify, int node, const struct esp_residual *residual,
+                      int32_t *token);
+
+/* Ends a select(): the nodes from the root to `node` become the path, and the bonus token is drawn
+ * from what is left of the target after it. */
 int esp_verify_end(struct esp_verify *verify, int node, const struct esp_residual *residual);
 
 #define ESP_PARAM_LOSSY                                                                        \

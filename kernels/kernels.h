@@ -14,6 +14,7 @@
 #define ESP_KERNELS_H
 
 #include "espalier.h"
+#include "ratio.h"
 
 /* ------------------------------------------------------------------ a model, described */
 
@@ -175,6 +176,13 @@ struct esp_backend_ops {
     /* Sets one token's probability to 0 and normalises the rest. *left: what was left before that; if
      * it is 0 (or rounds to it) the row becomes all zero. */
     int (*remove)(struct esp_rows *rows, int row, int32_t token, double *left);
+
+    /* What p and q sum to in each class of p/q (ESP_RATIO_CLASSES each), see ratio.h. */
+    int (*ratio_masses)(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
+                        double *p_mass, double *q_mass);
+    /* Like combine, with f(x) = max(0, p(x) - factor[class of p(x)/q(x)] q(x)). */
+    int (*ratio_residual)(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
+                          const double *factor, struct esp_rows *to, int to_row, double *sum);
 
     /* Copies a row to the host / from the host: (vocabulary) floats. For tests and inspection. */
     int (*read_row)(struct esp_rows *rows, int which, float *values);

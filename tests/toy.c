@@ -29,6 +29,11 @@ static double *row_of(struct esp_rows *rows, int which)
     return ((struct toy_rows *)rows)->value + (size_t)which * (size_t)rows->vocabulary;
 }
 
+double *toy_row(struct esp_rows *rows, int which)
+{
+    return row_of(rows, which);
+}
+
 /* ------------------------------------------------------------------ distributions */
 
 static void random_logs(const struct toy *toy, unsigned long long seed, const int32_t *tokens,
@@ -241,6 +246,34 @@ static int remove_token(struct esp_rows *rows, int row, int32_t token, double *l
     return ESP_OK;
 }
 
+static int ratio_masses(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
+                        double *p_mass, double *q_mass)
+{
+    const double *pv = row_of(p, p_row), *qv = row_of(q, q_row);
+    memset(p_mass, 0, ESP_RATIO_CLASSES * sizeof *p_mass);
+    memset(q_mass, 0, ESP_RATIO_CLASSES * sizeof *q_mass);
+    for (int x = 0; x < p->vocabulary; x++) {
+        p_mass[esp_ratio_class(pv[x], qv[x])] += pv[x];
+        q_mass[esp_ratio_class(pv[x], qv[x])] += qv[x];
+    }
+    return ESP_OK;
+}
+
+static int ratio_residual(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
+                          const double *factor, struct esp_rows *to, int to_row, double *sum)
+{
+    const double *pv = row_of(p, p_row), *qv = row_of(q, q_row);
+    double value[256];
+    *sum = 0;
+    for (int x = 0; x < p->vocabulary; x++) {
+        value[x] = fmax(0, pv[x] - factor[esp_ratio_class(pv[x], qv[x])] * qv[x]);
+        *sum += value[x];
+    }
+    for (int x = 0; to && *sum > 0 && x < p->vocabulary; x++)
+        row_of(to, to_row)[x] = value[x] / *sum;
+    return ESP_OK;
+}
+
 static int read_row(struct esp_rows *rows, int which, float *values)
 {
     for (int x = 0; x < rows->vocabulary; x++)
@@ -312,6 +345,8 @@ const struct esp_backend_ops toy_backend = {
     .sample = sample,
     .combine = combine,
     .remove = remove_token,
+    .ratio_masses = ratio_masses,
+    .ratio_residual = ratio_residual,
     .read_row = read_row,
     .write_row = write_row,
 };

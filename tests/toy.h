@@ -28,6 +28,9 @@ void toy_close(struct toy *toy);
 /* The distribution (vocabulary) after `count` tokens. */
 void toy_distribution(const struct toy *toy, bool draft, const int32_t *tokens, int count, double *p);
 
+/* Row `which` of a matrix of this backend, as doubles (vocabulary). */
+double *toy_row(struct esp_rows *rows, int which);
+
 extern const struct esp_backend_ops toy_backend;
 
 #endif

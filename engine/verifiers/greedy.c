@@ -6,36 +6,6 @@
  */
 #include "verifier.h"
 
-
-/* Target probabilities of all drafted tokens, for display: softmax at temperature 1 of the rows that
- * have children. */
-static int fill_p(struct esp_verify *v)
-{
-    struct esp_tree *tree = &v->tree->tree;
-    int rows = 0, nodes = 0;
-    for (int i = 0; i < tree->verified; i++)
-        if (v->tree->first_child[tree->order[i]] >= 0)
-            v->which[rows++] = i;
-    struct esp_sampling plain = {.temperature = 1, .top_p = 1};
-    int status = rows ? v->ops->softmax(v->p, v->which, rows, &plain) : ESP_OK;
-    if (status < 0)
-        return status;
-    for (int u = 1; u < tree->count; u++) {
-        int row = v->tree->row[tree->nodes[u].parent];
-        if (row < 0)
-            continue; /* below a cut node */
-        v->which[nodes] = row;
-        v->token[nodes++] = tree->nodes[u].token;
-    }
-    if (nodes == 0)
-        return ESP_OK;
-    status = v->ops->gather(v->p, v->which, v->token, nodes, v->number);
-    for (int u = tree->count - 1; status == ESP_OK && u > 0; u--)
-        if (v->tree->row[tree->nodes[u].parent] >= 0)
-            tree->nodes[u].p = (float)v->number[--nodes];
-    return status;
-}
-
 static int select_path(struct esp_verify *v)
 {
     struct esp_tree *tree = &v->tree->tree;
@@ -62,8 +32,11 @@ static int select_path(struct esp_verify *v)
         v->path[v->path_length++] = next;
         node = next;
     }
-    return fill_p(v);
+    const struct esp_sampling plain = {.temperature = 1, .top_p = 1};
+    return esp_verify_probabilities(v, &plain); /* for display */
 }
+
+static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
 
 const struct esp_verifier_ops esp_verifier_greedy = {
     .name = "greedy",
@@ -71,5 +44,7 @@ const struct esp_verifier_ops esp_verifier_greedy = {
     .source = "all papers at temperature 0; dynatree, sec. 3.5",
     .lossless = ESP_DRAW_TOPK | ESP_DRAW_IID | ESP_DRAW_SWOR,
     .greedy = true,
+    .without_q = true,
+    .params = params,
     .select = select_path,
 };

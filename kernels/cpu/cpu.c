@@ -146,3 +146,5 @@ const struct esp_backend_ops esp_backend_cpu = {
     .read_row = esp_cpu_read,
     .write_row = esp_cpu_write,
 };
+    .ratio_masses = esp_cpu_ratio_masses,
+    .ratio_residual = esp_cpu_ratio_residual,

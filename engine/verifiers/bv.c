@@ -1,0 +1,57 @@
+/* bv.c - block verification: a path is judged as a whole (Sun et al. 2024).
+ *
+ * Along the path x_1..x_L, w_0 = 1 and w_i = min(1, w_(i-1) p(x_i) / q(x_i)). Length i < L is kept
+ * with probability h_i = S / (S + 1 - w_i), S = sum of (w_i p - q)+ after x_i, and h_L = w_L;
+ * tau is the largest length kept. The next token comes from p if tau = L, else from
+ * norm((w_tau p - q)+). The lengths are tested from L down, so that the first one kept is tau. Where a
+ * node has more children than one, the path follows the first.
+ */
+#include "verifier.h"
+
+/* The path of first draws: its end, with weights; whatever follows a node without q is left out. */
+static int last_of_path(struct esp_verify *v)
+{
+    int32_t first;
+    int node = 0;
+    v->weight[0] = 1;
+    while (v->q_row[node] >= 0 && esp_tree_draws(v->tree, node, &first, 1) > 0) {
+        v->weight[first] = esp_keep(v->weight[node] * v->p_of[first], v->q_of[first]);
+        node = first;
+    }
+    return node;
+}
+
+static int select_path(struct esp_verify *v)
+{
+    struct esp_residual left = esp_whole;
+    int last = last_of_path(v), node = last, status = ESP_OK;
+    while (node != 0) {
+        double keep = v->weight[node], sum;
+        if (node != last) {
+            left = esp_whole;
+            status = esp_residual_refuse(v, node, v->weight[node], &left, &sum);
+            keep = sum > 0 ? sum / (sum + (1 - v->weight[node])) : 0;
+        }
+        if (status < 0)
+            return status;
+        if (esp_verify_accept(v, node, keep))
+            return esp_verify_end(v, node, &left);
+        node = v->tree->tree.nodes[node].parent;
+    }
+    left = esp_whole;
+    if (last != 0)
+        status = esp_residual_refuse(v, 0, 1, &left, NULL);
+    return status < 0 ? status : esp_verify_end(v, 0, &left);
+}
+
+static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
+
+const struct esp_verifier_ops esp_verifier_bv = {
+    .name = "bv",
+    .summary = "block verification: how much of the path is kept, judged as a whole",
+    .source = "Sun et al. 2024; delayed-tree-expansion, sec. 3.1",
+    .lossless = ESP_DRAW_IID,
+    .single_path = true,
+    .params = params,
+    .select = select_path,
+};

@@ -1,0 +1,265 @@
+/* khisti.c - choose one draft so that its law r is close to p, then test it (Khisti et al. 2025).
+ *
+ * Algorithm 5 of delayed-tree-expansion: importance weights r, a tournament among the drafts that a
+ * token x ~ r wins, then speculative sampling of x with r in place of q. Which r can be had from k
+ * independent drafts is known exactly: r(S) >= q(S)^k for all sets S. We take the one for which
+ * sum min(p, r) is the ceiling alpha* of ceiling.h, in closed form.
+ *
+ * Tokens in ascending order of p/q; P, Q their cumulative sums; F = Q^k is the law of the highest of k
+ * drafts, and G the law we want: a curve over Q, convex, nowhere below F. Let D_i = the running
+ * maximum of F - P (at least 0) from the left up to where F - P is largest, and from the right beyond.
+ * Then G = P + D: G rises faster than P before that place and slower behind it, so only p - r summed
+ * behind it is lost, which is max (F - P) = 1 - alpha*. G is convex: where D is flat it has the slopes
+ * p/q of P, elsewhere those of chords of F, and at each change the slope rises.
+ *
+ * The tournament. Cut the order into classes; the highest class with a draft wins, and in it the
+ * first draft: the law is the chord polygon of F through the cuts. Every convex G >= F is a mixture of
+ * such polygons: G is pi G' + (1 - pi) (no cut at all), pi the least for which G' >= F, so that G'
+ * touches F somewhere; there G' is certain to be cut, and both sides go on by themselves. Only
+ * the side of the highest draft matters, so the law of the winner, given the drafts, takes a few steps.
+ *
+ * Tokens of one ratio class (ratio.h) share one slope; this costs a little acceptance, never exactness.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "verifier.h"
+
+enum { CLASSES = ESP_RATIO_CLASSES };
+
+struct plan {
+    int count;             /* classes that q can reach */
+    int16_t at[CLASSES];   /* which of them a ratio class is, from 1; 0: none */
+    double Q[CLASSES + 1]; /* (count + 1) cumulative; F and G over them */
+    double F[CLASSES + 1], G[CLASSES + 1];
+    double factor[CLASSES]; /* r(x) = factor[ratio class of x] q(x) */
+};
+
+/* G = P + D. `P` (count + 1) is cumulative over the classes of the plan. */
+static void choose_law(struct plan *plan, const double *P)
+{
+    const int n = plan->count;
+    int peak = 0;
+    double D = 0;
+    for (int i = 1; i <= n; i++)
+        if (plan->F[i] - P[i] > plan->F[peak] - P[peak])
+            peak = i;
+    for (int i = 0; i <= peak; i++) {
+        D = fmax(D, plan->F[i] - P[i]);
+        plan->G[i] = P[i] + D;
+    }
+    D = 0;
+    for (int i = n; i > peak; i--) {
+        D = fmax(D, plan->F[i] - P[i]);
+        plan->G[i] = P[i] + D;
+    }
+}
+
+static double power(double x, int k)
+{
+    double y = x;
+    while (--k > 0)
+        y *= x;
+    return y;
+}
+
+static void make_plan(struct plan *plan, const double *p_mass, const double *q_mass, int k)
+{
+    double P[CLASSES + 1] = {0}, p_sum = 0, q_sum = 0;
+    int n = 0;
+    for (int c = 0; c < CLASSES; c++) {
+        p_sum += p_mass[c];
+        q_sum += q_mass[c];
+    }
+    plan->Q[0] = plan->F[0] = 0;
+    for (int c = 0; c < CLASSES; c++) {
+        plan->at[c] = 0;
+        if (!(q_mass[c] > 0))
+            continue;
+        n++;
+        plan->at[c] = (int16_t)n;
+        P[n] = P[n - 1] + p_mass[c] / p_sum;
+        plan->Q[n] = plan->Q[n - 1] + q_mass[c] / q_sum;
+    }
+    plan->count = n;
+    plan->Q[n] = 1;
+    for (int i = 1; i <= n; i++)
+        plan->F[i] = power(plan->Q[i], k);
+    choose_law(plan, P);
+    plan->G[n] = 1;
+    for (int c = 0; c < CLASSES; c++) {
+        int i = plan->at[c];
+        plan->factor[c] = i > 0 ? fmax(plan->G[i] - plan->G[i - 1], 0) / q_mass[c] : 0;
+    }
+}
+
+/* The part of the order that the tournament has come down to, classes a + 1..b, reached with
+ * probability `left`; there G = left * (law to be had) + (constant + slope Q). */
+struct stretch {
+    int a, b;
+    double left, constant, slope;
+};
+
+/* Narrows the stretch to between the cuts that are certain; otherwise finds the likeliest cut. Returns
+ * its probability, 0 if there can be none. `top`: class of the highest draft. */
+static double find_cut(const struct plan *plan, struct stretch *s, int top, int *cut)
+{
+    const double *Q = plan->Q, *F = plan->F;
+    const int a = s->a, b = s->b;
+    const double rise = (F[b] - F[a]) / (Q[b] - Q[a]);
+    double most = 0;
+    for (int i = a + 1; i < b; i++) {
+        double chord = F[a] + rise * (Q[i] - Q[a]), room = chord - F[i];
+        double below = s->left * chord - (plan->G[i] - s->constant - s->slope * Q[i]);
+        if (!(room > 0) || below < most * s->left * room)
+            continue;
+        most = below / (s->left * room);
+        *cut = i;
+        if (most < 1 - 1e-13)
+            continue;
+        most = 1 - 1e-13; /* so that further certain cuts are found too */
+        if (i < top)
+            s->a = i;
+        else if (s->b == b)
+            s->b = i;
+    }
+    return most;
+}
+
+/* Probability that draft i wins: share[i], summing to 1. Drafts are given by their class. */
+static void tournament(const struct plan *plan, const int *class, int k, double *share)
+{
+    struct stretch s = {.a = 0, .b = plan->count, .left = 1};
+    int top = 0;
+    for (int i = 0; i < k; i++) {
+        share[i] = 0;
+        top = class[i] > top ? class[i] : top;
+    }
+    while (s.left > 0) {
+        const struct stretch before = s;
+        int first = -1, cut = 0;
+        bool alone = true;
+        for (int i = 0; i < k; i++)
+            if (class[i] > s.a && class[i] <= s.b) {
+                first = first < 0 ? i : first;
+                alone = alone && class[i] == top;
+            }
+        if (first < 0) { /* drafts of probability 0 */
+            share[0] = 1;
+            return;
+        }
+        double chance = alone ? 0 : find_cut(plan, &s, top, &cut);
+        if (s.a != before.a || s.b != before.b)
+            continue;
+        double stop = s.left * (1 - chance);
+        if (!(s.left - stop > 1e-15))
+            stop = s.left;
+        share[first] += stop;
+        double rise = (plan->F[s.b] - plan->F[s.a]) / (plan->Q[s.b] - plan->Q[s.a]);
+        s.constant += stop * (plan->F[s.a] - rise * plan->Q[s.a]);
+        s.slope += stop * rise;
+        s.left -= stop;
+        if (cut < top)
+            s.a = cut;
+        else
+            s.b = cut;
+    }
+}
+
+/* ------------------------------------------------------------------ the rule */
+
+static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *token)
+{
+    double p_mass[CLASSES], q_mass[CLASSES];
+    double share[ESP_MAX_TESTED], keep[ESP_MAX_TESTED], u, sum;
+    int class[ESP_MAX_TESTED], which;
+    struct plan plan;
+    int status = v->ops->ratio_masses(v->p, site->p_row, v->q, site->q_row, p_mass, q_mass);
+    if (status < 0)
+        return status;
+    make_plan(&plan, p_mass, q_mass, site->count);
+    for (int i = 0; i < site->count; i++) {
+        double p = v->p_of[site->draws[i]], q = v->q_of[site->draws[i]];
+        int ratio = esp_ratio_class(p, q);
+        class[i] = plan.at[ratio];
+        keep[i] = esp_keep(p, plan.factor[ratio] * q);
+    }
+    tournament(&plan, class, site->count, share);
+    bool accepted = esp_chance_test(&v->chance, share, keep, site->count, &which, &u);
+    esp_verify_record(v, site->draws[which], keep[which], u, accepted);
+    if (accepted) {
+        *token = v->tree->tree.nodes[site->draws[which]].token;
+        return ESP_OK;
+    }
+    status = v->ops->ratio_residual(v->p, site->p_row, v->q, site->q_row, plan.factor, v->p,
+                                    site->p_row, &sum);
+    return status < 0 ? status : esp_residual_draw(v, site->node, &esp_whole, token);
+}
+
+/* ------------------------------------------------------------------ its formulas */
+
+static void plan_arrays(struct plan *plan, const double *p, const double *q, int n, int k)
+{
+    double p_mass[CLASSES] = {0}, q_mass[CLASSES] = {0};
+    for (int x = 0; x < n; x++) {
+        p_mass[esp_ratio_class(p[x], q[x])] += p[x];
+        q_mass[esp_ratio_class(p[x], q[x])] += q[x];
+    }
+    make_plan(plan, p_mass, q_mass, k);
+}
+
+static double law_at(const struct plan *plan, double p, double q)
+{
+    return plan->factor[esp_ratio_class(p, q)] * q;
+}
+
+/* Alg. 10, a lower bound: that the residual may land on another draft is left out. */
+static double acceptance_rate(const double *p, const double *q, int n, int k)
+{
+    struct plan plan;
+    double rate = 0;
+    plan_arrays(&plan, p, q, n, k);
+    for (int x = 0; x < n; x++)
+        rate += fmin(p[x], law_at(&plan, p[x], q[x]));
+    return rate;
+}
+
+/* Alg. 15. */
+static int branching(const double *p, const double *q, int n, const int32_t *children, int k,
+                     double *branch)
+{
+    double share[ESP_MAX_TESTED], left = 0, refused = 1;
+    int class[ESP_MAX_TESTED] = {0};
+    struct plan plan;
+    plan_arrays(&plan, p, q, n, k);
+    for (int x = 0; x < n; x++)
+        left += fmax(p[x] - law_at(&plan, p[x], q[x]), 0);
+    for (int i = 0; i < k; i++)
+        class[i] = plan.at[esp_ratio_class(p[children[i]], q[children[i]])];
+    tournament(&plan, class, k, share);
+    for (int i = 0; i < k; i++) {
+        int32_t x = children[i];
+        share[i] *= esp_keep(p[x], law_at(&plan, p[x], q[x]));
+        refused -= share[i];
+    }
+    for (int i = 0; i < k; i++) {
+        int32_t x = children[i];
+        branch[i] = left > 0 ? refused * fmax(p[x] - law_at(&plan, p[x], q[x]), 0) / left : 0;
+        for (int j = 0; j < k; j++)
+            branch[i] += children[j] == x ? share[j] : 0;
+    }
+    return ESP_OK;
+}
+
+static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
+
+const struct esp_verifier_ops esp_verifier_khisti = {
+    .name = "khisti",
+    .summary = "a tournament picks the draft whose law is closest to the target, then tests it",
+    .source = "Khisti et al. 2025; delayed-tree-expansion, app. B.5",
+    .lossless = ESP_DRAW_IID,
+    .params = params,
+    .solve = solve,
+    .acceptance_rate = acceptance_rate,
+    .branching = branching,
+};

@@ -1,0 +1,22 @@
+/* naive.c - speculative sampling along one path (Leviathan et al. 2023, Chen et al. 2023).
+ *
+ * Every token x is kept with probability min(1, p(x) / q(x)); the first refusal ends the path and the
+ * token comes from norm((p - q)+). With one child per node that residual can never be the refused
+ * child, so this is `naivetree`'s decision; the name says that the tree is one path
+ * (delayed-tree-expansion, sec. 3.1).
+ */
+#include "naivetree.h"
+
+static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
+
+const struct esp_verifier_ops esp_verifier_naive = {
+    .name = "naive",
+    .summary = "speculative sampling, token by token",
+    .source = "Leviathan et al. 2023, Chen et al. 2023",
+    .lossless = ESP_DRAW_IID,
+    .single_path = true,
+    .params = params,
+    .solve = esp_naivetree_solve,
+    .acceptance_rate = esp_naivetree_acceptance,
+    .branching = esp_naivetree_branching,
+};

@@ -1,0 +1,47 @@
+/* nss.c - sample from the target and follow the token if it was drafted (Miao et al. 2024).
+ *
+ * It never looks at the draft's probabilities, so it is exact for every tree, however its nodes were
+ * chosen, and the only choice for trees of likeliest tokens (delayed-tree-expansion, alg. 1).
+ */
+#include <math.h>
+
+#include "verifier.h"
+
+static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *token)
+{
+    return esp_residual_draw(v, site->node, &esp_whole, token);
+}
+
+/* Alg. 6: the token is one of k independent draws. */
+static double acceptance_rate(const double *p, const double *q, int n, int k)
+{
+    double rate = 0;
+    for (int x = 0; x < n; x++)
+        rate += p[x] * (1 - pow(1 - q[x], k));
+    return rate;
+}
+
+/* Alg. 11. */
+static int branching(const double *p, const double *q, int n, const int32_t *children, int k,
+                     double *branch)
+{
+    (void)q, (void)n;
+    for (int i = 0; i < k; i++)
+        branch[i] = p[children[i]];
+    return ESP_OK;
+}
+
+static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
+
+const struct esp_verifier_ops esp_verifier_nss = {
+    .name = "nss",
+    .summary = "sample from the target and follow the token if it was drafted",
+    .source = "Miao et al. 2024; delayed-tree-expansion, app. B.1",
+    .lossless = ESP_DRAW_TOPK | ESP_DRAW_IID | ESP_DRAW_SWOR,
+    .preferred = ESP_DRAW_TOPK,
+    .without_q = true,
+    .params = params,
+    .solve = solve,
+    .acceptance_rate = acceptance_rate,
+    .branching = branching,
+};

@@ -1,0 +1,127 @@
+/* specinfer.c - recursive rejection: every refusal leaves a residual for the next draft.
+ *
+ * A draft x, chosen uniformly among those left, is kept with probability min(1, p(x) / q(x));
+ * otherwise p becomes norm((p - q)+) and the next one is tried; what is left at the end gives the token
+ * (Miao et al. 2024; delayed-tree-expansion, alg. 4). One random number picks the draft and tests it.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verifier.h"
+
+static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *token)
+{
+    int32_t left[ESP_MAX_TESTED];
+    double share[ESP_MAX_TESTED], keep[ESP_MAX_TESTED], u;
+    struct esp_residual p = esp_whole;
+    memcpy(left, site->draws, (size_t)site->count * sizeof *left);
+    for (int count = site->count; count > 0; count--) {
+        int which;
+        for (int i = 0; i < count; i++) {
+            share[i] = 1;
+            keep[i] = esp_keep(esp_residual_of(v, &p, left[i]), v->q_of[left[i]]);
+        }
+        bool accepted = esp_chance_test(&v->chance, share, keep, count, &which, &u);
+        esp_verify_record(v, left[which], keep[which], u, accepted);
+        if (accepted) {
+            *token = v->tree->tree.nodes[left[which]].token;
+            return ESP_OK;
+        }
+        int status = esp_residual_refuse(v, site->node, 1, &p, NULL);
+        if (status < 0)
+            return status;
+        left[which] = left[count - 1];
+    }
+    return esp_residual_draw(v, site->node, &p, token);
+}
+
+/* p <- norm((p - q)+), which stays as it is where nothing is left. Returns the sum before. */
+static double refuse(double *p, const double *q, int n)
+{
+    double sum = 0;
+    for (int x = 0; x < n; x++)
+        sum += fmax(p[x] - q[x], 0);
+    for (int x = 0; x < n && sum > 0; x++)
+        p[x] = fmax(p[x] - q[x], 0) / sum;
+    return sum;
+}
+
+/* Alg. 9. missed[x]: probability that x is none of the refused drafts. */
+static double acceptance_rate(const double *target, const double *q, int n, int k)
+{
+    double *p = malloc(2 * (size_t)n * sizeof *p), *missed = p + n, refused = 1;
+    if (!p)
+        return NAN;
+    memcpy(p, target, (size_t)n * sizeof *p);
+    for (int x = 0; x < n; x++)
+        missed[x] = 1;
+    for (int i = 0; i < k && refused > 0; i++) {
+        double kept = 0;
+        for (int x = 0; x < n; x++)
+            kept += fmin(p[x], q[x]);
+        refused *= fmax(1 - kept, 0);
+        for (int x = 0; x < n && kept < 1; x++)
+            missed[x] *= 1 - fmax(q[x] - p[x], 0) / (1 - kept);
+        refuse(p, q, n);
+    }
+    double rate = 1 - refused;
+    for (int x = 0; x < n; x++)
+        rate += refused * p[x] * (1 - missed[x]);
+    free(p);
+    return rate;
+}
+
+enum { MOST_SUBSETS = 16 };
+
+/* Alg. 14, forwards: reach[S] is the probability that the drafts S are still untested. Rounds are the
+ * same for all S of one size, so the sets are gone through by falling size. */
+static int branching(const double *target, const double *q, int n, const int32_t *children, int k,
+                     double *branch)
+{
+    if (k > MOST_SUBSETS)
+        return ESP_E_UNSUPPORTED;
+    unsigned sets = 1u << k;
+    double *p = malloc(((size_t)n + sets) * sizeof *p), *reach = p + n;
+    double accepted[MOST_SUBSETS] = {0};
+    if (!p)
+        return ESP_E_MEMORY;
+    memcpy(p, target, (size_t)n * sizeof *p);
+    memset(reach, 0, sets * sizeof *reach);
+    reach[sets - 1] = 1;
+    for (int left = k; left > 0; left--) {
+        for (unsigned s = 0; s < sets; s++) {
+            if (__builtin_popcount(s) != left)
+                continue;
+            for (int i = 0; i < k; i++) {
+                if (!(s >> i & 1))
+                    continue;
+                double keep = esp_keep(p[children[i]], q[children[i]]), picked = reach[s] / left;
+                accepted[i] += picked * keep;
+                reach[s & ~(1u << i)] += picked * (1 - keep);
+            }
+        }
+        refuse(p, q, n);
+    }
+    for (int i = 0; i < k; i++) {
+        branch[i] = reach[0] * p[children[i]];
+        for (int j = 0; j < k; j++)
+            if (children[j] == children[i])
+                branch[i] += accepted[j];
+    }
+    free(p);
+    return ESP_OK;
+}
+
+static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
+
+const struct esp_verifier_ops esp_verifier_specinfer = {
+    .name = "specinfer",
+    .summary = "test the drafts in random order, each against what the others left",
+    .source = "Miao et al. 2024; delayed-tree-expansion, app. B.4",
+    .lossless = ESP_DRAW_IID,
+    .params = params,
+    .solve = solve,
+    .acceptance_rate = acceptance_rate,
+    .branching = branching,
+};

@@ -1,0 +1,168 @@
+/* spectr.c - K-SEQ: the same test for every draft, made stricter by a factor rho (Sun et al. 2023).
+ *
+ * Draft x is kept with probability min(1, p(x) / (rho q(x))). With beta(rho) = sum of min(p / rho, q) one
+ * of k drafts is kept with probability 1 - (1 - beta)^k, and its token has p's share as long as that
+ * is at most rho beta; the least such rho in [1, k] accepts most. What is left of p,
+ * (p - gamma min(p / rho, q))+ with gamma = (1 - (1 - beta)^k) / beta, gives the token otherwise
+ * (delayed-tree-expansion, eqs. 6 and 7, alg. 3). Any rho above the least is exact too, so the
+ * bisection may stop early as long as it keeps the upper end.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "verifier.h"
+
+enum { BISECTIONS = 40 };
+static const double SAME = 1e-14; /* p and q differ by no more than rounding */
+
+struct k_seq {
+    double rho, beta, gamma;
+};
+
+/* 1 - (1 - beta)^k: one of k drafts is kept. */
+static double any_of(int k, double beta)
+{
+    return beta < 1 ? -expm1(k * log1p(-beta)) : 1;
+}
+
+/* Finds rho by bisection; beta_at(rho) is asked of `data`. */
+static int solve_rho(int k, int (*beta_at)(void *data, double rho, double *beta), void *data,
+                     struct k_seq *s)
+{
+    double low = 1, high = k, beta;
+    int status = beta_at(data, 1, &beta);
+    s->rho = 1;
+    s->beta = beta;
+    s->gamma = 1;
+    if (status < 0 || k == 1 || !(beta > 0) || 1 - beta < SAME)
+        return status;
+    for (int i = 0; i < BISECTIONS && high - low > 1e-12 * high && status == ESP_OK; i++) {
+        double rho = (low + high) / 2;
+        status = beta_at(data, rho, &beta);
+        if (any_of(k, beta) <= rho * beta)
+            high = rho;
+        else
+            low = rho;
+    }
+    s->rho = high;
+    if (status == ESP_OK)
+        status = beta_at(data, high, &s->beta);
+    s->gamma = any_of(k, s->beta) / s->beta;
+    return status;
+}
+
+/* ------------------------------------------------------------------ the rule */
+
+struct rows {
+    struct esp_verify *v;
+    const struct esp_site *site;
+};
+
+static int beta_of_rows(void *data, double rho, double *beta)
+{
+    const struct rows *r = data;
+    const struct esp_combination overlap = {.c = 1, .d = 1 / rho};
+    return r->v->ops->combine(r->v->p, r->site->p_row, r->v->q, r->site->q_row, &overlap, NULL, 0,
+                              beta);
+}
+
+static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *token)
+{
+    struct rows rows = {v, site};
+    struct k_seq s;
+    int status = solve_rho(site->count, beta_of_rows, &rows, &s);
+    if (status < 0)
+        return status;
+    for (int i = 0; i < site->count; i++) {
+        int draft = site->draws[i];
+        if (esp_verify_accept(v, draft, esp_keep(v->p_of[draft] / s.rho, v->q_of[draft]))) {
+            *token = v->tree->tree.nodes[draft].token;
+            return ESP_OK;
+        }
+    }
+    const struct esp_combination left = {.a = 1, .c = -s.gamma, .d = 1 / s.rho};
+    double sum;
+    status = v->ops->combine(v->p, site->p_row, v->q, site->q_row, &left, v->p, site->p_row, &sum);
+    return status < 0 ? status : esp_residual_draw(v, site->node, &esp_whole, token);
+}
+
+/* ------------------------------------------------------------------ its formulas */
+
+struct arrays {
+    const double *p, *q;
+    int n;
+};
+
+static int beta_of_arrays(void *data, double rho, double *beta)
+{
+    const struct arrays *a = data;
+    *beta = 0;
+    for (int x = 0; x < a->n; x++)
+        *beta += fmin(a->p[x] / rho, a->q[x]);
+    return ESP_OK;
+}
+
+/* What is left of p at x, up to a factor; *sum of it over all tokens. */
+static double left_at(const struct k_seq *s, double p, double q)
+{
+    return fmax(p - s->gamma * fmin(p / s->rho, q), 0);
+}
+
+static double left_sum(const struct k_seq *s, const double *p, const double *q, int n)
+{
+    double sum = 0;
+    for (int x = 0; x < n; x++)
+        sum += left_at(s, p[x], q[x]);
+    return sum;
+}
+
+/* Alg. 8. A refused draft follows (q - p / rho)+ / (1 - beta). */
+static double acceptance_rate(const double *p, const double *q, int n, int k)
+{
+    struct arrays arrays = {p, q, n};
+    struct k_seq s;
+    solve_rho(k, beta_of_arrays, &arrays, &s);
+    double refused = 1 - any_of(k, s.beta), sum = left_sum(&s, p, q, n), rate = 1 - refused;
+    for (int x = 0; x < n && sum > 0 && s.beta < 1; x++) {
+        double draft = fmin(fmax(q[x] - p[x] / s.rho, 0) / (1 - s.beta), 1);
+        rate += refused * left_at(&s, p[x], q[x]) / sum * (1 - pow(1 - draft, k));
+    }
+    return rate;
+}
+
+/* Alg. 13. */
+static int branching(const double *p, const double *q, int n, const int32_t *children, int k,
+                     double *branch)
+{
+    struct arrays arrays = {p, q, n};
+    struct k_seq s;
+    double accepted[ESP_MAX_TESTED], refused = 1;
+    solve_rho(k, beta_of_arrays, &arrays, &s);
+    double sum = left_sum(&s, p, q, n);
+    for (int i = 0; i < k; i++) {
+        double keep = esp_keep(p[children[i]] / s.rho, q[children[i]]);
+        accepted[i] = refused * keep;
+        refused *= 1 - keep;
+    }
+    for (int i = 0; i < k; i++) {
+        int32_t x = children[i];
+        branch[i] = sum > 0 ? refused * left_at(&s, p[x], q[x]) / sum : 0;
+        for (int j = 0; j < k; j++)
+            if (children[j] == x)
+                branch[i] += accepted[j];
+    }
+    return ESP_OK;
+}
+
+static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
+
+const struct esp_verifier_ops esp_verifier_spectr = {
+    .name = "spectr",
+    .summary = "test every draft alike, made stricter by a common factor (K-SEQ)",
+    .source = "Sun et al. 2023; delayed-tree-expansion, app. B.3",
+    .lossless = ESP_DRAW_IID,
+    .params = params,
+    .solve = solve,
+    .acceptance_rate = acceptance_rate,
+    .branching = branching,
+};

@@ -1,0 +1,75 @@
+/* swor.c - draws without replacement: like recursive rejection, but the draft's distribution shrinks
+ * with every refusal (dyspec, alg. 3; Sequoia).
+ *
+ * P = p, Q = q. Child s, in drawing order, is kept with probability min(1, P(s) / Q(s)); otherwise
+ * P becomes norm((P - Q)+) and s leaves Q, which is then what the next child was drawn from. What is
+ * left of P gives the token if no child is kept. A child of which Q has nothing left ends the
+ * tests: it cannot have been drawn from Q.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verifier.h"
+
+static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *token)
+{
+    struct esp_residual left = esp_whole;
+    for (int i = 0; i < site->count; i++) {
+        int child = site->draws[i];
+        if (!(v->q_of[child] > 0))
+            break;
+        if (esp_verify_accept(v, child, esp_keep(v->p_of[child], v->q_of[child]))) {
+            *token = v->tree->tree.nodes[child].token;
+            return ESP_OK;
+        }
+        int status = esp_residual_refuse(v, site->node, 1, &left, NULL);
+        if (status == ESP_OK)
+            status = esp_residual_remove(v, site->node, child, &left);
+        if (status < 0)
+            return status;
+    }
+    return esp_residual_draw(v, site->node, &left, token);
+}
+
+/* The children are one after the other; each probability is exact given them. */
+static int branching(const double *target, const double *draft, int n, const int32_t *children,
+                     int k, double *branch)
+{
+    double *p = malloc(2 * (size_t)n * sizeof *p), *q = p + n, refused = 1;
+    if (!p)
+        return ESP_E_MEMORY;
+    memcpy(p, target, (size_t)n * sizeof *p);
+    memcpy(q, draft, (size_t)n * sizeof *q);
+    for (int i = 0; i < k; i++) {
+        double keep = esp_keep(p[children[i]], q[children[i]]), p_sum = 0, q_sum = 0;
+        branch[i] = refused * keep;
+        refused *= 1 - keep;
+        for (int x = 0; x < n; x++)
+            p_sum += fmax(p[x] - q[x], 0);
+        for (int x = 0; x < n && p_sum > 0; x++)
+            p[x] = fmax(p[x] - q[x], 0) / p_sum;
+        q[children[i]] = 0;
+        for (int x = 0; x < n; x++)
+            q_sum += q[x];
+        for (int x = 0; x < n && q_sum > 0; x++)
+            q[x] /= q_sum;
+    }
+    for (int i = 0; i < k; i++)
+        branch[i] += refused * p[children[i]];
+    free(p);
+    return ESP_OK;
+}
+
+static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
+
+const struct esp_verifier_ops esp_verifier_swor = {
+    .name = "swor",
+    .summary = "test children drawn without replacement, each against what the others left",
+    .source = "dyspec, alg. 3; Sequoia",
+    .lossless = ESP_DRAW_SWOR,
+    .preferred = ESP_DRAW_SWOR,
+    .params = params,
+    .solve = solve,
+    .branching = branching,
+};

@@ -1,0 +1,87 @@
+/* traversal.c - from the leaves up: whole paths are tested before shorter ones (Weng et al. 2025).
+ *
+ * Every node has a weight w: 1 at the root, min(1, w_parent p(x) / q(x)) at a child x. The first leaf
+ * in drawing order is accepted, with the path to it, with probability w, and the bonus token
+ * comes from its p. Otherwise the leaf is deleted, and its parent goes on with p <- norm((w p - q)+)
+ * and w <- S / (S + 1 - w), S the sum before normalising (old p and w on the right). A node that has
+ * lost all children is a leaf; the root, once a leaf, is accepted. For one path this is `bv`.
+ *
+ * The tree holds a token that was drawn repeatedly once. Its first instance carries the children of
+ * all paths through it; later instances are tested beside it as bare leaves, with the target's whole
+ * distribution after them. Drawn without replacement, a deleted child also leaves its parent's q.
+ */
+#include "verifier.h"
+
+static void enter(struct esp_verify *v, int node, double weight)
+{
+    v->weight[node] = weight;
+    v->residual[node] = esp_whole;
+    v->next[node] = v->q_row[node] >= 0 ? v->tree->first_draw[node] : -1;
+}
+
+/* The next child of `node` to be tested, in drawing order; -1: none is left. */
+static int next_child(struct esp_verify *v, int node)
+{
+    const struct esp_tree_builder *b = v->tree;
+    while (v->next[node] >= 0) {
+        int draw = v->next[node], child = b->draw_node[draw];
+        v->next[node] = b->next_draw[draw];
+        if (b->tree.nodes[child].verdict != ESP_CUT)
+            return child;
+    }
+    return -1;
+}
+
+/* Deletes the leaf `child`. */
+static int delete_leaf(struct esp_verify *v, int node, int child)
+{
+    double w = v->weight[node], sum;
+    int status = esp_residual_refuse(v, node, w, &v->residual[node], &sum);
+    v->weight[node] = sum > 0 ? sum / (sum + (1 - w)) : 0;
+    if (status == ESP_OK && v->draws == ESP_DRAW_SWOR)
+        status = esp_residual_remove(v, node, child, &v->residual[node]);
+    return status;
+}
+
+static int select_path(struct esp_verify *v)
+{
+    const struct esp_node *nodes = v->tree->tree.nodes;
+    int node = 0;
+    enter(v, 0, 1);
+    for (;;) {
+        int child = next_child(v, node);
+        if (child >= 0) {
+            const double left = esp_residual_of(v, &v->residual[node], child);
+            const double weight = esp_keep(v->weight[node] * left, v->q_of[child]);
+            if (nodes[child].verdict == ESP_UNVISITED) { /* its first instance */
+                enter(v, child, weight);
+                node = child;
+                continue;
+            }
+            if (esp_verify_accept(v, child, weight))
+                return esp_verify_end(v, child, &esp_whole);
+        } else {
+            if (node == 0)
+                return esp_verify_end(v, 0, &v->residual[0]);
+            if (esp_verify_accept(v, node, v->weight[node]))
+                return esp_verify_end(v, node, &v->residual[node]);
+            child = node;
+            node = nodes[node].parent;
+        }
+        int status = delete_leaf(v, node, child);
+        if (status < 0)
+            return status;
+    }
+}
+
+static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
+
+const struct esp_verifier_ops esp_verifier_traversal = {
+    .name = "traversal",
+    .summary = "from the leaves up: whole paths are tested before shorter ones",
+    .source = "Weng et al. 2025; delayed-tree-expansion, sec. 3.2",
+    .lossless = ESP_DRAW_IID | ESP_DRAW_SWOR,
+    .preferred = ESP_DRAW_IID,
+    .params = params,
+    .select = select_path,
+};

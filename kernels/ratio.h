@@ -1,0 +1,29 @@
+/* ratio.h - classes of tokens by the ratio of two probabilities, the same on every backend.
+ *
+ * Rules that prefer drafts of larger p/q need the vocabulary in that order, but only coarsely: 64
+ * classes per factor of two, between 2^-12 and 2^12, with everything beyond in the end classes. The
+ * class is read off the bits of the quotient in single precision, correctly rounded, so that whoever
+ * computes it from the same two numbers finds the same class.
+ */
+#ifndef ESP_RATIO_H
+#define ESP_RATIO_H
+
+#include <stdint.h>
+#include <string.h>
+
+enum { ESP_RATIO_OCTAVES = 12, ESP_RATIO_CLASSES = 2 * ESP_RATIO_OCTAVES * 64 };
+
+/* 0 (p far below q) to ESP_RATIO_CLASSES - 1; p = 0 is in class 0. */
+static inline int esp_ratio_class(double p, double q)
+{
+    const int32_t lowest = (127 - ESP_RATIO_OCTAVES) * 64;
+    float ratio = (float)(p / q);
+    int32_t bits;
+    if (!(p > 0))
+        return 0;
+    memcpy(&bits, &ratio, sizeof bits);
+    bits = (bits >> 17) - lowest;
+    return bits < 0 ? 0 : bits < ESP_RATIO_CLASSES ? (int)bits : ESP_RATIO_CLASSES - 1;
+}
+
+#endif

@@ -1,0 +1,62 @@
+/* enumerate.h - runs an acceptance rule once for every outcome of its random decisions.
+ *
+ *     enumerate_start(&all);
+ *     do {
+ *         ... run the rule with a chance of {.number = enumerate_number, .user = &all} ...
+ *         sum += all.probability;
+ *     } while (enumerate_next(&all));
+ *
+ * The rule is the real one: only its numbers come from here. Each decision tells what its number
+ * decides between (struct esp_odds), so every outcome is taken once, with its exact probability.
+ *
+ * A rig is a small draft tree with target and draft distributions, all chosen by the test, on which a
+ * rule can be run again and again.
+ */
+#ifndef ESP_ENUMERATE_H
+#define ESP_ENUMERATE_H
+
+#include "toy.h"
+
+enum { MOST_DECISIONS = 64 };
+
+struct enumerate {
+    struct {
+        int taken, next; /* outcome; the next possible one, -1: none */
+    } decision[MOST_DECISIONS];
+    int known, at;      /* decisions to repeat; decisions made in this run */
+    double probability; /* of this run so far */
+};
+
+double enumerate_number(void *all, const struct esp_odds *odds);
+void enumerate_start(struct enumerate *all);
+bool enumerate_next(struct enumerate *all);
+
+struct rig {
+    struct toy toy;
+    int vocabulary;
+    struct esp_tree_builder tree;
+    int32_t *q_row;
+    struct esp_rows *p, *q;
+    struct esp_verify verify;
+    struct enumerate all;
+    /* Where the distributions after a node come from: (vocabulary) doubles. */
+    void (*distribution)(void *user, bool draft, const int32_t *tokens, int count, double *values);
+    void *user;
+};
+
+void rig_open(struct rig *rig, int vocabulary, int nodes, unsigned draws);
+void rig_close(struct rig *rig);
+
+/* Empties the tree. Then grow it with esp_tree_draw() or esp_tree_add(). */
+void rig_reset(struct rig *rig);
+
+/* Fills the rows of the tree as it is, and runs the rule with the decisions of rig->all. */
+void rig_run(struct rig *rig, const struct esp_verifier_ops *rule);
+
+/* Tokens on the way from below the root to `node`; returns how many. */
+int rig_path(const struct rig *rig, int node, int32_t *tokens);
+
+/* The tokens that the rule gave: accepted path and bonus. Returns how many. */
+int rig_output(const struct rig *rig, int32_t *tokens);
+
+#endif
