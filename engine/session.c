@@ -325,29 +325,22 @@ static int take_memory(struct esp_session *s, char *err, size_t errlen)
         snprintf(s->draft.pair, sizeof s->draft.pair, "%.64s (%lld), %.64s (%lld)", e->target->name,
                  (long long)e->target->parameters, e->draft->name,
                  (long long)e->draft->parameters);
-    size_t record = (size_t)s->tree.record;
+    struct esp_verify *v = &s->verify;
     status = esp_verify_open(v, &s->tree, err, errlen);
     if (status < 0)
         return status;
-    struct esp_verify *v = &s->verify;
     s->text = calloc((size_t)e->context, sizeof *s->text);
     s->positions = calloc((size_t)rows, sizeof *s->positions);
     s->tokens = calloc((size_t)rows, sizeof *s->tokens);
     s->committed = calloc((size_t)rows, sizeof *s->committed);
-    v->path = calloc((size_t)rows, sizeof *v->path);
-    v->which = calloc(record, sizeof *v->which);
-    v->token = calloc(record, sizeof *v->token);
-    v->number = calloc(record, sizeof *v->number);
-    if (!s->text || !s->positions || !s->tokens || !s->committed || !v->path || !v->which ||
-        !v->token || !v->number)
-    v->chance.rng = &s->verify_rng;
+    if (!s->text || !s->positions || !s->tokens || !s->committed)
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a session of %d tokens",
                         e->context);
-    v->tree = &s->tree;
     v->ops = s->ops;
     v->p = s->p;
     v->q = s->q;
     v->q_row = s->draft.q_row;
+    v->chance.rng = &s->verify_rng;
     return ESP_OK;
 }
 
