@@ -143,8 +143,8 @@ const struct esp_backend_ops esp_backend_cpu = {
     .sample = esp_cpu_sample,
     .combine = esp_cpu_combine,
     .remove = esp_cpu_remove,
+    .ratio_masses = esp_cpu_ratio_masses,
+    .ratio_residual = esp_cpu_ratio_residual,
     .read_row = esp_cpu_read,
     .write_row = esp_cpu_write,
 };
-    .ratio_masses = esp_cpu_ratio_masses,
-    .ratio_residual = esp_cpu_ratio_residual,

@@ -119,11 +119,11 @@ int esp_cpu_sample(struct esp_rows *rows, const int32_t *which, const double *u,
 int esp_cpu_combine(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
                     const struct esp_combination *f, struct esp_rows *to, int to_row, double *sum);
 int esp_cpu_remove(struct esp_rows *rows, int which, int32_t token, double *left);
-int esp_cpu_read(struct esp_rows *rows, int which, float *values);
-int esp_cpu_write(struct esp_rows *rows, int which, const float *values);
-
 int esp_cpu_ratio_masses(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
                          double *p_mass, double *q_mass);
 int esp_cpu_ratio_residual(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
                            const double *factor, struct esp_rows *to, int to_row, double *sum);
+int esp_cpu_read(struct esp_rows *rows, int which, float *values);
+int esp_cpu_write(struct esp_rows *rows, int which, const float *values);
+
 #endif
