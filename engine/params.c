@@ -158,10 +158,10 @@ void esp_params_format(const struct esp_params *params, int index, char *text, s
     case ESP_TEXT:
         snprintf(text, size, "%s", params->text);
         break;
-    default: /* the shortest text that reads back as the same number */
+    default: /* the shortest text that reads back as the same number; 30, not 3e+01 */
         for (int digits = 1; digits <= 17; digits++) {
             snprintf(text, size, "%.*g", digits, params->value[index]);
-            if (strtod(text, NULL) == params->value[index])
+            if (strtod(text, NULL) == params->value[index] && !strstr(text, "e+"))
                 break;
         }
     }

@@ -111,6 +111,7 @@ static int draft(struct esp_draft *d)
     }
     for (int i = 0; i < s->groups; i++) {
         const struct group *g = &s->group[i];
+        d->tree->tree.nodes[g->parent].reason = ESP_REASON_BUDGET;
         esp_tree_add_cut(d->tree, g->parent, guess(d, s->match[g->first], g->depth), g->q,
                          ESP_REASON_BUDGET);
     }

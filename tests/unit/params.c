@@ -33,6 +33,19 @@ TEST(values_are_read)
     CHECK(strcmp(text, "x:size=9,rate=0.25,on=off,way=right,shape=4.5") == 0, "%s", text);
 }
 
+TEST(numbers_are_written_plainly)
+{
+    static const char *const numbers[] = {"30", "60", "7"};
+    struct esp_params p;
+    char text[64];
+    esp_params_init(&p, table);
+    for (int i = 0; i < 3; i++) {
+        CHECK(esp_params_set(&p, "x", "size", numbers[i], NULL, 0) == SIZE);
+        esp_params_format(&p, SIZE, text, sizeof text);
+        CHECK(strcmp(text, numbers[i]) == 0, "%s", text);
+    }
+}
+
 TEST(wrong_values_are_named)
 {
     static const char *const wrong[] = {

@@ -1,0 +1,45 @@
+/* drafting.h - one session on the toy models, for tests of tree policies: step it, look at the tree. */
+#ifndef ESP_DRAFTING_H
+#define ESP_DRAFTING_H
+
+#include "toy.h"
+
+/* What is 0 gets: 12 tokens, a context of 256, 64 nodes, sharpness 2, toy seed 1. */
+struct drafting_setup {
+    const char *drafter;
+    int vocabulary, context, max_nodes;
+    unsigned long long toy_seed, seed; /* of the distributions; of the session */
+    double sharpness, temperature;
+    esp_observer *observer;
+};
+
+struct drafting {
+    struct toy toy;
+    struct esp_session *session;
+    const struct esp_tree *tree; /* of the last iteration */
+    char err[512];
+};
+
+enum { DRAFTING_PROMPT = 3 }; /* tokens 1, 2, 0 */
+
+/* The observer gets the drafting as `user`. The session is prompted and allowed 200 tokens. */
+void drafting_open(struct drafting *d, const struct drafting_setup *setup);
+void drafting_close(struct drafting *d);
+
+/* Runs an iteration; false if the generation has ended. */
+bool drafting_step(struct drafting *d);
+/* Starts again from the prompt with another seed of the session. */
+void drafting_restart(struct drafting *d, unsigned long long seed);
+void drafting_set(struct drafting *d, const char *key, const char *value);
+double drafting_gauge(const struct drafting *d, const char *name, bool before);
+
+/* The draft's own distribution after a node of the last tree (vocabulary), recomputed from the text. */
+void drafting_q(const struct drafting *d, int node, double *q);
+/* The draft's own distribution behind the text before the last iteration and `count` more tokens. */
+void drafting_q_after(const struct drafting *d, const int32_t *more, int count, double *q);
+
+/* sum over cells of (seen - expected)^2 / expected, and whether that is no more than 5 standard deviations
+ * above its mean. Cells are expected to be seen `runs` * p[i] times. */
+bool drafting_chi_square(const int *seen, const double *p, int cells, int runs);
+
+#endif
