@@ -32,8 +32,10 @@ TUI_LIBS   = $(shell $(PKG_CONFIG) --libs $(TUI_PKGS))
 # kernels/cpu/isa/*.c is compiled once per instruction set; which one runs is decided at start.
 ifneq ($(filter x86_64 amd64,$(shell uname -m)),)
 ISAS := generic avx2 avx512
+AMX  := amx
 else
 ISAS := generic
+AMX  :=
 endif
 ISA_FLAGS_generic :=
 ISA_FLAGS_avx2    := -mavx2 -mfma -mf16c
@@ -41,7 +43,7 @@ ISA_FLAGS_avx512  := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
 
 ISA_SRC := $(wildcard kernels/cpu/isa/*.c)
 LIB_SRC := $(wildcard engine/*.c engine/model/*.c engine/drafters/*.c engine/verifiers/*.c kernels/*.c kernels/cpu/*.c)
-LIB_SRC := $(filter-out engine/example.c,$(LIB_SRC))
+LIB_SRC := $(filter-out engine/example.c $(if $(AMX),,kernels/cpu/amx.c),$(LIB_SRC))
 # What draws needs no terminal: it is in every program and in the tests.
 VIEW_SRC := $(wildcard sessions/*.c viz/*.c tui/panes/*.c) \
             $(addprefix tui/,decode.c keys.c layout.c ring.c snapshot.c state.c theme.c ui.c)
@@ -86,7 +88,8 @@ $(BUILD)/obj/%.$(1).o: %.c
 endef
 $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
 
-$(BUILD)/obj/kernels/cpu/%.o: DEFS += $(foreach isa,$(ISAS),-DESP_HAVE_$(isa))
+$(BUILD)/obj/kernels/cpu/%.o: DEFS += $(foreach isa,$(ISAS) $(AMX),-DESP_HAVE_$(isa))
+$(BUILD)/obj/kernels/cpu/amx.o: DEFS += -O3 $(ISA_FLAGS_avx512) -mamx-tile -mamx-bf16
 # Where the built-in pair and the themes are once installed; a build tree finds its own first.
 $(BUILD)/obj/engine/paths.o: DEFS += -DESP_DATA_DIR='"$(PREFIX)/share/espalier"'
 

@@ -120,7 +120,8 @@ int esp_session_open(struct esp_session **session, struct esp_engine *engine,
                      const struct esp_session_options *options, char *err, size_t errlen);
 void esp_session_close(struct esp_session *session);
 
-/* Appends tokens to the context and runs the target over them (prefill). */
+/* Appends tokens to the context and runs the target over them (prefill). A new text gets the
+ * tokenizer's begin-of-text token first, if it has one. */
 int esp_session_prompt(struct esp_session *session, const int32_t *tokens, int count, char *err,
                        size_t errlen);
 /* Allows `tokens` more tokens before the generation ends; a session starts with 0 allowed. */

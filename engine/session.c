@@ -409,9 +409,15 @@ static int prefill(struct esp_session *s)
 int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, char *err,
                        size_t errlen)
 {
-    int room = s->engine->context - s->length;
+    const struct esp_tokenizer *tokenizer = s->engine->tokenizer;
+    int32_t prefix = tokenizer && s->length == 0 ? esp_tokenizer_prefix(tokenizer) : -1;
+    int before = s->length, room = s->engine->context - s->length;
     if (count < 1)
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "the prompt is empty");
+    if (prefix >= 0 && tokens[0] != prefix)
+        room--;
+    else
+        prefix = -1;
     if (count > room - 1)
         return esp_fail(err, errlen, ESP_E_CONTEXT,
                         "the prompt has %d tokens, but only %d of the context's %d are free%s",
@@ -421,11 +427,13 @@ int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, 
         if (tokens[i] < 0 || tokens[i] >= s->engine->target->desc.vocabulary)
             return esp_fail(err, errlen, ESP_E_ARGUMENT, "the model has no token %d", tokens[i]);
     double start = s->prompt_time = esp_now();
+    if (prefix >= 0)
+        s->text[s->length++] = prefix;
     memcpy(s->text + s->length, tokens, (size_t)count * sizeof *tokens);
     s->length += count;
     int status = prefill(s);
     if (status < 0) {
-        s->length -= count;
+        s->length = before;
         int computed = s->length > 0 ? s->length - 1 : 0;
         if (s->target.length > computed)
             s->target.length = computed;
@@ -435,12 +443,12 @@ int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, 
                         esp_status_message(status));
     }
     s->end = "";
-    s->stats.prompt_tokens += count;
+    s->stats.prompt_tokens += s->length - before;
     s->stats.prefill_seconds += esp_now() - start;
     esp_session_emit(s, (struct esp_event){
                             .type = ESP_EVENT_PROMPT,
-                            .tokens = s->text + s->length - count,
-                            .token_count = count,
+                            .tokens = s->text + before,
+                            .token_count = s->length - before,
                         });
     return ESP_OK;
 }

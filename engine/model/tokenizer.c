@@ -10,8 +10,9 @@
  *   5. what is left is cut into words by the patterns of the pre-tokenizer;
  *   6. each word is encoded by BPE.
  *
- * The file's post_processor, truncation and padding are not used: they add or remove tokens
- * around a text (such as a first "begin of text"), which is for the caller to decide. What
+ * The file's post_processor, truncation and padding are not used here: they add or remove tokens
+ * around a text. A first "begin of text" that the post_processor asks for is told by
+ * esp_tokenizer_prefix(), for the caller to put before a new text. What
  * loses the exact way back to the text does so there too: add_prefix_space adds spaces; lstrip
  * and rstrip of added tokens and the Split behaviour Removed drop text; and a byte is dropped
  * if it has no token (Pythia's vocabulary has none for the bytes that UTF-8 never uses,
@@ -46,6 +47,7 @@ struct esp_tokenizer {
     struct esp_added_tokens plain, normalized;
     struct esp_pretokenizer pretokenizer;
     bool nfc;
+    int32_t prefix; /* token before every text, or -1 */
 };
 
 /* ------------------------------------------------------------------ opening */
@@ -123,6 +125,25 @@ static int check_decoder(const cJSON *decoder, char *err, size_t errlen)
     return ESP_OK;
 }
 
+/* The token of a TemplateProcessing that begins with a special token, alone or in a Sequence. */
+static int32_t find_prefix(const struct esp_tokenizer *t, const cJSON *processor)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(processor, "processors"), *item;
+    const cJSON *single = cJSON_GetObjectItemCaseSensitive(processor, "single");
+    cJSON_ArrayForEach(item, list)
+    {
+        int32_t token = find_prefix(t, item);
+        if (token >= 0)
+            return token;
+    }
+    if (!cJSON_IsArray(single))
+        return -1;
+    const cJSON *first =
+        cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(single, 0), "SpecialToken");
+    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(first, "id"));
+    return name ? esp_tokenizer_find(t, name, strlen(name)) : -1;
+}
+
 static int read_parts(struct esp_tokenizer *t, const cJSON *json, char *err, size_t errlen)
 {
     const cJSON *model = cJSON_GetObjectItemCaseSensitive(json, "model");
@@ -155,6 +176,8 @@ static int read_parts(struct esp_tokenizer *t, const cJSON *json, char *err, siz
         status = esp_added_tokens_init(&t->plain, &t->vocabulary, false, err, errlen);
     if (status == ESP_OK)
         status = esp_added_tokens_init(&t->normalized, &t->vocabulary, true, err, errlen);
+    t->prefix = status < 0 ? -1
+                           : find_prefix(t, cJSON_GetObjectItemCaseSensitive(json, "post_processor"));
     return status;
 }
 
@@ -219,6 +242,11 @@ bool esp_tokenizer_is_special(const struct esp_tokenizer *t, int32_t token)
 {
     return token >= 0 && token < t->vocabulary.size &&
            t->vocabulary.tokens[token].flags & ESP_TOKEN_SPECIAL;
+}
+
+int32_t esp_tokenizer_prefix(const struct esp_tokenizer *t)
+{
+    return t->prefix;
 }
 
 uint64_t esp_tokenizer_hash(const struct esp_tokenizer *t)

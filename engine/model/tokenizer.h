@@ -37,6 +37,8 @@ const char *esp_tokenizer_bytes(const struct esp_tokenizer *tokenizer, int32_t t
 int32_t esp_tokenizer_find(const struct esp_tokenizer *tokenizer, const char *bytes,
                            size_t length);
 bool esp_tokenizer_is_special(const struct esp_tokenizer *tokenizer, int32_t token);
+/* The special token that belongs before every new text (Llama 3: <|begin_of_text|>), or -1. */
+int32_t esp_tokenizer_prefix(const struct esp_tokenizer *tokenizer);
 /* Hash (FNV-1a, 64 bit) over all (id, bytes) pairs: equal for tokenizers that can share a tree.
  */
 uint64_t esp_tokenizer_hash(const struct esp_tokenizer *tokenizer);

@@ -15,7 +15,7 @@ struct buffer {
     size_t count, each, size;
 };
 
-enum { BUFFERS = 18 };
+enum { BUFFERS = 19 };
 
 static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
 {
@@ -41,6 +41,7 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
         {&c->sine, batch, (size_t)d->rotary / 2, f},
         {&c->scores, threads * ESP_QUERIES, rows, f},
         {&c->extra, threads * ESP_QUERIES, rows, sizeof(int32_t)},
+        {&c->parts, threads, c->parts_size, 1},
         {&c->wanted, batch, 1, sizeof(int32_t)},
         {&c->wanted_at, batch, 1, sizeof(int32_t)},
     };
@@ -52,23 +53,26 @@ int esp_cpu_cache_open(struct esp_cache **cache, struct esp_weights *weights, in
 {
     const struct esp_model_desc *d = ((struct esp_cpu_weights *)weights)->desc;
     *cache = NULL;
-    if (rows < 1 || max_batch < 1 || rows > INT32_MAX / 2 || max_batch > rows)
+    if (rows < 1 || max_batch < 1 || rows > INT32_MAX / 2)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "a cache of %d rows for batches of %d: give at least one row, and no "
-                        "larger batch than the cache",
-                        rows, max_batch);
+                        "a cache of %d rows for batches of %d: both must be at least 1", rows,
+                        max_batch);
     struct esp_cpu_cache *c = calloc(1, sizeof *c);
     if (!c)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a cache");
     c->base.weights = weights;
     c->rows = rows;
-    c->max_batch = max_batch;
+    c->max_batch = max_batch < rows ? max_batch : rows;
     c->blocks = (int)(esp_cpu_pad(rows, ESP_LANES) / ESP_LANES);
     c->v_stride = esp_cpu_pad(d->head_dim, ESP_LANES);
     c->hidden = esp_cpu_pad(d->hidden, ESP_PANEL);
     c->q_width = esp_cpu_pad(d->heads * d->head_dim, ESP_PANEL);
     c->kv_width = esp_cpu_pad(d->kv_heads * d->head_dim, ESP_PANEL);
     c->ffn = esp_cpu_pad(d->ffn, ESP_PANEL);
+
+    size_t widest = c->hidden > c->ffn ? c->hidden : c->ffn;
+    widest = widest > c->q_width ? widest : c->q_width;
+    c->parts_size = esp_product_scratch((size_t)c->max_batch, widest);
 
     struct buffer list[BUFFERS];
     list_buffers(c, list);

@@ -7,6 +7,9 @@
 
 #include "error.h"
 
+#ifdef ESP_HAVE_amx
+#include <cpuid.h>
+#endif
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,9 +68,21 @@ static bool has_avx512(void)
 }
 #endif
 
+#ifdef ESP_HAVE_amx
+/* The names that __builtin_cpu_supports() knows depend on the compiler; the processor's own do not. */
+static bool has_amx(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 22 & 1) && (d >> 24 & 1);
+}
+#endif
+
 static const struct esp_cpu_isa *choose(const char *name)
 {
     const struct choice choices[] = {
+#ifdef ESP_HAVE_amx
+        {"amx", &esp_cpu_isa_amx, has_avx512() && has_amx() && esp_cpu_amx_allowed()},
+#endif
 #ifdef ESP_HAVE_avx512
         {"avx512", &esp_cpu_isa_avx512, has_avx512()},
 #endif
@@ -98,6 +113,7 @@ int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, cha
     int cores = omp_get_num_procs();
     cpu->base.ops = &esp_backend_cpu;
     cpu->isa = chosen;
+    cpu->worth_threads = 1.5e6;
     cpu->threads = threads > 0 ? threads : cores < MAX_THREADS ? cores : MAX_THREADS;
     snprintf(cpu->device, sizeof cpu->device, "%s, %d thread%s", chosen->name, cpu->threads,
              cpu->threads == 1 ? "" : "s");

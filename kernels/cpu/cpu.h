@@ -16,6 +16,7 @@ struct esp_cpu_backend {
     const struct esp_cpu_isa *isa;
     int threads;
     struct esp_cpu_crowd crowd;
+    double worth_threads; /* multiply-adds from which a pass is given to all threads */
     char device[64];
 };
 
@@ -55,6 +56,8 @@ struct esp_cpu_cache {
     float *cosine, *sine;                  /* (max_batch, rotary / 2) */
     float *scores;                         /* (threads, ESP_QUERIES, blocks * 16) */
     int32_t *extra;                        /* (threads, ESP_QUERIES, rows) */
+    char *parts; /* (threads, parts_size) scratch of products */
+    size_t parts_size;
     int32_t *wanted, *wanted_at;           /* (max_batch) rows with logits; their rows there */
 };
 

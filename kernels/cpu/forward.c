@@ -15,8 +15,6 @@
 #include <math.h>
 #include <string.h>
 
-static const double WORK_WORTH_THREADS = 1.5e6; /* multiply-adds */
-
 struct pass {
     const struct esp_cpu_weights *w;
     const struct esp_model_desc *d;
@@ -63,6 +61,14 @@ static const float *normalise(const struct pass *p, struct esp_cpu_team t, float
     return out;
 }
 
+/* Panels begin..end-1 of a product, with this thread's scratch. */
+static void product(const struct pass *p, struct esp_cpu_team t, const struct esp_packed *w,
+                    int begin, int end, struct esp_product part)
+{
+    part.scratch = p->c->parts + (size_t)t.thread * p->c->parts_size;
+    p->isa->product(w, begin, end, &part);
+}
+
 /* This thread's part of up to three products of the same input, whose panels count as one row. */
 static void multiply(const struct pass *p, struct esp_cpu_team t, const struct esp_packed *const w[],
                      const struct esp_product products[], int count)
@@ -75,7 +81,7 @@ static void multiply(const struct pass *p, struct esp_cpu_team t, const struct e
         int from = begin > first ? begin - first : 0;
         int to = end - first < w[i]->panels ? end - first : w[i]->panels;
         if (from < to)
-            p->isa->product(w[i], from, to, &products[i]);
+            product(p, t, w[i], from, to, products[i]);
     }
 }
 
@@ -217,14 +223,14 @@ static void mlp(const struct pass *p, struct esp_cpu_team t, const struct esp_cp
 {
     const struct esp_cpu_cache *c = p->c;
     const bool gated = p->d->activation == ESP_SWIGLU;
-    struct esp_product product = {
+    struct esp_product part = {
         .x = x, .x_stride = c->hidden, .y = c->up, .y_stride = c->ffn, .rows = rows};
     int begin, end;
     esp_cpu_share(layer->up.panels, t.thread, t.threads, &begin, &end);
-    p->isa->product(&layer->up, begin, end, &product);
-    product.y = c->gate;
+    product(p, t, &layer->up, begin, end, part);
+    part.y = c->gate;
     if (gated)
-        p->isa->product(&layer->gate, begin, end, &product);
+        product(p, t, &layer->gate, begin, end, part);
     for (int i = 0; i < rows; i++) {
         size_t at = (size_t)i * c->ffn + (size_t)begin * ESP_PANEL;
         p->isa->activate(c->up + at, gated ? c->gate + at : NULL, c->up + at,
@@ -236,13 +242,9 @@ static void mlp(const struct pass *p, struct esp_cpu_team t, const struct esp_cp
 static void add_product(const struct pass *p, struct esp_cpu_team t, const struct esp_packed *w,
                         const float *y, size_t y_stride, int rows)
 {
-    struct esp_product product = {.x = y,
-                                  .x_stride = y_stride,
-                                  .y = p->c->x,
-                                  .y_stride = p->c->hidden,
-                                  .rows = rows,
-                                  .add = true};
-    multiply(p, t, &w, &product, 1);
+    struct esp_product part = {
+        .x = y, .x_stride = y_stride, .y = p->c->x, .y_stride = p->c->hidden, .rows = rows, .add = true};
+    multiply(p, t, &w, &part, 1);
 }
 
 static void run_layers(const struct pass *p, struct esp_cpu_team t)
@@ -290,7 +292,7 @@ static void run_head(const struct pass *p, struct esp_cpu_team t)
     struct esp_cpu_rows *logits = (struct esp_cpu_rows *)p->batch->logits;
     if (p->wanted == 0)
         return;
-    struct esp_product product = {
+    struct esp_product part = {
         .x = normalise(p, t, p->c->normed, p->wanted, p->w->norm_final, p->w->norm_final_bias),
         .x_stride = p->c->hidden,
         .y = logits->data,
@@ -301,7 +303,7 @@ static void run_head(const struct pass *p, struct esp_cpu_team t)
     int room = (int)(logits->stride / ESP_PANEL), panels = w->panels < room ? w->panels : room;
     int begin, end;
     esp_cpu_share(panels, t.thread, t.threads, &begin, &end);
-    p->isa->product(w, begin, end, &product);
+    product(p, t, w, begin, end, part);
     for (int i = 0; end == panels && i < p->wanted; i++) {
         float *row = logits->data + (size_t)p->c->wanted_at[i] * logits->stride;
         for (int j = p->d->vocabulary; j < logits->base.vocabulary; j++)
@@ -383,6 +385,6 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
         return ESP_E_ARGUMENT;
     find_wanted(&p);
     double work = batch->rows * w->work_layers + p.wanted * w->work_head;
-    esp_cpu_together(cpu, work < WORK_WORTH_THREADS, run, &p);
+    esp_cpu_together(cpu, work < cpu->worth_threads, run, &p);
     return 0;
 }

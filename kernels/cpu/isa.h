@@ -24,6 +24,7 @@ enum {
 struct esp_packed {
     enum esp_dtype dtype;
     int rows, columns, panels;
+    bool pairs;        /* packed for tiles: see amx.c */
     const void *data;  /* (panels, columns, 32) */
     const float *bias; /* (panels * 32), zeros if the model has none */
 };
@@ -37,6 +38,7 @@ struct esp_product {
     const int32_t *y_row;
     int rows;
     bool add;
+    void *scratch; /* esp_product_scratch(rows, columns) bytes, this thread's own */
 };
 
 /* Up to ESP_QUERIES queries that read the same key/value head. Query i sees cache rows
@@ -58,6 +60,7 @@ struct esp_attention {
 
 struct esp_cpu_isa {
     const char *name; /* as people know it: "AVX-512" */
+    bool pairs;       /* wants BF16 matrices packed for tiles */
 
     /* Panels begin..end-1 of the product. */
     void (*product)(const struct esp_packed *w, int begin, int end, const struct esp_product *p);
@@ -89,5 +92,15 @@ struct esp_cpu_isa {
 #define X(isa) extern const struct esp_cpu_isa esp_cpu_isa_##isa;
 ESP_ISA_LIST(X)
 #undef X
+extern const struct esp_cpu_isa esp_cpu_isa_amx; /* on top of avx512; not the same bits (amx.c) */
+
+/* Asks the system for the use of AMX's tiles. */
+bool esp_cpu_amx_allowed(void);
+
+/* Bytes that a product of `rows` vectors of `columns` (padded) may use: three BF16 parts of each. */
+static inline size_t esp_product_scratch(size_t rows, size_t columns)
+{
+    return (rows + ESP_LANES - 1) / ESP_LANES * ESP_LANES * 3 * columns * sizeof(uint16_t);
+}
 
 #endif

@@ -69,6 +69,7 @@ struct packer {
     esp_progress *progress;
     void *user;
     int threads;
+    bool pairs; /* the instruction set wants them */
     char *err;
     size_t errlen;
 };
@@ -111,27 +112,36 @@ static int pack_vector(struct packer *p, const float **out, const struct esp_ten
     return 0;
 }
 
-/* Output j of a panel goes to place j, or for BF16 to its half of a 32-bit word. */
-static int place(enum esp_dtype dtype, int j)
+/* Place of input c of output j in a panel, in weights. BF16: in its half of a 32-bit word; packed for
+ * tiles: blocks of 32 inputs, then two tiles of 16 outputs, then (pair of inputs, output, 2). */
+static size_t place(const struct esp_packed *w, int j, int c)
 {
-    if (dtype != ESP_BF16)
-        return j;
-    return j < ESP_LANES ? 2 * j : 2 * (j - ESP_LANES) + 1;
+    size_t row = (size_t)c * ESP_PANEL;
+    if (w->pairs)
+        return (size_t)(c / 32) * 1024 + (size_t)(j / ESP_LANES) * 512 +
+               (size_t)(c % 32 / 2) * 32 + (size_t)(j % ESP_LANES) * 2 + (size_t)(c % 2);
+    if (w->dtype != ESP_BF16)
+        return row + (size_t)j;
+    return row + (size_t)(j < ESP_LANES ? 2 * j : 2 * (j - ESP_LANES) + 1);
+}
+
+static size_t packed_columns(const struct esp_packed *w)
+{
+    return w->pairs ? esp_cpu_pad(w->columns, 32) : (size_t)w->columns;
 }
 
 static void pack_panel(const struct esp_packed *w, const struct esp_tensor *t, int panel)
 {
-    const size_t size = dtype_size(w->dtype), step = ESP_PANEL * size;
-    char *out = (char *)w->data + (size_t)panel * (size_t)w->columns * step;
+    const size_t size = dtype_size(w->dtype);
+    char *out = (char *)w->data + (size_t)panel * packed_columns(w) * ESP_PANEL * size;
     int first = panel * ESP_PANEL;
     int rows = w->rows - first < ESP_PANEL ? w->rows - first : ESP_PANEL;
     for (int begin = 0; begin < w->columns; begin += COLUMN_TILE) {
         int end = begin + COLUMN_TILE < w->columns ? begin + COLUMN_TILE : w->columns;
         for (int j = 0; j < rows; j++) {
             const char *from = row_start(t, first + j);
-            char *to = out + (size_t)place(w->dtype, j) * size;
             for (int c = begin; c < end; c++)
-                memcpy(to + (size_t)c * step, from + (size_t)c * size, size);
+                memcpy(out + place(w, j, c) * size, from + (size_t)c * size, size);
         }
     }
 }
@@ -149,7 +159,8 @@ static int pack_matrix(struct packer *p, struct esp_packed *w, const struct esp_
     w->rows = rows;
     w->columns = columns;
     w->panels = (int)(outputs / ESP_PANEL);
-    w->data = take(p, outputs * (size_t)columns, dtype_size(t->dtype));
+    w->pairs = p->pairs && t->dtype == ESP_BF16;
+    w->data = take(p, outputs * packed_columns(w), dtype_size(t->dtype));
     float *biases = take(p, outputs, sizeof *biases);
     w->bias = biases;
     if (!p->memory)
@@ -274,6 +285,7 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
 
     struct packer p = {.err = err, .errlen = errlen, .progress = progress, .user = user};
     p.threads = ((struct esp_cpu_backend *)backend)->threads;
+    p.pairs = ((struct esp_cpu_backend *)backend)->isa->pairs;
     int status = pack_model(&p, w);
     if (status == 0) {
         w->bytes = p.total = p.used;

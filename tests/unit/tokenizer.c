@@ -392,6 +392,18 @@ TEST(tokens_are_found_by_their_bytes)
     esp_tokenizer_close(tokenizer);
 }
 
+TEST(the_token_before_a_text_is_told)
+{
+    for (int i = 0; i < CONFIGURATIONS; i++) {
+        struct esp_tokenizer *tokenizer = open_named(names[i]);
+        int32_t want = strcmp(names[i], "llama3") == 0
+                           ? esp_tokenizer_find(tokenizer, "<|begin_of_text|>", 17)
+                           : -1;
+        CHECK(esp_tokenizer_prefix(tokenizer) == want, "%s", names[i]);
+        esp_tokenizer_close(tokenizer);
+    }
+}
+
 TEST(hash_tells_vocabularies_apart)
 {
     uint64_t hashes[CONFIGURATIONS];

@@ -1,0 +1,276 @@
+/* random_model.c - random weights and the reference transformer; see random_model.h. */
+#include "random_model.h"
+
+#include "check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------ weights */
+
+/* Rounds towards zero to the dtype's precision; the values used are all well inside its range. */
+static void store(unsigned char *at, enum esp_dtype dtype, double value)
+{
+    float single = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &single, sizeof bits);
+    uint32_t sign = bits >> 31, exponent = bits >> 23 & 255, fraction = bits & 0x7fffff;
+    uint16_t half = (uint16_t)(bits >> 16);
+    if (dtype == ESP_F32) {
+        memcpy(at, &bits, sizeof bits);
+        return;
+    }
+    if (dtype == ESP_F16)
+        half = exponent < 113 ? (uint16_t)(sign << 15)
+                              : (uint16_t)(sign << 15 | (exponent - 112) << 10 | fraction >> 13);
+    memcpy(at, &half, sizeof half);
+}
+
+static double value_of(const struct esp_tensor *t, int row, int column)
+{
+    size_t size = t->dtype == ESP_F32 ? 4 : 2;
+    size_t at = (size_t)(row / t->block * t->stride + row % t->block) * (size_t)t->columns;
+    const unsigned char *p = (const unsigned char *)t->data + (at + (size_t)column) * size;
+    if (t->dtype == ESP_F32) {
+        float value;
+        memcpy(&value, p, sizeof value);
+        return value;
+    }
+    int bits = p[0] | p[1] << 8, sign = bits & 0x8000 ? -1 : 1;
+    int width = t->dtype == ESP_F16 ? 10 : 7, bias = t->dtype == ESP_F16 ? 15 : 127;
+    int exponent = (bits & 0x7fff) >> width, fraction = bits & ((1 << width) - 1);
+    if (exponent == 0)
+        return sign * ldexp(fraction, 1 - bias - width);
+    return sign * ldexp(fraction + (1 << width), exponent - bias - width);
+}
+
+/* `rows` x `columns` numbers around `middle`, kept by the model, at an odd address for good measure. */
+static struct esp_tensor tensor(struct random_model *m, int rows, int columns, double middle,
+                                double spread)
+{
+    enum esp_dtype dtype = m->shape.dtype;
+    size_t size = dtype == ESP_F32 ? 4 : 2, n = (size_t)rows * (size_t)columns;
+    unsigned char *data = malloc(n * size + 1);
+    m->memory[m->count++] = data;
+    for (size_t i = 0; i < n; i++)
+        store(data + 1 + i * size, dtype, middle + spread * (2 * check_uniform(&m->state) - 1));
+    return (struct esp_tensor){data + 1, dtype, rows, columns, rows, rows};
+}
+
+static struct esp_tensor matrix(struct random_model *m, int rows, int columns)
+{
+    return tensor(m, rows, columns, 0, 2 / sqrt(columns));
+}
+
+static struct esp_tensor bias(struct random_model *m, int rows)
+{
+    struct esp_tensor none = {0};
+    return m->shape.bias ? tensor(m, rows, 1, 0, 0.5) : none;
+}
+
+/* Part `part` of a tensor that holds q, k and v of head after head. */
+static struct esp_tensor third(struct esp_tensor fused, int part, int head_dim)
+{
+    if (!fused.data)
+        return fused;
+    size_t size = fused.dtype == ESP_F32 ? 4 : 2;
+    fused.data = (const char *)fused.data +
+                 (size_t)part * (size_t)head_dim * (size_t)fused.columns * size;
+    fused.rows /= 3;
+    fused.block = head_dim;
+    fused.stride = 3 * head_dim;
+    return fused;
+}
+
+static void make_layer(struct random_model *m, struct esp_layer *layer)
+{
+    const struct random_shape *s = &m->shape;
+    int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
+    layer->norm1 = tensor(m, s->hidden, 1, 1, 0.3);
+    layer->norm2 = tensor(m, s->hidden, 1, 1, 0.3);
+    if (s->neox) {
+        struct esp_tensor fused = matrix(m, 3 * q, s->hidden), fused_bias = bias(m, 3 * q);
+        layer->norm1_bias = tensor(m, s->hidden, 1, 0, 0.3);
+        layer->norm2_bias = tensor(m, s->hidden, 1, 0, 0.3);
+        layer->query = third(fused, 0, s->head_dim);
+        layer->key = third(fused, 1, s->head_dim);
+        layer->value = third(fused, 2, s->head_dim);
+        layer->query_bias = third(fused_bias, 0, s->head_dim);
+        layer->key_bias = third(fused_bias, 1, s->head_dim);
+        layer->value_bias = third(fused_bias, 2, s->head_dim);
+    } else {
+        layer->query = matrix(m, q, s->hidden);
+        layer->key = matrix(m, kv, s->hidden);
+        layer->value = matrix(m, kv, s->hidden);
+        layer->query_bias = bias(m, q);
+        layer->key_bias = bias(m, kv);
+        layer->value_bias = bias(m, kv);
+        layer->gate = matrix(m, s->ffn, s->hidden);
+        layer->gate_bias = bias(m, s->ffn);
+    }
+    layer->output = matrix(m, s->hidden, q);
+    layer->output_bias = bias(m, s->hidden);
+    layer->up = matrix(m, s->ffn, s->hidden);
+    layer->up_bias = bias(m, s->ffn);
+    layer->down = matrix(m, s->hidden, s->ffn);
+    layer->down_bias = bias(m, s->hidden);
+}
+
+void random_model_make(struct random_model *m, const struct random_shape *s,
+                       unsigned long long seed)
+{
+    *m = (struct random_model){.shape = *s, .state = seed};
+    for (int i = 0; i < s->rotary / 2; i++)
+        m->inverse_frequency[i] = (float)pow(10000, -2.0 * i / s->rotary);
+    for (int i = 0; i < s->layers; i++)
+        make_layer(m, &m->layers[i]);
+    m->desc = (struct esp_model_desc){
+        .layers = s->layers,
+        .hidden = s->hidden,
+        .heads = s->heads,
+        .kv_heads = s->kv_heads,
+        .head_dim = s->head_dim,
+        .ffn = s->ffn,
+        .vocabulary = s->vocabulary,
+        .context = 1024,
+        .norm = s->neox ? ESP_NORM_LAYER : ESP_NORM_RMS,
+        .activation = s->neox ? ESP_GELU : ESP_SWIGLU,
+        .parallel_residual = s->parallel,
+        .norm_epsilon = 1e-5f,
+        .rotary = s->rotary,
+        .inverse_frequency = m->inverse_frequency,
+        .embedding = tensor(m, s->vocabulary, s->hidden, 0, 1),
+        .norm_final = tensor(m, s->hidden, 1, 1, 0.3),
+        .layer = m->layers,
+    };
+    if (s->neox)
+        m->desc.norm_final_bias = tensor(m, s->hidden, 1, 0, 0.3);
+    m->desc.head = s->tied ? m->desc.embedding : matrix(m, s->vocabulary, s->hidden);
+}
+
+void random_model_free(struct random_model *m)
+{
+    for (int i = 0; i < m->count; i++)
+        free(m->memory[i]);
+}
+
+/* ------------------------------------------------------------------ the reference */
+
+static void norm(const struct random_model *m, const struct esp_tensor *weight,
+                 const struct esp_tensor *shift, const double *x, double *out)
+{
+    int n = m->desc.hidden;
+    double mean = 0, variance = 0;
+    for (int i = 0; m->shape.neox && i < n; i++)
+        mean += x[i] / n;
+    for (int i = 0; i < n; i++)
+        variance += (x[i] - mean) * (x[i] - mean) / n;
+    for (int i = 0; i < n; i++)
+        out[i] = (x[i] - mean) / sqrt(variance + m->desc.norm_epsilon) * value_of(weight, i, 0) +
+                 (shift->data ? value_of(shift, i, 0) : 0);
+}
+
+static void linear(const struct esp_tensor *w, const struct esp_tensor *b, const double *x,
+                   double *out)
+{
+    for (int i = 0; i < w->rows; i++) {
+        out[i] = b && b->data ? value_of(b, i, 0) : 0;
+        for (int j = 0; j < w->columns; j++)
+            out[i] += value_of(w, i, j) * x[j];
+    }
+}
+
+static void rotate(const struct random_model *m, double *heads, int count, int position)
+{
+    int half = m->desc.rotary / 2;
+    for (int h = 0; h < count; h++)
+        for (int i = 0; i < half; i++) {
+            double *x = heads + h * m->desc.head_dim + i, a = x[0], b = x[half];
+            double angle = (double)position * m->inverse_frequency[i];
+            x[0] = a * cos(angle) - b * sin(angle);
+            x[half] = b * cos(angle) + a * sin(angle);
+        }
+}
+
+/* One query head over itself and its ancestors. */
+static void attend(const struct random_model *m, const double *q, const double *keys,
+                   const double *values, size_t stride, const int32_t *parents, int node,
+                   double *out)
+{
+    int dim = m->desc.head_dim;
+    double total = 0;
+    memset(out, 0, (size_t)dim * sizeof *out);
+    for (int at = node; at >= 0; at = parents[at]) {
+        double score = 0;
+        for (int i = 0; i < dim; i++)
+            score += q[i] * keys[(size_t)at * stride + (size_t)i];
+        double weight = exp(score / sqrt(dim));
+        total += weight;
+        for (int i = 0; i < dim; i++)
+            out[i] += weight * values[(size_t)at * stride + (size_t)i];
+    }
+    for (int i = 0; i < dim; i++)
+        out[i] /= total;
+}
+
+static void mlp(const struct random_model *m, const struct esp_layer *layer, const double *x,
+                double *out)
+{
+    int n = m->desc.ffn;
+    double *up = calloc((size_t)n, sizeof *up), *gate = calloc((size_t)n, sizeof *gate);
+    linear(&layer->up, &layer->up_bias, x, up);
+    if (!m->shape.neox)
+        linear(&layer->gate, &layer->gate_bias, x, gate);
+    for (int i = 0; i < n; i++)
+        up[i] *= m->shape.neox ? 0.5 * (1 + erf(up[i] / sqrt(2))) : gate[i] / (1 + exp(-gate[i]));
+    linear(&layer->down, &layer->down_bias, up, out);
+    free(up);
+    free(gate);
+}
+
+void random_model_reference(const struct random_model *m, const int32_t *tokens,
+                            const int32_t *parents, int n, double *logits)
+{
+    const struct esp_model_desc *d = &m->desc;
+    size_t hidden = (size_t)d->hidden, dim = (size_t)d->head_dim;
+    size_t q_width = (size_t)d->heads * dim, kv_width = (size_t)d->kv_heads * dim;
+    double *x = calloc((size_t)n * hidden, sizeof *x), *q = calloc(q_width, sizeof *q);
+    double *keys = calloc((size_t)(d->layers * n) * kv_width, sizeof *keys);
+    double *values = calloc((size_t)(d->layers * n) * kv_width, sizeof *values);
+    double *normed = calloc(hidden, sizeof *normed), *mixed = calloc(q_width, sizeof *mixed);
+    double *attended = calloc(hidden, sizeof *attended), *fed = calloc(hidden, sizeof *fed);
+    for (int node = 0; node < n; node++) {
+        double *at = x + (size_t)node * hidden;
+        int depth = 0;
+        for (int up = parents[node]; up >= 0; up = parents[up])
+            depth++;
+        for (int i = 0; i < d->hidden; i++)
+            at[i] = value_of(&d->embedding, tokens[node], i);
+        for (int l = 0; l < d->layers; l++) {
+            const struct esp_layer *layer = &d->layer[l];
+            double *k = keys + (size_t)(l * n) * kv_width, *v = values + (size_t)(l * n) * kv_width;
+            norm(m, &layer->norm1, &layer->norm1_bias, at, normed);
+            linear(&layer->query, &layer->query_bias, normed, q);
+            linear(&layer->key, &layer->key_bias, normed, k + (size_t)node * kv_width);
+            linear(&layer->value, &layer->value_bias, normed, v + (size_t)node * kv_width);
+            rotate(m, q, d->heads, depth);
+            rotate(m, k + (size_t)node * kv_width, d->kv_heads, depth);
+            for (int h = 0; h < d->heads; h++) {
+                size_t shared = (size_t)(h / (d->heads / d->kv_heads)) * dim;
+                attend(m, q + (size_t)h * dim, k + shared, v + shared, kv_width, parents, node,
+                       mixed + (size_t)h * dim);
+            }
+            linear(&layer->output, &layer->output_bias, mixed, attended);
+            for (int i = 0; !d->parallel_residual && i < d->hidden; i++)
+                at[i] += attended[i];
+            norm(m, &layer->norm2, &layer->norm2_bias, at, normed);
+            mlp(m, layer, normed, fed);
+            for (int i = 0; i < d->hidden; i++)
+                at[i] += fed[i] + (d->parallel_residual ? attended[i] : 0);
+        }
+        norm(m, &d->norm_final, &d->norm_final_bias, at, normed);
+        linear(&d->head, NULL, normed, logits + (size_t)node * (size_t)d->vocabulary);
+    }
+    free(x), free(q), free(keys), free(values), free(normed), free(mixed), free(attended), free(fed);
+}

@@ -1,0 +1,41 @@
+/* random_model.h - small models with random weights, and a transformer written to be read.
+ *
+ * The reference computes in double, one token after the other, straight from the formulas; it shares
+ * no code with any backend, not even the reading of weights.
+ */
+#ifndef ESP_RANDOM_MODEL_H
+#define ESP_RANDOM_MODEL_H
+
+#include "kernels.h"
+
+enum { RANDOM_LAYERS = 4, RANDOM_TENSORS = 128 };
+
+struct random_shape {
+    const char *name;
+    int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, rotary;
+    enum esp_dtype dtype;
+    bool neox;     /* LayerNorm, GELU, fused q/k/v; else RMSNorm, SwiGLU */
+    bool parallel; /* residual */
+    bool bias, tied;
+};
+
+struct random_model {
+    struct random_shape shape;
+    struct esp_model_desc desc;
+    struct esp_layer layers[RANDOM_LAYERS];
+    float inverse_frequency[64];
+    void *memory[RANDOM_TENSORS];
+    int count;
+    unsigned long long state;
+};
+
+void random_model_make(struct random_model *model, const struct random_shape *shape,
+                       unsigned long long seed);
+void random_model_free(struct random_model *model);
+
+/* Logits of n nodes of a forest: node i sees itself and its ancestors (parents[i] < i, -1: none) and
+ * stands at its depth. logits: (n, vocabulary). */
+void random_model_reference(const struct random_model *model, const int32_t *tokens,
+                            const int32_t *parents, int n, double *logits);
+
+#endif

@@ -1,0 +1,291 @@
+/* batch_invariant.c - the promise of kernels.h, bit by bit: a row's logits depend on the tokens and
+ * positions it sees and on nothing else.
+ *
+ * The yardstick is plain decoding, one row at a time, on one thread of the portable build. Every
+ * instruction set and number of threads must give its bits for batches of 1 to 64 rows, chains and
+ * trees, after prefixes of many lengths, and after compaction. AMX sums in an order of its own, so it is
+ * its own yardstick.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "cpu/cpu.h"
+#include "random_model.h"
+
+enum { TOKENS = 168, CACHE = 240, BATCH = 64, VOCABULARY = 75 };
+
+static const struct random_shape shapes[] = {
+    {"llama", 2, 72, 6, 3, 24, 80, VOCABULARY, 24, ESP_BF16, false, false, false, false},
+    {"neox", 2, 40, 2, 2, 20, 96, VOCABULARY, 6, ESP_F32, true, true, true, false},
+    {"llama f16", 1, 64, 4, 1, 16, 64, VOCABULARY, 16, ESP_F16, false, false, true, true},
+};
+
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+struct runner {
+    struct esp_backend *backend;
+    struct esp_weights *weights;
+    struct esp_cache *cache;
+    struct esp_rows *logits;
+};
+
+static const char *const isas[] = {"generic", "avx2", "avx512", "amx"};
+
+enum { ISAS = sizeof isas / sizeof *isas };
+
+static const char *yardstick(int isa)
+{
+    return strcmp(isas[isa], "amx") == 0 ? "amx" : "generic";
+}
+
+/* False if this computer lacks the instruction set. Small batches are given to all threads too. */
+static bool open_runner(struct runner *r, const struct random_model *model, const char *isa,
+                        int threads)
+{
+    char err[200] = "";
+    if (esp_cpu_open(&r->backend, isa, threads, err, sizeof err) == ESP_E_DEVICE)
+        return false;
+    ((struct esp_cpu_backend *)r->backend)->worth_threads = 0;
+    CHECK(esp_backend_cpu.weights_open(&r->weights, r->backend, &model->desc, NULL, NULL, err,
+                                       sizeof err) == 0 &&
+              esp_backend_cpu.cache_open(&r->cache, r->weights, CACHE, BATCH, err, sizeof err) ==
+                  0 &&
+              esp_backend_cpu.rows_open(&r->logits, r->backend, BATCH, model->desc.vocabulary,
+                                        err, sizeof err) == 0,
+          "%s", err);
+    return true;
+}
+
+static void close_runner(struct runner *r)
+{
+    esp_backend_cpu.rows_close(r->logits);
+    esp_backend_cpu.cache_close(r->cache);
+    esp_backend_cpu.weights_close(r->weights);
+    esp_backend_cpu.close(r->backend);
+}
+
+/* Runs tokens at consecutive positions from `first` on, in batches of at most `chunk`. */
+static void run_chain(struct runner *r, const int32_t *tokens, int first, int count, int chunk)
+{
+    int32_t positions[BATCH];
+    for (int done = 0, rows; done < count; done += rows) {
+        rows = count - done < chunk ? count - done : chunk;
+        for (int i = 0; i < rows; i++)
+            positions[i] = first + done + i;
+        struct esp_batch batch = {.rows = rows,
+                                  .tokens = tokens + done,
+                                  .positions = positions,
+                                  .first = first + done,
+                                  .prefix = first + done,
+                                  .logits = r->logits};
+        CHECK(esp_backend_cpu.forward(r->cache, &batch) == 0);
+    }
+}
+
+static bool same_row(struct runner *r, int row, const float *want)
+{
+    float values[VOCABULARY];
+    esp_backend_cpu.read_row(r->logits, row, values);
+    return memcmp(values, want, sizeof values) == 0;
+}
+
+static void random_tokens(int32_t *tokens, int count, unsigned long long *state)
+{
+    for (int i = 0; i < count; i++)
+        tokens[i] = (int32_t)(check_uniform(state) * VOCABULARY);
+}
+
+/* want (TOKENS, VOCABULARY): the logits of plain decoding. */
+static void decode_plainly(const struct random_model *model, const char *isa,
+                           const int32_t *tokens, float *want)
+{
+    struct runner r;
+    CHECK(open_runner(&r, model, isa, 1));
+    for (int i = 0; i < TOKENS; i++) {
+        run_chain(&r, tokens + i, i, 1, 1);
+        esp_backend_cpu.read_row(r.logits, 0, want + i * VOCABULARY);
+    }
+    close_runner(&r);
+}
+
+static void check_chains(struct runner *r, const char *name, const int32_t *tokens,
+                         const float *want)
+{
+    static const int prefixes[] = {0, 1, 15, 16, 33, 100};
+    for (size_t p = 0; p < sizeof prefixes / sizeof *prefixes; p++) {
+        int prefix = prefixes[p];
+        run_chain(r, tokens, 0, prefix, 1 + prefix / 3);
+        for (int rows = 1; rows <= BATCH; rows += p == 5 ? 1 : 1 + rows / 4) {
+            run_chain(r, tokens + prefix, prefix, rows, rows);
+            for (int i = 0; i < rows; i++)
+                CHECK(same_row(r, i, want + (prefix + i) * VOCABULARY),
+                      "%s, %s: row %d of %d after %d rows", name,
+                      esp_backend_cpu.device(r->backend), i, rows, prefix);
+        }
+    }
+}
+
+TEST(chains_of_1_to_64_rows_equal_plain_decoding)
+{
+    static const int threads[] = {1, 2, 3};
+    for (int shape = 0; shape < SHAPES; shape++) {
+        struct random_model model;
+        int32_t tokens[TOKENS];
+        unsigned long long state = 11;
+        static float want[TOKENS * VOCABULARY];
+        random_model_make(&model, &shapes[shape], 100 + (unsigned)shape);
+        random_tokens(tokens, TOKENS, &state);
+        for (int isa = 0; isa < ISAS; isa++)
+            for (int t = 0; t < 3; t++) {
+                struct runner r;
+                if (!open_runner(&r, &model, isas[isa], threads[t]))
+                    continue;
+                decode_plainly(&model, yardstick(isa), tokens, want);
+                check_chains(&r, shapes[shape].name, tokens, want);
+                close_runner(&r);
+            }
+        random_model_free(&model);
+    }
+}
+
+/* ------------------------------------------------------------------ trees */
+
+struct random_tree {
+    int rows;
+    int32_t tokens[BATCH], positions[BATCH], parents[BATCH];
+    uint64_t mask[BATCH][2];
+};
+
+/* Node 0 is the root at position `prefix`; its cache row is `first`, so that bit first - prefix is
+ * its own. */
+static void plant(struct random_tree *t, int rows, int prefix, int first,
+                  unsigned long long *state)
+{
+    memset(t, 0, sizeof *t);
+    t->rows = rows;
+    random_tokens(t->tokens, rows, state);
+    int reach = 1 + (int)(check_uniform(state) * rows);
+    for (int i = 0; i < rows; i++) {
+        int back = 1 + (int)(check_uniform(state) * (reach < i ? reach : i));
+        t->parents[i] = i == 0 ? -1 : i - back;
+        t->positions[i] = i == 0 ? prefix : t->positions[t->parents[i]] + 1;
+        for (int up = i; up >= 0; up = t->parents[up]) {
+            int bit = first - prefix + up;
+            t->mask[i][bit / 64] |= (uint64_t)1 << bit % 64;
+        }
+    }
+}
+
+static void run_tree(struct runner *r, const struct random_tree *t, int prefix, int first)
+{
+    struct esp_batch batch = {.rows = t->rows,
+                              .tokens = t->tokens,
+                              .positions = t->positions,
+                              .first = first,
+                              .prefix = prefix,
+                              .mask = t->mask[0],
+                              .mask_words = 2,
+                              .logits = r->logits};
+    CHECK(esp_backend_cpu.forward(r->cache, &batch) == 0);
+}
+
+/* Tokens from the root to `node`; returns how many. */
+static int path_to(const struct random_tree *t, int node, int32_t *path)
+{
+    int length = t->positions[node] - t->positions[0] + 1, at = length;
+    for (int up = node; up >= 0; up = t->parents[up])
+        path[--at] = t->tokens[up];
+    return length;
+}
+
+/* want (rows, VOCABULARY): each node's path decoded alone. */
+static void decode_paths(struct runner *plain, const struct random_tree *t, int prefix,
+                         float *want)
+{
+    int32_t path[BATCH];
+    for (int node = 0; node < t->rows; node++) {
+        int length = path_to(t, node, path);
+        run_chain(plain, path, prefix, length, 1);
+        esp_backend_cpu.read_row(plain->logits, 0, want + node * VOCABULARY);
+    }
+}
+
+static void check_trees(struct runner *r, struct runner *plain, const struct random_shape *shape,
+                        unsigned long long seed)
+{
+    static const int rows[] = {1, 2, 3, 5, 8, 12, 17, 33, 64};
+    static float want[BATCH * VOCABULARY];
+    int32_t tokens[TOKENS];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct random_tree tree;
+        int prefix = (int)(check_uniform(&seed) * 100);
+        int gap = (int)(check_uniform(&seed) * 40); /* rows of other branches in between */
+        random_tokens(tokens, prefix + gap, &seed);
+        run_chain(plain, tokens, 0, prefix, BATCH);
+        run_chain(r, tokens, 0, prefix + gap, BATCH);
+        plant(&tree, rows[i], prefix, prefix + gap, &seed);
+        decode_paths(plain, &tree, prefix, want);
+        run_tree(r, &tree, prefix, prefix + gap);
+        for (int node = 0; node < rows[i]; node++)
+            CHECK(same_row(r, node, want + node * VOCABULARY),
+                  "%s, %s: node %d of %d, prefix %d, gap %d", shape->name,
+                  esp_backend_cpu.device(r->backend), node, rows[i], prefix, gap);
+    }
+}
+
+TEST(a_node_of_a_tree_equals_its_path_alone)
+{
+    for (int shape = 0; shape < SHAPES; shape++)
+        for (int isa = 0; isa < ISAS; isa++)
+            for (int threads = 1; threads <= 3; threads++) {
+                struct random_model model;
+                struct runner r, plain;
+                random_model_make(&model, &shapes[shape], 200 + (unsigned)shape);
+                if (open_runner(&r, &model, isas[isa], threads)) {
+                    CHECK(open_runner(&plain, &model, yardstick(isa), 1));
+                    check_trees(&r, &plain, &shapes[shape], 7 * (unsigned)threads);
+                    close_runner(&plain);
+                    close_runner(&r);
+                }
+                random_model_free(&model);
+            }
+}
+
+TEST(decoding_after_compaction_equals_plain_decoding)
+{
+    for (int i = 0; i < SHAPES * ISAS; i++) {
+        struct random_model model;
+        struct runner r, plain;
+        int shape = i % SHAPES, isa = i / SHAPES;
+        unsigned long long state = 300 + (unsigned)shape;
+        random_model_make(&model, &shapes[shape], 300);
+        if (!open_runner(&r, &model, isas[isa], 2)) {
+            random_model_free(&model);
+            continue;
+        }
+        CHECK(open_runner(&plain, &model, yardstick(isa), 1));
+        int length = 0;
+        while (length < TOKENS - BATCH) {
+            struct random_tree tree;
+            int32_t path[BATCH], rows[BATCH];
+            float want[VOCABULARY];
+            plant(&tree, 1 + (int)(check_uniform(&state) * BATCH), length, length, &state);
+            run_tree(&r, &tree, length, length);
+            int node = (int)(check_uniform(&state) * tree.rows), count = path_to(&tree, node, path);
+            for (int at = count, up = node; up >= 0; up = tree.parents[up])
+                rows[--at] = length + up;
+            CHECK(esp_backend_cpu.keep(r.cache, length, rows, count) == 0);
+            run_chain(&plain, path, length, count, 1);
+            length += count;
+            int32_t next = (int32_t)(check_uniform(&state) * VOCABULARY);
+            run_chain(&plain, &next, length, 1, 1);
+            esp_backend_cpu.read_row(plain.logits, 0, want);
+            run_chain(&r, &next, length, 1, 1);
+            CHECK(same_row(&r, 0, want), "%s after %d tokens", shapes[shape].name, length);
+        }
+        close_runner(&r);
+        close_runner(&plain);
+        random_model_free(&model);
+    }
+}

@@ -1,0 +1,322 @@
+/* forward.c - the CPU's forward pass against the reference transformer of tests/random_model.c: both
+ * families of models, every dtype, sizes that fill no register, chains and trees; compaction of the
+ * cache; and batches that must be refused.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "cpu/cpu.h"
+#include "random_model.h"
+
+enum { CACHE = 100, BATCH = 64, MAX_VOCABULARY = 256, NODES = 40 };
+
+static const struct random_shape shapes[] = {
+    {"llama f32", 2, 64, 4, 2, 16, 96, 100, 16, ESP_F32, false, false, false, false},
+    {"llama bf16 tied", 2, 96, 3, 3, 32, 256, 256, 32, ESP_BF16, false, false, false, true},
+    {"llama f16 odd sizes", 3, 37, 5, 1, 18, 45, 33, 18, ESP_F16, false, false, true, false},
+    {"llama with one of each", 1, 1, 1, 1, 2, 1, 2, 2, ESP_F32, false, false, false, false},
+    {"neox parallel", 2, 64, 4, 4, 16, 256, 90, 4, ESP_F32, true, true, true, false},
+    {"neox sequential bf16", 2, 48, 3, 3, 16, 100, 130, 16, ESP_BF16, true, false, true, false},
+    {"neox f16 odd sizes", 2, 39, 3, 3, 13, 71, 47, 6, ESP_F16, true, true, true, true},
+};
+
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+struct setup {
+    struct random_model model;
+    struct esp_backend *backend;
+    struct esp_weights *weights;
+    struct esp_cache *cache;
+    struct esp_rows *logits;
+    int32_t tokens[NODES], positions[NODES], parents[NODES];
+    double reference[NODES * MAX_VOCABULARY];
+};
+
+static void open_setup(struct setup *s, const struct random_shape *shape, const char *isa,
+                       unsigned long long seed)
+{
+    char err[200] = "";
+    memset(s, 0, sizeof *s);
+    random_model_make(&s->model, shape, seed);
+    CHECK(esp_cpu_open(&s->backend, isa, 2, err, sizeof err) == 0, "%s", err);
+    ((struct esp_cpu_backend *)s->backend)->worth_threads = 0;
+    CHECK(esp_backend_cpu.weights_open(&s->weights, s->backend, &s->model.desc, NULL, NULL, err,
+                                       sizeof err) == 0,
+          "%s: %s", shape->name, err);
+    CHECK(esp_backend_cpu.cache_open(&s->cache, s->weights, CACHE, BATCH, err, sizeof err) == 0,
+          "%s", err);
+    CHECK(esp_backend_cpu.rows_open(&s->logits, s->backend, BATCH, shape->vocabulary, err,
+                                    sizeof err) == 0,
+          "%s", err);
+    for (int i = 0; i < NODES; i++)
+        s->tokens[i] = (int32_t)(check_uniform(&seed) * shape->vocabulary);
+}
+
+static void close_setup(struct setup *s)
+{
+    esp_backend_cpu.rows_close(s->logits);
+    esp_backend_cpu.cache_close(s->cache);
+    esp_backend_cpu.weights_close(s->weights);
+    esp_backend_cpu.close(s->backend);
+    random_model_free(&s->model);
+}
+
+/* The first `trunk` nodes are a chain; the others hang anywhere from its last one on. */
+static void plant(struct setup *s, int trunk, unsigned long long seed)
+{
+    for (int i = 0; i < NODES; i++) {
+        s->parents[i] = i < trunk ? i - 1
+                                  : trunk - 1 + (int)(check_uniform(&seed) * (i - trunk + 1));
+        s->positions[i] = i == 0 ? 0 : s->positions[s->parents[i]] + 1;
+    }
+    random_model_reference(&s->model, s->tokens, s->parents, NODES, s->reference);
+}
+
+static void check_row(struct setup *s, int row, int node)
+{
+    float values[MAX_VOCABULARY];
+    int n = s->model.desc.vocabulary;
+    CHECK(esp_backend_cpu.read_row(s->logits, row, values) == 0);
+    for (int i = 0; i < n; i++) {
+        double want = s->reference[node * n + i];
+        CHECK(fabs(values[i] - want) < 2e-5 * (1 + fabs(want)) * s->model.desc.layers,
+              "%s: node %d token %d is %.8g, not %.8g", s->model.shape.name, node, i, values[i],
+              want);
+    }
+}
+
+/* Runs nodes first..first+rows-1; with a mask, they see the cache rows before `prefix`, and of the
+ * others their ancestors. */
+static int run(struct setup *s, int first, int rows, int prefix, bool masked)
+{
+    uint64_t mask[NODES] = {0};
+    for (int i = 0; i < rows; i++)
+        for (int up = first + i; up >= prefix; up = s->parents[up])
+            mask[i] |= (uint64_t)1 << (up - prefix);
+    struct esp_batch batch = {
+        .rows = rows,
+        .tokens = s->tokens + first,
+        .positions = s->positions + first,
+        .first = first,
+        .prefix = prefix,
+        .mask = masked ? mask : NULL,
+        .mask_words = 1,
+        .logits = s->logits,
+    };
+    return esp_backend_cpu.forward(s->cache, &batch);
+}
+
+TEST(a_chain_agrees_with_the_reference)
+{
+    for (int i = 0; i < SHAPES; i++) {
+        struct setup s;
+        open_setup(&s, &shapes[i], NULL, 1 + (unsigned)i);
+        plant(&s, NODES, 0);
+        CHECK(run(&s, 0, NODES, 0, false) == 0);
+        for (int node = 0; node < NODES; node++)
+            check_row(&s, node, node);
+        for (int node = 0; node < NODES; node++) {
+            CHECK(run(&s, node, 1, node, false) == 0);
+            check_row(&s, 0, node);
+        }
+        close_setup(&s);
+    }
+}
+
+TEST(a_tree_agrees_with_the_reference)
+{
+    for (int i = 0; i < SHAPES; i++)
+        for (int trunk = 1; trunk < 30; trunk += 7) {
+            struct setup s;
+            open_setup(&s, &shapes[i], i % 2 ? "generic" : NULL, 20 + (unsigned)i);
+            plant(&s, trunk, 5 + (unsigned)trunk);
+            CHECK(run(&s, 0, trunk, 0, false) == 0);
+            CHECK(run(&s, trunk, 3, trunk, true) == 0);
+            CHECK(run(&s, trunk + 3, NODES - trunk - 3, trunk, true) == 0);
+            for (int node = trunk + 3; node < NODES; node++)
+                check_row(&s, node - trunk - 3, node);
+            close_setup(&s);
+        }
+}
+
+TEST(only_wanted_rows_get_logits)
+{
+    for (int i = 0; i < SHAPES; i++) {
+        struct setup s;
+        float values[MAX_VOCABULARY], before[MAX_VOCABULARY];
+        open_setup(&s, &shapes[i], NULL, 40 + (unsigned)i);
+        plant(&s, NODES, 0);
+        for (int j = 0; j < MAX_VOCABULARY; j++)
+            before[j] = 42;
+        for (int row = 0; row < BATCH; row++)
+            esp_backend_cpu.write_row(s.logits, row, before);
+        int32_t rows[10] = {-1, -1, 5, -1, -1, 0, -1, -1, -1, 63};
+        struct esp_batch batch = {.rows = 10,
+                                  .tokens = s.tokens,
+                                  .positions = s.positions,
+                                  .logits = s.logits,
+                                  .logits_row = rows};
+        CHECK(esp_backend_cpu.forward(s.cache, &batch) == 0);
+        check_row(&s, 5, 2);
+        check_row(&s, 0, 5);
+        check_row(&s, 63, 9);
+        for (int row = 1; row < 63; row++) {
+            esp_backend_cpu.read_row(s.logits, row, values);
+            CHECK(row == 5 || values[0] == 42, "row %d was written", row);
+        }
+        batch.tokens += 10;
+        batch.positions += 10;
+        batch.first = 10;
+        batch.logits = NULL;
+        CHECK(esp_backend_cpu.forward(s.cache, &batch) == 0);
+        CHECK(run(&s, 20, 1, 20, false) == 0);
+        check_row(&s, 0, 20);
+        close_setup(&s);
+    }
+}
+
+/* Draft and target may be padded to different vocabularies. */
+TEST(logits_may_be_wider_or_narrower_than_the_model)
+{
+    for (int i = 0; i < SHAPES; i++)
+        for (int more = -40; more <= 70; more += 11) {
+            struct setup s;
+            struct esp_rows *other;
+            float values[MAX_VOCABULARY], odd[2 * MAX_VOCABULARY];
+            char err[200];
+            open_setup(&s, &shapes[i], NULL, 50 + (unsigned)i);
+            plant(&s, NODES, 0);
+            int n = s.model.desc.vocabulary, width = n + more;
+            if (width < 1) {
+                close_setup(&s);
+                continue;
+            }
+            CHECK(esp_backend_cpu.rows_open(&other, s.backend, 7, width, err, sizeof err) == 0);
+            struct esp_batch batch = {
+                .rows = 7, .tokens = s.tokens, .positions = s.positions, .logits = s.logits};
+            CHECK(esp_backend_cpu.forward(s.cache, &batch) == 0);
+            batch.logits = other;
+            CHECK(esp_backend_cpu.forward(s.cache, &batch) == 0);
+            for (int row = 0; row < 7; row++) {
+                esp_backend_cpu.read_row(s.logits, row, values);
+                esp_backend_cpu.read_row(other, row, odd);
+                CHECK(memcmp(values, odd, (size_t)(more < 0 ? width : n) * sizeof *odd) == 0);
+                for (int j = n; j < width; j++)
+                    CHECK(odd[j] == -1e30f, "column %d is %g", j, odd[j]);
+            }
+            esp_backend_cpu.rows_close(other);
+            close_setup(&s);
+        }
+}
+
+TEST(a_batch_that_does_not_fit_is_refused)
+{
+    struct setup s;
+    open_setup(&s, &shapes[0], NULL, 60);
+    plant(&s, NODES, 0);
+    uint64_t mask[4] = {1, 3, 7, 15};
+    int32_t tokens[4] = {1, 2, 3, 4}, rows[4] = {0, 1, 2, 3};
+    const struct esp_batch good = {.rows = 4,
+                                   .tokens = tokens,
+                                   .positions = s.positions,
+                                   .mask = mask,
+                                   .mask_words = 1,
+                                   .logits = s.logits,
+                                   .logits_row = rows};
+    CHECK(esp_backend_cpu.forward(s.cache, &good) == 0);
+#define REFUSED(...)                                                                           \
+    do {                                                                                       \
+        struct esp_batch b = good;                                                             \
+        __VA_ARGS__;                                                                           \
+        CHECK(esp_backend_cpu.forward(s.cache, &b) == ESP_E_ARGUMENT, #__VA_ARGS__);           \
+    } while (0)
+    REFUSED(b.rows = 0);
+    REFUSED(b.rows = -1);
+    REFUSED(b.rows = BATCH + 1);
+    REFUSED(b.first = -1);
+    REFUSED(b.first = b.prefix = CACHE - 3);
+    REFUSED(b.first = b.prefix = INT32_MAX);
+    REFUSED(b.prefix = -1);
+    REFUSED(b.prefix = 1);
+    REFUSED(b.mask_words = 0);
+    REFUSED(mask[2] = 3);
+    REFUSED(mask[2] = 15);
+    mask[2] = 7;
+    REFUSED(tokens[3] = -1);
+    REFUSED(tokens[3] = s.model.desc.vocabulary);
+    tokens[3] = 0;
+    REFUSED(s.positions[1] = -1);
+    s.positions[1] = 1;
+    REFUSED(rows[0] = BATCH);
+    REFUSED(rows[0] = -2);
+    rows[0] = 0;
+    REFUSED(b.tokens = NULL);
+    REFUSED(b.positions = NULL);
+#undef REFUSED
+    CHECK(esp_backend_cpu.forward(s.cache, &good) == 0);
+    int32_t which[3] = {5, 7, 9};
+    CHECK(esp_backend_cpu.keep(s.cache, 5, which, 3) == 0);
+    CHECK(esp_backend_cpu.keep(s.cache, 6, which, 3) == ESP_E_ARGUMENT);
+    CHECK(esp_backend_cpu.keep(s.cache, -1, which, 3) == ESP_E_ARGUMENT);
+    CHECK(esp_backend_cpu.keep(s.cache, 0, which, -1) == ESP_E_ARGUMENT);
+    which[2] = CACHE;
+    CHECK(esp_backend_cpu.keep(s.cache, 5, which, 3) == ESP_E_ARGUMENT);
+    which[2] = 7;
+    CHECK(esp_backend_cpu.keep(s.cache, 5, which, 3) == ESP_E_ARGUMENT);
+    close_setup(&s);
+}
+
+static bool stop_at_once(void *user, const char *what, size_t done, size_t total)
+{
+    int *calls = user;
+    (*calls)++;
+    return what == NULL || done > total;
+}
+
+static bool count_calls(void *user, const char *what, size_t done, size_t total)
+{
+    size_t *last = user;
+    bool ok = what && done > *last && done <= total;
+    *last = done;
+    return ok;
+}
+
+TEST(weights_report_progress_and_faults)
+{
+    struct setup s;
+    struct esp_weights *other;
+    char err[200] = "";
+    int calls = 0;
+    size_t last = 0;
+    open_setup(&s, &shapes[0], NULL, 70);
+    CHECK(esp_backend_cpu.weights_open(&other, s.backend, &s.model.desc, stop_at_once, &calls, err,
+                                       sizeof err) == ESP_E_CANCELLED);
+    CHECK(calls == 1 && other == NULL && *err);
+    CHECK(esp_backend_cpu.weights_open(&other, s.backend, &s.model.desc, count_calls, &last, err,
+                                       sizeof err) == 0);
+    CHECK(last == esp_backend_cpu.weights_bytes(other), "ended at %zu", last);
+    esp_backend_cpu.weights_close(other);
+
+    struct esp_model_desc wrong = s.model.desc;
+    wrong.ffn++;
+    CHECK(esp_backend_cpu.weights_open(&other, s.backend, &wrong, NULL, NULL, err, sizeof err) ==
+          ESP_E_FORMAT);
+    CHECK(strstr(err, "gate") && strstr(err, "layer 0"), "%s", err);
+    wrong = s.model.desc;
+    wrong.kv_heads = 3;
+    CHECK(esp_backend_cpu.weights_open(&other, s.backend, &wrong, NULL, NULL, err, sizeof err) ==
+          ESP_E_FORMAT);
+    wrong = s.model.desc;
+    wrong.head.data = NULL;
+    CHECK(esp_backend_cpu.weights_open(&other, s.backend, &wrong, NULL, NULL, err, sizeof err) ==
+          ESP_E_FORMAT);
+    struct esp_cache *cache;
+    CHECK(esp_backend_cpu.cache_open(&cache, s.weights, 0, 1, err, sizeof err) == ESP_E_ARGUMENT);
+    CHECK(esp_backend_cpu.cache_open(&cache, s.weights, 8, 0, err, sizeof err) == ESP_E_ARGUMENT);
+    struct esp_backend *backend;
+    CHECK(esp_cpu_open(&backend, "z80", 1, err, sizeof err) == ESP_E_DEVICE);
+    CHECK(esp_cpu_open(&backend, NULL, -1, err, sizeof err) == ESP_E_ARGUMENT);
+    close_setup(&s);
+}

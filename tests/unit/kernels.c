@@ -1,0 +1,307 @@
+/* kernels.c - the arithmetic of the CPU backend, function by function: against double precision, and
+ * every instruction set bit for bit against portable C.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "cpu/cpu.h"
+
+enum { ISAS = 3, MAX_ROWS = 20, MAX_COLUMNS = 100, MAX_OUTPUTS = 160, LONG = 5000 };
+
+/* The instruction sets of this computer, portable C first. */
+static int find_isas(const struct esp_cpu_isa *found[ISAS])
+{
+    static const char *const names[ISAS] = {"generic", "avx2", "avx512"};
+    int count = 0;
+    for (int i = 0; i < ISAS; i++) {
+        struct esp_backend *backend;
+        if (esp_cpu_open(&backend, names[i], 1, NULL, 0) < 0)
+            continue;
+        found[count++] = ((struct esp_cpu_backend *)backend)->isa;
+        esp_backend_cpu.close(backend);
+    }
+    CHECK(count >= 1);
+    return count;
+}
+
+static float around(unsigned long long *state, double spread)
+{
+    return (float)(spread * (2 * check_uniform(state) - 1));
+}
+
+/* ------------------------------------------------------------------ products */
+
+struct example {
+    struct esp_packed w;
+    uint32_t *packed;
+    double weight[MAX_OUTPUTS][MAX_COLUMNS];
+    float bias[MAX_OUTPUTS], x[MAX_ROWS * MAX_COLUMNS];
+};
+
+/* Packs as struct esp_packed describes it. The weights are eighths, which every dtype holds. */
+static void make_example(struct example *e, enum esp_dtype dtype, int rows, int columns,
+                         unsigned long long seed)
+{
+    int panels = (rows + ESP_PANEL - 1) / ESP_PANEL;
+    memset(e, 0, sizeof *e);
+    e->packed = esp_cpu_alloc((size_t)(panels * columns * ESP_PANEL), 4);
+    e->w = (struct esp_packed){.dtype = dtype, .rows = rows, .columns = columns,
+                               .panels = panels, .data = e->packed, .bias = e->bias};
+    for (int i = 0; i < rows; i++) {
+        e->bias[i] = around(&seed, 1);
+        for (int c = 0; c < columns; c++) {
+            int eighths = (int)(check_uniform(&seed) * 32) - 16, j = i % ESP_PANEL;
+            e->weight[i][c] = eighths / 8.0;
+            size_t start = ((size_t)(i / ESP_PANEL) * (size_t)columns + (size_t)c) * ESP_PANEL;
+            float value = (float)eighths / 8;
+            uint32_t bits;
+            memcpy(&bits, &value, sizeof bits);
+            if (dtype == ESP_F32) {
+                e->packed[start + (size_t)j] = bits;
+            } else if (dtype == ESP_BF16) {
+                int shift = j < 16 ? 0 : 16;
+                e->packed[start / 2 + (size_t)(j % 16)] |= bits >> 16 << shift;
+            } else {
+                int size = abs(eighths), power = 0;
+                while (size >> (power + 1))
+                    power++;
+                uint16_t half = (uint16_t)(eighths < 0 ? 0x8000 : 0);
+                if (size)
+                    half |= (uint16_t)((power - 3 + 15) << 10 | (size << (10 - power) & 1023));
+                ((uint16_t *)e->packed)[start + (size_t)j] = half;
+            }
+        }
+    }
+    for (int i = 0; i < MAX_ROWS * MAX_COLUMNS; i++)
+        e->x[i] = around(&seed, 1);
+}
+
+static void run_example(const struct example *e, const struct esp_cpu_isa *isa, int rows, bool add,
+                        const int32_t *order, float *y)
+{
+    struct esp_product p = {.x = e->x,
+                            .x_stride = MAX_COLUMNS,
+                            .y = y,
+                            .y_stride = MAX_OUTPUTS,
+                            .y_row = order,
+                            .rows = rows,
+                            .add = add};
+    int middle = e->w.panels / 2;
+    isa->product(&e->w, 0, middle, &p);
+    isa->product(&e->w, middle, e->w.panels, &p);
+}
+
+static void check_example(const struct example *e, int rows, const float *y, const int32_t *order,
+                          double before)
+{
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < e->w.rows; j++) {
+            double want = before + e->bias[j];
+            for (int c = 0; c < e->w.columns; c++)
+                want += e->weight[j][c] * e->x[i * MAX_COLUMNS + c];
+            float got = y[(order ? order[i] : i) * MAX_OUTPUTS + j];
+            CHECK(fabs(got - want) < 1e-4, "dtype %d, %d x %d, row %d of %d, output %d: %g, not %g",
+                  e->w.dtype, e->w.rows, e->w.columns, i, rows, j, got, want);
+        }
+}
+
+TEST(products_of_every_dtype_and_size)
+{
+    static const int outputs[] = {1, 16, 31, 32, 33, 64, 100, 129, 160};
+    static const int columns[] = {1, 2, 15, 16, 17, 64, 100};
+    static float first[MAX_ROWS * MAX_OUTPUTS], y[MAX_ROWS * MAX_OUTPUTS];
+    const struct esp_cpu_isa *isas[ISAS];
+    int count = find_isas(isas), runs = 0;
+    int32_t order[MAX_ROWS];
+    for (int i = 0; i < MAX_ROWS; i++)
+        order[i] = (i * 7 + 3) % MAX_ROWS;
+    for (int dtype = ESP_F32; dtype <= ESP_BF16; dtype++)
+        for (size_t o = 0; o < sizeof outputs / sizeof *outputs; o++)
+            for (size_t c = 0; c < sizeof columns / sizeof *columns; c++) {
+                struct example e;
+                make_example(&e, (enum esp_dtype)dtype, outputs[o], columns[c], (unsigned)runs);
+                int rows = 1 + runs++ % MAX_ROWS;
+                const int32_t *places = runs % 2 ? order : NULL;
+                for (int isa = 0; isa < count; isa++) {
+                    float *to = isa == 0 ? first : y;
+                    memset(to, 0, sizeof first);
+                    run_example(&e, isas[isa], rows, false, places, to);
+                    check_example(&e, rows, to, places, 0);
+                    for (int i = 0; i < MAX_ROWS * MAX_OUTPUTS; i++)
+                        to[i] = 3;
+                    run_example(&e, isas[isa], rows, true, places, to);
+                    check_example(&e, rows, to, places, 3);
+                    CHECK(isa == 0 || memcmp(first, y, sizeof y) == 0, "%s differs",
+                          isas[isa]->name);
+                }
+                esp_cpu_free(e.packed);
+            }
+}
+
+/* Every number a half can be, through the product with a single input of 1. */
+TEST(all_halves_expand_exactly)
+{
+    const struct esp_cpu_isa *isas[ISAS];
+    int count = find_isas(isas);
+    static float bias[ESP_PANEL];
+    float one = 1;
+    for (int isa = 0; isa < count; isa++)
+        for (int start = 0; start < 0x10000; start += ESP_PANEL) {
+            uint16_t halves[ESP_PANEL];
+            float y[ESP_PANEL];
+            for (int j = 0; j < ESP_PANEL; j++)
+                halves[j] = (uint16_t)(start + j);
+            struct esp_packed w = {.dtype = ESP_F16, .rows = ESP_PANEL, .columns = 1, .panels = 1,
+                                   .data = halves, .bias = bias};
+            struct esp_product p = {.x = &one, .x_stride = 1, .y = y, .y_stride = 32, .rows = 1};
+            isas[isa]->product(&w, 0, 1, &p);
+            for (int j = 0; j < ESP_PANEL; j++) {
+                int exponent = halves[j] >> 10 & 31, fraction = halves[j] & 1023;
+                double want = exponent == 0    ? ldexp(fraction, -24)
+                              : exponent == 31 ? (fraction ? NAN : INFINITY)
+                                               : ldexp(fraction + 1024, exponent - 25);
+                want = halves[j] & 0x8000 ? -want : want;
+                CHECK(isnan(want) ? isnan(y[j]) : y[j] == want, "%s: 0x%04x is %g, not %g",
+                      isas[isa]->name, halves[j], y[j], want);
+            }
+        }
+}
+
+/* ------------------------------------------------------------------ vectors */
+
+TEST(norms_agree_with_double_precision)
+{
+    const struct esp_cpu_isa *isas[ISAS];
+    int count = find_isas(isas);
+    unsigned long long state = 5;
+    for (int n = 1; n < 130; n += 1 + n / 9)
+        for (int kind = ESP_NORM_RMS; kind <= ESP_NORM_LAYER; kind++) {
+            float x[160] = {0}, weight[160] = {0}, bias[160] = {0}, out[ISAS][160];
+            double mean = 0, variance = 0;
+            for (int i = 0; i < n; i++) {
+                x[i] = around(&state, 3) + 1;
+                weight[i] = around(&state, 2);
+                bias[i] = around(&state, 1);
+                mean += kind == ESP_NORM_LAYER ? x[i] / (double)n : 0;
+            }
+            for (int i = 0; i < n; i++)
+                variance += (x[i] - mean) * (x[i] - mean) / n;
+            for (int isa = 0; isa < count; isa++) {
+                memset(out[isa], 0, sizeof *out);
+                isas[isa]->norm(out[isa], x, n, weight, kind == ESP_NORM_LAYER ? bias : NULL,
+                                (enum esp_norm)kind, 1e-5f);
+                CHECK(memcmp(out[isa], out[0], sizeof *out) == 0, "%s differs", isas[isa]->name);
+            }
+            for (int i = 0; i < n; i++) {
+                double want = (x[i] - mean) / sqrt(variance + 1e-5) * weight[i] +
+                              (kind == ESP_NORM_LAYER ? bias[i] : 0);
+                CHECK(fabs(out[0][i] - want) < 1e-5, "%d of %d is %g, not %g", i, n, out[0][i],
+                      want);
+            }
+        }
+}
+
+/* silu with up = 1 shows e^x at work over its whole range, gelu the error function. */
+TEST(activations_agree_with_double_precision)
+{
+    const struct esp_cpu_isa *isas[ISAS];
+    int count = find_isas(isas);
+    for (int block = -13000; block < 13000; block += 16) {
+        float x[16], one[16], silu[ISAS][16], gelu[ISAS][16];
+        for (int i = 0; i < 16; i++) {
+            x[i] = (float)(block + i) / 128;
+            one[i] = 1;
+        }
+        for (int isa = 0; isa < count; isa++) {
+            isas[isa]->activate(silu[isa], x, one, 16);
+            isas[isa]->activate(gelu[isa], NULL, x, 16);
+            CHECK(memcmp(silu[isa], silu[0], 64) == 0 && memcmp(gelu[isa], gelu[0], 64) == 0,
+                  "%s differs", isas[isa]->name);
+        }
+        for (int i = 0; i < 16; i++) {
+            double v = x[i], s = v / (1 + exp(-v)), g = 0.5 * v * (1 + erf(v / sqrt(2)));
+            CHECK(fabs(silu[0][i] - s) <= 4e-7 * fabs(s) || v < -86, "silu(%g) is %.9g, not %.9g",
+                  v, silu[0][i], s);
+            CHECK(fabs(gelu[0][i] - g) <= 3e-7 * (v < 0 ? -v : v), "gelu(%g) is %.9g, not %.9g",
+                  v, gelu[0][i], g);
+        }
+    }
+    float odd[16] = {INFINITY, -INFINITY, NAN, 0, -0.0f, 1e30f, -1e30f, 1e-40f}, out[16];
+    for (int isa = 0; isa < count; isa++) {
+        isas[isa]->activate(out, NULL, odd, 16);
+        CHECK(out[0] == INFINITY && isnan(out[2]) && out[3] == 0 && out[5] == 1e30f &&
+              out[6] == 0);
+    }
+}
+
+TEST(rotation_touches_only_its_part)
+{
+    const struct esp_cpu_isa *isas[ISAS];
+    int count = find_isas(isas);
+    unsigned long long state = 9;
+    for (int half = 0; half <= 40; half++) {
+        float x[100], cosine[40], sine[40], out[ISAS][100];
+        for (int i = 0; i < 100; i++)
+            x[i] = around(&state, 2);
+        for (int i = 0; i < half; i++) {
+            cosine[i] = cosf((float)i);
+            sine[i] = sinf((float)i);
+        }
+        for (int isa = 0; isa < count; isa++) {
+            memcpy(out[isa], x, sizeof x);
+            isas[isa]->rotate(out[isa] + 5, half, cosine, sine);
+            CHECK(memcmp(out[isa], out[0], sizeof x) == 0, "%s differs", isas[isa]->name);
+        }
+        for (int i = 0; i < 100; i++) {
+            double want = x[i];
+            if (i >= 5 && i < 5 + half)
+                want = x[i] * cos(i - 5) - x[i + half] * sin(i - 5);
+            else if (i >= 5 + half && i < 5 + 2 * half)
+                want = x[i] * cos(i - 5 - half) + x[i - half] * sin(i - 5 - half);
+            CHECK(fabs(out[0][i] - want) < 1e-5, "half %d: %d is %g, not %g", half, i, out[0][i],
+                  want);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ rows */
+
+TEST(rows_give_the_same_bits_everywhere)
+{
+    const struct esp_cpu_isa *isas[ISAS];
+    int count = find_isas(isas);
+    unsigned long long state = 13;
+    static float x[LONG], q[LONG], out[ISAS][LONG], mixed[ISAS][LONG];
+    static int32_t ids[ISAS][LONG], scratch[2 * LONG];
+    static float values[ISAS][LONG];
+    for (int n = 1; n <= LONG; n += 1 + n / 3) {
+        struct esp_sampling sampling = {0.3 + check_uniform(&state), 0.5 + check_uniform(&state),
+                                        n % 3 ? 0 : 1 + n / 2};
+        struct esp_combination f = {1, -0.7, 0.2, 1.3};
+        double sums[ISAS], left[ISAS], drawn[ISAS], u = check_uniform(&state);
+        int32_t best[ISAS], tokens[ISAS], excluded[2] = {n / 2, -1};
+        int k = 1 + n / 7;
+        for (int i = 0; i < n; i++) {
+            x[i] = n % 2 ? (float)(int)around(&state, 5) : around(&state, 8);
+            q[i] = (float)check_uniform(&state);
+        }
+        for (int isa = 0; isa < count; isa++) {
+            const struct esp_cpu_isa *f_isa = isas[isa];
+            memcpy(out[isa], x, sizeof x);
+            CHECK(f_isa->argmax(x, n, &best[isa]) == 0 && best[isa] == best[0]);
+            CHECK(f_isa->top_k(x, n, k, ids[isa], values[isa]) == 0);
+            CHECK(f_isa->softmax(out[isa], n, &sampling, scratch) == 0);
+            sums[isa] = f_isa->combine(mixed[isa], out[isa], q, n, &f);
+            f_isa->sample(out[isa], n, u, excluded, 2, &tokens[isa], &drawn[isa], scratch);
+            left[isa] = f_isa->remove(out[isa], n, n / 3);
+            CHECK(memcmp(ids[isa], ids[0], (size_t)k * 4) == 0 &&
+                      memcmp(values[isa], values[0], (size_t)k * 4) == 0 &&
+                      memcmp(out[isa], out[0], (size_t)n * 4) == 0 &&
+                      memcmp(mixed[isa], mixed[0], (size_t)n * 4) == 0 && sums[isa] == sums[0] &&
+                      left[isa] == left[0] && tokens[isa] == tokens[0] && drawn[isa] == drawn[0],
+                  "%s differs over %d values", f_isa->name, n);
+        }
+    }
+}
