@@ -21,13 +21,14 @@
 #include "compatible.h"
 #include "error.h"
 
-enum { BASELINE_FIRST = 5, BASELINE_EVERY = 32 };
+enum { BASELINE_EVERY = 32 };
 
 static void stage_done(struct esp_session *s, enum esp_stage stage, double *start)
 {
     double now = esp_now();
     s->iteration.seconds[stage] = now - *start;
     s->stats.stage_seconds[stage] += now - *start;
+    s->stats.decode_seconds += now - *start;
     esp_session_emit(s, (struct esp_event){
                             .type = ESP_EVENT_STAGE,
                             .stage = stage,
@@ -62,11 +63,14 @@ static double median_baseline(const struct esp_session *s)
 }
 
 /* Times plain decoding: a target pass over the root alone and the choice of a token. The pass writes
- * the root's row, which the verify pass will write again with the same values. */
+ * the root's row, which the verify pass will write again with the same values. The first iterations
+ * measure once each, after a pass that only warms up, later ones now and then: samples that lie
+ * apart are not all hit by the same disturbance, and their median is by none. */
 static int measure_baseline(struct esp_session *s)
 {
-    bool due = s->iteration.index % BASELINE_EVERY == 0;
-    int runs = s->baseline_count == 0 ? BASELINE_FIRST : due ? 1 : 0;
+    int index = s->iteration.index, runs = index == 0 ? 2 : 1;
+    if (s->baseline_count == ESP_BASELINE_SAMPLES && index % BASELINE_EVERY != 0)
+        runs = 0;
     for (int i = 0; i < runs; i++) {
         int32_t position = s->length - 1, row = 0, token;
         struct esp_batch batch = {
@@ -83,6 +87,8 @@ static int measure_baseline(struct esp_session *s)
             status = s->ops->argmax(s->p, &row, 1, &token);
         if (status < 0)
             return status;
+        if (i < runs - 1)
+            continue;
         s->baseline[s->baseline_next] = esp_now() - start;
         s->baseline_next = (s->baseline_next + 1) % ESP_BASELINE_SAMPLES;
         s->baseline_count += s->baseline_count < ESP_BASELINE_SAMPLES;
@@ -287,7 +293,6 @@ int esp_session_step(struct esp_session *s, char *err, size_t errlen)
     if (remaining > s->allowed)
         remaining = s->allowed;
 
-    double start = esp_now();
     int index = s->stats.iterations;
     s->iteration = (struct esp_iteration){
         .index = index,
@@ -299,7 +304,6 @@ int esp_session_step(struct esp_session *s, char *err, size_t errlen)
     s->target.passes = 0;
     read_gauges(s, true);
     int status = s->set.baseline ? measure_baseline(s) : ESP_OK;
-    double measured = esp_now() - start;
     if (status == ESP_OK)
         status = run(s, remaining);
     if (status < 0)
@@ -308,7 +312,6 @@ int esp_session_step(struct esp_session *s, char *err, size_t errlen)
     const char *end = s->end;
     count_up(s);
     s->allowed -= status;
-    s->stats.decode_seconds += esp_now() - start - measured;
     if (index == 0)
         s->stats.first_token_seconds = esp_now() - s->prompt_time;
     esp_session_emit(s, (struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &s->iteration});
