@@ -1,0 +1,76 @@
+#!/bin/sh
+# The interface in real terminals of several sizes: prompt, stream, tree, another drafter, a resize
+# while text is written, leaving; and the terminal is as it was.
+. tests/shell.sh
+. tests/terminal.sh
+
+for size in 120x36 80x24 200x60; do
+    open $size
+    run -n 24
+    check "$size: the models load" see 'ready'
+    keys 'Once upon a time there was a king' Enter
+    check "$size: text streams to its end" see 'n reached'
+    check "$size: the prompt is shown" see 'Once upon a time'
+    check "$size: the tree is shown" see '[├└]─ "'
+    check "$size: the speed is compared" see 'plain'
+    keys ':drafter linear:K=3' Enter
+    check "$size: the drafter changes" see 'drafter = linear:K=3'
+    keys ':set n=400' Enter
+    check "$size: the length changes" see 'n = 400'
+    keys ' and then' Enter
+    check "$size: it writes again" see 'iter 1[0-9]'
+    $terminal resize-window -t main -x 72 -y 20
+    check "$size: the smaller screen is drawn" see '^└\{1\}─\{70\}┘$'
+    $terminal resize-window -t main -x 100 -y 30
+    check "$size: the larger screen is drawn" see '^└\{1\}─\{98\}┘$'
+    keys C-c
+    check "$size: C-c stops" see 'stopped\|ready\|n reached'
+    keys ':quit' Enter
+    check "$size: it leaves the terminal as it was" left 0
+done
+
+open 20x6
+run -n 8
+check "20x6: tabs" see ' text  tree'
+keys 'Once upon a time' Enter
+check "20x6: text" see 'Once upon a time'
+keys Tab Tab
+check "20x6: the tree" see 'committed'
+keys :q Enter
+check "20x6: it leaves the terminal as it was" left 0
+
+open 80x24
+run -n 8 -p "'Once upon a time'"
+check "a prompt from the command line is written on" see 'n reached'
+keys F1
+check "F1 shows the help" see 'Keys'
+keys F1 F2
+check "F2 lists the drafters" see 'dynatree .*adapt\|dynatree .*confidence'
+keys C-u Enter
+check "an empty line goes on" see 'text   .* tokens'
+keys ':nonsense' Enter
+check "an unknown command is named" see "no command ':nonsense'"
+keys ':set temp=-1' Enter
+check "a value out of range is refused" see 'temp takes a number'
+keys ':drafter nobody' Enter
+check "an unknown drafter is named" see "no drafter 'nobody'"
+keys ':dr' Tab
+check "commands are completed" see '^> :drafter'
+keys C-u
+keys ':drafter dyn' Tab
+check "drafters are completed" see ':drafter dynatree'
+keys C-u C-d
+check "C-d leaves" left 0
+check "history is readable by its owner alone" \
+    [ "$(stat -c %a "$work/state/espalier/history")" = 600 ]
+check "history is in a folder of its owner alone" \
+    [ "$(stat -c %a "$work/state/espalier")" = 700 ]
+run -n 8
+check "it starts again" see 'ready'
+keys Up
+check "history comes back" see '^> :drafter nobody'
+keys C-c C-c
+check "C-c twice leaves" left 0
+
+check "without a terminal it says so" fails 1 'needs a terminal' $ESPALIER
+finish

@@ -1,0 +1,56 @@
+#!/bin/sh
+# The terminal is given back whatever ends the program, and taken again after a stop.
+. tests/shell.sh
+. tests/terminal.sh
+
+writing() { # the program runs and writes text
+    open 80x24
+    run -n 600 -p "'Once upon a time'"
+    see 'iter [0-9]'
+}
+
+ends_by() { # SIGNAL CODE
+    writing || return 1
+    kill -s "$1" "$(process)"
+    left "$2" && see '@@'
+}
+
+check "SIGTERM" ends_by TERM 143
+check "SIGHUP" ends_by HUP 129
+check "SIGSEGV" ends_by SEGV 139
+check "SIGABRT" ends_by ABRT 134
+
+interrupted() {
+    writing || return 1
+    kill -s INT "$(process)"
+    see 'stopped' && kill -s INT "$(process)" && left 0
+}
+check "SIGINT stops, a second one leaves" interrupted
+
+suspended() { # KEY-OR-SIGNAL
+    writing || return 1
+    before=$(cat "$work/before")
+    if [ "$1" = key ]; then keys C-z; else kill -s TSTP "$(process)"; fi
+    see '@@' || return 1
+    keys "stty -g >$work/stopped" Enter
+    wait_until not_empty "$work/stopped" || return 1
+    keys fg Enter
+    see 'F1 help' || return 1
+    see 'n reached' || return 1
+    keys :quit Enter
+    wait_until not_empty "$work/after"
+}
+check "C-z and fg" suspended key
+check "SIGTSTP and fg" suspended signal
+
+resized() {
+    writing || return 1
+    for size in 1x1 400x120 2x50 19x4 20x5 59x13 60x14 1x30 130x1 99x27 100x28 3x3 250x70 80x24; do
+        $terminal resize-window -t main -x "${size%x*}" -y "${size#*x}"
+    done
+    see 'F1 help' || return 1
+    keys :quit Enter
+    left 0
+}
+check "any size from 1x1 to 400x120" resized
+finish

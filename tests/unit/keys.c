@@ -1,0 +1,111 @@
+/* Keys: names, the table of bindings, and the bytes that terminals send for them. */
+#include "keys.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "decode.h"
+
+TEST(names_and_keys_match)
+{
+    const char *const good[] = {"F1", "F12", "Tab", "S-Tab", "Up", "PgDn", "C-c", "M-f", "a", "?",
+                                "Space", "Enter", "Esc", "\u00e9", "M-Left", "Backspace"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        char name[16];
+        int key = esp_key_parse(good[i]);
+        CHECK(key > 0, "%s is no key", good[i]);
+        CHECK(strcmp(esp_key_name(key, name), good[i]) == 0, "%s comes back as %s", good[i], name);
+    }
+    CHECK(esp_key_parse("F13") < 0 && esp_key_parse("") < 0 && esp_key_parse("Upp") < 0);
+}
+
+TEST(every_binding_names_a_key)
+{
+    for (const struct esp_binding *b = esp_bindings; b->key; b++)
+        CHECK(esp_key_parse(b->key) >= 0, "%s", b->key);
+    CHECK(esp_key_action(esp_key_parse("F1"), false, false) == ESP_ACTION_HELP);
+    CHECK(esp_key_action('?', false, true) == ESP_ACTION_HELP);
+    CHECK(esp_key_action('?', false, false) == ESP_ACTION_NONE);
+    CHECK(esp_key_action('q', true, false) == ESP_ACTION_QUIT);
+    CHECK(esp_key_action('q', false, true) == ESP_ACTION_NONE);
+    CHECK(esp_key_action(ESP_KEY_UP, false, true) == ESP_ACTION_NONE);
+    CHECK(esp_key_action('\t', false, false) == ESP_ACTION_NONE);
+}
+
+struct heard {
+    char text[512];
+    char pasted[128];
+    size_t paste_length;
+};
+
+static void hear(void *user, int key)
+{
+    struct heard *heard = user;
+    char name[16];
+    size_t used = strlen(heard->text);
+    snprintf(heard->text + used, sizeof heard->text - used, "%s ", esp_key_name(key, name));
+}
+
+static void hear_paste(void *user, const char *bytes, size_t count)
+{
+    struct heard *heard = user;
+    size_t used = strlen(heard->text);
+    heard->paste_length += count;
+    snprintf(heard->pasted, sizeof heard->pasted, "%.*s", (int)count, bytes);
+    snprintf(heard->text + used, sizeof heard->text - used, "paste ");
+}
+
+/* The same keys must come out however the bytes are cut into reads. */
+static void sends(const char *bytes, const char *want)
+{
+    size_t length = strlen(bytes);
+    for (size_t cut = 1; cut <= length; cut++) {
+        struct heard heard = {.text = ""};
+        struct esp_decoder decoder = {.user = &heard, .key = hear, .pasted = hear_paste};
+        for (size_t i = 0; i < length; i += cut)
+            esp_decode(&decoder, bytes + i, length - i < cut ? length - i : cut);
+        esp_decode_flush(&decoder);
+        esp_decode_free(&decoder);
+        CHECK(strcmp(heard.text, want) == 0, "read by %zu: '%s', want '%s'", cut, heard.text, want);
+    }
+}
+
+TEST(terminals_sequences_are_known)
+{
+    sends("ab\r\t", "a b Enter Tab ");
+    sends("\033[A\033[B\033OC\033[D", "Up Down Right Left ");
+    sends("\033[1;5C\033[5~\033[6~\033[3~", "Right PgUp PgDn Del ");
+    sends("\033OP\033[12~\033[[C\033[24~", "F1 F2 F3 F12 ");
+    sends("\033[Z\033[H\033[4~", "S-Tab Home End ");
+    sends("\033f\033\033[A", "M-f Esc Up ");
+    sends("\033", "Esc ");
+    sends("\033[?1;2cx\033[99~y", "x y ");
+    sends("\u00e9\u6f22\U0001f333", "\u00e9 \u6f22 \U0001f333 ");
+    sends("\x03\x1a", "C-c C-z ");
+}
+
+TEST(invalid_utf8_is_replaced)
+{
+    sends("\xff" "a\xc3" "b", "\ufffd a \ufffd b ");
+}
+
+TEST(a_paste_is_one_event)
+{
+    sends("x\033[200~two\rlines\033[A\033[201~y", "x paste y ");
+    sends("\033[200~\033[201~z", "z ");
+    struct heard heard = {.text = ""};
+    struct esp_decoder decoder = {.user = &heard, .key = hear, .pasted = hear_paste};
+    const size_t size = 10 << 20;
+    char *bytes = malloc(size);
+    CHECK(bytes);
+    memset(bytes, 'k', size);
+    esp_decode(&decoder, "\033[200~", 6);
+    for (size_t i = 0; i < size; i += 65536)
+        esp_decode(&decoder, bytes + i, 65536);
+    esp_decode(&decoder, "\033[201~", 6);
+    free(bytes);
+    esp_decode_free(&decoder);
+    CHECK(heard.paste_length == size && strcmp(heard.text, "paste ") == 0);
+}

@@ -1,0 +1,100 @@
+/* Panes for every size: inside the screen, overlapping only in shared frames, none lost in big ones. */
+#include "layout.h"
+
+#include "check.h"
+
+static bool inside(struct esp_rect rect, int width, int height)
+{
+    return rect.width == 0 || (rect.x >= 0 && rect.y >= 0 && rect.width > 0 && rect.height > 0 &&
+                               rect.x + rect.width <= width && rect.y + rect.height <= height);
+}
+
+static int overlap(int a, int a_length, int b, int b_length)
+{
+    int low = a > b ? a : b, high = a + a_length < b + b_length ? a + a_length : b + b_length;
+    return high > low ? high - low : 0;
+}
+
+/* May two rectangles share this much? Frames share one column or one row. */
+static bool apart(struct esp_rect a, struct esp_rect b, int shared)
+{
+    if (a.width == 0 || b.width == 0)
+        return true;
+    int columns = overlap(a.x, a.width, b.x, b.width), rows = overlap(a.y, a.height, b.y, b.height);
+    return columns == 0 || rows == 0 || columns <= shared || rows <= shared;
+}
+
+static void is_sound(const struct esp_layout_wish *wish)
+{
+    struct esp_layout layout = esp_layout_of(wish);
+    const struct esp_rect bars[] = {layout.header, layout.tabs, layout.input, layout.footer};
+    int width = wish->width, height = wish->height, panes = 0;
+    for (int i = 0; i < 4; i++)
+        CHECK(inside(bars[i], width, height), "bar %d at %d x %d", i, width, height);
+    for (int i = 0; i < ESP_PANES; i++) {
+        CHECK(inside(layout.pane[i], width, height), "pane %d at %d x %d", i, width, height);
+        panes += layout.pane[i].width > 0;
+        for (int j = 0; j < i; j++)
+            CHECK(apart(layout.pane[i], layout.pane[j], 1), "panes %d, %d at %d x %d", i, j, width,
+                  height);
+        for (int j = 0; j < 4; j++)
+            CHECK(apart(layout.pane[i], bars[j], 0), "pane %d and bar %d at %d x %d", i, j, width,
+                  height);
+    }
+    CHECK((layout.kind == ESP_LAYOUT_TINY) == (width < 20 || height < 5));
+    CHECK(layout.kind == ESP_LAYOUT_TINY ? panes == 0 : panes > 0, "%d panes at %d x %d", panes,
+          width, height);
+    if (layout.kind == ESP_LAYOUT_TABS || (wish->zoomed && layout.kind != ESP_LAYOUT_TINY))
+        CHECK(panes == 1 && layout.pane[wish->current].width > 0);
+}
+
+TEST(every_size_has_a_sound_layout)
+{
+    for (int width = 1; width <= 220; width++)
+        for (int height = 1; height <= 80; height++)
+            for (int way = 0; way < 8; way++) {
+                struct esp_layout_wish wish = {.width = width,
+                                               .height = height,
+                                               .current = way % ESP_PANES,
+                                               .zoomed = way == 3,
+                                               .stacked = way & 1};
+                wish.hidden[ESP_PANE_text] = way == 4 || way == 6;
+                wish.hidden[ESP_PANE_tree] = way == 5 || way == 6;
+                is_sound(&wish);
+            }
+}
+
+TEST(the_sizes_of_the_design)
+{
+    struct esp_layout_wish wish = {.width = 120, .height = 36};
+    struct esp_layout layout = esp_layout_of(&wish);
+    CHECK(layout.kind == ESP_LAYOUT_WIDE);
+    CHECK(layout.pane[ESP_PANE_text].width == 61 && layout.pane[ESP_PANE_tree].width == 60);
+    wish.width = 80;
+    wish.height = 24;
+    layout = esp_layout_of(&wish);
+    CHECK(layout.kind == ESP_LAYOUT_NORMAL);
+    CHECK(layout.pane[ESP_PANE_text].y == layout.pane[ESP_PANE_tree].y);
+    CHECK(layout.pane[ESP_PANE_controller].height == 3);
+    wish.stacked = true;
+    layout = esp_layout_of(&wish);
+    CHECK(layout.pane[ESP_PANE_text].x == layout.pane[ESP_PANE_tree].x);
+    CHECK(layout.pane[ESP_PANE_text].width == 80 && layout.pane[ESP_PANE_tree].y > 1);
+    wish.width = 59;
+    CHECK(esp_layout_of(&wish).kind == ESP_LAYOUT_TABS);
+    wish.width = 20;
+    wish.height = 5;
+    layout = esp_layout_of(&wish);
+    CHECK(layout.kind == ESP_LAYOUT_TABS && layout.pane[ESP_PANE_text].height == 2);
+}
+
+TEST(text_and_tree_fill_what_is_left)
+{
+    struct esp_layout_wish wish = {.width = 120, .height = 36};
+    wish.hidden[ESP_PANE_tree] = true;
+    struct esp_layout layout = esp_layout_of(&wish);
+    CHECK(layout.pane[ESP_PANE_text].width == 120 && layout.pane[ESP_PANE_tree].width == 0);
+    wish.hidden[ESP_PANE_stats] = true;
+    layout = esp_layout_of(&wish);
+    CHECK(layout.pane[ESP_PANE_controller].y + layout.pane[ESP_PANE_controller].height == 34);
+}

@@ -1,0 +1,125 @@
+/* The ring between two threads: order is kept, a slow reader loses no token and no total. */
+#include "ring.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "check.h"
+#include "scene.h"
+#include "state.h"
+
+static void write_iteration(struct esp_ring *ring, int index)
+{
+    struct esp_event event = {.type = ESP_EVENT_ITERATION, .iteration = scene_king(index)};
+    CHECK(esp_ring_write_event(ring, &event) == 0);
+}
+
+/* Applies everything in the ring; returns how many snapshots that were. */
+static int drain(struct esp_ring *ring, struct esp_state *state)
+{
+    int count = 0;
+    for (const struct esp_snapshot *snapshot; (snapshot = esp_ring_front(ring)); count++) {
+        CHECK(esp_state_apply(state, snapshot) == 0);
+        esp_ring_pop(ring);
+    }
+    return count;
+}
+
+TEST(a_reader_that_keeps_up_sees_every_iteration)
+{
+    struct esp_ring *ring;
+    struct esp_state state = {.tokens = {scene_text, NULL}};
+    CHECK(esp_ring_open(&ring, 16, 32) == 0);
+    for (int i = 0; i < 40; i++) {
+        write_iteration(ring, i);
+        CHECK(drain(ring, &state) == 1);
+    }
+    CHECK(state.record_count == 40 && state.totals.iterations == 40 && state.span_count == 160);
+    CHECK(state.records[39].index == 39);
+    esp_state_free(&state);
+    esp_ring_close(ring);
+}
+
+TEST(a_reader_that_does_not_read_loses_no_token)
+{
+    struct esp_ring *ring;
+    struct esp_state state = {.tokens = {scene_text, NULL}};
+    int stages;
+    CHECK(esp_ring_open(&ring, 16, 32) == 0);
+    for (int i = 0; i < 1000; i++)
+        write_iteration(ring, i);
+    struct esp_event end = {.type = ESP_EVENT_END, .text = "length"};
+    CHECK(esp_ring_write_event(ring, &end) == 0);
+    CHECK(drain(ring, &state) <= 16);
+    CHECK(state.span_count == 4000, "%d tokens", state.span_count);
+    CHECK(state.totals.iterations == 1000 && state.totals.accepted == 3000);
+    CHECK(strcmp(state.ended, "length") == 0);
+    CHECK(esp_state_iteration(&state, 0, &stages)->index == 999);
+    esp_state_free(&state);
+    esp_ring_close(ring);
+}
+
+TEST(partial_trees_give_way)
+{
+    struct esp_ring *ring;
+    struct esp_state state = {.tokens = {scene_text, NULL}};
+    CHECK(esp_ring_open(&ring, 16, 32) == 0);
+    struct esp_event layer = {.type = ESP_EVENT_LAYER, .iteration = scene_king(0)};
+    for (int i = 0; i < 100; i++)
+        CHECK(esp_ring_write_event(ring, &layer) == 0);
+    write_iteration(ring, 1);
+    struct esp_snapshot *message = esp_ring_write(ring, ESP_SNAPSHOT_MESSAGE);
+    CHECK(message);
+    strcpy(message->text, "said");
+    esp_ring_publish(ring);
+    drain(ring, &state);
+    CHECK(state.totals.iterations == 1 && !state.has_partial);
+    CHECK(strcmp(state.message, "said") == 0);
+    esp_state_free(&state);
+    esp_ring_close(ring);
+}
+
+struct shared {
+    struct esp_ring *ring;
+    struct esp_iteration it;
+};
+
+static void *write_many(void *user)
+{
+    struct shared *shared = user;
+    struct esp_event event = {.type = ESP_EVENT_ITERATION, .iteration = &shared->it};
+    for (int i = 0; i < 20000; i++)
+        esp_ring_write_event(shared->ring, &event);
+    return NULL;
+}
+
+TEST(two_threads_agree)
+{
+    struct shared shared = {.it = *scene_king(0)};
+    struct esp_state state = {.tokens = {scene_text, NULL}};
+    pthread_t writer;
+    CHECK(esp_ring_open(&shared.ring, 16, 32) == 0);
+    CHECK(pthread_create(&writer, NULL, write_many, &shared) == 0);
+    while (pthread_tryjoin_np(writer, NULL) != 0)
+        drain(shared.ring, &state);
+    struct esp_event end = {.type = ESP_EVENT_END, .text = "length"};
+    drain(shared.ring, &state);
+    CHECK(esp_ring_write_event(shared.ring, &end) == 0);
+    drain(shared.ring, &state);
+    CHECK(state.totals.iterations == 20000 && state.span_count == 80000);
+    esp_state_free(&state);
+    esp_ring_close(shared.ring);
+}
+
+TEST(a_writer_gives_up_when_the_reader_left)
+{
+    struct esp_ring *ring;
+    CHECK(esp_ring_open(&ring, 8, 4) == 0);
+    esp_ring_leave(ring);
+    for (int i = 0; i < 8; i++) {
+        CHECK(esp_ring_write(ring, ESP_SNAPSHOT_MESSAGE));
+        esp_ring_publish(ring);
+    }
+    CHECK(!esp_ring_write(ring, ESP_SNAPSHOT_MESSAGE));
+    esp_ring_close(ring);
+}

@@ -1,0 +1,102 @@
+/* What a terminal could act on never reaches it; everything is visible. */
+#include "safe.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+
+static const char *shown(const char *bytes, int flags)
+{
+    static char text[512];
+    struct esp_shown unit;
+    size_t used = 0, length = strlen(bytes);
+    text[0] = '\0';
+    for (size_t i = 0; i < length;) {
+        i += esp_safe_next(bytes + i, length - i, flags, &unit);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s", unit.text);
+    }
+    return text;
+}
+
+static void same(const char *bytes, int flags, const char *want, int width)
+{
+    CHECK(strcmp(shown(bytes, flags), want) == 0, "'%s', want '%s'", shown(bytes, flags), want);
+    CHECK(esp_safe_width(bytes, strlen(bytes), flags) == width, "'%s' is %d columns, want %d", want,
+          esp_safe_width(bytes, strlen(bytes), flags), width);
+}
+
+TEST(plain_text_stays)
+{
+    same("a king", 0, "a king", 6);
+    same("K\u00f6nig", 0, "K\u00f6nig", 5);
+    same("\u6f22", 0, "\u6f22", 2);
+    same("e\u0301", 0, "e\u0301", 1);
+    same("\\", 0, "\\", 1);
+}
+
+TEST(controls_have_stand_ins)
+{
+    same("\033[2J", 0, "^[[2J", 5);
+    same("\a\x7f", 0, "^G^?", 4);
+    same("\xc2\x9b" "1m", 0, "<U+009B>1m", 10);
+    same("a\nb", ESP_SAFE_QUOTED, "a\\nb", 4);
+    same("\t\r\\", ESP_SAFE_QUOTED, "\\t\\r\\\\", 6);
+}
+
+TEST(invisible_characters_have_stand_ins)
+{
+    same("\u202eevil", 0, "<U+202E>evil", 12);
+    same("a\u200bb", 0, "a<U+200B>b", 10);
+    same("\ufeff", 0, "<U+FEFF>", 8);
+    same("\u2066x\u2069", 0, "<U+2066>x<U+2069>", 17);
+    same("\U000e0041", 0, "<U+E0041>", 9);
+    same("\u2028", 0, "<U+2028>", 8);
+    same("\u00ad", 0, "<U+00AD>", 8);
+    same("\u115f", 0, "<U+115F>", 8);
+    same("\uE000", 0, "<U+E000>", 8);
+}
+
+TEST(invalid_utf8_has_stand_ins)
+{
+    same("\xff", 0, "<FF>", 4);
+    same("\xe6\xbc", 0, "<E6><BC>", 8);
+    same("\xc0\x80", 0, "<C0><80>", 8);
+    same("\xed\xa0\x80", 0, "<ED><A0><80>", 12);
+}
+
+TEST(marks_need_a_character)
+{
+    same("\u0301a", 0, "\u25cc\u0301a", 2);
+    same("\u2764\ufe0f", 0, "\u2764", 1);
+    /* More marks than a cell can hold do not vanish. */
+    CHECK(esp_safe_width("a\u0301\u0301\u0301\u0301\u0301\u0301", 13, 0) == 3);
+}
+
+TEST(ascii_terminals_get_ascii)
+{
+    same("K\u00f6nig", ESP_SAFE_ASCII, "K<U+00F6>nig", 12);
+    same("e\u0301", ESP_SAFE_ASCII, "e<U+0301>", 9);
+}
+
+/* Any bytes: the result is progress, short, of the width it claims, and free of controls. */
+TEST(random_bytes_are_safe)
+{
+    unsigned long long random = 1;
+    for (int round = 0; round < 20000; round++) {
+        char bytes[24];
+        for (size_t i = 0; i < sizeof bytes; i++)
+            bytes[i] = (char)(check_uniform(&random) * 256);
+        int flags = (int)(check_uniform(&random) * 4);
+        for (size_t i = 0; i < sizeof bytes;) {
+            struct esp_shown unit;
+            size_t taken = esp_safe_next(bytes + i, sizeof bytes - i, flags, &unit);
+            CHECK(taken > 0 && unit.width > 0 && strlen(unit.text) < sizeof unit.text);
+            for (const char *c = unit.text; *c; c++) {
+                CHECK((unsigned char)*c >= 0x20 && *c != 0x7f);
+                CHECK(!(flags & ESP_SAFE_ASCII) || (unsigned char)*c < 0x80);
+            }
+            i += taken;
+        }
+    }
+}

@@ -1,0 +1,250 @@
+/* Whole screens, drawn from events made by hand: golden screens for the sizes of the design, and no
+ * crash, no control character and no foreign byte at any size. */
+#include "ui.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "scene.h"
+
+/* Some iterations into a text. */
+static void telling(struct scene *scene, int width, int height)
+{
+    scene_open(scene, width, height);
+    scene_ready(scene);
+    scene_prompt(scene);
+    for (int i = 0; i < 7; i++)
+        scene_iteration(scene, i);
+}
+
+TEST(wide_120x36)
+{
+    struct scene scene;
+    telling(&scene, 120, 36);
+    scene_golden(&scene, "wide_120x36");
+    scene_close(&scene);
+}
+
+TEST(normal_80x24)
+{
+    struct scene scene;
+    telling(&scene, 80, 24);
+    scene_golden(&scene, "normal_80x24");
+    scene.ui.wish.stacked = true;
+    scene_golden(&scene, "stacked_80x24");
+    scene_close(&scene);
+}
+
+TEST(large_200x60)
+{
+    struct scene scene;
+    telling(&scene, 200, 60);
+    scene_golden(&scene, "large_200x60");
+    scene_close(&scene);
+}
+
+TEST(tabs_20x6_and_50x16)
+{
+    struct scene scene;
+    telling(&scene, 20, 6);
+    scene_golden(&scene, "tabs_20x6");
+    CHECK(esp_canvas_resize(&scene.canvas, 50, 16) == 0);
+    scene.ui.wish.current = ESP_PANE_tree;
+    scene_golden(&scene, "tabs_50x16");
+    scene_close(&scene);
+}
+
+TEST(too_small_19x4)
+{
+    struct scene scene;
+    telling(&scene, 40, 4);
+    scene_golden(&scene, "tiny_40x4");
+    scene_close(&scene);
+}
+
+TEST(glyph_sets)
+{
+    struct scene scene;
+    telling(&scene, 80, 24);
+    scene.canvas.glyphs = &esp_glyphs_plain;
+    scene_golden(&scene, "plain_80x24");
+    scene.canvas.glyphs = &esp_glyphs_ascii;
+    scene_golden(&scene, "ascii_80x24");
+    scene_close(&scene);
+}
+
+TEST(loading_and_failing)
+{
+    struct scene scene;
+    scene_open(&scene, 80, 24);
+    scene_phase(&scene, ESP_PHASE_LOADING, "fairytale-target", 0.43);
+    scene_golden(&scene, "loading_80x24");
+    scene_phase(&scene, ESP_PHASE_FAILED,
+                "cannot open /nowhere/config.json: No such file or directory", 0);
+    scene_golden(&scene, "failed_80x24");
+    scene_close(&scene);
+}
+
+TEST(help_and_choices)
+{
+    struct scene scene;
+    static const char *const lines[] = {"Keys", "  F1    help", NULL};
+    const struct esp_choice choices[] = {{"dynatree", "adapts"}, {"linear", "one chain"}};
+    telling(&scene, 80, 24);
+    scene.ui.help = true;
+    scene.ui.look.help = lines;
+    scene_golden(&scene, "help_80x24");
+    scene.ui.help = false;
+    scene.ui.line = ":drafter ";
+    scene.ui.line_length = scene.ui.point = 9;
+    scene.ui.choices = choices;
+    scene.ui.choice_count = 2;
+    scene_golden(&scene, "choices_80x24");
+    CHECK(scene.canvas.cursor_x == 11 && scene.canvas.cursor_y == 22);
+    scene_close(&scene);
+}
+
+TEST(styles_differ_by_more_than_colour)
+{
+    struct scene scene;
+    telling(&scene, 80, 24);
+    char *styles = scene_dump(&scene, true);
+    FILE *file = fopen(check_path("tui/golden/styles_80x24.txt"), "r");
+    const char *write = getenv("ESPALIER_GOLDEN");
+    if (write && strcmp(write, "write") == 0) {
+        file = fopen(check_path("tui/golden/styles_80x24.txt"), "w+");
+        CHECK(file);
+        fputs(styles, file);
+        rewind(file);
+    }
+    static char wanted[8192];
+    CHECK(file);
+    wanted[fread(wanted, 1, sizeof wanted - 1, file)] = '\0';
+    fclose(file);
+    bool same = strcmp(styles, wanted) == 0;
+    free(styles);
+    scene_close(&scene);
+    CHECK(same, "the styles differ from styles_80x24.txt");
+    CHECK(esp_style_attributes(ESP_STYLE_DRAFTED) != esp_style_attributes(ESP_STYLE_BONUS));
+    CHECK(esp_style_attributes(ESP_STYLE_PROMPT) != esp_style_attributes(ESP_STYLE_BONUS));
+    CHECK(esp_style_attributes(ESP_STYLE_ACCEPTED) != esp_style_attributes(ESP_STYLE_REJECTED));
+}
+
+/* Tokens that attack the terminal, in the text, the tree, the title and the message. */
+TEST(hostile_text_is_shown_not_obeyed)
+{
+    struct scene scene;
+    const int32_t tokens[] = {TOKEN_HOSTILE, TOKEN_NEWLINE, TOKEN_WIDE, TOKEN_HOSTILE};
+    scene_open(&scene, 100, 20);
+    scene_ready(&scene);
+    snprintf(scene.state.loaded.target, sizeof scene.state.loaded.target, "evil\033]0;x\a");
+    scene_event(&scene, &(struct esp_event){
+                            .type = ESP_EVENT_PROMPT, .tokens = tokens, .token_count = 4});
+    struct esp_iteration it = *scene_king(0);
+    it.tree.nodes[1].token = TOKEN_HOSTILE;
+    it.tree.nodes[2].token = TOKEN_NEWLINE;
+    it.bonus = TOKEN_WIDE;
+    scene_event(&scene, &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});
+    scene.ui.message = "bad \033[2J path\xff";
+    scene_golden(&scene, "hostile_100x20");
+    scene_close(&scene);
+}
+
+static void is_printable(const char *text, bool ascii)
+{
+    for (const char *c = text; *c; c++) {
+        CHECK((unsigned char)*c >= 0x20 || *c == '\n', "byte %02x", (unsigned char)*c);
+        CHECK(!ascii || (unsigned char)*c < 0x80, "byte %02x", (unsigned char)*c);
+    }
+}
+
+TEST(every_size_can_be_drawn)
+{
+    struct scene scene;
+    static struct esp_node nodes[200];
+    static int32_t path[200];
+    unsigned long long random = 3;
+    telling(&scene, 1, 1);
+    for (int round = 0; round < 1500; round++) {
+        int width = 1 + (int)(check_uniform(&random) * (round % 3 ? 130 : 24));
+        int height = 1 + (int)(check_uniform(&random) * (round % 3 ? 45 : 8));
+        CHECK(esp_canvas_resize(&scene.canvas, width, height) == 0);
+        scene.ui.pane_focused = round % 5 == 0;
+        scene.ui.wish.current = round % ESP_PANES;
+        scene.ui.wish.zoomed = round % 7 == 0;
+        scene.ui.wish.stacked = round % 2;
+        scene.canvas.glyphs = round % 4 ? &esp_glyphs_full : &esp_glyphs_ascii;
+        scene.canvas.ascii_text = round % 4 == 0;
+        if (round % 10 == 0) {
+            struct esp_iteration it;
+            scene_random(&it, nodes, path, 1 + (int)(check_uniform(&random) * 199), &random);
+            it.path_length = it.path_length > 3 ? 3 : it.path_length;
+            scene_event(&scene,
+                        &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});
+        }
+        char *text = scene_dump(&scene, false);
+        is_printable(text, round % 4 == 0);
+        free(text);
+    }
+    scene_close(&scene);
+}
+
+/* Scrolling through the text and back never shows anything else than the text. */
+TEST(the_text_can_be_scrolled)
+{
+    struct scene scene;
+    telling(&scene, 80, 24);
+    for (int i = 0; i < 60; i++)
+        scene_iteration(&scene, i);
+    char *end = scene_dump(&scene, false);
+    for (int i = 0; i < 10; i++)
+        CHECK(esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_PAGE_UP, 80, 24));
+    CHECK(scene.ui.view[ESP_PANE_text].anchor == 0);
+    char *start = scene_dump(&scene, false);
+    CHECK(strstr(start, "Once upon a time") && !strstr(end, "Once upon a time"));
+    scene_iteration(&scene, 60);
+    char *later = scene_dump(&scene, false);
+    CHECK(strstr(later, "Once upon a time"), "a scrolled view moves when text comes");
+    for (int i = 0; i < 20; i++)
+        esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_PAGE_DOWN, 80, 24);
+    CHECK(scene.ui.view[ESP_PANE_text].anchor == -1);
+    free(start);
+    free(end);
+    free(later);
+    scene_close(&scene);
+}
+
+TEST(the_cursor_stays_in_the_input_line)
+{
+    struct scene scene;
+    static char line[20000];
+    telling(&scene, 80, 24);
+    for (size_t length = 0; length + 3 < sizeof line; length += 3) {
+        memcpy(line + length, "\u6f22", 3);
+        if (length % 300)
+            continue;
+        scene.ui.line = line;
+        scene.ui.line_length = length + 3;
+        scene.ui.point = length;
+        esp_ui_draw(&scene.canvas, &scene.ui, &scene.state);
+        CHECK(scene.canvas.cursor_x >= 2 && scene.canvas.cursor_x < 80);
+    }
+    scene_close(&scene);
+}
+
+TEST(the_focus_goes_round)
+{
+    struct scene scene;
+    telling(&scene, 120, 36);
+    int seen = 0;
+    for (int i = 0; i < ESP_PANES; i++) {
+        esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_NEXT_PANE, 120, 36);
+        seen += scene.ui.pane_focused;
+    }
+    CHECK(seen == ESP_PANES - 1 && !scene.ui.pane_focused, "%d panes had the focus", seen);
+    esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_PREVIOUS_PANE, 120, 36);
+    CHECK(scene.ui.pane_focused && scene.ui.wish.current != ESP_PANE_help);
+    scene_close(&scene);
+}

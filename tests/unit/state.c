@@ -1,0 +1,128 @@
+/* The state that is drawn follows the events: text, figures, past iterations, phases. */
+#include "state.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "check.h"
+#include "scene.h"
+
+TEST(text_remembers_where_it_comes_from)
+{
+    struct scene scene;
+    scene_open(&scene, 10, 10);
+    scene_prompt(&scene);
+    scene_iteration(&scene, 0);
+    struct esp_state *state = &scene.state;
+    CHECK(state->span_count == 6);
+    CHECK(state->spans[0].kind == ESP_TEXT_PROMPT && state->spans[1].kind == ESP_TEXT_PROMPT);
+    CHECK(state->spans[2].kind == ESP_TEXT_DRAFTED && state->spans[4].kind == ESP_TEXT_DRAFTED);
+    CHECK(state->spans[5].kind == ESP_TEXT_BONUS);
+    const char want[] = "Once upon a time there was a king who had three sons, and the old king fell";
+    CHECK(state->byte_count == strlen(want) && memcmp(state->bytes, want, strlen(want)) == 0);
+    CHECK(state->spans[2].start == strlen("Once upon a time there was a king who had three sons,"
+                                          " and"));
+    scene_close(&scene);
+}
+
+TEST(figures_are_those_of_the_events)
+{
+    struct scene scene;
+    scene_open(&scene, 10, 10);
+    struct esp_figures figures = esp_state_figures(&scene.state);
+    CHECK(figures.iterations == 0 && isnan(figures.acceptance));
+    for (int i = 0; i < 50; i++)
+        scene_iteration(&scene, i);
+    figures = esp_state_figures(&scene.state);
+    const double seconds = 0.0009 + 0.00001 + 0.0024 + 0.00002 + 0.00005 + 0.00001;
+    CHECK(figures.iterations == 32);
+    CHECK(fabs(figures.tokens_per_iteration - 4) < 1e-9);
+    CHECK(fabs(figures.acceptance - 3.0 / 8) < 1e-9);
+    CHECK(fabs(figures.path_share - 3.0 / 4) < 1e-9);
+    CHECK(fabs(figures.tokens_per_second - 4 / seconds) < 1e-6);
+    CHECK(fabs(figures.speedup - 0.0013 * 4 / seconds) < 1e-9);
+    CHECK(scene.state.totals.iterations == 50 && scene.state.totals.committed == 200);
+    struct esp_event setting = {.type = ESP_EVENT_SETTING, .key = "drafter", .text = "linear:K=3"};
+    scene_event(&scene, &setting);
+    CHECK(esp_state_figures(&scene.state).iterations == 0);
+    CHECK(strcmp(scene.state.loaded.drafter, "linear:K=3") == 0);
+    scene_iteration(&scene, 50);
+    CHECK(esp_state_figures(&scene.state).iterations == 1);
+    scene_close(&scene);
+}
+
+TEST(records_do_not_grow_without_end)
+{
+    struct scene scene;
+    scene_open(&scene, 10, 10);
+    for (int i = 0; i < 3 * ESP_RECORDS; i++)
+        scene_iteration(&scene, i);
+    struct esp_state *state = &scene.state;
+    CHECK(state->record_count <= ESP_RECORDS && state->record_count >= ESP_RECORDS / 2);
+    CHECK(state->records[state->record_count - 1].index == 3 * ESP_RECORDS - 1);
+    CHECK(state->records[0].index == 3 * ESP_RECORDS - state->record_count);
+    scene_close(&scene);
+}
+
+TEST(past_iterations_can_be_looked_at)
+{
+    struct scene scene;
+    int stages;
+    scene_open(&scene, 10, 10);
+    CHECK(!esp_state_iteration(&scene.state, 0, &stages));
+    for (int i = 0; i < 100; i++)
+        scene_iteration(&scene, i);
+    for (int back = 0; back < ESP_KEPT; back++) {
+        const struct esp_iteration *it = esp_state_iteration(&scene.state, back, &stages);
+        CHECK(it && it->index == 99 - back && stages == ESP_STAGES);
+        CHECK(it->path[2] == 6 && it->tree.nodes[6].token == TOKEN_KING);
+        CHECK(strcmp(it->drafter, "dynatree") == 0);
+    }
+    CHECK(!esp_state_iteration(&scene.state, ESP_KEPT, &stages));
+    scene_close(&scene);
+}
+
+TEST(a_partial_iteration_comes_first)
+{
+    struct scene scene;
+    int stages;
+    scene_open(&scene, 10, 10);
+    scene_iteration(&scene, 0);
+    struct esp_event event = {.type = ESP_EVENT_STAGE,
+                              .stage = ESP_STAGE_VERIFY,
+                              .iteration = scene_king(1)};
+    scene_event(&scene, &event);
+    CHECK(esp_state_iteration(&scene.state, 0, &stages)->index == 1 && stages == 3);
+    CHECK(esp_state_iteration(&scene.state, 1, &stages)->index == 0 && stages == ESP_STAGES);
+    scene_iteration(&scene, 1);
+    CHECK(esp_state_iteration(&scene.state, 0, &stages)->index == 1 && stages == ESP_STAGES);
+    CHECK(esp_state_iteration(&scene.state, 1, &stages)->index == 0);
+    scene_close(&scene);
+}
+
+TEST(clearing_forgets_the_text)
+{
+    struct scene scene;
+    int stages;
+    scene_open(&scene, 10, 10);
+    scene_ready(&scene);
+    scene_prompt(&scene);
+    scene_iteration(&scene, 0);
+    scene_event(&scene, &(struct esp_event){.type = ESP_SNAPSHOT_CLEAR});
+    CHECK(scene.state.span_count == 0 && scene.state.byte_count == 0);
+    CHECK(!esp_state_iteration(&scene.state, 0, &stages));
+    CHECK(scene.state.totals.iterations == 0 && scene.state.ready);
+    scene_close(&scene);
+}
+
+TEST(unknown_tokens_and_events_do_no_harm)
+{
+    struct scene scene;
+    const int32_t tokens[] = {-1, 1 << 30, TOKEN_KING};
+    scene_open(&scene, 10, 10);
+    struct esp_event prompt = {.type = ESP_EVENT_PROMPT, .tokens = tokens, .token_count = 3};
+    scene_event(&scene, &prompt);
+    scene_event(&scene, &(struct esp_event){.type = 4711});
+    CHECK(scene.state.span_count == 3 && scene.state.byte_count == 5);
+    scene_close(&scene);
+}

@@ -1,0 +1,287 @@
+/* app.c - keys to actions, lines to commands and prompts, reports to the state; see app.h. */
+#include "app.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "error.h"
+
+enum { NEW_TOKENS = 256 };
+
+/* ------------------------------------------------------------------ help */
+
+static bool add_line(char ***lines, int *count, char *line)
+{
+    char **grown = line ? realloc(*lines, ((size_t)*count + 2) * sizeof *grown) : NULL;
+    if (!grown) {
+        free(line);
+        return false;
+    }
+    *lines = grown;
+    grown[(*count)++] = line;
+    grown[*count] = NULL;
+    return true;
+}
+
+__attribute__((format(printf, 3, 4))) static bool add_help(char ***lines, int *count,
+                                                           const char *format, ...)
+{
+    char *line = NULL;
+    va_list args;
+    va_start(args, format);
+    int length = vasprintf(&line, format, args);
+    va_end(args);
+    return add_line(lines, count, length < 0 ? NULL : line);
+}
+
+/* All keys of an action that carry no help of their own stand in the line of the first. */
+static bool add_keys(char ***lines, int *count)
+{
+    bool ok = add_help(lines, count, "Keys");
+    for (const struct esp_binding *b = esp_bindings; ok && b->key; b++) {
+        char keys[64];
+        if (!b->help[0])
+            continue;
+        snprintf(keys, sizeof keys, "%s", b->key);
+        for (const struct esp_binding *next = b + 1; next->key && !next->help[0]; next++)
+            snprintf(keys + strlen(keys), sizeof keys - strlen(keys), " %s", next->key);
+        ok = add_help(lines, count, "  %-18s %s", keys, b->help);
+    }
+    return ok;
+}
+
+static char **make_help(void)
+{
+    static const char *const text[] = {
+        "",
+        "Prompts",
+        "  Enter submits the line and continues the text; an empty line goes on writing.",
+        "  A prompt starts a new paragraph; one that starts with a space goes on in the line.",
+        "  Editing keys are those of GNU readline (~/.inputrc); Up and Down recall earlier lines.",
+        "",
+        "In the text",
+        "  dim: the prompt      underlined: drafted and accepted      plain: from the target itself",
+        "In the tree",
+        "  bold with a mark: accepted      dim with a cross: rejected      dashed: cut, not verified",
+        "",
+        "Commands",
+    };
+    char **lines = NULL;
+    int count = 0;
+    bool ok = add_keys(&lines, &count);
+    for (size_t i = 0; ok && i < sizeof text / sizeof *text; i++)
+        ok = add_help(&lines, &count, "%s", text[i]);
+    for (int i = 0; ok && esp_command(i); i++) {
+        const struct esp_command_ops *command = esp_command(i);
+        char usage[64];
+        snprintf(usage, sizeof usage, ":%s %s", command->name, command->usage);
+        ok = add_help(&lines, &count, "  %-32s %s", usage, command->summary);
+    }
+    return lines;
+}
+
+/* ------------------------------------------------------------------ lines */
+
+void esp_app_say(struct esp_app *app, bool error, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(app->message, sizeof app->message, format, args);
+    va_end(args);
+    app->ui.message = app->message;
+    app->ui.message_is_error = error;
+    app->changed = true;
+}
+
+static void submit(void *user, const char *line)
+{
+    struct esp_app *app = user;
+    if (line[0] == ':') {
+        esp_input_remember(app->input, line);
+        esp_command_run(app, line);
+        return;
+    }
+    if (esp_state_is_busy(&app->state) || app->state.phase == ESP_PHASE_FAILED) {
+        app->put_back = strdup(line);
+        esp_app_say(app, true, app->state.phase == ESP_PHASE_FAILED
+                                   ? "no model is loaded"
+                                   : "the text is still being written; C-c stops it");
+        return;
+    }
+    esp_input_remember(app->input, line);
+    esp_worker_prompt(app->worker, line, strlen(line));
+    app->ui.view[ESP_PANE_text].anchor = -1;
+    app->ui.look.back = 0;
+}
+
+static void complete(void *user, const char *before, const char *word,
+                     struct esp_choices *choices)
+{
+    if (before[0] == ':')
+        esp_command_complete(user, before, word, choices);
+}
+
+/* Starts a command for the user, who chooses how it goes on. */
+static void begin_command(struct esp_app *app, const char *line)
+{
+    app->ui.pane_focused = app->ui.help = false;
+    esp_input_replace(app->input, line);
+    esp_input_list(app->input);
+}
+
+/* ------------------------------------------------------------------ keys */
+
+void esp_app_interrupt(struct esp_app *app)
+{
+    app->changed = true;
+    if (app->interrupts++ > 0) {
+        app->leaving = true;
+        return;
+    }
+    if (esp_state_is_busy(&app->state)) {
+        esp_worker_stop(app->worker);
+        esp_app_say(app, false, "stopped; C-c again leaves");
+        return;
+    }
+    esp_input_replace(app->input, "");
+    esp_app_say(app, false, "C-c again leaves");
+}
+
+static void act(struct esp_app *app, int action)
+{
+    switch (action) {
+    case ESP_ACTION_QUIT:
+    case ESP_ACTION_EOF:
+        app->leaving = true;
+        break;
+    case ESP_ACTION_DRAFTER:
+        begin_command(app, ":drafter ");
+        break;
+    case ESP_ACTION_VERIFIER:
+        begin_command(app, ":verifier ");
+        break;
+    case ESP_ACTION_SUSPEND:
+        app->suspend = true;
+        break;
+    case ESP_ACTION_REDRAW:
+        app->redraw = true;
+        break;
+    default:
+        esp_ui_act(&app->ui, &app->state, action, app->canvas.width, app->canvas.height);
+        break;
+    }
+}
+
+void esp_app_key(struct esp_app *app, int key)
+{
+    bool pane = app->ui.pane_focused || app->ui.help;
+    int action = esp_key_action(key, pane, esp_input_is_empty(app->input));
+    app->changed = true;
+    app->ui.message = NULL;
+    esp_input_unlist(app->input);
+    if (action == ESP_ACTION_INTERRUPT) {
+        esp_app_interrupt(app);
+        return;
+    }
+    app->interrupts = 0;
+    if (action != ESP_ACTION_NONE) {
+        act(app, action);
+        return;
+    }
+    app->ui.pane_focused = app->ui.help = false;
+    esp_input_key(app->input, key);
+    if (app->put_back) {
+        esp_input_replace(app->input, app->put_back);
+        free(app->put_back);
+        app->put_back = NULL;
+    }
+}
+
+void esp_app_paste(struct esp_app *app, const char *bytes, size_t length)
+{
+    app->ui.pane_focused = app->ui.help = false;
+    app->ui.message = NULL;
+    esp_input_paste(app->input, bytes, length);
+    app->changed = true;
+}
+
+/* ------------------------------------------------------------------ the rest */
+
+void esp_app_receive(struct esp_app *app)
+{
+    struct esp_ring *ring = esp_worker_ring(app->worker);
+    const struct esp_snapshot *snapshot;
+    esp_worker_rest(app->worker);
+    while ((snapshot = esp_ring_front(ring))) {
+        int status = esp_state_apply(&app->state, snapshot);
+        esp_ring_pop(ring);
+        app->changed = true;
+        if (status < 0)
+            esp_app_say(app, true, "out of memory: not everything can be shown");
+    }
+    if (app->state.message_count != app->seen_messages) {
+        app->seen_messages = app->state.message_count;
+        esp_app_say(app, app->state.message_is_error, "%s", app->state.message);
+    }
+}
+
+int esp_app_resize(struct esp_app *app, int width, int height)
+{
+    if (width == app->canvas.width && height == app->canvas.height)
+        return 0;
+    app->changed = true;
+    return esp_canvas_resize(&app->canvas, width, height);
+}
+
+void esp_app_draw(struct esp_app *app)
+{
+    esp_input_show(app->input, &app->ui);
+    esp_ui_draw(&app->canvas, &app->ui, &app->state);
+    app->changed = false;
+}
+
+int esp_app_open(struct esp_app *app, const struct interface_options *options, bool history,
+                 char *err, size_t errlen)
+{
+    struct esp_input_hooks hooks = {.user = app, .submit = submit, .complete = complete};
+    *app = (struct esp_app){.changed = true};
+    esp_ui_init(&app->ui);
+    int status = esp_canvas_open(&app->canvas, 80, 24);
+    if (status == 0)
+        status = esp_input_open(&app->input, &hooks, history);
+    if (status == 0 && !(app->help = make_help()))
+        status = ESP_E_MEMORY;
+    if (status < 0)
+        esp_fail(err, errlen, status, "the interface could not be opened: %s",
+                 esp_status_message(status));
+    if (status == 0)
+        status = esp_worker_open(&app->worker, &options->engine, &options->session,
+                                 options->tokens > 0 ? options->tokens : NEW_TOKENS, err, errlen);
+    if (status < 0) {
+        esp_app_close(app);
+        return status;
+    }
+    app->ui.look.help = (const char *const *)app->help;
+    app->state.tokens = (struct esp_tokens){esp_worker_token_text, app->worker};
+    if (options->ascii) {
+        app->canvas.glyphs = &esp_glyphs_ascii;
+    }
+    if (options->prompt && *options->prompt)
+        esp_worker_prompt(app->worker, options->prompt, strlen(options->prompt));
+    return 0;
+}
+
+void esp_app_close(struct esp_app *app)
+{
+    if (app->worker)
+        esp_worker_close(app->worker);
+    esp_input_close(app->input);
+    for (char **line = app->help; line && *line; line++)
+        free(*line);
+    free(app->help);
+    esp_canvas_close(&app->canvas);
+    esp_state_free(&app->state);
+}

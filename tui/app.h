@@ -1,0 +1,49 @@
+/* app.h - the interface without a terminal: state, screen layout, input line, engine.
+ *
+ * Whoever runs it (interface.c on a terminal, script.c without one) hands it keys, pastes and sizes,
+ * lets it receive what the engine's thread reports, and shows its canvas.
+ */
+#ifndef ESP_APP_H
+#define ESP_APP_H
+
+#include "input.h"
+#include "interface.h"
+#include "ui.h"
+#include "worker.h"
+
+struct esp_app {
+    struct esp_state state;
+    struct esp_ui ui;
+    struct esp_canvas canvas;
+    struct esp_worker *worker;
+    struct esp_input *input;
+    char message[512];
+    unsigned seen_messages;
+    char *put_back; /* a line that was submitted but must stay; set while readline hands it over */
+    char **help;    /* lines of the help pane, NULL at the end */
+    int interrupts; /* C-c in a row */
+
+    bool changed;   /* the canvas is out of date */
+    bool leaving;
+    bool suspend;   /* wishes for whoever runs it */
+    bool redraw;
+};
+
+int esp_app_open(struct esp_app *app, const struct interface_options *options, bool history,
+                 char *err, size_t errlen);
+void esp_app_close(struct esp_app *app);
+
+void esp_app_key(struct esp_app *app, int key);
+void esp_app_paste(struct esp_app *app, const char *bytes, size_t length);
+int esp_app_resize(struct esp_app *app, int width, int height);
+void esp_app_interrupt(struct esp_app *app);
+/* Applies what the engine's thread reported. */
+void esp_app_receive(struct esp_app *app);
+/* Brings the canvas up to date. */
+void esp_app_draw(struct esp_app *app);
+
+/* Shows a line at the foot of the screen until the next key. */
+void esp_app_say(struct esp_app *app, bool error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

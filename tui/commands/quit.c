@@ -1,0 +1,14 @@
+#include "command.h"
+
+static void run(struct esp_app *app, const char *arguments)
+{
+    (void)arguments;
+    app->leaving = true;
+}
+
+const struct esp_command_ops esp_command_quit = {
+    .name = "quit",
+    .usage = "",
+    .summary = "leave",
+    .run = run,
+};

@@ -1,0 +1,232 @@
+/* interface.c - the interface on a terminal: opens everything, runs the event loop, and leaves.
+ *
+ *   1 terminal: save modes, catch signals      2 screen: first frame, before any model is loaded
+ *   3 loop: keys, signals, engine reports; at most 30 frames a second, but a key is shown at once
+ *   4 give the terminal back, then end the engine's thread
+ */
+#include "interface.h"
+
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "app.h"
+#include "decode.h"
+#include "root.h"
+#include "screen.h"
+#include "script.h"
+
+enum { FRAME_MS = 33, ESCAPE_MS = 25 };
+
+struct esp_root esp_root;
+
+struct session {
+    struct esp_app app;
+    struct esp_terminal terminal;
+    struct esp_screen *screen;
+    struct esp_decoder decoder;
+    int ended_by; /* signal that ends the program, or 0 */
+    bool key_pressed;
+    int64_t painted; /* ms */
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Where the environment names no character set at all, UTF-8 is likelier than ASCII. Returns whether
+ * characters beyond ASCII can be shown. */
+static bool choose_character_set(void)
+{
+    const char *all = getenv("LC_ALL"), *type = getenv("LC_CTYPE"), *lang = getenv("LANG");
+    bool named = (all && *all) || (type && *type) || (lang && *lang);
+    setlocale(LC_CTYPE, "");
+    if (!named)
+        setlocale(LC_CTYPE, "C.UTF-8");
+    return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
+/* ------------------------------------------------------------------ events */
+
+static void on_key(void *user, int key)
+{
+    struct session *session = user;
+    session->key_pressed = true;
+    esp_app_key(&session->app, key);
+}
+
+static void on_paste(void *user, const char *bytes, size_t count)
+{
+    struct session *session = user;
+    session->key_pressed = true;
+    esp_app_paste(&session->app, bytes, count);
+}
+
+static void read_keys(struct session *session)
+{
+    char bytes[65536];
+    ssize_t count = read(STDIN_FILENO, bytes, sizeof bytes);
+    if (count > 0)
+        esp_decode(&session->decoder, bytes, (size_t)count);
+    else if (count == 0 || (errno != EINTR && errno != EAGAIN))
+        session->app.leaving = true; /* the terminal is gone */
+}
+
+static void suspend(struct session *session, bool group)
+{
+    esp_screen_leave(session->screen);
+    esp_terminal_suspend(&session->terminal, group);
+    esp_screen_enter(session->screen);
+    session->app.changed = true;
+}
+
+static void resize(struct session *session)
+{
+    int width, height;
+    esp_screen_size(session->screen, &width, &height);
+    esp_app_resize(&session->app, width, height);
+}
+
+static void read_signals(struct session *session)
+{
+    char numbers[64];
+    ssize_t count = read(session->terminal.signals[0], numbers, sizeof numbers);
+    for (ssize_t i = 0; i < count; i++) {
+        switch (numbers[i]) {
+        case SIGINT:
+            esp_app_interrupt(&session->app);
+            break;
+        case SIGTSTP:
+            suspend(session, false);
+            break;
+        case SIGCONT:
+            esp_screen_enter(session->screen);
+            session->app.changed = true;
+            break;
+        case SIGWINCH:
+            resize(session);
+            break;
+        default:
+            session->ended_by = numbers[i];
+            session->app.leaving = true;
+            break;
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ the loop */
+
+static void paint(struct session *session)
+{
+    struct esp_app *app = &session->app;
+    if (app->redraw)
+        esp_screen_redraw(session->screen);
+    esp_app_draw(app);
+    esp_screen_paint(session->screen, &app->canvas);
+    app->redraw = session->key_pressed = false;
+    session->painted = now_ms();
+}
+
+/* Milliseconds until something must be done without an event; -1: never. */
+static int patience(const struct session *session)
+{
+    int wait = -1;
+    if (session->app.changed) {
+        int64_t due = session->painted + FRAME_MS - now_ms();
+        wait = due > 0 ? (int)due : 0;
+    }
+    if (esp_decode_waits(&session->decoder) && (wait < 0 || wait > ESCAPE_MS))
+        wait = ESCAPE_MS;
+    return wait;
+}
+
+static void run(struct session *session)
+{
+    struct esp_app *app = &session->app;
+    struct pollfd fds[3] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                            {.fd = session->terminal.signals[0], .events = POLLIN},
+                            {.fd = esp_worker_wake_fd(app->worker), .events = POLLIN}};
+    while (!app->leaving) {
+        if (app->changed && (session->key_pressed || now_ms() - session->painted >= FRAME_MS))
+            paint(session);
+        int ready = poll(fds, 3, patience(session));
+        if (ready < 0 && errno != EINTR)
+            break;
+        if (ready <= 0) {
+            if (ready == 0 && esp_decode_waits(&session->decoder))
+                esp_decode_flush(&session->decoder);
+            continue;
+        }
+        if (fds[1].revents)
+            read_signals(session);
+        if (fds[0].revents)
+            read_keys(session);
+        if (fds[2].revents)
+            esp_app_receive(app);
+        if (app->suspend) {
+            app->suspend = false;
+            suspend(session, true);
+        }
+    }
+}
+
+static void choose_looks(struct session *session, bool utf8)
+{
+    struct esp_theme theme;
+    esp_theme_plain(&theme);
+    esp_screen_theme(session->screen, &theme, true);
+    if (!utf8) {
+        session->app.canvas.ascii_text = true;
+        session->app.canvas.glyphs = &esp_glyphs_ascii;
+    }
+    resize(session);
+}
+
+/* Everything between a terminal that is ours and one that is not any more. */
+static int on_terminal(struct session *session, const struct interface_options *options, bool utf8,
+                       char *err, size_t errlen)
+{
+    int status = esp_app_open(&session->app, options, true, err, errlen);
+    if (status < 0)
+        return status;
+    status = esp_screen_open(&session->screen, &session->terminal, err, errlen);
+    if (status == 0) {
+        choose_looks(session, utf8);
+        run(session);
+    }
+    esp_screen_close(session->screen);
+    esp_terminal_close(&session->terminal);
+    esp_app_close(&session->app);
+    return status;
+}
+
+int interface_main(const struct interface_options *options)
+{
+    const char *script = getenv("ESPALIER_SCRIPT");
+    struct session session = {.painted = 0};
+    char err[512] = "";
+    bool utf8 = choose_character_set();
+    if (script && *script)
+        return esp_script_run(script, options);
+    session.decoder = (struct esp_decoder){.user = &session, .key = on_key, .pasted = on_paste};
+    int status = esp_terminal_open(&session.terminal, err, sizeof err);
+    if (status == 0)
+        status = on_terminal(&session, options, utf8, err, sizeof err);
+    esp_terminal_close(&session.terminal);
+    esp_decode_free(&session.decoder);
+    if (status < 0) {
+        fprintf(stderr, "espalier: %s\n", err);
+        return 1;
+    }
+    return session.ended_by ? 128 + session.ended_by : 0;
+}

@@ -1,0 +1,20 @@
+/* interface.h - the terminal interface, as the command line opens it. */
+#ifndef ESP_INTERFACE_H
+#define ESP_INTERFACE_H
+
+#include "espalier.h"
+
+struct interface_options {
+    struct esp_engine_options engine;
+    struct esp_session_options session;
+    const char *prompt; /* submitted as soon as the models are loaded; NULL: none */
+    int tokens;         /* new tokens per prompt; 0: 256 */
+    bool ascii;         /* draw nothing beyond ASCII */
+    const char *theme;  /* name of a theme; NULL: the default */
+};
+
+/* Runs until the user leaves and returns the exit code. With ESPALIER_SCRIPT in the environment it
+ * opens no terminal but obeys the script of that name (script.h). */
+int interface_main(const struct interface_options *options);
+
+#endif

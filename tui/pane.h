@@ -1,0 +1,49 @@
+/* pane.h - what a pane is: a few functions in a table.
+ *
+ * A pane is one file in panes/ that exports a `const struct esp_pane_ops` and one line in panes.def.
+ * Drawing is a function of the state, of what all panes look at together (struct esp_look) and of
+ * what the user did to this pane (struct esp_pane_view); it changes none of them.
+ */
+#ifndef ESP_PANE_H
+#define ESP_PANE_H
+
+#include "canvas.h"
+#include "keys.h"
+#include "layout.h"
+#include "state.h"
+
+struct esp_pane_view {
+    bool focused;
+    int scroll;  /* rows; what they count from is the pane's business */
+    long anchor; /* text: byte at the top of the pane, or -1 to follow the end */
+};
+
+/* What several panes show together. */
+struct esp_look {
+    int back;                /* iteration looked at: this many before the newest */
+    const char *const *help; /* lines of the help pane, NULL at the end */
+};
+
+struct esp_pane_ops {
+    const char *name, *summary;
+    /* Writes what stands in the frame's upper line. NULL: the name. */
+    void (*title)(const struct esp_state *state, const struct esp_look *look, char *title,
+                  size_t size);
+    /* Fills the view of the canvas, which is the inside of the pane. */
+    void (*draw)(struct esp_canvas *canvas, const struct esp_state *state,
+                 const struct esp_look *look, const struct esp_pane_view *view);
+    /* Obeys an action, given the size of the inside; false if it has no meaning here. May be NULL. */
+    bool (*request)(struct esp_pane_view *view, struct esp_look *look,
+                    const struct esp_state *state, int action, int width, int height);
+};
+
+#define X(name) extern const struct esp_pane_ops esp_pane_##name;
+#include "panes.def"
+#undef X
+
+extern const struct esp_pane_ops *const esp_panes[ESP_PANES];
+
+/* The pane of this name, or -1. */
+int esp_pane_find(const char *name);
+
+#endif

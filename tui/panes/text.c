@@ -1,0 +1,289 @@
+/* text.c - the text pane: what was written, wrapped, each token in the style of where it came from.
+ *
+ * The text may be long, so only the lines that can be seen are worked out: from the end (or from the
+ * line the user scrolled to) back, paragraph by paragraph. Past every PIECE bytes the next space ends
+ * a paragraph too, which bounds the work per frame. Lines are named by the byte they start at, so
+ * that a scrolled view stays where it is while text is added.
+ */
+#include "pane.h"
+
+#include <string.h>
+
+#include "chart.h"
+#include "safe.h"
+
+enum { PIECE = 32768, WORD = 256, REMEMBERED = 1024 };
+
+struct wrapping {
+    const char *bytes;
+    size_t count;
+    int width, flags;
+};
+
+/* ------------------------------------------------------------------ lines */
+
+/* Where piece `index` of the text starts: after the first blank past index * PIECE. */
+static size_t piece_start(const struct wrapping *w, size_t index)
+{
+    size_t raw = index * PIECE, at = raw;
+    if (index == 0 || raw >= w->count)
+        return raw < w->count ? raw : w->count;
+    for (; at < w->count && at < raw + WORD; at++)
+        if (w->bytes[at] == ' ' || w->bytes[at] == '\n')
+            return at + 1;
+    return raw;
+}
+
+/* Start of the paragraph that byte `at` - 1 belongs to; at > 0. */
+static size_t paragraph_before(const struct wrapping *w, size_t at)
+{
+    size_t index = (at - 1) / PIECE, least = piece_start(w, index), start = at - 1;
+    if (least >= at)
+        least = piece_start(w, index - 1);
+    while (start > least && w->bytes[start - 1] != '\n')
+        start--;
+    return start;
+}
+
+static size_t paragraph_end(const struct wrapping *w, size_t at)
+{
+    size_t most = piece_start(w, at / PIECE);
+    if (most <= at)
+        most = piece_start(w, at / PIECE + 1);
+    const char *newline = memchr(w->bytes + at, '\n', most - at);
+    return newline ? (size_t)(newline - w->bytes) + 1 : most;
+}
+
+/* The next unit and its bytes; a tab goes to the next multiple of 4. */
+static size_t next_unit(const struct wrapping *w, size_t at, size_t end, int column,
+                        struct esp_shown *shown)
+{
+    size_t taken = esp_safe_next(w->bytes + at, end - at, w->flags, shown);
+    if (w->bytes[at] == '\t')
+        shown->width = 4 - column % 4;
+    return taken;
+}
+
+/* Where the line that starts at byte `at` ends: after the last space before the edge, else after the
+ * last unit that fits. A newline belongs to the line it ends; spaces may stand past the edge. */
+static size_t line_end(const struct wrapping *w, size_t at, size_t end)
+{
+    size_t after_space = at;
+    int column = 0;
+    for (size_t i = at; i < end;) {
+        struct esp_shown shown;
+        if (w->bytes[i] == '\n')
+            return i + 1;
+        size_t taken = next_unit(w, i, end, column, &shown);
+        bool space = w->bytes[i] == ' ';
+        if (column + shown.width > w->width && !space)
+            return after_space > at ? after_space : i > at ? i : i + taken;
+        column += shown.width;
+        i += taken;
+        if (space)
+            after_space = i;
+    }
+    return end;
+}
+
+/* The start of the line `lines` above the one that starts at byte `at`. */
+static size_t lines_above(const struct wrapping *w, size_t at, int lines)
+{
+    size_t starts[REMEMBERED];
+    while (lines > 0 && at > 0) {
+        size_t start = paragraph_before(w, at);
+        int count = 0, step = lines < REMEMBERED ? lines : REMEMBERED;
+        for (; start < at; start = line_end(w, start, at))
+            starts[count++ % REMEMBERED] = start;
+        step = count < step ? count : step;
+        at = starts[(count - step) % REMEMBERED];
+        lines -= step;
+    }
+    return at;
+}
+
+static size_t line_below(const struct wrapping *w, size_t at)
+{
+    return line_end(w, at, paragraph_end(w, at));
+}
+
+/* The top line of a pane that follows the end of the text. */
+static size_t following(const struct wrapping *w, int height)
+{
+    bool fresh = w->count > 0 && w->bytes[w->count - 1] == '\n';
+    return lines_above(w, w->count, height - fresh);
+}
+
+static struct wrapping wrapping_of(const struct esp_state *state, int width, bool ascii)
+{
+    return (struct wrapping){state->bytes, state->byte_count, width > 0 ? width : 1,
+                             ascii ? ESP_SAFE_ASCII : 0};
+}
+
+/* ------------------------------------------------------------------ drawing */
+
+static int span_at(const struct esp_state *state, size_t byte)
+{
+    int low = 0, high = state->span_count - 1;
+    while (low < high) {
+        int middle = (low + high + 1) / 2;
+        if (state->spans[middle].start <= byte)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+/* Draws [at, end) from column 0 on; returns the column after it. Blanks that end a full line are not
+ * drawn, so that no underline hangs over. */
+static int draw_line(struct esp_canvas *canvas, const struct esp_state *state,
+                     const struct wrapping *w, size_t at, size_t end, int y)
+{
+    static const int styles[] = {[ESP_TEXT_PROMPT] = ESP_STYLE_PROMPT,
+                                 [ESP_TEXT_DRAFTED] = ESP_STYLE_DRAFTED,
+                                 [ESP_TEXT_BONUS] = ESP_STYLE_BONUS};
+    int span = span_at(state, at), x = 0;
+    while (end < w->count && end > at && w->bytes[end - 1] == ' ')
+        end--;
+    while (at < end && w->bytes[at] != '\n') {
+        struct esp_shown shown;
+        while (span + 1 < state->span_count && state->spans[span + 1].start <= at)
+            span++;
+        size_t taken = next_unit(w, at, end, x, &shown);
+        if (w->bytes[at] == '\t')
+            esp_draw_repeat(canvas, x, y, shown.width, ESP_STYLE_TEXT, " ");
+        else
+            esp_draw(canvas, x, y, styles[state->spans[span].kind], shown.text);
+        x += shown.width;
+        at += taken;
+    }
+    return x;
+}
+
+static void draw_text(struct esp_canvas *canvas, const struct esp_state *state,
+                      const struct wrapping *w, size_t at)
+{
+    int height = canvas->view.rect.height, x = 0, y = 0;
+    while (y < height && at < w->count) {
+        size_t end = line_below(w, at);
+        x = draw_line(canvas, state, w, at, end, y);
+        at = end;
+        if (at < w->count || w->bytes[at - 1] == '\n') {
+            y++;
+            x = 0;
+        }
+    }
+    if (at == w->count && esp_state_is_busy(state))
+        esp_draw(canvas, x, y, ESP_STYLE_KEY, canvas->glyphs->cursor);
+}
+
+static void draw_welcome(struct esp_canvas *canvas, const struct esp_state *state)
+{
+    static const char *const lines[] = {
+        "Type the beginning of a text and press Enter.",
+        "",
+        "A small draft model will guess a whole tree of continuations. The target model checks all "
+        "of them in one pass and keeps the longest path it agrees with, plus one token of its own: "
+        "the text is exactly what the target alone would write, in fewer passes.",
+        "",
+        "prompt",
+        "drafted, and accepted by the target",
+        "from the target",
+    };
+    enum { LINES = sizeof lines / sizeof *lines };
+    static const int styles[LINES] = {ESP_STYLE_TEXT,   ESP_STYLE_TEXT,    ESP_STYLE_LABEL,
+                                      ESP_STYLE_TEXT,   ESP_STYLE_PROMPT,  ESP_STYLE_DRAFTED,
+                                      ESP_STYLE_BONUS};
+    int width = canvas->view.rect.width, y = 0;
+    if (state->phase == ESP_PHASE_LOADING) {
+        esp_drawf(canvas, 0, 0, ESP_STYLE_TEXT, "Loading %s %s", state->phase_text,
+                  canvas->glyphs->ellipsis);
+        esp_draw_bar(canvas, 0, 1, width < 40 ? width : 40, ESP_STYLE_BAR_VERIFY,
+                     state->fraction);
+        y = 3;
+    }
+    for (int i = 0; i < LINES; i++) {
+        struct wrapping w = {lines[i], strlen(lines[i]), width > 0 ? width : 1, 0};
+        size_t at = 0;
+        do {
+            size_t end = line_end(&w, at, w.count);
+            esp_drawf(canvas, 0, y++, styles[i], "%.*s", (int)(end - at), w.bytes + at);
+            at = end;
+        } while (at < w.count);
+    }
+}
+
+static void draw_failure(struct esp_canvas *canvas, const struct esp_state *state)
+{
+    struct wrapping w = {state->phase_text, strlen(state->phase_text), canvas->view.rect.width, 0};
+    int y = 0;
+    for (size_t at = 0; at < w.count && w.width > 0;) {
+        size_t end = line_end(&w, at, w.count);
+        esp_drawf(canvas, 0, y++, ESP_STYLE_ERROR, "%.*s", (int)(end - at), w.bytes + at);
+        at = end;
+    }
+}
+
+static void draw(struct esp_canvas *canvas, const struct esp_state *state,
+                 const struct esp_look *look, const struct esp_pane_view *view)
+{
+    (void)look;
+    struct wrapping w = wrapping_of(state, canvas->view.rect.width, canvas->ascii_text);
+    if (state->phase == ESP_PHASE_FAILED)
+        draw_failure(canvas, state);
+    else if (w.count == 0)
+        draw_welcome(canvas, state);
+    else if (view->anchor < 0 || (size_t)view->anchor >= w.count)
+        draw_text(canvas, state, &w, following(&w, canvas->view.rect.height));
+    else
+        draw_text(canvas, state, &w, (size_t)view->anchor);
+}
+
+static bool request(struct esp_pane_view *view, struct esp_look *look,
+                    const struct esp_state *state, int action, int width, int height)
+{
+    (void)look;
+    struct wrapping w = wrapping_of(state, width, false);
+    size_t bottom = following(&w, height);
+    size_t top = view->anchor < 0 || (size_t)view->anchor > bottom ? bottom : (size_t)view->anchor;
+    int page = height > 2 ? height - 1 : 1;
+    switch (action) {
+    case ESP_ACTION_UP:
+        top = lines_above(&w, top, 1);
+        break;
+    case ESP_ACTION_PAGE_UP:
+        top = lines_above(&w, top, page);
+        break;
+    case ESP_ACTION_DOWN:
+    case ESP_ACTION_PAGE_DOWN:
+        for (int i = action == ESP_ACTION_DOWN ? 1 : page; i > 0 && top < bottom; i--)
+            top = line_below(&w, top);
+        break;
+    case ESP_ACTION_FIRST:
+        top = 0;
+        break;
+    case ESP_ACTION_LAST:
+        top = bottom;
+        break;
+    default:
+        return false;
+    }
+    view->anchor = top >= bottom ? -1 : (long)top;
+    return true;
+}
+
+static void title(const struct esp_state *state, const struct esp_look *look, char *title_text,
+                  size_t size)
+{
+    (void)look;
+    snprintf(title_text, size, state->span_count ? "text   %d tokens" : "text", state->span_count);
+}
+
+const struct esp_pane_ops esp_pane_text = {
+    .name = "text",
+    .summary = "what was written; drafted and accepted tokens are underlined",
+    .title = title,
+    .draw = draw,
+    .request = request,
+};

@@ -1,0 +1,228 @@
+/* screen.c - canvas to ncurses; see screen.h.
+ *
+ * A copy of the last canvas is kept and only cells that differ are handed to ncurses, which makes a
+ * frame in which nothing moves nearly free. Each style has one colour pair of its own number.
+ */
+#include "screen.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#include <ncurses.h>
+#include <term.h>
+
+#include "error.h"
+#include "espalier.h"
+
+struct esp_screen {
+    SCREEN *curses;
+    struct esp_canvas shown; /* what the terminal shows */
+    bool everything;         /* nothing of `shown` can be relied on */
+    attr_t attributes[ESP_STYLE_COUNT];
+    bool has_colours;
+};
+
+static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l";
+
+/* Appends a string capability without its padding marks, "$<5>". */
+static void append_capability(char *text, size_t size, const char *name)
+{
+    const char *from = tigetstr(name);
+    size_t used = strlen(text);
+    if (!from || from == (const char *)-1)
+        return;
+    for (; *from && used + 1 < size; from++) {
+        const char *end = strncmp(from, "$<", 2) == 0 ? strchr(from, '>') : NULL;
+        if (end)
+            from = end;
+        else
+            text[used++] = *from;
+    }
+    text[used] = '\0';
+}
+
+static void prepare_restore(struct esp_terminal *terminal)
+{
+    static const char *const names[] = {"sgr0", "op", "cnorm", "rmkx", "rmcup"};
+    char text[sizeof terminal->restore] = "";
+    strcpy(text, paste_off);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        append_capability(text, sizeof text, names[i]);
+    esp_terminal_restore_with(terminal, text);
+}
+
+static void send(const char *text)
+{
+    if (write(STDOUT_FILENO, text, strlen(text)) < 0) {
+        /* A terminal that is gone needs no modes. */
+    }
+}
+
+int esp_screen_open(struct esp_screen **opened, struct esp_terminal *terminal, char *err,
+                    size_t errlen)
+{
+    const char *type = getenv("TERM");
+    struct esp_screen *screen = calloc(1, sizeof *screen);
+    *opened = NULL;
+    if (!screen || esp_canvas_open(&screen->shown, 1, 1) < 0) {
+        free(screen);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the screen");
+    }
+    screen->curses = newterm(NULL, stdout, stdin);
+    const char *move = screen->curses ? tigetstr("cup") : NULL;
+    if (!move || move == (const char *)-1) {
+        esp_screen_close(screen);
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "a terminal of type '%s' is not known or cannot show the interface; set "
+                        "TERM, or use espalier generate",
+                        type ? type : "");
+    }
+    raw();
+    noecho();
+    nonl();
+    screen->has_colours = has_colors() && start_color() == OK && use_default_colors() == OK;
+    screen->everything = true;
+    prepare_restore(terminal);
+    send(paste_on);
+    *opened = screen;
+    return 0;
+}
+
+void esp_screen_close(struct esp_screen *screen)
+{
+    if (!screen)
+        return;
+    if (screen->curses) {
+        send(paste_off);
+        endwin();
+        delscreen(screen->curses);
+    }
+    esp_canvas_close(&screen->shown);
+    free(screen);
+}
+
+void esp_screen_leave(struct esp_screen *screen)
+{
+    (void)screen;
+    send(paste_off);
+    endwin();
+}
+
+void esp_screen_enter(struct esp_screen *screen)
+{
+    send(paste_on);
+    screen->everything = true;
+    clearok(curscr, TRUE);
+    refresh();
+}
+
+void esp_screen_redraw(struct esp_screen *screen)
+{
+    screen->everything = true;
+    clearok(curscr, TRUE);
+}
+
+void esp_screen_theme(struct esp_screen *screen, const struct esp_theme *theme, bool colours)
+{
+    static const struct {
+        int ours;
+        attr_t theirs;
+    } pairs[] = {{ESP_BOLD, A_BOLD},
+                 {ESP_DIM, A_DIM},
+                 {ESP_UNDERLINE, A_UNDERLINE},
+                 {ESP_REVERSE, A_REVERSE},
+                 {ESP_ITALIC, A_ITALIC}};
+    int count = COLORS;
+    for (int i = 0; i < ESP_STYLE_COUNT; i++) {
+        const struct esp_appearance *look = &theme->style[i];
+        screen->attributes[i] = 0;
+        for (size_t j = 0; j < sizeof pairs / sizeof *pairs; j++)
+            if (look->attributes & pairs[j].ours)
+                screen->attributes[i] |= pairs[j].theirs;
+        if (screen->has_colours)
+            init_extended_pair(i + 1, colours ? esp_colour_near(look->foreground, count) : -1,
+                               colours ? esp_colour_near(look->background, count) : -1);
+    }
+    screen->everything = true;
+}
+
+void esp_screen_size(struct esp_screen *screen, int *width, int *height)
+{
+    struct winsize size;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0 &&
+        (size.ws_col != COLS || size.ws_row != LINES)) {
+        resizeterm(size.ws_row, size.ws_col);
+        screen->everything = true;
+        clearok(curscr, TRUE);
+    }
+    *width = COLS;
+    *height = LINES;
+}
+
+/* The characters of a cell. Where the C library disagrees about the width, a question mark keeps the
+ * columns in place. */
+static void cell_characters(const char *text, int width, wchar_t characters[CCHARW_MAX + 1])
+{
+    size_t count = mbstowcs(characters, text, CCHARW_MAX);
+    if (count == (size_t)-1 || count == 0 || wcwidth(characters[0]) != width) {
+        characters[0] = L'?';
+        count = 1;
+    }
+    for (size_t i = 1; i < count; i++)
+        if (wcwidth(characters[i]) != 0)
+            count = i;
+    characters[count] = L'\0';
+}
+
+static void put_cell(struct esp_screen *screen, const struct esp_canvas *canvas,
+                     const struct esp_cell *cell, int x, int y)
+{
+    wchar_t characters[CCHARW_MAX + 1];
+    cchar_t complex;
+    attr_t attributes = screen->attributes[cell->style];
+    int extra = cell->attributes, pair = screen->has_colours ? cell->style + 1 : 0;
+    attributes |= (extra & ESP_BOLD ? A_BOLD : 0) | (extra & ESP_DIM ? A_DIM : 0) |
+                  (extra & ESP_UNDERLINE ? A_UNDERLINE : 0) |
+                  (extra & ESP_ITALIC ? A_ITALIC : 0);
+    if (extra & ESP_REVERSE)
+        attributes ^= A_REVERSE;
+    cell_characters(esp_cell_text(canvas, cell), cell->width, characters);
+    if (setcchar(&complex, characters, attributes, 0, &pair) == OK)
+        mvadd_wch(y, x, &complex);
+}
+
+void esp_screen_paint(struct esp_screen *screen, const struct esp_canvas *canvas)
+{
+    struct esp_canvas *shown = &screen->shown;
+    if (shown->width != canvas->width || shown->height != canvas->height) {
+        if (esp_canvas_resize(shown, canvas->width, canvas->height) < 0)
+            return;
+        screen->everything = true;
+    }
+    if (shown->glyphs != canvas->glyphs)
+        screen->everything = true;
+    shown->glyphs = canvas->glyphs;
+    if (screen->everything)
+        erase();
+    for (int y = 0; y < canvas->height; y++) {
+        size_t row = (size_t)y * (size_t)canvas->width;
+        for (int x = 0; x < canvas->width; x++) {
+            const struct esp_cell *cell = &canvas->cells[row + (size_t)x];
+            struct esp_cell *before = &shown->cells[row + (size_t)x];
+            if (!screen->everything && memcmp(cell, before, sizeof *cell) == 0)
+                continue;
+            *before = *cell;
+            if (cell->width > 0)
+                put_cell(screen, canvas, cell, x, y);
+        }
+    }
+    screen->everything = false;
+    bool cursor = canvas->cursor_x >= 0 && canvas->cursor_x < canvas->width;
+    curs_set(cursor);
+    if (cursor)
+        move(canvas->cursor_y, canvas->cursor_x);
+    refresh();
+}

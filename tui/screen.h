@@ -1,0 +1,33 @@
+/* screen.h - a canvas on a real terminal: the only file that knows ncurses.
+ *
+ * ncurses puts characters on the screen in as few bytes as it can and knows how each terminal wants
+ * its colours. Input does not go through it (decode.h).
+ */
+#ifndef ESP_SCREEN_H
+#define ESP_SCREEN_H
+
+#include "canvas.h"
+#include "terminal.h"
+#include "theme.h"
+
+struct esp_screen;
+
+/* Takes the terminal over. Fails with ESP_E_UNSUPPORTED if its type is unknown or cannot do it. */
+int esp_screen_open(struct esp_screen **screen, struct esp_terminal *terminal, char *err,
+                    size_t errlen);
+void esp_screen_close(struct esp_screen *screen);
+
+/* Colours of the theme, as near as the terminal can show them (none if `colours` is false). */
+void esp_screen_theme(struct esp_screen *screen, const struct esp_theme *theme, bool colours);
+/* Size of the terminal now; ncurses is told. */
+void esp_screen_size(struct esp_screen *screen, int *width, int *height);
+/* Shows a canvas of that size: only what changed is sent. */
+void esp_screen_paint(struct esp_screen *screen, const struct esp_canvas *canvas);
+/* The next paint sends everything. */
+void esp_screen_redraw(struct esp_screen *screen);
+
+/* Gives the terminal back for a while, and takes it again. */
+void esp_screen_leave(struct esp_screen *screen);
+void esp_screen_enter(struct esp_screen *screen);
+
+#endif

@@ -1,0 +1,77 @@
+/* snapshot.h - one thing that happened, copied so that another thread can look at it.
+ *
+ * The engine's thread turns every event it wants to be seen into a snapshot; the interface's thread
+ * applies it to the state (state.h) that is drawn. Besides the session's own events there are those
+ * of the thread that runs it: loading, ready, what it is doing now, and answers to commands.
+ *
+ * If the interface falls behind, iterations are merged: of several, the last tree stays, while the
+ * tokens they committed and their sums are all kept, so that no text and no total is ever lost.
+ */
+#ifndef ESP_SNAPSHOT_H
+#define ESP_SNAPSHOT_H
+
+#include "iteration_copy.h"
+
+enum esp_snapshot_type { /* continues enum esp_event_type */
+    ESP_SNAPSHOT_PHASE = 100, /* `phase` changed; while loading, `text` and `fraction` tell more */
+    ESP_SNAPSHOT_READY,       /* the models are loaded: `loaded` */
+    ESP_SNAPSHOT_MESSAGE,     /* a command succeeded: `text` */
+    ESP_SNAPSHOT_ERROR,       /* a command or the generation failed: `text` */
+    ESP_SNAPSHOT_CLEAR,       /* the text was forgotten */
+};
+
+enum esp_phase {
+    ESP_PHASE_LOADING,
+    ESP_PHASE_IDLE,
+    ESP_PHASE_PREFILL,
+    ESP_PHASE_GENERATING,
+    ESP_PHASE_WAITING, /* step mode: the engine waits in the middle of an iteration or before one */
+    ESP_PHASE_FAILED,  /* the models could not be loaded */
+};
+
+enum esp_text_kind { ESP_TEXT_PROMPT, ESP_TEXT_DRAFTED, ESP_TEXT_BONUS };
+
+struct esp_text_token {
+    int32_t token;
+    uint8_t kind; /* enum esp_text_kind */
+};
+
+/* Sums over iterations. */
+struct esp_totals {
+    int iterations;
+    int64_t committed, path; /* tokens */
+    int64_t drafted, accepted; /* nodes the target saw, without roots; accepted among them */
+    int64_t draft_passes, target_passes;
+    double seconds[ESP_STAGES];
+};
+
+struct esp_loaded {
+    char target[96], draft[96], backend[32], device[96], drafter[256], verifier[96];
+    double seconds;
+};
+
+struct esp_snapshot {
+    int type;
+    double time;
+    int stage;                           /* stage events */
+    struct esp_iteration_copy iteration; /* layer, stage and iteration events */
+    struct esp_text_token *tokens;       /* (token_count) appended to the text */
+    int token_count, token_capacity;
+    struct esp_totals totals; /* what this snapshot adds to the totals */
+    int phase;
+    double fraction;
+    char key[64], text[512];
+    struct esp_loaded loaded;
+};
+
+/* Empties a snapshot, keeping its buffers. */
+void esp_snapshot_reset(struct esp_snapshot *snapshot, int type);
+/* Fills a snapshot from an event. Returns 0 or ESP_E_MEMORY. */
+int esp_snapshot_take(struct esp_snapshot *snapshot, const struct esp_event *event);
+/* Adds a later iteration event to a snapshot that holds an iteration event. */
+int esp_snapshot_merge(struct esp_snapshot *snapshot, const struct esp_event *event);
+void esp_snapshot_free(struct esp_snapshot *snapshot);
+
+void esp_totals_add(struct esp_totals *totals, const struct esp_totals *more);
+
+#endif

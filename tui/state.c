@@ -1,0 +1,243 @@
+/* state.c - applies snapshots to what is shown; see state.h. */
+#include "state.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void esp_state_free(struct esp_state *state)
+{
+    for (int i = 0; i < ESP_KEPT; i++)
+        esp_iteration_free(&state->kept[i]);
+    esp_iteration_free(&state->partial);
+    free(state->bytes);
+    free(state->spans);
+    *state = (struct esp_state){.phase = ESP_PHASE_LOADING};
+}
+
+/* ------------------------------------------------------------------ text */
+
+static int reserve_text(struct esp_state *state, size_t bytes)
+{
+    size_t needed = state->byte_count + bytes;
+    if (needed > UINT32_MAX)
+        return ESP_E_MEMORY;
+    if (needed > state->byte_capacity) {
+        char *grown = realloc(state->bytes, needed * 2);
+        if (!grown)
+            return ESP_E_MEMORY;
+        state->bytes = grown;
+        state->byte_capacity = needed * 2;
+    }
+    if (state->span_count == state->span_capacity) {
+        int capacity = state->span_capacity ? 2 * state->span_capacity : 256;
+        struct esp_span *grown = realloc(state->spans, (size_t)capacity * sizeof *grown);
+        if (!grown)
+            return ESP_E_MEMORY;
+        state->spans = grown;
+        state->span_capacity = capacity;
+    }
+    return 0;
+}
+
+static int append_text(struct esp_state *state, const struct esp_snapshot *snapshot)
+{
+    for (int i = 0; i < snapshot->token_count; i++) {
+        const struct esp_text_token *token = &snapshot->tokens[i];
+        size_t length = 0;
+        const char *bytes = state->tokens.text
+                                ? state->tokens.text(state->tokens.user, token->token, &length)
+                                : NULL;
+        if (!bytes)
+            length = 0;
+        int status = reserve_text(state, length);
+        if (status < 0)
+            return status;
+        state->spans[state->span_count++] =
+            (struct esp_span){(uint32_t)state->byte_count, token->token, token->kind};
+        if (length > 0)
+            memcpy(state->bytes + state->byte_count, bytes, length);
+        state->byte_count += length;
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------ iterations */
+
+static void add_record(struct esp_state *state, const struct esp_iteration *it)
+{
+    if (state->record_count == ESP_RECORDS) {
+        state->record_count = ESP_RECORDS / 2;
+        memmove(state->records, state->records + ESP_RECORDS / 2,
+                (ESP_RECORDS / 2) * sizeof *state->records);
+    }
+    struct esp_record *record = &state->records[state->record_count++];
+    *record = (struct esp_record){
+        .index = it->index,
+        .committed = it->committed_count,
+        .path = it->path_length,
+        .deepest = it->deepest,
+        .drafted = it->tree.verified > 0 ? it->tree.verified - 1 : 0,
+        .gauge_count = it->gauge_count,
+    };
+    record->cut = it->tree.count - 1 - record->drafted;
+    for (int i = 0; i < ESP_STAGES; i++)
+        record->seconds[i] = it->seconds[i];
+    for (int i = 0; i < it->gauge_count && i < ESP_MAX_GAUGES; i++)
+        record->gauges[i] = (float)it->gauges[i].after;
+    state->since_setting++;
+}
+
+static int add_iteration(struct esp_state *state, const struct esp_snapshot *snapshot)
+{
+    const struct esp_iteration *it = &snapshot->iteration.it;
+    add_record(state, it);
+    esp_totals_add(&state->totals, &snapshot->totals);
+    if (it->baseline > 0)
+        state->baseline = it->baseline;
+    state->has_partial = false;
+    int status = esp_iteration_copy(&state->kept[state->kept_next], it);
+    if (status < 0)
+        return status;
+    state->kept_next = (state->kept_next + 1) % ESP_KEPT;
+    state->kept_count += state->kept_count < ESP_KEPT;
+    return append_text(state, snapshot);
+}
+
+static int set_partial(struct esp_state *state, const struct esp_snapshot *snapshot)
+{
+    int status = esp_iteration_copy(&state->partial, &snapshot->iteration.it);
+    state->has_partial = status == 0;
+    state->partial_type = snapshot->type;
+    state->partial_stages = snapshot->type == ESP_EVENT_STAGE ? snapshot->stage + 1 : 0;
+    return status;
+}
+
+bool esp_state_is_busy(const struct esp_state *state)
+{
+    return state->phase == ESP_PHASE_PREFILL || state->phase == ESP_PHASE_GENERATING ||
+           state->phase == ESP_PHASE_WAITING;
+}
+
+const struct esp_iteration *esp_state_iteration(const struct esp_state *state, int back,
+                                                int *stages)
+{
+    *stages = ESP_STAGES;
+    if (state->has_partial && back-- == 0) {
+        *stages = state->partial_stages;
+        return &state->partial.it;
+    }
+    if (back < 0 || back >= state->kept_count)
+        return NULL;
+    return &state->kept[(state->kept_next + ESP_KEPT - 1 - back) % ESP_KEPT].it;
+}
+
+struct esp_figures esp_state_figures(const struct esp_state *state)
+{
+    enum { WINDOW = 32 };
+    struct esp_figures figures = {.acceptance = NAN, .path_share = NAN};
+    double committed = 0, accepted = 0, drafted = 0, deepest = 0, seconds = 0;
+    int count = state->since_setting < WINDOW ? state->since_setting : WINDOW;
+    if (count > state->record_count)
+        count = state->record_count;
+    if (count == 0)
+        return figures;
+    for (int i = state->record_count - count; i < state->record_count; i++) {
+        const struct esp_record *record = &state->records[i];
+        committed += record->committed;
+        accepted += record->path;
+        drafted += record->drafted;
+        deepest += record->deepest;
+        for (int stage = 0; stage < ESP_STAGES; stage++) {
+            figures.seconds[stage] += record->seconds[stage] / count;
+            seconds += record->seconds[stage];
+        }
+    }
+    figures.iterations = count;
+    figures.tokens_per_iteration = committed / count;
+    if (drafted > 0)
+        figures.acceptance = accepted / drafted;
+    if (deepest > 0)
+        figures.path_share = accepted / deepest;
+    if (seconds > 0) {
+        figures.tokens_per_second = committed / seconds;
+        figures.speedup = state->baseline * committed / seconds;
+    }
+    return figures;
+}
+
+/* ------------------------------------------------------------------ everything else */
+
+static void set_message(struct esp_state *state, const struct esp_snapshot *snapshot)
+{
+    snprintf(state->message, sizeof state->message, "%s", snapshot->text);
+    state->message_is_error = snapshot->type == ESP_SNAPSHOT_ERROR;
+    state->message_count++;
+}
+
+static void set_setting(struct esp_state *state, const char *key, const char *value)
+{
+    if (strcmp(key, "drafter") == 0)
+        snprintf(state->loaded.drafter, sizeof state->loaded.drafter, "%.255s", value);
+    if (strcmp(key, "verifier") == 0)
+        snprintf(state->loaded.verifier, sizeof state->loaded.verifier, "%.95s", value);
+    state->since_setting = 0;
+}
+
+static void clear(struct esp_state *state)
+{
+    state->byte_count = 0;
+    state->span_count = state->record_count = state->since_setting = state->kept_count = 0;
+    state->totals = (struct esp_totals){.iterations = 0};
+    state->has_partial = false;
+    state->ended[0] = '\0';
+}
+
+static void set_phase(struct esp_state *state, const struct esp_snapshot *snapshot)
+{
+    state->phase = snapshot->phase;
+    state->fraction = snapshot->fraction;
+    snprintf(state->phase_text, sizeof state->phase_text, "%s", snapshot->text);
+    if (state->phase == ESP_PHASE_PREFILL || state->phase == ESP_PHASE_GENERATING)
+        state->ended[0] = '\0';
+    if (state->phase == ESP_PHASE_IDLE)
+        state->has_partial = false;
+}
+
+int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot)
+{
+    state->time = snapshot->time > state->time ? snapshot->time : state->time;
+    switch (snapshot->type) {
+    case ESP_EVENT_PROMPT:
+        return append_text(state, snapshot);
+    case ESP_EVENT_LAYER:
+    case ESP_EVENT_STAGE:
+        return set_partial(state, snapshot);
+    case ESP_EVENT_ITERATION:
+        return add_iteration(state, snapshot);
+    case ESP_EVENT_SETTING:
+        set_setting(state, snapshot->key, snapshot->text);
+        return 0;
+    case ESP_EVENT_END:
+        snprintf(state->ended, sizeof state->ended, "%.*s", (int)sizeof state->ended - 1,
+                 snapshot->text);
+        return 0;
+    case ESP_SNAPSHOT_PHASE:
+        set_phase(state, snapshot);
+        return 0;
+    case ESP_SNAPSHOT_READY:
+        state->loaded = snapshot->loaded;
+        state->ready = true;
+        return 0;
+    case ESP_SNAPSHOT_CLEAR:
+        clear(state);
+        return 0;
+    case ESP_SNAPSHOT_MESSAGE:
+    case ESP_SNAPSHOT_ERROR:
+        set_message(state, snapshot);
+        return 0;
+    default:
+        return 0;
+    }
+}

@@ -1,0 +1,87 @@
+/* state.h - what there is to show: the text, the last iterations, the figures.
+ *
+ * Changed only by applying snapshots; everything on the screen is a function of it and of what the
+ * user looks at (ui.h). So a recording drawn again looks as the live session did.
+ */
+#ifndef ESP_STATE_H
+#define ESP_STATE_H
+
+#include "snapshot.h"
+#include "tree_view.h"
+
+enum { ESP_RECORDS = 512, ESP_KEPT = 64 };
+
+/* A token of the text: its bytes start at `start` and end where the next one's start. */
+struct esp_span {
+    uint32_t start;
+    int32_t token;
+    uint8_t kind; /* enum esp_text_kind */
+};
+
+/* What charts need of an iteration. */
+struct esp_record {
+    int index, committed, path, deepest, drafted, cut;
+    double seconds[ESP_STAGES];
+    int gauge_count;
+    float gauges[ESP_MAX_GAUGES]; /* after the iteration */
+};
+
+struct esp_state {
+    struct esp_tokens tokens; /* where token texts come from */
+
+    int phase;
+    char phase_text[512]; /* what is loaded, or why loading failed */
+    double fraction;      /* of the load */
+    bool ready;
+    struct esp_loaded loaded;
+
+    char *bytes; /* (byte_count) the text */
+    size_t byte_count, byte_capacity;
+    struct esp_span *spans; /* (span_count) its tokens */
+    int span_count, span_capacity;
+
+    struct esp_totals totals;                   /* since the text was cleared */
+    struct esp_record records[ESP_RECORDS];     /* (record_count) oldest first */
+    int record_count;
+    int since_setting;                          /* records since the last change of a setting */
+    struct esp_iteration_copy kept[ESP_KEPT];   /* a ring; see esp_state_iteration */
+    int kept_count, kept_next;
+    struct esp_iteration_copy partial; /* the iteration that runs, in step mode */
+    bool has_partial;
+    int partial_stages; /* of it that have ended */
+    int partial_type;   /* ESP_EVENT_LAYER or ESP_EVENT_STAGE */
+
+    double baseline; /* seconds of one plain decoding step; 0 if not measured */
+    double time;
+    char ended[64]; /* why the last generation ended, "" while it runs */
+    char message[512];
+    bool message_is_error;
+    unsigned message_count; /* goes up with every message */
+};
+
+/* A zeroed state is empty; set `tokens`. */
+void esp_state_free(struct esp_state *state);
+/* Returns 0 or ESP_E_MEMORY. */
+int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot);
+
+/* Is a text being written (or its prompt read)? */
+bool esp_state_is_busy(const struct esp_state *state);
+
+/* The iteration `back` before the newest one (0: the newest, or the one that runs now). Sets how many
+ * of its stages have ended. NULL if it is not there any more. */
+const struct esp_iteration *esp_state_iteration(const struct esp_state *state, int back,
+                                                int *stages);
+
+/* Figures over the last iterations since a setting changed (at most 32, so that they follow). */
+struct esp_figures {
+    int iterations;
+    double tokens_per_second, tokens_per_iteration;
+    double acceptance; /* accepted / drafted nodes; NaN if nothing was drafted */
+    double path_share; /* accepted path length / deepest drafted depth; NaN if nothing was drafted */
+    double speedup;    /* over plain decoding; 0 if that was not measured */
+    double seconds[ESP_STAGES]; /* mean per iteration */
+};
+
+struct esp_figures esp_state_figures(const struct esp_state *state);
+
+#endif

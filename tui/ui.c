@@ -1,0 +1,325 @@
+/* ui.c - draws the screen and moves the focus; see ui.h. */
+#include "ui.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "chart.h"
+#include "safe.h"
+
+void esp_ui_init(struct esp_ui *ui)
+{
+    *ui = (struct esp_ui){.prompt = "> ", .line = ""};
+    ui->wish.current = ESP_PANE_text;
+    ui->view[ESP_PANE_text].anchor = -1;
+}
+
+struct esp_layout esp_ui_layout(const struct esp_ui *ui, int width, int height)
+{
+    struct esp_layout_wish wish = ui->wish;
+    wish.width = width;
+    wish.height = height;
+    if (ui->help) {
+        wish.current = ESP_PANE_help;
+        wish.zoomed = true;
+    }
+    return esp_layout_of(&wish);
+}
+
+/* ------------------------------------------------------------------ header and footer */
+
+/* The name of a specification "name:k=v,...". */
+static int name_length(const char *spec)
+{
+    return (int)strcspn(spec, ":");
+}
+
+static int draw_speed(struct esp_canvas *canvas, int end, const struct esp_state *state)
+{
+    struct esp_figures figures = esp_state_figures(state);
+    char text[64];
+    if (figures.speedup <= 0)
+        return end;
+    snprintf(text, sizeof text, "%.2fx plain decoding", figures.speedup);
+    return esp_draw_right(canvas, end, 0,
+                          figures.speedup >= 1 ? ESP_STYLE_GOOD : ESP_STYLE_BAD, text);
+}
+
+static int draw_phase(struct esp_canvas *canvas, int end, const struct esp_state *state)
+{
+    char text[96] = "";
+    int style = ESP_STYLE_STATUS;
+    switch (state->phase) {
+    case ESP_PHASE_LOADING:
+        snprintf(text, sizeof text, "loading %.0f %%", 100 * state->fraction);
+        break;
+    case ESP_PHASE_PREFILL:
+        snprintf(text, sizeof text, "reading the prompt");
+        break;
+    case ESP_PHASE_GENERATING:
+        snprintf(text, sizeof text, "%s iter %d", canvas->glyphs->running,
+                 state->totals.iterations);
+        break;
+    case ESP_PHASE_WAITING:
+        snprintf(text, sizeof text, "step mode, iter %d", state->totals.iterations);
+        style = ESP_STYLE_WARN;
+        break;
+    case ESP_PHASE_FAILED:
+        snprintf(text, sizeof text, "not loaded");
+        style = ESP_STYLE_ERROR;
+        break;
+    default:
+        snprintf(text, sizeof text, "%s",
+                 strcmp(state->ended, "length") == 0 ? "n reached"
+                 : state->ended[0]                   ? state->ended
+                                                     : "ready");
+        break;
+    }
+    return esp_draw_right(canvas, end, 0, style, text);
+}
+
+static void draw_header(struct esp_canvas *canvas, const struct esp_state *state)
+{
+    const struct esp_loaded *loaded = &state->loaded;
+    char models[256] = "", setup[160] = "";
+    int width = canvas->view.rect.width, end = width - 1;
+    int after = draw_speed(canvas, end, state);
+    end = draw_phase(canvas, after < end ? after - 3 : end, state) - 2;
+    int x = esp_draw(canvas, 1, 0, ESP_STYLE_TITLE, "espalier") + 3;
+    if (!state->ready)
+        return;
+    snprintf(models, sizeof models, loaded->draft[0] ? "%s <- %s" : "%s", loaded->target,
+             loaded->draft);
+    snprintf(setup, sizeof setup, "%.*s, %.*s, %s", name_length(loaded->drafter), loaded->drafter,
+             name_length(loaded->verifier), loaded->verifier, loaded->backend);
+    int models_width = esp_safe_width(models, strlen(models), 0);
+    if (x + models_width + 3 + (int)strlen(setup) <= end)
+        x = esp_draw(canvas, x, 0, ESP_STYLE_STATUS, models) + 3;
+    if (x + (int)strlen(setup) > end)
+        setup[strcspn(setup, ",")] = '\0';
+    if (x + (int)strlen(setup) <= end)
+        esp_draw(canvas, x, 0, ESP_STYLE_STATUS, setup);
+}
+
+static void draw_footer(struct esp_canvas *canvas, const struct esp_ui *ui,
+                        const struct esp_state *state)
+{
+    int width = canvas->view.rect.width, x = 1;
+    if (ui->message && ui->message[0]) {
+        esp_draw_bytes(canvas, 1, 0, width - 1,
+                       ui->message_is_error ? ESP_STYLE_ERROR : ESP_STYLE_STATUS, 0, ui->message,
+                       strlen(ui->message));
+        return;
+    }
+    for (const struct esp_binding *b = esp_bindings; b->key && x < width - 8; b++) {
+        if (!b->label[0] || (b->when == ESP_WHEN_PANE && !ui->pane_focused) ||
+            (b->when == ESP_WHEN_BUSY && !esp_state_is_busy(state)) ||
+            (b->when == ESP_WHEN_EMPTY && !ui->pane_focused && ui->line_length > 0))
+            continue;
+        if (x + (int)(strlen(b->key) + 1 + strlen(b->label)) > width)
+            break;
+        x = esp_draw(canvas, x, 0, ESP_STYLE_KEY, b->key) + 1;
+        x = esp_draw(canvas, x, 0, ESP_STYLE_LABEL, b->label) + 3;
+    }
+}
+
+/* ------------------------------------------------------------------ input line */
+
+/* Scrolls sideways so that the cursor stays inside: bytes are dropped on the left until it does. */
+static void draw_input(struct esp_canvas *canvas, const struct esp_ui *ui)
+{
+    int width = canvas->view.rect.width, flags = canvas->ascii_text ? ESP_SAFE_ASCII : 0;
+    int x = esp_draw(canvas, 0, 0, ui->pane_focused ? ESP_STYLE_LABEL : ESP_STYLE_KEY, ui->prompt);
+    struct esp_shown shown;
+    size_t first = ui->point > 4 * (size_t)width ? ui->point - 4 * (size_t)width : 0;
+    while (first > 0 && ((unsigned char)ui->line[first] & 0xc0) == 0x80)
+        first--;
+    int before = esp_safe_width(ui->line + first, ui->point - first, flags);
+    while (first < ui->point && x + before >= width) {
+        first += esp_safe_next(ui->line + first, ui->line_length - first, flags, &shown);
+        before -= shown.width;
+    }
+    int cursor = x + before;
+    for (size_t i = first; i < ui->line_length && x < width;) {
+        i += esp_safe_next(ui->line + i, ui->line_length - i, flags, &shown);
+        x = esp_draw(canvas, x, 0, shown.stand_in ? ESP_STYLE_LABEL : ESP_STYLE_TEXT, shown.text);
+    }
+    if (!ui->pane_focused) {
+        canvas->cursor_x = canvas->view.rect.x + (cursor < width ? cursor : width - 1);
+        canvas->cursor_y = canvas->view.rect.y;
+    }
+}
+
+/* What can be chosen, in a frame right above the input line. */
+static void draw_choices(struct esp_canvas *canvas, const struct esp_ui *ui,
+                         const struct esp_layout *layout)
+{
+    int room = layout->input.y - 2, width = 0, shown = ui->choice_count;
+    if (shown == 0 || room < 1)
+        return;
+    if (shown > room)
+        shown = room;
+    for (int i = 0; i < ui->choice_count; i++) {
+        int length = (int)strlen(ui->choices[i].text);
+        width = length > width ? length : width;
+    }
+    struct esp_rect frame = {0, layout->input.y - shown - 2, layout->input.width, shown + 2};
+    struct esp_view whole = esp_canvas_enter(canvas, frame);
+    esp_draw_fill(canvas, (struct esp_rect){0, 0, frame.width, frame.height}, ESP_STYLE_TEXT);
+    esp_draw_frame(canvas, (struct esp_rect){0, 0, frame.width, frame.height}, ESP_STYLE_FRAME);
+    for (int i = 0; i < shown; i++) {
+        const struct esp_choice *choice = &ui->choices[i];
+        int x = 2 + width + 2;
+        esp_draw(canvas, 2, i + 1, ESP_STYLE_VALUE, choice->text);
+        if (i == shown - 1 && shown < ui->choice_count)
+            esp_drawf(canvas, x, i + 1, ESP_STYLE_LABEL, "%d more",
+                      ui->choice_count - shown);
+        else if (choice->summary && x < frame.width - 2)
+            esp_draw_bytes(canvas, x, i + 1, frame.width - 1 - x, ESP_STYLE_LABEL, 0,
+                           choice->summary, strlen(choice->summary));
+    }
+    esp_canvas_leave(canvas, whole);
+}
+
+/* ------------------------------------------------------------------ panes */
+
+static void title_of(const struct esp_ui *ui, const struct esp_state *state, int pane, char *title,
+                     size_t size)
+{
+    const struct esp_pane_ops *ops = esp_panes[pane];
+    if (ops->title)
+        ops->title(state, &ui->look, title, size);
+    else
+        snprintf(title, size, "%s", ops->name);
+}
+
+static void draw_frames(struct esp_canvas *canvas, const struct esp_ui *ui,
+                        const struct esp_state *state, const struct esp_layout *layout)
+{
+    int focused = ui->help ? ESP_PANE_help : ui->pane_focused ? ui->wish.current : -1;
+    for (int i = 0; i < ESP_PANES; i++)
+        if (i != focused)
+            esp_draw_frame(canvas, layout->pane[i], ESP_STYLE_FRAME);
+    if (focused >= 0)
+        esp_draw_frame(canvas, layout->pane[focused], ESP_STYLE_FRAME_FOCUS);
+    for (int i = 0; i < ESP_PANES; i++) {
+        char title[160];
+        struct esp_rect rect = layout->pane[i];
+        if (rect.width < 8)
+            continue;
+        title_of(ui, state, i, title, (size_t)rect.width - 3 < sizeof title
+                                          ? (size_t)rect.width - 3
+                                          : sizeof title);
+        int style = i == focused ? ESP_STYLE_SELECTION : ESP_STYLE_TITLE;
+        esp_draw(canvas, rect.x + 1, rect.y, ESP_STYLE_TITLE, " ");
+        int x = esp_draw_bytes(canvas, rect.x + 2, rect.y, rect.width - 4, style, 0, title,
+                               strlen(title));
+        esp_draw(canvas, x, rect.y, ESP_STYLE_TITLE, " ");
+    }
+}
+
+static void draw_tabs(struct esp_canvas *canvas, const struct esp_ui *ui)
+{
+    int x = 0;
+    for (int i = 0; i < ESP_PANES; i++) {
+        bool current = ui->help ? i == ESP_PANE_help : i == ui->wish.current;
+        if (i == ESP_PANE_help && !current)
+            continue;
+        x = esp_drawf(canvas, x, 0, current ? ESP_STYLE_SELECTION : ESP_STYLE_LABEL, " %s ",
+                      esp_panes[i]->name);
+    }
+}
+
+static void draw_panes(struct esp_canvas *canvas, const struct esp_ui *ui,
+                       const struct esp_state *state, const struct esp_layout *layout)
+{
+    if (layout->framed)
+        draw_frames(canvas, ui, state, layout);
+    for (int i = 0; i < ESP_PANES; i++) {
+        struct esp_rect inside = esp_layout_inside(layout, i);
+        if (inside.width < 1 || inside.height < 1)
+            continue;
+        struct esp_pane_view view = ui->view[i];
+        view.focused = ui->pane_focused && ui->wish.current == i;
+        struct esp_view whole = esp_canvas_enter(canvas, inside);
+        esp_panes[i]->draw(canvas, state, &ui->look, &view);
+        esp_canvas_leave(canvas, whole);
+    }
+}
+
+void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui, const struct esp_state *state)
+{
+    esp_canvas_clear(canvas);
+    struct esp_layout layout = esp_ui_layout(ui, canvas->width, canvas->height);
+    if (layout.kind == ESP_LAYOUT_TINY) {
+        esp_drawf(canvas, 0, 0, ESP_STYLE_WARN, "espalier needs 20 x 5, has %d x %d", canvas->width,
+                  canvas->height);
+        return;
+    }
+    struct esp_view whole;
+    if (layout.header.width > 0) {
+        whole = esp_canvas_enter(canvas, layout.header);
+        draw_header(canvas, state);
+        esp_canvas_leave(canvas, whole);
+    }
+    if (layout.tabs.width > 0) {
+        whole = esp_canvas_enter(canvas, layout.tabs);
+        draw_tabs(canvas, ui);
+        esp_canvas_leave(canvas, whole);
+    }
+    draw_panes(canvas, ui, state, &layout);
+    draw_choices(canvas, ui, &layout);
+    whole = esp_canvas_enter(canvas, layout.input);
+    draw_input(canvas, ui);
+    esp_canvas_leave(canvas, whole);
+    whole = esp_canvas_enter(canvas, layout.footer);
+    draw_footer(canvas, ui, state);
+    esp_canvas_leave(canvas, whole);
+}
+
+/* ------------------------------------------------------------------ actions */
+
+/* The next pane that can have the focus, in direction `step`; past the last one the input line. */
+static void move_focus(struct esp_ui *ui, int step)
+{
+    int pane = ui->pane_focused ? ui->wish.current : step > 0 ? -1 : ESP_PANES;
+    do
+        pane += step;
+    while (pane >= 0 && pane < ESP_PANES && (ui->wish.hidden[pane] || pane == ESP_PANE_help));
+    ui->pane_focused = pane >= 0 && pane < ESP_PANES;
+    if (ui->pane_focused)
+        ui->wish.current = pane;
+}
+
+bool esp_ui_act(struct esp_ui *ui, const struct esp_state *state, int action, int width, int height)
+{
+    switch (action) {
+    case ESP_ACTION_HELP:
+        ui->help = !ui->help;
+        ui->view[ESP_PANE_help].scroll = 0;
+        return true;
+    case ESP_ACTION_STACK:
+        ui->wish.stacked = !ui->wish.stacked;
+        return true;
+    case ESP_ACTION_NEXT_PANE:
+        move_focus(ui, 1);
+        return true;
+    case ESP_ACTION_PREVIOUS_PANE:
+        move_focus(ui, -1);
+        return true;
+    case ESP_ACTION_ZOOM:
+        ui->wish.zoomed = !ui->wish.zoomed;
+        return true;
+    case ESP_ACTION_LEAVE_PANE:
+        ui->help = ui->pane_focused = false;
+        return true;
+    default:
+        break;
+    }
+    int pane = ui->help ? ESP_PANE_help : ui->pane_focused ? ui->wish.current : ESP_PANE_text;
+    struct esp_layout layout = esp_ui_layout(ui, width, height);
+    struct esp_rect inside = esp_layout_inside(&layout, pane);
+    return esp_panes[pane]->request && esp_panes[pane]->request(&ui->view[pane], &ui->look, state,
+                                                                action, inside.width,
+                                                                inside.height);
+}

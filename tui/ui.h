@@ -1,0 +1,41 @@
+/* ui.h - the whole screen as a function of the state and of what the user looks at.
+ *
+ * Header, panes, input line and footer are drawn into a canvas; nothing here knows a terminal. The
+ * live interface, the scripted driver and the replay of a recording all draw through esp_ui_draw().
+ */
+#ifndef ESP_UI_H
+#define ESP_UI_H
+
+#include "pane.h"
+
+/* Something to choose from, shown above the input line. */
+struct esp_choice {
+    const char *text, *summary;
+};
+
+struct esp_ui {
+    struct esp_layout_wish wish; /* its size is that of the canvas */
+    struct esp_pane_view view[ESP_PANES];
+    struct esp_look look;
+    bool pane_focused; /* the pane wish.current has the focus; else the input line */
+    bool help;         /* the help pane covers the others */
+
+    const char *prompt, *line; /* input line; line is not NUL-terminated */
+    size_t line_length, point; /* point: byte where the cursor is */
+    const struct esp_choice *choices;
+    int choice_count;
+
+    const char *message; /* takes the place of the key hints; NULL or "": none */
+    bool message_is_error;
+};
+
+void esp_ui_init(struct esp_ui *ui);
+/* The layout for a screen of this size, as esp_ui_draw() uses it. */
+struct esp_layout esp_ui_layout(const struct esp_ui *ui, int width, int height);
+void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui, const struct esp_state *state);
+
+/* Obeys the actions that only concern what is looked at (focus, zoom, scrolling); false for others. */
+bool esp_ui_act(struct esp_ui *ui, const struct esp_state *state, int action, int width,
+                int height);
+
+#endif

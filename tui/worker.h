@@ -1,0 +1,48 @@
+/* worker.h - the thread that owns the engine.
+ *
+ * It loads the models, opens the session and runs iterations. Commands go in through a mailbox and
+ * take effect between iterations, in the order they were posted; what happens comes out through a ring
+ * of snapshots (ring.h). Posting never waits. In step mode the thread stops after every draft layer
+ * and every stage until it is told to step.
+ */
+#ifndef ESP_WORKER_H
+#define ESP_WORKER_H
+
+#include "espalier.h"
+#include "ring.h"
+
+struct esp_worker;
+
+/* Starts the thread, which starts to load. The options' strings must outlive it; their progress and
+ * observer are ignored. `tokens`: how many a prompt may be continued by. */
+int esp_worker_open(struct esp_worker **worker, const struct esp_engine_options *engine,
+                    const struct esp_session_options *session, int tokens, char *err,
+                    size_t errlen);
+/* Ends the thread. If it does not come to an end within some seconds (a long prompt on a slow
+ * machine), gives up and returns false: its memory then stays with it. */
+bool esp_worker_close(struct esp_worker *worker);
+
+/* Becomes readable when there are snapshots; esp_worker_rest() before reading the ring makes it
+ * unreadable until the next one. */
+int esp_worker_wake_fd(const struct esp_worker *worker);
+void esp_worker_rest(struct esp_worker *worker);
+struct esp_ring *esp_worker_ring(struct esp_worker *worker);
+
+/* An esp_token_text; `user` is the worker. Valid once the models are loaded. */
+const char *esp_worker_token_text(void *worker, int32_t token, size_t *length);
+
+/* Commands. */
+void esp_worker_prompt(struct esp_worker *worker, const char *text, size_t length);
+void esp_worker_set(struct esp_worker *worker, const char *key, const char *value);
+void esp_worker_limit(struct esp_worker *worker, int tokens);
+void esp_worker_clear(struct esp_worker *worker);
+/* These three act at once. */
+void esp_worker_stop(struct esp_worker *worker);
+void esp_worker_step_mode(struct esp_worker *worker, bool on);
+void esp_worker_step(struct esp_worker *worker);
+
+/* Is there nothing left to do: no command waiting, no generation running (or, in step mode, the
+ * engine waiting for a step), every snapshot read? For scripts. */
+bool esp_worker_settled(struct esp_worker *worker);
+
+#endif

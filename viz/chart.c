@@ -1,0 +1,55 @@
+/* chart.c - numbers, bars and sparklines; see chart.h. */
+#include "chart.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *esp_probability(char text[8], double p)
+{
+    if (!isfinite(p))
+        return strcpy(text, "  -");
+    if (p >= 0.995)
+        return strcpy(text, "1.0");
+    snprintf(text, 8, "%.2f", p < 0 ? 0 : p);
+    memmove(text, text + 1, strlen(text));
+    return text;
+}
+
+const char *esp_number(char text[16], double value, int digits)
+{
+    if (!isfinite(value))
+        return strcpy(text, "-");
+    int whole = value == 0 ? 0 : 1 + (int)floor(log10(fabs(value)));
+    int decimals = whole >= digits ? 0 : digits - whole;
+    snprintf(text, 16, "%.*f", decimals > 5 ? 5 : decimals, value);
+    for (size_t end = strlen(text); decimals > digits && text[end - 1] == '0'; decimals--)
+        text[--end] = '\0';
+    if (strncmp(text, "0.", 2) == 0)
+        memmove(text, text + 1, strlen(text));
+    return text;
+}
+
+int esp_draw_bar(struct esp_canvas *canvas, int x, int y, int width, int style, double fraction)
+{
+    if (!(fraction > 0) || width < 1)
+        return x;
+    int eighths = (int)lround((fraction > 1 ? 1 : fraction) * width * 8);
+    if (eighths == 0)
+        eighths = 1;
+    x = esp_draw_repeat(canvas, x, y, eighths / 8, style, canvas->glyphs->eighths[8]);
+    if (eighths % 8)
+        x = esp_draw_repeat(canvas, x, y, 1, style, canvas->glyphs->eighths[eighths % 8]);
+    return x;
+}
+
+void esp_draw_spark(struct esp_canvas *canvas, int x, int y, int width, int style,
+                    const float *values, int count, double minimum, double maximum)
+{
+    int first = count > width ? count - width : 0;
+    for (int i = first; i < count; i++) {
+        double place = maximum > minimum ? (values[i] - minimum) / (maximum - minimum) : 0;
+        int level = isfinite(place) ? (int)(place * 8) : 0;
+        level = level < 0 ? 0 : level > 7 ? 7 : level;
+        esp_draw_repeat(canvas, x++, y, 1, style, canvas->glyphs->sparks[level]);
+    }
+}

@@ -1,0 +1,65 @@
+/* glyphs.c - the three glyph sets; see glyphs.h. */
+#include "glyphs.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define BOX                                                                                    \
+    {                                                                                          \
+        " ", "│", "│", "│", "─", "┘", "┐", "┤", "─", "└", "┌", "├", "─", "┴", "┬", "┼",        \
+    }
+
+const struct esp_glyphs esp_glyphs_full = {
+    .name = "full",
+    .lines = BOX,
+    .dash = "┄",
+    .eighths = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"},
+    .sparks = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
+    .accepted = "✓",
+    .rejected = "✗",
+    .arrow = "→",
+    .ellipsis = "…",
+    .dot = "·",
+    .running = "●",
+    .cursor = "▁",
+};
+
+const struct esp_glyphs esp_glyphs_plain = {
+    .name = "plain",
+    .lines = BOX,
+    .dash = "·",
+    .eighths = {" ", " ", " ", " ", "=", "=", "=", "=", "="},
+    .sparks = {"_", "_", ".", ".", "-", "-", "=", "="},
+    .accepted = "*",
+    .rejected = "x",
+    .arrow = ">",
+    .ellipsis = "~",
+    .dot = "·",
+    .running = "*",
+    .cursor = "_",
+};
+
+const struct esp_glyphs esp_glyphs_ascii = {
+    .name = "ascii",
+    .lines = {" ", "|", "|", "|", "-", "+", "+", "+", "-", "+", "+", "+", "-", "+", "+", "+"},
+    .dash = ".",
+    .eighths = {" ", " ", " ", " ", "=", "=", "=", "=", "="},
+    .sparks = {"_", "_", ".", ".", "-", "-", "=", "="},
+    .accepted = "*",
+    .rejected = "x",
+    .arrow = ">",
+    .ellipsis = "~",
+    .dot = ".",
+    .running = "*",
+    .cursor = "_",
+};
+
+const struct esp_glyphs *esp_glyphs_find(const char *name)
+{
+    static const struct esp_glyphs *const sets[] = {&esp_glyphs_full, &esp_glyphs_plain,
+                                                    &esp_glyphs_ascii};
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+        if (strcmp(sets[i]->name, name) == 0)
+            return sets[i];
+    return NULL;
+}

@@ -1,0 +1,29 @@
+/* glyphs.h - the marks that are drawn, in three sets.
+ *
+ * full: box drawing, block eighths, check marks; for terminals with a modern font.
+ * plain: box drawing only; for fonts without the rest (the Linux console).
+ * ascii: no byte above 127.
+ * Every glyph is one cell wide.
+ */
+#ifndef ESP_GLYPHS_H
+#define ESP_GLYPHS_H
+
+/* Directions in which a cell of a frame is joined to its neighbours. */
+enum { ESP_LINE_UP = 1, ESP_LINE_DOWN = 2, ESP_LINE_LEFT = 4, ESP_LINE_RIGHT = 8 };
+
+struct esp_glyphs {
+    const char *name;
+    const char *lines[16];   /* by a sum of ESP_LINE_*; 0 is blank */
+    const char *dash;        /* horizontal line to a node that was cut */
+    const char *eighths[9];  /* a cell filled from the left by 0/8..8/8 */
+    const char *sparks[8];   /* a cell filled from below by 1/8..8/8 */
+    const char *accepted, *rejected;
+    const char *arrow, *ellipsis, *dot, *running, *cursor;
+};
+
+extern const struct esp_glyphs esp_glyphs_full, esp_glyphs_plain, esp_glyphs_ascii;
+
+/* The set of this name, or NULL. */
+const struct esp_glyphs *esp_glyphs_find(const char *name);
+
+#endif

@@ -1,0 +1,129 @@
+/* safe.c - visible stand-ins for what a terminal must not receive; see safe.h. */
+#include "safe.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <utf8proc.h>
+
+enum { MOST_MARKS = 4 }; /* ncurses shows at most four combining marks in a cell */
+
+static bool is_shown(utf8proc_int32_t c)
+{
+    switch (utf8proc_category(c)) {
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_CN:
+    case UTF8PROC_CATEGORY_CO:
+    case UTF8PROC_CATEGORY_CS:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP:
+        return false;
+    default:
+        /* Fillers and the Mongolian vowel separator are letters or marks that show nothing. */
+        return c != 0x115f && c != 0x1160 && c != 0x3164 && c != 0xffa0 && c != 0x180e &&
+               c != 0x034f && c != 0x17b4 && c != 0x17b5 && !(c >= 0xe0100 && c <= 0xe01ef);
+    }
+}
+
+static bool is_mark(utf8proc_int32_t c)
+{
+    return is_shown(c) && utf8proc_charwidth(c) == 0;
+}
+
+/* U+FE00..FE0F choose between shapes of the character before; terminals disagree on what that does
+ * to its width, so they are taken as part of the character and not sent. */
+static bool is_variation(utf8proc_int32_t c)
+{
+    return c >= 0xfe00 && c <= 0xfe0f;
+}
+
+static size_t stand_in(struct esp_shown *shown, size_t taken, const char *format, unsigned value)
+{
+    shown->width = snprintf(shown->text, sizeof shown->text, format, value);
+    shown->stand_in = true;
+    return taken;
+}
+
+static size_t control(struct esp_shown *shown, char c, int flags)
+{
+    const char *escape = c == '\n' ? "\\n" : c == '\t' ? "\\t" : c == '\r' ? "\\r" : NULL;
+    if (escape && (flags & ESP_SAFE_QUOTED)) {
+        strcpy(shown->text, escape);
+        shown->width = 2;
+        shown->stand_in = true;
+        return 1;
+    }
+    return stand_in(shown, 1, "^%c", (unsigned)(c ^ 0x40));
+}
+
+/* Appends the combining marks that follow; returns the bytes they take. */
+static size_t marks(const char *bytes, size_t length, struct esp_shown *shown)
+{
+    size_t used = strlen(shown->text), taken = 0;
+    for (int count = 0; taken < length;) {
+        utf8proc_int32_t c;
+        utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)bytes + taken,
+                                              (utf8proc_ssize_t)(length - taken), &c);
+        if (n < 2 || (!is_variation(c) && !is_mark(c)))
+            break;
+        if (!is_variation(c)) {
+            if (count == MOST_MARKS || used + (size_t)n >= sizeof shown->text)
+                break;
+            memcpy(shown->text + used, bytes + taken, (size_t)n);
+            used += (size_t)n;
+            count++;
+        }
+        taken += (size_t)n;
+    }
+    shown->text[used] = '\0';
+    return taken;
+}
+
+size_t esp_safe_next(const char *bytes, size_t length, int flags, struct esp_shown *shown)
+{
+    *shown = (struct esp_shown){.width = 0};
+    if (length == 0)
+        return 0;
+    unsigned char first = (unsigned char)*bytes;
+    if (first < 0x20 || first == 0x7f)
+        return control(shown, *bytes, flags);
+    if (first == '\\' && (flags & ESP_SAFE_QUOTED))
+        return stand_in(shown, 1, "\\%c", '\\');
+    if (first < 0x80) {
+        shown->text[0] = *bytes;
+        shown->width = 1;
+        if (length == 1 || (unsigned char)bytes[1] < 0x80)
+            return 1;
+        return 1 + (flags & ESP_SAFE_ASCII ? 0 : marks(bytes + 1, length - 1, shown));
+    }
+    utf8proc_int32_t c;
+    utf8proc_ssize_t n =
+        utf8proc_iterate((const utf8proc_uint8_t *)bytes, (utf8proc_ssize_t)length, &c);
+    if (n < 1)
+        return stand_in(shown, 1, "<%02X>", first);
+    if (!is_shown(c) || is_variation(c) || (flags & ESP_SAFE_ASCII))
+        return stand_in(shown, (size_t)n, "<U+%04X>", (unsigned)c);
+    shown->width = utf8proc_charwidth(c);
+    if (shown->width == 0) {
+        memcpy(shown->text, "\u25cc", 3);
+        memcpy(shown->text + 3, bytes, (size_t)n);
+        shown->width = 1;
+        shown->stand_in = true;
+        return (size_t)n;
+    }
+    if (shown->width > 2)
+        shown->width = 2;
+    memcpy(shown->text, bytes, (size_t)n);
+    return (size_t)n + marks(bytes + n, length - (size_t)n, shown);
+}
+
+int esp_safe_width(const char *bytes, size_t length, int flags)
+{
+    int width = 0;
+    struct esp_shown shown;
+    for (size_t i = 0; i < length;) {
+        i += esp_safe_next(bytes + i, length - i, flags, &shown);
+        width += shown.width;
+    }
+    return width;
+}

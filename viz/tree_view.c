@@ -1,0 +1,386 @@
+/* tree_view.c - which rows of a draft tree are shown, and how; see tree_view.h.
+ *
+ * Choosing rows is greedy: the root and the accepted path are always in; then nodes enter in order of
+ * interest as long as the rows still fit. A node can enter only after its parent. Entering costs a
+ * row, plus one for the fold row of its own children, minus the parent's fold row if it was the last
+ * hidden child.
+ */
+#include "tree_view.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chart.h"
+#include "safe.h"
+
+struct building {
+    const struct esp_iteration *it;
+    const bool *collapsed;
+    int *first, *child; /* children of node i: child[first[i]] .. child[first[i + 1] - 1] */
+    int *hidden;        /* (count) children of a shown node that are not shown */
+    bool *shown;
+    int rows;       /* so far */
+    int bonus_node; /* where the bonus token hangs, or -1 */
+};
+
+static int parent_of(const struct esp_tree *tree, int node)
+{
+    int parent = tree->nodes[node].parent;
+    return parent >= 0 && parent < node ? parent : 0;
+}
+
+static int child_count(const struct building *b, int node)
+{
+    return b->first[node + 1] - b->first[node];
+}
+
+/* Lists children by parent (a counting sort), siblings by rank. */
+static void list_children(struct building *b)
+{
+    const struct esp_tree *tree = &b->it->tree;
+    for (int i = 1; i < tree->count; i++)
+        b->first[parent_of(tree, i) + 1]++;
+    for (int i = 0; i < tree->count; i++)
+        b->first[i + 1] += b->first[i];
+    for (int i = 1; i < tree->count; i++) {
+        int parent = parent_of(tree, i), at = b->first[parent] + b->hidden[parent]++;
+        for (; at > b->first[parent]; at--) {
+            int before = b->child[at - 1];
+            if (tree->nodes[before].rank <= tree->nodes[i].rank)
+                break;
+            b->child[at] = before;
+        }
+        b->child[at] = i;
+    }
+}
+
+static void show(struct building *b, int node)
+{
+    b->shown[node] = true;
+    b->rows += 1 + (child_count(b, node) > 0);
+    if (node > 0 && --b->hidden[parent_of(&b->it->tree, node)] == 0)
+        b->rows--;
+}
+
+static bool can_show(const struct building *b, int node, int most)
+{
+    int parent = parent_of(&b->it->tree, node);
+    if (b->shown[node] || !b->shown[parent] || (b->collapsed && b->collapsed[parent]))
+        return false;
+    int rows = b->rows + 1 + (child_count(b, node) > 0) - (b->hidden[parent] == 1);
+    return most == 0 || rows <= most;
+}
+
+struct interest {
+    int class, node;
+    float q;
+};
+
+static int by_interest(const void *left, const void *right)
+{
+    const struct interest *a = left, *b = right;
+    if (a->class != b->class)
+        return a->class - b->class;
+    if (a->q != b->q)
+        return a->q > b->q ? -1 : 1;
+    return a->node - b->node;
+}
+
+/* Marks what is shown. */
+static int choose(struct building *b, int most)
+{
+    static const int class[] = {[ESP_ACCEPTED] = 0, [ESP_REJECTED] = 1, [ESP_UNVISITED] = 2,
+                                [ESP_CUT] = 3};
+    const struct esp_tree *tree = &b->it->tree;
+    struct interest *order = calloc((size_t)tree->count, sizeof *order);
+    if (!order)
+        return ESP_E_MEMORY;
+    for (int i = 0; i < tree->count; i++) {
+        const struct esp_node *node = &tree->nodes[i];
+        order[i] = (struct interest){class[node->verdict & 3], i, node->cumulative_log_q};
+    }
+    qsort(order, (size_t)tree->count, sizeof *order, by_interest);
+    b->rows = b->bonus_node >= 0;
+    show(b, 0);
+    for (int i = 0; i < b->it->path_length; i++) {
+        int node = b->it->path[i];
+        if (node > 0 && node < tree->count && can_show(b, node, 0))
+            show(b, node);
+    }
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int i = 0; i < tree->count; i++) {
+            if (!can_show(b, order[i].node, most))
+                continue;
+            show(b, order[i].node);
+            changed = true;
+        }
+    }
+    free(order);
+    return 0;
+}
+
+static void count_hidden(const struct building *b, int node, struct esp_tree_row *fold)
+{
+    for (int i = b->first[node]; i < b->first[node + 1]; i++) {
+        int child = b->child[i];
+        if (b->shown[child])
+            continue;
+        fold->hidden++;
+        fold->cut += b->it->tree.nodes[child].verdict == ESP_CUT;
+        count_hidden(b, child, fold);
+    }
+}
+
+/* Appends the row of `node` and those below it. */
+static void emit(const struct building *b, struct esp_tree_rows *rows, struct esp_tree_row row)
+{
+    int at = rows->count, last = -1, node = row.node;
+    rows->row[rows->count++] = row;
+    struct esp_tree_row below = {.parent_row = at, .depth = row.depth + 1};
+    if (b->it->path_length > 0 && node == b->it->path[b->it->path_length - 1])
+        rows->path_end = at;
+    for (int i = b->first[node]; i < b->first[node + 1]; i++) {
+        if (!b->shown[b->child[i]])
+            continue;
+        last = rows->count;
+        below.node = b->child[i];
+        emit(b, rows, below);
+    }
+    below.node = node;
+    if (b->bonus_node == node) {
+        last = rows->count;
+        below.kind = ESP_ROW_BONUS;
+        rows->row[rows->count++] = below;
+    }
+    if (b->hidden[node] > 0) {
+        last = rows->count;
+        below.kind = ESP_ROW_FOLD;
+        count_hidden(b, node, &below);
+        rows->row[rows->count++] = below;
+    }
+    if (last >= 0)
+        rows->row[last].last = true;
+}
+
+static int build(struct building *b, struct esp_tree_rows *rows, int most)
+{
+    list_children(b);
+    int status = choose(b, most);
+    if (status < 0)
+        return status;
+    rows->row = calloc((size_t)b->rows, sizeof *rows->row);
+    if (!rows->row)
+        return ESP_E_MEMORY;
+    emit(b, rows, (struct esp_tree_row){.parent_row = -1, .last = true});
+    return 0;
+}
+
+int esp_tree_rows_build(struct esp_tree_rows *rows, const struct esp_iteration *it, int stages,
+                        int most, const bool *collapsed)
+{
+    *rows = (struct esp_tree_rows){.count = 0};
+    size_t count = (size_t)it->tree.count;
+    if (it->tree.count < 1)
+        return 0;
+    struct building b = {.it = it, .collapsed = collapsed, .bonus_node = -1};
+    if (stages > ESP_STAGE_SELECT)
+        b.bonus_node = it->path_length > 0 ? it->path[it->path_length - 1] : 0;
+    b.first = calloc(count + 2, sizeof *b.first);
+    b.child = calloc(count, sizeof *b.child);
+    b.hidden = calloc(count, sizeof *b.hidden);
+    b.shown = calloc(count, sizeof *b.shown);
+    int status = b.first && b.child && b.hidden && b.shown ? build(&b, rows, most) : ESP_E_MEMORY;
+    free(b.first);
+    free(b.child);
+    free(b.hidden);
+    free(b.shown);
+    return status;
+}
+
+void esp_tree_rows_free(struct esp_tree_rows *rows)
+{
+    free(rows->row);
+    rows->row = NULL;
+    rows->count = 0;
+}
+
+int32_t esp_target_choice(const struct esp_iteration *it, int node)
+{
+    int previous = 0;
+    for (int i = 0; i < it->path_length; i++) {
+        if (previous == node)
+            return it->tree.nodes[it->path[i]].token;
+        previous = it->path[i];
+    }
+    return previous == node ? it->bonus : -1;
+}
+
+/* ------------------------------------------------------------------ drawing */
+
+static const char *token_bytes(const struct esp_tokens *tokens, int32_t token, size_t *length)
+{
+    const char *bytes = tokens->text ? tokens->text(tokens->user, token, length) : NULL;
+    if (!bytes)
+        *length = 0;
+    return bytes ? bytes : "";
+}
+
+int esp_token_width(const struct esp_tokens *tokens, int32_t token, bool ascii)
+{
+    size_t length;
+    const char *bytes = token_bytes(tokens, token, &length);
+    return 2 + esp_safe_width(bytes, length, ESP_SAFE_QUOTED | (ascii ? ESP_SAFE_ASCII : 0));
+}
+
+int esp_draw_token(struct esp_canvas *canvas, int x, int y, int room, int style,
+                   const struct esp_tokens *tokens, int32_t token)
+{
+    size_t length;
+    const char *bytes = token_bytes(tokens, token, &length);
+    if (room < 3)
+        return x;
+    x = esp_draw(canvas, x, y, style, "\"");
+    x = esp_draw_bytes(canvas, x, y, room - 2, style, ESP_SAFE_QUOTED, bytes, length);
+    return esp_draw(canvas, x, y, style, "\"");
+}
+
+static int style_of(const struct esp_node *node, int index)
+{
+    static const int styles[] = {[ESP_UNVISITED] = ESP_STYLE_UNVISITED,
+                                 [ESP_ACCEPTED] = ESP_STYLE_ACCEPTED,
+                                 [ESP_REJECTED] = ESP_STYLE_REJECTED,
+                                 [ESP_CUT] = ESP_STYLE_CUT};
+    return index == 0 ? ESP_STYLE_COMMITTED : styles[node->verdict & 3];
+}
+
+/* The geometry that all rows share, so that numbers stand below each other. */
+struct columns {
+    int step;   /* columns per level */
+    int label;  /* columns that labels with their indentation may take */
+    int number; /* where probabilities start */
+    int note;   /* where marks and notes start */
+};
+
+static struct columns columns_of(const struct esp_canvas *canvas, const struct esp_tree_rows *rows,
+                                 const struct esp_iteration *it, const struct esp_tree_look *look)
+{
+    enum { GAP = 2, NUMBER = 3, MARK = 3 };
+    int width = canvas->view.rect.width, height = canvas->view.rect.height;
+    struct columns c = {.step = 3};
+    for (; c.step > 1; c.step--) {
+        int widest = 0;
+        for (int i = look->first; i < rows->count && i < look->first + height; i++) {
+            const struct esp_tree_row *row = &rows->row[i];
+            int32_t token =
+                row->kind == ESP_ROW_BONUS ? it->bonus : it->tree.nodes[row->node].token;
+            int label = row->kind == ESP_ROW_FOLD
+                            ? 2
+                            : esp_token_width(&look->tokens, token, canvas->ascii_text);
+            if (row->depth * c.step + label > widest && row->depth > 0)
+                widest = row->depth * c.step + label;
+        }
+        c.label = widest;
+        if (widest + GAP + NUMBER + MARK <= width)
+            break;
+    }
+    int most = width - (GAP + NUMBER + MARK);
+    if (c.label > most)
+        c.label = most;
+    c.number = c.label + GAP;
+    c.note = c.number + NUMBER + 2;
+    return c;
+}
+
+/* Edges of the levels above and of the row itself, from the row up to the root. */
+static void draw_edges(struct esp_canvas *canvas, const struct esp_tree_rows *rows, int index,
+                       int y, int step, bool dashed)
+{
+    const struct esp_glyphs *glyphs = canvas->glyphs;
+    const struct esp_tree_row *row = &rows->row[index];
+    int x = (row->depth - 1) * step;
+    int corner = ESP_LINE_UP | ESP_LINE_RIGHT | (row->last ? 0 : ESP_LINE_DOWN);
+    esp_draw(canvas, x, y, ESP_STYLE_EDGE, glyphs->lines[corner]);
+    if (step > 1)
+        esp_draw(canvas, x + 1, y, ESP_STYLE_EDGE,
+                 dashed ? glyphs->dash : glyphs->lines[ESP_LINE_LEFT | ESP_LINE_RIGHT]);
+    for (int up = row->parent_row; up > 0; up = rows->row[up].parent_row) {
+        x = (rows->row[up].depth - 1) * step;
+        if (!rows->row[up].last)
+            esp_draw(canvas, x, y, ESP_STYLE_EDGE,
+                     glyphs->lines[ESP_LINE_UP | ESP_LINE_DOWN]);
+    }
+}
+
+/* Marks and words right of the probability. */
+static void draw_note(struct esp_canvas *canvas, const struct esp_iteration *it, int index, int x,
+                      int y, const struct esp_tree_look *look)
+{
+    const struct esp_node *node = &it->tree.nodes[index];
+    int room = canvas->view.rect.width - x;
+    if (node->verdict == ESP_ACCEPTED && index > 0)
+        esp_draw(canvas, x, y, ESP_STYLE_ACCEPTED, canvas->glyphs->accepted);
+    if (node->verdict == ESP_REJECTED) {
+        int32_t wanted = esp_target_choice(it, node->parent);
+        esp_draw(canvas, x, y, ESP_STYLE_REJECTED, canvas->glyphs->rejected);
+        if (look->stages > ESP_STAGE_SELECT && wanted >= 0 && node->rank == 0 && room > 16) {
+            x = esp_draw(canvas, x + 3, y, ESP_STYLE_LABEL, "target: ");
+            esp_draw_token(canvas, x, y, room - 11, ESP_STYLE_REJECTED, &look->tokens, wanted);
+        }
+    }
+    if (node->verdict == ESP_CUT) {
+        const char *reason = esp_reason_text(node->reason);
+        x = esp_draw(canvas, x, y, ESP_STYLE_CUT, "cut");
+        if (*reason && room >= 5 + (int)strlen(reason))
+            esp_drawf(canvas, x, y, ESP_STYLE_CUT, ": %s", reason);
+    }
+}
+
+static void draw_row(struct esp_canvas *canvas, const struct esp_tree_rows *rows, int index, int y,
+                     const struct esp_iteration *it, const struct esp_tree_look *look,
+                     const struct columns *c)
+{
+    const struct esp_tree_row *row = &rows->row[index];
+    const struct esp_node *node = &it->tree.nodes[row->node];
+    bool cut = row->kind == ESP_ROW_NODE && node->verdict == ESP_CUT;
+    int x = row->depth * c->step;
+    int room = c->label - x > 5 ? c->label - x : 5;
+    char text[48];
+    if (row->depth > 0)
+        draw_edges(canvas, rows, index, y, c->step, cut);
+    if (row->kind == ESP_ROW_FOLD) {
+        snprintf(text, sizeof text, row->cut ? "%s %d more (%d cut)" : "%s %d more",
+                 canvas->glyphs->ellipsis, row->hidden, row->cut);
+        esp_draw(canvas, x, y, ESP_STYLE_LABEL, text);
+    } else if (row->kind == ESP_ROW_BONUS) {
+        esp_draw_token(canvas, x, y, room, ESP_STYLE_BONUS, &look->tokens, it->bonus);
+        esp_draw(canvas, c->note, y, ESP_STYLE_LABEL,
+                 canvas->view.rect.width - c->note < 18 ? "+" : "+  from the target");
+    } else if (row->depth == 0) {
+        x = esp_draw(canvas, 0, y, ESP_STYLE_EDGE, canvas->glyphs->dot) + 1;
+        x = esp_draw_token(canvas, x, y, canvas->view.rect.width - x - 12, ESP_STYLE_COMMITTED,
+                           &look->tokens, node->token);
+        esp_draw(canvas, x + 1, y, ESP_STYLE_LABEL, "committed");
+    } else {
+        int style = style_of(node, row->node);
+        esp_draw_token(canvas, x, y, room, style, &look->tokens, node->token);
+        esp_draw(canvas, c->number, y, style, esp_probability(text, node->q));
+        draw_note(canvas, it, row->node, c->note, y, look);
+    }
+}
+
+void esp_tree_rows_draw(struct esp_canvas *canvas, const struct esp_tree_rows *rows,
+                        const struct esp_iteration *it, const struct esp_tree_look *look)
+{
+    struct columns c = columns_of(canvas, rows, it, look);
+    for (int y = 0; y < canvas->view.rect.height; y++) {
+        int index = look->first + y;
+        if (index < 0 || index >= rows->count)
+            continue;
+        draw_row(canvas, rows, index, y, it, look, &c);
+        if (index == look->cursor)
+            esp_draw_attributes(canvas, (struct esp_rect){0, y, canvas->view.rect.width, 1},
+                                ESP_REVERSE);
+    }
+}

@@ -1,0 +1,71 @@
+/* tree_view.h - a draft tree as indented rows.
+ *
+ *     · " and"
+ *     ├─ " the"      .81  ✓
+ *     │  ├─ " old"   .44  ✗  target: " young"
+ *     │  ├─ " young"      +  from the target
+ *     │  └┄ " dog"   .03  cut: P < threshold
+ *     └─ … 3 more (1 cut)
+ *
+ * Building the rows decides what is shown: everything if it fits, else the accepted path first, then
+ * what was rejected, then by the draft's cumulative probability, with one row that counts the rest
+ * under each parent. Drawing puts rows on a canvas. Both are functions of the iteration alone.
+ */
+#ifndef ESP_TREE_VIEW_H
+#define ESP_TREE_VIEW_H
+
+#include "canvas.h"
+#include "espalier.h"
+
+/* The bytes of a token (not NUL-terminated), from an engine or a recording; NULL if unknown. */
+typedef const char *esp_token_text(void *user, int32_t token, size_t *length);
+
+struct esp_tokens {
+    esp_token_text *text;
+    void *user;
+};
+
+enum esp_tree_row_kind { ESP_ROW_NODE, ESP_ROW_BONUS, ESP_ROW_FOLD };
+
+struct esp_tree_row {
+    int kind;
+    int node;        /* for the other kinds: their parent */
+    int parent_row;  /* -1 for the root */
+    int depth;
+    bool last;       /* no sibling row follows */
+    int hidden, cut; /* fold: nodes below that are not shown, and how many of them were cut */
+};
+
+struct esp_tree_rows {
+    struct esp_tree_row *row; /* (count) parents before children */
+    int count;
+    int path_end; /* row of the last accepted node (the root's if none) */
+};
+
+/* `stages` of the iteration have ended (ESP_STAGES: all). At most `most` rows if the accepted path
+ * allows it; 0: no limit. `collapsed` (tree.count) marks nodes whose children are not shown; may be
+ * NULL. Returns 0 or ESP_E_MEMORY; esp_tree_rows_free releases the rows. */
+int esp_tree_rows_build(struct esp_tree_rows *rows, const struct esp_iteration *it, int stages,
+                        int most, const bool *collapsed);
+void esp_tree_rows_free(struct esp_tree_rows *rows);
+
+struct esp_tree_look {
+    struct esp_tokens tokens;
+    int stages;
+    int first;  /* row at the top of the view */
+    int cursor; /* row, or -1 */
+};
+
+/* Fills the view of the canvas. */
+void esp_tree_rows_draw(struct esp_canvas *canvas, const struct esp_tree_rows *rows,
+                        const struct esp_iteration *it, const struct esp_tree_look *look);
+
+/* Draws a token in quotes, at most `room` columns wide; returns the column after it. */
+int esp_draw_token(struct esp_canvas *canvas, int x, int y, int room, int style,
+                   const struct esp_tokens *tokens, int32_t token);
+int esp_token_width(const struct esp_tokens *tokens, int32_t token, bool ascii);
+
+/* What the target wanted after `node`: a token, or -1 if the walk of the verifier tells nothing. */
+int32_t esp_target_choice(const struct esp_iteration *it, int node);
+
+#endif
