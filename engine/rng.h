@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-enum esp_rng_stream { ESP_RNG_DRAFT, ESP_RNG_VERIFY };
+enum esp_rng_stream { ESP_RNG_DRAFT, ESP_RNG_VERIFY, ESP_RNG_CHECK };
 
 struct esp_rng {
     uint64_t seed, stream, next;

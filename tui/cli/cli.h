@@ -12,6 +12,7 @@ struct cli_options {
     struct esp_session_options session;
     const char *prompt, *prompt_file; /* "-": stdin */
     int tokens;                       /* -n */
+    int trials;
     bool json, stats;
     const char **arguments; /* what is not a flag */
     int argument_count;
@@ -21,6 +22,7 @@ struct cli_command {
     const char *name, *arguments, *summary;
     const char *flags;           /* names of the long flags it takes, space-separated */
     int least, most;             /* number of arguments */
+    double temperature;          /* where --temp is not given */
     const char *details;         /* more help, or NULL */
     int (*run)(struct cli_options *options); /* an exit code */
 };

@@ -10,7 +10,7 @@
 
 enum flag {
     TARGET = 256, DRAFT, DRAFTER, VERIFIER, TEMP, TOP_P, TOP_K, SEED, BACKEND, THREADS, ORDER,
-    MAX_NODES, CONTEXT, BASELINE, JSON, STATS, HELP = 'h', VERSION = 'V', PROMPT = 'p',
+    MAX_NODES, CONTEXT, BASELINE, TRIALS, JSON, STATS, HELP = 'h', VERSION = 'V', PROMPT = 'p',
     FILE_ = 'f', TOKENS = 'n',
 };
 
@@ -38,6 +38,7 @@ static const struct {
     {"max-nodes", MAX_NODES, "N", "memory for trees of N nodes (default 256)"},
     {"context", CONTEXT, "N", "tokens of context (default: what the target allows)"},
     {"baseline", BASELINE, NULL, "also measure plain decoding, for comparison"},
+    {"trials", TRIALS, "N", "continuations that are sampled per pair (default 200)"},
     {"json", JSON, NULL, "print one JSON object instead of text"},
     {"stats", STATS, NULL, "print statistics on standard error at the end"},
     {"help", HELP, NULL, "show this help"},
@@ -182,6 +183,8 @@ static bool set(struct cli_options *o, int flag, const char *value)
     case BASELINE:
         o->session.baseline = true;
         return true;
+    case TRIALS:
+        return whole_number("trials", value, 1, MOST_TOKENS, &o->trials);
     case JSON:
         o->json = true;
         return true;
@@ -211,6 +214,8 @@ int cli_parse(struct cli_options *o, const struct cli_command *command, int argc
     }
     letters[n] = '\0';
     o->tokens = 256;
+    o->trials = 200;
+    o->session.temperature = command->temperature;
     opterr = 0;
     while ((flag = getopt_long(argc, argv, letters, table, NULL)) != -1) {
         if (flag == ':')

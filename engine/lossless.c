@@ -1,0 +1,294 @@
+/* lossless.c - tests of a session's output against the target's exact distribution; see lossless.h.
+ *
+ * Between two continuations the session goes back to the end of its text: the caches are cut, nothing
+ * is computed again. The random numbers go on, so the continuations are independent.
+ */
+#include "lossless.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+
+enum { SMALLEST_BIN = 5 }; /* tokens expected in a bin of `first` */
+
+struct scorer {
+    struct esp_session *session;
+    int start;                           /* tokens of the text that is continued */
+    struct esp_model_cache target, draft; /* hold the text but for its last token */
+    bool has_draft;
+    struct esp_rows *p, *q; /* (tokens) */
+    float *p_row, *q_row;   /* (vocabulary) */
+    int32_t *positions;     /* (tokens), and row numbers from 0 */
+    int32_t *rows;
+    double *first, *first_p; /* (vocabulary) counts of first tokens, and their exact probabilities */
+    double rank[ESP_LOSSLESS_BINS], serial[ESP_LOSSLESS_SIDE * ESP_LOSSLESS_SIDE];
+    struct esp_rng rng;
+};
+
+const char *esp_lossless_test_name(int test)
+{
+    static const char *const names[] = {
+#define X(name) #name,
+        ESP_LOSSLESS_TESTS(X)
+#undef X
+    };
+    return names[test];
+}
+
+/* ------------------------------------------------------------------ memory */
+
+static int open_cache(struct scorer *s, struct esp_model_cache *cache, struct esp_weights *weights,
+                      int tokens, char *err, size_t errlen)
+{
+    int status = esp_context_open(cache, s->session->ops, weights, s->start + tokens, 1, err, errlen);
+    return status < 0 ? status : esp_context_append(cache, s->session->text, s->start - 1, NULL);
+}
+
+static void close_scorer(struct scorer *s)
+{
+    const struct esp_backend_ops *ops = s->session->ops;
+    esp_context_close(&s->target);
+    if (s->has_draft)
+        esp_context_close(&s->draft);
+    if (s->p)
+        ops->rows_close(s->p);
+    if (s->q)
+        ops->rows_close(s->q);
+    free(s->p_row);
+    free(s->q_row);
+    free(s->positions);
+    free(s->rows);
+    free(s->first);
+    free(s->first_p);
+}
+
+static int open_scorer(struct scorer *s, int tokens, char *err, size_t errlen)
+{
+    const struct esp_engine *e = s->session->engine;
+    const size_t vocabulary = (size_t)e->target->desc.vocabulary;
+    s->has_draft = e->draft && s->start + tokens <= e->draft->desc.context;
+    s->rng = (struct esp_rng){.seed = s->session->set.seed, .stream = ESP_RNG_CHECK};
+    s->p_row = calloc(vocabulary, sizeof *s->p_row);
+    s->q_row = calloc(vocabulary, sizeof *s->q_row);
+    s->first = calloc(vocabulary, sizeof *s->first);
+    s->first_p = calloc(vocabulary, sizeof *s->first_p);
+    s->positions = calloc((size_t)tokens, sizeof *s->positions);
+    s->rows = calloc((size_t)tokens, sizeof *s->rows);
+    if (!s->p_row || !s->q_row || !s->first || !s->first_p || !s->positions || !s->rows)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory to check %d tokens", tokens);
+    for (int i = 0; i < tokens; i++) {
+        s->positions[i] = s->start - 1 + i;
+        s->rows[i] = i;
+    }
+    int status = s->session->ops->rows_open(&s->p, e->backend, tokens, (int)vocabulary, err, errlen);
+    if (status == ESP_OK)
+        status = open_cache(s, &s->target, e->target_weights, tokens, err, errlen);
+    if (status == ESP_OK && s->has_draft) {
+        status = s->session->ops->rows_open(&s->q, e->backend, tokens, (int)vocabulary, err, errlen);
+        if (status == ESP_OK)
+            status = open_cache(s, &s->draft, e->draft_weights, tokens, err, errlen);
+    }
+    return status;
+}
+
+/* ------------------------------------------------------------------ one continuation */
+
+/* Writes at least `tokens` tokens behind the text, unless it ends earlier; returns how many. */
+static int continue_text(struct scorer *s, int tokens, struct esp_lossless *result, char *err,
+                         size_t errlen)
+{
+    struct esp_session *session = s->session;
+    int status;
+    session->length = s->start;
+    session->target.length = s->start - 1;
+    if (session->draft_cache.length > s->start - 1)
+        session->draft_cache.length = s->start - 1;
+    esp_session_allow(session, session->engine->context);
+    do {
+        status = esp_session_step(session, err, errlen);
+        result->iterations += status > 0;
+    } while (status > 0 && session->length - s->start < tokens && !*session->end);
+    int written = session->length - s->start;
+    return status < 0 ? status : written < tokens ? written : tokens;
+}
+
+/* Plain passes over the last token of the text and all but the last of the `count` written: rows i of
+ * p and q become the distributions of the i-th token written. */
+static int plain_pass(struct scorer *s, struct esp_model_cache *cache, struct esp_rows *rows,
+                      int count, const struct esp_sampling *sampling)
+{
+    const struct esp_backend_ops *ops = s->session->ops;
+    for (int done = 0; done < count;) {
+        int n = count - done < cache->max_batch ? count - done : cache->max_batch;
+        struct esp_batch batch = {
+            .rows = n,
+            .tokens = s->session->text + s->start - 1 + done,
+            .positions = s->positions + done,
+            .first = s->start - 1 + done,
+            .prefix = s->start - 1 + done,
+            .logits = rows,
+            .logits_row = s->rows + done,
+        };
+        int status = ops->forward(cache->cache, &batch);
+        if (status < 0)
+            return status;
+        done += n;
+    }
+    return sampling->temperature > 0 ? ops->softmax(rows, s->rows, count, sampling) : ESP_OK;
+}
+
+/* Places of token x in its distribution: ordered by p/q, and by falling p. */
+static void place(struct scorer *s, int32_t x, double *ratio, double *rank)
+{
+    const int n = s->p->vocabulary;
+    const double px = s->p_row[x], qx = s->q_row[x];
+    double total = 0, below = 0, level = 0, above = 0, equal = 0;
+    for (int y = 0; y < n; y++) {
+        double p = s->p_row[y], left = p * qx, right = px * s->q_row[y];
+        total += p;
+        below += left < right ? p : 0;
+        level += left == right ? p : 0;
+        above += p > px ? p : 0;
+        equal += p == px ? p : 0;
+    }
+    *ratio = (below + esp_rng_uniform(&s->rng) * level) / total;
+    *rank = (above + esp_rng_uniform(&s->rng) * equal) / total;
+}
+
+static int bin_of(double v, int bins)
+{
+    int bin = (int)(v * bins);
+    return bin < 0 ? 0 : bin < bins ? bin : bins - 1;
+}
+
+static int score_sampled(struct scorer *s, int count, struct esp_lossless *result)
+{
+    const struct esp_backend_ops *ops = s->session->ops;
+    int before = 0;
+    for (int i = 0; i < count; i++) {
+        int32_t x = s->session->text[s->start + i];
+        double ratio, rank;
+        int status = ops->read_row(s->p, i, s->p_row);
+        for (int y = 0; y < s->p->vocabulary && !s->has_draft; y++)
+            s->q_row[y] = 1;
+        if (status == ESP_OK && s->has_draft)
+            status = ops->read_row(s->q, i, s->q_row);
+        if (status < 0)
+            return status;
+        if (i == 0) {
+            s->first[x]++;
+            for (int y = 0; y < s->p->vocabulary; y++)
+                s->first_p[y] = s->p_row[y];
+        }
+        result->impossible += !(s->p_row[x] > 0);
+        place(s, x, &ratio, &rank);
+        result->ratio[bin_of(ratio, ESP_LOSSLESS_BINS)]++;
+        s->rank[bin_of(rank, ESP_LOSSLESS_BINS)]++;
+        int side = bin_of(ratio, ESP_LOSSLESS_SIDE);
+        if (i % 2) /* pairs do not overlap: a chi-square test wants independent counts */
+            s->serial[before * ESP_LOSSLESS_SIDE + side]++;
+        before = side;
+    }
+    return ESP_OK;
+}
+
+static int score_greedy(struct scorer *s, int count, struct esp_lossless *result)
+{
+    for (int i = 0; i < count; i++) {
+        int32_t likeliest, row = i;
+        int status = s->session->ops->argmax(s->p, &row, 1, &likeliest);
+        if (status < 0)
+            return status;
+        result->impossible += s->session->text[s->start + i] != likeliest;
+    }
+    return ESP_OK;
+}
+
+static int score(struct scorer *s, int count, struct esp_lossless *result)
+{
+    const struct esp_settings *set = &s->session->set;
+    const struct esp_sampling draft = esp_draft_sampling(set);
+    int status = plain_pass(s, &s->target, s->p, count, &set->sampling);
+    result->tokens += count;
+    if (status < 0 || set->sampling.temperature == 0)
+        return status < 0 ? status : score_greedy(s, count, result);
+    if (s->has_draft)
+        status = plain_pass(s, &s->draft, s->q, count, &draft);
+    return status < 0 ? status : score_sampled(s, count, result);
+}
+
+/* ------------------------------------------------------------------ the tests */
+
+/* First tokens: those expected often enough have bins of their own, the others share one. */
+static struct esp_chi_square test_first(struct scorer *s, int trials)
+{
+    const int n = s->p->vocabulary;
+    double rest = 0, rest_p = 0;
+    int bins = 0;
+    for (int x = 0; x < n; x++) {
+        double count = s->first[x], p = s->first_p[x];
+        if (p * trials >= SMALLEST_BIN) {
+            s->first[bins] = count;
+            s->first_p[bins++] = p;
+        } else {
+            rest += count;
+            rest_p += p;
+        }
+    }
+    if (bins == 0 || rest_p * trials >= SMALLEST_BIN) {
+        s->first[bins] = rest;
+        s->first_p[bins++] = rest_p;
+    } else { /* too few for a bin: they join the last one */
+        s->first[bins - 1] += rest;
+        s->first_p[bins - 1] += rest_p;
+    }
+    return esp_chi_square_fit(s->first, s->first_p, bins);
+}
+
+static void finish(struct scorer *s, int trials, struct esp_lossless *r)
+{
+    double even[ESP_LOSSLESS_BINS];
+    for (int i = 0; i < ESP_LOSSLESS_BINS; i++)
+        even[i] = 1;
+    r->test[ESP_LOSSLESS_ratio] = esp_chi_square_fit(r->ratio, even, ESP_LOSSLESS_BINS);
+    r->test[ESP_LOSSLESS_rank] = esp_chi_square_fit(s->rank, even, ESP_LOSSLESS_BINS);
+    r->test[ESP_LOSSLESS_serial] =
+        esp_chi_square_fit(s->serial, even, ESP_LOSSLESS_SIDE * ESP_LOSSLESS_SIDE);
+    r->test[ESP_LOSSLESS_first] = test_first(s, trials);
+    r->distance = esp_total_variation(r->ratio, even, ESP_LOSSLESS_BINS);
+    /* McDiarmid 1989: one token changes the distance by at most 1/n; on average chance adds to it. */
+    r->limit = r->distance + sqrt(log(1 / 0.01) / (2.0 * r->tokens));
+}
+
+int esp_lossless_measure(struct esp_session *session, const struct esp_lossless_plan *plan,
+                         struct esp_lossless *result, char *err, size_t errlen)
+{
+    struct scorer s = {.session = session, .start = session->length};
+    memset(result, 0, sizeof *result);
+    if (errlen > 0)
+        *err = '\0';
+    if (session->length < 1 || plan->tokens >= session->engine->context - session->length)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "%d tokens do not fit behind a text of %d in a context of %d",
+                        plan->tokens, session->length, session->engine->context);
+    int status = open_scorer(&s, plan->tokens, err, errlen), count = 0;
+    for (int trial = 0; trial < plan->trials && status == ESP_OK; trial++) {
+        count = continue_text(&s, plan->tokens, result, err, errlen);
+        status = count < 0 ? count : score(&s, count, result);
+        if (status == ESP_OK && plan->progress &&
+            !plan->progress(plan->user, trial + 1, plan->trials))
+            status = ESP_E_CANCELLED;
+    }
+    if (status == ESP_OK && session->set.sampling.temperature > 0)
+        finish(&s, plan->trials, result);
+    session->length = s.start;
+    session->target.length = s.start - 1;
+    if (session->draft_cache.length > s.start - 1)
+        session->draft_cache.length = s.start - 1;
+    close_scorer(&s);
+    if (status < 0 && errlen > 0 && !*err)
+        esp_fail(err, errlen, status, "the check stopped: %s", esp_status_message(status));
+    return status;
+}

@@ -1,0 +1,169 @@
+/* Chi-square on the built-in pair: every allowed pair of drafter and verifier writes continuations
+ * whose tokens follow the target's exact distributions (engine/lossless.h). The seeds are fixed, so
+ * the outcome is too; where something changes the random numbers, a correct program fails with a chance
+ * of one in a thousand. Rules with a planted bias must be found.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "lossless.h"
+
+#ifdef __SANITIZE_ADDRESS__ /* ten times slower: there, enough to visit every line */
+enum { TRIALS = 3 };
+#else
+enum { TRIALS = 24 };
+#endif
+enum { TOKENS = 12, PLANTED_TRIALS = 360, MOST_RULES = 32 };
+static const double FALSE_ALARMS = 1e-3; /* of the whole test */
+
+static struct esp_engine *engine;
+static char err[512];
+
+/* What the drafters' names alone do not cover: single paths, more branches, nothing written to disk. */
+static const char *const spellings[] = {"iid:K=1", "delayed:K=1", "specinfer:expansion=3.2.1",
+                                        "sequoia:learn=off,draws=topk", NULL};
+
+/* NULL where the pair is refused. */
+static struct esp_session *open_session(const char *drafter, const char *verifier, uint64_t seed,
+                                        double temperature, double top_p)
+{
+    static const char start[] = "Once upon a time there was";
+    struct esp_session_options options = {
+        .drafter = strcmp(drafter, "sequoia") == 0 ? "sequoia:learn=off" : drafter,
+        .verifier = verifier,
+        .temperature = temperature,
+        .top_p = top_p,
+        .seed = seed,
+    };
+    struct esp_session *session;
+    int32_t tokens[64];
+    if (esp_session_open(&session, engine, &options, err, sizeof err) < 0)
+        return NULL;
+    int count = esp_tokenize(engine, start, strlen(start), tokens, 64);
+    CHECK(count > 0 && count <= 64);
+    CHECK(esp_session_prompt(session, tokens, count, err, sizeof err) == ESP_OK, "%s", err);
+    return session;
+}
+
+static struct esp_lossless measure(struct esp_session *session, int count)
+{
+    struct esp_lossless_plan plan = {.trials = count, .tokens = TOKENS};
+    struct esp_lossless result;
+    CHECK(esp_lossless_measure(session, &plan, &result, err, sizeof err) == ESP_OK, "%s", err);
+    return result;
+}
+
+static double smallest_p(const struct esp_lossless *result)
+{
+    double p = result->impossible ? 0 : 1;
+    for (int i = 0; i < ESP_LOSSLESS_TEST_COUNT; i++)
+        p = fmin(p, result->test[i].p);
+    return p;
+}
+
+/* Of all pairs measured so far. */
+struct tally {
+    int pairs;
+    double worst_p; /* smallest p of any test */
+    char worst[128];
+    double ratio[MOST_RULES][ESP_LOSSLESS_BINS]; /* added up by rule */
+};
+
+/* `rule`: index in esp_verifiers, or -1 for the default. */
+static void add_pair(struct tally *tally, const char *drafter, int rule, double temperature,
+                     double top_p)
+{
+    const char *verifier = rule < 0 ? NULL : esp_verifiers[rule]->name;
+    struct esp_session *session =
+        open_session(drafter, verifier, (uint64_t)tally->pairs + 1, temperature, top_p);
+    if (!session)
+        return;
+    struct esp_lossless result = measure(session, TRIALS);
+    double p = smallest_p(&result);
+    tally->pairs++;
+    if (p < tally->worst_p) {
+        tally->worst_p = p;
+        snprintf(tally->worst, sizeof tally->worst, "%s with %s at %g, top-p %g", drafter,
+                 session->set.verifier->name, temperature, top_p);
+    }
+    for (int i = 0; i < ESP_LOSSLESS_BINS && rule >= 0; i++)
+        tally->ratio[rule][i] += result.ratio[i];
+    esp_session_close(session);
+}
+
+static void add_drafter(struct tally *tally, const char *drafter)
+{
+    for (int rule = 0; esp_verifiers[rule]; rule++)
+        add_pair(tally, drafter, rule, 1, 1);
+    add_pair(tally, drafter, -1, 0.6, 0.9);
+}
+
+TEST(every_allowed_pair_follows_the_target)
+{
+    struct tally tally = {.worst_p = 1};
+    double even[ESP_LOSSLESS_BINS];
+    int rules = 0;
+    CHECK(esp_engine_open(&engine, NULL, err, sizeof err) == ESP_OK, "%s", err);
+    for (int d = 0; esp_drafters[d]; d++)
+        add_drafter(&tally, esp_drafters[d]->name);
+    for (int d = 0; spellings[d]; d++)
+        add_drafter(&tally, spellings[d]);
+    CHECK(tally.pairs > 80, "only %d pairs", tally.pairs);
+    while (esp_verifiers[rules])
+        rules++;
+    double least = FALSE_ALARMS / (ESP_LOSSLESS_TEST_COUNT * tally.pairs + rules);
+    CHECK(tally.worst_p > least, "%s: p = %g", tally.worst, tally.worst_p);
+    for (int i = 0; i < ESP_LOSSLESS_BINS; i++)
+        even[i] = 1;
+    for (int rule = 0; rule < rules; rule++) {
+        double p = esp_chi_square_fit(tally.ratio[rule], even, ESP_LOSSLESS_BINS).p;
+        CHECK(p > least, "%s with all its drafters: p = %g", esp_verifiers[rule]->name, p);
+    }
+    esp_engine_close(engine);
+}
+
+#ifndef __SANITIZE_ADDRESS__
+/* ------------------------------------------------------------------ planted biases */
+
+/* After a refusal the token comes from p, not from what is left of it. */
+static int from_p(struct esp_verify *v, const struct esp_site *site, int32_t *token)
+{
+    int first = site->draws[0];
+    *token = v->tree->tree.nodes[first].token;
+    if (esp_verify_accept(v, first, esp_keep(v->p_of[first], v->q_of[first])))
+        return ESP_OK;
+    return esp_residual_draw(v, site->node, &esp_whole, token);
+}
+
+/* Drafts are accepted a little too easily. */
+static int too_easily(struct esp_verify *v, const struct esp_site *site, int32_t *token)
+{
+    int first = site->draws[0];
+    struct esp_residual left = esp_whole;
+    *token = v->tree->tree.nodes[first].token;
+    if (esp_verify_accept(v, first, esp_keep(1.3 * v->p_of[first], v->q_of[first])))
+        return ESP_OK;
+    int status = esp_residual_refuse(v, site->node, 1, &left, NULL);
+    return status < 0 ? status : esp_residual_draw(v, site->node, &left, token);
+}
+
+TEST(planted_biases_are_found)
+{
+    const struct esp_verifier_ops wrong[] = {{.name = "from_p", .solve = from_p},
+                                             {.name = "too_easily", .solve = too_easily}};
+    CHECK(esp_engine_open(&engine, NULL, err, sizeof err) == ESP_OK, "%s", err);
+    for (int i = 0; i < 2; i++) {
+        struct esp_session *session = open_session("iid:K=2,L=4", "naivetree", 1, 1, 1);
+        CHECK(session, "%s", err);
+        session->set.verifier = &wrong[i];
+        struct esp_lossless result = measure(session, PLANTED_TRIALS);
+        CHECK(smallest_p(&result) < 1e-6, "%s: p = %g", wrong[i].name, smallest_p(&result));
+        esp_session_close(session);
+    }
+    esp_engine_close(engine);
+}
+
+#endif

@@ -1,0 +1,321 @@
+/* check.c - `espalier check`: proves on the loaded models that speculation changes nothing.
+ *
+ * For every pair of drafter and verifier a session writes short continuations, and each of their tokens
+ * is compared with the target's exact distribution (engine/lossless.h); plain decoding goes through
+ * the same tests first, and each pair is also compared with it directly. A correct program fails one
+ * check in a thousand by chance: that probability is shared out evenly among all tests of a run
+ * (Bonferroni). At temperature 0 every token must be the one of plain decoding.
+ */
+#include <cJSON.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "lossless.h"
+
+enum { TOKENS = 8, MOST_PAIRS = 1024, BAR = 30 };
+static const double FALSE_ALARMS = 1e-3; /* of a run, by chance */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+}
+
+struct pair {
+    const char *drafter, *verifier; /* as given to a session; verifier NULL: its default */
+    char drafter_name[ESP_SPEC_TEXT], verifier_name[ESP_SPEC_TEXT];
+    bool lossy;
+    struct esp_lossless result;
+    struct esp_chi_square plain; /* against plain decoding */
+    double tokens_per_iteration;
+};
+
+struct run {
+    struct cli_options *o;
+    struct esp_engine *engine;
+    int32_t *prompt;
+    int prompt_length;
+    struct pair *pair; /* (count) the first is plain decoding */
+    int count, done;
+    bool bar;
+};
+
+/* ------------------------------------------------------------------ which pairs */
+
+static int open_session(struct run *r, const struct pair *pair, struct esp_session **session,
+                        char *err, size_t errlen)
+{
+    struct esp_session_options options = r->o->session;
+    options.drafter = pair->drafter;
+    options.verifier = pair->verifier;
+    return esp_session_open(session, r->engine, &options, err, errlen);
+}
+
+/* Adds a pair if a session takes it; otherwise `err` says why not. */
+static void add_pair(struct run *r, const char *drafter, const char *verifier, char *err,
+                     size_t errlen)
+{
+    struct pair *pair = &r->pair[r->count];
+    struct esp_session *session;
+    char lossy[8];
+    *pair = (struct pair){.drafter = drafter, .verifier = verifier};
+    if (r->count == MOST_PAIRS || open_session(r, pair, &session, err, errlen) < 0)
+        return;
+    esp_session_get(session, "drafter", pair->drafter_name, sizeof pair->drafter_name);
+    esp_session_get(session, "verifier", pair->verifier_name, sizeof pair->verifier_name);
+    esp_session_get(session, "lossy", lossy, sizeof lossy);
+    pair->lossy = strcmp(lossy, "yes") == 0;
+    esp_session_close(session);
+    r->count++;
+}
+
+static void add_rules(struct run *r, const char *drafter, char *err, size_t errlen)
+{
+    struct esp_item rule;
+    if (r->o->session.verifier)
+        add_pair(r, drafter, r->o->session.verifier, err, errlen);
+    for (int i = 0; !r->o->session.verifier && esp_item(ESP_VERIFIERS, i, &rule); i++)
+        add_pair(r, drafter, rule.name, err, errlen);
+}
+
+/* Plain decoding, then what the user asked for or all there is. */
+static int list_pairs(struct run *r, char *err, size_t errlen)
+{
+    struct esp_item drafter;
+    add_pair(r, "ar", NULL, err, errlen);
+    if (r->count == 0)
+        return ESP_E_ARGUMENT;
+    if (r->o->session.drafter)
+        add_rules(r, r->o->session.drafter, err, errlen);
+    for (int i = 0; !r->o->session.drafter && esp_item(ESP_DRAFTERS, i, &drafter); i++)
+        if (strcmp(drafter.name, "ar") != 0)
+            add_rules(r, drafter.name, err, errlen);
+    return r->count > 1 ? (int)ESP_OK : (int)ESP_E_ARGUMENT;
+}
+
+/* ------------------------------------------------------------------ measuring */
+
+static bool progress(void *user, int done, int total)
+{
+    struct run *r = user;
+    if (r->bar) {
+        const struct pair *pair = &r->pair[r->done];
+        int filled = (int)((r->done + (double)done / total) * BAR / r->count);
+        fprintf(stderr, "\r[%.*s%*s] %d/%d  %.30s, %.20s\033[K", filled,
+                "##############################", BAR - filled, "", r->done + 1, r->count,
+                pair->drafter_name, pair->verifier_name);
+    }
+    return !interrupted;
+}
+
+static int measure(struct run *r, struct pair *pair, char *err, size_t errlen)
+{
+    struct esp_lossless_plan plan = {
+        .trials = r->o->trials, .tokens = TOKENS, .progress = progress, .user = r};
+    struct esp_session *session;
+    int status = open_session(r, pair, &session, err, errlen);
+    if (status < 0)
+        return status;
+    status = esp_session_prompt(session, r->prompt, r->prompt_length, err, errlen);
+    if (status == ESP_OK)
+        status = esp_lossless_measure(session, &plan, &pair->result, err, errlen);
+    struct esp_stats stats;
+    esp_session_stats(session, &stats);
+    pair->tokens_per_iteration = stats.tokens_per_iteration;
+    pair->plain = esp_chi_square_two(r->pair[0].result.ratio, pair->result.ratio, ESP_LOSSLESS_BINS);
+    esp_session_close(session);
+    return status;
+}
+
+static double smallest_p(const struct pair *pair)
+{
+    double p = pair->result.impossible ? 0 : pair->plain.p;
+    for (int i = 0; i < ESP_LOSSLESS_TEST_COUNT; i++)
+        if (pair->result.test[i].freedom > 0)
+            p = fmin(p, pair->result.test[i].p);
+    return p;
+}
+
+/* What a p must not fall below. */
+static double least_p(const struct run *r)
+{
+    return FALSE_ALARMS / (r->count * (ESP_LOSSLESS_TEST_COUNT + 1));
+}
+
+static bool passes(const struct run *r, const struct pair *pair)
+{
+    return smallest_p(pair) >= least_p(r);
+}
+
+/* ------------------------------------------------------------------ output */
+
+static int longer(int width, const char *name)
+{
+    return (int)strlen(name) > width ? (int)strlen(name) : width;
+}
+
+static void print_table(const struct run *r)
+{
+    bool greedy = r->o->session.temperature == 0;
+    int wide = (int)strlen("drafter"), wide_rule = (int)strlen("verifier");
+    for (int i = 0; i < r->count; i++) {
+        wide = longer(wide, r->pair[i].drafter_name);
+        wide_rule = longer(wide_rule, r->pair[i].verifier_name);
+    }
+    printf("%-*s %-*s %7s %5s", wide, "drafter", wide_rule, "verifier", "tokens", "/iter");
+    if (greedy)
+        printf(" %9s\n", "differ");
+    else
+        printf(" p: ratio   rank serial  first  plain    tv below\n");
+    for (int i = 0; i < r->count; i++) {
+        const struct pair *pair = &r->pair[i];
+        printf("%-*s %-*s %7d %5.2f", wide, pair->drafter_name, wide_rule, pair->verifier_name,
+               pair->result.tokens, pair->tokens_per_iteration);
+        if (greedy) {
+            printf(" %9d", pair->result.impossible);
+        } else {
+            printf("   ");
+            for (int t = 0; t < ESP_LOSSLESS_TEST_COUNT; t++)
+                printf(" %6.4f", pair->result.test[t].p);
+            printf(" %6.4f %5.3f %5.3f", pair->plain.p, pair->result.distance,
+                   pair->result.limit);
+        }
+        printf("  %s%s\n", passes(r, pair) ? "ok" : "DIFFERS", pair->lossy ? " LOSSY" : "");
+    }
+    if (!greedy)
+        printf("a test fails below p = %.2g, so that a correct program fails one check in %.0f;\n"
+               "tv: distance of the order of p/q from the target's, with 99 %% confidence below\n",
+               least_p(r), 1 / FALSE_ALARMS);
+}
+
+static cJSON *test_json(const struct esp_chi_square *test)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddNumberToObject(o, "chi_square", test->value);
+    cJSON_AddNumberToObject(o, "freedom", test->freedom);
+    cJSON_AddNumberToObject(o, "p", test->p);
+    return o;
+}
+
+static cJSON *pair_json(const struct run *r, const struct pair *pair)
+{
+    cJSON *o = cJSON_CreateObject(), *tests = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "drafter", pair->drafter_name);
+    cJSON_AddStringToObject(o, "verifier", pair->verifier_name);
+    cJSON_AddNumberToObject(o, "tokens", pair->result.tokens);
+    cJSON_AddNumberToObject(o, "tokens_per_iteration", pair->tokens_per_iteration);
+    cJSON_AddNumberToObject(o, "impossible", pair->result.impossible);
+    if (r->o->session.temperature > 0) {
+        for (int t = 0; t < ESP_LOSSLESS_TEST_COUNT; t++)
+            cJSON_AddItemToObject(tests, esp_lossless_test_name(t),
+                                  test_json(&pair->result.test[t]));
+        cJSON_AddItemToObject(tests, "plain", test_json(&pair->plain));
+        cJSON_AddNumberToObject(o, "total_variation", pair->result.distance);
+        cJSON_AddNumberToObject(o, "total_variation_below", pair->result.limit);
+    }
+    cJSON_AddItemToObject(o, "tests", tests);
+    cJSON_AddBoolToObject(o, "lossy", pair->lossy);
+    cJSON_AddBoolToObject(o, "passed", passes(r, pair));
+    return o;
+}
+
+static void print_json(const struct run *r, bool passed)
+{
+    cJSON *o = cJSON_CreateObject(), *pairs = cJSON_CreateArray();
+    cJSON_AddNumberToObject(o, "temperature", r->o->session.temperature);
+    cJSON_AddNumberToObject(o, "top_p", r->o->session.top_p > 0 ? r->o->session.top_p : 1);
+    cJSON_AddNumberToObject(o, "top_k", r->o->session.top_k);
+    cJSON_AddNumberToObject(o, "trials", r->o->trials);
+    cJSON_AddNumberToObject(o, "false_alarms", FALSE_ALARMS);
+    cJSON_AddNumberToObject(o, "least_p", least_p(r));
+    for (int i = 0; i < r->count; i++)
+        cJSON_AddItemToArray(pairs, pair_json(r, &r->pair[i]));
+    cJSON_AddItemToObject(o, "pairs", pairs);
+    cJSON_AddBoolToObject(o, "passed", passed);
+    char *text = cJSON_Print(o);
+    if (text)
+        puts(text);
+    free(text);
+    cJSON_Delete(o);
+}
+
+/* ------------------------------------------------------------------ the command */
+
+static int read_prompt(struct run *r, char *err, size_t errlen)
+{
+    static const char start[] = "Once upon a time there was";
+    const char *text = r->o->prompt ? r->o->prompt : start;
+    int count = esp_tokenize(r->engine, text, strlen(text), NULL, 0);
+    if (count < 0)
+        return count;
+    r->prompt = calloc((size_t)count + 1, sizeof *r->prompt);
+    if (!r->prompt) {
+        snprintf(err, errlen, "no memory for the prompt");
+        return ESP_E_MEMORY;
+    }
+    r->prompt_length = esp_tokenize(r->engine, text, strlen(text), r->prompt, count);
+    return ESP_OK;
+}
+
+static int check_all(struct run *r, char *err, size_t errlen)
+{
+    int status = esp_engine_open(&r->engine, &r->o->engine, err, errlen);
+    if (status == ESP_OK)
+        status = read_prompt(r, err, errlen);
+    if (status == ESP_OK)
+        status = list_pairs(r, err, errlen);
+    for (; status == ESP_OK && r->done < r->count; r->done++)
+        status = measure(r, &r->pair[r->done], err, errlen);
+    if (r->bar)
+        fprintf(stderr, "\r\033[K");
+    return status;
+}
+
+static int run(struct cli_options *o)
+{
+    struct run r = {.o = o, .bar = isatty(STDERR_FILENO)};
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND};
+    char err[512] = "";
+    bool passed = true;
+    r.pair = calloc(MOST_PAIRS + 1, sizeof *r.pair);
+    if (!r.pair)
+        return cli_fail("no memory for the check");
+    sigaction(SIGINT, &action, NULL);
+    int status = check_all(&r, err, sizeof err), code = EXIT_DONE;
+    if (interrupted)
+        code = EXIT_INTERRUPTED;
+    else if (status < 0)
+        code = cli_fail(*err ? err : esp_status_message(status));
+    if (code == EXIT_DONE) {
+        for (int i = 0; i < r.count; i++)
+            passed = passed && passes(&r, &r.pair[i]);
+        if (o->json)
+            print_json(&r, passed);
+        else
+            print_table(&r);
+        code = passed ? EXIT_DONE : EXIT_BAD;
+    }
+    esp_engine_close(r.engine);
+    free(r.prompt);
+    free(r.pair);
+    return code;
+}
+
+const struct cli_command cli_check = {
+    .name = "check",
+    .arguments = "[--drafter D] [--verifier V]",
+    .summary = "prove that speculation changes nothing, on the loaded models",
+    .flags = "prompt target draft drafter verifier trials temp top-p top-k seed backend threads "
+             "order max-nodes context json",
+    .details = "Without a drafter or verifier, all pairs that keep what the model says are checked, at\n"
+               "temperature 1 unless told otherwise. Exit code 1: a pair changes what the model says.",
+    .temperature = 1,
+    .run = run,
+};
