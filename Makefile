@@ -38,6 +38,7 @@ ISAS := generic
 AMX  :=
 endif
 ISA_FLAGS_generic :=
+KERNEL_OPT        := -O3
 ISA_FLAGS_avx2    := -mavx2 -mfma -mf16c
 ISA_FLAGS_avx512  := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
 
@@ -84,12 +85,12 @@ $(BUILD)/obj/%.o: %.c
 define isa_rule
 $(BUILD)/obj/%.$(1).o: %.c
 	@mkdir -p $$(@D)
-	$$(CC) $$(ALL_CFLAGS) -O3 $$(ISA_FLAGS_$(1)) -DESP_ISA=$(1) -c -o $$@ $$<
+	$$(CC) $$(ALL_CFLAGS) $$(KERNEL_OPT) $$(ISA_FLAGS_$(1)) -DESP_ISA=$(1) -c -o $$@ $$<
 endef
 $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
 
 $(BUILD)/obj/kernels/cpu/%.o: DEFS += $(foreach isa,$(ISAS) $(AMX),-DESP_HAVE_$(isa))
-$(BUILD)/obj/kernels/cpu/amx.o: DEFS += -O3 $(ISA_FLAGS_avx512) -mamx-tile -mamx-bf16
+$(BUILD)/obj/kernels/cpu/amx.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_avx512) -mamx-tile -mamx-bf16
 # Where the built-in pair and the themes are once installed; a build tree finds its own first.
 $(BUILD)/obj/engine/paths.o: DEFS += -DESP_DATA_DIR='"$(PREFIX)/share/espalier"'
 
@@ -160,7 +161,8 @@ demo: deps
 	fi
 
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
-ASAN     := BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer' EXTRA='$(SANITIZE)'
+ASAN     := BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer' \
+            KERNEL_OPT='-fno-var-tracking' EXTRA='$(SANITIZE)'
 ASAN_BIN  = $(patsubst $(BUILD)/%,$(BUILD)/asan/%,$(TEST_BIN))
 TEST_ENV := ESPALIER_TESTS=tests ESPALIER=$(BUILD)/espalier BUILD=$(BUILD) MAKE='$(MAKE)' LC_ALL=C.UTF-8
 
