@@ -84,7 +84,7 @@ struct esp_gauge {
     double minimum, maximum; /* range it is clipped to */
 };
 
-enum { ESP_MAX_GAUGES = 8, ESP_MAX_NODES = 1024 };
+enum { ESP_MAX_GAUGES = 8, ESP_MAX_NODES = 2048 };
 
 struct esp_iteration {
     int index;    /* from 0 within the session */

@@ -214,7 +214,7 @@ int esp_draft_chain(struct esp_draft *d, int length, double least_q, bool sample
         .expand = chain_goes_on,
         .breadth = one_child,
         .most = 1,
-        .budget = chain.length,
+        .budget = ESP_MAX_NODES,
         .log_cut = -INFINITY,
     };
     return sampled ? esp_draft_paths(d, &paths) : esp_draft_grow(d, &likeliest);

@@ -9,10 +9,10 @@
 
 static void prompt(struct drafting *d)
 {
-    const int32_t tokens[DRAFTING_PROMPT] = {1, 2, 0};
+    const int32_t tokens[DRAFTING_PROMPT] = {1, 0, 1};
     CHECK(esp_session_prompt(d->session, tokens, DRAFTING_PROMPT, d->err, sizeof d->err) == 0, "%s",
           d->err);
-    esp_session_allow(d->session, 200);
+    esp_session_allow(d->session, DRAFTING_ALLOWED);
 }
 
 void drafting_open(struct drafting *d, const struct drafting_setup *s)
@@ -23,6 +23,7 @@ void drafting_open(struct drafting *d, const struct drafting_setup *s)
     d->toy.sharpness = s->sharpness > 0 ? s->sharpness : 2;
     struct esp_session_options options = {.drafter = s->drafter,
                                           .temperature = s->temperature,
+                                          .top_k = s->top_k,
                                           .seed = s->seed,
                                           .observer = s->observer,
                                           .user = d};

@@ -7,7 +7,7 @@
 /* What is 0 gets: 12 tokens, a context of 256, 64 nodes, sharpness 2, toy seed 1. */
 struct drafting_setup {
     const char *drafter;
-    int vocabulary, context, max_nodes;
+    int vocabulary, context, max_nodes, top_k;
     unsigned long long toy_seed, seed; /* of the distributions; of the session */
     double sharpness, temperature;
     esp_observer *observer;
@@ -20,7 +20,7 @@ struct drafting {
     char err[512];
 };
 
-enum { DRAFTING_PROMPT = 3 }; /* tokens 1, 2, 0 */
+enum { DRAFTING_PROMPT = 3, DRAFTING_ALLOWED = 200 }; /* the prompt is 1, 0, 1 */
 
 /* The observer gets the drafting as `user`. The session is prompted and allowed 200 tokens. */
 void drafting_open(struct drafting *d, const struct drafting_setup *setup);

@@ -95,6 +95,7 @@ static int draft(struct esp_draft *d)
     depth = depth < d->max_depth ? depth : d->max_depth;
     for (int n = (int)esp_param(d->params, LONGEST); n > 0 && count == 0; n--)
         count = n < d->text_length ? find_matches(s, d->text, d->text_length, n) : 0;
+    budget = budget < d->tree->room ? budget : d->tree->room;
     s->groups = 0;
     if (count > 0)
         split(d, s, 0, count, 0);
@@ -102,8 +103,6 @@ static int draft(struct esp_draft *d)
         struct group g = take(s);
         int32_t token = guess(d, s->match[g.first], g.depth);
         int node = esp_tree_add(d->tree, g.parent, token, g.q);
-        if (node < 0)
-            break;
         if (g.depth + 1 < depth)
             split(d, s, g.first, g.count, node);
         else

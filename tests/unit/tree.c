@@ -156,6 +156,56 @@ TEST(orders_are_what_they_say)
     esp_tree_close(&b);
 }
 
+/* Random trees: a node's parent is any earlier one, as likely as another. */
+static void grow_uniform(struct esp_tree_builder *b, int nodes)
+{
+    esp_tree_reset(b, 0);
+    while (b->tree.count < nodes)
+        esp_tree_add(b, below(b->tree.count), 1, 0.5);
+}
+
+/* Mask blocks if the nodes stood in the order in which they were made. */
+static int blocks_as_made(const struct esp_tree *tree)
+{
+    static bool seen[64][64];
+    int blocks = 0;
+    memset(seen, 0, sizeof seen);
+    for (int i = 0; i < tree->count; i++)
+        for (int a = i; a >= 0; a = tree->nodes[a].parent)
+            if (!seen[i / 32][a / 32]) {
+                seen[i / 32][a / 32] = true;
+                blocks++;
+            }
+    return blocks;
+}
+
+/* dyspec, app. C, table 5: blocks of 32 x 32 in the masks of random trees, before and after ordering
+ * depth first; and the trend for the other orders. */
+TEST(depth_first_orders_leave_fewer_blocks)
+{
+    static const double before[] = {36, 135.5, 490.2, 1654.5}, after[] = {22.5, 52.8, 119.3, 278.7};
+    enum { TREES = 20 };
+    struct esp_tree_builder b;
+    CHECK(esp_tree_open(&b, 2048, NULL, 0) == ESP_OK);
+    for (int size = 0; size < 4; size++) {
+        double made = 0, mean[3] = {0};
+        for (int t = 0; t < TREES; t++) {
+            grow_uniform(&b, 256 << size);
+            made += (double)blocks_as_made(&b.tree) / TREES;
+            for (int order = 0; order < 3; order++) {
+                esp_tree_flatten(&b, (enum esp_order)order);
+                mean[order] += (double)b.mask_blocks / TREES;
+            }
+        }
+        double bfs = mean[ESP_ORDER_bfs], dfs = mean[ESP_ORDER_dfs], hpd = mean[ESP_ORDER_hpd];
+        CHECK(hpd <= dfs && dfs <= bfs && bfs <= made, "%d nodes: hpd %g, dfs %g, bfs %g, as made %g",
+              256 << size, hpd, dfs, bfs, made);
+        CHECK(fabs(made / before[size] - 1) < 0.1, "%g blocks, the paper has %g", made, before[size]);
+        CHECK(fabs(dfs / after[size] - 1) < 0.1, "%g blocks, the paper has %g", dfs, after[size]);
+    }
+    esp_tree_close(&b);
+}
+
 TEST(capacity_is_kept)
 {
     struct esp_tree_builder b;
