@@ -20,7 +20,7 @@
 
 enum { N, DRAFT_TEMP };
 
-static const double NEAR = 0.8; /* of the previous last v */
+static const double NEAR = 0.6; /* of the previous last v */
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 64, .help = "nodes"},

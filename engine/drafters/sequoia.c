@@ -175,7 +175,7 @@ static int gauges(const void *memory, const struct esp_params *values, struct es
 const struct esp_drafter_ops esp_drafter_sequoia = {
     .name = "sequoia",
     .summary = "the shape with the most expected tokens, for measured acceptance rates",
-    .source = "Sequoia (Chen et al. 2024)",
+    .source = "Chen et al. 2024",
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .needs_model = true,
     .params = params,

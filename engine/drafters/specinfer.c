@@ -114,7 +114,7 @@ static int draft(struct esp_draft *d)
 const struct esp_drafter_ops esp_drafter_specinfer = {
     .name = "specinfer",
     .summary = "a static tree with a given number of children at each depth",
-    .source = "SpecInfer (Miao et al. 2024)",
+    .source = "Miao et al. 2024",
     .draws = ESP_DRAW_TOPK | ESP_DRAW_IID,
     .needs_model = true,
     .params = params,
