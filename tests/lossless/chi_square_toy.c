@@ -1,0 +1,133 @@
+/* Chi-square on the toy backend: cheap passes allow many tokens, so small biases show. Whole sessions run,
+ * with the drafters' own draws, at several temperatures and top-p, in trees cut short by the node
+ * limit and by the context. One in a thousand correct programs fails. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+#include "lossless.h"
+#include "toy.h"
+
+enum { VOCABULARY = 12, CONTEXT = 40, TOKENS = 5 };
+#ifdef __SANITIZE_ADDRESS__
+enum { TRIALS = 100 };
+#else
+enum { TRIALS = 1500 };
+#endif
+static const double FALSE_ALARMS = 1e-3;
+
+static struct toy toy;
+static char err[512];
+static int tests;
+static double worst_p;
+static char worst[160];
+
+static const char *const drafters[] = {
+    "ar", "linear:K=3", "assisted", "ngram", "fixed:D=3", "dynatree", "specinfer:expansion=2.2.1",
+    "specinfer:expansion=1.3,draws=topk", "eagle2:depth=3,k=3,N=8", "optimal:N=8", "salf:N=8",
+    "sequoia:learn=off,N=8", "sequoia:learn=off,N=8,draws=topk", "dyspec:N=8", "dyspec-layer:N=8",
+    "iid:K=3,L=3", "iid:K=8,L=2", "iid:K=1,L=4", "delayed:K=3,L1=1,L2=2", NULL,
+};
+
+/* NULL where the pair is refused. */
+static struct esp_session *open_session(const char *drafter, const char *verifier, uint64_t seed,
+                                        double temperature, double top_p)
+{
+    struct esp_session_options options = {.drafter = drafter,
+                                          .verifier = verifier,
+                                          .temperature = temperature,
+                                          .top_p = top_p,
+                                          .seed = seed};
+    struct esp_session *session;
+    int32_t prompt[3] = {1, 2, 3};
+    if (esp_session_open(&session, &toy.engine, &options, err, sizeof err) < 0)
+        return NULL;
+    CHECK(esp_session_prompt(session, prompt, 3, err, sizeof err) == ESP_OK, "%s", err);
+    return session;
+}
+
+static struct esp_lossless measure(struct esp_session *session)
+{
+    struct esp_lossless_plan plan = {.trials = TRIALS, .tokens = TOKENS};
+    struct esp_lossless result;
+    CHECK(esp_lossless_measure(session, &plan, &result, err, sizeof err) == ESP_OK, "%s", err);
+    return result;
+}
+
+static void add_pair(const char *drafter, const char *verifier, double temperature, double top_p)
+{
+    struct esp_session *session =
+        open_session(drafter, verifier, (uint64_t)tests, temperature, top_p);
+    if (!session)
+        return;
+    struct esp_lossless result = measure(session);
+    CHECK(result.impossible == 0, "%s, %s: tokens of probability 0", drafter, verifier);
+    CHECK(result.tokens == TRIALS * TOKENS);
+    for (int i = 0; i < ESP_LOSSLESS_TEST_COUNT; i++, tests++)
+        if (result.test[i].p < worst_p) {
+            worst_p = result.test[i].p;
+            snprintf(worst, sizeof worst, "%s with %s at %g, top-p %g: %s", drafter, verifier,
+                     temperature, top_p, esp_lossless_test_name(i));
+        }
+    esp_session_close(session);
+}
+
+/* nodes: memory for trees, so that some of them do not fit. */
+static void check_pairs(int nodes, double temperature, double top_p)
+{
+    tests = 0;
+    worst_p = 1;
+    toy_open(&toy, VOCABULARY, CONTEXT, nodes, 3);
+    for (int d = 0; drafters[d]; d++)
+        for (int v = 0; esp_verifiers[v]; v++)
+            add_pair(drafters[d], esp_verifiers[v]->name, temperature, top_p);
+    toy_close(&toy);
+    CHECK(tests > 250, "only %d tests", tests);
+    CHECK(worst_p > FALSE_ALARMS / 4 / tests, "%s: p = %g", worst, worst_p);
+}
+
+TEST(pairs_follow_the_target)
+{
+    check_pairs(64, 1, 1);
+}
+
+TEST(pairs_follow_a_cold_target)
+{
+    check_pairs(64, 0.4, 1);
+}
+
+TEST(pairs_follow_a_truncated_target)
+{
+    check_pairs(64, 1.3, 0.8);
+}
+
+TEST(pairs_follow_the_target_when_trees_do_not_fit)
+{
+    check_pairs(5, 1, 1);
+}
+
+#ifndef __SANITIZE_ADDRESS__
+/* Pairs that are refused are refused for a reason. */
+TEST(refused_pairs_change_the_distribution)
+{
+    static const char *const pairs[][2] = {
+        {"fixed:D=3", "traversal:lossy=allow"}, {"fixed:D=3", "naivetree:lossy=allow"},
+        {"fixed:D=3", "swor:lossy=allow"},      {"dynatree", "bv:lossy=allow"},
+        {"dynatree", "khisti:lossy=allow"},     {"linear:draws=topk", "naive:lossy=allow"},
+        {"dynatree", "spectr:lossy=allow"},     {"dynatree", "specinfer:lossy=allow"},
+        {"iid:K=3,L=3", "greedy:lossy=allow"},
+    };
+    toy_open(&toy, VOCABULARY, CONTEXT, 64, 3);
+    toy.closeness = 0.2;
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        struct esp_session *session = open_session(pairs[i][0], pairs[i][1], 1, 1, 1);
+        CHECK(session, "%s", err);
+        struct esp_lossless result = measure(session);
+        CHECK(result.test[ESP_LOSSLESS_ratio].p < 1e-6, "%s with %s: p = %g", pairs[i][0],
+              pairs[i][1], result.test[ESP_LOSSLESS_ratio].p);
+        esp_session_close(session);
+    }
+    toy_close(&toy);
+}
+#endif
