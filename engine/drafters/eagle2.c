@@ -12,8 +12,6 @@
 
 #include <math.h>
 
-#include "error.h"
-
 enum { BEAM, DEPTH, N };
 
 static const struct esp_param params[] = {
@@ -68,15 +66,6 @@ static int draft(struct esp_draft *d)
     return ESP_OK;
 }
 
-static int check(const struct esp_params *values, char *err, size_t errlen)
-{
-    if (esp_param(values, N) < esp_param(values, DEPTH))
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "eagle2: N (%g) must not be below depth (%g): a path to the last depth "
-                        "would not fit", esp_param(values, N), esp_param(values, DEPTH));
-    return ESP_OK;
-}
-
 const struct esp_drafter_ops esp_drafter_eagle2 = {
     .name = "eagle2",
     .summary = "a beam of k per depth, then the N best nodes",
@@ -84,6 +73,5 @@ const struct esp_drafter_ops esp_drafter_eagle2 = {
     .draws = ESP_DRAW_TOPK,
     .needs_model = true,
     .params = params,
-    .check = check,
     .draft = draft,
 };
