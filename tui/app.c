@@ -114,7 +114,7 @@ static void submit(void *user, const char *line)
     esp_input_remember(app->input, line);
     esp_worker_prompt(app->worker, line, strlen(line));
     app->ui.view[ESP_PANE_text].anchor = -1;
-    app->ui.look.back = 0;
+    esp_look_hold(&app->ui.look, &app->state, -1);
 }
 
 static void complete(void *user, const char *before, const char *word,
@@ -127,7 +127,7 @@ static void complete(void *user, const char *before, const char *word,
 /* Starts a command for the user, who chooses how it goes on. */
 static void begin_command(struct esp_app *app, const char *line)
 {
-    app->ui.pane_focused = app->ui.help = false;
+    app->ui.wish.focused = app->ui.help = false;
     esp_input_replace(app->input, line);
     esp_input_list(app->input);
 }
@@ -177,7 +177,7 @@ static void act(struct esp_app *app, int action)
 
 void esp_app_key(struct esp_app *app, int key)
 {
-    bool pane = app->ui.pane_focused || app->ui.help;
+    bool pane = app->ui.wish.focused || app->ui.help;
     int action = esp_key_action(key, pane, esp_input_is_empty(app->input));
     app->changed = true;
     app->ui.message = NULL;
@@ -191,7 +191,7 @@ void esp_app_key(struct esp_app *app, int key)
         act(app, action);
         return;
     }
-    app->ui.pane_focused = app->ui.help = false;
+    app->ui.wish.focused = app->ui.help = false;
     esp_input_key(app->input, key);
     if (app->put_back) {
         esp_input_replace(app->input, app->put_back);
@@ -202,7 +202,7 @@ void esp_app_key(struct esp_app *app, int key)
 
 void esp_app_paste(struct esp_app *app, const char *bytes, size_t length)
 {
-    app->ui.pane_focused = app->ui.help = false;
+    app->ui.wish.focused = app->ui.help = false;
     app->ui.message = NULL;
     esp_input_paste(app->input, bytes, length);
     app->changed = true;

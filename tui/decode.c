@@ -125,7 +125,7 @@ static struct match match_key(struct esp_decoder *decoder, const char *bytes, si
 static void keep(struct esp_decoder *decoder, const char *bytes, size_t count)
 {
     size_t needed = decoder->paste_count + count;
-    if (needed > MOST_PASTED)
+    if (count == 0 || needed > MOST_PASTED)
         return;
     if (needed > decoder->paste_capacity) {
         char *grown = realloc(decoder->paste, needed * 2);

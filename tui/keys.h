@@ -47,18 +47,19 @@ enum {
     X(NEXT_PANE, "Tab", EMPTY, "pane", "focus the next pane, at last the input line again")    \
     X(PREVIOUS_PANE, "S-Tab", ALWAYS, "", "focus the previous pane")                           \
     X(ZOOM, "F8", ALWAYS, "zoom", "the focused pane on the whole screen, or not")   \
-    X(LEAVE_PANE, "Esc", PANE, "", "back to the input line")                                   \
+    X(LEAVE_PANE, "Esc", PANE, "back", "follow the newest tree again; back to the input line") \
     X(QUIT, "F10", ALWAYS, "", "leave")                                                        \
     X(PAGE_UP, "PgUp", ALWAYS, "", "scroll the focused pane (else the text) back")             \
     X(PAGE_DOWN, "PgDn", ALWAYS, "", "scroll it forward")                                      \
-    X(UP, "Up", PANE, "", "move in the focused pane")                                          \
+    X(UP, "Up", PANE, "", "move in the focused pane; in the tree from node to node")           \
     X(DOWN, "Down", PANE, "", "")                                                              \
-    X(LEFT, "Left", PANE, "", "")                                                              \
-    X(RIGHT, "Right", PANE, "", "")                                                            \
-    X(UP, "k", PANE, "", "likewise, as in vi")                                                 \
+    X(UP, "k", PANE, "", "")                                                                   \
     X(DOWN, "j", PANE, "", "")                                                                 \
+    X(LEFT, "Left", PANE, "", "look at the iteration before or after")                         \
+    X(RIGHT, "Right", PANE, "", "")                                                            \
     X(LEFT, "h", PANE, "", "")                                                                 \
     X(RIGHT, "l", PANE, "", "")                                                                \
+    X(TOGGLE, "Enter", PANE, "", "fold or unfold what is below a node of the tree")            \
     X(FIRST, "Home", PANE, "", "to the start of the focused pane")                             \
     X(LAST, "End", PANE, "", "to its end")                                                     \
     X(QUIT, "q", PANE, "", "leave (when a pane has the focus)")                                \
@@ -72,8 +73,8 @@ enum {
 /* Each action once; NONE leaves the key to the input line. */
 #define ESP_ACTIONS(X)                                                                         \
     X(HELP) X(DRAFTER) X(VERIFIER) X(STACK) X(NEXT_PANE) X(PREVIOUS_PANE) X(ZOOM)              \
-    X(LEAVE_PANE) X(QUIT) X(PAGE_UP) X(PAGE_DOWN) X(UP) X(DOWN) X(LEFT) X(RIGHT) X(FIRST)      \
-    X(LAST) X(INTERRUPT) X(EOF) X(SUSPEND) X(REDRAW)
+    X(LEAVE_PANE) X(QUIT) X(PAGE_UP) X(PAGE_DOWN) X(UP) X(DOWN) X(LEFT) X(RIGHT) X(TOGGLE)     \
+    X(FIRST) X(LAST) X(INTERRUPT) X(EOF) X(SUSPEND) X(REDRAW)
 
 enum esp_action {
     ESP_ACTION_NONE,

@@ -1,10 +1,13 @@
 /* layout.c - rectangles of the panes; see layout.h.
  *
  * The body is a left column (text, under it the controller where there is room), a right column
- * (tree) and rows of full width below. Each list below gives a region from top to bottom; the first
- * pane of a column takes the height that the others leave.
+ * (tree, under it the node inspector) and rows of full width below. Each list below gives a region
+ * from top to bottom; the first pane of a column takes the height that the others leave. A pane that
+ * has the focus but no place gets the whole body.
  */
 #include "layout.h"
+
+#include <string.h>
 
 enum { LEAST_WIDTH = 20, LEAST_HEIGHT = 5, LEAST_ROWS = 4 };
 
@@ -30,7 +33,7 @@ static const struct plan normal = {
 
 static const struct plan wide = {
     .left = {{{ESP_PANE_text, 0}, {ESP_PANE_controller, 5}}, 2},
-    .right = {{{ESP_PANE_tree, 0}}, 1},
+    .right = {{{ESP_PANE_tree, 0}, {ESP_PANE_node, 5}}, 2},
     .bottom = {{{ESP_PANE_stats, 2}}, 1},
 };
 
@@ -117,6 +120,10 @@ struct esp_layout esp_layout_of(const struct esp_layout_wish *wish)
         layout.pane[wish->current] = body;
     else
         place_plan(&layout, wish, body, is_wide ? &wide : &normal);
+    if (wish->focused && layout.pane[wish->current].width == 0) {
+        memset(layout.pane, 0, sizeof layout.pane);
+        layout.pane[wish->current] = body;
+    }
     return layout;
 }
 

@@ -18,11 +18,18 @@ struct esp_pane_view {
     long anchor; /* text: byte at the top of the pane, or -1 to follow the end */
 };
 
-/* What several panes show together. */
+/* What several panes look at together. */
 struct esp_look {
-    int back;                /* iteration looked at: this many before the newest */
-    const char *const *help; /* lines of the help pane, NULL at the end */
+    int iteration; /* its index, held while others come; -1: always the newest */
+    int node;      /* where the cursor of the tree is, while an iteration is held */
+    bool collapsed[ESP_MAX_NODES + 1]; /* nodes of the held tree whose children are not shown */
+    const char *const *help;           /* lines of the help pane, NULL at the end */
 };
+
+/* Holds an iteration (its cursor goes to the telling node), or with -1 follows the newest again. */
+void esp_look_hold(struct esp_look *look, const struct esp_state *state, int index);
+/* Holds the iteration before or after the one looked at; after the newest, follows again. */
+void esp_look_step(struct esp_look *look, const struct esp_state *state, int step);
 
 struct esp_pane_ops {
     const char *name, *summary;

@@ -120,17 +120,38 @@ bool esp_state_is_busy(const struct esp_state *state)
            state->phase == ESP_PHASE_WAITING;
 }
 
-const struct esp_iteration *esp_state_iteration(const struct esp_state *state, int back,
-                                                int *stages)
+/* The iteration `back` before the newest complete one, or NULL. */
+static const struct esp_iteration *kept(const struct esp_state *state, int back)
 {
-    *stages = ESP_STAGES;
-    if (state->has_partial && back-- == 0) {
-        *stages = state->partial_stages;
-        return &state->partial.it;
-    }
     if (back < 0 || back >= state->kept_count)
         return NULL;
     return &state->kept[(state->kept_next + ESP_KEPT - 1 - back) % ESP_KEPT].it;
+}
+
+const struct esp_iteration *esp_state_iteration(const struct esp_state *state, int index,
+                                                int *stages)
+{
+    const struct esp_iteration *it;
+    *stages = ESP_STAGES;
+    for (int back = 0; index >= 0 && (it = kept(state, back)) && it->index >= index; back++)
+        if (it->index == index)
+            return it;
+    if (!state->has_partial)
+        return kept(state, 0);
+    *stages = state->partial_stages;
+    return &state->partial.it;
+}
+
+int esp_state_neighbour(const struct esp_state *state, int index, int step)
+{
+    const struct esp_iteration *it;
+    int found = -1;
+    if (state->has_partial && state->partial.it.index * step > index * step)
+        found = state->partial.it.index;
+    for (int back = 0; (it = kept(state, back)); back++)
+        if (it->index * step > index * step && (found < 0 || it->index * step < found * step))
+            found = it->index;
+    return found;
 }
 
 struct esp_figures esp_state_figures(const struct esp_state *state)

@@ -9,7 +9,7 @@
 #include "snapshot.h"
 #include "tree_view.h"
 
-enum { ESP_RECORDS = 512, ESP_KEPT = 64 };
+enum { ESP_RECORDS = 512, ESP_KEPT = 256 };
 
 /* A token of the text: its bytes start at `start` and end where the next one's start. */
 struct esp_span {
@@ -67,10 +67,12 @@ int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot
 /* Is a text being written (or its prompt read)? */
 bool esp_state_is_busy(const struct esp_state *state);
 
-/* The iteration `back` before the newest one (0: the newest, or the one that runs now). Sets how many
- * of its stages have ended. NULL if it is not there any more. */
-const struct esp_iteration *esp_state_iteration(const struct esp_state *state, int back,
+/* The iteration with this index; if it is not there (or index is -1) the newest, or the one that
+ * runs now. Sets how many of its stages have ended. NULL if there is none at all. */
+const struct esp_iteration *esp_state_iteration(const struct esp_state *state, int index,
                                                 int *stages);
+/* The index of the iteration before (step -1) or after (1) `index` that is still there; -1: none. */
+int esp_state_neighbour(const struct esp_state *state, int index, int step);
 
 /* Figures over the last iterations since a setting changed (at most 32, so that they follow). */
 struct esp_figures {

@@ -9,7 +9,7 @@
 
 void esp_ui_init(struct esp_ui *ui)
 {
-    *ui = (struct esp_ui){.prompt = "> ", .line = ""};
+    *ui = (struct esp_ui){.prompt = "> ", .line = "", .look = {.iteration = -1}};
     ui->wish.current = ESP_PANE_text;
     ui->view[ESP_PANE_text].anchor = -1;
 }
@@ -112,9 +112,9 @@ static void draw_footer(struct esp_canvas *canvas, const struct esp_ui *ui,
         return;
     }
     for (const struct esp_binding *b = esp_bindings; b->key && x < width - 8; b++) {
-        if (!b->label[0] || (b->when == ESP_WHEN_PANE && !ui->pane_focused) ||
+        if (!b->label[0] || (b->when == ESP_WHEN_PANE && !ui->wish.focused) ||
             (b->when == ESP_WHEN_BUSY && !esp_state_is_busy(state)) ||
-            (b->when == ESP_WHEN_EMPTY && !ui->pane_focused && ui->line_length > 0))
+            (b->when == ESP_WHEN_EMPTY && !ui->wish.focused && ui->line_length > 0))
             continue;
         if (x + (int)(strlen(b->key) + 1 + strlen(b->label)) > width)
             break;
@@ -129,7 +129,7 @@ static void draw_footer(struct esp_canvas *canvas, const struct esp_ui *ui,
 static void draw_input(struct esp_canvas *canvas, const struct esp_ui *ui)
 {
     int width = canvas->view.rect.width, flags = canvas->ascii_text ? ESP_SAFE_ASCII : 0;
-    int x = esp_draw(canvas, 0, 0, ui->pane_focused ? ESP_STYLE_LABEL : ESP_STYLE_KEY, ui->prompt);
+    int x = esp_draw(canvas, 0, 0, ui->wish.focused ? ESP_STYLE_LABEL : ESP_STYLE_KEY, ui->prompt);
     struct esp_shown shown;
     size_t first = ui->point > 4 * (size_t)width ? ui->point - 4 * (size_t)width : 0;
     while (first > 0 && ((unsigned char)ui->line[first] & 0xc0) == 0x80)
@@ -144,7 +144,7 @@ static void draw_input(struct esp_canvas *canvas, const struct esp_ui *ui)
         i += esp_safe_next(ui->line + i, ui->line_length - i, flags, &shown);
         x = esp_draw(canvas, x, 0, shown.stand_in ? ESP_STYLE_LABEL : ESP_STYLE_TEXT, shown.text);
     }
-    if (!ui->pane_focused) {
+    if (!ui->wish.focused) {
         canvas->cursor_x = canvas->view.rect.x + (cursor < width ? cursor : width - 1);
         canvas->cursor_y = canvas->view.rect.y;
     }
@@ -196,7 +196,7 @@ static void title_of(const struct esp_ui *ui, const struct esp_state *state, int
 static void draw_frames(struct esp_canvas *canvas, const struct esp_ui *ui,
                         const struct esp_state *state, const struct esp_layout *layout)
 {
-    int focused = ui->help ? ESP_PANE_help : ui->pane_focused ? ui->wish.current : -1;
+    int focused = ui->help ? ESP_PANE_help : ui->wish.focused ? ui->wish.current : -1;
     for (int i = 0; i < ESP_PANES; i++)
         if (i != focused)
             esp_draw_frame(canvas, layout->pane[i], ESP_STYLE_FRAME);
@@ -240,7 +240,7 @@ static void draw_panes(struct esp_canvas *canvas, const struct esp_ui *ui,
         if (inside.width < 1 || inside.height < 1)
             continue;
         struct esp_pane_view view = ui->view[i];
-        view.focused = ui->pane_focused && ui->wish.current == i;
+        view.focused = ui->wish.focused && ui->wish.current == i;
         struct esp_view whole = esp_canvas_enter(canvas, inside);
         esp_panes[i]->draw(canvas, state, &ui->look, &view);
         esp_canvas_leave(canvas, whole);
@@ -282,12 +282,12 @@ void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui, const struc
 /* The next pane that can have the focus, in direction `step`; past the last one the input line. */
 static void move_focus(struct esp_ui *ui, int step)
 {
-    int pane = ui->pane_focused ? ui->wish.current : step > 0 ? -1 : ESP_PANES;
+    int pane = ui->wish.focused ? ui->wish.current : step > 0 ? -1 : ESP_PANES;
     do
         pane += step;
     while (pane >= 0 && pane < ESP_PANES && (ui->wish.hidden[pane] || pane == ESP_PANE_help));
-    ui->pane_focused = pane >= 0 && pane < ESP_PANES;
-    if (ui->pane_focused)
+    ui->wish.focused = pane >= 0 && pane < ESP_PANES;
+    if (ui->wish.focused)
         ui->wish.current = pane;
 }
 
@@ -310,16 +310,17 @@ bool esp_ui_act(struct esp_ui *ui, const struct esp_state *state, int action, in
     case ESP_ACTION_ZOOM:
         ui->wish.zoomed = !ui->wish.zoomed;
         return true;
-    case ESP_ACTION_LEAVE_PANE:
-        ui->help = ui->pane_focused = false;
-        return true;
     default:
         break;
     }
-    int pane = ui->help ? ESP_PANE_help : ui->pane_focused ? ui->wish.current : ESP_PANE_text;
+    int pane = ui->help ? ESP_PANE_help : ui->wish.focused ? ui->wish.current : ESP_PANE_text;
     struct esp_layout layout = esp_ui_layout(ui, width, height);
     struct esp_rect inside = esp_layout_inside(&layout, pane);
-    return esp_panes[pane]->request && esp_panes[pane]->request(&ui->view[pane], &ui->look, state,
-                                                                action, inside.width,
-                                                                inside.height);
+    bool obeyed = esp_panes[pane]->request &&
+                  esp_panes[pane]->request(&ui->view[pane], &ui->look, state, action, inside.width,
+                                           inside.height);
+    if (obeyed || action != ESP_ACTION_LEAVE_PANE)
+        return obeyed;
+    ui->help = ui->wish.focused = ui->wish.zoomed = false;
+    return true;
 }

@@ -14,10 +14,10 @@ struct esp_choice {
 };
 
 struct esp_ui {
-    struct esp_layout_wish wish; /* its size is that of the canvas */
+    struct esp_layout_wish wish; /* its size is that of the canvas. wish.focused: the current pane
+                                    has the focus, else the input line */
     struct esp_pane_view view[ESP_PANES];
     struct esp_look look;
-    bool pane_focused; /* the pane wish.current has the focus; else the input line */
     bool help;         /* the help pane covers the others */
 
     const char *prompt, *line; /* input line; line is not NUL-terminated */

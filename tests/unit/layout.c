@@ -88,10 +88,21 @@ TEST(the_sizes_of_the_design)
     CHECK(layout.kind == ESP_LAYOUT_TABS && layout.pane[ESP_PANE_text].height == 2);
 }
 
+TEST(a_pane_with_the_focus_is_seen)
+{
+    struct esp_layout_wish wish = {
+        .width = 80, .height = 24, .current = ESP_PANE_node, .focused = true};
+    struct esp_layout layout = esp_layout_of(&wish);
+    CHECK(layout.pane[ESP_PANE_node].width == 80 && layout.pane[ESP_PANE_text].width == 0);
+    wish.focused = false;
+    layout = esp_layout_of(&wish);
+    CHECK(layout.pane[ESP_PANE_node].width == 0 && layout.pane[ESP_PANE_text].width > 0);
+}
+
 TEST(text_and_tree_fill_what_is_left)
 {
     struct esp_layout_wish wish = {.width = 120, .height = 36};
-    wish.hidden[ESP_PANE_tree] = true;
+    wish.hidden[ESP_PANE_tree] = wish.hidden[ESP_PANE_node] = true;
     struct esp_layout layout = esp_layout_of(&wish);
     CHECK(layout.pane[ESP_PANE_text].width == 120 && layout.pane[ESP_PANE_tree].width == 0);
     wish.hidden[ESP_PANE_stats] = true;

@@ -54,7 +54,7 @@ TEST(a_reader_that_does_not_read_loses_no_token)
     CHECK(state.span_count == 4000, "%d tokens", state.span_count);
     CHECK(state.totals.iterations == 1000 && state.totals.accepted == 3000);
     CHECK(strcmp(state.ended, "length") == 0);
-    CHECK(esp_state_iteration(&state, 0, &stages)->index == 999);
+    CHECK(esp_state_iteration(&state, -1, &stages)->index == 999);
     esp_state_free(&state);
     esp_ring_close(ring);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "explain.h"
 #include "scene.h"
 
 /* Some iterations into a text. */
@@ -35,6 +36,69 @@ TEST(normal_80x24)
     scene.ui.wish.stacked = true;
     scene_golden(&scene, "stacked_80x24");
     scene_close(&scene);
+}
+
+/* The cursor holds the tree while others come; the inspector follows it; Esc lets go. */
+TEST(the_cursor_explains_nodes)
+{
+    struct scene scene;
+    telling(&scene, 120, 36);
+    while (scene.ui.wish.current != ESP_PANE_tree || !scene.ui.wish.focused)
+        esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_NEXT_PANE, 120, 36);
+    esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_UP, 120, 36);
+    CHECK(scene.ui.look.iteration == 6 && scene.ui.look.node == 8);
+    esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_UP, 120, 36);
+    CHECK(scene.ui.look.node == 6, "the cursor is at node %d", scene.ui.look.node);
+    scene_iteration(&scene, 7);
+    scene_golden(&scene, "held_120x36");
+    esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_TOGGLE, 120, 36);
+    esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_ZOOM, 120, 36);
+    scene_golden(&scene, "folded_120x36");
+    esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_TOGGLE, 120, 36);
+    const int nodes[] = {0, 1, 2, 3, 4, 5, 6, 8, 10};
+    scene.ui.wish.current = ESP_PANE_node;
+    for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
+        scene.ui.look.node = nodes[i];
+        free(scene_dump(&scene, false));
+    }
+    scene_golden(&scene, "node_120x36");
+    scene.ui.wish.current = ESP_PANE_tree;
+    esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_LEFT, 120, 36);
+    CHECK(scene.ui.look.iteration == 5);
+    esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_LEAVE_PANE, 120, 36);
+    CHECK(scene.ui.look.iteration == -1 && scene.ui.wish.focused);
+    esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_LEAVE_PANE, 120, 36);
+    CHECK(!scene.ui.wish.focused && !scene.ui.wish.zoomed);
+    scene_close(&scene);
+}
+
+/* Sentences of sampling rules, with their numbers. */
+TEST(sampled_decisions_are_explained)
+{
+    char text[160];
+    struct esp_tokens tokens = {scene_text, NULL};
+    struct esp_iteration it = *scene_king(0);
+    it.verifier = "naive";
+    it.tree.nodes[6].u = 0.31f;
+    it.tree.nodes[6].acceptance = 0.9f;
+    esp_explain_node(text, sizeof text, &it, ESP_STAGES, 6, &tokens);
+    CHECK(strcmp(text, "accepted: u = .31 is below .90") == 0, "%s", text);
+    esp_explain_test(text, sizeof text, &it, 6);
+    CHECK(strcmp(text, "accepted with probability min(1, p/q) = min(1, .64/.71) = .90; drawn u = .31")
+          == 0, "%s", text);
+    it.tree.nodes[8].u = 0.95f;
+    it.tree.nodes[8].acceptance = 0.5f;
+    esp_explain_node(text, sizeof text, &it, ESP_STAGES, 8, &tokens);
+    CHECK(strcmp(text, "rejected: u = .95 is not below .50; the text goes on with \" fell\"") == 0,
+          "%s", text);
+    esp_explain_test(text, sizeof text, &it, 8);
+    CHECK(strcmp(text, "accepted with probability .50 (naive); drawn u = .95") == 0, "%s", text);
+    esp_explain_node(text, sizeof text, &it, ESP_STAGES, 3, &tokens);
+    CHECK(strcmp(text, "not tried: \" old\" came first") == 0, "%s", text);
+    esp_explain_node(text, sizeof text, &it, ESP_STAGE_VERIFY, 3, &tokens);
+    CHECK(strcmp(text, "drafted: no decision yet") == 0, "%s", text);
+    esp_explain_node(text, sizeof text, &it, ESP_STAGES, 10, &tokens);
+    CHECK(strcmp(text, "cut before the target saw it: P < threshold (P = .02)") == 0, "%s", text);
 }
 
 TEST(large_200x60)
@@ -171,7 +235,7 @@ TEST(every_size_can_be_drawn)
         int width = 1 + (int)(check_uniform(&random) * (round % 3 ? 130 : 24));
         int height = 1 + (int)(check_uniform(&random) * (round % 3 ? 45 : 8));
         CHECK(esp_canvas_resize(&scene.canvas, width, height) == 0);
-        scene.ui.pane_focused = round % 5 == 0;
+        scene.ui.wish.focused = round % 5 == 0;
         scene.ui.wish.current = round % ESP_PANES;
         scene.ui.wish.zoomed = round % 7 == 0;
         scene.ui.wish.stacked = round % 2;
@@ -241,10 +305,10 @@ TEST(the_focus_goes_round)
     int seen = 0;
     for (int i = 0; i < ESP_PANES; i++) {
         esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_NEXT_PANE, 120, 36);
-        seen += scene.ui.pane_focused;
+        seen += scene.ui.wish.focused;
     }
-    CHECK(seen == ESP_PANES - 1 && !scene.ui.pane_focused, "%d panes had the focus", seen);
+    CHECK(seen == ESP_PANES - 1 && !scene.ui.wish.focused, "%d panes had the focus", seen);
     esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_PREVIOUS_PANE, 120, 36);
-    CHECK(scene.ui.pane_focused && scene.ui.wish.current != ESP_PANE_help);
+    CHECK(scene.ui.wish.focused && scene.ui.wish.current != ESP_PANE_help);
     scene_close(&scene);
 }

@@ -67,22 +67,26 @@ TEST(records_do_not_grow_without_end)
 TEST(past_iterations_can_be_looked_at)
 {
     struct scene scene;
-    int stages;
+    int stages, count = ESP_KEPT + 40;
     scene_open(&scene, 10, 10);
-    CHECK(!esp_state_iteration(&scene.state, 0, &stages));
-    for (int i = 0; i < 100; i++)
+    CHECK(!esp_state_iteration(&scene.state, -1, &stages));
+    CHECK(esp_state_neighbour(&scene.state, 3, -1) == -1);
+    for (int i = 0; i < count; i++)
         scene_iteration(&scene, i);
-    for (int back = 0; back < ESP_KEPT; back++) {
-        const struct esp_iteration *it = esp_state_iteration(&scene.state, back, &stages);
-        CHECK(it && it->index == 99 - back && stages == ESP_STAGES);
+    for (int index = count - ESP_KEPT; index < count; index++) {
+        const struct esp_iteration *it = esp_state_iteration(&scene.state, index, &stages);
+        CHECK(it && it->index == index && stages == ESP_STAGES);
         CHECK(it->path[2] == 6 && it->tree.nodes[6].token == TOKEN_KING);
         CHECK(strcmp(it->drafter, "dynatree") == 0);
+        CHECK(esp_state_neighbour(&scene.state, index, 1) == (index + 1 < count ? index + 1 : -1));
     }
-    CHECK(!esp_state_iteration(&scene.state, ESP_KEPT, &stages));
+    CHECK(esp_state_iteration(&scene.state, 0, &stages)->index == count - 1, "gone: the newest");
+    CHECK(esp_state_neighbour(&scene.state, count - ESP_KEPT, -1) == -1);
+    CHECK(esp_state_neighbour(&scene.state, count - 1, -1) == count - 2);
     scene_close(&scene);
 }
 
-TEST(a_partial_iteration_comes_first)
+TEST(a_partial_iteration_is_the_newest)
 {
     struct scene scene;
     int stages;
@@ -92,11 +96,11 @@ TEST(a_partial_iteration_comes_first)
                               .stage = ESP_STAGE_VERIFY,
                               .iteration = scene_king(1)};
     scene_event(&scene, &event);
-    CHECK(esp_state_iteration(&scene.state, 0, &stages)->index == 1 && stages == 3);
-    CHECK(esp_state_iteration(&scene.state, 1, &stages)->index == 0 && stages == ESP_STAGES);
+    CHECK(esp_state_iteration(&scene.state, -1, &stages)->index == 1 && stages == 3);
+    CHECK(esp_state_iteration(&scene.state, 0, &stages)->index == 0 && stages == ESP_STAGES);
+    CHECK(esp_state_neighbour(&scene.state, 0, 1) == 1);
     scene_iteration(&scene, 1);
-    CHECK(esp_state_iteration(&scene.state, 0, &stages)->index == 1 && stages == ESP_STAGES);
-    CHECK(esp_state_iteration(&scene.state, 1, &stages)->index == 0);
+    CHECK(esp_state_iteration(&scene.state, -1, &stages)->index == 1 && stages == ESP_STAGES);
     scene_close(&scene);
 }
 
@@ -110,7 +114,7 @@ TEST(clearing_forgets_the_text)
     scene_iteration(&scene, 0);
     scene_event(&scene, &(struct esp_event){.type = ESP_SNAPSHOT_CLEAR});
     CHECK(scene.state.span_count == 0 && scene.state.byte_count == 0);
-    CHECK(!esp_state_iteration(&scene.state, 0, &stages));
+    CHECK(!esp_state_iteration(&scene.state, -1, &stages));
     CHECK(scene.state.totals.iterations == 0 && scene.state.ready);
     scene_close(&scene);
 }

@@ -118,7 +118,7 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
                  const struct esp_look *look, const struct esp_pane_view *view)
 {
     int stages;
-    const struct esp_iteration *it = esp_state_iteration(state, look->back, &stages);
+    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
     (void)view;
     if (!it)
         esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, "Thresholds that adapt are shown here.");

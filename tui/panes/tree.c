@@ -1,7 +1,8 @@
 /* tree.c - the tree pane: the draft tree of an iteration, as rows (viz/tree_view.h).
  *
- * Without the focus it shows what fits, folding the rest. With the focus nothing is folded and the
- * arrow keys scroll; left and right look at earlier and later iterations.
+ * As long as it follows the newest iteration it shows what fits, folding the rest. Moving the cursor
+ * holds the iteration: it stays while others come, nothing is folded but what the user folds, and the
+ * node inspector shows the node at the cursor.
  */
 #include "pane.h"
 
@@ -25,13 +26,13 @@ static void title(const struct esp_state *state, const struct esp_look *look, ch
                   size_t size)
 {
     int stages;
-    const struct esp_iteration *it = esp_state_iteration(state, look->back, &stages);
+    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
     snprintf(text, size, "tree");
     if (!it)
         return;
     int seen = it->tree.verified > 0 ? it->tree.verified - 1 : 0;
     int cut = stages > ESP_STAGE_FLATTEN ? it->tree.count - 1 - seen : 0;
-    add(text, size, "   iter %d", it->index);
+    add(text, size, "   iter %d%s", it->index, look->iteration == it->index ? " (held)" : "");
     if (stages > ESP_STAGE_SELECT)
         add(text, size, ", %d of %d accepted", it->path_length, seen);
     else
@@ -42,10 +43,28 @@ static void title(const struct esp_state *state, const struct esp_look *look, ch
     add(text, size, ", %d draft pass%s", it->draft_passes, it->draft_passes == 1 ? "" : "es");
 }
 
-static int first_row(const struct esp_tree_rows *rows, const struct esp_pane_view *view, int height)
+/* The rows to show; those of a held tree are not folded to fit. */
+static int build(struct esp_tree_rows *rows, const struct esp_iteration *it, int stages,
+                 const struct esp_look *look, int height)
+{
+    bool held = look->iteration >= 0;
+    const bool *collapsed = held && it->tree.count <= ESP_MAX_NODES + 1 ? look->collapsed : NULL;
+    return esp_tree_rows_build(rows, it, stages, held ? 0 : height, collapsed);
+}
+
+static int cursor_row(const struct esp_tree_rows *rows, const struct esp_look *look)
+{
+    for (int i = 0; look->iteration >= 0 && i < rows->count; i++)
+        if (rows->row[i].kind == ESP_ROW_NODE && rows->row[i].node == look->node)
+            return i;
+    return -1;
+}
+
+/* The cursor, or the end of the accepted path, stands in the middle where it can. */
+static int first_row(const struct esp_tree_rows *rows, int cursor, int height)
 {
     int most = rows->count > height ? rows->count - height : 0;
-    int first = view->focused ? view->scroll : rows->path_end + 3 - height;
+    int first = cursor >= 0 ? cursor - height / 2 : rows->path_end + 3 - height;
     return first < 0 ? 0 : first > most ? most : first;
 }
 
@@ -53,63 +72,105 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
                  const struct esp_look *look, const struct esp_pane_view *view)
 {
     int stages, height = canvas->view.rect.height;
-    const struct esp_iteration *it = esp_state_iteration(state, look->back, &stages);
+    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
     struct esp_tree_rows rows;
+    (void)view;
     if (!it || it->tree.count == 0) {
         esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, "Draft trees are drawn here.");
         return;
     }
-    if (esp_tree_rows_build(&rows, it, stages, view->focused ? 0 : height, NULL) < 0)
+    if (build(&rows, it, stages, look, height) < 0)
         return;
-    struct esp_tree_look tree_look = {.tokens = state->tokens,
-                                      .stages = stages,
-                                      .first = first_row(&rows, view, height),
-                                      .cursor = -1};
+    struct esp_tree_look tree_look = {.tokens = state->tokens, .stages = stages};
+    tree_look.cursor = cursor_row(&rows, look);
+    tree_look.first = first_row(&rows, tree_look.cursor, height);
     esp_tree_rows_draw(canvas, &rows, it, &tree_look);
+    esp_tree_rows_free(&rows);
+}
+
+/* Moves the cursor by rows that are nodes. */
+static void move(struct esp_look *look, const struct esp_tree_rows *rows, int steps)
+{
+    int at = cursor_row(rows, look), last = at;
+    for (int i = at < 0 ? 0 : at; steps != 0 && i >= 0 && i < rows->count;) {
+        i += steps > 0 ? 1 : -1;
+        if (i < 0 || i >= rows->count)
+            break;
+        if (rows->row[i].kind != ESP_ROW_NODE)
+            continue;
+        last = i;
+        steps += steps > 0 ? -1 : 1;
+    }
+    look->node = last >= 0 ? rows->row[last].node : 0;
+}
+
+static void move_cursor(struct esp_look *look, const struct esp_iteration *it, int stages,
+                        int action, int height)
+{
+    struct esp_tree_rows rows;
+    if (build(&rows, it, stages, look, height) < 0)
+        return;
+    switch (action) {
+    case ESP_ACTION_UP:
+        move(look, &rows, -1);
+        break;
+    case ESP_ACTION_DOWN:
+        move(look, &rows, 1);
+        break;
+    case ESP_ACTION_PAGE_UP:
+        move(look, &rows, 1 - height);
+        break;
+    case ESP_ACTION_PAGE_DOWN:
+        move(look, &rows, height - 1);
+        break;
+    case ESP_ACTION_FIRST:
+        look->node = 0;
+        break;
+    case ESP_ACTION_LAST:
+        move(look, &rows, rows.count);
+        break;
+    default: /* ESP_ACTION_TOGGLE */
+        if (look->node >= 0 && look->node <= ESP_MAX_NODES)
+            look->collapsed[look->node] = !look->collapsed[look->node];
+        break;
+    }
     esp_tree_rows_free(&rows);
 }
 
 static bool request(struct esp_pane_view *view, struct esp_look *look,
                     const struct esp_state *state, int action, int width, int height)
 {
-    (void)width;
     int stages;
-    const struct esp_iteration *it = esp_state_iteration(state, look->back, &stages);
-    struct esp_tree_rows rows = {.count = 0};
-    if (it && esp_tree_rows_build(&rows, it, stages, 0, NULL) < 0)
+    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
+    (void)view;
+    (void)width;
+    if (!it || it->tree.count == 0)
         return false;
-    int most = rows.count > height ? rows.count - height : 0, scroll = view->scroll;
-    esp_tree_rows_free(&rows);
     switch (action) {
-    case ESP_ACTION_UP:
-        scroll--;
-        break;
-    case ESP_ACTION_DOWN:
-        scroll++;
-        break;
-    case ESP_ACTION_PAGE_UP:
-        scroll -= height - 1;
-        break;
-    case ESP_ACTION_PAGE_DOWN:
-        scroll += height - 1;
-        break;
-    case ESP_ACTION_FIRST:
-        scroll = 0;
-        break;
-    case ESP_ACTION_LAST:
-        scroll = most;
-        break;
     case ESP_ACTION_LEFT:
-        look->back += esp_state_iteration(state, look->back + 1, &stages) != NULL;
-        break;
     case ESP_ACTION_RIGHT:
-        look->back -= look->back > 0;
-        break;
+        esp_look_step(look, state, action == ESP_ACTION_LEFT ? -1 : 1);
+        return true;
+    case ESP_ACTION_UP:
+    case ESP_ACTION_DOWN:
+    case ESP_ACTION_PAGE_UP:
+    case ESP_ACTION_PAGE_DOWN:
+    case ESP_ACTION_FIRST:
+    case ESP_ACTION_LAST:
+    case ESP_ACTION_TOGGLE:
+        if (look->iteration < 0)
+            esp_look_hold(look, state, it->index); /* the first key only shows the cursor */
+        else
+            move_cursor(look, it, stages, action, height);
+        return true;
+    case ESP_ACTION_LEAVE_PANE:
+        if (look->iteration < 0)
+            return false;
+        esp_look_hold(look, state, -1);
+        return true;
     default:
         return false;
     }
-    view->scroll = scroll < 0 ? 0 : scroll > most ? most : scroll;
-    return true;
 }
 
 const struct esp_pane_ops esp_pane_tree = {

@@ -1,0 +1,20 @@
+/* explain.h - plain sentences about what happened to a node, with this iteration's own numbers. */
+#ifndef ESP_EXPLAIN_H
+#define ESP_EXPLAIN_H
+
+#include "tree_view.h"
+
+/* The token in quotes, safe to show; returns text. */
+const char *esp_quote_token(char text[48], const struct esp_tokens *tokens, int32_t token);
+
+/* What became of a node and why. `stages` of the iteration have ended. */
+void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, int stages, int node,
+                      const struct esp_tokens *tokens);
+
+/* The acceptance test of a node as a formula with its numbers; "" if there was none. */
+void esp_explain_test(char *text, size_t size, const struct esp_iteration *it, int node);
+
+/* The node most worth a look: where the verifier stopped, else the last accepted one. */
+int esp_telling_node(const struct esp_iteration *it);
+
+#endif
