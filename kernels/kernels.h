@@ -147,12 +147,13 @@ struct esp_backend_ops {
 
     /* Index of the largest value (the lowest such index). ESP_E_NUMERIC if a value is NaN or +-Inf. */
     int (*argmax)(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids);
-    /* The k largest values, descending; equal values by ascending index. ids, values: (count, k). */
+    /* The k largest values, descending; equal values by ascending index. ids, values: (count, k).
+     * k is at most the vocabulary. ESP_E_NUMERIC if a value is NaN. */
     int (*top_k)(struct esp_rows *rows, const int32_t *which, int count, int k, int32_t *ids,
                  float *values);
     /* Logits to probabilities, in place: divide by the temperature, keep the top_k largest, softmax,
      * keep the smallest set of largest probabilities whose sum reaches top_p, normalise.
-     * ESP_E_NUMERIC if a logit is NaN or +Inf. */
+     * ESP_E_NUMERIC if a logit is NaN or +Inf, or all are -Inf. */
     int (*softmax)(struct esp_rows *rows, const int32_t *which, int count,
                    const struct esp_sampling *sampling);
     /* values[i] = rows[which[i]][tokens[i]] */

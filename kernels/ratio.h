@@ -1,9 +1,9 @@
 /* ratio.h - classes of tokens by the ratio of two probabilities, the same on every backend.
  *
- * Rules that prefer drafts of larger p/q need the vocabulary in that order, but only coarsely: 64
- * classes per factor of two, between 2^-12 and 2^12, with everything beyond in the end classes. The
- * class is read off the bits of the quotient in single precision, correctly rounded, so that whoever
- * computes it from the same two numbers finds the same class.
+ * Rules that prefer drafts of larger p/q need the vocabulary in that order, but only coarsely:
+ * 64 classes per factor of two, between 2^-12 and 2^12, with everything beyond in the end
+ * classes. The class is read off the bits of the quotient in single precision, correctly
+ * rounded, so that whoever computes it from the same two numbers finds the same class.
  */
 #ifndef ESP_RATIO_H
 #define ESP_RATIO_H

@@ -9,7 +9,8 @@
 
 /* ------------------------------------------------------------------ weights */
 
-/* Rounds towards zero to the dtype's precision; the values used are all well inside its range. */
+/* Rounds towards zero to the dtype's precision; the values used are all well inside its range.
+ */
 static void store(unsigned char *at, enum esp_dtype dtype, double value)
 {
     float single = (float)value;
@@ -22,8 +23,9 @@ static void store(unsigned char *at, enum esp_dtype dtype, double value)
         return;
     }
     if (dtype == ESP_F16)
-        half = exponent < 113 ? (uint16_t)(sign << 15)
-                              : (uint16_t)(sign << 15 | (exponent - 112) << 10 | fraction >> 13);
+        half = exponent < 113
+                   ? (uint16_t)(sign << 15)
+                   : (uint16_t)(sign << 15 | (exponent - 112) << 10 | fraction >> 13);
     memcpy(at, &half, sizeof half);
 }
 
@@ -45,7 +47,8 @@ static double value_of(const struct esp_tensor *t, int row, int column)
     return sign * ldexp(fraction + (1 << width), exponent - bias - width);
 }
 
-/* `rows` x `columns` numbers around `middle`, kept by the model, at an odd address for good measure. */
+/* `rows` x `columns` numbers around `middle`, kept by the model, at an odd address for good
+ * measure. */
 static struct esp_tensor tensor(struct random_model *m, int rows, int columns, double middle,
                                 double spread)
 {
@@ -167,8 +170,9 @@ static void norm(const struct random_model *m, const struct esp_tensor *weight,
     for (int i = 0; i < n; i++)
         variance += (x[i] - mean) * (x[i] - mean) / n;
     for (int i = 0; i < n; i++)
-        out[i] = (x[i] - mean) / sqrt(variance + m->desc.norm_epsilon) * value_of(weight, i, 0) +
-                 (shift->data ? value_of(shift, i, 0) : 0);
+        out[i] =
+            (x[i] - mean) / sqrt(variance + m->desc.norm_epsilon) * value_of(weight, i, 0) +
+            (shift->data ? value_of(shift, i, 0) : 0);
 }
 
 static void linear(const struct esp_tensor *w, const struct esp_tensor *b, const double *x,
@@ -223,7 +227,8 @@ static void mlp(const struct random_model *m, const struct esp_layer *layer, con
     if (!m->shape.neox)
         linear(&layer->gate, &layer->gate_bias, x, gate);
     for (int i = 0; i < n; i++)
-        up[i] *= m->shape.neox ? 0.5 * (1 + erf(up[i] / sqrt(2))) : gate[i] / (1 + exp(-gate[i]));
+        up[i] *=
+            m->shape.neox ? 0.5 * (1 + erf(up[i] / sqrt(2))) : gate[i] / (1 + exp(-gate[i]));
     linear(&layer->down, &layer->down_bias, up, out);
     free(up);
     free(gate);
@@ -249,7 +254,8 @@ void random_model_reference(const struct random_model *m, const int32_t *tokens,
             at[i] = value_of(&d->embedding, tokens[node], i);
         for (int l = 0; l < d->layers; l++) {
             const struct esp_layer *layer = &d->layer[l];
-            double *k = keys + (size_t)(l * n) * kv_width, *v = values + (size_t)(l * n) * kv_width;
+            double *k = keys + (size_t)(l * n) * kv_width,
+                   *v = values + (size_t)(l * n) * kv_width;
             norm(m, &layer->norm1, &layer->norm1_bias, at, normed);
             linear(&layer->query, &layer->query_bias, normed, q);
             linear(&layer->key, &layer->key_bias, normed, k + (size_t)node * kv_width);
@@ -272,5 +278,6 @@ void random_model_reference(const struct random_model *m, const int32_t *tokens,
         norm(m, &d->norm_final, &d->norm_final_bias, at, normed);
         linear(&d->head, NULL, normed, logits + (size_t)node * (size_t)d->vocabulary);
     }
-    free(x), free(q), free(keys), free(values), free(normed), free(mixed), free(attended), free(fed);
+    free(x), free(q), free(keys), free(values), free(normed), free(mixed), free(attended),
+        free(fed);
 }

@@ -1,7 +1,7 @@
 /* random_model.h - small models with random weights, and a transformer written to be read.
  *
- * The reference computes in double, one token after the other, straight from the formulas; it shares
- * no code with any backend, not even the reading of weights.
+ * The reference computes in double, one token after the other, straight from the formulas; it
+ * shares no code with any backend, not even the reading of weights.
  */
 #ifndef ESP_RANDOM_MODEL_H
 #define ESP_RANDOM_MODEL_H
@@ -33,8 +33,8 @@ void random_model_make(struct random_model *model, const struct random_shape *sh
                        unsigned long long seed);
 void random_model_free(struct random_model *model);
 
-/* Logits of n nodes of a forest: node i sees itself and its ancestors (parents[i] < i, -1: none) and
- * stands at its depth. logits: (n, vocabulary). */
+/* Logits of n nodes of a forest: node i sees itself and its ancestors (parents[i] < i, -1:
+ * none) and stands at its depth. logits: (n, vocabulary). */
 void random_model_reference(const struct random_model *model, const int32_t *tokens,
                             const int32_t *parents, int n, double *logits);
 

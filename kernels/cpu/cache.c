@@ -1,7 +1,8 @@
 /* cache.c - keys and values of a text, and the room a forward pass works in.
  *
- * Keys lie in blocks of 16 rows with head_dim outside and the rows inside, values row by row; see
- * attention.c for why. Both are float32. All memory a forward pass needs is taken here, once.
+ * Keys lie in blocks of 16 rows with head_dim outside and the rows inside, values row by row;
+ * see attention.c for why. Both are float32. All memory a forward pass needs is taken here,
+ * once.
  */
 #include "cpu/cpu.h"
 
@@ -83,9 +84,9 @@ int esp_cpu_cache_open(struct esp_cache **cache, struct esp_weights *weights, in
             memory = esp_cpu_alloc(count, list[i].size);
         if (!memory) {
             esp_cpu_cache_close(&c->base);
-            return esp_fail(err, errlen, ESP_E_MEMORY,
-                            "not enough memory for a cache of %d rows: choose a smaller context",
-                            rows);
+            return esp_fail(
+                err, errlen, ESP_E_MEMORY,
+                "not enough memory for a cache of %d rows: choose a smaller context", rows);
         }
         memcpy(list[i].where, &memory, sizeof memory);
         c->bytes += count * list[i].size;
@@ -114,7 +115,7 @@ size_t esp_cpu_cache_bytes(const struct esp_cache *cache)
     return ((const struct esp_cpu_cache *)cache)->bytes;
 }
 
-/* Moving upwards in order never overwrites a row that is still to be moved: which[i] >= first + i. */
+/* Moved in order, no row is overwritten that is still to be moved: which[i] >= first + i. */
 int esp_cpu_keep(struct esp_cache *cache, int first, const int32_t *which, int count)
 {
     struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;
@@ -133,7 +134,8 @@ int esp_cpu_keep(struct esp_cache *cache, int first, const int32_t *which, int c
             size_t from = (size_t)which[i], to = (size_t)(first + i);
             if (from == to)
                 continue;
-            const float *k_from = k + from / ESP_LANES * ESP_LANES * head_dim + from % ESP_LANES;
+            const float *k_from =
+                k + from / ESP_LANES * ESP_LANES * head_dim + from % ESP_LANES;
             float *k_to = k + to / ESP_LANES * ESP_LANES * head_dim + to % ESP_LANES;
             for (size_t j = 0; j < head_dim; j++)
                 k_to[j * ESP_LANES] = k_from[j * ESP_LANES];

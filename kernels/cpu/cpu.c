@@ -1,7 +1,8 @@
 /* cpu.c - the CPU backend: what the processor can do, memory, and the table of operations.
  *
- * The instruction set is chosen once, when a backend opens. All of them give the same bits, so the
- * choice shows in the time and in the device line and nowhere else.
+ * The instruction set is chosen once, when a backend opens. All but AMX (amx.c) give the same
+ * bits, so that between them the choice shows in the time and in the device line and nowhere
+ * else.
  */
 #include "cpu/cpu.h"
 
@@ -69,7 +70,8 @@ static bool has_avx512(void)
 #endif
 
 #ifdef ESP_HAVE_amx
-/* The names that __builtin_cpu_supports() knows depend on the compiler; the processor's own do not. */
+/* The names that __builtin_cpu_supports() knows depend on the compiler; the processor's own do
+ * not. */
 static bool has_amx(void)
 {
     unsigned a, b, c, d;

@@ -1,9 +1,10 @@
 /* cpu.h - what the files of the CPU backend share.
  *
- * cpu.c opens the backend and picks an instruction set, weights.c repacks a model, cache.c holds keys
- * and values, forward.c runs a batch through the model on the threads of team.c, rows.c answers questions
- * about logits. The arithmetic lies behind struct esp_cpu_isa. The structs begin with the public ones of kernels.h, so
- * that a pointer to one is a pointer to the other.
+ * cpu.c opens the backend and picks an instruction set, weights.c repacks a model, cache.c
+ * holds keys and values, forward.c runs a batch through the model on the threads of team.c,
+ * rows.c answers questions about logits. The arithmetic lies behind struct esp_cpu_isa. The
+ * structs begin with the public ones of kernels.h, so that a pointer to one is a pointer to the
+ * other.
  */
 #ifndef ESP_CPU_H
 #define ESP_CPU_H
@@ -21,7 +22,8 @@ struct esp_cpu_backend {
 };
 
 struct esp_cpu_layer {
-    const float *norm1, *norm1_bias, *norm2, *norm2_bias; /* (hidden), padded; bias may be NULL */
+    /* (hidden), padded; a bias may be NULL */
+    const float *norm1, *norm1_bias, *norm2, *norm2_bias;
     struct esp_packed query, key, value, output, gate, up, down;
 };
 
@@ -49,16 +51,16 @@ struct esp_cpu_cache {
     size_t hidden, q_width, kv_width, ffn; /* padded widths */
     float *x;                              /* (max_batch, hidden) the residual stream */
     float *normed, *normed2;               /* (max_batch, hidden) */
-    float *own_normed;                     /* (threads, hidden) used instead by a batch of one */
-    float *q, *attended;                   /* (max_batch, q_width) */
-    float *key, *value;                    /* (max_batch, kv_width) */
-    float *gate, *up;                      /* (max_batch, ffn) */
-    float *cosine, *sine;                  /* (max_batch, rotary / 2) */
-    float *scores;                         /* (threads, ESP_QUERIES, blocks * 16) */
-    int32_t *extra;                        /* (threads, ESP_QUERIES, rows) */
-    char *parts; /* (threads, parts_size) scratch of products */
+    float *own_normed;    /* (threads, hidden) used instead by a batch of one */
+    float *q, *attended;  /* (max_batch, q_width) */
+    float *key, *value;   /* (max_batch, kv_width) */
+    float *gate, *up;     /* (max_batch, ffn) */
+    float *cosine, *sine; /* (max_batch, rotary / 2) */
+    float *scores;        /* (threads, ESP_QUERIES, blocks * 16) */
+    int32_t *extra;       /* (threads, ESP_QUERIES, rows) */
+    char *parts;          /* (threads, parts_size) scratch of products */
     size_t parts_size;
-    int32_t *wanted, *wanted_at;           /* (max_batch) rows with logits; their rows there */
+    int32_t *wanted, *wanted_at; /* (max_batch) rows with logits; their rows there */
 };
 
 struct esp_cpu_rows {
@@ -68,8 +70,8 @@ struct esp_cpu_rows {
     void *scratch; /* (threads, 2 * vocabulary) 32-bit words */
 };
 
-/* Opens a backend that uses this instruction set ("avx512", "avx2", "generic"); NULL: the best there
- * is. ESP_E_DEVICE if the processor does not have it. */
+/* Opens a backend that uses this instruction set ("amx", "avx512", "avx2", "generic"); NULL:
+ * the best there is. ESP_E_DEVICE if the processor does not have it. */
 int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, char *err,
                  size_t errlen);
 
@@ -115,12 +117,13 @@ int esp_cpu_top_k(struct esp_rows *rows, const int32_t *which, int count, int k,
                   float *values);
 int esp_cpu_softmax(struct esp_rows *rows, const int32_t *which, int count,
                     const struct esp_sampling *sampling);
-int esp_cpu_gather(struct esp_rows *rows, const int32_t *which, const int32_t *tokens, int count,
-                   double *values);
+int esp_cpu_gather(struct esp_rows *rows, const int32_t *which, const int32_t *tokens,
+                   int count, double *values);
 int esp_cpu_sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
                    const int32_t *excluded, int per, int32_t *tokens, double *values);
 int esp_cpu_combine(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
-                    const struct esp_combination *f, struct esp_rows *to, int to_row, double *sum);
+                    const struct esp_combination *f, struct esp_rows *to, int to_row,
+                    double *sum);
 int esp_cpu_remove(struct esp_rows *rows, int which, int32_t token, double *left);
 int esp_cpu_ratio_masses(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
                          double *p_mass, double *q_mass);

@@ -1,8 +1,9 @@
 /* distributions.c - two rows compared by the ratio of their probabilities, class by class.
  *
- * What ratio.h defines, in plain C: a class is found by one division and the bits of its result, and
- * everything is added in double in the order of the tokens, so there is nothing here that could depend
- * on the instruction set. A rule asks this once per visited node, not once per token.
+ * What ratio.h defines, in plain C: a class is found by one division and the bits of its
+ * result, and everything is added in double in the order of the tokens, so there is nothing
+ * here that could depend on the instruction set. A rule asks this once per visited node, not
+ * once per token.
  */
 #include "cpu/cpu.h"
 
@@ -19,7 +20,8 @@ static const float *row(struct esp_rows *rows, int which)
     return which >= 0 && which < rows->capacity ? r->data + (size_t)which * r->stride : NULL;
 }
 
-static bool pair_up(struct pair *pair, struct esp_rows *p, int p_row, struct esp_rows *q, int q_row)
+static bool pair_up(struct pair *pair, struct esp_rows *p, int p_row, struct esp_rows *q,
+                    int q_row)
 {
     *pair = (struct pair){row(p, p_row), row(q, q_row), p->vocabulary};
     return pair->p && pair->q && p->vocabulary == q->vocabulary;

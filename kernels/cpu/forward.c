@@ -1,12 +1,13 @@
 /* forward.c - one batch through the model.
  *
- * All threads run the whole pass together and meet at barriers: starting them once per pass costs
- * less than once per product. A product is shared out by panels of outputs, attention by key/value
- * heads. Small passes (a draft model) run on the calling thread alone, where no barrier costs time.
+ * All threads run the whole pass together and meet at barriers: starting them once per pass
+ * costs less than once per product. A product is shared out by panels of outputs, attention by
+ * key/value heads. Small passes (a draft model) run on the calling thread alone, where no
+ * barrier costs time.
  *
- * The steps of a layer, numbered below: 1 norm, 2 queries, keys and values, 3 rotation and cache,
- * 4 attention, 5 output added to the residual stream, 6 norm, 7 gate and up, 8 down added. In the last
- * layer, from step 4 on, only the rows whose logits are wanted go on.
+ * The steps of a layer, numbered below: 1 norm, 2 queries, keys and values, 3 rotation and
+ * cache, 4 attention, 5 output added to the residual stream, 6 norm, 7 gate and up, 8 down
+ * added. In the last layer, from step 4 on, only the rows whose logits are wanted go on.
  *
  * Invariant: how rows and threads are divided decides who computes a number, never how.
  */
@@ -42,8 +43,8 @@ static void embed(const struct pass *p, struct esp_cpu_team t)
     }
 }
 
-/* Normalises `rows` rows of x and returns where they are. A single row is done by every thread for
- * itself, which is cheaper than waiting for one of them. */
+/* Normalises `rows` rows of x and returns where they are. A single row is done by every thread
+ * for itself, which is cheaper than waiting for one of them. */
 static const float *normalise(const struct pass *p, struct esp_cpu_team t, float *out, int rows,
                               const float *weight, const float *bias)
 {
@@ -69,9 +70,10 @@ static void product(const struct pass *p, struct esp_cpu_team t, const struct es
     p->isa->product(w, begin, end, &part);
 }
 
-/* This thread's part of up to three products of the same input, whose panels count as one row. */
-static void multiply(const struct pass *p, struct esp_cpu_team t, const struct esp_packed *const w[],
-                     const struct esp_product products[], int count)
+/* This thread's part of several products of the same input, whose panels count as one row. */
+static void multiply(const struct pass *p, struct esp_cpu_team t,
+                     const struct esp_packed *const w[], const struct esp_product products[],
+                     int count)
 {
     int total = 0, begin, end, first = 0;
     for (int i = 0; i < count; i++)
@@ -85,8 +87,8 @@ static void multiply(const struct pass *p, struct esp_cpu_team t, const struct e
     }
 }
 
-static void project(const struct pass *p, struct esp_cpu_team t, const struct esp_cpu_layer *layer,
-                    const float *x, int rows)
+static void project(const struct pass *p, struct esp_cpu_team t,
+                    const struct esp_cpu_layer *layer, const float *x, int rows)
 {
     const struct esp_cpu_cache *c = p->c;
     const struct esp_packed *w[] = {&layer->query, &layer->key, &layer->value};
@@ -100,14 +102,16 @@ static void project(const struct pass *p, struct esp_cpu_team t, const struct es
 
 /* ------------------------------------------------------------------ attention */
 
-/* Rotates row `row` of the queries and keys of one key/value head; key and value join the cache. */
+/* Rotates row `row` of the queries and keys of one key/value head; key and value join the
+ * cache. */
 static void append(const struct pass *p, int layer, int kv_head, int row)
 {
     struct esp_cpu_cache *c = p->c;
     const struct esp_model_desc *d = p->d;
     const int half = d->rotary / 2, group = d->heads / d->kv_heads;
     const size_t head_dim = (size_t)d->head_dim, rows = (size_t)c->blocks * ESP_LANES;
-    const size_t angles = (size_t)row * (size_t)half, head = (size_t)(layer * d->kv_heads + kv_head);
+    const size_t head = (size_t)(layer * d->kv_heads + kv_head);
+    const size_t angles = (size_t)row * (size_t)half;
     const size_t at = (size_t)(p->batch->first + row);
     for (int i = 0; i < group; i++) {
         float *q = c->q + (size_t)row * c->q_width + (size_t)(kv_head * group + i) * head_dim;
@@ -135,10 +139,10 @@ static int list_seen(const struct esp_batch *b, int row, int32_t *seen)
     return count;
 }
 
-/* Queries begin..end-1 of a key/value head; query i is head i % group of its group in the i / group
- * th row that goes on (`rows` names them, NULL: all). */
-static void attend(const struct pass *p, struct esp_cpu_team t, int layer, int kv_head, int begin, int end,
-                   const int32_t *rows)
+/* Queries begin..end-1 of a key/value head; query i is head i % group of its group in the i /
+ * group th row that goes on (`rows` names them, NULL: all). */
+static void attend(const struct pass *p, struct esp_cpu_team t, int layer, int kv_head,
+                   int begin, int end, const int32_t *rows)
 {
     const struct esp_cpu_cache *c = p->c;
     const struct esp_batch *b = p->batch;
@@ -181,9 +185,10 @@ static void attend(const struct pass *p, struct esp_cpu_team t, int layer, int k
     p->isa->attention(&a);
 }
 
-/* Steps 3 and 4. If the key/value heads divide evenly, each thread keeps to its own and nobody waits
- * between the two steps. */
-static void attention(const struct pass *p, struct esp_cpu_team t, int layer, const int32_t *rows, int count)
+/* Steps 3 and 4. If the key/value heads divide evenly, each thread keeps to its own and nobody
+ * waits between the two steps. */
+static void attention(const struct pass *p, struct esp_cpu_team t, int layer,
+                      const int32_t *rows, int count)
 {
     const int kv_heads = p->d->kv_heads, group = p->d->heads / kv_heads;
     const int tiles = (count * group + ESP_QUERIES - 1) / ESP_QUERIES;
@@ -202,7 +207,8 @@ static void attention(const struct pass *p, struct esp_cpu_team t, int layer, co
     esp_cpu_share(kv_heads * tiles, t.thread, t.threads, &begin, &end);
     for (int i = begin; i < end; i++) {
         int first = i % tiles * ESP_QUERIES, stop = first + ESP_QUERIES;
-        attend(p, t, layer, i / tiles, first, stop < count * group ? stop : count * group, rows);
+        attend(p, t, layer, i / tiles, first, stop < count * group ? stop : count * group,
+               rows);
     }
 }
 
@@ -242,8 +248,12 @@ static void mlp(const struct pass *p, struct esp_cpu_team t, const struct esp_cp
 static void add_product(const struct pass *p, struct esp_cpu_team t, const struct esp_packed *w,
                         const float *y, size_t y_stride, int rows)
 {
-    struct esp_product part = {
-        .x = y, .x_stride = y_stride, .y = p->c->x, .y_stride = p->c->hidden, .rows = rows, .add = true};
+    struct esp_product part = {.x = y,
+                               .x_stride = y_stride,
+                               .y = p->c->x,
+                               .y_stride = p->c->hidden,
+                               .rows = rows,
+                               .add = true};
     multiply(p, t, &w, &part, 1);
 }
 
@@ -257,7 +267,7 @@ static void run_layers(const struct pass *p, struct esp_cpu_team t)
         const bool narrow = i == d->layers - 1 && p->wanted < rows;
         const float *normed =
             normalise(p, t, c->normed, rows, layer->norm1, layer->norm1_bias); /* 1 */
-        project(p, t, layer, normed, rows);                                         /* 2 */
+        project(p, t, layer, normed, rows);                                    /* 2 */
         esp_cpu_meet(t);
         attention(p, t, i, narrow ? c->wanted : NULL, narrow ? p->wanted : rows); /* 3, 4 */
         if (narrow) {

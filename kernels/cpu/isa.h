@@ -1,11 +1,12 @@
 /* isa.h - the arithmetic of the CPU backend: one table of functions per instruction set.
  *
- * kernels/cpu/isa is compiled once for each instruction set (see simd.h); cpu.c picks a table when a
- * backend opens. All tables give the same bits. Nothing here allocates, starts threads or checks its
- * arguments: forward.c and rows.c do that, and hand every function its share of the work.
+ * kernels/cpu/isa is compiled once for each instruction set (see simd.h); cpu.c picks a table
+ * when a backend opens. All tables but AMX's give the same bits. Nothing here allocates, starts
+ * threads or checks its arguments: forward.c and rows.c do that, and hand every function its
+ * share of the work.
  *
- * Vectors of activations are padded with zeros to a multiple of ESP_PANEL, so that whole registers
- * can be read and written.
+ * Vectors of activations are padded with zeros to a multiple of ESP_PANEL, so that whole
+ * registers can be read and written.
  */
 #ifndef ESP_CPU_ISA_H
 #define ESP_CPU_ISA_H
@@ -18,9 +19,9 @@ enum {
     ESP_QUERIES = 4, /* query heads that share one pass over a key/value head */
 };
 
-/* A weight matrix in panels of 32 outputs, inputs in order within a panel, in its own dtype. BF16
- * outputs j and j + 16 of a panel share a 32-bit word (j in the low half): a shift and a mask
- * expand them. Outputs past `rows` are zero. */
+/* A weight matrix in panels of 32 outputs, inputs in order within a panel, in its own dtype.
+ * BF16 outputs j and j + 16 of a panel share a 32-bit word (j in the low half): a shift and a
+ * mask expand them. Outputs past `rows` are zero. */
 struct esp_packed {
     enum esp_dtype dtype;
     int rows, columns, panels;
@@ -42,8 +43,8 @@ struct esp_product {
 };
 
 /* Up to ESP_QUERIES queries that read the same key/value head. Query i sees cache rows
- * 0..contiguous[i]-1 and then extra[i][0..extras[i]-1], ascending; the place in that sequence, not
- * the cache row, decides the order of every sum. */
+ * 0..contiguous[i]-1 and then extra[i][0..extras[i]-1], ascending; the place in that sequence,
+ * not the cache row, decides the order of every sum. */
 struct esp_attention {
     int head_dim, queries;
     int blocks;     /* key blocks that hold all rows seen */
@@ -63,13 +64,14 @@ struct esp_cpu_isa {
     bool pairs;       /* wants BF16 matrices packed for tiles */
 
     /* Panels begin..end-1 of the product. */
-    void (*product)(const struct esp_packed *w, int begin, int end, const struct esp_product *p);
+    void (*product)(const struct esp_packed *w, int begin, int end,
+                    const struct esp_product *p);
     void (*attention)(const struct esp_attention *a);
 
     /* RMSNorm or LayerNorm of x (n) with `weight` and `bias` (NULL: none), all padded. */
     void (*norm)(float *out, const float *x, int n, const float *weight, const float *bias,
                  enum esp_norm kind, float epsilon);
-    /* Rotates pairs (i, i + half) of x by the angles whose cosines and sines are given (half). */
+    /* Rotates pairs (i, i + half) of x by angles given as (half) cosines and sines. */
     void (*rotate)(float *x, int half, const float *cosine, const float *sine);
     void (*scale)(float *x, int n, float factor);
     /* out = silu(gate) * up, or gelu(up) if gate is NULL; n is a multiple of 16. */
@@ -88,16 +90,15 @@ struct esp_cpu_isa {
     double (*remove)(float *x, int n, int32_t token);
 };
 
-#define ESP_ISA_LIST(X) X(avx512) X(avx2) X(generic) /* best first */
-#define X(isa) extern const struct esp_cpu_isa esp_cpu_isa_##isa;
-ESP_ISA_LIST(X)
-#undef X
-extern const struct esp_cpu_isa esp_cpu_isa_amx; /* on top of avx512; not the same bits (amx.c) */
+/* Only those that this build has are defined; amx (amx.c) rests on avx512. */
+extern const struct esp_cpu_isa esp_cpu_isa_generic, esp_cpu_isa_avx2, esp_cpu_isa_avx512,
+    esp_cpu_isa_amx;
 
 /* Asks the system for the use of AMX's tiles. */
 bool esp_cpu_amx_allowed(void);
 
-/* Bytes that a product of `rows` vectors of `columns` (padded) may use: three BF16 parts of each. */
+/* Bytes that a product of `rows` vectors of `columns` (padded) may use: three BF16 parts of
+ * each. */
 static inline size_t esp_product_scratch(size_t rows, size_t columns)
 {
     return (rows + ESP_LANES - 1) / ESP_LANES * ESP_LANES * 3 * columns * sizeof(uint16_t);

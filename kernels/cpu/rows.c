@@ -1,7 +1,7 @@
 /* rows.c - matrices of rows over the vocabulary, and what callers ask about them.
  *
- * Everything is checked here; the arithmetic on one row is behind struct esp_cpu_isa. Rows are shared
- * out over the threads, a row is never split.
+ * Everything is checked here; the arithmetic on one row is behind struct esp_cpu_isa. Rows are
+ * shared out over the threads, a row is never split.
  */
 #include "cpu/cpu.h"
 
@@ -115,8 +115,8 @@ static void answer_part(void *arg, struct esp_cpu_team t)
 
 static int answer_all(struct request *q)
 {
-    bool small = q->count == 1 ||
-                 (int64_t)q->count * q->r->base.vocabulary < VALUES_WORTH_THREADS;
+    bool small =
+        q->count == 1 || (int64_t)q->count * q->r->base.vocabulary < VALUES_WORTH_THREADS;
     if (!rows_exist(q->r, q->which, q->count))
         return ESP_E_ARGUMENT;
     esp_cpu_together((struct esp_cpu_backend *)q->r->base.backend, small, answer_part, q);
@@ -155,8 +155,8 @@ int esp_cpu_softmax(struct esp_rows *rows, const int32_t *which, int count,
     return answer_all(&q);
 }
 
-int esp_cpu_gather(struct esp_rows *rows, const int32_t *which, const int32_t *tokens, int count,
-                   double *values)
+int esp_cpu_gather(struct esp_rows *rows, const int32_t *which, const int32_t *tokens,
+                   int count, double *values)
 {
     const struct esp_cpu_rows *r = (struct esp_cpu_rows *)rows;
     if (!rows_exist(r, which, count))
@@ -192,7 +192,8 @@ int esp_cpu_sample(struct esp_rows *rows, const int32_t *which, const double *u,
 }
 
 int esp_cpu_combine(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
-                    const struct esp_combination *f, struct esp_rows *to, int to_row, double *sum)
+                    const struct esp_combination *f, struct esp_rows *to, int to_row,
+                    double *sum)
 {
     const struct esp_cpu_rows *pr = (struct esp_cpu_rows *)p, *qr = (struct esp_cpu_rows *)q;
     const struct esp_cpu_rows *out = (struct esp_cpu_rows *)to;

@@ -1,9 +1,9 @@
 /* simd.h - sixteen floats at a time, the same on every instruction set.
  *
- * `struct v16` is one AVX-512 register, two AVX2 registers or a plain array; ESP_ISA (set by the
- * Makefile, once per build of kernels/cpu/isa) says which. Every operation is one IEEE operation per
- * lane, v16_fma rounds once, and v16_sum adds in a fixed order, so code written over it gives the
- * same bits on all three. The plain version is the oracle for the other two.
+ * `struct v16` is one AVX-512 register, two AVX2 registers or a plain array; ESP_ISA (set by
+ * the Makefile, once per build of kernels/cpu/isa) says which. Every operation is one IEEE
+ * operation per lane, v16_fma rounds once, and v16_sum adds in a fixed order, so code written
+ * over it gives the same bits on all three. The plain version is the oracle for the other two.
  *
  * v16_max and v16_min return their second argument where an argument is NaN, as x86 does.
  */
@@ -24,9 +24,10 @@
 /* ESP_ISA_NAME(product) is product_avx2 in the AVX2 build: no two builds share a symbol. */
 #define ESP_ISA_NAME(name) ESP_PASTE(ESP_PASTE(name, _), ESP_ISA)
 
-/* Inlined whatever it costs, for speed; under the address sanitizer that would take minutes. */
+/* Inlined whatever it costs, for speed. The address sanitizer would take minutes to compile
+ * that. */
 #ifdef __SANITIZE_ADDRESS__
-#define V16 static inline
+#define V16 static __attribute__((noinline, unused))
 #else
 #define V16 static inline __attribute__((always_inline))
 #endif
@@ -226,7 +227,8 @@ V16 __m256 v8_scale(__m256 x, __m256 n)
     __m256i half = _mm256_srai_epi32(i, 1), rest = _mm256_sub_epi32(i, half);
     half = _mm256_slli_epi32(_mm256_add_epi32(half, bias), 23);
     rest = _mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23);
-    return _mm256_mul_ps(_mm256_mul_ps(x, _mm256_castsi256_ps(half)), _mm256_castsi256_ps(rest));
+    return _mm256_mul_ps(_mm256_mul_ps(x, _mm256_castsi256_ps(half)),
+                         _mm256_castsi256_ps(rest));
 }
 
 V16 struct v16 v16_scale(struct v16 x, struct v16 n)
@@ -357,8 +359,8 @@ V16 struct v16 v16_scale(struct v16 a, struct v16 n)
         memcpy(&bits, &n.f[i], sizeof bits);
         uint32_t power = bits - 0x4b400000u;
         uint32_t half = power >> 1 | (power & 0x80000000u), rest = power - half;
-        out.f[i] = a.f[i] * float_from_bits((half + 127) << 23) *
-                   float_from_bits((rest + 127) << 23);
+        out.f[i] =
+            a.f[i] * float_from_bits((half + 127) << 23) * float_from_bits((rest + 127) << 23);
     }
     return out;
 }
@@ -371,8 +373,8 @@ V16 void v16_load_bf16_pair(const uint32_t *p, struct v16 *low, struct v16 *high
     }
 }
 
-/* A half's exponent and fraction, moved to a float's place, are 2^112 too small; that also turns
- * subnormals right. Infinity and NaN need the top exponent put back. */
+/* A half's exponent and fraction, moved to a float's place, are 2^112 too small; that also
+ * turns subnormals right. Infinity and NaN need the top exponent put back. */
 V16 struct v16 v16_load_f16(const uint16_t *p)
 {
     struct v16 out;
@@ -400,7 +402,7 @@ V16 float v16_sum(struct v16 a)
 
 #define V16_ROUND 0x1.8p23f /* adding it rounds a float below 2^22 to an integer */
 
-/* v16_scale(a, n + V16_ROUND) is a * 2^n for integers -150 <= n <= 128; NaN in a stays NaN. */
+/* v16_scale(a, n + V16_ROUND) is a * 2^n for integers -126 <= n <= 128; NaN in a stays NaN. */
 
 V16 float v16_highest(struct v16 a)
 {
@@ -412,14 +414,16 @@ V16 float v16_highest(struct v16 a)
     return highest;
 }
 
-/* e^x within 1 unit in the last place, subnormal results included. x = n ln 2 + r, |r| <= ln 2 / 2;
- * e^r - 1 - r = r^2 times a polynomial fitted for least relative error. */
+/* e^x within 1 unit in the last place; below e^-87 (1.6e-38) it is 0, because subnormal results
+ * cost the processor a hundred times as much. x = n ln 2 + r, |r| <= ln 2 / 2; e^r - 1 - r =
+ * r^2 times a polynomial fitted for least relative error. */
 V16 struct v16 v16_exp(struct v16 x)
 {
-    x = v16_min(v16_set(89.0f), v16_max(v16_set(-104.0f), x));
-    struct v16 shifted = v16_fma(x, v16_set(0x1.715476p+0f), v16_set(V16_ROUND));
+    const struct v16 least = v16_set(-87.0f), top = v16_set(89.0f);
+    struct v16 y = v16_min(top, v16_max(least, x));
+    struct v16 shifted = v16_fma(y, v16_set(0x1.715476p+0f), v16_set(V16_ROUND));
     struct v16 n = v16_sub(shifted, v16_set(V16_ROUND));
-    struct v16 r = v16_fma(n, v16_set(-0x1.62e4p-1f), x);
+    struct v16 r = v16_fma(n, v16_set(-0x1.62e4p-1f), y);
     r = v16_fma(n, v16_set(-0x1.7f7d1cp-20f), r);
     struct v16 p = v16_set(0x1.6a4d5ap-10f);
     p = v16_fma(p, r, v16_set(0x1.12398ep-7f));
@@ -427,7 +431,8 @@ V16 struct v16 v16_exp(struct v16 x)
     p = v16_fma(p, r, v16_set(0x1.555492p-3f));
     p = v16_fma(p, r, v16_set(0x1.fffffcp-2f));
     p = v16_fma(p, v16_mul(r, r), r);
-    return v16_scale(v16_add(p, v16_set(1.0f)), shifted);
+    p = v16_scale(v16_add(p, v16_set(1.0f)), shifted);
+    return v16_where_less(x, least, v16_set(0.0f), p);
 }
 
 /* The error function, within 2 units in the last place: x + x A(x^2) up to 1, and beyond it

@@ -1,13 +1,14 @@
 /* team.c - threads that go through a pass together.
  *
- * OpenMP starts the threads, once per pass; between the steps of a pass they meet at a barrier. Ours
- * spins for a few microseconds and then yields: OpenMP's own spins for milliseconds, which stalls a
- * pass of 0.2 ms badly when two threads find themselves on one core.
+ * OpenMP starts the threads, once per pass; between the steps of a pass they meet at a barrier.
+ * Ours spins for a few microseconds and then yields: OpenMP's own spins for milliseconds, which
+ * stalls a pass of 0.2 ms badly when two threads find themselves on one core.
  *
- * A pass is divided evenly beforehand, so a thread that the system has put aside for another program
- * holds up all others, for longer than the whole pass takes on one thread. When thread 0 spends most of a
- * pass waiting, the next passes are therefore run by it alone, then the team is tried again: after 8
- * passes, 16, ... 256. Results do not depend on the number of threads, so only the time shows this.
+ * A pass is divided evenly beforehand, so a thread that the system has put aside for another
+ * program holds up all others, for longer than the whole pass takes on one thread. When thread
+ * 0 spends most of a pass waiting, the next passes are therefore run by it alone, then the team
+ * is tried again: after 8 passes, 16, ... 256. Results do not depend on the number of threads,
+ * so only the time shows this.
  */
 #include "cpu/cpu.h"
 

@@ -23,8 +23,8 @@ struct esp_cpu_crowd {
     int patience; /* how many they will be next time */
 };
 
-/* Runs `pass` on all threads of the backend, or only on the calling one if the pass is small or the
- * machine crowded. Must not be called from within a pass. */
+/* Runs `pass` on all threads of the backend, or only on the calling one if the pass is small or
+ * the machine crowded. Must not be called from within a pass. */
 void esp_cpu_together(struct esp_cpu_backend *cpu, bool small,
                       void (*pass)(void *arg, struct esp_cpu_team team), void *arg);
 

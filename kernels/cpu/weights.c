@@ -1,9 +1,10 @@
 /* weights.c - a model's matrices, repacked for the matrix product.
  *
- * The file keeps a matrix row by row; the product wants, for one input after the other, the weights of
- * 32 outputs side by side (struct esp_packed). Everything goes into one block of memory in the order
- * in which a forward pass reads it: one walk over the model measures the block and checks all shapes,
- * a second one fills it. Matrices keep their dtype; norm weights and biases become float32.
+ * The file keeps a matrix row by row; the product wants, for one input after the other, the
+ * weights of 32 outputs side by side (struct esp_packed). Everything goes into one block of
+ * memory in the order in which a forward pass reads it: one walk over the model measures the
+ * block and checks all shapes, a second one fills it. Matrices keep their dtype; norm weights
+ * and biases become float32.
  */
 #include "cpu/cpu.h"
 
@@ -95,8 +96,9 @@ static int check(struct packer *p, const struct esp_tensor *t, const char *name,
         snprintf(where, sizeof where, " of layer %d", p->layer);
     if (!t->data)
         return esp_fail(p->err, p->errlen, ESP_E_FORMAT, "the model has no %s%s", name, where);
-    return esp_fail(p->err, p->errlen, ESP_E_FORMAT, "%s%s has the shape (%d, %d), not (%d, %d)",
-                    name, where, t->rows, t->columns, rows, columns);
+    return esp_fail(p->err, p->errlen, ESP_E_FORMAT,
+                    "%s%s has the shape (%d, %d), not (%d, %d)", name, where, t->rows,
+                    t->columns, rows, columns);
 }
 
 static int pack_vector(struct packer *p, const float **out, const struct esp_tensor *t,
@@ -112,8 +114,9 @@ static int pack_vector(struct packer *p, const float **out, const struct esp_ten
     return 0;
 }
 
-/* Place of input c of output j in a panel, in weights. BF16: in its half of a 32-bit word; packed for
- * tiles: blocks of 32 inputs, then two tiles of 16 outputs, then (pair of inputs, output, 2). */
+/* Place of input c of output j in a panel, in weights. BF16: in its half of a 32-bit word;
+ * packed for tiles: blocks of 32 inputs, then two tiles of 16 outputs, then (pair of inputs,
+ * output, 2). */
 static size_t place(const struct esp_packed *w, int j, int c)
 {
     size_t row = (size_t)c * ESP_PANEL;
@@ -190,20 +193,20 @@ static int pack_layer(struct packer *p, struct esp_cpu_layer *out, const struct 
     int q = d->heads * d->head_dim, kv = d->kv_heads * d->head_dim, status;
     if ((status = pack_norm(p, &out->norm1, &out->norm1_bias, &in->norm1, &in->norm1_bias,
                             d->hidden)) < 0 ||
-        (status = pack_matrix(p, &out->query, &in->query, &in->query_bias, "the query matrix", q,
-                              d->hidden)) < 0 ||
+        (status = pack_matrix(p, &out->query, &in->query, &in->query_bias, "the query matrix",
+                              q, d->hidden)) < 0 ||
         (status = pack_matrix(p, &out->key, &in->key, &in->key_bias, "the key matrix", kv,
                               d->hidden)) < 0 ||
-        (status = pack_matrix(p, &out->value, &in->value, &in->value_bias, "the value matrix", kv,
-                              d->hidden)) < 0 ||
+        (status = pack_matrix(p, &out->value, &in->value, &in->value_bias, "the value matrix",
+                              kv, d->hidden)) < 0 ||
         (status = pack_matrix(p, &out->output, &in->output, &in->output_bias,
                               "the output matrix", d->hidden, q)) < 0 ||
         (status = pack_norm(p, &out->norm2, &out->norm2_bias, &in->norm2, &in->norm2_bias,
                             d->hidden)) < 0)
         return status;
     if (d->activation == ESP_SWIGLU &&
-        (status = pack_matrix(p, &out->gate, &in->gate, &in->gate_bias, "the gate matrix", d->ffn,
-                              d->hidden)) < 0)
+        (status = pack_matrix(p, &out->gate, &in->gate, &in->gate_bias, "the gate matrix",
+                              d->ffn, d->hidden)) < 0)
         return status;
     if ((status = pack_matrix(p, &out->up, &in->up, &in->up_bias, "the up matrix", d->ffn,
                               d->hidden)) < 0)
@@ -227,15 +230,16 @@ static int pack_model(struct packer *p, struct esp_cpu_weights *w)
         (status = pack_norm(p, &w->norm_final, &w->norm_final_bias, &d->norm_final,
                             &d->norm_final_bias, d->hidden)) < 0)
         return status;
-    return pack_matrix(p, &w->head, &d->head, NULL, "the head matrix", d->vocabulary, d->hidden);
+    return pack_matrix(p, &w->head, &d->head, NULL, "the head matrix", d->vocabulary,
+                       d->hidden);
 }
 
 /* ------------------------------------------------------------------ open and close */
 
 static bool sane(const struct esp_model_desc *d)
 {
-    return d->layers > 0 && d->hidden > 0 && d->heads > 0 && d->kv_heads > 0 && d->head_dim > 0 &&
-           d->ffn > 0 && d->vocabulary > 0 && d->heads % d->kv_heads == 0 &&
+    return d->layers > 0 && d->hidden > 0 && d->heads > 0 && d->kv_heads > 0 &&
+           d->head_dim > 0 && d->ffn > 0 && d->vocabulary > 0 && d->heads % d->kv_heads == 0 &&
            (int64_t)d->heads * d->head_dim <= INT32_MAX / 2 && d->hidden <= INT32_MAX / 2 &&
            d->ffn <= INT32_MAX / 2 && d->vocabulary <= INT32_MAX / 2 && d->rotary >= 0 &&
            d->rotary <= d->head_dim && d->rotary % 2 == 0 &&
@@ -291,8 +295,9 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
         w->bytes = p.total = p.used;
         w->memory = p.memory = p.overflow ? NULL : esp_cpu_alloc(p.total, 1);
         if (!w->memory)
-            status = esp_fail(err, errlen, ESP_E_MEMORY,
-                              "not enough memory for %.1f MB of weights", (double)p.total / 1e6);
+            status =
+                esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %.1f MB of weights",
+                         (double)p.total / 1e6);
     }
     if (status == 0) {
         use_huge_pages(w->memory, w->bytes);

@@ -1,6 +1,6 @@
-/* forward.c - the CPU's forward pass against the reference transformer of tests/random_model.c: both
- * families of models, every dtype, sizes that fill no register, chains and trees; compaction of the
- * cache; and batches that must be refused.
+/* forward.c - the CPU's forward pass against the reference transformer of tests/random_model.c:
+ * both families of models, every dtype, sizes that fill no register, chains and trees;
+ * compaction of the cache; and batches that must be refused.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -67,8 +67,8 @@ static void close_setup(struct setup *s)
 static void plant(struct setup *s, int trunk, unsigned long long seed)
 {
     for (int i = 0; i < NODES; i++) {
-        s->parents[i] = i < trunk ? i - 1
-                                  : trunk - 1 + (int)(check_uniform(&seed) * (i - trunk + 1));
+        s->parents[i] =
+            i < trunk ? i - 1 : trunk - 1 + (int)(check_uniform(&seed) * (i - trunk + 1));
         s->positions[i] = i == 0 ? 0 : s->positions[s->parents[i]] + 1;
     }
     random_model_reference(&s->model, s->tokens, s->parents, NODES, s->reference);
@@ -87,8 +87,8 @@ static void check_row(struct setup *s, int row, int node)
     }
 }
 
-/* Runs nodes first..first+rows-1; with a mask, they see the cache rows before `prefix`, and of the
- * others their ancestors. */
+/* Runs nodes first..first+rows-1; with a mask, they see the cache rows before `prefix`, and of
+ * the others their ancestors. */
 static int run(struct setup *s, int first, int rows, int prefix, bool masked)
 {
     uint64_t mask[NODES] = {0};
@@ -291,30 +291,32 @@ TEST(weights_report_progress_and_faults)
     int calls = 0;
     size_t last = 0;
     open_setup(&s, &shapes[0], NULL, 70);
-    CHECK(esp_backend_cpu.weights_open(&other, s.backend, &s.model.desc, stop_at_once, &calls, err,
-                                       sizeof err) == ESP_E_CANCELLED);
+    CHECK(esp_backend_cpu.weights_open(&other, s.backend, &s.model.desc, stop_at_once, &calls,
+                                       err, sizeof err) == ESP_E_CANCELLED);
     CHECK(calls == 1 && other == NULL && *err);
-    CHECK(esp_backend_cpu.weights_open(&other, s.backend, &s.model.desc, count_calls, &last, err,
-                                       sizeof err) == 0);
+    CHECK(esp_backend_cpu.weights_open(&other, s.backend, &s.model.desc, count_calls, &last,
+                                       err, sizeof err) == 0);
     CHECK(last == esp_backend_cpu.weights_bytes(other), "ended at %zu", last);
     esp_backend_cpu.weights_close(other);
 
     struct esp_model_desc wrong = s.model.desc;
     wrong.ffn++;
-    CHECK(esp_backend_cpu.weights_open(&other, s.backend, &wrong, NULL, NULL, err, sizeof err) ==
-          ESP_E_FORMAT);
+    CHECK(esp_backend_cpu.weights_open(&other, s.backend, &wrong, NULL, NULL, err,
+                                       sizeof err) == ESP_E_FORMAT);
     CHECK(strstr(err, "gate") && strstr(err, "layer 0"), "%s", err);
     wrong = s.model.desc;
     wrong.kv_heads = 3;
-    CHECK(esp_backend_cpu.weights_open(&other, s.backend, &wrong, NULL, NULL, err, sizeof err) ==
-          ESP_E_FORMAT);
+    CHECK(esp_backend_cpu.weights_open(&other, s.backend, &wrong, NULL, NULL, err,
+                                       sizeof err) == ESP_E_FORMAT);
     wrong = s.model.desc;
     wrong.head.data = NULL;
-    CHECK(esp_backend_cpu.weights_open(&other, s.backend, &wrong, NULL, NULL, err, sizeof err) ==
-          ESP_E_FORMAT);
+    CHECK(esp_backend_cpu.weights_open(&other, s.backend, &wrong, NULL, NULL, err,
+                                       sizeof err) == ESP_E_FORMAT);
     struct esp_cache *cache;
-    CHECK(esp_backend_cpu.cache_open(&cache, s.weights, 0, 1, err, sizeof err) == ESP_E_ARGUMENT);
-    CHECK(esp_backend_cpu.cache_open(&cache, s.weights, 8, 0, err, sizeof err) == ESP_E_ARGUMENT);
+    CHECK(esp_backend_cpu.cache_open(&cache, s.weights, 0, 1, err, sizeof err) ==
+          ESP_E_ARGUMENT);
+    CHECK(esp_backend_cpu.cache_open(&cache, s.weights, 8, 0, err, sizeof err) ==
+          ESP_E_ARGUMENT);
     struct esp_backend *backend;
     CHECK(esp_cpu_open(&backend, "z80", 1, err, sizeof err) == ESP_E_DEVICE);
     CHECK(esp_cpu_open(&backend, NULL, -1, err, sizeof err) == ESP_E_ARGUMENT);

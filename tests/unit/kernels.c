@@ -1,5 +1,5 @@
-/* kernels.c - the arithmetic of the CPU backend, function by function: against double precision, and
- * every instruction set bit for bit against portable C.
+/* kernels.c - the arithmetic of the CPU backend, function by function: against double
+ * precision, and every instruction set bit for bit against portable C.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -47,8 +47,12 @@ static void make_example(struct example *e, enum esp_dtype dtype, int rows, int 
     int panels = (rows + ESP_PANEL - 1) / ESP_PANEL;
     memset(e, 0, sizeof *e);
     e->packed = esp_cpu_alloc((size_t)(panels * columns * ESP_PANEL), 4);
-    e->w = (struct esp_packed){.dtype = dtype, .rows = rows, .columns = columns,
-                               .panels = panels, .data = e->packed, .bias = e->bias};
+    e->w = (struct esp_packed){.dtype = dtype,
+                               .rows = rows,
+                               .columns = columns,
+                               .panels = panels,
+                               .data = e->packed,
+                               .bias = e->bias};
     for (int i = 0; i < rows; i++) {
         e->bias[i] = around(&seed, 1);
         for (int c = 0; c < columns; c++) {
@@ -78,8 +82,8 @@ static void make_example(struct example *e, enum esp_dtype dtype, int rows, int 
         e->x[i] = around(&seed, 1);
 }
 
-static void run_example(const struct example *e, const struct esp_cpu_isa *isa, int rows, bool add,
-                        const int32_t *order, float *y)
+static void run_example(const struct example *e, const struct esp_cpu_isa *isa, int rows,
+                        bool add, const int32_t *order, float *y)
 {
     struct esp_product p = {.x = e->x,
                             .x_stride = MAX_COLUMNS,
@@ -93,8 +97,8 @@ static void run_example(const struct example *e, const struct esp_cpu_isa *isa, 
     isa->product(&e->w, middle, e->w.panels, &p);
 }
 
-static void check_example(const struct example *e, int rows, const float *y, const int32_t *order,
-                          double before)
+static void check_example(const struct example *e, int rows, const float *y,
+                          const int32_t *order, double before)
 {
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < e->w.rows; j++) {
@@ -102,8 +106,9 @@ static void check_example(const struct example *e, int rows, const float *y, con
             for (int c = 0; c < e->w.columns; c++)
                 want += e->weight[j][c] * e->x[i * MAX_COLUMNS + c];
             float got = y[(order ? order[i] : i) * MAX_OUTPUTS + j];
-            CHECK(fabs(got - want) < 1e-4, "dtype %d, %d x %d, row %d of %d, output %d: %g, not %g",
-                  e->w.dtype, e->w.rows, e->w.columns, i, rows, j, got, want);
+            CHECK(fabs(got - want) < 1e-4,
+                  "dtype %d, %d x %d, row %d of %d, output %d: %g, not %g", e->w.dtype,
+                  e->w.rows, e->w.columns, i, rows, j, got, want);
         }
 }
 
@@ -153,9 +158,14 @@ TEST(all_halves_expand_exactly)
             float y[ESP_PANEL];
             for (int j = 0; j < ESP_PANEL; j++)
                 halves[j] = (uint16_t)(start + j);
-            struct esp_packed w = {.dtype = ESP_F16, .rows = ESP_PANEL, .columns = 1, .panels = 1,
-                                   .data = halves, .bias = bias};
-            struct esp_product p = {.x = &one, .x_stride = 1, .y = y, .y_stride = 32, .rows = 1};
+            struct esp_packed w = {.dtype = ESP_F16,
+                                   .rows = ESP_PANEL,
+                                   .columns = 1,
+                                   .panels = 1,
+                                   .data = halves,
+                                   .bias = bias};
+            struct esp_product p = {
+                .x = &one, .x_stride = 1, .y = y, .y_stride = 32, .rows = 1};
             isas[isa]->product(&w, 0, 1, &p);
             for (int j = 0; j < ESP_PANEL; j++) {
                 int exponent = halves[j] >> 10 & 31, fraction = halves[j] & 1023;
@@ -192,7 +202,8 @@ TEST(norms_agree_with_double_precision)
                 memset(out[isa], 0, sizeof *out);
                 isas[isa]->norm(out[isa], x, n, weight, kind == ESP_NORM_LAYER ? bias : NULL,
                                 (enum esp_norm)kind, 1e-5f);
-                CHECK(memcmp(out[isa], out[0], sizeof *out) == 0, "%s differs", isas[isa]->name);
+                CHECK(memcmp(out[isa], out[0], sizeof *out) == 0, "%s differs",
+                      isas[isa]->name);
             }
             for (int i = 0; i < n; i++) {
                 double want = (x[i] - mean) / sqrt(variance + 1e-5) * weight[i] +
@@ -222,8 +233,8 @@ TEST(activations_agree_with_double_precision)
         }
         for (int i = 0; i < 16; i++) {
             double v = x[i], s = v / (1 + exp(-v)), g = 0.5 * v * (1 + erf(v / sqrt(2)));
-            CHECK(fabs(silu[0][i] - s) <= 4e-7 * fabs(s) || v < -86, "silu(%g) is %.9g, not %.9g",
-                  v, silu[0][i], s);
+            CHECK(fabs(silu[0][i] - s) <= 4e-7 * fabs(s) || v < -86,
+                  "silu(%g) is %.9g, not %.9g", v, silu[0][i], s);
             CHECK(fabs(gelu[0][i] - g) <= 3e-7 * (v < 0 ? -v : v), "gelu(%g) is %.9g, not %.9g",
                   v, gelu[0][i], g);
         }
@@ -260,8 +271,8 @@ TEST(rotation_touches_only_its_part)
                 want = x[i] * cos(i - 5) - x[i + half] * sin(i - 5);
             else if (i >= 5 + half && i < 5 + 2 * half)
                 want = x[i] * cos(i - 5 - half) + x[i - half] * sin(i - 5 - half);
-            CHECK(fabs(out[0][i] - want) < 1e-5, "half %d: %d is %g, not %g", half, i, out[0][i],
-                  want);
+            CHECK(fabs(out[0][i] - want) < 1e-5, "half %d: %d is %g, not %g", half, i,
+                  out[0][i], want);
         }
     }
 }
@@ -277,8 +288,8 @@ TEST(rows_give_the_same_bits_everywhere)
     static int32_t ids[ISAS][LONG], scratch[2 * LONG];
     static float values[ISAS][LONG];
     for (int n = 1; n <= LONG; n += 1 + n / 3) {
-        struct esp_sampling sampling = {0.3 + check_uniform(&state), 0.5 + check_uniform(&state),
-                                        n % 3 ? 0 : 1 + n / 2};
+        struct esp_sampling sampling = {0.3 + check_uniform(&state),
+                                        0.5 + check_uniform(&state), n % 3 ? 0 : 1 + n / 2};
         struct esp_combination f = {1, -0.7, 0.2, 1.3};
         double sums[ISAS], left[ISAS], drawn[ISAS], u = check_uniform(&state);
         int32_t best[ISAS], tokens[ISAS], excluded[2] = {n / 2, -1};
@@ -299,8 +310,9 @@ TEST(rows_give_the_same_bits_everywhere)
             CHECK(memcmp(ids[isa], ids[0], (size_t)k * 4) == 0 &&
                       memcmp(values[isa], values[0], (size_t)k * 4) == 0 &&
                       memcmp(out[isa], out[0], (size_t)n * 4) == 0 &&
-                      memcmp(mixed[isa], mixed[0], (size_t)n * 4) == 0 && sums[isa] == sums[0] &&
-                      left[isa] == left[0] && tokens[isa] == tokens[0] && drawn[isa] == drawn[0],
+                      memcmp(mixed[isa], mixed[0], (size_t)n * 4) == 0 &&
+                      sums[isa] == sums[0] && left[isa] == left[0] &&
+                      tokens[isa] == tokens[0] && drawn[isa] == drawn[0],
                   "%s differs over %d values", f_isa->name, n);
         }
     }

@@ -1,6 +1,6 @@
-/* rows.c - what the CPU backend answers about rows over the vocabulary: largest entries, probabilities
- * and the arithmetic of distributions, against plain references that sort; ties, NaN, infinities and
- * arguments out of range.
+/* rows.c - what the CPU backend answers about rows over the vocabulary: largest entries,
+ * probabilities and the arithmetic of distributions, against plain references that sort; ties,
+ * NaN, infinities and arguments out of range.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -20,7 +20,8 @@ static void open_setup(struct setup *s, int vocabulary)
 {
     char err[200] = "";
     CHECK(esp_backend_cpu.open(&s->backend, 2, err, sizeof err) == 0, "%s", err);
-    CHECK(esp_backend_cpu.rows_open(&s->rows, s->backend, ROWS, vocabulary, err, sizeof err) == 0,
+    CHECK(esp_backend_cpu.rows_open(&s->rows, s->backend, ROWS, vocabulary, err, sizeof err) ==
+              0,
           "%s", err);
 }
 
@@ -122,7 +123,7 @@ static void reference_softmax(const float *x, int n, const struct esp_sampling *
 TEST(probabilities_equal_those_of_a_sort)
 {
     static const struct esp_sampling settings[] = {
-        {1, 1, 0},     {0.7, 1, 0},    {1, 0.9, 0},  {1, 0.5, 0},   {0.6, 0.95, 20},
+        {1, 1, 0},     {0.7, 1, 0},    {1, 0.9, 0},  {1, 0.5, 0},    {0.6, 0.95, 20},
         {1, 1, 1},     {1, 0, 0},      {1, 0.3, 7},  {2.5, 0.99, 0}, {1, 0.999999, 0},
         {1, 1, 10000}, {1e-3, 0.8, 0}, {50, 0.8, 0}, {1, 5, 3},
     };
@@ -146,8 +147,8 @@ TEST(probabilities_equal_those_of_a_sort)
                     sum += got[i];
                     double places = want[i] > 0 ? 1 - log(want[i]) : 1; /* of the exponent */
                     CHECK(fabs(got[i] - want[i]) <= 5e-7 * places * want[i] + 1e-37,
-                          "%d values, kind %d, setting %zu: %d has %g, not %g", n, kind, setting,
-                          i, got[i], want[i]);
+                          "%d values, kind %d, setting %zu: %d has %g, not %g", n, kind,
+                          setting, i, got[i], want[i]);
                 }
                 CHECK(fabs(sum - 1) < 1e-6, "the sum is %.9g", sum);
                 close_setup(&s);
@@ -259,14 +260,17 @@ TEST(draws_invert_the_cumulative_sum)
             struct setup s;
             int n = sizes[size];
             int32_t which = 2, excluded[4] = {-1, -1, -1, -1}, token;
-            double u = trial == 0 ? 0 : trial == 1 ? 0x1.fffffffffffffp-1 : check_uniform(&state);
+            double u = trial == 0   ? 0
+                       : trial == 1 ? 0x1.fffffffffffffp-1
+                                    : check_uniform(&state);
             double total = 0, sum = 0, value;
             open_setup(&s, n);
             make_distribution(p, n, &state);
             for (int i = 0; i < trial % 5; i++)
                 excluded[i] = (int32_t)(check_uniform(&state) * n);
             esp_backend_cpu.write_row(s.rows, which, p);
-            CHECK(esp_backend_cpu.sample(s.rows, &which, &u, 1, excluded, 4, &token, &value) == 0);
+            CHECK(esp_backend_cpu.sample(s.rows, &which, &u, 1, excluded, 4, &token, &value) ==
+                  0);
             esp_backend_cpu.read_row(s.rows, which, after);
             CHECK(memcmp(p, after, (size_t)n * sizeof *p) == 0, "the row changed");
             for (int i = 0; i < 4; i++)
@@ -289,8 +293,9 @@ TEST(draws_invert_the_cumulative_sum)
 
 TEST(combinations_and_removals)
 {
-    static const struct esp_combination all[] = {
-        {1, -1, 0, 0}, {0.3, -1, 0, 0}, {0, 0, 1, 1}, {1, 0, -1, 2}, {0, 0.5, 0.5, 0}, {-1, 0, 0, 0}};
+    static const struct esp_combination all[] = {{1, -1, 0, 0},    {0.3, -1, 0, 0},
+                                                 {0, 0, 1, 1},     {1, 0, -1, 2},
+                                                 {0, 0.5, 0.5, 0}, {-1, 0, 0, 0}};
     unsigned long long state = 6;
     static float p[WIDE], q[WIDE], out[WIDE];
     for (int size = 0; size < SIZES; size++)
@@ -304,7 +309,7 @@ TEST(combinations_and_removals)
             make_distribution(q, n, &state);
             esp_backend_cpu.write_row(s.rows, 0, p);
             esp_backend_cpu.write_row(s.rows, 1, q);
-#define F(i) fmax(0, f.a * p[i] + f.b * q[i] + f.c * fmin(f.d * p[i], q[i]))
+#define F(i) fmax(0, f.a *p[i] + f.b * q[i] + f.c * fmin(f.d * p[i], q[i]))
             for (int i = 0; i < n; i++)
                 want += F(i);
             CHECK(esp_backend_cpu.combine(s.rows, 0, s.rows, 1, &f, NULL, 0, &sum) == 0);
@@ -315,8 +320,8 @@ TEST(combinations_and_removals)
             for (int i = 0; i < n; i++) {
                 double before = to == 0 ? p[i] : to == 1 ? q[i] : 0;
                 double value = want > 0 ? F(i) / want : before;
-                CHECK(fabs(out[i] - value) <= 1e-7 * value + 1e-16, "%d is %g, not %g", i, out[i],
-                      value);
+                CHECK(fabs(out[i] - value) <= 1e-7 * value + 1e-16, "%d is %g, not %g", i,
+                      out[i], value);
             }
 #undef F
             for (int i = 0; i < n; i++)

@@ -1,11 +1,12 @@
 /* attention.c - a few queries against one key/value head of the cache.
  *
- * Keys lie in blocks of 16 positions with the positions side by side, so that a score is one chain of
- * multiply-adds over head_dim in its own lane. All blocks that hold a visible row are scored; then
- * each query's visible scores are moved together into the order it sees them (logical order), and
- * from there on only that order counts: the softmax sums in 16 lanes by logical index, values are
- * added in two chains, even and odd logical index. What a query gets is therefore the same whether
- * its ancestors lie side by side or scattered among the branches of a tree.
+ * Keys lie in blocks of 16 positions with the positions side by side, so that a score is one
+ * chain of multiply-adds over head_dim in its own lane. All blocks that hold a visible row are
+ * scored; then each query's visible scores are moved together into the order it sees them
+ * (logical order), and from there on only that order counts: the softmax sums in 16 lanes by
+ * logical index, values are added in two chains, even and odd logical index. What a query gets
+ * is therefore the same whether its ancestors lie side by side or scattered among the branches
+ * of a tree.
  *
  * Several queries share one walk over the keys and values where they can: the heads of a group
  * (grouped-query attention, Ainslie et al. 2023) and neighbouring rows of a batch.
@@ -20,7 +21,8 @@ enum { TILE_QUERIES = 2, TILE_BLOCKS = 2, TILE_VECTORS = 1 };
 
 /* ------------------------------------------------------------------ scores */
 
-V16 void score_tile(const struct esp_attention *a, int query, const int m, int block, const int n)
+V16 void score_tile(const struct esp_attention *a, int query, const int m, int block,
+                    const int n)
 {
     const size_t block_size = (size_t)a->head_dim * ESP_LANES;
     const float *k = a->k + (size_t)block * block_size;
@@ -63,8 +65,8 @@ V16 void score_rows(const struct esp_attention *a, int query, const int m)
 
 /* ------------------------------------------------------------------ softmax */
 
-/* Scores by cache row become weights by logical index, zero past the last up to a multiple of 16.
- * Returns 1 / their sum. */
+/* Scores by cache row become weights by logical index, zero past the last up to a multiple
+ * of 16. Returns 1 / their sum. */
 static float softmax_scores(float *score, int contiguous, const int32_t *extra, int extras)
 {
     int n = contiguous + extras;
@@ -87,10 +89,10 @@ static float softmax_scores(float *score, int contiguous, const int32_t *extra, 
 
 /* ------------------------------------------------------------------ values */
 
-/* Columns 16 * vector .. of queries query..query+m-1: first the rows that all of them see, then the
- * rest of each. sum[.][.][0] has the even logical indices, [1] the odd ones. */
-V16 void value_tile(const struct esp_attention *a, const float *normaliser, int query, const int m,
-                    int vector, const int n)
+/* Columns 16 * vector .. of queries query..query+m-1: first the rows that all of them see, then
+ * the rest of each. sum[.][.][0] has the even logical indices, [1] the odd ones. */
+V16 void value_tile(const struct esp_attention *a, const float *normaliser, int query,
+                    const int m, int vector, const int n)
 {
     const float *v = a->v + (size_t)vector * ESP_LANES, *score[TILE_QUERIES];
     struct v16 sum[TILE_QUERIES][TILE_VECTORS][2];
@@ -142,12 +144,14 @@ V16 void value_tile(const struct esp_attention *a, const float *normaliser, int 
             int column = (vector + j) * ESP_LANES, left = a->head_dim - column;
             struct v16 value = v16_add(sum[i][j][0], sum[i][j][1]);
             value = v16_mul(value, v16_set(normaliser[query + i]));
-            v16_store_part(a->out[query + i] + column, left < ESP_LANES ? left : ESP_LANES, value);
+            v16_store_part(a->out[query + i] + column, left < ESP_LANES ? left : ESP_LANES,
+                           value);
         }
     }
 }
 
-V16 void value_rows(const struct esp_attention *a, const float *normaliser, int query, const int m)
+V16 void value_rows(const struct esp_attention *a, const float *normaliser, int query,
+                    const int m)
 {
     int vector = 0, vectors = (a->head_dim + ESP_LANES - 1) / ESP_LANES;
     for (; vector + TILE_VECTORS <= vectors; vector += TILE_VECTORS)

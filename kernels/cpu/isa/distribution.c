@@ -1,9 +1,9 @@
 /* distribution.c - arithmetic on rows of probabilities, for drafters and verifiers.
  *
- * Acceptance rules draw from distributions and from what is left of them (residuals). A row keeps
- * float32 values; everything that is added up is added in double, in 16 lanes over chunks of 256
- * values, so that an inversion of the cumulative sum can skip whole chunks and still end where a walk
- * over single tokens would (but for the rounding of a double).
+ * Acceptance rules draw from distributions and from what is left of them (residuals). A row
+ * keeps float32 values; everything that is added up is added in double, in 16 lanes over chunks
+ * of 256 values, so that an inversion of the cumulative sum can skip whole chunks and still end
+ * where a walk over single tokens would (but for the rounding of a double).
  */
 #include "parts.h"
 
@@ -37,7 +37,8 @@ double esp_row_sum(const float *x, int n)
     return sum;
 }
 
-/* The first token at which the cumulative sum exceeds `target`, or the last one that adds to it. */
+/* The first token at which the cumulative sum exceeds `target`, or the last one that adds to
+ * it. */
 static int32_t invert(const float *x, int n, double target)
 {
     double before = 0.0;

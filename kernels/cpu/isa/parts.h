@@ -1,4 +1,5 @@
-/* parts.h - the functions of kernels/cpu/isa that table.c gathers, under their names in this build. */
+/* parts.h - the functions of kernels/cpu/isa that table.c gathers, under their names in this
+ * build. */
 #ifndef ESP_CPU_ISA_PARTS_H
 #define ESP_CPU_ISA_PARTS_H
 

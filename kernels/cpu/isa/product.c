@@ -1,13 +1,13 @@
 /* product.c - the matrix product, where nearly all of the time goes.
  *
- * One output is one chain of fused multiply-adds over the inputs in order, started from the bias.
- * A register tile holds `rows` x `panels` x 32 such chains and walks the inputs once; the tile's
- * shape is chosen for speed only, since no chain knows about the others. That, and nothing else, is
- * why a row's result does not depend on its batch.
+ * One output is one chain of fused multiply-adds over the inputs in order, started from the
+ * bias. A register tile holds `rows` x `panels` x 32 such chains and walks the inputs once; the
+ * tile's shape is chosen for speed only, since no chain knows about the others. That, and
+ * nothing else, is why a row's result does not depend on its batch.
  *
- * With one row the weights stream through once and memory sets the speed; several panels at a time
- * keep enough independent chains in flight to hide the latency of the multiply-add. With many rows
- * a panel stays in the nearest cache while all row tiles pass over it.
+ * With one row the weights stream through once and memory sets the speed; several panels at a
+ * time keep enough independent chains in flight to hide the latency of the multiply-add. With
+ * many rows a panel stays in the nearest cache while all row tiles pass over it.
  */
 #include "parts.h"
 
@@ -45,7 +45,8 @@ V16 float *output(const struct esp_product *p, int row, int panel)
     return p->y + y_row * p->y_stride + (size_t)panel * ESP_PANEL;
 }
 
-/* Rows row..row+m-1 by panels panel..panel+n-1; m, n and dtype are constants where this is used. */
+/* Rows row..row+m-1 by panels panel..panel+n-1; m, n and dtype are constants where this is
+ * used. */
 V16 void tile(const struct esp_packed *w, const enum esp_dtype dtype, int panel, const int n,
               const struct esp_product *p, int row, const int m)
 {
@@ -95,8 +96,8 @@ V16 void tile(const struct esp_packed *w, const enum esp_dtype dtype, int panel,
     }
 }
 
-V16 void tile_rows(const struct esp_packed *w, const enum esp_dtype dtype, int panel, const int n,
-                   const struct esp_product *p, int row, int m)
+V16 void tile_rows(const struct esp_packed *w, const enum esp_dtype dtype, int panel,
+                   const int n, const struct esp_product *p, int row, int m)
 {
     switch (m) {
 #define CASE(rows)                                                                             \

@@ -1,12 +1,12 @@
 /* row.c - what is asked of one row over the vocabulary: its largest entries, its probabilities.
  *
- * The largest entries are found by one pass that compares 16 values at a time with the worst entry
- * kept so far; after the first few hundred values almost nothing passes, so the pass runs at the speed
- * of a comparison. Equal values rank by ascending index everywhere, so that every backend agrees on
- * every result.
+ * The largest entries are found by one pass that compares 16 values at a time with the worst
+ * entry kept so far; after the first few hundred values almost nothing passes, so the pass runs
+ * at the speed of a comparison. Equal values rank by ascending index everywhere, so that every
+ * backend agrees on every result.
  *
- * Top-p ("nucleus") sampling, Holtzman et al. 2020, needs the values in order only up to where their
- * sum reaches p: a quickselect by mass finds that place without sorting.
+ * Top-p ("nucleus") sampling, Holtzman et al. 2020, needs the values in order only up to where
+ * their sum reaches p: a quickselect by mass finds that place without sorting.
  */
 #include "parts.h"
 
@@ -72,7 +72,8 @@ static bool ranks_below(float value, int32_t id, float other_value, int32_t othe
     return value < other_value || (value == other_value && id > other_id);
 }
 
-/* Puts (value, id) where entry `at` of a heap with the lowest rank on top was, and moves it down. */
+/* Puts (value, id) where entry `at` of a heap with the lowest rank on top was, and moves it
+ * down. */
 static void sift(float *values, int32_t *ids, int count, int at, float value, int32_t id)
 {
     for (int child; (child = 2 * at + 1) < count; at = child) {

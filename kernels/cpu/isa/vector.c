@@ -1,9 +1,10 @@
 /* vector.c - what happens to one row of activations between the matrix products: normalisation,
  * rotary position embedding, scaling and the MLP's activation function.
  *
- * Sums run in 16 lanes, lane i over elements i, i + 16, ..., and the lanes are added in one fixed
- * order at the end. RMSNorm: Zhang and Sennrich 2019; LayerNorm: Ba et al. 2016; rotary embedding: Su et
- * al. 2021, with the halves of the rotated part paired as Hugging Face does; SwiGLU: Shazeer 2020.
+ * Sums run in 16 lanes, lane i over elements i, i + 16, ..., and the lanes are added in one
+ * fixed order at the end. RMSNorm: Zhang and Sennrich 2019; LayerNorm: Ba et al. 2016; rotary
+ * embedding: Su et al. 2021, with the halves of the rotated part paired as Hugging Face does;
+ * SwiGLU: Shazeer 2020.
  */
 #include "parts.h"
 
@@ -21,8 +22,8 @@ static void rms_norm(float *out, const float *x, int n, const float *weight, flo
     }
 }
 
-static void layer_norm(float *out, const float *x, int n, const float *weight, const float *bias,
-                       float epsilon)
+static void layer_norm(float *out, const float *x, int n, const float *weight,
+                       const float *bias, float epsilon)
 {
     struct v16 sum = v16_set(0.0f), squares = v16_set(0.0f);
     for (int i = 0; i < n; i += ESP_LANES)
