@@ -169,11 +169,11 @@ TEST_ENV := ESPALIER_TESTS=tests ESPALIER=$(BUILD)/espalier BUILD=$(BUILD) MAKE=
 check: deps-check
 	@$(MAKE) --no-print-directory -j$$(nproc) all tests $(BUILD)/example
 	@$(MAKE) --no-print-directory -j$$(nproc) $(ASAN) tests
-	@$(TEST_ENV) tests/run $(TEST_BIN) $(TEST_SCRIPTS) $(ASAN_BIN)
+	@$(TEST_ENV) tests/run $(TEST_BIN) $(TEST_SCRIPTS) --quick $(ASAN_BIN)
 
 asan: deps-check
 	@$(MAKE) --no-print-directory -j$$(nproc) $(ASAN) tests
-	@$(TEST_ENV) tests/run $(ASAN_BIN)
+	@$(TEST_ENV) tests/run --quick $(ASAN_BIN)
 
 # ---------------------------------------------------------------- headless
 

@@ -36,6 +36,11 @@ double check_uniform(unsigned long long *state)
     return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
 }
 
+bool check_quick(void)
+{
+    return getenv("ESPALIER_QUICK") != NULL;
+}
+
 const char *check_path(const char *relative)
 {
     static char path[PATH_MAX];

@@ -40,6 +40,9 @@ _Noreturn void check_fail(const char *file, int line, const char *format, ...)
 /* A deterministic random number for test data: splitmix64 of a counter. */
 double check_uniform(unsigned long long *state); /* in [0, 1) */
 
+/* Is this the slow sanitizer pass (ESPALIER_QUICK)? Tests that repeat the same thing may do less of it. */
+bool check_quick(void);
+
 /* Path of a file below the source tree's tests/ folder, from the environment variable
  * ESPALIER_TESTS or found beside the build; static storage, valid until the next call. */
 const char *check_path(const char *relative);
