@@ -1,8 +1,8 @@
 /* compatible.c - drafters and verifiers that go together; see compatible.h.
  *
- * The matrix is the product of two columns of their tables: how a drafter draws children, and with
- * which draws a rule is exact (algorithms.md, sec. 2). At temperature 0 only the likeliest token has any
- * probability; there `greedy` is exact for every tree and is the only rule.
+ * The matrix is the product of two columns of their tables: how a drafter draws children, and
+ * with which draws a rule is exact (algorithms.md, sec. 2). At temperature 0 only the likeliest
+ * token has any probability; there `greedy` is exact for every tree and is the only rule.
  */
 #include "compatible.h"
 
@@ -67,18 +67,20 @@ static int refuse(const struct esp_settings *set, enum esp_fit fit, char *err, s
     list_lossless(set, names, sizeof names);
     switch (fit) {
     case ESP_FIT_RANDOM:
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "verifier %s draws at random and needs a temperature above 0; at 0 use %s",
-                        rule, names);
+        return esp_fail(
+            err, errlen, ESP_E_ARGUMENT,
+            "verifier %s draws at random and needs a temperature above 0; at 0 use %s", rule,
+            names);
     case ESP_FIT_GREEDY:
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "verifier %s is for temperature 0; at %g with drafter %s use %s", rule,
                         set->sampling.temperature, drafter, names);
     case ESP_FIT_PATHS:
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "verifier %s needs a single path and drafter %s branches here; that would "
-                        "change what the model says; use %s, or %s:lossy=allow",
-                        rule, drafter, names, rule);
+        return esp_fail(
+            err, errlen, ESP_E_ARGUMENT,
+            "verifier %s needs a single path and drafter %s branches here; that would "
+            "change what the model says; use %s, or %s:lossy=allow",
+            rule, drafter, names, rule);
     default:
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "verifier %s is not made for %s, which drafter %s gives; that would "

@@ -1,7 +1,7 @@
-/* lossless.c - tests of a session's output against the target's exact distribution; see lossless.h.
+/* lossless.c - a session's output against the target's exact distribution; see lossless.h.
  *
- * Between two continuations the session goes back to the end of its text: the caches are cut, nothing
- * is computed again. The random numbers go on, so the continuations are independent.
+ * Between two continuations the session goes back to the end of its text: the caches are cut,
+ * nothing is computed again. The random numbers go on, so the continuations are independent.
  */
 #include "lossless.h"
 
@@ -22,7 +22,7 @@ struct scorer {
     float *p_row, *q_row;   /* (vocabulary) */
     int32_t *positions;     /* (tokens), and row numbers from 0 */
     int32_t *rows;
-    double *first, *first_p; /* (vocabulary) counts of first tokens, and their exact probabilities */
+    double *first, *first_p; /* (vocabulary) counts of first tokens, exact probabilities */
     double rank[ESP_LOSSLESS_BINS], serial[ESP_LOSSLESS_SIDE * ESP_LOSSLESS_SIDE];
     struct esp_rng rng;
 };
@@ -39,11 +39,14 @@ const char *esp_lossless_test_name(int test)
 
 /* ------------------------------------------------------------------ memory */
 
-static int open_cache(struct scorer *s, struct esp_model_cache *cache, struct esp_weights *weights,
-                      int tokens, char *err, size_t errlen)
+static int open_cache(struct scorer *s, struct esp_model_cache *cache,
+                      struct esp_weights *weights, int tokens, char *err, size_t errlen)
 {
-    int status = esp_context_open(cache, s->session->ops, weights, s->start + tokens, 1, err, errlen);
-    return status < 0 ? status : esp_context_append(cache, s->session->text, s->start - 1, NULL);
+    int status =
+        esp_context_open(cache, s->session->ops, weights, s->start + tokens, 1, err, errlen);
+    if (status == ESP_OK)
+        status = esp_context_append(cache, s->session->text, s->start - 1, NULL);
+    return status;
 }
 
 static void close_scorer(struct scorer *s)
@@ -82,11 +85,13 @@ static int open_scorer(struct scorer *s, int tokens, char *err, size_t errlen)
         s->positions[i] = s->start - 1 + i;
         s->rows[i] = i;
     }
-    int status = s->session->ops->rows_open(&s->p, e->backend, tokens, (int)vocabulary, err, errlen);
+    int status =
+        s->session->ops->rows_open(&s->p, e->backend, tokens, (int)vocabulary, err, errlen);
     if (status == ESP_OK)
         status = open_cache(s, &s->target, e->target_weights, tokens, err, errlen);
     if (status == ESP_OK && s->has_draft) {
-        status = s->session->ops->rows_open(&s->q, e->backend, tokens, (int)vocabulary, err, errlen);
+        status =
+            s->session->ops->rows_open(&s->q, e->backend, tokens, (int)vocabulary, err, errlen);
         if (status == ESP_OK)
             status = open_cache(s, &s->draft, e->draft_weights, tokens, err, errlen);
     }
@@ -114,8 +119,8 @@ static int continue_text(struct scorer *s, int tokens, struct esp_lossless *resu
     return status < 0 ? status : written < tokens ? written : tokens;
 }
 
-/* Plain passes over the last token of the text and all but the last of the `count` written: rows i of
- * p and q become the distributions of the i-th token written. */
+/* Plain passes over the last token of the text and all but the last of the `count` written:
+ * rows i of p and q become the distributions of the i-th token written. */
 static int plain_pass(struct scorer *s, struct esp_model_cache *cache, struct esp_rows *rows,
                       int count, const struct esp_sampling *sampling)
 {
@@ -258,7 +263,7 @@ static void finish(struct scorer *s, int trials, struct esp_lossless *r)
         esp_chi_square_fit(s->serial, even, ESP_LOSSLESS_SIDE * ESP_LOSSLESS_SIDE);
     r->test[ESP_LOSSLESS_first] = test_first(s, trials);
     r->distance = esp_total_variation(r->ratio, even, ESP_LOSSLESS_BINS);
-    /* McDiarmid 1989: one token changes the distance by at most 1/n; on average chance adds to it. */
+    /* McDiarmid 1989: one token moves it by at most 1/n; on average chance adds to it. */
     r->limit = r->distance + sqrt(log(1 / 0.01) / (2.0 * r->tokens));
 }
 

@@ -1,18 +1,19 @@
 /* lossless.h - does a session write what the target says? Measured on the loaded models.
  *
- * A session writes many short continuations of its text. Then a plain pass of the target, without any
- * tree, computes the exact distribution p of every token written, given the tokens before it. If
- * speculation is exact, a token's place in that distribution is uniform: order the vocabulary in some way
- * and let v = sum of p before the token + a random part of its own p; v is uniform on [0, 1) and
- * independent from token to token (Rosenblatt 1952). Chi-square tests look for anything else:
+ * A session writes many short continuations of its text. Then a plain pass of the target,
+ * without any tree, computes the exact distribution p of every token written, given the tokens
+ * before it. If speculation is exact, a token's place in that distribution is uniform: order
+ * the vocabulary in some way and let v = sum of p before the token + a random part of its own
+ * p; v is uniform on [0, 1) and independent from token to token (Rosenblatt 1952). Chi-square
+ * tests look for anything else:
  *
- *   ratio   v with the vocabulary in order of p/q: wrong residuals and wrong acceptance show there,
- *           because they move probability between tokens of small and of large p/q
+ *   ratio   v with the vocabulary in order of p/q: wrong residuals and wrong acceptance show
+ *           there, because they move probability between tokens of small and of large p/q
  *   rank    v in order of falling p: a bias towards likely tokens
  *   serial  v (ratio) of a token against that of the next one: what one draw does to the next
  *   first   the tokens right behind the text, counted one by one, against their exact p
  *
- * At temperature 0 there is nothing to test: every token must be the plain pass's likeliest one.
+ * At temperature 0 there is nothing to test: every token must be the plain pass's likeliest.
  */
 #ifndef ESP_LOSSLESS_H
 #define ESP_LOSSLESS_H
@@ -49,8 +50,8 @@ struct esp_lossless {
 
 const char *esp_lossless_test_name(int test);
 
-/* Measures a session that has a prompt. Its text is the same afterwards, its random numbers and its
- * drafter have moved on. ESP_E_CANCELLED if `progress` said so. */
+/* Measures a session that has a prompt. Its text is the same afterwards, its random numbers and
+ * its drafter have moved on. ESP_E_CANCELLED if `progress` said so. */
 int esp_lossless_measure(struct esp_session *session, const struct esp_lossless_plan *plan,
                          struct esp_lossless *result, char *err, size_t errlen);
 

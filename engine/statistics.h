@@ -1,8 +1,10 @@
-/* statistics.h - chi-square tests of counts, for checks that a sample follows a distribution. */
+/* statistics.h - chi-square tests of counts, for checks that a sample follows a
+ * distribution. */
 #ifndef ESP_STATISTICS_H
 #define ESP_STATISTICS_H
 
-/* The outcome of a test. `p` is the probability that chance alone gives a chi-square this large. */
+/* The outcome of a test. `p` is the probability that chance alone gives a chi-square this
+ * large. */
 struct esp_chi_square {
     double value;
     int freedom; /* 0: nothing was there to test, and p is 1 */

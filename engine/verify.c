@@ -1,13 +1,13 @@
-/* verify.c - what the acceptance rules share: probabilities of the drafted tokens, the walk down the
- * tree, residuals, the bonus token and the record; see verifier.h.
+/* verify.c - what the acceptance rules share: probabilities of the drafted tokens, the walk
+ * down the tree, residuals, the bonus token and the record; see verifier.h.
  *
- * Target rows are turned into probabilities once and together, where they have children; a leaf's
- * row only if the bonus token is drawn from it. The same sampling settings make p and q.
+ * Target rows are turned into probabilities once and together, where they have children; a
+ * leaf's row only if the bonus token is drawn from it. The same sampling settings make p and q.
  *
- * Why the walk is exact: a rule's token follows p at its node, given everything above, whether it is
- * one of the children or not (delayed-tree-expansion, sec. 3.2). So stopping where it is not, or where
- * there are no children, never matters, and neither does treating a node whose q is not known as a
- * leaf.
+ * Why the walk is exact: a rule's token follows p at its node, given everything above, whether
+ * it is one of the children or not (delayed-tree-expansion, sec. 3.2). So stopping where it is
+ * not, or where there are no children, never matters, and neither does treating a node whose q
+ * is not known as a leaf.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -16,7 +16,8 @@
 #include "error.h"
 #include "verifier.h"
 
-int esp_verify_open(struct esp_verify *v, struct esp_tree_builder *tree, char *err, size_t errlen)
+int esp_verify_open(struct esp_verify *v, struct esp_tree_builder *tree, char *err,
+                    size_t errlen)
 {
     size_t record = (size_t)tree->record;
     memset(v, 0, sizeof *v);
@@ -30,8 +31,8 @@ int esp_verify_open(struct esp_verify *v, struct esp_tree_builder *tree, char *e
     v->weight = calloc(record, sizeof *v->weight);
     v->residual = calloc(record, sizeof *v->residual);
     v->next = calloc(record, sizeof *v->next);
-    if (!v->path || !v->p_of || !v->q_of || !v->which || !v->token || !v->number || !v->weight ||
-        !v->residual || !v->next) {
+    if (!v->path || !v->p_of || !v->q_of || !v->which || !v->token || !v->number ||
+        !v->weight || !v->residual || !v->next) {
         esp_verify_close(v);
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory to verify trees of %d nodes",
                         tree->capacity);
@@ -55,8 +56,10 @@ void esp_verify_close(struct esp_verify *v)
 
 /* ------------------------------------------------------------------ probabilities */
 
-/* Looks `of` up in `rows` for all nodes; row_of says which row a node's children follow, -1: none. */
-static int look_up(struct esp_verify *v, struct esp_rows *rows, const int32_t *row_of, double *of)
+/* Looks `of` up in `rows` for all nodes; row_of says which row a node's children follow, -1:
+ * none. */
+static int look_up(struct esp_verify *v, struct esp_rows *rows, const int32_t *row_of,
+                   double *of)
 {
     const struct esp_tree *tree = &v->tree->tree;
     int n = 0;
@@ -90,7 +93,8 @@ int esp_verify_probabilities(struct esp_verify *v, const struct esp_sampling *sa
 
 /* ------------------------------------------------------------------ the record */
 
-void esp_verify_record(struct esp_verify *v, int node, double acceptance, double u, bool accepted)
+void esp_verify_record(struct esp_verify *v, int node, double acceptance, double u,
+                       bool accepted)
 {
     struct esp_node *record = &v->tree->tree.nodes[node];
     record->acceptance = (float)acceptance;
@@ -114,8 +118,8 @@ double esp_residual_of(const struct esp_verify *v, const struct esp_residual *r,
     return left > 0 ? left : 0;
 }
 
-/* With P = max(0, a p - b q): (w P - q)+ = max(0, w a p - (w b + 1) q), since where P is 0 the right
- * side is too. */
+/* With P = max(0, a p - b q): (w P - q)+ = max(0, w a p - (w b + 1) q), since where P is 0 the
+ * right side is too. */
 int esp_residual_refuse(struct esp_verify *v, int node, double w, struct esp_residual *r,
                         double *sum)
 {
@@ -189,7 +193,8 @@ static void reject_untested(struct esp_verify *v, int node)
             v->tree->tree.nodes[c].verdict = ESP_REJECTED;
 }
 
-int esp_residual_draw(struct esp_verify *v, int node, const struct esp_residual *r, int32_t *token)
+int esp_residual_draw(struct esp_verify *v, int node, const struct esp_residual *r,
+                      int32_t *token)
 {
     double value = 0, u = NAN;
     int status = draw(v, node, r, token, &value, &u);

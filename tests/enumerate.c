@@ -70,8 +70,10 @@ void rig_open(struct rig *rig, int vocabulary, int nodes, unsigned draws)
     rig->vocabulary = vocabulary;
     CHECK(esp_tree_open(&rig->tree, nodes, err, sizeof err) == ESP_OK, "%s", err);
     CHECK(esp_verify_open(&rig->verify, &rig->tree, err, sizeof err) == ESP_OK, "%s", err);
-    toy_backend.rows_open(&rig->p, rig->toy.engine.backend, nodes + 1, vocabulary, err, sizeof err);
-    toy_backend.rows_open(&rig->q, rig->toy.engine.backend, nodes + 1, vocabulary, err, sizeof err);
+    toy_backend.rows_open(&rig->p, rig->toy.engine.backend, nodes + 1, vocabulary, err,
+                          sizeof err);
+    toy_backend.rows_open(&rig->q, rig->toy.engine.backend, nodes + 1, vocabulary, err,
+                          sizeof err);
     rig->q_row = calloc((size_t)rig->tree.record, sizeof *rig->q_row);
     rig->verify.ops = &toy_backend;
     rig->verify.p = rig->p;

@@ -6,11 +6,12 @@
  *         sum += all.probability;
  *     } while (enumerate_next(&all));
  *
- * The rule is the real one: only its numbers come from here. Each decision tells what its number
- * decides between (struct esp_odds), so every outcome is taken once, with its exact probability.
+ * The rule is the real one: only its numbers come from here. Each decision tells what its
+ * number decides between (struct esp_odds), so every outcome is taken once, with its exact
+ * probability.
  *
- * A rig is a small draft tree with target and draft distributions, all chosen by the test, on which a
- * rule can be run again and again.
+ * A rig is a small draft tree with target and draft distributions, all chosen by the test, on
+ * which a rule can be run again and again.
  */
 #ifndef ESP_ENUMERATE_H
 #define ESP_ENUMERATE_H
@@ -40,7 +41,8 @@ struct rig {
     struct esp_verify verify;
     struct enumerate all;
     /* Where the distributions after a node come from: (vocabulary) doubles. */
-    void (*distribution)(void *user, bool draft, const int32_t *tokens, int count, double *values);
+    void (*distribution)(void *user, bool draft, const int32_t *tokens, int count,
+                         double *values);
     void *user;
 };
 

@@ -1,14 +1,15 @@
 /* bv.c - block verification: a path is judged as a whole (Sun et al. 2024).
  *
- * Along the path x_1..x_L, w_0 = 1 and w_i = min(1, w_(i-1) p(x_i) / q(x_i)). Length i < L is kept
- * with probability h_i = S / (S + 1 - w_i), S = sum of (w_i p - q)+ after x_i, and h_L = w_L;
- * tau is the largest length kept. The next token comes from p if tau = L, else from
- * norm((w_tau p - q)+). The lengths are tested from L down, so that the first one kept is tau. Where a
- * node has more children than one, the path follows the first.
+ * Along the path x_1..x_L, w_0 = 1 and w_i = min(1, w_(i-1) p(x_i) / q(x_i)). Length i < L is
+ * kept with probability h_i = S / (S + 1 - w_i), S = sum of (w_i p - q)+ after x_i, and h_L =
+ * w_L; tau is the largest length kept. The next token comes from p if tau = L, else from
+ * norm((w_tau p - q)+). The lengths are tested from L down, so that the first one kept is tau.
+ * Where a node has more children than one, the path follows the first.
  */
 #include "verifier.h"
 
-/* The path of first draws: its end, with weights; whatever follows a node without q is left out. */
+/* The path of first draws: its end, with weights; whatever follows a node without q is left
+ * out. */
 static int last_of_path(struct esp_verify *v)
 {
     int32_t first;

@@ -2,8 +2,8 @@
 #ifndef ESP_CEILING_H
 #define ESP_CEILING_H
 
-/* alpha*: the largest probability with which a token that follows p can be one of k independent draws
- * from q (n tokens each). NaN if there is no memory. */
+/* alpha*: the largest probability with which a token that follows p can be one of k independent
+ * draws from q (n tokens each). NaN if there is no memory. */
 double esp_acceptance_ceiling(const double *p, const double *q, int n, int k);
 
 #endif

@@ -1,8 +1,8 @@
 /* greedy.c - temperature 0: the longest path that equals the target's own choices.
  *
- * From the root, follow the child whose token is the target's argmax after the node, as long as there
- * is one; the argmax after the last accepted node is the bonus token (dynatree, sec. 3.5). Any tree is
- * fine: the text is what plain decoding gives, token for token.
+ * From the root, follow the child whose token is the target's argmax after the node, as long as
+ * there is one; the argmax after the last accepted node is the bonus token (dynatree, sec.
+ * 3.5). Any tree is fine: the text is what plain decoding gives, token for token.
  */
 #include "verifier.h"
 

@@ -1,24 +1,26 @@
-/* khisti.c - choose one draft so that its law r is close to p, then test it (Khisti et al. 2025).
+/* khisti.c - choose one draft so that its law r is close to p, then test it.
  *
- * Algorithm 5 of delayed-tree-expansion: importance weights r, a tournament among the drafts that a
- * token x ~ r wins, then speculative sampling of x with r in place of q. Which r can be had from k
- * independent drafts is known exactly: r(S) >= q(S)^k for all sets S. We take the one for which
- * sum min(p, r) is the ceiling alpha* of ceiling.h, in closed form.
+ * Khisti et al. 2025; delayed-tree-expansion, alg. 5: importance weights r, a tournament among
+ * the drafts that a token x ~ r wins, then speculative sampling of x with r in place of q.
+ * Which r can be had from k independent drafts is known exactly: r(S) >= q(S)^k for all sets S.
+ * We take the one for which sum min(p, r) is the ceiling alpha* of ceiling.h, in closed form.
  *
- * Tokens in ascending order of p/q; P, Q their cumulative sums; F = Q^k is the law of the highest of k
- * drafts, and G the law we want: a curve over Q, convex, nowhere below F. Let D_i = the running
- * maximum of F - P (at least 0) from the left up to where F - P is largest, and from the right beyond.
- * Then G = P + D: G rises faster than P before that place and slower behind it, so only p - r summed
- * behind it is lost, which is max (F - P) = 1 - alpha*. G is convex: where D is flat it has the slopes
- * p/q of P, elsewhere those of chords of F, and at each change the slope rises.
+ * Tokens in ascending order of p/q; P, Q their cumulative sums; F = Q^k is the law of the
+ * highest of k drafts, and G the law we want: a curve over Q, convex, nowhere below F. Let D_i
+ * be the largest F_j - P_j (at least 0) over j <= i up to where F - P is largest, over j >= i
+ * beyond. Then G = P + D: G rises faster than P before that place and slower behind it, so
+ * min(p, r) misses only what D falls by, which is max (F - P) = 1 - alpha*. G is convex: where
+ * D is flat it has the slopes p/q of P, elsewhere those of chords of F, and at each change the
+ * slope rises.
  *
- * The tournament. Cut the order into classes; the highest class with a draft wins, and in it the
- * first draft: the law is the chord polygon of F through the cuts. Every convex G >= F is a mixture of
- * such polygons: G is pi G' + (1 - pi) (no cut at all), pi the least for which G' >= F, so that G'
- * touches F somewhere; there G' is certain to be cut, and both sides go on by themselves. Only
- * the side of the highest draft matters, so the law of the winner, given the drafts, takes a few steps.
+ * The tournament. Cut the order into classes; the highest class with a draft wins, and in it
+ * the first draft: the law is the chord polygon of F through the cuts. Every convex G >= F is a
+ * mixture of such polygons: G is pi G' + (1 - pi) (no cut at all), pi the least for which G' >=
+ * F, so that G' touches F somewhere; there G' is certain to be cut, and both sides go on by
+ * themselves. Only the side of the highest draft matters, so the law of the winner, given the
+ * drafts, takes a few steps.
  *
- * Tokens of one ratio class (ratio.h) share one slope; this costs a little acceptance, never exactness.
+ * Tokens of one ratio class (ratio.h) share a slope: a little acceptance lost, never exactness.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -100,8 +102,8 @@ struct stretch {
     double left, constant, slope;
 };
 
-/* Narrows the stretch to between the cuts that are certain; otherwise finds the likeliest cut. Returns
- * its probability, 0 if there can be none. `top`: class of the highest draft. */
+/* Narrows the stretch to between the cuts that are certain; otherwise finds the likeliest cut.
+ * Returns its probability, 0 if there can be none. `top`: class of the highest draft. */
 static double find_cut(const struct plan *plan, struct stretch *s, int top, int *cut)
 {
     const double *Q = plan->Q, *F = plan->F;

@@ -1,8 +1,8 @@
 /* naive.c - speculative sampling along one path (Leviathan et al. 2023, Chen et al. 2023).
  *
- * Every token x is kept with probability min(1, p(x) / q(x)); the first refusal ends the path and the
- * token comes from norm((p - q)+). With one child per node that residual can never be the refused
- * child, so this is `naivetree`'s decision; the name says that the tree is one path
+ * Every token x is kept with probability min(1, p(x) / q(x)); the first refusal ends the path
+ * and the token comes from norm((p - q)+). With one child per node that residual can never be
+ * the refused child, so this is `naivetree`'s decision; the name says that the tree is one path
  * (delayed-tree-expansion, sec. 3.1).
  */
 #include "naivetree.h"

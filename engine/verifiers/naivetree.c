@@ -1,7 +1,7 @@
-/* naivetree.c - speculative sampling of the first draft; a refusal may still land on another one.
+/* naivetree.c - test the first draft; a refusal may still land on another one.
  *
- * The first child x is kept with probability min(1, p(x) / q(x)); otherwise the token comes from
- * norm((p - q)+), and if that is one of the other children the walk goes on there
+ * The first child x is kept with probability min(1, p(x) / q(x)); otherwise the token comes
+ * from norm((p - q)+), and if that is one of the other children the walk goes on there
  * (delayed-tree-expansion, alg. 2). With one child it is `naive`.
  */
 #include "naivetree.h"

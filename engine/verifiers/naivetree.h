@@ -1,4 +1,5 @@
-/* naivetree.h - speculative sampling of the first child of a node, for `naive` and `naivetree`. */
+/* naivetree.h - speculative sampling of the first child of a node, for `naive` and
+ * `naivetree`. */
 #ifndef ESP_NAIVETREE_H
 #define ESP_NAIVETREE_H
 

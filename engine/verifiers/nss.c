@@ -1,7 +1,8 @@
 /* nss.c - sample from the target and follow the token if it was drafted (Miao et al. 2024).
  *
- * It never looks at the draft's probabilities, so it is exact for every tree, however its nodes were
- * chosen, and the only choice for trees of likeliest tokens (delayed-tree-expansion, alg. 1).
+ * It never looks at the draft's probabilities, so it is exact for every tree, however its nodes
+ * were chosen, and the only choice for trees of likeliest tokens (delayed-tree-expansion, alg.
+ * 1).
  */
 #include <math.h>
 

@@ -1,8 +1,9 @@
 /* specinfer.c - recursive rejection: every refusal leaves a residual for the next draft.
  *
  * A draft x, chosen uniformly among those left, is kept with probability min(1, p(x) / q(x));
- * otherwise p becomes norm((p - q)+) and the next one is tried; what is left at the end gives the token
- * (Miao et al. 2024; delayed-tree-expansion, alg. 4). One random number picks the draft and tests it.
+ * otherwise p becomes norm((p - q)+) and the next one is tried; what is left at the end gives
+ * the token (Miao et al. 2024; delayed-tree-expansion, alg. 4). One random number picks the
+ * draft and tests it.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -74,10 +75,10 @@ static double acceptance_rate(const double *target, const double *q, int n, int 
 
 enum { MOST_SUBSETS = 16 };
 
-/* Alg. 14, forwards: reach[S] is the probability that the drafts S are still untested. Rounds are the
- * same for all S of one size, so the sets are gone through by falling size. */
-static int branching(const double *target, const double *q, int n, const int32_t *children, int k,
-                     double *branch)
+/* Alg. 14, forwards: reach[S] is the probability that the drafts S are still untested. Rounds
+ * are the same for all S of one size, so the sets are gone through by falling size. */
+static int branching(const double *target, const double *q, int n, const int32_t *children,
+                     int k, double *branch)
 {
     if (k > MOST_SUBSETS)
         return ESP_E_UNSUPPORTED;
@@ -96,7 +97,8 @@ static int branching(const double *target, const double *q, int n, const int32_t
             for (int i = 0; i < k; i++) {
                 if (!(s >> i & 1))
                     continue;
-                double keep = esp_keep(p[children[i]], q[children[i]]), picked = reach[s] / left;
+                double keep = esp_keep(p[children[i]], q[children[i]]);
+                double picked = reach[s] / left;
                 accepted[i] += picked * keep;
                 reach[s & ~(1u << i)] += picked * (1 - keep);
             }

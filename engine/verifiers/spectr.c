@@ -1,11 +1,11 @@
-/* spectr.c - K-SEQ: the same test for every draft, made stricter by a factor rho (Sun et al. 2023).
+/* spectr.c - K-SEQ: the same test for every draft, made stricter by a factor rho.
  *
- * Draft x is kept with probability min(1, p(x) / (rho q(x))). With beta(rho) = sum of min(p / rho, q) one
- * of k drafts is kept with probability 1 - (1 - beta)^k, and its token has p's share as long as that
- * is at most rho beta; the least such rho in [1, k] accepts most. What is left of p,
- * (p - gamma min(p / rho, q))+ with gamma = (1 - (1 - beta)^k) / beta, gives the token otherwise
- * (delayed-tree-expansion, eqs. 6 and 7, alg. 3). Any rho above the least is exact too, so the
- * bisection may stop early as long as it keeps the upper end.
+ * Sun et al. 2023. Draft x is kept with probability min(1, p(x) / (rho q(x))). With beta(rho) =
+ * sum of min(p / rho, q), one of k drafts is kept with probability 1 - (1 - beta)^k, and its
+ * token has p's share as long as that is at most rho beta; the least such rho in [1, k] accepts
+ * most. What is left of p, (p - gamma min(p / rho, q))+ with gamma = (1 - (1 - beta)^k) / beta,
+ * gives the token otherwise (delayed-tree-expansion, eqs. 6 and 7, alg. 3). Any rho above the
+ * least is exact too, so the bisection may stop early as long as it keeps the upper end.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -62,8 +62,8 @@ static int beta_of_rows(void *data, double rho, double *beta)
 {
     const struct rows *r = data;
     const struct esp_combination overlap = {.c = 1, .d = 1 / rho};
-    return r->v->ops->combine(r->v->p, r->site->p_row, r->v->q, r->site->q_row, &overlap, NULL, 0,
-                              beta);
+    return r->v->ops->combine(r->v->p, r->site->p_row, r->v->q, r->site->q_row, &overlap, NULL,
+                              0, beta);
 }
 
 static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *token)
@@ -82,7 +82,8 @@ static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *tok
     }
     const struct esp_combination left = {.a = 1, .c = -s.gamma, .d = 1 / s.rho};
     double sum;
-    status = v->ops->combine(v->p, site->p_row, v->q, site->q_row, &left, v->p, site->p_row, &sum);
+    status =
+        v->ops->combine(v->p, site->p_row, v->q, site->q_row, &left, v->p, site->p_row, &sum);
     return status < 0 ? status : esp_residual_draw(v, site->node, &esp_whole, token);
 }
 

@@ -1,10 +1,10 @@
-/* swor.c - draws without replacement: like recursive rejection, but the draft's distribution shrinks
- * with every refusal (dyspec, alg. 3; Sequoia).
+/* swor.c - children drawn without replacement (dyspec, alg. 3; Sequoia, Chen et al. 2024).
  *
- * P = p, Q = q. Child s, in drawing order, is kept with probability min(1, P(s) / Q(s)); otherwise
- * P becomes norm((P - Q)+) and s leaves Q, which is then what the next child was drawn from. What is
- * left of P gives the token if no child is kept. A child of which Q has nothing left ends the
- * tests: it cannot have been drawn from Q.
+ * Like recursive rejection, but the draft's distribution shrinks with every refusal. P = p, Q =
+ * q. Child s, in drawing order, is kept with probability min(1, P(s) / Q(s)); otherwise P
+ * becomes norm((P - Q)+) and s leaves Q, which is then what the next child was drawn from. What
+ * is left of P gives the token if no child is kept. A child of which Q has nothing left ends
+ * the tests: it cannot have been drawn from Q.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,14 +1,16 @@
-/* traversal.c - from the leaves up: whole paths are tested before shorter ones (Weng et al. 2025).
+/* traversal.c - whole paths are tested before shorter ones, from the leaves up.
  *
- * Every node has a weight w: 1 at the root, min(1, w_parent p(x) / q(x)) at a child x. The first leaf
- * in drawing order is accepted, with the path to it, with probability w, and the bonus token
- * comes from its p. Otherwise the leaf is deleted, and its parent goes on with p <- norm((w p - q)+)
- * and w <- S / (S + 1 - w), S the sum before normalising (old p and w on the right). A node that has
- * lost all children is a leaf; the root, once a leaf, is accepted. For one path this is `bv`.
+ * Weng et al. 2025; delayed-tree-expansion, sec. 3.2. Every node has a weight w: 1 at the root,
+ * min(1, w_parent p(x) / q(x)) at a child x. The first leaf in drawing order is accepted, with
+ * the path to it, with probability w, and the bonus token comes from its p. Otherwise the leaf
+ * is deleted, and its parent goes on with p <- norm((w p - q)+) and w <- S / (S + 1 - w), S the
+ * sum before normalising (old p and w on the right). A node that has lost all children is a
+ * leaf; the root, once a leaf, is accepted. For one path this is `bv`.
  *
- * The tree holds a token that was drawn repeatedly once. Its first instance carries the children of
- * all paths through it; later instances are tested beside it as bare leaves, with the target's whole
- * distribution after them. Drawn without replacement, a deleted child also leaves its parent's q.
+ * The tree holds a token that was drawn repeatedly once. Its first instance carries the
+ * children of all paths through it; later instances are tested beside it as bare leaves, with
+ * the target's whole distribution after them. Drawn without replacement, a deleted child also
+ * leaves its parent's q.
  */
 #include "verifier.h"
 

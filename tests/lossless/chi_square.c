@@ -1,7 +1,7 @@
-/* Chi-square on the built-in pair: every allowed pair of drafter and verifier writes continuations
- * whose tokens follow the target's exact distributions (engine/lossless.h). The seeds are fixed, so
- * the outcome is too; where something changes the random numbers, a correct program fails with a chance
- * of one in a thousand. Rules with a planted bias must be found.
+/* Chi-square on the built-in pair: every allowed pair of drafter and verifier writes
+ * continuations whose tokens follow the target's exact distributions (engine/lossless.h). The
+ * seeds are fixed, so the outcome is too; where something changes the random numbers, a correct
+ * program fails with a chance of one in a thousand. Rules with a planted bias must be found.
  */
 #include <math.h>
 #include <stdio.h>
@@ -22,13 +22,14 @@ static const double FALSE_ALARMS = 1e-3; /* of the whole test */
 static struct esp_engine *engine;
 static char err[512];
 
-/* What the drafters' names alone do not cover: single paths, more branches, nothing written to disk. */
+/* What the drafters' names alone do not cover: single paths, more branches, nothing written to
+ * disk. */
 static const char *const spellings[] = {"iid:K=1", "delayed:K=1", "specinfer:expansion=3.2.1",
                                         "sequoia:learn=off,draws=topk", NULL};
 
 /* NULL where the pair is refused. */
-static struct esp_session *open_session(const char *drafter, const char *verifier, uint64_t seed,
-                                        double temperature, double top_p)
+static struct esp_session *open_session(const char *drafter, const char *verifier,
+                                        uint64_t seed, double temperature, double top_p)
 {
     static const char start[] = "Once upon a time there was";
     struct esp_session_options options = {

@@ -1,6 +1,6 @@
-/* Chi-square on the toy backend: cheap passes allow many tokens, so small biases show. Whole sessions run,
- * with the drafters' own draws, at several temperatures and top-p, in trees cut short by the node
- * limit and by the context. One in a thousand correct programs fails. */
+/* Chi-square on the toy backend: cheap passes allow many tokens, so small biases show. Whole
+ * sessions run, with the drafters' own draws, at several temperatures and top-p, in trees cut
+ * short by the node limit and by the context. One in a thousand correct programs fails. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,15 +24,16 @@ static double worst_p;
 static char worst[160];
 
 static const char *const drafters[] = {
-    "ar", "linear:K=3", "assisted", "ngram", "fixed:D=3", "dynatree", "specinfer:expansion=2.2.1",
+    "ar", "linear:K=3", "assisted", "ngram", "fixed:D=3", "dynatree", "iid:K=3,L=3",
+    "iid:K=8,L=2", "iid:K=1,L=4", "delayed:K=3,L1=1,L2=2", "specinfer:expansion=2.2.1",
     "specinfer:expansion=1.3,draws=topk", "eagle2:depth=3,k=3,N=8", "optimal:N=8", "salf:N=8",
-    "sequoia:learn=off,N=8", "sequoia:learn=off,N=8,draws=topk", "dyspec:N=8", "dyspec-layer:N=8",
-    "iid:K=3,L=3", "iid:K=8,L=2", "iid:K=1,L=4", "delayed:K=3,L1=1,L2=2", NULL,
+    "sequoia:learn=off,N=8", "sequoia:learn=off,N=8,draws=topk", "dyspec:N=8",
+    "dyspec-layer:N=8", NULL,
 };
 
 /* NULL where the pair is refused. */
-static struct esp_session *open_session(const char *drafter, const char *verifier, uint64_t seed,
-                                        double temperature, double top_p)
+static struct esp_session *open_session(const char *drafter, const char *verifier,
+                                        uint64_t seed, double temperature, double top_p)
 {
     struct esp_session_options options = {.drafter = drafter,
                                           .verifier = verifier,
@@ -55,7 +56,8 @@ static struct esp_lossless measure(struct esp_session *session)
     return result;
 }
 
-static void add_pair(const char *drafter, const char *verifier, double temperature, double top_p)
+static void add_pair(const char *drafter, const char *verifier, double temperature,
+                     double top_p)
 {
     struct esp_session *session =
         open_session(drafter, verifier, (uint64_t)tests, temperature, top_p);

@@ -1,7 +1,7 @@
-/* Exact, node by node: on small vocabularies every draw of the children (times q) and every outcome of
- * the rule is enumerated, by running the rule itself. The token's law must be the target's to
- * 1e-12, the published acceptance rates and branching probabilities must be those of the rule, and no
- * rule may accept more often than the ceiling allows. */
+/* Exact, node by node: on small vocabularies every draw of the children (times q) and every
+ * outcome of the rule is enumerated, by running the rule itself. The token's law must be the
+ * target's to 1e-12, the published acceptance rates and branching probabilities must be those
+ * of the rule, and no rule may accept more often than the ceiling allows. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,8 +22,10 @@ static struct rig rig;
 static struct node node;
 static unsigned long long seed;
 
-/* After the node itself its p and q; after a child a certain token, so that only the node decides. */
-static void distribution(void *user, bool draft, const int32_t *tokens, int count, double *values)
+/* After the node itself its p and q; after a child a certain token, so that only the node
+ * decides. */
+static void distribution(void *user, bool draft, const int32_t *tokens, int count,
+                         double *values)
 {
     const struct node *at = user;
     (void)tokens;
@@ -118,7 +120,8 @@ static void check_branching(const struct esp_verifier_ops *rule, const int32_t *
     CHECK(fabs(sum - law.accepted) < EXACT);
 }
 
-/* The first k children, `weight` = their probability; `rest`: what is left of q without replacement. */
+/* The first k children, `weight` = their probability; `rest`: what is left of q without
+ * replacement. */
 static void add_draws(const struct esp_verifier_ops *rule, bool replace, int drawn,
                       int32_t *children, const double *rest, double weight, struct law *law)
 {
@@ -165,8 +168,8 @@ static void check_rule(const struct esp_verifier_ops *rule, bool replace, enum s
     double ceiling = esp_acceptance_ceiling(node.p, node.q, node.n, node.k);
     for (int x = 0; x < node.n; x++)
         CHECK(fabs(law.token[x] - node.p[x]) < EXACT,
-              "%s, %d tokens, %d children, shape %d: token %d has %.15f, target %.15f", rule->name,
-              node.n, node.k, shape, x, law.token[x], node.p[x]);
+              "%s, %d tokens, %d children, shape %d: token %d has %.15f, target %.15f",
+              rule->name, node.n, node.k, shape, x, law.token[x], node.p[x]);
     if (!replace)
         return;
     CHECK(law.accepted < ceiling + EXACT, "%s accepts %.15f, ceiling %.15f", rule->name,
@@ -175,7 +178,8 @@ static void check_rule(const struct esp_verifier_ops *rule, bool replace, enum s
         return;
     double rate = rule->acceptance_rate(node.p, node.q, node.n, node.k);
     if (strcmp(rule->name, "khisti") == 0) {
-        CHECK(rate < law.accepted + EXACT, "khisti: bound %.15f, rule %.15f", rate, law.accepted);
+        CHECK(rate < law.accepted + EXACT, "khisti: bound %.15f, rule %.15f", rate,
+              law.accepted);
         CHECK(law.accepted > ceiling - 0.01, "khisti accepts %.6f, ceiling %.6f", law.accepted,
               ceiling);
     } else {
@@ -224,7 +228,8 @@ TEST(every_rule_keeps_the_target_in_degenerate_cases)
 
 /* ------------------------------------------------------------------ the tests can fail */
 
-/* A rule with the commonest mistake: after a refusal it samples from p, not from the residual. */
+/* A rule with the commonest mistake: after a refusal it samples from p, not from the
+ * residual. */
 static int wrong_solve(struct esp_verify *v, const struct esp_site *site, int32_t *token)
 {
     int first = site->draws[0];
@@ -241,7 +246,8 @@ static int forgetful_solve(struct esp_verify *v, const struct esp_site *site, in
     for (int i = 0; i < site->count; i++) {
         int draft = site->draws[i];
         *token = v->tree->tree.nodes[draft].token;
-        if (esp_verify_accept(v, draft, esp_keep(esp_residual_of(v, &p, draft), v->q_of[draft])))
+        if (esp_verify_accept(v, draft,
+                              esp_keep(esp_residual_of(v, &p, draft), v->q_of[draft])))
             return ESP_OK;
         if (i == 0)
             esp_residual_refuse(v, site->node, 1, &p, NULL);
@@ -251,7 +257,8 @@ static int forgetful_solve(struct esp_verify *v, const struct esp_site *site, in
 
 static double worst_error(int (*solve)(struct esp_verify *, const struct esp_site *, int32_t *))
 {
-    const struct esp_verifier_ops wrong = {.name = "wrong", .lossless = ESP_DRAW_IID, .solve = solve};
+    const struct esp_verifier_ops wrong = {
+        .name = "wrong", .lossless = ESP_DRAW_IID, .solve = solve};
     open_rig(ESP_DRAW_IID);
     struct law law = law_of(&wrong, true);
     double error = 0;

@@ -1,7 +1,8 @@
-/* Exact, whole trees: with a vocabulary of three, every draft tree that a way of drawing can produce and
- * every outcome of the rule on it are enumerated. The law of the first three tokens of output, completed
- * by the target where the output is shorter, must be the target's to 1e-9. The same enumeration
- * shows which rules are the same on one path, and which accept more tokens on average. */
+/* Exact, whole trees: with a vocabulary of three, every draft tree that a way of drawing can
+ * produce and every outcome of the rule on it are enumerated. The law of the first three tokens
+ * of output, completed by the target where the output is shorter, must be the target's to 1e-9.
+ * The same enumeration shows which rules are the same on one path, and which accept more tokens
+ * on average. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +29,8 @@ static int context(const int32_t *tokens, int count)
     return index;
 }
 
-static void distribution(void *user, bool draft, const int32_t *tokens, int count, double *values)
+static void distribution(void *user, bool draft, const int32_t *tokens, int count,
+                         double *values)
 {
     const struct model *m = user;
     memcpy(values, (draft ? m->q : m->p)[context(tokens, count)], V * sizeof *values);
@@ -55,7 +57,7 @@ static void make_model(unsigned long long seed)
 struct law {
     double sequence[SEQUENCES]; /* of the first three tokens */
     double length;              /* mean length of the accepted path */
-    double outcome[256];        /* of the output as it is, by context() of at most four tokens */
+    double outcome[256];        /* of the output as it is, by context() of it */
 };
 
 /* Completes an output with the target. */
@@ -94,7 +96,8 @@ static double target(int index)
     return model.p[0][t[0]] * model.p[context(t, 1)][t[1]] * model.p[context(t, 2)][t[2]];
 }
 
-static void check_law(const struct esp_verifier_ops *rule, const struct law *law, const char *what)
+static void check_law(const struct esp_verifier_ops *rule, const struct law *law,
+                      const char *what)
 {
     for (int i = 0; i < SEQUENCES; i++)
         CHECK(fabs(law->sequence[i] - target(i)) < EXACT,
@@ -102,7 +105,7 @@ static void check_law(const struct esp_verifier_ops *rule, const struct law *law
               law->sequence[i], target(i));
 }
 
-/* ------------------------------------------------------------------ draws, and taking them back */
+/* ------------------------------------------------------------------ draws, taken back */
 
 struct mark {
     int node, count, draws, room, last_draw, last_child;
@@ -141,8 +144,8 @@ static const double *draft_after(int node)
 
 /* ------------------------------------------------------------------ independent paths */
 
-/* A trunk of `trunk` tokens, then `paths` independent paths of `length` (delayed-tree-expansion, def.
- * 5.2; without a trunk, sec. 3.2). */
+/* A trunk of `trunk` tokens, then `paths` independent paths of `length`
+ * (delayed-tree-expansion, def. 5.2; without a trunk, sec. 3.2). */
 struct shape {
     int paths, trunk, length;
 };
@@ -164,12 +167,14 @@ static void draw_paths(const struct esp_verifier_ops *rule, const struct shape *
     for (int x = 0; x < V; x++) {
         struct mark before = mark(node);
         int child = esp_tree_draw(&rig.tree, node, x, q[x]);
-        draw_paths(rule, shape, in_trunk ? 0 : path, depth + 1, branch, child, weight * q[x], law);
+        draw_paths(rule, shape, in_trunk ? 0 : path, depth + 1, branch, child, weight * q[x],
+                   law);
         take_back(&before, child);
     }
 }
 
-static struct law law_of_paths(const struct esp_verifier_ops *rule, int paths, int trunk, int length)
+static struct law law_of_paths(const struct esp_verifier_ops *rule, int paths, int trunk,
+                               int length)
 {
     const struct shape shape = {paths, trunk, length};
     struct law law = {{0}, 0, {0}};
@@ -180,7 +185,8 @@ static struct law law_of_paths(const struct esp_verifier_ops *rule, int paths, i
 
 static bool takes_paths(const struct esp_verifier_ops *rule, int paths)
 {
-    return (rule->lossless & ESP_DRAW_IID) && !rule->greedy && (paths == 1 || !rule->single_path);
+    return (rule->lossless & ESP_DRAW_IID) && !rule->greedy &&
+           (paths == 1 || !rule->single_path);
 }
 
 static void open_rig(unsigned draws, unsigned long long seed)
@@ -193,8 +199,9 @@ static void open_rig(unsigned draws, unsigned long long seed)
 
 TEST(independent_paths_keep_the_target)
 {
-    static const struct shape shapes[] = {{1, 0, 1}, {1, 0, 2}, {1, 0, 3}, {2, 0, 1}, {3, 0, 1},
-                                          {2, 0, 2}, {2, 1, 1}, {2, 1, 2}, {3, 1, 1}, {2, 2, 1}};
+    static const struct shape shapes[] = {{1, 0, 1}, {1, 0, 2}, {1, 0, 3}, {2, 0, 1},
+                                          {3, 0, 1}, {2, 0, 2}, {2, 1, 1}, {2, 1, 2},
+                                          {3, 1, 1}, {2, 2, 1}};
     for (unsigned long long seed = 1; seed <= 3; seed++) {
         open_rig(ESP_DRAW_IID, seed);
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
@@ -203,7 +210,8 @@ TEST(independent_paths_keep_the_target)
                 char what[64];
                 if (!takes_paths(esp_verifiers[r], s.paths))
                     continue;
-                snprintf(what, sizeof what, "%d paths of %d after %d", s.paths, s.length, s.trunk);
+                snprintf(what, sizeof what, "%d paths of %d after %d", s.paths, s.length,
+                         s.trunk);
                 struct law law = law_of_paths(esp_verifiers[r], s.paths, s.trunk, s.length);
                 check_law(esp_verifiers[r], &law, what);
             }
@@ -213,7 +221,8 @@ TEST(independent_paths_keep_the_target)
 
 /* ------------------------------------------------------------------ without replacement */
 
-/* How many children a node gets: it may depend on its rank and on what it is, never on the children. */
+/* How many children a node gets: it may depend on its rank and on what it is, never on the
+ * children. */
 static int breadth(int depth, int rank, int32_t token, int variant)
 {
     static const int by_rank[3][3] = {{3, 2, 1}, {2, 1, 0}, {1, 2, 0}};
@@ -242,7 +251,8 @@ static void draw_swor(const struct esp_verifier_ops *rule, int variant, int node
             continue;
         struct mark before = mark(node);
         int child = esp_tree_add(b, node, x, q[x]);
-        draw_swor(rule, variant, node, drawn + 1, taken + q[x], weight * q[x] / (1 - taken), law);
+        draw_swor(rule, variant, node, drawn + 1, taken + q[x], weight * q[x] / (1 - taken),
+                  law);
         take_back(&before, child);
     }
 }
@@ -297,12 +307,13 @@ TEST(on_one_path_there_are_only_three_rules)
     }
 }
 
-static void check_longer(const char *better, const char *other, int paths, int trunk, int length)
+static void check_longer(const char *better, const char *other, int paths, int trunk,
+                         int length)
 {
     double a = law_of_paths(rule(better), paths, trunk, length).length;
     double b = law_of_paths(rule(other), paths, trunk, length).length;
-    CHECK(a > b - EXACT, "%d paths of %d after %d: %s accepts %.9f tokens, %s %.9f", paths, length,
-          trunk, better, a, other, b);
+    CHECK(a > b - EXACT, "%d paths of %d after %d: %s accepts %.9f tokens, %s %.9f", paths,
+          length, trunk, better, a, other, b);
 }
 
 TEST(better_rules_accept_longer_paths)

@@ -1,6 +1,7 @@
-/* Acceptance rules in sessions on the toy backend: which pairs are taken, what is said about those that
- * are refused, what the record shows of a rule's way, and what happens at the edges: one token left by
- * top-p, logits that are not numbers. Whether rules are exact is tests/lossless's business. */
+/* Acceptance rules in sessions on the toy backend: which pairs are taken, what is said about
+ * those that are refused, what the record shows of a rule's way, and what happens at the edges:
+ * one token left by top-p, logits that are not numbers. Whether rules are exact is
+ * tests/lossless's business. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,13 +15,15 @@ enum { VOCABULARY = 12, CONTEXT = 120 };
 static struct toy toy;
 static char err[512];
 
-static struct esp_session *try_open(const char *drafter, const char *verifier, double temperature)
+static struct esp_session *try_open(const char *drafter, const char *verifier,
+                                    double temperature)
 {
     struct esp_session_options options = {
         .drafter = drafter, .verifier = verifier, .temperature = temperature, .seed = 5};
     struct esp_session *session;
-    return esp_session_open(&session, &toy.engine, &options, err, sizeof err) == ESP_OK ? session
-                                                                                       : NULL;
+    return esp_session_open(&session, &toy.engine, &options, err, sizeof err) == ESP_OK
+               ? session
+               : NULL;
 }
 
 static struct esp_session *open_session(const char *drafter, const char *verifier,
@@ -63,7 +66,8 @@ static void check_allowed(const char *drafter, const char *want, const char *nor
 {
     const char *names = allowed(drafter, 1);
     CHECK(strcmp(names, want) == 0, "%s: %s, want %s", drafter, names, want);
-    CHECK(strcmp(allowed(drafter, 0), "greedy") == 0, "%s at 0: %s", drafter, allowed(drafter, 0));
+    CHECK(strcmp(allowed(drafter, 0), "greedy") == 0, "%s at 0: %s", drafter,
+          allowed(drafter, 0));
     struct esp_session *session = open_session(drafter, NULL, 1);
     CHECK(strcmp(get(session, "verifier"), normal) == 0, "%s: default %s", drafter,
           get(session, "verifier"));
@@ -150,7 +154,8 @@ TEST(what_is_allowed_in_spite_of_that_is_called_lossy)
         struct esp_session *session = open_session(pairs[i][0], pairs[i][1], 1);
         session->observer = note_lossy;
         session->user = &lossy;
-        CHECK(strcmp(get(session, "lossy"), pairs[i][2]) == 0, "%s with %s", pairs[i][0], pairs[i][1]);
+        CHECK(strcmp(get(session, "lossy"), pairs[i][2]) == 0, "%s with %s", pairs[i][0],
+              pairs[i][1]);
         esp_session_allow(session, 60);
         while (esp_session_step(session, err, sizeof err) > 0)
             CHECK(lossy == (pairs[i][2][0] == 'y'));
@@ -186,7 +191,8 @@ static void check_node(const struct esp_session *s, int u)
     CHECK(tested == !isnan(node->acceptance));
     if (!tested)
         return;
-    CHECK(node->u >= 0 && node->u <= 1 && node->acceptance >= 0 && node->acceptance <= 1.000001);
+    CHECK(node->u >= 0 && node->u <= 1 && node->acceptance >= 0 &&
+          node->acceptance <= 1.000001);
     CHECK(node->verdict == ESP_ACCEPTED || node->verdict == ESP_REJECTED);
 }
 
@@ -204,8 +210,8 @@ static void check_record(void *user, const struct esp_event *event)
         check_node(s, u);
         accepted += node->verdict == ESP_ACCEPTED;
         if (!isnan(node->u) && node->verdict == ESP_REJECTED)
-            CHECK(node->u >= node->acceptance, "%s rejects at u = %g, acceptance %g", rule->name,
-                  (double)node->u, (double)node->acceptance);
+            CHECK(node->u >= node->acceptance, "%s rejects at u = %g, acceptance %g",
+                  rule->name, (double)node->u, (double)node->acceptance);
     }
     CHECK(accepted == it->path_length, "%s: %d accepted, path of %d", rule->name, accepted,
           it->path_length);
@@ -218,7 +224,8 @@ static void check_record(void *user, const struct esp_event *event)
 
 TEST(the_record_shows_how_every_visited_node_was_decided)
 {
-    static const char *const specs[] = {"iid:K=3,L=3", "delayed", "linear", "dyspec:N=10", "dynatree"};
+    static const char *const specs[] = {"iid:K=3,L=3", "delayed", "linear", "dyspec:N=10",
+                                        "dynatree"};
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 7);
     for (int d = 0; d < 5; d++)
         for (int v = 0; esp_verifiers[v]; v++) {
@@ -288,7 +295,8 @@ TEST(where_one_token_is_left_every_rule_writes_the_greedy_text)
             int32_t prompt[2] = {3, 4};
             if (!session)
                 continue;
-            CHECK(esp_session_set(session, "top_p", v % 2 ? "1e-9" : "1", err, sizeof err) == 0);
+            CHECK(esp_session_set(session, "top_p", v % 2 ? "1e-9" : "1", err, sizeof err) ==
+                  0);
             CHECK(esp_session_set(session, "top_k", v % 2 ? "0" : "1", err, sizeof err) == 0);
             esp_session_prompt(session, prompt, 2, err, sizeof err);
             write_text(session, text);
@@ -324,8 +332,8 @@ TEST(logits_that_are_not_numbers_give_an_error_and_no_token)
     for (int d = 0; d < 5; d++)
         for (int v = 0; esp_verifiers[v]; v++)
             for (int b = 0; b < 2; b++) {
-                struct esp_session *session =
-                    try_open(specs[d], esp_verifiers[v]->name, esp_verifiers[v]->greedy ? 0 : 1);
+                struct esp_session *session = try_open(specs[d], esp_verifiers[v]->name,
+                                                       esp_verifiers[v]->greedy ? 0 : 1);
                 int32_t prompt[2] = {3, 4};
                 if (!session)
                     continue;
@@ -334,8 +342,8 @@ TEST(logits_that_are_not_numbers_give_an_error_and_no_token)
                 CHECK(esp_session_prompt(session, prompt, 2, err, sizeof err) == ESP_OK);
                 esp_session_allow(session, 10);
                 int status = esp_session_step(session, err, sizeof err);
-                CHECK(status == ESP_E_NUMERIC, "%s with %s: %d", specs[d], esp_verifiers[v]->name,
-                      status);
+                CHECK(status == ESP_E_NUMERIC, "%s with %s: %d", specs[d],
+                      esp_verifiers[v]->name, status);
                 CHECK(strstr(err, "not a number"), "%s", err);
                 CHECK(session->length == 2 && session->verify.path_length == 0);
                 ops.forward = toy_backend.forward; /* and it goes on where it was */

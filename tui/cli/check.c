@@ -1,10 +1,11 @@
 /* check.c - `espalier check`: proves on the loaded models that speculation changes nothing.
  *
- * For every pair of drafter and verifier a session writes short continuations, and each of their tokens
- * is compared with the target's exact distribution (engine/lossless.h); plain decoding goes through
- * the same tests first, and each pair is also compared with it directly. A correct program fails one
- * check in a thousand by chance: that probability is shared out evenly among all tests of a run
- * (Bonferroni). At temperature 0 every token must be the one of plain decoding.
+ * For every pair of drafter and verifier a session writes short continuations, and each of
+ * their tokens is compared with the target's exact distribution (engine/lossless.h); plain
+ * decoding goes through the same tests first, and each pair is also compared with it directly.
+ * A correct program fails one check in a thousand by chance: that probability is shared out
+ * evenly among all tests of a run (Bonferroni). At temperature 0 every token must be the one of
+ * plain decoding.
  */
 #include <cJSON.h>
 #include <math.h>
@@ -129,7 +130,8 @@ static int measure(struct run *r, struct pair *pair, char *err, size_t errlen)
     struct esp_stats stats;
     esp_session_stats(session, &stats);
     pair->tokens_per_iteration = stats.tokens_per_iteration;
-    pair->plain = esp_chi_square_two(r->pair[0].result.ratio, pair->result.ratio, ESP_LOSSLESS_BINS);
+    pair->plain =
+        esp_chi_square_two(r->pair[0].result.ratio, pair->result.ratio, ESP_LOSSLESS_BINS);
     esp_session_close(session);
     return status;
 }
@@ -190,8 +192,8 @@ static void print_table(const struct run *r)
         printf("  %s%s\n", passes(r, pair) ? "ok" : "DIFFERS", pair->lossy ? " LOSSY" : "");
     }
     if (!greedy)
-        printf("a test fails below p = %.2g, so that a correct program fails one check in %.0f;\n"
-               "tv: distance of the order of p/q from the target's, with 99 %% confidence below\n",
+        printf("a test fails below p = %.2g: by chance one check in %.0f fails; tv: distance\n"
+               "of the text from the target in order of p/q, with 99 %% confidence below\n",
                least_p(r), 1 / FALSE_ALARMS);
 }
 
@@ -312,10 +314,11 @@ const struct cli_command cli_check = {
     .name = "check",
     .arguments = "[--drafter D] [--verifier V]",
     .summary = "prove that speculation changes nothing, on the loaded models",
-    .flags = "prompt target draft drafter verifier trials temp top-p top-k seed backend threads "
-             "order max-nodes context json",
-    .details = "Without a drafter or verifier, all pairs that keep what the model says are checked, at\n"
-               "temperature 1 unless told otherwise. Exit code 1: a pair changes what the model says.",
+    .flags = "prompt target draft drafter verifier trials temp top-p top-k seed backend "
+             "threads order max-nodes context json",
+    .details = "Without a drafter or verifier, all pairs that keep what the model says are "
+               "checked, at\ntemperature 1 unless told otherwise. Exit code 1: a pair changes "
+               "what the model says.",
     .temperature = 1,
     .run = run,
 };
