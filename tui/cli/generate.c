@@ -120,6 +120,12 @@ static void add_setting(cJSON *o, const struct esp_session *session, const char 
         cJSON_AddStringToObject(o, key, value);
 }
 
+static bool is_lossy(const struct esp_session *session)
+{
+    char value[8];
+    return esp_session_get(session, "lossy", value, sizeof value) == ESP_OK && *value == 'y';
+}
+
 static int print_json(const struct esp_engine *engine, const struct esp_session *session)
 {
     struct esp_stats s;
@@ -142,6 +148,7 @@ static int print_json(const struct esp_engine *engine, const struct esp_session 
         cJSON_AddNullToObject(o, "draft");
     add_setting(o, session, "drafter");
     add_setting(o, session, "verifier");
+    cJSON_AddBoolToObject(o, "lossy", is_lossy(session));
     cJSON_AddStringToObject(o, "backend", esp_engine_backend(engine));
     esp_session_get(session, "seed", seed, sizeof seed);
     cJSON_AddRawToObject(o, "seed", seed); /* all 64 bits of it */
@@ -175,11 +182,13 @@ static int print_json(const struct esp_engine *engine, const struct esp_session 
 static void print_stats(const struct esp_session *session)
 {
     struct esp_stats s;
-    char drafter[1024];
+    char drafter[1024], verifier[1024];
     esp_session_stats(session, &s);
     esp_session_get(session, "drafter", drafter, sizeof drafter);
+    esp_session_get(session, "verifier", verifier, sizeof verifier);
     double speed = rate(s.generated_tokens, s.decode_seconds);
     fprintf(stderr, "drafter              %s\n", drafter);
+    fprintf(stderr, "verifier             %s%s\n", verifier, is_lossy(session) ? "  LOSSY" : "");
     fprintf(stderr, "prompt               %d tokens in %.1f ms\n", s.prompt_tokens,
             1e3 * s.prefill_seconds);
     fprintf(stderr, "generated            %d tokens in %.1f ms, %.1f tokens/s\n",
