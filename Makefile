@@ -162,7 +162,7 @@ demo: deps
 
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 ASAN     := BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer' \
-            KERNEL_OPT='-fno-var-tracking' EXTRA='$(SANITIZE)'
+            KERNEL_OPT='-O2 -fno-var-tracking -fno-sanitize=undefined' EXTRA='$(SANITIZE)'
 ASAN_BIN  = $(patsubst $(BUILD)/%,$(BUILD)/asan/%,$(TEST_BIN))
 TEST_ENV := ESPALIER_TESTS=tests ESPALIER=$(BUILD)/espalier BUILD=$(BUILD) MAKE='$(MAKE)' LC_ALL=C.UTF-8
 
