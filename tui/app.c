@@ -9,7 +9,7 @@
 #include "command.h"
 #include "error.h"
 
-enum { NEW_TOKENS = 256 };
+enum { NEW_TOKENS = 256, PACE = 12 /* iterations a second that an eye can follow */ };
 
 /* ------------------------------------------------------------------ help */
 
@@ -150,9 +150,44 @@ void esp_app_interrupt(struct esp_app *app)
     esp_app_say(app, false, "C-c again leaves");
 }
 
+void esp_app_step_mode(struct esp_app *app, bool on)
+{
+    app->ui.stepping = on;
+    esp_worker_step_mode(app->worker, on);
+    if (on && !esp_state_is_busy(&app->state))
+        esp_app_say(app, false, "step mode: submit a prompt, then Space runs one stage at a time");
+    app->changed = true;
+}
+
+void esp_app_pace(struct esp_app *app, double pace)
+{
+    app->ui.pace = pace;
+    esp_worker_pace(app->worker, pace);
+    if (pace > 0)
+        app->pace = pace;
+    app->changed = true;
+}
+
+static void step(struct esp_app *app)
+{
+    if (esp_state_is_busy(&app->state))
+        esp_worker_step(app->worker);
+    else
+        esp_app_say(app, false, "submit a prompt first; an empty line goes on writing");
+}
+
 static void act(struct esp_app *app, int action)
 {
     switch (action) {
+    case ESP_ACTION_STEP_MODE:
+        esp_app_step_mode(app, !app->ui.stepping);
+        break;
+    case ESP_ACTION_STEP:
+        step(app);
+        break;
+    case ESP_ACTION_FULL_SPEED:
+        esp_app_pace(app, app->ui.pace > 0 ? 0 : app->pace);
+        break;
     case ESP_ACTION_QUIT:
     case ESP_ACTION_EOF:
         app->leaving = true;
@@ -177,8 +212,10 @@ static void act(struct esp_app *app, int action)
 
 void esp_app_key(struct esp_app *app, int key)
 {
-    bool pane = app->ui.wish.focused || app->ui.help;
-    int action = esp_key_action(key, pane, esp_input_is_empty(app->input));
+    struct esp_when when = {.pane = app->ui.wish.focused || app->ui.help,
+                            .empty = esp_input_is_empty(app->input),
+                            .step = app->ui.stepping};
+    int action = esp_key_action(key, when);
     app->changed = true;
     app->ui.message = NULL;
     esp_input_unlist(app->input);
@@ -214,6 +251,7 @@ void esp_app_receive(struct esp_app *app)
 {
     struct esp_ring *ring = esp_worker_ring(app->worker);
     const struct esp_snapshot *snapshot;
+    bool waited = app->state.phase == ESP_PHASE_WAITING;
     esp_worker_rest(app->worker);
     while ((snapshot = esp_ring_front(ring))) {
         int status = esp_state_apply(&app->state, snapshot);
@@ -222,6 +260,8 @@ void esp_app_receive(struct esp_app *app)
         if (status < 0)
             esp_app_say(app, true, "out of memory: not everything can be shown");
     }
+    if (!waited && app->state.phase == ESP_PHASE_WAITING)
+        app->ui.stepping = true; /* a breakpoint, if the user did not ask for it */
     if (app->state.message_count != app->seen_messages) {
         app->seen_messages = app->state.message_count;
         esp_app_say(app, app->state.message_is_error, "%s", app->state.message);
@@ -269,6 +309,7 @@ int esp_app_open(struct esp_app *app, const struct interface_options *options, b
     if (options->ascii) {
         app->canvas.glyphs = &esp_glyphs_ascii;
     }
+    app->pace = PACE;
     if (options->prompt && *options->prompt)
         esp_worker_prompt(app->worker, options->prompt, strlen(options->prompt));
     return 0;

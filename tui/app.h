@@ -22,6 +22,7 @@ struct esp_app {
     char *put_back; /* a line that was submitted but must stay; set while readline hands it over */
     char **help;    /* lines of the help pane, NULL at the end */
     int interrupts; /* C-c in a row */
+    double pace;    /* what ESP_ACTION_FULL_SPEED comes back to */
 
     bool changed;   /* the canvas is out of date */
     bool leaving;
@@ -41,6 +42,10 @@ void esp_app_interrupt(struct esp_app *app);
 void esp_app_receive(struct esp_app *app);
 /* Brings the canvas up to date. */
 void esp_app_draw(struct esp_app *app);
+
+void esp_app_step_mode(struct esp_app *app, bool on);
+/* Iterations per second at most; 0: full speed. */
+void esp_app_pace(struct esp_app *app, double pace);
 
 /* Shows a line at the foot of the screen until the next key. */
 void esp_app_say(struct esp_app *app, bool error, const char *format, ...)

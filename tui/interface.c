@@ -202,6 +202,7 @@ static int on_terminal(struct session *session, const struct interface_options *
     status = esp_screen_open(&session->screen, &session->terminal, err, errlen);
     if (status == 0) {
         choose_looks(session, utf8);
+        esp_app_pace(&session->app, session->app.pace);
         run(session);
     }
     esp_screen_close(session->screen);

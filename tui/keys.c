@@ -69,15 +69,24 @@ const char *esp_key_name(int key, char name[16])
     return name;
 }
 
-int esp_key_action(int key, bool pane_focused, bool line_empty)
+static bool holds(const struct esp_binding *binding, struct esp_when when)
 {
-    for (const struct esp_binding *binding = esp_bindings; binding->key; binding++) {
-        if (esp_key_parse(binding->key) != key)
-            continue;
-        if (binding->when == ESP_WHEN_ALWAYS || binding->when == ESP_WHEN_BUSY ||
-            (binding->when == ESP_WHEN_PANE && pane_focused) ||
-            (binding->when == ESP_WHEN_EMPTY && (pane_focused || line_empty)))
-            return binding->action;
+    switch (binding->when) {
+    case ESP_WHEN_PANE:
+        return when.pane;
+    case ESP_WHEN_EMPTY:
+        return when.pane || when.empty;
+    case ESP_WHEN_STEP:
+        return when.step && (when.pane || when.empty);
+    default:
+        return true;
     }
+}
+
+int esp_key_action(int key, struct esp_when when)
+{
+    for (const struct esp_binding *binding = esp_bindings; binding->key; binding++)
+        if (esp_key_parse(binding->key) == key && holds(binding, when))
+            return binding->action;
     return ESP_ACTION_NONE;
 }

@@ -35,6 +35,7 @@ enum {
     ESP_WHEN_ALWAYS,
     ESP_WHEN_PANE,  /* a pane has the focus */
     ESP_WHEN_EMPTY, /* the input line is empty, or a pane has the focus */
+    ESP_WHEN_STEP,  /* likewise, and only in step mode */
     ESP_WHEN_BUSY,  /* always; but the footer shows it only while a text is being written */
 };
 
@@ -44,6 +45,9 @@ enum {
     X(DRAFTER, "F2", ALWAYS, "drafter", "choose how trees are drafted (:drafter)")             \
     X(VERIFIER, "F3", ALWAYS, "verifier", "choose how trees are verified (:verifier)")         \
     X(STACK, "F4", ALWAYS, "", "tree beside the text or below it")                             \
+    X(STEP_MODE, "F5", ALWAYS, "step mode", "step mode: stop after every stage; again: run on")  \
+    X(STEP, "Space", STEP, "step", "in step mode: run one stage (input line empty)")           \
+    X(FULL_SPEED, "F6", BUSY, "speed", "full speed, or back to the pace that can be watched")  \
     X(NEXT_PANE, "Tab", EMPTY, "pane", "focus the next pane, at last the input line again")    \
     X(PREVIOUS_PANE, "S-Tab", ALWAYS, "", "focus the previous pane")                           \
     X(ZOOM, "F8", ALWAYS, "zoom", "the focused pane on the whole screen, or not")   \
@@ -72,7 +76,8 @@ enum {
 
 /* Each action once; NONE leaves the key to the input line. */
 #define ESP_ACTIONS(X)                                                                         \
-    X(HELP) X(DRAFTER) X(VERIFIER) X(STACK) X(NEXT_PANE) X(PREVIOUS_PANE) X(ZOOM)              \
+    X(HELP) X(DRAFTER) X(VERIFIER) X(STACK) X(STEP_MODE) X(STEP) X(FULL_SPEED)                 \
+    X(NEXT_PANE) X(PREVIOUS_PANE) X(ZOOM)                                                     \
     X(LEAVE_PANE) X(QUIT) X(PAGE_UP) X(PAGE_DOWN) X(UP) X(DOWN) X(LEFT) X(RIGHT) X(TOGGLE)     \
     X(FIRST) X(LAST) X(INTERRUPT) X(EOF) X(SUSPEND) X(REDRAW)
 
@@ -90,8 +95,14 @@ struct esp_binding {
 
 extern const struct esp_binding esp_bindings[]; /* ends with key = NULL */
 
-/* The action of a key, given whether a pane has the focus and whether the input line is empty. */
-int esp_key_action(int key, bool pane_focused, bool line_empty);
+/* What decides which bindings hold. */
+struct esp_when {
+    bool pane;  /* a pane has the focus */
+    bool empty; /* the input line is empty */
+    bool step;  /* step mode is on */
+};
+
+int esp_key_action(int key, struct esp_when when);
 
 /* "F2", "Tab", "C-c", "M-f", "a" to a key and back. -1 if there is no such key. */
 int esp_key_parse(const char *name);

@@ -80,6 +80,7 @@ static void add_record(struct esp_state *state, const struct esp_iteration *it)
         .deepest = it->deepest,
         .drafted = it->tree.verified > 0 ? it->tree.verified - 1 : 0,
         .gauge_count = it->gauge_count,
+        .stepped = state->phase == ESP_PHASE_WAITING,
     };
     record->cut = it->tree.count - 1 - record->drafted;
     for (int i = 0; i < ESP_STAGES; i++)
@@ -158,33 +159,37 @@ struct esp_figures esp_state_figures(const struct esp_state *state)
 {
     enum { WINDOW = 32 };
     struct esp_figures figures = {.acceptance = NAN, .path_share = NAN};
-    double committed = 0, accepted = 0, drafted = 0, deepest = 0, seconds = 0;
-    int count = state->since_setting < WINDOW ? state->since_setting : WINDOW;
+    double committed = 0, accepted = 0, drafted = 0, deepest = 0, seconds = 0, timed = 0;
+    int count = state->since_setting < WINDOW ? state->since_setting : WINDOW, timed_count = 0;
     if (count > state->record_count)
         count = state->record_count;
-    if (count == 0)
-        return figures;
     for (int i = state->record_count - count; i < state->record_count; i++) {
         const struct esp_record *record = &state->records[i];
         committed += record->committed;
         accepted += record->path;
         drafted += record->drafted;
         deepest += record->deepest;
+        if (record->stepped)
+            continue;
+        timed += record->committed;
+        timed_count++;
         for (int stage = 0; stage < ESP_STAGES; stage++) {
-            figures.seconds[stage] += record->seconds[stage] / count;
+            figures.seconds[stage] += record->seconds[stage];
             seconds += record->seconds[stage];
         }
     }
     figures.iterations = count;
-    figures.tokens_per_iteration = committed / count;
+    figures.tokens_per_iteration = count > 0 ? committed / count : 0;
     if (drafted > 0)
         figures.acceptance = accepted / drafted;
     if (deepest > 0)
         figures.path_share = accepted / deepest;
     if (seconds > 0) {
-        figures.tokens_per_second = committed / seconds;
-        figures.speedup = state->baseline * committed / seconds;
+        figures.tokens_per_second = timed / seconds;
+        figures.speedup = state->baseline * timed / seconds;
     }
+    for (int stage = 0; stage < ESP_STAGES && timed_count > 0; stage++)
+        figures.seconds[stage] /= timed_count;
     return figures;
 }
 

@@ -22,6 +22,7 @@ struct esp_span {
 struct esp_record {
     int index, committed, path, deepest, drafted, cut;
     double seconds[ESP_STAGES];
+    bool stepped; /* in step mode, where times mean nothing */
     int gauge_count;
     float gauges[ESP_MAX_GAUGES]; /* after the iteration */
 };
@@ -81,7 +82,7 @@ struct esp_figures {
     double acceptance; /* accepted / drafted nodes; NaN if nothing was drafted */
     double path_share; /* accepted path length / deepest drafted depth; NaN if nothing was drafted */
     double speedup;    /* over plain decoding; 0 if that was not measured */
-    double seconds[ESP_STAGES]; /* mean per iteration */
+    double seconds[ESP_STAGES]; /* mean per iteration; times are those outside of step mode */
 };
 
 struct esp_figures esp_state_figures(const struct esp_state *state);

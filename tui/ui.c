@@ -45,7 +45,8 @@ static int draw_speed(struct esp_canvas *canvas, int end, const struct esp_state
                           figures.speedup >= 1 ? ESP_STYLE_GOOD : ESP_STYLE_BAD, text);
 }
 
-static int draw_phase(struct esp_canvas *canvas, int end, const struct esp_state *state)
+static int draw_phase(struct esp_canvas *canvas, int end, const struct esp_ui *ui,
+                      const struct esp_state *state)
 {
     char text[96] = "";
     int style = ESP_STYLE_STATUS;
@@ -57,8 +58,12 @@ static int draw_phase(struct esp_canvas *canvas, int end, const struct esp_state
         snprintf(text, sizeof text, "reading the prompt");
         break;
     case ESP_PHASE_GENERATING:
-        snprintf(text, sizeof text, "%s iter %d", canvas->glyphs->running,
-                 state->totals.iterations);
+        if (ui->pace > 0)
+            snprintf(text, sizeof text, "%s iter %d, %g/s", canvas->glyphs->running,
+                     state->totals.iterations, ui->pace);
+        else
+            snprintf(text, sizeof text, "%s iter %d", canvas->glyphs->running,
+                     state->totals.iterations);
         break;
     case ESP_PHASE_WAITING:
         snprintf(text, sizeof text, "step mode, iter %d", state->totals.iterations);
@@ -78,13 +83,14 @@ static int draw_phase(struct esp_canvas *canvas, int end, const struct esp_state
     return esp_draw_right(canvas, end, 0, style, text);
 }
 
-static void draw_header(struct esp_canvas *canvas, const struct esp_state *state)
+static void draw_header(struct esp_canvas *canvas, const struct esp_ui *ui,
+                        const struct esp_state *state)
 {
     const struct esp_loaded *loaded = &state->loaded;
     char models[256] = "", setup[160] = "";
     int width = canvas->view.rect.width, end = width - 1;
     int after = draw_speed(canvas, end, state);
-    end = draw_phase(canvas, after < end ? after - 3 : end, state) - 2;
+    end = draw_phase(canvas, after < end ? after - 3 : end, ui, state) - 2;
     int x = esp_draw(canvas, 1, 0, ESP_STYLE_TITLE, "espalier") + 3;
     if (!state->ready)
         return;
@@ -114,12 +120,16 @@ static void draw_footer(struct esp_canvas *canvas, const struct esp_ui *ui,
     for (const struct esp_binding *b = esp_bindings; b->key && x < width - 8; b++) {
         if (!b->label[0] || (b->when == ESP_WHEN_PANE && !ui->wish.focused) ||
             (b->when == ESP_WHEN_BUSY && !esp_state_is_busy(state)) ||
-            (b->when == ESP_WHEN_EMPTY && !ui->wish.focused && ui->line_length > 0))
+            (b->when == ESP_WHEN_STEP && !ui->stepping) ||
+            ((b->when == ESP_WHEN_EMPTY || b->when == ESP_WHEN_STEP) && !ui->wish.focused &&
+             ui->line_length > 0))
             continue;
-        if (x + (int)(strlen(b->key) + 1 + strlen(b->label)) > width)
+        bool run_on = b->action == ESP_ACTION_STEP_MODE && ui->stepping;
+        const char *label = run_on ? "run on" : b->label;
+        if (x + (int)(strlen(b->key) + 1 + strlen(label)) > width)
             break;
         x = esp_draw(canvas, x, 0, ESP_STYLE_KEY, b->key) + 1;
-        x = esp_draw(canvas, x, 0, ESP_STYLE_LABEL, b->label) + 3;
+        x = esp_draw(canvas, x, 0, ESP_STYLE_LABEL, label) + 3;
     }
 }
 
@@ -259,7 +269,7 @@ void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui, const struc
     struct esp_view whole;
     if (layout.header.width > 0) {
         whole = esp_canvas_enter(canvas, layout.header);
-        draw_header(canvas, state);
+        draw_header(canvas, ui, state);
         esp_canvas_leave(canvas, whole);
     }
     if (layout.tabs.width > 0) {

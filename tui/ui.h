@@ -19,6 +19,8 @@ struct esp_ui {
     struct esp_pane_view view[ESP_PANES];
     struct esp_look look;
     bool help;         /* the help pane covers the others */
+    bool stepping;     /* step mode is on */
+    double pace;       /* iterations per second at most, or 0 */
 
     const char *prompt, *line; /* input line; line is not NUL-terminated */
     size_t line_length, point; /* point: byte where the cursor is */

@@ -1,7 +1,6 @@
 /* worker.c - the engine's thread, its mailbox and its step mode; see worker.h.
  *
- * `lock` protects what both threads touch: the list of commands and the flags stop, quit, stepping and
- * steps. The engine and the session belong to the thread alone; the interface reads only the
+ * `lock` protects what both threads touch: the list of commands and the flags and numbers up to `busy`. The engine and the session belong to the thread alone; the interface reads only the
  * engine's token texts, which never change, after it has seen the READY snapshot.
  */
 #include "worker.h"
@@ -34,7 +33,9 @@ struct esp_worker {
     pthread_cond_t changed;
     struct command *first, **last;
     bool stop, quit, stepping;
-    int steps;         /* the stages that may run without waiting */
+    int steps;         /* stages that may run without waiting */
+    double pace;       /* iterations per second, or 0 */
+    struct esp_breakpoints breakpoints;
     bool working;      /* not waiting for a command or a step */
     bool busy;         /* not waiting for a command */
     struct esp_ring *ring;
@@ -48,6 +49,7 @@ struct esp_worker {
     struct esp_session *session;
     double progress;
     int phase;
+    struct timespec iterated; /* when the last iteration ended, pauses included */
 };
 
 /* ------------------------------------------------------------------ out: snapshots */
@@ -125,23 +127,77 @@ static bool is_stepping(struct esp_worker *worker)
     return stepping;
 }
 
+static bool earlier(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
+}
+
+/* Waits until the pace allows the next iteration, or something else is to do. */
+static void keep_pace(struct esp_worker *worker)
+{
+    struct timespec due = worker->iterated;
+    pthread_mutex_lock(&worker->lock);
+    double pause = worker->pace > 0 ? 1 / worker->pace : 0;
+    double pace = worker->pace;
+    due.tv_sec += (time_t)pause;
+    due.tv_nsec += (long)((pause - (double)(time_t)pause) * 1e9);
+    if (due.tv_nsec >= 1000000000) {
+        due.tv_nsec -= 1000000000;
+        due.tv_sec++;
+    }
+    while (pace > 0 && worker->pace == pace && !worker->first && !worker->stop && !worker->quit &&
+           !worker->stepping)
+        if (pthread_cond_timedwait(&worker->changed, &worker->lock, &due) != 0)
+            break;
+    pthread_mutex_unlock(&worker->lock);
+    clock_gettime(CLOCK_MONOTONIC, &worker->iterated);
+    if (pace > 0 && earlier(&worker->iterated, &due))
+        worker->iterated = due;
+}
+
+/* Goes into step mode where a breakpoint says so. */
+static void check_breakpoints(struct esp_worker *worker, const struct esp_iteration *it)
+{
+    pthread_mutex_lock(&worker->lock);
+    const struct esp_breakpoints breakpoints = worker->breakpoints;
+    pthread_mutex_unlock(&worker->lock);
+    char text[128] = "";
+    for (int i = 0; breakpoints.threshold && i < it->gauge_count && !*text; i++)
+        if (it->gauges[i].before != it->gauges[i].after)
+            snprintf(text, sizeof text, "%s moved", it->gauges[i].name);
+    if (breakpoints.rejected && it->path_length == 0)
+        snprintf(text, sizeof text, "everything was rejected");
+    if (breakpoints.path > 0 && it->path_length > breakpoints.path)
+        snprintf(text, sizeof text, "a path of %d tokens was accepted", it->path_length);
+    if (!*text || is_stepping(worker))
+        return;
+    esp_worker_step_mode(worker, true);
+    tell(worker, ESP_SNAPSHOT_MESSAGE, text);
+    tell_phase(worker, ESP_PHASE_WAITING, "", 0);
+    wait_for_step(worker);
+}
+
 /* Partial trees are sent only in step mode: nobody could see them otherwise. */
 static void observe(void *user, const struct esp_event *event)
 {
     struct esp_worker *worker = user;
     bool partial = event->type == ESP_EVENT_LAYER || event->type == ESP_EVENT_STAGE;
-    bool stepping = partial && is_stepping(worker);
+    bool iteration = event->type == ESP_EVENT_ITERATION;
+    bool stepping = (partial || iteration) && is_stepping(worker);
     if (partial && !stepping)
         return;
     int phase = stepping ? ESP_PHASE_WAITING : ESP_PHASE_GENERATING;
-    if ((partial || event->type == ESP_EVENT_ITERATION) && worker->phase != phase &&
-        (stepping || !is_stepping(worker)))
+    if ((partial || iteration) && worker->phase != phase)
         tell_phase(worker, phase, "", 0);
     if (esp_ring_write_event(worker->ring, event) < 0)
         tell(worker, ESP_SNAPSHOT_ERROR, "out of memory: an iteration could not be shown");
     wake(worker);
-    if (stepping)
+    if (partial)
         wait_for_step(worker);
+    if (iteration)
+        check_breakpoints(worker, event->iteration);
+    if (iteration && !stepping)
+        keep_pace(worker);
 }
 
 static bool report_progress(void *user, const char *what, size_t done, size_t total)
@@ -379,7 +435,11 @@ int esp_worker_open(struct esp_worker **opened, const struct esp_engine_options 
     worker->last = &worker->first;
     worker->working = worker->busy = true;
     pthread_mutex_init(&worker->lock, NULL);
-    pthread_cond_init(&worker->changed, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&worker->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     worker->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int status = worker->wake < 0 ? ESP_E_MEMORY
                                   : esp_ring_open(&worker->ring, SLOTS, ESP_MAX_NODES + 1);
@@ -493,6 +553,21 @@ void esp_worker_clear(struct esp_worker *worker)
     post(worker, COMMAND_CLEAR, "", "", 0, 0);
 }
 
+void esp_worker_pace(struct esp_worker *worker, double iterations)
+{
+    pthread_mutex_lock(&worker->lock);
+    worker->pace = iterations;
+    pthread_cond_broadcast(&worker->changed);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+void esp_worker_break(struct esp_worker *worker, struct esp_breakpoints breakpoints)
+{
+    pthread_mutex_lock(&worker->lock);
+    worker->breakpoints = breakpoints;
+    pthread_mutex_unlock(&worker->lock);
+}
+
 void esp_worker_step_mode(struct esp_worker *worker, bool on)
 {
     pthread_mutex_lock(&worker->lock);
@@ -513,7 +588,8 @@ void esp_worker_step(struct esp_worker *worker)
 bool esp_worker_settled(struct esp_worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
-    bool settled = !worker->working && !worker->first && (!worker->stepping || !worker->steps);
+    bool stopped = worker->stepping && worker->steps == 0 && !worker->stop;
+    bool settled = !worker->working && !worker->first && (!worker->busy || stopped);
     pthread_mutex_unlock(&worker->lock);
     return settled && !esp_ring_front(worker->ring);
 }

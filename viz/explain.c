@@ -2,6 +2,7 @@
 #include "explain.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -136,4 +137,200 @@ int esp_telling_node(const struct esp_iteration *it)
             first_child = i;
     }
     return last > 0 ? last : first_child;
+}
+
+/* ------------------------------------------------------------------ step mode */
+
+/* Appends to a text of limited size. */
+__attribute__((format(printf, 3, 4))) static void say(char *text, size_t size, const char *format,
+                                                      ...)
+{
+    size_t used = strlen(text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + used, size - used, format, args);
+    va_end(args);
+}
+
+static const char *plural(int count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static const struct esp_gauge *gauge(const struct esp_iteration *it, const char *name)
+{
+    for (int i = 0; i < it->gauge_count && i < ESP_MAX_GAUGES; i++)
+        if (strcmp(it->gauges[i].name, name) == 0)
+            return &it->gauges[i];
+    return NULL;
+}
+
+/* Why a node got as many children as it did, by the draft's confidence there. */
+static void say_breadth(char *text, size_t size, const struct esp_iteration *it, int node,
+                        int children, const struct esp_tokens *tokens)
+{
+    const struct esp_gauge *high = gauge(it, "tauh"), *low = gauge(it, "taul");
+    const struct esp_node *n = &it->tree.nodes[node];
+    char quoted[48];
+    if (!isfinite(n->confidence))
+        return;
+    say(text, size, " After %s its best guess is %.0f %% sure",
+        esp_quote_token(quoted, tokens, n->token), 100 * (double)n->confidence);
+    if (high && n->confidence >= high->before)
+        say(text, size, ", at least tauh = %.0f %%", 100 * high->before);
+    else if (low && n->confidence < low->before)
+        say(text, size, ", below taul = %.0f %%", 100 * low->before);
+    else if (high && low)
+        say(text, size, ", between taul = %.0f %% and tauh = %.0f %%", 100 * low->before,
+            100 * high->before);
+    say(text, size, high && low ? ", so it tries %d child%s." : ". It has %d child%s.", children,
+        children == 1 ? "" : "ren");
+}
+
+static void explain_layer(char *text, size_t size, const struct esp_iteration *it,
+                          const struct esp_tokens *tokens)
+{
+    const struct esp_tree *tree = &it->tree;
+    int depth = 0, added = 0, best = -1, children = 0;
+    for (int i = 1; i < tree->count; i++)
+        depth = tree->nodes[i].depth > depth ? tree->nodes[i].depth : depth;
+    for (int i = 1; i < tree->count; i++) {
+        int parent = tree->nodes[i].parent;
+        if (tree->nodes[i].depth != depth)
+            continue;
+        added++;
+        if (best < 0 || tree->nodes[parent].cumulative_log_q > tree->nodes[best].cumulative_log_q)
+            best = parent;
+    }
+    for (int i = 1; i < tree->count; i++)
+        children += tree->nodes[i].parent == best;
+    say(text, size, "Draft pass %d: the draft model adds %d token%s at depth %d.", it->draft_passes,
+        added, plural(added), depth);
+    if (best >= 0)
+        say_breadth(text, size, it, best, children, tokens);
+}
+
+static void explain_draft(char *text, size_t size, const struct esp_iteration *it,
+                          const struct esp_tokens *tokens)
+{
+    const struct esp_tree *tree = &it->tree;
+    int cut = 0, example = 0;
+    char quoted[48];
+    for (int i = 1; i < tree->count; i++) {
+        if (tree->nodes[i].verdict != ESP_CUT)
+            continue;
+        cut++;
+        example = i;
+    }
+    say(text, size, "The tree is drafted: %d node%s in %d pass%s of the draft model.",
+        tree->count - 1, plural(tree->count - 1), it->draft_passes,
+        it->draft_passes == 1 ? "" : "es");
+    if (cut == 0) {
+        say(text, size, " Nothing is cut.");
+        return;
+    }
+    const struct esp_node *n = &tree->nodes[example];
+    say(text, size, " %d %s cut before the target sees %s: the path to %s, for one, has P = %.2g %%",
+        cut, cut == 1 ? "is" : "are", cut == 1 ? "it" : "them",
+        esp_quote_token(quoted, tokens, n->token), 100 * exp(n->cumulative_log_q));
+    if (n->reason)
+        say(text, size, " (%s)", esp_reason_text(n->reason));
+    say(text, size, ".");
+}
+
+static void explain_select(char *text, size_t size, const struct esp_iteration *it,
+                           const struct esp_tokens *tokens)
+{
+    enum { MOST = 4 };
+    char quoted[48];
+    int length = it->path_length;
+    if (length == 0) {
+        say(text, size, "The target agrees with nothing that was drafted.");
+    } else {
+        say(text, size, "The target agrees with");
+        for (int i = 0; i < length && i < MOST; i++)
+            say(text, size, "%s %s", i == 0 ? "" : i == length - 1 ? " and" : ",",
+                esp_quote_token(quoted, tokens, it->tree.nodes[it->path[i]].token));
+        if (length > MOST)
+            say(text, size, " and %d more", length - MOST);
+        say(text, size, ": %d token%s accepted.", length, plural(length));
+    }
+    int stop = esp_telling_node(it);
+    if (stop > 0 && it->tree.nodes[stop].verdict == ESP_REJECTED)
+        say(text, size, " The draft's next guess was %s;",
+            esp_quote_token(quoted, tokens, it->tree.nodes[stop].token));
+    else
+        say(text, size, " There the tree ends;");
+    say(text, size, " the target adds %s of its own.",
+        esp_quote_token(quoted, tokens, it->bonus));
+}
+
+static void explain_adapt(char *text, size_t size, const struct esp_iteration *it)
+{
+    int moved = 0;
+    char before[16], after[16];
+    if (it->deepest > 0)
+        say(text, size, "%d of %d drafted levels were accepted.", it->path_length, it->deepest);
+    for (int i = 0; i < it->gauge_count && i < ESP_MAX_GAUGES; i++) {
+        const struct esp_gauge *g = &it->gauges[i];
+        if (g->before == g->after)
+            continue;
+        say(text, size, "%s %s goes from %s to %s", moved++ ? "," : "", g->name,
+            esp_number(before, g->before, 3), esp_number(after, g->after, 3));
+    }
+    const struct esp_gauge *depth = gauge(it, "D0");
+    if (moved > 0 && depth && depth->after != depth->before)
+        say(text, size, ": the next tree may be %s.",
+            depth->after > depth->before ? "deeper" : "less deep");
+    else if (moved > 0)
+        say(text, size, ".");
+    else
+        say(text, size, it->gauge_count > 0 ? " No threshold moves." : " This drafter does not adapt.");
+}
+
+static void explain_stage(char *text, size_t size, const struct esp_iteration *it, int stage,
+                          const struct esp_tokens *tokens)
+{
+    int nodes = it->tree.verified - 1, dropped = it->tree.verified - 1 - it->path_length;
+    switch (stage) {
+    case ESP_STAGE_DRAFT:
+        explain_draft(text, size, it, tokens);
+        break;
+    case ESP_STAGE_FLATTEN:
+        say(text, size,
+            "The root and %d node%s are put in one row, parents first. A mask lets each see only "
+            "its own ancestors, so that one pass can check every path at once.",
+            nodes, plural(nodes));
+        break;
+    case ESP_STAGE_VERIFY:
+        say(text, size, "The target computed the root and %d node%s in one pass of %.2g ms.", nodes,
+            plural(nodes), 1e3 * it->seconds[ESP_STAGE_VERIFY]);
+        if (it->baseline > 0)
+            say(text, size, " Plain decoding takes a pass of %.2g ms for every token.",
+                1e3 * it->baseline);
+        break;
+    case ESP_STAGE_SELECT:
+        explain_select(text, size, it, tokens);
+        break;
+    case ESP_STAGE_COMMIT:
+        say(text, size,
+            "%d token%s the text. The cache keeps their rows where they are and drops those of the "
+            "other %d node%s.",
+            it->committed_count, it->committed_count == 1 ? " joins" : "s join", dropped,
+            plural(dropped));
+        break;
+    default:
+        explain_adapt(text, size, it);
+        break;
+    }
+}
+
+void esp_explain_stop(char *text, size_t size, const struct esp_iteration *it, int type, int stages,
+                      const struct esp_tokens *tokens)
+{
+    text[0] = '\0';
+    if (type == ESP_EVENT_LAYER)
+        explain_layer(text, size, it, tokens);
+    else
+        explain_stage(text, size, it, stages - 1, tokens);
 }

@@ -14,6 +14,11 @@ void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, i
 /* The acceptance test of a node as a formula with its numbers; "" if there was none. */
 void esp_explain_test(char *text, size_t size, const struct esp_iteration *it, int node);
 
+/* Step mode: two or three sentences about what just ended. `type` is ESP_EVENT_LAYER (one draft pass)
+ * or ESP_EVENT_STAGE; `stages` of the iteration have ended. */
+void esp_explain_stop(char *text, size_t size, const struct esp_iteration *it, int type, int stages,
+                      const struct esp_tokens *tokens);
+
 /* The node most worth a look: where the verifier stopped, else the last accepted one. */
 int esp_telling_node(const struct esp_iteration *it);
 

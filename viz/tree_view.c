@@ -16,7 +16,7 @@
 
 struct building {
     const struct esp_iteration *it;
-    const bool *collapsed;
+    const struct esp_tree_choice *choice;
     int *first, *child; /* children of node i: child[first[i]] .. child[first[i + 1] - 1] */
     int *hidden;        /* (count) children of a shown node that are not shown */
     bool *shown;
@@ -66,7 +66,7 @@ static void show(struct building *b, int node)
 static bool can_show(const struct building *b, int node, int most)
 {
     int parent = parent_of(&b->it->tree, node);
-    if (b->shown[node] || !b->shown[parent] || (b->collapsed && b->collapsed[parent]))
+    if (b->shown[node] || !b->shown[parent] || (b->choice->collapsed && b->choice->collapsed[parent]))
         return false;
     int rows = b->rows + 1 + (child_count(b, node) > 0) - (b->hidden[parent] == 1);
     return most == 0 || rows <= most;
@@ -87,20 +87,36 @@ static int by_interest(const void *left, const void *right)
     return a->node - b->node;
 }
 
-/* Marks what is shown. */
-static int choose(struct building *b, int most)
+/* Nodes in order of interest: new ones and those above them, then by verdict, then by the draft's
+ * cumulative probability. */
+static struct interest *rank(const struct building *b)
 {
-    static const int class[] = {[ESP_ACCEPTED] = 0, [ESP_REJECTED] = 1, [ESP_UNVISITED] = 2,
-                                [ESP_CUT] = 3};
+    static const int class[] = {[ESP_ACCEPTED] = 1, [ESP_REJECTED] = 2, [ESP_UNVISITED] = 3,
+                                [ESP_CUT] = 4};
     const struct esp_tree *tree = &b->it->tree;
     struct interest *order = calloc((size_t)tree->count, sizeof *order);
     if (!order)
-        return ESP_E_MEMORY;
+        return NULL;
     for (int i = 0; i < tree->count; i++) {
         const struct esp_node *node = &tree->nodes[i];
         order[i] = (struct interest){class[node->verdict & 3], i, node->cumulative_log_q};
     }
+    for (int i = tree->count - 1; i > 0; i--) {
+        bool new = b->choice->new_depth > 0 && tree->nodes[i].depth == b->choice->new_depth;
+        if (new || order[i].class == 0)
+            order[i].class = order[parent_of(tree, i)].class = 0;
+    }
     qsort(order, (size_t)tree->count, sizeof *order, by_interest);
+    return order;
+}
+
+/* Marks what is shown. */
+static int choose(struct building *b)
+{
+    const struct esp_tree *tree = &b->it->tree;
+    struct interest *order = rank(b);
+    if (!order)
+        return ESP_E_MEMORY;
     b->rows = b->bonus_node >= 0;
     show(b, 0);
     for (int i = 0; i < b->it->path_length; i++) {
@@ -111,7 +127,7 @@ static int choose(struct building *b, int most)
     for (bool changed = true; changed;) {
         changed = false;
         for (int i = 0; i < tree->count; i++) {
-            if (!can_show(b, order[i].node, most))
+            if (!can_show(b, order[i].node, b->choice->most))
                 continue;
             show(b, order[i].node);
             changed = true;
@@ -164,10 +180,10 @@ static void emit(const struct building *b, struct esp_tree_rows *rows, struct es
         rows->row[last].last = true;
 }
 
-static int build(struct building *b, struct esp_tree_rows *rows, int most)
+static int build(struct building *b, struct esp_tree_rows *rows)
 {
     list_children(b);
-    int status = choose(b, most);
+    int status = choose(b);
     if (status < 0)
         return status;
     rows->row = calloc((size_t)b->rows, sizeof *rows->row);
@@ -177,21 +193,21 @@ static int build(struct building *b, struct esp_tree_rows *rows, int most)
     return 0;
 }
 
-int esp_tree_rows_build(struct esp_tree_rows *rows, const struct esp_iteration *it, int stages,
-                        int most, const bool *collapsed)
+int esp_tree_rows_build(struct esp_tree_rows *rows, const struct esp_iteration *it,
+                        const struct esp_tree_choice *choice)
 {
     *rows = (struct esp_tree_rows){.count = 0};
     size_t count = (size_t)it->tree.count;
     if (it->tree.count < 1)
         return 0;
-    struct building b = {.it = it, .collapsed = collapsed, .bonus_node = -1};
-    if (stages > ESP_STAGE_SELECT)
+    struct building b = {.it = it, .choice = choice, .bonus_node = -1};
+    if (choice->stages > ESP_STAGE_SELECT)
         b.bonus_node = it->path_length > 0 ? it->path[it->path_length - 1] : 0;
     b.first = calloc(count + 2, sizeof *b.first);
     b.child = calloc(count, sizeof *b.child);
     b.hidden = calloc(count, sizeof *b.hidden);
     b.shown = calloc(count, sizeof *b.shown);
-    int status = b.first && b.child && b.hidden && b.shown ? build(&b, rows, most) : ESP_E_MEMORY;
+    int status = b.first && b.child && b.hidden && b.shown ? build(&b, rows) : ESP_E_MEMORY;
     free(b.first);
     free(b.child);
     free(b.hidden);
@@ -319,6 +335,13 @@ static void draw_note(struct esp_canvas *canvas, const struct esp_iteration *it,
 {
     const struct esp_node *node = &it->tree.nodes[index];
     int room = canvas->view.rect.width - x;
+    if (look->new_depth > 0 && node->depth == look->new_depth) {
+        esp_draw(canvas, x, y, ESP_STYLE_WARN, "new");
+        return;
+    }
+    for (int i = 1; look->numbered && i < it->tree.verified; i++)
+        if (it->tree.order[i] == index)
+            esp_drawf(canvas, x, y, ESP_STYLE_LABEL, "row %d", i);
     if (node->verdict == ESP_ACCEPTED && index > 0)
         esp_draw(canvas, x, y, ESP_STYLE_ACCEPTED, canvas->glyphs->accepted);
     if (node->verdict == ESP_REJECTED) {

@@ -42,18 +42,25 @@ struct esp_tree_rows {
     int path_end; /* row of the last accepted node (the root's if none) */
 };
 
-/* `stages` of the iteration have ended (ESP_STAGES: all). At most `most` rows if the accepted path
- * allows it; 0: no limit. `collapsed` (tree.count) marks nodes whose children are not shown; may be
- * NULL. Returns 0 or ESP_E_MEMORY; esp_tree_rows_free releases the rows. */
-int esp_tree_rows_build(struct esp_tree_rows *rows, const struct esp_iteration *it, int stages,
-                        int most, const bool *collapsed);
+/* What to show of a tree. */
+struct esp_tree_choice {
+    int stages;            /* of the iteration that have ended; ESP_STAGES: all */
+    int most;              /* rows, if the accepted path allows it; 0: no limit */
+    int new_depth;         /* nodes this deep are new and come first; 0: none */
+    const bool *collapsed; /* (tree.count) nodes whose children are not shown; NULL: none */
+};
+
+/* Returns 0 or ESP_E_MEMORY; esp_tree_rows_free releases the rows. */
+int esp_tree_rows_build(struct esp_tree_rows *rows, const struct esp_iteration *it,
+                        const struct esp_tree_choice *choice);
 void esp_tree_rows_free(struct esp_tree_rows *rows);
 
 struct esp_tree_look {
     struct esp_tokens tokens;
-    int stages;
-    int first;  /* row at the top of the view */
-    int cursor; /* row, or -1 */
+    int stages, new_depth; /* as above; new nodes are marked */
+    int first;             /* row at the top of the view */
+    int cursor;            /* row, or -1 */
+    bool numbered;         /* nodes show their place in the flattened order */
 };
 
 /* Fills the view of the canvas. */

@@ -35,7 +35,7 @@ check "20x6: tabs" see ' text  tree'
 keys 'Once upon a time' Enter
 check "20x6: text" see 'Once upon a time'
 keys Tab Tab
-check "20x6: the tree" see 'committed'
+check "20x6: the tree" see '[├└]─ '
 keys :q Enter
 check "20x6: it leaves the terminal as it was" left 0
 
@@ -59,7 +59,19 @@ check "commands are completed" see '^> :drafter'
 keys C-u
 keys ':drafter dyn' Tab
 check "drafters are completed" see ':drafter dynatree'
-keys C-u C-d
+keys C-u :clear Enter F5 'Once upon a time' Enter
+check "step mode stops after a draft pass" see 'Draft pass 1'
+keys Space
+check "Space runs one stage" see 'Draft pass 2\|tree is drafted'
+keys Space Space Space Space Space Space Space
+check "the stages follow each other" see 'The target agrees\|join'
+keys F5
+check "F5 runs on" see 'n reached'
+keys ':set n=200' Enter ':break path 1' Enter Enter
+check "a breakpoint stops" see 'tokens was accepted'
+keys C-c
+check "C-c leaves the stop" see 'ready'
+keys F5 C-d
 check "C-d leaves" left 0
 check "history is readable by its owner alone" \
     [ "$(stat -c %a "$work/state/espalier/history")" = 600 ]
@@ -68,7 +80,7 @@ check "history is in a folder of its owner alone" \
 run -n 8
 check "it starts again" see 'ready'
 keys Up
-check "history comes back" see '^> :drafter nobody'
+check "history comes back" see '^> :break path 1'
 keys C-c C-c
 check "C-c twice leaves" left 0
 

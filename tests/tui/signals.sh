@@ -36,6 +36,7 @@ suspended() { # KEY-OR-SIGNAL
     wait_until not_empty "$work/stopped" || return 1
     keys fg Enter
     see 'F1 help' || return 1
+    keys F6 # full speed
     see 'n reached' || return 1
     keys :quit Enter
     wait_until not_empty "$work/after"

@@ -25,13 +25,18 @@ TEST(every_binding_names_a_key)
 {
     for (const struct esp_binding *b = esp_bindings; b->key; b++)
         CHECK(esp_key_parse(b->key) >= 0, "%s", b->key);
-    CHECK(esp_key_action(esp_key_parse("F1"), false, false) == ESP_ACTION_HELP);
-    CHECK(esp_key_action('?', false, true) == ESP_ACTION_HELP);
-    CHECK(esp_key_action('?', false, false) == ESP_ACTION_NONE);
-    CHECK(esp_key_action('q', true, false) == ESP_ACTION_QUIT);
-    CHECK(esp_key_action('q', false, true) == ESP_ACTION_NONE);
-    CHECK(esp_key_action(ESP_KEY_UP, false, true) == ESP_ACTION_NONE);
-    CHECK(esp_key_action('\t', false, false) == ESP_ACTION_NONE);
+    const struct esp_when typing = {.pane = false}, empty = {.empty = true}, pane = {.pane = true};
+    const struct esp_when step = {.empty = true, .step = true}, both = {.step = true};
+    CHECK(esp_key_action(esp_key_parse("F1"), typing) == ESP_ACTION_HELP);
+    CHECK(esp_key_action('?', empty) == ESP_ACTION_HELP);
+    CHECK(esp_key_action('?', typing) == ESP_ACTION_NONE);
+    CHECK(esp_key_action('q', pane) == ESP_ACTION_QUIT);
+    CHECK(esp_key_action('q', empty) == ESP_ACTION_NONE);
+    CHECK(esp_key_action(' ', step) == ESP_ACTION_STEP);
+    CHECK(esp_key_action(' ', empty) == ESP_ACTION_NONE);
+    CHECK(esp_key_action(' ', both) == ESP_ACTION_NONE);
+    CHECK(esp_key_action(ESP_KEY_UP, empty) == ESP_ACTION_NONE);
+    CHECK(esp_key_action('\t', typing) == ESP_ACTION_NONE);
 }
 
 struct heard {

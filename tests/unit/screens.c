@@ -72,6 +72,48 @@ TEST(the_cursor_explains_nodes)
     scene_close(&scene);
 }
 
+static void stop(struct scene *scene, int type, int stage, int nodes)
+{
+    struct esp_iteration it = *scene_king(2);
+    struct esp_node early[11];
+    memcpy(early, it.tree.nodes, sizeof early);
+    if (type == ESP_EVENT_LAYER || stage < ESP_STAGE_SELECT) {
+        for (int i = 0; i < 11; i++) /* nothing is decided yet */
+            if (early[i].verdict != ESP_CUT || type == ESP_EVENT_LAYER)
+                early[i].verdict = ESP_UNVISITED;
+        it.tree.nodes = early;
+        it.path_length = it.committed_count = 0;
+    }
+    it.tree.count = nodes;
+    if (type == ESP_EVENT_LAYER) {
+        it.tree.verified = 0;
+        it.draft_passes = 2;
+    }
+    scene_event(scene, &(struct esp_event){.type = type, .stage = stage, .iteration = &it});
+}
+
+/* What step mode says after a draft pass and after each of the six stages. */
+TEST(step_mode_teaches)
+{
+    struct scene scene;
+    telling(&scene, 120, 36);
+    scene.ui.stepping = true;
+    scene_phase(&scene, ESP_PHASE_WAITING, "", 0);
+    stop(&scene, ESP_EVENT_LAYER, 0, 5);
+    scene_golden(&scene, "step_layer_120x36");
+    static const char *const names[] = {"step_draft_120x36",  "step_flatten_120x36",
+                                        "step_verify_120x36", "step_select_120x36",
+                                        "step_commit_120x36", "step_adapt_120x36"};
+    for (int stage = 0; stage < ESP_STAGES; stage++) {
+        stop(&scene, ESP_EVENT_STAGE, stage, 11);
+        scene_golden(&scene, names[stage]);
+    }
+    CHECK(esp_canvas_resize(&scene.canvas, 80, 24) == 0);
+    scene_golden(&scene, "step_adapt_80x24");
+    scene_iteration(&scene, 2);
+    scene_close(&scene);
+}
+
 /* Sentences of sampling rules, with their numbers. */
 TEST(sampled_decisions_are_explained)
 {

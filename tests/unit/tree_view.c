@@ -9,6 +9,13 @@
 
 enum { MOST_NODES = 300 };
 
+static int build(struct esp_tree_rows *rows, const struct esp_iteration *it, int stages, int most,
+                 const bool *collapsed)
+{
+    const struct esp_tree_choice choice = {.stages = stages, .most = most, .collapsed = collapsed};
+    return esp_tree_rows_build(rows, it, &choice);
+}
+
 static void is_sound(const struct esp_tree_rows *rows, const struct esp_iteration *it, int most)
 {
     int nodes = 0, hidden = 0, least = 2 + 2 * (it->path_length + 1);
@@ -47,7 +54,7 @@ TEST(rows_of_random_trees_are_sound)
         int count = 1 + (int)(check_uniform(&random) * (MOST_NODES - 1));
         int most = (int)(check_uniform(&random) * 60);
         scene_random(&it, nodes, path, count, &random);
-        CHECK(esp_tree_rows_build(&rows, &it, ESP_STAGES, most, NULL) == 0);
+        CHECK(build(&rows, &it, ESP_STAGES, most, NULL) == 0);
         is_sound(&rows, &it, most);
         if (most == 0)
             CHECK(rows.count == count + 1, "%d rows for %d nodes and the bonus", rows.count, count);
@@ -59,10 +66,10 @@ TEST(a_tree_that_fits_is_shown_whole)
 {
     struct esp_tree_rows rows;
     const struct esp_iteration *it = scene_king(3);
-    CHECK(esp_tree_rows_build(&rows, it, ESP_STAGES, 12, NULL) == 0);
+    CHECK(build(&rows, it, ESP_STAGES, 12, NULL) == 0);
     CHECK(rows.count == 12, "%d rows", rows.count);
     esp_tree_rows_free(&rows);
-    CHECK(esp_tree_rows_build(&rows, it, ESP_STAGES, 11, NULL) == 0);
+    CHECK(build(&rows, it, ESP_STAGES, 11, NULL) == 0);
     CHECK(rows.count <= 11, "%d rows", rows.count);
     is_sound(&rows, it, 11);
     esp_tree_rows_free(&rows);
@@ -72,8 +79,21 @@ TEST(before_selection_there_is_no_bonus_row)
 {
     struct esp_tree_rows rows;
     const struct esp_iteration *it = scene_king(0);
-    CHECK(esp_tree_rows_build(&rows, it, ESP_STAGE_SELECT, 0, NULL) == 0);
+    CHECK(build(&rows, it, ESP_STAGE_SELECT, 0, NULL) == 0);
     CHECK(rows.count == 11);
+    esp_tree_rows_free(&rows);
+}
+
+TEST(new_nodes_come_first)
+{
+    struct esp_tree_rows rows;
+    const struct esp_iteration *it = scene_king(0);
+    const struct esp_tree_choice choice = {.most = 10, .new_depth = 4};
+    CHECK(esp_tree_rows_build(&rows, it, &choice) == 0);
+    int new = 0;
+    for (int i = 0; i < rows.count; i++)
+        new += rows.row[i].kind == ESP_ROW_NODE && rows.row[i].depth == 4;
+    CHECK(new == 3, "%d of 3 new nodes are shown", new);
     esp_tree_rows_free(&rows);
 }
 
@@ -82,7 +102,7 @@ TEST(collapsed_nodes_hide_what_is_below)
     struct esp_tree_rows rows;
     bool collapsed[11] = {[1] = true};
     const struct esp_iteration *it = scene_king(0);
-    CHECK(esp_tree_rows_build(&rows, it, ESP_STAGES, 0, collapsed) == 0);
+    CHECK(build(&rows, it, ESP_STAGES, 0, collapsed) == 0);
     int hidden = 0;
     for (int i = 0; i < rows.count; i++)
         hidden += rows.row[i].hidden;
@@ -103,6 +123,6 @@ TEST(an_empty_tree_has_no_rows)
 {
     struct esp_iteration it = {.index = 0};
     struct esp_tree_rows rows;
-    CHECK(esp_tree_rows_build(&rows, &it, ESP_STAGES, 10, NULL) == 0 && rows.count == 0);
+    CHECK(build(&rows, &it, ESP_STAGES, 10, NULL) == 0 && rows.count == 0);
     esp_tree_rows_free(&rows);
 }

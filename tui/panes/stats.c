@@ -21,7 +21,8 @@ static int draw_figures(struct esp_canvas *canvas, const struct esp_figures *fig
 {
     char number[16];
     bool wide = canvas->view.rect.width >= 100;
-    int x = draw_figure(canvas, 0, esp_number(number, figures->tokens_per_second, 3), " tok/s");
+    double speed = figures->tokens_per_second > 0 ? figures->tokens_per_second : NAN;
+    int x = draw_figure(canvas, 0, esp_number(number, speed, 3), " tok/s");
     snprintf(number, sizeof number, "%.2f", figures->tokens_per_iteration);
     x = draw_figure(canvas, x, number, wide ? " tokens/iteration" : " tok/iter");
     snprintf(number, sizeof number, "%.0f %%", 100 * figures->acceptance);

@@ -10,20 +10,14 @@
 #include <string.h>
 
 #include "chart.h"
-#include "safe.h"
+#include "wrap.h"
 
 enum { PIECE = 32768, WORD = 256, REMEMBERED = 1024 };
-
-struct wrapping {
-    const char *bytes;
-    size_t count;
-    int width, flags;
-};
 
 /* ------------------------------------------------------------------ lines */
 
 /* Where piece `index` of the text starts: after the first blank past index * PIECE. */
-static size_t piece_start(const struct wrapping *w, size_t index)
+static size_t piece_start(const struct esp_wrap *w, size_t index)
 {
     size_t raw = index * PIECE, at = raw;
     if (index == 0 || raw >= w->count)
@@ -35,7 +29,7 @@ static size_t piece_start(const struct wrapping *w, size_t index)
 }
 
 /* Start of the paragraph that byte `at` - 1 belongs to; at > 0. */
-static size_t paragraph_before(const struct wrapping *w, size_t at)
+static size_t paragraph_before(const struct esp_wrap *w, size_t at)
 {
     size_t index = (at - 1) / PIECE, least = piece_start(w, index), start = at - 1;
     if (least >= at)
@@ -45,7 +39,7 @@ static size_t paragraph_before(const struct wrapping *w, size_t at)
     return start;
 }
 
-static size_t paragraph_end(const struct wrapping *w, size_t at)
+static size_t paragraph_end(const struct esp_wrap *w, size_t at)
 {
     size_t most = piece_start(w, at / PIECE);
     if (most <= at)
@@ -54,46 +48,14 @@ static size_t paragraph_end(const struct wrapping *w, size_t at)
     return newline ? (size_t)(newline - w->bytes) + 1 : most;
 }
 
-/* The next unit and its bytes; a tab goes to the next multiple of 4. */
-static size_t next_unit(const struct wrapping *w, size_t at, size_t end, int column,
-                        struct esp_shown *shown)
-{
-    size_t taken = esp_safe_next(w->bytes + at, end - at, w->flags, shown);
-    if (w->bytes[at] == '\t')
-        shown->width = 4 - column % 4;
-    return taken;
-}
-
-/* Where the line that starts at byte `at` ends: after the last space before the edge, else after the
- * last unit that fits. A newline belongs to the line it ends; spaces may stand past the edge. */
-static size_t line_end(const struct wrapping *w, size_t at, size_t end)
-{
-    size_t after_space = at;
-    int column = 0;
-    for (size_t i = at; i < end;) {
-        struct esp_shown shown;
-        if (w->bytes[i] == '\n')
-            return i + 1;
-        size_t taken = next_unit(w, i, end, column, &shown);
-        bool space = w->bytes[i] == ' ';
-        if (column + shown.width > w->width && !space)
-            return after_space > at ? after_space : i > at ? i : i + taken;
-        column += shown.width;
-        i += taken;
-        if (space)
-            after_space = i;
-    }
-    return end;
-}
-
 /* The start of the line `lines` above the one that starts at byte `at`. */
-static size_t lines_above(const struct wrapping *w, size_t at, int lines)
+static size_t lines_above(const struct esp_wrap *w, size_t at, int lines)
 {
     size_t starts[REMEMBERED];
     while (lines > 0 && at > 0) {
         size_t start = paragraph_before(w, at);
         int count = 0, step = lines < REMEMBERED ? lines : REMEMBERED;
-        for (; start < at; start = line_end(w, start, at))
+        for (; start < at; start = esp_wrap_line(w, start, at))
             starts[count++ % REMEMBERED] = start;
         step = count < step ? count : step;
         at = starts[(count - step) % REMEMBERED];
@@ -102,21 +64,21 @@ static size_t lines_above(const struct wrapping *w, size_t at, int lines)
     return at;
 }
 
-static size_t line_below(const struct wrapping *w, size_t at)
+static size_t line_below(const struct esp_wrap *w, size_t at)
 {
-    return line_end(w, at, paragraph_end(w, at));
+    return esp_wrap_line(w, at, paragraph_end(w, at));
 }
 
 /* The top line of a pane that follows the end of the text. */
-static size_t following(const struct wrapping *w, int height)
+static size_t following(const struct esp_wrap *w, int height)
 {
     bool fresh = w->count > 0 && w->bytes[w->count - 1] == '\n';
     return lines_above(w, w->count, height - fresh);
 }
 
-static struct wrapping wrapping_of(const struct esp_state *state, int width, bool ascii)
+static struct esp_wrap wrapping_of(const struct esp_state *state, int width, bool ascii)
 {
-    return (struct wrapping){state->bytes, state->byte_count, width > 0 ? width : 1,
+    return (struct esp_wrap){state->bytes, state->byte_count, width > 0 ? width : 1,
                              ascii ? ESP_SAFE_ASCII : 0};
 }
 
@@ -138,7 +100,7 @@ static int span_at(const struct esp_state *state, size_t byte)
 /* Draws [at, end) from column 0 on; returns the column after it. Blanks that end a full line are not
  * drawn, so that no underline hangs over. */
 static int draw_line(struct esp_canvas *canvas, const struct esp_state *state,
-                     const struct wrapping *w, size_t at, size_t end, int y)
+                     const struct esp_wrap *w, size_t at, size_t end, int y)
 {
     static const int styles[] = {[ESP_TEXT_PROMPT] = ESP_STYLE_PROMPT,
                                  [ESP_TEXT_DRAFTED] = ESP_STYLE_DRAFTED,
@@ -150,7 +112,7 @@ static int draw_line(struct esp_canvas *canvas, const struct esp_state *state,
         struct esp_shown shown;
         while (span + 1 < state->span_count && state->spans[span + 1].start <= at)
             span++;
-        size_t taken = next_unit(w, at, end, x, &shown);
+        size_t taken = esp_wrap_unit(w, at, end, x, &shown);
         if (w->bytes[at] == '\t')
             esp_draw_repeat(canvas, x, y, shown.width, ESP_STYLE_TEXT, " ");
         else
@@ -162,7 +124,7 @@ static int draw_line(struct esp_canvas *canvas, const struct esp_state *state,
 }
 
 static void draw_text(struct esp_canvas *canvas, const struct esp_state *state,
-                      const struct wrapping *w, size_t at)
+                      const struct esp_wrap *w, size_t at)
 {
     int height = canvas->view.rect.height, x = 0, y = 0;
     while (y < height && at < w->count) {
@@ -203,35 +165,17 @@ static void draw_welcome(struct esp_canvas *canvas, const struct esp_state *stat
                      state->fraction);
         y = 3;
     }
-    for (int i = 0; i < LINES; i++) {
-        struct wrapping w = {lines[i], strlen(lines[i]), width > 0 ? width : 1, 0};
-        size_t at = 0;
-        do {
-            size_t end = line_end(&w, at, w.count);
-            esp_drawf(canvas, 0, y++, styles[i], "%.*s", (int)(end - at), w.bytes + at);
-            at = end;
-        } while (at < w.count);
-    }
-}
-
-static void draw_failure(struct esp_canvas *canvas, const struct esp_state *state)
-{
-    struct wrapping w = {state->phase_text, strlen(state->phase_text), canvas->view.rect.width, 0};
-    int y = 0;
-    for (size_t at = 0; at < w.count && w.width > 0;) {
-        size_t end = line_end(&w, at, w.count);
-        esp_drawf(canvas, 0, y++, ESP_STYLE_ERROR, "%.*s", (int)(end - at), w.bytes + at);
-        at = end;
-    }
+    for (int i = 0; i < LINES; i++)
+        y = *lines[i] ? esp_draw_paragraph(canvas, y, styles[i], lines[i]) : y + 1;
 }
 
 static void draw(struct esp_canvas *canvas, const struct esp_state *state,
                  const struct esp_look *look, const struct esp_pane_view *view)
 {
     (void)look;
-    struct wrapping w = wrapping_of(state, canvas->view.rect.width, canvas->ascii_text);
+    struct esp_wrap w = wrapping_of(state, canvas->view.rect.width, canvas->ascii_text);
     if (state->phase == ESP_PHASE_FAILED)
-        draw_failure(canvas, state);
+        esp_draw_paragraph(canvas, 0, ESP_STYLE_ERROR, state->phase_text);
     else if (w.count == 0)
         draw_welcome(canvas, state);
     else if (view->anchor < 0 || (size_t)view->anchor >= w.count)
@@ -244,7 +188,7 @@ static bool request(struct esp_pane_view *view, struct esp_look *look,
                     const struct esp_state *state, int action, int width, int height)
 {
     (void)look;
-    struct wrapping w = wrapping_of(state, width, false);
+    struct esp_wrap w = wrapping_of(state, width, false);
     size_t bottom = following(&w, height);
     size_t top = view->anchor < 0 || (size_t)view->anchor > bottom ? bottom : (size_t)view->anchor;
     int page = height > 2 ? height - 1 : 1;

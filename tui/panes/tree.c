@@ -9,6 +9,15 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "explain.h"
+#include "wrap.h"
+
+/* Is it the iteration that step mode has stopped in? */
+static bool is_partial(const struct esp_state *state, const struct esp_iteration *it)
+{
+    return it == &state->partial.it;
+}
+
 /* Appends a part of the title if there is room for all of it. */
 __attribute__((format(printf, 3, 4))) static void add(char *text, size_t size,
                                                       const char *format, ...)
@@ -33,23 +42,49 @@ static void title(const struct esp_state *state, const struct esp_look *look, ch
     int seen = it->tree.verified > 0 ? it->tree.verified - 1 : 0;
     int cut = stages > ESP_STAGE_FLATTEN ? it->tree.count - 1 - seen : 0;
     add(text, size, "   iter %d%s", it->index, look->iteration == it->index ? " (held)" : "");
+    if (is_partial(state, it) && state->partial_type == ESP_EVENT_LAYER)
+        add(text, size, ": %s, pass %d", esp_stage_name(ESP_STAGE_DRAFT), it->draft_passes);
+    else if (is_partial(state, it))
+        add(text, size, ": %s", esp_stage_name(stages - 1));
     if (stages > ESP_STAGE_SELECT)
         add(text, size, ", %d of %d accepted", it->path_length, seen);
     else
         add(text, size, ", %d nodes", it->tree.count - 1);
     if (cut > 0)
         add(text, size, ", %d cut", cut);
-    add(text, size, ", depth %d", it->deepest);
-    add(text, size, ", %d draft pass%s", it->draft_passes, it->draft_passes == 1 ? "" : "es");
+    if (it->deepest > 0)
+        add(text, size, ", depth %d", it->deepest);
+    if (stages > 0)
+        add(text, size, ", %d draft pass%s", it->draft_passes,
+            it->draft_passes == 1 ? "" : "es");
+}
+
+static int deepest(const struct esp_iteration *it)
+{
+    int depth = 0;
+    for (int i = 0; i < it->tree.count; i++)
+        depth = it->tree.nodes[i].depth > depth ? it->tree.nodes[i].depth : depth;
+    return depth;
+}
+
+/* The depth of the nodes that the last draft pass added, while step mode shows it; else 0. */
+static int new_depth(const struct esp_state *state, const struct esp_iteration *it)
+{
+    bool layer = is_partial(state, it) && state->partial_type == ESP_EVENT_LAYER;
+    return layer ? deepest(it) : 0;
 }
 
 /* The rows to show; those of a held tree are not folded to fit. */
-static int build(struct esp_tree_rows *rows, const struct esp_iteration *it, int stages,
-                 const struct esp_look *look, int height)
+static int build(struct esp_tree_rows *rows, const struct esp_state *state,
+                 const struct esp_iteration *it, int stages, const struct esp_look *look, int height)
 {
     bool held = look->iteration >= 0;
-    const bool *collapsed = held && it->tree.count <= ESP_MAX_NODES + 1 ? look->collapsed : NULL;
-    return esp_tree_rows_build(rows, it, stages, held ? 0 : height, collapsed);
+    struct esp_tree_choice choice = {.stages = stages,
+                                     .most = held ? 0 : height,
+                                     .new_depth = new_depth(state, it)};
+    if (held && it->tree.count <= ESP_MAX_NODES + 1)
+        choice.collapsed = look->collapsed;
+    return esp_tree_rows_build(rows, it, &choice);
 }
 
 static int cursor_row(const struct esp_tree_rows *rows, const struct esp_look *look)
@@ -68,6 +103,21 @@ static int first_row(const struct esp_tree_rows *rows, int cursor, int height)
     return first < 0 ? 0 : first > most ? most : first;
 }
 
+/* In step mode: what just happened, at the foot of the pane. Returns the rows left for the tree. */
+static int draw_sentences(struct esp_canvas *canvas, const struct esp_state *state,
+                          const struct esp_iteration *it, int stages)
+{
+    enum { LEAST_TREE = 4 };
+    char text[768];
+    int height = canvas->view.rect.height;
+    esp_explain_stop(text, sizeof text, it, state->partial_type, stages, &state->tokens);
+    int lines = esp_paragraph_height(text, canvas->view.rect.width);
+    if (height - lines - 1 < LEAST_TREE)
+        return height;
+    esp_draw_paragraph(canvas, height - lines, ESP_STYLE_WARN, text);
+    return height - lines - 1;
+}
+
 static void draw(struct esp_canvas *canvas, const struct esp_state *state,
                  const struct esp_look *look, const struct esp_pane_view *view)
 {
@@ -79,12 +129,20 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
         esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, "Draft trees are drawn here.");
         return;
     }
-    if (build(&rows, it, stages, look, height) < 0)
-        return;
     struct esp_tree_look tree_look = {.tokens = state->tokens, .stages = stages};
+    if (is_partial(state, it)) {
+        height = draw_sentences(canvas, state, it, stages);
+        tree_look.new_depth = new_depth(state, it);
+        tree_look.numbered = stages == ESP_STAGE_FLATTEN + 1 || stages == ESP_STAGE_VERIFY + 1;
+    }
+    if (build(&rows, state, it, stages, look, height) < 0)
+        return;
     tree_look.cursor = cursor_row(&rows, look);
     tree_look.first = first_row(&rows, tree_look.cursor, height);
+    struct esp_view whole = esp_canvas_enter(
+        canvas, (struct esp_rect){0, 0, canvas->view.rect.width, height});
     esp_tree_rows_draw(canvas, &rows, it, &tree_look);
+    esp_canvas_leave(canvas, whole);
     esp_tree_rows_free(&rows);
 }
 
@@ -104,11 +162,11 @@ static void move(struct esp_look *look, const struct esp_tree_rows *rows, int st
     look->node = last >= 0 ? rows->row[last].node : 0;
 }
 
-static void move_cursor(struct esp_look *look, const struct esp_iteration *it, int stages,
-                        int action, int height)
+static void move_cursor(struct esp_look *look, const struct esp_state *state,
+                        const struct esp_iteration *it, int stages, int action, int height)
 {
     struct esp_tree_rows rows;
-    if (build(&rows, it, stages, look, height) < 0)
+    if (build(&rows, state, it, stages, look, height) < 0)
         return;
     switch (action) {
     case ESP_ACTION_UP:
@@ -161,7 +219,7 @@ static bool request(struct esp_pane_view *view, struct esp_look *look,
         if (look->iteration < 0)
             esp_look_hold(look, state, it->index); /* the first key only shows the cursor */
         else
-            move_cursor(look, it, stages, action, height);
+            move_cursor(look, state, it, stages, action, height);
         return true;
     case ESP_ACTION_LEAVE_PANE:
         if (look->iteration < 0)
