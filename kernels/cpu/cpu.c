@@ -8,7 +8,7 @@
 
 #include "error.h"
 
-#ifdef ESP_HAVE_amx
+#if defined ESP_HAVE_avx2 || defined ESP_HAVE_amx
 #include <cpuid.h>
 #endif
 #include <omp.h>
@@ -52,26 +52,28 @@ struct choice {
     bool here;
 };
 
+/* Which names __builtin_cpu_supports() knows depends on the compiler; where some do not know
+ * one, the processor itself is asked. */
+
 #ifdef ESP_HAVE_avx2
 static bool has_avx2(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("f16c");
+    unsigned a, b, c, d;
+    bool f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+    return f16c && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
 #endif
 
 #ifdef ESP_HAVE_avx512
 static bool has_avx512(void)
 {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    return has_avx2() && __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
 }
 #endif
 
 #ifdef ESP_HAVE_amx
-/* The names that __builtin_cpu_supports() knows depend on the compiler; the processor's own do
- * not. */
 static bool has_amx(void)
 {
     unsigned a, b, c, d;
