@@ -159,6 +159,30 @@ void esp_app_step_mode(struct esp_app *app, bool on)
     app->changed = true;
 }
 
+void esp_app_theme(struct esp_app *app, const char *name)
+{
+    char err[256];
+    if (esp_theme_load(&app->theme, name, err, sizeof err) < 0) {
+        esp_app_say(app, true, "%s", err);
+        return;
+    }
+    app->new_theme = app->changed = true;
+    esp_app_say(app, false, "theme %s", app->theme.name);
+}
+
+/* The theme that was asked for must be there; without one, that which suits the background. */
+static int first_theme(struct esp_app *app, const char *name, char *err, size_t errlen)
+{
+    const char *colours = getenv("COLORFGBG"), *background = colours ? strrchr(colours, ';') : NULL;
+    bool light = background && (strcmp(background, ";7") == 0 || strcmp(background, ";15") == 0);
+    app->new_theme = true;
+    esp_theme_plain(&app->theme);
+    if (name)
+        return esp_theme_load(&app->theme, name, err, errlen);
+    esp_theme_load(&app->theme, light ? "light" : "dark", err, errlen);
+    return 0;
+}
+
 void esp_app_pace(struct esp_app *app, double pace)
 {
     app->ui.pace = pace;
@@ -298,6 +322,8 @@ int esp_app_open(struct esp_app *app, const struct interface_options *options, b
         esp_fail(err, errlen, status, "the interface could not be opened: %s",
                  esp_status_message(status));
     if (status == 0)
+        status = first_theme(app, options->theme, err, errlen);
+    if (status == 0)
         status = esp_worker_open(&app->worker, &options->engine, &options->session,
                                  options->tokens > 0 ? options->tokens : NEW_TOKENS, err, errlen);
     if (status < 0) {
@@ -306,9 +332,8 @@ int esp_app_open(struct esp_app *app, const struct interface_options *options, b
     }
     app->ui.look.help = (const char *const *)app->help;
     app->state.tokens = (struct esp_tokens){esp_worker_token_text, app->worker};
-    if (options->ascii) {
+    if (options->ascii)
         app->canvas.glyphs = &esp_glyphs_ascii;
-    }
     app->pace = PACE;
     if (options->prompt && *options->prompt)
         esp_worker_prompt(app->worker, options->prompt, strlen(options->prompt));

@@ -8,6 +8,7 @@
 
 #include "input.h"
 #include "interface.h"
+#include "theme.h"
 #include "ui.h"
 #include "worker.h"
 
@@ -23,6 +24,9 @@ struct esp_app {
     char **help;    /* lines of the help pane, NULL at the end */
     int interrupts; /* C-c in a row */
     double pace;    /* what ESP_ACTION_FULL_SPEED comes back to */
+
+    struct esp_theme theme;
+    bool new_theme; /* whoever shows the canvas has not taken it yet */
 
     bool changed;   /* the canvas is out of date */
     bool leaving;
@@ -44,6 +48,8 @@ void esp_app_receive(struct esp_app *app);
 void esp_app_draw(struct esp_app *app);
 
 void esp_app_step_mode(struct esp_app *app, bool on);
+/* Loads a theme and says so, or why not. */
+void esp_app_theme(struct esp_app *app, const char *name);
 /* Iterations per second at most; 0: full speed. */
 void esp_app_pace(struct esp_app *app, double pace);
 

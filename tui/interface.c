@@ -129,6 +129,11 @@ static void read_signals(struct session *session)
 static void paint(struct session *session)
 {
     struct esp_app *app = &session->app;
+    if (app->new_theme) {
+        const char *no_colour = getenv("NO_COLOR");
+        esp_screen_theme(session->screen, &app->theme, !no_colour || !*no_colour);
+        app->new_theme = false;
+    }
     if (app->redraw)
         esp_screen_redraw(session->screen);
     esp_app_draw(app);
@@ -180,16 +185,16 @@ static void run(struct session *session)
     }
 }
 
-static void choose_looks(struct session *session, bool utf8)
+/* The glyphs that the terminal can show. */
+static void choose_glyphs(struct session *session, bool utf8)
 {
-    struct esp_theme theme;
-    esp_theme_plain(&theme);
-    esp_screen_theme(session->screen, &theme, true);
-    if (!utf8) {
-        session->app.canvas.ascii_text = true;
-        session->app.canvas.glyphs = &esp_glyphs_ascii;
-    }
-    resize(session);
+    struct esp_canvas *canvas = &session->app.canvas;
+    const char *type = getenv("TERM");
+    canvas->ascii_text = !utf8;
+    if (!utf8)
+        canvas->glyphs = &esp_glyphs_ascii;
+    else if (type && strcmp(type, "linux") == 0 && canvas->glyphs == &esp_glyphs_full)
+        canvas->glyphs = &esp_glyphs_plain; /* the console's fonts have little more than boxes */
 }
 
 /* Everything between a terminal that is ours and one that is not any more. */
@@ -201,7 +206,8 @@ static int on_terminal(struct session *session, const struct interface_options *
         return status;
     status = esp_screen_open(&session->screen, &session->terminal, err, errlen);
     if (status == 0) {
-        choose_looks(session, utf8);
+        choose_glyphs(session, utf8);
+        resize(session);
         esp_app_pace(&session->app, session->app.pace);
         run(session);
     }

@@ -146,7 +146,7 @@ void esp_screen_theme(struct esp_screen *screen, const struct esp_theme *theme, 
             init_extended_pair(i + 1, colours ? esp_colour_near(look->foreground, count) : -1,
                                colours ? esp_colour_near(look->background, count) : -1);
     }
-    screen->everything = true;
+    esp_screen_redraw(screen);
 }
 
 void esp_screen_size(struct esp_screen *screen, int *width, int *height)

@@ -132,6 +132,15 @@ static bool earlier(const struct timespec *a, const struct timespec *b)
     return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
 }
 
+/* Wakes the threads that help the engine compute. After a pause they sleep, and the time it takes to
+ * wake them would be counted as the next iteration's. */
+static void wake_helpers(void)
+{
+#pragma omp parallel
+    {
+    }
+}
+
 /* Waits until the pace allows the next iteration, or something else is to do. */
 static void keep_pace(struct esp_worker *worker)
 {
@@ -153,6 +162,8 @@ static void keep_pace(struct esp_worker *worker)
     clock_gettime(CLOCK_MONOTONIC, &worker->iterated);
     if (pace > 0 && earlier(&worker->iterated, &due))
         worker->iterated = due;
+    if (pace > 0)
+        wake_helpers();
 }
 
 /* Goes into step mode where a breakpoint says so. */

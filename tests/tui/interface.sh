@@ -59,7 +59,11 @@ check "commands are completed" see '^> :drafter'
 keys C-u
 keys ':drafter dyn' Tab
 check "drafters are completed" see ':drafter dynatree'
-keys C-u :clear Enter F5 'Once upon a time' Enter
+keys C-u ':theme light' Enter
+check "a theme is loaded" see 'theme light'
+keys ':theme plaid' Enter
+check "an unknown theme is named" see "there is no theme 'plaid'"
+keys :clear Enter F5 'Once upon a time' Enter
 check "step mode stops after a draft pass" see 'Draft pass 1'
 keys Space
 check "Space runs one stage" see 'Draft pass 2\|tree is drafted'
@@ -83,6 +87,17 @@ keys Up
 check "history comes back" see '^> :break path 1'
 keys C-c C-c
 check "C-c twice leaves" left 0
+
+open 80x24
+keys 'export LC_ALL=C' Enter
+run -n 8 -p "'Once upon a time'"
+check "without UTF-8 the frames are ASCII" see '^+ text .*-+ tree'
+keys :quit Enter
+check "it leaves" left 0
+check "only ASCII was drawn" [ -z "$(screen | LC_ALL=C tr -d '\000-\177')" ]
+keys 'export LC_ALL=C.UTF-8 TERM=nonsense' Enter
+run
+check "an unknown terminal is named" see "type 'nonsense'"
 
 check "without a terminal it says so" fails 1 'needs a terminal' $ESPALIER
 finish

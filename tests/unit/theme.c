@@ -1,0 +1,117 @@
+/* Themes: what may stand in one, errors that name the line, and colours for lesser terminals. */
+#include "theme.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "espalier.h"
+
+/* Loads a theme from text; err holds the sentence. */
+static int load(struct esp_theme *theme, const char *text, char err[256])
+{
+    char path[] = P_tmpdir "/espalier-theme-XXXXXX";
+    int file = mkstemp(path);
+    CHECK(file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text));
+    close(file);
+    int status = esp_theme_load(theme, path, err, 256);
+    unlink(path);
+    return status;
+}
+
+TEST(a_theme_names_colours_and_attributes)
+{
+    struct esp_theme theme;
+    char err[256];
+    CHECK(load(&theme, "# calm\n\ntext = #102030 on white\naccepted = bold italic #6fdc8c\n"
+                       "selection=reverse\n drafted = plain bright-cyan\ncut = on black\n"
+                       "error =\n",
+               err) == 0, "%s", err);
+    CHECK(theme.style[ESP_STYLE_TEXT].foreground == 0x102030);
+    CHECK(theme.style[ESP_STYLE_TEXT].background == ESP_COLOUR_NAMED + 7);
+    CHECK(theme.style[ESP_STYLE_ACCEPTED].foreground == 0x6fdc8c);
+    CHECK(theme.style[ESP_STYLE_ACCEPTED].background == ESP_COLOUR_NAMED + 7, "not inherited");
+    CHECK(theme.style[ESP_STYLE_ACCEPTED].attributes == (ESP_BOLD | ESP_ITALIC));
+    CHECK(theme.style[ESP_STYLE_DRAFTED].foreground == ESP_COLOUR_NAMED + 14);
+    CHECK(theme.style[ESP_STYLE_DRAFTED].attributes == 0);
+    CHECK(theme.style[ESP_STYLE_CUT].background == ESP_COLOUR_NAMED);
+    CHECK(theme.style[ESP_STYLE_CUT].attributes == ESP_DIM, "attributes of its own are lost");
+    CHECK(theme.style[ESP_STYLE_ERROR].foreground == 0x102030);
+}
+
+static void wrong(const char *text, const char *says)
+{
+    struct esp_theme theme;
+    char err[256] = "";
+    esp_theme_plain(&theme);
+    CHECK(load(&theme, text, err) < 0, "'%s' is taken", text);
+    CHECK(strstr(err, says), "'%s' does not say '%s'", err, says);
+    CHECK(strcmp(theme.name, "mono") == 0, "a failed load changed the theme");
+}
+
+TEST(errors_name_the_line)
+{
+    wrong("text =\nking = red\n", "line 2: there is no style 'king'");
+    wrong("text red\n", "line 1: write 'style = colour'");
+    wrong("\n\ntext = #12345\n", "line 3: '#12345' is no colour");
+    wrong("text = #1234567\n", "'#1234567' is no colour");
+    wrong("text = #12345g\n", "'#12345g' is no colour");
+    wrong("text = pink\n", "'pink' is no colour");
+    wrong("text = bright-\n", "'bright-' is no colour");
+    char text[700];
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = '\0';
+    wrong(text, "too long");
+    struct esp_theme theme;
+    char err[256];
+    CHECK(esp_theme_load(&theme, "no-such-theme", err, sizeof err) == ESP_E_FILE);
+    CHECK(strstr(err, "there is no theme 'no-such-theme'"));
+    CHECK(esp_theme_load(&theme, "/no/such/file", err, sizeof err) == ESP_E_FILE);
+}
+
+TEST(themes_that_ship_are_sound)
+{
+    const char *const names[] = {"dark", "light", "high-contrast", "colour-blind", "mono"};
+    for (int i = 0; i < 5; i++) {
+        char path[300], err[256];
+        struct esp_theme theme;
+        snprintf(path, sizeof path, "%s", check_path("../themes/"));
+        snprintf(path + strlen(path), sizeof path - strlen(path), "%s.theme", names[i]);
+        CHECK(esp_theme_load(&theme, path, err, sizeof err) == 0, "%s", err);
+        const struct esp_appearance *style = theme.style;
+        CHECK(memcmp(&style[ESP_STYLE_DRAFTED], &style[ESP_STYLE_BONUS], sizeof *style) != 0);
+        CHECK(style[ESP_STYLE_DRAFTED].attributes & ESP_UNDERLINE, "%s: not by colour alone", path);
+        CHECK(style[ESP_STYLE_ACCEPTED].attributes & ESP_BOLD, "%s: not by colour alone", path);
+    }
+}
+
+TEST(a_theme_of_the_user_comes_first)
+{
+    char folder[] = P_tmpdir "/espalier-config-XXXXXX", path[200], command[300], err[256];
+    struct esp_theme theme;
+    CHECK(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/espalier/themes/dark.theme", folder);
+    snprintf(command, sizeof command, "mkdir -p %s/espalier/themes && echo 'text = #010203' > %s",
+             folder, path);
+    CHECK(system(command) == 0);
+    setenv("XDG_CONFIG_HOME", folder, 1);
+    int status = esp_theme_load(&theme, "dark", err, sizeof err);
+    unsetenv("XDG_CONFIG_HOME");
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    CHECK(system(command) == 0);
+    CHECK(status == 0 && theme.style[ESP_STYLE_TEXT].foreground == 0x010203, "%s", err);
+    CHECK(strcmp(theme.name, "dark") == 0);
+}
+
+TEST(colours_come_near)
+{
+    CHECK(esp_colour_near(-1, 256) == -1 && esp_colour_near(0xff0000, 2) == -1);
+    CHECK(esp_colour_near(0x6fdc8c, 1 << 24) == 0x6fdc8c);
+    CHECK(esp_colour_near(0xff0000, 256) == 196 && esp_colour_near(0xffffff, 256) == 231);
+    CHECK(esp_colour_near(0x808080, 256) == 244);
+    CHECK(esp_colour_near(0xff0000, 16) == 9 && esp_colour_near(0xcc0505, 8) == 1);
+    CHECK(esp_colour_near(ESP_COLOUR_NAMED + 12, 256) == 12);
+    CHECK(esp_colour_near(ESP_COLOUR_NAMED + 12, 8) == 4);
+}
