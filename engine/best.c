@@ -1,9 +1,9 @@
 /* best.c - keeping the likeliest nodes of a search, and the search that looks for them.
  *
- * Cumulative q never rises along a path. So the N likeliest nodes of any set that was reached by
- * expanding from the root form a tree, a node that fell out of them never comes back, and what lies
- * below it cannot come in: offering candidates in any order that puts parents first keeps exactly the
- * N likeliest (salf-talf, app. B, theorems 2 and 3).
+ * Cumulative q never rises along a path. So the N likeliest nodes of any set that was reached
+ * by expanding from the root form a tree, a node that fell out of them never comes back, and
+ * what lies below it cannot come in: offering candidates in any order that puts parents first
+ * keeps exactly the N likeliest (salf-talf, app. B, theorems 2 and 3).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -94,8 +94,8 @@ static float bar(const struct esp_draft *d, int budget)
     return d->tree->tree.nodes[weakest(&d->tree->tree)].cumulative_log_q;
 }
 
-/* Of the nodes just taken, those to be expanded (lines 10-12 of the algorithm). *gain becomes the sum
- * of their probabilities; a node at the depth limit counts, but cannot be expanded. */
+/* Of the nodes just taken, those to be expanded (lines 10-12 of the algorithm). *gain becomes
+ * the sum of their probabilities; a node at the depth limit counts, but cannot be expanded. */
 static int choose(struct esp_draft *d, const int32_t *taken, int count, int budget, double *gain,
                   int32_t *nodes)
 {
@@ -120,7 +120,8 @@ static int choose(struct esp_draft *d, const int32_t *taken, int count, int budg
     return n;
 }
 
-/* Expands nodes and queues their children behind the `waiting` ones; returns how many wait then. */
+/* Expands nodes and queues their children behind the `waiting` ones; returns how many wait
+ * then. */
 static int expand(struct esp_draft *d, const int32_t *nodes, int count, int budget, int waiting)
 {
     struct esp_candidate *queue = d->candidates;
@@ -137,7 +138,8 @@ static int expand(struct esp_draft *d, const int32_t *nodes, int count, int budg
     return total < budget ? total : budget;
 }
 
-/* Says of the nodes that would have been next, and records those that waited, why they were left. */
+/* Says of the nodes that would have been next, and records those that waited, why they were
+ * left. */
 static void leave(struct esp_draft *d, const int32_t *nodes, int count, int waiting,
                   enum esp_reason reason)
 {

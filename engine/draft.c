@@ -1,13 +1,15 @@
-/* draft.c - the frontier: batched passes of the draft model over a growing tree, and draws from them.
+/* draft.c - the frontier: batched passes of the draft model over a growing tree, and draws from
+ * them.
  *
- * The draft cache holds the text up to and including the root, then one row per expanded node in the
- * order of the passes: node u is row q_row[u] - 1 behind the text. A node sees the text and its own
- * ancestors; ancestors are always expanded in an earlier pass, so a pass is one masked batch. The first
- * pass of an iteration also catches up: tokens that were committed without ever having been run
- * through the draft model (bonus tokens, accepted leaves) run in front of the root.
+ * The draft cache holds the text up to and including the root, then one row per expanded node
+ * in the order of the passes: node u is row q_row[u] - 1 behind the text. A node sees the text
+ * and its own ancestors; ancestors are always expanded in an earlier pass, so a pass is one
+ * masked batch. The first pass of an iteration also catches up: tokens that were committed
+ * without ever having been run through the draft model (bonus tokens, accepted leaves) run in
+ * front of the root.
  *
- * Row q_row[u] of q is the distribution that the children of u are drawn from, unchanged until the
- * iteration ends: an acceptance rule finds there exactly what was sampled from.
+ * Row q_row[u] of q is the distribution that the children of u are drawn from, unchanged until
+ * the iteration ends: an acceptance rule finds there exactly what was sampled from.
  */
 #include "draft.h"
 
@@ -140,7 +142,8 @@ static int run_nodes(struct esp_draft *d, const int32_t *nodes, int count)
     return d->cache->ops->forward(d->cache->cache, &batch);
 }
 
-/* Lists the k likeliest tokens of each row; a vocabulary with fewer gives the rest probability 0. */
+/* Lists the k likeliest tokens of each row; a vocabulary with fewer gives the rest probability
+ * 0. */
 static int list_top(struct esp_draft *d, const int32_t *rows, int count, int k)
 {
     int have = k < d->q->vocabulary ? k : d->q->vocabulary;
@@ -191,8 +194,8 @@ static int list_children(const struct esp_tree_builder *b, int32_t node, int32_t
     return count;
 }
 
-/* Writes what must not be drawn again: `per` tokens for each parent, -1 where there are fewer. Returns
- * for how many of the parents there was room (at least one). */
+/* Writes what must not be drawn again: `per` tokens for each parent, -1 where there are fewer.
+ * Returns for how many of the parents there was room (at least one). */
 static int exclude(struct esp_draft *d, const int32_t *parents, int count, int *per)
 {
     struct esp_draft_scratch *s = d->scratch;

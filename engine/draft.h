@@ -27,8 +27,8 @@ void esp_draft_close(struct esp_draft *draft);
 /* Starts an iteration on a tree that holds only its root. */
 void esp_draft_begin(struct esp_draft *draft);
 
-/* Keeps the cache rows of the first `count` accepted nodes as far as the draft model has seen them;
- * with `rebuild` drops them, so that the next iteration runs them again. */
+/* Keeps the cache rows of the first `count` accepted nodes as far as the draft model has seen
+ * them; with `rebuild` drops them, so that the next iteration runs them again. */
 int esp_draft_commit(struct esp_draft *draft, const int32_t *path, int count, bool rebuild);
 
 #endif

@@ -1,12 +1,12 @@
 /* drafter.h - tree policies: what one is, and what it can ask of the draft model.
  *
  * A policy ("drafter") fills the session's tree. It lives in one file of drafters/, exports one
- * `const struct esp_drafter_ops esp_drafter_NAME` and has one X(NAME) line in drafters.def; parsing,
- * help, completion, lists and tests follow from that.
+ * `const struct esp_drafter_ops esp_drafter_NAME` and has one X(NAME) line in drafters.def;
+ * parsing, help, completion, lists and tests follow from that.
  *
- * Policies draft layer by layer: esp_draft_expand() runs the draft model once over a whole frontier,
- * with tree attention, so an iteration costs as many draft passes as the tree is deep. The draft
- * model's key/value rows of accepted nodes are kept for the next iteration.
+ * Policies draft layer by layer: esp_draft_expand() runs the draft model once over a whole
+ * frontier, with tree attention, so an iteration costs as many draft passes as the tree is
+ * deep. The draft model's key/value rows of accepted nodes are kept for the next iteration.
  */
 #ifndef ESP_DRAFTER_H
 #define ESP_DRAFTER_H
@@ -16,7 +16,7 @@
 #include "rng.h"
 #include "tree.h"
 
-/* How a policy may draw children; a verifier is lossless only with some of them (algorithms.md, 1). */
+/* How a policy may draw children; a verifier is lossless only with some of them. */
 enum esp_draws {
     ESP_DRAW_TOPK = 1, /* the likeliest tokens, deterministic */
     ESP_DRAW_IID = 2,  /* independent samples; duplicates counted in `copies` */
@@ -47,7 +47,8 @@ struct esp_draft {
 
     char pair[256]; /* names target and draft, for what is learned about them; empty: unknown */
 
-    /* Results of the last esp_draft_expand(): (count, k) the k likeliest tokens of each node. */
+    /* Results of the last esp_draft_expand(): (count, k) the k likeliest tokens of each
+     * node. */
     int32_t *top_token;
     float *top_q;
     struct esp_candidate *candidates; /* ((capacity + 1) * ESP_MAX_TOP) for policies to use */
@@ -68,23 +69,25 @@ enum { ESP_MAX_TOP = 64 }; /* children of one node at most */
 
 /* ------------------------------------------------------------------ passes and draws (draft.c) */
 
-/* One draft pass over `count` nodes (the root, or nodes whose parents are expanded already): computes
- * their next-token distributions, sets their confidence and leaves the k (1..ESP_MAX_TOP) likeliest
- * tokens in top_token / top_q. Returns 0 or a negative status. */
+/* One draft pass over `count` nodes (the root, or nodes whose parents are expanded already):
+ * computes their next-token distributions, sets their confidence and leaves the k
+ * (1..ESP_MAX_TOP) likeliest tokens in top_token / top_q. Returns 0 or a negative status. */
 int esp_draft_expand(struct esp_draft *draft, const int32_t *nodes, int count, int k);
 
-/* Draws one child below each of `count` expanded nodes. ESP_DRAW_IID: a parent may be named several
- * times, and a token drawn again is counted as a copy. ESP_DRAW_SWOR: each parent is named once, and
- * its earlier children are left out. children[i] becomes the node, or -1 where nothing is left to
- * draw from (or, which a policy must prevent by counting draws, where the tree is full). */
+/* Draws one child below each of `count` expanded nodes. ESP_DRAW_IID: a parent may be named
+ * several times, and a token drawn again is counted as a copy. ESP_DRAW_SWOR: each parent is
+ * named once, and its earlier children are left out. children[i] becomes the node, or -1 where
+ * nothing is left to draw from (or, which a policy must prevent by counting draws, where the
+ * tree is full). */
 int esp_draft_draw(struct esp_draft *draft, const int32_t *parents, int count, enum esp_draws how,
                    int32_t *children);
 
-/* R of dyspec, the probability with which the last child drawn below a parent was drawn: its q over
- * what its earlier siblings left, at most 1. */
+/* R of dyspec, the probability with which the last child drawn below a parent was drawn: its q
+ * over what its earlier siblings left, at most 1. */
 double esp_draft_share(const struct esp_draft *draft, int32_t child);
 
-/* To be called when the children found by a pass are in the tree: a front end watches it grow. */
+/* To be called when the children found by a pass are in the tree: a front end watches it
+ * grow. */
 void esp_draft_layer_done(struct esp_draft *draft);
 
 /* ------------------------------------------------------------------ rules that share a shape */
@@ -103,24 +106,27 @@ struct esp_layer_rule {
     bool draft_root;   /* the root gets the single likeliest child (the papers' literal form) */
 };
 
-/* Grows the tree by a rule: one draft pass per layer; where a layer does not fit the budget, the nodes
- * of highest cumulative q are taken (dynatree, sec. 3.3; dynatree-fixed-tree, sec. 3.3). */
+/* Grows the tree by a rule: one draft pass per layer; where a layer does not fit the budget,
+ * the nodes of highest cumulative q are taken (dynatree, sec. 3.3; dynatree-fixed-tree, sec.
+ * 3.3). */
 int esp_draft_grow(struct esp_draft *draft, const struct esp_layer_rule *rule);
 
-/* What distinguishes the policies that draw independent paths: at depth i every path splits into
- * width[i], and each part draws its own token. Paths that drew the same tokens share nodes. */
+/* What distinguishes the policies that draw independent paths: at depth i every path splits
+ * into width[i], and each part draws its own token. Paths that drew the same tokens share
+ * nodes. */
 struct esp_path_rule {
     const int *width; /* (levels) */
     int levels;
     double least_q; /* a path ends behind a token with a lower q; 0: never */
 };
 
-/* Draws such paths, one pass per depth. Where they do not fit the tree, the last draws are left out;
- * every draw counts as a node for that, so that it never depends on the tokens that came out. */
+/* Draws such paths, one pass per depth. Where they do not fit the tree, the last draws are left
+ * out; every draw counts as a node for that, so that it never depends on the tokens that came
+ * out. */
 int esp_draft_paths(struct esp_draft *draft, const struct esp_path_rule *rule);
 
-/* A single chain of at most `length` tokens, sampled or likeliest ones. It ends behind a token with a q
- * below least_q (0: never). */
+/* A single chain of at most `length` tokens, sampled or likeliest ones. It ends behind a token
+ * with a q below least_q (0: never). */
 int esp_draft_chain(struct esp_draft *draft, int length, double least_q, bool sampled);
 
 /* What distinguishes the policies that look for the likeliest nodes anywhere in the tree. */
@@ -133,18 +139,19 @@ struct esp_best_rule {
 /* SALF (salf-talf, alg. 2); with threshold 0 the N likeliest nodes, as SpecExec finds them. */
 int esp_draft_best(struct esp_draft *draft, const struct esp_best_rule *rule);
 
-/* Lists the k children of the `count` nodes just expanded as candidates, likeliest first; equal ones
- * in drawing order. Returns how many there are: tokens without probability are left out. */
+/* Lists the k children of the `count` nodes just expanded as candidates, likeliest first; equal
+ * ones in drawing order. Returns how many there are: tokens without probability are left
+ * out. */
 int esp_draft_candidates(struct esp_draft *draft, const int32_t *nodes, int count, int k,
                          struct esp_candidate *candidates);
 
 /* Sorts by falling cumulative q, equal ones in drawing order. */
 void esp_candidates_sort(struct esp_candidate *candidates, int count);
 
-/* Adds candidates, which fall in cumulative q, so that the nodes not cut are the `budget` likeliest
- * of all offered so far: those that do not fit are recorded as cut, and so are nodes that have to
- * make room. nodes[i] (nodes may be NULL) becomes the node if it was not cut, else -1. Returns how
- * many were not cut. */
+/* Adds candidates, which fall in cumulative q, so that the nodes not cut are the `budget`
+ * likeliest of all offered so far: those that do not fit are recorded as cut, and so are nodes
+ * that have to make room. nodes[i] (nodes may be NULL) becomes the node if it was not cut, else
+ * -1. Returns how many were not cut. */
 int esp_draft_offer(struct esp_draft *draft, const struct esp_candidate *candidates, int count,
                     int budget, enum esp_reason reason, int32_t *nodes);
 
@@ -159,10 +166,12 @@ struct esp_drafter_ops {
 
     /* Checks parameters against each other; NULL: nothing to check. */
     int (*check)(const struct esp_params *params, char *err, size_t errlen);
-    /* Sets the state from the parameters, at the start and after each change of parameter `changed`
-     * (-1: the start): only what depends on that parameter is reset. NULL: no state. */
+    /* Sets the state from the parameters, at the start and after each change of parameter
+     * `changed` (-1: the start): only what depends on that parameter is reset. NULL: no
+     * state. */
     void (*init)(void *state, const struct esp_params *params, int changed);
-    /* The session leaves the policy or ends: last chance to store what was learned. NULL: nothing. */
+    /* The session leaves the policy or ends: last chance to store what was learned. NULL:
+     * nothing. */
     void (*close)(void *state);
     /* The draws it produces with these parameters; NULL: the single bit in `draws`. */
     unsigned (*draws_with)(const struct esp_params *params, bool greedy);

@@ -1,4 +1,5 @@
-/* grow.c - growing a tree layer by layer: by a rule over likely tokens, or along independent paths.
+/* grow.c - growing a tree layer by layer: by a rule over likely tokens, or along independent
+ * paths.
  *
  * Both take one draft pass per depth. What is left out stays in the record with its reason.
  */
@@ -13,7 +14,8 @@ static int by_drawing_order(const void *a, const void *b)
     return ((const struct esp_candidate *)a)->at - ((const struct esp_candidate *)b)->at;
 }
 
-/* Lists the children that the rule gives to the nodes of a layer; returns how many are not cut. */
+/* Lists the children that the rule gives to the nodes of a layer; returns how many are not
+ * cut. */
 static int list_candidates(struct esp_draft *d, const struct esp_layer_rule *rule,
                            const int32_t *layer, int count, int *total)
 {
@@ -43,8 +45,8 @@ static int list_candidates(struct esp_draft *d, const struct esp_layer_rule *rul
     return kept;
 }
 
-/* Adds the layer's children to the tree: those that fit, likeliest first; the others are recorded as
- * cut. Returns the number added; they are the last nodes not cut. */
+/* Adds the layer's children to the tree: those that fit, likeliest first; the others are
+ * recorded as cut. Returns the number added; they are the last nodes not cut. */
 static int add_layer(struct esp_draft *d, const struct esp_layer_rule *rule, int room,
                      const int32_t *layer, int count, int32_t *added)
 {
@@ -116,8 +118,8 @@ int esp_draft_grow(struct esp_draft *d, const struct esp_layer_rule *rule)
 
 /* ------------------------------------------------------------------ independent paths */
 
-/* Which nodes the next draws are made below: every path that goes on names its node `width` times,
- * as far as `room` draws go. The others get their reason. */
+/* Which nodes the next draws are made below: every path that goes on names its node `width`
+ * times, as far as `room` draws go. The others get their reason. */
 static int plan_draws(struct esp_draft *d, const struct esp_path_rule *rule, const int32_t *end,
                       int paths, int level, int room, int32_t *parents)
 {

@@ -1,7 +1,7 @@
 /* params.h - parameters of drafters and verifiers, declared in one table per policy.
  *
- * The table feeds parsing ("name:k=v,k=v"), range errors, `espalier list`, help, completion, the man
- * page and run-time changes. A policy reads its values by the index of the table row:
+ * The table feeds parsing ("name:k=v,k=v"), range errors, `espalier list`, help, completion,
+ * the man page and run-time changes. A policy reads its values by the index of the table row:
  *
  *     enum { K };
  *     static const struct esp_param params[] = {
@@ -43,7 +43,8 @@ static inline double esp_param(const struct esp_params *params, int index)
 /* Fills in the defaults of `table` (may be NULL). */
 void esp_params_init(struct esp_params *params, const struct esp_param *table);
 
-/* Sets one parameter from text; `owner` is named in errors. Returns its index, or a negative status. */
+/* Sets one parameter from text; `owner` is named in errors. Returns its index, or a negative
+ * status. */
 int esp_params_set(struct esp_params *params, const char *owner, const char *key,
                    const char *value, char *err, size_t errlen);
 

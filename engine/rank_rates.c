@@ -49,7 +49,8 @@ static bool read_numbers(const cJSON *array, double *numbers)
     return true;
 }
 
-/* Takes the counts of the file if it is about this key and makes sense; else starts from none. */
+/* Takes the counts of the file if it is about this key and makes sense; else starts from
+ * none. */
 static void load(struct esp_rank_rates *r)
 {
     char text[FILE_SIZE];

@@ -7,8 +7,8 @@
 
 #include "error.h"
 
-/* A policy tries more tokens than it keeps; the record has room for the cut ones too. A recording
- * allows 4096 nodes in all. */
+/* A policy tries more tokens than it keeps; the record has room for the cut ones too. A
+ * recording allows 4096 nodes in all. */
 enum { RECORD_PER_NODE = 3, RECORD_MINIMUM = 1024, RECORD_MAXIMUM = 4096 };
 
 int esp_tree_open(struct esp_tree_builder *b, int capacity, char *err, size_t errlen)

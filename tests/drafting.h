@@ -1,4 +1,5 @@
-/* drafting.h - one session on the toy models, for tests of tree policies: step it, look at the tree. */
+/* drafting.h - one session on the toy models, for tests of tree policies: step it, look at the
+ * tree. */
 #ifndef ESP_DRAFTING_H
 #define ESP_DRAFTING_H
 
@@ -33,13 +34,15 @@ void drafting_restart(struct drafting *d, unsigned long long seed);
 void drafting_set(struct drafting *d, const char *key, const char *value);
 double drafting_gauge(const struct drafting *d, const char *name, bool before);
 
-/* The draft's own distribution after a node of the last tree (vocabulary), recomputed from the text. */
+/* The draft's own distribution after a node of the last tree (vocabulary), recomputed from the
+ * text. */
 void drafting_q(const struct drafting *d, int node, double *q);
-/* The draft's own distribution behind the text before the last iteration and `count` more tokens. */
+/* The draft's own distribution behind the text before the last iteration and `count` more
+ * tokens. */
 void drafting_q_after(const struct drafting *d, const int32_t *more, int count, double *q);
 
-/* sum over cells of (seen - expected)^2 / expected, and whether that is no more than 5 standard deviations
- * above its mean. Cells are expected to be seen `runs` * p[i] times. */
+/* sum over cells of (seen - expected)^2 / expected, and whether that is no more than 5 standard
+ * deviations above its mean. Cells are expected to be seen `runs` * p[i] times. */
 bool drafting_chi_square(const int *seen, const double *p, int cells, int runs);
 
 #endif

@@ -1,9 +1,10 @@
-/* assisted.c - a chain whose length follows success (assisted generation of the Hugging Face library).
+/* assisted.c - a chain whose length follows success (assisted generation of the Hugging Face
+ * library).
  *
- * K starts from its parameter; when all drafted tokens were accepted it grows by 2, else it falls by 1.
- * The chain also ends behind a token that the draft itself gave a probability below the confidence:
- * that token is still verified. The choice looks only at a token that is in the tree already, never at
- * the one that would come next, so sampled chains stay unbiased.
+ * K starts from its parameter; when all drafted tokens were accepted it grows by 2, else it
+ * falls by 1. The chain also ends behind a token that the draft itself gave a probability below
+ * the confidence: that token is still verified. The choice looks only at a token that is in the
+ * tree already, never at the one that would come next, so sampled chains stay unbiased.
  */
 #include "drafter.h"
 

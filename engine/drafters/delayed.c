@@ -1,8 +1,8 @@
-/* delayed.c - one sampled path of L1 tokens, then K independent paths of L2 (delayed-tree-expansion,
- * def. 5.2).
+/* delayed.c - one sampled path of L1 tokens, then K independent paths of L2
+ * (delayed-tree-expansion, def. 5.2).
  *
- * Near the root draft and target agree best, and more branches bring least; they are put where the two
- * begin to differ. With L1=0 this is `iid`.
+ * Near the root draft and target agree best, and more branches bring least; they are put where
+ * the two begin to differ. With L1=0 this is `iid`.
  */
 #include "drafter.h"
 

@@ -1,6 +1,7 @@
 /* dynatree.c - confidence-aware adaptive trees (dynatree, sec. 3.3 and app. D).
  *
- * With P(u) the cumulative draft probability, d(u) the depth and c(u) = max q(.|u) the confidence:
+ * With P(u) the cumulative draft probability, d(u) the depth and c(u) = max q(.|u) the
+ * confidence:
  *   depth     u is expanded iff d(u) < Dmax and P(u) >= rhostop and (d(u) < D0 or P(u) >= rhodeep);
  *   breadth   it gets Bmin children if c(u) >= tauh, Bmax if c(u) < taul, else Bmid;
  *   pruning   leaves with P(u) < tau are cut before verification; N caps the tree;
@@ -9,9 +10,9 @@
  *               tauh    <- clip(tauh - etah (a - target), taul, 1)
  *               rhodeep <- clip(rhodeep - etar (a - target), rhostop, 1)
  *
- * D0 is kept as a real number and floored for use, so that its trace is smooth. The first three parts
- * can be switched off one by one (the ablation, sec. 4.5); with all off this is `fixed` with
- * D = D0 and B = Bmid.
+ * D0 is kept as a real number and floored for use, so that its trace is smooth. The first three
+ * parts can be switched off one by one (the ablation, sec. 4.5); with all off this is `fixed`
+ * with D = D0 and B = Bmid.
  */
 #include "drafter.h"
 

@@ -1,20 +1,21 @@
-/* dyspec.c - a tree of N sampled nodes, always drawn where acceptance is likeliest (dyspec, alg. 1).
+/* dyspec.c - a tree of N sampled nodes, always drawn where acceptance is likeliest (dyspec,
+ * alg. 1).
  *
- * v estimates the probability that verification comes to the next child of a node: that its ancestors
- * are accepted and its earlier siblings are not, with R, the draft distribution without those siblings,
- * for the acceptance rate. The largest v is popped, a child y is drawn from R, and two take its place:
- * the next sibling with v (1 - R[y]) and the first child of y with v R[y]. v never rises, so the N
- * largest are found.
+ * v estimates the probability that verification comes to the next child of a node: that its
+ * ancestors are accepted and its earlier siblings are not, with R, the draft distribution
+ * without those siblings, for the acceptance rate. The largest v is popped, a child y is drawn
+ * from R, and two take its place: the next sibling with v (1 - R[y]) and the first child of y
+ * with v R[y]. v never rises, so the N largest are found.
  *
- * Draw before you look: whether a child is drawn depends on v alone, which earlier draws have fixed, and
- * never on the token that comes out; else the tree would favour some tokens and the output would be
- * biased. The draft has a temperature of its own (sec. 5.1), and the acceptance rule is handed the very
- * distribution that was sampled from.
+ * Draw before you look: whether a child is drawn depends on v alone, which earlier draws have
+ * fixed, and never on the token that comes out; else the tree would favour some tokens and the
+ * output would be biased. The draft has a temperature of its own (sec. 5.1), and the acceptance
+ * rule is handed the very distribution that was sampled from.
  *
- * Passes: q of a node is only needed when its first child is about to be drawn. A pass then computes it
- * together with all nodes that will probably be popped too: those with a v above a fraction of the last
- * one of the previous iteration, and not behind more entries than there are draws left. That changes
- * which rows are computed when, not the tree.
+ * Passes: q of a node is only needed when its first child is about to be drawn. A pass then
+ * computes it together with all nodes that will probably be popped too: those with a v above a
+ * fraction of the last one of the previous iteration, and not behind more entries than there
+ * are draws left. That changes which rows are computed when, not the tree.
  */
 #include "drafter.h"
 
@@ -71,7 +72,8 @@ static struct entry pop(struct state *s)
     return top;
 }
 
-/* Lists the nodes whose q is missing and probably needed: the top one, and others as said above. */
+/* Lists the nodes whose q is missing and probably needed: the top one, and others as said
+ * above. */
 static int list_missing(const struct esp_draft *d, struct state *s, int left)
 {
     int n = 0;

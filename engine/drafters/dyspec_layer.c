@@ -1,12 +1,13 @@
 /* dyspec_layer.c - the tree of dyspec, layer by layer with a threshold (dyspec, alg. 2).
  *
- * v and R are those of dyspec.c. Below each node of a layer siblings are drawn while v is at least the
- * threshold; children whose own v is at least the threshold form the next layer. With the v of dyspec's
- * last draw for the threshold this would give the same tree, in one pass per depth. The tree ends at N
- * nodes: where the draws of a round do not fit, those with the largest v are made.
+ * v and R are those of dyspec.c. Below each node of a layer siblings are drawn while v is at
+ * least the threshold; children whose own v is at least the threshold form the next layer. With
+ * the v of dyspec's last draw for the threshold this would give the same tree, in one pass per
+ * depth. The tree ends at N nodes: where the draws of a round do not fit, those with the
+ * largest v are made.
  *
- * A round makes one draw below each node that still gets siblings. As in dyspec.c, whether to draw
- * depends on v alone, never on the token that comes out.
+ * A round makes one draw below each node that still gets siblings. As in dyspec.c, whether to
+ * draw depends on v alone, never on the token that comes out.
  */
 #include <stdlib.h>
 
@@ -39,8 +40,8 @@ static int by_falling_v(const void *a, const void *b)
     return x->node - y->node;
 }
 
-/* One draw below each active node. Keeps those active that get another one, and adds to the next layer
- * the children that will be expanded. */
+/* One draw below each active node. Keeps those active that get another one, and adds to the
+ * next layer the children that will be expanded. */
 static int draw_round(struct esp_draft *d, struct state *s, int *active, int *next, double threshold)
 {
     int count = *active;

@@ -1,12 +1,12 @@
 /* eagle2.c - a beam of k per depth, then the N best nodes of all (EAGLE-2; salf-talf, app. B).
  *
- * Phase 1 expands, depth by depth, the k nodes of the deepest layer with the highest cumulative q, and
- * gives each its k likeliest children. Phase 2 keeps the N nodes of highest cumulative q for
- * verification; as that never rises along a path they are a tree.
+ * Phase 1 expands, depth by depth, the k nodes of the deepest layer with the highest cumulative
+ * q, and gives each its k likeliest children. Phase 2 keeps the N nodes of highest cumulative q
+ * for verification; as that never rises along a path they are a tree.
  *
- * Here the two run together: the N best so far are kept at every depth. A node that is not among them
- * cannot have children that will be, so it is not expanded although it is in the beam; the tree is the
- * same and the draft computes fewer rows.
+ * Here the two run together: the N best so far are kept at every depth. A node that is not
+ * among them cannot have children that will be, so it is not expanded although it is in the
+ * beam; the tree is the same and the draft computes fewer rows.
  */
 #include "drafter.h"
 
@@ -21,8 +21,8 @@ static const struct esp_param params[] = {
     {0},
 };
 
-/* Adds a layer's candidates; returns how many nodes of the beam are to be expanded next. Where the
- * record gets tight, beams of the depths still to come go first. */
+/* Adds a layer's candidates; returns how many nodes of the beam are to be expanded next. Where
+ * the record gets tight, beams of the depths still to come go first. */
 static int add_layer(struct esp_draft *d, int beam, int found, int depths_left, int32_t *next)
 {
     const struct esp_tree_builder *b = d->tree;

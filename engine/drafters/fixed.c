@@ -1,7 +1,9 @@
-/* fixed.c - the fixed tree of the first DynaTree paper: top-B children everywhere, down to depth D.
+/* fixed.c - the fixed tree of the first DynaTree paper: top-B children everywhere, down to
+ * depth D.
  *
  * Leaves whose cumulative draft probability is below tau are cut before verification and never
- * expanded; N caps the tree (dynatree-fixed-tree, sec. 3.3). With tau=0 it is the full B-ary tree up to N.
+ * expanded; N caps the tree (dynatree-fixed-tree, sec. 3.3). With tau=0 it is the full B-ary
+ * tree up to N.
  */
 #include "drafter.h"
 

@@ -1,13 +1,15 @@
 /* ngram.c - what followed the same words earlier in the text (prompt lookup); no draft model.
  *
- * The last n tokens are looked for in the text, n from its parameter down to 1, until there is a match;
- * what followed each match, up to K tokens, is a guess. Several matches make a tree: guesses that begin
- * alike share nodes, and q of a token is the share of the matches at its parent that go on with it, so
- * a single guess has q = 1. Where not all fit into N, the nodes that most matches agree on are taken,
- * of equal ones those nearer to the root and of the latest match.
+ * The last n tokens are looked for in the text, n from its parameter down to 1, until there is
+ * a match; what followed each match, up to K tokens, is a guess. Several matches make a tree:
+ * guesses that begin alike share nodes, and q of a token is the share of the matches at its
+ * parent that go on with it, so a single guess has q = 1. Where not all fit into N, the nodes
+ * that most matches agree on are taken, of equal ones those nearer to the root and of the
+ * latest match.
  *
- * A match near the end of the text goes on with what was just guessed, so that a text which repeats
- * itself is continued for all K tokens. The tree is a function of the text: nothing is sampled.
+ * A match near the end of the text goes on with what was just guessed, so that a text which
+ * repeats itself is continued for all K tokens. The tree is a function of the text: nothing is
+ * sampled.
  */
 #include "drafter.h"
 

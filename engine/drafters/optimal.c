@@ -1,6 +1,7 @@
 /* optimal.c - exactly the N likeliest nodes (SpecExec; salf-talf, app. B, theorem 3).
  *
- * `salf` without its stop. The price is more draft passes: at most one per depth and one per B nodes.
+ * `salf` without its stop. The price is more draft passes: at most one per depth and one per B
+ * nodes.
  */
 #include "drafter.h"
 

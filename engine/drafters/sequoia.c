@@ -1,10 +1,11 @@
-/* sequoia.c - the tree shape that measured acceptance rates call for (Sequoia, Chen et al. 2024).
+/* sequoia.c - the tree shape that measured acceptance rates call for (Sequoia, Chen et al.
+ * 2024).
  *
- * r_k is the rate at which the k-th child of an accepted node is accepted (rank_rates.h: learned, with a
- * prior). From these the shape with the most expected tokens follows by a dynamic program
- * (best_shape.h), made again when an r_k has moved by more than a tenth. The shape is fixed before
- * anything is drawn, and so independent of the tokens. Children are drawn without replacement, or are
- * the likeliest. learn=off keeps to the prior and touches no file.
+ * r_k is the rate at which the k-th child of an accepted node is accepted (rank_rates.h:
+ * learned, with a prior). From these the shape with the most expected tokens follows by a
+ * dynamic program (best_shape.h), made again when an r_k has moved by more than a tenth. The
+ * shape is fixed before anything is drawn, and so independent of the tokens. Children are drawn
+ * without replacement, or are the likeliest. learn=off keeps to the prior and touches no file.
  */
 #include <math.h>
 #include <stdio.h>
@@ -70,8 +71,8 @@ static void plan(struct state *s, const struct esp_draft *d)
         esp_shape_best(&s->shape, &s->table, s->planned, ESP_RANKS, nodes, depth);
 }
 
-/* Lists the nodes of a layer of the shape that are in the tree and get children, and the most children
- * that one of them gets. */
+/* Lists the nodes of a layer of the shape that are in the tree and get children, and the most
+ * children that one of them gets. */
 static int list_layer(struct state *s, const struct esp_draft *d, int first, int end, int *most)
 {
     int count = 0;

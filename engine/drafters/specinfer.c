@@ -1,7 +1,8 @@
-/* specinfer.c - a static tree: every node at depth i gets expansion[i] children (SpecInfer, Miao 2024).
+/* specinfer.c - a static tree: every node at depth i gets expansion[i] children (SpecInfer,
+ * Miao 2024).
  *
- * The children are the likeliest tokens, or independent samples. Sampled tokens that agree share a node
- * with as many copies, and that node gets the children of all of them.
+ * The children are the likeliest tokens, or independent samples. Sampled tokens that agree
+ * share a node with as many copies, and that node gets the children of all of them.
  */
 #include "drafter.h"
 

@@ -1,5 +1,6 @@
-/* What every tree policy must keep: the text of plain decoding under any settings, few passes, reasons,
- * settings that take effect at once, and policies that are special cases of each other. */
+/* What every tree policy must keep: the text of plain decoding under any settings, few passes,
+ * reasons, settings that take effect at once, and policies that are special cases of each
+ * other. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -100,8 +101,8 @@ TEST(policies_survive_small_trees_small_vocabularies_and_certain_drafts)
         }
 }
 
-/* A policy finds the draft cache as the one before left it, or as far behind as plain decoding or
- * lookup let it fall. */
+/* A policy finds the draft cache as the one before left it, or as far behind as plain decoding
+ * or lookup let it fall. */
 TEST(policies_can_take_turns)
 {
     struct drafting d;
@@ -317,7 +318,8 @@ TEST(assisted_follows_success)
     drafting_close(&d);
 }
 
-/* All guesses by a plain search: the token that a match gives at a depth, reading on in the guess. */
+/* All guesses by a plain search: the token that a match gives at a depth, reading on in the
+ * guess. */
 static int guesses(const int32_t *text, int length, int longest, int depth, int32_t guess[][16])
 {
     for (int n = longest; n > 0; n--) {

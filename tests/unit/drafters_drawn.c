@@ -1,8 +1,9 @@
-/* The policies that sample: what they draw has the stated joint distribution, dyspec always draws where
- * v is largest and could not do better, and what an acceptance rule gets is what was sampled from.
+/* The policies that sample: what they draw has the stated joint distribution, dyspec always
+ * draws where v is largest and could not do better, and what an acceptance rule gets is what
+ * was sampled from.
  *
- * "Draw before you look" is what the joint distributions prove: if whether a child is drawn depended on
- * the token that comes out, some trees would come out too often.
+ * "Draw before you look" is what the joint distributions prove: if whether a child is drawn
+ * depended on the token that comes out, some trees would come out too often.
  */
 #include <math.h>
 #include <stdio.h>
@@ -40,7 +41,8 @@ static void drawn(const struct drafting *d, int node, int32_t *tokens, int most)
 
 /* ------------------------------------------------------------------ independent paths */
 
-/* K=2 paths of length 2 over three tokens: all 81 outcomes, from the recorded sequence of draws. */
+/* K=2 paths of length 2 over three tokens: all 81 outcomes, from the recorded sequence of
+ * draws. */
 static void check_two_paths(const char *drafter, double temperature)
 {
     struct drafting d;
@@ -108,7 +110,8 @@ TEST(a_stem_splits_into_paths)
     drafting_close(&d);
 }
 
-/* Where the paths do not fit, how many draws are made below a node must not depend on the tokens. */
+/* Where the paths do not fit, how many draws are made below a node must not depend on the
+ * tokens. */
 TEST(a_tree_that_is_too_small_leaves_out_draws_by_number)
 {
     struct drafting d;
@@ -166,8 +169,9 @@ TEST(children_are_drawn_without_replacement)
     check_three_children("dyspec-layer:N=3,threshold=0.0001,draft_temp=0.7", 1, 0.7);
 }
 
-/* Every tree that three draws of dyspec can give, with its probability: a transcription of algorithm 1
- * that follows all outcomes. A tree is coded as the sequence of (parent draw, token). */
+/* Every tree that three draws of dyspec can give, with its probability: a transcription of
+ * algorithm 1 that follows all outcomes. A tree is coded as the sequence of (parent draw,
+ * token). */
 struct draw {
     int parent, token; /* parent: number of the draw, 0 for the root */
     double v, r;
@@ -326,10 +330,10 @@ TEST(dyspec_draws_in_falling_v)
     }
 }
 
-/* All that could be drawn, to a depth: each place has the token that came out in the tree, or, if it
- * was not drawn there, a made-up R. Finds the largest sum of v of any `left` places of which every one
- * has its parent's and its earlier sibling's: the expected number of accepted tokens, as all draws have
- * the same acceptance rate (dyspec, app. D, eq. 7 and 11). */
+/* All that could be drawn, to a depth: each place has the token that came out in the tree, or,
+ * if it was not drawn there, a made-up R. Finds the largest sum of v of any `left` places of
+ * which every one has its parent's and its earlier sibling's: the expected number of accepted
+ * tokens, as all draws have the same acceptance rate (dyspec, app. D, eq. 7 and 11). */
 struct place {
     int node; /* in the tree, or -1 where it was not drawn */
     double v;

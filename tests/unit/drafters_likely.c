@@ -1,7 +1,8 @@
-/* The policies that look for the likeliest nodes: optimal, salf, eagle2 against plain transcriptions.
+/* The policies that look for the likeliest nodes: optimal, salf, eagle2 against plain
+ * transcriptions.
  *
- * The transcriptions work on whole distributions of the toy model and know nothing of the project's
- * tree, queue or pruning. A small vocabulary and depth make brute force possible.
+ * The transcriptions work on whole distributions of the toy model and know nothing of the
+ * project's tree, queue or pruning. A small vocabulary and depth make brute force possible.
  */
 #include <math.h>
 #include <stdio.h>
@@ -66,7 +67,8 @@ static void check_tree(const struct drafting *d, const struct path *want, int co
     }
 }
 
-/* Runs a policy on random distributions with a depth limit of DEPTH and checks its first trees. */
+/* Runs a policy on random distributions with a depth limit of DEPTH and checks its first
+ * trees. */
 static void run(const char *drafter, void (*check)(const struct drafting *, const char *))
 {
     for (unsigned long long seed = 1; seed <= 24; seed++) {
@@ -121,7 +123,8 @@ TEST(salf_without_threshold_is_optimal)
 
 /* ------------------------------------------------------------------ SALF */
 
-/* Line by line, except that N does not count the root and that an empty D ends it at th=0 too. */
+/* Line by line, except that N does not count the root and that an empty D ends it at th=0
+ * too. */
 static void check_salf(const struct drafting *d, const char *what)
 {
     static struct path q[MOST], g[MOST], batch[MOST];

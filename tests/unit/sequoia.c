@@ -1,5 +1,5 @@
-/* sequoia: the shape equals an exhaustive search, rates are counted as defined, and the state folder
- * keeps them, whatever its files hold. */
+/* sequoia: the shape equals an exhaustive search, rates are counted as defined, and the state
+ * folder keeps them, whatever its files hold. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@
 
 /* ------------------------------------------------------------------ the shape */
 
-/* The best of all ordered trees of at most n nodes below the root: each is a sequence of depths, node
- * after node in depth-first order. */
+/* The best of all ordered trees of at most n nodes below the root: each is a sequence of
+ * depths, node after node in depth-first order. */
 static double search(const double *rate, int ranks, int n, int depth, double *product, int *children,
                      int at, double sum)
 {

@@ -179,8 +179,8 @@ static int blocks_as_made(const struct esp_tree *tree)
     return blocks;
 }
 
-/* dyspec, app. C, table 5: blocks of 32 x 32 in the masks of random trees, before and after ordering
- * depth first; and the trend for the other orders. */
+/* dyspec, app. C, table 5: blocks of 32 x 32 in the masks of random trees, before and after
+ * ordering depth first; and the trend for the other orders. */
 TEST(depth_first_orders_leave_fewer_blocks)
 {
     static const double before[] = {36, 135.5, 490.2, 1654.5}, after[] = {22.5, 52.8, 119.3, 278.7};
