@@ -16,6 +16,8 @@
 #include "error.h"
 #include "verifier.h"
 
+static const double NOTHING = 1e-30; /* a sum so small that p = q but for rounding */
+
 int esp_verify_open(struct esp_verify *v, struct esp_tree_builder *tree, char *err,
                     size_t errlen)
 {
@@ -127,7 +129,7 @@ int esp_residual_refuse(struct esp_verify *v, int node, double w, struct esp_res
     double total = 0;
     int status = v->ops->combine(v->p, v->tree->row[node], v->q, v->q_row[node], &f, NULL, 0,
                                  &total);
-    if (status == ESP_OK && total > 0)
+    if (status == ESP_OK && total > NOTHING)
         *r = (struct esp_residual){f.a / total, -f.b / total};
     if (sum)
         *sum = total;
@@ -145,31 +147,35 @@ static int write_residual(struct esp_verify *v, int node, const struct esp_resid
     return v->ops->combine(v->p, row, v->q, v->q_row[node], &f, v->p, row, &sum);
 }
 
-int esp_residual_remove(struct esp_verify *v, int node, int child, struct esp_residual *r)
+/* Looks the children of `node` up in a row. */
+static int look_up_children(struct esp_verify *v, int node, struct esp_rows *rows, int row,
+                            double *of)
 {
     const struct esp_tree_builder *b = v->tree;
-    const int p_row = b->row[node], q_row = v->q_row[node];
+    int n = 0;
+    for (int c = b->first_child[node]; c >= 0; c = b->next_sibling[c]) {
+        v->which[n] = row;
+        v->token[n++] = b->tree.nodes[c].token;
+    }
+    int status = v->ops->gather(rows, v->which, v->token, n, v->number);
+    n = 0;
+    for (int c = b->first_child[node]; c >= 0; c = b->next_sibling[c])
+        of[c] = v->number[n++];
+    return status;
+}
+
+int esp_residual_remove(struct esp_verify *v, int node, int child, struct esp_residual *r)
+{
+    const int p_row = v->tree->row[node], q_row = v->q_row[node];
     double left;
-    int n = 0, status = write_residual(v, node, r);
+    int status = write_residual(v, node, r);
     *r = esp_whole;
     if (status == ESP_OK)
-        status = v->ops->remove(v->q, q_row, b->tree.nodes[child].token, &left);
-    for (int c = b->first_child[node]; c >= 0; c = b->next_sibling[c])
-        v->token[n++] = b->tree.nodes[c].token;
-    for (int i = 0; i < n; i++)
-        v->which[i] = p_row;
+        status = v->ops->remove(v->q, q_row, v->tree->tree.nodes[child].token, &left);
     if (status == ESP_OK)
-        status = v->ops->gather(v->p, v->which, v->token, n, v->number);
-    n = 0;
-    for (int c = b->first_child[node]; c >= 0; c = b->next_sibling[c])
-        v->p_of[c] = v->number[n++];
-    for (int i = 0; i < n; i++)
-        v->which[i] = q_row;
+        status = look_up_children(v, node, v->p, p_row, v->p_of);
     if (status == ESP_OK)
-        status = v->ops->gather(v->q, v->which, v->token, n, v->number);
-    n = 0;
-    for (int c = b->first_child[node]; c >= 0; c = b->next_sibling[c])
-        v->q_of[c] = v->number[n++];
+        status = look_up_children(v, node, v->q, q_row, v->q_of);
     return status;
 }
 

@@ -49,7 +49,7 @@ static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
 
 const struct esp_verifier_ops esp_verifier_bv = {
     .name = "bv",
-    .summary = "block verification: how much of the path is kept, judged as a whole",
+    .summary = "block verification: how much of one path is kept, judged as a whole",
     .source = "Sun et al. 2024; delayed-tree-expansion, sec. 3.1",
     .lossless = ESP_DRAW_IID,
     .single_path = true,

@@ -11,7 +11,7 @@ static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
 
 const struct esp_verifier_ops esp_verifier_naive = {
     .name = "naive",
-    .summary = "speculative sampling, token by token",
+    .summary = "speculative sampling, token by token, along one path",
     .source = "Leviathan et al. 2023, Chen et al. 2023",
     .lossless = ESP_DRAW_IID,
     .single_path = true,
