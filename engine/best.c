@@ -96,8 +96,8 @@ static float bar(const struct esp_draft *d, int budget)
 
 /* Of the nodes just taken, those to be expanded (lines 10-12 of the algorithm). *gain becomes
  * the sum of their probabilities; a node at the depth limit counts, but cannot be expanded. */
-static int choose(struct esp_draft *d, const int32_t *taken, int count, int budget, double *gain,
-                  int32_t *nodes)
+static int choose(struct esp_draft *d, const int32_t *taken, int count, int budget,
+                  double *gain, int32_t *nodes)
 {
     float line = bar(d, budget);
     int n = 0;

@@ -32,8 +32,8 @@ static void fill_rank(struct esp_shape_table *t, const double *below, int d, int
 }
 
 /* Reads the shape out of the table, breadth first. */
-static void read_shape(struct esp_shape *s, const struct esp_shape_table *t, int ranks, int nodes,
-                       int depth)
+static void read_shape(struct esp_shape *s, const struct esp_shape_table *t, int ranks,
+                       int nodes, int depth)
 {
     s->nodes = 1;
     s->depth[0] = 0;

@@ -23,16 +23,15 @@ struct esp_shape {
 
 /* Room for the dynamic program. */
 struct esp_shape_table {
-    /* (depth left, rank, nodes) how many of the nodes the child of this rank gets; 0: no such
-     * child */
+    /* (depth left, rank, nodes) nodes that the child of this rank gets; 0: no such child */
     uint16_t given[ESP_SHAPE_DEPTH + 1][ESP_SHAPE_RANKS][ESP_MAX_NODES + 1];
-    double tree[2][ESP_MAX_NODES + 2];                /* (depth parity, nodes) a tree with its root */
-    double rest[ESP_SHAPE_RANKS + 1][ESP_MAX_NODES + 1]; /* (rank, nodes) children from a rank on */
+    double tree[2][ESP_MAX_NODES + 2]; /* (depth parity, nodes) T */
+    double rest[ESP_SHAPE_RANKS + 1][ESP_MAX_NODES + 1]; /* (rank, nodes) C of one depth */
 };
 
 /* Fills `shape` for `nodes` (1..ESP_MAX_NODES, root not counted), `depth` (1..ESP_SHAPE_DEPTH)
  * and rates (ranks <= ESP_SHAPE_RANKS). Returns its expected number of tokens. */
-double esp_shape_best(struct esp_shape *shape, struct esp_shape_table *table, const double *rate,
-                      int ranks, int nodes, int depth);
+double esp_shape_best(struct esp_shape *shape, struct esp_shape_table *table,
+                      const double *rate, int ranks, int nodes, int depth);
 
 #endif

@@ -185,7 +185,8 @@ void esp_draft_layer_done(struct esp_draft *d)
 
 /* ------------------------------------------------------------------ draws */
 
-static int list_children(const struct esp_tree_builder *b, int32_t node, int32_t *tokens, int most)
+static int list_children(const struct esp_tree_builder *b, int32_t node, int32_t *tokens,
+                         int most)
 {
     int count = 0;
     for (int c = b->first_child[node]; c >= 0; c = b->next_sibling[c], count++)
@@ -230,7 +231,7 @@ int esp_draft_draw(struct esp_draft *d, const int32_t *parents, int count, enum 
             s->rows[i] = d->q_row[parent[i]];
             s->u[i] = esp_rng_uniform(d->rng);
             if (s->rows[i] < 0)
-                return ESP_E_ARGUMENT; /* a policy may not draw below a node before it is expanded */
+                return ESP_E_ARGUMENT; /* a node must be expanded before it gets children */
         }
         int status = d->cache->ops->sample(d->q, s->rows, s->u, n, s->excluded, per, s->tokens,
                                            s->value);
@@ -249,7 +250,8 @@ double esp_draft_share(const struct esp_draft *d, int32_t child)
 {
     const struct esp_node *nodes = d->tree->tree.nodes;
     double left = 1;
-    for (int c = d->tree->first_child[nodes[child].parent]; c != child; c = d->tree->next_sibling[c])
+    for (int c = d->tree->first_child[nodes[child].parent]; c != child;
+         c = d->tree->next_sibling[c])
         left -= nodes[c].q;
     return nodes[child].q < left ? nodes[child].q / left : 1;
 }

@@ -12,7 +12,7 @@ struct esp_draft_scratch {
     int32_t *tokens, *positions;    /* (rows) of one pass, or drawn tokens */
     int32_t *rows;                  /* (rows) of q, or of the cache */
     double *u, *value;              /* (rows) random numbers and probabilities of draws */
-    int32_t *excluded;              /* (ESP_EXCLUDED * rows) tokens that may not be drawn again */
+    int32_t *excluded;              /* (ESP_EXCLUDED * rows) tokens not to be drawn again */
     int32_t *frontier, *next, *end; /* (rows) nodes */
     bool *listed;                   /* (record) */
 };

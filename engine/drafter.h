@@ -56,18 +56,18 @@ struct esp_draft {
     /* Below: the session's business. */
     struct esp_model_cache *cache; /* NULL: there is no draft model */
     struct esp_rows *q; /* (capacity) draft probabilities after each expanded node */
-    int32_t *q_row;     /* (record) row of q for a node: root 0, others as they are expanded; -1: not */
+    int32_t *q_row;     /* (record) row of q of a node: root 0, others as expanded; -1: not */
     int expanded;       /* nodes expanded, root included */
     int capacity;       /* nodes that can be expanded */
     int passes;         /* of this iteration */
     struct esp_draft_scratch *scratch;
-    void (*layer)(void *user); /* called after each pass, so that a front end can watch the tree grow */
+    void (*layer)(void *user); /* called after each pass: a front end can watch the tree grow */
     void *user;
 };
 
 enum { ESP_MAX_TOP = 64 }; /* children of one node at most */
 
-/* ------------------------------------------------------------------ passes and draws (draft.c) */
+/* ------------------------------------------------------------------ passes and draws */
 
 /* One draft pass over `count` nodes (the root, or nodes whose parents are expanded already):
  * computes their next-token distributions, sets their confidence and leaves the k
@@ -79,18 +79,17 @@ int esp_draft_expand(struct esp_draft *draft, const int32_t *nodes, int count, i
  * named once, and its earlier children are left out. children[i] becomes the node, or -1 where
  * nothing is left to draw from (or, which a policy must prevent by counting draws, where the
  * tree is full). */
-int esp_draft_draw(struct esp_draft *draft, const int32_t *parents, int count, enum esp_draws how,
-                   int32_t *children);
+int esp_draft_draw(struct esp_draft *draft, const int32_t *parents, int count,
+                   enum esp_draws how, int32_t *children);
 
 /* R of dyspec, the probability with which the last child drawn below a parent was drawn: its q
  * over what its earlier siblings left, at most 1. */
 double esp_draft_share(const struct esp_draft *draft, int32_t child);
 
-/* To be called when the children found by a pass are in the tree: a front end watches it
- * grow. */
+/* To be called when the children found by a pass are in the tree: a front end watches. */
 void esp_draft_layer_done(struct esp_draft *draft);
 
-/* ------------------------------------------------------------------ rules that share a shape */
+/* ------------------------------------------------------------------ rules of one shape */
 
 /* What distinguishes the layer-by-layer policies with likeliest-token children. */
 struct esp_layer_rule {
@@ -101,8 +100,8 @@ struct esp_layer_rule {
     int (*breadth)(const void *policy, const struct esp_node *node);
     int most;          /* children of one node at most */
     int budget;        /* nodes in the tree at most */
-    double log_cut;    /* nodes with a lower cumulative log q are cut; -INFINITY: none. The draft's
-                          first guess (below) is not cut, but not expanded either */
+    double log_cut;    /* nodes with a lower cumulative log q are cut; -INFINITY: none. The
+                          draft's first guess (below) is not cut, but not expanded either */
     bool draft_root;   /* the root gets the single likeliest child (the papers' literal form) */
 };
 

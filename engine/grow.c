@@ -189,7 +189,8 @@ struct chain {
     double least_q;
 };
 
-static bool chain_goes_on(const void *policy, const struct esp_node *node, enum esp_reason *reason)
+static bool chain_goes_on(const void *policy, const struct esp_node *node,
+                          enum esp_reason *reason)
 {
     const struct chain *chain = policy;
     bool unsure = node->parent >= 0 && node->q < chain->least_q;

@@ -46,7 +46,8 @@ static void list_names(const struct esp_param *table, char *text, size_t size)
     size_t used = 0;
     text[0] = '\0';
     for (int i = 0; table && table[i].name && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", table[i].name);
+        used +=
+            (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", table[i].name);
 }
 
 int esp_params_find(const struct esp_params *params, const char *key)
@@ -58,8 +59,8 @@ int esp_params_find(const struct esp_params *params, const char *key)
     return -1;
 }
 
-static int set_number(struct esp_params *params, int index, const char *owner, const char *value,
-                      char *err, size_t errlen)
+static int set_number(struct esp_params *params, int index, const char *owner,
+                      const char *value, char *err, size_t errlen)
 {
     const struct esp_param *param = &params->table[index];
     char *end;
@@ -167,7 +168,8 @@ void esp_params_format(const struct esp_params *params, int index, char *text, s
     }
 }
 
-void esp_params_spec(const struct esp_params *params, const char *owner, char *text, size_t size)
+void esp_params_spec(const struct esp_params *params, const char *owner, char *text,
+                     size_t size)
 {
     size_t used = (size_t)snprintf(text, size, "%s", owner);
     const struct esp_param *table = params->table;

@@ -22,7 +22,7 @@ enum { ESP_MAX_PARAMS = 32, ESP_PARAM_TEXT = 64, ESP_SPEC_TEXT = 1024 };
 struct esp_param {
     const char *name; /* NULL ends the table */
     enum esp_param_type type;
-    double minimum, maximum, value; /* range and default; a flag has 0 and 1; a choice its index */
+    double minimum, maximum, value; /* range, default; a flag has 0 and 1; a choice its index */
     const char *choices;            /* "a|b|c" for ESP_CHOICE */
     const char *text;               /* default of ESP_TEXT */
     const char *help;               /* one line */
@@ -59,6 +59,7 @@ int esp_params_parse(struct esp_params *params, const char *owner, const char *l
 void esp_params_format(const struct esp_params *params, int index, char *text, size_t size);
 
 /* Writes "owner" or "owner:k=v,..." with the parameters that differ from their defaults. */
-void esp_params_spec(const struct esp_params *params, const char *owner, char *text, size_t size);
+void esp_params_spec(const struct esp_params *params, const char *owner, char *text,
+                     size_t size);
 
 #endif

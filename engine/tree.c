@@ -23,7 +23,7 @@ int esp_tree_open(struct esp_tree_builder *b, int capacity, char *err, size_t er
         record = RECORD_MAXIMUM;
     b->capacity = capacity;
     b->record = (int)record;
-    b->draw_capacity = b->record + capacity; /* every node once, and as many repetitions as nodes */
+    b->draw_capacity = b->record + capacity; /* every node once, and repetitions */
     b->mask_words = (int)((rows + 63) / 64);
     b->tree.nodes = calloc(record, sizeof *b->tree.nodes);
     b->tree.order = calloc(rows, sizeof *b->tree.order);
@@ -42,7 +42,8 @@ int esp_tree_open(struct esp_tree_builder *b, int capacity, char *err, size_t er
         !b->next_sibling || !b->first_draw || !b->last_draw || !b->next_draw || !b->draw_node ||
         !b->row || !b->size || !b->stack || !b->mask) {
         esp_tree_close(b);
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a tree of %d nodes", capacity);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a tree of %d nodes",
+                        capacity);
     }
     esp_tree_reset(b, 0);
     return ESP_OK;

@@ -38,7 +38,7 @@ struct esp_tree_builder {
     int32_t *first_draw, *last_draw;                  /* (record) draw or -1 */
     int32_t *next_draw, *draw_node;                   /* (draw_capacity) draw or -1; its node */
     int draws, draw_capacity;                         /* draws made of those that fit */
-    int32_t *size;                                    /* (record) verified nodes in the subtree */
+    int32_t *size;                                    /* (record) nodes in the subtree */
     int32_t *stack;                                   /* (record) scratch */
     int mask_words;                                   /* per row: ceil((capacity + 1) / 64) */
     uint64_t *mask; /* (capacity + 1, mask_words) bit j of row i: row j is row i or above it */
@@ -62,7 +62,8 @@ int esp_tree_draw(struct esp_tree_builder *builder, int parent, int32_t token, d
 /* The children of `parent` in the order in which they were drawn, one entry per draw; cut
  * children are left out. Writes at most `most` of them to nodes and returns how many there
  * are. */
-int esp_tree_draws(const struct esp_tree_builder *builder, int parent, int32_t *nodes, int most);
+int esp_tree_draws(const struct esp_tree_builder *builder, int parent, int32_t *nodes,
+                   int most);
 
 /* Like esp_tree_add, but the node is cut at once: it uses none of the capacity. Where even the
  * record is full it is dropped (-1). */

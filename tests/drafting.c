@@ -10,8 +10,8 @@
 static void prompt(struct drafting *d)
 {
     const int32_t tokens[DRAFTING_PROMPT] = {1, 0, 1};
-    CHECK(esp_session_prompt(d->session, tokens, DRAFTING_PROMPT, d->err, sizeof d->err) == 0, "%s",
-          d->err);
+    CHECK(esp_session_prompt(d->session, tokens, DRAFTING_PROMPT, d->err, sizeof d->err) == 0,
+          "%s", d->err);
     esp_session_allow(d->session, DRAFTING_ALLOWED);
 }
 

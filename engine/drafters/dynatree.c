@@ -2,10 +2,11 @@
  *
  * With P(u) the cumulative draft probability, d(u) the depth and c(u) = max q(.|u) the
  * confidence:
- *   depth     u is expanded iff d(u) < Dmax and P(u) >= rhostop and (d(u) < D0 or P(u) >= rhodeep);
+ *   depth     u is expanded iff d(u) < Dmax and P(u) >= rhostop
+ *             and (d(u) < D0 or P(u) >= rhodeep);
  *   breadth   it gets Bmin children if c(u) >= tauh, Bmax if c(u) < taul, else Bmid;
  *   pruning   leaves with P(u) < tau are cut before verification; N caps the tree;
- *   history   with a the mean, over the last W iterations, of accepted path length / deepest depth:
+ *   history   with a the mean, over the last W iterations, of accepted path length / depth:
  *               D0      <- clip(D0 + etaD (a - target), 1, Dmax - 1)
  *               tauh    <- clip(tauh - etah (a - target), taul, 1)
  *               rhodeep <- clip(rhodeep - etar (a - target), rhostop, 1)
@@ -22,8 +23,8 @@
 #include "error.h"
 
 enum {
-    D0, DMAX, BMIN, BMID, BMAX, TAUH, TAUL, RHOSTOP, RHODEEP, TAU, N, W, TARGET, ETAD, ETAH, ETAR,
-    BREADTH, DEPTH, HISTORY, ROOT, CACHE,
+    D0, DMAX, BMIN, BMID, BMAX, TAUH, TAUL, RHOSTOP, RHODEEP, TAU, N, W, TARGET, ETAD, ETAH,
+    ETAR, BREADTH, DEPTH, HISTORY, ROOT, CACHE,
 };
 
 enum { LONGEST_HISTORY = 1000 };
@@ -68,8 +69,9 @@ struct policy { /* what the layer rule needs */
 static int check(const struct esp_params *p, char *err, size_t errlen)
 {
     if (!(esp_param(p, D0) < esp_param(p, DMAX)))
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "dynatree: D0 (%g) must be below Dmax (%g)",
-                        esp_param(p, D0), esp_param(p, DMAX));
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "dynatree: D0 (%g) must be below Dmax (%g)", esp_param(p, D0),
+                        esp_param(p, DMAX));
     if (esp_param(p, BMIN) > esp_param(p, BMID) || esp_param(p, BMID) > esp_param(p, BMAX))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "dynatree: needs Bmin <= Bmid <= Bmax, has %g, %g, %g",
@@ -178,9 +180,11 @@ static void adapt(void *memory, const struct esp_params *p, const struct esp_ite
 static int gauges(const void *memory, const struct esp_params *p, struct esp_gauge *g)
 {
     const struct state *s = memory;
-    g[0] = (struct esp_gauge){"tauh", .after = s->tauh, .minimum = esp_param(p, TAUL), .maximum = 1};
+    g[0] = (struct esp_gauge){"tauh", .after = s->tauh, .minimum = esp_param(p, TAUL),
+                              .maximum = 1};
     g[1] = (struct esp_gauge){"taul", .after = esp_param(p, TAUL), .maximum = 1};
-    g[2] = (struct esp_gauge){"D0", .after = s->d0, .minimum = 1, .maximum = esp_param(p, DMAX) - 1};
+    g[2] = (struct esp_gauge){"D0", .after = s->d0, .minimum = 1,
+                              .maximum = esp_param(p, DMAX) - 1};
     g[3] = (struct esp_gauge){"rhodeep", .after = s->rhodeep, .minimum = esp_param(p, RHOSTOP),
                               .maximum = 1};
     g[4] = (struct esp_gauge){"rhostop", .after = esp_param(p, RHOSTOP), .maximum = 1};

@@ -16,7 +16,8 @@
 enum { THRESHOLD, N, DRAFT_TEMP };
 
 static const struct esp_param params[] = {
-    [THRESHOLD] = {"threshold", ESP_REAL, 0, 1, 0, .help = "draw while v is at least this; 0: 1/N"},
+    [THRESHOLD] = {"threshold", ESP_REAL, 0, 1, 0,
+                   .help = "draw while v is at least this; 0: 1/N"},
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 64, .help = "nodes at most"},
     [DRAFT_TEMP] = {"draft_temp", ESP_REAL, 0.05, 10, 0.6, .help = "temperature of the draft"},
     {0},
@@ -42,7 +43,8 @@ static int by_falling_v(const void *a, const void *b)
 
 /* One draw below each active node. Keeps those active that get another one, and adds to the
  * next layer the children that will be expanded. */
-static int draw_round(struct esp_draft *d, struct state *s, int *active, int *next, double threshold)
+static int draw_round(struct esp_draft *d, struct state *s, int *active, int *next,
+                      double threshold)
 {
     int count = *active;
     for (int i = 0; i < count; i++)
@@ -71,7 +73,8 @@ static int draw_round(struct esp_draft *d, struct state *s, int *active, int *ne
 }
 
 /* Expands the layer in s->next and draws below it; returns the size of the next layer. */
-static int grow_layer(struct esp_draft *d, struct state *s, int count, int *room, double threshold)
+static int grow_layer(struct esp_draft *d, struct state *s, int count, int *room,
+                      double threshold)
 {
     int active = count, next = 0;
     for (int i = 0; i < count; i++) {

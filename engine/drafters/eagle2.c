@@ -15,7 +15,8 @@
 enum { BEAM, DEPTH, N };
 
 static const struct esp_param params[] = {
-    [BEAM] = {"k", ESP_INT, 1, ESP_MAX_TOP, 10, .help = "nodes expanded per depth, children each"},
+    [BEAM] = {"k", ESP_INT, 1, ESP_MAX_TOP, 10,
+              .help = "nodes expanded per depth, children each"},
     [DEPTH] = {"depth", ESP_INT, 1, 64, 7, .help = "depth of the tree"},
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 60, .help = "nodes kept for verification"},
     {0},

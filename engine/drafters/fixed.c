@@ -24,7 +24,7 @@ static const struct esp_param params[] = {
 static bool expand(const void *policy, const struct esp_node *node, enum esp_reason *reason)
 {
     const struct esp_params *values = policy;
-    int depth = node->depth - (int)esp_param(values, ROOT); /* literal form: the guess has depth 0 */
+    int depth = node->depth - (int)esp_param(values, ROOT); /* literal: the guess has 0 */
     *reason = ESP_REASON_DEPTH;
     return depth < (int)esp_param(values, D);
 }

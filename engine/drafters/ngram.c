@@ -60,7 +60,8 @@ static int32_t guess(const struct esp_draft *d, int match, int depth)
 }
 
 /* Splits matches into groups by their next token, below `parent`. */
-static void split(const struct esp_draft *d, struct state *s, int first, int count, int32_t parent)
+static void split(const struct esp_draft *d, struct state *s, int first, int count,
+                  int32_t parent)
 {
     int depth = d->tree->tree.nodes[parent].depth, end = first + count;
     for (int at = first, from; (from = at) < end;) {

@@ -20,7 +20,8 @@ static const double MOVED = 0.1;
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 64, .help = "nodes"},
     [DEPTH] = {"depth", ESP_INT, 1, ESP_SHAPE_DEPTH, 12, .help = "no node is deeper"},
-    [LEARN] = {"learn", ESP_FLAG, 0, 1, 1, .help = "measure acceptance rates and remember them"},
+    [LEARN] = {"learn", ESP_FLAG, 0, 1, 1,
+               .help = "measure acceptance rates and remember them"},
     [DRAWS] = ESP_PARAM_DRAWS("swor"),
     {0},
 };

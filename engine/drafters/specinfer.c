@@ -48,15 +48,19 @@ static int check(const struct esp_params *values, char *err, size_t errlen)
     struct expansion e;
     int64_t layer = 1, nodes = 0;
     if (read_expansion(values->text, &e) == 0)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "specinfer: expansion takes numbers from 1 to %d with dots between them, "
-                        "as in 1.1.3.1, not '%s'", ESP_MAX_TOP, values->text);
+        return esp_fail(
+            err, errlen, ESP_E_ARGUMENT,
+            "specinfer: expansion takes numbers from 1 to %d with dots between them, "
+            "as in 1.1.3.1, not '%s'",
+            ESP_MAX_TOP, values->text);
     for (int i = 0; i < e.levels && nodes <= ESP_MAX_NODES; i++)
         nodes += layer *= e.width[i];
     if (nodes > ESP_MAX_NODES)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "specinfer: expansion %s makes a tree of more than %d nodes; use smaller "
-                        "numbers or fewer of them", values->text, ESP_MAX_NODES);
+        return esp_fail(
+            err, errlen, ESP_E_ARGUMENT,
+            "specinfer: expansion %s makes a tree of more than %d nodes; use smaller "
+            "numbers or fewer of them",
+            values->text, ESP_MAX_NODES);
     return ESP_OK;
 }
 

@@ -10,14 +10,36 @@
 
 /* Settings far from the defaults, beside the defaults of every policy. */
 static const char *const specs[] = {
-    "linear:K=64", "linear:draws=iid", "assisted:confidence=0", "assisted:K=64,draws=iid", "ngram:n=1",
-    "ngram:n=16,K=64,N=1024", "fixed:D=64,B=64,tau=0,N=1024", "specinfer:expansion=64.15",
-    "specinfer:expansion=5.5,draws=iid", "eagle2:k=64,depth=64,N=1024", "eagle2:k=1,depth=1,N=1",
-    "optimal:N=1024,B=64", "optimal:N=1,B=1", "salf:N=1024,B=64,th=0", "salf:th=1",
-    "sequoia:N=1024,depth=24,learn=off", "sequoia:N=1,depth=1", "sequoia:draws=swor",
-    "dyspec:N=1024", "dyspec:N=1,draft_temp=10", "dyspec:draft_temp=0.05", "dyspec-layer:N=1024",
-    "dyspec-layer:threshold=1", "dyspec-layer:threshold=0.0001", "iid:K=64,L=64", "iid:K=1,L=1",
-    "delayed:K=64,L1=64,L2=64", "delayed:L2=0", "delayed:K=64,L1=0,L2=1", NULL,
+    "linear:K=64",
+    "linear:draws=iid",
+    "assisted:confidence=0",
+    "assisted:K=64,draws=iid",
+    "ngram:n=1",
+    "ngram:n=16,K=64,N=1024",
+    "fixed:D=64,B=64,tau=0,N=1024",
+    "specinfer:expansion=64.15",
+    "specinfer:expansion=5.5,draws=iid",
+    "eagle2:k=64,depth=64,N=1024",
+    "eagle2:k=1,depth=1,N=1",
+    "optimal:N=1024,B=64",
+    "optimal:N=1,B=1",
+    "salf:N=1024,B=64,th=0",
+    "salf:th=1",
+    "sequoia:N=1024,depth=24,learn=off",
+    "sequoia:N=1,depth=1",
+    "sequoia:draws=swor",
+    "dyspec:N=1024",
+    "dyspec:N=1,draft_temp=10",
+    "dyspec:draft_temp=0.05",
+    "dyspec-layer:N=1024",
+    "dyspec-layer:threshold=1",
+    "dyspec-layer:threshold=0.0001",
+    "iid:K=64,L=64",
+    "iid:K=1,L=1",
+    "delayed:K=64,L1=64,L2=64",
+    "delayed:L2=0",
+    "delayed:K=64,L1=0,L2=1",
+    NULL,
 };
 
 static const char *spec_of(int i)
@@ -87,7 +109,7 @@ TEST(policies_survive_small_trees_small_vocabularies_and_certain_drafts)
         {.vocabulary = 12, .max_nodes = 1, .context = 40},
         {.vocabulary = 3, .max_nodes = 200, .context = 60},
         {.vocabulary = 2, .max_nodes = 64, .context = 60},
-        {.vocabulary = 12, .max_nodes = 64, .context = 60, .sharpness = 10}, /* nearly certain */
+        {.vocabulary = 12, .max_nodes = 64, .context = 60, .sharpness = 10}, /* near certainty */
         {.vocabulary = 12, .max_nodes = 64, .context = 60, .top_k = 1}, /* certain, above 0 */
         {.vocabulary = 12, .max_nodes = 64, .context = 60, .sharpness = 1e-9}, /* flat */
     };
@@ -114,7 +136,8 @@ TEST(policies_can_take_turns)
         policies++;
     for (; drafting_step(&d); turns++) {
         check_record(&d, d.session->iteration.drafter);
-        drafting_set(&d, "drafter", spec_of(turns * 17 % policies)); /* each once, in some order */
+        drafting_set(&d, "drafter",
+                     spec_of(turns * 17 % policies)); /* each once, in some order */
     }
     CHECK(turns > policies, "only %d of %d had a turn", turns, policies);
     CHECK(d.session->length == DRAFTING_PROMPT + DRAFTING_ALLOWED);
@@ -154,8 +177,8 @@ TEST(passes_are_as_many_as_the_tree_is_deep)
             }
             drafting_close(&d);
         }
-        CHECK(strcmp(name, "dyspec") != 0 || passes <= nodes / 4, "%g passes for %g nodes", passes,
-              nodes);
+        CHECK(strcmp(name, "dyspec") != 0 || passes <= nodes / 4, "%g passes for %g nodes",
+              passes, nodes);
     }
 }
 
@@ -176,8 +199,9 @@ static void same_trees(const char *a, const char *b, double temperature, int voc
                   one.tree->count, other.tree->count);
             for (int u = 0; u < one.tree->count; u++) {
                 const struct esp_node *x = &one.tree->nodes[u], *y = &other.tree->nodes[u];
-                CHECK(x->token == y->token && x->parent == y->parent && x->copies == y->copies &&
-                      x->q == y->q && x->verdict == y->verdict, "%s and %s: node %d", a, b, u);
+                CHECK(x->token == y->token && x->parent == y->parent &&
+                          x->copies == y->copies && x->q == y->q && x->verdict == y->verdict,
+                      "%s and %s: node %d", a, b, u);
             }
         }
         CHECK(!drafting_step(&other));
@@ -237,7 +261,8 @@ TEST(settings_take_effect_at_the_next_iteration)
         char value[64];
         const struct esp_iteration *it;
         bool larger = false;
-        drafting_open(&d, &(struct drafting_setup){.drafter = cases[i].drafter, .sharpness = 1});
+        drafting_open(&d,
+                      &(struct drafting_setup){.drafter = cases[i].drafter, .sharpness = 1});
         it = &d.session->iteration;
         for (int step = 0; step < 6; step++) {
             CHECK(drafting_step(&d));
@@ -258,16 +283,24 @@ TEST(settings_take_effect_at_the_next_iteration)
 TEST(parameters_are_checked_against_each_other)
 {
     static const char *const wrong[][2] = {
-        {"salf:B=61", "above N"}, {"optimal:N=5", "above N"}, {"delayed:L1=0,L2=0", "both be 0"},
+        {"salf:B=61", "above N"},
+        {"optimal:N=5", "above N"},
+        {"delayed:L1=0,L2=0", "both be 0"},
         {"specinfer:expansion=", "dots"},
-        {"specinfer:expansion=1..2", "dots"}, {"specinfer:expansion=1.2.", "dots"},
-        {"specinfer:expansion=0", "dots"}, {"specinfer:expansion=65", "dots"},
-        {"specinfer:expansion=1x2", "dots"}, {"specinfer:expansion=-1", "dots"},
-        {"specinfer:expansion= 1", "dots"}, {"specinfer:expansion=99999999999999999999", "dots"},
+        {"specinfer:expansion=1..2", "dots"},
+        {"specinfer:expansion=1.2.", "dots"},
+        {"specinfer:expansion=0", "dots"},
+        {"specinfer:expansion=65", "dots"},
+        {"specinfer:expansion=1x2", "dots"},
+        {"specinfer:expansion=-1", "dots"},
+        {"specinfer:expansion= 1", "dots"},
+        {"specinfer:expansion=99999999999999999999", "dots"},
         {"specinfer:expansion=64.64", "more than"},
         {"specinfer:expansion=64.64.64.64.64.64.64.64.64.64.64.64.64", "more than"},
-        {"linear:draws=swor", "auto|topk|iid"}, {"sequoia:draws=iid", "auto|topk|swor"},
-        {"iid:draws=topk", "no parameter"}, {"dyspec:draft_temp=0", "0.05"},
+        {"linear:draws=swor", "auto|topk|iid"},
+        {"sequoia:draws=iid", "auto|topk|swor"},
+        {"iid:draws=topk", "no parameter"},
+        {"dyspec:draft_temp=0", "0.05"},
     };
     struct toy toy;
     toy_open(&toy, 12, 64, 16, 1);
@@ -294,7 +327,8 @@ TEST(assisted_follows_success)
 {
     struct drafting d;
     int grown = 0, shrunk = 0, unsure = 0;
-    drafting_open(&d, &(struct drafting_setup){.drafter = "assisted:confidence=0.3", .sharpness = 3});
+    drafting_open(
+        &d, &(struct drafting_setup){.drafter = "assisted:confidence=0.3", .sharpness = 3});
     d.toy.closeness = 0.9;
     CHECK(drafting_step(&d) && drafting_gauge(&d, "K", true) == 5);
     do {
@@ -391,8 +425,8 @@ TEST(ngram_gives_what_followed_before)
         }
         drafting_close(&d);
     }
-    CHECK(none > 5 && single > 5 && several > 5 && full > 0, "%d %d %d %d", none, single, several,
-          full);
+    CHECK(none > 5 && single > 5 && several > 5 && full > 0, "%d %d %d %d", none, single,
+          several, full);
 }
 
 TEST(ngram_needs_no_draft_model)

@@ -79,7 +79,8 @@ static void check_two_paths(const char *drafter, double temperature)
 TEST(paths_are_drawn_independently)
 {
     check_two_paths("iid:K=2,L=2", 1);
-    check_two_paths("iid:K=2,L=2", 0); /* greedy text: the draft samples at its own temperature */
+    check_two_paths("iid:K=2,L=2",
+                    0); /* greedy text: the draft samples at its own temperature */
     check_two_paths("delayed:K=2,L1=0,L2=2", 1);
     check_two_paths("specinfer:expansion=2.1,draws=iid", 0);
 }
@@ -89,8 +90,9 @@ TEST(a_stem_splits_into_paths)
     struct drafting d;
     int seen[27] = {0};
     double p[27], root[3], q[3];
-    drafting_open(&d, &(struct drafting_setup){
-                          .drafter = "delayed:K=2,L1=1,L2=1", .vocabulary = 3, .temperature = 1});
+    drafting_open(&d, &(struct drafting_setup){.drafter = "delayed:K=2,L1=1,L2=1",
+                                               .vocabulary = 3,
+                                               .temperature = 1});
     for (int run = 0; run < RUNS; run++) {
         int32_t stem[2], branch[3];
         drafting_restart(&d, (unsigned long long)run);
@@ -128,7 +130,8 @@ TEST(a_tree_that_is_too_small_leaves_out_draws_by_number)
             draws += n;
             below += u > 0 ? n : 0;
         }
-        CHECK(draws == 6 && below == 2, "%d draws, %d of them below the first depth", draws, below);
+        CHECK(draws == 6 && below == 2, "%d draws, %d of them below the first depth", draws,
+              below);
     }
     drafting_close(&d);
 }
@@ -253,12 +256,12 @@ TEST(dyspec_trees_come_out_as_often_as_algorithm_1_says)
     for (int trial = 0; trial < 4; trial++) {
         struct drafting d;
         struct draw draws[8] = {{0}};
-        drafting_open(&d, &(struct drafting_setup){.drafter = trial % 2 ? "dyspec:N=3,draft_temp=1"
-                                                                        : "dyspec:N=3",
-                                                   .vocabulary = 4,
-                                                   .toy_seed = 10 + (unsigned)trial,
-                                                   .temperature = trial / 2,
-                                                   .sharpness = 1});
+        drafting_open(&d, &(struct drafting_setup){
+                              .drafter = trial % 2 ? "dyspec:N=3,draft_temp=1" : "dyspec:N=3",
+                              .vocabulary = 4,
+                              .toy_seed = 10 + (unsigned)trial,
+                              .temperature = trial / 2,
+                              .sharpness = 1});
         memset(seen, 0, sizeof seen);
         c.count = 0;
         for (int run = 0; run < RUNS; run++) {
@@ -279,12 +282,13 @@ TEST(dyspec_trees_come_out_as_often_as_algorithm_1_says)
             CHECK(cell < c.count, "a tree that cannot come out");
             seen[cell]++;
         }
-        CHECK(drafting_chi_square(seen, c.p, c.count, RUNS), "trial %d, %d trees", trial, c.count);
+        CHECK(drafting_chi_square(seen, c.p, c.count, RUNS), "trial %d, %d trees", trial,
+              c.count);
         drafting_close(&d);
     }
 }
 
-/* ------------------------------------------------------------------ dyspec's choice of draws */
+/* ------------------------------------------------------------------ what dyspec draws */
 
 /* R of a node: its q over what its earlier siblings left. */
 static double share(const struct esp_tree *t, int node)
@@ -319,7 +323,8 @@ TEST(dyspec_draws_in_falling_v)
             CHECK(drafting_step(&d));
             CHECK(d.tree->verified == 41, "%d nodes", d.tree->verified - 1);
             for (int u = 1; u < d.tree->count; u++) {
-                double v = d.tree->nodes[u].value, own = pending(d.tree, u, d.tree->nodes[u].parent);
+                double v = d.tree->nodes[u].value,
+                       own = pending(d.tree, u, d.tree->nodes[u].parent);
                 CHECK(u == 1 || v <= d.tree->nodes[u - 1].value, "v rises at node %d", u);
                 CHECK(fabs(v - own) < 1e-5, "node %d has v %g, want %g", u, v, own);
                 for (int w = 0; w < u; w++)
@@ -339,8 +344,8 @@ struct place {
     double v;
 };
 
-static double best_sum(const struct esp_tree *t, struct place *open, int count, int from, int left,
-                       unsigned long long *state)
+static double best_sum(const struct esp_tree *t, struct place *open, int count, int from,
+                       int left, unsigned long long *state)
 {
     double best = 0;
     if (left == 0)
@@ -354,7 +359,8 @@ static double best_sum(const struct esp_tree *t, struct place *open, int count, 
         for (int u = 1; u < t->count && place.node >= 0; u++) {
             if (t->nodes[u].parent == place.node && child < 0)
                 child = u;
-            if (t->nodes[u].parent == t->nodes[place.node].parent && u > place.node && sibling < 0)
+            if (t->nodes[u].parent == t->nodes[place.node].parent && u > place.node &&
+                sibling < 0)
                 sibling = u;
         }
         open[count] = (struct place){child, place.v * r};
@@ -394,10 +400,11 @@ TEST(dyspec_layer_draws_all_above_the_threshold)
     int small = 0, limited = 0;
     for (unsigned long long seed = 1; seed <= 20; seed++) {
         struct drafting d;
-        drafting_open(&d, &(struct drafting_setup){.drafter = "dyspec-layer:threshold=0.04,N=60",
-                                                   .toy_seed = seed,
-                                                   .seed = seed,
-                                                   .sharpness = 1 + (double)(seed % 4)});
+        drafting_open(&d,
+                      &(struct drafting_setup){.drafter = "dyspec-layer:threshold=0.04,N=60",
+                                               .toy_seed = seed,
+                                               .seed = seed,
+                                               .sharpness = 1 + (double)(seed % 4)});
         for (int i = 0; i < 8; i++) {
             CHECK(drafting_step(&d));
             for (int u = 1; u < d.tree->count; u++)
@@ -462,10 +469,17 @@ TEST(acceptance_rules_get_the_distribution_that_was_sampled_from)
         const char *drafter;
         double sampling, temperature;
     } cases[] = {
-        {"dyspec", 1, 0.6},          {"dyspec:draft_temp=1.3", 0.5, 1.3}, {"dyspec-layer", 1, 0.6},
-        {"iid", 0.8, 0.8},           {"iid", 0, 1},                       {"delayed", 1.5, 1.5},
-        {"sequoia:learn=off", 0.7, 0.7}, {"linear", 0.9, 0.9},            {"specinfer", 1, 1},
-        {"assisted:confidence=0", 2, 2}, {"dyspec", 0, 0.6},
+        {"dyspec", 1, 0.6},
+        {"dyspec:draft_temp=1.3", 0.5, 1.3},
+        {"dyspec-layer", 1, 0.6},
+        {"iid", 0.8, 0.8},
+        {"iid", 0, 1},
+        {"delayed", 1.5, 1.5},
+        {"sequoia:learn=off", 0.7, 0.7},
+        {"linear", 0.9, 0.9},
+        {"specinfer", 1, 1},
+        {"assisted:confidence=0", 2, 2},
+        {"dyspec", 0, 0.6},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct drafting d;

@@ -54,7 +54,8 @@ static bool same_path(const struct esp_tree *tree, int node, const struct path *
 }
 
 /* The nodes to be verified are exactly these. */
-static void check_tree(const struct drafting *d, const struct path *want, int count, const char *what)
+static void check_tree(const struct drafting *d, const struct path *want, int count,
+                       const char *what)
 {
     CHECK(d->tree->verified - 1 == count, "%s: %d nodes, want %d", what, d->tree->verified - 1,
           count);
@@ -62,8 +63,8 @@ static void check_tree(const struct drafting *d, const struct path *want, int co
         bool found = false;
         for (int u = 1; u < d->tree->count && !found; u++)
             found = d->tree->nodes[u].verdict != ESP_CUT && same_path(d->tree, u, &want[i]);
-        CHECK(found, "%s: a node of depth %d and probability %g is missing", what, want[i].depth,
-              want[i].p);
+        CHECK(found, "%s: a node of depth %d and probability %g is missing", what,
+              want[i].depth, want[i].p);
     }
 }
 
@@ -201,7 +202,8 @@ TEST(the_sum_of_each_salf_round_is_below_that_of_the_round_before)
             rounds = expanded = 0;
             CHECK(drafting_step(&d));
             for (int r = 2; r < rounds; r++, compared++)
-                CHECK(sums[r] < sums[r - 1], "round %d has %g after %g", r, sums[r], sums[r - 1]);
+                CHECK(sums[r] < sums[r - 1], "round %d has %g after %g", r, sums[r],
+                      sums[r - 1]);
         }
         drafting_close(&d);
     }
@@ -213,7 +215,8 @@ TEST(the_sum_of_each_salf_round_is_below_that_of_the_round_before)
 static void check_eagle2(const struct drafting *d, const char *what)
 {
     static struct path layer[MOST], next[MOST];
-    int k = param(d, "k"), depth = param(d, "depth"), n = param(d, "N"), in_layer = 1, count = 0;
+    int k = param(d, "k"), depth = param(d, "depth"), n = param(d, "N"), in_layer = 1,
+        count = 0;
     layer[0] = (struct path){.p = 1};
     for (int level = 0; level < depth && level < DEPTH; level++) { /* phase 1 */
         int found = 0;

@@ -18,8 +18,8 @@
 
 /* The best of all ordered trees of at most n nodes below the root: each is a sequence of
  * depths, node after node in depth-first order. */
-static double search(const double *rate, int ranks, int n, int depth, double *product, int *children,
-                     int at, double sum)
+static double search(const double *rate, int ranks, int n, int depth, double *product,
+                     int *children, int at, double sum)
 {
     double best = sum;
     if (n == 0)
@@ -33,7 +33,8 @@ static double search(const double *rate, int ranks, int n, int depth, double *pr
         children[d - 1]++;
         children[d] = 0;
         product[d] = product[d - 1] * rate[rank];
-        double value = search(rate, ranks, n - 1, depth, product, children, d, sum + product[d]);
+        double value =
+            search(rate, ranks, n - 1, depth, product, children, d, sum + product[d]);
         best = value > best ? value : best;
         children[d - 1]--;
         children[d] = below;
@@ -95,8 +96,8 @@ TEST(large_shapes_are_no_worse_than_plain_ones)
     double value = 1;
     for (int nodes = 12; nodes <= 300; nodes += 48) {
         double more = esp_shape_best(&shape, &table, rate, ESP_SHAPE_RANKS, nodes, 12);
-        CHECK(shape.nodes == nodes + 1 && more >= value && more >= chain - 1e-12, "%d nodes: %g",
-              nodes, more);
+        CHECK(shape.nodes == nodes + 1 && more >= value && more >= chain - 1e-12,
+              "%d nodes: %g", nodes, more);
         value = more;
     }
 }
@@ -119,9 +120,9 @@ TEST(the_policy_drafts_the_best_shape)
     for (int k = 0; k < ESP_SHAPE_RANKS; k++)
         rate[k] = 0.6 / ((k + 1) * (k + 1));
     for (int i = 0; i < 4; i++) {
-        static const char *const specs[] = {"sequoia:N=8,learn=off", "sequoia:N=9,depth=2,learn=off",
-                                            "sequoia:N=8,learn=off,draws=swor",
-                                            "sequoia:N=5,depth=1,learn=off"};
+        static const char *const specs[] = {
+            "sequoia:N=8,learn=off", "sequoia:N=9,depth=2,learn=off",
+            "sequoia:N=8,learn=off,draws=swor", "sequoia:N=5,depth=1,learn=off"};
         static const int nodes[] = {8, 9, 8, 5}, depth[] = {9, 2, 9, 1};
         struct drafting d;
         drafting_open(&d, &(struct drafting_setup){.drafter = specs[i], .vocabulary = 20});
@@ -302,8 +303,9 @@ TEST(a_state_file_may_hold_anything)
         esp_rank_rates_turn(&rates, "K");
         CHECK(fabs(esp_rank_rate(&rates, 0) - 0.6) < 1e-12, "content %zu was believed", i);
     }
-    CHECK(esp_state_write(file, "{\"key\":\"K\",\"tried\":[4,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16],"
-                                "\"accepted\":[4,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}") == 0);
+    CHECK(esp_state_write(file,
+                          "{\"key\":\"K\",\"tried\":[4,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16],"
+                          "\"accepted\":[4,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}") == 0);
     esp_rank_rates_turn(&rates, "");
     esp_rank_rates_turn(&rates, "K");
     CHECK(fabs(esp_rank_rate(&rates, 0) - (4 + 9.6) / 20) < 1e-12, "a sound file was not");

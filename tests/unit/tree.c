@@ -54,13 +54,14 @@ static void check_flat(struct esp_tree_builder *b)
         CHECK(cut || parent->verdict != ESP_CUT, "a child of a cut node is not cut");
         CHECK(cut || b->row[node->parent] < b->row[i], "a parent comes after its child");
     }
-    CHECK(tree->verified == kept && b->room == b->capacity - (kept - 1), "room %d kept %d", b->room,
-          kept);
+    CHECK(tree->verified == kept && b->room == b->capacity - (kept - 1), "room %d kept %d",
+          b->room, kept);
     for (int r = 0; r < tree->verified; r++) {
         CHECK(b->row[tree->order[r]] == r);
         for (int c = 0; c < tree->verified; c++) {
             bool bit = b->mask[r * b->mask_words + c / 64] >> (c % 64) & 1;
-            CHECK(bit == is_ancestor(tree, tree->order[c], tree->order[r]), "row %d sees %d", r, c);
+            CHECK(bit == is_ancestor(tree, tree->order[c], tree->order[r]), "row %d sees %d", r,
+                  c);
         }
     }
 }
@@ -130,7 +131,8 @@ TEST(draws_are_remembered_in_order)
     esp_tree_reset(&b, 0);
     for (int i = 0; i <= CAPACITY; i++)
         CHECK(esp_tree_draw(&b, 0, 3, 0.5) == 1, "repetition %d", i);
-    CHECK(esp_tree_draw(&b, 0, 3, 0.5) == -1, "there is no room for more repetitions than nodes");
+    CHECK(esp_tree_draw(&b, 0, 3, 0.5) == -1,
+          "there is no room for more repetitions than nodes");
     CHECK(esp_tree_draws(&b, 0, NULL, 0) == CAPACITY + 1);
     esp_tree_close(&b);
 }
@@ -183,7 +185,8 @@ static int blocks_as_made(const struct esp_tree *tree)
  * ordering depth first; and the trend for the other orders. */
 TEST(depth_first_orders_leave_fewer_blocks)
 {
-    static const double before[] = {36, 135.5, 490.2, 1654.5}, after[] = {22.5, 52.8, 119.3, 278.7};
+    static const double before[] = {36, 135.5, 490.2, 1654.5},
+                        after[] = {22.5, 52.8, 119.3, 278.7};
     enum { TREES = 20 };
     struct esp_tree_builder b;
     CHECK(esp_tree_open(&b, 2048, NULL, 0) == ESP_OK);
@@ -198,10 +201,12 @@ TEST(depth_first_orders_leave_fewer_blocks)
             }
         }
         double bfs = mean[ESP_ORDER_bfs], dfs = mean[ESP_ORDER_dfs], hpd = mean[ESP_ORDER_hpd];
-        CHECK(hpd <= dfs && dfs <= bfs && bfs <= made, "%d nodes: hpd %g, dfs %g, bfs %g, as made %g",
-              256 << size, hpd, dfs, bfs, made);
-        CHECK(fabs(made / before[size] - 1) < 0.1, "%g blocks, the paper has %g", made, before[size]);
-        CHECK(fabs(dfs / after[size] - 1) < 0.1, "%g blocks, the paper has %g", dfs, after[size]);
+        CHECK(hpd <= dfs && dfs <= bfs && bfs <= made,
+              "%d nodes: hpd %g, dfs %g, bfs %g, as made %g", 256 << size, hpd, dfs, bfs, made);
+        CHECK(fabs(made / before[size] - 1) < 0.1, "%g blocks, the paper has %g", made,
+              before[size]);
+        CHECK(fabs(dfs / after[size] - 1) < 0.1, "%g blocks, the paper has %g", dfs,
+              after[size]);
     }
     esp_tree_close(&b);
 }
