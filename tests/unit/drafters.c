@@ -109,7 +109,7 @@ TEST(policies_survive_small_trees_small_vocabularies_and_certain_drafts)
         {.vocabulary = 12, .max_nodes = 1, .context = 40},
         {.vocabulary = 3, .max_nodes = 200, .context = 60},
         {.vocabulary = 2, .max_nodes = 64, .context = 60},
-        {.vocabulary = 12, .max_nodes = 64, .context = 60, .sharpness = 10}, /* near certainty */
+        {.vocabulary = 12, .max_nodes = 64, .context = 60, .sharpness = 10}, /* nearly sure */
         {.vocabulary = 12, .max_nodes = 64, .context = 60, .top_k = 1}, /* certain, above 0 */
         {.vocabulary = 12, .max_nodes = 64, .context = 60, .sharpness = 1e-9}, /* flat */
     };
