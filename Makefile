@@ -61,6 +61,9 @@ TEST_SRC := $(wildcard tests/unit/*.c tests/lossless/*.c)
 TEST_BIN := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TEST_SRC))
 TEST_SCRIPTS := $(wildcard tests/cli/*.sh tests/tui/*.sh)
 
+# Objects of the tests are kept for the next build.
+.SECONDARY:
+
 .PHONY: all demo check asan headless install uninstall clean help deps deps-check tests
 
 all: $(BUILD)/espalier $(BUILD)/libespalier.a $(BUILD)/libespalier.so

@@ -24,7 +24,8 @@ int esp_context_open(struct esp_model_cache *c, const struct esp_backend_ops *op
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a batch of %d rows",
                         c->max_batch);
     }
-    int status = ops->cache_open(&c->cache, weights, tokens + tree_rows, c->max_batch, err, errlen);
+    int status =
+        ops->cache_open(&c->cache, weights, tokens + tree_rows, c->max_batch, err, errlen);
     if (status < 0)
         esp_context_close(c);
     return status;

@@ -1,8 +1,8 @@
 /* context.h - one model's key/value cache as the session uses it.
  *
- * Rows 0..length-1 hold the first `length` tokens of the text; rows behind them belong to the tree of
- * the current iteration, in the order of its passes, until esp_context_keep() makes the accepted ones
- * part of the text or the next iteration writes over them.
+ * Rows 0..length-1 hold the first `length` tokens of the text; rows behind them belong to the
+ * tree of the current iteration, in the order of its passes, until esp_context_keep() makes the
+ * accepted ones part of the text or the next iteration writes over them.
  */
 #ifndef ESP_CONTEXT_H
 #define ESP_CONTEXT_H
@@ -13,10 +13,10 @@ struct esp_model_cache {
     const struct esp_backend_ops *ops;
     struct esp_weights *weights;
     struct esp_cache *cache;
-    int context;   /* tokens the model can hold */
-    int length;    /* tokens of the text in the cache */
-    int max_batch; /* rows per pass */
-    int passes;    /* forward passes since the last reset of this counter */
+    int context;                     /* tokens the model can hold */
+    int length;                      /* tokens of the text in the cache */
+    int max_batch;                   /* rows per pass */
+    int passes;                      /* forward passes since the last reset of this counter */
     int32_t *positions, *logits_row; /* (max_batch) */
 };
 
@@ -26,11 +26,13 @@ int esp_context_open(struct esp_model_cache *context, const struct esp_backend_o
                      size_t errlen);
 void esp_context_close(struct esp_model_cache *context);
 
-/* Appends text tokens; if `logits` is not NULL its row 0 receives the logits after the last one. */
+/* Appends text tokens; if `logits` is not NULL its row 0 receives the logits after the last
+ * one. */
 int esp_context_append(struct esp_model_cache *context, const int32_t *tokens, int count,
                        struct esp_rows *logits);
 
-/* Rows `which` (ascending, counted from the row behind the text) become the next tokens of the text. */
+/* Rows `which` (ascending, counted from the row behind the text) become the next tokens of the
+ * text. */
 int esp_context_keep(struct esp_model_cache *context, const int32_t *which, int count);
 
 #endif

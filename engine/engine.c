@@ -1,7 +1,9 @@
-/* engine.c - a target model, its draft model, their tokenizer and the backend that computes them.
+/* engine.c - a target model, its draft model, their tokenizer and the backend that computes
+ * them.
  *
- * The two models must share the tokenizer: a draft tree of one model's tokens means nothing to another
- * vocabulary. Their logits may differ in width (models are padded differently); the target's counts.
+ * The two models must share the tokenizer: a draft tree of one model's tokens means nothing to
+ * another vocabulary. Their logits may differ in width (models are padded differently); the
+ * target's counts.
  */
 #include "engine.h"
 
@@ -28,9 +30,10 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
     const char *target_path = o->target, *draft_path = o->draft;
     if (!target_path) {
         if (esp_find_data(target, sizeof target, "models", "fairytale-target") < 0)
-            return esp_fail(err, errlen, ESP_E_FILE,
-                            "the built-in model pair was not found; name a model with --target, "
-                            "or the folder that holds models/ in ESPALIER_DATA");
+            return esp_fail(
+                err, errlen, ESP_E_FILE,
+                "the built-in model pair was not found; name a model with --target, "
+                "or the folder that holds models/ in ESPALIER_DATA");
         target_path = target;
         if (!draft_path && esp_find_data(draft, sizeof draft, "models", "fairytale-draft") == 0)
             draft_path = draft;
@@ -54,8 +57,8 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
 }
 
 /* Every token the tokenizer can give must have a row in the embedding. */
-static int check_vocabulary(const struct esp_engine *e, const struct esp_model *model, char *err,
-                            size_t errlen)
+static int check_vocabulary(const struct esp_engine *e, const struct esp_model *model,
+                            char *err, size_t errlen)
 {
     int tokens = esp_tokenizer_size(e->tokenizer);
     if (tokens <= model->desc.vocabulary)
@@ -69,8 +72,8 @@ static int load_weights(struct esp_engine *e, const struct esp_engine_options *o
                         size_t errlen)
 {
     const struct esp_backend_ops *ops = e->backend->ops;
-    int status = ops->weights_open(&e->target_weights, e->backend, &e->target->desc, o->progress,
-                                   o->user, err, errlen);
+    int status = ops->weights_open(&e->target_weights, e->backend, &e->target->desc,
+                                   o->progress, o->user, err, errlen);
     if (status == ESP_OK && e->draft)
         status = ops->weights_open(&e->draft_weights, e->backend, &e->draft->desc, o->progress,
                                    o->user, err, errlen);
@@ -98,8 +101,9 @@ int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options 
     if (status == ESP_OK && e->draft)
         status = check_vocabulary(e, e->draft, err, errlen);
     if (status == ESP_OK && (o->context < 0 || o->context > e->target->desc.context))
-        status = esp_fail(err, errlen, ESP_E_ARGUMENT, "%s holds 1 to %d tokens of context, not %d",
-                          e->target->path, e->target->desc.context, o->context);
+        status =
+            esp_fail(err, errlen, ESP_E_ARGUMENT, "%s holds 1 to %d tokens of context, not %d",
+                     e->target->path, e->target->desc.context, o->context);
     if (status == ESP_OK)
         status = load_weights(e, o, err, errlen);
     if (status < 0) {

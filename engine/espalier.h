@@ -1,16 +1,16 @@
 /* espalier.h - the public interface of libespalier.
  *
- * An esp_engine holds a target model, a draft model that shares its vocabulary, and the backend that
- * computes them. An esp_session is one text being written: prompt, key/value caches, tree policy
- * ("drafter"), acceptance rule ("verifier"), sampling settings and statistics. Every call to
- * esp_session_step() runs one iteration: draft a tree of tokens, verify it with one target pass,
- * commit the accepted path and one more token. What happened is reported as events; a front end, a
- * recording and an exporter all see the same ones.
+ * An esp_engine holds a target model, a draft model that shares its vocabulary, and the backend
+ * that computes them. An esp_session is one text being written: prompt, key/value caches, tree
+ * policy ("drafter"), acceptance rule ("verifier"), sampling settings and statistics. Every
+ * call to esp_session_step() runs one iteration: draft a tree of tokens, verify it with one
+ * target pass, commit the accepted path and one more token. What happened is reported as
+ * events; a front end, a recording and an exporter all see the same ones.
  *
- * Functions return 0 or more on success and a negative enum esp_status on failure. Those that take
- * `err` write one sentence there that names the file or value at fault and how to mend it. Nothing
- * prints, nothing exits. An engine or a session may be used by one thread at a time; different
- * sessions of different engines are independent.
+ * Functions return 0 or more on success and a negative enum esp_status on failure. Those that
+ * take `err` write one sentence there that names the file or value at fault and how to mend it.
+ * Nothing prints, nothing exits. An engine or a session may be used by one thread at a time;
+ * different sessions of different engines are independent.
  */
 #ifndef ESPALIER_H
 #define ESPALIER_H
@@ -56,8 +56,8 @@ const char *esp_status_message(int status);
 typedef bool esp_progress(void *user, const char *what, size_t done, size_t total);
 
 struct esp_engine_options {
-    const char *target;  /* model folder; NULL: the built-in pair */
-    const char *draft;   /* model folder; NULL: the built-in draft if target is NULL too, else none */
+    const char *target; /* model folder; NULL: the built-in pair */
+    const char *draft;  /* model folder; NULL: the built-in one if target is NULL too, or none */
     const char *backend; /* "auto" (NULL), "cpu" or "cuda" */
     int threads;         /* 0: one per core */
     int max_nodes;       /* largest tree, 1..ESP_MAX_NODES; 0: 256 */
@@ -86,15 +86,16 @@ const char *esp_engine_backend(const struct esp_engine *engine); /* e.g. "cpu" *
 const char *esp_engine_device(const struct esp_engine *engine);  /* e.g. "AVX-512, 2 threads" */
 int esp_engine_context(const struct esp_engine *engine);         /* tokens */
 double esp_engine_load_seconds(const struct esp_engine *engine);
-/* Drafter specification preferred for this pair (espalier.json of the target folder), or NULL. */
+/* Drafter specification preferred for this pair (espalier.json of the target folder), or NULL.
+ */
 const char *esp_engine_preset(const struct esp_engine *engine);
 
-/* Encodes `length` bytes of text (any bytes) into at most `capacity` tokens. Returns how many the
- * text has, which may be more than capacity: call again with more room. */
+/* Encodes `length` bytes of text (any bytes) into at most `capacity` tokens. Returns how many
+ * the text has, which may be more than capacity: call again with more room. */
 int esp_tokenize(const struct esp_engine *engine, const char *text, size_t length,
                  int32_t *tokens, int capacity);
-/* The bytes of one token, not NUL-terminated; may be part of a UTF-8 sequence. Special tokens give
- * their name. NULL if there is no such token. */
+/* The bytes of one token, not NUL-terminated; may be part of a UTF-8 sequence. Special tokens
+ * give their name. NULL if there is no such token. */
 const char *esp_token_bytes(const struct esp_engine *engine, int32_t token, size_t *length);
 bool esp_token_is_end(const struct esp_engine *engine, int32_t token);
 bool esp_token_is_special(const struct esp_engine *engine, int32_t token);
@@ -126,17 +127,19 @@ int esp_session_prompt(struct esp_session *session, const int32_t *tokens, int c
                        size_t errlen);
 /* Allows `tokens` more tokens before the generation ends; a session starts with 0 allowed. */
 void esp_session_allow(struct esp_session *session, int tokens);
-/* Runs one iteration. Returns the number of tokens committed, 0 when the generation has ended (end
- * of text, nothing allowed any more, context full), or a negative status. */
+/* Runs one iteration. Returns the number of tokens committed, 0 when the generation has ended
+ * (end of text, nothing allowed any more, context full), or a negative status. */
 int esp_session_step(struct esp_session *session, char *err, size_t errlen);
 /* Why the last generation ended: "end of text", "length", "context"; "" while it runs. */
 const char *esp_session_end(const struct esp_session *session);
-/* Changes a setting: drafter, verifier, order, temp, top_p, top_k, seed, baseline, or a parameter of
- * the current drafter by its name. Takes effect at the next iteration; on failure nothing changes. */
+/* Changes a setting: drafter, verifier, order, temp, top_p, top_k, seed, baseline, or a
+ * parameter of the current drafter by its name. Takes effect at the next iteration; on failure
+ * nothing changes. */
 int esp_session_set(struct esp_session *session, const char *key, const char *value, char *err,
                     size_t errlen);
 /* Writes the current value; returns 0, or ESP_E_ARGUMENT if there is no such setting. */
-int esp_session_get(const struct esp_session *session, const char *key, char *value, size_t size);
+int esp_session_get(const struct esp_session *session, const char *key, char *value,
+                    size_t size);
 /* Forgets the text; settings and learned state stay. */
 void esp_session_clear(struct esp_session *session);
 /* The context so far, prompt included; valid until the next call that changes it. */
@@ -158,13 +161,15 @@ struct esp_stats {
 /* Since the session was opened or cleared. */
 void esp_session_stats(const struct esp_session *session, struct esp_stats *stats);
 
-/* ------------------------------------------------------------------ what there is to choose from */
+/* ------------------------------------------------------------------ what there is to choose
+ * from */
 
 enum esp_list { ESP_DRAFTERS, ESP_VERIFIERS, ESP_BACKENDS };
 
 struct esp_item {
     const char *name, *summary, *source;
-    const char *draws; /* drafters: "topk", "iid, topk", ...; verifiers: what they are lossless with */
+    const char
+        *draws; /* drafters: "topk", "iid, topk", ...; verifiers: what they are lossless with */
 };
 
 /* Entry `index` of a list; false past its end. */
@@ -177,8 +182,10 @@ struct esp_param_info {
     double minimum, maximum, value; /* range and default of a number or flag */
 };
 
-/* Parameter `index` of a drafter or verifier; false past the end or if there is no such name. */
-bool esp_item_param(enum esp_list list, const char *name, int index, struct esp_param_info *info);
+/* Parameter `index` of a drafter or verifier; false past the end or if there is no such name.
+ */
+bool esp_item_param(enum esp_list list, const char *name, int index,
+                    struct esp_param_info *info);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /* espalier_event.h - plain data about what a session did: trees, iterations, events.
  *
- * Part of the public interface (espalier.h includes it). Everything that shows, stores, replays or
- * exports a generation sees only these structs, so that what is drawn is what ran.
+ * Part of the public interface (espalier.h includes it). Everything that shows, stores, replays
+ * or exports a generation sees only these structs, so that what is drawn is what ran.
  */
 #ifndef ESPALIER_EVENT_H
 #define ESPALIER_EVENT_H
@@ -53,16 +53,18 @@ struct esp_node {
     float value;            /* the policy's own estimate (dyspec: v); NaN if it has none */
     float p;                /* target probability at its parent; NaN if not computed */
     float u;                /* the random number drawn when it was tested; NaN if none */
-    float acceptance;       /* probability with which the rule would accept it; NaN if not tested */
-    uint8_t verdict;        /* enum esp_verdict */
-    uint8_t reason;         /* enum esp_reason */
+    float acceptance; /* probability with which the rule would accept it; NaN if not tested */
+    uint8_t verdict;  /* enum esp_verdict */
+    uint8_t reason;   /* enum esp_reason */
 };
 
 struct esp_tree {
-    struct esp_node *nodes; /* (count) creation order; nodes[0] is the root, the last committed token */
+    struct esp_node
+        *nodes; /* (count) creation order; nodes[0] is the root, the last committed token */
     int count;
-    int32_t *order; /* (verified) nodes in flattened order, root first; parents before children */
-    int verified;   /* rows the target computed: root plus the nodes not cut */
+    int32_t
+        *order;   /* (verified) nodes in flattened order, root first; parents before children */
+    int verified; /* rows the target computed: root plus the nodes not cut */
 };
 
 enum esp_stage {
@@ -92,11 +94,12 @@ struct esp_iteration {
     struct esp_tree tree;
     const int32_t *path; /* (path_length) accepted nodes, root not included */
     int path_length;
-    int32_t bonus;            /* token taken from the target itself */
-    float bonus_u;            /* the random number that drew it; NaN at temperature 0 */
-    const int32_t *committed; /* (committed_count) tokens appended to the text by this iteration */
-    int committed_count;      /* path_length + 1, or less at the end of a generation */
-    int deepest;              /* depth of the deepest verified node */
+    int32_t bonus; /* token taken from the target itself */
+    float bonus_u; /* the random number that drew it; NaN at temperature 0 */
+    const int32_t
+        *committed;      /* (committed_count) tokens appended to the text by this iteration */
+    int committed_count; /* path_length + 1, or less at the end of a generation */
+    int deepest;         /* depth of the deepest verified node */
     int draft_passes, target_passes;
     int mask_blocks; /* non-empty 32x32 blocks of the tree attention mask */
     struct esp_gauge gauges[ESP_MAX_GAUGES];

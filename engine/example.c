@@ -1,6 +1,7 @@
 /* example.c - the whole library in forty lines: continues a text with the built-in pair.
  *
- *     cc example.c $(pkg-config --cflags --libs espalier) -o example && ./example "Once upon a time"
+ *     cc example.c $(pkg-config --cflags --libs espalier) -o example && ./example "Once upon a
+ * time"
  */
 #include <espalier.h>
 #include <stdio.h>
@@ -32,7 +33,8 @@ int main(int argc, char **argv)
         status = esp_session_open(&session, engine, &options, err, sizeof err);
     int count = status < 0 ? 0 : esp_tokenize(engine, prompt, strlen(prompt), tokens, 512);
     if (status == ESP_OK)
-        status = esp_session_prompt(session, tokens, count > 512 ? 512 : count, err, sizeof err);
+        status =
+            esp_session_prompt(session, tokens, count > 512 ? 512 : count, err, sizeof err);
     if (status == ESP_OK)
         esp_session_allow(session, 64);
     while (status >= 0 && (status = esp_session_step(session, err, sizeof err)) > 0)

@@ -1,4 +1,5 @@
-/* loop.c - one iteration of tree speculation: the only place that owns the order of its six stages.
+/* loop.c - one iteration of tree speculation: the only place that owns the order of its six
+ * stages.
  *
  *   1 draft    the policy grows a tree below the root, layer by layer
  *   2 flatten  the nodes get rows, parents before children, and ancestor bitmasks
@@ -7,13 +8,13 @@
  *   5 commit   accepted key/value rows are moved into place, the rest is dropped
  *   6 adapt    the controller learns from the outcome
  *
- * The root is the last committed token. It is known to be right but has no row in the target cache
- * yet, so its row is computed together with the tree's, and one target pass per iteration is enough.
- * The papers' literal form, cache=rebuild, drops the rows and computes the committed ones again
- * (dynatree, app. D, line 6).
+ * The root is the last committed token. It is known to be right but has no row in the target
+ * cache yet, so its row is computed together with the tree's, and one target pass per iteration
+ * is enough. The papers' literal form, cache=rebuild, drops the rows and computes the committed
+ * ones again (dynatree, app. D, line 6).
  *
- * Invariant between iterations: the target cache holds the text without its last token; the draft
- * cache holds a prefix of the text.
+ * Invariant between iterations: the target cache holds the text without its last token; the
+ * draft cache holds a prefix of the text.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +43,8 @@ static void layer_done(void *user)
     struct esp_session *s = user;
     s->iteration.tree = s->tree.tree;
     s->iteration.draft_passes = s->draft.passes;
-    esp_session_emit(s, (struct esp_event){.type = ESP_EVENT_LAYER, .iteration = &s->iteration});
+    esp_session_emit(s,
+                     (struct esp_event){.type = ESP_EVENT_LAYER, .iteration = &s->iteration});
 }
 
 static int by_size(const void *a, const void *b)
@@ -62,10 +64,11 @@ static double median_baseline(const struct esp_session *s)
     return sorted[n / 2];
 }
 
-/* Times plain decoding: a target pass over the root alone and the choice of a token. The pass writes
- * the root's row, which the verify pass will write again with the same values. The first iterations
- * measure once each, after a pass that only warms up, later ones now and then: samples that lie
- * apart are not all hit by the same disturbance, and their median is by none. */
+/* Times plain decoding: a target pass over the root alone and the choice of a token. The pass
+ * writes the root's row, which the verify pass will write again with the same values. The first
+ * iterations measure once each, after a pass that only warms up, later ones now and then:
+ * samples that lie apart are not all hit by the same disturbance, and their median is by none.
+ */
 static int measure_baseline(struct esp_session *s)
 {
     int index = s->iteration.index, runs = index == 0 ? 2 : 1;
@@ -160,16 +163,16 @@ static int select_path(struct esp_session *s)
     return status;
 }
 
-/* The tokens that join the text: the path, then the bonus token, up to the first end-of-text token and
- * to the tokens still allowed. */
+/* The tokens that join the text: the path, then the bonus token, up to the first end-of-text
+ * token and to the tokens still allowed. */
 static int choose_committed(struct esp_session *s, int remaining)
 {
     const struct esp_verify *v = &s->verify;
     int count = 0;
     s->end = "";
     while (count <= v->path_length && count < remaining) {
-        int32_t token = count < v->path_length ? s->tree.tree.nodes[v->path[count]].token
-                                               : v->bonus;
+        int32_t token =
+            count < v->path_length ? s->tree.tree.nodes[v->path[count]].token : v->bonus;
         s->committed[count++] = token;
         if (esp_token_is_end(s->engine, token)) {
             s->end = "end of text";
@@ -314,7 +317,8 @@ int esp_session_step(struct esp_session *s, char *err, size_t errlen)
     s->allowed -= status;
     if (index == 0)
         s->stats.first_token_seconds = esp_now() - s->prompt_time;
-    esp_session_emit(s, (struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &s->iteration});
+    esp_session_emit(
+        s, (struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &s->iteration});
     if (*end)
         finish(s, end);
     return status;

@@ -4,15 +4,16 @@
 
 #include "espalier.h"
 
-/* Writes the path of `name` of a kind ("models" or "themes") to `path`; an empty name stands for the
- * folder of that kind. Looked for, in this order: in the folder that the environment variable
- * ESPALIER_DATA names; in the source tree or the installation that the running program, then the
- * loaded library, lies in; where `make install` puts it. Returns 0, or ESP_E_FILE if there is no such
- * file or folder, if `name` is not a plain name, or if the path does not fit. */
+/* Writes the path of `name` of a kind ("models" or "themes") to `path`; an empty name stands
+ * for the folder of that kind. Looked for, in this order: in the folder that the environment
+ * variable ESPALIER_DATA names; in the source tree or the installation that the running
+ * program, then the loaded library, lies in; where `make install` puts it. Returns 0, or
+ * ESP_E_FILE if there is no such file or folder, if `name` is not a plain name, or if the path
+ * does not fit. */
 int esp_find_data(char *path, size_t size, const char *kind, const char *name);
 
-/* Writes the name of the `index`-th entry of that folder, in alphabetical order: folders of models,
- * files of themes without their ending. Returns 0, or ESP_E_FILE past the end. */
+/* Writes the name of the `index`-th entry of that folder, in alphabetical order: folders of
+ * models, files of themes without their ending. Returns 0, or ESP_E_FILE past the end. */
 int esp_list_data(const char *kind, int index, char *name, size_t size);
 
 #endif

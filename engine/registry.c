@@ -1,4 +1,5 @@
-/* registry.c - the lists of drafters and verifiers, and what the public header tells about them. */
+/* registry.c - the lists of drafters and verifiers, and what the public header tells about
+ * them. */
 #include <string.h>
 
 #include "backends.h"
@@ -79,20 +80,24 @@ bool esp_item(enum esp_list list, int index, struct esp_item *item)
     case ESP_BACKENDS:
         if (!has((const void *const *)esp_backends, index))
             return false;
-        *item = (struct esp_item){esp_backends[index]->name, esp_backends[index]->summary, "", ""};
+        *item =
+            (struct esp_item){esp_backends[index]->name, esp_backends[index]->summary, "", ""};
         return true;
     }
     return false;
 }
 
-bool esp_item_param(enum esp_list list, const char *name, int index, struct esp_param_info *info)
+bool esp_item_param(enum esp_list list, const char *name, int index,
+                    struct esp_param_info *info)
 {
     static const char *const types[] = {"int", "real", "flag", "choice", "text"};
-    const struct esp_drafter_ops *drafter = list == ESP_DRAFTERS ? esp_drafter_find(name) : NULL;
+    const struct esp_drafter_ops *drafter =
+        list == ESP_DRAFTERS ? esp_drafter_find(name) : NULL;
     const struct esp_verifier_ops *verifier =
         list == ESP_VERIFIERS ? esp_verifier_find(name) : NULL;
-    const struct esp_param *table =
-        drafter ? drafter->params : verifier ? verifier->params : NULL;
+    const struct esp_param *table = drafter    ? drafter->params
+                                    : verifier ? verifier->params
+                                               : NULL;
     if (index < 0)
         return false;
     for (int i = 0; table && table[i].name; i++) {

@@ -1,8 +1,9 @@
 /* rng.h - the session's random numbers: a counter-based generator.
  *
- * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). Number n of a
- * stream is a function of (seed, stream, n) alone, so a run can be repeated exactly, and what one
- * part of the program draws never shifts what another part gets: each has a stream of its own.
+ * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). Number
+ * n of a stream is a function of (seed, stream, n) alone, so a run can be repeated exactly, and
+ * what one part of the program draws never shifts what another part gets: each has a stream of
+ * its own.
  */
 #ifndef ESP_RNG_H
 #define ESP_RNG_H

@@ -1,8 +1,8 @@
 /* session.c - one text being written: its memory, its settings, its prompt and its statistics.
  *
- * Settings are checked as a whole before any of them takes effect: a drafter, its parameters, the
- * verifier and the temperature must go together, or the old ones stay. All memory is taken at open;
- * iterations (loop.c) allocate nothing.
+ * Settings are checked as a whole before any of them takes effect: a drafter, its parameters,
+ * the verifier and the temperature must go together, or the old ones stay. All memory is taken
+ * at open; iterations (loop.c) allocate nothing.
  */
 #include "compatible.h"
 
@@ -31,7 +31,8 @@ struct esp_sampling esp_draft_sampling(const struct esp_settings *settings)
 
 /* ------------------------------------------------------------------ settings */
 
-/* Splits "name:k=v,..." and looks the name up by `find`; errors name the kind of thing it is. */
+/* Splits "name:k=v,..." and looks the name up by `find`; errors name the kind of thing it is.
+ */
 static int split_spec(const char *spec, char *name, size_t size, const char **list,
                       const char *kind, char *err, size_t errlen)
 {
@@ -132,8 +133,9 @@ static int read_number(const char *key, const char *value, double low, double hi
     errno = 0;
     double x = strtod(value, &end);
     if (end == value || *end || !(x >= low && x <= high) || (whole && x != floor(x)))
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "%s takes a %snumber from %g to %g, not '%s'",
-                        key, whole ? "whole " : "", low, high, value);
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "%s takes a %snumber from %g to %g, not '%s'", key,
+                        whole ? "whole " : "", low, high, value);
     *number = x;
     return ESP_OK;
 }
@@ -204,7 +206,8 @@ static int change(struct esp_settings *set, const char *key, const char *value, 
                             value);
         return ESP_OK;
     }
-    *changed = esp_params_set(&set->drafter_params, set->drafter->name, key, value, err, errlen);
+    *changed =
+        esp_params_set(&set->drafter_params, set->drafter->name, key, value, err, errlen);
     return *changed < 0 ? *changed : (int)ESP_OK;
 }
 
@@ -225,7 +228,8 @@ int esp_session_set(struct esp_session *s, const char *key, const char *value, c
     char now[ESP_SPEC_TEXT];
     if (esp_session_get(s, key, now, sizeof now) == ESP_OK)
         value = now;
-    esp_session_emit(s, (struct esp_event){.type = ESP_EVENT_SETTING, .key = key, .text = value});
+    esp_session_emit(s,
+                     (struct esp_event){.type = ESP_EVENT_SETTING, .key = key, .text = value});
     return ESP_OK;
 }
 
@@ -267,17 +271,18 @@ static int first_settings(struct esp_session *s, const struct esp_session_option
                           size_t errlen)
 {
     const char *preset = esp_engine_preset(s->engine);
-    const char *drafter = o->drafter ? o->drafter
-                          : preset   ? preset
-                          : s->engine->draft ? "dynatree" : "ar";
+    const char *drafter = o->drafter         ? o->drafter
+                          : preset           ? preset
+                          : s->engine->draft ? "dynatree"
+                                             : "ar";
     struct esp_settings set = {
         .sampling = {o->temperature, o->top_p > 0 ? o->top_p : 1, o->top_k},
         .seed = o->seed,
         .baseline = o->baseline,
     };
     if (!(o->temperature >= 0 && o->temperature <= 100))
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "temp takes a number from 0 to 100, not %g",
-                        o->temperature);
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "temp takes a number from 0 to 100, not %g", o->temperature);
     if (!(o->top_p >= 0 && o->top_p <= 1))
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "top_p takes a number from 0 to 1, not %g",
                         o->top_p);
@@ -317,13 +322,13 @@ static int take_memory(struct esp_session *s, char *err, size_t errlen)
             status = s->ops->rows_open(&s->q, e->backend, rows, vocabulary, err, errlen);
     }
     if (status == ESP_OK)
-        status = esp_draft_open(&s->draft, e->draft ? &s->draft_cache : NULL, s->q, &s->tree, err,
-                                errlen);
+        status = esp_draft_open(&s->draft, e->draft ? &s->draft_cache : NULL, s->q, &s->tree,
+                                err, errlen);
     if (status < 0)
         return status;
     if (e->draft && e->target->name && e->draft->name)
-        snprintf(s->draft.pair, sizeof s->draft.pair, "%.64s (%lld), %.64s (%lld)", e->target->name,
-                 (long long)e->target->parameters, e->draft->name,
+        snprintf(s->draft.pair, sizeof s->draft.pair, "%.64s (%lld), %.64s (%lld)",
+                 e->target->name, (long long)e->target->parameters, e->draft->name,
                  (long long)e->draft->parameters);
     struct esp_verify *v = &s->verify;
     status = esp_verify_open(v, &s->tree, err, errlen);
@@ -425,7 +430,8 @@ int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, 
                         s->length ? "; clear the text to start again" : "");
     for (int i = 0; i < count; i++)
         if (tokens[i] < 0 || tokens[i] >= s->engine->target->desc.vocabulary)
-            return esp_fail(err, errlen, ESP_E_ARGUMENT, "the model has no token %d", tokens[i]);
+            return esp_fail(err, errlen, ESP_E_ARGUMENT, "the model has no token %d",
+                            tokens[i]);
     double start = s->prompt_time = esp_now();
     if (prefix >= 0)
         s->text[s->length++] = prefix;

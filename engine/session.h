@@ -1,4 +1,5 @@
-/* session.h - the insides of esp_session, shared by session.c (settings, text) and loop.c (iterations). */
+/* session.h - the insides of esp_session, shared by session.c (settings, text) and loop.c
+ * (iterations). */
 #ifndef ESP_SESSION_H
 #define ESP_SESSION_H
 
@@ -14,7 +15,7 @@ struct esp_settings {
     const struct esp_drafter_ops *drafter;
     const struct esp_verifier_ops *verifier;
     bool verifier_chosen; /* by the user; otherwise it follows temperature and drafter */
-    bool lossy;           /* the rule is not exact with these settings, and the user allowed that */
+    bool lossy; /* the rule is not exact with these settings, and the user allowed that */
     struct esp_params drafter_params, verifier_params;
     enum esp_order order;
     struct esp_sampling sampling; /* temperature 0: greedy */
@@ -31,7 +32,8 @@ struct esp_session {
     void *user;
     double opened;
 
-    int32_t *text; /* (context) tokens; the last one is the root, its target row not yet computed */
+    int32_t
+        *text; /* (context) tokens; the last one is the root, its target row not yet computed */
     int length;
     int allowed;     /* tokens this generation may still add */
     const char *end; /* why it ended, or "" */
@@ -56,7 +58,8 @@ struct esp_session {
 
 void esp_session_emit(struct esp_session *session, struct esp_event event);
 
-/* The sampling that turns draft logits into q: at temperature 0 the draft's own distribution. */
+/* The sampling that turns draft logits into q: at temperature 0 the draft's own distribution.
+ */
 struct esp_sampling esp_draft_sampling(const struct esp_settings *settings);
 
 #endif

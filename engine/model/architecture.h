@@ -1,10 +1,10 @@
 /* architecture.h - what one table must say so that models of an architecture can be opened.
  *
  * An architecture is one file arch_NAME.c that fills a struct esp_architecture, and one line
- * X(NAME) in architectures.def, where NAME is the model_type of config.json. The table has three
- * parts: which config keys give which field of struct esp_config, which tensors the model has as
- * a whole, and which each layer has. Reading, range checks, shapes, errors and the rotary
- * embedding are shared.
+ * X(NAME) in architectures.def, where NAME is the model_type of config.json. The table has
+ * three parts: which config keys give which field of struct esp_config, which tensors the model
+ * has as a whole, and which each layer has. Reading, range checks, shapes, errors and the
+ * rotary embedding are shared.
  */
 #ifndef ESP_ARCHITECTURE_H
 #define ESP_ARCHITECTURE_H
@@ -65,15 +65,19 @@ struct esp_tensor_rule {
     enum esp_size rows;     /* ESP_QUERIES is heads * head_dim, ESP_KEYS kv_heads * head_dim */
     enum esp_size columns;  /* ESP_ONE: a vector */
     enum esp_presence when; /* it is in the file */
-    int part, parts;        /* if parts > 0: of each head, part `part` of `parts` is this slot */
+    int part, parts; /* if parts > 0: of each head, part `part` of `parts` is this slot */
 };
 
 #define ESP_MODEL(field, name, rows, columns, when)                                            \
-    {offsetof(struct esp_model_desc, field), name,                                             \
-     ESP_##rows, ESP_##columns, ESP_##when, 0, 0}
+    {                                                                                          \
+        offsetof(struct esp_model_desc, field), name, ESP_##rows, ESP_##columns, ESP_##when,   \
+            0, 0                                                                               \
+    }
 #define ESP_LAYER_PART(field, name, rows, columns, when, part, parts)                          \
-    {offsetof(struct esp_layer, field), name,                                                  \
-     ESP_##rows, ESP_##columns, ESP_##when, part, parts}
+    {                                                                                          \
+        offsetof(struct esp_layer, field), name, ESP_##rows, ESP_##columns, ESP_##when, part,  \
+            parts                                                                              \
+    }
 #define ESP_LAYER(field, name, rows, columns, when)                                            \
     ESP_LAYER_PART(field, name, rows, columns, when, 0, 0)
 

@@ -1,10 +1,10 @@
 /* model.h - a model folder in Hugging Face form, opened and checked.
  *
- * config.json says which architecture it is (architectures.def lists one table per architecture: which
- * config keys give which dimension, which tensor names fill which slot); model.safetensors or
- * model.safetensors.index.json hold the weights, which are memory-mapped and never copied here.
- * Everything in the folder is untrusted: sizes are checked before they are multiplied or used, and a
- * failure is one sentence naming the file and the value.
+ * config.json says which architecture it is (architectures.def lists one table per
+ * architecture: which config keys give which dimension, which tensor names fill which slot);
+ * model.safetensors or model.safetensors.index.json hold the weights, which are memory-mapped
+ * and never copied here. Everything in the folder is untrusted: sizes are checked before they
+ * are multiplied or used, and a failure is one sentence naming the file and the value.
  */
 #ifndef ESP_MODEL_H
 #define ESP_MODEL_H
@@ -18,10 +18,11 @@ struct esp_model {
     const char *architecture;
     const char *dtype; /* of the first layer's query matrix: "F32", "F16", "BF16" */
     struct esp_model_desc desc;
-    int64_t parameters; /* numbers in all tensors used; tied ones counted once */
-    size_t bytes;       /* of those */
-    int32_t bos;        /* -1: none */
-    int32_t end[ESP_MAX_END_TOKENS]; /* end-of-text tokens of generation_config.json or config.json */
+    int64_t parameters;              /* numbers in all tensors used; tied ones counted once */
+    size_t bytes;                    /* of those */
+    int32_t bos;                     /* -1: none */
+    int32_t end[ESP_MAX_END_TOKENS]; /* end-of-text tokens of generation_config.json or
+                                        config.json */
     int end_count;
     char *preset; /* drafter specification "name:k=v,..." of espalier.json, or NULL */
     struct esp_safetensors *files;

@@ -10,8 +10,8 @@
  *   5. what is left is cut into words by the patterns of the pre-tokenizer;
  *   6. each word is encoded by BPE.
  *
- * The file's post_processor, truncation and padding are not used here: they add or remove tokens
- * around a text. A first "begin of text" that the post_processor asks for is told by
+ * The file's post_processor, truncation and padding are not used here: they add or remove
+ * tokens around a text. A first "begin of text" that the post_processor asks for is told by
  * esp_tokenizer_prefix(), for the caller to put before a new text. What
  * loses the exact way back to the text does so there too: add_prefix_space adds spaces; lstrip
  * and rstrip of added tokens and the Split behaviour Removed drop text; and a byte is dropped
@@ -125,7 +125,8 @@ static int check_decoder(const cJSON *decoder, char *err, size_t errlen)
     return ESP_OK;
 }
 
-/* The token of a TemplateProcessing that begins with a special token, alone or in a Sequence. */
+/* The token of a TemplateProcessing that begins with a special token, alone or in a Sequence.
+ */
 static int32_t find_prefix(const struct esp_tokenizer *t, const cJSON *processor)
 {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(processor, "processors"), *item;
@@ -176,8 +177,9 @@ static int read_parts(struct esp_tokenizer *t, const cJSON *json, char *err, siz
         status = esp_added_tokens_init(&t->plain, &t->vocabulary, false, err, errlen);
     if (status == ESP_OK)
         status = esp_added_tokens_init(&t->normalized, &t->vocabulary, true, err, errlen);
-    t->prefix = status < 0 ? -1
-                           : find_prefix(t, cJSON_GetObjectItemCaseSensitive(json, "post_processor"));
+    t->prefix = status < 0
+                    ? -1
+                    : find_prefix(t, cJSON_GetObjectItemCaseSensitive(json, "post_processor"));
     return status;
 }
 

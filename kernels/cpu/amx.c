@@ -1,16 +1,18 @@
 /* amx.c - matrix products on Intel's tile unit (AMX), for BF16 weights; all else is AVX-512's.
  *
- * The unit multiplies BF16 by BF16 and adds in float32, sixteen times as fast as AVX-512 multiplies
- * float32. The weights are BF16 as they are. An activation is cut into three BF16 parts of 8 bits each
- * (x = high + middle + low, exactly), so that nothing of it is lost: a batch of n vectors becomes a
- * batch of 3 n rows, and an output is the sum of its three rows. Small batches then cost little
- * more than one vector, which is what verifying a tree in one pass wants.
+ * The unit multiplies BF16 by BF16 and adds in float32, sixteen times as fast as AVX-512
+ * multiplies float32. The weights are BF16 as they are. An activation is cut into three BF16
+ * parts of 8 bits each (x = high + middle + low, exactly), so that nothing of it is lost: a
+ * batch of n vectors becomes a batch of 3 n rows, and an output is the sum of its three rows.
+ * Small batches then cost little more than one vector, which is what verifying a tree in one
+ * pass wants.
  *
- * A row of a tile never meets another row, so results do not depend on the batch here either; but the
- * order of the sums is the unit's own, so they differ in the last bits from the other instruction sets'.
+ * A row of a tile never meets another row, so results do not depend on the batch here either;
+ * but the order of the sums is the unit's own, so they differ in the last bits from the other
+ * instruction sets'.
  *
- * Weights are packed in tiles (esp_packed.pairs): per panel and 32 inputs, two tiles of 16 outputs;
- * a tile is (16 pairs of inputs, 16 outputs, 2).
+ * Weights are packed in tiles (esp_packed.pairs): per panel and 32 inputs, two tiles of 16
+ * outputs; a tile is (16 pairs of inputs, 16 outputs, 2).
  */
 #define ESP_ISA avx512
 #include "cpu/isa/parts.h"
@@ -20,7 +22,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { TILE_FLOATS = 256, BLOCK = 32, TILE_ROWS = 16, TILE_BYTES = 1024, ROW_BYTES = 64, PARTS = 3, AHEAD = 8192 };
+enum {
+    TILE_FLOATS = 256,
+    BLOCK = 32,
+    TILE_ROWS = 16,
+    TILE_BYTES = 1024,
+    ROW_BYTES = 64,
+    PARTS = 3,
+    AHEAD = 8192
+};
 enum { ARCH_REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
 
 struct tile_config {
@@ -92,7 +102,8 @@ static void two_by_one(const char *a, size_t a_row, const char *b, int blocks)
     }
 }
 
-/* One tile of activation rows by one or two panels, the second `panel` bytes behind the first. */
+/* One tile of activation rows by one or two panels, the second `panel` bytes behind the first.
+ */
 static void one_by_many(const char *a, size_t a_row, const char *b, size_t panel, int blocks,
                         const bool both)
 {
@@ -123,7 +134,8 @@ static void store_sums(float *sums, size_t half)
     _tile_stored(3, sums + half + TILE_FLOATS, ROW_BYTES);
 }
 
-/* Sixteen outputs, number `half` of a panel, of `rows` vectors from `row` on: bias and all parts. */
+/* Sixteen outputs, number `half` of a panel, of `rows` vectors from `row` on: bias and all
+ * parts. */
 static void finish(const struct esp_packed *w, const struct esp_product *p, int panel, int half,
                    int row, int rows, const float *sums)
 {
@@ -142,8 +154,8 @@ static void finish(const struct esp_packed *w, const struct esp_product *p, int 
 }
 
 /* Up to five vectors: their rows are one tile. */
-static void few_rows(const struct esp_packed *w, int begin, int end, const struct esp_product *p,
-                     const char *a, size_t a_row, int blocks)
+static void few_rows(const struct esp_packed *w, int begin, int end,
+                     const struct esp_product *p, const char *a, size_t a_row, int blocks)
 {
     const size_t panel = (size_t)blocks * 2 * TILE_BYTES;
     float sums[4 * TILE_FLOATS] __attribute__((aligned(64)));
@@ -159,8 +171,8 @@ static void few_rows(const struct esp_packed *w, int begin, int end, const struc
 }
 
 /* Sixteen vectors at a time: their rows are three tiles, for up to ten vectors two. */
-static void many_rows(const struct esp_packed *w, int begin, int end, const struct esp_product *p,
-                      const char *a, size_t a_row, int blocks)
+static void many_rows(const struct esp_packed *w, int begin, int end,
+                      const struct esp_product *p, const char *a, size_t a_row, int blocks)
 {
     const size_t panel = (size_t)blocks * 2 * TILE_BYTES;
     float sums[(2 * PARTS + 1) * TILE_FLOATS] __attribute__((aligned(64)));

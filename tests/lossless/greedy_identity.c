@@ -1,5 +1,6 @@
-/* Greedy identity on the built-in pair: every drafter, with kept and with rebuilt cache rows, writes token
- * for token what plain decoding writes, on 50 prompts x 256 tokens (algorithms.md, "Tests that decide", 5).
+/* Greedy identity on the built-in pair: every drafter, with kept and with rebuilt cache rows,
+ * writes token for token what plain decoding writes, on 50 prompts x 256 tokens (algorithms.md,
+ * "Tests that decide", 5).
  *
  * The sanitizer pass takes one prompt.
  */
@@ -37,7 +38,8 @@ static void read_prompts(void)
 }
 
 /* Returns the number of tokens, or a negative status with a sentence in err. */
-static int generate(struct esp_session *session, int i, int32_t *tokens, char *err, size_t errlen)
+static int generate(struct esp_session *session, int i, int32_t *tokens, char *err,
+                    size_t errlen)
 {
     int length;
     esp_session_clear(session);

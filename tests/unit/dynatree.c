@@ -1,7 +1,8 @@
-/* dynatree and fixed against a straight transcription of the papers' rules, on random distributions.
+/* dynatree and fixed against a straight transcription of the papers' rules, on random
+ * distributions.
  *
- * The transcription below works on whole distributions of the toy model, node by node in breadth-first
- * order, with none of the project's tree or draft code.
+ * The transcription below works on whole distributions of the toy model, node by node in
+ * breadth-first order, with none of the project's tree or draft code.
  */
 #include <math.h>
 #include <stdio.h>
@@ -95,7 +96,8 @@ static void transcribe(const struct toy *toy, const struct plain_rule *r, const 
             for (int j = 0; j < b; j++) {
                 double log_p = t->node[u].log_p + log(q[order[j]]);
                 bool cut = log_p < log(r->tau) && !(u == 0 && r->draft_root);
-                next[total++] = (struct plain_node){u, order[j], t->node[u].depth + 1, log_p, cut};
+                next[total++] =
+                    (struct plain_node){u, order[j], t->node[u].depth + 1, log_p, cut};
                 alive += !cut;
             }
         }
@@ -128,10 +130,10 @@ static void compare(const struct plain_tree *want, const struct esp_tree *got, c
         const struct plain_node *w = &want->node[i];
         const struct esp_node *g = &got->nodes[i];
         CHECK(w->parent == g->parent && w->token == g->token && w->depth == g->depth,
-              "%s: node %d is token %d below %d, want %d below %d", what, i, g->token, g->parent,
-              w->token, w->parent);
-        CHECK(w->cut == (g->reason != ESP_REASON_NONE && g->verdict == ESP_CUT), "%s: node %d", what,
-              i);
+              "%s: node %d is token %d below %d, want %d below %d", what, i, g->token,
+              g->parent, w->token, w->parent);
+        CHECK(w->cut == (g->reason != ESP_REASON_NONE && g->verdict == ESP_CUT), "%s: node %d",
+              what, i);
         CHECK(fabs(w->log_p - g->cumulative_log_q) < 1e-4, "%s: node %d", what, i);
     }
 }
@@ -219,8 +221,10 @@ static void run(const char *drafter, struct plain_rule rule, bool adaptive, doub
     toy.sharpness = sharpness;
     watch = (struct watch){.toy = &toy, .rule = rule, .adaptive = adaptive};
     text_length = 0;
-    struct esp_session_options options = {.drafter = drafter, .observer = on_event, .user = &watch};
-    CHECK(esp_session_open(&session, &toy.engine, &options, err, sizeof err) == ESP_OK, "%s", err);
+    struct esp_session_options options = {
+        .drafter = drafter, .observer = on_event, .user = &watch};
+    CHECK(esp_session_open(&session, &toy.engine, &options, err, sizeof err) == ESP_OK, "%s",
+          err);
     CHECK(esp_session_prompt(session, prompt, 3, err, sizeof err) == ESP_OK, "%s", err);
     esp_session_allow(session, 250);
     for (int i = 0; i < 40; i++) {
@@ -235,7 +239,8 @@ static void run(const char *drafter, struct plain_rule rule, bool adaptive, doub
 
 TEST(fixed_is_the_papers_tree)
 {
-    struct plain_rule rule = {.b_min = 3, .b_mid = 3, .b_max = 3, .n = 60, .d0 = 4, .tau = 0.02};
+    struct plain_rule rule = {
+        .b_min = 3, .b_mid = 3, .b_max = 3, .n = 60, .d0 = 4, .tau = 0.02};
     for (unsigned long long seed = 1; seed <= 6; seed++) {
         rule.draft_root = seed % 2;
         run(rule.draft_root ? "fixed:D=4,B=3,tau=0.02,N=60,root=draft,cache=rebuild"
@@ -254,9 +259,18 @@ TEST(fixed_without_threshold_is_the_full_tree)
 
 TEST(dynatree_expands_by_confidence_and_probability)
 {
-    struct plain_rule rule = {.d_max = 8, .b_min = 1, .b_mid = 2, .b_max = 3, .n = 30, .d0 = 4,
-                              .tauh = 0.8, .taul = 0.4, .rhostop = 0.02, .rhodeep = 0.2,
-                              .tau = 0.01, .depth = true};
+    struct plain_rule rule = {.d_max = 8,
+                              .b_min = 1,
+                              .b_mid = 2,
+                              .b_max = 3,
+                              .n = 30,
+                              .d0 = 4,
+                              .tauh = 0.8,
+                              .taul = 0.4,
+                              .rhostop = 0.02,
+                              .rhodeep = 0.2,
+                              .tau = 0.01,
+                              .depth = true};
     for (unsigned long long seed = 1; seed <= 9; seed++) {
         rule.draft_root = seed % 3 == 0;
         run(rule.draft_root ? "dynatree:D0=4,tauh=0.8,rhostop=0.02,rhodeep=0.2,tau=0.01,N=30,"
@@ -269,8 +283,15 @@ TEST(dynatree_expands_by_confidence_and_probability)
 
 TEST(dynatree_controller_follows_the_paper)
 {
-    struct plain_rule rule = {.d_max = 7, .b_min = 1, .b_mid = 2, .b_max = 3, .n = 256,
-                              .taul = 0.4, .rhostop = 0.05, .tau = 0.01, .depth = true};
+    struct plain_rule rule = {.d_max = 7,
+                              .b_min = 1,
+                              .b_mid = 2,
+                              .b_max = 3,
+                              .n = 256,
+                              .taul = 0.4,
+                              .rhostop = 0.05,
+                              .tau = 0.01,
+                              .depth = true};
     for (unsigned long long seed = 1; seed <= 9; seed++)
         run("dynatree:D0=4,Dmax=7,rhostop=0.05,rhodeep=0.2,tau=0.01,W=4,target=0.6", rule, true,
             (double)(1 + seed % 4), seed);
@@ -278,18 +299,32 @@ TEST(dynatree_controller_follows_the_paper)
 
 TEST(dynatree_parts_can_be_switched_off)
 {
-    struct plain_rule rule = {.b_min = 2, .b_mid = 2, .b_max = 2, .n = 256, .d0 = 5, .tau = 0.05};
+    struct plain_rule rule = {
+        .b_min = 2, .b_mid = 2, .b_max = 2, .n = 256, .d0 = 5, .tau = 0.05};
     run("dynatree:breadth=off,depth=off,history=off", rule, false, 2, 11);
-    rule = (struct plain_rule){.b_min = 1, .b_mid = 2, .b_max = 3, .n = 256, .d0 = 5,
-                               .tauh = 0.9, .taul = 0.4, .tau = 0.05};
+    rule = (struct plain_rule){.b_min = 1,
+                               .b_mid = 2,
+                               .b_max = 3,
+                               .n = 256,
+                               .d0 = 5,
+                               .tauh = 0.9,
+                               .taul = 0.4,
+                               .tau = 0.05};
     run("dynatree:depth=off,history=off", rule, false, 3, 12);
 }
 
 TEST(parameters_are_checked_against_each_other)
 {
     static const char *const wrong[] = {
-        "dynatree:D0=8", "dynatree:Bmin=3", "dynatree:Bmax=1", "dynatree:taul=0.95",
-        "dynatree:rhostop=0.6", "dynatree:tau=2", "dynatree:Q=1", "nothing", "",
+        "dynatree:D0=8",
+        "dynatree:Bmin=3",
+        "dynatree:Bmax=1",
+        "dynatree:taul=0.95",
+        "dynatree:rhostop=0.6",
+        "dynatree:tau=2",
+        "dynatree:Q=1",
+        "nothing",
+        "",
     };
     struct toy toy;
     toy_open(&toy, VOCABULARY, 64, 16, 1);
@@ -298,7 +333,8 @@ TEST(parameters_are_checked_against_each_other)
         char err[256] = "";
         struct esp_session_options options = {.drafter = wrong[i]};
         CHECK(esp_session_open(&session, &toy.engine, &options, err, sizeof err) ==
-              ESP_E_ARGUMENT, "%s", wrong[i]);
+                  ESP_E_ARGUMENT,
+              "%s", wrong[i]);
         CHECK(*err && !session, "%s", wrong[i]);
     }
     toy_close(&toy);

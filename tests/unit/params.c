@@ -26,7 +26,8 @@ TEST(values_are_read)
     esp_params_spec(&p, "x", text, sizeof text);
     CHECK(strcmp(text, "x") == 0, "%s", text);
     CHECK(esp_params_parse(&p, "x", "size=9,rate=0.25,on=off,way=right,shape=4.5", err,
-                           sizeof err) == ESP_OK, "%s", err);
+                           sizeof err) == ESP_OK,
+          "%s", err);
     CHECK(esp_param(&p, SIZE) == 9 && esp_param(&p, RATE) == 0.25 && esp_param(&p, ON) == 0 &&
           esp_param(&p, WAY) == 2 && strcmp(p.text, "4.5") == 0);
     esp_params_spec(&p, "x", text, sizeof text);
@@ -49,8 +50,21 @@ TEST(numbers_are_written_plainly)
 TEST(wrong_values_are_named)
 {
     static const char *const wrong[] = {
-        "size=0", "size=65", "size=2.5", "size=x", "size=", "rate=nan", "rate=inf", "rate=-0.1",
-        "rate=1e999", "on=maybe", "way=up", "way=", "nothing=1", "size", "=3",
+        "size=0",
+        "size=65",
+        "size=2.5",
+        "size=x",
+        "size=",
+        "rate=nan",
+        "rate=inf",
+        "rate=-0.1",
+        "rate=1e999",
+        "on=maybe",
+        "way=up",
+        "way=",
+        "nothing=1",
+        "size",
+        "=3",
         "shape=0123456789012345678901234567890123456789012345678901234567890123456789",
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -63,7 +77,8 @@ TEST(wrong_values_are_named)
     }
 }
 
-/* Every drafter and verifier: names are unique, defaults lie in their ranges, specs read back. */
+/* Every drafter and verifier: names are unique, defaults lie in their ranges, specs read back.
+ */
 static void check_table(const char *owner, const struct esp_param *rows)
 {
     struct esp_params p, again;
@@ -77,7 +92,8 @@ static void check_table(const char *owner, const struct esp_param *rows)
                   owner, rows[i].name);
         esp_params_format(&p, i, value, sizeof value);
         esp_params_init(&again, rows);
-        CHECK(esp_params_set(&again, owner, rows[i].name, value, err, sizeof err) == i, "%s", err);
+        CHECK(esp_params_set(&again, owner, rows[i].name, value, err, sizeof err) == i, "%s",
+              err);
         CHECK(again.value[i] == p.value[i]);
     }
     esp_params_spec(&p, owner, spec, sizeof spec);

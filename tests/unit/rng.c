@@ -1,4 +1,5 @@
-/* The random numbers: the generator's published test values, and what the session needs of it. */
+/* The random numbers: the generator's published test values, and what the session needs of it.
+ */
 #include <string.h>
 
 #include "check.h"
@@ -36,5 +37,6 @@ TEST(streams_repeat_and_differ)
         square += x * x;
     }
     CHECK(equal == 0);
-    CHECK(sum / 1e5 > 0.495 && sum / 1e5 < 0.505 && square / 1e5 > 0.328 && square / 1e5 < 0.339);
+    CHECK(sum / 1e5 > 0.495 && sum / 1e5 < 0.505 && square / 1e5 > 0.328 &&
+          square / 1e5 < 0.339);
 }

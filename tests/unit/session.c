@@ -1,5 +1,5 @@
-/* Sessions on the toy backend: what comes out never depends on the policy, settings are checked as a
- * whole, and text, limits and events are what the header promises. */
+/* Sessions on the toy backend: what comes out never depends on the policy, settings are checked
+ * as a whole, and text, limits and events are what the header promises. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,8 @@ static struct esp_session *open_session(const char *drafter, esp_observer *obser
     struct esp_session *session;
     struct esp_session_options options = {
         .drafter = drafter, .observer = observer, .user = user, .seed = 3};
-    CHECK(esp_session_open(&session, &toy.engine, &options, err, sizeof err) == ESP_OK, "%s", err);
+    CHECK(esp_session_open(&session, &toy.engine, &options, err, sizeof err) == ESP_OK, "%s",
+          err);
     return session;
 }
 
@@ -38,7 +39,8 @@ static int generate(struct esp_session *session, int count, int32_t *text)
     return length;
 }
 
-/* Plain decoding without any of the project's code: the argmax of the toy's own distribution. */
+/* Plain decoding without any of the project's code: the argmax of the toy's own distribution.
+ */
 static void plain(int32_t first, int count, int32_t *text)
 {
     int32_t start[4] = {first, 5, 7, 1};
@@ -70,9 +72,15 @@ static void check_identity(const char *drafter, int trial, const int32_t *want)
 TEST(every_drafter_writes_what_plain_decoding_writes)
 {
     static const char *const more[] = {
-        "linear:K=9", "linear:cache=rebuild", "fixed:D=3,B=4,tau=0", "fixed:cache=rebuild",
-        "fixed:root=draft,cache=rebuild", "dynatree:rhostop=0.001,tau=0.0001,N=40",
-        "dynatree:root=draft,cache=rebuild", "ar:cache=rebuild", NULL,
+        "linear:K=9",
+        "linear:cache=rebuild",
+        "fixed:D=3,B=4,tau=0",
+        "fixed:cache=rebuild",
+        "fixed:root=draft,cache=rebuild",
+        "dynatree:rhostop=0.001,tau=0.0001,N=40",
+        "dynatree:root=draft,cache=rebuild",
+        "ar:cache=rebuild",
+        NULL,
     };
     int32_t want[CONTEXT];
     for (int trial = 0; trial < 6; trial++) {
@@ -89,8 +97,8 @@ TEST(every_drafter_writes_what_plain_decoding_writes)
 
 TEST(drafters_can_be_switched_between_iterations)
 {
-    static const char *const specs[] = {"linear", "ar", "dynatree", "fixed:root=draft,cache=rebuild",
-                                        "ar", "fixed:D=2,B=3"};
+    static const char *const specs[] = {
+        "linear", "ar", "dynatree", "fixed:root=draft,cache=rebuild", "ar", "fixed:D=2,B=3"};
     int32_t want[CONTEXT], text[CONTEXT];
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 9);
     plain(2, 120, want);
@@ -98,7 +106,8 @@ TEST(drafters_can_be_switched_between_iterations)
     prompt(session, 2);
     esp_session_allow(session, 120);
     for (int i = 0;; i++) {
-        CHECK(esp_session_set(session, "drafter", specs[i % 6], err, sizeof err) == 0, "%s", err);
+        CHECK(esp_session_set(session, "drafter", specs[i % 6], err, sizeof err) == 0, "%s",
+              err);
         int status = esp_session_step(session, err, sizeof err);
         CHECK(status >= 0, "%s", err);
         if (status == 0)
@@ -255,10 +264,10 @@ TEST(the_literal_form_takes_two_target_passes)
 TEST(wrong_settings_change_nothing)
 {
     static const char *const wrong[][2] = {
-        {"drafter", "nothing"}, {"drafter", "fixed:D=0"}, {"drafter", ""}, {"tau", "2"},
-        {"verifier", "nothing"}, {"order", "up"}, {"temp", "-1"}, {"temp", "hot"}, {"seed", "-1"},
-        {"seed", "1e3"}, {"top_p", "1.5"}, {"top_k", "1.5"}, {"baseline", "maybe"},
-        {"nothing", "1"}, {"taul", "0.95"},
+        {"drafter", "nothing"},  {"drafter", "fixed:D=0"}, {"drafter", ""},  {"tau", "2"},
+        {"verifier", "nothing"}, {"order", "up"},          {"temp", "-1"},   {"temp", "hot"},
+        {"seed", "-1"},          {"seed", "1e3"},          {"top_p", "1.5"}, {"top_k", "1.5"},
+        {"baseline", "maybe"},   {"nothing", "1"},         {"taul", "0.95"},
     };
     char before[1024], after[1024];
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 4);
@@ -267,7 +276,8 @@ TEST(wrong_settings_change_nothing)
     CHECK(strcmp(before, "dynatree:tau=0.02") == 0, "%s", before);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         CHECK(esp_session_set(session, wrong[i][0], wrong[i][1], err, sizeof err) ==
-              ESP_E_ARGUMENT, "%s=%s", wrong[i][0], wrong[i][1]);
+                  ESP_E_ARGUMENT,
+              "%s=%s", wrong[i][0], wrong[i][1]);
         CHECK(*err && !strchr(err, '\n'));
         esp_session_get(session, "drafter", after, sizeof after);
         CHECK(strcmp(before, after) == 0, "%s=%s left %s", wrong[i][0], wrong[i][1], after);

@@ -1,4 +1,5 @@
-/* cli.h - the command line: one cli_command per subcommand, one X(name) line each in commands.def. */
+/* cli.h - the command line: one cli_command per subcommand, one X(name) line each in
+ * commands.def. */
 #ifndef ESP_CLI_H
 #define ESP_CLI_H
 
@@ -20,18 +21,19 @@ struct cli_options {
 
 struct cli_command {
     const char *name, *arguments, *summary;
-    const char *flags;           /* names of the long flags it takes, space-separated */
-    int least, most;             /* number of arguments */
-    double temperature;          /* where --temp is not given */
-    const char *details;         /* more help, or NULL */
+    const char *flags;   /* names of the long flags it takes, space-separated */
+    int least, most;     /* number of arguments */
+    double temperature;  /* where --temp is not given */
+    const char *details; /* more help, or NULL */
     int (*run)(struct cli_options *options); /* an exit code */
 };
 
 extern const struct cli_command *const cli_commands[]; /* NULL-terminated */
 
-/* Reads the flags that `command` takes. Returns -1, or the exit code of a program that is done (help,
- * wrong usage). */
-int cli_parse(struct cli_options *options, const struct cli_command *command, int argc, char **argv);
+/* Reads the flags that `command` takes. Returns -1, or the exit code of a program that is done
+ * (help, wrong usage). */
+int cli_parse(struct cli_options *options, const struct cli_command *command, int argc,
+              char **argv);
 
 void cli_help(const struct cli_command *command); /* NULL: the program's own */
 

@@ -1,8 +1,9 @@
 /* generate.c - `espalier generate`: streams a continuation to standard output.
  *
- * A pipe or file gets the model's bytes exactly, held back only until a UTF-8 sequence is whole; a
- * terminal gets text in which nothing can act on it. Each iteration's tokens are flushed. Ctrl-C ends
- * the generation cleanly: what there is is printed, statistics too, and the exit code is 130.
+ * A pipe or file gets the model's bytes exactly, held back only until a UTF-8 sequence is
+ * whole; a terminal gets text in which nothing can act on it. Each iteration's tokens are
+ * flushed. Ctrl-C ends the generation cleanly: what there is is printed, statistics too, and
+ * the exit code is 130.
  */
 #include <cJSON.h>
 #include <signal.h>
@@ -188,7 +189,8 @@ static void print_stats(const struct esp_session *session)
     esp_session_get(session, "verifier", verifier, sizeof verifier);
     double speed = rate(s.generated_tokens, s.decode_seconds);
     fprintf(stderr, "drafter              %s\n", drafter);
-    fprintf(stderr, "verifier             %s%s\n", verifier, is_lossy(session) ? "  LOSSY" : "");
+    fprintf(stderr, "verifier             %s%s\n", verifier,
+            is_lossy(session) ? "  LOSSY" : "");
     fprintf(stderr, "prompt               %d tokens in %.1f ms\n", s.prompt_tokens,
             1e3 * s.prefill_seconds);
     fprintf(stderr, "generated            %d tokens in %.1f ms, %.1f tokens/s\n",

@@ -1,4 +1,5 @@
-/* inspect.c - `espalier inspect DIR [DRAFT]`: what a model folder holds and whether a pair fits. */
+/* inspect.c - `espalier inspect DIR [DRAFT]`: what a model folder holds and whether a pair
+ * fits. */
 #include <cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -21,7 +21,8 @@ const struct cli_command cli_interface = {
     .name = "interface",
     .arguments = "[options]",
     .summary = "the terminal interface",
-    .flags = "prompt tokens target draft drafter verifier temp top-p top-k seed backend threads "
-             "order max-nodes context",
+    .flags =
+        "prompt tokens target draft drafter verifier temp top-p top-k seed backend threads "
+        "order max-nodes context",
     .run = run,
 };

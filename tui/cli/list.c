@@ -87,14 +87,17 @@ static cJSON *data_json(const char *kind)
 
 static int run(struct cli_options *o)
 {
-    static const char *const kinds[] = {"drafters", "verifiers", "backends", "themes", "models"};
+    static const char *const kinds[] = {"drafters", "verifiers", "backends", "themes",
+                                        "models"};
     const char *kind = o->arguments[0];
     int i = 0;
     while (i < 5 && strcmp(kinds[i], kind) != 0)
         i++;
     if (i == 5) {
-        fprintf(stderr, "espalier: there is no list of '%s'; there are drafters, verifiers, "
-                        "backends, themes and models\n", kind);
+        fprintf(stderr,
+                "espalier: there is no list of '%s'; there are drafters, verifiers, "
+                "backends, themes and models\n",
+                kind);
         return EXIT_USAGE;
     }
     if (i < 3 && !o->json) {

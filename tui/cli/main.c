@@ -39,7 +39,8 @@ int main(int argc, char **argv)
     if (argc > 1 && argv[1][0] != '-') {
         command = find(argv[1]);
         if (!command || command == cli_commands[0]) {
-            fprintf(stderr, "espalier: there is no command '%s'; try espalier --help\n", argv[1]);
+            fprintf(stderr, "espalier: there is no command '%s'; try espalier --help\n",
+                    argv[1]);
             return EXIT_USAGE;
         }
         argc--;

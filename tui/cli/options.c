@@ -9,9 +9,28 @@
 #include "cli.h"
 
 enum flag {
-    TARGET = 256, DRAFT, DRAFTER, VERIFIER, TEMP, TOP_P, TOP_K, SEED, BACKEND, THREADS, ORDER,
-    MAX_NODES, CONTEXT, BASELINE, TRIALS, JSON, STATS, HELP = 'h', VERSION = 'V', PROMPT = 'p',
-    FILE_ = 'f', TOKENS = 'n',
+    TARGET = 256,
+    DRAFT,
+    DRAFTER,
+    VERIFIER,
+    TEMP,
+    TOP_P,
+    TOP_K,
+    SEED,
+    BACKEND,
+    THREADS,
+    ORDER,
+    MAX_NODES,
+    CONTEXT,
+    BASELINE,
+    TRIALS,
+    JSON,
+    STATS,
+    HELP = 'h',
+    VERSION = 'V',
+    PROMPT = 'p',
+    FILE_ = 'f',
+    TOKENS = 'n',
 };
 
 enum { MOST_FLAGS = 32, MOST_TOKENS = 1 << 24 };
@@ -26,8 +45,10 @@ static const struct {
     {"tokens", TOKENS, "N", "new tokens at most (default 256); end-of-text ends earlier"},
     {"target", TARGET, "DIR", "model folder of the target (default: the built-in pair)"},
     {"draft", DRAFT, "DIR", "model folder of the draft; it must share the target's vocabulary"},
-    {"drafter", DRAFTER, "NAME[:K=V,...]", "tree policy (default: the pair's preset, or dynatree)"},
-    {"verifier", VERIFIER, "NAME[:K=V,...]", "acceptance rule (default: the best lossless one)"},
+    {"drafter", DRAFTER, "NAME[:K=V,...]",
+     "tree policy (default: the pair's preset, or dynatree)"},
+    {"verifier", VERIFIER, "NAME[:K=V,...]",
+     "acceptance rule (default: the best lossless one)"},
     {"temp", TEMP, "T", "temperature; 0, the default, is greedy"},
     {"top-p", TOP_P, "P", "sample from the likeliest tokens that sum to P"},
     {"top-k", TOP_K, "K", "sample from the K likeliest tokens"},
@@ -133,7 +154,8 @@ static bool seed(const char *text, uint64_t *value)
     *value = strtoull(text, &end, 10);
     if (end != text && !*end && !errno && text[0] >= '0' && text[0] <= '9')
         return true;
-    fprintf(stderr, "espalier: --seed takes a whole number from 0 to 2^64 - 1, not '%s'\n", text);
+    fprintf(stderr, "espalier: --seed takes a whole number from 0 to 2^64 - 1, not '%s'\n",
+            text);
     return false;
 }
 

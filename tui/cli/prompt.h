@@ -4,8 +4,8 @@
 
 #include "cli.h"
 
-/* Takes -p, -f or standard input ("-", or a pipe when nothing else is given). On success *text is the
- * caller's to free. Returns 0, or an exit code after printing a sentence. */
+/* Takes -p, -f or standard input ("-", or a pipe when nothing else is given). On success *text
+ * is the caller's to free. Returns 0, or an exit code after printing a sentence. */
 int cli_read_prompt(const struct cli_options *options, char **text, size_t *length);
 
 #endif
