@@ -57,7 +57,7 @@ typedef bool esp_progress(void *user, const char *what, size_t done, size_t tota
 
 struct esp_engine_options {
     const char *target; /* model folder; NULL: the built-in pair */
-    const char *draft;  /* model folder; NULL: the built-in one if target is NULL too, or none */
+    const char *draft;  /* likewise; NULL: the built-in one if target is NULL, or none */
     const char *backend; /* "auto" (NULL), "cpu" or "cuda" */
     int threads;         /* 0: one per core */
     int max_nodes;       /* largest tree, 1..ESP_MAX_NODES; 0: 256 */
@@ -168,8 +168,8 @@ enum esp_list { ESP_DRAFTERS, ESP_VERIFIERS, ESP_BACKENDS };
 
 struct esp_item {
     const char *name, *summary, *source;
-    const char
-        *draws; /* drafters: "topk", "iid, topk", ...; verifiers: what they are lossless with */
+    /* drafters: "topk", "iid, topk", ...; verifiers: what they are lossless with */
+    const char *draws;
 };
 
 /* Entry `index` of a list; false past its end. */

@@ -53,17 +53,17 @@ struct esp_node {
     float value;            /* the policy's own estimate (dyspec: v); NaN if it has none */
     float p;                /* target probability at its parent; NaN if not computed */
     float u;                /* the random number drawn when it was tested; NaN if none */
-    float acceptance; /* probability with which the rule would accept it; NaN if not tested */
-    uint8_t verdict;  /* enum esp_verdict */
-    uint8_t reason;   /* enum esp_reason */
+    float acceptance;       /* probability with which the rule accepts it; NaN if not tested */
+    uint8_t verdict;        /* enum esp_verdict */
+    uint8_t reason;         /* enum esp_reason */
 };
 
 struct esp_tree {
-    struct esp_node
-        *nodes; /* (count) creation order; nodes[0] is the root, the last committed token */
+    /* (count) creation order; nodes[0] is the root, the last committed token */
+    struct esp_node *nodes;
     int count;
-    int32_t
-        *order;   /* (verified) nodes in flattened order, root first; parents before children */
+    /* (verified) nodes in flattened order, root first; parents before children */
+    int32_t *order;
     int verified; /* rows the target computed: root plus the nodes not cut */
 };
 
@@ -96,8 +96,7 @@ struct esp_iteration {
     int path_length;
     int32_t bonus; /* token taken from the target itself */
     float bonus_u; /* the random number that drew it; NaN at temperature 0 */
-    const int32_t
-        *committed;      /* (committed_count) tokens appended to the text by this iteration */
+    const int32_t *committed; /* (committed_count) tokens appended to the text */
     int committed_count; /* path_length + 1, or less at the end of a generation */
     int deepest;         /* depth of the deepest verified node */
     int draft_passes, target_passes;
