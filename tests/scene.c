@@ -11,9 +11,21 @@
 const char *scene_text(void *user, int32_t token, size_t *length)
 {
     static const char *const texts[TOKENS] = {
-        "Once upon a time there was a king who had three sons,", " king", " and", " the", " old",
-        " said", " was", " had", " woman", " he", " so", " fell", "\n",
-        "\033[31mred\a\u202e\u200b\xff", " e\u0301\u6f22\u5b57",
+        "Once upon a time there was a king who had three sons,",
+        " king",
+        " and",
+        " the",
+        " old",
+        " said",
+        " was",
+        " had",
+        " woman",
+        " he",
+        " so",
+        " fell",
+        "\n",
+        "\033[31mred\a\u202e\u200b\xff",
+        " e\u0301\u6f22\u5b57",
     };
     (void)user;
     if (token < 0 || token >= TOKENS)
@@ -147,8 +159,8 @@ const struct esp_iteration *scene_king(int index)
 
 void scene_iteration(struct scene *scene, int index)
 {
-    scene_event(scene,
-                &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = scene_king(index)});
+    scene_event(scene, &(struct esp_event){.type = ESP_EVENT_ITERATION,
+                                           .iteration = scene_king(index)});
 }
 
 char *scene_dump(struct scene *scene, bool styles)
@@ -207,9 +219,10 @@ void scene_random(struct esp_iteration *it, struct esp_node *nodes, int32_t *pat
         int parent = i == 0 ? -1 : (int)(check_uniform(random) * i);
         double q = check_uniform(random);
         double above = i == 0 ? 1 : exp(nodes[parent].cumulative_log_q);
-        nodes[i] = node((int)(check_uniform(random) * TOKENS), parent,
-                        i == 0 ? 0 : nodes[parent].depth + 1, i == 0 ? 0 : children[parent]++, q,
-                        above * q + 1e-30, check_uniform(random) < 0.3 ? ESP_CUT : ESP_UNVISITED);
+        nodes[i] =
+            node((int)(check_uniform(random) * TOKENS), parent,
+                 i == 0 ? 0 : nodes[parent].depth + 1, i == 0 ? 0 : children[parent]++, q,
+                 above * q + 1e-30, check_uniform(random) < 0.3 ? ESP_CUT : ESP_UNVISITED);
         if (i > 0 && parent == at && check_uniform(random) < 0.5) {
             nodes[i].verdict = ESP_ACCEPTED;
             path[it->path_length++] = at = i;

@@ -1,9 +1,10 @@
-/* scene.h - a small story for tests of what is drawn: tokens, iterations and events made by hand.
+/* scene.h - a small story for tests of what is drawn: tokens, iterations and events made by
+ * hand.
  *
- * Scene 1 is the one of the design: a king, a tree with an accepted path of three, a rejected node
- * and two that were cut. Texts of tokens are in scene.c. A golden screen is a file in
- * tests/tui/golden/; ESPALIER_GOLDEN=write makes the files anew, to be looked at before they are
- * committed.
+ * Scene 1 is the one of the design: a king, a tree with an accepted path of three, a rejected
+ * node and two that were cut. Texts of tokens are in scene.c. A golden screen is a file in
+ * tests/tui/golden/; ESPALIER_GOLDEN=write makes the files anew, to be looked at before they
+ * are committed.
  */
 #ifndef ESP_SCENE_H
 #define ESP_SCENE_H
@@ -24,7 +25,8 @@ enum scene_token {
     TOKEN_SO,
     TOKEN_FELL,
     TOKEN_NEWLINE,
-    TOKEN_HOSTILE, /* escape sequence, bidirectional override, zero-width space, invalid UTF-8 */
+    TOKEN_HOSTILE, /* escape sequence, bidirectional override, zero-width space, invalid UTF-8
+                    */
     TOKEN_WIDE,    /* wide and combining characters */
     TOKENS
 };

@@ -1,11 +1,11 @@
-# terminal.sh - a terminal for tests: an interactive shell in tmux on a socket of its own. Source it
-# after shell.sh.
+# terminal.sh - a terminal for tests: an interactive shell in tmux on a socket of its own.
+# Source it after shell.sh.
 #
 #     open WIDTHxHEIGHT        a fresh shell; its prompt is "@@"
-#     run ARGUMENTS            $ESPALIER in it; `stty -g` before and after go to $work/before, after
+#     run ARGUMENTS            $ESPALIER in it; `stty -g` goes to $work/before and $work/after
 #     keys KEY...              as tmux names them: Enter, F2, C-c, or text
 #     see PATTERN              waits until the screen shows it; false if it never does
-#     left CODE                waits until the program has ended with CODE; the modes must be as before
+#     left CODE                waits until the program ended with CODE and the modes of before
 terminal=false
 opened=0
 program=$(cd "$(dirname "$ESPALIER")" && pwd)/$(basename "$ESPALIER")
@@ -18,13 +18,15 @@ open() {
     terminal="tmux -L espalier-$$-$opened -f /dev/null"
     rm -f "$work/before" "$work/after"
     env -u ESPALIER_SCRIPT XDG_STATE_HOME="$work/state" XDG_CONFIG_HOME="$work/config" \
-        ENV="$work/shellrc" $terminal new-session -d -s main -x "${1%x*}" -y "${1#*x}" "sh -i" &&
+        ENV="$work/shellrc" \
+        $terminal new-session -d -s main -x "${1%x*}" -y "${1#*x}" "sh -i" &&
         $terminal set -g status off && see '@@'
 }
 
 run() {
     rm -f "$work/before" "$work/after"
-    keys "stty -g >$work/before; $program $*; echo code=\$? >$work/code; stty -g >$work/after" Enter
+    keys "stty -g >$work/before; $program $*" \
+        "; echo code=\$? >$work/code; stty -g >$work/after" Enter
 }
 
 keys() {
@@ -67,7 +69,8 @@ left() {
         return 1
     fi
     if ! grep -qx "code=$1" "$work/code" || ! cmp -s "$work/before" "$work/after"; then
-        echo "    $(cat "$work/code"), want $1; modes: $(cat "$work/before") $(cat "$work/after")"
+        echo "    $(cat "$work/code"), want $1; modes:"
+        cat "$work/before" "$work/after"
         return 1
     fi
 }

@@ -60,12 +60,15 @@ static char **make_help(void)
         "Prompts",
         "  Enter submits the line and continues the text; an empty line goes on writing.",
         "  A prompt starts a new paragraph; one that starts with a space goes on in the line.",
-        "  Editing keys are those of GNU readline (~/.inputrc); Up and Down recall earlier lines.",
+        "  Editing keys are those of GNU readline (~/.inputrc); Up and Down recall earlier "
+        "lines.",
         "",
         "In the text",
-        "  dim: the prompt      underlined: drafted and accepted      plain: from the target itself",
+        "  dim: the prompt      underlined: drafted and accepted      plain: from the target "
+        "itself",
         "In the tree",
-        "  bold with a mark: accepted      dim with a cross: rejected      dashed: cut, not verified",
+        "  bold with a mark: accepted      dim with a cross: rejected      dashed: cut, not "
+        "verified",
         "",
         "Commands",
     };
@@ -104,7 +107,8 @@ static void submit(void *user, const char *line)
         esp_command_run(app, line);
         return;
     }
-    if (esp_state_is_busy(&app->state) || app->state.phase == ESP_PHASE_FAILED) {
+    bool busy = esp_state_is_busy(&app->state) && !app->clearing;
+    if (busy || app->state.phase == ESP_PHASE_FAILED) {
         app->put_back = strdup(line);
         esp_app_say(app, true, app->state.phase == ESP_PHASE_FAILED
                                    ? "no model is loaded"
@@ -155,7 +159,8 @@ void esp_app_step_mode(struct esp_app *app, bool on)
     app->ui.stepping = on;
     esp_worker_step_mode(app->worker, on);
     if (on && !esp_state_is_busy(&app->state))
-        esp_app_say(app, false, "step mode: submit a prompt, then Space runs one stage at a time");
+        esp_app_say(app, false,
+                    "step mode: submit a prompt, then Space runs one stage at a time");
     app->changed = true;
 }
 
@@ -173,8 +178,10 @@ void esp_app_theme(struct esp_app *app, const char *name)
 /* The theme that was asked for must be there; without one, that which suits the background. */
 static int first_theme(struct esp_app *app, const char *name, char *err, size_t errlen)
 {
-    const char *colours = getenv("COLORFGBG"), *background = colours ? strrchr(colours, ';') : NULL;
-    bool light = background && (strcmp(background, ";7") == 0 || strcmp(background, ";15") == 0);
+    const char *colours = getenv("COLORFGBG"),
+               *background = colours ? strrchr(colours, ';') : NULL;
+    bool light =
+        background && (strcmp(background, ";7") == 0 || strcmp(background, ";15") == 0);
     app->new_theme = true;
     esp_theme_plain(&app->theme);
     if (name)
@@ -284,6 +291,8 @@ void esp_app_receive(struct esp_app *app)
         if (status < 0)
             esp_app_say(app, true, "out of memory: not everything can be shown");
     }
+    if (!esp_state_is_busy(&app->state))
+        app->clearing = false;
     if (!waited && app->state.phase == ESP_PHASE_WAITING)
         app->ui.stepping = true; /* a breakpoint, if the user did not ask for it */
     if (app->state.message_count != app->seen_messages) {
@@ -324,8 +333,9 @@ int esp_app_open(struct esp_app *app, const struct interface_options *options, b
     if (status == 0)
         status = first_theme(app, options->theme, err, errlen);
     if (status == 0)
-        status = esp_worker_open(&app->worker, &options->engine, &options->session,
-                                 options->tokens > 0 ? options->tokens : NEW_TOKENS, err, errlen);
+        status =
+            esp_worker_open(&app->worker, &options->engine, &options->session,
+                            options->tokens > 0 ? options->tokens : NEW_TOKENS, err, errlen);
     if (status < 0) {
         esp_app_close(app);
         return status;

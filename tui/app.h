@@ -1,7 +1,7 @@
 /* app.h - the interface without a terminal: state, screen layout, input line, engine.
  *
- * Whoever runs it (interface.c on a terminal, script.c without one) hands it keys, pastes and sizes,
- * lets it receive what the engine's thread reports, and shows its canvas.
+ * Whoever runs it (interface.c on a terminal, script.c without one) hands it keys, pastes and
+ * sizes, lets it receive what the engine's thread reports, and shows its canvas.
  */
 #ifndef ESP_APP_H
 #define ESP_APP_H
@@ -20,9 +20,11 @@ struct esp_app {
     struct esp_input *input;
     char message[512];
     unsigned seen_messages;
-    char *put_back; /* a line that was submitted but must stay; set while readline hands it over */
+    char *put_back; /* a line that was submitted but must stay; set while readline hands it over
+                     */
     char **help;    /* lines of the help pane, NULL at the end */
     int interrupts; /* C-c in a row */
+    bool clearing;  /* the text will be forgotten before whatever is submitted next */
     double pace;    /* what ESP_ACTION_FULL_SPEED comes back to */
 
     struct esp_theme theme;

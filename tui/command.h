@@ -1,8 +1,8 @@
 /* command.h - what can be typed after ':'.
  *
- * A command is one file in commands/ that exports a `const struct esp_command_ops`, and one line in
- * commands.def. The table feeds dispatch, help and completion. A command may be shortened as long as
- * it stays the only one that starts so.
+ * A command is one file in commands/ that exports a `const struct esp_command_ops`, and one
+ * line in commands.def. The table feeds dispatch, help and completion. A command may be
+ * shortened as long as it stays the only one that starts so.
  */
 #ifndef ESP_COMMAND_H
 #define ESP_COMMAND_H

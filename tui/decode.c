@@ -138,8 +138,8 @@ static void keep(struct esp_decoder *decoder, const char *bytes, size_t count)
     decoder->paste_count = needed;
 }
 
-/* Takes bytes up to the end of the paste; returns how many. The end mark may come in pieces: what may
- * be the start of it is left for the next time. */
+/* Takes bytes up to the end of the paste; returns how many. The end mark may come in pieces:
+ * what may be the start of it is left for the next time. */
 static size_t take_paste(struct esp_decoder *decoder, const char *bytes, size_t count)
 {
     static const char mark[] = "\033[201~";

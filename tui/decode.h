@@ -1,8 +1,8 @@
 /* decode.h - the bytes a terminal sends, as keys and pastes.
  *
- * Knows UTF-8, the escape sequences that xterm and its kin, tmux, screen, rxvt and the Linux console
- * send, and bracketed paste. Sequences it does not know are dropped whole. Reading the bytes without
- * ncurses lets a paste of megabytes come in by the block instead of by the byte.
+ * Knows UTF-8, the escape sequences that xterm and its kin, tmux, screen, rxvt and the Linux
+ * console send, and bracketed paste. Sequences it does not know are dropped whole. Reading the
+ * bytes without ncurses lets a paste of megabytes come in by the block instead of by the byte.
  */
 #ifndef ESP_DECODE_H
 #define ESP_DECODE_H

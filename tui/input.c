@@ -1,9 +1,10 @@
 /* input.c - readline in callback mode without a terminal; see input.h.
  *
- * Readline asks for its bytes (rl_getc_function), calls back when a line is done, and wants to draw
- * (rl_redisplay_function). The bytes come from a queue that a key fills, drawing does nothing, and its
- * own streams lead to /dev/null; its terminal set-up and signal handlers are switched off. Should it
- * ask for more bytes than a key gave, it gets C-g, which ends whatever it was about to read.
+ * Readline asks for its bytes (rl_getc_function), calls back when a line is done, and wants to
+ * draw (rl_redisplay_function). The bytes come from a queue that a key fills, drawing does
+ * nothing, and its own streams lead to /dev/null; its terminal set-up and signal handlers are
+ * switched off. Should it ask for more bytes than a key gave, it gets C-g, which ends whatever
+ * it was about to read.
  */
 #include "input.h"
 
@@ -325,7 +326,8 @@ void esp_input_unlist(struct esp_input *input)
 bool esp_input_is_empty(const struct esp_input *input)
 {
     (void)input;
-    return rl_end == 0 && !RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH | RL_STATE_NUMERICARG);
+    return rl_end == 0 &&
+           !RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH | RL_STATE_NUMERICARG);
 }
 
 void esp_input_show(const struct esp_input *input, struct esp_ui *ui)

@@ -1,7 +1,8 @@
 /* input.h - the input line: GNU readline edits it, but never sees the terminal.
  *
- * Keys are handed over one by one; readline changes its line, and the line is drawn with everything
- * else. History is kept in $XDG_STATE_HOME/espalier/history, readable by its owner alone.
+ * Keys are handed over one by one; readline changes its line, and the line is drawn with
+ * everything else. History is kept in $XDG_STATE_HOME/espalier/history, readable by its owner
+ * alone.
  */
 #ifndef ESP_INPUT_H
 #define ESP_INPUT_H

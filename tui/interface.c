@@ -1,8 +1,8 @@
 /* interface.c - the interface on a terminal: opens everything, runs the event loop, and leaves.
  *
- *   1 terminal: save modes, catch signals      2 screen: first frame, before any model is loaded
- *   3 loop: keys, signals, engine reports; at most 30 frames a second, but a key is shown at once
- *   4 give the terminal back, then end the engine's thread
+ *   1 terminal: save modes, catch signals      2 screen: first frame, before any model is
+ * loaded 3 loop: keys, signals, engine reports; at most 30 frames a second, but a key is shown
+ * at once 4 give the terminal back, then end the engine's thread
  */
 #include "interface.h"
 
@@ -44,8 +44,8 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Where the environment names no character set at all, UTF-8 is likelier than ASCII. Returns whether
- * characters beyond ASCII can be shown. */
+/* Where the environment names no character set at all, UTF-8 is likelier than ASCII. Returns
+ * whether characters beyond ASCII can be shown. */
 static bool choose_character_set(void)
 {
     const char *all = getenv("LC_ALL"), *type = getenv("LC_CTYPE"), *lang = getenv("LANG");
@@ -194,12 +194,13 @@ static void choose_glyphs(struct session *session, bool utf8)
     if (!utf8)
         canvas->glyphs = &esp_glyphs_ascii;
     else if (type && strcmp(type, "linux") == 0 && canvas->glyphs == &esp_glyphs_full)
-        canvas->glyphs = &esp_glyphs_plain; /* the console's fonts have little more than boxes */
+        canvas->glyphs =
+            &esp_glyphs_plain; /* the console's fonts have little more than boxes */
 }
 
 /* Everything between a terminal that is ours and one that is not any more. */
-static int on_terminal(struct session *session, const struct interface_options *options, bool utf8,
-                       char *err, size_t errlen)
+static int on_terminal(struct session *session, const struct interface_options *options,
+                       bool utf8, char *err, size_t errlen)
 {
     int status = esp_app_open(&session->app, options, true, err, errlen);
     if (status < 0)

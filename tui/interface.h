@@ -13,8 +13,8 @@ struct interface_options {
     const char *theme;  /* name of a theme; NULL: the default */
 };
 
-/* Runs until the user leaves and returns the exit code. With ESPALIER_SCRIPT in the environment it
- * opens no terminal but obeys the script of that name (script.h). */
+/* Runs until the user leaves and returns the exit code. With ESPALIER_SCRIPT in the environment
+ * it opens no terminal but obeys the script of that name (script.h). */
 int interface_main(const struct interface_options *options);
 
 #endif

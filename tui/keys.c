@@ -7,10 +7,11 @@
 #include <utf8proc.h>
 
 const struct esp_binding esp_bindings[] = {
-#define X(action, key, when, label, help) {ESP_ACTION_##action, ESP_WHEN_##when, key, label, help},
+#define X(action, key, when, label, help)                                                      \
+    {ESP_ACTION_##action, ESP_WHEN_##when, key, label, help},
     ESP_BINDINGS(X)
 #undef X
-    {0, 0, NULL, NULL, NULL},
+        {0, 0, NULL, NULL, NULL},
 };
 
 static const struct {

@@ -1,14 +1,14 @@
 /* keys.h - keys, what they do, and the one table that says so.
  *
- * The table feeds the key handling, the footer, the help and the manual. Panes never see keys: a key
- * becomes an action, and those that concern a pane are handed to it as a request.
+ * The table feeds the key handling, the footer, the help and the manual. Panes never see keys:
+ * a key becomes an action, and those that concern a pane are handed to it as a request.
  */
 #ifndef ESP_KEYS_H
 #define ESP_KEYS_H
 
 #include <stdbool.h>
 
-/* A key is a Unicode character (controls included), one of these, or either with ESP_KEY_META. */
+/* A key is a Unicode character (controls too), one of these, or either with ESP_KEY_META. */
 enum {
     ESP_KEY_FIRST = 0x110000,
     ESP_KEY_UP = ESP_KEY_FIRST,
@@ -45,12 +45,13 @@ enum {
     X(DRAFTER, "F2", ALWAYS, "drafter", "choose how trees are drafted (:drafter)")             \
     X(VERIFIER, "F3", ALWAYS, "verifier", "choose how trees are verified (:verifier)")         \
     X(STACK, "F4", ALWAYS, "", "tree beside the text or below it")                             \
-    X(STEP_MODE, "F5", ALWAYS, "step mode", "step mode: stop after every stage; again: run on")  \
+    X(STEP_MODE, "F5", ALWAYS, "step mode",                                                    \
+      "step mode: stop after every stage; again: run on")                                      \
     X(STEP, "Space", STEP, "step", "in step mode: run one stage (input line empty)")           \
     X(FULL_SPEED, "F6", BUSY, "speed", "full speed, or back to the pace that can be watched")  \
     X(NEXT_PANE, "Tab", EMPTY, "pane", "focus the next pane, at last the input line again")    \
     X(PREVIOUS_PANE, "S-Tab", ALWAYS, "", "focus the previous pane")                           \
-    X(ZOOM, "F8", ALWAYS, "zoom", "the focused pane on the whole screen, or not")   \
+    X(ZOOM, "F8", ALWAYS, "zoom", "the focused pane on the whole screen, or not")              \
     X(LEAVE_PANE, "Esc", PANE, "back", "follow the newest tree again; back to the input line") \
     X(QUIT, "F10", ALWAYS, "", "leave")                                                        \
     X(PAGE_UP, "PgUp", ALWAYS, "", "scroll the focused pane (else the text) back")             \
@@ -69,7 +70,7 @@ enum {
     X(QUIT, "q", PANE, "", "leave (when a pane has the focus)")                                \
     X(HELP, "?", EMPTY, "", "help (when the input line is empty)")                             \
     X(NONE, ":", EMPTY, "command", "begin a command (when the input line is empty)")           \
-    X(INTERRUPT, "C-c", BUSY, "stop", "stop the generation; twice: leave")                   \
+    X(INTERRUPT, "C-c", BUSY, "stop", "stop the generation; twice: leave")                     \
     X(EOF, "C-d", EMPTY, "", "leave (when the input line is empty)")                           \
     X(SUSPEND, "C-z", ALWAYS, "", "suspend; fg in the shell comes back")                       \
     X(REDRAW, "C-l", ALWAYS, "", "draw the screen anew")

@@ -1,15 +1,15 @@
 /* layout.c - rectangles of the panes; see layout.h.
  *
  * The body is a left column (text, under it the controller where there is room), a right column
- * (tree, under it the node inspector) and rows of full width below. Each list below gives a region
- * from top to bottom; the first pane of a column takes the height that the others leave. A pane that
- * has the focus but no place gets the whole body.
+ * (tree, under it the node inspector) and rows of full width below. Each list below gives a
+ * region from top to bottom; the first pane of a column takes the height that the others leave.
+ * A pane that has the focus but no place gets the whole body.
  */
 #include "layout.h"
 
 #include <string.h>
 
-enum { LEAST_WIDTH = 20, LEAST_HEIGHT = 5, LEAST_ROWS = 4 };
+enum { LEAST_WIDTH = 20, LEAST_HEIGHT = 5, LEAST_ROWS = 4, TALL = 44 };
 
 struct place {
     int pane;
@@ -37,6 +37,13 @@ static const struct plan wide = {
     .bottom = {{{ESP_PANE_stats, 2}}, 1},
 };
 
+/* From TALL rows on, below the wide plan. */
+static const struct plan tall = {
+    .left = {{{ESP_PANE_text, 0}, {ESP_PANE_controller, 5}}, 2},
+    .right = {{{ESP_PANE_tree, 0}, {ESP_PANE_node, 5}}, 2},
+    .bottom = {{{ESP_PANE_timeline, 7}, {ESP_PANE_stats, 2}}, 2},
+};
+
 static struct region visible(const struct region *region, const struct esp_layout_wish *wish)
 {
     struct region kept = {.count = 0};
@@ -46,7 +53,7 @@ static struct region visible(const struct region *region, const struct esp_layou
     return kept;
 }
 
-/* Cuts the panes of fixed height off the bottom of `area`, as long as `least` rows stay inside. */
+/* Cuts panes of fixed height off the bottom of `area`, as long as `least` rows stay inside. */
 static struct esp_rect cut(struct esp_layout *layout, struct esp_rect area,
                            const struct region *region, int from, int least)
 {
@@ -119,7 +126,8 @@ struct esp_layout esp_layout_of(const struct esp_layout_wish *wish)
     if (wish->zoomed)
         layout.pane[wish->current] = body;
     else
-        place_plan(&layout, wish, body, is_wide ? &wide : &normal);
+        place_plan(&layout, wish, body,
+                   !is_wide ? &normal : height < TALL ? &wide : &tall);
     if (wish->focused && layout.pane[wish->current].width == 0) {
         memset(layout.pane, 0, sizeof layout.pane);
         layout.pane[wish->current] = body;

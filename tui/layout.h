@@ -4,9 +4,10 @@
  *     below 60 x 14     one pane at a time under a strip of tabs
  *     below 100 x 28    text and tree beside (or above) each other, one line each for the rest
  *     from there on     controller and node below them, several lines each
+ *     from 44 rows on   the timeline too
  *
- * Panes have frames, and neighbours share the line between them: their rectangles overlap by one.
- * Under tabs the single pane has no frame.
+ * Panes have frames, and neighbours share the line between them: their rectangles overlap by
+ * one. Under tabs the single pane has no frame.
  */
 #ifndef ESP_LAYOUT_H
 #define ESP_LAYOUT_H
@@ -24,7 +25,7 @@ enum esp_layout_kind { ESP_LAYOUT_TINY, ESP_LAYOUT_TABS, ESP_LAYOUT_NORMAL, ESP_
 
 struct esp_layout_wish {
     int width, height;
-    int current;           /* pane that has the focus or had it last: the one shown under tabs */
+    int current; /* pane that has the focus or had it last: the one shown under tabs */
     bool focused;          /* the current pane has the focus: it must be seen */
     bool zoomed;           /* only the current pane */
     bool stacked;          /* tree below the text instead of beside it */
@@ -40,7 +41,8 @@ struct esp_layout {
 
 struct esp_layout esp_layout_of(const struct esp_layout_wish *wish);
 
-/* The part of a pane's rectangle that it draws in: inside its frame, a blank column at each side. */
+/* The part of a pane's rectangle that it draws in: inside its frame, a blank column at each
+ * side. */
 struct esp_rect esp_layout_inside(const struct esp_layout *layout, int pane);
 
 #endif

@@ -1,8 +1,9 @@
 /* pane.h - what a pane is: a few functions in a table.
  *
- * A pane is one file in panes/ that exports a `const struct esp_pane_ops` and one line in panes.def.
- * Drawing is a function of the state, of what all panes look at together (struct esp_look) and of
- * what the user did to this pane (struct esp_pane_view); it changes none of them.
+ * A pane is one file in panes/ that exports a `const struct esp_pane_ops` and one line in
+ * panes.def. Drawing is a function of the state, of what all panes look at together (struct
+ * esp_look) and of what the user did to this pane (struct esp_pane_view); it changes none of
+ * them.
  */
 #ifndef ESP_PANE_H
 #define ESP_PANE_H
@@ -26,7 +27,8 @@ struct esp_look {
     const char *const *help;           /* lines of the help pane, NULL at the end */
 };
 
-/* Holds an iteration (its cursor goes to the telling node), or with -1 follows the newest again. */
+/* Holds an iteration (its cursor goes to the telling node), or with -1 follows the newest
+ * again. */
 void esp_look_hold(struct esp_look *look, const struct esp_state *state, int index);
 /* Holds the iteration before or after the one looked at; after the newest, follows again. */
 void esp_look_step(struct esp_look *look, const struct esp_state *state, int step);
@@ -39,7 +41,8 @@ struct esp_pane_ops {
     /* Fills the view of the canvas, which is the inside of the pane. */
     void (*draw)(struct esp_canvas *canvas, const struct esp_state *state,
                  const struct esp_look *look, const struct esp_pane_view *view);
-    /* Obeys an action, given the size of the inside; false if it has no meaning here. May be NULL. */
+    /* Obeys an action, given the size of the inside; false if it has no meaning here. May be
+     * NULL. */
     bool (*request)(struct esp_pane_view *view, struct esp_look *look,
                     const struct esp_state *state, int action, int width, int height);
 };

@@ -1,8 +1,9 @@
 /* ring.c - a bounded single-producer, single-consumer ring that merges instead of blocking; see
  * ring.h.
  *
- * `written` and `read` only ever grow; their difference is the number of snapshots in the ring. Each
- * is stored by one thread alone, with release order, after the slot it gives away is complete.
+ * `written` and `read` only ever grow; their difference is the number of snapshots in the ring.
+ * Each is stored by one thread alone, with release order, after the slot it gives away is
+ * complete.
  */
 #include "ring.h"
 
@@ -29,7 +30,8 @@ int esp_ring_open(struct esp_ring **opened, int slots, int nodes)
         return ESP_E_MEMORY;
     ring->slots = (unsigned)(slots > 2 * RESERVED ? slots : 2 * RESERVED);
     ring->slot = calloc(ring->slots, sizeof *ring->slot);
-    int status = ring->slot ? esp_iteration_reserve(&ring->pending.iteration, nodes) : ESP_E_MEMORY;
+    int status =
+        ring->slot ? esp_iteration_reserve(&ring->pending.iteration, nodes) : ESP_E_MEMORY;
     for (unsigned i = 0; status == 0 && i < ring->slots; i++)
         status = esp_iteration_reserve(&ring->slot[i].iteration, nodes);
     if (status < 0) {
@@ -59,7 +61,8 @@ static unsigned room(struct esp_ring *ring)
 
 static struct esp_snapshot *next_slot(struct esp_ring *ring)
 {
-    return &ring->slot[atomic_load_explicit(&ring->written, memory_order_relaxed) % ring->slots];
+    return &ring->slot[atomic_load_explicit(&ring->written, memory_order_relaxed) %
+                       ring->slots];
 }
 
 void esp_ring_publish(struct esp_ring *ring)

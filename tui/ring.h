@@ -1,11 +1,11 @@
 /* ring.h - snapshots on their way from the engine's thread to the interface's.
  *
- * One thread writes, one reads. The slots are allocated once, with room for the largest tree. The
- * writer never waits for a reader that is merely slow: when the ring is full, iterations are merged
- * into one pending snapshot, which goes out with the next one that finds room, and partial trees
- * (layer and stage events) are dropped, as the next one supersedes them. A few slots are kept for
- * everything else, which must neither be lost nor change its place: end of generation, settings,
- * errors. Only if even those are taken does the writer wait.
+ * One thread writes, one reads. The slots are allocated once, with room for the largest tree.
+ * The writer never waits for a reader that is merely slow: when the ring is full, iterations
+ * are merged into one pending snapshot, which goes out with the next one that finds room, and
+ * partial trees (layer and stage events) are dropped, as the next one supersedes them. A few
+ * slots are kept for everything else, which must neither be lost nor change its place: end of
+ * generation, settings, errors. Only if even those are taken does the writer wait.
  */
 #ifndef ESP_RING_H
 #define ESP_RING_H
@@ -20,8 +20,8 @@ void esp_ring_close(struct esp_ring *ring);
 
 /* The writer's side. */
 int esp_ring_write_event(struct esp_ring *ring, const struct esp_event *event);
-/* A slot for a snapshot that is no event, zeroed but for its buffers: fill it, then publish. NULL if
- * the reader has left. */
+/* A slot for a snapshot that is no event, zeroed but for its buffers: fill it, then publish.
+ * NULL if the reader has left. */
 struct esp_snapshot *esp_ring_write(struct esp_ring *ring, int type);
 void esp_ring_publish(struct esp_ring *ring);
 

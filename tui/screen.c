@@ -1,7 +1,8 @@
 /* screen.c - canvas to ncurses; see screen.h.
  *
- * A copy of the last canvas is kept and only cells that differ are handed to ncurses, which makes a
- * frame in which nothing moves nearly free. Each style has one colour pair of its own number.
+ * A copy of the last canvas is kept and only cells that differ are handed to ncurses, which
+ * makes a frame in which nothing moves nearly free. Each style has one colour pair of its own
+ * number.
  */
 #include "screen.h"
 
@@ -75,10 +76,11 @@ int esp_screen_open(struct esp_screen **opened, struct esp_terminal *terminal, c
     const char *move = screen->curses ? tigetstr("cup") : NULL;
     if (!move || move == (const char *)-1) {
         esp_screen_close(screen);
-        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "a terminal of type '%s' is not known or cannot show the interface; set "
-                        "TERM, or use espalier generate",
-                        type ? type : "");
+        return esp_fail(
+            err, errlen, ESP_E_UNSUPPORTED,
+            "a terminal of type '%s' is not known or cannot show the interface; set "
+            "TERM, or use espalier generate",
+            type ? type : "");
     }
     raw();
     noecho();
@@ -162,8 +164,8 @@ void esp_screen_size(struct esp_screen *screen, int *width, int *height)
     *height = LINES;
 }
 
-/* The characters of a cell. Where the C library disagrees about the width, a question mark keeps the
- * columns in place. */
+/* The characters of a cell. Where the C library disagrees about the width, a question mark
+ * keeps the columns in place. */
 static void cell_characters(const char *text, int width, wchar_t characters[CCHARW_MAX + 1])
 {
     size_t count = mbstowcs(characters, text, CCHARW_MAX);

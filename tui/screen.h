@@ -1,7 +1,7 @@
 /* screen.h - a canvas on a real terminal: the only file that knows ncurses.
  *
- * ncurses puts characters on the screen in as few bytes as it can and knows how each terminal wants
- * its colours. Input does not go through it (decode.h).
+ * ncurses puts characters on the screen in as few bytes as it can and knows how each terminal
+ * wants its colours. Input does not go through it (decode.h).
  */
 #ifndef ESP_SCREEN_H
 #define ESP_SCREEN_H
@@ -12,7 +12,7 @@
 
 struct esp_screen;
 
-/* Takes the terminal over. Fails with ESP_E_UNSUPPORTED if its type is unknown or cannot do it. */
+/* Takes the terminal over. ESP_E_UNSUPPORTED: its type is unknown or cannot do it. */
 int esp_screen_open(struct esp_screen **screen, struct esp_terminal *terminal, char *err,
                     size_t errlen);
 void esp_screen_close(struct esp_screen *screen);

@@ -19,7 +19,8 @@ struct script {
 
 static int complain(const struct script *script, const char *what, const char *value)
 {
-    fprintf(stderr, "espalier: %s, line %d: %s '%s'\n", script->path, script->line, what, value);
+    fprintf(stderr, "espalier: %s, line %d: %s '%s'\n", script->path, script->line, what,
+            value);
     return 1;
 }
 

@@ -1,7 +1,8 @@
 /* script.h - drives the interface from a file, without a terminal.
  *
- * For tests and for pictures: keys go the same way as from a terminal, and the screen is drawn into
- * the same canvas, which is written out as text. One instruction per line; '#' starts a comment.
+ * For tests and for pictures: keys go the same way as from a terminal, and the screen is drawn
+ * into the same canvas, which is written out as text. One instruction per line; '#' starts a
+ * comment.
  *
  *     size WxH              size of the screen; also later, as a resize
  *     glyphs full|plain|ascii
@@ -17,7 +18,7 @@
 
 #include "app.h"
 
-/* Runs a script; returns the exit code after printing what is wrong with it, if something is. */
+/* Runs a script; returns the exit code. Prints what is wrong with it, if something is. */
 int esp_script_run(const char *path, const struct interface_options *options);
 
 #endif

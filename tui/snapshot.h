@@ -1,23 +1,26 @@
 /* snapshot.h - one thing that happened, copied so that another thread can look at it.
  *
- * The engine's thread turns every event it wants to be seen into a snapshot; the interface's thread
- * applies it to the state (state.h) that is drawn. Besides the session's own events there are those
- * of the thread that runs it: loading, ready, what it is doing now, and answers to commands.
+ * The engine's thread turns every event it wants to be seen into a snapshot; the interface's
+ * thread applies it to the state (state.h) that is drawn. Besides the session's own events
+ * there are those of the thread that runs it: loading, ready, what it is doing now, and answers
+ * to commands.
  *
- * If the interface falls behind, iterations are merged: of several, the last tree stays, while the
- * tokens they committed and their sums are all kept, so that no text and no total is ever lost.
+ * If the interface falls behind, iterations are merged: of several, the last tree stays, while
+ * the tokens they committed and their sums are all kept, so that no text and no total is ever
+ * lost.
  */
 #ifndef ESP_SNAPSHOT_H
 #define ESP_SNAPSHOT_H
 
 #include "iteration_copy.h"
 
-enum esp_snapshot_type { /* continues enum esp_event_type */
-    ESP_SNAPSHOT_PHASE = 100, /* `phase` changed; while loading, `text` and `fraction` tell more */
-    ESP_SNAPSHOT_READY,       /* the models are loaded: `loaded` */
-    ESP_SNAPSHOT_MESSAGE,     /* a command succeeded: `text` */
-    ESP_SNAPSHOT_ERROR,       /* a command or the generation failed: `text` */
-    ESP_SNAPSHOT_CLEAR,       /* the text was forgotten */
+enum esp_snapshot_type {                           /* continues enum esp_event_type */
+                         ESP_SNAPSHOT_PHASE = 100, /* `phase` changed; while loading, `text` and
+                                                      `fraction` tell more */
+                         ESP_SNAPSHOT_READY,       /* the models are loaded: `loaded` */
+                         ESP_SNAPSHOT_MESSAGE,     /* a command succeeded: `text` */
+                         ESP_SNAPSHOT_ERROR, /* a command or the generation failed: `text` */
+                         ESP_SNAPSHOT_CLEAR, /* the text was forgotten */
 };
 
 enum esp_phase {
@@ -25,7 +28,8 @@ enum esp_phase {
     ESP_PHASE_IDLE,
     ESP_PHASE_PREFILL,
     ESP_PHASE_GENERATING,
-    ESP_PHASE_WAITING, /* step mode: the engine waits in the middle of an iteration or before one */
+    ESP_PHASE_WAITING, /* step mode: the engine waits in the middle of an iteration or before
+                          one */
     ESP_PHASE_FAILED,  /* the models could not be loaded */
 };
 

@@ -1,7 +1,7 @@
 /* state.h - what there is to show: the text, the last iterations, the figures.
  *
- * Changed only by applying snapshots; everything on the screen is a function of it and of what the
- * user looks at (ui.h). So a recording drawn again looks as the live session did.
+ * Changed only by applying snapshots; everything on the screen is a function of it and of what
+ * the user looks at (ui.h). So a recording drawn again looks as the live session did.
  */
 #ifndef ESP_STATE_H
 #define ESP_STATE_H
@@ -68,19 +68,21 @@ int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot
 /* Is a text being written (or its prompt read)? */
 bool esp_state_is_busy(const struct esp_state *state);
 
-/* The iteration with this index; if it is not there (or index is -1) the newest, or the one that
- * runs now. Sets how many of its stages have ended. NULL if there is none at all. */
+/* The iteration with this index; if it is not there (or index is -1) the newest, or the one
+ * that runs now. Sets how many of its stages have ended. NULL if there is none at all. */
 const struct esp_iteration *esp_state_iteration(const struct esp_state *state, int index,
                                                 int *stages);
-/* The index of the iteration before (step -1) or after (1) `index` that is still there; -1: none. */
+/* The index of the iteration before (step -1) or after (1) `index` that is still there; -1:
+ * none. */
 int esp_state_neighbour(const struct esp_state *state, int index, int step);
 
-/* Figures over the last iterations since a setting changed (at most 32, so that they follow). */
+/* Figures over the iterations since a setting changed (the last 32, so that they follow). */
 struct esp_figures {
     int iterations;
     double tokens_per_second, tokens_per_iteration;
     double acceptance; /* accepted / drafted nodes; NaN if nothing was drafted */
-    double path_share; /* accepted path length / deepest drafted depth; NaN if nothing was drafted */
+    double path_share; /* accepted path length / deepest drafted depth; NaN if nothing was
+                          drafted */
     double speedup;    /* over plain decoding; 0 if that was not measured */
     double seconds[ESP_STAGES]; /* mean per iteration; times are those outside of step mode */
 };

@@ -1,9 +1,10 @@
-/* terminal.h - leaves the terminal as it was, whatever happens; turns signals into bytes on a pipe.
+/* terminal.h - leaves the terminal as it was, whatever happens; turns signals into bytes on a
+ * pipe.
  *
- * Signals that ask for something (interrupt, terminate, hang up, suspend, continue, resize) become
- * bytes in a pipe that the event loop polls. Signals of a crash restore the terminal on the spot, with
- * async-signal-safe calls and a string prepared beforehand, and then kill the program as they would
- * have. So does a second SIGTERM, should the event loop hang.
+ * Signals that ask for something (interrupt, terminate, hang up, suspend, continue, resize)
+ * become bytes in a pipe that the event loop polls. Signals of a crash restore the terminal on
+ * the spot, with async-signal-safe calls and a string prepared beforehand, and then kill the
+ * program as they would have. So does a second SIGTERM, should the event loop hang.
  */
 #ifndef ESP_TERMINAL_H
 #define ESP_TERMINAL_H
@@ -25,7 +26,8 @@ int esp_terminal_open(struct esp_terminal *terminal, char *err, size_t errlen);
 void esp_terminal_close(struct esp_terminal *terminal);
 /* What to write to the terminal on a crash. */
 void esp_terminal_restore_with(struct esp_terminal *terminal, const char *text);
-/* Stops the program as C-z does (`group`: with everything in its process group), until it continues. */
+/* Stops the program as C-z does (`group`: with everything in its process group), until it
+ * continues. */
 void esp_terminal_suspend(struct esp_terminal *terminal, int group);
 
 #endif

@@ -65,7 +65,8 @@ static const char *read_appearance(char *words, struct esp_appearance *look)
 {
     char *rest = NULL;
     bool behind = false, has_attributes = false;
-    for (char *word = strtok_r(words, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
+    for (char *word = strtok_r(words, " \t", &rest); word;
+         word = strtok_r(NULL, " \t", &rest)) {
         int named = attribute(word);
         if (strcmp(word, "on") == 0) {
             behind = true;
@@ -87,8 +88,8 @@ static char *trimmed(char *text)
     return text;
 }
 
-static int read_line(struct esp_theme *theme, char *line, const char *path, int number, char *err,
-                     size_t errlen)
+static int read_line(struct esp_theme *theme, char *line, const char *path, int number,
+                     char *err, size_t errlen)
 {
     char *key = trimmed(line), *value = strchr(key, '=');
     if (*key == '\0' || *key == '#')
@@ -100,14 +101,15 @@ static int read_line(struct esp_theme *theme, char *line, const char *path, int 
     key = trimmed(key);
     int style = esp_style_find(key);
     if (style < 0)
-        return esp_fail(err, errlen, ESP_E_FORMAT, "%s, line %d: there is no style '%.40s'", path,
-                        number, key);
+        return esp_fail(err, errlen, ESP_E_FORMAT, "%s, line %d: there is no style '%.40s'",
+                        path, number, key);
     const char *wrong = read_appearance(trimmed(value), &theme->style[style]);
     if (wrong)
-        return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s, line %d: '%.40s' is no colour (#RRGGBB or a name like bright-red) and "
-                        "no attribute",
-                        path, number, wrong);
+        return esp_fail(
+            err, errlen, ESP_E_FORMAT,
+            "%s, line %d: '%.40s' is no colour (#RRGGBB or a name like bright-red) and "
+            "no attribute",
+            path, number, wrong);
     return 0;
 }
 
@@ -134,8 +136,8 @@ static int read_file(struct esp_theme *theme, FILE *file, const char *path, char
     esp_theme_plain(&read);
     for (int number = 1; status == 0 && fgets(line, sizeof line, file); number++) {
         if (strlen(line) == LONGEST - 1)
-            status = esp_fail(err, errlen, ESP_E_FORMAT, "%s, line %d: the line is too long", path,
-                              number);
+            status = esp_fail(err, errlen, ESP_E_FORMAT, "%s, line %d: the line is too long",
+                              path, number);
         else
             status = read_line(&read, line, path, number, err, errlen);
     }
@@ -181,9 +183,10 @@ int esp_theme_load(struct esp_theme *theme, const char *name, char *err, size_t 
     FILE *file = strchr(name, '/') ? fopen(path, "re") : open_by_name(name, path, sizeof path);
     if (!file)
         return esp_fail(err, errlen, ESP_E_FILE,
-                        strchr(name, '/') ? "the theme %.200s cannot be read"
-                                          : "there is no theme '%.60s'; espalier list themes shows "
-                                            "those there are",
+                        strchr(name, '/')
+                            ? "the theme %.200s cannot be read"
+                            : "there is no theme '%.60s'; espalier list themes shows "
+                              "those there are",
                         name);
     int status = read_file(theme, file, path, err, errlen);
     fclose(file);
@@ -203,7 +206,8 @@ int esp_theme_list(int index, char *name, size_t size)
 
 static int distance(int32_t a, int32_t b)
 {
-    int red = ((a >> 16) & 255) - ((b >> 16) & 255), green = ((a >> 8) & 255) - ((b >> 8) & 255);
+    int red = ((a >> 16) & 255) - ((b >> 16) & 255),
+        green = ((a >> 8) & 255) - ((b >> 8) & 255);
     int blue = (a & 255) - (b & 255);
     return 3 * red * red + 4 * green * green + 2 * blue * blue; /* the eye sees green best */
 }
@@ -211,9 +215,9 @@ static int distance(int32_t a, int32_t b)
 /* xterm's colours: 16 that the user may have changed, a cube of 6 x 6 x 6, 24 greys. */
 static int32_t xterm_colour(int index)
 {
-    static const int32_t basic[16] = {0x000000, 0xcd0000, 0x00cd00, 0xcdcd00, 0x0000ee, 0xcd00cd,
-                                      0x00cdcd, 0xe5e5e5, 0x7f7f7f, 0xff0000, 0x00ff00, 0xffff00,
-                                      0x5c5cff, 0xff00ff, 0x00ffff, 0xffffff};
+    static const int32_t basic[16] = {
+        0x000000, 0xcd0000, 0x00cd00, 0xcdcd00, 0x0000ee, 0xcd00cd, 0x00cdcd, 0xe5e5e5,
+        0x7f7f7f, 0xff0000, 0x00ff00, 0xffff00, 0x5c5cff, 0xff00ff, 0x00ffff, 0xffffff};
     static const int level[6] = {0, 95, 135, 175, 215, 255};
     if (index < 16)
         return basic[index];

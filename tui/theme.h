@@ -8,10 +8,10 @@
  *     text =
  *
  * On the right stand, in any order, attributes (bold dim underline reverse italic, or plain for
- * none), a colour, and after `on` the colour behind. A colour is #RRGGBB or one of the terminal's own
- * sixteen by name; what is not named is the terminal's default. Naming attributes replaces those that
- * the style has by itself (style.h); naming none keeps them. A style that a theme leaves out looks
- * like `text`.
+ * none), a colour, and after `on` the colour behind. A colour is #RRGGBB or one of the
+ * terminal's own sixteen by name; what is not named is the terminal's default. Naming
+ * attributes replaces those that the style has by itself (style.h); naming none keeps them. A
+ * style that a theme leaves out looks like `text`.
  */
 #ifndef ESP_THEME_H
 #define ESP_THEME_H
@@ -39,16 +39,16 @@ struct esp_theme {
 /* The terminal's own colours: styles differ by their attributes only. */
 void esp_theme_plain(struct esp_theme *theme);
 
-/* Reads a theme: a file of the user's ($XDG_CONFIG_HOME/espalier/themes/NAME.theme) or of the program's,
- * or, if the name holds a '/', that file. Returns 0; ESP_E_FILE or ESP_E_FORMAT with a sentence that
- * names file, line and what is wrong, and then the theme is as before. */
+/* Reads a theme: a file of the user's ($XDG_CONFIG_HOME/espalier/themes/NAME.theme) or of the
+ * program's, or, if the name holds a '/', that file. Returns 0; ESP_E_FILE or ESP_E_FORMAT with
+ * a sentence that names file, line and what is wrong, and then the theme is as before. */
 int esp_theme_load(struct esp_theme *theme, const char *name, char *err, size_t errlen);
 
 /* The name of theme `index` of all that can be loaded by name; ESP_E_FILE past the end. */
 int esp_theme_list(int index, char *name, size_t size);
 
-/* The colour number of a terminal that has `colours` of them (8, 16, 256 or 2^24) that comes nearest;
- * -1 stays -1, and so does everything where there are fewer than 8. */
+/* The colour number of a terminal that has `colours` of them (8, 16, 256 or 2^24) that comes
+ * nearest; -1 stays -1, and so does everything where there are fewer than 8. */
 int esp_colour_near(int32_t colour, int colours);
 
 #endif

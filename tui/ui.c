@@ -96,8 +96,8 @@ static void draw_header(struct esp_canvas *canvas, const struct esp_ui *ui,
         return;
     snprintf(models, sizeof models, loaded->draft[0] ? "%s <- %s" : "%s", loaded->target,
              loaded->draft);
-    snprintf(setup, sizeof setup, "%.*s, %.*s, %s", name_length(loaded->drafter), loaded->drafter,
-             name_length(loaded->verifier), loaded->verifier, loaded->backend);
+    snprintf(setup, sizeof setup, "%.*s, %.*s, %s", name_length(loaded->drafter),
+             loaded->drafter, name_length(loaded->verifier), loaded->verifier, loaded->backend);
     int models_width = esp_safe_width(models, strlen(models), 0);
     if (x + models_width + 3 + (int)strlen(setup) <= end)
         x = esp_draw(canvas, x, 0, ESP_STYLE_STATUS, models) + 3;
@@ -113,8 +113,8 @@ static void draw_footer(struct esp_canvas *canvas, const struct esp_ui *ui,
     int width = canvas->view.rect.width, x = 1;
     if (ui->message && ui->message[0]) {
         esp_draw_bytes(canvas, 1, 0, width - 1,
-                       ui->message_is_error ? ESP_STYLE_ERROR : ESP_STYLE_STATUS, 0, ui->message,
-                       strlen(ui->message));
+                       ui->message_is_error ? ESP_STYLE_ERROR : ESP_STYLE_STATUS, 0,
+                       ui->message, strlen(ui->message));
         return;
     }
     for (const struct esp_binding *b = esp_bindings; b->key && x < width - 8; b++) {
@@ -135,11 +135,13 @@ static void draw_footer(struct esp_canvas *canvas, const struct esp_ui *ui,
 
 /* ------------------------------------------------------------------ input line */
 
-/* Scrolls sideways so that the cursor stays inside: bytes are dropped on the left until it does. */
+/* Scrolls sideways so that the cursor stays inside: bytes are dropped on the left until it
+ * does. */
 static void draw_input(struct esp_canvas *canvas, const struct esp_ui *ui)
 {
     int width = canvas->view.rect.width, flags = canvas->ascii_text ? ESP_SAFE_ASCII : 0;
-    int x = esp_draw(canvas, 0, 0, ui->wish.focused ? ESP_STYLE_LABEL : ESP_STYLE_KEY, ui->prompt);
+    int x =
+        esp_draw(canvas, 0, 0, ui->wish.focused ? ESP_STYLE_LABEL : ESP_STYLE_KEY, ui->prompt);
     struct esp_shown shown;
     size_t first = ui->point > 4 * (size_t)width ? ui->point - 4 * (size_t)width : 0;
     while (first > 0 && ((unsigned char)ui->line[first] & 0xc0) == 0x80)
@@ -152,7 +154,8 @@ static void draw_input(struct esp_canvas *canvas, const struct esp_ui *ui)
     int cursor = x + before;
     for (size_t i = first; i < ui->line_length && x < width;) {
         i += esp_safe_next(ui->line + i, ui->line_length - i, flags, &shown);
-        x = esp_draw(canvas, x, 0, shown.stand_in ? ESP_STYLE_LABEL : ESP_STYLE_TEXT, shown.text);
+        x = esp_draw(canvas, x, 0, shown.stand_in ? ESP_STYLE_LABEL : ESP_STYLE_TEXT,
+                     shown.text);
     }
     if (!ui->wish.focused) {
         canvas->cursor_x = canvas->view.rect.x + (cursor < width ? cursor : width - 1);
@@ -193,8 +196,8 @@ static void draw_choices(struct esp_canvas *canvas, const struct esp_ui *ui,
 
 /* ------------------------------------------------------------------ panes */
 
-static void title_of(const struct esp_ui *ui, const struct esp_state *state, int pane, char *title,
-                     size_t size)
+static void title_of(const struct esp_ui *ui, const struct esp_state *state, int pane,
+                     char *title, size_t size)
 {
     const struct esp_pane_ops *ops = esp_panes[pane];
     if (ops->title)
@@ -257,13 +260,14 @@ static void draw_panes(struct esp_canvas *canvas, const struct esp_ui *ui,
     }
 }
 
-void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui, const struct esp_state *state)
+void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui,
+                 const struct esp_state *state)
 {
     esp_canvas_clear(canvas);
     struct esp_layout layout = esp_ui_layout(ui, canvas->width, canvas->height);
     if (layout.kind == ESP_LAYOUT_TINY) {
-        esp_drawf(canvas, 0, 0, ESP_STYLE_WARN, "espalier needs 20 x 5, has %d x %d", canvas->width,
-                  canvas->height);
+        esp_drawf(canvas, 0, 0, ESP_STYLE_WARN, "espalier needs 20 x 5, has %d x %d",
+                  canvas->width, canvas->height);
         return;
     }
     struct esp_view whole;
@@ -289,7 +293,7 @@ void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui, const struc
 
 /* ------------------------------------------------------------------ actions */
 
-/* The next pane that can have the focus, in direction `step`; past the last one the input line. */
+/* The next pane that can have the focus in direction `step`; after the last the input line. */
 static void move_focus(struct esp_ui *ui, int step)
 {
     int pane = ui->wish.focused ? ui->wish.current : step > 0 ? -1 : ESP_PANES;
@@ -301,7 +305,8 @@ static void move_focus(struct esp_ui *ui, int step)
         ui->wish.current = pane;
 }
 
-bool esp_ui_act(struct esp_ui *ui, const struct esp_state *state, int action, int width, int height)
+bool esp_ui_act(struct esp_ui *ui, const struct esp_state *state, int action, int width,
+                int height)
 {
     switch (action) {
     case ESP_ACTION_HELP:
@@ -327,8 +332,8 @@ bool esp_ui_act(struct esp_ui *ui, const struct esp_state *state, int action, in
     struct esp_layout layout = esp_ui_layout(ui, width, height);
     struct esp_rect inside = esp_layout_inside(&layout, pane);
     bool obeyed = esp_panes[pane]->request &&
-                  esp_panes[pane]->request(&ui->view[pane], &ui->look, state, action, inside.width,
-                                           inside.height);
+                  esp_panes[pane]->request(&ui->view[pane], &ui->look, state, action,
+                                           inside.width, inside.height);
     if (obeyed || action != ESP_ACTION_LEAVE_PANE)
         return obeyed;
     ui->help = ui->wish.focused = ui->wish.zoomed = false;

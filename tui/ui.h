@@ -1,7 +1,8 @@
 /* ui.h - the whole screen as a function of the state and of what the user looks at.
  *
- * Header, panes, input line and footer are drawn into a canvas; nothing here knows a terminal. The
- * live interface, the scripted driver and the replay of a recording all draw through esp_ui_draw().
+ * Header, panes, input line and footer are drawn into a canvas; nothing here knows a terminal.
+ * The live interface, the scripted driver and the replay of a recording all draw through
+ * esp_ui_draw().
  */
 #ifndef ESP_UI_H
 #define ESP_UI_H
@@ -14,8 +15,8 @@ struct esp_choice {
 };
 
 struct esp_ui {
-    struct esp_layout_wish wish; /* its size is that of the canvas. wish.focused: the current pane
-                                    has the focus, else the input line */
+    struct esp_layout_wish wish; /* its size is that of the canvas. wish.focused: the current
+                                    pane has the focus, else the input line */
     struct esp_pane_view view[ESP_PANES];
     struct esp_look look;
     bool help;         /* the help pane covers the others */
@@ -34,9 +35,11 @@ struct esp_ui {
 void esp_ui_init(struct esp_ui *ui);
 /* The layout for a screen of this size, as esp_ui_draw() uses it. */
 struct esp_layout esp_ui_layout(const struct esp_ui *ui, int width, int height);
-void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui, const struct esp_state *state);
+void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui,
+                 const struct esp_state *state);
 
-/* Obeys the actions that only concern what is looked at (focus, zoom, scrolling); false for others. */
+/* Obeys the actions that only concern what is looked at (focus, zoom, scrolling); false for
+ * others. */
 bool esp_ui_act(struct esp_ui *ui, const struct esp_state *state, int action, int width,
                 int height);
 

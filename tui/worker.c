@@ -1,6 +1,7 @@
 /* worker.c - the engine's thread, its mailbox and its step mode; see worker.h.
  *
- * `lock` protects what both threads touch: the list of commands and the flags and numbers up to `busy`. The engine and the session belong to the thread alone; the interface reads only the
+ * `lock` protects what both threads touch: the list of commands and the flags and numbers up to
+ * `busy`. The engine and the session belong to the thread alone; the interface reads only the
  * engine's token texts, which never change, after it has seen the READY snapshot.
  */
 #include "worker.h"
@@ -132,8 +133,8 @@ static bool earlier(const struct timespec *a, const struct timespec *b)
     return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
 }
 
-/* Wakes the threads that help the engine compute. After a pause they sleep, and the time it takes to
- * wake them would be counted as the next iteration's. */
+/* Wakes the threads that help the engine compute. After a pause they sleep, and the time it
+ * takes to wake them would be counted as the next iteration's. */
 static void wake_helpers(void)
 {
 #pragma omp parallel
@@ -154,8 +155,8 @@ static void keep_pace(struct esp_worker *worker)
         due.tv_nsec -= 1000000000;
         due.tv_sec++;
     }
-    while (pace > 0 && worker->pace == pace && !worker->first && !worker->stop && !worker->quit &&
-           !worker->stepping)
+    while (pace > 0 && worker->pace == pace && !worker->first && !worker->stop &&
+           !worker->quit && !worker->stepping)
         if (pthread_cond_timedwait(&worker->changed, &worker->lock, &due) != 0)
             break;
     pthread_mutex_unlock(&worker->lock);
@@ -227,7 +228,8 @@ static bool report_progress(void *user, const char *what, size_t done, size_t to
 
 /* ------------------------------------------------------------------ in: commands */
 
-/* The text joined to what is there: a prompt that does not start with a blank starts a paragraph. */
+/* The text joined to what is there: a prompt that does not start with a blank starts a
+ * paragraph. */
 static char *joined(struct esp_worker *worker, const struct command *command, size_t *length)
 {
     int count;
@@ -302,7 +304,8 @@ static void run_set(struct esp_worker *worker, const struct command *command)
 }
 
 /* Returns whether a generation runs after the command. */
-static bool run_command(struct esp_worker *worker, const struct command *command, bool generating)
+static bool run_command(struct esp_worker *worker, const struct command *command,
+                        bool generating)
 {
     switch (command->type) {
     case COMMAND_PROMPT:
@@ -346,8 +349,8 @@ static bool load(struct esp_worker *worker)
     tell_phase(worker, ESP_PHASE_LOADING, "the models", 0);
     int status = esp_engine_open(&worker->engine, &worker->engine_options, err, sizeof err);
     if (status == 0)
-        status = esp_session_open(&worker->session, worker->engine, &worker->session_options, err,
-                                  sizeof err);
+        status = esp_session_open(&worker->session, worker->engine, &worker->session_options,
+                                  err, sizeof err);
     if (status < 0) {
         tell_phase(worker, ESP_PHASE_FAILED, err, 0);
         return false;
@@ -358,7 +361,8 @@ static bool load(struct esp_worker *worker)
 }
 
 /* Takes the next command, waiting for one if nothing else is to do. */
-static struct command *next_command(struct esp_worker *worker, bool wait, bool *stop, bool *quit)
+static struct command *next_command(struct esp_worker *worker, bool wait, bool *stop,
+                                    bool *quit)
 {
     pthread_mutex_lock(&worker->lock);
     while (wait && !worker->first && !worker->quit) {
@@ -420,7 +424,8 @@ static void destroy(struct esp_worker *worker)
     free(worker);
 }
 
-/* Signals are the interface's business: the thread, and those that the engine starts, block them. */
+/* Signals are the interface's business: the thread, and those that the engine starts, block
+ * them. */
 static int start(struct esp_worker *worker)
 {
     sigset_t all, before;

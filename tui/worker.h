@@ -1,9 +1,9 @@
 /* worker.h - the thread that owns the engine.
  *
- * It loads the models, opens the session and runs iterations. Commands go in through a mailbox and
- * take effect between iterations, in the order they were posted; what happens comes out through a ring
- * of snapshots (ring.h). Posting never waits. In step mode the thread stops after every draft layer
- * and every stage until it is told to step.
+ * It loads the models, opens the session and runs iterations. Commands go in through a mailbox
+ * and take effect between iterations, in the order they were posted; what happens comes out
+ * through a ring of snapshots (ring.h). Posting never waits. In step mode the thread stops
+ * after every draft layer and every stage until it is told to step.
  */
 #ifndef ESP_WORKER_H
 #define ESP_WORKER_H
@@ -13,8 +13,8 @@
 
 struct esp_worker;
 
-/* Starts the thread, which starts to load. The options' strings must outlive it; their progress and
- * observer are ignored. `tokens`: how many a prompt may be continued by. */
+/* Starts the thread, which starts to load. The options' strings must outlive it; their progress
+ * and observer are ignored. `tokens`: how many a prompt may be continued by. */
 int esp_worker_open(struct esp_worker **worker, const struct esp_engine_options *engine,
                     const struct esp_session_options *session, int tokens, char *err,
                     size_t errlen);

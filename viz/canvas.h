@@ -1,9 +1,10 @@
 /* canvas.h - a grid of cells that everything is drawn into.
  *
- * Drawing never touches a terminal: it fills a canvas, and the canvas is then shown with ncurses,
- * dumped as text, or compared with a golden screen. Coordinates are those of the current view, a
- * rectangle of the canvas; whatever falls outside it is dropped, so nothing that draws needs to check
- * sizes. All text passes through safe.h. Frames are drawn as lines that join where they meet.
+ * Drawing never touches a terminal: it fills a canvas, and the canvas is then shown with
+ * ncurses, dumped as text, or compared with a golden screen. Coordinates are those of the
+ * current view, a rectangle of the canvas; whatever falls outside it is dropped, so nothing
+ * that draws needs to check sizes. All text passes through safe.h. Frames are drawn as lines
+ * that join where they meet.
  */
 #ifndef ESP_CANVAS_H
 #define ESP_CANVAS_H
@@ -38,7 +39,7 @@ struct esp_canvas {
     struct esp_cell *cells; /* (height, width) */
     size_t capacity;
     struct esp_view view;
-    int cursor_x, cursor_y; /* of the canvas; -1: hidden. Whoever draws an input line sets it. */
+    int cursor_x, cursor_y; /* of the canvas; -1: hidden. Set by what draws an input line. */
     const struct esp_glyphs *glyphs;
     bool ascii_text; /* the terminal cannot show characters beyond ASCII */
 };
@@ -54,9 +55,9 @@ void esp_canvas_clear(struct esp_canvas *canvas);
 struct esp_view esp_canvas_enter(struct esp_canvas *canvas, struct esp_rect rect);
 void esp_canvas_leave(struct esp_canvas *canvas, struct esp_view previous);
 
-/* Draw from column x on and return the column after the last one drawn. Text may hold any bytes.
- * esp_draw_bytes draws at most `room` columns and ends a text that does not fit with an ellipsis;
- * flags are those of safe.h. */
+/* Draw from column x on and return the column after the last one drawn. Text may hold any
+ * bytes. esp_draw_bytes draws at most `room` columns and ends a text that does not fit with an
+ * ellipsis; flags are those of safe.h. */
 int esp_draw(struct esp_canvas *canvas, int x, int y, int style, const char *text);
 int esp_drawf(struct esp_canvas *canvas, int x, int y, int style, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
@@ -77,8 +78,8 @@ void esp_draw_attributes(struct esp_canvas *canvas, struct esp_rect rect, int at
 /* What to show for a cell; never NULL. */
 const char *esp_cell_text(const struct esp_canvas *canvas, const struct esp_cell *cell);
 
-/* Writes the rows as lines of text, blanks at their ends dropped. With `styles`, writes instead one
- * letter per cell for its style (a..z, A.. in the order of style.h, '.' for plain text). */
+/* Writes the rows as lines of text, blanks at their ends dropped. With `styles`, writes instead
+ * one letter per cell for its style (a..z, A.. in the order of style.h, '.' for plain text). */
 void esp_canvas_dump(const struct esp_canvas *canvas, FILE *file, bool styles);
 
 #endif

@@ -6,13 +6,14 @@
 
 /* Writes a probability in three columns: ".81", "1.0", "  -" if it is not known. */
 const char *esp_probability(char text[8], double p);
-/* Writes a number in about `digits` significant digits without an exponent: "1240", "31.4", ".40",
- * ".004". */
+/* Writes a number in about `digits` significant digits without an exponent: "1240", "31.4",
+ * ".40", ".004". */
 const char *esp_number(char text[16], double value, int digits);
 
-/* A bar that fills `fraction` (0..1) of `width` cells, to an eighth of a cell. Something above 0 always
- * shows. Returns the column after the cells that are not blank. */
-int esp_draw_bar(struct esp_canvas *canvas, int x, int y, int width, int style, double fraction);
+/* A bar that fills `fraction` (0..1) of `width` cells, to an eighth of a cell. Something above
+ * 0 always shows. Returns the column after the cells that are not blank. */
+int esp_draw_bar(struct esp_canvas *canvas, int x, int y, int width, int style,
+                 double fraction);
 
 /* The last `width` of `count` values, oldest first, drawn between minimum and maximum. */
 void esp_draw_spark(struct esp_canvas *canvas, int x, int y, int width, int style,

@@ -73,14 +73,15 @@ static void explain_rejected(char *text, size_t size, const struct esp_iteration
     if (is_greedy(it))
         snprintf(text, size, "rejected: the target's first choice is %s", quoted);
     else if (isfinite(n->u) && isfinite(n->acceptance))
-        snprintf(text, size, "rejected: u = %s is not below %s; the text goes on with %s",
-                 esp_probability(u, n->u), esp_probability(a, n->acceptance), quoted);
+        snprintf(text, size,
+                 "rejected: it had %s to be accepted, u = %s; the text goes on with %s",
+                 esp_probability(a, n->acceptance), esp_probability(u, n->u), quoted);
     else
         snprintf(text, size, "rejected: the target's sample is %s", quoted);
 }
 
-void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, int stages, int node,
-                      const struct esp_tokens *tokens)
+void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, int stages,
+                      int node, const struct esp_tokens *tokens)
 {
     const struct esp_node *n = &it->tree.nodes[node];
     char p[8], u[8], a[8];
@@ -98,14 +99,14 @@ void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, i
     else if (is_greedy(it))
         snprintf(text, size, "accepted: it is the target's first choice");
     else if (isfinite(n->u) && isfinite(n->acceptance))
-        snprintf(text, size, "accepted: u = %s is below %s", esp_probability(u, n->u),
-                 esp_probability(a, n->acceptance));
+        snprintf(text, size, "accepted: it had %s to be accepted, u = %s",
+                 esp_probability(a, n->acceptance), esp_probability(u, n->u));
     else
         snprintf(text, size, "accepted: the target's sample is this token");
 }
 
-/* min(1, p/q) is shown as such only where it is what the rule computed: after rejected siblings, and
- * in rules with several drafts, p and q are not those of the node any more. */
+/* min(1, p/q) is shown as such only where it is what the rule computed: after rejected
+ * siblings, and in rules with several drafts, p and q are not those of the node any more. */
 void esp_explain_test(char *text, size_t size, const struct esp_iteration *it, int node)
 {
     const struct esp_node *n = &it->tree.nodes[node];
@@ -142,8 +143,8 @@ int esp_telling_node(const struct esp_iteration *it)
 /* ------------------------------------------------------------------ step mode */
 
 /* Appends to a text of limited size. */
-__attribute__((format(printf, 3, 4))) static void say(char *text, size_t size, const char *format,
-                                                      ...)
+__attribute__((format(printf, 3, 4))) static void say(char *text, size_t size,
+                                                      const char *format, ...)
 {
     size_t used = strlen(text);
     va_list args;
@@ -183,8 +184,8 @@ static void say_breadth(char *text, size_t size, const struct esp_iteration *it,
     else if (high && low)
         say(text, size, ", between taul = %.0f %% and tauh = %.0f %%", 100 * low->before,
             100 * high->before);
-    say(text, size, high && low ? ", so it tries %d child%s." : ". It has %d child%s.", children,
-        children == 1 ? "" : "ren");
+    say(text, size, high && low ? ", so it tries %d child%s." : ". It has %d child%s.",
+        children, children == 1 ? "" : "ren");
 }
 
 static void explain_layer(char *text, size_t size, const struct esp_iteration *it,
@@ -199,13 +200,14 @@ static void explain_layer(char *text, size_t size, const struct esp_iteration *i
         if (tree->nodes[i].depth != depth)
             continue;
         added++;
-        if (best < 0 || tree->nodes[parent].cumulative_log_q > tree->nodes[best].cumulative_log_q)
+        if (best < 0 ||
+            tree->nodes[parent].cumulative_log_q > tree->nodes[best].cumulative_log_q)
             best = parent;
     }
     for (int i = 1; i < tree->count; i++)
         children += tree->nodes[i].parent == best;
-    say(text, size, "Draft pass %d: the draft model adds %d token%s at depth %d.", it->draft_passes,
-        added, plural(added), depth);
+    say(text, size, "Draft pass %d: the draft model adds %d token%s at depth %d.",
+        it->draft_passes, added, plural(added), depth);
     if (best >= 0)
         say_breadth(text, size, it, best, children, tokens);
 }
@@ -230,8 +232,9 @@ static void explain_draft(char *text, size_t size, const struct esp_iteration *i
         return;
     }
     const struct esp_node *n = &tree->nodes[example];
-    say(text, size, " %d %s cut before the target sees %s: the path to %s, for one, has P = %.2g %%",
-        cut, cut == 1 ? "is" : "are", cut == 1 ? "it" : "them",
+    say(text, size,
+        " %d %s cut before the target sees %s: the path to %s, for one, has P = %.2g %%", cut,
+        cut == 1 ? "is" : "are", cut == 1 ? "it" : "them",
         esp_quote_token(quoted, tokens, n->token), 100 * exp(n->cumulative_log_q));
     if (n->reason)
         say(text, size, " (%s)", esp_reason_text(n->reason));
@@ -285,7 +288,8 @@ static void explain_adapt(char *text, size_t size, const struct esp_iteration *i
     else if (moved > 0)
         say(text, size, ".");
     else
-        say(text, size, it->gauge_count > 0 ? " No threshold moves." : " This drafter does not adapt.");
+        say(text, size,
+            it->gauge_count > 0 ? " No threshold moves." : " This drafter does not adapt.");
 }
 
 static void explain_stage(char *text, size_t size, const struct esp_iteration *it, int stage,
@@ -298,13 +302,13 @@ static void explain_stage(char *text, size_t size, const struct esp_iteration *i
         break;
     case ESP_STAGE_FLATTEN:
         say(text, size,
-            "The root and %d node%s are put in one row, parents first. A mask lets each see only "
-            "its own ancestors, so that one pass can check every path at once.",
+            "The root and %d node%s are put in one row, parents first. A mask lets each see "
+            "only its own ancestors, so that one pass can check every path at once.",
             nodes, plural(nodes));
         break;
     case ESP_STAGE_VERIFY:
-        say(text, size, "The target computed the root and %d node%s in one pass of %.2g ms.", nodes,
-            plural(nodes), 1e3 * it->seconds[ESP_STAGE_VERIFY]);
+        say(text, size, "The target computed the root and %d node%s in one pass of %.2g ms.",
+            nodes, plural(nodes), 1e3 * it->seconds[ESP_STAGE_VERIFY]);
         if (it->baseline > 0)
             say(text, size, " Plain decoding takes a pass of %.2g ms for every token.",
                 1e3 * it->baseline);
@@ -314,8 +318,8 @@ static void explain_stage(char *text, size_t size, const struct esp_iteration *i
         break;
     case ESP_STAGE_COMMIT:
         say(text, size,
-            "%d token%s the text. The cache keeps their rows where they are and drops those of the "
-            "other %d node%s.",
+            "%d token%s the text. The cache keeps their rows where they are and drops those of "
+            "the other %d node%s.",
             it->committed_count, it->committed_count == 1 ? " joins" : "s join", dropped,
             plural(dropped));
         break;
@@ -325,8 +329,8 @@ static void explain_stage(char *text, size_t size, const struct esp_iteration *i
     }
 }
 
-void esp_explain_stop(char *text, size_t size, const struct esp_iteration *it, int type, int stages,
-                      const struct esp_tokens *tokens)
+void esp_explain_stop(char *text, size_t size, const struct esp_iteration *it, int type,
+                      int stages, const struct esp_tokens *tokens)
 {
     text[0] = '\0';
     if (type == ESP_EVENT_LAYER)

@@ -1,4 +1,4 @@
-/* explain.h - plain sentences about what happened to a node, with this iteration's own numbers. */
+/* explain.h - plain sentences about what happened to a node, with the iteration's numbers. */
 #ifndef ESP_EXPLAIN_H
 #define ESP_EXPLAIN_H
 
@@ -8,16 +8,16 @@
 const char *esp_quote_token(char text[48], const struct esp_tokens *tokens, int32_t token);
 
 /* What became of a node and why. `stages` of the iteration have ended. */
-void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, int stages, int node,
-                      const struct esp_tokens *tokens);
+void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, int stages,
+                      int node, const struct esp_tokens *tokens);
 
 /* The acceptance test of a node as a formula with its numbers; "" if there was none. */
 void esp_explain_test(char *text, size_t size, const struct esp_iteration *it, int node);
 
-/* Step mode: two or three sentences about what just ended. `type` is ESP_EVENT_LAYER (one draft pass)
- * or ESP_EVENT_STAGE; `stages` of the iteration have ended. */
-void esp_explain_stop(char *text, size_t size, const struct esp_iteration *it, int type, int stages,
-                      const struct esp_tokens *tokens);
+/* Step mode: two or three sentences about what just ended. `type` is ESP_EVENT_LAYER (one draft
+ * pass) or ESP_EVENT_STAGE; `stages` of the iteration have ended. */
+void esp_explain_stop(char *text, size_t size, const struct esp_iteration *it, int type,
+                      int stages, const struct esp_tokens *tokens);
 
 /* The node most worth a look: where the verifier stopped, else the last accepted one. */
 int esp_telling_node(const struct esp_iteration *it);

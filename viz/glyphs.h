@@ -17,6 +17,9 @@ struct esp_glyphs {
     const char *dash;        /* horizontal line to a node that was cut */
     const char *eighths[9];  /* a cell filled from the left by 0/8..8/8 */
     const char *sparks[8];   /* a cell filled from below by 1/8..8/8 */
+    const char *shades[3];   /* a full cell of the first, second, third part of a stack */
+    const char *halves[4]; /* neither half, upper, lower, both; [1] NULL: there are none, and no
+                              braille either */
     const char *accepted, *rejected;
     const char *arrow, *ellipsis, *dot, *running, *cursor;
 };

@@ -1,8 +1,9 @@
 /* iteration_copy.h - an iteration that owns what it points to.
  *
- * What an event points to is valid only during the callback. Whoever wants to look at an iteration
- * later (the ring between the engine's thread and the screen, the list of past iterations) copies it
- * here. The arrays only grow, so copying into the same place again allocates nothing.
+ * What an event points to is valid only during the callback. Whoever wants to look at an
+ * iteration later (the ring between the engine's thread and the screen, the list of past
+ * iterations) copies it here. The arrays only grow, so copying into the same place again
+ * allocates nothing.
  */
 #ifndef ESP_ITERATION_COPY_H
 #define ESP_ITERATION_COPY_H

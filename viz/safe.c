@@ -30,14 +30,15 @@ static bool is_mark(utf8proc_int32_t c)
     return is_shown(c) && utf8proc_charwidth(c) == 0;
 }
 
-/* U+FE00..FE0F choose between shapes of the character before; terminals disagree on what that does
- * to its width, so they are taken as part of the character and not sent. */
+/* U+FE00..FE0F choose between shapes of the character before; terminals disagree on what that
+ * does to its width, so they are taken as part of the character and not sent. */
 static bool is_variation(utf8proc_int32_t c)
 {
     return c >= 0xfe00 && c <= 0xfe0f;
 }
 
-static size_t stand_in(struct esp_shown *shown, size_t taken, const char *format, unsigned value)
+static size_t stand_in(struct esp_shown *shown, size_t taken, const char *format,
+                       unsigned value)
 {
     shown->width = snprintf(shown->text, sizeof shown->text, format, value);
     shown->stand_in = true;

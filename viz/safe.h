@@ -1,8 +1,9 @@
 /* safe.h - turns any bytes into something a terminal can only show, never obey.
  *
- * Token text, paths and error texts may hold anything: escape sequences, bidirectional overrides,
- * zero-width characters, half a UTF-8 sequence. The canvas draws text through this file alone, so
- * that nothing else needs to think of it. What cannot be shown as it is gets a visible stand-in:
+ * Token text, paths and error texts may hold anything: escape sequences, bidirectional
+ * overrides, zero-width characters, half a UTF-8 sequence. The canvas draws text through this
+ * file alone, so that nothing else needs to think of it. What cannot be shown as it is gets a
+ * visible stand-in:
  *
  *     C0 controls, DEL             ^A ^[ ^?
  *     newline, tab, return, \      \n \t \r \\      only inside quotes (ESP_SAFE_QUOTED)
@@ -27,7 +28,7 @@ struct esp_shown {
     bool stand_in;
 };
 
-/* Takes the next unit off `bytes` and returns how many bytes it took (0 only if length is 0). */
+/* Takes the next unit off `bytes`; returns how many bytes it took (0 only if length is 0). */
 size_t esp_safe_next(const char *bytes, size_t length, int flags, struct esp_shown *shown);
 
 /* Columns that the bytes take. */

@@ -1,8 +1,8 @@
 /* style.h - the meanings that text on the screen can have.
  *
- * Nothing that draws names a colour: it names a meaning, and a theme decides how that meaning looks.
- * Every style also has attributes that hold in every theme unless it says otherwise, so that styles
- * differ by more than colour (a drafted token is underlined, a cut node is dim).
+ * Nothing that draws names a colour: it names a meaning, and a theme decides how that meaning
+ * looks. Every style also has attributes that hold in every theme unless it says otherwise, so
+ * that styles differ by more than colour (a drafted token is underlined, a cut node is dim).
  */
 #ifndef ESP_STYLE_H
 #define ESP_STYLE_H

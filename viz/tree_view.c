@@ -1,9 +1,9 @@
 /* tree_view.c - which rows of a draft tree are shown, and how; see tree_view.h.
  *
- * Choosing rows is greedy: the root and the accepted path are always in; then nodes enter in order of
- * interest as long as the rows still fit. A node can enter only after its parent. Entering costs a
- * row, plus one for the fold row of its own children, minus the parent's fold row if it was the last
- * hidden child.
+ * Choosing rows is greedy: the root and the accepted path are always in; then nodes enter in
+ * order of interest as long as the rows still fit. A node can enter only after its parent.
+ * Entering costs a row, plus one for the fold row of its own children, minus the parent's fold
+ * row if it was the last hidden child.
  */
 #include "tree_view.h"
 
@@ -66,7 +66,8 @@ static void show(struct building *b, int node)
 static bool can_show(const struct building *b, int node, int most)
 {
     int parent = parent_of(&b->it->tree, node);
-    if (b->shown[node] || !b->shown[parent] || (b->choice->collapsed && b->choice->collapsed[parent]))
+    if (b->shown[node] || !b->shown[parent] ||
+        (b->choice->collapsed && b->choice->collapsed[parent]))
         return false;
     int rows = b->rows + 1 + (child_count(b, node) > 0) - (b->hidden[parent] == 1);
     return most == 0 || rows <= most;
@@ -87,8 +88,8 @@ static int by_interest(const void *left, const void *right)
     return a->node - b->node;
 }
 
-/* Nodes in order of interest: new ones and those above them, then by verdict, then by the draft's
- * cumulative probability. */
+/* Nodes in order of interest: new ones and those above them, then by verdict, then by the
+ * draft's cumulative probability. */
 static struct interest *rank(const struct building *b)
 {
     static const int class[] = {[ESP_ACCEPTED] = 1, [ESP_REJECTED] = 2, [ESP_UNVISITED] = 3,
@@ -279,8 +280,10 @@ struct columns {
     int note;   /* where marks and notes start */
 };
 
-static struct columns columns_of(const struct esp_canvas *canvas, const struct esp_tree_rows *rows,
-                                 const struct esp_iteration *it, const struct esp_tree_look *look)
+static struct columns columns_of(const struct esp_canvas *canvas,
+                                 const struct esp_tree_rows *rows,
+                                 const struct esp_iteration *it,
+                                 const struct esp_tree_look *look)
 {
     enum { GAP = 2, NUMBER = 3, MARK = 3 };
     int width = canvas->view.rect.width, height = canvas->view.rect.height;
@@ -330,8 +333,8 @@ static void draw_edges(struct esp_canvas *canvas, const struct esp_tree_rows *ro
 }
 
 /* Marks and words right of the probability. */
-static void draw_note(struct esp_canvas *canvas, const struct esp_iteration *it, int index, int x,
-                      int y, const struct esp_tree_look *look)
+static void draw_note(struct esp_canvas *canvas, const struct esp_iteration *it, int index,
+                      int x, int y, const struct esp_tree_look *look)
 {
     const struct esp_node *node = &it->tree.nodes[index];
     int room = canvas->view.rect.width - x;
@@ -360,8 +363,8 @@ static void draw_note(struct esp_canvas *canvas, const struct esp_iteration *it,
     }
 }
 
-static void draw_row(struct esp_canvas *canvas, const struct esp_tree_rows *rows, int index, int y,
-                     const struct esp_iteration *it, const struct esp_tree_look *look,
+static void draw_row(struct esp_canvas *canvas, const struct esp_tree_rows *rows, int index,
+                     int y, const struct esp_iteration *it, const struct esp_tree_look *look,
                      const struct columns *c)
 {
     const struct esp_tree_row *row = &rows->row[index];

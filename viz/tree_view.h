@@ -7,9 +7,10 @@
  *     │  └┄ " dog"   .03  cut: P < threshold
  *     └─ … 3 more (1 cut)
  *
- * Building the rows decides what is shown: everything if it fits, else the accepted path first, then
- * what was rejected, then by the draft's cumulative probability, with one row that counts the rest
- * under each parent. Drawing puts rows on a canvas. Both are functions of the iteration alone.
+ * Building the rows decides what is shown: everything if it fits, else the accepted path first,
+ * then what was rejected, then by the draft's cumulative probability, with one row that counts
+ * the rest under each parent. Drawing puts rows on a canvas. Both are functions of the
+ * iteration alone.
  */
 #ifndef ESP_TREE_VIEW_H
 #define ESP_TREE_VIEW_H
@@ -72,7 +73,8 @@ int esp_draw_token(struct esp_canvas *canvas, int x, int y, int room, int style,
                    const struct esp_tokens *tokens, int32_t token);
 int esp_token_width(const struct esp_tokens *tokens, int32_t token, bool ascii);
 
-/* What the target wanted after `node`: a token, or -1 if the walk of the verifier tells nothing. */
+/* What the target wanted after `node`: a token, or -1 if the walk of the verifier tells
+ * nothing. */
 int32_t esp_target_choice(const struct esp_iteration *it, int node);
 
 #endif

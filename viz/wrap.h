@@ -15,9 +15,9 @@ struct esp_wrap {
 /* The next unit and its bytes; a tab goes to the next multiple of 4 columns. */
 size_t esp_wrap_unit(const struct esp_wrap *wrap, size_t at, size_t end, int column,
                      struct esp_shown *shown);
-/* Where the line that starts at byte `at` ends, at `end` at the latest: after the last space before
- * the edge, else after the last unit that fits. A newline belongs to the line it ends; spaces may
- * stand past the edge. */
+/* Where the line that starts at byte `at` ends, at `end` at the latest: after the last space
+ * before the edge, else after the last unit that fits. A newline belongs to the line it ends;
+ * spaces may stand past the edge. */
 size_t esp_wrap_line(const struct esp_wrap *wrap, size_t at, size_t end);
 
 /* Lines that a text takes. */

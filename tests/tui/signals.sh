@@ -46,7 +46,7 @@ check "SIGTSTP and fg" suspended signal
 
 resized() {
     writing || return 1
-    for size in 1x1 400x120 2x50 19x4 20x5 59x13 60x14 1x30 130x1 99x27 100x28 3x3 250x70 80x24; do
+    for size in 1x1 400x120 2x50 19x4 20x5 59x13 60x14 1x30 130x1 99x27 100x28 3x3 80x24; do
         $terminal resize-window -t main -x "${size%x*}" -y "${size#*x}"
     done
     see 'F1 help' || return 1

@@ -1,4 +1,5 @@
-/* Drawing is clipped, joins lines, keeps wide characters whole; numbers and bars look as promised. */
+/* Drawing is clipped, joins lines, keeps wide characters whole; numbers and bars look as
+ * promised. */
 #include "canvas.h"
 
 #include <math.h>
@@ -85,7 +86,8 @@ TEST(probabilities_take_three_columns)
 {
     char text[8];
     const double values[] = {0, 0.004, 0.005, 0.5, 0.994, 0.995, 1, NAN, INFINITY};
-    const char *const wanted[] = {".00", ".00", ".01", ".50", ".99", "1.0", "1.0", "  -", "  -"};
+    const char *const wanted[] = {".00", ".00", ".01", ".50", ".99",
+                                  "1.0", "1.0", "  -", "  -"};
     for (int i = 0; i < 9; i++)
         CHECK(strcmp(esp_probability(text, values[i]), wanted[i]) == 0, "%g is '%s', want '%s'",
               values[i], text, wanted[i]);

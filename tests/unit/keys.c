@@ -10,13 +10,15 @@
 
 TEST(names_and_keys_match)
 {
-    const char *const good[] = {"F1", "F12", "Tab", "S-Tab", "Up", "PgDn", "C-c", "M-f", "a", "?",
-                                "Space", "Enter", "Esc", "\u00e9", "M-Left", "Backspace"};
+    const char *const good[] = {"F1",  "F12",    "Tab",    "S-Tab",    "Up",    "PgDn",
+                                "C-c", "M-f",    "a",      "?",        "Space", "Enter",
+                                "Esc", "\u00e9", "M-Left", "Backspace"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         char name[16];
         int key = esp_key_parse(good[i]);
         CHECK(key > 0, "%s is no key", good[i]);
-        CHECK(strcmp(esp_key_name(key, name), good[i]) == 0, "%s comes back as %s", good[i], name);
+        CHECK(strcmp(esp_key_name(key, name), good[i]) == 0, "%s comes back as %s", good[i],
+              name);
     }
     CHECK(esp_key_parse("F13") < 0 && esp_key_parse("") < 0 && esp_key_parse("Upp") < 0);
 }
@@ -25,7 +27,8 @@ TEST(every_binding_names_a_key)
 {
     for (const struct esp_binding *b = esp_bindings; b->key; b++)
         CHECK(esp_key_parse(b->key) >= 0, "%s", b->key);
-    const struct esp_when typing = {.pane = false}, empty = {.empty = true}, pane = {.pane = true};
+    const struct esp_when typing = {.pane = false}, empty = {.empty = true},
+                          pane = {.pane = true};
     const struct esp_when step = {.empty = true, .step = true}, both = {.step = true};
     CHECK(esp_key_action(esp_key_parse("F1"), typing) == ESP_ACTION_HELP);
     CHECK(esp_key_action('?', empty) == ESP_ACTION_HELP);
@@ -73,7 +76,8 @@ static void sends(const char *bytes, const char *want)
             esp_decode(&decoder, bytes + i, length - i < cut ? length - i : cut);
         esp_decode_flush(&decoder);
         esp_decode_free(&decoder);
-        CHECK(strcmp(heard.text, want) == 0, "read by %zu: '%s', want '%s'", cut, heard.text, want);
+        CHECK(strcmp(heard.text, want) == 0, "read by %zu: '%s', want '%s'", cut, heard.text,
+              want);
     }
 }
 

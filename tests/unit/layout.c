@@ -1,12 +1,14 @@
-/* Panes for every size: inside the screen, overlapping only in shared frames, none lost in big ones. */
+/* Panes for every size: inside the screen, overlapping only in shared frames, none lost in big
+ * ones. */
 #include "layout.h"
 
 #include "check.h"
 
 static bool inside(struct esp_rect rect, int width, int height)
 {
-    return rect.width == 0 || (rect.x >= 0 && rect.y >= 0 && rect.width > 0 && rect.height > 0 &&
-                               rect.x + rect.width <= width && rect.y + rect.height <= height);
+    return rect.width == 0 ||
+           (rect.x >= 0 && rect.y >= 0 && rect.width > 0 && rect.height > 0 &&
+            rect.x + rect.width <= width && rect.y + rect.height <= height);
 }
 
 static int overlap(int a, int a_length, int b, int b_length)
@@ -20,7 +22,8 @@ static bool apart(struct esp_rect a, struct esp_rect b, int shared)
 {
     if (a.width == 0 || b.width == 0)
         return true;
-    int columns = overlap(a.x, a.width, b.x, b.width), rows = overlap(a.y, a.height, b.y, b.height);
+    int columns = overlap(a.x, a.width, b.x, b.width),
+        rows = overlap(a.y, a.height, b.y, b.height);
     return columns == 0 || rows == 0 || columns <= shared || rows <= shared;
 }
 
@@ -35,11 +38,11 @@ static void is_sound(const struct esp_layout_wish *wish)
         CHECK(inside(layout.pane[i], width, height), "pane %d at %d x %d", i, width, height);
         panes += layout.pane[i].width > 0;
         for (int j = 0; j < i; j++)
-            CHECK(apart(layout.pane[i], layout.pane[j], 1), "panes %d, %d at %d x %d", i, j, width,
-                  height);
+            CHECK(apart(layout.pane[i], layout.pane[j], 1), "panes %d, %d at %d x %d", i, j,
+                  width, height);
         for (int j = 0; j < 4; j++)
-            CHECK(apart(layout.pane[i], bars[j], 0), "pane %d and bar %d at %d x %d", i, j, width,
-                  height);
+            CHECK(apart(layout.pane[i], bars[j], 0), "pane %d and bar %d at %d x %d", i, j,
+                  width, height);
     }
     CHECK((layout.kind == ESP_LAYOUT_TINY) == (width < 20 || height < 5));
     CHECK(layout.kind == ESP_LAYOUT_TINY ? panes == 0 : panes > 0, "%d panes at %d x %d", panes,

@@ -22,8 +22,8 @@ static const char *shown(const char *bytes, int flags)
 static void same(const char *bytes, int flags, const char *want, int width)
 {
     CHECK(strcmp(shown(bytes, flags), want) == 0, "'%s', want '%s'", shown(bytes, flags), want);
-    CHECK(esp_safe_width(bytes, strlen(bytes), flags) == width, "'%s' is %d columns, want %d", want,
-          esp_safe_width(bytes, strlen(bytes), flags), width);
+    CHECK(esp_safe_width(bytes, strlen(bytes), flags) == width, "'%s' is %d columns, want %d",
+          want, esp_safe_width(bytes, strlen(bytes), flags), width);
 }
 
 TEST(plain_text_stays)

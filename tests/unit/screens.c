@@ -1,5 +1,5 @@
-/* Whole screens, drawn from events made by hand: golden screens for the sizes of the design, and no
- * crash, no control character and no foreign byte at any size. */
+/* Whole screens, drawn from events made by hand: golden screens for the sizes of the design,
+ * and no crash, no control character and no foreign byte at any size. */
 #include "ui.h"
 
 #include <stdio.h>
@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "explain.h"
+#include "mask_view.h"
 #include "scene.h"
 
 /* Some iterations into a text. */
@@ -114,6 +115,76 @@ TEST(step_mode_teaches)
     scene_close(&scene);
 }
 
+/* Iterations whose numbers differ, so that a chart has something to show. */
+TEST(the_timeline_and_the_mask)
+{
+    struct scene scene;
+    scene_open(&scene, 80, 24);
+    scene_ready(&scene);
+    scene_prompt(&scene);
+    for (int i = 0; i < 40; i++) {
+        struct esp_iteration it = *scene_king(i);
+        it.path_length = i % 4;
+        it.committed_count = it.path_length + 1;
+        it.tree.verified = 9 - i % 3;
+        it.seconds[ESP_STAGE_VERIFY] = 0.001 + 0.0002 * (i % 7);
+        scene_event(&scene, &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});
+    }
+    scene.ui.wish.focused = true;
+    scene.ui.wish.current = ESP_PANE_timeline;
+    scene_golden(&scene, "timeline_80x24");
+    esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_LEFT, 80, 24);
+    esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_LEFT, 80, 24);
+    CHECK(scene.ui.look.iteration == 37);
+    scene_golden(&scene, "timeline_held_80x24");
+    scene.ui.wish.current = ESP_PANE_mask;
+    scene_golden(&scene, "mask_80x24");
+    scene.canvas.glyphs = &esp_glyphs_ascii;
+    scene_golden(&scene, "mask_ascii_80x24");
+    scene.canvas.glyphs = &esp_glyphs_full;
+    CHECK(esp_canvas_resize(&scene.canvas, 120, 50) == 0);
+    scene.ui.wish.focused = false;
+    scene_golden(&scene, "tall_120x50");
+    scene_close(&scene);
+}
+
+/* The picture of the mask is the ancestor relation, in every form it is drawn in. */
+TEST(the_mask_is_the_ancestor_relation)
+{
+    static struct esp_node nodes[90];
+    static int32_t path[90], order[90];
+    unsigned long long random = 11;
+    const int widths[] = {200, 90, 50}, heights[] = {92, 46, 24};
+    struct esp_tokens tokens = {scene_text, NULL};
+    struct esp_iteration it;
+    scene_random(&it, nodes, path, 90, &random);
+    for (int i = 0; i < 90; i++)
+        order[i] = i;
+    it.tree.order = order;
+    it.tree.verified = 90;
+    for (int form = 0; form < 3; form++) {
+        struct esp_canvas canvas;
+        CHECK(esp_canvas_open(&canvas, widths[form], heights[form]) == 0);
+        esp_mask_draw(&canvas, &it, &tokens, -1);
+        for (int i = 0; i < 90; i++)
+            for (int j = 0; j < 90; j++) {
+                static const int bits[4][2] = {{1, 8}, {2, 16}, {4, 32}, {64, 128}};
+                int x = form == 0 ? 14 + 2 * j : form == 1 ? j : j / 2;
+                int y = form == 0 ? i : form == 1 ? i / 2 : i / 4;
+                const char *text = canvas.cells[y * widths[form] + x].text;
+                unsigned char last = (unsigned char)text[2], middle = (unsigned char)text[1];
+                bool drawn = form == 0   ? strcmp(text, "█") == 0
+                             : form == 1 ? strcmp(text, "█") == 0 ||
+                                               strcmp(text, i % 2 ? "▄" : "▀") == 0
+                             : text[0] != ' ' &&
+                                   (((middle & 3) << 6 | (last & 63)) & bits[i % 4][j % 2]);
+                CHECK(drawn == esp_mask_sees(&it.tree, i, j), "form %d, %d sees %d", form, i,
+                      j);
+            }
+        esp_canvas_close(&canvas);
+    }
+}
+
 /* Sentences of sampling rules, with their numbers. */
 TEST(sampled_decisions_are_explained)
 {
@@ -124,23 +195,32 @@ TEST(sampled_decisions_are_explained)
     it.tree.nodes[6].u = 0.31f;
     it.tree.nodes[6].acceptance = 0.9f;
     esp_explain_node(text, sizeof text, &it, ESP_STAGES, 6, &tokens);
-    CHECK(strcmp(text, "accepted: u = .31 is below .90") == 0, "%s", text);
+    CHECK(strcmp(text, "accepted: it had .90 to be accepted, u = .31") == 0, "%s", text);
     esp_explain_test(text, sizeof text, &it, 6);
-    CHECK(strcmp(text, "accepted with probability min(1, p/q) = min(1, .64/.71) = .90; drawn u = .31")
-          == 0, "%s", text);
+    CHECK(strcmp(
+              text,
+              "accepted with probability min(1, p/q) = min(1, .64/.71) = .90; drawn u = .31") ==
+              0,
+          "%s", text);
     it.tree.nodes[8].u = 0.95f;
     it.tree.nodes[8].acceptance = 0.5f;
     esp_explain_node(text, sizeof text, &it, ESP_STAGES, 8, &tokens);
-    CHECK(strcmp(text, "rejected: u = .95 is not below .50; the text goes on with \" fell\"") == 0,
-          "%s", text);
+    CHECK(
+        strcmp(
+            text,
+            "rejected: it had .50 to be accepted, u = .95; the text goes on with \" fell\"") ==
+            0,
+        "%s", text);
     esp_explain_test(text, sizeof text, &it, 8);
-    CHECK(strcmp(text, "accepted with probability .50 (naive); drawn u = .95") == 0, "%s", text);
+    CHECK(strcmp(text, "accepted with probability .50 (naive); drawn u = .95") == 0, "%s",
+          text);
     esp_explain_node(text, sizeof text, &it, ESP_STAGES, 3, &tokens);
     CHECK(strcmp(text, "not tried: \" old\" came first") == 0, "%s", text);
     esp_explain_node(text, sizeof text, &it, ESP_STAGE_VERIFY, 3, &tokens);
     CHECK(strcmp(text, "drafted: no decision yet") == 0, "%s", text);
     esp_explain_node(text, sizeof text, &it, ESP_STAGES, 10, &tokens);
-    CHECK(strcmp(text, "cut before the target saw it: P < threshold (P = .02)") == 0, "%s", text);
+    CHECK(strcmp(text, "cut before the target saw it: P < threshold (P = .02)") == 0, "%s",
+          text);
 }
 
 TEST(large_200x60)

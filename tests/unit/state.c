@@ -18,10 +18,12 @@ TEST(text_remembers_where_it_comes_from)
     CHECK(state->spans[0].kind == ESP_TEXT_PROMPT && state->spans[1].kind == ESP_TEXT_PROMPT);
     CHECK(state->spans[2].kind == ESP_TEXT_DRAFTED && state->spans[4].kind == ESP_TEXT_DRAFTED);
     CHECK(state->spans[5].kind == ESP_TEXT_BONUS);
-    const char want[] = "Once upon a time there was a king who had three sons, and the old king fell";
+    const char want[] =
+        "Once upon a time there was a king who had three sons, and the old king fell";
     CHECK(state->byte_count == strlen(want) && memcmp(state->bytes, want, strlen(want)) == 0);
-    CHECK(state->spans[2].start == strlen("Once upon a time there was a king who had three sons,"
-                                          " and"));
+    CHECK(state->spans[2].start ==
+          strlen("Once upon a time there was a king who had three sons,"
+                 " and"));
     scene_close(&scene);
 }
 
@@ -42,7 +44,8 @@ TEST(figures_are_those_of_the_events)
     CHECK(fabs(figures.tokens_per_second - 4 / seconds) < 1e-6);
     CHECK(fabs(figures.speedup - 0.0013 * 4 / seconds) < 1e-9);
     CHECK(scene.state.totals.iterations == 50 && scene.state.totals.committed == 200);
-    struct esp_event setting = {.type = ESP_EVENT_SETTING, .key = "drafter", .text = "linear:K=3"};
+    struct esp_event setting = {
+        .type = ESP_EVENT_SETTING, .key = "drafter", .text = "linear:K=3"};
     scene_event(&scene, &setting);
     CHECK(esp_state_figures(&scene.state).iterations == 0);
     CHECK(strcmp(scene.state.loaded.drafter, "linear:K=3") == 0);
@@ -78,9 +81,11 @@ TEST(past_iterations_can_be_looked_at)
         CHECK(it && it->index == index && stages == ESP_STAGES);
         CHECK(it->path[2] == 6 && it->tree.nodes[6].token == TOKEN_KING);
         CHECK(strcmp(it->drafter, "dynatree") == 0);
-        CHECK(esp_state_neighbour(&scene.state, index, 1) == (index + 1 < count ? index + 1 : -1));
+        CHECK(esp_state_neighbour(&scene.state, index, 1) ==
+              (index + 1 < count ? index + 1 : -1));
     }
-    CHECK(esp_state_iteration(&scene.state, 0, &stages)->index == count - 1, "gone: the newest");
+    CHECK(esp_state_iteration(&scene.state, 0, &stages)->index == count - 1,
+          "gone: the newest");
     CHECK(esp_state_neighbour(&scene.state, count - ESP_KEPT, -1) == -1);
     CHECK(esp_state_neighbour(&scene.state, count - 1, -1) == count - 2);
     scene_close(&scene);

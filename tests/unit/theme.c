@@ -1,4 +1,4 @@
-/* Themes: what may stand in one, errors that name the line, and colours for lesser terminals. */
+/* Themes: what may stand in one, errors that name the line, colours for lesser terminals. */
 #include "theme.h"
 
 #include <stdio.h>
@@ -82,7 +82,8 @@ TEST(themes_that_ship_are_sound)
         CHECK(esp_theme_load(&theme, path, err, sizeof err) == 0, "%s", err);
         const struct esp_appearance *style = theme.style;
         CHECK(memcmp(&style[ESP_STYLE_DRAFTED], &style[ESP_STYLE_BONUS], sizeof *style) != 0);
-        CHECK(style[ESP_STYLE_DRAFTED].attributes & ESP_UNDERLINE, "%s: not by colour alone", path);
+        CHECK(style[ESP_STYLE_DRAFTED].attributes & ESP_UNDERLINE, "%s: not by colour alone",
+              path);
         CHECK(style[ESP_STYLE_ACCEPTED].attributes & ESP_BOLD, "%s: not by colour alone", path);
     }
 }
@@ -93,8 +94,8 @@ TEST(a_theme_of_the_user_comes_first)
     struct esp_theme theme;
     CHECK(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/espalier/themes/dark.theme", folder);
-    snprintf(command, sizeof command, "mkdir -p %s/espalier/themes && echo 'text = #010203' > %s",
-             folder, path);
+    snprintf(command, sizeof command,
+             "mkdir -p %s/espalier/themes && echo 'text = #010203' > %s", folder, path);
     CHECK(system(command) == 0);
     setenv("XDG_CONFIG_HOME", folder, 1);
     int status = esp_theme_load(&theme, "dark", err, sizeof err);

@@ -1,4 +1,5 @@
-/* Which rows of a tree are shown: parents before children, the accepted path always, nothing lost. */
+/* Which rows of a tree are shown: parents before children, the accepted path always, nothing
+ * lost. */
 #include "tree_view.h"
 
 #include <stdlib.h>
@@ -9,10 +10,11 @@
 
 enum { MOST_NODES = 300 };
 
-static int build(struct esp_tree_rows *rows, const struct esp_iteration *it, int stages, int most,
-                 const bool *collapsed)
+static int build(struct esp_tree_rows *rows, const struct esp_iteration *it, int stages,
+                 int most, const bool *collapsed)
 {
-    const struct esp_tree_choice choice = {.stages = stages, .most = most, .collapsed = collapsed};
+    const struct esp_tree_choice choice = {
+        .stages = stages, .most = most, .collapsed = collapsed};
     return esp_tree_rows_build(rows, it, &choice);
 }
 
@@ -24,7 +26,8 @@ static void is_sound(const struct esp_tree_rows *rows, const struct esp_iteratio
         const struct esp_tree_row *row = &rows->row[i];
         CHECK(row->parent_row < i && (row->parent_row >= 0) == (i > 0));
         if (row->kind == ESP_ROW_NODE) {
-            CHECK(i == 0 || rows->row[row->parent_row].node == it->tree.nodes[row->node].parent);
+            CHECK(i == 0 ||
+                  rows->row[row->parent_row].node == it->tree.nodes[row->node].parent);
             CHECK(!shown[row->node] && row->depth == it->tree.nodes[row->node].depth);
             shown[row->node] = true;
             nodes++;
@@ -37,8 +40,8 @@ static void is_sound(const struct esp_tree_rows *rows, const struct esp_iteratio
           it->tree.count);
     for (int i = 0; i < it->path_length; i++)
         CHECK(shown[it->path[i]], "node %d of the path is not shown", it->path[i]);
-    CHECK(most == 0 || rows->count <= (most > least ? most : least), "%d rows of %d", rows->count,
-          most);
+    CHECK(most == 0 || rows->count <= (most > least ? most : least), "%d rows of %d",
+          rows->count, most);
     if (it->path_length > 0)
         CHECK(rows->row[rows->path_end].node == it->path[it->path_length - 1]);
 }
@@ -57,7 +60,8 @@ TEST(rows_of_random_trees_are_sound)
         CHECK(build(&rows, &it, ESP_STAGES, most, NULL) == 0);
         is_sound(&rows, &it, most);
         if (most == 0)
-            CHECK(rows.count == count + 1, "%d rows for %d nodes and the bonus", rows.count, count);
+            CHECK(rows.count == count + 1, "%d rows for %d nodes and the bonus", rows.count,
+                  count);
         esp_tree_rows_free(&rows);
     }
 }

@@ -4,6 +4,7 @@ static void run(struct esp_app *app, const char *arguments)
 {
     (void)arguments;
     esp_worker_clear(app->worker);
+    app->clearing = true;
 }
 
 const struct esp_command_ops esp_command_clear = {

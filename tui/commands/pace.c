@@ -11,7 +11,8 @@ static void run(struct esp_app *app, const char *arguments)
     if (strcmp(arguments, "full") == 0)
         pace = 0;
     else if (end == arguments || *end || !(pace > 0 && pace <= 1e6)) {
-        esp_app_say(app, true, ":pace takes iterations per second, or full, not '%.40s'", arguments);
+        esp_app_say(app, true, ":pace takes iterations per second, or full, not '%.40s'",
+                    arguments);
         return;
     }
     esp_app_pace(app, pace);

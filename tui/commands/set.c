@@ -1,4 +1,5 @@
-/* set.c - ":set key=value" changes one setting: sampling, or a parameter of the current drafter. */
+/* set.c - ":set key=value" changes one setting: sampling, or a parameter of the current
+ * drafter. */
 #include "command.h"
 
 #include <stdio.h>

@@ -1,12 +1,13 @@
-/* controller.c - the controller pane: what adapts, before and after this iteration, and how it went.
+/* controller.c - the controller pane: what adapts, before and after this iteration, and how it
+ * went.
  *
  *     tauh         .90 → .87     ▇▇▆▆▆▅▅▅▅▄
  *     acceptance   .71 → .74     ▃▅▄▆▇▅▆▆▅▆
  *     taul .40   rhostop .10   tau .05   target .70
  *
- * One line per value that moves, with its course over the last iterations, then those that stand
- * still. In a low pane the values stand beside each other. Where a drafter has no controller, the
- * share of the drafted depth that was accepted is all there is to show.
+ * One line per value that moves, with its course over the last iterations, then those that
+ * stand still. In a low pane the values stand beside each other. Where a drafter has no
+ * controller, the share of the drafted depth that was accepted is all there is to show.
  */
 #include "pane.h"
 
@@ -57,8 +58,8 @@ static bool moves(const struct esp_state *state, const struct esp_iteration *it,
     return it->gauges[gauge].before != it->gauges[gauge].after;
 }
 
-static void draw_course(struct esp_canvas *canvas, const struct esp_state *state, int gauge, int y,
-                        double minimum, double maximum)
+static void draw_course(struct esp_canvas *canvas, const struct esp_state *state, int gauge,
+                        int y, double minimum, double maximum)
 {
     enum { COLUMN = 28 };
     float values[ESP_RECORDS];

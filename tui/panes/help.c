@@ -1,4 +1,4 @@
-/* help.c - the help pane: lines that the interface makes from its tables of keys and commands. */
+/* help.c - the help pane: lines that are made from the tables of keys and commands. */
 #include "pane.h"
 
 static int line_count(const struct esp_look *look)

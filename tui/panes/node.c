@@ -5,8 +5,8 @@
  *     > " king"   q ███████▎ .71   p ████████▍ .83
  *       " woman"  q █▏       .12   p ▌        .06
  *
- * Without a cursor in the tree it looks at the node where the verifier stopped. In a high pane there
- * are more lines: the token's bytes, the acceptance test, the policy's value.
+ * Without a cursor in the tree it looks at the node where the verifier stopped. In a high pane
+ * there are more lines: the token's bytes, the acceptance test, the policy's value.
  */
 #include "pane.h"
 
@@ -40,7 +40,8 @@ static void title(const struct esp_state *state, const struct esp_look *look, ch
                  esp_quote_token(quoted, &state->tokens, it->tree.nodes[node].token));
 }
 
-static int draw_probability(struct esp_canvas *canvas, int x, int y, const char *label, double value)
+static int draw_probability(struct esp_canvas *canvas, int x, int y, const char *label,
+                            double value)
 {
     char text[8];
     x = esp_draw(canvas, x, y, ESP_STYLE_LABEL, label) + 1;
@@ -69,7 +70,8 @@ static void draw_numbers(struct esp_canvas *canvas, const struct esp_iteration *
     }
     x = esp_draw(canvas, x, 0, ESP_STYLE_LABEL, "confidence") + 1;
     int level = n->confidence >= 0.9f ? 2 : n->confidence >= 0.4f ? 1 : 0;
-    x = esp_draw(canvas, x, 0, confidence_styles[level], esp_probability(text, n->confidence)) + 2;
+    x = esp_draw(canvas, x, 0, confidence_styles[level], esp_probability(text, n->confidence)) +
+        2;
     if (node > 0)
         esp_drawf(canvas, x, 0, ESP_STYLE_LABEL, "depth %d, child %d/%d", n->depth, n->rank + 1,
                   sibling_count(it, node));
@@ -115,7 +117,8 @@ static int draw_share(struct esp_canvas *canvas, int x, int y, const char *label
     return esp_draw(canvas, x, y, ESP_STYLE_VALUE, esp_probability(text, value)) + 2;
 }
 
-/* The node and its siblings by rank: what the draft thought of each, and what the target thinks. */
+/* The node and its siblings by rank: what the draft thought of each, and what the target
+ * thinks. */
 static void draw_siblings(struct esp_canvas *canvas, const struct esp_state *state,
                           const struct esp_iteration *it, int node, int y)
 {
@@ -144,7 +147,8 @@ static void draw_siblings(struct esp_canvas *canvas, const struct esp_state *sta
             esp_draw(canvas, 0, row, ESP_STYLE_KEY, ">");
         esp_draw_token(canvas, 2, row, label, i == node ? ESP_STYLE_VALUE : ESP_STYLE_LABEL,
                        &state->tokens, nodes[i].token);
-        int x = draw_share(canvas, label + 4, row, "q", ESP_STYLE_BAR_DRAFT, nodes[i].q, most, bar);
+        int x =
+            draw_share(canvas, label + 4, row, "q", ESP_STYLE_BAR_DRAFT, nodes[i].q, most, bar);
         draw_share(canvas, x, row, "p", ESP_STYLE_BAR_VERIFY, nodes[i].p, most, bar);
     }
 }

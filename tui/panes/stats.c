@@ -1,7 +1,8 @@
 /* stats.c - the stats pane: what speculation is worth, and where the time of an iteration goes.
  *
- * The comparison with plain decoding is said in words, above all when speculation loses. Figures are those of the last
- * iterations since a setting changed, so that the effect of a change shows.
+ * The comparison with plain decoding is said in words, above all when speculation loses.
+ * Figures are those of the last iterations since a setting changed, so that the effect of a
+ * change shows.
  */
 #include "pane.h"
 
@@ -58,9 +59,10 @@ static void draw_words(struct esp_canvas *canvas, int x, const struct esp_state 
                  1 / state->baseline);
         snprintf(brief, sizeof brief, "%.2fx plain", figures->speedup);
     } else {
-        snprintf(full, sizeof full,
-                 "slower than plain decoding by %.0f %%: the draft is right %.0f %% of the time",
-                 loss, right);
+        snprintf(
+            full, sizeof full,
+            "slower than plain decoding by %.0f %%: the draft is right %.0f %% of the time",
+            loss, right);
         snprintf(middle, sizeof middle, "slower than plain decoding by %.0f %%", loss);
         snprintf(brief, sizeof brief, "%.0f %% slower", loss);
     }
@@ -105,7 +107,8 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
     (void)look;
     (void)view;
     if (figures.iterations == 0) {
-        esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, "Speed and where the time goes are shown here.");
+        esp_draw(canvas, 0, 0, ESP_STYLE_LABEL,
+                 "Speed and where the time goes are shown here.");
         return;
     }
     draw_words(canvas, draw_figures(canvas, &figures), state, &figures);

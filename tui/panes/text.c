@@ -1,9 +1,10 @@
-/* text.c - the text pane: what was written, wrapped, each token in the style of where it came from.
+/* text.c - the text pane: what was written, wrapped, each token in the style of where it came
+ * from.
  *
- * The text may be long, so only the lines that can be seen are worked out: from the end (or from the
- * line the user scrolled to) back, paragraph by paragraph. Past every PIECE bytes the next space ends
- * a paragraph too, which bounds the work per frame. Lines are named by the byte they start at, so
- * that a scrolled view stays where it is while text is added.
+ * The text may be long, so only the lines that can be seen are worked out: from the end (or
+ * from the line the user scrolled to) back, paragraph by paragraph. Past every PIECE bytes the
+ * next space ends a paragraph too, which bounds the work per frame. Lines are named by the byte
+ * they start at, so that a scrolled view stays where it is while text is added.
  */
 #include "pane.h"
 
@@ -97,8 +98,8 @@ static int span_at(const struct esp_state *state, size_t byte)
     return low;
 }
 
-/* Draws [at, end) from column 0 on; returns the column after it. Blanks that end a full line are not
- * drawn, so that no underline hangs over. */
+/* Draws [at, end) from column 0 on; returns the column after it. Blanks that end a full line
+ * are not drawn, so that no underline hangs over. */
 static int draw_line(struct esp_canvas *canvas, const struct esp_state *state,
                      const struct esp_wrap *w, size_t at, size_t end, int y)
 {
@@ -145,9 +146,9 @@ static void draw_welcome(struct esp_canvas *canvas, const struct esp_state *stat
     static const char *const lines[] = {
         "Type the beginning of a text and press Enter.",
         "",
-        "A small draft model will guess a whole tree of continuations. The target model checks all "
-        "of them in one pass and keeps the longest path it agrees with, plus one token of its own: "
-        "the text is exactly what the target alone would write, in fewer passes.",
+        "A small draft model will guess a whole tree of continuations. The target model checks "
+        "all of them in one pass and keeps the longest path it agrees with, plus one token of "
+        "its own: the text is exactly what the target alone would write, in fewer passes.",
         "",
         "prompt",
         "drafted, and accepted by the target",
@@ -190,7 +191,8 @@ static bool request(struct esp_pane_view *view, struct esp_look *look,
     (void)look;
     struct esp_wrap w = wrapping_of(state, width, false);
     size_t bottom = following(&w, height);
-    size_t top = view->anchor < 0 || (size_t)view->anchor > bottom ? bottom : (size_t)view->anchor;
+    size_t top =
+        view->anchor < 0 || (size_t)view->anchor > bottom ? bottom : (size_t)view->anchor;
     int page = height > 2 ? height - 1 : 1;
     switch (action) {
     case ESP_ACTION_UP:
@@ -221,7 +223,8 @@ static void title(const struct esp_state *state, const struct esp_look *look, ch
                   size_t size)
 {
     (void)look;
-    snprintf(title_text, size, state->span_count ? "text   %d tokens" : "text", state->span_count);
+    snprintf(title_text, size, state->span_count ? "text   %d tokens" : "text",
+             state->span_count);
 }
 
 const struct esp_pane_ops esp_pane_text = {

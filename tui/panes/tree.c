@@ -1,8 +1,8 @@
 /* tree.c - the tree pane: the draft tree of an iteration, as rows (viz/tree_view.h).
  *
- * As long as it follows the newest iteration it shows what fits, folding the rest. Moving the cursor
- * holds the iteration: it stays while others come, nothing is folded but what the user folds, and the
- * node inspector shows the node at the cursor.
+ * As long as it follows the newest iteration it shows what fits, folding the rest. Moving the
+ * cursor holds the iteration: it stays while others come, nothing is folded but what the user
+ * folds, and the node inspector shows the node at the cursor.
  */
 #include "pane.h"
 
@@ -76,7 +76,8 @@ static int new_depth(const struct esp_state *state, const struct esp_iteration *
 
 /* The rows to show; those of a held tree are not folded to fit. */
 static int build(struct esp_tree_rows *rows, const struct esp_state *state,
-                 const struct esp_iteration *it, int stages, const struct esp_look *look, int height)
+                 const struct esp_iteration *it, int stages, const struct esp_look *look,
+                 int height)
 {
     bool held = look->iteration >= 0;
     struct esp_tree_choice choice = {.stages = stages,
@@ -103,7 +104,8 @@ static int first_row(const struct esp_tree_rows *rows, int cursor, int height)
     return first < 0 ? 0 : first > most ? most : first;
 }
 
-/* In step mode: what just happened, at the foot of the pane. Returns the rows left for the tree. */
+/* In step mode: what just happened, at the foot of the pane. Returns the rows left for the
+ * tree. */
 static int draw_sentences(struct esp_canvas *canvas, const struct esp_state *state,
                           const struct esp_iteration *it, int stages)
 {
