@@ -2,9 +2,9 @@
  *
  *     TEST(tree_keeps_parents_first) { ... CHECK(a == b, "a is %d, want %d", a, b); }
  *
- * Each TEST registers itself; tests/check.c runs them all, prints one line per failure and ends with
- * "NAME: N passed, N failed". A failed CHECK ends its test. `./program PART` runs the tests whose
- * name contains PART.
+ * Each TEST registers itself; tests/check.c runs them all, prints one line per failure and ends
+ * with "NAME: N passed, N failed". A failed CHECK ends its test. `./program PART` runs the
+ * tests whose name contains PART.
  */
 #ifndef ESP_CHECK_H
 #define ESP_CHECK_H
@@ -40,7 +40,8 @@ _Noreturn void check_fail(const char *file, int line, const char *format, ...)
 /* A deterministic random number for test data: splitmix64 of a counter. */
 double check_uniform(unsigned long long *state); /* in [0, 1) */
 
-/* Is this the slow sanitizer pass (ESPALIER_QUICK)? Tests that repeat the same thing may do less of it. */
+/* Is this the slow sanitizer pass (ESPALIER_QUICK)? Tests that repeat the same thing may do
+ * less of it. */
 bool check_quick(void);
 
 /* Path of a file below the source tree's tests/ folder, from the environment variable

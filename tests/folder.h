@@ -1,7 +1,8 @@
-/* folder.h - a temporary model folder: a copy of one of tests/vectors/logits, to be damaged by a test.
+/* folder.h - a temporary model folder: a copy of one of tests/vectors/logits, to be damaged by
+ * a test.
  *
- * There is one at a time; it is removed when the next one is made and when the program ends. What goes
- * wrong here fails the running test.
+ * There is one at a time; it is removed when the next one is made and when the program ends.
+ * What goes wrong here fails the running test.
  */
 #ifndef ESP_FOLDER_H
 #define ESP_FOLDER_H
@@ -22,14 +23,16 @@ struct folder_bytes folder_read(const char *path);
 void folder_write(const char *name, const void *data, size_t size);
 void folder_write_text(const char *name, const char *text);
 
-/* In a JSON file, sets root[key], or root[key][inner] unless inner is NULL, to the JSON text `value`;
- * NULL removes it. */
+/* In a JSON file, sets root[key], or root[key][inner] unless inner is NULL, to the JSON text
+ * `value`; NULL removes it. */
 void folder_edit(const char *file, const char *key, const char *inner, const char *value);
 /* The same in the header of a safetensors file. */
-void folder_edit_header(const char *file, const char *key, const char *inner, const char *value);
+void folder_edit_header(const char *file, const char *key, const char *inner,
+                        const char *value);
 /* Bytes of the header of a safetensors file. */
 size_t folder_header_length(const struct folder_bytes *bytes);
 /* Writes a safetensors file with the header given and the data of `bytes`. */
-void folder_write_tensors(const char *file, const char *header, const struct folder_bytes *bytes);
+void folder_write_tensors(const char *file, const char *header,
+                          const struct folder_bytes *bytes);
 
 #endif

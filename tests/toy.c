@@ -46,7 +46,8 @@ static void random_logs(const struct toy *toy, unsigned long long seed, const in
         log_p[x] = toy->sharpness * log(check_uniform(&state) + 1e-3);
 }
 
-void toy_distribution(const struct toy *toy, bool draft, const int32_t *tokens, int count, double *p)
+void toy_distribution(const struct toy *toy, bool draft, const int32_t *tokens, int count,
+                      double *p)
 {
     double other[256], most = -INFINITY, sum = 0;
     random_logs(toy, toy->seed, tokens, count, p);
@@ -101,7 +102,8 @@ static int keep(struct esp_cache *base, int first, const int32_t *which, int cou
 {
     struct toy_cache *cache = (struct toy_cache *)base;
     for (int i = 0; i < count; i++) {
-        if (which[i] < first + i || (i > 0 && which[i] <= which[i - 1]) || which[i] >= cache->rows)
+        if (which[i] < first + i || (i > 0 && which[i] <= which[i - 1]) ||
+            which[i] >= cache->rows)
             return ESP_E_ARGUMENT;
         cache->tokens[first + i] = cache->tokens[which[i]];
         cache->positions[first + i] = cache->positions[which[i]];
@@ -221,7 +223,8 @@ static int sample(struct esp_rows *rows, const int32_t *which, const double *u, 
 }
 
 static int combine(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
-                   const struct esp_combination *f, struct esp_rows *to, int to_row, double *sum)
+                   const struct esp_combination *f, struct esp_rows *to, int to_row,
+                   double *sum)
 {
     const double *pv = row_of(p, p_row), *qv = row_of(q, q_row);
     double value[256];
@@ -290,8 +293,8 @@ static int write_row(struct esp_rows *rows, int which, const float *values)
 
 /* ------------------------------------------------------------------ memory */
 
-static int cache_open(struct esp_cache **out, struct esp_weights *weights, int rows, int max_batch,
-                      char *err, size_t errlen)
+static int cache_open(struct esp_cache **out, struct esp_weights *weights, int rows,
+                      int max_batch, char *err, size_t errlen)
 {
     (void)max_batch, (void)err, (void)errlen;
     struct toy_cache *cache = calloc(1, sizeof *cache);
@@ -351,7 +354,8 @@ const struct esp_backend_ops toy_backend = {
     .write_row = write_row,
 };
 
-void toy_open(struct toy *toy, int vocabulary, int context, int max_nodes, unsigned long long seed)
+void toy_open(struct toy *toy, int vocabulary, int context, int max_nodes,
+              unsigned long long seed)
 {
     struct esp_backend *backend = calloc(1, sizeof *backend);
     struct toy_weights *target = calloc(1, sizeof *target), *draft = calloc(1, sizeof *draft);

@@ -1,9 +1,11 @@
-/* toy.h - a backend for tests: random distributions instead of a transformer, in double precision.
+/* toy.h - a backend for tests: random distributions instead of a transformer, in double
+ * precision.
  *
- * The next-token distribution after a context is a function of a seed and of the tokens that the row
- * sees, in order, through the prefix and the tree mask. So a wrong mask, position, cache row or
- * compaction gives another distribution, and a test can recompute any of them with toy_distribution().
- * Target and draft are two seeds; `closeness` in 0..1 mixes the draft towards the target.
+ * The next-token distribution after a context is a function of a seed and of the tokens that
+ * the row sees, in order, through the prefix and the tree mask. So a wrong mask, position,
+ * cache row or compaction gives another distribution, and a test can recompute any of them with
+ * toy_distribution(). Target and draft are two seeds; `closeness` in 0..1 mixes the draft
+ * towards the target.
  */
 #ifndef ESP_TOY_H
 #define ESP_TOY_H
@@ -26,7 +28,8 @@ void toy_open(struct toy *toy, int vocabulary, int context, int max_nodes,
 void toy_close(struct toy *toy);
 
 /* The distribution (vocabulary) after `count` tokens. */
-void toy_distribution(const struct toy *toy, bool draft, const int32_t *tokens, int count, double *p);
+void toy_distribution(const struct toy *toy, bool draft, const int32_t *tokens, int count,
+                      double *p);
 
 /* Row `which` of a matrix of this backend, as doubles (vocabulary). */
 double *toy_row(struct esp_rows *rows, int which);
