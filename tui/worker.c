@@ -16,7 +16,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SLOTS = 24, PATIENCE = 3 /* seconds to wait for the thread at the end */ };
+enum {
+    SLOTS = 64,
+    WAKE_MS = 30, /* between wake-ups for iterations: the screen is not drawn more often */
+    PATIENCE = 3, /* seconds to wait for the thread at the end */
+};
 
 enum command_type { COMMAND_PROMPT, COMMAND_SET, COMMAND_LIMIT, COMMAND_CLEAR };
 
@@ -51,6 +55,7 @@ struct esp_worker {
     double progress;
     int phase;
     struct timespec iterated; /* when the last iteration ended, pauses included */
+    struct timespec woken;    /* when an iteration last woke the interface */
 };
 
 /* ------------------------------------------------------------------ out: snapshots */
@@ -60,6 +65,20 @@ static void wake(struct esp_worker *worker)
     const uint64_t one = 1;
     if (!atomic_exchange(&worker->awake, true) && write(worker->wake, &one, sizeof one) < 0)
         atomic_store(&worker->awake, false);
+}
+
+/* The same for an iteration, but not for each of many: every wake-up takes a processor from those
+ * that compute. What is not announced now goes with the next. */
+static void wake_for_iteration(struct esp_worker *worker)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    double ms = (double)(now.tv_sec - worker->woken.tv_sec) * 1e3 +
+                (double)(now.tv_nsec - worker->woken.tv_nsec) * 1e-6;
+    if (ms < WAKE_MS)
+        return;
+    worker->woken = now;
+    wake(worker);
 }
 
 static void tell(struct esp_worker *worker, int type, const char *text)
@@ -203,7 +222,10 @@ static void observe(void *user, const struct esp_event *event)
         tell_phase(worker, phase, "", 0);
     if (esp_ring_write_event(worker->ring, event) < 0)
         tell(worker, ESP_SNAPSHOT_ERROR, "out of memory: an iteration could not be shown");
-    wake(worker);
+    if (iteration && !stepping)
+        wake_for_iteration(worker);
+    else
+        wake(worker);
     if (partial)
         wait_for_step(worker);
     if (iteration)
