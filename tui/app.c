@@ -146,7 +146,7 @@ void esp_app_interrupt(struct esp_app *app)
         return;
     }
     if (esp_state_is_busy(&app->state)) {
-        esp_worker_stop(app->worker);
+        esp_mailbox_stop(esp_worker_mailbox(app->worker));
         esp_app_say(app, false, "stopped; C-c again leaves");
         return;
     }
@@ -157,7 +157,7 @@ void esp_app_interrupt(struct esp_app *app)
 void esp_app_step_mode(struct esp_app *app, bool on)
 {
     app->ui.stepping = on;
-    esp_worker_step_mode(app->worker, on);
+    esp_mailbox_step_mode(esp_worker_mailbox(app->worker), on);
     if (on && !esp_state_is_busy(&app->state))
         esp_app_say(app, false,
                     "step mode: submit a prompt, then Space runs one stage at a time");
@@ -193,7 +193,7 @@ static int first_theme(struct esp_app *app, const char *name, char *err, size_t 
 void esp_app_pace(struct esp_app *app, double pace)
 {
     app->ui.pace = pace;
-    esp_worker_pace(app->worker, pace);
+    esp_mailbox_pace(esp_worker_mailbox(app->worker), pace);
     if (pace > 0)
         app->pace = pace;
     app->changed = true;
@@ -202,7 +202,7 @@ void esp_app_pace(struct esp_app *app, double pace)
 static void step(struct esp_app *app)
 {
     if (esp_state_is_busy(&app->state))
-        esp_worker_step(app->worker);
+        esp_mailbox_step(esp_worker_mailbox(app->worker));
     else
         esp_app_say(app, false, "submit a prompt first; an empty line goes on writing");
 }

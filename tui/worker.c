@@ -1,12 +1,11 @@
-/* worker.c - the engine's thread, its mailbox and its step mode; see worker.h.
+/* worker.c - the engine's thread; see worker.h.
  *
- * `lock` protects what both threads touch: the list of commands and the flags and numbers up to
- * `busy`. The engine and the session belong to the thread alone; the interface reads only the
- * engine's token texts, which never change, after it has seen the READY snapshot.
+ * What both threads touch is in the mailbox (what is asked of this thread) and in the ring
+ * (what it reports). The engine and the session belong to the thread alone; the interface reads
+ * only the engine's token texts, which never change, after it has seen the READY snapshot.
  */
 #include "worker.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -22,27 +21,9 @@ enum {
     PATIENCE = 3, /* seconds to wait for the thread at the end */
 };
 
-enum command_type { COMMAND_PROMPT, COMMAND_SET, COMMAND_LIMIT, COMMAND_CLEAR };
-
-struct command {
-    struct command *next;
-    int type, number;
-    size_t length;
-    char key[64];
-    char text[]; /* (length) and a NUL */
-};
-
 struct esp_worker {
     pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    struct command *first, **last;
-    bool stop, quit, stepping;
-    int steps;         /* stages that may run without waiting */
-    double pace;       /* iterations per second, or 0 */
-    struct esp_breakpoints breakpoints;
-    bool working;      /* not waiting for a command or a step */
-    bool busy;         /* not waiting for a command */
+    struct esp_mailbox mailbox;
     struct esp_ring *ring;
     int wake;
     atomic_bool awake; /* the wake descriptor is readable */
@@ -54,8 +35,7 @@ struct esp_worker {
     struct esp_session *session;
     double progress;
     int phase;
-    struct timespec iterated; /* when the last iteration ended, pauses included */
-    struct timespec woken;    /* when an iteration last woke the interface */
+    struct timespec woken; /* when an iteration last woke the interface */
 };
 
 /* ------------------------------------------------------------------ out: snapshots */
@@ -67,8 +47,8 @@ static void wake(struct esp_worker *worker)
         atomic_store(&worker->awake, false);
 }
 
-/* The same for an iteration, but not for each of many: every wake-up takes a processor from those
- * that compute. What is not announced now goes with the next. */
+/* The same for an iteration, but not for each of many: every wake-up takes a processor from
+ * those that compute. What is not announced now goes with the next. */
 static void wake_for_iteration(struct esp_worker *worker)
 {
     struct timespec now;
@@ -125,33 +105,6 @@ static void tell_loaded(struct esp_worker *worker)
     wake(worker);
 }
 
-/* In step mode: waits until told to go on. */
-static void wait_for_step(struct esp_worker *worker)
-{
-    pthread_mutex_lock(&worker->lock);
-    while (worker->stepping && worker->steps == 0 && !worker->stop && !worker->quit) {
-        worker->working = false;
-        pthread_cond_wait(&worker->changed, &worker->lock);
-        worker->working = true;
-    }
-    if (worker->stepping && worker->steps > 0)
-        worker->steps--;
-    pthread_mutex_unlock(&worker->lock);
-}
-
-static bool is_stepping(struct esp_worker *worker)
-{
-    pthread_mutex_lock(&worker->lock);
-    bool stepping = worker->stepping && !worker->stop && !worker->quit;
-    pthread_mutex_unlock(&worker->lock);
-    return stepping;
-}
-
-static bool earlier(const struct timespec *a, const struct timespec *b)
-{
-    return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
-}
-
 /* Wakes the threads that help the engine compute. After a pause they sleep, and the time it
  * takes to wake them would be counted as the next iteration's. */
 static void wake_helpers(void)
@@ -161,37 +114,10 @@ static void wake_helpers(void)
     }
 }
 
-/* Waits until the pace allows the next iteration, or something else is to do. */
-static void keep_pace(struct esp_worker *worker)
-{
-    struct timespec due = worker->iterated;
-    pthread_mutex_lock(&worker->lock);
-    double pause = worker->pace > 0 ? 1 / worker->pace : 0;
-    double pace = worker->pace;
-    due.tv_sec += (time_t)pause;
-    due.tv_nsec += (long)((pause - (double)(time_t)pause) * 1e9);
-    if (due.tv_nsec >= 1000000000) {
-        due.tv_nsec -= 1000000000;
-        due.tv_sec++;
-    }
-    while (pace > 0 && worker->pace == pace && !worker->first && !worker->stop &&
-           !worker->quit && !worker->stepping)
-        if (pthread_cond_timedwait(&worker->changed, &worker->lock, &due) != 0)
-            break;
-    pthread_mutex_unlock(&worker->lock);
-    clock_gettime(CLOCK_MONOTONIC, &worker->iterated);
-    if (pace > 0 && earlier(&worker->iterated, &due))
-        worker->iterated = due;
-    if (pace > 0)
-        wake_helpers();
-}
-
 /* Goes into step mode where a breakpoint says so. */
 static void check_breakpoints(struct esp_worker *worker, const struct esp_iteration *it)
 {
-    pthread_mutex_lock(&worker->lock);
-    const struct esp_breakpoints breakpoints = worker->breakpoints;
-    pthread_mutex_unlock(&worker->lock);
+    const struct esp_breakpoints breakpoints = esp_mailbox_breakpoints(&worker->mailbox);
     char text[128] = "";
     for (int i = 0; breakpoints.threshold && i < it->gauge_count && !*text; i++)
         if (it->gauges[i].before != it->gauges[i].after)
@@ -200,12 +126,12 @@ static void check_breakpoints(struct esp_worker *worker, const struct esp_iterat
         snprintf(text, sizeof text, "everything was rejected");
     if (breakpoints.path > 0 && it->path_length > breakpoints.path)
         snprintf(text, sizeof text, "a path of %d tokens was accepted", it->path_length);
-    if (!*text || is_stepping(worker))
+    if (!*text || esp_mailbox_steps(&worker->mailbox))
         return;
-    esp_worker_step_mode(worker, true);
+    esp_mailbox_step_mode(&worker->mailbox, true);
     tell(worker, ESP_SNAPSHOT_MESSAGE, text);
     tell_phase(worker, ESP_PHASE_WAITING, "", 0);
-    wait_for_step(worker);
+    esp_mailbox_wait_step(&worker->mailbox);
 }
 
 /* Partial trees are sent only in step mode: nobody could see them otherwise. */
@@ -214,7 +140,7 @@ static void observe(void *user, const struct esp_event *event)
     struct esp_worker *worker = user;
     bool partial = event->type == ESP_EVENT_LAYER || event->type == ESP_EVENT_STAGE;
     bool iteration = event->type == ESP_EVENT_ITERATION;
-    bool stepping = (partial || iteration) && is_stepping(worker);
+    bool stepping = (partial || iteration) && esp_mailbox_steps(&worker->mailbox);
     if (partial && !stepping)
         return;
     int phase = stepping ? ESP_PHASE_WAITING : ESP_PHASE_GENERATING;
@@ -227,11 +153,11 @@ static void observe(void *user, const struct esp_event *event)
     else
         wake(worker);
     if (partial)
-        wait_for_step(worker);
+        esp_mailbox_wait_step(&worker->mailbox);
     if (iteration)
         check_breakpoints(worker, event->iteration);
-    if (iteration && !stepping)
-        keep_pace(worker);
+    if (iteration && !stepping && esp_mailbox_wait_pace(&worker->mailbox))
+        wake_helpers();
 }
 
 static bool report_progress(void *user, const char *what, size_t done, size_t total)
@@ -242,17 +168,14 @@ static bool report_progress(void *user, const char *what, size_t done, size_t to
         worker->progress = fraction;
         tell_phase(worker, ESP_PHASE_LOADING, what, fraction);
     }
-    pthread_mutex_lock(&worker->lock);
-    bool go_on = !worker->quit;
-    pthread_mutex_unlock(&worker->lock);
-    return go_on;
+    return !esp_mailbox_quits(&worker->mailbox);
 }
 
 /* ------------------------------------------------------------------ in: commands */
 
 /* The text joined to what is there: a prompt that does not start with a blank starts a
  * paragraph. */
-static char *joined(struct esp_worker *worker, const struct command *command, size_t *length)
+static char *joined(struct esp_worker *worker, const struct esp_posted *command, size_t *length)
 {
     int count;
     const int32_t *tokens = esp_session_tokens(worker->session, &count);
@@ -271,7 +194,7 @@ static char *joined(struct esp_worker *worker, const struct command *command, si
     return text;
 }
 
-static int prefill(struct esp_worker *worker, const struct command *command, char *err,
+static int prefill(struct esp_worker *worker, const struct esp_posted *command, char *err,
                    size_t errlen)
 {
     size_t length;
@@ -289,7 +212,7 @@ static int prefill(struct esp_worker *worker, const struct command *command, cha
 }
 
 /* Returns whether a generation has begun. */
-static bool run_prompt(struct esp_worker *worker, const struct command *command)
+static bool run_prompt(struct esp_worker *worker, const struct esp_posted *command)
 {
     char err[256] = "";
     int count;
@@ -311,7 +234,7 @@ static bool run_prompt(struct esp_worker *worker, const struct command *command)
     return true;
 }
 
-static void run_set(struct esp_worker *worker, const struct command *command)
+static void run_set(struct esp_worker *worker, const struct esp_posted *command)
 {
     char err[256], now[256], text[400];
     if (esp_session_set(worker->session, command->key, command->text, err, sizeof err) < 0) {
@@ -326,16 +249,16 @@ static void run_set(struct esp_worker *worker, const struct command *command)
 }
 
 /* Returns whether a generation runs after the command. */
-static bool run_command(struct esp_worker *worker, const struct command *command,
+static bool run_command(struct esp_worker *worker, const struct esp_posted *command,
                         bool generating)
 {
     switch (command->type) {
-    case COMMAND_PROMPT:
+    case ESP_COMMAND_PROMPT:
         return run_prompt(worker, command);
-    case COMMAND_SET:
+    case ESP_COMMAND_SET:
         run_set(worker, command);
         return generating;
-    case COMMAND_LIMIT:
+    case ESP_COMMAND_LIMIT:
         worker->limit = command->number;
         return generating;
     default:
@@ -382,36 +305,13 @@ static bool load(struct esp_worker *worker)
     return true;
 }
 
-/* Takes the next command, waiting for one if nothing else is to do. */
-static struct command *next_command(struct esp_worker *worker, bool wait, bool *stop,
-                                    bool *quit)
-{
-    pthread_mutex_lock(&worker->lock);
-    while (wait && !worker->first && !worker->quit) {
-        worker->working = worker->busy = worker->stop = false;
-        worker->steps = 0;
-        pthread_cond_wait(&worker->changed, &worker->lock);
-    }
-    worker->working = worker->busy = true;
-    struct command *command = worker->first;
-    if (command) {
-        worker->first = command->next;
-        if (!worker->first)
-            worker->last = &worker->first;
-    }
-    *stop = worker->stop;
-    *quit = worker->quit;
-    worker->stop = false;
-    pthread_mutex_unlock(&worker->lock);
-    return command;
-}
-
 static void *run(void *user)
 {
     struct esp_worker *worker = user;
     bool loaded = load(worker), generating = false, stop, quit;
     for (;;) {
-        struct command *command = next_command(worker, !generating, &stop, &quit);
+        struct esp_posted *command =
+            esp_mailbox_take(&worker->mailbox, !generating, &stop, &quit);
         if (quit) {
             free(command);
             break;
@@ -433,16 +333,10 @@ static void *run(void *user)
 
 static void destroy(struct esp_worker *worker)
 {
-    while (worker->first) {
-        struct command *next = worker->first->next;
-        free(worker->first);
-        worker->first = next;
-    }
+    esp_mailbox_close(&worker->mailbox);
     esp_ring_close(worker->ring);
     if (worker->wake >= 0)
         close(worker->wake);
-    pthread_cond_destroy(&worker->changed);
-    pthread_mutex_destroy(&worker->lock);
     free(worker);
 }
 
@@ -470,14 +364,7 @@ int esp_worker_open(struct esp_worker **opened, const struct esp_engine_options 
     worker->engine_options = *engine;
     worker->session_options = *session;
     worker->limit = tokens;
-    worker->last = &worker->first;
-    worker->working = worker->busy = true;
-    pthread_mutex_init(&worker->lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&worker->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    esp_mailbox_open(&worker->mailbox);
     worker->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int status = worker->wake < 0 ? ESP_E_MEMORY
                                   : esp_ring_open(&worker->ring, SLOTS, ESP_MAX_NODES + 1);
@@ -494,10 +381,7 @@ int esp_worker_open(struct esp_worker **opened, const struct esp_engine_options 
 bool esp_worker_close(struct esp_worker *worker)
 {
     struct timespec until;
-    pthread_mutex_lock(&worker->lock);
-    worker->quit = true;
-    pthread_cond_broadcast(&worker->changed);
-    pthread_mutex_unlock(&worker->lock);
+    esp_mailbox_quit(&worker->mailbox);
     esp_ring_leave(worker->ring);
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += PATIENCE;
@@ -532,102 +416,33 @@ const char *esp_worker_token_text(void *user, int32_t token, size_t *length)
     return esp_token_bytes(worker->engine, token, length);
 }
 
-static void post(struct esp_worker *worker, int type, const char *key, const char *text,
-                 size_t length, int number)
-{
-    struct command *command = malloc(sizeof *command + length + 1);
-    if (!command)
-        return;
-    *command = (struct command){.type = type, .number = number, .length = length};
-    snprintf(command->key, sizeof command->key, "%s", key);
-    if (length > 0)
-        memcpy(command->text, text, length);
-    command->text[length] = '\0';
-    pthread_mutex_lock(&worker->lock);
-    *worker->last = command;
-    worker->last = &command->next;
-    pthread_cond_broadcast(&worker->changed);
-    pthread_mutex_unlock(&worker->lock);
-}
-
 void esp_worker_prompt(struct esp_worker *worker, const char *text, size_t length)
 {
-    post(worker, COMMAND_PROMPT, "", text, length, 0);
+    esp_mailbox_post(&worker->mailbox, ESP_COMMAND_PROMPT, "", text, length, 0);
 }
 
 void esp_worker_set(struct esp_worker *worker, const char *key, const char *value)
 {
-    post(worker, COMMAND_SET, key, value, strlen(value), 0);
+    esp_mailbox_post(&worker->mailbox, ESP_COMMAND_SET, key, value, strlen(value), 0);
 }
 
 void esp_worker_limit(struct esp_worker *worker, int tokens)
 {
-    post(worker, COMMAND_LIMIT, "", "", 0, tokens);
-}
-
-/* Commands that would start a generation are withdrawn. */
-void esp_worker_stop(struct esp_worker *worker)
-{
-    struct command **at = &worker->first;
-    pthread_mutex_lock(&worker->lock);
-    worker->stop = worker->busy;
-    while (*at) {
-        struct command *command = *at;
-        if (command->type == COMMAND_PROMPT) {
-            *at = command->next;
-            free(command);
-        } else {
-            at = &command->next;
-        }
-    }
-    worker->last = at;
-    pthread_cond_broadcast(&worker->changed);
-    pthread_mutex_unlock(&worker->lock);
+    esp_mailbox_post(&worker->mailbox, ESP_COMMAND_LIMIT, "", "", 0, tokens);
 }
 
 void esp_worker_clear(struct esp_worker *worker)
 {
-    esp_worker_stop(worker);
-    post(worker, COMMAND_CLEAR, "", "", 0, 0);
+    esp_mailbox_stop(&worker->mailbox);
+    esp_mailbox_post(&worker->mailbox, ESP_COMMAND_CLEAR, "", "", 0, 0);
 }
 
-void esp_worker_pace(struct esp_worker *worker, double iterations)
+struct esp_mailbox *esp_worker_mailbox(struct esp_worker *worker)
 {
-    pthread_mutex_lock(&worker->lock);
-    worker->pace = iterations;
-    pthread_cond_broadcast(&worker->changed);
-    pthread_mutex_unlock(&worker->lock);
-}
-
-void esp_worker_break(struct esp_worker *worker, struct esp_breakpoints breakpoints)
-{
-    pthread_mutex_lock(&worker->lock);
-    worker->breakpoints = breakpoints;
-    pthread_mutex_unlock(&worker->lock);
-}
-
-void esp_worker_step_mode(struct esp_worker *worker, bool on)
-{
-    pthread_mutex_lock(&worker->lock);
-    worker->stepping = on;
-    worker->steps = 0;
-    pthread_cond_broadcast(&worker->changed);
-    pthread_mutex_unlock(&worker->lock);
-}
-
-void esp_worker_step(struct esp_worker *worker)
-{
-    pthread_mutex_lock(&worker->lock);
-    worker->steps++;
-    pthread_cond_broadcast(&worker->changed);
-    pthread_mutex_unlock(&worker->lock);
+    return &worker->mailbox;
 }
 
 bool esp_worker_settled(struct esp_worker *worker)
 {
-    pthread_mutex_lock(&worker->lock);
-    bool stopped = worker->stepping && worker->steps == 0 && !worker->stop;
-    bool settled = !worker->working && !worker->first && (!worker->busy || stopped);
-    pthread_mutex_unlock(&worker->lock);
-    return settled && !esp_ring_front(worker->ring);
+    return esp_mailbox_settled(&worker->mailbox) && !esp_ring_front(worker->ring);
 }

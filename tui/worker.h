@@ -9,6 +9,7 @@
 #define ESP_WORKER_H
 
 #include "espalier.h"
+#include "mailbox.h"
 #include "ring.h"
 
 struct esp_worker;
@@ -31,26 +32,13 @@ struct esp_ring *esp_worker_ring(struct esp_worker *worker);
 /* An esp_token_text; `user` is the worker. Valid once the models are loaded. */
 const char *esp_worker_token_text(void *worker, int32_t token, size_t *length);
 
-/* Commands. */
+/* Commands, in the order they are posted. */
 void esp_worker_prompt(struct esp_worker *worker, const char *text, size_t length);
 void esp_worker_set(struct esp_worker *worker, const char *key, const char *value);
 void esp_worker_limit(struct esp_worker *worker, int tokens);
 void esp_worker_clear(struct esp_worker *worker);
-/* These act at once. */
-void esp_worker_stop(struct esp_worker *worker);
-/* At most so many iterations a second; 0: as fast as it can. */
-void esp_worker_pace(struct esp_worker *worker, double iterations);
-void esp_worker_step_mode(struct esp_worker *worker, bool on);
-void esp_worker_step(struct esp_worker *worker);
-
-/* Where a generation goes into step mode by itself. */
-struct esp_breakpoints {
-    int path;       /* after an iteration that accepts a path longer than this; 0: never */
-    bool rejected;  /* after one that accepts nothing that was drafted */
-    bool threshold; /* after one that moves a threshold */
-};
-
-void esp_worker_break(struct esp_worker *worker, struct esp_breakpoints breakpoints);
+/* For what acts at once: stop, step mode, pace (mailbox.h). */
+struct esp_mailbox *esp_worker_mailbox(struct esp_worker *worker);
 
 /* Is there nothing left to do: no command waiting, no generation running (or, in step mode, the
  * engine waiting for a step), every snapshot read? For scripts. */

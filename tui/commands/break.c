@@ -18,7 +18,7 @@ static void run(struct esp_app *app, const char *arguments)
                                ":break off");
         return;
     }
-    esp_worker_break(app->worker, breakpoints);
+    esp_mailbox_break(esp_worker_mailbox(app->worker), breakpoints);
     esp_app_say(app, false, "break: %s", arguments);
 }
 

@@ -1,0 +1,134 @@
+#!/bin/sh
+# The interface driven by scripts, without a terminal: the same code, the same screens.
+. tests/shell.sh
+
+play() { # INSTRUCTIONS [ARGUMENTS...]: runs them; the last dump is in $work/screen
+    printf '%s\n' "$1" >"$work/script"
+    shift
+    ESPALIER_SCRIPT="$work/script" timeout 120 $ESPALIER "$@" >"$work/out" 2>"$work/err"
+}
+
+shows() { # PATTERN: the last dump has it
+    grep -q -e "$1" "$work/screen" && return
+    echo "    no '$1' in:"
+    sed 's/^/    |/' "$work/screen"
+    return 1
+}
+
+dump="dump $work/screen"
+
+play "size 100x70
+wait
+key F1
+$dump"
+for key in F1 F2 F3 F4 F5 Space F6 Tab S-Tab F8 Esc F10 PgUp PgDn Up Down k j Left Right h l Enter \
+    Home End q '?' : C-c C-d C-z C-l; do
+    check "help names the key $key" shows "^│   .*$key .*  "
+done
+for file in tui/commands/*.c; do
+    check "help names the command $(basename "$file" .c)" shows ":$(basename "$file" .c) "
+done
+
+play "size 100x30
+wait
+type :
+key Tab
+$dump"
+for file in tui/commands/*.c; do
+    check "completion names the command $(basename "$file" .c)" shows "│ $(basename "$file" .c) "
+done
+
+play "size 100x40
+wait
+type :set
+key Space Tab
+$dump"
+check "settings are completed" shows '│ temp '
+check "parameters of the drafter are completed" shows '│ tauh '
+play "size 100x40
+wait
+type :drafter dynatree:br
+key Tab
+$dump"
+check "parameters in a specification are completed" shows '^> :drafter dynatree:breadth='
+play "size 100x40
+wait
+type :theme hi
+key Tab
+$dump"
+check "themes are completed" shows '^> :theme high-contrast'
+play "size 100x40
+wait
+type :set order=h
+key Tab
+$dump"
+check "values are completed" shows '^> :set order=hpd'
+
+# What is written is what `generate` writes, through drafters, pauses and steps.
+prompt='Once upon a time there was a king who had three sons,'
+words() { # the words of the text pane, frames taken off
+    sed -e '1,2d' -e '/^└/,$d' -e 's/^│ //' -e 's/ *│$//' "$work/screen" | tr -s ' \n' '\n'
+}
+same_text() {
+    $ESPALIER generate -p "$prompt" -n 60 | tr -s ' \n' '\n' >"$work/generated"
+    printf '%s' "$prompt" | tr -s ' \n' '\n' | cat - "$work/generated" | tr -d '\n' >"$work/want"
+    words | tr -d '\n' >"$work/got"
+    cmp "$work/want" "$work/got"
+}
+play "size 118x40
+wait
+type :set n=60
+key Enter
+key F5
+type $prompt
+key Enter
+wait
+key Space Space Space
+wait
+type :drafter linear:K=3
+key Enter F5
+wait
+key F8
+$dump"
+check "it writes what generate writes" same_text
+
+play "size 80x24
+glyphs ascii
+wait
+type Once upon a time
+key Enter
+wait
+$dump" -n 20
+check "in ASCII there is no other byte" [ -z "$(tr -d '\000-\177' <"$work/screen")" ]
+
+play "size 80x24
+wait
+paste one line\nand another
+key Left Left C-a
+type >
+$dump"
+check "a paste is not submitted" shows '^> >one line^Jand another'
+
+cursor() { # INSTRUCTIONS: the cursor stands under the mark that types X there
+    play "size 60x16
+wait
+$1
+type X
+$dump"
+}
+cursor 'type naïve Käse
+key Left Left'
+check "editing goes by characters" shows '^> naïve KäXse'
+cursor 'type 漢字
+key Left'
+check "wide characters are one step" shows '^> 漢X字'
+cursor 'type one two three
+key M-b C-w'
+check "words are moved over and cut" shows '^> one Xthree'
+
+play "size 60x16
+frobnicate"
+check "an unknown instruction is named" grep -q "line 2: there is no instruction" "$work/err"
+check "a script that is not there is named" sh -c \
+    "ESPALIER_SCRIPT='$work/none' $ESPALIER 2>&1 | grep -q 'none cannot be read'"
+finish

@@ -1,0 +1,82 @@
+/* mailbox.h - what the interface's thread asks of the engine's thread.
+ *
+ * Commands wait in order and are taken between iterations; stop, quit, step mode and the pace
+ * act at once. Posting never waits; the engine's thread waits here when it has nothing to do,
+ * in step mode, and where the pace holds it back.
+ */
+#ifndef ESP_MAILBOX_H
+#define ESP_MAILBOX_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <time.h>
+
+enum esp_command_type {
+    ESP_COMMAND_PROMPT,
+    ESP_COMMAND_SET,
+    ESP_COMMAND_LIMIT,
+    ESP_COMMAND_CLEAR
+};
+
+struct esp_posted {
+    struct esp_posted *next;
+    int type, number;
+    size_t length;
+    char key[64];
+    char text[]; /* (length) and a NUL */
+};
+
+/* Where a generation goes into step mode by itself. */
+struct esp_breakpoints {
+    int path;       /* after an iteration that accepts a path longer than this; 0: never */
+    bool rejected;  /* after one that accepts nothing that was drafted */
+    bool threshold; /* after one that moves a threshold */
+};
+
+struct esp_mailbox {
+    pthread_mutex_t lock; /* of everything below but `iterated` */
+    pthread_cond_t changed;
+    struct esp_posted *first, **last;
+    bool stop, quit, stepping;
+    int steps;   /* stages that may run without waiting */
+    double pace; /* iterations per second, or 0 */
+    struct esp_breakpoints breakpoints;
+    bool working;             /* the engine's thread does not wait for a command or a step */
+    bool busy;                /* it does not wait for a command */
+    struct timespec iterated; /* when the last iteration ended, pauses included; its own */
+};
+
+void esp_mailbox_open(struct esp_mailbox *mailbox);
+void esp_mailbox_close(struct esp_mailbox *mailbox);
+
+/* ---- the interface's side */
+
+void esp_mailbox_post(struct esp_mailbox *mailbox, int type, const char *key, const char *text,
+                      size_t length, int number);
+/* Ends the generation that runs and withdraws commands that would start one. */
+void esp_mailbox_stop(struct esp_mailbox *mailbox);
+void esp_mailbox_quit(struct esp_mailbox *mailbox);
+void esp_mailbox_pace(struct esp_mailbox *mailbox, double iterations);
+void esp_mailbox_break(struct esp_mailbox *mailbox, struct esp_breakpoints breakpoints);
+void esp_mailbox_step_mode(struct esp_mailbox *mailbox, bool on);
+void esp_mailbox_step(struct esp_mailbox *mailbox);
+/* Is everything done that was asked for (in step mode: done up to the next stop)? */
+bool esp_mailbox_settled(struct esp_mailbox *mailbox);
+
+/* ---- the engine's side */
+
+/* The next command, which the caller frees, or NULL if none waits; with `wait`, waits for one.
+ * Says whether the generation is to stop and whether the thread is to end. */
+struct esp_posted *esp_mailbox_take(struct esp_mailbox *mailbox, bool wait, bool *stop,
+                                    bool *quit);
+bool esp_mailbox_quits(struct esp_mailbox *mailbox);
+bool esp_mailbox_steps(struct esp_mailbox *mailbox);
+struct esp_breakpoints esp_mailbox_breakpoints(struct esp_mailbox *mailbox);
+/* In step mode: waits until told to go on. */
+void esp_mailbox_wait_step(struct esp_mailbox *mailbox);
+/* Waits until the pace allows the next iteration, or something else is to do. Returns whether
+ * there is a pace. */
+bool esp_mailbox_wait_pace(struct esp_mailbox *mailbox);
+
+#endif
