@@ -64,7 +64,7 @@ TEST_SCRIPTS := $(wildcard tests/cli/*.sh tests/tui/*.sh)
 # Objects of the tests are kept for the next build.
 .SECONDARY:
 
-.PHONY: all demo check asan headless install uninstall clean help deps deps-check tests
+.PHONY: all demo check asan headless install uninstall clean help deps deps-check tests policies
 
 all: $(BUILD)/espalier $(BUILD)/libespalier.a $(BUILD)/libespalier.so
 
@@ -76,6 +76,7 @@ help:
 	@echo 'make headless     $(BUILD)/headless/espalier: no ncurses, readline or graphviz'
 	@echo 'make install      to $$(DESTDIR)$$(PREFIX), PREFIX=$(PREFIX)'
 	@echo 'make uninstall    remove what install put there'
+	@echo 'make policies     print man/espalier-policies.7 anew'
 	@echo 'make clean        remove $(BUILD)'
 	@echo 'ESPALIER_NO_APT=1 keeps make from installing Debian packages'
 
@@ -121,6 +122,11 @@ $(BUILD)/example: engine/example.c $(BUILD)/libespalier.a
 	$(CC) $(ALL_CFLAGS) -MF $@.d -o $@ $< $(BUILD)/libespalier.a $(LIB_LIBS)
 
 tests: $(TEST_BIN)
+
+# The page of drafters and verifiers is printed by the program; a test holds the two together.
+policies: $(BUILD)/espalier
+	tests/policies_page $(BUILD)/espalier >man/espalier-policies.7.new
+	mv man/espalier-policies.7.new man/espalier-policies.7
 
 # ---------------------------------------------------------------- packages
 
@@ -213,7 +219,7 @@ install: all
 	    'Requires.private: $(PC_LIBS)' 'Cflags: -I$${prefix}/include' \
 	    'Libs: -L$${prefix}/lib -lespalier' 'Libs.private: -lgomp -lm -lpthread -ldl' \
 	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/espalier.pc
-	for page in man/*.[15]; do \
+	for page in man/*.[157]; do \
 	    section=$${page##*.}; \
 	    $(INSTALL) -d $(SHARE)/man/man$$section; \
 	    $(INSTALL) -m 644 $$page $(SHARE)/man/man$$section; \
@@ -229,7 +235,7 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/espalier $(DESTDIR)$(PREFIX)/include/espalier.h \
 	    $(DESTDIR)$(PREFIX)/include/espalier_event.h $(DESTDIR)$(PREFIX)/lib/libespalier.* \
 	    $(DESTDIR)$(PREFIX)/lib/pkgconfig/espalier.pc
-	for page in man/*.[15]; do rm -f $(SHARE)/man/man$${page##*.}/$$(basename $$page); done
+	for page in man/*.[157]; do rm -f $(SHARE)/man/man$${page##*.}/$$(basename $$page); done
 	rm -rf $(SHARE)/espalier
 
 clean:

@@ -7,7 +7,7 @@ prefix=$work/usr
 $MAKE --no-print-directory install PREFIX="$prefix" >"$work/log" 2>&1
 check "make install" test $? -eq 0
 for file in bin/espalier include/espalier.h include/espalier_event.h lib/libespalier.a \
-    lib/libespalier.so lib/pkgconfig/espalier.pc share/man/man1/espalier.1 \
+    lib/libespalier.so lib/pkgconfig/espalier.pc share/man/man1/espalier.1 share/man/man7/espalier-policies.7 \
     share/espalier/models/fairytale-target/model.safetensors \
     share/espalier/models/fairytale-draft/model.safetensors; do
     check "installs $file" test -e "$prefix/$file"
@@ -38,5 +38,7 @@ check "and says that it has no interface" fails 1 "interface" "$BUILD/headless/e
 check "make demo without a terminal streams a sample" sh -c \
     "ESPALIER_NO_APT=1 $MAKE --no-print-directory demo </dev/null 2>/dev/null | grep -q 'king'"
 check "make help" sh -c "$MAKE help | grep -q 'make check'"
-check "the man pages are clean" sh -c "! mandoc -T lint -W warning man/*.[15] | grep ."
+check "the man pages are clean" sh -c "! mandoc -T lint -W warning man/*.[157] | grep ."
+check "the page of policies is what the program prints" sh -c \
+    "tests/policies_page $ESPALIER | cmp - man/espalier-policies.7"
 finish

@@ -14,7 +14,7 @@ struct cli_options {
     const char *prompt, *prompt_file; /* "-": stdin */
     int tokens;                       /* -n */
     int trials;
-    bool json, stats;
+    bool json, stats, mdoc;
     const char **arguments; /* what is not a flag */
     int argument_count;
 };

@@ -7,18 +7,59 @@
 #include "cli.h"
 #include "paths.h"
 
+static void write_range(const struct esp_param_info *p, char *range, size_t size)
+{
+    if (p->choices)
+        snprintf(range, size, "%s", p->choices);
+    else if (strcmp(p->type, "flag") == 0)
+        snprintf(range, size, "on|off, default %s", p->value != 0 ? "on" : "off");
+    else if (strcmp(p->type, "text") == 0)
+        snprintf(range, size, "default %s", p->text);
+    else
+        snprintf(range, size, "%g..%g, default %g", p->minimum, p->maximum, p->value);
+}
+
 static void print_param(const struct esp_param_info *p)
 {
     char range[64];
-    if (p->choices)
-        snprintf(range, sizeof range, "%s", p->choices);
-    else if (strcmp(p->type, "flag") == 0)
-        snprintf(range, sizeof range, "on|off, default %s", p->value != 0 ? "on" : "off");
-    else if (strcmp(p->type, "text") == 0)
-        snprintf(range, sizeof range, "default %s", p->text);
-    else
-        snprintf(range, sizeof range, "%g..%g, default %g", p->minimum, p->maximum, p->value);
+    write_range(p, range, sizeof range);
     printf("    %-10s %-28s %s\n", p->name, range, p->help);
+}
+
+/* A full stop inside a line ends no sentence, and one at its start is no macro. */
+static void print_plain(const char *before, const char *text, const char *after)
+{
+    printf("%s%s", before, *text == '.' ? "\\&" : "");
+    for (; *text; text++) {
+        putchar(*text);
+        if (text[0] == '.' && text[1] == ' ')
+            fputs("\\&", stdout);
+    }
+    fputs(after, stdout);
+}
+
+/* The list as the body of a manual section: man/espalier-policies.7 is made of two of them. */
+static void print_mdoc(enum esp_list list)
+{
+    struct esp_item item;
+    struct esp_param_info param;
+    for (int i = 0; esp_item(list, i, &item); i++) {
+        printf(".Ss %s\n", item.name);
+        print_plain("", item.summary, "\n.Pp\n");
+        print_plain("Source: ", item.source, "\n.Pp\n");
+        printf("%s: %s.\n",
+               list == ESP_DRAFTERS ? "How children are drawn" : "Keeps the distribution with",
+               item.draws);
+        for (int j = 0; esp_item_param(list, item.name, j, &param); j++) {
+            char range[64];
+            write_range(&param, range, sizeof range);
+            printf("%s.It Cm %s Pq %s\n", j ? "" : ".Bl -tag -width threshold -compact\n",
+                   param.name, range);
+            print_plain("", param.help, "\n");
+        }
+        if (esp_item_param(list, item.name, 0, &param))
+            printf(".El\n");
+    }
 }
 
 static void print_list(enum esp_list list)
@@ -101,7 +142,7 @@ static int run(struct cli_options *o)
         return EXIT_USAGE;
     }
     if (i < 3 && !o->json) {
-        print_list((enum esp_list)i);
+        (o->mdoc ? print_mdoc : print_list)((enum esp_list)i);
         return EXIT_DONE;
     }
     cJSON *all = i < 3 ? list_json((enum esp_list)i) : data_json(kind), *item;
@@ -121,7 +162,7 @@ const struct cli_command cli_list = {
     .name = "list",
     .arguments = "drafters|verifiers|backends|themes|models",
     .summary = "what there is to choose from",
-    .flags = "json",
+    .flags = "json mdoc",
     .least = 1,
     .most = 1,
     .run = run,

@@ -26,6 +26,7 @@ enum flag {
     TRIALS,
     JSON,
     STATS,
+    MDOC,
     HELP = 'h',
     VERSION = 'V',
     PROMPT = 'p',
@@ -62,6 +63,7 @@ static const struct {
     {"trials", TRIALS, "N", "continuations that are sampled per pair (default 200)"},
     {"json", JSON, NULL, "print one JSON object instead of text"},
     {"stats", STATS, NULL, "print statistics on standard error at the end"},
+    {"mdoc", MDOC, NULL, "print the list as the source of a manual page"},
     {"help", HELP, NULL, "show this help"},
     {"version", VERSION, NULL, "show the version"},
 };
@@ -82,6 +84,15 @@ static bool takes(const struct cli_command *command, int i)
 {
     return flags[i].flag == HELP || flags[i].flag == VERSION ||
            (command->flags && listed(command->flags, flags[i].name));
+}
+
+static void print_names(const char *title, enum esp_list list)
+{
+    struct esp_item item;
+    printf("\n%s:", title);
+    for (int i = 0; esp_item(list, i, &item); i++)
+        printf(" %s", item.name);
+    putchar('\n');
 }
 
 void cli_help(const struct cli_command *command)
@@ -110,6 +121,11 @@ void cli_help(const struct cli_command *command)
         snprintf(left, sizeof left, "%s--%s %s", letter, flags[i].name,
                  flags[i].argument ? flags[i].argument : "");
         printf("  %-30s %s\n", left, flags[i].help);
+    }
+    if (command->flags && listed(command->flags, "drafter")) {
+        print_names("Drafters", ESP_DRAFTERS);
+        print_names("Verifiers", ESP_VERIFIERS);
+        printf("`espalier list drafters` and `espalier list verifiers` show their parameters.\n");
     }
     if (command->details)
         printf("\n%s\n", command->details);
@@ -212,6 +228,9 @@ static bool set(struct cli_options *o, int flag, const char *value)
         return true;
     case STATS:
         o->stats = true;
+        return true;
+    case MDOC:
+        o->mdoc = true;
         return true;
     }
     return false;
