@@ -184,15 +184,9 @@ static void put_cell(struct esp_screen *screen, const struct esp_canvas *canvas,
 {
     wchar_t characters[CCHARW_MAX + 1];
     cchar_t complex;
-    attr_t attributes = screen->attributes[cell->style];
-    int extra = cell->attributes, pair = screen->has_colours ? cell->style + 1 : 0;
-    attributes |= (extra & ESP_BOLD ? A_BOLD : 0) | (extra & ESP_DIM ? A_DIM : 0) |
-                  (extra & ESP_UNDERLINE ? A_UNDERLINE : 0) |
-                  (extra & ESP_ITALIC ? A_ITALIC : 0);
-    if (extra & ESP_REVERSE)
-        attributes ^= A_REVERSE;
+    int pair = screen->has_colours ? cell->style + 1 : 0;
     cell_characters(esp_cell_text(canvas, cell), cell->width, characters);
-    if (setcchar(&complex, characters, attributes, 0, &pair) == OK)
+    if (setcchar(&complex, characters, screen->attributes[cell->style], 0, &pair) == OK)
         mvadd_wch(y, x, &complex);
 }
 

@@ -94,6 +94,8 @@ static void draw_header(struct esp_canvas *canvas, const struct esp_ui *ui,
     int x = esp_draw(canvas, 1, 0, ESP_STYLE_TITLE, "espalier") + 3;
     if (!state->ready)
         return;
+    if (strstr(loaded->verifier, "lossy=allow"))
+        x = esp_draw(canvas, x, 0, ESP_STYLE_BAD, "LOSSY") + 3;
     snprintf(models, sizeof models, loaded->draft[0] ? "%s <- %s" : "%s", loaded->target,
              loaded->draft);
     snprintf(setup, sizeof setup, "%.*s, %.*s, %s", name_length(loaded->drafter),

@@ -219,13 +219,13 @@ void esp_draw_frame(struct esp_canvas *canvas, struct esp_rect rect, int style)
     }
 }
 
-void esp_draw_attributes(struct esp_canvas *canvas, struct esp_rect rect, int attributes)
+void esp_draw_restyle(struct esp_canvas *canvas, struct esp_rect rect, int style)
 {
     for (int y = rect.y; y < rect.y + rect.height; y++)
         for (int x = rect.x; x < rect.x + rect.width; x++) {
             struct esp_cell *cell = cell_at(canvas, x, y);
             if (cell)
-                cell->attributes |= (uint8_t)attributes;
+                cell->style = (uint8_t)style;
         }
 }
 

@@ -22,11 +22,10 @@ struct esp_rect {
 };
 
 struct esp_cell {
-    char text[20];      /* one character with its combining marks; "" right of a wide one */
-    uint8_t width;      /* 1, 2, or 0 right of a wide one */
-    uint8_t style;      /* enum esp_style */
-    uint8_t attributes; /* enum esp_attribute, on top of those of the style */
-    uint8_t lines;      /* ESP_LINE_*: where not 0, a piece of frame and text is "" */
+    char text[21]; /* one character with its combining marks; "" right of a wide one */
+    uint8_t width; /* 1, 2, or 0 right of a wide one */
+    uint8_t style; /* enum esp_style */
+    uint8_t lines; /* ESP_LINE_*: where not 0, a piece of frame and text is "" */
 };
 
 struct esp_view {
@@ -72,8 +71,8 @@ int esp_draw_repeat(struct esp_canvas *canvas, int x, int y, int count, int styl
 void esp_draw_fill(struct esp_canvas *canvas, struct esp_rect rect, int style);
 /* A frame along the inside of the rectangle; joins frames already there. */
 void esp_draw_frame(struct esp_canvas *canvas, struct esp_rect rect, int style);
-/* Adds attributes to what is drawn there; styles nothing that lies outside. */
-void esp_draw_attributes(struct esp_canvas *canvas, struct esp_rect rect, int attributes);
+/* Gives what is drawn there another style. */
+void esp_draw_restyle(struct esp_canvas *canvas, struct esp_rect rect, int style);
 
 /* What to show for a cell; never NULL. */
 const char *esp_cell_text(const struct esp_canvas *canvas, const struct esp_cell *cell);

@@ -406,7 +406,7 @@ void esp_tree_rows_draw(struct esp_canvas *canvas, const struct esp_tree_rows *r
             continue;
         draw_row(canvas, rows, index, y, it, look, &c);
         if (index == look->cursor)
-            esp_draw_attributes(canvas, (struct esp_rect){0, y, canvas->view.rect.width, 1},
-                                ESP_REVERSE);
+            esp_draw_restyle(canvas, (struct esp_rect){0, y, canvas->view.rect.width, 1},
+                             ESP_STYLE_SELECTION);
     }
 }

@@ -12,6 +12,14 @@ size_t esp_wrap_unit(const struct esp_wrap *wrap, size_t at, size_t end, int col
     return taken;
 }
 
+/* May a line end after byte i? Not between a quotation mark and the space that it quotes. */
+static bool breaks(const struct esp_wrap *wrap, size_t at, size_t i)
+{
+    bool quoted =
+        i > at && wrap->bytes[i - 1] == '"' && (i - 1 == at || wrap->bytes[i - 2] == ' ');
+    return wrap->bytes[i] == ' ' && !quoted;
+}
+
 size_t esp_wrap_line(const struct esp_wrap *wrap, size_t at, size_t end)
 {
     size_t after_space = at;
@@ -21,7 +29,7 @@ size_t esp_wrap_line(const struct esp_wrap *wrap, size_t at, size_t end)
         if (wrap->bytes[i] == '\n')
             return i + 1;
         size_t taken = esp_wrap_unit(wrap, i, end, column, &shown);
-        bool space = wrap->bytes[i] == ' ';
+        bool space = breaks(wrap, at, i);
         if (column + shown.width > wrap->width && !space)
             return after_space > at ? after_space : i > at ? i : i + taken;
         column += shown.width;

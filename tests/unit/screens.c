@@ -273,6 +273,22 @@ TEST(loading_and_failing)
     scene_close(&scene);
 }
 
+TEST(a_lossy_rule_is_called_so)
+{
+    struct scene scene;
+    telling(&scene, 80, 24);
+    struct esp_event setting = {
+        .type = ESP_EVENT_SETTING, .key = "verifier", .text = "naive:lossy=allow"};
+    char *before = scene_dump(&scene, false);
+    scene_event(&scene, &setting);
+    char *after = scene_dump(&scene, false);
+    bool said = !strstr(before, "LOSSY") && strstr(after, "LOSSY");
+    free(before);
+    free(after);
+    scene_close(&scene);
+    CHECK(said);
+}
+
 TEST(help_and_choices)
 {
     struct scene scene;
