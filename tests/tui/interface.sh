@@ -113,4 +113,22 @@ run
 check "an unknown terminal is named" see "type 'nonsense'"
 
 check "without a terminal it says so" fails 1 'needs a terminal' $ESPALIER
+only_ascii() {
+    screen >"$work/ascii"
+    ! LC_ALL=C grep -q '[^ -~]' "$work/ascii"
+}
+
+open 100x24
+run --ascii --theme light -n 12
+check "--ascii: the models load" see 'ready'
+keys 'Once upon a time' Enter
+check "--ascii: text streams to its end" see 'n reached'
+check "--ascii: no byte above 127 is drawn" only_ascii
+keys ':quit' Enter
+check "--ascii: it leaves the terminal as it was" left 0
+open 100x24
+run --theme plaid
+check "--theme: an unknown one is named" see "there is no theme 'plaid'"
+check "--theme: and nothing is left behind" left 1
+
 finish

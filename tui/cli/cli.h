@@ -14,7 +14,8 @@ struct cli_options {
     const char *prompt, *prompt_file; /* "-": stdin */
     int tokens;                       /* -n */
     int trials;
-    bool json, stats, mdoc;
+    bool json, stats, mdoc, ascii;
+    const char *theme;
     const char **arguments; /* what is not a flag */
     int argument_count;
 };

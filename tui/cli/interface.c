@@ -12,6 +12,8 @@ static int run(struct cli_options *o)
         .session = o->session,
         .prompt = o->prompt,
         .tokens = o->tokens,
+        .ascii = o->ascii,
+        .theme = o->theme,
     };
     options.session.baseline = true;
     return interface_main(&options);
@@ -23,6 +25,6 @@ const struct cli_command cli_interface = {
     .summary = "the terminal interface",
     .flags =
         "prompt tokens target draft drafter verifier temp top-p top-k seed backend threads "
-        "order max-nodes context",
+        "order max-nodes context ascii theme",
     .run = run,
 };

@@ -27,6 +27,8 @@ enum flag {
     JSON,
     STATS,
     MDOC,
+    ASCII,
+    THEME,
     HELP = 'h',
     VERSION = 'V',
     PROMPT = 'p',
@@ -64,6 +66,8 @@ static const struct {
     {"json", JSON, NULL, "print one JSON object instead of text"},
     {"stats", STATS, NULL, "print statistics on standard error at the end"},
     {"mdoc", MDOC, NULL, "print the list as the source of a manual page"},
+    {"ascii", ASCII, NULL, "draw with ASCII characters only"},
+    {"theme", THEME, "NAME", "colours: one of `espalier list themes`, or a theme of your own"},
     {"help", HELP, NULL, "show this help"},
     {"version", VERSION, NULL, "show the version"},
 };
@@ -228,6 +232,12 @@ static bool set(struct cli_options *o, int flag, const char *value)
         return true;
     case STATS:
         o->stats = true;
+        return true;
+    case ASCII:
+        o->ascii = true;
+        return true;
+    case THEME:
+        o->theme = value;
         return true;
     case MDOC:
         o->mdoc = true;
