@@ -19,6 +19,10 @@
 #include "espalier.h"
 #include "ratio.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ------------------------------------------------------------------ a model, described */
 
 #define ESP_DTYPES(X)                                                                          \
@@ -161,7 +165,8 @@ struct esp_backend_ops {
                  float *values);
     /* Logits to probabilities, in place: divide by the temperature, keep the top_k largest,
      * softmax, keep the smallest set of largest probabilities whose sum reaches top_p,
-     * normalise. ESP_E_NUMERIC if a logit is NaN or +Inf, or all are -Inf. */
+     * normalise. ESP_E_NUMERIC if a logit is NaN or +Inf, or all are -Inf; a device that works
+     * behind the host may say so at the next call that returns values instead. */
     int (*softmax)(struct esp_rows *rows, const int32_t *which, int count,
                    const struct esp_sampling *sampling);
     /* values[i] = rows[which[i]][tokens[i]] */
@@ -203,4 +208,7 @@ struct esp_backend_ops {
 
 extern const struct esp_backend_ops esp_backend_cpu;
 
+#ifdef __cplusplus
+}
+#endif
 #endif

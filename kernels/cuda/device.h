@@ -1,0 +1,180 @@
+/* device.h - what every .cu file is written against: CUDA, or the host emulator.
+ *
+ * The same sources are compiled twice: by nvcc for GPUs, and with ESP_EMULATE by a C++ compiler
+ * against tests/emu/emu.h, where the threads of a block run one after another up to each
+ * barrier. Three things differ between the two and are hidden here: launches (<<<>>> is not
+ * C++), dynamic shared memory, and tensor core instructions.
+ *
+ * Rules that keep a kernel portable: all shared memory is dynamic, taken once at the top by
+ * ESP_SHARED and divided by hand; every thread of a warp reaches every shuffle, vote and
+ * esp_mma; every thread of a block reaches every __syncthreads(); no inline assembly elsewhere.
+ */
+#ifndef ESP_CUDA_DEVICE_H
+#define ESP_CUDA_DEVICE_H
+
+#include <cstddef>
+#include <cstdint>
+
+#ifdef ESP_EMULATE
+#include "emu.h"
+#else
+#include <cublasLt.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+/* A kernel with commas in its template arguments needs parentheses: (kernel<a, b>). */
+#define ESP_LAUNCH(kernel, grid, block, shared, stream, ...)                                   \
+    kernel<<<(grid), (block), (shared), (stream)>>>(__VA_ARGS__)
+
+/* Declares `name`, the block's dynamic shared memory, 16-byte aligned. */
+#define ESP_SHARED(type, name)                                                                 \
+    extern __shared__ __align__(16) unsigned char esp_shared_memory[];                         \
+    type *name = reinterpret_cast<type *>(esp_shared_memory)
+#endif
+
+enum { ESP_WARP = 32 };
+static const unsigned ESP_ALL_LANES = 0xffffffffu;
+
+/* ------------------------------------------------------------------ 16-bit floats */
+
+typedef __nv_bfloat16 esp_bf16;
+typedef __half esp_f16;
+
+static __device__ __forceinline__ float esp_to_float(esp_bf16 x)
+{
+    return __bfloat162float(x);
+}
+
+static __device__ __forceinline__ float esp_to_float(esp_f16 x)
+{
+    return __half2float(x);
+}
+
+static __device__ __forceinline__ float esp_to_float(float x)
+{
+    return x;
+}
+
+template <typename T> static __device__ __forceinline__ T esp_from_float(float x);
+
+template <> __device__ __forceinline__ esp_bf16 esp_from_float<esp_bf16>(float x)
+{
+    return __float2bfloat16(x);
+}
+
+template <> __device__ __forceinline__ esp_f16 esp_from_float<esp_f16>(float x)
+{
+    return __float2half(x);
+}
+
+template <> __device__ __forceinline__ float esp_from_float<float>(float x)
+{
+    return x;
+}
+
+/* Eight 16-bit floats that travel as one 16-byte access. */
+template <typename T> union esp_eight {
+    uint4 words;
+    uint32_t pair[4];
+    T value[8];
+    __device__ __forceinline__ esp_eight() : words()
+    {
+    }
+};
+
+template <typename T>
+static __device__ __forceinline__ esp_eight<T> esp_load_eight(const T *address)
+{
+    esp_eight<T> eight;
+    eight.words = *reinterpret_cast<const uint4 *>(address);
+    return eight;
+}
+
+/* For weights: read once, so they should not push anything out of the first-level cache. */
+template <typename T>
+static __device__ __forceinline__ esp_eight<T> esp_load_eight_once(const T *address)
+{
+    esp_eight<T> eight;
+#if defined(__CUDA_ARCH__)
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(eight.words.x), "=r"(eight.words.y), "=r"(eight.words.z),
+                   "=r"(eight.words.w)
+                 : "l"(address));
+#else
+    eight.words = *reinterpret_cast<const uint4 *>(address);
+#endif
+    return eight;
+}
+
+/* ------------------------------------------------------------------ tensor cores */
+
+/* D += A B for one warp: A (16, 16), B (16, 8), D (16, 8) of float, laid out over the lanes as
+ * mma.sync.m16n8k16 defines it (lane = 4 group + t):
+ *   a[0] = A[group][2t..], a[1] = A[group + 8][2t..], a[2] = A[group][2t + 8..],
+ *   a[3] = A[group + 8][2t + 8..]; b[0] = B[2t..][group], b[1] = B[2t + 8..][group];
+ *   d[0], d[1] = D[group][2t], [2t + 1]; d[2], d[3] = D[group + 8][2t], [2t + 1].
+ * What one column of B adds to D does not depend on the other columns. */
+static __device__ __forceinline__ void esp_mma(float d[4], uint32_t a0, uint32_t a1,
+                                               uint32_t a2, uint32_t a3, uint32_t b0,
+                                               uint32_t b1, esp_bf16)
+{
+#if defined(ESP_EMULATE)
+    emu_mma_bf16(d, a0, a1, a2, a3, b0, b1);
+#elif defined(__CUDA_ARCH__)
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+#endif
+}
+
+static __device__ __forceinline__ void esp_mma(float d[4], uint32_t a0, uint32_t a1,
+                                               uint32_t a2, uint32_t a3, uint32_t b0,
+                                               uint32_t b1, esp_f16)
+{
+#if defined(ESP_EMULATE)
+    emu_mma_f16(d, a0, a1, a2, a3, b0, b1);
+#elif defined(__CUDA_ARCH__)
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+#endif
+}
+
+/* ------------------------------------------------------------------ reductions */
+
+template <typename T> static __device__ __forceinline__ T esp_warp_sum(T x)
+{
+    for (int step = ESP_WARP / 2; step > 0; step /= 2)
+        x += __shfl_xor_sync(ESP_ALL_LANES, x, step);
+    return x;
+}
+
+template <typename T> static __device__ __forceinline__ T esp_warp_max(T x)
+{
+    for (int step = ESP_WARP / 2; step > 0; step /= 2) {
+        T other = __shfl_xor_sync(ESP_ALL_LANES, x, step);
+        x = other > x ? other : x;
+    }
+    return x;
+}
+
+/* Sum over the block, given to every thread, always in the same order. `room`: shared memory
+ * for one T per warp, free for other use after the next barrier. */
+template <typename T> static __device__ T esp_block_sum(T x, T *room)
+{
+    int warp = threadIdx.x / ESP_WARP, warps = (blockDim.x + ESP_WARP - 1) / ESP_WARP;
+    x = esp_warp_sum(x);
+    __syncthreads();
+    if (threadIdx.x % ESP_WARP == 0)
+        room[warp] = x;
+    __syncthreads();
+    T sum = room[0];
+    for (int i = 1; i < warps; i++)
+        sum += room[i];
+    return sum;
+}
+
+#endif
