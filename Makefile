@@ -64,7 +64,7 @@ TEST_SCRIPTS := $(wildcard tests/cli/*.sh tests/tui/*.sh)
 # Objects of the tests are kept for the next build.
 .SECONDARY:
 
-.PHONY: all demo check asan headless install uninstall clean help deps deps-check tests policies
+.PHONY: all demo check asan headless install uninstall clean help deps deps-check tests pages
 
 all: $(BUILD)/espalier $(BUILD)/libespalier.a $(BUILD)/libespalier.so
 
@@ -76,7 +76,7 @@ help:
 	@echo 'make headless     $(BUILD)/headless/espalier: no ncurses, readline or graphviz'
 	@echo 'make install      to $$(DESTDIR)$$(PREFIX), PREFIX=$(PREFIX)'
 	@echo 'make uninstall    remove what install put there'
-	@echo 'make policies     print man/espalier-policies.7 anew'
+	@echo 'make pages        print man/espalier-policies.7 and man/espalier-interface.7 anew'
 	@echo 'make clean        remove $(BUILD)'
 	@echo 'ESPALIER_NO_APT=1 keeps make from installing Debian packages'
 
@@ -123,10 +123,12 @@ $(BUILD)/example: engine/example.c $(BUILD)/libespalier.a
 
 tests: $(TEST_BIN)
 
-# The page of drafters and verifiers is printed by the program; a test holds the two together.
-policies: $(BUILD)/espalier
-	tests/policies_page $(BUILD)/espalier >man/espalier-policies.7.new
-	mv man/espalier-policies.7.new man/espalier-policies.7
+# Pages that list what tables hold are printed by the program; tests hold the two together.
+pages: $(BUILD)/espalier
+	for page in policies interface; do \
+	    tests/$${page}_page $(BUILD)/espalier >man/espalier-$$page.7.new && \
+	        mv man/espalier-$$page.7.new man/espalier-$$page.7 || exit 1; \
+	done
 
 # ---------------------------------------------------------------- packages
 

@@ -8,83 +8,9 @@
 
 #include "command.h"
 #include "error.h"
+#include "reference.h"
 
 enum { NEW_TOKENS = 256, PACE = 12 /* iterations a second that an eye can follow */ };
-
-/* ------------------------------------------------------------------ help */
-
-static bool add_line(char ***lines, int *count, char *line)
-{
-    char **grown = line ? realloc(*lines, ((size_t)*count + 2) * sizeof *grown) : NULL;
-    if (!grown) {
-        free(line);
-        return false;
-    }
-    *lines = grown;
-    grown[(*count)++] = line;
-    grown[*count] = NULL;
-    return true;
-}
-
-__attribute__((format(printf, 3, 4))) static bool add_help(char ***lines, int *count,
-                                                           const char *format, ...)
-{
-    char *line = NULL;
-    va_list args;
-    va_start(args, format);
-    int length = vasprintf(&line, format, args);
-    va_end(args);
-    return add_line(lines, count, length < 0 ? NULL : line);
-}
-
-/* All keys of an action that carry no help of their own stand in the line of the first. */
-static bool add_keys(char ***lines, int *count)
-{
-    bool ok = add_help(lines, count, "Keys");
-    for (const struct esp_binding *b = esp_bindings; ok && b->key; b++) {
-        char keys[64];
-        if (!b->help[0])
-            continue;
-        snprintf(keys, sizeof keys, "%s", b->key);
-        for (const struct esp_binding *next = b + 1; next->key && !next->help[0]; next++)
-            snprintf(keys + strlen(keys), sizeof keys - strlen(keys), " %s", next->key);
-        ok = add_help(lines, count, "  %-18s %s", keys, b->help);
-    }
-    return ok;
-}
-
-static char **make_help(void)
-{
-    static const char *const text[] = {
-        "",
-        "Prompts",
-        "  Enter submits the line and continues the text; an empty line goes on writing.",
-        "  A prompt starts a new paragraph; one that starts with a space goes on in the line.",
-        "  Editing keys are those of GNU readline (~/.inputrc); Up and Down recall earlier "
-        "lines.",
-        "",
-        "In the text",
-        "  dim: the prompt      underlined: drafted and accepted      plain: from the target "
-        "itself",
-        "In the tree",
-        "  bold with a mark: accepted      dim with a cross: rejected      dashed: cut, not "
-        "verified",
-        "",
-        "Commands",
-    };
-    char **lines = NULL;
-    int count = 0;
-    bool ok = add_keys(&lines, &count);
-    for (size_t i = 0; ok && i < sizeof text / sizeof *text; i++)
-        ok = add_help(&lines, &count, "%s", text[i]);
-    for (int i = 0; ok && esp_command(i); i++) {
-        const struct esp_command_ops *command = esp_command(i);
-        char usage[64];
-        snprintf(usage, sizeof usage, ":%s %s", command->name, command->usage);
-        ok = add_help(&lines, &count, "  %-32s %s", usage, command->summary);
-    }
-    return lines;
-}
 
 /* ------------------------------------------------------------------ lines */
 
@@ -128,9 +54,13 @@ static void complete(void *user, const char *before, const char *word,
         esp_command_complete(user, before, word, choices);
 }
 
-/* Starts a command for the user, who chooses how it goes on. */
-static void begin_command(struct esp_app *app, const char *line)
+/* Runs a command, or begins one that ends with a blank: the user chooses how it goes on. */
+static void run_command(struct esp_app *app, const char *line)
 {
+    if (line[strlen(line) - 1] != ' ') {
+        esp_command_run(app, line);
+        return;
+    }
     app->ui.wish.focused = app->ui.help = false;
     esp_input_replace(app->input, line);
     esp_input_list(app->input);
@@ -223,12 +153,6 @@ static void act(struct esp_app *app, int action)
     case ESP_ACTION_EOF:
         app->leaving = true;
         break;
-    case ESP_ACTION_DRAFTER:
-        begin_command(app, ":drafter ");
-        break;
-    case ESP_ACTION_VERIFIER:
-        begin_command(app, ":verifier ");
-        break;
     case ESP_ACTION_SUSPEND:
         app->suspend = true;
         break;
@@ -246,7 +170,8 @@ void esp_app_key(struct esp_app *app, int key)
     struct esp_when when = {.pane = app->ui.wish.focused || app->ui.help,
                             .empty = esp_input_is_empty(app->input),
                             .step = app->ui.stepping};
-    int action = esp_key_action(key, when);
+    const struct esp_binding *binding = esp_key_binding(key, when);
+    int action = binding ? binding->action : ESP_ACTION_NONE;
     app->changed = true;
     app->ui.message = NULL;
     esp_input_unlist(app->input);
@@ -255,6 +180,10 @@ void esp_app_key(struct esp_app *app, int key)
         return;
     }
     app->interrupts = 0;
+    if (binding && binding->command) {
+        run_command(app, binding->command);
+        return;
+    }
     if (action != ESP_ACTION_NONE) {
         act(app, action);
         return;
@@ -325,7 +254,7 @@ int esp_app_open(struct esp_app *app, const struct interface_options *options, b
     int status = esp_canvas_open(&app->canvas, 80, 24);
     if (status == 0)
         status = esp_input_open(&app->input, &hooks, history);
-    if (status == 0 && !(app->help = make_help()))
+    if (status == 0 && !(app->help = esp_reference_help()))
         status = ESP_E_MEMORY;
     if (status < 0)
         esp_fail(err, errlen, status, "the interface could not be opened: %s",
@@ -355,9 +284,7 @@ void esp_app_close(struct esp_app *app)
     if (app->worker)
         esp_worker_close(app->worker);
     esp_input_close(app->input);
-    for (char **line = app->help; line && *line; line++)
-        free(*line);
-    free(app->help);
+    esp_reference_free(app->help);
     esp_canvas_close(&app->canvas);
     esp_state_free(&app->state);
 }

@@ -7,11 +7,15 @@
 #include <utf8proc.h>
 
 const struct esp_binding esp_bindings[] = {
-#define X(action, key, when, label, help)                                                      \
-    {ESP_ACTION_##action, ESP_WHEN_##when, key, label, help},
-    ESP_BINDINGS(X)
-#undef X
-        {0, 0, NULL, NULL, NULL},
+#define ACTION(name, key, when, label, help)                                                   \
+    {ESP_ACTION_##name, ESP_WHEN_##when, key, label, help, NULL},
+#define KEY(name, key, when) {ESP_ACTION_##name, ESP_WHEN_##when, key, "", "", NULL},
+#define COMMAND(line, key, when, label, help)                                                  \
+    {ESP_ACTION_NONE, ESP_WHEN_##when, key, label, help, line},
+#define INPUT(key, when, label, help)                                                          \
+    {ESP_ACTION_NONE, ESP_WHEN_##when, key, label, help, NULL},
+#include "keys.def"
+        {0, 0, NULL, NULL, NULL, NULL},
 };
 
 static const struct {
@@ -84,10 +88,16 @@ static bool holds(const struct esp_binding *binding, struct esp_when when)
     }
 }
 
-int esp_key_action(int key, struct esp_when when)
+const struct esp_binding *esp_key_binding(int key, struct esp_when when)
 {
     for (const struct esp_binding *binding = esp_bindings; binding->key; binding++)
         if (esp_key_parse(binding->key) == key && holds(binding, when))
-            return binding->action;
-    return ESP_ACTION_NONE;
+            return binding;
+    return NULL;
+}
+
+int esp_key_action(int key, struct esp_when when)
+{
+    const struct esp_binding *binding = esp_key_binding(key, when);
+    return binding ? binding->action : ESP_ACTION_NONE;
 }

@@ -9,6 +9,8 @@
 #include <time.h>
 #include <utf8proc.h>
 
+#include "reference.h"
+
 enum { PATIENCE = 120 /* seconds that `wait` waits at most */ };
 
 struct script {
@@ -106,6 +108,17 @@ static int dump(struct script *script, const char *path, bool styles)
     return 0;
 }
 
+static int print_reference(struct script *script, const char *path)
+{
+    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+    if (!file)
+        return complain(script, strerror(errno), path);
+    esp_reference_mdoc(file);
+    if (file != stdout && fclose(file) != 0)
+        return complain(script, strerror(errno), path);
+    return 0;
+}
+
 static int obey(struct script *script, char *line)
 {
     size_t length = strcspn(line, " ");
@@ -129,6 +142,8 @@ static int obey(struct script *script, char *line)
         return dump(script, rest, false);
     if (strcmp(line, "styles") == 0)
         return dump(script, rest, true);
+    if (strcmp(line, "mdoc") == 0)
+        return print_reference(script, rest);
     return complain(script, "there is no instruction", line);
 }
 

@@ -12,6 +12,7 @@
  *     wait                  until the engine has nothing left to do, or waits in step mode
  *     dump FILE             the screen as text ("-": standard output)
  *     styles FILE           one letter per cell for its style
+ *     mdoc FILE             keys and commands as sections of a manual page
  */
 #ifndef ESP_SCRIPT_H
 #define ESP_SCRIPT_H

@@ -39,6 +39,8 @@ check "make demo without a terminal streams a sample" sh -c \
     "ESPALIER_NO_APT=1 $MAKE --no-print-directory demo </dev/null 2>/dev/null | grep -q 'king'"
 check "make help" sh -c "$MAKE help | grep -q 'make check'"
 check "the man pages are clean" sh -c "! mandoc -T lint -W warning man/*.[157] | grep ."
-check "the page of policies is what the program prints" sh -c \
-    "tests/policies_page $ESPALIER | cmp - man/espalier-policies.7"
+for page in policies interface; do
+    check "the page of $page is what the program prints" sh -c \
+        "tests/${page}_page $ESPALIER | cmp - man/espalier-$page.7"
+done
 finish

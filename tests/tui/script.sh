@@ -17,25 +17,36 @@ shows() { # PATTERN: the last dump has it
 
 dump="dump $work/screen"
 
-play "size 100x70
+# One list: every key and command of the tables is in the help, in the manual and in completion.
+play "size 100x120
 wait
 key F1
-$dump"
-for key in F1 F2 F3 F4 F5 Space F6 Tab S-Tab F8 Esc F10 PgUp PgDn Up Down k j Left Right h l Enter \
-    Home End q '?' : C-c C-d C-z C-l; do
+$dump
+mdoc $work/page"
+keys=$(sed -n 's/^[A-Z]*(.*"\([^" ]*\)", [A-Z]*[,)].*/\1/p' tui/keys.def)
+commands=$(sed -n 's/^X(\(.*\))/\1/p' tui/commands.def)
+check "no key is overlooked" [ "$(echo "$keys" | wc -l)" = "$(grep -c '^[AKCI].*"' tui/keys.def)" ]
+check "no command is overlooked" \
+    [ "$(echo "$commands" | sort)" = "$(ls tui/commands | sed 's/[.]c$//' | sort)" ]
+in_page() { # KEY: a tag of the page has it
+    grep '^\.It' "$work/page" | grep -qF -e " Ic $1" -e " Ic \&$1"
+}
+for key in $keys; do
     check "help names the key $key" shows "^│   .*$key .*  "
+    check "the manual names the key $key" in_page "$key"
 done
-for file in tui/commands/*.c; do
-    check "help names the command $(basename "$file" .c)" shows ":$(basename "$file" .c) "
+for command in $commands; do
+    check "help names the command $command" shows "^│   :$command "
+    check "the manual names the command $command" in_page ":$command"
 done
 
-play "size 100x30
+play "size 100x50
 wait
 type :
 key Tab
 $dump"
-for file in tui/commands/*.c; do
-    check "completion names the command $(basename "$file" .c)" shows "│ $(basename "$file" .c) "
+for command in $commands; do
+    check "completion names the command $command" shows "│ $command "
 done
 
 play "size 100x40

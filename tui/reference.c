@@ -1,0 +1,148 @@
+/* reference.c - the tables of keys and commands as text; see reference.h. */
+#include "reference.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+
+struct lines {
+    char **line; /* (count), then NULL */
+    int count;
+    bool failed;
+};
+
+static void add_line(struct lines *lines, char *line)
+{
+    size_t size = ((size_t)lines->count + 2) * sizeof *lines->line;
+    char **grown = line ? realloc(lines->line, size) : NULL;
+    if (!grown) {
+        free(line);
+        lines->failed = true;
+        return;
+    }
+    lines->line = grown;
+    grown[lines->count++] = line;
+    grown[lines->count] = NULL;
+}
+
+__attribute__((format(printf, 2, 3))) static void add(struct lines *lines, const char *format,
+                                                      ...)
+{
+    char *line = NULL;
+    va_list args;
+    va_start(args, format);
+    int length = vasprintf(&line, format, args);
+    va_end(args);
+    add_line(lines, length < 0 ? NULL : line);
+}
+
+/* The key of a binding and those of the next ones that carry no help of their own. */
+static const char *keys_of(const struct esp_binding *binding, char *keys, size_t size)
+{
+    size_t used = (size_t)snprintf(keys, size, "%s", binding->key);
+    while ((++binding)->key && !binding->help[0] && used < size)
+        used += (size_t)snprintf(keys + used, size - used, " %s", binding->key);
+    return keys;
+}
+
+static void add_keys(struct lines *lines)
+{
+    char keys[64];
+    add(lines, "Keys");
+    for (const struct esp_binding *b = esp_bindings; b->key; b++)
+        if (b->help[0])
+            add(lines, "  %-18s %s", keys_of(b, keys, sizeof keys), b->help);
+}
+
+static void add_commands(struct lines *lines)
+{
+    add(lines, "Commands");
+    for (int i = 0; esp_command(i); i++) {
+        const struct esp_command_ops *command = esp_command(i);
+        char usage[64];
+        snprintf(usage, sizeof usage, ":%s %s", command->name, command->usage);
+        add(lines, "  %-32s %s", usage, command->summary);
+    }
+}
+
+char **esp_reference_help(void)
+{
+    static const char *const text[] = {
+        "",
+        "Prompts",
+        "  Enter submits the line and continues the text; an empty line goes on writing.",
+        "  A prompt starts a new paragraph; one that starts with a space goes on in the line.",
+        "  Editing keys are those of GNU readline (~/.inputrc); Up and Down recall earlier "
+        "lines.",
+        "",
+        "In the text",
+        "  dim: the prompt      underlined: drafted and accepted      plain: from the target "
+        "itself",
+        "In the tree",
+        "  bold with a mark: accepted      dim with a cross: rejected      dashed: cut, not "
+        "verified",
+        "",
+    };
+    struct lines lines = {.count = 0};
+    add_keys(&lines);
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++)
+        add(&lines, "%s", text[i]);
+    add_commands(&lines);
+    if (!lines.failed)
+        return lines.line;
+    esp_reference_free(lines.line);
+    return NULL;
+}
+
+void esp_reference_free(char **lines)
+{
+    for (char **line = lines; line && *line; line++)
+        free(*line);
+    free(lines);
+}
+
+/* ------------------------------------------------------------------ the manual */
+
+/* A backslash begins an escape, and a full stop at the start of a line a macro. */
+static void print_text(FILE *file, const char *text)
+{
+    if (*text == '.')
+        fputs("\\&", file);
+    for (; *text; text++)
+        fputs(*text == '\\' ? "\\e" : (char[]){*text, '\0'}, file);
+    fputc('\n', file);
+}
+
+/* Keys of one line, "Up Down" as "Up , Down"; punctuation is kept from being a delimiter. */
+static void print_keys(FILE *file, char *keys)
+{
+    char *rest = NULL;
+    fputs(".It", file);
+    for (char *key = strtok_r(keys, " ", &rest), *next; key; key = next) {
+        next = strtok_r(NULL, " ", &rest);
+        fprintf(file, " Ic %s%s%s", strlen(key) == 1 ? "\\&" : "", key, next ? " ," : "");
+    }
+    fputc('\n', file);
+}
+
+void esp_reference_mdoc(FILE *file)
+{
+    char keys[64];
+    fputs(".Sh KEYS\n.Bl -tag -width Ds\n", file);
+    for (const struct esp_binding *b = esp_bindings; b->key; b++)
+        if (b->help[0]) {
+            keys_of(b, keys, sizeof keys);
+            print_keys(file, keys);
+            print_text(file, b->help);
+        }
+    fputs(".El\n.Sh COMMANDS\n.Bl -tag -width Ds\n", file);
+    for (int i = 0; esp_command(i); i++) {
+        const struct esp_command_ops *command = esp_command(i);
+        fprintf(file, ".It Ic :%s%s%s\n", command->name, *command->usage ? " Ar " : "",
+                command->usage);
+        print_text(file, command->summary);
+    }
+    fputs(".El\n", file);
+}

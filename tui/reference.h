@@ -1,0 +1,18 @@
+/* reference.h - all keys and commands, as the help pane and the manual list them.
+ *
+ * Both are made from the tables that the program obeys (keys.def, commands.def), so that neither
+ * can lack one.
+ */
+#ifndef ESP_REFERENCE_H
+#define ESP_REFERENCE_H
+
+#include <stdio.h>
+
+/* Lines of the help pane, NULL at the end; NULL if memory is short. Headings start in column 0. */
+char **esp_reference_help(void);
+void esp_reference_free(char **lines);
+
+/* The sections KEYS and COMMANDS of man/espalier-interface.7. */
+void esp_reference_mdoc(FILE *file);
+
+#endif
