@@ -140,6 +140,9 @@ int esp_session_set(struct esp_session *session, const char *key, const char *va
 /* Writes the current value; returns 0, or ESP_E_ARGUMENT if there is no such setting. */
 int esp_session_get(const struct esp_session *session, const char *key, char *value,
                     size_t size);
+/* Takes the text back to its first `count` tokens and ends the generation. Settings, learned
+ * state, random numbers and statistics stay. ESP_E_ARGUMENT if the text is shorter. */
+int esp_session_rewind(struct esp_session *session, int count);
 /* Forgets the text; settings and learned state stay. */
 void esp_session_clear(struct esp_session *session);
 /* The context so far, prompt included; valid until the next call that changes it. */

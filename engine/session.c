@@ -411,6 +411,17 @@ static int prefill(struct esp_session *s)
     return status;
 }
 
+/* Rows of the last token that stays are computed anew: it is the next root. */
+static void cut_text(struct esp_session *s, int count)
+{
+    int computed = count > 0 ? count - 1 : 0;
+    s->length = count;
+    if (s->target.length > computed)
+        s->target.length = computed;
+    if (s->draft_cache.length > computed)
+        s->draft_cache.length = computed;
+}
+
 int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, char *err,
                        size_t errlen)
 {
@@ -439,12 +450,7 @@ int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, 
     s->length += count;
     int status = prefill(s);
     if (status < 0) {
-        s->length = before;
-        int computed = s->length > 0 ? s->length - 1 : 0;
-        if (s->target.length > computed)
-            s->target.length = computed;
-        if (s->draft_cache.length > computed)
-            s->draft_cache.length = computed;
+        cut_text(s, before);
         return esp_fail(err, errlen, status, "the prompt could not be computed: %s",
                         esp_status_message(status));
     }
@@ -470,9 +476,19 @@ const char *esp_session_end(const struct esp_session *s)
     return s->end;
 }
 
+int esp_session_rewind(struct esp_session *s, int count)
+{
+    if (count < 0 || count > s->length)
+        return ESP_E_ARGUMENT;
+    cut_text(s, count);
+    s->allowed = 0;
+    s->end = "";
+    return ESP_OK;
+}
+
 void esp_session_clear(struct esp_session *s)
 {
-    s->length = s->target.length = s->draft_cache.length = 0;
+    cut_text(s, 0);
     s->allowed = 0;
     s->end = "";
     s->path_sum = 0;

@@ -138,6 +138,43 @@ TEST(the_context_is_filled_and_no_further)
     toy_close(&toy);
 }
 
+TEST(a_text_that_was_taken_back_goes_on_as_if_the_rest_had_never_been)
+{
+    static const char *const specs[] = {"dynatree",    "linear:K=5",    "ar",
+                                        "ngram",       "fixed:tau=0",   "eagle2:N=30",
+                                        "fixed:cache=rebuild"};
+    const int32_t other[] = {2, 11, 4};
+    int32_t text[CONTEXT], want[CONTEXT], start[CONTEXT];
+    toy_open(&toy, VOCABULARY, CONTEXT, 64, 12);
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
+        for (int kept = 1; kept < 60; kept += 7) {
+            struct esp_session *session = open_session(specs[i], NULL, NULL);
+            struct esp_session *fresh = open_session("ar", NULL, NULL);
+            prompt(session, 3);
+            CHECK(generate(session, 56, start) == 60);
+            CHECK(esp_session_rewind(session, 61) == ESP_E_ARGUMENT);
+            CHECK(esp_session_rewind(session, -1) == ESP_E_ARGUMENT);
+            CHECK(esp_session_rewind(session, kept) == ESP_OK);
+            CHECK(esp_session_step(session, err, sizeof err) == 0, "the generation goes on");
+            CHECK(generate(session, 60 - kept, text) == 60);
+            CHECK(kept < 4 || memcmp(text, start, 60 * sizeof *text) == 0);
+            CHECK(esp_session_rewind(session, kept) == ESP_OK);
+            CHECK(esp_session_prompt(session, other, 3, err, sizeof err) == 0, "%s", err);
+            CHECK(esp_session_prompt(fresh, start, kept, err, sizeof err) == 0, "%s", err);
+            CHECK(esp_session_prompt(fresh, other, 3, err, sizeof err) == 0, "%s", err);
+            int n = generate(session, 40, text), m = generate(fresh, 40, want);
+            CHECK(n == kept + 43 && n == m && memcmp(text, want, (size_t)n * sizeof *text) == 0,
+                  "%s, %d tokens kept", specs[i], kept);
+            CHECK(esp_session_rewind(session, 0) == ESP_OK);
+            prompt(session, 3);
+            CHECK(generate(session, 56, text) == 60);
+            CHECK(memcmp(text, start, 60 * sizeof *text) == 0);
+            esp_session_close(fresh);
+            esp_session_close(session);
+        }
+    toy_close(&toy);
+}
+
 TEST(turns_continue_one_text)
 {
     int32_t text[CONTEXT], again[CONTEXT];
