@@ -116,6 +116,7 @@ enum esp_event_type {
     ESP_EVENT_ITERATION, /* all six stages ended */
     ESP_EVENT_SETTING,   /* a setting changed; takes effect from the next iteration on */
     ESP_EVENT_END,       /* the generation ended; `text` says why */
+    ESP_EVENT_REWIND,    /* all but the first `token_count` tokens of the text were forgotten */
 };
 
 /* Everything an event points to is the session's and valid only during the callback. */

@@ -480,17 +480,19 @@ int esp_session_rewind(struct esp_session *s, int count)
 {
     if (count < 0 || count > s->length)
         return ESP_E_ARGUMENT;
+    bool shorter = count < s->length;
     cut_text(s, count);
     s->allowed = 0;
     s->end = "";
+    if (shorter)
+        esp_session_emit(
+            s, (struct esp_event){.type = ESP_EVENT_REWIND, .token_count = count});
     return ESP_OK;
 }
 
 void esp_session_clear(struct esp_session *s)
 {
-    cut_text(s, 0);
-    s->allowed = 0;
-    s->end = "";
+    esp_session_rewind(s, 0);
     s->path_sum = 0;
     restart_random(s);
     memset(&s->stats, 0, sizeof s->stats);

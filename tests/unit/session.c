@@ -175,6 +175,34 @@ TEST(a_text_that_was_taken_back_goes_on_as_if_the_rest_had_never_been)
     toy_close(&toy);
 }
 
+static void count_tokens(void *user, const struct esp_event *event)
+{
+    int *tokens = user;
+    if (event->type == ESP_EVENT_PROMPT)
+        *tokens += event->token_count;
+    if (event->type == ESP_EVENT_ITERATION)
+        *tokens += event->iteration->committed_count;
+    if (event->type == ESP_EVENT_REWIND)
+        *tokens = event->token_count;
+}
+
+TEST(events_tell_how_long_the_text_is)
+{
+    int32_t text[CONTEXT];
+    int told = 0;
+    toy_open(&toy, VOCABULARY, CONTEXT, 64, 6);
+    struct esp_session *session = open_session("dynatree", count_tokens, &told);
+    for (int kept = 0; kept < 30; kept += 3) {
+        prompt(session, 1);
+        CHECK(generate(session, 26, text) == told);
+        CHECK(esp_session_rewind(session, kept) == ESP_OK && told == kept);
+    }
+    esp_session_clear(session);
+    CHECK(told == 0);
+    esp_session_close(session);
+    toy_close(&toy);
+}
+
 TEST(turns_continue_one_text)
 {
     int32_t text[CONTEXT], again[CONTEXT];
