@@ -132,6 +132,14 @@ struct esp_event {
 
 typedef void esp_observer(void *user, const struct esp_event *event);
 
+/* The bytes of a token (not NUL-terminated), from an engine or a recording; NULL if unknown. */
+typedef const char *esp_token_text(void *user, int32_t token, size_t *length);
+
+struct esp_tokens {
+    esp_token_text *text;
+    void *user;
+};
+
 #ifdef __cplusplus
 }
 #endif

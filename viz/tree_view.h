@@ -18,14 +18,6 @@
 #include "canvas.h"
 #include "espalier.h"
 
-/* The bytes of a token (not NUL-terminated), from an engine or a recording; NULL if unknown. */
-typedef const char *esp_token_text(void *user, int32_t token, size_t *length);
-
-struct esp_tokens {
-    esp_token_text *text;
-    void *user;
-};
-
 enum esp_tree_row_kind { ESP_ROW_NODE, ESP_ROW_BONUS, ESP_ROW_FOLD };
 
 struct esp_tree_row {

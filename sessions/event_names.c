@@ -1,0 +1,56 @@
+/* event_names.c - see event_names.h. */
+#include "event_names.h"
+
+#include <string.h>
+
+#include "recording.h"
+
+const char *const esp_verdict_names[] = {
+    [ESP_UNVISITED] = "unvisited",
+    [ESP_ACCEPTED] = "accepted",
+    [ESP_REJECTED] = "rejected",
+    [ESP_CUT] = "cut",
+    NULL,
+};
+
+const char *const esp_reason_names[] = {
+    [ESP_REASON_NONE] = "",
+    [ESP_REASON_THRESHOLD] = "threshold",
+    [ESP_REASON_DEPTH] = "depth",
+    [ESP_REASON_BUDGET] = "budget",
+    [ESP_REASON_BEAM] = "beam",
+    [ESP_REASON_RERANK] = "rerank",
+    [ESP_REASON_GAIN] = "gain",
+    [ESP_REASON_CONFIDENCE] = "confidence",
+    NULL,
+};
+
+#define X(name, text) +1
+_Static_assert(sizeof esp_reason_names / sizeof *esp_reason_names == 1 ESP_REASON(X),
+               "every reason has a name");
+#undef X
+
+static const struct {
+    int type;
+    const char *name;
+} types[] = {
+    {ESP_EVENT_ITERATION, "iteration"}, {ESP_EVENT_PROMPT, "prompt"},
+    {ESP_EVENT_SETTING, "setting"},     {ESP_EVENT_END, "end"},
+    {ESP_EVENT_MARKER, "marker"},       {ESP_EVENT_CLEAR, "clear"},
+};
+
+const char *esp_event_type_name(int type)
+{
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (types[i].type == type)
+            return types[i].name;
+    return NULL;
+}
+
+int esp_event_type_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(types[i].name, name) == 0)
+            return types[i].type;
+    return -1;
+}

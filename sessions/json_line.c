@@ -1,0 +1,172 @@
+/* json_line.c - members, numbers and strings of one line of JSON; see json_line.h. */
+#include "json_line.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+
+enum { FIRST_CAPACITY = 4096, NUMBER = 32 /* characters of one */ };
+
+/* Room for `more` bytes; NULL if there is no memory. */
+static char *room(struct esp_line *line, size_t more)
+{
+    if (line->failed)
+        return NULL;
+    if (line->length + more > line->capacity) {
+        size_t capacity = 2 * (line->length + more);
+        capacity = capacity < FIRST_CAPACITY ? FIRST_CAPACITY : capacity;
+        char *grown = realloc(line->text, capacity);
+        if (!grown) {
+            line->failed = true;
+            return NULL;
+        }
+        line->text = grown;
+        line->capacity = capacity;
+    }
+    return line->text + line->length;
+}
+
+static void put(struct esp_line *line, const char *bytes, size_t length)
+{
+    char *to = room(line, length);
+    if (!to)
+        return;
+    memcpy(to, bytes, length);
+    line->length += length;
+}
+
+static void put_text(struct esp_line *line, const char *text)
+{
+    put(line, text, strlen(text));
+}
+
+/* What stands before a value. Names are ours: they need no escapes. */
+static void put_name(struct esp_line *line, const char *name)
+{
+    if (line->comma)
+        put(line, ",", 1);
+    line->comma = true;
+    if (!name)
+        return;
+    put(line, "\"", 1);
+    put_text(line, name);
+    put(line, "\":", 2);
+}
+
+void esp_line_open(struct esp_line *line, const char *name, char bracket)
+{
+    put_name(line, name);
+    put(line, &bracket, 1);
+    line->comma = false;
+}
+
+void esp_line_close(struct esp_line *line, char bracket)
+{
+    put(line, &bracket, 1);
+    line->comma = true;
+}
+
+void esp_line_integer(struct esp_line *line, const char *name, int64_t value)
+{
+    char text[NUMBER];
+    snprintf(text, sizeof text, "%" PRId64, value);
+    put_name(line, name);
+    put_text(line, text);
+}
+
+static void put_real(struct esp_line *line, const char *name, double value, int digits)
+{
+    char text[NUMBER];
+    if (!isfinite(value))
+        return;
+    snprintf(text, sizeof text, "%.*g", digits, value);
+    put_name(line, name);
+    put_text(line, text);
+}
+
+void esp_line_float(struct esp_line *line, const char *name, float value)
+{
+    put_real(line, name, value, 9);
+}
+
+void esp_line_double(struct esp_line *line, const char *name, double value)
+{
+    put_real(line, name, value, 17);
+}
+
+void esp_line_flag(struct esp_line *line, const char *name, bool value)
+{
+    put_name(line, name);
+    put_text(line, value ? "true" : "false");
+}
+
+/* One character. A NUL is written too, but C strings that are read back end there. */
+static void put_character(struct esp_line *line, const char *bytes, size_t length)
+{
+    char escape[8];
+    if (length > 1 || (unsigned char)*bytes >= 0x20) {
+        if (*bytes == '"' || *bytes == '\\')
+            put(line, "\\", 1);
+        put(line, bytes, length);
+        return;
+    }
+    switch (*bytes) {
+    case '\n':
+        put(line, "\\n", 2);
+        break;
+    case '\t':
+        put(line, "\\t", 2);
+        break;
+    default:
+        snprintf(escape, sizeof escape, "\\u%04x", (unsigned char)*bytes);
+        put(line, escape, 6);
+    }
+}
+
+bool esp_line_string(struct esp_line *line, const char *name, const char *bytes, size_t length)
+{
+    bool exact = true;
+    put_name(line, name);
+    put(line, "\"", 1);
+    for (size_t at = 0; at < length;) {
+        utf8proc_int32_t c;
+        size_t left = length - at < 4 ? length - at : 4;
+        utf8proc_ssize_t n =
+            utf8proc_iterate((const utf8proc_uint8_t *)bytes + at, (utf8proc_ssize_t)left, &c);
+        if (n < 1)
+            put(line, "\xef\xbf\xbd", 3);
+        else
+            put_character(line, bytes + at, (size_t)n);
+        exact = exact && n > 0 && c != 0;
+        at += n > 0 ? (size_t)n : 1;
+    }
+    put(line, "\"", 1);
+    return exact;
+}
+
+void esp_line_hex(struct esp_line *line, const char *name, const char *bytes, size_t length)
+{
+    put_name(line, name);
+    put(line, "\"", 1);
+    for (size_t i = 0; i < length; i++) {
+        char digits[3];
+        snprintf(digits, sizeof digits, "%02x", (unsigned char)bytes[i]);
+        put(line, digits, 2);
+    }
+    put(line, "\"", 1);
+}
+
+void esp_line_newline(struct esp_line *line)
+{
+    put(line, "\n", 1);
+    line->comma = false;
+}
+
+void esp_line_free(struct esp_line *line)
+{
+    free(line->text);
+    *line = (struct esp_line){.length = 0};
+}

@@ -1,0 +1,152 @@
+/* layers.c - differences between draft passes, noted forwards and applied backwards; see
+ * layers.h. */
+#include "layers.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Room for one more of `size` bytes each. */
+static int grow(void *array, int count, int *capacity, size_t size)
+{
+    void *grown, **place = array;
+    if (count < *capacity)
+        return ESP_OK;
+    int wanted = *capacity ? 2 * *capacity : 64;
+    grown = realloc(*place, (size_t)wanted * size);
+    if (!grown)
+        return ESP_E_MEMORY;
+    *place = grown;
+    *capacity = wanted;
+    return ESP_OK;
+}
+
+int esp_layers_add(struct esp_layers *l, struct esp_layer layer)
+{
+    if (grow(&l->layers, l->count, &l->capacity, sizeof *l->layers) < 0)
+        return ESP_E_MEMORY;
+    l->layers[l->count++] = layer;
+    return ESP_OK;
+}
+
+int esp_layers_change(struct esp_layers *l, struct esp_change change)
+{
+    if (grow(&l->changes, l->change_count, &l->change_capacity, sizeof *l->changes) < 0)
+        return ESP_E_MEMORY;
+    l->changes[l->change_count++] = change;
+    return ESP_OK;
+}
+
+static struct esp_growing growing(const struct esp_node *node)
+{
+    return (struct esp_growing){node->copies, node->confidence, node->verdict == ESP_CUT,
+                                node->reason};
+}
+
+static bool same(struct esp_growing a, struct esp_growing b)
+{
+    return a.copies == b.copies && a.cut == b.cut && a.reason == b.reason &&
+           memcmp(&a.confidence, &b.confidence, sizeof a.confidence) == 0;
+}
+
+void esp_layers_begin(struct esp_layers *l)
+{
+    l->count = l->change_count = l->last_count = 0;
+}
+
+/* Notes which of the nodes after the last pass are different now, and what they are. */
+static int compare(struct esp_layers *l, const struct esp_tree *tree)
+{
+    int status = ESP_OK, before = l->change_count;
+    for (int i = 0; i < l->last_count && i < tree->count && status == ESP_OK; i++)
+        if (!same(l->last[i], growing(&tree->nodes[i])))
+            status = esp_layers_change(l, (struct esp_change){i, l->last[i]});
+    if (l->count > 0)
+        l->layers[l->count - 1].changes = l->change_count - before;
+    l->last_count = 0;
+    for (int i = 0; i < tree->count && status == ESP_OK; i++) {
+        status = grow(&l->last, i, &l->last_capacity, sizeof *l->last);
+        if (status == ESP_OK)
+            l->last[l->last_count++] = growing(&tree->nodes[i]);
+    }
+    return status;
+}
+
+int esp_layers_note(struct esp_layers *l, const struct esp_event *event)
+{
+    const struct esp_iteration *it = event->iteration;
+    int status = compare(l, &it->tree);
+    if (status < 0)
+        return status;
+    return esp_layers_add(l, (struct esp_layer){.time = event->time,
+                                                .nodes = it->tree.count,
+                                                .passes = it->draft_passes});
+}
+
+int esp_layers_finish(struct esp_layers *l, const struct esp_iteration *it)
+{
+    return compare(l, &it->tree);
+}
+
+void esp_layers_free(struct esp_layers *l)
+{
+    free(l->layers);
+    free(l->changes);
+    free(l->last);
+    *l = (struct esp_layers){.count = 0};
+}
+
+/* ------------------------------------------------------------------ back in time */
+
+static void undo_select(struct esp_tree *tree)
+{
+    for (int i = 0; i < tree->count; i++) {
+        struct esp_node *node = &tree->nodes[i];
+        node->p = node->u = node->acceptance = NAN;
+        if (node->verdict != ESP_CUT)
+            node->verdict = ESP_UNVISITED;
+    }
+}
+
+/* The stages in the order in which they are undone; see loop.c for what each fills in. */
+void esp_iteration_at_stage(struct esp_iteration *it, enum esp_stage stage)
+{
+    for (int undone = ESP_STAGES - 1; undone > (int)stage; undone--)
+        it->seconds[undone] = 0;
+    if (stage < ESP_STAGE_ADAPT)
+        for (int i = 0; i < it->gauge_count; i++)
+            it->gauges[i].after = it->gauges[i].before;
+    if (stage < ESP_STAGE_COMMIT) {
+        it->committed = NULL;
+        it->committed_count = it->target_passes = 0;
+    }
+    if (stage < ESP_STAGE_SELECT) {
+        undo_select(&it->tree);
+        it->path = NULL;
+        it->path_length = it->bonus = 0;
+        it->bonus_u = 0;
+    }
+    if (stage < ESP_STAGE_FLATTEN)
+        it->tree.verified = it->mask_blocks = 0;
+}
+
+void esp_iteration_at_layer(struct esp_iteration *it, const struct esp_layers *l, int layer)
+{
+    int end = l->change_count;
+    esp_iteration_at_stage(it, ESP_STAGE_DRAFT);
+    for (int i = l->count - 1; i >= layer; i--) {
+        for (int j = 0; j < l->layers[i].changes; j++) {
+            const struct esp_change *change = &l->changes[end - 1 - j];
+            struct esp_node *node = &it->tree.nodes[change->node];
+            node->copies = change->was.copies;
+            node->confidence = change->was.confidence;
+            node->verdict = change->was.cut ? ESP_CUT : ESP_UNVISITED;
+            node->reason = change->was.reason;
+        }
+        end -= l->layers[i].changes;
+    }
+    it->tree.count = l->layers[layer].nodes;
+    it->draft_passes = l->layers[layer].passes;
+    it->deepest = 0;
+    it->seconds[ESP_STAGE_DRAFT] = 0;
+}

@@ -1,0 +1,415 @@
+/* recording.c - the index of a recorded session, and its events; see recording.h.
+ *
+ * The file is read twice: once from its start to its end, when every line is checked and what
+ * the index needs is kept (where lines lie, the tokens of the text, sums over iterations), and
+ * then a line at a time. Seeking costs the reading of one line wherever it is. A line is
+ * checked each time it is read, as the file may have changed.
+ */
+#include "recording.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "error.h"
+#include "event_json.h"
+
+/* What the index knows of an event. */
+struct entry {
+    off_t offset;
+    uint32_t length; /* of the line, without its newline */
+    uint8_t type;
+    int line;
+    int iterations;           /* before it */
+    int text_start, text_end; /* the text after it, in `tokens` */
+    double time;
+};
+
+struct esp_recording {
+    int fd;
+    char *path;
+    struct esp_recording_header header;
+    struct esp_texts texts;
+    struct entry *entries; /* (count) */
+    int count, capacity;
+    int *iterations;                /* (iteration_count) their entries */
+    struct esp_recorded_sums *sums; /* (iteration_count) up to and including each */
+    int iteration_count, iteration_capacity, sums_capacity;
+    struct esp_recorded_token *tokens; /* (token_count) of all texts, one behind the other */
+    int token_count, token_capacity;
+    bool cut;
+
+    char *line;                   /* (ESP_RECORDING_LINE + 1) the one read last */
+    struct esp_recorded recorded; /* its event */
+    bool has_iteration;           /* and it is an iteration */
+    struct esp_iteration stepped; /* of esp_recording_step() */
+    struct esp_node *stepped_nodes;
+    int stepped_capacity;
+    struct esp_event event;
+};
+
+/* ------------------------------------------------------------------ building the index */
+
+/* Room for one more in an array that grows. */
+static int grow(void *array, int count, int *capacity, size_t size)
+{
+    void *grown, **place = array;
+    if (count < *capacity)
+        return ESP_OK;
+    if (count > INT_MAX / 2)
+        return ESP_E_MEMORY;
+    int wanted = count > 0 ? 2 * count : 256;
+    grown = realloc(*place, (size_t)wanted * size);
+    if (!grown)
+        return ESP_E_MEMORY;
+    *place = grown;
+    *capacity = wanted;
+    return ESP_OK;
+}
+
+static int add_token(struct esp_recording *r, int32_t token, int kind)
+{
+    if (grow(&r->tokens, r->token_count, &r->token_capacity, sizeof *r->tokens) < 0)
+        return ESP_E_MEMORY;
+    r->tokens[r->token_count++] = (struct esp_recorded_token){token, (uint8_t)kind};
+    return ESP_OK;
+}
+
+static int add_text(struct esp_recording *r, const struct esp_event *event)
+{
+    int status = ESP_OK;
+    for (int i = 0; i < event->token_count && status == ESP_OK; i++)
+        status = add_token(r, event->tokens[i], ESP_RECORDED_PROMPT);
+    const struct esp_iteration *it = event->iteration;
+    for (int i = 0; it && i < it->committed_count && status == ESP_OK; i++)
+        status = add_token(r, it->committed[i],
+                           i < it->path_length ? ESP_RECORDED_DRAFTED : ESP_RECORDED_BONUS);
+    return status;
+}
+
+static int add_iteration(struct esp_recording *r, const struct esp_iteration *it)
+{
+    struct esp_recorded_sums none = {.iterations = 0}, *before = NULL;
+    if (grow(&r->iterations, r->iteration_count, &r->iteration_capacity,
+             sizeof *r->iterations) < 0 ||
+        grow(&r->sums, r->iteration_count, &r->sums_capacity, sizeof *r->sums) < 0)
+        return ESP_E_MEMORY;
+    bool first = r->iteration_count == 0;
+    for (int i = first ? 0 : r->iterations[r->iteration_count - 1]; i < r->count && !first; i++)
+        first = r->entries[i].type == ESP_EVENT_CLEAR;
+    before = first ? &none : &r->sums[r->iteration_count - 1];
+    struct esp_recorded_sums *sums = &r->sums[r->iteration_count];
+    *sums = *before;
+    sums->iterations++;
+    sums->committed += it->committed_count;
+    sums->path += it->path_length;
+    sums->accepted += it->path_length;
+    sums->drafted += it->tree.verified > 0 ? it->tree.verified - 1 : 0;
+    sums->draft_passes += it->draft_passes;
+    sums->target_passes += it->target_passes;
+    for (int i = 0; i < ESP_STAGES; i++)
+        sums->seconds[i] += it->seconds[i];
+    r->iterations[r->iteration_count++] = r->count;
+    return ESP_OK;
+}
+
+/* Adds the event that was just read. */
+static int add_event(struct esp_recording *r, struct entry entry)
+{
+    const struct esp_event *event = &r->recorded.event;
+    const struct entry *last = r->count > 0 ? &r->entries[r->count - 1] : NULL;
+    entry.type = (uint8_t)event->type;
+    entry.time = last && last->time > event->time ? last->time : event->time;
+    entry.iterations = r->iteration_count;
+    entry.text_start = last ? last->text_start : 0;
+    if (event->type == ESP_EVENT_CLEAR)
+        entry.text_start = r->token_count;
+    int status = add_text(r, event);
+    entry.text_end = r->token_count;
+    if (status == ESP_OK && event->type == ESP_EVENT_ITERATION)
+        status = add_iteration(r, event->iteration);
+    if (status == ESP_OK)
+        status = grow(&r->entries, r->count, &r->capacity, sizeof *r->entries);
+    if (status == ESP_OK)
+        r->entries[r->count++] = entry;
+    return status;
+}
+
+/* A line of the file: the header, or an event. `whole`: it ends with a newline. */
+static int add_line(struct esp_recording *r, struct entry entry, const char *line, bool whole,
+                    char *err, size_t errlen)
+{
+    char why[256] = "";
+    int status;
+    if (entry.line == 1) {
+        status = esp_header_from_json(&r->header, line, entry.length, why, sizeof why);
+        return status < 0
+                   ? esp_fail(err, errlen, status, "%s cannot be replayed: %s", r->path, why)
+                   : ESP_OK;
+    }
+    status = esp_event_from_json(&r->recorded, &r->texts, line, entry.length,
+                                 r->header.vocabulary, why, sizeof why);
+    if (status > 0)
+        status = add_event(r, entry);
+    if (status < 0 && status != ESP_E_MEMORY && !whole) {
+        r->cut = true;
+        return ESP_OK;
+    }
+    if (status < 0)
+        return esp_fail(err, errlen, status, "line %d of %s cannot be read: %s", entry.line,
+                        r->path, *why ? why : esp_status_message(status));
+    return ESP_OK;
+}
+
+/* Adds the lines in `text`, which is at `offset` of the file; at its end also what has no
+ * newline. Returns how many bytes were taken, or a negative status. */
+static long add_lines(struct esp_recording *r, const char *text, size_t length, off_t offset,
+                      bool last, int *lines, char *err, size_t errlen)
+{
+    size_t at = 0;
+    while (at < length) {
+        const char *end = memchr(text + at, '\n', length - at);
+        if (!end && !last)
+            break;
+        size_t n = end ? (size_t)(end - text) - at : length - at;
+        struct entry entry = {.offset = offset + (off_t)at, .length = (uint32_t)n};
+        entry.line = ++*lines;
+        int status = add_line(r, entry, text + at, end != NULL, err, errlen);
+        if (status < 0)
+            return status;
+        at += n + (end != NULL);
+    }
+    return (long)at;
+}
+
+static int build_index(struct esp_recording *r, char *err, size_t errlen)
+{
+    size_t size = 2 * (size_t)ESP_RECORDING_LINE, held = 0;
+    char *buffer = malloc(size);
+    off_t offset = 0;
+    int lines = 0, status = buffer ? ESP_OK : ESP_E_MEMORY;
+    for (bool last = false; !last && status == ESP_OK;) {
+        ssize_t count = read(r->fd, buffer + held, size - held);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0) {
+            status = esp_fail(err, errlen, ESP_E_FILE, "cannot read %s: %s", r->path,
+                              strerror(errno));
+            break;
+        }
+        last = count == 0;
+        held += (size_t)count;
+        long taken = add_lines(r, buffer, held, offset, last, &lines, err, errlen);
+        if (taken < 0)
+            status = (int)taken;
+        else if (taken == 0 && held == size)
+            status =
+                esp_fail(err, errlen, ESP_E_FORMAT, "line %d of %s is longer than %d bytes",
+                         lines + 1, r->path, ESP_RECORDING_LINE);
+        else {
+            held -= (size_t)taken;
+            offset += taken;
+            memmove(buffer, buffer + taken, held);
+        }
+    }
+    free(buffer);
+    if (status == ESP_OK && lines == 0)
+        status = esp_fail(err, errlen, ESP_E_FORMAT,
+                          "%s is empty; a recording begins with a header", r->path);
+    return status;
+}
+
+static int open_file(struct esp_recording *r, const char *path, char *err, size_t errlen)
+{
+    struct stat info;
+    r->path = strdup(path);
+    r->line = malloc(ESP_RECORDING_LINE + 1);
+    if (!r->path || !r->line)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory to open %s", path);
+    r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (r->fd < 0 || fstat(r->fd, &info) < 0)
+        return esp_fail(err, errlen, ESP_E_FILE, "cannot open %s: %s", path, strerror(errno));
+    if (!S_ISREG(info.st_mode))
+        return esp_fail(err, errlen, ESP_E_FILE, "%s is not a regular file", path);
+    return ESP_OK;
+}
+
+int esp_recording_open(struct esp_recording **recording, const char *path, char *err,
+                       size_t errlen)
+{
+    struct esp_recording *r = calloc(1, sizeof *r);
+    *recording = NULL;
+    if (!r)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory to open %s", path);
+    r->fd = -1;
+    int status = open_file(r, path, err, errlen);
+    if (status == ESP_OK)
+        status = build_index(r, err, errlen);
+    if (status < 0) {
+        esp_recording_close(r);
+        return status;
+    }
+    *recording = r;
+    return ESP_OK;
+}
+
+void esp_recording_close(struct esp_recording *r)
+{
+    if (!r)
+        return;
+    if (r->fd >= 0)
+        close(r->fd);
+    esp_texts_free(&r->texts);
+    esp_recorded_free(&r->recorded);
+    free(r->stepped_nodes);
+    free(r->entries);
+    free(r->iterations);
+    free(r->sums);
+    free(r->tokens);
+    free(r->line);
+    free(r->path);
+    free(r);
+}
+
+/* ------------------------------------------------------------------ looking things up */
+
+const struct esp_recording_header *esp_recording_header(const struct esp_recording *r)
+{
+    return &r->header;
+}
+
+bool esp_recording_is_cut(const struct esp_recording *r)
+{
+    return r->cut;
+}
+
+const char *esp_recording_token_text(void *user, int32_t token, size_t *length)
+{
+    struct esp_recording *r = user;
+    return esp_texts_find(&r->texts, token, length);
+}
+
+int esp_recording_events(const struct esp_recording *r)
+{
+    return r->count;
+}
+
+int esp_recording_iterations(const struct esp_recording *r)
+{
+    return r->iteration_count;
+}
+
+struct esp_recording_entry esp_recording_entry(const struct esp_recording *r, int event)
+{
+    const struct entry *e = &r->entries[event];
+    return (struct esp_recording_entry){e->type, e->time, e->iterations, e->line};
+}
+
+int esp_recording_iteration_event(const struct esp_recording *r, int iteration)
+{
+    return r->iterations[iteration];
+}
+
+int esp_recording_text(const struct esp_recording *r, int event,
+                       const struct esp_recorded_token **tokens)
+{
+    *tokens = NULL;
+    if (event < 0)
+        return 0;
+    const struct entry *e = &r->entries[event];
+    *tokens = r->tokens + e->text_start;
+    return e->text_end - e->text_start;
+}
+
+struct esp_recorded_sums esp_recording_sums(const struct esp_recording *r, int event)
+{
+    struct esp_recorded_sums none = {.iterations = 0};
+    for (; event >= 0 && r->entries[event].type != ESP_EVENT_CLEAR; event--)
+        if (r->entries[event].type == ESP_EVENT_ITERATION)
+            return r->sums[r->entries[event].iterations];
+    return none;
+}
+
+/* ------------------------------------------------------------------ events again */
+
+const char *esp_recording_line(struct esp_recording *r, int event, size_t *length)
+{
+    const struct entry *e = &r->entries[event];
+    size_t got = 0;
+    while (got < e->length) {
+        ssize_t n = pread(r->fd, r->line + got, e->length - got, e->offset + (off_t)got);
+        if (n == 0 || (n < 0 && errno != EINTR))
+            return NULL;
+        got += n > 0 ? (size_t)n : 0;
+    }
+    r->line[got] = '\0';
+    *length = got;
+    return r->line;
+}
+
+int esp_recording_read(struct esp_recording *r, int event, const struct esp_event **found,
+                       char *err, size_t errlen)
+{
+    size_t length;
+    char why[256] = "it is not there any more";
+    const char *line = esp_recording_line(r, event, &length);
+    r->has_iteration = false;
+    int status = !line ? ESP_E_FILE
+                       : esp_event_from_json(&r->recorded, &r->texts, line, length,
+                                             r->header.vocabulary, why, sizeof why);
+    if (status <= 0 || r->recorded.event.type != r->entries[event].type)
+        return esp_fail(err, errlen, status < 0 ? status : ESP_E_FORMAT,
+                        "line %d of %s has changed since it was opened: %s",
+                        r->entries[event].line, r->path, why);
+    r->has_iteration = r->recorded.event.type == ESP_EVENT_ITERATION;
+    *found = &r->recorded.event;
+    return ESP_OK;
+}
+
+int esp_recording_steps(const struct esp_recording *r)
+{
+    return r->has_iteration ? r->recorded.layers.count + ESP_STAGES : 0;
+}
+
+/* Room for the nodes of the iteration as it was. */
+static bool copy_nodes(struct esp_recording *r)
+{
+    const struct esp_tree *tree = &r->recorded.iteration.tree;
+    if (tree->count > r->stepped_capacity) {
+        free(r->stepped_nodes);
+        r->stepped_nodes = malloc((size_t)tree->count * sizeof *tree->nodes);
+        r->stepped_capacity = r->stepped_nodes ? tree->count : 0;
+    }
+    if (!r->stepped_nodes)
+        return false;
+    memcpy(r->stepped_nodes, tree->nodes, (size_t)tree->count * sizeof *tree->nodes);
+    return true;
+}
+
+const struct esp_event *esp_recording_step(struct esp_recording *r, int step)
+{
+    const struct esp_layers *layers = &r->recorded.layers;
+    int stage = step - layers->count;
+    if (step < 0 || step >= esp_recording_steps(r) || !copy_nodes(r))
+        return NULL;
+    r->stepped = r->recorded.iteration;
+    r->stepped.tree.nodes = r->stepped_nodes;
+    r->event = (struct esp_event){.iteration = &r->stepped, .time = r->recorded.event.time};
+    if (stage < 0) {
+        r->event.type = ESP_EVENT_LAYER;
+        r->event.time = layers->layers[step].time;
+        esp_iteration_at_layer(&r->stepped, layers, step);
+    } else {
+        r->event.type = ESP_EVENT_STAGE;
+        r->event.stage = stage;
+        for (int later = stage + 1; later < ESP_STAGES; later++)
+            r->event.time -= r->stepped.seconds[later];
+        esp_iteration_at_stage(&r->stepped, (enum esp_stage)stage);
+    }
+    return &r->event;
+}

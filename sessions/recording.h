@@ -1,0 +1,128 @@
+/* recording.h - reads a recorded session (*.esp.jsonl): what is in it, and any event again.
+ *
+ * Line 1 is a header, each further line one event. Opening a recording reads and checks every
+ * line once and builds an index; afterwards any event is read again by its number. What comes
+ * back are the structs that the session's observer got (struct esp_event with struct
+ * esp_iteration), so whatever draws or copies those needs to know nothing of recordings.
+ * man/espalier-session.5 describes the file.
+ *
+ * The file is not trusted: an event is handed out only if its indices, counts and links are
+ * valid. A last line that was cut off is left out; lines of an unknown type are ignored.
+ */
+#ifndef ESP_RECORDING_H
+#define ESP_RECORDING_H
+
+#include "espalier.h"
+
+enum {
+    ESP_RECORDING_MAJOR = 1,
+    ESP_RECORDING_MINOR = 0,
+    ESP_RECORDING_LINE = 1 << 20, /* bytes of a line at most */
+    ESP_RECORDING_DEPTH = 64,     /* of its JSON */
+    ESP_RECORDING_NODES = 4096,   /* of a tree */
+};
+
+/* Types of events that a session does not have; they continue enum esp_event_type. */
+enum {
+    ESP_EVENT_MARKER = 50, /* the user marked this place; `text` may say why */
+    ESP_EVENT_CLEAR,       /* the text was forgotten; iterations count from 0 again */
+};
+
+struct esp_recorded_model {
+    char name[96]; /* "": none */
+    char architecture[32], dtype[16];
+    int64_t parameters;
+};
+
+struct esp_recording_header {
+    int major, minor; /* of the format */
+    char program[64]; /* that wrote it, e.g. "espalier 0.1.0" */
+    char started[32]; /* ISO 8601, UTC */
+    struct esp_recorded_model target, draft;
+    int vocabulary;           /* tokens; 0: unknown */
+    char vocabulary_hash[32]; /* of all token texts */
+    char drafter[1024], verifier[1024], order[8];
+    bool lossy, baseline;
+    double temperature, top_p;
+    int top_k;
+    uint64_t seed;
+    char backend[32], device[96];
+    double load_seconds;
+    int columns, rows; /* of the terminal; 0: there was none */
+};
+
+struct esp_recording;
+
+/* Returns 0 or a negative status with a sentence in err. */
+int esp_recording_open(struct esp_recording **recording, const char *path, char *err,
+                       size_t errlen);
+void esp_recording_close(struct esp_recording *recording);
+
+const struct esp_recording_header *esp_recording_header(const struct esp_recording *recording);
+/* Was the last line cut off and left out? */
+bool esp_recording_is_cut(const struct esp_recording *recording);
+/* The text of a recorded token: an esp_token_text whose `user` is the recording. */
+const char *esp_recording_token_text(void *recording, int32_t token, size_t *length);
+
+/* ------------------------------------------------------------------ the index */
+
+int esp_recording_events(const struct esp_recording *recording);
+int esp_recording_iterations(const struct esp_recording *recording);
+
+struct esp_recording_entry {
+    int type;       /* ESP_EVENT_PROMPT, _ITERATION, _SETTING, _END, _MARKER or _CLEAR */
+    double time;    /* seconds since the session was opened; never falls */
+    int iterations; /* that came before, in the whole recording */
+    int line;       /* in the file */
+};
+
+/* Entry of event `event`, 0..events - 1. */
+struct esp_recording_entry esp_recording_entry(const struct esp_recording *recording,
+                                               int event);
+/* The event that is iteration `iteration`, counted through the whole recording from 0. (Its own
+ * `index` starts anew when the text was cleared.) */
+int esp_recording_iteration_event(const struct esp_recording *recording, int iteration);
+
+enum esp_recorded_kind { ESP_RECORDED_PROMPT, ESP_RECORDED_DRAFTED, ESP_RECORDED_BONUS };
+
+struct esp_recorded_token {
+    int32_t token;
+    uint8_t kind; /* enum esp_recorded_kind, in the order of enum esp_text_kind */
+};
+
+/* The text right after event `event` (-1: before the first): its tokens since it was last
+ * cleared. Returns how many. */
+int esp_recording_text(const struct esp_recording *recording, int event,
+                       const struct esp_recorded_token **tokens);
+
+/* Sums over the iterations since the text was last cleared, up to and including event
+ * `event`. */
+struct esp_recorded_sums {
+    int iterations;
+    int64_t committed, path;   /* tokens */
+    int64_t drafted, accepted; /* nodes the target saw, without roots; accepted among them */
+    int64_t draft_passes, target_passes;
+    double seconds[ESP_STAGES];
+};
+
+struct esp_recorded_sums esp_recording_sums(const struct esp_recording *recording, int event);
+
+/* ------------------------------------------------------------------ events */
+
+/* Reads an event again. It points into the recording and is valid until the next call with the
+ * same recording; names of gauges stay valid until it is closed. Fails only if the file has
+ * changed or memory ends. */
+int esp_recording_read(struct esp_recording *recording, int event,
+                       const struct esp_event **found, char *err, size_t errlen);
+
+/* If the event read last is an iteration: the LAYER and STAGE events that led to it, as the
+ * observer saw them. steps: how many (draft passes, then the six stages); step: one of them,
+ * valid until the next call of it or of esp_recording_read(). */
+int esp_recording_steps(const struct esp_recording *recording);
+const struct esp_event *esp_recording_step(struct esp_recording *recording, int step);
+
+/* The line of an event as it is in the file, NUL-terminated without its newline; valid as that
+ * of esp_recording_read(). NULL if it cannot be read any more. */
+const char *esp_recording_line(struct esp_recording *recording, int event, size_t *length);
+
+#endif

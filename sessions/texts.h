@@ -1,0 +1,36 @@
+/* texts.h - the texts that outlive the events they came with: of tokens, and names of gauges.
+ *
+ * A recording carries the text of every token beside its id, so that it is shown without the
+ * models. Reading events collects them here; the first text of an id stays.
+ */
+#ifndef ESP_TEXTS_H
+#define ESP_TEXTS_H
+
+#include "espalier.h"
+
+enum { ESP_MAX_NAMES = 256, ESP_NAME_SIZE = 32 };
+
+/* Zeroed: empty. */
+struct esp_texts {
+    char *bytes; /* (byte_count) all texts, one behind the other */
+    size_t byte_count, byte_capacity;
+    struct esp_text_entry {
+        int32_t token;
+        uint32_t length;
+        size_t start; /* in `bytes`, plus 1; 0: a free entry */
+    } * entries;      /* (mask + 1), at most half of them taken */
+    size_t mask, taken;
+    char *names[ESP_MAX_NAMES]; /* (name_count) */
+    int name_count;
+};
+
+/* Returns 0 or ESP_E_MEMORY. */
+int esp_texts_add(struct esp_texts *texts, int32_t token, const char *bytes, size_t length);
+/* An esp_token_text: the text, valid until another is added, or NULL. */
+const char *esp_texts_find(void *texts, int32_t token, size_t *length);
+/* A copy of `name` that lives as long as the texts, the same one for equal names. NULL if it is
+ * too long, if there are too many, or if there is no memory. */
+const char *esp_texts_name(struct esp_texts *texts, const char *name);
+void esp_texts_free(struct esp_texts *texts);
+
+#endif
