@@ -431,6 +431,9 @@ static void read_event(struct reader *r, const cJSON *object)
         to->event.key = keep(r, &to->key, text(object, "key"));
         to->event.text = keep(r, &to->text, text(object, "value"));
         break;
+    case ESP_EVENT_REWIND:
+        to->event.token_count = integer(r, object, "count", 0, MOST);
+        break;
     default:
         to->event.text = keep(r, &to->text, text(object, "text"));
         break;

@@ -242,10 +242,14 @@ int esp_event_to_json(struct esp_line *line, const struct esp_event *event,
         break;
     default:
         begin(line, event);
+        if (event->type == ESP_EVENT_REWIND)
+            esp_line_integer(line, "count", event->token_count);
         if (event->type == ESP_EVENT_SETTING)
             put_text(line, "key", event->key);
-        if (event->type != ESP_EVENT_CLEAR)
-            put_text(line, event->type == ESP_EVENT_SETTING ? "value" : "text", event->text);
+        if (event->type == ESP_EVENT_SETTING)
+            put_text(line, "value", event->text);
+        if (event->type == ESP_EVENT_MARKER || event->type == ESP_EVENT_END)
+            put_text(line, "text", event->text);
         end(line);
         break;
     }

@@ -25,8 +25,9 @@ struct entry {
     uint32_t length; /* of the line, without its newline */
     uint8_t type;
     int line;
-    int iterations;           /* before it */
-    int text_start, text_end; /* the text after it, in `tokens` */
+    int iterations; /* before it */
+    int text;       /* tokens that the text has after it */
+    int tokens_end; /* those it added end here in `tokens` */
     double time;
 };
 
@@ -40,10 +41,12 @@ struct esp_recording {
     int *iterations;                /* (iteration_count) their entries */
     struct esp_recorded_sums *sums; /* (iteration_count) up to and including each */
     int iteration_count, iteration_capacity, sums_capacity;
-    struct esp_recorded_token *tokens; /* (token_count) of all texts, one behind the other */
+    struct esp_recorded_token *tokens; /* (token_count) that events added, in order */
     int token_count, token_capacity;
     bool cut;
 
+    struct esp_recorded_token *text; /* (text_capacity) what esp_recording_text() gives */
+    int text_capacity;
     char *line;                   /* (ESP_RECORDING_LINE + 1) the one read last */
     struct esp_recorded recorded; /* its event */
     bool has_iteration;           /* and it is an iteration */
@@ -82,8 +85,8 @@ static int add_token(struct esp_recording *r, int32_t token, int kind)
 
 static int add_text(struct esp_recording *r, const struct esp_event *event)
 {
-    int status = ESP_OK;
-    for (int i = 0; i < event->token_count && status == ESP_OK; i++)
+    int status = ESP_OK, prompt = event->type == ESP_EVENT_PROMPT ? event->token_count : 0;
+    for (int i = 0; i < prompt && status == ESP_OK; i++)
         status = add_token(r, event->tokens[i], ESP_RECORDED_PROMPT);
     const struct esp_iteration *it = event->iteration;
     for (int i = 0; it && i < it->committed_count && status == ESP_OK; i++)
@@ -126,11 +129,14 @@ static int add_event(struct esp_recording *r, struct entry entry)
     entry.type = (uint8_t)event->type;
     entry.time = last && last->time > event->time ? last->time : event->time;
     entry.iterations = r->iteration_count;
-    entry.text_start = last ? last->text_start : 0;
-    if (event->type == ESP_EVENT_CLEAR)
-        entry.text_start = r->token_count;
-    int status = add_text(r, event);
-    entry.text_end = r->token_count;
+    int before = last ? last->text : 0, first = r->token_count, status;
+    if (event->type == ESP_EVENT_REWIND && event->token_count > before)
+        return ESP_E_FORMAT;
+    if (event->type == ESP_EVENT_REWIND || event->type == ESP_EVENT_CLEAR)
+        before = event->token_count;
+    status = add_text(r, event);
+    entry.tokens_end = r->token_count;
+    entry.text = before + r->token_count - first;
     if (status == ESP_OK && event->type == ESP_EVENT_ITERATION)
         status = add_iteration(r, event->iteration);
     if (status == ESP_OK)
@@ -156,6 +162,8 @@ static int add_line(struct esp_recording *r, struct entry entry, const char *lin
                                  r->header.vocabulary, why, sizeof why);
     if (status > 0)
         status = add_event(r, entry);
+    if (status == ESP_E_FORMAT && !*why)
+        snprintf(why, sizeof why, "the text is not as long as it says");
     if (status < 0 && status != ESP_E_MEMORY && !whole) {
         r->cut = true;
         return ESP_OK;
@@ -271,6 +279,7 @@ void esp_recording_close(struct esp_recording *r)
     free(r->iterations);
     free(r->sums);
     free(r->tokens);
+    free(r->text);
     free(r->line);
     free(r->path);
     free(r);
@@ -315,15 +324,30 @@ int esp_recording_iteration_event(const struct esp_recording *r, int iteration)
     return r->iterations[iteration];
 }
 
-int esp_recording_text(const struct esp_recording *r, int event,
+/* Goes back through the events: each added the tokens that stand before those of the next one,
+ * as far as no later event took the text back to before them. */
+int esp_recording_text(struct esp_recording *r, int event,
                        const struct esp_recorded_token **tokens)
 {
-    *tokens = NULL;
-    if (event < 0)
-        return 0;
-    const struct entry *e = &r->entries[event];
-    *tokens = r->tokens + e->text_start;
-    return e->text_end - e->text_start;
+    int count = event < 0 ? 0 : r->entries[event].text, left = count;
+    if (count > r->text_capacity) {
+        free(r->text);
+        r->text = malloc((size_t)count * sizeof *r->text);
+        r->text_capacity = r->text ? count : 0;
+    }
+    if (count > r->text_capacity)
+        return ESP_E_MEMORY;
+    for (; left > 0; event--) {
+        const struct entry *e = &r->entries[event];
+        int first = event > 0 ? e[-1].tokens_end : 0;
+        int before = e->text - (e->tokens_end - first);
+        if (before >= left || e->tokens_end == first)
+            continue;
+        memcpy(r->text + before, r->tokens + first, (size_t)(left - before) * sizeof *r->text);
+        left = before;
+    }
+    *tokens = r->text;
+    return count;
 }
 
 struct esp_recorded_sums esp_recording_sums(const struct esp_recording *r, int event)

@@ -70,7 +70,7 @@ int esp_recording_events(const struct esp_recording *recording);
 int esp_recording_iterations(const struct esp_recording *recording);
 
 struct esp_recording_entry {
-    int type;       /* ESP_EVENT_PROMPT, _ITERATION, _SETTING, _END, _MARKER or _CLEAR */
+    int type;       /* ESP_EVENT_PROMPT, _ITERATION, _SETTING, _REWIND, _END, _MARKER, _CLEAR */
     double time;    /* seconds since the session was opened; never falls */
     int iterations; /* that came before, in the whole recording */
     int line;       /* in the file */
@@ -90,9 +90,9 @@ struct esp_recorded_token {
     uint8_t kind; /* enum esp_recorded_kind, in the order of enum esp_text_kind */
 };
 
-/* The text right after event `event` (-1: before the first): its tokens since it was last
- * cleared. Returns how many. */
-int esp_recording_text(const struct esp_recording *recording, int event,
+/* The text right after event `event` (-1: before the first). Returns how many tokens it has, or
+ * ESP_E_MEMORY; they are valid until the next call. */
+int esp_recording_text(struct esp_recording *recording, int event,
                        const struct esp_recorded_token **tokens);
 
 /* Sums over the iterations since the text was last cleared, up to and including event
