@@ -16,6 +16,7 @@ struct cli_options {
     int trials;
     bool json, stats, mdoc, ascii;
     const char *theme;
+    const char *with, *with_verifier; /* the second choice to compare */
     const char **arguments; /* what is not a flag */
     int argument_count;
 };

@@ -5,16 +5,15 @@
  * flushed. Ctrl-C ends the generation cleanly: what there is is printed, statistics too, and
  * the exit code is 130.
  */
-#include <cJSON.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli.h"
 #include "model/utf8_stream.h"
 #include "prompt.h"
+#include "report.h"
 #include "safe.h"
 
 static volatile sig_atomic_t interrupted;
@@ -77,105 +76,19 @@ static void on_event(void *user, const struct esp_event *event)
     fflush(stdout);
 }
 
-/* ------------------------------------------------------------------ JSON */
-
-/* The generated text as valid UTF-8. The caller frees it. */
-static char *whole_text(const struct esp_engine *engine, const int32_t *tokens, int count)
-{
-    struct esp_utf8_stream stream = {.mode = ESP_UTF8_TEXT};
-    size_t room = ESP_UTF8_ROOM(0) + 1, used = 0, length;
-    for (int i = 0; i < count; i++)
-        if (esp_token_bytes(engine, tokens[i], &length))
-            room += 3 * length;
-    char *text = malloc(room);
-    for (int i = 0; text && i < count; i++) {
-        const char *bytes = esp_token_bytes(engine, tokens[i], &length);
-        if (bytes && !esp_token_is_end(engine, tokens[i]))
-            used += esp_utf8_stream_push(&stream, bytes, length, text + used);
-    }
-    if (text)
-        text[used + esp_utf8_stream_flush(&stream, text + used)] = '\0';
-    return text;
-}
-
-static double rate(double count, double seconds)
-{
-    return seconds > 0 ? count / seconds : 0;
-}
-
-static cJSON *seconds_json(const struct esp_engine *engine, const struct esp_stats *s)
-{
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddNumberToObject(o, "load", esp_engine_load_seconds(engine));
-    cJSON_AddNumberToObject(o, "prefill", s->prefill_seconds);
-    for (int i = 0; i < ESP_STAGES; i++)
-        cJSON_AddNumberToObject(o, esp_stage_name(i), s->stage_seconds[i]);
-    cJSON_AddNumberToObject(o, "decode", s->decode_seconds);
-    return o;
-}
-
-static void add_setting(cJSON *o, const struct esp_session *session, const char *key)
-{
-    char value[1024];
-    if (esp_session_get(session, key, value, sizeof value) == ESP_OK)
-        cJSON_AddStringToObject(o, key, value);
-}
-
-static bool is_lossy(const struct esp_session *session)
-{
-    char value[8];
-    return esp_session_get(session, "lossy", value, sizeof value) == ESP_OK && *value == 'y';
-}
-
 static int print_json(const struct esp_engine *engine, const struct esp_session *session)
 {
     struct esp_stats s;
-    struct esp_model_info target, draft;
-    int count;
-    esp_session_stats(session, &s);
-    const int32_t *tokens = esp_session_tokens(session, &count) + s.prompt_tokens;
-    count -= s.prompt_tokens;
-    char *text = whole_text(engine, tokens, count), seed[32];
+    char seed[32];
     cJSON *o = cJSON_CreateObject();
-    esp_engine_target(engine, &target);
-    cJSON_AddStringToObject(o, "text", text ? text : "");
-    cJSON_AddItemToObject(o, "tokens", cJSON_CreateIntArray(tokens, count));
-    cJSON_AddNumberToObject(o, "prompt_tokens", s.prompt_tokens);
-    cJSON_AddNumberToObject(o, "generated_tokens", s.generated_tokens);
-    cJSON_AddStringToObject(o, "target", target.name);
-    if (esp_engine_draft(engine, &draft))
-        cJSON_AddStringToObject(o, "draft", draft.name);
-    else
-        cJSON_AddNullToObject(o, "draft");
-    add_setting(o, session, "drafter");
-    add_setting(o, session, "verifier");
-    cJSON_AddBoolToObject(o, "lossy", is_lossy(session));
-    cJSON_AddStringToObject(o, "backend", esp_engine_backend(engine));
+    esp_session_stats(session, &s);
     esp_session_get(session, "seed", seed, sizeof seed);
+    cli_report_text(o, engine, session);
+    cli_report_models(o, engine);
+    cli_report_choice(o, session);
     cJSON_AddRawToObject(o, "seed", seed); /* all 64 bits of it */
-    cJSON_AddNumberToObject(o, "iterations", s.iterations);
-    cJSON_AddNumberToObject(o, "drafted_nodes", (double)s.drafted_nodes);
-    cJSON_AddNumberToObject(o, "accepted_nodes", (double)s.accepted_nodes);
-    cJSON_AddNumberToObject(o, "acceptance_rate", s.acceptance_rate);
-    cJSON_AddNumberToObject(o, "tokens_per_iteration", s.tokens_per_iteration);
-    cJSON_AddNumberToObject(o, "mean_path_length", s.mean_path_length);
-    cJSON_AddNumberToObject(o, "draft_passes", (double)s.draft_passes);
-    cJSON_AddNumberToObject(o, "target_passes", (double)s.target_passes);
-    cJSON_AddNumberToObject(o, "tokens_per_second", rate(s.generated_tokens, s.decode_seconds));
-    if (s.baseline > 0)
-        cJSON_AddNumberToObject(o, "baseline_tokens_per_second", 1 / s.baseline);
-    else
-        cJSON_AddNullToObject(o, "baseline_tokens_per_second");
-    cJSON_AddItemToObject(o, "seconds", seconds_json(engine, &s));
-    cJSON_AddNumberToObject(o, "peak_bytes", (double)s.peak_bytes);
-    char *json = cJSON_Print(o);
-    int code = json ? EXIT_DONE : cli_fail("no memory for the JSON object");
-    if (json)
-        puts(json);
-    free(json);
-    free(text);
-    cJSON_Delete(o);
-    return code;
+    cli_report_figures(o, engine, session, s.baseline);
+    return cli_print_json(o);
 }
 
 /* ------------------------------------------------------------------ statistics */
@@ -187,10 +100,10 @@ static void print_stats(const struct esp_session *session)
     esp_session_stats(session, &s);
     esp_session_get(session, "drafter", drafter, sizeof drafter);
     esp_session_get(session, "verifier", verifier, sizeof verifier);
-    double speed = rate(s.generated_tokens, s.decode_seconds);
+    double speed = cli_speed(&s);
     fprintf(stderr, "drafter              %s\n", drafter);
     fprintf(stderr, "verifier             %s%s\n", verifier,
-            is_lossy(session) ? "  LOSSY" : "");
+            cli_is_lossy(session) ? "  LOSSY" : "");
     fprintf(stderr, "prompt               %d tokens in %.1f ms\n", s.prompt_tokens,
             1e3 * s.prefill_seconds);
     fprintf(stderr, "generated            %d tokens in %.1f ms, %.1f tokens/s\n",
@@ -214,21 +127,6 @@ static void print_stats(const struct esp_session *session)
 }
 
 /* ------------------------------------------------------------------ the command */
-
-static int prompt_session(struct esp_engine *engine, struct esp_session *session,
-                          const char *text, size_t length, char *err, size_t errlen)
-{
-    int count = esp_tokenize(engine, text, length, NULL, 0);
-    if (count < 0)
-        return count;
-    int32_t *tokens = calloc((size_t)count + 1, sizeof *tokens);
-    if (!tokens)
-        return ESP_E_MEMORY;
-    count = esp_tokenize(engine, text, length, tokens, count);
-    int status = esp_session_prompt(session, tokens, count, err, errlen);
-    free(tokens);
-    return status;
-}
 
 static int generate(struct esp_session *session, int tokens, char *err, size_t errlen)
 {
@@ -258,7 +156,7 @@ static int run(struct cli_options *o)
     if (status == ESP_OK)
         status = esp_session_open(&session, engine, &o->session, err, sizeof err);
     if (status == ESP_OK)
-        status = prompt_session(engine, session, text, length, err, sizeof err);
+        status = cli_prompt_session(engine, session, text, length, err, sizeof err);
     if (status == ESP_OK) {
         sigaction(SIGINT, &action, NULL);
         status = generate(session, o->tokens, err, sizeof err);

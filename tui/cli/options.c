@@ -13,6 +13,8 @@ enum flag {
     DRAFT,
     DRAFTER,
     VERIFIER,
+    WITH,
+    WITH_VERIFIER,
     TEMP,
     TOP_P,
     TOP_K,
@@ -52,6 +54,9 @@ static const struct {
      "tree policy (default: the pair's preset, or dynatree)"},
     {"verifier", VERIFIER, "NAME[:K=V,...]",
      "acceptance rule (default: the best lossless one)"},
+    {"with", WITH, "NAME[:K=V,...]", "the second tree policy (default: as the first)"},
+    {"with-verifier", WITH_VERIFIER, "NAME[:K=V,...]",
+     "the second acceptance rule (default: the best lossless one)"},
     {"temp", TEMP, "T", "temperature; 0, the default, is greedy"},
     {"top-p", TOP_P, "P", "sample from the likeliest tokens that sum to P"},
     {"top-k", TOP_K, "K", "sample from the K likeliest tokens"},
@@ -201,6 +206,12 @@ static bool set(struct cli_options *o, int flag, const char *value)
         return true;
     case VERIFIER:
         o->session.verifier = value;
+        return true;
+    case WITH:
+        o->with = value;
+        return true;
+    case WITH_VERIFIER:
+        o->with_verifier = value;
         return true;
     case TEMP:
         return number("temp", value, 0, 100, false, &o->session.temperature);

@@ -72,3 +72,18 @@ int cli_read_prompt(const struct cli_options *o, char **text, size_t *length)
     fclose(in);
     return code;
 }
+
+int cli_prompt_session(struct esp_engine *engine, struct esp_session *session, const char *text,
+                       size_t length, char *err, size_t errlen)
+{
+    int count = esp_tokenize(engine, text, length, NULL, 0);
+    if (count < 0)
+        return count;
+    int32_t *tokens = calloc((size_t)count + 1, sizeof *tokens);
+    if (!tokens)
+        return ESP_E_MEMORY;
+    count = esp_tokenize(engine, text, length, tokens, count);
+    int status = esp_session_prompt(session, tokens, count, err, errlen);
+    free(tokens);
+    return status;
+}

@@ -1,0 +1,215 @@
+/* compare.c - `espalier compare`: two choices of drafter and verifier over one text.
+ *
+ * Both run in lock step (engine/compare.h), each with its own caches and its own clock. At
+ * temperature 0 the two texts must be the same, and the exit code says whether they are; above
+ * it the text is that of the first, and the second drafts and verifies along it.
+ */
+#include "compare.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "prompt.h"
+#include "report.h"
+#include "versus.h"
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+}
+
+struct side {
+    struct esp_session *session;
+    struct esp_stats stats;
+    char drafter[1024], verifier[1024];
+};
+
+static void look(struct side *side, struct esp_session *session)
+{
+    side->session = session;
+    esp_session_stats(session, &side->stats);
+    esp_session_get(session, "drafter", side->drafter, sizeof side->drafter);
+    esp_session_get(session, "verifier", side->verifier, sizeof side->verifier);
+}
+
+/* ------------------------------------------------------------------ output */
+
+static double rest_seconds(const struct esp_stats *s)
+{
+    return s->decode_seconds - s->stage_seconds[ESP_STAGE_DRAFT] -
+           s->stage_seconds[ESP_STAGE_VERIFY];
+}
+
+static void print_table(const struct side sides[2], const struct esp_contender both[2])
+{
+    const double baseline = sides[0].stats.baseline;
+    char names[2][96];
+    int wide = 0;
+    for (int i = 0; i < 2; i++) {
+        esp_contender_name(names[i], sizeof names[i], &both[i], &both[!i]);
+        wide = (int)strlen(names[i]) > wide ? (int)strlen(names[i]) : wide;
+        printf("%s %s, %s%s\n", i ? "second:" : "first: ", sides[i].drafter, sides[i].verifier,
+               cli_is_lossy(sides[i].session) ? " (LOSSY)" : "");
+    }
+    printf("\n%*s  tokens/iter  iterations  accepted  draft ms  verify ms  rest ms  tokens/s"
+           "   plain\n",
+           wide, "");
+    for (int i = 0; i < 2; i++) {
+        const struct esp_stats *s = &sides[i].stats;
+        double ms = s->iterations > 0 ? 1e3 / s->iterations : 0, speed = cli_speed(s);
+        char accepted[16] = "-";
+        if (s->drafted_nodes > 0)
+            snprintf(accepted, sizeof accepted, "%.1f %%", 100 * s->acceptance_rate);
+        printf("%-*s  %11.2f  %10d  %8s  %8.2f  %9.2f  %7.2f  %8.0f  %5.2fx\n", wide, names[i],
+               s->tokens_per_iteration, s->iterations, accepted,
+               ms * s->stage_seconds[ESP_STAGE_DRAFT], ms * s->stage_seconds[ESP_STAGE_VERIFY],
+               ms * rest_seconds(s), speed, speed * baseline);
+    }
+    if (baseline > 0)
+        printf("\nPlain decoding, measured in between: %.0f tokens/s.\n", 1 / baseline);
+}
+
+static void print_words(const struct cli_options *o, const struct side sides[2],
+                        const struct esp_contender both[2], int difference)
+{
+    char text[512];
+    esp_versus(text, sizeof text, &both[0], &both[1]);
+    if (*text)
+        puts(text);
+    if (o->session.temperature > 0)
+        printf("At temperature %g the text is that of the first; the second drafts and "
+               "verifies along it.\n",
+               o->session.temperature);
+    else if (difference < 0)
+        printf("The texts are identical: %d tokens.\n", sides[0].stats.generated_tokens);
+}
+
+static struct esp_contender contender(const struct side *side)
+{
+    const struct esp_stats *s = &side->stats;
+    return (struct esp_contender){.drafter = side->drafter,
+                                  .verifier = side->verifier,
+                                  .iterations = s->iterations,
+                                  .tokens = s->generated_tokens,
+                                  .timed_tokens = s->generated_tokens,
+                                  .seconds = s->decode_seconds};
+}
+
+static int print_json(const struct cli_options *o, const struct esp_engine *engine,
+                      const struct side sides[2], int difference)
+{
+    cJSON *json = cJSON_CreateObject(), *choices = cJSON_CreateArray();
+    cli_report_text(json, engine, sides[0].session);
+    cli_report_models(json, engine);
+    cJSON_AddNumberToObject(json, "temperature", o->session.temperature);
+    if (o->session.temperature > 0)
+        cJSON_AddNullToObject(json, "identical");
+    else
+        cJSON_AddBoolToObject(json, "identical", difference < 0);
+    for (int i = 0; i < 2; i++) {
+        cJSON *choice = cJSON_CreateObject();
+        cli_report_choice(choice, sides[i].session);
+        cli_report_figures(choice, engine, sides[i].session, sides[0].stats.baseline);
+        cJSON_AddItemToArray(choices, choice);
+    }
+    cJSON_AddItemToObject(json, "choices", choices);
+    return cli_print_json(json);
+}
+
+static int print(const struct cli_options *o, const struct esp_engine *engine,
+                 const struct esp_compare *compare)
+{
+    static struct side sides[2];
+    int code = EXIT_DONE, difference = compare->difference;
+    look(&sides[0], compare->first);
+    look(&sides[1], compare->second);
+    if (o->json) {
+        code = print_json(o, engine, sides, difference);
+    } else {
+        const struct esp_contender both[] = {contender(&sides[0]), contender(&sides[1])};
+        print_table(sides, both);
+        print_words(o, sides, both, difference);
+    }
+    if (code == EXIT_DONE && (fflush(stdout) != 0 || ferror(stdout)))
+        return cli_fail("standard output could not be written");
+    if (o->session.temperature > 0 || difference < 0)
+        return code;
+    fprintf(stderr, "espalier: the texts differ from token %d of the continuation on\n",
+            difference - sides[0].stats.prompt_tokens + 1);
+    return EXIT_BAD;
+}
+
+/* ------------------------------------------------------------------ the command */
+
+static int race(struct esp_compare *compare, int tokens, char *err, size_t errlen)
+{
+    esp_session_allow(compare->first, tokens);
+    int status = esp_compare_begin(compare, err, errlen);
+    if (status < 0)
+        return status;
+    do
+        status = esp_compare_turn(compare) ? esp_compare_step(compare, err, errlen)
+                                           : esp_session_step(compare->first, err, errlen);
+    while (status > 0 && !interrupted);
+    return status;
+}
+
+static int run(struct cli_options *o)
+{
+    struct esp_engine *engine = NULL;
+    struct esp_session *session = NULL;
+    struct esp_compare compare = {.second = NULL};
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND};
+    struct esp_session_options second = {.drafter = o->with ? o->with : o->session.drafter,
+                                         .verifier = o->with_verifier};
+    char *text, err[512] = "";
+    size_t length;
+    if (!o->with && !o->with_verifier) {
+        fprintf(stderr, "espalier: name what to compare with: --with or --with-verifier\n");
+        return EXIT_USAGE;
+    }
+    int code = cli_read_prompt(o, &text, &length);
+    if (code != 0)
+        return code;
+    o->session.baseline = true;
+    int status = esp_engine_open(&engine, &o->engine, err, sizeof err);
+    if (status == ESP_OK)
+        status = esp_session_open(&session, engine, &o->session, err, sizeof err);
+    if (status == ESP_OK)
+        status = cli_prompt_session(engine, session, text, length, err, sizeof err);
+    if (status == ESP_OK)
+        status = esp_compare_open(&compare, session, &second, err, sizeof err);
+    if (status == ESP_OK) {
+        sigaction(SIGINT, &action, NULL);
+        status = race(&compare, o->tokens, err, sizeof err);
+    }
+    if (status < 0)
+        code = cli_fail(*err ? err : esp_status_message(status));
+    else
+        code = print(o, engine, &compare);
+    esp_compare_close(&compare);
+    esp_session_close(session);
+    esp_engine_close(engine);
+    free(text);
+    return code == EXIT_DONE && interrupted ? EXIT_INTERRUPTED : code;
+}
+
+const struct cli_command cli_compare = {
+    .name = "compare",
+    .arguments = "--with NAME -p TEXT | -f FILE | -",
+    .summary = "two drafters or verifiers over one text, side by side",
+    .flags = "prompt file tokens target draft drafter verifier with with-verifier temp top-p "
+             "top-k seed backend threads order max-nodes context json",
+    .details = "Both run in lock step on one text, each with its own caches and its own clock. "
+               "At\ntemperature 0 their texts must be identical; exit code 1: they differ. "
+               "Above it, the\ntext is that of the first; the second drafts and verifies along "
+               "it.",
+    .most = 1,
+    .run = run,
+};

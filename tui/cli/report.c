@@ -1,0 +1,125 @@
+/* report.c - sessions as JSON; see report.h. */
+#include "report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "model/utf8_stream.h"
+
+/* The tokens' text as valid UTF-8. The caller frees it. */
+static char *whole_text(const struct esp_engine *engine, const int32_t *tokens, int count)
+{
+    struct esp_utf8_stream stream = {.mode = ESP_UTF8_TEXT};
+    size_t room = ESP_UTF8_ROOM(0) + 1, used = 0, length;
+    for (int i = 0; i < count; i++)
+        if (esp_token_bytes(engine, tokens[i], &length))
+            room += 3 * length;
+    char *text = malloc(room);
+    for (int i = 0; text && i < count; i++) {
+        const char *bytes = esp_token_bytes(engine, tokens[i], &length);
+        if (bytes && !esp_token_is_end(engine, tokens[i]))
+            used += esp_utf8_stream_push(&stream, bytes, length, text + used);
+    }
+    if (text)
+        text[used + esp_utf8_stream_flush(&stream, text + used)] = '\0';
+    return text;
+}
+
+void cli_report_text(cJSON *o, const struct esp_engine *engine,
+                     const struct esp_session *session)
+{
+    struct esp_stats s;
+    int count;
+    esp_session_stats(session, &s);
+    const int32_t *tokens = esp_session_tokens(session, &count) + s.prompt_tokens;
+    count -= s.prompt_tokens;
+    char *text = whole_text(engine, tokens, count);
+    cJSON_AddStringToObject(o, "text", text ? text : "");
+    cJSON_AddItemToObject(o, "tokens", cJSON_CreateIntArray(tokens, count));
+    cJSON_AddNumberToObject(o, "prompt_tokens", s.prompt_tokens);
+    cJSON_AddNumberToObject(o, "generated_tokens", s.generated_tokens);
+    free(text);
+}
+
+void cli_report_models(cJSON *o, const struct esp_engine *engine)
+{
+    struct esp_model_info target, draft;
+    esp_engine_target(engine, &target);
+    cJSON_AddStringToObject(o, "target", target.name);
+    if (esp_engine_draft(engine, &draft))
+        cJSON_AddStringToObject(o, "draft", draft.name);
+    else
+        cJSON_AddNullToObject(o, "draft");
+    cJSON_AddStringToObject(o, "backend", esp_engine_backend(engine));
+}
+
+static void add_setting(cJSON *o, const struct esp_session *session, const char *key)
+{
+    char value[1024];
+    if (esp_session_get(session, key, value, sizeof value) == ESP_OK)
+        cJSON_AddStringToObject(o, key, value);
+}
+
+bool cli_is_lossy(const struct esp_session *session)
+{
+    char value[8];
+    return esp_session_get(session, "lossy", value, sizeof value) == ESP_OK && *value == 'y';
+}
+
+void cli_report_choice(cJSON *o, const struct esp_session *session)
+{
+    add_setting(o, session, "drafter");
+    add_setting(o, session, "verifier");
+    cJSON_AddBoolToObject(o, "lossy", cli_is_lossy(session));
+}
+
+double cli_speed(const struct esp_stats *s)
+{
+    return s->decode_seconds > 0 ? s->generated_tokens / s->decode_seconds : 0;
+}
+
+static cJSON *seconds_json(const struct esp_engine *engine, const struct esp_stats *s)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddNumberToObject(o, "load", esp_engine_load_seconds(engine));
+    cJSON_AddNumberToObject(o, "prefill", s->prefill_seconds);
+    for (int i = 0; i < ESP_STAGES; i++)
+        cJSON_AddNumberToObject(o, esp_stage_name(i), s->stage_seconds[i]);
+    cJSON_AddNumberToObject(o, "decode", s->decode_seconds);
+    return o;
+}
+
+void cli_report_figures(cJSON *o, const struct esp_engine *engine,
+                        const struct esp_session *session, double baseline)
+{
+    struct esp_stats s;
+    esp_session_stats(session, &s);
+    cJSON_AddNumberToObject(o, "iterations", s.iterations);
+    cJSON_AddNumberToObject(o, "drafted_nodes", (double)s.drafted_nodes);
+    cJSON_AddNumberToObject(o, "accepted_nodes", (double)s.accepted_nodes);
+    cJSON_AddNumberToObject(o, "acceptance_rate", s.acceptance_rate);
+    cJSON_AddNumberToObject(o, "tokens_per_iteration", s.tokens_per_iteration);
+    cJSON_AddNumberToObject(o, "mean_path_length", s.mean_path_length);
+    cJSON_AddNumberToObject(o, "draft_passes", (double)s.draft_passes);
+    cJSON_AddNumberToObject(o, "target_passes", (double)s.target_passes);
+    cJSON_AddNumberToObject(o, "tokens_per_second", cli_speed(&s));
+    if (baseline > 0)
+        cJSON_AddNumberToObject(o, "baseline_tokens_per_second", 1 / baseline);
+    else
+        cJSON_AddNullToObject(o, "baseline_tokens_per_second");
+    cJSON_AddItemToObject(o, "seconds", seconds_json(engine, &s));
+    cJSON_AddNumberToObject(o, "peak_bytes", (double)s.peak_bytes);
+}
+
+int cli_print_json(cJSON *o)
+{
+    char *json = cJSON_Print(o);
+    int code = json ? EXIT_DONE : cli_fail("no memory for the JSON object");
+    if (json)
+        puts(json);
+    free(json);
+    cJSON_Delete(o);
+    return code;
+}

@@ -1,0 +1,29 @@
+/* report.h - what a session did, as members of a JSON object; for every command that prints
+ * one. */
+#ifndef ESP_REPORT_H
+#define ESP_REPORT_H
+
+#include <cJSON.h>
+
+#include "espalier.h"
+
+/* text (valid UTF-8), tokens, prompt_tokens, generated_tokens */
+void cli_report_text(cJSON *o, const struct esp_engine *engine,
+                     const struct esp_session *session);
+/* target, draft (null if there is none), backend */
+void cli_report_models(cJSON *o, const struct esp_engine *engine);
+/* drafter, verifier, lossy */
+void cli_report_choice(cJSON *o, const struct esp_session *session);
+/* counts, rates and seconds; the speed of plain decoding is `baseline` seconds per token, or
+ * null where that is 0 */
+void cli_report_figures(cJSON *o, const struct esp_engine *engine,
+                        const struct esp_session *session, double baseline);
+/* Prints and deletes the object; returns an exit code. */
+int cli_print_json(cJSON *o);
+
+/* May the pair change what the model says? */
+bool cli_is_lossy(const struct esp_session *session);
+/* Tokens per second; 0 if there was no time. */
+double cli_speed(const struct esp_stats *stats);
+
+#endif

@@ -1,0 +1,25 @@
+/* versus.h - two choices of drafter and verifier against each other, in words. */
+#ifndef ESP_VERSUS_H
+#define ESP_VERSUS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What one of two has done on the same text. */
+struct esp_contender {
+    const char *drafter, *verifier; /* as specifications */
+    int iterations;
+    int64_t tokens;       /* that they committed */
+    int64_t timed_tokens; /* those of iterations whose time counts */
+    double seconds;       /* of these */
+};
+
+/* What to call the one beside the other: as short as tells them apart. */
+void esp_contender_name(char *name, size_t size, const struct esp_contender *one,
+                        const struct esp_contender *other);
+
+/* Who is ahead, and by how much; "" before both have done something. */
+void esp_versus(char *text, size_t size, const struct esp_contender *one,
+                const struct esp_contender *other);
+
+#endif
