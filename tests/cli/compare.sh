@@ -1,0 +1,51 @@
+#!/bin/sh
+# `espalier compare`: two choices over one text.
+. tests/shell.sh
+prompt="Once upon a time there was"
+cmp="$ESPALIER compare -n 40 -p"
+
+value() { # KEY FILE: the numbers of a JSON key, in order
+    sed -n "s/.*\"$1\":[[:space:]]*\([-0-9.e]*\),*$/\1/p" "$2"
+}
+$cmp "$prompt" --drafter linear --with dyspec >"$work/out" 2>"$work/err"
+check "two drafters write one text" test $? -eq 0
+check "and it is said" grep -q '^The texts are identical: 40 tokens\.$' "$work/out"
+check "both have a line" test "$(grep -c '^linear  \|^dyspec  ' "$work/out")" -eq 2
+check "who is ahead is said" grep -q 'iterations for the same text' "$work/out"
+check "nothing else is" test ! -s "$work/err"
+
+# Totals are those of two runs, and the text is that of either.
+for temp in 0 0.8; do
+    $cmp "$prompt" --drafter linear:K=4 --with assisted --temp $temp --json >"$work/both"
+    check "JSON at temperature $temp" test $? -eq 0
+    $ESPALIER generate -n 40 -p "$prompt" --drafter linear:K=4 --temp $temp --json >"$work/one"
+    check "the text at temperature $temp is that of the first alone" test \
+        "$(sed -n '/"text"/p;/"tokens"/p' "$work/both")" = "$(sed -n '/"text"/p;/"tokens"/p' "$work/one")"
+    for key in iterations drafted_nodes accepted_nodes draft_passes target_passes; do
+        check "$key of the first are those of a run of its own" test \
+            "$(value $key "$work/both" | head -n 1)" = "$(value $key "$work/one")"
+    done
+done
+check "sampled texts are not called identical" grep -q '"identical":	null' "$work/both"
+$cmp "$prompt" --drafter linear:K=4 --with assisted --json >"$work/both"
+$ESPALIER generate -n 40 -p "$prompt" --drafter assisted --json >"$work/two"
+for key in iterations drafted_nodes accepted_nodes draft_passes target_passes; do
+    check "$key of the second are those of a run of its own" test \
+        "$(value $key "$work/both" | tail -n 1)" = "$(value $key "$work/two")"
+done
+check "greedy texts are" grep -q '"identical":	true' "$work/both"
+
+$cmp "$prompt" --drafter iid --verifier traversal --with-verifier spectr --temp 1 >"$work/out"
+check "rules are compared on the same drafter" test $? -eq 0
+check "and named" grep -q '^iid spectr' "$work/out"
+check "the text is said to be the first's" grep -q 'the text is that of the first' "$work/out"
+printf %s "$prompt" | $ESPALIER compare -n 9 --with ar >"$work/out"
+check "the prompt can come through a pipe" grep -q '9 tokens' "$work/out"
+
+check "a second choice is needed" fails 2 '--with' $cmp "$prompt"
+check "a drafter that is not there is named" fails 1 "no drafter 'linaer'" \
+    $cmp "$prompt" --with linaer
+check "a rule that does not fit is refused" fails 1 'naive' \
+    $cmp "$prompt" --with dyspec --with-verifier naive --temp 1
+check "--help says what it is" sh -c "$ESPALIER compare --help | grep -q 'with-verifier'"
+finish
