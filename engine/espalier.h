@@ -143,6 +143,12 @@ int esp_session_get(const struct esp_session *session, const char *key, char *va
 /* Takes the text back to its first `count` tokens and ends the generation. Settings, learned
  * state, random numbers and statistics stay. ESP_E_ARGUMENT if the text is shorter. */
 int esp_session_rewind(struct esp_session *session, int count);
+/* From the next iteration on, evaluates the rule's formulas at the nodes of every tree:
+ * branching, acceptance_rate and ceiling of struct esp_node, for a front end in which somebody
+ * looks at single nodes. It copies rows of the vocabulary to the host, which takes longer than
+ * a fast iteration itself (its time is no stage's), so it is off until asked for. May be called
+ * by the observer. */
+void esp_session_explain(struct esp_session *session, bool on);
 /* Forgets the text; settings and learned state stay. */
 void esp_session_clear(struct esp_session *session);
 /* The context so far, prompt included; valid until the next call that changes it. */
@@ -173,6 +179,10 @@ struct esp_item {
     const char *name, *summary, *source;
     /* drafters: "topk", "iid, topk", ...; verifiers: what they are lossless with */
     const char *draws;
+    /* Verifiers: how a node is tested, e.g. "min(1, p/q)"; the same with numbers filled in, or
+     * NULL; what its letters mean, or NULL. In the last two a letter after '$' stands for a
+     * number of the node, see viz/formula.h. NULL for the other lists. */
+    const char *formula, *numbers, *where;
 };
 
 /* Entry `index` of a list; false past its end. */

@@ -54,8 +54,14 @@ struct esp_node {
     float p;                /* target probability at its parent; NaN if not computed */
     float u;                /* the random number drawn when it was tested; NaN if none */
     float acceptance;       /* probability with which the rule accepts it; NaN if not tested */
+    /* What the rule's formulas say, before any number is drawn; NaN where they are not asked
+     * for (esp_session_explain) or do not exist. */
+    float branching;        /* that the rule, once at the parent, goes on to this node */
+    float acceptance_rate;  /* that it goes on to a child of this node, over their draws too */
+    float ceiling;          /* alpha*: the largest acceptance rate of any lossless rule here */
     uint8_t verdict;        /* enum esp_verdict */
     uint8_t reason;         /* enum esp_reason */
+    bool drawn;             /* not tested, but what a draw from the target's rest landed on */
 };
 
 struct esp_tree {

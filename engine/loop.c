@@ -258,6 +258,7 @@ static int run(struct esp_session *s, int remaining)
     status = select_path(s); /* 4 */
     if (status < 0)
         return status;
+    start += s->verify.explained_seconds;
     stage_done(s, ESP_STAGE_SELECT, &start);
 
     int count = choose_committed(s, remaining);

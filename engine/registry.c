@@ -60,28 +60,40 @@ static bool has(const void *const *list, int index)
     return index >= 0;
 }
 
+static struct esp_item item_of_verifier(const struct esp_verifier_ops *ops)
+{
+    return (struct esp_item){.name = ops->name,
+                             .summary = ops->summary,
+                             .source = ops->source,
+                             .draws = draws_text(ops->lossless),
+                             .formula = ops->formula,
+                             .numbers = ops->numbers,
+                             .where = ops->where};
+}
+
 bool esp_item(enum esp_list list, int index, struct esp_item *item)
 {
     switch (list) {
     case ESP_DRAFTERS:
         if (!has((const void *const *)esp_drafters, index))
             return false;
-        *item = (struct esp_item){esp_drafters[index]->name, esp_drafters[index]->summary,
-                                  esp_drafters[index]->source,
-                                  draws_text(esp_drafters[index]->draws)};
+        *item = (struct esp_item){.name = esp_drafters[index]->name,
+                                  .summary = esp_drafters[index]->summary,
+                                  .source = esp_drafters[index]->source,
+                                  .draws = draws_text(esp_drafters[index]->draws)};
         return true;
     case ESP_VERIFIERS:
         if (!has((const void *const *)esp_verifiers, index))
             return false;
-        *item = (struct esp_item){esp_verifiers[index]->name, esp_verifiers[index]->summary,
-                                  esp_verifiers[index]->source,
-                                  draws_text(esp_verifiers[index]->lossless)};
+        *item = item_of_verifier(esp_verifiers[index]);
         return true;
     case ESP_BACKENDS:
         if (!has((const void *const *)esp_backends, index))
             return false;
-        *item =
-            (struct esp_item){esp_backends[index]->name, esp_backends[index]->summary, "", ""};
+        *item = (struct esp_item){.name = esp_backends[index]->name,
+                                  .summary = esp_backends[index]->summary,
+                                  .source = "",
+                                  .draws = ""};
         return true;
     }
     return false;

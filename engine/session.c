@@ -471,6 +471,11 @@ void esp_session_allow(struct esp_session *s, int tokens)
     s->end = "";
 }
 
+void esp_session_explain(struct esp_session *s, bool on)
+{
+    s->verify.explain = on;
+}
+
 const char *esp_session_end(const struct esp_session *s)
 {
     return s->end;

@@ -93,6 +93,9 @@ static int append(struct esp_tree_builder *b, int parent, int32_t token, double 
         .p = NAN,
         .u = NAN,
         .acceptance = NAN,
+        .branching = NAN,
+        .acceptance_rate = NAN,
+        .ceiling = NAN,
     };
     b->first_child[index] = b->last_child[index] = b->next_sibling[index] = -1;
     b->first_draw[index] = b->last_draw[index] = -1;

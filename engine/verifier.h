@@ -51,6 +51,9 @@ struct esp_verify {
     int path_length;
     int32_t bonus;
     float bonus_u; /* the number that drew it; NaN if none did */
+
+    bool explain;             /* evaluate the rule's formulas before it runs */
+    double explained_seconds; /* what that took in the last run */
 };
 
 int esp_verify_open(struct esp_verify *verify, struct esp_tree_builder *tree, char *err,
@@ -72,6 +75,7 @@ struct esp_verifier_ops {
     bool single_path;               /* exact only if no node has two children */
     bool without_q;                 /* needs no draft probabilities */
     const struct esp_param *params; /* or NULL */
+    const char *formula, *numbers, *where; /* of struct esp_item */
 
     /* Either: sets *token, which follows p if the children follow q. Sets verdict, u and
      * acceptance of the children it tests. */
@@ -93,6 +97,10 @@ struct esp_verifier_ops {
 
 extern const struct esp_verifier_ops *const esp_verifiers[]; /* NULL-terminated */
 const struct esp_verifier_ops *esp_verifier_find(const char *name);
+
+/* Fills branching, acceptance_rate and ceiling of the nodes, from rows that no rule has touched
+ * yet. Where there is no memory for it they stay NaN. */
+int esp_verify_explain(struct esp_verify *verify, const struct esp_verifier_ops *ops);
 
 /* Runs a rule on a verified tree: path, bonus and what the record shows of its way there. On
  * failure there is no path and no bonus (-1). ESP_E_NUMERIC if a logit that matters is NaN or

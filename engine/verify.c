@@ -207,8 +207,10 @@ int esp_residual_draw(struct esp_verify *v, int node, const struct esp_residual 
     if (status < 0)
         return status;
     int child = esp_tree_find(v->tree, node, *token);
-    if (child >= 0)
+    if (child >= 0) {
         esp_verify_record(v, child, value, u, true);
+        v->tree->tree.nodes[child].drawn = true;
+    }
     reject_untested(v, node);
     return ESP_OK;
 }
@@ -269,11 +271,14 @@ int esp_verify_run(struct esp_verify *v, const struct esp_verifier_ops *ops)
     v->path_length = 0;
     v->bonus = -1;
     v->bonus_u = NAN;
+    v->explained_seconds = 0;
     int status = ESP_OK;
     if (!ops->greedy) {
         status = esp_verify_probabilities(v, &v->sampling);
         if (status == ESP_OK && v->q)
             status = look_up(v, v->q, v->q_row, v->q_of);
+        if (status == ESP_OK && v->explain)
+            status = esp_verify_explain(v, ops);
     }
     if (status == ESP_OK)
         status = ops->solve ? walk(v, ops) : ops->select(v);

@@ -105,6 +105,9 @@ static struct esp_node node(int token, int parent, int depth, int rank, double q
         .p = verdict == ESP_CUT ? NAN : (float)(q * 0.9),
         .u = NAN,
         .acceptance = NAN,
+        .branching = NAN,
+        .acceptance_rate = NAN,
+        .ceiling = NAN,
         .verdict = (uint8_t)verdict,
         .reason = verdict == ESP_CUT ? ESP_REASON_THRESHOLD : ESP_REASON_NONE,
     };

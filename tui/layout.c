@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { LEAST_WIDTH = 20, LEAST_HEIGHT = 5, LEAST_ROWS = 4, TALL = 44 };
+enum { LEAST_WIDTH = 20, LEAST_HEIGHT = 5, LEAST_ROWS = 4, TALL = 44, LARGE = 56 };
 
 struct place {
     int pane;
@@ -41,6 +41,13 @@ static const struct plan wide = {
 static const struct plan tall = {
     .left = {{{ESP_PANE_text, 0}, {ESP_PANE_controller, 5}}, 2},
     .right = {{{ESP_PANE_tree, 0}, {ESP_PANE_node, 5}}, 2},
+    .bottom = {{{ESP_PANE_timeline, 7}, {ESP_PANE_stats, 2}}, 2},
+};
+
+/* From LARGE rows on: room for all that the node inspector knows. */
+static const struct plan large = {
+    .left = {{{ESP_PANE_text, 0}, {ESP_PANE_controller, 5}}, 2},
+    .right = {{{ESP_PANE_tree, 0}, {ESP_PANE_node, 16}}, 2},
     .bottom = {{{ESP_PANE_timeline, 7}, {ESP_PANE_stats, 2}}, 2},
 };
 
@@ -127,7 +134,10 @@ struct esp_layout esp_layout_of(const struct esp_layout_wish *wish)
         layout.pane[wish->current] = body;
     else
         place_plan(&layout, wish, body,
-                   !is_wide ? &normal : height < TALL ? &wide : &tall);
+                   !is_wide         ? &normal
+                   : height < TALL  ? &wide
+                   : height < LARGE ? &tall
+                                    : &large);
     if (wish->focused && layout.pane[wish->current].width == 0) {
         memset(layout.pane, 0, sizeof layout.pane);
         layout.pane[wish->current] = body;

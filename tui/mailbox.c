@@ -157,6 +157,14 @@ bool esp_mailbox_steps(struct esp_mailbox *mailbox)
     return stepping;
 }
 
+bool esp_mailbox_watched(struct esp_mailbox *mailbox)
+{
+    pthread_mutex_lock(&mailbox->lock);
+    bool watched = mailbox->stepping || mailbox->pace > 0;
+    pthread_mutex_unlock(&mailbox->lock);
+    return watched;
+}
+
 struct esp_breakpoints esp_mailbox_breakpoints(struct esp_mailbox *mailbox)
 {
     pthread_mutex_lock(&mailbox->lock);

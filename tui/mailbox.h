@@ -72,6 +72,8 @@ struct esp_posted *esp_mailbox_take(struct esp_mailbox *mailbox, bool wait, bool
                                     bool *quit);
 bool esp_mailbox_quits(struct esp_mailbox *mailbox);
 bool esp_mailbox_steps(struct esp_mailbox *mailbox);
+/* Can somebody follow single iterations: in step mode, or at a pace? */
+bool esp_mailbox_watched(struct esp_mailbox *mailbox);
 struct esp_breakpoints esp_mailbox_breakpoints(struct esp_mailbox *mailbox);
 /* In step mode: waits until told to go on. */
 void esp_mailbox_wait_step(struct esp_mailbox *mailbox);

@@ -143,6 +143,8 @@ static void observe(void *user, const struct esp_event *event)
     bool stepping = (partial || iteration) && esp_mailbox_steps(&worker->mailbox);
     if (partial && !stepping)
         return;
+    if (stepping)
+        esp_session_explain(worker->session, true);
     int phase = stepping ? ESP_PHASE_WAITING : ESP_PHASE_GENERATING;
     if ((partial || iteration) && worker->phase != phase)
         tell_phase(worker, phase, "", 0);
@@ -273,6 +275,7 @@ static bool run_command(struct esp_worker *worker, const struct esp_posted *comm
 static bool iterate(struct esp_worker *worker)
 {
     char err[256] = "";
+    esp_session_explain(worker->session, esp_mailbox_watched(&worker->mailbox));
     int status = esp_session_step(worker->session, err, sizeof err);
     if (status > 0)
         return true;

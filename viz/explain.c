@@ -105,27 +105,6 @@ void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, i
         snprintf(text, size, "accepted: the target's sample is this token");
 }
 
-/* min(1, p/q) is shown as such only where it is what the rule computed: after rejected
- * siblings, and in rules with several drafts, p and q are not those of the node any more. */
-void esp_explain_test(char *text, size_t size, const struct esp_iteration *it, int node)
-{
-    const struct esp_node *n = &it->tree.nodes[node];
-    char p[8], q[8], a[8], u[8] = "";
-    double ratio = n->q > 0 ? fmin(1, n->p / n->q) : NAN;
-    text[0] = '\0';
-    if (node == 0 || !isfinite(n->acceptance) || is_greedy(it))
-        return;
-    esp_probability(a, n->acceptance);
-    if (fabs(ratio - n->acceptance) < 1e-3)
-        snprintf(text, size, "accepted with probability min(1, p/q) = min(1, %s/%s) = %s",
-                 esp_probability(p, n->p), esp_probability(q, n->q), a);
-    else
-        snprintf(text, size, "accepted with probability %s (%s)", a, it->verifier);
-    if (isfinite(n->u))
-        snprintf(text + strlen(text), size - strlen(text), "; drawn u = %s",
-                 esp_probability(u, n->u));
-}
-
 int esp_telling_node(const struct esp_iteration *it)
 {
     int last = it->path_length > 0 ? it->path[it->path_length - 1] : 0;

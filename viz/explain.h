@@ -11,9 +11,6 @@ const char *esp_quote_token(char text[48], const struct esp_tokens *tokens, int3
 void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, int stages,
                       int node, const struct esp_tokens *tokens);
 
-/* The acceptance test of a node as a formula with its numbers; "" if there was none. */
-void esp_explain_test(char *text, size_t size, const struct esp_iteration *it, int node);
-
 /* Step mode: two or three sentences about what just ended. `type` is ESP_EVENT_LAYER (one draft
  * pass) or ESP_EVENT_STAGE; `stages` of the iteration have ended. */
 void esp_explain_stop(char *text, size_t size, const struct esp_iteration *it, int type,

@@ -53,6 +53,9 @@ const struct esp_verifier_ops esp_verifier_bv = {
     .source = "Sun et al. 2024; delayed-tree-expansion, sec. 3.1",
     .lossless = ESP_DRAW_IID,
     .single_path = true,
+    .formula = "S/(S + 1 - w)",
+    .where = "w = min(1, w' p/q) = min(1, $v x $p/$q) = $w, w' that of its parent, S the "
+             "sum of (w p - q)+ after it; the path's last token: w",
     .params = params,
     .select = select_path,
 };

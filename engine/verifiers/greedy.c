@@ -45,6 +45,7 @@ const struct esp_verifier_ops esp_verifier_greedy = {
     .lossless = ESP_DRAW_TOPK | ESP_DRAW_IID | ESP_DRAW_SWOR,
     .greedy = true,
     .without_q = true,
+    .formula = "p is the largest",
     .params = params,
     .select = select_path,
 };

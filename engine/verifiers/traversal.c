@@ -84,6 +84,9 @@ const struct esp_verifier_ops esp_verifier_traversal = {
     .source = "Weng et al. 2025; delayed-tree-expansion, sec. 3.2",
     .lossless = ESP_DRAW_IID | ESP_DRAW_SWOR,
     .preferred = ESP_DRAW_IID,
+    .formula = "w",
+    .where = "min(1, w' p'/q) with w' and p' of its parent; once its children are refused, "
+             "S/(S + 1 - w) with S the sum of (w p' - q)+ after it",
     .params = params,
     .select = select_path,
 };

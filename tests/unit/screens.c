@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "explain.h"
+#include "formula.h"
 #include "mask_view.h"
 #include "scene.h"
 
@@ -196,11 +197,9 @@ TEST(sampled_decisions_are_explained)
     it.tree.nodes[6].acceptance = 0.9f;
     esp_explain_node(text, sizeof text, &it, ESP_STAGES, 6, &tokens);
     CHECK(strcmp(text, "accepted: it had .90 to be accepted, u = .31") == 0, "%s", text);
-    esp_explain_test(text, sizeof text, &it, 6);
-    CHECK(strcmp(
-              text,
-              "accepted with probability min(1, p/q) = min(1, .64/.71) = .90; drawn u = .31") ==
-              0,
+    esp_formula_text(text, sizeof text, &it, 6);
+    CHECK(strcmp(text,
+                 "accepted with probability min(1, p/q) = min(1, .64/.71) = .90, u = .31") == 0,
           "%s", text);
     it.tree.nodes[8].u = 0.95f;
     it.tree.nodes[8].acceptance = 0.5f;
@@ -211,9 +210,6 @@ TEST(sampled_decisions_are_explained)
             "rejected: it had .50 to be accepted, u = .95; the text goes on with \" fell\"") ==
             0,
         "%s", text);
-    esp_explain_test(text, sizeof text, &it, 8);
-    CHECK(strcmp(text, "accepted with probability .50 (naive); drawn u = .95") == 0, "%s",
-          text);
     esp_explain_node(text, sizeof text, &it, ESP_STAGES, 3, &tokens);
     CHECK(strcmp(text, "not tried: \" old\" came first") == 0, "%s", text);
     esp_explain_node(text, sizeof text, &it, ESP_STAGE_VERIFY, 3, &tokens);
@@ -221,6 +217,33 @@ TEST(sampled_decisions_are_explained)
     esp_explain_node(text, sizeof text, &it, ESP_STAGES, 10, &tokens);
     CHECK(strcmp(text, "cut before the target saw it: P < threshold (P = .02)") == 0, "%s",
           text);
+}
+
+/* The inspector with a rule that draws: formulas beside the numbers, in all its sizes. */
+TEST(the_inspector_shows_the_formulas)
+{
+    struct scene scene;
+    telling(&scene, 120, 36);
+    struct esp_iteration it = *scene_king(7);
+    it.verifier = "specinfer";
+    for (int i = 1; i < it.tree.count; i++)
+        if (it.tree.nodes[i].verdict != ESP_CUT)
+            it.tree.nodes[i].branching = 0.95f * it.tree.nodes[i].p;
+    it.tree.nodes[4].acceptance_rate = 0.74f;
+    it.tree.nodes[4].ceiling = 0.79f;
+    it.tree.nodes[4].acceptance = 0.66f;
+    it.tree.nodes[4].u = 0.31f;
+    it.tree.nodes[4].copies = 2;
+    scene_event(&scene, &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});
+    esp_look_hold(&scene.ui.look, &scene.state, 7);
+    scene.ui.look.node = 4;
+    scene_golden(&scene, "node_low_120x36");
+    scene.ui.wish.current = ESP_PANE_node;
+    scene.ui.wish.focused = scene.ui.wish.zoomed = true;
+    scene_golden(&scene, "node_formulas_120x36");
+    CHECK(esp_canvas_resize(&scene.canvas, 80, 24) == 0);
+    scene_golden(&scene, "node_formulas_80x24");
+    scene_close(&scene);
 }
 
 TEST(large_200x60)

@@ -1,0 +1,274 @@
+/* What the formulas say about nodes (esp_session_explain): the record holds what the formula
+ * functions give for the distributions at each node, recomputed here from the text; asking for
+ * it changes no token; nothing is there where it was not asked for. And the inspector's
+ * sentences, with the numbers in the right places. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+#include "formula.h"
+#include "toy.h"
+#include "verifiers/ceiling.h"
+
+enum { VOCABULARY = 12, CONTEXT = 140, TOKENS = 60 };
+
+static const char *const drafters[] = {"iid:K=3,L=3", "delayed",  "linear", "dyspec:N=10,draft_temp=1",
+                                       "dynatree", "specinfer", "ngram"};
+enum { DRAFTERS = sizeof drafters / sizeof *drafters };
+
+static struct toy toy;
+static char err[512];
+
+static struct esp_session *open_session(const char *drafter, const char *verifier)
+{
+    struct esp_session_options options = {
+        .drafter = drafter, .verifier = verifier, .temperature = 1, .seed = 5};
+    struct esp_session *session;
+    int32_t prompt[4] = {3, 4, 3, 4};
+    if (esp_session_open(&session, &toy.engine, &options, err, sizeof err) < 0)
+        return NULL;
+    CHECK(esp_session_prompt(session, prompt, 4, err, sizeof err) == ESP_OK, "%s", err);
+    return session;
+}
+
+static void write_text(struct esp_session *session)
+{
+    esp_session_allow(session, TOKENS);
+    while (esp_session_step(session, err, sizeof err) > 0)
+        continue;
+    CHECK(session->length == 4 + TOKENS, "%s", err);
+}
+
+/* ------------------------------------------------------------------ numbers */
+
+static void distribution_after(const struct esp_session *s, bool draft, int node, double *values)
+{
+    const struct esp_node *nodes = s->tree.tree.nodes;
+    int32_t text[CONTEXT];
+    int length = s->iteration.position;
+    memcpy(text, s->text, sizeof(int32_t) * (size_t)length);
+    for (int u = node; u > 0; u = nodes[u].parent)
+        text[length - 1 + nodes[u].depth] = nodes[u].token;
+    toy_distribution(&toy, draft, text, length + nodes[node].depth, values);
+}
+
+static bool same(float recorded, double formula)
+{
+    return isnan(formula) ? isnan(recorded) : fabs(recorded - formula) < 2e-5;
+}
+
+static void check_node(const struct esp_session *s, int node)
+{
+    const struct esp_verifier_ops *rule = s->set.verifier;
+    const struct esp_node *nodes = s->tree.tree.nodes, *n = &nodes[node];
+    double p[VOCABULARY], q[VOCABULARY], branch[ESP_MAX_TESTED], these = 0;
+    int32_t draws[ESP_MAX_TESTED], tokens[ESP_MAX_TESTED];
+    int k = esp_tree_draws(&s->tree, node, draws, ESP_MAX_TESTED);
+    if (k == 0) {
+        CHECK(isnan(n->acceptance_rate) && isnan(n->ceiling));
+        return;
+    }
+    distribution_after(s, false, node, p);
+    distribution_after(s, true, node, q);
+    for (int i = 0; i < k; i++)
+        tokens[i] = nodes[draws[i]].token;
+    if (rule->branching) {
+        CHECK(rule->branching(p, q, VOCABULARY, tokens, k, branch) == ESP_OK);
+        for (int i = 0; i < k; i++)
+            CHECK(same(nodes[draws[i]].branching, branch[i]), "%s: %g, not %g", rule->name,
+                  (double)nodes[draws[i]].branching, branch[i]);
+        these = esp_formula_goes_on(&s->iteration, node);
+        CHECK(these >= 0 && these <= 1 + 1e-6);
+    } else {
+        CHECK(isnan(nodes[draws[0]].branching));
+    }
+    if (s->verify.draws == ESP_DRAW_IID) {
+        CHECK(same(n->ceiling, esp_acceptance_ceiling(p, q, VOCABULARY, k)));
+        CHECK(same(n->acceptance_rate,
+                   rule->acceptance_rate ? rule->acceptance_rate(p, q, VOCABULARY, k) : NAN));
+        CHECK(!(n->acceptance_rate > n->ceiling + 1e-5f), "%s above the ceiling", rule->name);
+    } else if (s->verify.draws == ESP_DRAW_TOPK) {
+        CHECK(same(n->acceptance_rate, these) && n->acceptance_rate <= n->ceiling + 1e-6f);
+    } else {
+        CHECK(isnan(n->acceptance_rate) && isnan(n->ceiling));
+    }
+}
+
+static int checked;
+
+static void check_tree(void *user, const struct esp_event *event)
+{
+    const struct esp_session *s = *(struct esp_session **)user;
+    if (event->type != ESP_EVENT_STAGE || event->stage != ESP_STAGE_SELECT)
+        return;
+    for (int i = 0; i < s->tree.tree.verified; i++, checked++)
+        check_node(s, s->tree.tree.order[i]);
+}
+
+TEST(the_record_holds_what_the_formulas_give)
+{
+    toy_open(&toy, VOCABULARY, CONTEXT, 64, 7);
+    for (int d = 0; d < DRAFTERS; d++)
+        for (int v = 0; esp_verifiers[v]; v++) {
+            struct esp_session *session = open_session(drafters[d], esp_verifiers[v]->name);
+            if (!session)
+                continue;
+            session->observer = check_tree;
+            session->user = &session;
+            esp_session_explain(session, true);
+            write_text(session);
+            esp_session_close(session);
+        }
+    toy_close(&toy);
+    CHECK(checked > 5000, "only %d nodes were checked", checked);
+}
+
+static void check_nothing(void *user, const struct esp_event *event)
+{
+    (void)user;
+    for (int i = 0; event->iteration && i < event->iteration->tree.count; i++) {
+        const struct esp_node *n = &event->iteration->tree.nodes[i];
+        CHECK(isnan(n->branching) && isnan(n->acceptance_rate) && isnan(n->ceiling));
+    }
+}
+
+TEST(asking_changes_no_token_and_nothing_is_there_unasked)
+{
+    int32_t text[4 + TOKENS];
+    toy_open(&toy, VOCABULARY, CONTEXT, 64, 7);
+    for (int d = 0; d < DRAFTERS; d++)
+        for (int v = 0; esp_verifiers[v]; v++) {
+            struct esp_session *session = open_session(drafters[d], esp_verifiers[v]->name);
+            if (!session)
+                continue;
+            session->observer = check_nothing;
+            write_text(session);
+            memcpy(text, session->text, sizeof text);
+            esp_session_close(session);
+            session = open_session(drafters[d], esp_verifiers[v]->name);
+            esp_session_explain(session, true);
+            write_text(session);
+            CHECK(memcmp(text, session->text, sizeof text) == 0, "%s with %s", drafters[d],
+                  esp_verifiers[v]->name);
+            esp_session_close(session);
+        }
+    toy_close(&toy);
+}
+
+/* ------------------------------------------------------------------ what is drawn */
+
+static void check_drawn(void *user, const struct esp_event *event)
+{
+    const char *rule = user;
+    const struct esp_iteration *it = event->iteration;
+    for (int i = 1; event->type == ESP_EVENT_ITERATION && i < it->tree.count; i++) {
+        const struct esp_node *n = &it->tree.nodes[i];
+        bool tests_only = strcmp(rule, "bv") == 0 || strcmp(rule, "traversal") == 0;
+        CHECK(!n->drawn || (n->verdict == ESP_ACCEPTED && !tests_only));
+        if (strcmp(rule, "nss") == 0)
+            CHECK(n->drawn == (n->verdict == ESP_ACCEPTED));
+    }
+}
+
+TEST(what_a_draw_landed_on_is_told_from_what_passed_a_test)
+{
+    toy_open(&toy, VOCABULARY, CONTEXT, 64, 7);
+    for (int v = 0; esp_verifiers[v]; v++) {
+        struct esp_session *session = open_session("iid:K=4,L=2", esp_verifiers[v]->name);
+        if (!session)
+            continue;
+        session->observer = check_drawn;
+        session->user = (void *)esp_verifiers[v]->name;
+        write_text(session);
+        esp_session_close(session);
+    }
+    toy_close(&toy);
+}
+
+/* ------------------------------------------------------------------ sentences */
+
+static struct esp_node nodes[4];
+
+/* A path of two below the root, and a sibling of its first node. */
+static struct esp_iteration make_iteration(const char *verifier)
+{
+    const struct esp_node plain = {.copies = 1, .p = 0.4f, .q = 0.5f, .acceptance = 0.6f,
+                                   .u = 0.31f, .branching = NAN, .verdict = ESP_ACCEPTED};
+    for (int i = 0; i < 4; i++)
+        nodes[i] = plain;
+    nodes[0].parent = -1;
+    nodes[2].parent = 1;
+    nodes[1].depth = nodes[3].depth = 1;
+    nodes[2].depth = 2;
+    nodes[3].rank = 1;
+    nodes[3].q = 0.2f;
+    return (struct esp_iteration){.tree = {.nodes = nodes, .count = 4}, .verifier = verifier};
+}
+
+static void check_text(const struct esp_iteration *it, int node, const char *want)
+{
+    char text[400];
+    esp_formula_text(text, sizeof text, it, node);
+    CHECK(strncmp(text, want, strlen(want)) == 0, "%s: %s", it->verifier, text);
+}
+
+TEST(formulas_are_filled_in)
+{
+    static const struct {
+        const char *rule, *text;
+    } cases[] = {
+        {"nss", "accepted with probability p = .40 = .60, u = .31; the token drawn"},
+        {"naive", "accepted with probability min(1, p/q) = min(1, .40/.20) = .60, u = .31"},
+        {"naivetree:lossy=allow",
+         "accepted with probability min(1, p/q) = min(1, .40/.20) = .60, u = .31; only"},
+        {"spectr",
+         "accepted with probability min(1, p/(rho q)) = min(1, .40/(3.33 x .20)) = .60, u ="},
+        {"specinfer",
+         "accepted with probability min(1, p'/q) = min(1, .12/.20) = .60, u = .31; p' is"},
+        {"khisti", "accepted with probability min(1, p/r) = min(1, .40/.67) = .60, u = .31; r"},
+        {"swor",
+         "accepted with probability min(1, P/Q) = min(1, .24/.40) = .60, u = .31; P and Q"},
+        {"bv", "accepted with probability S/(S + 1 - w) = .60, u = .31; w = min(1, w' p/q) = "
+               "min(1, 1.0 x .40/.20) = 1.0, w' that of its parent"},
+        {"traversal", "accepted with probability w = .60, u = .31; min(1, w' p'/q)"},
+        {"unheard-of", "accepted with probability .60, u = .31"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct esp_iteration it = make_iteration(cases[i].rule);
+        check_text(&it, 3, cases[i].text);
+    }
+    struct esp_iteration it = make_iteration("bv");
+    check_text(&it, 2, "accepted with probability S/(S + 1 - w) = .60, u = .31; w = min(1, w' "
+                       "p/q) = min(1, .80 x .40/.50) = .64, ");
+    it = make_iteration("specinfer");
+    nodes[3].acceptance = 1;
+    check_text(&it, 3, "accepted with probability min(1, p'/q) = 1.0, u = .31; p' is");
+    nodes[3].drawn = true;
+    nodes[3].acceptance = 0.7f;
+    check_text(&it, 3, "no test, but a draw from what the refused drafts left of p: it has .70, "
+                       "u = .31");
+    nodes[3].acceptance = NAN;
+    check_text(&it, 3, "");
+    it = make_iteration("greedy");
+    nodes[3].u = NAN;
+    check_text(&it, 3, "accepted where p is the largest");
+    nodes[3].verdict = ESP_REJECTED;
+    check_text(&it, 3, "rejected unless p is the largest");
+}
+
+/* Every rule says how it tests, and its '$' stand for numbers that exist. */
+TEST(every_rule_has_a_formula)
+{
+    struct esp_item item;
+    char text[400];
+    for (int i = 0; esp_item(ESP_VERIFIERS, i, &item); i++) {
+        struct esp_iteration it = make_iteration(item.name);
+        CHECK(item.formula && *item.formula, "%s has none", item.name);
+        esp_formula_text(text, sizeof text, &it, 2);
+        CHECK(strstr(text, item.formula) && !strchr(text, '$'), "%s: %s", item.name, text);
+        esp_formula_text(text, 20, &it, 2);
+        CHECK(strlen(text) == 19);
+    }
+    CHECK(esp_item(ESP_DRAFTERS, 0, &item) && !item.formula);
+}

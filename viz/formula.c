@@ -1,0 +1,178 @@
+/* formula.c - fills formulas in; see formula.h. */
+#include "formula.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "chart.h"
+
+/* The entry of the list of verifiers for "name" or "name:parameters". */
+static bool find_rule(const char *verifier, struct esp_item *item)
+{
+    size_t length = verifier ? strcspn(verifier, ":") : 0;
+    for (int i = 0; esp_item(ESP_VERIFIERS, i, item); i++)
+        if (strlen(item->name) == length && strncmp(item->name, verifier, length) == 0)
+            return true;
+    return false;
+}
+
+static double weight_of(const struct esp_tree *tree, int node)
+{
+    const struct esp_node *n = &tree->nodes[node];
+    if (node <= 0 || n->parent >= node)
+        return 1;
+    return n->q > 0 ? fmin(1, weight_of(tree, n->parent) * n->p / n->q) : 0;
+}
+
+/* q of a node once the siblings drawn before it have left the draft's distribution. */
+static double q_left(const struct esp_tree *tree, int node)
+{
+    const struct esp_node *n = &tree->nodes[node];
+    double left = 1;
+    for (int i = 1; i < tree->count; i++)
+        if (tree->nodes[i].parent == n->parent && tree->nodes[i].rank < n->rank &&
+            tree->nodes[i].verdict != ESP_CUT)
+            left -= tree->nodes[i].q;
+    return left > n->q ? n->q / left : 1;
+}
+
+static double number_of(char letter, const struct esp_tree *tree, int node)
+{
+    const struct esp_node *n = &tree->nodes[node];
+    const double a = n->acceptance;
+    switch (letter) {
+    case 'p':
+        return n->p;
+    case 'q':
+        return n->q;
+    case 'l':
+        return a * n->q;
+    case 'Q':
+        return q_left(tree, node);
+    case 'L':
+        return a * q_left(tree, node);
+    case 'k':
+        return n->p / (a * n->q);
+    case 'r':
+        return n->p / a;
+    case 'v':
+        return weight_of(tree, n->parent);
+    default: /* 'w' */
+        return weight_of(tree, node);
+    }
+}
+
+struct text {
+    char *to;
+    size_t used, size;
+};
+
+static void add(struct text *text, const char *part, size_t length)
+{
+    if (length > text->size - 1 - text->used)
+        length = text->size - 1 - text->used;
+    memcpy(text->to + text->used, part, length);
+    text->used += length;
+    text->to[text->used] = '\0';
+}
+
+static void say(struct text *text, const char *part)
+{
+    add(text, part, strlen(part));
+}
+
+static void say_number(struct text *text, double value)
+{
+    char number[16];
+    say(text, value > 1.05 ? esp_number(number, value, 3) : esp_probability(number, value));
+}
+
+static void fill(struct text *text, const char *template, const struct esp_tree *tree, int node)
+{
+    while (*template) {
+        size_t plain = strcspn(template, "$");
+        add(text, template, plain);
+        template += plain;
+        if (template[0] == '$' && template[1]) {
+            say_number(text, number_of(template[1], tree, node));
+            template += 2;
+        }
+    }
+}
+
+static void say_drawn(struct text *text, const struct esp_node *n)
+{
+    bool whole = fabs(n->acceptance - n->p) < 1e-6;
+    say(text, whole ? "the token drawn from p is this one: p = "
+                    : "no test, but a draw from what the refused drafts left of p: it has ");
+    say_number(text, n->acceptance);
+}
+
+/* Are all its numbers known? What is worked out from the probability of acceptance is, below
+ * 1. */
+static bool is_known(const char *numbers, double acceptance)
+{
+    for (; numbers && *numbers; numbers++)
+        if (numbers[0] == '$' && !strchr("pq", numbers[1]))
+            return acceptance > 0 && acceptance < 0.9995;
+    return numbers != NULL;
+}
+
+static void say_tested(struct text *text, const struct esp_item *rule,
+                       const struct esp_tree *tree, int node)
+{
+    const double a = tree->nodes[node].acceptance;
+    say(text, "accepted with probability ");
+    say(text, rule->formula);
+    if (is_known(rule->numbers, a)) {
+        say(text, " = ");
+        fill(text, rule->numbers, tree, node);
+    }
+    say(text, " = ");
+    say_number(text, a);
+}
+
+void esp_formula_text(char *to, size_t size, const struct esp_iteration *it, int node)
+{
+    const struct esp_node *n = &it->tree.nodes[node];
+    struct text text = {to, 0, size};
+    struct esp_item rule;
+    bool known = find_rule(it->verifier, &rule) && rule.formula;
+    to[0] = '\0';
+    if (node == 0 || !isfinite(n->acceptance))
+        return;
+    if (known && !isfinite(n->u)) { /* the rule leaves nothing to chance */
+        say(&text, n->verdict == ESP_ACCEPTED ? "accepted where " : "rejected unless ");
+        say(&text, rule.formula);
+        return;
+    }
+    if (n->drawn) {
+        say_drawn(&text, n);
+    } else if (known) {
+        say_tested(&text, &rule, &it->tree, node);
+    } else {
+        say(&text, "accepted with probability ");
+        say_number(&text, n->acceptance);
+    }
+    say(&text, ", u = ");
+    say_number(&text, n->u);
+    if (known && !n->drawn && rule.where) {
+        say(&text, "; ");
+        fill(&text, rule.where, &it->tree, node);
+    }
+}
+
+double esp_formula_goes_on(const struct esp_iteration *it, int node)
+{
+    double sum = 0;
+    int known = 0;
+    for (int i = node + 1; i < it->tree.count; i++) {
+        const struct esp_node *child = &it->tree.nodes[i];
+        if (child->parent != node || !isfinite(child->branching))
+            continue;
+        sum += child->branching;
+        known++;
+    }
+    return known > 0 ? sum : NAN;
+}

@@ -1,0 +1,26 @@
+/* formula.h - the acceptance test of a node as its rule's formula, with numbers filled in.
+ *
+ * The formulas stand beside the rules (struct esp_item); here a letter after '$' becomes a
+ * number of the node, worked out from the record alone, so that a replay shows what the live
+ * session did. With a the recorded probability of acceptance:
+ *
+ *     $p $q  target and draft probability at the parent
+ *     $l     a q       what refused drafts left of p (specinfer)
+ *     $Q     q / (1 - sum of q of the siblings drawn before), $L = a $Q    (swor)
+ *     $k     p / (a q)                                                     (rho of spectr)
+ *     $r     p / a     the law of the draft that was picked (khisti)
+ *     $v $w  the weight min(1, w' p / q) of the parent and of the node     (bv)
+ */
+#ifndef ESP_FORMULA_H
+#define ESP_FORMULA_H
+
+#include "espalier.h"
+
+/* "" if the node was neither tested nor drawn. */
+void esp_formula_text(char *text, size_t size, const struct esp_iteration *it, int node);
+
+/* Probability that the rule goes on from `node` to one of its children as they are: the sum of
+ * their branching probabilities; NaN if they are not known. */
+double esp_formula_goes_on(const struct esp_iteration *it, int node);
+
+#endif
