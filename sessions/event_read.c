@@ -207,6 +207,10 @@ static struct esp_node read_node(struct reader *r, const cJSON *object, int inde
     node.p = (float)real_or(r, object, "p", 0, ONE, NAN);
     node.u = (float)real_or(r, object, "u", 0, ONE, NAN);
     node.acceptance = (float)real_or(r, object, "acceptance", 0, ONE, NAN);
+    node.branching = (float)real_or(r, object, "branching", 0, ONE, NAN);
+    node.acceptance_rate = (float)real_or(r, object, "acceptance_rate", 0, ONE, NAN);
+    node.ceiling = (float)real_or(r, object, "ceiling", 0, ONE, NAN);
+    node.drawn = flag(object, "drawn");
     const char *verdict = text(object, "verdict");
     int known = *verdict ? word(esp_verdict_names, verdict, -1) : ESP_UNVISITED;
     if (known < 0)

@@ -79,6 +79,11 @@ static void put_node(const struct writer *w, const struct esp_node *node)
     esp_line_float(line, "p", node->p);
     esp_line_float(line, "u", node->u);
     esp_line_float(line, "acceptance", node->acceptance);
+    esp_line_float(line, "branching", node->branching);
+    esp_line_float(line, "acceptance_rate", node->acceptance_rate);
+    esp_line_float(line, "ceiling", node->ceiling);
+    if (node->drawn)
+        esp_line_flag(line, "drawn", true);
     if (node->verdict != ESP_UNVISITED)
         put_text(line, "verdict", esp_verdict_names[node->verdict]);
     if (node->reason != ESP_REASON_NONE)

@@ -103,6 +103,8 @@ static void undo_select(struct esp_tree *tree)
     for (int i = 0; i < tree->count; i++) {
         struct esp_node *node = &tree->nodes[i];
         node->p = node->u = node->acceptance = NAN;
+        node->branching = node->acceptance_rate = node->ceiling = NAN;
+        node->drawn = false;
         if (node->verdict != ESP_CUT)
             node->verdict = ESP_UNVISITED;
     }

@@ -1,9 +1,7 @@
 /* What the formulas say about nodes (esp_session_explain): the record holds what the formula
  * functions give for the distributions at each node, recomputed here from the text; asking for
- * it changes no token; nothing is there where it was not asked for. And the inspector's
- * sentences, with the numbers in the right places. */
+ * it changes no token; nothing is there where it was not asked for. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "check.h"
@@ -184,91 +182,4 @@ TEST(what_a_draw_landed_on_is_told_from_what_passed_a_test)
         esp_session_close(session);
     }
     toy_close(&toy);
-}
-
-/* ------------------------------------------------------------------ sentences */
-
-static struct esp_node nodes[4];
-
-/* A path of two below the root, and a sibling of its first node. */
-static struct esp_iteration make_iteration(const char *verifier)
-{
-    const struct esp_node plain = {.copies = 1, .p = 0.4f, .q = 0.5f, .acceptance = 0.6f,
-                                   .u = 0.31f, .branching = NAN, .verdict = ESP_ACCEPTED};
-    for (int i = 0; i < 4; i++)
-        nodes[i] = plain;
-    nodes[0].parent = -1;
-    nodes[2].parent = 1;
-    nodes[1].depth = nodes[3].depth = 1;
-    nodes[2].depth = 2;
-    nodes[3].rank = 1;
-    nodes[3].q = 0.2f;
-    return (struct esp_iteration){.tree = {.nodes = nodes, .count = 4}, .verifier = verifier};
-}
-
-static void check_text(const struct esp_iteration *it, int node, const char *want)
-{
-    char text[400];
-    esp_formula_text(text, sizeof text, it, node);
-    CHECK(strncmp(text, want, strlen(want)) == 0, "%s: %s", it->verifier, text);
-}
-
-TEST(formulas_are_filled_in)
-{
-    static const struct {
-        const char *rule, *text;
-    } cases[] = {
-        {"nss", "accepted with probability p = .40 = .60, u = .31; the token drawn"},
-        {"naive", "accepted with probability min(1, p/q) = min(1, .40/.20) = .60, u = .31"},
-        {"naivetree:lossy=allow",
-         "accepted with probability min(1, p/q) = min(1, .40/.20) = .60, u = .31; only"},
-        {"spectr",
-         "accepted with probability min(1, p/(rho q)) = min(1, .40/(3.33 x .20)) = .60, u ="},
-        {"specinfer",
-         "accepted with probability min(1, p'/q) = min(1, .12/.20) = .60, u = .31; p' is"},
-        {"khisti", "accepted with probability min(1, p/r) = min(1, .40/.67) = .60, u = .31; r"},
-        {"swor",
-         "accepted with probability min(1, P/Q) = min(1, .24/.40) = .60, u = .31; P and Q"},
-        {"bv", "accepted with probability S/(S + 1 - w) = .60, u = .31; w = min(1, w' p/q) = "
-               "min(1, 1.0 x .40/.20) = 1.0, w' that of its parent"},
-        {"traversal", "accepted with probability w = .60, u = .31; min(1, w' p'/q)"},
-        {"unheard-of", "accepted with probability .60, u = .31"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct esp_iteration it = make_iteration(cases[i].rule);
-        check_text(&it, 3, cases[i].text);
-    }
-    struct esp_iteration it = make_iteration("bv");
-    check_text(&it, 2, "accepted with probability S/(S + 1 - w) = .60, u = .31; w = min(1, w' "
-                       "p/q) = min(1, .80 x .40/.50) = .64, ");
-    it = make_iteration("specinfer");
-    nodes[3].acceptance = 1;
-    check_text(&it, 3, "accepted with probability min(1, p'/q) = 1.0, u = .31; p' is");
-    nodes[3].drawn = true;
-    nodes[3].acceptance = 0.7f;
-    check_text(&it, 3, "no test, but a draw from what the refused drafts left of p: it has .70, "
-                       "u = .31");
-    nodes[3].acceptance = NAN;
-    check_text(&it, 3, "");
-    it = make_iteration("greedy");
-    nodes[3].u = NAN;
-    check_text(&it, 3, "accepted where p is the largest");
-    nodes[3].verdict = ESP_REJECTED;
-    check_text(&it, 3, "rejected unless p is the largest");
-}
-
-/* Every rule says how it tests, and its '$' stand for numbers that exist. */
-TEST(every_rule_has_a_formula)
-{
-    struct esp_item item;
-    char text[400];
-    for (int i = 0; esp_item(ESP_VERIFIERS, i, &item); i++) {
-        struct esp_iteration it = make_iteration(item.name);
-        CHECK(item.formula && *item.formula, "%s has none", item.name);
-        esp_formula_text(text, sizeof text, &it, 2);
-        CHECK(strstr(text, item.formula) && !strchr(text, '$'), "%s: %s", item.name, text);
-        esp_formula_text(text, 20, &it, 2);
-        CHECK(strlen(text) == 19);
-    }
-    CHECK(esp_item(ESP_DRAFTERS, 0, &item) && !item.formula);
 }
