@@ -1,4 +1,4 @@
-/* explain.c - what a rule's formulas say about the nodes of one tree, for whoever looks at them.
+/* explain.c - what the formulas of a rule say about the nodes of a tree.
  *
  * A rule walks once and draws its numbers as it goes; a reader wants to know how likely that
  * was. So before the rule runs, while the rows still hold p and q as they were made, its

@@ -11,8 +11,9 @@
 
 enum { VOCABULARY = 12, CONTEXT = 140, TOKENS = 60 };
 
-static const char *const drafters[] = {"iid:K=3,L=3", "delayed",  "linear", "dyspec:N=10,draft_temp=1",
-                                       "dynatree", "specinfer", "ngram"};
+static const char *const drafters[] = {
+    "iid:K=3,L=3", "delayed",   "linear", "dyspec:N=10,draft_temp=1",
+    "dynatree",    "specinfer", "ngram"};
 enum { DRAFTERS = sizeof drafters / sizeof *drafters };
 
 static struct toy toy;
@@ -40,7 +41,8 @@ static void write_text(struct esp_session *session)
 
 /* ------------------------------------------------------------------ numbers */
 
-static void distribution_after(const struct esp_session *s, bool draft, int node, double *values)
+static void distribution_after(const struct esp_session *s, bool draft, int node,
+                               double *values)
 {
     const struct esp_node *nodes = s->tree.tree.nodes;
     int32_t text[CONTEXT];

@@ -14,8 +14,13 @@ static struct esp_node nodes[4];
 /* A path of two below the root, and a sibling of its first node. */
 static struct esp_iteration make_iteration(const char *verifier)
 {
-    const struct esp_node plain = {.copies = 1, .p = 0.4f, .q = 0.5f, .acceptance = 0.6f,
-                                   .u = 0.31f, .branching = NAN, .verdict = ESP_ACCEPTED};
+    const struct esp_node plain = {.copies = 1,
+                                   .p = 0.4f,
+                                   .q = 0.5f,
+                                   .acceptance = 0.6f,
+                                   .u = 0.31f,
+                                   .branching = NAN,
+                                   .verdict = ESP_ACCEPTED};
     for (int i = 0; i < 4; i++)
         nodes[i] = plain;
     nodes[0].parent = -1;
@@ -60,15 +65,17 @@ TEST(formulas_are_filled_in)
         check_text(&it, 3, cases[i].text);
     }
     struct esp_iteration it = make_iteration("bv");
-    check_text(&it, 2, "accepted with probability S/(S + 1 - w) = .60, u = .31; w = min(1, w' "
-                       "p/q) = min(1, .80 x .40/.50) = .64, ");
+    check_text(&it, 2,
+               "accepted with probability S/(S + 1 - w) = .60, u = .31; w = min(1, w' "
+               "p/q) = min(1, .80 x .40/.50) = .64, ");
     it = make_iteration("specinfer");
     nodes[3].acceptance = 1;
     check_text(&it, 3, "accepted with probability min(1, p'/q) = 1.0, u = .31; p' is");
     nodes[3].drawn = true;
     nodes[3].acceptance = 0.7f;
-    check_text(&it, 3, "no test, but a draw from what the refused drafts left of p: it has .70, "
-                       "u = .31");
+    check_text(&it, 3,
+               "no test, but a draw from what the refused drafts left of p: it has .70, "
+               "u = .31");
     nodes[3].acceptance = NAN;
     check_text(&it, 3, "");
     it = make_iteration("greedy");

@@ -204,7 +204,8 @@ static void draw_member(struct esp_canvas *canvas, const struct esp_state *state
         esp_draw(canvas, 0, y, ESP_STYLE_KEY, ">");
     esp_draw_token(canvas, 2, y, f->label, marked ? ESP_STYLE_VALUE : ESP_STYLE_LABEL,
                    &state->tokens, n->token);
-    int x = draw_share(canvas, f->label + 4, y, "q", ESP_STYLE_BAR_DRAFT, n->q, f->most, f->bar);
+    int x =
+        draw_share(canvas, f->label + 4, y, "q", ESP_STYLE_BAR_DRAFT, n->q, f->most, f->bar);
     x = draw_share(canvas, x, y, "p", ESP_STYLE_BAR_VERIFY, n->p, f->most, f->bar);
     if (!f->branching)
         return;
