@@ -75,6 +75,8 @@ static int compare(struct esp_layers *l, const struct esp_tree *tree)
 int esp_layers_note(struct esp_layers *l, const struct esp_event *event)
 {
     const struct esp_iteration *it = event->iteration;
+    if (l->count > 0 && it->draft_passes <= l->layers[l->count - 1].passes)
+        esp_layers_begin(l); /* the iteration before failed */
     int status = compare(l, &it->tree);
     if (status < 0)
         return status;

@@ -71,7 +71,7 @@ int esp_recording_iterations(const struct esp_recording *recording);
 
 struct esp_recording_entry {
     int type;       /* ESP_EVENT_PROMPT, _ITERATION, _SETTING, _REWIND, _END, _MARKER, _CLEAR */
-    double time;    /* seconds since the session was opened; never falls */
+    double time;    /* seconds since the recording was begun; never falls */
     int iterations; /* that came before, in the whole recording */
     int line;       /* in the file */
 };
