@@ -160,7 +160,7 @@ void recorded_session(struct recorded_events *events, const char *drafter, doubl
     for (int i = 0; i < iterations; i++) {
         if (i == iterations / 2) {
             drafting_set(&d, "order", "hpd");
-            CHECK(esp_session_rewind(d.session, 12) == 0);
+            CHECK(esp_session_rewind(d.session, 8) == 0);
             prompt(&d, 3);
         }
         if (!drafting_step(&d))

@@ -1,0 +1,310 @@
+/* Recording whatever happens: a program that is killed loses at most its last event; a full
+ * disk, a closed pipe, an I/O error or a reader that does not read suspend the recording and
+ * nothing else; files are never overwritten by accident. */
+#include "recorder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "recorded.h"
+
+static char err[512];
+
+static const struct esp_recording_header header = {.vocabulary = 12};
+
+static struct esp_recorder *open_recorder(const char *path, bool force,
+                                          ssize_t (*write)(int, const void *, size_t))
+{
+    struct esp_recorder_options options = {.path = path, .force = force, .write = write};
+    struct esp_recorder *recorder;
+    *err = '\0';
+    return esp_recorder_open(&recorder, &options, &header, err, sizeof err) == 0 ? recorder
+                                                                                 : NULL;
+}
+
+static void record_prompt(struct esp_recorder *recorder)
+{
+    const int32_t tokens[] = {1, 2, 3};
+    esp_recorder_event(
+        recorder,
+        &(struct esp_event){.type = ESP_EVENT_PROMPT, .tokens = tokens, .token_count = 3});
+}
+
+/* ------------------------------------------------------------------ killed */
+
+/* Opens what was cut at byte `cut`; all events whose lines are whole must be there. */
+static void open_cut(const char *bytes, size_t cut, size_t header_length)
+{
+    struct esp_recording *recording;
+    int lines = 0;
+    recorded_write(bytes, cut);
+    for (size_t i = 0; i < cut; i++)
+        lines += bytes[i] == '\n';
+    int status = esp_recording_open(&recording, recorded_path(), err, sizeof err);
+    if (cut < header_length - 1) {
+        CHECK(status < 0 && strstr(err, "session.esp.jsonl"), "cut at %zu: %s", cut, err);
+        return;
+    }
+    CHECK(status == 0, "cut at %zu: %s", cut, err);
+    bool whole = bytes[cut - 1] == '\n' || bytes[cut] == '\n';
+    int events = lines - 1 + (bytes[cut - 1] != '\n' && bytes[cut] == '\n');
+    CHECK(esp_recording_is_cut(recording) == !whole, "cut at %zu", cut);
+    CHECK(esp_recording_events(recording) == (events < 0 ? 0 : events), "cut at %zu: %d events",
+          cut, esp_recording_events(recording));
+    esp_recording_close(recording);
+}
+
+TEST(a_cut_anywhere_loses_at_most_the_last_event)
+{
+    size_t length;
+    unsigned long long random = 11;
+    recorded_session(NULL, "dynatree", 0, 12);
+    char *bytes = recorded_read(&length);
+    size_t header_length = (size_t)(strchr(bytes, '\n') - bytes) + 1;
+    for (int trial = 0; trial < (check_quick() ? 200 : 1000); trial++)
+        open_cut(bytes, (size_t)(check_uniform(&random) * (double)length), header_length);
+    for (size_t at = header_length; at < length; at++)
+        if (bytes[at] == '\n') {
+            open_cut(bytes, at, header_length);
+            open_cut(bytes, at + 1, header_length);
+        }
+    free(bytes);
+}
+
+/* Marks the recording without end, and says so after each. */
+static _Noreturn void mark_until_killed(int told)
+{
+    struct esp_recorder *recorder = open_recorder(recorded_path(), true, NULL);
+    while (recorder) {
+        esp_recorder_mark(recorder, "still alive, and with a text of some length");
+        if (write(told, "", 1) != 1)
+            break;
+    }
+    _exit(1);
+}
+
+TEST(a_killed_program_leaves_all_that_it_had_recorded)
+{
+    for (int trial = 0; trial < 10; trial++) {
+        char bytes[512];
+        int ends[2], told = 0, wanted = 50 * (trial + 1);
+        ssize_t n;
+        CHECK(pipe(ends) == 0);
+        pid_t child = fork();
+        if (child == 0)
+            mark_until_killed(ends[1]);
+        close(ends[1]);
+        while (told < wanted && (n = read(ends[0], bytes, sizeof bytes)) > 0)
+            told += (int)n;
+        CHECK(kill(child, SIGKILL) == 0);
+        while ((n = read(ends[0], bytes, sizeof bytes)) > 0)
+            told += (int)n;
+        close(ends[0]);
+        waitpid(child, NULL, 0);
+        struct esp_recording *recording = recorded_open();
+        int events = esp_recording_events(recording);
+        CHECK(told >= wanted && events >= told, "%d events of %d", events, told);
+        esp_recording_close(recording);
+    }
+}
+
+/* ------------------------------------------------------------------ writes that fail */
+
+static int good_writes, failure;
+static size_t part;
+
+/* So many writes go well, then there is only room for `part` bytes. */
+static ssize_t failing(int fd, const void *bytes, size_t length)
+{
+    if (good_writes-- > 0)
+        return write(fd, bytes, length);
+    if (part > 0 && part < length) {
+        size_t written = part;
+        part = 0;
+        return write(fd, bytes, written);
+    }
+    errno = failure;
+    return -1;
+}
+
+TEST(a_failing_write_suspends_the_recording_and_keeps_what_is_whole)
+{
+    static const int failures[] = {ENOSPC, EPIPE, EIO, EDQUOT, EFBIG, EBADF};
+    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
+        for (part = 0; part < 60; part += 20) {
+            size_t before = part;
+            good_writes = 4;
+            failure = failures[i];
+            struct esp_recorder *recorder = open_recorder(recorded_path(), true, failing);
+            CHECK(recorder, "%s", err);
+            record_prompt(recorder);
+            for (int n = 0; n < 5; n++)
+                esp_recorder_mark(recorder, "a place");
+            CHECK(strstr(esp_recorder_trouble(recorder), strerror(failure)) &&
+                      strstr(esp_recorder_trouble(recorder), "the generation goes on"),
+                  "%s", esp_recorder_trouble(recorder));
+            CHECK(esp_recorder_close(recorder, "", err, sizeof err) == ESP_E_FILE);
+            struct esp_recording *recording = recorded_open();
+            CHECK(esp_recording_events(recording) == 3 && !esp_recording_is_cut(recording),
+                  "%d events after %s", esp_recording_events(recording), strerror(failure));
+            esp_recording_close(recording);
+            part = before;
+        }
+}
+
+static bool interrupt_next;
+
+/* Every second write is interrupted, the others take a few bytes. */
+static ssize_t in_pieces(int fd, const void *bytes, size_t length)
+{
+    interrupt_next = !interrupt_next;
+    errno = EINTR;
+    return interrupt_next ? -1 : write(fd, bytes, length < 7 ? length : 7);
+}
+
+TEST(interrupted_and_partial_writes_go_on)
+{
+    struct esp_recorder *recorder = open_recorder(recorded_path(), true, in_pieces);
+    CHECK(recorder, "%s", err);
+    record_prompt(recorder);
+    esp_recorder_mark(recorder, "a place");
+    CHECK(esp_recorder_close(recorder, "", err, sizeof err) == 0, "%s", err);
+    struct esp_recording *recording = recorded_open();
+    CHECK(esp_recording_events(recording) == 2);
+    esp_recording_close(recording);
+}
+
+TEST(a_full_disk_is_told_before_anything_begins)
+{
+    CHECK(!open_recorder("/dev/full", false, NULL));
+    CHECK(strstr(err, "/dev/full") && strstr(err, strerror(ENOSPC)), "%s", err);
+}
+
+/* A pipe below the folder of the file. */
+static const char *make_pipe(void)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "%.100s.pipe", recorded_path());
+    unlink(path);
+    CHECK(mkfifo(path, 0600) == 0);
+    return path;
+}
+
+TEST(a_closed_pipe_does_not_end_the_program)
+{
+    const char *path = make_pipe();
+    char bytes[4096];
+    CHECK(!open_recorder(path, false, NULL) && strstr(err, "nobody reads"), "%s", err);
+    int reader = open(path, O_RDONLY | O_NONBLOCK);
+    struct esp_recorder *recorder = open_recorder(path, false, NULL);
+    CHECK(recorder, "%s", err);
+    record_prompt(recorder);
+    CHECK(read(reader, bytes, sizeof bytes) > 100 && !*esp_recorder_trouble(recorder));
+    close(reader);
+    esp_recorder_mark(recorder, "");
+    CHECK(strstr(esp_recorder_trouble(recorder), strerror(EPIPE)), "%s",
+          esp_recorder_trouble(recorder));
+    esp_recorder_mark(recorder, "");
+    esp_recorder_close(recorder, "", err, sizeof err);
+    sigset_t pending;
+    sigpending(&pending);
+    CHECK(!sigismember(&pending, SIGPIPE));
+    unlink(path);
+}
+
+TEST(a_pipe_that_nobody_empties_is_given_up)
+{
+    const char *path = make_pipe();
+    int reader = open(path, O_RDONLY | O_NONBLOCK);
+    struct esp_recorder *recorder = open_recorder(path, false, NULL);
+    CHECK(recorder, "%s", err);
+    for (int i = 0; i < 10000 && !*esp_recorder_trouble(recorder); i++)
+        esp_recorder_mark(recorder, "a text of some length, so that the pipe is full soon");
+    CHECK(strstr(esp_recorder_trouble(recorder), "nobody reads"), "%s",
+          esp_recorder_trouble(recorder));
+    esp_recorder_close(recorder, "", err, sizeof err);
+    close(reader);
+    unlink(path);
+}
+
+TEST(a_file_that_may_not_grow_does_not_end_the_program)
+{
+    struct rlimit limit, small;
+    CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    struct esp_recorder *recorder = open_recorder(recorded_path(), true, NULL);
+    CHECK(recorder, "%s", err);
+    small = limit;
+    small.rlim_cur = 2048;
+    CHECK(setrlimit(RLIMIT_FSIZE, &small) == 0);
+    for (int i = 0; i < 200; i++)
+        esp_recorder_mark(recorder, "a place");
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    CHECK(strstr(esp_recorder_trouble(recorder), strerror(EFBIG)), "%s",
+          esp_recorder_trouble(recorder));
+    esp_recorder_close(recorder, "", err, sizeof err);
+    struct esp_recording *recording = recorded_open();
+    CHECK(esp_recording_events(recording) > 10 && !esp_recording_is_cut(recording));
+    esp_recording_close(recording);
+}
+
+/* ------------------------------------------------------------------ opening and closing */
+
+TEST(a_file_is_overwritten_only_by_force)
+{
+    recorded_write("precious", 8);
+    CHECK(!open_recorder(recorded_path(), false, NULL));
+    CHECK(strstr(err, "exists") && strstr(err, "--force"), "%s", err);
+    size_t length;
+    char *bytes = recorded_read(&length);
+    CHECK(strcmp(bytes, "precious") == 0);
+    free(bytes);
+    struct esp_recorder *recorder = open_recorder(recorded_path(), true, NULL);
+    CHECK(recorder, "%s", err);
+    CHECK(esp_recorder_close(recorder, "", err, sizeof err) == 0);
+    esp_recording_close(recorded_open());
+}
+
+TEST(a_file_that_cannot_be_made_is_named)
+{
+    CHECK(!open_recorder("/nowhere/at/all.esp.jsonl", false, NULL));
+    CHECK(strstr(err, "/nowhere/at/all.esp.jsonl"), "%s", err);
+    CHECK(!open_recorder("/", true, NULL) && strstr(err, "cannot write /"), "%s", err);
+    unlink(recorded_path());
+    good_writes = 0;
+    part = 20;
+    failure = ENOSPC;
+    CHECK(!open_recorder(recorded_path(), false, failing));
+    CHECK(access(recorded_path(), F_OK) < 0, "a file without a header is left");
+}
+
+TEST(closing_ends_a_generation_that_runs)
+{
+    struct esp_node root = {.parent = -1, .copies = 1};
+    const int32_t token = 4;
+    struct esp_iteration it = {.tree = {.nodes = &root, .count = 1},
+                               .bonus = token,
+                               .committed = &token,
+                               .committed_count = 1};
+    const struct esp_event *event;
+    struct esp_recorder *recorder = open_recorder(recorded_path(), true, NULL);
+    CHECK(recorder, "%s", err);
+    record_prompt(recorder);
+    esp_recorder_event(recorder,
+                       &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});
+    CHECK(esp_recorder_close(recorder, "interrupted", err, sizeof err) == 0);
+    struct esp_recording *recording = recorded_open();
+    CHECK(esp_recording_events(recording) == 3);
+    CHECK(esp_recording_read(recording, 2, &event, err, sizeof err) == 0);
+    CHECK(event->type == ESP_EVENT_END && strcmp(event->text, "interrupted") == 0);
+    esp_recording_close(recording);
+    CHECK(esp_recorder_close(NULL, "", err, sizeof err) == 0);
+}
