@@ -20,7 +20,8 @@ int esp_header_to_json(struct esp_line *line, const struct esp_recording_header 
 
 /* An event of one of the types that a recording has, newline included. `layers` (may be NULL)
  * tell how the tree of an iteration grew. A prompt that is too long for a line becomes several
- * lines. An iteration that is too long loses first its layers, then the texts of its tokens. */
+ * lines. An iteration that is too long (a tree of thousands of nodes) loses first its layers,
+ * then the texts of its tokens, then what the rule's formulas say. */
 int esp_event_to_json(struct esp_line *line, const struct esp_event *event,
                       const struct esp_layers *layers, const struct esp_tokens *tokens);
 

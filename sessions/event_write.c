@@ -14,7 +14,7 @@ enum {
 };
 
 /* How much of an iteration is written. */
-enum detail { ALL, NO_LAYERS, NO_TEXTS };
+enum detail { ALL, NO_LAYERS, NO_TEXTS, NO_FORMULAS };
 
 struct writer {
     struct esp_line *line;
@@ -79,9 +79,11 @@ static void put_node(const struct writer *w, const struct esp_node *node)
     esp_line_float(line, "p", node->p);
     esp_line_float(line, "u", node->u);
     esp_line_float(line, "acceptance", node->acceptance);
-    esp_line_float(line, "branching", node->branching);
-    esp_line_float(line, "acceptance_rate", node->acceptance_rate);
-    esp_line_float(line, "ceiling", node->ceiling);
+    if (w->detail < NO_FORMULAS) {
+        esp_line_float(line, "branching", node->branching);
+        esp_line_float(line, "acceptance_rate", node->acceptance_rate);
+        esp_line_float(line, "ceiling", node->ceiling);
+    }
     if (node->drawn)
         esp_line_flag(line, "drawn", true);
     if (node->verdict != ESP_UNVISITED)
@@ -239,7 +241,7 @@ int esp_event_to_json(struct esp_line *line, const struct esp_event *event,
         break;
     case ESP_EVENT_ITERATION:
         put_iteration(&w, event, layers);
-        while (line->length - start > ESP_RECORDING_LINE && w.detail < NO_TEXTS) {
+        while (line->length - start > ESP_RECORDING_LINE && w.detail < NO_FORMULAS) {
             line->length = start;
             w.detail++;
             put_iteration(&w, event, layers);

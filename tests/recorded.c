@@ -154,6 +154,7 @@ void recorded_session(struct recorded_events *events, const char *drafter, doubl
     live.events = events;
     drafting_open(&d, &setup);
     esp_session_clear(d.session);
+    esp_session_explain(d.session, temperature > 0);
     CHECK(esp_recorder_open(&live.recorder, &options, &header, err, sizeof err) == 0, "%s",
           err);
     prompt(&d, 9);
@@ -206,9 +207,15 @@ static void same_node(const struct esp_node *a, const struct esp_node *b, int in
               same_float(a->acceptance, b->acceptance),
           "%s: node %d: p %g u %g acceptance %g, not %g %g %g", what, index, a->p, a->u,
           a->acceptance, b->p, b->u, b->acceptance);
-    CHECK(a->verdict == b->verdict && a->reason == b->reason,
-          "%s: node %d: verdict %d reason %d, not %d %d", what, index, a->verdict, a->reason,
-          b->verdict, b->reason);
+    CHECK(same_float(a->branching, b->branching) &&
+              same_float(a->acceptance_rate, b->acceptance_rate) &&
+              same_float(a->ceiling, b->ceiling),
+          "%s: node %d: branching %g rate %g ceiling %g, not %g %g %g", what, index,
+          a->branching, a->acceptance_rate, a->ceiling, b->branching, b->acceptance_rate,
+          b->ceiling);
+    CHECK(a->verdict == b->verdict && a->reason == b->reason && a->drawn == b->drawn,
+          "%s: node %d: verdict %d reason %d drawn %d, not %d %d %d", what, index, a->verdict,
+          a->reason, a->drawn, b->verdict, b->reason, b->drawn);
 }
 
 static void same_gauge(const struct esp_gauge *a, const struct esp_gauge *b, const char *what)

@@ -269,6 +269,10 @@ static void make_tree(struct random_iteration *r, int count, unsigned long long 
             .p = random_float(random, NAN),
             .u = random_float(random, NAN),
             .acceptance = random_float(random, NAN),
+            .branching = random_float(random, NAN),
+            .acceptance_rate = random_float(random, NAN),
+            .ceiling = random_float(random, NAN),
+            .drawn = check_uniform(random) < 0.1,
             .verdict = (uint8_t)(check_uniform(random) * 4),
             .reason = (uint8_t)(check_uniform(random) * (ESP_REASON_CONFIDENCE + 1)),
         };
@@ -386,6 +390,9 @@ TEST(no_line_is_too_long_to_be_read)
                                      .p = 1 / 3.0f,
                                      .u = 1 / 3.0f,
                                      .acceptance = 1 / 3.0f,
+                                     .branching = 1 / 3.0f,
+                                     .acceptance_rate = 1 / 3.0f,
+                                     .ceiling = 1 / 3.0f,
                                      .verdict = ESP_REJECTED,
                                      .reason = ESP_REASON_CONFIDENCE};
         order[i] = i;
@@ -402,6 +409,8 @@ TEST(no_line_is_too_long_to_be_read)
     CHECK(esp_recorder_close(recorder, "", err, sizeof err) == 0, "%s", err);
     struct esp_recording *recording = recorded_open();
     const struct esp_recorded_token *text;
+    for (int i = 0; i < ESP_RECORDING_NODES; i++)
+        nodes[i].branching = nodes[i].acceptance_rate = nodes[i].ceiling = NAN;
     recorded_same(read_event(recording, 0)->iteration, &it, "large");
     int count = esp_recording_text(recording, esp_recording_events(recording) - 1, &text);
     CHECK(count == 20000, "%d tokens", count);
