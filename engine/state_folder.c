@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "write_file.h"
+
 /* The path of a file. A relative XDG_STATE_HOME is to be ignored, says the specification. */
 static int find_path(char path[PATH_MAX], const char *name)
 {
@@ -23,17 +25,6 @@ static int find_path(char path[PATH_MAX], const char *name)
     return n >= 0 && n < PATH_MAX ? ESP_OK : ESP_E_FILE;
 }
 
-/* Makes the folders above a file where they are missing, readable by their owner alone. */
-static void make_folders(const char *path)
-{
-    char folder[PATH_MAX];
-    for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        memcpy(folder, path, (size_t)(slash - path));
-        folder[slash - path] = '\0';
-        mkdir(folder, 0700);
-    }
-}
-
 /* All of the file up to `size` bytes; a longer one gives size. */
 static size_t read_all(int file, char *text, size_t size)
 {
@@ -42,18 +33,6 @@ static size_t read_all(int file, char *text, size_t size)
     while (length < size && (n = read(file, text + length, size - length)) > 0)
         length += (size_t)n;
     return length;
-}
-
-static bool write_all(int file, const char *text, size_t length)
-{
-    while (length > 0) {
-        ssize_t n = write(file, text, length);
-        if (n <= 0)
-            return false;
-        text += n;
-        length -= (size_t)n;
-    }
-    return true;
 }
 
 int esp_state_read(const char *name, char *text, size_t size)
@@ -76,18 +55,9 @@ int esp_state_read(const char *name, char *text, size_t size)
 
 int esp_state_write(const char *name, const char *text)
 {
-    char path[PATH_MAX], beside[PATH_MAX];
-    if (find_path(path, name) < 0 ||
-        snprintf(beside, sizeof beside, "%s.XXXXXX", path) >= (int)sizeof beside)
+    char path[PATH_MAX], err[64];
+    if (find_path(path, name) < 0)
         return ESP_E_FILE;
-    make_folders(path);
-    int file = mkstemp(beside);
-    if (file < 0)
-        return ESP_E_FILE;
-    bool written = write_all(file, text, strlen(text));
-    written = close(file) == 0 && written;
-    if (written && rename(beside, path) == 0)
-        return ESP_OK;
-    unlink(beside);
-    return ESP_E_FILE;
+    esp_make_folders(path);
+    return esp_write_file(path, text, strlen(text), true, err, sizeof err);
 }

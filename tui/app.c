@@ -9,6 +9,7 @@
 #include "command.h"
 #include "error.h"
 #include "reference.h"
+#include "settings.h"
 
 enum { NEW_TOKENS = 256, PACE = 12 /* iterations a second that an eye can follow */ };
 
@@ -25,6 +26,81 @@ void esp_app_say(struct esp_app *app, bool error, const char *format, ...)
     app->changed = true;
 }
 
+/* ------------------------------------------------------------------ prompts */
+
+static void forget_turns(struct esp_app *app)
+{
+    for (int i = 0; i < app->turn_count; i++)
+        free(app->turns[i].text);
+    free(app->turns);
+    app->turns = NULL;
+    app->turn_count = 0;
+}
+
+static void send_prompt(struct esp_app *app, const char *line)
+{
+    struct esp_turn turn = {app->clearing ? 0 : app->state.span_count, strdup(line)};
+    size_t size = ((size_t)app->turn_count + 1) * sizeof turn;
+    struct esp_turn *grown = *line && turn.text ? realloc(app->turns, size) : NULL;
+    if (grown) {
+        app->turns = grown;
+        grown[app->turn_count++] = turn;
+    } else {
+        free(turn.text); /* nothing to edit: an empty line goes on writing */
+    }
+    esp_worker_prompt(app->worker, line, strlen(line));
+}
+
+void esp_app_edit(struct esp_app *app)
+{
+    if (app->turn_count == 0) {
+        esp_app_say(app, true, "there is no prompt to take back");
+        return;
+    }
+    struct esp_turn *turn = &app->turns[--app->turn_count];
+    esp_worker_rewind(app->worker, turn->before);
+    app->rewinding = true;
+    esp_look_hold(&app->ui.look, &app->state, -1);
+    app->ui.view[ESP_PANE_text].anchor = -1;
+    app->ui.wish.focused = app->ui.help = false;
+    free(app->put_back);
+    app->put_back = turn->text;
+    esp_app_say(app, false, "change the prompt and send it again");
+}
+
+void esp_app_forget(struct esp_app *app)
+{
+    esp_worker_clear(app->worker);
+    app->clearing = true;
+    forget_turns(app);
+}
+
+void esp_app_copy(struct esp_app *app, const char *bytes, size_t length)
+{
+    free(app->clipboard);
+    app->clipboard = malloc(length);
+    app->clipboard_length = app->clipboard ? length : 0;
+    if (app->clipboard)
+        memcpy(app->clipboard, bytes, length);
+    esp_app_say(app, false, "%zu bytes handed to the clipboard, if the terminal takes them",
+                app->clipboard_length);
+}
+
+/* Why a prompt cannot be taken now; NULL: it can. */
+static const char *refusal(const struct esp_app *app)
+{
+    const int phase = app->state.phase;
+    if (phase == ESP_PHASE_FAILED)
+        return "no models are loaded; :model loads some";
+    if (esp_state_is_busy(&app->state) && !app->clearing && !app->rewinding)
+        return "the text is still being written; C-c stops it";
+    if (phase == ESP_PHASE_LOADING && app->turn_count > 0 && app->state.span_count == 0)
+        return "one prompt waits for the models already";
+    if (phase == ESP_PHASE_LOADING && app->state.ready)
+        return "other models are being loaded; C-c stops that";
+    return NULL;
+}
+
 static void submit(void *user, const char *line)
 {
     struct esp_app *app = user;
@@ -33,16 +109,14 @@ static void submit(void *user, const char *line)
         esp_command_run(app, line);
         return;
     }
-    bool busy = esp_state_is_busy(&app->state) && !app->clearing;
-    if (busy || app->state.phase == ESP_PHASE_FAILED) {
+    const char *why = refusal(app);
+    if (why) {
         app->put_back = strdup(line);
-        esp_app_say(app, true, app->state.phase == ESP_PHASE_FAILED
-                                   ? "no model is loaded"
-                                   : "the text is still being written; C-c stops it");
+        esp_app_say(app, true, "%s", why);
         return;
     }
     esp_input_remember(app->input, line);
-    esp_worker_prompt(app->worker, line, strlen(line));
+    send_prompt(app, line);
     app->ui.view[ESP_PANE_text].anchor = -1;
     esp_look_hold(&app->ui.look, &app->state, -1);
 }
@@ -75,7 +149,8 @@ void esp_app_interrupt(struct esp_app *app)
         app->leaving = true;
         return;
     }
-    if (esp_state_is_busy(&app->state)) {
+    if (esp_state_is_busy(&app->state) ||
+        (app->state.phase == ESP_PHASE_LOADING && app->state.ready)) {
         esp_mailbox_stop(esp_worker_mailbox(app->worker));
         esp_app_say(app, false, "stopped; C-c again leaves");
         return;
@@ -94,17 +169,6 @@ void esp_app_step_mode(struct esp_app *app, bool on)
     app->changed = true;
 }
 
-void esp_app_theme(struct esp_app *app, const char *name)
-{
-    char err[256];
-    if (esp_theme_load(&app->theme, name, err, sizeof err) < 0) {
-        esp_app_say(app, true, "%s", err);
-        return;
-    }
-    app->new_theme = app->changed = true;
-    esp_app_say(app, false, "theme %s", app->theme.name);
-}
-
 /* The theme that was asked for must be there; without one, that which suits the background. */
 static int first_theme(struct esp_app *app, const char *name, char *err, size_t errlen)
 {
@@ -112,12 +176,13 @@ static int first_theme(struct esp_app *app, const char *name, char *err, size_t 
                *background = colours ? strrchr(colours, ';') : NULL;
     bool light =
         background && (strcmp(background, ";7") == 0 || strcmp(background, ";15") == 0);
+    const char *wanted = name ? name : light ? "light" : "dark";
     app->new_theme = true;
     esp_theme_plain(&app->theme);
-    if (name)
-        return esp_theme_load(&app->theme, name, err, errlen);
-    esp_theme_load(&app->theme, light ? "light" : "dark", err, errlen);
-    return 0;
+    int status = esp_theme_load(&app->theme, wanted, err, errlen);
+    snprintf(app->theme_name, sizeof app->theme_name, "%s",
+             status < 0 ? app->theme.name : wanted);
+    return name ? status : 0;
 }
 
 void esp_app_pace(struct esp_app *app, double pace)
@@ -165,6 +230,16 @@ static void act(struct esp_app *app, int action)
     }
 }
 
+/* Readline empties its line after handing one over; only then can another stand there. */
+static void put_back(struct esp_app *app)
+{
+    if (!app->put_back)
+        return;
+    esp_input_replace(app->input, app->put_back);
+    free(app->put_back);
+    app->put_back = NULL;
+}
+
 void esp_app_key(struct esp_app *app, int key)
 {
     struct esp_when when = {.pane = app->ui.wish.focused || app->ui.help,
@@ -182,6 +257,7 @@ void esp_app_key(struct esp_app *app, int key)
     app->interrupts = 0;
     if (binding && binding->command) {
         run_command(app, binding->command);
+        put_back(app);
         return;
     }
     if (action != ESP_ACTION_NONE) {
@@ -190,11 +266,7 @@ void esp_app_key(struct esp_app *app, int key)
     }
     app->ui.wish.focused = app->ui.help = false;
     esp_input_key(app->input, key);
-    if (app->put_back) {
-        esp_input_replace(app->input, app->put_back);
-        free(app->put_back);
-        app->put_back = NULL;
-    }
+    put_back(app);
 }
 
 void esp_app_paste(struct esp_app *app, const char *bytes, size_t length)
@@ -207,6 +279,15 @@ void esp_app_paste(struct esp_app *app, const char *bytes, size_t length)
 
 /* ------------------------------------------------------------------ the rest */
 
+/* Other models were loaded: what is on the screen are their tokens now. */
+static void see_models(struct esp_app *app)
+{
+    esp_look_hold(&app->ui.look, &app->state, -1);
+    if (app->state.loaded.anew)
+        forget_turns(app);
+    esp_worker_seen(app->worker, app->state.loaded.serial);
+}
+
 void esp_app_receive(struct esp_app *app)
 {
     struct esp_ring *ring = esp_worker_ring(app->worker);
@@ -214,14 +295,17 @@ void esp_app_receive(struct esp_app *app)
     bool waited = app->state.phase == ESP_PHASE_WAITING;
     esp_worker_rest(app->worker);
     while ((snapshot = esp_ring_front(ring))) {
+        const int serial = app->state.loaded.serial;
         int status = esp_state_apply(&app->state, snapshot);
         esp_ring_pop(ring);
+        if (serial != app->state.loaded.serial)
+            see_models(app);
         app->changed = true;
         if (status < 0)
             esp_app_say(app, true, "out of memory: not everything can be shown");
     }
     if (!esp_state_is_busy(&app->state))
-        app->clearing = false;
+        app->clearing = app->rewinding = false;
     if (!waited && app->state.phase == ESP_PHASE_WAITING)
         app->ui.stepping = true; /* a breakpoint, if the user did not ask for it */
     if (app->state.message_count != app->seen_messages) {
@@ -249,7 +333,8 @@ int esp_app_open(struct esp_app *app, const struct interface_options *options, b
                  char *err, size_t errlen)
 {
     struct esp_input_hooks hooks = {.user = app, .submit = submit, .complete = complete};
-    *app = (struct esp_app){.changed = true};
+    *app = (struct esp_app){.changed = true, .options = *options};
+    app->tokens = options->tokens > 0 ? options->tokens : NEW_TOKENS;
     esp_ui_init(&app->ui);
     int status = esp_canvas_open(&app->canvas, 80, 24);
     if (status == 0)
@@ -263,19 +348,18 @@ int esp_app_open(struct esp_app *app, const struct interface_options *options, b
         status = first_theme(app, options->theme, err, errlen);
     if (status == 0)
         status =
-            esp_worker_open(&app->worker, &options->engine, &options->session,
-                            options->tokens > 0 ? options->tokens : NEW_TOKENS, err, errlen);
+            esp_worker_open(&app->worker, &app->options.engine, &options->session, app->tokens,
+                            err, errlen);
     if (status < 0) {
         esp_app_close(app);
         return status;
     }
     app->ui.look.help = (const char *const *)app->help;
-    app->state.tokens = (struct esp_tokens){esp_worker_token_text, app->worker};
     if (options->ascii)
         app->canvas.glyphs = &esp_glyphs_ascii;
     app->pace = PACE;
     if (options->prompt && *options->prompt)
-        esp_worker_prompt(app->worker, options->prompt, strlen(options->prompt));
+        send_prompt(app, options->prompt);
     return 0;
 }
 
@@ -285,6 +369,9 @@ void esp_app_close(struct esp_app *app)
         esp_worker_close(app->worker);
     esp_input_close(app->input);
     esp_reference_free(app->help);
+    forget_turns(app);
+    free(app->put_back);
+    free(app->clipboard);
     esp_canvas_close(&app->canvas);
     esp_state_free(&app->state);
 }

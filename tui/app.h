@@ -12,6 +12,14 @@
 #include "ui.h"
 #include "worker.h"
 
+enum { ESP_MOST_SETTINGS = 32 };
+
+/* A prompt that was submitted. */
+struct esp_turn {
+    int before; /* tokens of the text in front of it */
+    char *text;
+};
+
 struct esp_app {
     struct esp_state state;
     struct esp_ui ui;
@@ -25,15 +33,27 @@ struct esp_app {
     char **help;    /* lines of the help pane, NULL at the end */
     int interrupts; /* C-c in a row */
     bool clearing;  /* the text will be forgotten before whatever is submitted next */
-    double pace;    /* what ESP_ACTION_FULL_SPEED comes back to */
+    bool rewinding; /* likewise, the last prompt will be taken back */
+    struct esp_turn *turns; /* (turn_count) of the text */
+    int turn_count;
 
+    /* What settings.h changes. */
+    struct interface_options options;
+    char target[1200], draft[1200], backend[32]; /* strings of the options */
+    bool chosen[ESP_MOST_SETTINGS];              /* by the user; the rest are defaults */
+    int tokens;                                  /* a prompt may be continued by */
+    double pace; /* what ESP_ACTION_FULL_SPEED comes back to */
+    bool mouse;
     struct esp_theme theme;
-    bool new_theme; /* whoever shows the canvas has not taken it yet */
+    char theme_name[256]; /* as it was asked for */
+    bool new_theme;       /* whoever shows the canvas has not taken it yet */
 
     bool changed;   /* the canvas is out of date */
     bool leaving;
     bool suspend;   /* wishes for whoever runs it */
     bool redraw;
+    char *clipboard; /* (clipboard_length) to be handed to the terminal's, and freed */
+    size_t clipboard_length;
 };
 
 int esp_app_open(struct esp_app *app, const struct interface_options *options, bool history,
@@ -50,8 +70,12 @@ void esp_app_receive(struct esp_app *app);
 void esp_app_draw(struct esp_app *app);
 
 void esp_app_step_mode(struct esp_app *app, bool on);
-/* Loads a theme and says so, or why not. */
-void esp_app_theme(struct esp_app *app, const char *name);
+/* Takes the last prompt back to the input line, and the text to where it was before it. */
+void esp_app_edit(struct esp_app *app);
+/* Forgets the text. */
+void esp_app_forget(struct esp_app *app);
+/* Hands bytes to the terminal's clipboard. */
+void esp_app_copy(struct esp_app *app, const char *bytes, size_t length);
 /* Iterations per second at most; 0: full speed. */
 void esp_app_pace(struct esp_app *app, double pace);
 

@@ -2,18 +2,20 @@
  *
  * A command is one file in commands/ that exports a `const struct esp_command_ops`, and one
  * line in commands.def. The table feeds dispatch, help and completion. A command may be
- * shortened as long as it stays the only one that starts so.
+ * shortened as long as it stays the only one that starts so. A setting (settings.h) is set by
+ * its name alone, too: ":temp 0.8".
  */
 #ifndef ESP_COMMAND_H
 #define ESP_COMMAND_H
 
 #include "app.h"
+#include "complete.h"
 
 struct esp_command_ops {
     const char *name;
     const char *usage; /* its arguments */
     const char *summary;
-    /* `arguments` has no blanks around it. */
+    /* `arguments` has no blanks around it, and starts with the '!' of ":name! ...". */
     void (*run)(struct esp_app *app, const char *arguments);
     /* Adds what the word after `before` (the arguments up to it) can be. May be NULL. */
     void (*complete)(const struct esp_app *app, const char *before, const char *word,
@@ -28,15 +30,5 @@ void esp_command_run(struct esp_app *app, const char *line);
 /* Completes a word of a line that starts with ':'. */
 void esp_command_complete(struct esp_app *app, const char *before, const char *word,
                           struct esp_choices *choices);
-
-/* Adds `text` if it starts with `word`. */
-void esp_choices_offer(struct esp_choices *choices, const char *word, const char *text,
-                       const char *summary);
-/* Completes "name:key=value,..." for a list of drafters or verifiers. */
-void esp_complete_spec(enum esp_list list, const char *before, const char *word,
-                       struct esp_choices *choices);
-/* Completes the value of a parameter that is a choice or a flag. */
-void esp_complete_value(const struct esp_param_info *param, const char *word,
-                        struct esp_choices *choices);
 
 #endif

@@ -1,5 +1,6 @@
 /* commands.c - the table of ':' commands, dispatch and completion; see command.h. */
 #include "command.h"
+#include "settings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,28 +23,44 @@ const struct esp_command_ops *esp_command(int index)
     return index >= 0 && index < COMMANDS ? commands[index] : NULL;
 }
 
-/* The command of this name, else the only one that starts so, else NULL. */
-static const struct esp_command_ops *find(const char *name, size_t length)
+/* What a name stands for: a command, or a setting that it is the name of. */
+struct meaning {
+    const struct esp_command_ops *command; /* or NULL */
+    const struct esp_setting *setting;     /* or NULL */
+};
+
+/* The command or setting of this name; else the only command, else the only setting, that starts
+ * so. */
+static struct meaning find(const char *name, size_t length)
 {
-    const struct esp_command_ops *found = NULL;
-    int matches = 0;
+    struct meaning found = {NULL, NULL};
+    int starts = 0, setting = esp_setting_find(name, length);
     for (int i = 0; i < COMMANDS; i++) {
         if (strncmp(commands[i]->name, name, length) != 0)
             continue;
         if (strlen(commands[i]->name) == length)
-            return commands[i];
-        found = commands[i];
-        matches++;
+            return (struct meaning){commands[i], NULL};
+        found.command = commands[i];
+        starts++;
     }
-    return matches == 1 ? found : NULL;
+    if (setting >= 0)
+        return (struct meaning){NULL, esp_setting(setting)};
+    if (starts > 0)
+        return starts == 1 ? found : (struct meaning){NULL, NULL};
+    for (int i = 0; esp_setting(i); i++)
+        if (strncmp(esp_setting(i)->key, name, length) == 0) {
+            found.setting = esp_setting(i);
+            starts++;
+        }
+    return starts == 1 ? found : (struct meaning){NULL, NULL};
 }
 
-/* Splits ":name arguments"; the name may be empty. */
+/* Splits ":name arguments"; the name may be empty. A '!' after it belongs to the arguments. */
 static const char *split(const char *line, const char **name, size_t *length)
 {
     *name = line + 1 + strspn(line + 1, " ");
-    *length = strcspn(*name, " ");
-    return *name + *length + strspn(*name + *length, " ");
+    *length = strcspn(*name, " !=");
+    return *name + *length + strspn(*name + *length, " =");
 }
 
 void esp_command_run(struct esp_app *app, const char *line)
@@ -51,8 +68,10 @@ void esp_command_run(struct esp_app *app, const char *line)
     const char *name;
     size_t length;
     const char *arguments = split(line, &name, &length);
-    const struct esp_command_ops *command = length > 0 ? find(name, length) : NULL;
-    if (!command) {
+    struct meaning meaning = {NULL, NULL};
+    if (length > 0)
+        meaning = find(name, length);
+    if (!meaning.command && !meaning.setting) {
         esp_app_say(app, true, "there is no command ':%.*s'; F1 lists them",
                     (int)(length < 64 ? length : 64), name);
         return;
@@ -62,18 +81,14 @@ void esp_command_run(struct esp_app *app, const char *line)
         return;
     for (size_t end = strlen(copy); end > 0 && copy[end - 1] == ' ';)
         copy[--end] = '\0';
-    command->run(app, copy);
+    if (meaning.command)
+        meaning.command->run(app, copy);
+    else
+        esp_setting_type(app, meaning.setting->key, copy);
     free(copy);
 }
 
 /* ------------------------------------------------------------------ completion */
-
-void esp_choices_offer(struct esp_choices *choices, const char *word, const char *text,
-                       const char *summary)
-{
-    if (strncmp(text, word, strlen(word)) == 0)
-        esp_choices_add(choices, text, summary);
-}
 
 void esp_command_complete(struct esp_app *app, const char *before, const char *word,
                           struct esp_choices *choices)
@@ -84,61 +99,13 @@ void esp_command_complete(struct esp_app *app, const char *before, const char *w
     if (length == 0) {
         for (int i = 0; i < COMMANDS; i++)
             esp_choices_offer(choices, word, commands[i]->name, commands[i]->summary);
+        for (int i = 0; esp_setting(i); i++)
+            esp_choices_offer(choices, word, esp_setting(i)->key, esp_setting(i)->summary);
         return;
     }
-    const struct esp_command_ops *command = find(name, length);
-    if (command && command->complete)
-        command->complete(app, arguments, word, choices);
-}
-
-void esp_complete_value(const struct esp_param_info *param, const char *word,
-                        struct esp_choices *choices)
-{
-    bool flag = strcmp(param->type, "flag") == 0;
-    const char *list = flag ? "on|off" : param->choices;
-    choices->append = '\0';
-    while (list && *list) {
-        char value[64];
-        size_t length = strcspn(list, "|");
-        snprintf(value, sizeof value, "%.*s", (int)length, list);
-        esp_choices_offer(choices, word, value, NULL);
-        list += length + (list[length] == '|');
-    }
-}
-
-/* The parameter that "...,key=" at the end of `before` names. */
-static bool named_param(enum esp_list list, const char *item, const char *before,
-                        struct esp_param_info *param)
-{
-    size_t end = strlen(before), start;
-    if (end == 0 || before[end - 1] != '=')
-        return false;
-    for (start = --end; start > 0 && !strchr(",: ", before[start - 1]);)
-        start--;
-    for (int i = 0; esp_item_param(list, item, i, param); i++)
-        if (strlen(param->name) == end - start &&
-            strncmp(param->name, before + start, end - start) == 0)
-            return true;
-    return false;
-}
-
-void esp_complete_spec(enum esp_list list, const char *before, const char *word,
-                       struct esp_choices *choices)
-{
-    char item[64];
-    struct esp_item entry;
-    struct esp_param_info param;
-    size_t length = strcspn(before, ":");
-    if (before[length] == '\0') {
-        for (int i = 0; esp_item(list, i, &entry); i++)
-            esp_choices_offer(choices, word, entry.name, entry.summary);
-        return;
-    }
-    snprintf(item, sizeof item, "%.*s", (int)length, before);
-    choices->append = '=';
-    if (named_param(list, item, before, &param))
-        esp_complete_value(&param, word, choices);
-    else
-        for (int i = 0; esp_item_param(list, item, i, &param); i++)
-            esp_choices_offer(choices, word, param.name, param.help);
+    struct meaning meaning = find(name, length);
+    if (meaning.command && meaning.command->complete)
+        meaning.command->complete(app, arguments, word, choices);
+    if (meaning.setting)
+        esp_setting_complete_value(app, meaning.setting->key, arguments, word, choices);
 }

@@ -8,12 +8,10 @@
  */
 #include "input.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <readline/history.h>
@@ -22,6 +20,7 @@
 
 #include "espalier.h"
 #include "root.h"
+#include "write_file.h"
 
 enum { HISTORY_LINES = 1000, LONGEST_REMEMBERED = 1 << 16, ABORT = 7 };
 
@@ -149,19 +148,6 @@ static void set_up_readline(struct esp_input *input)
 
 /* ------------------------------------------------------------------ history */
 
-/* Makes the folders on the way to `path`. */
-static bool make_folders(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        bool made = mkdir(path, 0700) == 0 || errno == EEXIST;
-        *slash = '/';
-        if (!made)
-            return false;
-    }
-    return true;
-}
-
 static char *history_path(void)
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -184,9 +170,8 @@ static void open_history(struct esp_input *input)
     input->history_path = history_path();
     if (!input->history_path)
         return;
-    int file = make_folders(input->history_path)
-                   ? open(input->history_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)
-                   : -1;
+    esp_make_folders(input->history_path);
+    int file = open(input->history_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (file < 0) {
         free(input->history_path);
         input->history_path = NULL;

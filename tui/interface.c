@@ -155,6 +155,15 @@ static int patience(const struct session *session)
     return wait;
 }
 
+static void copy(struct session *session)
+{
+    struct esp_app *app = &session->app;
+    if (!esp_screen_copy(session->screen, app->clipboard, app->clipboard_length))
+        esp_app_say(app, true, "this terminal has no clipboard; :save FILE writes the text");
+    free(app->clipboard);
+    app->clipboard = NULL;
+}
+
 static void run(struct session *session)
 {
     struct esp_app *app = &session->app;
@@ -178,6 +187,8 @@ static void run(struct session *session)
             read_keys(session);
         if (fds[2].revents)
             esp_app_receive(app);
+        if (app->clipboard)
+            copy(session);
         if (app->suspend) {
             app->suspend = false;
             suspend(session, true);

@@ -149,6 +149,14 @@ bool esp_mailbox_quits(struct esp_mailbox *mailbox)
     return quits;
 }
 
+bool esp_mailbox_stops(struct esp_mailbox *mailbox)
+{
+    pthread_mutex_lock(&mailbox->lock);
+    bool stops = mailbox->stop || mailbox->quit;
+    pthread_mutex_unlock(&mailbox->lock);
+    return stops;
+}
+
 bool esp_mailbox_steps(struct esp_mailbox *mailbox)
 {
     pthread_mutex_lock(&mailbox->lock);

@@ -16,7 +16,10 @@ enum esp_command_type {
     ESP_COMMAND_PROMPT,
     ESP_COMMAND_SET,
     ESP_COMMAND_LIMIT,
-    ESP_COMMAND_CLEAR
+    ESP_COMMAND_CLEAR,
+    ESP_COMMAND_REWIND, /* to `number` tokens */
+    ESP_COMMAND_LOAD,   /* what `key` and `text` say (pair.h) */
+    ESP_COMMAND_RETIRE, /* nobody asks any more for tokens of pairs older than `number` */
 };
 
 struct esp_posted {
@@ -71,6 +74,8 @@ bool esp_mailbox_settled(struct esp_mailbox *mailbox);
 struct esp_posted *esp_mailbox_take(struct esp_mailbox *mailbox, bool wait, bool *stop,
                                     bool *quit);
 bool esp_mailbox_quits(struct esp_mailbox *mailbox);
+/* Is what the thread does now to be given up? */
+bool esp_mailbox_stops(struct esp_mailbox *mailbox);
 bool esp_mailbox_steps(struct esp_mailbox *mailbox);
 /* Can somebody follow single iterations: in step mode, or at a pace? */
 bool esp_mailbox_watched(struct esp_mailbox *mailbox);

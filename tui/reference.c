@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "settings.h"
 
 struct lines {
     char **line; /* (count), then NULL */
@@ -67,6 +68,17 @@ static void add_commands(struct lines *lines)
     }
 }
 
+static void add_settings(struct lines *lines)
+{
+    add(lines, "%s", "");
+    add(lines, "Settings, as :temp 0.8 or :set temp=0.8, besides parameters of the drafter");
+    for (int i = 0; esp_setting(i); i++) {
+        char usage[64];
+        snprintf(usage, sizeof usage, "%s %s", esp_setting(i)->key, esp_setting(i)->values);
+        add(lines, "  %-32s %s", usage, esp_setting(i)->summary);
+    }
+}
+
 char **esp_reference_help(void)
 {
     static const char *const text[] = {
@@ -90,6 +102,7 @@ char **esp_reference_help(void)
     for (size_t i = 0; i < sizeof text / sizeof *text; i++)
         add(&lines, "%s", text[i]);
     add_commands(&lines);
+    add_settings(&lines);
     if (!lines.failed)
         return lines.line;
     esp_reference_free(lines.line);
@@ -143,6 +156,15 @@ void esp_reference_mdoc(FILE *file)
         fprintf(file, ".It Ic :%s%s%s\n", command->name, *command->usage ? " Ar " : "",
                 command->usage);
         print_text(file, command->summary);
+    }
+    fputs(".El\n.Sh SETTINGS\nA setting is changed by its name\n.Pq Ql :temp 0.8\nor with\n"
+          ".Ic :set .\nSo are the parameters of the current drafter, but only with\n"
+          ".Ic :set .\n.Bl -tag -width Ds\n",
+          file);
+    for (int i = 0; esp_setting(i); i++) {
+        const struct esp_setting *setting = esp_setting(i);
+        fprintf(file, ".It Cm %s Ar %s\n", setting->key, setting->values);
+        print_text(file, setting->summary);
     }
     fputs(".El\n", file);
 }

@@ -1,6 +1,6 @@
-/* reference.h - all keys and commands, as the help pane and the manual list them.
+/* reference.h - all keys, commands and settings, as the help pane and the manual list them.
  *
- * Both are made from the tables that the program obeys (keys.def, commands.def), so that neither
+ * Both are made from the tables that the program obeys (keys.def, commands.def, settings.c), so that neither
  * can lack one.
  */
 #ifndef ESP_REFERENCE_H
@@ -12,7 +12,7 @@
 char **esp_reference_help(void);
 void esp_reference_free(char **lines);
 
-/* The sections KEYS and COMMANDS of man/espalier-interface.7. */
+/* The sections KEYS, COMMANDS and SETTINGS of man/espalier-interface.7. */
 void esp_reference_mdoc(FILE *file);
 
 #endif

@@ -6,6 +6,7 @@
  */
 #include "screen.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -55,10 +56,15 @@ static void prepare_restore(struct esp_terminal *terminal)
     esp_terminal_restore_with(terminal, text);
 }
 
+/* A terminal that is gone needs nothing. */
 static void send(const char *text)
 {
-    if (write(STDOUT_FILENO, text, strlen(text)) < 0) {
-        /* A terminal that is gone needs no modes. */
+    for (size_t length = strlen(text); length > 0;) {
+        ssize_t written = write(STDOUT_FILENO, text, length);
+        if (written < 0 && errno != EINTR)
+            return;
+        text += written > 0 ? written : 0;
+        length -= written > 0 ? (size_t)written : 0;
     }
 }
 
@@ -162,6 +168,43 @@ void esp_screen_size(struct esp_screen *screen, int *width, int *height)
     }
     *width = COLS;
     *height = LINES;
+}
+
+/* Four characters for three bytes; returns how many characters that makes. */
+static size_t base64(const unsigned char *bytes, size_t length, char *text)
+{
+    static const char digits[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    size_t n = 0;
+    for (size_t i = 0; i < length; i += 3) {
+        const bool second = i + 1 < length, third = i + 2 < length;
+        unsigned bits = (unsigned)bytes[i] << 16 | (second ? (unsigned)bytes[i + 1] << 8 : 0) |
+                        (third ? bytes[i + 2] : 0);
+        text[n++] = digits[bits >> 18];
+        text[n++] = digits[bits >> 12 & 63];
+        text[n++] = second ? digits[bits >> 6 & 63] : '=';
+        text[n++] = third ? digits[bits & 63] : '=';
+    }
+    return n;
+}
+
+bool esp_screen_copy(const struct esp_screen *screen, const char *bytes, size_t length)
+{
+    static const char start[] = "\033]52;c;", end[] = "\a";
+    const char *type = getenv("TERM");
+    (void)screen;
+    if (!type || strcmp(type, "linux") == 0 || strncmp(type, "vt", 2) == 0)
+        return false;
+    char *text = malloc(sizeof start + (length + 2) / 3 * 4 + sizeof end);
+    if (!text)
+        return false;
+    size_t n = sizeof start - 1;
+    memcpy(text, start, n);
+    n += base64((const unsigned char *)bytes, length, text + n);
+    memcpy(text + n, end, sizeof end);
+    send(text);
+    free(text);
+    return true;
 }
 
 /* The characters of a cell. Where the C library disagrees about the width, a question mark

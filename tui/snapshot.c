@@ -78,6 +78,7 @@ int esp_snapshot_take(struct esp_snapshot *snapshot, const struct esp_event *eve
     esp_snapshot_reset(snapshot, event->type);
     snapshot->time = event->time;
     snapshot->stage = event->stage;
+    snapshot->kept = event->token_count;
     snprintf(snapshot->key, sizeof snapshot->key, "%s", event->key ? event->key : "");
     snprintf(snapshot->text, sizeof snapshot->text, "%s", event->text ? event->text : "");
     switch (event->type) {

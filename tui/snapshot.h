@@ -13,6 +13,7 @@
 #define ESP_SNAPSHOT_H
 
 #include "iteration_copy.h"
+#include "tree_view.h"
 
 enum esp_snapshot_type {                           /* continues enum esp_event_type */
                          ESP_SNAPSHOT_PHASE = 100, /* `phase` changed; while loading, `text` and
@@ -49,15 +50,31 @@ struct esp_totals {
     double seconds[ESP_STAGES];
 };
 
+/* Settings of a session, by their names, besides drafter and verifier. */
+#define ESP_SESSION_VALUES(X) X(temp) X(top_p) X(top_k) X(seed) X(order) X(baseline)
+
+enum esp_session_value {
+#define X(name) ESP_VALUE_##name,
+    ESP_SESSION_VALUES(X)
+#undef X
+    ESP_VALUES
+};
+
 struct esp_loaded {
     char target[96], draft[96], backend[32], device[96], drafter[256], verifier[96];
+    char target_folder[512], draft_folder[512];
+    char value[ESP_VALUES][24];
     double seconds;
+    int serial; /* counts the pairs that were loaded; 0: none, or a recording */
+    bool anew;  /* the text was tokenized anew for them */
+    struct esp_tokens tokens; /* texts of their tokens; none: those of before */
 };
 
 struct esp_snapshot {
     int type;
     double time;
     int stage;                           /* stage events */
+    int kept;                            /* rewind: tokens of the text that stay */
     struct esp_iteration_copy iteration; /* layer, stage and iteration events */
     struct esp_text_token *tokens;       /* (token_count) appended to the text */
     int token_count, token_capacity;

@@ -63,6 +63,14 @@ static int append_text(struct esp_state *state, const struct esp_snapshot *snaps
     return 0;
 }
 
+size_t esp_state_last_answer(const struct esp_state *state)
+{
+    int last = state->span_count - 1;
+    while (last >= 0 && state->spans[last].kind != ESP_TEXT_PROMPT)
+        last--;
+    return last + 1 < state->span_count ? state->spans[last + 1].start : state->byte_count;
+}
+
 /* ------------------------------------------------------------------ iterations */
 
 static void add_record(struct esp_state *state, const struct esp_iteration *it)
@@ -211,13 +219,41 @@ static void set_setting(struct esp_state *state, const char *key, const char *va
     state->since_setting = 0;
 }
 
-static void clear(struct esp_state *state)
+static void forget_iterations(struct esp_state *state)
 {
-    state->byte_count = 0;
-    state->span_count = state->record_count = state->since_setting = state->kept_count = 0;
+    state->record_count = state->since_setting = state->kept_count = 0;
     state->totals = (struct esp_totals){.iterations = 0};
     state->has_partial = false;
     state->ended[0] = '\0';
+}
+
+static void rewind_text(struct esp_state *state, int kept)
+{
+    if (kept < 0 || kept >= state->span_count)
+        return;
+    state->byte_count = state->spans[kept].start;
+    state->span_count = kept;
+    state->has_partial = false;
+    state->ended[0] = '\0';
+}
+
+static void clear(struct esp_state *state)
+{
+    rewind_text(state, 0);
+    forget_iterations(state);
+}
+
+/* Iterations of other models have other tokens, and begin to count anew. */
+static void set_loaded(struct esp_state *state, const struct esp_loaded *loaded)
+{
+    if (loaded->serial != state->loaded.serial) {
+        forget_iterations(state);
+        state->baseline = 0;
+    }
+    if (loaded->tokens.text)
+        state->tokens = loaded->tokens;
+    state->loaded = *loaded;
+    state->ready = true;
 }
 
 static void set_phase(struct esp_state *state, const struct esp_snapshot *snapshot)
@@ -253,8 +289,10 @@ int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot
         set_phase(state, snapshot);
         return 0;
     case ESP_SNAPSHOT_READY:
-        state->loaded = snapshot->loaded;
-        state->ready = true;
+        set_loaded(state, &snapshot->loaded);
+        return 0;
+    case ESP_EVENT_REWIND:
+        rewind_text(state, snapshot->kept);
         return 0;
     case ESP_SNAPSHOT_CLEAR:
         clear(state);

@@ -65,6 +65,9 @@ void esp_state_free(struct esp_state *state);
 /* Returns 0 or ESP_E_MEMORY. */
 int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot);
 
+/* The byte where what was written after the last prompt starts. */
+size_t esp_state_last_answer(const struct esp_state *state);
+
 /* Is a text being written (or its prompt read)? */
 bool esp_state_is_busy(const struct esp_state *state);
 

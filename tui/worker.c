@@ -1,8 +1,9 @@
 /* worker.c - the engine's thread; see worker.h.
  *
  * What both threads touch is in the mailbox (what is asked of this thread) and in the ring
- * (what it reports). The engine and the session belong to the thread alone; the interface reads
- * only the engine's token texts, which never change, after it has seen the READY snapshot.
+ * (what it reports). The pair of models and their session belong to the thread alone; the
+ * interface reads only an engine's token texts, which never change, after the READY snapshot has
+ * named it and before it has seen the next one.
  */
 #include "worker.h"
 
@@ -15,10 +16,19 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pair.h"
+
 enum {
     SLOTS = 64,
     WAKE_MS = 30, /* between wake-ups for iterations: the screen is not drawn more often */
     PATIENCE = 3, /* seconds to wait for the thread at the end */
+};
+
+/* Models that others took the place of, whose tokens may still be on the screen. */
+struct retired {
+    struct retired *next;
+    struct esp_pair pair;
+    int serial;
 };
 
 struct esp_worker {
@@ -31,8 +41,10 @@ struct esp_worker {
     struct esp_engine_options engine_options;
     struct esp_session_options session_options;
     int limit;
-    struct esp_engine *engine;
-    struct esp_session *session;
+    struct esp_pair pair;
+    struct retired *retired;
+    int serial; /* of the pair; see esp_loaded */
+    bool quiet; /* the session does nothing that the interface does not know */
     double progress;
     int phase;
     struct timespec woken; /* when an iteration last woke the interface */
@@ -66,7 +78,7 @@ static void tell(struct esp_worker *worker, int type, const char *text)
     struct esp_snapshot *snapshot = esp_ring_write(worker->ring, type);
     if (!snapshot)
         return;
-    snprintf(snapshot->text, sizeof snapshot->text, "%s", text);
+    snprintf(snapshot->text, sizeof snapshot->text, "%.511s", text);
     esp_ring_publish(worker->ring);
     wake(worker);
 }
@@ -84,23 +96,43 @@ static void tell_phase(struct esp_worker *worker, int phase, const char *text, d
     wake(worker);
 }
 
-/* What is loaded and set now. */
-static void tell_loaded(struct esp_worker *worker)
+static const char *token_text(void *engine, int32_t token, size_t *length)
 {
+    return esp_token_bytes(engine, token, length);
+}
+
+/* What is loaded and set now. */
+static void tell_loaded(struct esp_worker *worker, bool anew)
+{
+    static const char *const keys[ESP_VALUES] = {
+#define X(name) #name,
+        ESP_SESSION_VALUES(X)
+#undef X
+    };
     struct esp_snapshot *snapshot = esp_ring_write(worker->ring, ESP_SNAPSHOT_READY);
+    const struct esp_pair *pair = &worker->pair;
     struct esp_model_info info;
     if (!snapshot)
         return;
     struct esp_loaded *loaded = &snapshot->loaded;
-    *loaded = (struct esp_loaded){.seconds = esp_engine_load_seconds(worker->engine)};
-    if (esp_engine_target(worker->engine, &info))
+    *loaded = (struct esp_loaded){.seconds = esp_engine_load_seconds(pair->engine),
+                                  .serial = worker->serial,
+                                  .anew = anew,
+                                  .tokens = {token_text, pair->engine}};
+    if (esp_engine_target(pair->engine, &info)) {
         snprintf(loaded->target, sizeof loaded->target, "%s", info.name);
-    if (esp_engine_draft(worker->engine, &info))
+        snprintf(loaded->target_folder, sizeof loaded->target_folder, "%s", info.path);
+    }
+    if (esp_engine_draft(pair->engine, &info)) {
         snprintf(loaded->draft, sizeof loaded->draft, "%s", info.name);
-    snprintf(loaded->backend, sizeof loaded->backend, "%s", esp_engine_backend(worker->engine));
-    snprintf(loaded->device, sizeof loaded->device, "%s", esp_engine_device(worker->engine));
-    esp_session_get(worker->session, "drafter", loaded->drafter, sizeof loaded->drafter);
-    esp_session_get(worker->session, "verifier", loaded->verifier, sizeof loaded->verifier);
+        snprintf(loaded->draft_folder, sizeof loaded->draft_folder, "%s", info.path);
+    }
+    snprintf(loaded->backend, sizeof loaded->backend, "%s", esp_engine_backend(pair->engine));
+    snprintf(loaded->device, sizeof loaded->device, "%s", esp_engine_device(pair->engine));
+    esp_session_get(pair->session, "drafter", loaded->drafter, sizeof loaded->drafter);
+    esp_session_get(pair->session, "verifier", loaded->verifier, sizeof loaded->verifier);
+    for (int i = 0; i < ESP_VALUES; i++)
+        esp_session_get(pair->session, keys[i], loaded->value[i], sizeof loaded->value[i]);
     esp_ring_publish(worker->ring);
     wake(worker);
 }
@@ -138,6 +170,8 @@ static void check_breakpoints(struct esp_worker *worker, const struct esp_iterat
 static void observe(void *user, const struct esp_event *event)
 {
     struct esp_worker *worker = user;
+    if (worker->quiet)
+        return;
     bool partial = event->type == ESP_EVENT_LAYER || event->type == ESP_EVENT_STAGE;
     bool iteration = event->type == ESP_EVENT_ITERATION;
     bool stepping = (partial || iteration) && esp_mailbox_steps(&worker->mailbox);
@@ -170,7 +204,8 @@ static bool report_progress(void *user, const char *what, size_t done, size_t to
         worker->progress = fraction;
         tell_phase(worker, ESP_PHASE_LOADING, what, fraction);
     }
-    return !esp_mailbox_quits(&worker->mailbox);
+    return worker->pair.session ? !esp_mailbox_stops(&worker->mailbox)
+                                : !esp_mailbox_quits(&worker->mailbox);
 }
 
 /* ------------------------------------------------------------------ in: commands */
@@ -180,10 +215,10 @@ static bool report_progress(void *user, const char *what, size_t done, size_t to
 static char *joined(struct esp_worker *worker, const struct esp_posted *command, size_t *length)
 {
     int count;
-    const int32_t *tokens = esp_session_tokens(worker->session, &count);
+    const int32_t *tokens = esp_session_tokens(worker->pair.session, &count);
     size_t last_length = 0;
     const char *last =
-        count > 0 ? esp_token_bytes(worker->engine, tokens[count - 1], &last_length) : NULL;
+        count > 0 ? esp_token_bytes(worker->pair.engine, tokens[count - 1], &last_length) : NULL;
     bool starts_blank = command->length > 0 && strchr(" \t\r\n", command->text[0]);
     bool ends_line = last && last_length > 0 && last[last_length - 1] == '\n';
     const char *between = count == 0 || starts_blank || ends_line ? "" : "\n\n";
@@ -205,8 +240,8 @@ static int prefill(struct esp_worker *worker, const struct esp_posted *command, 
     int32_t *tokens = text ? malloc((length + 1) * sizeof *tokens) : NULL;
     snprintf(err, errlen, "no memory for the prompt");
     if (tokens) {
-        int count = esp_tokenize(worker->engine, text, length, tokens, (int)length + 1);
-        status = esp_session_prompt(worker->session, tokens, count, err, errlen);
+        int count = esp_tokenize(worker->pair.engine, text, length, tokens, (int)length + 1);
+        status = esp_session_prompt(worker->pair.session, tokens, count, err, errlen);
     }
     free(tokens);
     free(text);
@@ -218,7 +253,7 @@ static bool run_prompt(struct esp_worker *worker, const struct esp_posted *comma
 {
     char err[256] = "";
     int count;
-    esp_session_tokens(worker->session, &count);
+    esp_session_tokens(worker->pair.session, &count);
     if (command->length == 0 && count == 0) {
         tell(worker, ESP_SNAPSHOT_ERROR, "type the beginning of a text first");
         return false;
@@ -231,23 +266,127 @@ static bool run_prompt(struct esp_worker *worker, const struct esp_posted *comma
             return false;
         }
     }
-    esp_session_allow(worker->session, worker->limit);
+    esp_session_allow(worker->pair.session, worker->limit);
     tell_phase(worker, ESP_PHASE_GENERATING, "", 0);
     return true;
 }
 
-static void run_set(struct esp_worker *worker, const struct esp_posted *command)
+/* What the user chose is kept when other models are loaded. */
+static void note_choice(struct esp_pair *pair, const struct esp_posted *command)
 {
-    char err[256], now[256], text[400];
-    if (esp_session_set(worker->session, command->key, command->text, err, sizeof err) < 0) {
-        tell(worker, ESP_SNAPSHOT_ERROR, err);
+    static const char *const others[] = {
+#define X(name) #name,
+        ESP_SESSION_VALUES(X)
+#undef X
+    };
+    if (strcmp(command->key, "verifier") == 0) {
+        pair->verifier_chosen = strcmp(command->text, "auto") != 0;
         return;
     }
-    if (esp_session_get(worker->session, command->key, now, sizeof now) < 0)
+    for (int i = 0; i < ESP_VALUES; i++)
+        if (strcmp(command->key, others[i]) == 0)
+            return;
+    pair->drafter_chosen = true; /* the drafter, or a parameter of it */
+}
+
+static void run_set(struct esp_worker *worker, const struct esp_posted *command)
+{
+    char err[256], now[256], text[600];
+    const size_t value_length = strlen(command->text);
+    const char *origin =
+        command->length > value_length ? command->text + value_length + 1 : NULL;
+    if (esp_session_set(worker->pair.session, command->key, command->text, err, sizeof err) < 0) {
+        snprintf(text, sizeof text, "%.300s%s", origin ? origin : "", err);
+        tell(worker, ESP_SNAPSHOT_ERROR, text);
+        return;
+    }
+    if (esp_session_get(worker->pair.session, command->key, now, sizeof now) < 0)
         snprintf(now, sizeof now, "%.200s", command->text);
-    tell_loaded(worker);
+    note_choice(&worker->pair, command);
+    tell_loaded(worker, false);
     snprintf(text, sizeof text, "%s = %s", command->key, now);
-    tell(worker, ESP_SNAPSHOT_MESSAGE, text);
+    if (!origin)
+        tell(worker, ESP_SNAPSHOT_MESSAGE, text);
+}
+
+/* ------------------------------------------------------------------ other models */
+
+/* Keeps a pair until the interface has seen the one that took its place. */
+static void retire(struct esp_worker *worker, struct esp_pair *pair)
+{
+    struct retired *retired = malloc(sizeof *retired);
+    esp_session_close(pair->session);
+    pair->session = NULL;
+    if (!retired)
+        return; /* it stays for good: better than under the interface's feet */
+    *retired = (struct retired){worker->retired, *pair, worker->serial};
+    worker->retired = retired;
+}
+
+/* Closes the pairs older than `serial`. */
+static void close_retired(struct esp_worker *worker, int serial)
+{
+    for (struct retired **at = &worker->retired; *at;) {
+        struct retired *retired = *at;
+        if (retired->serial >= serial) {
+            at = &retired->next;
+            continue;
+        }
+        *at = retired->next;
+        esp_pair_close(&retired->pair);
+        free(retired);
+    }
+}
+
+/* Puts a pair in the place of the one that is there, and hands it the text. */
+static void take_over(struct esp_worker *worker, struct esp_pair *next, const char *note)
+{
+    char err[256] = "", text[1024];
+    struct esp_pair before = worker->pair;
+    struct esp_model_info target = {.name = ""}, draft = {.name = "none"};
+    const bool anew = !esp_pair_shares_tokens(&before, next);
+    if (anew)
+        tell(worker, ESP_SNAPSHOT_CLEAR, "");
+    worker->pair = *next;
+    worker->serial++;
+    tell_loaded(worker, anew);
+    tell_phase(worker, ESP_PHASE_PREFILL, "", 0);
+    worker->quiet = !anew;
+    int status = esp_pair_hand_over(&before, &worker->pair, err, sizeof err);
+    worker->quiet = false;
+    retire(worker, &before);
+    if (status < 0)
+        tell(worker, ESP_SNAPSHOT_CLEAR, "");
+    esp_engine_target(worker->pair.engine, &target);
+    esp_engine_draft(worker->pair.engine, &draft);
+    snprintf(text, sizeof text, "%.60s, draft %.60s, on %.60s%s%s%s", target.name,
+             draft.name, esp_engine_device(worker->pair.engine), note,
+             status < 0 ? "; the text was forgotten: " : "", err);
+    tell(worker, status < 0 ? ESP_SNAPSHOT_ERROR : ESP_SNAPSHOT_MESSAGE, text);
+}
+
+/* Loads other models beside those that are there; they stay if that fails. */
+static void run_load(struct esp_worker *worker, const struct esp_posted *command)
+{
+    char err[512] = "", note[300], text[600];
+    struct esp_pair next;
+    struct esp_engine_options options;
+    const bool had = worker->pair.session != NULL;
+    esp_pair_options(&options, &worker->pair, command->key, command->text);
+    options.progress = report_progress;
+    options.user = worker;
+    worker->progress = 0;
+    tell_phase(worker, ESP_PHASE_LOADING, "the models", 0);
+    int status = esp_pair_follow(&next, &worker->pair, &options, &worker->session_options, note,
+                                 sizeof note, err, sizeof err);
+    if (status == ESP_OK) {
+        take_over(worker, &next, note);
+    } else if (had) {
+        snprintf(text, sizeof text, "%s; the models of before stay",
+                 status == ESP_E_CANCELLED ? "loading was stopped" : err);
+        tell(worker, ESP_SNAPSHOT_ERROR, text);
+    }
+    tell_phase(worker, status < 0 && !had ? ESP_PHASE_FAILED : ESP_PHASE_IDLE, err, 1);
 }
 
 /* Returns whether a generation runs after the command. */
@@ -255,16 +394,34 @@ static bool run_command(struct esp_worker *worker, const struct esp_posted *comm
                         bool generating)
 {
     switch (command->type) {
-    case ESP_COMMAND_PROMPT:
-        return run_prompt(worker, command);
-    case ESP_COMMAND_SET:
-        run_set(worker, command);
+    case ESP_COMMAND_LOAD:
+        run_load(worker, command);
+        return false;
+    case ESP_COMMAND_RETIRE:
+        close_retired(worker, command->number);
         return generating;
     case ESP_COMMAND_LIMIT:
         worker->limit = command->number;
         return generating;
     default:
-        esp_session_clear(worker->session);
+        break;
+    }
+    if (!worker->pair.session) {
+        tell(worker, ESP_SNAPSHOT_ERROR, "no models are loaded; :model loads some");
+        return false;
+    }
+    switch (command->type) {
+    case ESP_COMMAND_PROMPT:
+        return run_prompt(worker, command);
+    case ESP_COMMAND_SET:
+        run_set(worker, command);
+        return generating;
+    case ESP_COMMAND_REWIND:
+        if (esp_session_rewind(worker->pair.session, command->number) == ESP_OK)
+            tell_phase(worker, ESP_PHASE_IDLE, "", 0);
+        return false;
+    default: /* ESP_COMMAND_CLEAR */
+        esp_session_clear(worker->pair.session);
         tell(worker, ESP_SNAPSHOT_CLEAR, "");
         tell_phase(worker, ESP_PHASE_IDLE, "", 0);
         return false;
@@ -275,8 +432,8 @@ static bool run_command(struct esp_worker *worker, const struct esp_posted *comm
 static bool iterate(struct esp_worker *worker)
 {
     char err[256] = "";
-    esp_session_explain(worker->session, esp_mailbox_watched(&worker->mailbox));
-    int status = esp_session_step(worker->session, err, sizeof err);
+    esp_session_explain(worker->pair.session, esp_mailbox_watched(&worker->mailbox));
+    int status = esp_session_step(worker->pair.session, err, sizeof err);
     if (status > 0)
         return true;
     if (status < 0)
@@ -287,7 +444,7 @@ static bool iterate(struct esp_worker *worker)
 
 /* ------------------------------------------------------------------ the thread */
 
-static bool load(struct esp_worker *worker)
+static void load(struct esp_worker *worker)
 {
     char err[512] = "";
     worker->engine_options.progress = report_progress;
@@ -295,23 +452,21 @@ static bool load(struct esp_worker *worker)
     worker->session_options.observer = observe;
     worker->session_options.user = worker;
     tell_phase(worker, ESP_PHASE_LOADING, "the models", 0);
-    int status = esp_engine_open(&worker->engine, &worker->engine_options, err, sizeof err);
-    if (status == 0)
-        status = esp_session_open(&worker->session, worker->engine, &worker->session_options,
-                                  err, sizeof err);
-    if (status < 0) {
+    if (esp_pair_open(&worker->pair, &worker->engine_options, &worker->session_options, err,
+                      sizeof err) < 0) {
         tell_phase(worker, ESP_PHASE_FAILED, err, 0);
-        return false;
+        return;
     }
-    tell_loaded(worker);
+    worker->serial = 1;
+    tell_loaded(worker, false);
     tell_phase(worker, ESP_PHASE_IDLE, "", 1);
-    return true;
 }
 
 static void *run(void *user)
 {
     struct esp_worker *worker = user;
-    bool loaded = load(worker), generating = false, stop, quit;
+    bool generating = false, stop, quit;
+    load(worker);
     for (;;) {
         struct esp_posted *command =
             esp_mailbox_take(&worker->mailbox, !generating, &stop, &quit);
@@ -323,14 +478,14 @@ static void *run(void *user)
             generating = false;
             tell_phase(worker, ESP_PHASE_IDLE, "", 0);
         }
-        if (command && loaded)
+        if (command)
             generating = run_command(worker, command, generating);
         free(command);
         if (generating && !command)
             generating = iterate(worker);
     }
-    esp_session_close(worker->session);
-    esp_engine_close(worker->engine);
+    close_retired(worker, worker->serial);
+    esp_pair_close(&worker->pair);
     return NULL;
 }
 
@@ -413,20 +568,20 @@ struct esp_ring *esp_worker_ring(struct esp_worker *worker)
     return worker->ring;
 }
 
-const char *esp_worker_token_text(void *user, int32_t token, size_t *length)
-{
-    struct esp_worker *worker = user;
-    return esp_token_bytes(worker->engine, token, length);
-}
-
 void esp_worker_prompt(struct esp_worker *worker, const char *text, size_t length)
 {
     esp_mailbox_post(&worker->mailbox, ESP_COMMAND_PROMPT, "", text, length, 0);
 }
 
-void esp_worker_set(struct esp_worker *worker, const char *key, const char *value)
+void esp_worker_set(struct esp_worker *worker, const char *key, const char *value,
+                    const char *origin)
 {
-    esp_mailbox_post(&worker->mailbox, ESP_COMMAND_SET, key, value, strlen(value), 0);
+    char text[2048];
+    size_t length = (size_t)snprintf(text, sizeof text, "%.1023s", value);
+    if (origin)
+        length += 1 + (size_t)snprintf(text + length + 1, sizeof text - length - 1, "%.1000s",
+                                       origin);
+    esp_mailbox_post(&worker->mailbox, ESP_COMMAND_SET, key, text, length, 0);
 }
 
 void esp_worker_limit(struct esp_worker *worker, int tokens)
@@ -438,6 +593,24 @@ void esp_worker_clear(struct esp_worker *worker)
 {
     esp_mailbox_stop(&worker->mailbox);
     esp_mailbox_post(&worker->mailbox, ESP_COMMAND_CLEAR, "", "", 0, 0);
+}
+
+void esp_worker_rewind(struct esp_worker *worker, int count)
+{
+    esp_mailbox_stop(&worker->mailbox);
+    esp_mailbox_post(&worker->mailbox, ESP_COMMAND_REWIND, "", "", 0, count);
+}
+
+void esp_worker_load(struct esp_worker *worker, const char *key, const char *text,
+                     size_t length)
+{
+    esp_mailbox_stop(&worker->mailbox);
+    esp_mailbox_post(&worker->mailbox, ESP_COMMAND_LOAD, key, text, length, 0);
+}
+
+void esp_worker_seen(struct esp_worker *worker, int serial)
+{
+    esp_mailbox_post(&worker->mailbox, ESP_COMMAND_RETIRE, "", "", 0, serial);
 }
 
 struct esp_mailbox *esp_worker_mailbox(struct esp_worker *worker)

@@ -4,6 +4,10 @@
  * and take effect between iterations, in the order they were posted; what happens comes out
  * through a ring of snapshots (ring.h). Posting never waits. In step mode the thread stops
  * after every draft layer and every stage until it is told to step.
+ *
+ * Other models can be loaded while it runs (pair.h). The interface may ask for the texts of the
+ * tokens of those before until it has seen the READY snapshot of the new ones and says so
+ * (esp_worker_seen); only then are they closed.
  */
 #ifndef ESP_WORKER_H
 #define ESP_WORKER_H
@@ -29,14 +33,21 @@ int esp_worker_wake_fd(const struct esp_worker *worker);
 void esp_worker_rest(struct esp_worker *worker);
 struct esp_ring *esp_worker_ring(struct esp_worker *worker);
 
-/* An esp_token_text; `user` is the worker. Valid once the models are loaded. */
-const char *esp_worker_token_text(void *worker, int32_t token, size_t *length);
-
 /* Commands, in the order they are posted. */
 void esp_worker_prompt(struct esp_worker *worker, const char *text, size_t length);
-void esp_worker_set(struct esp_worker *worker, const char *key, const char *value);
+/* `origin` stands before what is wrong with it, and keeps quiet what is right (settings.h). */
+void esp_worker_set(struct esp_worker *worker, const char *key, const char *value,
+                    const char *origin);
 void esp_worker_limit(struct esp_worker *worker, int tokens);
 void esp_worker_clear(struct esp_worker *worker);
+/* Stops, and takes the text back to its first `count` tokens. */
+void esp_worker_rewind(struct esp_worker *worker, int count);
+/* Stops, and loads other models: what `key` and `text` (a NUL inside) say, see
+ * esp_pair_options(). */
+void esp_worker_load(struct esp_worker *worker, const char *key, const char *text,
+                     size_t length);
+/* The READY snapshot with this serial was applied. */
+void esp_worker_seen(struct esp_worker *worker, int serial);
 /* For what acts at once: stop, step mode, pace (mailbox.h). */
 struct esp_mailbox *esp_worker_mailbox(struct esp_worker *worker);
 

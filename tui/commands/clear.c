@@ -3,8 +3,7 @@
 static void run(struct esp_app *app, const char *arguments)
 {
     (void)arguments;
-    esp_worker_clear(app->worker);
-    app->clearing = true;
+    esp_app_forget(app);
 }
 
 const struct esp_command_ops esp_command_clear = {

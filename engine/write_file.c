@@ -1,0 +1,95 @@
+/* write_file.c - writing beside a file and renaming; see write_file.h. */
+#include "write_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "error.h"
+#include "espalier.h"
+
+static bool write_all(int file, const char *bytes, size_t length)
+{
+    while (length > 0) {
+        ssize_t n = write(file, bytes, length);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        bytes += n;
+        length -= (size_t)n;
+    }
+    return true;
+}
+
+/* mkstemp() makes a file for its owner alone; others get what the umask leaves them. */
+static void open_to_others(int file)
+{
+    mode_t mask = umask(0);
+    umask(mask);
+    (void)!fchmod(file, 0666 & ~mask);
+}
+
+/* Gives a file its name; without `over`, only if nothing has that name. */
+static bool take_name(const char *from, const char *path, bool over)
+{
+    if (over)
+        return rename(from, path) == 0;
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+        return true;
+    if (errno != EINVAL && errno != ENOSYS)
+        return false;
+    if (access(path, F_OK) == 0) { /* a file system that cannot do it in one step */
+        errno = EEXIST;
+        return false;
+    }
+    return rename(from, path) == 0;
+}
+
+int esp_write_file(const char *path, const char *bytes, size_t length, bool over, char *err,
+                   size_t errlen)
+{
+    char beside[PATH_MAX];
+    struct stat status;
+    bool there = stat(path, &status) == 0;
+    if (there && !S_ISREG(status.st_mode))
+        return esp_fail(err, errlen, ESP_E_FILE, "%.300s is no regular file; choose another name",
+                        path);
+    if (there && !over)
+        return esp_fail(err, errlen, ESP_E_FILE,
+                        "%.300s is there already; choose another name, or add a ! to write "
+                        "over it",
+                        path);
+    if (snprintf(beside, sizeof beside, "%s.XXXXXX", path) >= (int)sizeof beside)
+        return esp_fail(err, errlen, ESP_E_FILE, "the name %.60s... is too long", path);
+    int file = mkstemp(beside);
+    if (file < 0)
+        return esp_fail(err, errlen, ESP_E_FILE, "%.300s cannot be written: %s", path,
+                        strerror(errno));
+    open_to_others(file);
+    bool written = write_all(file, bytes, length);
+    written = close(file) == 0 && written;
+    if (written && take_name(beside, path, over))
+        return ESP_OK;
+    int error = errno;
+    unlink(beside);
+    return esp_fail(err, errlen, ESP_E_FILE, "%.300s cannot be written: %s", path,
+                    strerror(error));
+}
+
+void esp_make_folders(const char *path)
+{
+    char folder[PATH_MAX];
+    for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        if (slash - path >= PATH_MAX)
+            return;
+        memcpy(folder, path, (size_t)(slash - path));
+        folder[slash - path] = '\0';
+        mkdir(folder, 0700);
+    }
+}

@@ -1,0 +1,460 @@
+/* settings.c - the table of settings, and how each is set and read; see settings.h. */
+#include "settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "complete.h"
+#include "error.h"
+#include "paths.h"
+
+/* ------------------------------------------------------------------ of the interface */
+
+static int set_n(struct esp_app *app, const char *value, char *err, size_t errlen)
+{
+    char *end;
+    long tokens = strtol(value, &end, 10);
+    if (end == value || *end || tokens < 1 || tokens > 1000000)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "n takes a whole number from 1 to 1000000, not '%.40s'", value);
+    app->tokens = (int)tokens;
+    esp_worker_limit(app->worker, app->tokens);
+    return ESP_OK;
+}
+
+static void get_n(const struct esp_app *app, char *value, size_t size)
+{
+    snprintf(value, size, "%d", app->tokens);
+}
+
+static int set_theme(struct esp_app *app, const char *value, char *err, size_t errlen)
+{
+    int status = esp_theme_load(&app->theme, value, err, errlen);
+    if (status < 0)
+        return status;
+    snprintf(app->theme_name, sizeof app->theme_name, "%s", value);
+    app->new_theme = app->changed = true;
+    return ESP_OK;
+}
+
+static void get_theme(const struct esp_app *app, char *value, size_t size)
+{
+    snprintf(value, size, "%s", app->theme_name);
+}
+
+static void complete_theme(const char *before, const char *word, struct esp_choices *choices)
+{
+    char name[64];
+    if (strchr(before, '/') || strchr(word, '/')) {
+        esp_complete_path(before, word, false, choices);
+        return;
+    }
+    for (int i = 0; esp_theme_list(i, name, sizeof name) == 0; i++)
+        esp_choices_offer(choices, word, name, NULL);
+}
+
+static int set_pace(struct esp_app *app, const char *value, char *err, size_t errlen)
+{
+    char *end;
+    double pace = strtod(value, &end);
+    if (strcmp(value, "full") == 0)
+        pace = 0;
+    else if (end == value || *end || !(pace > 0 && pace <= 1e6))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "pace takes iterations per second, or full, not '%.40s'", value);
+    esp_app_pace(app, pace);
+    return ESP_OK;
+}
+
+static void get_pace(const struct esp_app *app, char *value, size_t size)
+{
+    if (app->ui.pace > 0)
+        snprintf(value, size, "%g", app->ui.pace);
+    else
+        snprintf(value, size, "full");
+}
+
+static int set_layout(struct esp_app *app, const char *value, char *err, size_t errlen)
+{
+    bool stacked = strcmp(value, "stacked") == 0;
+    if (!stacked && strcmp(value, "beside") != 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "layout is beside or stacked, not '%.40s'", value);
+    app->ui.wish.stacked = stacked;
+    return ESP_OK;
+}
+
+static void get_layout(const struct esp_app *app, char *value, size_t size)
+{
+    snprintf(value, size, "%s", app->ui.wish.stacked ? "stacked" : "beside");
+}
+
+/* Names of panes, separated by commas, or "none". */
+static int set_hidden(struct esp_app *app, const char *value, char *err, size_t errlen)
+{
+    bool hidden[ESP_PANES] = {false};
+    char names[128], *rest = NULL;
+    snprintf(names, sizeof names, "%s", strcmp(value, "none") == 0 ? "" : value);
+    for (char *name = strtok_r(names, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
+        int pane = esp_pane_find(name);
+        if (pane < 0)
+            return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                            "there is no pane '%.40s'; Tab after :set hidden= lists them", name);
+        hidden[pane] = true;
+    }
+    if (hidden[ESP_PANE_text] && hidden[ESP_PANE_tree])
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "text and tree cannot both be hidden: one of them is to be seen");
+    memcpy(app->ui.wish.hidden, hidden, sizeof hidden);
+    return ESP_OK;
+}
+
+static void get_hidden(const struct esp_app *app, char *value, size_t size)
+{
+    size_t used = 0;
+    snprintf(value, size, "none");
+    for (int i = 0; i < ESP_PANES; i++)
+        if (app->ui.wish.hidden[i] && used < size)
+            used += (size_t)snprintf(value + used, size - used, "%s%s", used ? "," : "",
+                                     esp_panes[i]->name);
+}
+
+static void complete_hidden(const char *before, const char *word, struct esp_choices *choices)
+{
+    (void)before;
+    esp_choices_offer(choices, word, "none", "all panes are shown");
+    for (int i = 0; i < ESP_PANES; i++)
+        if (i != ESP_PANE_help)
+            esp_choices_offer(choices, word, esp_panes[i]->name, esp_panes[i]->summary);
+    choices->append = '\0';
+}
+
+static int set_mouse(struct esp_app *app, const char *value, char *err, size_t errlen)
+{
+    bool on = strcmp(value, "on") == 0;
+    if (!on && strcmp(value, "off") != 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "mouse is on or off, not '%.40s'", value);
+    app->mouse = on;
+    return ESP_OK;
+}
+
+static void get_mouse(const struct esp_app *app, char *value, size_t size)
+{
+    snprintf(value, size, "%s", app->mouse ? "on" : "off");
+}
+
+/* ------------------------------------------------------------------ of the models */
+
+/* Takes the next word off `text`; backslashes keep blanks in it. */
+static bool next_word(const char **text, char *word, size_t size)
+{
+    size_t used = 0;
+    const char *at = *text + strspn(*text, " ");
+    if (!*at)
+        return false;
+    for (; *at && *at != ' ' && used + 1 < size; at++) {
+        if (*at == '\\' && at[1])
+            at++;
+        word[used++] = *at;
+    }
+    word[used] = '\0';
+    *text = at;
+    return true;
+}
+
+/* The folder that a word names: a path, or a model that comes with the program. */
+static void model_folder(const char *word, char *path, size_t size)
+{
+    const char *home = getenv("HOME");
+    struct stat status;
+    if (word[0] == '~' && word[1] == '/' && home)
+        snprintf(path, size, "%s%s", home, word + 1);
+    else if (stat(word, &status) == 0 || esp_find_data(path, size, "models", word) < 0)
+        snprintf(path, size, "%s", word);
+}
+
+static int set_model(struct esp_app *app, const char *value, char *err, size_t errlen)
+{
+    char word[1024], folder[2][1200] = {"", ""}, both[2400];
+    int count = 0;
+    while (count < 2 && next_word(&value, word, sizeof word))
+        model_folder(word, folder[count++], sizeof *folder);
+    if (count == 0 || next_word(&value, word, sizeof word))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "model takes the folder of the target and that of the draft");
+    if (!app->worker) {
+        snprintf(app->target, sizeof app->target, "%s", folder[0]);
+        snprintf(app->draft, sizeof app->draft, "%s", folder[1]);
+        app->options.engine.target = app->target;
+        app->options.engine.draft = *app->draft ? app->draft : NULL;
+        return ESP_OK;
+    }
+    size_t first = strlen(folder[0]) + 1, second = strlen(folder[1]);
+    memcpy(both, folder[0], first);
+    memcpy(both + first, folder[1], second + 1);
+    esp_worker_load(app->worker, "model", both, first + second);
+    return ESP_OK;
+}
+
+/* Blanks in a path get a backslash. */
+static size_t add_path(char *value, size_t size, size_t used, const char *path)
+{
+    for (; *path && used + 2 < size; path++) {
+        if (*path == ' ' || *path == '\\')
+            value[used++] = '\\';
+        value[used++] = *path;
+    }
+    value[used] = '\0';
+    return used;
+}
+
+static void get_model(const struct esp_app *app, char *value, size_t size)
+{
+    const struct esp_loaded *loaded = &app->state.loaded;
+    size_t used = add_path(value, size, 0, loaded->target_folder);
+    if (*loaded->draft_folder && used + 2 < size) {
+        value[used++] = ' ';
+        add_path(value, size, used, loaded->draft_folder);
+    }
+}
+
+static void complete_model(const char *before, const char *word, struct esp_choices *choices)
+{
+    esp_complete_path(before, word, true, choices);
+    size_t length = strlen(before);
+    if (length == 0 || before[length - 1] == ' ')
+        esp_complete_model(word, choices);
+}
+
+static int set_backend(struct esp_app *app, const char *value, char *err, size_t errlen)
+{
+    struct esp_item item;
+    bool known = strcmp(value, "auto") == 0;
+    for (int i = 0; !known && esp_item(ESP_BACKENDS, i, &item); i++)
+        known = strcmp(value, item.name) == 0;
+    if (!known)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "there is no backend '%.40s'; see espalier list backends", value);
+    snprintf(app->backend, sizeof app->backend, "%s", value);
+    if (app->worker)
+        esp_worker_load(app->worker, "backend", value, strlen(value));
+    else
+        app->options.engine.backend = app->backend;
+    return ESP_OK;
+}
+
+static void get_backend(const struct esp_app *app, char *value, size_t size)
+{
+    snprintf(value, size, "%s",
+             *app->state.loaded.backend ? app->state.loaded.backend : app->backend);
+}
+
+static void complete_backend(const char *before, const char *word, struct esp_choices *choices)
+{
+    struct esp_item item;
+    (void)before;
+    esp_choices_offer(choices, word, "auto", "the fastest there is");
+    for (int i = 0; esp_item(ESP_BACKENDS, i, &item); i++)
+        esp_choices_offer(choices, word, item.name, item.summary);
+}
+
+static int set_threads(struct esp_app *app, const char *value, char *err, size_t errlen)
+{
+    char *end;
+    long threads = strtol(value, &end, 10);
+    if (end == value || *end || threads < 0 || threads > 1024)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "threads takes a whole number from 1 to 1024, or 0 for one per core, "
+                        "not '%.40s'",
+                        value);
+    app->options.engine.threads = (int)threads;
+    if (app->worker)
+        esp_worker_load(app->worker, "threads", value, strlen(value));
+    return ESP_OK;
+}
+
+static void get_threads(const struct esp_app *app, char *value, size_t size)
+{
+    snprintf(value, size, "%d", app->options.engine.threads);
+}
+
+/* ------------------------------------------------------------------ of the session */
+
+static void get_drafter(const struct esp_app *app, char *value, size_t size)
+{
+    snprintf(value, size, "%s", app->state.loaded.drafter);
+}
+
+static void complete_drafter(const char *before, const char *word, struct esp_choices *choices)
+{
+    esp_complete_spec(ESP_DRAFTERS, before, word, choices);
+}
+
+static void get_verifier(const struct esp_app *app, char *value, size_t size)
+{
+    snprintf(value, size, "%s", app->state.loaded.verifier);
+}
+
+static void complete_verifier(const char *before, const char *word, struct esp_choices *choices)
+{
+    esp_complete_spec(ESP_VERIFIERS, before, word, choices);
+}
+
+/* ------------------------------------------------------------------ the table */
+
+static const struct esp_setting settings[] = {
+    {"model", "TARGET [DRAFT]", "model folders of the target and of the draft",
+     ESP_SETTING_MODELS, set_model, get_model, complete_model},
+    {"backend", "auto|NAME", "what computes", ESP_SETTING_MODELS, set_backend, get_backend,
+     complete_backend},
+    {"threads", "NUMBER", "processor threads; 0: one per core", ESP_SETTING_MODELS, set_threads,
+     get_threads, NULL},
+    {"drafter", "NAME[:key=value,...]", "how trees are drafted", ESP_SETTING_SESSION, NULL,
+     get_drafter, complete_drafter},
+    {"verifier", "NAME[:key=value,...]", "the rule that accepts tokens", ESP_SETTING_SESSION,
+     NULL, get_verifier, complete_verifier},
+    {"n", "NUMBER", "new tokens per prompt", ESP_SETTING_INTERFACE, set_n, get_n, NULL},
+    {"temp", "NUMBER", "temperature; 0: the likeliest token always", ESP_SETTING_SESSION, NULL,
+     NULL, NULL},
+    {"top_p", "NUMBER", "sample from the likeliest tokens that hold this share",
+     ESP_SETTING_SESSION, NULL, NULL, NULL},
+    {"top_k", "NUMBER", "sample from this many likeliest tokens; 0: all", ESP_SETTING_SESSION,
+     NULL, NULL, NULL},
+    {"seed", "NUMBER", "of the random numbers", ESP_SETTING_SESSION, NULL, NULL, NULL},
+    {"order", "bfs|dfs|hpd", "rows of the tree in the target's pass", ESP_SETTING_SESSION, NULL,
+     NULL, NULL},
+    {"baseline", "on|off", "measure plain decoding now and then", ESP_SETTING_SESSION, NULL,
+     NULL, NULL},
+    {"pace", "NUMBER|full", "iterations per second at most, so that an eye can follow",
+     ESP_SETTING_INTERFACE, set_pace, get_pace, NULL},
+    {"theme", "NAME|FILE", "the colours", ESP_SETTING_INTERFACE, set_theme, get_theme,
+     complete_theme},
+    {"layout", "beside|stacked", "the tree beside the text or below it", ESP_SETTING_INTERFACE,
+     set_layout, get_layout, NULL},
+    {"hidden", "PANE,...|none", "panes that are not shown", ESP_SETTING_INTERFACE, set_hidden,
+     get_hidden, complete_hidden},
+    {"mouse", "on|off", "click to focus, wheel to scroll", ESP_SETTING_INTERFACE, set_mouse,
+     get_mouse, NULL},
+};
+
+enum { SETTINGS = sizeof settings / sizeof *settings };
+
+_Static_assert((int)SETTINGS <= (int)ESP_MOST_SETTINGS, "app.h has room for all settings");
+
+const struct esp_setting *esp_setting(int index)
+{
+    return index >= 0 && index < SETTINGS ? &settings[index] : NULL;
+}
+
+int esp_setting_find(const char *key, size_t length)
+{
+    for (int i = 0; i < SETTINGS; i++)
+        if (strlen(settings[i].key) == length && strncmp(settings[i].key, key, length) == 0)
+            return i;
+    return -1;
+}
+
+void esp_setting_get(const struct esp_app *app, int index, char *value, size_t size)
+{
+    static const char *const keys[ESP_VALUES] = {
+#define X(name) #name,
+        ESP_SESSION_VALUES(X)
+#undef X
+    };
+    *value = '\0';
+    if (settings[index].get)
+        settings[index].get(app, value, size);
+    for (int i = 0; i < ESP_VALUES && !settings[index].get; i++)
+        if (strcmp(settings[index].key, keys[i]) == 0)
+            snprintf(value, size, "%s", app->state.loaded.value[i]);
+}
+
+/* ------------------------------------------------------------------ changing */
+
+static bool is_drafter_parameter(const char *key)
+{
+    struct esp_item item;
+    struct esp_param_info param;
+    for (int i = 0; esp_item(ESP_DRAFTERS, i, &item); i++)
+        for (int j = 0; esp_item_param(ESP_DRAFTERS, item.name, j, &param); j++)
+            if (strcmp(param.name, key) == 0)
+                return true;
+    return false;
+}
+
+int esp_setting_change(struct esp_app *app, const char *key, const char *value,
+                       const char *origin, char *err, size_t errlen)
+{
+    int index = esp_setting_find(key, strlen(key));
+    if (index < 0 && !is_drafter_parameter(key))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "there is no setting '%.40s'; Tab after :set lists them", key);
+    app->chosen[index < 0 ? esp_setting_find("drafter", 7) : index] = true;
+    app->changed = true;
+    if (index >= 0 && settings[index].set)
+        return settings[index].set(app, value, err, errlen);
+    esp_worker_set(app->worker, key, value, origin);
+    return ESP_OK;
+}
+
+void esp_setting_type(struct esp_app *app, const char *key, const char *value)
+{
+    char err[512], now[1024];
+    int index = esp_setting_find(key, strlen(key));
+    if (*value && esp_setting_change(app, key, value, NULL, err, sizeof err) < 0) {
+        esp_app_say(app, true, "%s", err);
+        return;
+    }
+    if (index < 0 || (*value && settings[index].kind != ESP_SETTING_INTERFACE))
+        return; /* the engine's thread answers */
+    esp_setting_get(app, index, now, sizeof now);
+    esp_app_say(app, false, "%s = %s", key, now);
+}
+
+/* ------------------------------------------------------------------ completion */
+
+/* The name of the drafter, for its parameters. */
+static void drafter_name(const struct esp_app *app, char *name, size_t size)
+{
+    const char *drafter = app->state.loaded.drafter;
+    snprintf(name, size, "%.*s", (int)strcspn(drafter, ":"), drafter);
+}
+
+void esp_setting_complete_value(const struct esp_app *app, const char *key, const char *before,
+                                const char *word, struct esp_choices *choices)
+{
+    char drafter[64];
+    struct esp_param_info param;
+    int index = esp_setting_find(key, strlen(key));
+    if (index >= 0 && settings[index].complete)
+        settings[index].complete(before, word, choices);
+    else if (index >= 0 && !*before)
+        esp_complete_words(settings[index].values, word, choices);
+    drafter_name(app, drafter, sizeof drafter);
+    for (int i = 0; index < 0 && esp_item_param(ESP_DRAFTERS, drafter, i, &param); i++)
+        if (strcmp(param.name, key) == 0)
+            esp_complete_value(&param, word, choices);
+}
+
+void esp_setting_complete(const struct esp_app *app, const char *before, const char *word,
+                          struct esp_choices *choices)
+{
+    char drafter[64];
+    struct esp_param_info param;
+    if (*before) {
+        char key[64];
+        size_t length = strcspn(before, " =");
+        snprintf(key, sizeof key, "%.*s", (int)length, before);
+        before += length + strspn(before + length, " =");
+        esp_setting_complete_value(app, key, before, word, choices);
+        return;
+    }
+    choices->append = '=';
+    for (int i = 0; i < SETTINGS; i++)
+        esp_choices_offer(choices, word, settings[i].key, settings[i].summary);
+    drafter_name(app, drafter, sizeof drafter);
+    for (int i = 0; esp_item_param(ESP_DRAFTERS, drafter, i, &param); i++)
+        esp_choices_offer(choices, word, param.name, param.help);
+}
