@@ -6,6 +6,7 @@
 
 #include "chart.h"
 #include "safe.h"
+#include "wrap.h"
 
 void esp_ui_init(struct esp_ui *ui)
 {
@@ -109,11 +110,17 @@ static void draw_header(struct esp_canvas *canvas, const struct esp_ui *ui,
         esp_draw(canvas, x, 0, ESP_STYLE_STATUS, setup);
 }
 
+/* Can the message be read in the one line of the footer? */
+static bool fits_footer(const struct esp_canvas *canvas, const struct esp_ui *ui)
+{
+    return esp_safe_width(ui->message, strlen(ui->message), 0) < canvas->width;
+}
+
 static void draw_footer(struct esp_canvas *canvas, const struct esp_ui *ui,
                         const struct esp_state *state)
 {
     int width = canvas->view.rect.width, x = 1;
-    if (ui->message && ui->message[0]) {
+    if (ui->message && ui->message[0] && fits_footer(canvas, ui)) {
         esp_draw_bytes(canvas, 1, 0, width - 1,
                        ui->message_is_error ? ESP_STYLE_ERROR : ESP_STYLE_STATUS, 0,
                        ui->message, strlen(ui->message));
@@ -193,6 +200,27 @@ static void draw_choices(struct esp_canvas *canvas, const struct esp_ui *ui,
             esp_draw_bytes(canvas, x, i + 1, frame.width - 1 - x, ESP_STYLE_LABEL, 0,
                            choice->summary, strlen(choice->summary));
     }
+    esp_canvas_leave(canvas, whole);
+}
+
+/* A message that is too long for the footer, in a frame right above the input line. */
+static void draw_long_message(struct esp_canvas *canvas, const struct esp_ui *ui,
+                              const struct esp_layout *layout)
+{
+    if (!ui->message || fits_footer(canvas, ui))
+        return;
+    int width = layout->input.width, rows = esp_paragraph_height(ui->message, width - 4);
+    if (rows > layout->input.y - 2)
+        rows = layout->input.y - 2;
+    struct esp_rect frame = {0, layout->input.y - rows - 2, width, rows + 2};
+    struct esp_rect inside = {2, frame.y + 1, width - 4, rows};
+    if (rows < 1)
+        return;
+    esp_draw_fill(canvas, frame, ESP_STYLE_TEXT);
+    esp_draw_frame(canvas, frame, ESP_STYLE_FRAME);
+    struct esp_view whole = esp_canvas_enter(canvas, inside);
+    esp_draw_paragraph(canvas, 0, ui->message_is_error ? ESP_STYLE_ERROR : ESP_STYLE_STATUS,
+                       ui->message);
     esp_canvas_leave(canvas, whole);
 }
 
@@ -285,6 +313,7 @@ void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui,
     }
     draw_panes(canvas, ui, state, &layout);
     draw_choices(canvas, ui, &layout);
+    draw_long_message(canvas, ui, &layout);
     whole = esp_canvas_enter(canvas, layout.input);
     draw_input(canvas, ui);
     esp_canvas_leave(canvas, whole);

@@ -178,7 +178,7 @@ static void observe(void *user, const struct esp_event *event)
     if (partial && !stepping)
         return;
     if (stepping)
-        esp_session_explain(worker->session, true);
+        esp_session_explain(worker->pair.session, true);
     int phase = stepping ? ESP_PHASE_WAITING : ESP_PHASE_GENERATING;
     if ((partial || iteration) && worker->phase != phase)
         tell_phase(worker, phase, "", 0);

@@ -1,21 +1,7 @@
 #!/bin/sh
 # The interface driven by scripts, without a terminal: the same code, the same screens.
 . tests/shell.sh
-
-play() { # INSTRUCTIONS [ARGUMENTS...]: runs them; the last dump is in $work/screen
-    printf '%s\n' "$1" >"$work/script"
-    shift
-    ESPALIER_SCRIPT="$work/script" timeout 120 $ESPALIER "$@" >"$work/out" 2>"$work/err"
-}
-
-shows() { # PATTERN: the last dump has it
-    grep -q -e "$1" "$work/screen" && return
-    echo "    no '$1' in:"
-    sed 's/^/    |/' "$work/screen"
-    return 1
-}
-
-dump="dump $work/screen"
+. tests/script.sh
 
 # One list: every key and command of the tables is in the help, in the manual and in completion.
 play "size 100x120

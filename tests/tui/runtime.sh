@@ -1,0 +1,270 @@
+#!/bin/sh
+# What can be changed while the program runs: models, backend, threads, all settings; the last prompt
+# taken back; the text written to a file. Driven by scripts.
+. tests/shell.sh
+. tests/script.sh
+
+built_in=fairytale-target
+other=tests/vectors/logits/llama-mha # has no tokenizer
+prompt='Once upon a time'
+
+words() { # the words of the text pane, zoomed: frames taken off
+    sed -e '1,2d' -e '/^└/,$d' -e 's/^│ //' -e 's/ *│$//' "$work/screen" | tr -s ' \n' '\n' | tr -d '\n'
+}
+generated() { # TEXT N: what `generate` makes of it, prompt included
+    { printf '%s' "$1"; $ESPALIER generate -p "$1" -n "$2"; } | tr -s ' \n' '\n' | tr -d '\n'
+}
+same_text() { # PROMPT N
+    [ "$(words)" = "$(generated "$1" "$2")" ] && return
+    printf '    |%s\n    |%s\n' "$(words)" "$(generated "$1" "$2")"
+    return 1
+}
+
+# Models.
+play "size 100x24
+wait
+type $prompt
+key Enter
+wait
+type :model fairytale-draft
+key Enter
+wait
+$dump" -n 20
+check "another model is loaded" shows 'fairytale-draft, draft none, on '
+check "and named in the header" shows '^ espalier   fairytale-draft   ar, greedy, cpu'
+check "the text stays" shows '^│ Once upon a time'
+play "size 180x24
+wait
+type $prompt
+key Enter
+wait
+type :model $work/nothing
+key Enter
+wait
+dump $work/missing
+type :model $other
+key Enter
+wait
+dump $work/without
+type :model fairytale-draft fairytale-draft fairytale-draft
+key Enter
+wait
+dump $work/three
+key Enter
+wait
+key F8
+$dump" -n 20
+check "models that cannot be loaded leave those of before" same_text "$prompt" 40
+check "a folder that is not there is named" \
+    grep -q "nothing: No such file or directory; the models of before stay" "$work/missing"
+check "a folder without a tokenizer is named" grep -q "tokenizer.json.*; the models of before stay" "$work/without"
+check "three folders are too many" grep -q "model takes the folder of the target" "$work/three"
+play "size 100x24
+wait
+type $prompt
+key Enter
+wait
+type :model $built_in fairytale-draft
+key Enter
+wait
+type :backend cpu
+key Enter
+wait
+type :threads 1
+key Enter
+wait
+$dump
+key Enter
+wait
+key F8
+$dump" -n 20
+check "models, backend and threads change and the text goes on as if they had not" same_text "$prompt" 40
+play "size 100x24
+wait
+type $prompt
+key Enter
+wait
+type :threads 1
+key Enter
+wait
+$dump" -n 20
+check "threads are changed" shows ', 1 thread'
+play "size 100x24
+wait
+type :backend nowhere
+key Enter
+wait
+$dump" -n 20
+check "an unknown backend is named" shows "there is no backend 'nowhere'"
+play "size 100x24
+wait
+type $prompt
+key Enter
+type :model fairytale-target fairytale-draft
+key Enter
+wait
+$dump
+type :clear
+key Enter
+type $prompt
+key Enter
+wait
+key F8
+$dump" -n 20
+check "models are changed while text is written" same_text "$prompt" 20
+play "size 100x24
+wait
+$dump
+type :model $built_in fairytale-draft
+key Enter
+wait
+$dump" --target "$work/nothing"
+check "models can be loaded where none could be" shows ' ready'
+play "size 80x24
+wait
+type :model engine/models/fairytale-ta
+key Tab
+$dump"
+check "folders of models are completed" shows '^> :model engine/models/fairytale-target/'
+
+# Settings.
+for setting in temp=0.7 top_p=0.9 top_k=40 seed=7 order=dfs baseline=off n=12 pace=9 \
+    theme=light layout=stacked hidden=node,mask mouse=on tauh=0.7 verifier=greedy \
+    drafter=linear:K=3; do
+    play "size 100x30
+wait
+type :set $setting
+key Enter
+wait
+$dump"
+    check ":set $setting" shows "^ ${setting%%=*} = ${setting#*=}"
+done
+for setting in 'temp 0.7' 'top_p 0.9' 'top_k 40' 'seed 7' 'order hpd' 'n 12' 'pace full' 'layout beside'; do
+    play "size 100x30
+wait
+type :$setting
+key Enter
+wait
+$dump"
+    check ":$setting" shows "^ ${setting%% *} = ${setting#* }"
+done
+for wrong in 'temp -1' 'top_p 2' 'top_k x' 'seed -4' 'order up' 'n 0' 'pace slow' 'layout round' \
+    'hidden nobody' 'mouse maybe' 'threads -1' 'threads 2000'; do
+    play "size 100x30
+wait
+type :$wrong
+key Enter
+wait
+$dump"
+    check ":$wrong is refused" shows "not '${wrong#* }'\|no pane '${wrong#* }'"
+done
+play "size 100x30
+wait
+type :temp
+key Enter
+$dump"
+check "a setting without a value says what it is" shows '^ temp = 0$'
+
+# Turns.
+play "size 100x24
+wait
+type $prompt
+key Enter
+wait
+type And then
+key Enter
+wait
+$dump
+key M-e
+wait
+$dump
+key C-a C-k
+type  there was a king
+key Enter
+wait
+key F8
+$dump" -n 12
+turns=$({ printf '%s' "$prompt"; $ESPALIER generate -p "$prompt" -n 12; printf ' there was a king'; } |
+    tr -s ' \n' '\n' | tr -d '\n')
+check "a prompt is taken back and another one sent" [ "${turns}" = "$(words | cut -c 1-${#turns})" ]
+play "size 100x24
+wait
+type $prompt
+key Enter
+wait
+type And then
+key Enter
+wait
+type :edit
+key Enter
+wait
+$dump
+key C-u
+type :edit
+key Enter
+wait
+dump $work/first
+key Enter
+wait
+type :edit
+key Enter
+wait
+dump $work/again
+key Enter
+wait
+key F8
+$dump" -n 12
+check "the first prompt comes back" grep -q "^> $prompt" "$work/first"
+check "and once more" grep -q "^> $prompt" "$work/again"
+check "a prompt that is sent again gives the same text" same_text "$prompt" 12
+play "size 100x24
+wait
+type :edit
+key Enter
+$dump"
+check "without a prompt there is nothing to take back" shows 'no prompt to take back'
+
+# Files.
+play "size 100x24
+wait
+type $prompt
+key Enter
+wait
+type :save $work/text
+key Enter
+type :save $work/text
+key Enter
+$dump
+type :save! $work/text
+key Enter
+dump $work/over
+type :save $work
+key Enter
+dump $work/folder
+type :save $work/no/where
+key Enter
+dump $work/nowhere" -n 20
+printf '%s' "$prompt" >"$work/want"
+$ESPALIER generate -p "$prompt" -n 20 >>"$work/want"
+check "the text is written to a file" cmp "$work/want" "$work/text"
+check "a file is not written over" shows 'is there already'
+check "unless that is asked for" grep -q "bytes written to" "$work/over"
+check "a folder is no file" grep -q "is no regular file" "$work/folder"
+check "a folder that is not there is named" grep -q "no/where cannot be written: No such" "$work/nowhere"
+check "nothing is left beside it" [ "$(ls "$work" | grep -c '^text')" = 1 ]
+check "it can be read as the umask says" [ "$(stat -c %a "$work/text")" = "$(printf %o $((0666 & ~$(umask))))" ]
+
+# Layout.
+play "size 100x30
+wait
+type :hidden tree,node
+key Enter
+$dump"
+check "panes are hidden" sh -c "! grep -q '[┬├┼] \(tree\|node\) ' $work/screen"
+play "size 100x30
+wait
+type :hidden text,tree
+key Enter
+$dump"
+check "not all panes" shows 'one of them is to be seen'
+finish
