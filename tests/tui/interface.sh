@@ -74,7 +74,7 @@ keys C-u
 keys ':drafter dyn' Tab
 check "drafters are completed" see ':drafter dynatree'
 keys C-u ':theme light' Enter
-check "a theme is loaded" see 'theme light'
+check "a theme is loaded" see 'theme = light'
 keys ':theme plaid' Enter
 check "an unknown theme is named" see "there is no theme 'plaid'"
 keys :clear Enter F5 'Once upon a time' Enter
