@@ -5,7 +5,7 @@
  * data stays with the backend and callers ask for the few numbers they need. A backend keeps no
  * idea of trees or sessions.
  *
- * Promise (tested bitwise on the CPU): what is computed for one row depends only on the tokens
+ * Promise (tested bitwise; see set_exact): what is computed for one row depends only on the tokens
  * and positions it sees, never on the other rows of the batch, on where in the cache its
  * ancestors lie, or on the number of threads. That is why greedy tree decoding equals plain
  * decoding to the last bit.
@@ -122,13 +122,34 @@ struct esp_rows {
     int capacity, vocabulary;
 };
 
+enum { ESP_MARKS = 16 };
+
 struct esp_backend_ops {
     const char *name, *summary;
 
-    /* threads = 0: one per core. Fails with ESP_E_DEVICE if there is no such device. */
+    /* threads = 0: one per core. Fails with ESP_E_UNSUPPORTED if there is no such device here,
+     * ESP_E_DEVICE if there is but it does not work. */
     int (*open)(struct esp_backend **backend, int threads, char *err, size_t errlen);
     void (*close)(struct esp_backend *backend);
     const char *(*device)(const struct esp_backend *backend); /* "AVX-512, 2 threads" */
+
+    /* The following may be NULL: a backend that has nothing to say there. */
+
+    /* One sentence about the last call that failed on the device, or "". */
+    const char *(*failure)(const struct esp_backend *backend);
+    /* Asks for the promise above to the last bit (NULL: it always holds), before weights are
+     * opened. Without it, batches of different sizes may be added up in different orders. */
+    void (*set_exact)(struct esp_backend *backend, bool exact);
+    /* Bytes that are free, and bytes that weights, a cache or rows will take. */
+    size_t (*memory_free)(const struct esp_backend *backend);
+    size_t (*weights_need)(const struct esp_model_desc *desc);
+    size_t (*cache_need)(const struct esp_model_desc *desc, int rows, int max_batch);
+    size_t (*rows_need)(int capacity, int vocabulary);
+    /* Where calls do not wait for the device, the host's clock cannot time them: mark() notes
+     * the device's time in slot 0..ESP_MARKS-1, in order with the other calls; between() gives
+     * the seconds from one mark to another once a later call has returned values. */
+    void (*mark)(struct esp_backend *backend, int slot);
+    double (*between)(struct esp_backend *backend, int from, int to);
 
     /* Copies (repacks) the weights that `desc` points to. `desc` and its data must outlive
      * them. */
@@ -206,7 +227,9 @@ struct esp_backend_ops {
     int (*write_row)(struct esp_rows *rows, int which, const float *values);
 };
 
-extern const struct esp_backend_ops esp_backend_cpu;
+/* Of a backend that is loaded when it is opened only name, summary and open are set here:
+ * operations are called through backend->ops. */
+extern const struct esp_backend_ops esp_backend_cpu, esp_backend_cuda;
 
 #ifdef __cplusplus
 }

@@ -92,9 +92,6 @@ static inline void esp_cpu_share(int total, int thread, int threads, int *begin,
     *end = (int)((int64_t)total * (thread + 1) / threads);
 }
 
-/* Row `row` of a matrix in the model file as floats: (columns). */
-void esp_cpu_read_row(const struct esp_tensor *tensor, int row, float *out);
-
 int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backend,
                          const struct esp_model_desc *desc, esp_progress *progress, void *user,
                          char *err, size_t errlen);

@@ -11,7 +11,9 @@
  *
  * Invariant: how rows and threads are divided decides who computes a number, never how.
  */
+#include "batch.h"
 #include "cpu/cpu.h"
+#include "model_desc.h"
 
 #include <math.h>
 #include <string.h>
@@ -34,7 +36,7 @@ static void embed(const struct pass *p, struct esp_cpu_team t)
     int begin, end;
     esp_cpu_share(b->rows, t.thread, t.threads, &begin, &end);
     for (int i = begin; i < end; i++) {
-        esp_cpu_read_row(&p->d->embedding, b->tokens[i], p->c->x + (size_t)i * p->c->hidden);
+        esp_tensor_read_row(&p->d->embedding, b->tokens[i], p->c->x + (size_t)i * p->c->hidden);
         for (int j = 0; j < half; j++) {
             float angle = (float)b->positions[i] * p->d->inverse_frequency[j];
             p->c->cosine[(size_t)i * (size_t)half + (size_t)j] = cosf(angle);
@@ -332,68 +334,15 @@ static void run(void *arg, struct esp_cpu_team t)
 
 /* ------------------------------------------------------------------ the batch */
 
-/* Bit first - prefix + row is the row's own; none may be set beyond it. */
-static bool mask_fits(const struct esp_batch *b)
-{
-    for (int row = 0; row < b->rows; row++) {
-        const uint64_t *mask = b->mask + (size_t)row * (size_t)b->mask_words;
-        int own = b->first - b->prefix + row;
-        if (own / 64 >= b->mask_words || mask[own / 64] >> own % 64 != 1)
-            return false;
-        for (int i = own / 64 + 1; i < b->mask_words; i++)
-            if (mask[i])
-                return false;
-    }
-    return true;
-}
-
-static bool batch_fits(const struct pass *p)
-{
-    const struct esp_batch *b = p->batch;
-    const struct esp_cpu_cache *c = p->c;
-    if (b->rows < 1 || b->rows > c->max_batch || !b->tokens || !b->positions || b->prefix < 0 ||
-        b->prefix > b->first || b->first > c->rows - b->rows)
-        return false;
-    for (int i = 0; i < b->rows; i++)
-        if (b->tokens[i] < 0 || b->tokens[i] >= p->d->vocabulary || b->positions[i] < 0)
-            return false;
-    if (b->mask && !mask_fits(b))
-        return false;
-    const struct esp_rows *logits = b->logits;
-    if (!logits)
-        return true;
-    if (logits->backend != p->w->base.backend)
-        return false;
-    for (int i = 0; i < b->rows; i++) {
-        int at = b->logits_row ? b->logits_row[i] : i;
-        if (at < -1 || at >= logits->capacity)
-            return false;
-    }
-    return true;
-}
-
-static void find_wanted(struct pass *p)
-{
-    const struct esp_batch *b = p->batch;
-    p->wanted = 0;
-    for (int i = 0; b->logits && i < b->rows; i++) {
-        int at = b->logits_row ? b->logits_row[i] : i;
-        if (at < 0)
-            continue;
-        p->c->wanted[p->wanted] = i;
-        p->c->wanted_at[p->wanted++] = at;
-    }
-}
-
 int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
 {
     struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;
     const struct esp_cpu_weights *w = (const struct esp_cpu_weights *)c->base.weights;
     struct esp_cpu_backend *cpu = (struct esp_cpu_backend *)w->base.backend;
     struct pass p = {.w = w, .d = w->desc, .c = c, .isa = cpu->isa, .batch = batch};
-    if (!batch_fits(&p))
+    if (!esp_batch_fits(batch, cache, w->desc, c->rows, c->max_batch))
         return ESP_E_ARGUMENT;
-    find_wanted(&p);
+    p.wanted = esp_batch_wanted(batch, c->wanted, c->wanted_at);
     double work = batch->rows * w->work_layers + p.wanted * w->work_head;
     esp_cpu_together(cpu, work < cpu->worth_threads, run, &p);
     return 0;

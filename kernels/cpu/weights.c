@@ -3,62 +3,19 @@
  * The file keeps a matrix row by row; the product wants, for one input after the other, the
  * weights of 32 outputs side by side (struct esp_packed). Everything goes into one block of
  * memory in the order in which a forward pass reads it: one walk over the model measures the
- * block and checks all shapes, a second one fills it. Matrices keep their dtype; norm weights
- * and biases become float32.
+ * block, a second one fills it. Matrices keep their dtype; norm weights and biases become
+ * float32.
  */
 #include "cpu/cpu.h"
 
 #include "error.h"
+#include "model_desc.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 enum { COLUMN_TILE = 64, HUGE_PAGE = 2 << 20 };
-
-/* ------------------------------------------------------------------ reading the file */
-
-static size_t dtype_size(enum esp_dtype dtype)
-{
-    return dtype == ESP_F32 ? 4 : 2;
-}
-
-static const char *row_start(const struct esp_tensor *t, int row)
-{
-    size_t at = (size_t)(row / t->block) * (size_t)t->stride + (size_t)(row % t->block);
-    return (const char *)t->data + at * (size_t)t->columns * dtype_size(t->dtype);
-}
-
-static float float_from_bits(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static float half_to_float(uint16_t half)
-{
-    uint32_t rest = half & 0x7fffu;
-    float size = rest >= 0x7c00u ? float_from_bits(rest << 13 | 0x7f800000u)
-                                 : float_from_bits(rest << 13) * 0x1p112f;
-    return half & 0x8000u ? -size : size;
-}
-
-void esp_cpu_read_row(const struct esp_tensor *tensor, int row, float *out)
-{
-    const char *from = row_start(tensor, row);
-    if (tensor->dtype == ESP_F32) {
-        memcpy(out, from, (size_t)tensor->columns * sizeof *out);
-        return;
-    }
-    for (int i = 0; i < tensor->columns; i++) {
-        uint16_t bits;
-        memcpy(&bits, from + (size_t)i * sizeof bits, sizeof bits);
-        out[i] = tensor->dtype == ESP_F16 ? half_to_float(bits)
-                                          : float_from_bits((uint32_t)bits << 16);
-    }
-}
 
 /* ------------------------------------------------------------------ the walk */
 
@@ -66,7 +23,6 @@ struct packer {
     char *memory; /* NULL while measuring */
     size_t used, total;
     bool overflow;
-    int layer; /* -1: outside the layers */
     esp_progress *progress;
     void *user;
     int threads;
@@ -85,33 +41,14 @@ static void *take(struct packer *p, size_t count, size_t size)
     return p->memory ? p->memory + start : NULL;
 }
 
-static int check(struct packer *p, const struct esp_tensor *t, const char *name, int rows,
-                 int columns)
+static const float *pack_vector(struct packer *p, const struct esp_tensor *t)
 {
-    if (t->data && t->rows == rows && t->columns == columns && t->block > 0 && t->stride > 0 &&
-        t->dtype >= ESP_F32 && t->dtype <= ESP_BF16)
-        return 0;
-    char where[32] = "";
-    if (p->layer >= 0)
-        snprintf(where, sizeof where, " of layer %d", p->layer);
     if (!t->data)
-        return esp_fail(p->err, p->errlen, ESP_E_FORMAT, "the model has no %s%s", name, where);
-    return esp_fail(p->err, p->errlen, ESP_E_FORMAT,
-                    "%s%s has the shape (%d, %d), not (%d, %d)", name, where, t->rows,
-                    t->columns, rows, columns);
-}
-
-static int pack_vector(struct packer *p, const float **out, const struct esp_tensor *t,
-                       const char *name, int n)
-{
-    int status = check(p, t, name, n, 1);
-    if (status < 0)
-        return status;
-    float *values = take(p, esp_cpu_pad(n, ESP_PANEL), sizeof *values);
-    for (int i = 0; values && i < n; i++)
-        esp_cpu_read_row(t, i, values + i);
-    *out = values;
-    return 0;
+        return NULL;
+    float *values = take(p, esp_cpu_pad(t->rows, ESP_PANEL), sizeof *values);
+    for (int i = 0; values && i < t->rows; i++)
+        esp_tensor_read_row(t, i, values + i);
+    return values;
 }
 
 /* Place of input c of output j in a panel, in weights. BF16: in its half of a 32-bit word;
@@ -135,14 +72,14 @@ static size_t packed_columns(const struct esp_packed *w)
 
 static void pack_panel(const struct esp_packed *w, const struct esp_tensor *t, int panel)
 {
-    const size_t size = dtype_size(w->dtype);
+    const size_t size = esp_dtype_size(w->dtype);
     char *out = (char *)w->data + (size_t)panel * packed_columns(w) * ESP_PANEL * size;
     int first = panel * ESP_PANEL;
     int rows = w->rows - first < ESP_PANEL ? w->rows - first : ESP_PANEL;
     for (int begin = 0; begin < w->columns; begin += COLUMN_TILE) {
         int end = begin + COLUMN_TILE < w->columns ? begin + COLUMN_TILE : w->columns;
         for (int j = 0; j < rows; j++) {
-            const char *from = row_start(t, first + j);
+            const char *from = esp_tensor_row(t, first + j);
             for (int c = begin; c < end; c++)
                 memcpy(out + place(w, j, c) * size, from + (size_t)c * size, size);
         }
@@ -150,26 +87,21 @@ static void pack_panel(const struct esp_packed *w, const struct esp_tensor *t, i
 }
 
 static int pack_matrix(struct packer *p, struct esp_packed *w, const struct esp_tensor *t,
-                       const struct esp_tensor *bias, const char *name, int rows, int columns)
+                       const struct esp_tensor *bias)
 {
-    int status = check(p, t, name, rows, columns);
-    if (status == 0 && bias && bias->data)
-        status = check(p, bias, "a bias", rows, 1);
-    if (status < 0)
-        return status;
-    size_t outputs = esp_cpu_pad(rows, ESP_PANEL);
+    size_t outputs = esp_cpu_pad(t->rows, ESP_PANEL);
     w->dtype = t->dtype;
-    w->rows = rows;
-    w->columns = columns;
+    w->rows = t->rows;
+    w->columns = t->columns;
     w->panels = (int)(outputs / ESP_PANEL);
     w->pairs = p->pairs && t->dtype == ESP_BF16;
-    w->data = take(p, outputs * packed_columns(w), dtype_size(t->dtype));
+    w->data = take(p, outputs * packed_columns(w), esp_dtype_size(t->dtype));
     float *biases = take(p, outputs, sizeof *biases);
     w->bias = biases;
     if (!p->memory)
         return 0;
-    for (int i = 0; bias && bias->data && i < rows; i++)
-        esp_cpu_read_row(bias, i, biases + i);
+    for (int i = 0; bias && bias->data && i < t->rows; i++)
+        esp_tensor_read_row(bias, i, biases + i);
 #pragma omp parallel for num_threads(p->threads) if (w->panels > 64)
     for (int panel = 0; panel < w->panels; panel++)
         pack_panel(w, t, panel);
@@ -178,73 +110,40 @@ static int pack_matrix(struct packer *p, struct esp_packed *w, const struct esp_
     return 0;
 }
 
-static int pack_norm(struct packer *p, const float **weight, const float **bias,
-                     const struct esp_tensor *t, const struct esp_tensor *t_bias, int n)
-{
-    int status = pack_vector(p, weight, t, "a norm weight", n);
-    if (status == 0 && t_bias->data)
-        status = pack_vector(p, bias, t_bias, "a norm bias", n);
-    return status;
-}
-
 static int pack_layer(struct packer *p, struct esp_cpu_layer *out, const struct esp_layer *in,
                       const struct esp_model_desc *d)
 {
-    int q = d->heads * d->head_dim, kv = d->kv_heads * d->head_dim, status;
-    if ((status = pack_norm(p, &out->norm1, &out->norm1_bias, &in->norm1, &in->norm1_bias,
-                            d->hidden)) < 0 ||
-        (status = pack_matrix(p, &out->query, &in->query, &in->query_bias, "the query matrix",
-                              q, d->hidden)) < 0 ||
-        (status = pack_matrix(p, &out->key, &in->key, &in->key_bias, "the key matrix", kv,
-                              d->hidden)) < 0 ||
-        (status = pack_matrix(p, &out->value, &in->value, &in->value_bias, "the value matrix",
-                              kv, d->hidden)) < 0 ||
-        (status = pack_matrix(p, &out->output, &in->output, &in->output_bias,
-                              "the output matrix", d->hidden, q)) < 0 ||
-        (status = pack_norm(p, &out->norm2, &out->norm2_bias, &in->norm2, &in->norm2_bias,
-                            d->hidden)) < 0)
+    int status;
+    out->norm1 = pack_vector(p, &in->norm1);
+    out->norm1_bias = pack_vector(p, &in->norm1_bias);
+    out->norm2 = pack_vector(p, &in->norm2);
+    out->norm2_bias = pack_vector(p, &in->norm2_bias);
+    if ((status = pack_matrix(p, &out->query, &in->query, &in->query_bias)) < 0 ||
+        (status = pack_matrix(p, &out->key, &in->key, &in->key_bias)) < 0 ||
+        (status = pack_matrix(p, &out->value, &in->value, &in->value_bias)) < 0 ||
+        (status = pack_matrix(p, &out->output, &in->output, &in->output_bias)) < 0 ||
+        (d->activation == ESP_SWIGLU &&
+         (status = pack_matrix(p, &out->gate, &in->gate, &in->gate_bias)) < 0) ||
+        (status = pack_matrix(p, &out->up, &in->up, &in->up_bias)) < 0)
         return status;
-    if (d->activation == ESP_SWIGLU &&
-        (status = pack_matrix(p, &out->gate, &in->gate, &in->gate_bias, "the gate matrix",
-                              d->ffn, d->hidden)) < 0)
-        return status;
-    if ((status = pack_matrix(p, &out->up, &in->up, &in->up_bias, "the up matrix", d->ffn,
-                              d->hidden)) < 0)
-        return status;
-    return pack_matrix(p, &out->down, &in->down, &in->down_bias, "the down matrix", d->hidden,
-                       d->ffn);
+    return pack_matrix(p, &out->down, &in->down, &in->down_bias);
 }
 
 static int pack_model(struct packer *p, struct esp_cpu_weights *w)
 {
     const struct esp_model_desc *d = w->desc;
-    int status = 0;
     p->used = 0;
-    for (p->layer = 0; p->layer < d->layers; p->layer++) {
-        status = pack_layer(p, &w->layer[p->layer], &d->layer[p->layer], d);
+    for (int i = 0; i < d->layers; i++) {
+        int status = pack_layer(p, &w->layer[i], &d->layer[i], d);
         if (status < 0)
             return status;
     }
-    p->layer = -1;
-    if ((status = check(p, &d->embedding, "the embedding", d->vocabulary, d->hidden)) < 0 ||
-        (status = pack_norm(p, &w->norm_final, &w->norm_final_bias, &d->norm_final,
-                            &d->norm_final_bias, d->hidden)) < 0)
-        return status;
-    return pack_matrix(p, &w->head, &d->head, NULL, "the head matrix", d->vocabulary,
-                       d->hidden);
+    w->norm_final = pack_vector(p, &d->norm_final);
+    w->norm_final_bias = pack_vector(p, &d->norm_final_bias);
+    return pack_matrix(p, &w->head, &d->head, NULL);
 }
 
 /* ------------------------------------------------------------------ open and close */
-
-static bool sane(const struct esp_model_desc *d)
-{
-    return d->layers > 0 && d->hidden > 0 && d->heads > 0 && d->kv_heads > 0 &&
-           d->head_dim > 0 && d->ffn > 0 && d->vocabulary > 0 && d->heads % d->kv_heads == 0 &&
-           (int64_t)d->heads * d->head_dim <= INT32_MAX / 2 && d->hidden <= INT32_MAX / 2 &&
-           d->ffn <= INT32_MAX / 2 && d->vocabulary <= INT32_MAX / 2 && d->rotary >= 0 &&
-           d->rotary <= d->head_dim && d->rotary % 2 == 0 &&
-           (d->rotary == 0 || d->inverse_frequency) && d->layer;
-}
 
 static void count_work(struct esp_cpu_weights *w)
 {
@@ -269,12 +168,9 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
                          char *err, size_t errlen)
 {
     *weights = NULL;
-    if (!sane(desc))
-        return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "the model's dimensions (layers %d, hidden %d, heads %d over %d, "
-                        "head_dim %d, rotary %d, ffn %d, vocabulary %d) do not fit together",
-                        desc->layers, desc->hidden, desc->heads, desc->kv_heads, desc->head_dim,
-                        desc->rotary, desc->ffn, desc->vocabulary);
+    int status = esp_model_desc_check(desc, err, errlen);
+    if (status < 0)
+        return status;
     struct esp_cpu_weights *w = calloc(1, sizeof *w);
     struct esp_cpu_layer *layer = calloc((size_t)desc->layers, sizeof *layer);
     if (!w || !layer) {
@@ -290,7 +186,7 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
     struct packer p = {.err = err, .errlen = errlen, .progress = progress, .user = user};
     p.threads = ((struct esp_cpu_backend *)backend)->threads;
     p.pairs = ((struct esp_cpu_backend *)backend)->isa->pairs;
-    int status = pack_model(&p, w);
+    status = pack_model(&p, w);
     if (status == 0) {
         w->bytes = p.total = p.used;
         w->memory = p.memory = p.overflow ? NULL : esp_cpu_alloc(p.total, 1);

@@ -15,20 +15,20 @@
 
 #include "cuda/device.h"
 
+#include "batch.h"
 extern "C" {
 #include "error.h"
-#include "kernels.h"
 }
+
+struct esp_cuda_lt;
 
 struct esp_cuda_backend {
     struct esp_backend base;
     bool exact; /* the same order of every sum for any number of rows */
     int multiprocessors;
-    size_t shared_limit; /* bytes of shared memory a block may ask for */
     cudaStream_t stream;
-    cublasLtHandle_t lt;
-    void *workspace; /* (workspace_bytes) of cuBLASLt */
-    size_t workspace_bytes;
+    struct esp_cuda_lt *lt;
+    cudaEvent_t mark[ESP_MARKS];
     char device[160];
     char failure[256]; /* the sentence about the last call that failed, or "" */
 };
@@ -51,6 +51,209 @@ struct esp_cuda_backend {
     } while (0)
 
 int esp_cuda_failed(struct esp_cuda_backend *backend, const char *call, cudaError_t result);
+/* The same for a failure that a caller will show: the sentence goes to err. */
+int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err, size_t errlen);
+
+/* Divides one allocation: with base = NULL it only counts. */
+struct esp_cuda_arena {
+    char *base;
+    size_t used;
+};
+
+static inline void *esp_cuda_take(struct esp_cuda_arena *arena, size_t count, size_t size)
+{
+    void *at = arena->base ? arena->base + arena->used : NULL;
+    arena->used += (count * size + 255) / 256 * 256;
+    return at;
+}
+
+/* ------------------------------------------------------------------ models on the device */
+
+/* Columns of every matrix and width of every vector of activations: a multiple of 32 values, so
+ * that a warp's 16-byte loads never end inside one. Padding is zero. */
+enum { ESP_CUDA_PAD = 32, ESP_CUDA_TILE = 16, ESP_CUDA_CHUNK = 128 };
+
+static inline size_t esp_cuda_pad(size_t n, size_t step)
+{
+    return (n + step - 1) / step * step;
+}
+
+/* A weight matrix: bf16 or fp16, row-major. */
+struct esp_cuda_matrix {
+    const void *data;  /* (rows padded to 16, stride) */
+    const float *bias; /* (rows padded to 16) or NULL */
+    int rows, columns;
+    size_t stride; /* columns, padded to 32 */
+};
+
+struct esp_cuda_layer {
+    const float *norm1, *norm1_bias, *norm2, *norm2_bias; /* (hidden padded); bias may be NULL */
+    struct esp_cuda_matrix qkv;    /* queries, keys, values one below the other */
+    struct esp_cuda_matrix output; /* (hidden, heads * head_dim) */
+    /* (2 ffn, hidden), in groups of 8 rows: gate 0-7, up 0-7, gate 8-15, ...; or (ffn, hidden)
+     * of up alone where there is no gate */
+    struct esp_cuda_matrix up;
+    struct esp_cuda_matrix down; /* (hidden, ffn) */
+};
+
+struct esp_cuda_weights {
+    struct esp_weights base;
+    const struct esp_model_desc *desc;
+    bool half; /* fp16, else bf16 */
+    struct esp_cuda_layer *layer;
+    const float *norm_final, *norm_final_bias;
+    const float *inverse_frequency;           /* (rotary / 2) */
+    struct esp_cuda_matrix embedding, head;   /* the same memory if tied */
+    char *memory;                             /* the one allocation behind all of it */
+    size_t bytes;
+};
+
+static inline struct esp_cuda_weights *esp_cuda_weights_of(const struct esp_cache *cache)
+{
+    return reinterpret_cast<struct esp_cuda_weights *>(cache->weights);
+}
+
+int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *backend,
+                          const struct esp_model_desc *desc, esp_progress *progress, void *user,
+                          char *err, size_t errlen);
+void esp_cuda_weights_close(struct esp_weights *weights);
+size_t esp_cuda_weights_bytes(const struct esp_weights *weights);
+size_t esp_cuda_weights_need(const struct esp_model_desc *desc);
+
+/* ------------------------------------------------------------------ one pass */
+
+/* What changes from pass to pass. It lies on the device, so that a captured graph reads the
+ * values of its own launch; arrays are (max_batch). */
+struct esp_cuda_pass {
+    int32_t rows, first, prefix, wanted;
+    int32_t words;             /* of each row's mask; 0: no masks */
+    int32_t logits_vocabulary; /* columns of a row of logits */
+    float *logits;             /* rows of `logits_stride` */
+    size_t logits_stride;
+};
+
+/* Where the arrays of a pass lie on the device. */
+struct esp_cuda_arrays {
+    const struct esp_cuda_pass *pass;
+    const int32_t *tokens, *positions;
+    const int32_t *wanted, *wanted_at; /* batch rows with logits; their rows there */
+    const uint64_t *mask;              /* (rows, pass->words) */
+    int32_t *seen;       /* (rows, seen_stride) cache rows seen behind the prefix, ascending */
+    int32_t *seen_count; /* (rows) */
+    int seen_stride;
+};
+
+enum { ESP_CUDA_SLOTS = 4, ESP_CUDA_BUCKETS = 4, ESP_CUDA_LENGTHS = 16 };
+
+struct esp_cuda_cache {
+    struct esp_cache base;
+    int rows, max_batch, chunks; /* chunks: of ESP_CUDA_CHUNK keys in a full cache */
+    size_t head_width;           /* head_dim, padded to 8 */
+    void *k, *v;                 /* (layer, kv_head, rows, head_width) bf16 or fp16 */
+    char *memory;                /* the one allocation behind all of this on the device */
+    size_t bytes;
+
+    size_t hidden, q_width, qkv_width, up_width, ffn; /* padded */
+    float *x;       /* (max_batch, hidden) residual stream */
+    void *normed;   /* (max_batch, hidden) */
+    void *normed2;  /* (max_batch, hidden) of models with a parallel residual */
+    float *qkv;     /* (max_batch, qkv_width) */
+    float *q;       /* (max_batch, heads, head_width) rotated and scaled */
+    void *attended; /* (max_batch, q_width) */
+    float *up;      /* (max_batch, up_width) of cuBLASLt products before the activation */
+    void *active;   /* (max_batch, ffn) */
+    float *partial; /* (partial_rows, heads, chunks, head_width + 2): sums, maximum, weight */
+    int partial_rows; /* rows whose attention is computed at once */
+
+    struct esp_cuda_arrays at;
+    size_t pass_bytes;
+    char *pass_device, *pass_host[ESP_CUDA_SLOTS]; /* (pass_bytes), the host's pinned */
+    cudaEvent_t copied[ESP_CUDA_SLOTS];
+    int slot;
+    int32_t *keep_rows; /* (max_batch) on the device, part of the pass block */
+    /* by rows (1, 4, 16, 64) and by chunks (1, 2, 4, ...); NULL: not for graphs */
+    cudaGraphExec_t graph[ESP_CUDA_BUCKETS][ESP_CUDA_LENGTHS];
+};
+
+int esp_cuda_cache_open(struct esp_cache **cache, struct esp_weights *weights, int rows,
+                        int max_batch, char *err, size_t errlen);
+void esp_cuda_cache_close(struct esp_cache *cache);
+size_t esp_cuda_cache_bytes(const struct esp_cache *cache);
+size_t esp_cuda_cache_need(const struct esp_model_desc *desc, int rows, int max_batch);
+int esp_cuda_keep(struct esp_cache *cache, int first, const int32_t *which, int count);
+int esp_cuda_forward(struct esp_cache *cache, const struct esp_batch *batch);
+/* Chooses algorithms and captures graphs for a new cache. */
+int esp_cuda_prepare(struct esp_cuda_cache *cache);
+/* The next pinned block to write into, once its last copy is over; sends part of it. */
+int esp_cuda_take_slot(struct esp_cuda_cache *cache, char **slot);
+int esp_cuda_send_slot(struct esp_cuda_cache *cache, size_t at, size_t bytes);
+
+/* The launchers. Each starts one kernel (attention: two) on the backend's stream for `rows`
+ * rows, which may be more than the pass has: kernels stop at pass->rows. T is esp_bf16 or
+ * esp_f16; every launcher is instantiated for both. */
+
+/* x = embedding row of each token; expands the masks into `seen`. */
+template <typename T> void esp_cuda_embed(struct esp_cuda_cache *c, int rows);
+/* out = norm(x), zero in the padding. chosen: row i is made of x's row wanted[i] and there are
+ * pass->wanted of them. */
+template <typename T>
+void esp_cuda_norm(struct esp_cuda_cache *c, void *out, const float *weight, const float *bias,
+                   bool chosen, int rows);
+/* Rotates queries and keys of c->qkv; queries go to c->q, keys and values into the cache. */
+template <typename T> void esp_cuda_rotate(struct esp_cuda_cache *c, int layer, int rows);
+/* c->attended = attention of c->q over the cache, `chunks` chunks of keys at most. */
+template <typename T>
+void esp_cuda_attend(struct esp_cuda_cache *c, int layer, int rows, int chunks);
+/* Once per cache: lets attention have the shared memory it needs for heads of this width. */
+cudaError_t esp_cuda_attend_prepare(int head_width);
+/* Compaction of rows keep_rows (count) to first, first + 1, ... in all layers. */
+void esp_cuda_move(struct esp_cuda_cache *c, int first, int count);
+
+/* What becomes of a product y = W x + bias. */
+enum esp_cuda_epilogue {
+    ESP_CUDA_STORE,  /* y */
+    ESP_CUDA_ADD,    /* to += y */
+    ESP_CUDA_SWIGLU, /* out = silu(gate) * up of interleaved rows */
+    ESP_CUDA_GELU,   /* out = gelu(y) */
+    ESP_CUDA_LOGITS, /* into the rows wanted_at of pass->logits */
+};
+
+struct esp_cuda_product {
+    const struct esp_cuda_matrix *w;
+    const void *x; /* (rows, x_stride) */
+    size_t x_stride;
+    enum esp_cuda_epilogue epilogue;
+    float *y; /* STORE, ADD: (rows, y_stride) */
+    size_t y_stride;
+    void *out; /* SWIGLU, GELU: (rows, out_stride), padding zero */
+    size_t out_stride;
+    size_t columns; /* LOGITS after cuBLASLt: of a row of them */
+};
+
+/* Our own product: any number of rows, the same order of every sum whatever that number. */
+template <typename T>
+void esp_cuda_linear(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows);
+/* The epilogue by itself, of y (rows, y_stride) that cuBLASLt has made. */
+template <typename T>
+void esp_cuda_finish(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
+                     const float *product, size_t product_stride, int rows);
+
+/* lt.cu: products by cuBLASLt. Algorithms are chosen per shape, once, when a cache is opened. */
+int esp_cuda_lt_open(struct esp_cuda_backend *backend, char *err, size_t errlen);
+void esp_cuda_lt_close(struct esp_cuda_backend *backend);
+
+struct esp_cuda_lt_product {
+    bool half, add; /* fp16, else bf16; y += W x, else y = W x */
+    const struct esp_cuda_matrix *w;
+    const void *x; /* (rows, x_stride) */
+    float *y;      /* (rows, y_stride) */
+    size_t x_stride, y_stride;
+    int rows, outputs; /* outputs: the first so many of w */
+};
+
+/* Chooses an algorithm for the shape of this product, if there is none yet. */
+int esp_cuda_lt_choose(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p);
+int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p);
 
 /* ------------------------------------------------------------------ rows */
 

@@ -1,0 +1,57 @@
+/* batch.c - checking a batch before anything is computed; see batch.h. */
+#include "batch.h"
+
+/* Bit first - prefix + row is the row's own; none may be set beyond it. */
+static bool mask_fits(const struct esp_batch *b)
+{
+    for (int row = 0; row < b->rows; row++) {
+        const uint64_t *mask = b->mask + (size_t)row * (size_t)b->mask_words;
+        int own = b->first - b->prefix + row;
+        if (own / 64 >= b->mask_words || mask[own / 64] >> own % 64 != 1)
+            return false;
+        for (int i = own / 64 + 1; i < b->mask_words; i++)
+            if (mask[i])
+                return false;
+    }
+    return true;
+}
+
+static bool logits_fit(const struct esp_batch *b, const struct esp_cache *cache)
+{
+    const struct esp_rows *logits = b->logits;
+    if (!logits)
+        return true;
+    if (logits->backend != cache->weights->backend)
+        return false;
+    for (int i = 0; i < b->rows; i++) {
+        int at = b->logits_row ? b->logits_row[i] : i;
+        if (at < -1 || at >= logits->capacity)
+            return false;
+    }
+    return true;
+}
+
+bool esp_batch_fits(const struct esp_batch *b, const struct esp_cache *cache,
+                    const struct esp_model_desc *desc, int rows, int max_batch)
+{
+    if (b->rows < 1 || b->rows > max_batch || !b->tokens || !b->positions || b->prefix < 0 ||
+        b->prefix > b->first || b->first > rows - b->rows)
+        return false;
+    for (int i = 0; i < b->rows; i++)
+        if (b->tokens[i] < 0 || b->tokens[i] >= desc->vocabulary || b->positions[i] < 0)
+            return false;
+    return (!b->mask || mask_fits(b)) && logits_fit(b, cache);
+}
+
+int esp_batch_wanted(const struct esp_batch *b, int32_t *wanted, int32_t *wanted_at)
+{
+    int count = 0;
+    for (int i = 0; b->logits && i < b->rows; i++) {
+        int at = b->logits_row ? b->logits_row[i] : i;
+        if (at < 0)
+            continue;
+        wanted[count] = i;
+        wanted_at[count++] = at;
+    }
+    return count;
+}

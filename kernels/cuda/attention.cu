@@ -1,0 +1,321 @@
+/* attention.cu - tree attention: queries of a batch over the prefix and over their own
+ * ancestors.
+ *
+ * The keys that a query sees, in order, are the cache rows of the prefix and then the listed
+ * rows behind it (embed.cu). That order, not the place in the cache, decides every sum: the
+ * keys are taken in tiles of 32, one per lane, tiles in chunks of ESP_CUDA_CHUNK, and chunks
+ * are joined one after the other. A token therefore gets the same bits as a node of a tree, as
+ * a row of a prompt or all by itself.
+ *
+ * A block computes one chunk for up to 16 queries of one key/value head (several rows and all
+ * heads of a group, so that a tile of the cache is read once for them): tiles that all of them
+ * see in the same places are staged in shared memory, others (the tree's) are gathered by each
+ * query from its list. A second kernel joins the chunks ("split-KV").
+ */
+#include "cuda/cuda.h"
+
+enum {
+    WARPS = 4,
+    THREADS = WARPS * ESP_WARP,
+    EACH = 4, /* queries of a warp */
+    QUERIES = WARPS * EACH,
+    SPARE = 8, /* values behind a row in shared memory, against bank conflicts */
+};
+
+template <typename T> struct attend_args {
+    const float *q; /* (rows, heads, width) */
+    const T *k, *v; /* of the layer: (kv_head, cache_rows, width) */
+    float *partial;
+    int heads, group, width, cache_rows, chunks, first_row, end_row;
+};
+
+/* What a warp knows of one of its queries. */
+struct query {
+    int row, head, length; /* length: keys seen; 0: there is no such query */
+    int contiguous;        /* of which cache rows 0.. are the first */
+};
+
+static __device__ __forceinline__ struct query find_query(const struct esp_cuda_arrays &at,
+                                                          int index, int kv_head, int group,
+                                                          int first_row, int end_row)
+{
+    struct query q;
+    const int last = end_row < at.pass->rows ? end_row : at.pass->rows;
+    q.row = first_row + index / group;
+    q.head = kv_head * group + index % group;
+    q.length = q.contiguous = 0;
+    if (q.row < last) {
+        const bool masked = at.pass->words > 0;
+        q.contiguous = masked ? at.pass->prefix : at.pass->first + q.row + 1;
+        q.length = q.contiguous + (masked ? at.seen_count[q.row] : 0);
+    }
+    return q;
+}
+
+/* The sums of one query over the keys so far. */
+template <int DIMS> struct state {
+    float top, weight, out[DIMS];
+};
+
+/* sum + q . key, the dimensions in order. */
+template <typename T>
+static __device__ __forceinline__ float dot(const float *q, const T *key, int width)
+{
+    float sum = 0.0f;
+    for (int i = 0; i < width; i += 8) {
+        const esp_eight<T> eight = esp_load_eight(key + i);
+#pragma unroll
+        for (int j = 0; j < 8; j++)
+            sum = fmaf(q[i + j], esp_to_float(eight.value[j]), sum);
+    }
+    return sum;
+}
+
+/* Takes the scores of a tile (one per lane) into the state; returns the lane's weight. */
+template <int DIMS>
+static __device__ __forceinline__ float weigh(struct state<DIMS> &s, float score, bool sees)
+{
+    const float top = fmaxf(s.top, esp_warp_max(sees ? score : -INFINITY));
+    const float weight = sees ? expf(score - top) : 0.0f;
+    const float shrink = expf(s.top - top);
+    s.weight = fmaf(s.weight, shrink, esp_warp_sum(weight));
+#pragma unroll
+    for (int i = 0; i < DIMS; i++)
+        s.out[i] *= shrink;
+    s.top = top;
+    return weight;
+}
+
+template <typename T, int DIMS>
+static __device__ __forceinline__ void add_value(struct state<DIMS> &s, float weight,
+                                                 const T *value, int lane, int width)
+{
+#pragma unroll
+    for (int i = 0; i < DIMS; i++)
+        if (lane + ESP_WARP * i < width)
+            s.out[i] = fmaf(weight, esp_to_float(value[lane + ESP_WARP * i]), s.out[i]);
+}
+
+/* Rows start..start+31 of a key/value head into shared memory; zeros past `end`. */
+template <typename T>
+static __device__ void stage(T *to, const T *from, int start, int end, int width)
+{
+    const int eights = width / 8;
+    for (int i = threadIdx.x; i < ESP_WARP * eights; i += THREADS) {
+        const int row = i / eights, at = i % eights * 8;
+        esp_eight<T> eight;
+        if (start + row < end)
+            eight = esp_load_eight(from + (size_t)(start + row) * width + at);
+        *reinterpret_cast<uint4 *>(to + row * (width + SPARE) + at) = eight.words;
+    }
+}
+
+/* A tile that the queries see in places of their own: only the warp's `index`th query. */
+template <typename T, int DIMS>
+static __device__ void gather_tile(const struct esp_cuda_arrays &at,
+                                   const struct attend_args<T> &a, const struct query &query,
+                                   const float *q, const T *k, const T *v, int start,
+                                   struct state<DIMS> &s)
+{
+    const int lane = threadIdx.x % ESP_WARP, rank = start + lane;
+    if (start >= query.length)
+        return;
+    int row = -1;
+    if (rank < query.contiguous)
+        row = rank;
+    else if (rank < query.length)
+        row = at.seen[(size_t)query.row * at.seen_stride + rank - query.contiguous];
+    const float score = row >= 0 ? dot(q, k + (size_t)row * a.width, a.width) : 0.0f;
+    const float weight = weigh(s, score, row >= 0);
+    for (int i = 0; i < ESP_WARP; i++) {
+        const int other = __shfl_sync(ESP_ALL_LANES, row, i);
+        const float share = __shfl_sync(ESP_ALL_LANES, weight, i);
+        if (other >= 0)
+            add_value(s, share, v + (size_t)other * a.width, lane, a.width);
+    }
+}
+
+/* A tile in shared memory, for all queries of the warp. */
+template <typename T, int DIMS>
+static __device__ void shared_tile(const struct attend_args<T> &a, const struct query *query,
+                                   const float *const *q, const T *k, const T *v, int start,
+                                   struct state<DIMS> *s)
+{
+    const int lane = threadIdx.x % ESP_WARP, stride = a.width + SPARE;
+    float weight[EACH];
+#pragma unroll
+    for (int j = 0; j < EACH; j++) {
+        weight[j] = 0.0f;
+        if (start < query[j].length) {
+            const float score = dot(q[j], k + lane * stride, a.width);
+            weight[j] = weigh(s[j], score, start + lane < query[j].length);
+        }
+    }
+    for (int i = 0; i < ESP_WARP; i++)
+#pragma unroll
+        for (int j = 0; j < EACH; j++)
+            if (start < query[j].length)
+                add_value(s[j], __shfl_sync(ESP_ALL_LANES, weight[j], i), v + i * stride, lane,
+                          a.width);
+}
+
+template <typename T, int DIMS>
+static __global__ void __launch_bounds__(THREADS)
+    attend_kernel(struct esp_cuda_arrays at, struct attend_args<T> a)
+{
+    ESP_SHARED(float, q_shared); /* (QUERIES, width), then keys and values of a tile */
+    T *k_shared = reinterpret_cast<T *>(q_shared + QUERIES * a.width);
+    T *v_shared = k_shared + ESP_WARP * (a.width + SPARE);
+    const int warp = threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
+    const int kv_head = blockIdx.x, base = blockIdx.y * QUERIES;
+    const int begin = blockIdx.z * ESP_CUDA_CHUNK;
+    const T *k = a.k + (size_t)kv_head * a.cache_rows * a.width;
+    const T *v = a.v + (size_t)kv_head * a.cache_rows * a.width;
+
+    int longest = 0;
+    for (int i = 0; i < QUERIES; i++) {
+        struct query q = find_query(at, base + i, kv_head, a.group, a.first_row, a.end_row);
+        longest = q.length > longest ? q.length : longest;
+        for (int d = threadIdx.x; q.length > 0 && d < a.width; d += THREADS)
+            q_shared[i * a.width + d] = a.q[((size_t)q.row * a.heads + q.head) * a.width + d];
+    }
+    if (begin >= longest)
+        return;
+    __syncthreads();
+
+    struct query query[EACH];
+    struct state<DIMS> s[EACH];
+    const float *q[EACH];
+#pragma unroll
+    for (int j = 0; j < EACH; j++) {
+        const int index = warp + WARPS * j; /* few queries spread over all warps */
+        query[j] =
+            find_query(at, base + index, kv_head, a.group, a.first_row, a.end_row);
+        q[j] = q_shared + index * a.width;
+        s[j].top = -INFINITY;
+        s[j].weight = 0.0f;
+        for (int i = 0; i < DIMS; i++)
+            s[j].out[i] = 0.0f;
+    }
+    for (int start = begin; start < begin + ESP_CUDA_CHUNK && start < longest;
+         start += ESP_WARP) {
+        if (at.pass->words > 0 && start + ESP_WARP > at.pass->prefix) {
+#pragma unroll
+            for (int j = 0; j < EACH; j++)
+                gather_tile(at, a, query[j], q[j], k, v, start, s[j]);
+            continue;
+        }
+        __syncthreads();
+        stage(k_shared, k, start, longest, a.width);
+        stage(v_shared, v, start, longest, a.width);
+        __syncthreads();
+        shared_tile(a, query, q, k_shared, v_shared, start, s);
+    }
+#pragma unroll
+    for (int j = 0; j < EACH; j++) {
+        if (begin >= query[j].length)
+            continue;
+        const size_t head = (size_t)(query[j].row - a.first_row) * a.heads + query[j].head;
+        float *to = a.partial + (head * a.chunks + blockIdx.z) * (a.width + 2);
+        for (int i = 0; i < DIMS; i++)
+            if (lane + ESP_WARP * i < a.width)
+                to[lane + ESP_WARP * i] = s[j].out[i];
+        if (lane == 0) {
+            to[a.width] = s[j].top;
+            to[a.width + 1] = s[j].weight;
+        }
+    }
+}
+
+/* Block (row, head): the chunks of a query become its result. */
+template <typename T>
+static __global__ void join_kernel(struct esp_cuda_arrays at, struct attend_args<T> a,
+                                   int head_dim, T *out, size_t out_stride)
+{
+    const int head = blockIdx.y;
+    const struct query q = find_query(at, blockIdx.x, 0, 1, a.first_row, a.end_row);
+    const int count = (q.length + ESP_CUDA_CHUNK - 1) / ESP_CUDA_CHUNK;
+    const float *parts = a.partial + ((size_t)blockIdx.x * a.heads + head) * a.chunks *
+                                         (a.width + 2);
+    float top = -INFINITY, weight = 0.0f;
+    for (int i = 0; i < count; i++)
+        top = fmaxf(top, parts[i * (a.width + 2) + a.width]);
+    for (int i = 0; i < count; i++) {
+        const float *part = parts + i * (a.width + 2);
+        weight = fmaf(part[a.width + 1], expf(part[a.width] - top), weight);
+    }
+    for (int d = threadIdx.x; count > 0 && d < head_dim; d += blockDim.x) {
+        float sum = 0.0f;
+        for (int i = 0; i < count; i++) {
+            const float *part = parts + i * (a.width + 2);
+            sum = fmaf(part[d], expf(part[a.width] - top), sum);
+        }
+        out[(size_t)q.row * out_stride + (size_t)head * head_dim + d] =
+            esp_from_float<T>(sum / weight);
+    }
+}
+
+static size_t shared_bytes(int width, size_t value)
+{
+    return QUERIES * (size_t)width * sizeof(float) +
+           2 * ESP_WARP * (size_t)(width + SPARE) * value;
+}
+
+template <typename T, int DIMS>
+static void launch(cudaStream_t stream, const struct esp_cuda_arrays &at,
+                   const struct attend_args<T> &a, dim3 grid)
+{
+    ESP_LAUNCH((attend_kernel<T, DIMS>), grid, dim3(THREADS), shared_bytes(a.width, sizeof(T)),
+               stream, at, a);
+}
+
+template <typename T>
+void esp_cuda_attend(struct esp_cuda_cache *c, int layer, int rows, int chunks)
+{
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    const struct esp_model_desc *d = w->desc;
+    cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
+    const size_t at_layer = (size_t)layer * d->kv_heads * c->rows * c->head_width;
+    struct attend_args<T> a = {c->q,
+                               (const T *)c->k + at_layer,
+                               (const T *)c->v + at_layer,
+                               c->partial,
+                               d->heads,
+                               d->heads / d->kv_heads,
+                               (int)c->head_width,
+                               c->rows,
+                               c->chunks,
+                               0,
+                               0};
+    for (; a.first_row < rows; a.first_row = a.end_row) {
+        a.end_row = rows - a.first_row < c->partial_rows ? rows : a.first_row + c->partial_rows;
+        const int count = a.end_row - a.first_row;
+        const dim3 grid(d->kv_heads, (count * a.group + QUERIES - 1) / QUERIES, chunks);
+        if (a.width <= ESP_WARP)
+            launch<T, 1>(stream, c->at, a, grid);
+        else if (a.width <= 2 * ESP_WARP)
+            launch<T, 2>(stream, c->at, a, grid);
+        else if (a.width <= 4 * ESP_WARP)
+            launch<T, 4>(stream, c->at, a, grid);
+        else
+            launch<T, 8>(stream, c->at, a, grid);
+        ESP_LAUNCH((join_kernel<T>), dim3(count, d->heads), dim3(THREADS), 0, stream, c->at, a,
+                   d->head_dim, (T *)c->attended, c->q_width);
+    }
+}
+
+template <typename T> static cudaError_t prepare(int width)
+{
+    return cudaFuncSetAttribute((const void *)attend_kernel<T, 8>,
+                                cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                (int)shared_bytes(width, sizeof(T)));
+}
+
+cudaError_t esp_cuda_attend_prepare(int width)
+{
+    cudaError_t result = prepare<esp_bf16>(width);
+    return result == cudaSuccess ? prepare<esp_f16>(width) : result;
+}
+
+template void esp_cuda_attend<esp_bf16>(struct esp_cuda_cache *, int, int, int);
+template void esp_cuda_attend<esp_f16>(struct esp_cuda_cache *, int, int, int);

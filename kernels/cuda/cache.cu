@@ -1,0 +1,182 @@
+/* cache.cu - keys and values of one text, and everything a forward pass works in.
+ *
+ * All of it is one allocation whose size is known before anything is loaded
+ * (esp_cuda_cache_need), zeroed once: padding stays zero because nobody writes there. Activations
+ * have room for a multiple of 64 rows, so that products may compute a few rows too many.
+ */
+#include "cuda/cuda.h"
+
+#include <cstdlib>
+#include <cstring>
+
+enum { ROW_STEP = 64, FEWEST_AT_ONCE = 64 };
+static const size_t PARTIAL_LIMIT = (size_t)64 << 20;
+
+static size_t mask_words(const struct esp_cuda_cache *c)
+{
+    return (size_t)c->at.seen_stride / 64;
+}
+
+/* Sizes that follow from the model and from rows and max_batch. */
+static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
+{
+    c->chunks = (c->rows + ESP_CUDA_CHUNK - 1) / ESP_CUDA_CHUNK;
+    c->head_width = esp_cuda_pad(d->head_dim, 8);
+    c->hidden = esp_cuda_pad(d->hidden, ESP_CUDA_PAD);
+    c->q_width = esp_cuda_pad((size_t)d->heads * d->head_dim, ESP_CUDA_PAD);
+    c->qkv_width = esp_cuda_pad((size_t)(d->heads + 2 * d->kv_heads) * d->head_dim, ESP_CUDA_PAD);
+    c->ffn = esp_cuda_pad(d->ffn, ESP_CUDA_PAD);
+    c->up_width = d->activation == ESP_SWIGLU ? 2 * c->ffn : c->ffn;
+    const size_t per_row =
+        (size_t)d->heads * c->chunks * (c->head_width + 2) * sizeof *c->partial;
+    const size_t fit = PARTIAL_LIMIT / per_row;
+    c->partial_rows = fit > (size_t)c->max_batch ? c->max_batch
+                      : fit < FEWEST_AT_ONCE     ? FEWEST_AT_ONCE
+                                                 : (int)fit;
+    /* A mask reaches over the rows of earlier passes of the same tree and of this one. */
+    const size_t widest = esp_cuda_pad(2 * (size_t)c->max_batch + 64, 64);
+    c->at.seen_stride = (int)(widest < esp_cuda_pad(c->rows, 64) ? widest
+                                                                 : esp_cuda_pad(c->rows, 64));
+}
+
+static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
+                    const struct esp_model_desc *d)
+{
+    const size_t batch = c->max_batch, rows = esp_cuda_pad(batch, ROW_STEP);
+    const size_t cached = (size_t)d->layers * d->kv_heads * c->rows * c->head_width;
+    c->k = esp_cuda_take(arena, cached, 2);
+    c->v = esp_cuda_take(arena, cached, 2);
+    c->x = (float *)esp_cuda_take(arena, rows * c->hidden, sizeof(float));
+    c->normed = esp_cuda_take(arena, rows * c->hidden, 2);
+    c->normed2 = d->parallel_residual ? esp_cuda_take(arena, rows * c->hidden, 2) : NULL;
+    c->qkv = (float *)esp_cuda_take(arena, rows * c->qkv_width, sizeof(float));
+    c->q = (float *)esp_cuda_take(arena, batch * d->heads * c->head_width, sizeof(float));
+    c->attended = esp_cuda_take(arena, rows * c->q_width, 2);
+    c->up = (float *)esp_cuda_take(arena, rows * c->up_width, sizeof(float));
+    c->active = esp_cuda_take(arena, rows * c->ffn, 2);
+    c->partial = (float *)esp_cuda_take(
+        arena, (size_t)c->partial_rows * d->heads * c->chunks * (c->head_width + 2),
+        sizeof(float));
+    c->at.seen = (int32_t *)esp_cuda_take(arena, batch * c->at.seen_stride, sizeof(int32_t));
+    c->at.seen_count = (int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
+
+    /* The block that every pass sends: the masks last, because they are sent in part. */
+    const size_t start = arena->used;
+    c->pass_device = (char *)esp_cuda_take(arena, 1, sizeof(struct esp_cuda_pass));
+    c->at.pass = (const struct esp_cuda_pass *)c->pass_device;
+    c->at.tokens = (const int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
+    c->at.positions = (const int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
+    c->at.wanted = (const int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
+    c->at.wanted_at = (const int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
+    c->keep_rows = (int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
+    c->at.mask = (const uint64_t *)esp_cuda_take(arena, batch * mask_words(c), 8);
+    c->pass_bytes = arena->used - start;
+}
+
+size_t esp_cuda_cache_need(const struct esp_model_desc *desc, int rows, int max_batch)
+{
+    struct esp_cuda_cache c = {};
+    struct esp_cuda_arena arena = {NULL, 0};
+    c.rows = rows;
+    c.max_batch = max_batch;
+    measure(&c, desc);
+    lay_out(&arena, &c, desc);
+    return arena.used;
+}
+
+static int prepare(struct esp_cuda_cache *c)
+{
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    struct esp_cuda_backend *backend = (struct esp_cuda_backend *)w->base.backend;
+    struct esp_cuda_arena arena = {NULL, 0};
+    c->bytes = esp_cuda_cache_need(w->desc, c->rows, c->max_batch);
+    ESP_CUDA(backend, cudaMalloc((void **)&c->memory, c->bytes));
+    ESP_CUDA(backend, cudaMemsetAsync(c->memory, 0, c->bytes, backend->stream));
+    arena.base = c->memory;
+    lay_out(&arena, c, w->desc);
+    for (int i = 0; i < ESP_CUDA_SLOTS; i++) {
+        ESP_CUDA(backend, cudaMallocHost((void **)&c->pass_host[i], c->pass_bytes));
+        ESP_CUDA(backend, cudaEventCreateWithFlags(&c->copied[i], cudaEventDisableTiming));
+    }
+    ESP_CUDA(backend, esp_cuda_attend_prepare((int)c->head_width));
+    return esp_cuda_prepare(c);
+}
+
+int esp_cuda_cache_open(struct esp_cache **cache, struct esp_weights *weights, int rows,
+                        int max_batch, char *err, size_t errlen)
+{
+    *cache = NULL;
+    struct esp_cuda_backend *backend = (struct esp_cuda_backend *)weights->backend;
+    if (rows < 1 || max_batch < 1 || max_batch > rows)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "a cache of %d rows for batches of %d: both must be at least 1, and a "
+                        "batch no longer than the cache",
+                        rows, max_batch);
+    struct esp_cuda_cache *c = (struct esp_cuda_cache *)calloc(1, sizeof *c);
+    if (!c)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a cache");
+    c->base.weights = weights;
+    c->rows = rows;
+    c->max_batch = max_batch;
+    measure(c, ((struct esp_cuda_weights *)weights)->desc);
+    int status = prepare(c);
+    if (status < 0) {
+        esp_cuda_cache_close(&c->base);
+        return esp_cuda_tell(backend, status, err, errlen);
+    }
+    *cache = &c->base;
+    return ESP_OK;
+}
+
+void esp_cuda_cache_close(struct esp_cache *cache)
+{
+    struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;
+    if (!c)
+        return;
+    cudaStreamSynchronize(((struct esp_cuda_backend *)cache->weights->backend)->stream);
+    for (int i = 0; i < ESP_CUDA_BUCKETS; i++)
+        for (int j = 0; j < ESP_CUDA_LENGTHS; j++)
+            if (c->graph[i][j])
+                cudaGraphExecDestroy(c->graph[i][j]);
+    for (int i = 0; i < ESP_CUDA_SLOTS; i++) {
+        if (c->copied[i])
+            cudaEventDestroy(c->copied[i]);
+        if (c->pass_host[i])
+            cudaFreeHost(c->pass_host[i]);
+    }
+    if (c->memory)
+        cudaFree(c->memory);
+    free(c);
+}
+
+size_t esp_cuda_cache_bytes(const struct esp_cache *cache)
+{
+    return ((const struct esp_cuda_cache *)cache)->bytes;
+}
+
+/* ------------------------------------------------------------------ compaction */
+
+int esp_cuda_keep(struct esp_cache *cache, int first, const int32_t *which, int count)
+{
+    struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;
+    struct esp_cuda_backend *backend = (struct esp_cuda_backend *)cache->weights->backend;
+    if (first < 0 || count < 0 || count > c->max_batch || first > c->rows - count)
+        return ESP_E_ARGUMENT;
+    for (int i = 0; i < count; i++)
+        if (which[i] < first + i || which[i] >= c->rows || (i > 0 && which[i] <= which[i - 1]))
+            return ESP_E_ARGUMENT;
+    if (count == 0)
+        return ESP_OK;
+    char *slot;
+    int status = esp_cuda_take_slot(c, &slot);
+    if (status < 0)
+        return status;
+    const size_t at = (char *)c->keep_rows - c->pass_device;
+    memcpy(slot + at, which, (size_t)count * sizeof *which);
+    status = esp_cuda_send_slot(c, at, (size_t)count * sizeof *which);
+    if (status < 0)
+        return status;
+    esp_cuda_move(c, first, count);
+    ESP_CUDA_LAUNCHED(backend, "compaction of the cache");
+    return ESP_OK;
+}

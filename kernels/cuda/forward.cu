@@ -1,0 +1,365 @@
+/* forward.cu - one batch through the model: what is launched, in which order.
+ *
+ * What changes from pass to pass is written into a pinned block and sent ahead (four blocks in
+ * turn, so that the host never waits for a copy that is still under way); the kernels read it
+ * on the device. Passes of few rows can therefore be captured once as CUDA graphs, for 1, 4, 16
+ * and 64 rows and for texts of 1, 2, 4, ... chunks of keys, and are replayed with one call;
+ * kernels stop at the rows that the pass really has. Larger passes are launched one kernel
+ * after the other.
+ *
+ * The steps of a layer are those of the CPU backend (cpu/forward.c): 1 norm, 2 queries, keys and
+ * values, 3 rotation and cache, 4 attention, 5 output added to the residual stream, 6 norm,
+ * 7 gate and up, 8 down added.
+ *
+ * Products of up to 16 rows are our own; larger ones are cuBLASLt's, whose order of adding
+ * depends on the number of rows. In exact mode all are our own.
+ */
+#include "cuda/cuda.h"
+
+#include <cstring>
+
+enum { OWN_ROWS = 16, LT_STEP = 16 };
+static const int bucket_rows[ESP_CUDA_BUCKETS] = {1, 4, 16, 64};
+/* Above this, the device is busy for longer than the host needs to launch a pass of 64 rows. */
+static const size_t LAUNCH_BOUND_BYTES = (size_t)1 << 30;
+
+struct shape {
+    int rows, chunks;
+    int head_rows;      /* rows whose logits are wanted, 0: none */
+    float *logits;      /* where they go if they lie one below the other, else NULL */
+    size_t stride;      /* of logits */
+    int vocabulary;     /* of a row of logits */
+};
+
+static struct esp_cuda_backend *backend_of(const struct esp_cuda_cache *c)
+{
+    return (struct esp_cuda_backend *)c->base.weights->backend;
+}
+
+/* ------------------------------------------------------------------ the blocks that are sent */
+
+int esp_cuda_take_slot(struct esp_cuda_cache *c, char **slot)
+{
+    c->slot = (c->slot + 1) % ESP_CUDA_SLOTS;
+    ESP_CUDA(backend_of(c), cudaEventSynchronize(c->copied[c->slot]));
+    *slot = c->pass_host[c->slot];
+    return ESP_OK;
+}
+
+int esp_cuda_send_slot(struct esp_cuda_cache *c, size_t at, size_t bytes)
+{
+    struct esp_cuda_backend *backend = backend_of(c);
+    ESP_CUDA(backend, cudaMemcpyAsync(c->pass_device + at, c->pass_host[c->slot] + at, bytes,
+                                      cudaMemcpyHostToDevice, backend->stream));
+    ESP_CUDA(backend, cudaEventRecord(c->copied[c->slot], backend->stream));
+    return ESP_OK;
+}
+
+template <typename V>
+static V *in_slot(const struct esp_cuda_cache *c, char *slot, const V *on_device)
+{
+    return (V *)(slot + ((const char *)on_device - c->pass_device));
+}
+
+static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b, int *wanted)
+{
+    char *slot;
+    int status = esp_cuda_take_slot(c, &slot);
+    if (status < 0)
+        return status;
+    const struct esp_cuda_rows *logits = (const struct esp_cuda_rows *)b->logits;
+    const size_t count = (size_t)b->rows;
+    struct esp_cuda_pass pass = {};
+    memcpy((void *)in_slot(c, slot, c->at.tokens), b->tokens, count * sizeof(int32_t));
+    memcpy((void *)in_slot(c, slot, c->at.positions), b->positions, count * sizeof(int32_t));
+    pass.rows = b->rows;
+    pass.first = b->first;
+    pass.prefix = b->prefix;
+    pass.words = b->mask ? b->mask_words : 0;
+    pass.wanted = *wanted =
+        esp_batch_wanted(b, (int32_t *)in_slot(c, slot, c->at.wanted),
+                         (int32_t *)in_slot(c, slot, c->at.wanted_at));
+    if (logits) {
+        pass.logits = logits->data;
+        pass.logits_stride = logits->stride;
+        pass.logits_vocabulary = logits->base.vocabulary;
+    }
+    memcpy(slot, &pass, sizeof pass);
+    const size_t masks = count * (size_t)pass.words * sizeof(uint64_t);
+    if (masks > 0)
+        memcpy((void *)in_slot(c, slot, c->at.mask), b->mask, masks);
+    return esp_cuda_send_slot(c, 0, ((const char *)c->at.mask - c->pass_device) + masks);
+}
+
+/* ------------------------------------------------------------------ products */
+
+static struct esp_cuda_lt_product lt_product(const struct esp_cuda_cache *c,
+                                             const struct esp_cuda_product *p, int rows)
+{
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    struct esp_cuda_lt_product lt = {};
+    lt.half = w->half;
+    lt.add = p->epilogue == ESP_CUDA_ADD;
+    lt.w = p->w;
+    lt.x = p->x;
+    lt.x_stride = p->x_stride;
+    lt.y = p->y ? p->y : c->up;
+    lt.y_stride = p->y ? p->y_stride : c->up_width;
+    lt.rows = (int)esp_cuda_pad(rows, LT_STEP);
+    lt.outputs = p->w->rows;
+    return lt;
+}
+
+template <typename T>
+static int multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows)
+{
+    struct esp_cuda_backend *backend = backend_of(c);
+    if (rows <= OWN_ROWS || backend->exact) {
+        esp_cuda_linear<T>(c, p, rows);
+        return ESP_OK;
+    }
+    const struct esp_cuda_lt_product lt = lt_product(c, p, rows);
+    int status = esp_cuda_lt_run(backend, &lt);
+    if (status == ESP_OK && (!p->y || p->w->bias))
+        esp_cuda_finish<T>(c, p, lt.y, lt.y_stride, rows);
+    return status;
+}
+
+/* y = W x, or y += W x */
+template <typename T>
+static int to_floats(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, const void *x,
+                     size_t x_stride, float *y, size_t y_stride, bool add, int rows)
+{
+    struct esp_cuda_product p = {};
+    p.w = w;
+    p.x = x;
+    p.x_stride = x_stride;
+    p.epilogue = add ? ESP_CUDA_ADD : ESP_CUDA_STORE;
+    p.y = y;
+    p.y_stride = y_stride;
+    return multiply<T>(c, &p, rows);
+}
+
+template <typename T>
+static int activate(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, const void *x,
+                    int rows)
+{
+    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
+    struct esp_cuda_product p = {};
+    p.w = &layer->up;
+    p.x = x;
+    p.x_stride = c->hidden;
+    p.epilogue = d->activation == ESP_SWIGLU ? ESP_CUDA_SWIGLU : ESP_CUDA_GELU;
+    p.out = c->active;
+    p.out_stride = c->ffn;
+    return multiply<T>(c, &p, rows);
+}
+
+template <typename T> static int head(struct esp_cuda_cache *c, const struct shape *s)
+{
+    struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    struct esp_cuda_backend *backend = backend_of(c);
+    struct esp_cuda_product p = {};
+    esp_cuda_norm<T>(c, c->normed, w->norm_final, w->norm_final_bias, true, s->head_rows);
+    p.w = &w->head;
+    p.x = c->normed;
+    p.x_stride = c->hidden;
+    p.epilogue = ESP_CUDA_LOGITS;
+    if (!s->logits || s->head_rows <= OWN_ROWS || backend->exact) {
+        esp_cuda_linear<T>(c, &p, s->head_rows);
+        return ESP_OK;
+    }
+    struct esp_cuda_lt_product lt = lt_product(c, &p, s->head_rows);
+    lt.rows = s->head_rows; /* what lies below belongs to others */
+    lt.y = s->logits;
+    lt.y_stride = s->stride;
+    lt.outputs = w->head.rows < s->vocabulary ? w->head.rows : s->vocabulary;
+    int status = esp_cuda_lt_run(backend, &lt);
+    p.columns = (size_t)s->vocabulary;
+    if (status == ESP_OK && s->vocabulary > w->head.rows)
+        esp_cuda_finish<T>(c, &p, NULL, 0, s->head_rows);
+    return status;
+}
+
+/* ------------------------------------------------------------------ the model */
+
+template <typename T>
+static int run_layer(struct esp_cuda_cache *c, int i, int rows, int chunks)
+{
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    const struct esp_cuda_layer *layer = &w->layer[i];
+    const bool parallel = w->desc->parallel_residual;
+    esp_cuda_norm<T>(c, c->normed, layer->norm1, layer->norm1_bias, false, rows); /* 1 */
+    int status = to_floats<T>(c, &layer->qkv, c->normed, c->hidden, c->qkv, c->qkv_width, false,
+                              rows); /* 2 */
+    if (status < 0)
+        return status;
+    esp_cuda_rotate<T>(c, i, rows);         /* 3 */
+    esp_cuda_attend<T>(c, i, rows, chunks); /* 4 */
+    if (parallel) /* 6 before 5: the MLP reads x as the layer found it */
+        esp_cuda_norm<T>(c, c->normed2, layer->norm2, layer->norm2_bias, false, rows);
+    status = to_floats<T>(c, &layer->output, c->attended, c->q_width, c->x, c->hidden, true,
+                          rows); /* 5 */
+    if (status < 0)
+        return status;
+    if (!parallel)
+        esp_cuda_norm<T>(c, c->normed, layer->norm2, layer->norm2_bias, false, rows); /* 6 */
+    status = activate<T>(c, layer, parallel ? c->normed2 : c->normed, rows);          /* 7 */
+    if (status < 0)
+        return status;
+    return to_floats<T>(c, &layer->down, c->active, c->ffn, c->x, c->hidden, true, rows); /* 8 */
+}
+
+template <typename T> static int run(struct esp_cuda_cache *c, const struct shape *s)
+{
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    esp_cuda_embed<T>(c, s->rows);
+    int status = ESP_OK;
+    for (int i = 0; i < w->desc->layers && status == ESP_OK; i++)
+        status = run_layer<T>(c, i, s->rows, s->chunks);
+    if (status == ESP_OK && s->head_rows > 0)
+        status = head<T>(c, s);
+    if (status == ESP_OK)
+        ESP_CUDA_LAUNCHED(backend_of(c), "the kernels of a forward pass");
+    return status;
+}
+
+static int run_typed(struct esp_cuda_cache *c, const struct shape *s)
+{
+    return esp_cuda_weights_of(&c->base)->half ? run<esp_f16>(c, s) : run<esp_bf16>(c, s);
+}
+
+/* ------------------------------------------------------------------ graphs */
+
+/* The smallest captured number of chunks (1, 2, 4, ... or a full cache) that holds `chunks`. */
+static int length_of(const struct esp_cuda_cache *c, int chunks, int *captured)
+{
+    int i = 0;
+    for (*captured = 1; *captured < chunks && i < ESP_CUDA_LENGTHS - 1; i++)
+        *captured *= 2;
+    if (*captured < chunks || *captured > c->chunks)
+        *captured = c->chunks;
+    return i;
+}
+
+static int capture(struct esp_cuda_cache *c, const struct shape *s, cudaGraphExec_t *exec)
+{
+    struct esp_cuda_backend *backend = backend_of(c);
+    cudaGraph_t graph = NULL;
+    ESP_CUDA(backend, cudaStreamBeginCapture(backend->stream, cudaStreamCaptureModeThreadLocal));
+    int status = run_typed(c, s);
+    cudaError_t ended = cudaStreamEndCapture(backend->stream, &graph);
+    if (status == ESP_OK && ended != cudaSuccess)
+        status = esp_cuda_failed(backend, "cudaStreamEndCapture", ended);
+    if (status == ESP_OK) {
+        cudaError_t made = cudaGraphInstantiate(exec, graph, 0);
+        if (made != cudaSuccess)
+            status = esp_cuda_failed(backend, "cudaGraphInstantiate", made);
+    }
+    if (graph)
+        cudaGraphDestroy(graph);
+    return status;
+}
+
+static bool launch_bound(const struct esp_cuda_cache *c, int bucket)
+{
+    return bucket_rows[bucket] <= OWN_ROWS ||
+           esp_cuda_weights_of(&c->base)->bytes < LAUNCH_BOUND_BYTES;
+}
+
+static int capture_graphs(struct esp_cuda_cache *c)
+{
+    int last;
+    const int lengths = length_of(c, c->chunks, &last) + 1;
+    for (int i = 0; i < ESP_CUDA_BUCKETS; i++) {
+        if (bucket_rows[i] > c->max_batch || !launch_bound(c, i))
+            continue;
+        for (int j = 0; j < lengths; j++) {
+            struct shape s = {};
+            s.rows = s.head_rows = bucket_rows[i];
+            length_of(c, 1 << j, &s.chunks);
+            int status = capture(c, &s, &c->graph[i][j]);
+            if (status < 0)
+                return status;
+        }
+    }
+    return ESP_OK;
+}
+
+/* Algorithms of cuBLASLt for every number of rows it may be asked for. */
+static int choose_algorithms(struct esp_cuda_cache *c)
+{
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    struct esp_cuda_backend *backend = backend_of(c);
+    const struct esp_cuda_layer *layer = &w->layer[0];
+    const struct esp_cuda_product shapes[] = {
+        {&layer->qkv, c->normed, c->hidden, ESP_CUDA_STORE, c->qkv, c->qkv_width, NULL, 0, 0},
+        {&layer->output, c->attended, c->q_width, ESP_CUDA_ADD, c->x, c->hidden, NULL, 0, 0},
+        {&layer->up, c->normed, c->hidden, ESP_CUDA_GELU, NULL, 0, c->active, c->ffn, 0},
+        {&layer->down, c->active, c->ffn, ESP_CUDA_ADD, c->x, c->hidden, NULL, 0, 0},
+    };
+    for (int rows = OWN_ROWS + 1; rows <= c->max_batch + LT_STEP - 1; rows += LT_STEP)
+        for (const struct esp_cuda_product &shape : shapes) {
+            const struct esp_cuda_lt_product lt = lt_product(c, &shape, rows);
+            int status = esp_cuda_lt_choose(backend, &lt);
+            if (status < 0)
+                return status;
+        }
+    return ESP_OK;
+}
+
+int esp_cuda_prepare(struct esp_cuda_cache *c)
+{
+    int status = backend_of(c)->exact ? ESP_OK : choose_algorithms(c);
+    return status == ESP_OK ? capture_graphs(c) : status;
+}
+
+/* ------------------------------------------------------------------ the batch */
+
+static cudaGraphExec_t find_graph(const struct esp_cuda_cache *c, int rows, int chunks)
+{
+    int captured;
+    for (int i = 0; i < ESP_CUDA_BUCKETS; i++)
+        if (rows <= bucket_rows[i])
+            return c->graph[i][length_of(c, chunks, &captured)];
+    return NULL;
+}
+
+/* Do the wanted logits lie one below the other? */
+static bool adjacent(const struct esp_batch *b)
+{
+    for (int i = 0; b->logits_row && i < b->rows; i++)
+        if (b->logits_row[i] != b->logits_row[0] + i || b->logits_row[0] < 0)
+            return false;
+    return true;
+}
+
+int esp_cuda_forward(struct esp_cache *cache, const struct esp_batch *batch)
+{
+    struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;
+    struct esp_cuda_backend *backend = backend_of(c);
+    const struct esp_model_desc *d = esp_cuda_weights_of(cache)->desc;
+    if (!esp_batch_fits(batch, cache, d, c->rows, c->max_batch) ||
+        (batch->mask && batch->mask_words > c->at.seen_stride / 64))
+        return ESP_E_ARGUMENT;
+    struct shape s = {};
+    int status = send_pass(c, batch, &s.head_rows);
+    if (status < 0)
+        return status;
+    s.rows = batch->rows;
+    s.chunks = (batch->first + batch->rows + ESP_CUDA_CHUNK - 1) / ESP_CUDA_CHUNK;
+    cudaGraphExec_t graph = s.head_rows > 0 ? find_graph(c, s.rows, s.chunks) : NULL;
+    if (graph) {
+        ESP_CUDA(backend, cudaGraphLaunch(graph, backend->stream));
+        return ESP_OK;
+    }
+    const struct esp_cuda_rows *logits = (const struct esp_cuda_rows *)batch->logits;
+    if (s.head_rows > 0) {
+        s.stride = logits->stride;
+        s.vocabulary = logits->base.vocabulary;
+        if (adjacent(batch))
+            s.logits =
+                logits->data + (batch->logits_row ? batch->logits_row[0] : 0) * logits->stride;
+    }
+    return run_typed(c, &s);
+}

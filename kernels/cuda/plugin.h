@@ -1,0 +1,25 @@
+/* plugin.h - the one symbol of libespalier-cuda.so, seen from both sides. */
+#ifndef ESP_CUDA_PLUGIN_H
+#define ESP_CUDA_PLUGIN_H
+
+#include "kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A library of another version, or built against another kernels.h, is not used. */
+struct esp_cuda_plugin {
+    const char *version; /* ESP_VERSION */
+    size_t ops_size;     /* of struct esp_backend_ops */
+    const struct esp_backend_ops *ops;
+};
+
+extern const struct esp_cuda_plugin esp_cuda_plugin;
+
+#define ESP_CUDA_PLUGIN_SYMBOL "esp_cuda_plugin"
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,86 @@
+/* rotate.cu - rotary position embedding (RoPE) of queries and keys, and the appending of keys
+ * and values to the cache.
+ *
+ * Pairs (i, i + rotary/2) of a head turn by position * inverse_frequency[i]; dimensions from
+ * `rotary` on stay. Queries are also scaled by 1/sqrt(head_dim) and stay in single precision.
+ * Batch row i becomes cache row first + i.
+ */
+#include "cuda/cuda.h"
+
+enum { THREADS = 128 };
+
+struct rotate_args {
+    const float *qkv, *inverse_frequency;
+    size_t qkv_width, head_width;
+    int heads, kv_heads, head_dim, half, cache_rows;
+    float scale;
+    float *q;
+};
+
+/* Dimension d of a head after the rotation. */
+static __device__ __forceinline__ float rotated(const float *head, int d, int half,
+                                                int position, const float *inverse_frequency)
+{
+    if (d >= 2 * half)
+        return head[d];
+    const int pair = d < half ? d : d - half;
+    const float angle = (float)position * inverse_frequency[pair];
+    const float cosine = cosf(angle), sine = sinf(angle);
+    if (d < half)
+        return fmaf(head[pair], cosine, -(head[pair + half] * sine));
+    return fmaf(head[pair + half], cosine, head[pair] * sine);
+}
+
+/* Block (row, head): heads count queries, then keys, then values. */
+template <typename T>
+static __global__ void rotate_kernel(struct esp_cuda_arrays at, struct rotate_args a, T *k,
+                                     T *v)
+{
+    const int row = blockIdx.x, head = blockIdx.y;
+    if (row >= at.pass->rows)
+        return;
+    const float *from = a.qkv + (size_t)row * a.qkv_width + (size_t)head * a.head_dim;
+    const size_t cache_row = (size_t)at.pass->first + row;
+    const int position = at.positions[row];
+    for (int d = threadIdx.x; d < (int)a.head_width; d += blockDim.x) {
+        const bool inside = d < a.head_dim;
+        if (head < a.heads) {
+            float value =
+                inside ? rotated(from, d, a.half, position, a.inverse_frequency) : 0.0f;
+            a.q[((size_t)row * a.heads + head) * a.head_width + d] = value * a.scale;
+        } else if (head < a.heads + a.kv_heads) {
+            const size_t at_head = (size_t)(head - a.heads) * a.cache_rows + cache_row;
+            float value =
+                inside ? rotated(from, d, a.half, position, a.inverse_frequency) : 0.0f;
+            k[at_head * a.head_width + d] = esp_from_float<T>(value);
+        } else {
+            const size_t at_head =
+                (size_t)(head - a.heads - a.kv_heads) * a.cache_rows + cache_row;
+            v[at_head * a.head_width + d] = esp_from_float<T>(inside ? from[d] : 0.0f);
+        }
+    }
+}
+
+template <typename T> void esp_cuda_rotate(struct esp_cuda_cache *c, int layer, int rows)
+{
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    const struct esp_model_desc *d = w->desc;
+    cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
+    const size_t at_layer = (size_t)layer * d->kv_heads * c->rows * c->head_width;
+    struct rotate_args a = {c->qkv,
+                            w->inverse_frequency,
+                            c->qkv_width,
+                            c->head_width,
+                            d->heads,
+                            d->kv_heads,
+                            d->head_dim,
+                            d->rotary / 2,
+                            c->rows,
+                            1.0f / sqrtf((float)d->head_dim),
+                            c->q};
+    ESP_LAUNCH((rotate_kernel<T>), dim3(rows, d->heads + 2 * d->kv_heads), dim3(THREADS), 0,
+               stream, c->at, a, (T *)c->k + at_layer, (T *)c->v + at_layer);
+}
+
+template void esp_cuda_rotate<esp_bf16>(struct esp_cuda_cache *, int, int);
+template void esp_cuda_rotate<esp_f16>(struct esp_cuda_cache *, int, int);

@@ -1,0 +1,385 @@
+/* weights.cu - a model on the device: one allocation, filled through pinned memory.
+ *
+ * The model's file is mapped; its tensors are read row by row, brought to bf16 (fp16 stays
+ * fp16), put where the kernels want them and sent in pieces, one being filled while the other
+ * travels. Queries, keys and values become one matrix, and gate and up one with groups of eight
+ * rows of each in turn, so that one product gives both and the thread that has a gate value
+ * also has what it multiplies.
+ */
+#include "cuda/cuda.h"
+#include "model_desc.h"
+
+#include <cstdlib>
+#include <cstring>
+
+enum { PIECE = 8 << 20, WIDEST_HEAD = 256 };
+
+/* Row `row` of the matrix on the device comes from `from` of a tensor; -1: zeros. */
+struct source {
+    const struct esp_tensor *tensor, *bias;
+    int from;
+};
+
+struct loader {
+    struct esp_cuda_weights *w;
+    struct esp_cuda_backend *backend;
+    esp_progress *progress;
+    void *user;
+    char *piece[2]; /* pinned */
+    float *wide;    /* a row as floats */
+    cudaEvent_t sent[2];
+    int current;
+    size_t filled, done;
+    char *to; /* where the current piece goes */
+    int status;
+};
+
+/* ------------------------------------------------------------------ reading tensors */
+
+static float read_value(const struct esp_tensor *t, int row)
+{
+    float value;
+    esp_tensor_read_row(t, row, &value);
+    return value;
+}
+
+/* Row `from` of a tensor in the dtype of the weights; `wide` has room for a row. */
+static void read_row(const struct esp_cuda_weights *w, const struct source *s, float *wide,
+                     char *to, size_t stride)
+{
+    const struct esp_tensor *t = s->tensor;
+    memset(to, 0, stride * 2);
+    if (s->from < 0)
+        return;
+    if (t->dtype == (w->half ? ESP_F16 : ESP_BF16)) {
+        memcpy(to, esp_tensor_row(t, s->from), (size_t)t->columns * 2);
+        return;
+    }
+    esp_tensor_read_row(t, s->from, wide);
+    for (int i = 0; i < t->columns; i++)
+        if (w->half)
+            ((esp_f16 *)to)[i] = __float2half(wide[i]);
+        else
+            ((esp_bf16 *)to)[i] = __float2bfloat16(wide[i]);
+}
+
+/* ------------------------------------------------------------------ sending */
+
+static int send(struct loader *l)
+{
+    if (l->filled == 0)
+        return ESP_OK;
+    ESP_CUDA(l->backend, cudaMemcpyAsync(l->to, l->piece[l->current], l->filled,
+                                         cudaMemcpyHostToDevice, l->backend->stream));
+    ESP_CUDA(l->backend, cudaEventRecord(l->sent[l->current], l->backend->stream));
+    l->to += l->filled;
+    l->done += l->filled;
+    l->filled = 0;
+    l->current = 1 - l->current;
+    ESP_CUDA(l->backend, cudaEventSynchronize(l->sent[l->current]));
+    if (l->progress && !l->progress(l->user, "weights", l->done, l->w->bytes))
+        return ESP_E_CANCELLED;
+    return ESP_OK;
+}
+
+/* Where the next `bytes` of what is being sent are to be written. */
+static char *room(struct loader *l, size_t bytes)
+{
+    if (l->filled + bytes > PIECE && l->status == ESP_OK)
+        l->status = send(l);
+    char *at = l->piece[l->current] + l->filled;
+    l->filled += bytes;
+    return at;
+}
+
+static void begin(struct loader *l, const void *to)
+{
+    l->to = (char *)to;
+}
+
+static void end(struct loader *l)
+{
+    if (l->status == ESP_OK)
+        l->status = send(l);
+}
+
+static void send_values(struct loader *l, const float *to, size_t padded,
+                        const struct esp_tensor *t)
+{
+    if (!to || l->status < 0)
+        return;
+    begin(l, to);
+    for (size_t i = 0; i < padded && l->status == ESP_OK; i++) {
+        float value = i < (size_t)t->rows ? read_value(t, (int)i) : 0.0f;
+        memcpy(room(l, 4), &value, 4);
+    }
+    end(l);
+}
+
+typedef struct source find_source(const void *layer, int row);
+
+static void send_matrix(struct loader *l, const struct esp_cuda_matrix *m, find_source *find,
+                        const void *user)
+{
+    const size_t rows = esp_cuda_pad(m->rows, ESP_CUDA_TILE);
+    if (l->status < 0)
+        return;
+    begin(l, m->data);
+    for (size_t i = 0; i < rows && l->status == ESP_OK; i++) {
+        struct source s = {NULL, NULL, -1};
+        if (i < (size_t)m->rows)
+            s = find(user, (int)i);
+        char *to = room(l, m->stride * 2);
+        if (l->status == ESP_OK)
+            read_row(l->w, &s, l->wide, to, m->stride);
+    }
+    end(l);
+    if (!m->bias || l->status < 0)
+        return;
+    begin(l, m->bias);
+    for (size_t i = 0; i < rows && l->status == ESP_OK; i++) {
+        struct source s = {NULL, NULL, -1};
+        if (i < (size_t)m->rows)
+            s = find(user, (int)i);
+        float value = s.from >= 0 && s.bias->data ? read_value(s.bias, s.from) : 0.0f;
+        memcpy(room(l, 4), &value, 4);
+    }
+    end(l);
+}
+
+/* ------------------------------------------------------------------ which row is which */
+
+static struct source find_qkv(const void *user, int row)
+{
+    const struct esp_layer *layer = (const struct esp_layer *)user;
+    if (row < layer->query.rows)
+        return {&layer->query, &layer->query_bias, row};
+    row -= layer->query.rows;
+    if (row < layer->key.rows)
+        return {&layer->key, &layer->key_bias, row};
+    return {&layer->value, &layer->value_bias, row - layer->key.rows};
+}
+
+static struct source find_gated(const void *user, int row)
+{
+    const struct esp_layer *layer = (const struct esp_layer *)user;
+    const int half = ESP_CUDA_TILE / 2, at = row % ESP_CUDA_TILE;
+    const int from = row / ESP_CUDA_TILE * half + at % half;
+    if (from >= layer->up.rows)
+        return {NULL, NULL, -1};
+    if (at < half)
+        return {&layer->gate, &layer->gate_bias, from};
+    return {&layer->up, &layer->up_bias, from};
+}
+
+/* A matrix that is one tensor: `user` is {tensor, bias}. */
+static struct source find_plain(const void *user, int row)
+{
+    const struct esp_tensor *const *pair = (const struct esp_tensor *const *)user;
+    return {pair[0], pair[1], row};
+}
+
+static void send_plain(struct loader *l, const struct esp_cuda_matrix *m,
+                       const struct esp_tensor *tensor, const struct esp_tensor *bias)
+{
+    const struct esp_tensor *pair[] = {tensor, bias};
+    send_matrix(l, m, find_plain, pair);
+}
+
+/* ------------------------------------------------------------------ the layout */
+
+static struct esp_cuda_matrix take_matrix(struct esp_cuda_arena *arena, int rows, int columns,
+                                          bool bias)
+{
+    struct esp_cuda_matrix m = {NULL, NULL, rows, columns, esp_cuda_pad(columns, ESP_CUDA_PAD)};
+    const size_t padded = esp_cuda_pad(rows, ESP_CUDA_TILE);
+    m.data = esp_cuda_take(arena, padded * m.stride, 2);
+    if (bias)
+        m.bias = (const float *)esp_cuda_take(arena, padded, sizeof(float));
+    return m;
+}
+
+static const float *take_vector(struct esp_cuda_arena *arena, const struct esp_tensor *t)
+{
+    return t->data ? (const float *)esp_cuda_take(
+                         arena, esp_cuda_pad(t->rows, ESP_CUDA_PAD), sizeof(float))
+                   : NULL;
+}
+
+static int up_rows(const struct esp_model_desc *d)
+{
+    return d->activation == ESP_SWIGLU ? (int)(2 * esp_cuda_pad(d->ffn, ESP_CUDA_TILE / 2))
+                                       : d->ffn;
+}
+
+static struct esp_cuda_layer take_layer(struct esp_cuda_arena *arena,
+                                        const struct esp_model_desc *d,
+                                        const struct esp_layer *from)
+{
+    struct esp_cuda_layer l;
+    l.norm1 = take_vector(arena, &from->norm1);
+    l.norm1_bias = take_vector(arena, &from->norm1_bias);
+    l.norm2 = take_vector(arena, &from->norm2);
+    l.norm2_bias = take_vector(arena, &from->norm2_bias);
+    l.qkv = take_matrix(arena, (d->heads + 2 * d->kv_heads) * d->head_dim, d->hidden,
+                        from->query_bias.data || from->key_bias.data || from->value_bias.data);
+    l.output = take_matrix(arena, d->hidden, d->heads * d->head_dim, from->output_bias.data);
+    l.up =
+        take_matrix(arena, up_rows(d), d->hidden, from->up_bias.data || from->gate_bias.data);
+    l.down = take_matrix(arena, d->hidden, d->ffn, from->down_bias.data);
+    return l;
+}
+
+/* Lays the model out in the arena; `w` has room for its layers, or is NULL to count only. */
+static void lay_out(struct esp_cuda_arena *arena, const struct esp_model_desc *d,
+                    struct esp_cuda_weights *w)
+{
+    struct esp_cuda_weights none = {};
+    if (!w)
+        w = &none;
+    w->norm_final = take_vector(arena, &d->norm_final);
+    w->norm_final_bias = take_vector(arena, &d->norm_final_bias);
+    w->inverse_frequency =
+        (const float *)esp_cuda_take(arena, d->rotary / 2 + 1, sizeof(float));
+    w->embedding = take_matrix(arena, d->vocabulary, d->hidden, false);
+    w->head = d->head.data == d->embedding.data
+                  ? w->embedding
+                  : take_matrix(arena, d->vocabulary, d->hidden, false);
+    for (int i = 0; i < d->layers; i++) {
+        struct esp_cuda_layer layer = take_layer(arena, d, &d->layer[i]);
+        if (w->layer)
+            w->layer[i] = layer;
+    }
+}
+
+size_t esp_cuda_weights_need(const struct esp_model_desc *desc)
+{
+    struct esp_cuda_arena arena = {NULL, 0};
+    lay_out(&arena, desc, NULL);
+    return arena.used;
+}
+
+/* ------------------------------------------------------------------ opening */
+
+static void send_layer(struct loader *l, int i)
+{
+    const struct esp_layer *from = &l->w->desc->layer[i];
+    const struct esp_cuda_layer *to = &l->w->layer[i];
+    const size_t hidden = esp_cuda_pad(l->w->desc->hidden, ESP_CUDA_PAD);
+    send_values(l, to->norm1, hidden, &from->norm1);
+    send_values(l, to->norm1_bias, hidden, &from->norm1_bias);
+    send_values(l, to->norm2, hidden, &from->norm2);
+    send_values(l, to->norm2_bias, hidden, &from->norm2_bias);
+    send_matrix(l, &to->qkv, find_qkv, from);
+    send_plain(l, &to->output, &from->output, &from->output_bias);
+    if (l->w->desc->activation == ESP_SWIGLU)
+        send_matrix(l, &to->up, find_gated, from);
+    else
+        send_plain(l, &to->up, &from->up, &from->up_bias);
+    send_plain(l, &to->down, &from->down, &from->down_bias);
+}
+
+static int send_model(struct loader *l)
+{
+    struct esp_cuda_weights *w = l->w;
+    const struct esp_model_desc *d = w->desc;
+    const size_t hidden = esp_cuda_pad(d->hidden, ESP_CUDA_PAD);
+    const struct esp_tensor frequencies = {
+        d->inverse_frequency, ESP_F32, d->rotary / 2, 1, d->rotary / 2, d->rotary / 2};
+    for (int i = 0; i < 2; i++) {
+        ESP_CUDA(l->backend, cudaMallocHost((void **)&l->piece[i], PIECE));
+        ESP_CUDA(l->backend, cudaEventCreateWithFlags(&l->sent[i], cudaEventDisableTiming));
+    }
+    send_values(l, w->norm_final, hidden, &d->norm_final);
+    send_values(l, w->norm_final_bias, hidden, &d->norm_final_bias);
+    if (d->rotary > 1)
+        send_values(l, w->inverse_frequency, (size_t)d->rotary / 2, &frequencies);
+    send_plain(l, &w->embedding, &d->embedding, NULL);
+    if (w->head.data != w->embedding.data)
+        send_plain(l, &w->head, &d->head, NULL);
+    for (int i = 0; i < d->layers && l->status == ESP_OK; i++)
+        send_layer(l, i);
+    ESP_CUDA(l->backend, cudaStreamSynchronize(l->backend->stream));
+    return l->status;
+}
+
+static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
+                esp_progress *progress, void *user)
+{
+    struct esp_cuda_arena arena = {NULL, 0};
+    w->bytes = esp_cuda_weights_need(w->desc);
+    ESP_CUDA(backend, cudaMalloc((void **)&w->memory, w->bytes));
+    arena.base = w->memory;
+    lay_out(&arena, w->desc, w);
+    struct loader l = {};
+    l.w = w;
+    l.backend = backend;
+    l.progress = progress;
+    l.user = user;
+    l.wide = (float *)malloc(PIECE / 2 * sizeof *l.wide);
+    if (!l.wide)
+        return ESP_E_MEMORY;
+    int status = send_model(&l);
+    free(l.wide);
+    for (int i = 0; i < 2; i++) {
+        cudaFreeHost(l.piece[i]);
+        if (l.sent[i])
+            cudaEventDestroy(l.sent[i]);
+    }
+    return status;
+}
+
+int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *backend,
+                          const struct esp_model_desc *desc, esp_progress *progress, void *user,
+                          char *err, size_t errlen)
+{
+    *weights = NULL;
+    struct esp_cuda_backend *cuda = (struct esp_cuda_backend *)backend;
+    int status = esp_model_desc_check(desc, err, errlen);
+    if (status < 0)
+        return status;
+    if (desc->head_dim > WIDEST_HEAD)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "heads of %d values are wider than the %d that --backend cuda can do; "
+                        "use --backend cpu",
+                        desc->head_dim, WIDEST_HEAD);
+    const int values = desc->heads * desc->head_dim;
+    const int wide = desc->hidden > desc->ffn ? desc->hidden : desc->ffn;
+    if (esp_cuda_pad(wide > values ? wide : values, ESP_CUDA_PAD) * 2 > PIECE)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "a model of hidden size %d is wider than --backend cuda can load; use "
+                        "--backend cpu",
+                        desc->hidden);
+    struct esp_cuda_weights *w = (struct esp_cuda_weights *)calloc(1, sizeof *w);
+    if (w)
+        w->layer = (struct esp_cuda_layer *)calloc((size_t)desc->layers, sizeof *w->layer);
+    if (!w || !w->layer) {
+        free(w);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the model's tables");
+    }
+    w->base.backend = backend;
+    w->desc = desc;
+    w->half = desc->embedding.dtype == ESP_F16 && desc->layer[0].query.dtype == ESP_F16;
+    status = load(w, cuda, progress, user);
+    if (status < 0) {
+        esp_cuda_weights_close(&w->base);
+        return esp_cuda_tell(cuda, status, err, errlen);
+    }
+    *weights = &w->base;
+    return ESP_OK;
+}
+
+void esp_cuda_weights_close(struct esp_weights *weights)
+{
+    struct esp_cuda_weights *w = (struct esp_cuda_weights *)weights;
+    if (!w)
+        return;
+    cudaFree(w->memory);
+    free(w->layer);
+    free(w);
+}
+
+size_t esp_cuda_weights_bytes(const struct esp_weights *weights)
+{
+    return ((const struct esp_cuda_weights *)weights)->bytes;
+}

@@ -1,0 +1,148 @@
+/* model_desc.c - the shapes of a described model, and its tensors as floats; see model_desc.h.
+ *
+ * Descriptions come from files that nobody has vouched for: a backend may index by these
+ * dimensions only after this check.
+ */
+#include "model_desc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "error.h"
+
+/* ------------------------------------------------------------------ reading the file */
+
+size_t esp_dtype_size(enum esp_dtype dtype)
+{
+    return dtype == ESP_F32 ? 4 : 2;
+}
+
+const char *esp_tensor_row(const struct esp_tensor *t, int row)
+{
+    size_t at = (size_t)(row / t->block) * (size_t)t->stride + (size_t)(row % t->block);
+    return (const char *)t->data + at * (size_t)t->columns * esp_dtype_size(t->dtype);
+}
+
+static float float_from_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static float half_to_float(uint16_t half)
+{
+    uint32_t rest = half & 0x7fffu;
+    float size = rest >= 0x7c00u ? float_from_bits(rest << 13 | 0x7f800000u)
+                                 : float_from_bits(rest << 13) * 0x1p112f;
+    return half & 0x8000u ? -size : size;
+}
+
+void esp_tensor_read_row(const struct esp_tensor *tensor, int row, float *out)
+{
+    const char *from = esp_tensor_row(tensor, row);
+    if (tensor->dtype == ESP_F32) {
+        memcpy(out, from, (size_t)tensor->columns * sizeof *out);
+        return;
+    }
+    for (int i = 0; i < tensor->columns; i++) {
+        uint16_t bits;
+        memcpy(&bits, from + (size_t)i * sizeof bits, sizeof bits);
+        out[i] = tensor->dtype == ESP_F16 ? half_to_float(bits)
+                                          : float_from_bits((uint32_t)bits << 16);
+    }
+}
+
+/* ------------------------------------------------------------------ checking */
+
+static bool fits_together(const struct esp_model_desc *d)
+{
+    return d->layers > 0 && d->hidden > 0 && d->heads > 0 && d->kv_heads > 0 &&
+           d->head_dim > 0 && d->ffn > 0 && d->vocabulary > 0 && d->heads % d->kv_heads == 0 &&
+           (int64_t)d->heads * d->head_dim <= INT32_MAX / 2 && d->hidden <= INT32_MAX / 2 &&
+           d->ffn <= INT32_MAX / 2 && d->vocabulary <= INT32_MAX / 2 && d->rotary >= 0 &&
+           d->rotary <= d->head_dim && d->rotary % 2 == 0 &&
+           (d->rotary == 0 || d->inverse_frequency) && d->layer;
+}
+
+struct checker {
+    int layer; /* -1: outside the layers */
+    char *err;
+    size_t errlen;
+};
+
+static int check(const struct checker *c, const struct esp_tensor *t, const char *name, int rows,
+                 int columns)
+{
+    if (t->data && t->rows == rows && t->columns == columns && t->block > 0 && t->stride > 0 &&
+        t->dtype >= ESP_F32 && t->dtype <= ESP_BF16)
+        return 0;
+    char where[32] = "";
+    if (c->layer >= 0)
+        snprintf(where, sizeof where, " of layer %d", c->layer);
+    if (!t->data)
+        return esp_fail(c->err, c->errlen, ESP_E_FORMAT, "the model has no %s%s", name, where);
+    return esp_fail(c->err, c->errlen, ESP_E_FORMAT,
+                    "%s%s has the shape (%d, %d), not (%d, %d)", name, where, t->rows,
+                    t->columns, rows, columns);
+}
+
+static int check_matrix(const struct checker *c, const struct esp_tensor *t,
+                        const struct esp_tensor *bias, const char *name, int rows, int columns)
+{
+    int status = check(c, t, name, rows, columns);
+    return status == 0 && bias->data ? check(c, bias, "a bias", rows, 1) : status;
+}
+
+static int check_norm(const struct checker *c, const struct esp_tensor *t,
+                      const struct esp_tensor *bias, int n)
+{
+    int status = check(c, t, "a norm weight", n, 1);
+    return status == 0 && bias->data ? check(c, bias, "a norm bias", n, 1) : status;
+}
+
+static int check_layer(const struct checker *c, const struct esp_model_desc *d,
+                       const struct esp_layer *l)
+{
+    const int q = d->heads * d->head_dim, kv = d->kv_heads * d->head_dim;
+    const struct {
+        const struct esp_tensor *tensor, *bias;
+        const char *name;
+        int rows, columns;
+    } matrices[] = {
+        {&l->query, &l->query_bias, "the query matrix", q, d->hidden},
+        {&l->key, &l->key_bias, "the key matrix", kv, d->hidden},
+        {&l->value, &l->value_bias, "the value matrix", kv, d->hidden},
+        {&l->output, &l->output_bias, "the output matrix", d->hidden, q},
+        {&l->gate, &l->gate_bias, "the gate matrix", d->ffn, d->hidden},
+        {&l->up, &l->up_bias, "the up matrix", d->ffn, d->hidden},
+        {&l->down, &l->down_bias, "the down matrix", d->hidden, d->ffn},
+    };
+    int status = check_norm(c, &l->norm1, &l->norm1_bias, d->hidden);
+    if (status == 0)
+        status = check_norm(c, &l->norm2, &l->norm2_bias, d->hidden);
+    for (size_t i = 0; i < sizeof matrices / sizeof *matrices && status == 0; i++)
+        if (matrices[i].tensor != &l->gate || d->activation == ESP_SWIGLU)
+            status = check_matrix(c, matrices[i].tensor, matrices[i].bias, matrices[i].name,
+                                  matrices[i].rows, matrices[i].columns);
+    return status;
+}
+
+int esp_model_desc_check(const struct esp_model_desc *d, char *err, size_t errlen)
+{
+    struct checker c = {.layer = -1, .err = err, .errlen = errlen};
+    if (!fits_together(d))
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "the model's dimensions (layers %d, hidden %d, heads %d over %d, "
+                        "head_dim %d, rotary %d, ffn %d, vocabulary %d) do not fit together",
+                        d->layers, d->hidden, d->heads, d->kv_heads, d->head_dim, d->rotary,
+                        d->ffn, d->vocabulary);
+    int status = check(&c, &d->embedding, "the embedding", d->vocabulary, d->hidden);
+    if (status == 0)
+        status = check(&c, &d->head, "the head matrix", d->vocabulary, d->hidden);
+    if (status == 0)
+        status = check_norm(&c, &d->norm_final, &d->norm_final_bias, d->hidden);
+    for (c.layer = 0; c.layer < d->layers && status == 0; c.layer++)
+        status = check_layer(&c, d, &d->layer[c.layer]);
+    return status;
+}
