@@ -8,6 +8,12 @@
 
 enum { PREFILL_ROWS = 128 };
 
+int esp_context_batch(int tokens, int tree_rows)
+{
+    int rows = tree_rows > PREFILL_ROWS ? tree_rows : PREFILL_ROWS;
+    return rows < tokens + tree_rows ? rows : tokens + tree_rows;
+}
+
 int esp_context_open(struct esp_model_cache *c, const struct esp_backend_ops *ops,
                      struct esp_weights *weights, int tokens, int tree_rows, char *err,
                      size_t errlen)
@@ -16,7 +22,7 @@ int esp_context_open(struct esp_model_cache *c, const struct esp_backend_ops *op
     c->ops = ops;
     c->weights = weights;
     c->context = tokens;
-    c->max_batch = tree_rows > PREFILL_ROWS ? tree_rows : PREFILL_ROWS;
+    c->max_batch = esp_context_batch(tokens, tree_rows);
     c->positions = calloc((size_t)c->max_batch, sizeof *c->positions);
     c->logits_row = calloc((size_t)c->max_batch, sizeof *c->logits_row);
     if (!c->positions || !c->logits_row) {

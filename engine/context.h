@@ -20,6 +20,9 @@ struct esp_model_cache {
     int32_t *positions, *logits_row; /* (max_batch) */
 };
 
+/* Rows per pass of a cache for so many tokens of text and rows of a tree. */
+int esp_context_batch(int tokens, int tree_rows);
+
 /* `tree_rows`: rows needed behind the text. */
 int esp_context_open(struct esp_model_cache *context, const struct esp_backend_ops *ops,
                      struct esp_weights *weights, int tokens, int tree_rows, char *err,

@@ -14,6 +14,7 @@
 
 #include "backends.h"
 #include "error.h"
+#include "memory_plan.h"
 #include "paths.h"
 
 double esp_now(void)
@@ -68,15 +69,52 @@ static int check_vocabulary(const struct esp_engine *e, const struct esp_model *
                     tokens - 1, model->desc.vocabulary);
 }
 
-static int load_weights(struct esp_engine *e, const struct esp_engine_options *o, char *err,
-                        size_t errlen)
+static void close_device(struct esp_engine *e)
 {
+    if (e->draft_weights)
+        e->backend->ops->weights_close(e->draft_weights);
+    if (e->target_weights)
+        e->backend->ops->weights_close(e->target_weights);
+    if (e->backend)
+        e->backend->ops->close(e->backend);
+    e->draft_weights = e->target_weights = NULL;
+    e->backend = NULL;
+}
+
+/* A backend and the weights on it. */
+static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
+                       const char *name, char *err, size_t errlen)
+{
+    int status = esp_backend_open(&e->backend, name, o->threads, err, errlen);
+    if (status < 0)
+        return status;
     const struct esp_backend_ops *ops = e->backend->ops;
-    int status = ops->weights_open(&e->target_weights, e->backend, &e->target->desc,
+    if (ops->set_exact)
+        ops->set_exact(e->backend, o->exact);
+    status = esp_memory_plan(e, err, errlen);
+    if (status == ESP_OK)
+        status = ops->weights_open(&e->target_weights, e->backend, &e->target->desc,
                                    o->progress, o->user, err, errlen);
     if (status == ESP_OK && e->draft)
         status = ops->weights_open(&e->draft_weights, e->backend, &e->draft->desc, o->progress,
                                    o->user, err, errlen);
+    if (status < 0)
+        close_device(e);
+    return status;
+}
+
+/* With "auto", a device that fails or is too small is not the end: the processor computes
+ * everything too. */
+static int open_best_device(struct esp_engine *e, const struct esp_engine_options *o, char *err,
+                            size_t errlen)
+{
+    if (o->backend && strcmp(o->backend, "auto") != 0)
+        return open_device(e, o, o->backend, err, errlen);
+    int status = open_device(e, o, "auto", e->notice, sizeof e->notice);
+    if (status == ESP_E_DEVICE || status == ESP_E_MEMORY)
+        return open_device(e, o, esp_backend_cpu.name, err, errlen);
+    if (status < 0)
+        esp_fail(err, errlen, status, "%s", e->notice);
     return status;
 }
 
@@ -93,9 +131,7 @@ int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options 
     if (!e)
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the engine");
     e->max_nodes = o->max_nodes ? o->max_nodes : 256;
-    int status = esp_backend_open(&e->backend, o->backend, o->threads, err, errlen);
-    if (status == ESP_OK)
-        status = open_models(e, o, err, errlen);
+    int status = open_models(e, o, err, errlen);
     if (status == ESP_OK)
         status = check_vocabulary(e, e->target, err, errlen);
     if (status == ESP_OK && e->draft)
@@ -104,13 +140,14 @@ int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options 
         status =
             esp_fail(err, errlen, ESP_E_ARGUMENT, "%s holds 1 to %d tokens of context, not %d",
                      e->target->path, e->target->desc.context, o->context);
-    if (status == ESP_OK)
-        status = load_weights(e, o, err, errlen);
+    if (status == ESP_OK) {
+        e->context = o->context ? o->context : e->target->desc.context;
+        status = open_best_device(e, o, err, errlen);
+    }
     if (status < 0) {
         esp_engine_close(e);
         return status;
     }
-    e->context = o->context ? o->context : e->target->desc.context;
     e->load_seconds = esp_now() - start;
     *engine = e;
     return ESP_OK;
@@ -120,15 +157,10 @@ void esp_engine_close(struct esp_engine *e)
 {
     if (!e)
         return;
-    if (e->draft_weights)
-        e->backend->ops->weights_close(e->draft_weights);
-    if (e->target_weights)
-        e->backend->ops->weights_close(e->target_weights);
+    close_device(e);
     esp_model_close(e->draft);
     esp_model_close(e->target);
     esp_tokenizer_close(e->tokenizer);
-    if (e->backend)
-        e->backend->ops->close(e->backend);
     free(e);
 }
 
@@ -173,6 +205,11 @@ const char *esp_engine_backend(const struct esp_engine *e)
 const char *esp_engine_device(const struct esp_engine *e)
 {
     return e->backend->ops->device(e->backend);
+}
+
+const char *esp_engine_notice(const struct esp_engine *e)
+{
+    return e->notice;
 }
 
 int esp_engine_context(const struct esp_engine *e)

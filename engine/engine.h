@@ -13,6 +13,7 @@ struct esp_engine {
     struct esp_weights *target_weights, *draft_weights;
     int max_nodes, context;
     double load_seconds;
+    char notice[300]; /* why a faster backend is not used, or "" */
 };
 
 double esp_now(void); /* monotonic seconds */

@@ -60,6 +60,7 @@ struct esp_engine_options {
     const char *draft;  /* likewise; NULL: the built-in one if target is NULL, or none */
     const char *backend; /* "auto" (NULL), "cpu" or "cuda" */
     int threads;         /* 0: one per core */
+    bool exact; /* the same bits for any size of tree, on every backend; may be slower */
     int max_nodes;       /* largest tree, 1..ESP_MAX_NODES; 0: 256 */
     int context;         /* tokens; 0: what the target allows */
     esp_progress *progress;
@@ -84,7 +85,9 @@ bool esp_engine_target(const struct esp_engine *engine, struct esp_model_info *i
 bool esp_engine_draft(const struct esp_engine *engine, struct esp_model_info *info);
 const char *esp_engine_backend(const struct esp_engine *engine); /* e.g. "cpu" */
 const char *esp_engine_device(const struct esp_engine *engine);  /* e.g. "AVX-512, 2 threads" */
-int esp_engine_context(const struct esp_engine *engine);         /* tokens */
+/* With "auto": why a device that is there is not used; else "". */
+const char *esp_engine_notice(const struct esp_engine *engine);
+int esp_engine_context(const struct esp_engine *engine); /* tokens */
 double esp_engine_load_seconds(const struct esp_engine *engine);
 /* Drafter specification preferred for this pair (espalier.json of the target folder), or NULL.
  */
@@ -187,6 +190,10 @@ struct esp_item {
 
 /* Entry `index` of a list; false past its end. */
 bool esp_item(enum esp_list list, int index, struct esp_item *item);
+
+/* Tries a backend: 0 and its device ("AVX-512, 2 threads"), or a negative status and why it
+ * cannot be used here. */
+int esp_backend_probe(const char *name, char *text, size_t size);
 
 struct esp_param_info {
     const char *name, *type, *help; /* type: "int", "real", "flag", "choice", "text" */

@@ -24,18 +24,27 @@
 
 enum { BASELINE_EVERY = 32 };
 
+/* On a device that works behind the host, a stage is over for the host when it has been asked
+ * for. Once the chosen path has come back, everything before it has really happened. */
+static void read_marks(struct esp_session *s)
+{
+    for (int i = 0; s->ops->between && i <= ESP_STAGE_SELECT; i++)
+        s->iteration.seconds[i] = s->ops->between(s->engine->backend, 2 * i, 2 * i + 1);
+}
+
 static void stage_done(struct esp_session *s, enum esp_stage stage, double *start)
 {
-    double now = esp_now();
-    s->iteration.seconds[stage] = now - *start;
-    s->stats.stage_seconds[stage] += now - *start;
-    s->stats.decode_seconds += now - *start;
+    s->iteration.seconds[stage] = esp_now() - *start;
+    esp_session_mark(s, 2 * (int)stage + 1);
+    if (stage == ESP_STAGE_SELECT)
+        read_marks(s);
     esp_session_emit(s, (struct esp_event){
                             .type = ESP_EVENT_STAGE,
                             .stage = stage,
                             .iteration = &s->iteration,
                         });
     *start = esp_now(); /* an observer that waits, as in step mode, is nobody's stage */
+    esp_session_mark(s, 2 * (int)stage + 2);
 }
 
 static void layer_done(void *user)
@@ -231,6 +240,10 @@ static void count_up(struct esp_session *s)
     stats->accepted_nodes += it->path_length;
     stats->draft_passes += it->draft_passes;
     stats->target_passes += it->target_passes;
+    for (int i = 0; i < ESP_STAGES; i++) {
+        stats->stage_seconds[i] += it->seconds[i];
+        stats->decode_seconds += it->seconds[i];
+    }
     s->path_sum += it->path_length;
 }
 
@@ -240,6 +253,7 @@ static int run(struct esp_session *s, int remaining)
 {
     struct esp_iteration *it = &s->iteration;
     double start = esp_now();
+    esp_session_mark(s, 0);
     int status = draft(s, remaining); /* 1 */
     if (status < 0)
         return status;
@@ -312,7 +326,7 @@ int esp_session_step(struct esp_session *s, char *err, size_t errlen)
         status = run(s, remaining);
     if (status < 0)
         return esp_fail(err, errlen, status, "iteration %d failed: %s", index,
-                        esp_status_message(status));
+                        esp_session_failure(s, status));
     const char *end = s->end;
     count_up(s);
     s->allowed -= status;

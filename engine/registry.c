@@ -1,5 +1,6 @@
 /* registry.c - the lists of drafters and verifiers, and what the public header tells about
  * them. */
+#include <stdio.h>
 #include <string.h>
 
 #include "backends.h"
@@ -97,6 +98,17 @@ bool esp_item(enum esp_list list, int index, struct esp_item *item)
         return true;
     }
     return false;
+}
+
+int esp_backend_probe(const char *name, char *text, size_t size)
+{
+    struct esp_backend *backend;
+    int status = esp_backend_open(&backend, name, 0, text, size);
+    if (status < 0)
+        return status;
+    snprintf(text, size, "%s", backend->ops->device(backend));
+    backend->ops->close(backend);
+    return ESP_OK;
 }
 
 bool esp_item_param(enum esp_list list, const char *name, int index,

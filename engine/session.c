@@ -397,6 +397,19 @@ void esp_session_close(struct esp_session *s)
 
 /* ------------------------------------------------------------------ text */
 
+void esp_session_mark(struct esp_session *s, int slot)
+{
+    if (s->ops->mark)
+        s->ops->mark(s->engine->backend, slot);
+}
+
+const char *esp_session_failure(const struct esp_session *s, int status)
+{
+    const char *failure = s->ops->failure ? s->ops->failure(s->engine->backend) : "";
+    bool device = status == ESP_E_DEVICE || status == ESP_E_MEMORY;
+    return device && *failure ? failure : esp_status_message(status);
+}
+
 static int prefill(struct esp_session *s)
 {
     int32_t *text = s->text;
@@ -448,15 +461,20 @@ int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, 
         s->text[s->length++] = prefix;
     memcpy(s->text + s->length, tokens, (size_t)count * sizeof *tokens);
     s->length += count;
+    esp_session_mark(s, ESP_MARK_PREFILL);
     int status = prefill(s);
+    esp_session_mark(s, ESP_MARK_PREFILLED);
     if (status < 0) {
         cut_text(s, before);
         return esp_fail(err, errlen, status, "the prompt could not be computed: %s",
-                        esp_status_message(status));
+                        esp_session_failure(s, status));
     }
     s->end = "";
     s->stats.prompt_tokens += s->length - before;
-    s->stats.prefill_seconds += esp_now() - start;
+    s->stats.prefill_seconds +=
+        s->ops->between
+            ? s->ops->between(s->engine->backend, ESP_MARK_PREFILL, ESP_MARK_PREFILLED)
+            : esp_now() - start;
     esp_session_emit(s, (struct esp_event){
                             .type = ESP_EVENT_PROMPT,
                             .tokens = s->text + before,

@@ -58,6 +58,15 @@ struct esp_session {
 
 void esp_session_emit(struct esp_session *session, struct esp_event event);
 
+/* Slots of a backend's marks: 2i and 2i + 1 are the beginning and the end of stage i. */
+enum { ESP_MARK_PREFILL = 2 * ESP_STAGES + 1, ESP_MARK_PREFILLED };
+
+/* Does nothing where the host's clock can time the backend. */
+void esp_session_mark(struct esp_session *session, int slot);
+
+/* What to tell of a failed call: the device's own sentence if it has one. */
+const char *esp_session_failure(const struct esp_session *session, int status);
+
 /* The sampling that turns draft logits into q: at temperature 0 the draft's own distribution.
  */
 struct esp_sampling esp_draft_sampling(const struct esp_settings *settings);

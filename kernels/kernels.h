@@ -146,8 +146,8 @@ struct esp_backend_ops {
     size_t (*cache_need)(const struct esp_model_desc *desc, int rows, int max_batch);
     size_t (*rows_need)(int capacity, int vocabulary);
     /* Where calls do not wait for the device, the host's clock cannot time them: mark() notes
-     * the device's time in slot 0..ESP_MARKS-1, in order with the other calls; between() gives
-     * the seconds from one mark to another once a later call has returned values. */
+     * the device's time in slot 0..ESP_MARKS-1, in order with the other calls; between() waits
+     * for the later of two marks and gives the seconds from one to the other. */
     void (*mark)(struct esp_backend *backend, int slot);
     double (*between)(struct esp_backend *backend, int from, int to);
 

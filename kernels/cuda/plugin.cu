@@ -136,7 +136,9 @@ static double between(struct esp_backend *backend, int from, int to)
 {
     const struct esp_cuda_backend *cuda = (const struct esp_cuda_backend *)backend;
     float milliseconds = 0.0f;
-    if (cudaEventElapsedTime(&milliseconds, cuda->mark[from], cuda->mark[to]) != cudaSuccess)
+    if (cudaEventSynchronize(cuda->mark[to]) != cudaSuccess ||
+        cudaEventElapsedTime(&milliseconds, cuda->mark[from], cuda->mark[to]) !=
+            cudaSuccess)
         return 0.0;
     return milliseconds * 1e-3;
 }

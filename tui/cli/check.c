@@ -315,7 +315,7 @@ const struct cli_command cli_check = {
     .arguments = "[--drafter D] [--verifier V]",
     .summary = "prove that speculation changes nothing, on the loaded models",
     .flags = "prompt target draft drafter verifier trials temp top-p top-k seed backend "
-             "threads order max-nodes context json",
+             "threads exact order max-nodes context json",
     .details = "Without a drafter or verifier, all pairs that keep what the model says are "
                "checked, at\ntemperature 1 unless told otherwise. Exit code 1: a pair changes "
                "what the model says.",

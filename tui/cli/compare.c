@@ -205,7 +205,7 @@ const struct cli_command cli_compare = {
     .arguments = "--with NAME -p TEXT | -f FILE | -",
     .summary = "two drafters or verifiers over one text, side by side",
     .flags = "prompt file tokens target draft drafter verifier with with-verifier temp top-p "
-             "top-k seed backend threads order max-nodes context json",
+             "top-k seed backend threads exact order max-nodes context json",
     .details = "Both run in lock step on one text, each with its own caches and its own clock. "
                "At\ntemperature 0 their texts must be identical; exit code 1: they differ. "
                "Above it, the\ntext is that of the first; the second drafts and verifies along "

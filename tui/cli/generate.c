@@ -186,7 +186,7 @@ const struct cli_command cli_generate = {
     .arguments = "-p TEXT | -f FILE | -",
     .summary = "stream a continuation to standard output",
     .flags = "prompt file tokens target draft drafter verifier temp top-p top-k seed backend "
-             "threads order max-nodes context baseline json stats",
+             "threads exact order max-nodes context baseline json stats",
     .most = 1,
     .run = run,
 };

@@ -25,6 +25,6 @@ const struct cli_command cli_interface = {
     .summary = "the terminal interface",
     .flags =
         "prompt tokens target draft drafter verifier temp top-p top-k seed backend threads "
-        "order max-nodes context ascii theme",
+        "exact order max-nodes context ascii theme",
     .run = run,
 };

@@ -62,6 +62,14 @@ static void print_mdoc(enum esp_list list)
     }
 }
 
+/* What a backend would compute on, or why it cannot. */
+static void print_device(const char *backend)
+{
+    char text[300];
+    int status = esp_backend_probe(backend, text, sizeof text);
+    printf("    %s%s\n", status == ESP_OK ? "" : "not here: ", text);
+}
+
 static void print_list(enum esp_list list)
 {
     struct esp_item item;
@@ -73,6 +81,8 @@ static void print_list(enum esp_list list)
         if (*item.draws)
             printf("  [%s]", item.draws);
         putchar('\n');
+        if (list == ESP_BACKENDS)
+            print_device(item.name);
         for (int j = 0; esp_item_param(list, item.name, j, &param); j++)
             print_param(&param);
     }
@@ -110,6 +120,12 @@ static cJSON *list_json(enum esp_list list)
         cJSON_AddStringToObject(o, "draws", item.draws);
         for (int j = 0; esp_item_param(list, item.name, j, &param); j++)
             cJSON_AddItemToArray(params, param_json(&param));
+        if (list == ESP_BACKENDS) {
+            char text[300];
+            int status = esp_backend_probe(item.name, text, sizeof text);
+            cJSON_AddBoolToObject(o, "available", status == ESP_OK);
+            cJSON_AddStringToObject(o, status == ESP_OK ? "device" : "why", text);
+        }
         cJSON_AddItemToObject(o, "parameters", params);
         cJSON_AddItemToArray(all, o);
     }

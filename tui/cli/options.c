@@ -21,6 +21,7 @@ enum flag {
     SEED,
     BACKEND,
     THREADS,
+    EXACT,
     ORDER,
     MAX_NODES,
     CONTEXT,
@@ -63,6 +64,7 @@ static const struct {
     {"seed", SEED, "S", "seed of all random numbers (default 0)"},
     {"backend", BACKEND, "NAME", "auto, or one of `espalier list backends`"},
     {"threads", THREADS, "N", "processor threads (default: one per core)"},
+    {"exact", EXACT, NULL, "on a GPU: the same sums for every size of tree, to the last bit"},
     {"order", ORDER, "ORDER", "order of the tree's rows: bfs, dfs or hpd"},
     {"max-nodes", MAX_NODES, "N", "memory for trees of N nodes (default 256)"},
     {"context", CONTEXT, "N", "tokens of context (default: what the target allows)"},
@@ -226,6 +228,9 @@ static bool set(struct cli_options *o, int flag, const char *value)
         return true;
     case THREADS:
         return whole_number("threads", value, 1, 1024, &o->engine.threads);
+    case EXACT:
+        o->engine.exact = true;
+        return true;
     case ORDER:
         o->session.order = value;
         return true;

@@ -1,0 +1,69 @@
+/* memory_plan.c - adding up memory before it is taken; see memory_plan.h.
+ *
+ * The sizes are asked of the backend for the very arguments that engine.c and session.c open
+ * things with, so the plan is exact but for what the device keeps for itself.
+ */
+#include "memory_plan.h"
+
+#include <stdio.h>
+
+#include "context.h"
+#include "error.h"
+
+enum { LEAST_CONTEXT = 64 };
+
+/* What the device needs besides: handles, workspaces, graphs. */
+static const size_t RESERVE = (size_t)160 << 20;
+
+static size_t context_need(const struct esp_engine *e, const struct esp_model *model, int context,
+                           int tree_rows)
+{
+    if (!model)
+        return 0;
+    const struct esp_backend_ops *ops = e->backend->ops;
+    int tokens = context < model->desc.context ? context : model->desc.context;
+    return ops->cache_need(&model->desc, tokens + tree_rows,
+                           esp_context_batch(tokens, tree_rows)) +
+           ops->rows_need(tree_rows, e->target->desc.vocabulary);
+}
+
+static size_t session_need(const struct esp_engine *e, int context, int nodes)
+{
+    return context_need(e, e->target, context, nodes + 1) +
+           context_need(e, e->draft, context, nodes + 1);
+}
+
+/* "a context of 1024 tokens (--context) would fit" */
+static void suggest(const struct esp_engine *e, size_t left, char *text, size_t size)
+{
+    int context = e->context;
+    while (context >= LEAST_CONTEXT && session_need(e, context, e->max_nodes) > left)
+        context /= 2;
+    if (context >= LEAST_CONTEXT)
+        snprintf(text, size, "a context of %d tokens (--context) would fit", context);
+    else if (session_need(e, LEAST_CONTEXT, LEAST_CONTEXT) <= left)
+        snprintf(text, size, "try smaller trees (--max-nodes) and a shorter --context");
+    else
+        snprintf(text, size, "--backend cpu has no such limit");
+}
+
+int esp_memory_plan(const struct esp_engine *e, char *err, size_t errlen)
+{
+    const struct esp_backend_ops *ops = e->backend->ops;
+    size_t left = ops->memory_free ? ops->memory_free(e->backend) : 0;
+    if (left == 0)
+        return ESP_OK;
+    size_t weights = ops->weights_need(&e->target->desc) +
+                     (e->draft ? ops->weights_need(&e->draft->desc) : 0) + RESERVE;
+    size_t session = session_need(e, e->context, e->max_nodes);
+    if (weights + session <= left)
+        return ESP_OK;
+    char advice[100] = "--backend cpu has no such limit";
+    if (weights < left)
+        suggest(e, left - weights, advice, sizeof advice);
+    return esp_fail(err, errlen, ESP_E_MEMORY,
+                    "the models need %.2f GB and a context of %d tokens with trees of %d nodes "
+                    "%.2f GB, but only %.2f GB are free on %s; %s",
+                    (double)weights / 1e9, e->context, e->max_nodes, (double)session / 1e9,
+                    (double)left / 1e9, ops->device(e->backend), advice);
+}
