@@ -268,7 +268,7 @@ static int read_prompt(struct run *r, char *err, size_t errlen)
 
 static int check_all(struct run *r, char *err, size_t errlen)
 {
-    int status = esp_engine_open(&r->engine, &r->o->engine, err, errlen);
+    int status = cli_open_engine(&r->engine, r->o, err, errlen);
     if (status == ESP_OK)
         status = read_prompt(r, err, errlen);
     if (status == ESP_OK)

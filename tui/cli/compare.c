@@ -178,7 +178,7 @@ static int run(struct cli_options *o)
     if (code != 0)
         return code;
     o->session.baseline = true;
-    int status = esp_engine_open(&engine, &o->engine, err, sizeof err);
+    int status = cli_open_engine(&engine, o, err, sizeof err);
     if (status == ESP_OK)
         status = esp_session_open(&session, engine, &o->session, err, sizeof err);
     if (status == ESP_OK)

@@ -151,7 +151,7 @@ static int run(struct cli_options *o)
     struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND};
     o->session.observer = on_event;
     o->session.user = &out;
-    int status = esp_engine_open(&engine, &o->engine, err, sizeof err);
+    int status = cli_open_engine(&engine, o, err, sizeof err);
     out.engine = engine;
     if (status == ESP_OK)
         status = esp_session_open(&session, engine, &o->session, err, sizeof err);

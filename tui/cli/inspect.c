@@ -47,7 +47,7 @@ static int run(struct cli_options *o)
         o->engine.target = o->arguments[0];
     if (o->argument_count > 1)
         o->engine.draft = o->arguments[1];
-    if (esp_engine_open(&engine, &o->engine, err, sizeof err) < 0)
+    if (cli_open_engine(&engine, o, err, sizeof err) < 0)
         return cli_fail(err);
     esp_engine_target(engine, &target);
     bool pair = esp_engine_draft(engine, &draft);
