@@ -11,10 +11,17 @@
 #include <stdint.h>
 #include <string.h>
 
+/* For functions that kernels call too. */
+#ifdef __CUDACC__
+#define ESP_HOST_DEVICE __host__ __device__
+#else
+#define ESP_HOST_DEVICE
+#endif
+
 enum { ESP_RATIO_OCTAVES = 12, ESP_RATIO_CLASSES = 2 * ESP_RATIO_OCTAVES * 64 };
 
 /* 0 (p far below q) to ESP_RATIO_CLASSES - 1; p = 0 is in class 0. */
-static inline int esp_ratio_class(double p, double q)
+static inline ESP_HOST_DEVICE int esp_ratio_class(double p, double q)
 {
     const int32_t lowest = (127 - ESP_RATIO_OCTAVES) * 64;
     float ratio = (float)(p / q);

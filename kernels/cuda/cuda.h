@@ -257,20 +257,24 @@ int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_p
 
 /* ------------------------------------------------------------------ rows */
 
-/* What one call sends to the device and gets back: a pinned block and its twin there, laid out
- * by rows.cu. Made with the rows; grows only if a caller asks for more entries than its rows
- * ever had. */
+/* Pinned memory through which calls hand arguments to kernels and get results back, and a twin
+ * on the device for arguments that are worth a copy. Taken front to back, and from the front
+ * again once the stream is idle, so that a call that does not wait cannot be overwritten by the
+ * next. It grows only if a caller asks for more than ever before. */
 struct esp_cuda_transfer {
     char *host, *device; /* (bytes) */
-    size_t bytes;
+    size_t bytes, used;
 };
 
 struct esp_cuda_rows {
     struct esp_rows base;
     size_t stride; /* vocabulary, padded to 32 */
     float *data;   /* (capacity, stride) on the device */
-    void *scratch; /* device scratch of softmax and top_k, see rows.cu */
-    int *numeric;  /* on the device: set to 1 by whoever meets a value that is not a number */
+    struct esp_cuda_scratch *scratch; /* on the device, see rows.h */
+    size_t work_bytes;                /* of it that follow the struct */
+    /* Pinned, so that kernels write it and the host reads it: set to 1 by whoever meets a value
+     * that is not a number. */
+    int *numeric;
     struct esp_cuda_transfer transfer;
 };
 

@@ -1,0 +1,75 @@
+/* argmax.cu - the likeliest token of each row: the least rank (see rank.h) in one pass.
+ *
+ * Few rows are cut into parts so that all multiprocessors read; the block of a row that ends
+ * last takes the least of the parts. A value that is not finite raises the flag of the rows.
+ */
+#include "cuda/rank.h"
+
+enum { THREADS = 256, PART_LEAST = 8192, BLOCKS_EACH = 4 };
+
+/* The least over the block, for its thread 0. */
+static __device__ uint64_t least_of_block(uint64_t rank, uint64_t *room)
+{
+    const int warp = threadIdx.x / ESP_WARP;
+    rank = esp_warp_least(rank);
+    if (threadIdx.x % ESP_WARP == 0)
+        room[warp] = rank;
+    __syncthreads();
+    for (int i = 0; i < THREADS / ESP_WARP && threadIdx.x == 0; i++)
+        rank = room[i] < rank ? room[i] : rank;
+    return rank;
+}
+
+/* Grid: (rows, parts). */
+static __global__ void __launch_bounds__(THREADS)
+    argmax(const float *data, size_t stride, int n, const int32_t *which, uint64_t *parts,
+           unsigned *counter, int32_t *ids, int *numeric)
+{
+    ESP_SHARED(uint64_t, room); /* (warps), (1) an int */
+    const float *row = data + (size_t)which[blockIdx.x] * stride;
+    uint64_t *own = parts + (size_t)blockIdx.x * gridDim.y, best = ESP_NO_RANK;
+    bool finite = true;
+    for (int i = 4 * (int)(blockIdx.y * THREADS + threadIdx.x); i < n;
+         i += 4 * THREADS * (int)gridDim.y) {
+        const float4 four = *reinterpret_cast<const float4 *>(row + i);
+        const float value[4] = {four.x, four.y, four.z, four.w};
+        for (int j = 0; j < 4 && i + j < n; j++) {
+            uint64_t rank = esp_rank(value[j], i + j);
+            best = rank < best ? rank : best;
+            finite &= fabsf(value[j]) <= 3.402823466e38f;
+        }
+    }
+    if (!finite)
+        *numeric = 1;
+    best = least_of_block(best, room);
+    if (gridDim.y > 1) {
+        if (threadIdx.x == 0)
+            own[blockIdx.y] = best;
+        int *last = reinterpret_cast<int *>(room + THREADS / ESP_WARP);
+        if (!esp_last_block(&counter[blockIdx.x], gridDim.y, last))
+            return;
+        best = ESP_NO_RANK;
+        for (int i = threadIdx.x; i < (int)gridDim.y; i += THREADS)
+            best = own[i] < best ? own[i] : best;
+        best = least_of_block(best, room);
+    }
+    if (threadIdx.x == 0)
+        ids[blockIdx.x] = esp_rank_index(best);
+}
+
+int esp_cuda_launch_argmax(struct esp_cuda_rows *r, const int32_t *which, int count,
+                           int32_t *ids)
+{
+    struct esp_cuda_backend *b = esp_cuda_of(&r->base);
+    const int n = r->base.vocabulary, most = (n + PART_LEAST - 1) / PART_LEAST;
+    int parts = BLOCKS_EACH * b->multiprocessors / count;
+    if (parts > most)
+        parts = most;
+    if (parts < 1 || count > ESP_COUNTERS)
+        parts = 1;
+    const size_t shared = (THREADS / ESP_WARP + 1) * sizeof(uint64_t);
+    ESP_LAUNCH(argmax, dim3(count, parts), THREADS, shared, b->stream, r->data, r->stride, n,
+               which, esp_cuda_work<uint64_t>(r), r->scratch->counter, ids, r->numeric);
+    ESP_CUDA_LAUNCHED(b, "argmax");
+    return ESP_OK;
+}

@@ -1,0 +1,220 @@
+/* rank.h - a value of a row and its place as one integer that grows as the rank falls.
+ *
+ * The order of kernels.h (larger values first, equal values by ascending index) becomes the
+ * order of 52-bit integers: 32 bits that fall as the value rises, then 20 bits of index. All
+ * are different, so "the k best" or "the best that together weigh w" is one number, the last
+ * rank that belongs to them, and blocks may look for it in any order.
+ *
+ * esp_select() finds that number by a radix search: a histogram over the leading 11 bits, the
+ * bin in which the sought place lies, then the same inside that bin. It mostly ends after two
+ * passes, because a bin with one value, or one that is wanted whole, needs no further look.
+ * Weights are integers, so that atomic additions give the same sum in any order.
+ */
+#ifndef ESP_CUDA_RANK_H
+#define ESP_CUDA_RANK_H
+
+#include "cuda/rows.h"
+
+#include <cmath>
+#include <cstring>
+
+enum {
+    ESP_INDEX_BITS = 20,
+    ESP_RANK_BITS = 32 + ESP_INDEX_BITS,
+    ESP_DIGIT = 11,
+    ESP_BINS = 1 << ESP_DIGIT,
+};
+
+static const uint64_t ESP_NO_RANK = ~(uint64_t)0;
+
+static __device__ __forceinline__ uint32_t esp_bits(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static __device__ __forceinline__ float esp_float(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Adding 0 makes -0 a 0, which equals it. */
+static __device__ __forceinline__ uint64_t esp_rank(float x, int index)
+{
+    uint32_t bits = esp_bits(x + 0.0f);
+    uint32_t order = bits >> 31 ? bits : ~bits & 0x7fffffffu;
+    return (uint64_t)order << ESP_INDEX_BITS | (uint32_t)index;
+}
+
+static __device__ __forceinline__ int32_t esp_rank_index(uint64_t rank)
+{
+    return (int32_t)(rank & (ESP_VOCABULARY_MOST - 1));
+}
+
+static __device__ __forceinline__ float esp_rank_value(uint64_t rank)
+{
+    uint32_t order = (uint32_t)(rank >> ESP_INDEX_BITS);
+    return esp_float(order >> 31 ? order : ~order & 0x7fffffffu);
+}
+
+static __device__ __forceinline__ uint64_t esp_warp_least(uint64_t x)
+{
+    for (int step = ESP_WARP / 2; step > 0; step /= 2) {
+        uint64_t other = __shfl_xor_sync(ESP_ALL_LANES, x, step);
+        x = other < x ? other : x;
+    }
+    return x;
+}
+
+/* ------------------------------------------------------------------ a row that a block walks
+ */
+
+/* The first `held` values lie in shared memory, 16 floats apart after each 256 so that the two
+ * halves of a warp, each summing its own 256, meet different banks. Places past n are padding
+ * that may hold anything. */
+struct esp_walk {
+    float *row, *kept;
+    int n, held; /* held: a multiple of 256 */
+};
+
+enum { ESP_HELD_CHUNK = 256, ESP_HELD_ROOM = 256 + 16 };
+
+static __device__ __forceinline__ int esp_held_place(int i)
+{
+    return i / ESP_HELD_CHUNK * ESP_HELD_ROOM + i % ESP_HELD_CHUNK;
+}
+
+/* i is a multiple of 4. */
+static __device__ __forceinline__ float4 esp_walk_load(const struct esp_walk *w, int i)
+{
+    if (i < w->held)
+        return *reinterpret_cast<const float4 *>(w->kept + esp_held_place(i));
+    return *reinterpret_cast<const float4 *>(w->row + i);
+}
+
+static __device__ __forceinline__ void esp_walk_store(const struct esp_walk *w, int i, float4 v)
+{
+    if (i < w->held)
+        *reinterpret_cast<float4 *>(w->kept + esp_held_place(i)) = v;
+    else
+        *reinterpret_cast<float4 *>(w->row + i) = v;
+}
+
+/* ------------------------------------------------------------------ the radix search */
+
+struct esp_select_room {
+    unsigned count[ESP_BINS], low[ESP_BINS], high[ESP_BINS];
+    uint64_t warp[ESP_WARP];
+    uint64_t before;
+    unsigned bin, values;
+    int whole;
+};
+
+/* What is selected: the `want` best (weigh = 0), or the best of those above `least` whose
+ * weights, value * weigh, reach `want`; values then lie between 0 and 1. */
+struct esp_selection {
+    uint64_t want;
+    double weigh;
+    float least;
+};
+
+static __device__ __forceinline__ uint64_t esp_bin_weight(const struct esp_select_room *room,
+                                                          int bin, bool weighted)
+{
+    if (!weighted)
+        return room->count[bin];
+    return (uint64_t)room->high[bin] << 32 | room->low[bin];
+}
+
+/* Adds one value to its bin. Two 32-bit additions with a carry are one of 64 bits, which shared
+ * memory is slow at. */
+static __device__ __forceinline__ void esp_bin_add(struct esp_select_room *room, unsigned bin,
+                                                   uint64_t weight)
+{
+    atomicAdd(&room->count[bin], 1u);
+    unsigned low = (unsigned)weight, high = (unsigned)(weight >> 32);
+    if (low)
+        high += atomicAdd(&room->low[bin], low) > ~low;
+    if (high)
+        atomicAdd(&room->high[bin], high);
+}
+
+/* Finds the bin in which the sum of weights reaches `want`, or the last that adds to it. */
+static __device__ inline void esp_find_bin(struct esp_select_room *room, uint64_t want,
+                                           bool weighted)
+{
+    const int per = ESP_BINS / blockDim.x, first = threadIdx.x * per;
+    const int lane = threadIdx.x % ESP_WARP, warp = threadIdx.x / ESP_WARP;
+    uint64_t own = 0, all = 0, before = 0;
+    for (int i = 0; i < per; i++)
+        own += esp_bin_weight(room, first + i, weighted);
+    uint64_t up_to = own;
+    for (int step = 1; step < ESP_WARP; step *= 2) {
+        uint64_t other = __shfl_up_sync(ESP_ALL_LANES, up_to, step);
+        up_to += lane >= step ? other : 0;
+    }
+    if (lane == ESP_WARP - 1)
+        room->warp[warp] = up_to;
+    __syncthreads();
+    for (int i = 0; i < (int)blockDim.x / ESP_WARP; i++) {
+        before += i < warp ? room->warp[i] : 0;
+        all += room->warp[i];
+    }
+    before += up_to - own;
+    want = want < all ? want : all;
+    if (before < want && want <= before + own) {
+        int bin = first;
+        uint64_t weight;
+        while (before + (weight = esp_bin_weight(room, bin, weighted)) < want) {
+            before += weight;
+            bin++;
+        }
+        room->bin = (unsigned)bin;
+        room->values = room->count[bin];
+        room->before = before;
+        room->whole = before + weight == want;
+    }
+    __syncthreads();
+}
+
+/* The rank at or before which everything is selected (of what is above `least`). A block of a
+ * power of two threads, at most 1024; n >= 1 and something to select. */
+static __device__ inline uint64_t esp_select(const struct esp_walk *w, struct esp_selection s,
+                                             struct esp_select_room *room)
+{
+    const bool weighted = s.weigh > 0.0;
+    int shift = weighted ? ESP_RANK_BITS - 2 : ESP_RANK_BITS;
+    uint64_t prefix = weighted ? 1 : 0; /* the two leading bits of all values from 0 to 1 */
+    for (int next; shift > 0; shift = next) {
+        next = shift > ESP_DIGIT ? shift - ESP_DIGIT : 0;
+        const unsigned digits = (1u << (shift - next)) - 1;
+        for (int i = threadIdx.x; i < ESP_BINS; i += blockDim.x)
+            room->count[i] = room->low[i] = room->high[i] = 0;
+        __syncthreads();
+        for (int i = 4 * (int)threadIdx.x; i < w->n; i += 4 * (int)blockDim.x) {
+            const float4 four = esp_walk_load(w, i);
+            const float value[4] = {four.x, four.y, four.z, four.w};
+            for (int j = 0; j < 4 && i + j < w->n; j++) {
+                if (weighted && !(value[j] > s.least))
+                    continue;
+                uint64_t rank = esp_rank(value[j], i + j);
+                if (rank >> shift == prefix)
+                    esp_bin_add(room, (unsigned)(rank >> next) & digits,
+                                weighted ? (uint64_t)((double)value[j] * s.weigh) : 0);
+            }
+        }
+        __syncthreads();
+        esp_find_bin(room, s.want, weighted);
+        s.want -= room->before;
+        prefix = prefix << (shift - next) | room->bin;
+        if (room->values == 1 || (room->whole && !weighted))
+            return ((prefix + 1) << next) - 1;
+        __syncthreads();
+    }
+    return prefix;
+}
+
+#endif

@@ -1,0 +1,94 @@
+/* ratio.cu - two rows compared by the ratio of their probabilities, class by class (ratio.h).
+ *
+ * The masses of the classes are added as multiples of 2^-60: a probability above 2^-37 is one
+ * exactly, and additions of integers give the same sum in any order, so all threads add at
+ * once. A block collects its part in shared memory and adds that to the device's arrays; the
+ * block that ends last turns them into numbers and leaves zeros.
+ */
+#include "cuda/total.h"
+
+enum { THREADS = 512, CLASSES = 2 * ESP_RATIO_CLASSES };
+
+namespace
+{
+
+struct class_sums {
+    unsigned low[CLASSES], high[CLASSES]; /* of p, then of q */
+    int last;
+};
+
+struct residual {
+    const float *p, *q;   /* (n) */
+    const double *factor; /* (ESP_RATIO_CLASSES) */
+
+    __device__ double operator()(int token) const
+    {
+        const double x = p[token], y = q[token];
+        const double share = esp_times(factor[esp_ratio_class(x, y)], y);
+        const double left = esp_plus(x, -share);
+        return left > 0.0 ? left : 0.0;
+    }
+};
+
+} // namespace
+
+static __device__ void add(struct class_sums *s, int at, float probability)
+{
+    if (!(probability > 0.0f))
+        return;
+    const float size = probability < 1.0f ? probability : 1.0f;
+    const unsigned long long units = (unsigned long long)(size * 0x1p60);
+    unsigned low = (unsigned)units, high = (unsigned)(units >> 32);
+    if (low)
+        high += atomicAdd(&s->low[at], low) > ~low;
+    if (high)
+        atomicAdd(&s->high[at], high);
+}
+
+static __global__ void __launch_bounds__(THREADS)
+    masses(const float *p, const float *q, int n, unsigned long long *mass, unsigned *counter,
+           double *p_mass, double *q_mass)
+{
+    ESP_SHARED(struct class_sums, s);
+    for (int i = threadIdx.x; i < CLASSES; i += THREADS)
+        s->low[i] = s->high[i] = 0;
+    __syncthreads();
+    const int end = n - (int)blockIdx.x * ESP_PART < ESP_PART ? n : (blockIdx.x + 1) * ESP_PART;
+    for (int i = blockIdx.x * ESP_PART + threadIdx.x; i < end; i += THREADS) {
+        const int ratio = esp_ratio_class(p[i], q[i]);
+        add(s, ratio, p[i]);
+        add(s, ESP_RATIO_CLASSES + ratio, q[i]);
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < CLASSES; i += THREADS) {
+        const unsigned long long sum = (unsigned long long)s->high[i] << 32 | s->low[i];
+        if (sum)
+            atomicAdd(&mass[i], sum);
+    }
+    if (!esp_last_block(counter, gridDim.x, &s->last))
+        return;
+    for (int i = threadIdx.x; i < ESP_RATIO_CLASSES; i += THREADS) {
+        p_mass[i] = (double)mass[i] * 0x1p-60;
+        q_mass[i] = (double)mass[ESP_RATIO_CLASSES + i] * 0x1p-60;
+        mass[i] = mass[ESP_RATIO_CLASSES + i] = 0;
+    }
+}
+
+int esp_cuda_launch_masses(struct esp_cuda_rows *r, const float *p, const float *q,
+                           double *p_mass, double *q_mass)
+{
+    struct esp_cuda_backend *b = esp_cuda_of(&r->base);
+    const int n = r->base.vocabulary, parts = (n + ESP_PART - 1) / ESP_PART;
+    ESP_LAUNCH(masses, parts, THREADS, sizeof(struct class_sums), b->stream, p, q, n,
+               r->scratch->mass, r->scratch->counter, p_mass, q_mass);
+    ESP_CUDA_LAUNCHED(b, "ratio_masses");
+    return ESP_OK;
+}
+
+int esp_cuda_launch_residual(struct esp_cuda_rows *r, const float *p, const float *q,
+                             const double *factor, float *to, double *sum)
+{
+    const struct residual function = {p, q, factor};
+    const struct esp_quotients out = {to, false};
+    return esp_launch_total(r, function, out, sum, "ratio_residual");
+}

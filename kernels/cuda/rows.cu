@@ -1,0 +1,457 @@
+/* rows.cu - matrices of rows over the vocabulary on the device: their memory, the checks of
+ * what is asked about them, and the way of arguments and results.
+ *
+ * Arguments go into pinned memory. Kernels read a few of them there, over the bus; more are
+ * copied to the device first. Kernels write results to pinned memory. So a call is one launch,
+ * and one wait if it returns values. softmax() does not wait, so what it put there stays until
+ * the stream is known to be idle.
+ *
+ * Checks are those of cpu/rows.c, and so are results, see rows.h.
+ */
+#include "cuda/rows.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+enum {
+    PADDING = 32,          /* floats: rows begin at multiples of 128 bytes */
+    READ_IN_PLACE = 256,   /* bytes of arguments that are not worth a copy */
+    TRANSFER_ROW = 640,    /* bytes: the 64 largest of a row, and some arguments */
+    TRANSFER_REST = 65536, /* what does not depend on the number of rows */
+    TOP_K_PIECE = 1 << 20, /* bytes of results of a large top_k at a time */
+};
+
+static struct esp_cuda_rows *own(struct esp_rows *rows)
+{
+    return reinterpret_cast<struct esp_cuda_rows *>(rows);
+}
+
+static float *row(struct esp_rows *rows, int which)
+{
+    return own(rows)->data + (size_t)which * own(rows)->stride;
+}
+
+static size_t padded(size_t bytes)
+{
+    return (bytes + 15) / 16 * 16;
+}
+
+/* ------------------------------------------------------------------ memory */
+
+static void close_transfer(struct esp_cuda_transfer *t)
+{
+    cudaFreeHost(t->host);
+    cudaFree(t->device);
+    memset(t, 0, sizeof *t);
+}
+
+static int open_transfer(struct esp_cuda_backend *b, struct esp_cuda_transfer *t, size_t bytes)
+{
+    struct esp_cuda_transfer fresh = {NULL, NULL, bytes, 0};
+    cudaError_t result = cudaMallocHost(reinterpret_cast<void **>(&fresh.host), bytes);
+    if (result == cudaSuccess)
+        result = cudaMalloc(reinterpret_cast<void **>(&fresh.device), bytes);
+    if (result != cudaSuccess) {
+        close_transfer(&fresh);
+        return esp_cuda_failed(b, "memory for arguments and results", result);
+    }
+    close_transfer(t);
+    *t = fresh;
+    return ESP_OK;
+}
+
+static size_t stride_of(int vocabulary)
+{
+    return ((size_t)vocabulary + PADDING - 1) / PADDING * PADDING;
+}
+
+static size_t scratch_bytes(int vocabulary)
+{
+    return sizeof(struct esp_cuda_scratch) + esp_cuda_top_k_work(vocabulary);
+}
+
+static size_t transfer_bytes(int capacity)
+{
+    return (size_t)capacity * TRANSFER_ROW + TRANSFER_REST;
+}
+
+size_t esp_cuda_rows_need(int capacity, int vocabulary)
+{
+    return (size_t)capacity * stride_of(vocabulary) * sizeof(float) +
+           scratch_bytes(vocabulary) + transfer_bytes(capacity);
+}
+
+static int allocate(struct esp_cuda_backend *b, struct esp_cuda_rows *r)
+{
+    const int capacity = r->base.capacity, vocabulary = r->base.vocabulary;
+    const size_t bytes = (size_t)capacity * r->stride * sizeof(float);
+    ESP_CUDA(b, cudaMalloc(reinterpret_cast<void **>(&r->data), bytes));
+    ESP_CUDA(b, cudaMemsetAsync(r->data, 0, bytes, b->stream));
+    ESP_CUDA(b, cudaMalloc(reinterpret_cast<void **>(&r->scratch), scratch_bytes(vocabulary)));
+    ESP_CUDA(b, cudaMemsetAsync(r->scratch, 0, sizeof *r->scratch, b->stream));
+    ESP_CUDA(b, cudaMallocHost(reinterpret_cast<void **>(&r->numeric), sizeof *r->numeric));
+    *r->numeric = 0;
+    int status = open_transfer(b, &r->transfer, transfer_bytes(capacity));
+    return status < 0 ? status : esp_cuda_softmax_prepare(b);
+}
+
+int esp_cuda_rows_open(struct esp_rows **rows, struct esp_backend *backend, int capacity,
+                       int vocabulary, char *err, size_t errlen)
+{
+    struct esp_cuda_backend *b = reinterpret_cast<struct esp_cuda_backend *>(backend);
+    *rows = NULL;
+    if (capacity < 1 || vocabulary < 1 || vocabulary > ESP_VOCABULARY_MOST)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "%d rows over a vocabulary of %d: both must be at least 1, the "
+                        "vocabulary at most %d on this backend",
+                        capacity, vocabulary, ESP_VOCABULARY_MOST);
+    struct esp_cuda_rows *r = static_cast<struct esp_cuda_rows *>(calloc(1, sizeof *r));
+    int status = ESP_E_MEMORY;
+    if (r) {
+        r->base.backend = backend;
+        r->base.capacity = capacity;
+        r->base.vocabulary = vocabulary;
+        r->stride = stride_of(vocabulary);
+        r->work_bytes = esp_cuda_top_k_work(vocabulary);
+        status = allocate(b, r);
+    }
+    if (status < 0) {
+        esp_cuda_rows_close(r ? &r->base : NULL);
+        return esp_fail(err, errlen, status, "no room for %d rows over a vocabulary of %d: %s",
+                        capacity, vocabulary, r ? b->failure : esp_status_message(status));
+    }
+    *rows = &r->base;
+    return ESP_OK;
+}
+
+void esp_cuda_rows_close(struct esp_rows *rows)
+{
+    if (!rows)
+        return;
+    struct esp_cuda_rows *r = own(rows);
+    cudaStreamSynchronize(esp_cuda_of(rows)->stream);
+    cudaFree(r->data);
+    cudaFree(r->scratch);
+    cudaFreeHost(r->numeric);
+    close_transfer(&r->transfer);
+    free(r);
+}
+
+/* ------------------------------------------------------------------ arguments, results */
+
+/* Waits, and says whether a value was not a number. */
+static int finish(struct esp_rows *rows)
+{
+    struct esp_cuda_backend *b = esp_cuda_of(rows);
+    ESP_CUDA(b, cudaStreamSynchronize(b->stream));
+    int numeric = *own(rows)->numeric;
+    own(rows)->transfer.used = *own(rows)->numeric = 0;
+    return numeric ? ESP_E_NUMERIC : ESP_OK;
+}
+
+/* Makes room for all that one call puts and takes. */
+static int begin(struct esp_rows *rows, size_t bytes)
+{
+    struct esp_cuda_backend *b = esp_cuda_of(rows);
+    struct esp_cuda_transfer *t = &own(rows)->transfer;
+    if (bytes <= t->bytes - t->used)
+        return ESP_OK;
+    ESP_CUDA(b, cudaStreamSynchronize(b->stream));
+    t->used = 0;
+    return bytes <= t->bytes ? ESP_OK : open_transfer(b, t, bytes);
+}
+
+/* Takes pinned memory for results; begin() made the room. */
+template <typename T> static T *take(struct esp_rows *rows, size_t count)
+{
+    struct esp_cuda_transfer *t = &own(rows)->transfer;
+    char *at = t->host + t->used;
+    t->used += padded(count * sizeof(T));
+    return reinterpret_cast<T *>(at);
+}
+
+/* Puts arguments where kernels read them. */
+template <typename T>
+static int put(struct esp_rows *rows, const T *from, size_t count, const T **to)
+{
+    struct esp_cuda_backend *b = esp_cuda_of(rows);
+    const struct esp_cuda_transfer *t = &own(rows)->transfer;
+    const size_t at = t->used, bytes = count * sizeof(T);
+    T *pinned = take<T>(rows, count);
+    *to = pinned;
+    if (bytes == 0)
+        return ESP_OK;
+    memcpy(pinned, from, bytes);
+    if (bytes <= READ_IN_PLACE)
+        return ESP_OK;
+    *to = reinterpret_cast<const T *>(t->device + at);
+    ESP_CUDA(b,
+             cudaMemcpyAsync(t->device + at, pinned, bytes, cudaMemcpyHostToDevice, b->stream));
+    return ESP_OK;
+}
+
+static bool rows_exist(const struct esp_rows *rows, const int32_t *which, int count)
+{
+    if (count < 0)
+        return false;
+    for (int i = 0; i < count; i++)
+        if (which[i] < 0 || which[i] >= rows->capacity)
+            return false;
+    return true;
+}
+
+/* ------------------------------------------------------------------ one answer per row */
+
+int esp_cuda_argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids)
+{
+    const size_t bytes = count > 0 ? padded((size_t)count * sizeof *ids) : 0;
+    const int32_t *asked;
+    if (!rows_exist(rows, which, count))
+        return ESP_E_ARGUMENT;
+    if (count == 0)
+        return ESP_OK;
+    int status = begin(rows, 2 * bytes);
+    if (status == ESP_OK)
+        status = put(rows, which, (size_t)count, &asked);
+    if (status < 0)
+        return status;
+    int32_t *found = take<int32_t>(rows, (size_t)count);
+    status = esp_cuda_launch_argmax(own(rows), asked, count, found);
+    if (status == ESP_OK)
+        status = finish(rows);
+    memcpy(ids, found, (size_t)count * sizeof *ids);
+    return status;
+}
+
+static int top_k_piece(struct esp_rows *rows, const int32_t *which, int count, int k,
+                       int32_t *ids, float *values)
+{
+    const size_t all = (size_t)count * (size_t)k;
+    const int32_t *asked;
+    int status = begin(rows, padded((size_t)count * sizeof *which) + padded(all * sizeof *ids) +
+                                 padded(all * sizeof *values));
+    if (status == ESP_OK)
+        status = put(rows, which, (size_t)count, &asked);
+    if (status < 0)
+        return status;
+    int32_t *best = take<int32_t>(rows, all);
+    float *value = take<float>(rows, all);
+    status = esp_cuda_launch_top_k(own(rows), asked, count, k, best, value);
+    if (status == ESP_OK)
+        status = finish(rows);
+    memcpy(ids, best, all * sizeof *ids);
+    memcpy(values, value, all * sizeof *values);
+    return status;
+}
+
+int esp_cuda_top_k(struct esp_rows *rows, const int32_t *which, int count, int k, int32_t *ids,
+                   float *values)
+{
+    if (k < 1 || k > rows->vocabulary || !rows_exist(rows, which, count))
+        return ESP_E_ARGUMENT;
+    const int usual = rows->capacity > count ? rows->capacity : count;
+    const int fit = TOP_K_PIECE / (k * (int)(sizeof *ids + sizeof *values));
+    const int most = k <= 64 ? usual : fit > 1 ? fit : 1;
+    int status = ESP_OK;
+    for (int done = 0, now; done < count && status == ESP_OK; done += now) {
+        const size_t at = (size_t)done * (size_t)k;
+        now = count - done < most ? count - done : most;
+        status = top_k_piece(rows, which + done, now, k, ids + at, values + at);
+    }
+    return status;
+}
+
+int esp_cuda_softmax(struct esp_rows *rows, const int32_t *which, int count,
+                     const struct esp_sampling *sampling)
+{
+    const int32_t *asked;
+    if (!(sampling->temperature > 0.0) || !std::isfinite(sampling->temperature) ||
+        !(sampling->top_p >= 0.0) || sampling->top_k < 0 || !rows_exist(rows, which, count))
+        return ESP_E_ARGUMENT;
+    if (count == 0)
+        return ESP_OK;
+    int status = begin(rows, padded((size_t)count * sizeof *which));
+    if (status == ESP_OK)
+        status = put(rows, which, (size_t)count, &asked);
+    return status < 0 ? status : esp_cuda_launch_softmax(own(rows), asked, count, sampling);
+}
+
+int esp_cuda_gather(struct esp_rows *rows, const int32_t *which, const int32_t *tokens,
+                    int count, double *values)
+{
+    const int32_t *asked, *of;
+    if (!rows_exist(rows, which, count))
+        return ESP_E_ARGUMENT;
+    for (int i = 0; i < count; i++)
+        if (tokens[i] < 0 || tokens[i] >= rows->vocabulary)
+            return ESP_E_ARGUMENT;
+    if (count == 0)
+        return ESP_OK;
+    const size_t all = (size_t)count;
+    int status = begin(rows, 2 * padded(all * sizeof *which) + padded(all * sizeof *values));
+    if (status == ESP_OK)
+        status = put(rows, which, all, &asked);
+    if (status == ESP_OK)
+        status = put(rows, tokens, all, &of);
+    if (status < 0)
+        return status;
+    double *found = take<double>(rows, all);
+    status = esp_cuda_launch_gather(own(rows), asked, of, count, found);
+    if (status == ESP_OK)
+        status = finish(rows);
+    memcpy(values, found, all * sizeof *values);
+    return status;
+}
+
+/* ------------------------------------------------------------------ distributions */
+
+static bool draws_are_valid(const struct esp_rows *rows, const double *u, int count,
+                            const int32_t *excluded, int per)
+{
+    for (int i = 0; i < count; i++) {
+        if (!(u[i] >= 0.0 && u[i] < 1.0))
+            return false;
+        for (int j = 0; j < per; j++)
+            if (excluded[(size_t)i * (size_t)per + (size_t)j] >= rows->vocabulary)
+                return false;
+    }
+    return true;
+}
+
+int esp_cuda_sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
+                    const int32_t *excluded, int per, int32_t *tokens, double *values)
+{
+    const int32_t *asked, *without;
+    const double *at;
+    if (per < 0 || !rows_exist(rows, which, count) ||
+        !draws_are_valid(rows, u, count, excluded, per))
+        return ESP_E_ARGUMENT;
+    if (count == 0)
+        return ESP_OK;
+    const size_t all = (size_t)count, gone = all * (size_t)per;
+    int status = begin(rows, 2 * padded(all * sizeof *which) + 2 * padded(all * sizeof *u) +
+                                 padded(gone * sizeof *excluded));
+    if (status == ESP_OK)
+        status = put(rows, which, all, &asked);
+    if (status == ESP_OK)
+        status = put(rows, u, all, &at);
+    if (status == ESP_OK)
+        status = put(rows, excluded, gone, &without);
+    if (status < 0)
+        return status;
+    int32_t *token = take<int32_t>(rows, all);
+    double *value = take<double>(rows, all);
+    status = esp_cuda_launch_sample(own(rows), asked, at, count, without, per, token, value);
+    if (status == ESP_OK)
+        status = finish(rows);
+    memcpy(tokens, token, all * sizeof *tokens);
+    memcpy(values, value, all * sizeof *values);
+    return status;
+}
+
+/* Do both rows and, if there is a `to`, its row exist, over the same vocabulary? */
+static bool fit(const struct esp_rows *p, int p_row, const struct esp_rows *q, int q_row,
+                const struct esp_rows *to, int to_row)
+{
+    return rows_exist(p, &p_row, 1) && rows_exist(q, &q_row, 1) &&
+           p->vocabulary == q->vocabulary &&
+           (!to || (to->vocabulary == p->vocabulary && rows_exist(to, &to_row, 1)));
+}
+
+int esp_cuda_combine(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
+                     const struct esp_combination *f, struct esp_rows *to, int to_row,
+                     double *sum)
+{
+    if (!fit(p, p_row, q, q_row, to, to_row))
+        return ESP_E_ARGUMENT;
+    int status = begin(p, padded(sizeof *sum));
+    if (status < 0)
+        return status;
+    double *found = take<double>(p, 1);
+    status = esp_cuda_launch_combine(own(p), row(p, p_row), row(q, q_row), f,
+                                     to ? row(to, to_row) : NULL, found);
+    if (status == ESP_OK)
+        status = finish(p);
+    *sum = *found;
+    return status;
+}
+
+int esp_cuda_remove(struct esp_rows *rows, int which, int32_t token, double *left)
+{
+    if (!rows_exist(rows, &which, 1) || token < 0 || token >= rows->vocabulary)
+        return ESP_E_ARGUMENT;
+    int status = begin(rows, padded(sizeof *left));
+    if (status < 0)
+        return status;
+    double *found = take<double>(rows, 1);
+    status = esp_cuda_launch_remove(own(rows), row(rows, which), token, found);
+    if (status == ESP_OK)
+        status = finish(rows);
+    *left = *found;
+    return status;
+}
+
+int esp_cuda_ratio_masses(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
+                          double *p_mass, double *q_mass)
+{
+    const size_t bytes = ESP_RATIO_CLASSES * sizeof(double);
+    if (!fit(p, p_row, q, q_row, NULL, 0))
+        return ESP_E_ARGUMENT;
+    int status = begin(p, 2 * bytes);
+    if (status < 0)
+        return status;
+    double *of_p = take<double>(p, ESP_RATIO_CLASSES),
+           *of_q = take<double>(p, ESP_RATIO_CLASSES);
+    status = esp_cuda_launch_masses(own(p), row(p, p_row), row(q, q_row), of_p, of_q);
+    if (status == ESP_OK)
+        status = finish(p);
+    memcpy(p_mass, of_p, bytes);
+    memcpy(q_mass, of_q, bytes);
+    return status;
+}
+
+int esp_cuda_ratio_residual(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
+                            const double *factor, struct esp_rows *to, int to_row, double *sum)
+{
+    const double *factors;
+    if (!fit(p, p_row, q, q_row, to, to_row))
+        return ESP_E_ARGUMENT;
+    int status = begin(p, ESP_RATIO_CLASSES * sizeof *factor + padded(sizeof *sum));
+    if (status == ESP_OK)
+        status = put(p, factor, ESP_RATIO_CLASSES, &factors);
+    if (status < 0)
+        return status;
+    double *found = take<double>(p, 1);
+    status = esp_cuda_launch_residual(own(p), row(p, p_row), row(q, q_row), factors,
+                                      to ? row(to, to_row) : NULL, found);
+    if (status == ESP_OK)
+        status = finish(p);
+    *sum = *found;
+    return status;
+}
+
+/* ------------------------------------------------------------------ whole rows */
+
+int esp_cuda_read_row(struct esp_rows *rows, int which, float *values)
+{
+    struct esp_cuda_backend *b = esp_cuda_of(rows);
+    if (!rows_exist(rows, &which, 1))
+        return ESP_E_ARGUMENT;
+    ESP_CUDA(b, cudaMemcpyAsync(values, row(rows, which),
+                                (size_t)rows->vocabulary * sizeof *values,
+                                cudaMemcpyDeviceToHost, b->stream));
+    return finish(rows);
+}
+
+int esp_cuda_write_row(struct esp_rows *rows, int which, const float *values)
+{
+    struct esp_cuda_backend *b = esp_cuda_of(rows);
+    if (!rows_exist(rows, &which, 1))
+        return ESP_E_ARGUMENT;
+    ESP_CUDA(b, cudaMemcpyAsync(row(rows, which), values,
+                                (size_t)rows->vocabulary * sizeof *values,
+                                cudaMemcpyHostToDevice, b->stream));
+    ESP_CUDA(b, cudaStreamSynchronize(b->stream));
+    return ESP_OK;
+}

@@ -1,0 +1,267 @@
+/* top_k.cu - the k largest values of each row, in order.
+ *
+ * For the few that a tree asks for (k up to 64), a block holds 4096 values in registers as
+ * ranks (rank.h). The k-th best of the bests of its threads cannot be better than the k-th best
+ * of all, so what ranks at or before it includes the k best; that is little more than k, at
+ * most 1024, and the place of each is the number of those before it. Long rows are cut into
+ * such parts, and the block of a row that ends last does the same with what the parts found.
+ *
+ * Larger k: a radix search for the last rank that belongs, and a bitonic sort of what ranks at
+ * or before it (Batcher 1968).
+ */
+#include "cuda/rank.h"
+
+enum {
+    THREADS = 256,
+    EACH = ESP_PART / THREADS, /* ranks in the registers of a thread */
+    MOST_K = 64,
+    CANDIDATES = MOST_K * EACH,
+    SORTERS = 1024,
+    SORTED_IN_ROOM = 2048, /* ranks that are sorted in shared memory */
+};
+
+static int parts_of(int n)
+{
+    return (n + ESP_PART - 1) / ESP_PART;
+}
+
+/* ------------------------------------------------------------------ few */
+
+namespace
+{
+
+struct few_room {
+    uint64_t first[THREADS], candidate[CANDIDATES], best[MOST_K];
+    unsigned candidates;
+    int last;
+};
+
+struct answer {
+    int k;
+    int32_t *ids;  /* (rows, k) */
+    float *values; /* (rows, k) */
+};
+
+} // namespace
+
+/* The number of ranks before `rank`. */
+static __device__ int place_of(uint64_t rank, const uint64_t *ranks, int count)
+{
+    int before = 0;
+    for (int i = 0; i < count; i++)
+        before += ranks[i] < rank;
+    return before;
+}
+
+/* room->best becomes the k best of the block's ranks, with ESP_NO_RANK where there are fewer.
+ * The bests are those of 1, 2 or 4 threads: with 8 times as many as are asked for, few other
+ * values rank before the k-th of them. */
+static __device__ void find_best(const uint64_t *rank, int k, struct few_room *room)
+{
+    const int thread = threadIdx.x, together = k <= 8 ? 4 : k <= 16 ? 2 : 1;
+    uint64_t best = ESP_NO_RANK, limit;
+    for (int i = 0; i < EACH; i++)
+        best = rank[i] < best ? rank[i] : best;
+    for (int step = 1; step < together; step *= 2) {
+        uint64_t other = __shfl_xor_sync(ESP_ALL_LANES, best, step);
+        best = other < best ? other : best;
+    }
+    if (thread % together == 0)
+        room->first[thread / together] = best;
+    if (thread < k)
+        room->best[thread] = ESP_NO_RANK;
+    if (thread == 0) {
+        room->candidates = 0;
+        room->candidate[0] = ESP_NO_RANK - 1;
+    }
+    __syncthreads();
+    if (thread < THREADS / together) {
+        best = room->first[thread];
+        if (place_of(best, room->first, THREADS / together) == k - 1 && best != ESP_NO_RANK)
+            room->candidate[0] = best;
+    }
+    __syncthreads();
+    limit = room->candidate[0];
+    __syncthreads();
+    for (int i = 0; i < EACH; i++)
+        if (rank[i] <= limit)
+            room->candidate[atomicAdd(&room->candidates, 1u)] = rank[i];
+    __syncthreads();
+    const int count = (int)room->candidates;
+    for (int i = thread; i < count; i += THREADS) {
+        int place = place_of(room->candidate[i], room->candidate, count);
+        if (place < k)
+            room->best[place] = room->candidate[i];
+    }
+    __syncthreads();
+}
+
+/* Grid: (rows, parts). `found` (rows, parts, k) is used if there are several parts. */
+static __global__ void __launch_bounds__(THREADS)
+    top_few(const float *data, size_t stride, int n, const int32_t *which, struct answer a,
+            uint64_t *found, unsigned *counter, int *numeric)
+{
+    ESP_SHARED(struct few_room, room);
+    const float *row = data + (size_t)which[blockIdx.x] * stride;
+    const int parts = gridDim.y, k = a.k;
+    uint64_t rank[EACH], *own = found + (size_t)blockIdx.x * parts * k;
+    bool number = true;
+    for (int j = 0; j < EACH; j += 4) {
+        const int i = blockIdx.y * ESP_PART + j * THREADS + 4 * threadIdx.x;
+        float4 four = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        if (i < n)
+            four = *reinterpret_cast<const float4 *>(row + i);
+        const float value[4] = {four.x, four.y, four.z, four.w};
+        for (int l = 0; l < 4; l++) {
+            rank[j + l] = i + l < n ? esp_rank(value[l], i + l) : ESP_NO_RANK;
+            number &= i + l >= n || value[l] == value[l];
+        }
+    }
+    if (!number)
+        *numeric = 1;
+    find_best(rank, k, room);
+    if (parts > 1) {
+        if ((int)threadIdx.x < k)
+            own[blockIdx.y * k + threadIdx.x] = room->best[threadIdx.x];
+        if (!esp_last_block(&counter[blockIdx.x], gridDim.y, &room->last))
+            return;
+        for (int j = 0; j < EACH; j++) {
+            const int i = j * THREADS + threadIdx.x;
+            rank[j] = i < parts * k ? own[i] : ESP_NO_RANK;
+        }
+        find_best(rank, k, room);
+    }
+    if ((int)threadIdx.x < k) {
+        const size_t at = (size_t)blockIdx.x * k + threadIdx.x;
+        a.ids[at] = esp_rank_index(room->best[threadIdx.x]);
+        a.values[at] = esp_rank_value(room->best[threadIdx.x]);
+    }
+}
+
+static int launch_few(struct esp_cuda_rows *r, const int32_t *which, int count, struct answer a)
+{
+    struct esp_cuda_backend *b = esp_cuda_of(&r->base);
+    const int n = r->base.vocabulary, parts = parts_of(n);
+    const size_t each = (size_t)parts * a.k * sizeof(uint64_t);
+    int most = parts == 1 ? count : (int)(r->work_bytes / each);
+    if (parts > 1 && most > ESP_COUNTERS)
+        most = ESP_COUNTERS;
+    for (int done = 0, now; done < count; done += now) {
+        now = count - done < most ? count - done : most;
+        const size_t at = (size_t)done * a.k;
+        const struct answer part = {a.k, a.ids + at, a.values + at};
+        ESP_LAUNCH(top_few, dim3(now, parts), THREADS, sizeof(struct few_room), b->stream,
+                   r->data, r->stride, n, which + done, part, esp_cuda_work<uint64_t>(r),
+                   r->scratch->counter, r->numeric);
+        ESP_CUDA_LAUNCHED(b, "top_k");
+    }
+    return ESP_OK;
+}
+
+/* ------------------------------------------------------------------ many */
+
+/* Ascending, in place; `size` is a power of two. */
+static __device__ void sort(uint64_t *ranks, int size)
+{
+    for (int run = 2; run <= size; run *= 2)
+        for (int step = run / 2; step > 0; step /= 2) {
+            for (int i = threadIdx.x; i < size / 2; i += SORTERS) {
+                const int low = i / step * 2 * step + i % step, high = low + step;
+                const uint64_t a = ranks[low], b = ranks[high];
+                if ((a > b) == ((low & run) == 0)) {
+                    ranks[low] = b;
+                    ranks[high] = a;
+                }
+            }
+            __syncthreads();
+        }
+}
+
+namespace
+{
+
+struct many_room {
+    struct esp_select_room select;
+    uint64_t ranks[SORTED_IN_ROOM];
+    unsigned found;
+};
+
+} // namespace
+
+/* One block per row; `lists` (rows, size) for the k ranks if they do not fit in the room. */
+static __global__ void __launch_bounds__(SORTERS)
+    top_many(const float *data, size_t stride, int n, const int32_t *which, struct answer a,
+             uint64_t *lists, int size, int *numeric)
+{
+    ESP_SHARED(struct many_room, room);
+    float *row = const_cast<float *>(data) + (size_t)which[blockIdx.x] * stride;
+    const struct esp_walk w = {row, NULL, n, 0};
+    const struct esp_selection best = {(uint64_t)a.k, 0.0, 0.0f};
+    uint64_t *list = size > SORTED_IN_ROOM ? lists + (size_t)blockIdx.x * size : room->ranks;
+    if (threadIdx.x == 0)
+        room->found = 0;
+    const uint64_t cut = esp_select(&w, best, &room->select);
+    __syncthreads();
+    for (int i = threadIdx.x; i < n; i += SORTERS) {
+        const float value = row[i];
+        if (value != value)
+            *numeric = 1;
+        const uint64_t rank = esp_rank(value, i);
+        if (rank <= cut)
+            list[atomicAdd(&room->found, 1u)] = rank;
+    }
+    for (int i = a.k + threadIdx.x; i < size; i += SORTERS)
+        list[i] = ESP_NO_RANK;
+    __syncthreads();
+    sort(list, size);
+    for (int i = threadIdx.x; i < a.k; i += SORTERS) {
+        const size_t at = (size_t)blockIdx.x * a.k + i;
+        a.ids[at] = esp_rank_index(list[i]);
+        a.values[at] = esp_rank_value(list[i]);
+    }
+}
+
+static int power_of_two(int least)
+{
+    int power = 1;
+    while (power < least)
+        power *= 2;
+    return power;
+}
+
+static int launch_many(struct esp_cuda_rows *r, const int32_t *which, int count,
+                       struct answer a)
+{
+    struct esp_cuda_backend *b = esp_cuda_of(&r->base);
+    const int size = power_of_two(a.k);
+    const int most = (int)(r->work_bytes / ((size_t)size * sizeof(uint64_t)));
+    for (int done = 0, now; done < count; done += now) {
+        now = count - done < most ? count - done : most;
+        const size_t at = (size_t)done * a.k;
+        const struct answer part = {a.k, a.ids + at, a.values + at};
+        ESP_LAUNCH(top_many, now, SORTERS, sizeof(struct many_room), b->stream, r->data,
+                   r->stride, r->base.vocabulary, which + done, part,
+                   esp_cuda_work<uint64_t>(r), size, r->numeric);
+        ESP_CUDA_LAUNCHED(b, "top_k");
+    }
+    return ESP_OK;
+}
+
+/* ------------------------------------------------------------------ either */
+
+/* A sorted row, or what the parts of 64 rows find. */
+size_t esp_cuda_top_k_work(int n)
+{
+    const size_t sorted = (size_t)power_of_two(n) * sizeof(uint64_t);
+    const size_t found = (size_t)64 * parts_of(n) * MOST_K * sizeof(uint64_t);
+    return sorted > found ? sorted : found;
+}
+
+int esp_cuda_launch_top_k(struct esp_cuda_rows *r, const int32_t *which, int count, int k,
+                          int32_t *ids, float *values)
+{
+    const struct answer a = {k, ids, values};
+    if (k <= MOST_K && (int64_t)k * parts_of(r->base.vocabulary) <= ESP_PART)
+        return launch_few(r, which, count, a);
+    return launch_many(r, which, count, a);
+}
