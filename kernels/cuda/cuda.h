@@ -271,7 +271,8 @@ struct esp_cuda_rows {
     size_t stride; /* vocabulary, padded to 32 */
     float *data;   /* (capacity, stride) on the device */
     struct esp_cuda_scratch *scratch; /* on the device, see rows.h */
-    size_t work_bytes;                /* of it that follow the struct */
+    size_t work_bytes;                /* that follow the struct */
+    size_t shared_limit;              /* bytes of shared memory that softmax may ask for */
     /* Pinned, so that kernels write it and the host reads it: set to 1 by whoever meets a value
      * that is not a number. */
     int *numeric;

@@ -93,7 +93,7 @@ static int allocate(struct esp_cuda_backend *b, struct esp_cuda_rows *r)
     ESP_CUDA(b, cudaMallocHost(reinterpret_cast<void **>(&r->numeric), sizeof *r->numeric));
     *r->numeric = 0;
     int status = open_transfer(b, &r->transfer, transfer_bytes(capacity));
-    return status < 0 ? status : esp_cuda_softmax_prepare(b);
+    return status < 0 ? status : esp_cuda_softmax_prepare(r);
 }
 
 int esp_cuda_rows_open(struct esp_rows **rows, struct esp_backend *backend, int capacity,

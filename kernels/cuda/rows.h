@@ -37,8 +37,8 @@ template <typename T> static inline T *esp_cuda_work(const struct esp_cuda_rows 
 /* Bytes of work memory that top_k needs for a row of n values, the most of all operations. */
 size_t esp_cuda_top_k_work(int n);
 
-/* Opens the door to more than 48 KiB of shared memory; once per backend is enough. */
-int esp_cuda_softmax_prepare(struct esp_cuda_backend *backend);
+/* Sets r->shared_limit and lets softmax have so much. */
+int esp_cuda_softmax_prepare(struct esp_cuda_rows *r);
 
 int esp_cuda_launch_argmax(struct esp_cuda_rows *r, const int32_t *which, int count,
                            int32_t *ids);

@@ -157,11 +157,16 @@ static size_t room_for(int n)
     return (most + 15) / 16 * 16;
 }
 
-int esp_cuda_softmax_prepare(struct esp_cuda_backend *backend)
+int esp_cuda_softmax_prepare(struct esp_cuda_rows *r)
 {
-    ESP_CUDA(backend, cudaFuncSetAttribute(reinterpret_cast<const void *>(softmax),
-                                           cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                           (int)backend->shared_limit));
+    struct esp_cuda_backend *b = esp_cuda_of(&r->base);
+    int device, limit;
+    ESP_CUDA(b, cudaGetDevice(&device));
+    ESP_CUDA(b,
+             cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    ESP_CUDA(b,
+             cudaFuncSetAttribute(softmax, cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
+    r->shared_limit = (size_t)limit;
     return ESP_OK;
 }
 
@@ -174,8 +179,8 @@ int esp_cuda_launch_softmax(struct esp_cuda_rows *r, const int32_t *which, int c
     int threads = LEAST_THREADS, chunks = esp_chunks(n);
     while (threads < MOST_THREADS && threads * 4 < n)
         threads *= 2;
-    if (room + (size_t)chunks * chunk > b->shared_limit)
-        chunks = (int)((b->shared_limit - room) / chunk);
+    if (room + (size_t)chunks * chunk > r->shared_limit)
+        chunks = (int)((r->shared_limit - room) / chunk);
     double factor = 1.0 / sampling->temperature;
     factor = factor > FLT_MAX ? FLT_MAX : factor < FLT_MIN ? FLT_MIN : factor;
     const struct plan plan = {(float)factor, sampling->top_k, sampling->top_p,
