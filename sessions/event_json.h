@@ -1,7 +1,7 @@
 /* event_json.h - one event as one line of JSON, and back.
  *
  * The line carries every field of the event, so that reading it gives the same bits: floats
- * have 9 digits, doubles 17, values that are not a number are left out. A token is {"id",
+ * have 9 digits, doubles up to 17, values that are not a number are left out. A token is {"id",
  * "text"}; where the text is not valid UTF-8, "bytes" has its bytes in hexadecimal digits, and
  * "text" is only for people. man/espalier-session.5 lists the fields.
  */

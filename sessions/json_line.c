@@ -77,24 +77,30 @@ void esp_line_integer(struct esp_line *line, const char *name, int64_t value)
     put_text(line, text);
 }
 
-static void put_real(struct esp_line *line, const char *name, double value, int digits)
+static void put_number(struct esp_line *line, const char *name, const char *text)
 {
-    char text[NUMBER];
-    if (!isfinite(value))
-        return;
-    snprintf(text, sizeof text, "%.*g", digits, value);
     put_name(line, name);
     put_text(line, text);
 }
 
+/* Nine digits tell all floats apart. */
 void esp_line_float(struct esp_line *line, const char *name, float value)
 {
-    put_real(line, name, value, 9);
+    char text[NUMBER];
+    snprintf(text, sizeof text, "%.9g", (double)value);
+    if (isfinite(value))
+        put_number(line, name, text);
 }
 
+/* Seventeen digits tell all doubles apart; most that people chose need no more than fifteen. */
 void esp_line_double(struct esp_line *line, const char *name, double value)
 {
-    put_real(line, name, value, 17);
+    char text[NUMBER];
+    snprintf(text, sizeof text, "%.15g", value);
+    if (isfinite(value) && strtod(text, NULL) != value)
+        snprintf(text, sizeof text, "%.17g", value);
+    if (isfinite(value))
+        put_number(line, name, text);
 }
 
 void esp_line_flag(struct esp_line *line, const char *name, bool value)

@@ -35,6 +35,7 @@ struct esp_recorder {
     struct esp_line line;
     off_t written; /* bytes of whole lines */
     bool generating;
+    char why[128]; /* it is suspended */
     char trouble[512];
 };
 
@@ -151,6 +152,7 @@ static int write_all(struct esp_recorder *r, const char *bytes, size_t length)
 static void suspend(struct esp_recorder *r, const char *why)
 {
     struct stat info;
+    snprintf(r->why, sizeof r->why, "%s", why);
     esp_fail(r->trouble, sizeof r->trouble, ESP_E_FILE,
              "recording to %s is suspended: %s; the generation goes on", r->path, why);
     if (fstat(r->fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > r->written &&
@@ -168,12 +170,13 @@ static void write_line(struct esp_recorder *r)
     r->line.length = 0;
 }
 
+/* Seconds since the recording was begun, in whole microseconds. */
 static double now(const struct esp_recorder *r)
 {
     struct timespec at;
     clock_gettime(CLOCK_MONOTONIC, &at);
-    return (double)(at.tv_sec - r->start.tv_sec) +
-           (double)(at.tv_nsec - r->start.tv_nsec) * 1e-9;
+    long microseconds = (at.tv_nsec - r->start.tv_nsec) / 1000;
+    return (double)((at.tv_sec - r->start.tv_sec) * 1000000 + microseconds) / 1e6;
 }
 
 void esp_recorder_event(struct esp_recorder *r, const struct esp_event *given)
@@ -282,7 +285,7 @@ int esp_recorder_open(struct esp_recorder **recorder, const struct esp_recorder_
     if (status == ESP_OK)
         write_header(r, header);
     if (*r->trouble)
-        status = esp_fail(err, errlen, ESP_E_FILE, "%s", r->trouble);
+        status = esp_fail(err, errlen, ESP_E_FILE, "cannot write %s: %s", r->path, r->why);
     if (status < 0) {
         if (made)
             unlink(r->path);

@@ -17,6 +17,8 @@ struct cli_options {
     bool json, stats, mdoc, ascii;
     const char *theme;
     const char *with, *with_verifier; /* the second choice to compare */
+    const char *record; /* file to record to */
+    bool force;         /* overwrite it */
     const char **arguments; /* what is not a flag */
     int argument_count;
 };

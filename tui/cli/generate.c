@@ -8,11 +8,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli.h"
 #include "model/utf8_stream.h"
 #include "prompt.h"
+#include "recorder.h"
 #include "report.h"
 #include "safe.h"
 
@@ -29,6 +31,8 @@ struct output {
     bool print;    /* stream to stdout */
     bool terminal; /* stdout is one: neutralise controls */
     struct esp_utf8_stream stream;
+    struct esp_recorder *recorder; /* NULL: nothing is recorded */
+    bool suspended;                /* the user knows that the recording is */
 };
 
 static void write_safe(const char *text, size_t length)
@@ -55,10 +59,29 @@ static void write_text(struct output *out, const char *text, size_t length)
         fwrite(text, 1, length, stdout);
 }
 
-/* The observer: prints the committed tokens of each iteration. */
+static const char *token_text(void *user, int32_t token, size_t *length)
+{
+    const struct output *out = user;
+    return esp_token_bytes(out->engine, token, length);
+}
+
+static void record(struct output *out, const struct esp_event *event)
+{
+    if (!out->recorder)
+        return;
+    esp_recorder_event(out->recorder, event);
+    const char *trouble = esp_recorder_trouble(out->recorder);
+    if (*trouble && !out->suspended) {
+        fprintf(stderr, "%sespalier: %s\n", out->terminal ? "\n" : "", trouble);
+        out->suspended = true;
+    }
+}
+
+/* The observer: records everything, prints the committed tokens of each iteration. */
 static void on_event(void *user, const struct esp_event *event)
 {
     struct output *out = user;
+    record(out, event);
     if (!out->print || event->type != ESP_EVENT_ITERATION)
         return;
     for (int i = 0; i < event->iteration->committed_count; i++) {
@@ -138,6 +161,34 @@ static int generate(struct esp_session *session, int tokens, char *err, size_t e
     return status;
 }
 
+static int start_recording(const struct cli_options *o, struct output *out,
+                           const struct esp_session *session, char *err, size_t errlen)
+{
+    struct esp_recorder_options options = {
+        .path = o->record, .force = o->force, .tokens = {token_text, out}};
+    struct esp_recording_header header = {.columns = 0};
+    struct winsize size;
+    if (!o->record)
+        return ESP_OK;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) {
+        header.columns = size.ws_col;
+        header.rows = size.ws_row;
+    }
+    esp_recording_describe(&header, out->engine, session);
+    return esp_recorder_open(&out->recorder, &options, &header, err, errlen);
+}
+
+/* Ends the recording; what went wrong with it, and was not told yet, is told now. */
+static int stop_recording(struct output *out)
+{
+    char err[512];
+    int status = esp_recorder_close(out->recorder, "interrupted", err, sizeof err);
+    out->recorder = NULL;
+    if (status == ESP_OK)
+        return EXIT_DONE;
+    return out->suspended ? EXIT_BAD : cli_fail(err);
+}
+
 static int run(struct cli_options *o)
 {
     char *text, err[512] = "";
@@ -156,8 +207,11 @@ static int run(struct cli_options *o)
     if (status == ESP_OK)
         status = esp_session_open(&session, engine, &o->session, err, sizeof err);
     if (status == ESP_OK)
+        status = start_recording(o, &out, session, err, sizeof err);
+    if (status == ESP_OK)
         status = cli_prompt_session(engine, session, text, length, err, sizeof err);
-    if (status == ESP_OK) {
+    bool started = status == ESP_OK;
+    if (started) {
         sigaction(SIGINT, &action, NULL);
         status = generate(session, o->tokens, err, sizeof err);
         if (out.print) {
@@ -171,10 +225,12 @@ static int run(struct cli_options *o)
         code = cli_fail(*err ? err : esp_status_message(status));
     else if (o->json)
         code = print_json(engine, session);
-    if (session && o->stats)
+    if (started && o->stats)
         print_stats(session);
     if (code == EXIT_DONE && (fflush(stdout) != 0 || ferror(stdout)))
         code = cli_fail("standard output could not be written");
+    int recorded = stop_recording(&out);
+    code = code == EXIT_DONE ? recorded : code;
     esp_session_close(session);
     esp_engine_close(engine);
     free(text);
@@ -186,7 +242,7 @@ const struct cli_command cli_generate = {
     .arguments = "-p TEXT | -f FILE | -",
     .summary = "stream a continuation to standard output",
     .flags = "prompt file tokens target draft drafter verifier temp top-p top-k seed backend "
-             "threads exact order max-nodes context baseline json stats",
+             "threads exact order max-nodes context baseline json stats record force",
     .most = 1,
     .run = run,
 };

@@ -29,6 +29,8 @@ enum flag {
     TRIALS,
     JSON,
     STATS,
+    RECORD,
+    FORCE,
     MDOC,
     ASCII,
     THEME,
@@ -72,6 +74,8 @@ static const struct {
     {"trials", TRIALS, "N", "continuations that are sampled per pair (default 200)"},
     {"json", JSON, NULL, "print one JSON object instead of text"},
     {"stats", STATS, NULL, "print statistics on standard error at the end"},
+    {"record", RECORD, "FILE", "record the session, to be replayed and exported later"},
+    {"force", FORCE, NULL, "overwrite a file that exists"},
     {"mdoc", MDOC, NULL, "print the list as the source of a manual page"},
     {"ascii", ASCII, NULL, "draw with ASCII characters only"},
     {"theme", THEME, "NAME", "colours: one of `espalier list themes`, or a theme of your own"},
@@ -245,6 +249,12 @@ static bool set(struct cli_options *o, int flag, const char *value)
         return whole_number("trials", value, 1, MOST_TOKENS, &o->trials);
     case JSON:
         o->json = true;
+        return true;
+    case RECORD:
+        o->record = value;
+        return true;
+    case FORCE:
+        o->force = true;
         return true;
     case STATS:
         o->stats = true;
