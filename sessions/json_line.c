@@ -69,27 +69,74 @@ void esp_line_close(struct esp_line *line, char bracket)
     line->comma = true;
 }
 
-void esp_line_integer(struct esp_line *line, const char *name, int64_t value)
-{
-    char text[NUMBER];
-    snprintf(text, sizeof text, "%" PRId64, value);
-    put_name(line, name);
-    put_text(line, text);
-}
-
 static void put_number(struct esp_line *line, const char *name, const char *text)
 {
     put_name(line, name);
     put_text(line, text);
 }
 
+/* Writes digits so that they end before `end`, at least `least` of them; returns the first. */
+static char *digits(char *end, uint64_t value, int least)
+{
+    while (value > 0 || least > 0) {
+        *--end = (char)('0' + value % 10);
+        value /= 10;
+        least--;
+    }
+    return end;
+}
+
+void esp_line_integer(struct esp_line *line, const char *name, int64_t value)
+{
+    char text[NUMBER], *end = text + NUMBER - 1;
+    *end = '\0';
+    end = digits(end, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 1);
+    if (value < 0)
+        *--end = '-';
+    put_number(line, name, end);
+}
+
+/* The shortest decimal that is read as this float: m / 10^k with m below 2^53 and k below 23 is
+ * rounded once in a division as in reading. False where that is not to be had; printf takes
+ * several times as long, which is felt with hundreds of numbers in each iteration. */
+static bool put_short(struct esp_line *line, const char *name, float value)
+{
+    static const double power[] = {1,   1e1, 1e2, 1e3,  1e4,  1e5,  1e6,
+                                   1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13};
+    const double size = fabs((double)value);
+    char text[NUMBER], *end = text + NUMBER - 1;
+    int leading = 4; /* places behind the point to the first digit */
+    if (!(size >= 1e-4 && size < 10))
+        return false;
+    while (leading > 0 && size * power[leading - 1] >= 1)
+        leading--;
+    for (int k = leading + 5; k <= leading + 8; k++) {
+        uint64_t m = (uint64_t)(size * power[k] + 0.5), one = (uint64_t)power[k];
+        if ((float)((double)m / power[k]) != (float)size)
+            continue;
+        for (; k > 0 && m % 10 == 0; k--, one /= 10)
+            m /= 10;
+        *end = '\0';
+        end = digits(end, m % one, k);
+        if (k > 0)
+            *--end = '.';
+        end = digits(end, m / one, 1);
+        if (value < 0)
+            *--end = '-';
+        put_number(line, name, end);
+        return true;
+    }
+    return false;
+}
+
 /* Nine digits tell all floats apart. */
 void esp_line_float(struct esp_line *line, const char *name, float value)
 {
     char text[NUMBER];
+    if (!isfinite(value) || put_short(line, name, value))
+        return;
     snprintf(text, sizeof text, "%.9g", (double)value);
-    if (isfinite(value))
-        put_number(line, name, text);
+    put_number(line, name, text);
 }
 
 /* Seventeen digits tell all doubles apart; most that people chose need no more than fifteen. */

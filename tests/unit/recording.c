@@ -354,6 +354,33 @@ TEST(random_iterations_make_the_round_trip)
     esp_texts_free(&texts);
 }
 
+TEST(every_float_is_read_as_it_was)
+{
+    struct esp_line line = {.length = 0};
+    unsigned long long random = 9;
+    for (uint32_t i = 0; i < (check_quick() ? 20000 : 400000); i++) {
+        union {
+            uint32_t bits;
+            float value;
+        } any = {.bits = i < 1000 ? 0x3f800000u - 500 + i
+                                  : (uint32_t)(check_uniform(&random) * 0x100000000)};
+        if (i % 2)
+            any.value = (float)(20 * check_uniform(&random) - 10);
+        if (i % 4 == 1)
+            any.value = (float)((int)(any.value * 1000) / 1000.0);
+        line.length = 0;
+        line.comma = false;
+        esp_line_float(&line, NULL, any.value);
+        esp_line_newline(&line);
+        if (!isfinite(any.value))
+            continue;
+        float got = (float)strtod(line.text, NULL);
+        CHECK(memcmp(&got, &any.value, sizeof got) == 0, "%.9g became %.20s", (double)any.value,
+              line.text);
+    }
+    esp_line_free(&line);
+}
+
 /* ------------------------------------------------------------------ large ones */
 
 static const char *long_text(void *user, int32_t token, size_t *length)
