@@ -1,0 +1,424 @@
+/* emu_block.cpp - the scheduler: blocks one after another, threads as fibres.
+ *
+ * A fibre takes the next thread of the block that has not begun and runs it. If the thread
+ * returns, the fibre takes another, so a kernel that never waits never switches. If the thread
+ * must wait, the fibre switches to a thread that may go on, or else to a fibre that begins the
+ * next one. When nothing can run and not all threads have returned, they wait for each other in
+ * vain: what each of them waits for is reported and the program ends.
+ *
+ * Order is part of the test: blocks, warps and lanes run in an order drawn from the seed, and a
+ * warp runs as far as it can before the next one, so that a missing barrier shows. Shared
+ * memory is exactly as large as launched, lies between guards and holds 0xff (not a number)
+ * when a block begins.
+ */
+#include "emu_block.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "emu_fibre.h"
+#include "emu_poison.h"
+
+enum { warp_lanes = 32, max_threads = 1024, max_warps = max_threads / warp_lanes, guard = 64 };
+
+enum thread_state : unsigned char {
+    thread_new,
+    thread_runs,
+    thread_meets,
+    thread_at_barrier,
+    thread_done
+};
+
+struct thread {
+    uint3 index;
+    thread_state state;
+    emu_fibre *fibre;
+    thread *next; /* in the queue of threads that may go on */
+    /* What it waits for. */
+    emu_finish *finish;
+    const char *what, *file;
+    int line;
+    unsigned mask;
+    void *data;
+};
+
+static struct {
+    const emu_launch_shape *launch;
+    const emu_body *body;
+    emu_place place;
+    int threads, order[max_threads]; /* the order in which threads begin */
+    int lanes[warp_lanes];           /* the order, from last to first, in which lanes go on */
+    uint64_t blocks, block, first, stride; /* block i is number (first + stride i) % blocks */
+    unsigned char *shared;                 /* between its guards */
+
+    thread thread_of[max_threads];
+    unsigned meeting[max_warps]; /* lanes that wait for others of their warp */
+    int begun, done, at_barrier, barrier_yes;
+    emu_count barrier_count;
+    thread *barrier_first;
+
+    thread *head, *tail; /* threads that may go on */
+    std::vector<emu_fibre *> idle;
+    emu_fibre *running;
+} run;
+
+static thread *now;
+const uint3 *emu_thread;
+const emu_place *emu_where;
+
+/* ------------------------------------------------------------------ errors */
+
+void emu_say_where(char *text, size_t bytes)
+{
+    text[0] = '\0';
+    if (!now || !run.launch)
+        return;
+    uint3 block = run.place.block, index = now->index;
+    snprintf(text, bytes,
+             "kernel %s, block (%u, %u, %u), thread (%u, %u, %u): ", run.launch->name, block.x,
+             block.y, block.z, index.x, index.y, index.z);
+}
+
+void emu_fail(const char *format, ...)
+{
+    char where[256], what[512];
+    emu_say_where(where, sizeof where);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    fprintf(stderr, "emulator: %s%s\n", where, what);
+    abort();
+}
+
+static int number_of(const thread *t)
+{
+    return (int)(t - run.thread_of);
+}
+
+static void say_state(const thread *t, char *text, size_t bytes)
+{
+    int lane = number_of(t) % warp_lanes;
+    if (number_of(t) >= run.threads)
+        snprintf(text, bytes, "lane %d does not exist", lane);
+    else if (t->state == thread_done)
+        snprintf(text, bytes, "lane %d has returned", lane);
+    else
+        snprintf(text, bytes, "lane %d waits in %s at %s:%d with mask %08x", lane, t->what,
+                 t->file, t->line, t->mask);
+}
+
+/* Nothing can run, but not every thread has returned. */
+[[noreturn]] static void report_deadlock()
+{
+    for (int i = 0; i < run.threads; i++) {
+        thread *t = &run.thread_of[i];
+        if (t->state != thread_meets)
+            continue;
+        for (int lane = 0; lane < warp_lanes; lane++) {
+            thread *other = &run.thread_of[i / warp_lanes * warp_lanes + lane];
+            if (!(t->mask >> lane & 1) ||
+                (number_of(other) < run.threads && other->state == thread_meets &&
+                 other->finish == t->finish && other->mask == t->mask &&
+                 other->line == t->line))
+                continue;
+            char state[256];
+            say_state(other, state, sizeof state);
+            now = t;
+            emu_fail("waits for ever in %s at %s:%d with mask %08x: %s", t->what, t->file,
+                     t->line, t->mask, state);
+        }
+    }
+    for (int i = 0; i < run.threads; i++)
+        if (run.thread_of[i].state == thread_done) {
+            now = &run.thread_of[i];
+            emu_fail("has returned while other threads wait in %s at %s:%d",
+                     run.barrier_first->what, run.barrier_first->file, run.barrier_first->line);
+        }
+    emu_fail("threads wait for each other in vain");
+}
+
+/* ------------------------------------------------------------------ order */
+
+static uint64_t draw(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9e3779b97f4a7c15ull);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* i -> (first + stride i) % count visits each of count things once. */
+static void draw_order(uint64_t *seed, uint64_t count, uint64_t *first, uint64_t *stride)
+{
+    *first = 0;
+    *stride = 1;
+    if (*seed == 0 || count < 2)
+        return;
+    *first = draw(seed) % count;
+    do
+        *stride = 1 + draw(seed) % (count - 1);
+    while (common_divisor(*stride, count) != 1);
+}
+
+static void draw_thread_order(uint64_t *seed)
+{
+    uint64_t warps = ((uint64_t)run.threads + warp_lanes - 1) / warp_lanes, first, stride;
+    int filled = 0;
+    draw_order(seed, warp_lanes, &first, &stride);
+    for (uint64_t i = 0; i < warp_lanes; i++)
+        run.lanes[i] = (int)((first + stride * (warp_lanes - 1 - i)) % warp_lanes);
+    draw_order(seed, warps, &first, &stride);
+    for (uint64_t i = 0; i < warps; i++) {
+        int warp = (int)((first + stride * i) % warps), base = warp * warp_lanes;
+        int lanes = run.threads - base < warp_lanes ? run.threads - base : (int)warp_lanes;
+        uint64_t first_lane, lane_stride;
+        draw_order(seed, (uint64_t)lanes, &first_lane, &lane_stride);
+        for (int lane = 0; lane < lanes; lane++)
+            run.order[filled++] =
+                base + (int)((first_lane + lane_stride * (uint64_t)lane) % (uint64_t)lanes);
+    }
+}
+
+/* ------------------------------------------------------------------ blocks */
+
+static void begin_block()
+{
+    uint64_t number = (run.first + run.stride * run.block) % run.blocks;
+    dim3 grid = run.launch->grid;
+    run.place.block.x = (unsigned)(number % grid.x);
+    run.place.block.y = (unsigned)(number / grid.x % grid.y);
+    run.place.block.z = (unsigned)(number / grid.x / grid.y);
+    memset(run.shared, 0xff, run.launch->shared);
+    memset(run.meeting, 0, sizeof run.meeting);
+    for (int i = 0; i < run.threads; i++)
+        run.thread_of[i].state = thread_new;
+    run.begun = run.done = run.at_barrier = 0;
+}
+
+static void end_block()
+{
+    now = nullptr;
+    if (!emu_guards_hold(run.shared, run.launch->shared, guard, guard))
+        emu_fail("kernel %s, block (%u, %u, %u): a thread wrote outside shared memory "
+                 "(%zu bytes)",
+                 run.launch->name, run.place.block.x, run.place.block.y, run.place.block.z,
+                 run.launch->shared);
+    run.block++;
+}
+
+static void set_running(thread *t)
+{
+    now = t;
+    emu_thread = t ? &t->index : nullptr;
+}
+
+/* Goes on with a thread that waits no longer. */
+static void resume_next(emu_fibre *from)
+{
+    thread *t = run.head;
+    run.head = t->next;
+    t->state = thread_runs;
+    set_running(t);
+    run.running = t->fibre;
+    emu_fibre_switch(from, t->fibre);
+}
+
+/* What every fibre does: threads, blocks, until the launch is over. */
+static void run_threads()
+{
+    for (;;) {
+        emu_fibre *self = run.running;
+        if (run.head) {
+            run.idle.push_back(self);
+            resume_next(self);
+        } else if (run.begun < run.threads) {
+            thread *t = &run.thread_of[run.order[run.begun++]];
+            t->state = thread_runs;
+            t->fibre = self;
+            set_running(t);
+            run.body->run();
+            now->state = thread_done;
+            run.done++;
+        } else if (run.done < run.threads) {
+            report_deadlock();
+        } else {
+            end_block();
+            if (run.block < run.blocks) {
+                begin_block();
+                continue;
+            }
+            set_running(nullptr);
+            run.idle.push_back(self);
+            emu_fibre_switch(self, emu_fibre_host());
+        }
+    }
+}
+
+static void begin_fibre()
+{
+    if (run.idle.empty()) {
+        run.running = emu_fibre_new(run_threads);
+    } else {
+        run.running = run.idle.back();
+        run.idle.pop_back();
+    }
+}
+
+/* The running thread must wait: its fibre gives way until the thread is resumed. */
+static void give_way()
+{
+    emu_fibre *self = now->fibre;
+    if (run.head) {
+        resume_next(self);
+        return;
+    }
+    if (run.begun == run.threads)
+        report_deadlock();
+    begin_fibre();
+    emu_fibre_switch(self, run.running);
+}
+
+void emu_run_kernel(const emu_launch_shape &launch, const emu_body &body, uint64_t seed)
+{
+    dim3 grid = launch.grid, block = launch.block;
+    run.launch = &launch;
+    run.body = &body;
+    run.place.blocks = grid;
+    run.place.threads = block;
+    run.threads = (int)(block.x * block.y * block.z);
+    run.blocks = (uint64_t)grid.x * grid.y * grid.z;
+    run.block = 0;
+    run.head = run.tail = nullptr;
+    for (int i = 0; i < run.threads; i++) {
+        unsigned u = (unsigned)i;
+        run.thread_of[i].index =
+            uint3{u % block.x, u / block.x % block.y, u / block.x / block.y};
+    }
+    draw_order(&seed, run.blocks, &run.first, &run.stride);
+    draw_thread_order(&seed);
+    std::vector<unsigned char> shared(launch.shared + 2 * guard);
+    run.shared = shared.data() + guard;
+    emu_guard(run.shared, launch.shared, guard, guard);
+    emu_where = &run.place;
+    begin_block();
+    begin_fibre();
+    emu_fibre_switch(emu_fibre_host(), run.running);
+    emu_where = nullptr;
+    run.launch = nullptr;
+    emu_unpoison(shared.data(), shared.size());
+}
+
+/* ------------------------------------------------------------------ waiting */
+
+void *emu_shared()
+{
+    if (!now)
+        emu_fail("shared memory was asked for outside a kernel");
+    return run.shared;
+}
+
+int emu_lane()
+{
+    if (!now)
+        emu_fail("a warp function was called outside a kernel");
+    return number_of(now) % warp_lanes;
+}
+
+void emu_meet(emu_finish *finish, const char *what, unsigned mask, void *data, const char *file,
+              int line)
+{
+    int lane = emu_lane(), base = number_of(now) - lane;
+    thread *self = now;
+    if (!(mask >> lane & 1))
+        emu_fail("calls %s at %s:%d with mask %08x, which leaves out its own lane", what, file,
+                 line, mask);
+    self->finish = finish;
+    self->what = what;
+    self->file = file;
+    self->line = line;
+    self->mask = mask;
+    self->data = data;
+    self->state = thread_meets;
+    unsigned *meeting = &run.meeting[base / warp_lanes];
+    *meeting |= 1u << lane;
+    void *brought[warp_lanes] = {};
+    bool all = (*meeting & mask) == mask;
+    for (int i = 0; all && i < warp_lanes; i++) {
+        thread *other = &run.thread_of[base + i];
+        if (!(mask >> i & 1))
+            continue;
+        all = other->finish == finish && other->mask == mask && other->line == line;
+        brought[i] = other->data;
+    }
+    if (!all) {
+        give_way();
+        return;
+    }
+    finish(brought, mask);
+    *meeting &= ~mask;
+    self->state = thread_runs;
+    for (int i = 0; i < warp_lanes; i++) { /* they go on before other warps do */
+        int other_lane = run.lanes[i];
+        thread *other = &run.thread_of[base + other_lane];
+        if (!(mask >> other_lane & 1) || other == self)
+            continue;
+        if (!run.head)
+            run.tail = other;
+        other->next = run.head;
+        run.head = other;
+    }
+}
+
+emu_count emu_barrier(const char *what, int predicate, const char *file, int line)
+{
+    if (!now)
+        emu_fail("%s was called outside a kernel", what);
+    thread *self = now;
+    if (run.at_barrier == 0) {
+        run.barrier_first = self;
+        run.barrier_yes = 0;
+    } else if (run.barrier_first->line != line || strcmp(run.barrier_first->what, what) != 0) {
+        emu_fail("is at the barrier %s at %s:%d, other threads at %s at %s:%d", what, file,
+                 line, run.barrier_first->what, run.barrier_first->file,
+                 run.barrier_first->line);
+    }
+    self->what = what;
+    self->file = file;
+    self->line = line;
+    self->mask = 0;
+    self->state = thread_at_barrier;
+    run.barrier_yes += predicate != 0;
+    run.at_barrier++;
+    if (run.at_barrier < run.threads) {
+        give_way();
+        return run.barrier_count;
+    }
+    run.barrier_count = emu_count{run.threads, run.barrier_yes};
+    run.at_barrier = 0;
+    self->state = thread_runs;
+    for (int i = 0; i < run.threads; i++) {
+        thread *other = &run.thread_of[run.order[i]];
+        if (other == self)
+            continue;
+        if (run.head)
+            run.tail->next = other;
+        else
+            run.head = other;
+        other->next = nullptr;
+        run.tail = other;
+    }
+    return run.barrier_count;
+}

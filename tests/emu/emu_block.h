@@ -1,0 +1,15 @@
+/* emu_block.h - running one launch; what emu_block.cpp offers to the rest of the emulator. */
+#ifndef EMU_BLOCK_H
+#define EMU_BLOCK_H
+
+#include "emu_device.h"
+#include "emu_launch.h"
+
+/* Runs every block of the launch, to its end. `seed` chooses the order of blocks, of warps and
+ * of lanes; 0 is the natural order. */
+void emu_run_kernel(const emu_launch_shape &launch, const emu_body &body, uint64_t seed);
+
+/* Writes "kernel NAME, block (x, y, z), thread (x, y, z): ", or "" outside kernels. */
+void emu_say_where(char *text, size_t bytes);
+
+#endif

@@ -1,0 +1,258 @@
+/* emu_control.cpp - errors, planted failures, live handles, and what a test may set. */
+#include "emu_control.h"
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <unistd.h>
+
+#include "emu_block.h"
+#include "emu_state.h"
+
+struct live {
+    const char *kind;
+    size_t bytes;
+};
+
+struct control_state {
+    int devices = 1;
+    size_t memory = (size_t)4 << 30;
+    uint64_t seed = 1, launches = 0;
+    long calls = 0, fail_at = 0;
+    int fail_with = cudaErrorUnknown;
+    bool ever_after = false;
+    std::map<const void *, live> handles;
+    std::recursive_mutex mutex;
+};
+
+static control_state &control()
+{
+    static control_state *all = new control_state; /* outlives whatever ends after main */
+    return *all;
+}
+
+long emu_kernels, emu_waits;
+static thread_local cudaError_t last_error = cudaSuccess;
+
+/* ------------------------------------------------------------------ the environment */
+
+static unsigned long long from_environment(const char *name, unsigned long long otherwise)
+{
+    const char *text = getenv(name);
+    return text && *text ? strtoull(text, nullptr, 10) : otherwise;
+}
+
+static void say_leaks()
+{
+    char text[512];
+    if (emu_leaks(text, sizeof text) > 0)
+        fprintf(stderr, "emulator: never given back: %s\n", text);
+}
+
+static void say_fault()
+{
+    char where[256];
+    emu_say_where(where, sizeof where);
+    if (where[0] && write(2, "emulator: fault in ", 19) > 0 &&
+        write(2, where, strlen(where)) > 0 && write(2, "\n", 1) > 0)
+        return;
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+static void watch_faults()
+{
+    __sanitizer_set_death_callback(say_fault);
+}
+#else
+/* Says where a kernel faulted, then lets the fault happen again. */
+static void on_fault(int number, siginfo_t *info, void *)
+{
+    say_fault();
+    if (!emu_where && emu_in_arena(info->si_addr)) {
+        static const char text[] = "emulator: the host touched device memory\n";
+        if (write(2, text, sizeof text - 1) < 0)
+            _exit(1);
+    }
+    signal(number, SIG_DFL);
+}
+
+static void watch_faults()
+{
+    struct sigaction old, action = {};
+    action.sa_sigaction = on_fault;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    if (sigaction(SIGSEGV, nullptr, &old) == 0 && old.sa_handler == SIG_DFL)
+        sigaction(SIGSEGV, &action, nullptr);
+}
+#endif
+
+__attribute__((constructor)) static void emu_begin()
+{
+    control_state &c = control();
+    c.devices = (int)from_environment("ESPALIER_EMU_DEVICES", 1);
+    c.memory = from_environment("ESPALIER_EMU_MEMORY", c.memory);
+    c.seed = from_environment("ESPALIER_EMU_SEED", c.seed);
+    c.fail_at = (long)from_environment("ESPALIER_EMU_FAIL", 0);
+    if (from_environment("ESPALIER_EMU_LEAKS", 0))
+        atexit(say_leaks);
+    watch_faults();
+}
+
+/* ------------------------------------------------------------------ for the tests */
+
+void emu_set_devices(int count)
+{
+    control().devices = count;
+}
+
+void emu_set_memory(size_t bytes)
+{
+    control().memory = bytes;
+}
+
+void emu_set_seed(uint64_t seed)
+{
+    control().seed = seed;
+    control().launches = 0;
+}
+
+void emu_fail_at(long call, int error, bool ever_after)
+{
+    control_state &c = control();
+    c.calls = 0;
+    c.fail_at = call;
+    c.fail_with = error;
+    c.ever_after = ever_after;
+}
+
+long emu_calls(void)
+{
+    return control().calls;
+}
+
+int emu_leaks(char *text, size_t bytes)
+{
+    std::map<std::string, live> sums; /* how many of a kind, and bytes */
+    std::map<std::string, int> counts;
+    for (const auto &entry : control().handles) {
+        counts[entry.second.kind]++;
+        sums[entry.second.kind].bytes += entry.second.bytes;
+    }
+    int total = 0;
+    std::string said;
+    for (const auto &entry : counts) {
+        total += entry.second;
+        said += (said.empty() ? "" : ", ") + std::to_string(entry.second) + " " + entry.first;
+        if (sums[entry.first].bytes > 0)
+            said += " (" + std::to_string(sums[entry.first].bytes) + " bytes)";
+    }
+    if (bytes > 0)
+        snprintf(text, bytes, "%s", said.c_str());
+    return total;
+}
+
+long emu_kernels_run(void)
+{
+    return emu_kernels;
+}
+
+long emu_synchronisations(void)
+{
+    return emu_waits;
+}
+
+/* ------------------------------------------------------------------ for the emulator */
+
+std::recursive_mutex &emu_mutex()
+{
+    return control().mutex;
+}
+
+cudaError_t emu_count_call()
+{
+    control_state &c = control();
+    c.calls++;
+    bool fails =
+        c.fail_at > 0 && (c.calls == c.fail_at || (c.ever_after && c.calls > c.fail_at));
+    return fails ? (cudaError_t)c.fail_with : cudaSuccess;
+}
+
+cudaError_t emu_result(cudaError_t error)
+{
+    if (error != cudaSuccess && error != cudaErrorNotReady)
+        last_error = error;
+    return error;
+}
+
+uint64_t emu_next_seed()
+{
+    control_state &c = control();
+    return c.seed ? c.seed + 0x9e3779b97f4a7c15ull * ++c.launches : 0;
+}
+
+int emu_device_count()
+{
+    return control().devices;
+}
+
+size_t emu_memory_size()
+{
+    return control().memory;
+}
+
+void emu_live_add(const void *handle, const char *kind, size_t bytes)
+{
+    control().handles[handle] = live{kind, bytes};
+}
+
+bool emu_live(const void *handle, const char *kind)
+{
+    auto found = control().handles.find(handle);
+    return found != control().handles.end() && strcmp(found->second.kind, kind) == 0;
+}
+
+bool emu_live_remove(const void *handle, const char *kind)
+{
+    return emu_live(handle, kind) && control().handles.erase(handle) > 0;
+}
+
+/* ------------------------------------------------------------------ errors of the runtime */
+
+const char *cudaGetErrorName(cudaError_t error)
+{
+    switch (error) {
+#define X(name, number, text)                                                                  \
+    case name:                                                                                 \
+        return #name;
+        EMU_ERRORS(X)
+#undef X
+    }
+    return "unrecognized error code";
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    switch (error) {
+#define X(name, number, text)                                                                  \
+    case name:                                                                                 \
+        return text;
+        EMU_ERRORS(X)
+#undef X
+    }
+    return "unrecognized error code";
+}
+
+cudaError_t cudaPeekAtLastError()
+{
+    return last_error;
+}
+
+cudaError_t cudaGetLastError()
+{
+    cudaError_t error = last_error;
+    last_error = cudaSuccess;
+    return error;
+}

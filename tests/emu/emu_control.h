@@ -1,0 +1,44 @@
+/* emu_control.h - how a test steers the emulator. Plain C, found in the emulated plugin.
+ *
+ * Environment variables do the same where a program loads the plugin: ESPALIER_EMU_DEVICES,
+ * ESPALIER_EMU_MEMORY (bytes), ESPALIER_EMU_SEED, ESPALIER_EMU_FAIL (number of the call),
+ * ESPALIER_EMU_LEAKS=1 (say at exit what was never given back).
+ */
+#ifndef EMU_CONTROL_H
+#define EMU_CONTROL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+void emu_set_devices(int count);
+void emu_set_memory(size_t bytes); /* of the device; what is in use stays in use */
+size_t emu_memory_used(void);
+size_t emu_memory_peak(void); /* most that was in use since the last call of this */
+
+/* The order of threads, blocks and streams: 0 is the natural one; any other number draws a new
+ * order for every launch. The program starts with 1. */
+void emu_set_seed(uint64_t seed);
+
+/* The `call`-th call of the runtime or of cuBLASLt from now on (1 is the next, 0: none) fails;
+ * if `ever_after`, so do all that follow, as after a fault on a GPU. A call that gives
+ * something back fails but gives it back. `error` is a cudaError_t; cuBLASLt fails in its own
+ * way. */
+void emu_fail_at(long call, int error, bool ever_after);
+long emu_calls(void); /* calls since emu_fail_at, or the beginning */
+
+/* How many things the program never gave back; `text` names them. */
+int emu_leaks(char *text, size_t bytes);
+
+/* What ran since the program began. */
+long emu_kernels_run(void), emu_synchronisations(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,192 @@
+/* emu_fibre.cpp - see emu_fibre.h.
+ *
+ * A new fibre's stack is laid out as if it had been switched away from at the first instruction
+ * of emu_fibre_begin: zeroed registers below the address to return to.
+ */
+#include "emu_fibre.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define EMU_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define EMU_ASAN 1
+#endif
+#endif
+#ifdef EMU_ASAN
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+#if !defined(__x86_64__) && !defined(__aarch64__)
+#include <ucontext.h>
+#define EMU_UCONTEXT 1
+#endif
+
+static const size_t stack_bytes = 256 << 10;
+
+struct emu_fibre {
+    void *stack_pointer; /* while another fibre runs */
+    const void *stack;
+    size_t bytes;
+    void *fake_stack; /* of the address sanitizer */
+    void (*entry)();
+#ifdef EMU_UCONTEXT
+    ucontext_t context;
+#endif
+};
+
+static emu_fibre *leaving; /* who switched last: its stack is described to the sanitizer */
+
+static void arrive(emu_fibre *here)
+{
+#ifdef EMU_ASAN
+    const void *stack = nullptr;
+    size_t bytes = 0;
+    __sanitizer_finish_switch_fiber(here->fake_stack, &stack, &bytes);
+    if (leaving->stack == nullptr || leaving == emu_fibre_host()) {
+        leaving->stack = stack;
+        leaving->bytes = bytes;
+    }
+#else
+    (void)here;
+#endif
+}
+
+static emu_fibre *beginning;
+
+extern "C" void emu_fibre_begin()
+{
+    emu_fibre *self = beginning;
+    arrive(self);
+    self->entry();
+    abort();
+}
+
+/* ------------------------------------------------------------------ the switch itself */
+
+#if defined(__x86_64__)
+enum { saved_words = 6 };
+asm(".text\n"
+    ".type emu_swap_stacks, @function\n"
+    "emu_swap_stacks:\n"
+    "    pushq %rbp\n"
+    "    pushq %rbx\n"
+    "    pushq %r12\n"
+    "    pushq %r13\n"
+    "    pushq %r14\n"
+    "    pushq %r15\n"
+    "    movq %rsp, (%rdi)\n"
+    "    movq %rsi, %rsp\n"
+    "    popq %r15\n"
+    "    popq %r14\n"
+    "    popq %r13\n"
+    "    popq %r12\n"
+    "    popq %rbx\n"
+    "    popq %rbp\n"
+    "    ret\n"
+    ".size emu_swap_stacks, . - emu_swap_stacks\n");
+#elif defined(__aarch64__)
+enum { saved_words = 20 };
+asm(".text\n"
+    ".type emu_swap_stacks, %function\n"
+    "emu_swap_stacks:\n"
+    "    sub sp, sp, #160\n"
+    "    stp x19, x20, [sp, #0]\n"
+    "    stp x21, x22, [sp, #16]\n"
+    "    stp x23, x24, [sp, #32]\n"
+    "    stp x25, x26, [sp, #48]\n"
+    "    stp x27, x28, [sp, #64]\n"
+    "    stp x29, x30, [sp, #80]\n"
+    "    stp d8, d9, [sp, #96]\n"
+    "    stp d10, d11, [sp, #112]\n"
+    "    stp d12, d13, [sp, #128]\n"
+    "    stp d14, d15, [sp, #144]\n"
+    "    mov x9, sp\n"
+    "    str x9, [x0]\n"
+    "    mov sp, x1\n"
+    "    ldp x19, x20, [sp, #0]\n"
+    "    ldp x21, x22, [sp, #16]\n"
+    "    ldp x23, x24, [sp, #32]\n"
+    "    ldp x25, x26, [sp, #48]\n"
+    "    ldp x27, x28, [sp, #64]\n"
+    "    ldp x29, x30, [sp, #80]\n"
+    "    ldp d8, d9, [sp, #96]\n"
+    "    ldp d10, d11, [sp, #112]\n"
+    "    ldp d12, d13, [sp, #128]\n"
+    "    ldp d14, d15, [sp, #144]\n"
+    "    add sp, sp, #160\n"
+    "    ret\n"
+    ".size emu_swap_stacks, . - emu_swap_stacks\n");
+#endif
+
+#ifndef EMU_UCONTEXT
+extern "C" void emu_swap_stacks(void **save, void *load) __attribute__((visibility("hidden")));
+
+static void prepare(emu_fibre *fibre, char *top)
+{
+    uintptr_t *words = reinterpret_cast<uintptr_t *>(top) - saved_words - 2;
+    for (int i = 0; i < saved_words + 2; i++)
+        words[i] = 0;
+#ifdef __x86_64__
+    words[saved_words] = reinterpret_cast<uintptr_t>(emu_fibre_begin);
+#else
+    words[11] = reinterpret_cast<uintptr_t>(emu_fibre_begin);
+#endif
+    fibre->stack_pointer = words;
+}
+#else
+static void prepare(emu_fibre *fibre, char *)
+{
+    getcontext(&fibre->context);
+    fibre->context.uc_stack.ss_sp = const_cast<void *>(fibre->stack);
+    fibre->context.uc_stack.ss_size = fibre->bytes;
+    fibre->context.uc_link = nullptr;
+    makecontext(&fibre->context, emu_fibre_begin, 0);
+}
+#endif
+
+/* ------------------------------------------------------------------ fibres */
+
+emu_fibre *emu_fibre_host()
+{
+    static emu_fibre host;
+    return &host;
+}
+
+emu_fibre *emu_fibre_new(void (*entry)())
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *mapped = mmap(nullptr, stack_bytes + 2 * page, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *stack = static_cast<char *>(mapped) + page;
+    if (mapped == MAP_FAILED || mprotect(stack, stack_bytes, PROT_READ | PROT_WRITE) != 0) {
+        fputs("emulator: no memory for the stack of a thread\n", stderr);
+        abort();
+    }
+    emu_fibre *fibre = new emu_fibre();
+    fibre->stack = stack;
+    fibre->bytes = stack_bytes;
+    fibre->entry = entry;
+    prepare(fibre, stack + stack_bytes);
+    return fibre;
+}
+
+void emu_fibre_switch(emu_fibre *from, emu_fibre *to)
+{
+#ifdef EMU_ASAN
+    __sanitizer_start_switch_fiber(&from->fake_stack, to->stack, to->bytes);
+#endif
+    leaving = from;
+    beginning = to;
+#ifdef EMU_UCONTEXT
+    swapcontext(&from->context, &to->context);
+#else
+    emu_swap_stacks(&from->stack_pointer, to->stack_pointer);
+#endif
+    arrive(from);
+}

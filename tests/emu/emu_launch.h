@@ -1,0 +1,63 @@
+/* emu_launch.h - ESP_LAUNCH for the emulator.
+ *
+ * Arguments are converted to the kernel's parameter types and copied at the launch, as a GPU
+ * does; the kernel runs when its stream does. A parameter that holds the address of host memory
+ * would fault on a GPU, so every word of every parameter is looked at.
+ */
+#ifndef EMU_LAUNCH_H
+#define EMU_LAUNCH_H
+
+#include "emu_runtime.h"
+
+struct emu_launch_shape {
+    const char *name;
+    const void *kernel;
+    dim3 grid, block;
+    size_t shared;
+};
+
+struct emu_body { /* a kernel with its arguments */
+    virtual void run() const = 0;
+    virtual ~emu_body()
+    {
+    }
+};
+
+template <typename F> struct emu_body_of : emu_body {
+    F call;
+    explicit emu_body_of(F &&f) : call(static_cast<F &&>(f))
+    {
+    }
+    void run() const override
+    {
+        call();
+    }
+};
+
+/* Takes the body over. What is wrong becomes the last error, see cudaGetLastError. */
+void emu_enqueue_kernel(const emu_launch_shape &launch, cudaStream_t stream,
+                        const emu_body *body);
+void emu_check_parameter(const char *kernel, int index, const void *value, size_t bytes);
+
+template <typename T> struct emu_same {
+    typedef T type;
+};
+
+template <typename... P>
+void emu_launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
+                cudaStream_t stream, typename emu_same<P>::type... arguments)
+{
+    int index = 0;
+    (void)index;
+    (emu_check_parameter(name, index++, &arguments, sizeof arguments), ...);
+    auto call = [kernel, arguments...] { kernel(arguments...); };
+    emu_launch_shape launch = {name, reinterpret_cast<const void *>(kernel), grid, block,
+                               shared};
+    emu_enqueue_kernel(launch, stream,
+                       new emu_body_of<decltype(call)>(static_cast<decltype(call) &&>(call)));
+}
+
+#define ESP_LAUNCH(kernel, grid, block, shared, stream, ...)                                   \
+    emu_launch(#kernel, kernel, (grid), (block), (shared), (stream), ##__VA_ARGS__)
+
+#endif

@@ -1,0 +1,286 @@
+/* emu_memory.cpp - device memory and pinned memory.
+ *
+ * Device memory is a range of addresses of its own that the host cannot touch: it is opened
+ * while kernels and copies run and closed when the host goes on, so that a host that follows a
+ * device pointer faults as it would on a GPU. An allocation is 256-byte aligned, exactly as
+ * large as asked for, and filled with 0xff: not a number in every format of float. Addresses
+ * are reused as late as possible.
+ */
+#include <cstdlib>
+#include <map>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "emu_block.h"
+#include "emu_control.h"
+#include "emu_poison.h"
+#include "emu_state.h"
+
+static const size_t arena_bytes = (size_t)16 << 30, alignment = 256;
+
+struct arena_state {
+    unsigned char *base;
+    size_t high = 0, cursor = 0, used = 0, peak = 0;
+    int open = 0;
+    std::map<size_t, size_t> live; /* offset -> bytes */
+
+    arena_state()
+    {
+        void *mapped = mmap(nullptr, arena_bytes, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (mapped == MAP_FAILED)
+            emu_fail("no address space for device memory");
+        base = static_cast<unsigned char *>(mapped);
+    }
+};
+
+static arena_state &arena()
+{
+    static arena_state *all = new arena_state;
+    return *all;
+}
+
+static size_t room_of(size_t bytes)
+{
+    return (bytes + alignment - 1) / alignment * alignment + 2 * alignment;
+}
+
+static void protect(int how)
+{
+    if (arena().high > 0 && mprotect(arena().base, arena().high, how) != 0)
+        emu_fail("cannot protect device memory");
+}
+
+void emu_memory_open()
+{
+    if (arena().open++ == 0)
+        protect(PROT_READ | PROT_WRITE);
+}
+
+void emu_memory_close()
+{
+    if (--arena().open == 0)
+        protect(PROT_NONE);
+}
+
+bool emu_in_arena(const void *address)
+{
+    uintptr_t at = reinterpret_cast<uintptr_t>(address);
+    uintptr_t base = reinterpret_cast<uintptr_t>(arena().base);
+    return at >= base && at < base + arena_bytes;
+}
+
+/* The allocation that holds `offset`, its end included; live.end() if there is none. */
+static std::map<size_t, size_t>::iterator holder(size_t offset)
+{
+    std::map<size_t, size_t> &live = arena().live;
+    auto after = live.upper_bound(offset);
+    if (after == live.begin())
+        return live.end();
+    --after;
+    return offset <= after->first + after->second ? after : live.end();
+}
+
+emu_where_is emu_find(const void *address, size_t bytes)
+{
+    if (!emu_in_arena(address))
+        return emu_on_host;
+    size_t offset = (size_t)(static_cast<const unsigned char *>(address) - arena().base);
+    auto found = holder(offset);
+    if (found == arena().live.end() || bytes > found->first + found->second - offset)
+        return emu_nowhere;
+    return emu_on_device;
+}
+
+/* A free place at or behind the cursor, or else the first; arena_bytes if there is none. */
+static size_t find_room(size_t room)
+{
+    for (size_t start : {arena().cursor, (size_t)0}) {
+        size_t at = start;
+        for (const auto &entry : arena().live) {
+            size_t begin = entry.first - alignment, end = begin + room_of(entry.second);
+            if (end <= at)
+                continue;
+            if (at + room <= begin)
+                break;
+            at = end;
+        }
+        if (at + room <= arena_bytes)
+            return at;
+    }
+    return arena_bytes;
+}
+
+cudaError_t cudaMalloc(void **address, size_t bytes)
+{
+    EMU_CALL();
+    if (!address)
+        return emu_result(cudaErrorInvalidValue);
+    if (cudaError_t refused = emu_refuse_in_capture())
+        return emu_result(refused);
+    if (emu_device_count() == 0)
+        return emu_result(cudaErrorNoDevice);
+    *address = nullptr;
+    if (bytes == 0)
+        return cudaSuccess;
+    size_t room = room_of(bytes);
+    if (bytes > arena_bytes || arena().used + room > emu_memory_size())
+        return emu_result(cudaErrorMemoryAllocation);
+    size_t at = find_room(room);
+    if (at == arena_bytes)
+        return emu_result(cudaErrorMemoryAllocation);
+    arena().cursor = at + room;
+    arena().high = arena().high > at + room ? arena().high : at + room;
+    arena().used += room;
+    arena().peak = arena().peak > arena().used ? arena().peak : arena().used;
+    arena().live[at + alignment] = bytes;
+    unsigned char *block = arena().base + at + alignment;
+    emu_memory_open();
+    emu_guard(block, bytes, alignment, room - alignment - bytes);
+    memset(block, 0xff, bytes);
+    emu_memory_close();
+    emu_live_add(block, "device allocations", bytes);
+    *address = block;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFree(void *address)
+{
+    std::lock_guard<std::recursive_mutex> locked(emu_mutex());
+    cudaError_t planted = emu_count_call();
+    if (!address)
+        return emu_result(planted);
+    if (cudaError_t refused = emu_refuse_in_capture())
+        return emu_result(refused);
+    emu_run_all();
+    if (!emu_live_remove(address, "device allocations"))
+        return emu_result(cudaErrorInvalidValue);
+    unsigned char *block = static_cast<unsigned char *>(address);
+    auto found = arena().live.find((size_t)(block - arena().base));
+    size_t bytes = found->second, room = room_of(bytes);
+    emu_memory_open();
+    if (!emu_guards_hold(block, bytes, alignment, room - alignment - bytes))
+        emu_fail("something wrote outside an allocation of %zu bytes on the device", bytes);
+    memset(block, 0xff, bytes < ((size_t)1 << 20) ? bytes : (size_t)1 << 20);
+    emu_poison(block, bytes);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uintptr_t first = (reinterpret_cast<uintptr_t>(block) + page - 1) & ~(uintptr_t)(page - 1);
+    uintptr_t last = reinterpret_cast<uintptr_t>(block + bytes) & ~(uintptr_t)(page - 1);
+    if (bytes > (size_t)1 << 20)
+        madvise(reinterpret_cast<void *>(first), last - first, MADV_DONTNEED);
+    arena().live.erase(found);
+    arena().used -= room;
+    emu_memory_close();
+    return emu_result(planted);
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
+{
+    EMU_CALL();
+    if (emu_device_count() == 0)
+        return emu_result(cudaErrorNoDevice);
+    size_t total = emu_memory_size();
+    *total_bytes = total;
+    *free_bytes = arena().used < total ? total - arena().used : 0;
+    return cudaSuccess;
+}
+
+size_t emu_memory_used(void)
+{
+    return arena().used;
+}
+
+size_t emu_memory_peak(void)
+{
+    size_t peak = arena().peak;
+    arena().peak = arena().used;
+    return peak;
+}
+
+/* ------------------------------------------------------------------ pinned memory */
+
+static std::map<uintptr_t, size_t> &pinned()
+{
+    static auto *all = new std::map<uintptr_t, size_t>;
+    return *all;
+}
+
+cudaError_t cudaHostAlloc(void **address, size_t bytes, unsigned)
+{
+    EMU_CALL();
+    if (!address)
+        return emu_result(cudaErrorInvalidValue);
+    if (cudaError_t refused = emu_refuse_in_capture())
+        return emu_result(refused);
+    if (emu_device_count() == 0)
+        return emu_result(cudaErrorNoDevice);
+    *address = nullptr;
+    if (bytes == 0)
+        return cudaSuccess;
+    void *block = nullptr;
+    if (posix_memalign(&block, alignment, bytes) != 0)
+        return emu_result(cudaErrorMemoryAllocation);
+    memset(block, 0xff, bytes);
+    pinned()[reinterpret_cast<uintptr_t>(block)] = bytes;
+    emu_live_add(block, "pinned allocations", bytes);
+    *address = block;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMallocHost(void **address, size_t bytes, unsigned flags)
+{
+    return cudaHostAlloc(address, bytes, flags);
+}
+
+cudaError_t cudaFreeHost(void *address)
+{
+    std::lock_guard<std::recursive_mutex> locked(emu_mutex());
+    cudaError_t planted = emu_count_call();
+    if (!address)
+        return emu_result(planted);
+    if (cudaError_t refused = emu_refuse_in_capture())
+        return emu_result(refused);
+    emu_run_all();
+    if (!emu_live_remove(address, "pinned allocations"))
+        return emu_result(cudaErrorInvalidValue);
+    pinned().erase(reinterpret_cast<uintptr_t>(address));
+    free(address);
+    return emu_result(planted);
+}
+
+/* ------------------------------------------------------------------ parameters of kernels */
+
+static bool is_pinned(uintptr_t at)
+{
+    auto after = pinned().upper_bound(at);
+    if (after == pinned().begin())
+        return false;
+    --after;
+    return at <= after->first + after->second;
+}
+
+/* Is a page mapped there? Addresses below hold the sanitizer's shadow, and small integers. */
+static bool is_mapped(uintptr_t at)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    unsigned char resident;
+    if (at < 0x100080000000ull || at >> 48 != 0)
+        return false;
+    return mincore(reinterpret_cast<void *>(at & ~(page - 1)), 1, &resident) == 0;
+}
+
+void emu_check_parameter(const char *kernel, int index, const void *value, size_t bytes)
+{
+    std::lock_guard<std::recursive_mutex> locked(emu_mutex());
+    for (size_t offset = 0; offset + sizeof(uintptr_t) <= bytes; offset += sizeof(uintptr_t)) {
+        uintptr_t word;
+        memcpy(&word, static_cast<const char *>(value) + offset, sizeof word);
+        void *address = reinterpret_cast<void *>(word);
+        if (emu_find(address, 0) == emu_nowhere)
+            emu_fail("parameter %d of kernel %s is the address of no allocation on the device",
+                     index + 1, kernel);
+        if (!emu_in_arena(address) && is_mapped(word) && !is_pinned(word))
+            emu_fail("parameter %d of kernel %s holds the address of host memory", index + 1,
+                     kernel);
+    }
+}

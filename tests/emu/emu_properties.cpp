@@ -1,0 +1,188 @@
+/* emu_properties.cpp - the device that is emulated, and what it refuses to launch.
+ *
+ * Limits are those of a GPU of compute capability 9.0, except the number of multiprocessors:
+ * few, so that the tests' small shapes also take more blocks than run at a time.
+ */
+#include <cstdio>
+#include <map>
+
+#include "emu_block.h"
+#include "emu_state.h"
+
+enum { multiprocessors = 4, threads_per_block = 1024, threads_per_multiprocessor = 2048 };
+enum { blocks_per_multiprocessor = 32, registers = 65536 };
+enum { shared_default = 48 << 10, shared_most = 227 << 10, shared_multiprocessor = 228 << 10 };
+enum { shared_reserved = 1 << 10, cache_bytes = 50 << 20, version = 13000 };
+
+static std::map<const void *, int> &shared_allowed()
+{
+    static auto *all = new std::map<const void *, int>;
+    return *all;
+}
+
+static cudaError_t no_device(int device)
+{
+    if (emu_device_count() == 0)
+        return cudaErrorNoDevice;
+    return device < 0 || device >= emu_device_count() ? cudaErrorInvalidDevice : cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    EMU_CALL();
+    *count = emu_device_count();
+    return emu_result(*count > 0 ? cudaSuccess : cudaErrorNoDevice);
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    EMU_CALL();
+    return emu_result(no_device(device));
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+    EMU_CALL();
+    *device = 0;
+    return emu_result(no_device(0));
+}
+
+cudaError_t cudaDeviceReset()
+{
+    EMU_CALL();
+    return emu_run_all();
+}
+
+cudaError_t cudaDriverGetVersion(int *driver)
+{
+    EMU_CALL();
+    *driver = emu_device_count() > 0 ? version : 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *runtime)
+{
+    EMU_CALL();
+    *runtime = version;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
+{
+    EMU_CALL();
+    if (cudaError_t error = no_device(device))
+        return emu_result(error);
+    *properties = cudaDeviceProp();
+    snprintf(properties->name, sizeof properties->name, "emulated GPU");
+    properties->totalGlobalMem = emu_memory_size();
+    properties->sharedMemPerBlock = shared_default;
+    properties->sharedMemPerBlockOptin = shared_most;
+    properties->sharedMemPerMultiprocessor = shared_multiprocessor;
+    properties->reservedSharedMemPerBlock = shared_reserved;
+    properties->totalConstMem = 65536;
+    properties->regsPerBlock = properties->regsPerMultiprocessor = registers;
+    properties->warpSize = 32;
+    properties->maxThreadsPerBlock = threads_per_block;
+    properties->maxThreadsPerMultiProcessor = threads_per_multiprocessor;
+    properties->maxBlocksPerMultiProcessor = blocks_per_multiprocessor;
+    properties->maxThreadsDim[0] = properties->maxThreadsDim[1] = 1024;
+    properties->maxThreadsDim[2] = 64;
+    properties->maxGridSize[0] = 0x7fffffff;
+    properties->maxGridSize[1] = properties->maxGridSize[2] = 65535;
+    properties->multiProcessorCount = multiprocessors;
+    properties->major = 9;
+    properties->l2CacheSize = cache_bytes;
+    properties->memoryBusWidth = 64;
+    properties->concurrentKernels = properties->unifiedAddressing = 1;
+    properties->canMapHostMemory = properties->asyncEngineCount = 1;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device)
+{
+    EMU_CALL();
+    if (cudaError_t error = no_device(device))
+        return emu_result(error);
+    static const std::map<cudaDeviceAttr, int> values = {
+        {cudaDevAttrMaxThreadsPerBlock, threads_per_block},
+        {cudaDevAttrMaxSharedMemoryPerBlock, shared_default},
+        {cudaDevAttrWarpSize, 32},
+        {cudaDevAttrClockRate, 1000000},
+        {cudaDevAttrMultiProcessorCount, multiprocessors},
+        {cudaDevAttrMemoryClockRate, 1000000},
+        {cudaDevAttrGlobalMemoryBusWidth, 64},
+        {cudaDevAttrL2CacheSize, cache_bytes},
+        {cudaDevAttrMaxThreadsPerMultiProcessor, threads_per_multiprocessor},
+        {cudaDevAttrComputeCapabilityMajor, 9},
+        {cudaDevAttrComputeCapabilityMinor, 0},
+        {cudaDevAttrMaxSharedMemoryPerMultiprocessor, shared_multiprocessor},
+        {cudaDevAttrMaxSharedMemoryPerBlockOptin, shared_most},
+    };
+    auto found = values.find(attribute);
+    if (found == values.end())
+        return emu_result(cudaErrorInvalidValue);
+    *value = found->second;
+    return cudaSuccess;
+}
+
+/* ------------------------------------------------------------------ kernels */
+
+cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute, int value)
+{
+    EMU_CALL();
+    if (!kernel)
+        return emu_result(cudaErrorInvalidDeviceFunction);
+    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize)
+        return cudaSuccess;
+    if (value < 0 || value > shared_most)
+        return emu_result(cudaErrorInvalidValue);
+    shared_allowed()[kernel] = value;
+    return cudaSuccess;
+}
+
+static size_t shared_limit(const void *kernel)
+{
+    auto found = shared_allowed().find(kernel);
+    int allowed = found == shared_allowed().end() ? 0 : found->second;
+    return (size_t)(allowed > shared_default ? allowed : shared_default);
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *kernel)
+{
+    EMU_CALL();
+    *attributes = cudaFuncAttributes();
+    attributes->maxThreadsPerBlock = threads_per_block;
+    attributes->numRegs = 32;
+    attributes->ptxVersion = attributes->binaryVersion = 90;
+    attributes->maxDynamicSharedSizeBytes = (int)shared_limit(kernel);
+    return cudaSuccess;
+}
+
+cudaError_t emu_occupancy(int *blocks, const void *kernel, int threads, size_t shared)
+{
+    EMU_CALL();
+    *blocks = 0;
+    if (threads <= 0 || threads > threads_per_block)
+        return emu_result(cudaErrorInvalidValue);
+    if (shared > shared_limit(kernel))
+        return cudaSuccess;
+    int by_threads = threads_per_multiprocessor / ((threads + 31) / 32 * 32);
+    int by_shared = (int)((size_t)shared_multiprocessor / (shared + shared_reserved));
+    *blocks = by_threads < by_shared ? by_threads : by_shared;
+    if (*blocks > blocks_per_multiprocessor)
+        *blocks = blocks_per_multiprocessor;
+    return cudaSuccess;
+}
+
+cudaError_t emu_check_launch(const emu_launch_shape &launch)
+{
+    dim3 grid = launch.grid, block = launch.block;
+    if (emu_device_count() == 0)
+        return cudaErrorNoDevice;
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0 || block.x == 0 || block.y == 0 ||
+        block.z == 0 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 ||
+        block.x > 1024 || block.y > 1024 || block.z > 64 ||
+        (uint64_t)block.x * block.y * block.z > threads_per_block)
+        return cudaErrorInvalidConfiguration;
+    return launch.shared > shared_limit(launch.kernel) ? cudaErrorInvalidValue : cudaSuccess;
+}

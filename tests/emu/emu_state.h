@@ -1,0 +1,70 @@
+/* emu_state.h - what the files of the emulator share: one lock, planted failures, live handles,
+ * device memory, and the queue behind a stream.
+ */
+#ifndef EMU_STATE_H
+#define EMU_STATE_H
+
+#include <functional>
+#include <mutex>
+#include <set>
+
+#include "emu_runtime.h"
+
+/* ------------------------------------------------------------------ calls (emu_control.cpp) */
+
+std::recursive_mutex &emu_mutex();
+
+/* Counts a call of the runtime; cudaSuccess, or the failure that was planted here. */
+cudaError_t emu_count_call();
+
+/* Remembers the last error of this thread. */
+cudaError_t emu_result(cudaError_t error);
+
+/* At the top of every call of the runtime. */
+#define EMU_CALL()                                                                             \
+    std::lock_guard<std::recursive_mutex> emu_locked(emu_mutex());                             \
+    if (cudaError_t emu_planted = emu_count_call())                                            \
+    return emu_result(emu_planted)
+
+uint64_t emu_next_seed(); /* 0 if the order is the natural one */
+int emu_device_count();
+size_t emu_memory_size();
+
+/* ------------------------------------------------------------------ handles (emu_control.cpp)
+ */
+
+/* Everything that must be given back: kind is "stream", "event", ... */
+void emu_live_add(const void *handle, const char *kind, size_t bytes);
+bool emu_live(const void *handle, const char *kind);
+bool emu_live_remove(const void *handle, const char *kind); /* false: it was not live */
+
+/* ------------------------------------------------------------------ memory (emu_memory.cpp) */
+
+/* The host cannot touch device memory; what runs on the device opens it. */
+void emu_memory_open();
+void emu_memory_close();
+
+enum emu_where_is {
+    emu_on_host,
+    emu_on_device,
+    emu_nowhere
+}; /* nowhere: beyond an allocation */
+emu_where_is emu_find(const void *address, size_t bytes);
+bool emu_in_arena(const void *address); /* to describe a fault */
+
+/* ------------------------------------------------------------------ streams (emu_stream.cpp)
+ */
+
+/* Puts work on a stream, or into the graph that it captures. */
+cudaError_t emu_enqueue(cudaStream_t stream, std::function<void()> work);
+cudaError_t emu_run_all(); /* everything on every stream */
+/* cudaErrorStreamCaptureUnsupported, and the capture is spoiled, if one is under way. */
+cudaError_t emu_refuse_in_capture();
+
+/* Would a GPU start this? (emu_properties.cpp) */
+struct emu_launch_shape;
+cudaError_t emu_check_launch(const emu_launch_shape &launch);
+
+extern long emu_kernels, emu_waits;
+
+#endif

@@ -1,0 +1,449 @@
+/* emu_stream.cpp - lazy streams, events, graphs, and what travels on them.
+ *
+ * Work waits on its stream until the host waits for it. Running a stream runs, first, what it
+ * depends on: events of other streams, and the rules of the default stream (it waits for all
+ * earlier work of blocking streams, and they for it). Where the seed says so, other streams
+ * run ahead as far as they like, so that a missing dependence shows either way.
+ */
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "emu_block.h"
+#include "emu_control.h"
+#include "emu_state.h"
+
+typedef std::chrono::steady_clock::time_point time_point;
+
+struct work {
+    uint64_t number; /* counts all work, in the order it was asked for */
+    std::function<void()> run;
+};
+
+struct CUgraph_st {
+    std::vector<std::function<void()>> nodes;
+};
+struct CUgraphExec_st {
+    std::shared_ptr<const CUgraph_st> graph;
+};
+
+struct CUstream_st {
+    bool blocking = true; /* ordered with the default stream */
+    std::deque<work> queue;
+    std::unique_ptr<CUgraph_st> capture; /* under way if not NULL */
+    bool spoiled = false;
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+};
+
+struct record { /* one cudaEventRecord */
+    cudaStream_t stream;
+    bool done = false, captured = false;
+    time_point when;
+};
+struct CUevent_st {
+    unsigned flags;
+    std::shared_ptr<record> last; /* NULL: never recorded */
+};
+
+struct stream_table {
+    CUstream_st standard;
+    std::set<cudaStream_t> all = {&standard};
+    uint64_t number = 0, choices = 0;
+};
+
+static stream_table &streams()
+{
+    static stream_table *all = new stream_table;
+    return *all;
+}
+
+static cudaStream_t resolve(cudaStream_t stream)
+{
+    cudaStream_t s = stream ? stream : &streams().standard;
+    return streams().all.count(s) ? s : nullptr;
+}
+
+/* ------------------------------------------------------------------ running */
+
+static void run_until(cudaStream_t stream, uint64_t number);
+
+static void run_one(cudaStream_t stream)
+{
+    work first = std::move(stream->queue.front());
+    stream->queue.pop_front();
+    bool standard = stream == &streams().standard;
+    for (cudaStream_t other : streams().all)
+        if (other != stream && other->blocking && stream->blocking &&
+            (standard || other == &streams().standard))
+            run_until(other, first.number);
+    emu_memory_open();
+    first.run();
+    emu_memory_close();
+}
+
+static void run_until(cudaStream_t stream, uint64_t number)
+{
+    while (!stream->queue.empty() && stream->queue.front().number <= number)
+        run_one(stream);
+}
+
+static void run_stream(cudaStream_t stream)
+{
+    emu_memory_open();
+    uint64_t seed = emu_next_seed();
+    for (cudaStream_t other : streams().all)
+        if (seed && other != stream && (seed >> (++streams().choices % 60) & 1))
+            run_until(other, streams().number);
+    run_until(stream, streams().number);
+    emu_memory_close();
+    emu_waits++;
+}
+
+cudaError_t emu_run_all()
+{
+    for (cudaStream_t stream : streams().all)
+        run_until(stream, streams().number);
+    return cudaSuccess;
+}
+
+cudaError_t emu_refuse_in_capture()
+{
+    cudaError_t result = cudaSuccess;
+    for (cudaStream_t stream : streams().all)
+        if (stream->capture && stream->mode != cudaStreamCaptureModeRelaxed) {
+            stream->spoiled = true;
+            result = cudaErrorStreamCaptureUnsupported;
+        }
+    return result;
+}
+
+cudaError_t emu_enqueue(cudaStream_t stream, std::function<void()> run)
+{
+    cudaStream_t s = resolve(stream);
+    if (!s)
+        return cudaErrorInvalidResourceHandle;
+    if (s == &streams().standard)
+        for (cudaStream_t other : streams().all)
+            if (other->capture && other->blocking) {
+                other->spoiled = true;
+                return cudaErrorStreamCaptureImplicit;
+            }
+    if (s->capture) {
+        if (s->spoiled)
+            return cudaErrorStreamCaptureInvalidated;
+        s->capture->nodes.push_back(std::move(run));
+    } else {
+        s->queue.push_back(work{++streams().number, std::move(run)});
+    }
+    return cudaSuccess;
+}
+
+void emu_enqueue_kernel(const emu_launch_shape &launch, cudaStream_t stream,
+                        const emu_body *body)
+{
+    std::shared_ptr<const emu_body> owned(body);
+    std::lock_guard<std::recursive_mutex> locked(emu_mutex());
+    cudaError_t result = emu_count_call();
+    if (!result)
+        result = emu_check_launch(launch);
+    if (!result)
+        result = emu_enqueue(stream, [launch, owned] {
+            emu_kernels++;
+            emu_run_kernel(launch, *owned, emu_next_seed());
+        });
+    emu_result(result);
+}
+
+/* ------------------------------------------------------------------ streams */
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    EMU_CALL();
+    if (emu_device_count() == 0)
+        return emu_result(cudaErrorNoDevice);
+    if (!stream || flags > cudaStreamNonBlocking)
+        return emu_result(cudaErrorInvalidValue);
+    *stream = new CUstream_st;
+    (*stream)->blocking = flags != cudaStreamNonBlocking;
+    streams().all.insert(*stream);
+    emu_live_add(*stream, "streams", 0);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int)
+{
+    return cudaStreamCreateWithFlags(stream, flags);
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t *stream)
+{
+    return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    std::lock_guard<std::recursive_mutex> locked(emu_mutex());
+    cudaError_t planted = emu_count_call();
+    if (!emu_live_remove(stream, "streams"))
+        return emu_result(cudaErrorInvalidResourceHandle);
+    run_until(stream, streams().number);
+    streams().all.erase(stream);
+    delete stream;
+    return emu_result(planted);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    EMU_CALL();
+    cudaStream_t s = resolve(stream);
+    if (!s)
+        return emu_result(cudaErrorInvalidResourceHandle);
+    if (s->capture) {
+        s->spoiled = true;
+        return emu_result(cudaErrorStreamCaptureUnsupported);
+    }
+    run_stream(s);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    EMU_CALL();
+    cudaStream_t s = resolve(stream);
+    if (!s)
+        return emu_result(cudaErrorInvalidResourceHandle);
+    if (cudaError_t refused = emu_refuse_in_capture())
+        return emu_result(refused);
+    if (s->queue.empty())
+        return cudaSuccess;
+    run_one(s);
+    return cudaErrorNotReady;
+}
+
+cudaError_t cudaDeviceSynchronize()
+{
+    EMU_CALL();
+    if (cudaError_t refused = emu_refuse_in_capture())
+        return emu_result(refused);
+    emu_waits++;
+    return emu_run_all();
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *user)
+{
+    EMU_CALL();
+    return emu_result(emu_enqueue(stream, [function, user] { function(user); }));
+}
+
+/* ------------------------------------------------------------------ events */
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+    EMU_CALL();
+    if (emu_device_count() == 0)
+        return emu_result(cudaErrorNoDevice);
+    *event = new CUevent_st{flags, nullptr};
+    emu_live_add(*event, "events", 0);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *event)
+{
+    return cudaEventCreateWithFlags(event, cudaEventDefault);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    std::lock_guard<std::recursive_mutex> locked(emu_mutex());
+    cudaError_t planted = emu_count_call();
+    if (!emu_live_remove(event, "events"))
+        return emu_result(cudaErrorInvalidResourceHandle);
+    delete event;
+    return emu_result(planted);
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    EMU_CALL();
+    cudaStream_t s = resolve(stream);
+    if (!s || !emu_live(event, "events"))
+        return emu_result(cudaErrorInvalidResourceHandle);
+    std::shared_ptr<record> made = std::make_shared<record>();
+    made->stream = s;
+    made->captured = s->capture != nullptr;
+    cudaError_t result = cudaSuccess;
+    if (!made->captured)
+        result = emu_enqueue(stream, [made] {
+            made->done = true;
+            made->when = std::chrono::steady_clock::now();
+        });
+    if (!result)
+        event->last = made;
+    return emu_result(result);
+}
+
+/* Runs the event's stream up to it. */
+static void await(record &r)
+{
+    while (!r.done)
+        run_one(r.stream);
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
+{
+    EMU_CALL();
+    cudaStream_t s = resolve(stream);
+    if (!s || !emu_live(event, "events"))
+        return emu_result(cudaErrorInvalidResourceHandle);
+    std::shared_ptr<record> last = event->last;
+    if (!last)
+        return cudaSuccess;
+    if (last->captured) /* within one stream it is always in order */
+        return emu_result(last->stream == s ? cudaSuccess : cudaErrorStreamCaptureUnsupported);
+    return emu_result(emu_enqueue(stream, [last] { await(*last); }));
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    EMU_CALL();
+    if (!emu_live(event, "events"))
+        return emu_result(cudaErrorInvalidResourceHandle);
+    if (cudaError_t refused = emu_refuse_in_capture())
+        return emu_result(refused);
+    if (!event->last)
+        return cudaSuccess;
+    if (event->last->captured)
+        return emu_result(cudaErrorCapturedEvent);
+    emu_memory_open();
+    await(*event->last);
+    emu_memory_close();
+    emu_waits++;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    EMU_CALL();
+    if (!emu_live(event, "events"))
+        return emu_result(cudaErrorInvalidResourceHandle);
+    if (cudaError_t refused = emu_refuse_in_capture())
+        return emu_result(refused);
+    if (!event->last || event->last->done)
+        return cudaSuccess;
+    if (event->last->captured)
+        return emu_result(cudaErrorCapturedEvent);
+    run_one(event->last->stream);
+    return cudaErrorNotReady;
+}
+
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to)
+{
+    EMU_CALL();
+    if (!emu_live(from, "events") || !emu_live(to, "events") || !from->last || !to->last ||
+        (from->flags | to->flags) & cudaEventDisableTiming)
+        return emu_result(cudaErrorInvalidResourceHandle);
+    if (from->last->captured || to->last->captured)
+        return emu_result(cudaErrorCapturedEvent);
+    if (!from->last->done || !to->last->done)
+        return cudaErrorNotReady;
+    std::chrono::duration<float, std::milli> passed = to->last->when - from->last->when;
+    *milliseconds = passed.count();
+    return cudaSuccess;
+}
+
+/* ------------------------------------------------------------------ graphs */
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode)
+{
+    EMU_CALL();
+    cudaStream_t s = resolve(stream);
+    if (!s)
+        return emu_result(cudaErrorInvalidResourceHandle);
+    if (s == &streams().standard || s->capture)
+        return emu_result(cudaErrorStreamCaptureUnsupported);
+    s->capture.reset(new CUgraph_st);
+    s->spoiled = false;
+    s->mode = mode;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+    std::lock_guard<std::recursive_mutex> locked(emu_mutex());
+    cudaError_t result = emu_count_call();
+    cudaStream_t s = resolve(stream);
+    *graph = nullptr;
+    if (!s || !s->capture)
+        return emu_result(cudaErrorInvalidValue);
+    std::unique_ptr<CUgraph_st> captured = std::move(s->capture);
+    if (!result && s->spoiled)
+        result = cudaErrorStreamCaptureInvalidated;
+    if (result)
+        return emu_result(result);
+    *graph = captured.release();
+    emu_live_add(*graph, "graphs", 0);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status)
+{
+    EMU_CALL();
+    cudaStream_t s = resolve(stream);
+    if (!s)
+        return emu_result(cudaErrorInvalidResourceHandle);
+    *status = !s->capture  ? cudaStreamCaptureStatusNone
+              : s->spoiled ? cudaStreamCaptureStatusInvalidated
+                           : cudaStreamCaptureStatusActive;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph,
+                                 unsigned long long)
+{
+    EMU_CALL();
+    if (!emu_live(graph, "graphs"))
+        return emu_result(cudaErrorInvalidValue);
+    *executable = new CUgraphExec_st{std::make_shared<CUgraph_st>(*graph)};
+    emu_live_add(*executable, "executable graphs", 0);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t)
+{
+    EMU_CALL();
+    return emu_result(emu_live(executable, "executable graphs") ? cudaSuccess
+                                                                : cudaErrorInvalidValue);
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream)
+{
+    EMU_CALL();
+    if (!emu_live(executable, "executable graphs"))
+        return emu_result(cudaErrorInvalidValue);
+    std::shared_ptr<const CUgraph_st> graph = executable->graph;
+    return emu_result(emu_enqueue(stream, [graph] {
+        for (const auto &node : graph->nodes)
+            node();
+    }));
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable)
+{
+    std::lock_guard<std::recursive_mutex> locked(emu_mutex());
+    cudaError_t planted = emu_count_call();
+    if (!emu_live_remove(executable, "executable graphs"))
+        return emu_result(cudaErrorInvalidValue);
+    delete executable;
+    return emu_result(planted);
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    std::lock_guard<std::recursive_mutex> locked(emu_mutex());
+    cudaError_t planted = emu_count_call();
+    if (!emu_live_remove(graph, "graphs"))
+        return emu_result(cudaErrorInvalidValue);
+    delete graph;
+    return emu_result(planted);
+}

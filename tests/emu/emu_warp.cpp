@@ -1,0 +1,145 @@
+/* emu_warp.cpp - what the lanes of a warp compute together once all have arrived.
+ *
+ * Each function is given what every lane brought (NULL where the mask has no lane) and writes
+ * each lane's result. A lane that shuffles from outside the mask gets a value that is not a
+ * number: on a GPU it would be undefined.
+ */
+#include "emu_device.h"
+
+enum { lanes = 32 };
+
+static emu_exchange *exchange_of(void *data)
+{
+    return static_cast<emu_exchange *>(data);
+}
+
+void emu_finish_sync(void **, unsigned)
+{
+}
+
+void emu_finish_shuffle(void **data, unsigned)
+{
+    for (int lane = 0; lane < lanes; lane++)
+        if (data[lane]) {
+            emu_exchange *own = exchange_of(data[lane]);
+            void *source = data[own->source];
+            own->result = source ? exchange_of(source)->value : ~(uint64_t)0;
+        }
+}
+
+void emu_finish_ballot(void **data, unsigned)
+{
+    uint64_t yes = 0;
+    for (int lane = 0; lane < lanes; lane++)
+        if (data[lane] && exchange_of(data[lane])->value)
+            yes |= (uint64_t)1 << lane;
+    for (int lane = 0; lane < lanes; lane++)
+        if (data[lane])
+            exchange_of(data[lane])->result = yes;
+}
+
+void emu_finish_match(void **data, unsigned)
+{
+    for (int lane = 0; lane < lanes; lane++)
+        for (int other = 0; data[lane] && other < lanes; other++)
+            if (data[other] &&
+                exchange_of(data[other])->value == exchange_of(data[lane])->value)
+                exchange_of(data[lane])->result |= (uint64_t)1 << other;
+}
+
+template <typename F> static void reduce(void **data, F combine)
+{
+    int first = 0;
+    while (!data[first])
+        first++;
+    uint64_t sum = exchange_of(data[first])->value;
+    for (int lane = first + 1; lane < lanes; lane++)
+        if (data[lane])
+            sum = combine(sum, exchange_of(data[lane])->value);
+    for (int lane = 0; lane < lanes; lane++)
+        if (data[lane])
+            exchange_of(data[lane])->result = sum;
+}
+
+void emu_finish_add(void **data, unsigned)
+{
+    reduce(data, [](uint64_t a, uint64_t b) { return a + b; });
+}
+
+void emu_finish_and(void **data, unsigned)
+{
+    reduce(data, [](uint64_t a, uint64_t b) { return a & b; });
+}
+
+void emu_finish_or(void **data, unsigned)
+{
+    reduce(data, [](uint64_t a, uint64_t b) { return a | b; });
+}
+
+void emu_finish_xor(void **data, unsigned)
+{
+    reduce(data, [](uint64_t a, uint64_t b) { return a ^ b; });
+}
+
+void emu_finish_min(void **data, unsigned)
+{
+    reduce(data, [](uint64_t a, uint64_t b) { return (int64_t)b < (int64_t)a ? b : a; });
+}
+
+void emu_finish_max(void **data, unsigned)
+{
+    reduce(data, [](uint64_t a, uint64_t b) { return (int64_t)a < (int64_t)b ? b : a; });
+}
+
+/* ------------------------------------------------------------------ tensor cores */
+
+static float widen(uint16_t bits, __nv_bfloat16)
+{
+    return __bfloat162float(__nv_bfloat16{bits});
+}
+
+static float widen(uint16_t bits, __half)
+{
+    return __half2float(__half{bits});
+}
+
+template <typename T> static void unpack(float *to, uint32_t pair)
+{
+    to[0] = widen((uint16_t)pair, T());
+    to[1] = widen((uint16_t)(pair >> 16), T());
+}
+
+template <typename T> static void multiply(void **data)
+{
+    float a[16][16], b[8][16]; /* b: by column */
+    for (int lane = 0; lane < lanes; lane++) {
+        const emu_mma_operands *own = static_cast<emu_mma_operands *>(data[lane]);
+        int group = lane / 4, k = lane % 4 * 2;
+        unpack<T>(&a[group][k], own->a[0]);
+        unpack<T>(&a[group + 8][k], own->a[1]);
+        unpack<T>(&a[group][k + 8], own->a[2]);
+        unpack<T>(&a[group + 8][k + 8], own->a[3]);
+        unpack<T>(&b[group][k], own->b[0]);
+        unpack<T>(&b[group][k + 8], own->b[1]);
+    }
+    for (int lane = 0; lane < lanes; lane++) {
+        float *d = static_cast<emu_mma_operands *>(data[lane])->d;
+        for (int i = 0; i < 4; i++) {
+            int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+            float sum = d[i];
+            for (int k = 0; k < 16; k++)
+                sum += a[row][k] * b[column][k];
+            d[i] = sum;
+        }
+    }
+}
+
+void emu_finish_mma_bf16(void **data, unsigned)
+{
+    multiply<__nv_bfloat16>(data);
+}
+
+void emu_finish_mma_f16(void **data, unsigned)
+{
+    multiply<__half>(data);
+}
