@@ -58,20 +58,32 @@ VIEW_OBJ := $(call obj,$(VIEW_SRC))
 CLI_OBJ := $(call obj,$(CLI_SRC))
 TUI_OBJ := $(call obj,$(TUI_SRC))
 TEST_SRC := $(wildcard tests/unit/*.c tests/lossless/*.c)
-TEST_BIN := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TEST_SRC))
+EMU_TEST_SRC := $(wildcard tests/emu/unit/*.cpp)
+TEST_BIN := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TEST_SRC)) \
+            $(patsubst tests/%.cpp,$(BUILD)/tests/%,$(EMU_TEST_SRC))
 TEST_SCRIPTS := $(wildcard tests/cli/*.sh tests/tui/*.sh)
+
+CUDA_SRC := $(wildcard kernels/cuda/*.cu)
+EMU_SRC  := $(wildcard tests/emu/*.cpp)
+EMU_OBJ  := $(patsubst %,$(BUILD)/emu/%.o,$(EMU_SRC))
+EMU_CUDA_OBJ := $(patsubst %,$(BUILD)/emu/%.o,$(CUDA_SRC))
+CUDA_OBJ := $(patsubst %,$(BUILD)/cuda/%.o,$(CUDA_SRC))
+ifeq ($(origin NVCC),undefined)
+NVCC     := $(shell command -v nvcc || command -v /usr/local/cuda/bin/nvcc)
+endif
 
 # Objects of the tests are kept for the next build.
 .SECONDARY:
 
-.PHONY: all demo check asan headless install uninstall clean help deps deps-check tests pages
+.PHONY: all cuda demo check asan headless install uninstall clean help deps deps-check tests pages
 
-all: $(BUILD)/espalier $(BUILD)/libespalier.a $(BUILD)/libespalier.so
+all: $(BUILD)/espalier $(BUILD)/libespalier.a $(BUILD)/libespalier.so cuda
 
 help:
 	@echo 'make              build $(BUILD)/espalier and libespalier'
 	@echo 'make demo         install missing packages, build, open the interface on the built-in pair'
 	@echo 'make check        all tests, then the unit and lossless tests under sanitizers'
+	@echo 'make cuda         $(BUILD)/libespalier-cuda.so, the GPU backend (needs nvcc; part of make)'
 	@echo 'make asan         only the sanitizer pass'
 	@echo 'make headless     $(BUILD)/headless/espalier: no ncurses, readline or graphviz'
 	@echo 'make install      to $$(DESTDIR)$$(PREFIX), PREFIX=$(PREFIX)'
@@ -121,7 +133,7 @@ $(BUILD)/tests/%: tests/%.c $(TEST_OBJ) $(VIEW_OBJ) $(BUILD)/libespalier.a
 $(BUILD)/example: engine/example.c $(BUILD)/libespalier.a
 	$(CC) $(ALL_CFLAGS) -MF $@.d -o $@ $< $(BUILD)/libespalier.a $(LIB_LIBS)
 
-tests: $(TEST_BIN)
+tests: $(TEST_BIN) $(BUILD)/emu/libespalier-cuda.so
 
 # Pages that list what tables hold are printed by the program; tests hold the two together.
 pages: $(BUILD)/espalier
@@ -130,11 +142,56 @@ pages: $(BUILD)/espalier
 	        mv man/espalier-$$page.7.new man/espalier-$$page.7 || exit 1; \
 	done
 
+# ---------------------------------------------------------------- CUDA
+
+comma := ,
+# The backend for NVIDIA GPUs is a library of its own, loaded only where it is wanted. Code for the listed
+# architectures, as far as this nvcc knows them, and PTX of the newest of them for what comes later.
+CUDA_ARCHS    ?= 80 90 100
+CUDA_KNOWN     = $(filter $(CUDA_ARCHS),$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch)))
+CUDA_GENCODE   = $(foreach a,$(CUDA_KNOWN),-gencode arch=compute_$(a),code=sm_$(a)) \
+                 -gencode arch=compute_$(lastword $(CUDA_KNOWN)),code=compute_$(lastword $(CUDA_KNOWN))
+NVCC_FLAGS    ?= -O3 -lineinfo
+# The library carries its own copy of what it needs besides CUDA.
+UTF8PROC_A     = $(wildcard $(shell $(CC) -print-file-name=libutf8proc.a))
+
+ifneq ($(NVCC),)
+cuda: $(BUILD)/libespalier-cuda.so
+else
+cuda:
+	@echo 'espalier: no nvcc here, so the CUDA backend is not built'
+endif
+
+$(BUILD)/cuda/%.cu.o: %.cu
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++17 $(CUDA_GENCODE) $(NVCC_FLAGS) $(INCLUDE) -MMD -MP -MF $(@:.o=.d) \
+	    -Xcompiler=-fPIC,-Wall$(if $(filter true,$(CI)),$(comma)-Werror) -c -o $@ $<
+
+$(BUILD)/libespalier-cuda.so: $(CUDA_OBJ) $(BUILD)/obj/engine/error.o kernels/cuda/plugin.map
+	$(NVCC) $(CUDA_GENCODE) -shared -cudart static -Xlinker --version-script=kernels/cuda/plugin.map \
+	    -o $@ $(CUDA_OBJ) $(BUILD)/obj/engine/error.o $(or $(UTF8PROC_A),-lutf8proc) -lcublasLt
+
+# The same sources on the host, against tests/emu: what the tests load where there is no GPU.
+CXX_CFLAGS = -std=c++17 -ffp-contract=off -fno-strict-aliasing -fPIC -Wall -Wextra -Wshadow=local -Wvla \
+             -Wno-unknown-pragmas $(if $(filter true,$(CI)),-Werror) -DESP_EMULATE -Itests -Itests/emu \
+             $(INCLUDE) $(CFLAGS) $(EXTRA) -MMD -MP
+
+$(BUILD)/emu/%.o: %
+	@mkdir -p $(@D)
+	$(CXX) $(CXX_CFLAGS) -x c++ -c -o $@ $<
+
+$(BUILD)/emu/libespalier-cuda.so: $(EMU_OBJ) $(EMU_CUDA_OBJ) $(BUILD)/obj/engine/error.o
+	$(CXX) $(CFLAGS) $(EXTRA) -shared -o $@ $^ -lutf8proc
+
+$(BUILD)/tests/emu/unit/%: $(BUILD)/emu/tests/emu/unit/%.cpp.o $(EMU_OBJ) $(BUILD)/obj/tests/check.o
+	@mkdir -p $(@D)
+	$(CXX) $(CFLAGS) $(EXTRA) -o $@ $^
+
 # ---------------------------------------------------------------- packages
 
 BUILD_DEBS := gcc make pkg-config libc6-dev libncurses-dev libreadline-dev libcjson-dev \
               libpcre2-dev libutf8proc-dev
-CHECK_DEBS := tmux mandoc procps
+CHECK_DEBS := g++ tmux mandoc procps
 
 # Installs the Debian packages in $(1) that are missing, if this is a Debian and it is allowed.
 define install_debs
@@ -216,6 +273,7 @@ install: all
 	$(INSTALL) -m 644 $(BUILD)/libespalier.a $(DESTDIR)$(PREFIX)/lib
 	$(INSTALL) -m 755 $(BUILD)/libespalier.so $(DESTDIR)$(PREFIX)/lib/libespalier.so.0
 	ln -sf libespalier.so.0 $(DESTDIR)$(PREFIX)/lib/libespalier.so
+	$(if $(NVCC),$(INSTALL) -m 755 $(BUILD)/libespalier-cuda.so $(DESTDIR)$(PREFIX)/lib)
 	printf '%s\n' 'prefix=$(PREFIX)' 'Name: espalier' \
 	    'Description: tree-based speculative decoding of language models' 'Version: $(VERSION)' \
 	    'Requires.private: $(PC_LIBS)' 'Cflags: -I$${prefix}/include' \
@@ -235,7 +293,7 @@ install: all
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/espalier $(DESTDIR)$(PREFIX)/include/espalier.h \
-	    $(DESTDIR)$(PREFIX)/include/espalier_event.h $(DESTDIR)$(PREFIX)/lib/libespalier.* \
+	    $(DESTDIR)$(PREFIX)/include/espalier_event.h $(DESTDIR)$(PREFIX)/lib/libespalier.* $(DESTDIR)$(PREFIX)/lib/libespalier-cuda.so \
 	    $(DESTDIR)$(PREFIX)/lib/pkgconfig/espalier.pc
 	for page in man/*.[157]; do rm -f $(SHARE)/man/man$${page##*.}/$$(basename $$page); done
 	rm -rf $(SHARE)/espalier

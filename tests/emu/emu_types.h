@@ -85,8 +85,6 @@ struct __nv_bfloat16 {
 struct __half {
     uint16_t emu_bits;
 };
-typedef __nv_bfloat16 nv_bfloat16;
-typedef __half half;
 
 struct alignas(4) __nv_bfloat162 {
     __nv_bfloat16 x, y;
@@ -94,8 +92,6 @@ struct alignas(4) __nv_bfloat162 {
 struct alignas(4) __half2 {
     __half x, y;
 };
-typedef __nv_bfloat162 nv_bfloat162;
-typedef __half2 half2;
 
 template <typename To, typename From> static inline To emu_bits_as(From from)
 {
