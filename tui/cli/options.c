@@ -27,6 +27,8 @@ enum flag {
     CONTEXT,
     BASELINE,
     TRIALS,
+    WIDTH,
+    LAYERS,
     JSON,
     STATS,
     RECORD,
@@ -72,6 +74,8 @@ static const struct {
     {"context", CONTEXT, "N", "tokens of context (default: what the target allows)"},
     {"baseline", BASELINE, NULL, "also measure plain decoding, for comparison"},
     {"trials", TRIALS, "N", "continuations that are sampled per pair (default 200)"},
+    {"width", WIDTH, "N", "times as wide: 1, 2, 4, ... 64 (default 1)"},
+    {"layers", LAYERS, "N", "layers in all (default: as many as there are)"},
     {"json", JSON, NULL, "print one JSON object instead of text"},
     {"stats", STATS, NULL, "print statistics on standard error at the end"},
     {"record", RECORD, "FILE", "record the session, to be replayed and exported later"},
@@ -235,6 +239,10 @@ static bool set(struct cli_options *o, int flag, const char *value)
     case EXACT:
         o->engine.exact = true;
         return true;
+    case WIDTH:
+        return whole_number("width", value, 1, 64, &o->width);
+    case LAYERS:
+        return whole_number("layers", value, 1, 1000, &o->layers);
     case ORDER:
         o->session.order = value;
         return true;
@@ -292,6 +300,7 @@ int cli_parse(struct cli_options *o, const struct cli_command *command, int argc
     letters[n] = '\0';
     o->tokens = 256;
     o->trials = 200;
+    o->width = 1;
     o->session.temperature = command->temperature;
     opterr = 0;
     while ((flag = getopt_long(argc, argv, letters, table, NULL)) != -1) {

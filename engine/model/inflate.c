@@ -1,0 +1,387 @@
+/* inflate.c - enlarging a model so that it computes the same function at a higher price; see
+ * inflate.h.
+ *
+ * For measuring: a large model that accepts a draft as a trained one does, without a large
+ * model to download. Every hidden dimension, head and MLP unit is repeated `width` times, one
+ * copy after the other. A norm of a repeated vector is the repeated norm, and a product that
+ * adds up `width` equal copies gives the old result if its weights are divided by `width` - a
+ * power of two, so that nothing is rounded. The embedding only repeats. Layers beyond the old
+ * ones are copies whose last products are zero: they compute everything and add nothing.
+ *
+ * Which tensors there are and what their sides mean is read from the architecture's tables.
+ */
+#include "inflate.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "architecture.h"
+#include "error.h"
+#include "safetensors.h"
+
+enum { MOST_NAME = 256, MOST_TENSORS = 64 };
+
+/* One tensor of the new file. */
+struct made {
+    char name[MOST_NAME];
+    const struct esp_stored *from;
+    bool repeat_rows, repeat_columns, divide, zero;
+};
+
+struct inflation {
+    struct esp_model *model;
+    const struct esp_architecture *architecture;
+    int width, layers;
+    struct made *made;
+    int count;
+    char folder[PATH_MAX]; /* being written */
+    char *err;
+    size_t errlen;
+};
+
+static const struct esp_architecture *const architectures[] = {
+#define X(name) &esp_architecture_##name,
+#include "architectures.def"
+#undef X
+};
+
+static int64_t columns_of(const struct esp_stored *t)
+{
+    return t->rank > 1 ? t->shape[1] : 1;
+}
+
+/* ------------------------------------------------------------------ what is to be written */
+
+static int add(struct inflation *n, const char *name, const char *from,
+               const struct esp_tensor_rule *rule, bool divide, bool zero)
+{
+    const struct esp_stored *stored = esp_safetensors_find(n->model->files, from);
+    if (!stored)
+        return ESP_OK; /* one that this model does without */
+    if (strcmp(stored->type, "F32") != 0 && strcmp(stored->type, "BF16") != 0)
+        return esp_fail(n->err, n->errlen, ESP_E_UNSUPPORTED,
+                        "%s holds %s; only F32 and BF16 can be divided without rounding",
+                        n->model->path, stored->type);
+    struct made *m = &n->made[n->count++];
+    snprintf(m->name, sizeof m->name, "%s", name);
+    m->from = stored;
+    m->repeat_rows = rule->rows != ESP_VOCABULARY;
+    m->repeat_columns = rule->columns != ESP_ONE;
+    m->divide = m->repeat_columns && divide;
+    m->zero = zero;
+    return ESP_OK;
+}
+
+/* The tensors outside the layers. A head that was tied to the embedding gets a tensor of its
+ * own: it is divided, the embedding is not. */
+static int list_whole(struct inflation *n)
+{
+    const char *embedding = NULL;
+    int status = ESP_OK;
+    for (const struct esp_tensor_rule *r = n->architecture->tensors; r->name && status == ESP_OK;
+         r++) {
+        bool head = r->slot == offsetof(struct esp_model_desc, head);
+        bool first = r->slot == offsetof(struct esp_model_desc, embedding);
+        if (first)
+            embedding = r->name;
+        bool tied = head && n->model->desc.head.data == n->model->desc.embedding.data;
+        status = add(n, r->name, tied ? embedding : r->name, r, !first, false);
+    }
+    return status;
+}
+
+/* What a layer adds to the residual stream. */
+static bool adds(const struct esp_tensor_rule *rule)
+{
+    return rule->slot == offsetof(struct esp_layer, output) ||
+           rule->slot == offsetof(struct esp_layer, output_bias) ||
+           rule->slot == offsetof(struct esp_layer, down) ||
+           rule->slot == offsetof(struct esp_layer, down_bias);
+}
+
+static int list_layer(struct inflation *n, int layer)
+{
+    const int old = n->model->desc.layers;
+    for (const struct esp_tensor_rule *r = n->architecture->layer_tensors; r->name; r++) {
+        char name[MOST_NAME], from[MOST_NAME];
+        if (r->part > 0)
+            continue; /* the same tensor as part 0 */
+        snprintf(name, sizeof name, "%s%d.%s", n->architecture->layer_name, layer, r->name);
+        snprintf(from, sizeof from, "%s%d.%s", n->architecture->layer_name, layer % old,
+                 r->name);
+        int status = add(n, name, from, r, true, layer >= old && adds(r));
+        if (status < 0)
+            return status;
+    }
+    return ESP_OK;
+}
+
+static int list_tensors(struct inflation *n)
+{
+    n->made = calloc((size_t)(n->layers + 1) * MOST_TENSORS, sizeof *n->made);
+    if (!n->made)
+        return esp_fail(n->err, n->errlen, ESP_E_MEMORY, "no memory for a list of tensors");
+    int status = list_whole(n);
+    for (int i = 0; i < n->layers && status == ESP_OK; i++)
+        status = list_layer(n, i);
+    return status;
+}
+
+/* ------------------------------------------------------------------ the weights */
+
+static size_t size_of(const struct inflation *n, const struct made *m)
+{
+    size_t copies = (m->repeat_rows ? (size_t)n->width : 1) *
+                    (m->repeat_columns ? (size_t)n->width : 1);
+    return (m->from->end - m->from->begin) * copies;
+}
+
+static char *header(const struct inflation *n)
+{
+    cJSON *all = cJSON_CreateObject();
+    size_t at = 0;
+    for (int i = 0; i < n->count; i++) {
+        const struct made *m = &n->made[i];
+        cJSON *entry = cJSON_AddObjectToObject(all, m->name);
+        cJSON_AddStringToObject(entry, "dtype", m->from->type);
+        cJSON *shape = cJSON_AddArrayToObject(entry, "shape");
+        for (int j = 0; j < m->from->rank; j++) {
+            bool repeat = j == 0 ? m->repeat_rows : m->repeat_columns;
+            cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)m->from->shape[j] *
+                                                           (repeat ? n->width : 1)));
+        }
+        cJSON *place = cJSON_AddArrayToObject(entry, "data_offsets");
+        cJSON_AddItemToArray(place, cJSON_CreateNumber((double)at));
+        at += size_of(n, m);
+        cJSON_AddItemToArray(place, cJSON_CreateNumber((double)at));
+    }
+    char *text = cJSON_PrintUnformatted(all);
+    cJSON_Delete(all);
+    return text;
+}
+
+/* A row of the old tensor, divided, as it is repeated in the new one. */
+static void make_row(const struct inflation *n, const struct made *m, int64_t row, char *to)
+{
+    const bool wide = strcmp(m->from->type, "F32") == 0;
+    const size_t columns = (size_t)columns_of(m->from), size = wide ? 4 : 2;
+    const char *from = (const char *)m->from->data + (size_t)row * columns * size;
+    for (size_t i = 0; i < columns; i++) {
+        uint32_t bits = 0;
+        float value;
+        memcpy((char *)&bits + (wide ? 0 : 2), from + i * size, size);
+        memcpy(&value, &bits, sizeof value);
+        value = m->zero ? 0 : m->divide ? value / (float)n->width : value;
+        memcpy(&bits, &value, sizeof bits);
+        memcpy(to + i * size, (char *)&bits + (wide ? 0 : 2), size);
+    }
+    for (int i = 1; m->repeat_columns && i < n->width; i++)
+        memcpy(to + (size_t)i * columns * size, to, columns * size);
+}
+
+static bool write_tensor(const struct inflation *n, const struct made *m, FILE *file)
+{
+    const int64_t rows = m->from->shape[0];
+    const int times = m->repeat_rows ? n->width : 1;
+    const size_t bytes = size_of(n, m) / ((size_t)rows * (size_t)times);
+    char *row = malloc(bytes);
+    bool good = row != NULL;
+    for (int i = 0; i < times && good; i++)
+        for (int64_t j = 0; j < rows && good; j++) {
+            make_row(n, m, j, row);
+            good = fwrite(row, 1, bytes, file) == bytes;
+        }
+    free(row);
+    return good;
+}
+
+static int fail_write(const struct inflation *n, const char *path)
+{
+    return esp_fail(n->err, n->errlen, ESP_E_FILE, "cannot write %s: %s", path,
+                    strerror(errno));
+}
+
+/* `path` must hold PATH_MAX bytes. */
+static FILE *create(const struct inflation *n, const char *name, char *path)
+{
+    if (snprintf(path, PATH_MAX, "%s/%s", n->folder, name) >= PATH_MAX) {
+        errno = ENAMETOOLONG;
+        return NULL;
+    }
+    return fopen(path, "wb");
+}
+
+static int write_weights(const struct inflation *n)
+{
+    char path[PATH_MAX];
+    FILE *file = create(n, "model.safetensors", path);
+    if (!file)
+        return fail_write(n, path);
+    char *text = header(n);
+    uint64_t length = text ? (strlen(text) + 7) / 8 * 8 : 0;
+    unsigned char little[8];
+    for (int i = 0; i < 8; i++)
+        little[i] = (unsigned char)(length >> 8 * i);
+    bool good = text && fwrite(little, 1, 8, file) == 8 &&
+                fprintf(file, "%-*s", (int)length, text) == (int)length;
+    for (int i = 0; i < n->count && good; i++)
+        good = write_tensor(n, &n->made[i], file);
+    free(text);
+    int status = good ? ESP_OK : fail_write(n, path);
+    if (fclose(file) != 0 && status == ESP_OK)
+        status = fail_write(n, path);
+    return status;
+}
+
+/* ------------------------------------------------------------------ the rest of the folder */
+
+static void set_key(const struct inflation *n, cJSON *config, enum esp_config_field field,
+                    double value)
+{
+    for (const struct esp_config_rule *r = n->architecture->config; r->keys; r++) {
+        const char *name;
+        int length;
+        char key[MOST_NAME];
+        if (r->field != field || !*r->keys)
+            continue;
+        if (!esp_json_find(config, r->keys, &name, &length) && field == ESP_CONFIG_kv_heads)
+            continue; /* it follows the heads */
+        snprintf(key, sizeof key, "%.*s", length, name);
+        cJSON_DeleteItemFromObjectCaseSensitive(config, key);
+        if (field == ESP_CONFIG_tied)
+            cJSON_AddBoolToObject(config, key, value != 0);
+        else
+            cJSON_AddNumberToObject(config, key, value);
+    }
+}
+
+static int write_config(const struct inflation *n)
+{
+    struct esp_json json;
+    char path[PATH_MAX];
+    const struct esp_model_desc *d = &n->model->desc;
+    int status = esp_json_read(&json, n->model->path, "config.json", n->err, n->errlen);
+    if (status < 0)
+        return status;
+    set_key(n, json.root, ESP_CONFIG_hidden, d->hidden * n->width);
+    set_key(n, json.root, ESP_CONFIG_ffn, d->ffn * n->width);
+    set_key(n, json.root, ESP_CONFIG_heads, d->heads * n->width);
+    set_key(n, json.root, ESP_CONFIG_kv_heads, d->kv_heads * n->width);
+    set_key(n, json.root, ESP_CONFIG_layers, n->layers);
+    set_key(n, json.root, ESP_CONFIG_tied, false);
+    char *text = cJSON_Print(json.root);
+    esp_json_close(&json);
+    FILE *file = text ? create(n, "config.json", path) : NULL;
+    bool good = file && fprintf(file, "%s\n", text) > 0;
+    if (file)
+        good &= fclose(file) == 0;
+    free(text);
+    return good ? ESP_OK : fail_write(n, path);
+}
+
+static int copy(const struct inflation *n, const char *name)
+{
+    char path[PATH_MAX], buffer[65536];
+    int fd;
+    size_t size;
+    if (!esp_file_exists(n->model->path, name))
+        return ESP_OK;
+    int status = esp_file_open(&fd, &size, path, n->model->path, name, n->err, n->errlen);
+    if (status < 0)
+        return status;
+    FILE *file = create(n, name, path);
+    bool good = file != NULL;
+    for (ssize_t got; good && (got = read(fd, buffer, sizeof buffer)) != 0;)
+        good = got > 0 && fwrite(buffer, 1, (size_t)got, file) == (size_t)got;
+    close(fd);
+    if (file)
+        good &= fclose(file) == 0;
+    return good ? ESP_OK : fail_write(n, path);
+}
+
+/* ------------------------------------------------------------------ the folder */
+
+static const char *const copied[] = {"tokenizer.json", "tokenizer_config.json",
+                                     "generation_config.json", "espalier.json"};
+enum { COPIED = sizeof copied / sizeof *copied };
+
+static int write_folder(const struct inflation *n)
+{
+    int status = write_weights(n);
+    if (status == ESP_OK)
+        status = write_config(n);
+    for (int i = 0; i < COPIED && status == ESP_OK; i++)
+        status = copy(n, copied[i]);
+    return status;
+}
+
+static void remove_folder(const struct inflation *n)
+{
+    char path[PATH_MAX + 32];
+    for (int i = 0; i < COPIED + 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", n->folder,
+                 i < COPIED ? copied[i] : i == COPIED ? "config.json" : "model.safetensors");
+        unlink(path);
+    }
+    rmdir(n->folder);
+}
+
+static int check(const struct inflation *n)
+{
+    const struct esp_model_desc *d = &n->model->desc;
+    if (n->width < 1 || n->width > 64 || (n->width & (n->width - 1)) != 0)
+        return esp_fail(n->err, n->errlen, ESP_E_ARGUMENT,
+                        "a model can be made 1, 2, 4, ... 64 times as wide, not %d", n->width);
+    if (n->layers < d->layers || n->layers > 1000)
+        return esp_fail(n->err, n->errlen, ESP_E_ARGUMENT,
+                        "%s has %d layers; it can be given %d to 1000, not %d", n->model->path,
+                        d->layers, d->layers, n->layers);
+    if ((int64_t)d->hidden * n->width > 65536 || (int64_t)d->heads * n->width > 4096 ||
+        (int64_t)d->ffn * n->width > 1 << 20)
+        return esp_fail(n->err, n->errlen, ESP_E_ARGUMENT,
+                        "%s would become too wide to be opened again; take a smaller width",
+                        n->model->path);
+    return ESP_OK;
+}
+
+static int make_folder(struct inflation *n, const char *to)
+{
+    int length = snprintf(n->folder, sizeof n->folder, "%s.part", to);
+    if (access(to, F_OK) == 0)
+        return esp_fail(n->err, n->errlen, ESP_E_FILE,
+                        "%s is already there; name a new folder", to);
+    if (length < 0 || length >= (int)sizeof n->folder || mkdir(n->folder, 0777) != 0)
+        return fail_write(n, to);
+    int status = write_folder(n);
+    if (status == ESP_OK && rename(n->folder, to) != 0)
+        status = fail_write(n, to);
+    if (status < 0)
+        remove_folder(n);
+    return status;
+}
+
+int esp_model_inflate(const char *from, const char *to, int width, int layers, char *err,
+                      size_t errlen)
+{
+    struct inflation n = {.width = width, .layers = layers, .err = err, .errlen = errlen};
+    int status = esp_model_open(&n.model, from, err, errlen);
+    if (status < 0)
+        return status;
+    for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++)
+        if (strcmp(architectures[i]->name, n.model->architecture) == 0)
+            n.architecture = architectures[i];
+    if (n.layers == 0)
+        n.layers = n.model->desc.layers;
+    status = check(&n);
+    if (status == ESP_OK)
+        status = list_tensors(&n);
+    if (status == ESP_OK)
+        status = make_folder(&n, to);
+    free(n.made);
+    esp_model_close(n.model);
+    return status;
+}
