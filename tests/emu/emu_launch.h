@@ -39,6 +39,18 @@ void emu_enqueue_kernel(const emu_launch_shape &launch, cudaStream_t stream,
                         const emu_body *body);
 void emu_check_parameter(const char *kernel, int index, const void *value, size_t bytes);
 
+/* Padding may hold anything, old addresses too. */
+template <typename T> static inline void emu_check(const char *kernel, int index, T value)
+{
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_clear_padding)
+    __builtin_clear_padding(&value);
+    emu_check_parameter(kernel, index, &value, sizeof value);
+#endif
+#endif
+    (void)kernel, (void)index, (void)value;
+}
+
 template <typename T> struct emu_same {
     typedef T type;
 };
@@ -49,7 +61,7 @@ void emu_launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 block, s
 {
     int index = 0;
     (void)index;
-    (emu_check_parameter(name, index++, &arguments, sizeof arguments), ...);
+    (emu_check(name, index++, arguments), ...);
     auto call = [kernel, arguments...] { kernel(arguments...); };
     emu_launch_shape launch = {name, reinterpret_cast<const void *>(kernel), grid, block,
                                shared};

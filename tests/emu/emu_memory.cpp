@@ -277,10 +277,11 @@ void emu_check_parameter(const char *kernel, int index, const void *value, size_
         memcpy(&word, static_cast<const char *>(value) + offset, sizeof word);
         void *address = reinterpret_cast<void *>(word);
         if (emu_find(address, 0) == emu_nowhere)
-            emu_fail("parameter %d of kernel %s is the address of no allocation on the device",
-                     index + 1, kernel);
+            emu_fail("parameter %d of kernel %s (byte %zu) is the address of no allocation on "
+                     "the device",
+                     index + 1, kernel, offset);
         if (!emu_in_arena(address) && is_mapped(word) && !is_pinned(word))
-            emu_fail("parameter %d of kernel %s holds the address of host memory", index + 1,
-                     kernel);
+            emu_fail("parameter %d of kernel %s (byte %zu) holds the address of host memory",
+                     index + 1, kernel, offset);
     }
 }
