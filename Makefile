@@ -167,9 +167,11 @@ $(BUILD)/cuda/%.cu.o: %.cu
 	$(NVCC) -std=c++17 $(CUDA_GENCODE) $(NVCC_FLAGS) $(INCLUDE) -MMD -MP -MF $(@:.o=.d) \
 	    -Xcompiler=-fPIC,-Wall$(if $(filter true,$(CI)),$(comma)-Werror) -c -o $@ $<
 
-$(BUILD)/libespalier-cuda.so: $(CUDA_OBJ) $(BUILD)/obj/engine/error.o kernels/cuda/plugin.map
+CUDA_SHARED := $(addprefix $(BUILD)/obj/,engine/error.o kernels/batch.o kernels/model_desc.o)
+
+$(BUILD)/libespalier-cuda.so: $(CUDA_OBJ) $(CUDA_SHARED) kernels/cuda/plugin.map
 	$(NVCC) $(CUDA_GENCODE) -shared -cudart static -Xlinker --version-script=kernels/cuda/plugin.map \
-	    -o $@ $(CUDA_OBJ) $(BUILD)/obj/engine/error.o $(or $(UTF8PROC_A),-lutf8proc) -lcublasLt
+	    -o $@ $(CUDA_OBJ) $(CUDA_SHARED) $(or $(UTF8PROC_A),-lutf8proc) -lcublasLt
 
 # The same sources on the host, against tests/emu: what the tests load where there is no GPU.
 CXX_CFLAGS = -std=c++17 -ffp-contract=off -fno-strict-aliasing -fPIC -Wall -Wextra -Wshadow=local -Wvla \
@@ -180,7 +182,7 @@ $(BUILD)/emu/%.o: %
 	@mkdir -p $(@D)
 	$(CXX) $(CXX_CFLAGS) -x c++ -c -o $@ $<
 
-$(BUILD)/emu/libespalier-cuda.so: $(EMU_OBJ) $(EMU_CUDA_OBJ) $(BUILD)/obj/engine/error.o
+$(BUILD)/emu/libespalier-cuda.so: $(EMU_OBJ) $(EMU_CUDA_OBJ) $(CUDA_SHARED)
 	$(CXX) $(CFLAGS) $(EXTRA) -shared -o $@ $^ -lutf8proc
 
 $(BUILD)/tests/emu/unit/%: $(BUILD)/emu/tests/emu/unit/%.cpp.o $(EMU_OBJ) $(BUILD)/obj/tests/check.o

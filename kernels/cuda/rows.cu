@@ -206,7 +206,7 @@ static bool rows_exist(const struct esp_rows *rows, const int32_t *which, int co
 int esp_cuda_argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids)
 {
     const size_t bytes = count > 0 ? padded((size_t)count * sizeof *ids) : 0;
-    const int32_t *asked;
+    const int32_t *asked = NULL;
     if (!rows_exist(rows, which, count))
         return ESP_E_ARGUMENT;
     if (count == 0)
@@ -228,7 +228,7 @@ static int top_k_piece(struct esp_rows *rows, const int32_t *which, int count, i
                        int32_t *ids, float *values)
 {
     const size_t all = (size_t)count * (size_t)k;
-    const int32_t *asked;
+    const int32_t *asked = NULL;
     int status = begin(rows, padded((size_t)count * sizeof *which) + padded(all * sizeof *ids) +
                                  padded(all * sizeof *values));
     if (status == ESP_OK)
@@ -265,7 +265,7 @@ int esp_cuda_top_k(struct esp_rows *rows, const int32_t *which, int count, int k
 int esp_cuda_softmax(struct esp_rows *rows, const int32_t *which, int count,
                      const struct esp_sampling *sampling)
 {
-    const int32_t *asked;
+    const int32_t *asked = NULL;
     if (!(sampling->temperature > 0.0) || !std::isfinite(sampling->temperature) ||
         !(sampling->top_p >= 0.0) || sampling->top_k < 0 || !rows_exist(rows, which, count))
         return ESP_E_ARGUMENT;
@@ -280,7 +280,7 @@ int esp_cuda_softmax(struct esp_rows *rows, const int32_t *which, int count,
 int esp_cuda_gather(struct esp_rows *rows, const int32_t *which, const int32_t *tokens,
                     int count, double *values)
 {
-    const int32_t *asked, *of;
+    const int32_t *asked = NULL, *of = NULL;
     if (!rows_exist(rows, which, count))
         return ESP_E_ARGUMENT;
     for (int i = 0; i < count; i++)
@@ -322,8 +322,8 @@ static bool draws_are_valid(const struct esp_rows *rows, const double *u, int co
 int esp_cuda_sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
                     const int32_t *excluded, int per, int32_t *tokens, double *values)
 {
-    const int32_t *asked, *without;
-    const double *at;
+    const int32_t *asked = NULL, *without = NULL;
+    const double *at = NULL;
     if (per < 0 || !rows_exist(rows, which, count) ||
         !draws_are_valid(rows, u, count, excluded, per))
         return ESP_E_ARGUMENT;
@@ -414,7 +414,7 @@ int esp_cuda_ratio_masses(struct esp_rows *p, int p_row, struct esp_rows *q, int
 int esp_cuda_ratio_residual(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
                             const double *factor, struct esp_rows *to, int to_row, double *sum)
 {
-    const double *factors;
+    const double *factors = NULL;
     if (!fit(p, p_row, q, q_row, to, to_row))
         return ESP_E_ARGUMENT;
     int status = begin(p, ESP_RATIO_CLASSES * sizeof *factor + padded(sizeof *sum));
