@@ -1,4 +1,4 @@
-/* paths.c - finds the data that comes with the program; see paths.h.
+/* paths.c - finds the data that comes with the program, and the user's; see paths.h.
  *
  * A program that was built but not installed lies somewhere below the source tree
  * (build/espalier, build/tests/unit/model), an installed one in PREFIX/bin or, as a library,
@@ -92,4 +92,17 @@ int esp_list_data(const char *kind, int index, char *name, size_t size)
         free(entries[i]);
     free(entries);
     return status;
+}
+
+int esp_user_path(char *path, size_t size, enum esp_user_folder folder, const char *name)
+{
+    static const char *const variables[] = {"XDG_CONFIG_HOME", "XDG_STATE_HOME"};
+    static const char *const below[] = {".config", ".local/state"};
+    const char *base = getenv(variables[folder]), *home = getenv("HOME");
+    int n = -1;
+    if (base && *base == '/')
+        n = snprintf(path, size, "%s/espalier/%s", base, name);
+    else if (home && *home == '/')
+        n = snprintf(path, size, "%s/%s/espalier/%s", home, below[folder], name);
+    return n >= 0 && (size_t)n < size ? ESP_OK : ESP_E_FILE;
 }

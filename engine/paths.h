@@ -1,4 +1,5 @@
-/* paths.h - where the data that comes with the program lies: built-in models and themes. */
+/* paths.h - where files lie: the models and themes that come with the program, and the user's
+ * own. */
 #ifndef ESP_PATHS_H
 #define ESP_PATHS_H
 
@@ -15,5 +16,15 @@ int esp_find_data(char *path, size_t size, const char *kind, const char *name);
 /* Writes the name of the `index`-th entry of that folder, in alphabetical order: folders of
  * models, files of themes without their ending. Returns 0, or ESP_E_FILE past the end. */
 int esp_list_data(const char *kind, int index, char *name, size_t size);
+
+enum esp_user_folder {
+    ESP_USER_CONFIG, /* $XDG_CONFIG_HOME, else ~/.config */
+    ESP_USER_STATE,  /* $XDG_STATE_HOME, else ~/.local/state */
+};
+
+/* Writes the path of `name` in the folder espalier of one of the user's folders. (A relative
+ * variable is to be ignored, says the XDG base directory specification.) Returns 0, or
+ * ESP_E_FILE if there is no home folder or the path does not fit. */
+int esp_user_path(char *path, size_t size, enum esp_user_folder folder, const char *name);
 
 #endif

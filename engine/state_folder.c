@@ -9,20 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "paths.h"
 #include "write_file.h"
 
-/* The path of a file. A relative XDG_STATE_HOME is to be ignored, says the specification. */
 static int find_path(char path[PATH_MAX], const char *name)
 {
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    int n = -1;
     if (!*name || *name == '.' || strchr(name, '/'))
         return ESP_E_FILE;
-    if (state && *state == '/')
-        n = snprintf(path, PATH_MAX, "%s/espalier/%s", state, name);
-    else if (home && *home == '/')
-        n = snprintf(path, PATH_MAX, "%s/.local/state/espalier/%s", home, name);
-    return n >= 0 && n < PATH_MAX ? ESP_OK : ESP_E_FILE;
+    return esp_user_path(path, PATH_MAX, ESP_USER_STATE, name);
 }
 
 /* All of the file up to `size` bytes; a longer one gives size. */

@@ -58,8 +58,8 @@ int esp_write_file(const char *path, const char *bytes, size_t length, bool over
     struct stat status;
     bool there = stat(path, &status) == 0;
     if (there && !S_ISREG(status.st_mode))
-        return esp_fail(err, errlen, ESP_E_FILE, "%.300s is no regular file; choose another name",
-                        path);
+        return esp_fail(err, errlen, ESP_E_FILE,
+                        "%.300s is no regular file; choose another name", path);
     if (there && !over)
         return esp_fail(err, errlen, ESP_E_FILE,
                         "%.300s is there already; choose another name, or add a ! to write "

@@ -1,8 +1,8 @@
 # script.sh - the interface driven by a script (tui/script.h), for tests. Source it after shell.sh.
 #
 #     play INSTRUCTIONS [ARGUMENTS...]    runs them; stops the test if they take two minutes
-#     $dump                               the instruction that dumps the screen for shows
-#     shows PATTERN                       the last dump has it
+#     $dump                               the instruction that dumps the screen for dumped
+#     dumped PATTERN                       the last dump has it
 dump="dump $work/screen"
 
 play() {
@@ -11,7 +11,7 @@ play() {
     ESPALIER_SCRIPT="$work/script" timeout 120 $ESPALIER "$@" >"$work/out" 2>"$work/err"
 }
 
-shows() {
+dumped() {
     grep -q -e "$1" "$work/screen" && return
     echo "    no '$1' in:"
     sed 's/^/    |/' "$work/screen"

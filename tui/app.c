@@ -329,35 +329,59 @@ void esp_app_draw(struct esp_app *app)
     app->changed = false;
 }
 
-int esp_app_open(struct esp_app *app, const struct interface_options *options, bool history,
-                 char *err, size_t errlen)
+static int open_parts(struct esp_app *app, bool live, char *err, size_t errlen)
 {
     struct esp_input_hooks hooks = {.user = app, .submit = submit, .complete = complete};
-    *app = (struct esp_app){.changed = true, .options = *options};
-    app->tokens = options->tokens > 0 ? options->tokens : NEW_TOKENS;
-    esp_ui_init(&app->ui);
     int status = esp_canvas_open(&app->canvas, 80, 24);
     if (status == 0)
-        status = esp_input_open(&app->input, &hooks, history);
+        status = esp_input_open(&app->input, &hooks, live);
     if (status == 0 && !(app->help = esp_reference_help()))
         status = ESP_E_MEMORY;
     if (status < 0)
-        esp_fail(err, errlen, status, "the interface could not be opened: %s",
-                 esp_status_message(status));
+        return esp_fail(err, errlen, status, "the interface could not be opened: %s",
+                        esp_status_message(status));
+    app->ui.look.help = (const char *const *)app->help;
+    return 0;
+}
+
+/* Reads the configuration, and starts the engine's thread with what it and the command line
+ * say. */
+static int open_settings(struct esp_app *app, bool live, char *err, size_t errlen)
+{
+    const struct interface_options *options = &app->options;
+    for (int i = 0; esp_setting(i); i++)
+        app->given[i] = app->chosen[i] =
+            options->given && esp_setting_is_given(i, options->given);
+    int status = first_theme(app, options->theme, err, errlen);
+    if (status == 0 && !options->no_config && (live || options->config))
+        status = esp_configuration_read(&app->config, options->config, err, errlen);
     if (status == 0)
-        status = first_theme(app, options->theme, err, errlen);
+        status = esp_configuration_apply(&app->config, app, true, err, errlen);
     if (status == 0)
-        status =
-            esp_worker_open(&app->worker, &app->options.engine, &options->session, app->tokens,
-                            err, errlen);
+        status = esp_worker_open(&app->worker, &options->engine, &options->session, app->tokens,
+                                 err, errlen);
+    if (status == 0 && live)
+        esp_app_pace(app, PACE);
+    if (status == 0)
+        status = esp_configuration_apply(&app->config, app, false, err, errlen);
+    return status;
+}
+
+int esp_app_open(struct esp_app *app, const struct interface_options *options, bool live,
+                 char *err, size_t errlen)
+{
+    *app = (struct esp_app){.changed = true, .options = *options, .pace = PACE};
+    app->tokens = options->tokens > 0 ? options->tokens : NEW_TOKENS;
+    esp_ui_init(&app->ui);
+    int status = open_parts(app, live, err, errlen);
+    if (status == 0)
+        status = open_settings(app, live, err, errlen);
     if (status < 0) {
         esp_app_close(app);
         return status;
     }
-    app->ui.look.help = (const char *const *)app->help;
     if (options->ascii)
         app->canvas.glyphs = &esp_glyphs_ascii;
-    app->pace = PACE;
     if (options->prompt && *options->prompt)
         send_prompt(app, options->prompt);
     return 0;
@@ -369,6 +393,7 @@ void esp_app_close(struct esp_app *app)
         esp_worker_close(app->worker);
     esp_input_close(app->input);
     esp_reference_free(app->help);
+    esp_configuration_free(&app->config);
     forget_turns(app);
     free(app->put_back);
     free(app->clipboard);

@@ -6,6 +6,7 @@
 #ifndef ESP_APP_H
 #define ESP_APP_H
 
+#include "config.h"
 #include "input.h"
 #include "interface.h"
 #include "theme.h"
@@ -40,23 +41,26 @@ struct esp_app {
     /* What settings.h changes. */
     struct interface_options options;
     char target[1200], draft[1200], backend[32]; /* strings of the options */
-    bool chosen[ESP_MOST_SETTINGS];              /* by the user; the rest are defaults */
-    int tokens;                                  /* a prompt may be continued by */
-    double pace; /* what ESP_ACTION_FULL_SPEED comes back to */
+    struct esp_configuration config;
+    bool given[ESP_MOST_SETTINGS];  /* on the command line */
+    bool chosen[ESP_MOST_SETTINGS]; /* by the user, anywhere; the rest are defaults */
+    int tokens;                     /* a prompt may be continued by */
+    double pace;                    /* what ESP_ACTION_FULL_SPEED comes back to */
     bool mouse;
     struct esp_theme theme;
     char theme_name[256]; /* as it was asked for */
     bool new_theme;       /* whoever shows the canvas has not taken it yet */
 
-    bool changed;   /* the canvas is out of date */
+    bool changed; /* the canvas is out of date */
     bool leaving;
-    bool suspend;   /* wishes for whoever runs it */
+    bool suspend; /* wishes for whoever runs it */
     bool redraw;
     char *clipboard; /* (clipboard_length) to be handed to the terminal's, and freed */
     size_t clipboard_length;
 };
 
-int esp_app_open(struct esp_app *app, const struct interface_options *options, bool history,
+/* `live`: for a person, who has a history and a configuration, and whose eye is to follow. */
+int esp_app_open(struct esp_app *app, const struct interface_options *options, bool live,
                  char *err, size_t errlen);
 void esp_app_close(struct esp_app *app);
 

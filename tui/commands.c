@@ -29,8 +29,8 @@ struct meaning {
     const struct esp_setting *setting;     /* or NULL */
 };
 
-/* The command or setting of this name; else the only command, else the only setting, that starts
- * so. */
+/* The command or setting of this name; else the only command, else the only setting, that
+ * starts so. */
 static struct meaning find(const char *name, size_t length)
 {
     struct meaning found = {NULL, NULL};

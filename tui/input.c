@@ -9,6 +9,7 @@
 #include "input.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include <utf8proc.h>
 
 #include "espalier.h"
+#include "paths.h"
 #include "root.h"
 #include "write_file.h"
 
@@ -148,18 +150,6 @@ static void set_up_readline(struct esp_input *input)
 
 /* ------------------------------------------------------------------ history */
 
-static char *history_path(void)
-{
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    char *path = NULL;
-    int length = -1;
-    if (state && state[0] == '/')
-        length = asprintf(&path, "%s/espalier/history", state);
-    else if (home && home[0] == '/')
-        length = asprintf(&path, "%s/.local/state/espalier/history", home);
-    return length < 0 ? NULL : path;
-}
-
 /* Without a place to keep it, history lasts as long as the session. */
 static void open_history(struct esp_input *input)
 {
@@ -167,7 +157,9 @@ static void open_history(struct esp_input *input)
     history_comment_char = '#'; /* time stamps tell where an entry of several lines ends */
     history_write_timestamps = 1;
     history_multiline_entries = 1;
-    input->history_path = history_path();
+    char path[PATH_MAX];
+    if (esp_user_path(path, sizeof path, ESP_USER_STATE, "history") == 0)
+        input->history_path = strdup(path);
     if (!input->history_path)
         return;
     esp_make_folders(input->history_path);
@@ -184,8 +176,8 @@ static void open_history(struct esp_input *input)
 
 void esp_input_remember(struct esp_input *input, const char *line)
 {
-    const HIST_ENTRY *last = history_length > 0 ? history_get(history_base + history_length - 1)
-                                                : NULL;
+    const HIST_ENTRY *last =
+        history_length > 0 ? history_get(history_base + history_length - 1) : NULL;
     if (!*line || strlen(line) > LONGEST_REMEMBERED || (last && strcmp(last->line, line) == 0))
         return;
     add_history(line);
@@ -244,8 +236,8 @@ static int key_bytes(int key, char bytes[16])
         int key;
         const char *bytes;
     } special[] = {
-        {ESP_KEY_UP, "\033[A"},   {ESP_KEY_DOWN, "\033[B"},    {ESP_KEY_RIGHT, "\033[C"},
-        {ESP_KEY_LEFT, "\033[D"}, {ESP_KEY_HOME, "\033[H"},    {ESP_KEY_END, "\033[F"},
+        {ESP_KEY_UP, "\033[A"},      {ESP_KEY_DOWN, "\033[B"},    {ESP_KEY_RIGHT, "\033[C"},
+        {ESP_KEY_LEFT, "\033[D"},    {ESP_KEY_HOME, "\033[H"},    {ESP_KEY_END, "\033[F"},
         {ESP_KEY_INSERT, "\033[2~"}, {ESP_KEY_DELETE, "\033[3~"},
     };
     int length = 0;
@@ -259,8 +251,7 @@ static int key_bytes(int key, char bytes[16])
         }
     if (key >= ESP_KEY_FIRST)
         return 0;
-    return length +
-           (int)utf8proc_encode_char(key, (utf8proc_uint8_t *)bytes + length);
+    return length + (int)utf8proc_encode_char(key, (utf8proc_uint8_t *)bytes + length);
 }
 
 void esp_input_key(struct esp_input *input, int key)

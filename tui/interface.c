@@ -20,6 +20,7 @@
 #include "app.h"
 #include "decode.h"
 #include "root.h"
+#include "safe.h"
 #include "screen.h"
 #include "script.h"
 
@@ -220,7 +221,6 @@ static int on_terminal(struct session *session, const struct interface_options *
     if (status == 0) {
         choose_glyphs(session, utf8);
         resize(session);
-        esp_app_pace(&session->app, session->app.pace);
         run(session);
     }
     esp_screen_close(session->screen);
@@ -244,7 +244,7 @@ int interface_main(const struct interface_options *options)
     esp_terminal_close(&session.terminal);
     esp_decode_free(&session.decoder);
     if (status < 0) {
-        fprintf(stderr, "espalier: %s\n", err);
+        esp_complain("%s", err);
         return 1;
     }
     return session.ended_by ? 128 + session.ended_by : 0;

@@ -11,6 +11,9 @@ struct interface_options {
     int tokens;         /* new tokens per prompt; 0: 256 */
     bool ascii;         /* draw nothing beyond ASCII */
     const char *theme;  /* name of a theme; NULL: the default */
+    const char *config; /* file to read settings from; NULL: the user's */
+    bool no_config;     /* read none */
+    const char *given;  /* names of the flags that go before the file, as in cli.h; or NULL */
 };
 
 /* Runs until the user leaves and returns the exit code. With ESPALIER_SCRIPT in the environment

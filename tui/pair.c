@@ -182,8 +182,8 @@ static int prompt_anew(const struct esp_pair *from, struct esp_pair *to, char *e
     int32_t *tokens = text ? malloc((length + 1) * sizeof *tokens) : NULL;
     if (tokens) {
         int count = esp_tokenize(to->engine, text, length, tokens, (int)length + 1);
-        status = count > 0 ? esp_session_prompt(to->session, tokens, count, err, errlen)
-                           : ESP_OK;
+        status =
+            count > 0 ? esp_session_prompt(to->session, tokens, count, err, errlen) : ESP_OK;
     } else {
         esp_fail(err, errlen, status, "no memory for the text");
     }

@@ -1,5 +1,5 @@
-/* pair.h - the models that are loaded and the session that writes with them; and how others take
- * their place.
+/* pair.h - the models that are loaded and the session that writes with them; and how others
+ * take their place.
  *
  * Belongs to the engine's thread (worker.h). Another pair is opened beside the one that is
  * there, which stays if that fails. The text goes on: where the new models have the same tokens
@@ -37,7 +37,8 @@ int esp_pair_follow(struct esp_pair *next, const struct esp_pair *pair,
 
 /* Do all tokens of `from`'s text mean the same to `to`'s models? */
 bool esp_pair_shares_tokens(const struct esp_pair *from, const struct esp_pair *to);
-/* Gives `from`'s text to `to`'s session. Returns 0 or a negative status; then it has no text. */
+/* Gives `from`'s text to `to`'s session. Returns 0 or a negative status; then it has no text.
+ */
 int esp_pair_hand_over(const struct esp_pair *from, struct esp_pair *to, char *err,
                        size_t errlen);
 

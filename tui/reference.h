@@ -1,14 +1,15 @@
 /* reference.h - all keys, commands and settings, as the help pane and the manual list them.
  *
- * Both are made from the tables that the program obeys (keys.def, commands.def, settings.c), so that neither
- * can lack one.
+ * Both are made from the tables that the program obeys (keys.def, commands.def, settings.c), so
+ * that neither can lack one.
  */
 #ifndef ESP_REFERENCE_H
 #define ESP_REFERENCE_H
 
 #include <stdio.h>
 
-/* Lines of the help pane, NULL at the end; NULL if memory is short. Headings start in column 0. */
+/* Lines of the help pane, NULL at the end; NULL if memory is short. Headings start in column 0.
+ */
 char **esp_reference_help(void);
 void esp_reference_free(char **lines);
 

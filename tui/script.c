@@ -10,6 +10,7 @@
 #include <utf8proc.h>
 
 #include "reference.h"
+#include "safe.h"
 
 enum { PATIENCE = 120 /* seconds that `wait` waits at most */ };
 
@@ -21,7 +22,7 @@ struct script {
 
 static int complain(const struct script *script, const char *what, const char *value)
 {
-    fprintf(stderr, "espalier: %s, line %d: %s '%s'\n", script->path, script->line, what,
+    esp_complain("%s, line %d: %s '%s'", script->path, script->line, what,
             value);
     return 1;
 }
@@ -155,11 +156,11 @@ int esp_script_run(const char *path, const struct interface_options *options)
     int code = 0;
     FILE *file = fopen(path, "r");
     if (!file) {
-        fprintf(stderr, "espalier: the script %s cannot be read: %s\n", path, strerror(errno));
+        esp_complain("the script %s cannot be read: %s", path, strerror(errno));
         return 1;
     }
     if (esp_app_open(&script.app, options, false, err, sizeof err) < 0) {
-        fprintf(stderr, "espalier: %s\n", err);
+        esp_complain("%s", err);
         fclose(file);
         return 1;
     }

@@ -80,8 +80,8 @@ static int set_layout(struct esp_app *app, const char *value, char *err, size_t 
 {
     bool stacked = strcmp(value, "stacked") == 0;
     if (!stacked && strcmp(value, "beside") != 0)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "layout is beside or stacked, not '%.40s'", value);
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "layout is beside or stacked, not '%.40s'",
+                        value);
     app->ui.wish.stacked = stacked;
     return ESP_OK;
 }
@@ -101,7 +101,8 @@ static int set_hidden(struct esp_app *app, const char *value, char *err, size_t 
         int pane = esp_pane_find(name);
         if (pane < 0)
             return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                            "there is no pane '%.40s'; Tab after :set hidden= lists them", name);
+                            "there is no pane '%.40s'; Tab after :set hidden= lists them",
+                            name);
         hidden[pane] = true;
     }
     if (hidden[ESP_PANE_text] && hidden[ESP_PANE_tree])
@@ -354,6 +355,19 @@ int esp_setting_find(const char *key, size_t length)
         if (strlen(settings[i].key) == length && strncmp(settings[i].key, key, length) == 0)
             return i;
     return -1;
+}
+
+bool esp_setting_is_given(int index, const char *given)
+{
+    const char *key = settings[index].key;
+    char flag[32];
+    if (strcmp(key, "model") == 0)
+        return strstr(given, " target ") || strstr(given, " draft ");
+    snprintf(flag, sizeof flag, " %s ", strcmp(key, "n") == 0 ? "tokens" : key);
+    for (char *c = flag; *c; c++)
+        if (*c == '_')
+            *c = '-';
+    return strstr(given, flag) != NULL;
 }
 
 void esp_setting_get(const struct esp_app *app, int index, char *value, size_t size)

@@ -1,8 +1,8 @@
 /* settings.h - everything that `:set` and the configuration file can change.
  *
  * A setting is one entry of the table in settings.c, which feeds `:set`, the commands named
- * like settings (":temp 0.8"), the configuration file, completion, help and the manual. Parameters
- * of the drafter, which are the engine's to list, can be set in the same places.
+ * like settings (":temp 0.8"), the configuration file, completion, help and the manual.
+ * Parameters of the drafter, which are the engine's to list, can be set in the same places.
  */
 #ifndef ESP_SETTINGS_H
 #define ESP_SETTINGS_H
@@ -30,6 +30,8 @@ struct esp_setting {
 const struct esp_setting *esp_setting(int index);
 /* The index of the setting with this name, -1: none. */
 int esp_setting_find(const char *key, size_t length);
+/* Is a flag that says the same among `given` (interface.h)? */
+bool esp_setting_is_given(int index, const char *given);
 void esp_setting_get(const struct esp_app *app, int index, char *value, size_t size);
 
 /* Changes a setting, or a parameter of the drafter. `origin` is "FILE, line N: " where a file

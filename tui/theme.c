@@ -150,24 +150,13 @@ static int read_file(struct esp_theme *theme, FILE *file, const char *path, char
 
 /* ------------------------------------------------------------------ finding */
 
-static bool user_folder(char *path, size_t size)
-{
-    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-    int length = -1;
-    if (config && config[0] == '/')
-        length = snprintf(path, size, "%s/espalier/themes", config);
-    else if (home && home[0] == '/')
-        length = snprintf(path, size, "%s/.config/espalier/themes", home);
-    return length > 0 && (size_t)length < size;
-}
-
 /* Opens the user's theme of this name, else the program's. */
 static FILE *open_by_name(const char *name, char *path, size_t size)
 {
     char folder[512], file_name[64];
     FILE *file = NULL;
     snprintf(file_name, sizeof file_name, "%.50s.theme", name);
-    if (user_folder(folder, sizeof folder)) {
+    if (esp_user_path(folder, sizeof folder, ESP_USER_CONFIG, "themes") == 0) {
         snprintf(path, size, "%s/%s", folder, file_name);
         file = fopen(path, "re");
     }

@@ -2,8 +2,8 @@
  *
  * What both threads touch is in the mailbox (what is asked of this thread) and in the ring
  * (what it reports). The pair of models and their session belong to the thread alone; the
- * interface reads only an engine's token texts, which never change, after the READY snapshot has
- * named it and before it has seen the next one.
+ * interface reads only an engine's token texts, which never change, after the READY snapshot
+ * has named it and before it has seen the next one.
  */
 #include "worker.h"
 
@@ -218,7 +218,8 @@ static char *joined(struct esp_worker *worker, const struct esp_posted *command,
     const int32_t *tokens = esp_session_tokens(worker->pair.session, &count);
     size_t last_length = 0;
     const char *last =
-        count > 0 ? esp_token_bytes(worker->pair.engine, tokens[count - 1], &last_length) : NULL;
+        count > 0 ? esp_token_bytes(worker->pair.engine, tokens[count - 1], &last_length)
+                  : NULL;
     bool starts_blank = command->length > 0 && strchr(" \t\r\n", command->text[0]);
     bool ends_line = last && last_length > 0 && last[last_length - 1] == '\n';
     const char *between = count == 0 || starts_blank || ends_line ? "" : "\n\n";
@@ -295,7 +296,8 @@ static void run_set(struct esp_worker *worker, const struct esp_posted *command)
     const size_t value_length = strlen(command->text);
     const char *origin =
         command->length > value_length ? command->text + value_length + 1 : NULL;
-    if (esp_session_set(worker->pair.session, command->key, command->text, err, sizeof err) < 0) {
+    if (esp_session_set(worker->pair.session, command->key, command->text, err, sizeof err) <
+        0) {
         snprintf(text, sizeof text, "%.300s%s", origin ? origin : "", err);
         tell(worker, ESP_SNAPSHOT_ERROR, text);
         return;
@@ -359,8 +361,8 @@ static void take_over(struct esp_worker *worker, struct esp_pair *next, const ch
         tell(worker, ESP_SNAPSHOT_CLEAR, "");
     esp_engine_target(worker->pair.engine, &target);
     esp_engine_draft(worker->pair.engine, &draft);
-    snprintf(text, sizeof text, "%.60s, draft %.60s, on %.60s%s%s%s", target.name,
-             draft.name, esp_engine_device(worker->pair.engine), note,
+    snprintf(text, sizeof text, "%.60s, draft %.60s, on %.60s%s%s%s", target.name, draft.name,
+             esp_engine_device(worker->pair.engine), note,
              status < 0 ? "; the text was forgotten: " : "", err);
     tell(worker, status < 0 ? ESP_SNAPSHOT_ERROR : ESP_SNAPSHOT_MESSAGE, text);
 }

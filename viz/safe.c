@@ -1,6 +1,7 @@
 /* safe.c - visible stand-ins for what a terminal must not receive; see safe.h. */
 #include "safe.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <utf8proc.h>
@@ -127,4 +128,21 @@ int esp_safe_width(const char *bytes, size_t length, int flags)
         width += shown.width;
     }
     return width;
+}
+
+void esp_complain(const char *format, ...)
+{
+    char sentence[4096];
+    struct esp_shown shown;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    fputs("espalier: ", stderr);
+    size_t length = strlen(sentence);
+    for (size_t i = 0; i < length;) {
+        i += esp_safe_next(sentence + i, length - i, 0, &shown);
+        fputs(shown.text, stderr);
+    }
+    fputc('\n', stderr);
 }

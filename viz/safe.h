@@ -34,4 +34,8 @@ size_t esp_safe_next(const char *bytes, size_t length, int flags, struct esp_sho
 /* Columns that the bytes take. */
 int esp_safe_width(const char *bytes, size_t length, int flags);
 
+/* Prints "espalier: ", the sentence and a newline on standard error; what it quotes may hold
+ * anything. */
+void esp_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 #endif

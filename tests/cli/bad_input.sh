@@ -55,4 +55,6 @@ check "a prompt longer than the context" fails 1 "tokens" $ESPALIER generate -f 
 printf '\033[31mred\007' >"$work/name"
 check "a name cannot act on the terminal" fails 1 "?\[31m" $ESPALIER generate -p a \
     --target "$(cat "$work/name")"
+check "nor can a command" fails 2 "command '^\[\[31mred^G'" $ESPALIER "$(cat "$work/name")"
+check "nor can a number" fails 1 "not '^\[\[31mred^G'" $ESPALIER generate -n "$(cat "$work/name")"
 finish

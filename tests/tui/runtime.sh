@@ -30,9 +30,9 @@ type :model fairytale-draft
 key Enter
 wait
 $dump" -n 20
-check "another model is loaded" shows 'fairytale-draft, draft none, on '
-check "and named in the header" shows '^ espalier   fairytale-draft   ar, greedy, cpu'
-check "the text stays" shows '^│ Once upon a time'
+check "another model is loaded" dumped 'fairytale-draft, draft none, on '
+check "and named in the header" dumped '^ espalier   fairytale-draft   ar, greedy, cpu'
+check "the text stays" dumped '^│ Once upon a time'
 play "size 180x24
 wait
 type $prompt
@@ -88,14 +88,14 @@ type :threads 1
 key Enter
 wait
 $dump" -n 20
-check "threads are changed" shows ', 1 thread'
+check "threads are changed" dumped ', 1 thread'
 play "size 100x24
 wait
 type :backend nowhere
 key Enter
 wait
 $dump" -n 20
-check "an unknown backend is named" shows "there is no backend 'nowhere'"
+check "an unknown backend is named" dumped "there is no backend 'nowhere'"
 play "size 100x24
 wait
 type $prompt
@@ -119,13 +119,13 @@ type :model $built_in fairytale-draft
 key Enter
 wait
 $dump" --target "$work/nothing"
-check "models can be loaded where none could be" shows ' ready'
+check "models can be loaded where none could be" dumped ' ready'
 play "size 80x24
 wait
 type :model engine/models/fairytale-ta
 key Tab
 $dump"
-check "folders of models are completed" shows '^> :model engine/models/fairytale-target/'
+check "folders of models are completed" dumped '^> :model engine/models/fairytale-target/'
 
 # Settings.
 for setting in temp=0.7 top_p=0.9 top_k=40 seed=7 order=dfs baseline=off n=12 pace=9 \
@@ -137,7 +137,7 @@ type :set $setting
 key Enter
 wait
 $dump"
-    check ":set $setting" shows "^ ${setting%%=*} = ${setting#*=}"
+    check ":set $setting" dumped "^ ${setting%%=*} = ${setting#*=}"
 done
 for setting in 'temp 0.7' 'top_p 0.9' 'top_k 40' 'seed 7' 'order hpd' 'n 12' 'pace full' 'layout beside'; do
     play "size 100x30
@@ -146,7 +146,7 @@ type :$setting
 key Enter
 wait
 $dump"
-    check ":$setting" shows "^ ${setting%% *} = ${setting#* }"
+    check ":$setting" dumped "^ ${setting%% *} = ${setting#* }"
 done
 for wrong in 'temp -1' 'top_p 2' 'top_k x' 'seed -4' 'order up' 'n 0' 'pace slow' 'layout round' \
     'hidden nobody' 'mouse maybe' 'threads -1' 'threads 2000'; do
@@ -156,14 +156,14 @@ type :$wrong
 key Enter
 wait
 $dump"
-    check ":$wrong is refused" shows "not '${wrong#* }'\|no pane '${wrong#* }'"
+    check ":$wrong is refused" dumped "not '${wrong#* }'\|no pane '${wrong#* }'"
 done
 play "size 100x30
 wait
 type :temp
 key Enter
 $dump"
-check "a setting without a value says what it is" shows '^ temp = 0$'
+check "a setting without a value says what it is" dumped '^ temp = 0$'
 
 # Turns.
 play "size 100x24
@@ -222,7 +222,7 @@ wait
 type :edit
 key Enter
 $dump"
-check "without a prompt there is nothing to take back" shows 'no prompt to take back'
+check "without a prompt there is nothing to take back" dumped 'no prompt to take back'
 
 # Files.
 play "size 100x24
@@ -247,7 +247,7 @@ dump $work/nowhere" -n 20
 printf '%s' "$prompt" >"$work/want"
 $ESPALIER generate -p "$prompt" -n 20 >>"$work/want"
 check "the text is written to a file" cmp "$work/want" "$work/text"
-check "a file is not written over" shows 'is there already'
+check "a file is not written over" dumped 'is there already'
 check "unless that is asked for" grep -q "bytes written to" "$work/over"
 check "a folder is no file" grep -q "is no regular file" "$work/folder"
 check "a folder that is not there is named" grep -q "no/where cannot be written: No such" "$work/nowhere"
@@ -266,5 +266,5 @@ wait
 type :hidden text,tree
 key Enter
 $dump"
-check "not all panes" shows 'one of them is to be seen'
+check "not all panes" dumped 'one of them is to be seen'
 finish

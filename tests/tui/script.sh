@@ -18,11 +18,11 @@ in_page() { # KEY: a tag of the page has it
     grep '^\.It' "$work/page" | grep -qF -e " Ic $1" -e " Ic \&$1"
 }
 for key in $keys; do
-    check "help names the key $key" shows "^│   .*$key .*  "
+    check "help names the key $key" dumped "^│   .*$key .*  "
     check "the manual names the key $key" in_page "$key"
 done
 for command in $commands; do
-    check "help names the command $command" shows "^│   :$command "
+    check "help names the command $command" dumped "^│   :$command "
     check "the manual names the command $command" in_page ":$command"
 done
 
@@ -32,7 +32,7 @@ type :
 key Tab
 $dump"
 for command in $commands; do
-    check "completion names the command $command" shows "│ $command "
+    check "completion names the command $command" dumped "│ $command "
 done
 
 play "size 100x40
@@ -40,26 +40,26 @@ wait
 type :set
 key Space Tab
 $dump"
-check "settings are completed" shows '│ temp '
-check "parameters of the drafter are completed" shows '│ tauh '
+check "settings are completed" dumped '│ temp '
+check "parameters of the drafter are completed" dumped '│ tauh '
 play "size 100x40
 wait
 type :drafter dynatree:br
 key Tab
 $dump"
-check "parameters in a specification are completed" shows '^> :drafter dynatree:breadth='
+check "parameters in a specification are completed" dumped '^> :drafter dynatree:breadth='
 play "size 100x40
 wait
 type :theme hi
 key Tab
 $dump"
-check "themes are completed" shows '^> :theme high-contrast'
+check "themes are completed" dumped '^> :theme high-contrast'
 play "size 100x40
 wait
 type :set order=h
 key Tab
 $dump"
-check "values are completed" shows '^> :set order=hpd'
+check "values are completed" dumped '^> :set order=hpd'
 
 # What is written is what `generate` writes, through drafters, pauses and steps.
 prompt='Once upon a time there was a king who had three sons,'
@@ -104,7 +104,7 @@ paste one line\nand another
 key Left Left C-a
 type >
 $dump"
-check "a paste is not submitted" shows '^> >one line^Jand another'
+check "a paste is not submitted" dumped '^> >one line^Jand another'
 
 cursor() { # INSTRUCTIONS: the cursor stands under the mark that types X there
     play "size 60x16
@@ -115,13 +115,13 @@ $dump"
 }
 cursor 'type naïve Käse
 key Left Left'
-check "editing goes by characters" shows '^> naïve KäXse'
+check "editing goes by characters" dumped '^> naïve KäXse'
 cursor 'type 漢字
 key Left'
-check "wide characters are one step" shows '^> 漢X字'
+check "wide characters are one step" dumped '^> 漢X字'
 cursor 'type one two three
 key M-b C-w'
-check "words are moved over and cut" shows '^> one Xthree'
+check "words are moved over and cut" dumped '^> one Xthree'
 
 play "size 60x16
 frobnicate"

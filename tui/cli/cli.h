@@ -16,7 +16,9 @@ struct cli_options {
     int trials;
     int width, layers; /* of an inflated model; layers = 0: as many as before */
     bool json, stats, mdoc, ascii;
-    const char *theme;
+    const char *theme, *config;
+    bool no_config;
+    char given[512]; /* names of the flags that were given, a space before and after each */
     const char *with, *with_verifier; /* the second choice to compare */
     const char *record; /* file to record to */
     bool force;         /* overwrite it */

@@ -14,6 +14,9 @@ static int run(struct cli_options *o)
         .tokens = o->tokens,
         .ascii = o->ascii,
         .theme = o->theme,
+        .config = o->config,
+        .no_config = o->no_config,
+        .given = o->given,
     };
     options.session.baseline = true;
     return interface_main(&options);
@@ -25,6 +28,6 @@ const struct cli_command cli_interface = {
     .summary = "the terminal interface",
     .flags =
         "prompt tokens target draft drafter verifier temp top-p top-k seed backend threads "
-        "exact order max-nodes context ascii theme",
+        "exact order max-nodes context ascii theme config no-config",
     .run = run,
 };

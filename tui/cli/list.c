@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include "paths.h"
+#include "safe.h"
 
 static void write_range(const struct esp_param_info *p, char *range, size_t size)
 {
@@ -151,10 +152,10 @@ static int run(struct cli_options *o)
     while (i < 5 && strcmp(kinds[i], kind) != 0)
         i++;
     if (i == 5) {
-        fprintf(stderr,
-                "espalier: there is no list of '%s'; there are drafters, verifiers, "
-                "backends, themes and models\n",
-                kind);
+        esp_complain(
+            "there is no list of '%s'; there are drafters, verifiers, backends, themes "
+            "and models",
+            kind);
         return EXIT_USAGE;
     }
     if (i < 3 && !o->json) {

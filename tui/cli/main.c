@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "safe.h"
 
 #define X(name) extern const struct cli_command cli_##name;
 #include "commands.def"
@@ -18,7 +19,7 @@ const struct cli_command *const cli_commands[] = {
 
 int cli_fail(const char *sentence)
 {
-    fprintf(stderr, "espalier: %s\n", sentence);
+    esp_complain("%s", sentence);
     return EXIT_BAD;
 }
 
@@ -49,8 +50,7 @@ int main(int argc, char **argv)
     if (argc > 1 && argv[1][0] != '-') {
         command = find(argv[1]);
         if (!command || command == cli_commands[0]) {
-            fprintf(stderr, "espalier: there is no command '%s'; try espalier --help\n",
-                    argv[1]);
+            esp_complain("there is no command '%s'; try espalier --help", argv[1]);
             return EXIT_USAGE;
         }
         argc--;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "safe.h"
 
 enum flag {
     TARGET = 256,
@@ -36,6 +37,8 @@ enum flag {
     MDOC,
     ASCII,
     THEME,
+    CONFIG,
+    NO_CONFIG,
     HELP = 'h',
     VERSION = 'V',
     PROMPT = 'p',
@@ -83,6 +86,9 @@ static const struct {
     {"mdoc", MDOC, NULL, "print the list as the source of a manual page"},
     {"ascii", ASCII, NULL, "draw with ASCII characters only"},
     {"theme", THEME, "NAME", "colours: one of `espalier list themes`, or a theme of your own"},
+    {"config", CONFIG, "FILE",
+     "settings to start with (default: the user's, if there are any)"},
+    {"no-config", NO_CONFIG, NULL, "start with the settings that the program has by itself"},
     {"help", HELP, NULL, "show this help"},
     {"version", VERSION, NULL, "show the version"},
 };
@@ -144,7 +150,8 @@ void cli_help(const struct cli_command *command)
     if (command->flags && listed(command->flags, "drafter")) {
         print_names("Drafters", ESP_DRAFTERS);
         print_names("Verifiers", ESP_VERIFIERS);
-        printf("`espalier list drafters` and `espalier list verifiers` show their parameters.\n");
+        printf(
+            "`espalier list drafters` and `espalier list verifiers` show their parameters.\n");
     }
     if (command->details)
         printf("\n%s\n", command->details);
@@ -153,8 +160,9 @@ void cli_help(const struct cli_command *command)
 static int usage(const struct cli_command *command, const char *what, const char *value)
 {
     bool plain = command == cli_commands[0];
-    fprintf(stderr, "espalier: %s%s%s%s; try espalier %s%s--help\n", what, value ? " '" : "",
-            value ? value : "", value ? "'" : "", plain ? "" : command->name, plain ? "" : " ");
+    esp_complain("%s%s%s%s; try espalier %s%s--help", what, value ? " '" : "",
+                 value ? value : "", value ? "'" : "", plain ? "" : command->name,
+                 plain ? "" : " ");
     return EXIT_USAGE;
 }
 
@@ -168,8 +176,8 @@ static bool number(const char *flag, const char *text, double low, double high, 
     if (end != text && !*end && *value >= low && *value <= high &&
         (!whole || *value == floor(*value)))
         return true;
-    fprintf(stderr, "espalier: --%s takes a %snumber from %.10g to %.10g, not '%s'\n", flag,
-            whole ? "whole " : "", low, high, text);
+    esp_complain("--%s takes a %snumber from %.10g to %.10g, not '%s'", flag,
+                 whole ? "whole " : "", low, high, text);
     return false;
 }
 
@@ -189,8 +197,7 @@ static bool seed(const char *text, uint64_t *value)
     *value = strtoull(text, &end, 10);
     if (end != text && !*end && !errno && text[0] >= '0' && text[0] <= '9')
         return true;
-    fprintf(stderr, "espalier: --seed takes a whole number from 0 to 2^64 - 1, not '%s'\n",
-            text);
+    esp_complain("--seed takes a whole number from 0 to 2^64 - 1, not '%s'", text);
     return false;
 }
 
@@ -273,11 +280,26 @@ static bool set(struct cli_options *o, int flag, const char *value)
     case THEME:
         o->theme = value;
         return true;
+    case CONFIG:
+        o->config = value;
+        return true;
+    case NO_CONFIG:
+        o->no_config = true;
+        return true;
     case MDOC:
         o->mdoc = true;
         return true;
     }
     return false;
+}
+
+/* Each name once. */
+static void note_given(struct cli_options *o, int flag)
+{
+    size_t used = strlen(o->given);
+    for (int i = 0; i < FLAG_COUNT; i++)
+        if ((int)flags[i].flag == flag && !listed(o->given, flags[i].name))
+            snprintf(o->given + used, sizeof o->given - used, " %s ", flags[i].name);
 }
 
 int cli_parse(struct cli_options *o, const struct cli_command *command, int argc, char **argv)
@@ -318,6 +340,7 @@ int cli_parse(struct cli_options *o, const struct cli_command *command, int argc
         }
         if (!set(o, flag, optarg))
             return EXIT_BAD;
+        note_given(o, flag);
     }
     o->arguments = (const char **)argv + optind;
     o->argument_count = argc - optind;

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "safe.h"
+
 enum { LARGEST = 64 << 20 };
 
 static int read_all(FILE *file, const char *name, char **text, size_t *length)
@@ -40,8 +42,7 @@ int cli_read_prompt(const struct cli_options *o, char **text, size_t *length)
     const char *file = o->prompt_file;
     if (o->argument_count == 1) {
         if (strcmp(o->arguments[0], "-") != 0) {
-            fprintf(stderr, "espalier: unexpected argument '%s'; give the prompt with -p\n",
-                    o->arguments[0]);
+            esp_complain("unexpected argument '%s'; give the prompt with -p", o->arguments[0]);
             return EXIT_USAGE;
         }
         file = "-";

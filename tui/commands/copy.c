@@ -21,8 +21,10 @@ static void run(struct esp_app *app, const char *arguments)
     if (length == 0)
         esp_app_say(app, true, "there is no text to copy");
     else if (length > MOST / 4 * 3)
-        esp_app_say(app, true, "%zu bytes are more than clipboards of terminals take; "
-                               ":save FILE writes them", length);
+        esp_app_say(app, true,
+                    "%zu bytes are more than clipboards of terminals take; "
+                    ":save FILE writes them",
+                    length);
     else
         esp_app_copy(app, state->bytes + start, length);
 }

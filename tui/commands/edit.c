@@ -1,5 +1,5 @@
-/* edit.c - ":edit" takes the text back to where it was before the last prompt, and the prompt back
- * to the input line. */
+/* edit.c - ":edit" takes the text back to where it was before the last prompt, and the prompt
+ * back to the input line. */
 #include "command.h"
 
 static void run(struct esp_app *app, const char *arguments)

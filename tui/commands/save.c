@@ -1,4 +1,5 @@
-/* save.c - ":save FILE" writes the text to a file; ":save! FILE" also over one that is there. */
+/* save.c - ":save FILE" writes the text to a file; ":save! FILE" also over one that is there.
+ */
 #include "command.h"
 
 #include <stdio.h>
@@ -22,7 +23,8 @@ static void run(struct esp_app *app, const char *arguments)
         snprintf(path, sizeof path, "%s%s", home, arguments + 1);
     else
         snprintf(path, sizeof path, "%s", arguments);
-    if (esp_write_file(path, app->state.bytes, app->state.byte_count, over, err, sizeof err) < 0)
+    if (esp_write_file(path, app->state.bytes, app->state.byte_count, over, err, sizeof err) <
+        0)
         esp_app_say(app, true, "%s", err);
     else
         esp_app_say(app, false, "%zu bytes written to %s", app->state.byte_count, path);

@@ -1,0 +1,120 @@
+#!/bin/sh
+# The configuration file: read, overruled by the command line, refused with file and line, written only
+# when asked. Scripts read it where --config names it; the last part is on a terminal.
+. tests/shell.sh
+. tests/script.sh
+. tests/terminal.sh
+
+file=$work/settings
+
+configured() { # LINES INSTRUCTIONS [ARGUMENTS...]
+    printf '%s\n' "$1" >"$file"
+    instructions=$2
+    shift 2
+    play "size 120x30
+wait
+$instructions
+$dump" --config "$file" "$@"
+}
+says() { # KEY VALUE: ":KEY" answers VALUE
+    printf 'size 120x30\nwait\ntype :%s\nkey Enter\nwait\ndump %s\n' "$1" "$work/screen" >"$work/script"
+    ESPALIER_SCRIPT=$work/script timeout 60 $ESPALIER --config "$file" $arguments >/dev/null 2>"$work/err"
+    dumped "^ $1 = $2\$"
+}
+
+arguments=
+cat >"$file" <<'END'
+# a comment
+  theme light
+temp 0.7
+
+top_p=0.9
+top_k = 40
+seed 12
+order dfs
+n 33
+pace 9
+layout stacked
+hidden node,stats
+mouse on
+drafter linear:K=3
+baseline off
+END
+for line in 'theme light' 'temp 0.7' 'top_p 0.9' 'top_k 40' 'seed 12' 'order dfs' 'n 33' 'pace 9' \
+    'layout stacked' 'hidden node,stats' 'mouse on' 'drafter linear:K=3' 'baseline off'; do
+    check "the file sets $line" says ${line% *} ${line#* }
+done
+arguments="--temp 0.2 --drafter ar --theme mono -n 5 --top-p 0.5"
+for line in 'theme mono' 'temp 0.2' 'top_p 0.5' 'top_k 40' 'n 5' 'drafter ar' 'order dfs'; do
+    check "the command line goes before it: $line" says ${line% *} ${line#* }
+done
+printf 'model fairytale-draft\nthreads 1\ntauh 0.6\n' >"$file"
+arguments=
+check "the file names the models" says threads 1
+configured 'model fairytale-draft' ''
+check "and they are loaded" dumped '^ espalier   fairytale-draft   ar'
+configured 'model fairytale-draft' '' --target engine/models/fairytale-target
+check "unless the command line names others" dumped '^ espalier   fairytale-target   ar'
+configured 'tauh 0.6' 'type :drafter
+key Enter'
+check "parameters of the drafter are set" dumped 'tauh=0.6'
+
+refused() { # LINES PATTERN
+    printf '%b\n' "$1" >"$file"
+    ESPALIER_SCRIPT=/dev/null fails 1 "$2" $ESPALIER --config "$file"
+}
+check "an unknown setting is named" refused 'temp 1\nnonsense 3' "settings, line 2: there is no setting 'nonsense'"
+check "a theme that is not there" refused 'theme plaid' "settings, line 1: there is no theme 'plaid'"
+check "a pane that is not there" refused '\n\nhidden sky' "settings, line 3: there is no pane 'sky'"
+check "a setting without a value" refused 'theme' "line 1: write a setting and its value"
+check "a value that is none" refused 'layout round' "line 1: layout is beside or stacked"
+check "a line without end" refused "theme $(head -c 5000 /dev/zero | tr '\0' x)" 'line 1: the line is too long'
+export ESPALIER_SCRIPT=/dev/null
+check "a file that is not there" fails 1 'none cannot be read' $ESPALIER --config "$work/none"
+check "a folder" fails 1 'it is no regular file' $ESPALIER --config "$work"
+unset ESPALIER_SCRIPT
+configured 'temp -3' ''
+check "what the engine refuses is named with its line" dumped 'line 1: temp takes a number from 0 to 100'
+head -c 20000 /dev/urandom >"$file"
+ESPALIER_SCRIPT=/dev/null fails 1 'settings, line' $ESPALIER --config "$file"
+check "rubbish is refused" [ $? = 0 ]
+check "and control characters are shown, not obeyed" refused '\033[2J\033]0;x\a 1' \
+    "there is no setting '?.2J?.0;x?'"
+
+# On a terminal: the user's file, written when asked and not otherwise.
+config=$work/config/espalier/config
+open 100x30
+run -n 8
+check "it starts without a file" see ready
+keys ':theme light' Enter F4 ':hidden node' Enter ':temp 0.5' Enter
+check "settings change" see 'temp = 0.5'
+keys ':quit' Enter
+check "it leaves" left 0
+check "and has written nothing" [ ! -e "$config" ]
+run -n 8
+see ready
+keys ':theme light' Enter F4 ':hidden node' Enter ':temp 0.5' Enter
+see 'temp = 0.5'
+keys ':config save' Enter
+check ":config save" see 'settings were written to'
+keys ':quit' Enter
+left 0
+for line in 'theme light' 'layout stacked' 'hidden node' 'temp 0.5' 'pace 12' 'mouse off'; do
+    check "the file remembers $line" grep -qx "$line" "$config"
+done
+check "it has what was not chosen not" sh -c "! grep -q 'model\|drafter\|seed' '$config'"
+run
+see ready
+keys ':layout' Enter
+check "the next time it holds" see 'layout = stacked'
+keys ':n' Enter
+check "the command line's -n was remembered" see 'n = 8'
+keys ':quit' Enter
+left 0
+run --no-config
+see ready
+keys ':layout' Enter
+check "--no-config does without" see 'layout = beside'
+keys ':quit' Enter
+check "and the terminal is as it was" left 0
+finish
