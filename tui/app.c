@@ -101,9 +101,43 @@ static const char *refusal(const struct esp_app *app)
     return NULL;
 }
 
+/* Goes to where the text that is looked for occurs next, and says which of how many it is. */
+static void find(struct esp_app *app, int pane, int step)
+{
+    const char *what = app->ui.look.search;
+    if (!*what) {
+        esp_app_say(app, true, "nothing is looked for; / and a text begin a search");
+        return;
+    }
+    struct esp_found found = esp_ui_find(&app->ui, &app->state, pane, step, app->canvas.width,
+                                         app->canvas.height);
+    const char *where = esp_panes[app->ui.wish.current]->name;
+    if (found.count == 0)
+        esp_app_say(app, true, "not found: '%s' is not in the %s", what, where);
+    else
+        esp_app_say(app, false, "'%s' in the %s: %d of %d%s; n the next, N the one before", what,
+                    where, found.index, found.count,
+                    !found.round ? "" : step > 0 ? ", from the start again" : ", from the end");
+}
+
+/* A line "/TEXT"; without a text nothing is marked any more. */
+static void search(struct esp_app *app, const char *what)
+{
+    struct esp_look *look = &app->ui.look;
+    snprintf(look->search, sizeof look->search, "%s", what);
+    look->match = -1;
+    if (*what)
+        find(app, app->searched, 1);
+}
+
 static void submit(void *user, const char *line)
 {
     struct esp_app *app = user;
+    if (line[0] == '/') {
+        esp_input_remember(app->input, line);
+        search(app, line + 1);
+        return;
+    }
     if (line[0] == ':') {
         esp_input_remember(app->input, line);
         esp_command_run(app, line);
@@ -223,6 +257,15 @@ static void act(struct esp_app *app, int action)
         break;
     case ESP_ACTION_REDRAW:
         app->redraw = true;
+        break;
+    case ESP_ACTION_SEARCH:
+        app->searched = app->ui.wish.focused ? app->ui.wish.current : ESP_PANE_text;
+        app->ui.wish.focused = app->ui.help = false;
+        esp_input_replace(app->input, "/");
+        break;
+    case ESP_ACTION_SEARCH_NEXT:
+    case ESP_ACTION_SEARCH_BACK:
+        find(app, app->ui.wish.current, action == ESP_ACTION_SEARCH_NEXT ? 1 : -1);
         break;
     default:
         esp_ui_act(&app->ui, &app->state, action, app->canvas.width, app->canvas.height);

@@ -32,6 +32,7 @@ struct esp_app {
     char *put_back; /* a line that was submitted but must stay; set while readline hands it over
                      */
     char **help;    /* lines of the help pane, NULL at the end */
+    int searched;   /* the pane that a line "/TEXT" searches */
     int interrupts; /* C-c in a row */
     bool clearing;  /* the text will be forgotten before whatever is submitted next */
     bool rewinding; /* likewise, the last prompt will be taken back */

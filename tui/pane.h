@@ -24,6 +24,9 @@ struct esp_look {
     int iteration; /* its index, held while others come; -1: always the newest */
     int node;      /* where the cursor of the tree is, while an iteration is held */
     bool collapsed[ESP_MAX_NODES + 1]; /* nodes of the held tree whose children are not shown */
+    bool grows_right; /* trees grow to the right; otherwise they are indented rows */
+    char search[96];  /* what is looked for; "": nothing */
+    long match;       /* byte of the text where it was found last; -1: nowhere yet */
     const char *const *help;           /* lines of the help pane, NULL at the end */
 };
 
@@ -32,6 +35,12 @@ struct esp_look {
 void esp_look_hold(struct esp_look *look, const struct esp_state *state, int index);
 /* Holds the iteration before or after the one looked at; after the newest, follows again. */
 void esp_look_step(struct esp_look *look, const struct esp_state *state, int step);
+
+/* Which of the places where something occurs was found. */
+struct esp_found {
+    int index, count; /* from 1; count 0: it occurs nowhere */
+    bool round;       /* the search went on at the other end */
+};
 
 struct esp_pane_ops {
     const char *name, *summary;
@@ -45,6 +54,10 @@ struct esp_pane_ops {
      * NULL. */
     bool (*request)(struct esp_pane_view *view, struct esp_look *look,
                     const struct esp_state *state, int action, int width, int height);
+    /* Goes to the next place (step 1; -1: to the one before) where look->search occurs. May be
+     * NULL. */
+    struct esp_found (*find)(struct esp_pane_view *view, struct esp_look *look,
+                             const struct esp_state *state, int step, int width, int height);
 };
 
 #define X(name) extern const struct esp_pane_ops esp_pane_##name;

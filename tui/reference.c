@@ -86,6 +86,7 @@ char **esp_reference_help(void)
         "Prompts",
         "  Enter submits the line and continues the text; an empty line goes on writing.",
         "  A prompt starts a new paragraph; one that starts with a space goes on in the line.",
+        "  A line that starts with : is a command, one with / looks for a text.",
         "  Editing keys are those of GNU readline (~/.inputrc); Up and Down recall earlier "
         "lines.",
         "",

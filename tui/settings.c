@@ -91,6 +91,21 @@ static void get_layout(const struct esp_app *app, char *value, size_t size)
     snprintf(value, size, "%s", app->ui.wish.stacked ? "stacked" : "beside");
 }
 
+static int set_tree(struct esp_app *app, const char *value, char *err, size_t errlen)
+{
+    bool right = strcmp(value, "right") == 0;
+    if (!right && strcmp(value, "indented") != 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "tree is indented or right, not '%.40s'",
+                        value);
+    app->ui.look.grows_right = right;
+    return ESP_OK;
+}
+
+static void get_tree(const struct esp_app *app, char *value, size_t size)
+{
+    snprintf(value, size, "%s", app->ui.look.grows_right ? "right" : "indented");
+}
+
 /* Names of panes, separated by commas, or "none". */
 static int set_hidden(struct esp_app *app, const char *value, char *err, size_t errlen)
 {
@@ -334,6 +349,8 @@ static const struct esp_setting settings[] = {
      complete_theme},
     {"layout", "beside|stacked", "the tree beside the text or below it", ESP_SETTING_INTERFACE,
      set_layout, get_layout, NULL},
+    {"tree", "indented|right", "how trees are drawn: as indented rows, or growing to the right",
+     ESP_SETTING_INTERFACE, set_tree, get_tree, NULL},
     {"hidden", "PANE,...|none", "panes that are not shown", ESP_SETTING_INTERFACE, set_hidden,
      get_hidden, complete_hidden},
     {"mouse", "on|off", "click to focus, wheel to scroll", ESP_SETTING_INTERFACE, set_mouse,

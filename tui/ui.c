@@ -10,7 +10,7 @@
 
 void esp_ui_init(struct esp_ui *ui)
 {
-    *ui = (struct esp_ui){.prompt = "> ", .line = "", .look = {.iteration = -1}};
+    *ui = (struct esp_ui){.prompt = "> ", .line = "", .look = {.iteration = -1, .match = -1}};
     ui->wish.current = ESP_PANE_text;
     ui->view[ESP_PANE_text].anchor = -1;
 }
@@ -356,6 +356,13 @@ bool esp_ui_act(struct esp_ui *ui, const struct esp_state *state, int action, in
     case ESP_ACTION_ZOOM:
         ui->wish.zoomed = !ui->wish.zoomed;
         return true;
+    case ESP_ACTION_EARLIER:
+    case ESP_ACTION_LATER:
+        esp_look_step(&ui->look, state, action == ESP_ACTION_EARLIER ? -1 : 1);
+        return true;
+    case ESP_ACTION_TREE_LAYOUT:
+        ui->look.grows_right = !ui->look.grows_right;
+        return true;
     default:
         break;
     }
@@ -369,4 +376,18 @@ bool esp_ui_act(struct esp_ui *ui, const struct esp_state *state, int action, in
         return obeyed;
     ui->help = ui->wish.focused = ui->wish.zoomed = false;
     return true;
+}
+
+struct esp_found esp_ui_find(struct esp_ui *ui, const struct esp_state *state, int pane,
+                             int step, int width, int height)
+{
+    if (!esp_panes[pane]->find)
+        pane = ESP_PANE_text;
+    ui->help = false;
+    ui->wish.focused = true;
+    ui->wish.current = pane;
+    struct esp_layout layout = esp_ui_layout(ui, width, height);
+    struct esp_rect inside = esp_layout_inside(&layout, pane);
+    return esp_panes[pane]->find(&ui->view[pane], &ui->look, state, step, inside.width,
+                                 inside.height);
 }

@@ -43,4 +43,9 @@ void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui,
 bool esp_ui_act(struct esp_ui *ui, const struct esp_state *state, int action, int width,
                 int height);
 
+/* Focuses `pane`, or the text if that pane cannot be searched, and goes to the next place (step
+ * 1; -1: the one before) where look.search occurs. */
+struct esp_found esp_ui_find(struct esp_ui *ui, const struct esp_state *state, int pane,
+                             int step, int width, int height);
+
 #endif

@@ -47,6 +47,7 @@ enum esp_attribute {
     X(BAR_REST, "bar-rest", 0)                                                                 \
     X(CURSOR, "cursor", ESP_REVERSE)                                                           \
     X(SELECTION, "selection", ESP_REVERSE)                                                     \
+    X(MATCH, "match", ESP_BOLD | ESP_UNDERLINE)                                                \
     X(ERROR, "error", ESP_BOLD)
 
 enum esp_style {

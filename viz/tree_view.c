@@ -13,6 +13,7 @@
 
 #include "chart.h"
 #include "safe.h"
+#include "search.h"
 
 struct building {
     const struct esp_iteration *it;
@@ -263,13 +264,20 @@ int esp_draw_token(struct esp_canvas *canvas, int x, int y, int room, int style,
     return esp_draw(canvas, x, y, style, "\"");
 }
 
-static int style_of(const struct esp_node *node, int index)
+bool esp_tree_matches(const struct esp_tree_look *look, int32_t token)
+{
+    size_t length;
+    const char *bytes = token_bytes(&look->tokens, token, &length);
+    return look->search && esp_search_forward(bytes, length, 0, look->search) >= 0;
+}
+
+int esp_node_style(const struct esp_iteration *it, int node)
 {
     static const int styles[] = {[ESP_UNVISITED] = ESP_STYLE_UNVISITED,
                                  [ESP_ACCEPTED] = ESP_STYLE_ACCEPTED,
                                  [ESP_REJECTED] = ESP_STYLE_REJECTED,
                                  [ESP_CUT] = ESP_STYLE_CUT};
-    return index == 0 ? ESP_STYLE_COMMITTED : styles[node->verdict & 3];
+    return node == 0 ? ESP_STYLE_COMMITTED : styles[it->tree.nodes[node].verdict & 3];
 }
 
 /* The geometry that all rows share, so that numbers stand below each other. */
@@ -370,6 +378,7 @@ static void draw_row(struct esp_canvas *canvas, const struct esp_tree_rows *rows
     const struct esp_tree_row *row = &rows->row[index];
     const struct esp_node *node = &it->tree.nodes[row->node];
     bool cut = row->kind == ESP_ROW_NODE && node->verdict == ESP_CUT;
+    bool match = esp_tree_matches(look, node->token);
     int x = row->depth * c->step;
     int room = c->label - x > 5 ? c->label - x : 5;
     char text[48];
@@ -380,17 +389,20 @@ static void draw_row(struct esp_canvas *canvas, const struct esp_tree_rows *rows
                  canvas->glyphs->ellipsis, row->hidden, row->cut);
         esp_draw(canvas, x, y, ESP_STYLE_LABEL, text);
     } else if (row->kind == ESP_ROW_BONUS) {
-        esp_draw_token(canvas, x, y, room, ESP_STYLE_BONUS, &look->tokens, it->bonus);
+        int style = esp_tree_matches(look, it->bonus) ? ESP_STYLE_MATCH : ESP_STYLE_BONUS;
+        esp_draw_token(canvas, x, y, room, style, &look->tokens, it->bonus);
         esp_draw(canvas, c->note, y, ESP_STYLE_LABEL,
                  canvas->view.rect.width - c->note < 18 ? "+" : "+  from the target");
     } else if (row->depth == 0) {
         x = esp_draw(canvas, 0, y, ESP_STYLE_EDGE, canvas->glyphs->dot) + 1;
-        x = esp_draw_token(canvas, x, y, canvas->view.rect.width - x - 12, ESP_STYLE_COMMITTED,
-                           &look->tokens, node->token);
+        x = esp_draw_token(canvas, x, y, canvas->view.rect.width - x - 12,
+                           match ? ESP_STYLE_MATCH : ESP_STYLE_COMMITTED, &look->tokens,
+                           node->token);
         esp_draw(canvas, x + 1, y, ESP_STYLE_LABEL, "committed");
     } else {
-        int style = style_of(node, row->node);
-        esp_draw_token(canvas, x, y, room, style, &look->tokens, node->token);
+        int style = esp_node_style(it, row->node);
+        esp_draw_token(canvas, x, y, room, match ? ESP_STYLE_MATCH : style, &look->tokens,
+                       node->token);
         esp_draw(canvas, c->number, y, style, esp_probability(text, node->q));
         draw_note(canvas, it, row->node, c->note, y, look);
     }

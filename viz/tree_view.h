@@ -54,6 +54,7 @@ struct esp_tree_look {
     int first;             /* row at the top of the view */
     int cursor;            /* row, or -1 */
     bool numbered;         /* nodes show their place in the flattened order */
+    const char *search;    /* tokens in which this occurs are marked; NULL or "": none */
 };
 
 /* Fills the view of the canvas. */
@@ -64,6 +65,11 @@ void esp_tree_rows_draw(struct esp_canvas *canvas, const struct esp_tree_rows *r
 int esp_draw_token(struct esp_canvas *canvas, int x, int y, int room, int style,
                    const struct esp_tokens *tokens, int32_t token);
 int esp_token_width(const struct esp_tokens *tokens, int32_t token, bool ascii);
+
+/* The style of a node by what became of it. */
+int esp_node_style(const struct esp_iteration *it, int node);
+/* Is this token looked for? */
+bool esp_tree_matches(const struct esp_tree_look *look, int32_t token);
 
 /* What the target wanted after `node`: a token, or -1 if the walk of the verifier tells
  * nothing. */

@@ -123,6 +123,39 @@ cursor 'type one two three
 key M-b C-w'
 check "words are moved over and cut" dumped '^> one Xthree'
 
+# Search: from the input line in the text, from the tree in its tokens.
+found() { # INSTRUCTIONS
+    play "size 120x36
+type $prompt
+key Enter
+wait
+$1
+$dump" -n 40 --seed 1
+}
+found 'type /THREE'
+check "/ begins a search" shows '^> /THREE'
+found 'type /three
+key Enter'
+check "a text is found and counted" shows "'three' in the text: 1 of [0-9]"
+found 'type /Sons
+key Enter'
+check "what is not there is said" shows "not found: 'Sons' is not in the text"
+found 'type /s
+key Enter n N N'
+check "N goes back, round to the end" shows "'s' in the text: \([0-9]*\) of \1, from the end"
+found 'key Tab Tab < < < < /
+type a
+key Enter'
+check "the focused tree is searched" shows "'a' in the tree: 1 of [0-9]"
+check "and held" shows 'tree .*(held)'
+found 'key Tab n'
+check "n without a search says how to begin one" shows 'nothing is looked for'
+found 'key Tab Tab t'
+check "t: the tree grows to the right" shows '· "[^"]*" [┬─┼]'
+found 'type :tree right
+key Enter'
+check ":tree right does the same" shows '· "[^"]*" [┬─┼]'
+
 play "size 60x16
 frobnicate"
 check "an unknown instruction is named" grep -q "line 2: there is no instruction" "$work/err"

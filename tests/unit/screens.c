@@ -65,7 +65,7 @@ TEST(the_cursor_explains_nodes)
     }
     scene_golden(&scene, "node_120x36");
     scene.ui.wish.current = ESP_PANE_tree;
-    esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_LEFT, 120, 36);
+    esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_EARLIER, 120, 36);
     CHECK(scene.ui.look.iteration == 5);
     esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_LEAVE_PANE, 120, 36);
     CHECK(scene.ui.look.iteration == -1 && scene.ui.wish.focused);
@@ -243,6 +243,226 @@ TEST(the_inspector_shows_the_formulas)
     scene_golden(&scene, "node_formulas_120x36");
     CHECK(esp_canvas_resize(&scene.canvas, 80, 24) == 0);
     scene_golden(&scene, "node_formulas_80x24");
+    scene_close(&scene);
+}
+
+/* ------------------------------------------------------------------ growing to the right */
+
+static void focus(struct scene *scene, int pane, bool zoomed)
+{
+    scene->ui.wish.current = pane;
+    scene->ui.wish.focused = true;
+    scene->ui.wish.zoomed = zoomed;
+}
+
+static void act(struct scene *scene, int action)
+{
+    esp_ui_act(&scene->ui, &scene->state, action, scene->canvas.width, scene->canvas.height);
+}
+
+TEST(a_tree_that_grows_to_the_right)
+{
+    struct scene scene;
+    telling(&scene, 80, 24);
+    act(&scene, ESP_ACTION_TREE_LAYOUT);
+    scene_golden(&scene, "right_80x24");
+    CHECK(esp_canvas_resize(&scene.canvas, 120, 36) == 0);
+    scene_golden(&scene, "right_120x36");
+    focus(&scene, ESP_PANE_tree, false);
+    act(&scene, ESP_ACTION_DOWN);
+    CHECK(scene.ui.look.node == 8);
+    act(&scene, ESP_ACTION_DOWN);
+    CHECK(scene.ui.look.node == 9, "down: the next of the same depth, not node %d",
+          scene.ui.look.node);
+    act(&scene, ESP_ACTION_LEFT);
+    act(&scene, ESP_ACTION_LEFT);
+    CHECK(scene.ui.look.node == 4, "left: the parent, not node %d", scene.ui.look.node);
+    act(&scene, ESP_ACTION_RIGHT);
+    CHECK(scene.ui.look.node == 6, "right: the accepted child, not node %d",
+          scene.ui.look.node);
+    act(&scene, ESP_ACTION_LEFT);
+    act(&scene, ESP_ACTION_TOGGLE);
+    scene_golden(&scene, "right_folded_120x36");
+    act(&scene, ESP_ACTION_RIGHT);
+    CHECK(scene.ui.look.node == 4 && !scene.ui.look.collapsed[4], "right unfolds first");
+    CHECK(esp_canvas_resize(&scene.canvas, 200, 60) == 0);
+    scene_golden(&scene, "right_200x60");
+    scene_close(&scene);
+}
+
+TEST(a_tree_that_grows_to_the_right_in_plain_glyphs)
+{
+    struct scene scene;
+    telling(&scene, 80, 24);
+    scene.ui.look.grows_right = true;
+    focus(&scene, ESP_PANE_tree, true);
+    scene.canvas.glyphs = &esp_glyphs_plain;
+    scene_golden(&scene, "right_plain_80x24");
+    scene.canvas.glyphs = &esp_glyphs_ascii;
+    scene_golden(&scene, "right_ascii_80x24");
+    scene_close(&scene);
+}
+
+/* Layer by layer, as step mode lets it grow. */
+TEST(a_tree_grows_to_the_right_while_it_is_drafted)
+{
+    struct scene scene;
+    telling(&scene, 120, 36);
+    scene.ui.stepping = scene.ui.look.grows_right = true;
+    scene_phase(&scene, ESP_PHASE_WAITING, "", 0);
+    stop(&scene, ESP_EVENT_LAYER, 0, 3);
+    scene_golden(&scene, "right_layer_1_120x36");
+    stop(&scene, ESP_EVENT_LAYER, 0, 5);
+    scene_golden(&scene, "right_layer_2_120x36");
+    stop(&scene, ESP_EVENT_STAGE, ESP_STAGE_FLATTEN, 11);
+    scene_golden(&scene, "right_flatten_120x36");
+    scene_close(&scene);
+}
+
+/* Wide and combining characters, and tokens too long for their columns. */
+TEST(long_and_wide_tokens_are_shortened)
+{
+    struct scene scene;
+    telling(&scene, 100, 20);
+    struct esp_iteration it = *scene_king(7);
+    for (int i = 1; i < it.tree.count; i++)
+        it.tree.nodes[i].token = i % 3 == 0   ? TOKEN_WIDE
+                                 : i % 3 == 1 ? TOKEN_ONCE
+                                              : TOKEN_HOSTILE;
+    scene_event(&scene, &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});
+    scene.ui.look.grows_right = true;
+    focus(&scene, ESP_PANE_tree, true);
+    scene_golden(&scene, "right_wide_100x20");
+    act(&scene, ESP_ACTION_DOWN);
+    scene_golden(&scene, "right_scrolled_100x20");
+    scene_close(&scene);
+}
+
+/* From any node, the arrows lead to any other, in both layouts. */
+TEST(the_cursor_reaches_every_node)
+{
+    static struct esp_node nodes[60];
+    static int32_t path[60];
+    static const int actions[] = {ESP_ACTION_LEFT, ESP_ACTION_RIGHT, ESP_ACTION_UP,
+                                  ESP_ACTION_DOWN};
+    unsigned long long random = 21;
+    struct scene scene;
+    telling(&scene, 120, 36);
+    focus(&scene, ESP_PANE_tree, true);
+    for (int round = 0; round < 20; round++) {
+        struct esp_iteration it;
+        bool seen[60] = {true};
+        int queue[60] = {0}, count = 1;
+        scene_random(&it, nodes, path, 40, &random);
+        it.index = 10 + round;
+        scene_event(&scene, &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});
+        scene.ui.look.grows_right = round % 2;
+        esp_look_hold(&scene.ui.look, &scene.state, it.index);
+        for (int i = 0; i < count; i++)
+            for (int a = 0; a < 4; a++) {
+                scene.ui.look.node = queue[i];
+                act(&scene, actions[a]);
+                if (!seen[scene.ui.look.node])
+                    queue[count++] = scene.ui.look.node;
+                seen[scene.ui.look.node] = true;
+            }
+        CHECK(count == 40, "%d of 40 nodes are reached", count);
+    }
+    scene_close(&scene);
+}
+
+/* ------------------------------------------------------------------ search */
+
+static struct esp_found look_for(struct scene *scene, const char *what, int step)
+{
+    struct esp_ui *ui = &scene->ui;
+    if (what) {
+        snprintf(ui->look.search, sizeof ui->look.search, "%s", what);
+        ui->look.match = -1;
+    }
+    return esp_ui_find(ui, &scene->state, ui->wish.current, step, scene->canvas.width,
+                       scene->canvas.height);
+}
+
+TEST(a_text_is_found_in_the_text)
+{
+    struct scene scene;
+    telling(&scene, 80, 24);
+    for (int i = 0; i < 80; i++)
+        scene_iteration(&scene, i);
+    for (int i = 0; i < 20; i++)
+        act(&scene, ESP_ACTION_PAGE_UP);
+    focus(&scene, ESP_PANE_text, false);
+    struct esp_found found = look_for(&scene, "king fell", 1);
+    CHECK(found.index == 1 && found.count == 87 && !found.round, "%d of %d", found.index,
+          found.count);
+    found = look_for(&scene, NULL, 1);
+    CHECK(found.index == 2);
+    scene_golden(&scene, "found_80x24");
+    CHECK(look_for(&scene, NULL, -1).index == 1);
+    found = look_for(&scene, NULL, -1);
+    CHECK(found.index == 87 && found.round);
+    CHECK(look_for(&scene, NULL, 1).round);
+    CHECK(look_for(&scene, "KING", 1).count == 0 && scene.ui.look.match == -1);
+    CHECK(look_for(&scene, "Once", 1).count == 1);
+    scene_close(&scene);
+}
+
+/* Are these many cells in a row drawn in a style, below the header and the first title? */
+static bool has_style(struct scene *scene, int style, int cells)
+{
+    char wanted[16] = "", *styles = scene_dump(scene, true);
+    const char *body = strchr(strchr(styles, '\n') + 1, '\n');
+    memset(wanted, style < 26 ? 'a' + style : 'A' + style - 26, (size_t)cells);
+    bool has = body && strstr(body, wanted);
+    free(styles);
+    return has;
+}
+
+/* Every place is in sight when it is found, and drawn in a style of its own; so are the other
+ * places, in another. */
+TEST(what_is_found_is_seen)
+{
+    struct scene scene;
+    telling(&scene, 80, 24);
+    for (int i = 0; i < 60; i++)
+        scene_iteration(&scene, i);
+    focus(&scene, ESP_PANE_text, true);
+    CHECK(!has_style(&scene, ESP_STYLE_SELECTION, 3) && !has_style(&scene, ESP_STYLE_MATCH, 3));
+    CHECK(esp_style_attributes(ESP_STYLE_MATCH) != esp_style_attributes(ESP_STYLE_SELECTION) &&
+          esp_style_attributes(ESP_STYLE_MATCH) != esp_style_attributes(ESP_STYLE_DRAFTED));
+    int count = look_for(&scene, "old", 1).count;
+    for (int i = 0; i < count; i++) {
+        CHECK(look_for(&scene, NULL, 1).count == count);
+        CHECK(has_style(&scene, ESP_STYLE_SELECTION, 3), "place %d of %d at byte %ld", i, count,
+              scene.ui.look.match);
+        CHECK(has_style(&scene, ESP_STYLE_MATCH, 3));
+    }
+    scene_close(&scene);
+}
+
+TEST(a_text_is_found_in_the_tree)
+{
+    struct scene scene;
+    telling(&scene, 120, 36);
+    focus(&scene, ESP_PANE_tree, false);
+    struct esp_found found = look_for(&scene, "king", 1);
+    CHECK(found.index == 1 && found.count == 2 && scene.ui.look.node == 6);
+    CHECK(scene.ui.look.iteration == 6, "the tree is held");
+    act(&scene, ESP_ACTION_LEFT); /* to " old", and fold it */
+    act(&scene, ESP_ACTION_TOGGLE);
+    found = look_for(&scene, NULL, 1);
+    CHECK(found.index == 1 && scene.ui.look.node == 6 && !scene.ui.look.collapsed[4],
+          "what is folded is found and unfolded");
+    scene_golden(&scene, "found_tree_120x36");
+    found = look_for(&scene, NULL, 1);
+    CHECK(found.index == 2 && scene.ui.look.node == 3 && !found.round);
+    found = look_for(&scene, NULL, 1);
+    CHECK(found.index == 1 && found.round);
+    CHECK(look_for(&scene, "nowhere", 1).count == 0 && scene.ui.look.node == 6);
+    scene.ui.look.grows_right = true;
+    look_for(&scene, "king", -1);
+    scene_golden(&scene, "found_right_120x36");
     scene_close(&scene);
 }
 

@@ -36,7 +36,11 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
 static bool request(struct esp_pane_view *view, struct esp_look *look,
                     const struct esp_state *state, int action, int width, int height)
 {
-    return esp_pane_tree.request(view, look, state, action, width, height);
+    const bool grows_right = look->grows_right;
+    look->grows_right = false; /* here the nodes stand below each other */
+    bool obeyed = esp_pane_tree.request(view, look, state, action, width, height);
+    look->grows_right = grows_right;
+    return obeyed;
 }
 
 const struct esp_pane_ops esp_pane_mask = {

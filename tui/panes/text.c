@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "chart.h"
+#include "search.h"
 #include "wrap.h"
 
 enum { PIECE = 32768, WORD = 256, REMEMBERED = 1024 };
@@ -98,15 +99,44 @@ static int span_at(const struct esp_state *state, size_t byte)
     return low;
 }
 
+/* Places of what is looked for, while bytes are gone through in order. */
+struct matches {
+    const struct esp_wrap *w;
+    const char *what;
+    size_t length, end;
+    long at, current; /* the one at or before the byte asked for, if it reaches there; or -1 */
+};
+
+static struct matches matches_in(const struct esp_wrap *w, const struct esp_look *look,
+                                 size_t from, size_t end)
+{
+    struct matches m = {w, look->search, strlen(look->search), 0, -1, look->match};
+    m.end = end + m.length < w->count ? end + m.length : w->count;
+    from = from > m.length ? from - m.length : 0;
+    m.at = m.length > 0 ? esp_search_forward(w->bytes, m.end, from, m.what) : -1;
+    return m;
+}
+
+static int style_at(struct matches *m, size_t byte, int style)
+{
+    while (m->at >= 0 && (size_t)m->at + m->length <= byte)
+        m->at = esp_search_forward(m->w->bytes, m->end, (size_t)m->at + 1, m->what);
+    if (m->at < 0 || (size_t)m->at > byte)
+        return style;
+    return m->at == m->current ? ESP_STYLE_SELECTION : ESP_STYLE_MATCH;
+}
+
 /* Draws [at, end) from column 0 on; returns the column after it. Blanks that end a full line
  * are not drawn, so that no underline hangs over. */
 static int draw_line(struct esp_canvas *canvas, const struct esp_state *state,
-                     const struct esp_wrap *w, size_t at, size_t end, int y)
+                     const struct esp_look *look, const struct esp_wrap *w, size_t at,
+                     size_t end, int y)
 {
     static const int styles[] = {[ESP_TEXT_PROMPT] = ESP_STYLE_PROMPT,
                                  [ESP_TEXT_DRAFTED] = ESP_STYLE_DRAFTED,
                                  [ESP_TEXT_BONUS] = ESP_STYLE_BONUS};
     int span = span_at(state, at), x = 0;
+    struct matches matches = matches_in(w, look, at, end);
     while (end < w->count && end > at && w->bytes[end - 1] == ' ')
         end--;
     while (at < end && w->bytes[at] != '\n') {
@@ -114,10 +144,11 @@ static int draw_line(struct esp_canvas *canvas, const struct esp_state *state,
         while (span + 1 < state->span_count && state->spans[span + 1].start <= at)
             span++;
         size_t taken = esp_wrap_unit(w, at, end, x, &shown);
+        int style = style_at(&matches, at, styles[state->spans[span].kind]);
         if (w->bytes[at] == '\t')
             esp_draw_repeat(canvas, x, y, shown.width, ESP_STYLE_TEXT, " ");
         else
-            esp_draw(canvas, x, y, styles[state->spans[span].kind], shown.text);
+            esp_draw(canvas, x, y, style, shown.text);
         x += shown.width;
         at += taken;
     }
@@ -125,12 +156,12 @@ static int draw_line(struct esp_canvas *canvas, const struct esp_state *state,
 }
 
 static void draw_text(struct esp_canvas *canvas, const struct esp_state *state,
-                      const struct esp_wrap *w, size_t at)
+                      const struct esp_look *look, const struct esp_wrap *w, size_t at)
 {
     int height = canvas->view.rect.height, x = 0, y = 0;
     while (y < height && at < w->count) {
         size_t end = line_below(w, at);
-        x = draw_line(canvas, state, w, at, end, y);
+        x = draw_line(canvas, state, look, w, at, end, y);
         at = end;
         if (at < w->count || w->bytes[at - 1] == '\n') {
             y++;
@@ -173,16 +204,15 @@ static void draw_welcome(struct esp_canvas *canvas, const struct esp_state *stat
 static void draw(struct esp_canvas *canvas, const struct esp_state *state,
                  const struct esp_look *look, const struct esp_pane_view *view)
 {
-    (void)look;
     struct esp_wrap w = wrapping_of(state, canvas->view.rect.width, canvas->ascii_text);
     if (state->phase == ESP_PHASE_FAILED)
         esp_draw_paragraph(canvas, 0, ESP_STYLE_ERROR, state->phase_text);
     else if (w.count == 0)
         draw_welcome(canvas, state);
     else if (view->anchor < 0 || (size_t)view->anchor >= w.count)
-        draw_text(canvas, state, &w, following(&w, canvas->view.rect.height));
+        draw_text(canvas, state, look, &w, following(&w, canvas->view.rect.height));
     else
-        draw_text(canvas, state, &w, (size_t)view->anchor);
+        draw_text(canvas, state, look, &w, (size_t)view->anchor);
 }
 
 static bool request(struct esp_pane_view *view, struct esp_look *look,
@@ -219,6 +249,55 @@ static bool request(struct esp_pane_view *view, struct esp_look *look,
     return true;
 }
 
+/* The start of the line that a byte is in. */
+static size_t line_of(const struct esp_wrap *w, size_t byte)
+{
+    size_t start = paragraph_before(w, byte + 1), end;
+    while ((end = line_below(w, start)) <= byte && end > start)
+        start = end;
+    return start;
+}
+
+/* Brings a byte into the pane, a third down from its top, unless it is there already. */
+static void bring_up(struct esp_pane_view *view, const struct esp_wrap *w, size_t byte,
+                     int height)
+{
+    size_t bottom = following(w, height), top, line = line_of(w, byte);
+    top = view->anchor < 0 || (size_t)view->anchor > bottom ? bottom : (size_t)view->anchor;
+    if (line < top || lines_above(w, line, height - 1) > top)
+        top = lines_above(w, line, height / 3);
+    view->anchor = (long)(top < bottom ? top : bottom); /* it stays while text is added */
+}
+
+static struct esp_found find(struct esp_pane_view *view, struct esp_look *look,
+                             const struct esp_state *state, int step, int width, int height)
+{
+    struct esp_found found = {.count = 0};
+    struct esp_wrap w = wrapping_of(state, width, false);
+    long from = look->match, chosen = -1, first = -1, last = -1;
+    if (from < 0)
+        from = (view->anchor < 0 ? (long)following(&w, height) : view->anchor) - (step > 0);
+    for (long at = esp_search_forward(w.bytes, w.count, 0, look->search); at >= 0;
+         at = esp_search_forward(w.bytes, w.count, (size_t)at + 1, look->search)) {
+        found.count++;
+        first = first < 0 ? at : first;
+        last = at;
+        if (step > 0 ? at > from && chosen < 0 : at < from) {
+            chosen = at;
+            found.index = found.count;
+        }
+    }
+    if (chosen < 0 && found.count > 0) {
+        found.round = true;
+        found.index = step > 0 ? 1 : found.count;
+        chosen = step > 0 ? first : last;
+    }
+    look->match = chosen;
+    if (chosen >= 0)
+        bring_up(view, &w, (size_t)chosen, height);
+    return found;
+}
+
 static void title(const struct esp_state *state, const struct esp_look *look, char *title_text,
                   size_t size)
 {
@@ -233,4 +312,5 @@ const struct esp_pane_ops esp_pane_text = {
     .title = title,
     .draw = draw,
     .request = request,
+    .find = find,
 };

@@ -1,0 +1,35 @@
+/* tree_right.h - the rows of a draft tree (tree_view.h) as a tree that grows to the right.
+ *
+ *     · " and" ┬─ " the" .81 ✓ ── " old" .44 ✓ ┬─ " king" .71 ✓ ── " fell" +
+ *              └─ " he" .11                    └┄ " had" .08 cut
+ *
+ * Which nodes are shown was decided when the rows were built; where they stand is the layout of
+ * tidy.h. How much a node shows (its probability, how much of its token) is what the width
+ * allows.
+ */
+#ifndef ESP_TREE_RIGHT_H
+#define ESP_TREE_RIGHT_H
+
+#include "tidy.h"
+#include "tree_view.h"
+
+struct esp_tree_right {
+    struct esp_tidy_box *box; /* (rows->count) */
+    int width, height;        /* of the whole drawing */
+    int detail;               /* 0 (shortened tokens) to 2 (probabilities and words) */
+};
+
+/* Places all rows, with the most detail that `columns` have room for. Returns 0 or
+ * ESP_E_MEMORY; esp_tree_right_free releases it. */
+int esp_tree_right_place(struct esp_tree_right *right, const struct esp_tree_rows *rows,
+                         const struct esp_iteration *it, const struct esp_tree_look *look,
+                         int columns, bool ascii);
+void esp_tree_right_free(struct esp_tree_right *right);
+
+/* Fills the view of the canvas with the part of the drawing from column x and row y on.
+ * look->first is not used. */
+void esp_tree_right_draw(struct esp_canvas *canvas, const struct esp_tree_right *right,
+                         const struct esp_tree_rows *rows, const struct esp_iteration *it,
+                         const struct esp_tree_look *look, int x, int y);
+
+#endif
