@@ -60,6 +60,24 @@ void scene_event(struct scene *scene, const struct esp_event *event)
     apply(scene, &snapshot);
 }
 
+void scene_compare(struct scene *scene, const char *drafter)
+{
+    struct esp_snapshot snapshot = {.type = ESP_SNAPSHOT_COMPARE,
+                                    .loaded = {.verifier = "greedy"}};
+    snprintf(snapshot.loaded.drafter, sizeof snapshot.loaded.drafter, "%s", drafter);
+    apply(scene, &snapshot);
+    esp_ui_compare(&scene->ui, scene->state.second != NULL);
+}
+
+void scene_second(struct scene *scene, const struct esp_iteration *it)
+{
+    struct esp_snapshot snapshot = {.type = 0};
+    CHECK(esp_snapshot_take(&snapshot, &(struct esp_event){.type = ESP_EVENT_ITERATION,
+                                                           .iteration = it}) == 0);
+    snapshot.second = true;
+    apply(scene, &snapshot);
+}
+
 void scene_phase(struct scene *scene, int phase, const char *text, double fraction)
 {
     struct esp_snapshot snapshot = {

@@ -49,6 +49,9 @@ void scene_iteration(struct scene *scene, int index);
 /* Any event, as the engine's thread would hand it over. */
 void scene_event(struct scene *scene, const struct esp_event *event);
 void scene_phase(struct scene *scene, int phase, const char *text, double fraction);
+/* Another session runs over the text: what it is, and iterations of it. */
+void scene_compare(struct scene *scene, const char *drafter);
+void scene_second(struct scene *scene, const struct esp_iteration *it);
 /* The iteration itself; valid until the next call. */
 const struct esp_iteration *scene_king(int index);
 

@@ -349,6 +349,7 @@ void esp_app_receive(struct esp_app *app)
     }
     if (!esp_state_is_busy(&app->state))
         app->clearing = app->rewinding = false;
+    esp_ui_compare(&app->ui, app->state.second != NULL);
     if (!waited && app->state.phase == ESP_PHASE_WAITING)
         app->ui.stepping = true; /* a breakpoint, if the user did not ask for it */
     if (app->state.message_count != app->seen_messages) {

@@ -109,6 +109,18 @@ static void place_plan(struct esp_layout *layout, const struct esp_layout_wish *
     place_column(layout, left.count ? second : area, &right);
 }
 
+static void place_compared(struct esp_layout *layout, const struct esp_layout_wish *wish,
+                           struct esp_rect area)
+{
+    if (layout->kind == ESP_LAYOUT_WIDE && !wish->hidden[ESP_PANE_text]) {
+        int rows = area.height / 4;
+        layout->pane[ESP_PANE_text] = (struct esp_rect){area.x, area.y, area.width, rows};
+        area.y += rows - 1;
+        area.height -= rows - 1;
+    }
+    layout->pane[ESP_PANE_compare] = area;
+}
+
 struct esp_layout esp_layout_of(const struct esp_layout_wish *wish)
 {
     int width = wish->width, height = wish->height;
@@ -132,6 +144,8 @@ struct esp_layout esp_layout_of(const struct esp_layout_wish *wish)
     layout.header = (struct esp_rect){0, 0, width, 1};
     if (wish->zoomed)
         layout.pane[wish->current] = body;
+    else if (wish->comparing)
+        place_compared(&layout, wish, body);
     else
         place_plan(&layout, wish, body,
                    !is_wide         ? &normal

@@ -6,6 +6,8 @@
  *     from there on     controller and node below them, several lines each
  *     from 44 rows on   the timeline too
  *
+ * While two choices are compared, their pane is below the text where that is wide, else alone.
+ *
  * Panes have frames, and neighbours share the line between them: their rectangles overlap by
  * one. Under tabs the single pane has no frame.
  */
@@ -29,6 +31,7 @@ struct esp_layout_wish {
     bool focused;          /* the current pane has the focus: it must be seen */
     bool zoomed;           /* only the current pane */
     bool stacked;          /* tree below the text instead of beside it */
+    bool comparing;        /* the compare pane takes the place of all but the text */
     bool hidden[ESP_PANES];
 };
 

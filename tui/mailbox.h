@@ -17,6 +17,7 @@ enum esp_command_type {
     ESP_COMMAND_SET,
     ESP_COMMAND_LIMIT,
     ESP_COMMAND_CLEAR,
+    ESP_COMMAND_COMPARE, /* with what `text` says (second.h) */
     ESP_COMMAND_REWIND, /* to `number` tokens */
     ESP_COMMAND_LOAD,   /* what `key` and `text` say (pair.h) */
     ESP_COMMAND_RETIRE, /* nobody asks any more for tokens of pairs older than `number` */

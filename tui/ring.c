@@ -18,8 +18,10 @@ struct esp_ring {
     unsigned slots;
     atomic_uint written, read;
     atomic_bool left;
-    struct esp_snapshot pending; /* merged iterations that found no room; the writer's own */
-    bool has_pending;
+    /* Merged iterations that found no room, of the session and of the one it is compared with;
+     * the writer's own. */
+    struct esp_snapshot pending[2];
+    bool has_pending[2];
 };
 
 int esp_ring_open(struct esp_ring **opened, int slots, int nodes)
@@ -30,8 +32,9 @@ int esp_ring_open(struct esp_ring **opened, int slots, int nodes)
         return ESP_E_MEMORY;
     ring->slots = (unsigned)(slots > 2 * RESERVED ? slots : 2 * RESERVED);
     ring->slot = calloc(ring->slots, sizeof *ring->slot);
-    int status =
-        ring->slot ? esp_iteration_reserve(&ring->pending.iteration, nodes) : ESP_E_MEMORY;
+    int status = ring->slot ? 0 : ESP_E_MEMORY;
+    for (int i = 0; status == 0 && i < 2; i++)
+        status = esp_iteration_reserve(&ring->pending[i].iteration, nodes);
     for (unsigned i = 0; status == 0 && i < ring->slots; i++)
         status = esp_iteration_reserve(&ring->slot[i].iteration, nodes);
     if (status < 0) {
@@ -48,7 +51,8 @@ void esp_ring_close(struct esp_ring *ring)
         return;
     for (unsigned i = 0; ring->slot && i < ring->slots; i++)
         esp_snapshot_free(&ring->slot[i]);
-    esp_snapshot_free(&ring->pending);
+    for (int i = 0; i < 2; i++)
+        esp_snapshot_free(&ring->pending[i]);
     free(ring->slot);
     free(ring);
 }
@@ -82,22 +86,24 @@ static bool wait_for_room(struct esp_ring *ring)
     return true;
 }
 
-/* Publishes the pending snapshot: its buffers and those of a free slot change places. */
-static void flush(struct esp_ring *ring)
+/* Publishes a pending snapshot: its buffers and those of a free slot change places. */
+static void flush(struct esp_ring *ring, int which)
 {
     struct esp_snapshot *slot = next_slot(ring), empty = *slot;
-    *slot = ring->pending;
-    ring->pending = empty;
-    ring->has_pending = false;
+    *slot = ring->pending[which];
+    ring->pending[which] = empty;
+    ring->has_pending[which] = false;
     esp_ring_publish(ring);
 }
 
 struct esp_snapshot *esp_ring_write(struct esp_ring *ring, int type)
 {
-    if (ring->has_pending) {
+    for (int i = 0; i < 2; i++) {
+        if (!ring->has_pending[i])
+            continue;
         if (!wait_for_room(ring))
             return NULL;
-        flush(ring);
+        flush(ring, i);
     }
     if (!wait_for_room(ring))
         return NULL;
@@ -106,20 +112,23 @@ struct esp_snapshot *esp_ring_write(struct esp_ring *ring, int type)
     return slot;
 }
 
-int esp_ring_write_event(struct esp_ring *ring, const struct esp_event *event)
+static int write_event(struct esp_ring *ring, const struct esp_event *event, bool second)
 {
     bool iteration = event->type == ESP_EVENT_ITERATION;
     bool partial = event->type == ESP_EVENT_LAYER || event->type == ESP_EVENT_STAGE;
     int status;
     if (partial || iteration) {
-        if (ring->has_pending && room(ring) > RESERVED)
-            flush(ring);
+        for (int i = 0; i < 2; i++)
+            if (ring->has_pending[i] && room(ring) > RESERVED)
+                flush(ring, i);
         if (room(ring) <= RESERVED) {
             if (partial)
                 return 0;
-            status = ring->has_pending ? esp_snapshot_merge(&ring->pending, event)
-                                       : esp_snapshot_take(&ring->pending, event);
-            ring->has_pending = status == 0 || ring->has_pending;
+            struct esp_snapshot *pending = &ring->pending[second];
+            status = ring->has_pending[second] ? esp_snapshot_merge(pending, event)
+                                               : esp_snapshot_take(pending, event);
+            pending->second = second;
+            ring->has_pending[second] = status == 0 || ring->has_pending[second];
             return status;
         }
     }
@@ -127,9 +136,20 @@ int esp_ring_write_event(struct esp_ring *ring, const struct esp_event *event)
     if (!slot)
         return 0;
     status = esp_snapshot_take(slot, event);
+    slot->second = second;
     if (status == 0)
         esp_ring_publish(ring);
     return status;
+}
+
+int esp_ring_write_event(struct esp_ring *ring, const struct esp_event *event)
+{
+    return write_event(ring, event, false);
+}
+
+int esp_ring_write_second(struct esp_ring *ring, const struct esp_event *event)
+{
+    return write_event(ring, event, true);
 }
 
 const struct esp_snapshot *esp_ring_front(struct esp_ring *ring)

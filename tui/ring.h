@@ -20,6 +20,8 @@ void esp_ring_close(struct esp_ring *ring);
 
 /* The writer's side. */
 int esp_ring_write_event(struct esp_ring *ring, const struct esp_event *event);
+/* The same for an iteration of the session that is compared with; merged only with its own. */
+int esp_ring_write_second(struct esp_ring *ring, const struct esp_event *event);
 /* A slot for a snapshot that is no event, zeroed but for its buffers: fill it, then publish.
  * NULL if the reader has left. */
 struct esp_snapshot *esp_ring_write(struct esp_ring *ring, int type);

@@ -67,6 +67,7 @@ int esp_snapshot_merge(struct esp_snapshot *snapshot, const struct esp_event *ev
 void esp_snapshot_reset(struct esp_snapshot *snapshot, int type)
 {
     snapshot->type = type;
+    snapshot->second = false;
     snapshot->time = snapshot->fraction = 0;
     snapshot->stage = snapshot->phase = snapshot->token_count = 0;
     snapshot->totals = (struct esp_totals){.iterations = 0};

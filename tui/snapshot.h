@@ -22,6 +22,8 @@ enum esp_snapshot_type {                           /* continues enum esp_event_t
                          ESP_SNAPSHOT_MESSAGE,     /* a command succeeded: `text` */
                          ESP_SNAPSHOT_ERROR, /* a command or the generation failed: `text` */
                          ESP_SNAPSHOT_CLEAR, /* the text was forgotten */
+                         ESP_SNAPSHOT_COMPARE, /* another choice is compared with: `loaded`; no
+                                                  drafter there: it ended */
 };
 
 enum esp_phase {
@@ -72,6 +74,7 @@ struct esp_loaded {
 
 struct esp_snapshot {
     int type;
+    bool second; /* an iteration of the session that is compared with */
     double time;
     int stage;                           /* stage events */
     int kept;                            /* rewind: tokens of the text that stay */

@@ -8,6 +8,9 @@
 
 void esp_state_free(struct esp_state *state)
 {
+    if (state->second)
+        esp_state_free(state->second);
+    free(state->second);
     for (int i = 0; i < ESP_KEPT; i++)
         esp_iteration_free(&state->kept[i]);
     esp_iteration_free(&state->partial);
@@ -103,6 +106,9 @@ static int add_iteration(struct esp_state *state, const struct esp_snapshot *sna
     const struct esp_iteration *it = &snapshot->iteration.it;
     add_record(state, it);
     esp_totals_add(&state->totals, &snapshot->totals);
+    esp_totals_add(&state->since, &snapshot->totals);
+    if (state->phase != ESP_PHASE_WAITING)
+        esp_totals_add(&state->timed, &snapshot->totals);
     if (it->baseline > 0)
         state->baseline = it->baseline;
     state->has_partial = false;
@@ -129,8 +135,7 @@ bool esp_state_is_busy(const struct esp_state *state)
            state->phase == ESP_PHASE_WAITING;
 }
 
-/* The iteration `back` before the newest complete one, or NULL. */
-static const struct esp_iteration *kept(const struct esp_state *state, int back)
+const struct esp_iteration *esp_state_kept(const struct esp_state *state, int back)
 {
     if (back < 0 || back >= state->kept_count)
         return NULL;
@@ -142,11 +147,12 @@ const struct esp_iteration *esp_state_iteration(const struct esp_state *state, i
 {
     const struct esp_iteration *it;
     *stages = ESP_STAGES;
-    for (int back = 0; index >= 0 && (it = kept(state, back)) && it->index >= index; back++)
+    for (int back = 0;
+         index >= 0 && (it = esp_state_kept(state, back)) && it->index >= index; back++)
         if (it->index == index)
             return it;
     if (!state->has_partial)
-        return kept(state, 0);
+        return esp_state_kept(state, 0);
     *stages = state->partial_stages;
     return &state->partial.it;
 }
@@ -157,7 +163,7 @@ int esp_state_neighbour(const struct esp_state *state, int index, int step)
     int found = -1;
     if (state->has_partial && state->partial.it.index * step > index * step)
         found = state->partial.it.index;
-    for (int back = 0; (it = kept(state, back)); back++)
+    for (int back = 0; (it = esp_state_kept(state, back)); back++)
         if (it->index * step > index * step && (found < 0 || it->index * step < found * step))
             found = it->index;
     return found;
@@ -210,6 +216,14 @@ static void set_message(struct esp_state *state, const struct esp_snapshot *snap
     state->message_count++;
 }
 
+/* What is compared is compared from here on. */
+static void restart_totals(struct esp_state *state)
+{
+    state->since = state->timed = (struct esp_totals){.iterations = 0};
+    if (state->second)
+        restart_totals(state->second);
+}
+
 static void set_setting(struct esp_state *state, const char *key, const char *value)
 {
     if (strcmp(key, "drafter") == 0)
@@ -217,6 +231,7 @@ static void set_setting(struct esp_state *state, const char *key, const char *va
     if (strcmp(key, "verifier") == 0)
         snprintf(state->loaded.verifier, sizeof state->loaded.verifier, "%.95s", value);
     state->since_setting = 0;
+    restart_totals(state);
 }
 
 static void forget_iterations(struct esp_state *state)
@@ -225,6 +240,26 @@ static void forget_iterations(struct esp_state *state)
     state->totals = (struct esp_totals){.iterations = 0};
     state->has_partial = false;
     state->ended[0] = '\0';
+    if (state->second)
+        forget_iterations(state->second);
+    restart_totals(state);
+}
+
+/* Another session runs over the text, with these names, or ends. */
+static int set_second(struct esp_state *state, const struct esp_loaded *loaded)
+{
+    if (!loaded->drafter[0]) {
+        if (state->second)
+            esp_state_free(state->second);
+        free(state->second);
+        state->second = NULL;
+        return 0;
+    }
+    if (!state->second && !(state->second = calloc(1, sizeof *state->second)))
+        return ESP_E_MEMORY;
+    state->second->loaded = *loaded;
+    restart_totals(state);
+    return 0;
 }
 
 static void rewind_text(struct esp_state *state, int kept)
@@ -267,7 +302,7 @@ static void set_phase(struct esp_state *state, const struct esp_snapshot *snapsh
         state->has_partial = false;
 }
 
-int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot)
+static int apply(struct esp_state *state, const struct esp_snapshot *snapshot)
 {
     state->time = snapshot->time > state->time ? snapshot->time : state->time;
     switch (snapshot->type) {
@@ -297,6 +332,8 @@ int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot
     case ESP_SNAPSHOT_CLEAR:
         clear(state);
         return 0;
+    case ESP_SNAPSHOT_COMPARE:
+        return set_second(state, &snapshot->loaded);
     case ESP_SNAPSHOT_MESSAGE:
     case ESP_SNAPSHOT_ERROR:
         set_message(state, snapshot);
@@ -304,4 +341,14 @@ int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot
     default:
         return 0;
     }
+}
+
+int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot)
+{
+    if (!snapshot->second)
+        return apply(state, snapshot);
+    if (!state->second)
+        return 0;
+    state->second->phase = state->phase;
+    return apply(state->second, snapshot);
 }

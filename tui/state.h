@@ -42,6 +42,8 @@ struct esp_state {
     int span_count, span_capacity;
 
     struct esp_totals totals;                   /* since the text was cleared */
+    struct esp_totals since, timed; /* since a setting changed or a comparison began; and of
+                                       these the iterations outside of step mode */
     struct esp_record records[ESP_RECORDS];     /* (record_count) oldest first */
     int record_count;
     int since_setting;                          /* records since the last change of a setting */
@@ -51,6 +53,9 @@ struct esp_state {
     bool has_partial;
     int partial_stages; /* of it that have ended */
     int partial_type;   /* ESP_EVENT_LAYER or ESP_EVENT_STAGE */
+
+    struct esp_state *second; /* the session that is compared with (side_by_side.h), or NULL;
+                                 of it only iterations, sums and names are kept */
 
     double baseline; /* seconds of one plain decoding step; 0 if not measured */
     double time;
@@ -75,6 +80,8 @@ bool esp_state_is_busy(const struct esp_state *state);
  * that runs now. Sets how many of its stages have ended. NULL if there is none at all. */
 const struct esp_iteration *esp_state_iteration(const struct esp_state *state, int index,
                                                 int *stages);
+/* The iteration `back` before the newest complete one, or NULL. */
+const struct esp_iteration *esp_state_kept(const struct esp_state *state, int back);
 /* The index of the iteration before (step -1) or after (1) `index` that is still there; -1:
  * none. */
 int esp_state_neighbour(const struct esp_state *state, int index, int step);

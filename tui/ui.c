@@ -261,16 +261,29 @@ static void draw_frames(struct esp_canvas *canvas, const struct esp_ui *ui,
     }
 }
 
+/* The panes in the order in which they get the focus; a comparison comes first. Returns how
+ * many. */
+static int pane_order(const struct esp_ui *ui, int order[ESP_PANES])
+{
+    int count = 0;
+    if (ui->wish.comparing)
+        order[count++] = ESP_PANE_compare;
+    for (int i = 0; i < ESP_PANES; i++)
+        if (!ui->wish.hidden[i] && i != ESP_PANE_help && i != ESP_PANE_compare)
+            order[count++] = i;
+    return count;
+}
+
 static void draw_tabs(struct esp_canvas *canvas, const struct esp_ui *ui)
 {
-    int x = 0;
-    for (int i = 0; i < ESP_PANES; i++) {
-        bool current = ui->help ? i == ESP_PANE_help : i == ui->wish.current;
-        if (i == ESP_PANE_help && !current)
-            continue;
+    int order[ESP_PANES], count = pane_order(ui, order), x = 0;
+    for (int i = 0; i < count; i++) {
+        bool current = !ui->help && order[i] == ui->wish.current;
         x = esp_drawf(canvas, x, 0, current ? ESP_STYLE_SELECTION : ESP_STYLE_LABEL, " %s ",
-                      esp_panes[i]->name);
+                      esp_panes[order[i]]->name);
     }
+    if (ui->help)
+        esp_drawf(canvas, x, 0, ESP_STYLE_SELECTION, " %s ", esp_pane_help.name);
 }
 
 static void draw_panes(struct esp_canvas *canvas, const struct esp_ui *ui,
@@ -327,13 +340,28 @@ void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui,
 /* The next pane that can have the focus in direction `step`; after the last the input line. */
 static void move_focus(struct esp_ui *ui, int step)
 {
-    int pane = ui->wish.focused ? ui->wish.current : step > 0 ? -1 : ESP_PANES;
-    do
-        pane += step;
-    while (pane >= 0 && pane < ESP_PANES && (ui->wish.hidden[pane] || pane == ESP_PANE_help));
-    ui->wish.focused = pane >= 0 && pane < ESP_PANES;
+    int order[ESP_PANES], count = pane_order(ui, order), at = step > 0 ? -1 : count;
+    for (int i = 0; i < count; i++)
+        if (ui->wish.focused && order[i] == ui->wish.current)
+            at = i;
+    at += step;
+    ui->wish.focused = at >= 0 && at < count;
     if (ui->wish.focused)
-        ui->wish.current = pane;
+        ui->wish.current = order[at];
+}
+
+void esp_ui_compare(struct esp_ui *ui, bool on)
+{
+    if (ui->wish.comparing == on)
+        return;
+    ui->wish.comparing = on;
+    ui->view[ESP_PANE_compare].anchor = -1;
+    if (on && !ui->wish.focused)
+        ui->wish.current = ESP_PANE_compare;
+    if (on || ui->wish.current != ESP_PANE_compare)
+        return;
+    ui->wish.current = ESP_PANE_text;
+    ui->wish.focused = false;
 }
 
 bool esp_ui_act(struct esp_ui *ui, const struct esp_state *state, int action, int width,

@@ -38,6 +38,9 @@ struct esp_layout esp_ui_layout(const struct esp_ui *ui, int width, int height);
 void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui,
                  const struct esp_state *state);
 
+/* Two choices are compared from now on, or no longer: their pane comes to the front, or goes. */
+void esp_ui_compare(struct esp_ui *ui, bool on);
+
 /* Obeys the actions that only concern what is looked at (focus, zoom, scrolling); false for
  * others. */
 bool esp_ui_act(struct esp_ui *ui, const struct esp_state *state, int action, int width,

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "pair.h"
+#include "second.h"
 
 enum {
     SLOTS = 64,
@@ -42,6 +43,7 @@ struct esp_worker {
     struct esp_session_options session_options;
     int limit;
     struct esp_pair pair;
+    struct esp_second second; /* that is compared with */
     struct retired *retired;
     int serial; /* of the pair; see esp_loaded */
     bool quiet; /* the session does nothing that the interface does not know */
@@ -71,6 +73,14 @@ static void wake_for_iteration(struct esp_worker *worker)
         return;
     worker->woken = now;
     wake(worker);
+}
+
+static void wake_for_second(void *user, bool iteration)
+{
+    if (iteration)
+        wake_for_iteration(user);
+    else
+        wake(user);
 }
 
 static void tell(struct esp_worker *worker, int type, const char *text)
@@ -268,6 +278,7 @@ static bool run_prompt(struct esp_worker *worker, const struct esp_posted *comma
         }
     }
     esp_session_allow(worker->pair.session, worker->limit);
+    esp_second_begin(&worker->second);
     tell_phase(worker, ESP_PHASE_GENERATING, "", 0);
     return true;
 }
@@ -309,6 +320,7 @@ static void run_set(struct esp_worker *worker, const struct esp_posted *command)
     snprintf(text, sizeof text, "%s = %s", command->key, now);
     if (!origin)
         tell(worker, ESP_SNAPSHOT_MESSAGE, text);
+    esp_second_set(&worker->second, command->key, command->text);
 }
 
 /* ------------------------------------------------------------------ other models */
@@ -347,6 +359,8 @@ static void take_over(struct esp_worker *worker, struct esp_pair *next, const ch
     struct esp_pair before = worker->pair;
     struct esp_model_info target = {.name = ""}, draft = {.name = "none"};
     const bool anew = !esp_pair_shares_tokens(&before, next);
+    const bool compared = worker->second.compare.second != NULL;
+    esp_second_end(&worker->second);
     if (anew)
         tell(worker, ESP_SNAPSHOT_CLEAR, "");
     worker->pair = *next;
@@ -365,6 +379,8 @@ static void take_over(struct esp_worker *worker, struct esp_pair *next, const ch
              esp_engine_device(worker->pair.engine), note,
              status < 0 ? "; the text was forgotten: " : "", err);
     tell(worker, status < 0 ? ESP_SNAPSHOT_ERROR : ESP_SNAPSHOT_MESSAGE, text);
+    if (compared)
+        esp_second_again(&worker->second, worker->pair.session);
 }
 
 /* Loads other models beside those that are there; they stay if that fails. */
@@ -418,6 +434,9 @@ static bool run_command(struct esp_worker *worker, const struct esp_posted *comm
     case ESP_COMMAND_SET:
         run_set(worker, command);
         return generating;
+    case ESP_COMMAND_COMPARE:
+        esp_second_choose(&worker->second, worker->pair.session, command->text);
+        return generating;
     case ESP_COMMAND_REWIND:
         if (esp_session_rewind(worker->pair.session, command->number) == ESP_OK)
             tell_phase(worker, ESP_PHASE_IDLE, "", 0);
@@ -434,6 +453,8 @@ static bool run_command(struct esp_worker *worker, const struct esp_posted *comm
 static bool iterate(struct esp_worker *worker)
 {
     char err[256] = "";
+    if (esp_second_run(&worker->second))
+        return true;
     esp_session_explain(worker->pair.session, esp_mailbox_watched(&worker->mailbox));
     int status = esp_session_step(worker->pair.session, err, sizeof err);
     if (status > 0)
@@ -486,6 +507,7 @@ static void *run(void *user)
         if (generating && !command)
             generating = iterate(worker);
     }
+    esp_compare_close(&worker->second.compare);
     close_retired(worker, worker->serial);
     esp_pair_close(&worker->pair);
     return NULL;
@@ -528,6 +550,8 @@ int esp_worker_open(struct esp_worker **opened, const struct esp_engine_options 
     worker->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int status = worker->wake < 0 ? ESP_E_MEMORY
                                   : esp_ring_open(&worker->ring, SLOTS, ESP_MAX_NODES + 1);
+    worker->second = (struct esp_second){
+        .ring = worker->ring, .wake = wake_for_second, .user = worker};
     if (status == 0)
         status = start(worker);
     if (status < 0) {
@@ -613,6 +637,11 @@ void esp_worker_load(struct esp_worker *worker, const char *key, const char *tex
 void esp_worker_seen(struct esp_worker *worker, int serial)
 {
     esp_mailbox_post(&worker->mailbox, ESP_COMMAND_RETIRE, "", "", 0, serial);
+}
+
+void esp_worker_compare(struct esp_worker *worker, const char *choice)
+{
+    esp_mailbox_post(&worker->mailbox, ESP_COMMAND_COMPARE, "", choice, strlen(choice), 0);
 }
 
 struct esp_mailbox *esp_worker_mailbox(struct esp_worker *worker)

@@ -40,6 +40,8 @@ void esp_worker_set(struct esp_worker *worker, const char *key, const char *valu
                     const char *origin);
 void esp_worker_limit(struct esp_worker *worker, int tokens);
 void esp_worker_clear(struct esp_worker *worker);
+/* Compares with "DRAFTER VERIFIER" from now on, or with "off" no longer. */
+void esp_worker_compare(struct esp_worker *worker, const char *choice);
 /* Stops, and takes the text back to its first `count` tokens. */
 void esp_worker_rewind(struct esp_worker *worker, int count);
 /* Stops, and loads other models: what `key` and `text` (a NUL inside) say, see

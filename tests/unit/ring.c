@@ -59,6 +59,40 @@ TEST(a_reader_that_does_not_read_loses_no_token)
     esp_ring_close(ring);
 }
 
+/* Iterations of two sessions take turns; each is merged only with its own. */
+TEST(two_sessions_are_not_mixed_up)
+{
+    struct esp_ring *ring;
+    struct scene scene;
+    CHECK(esp_ring_open(&ring, 16, 32) == 0);
+    scene_open(&scene, 10, 10);
+    scene_compare(&scene, "linear");
+    for (int i = 0; i < 500; i++) {
+        struct esp_iteration other = *scene_king(i);
+        other.path_length = 1;
+        other.committed_count = 2;
+        write_iteration(ring, i);
+        struct esp_event event = {.type = ESP_EVENT_ITERATION, .iteration = &other};
+        CHECK(esp_ring_write_second(ring, &event) == 0);
+        if (i % 100 == 50)
+            drain(ring, &scene.state);
+    }
+    struct esp_snapshot *message = esp_ring_write(ring, ESP_SNAPSHOT_MESSAGE);
+    CHECK(message);
+    esp_ring_publish(ring);
+    drain(ring, &scene.state);
+    const struct esp_state *second = scene.state.second;
+    CHECK(scene.state.totals.iterations == 500 && scene.state.totals.committed == 2000);
+    CHECK(second->totals.iterations == 500 && second->totals.committed == 1000);
+    CHECK(scene.state.span_count == 2000, "%d tokens", scene.state.span_count);
+    CHECK(scene.state.since.accepted == 1500 && second->since.accepted == 500);
+    CHECK(esp_state_kept(second, 0)->index == 499);
+    scene_compare(&scene, "");
+    CHECK(!scene.state.second);
+    scene_close(&scene);
+    esp_ring_close(ring);
+}
+
 TEST(partial_trees_give_way)
 {
     struct esp_ring *ring;

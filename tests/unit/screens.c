@@ -684,11 +684,12 @@ TEST(the_focus_goes_round)
     struct scene scene;
     telling(&scene, 120, 36);
     int seen = 0;
-    for (int i = 0; i < ESP_PANES; i++) {
+    for (int i = 0; i < ESP_PANES - 1; i++) {
         esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_NEXT_PANE, 120, 36);
         seen += scene.ui.wish.focused;
     }
-    CHECK(seen == ESP_PANES - 1 && !scene.ui.wish.focused, "%d panes had the focus", seen);
+    /* neither help nor, while nothing is compared, the pane for that */
+    CHECK(seen == ESP_PANES - 2 && !scene.ui.wish.focused, "%d panes had the focus", seen);
     esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_PREVIOUS_PANE, 120, 36);
     CHECK(scene.ui.wish.focused && scene.ui.wish.current != ESP_PANE_help);
     scene_close(&scene);

@@ -1,0 +1,84 @@
+/* side_by_side.c - places where two sessions meet; see side_by_side.h.
+ *
+ * After a text was taken back, iterations of what was there are still kept: going back in time,
+ * one that does not start before all newer ones was written over.
+ */
+#include "side_by_side.h"
+
+#include <limits.h>
+
+/* Calls back for every iteration that was not written over, newest first, until it says so. */
+static const struct esp_iteration *next_kept(const struct esp_state *state, int *back,
+                                             int *before)
+{
+    const struct esp_iteration *it;
+    while ((it = esp_state_kept(state, (*back)++)))
+        if (it->position < *before) {
+            *before = it->position;
+            return it;
+        }
+    return NULL;
+}
+
+const struct esp_iteration *esp_covering(const struct esp_state *state, int place)
+{
+    const struct esp_iteration *it;
+    int back = 0, before = INT_MAX;
+    if (state->has_partial && place >= state->partial.it.position)
+        return &state->partial.it;
+    while ((it = next_kept(state, &back, &before)) && it->position > place)
+        continue;
+    return it && place < it->position + it->committed_count ? it : NULL;
+}
+
+static bool starts_at(const struct esp_iteration *it, int place)
+{
+    return it && it->position == place;
+}
+
+struct esp_side_by_side esp_side_by_side_at(const struct esp_state *state, int place)
+{
+    struct esp_side_by_side both = {.place = place};
+    both.it[0] = esp_covering(state, place);
+    if (state->second)
+        both.it[1] = esp_covering(state->second, place);
+    both.same = starts_at(both.it[0], place) && starts_at(both.it[1], place);
+    return both;
+}
+
+struct esp_side_by_side esp_side_by_side_newest(const struct esp_state *state)
+{
+    const struct esp_iteration *it;
+    if (state->has_partial)
+        return esp_side_by_side_at(state, state->partial.it.position);
+    int place = esp_side_by_side_step(state, INT_MAX, -1, true);
+    if (place < 0 && (it = esp_state_kept(state, 0)))
+        place = it->position;
+    return esp_side_by_side_at(state, place);
+}
+
+/* Is `a` nearer than `b` in this direction, and on the right side of `place`? */
+static bool nearer(int a, int b, int place, int step)
+{
+    if (step < 0)
+        return a < place && a > b;
+    return a > place && (b < 0 || a < b);
+}
+
+int esp_side_by_side_step(const struct esp_state *state, int place, int step, bool both)
+{
+    int found = -1;
+    for (int side = 0; side < 2; side++) {
+        const struct esp_state *from = side ? state->second : state;
+        const struct esp_iteration *it;
+        int back = 0, before = INT_MAX;
+        while (from && (it = next_kept(from, &back, &before))) {
+            if (!nearer(it->position, found, place, step))
+                continue;
+            struct esp_side_by_side at = esp_side_by_side_at(state, it->position);
+            if (both ? at.same : at.it[0] != NULL)
+                found = it->position;
+        }
+    }
+    return found;
+}
