@@ -1,0 +1,139 @@
+#!/bin/sh
+# Two choices over one text, in the interface.
+. tests/shell.sh
+. tests/script.sh
+
+prompt='Once upon a time there was a king who had three sons,'
+begin="size 120x36
+wait
+type :compare linear:K=4
+key Enter
+wait
+type :n 60
+key Enter
+type $prompt
+key Enter
+wait"
+
+play "$begin
+$dump"
+check "the pane comes by itself" shows '^├ compare '
+check "both are named" shows '^│ dynatree:.*, greedy *│ linear:K=4, greedy'
+check "both trees grew from the same place" sh -c \
+    "sed -n 's/.*from token \([0-9]*\):.*from token \([0-9]*\):.*/\1 = \2/p' '$work/screen' |
+     grep -q '^\([0-9]*\) = \1$'"
+check "and it is said who is ahead" shows 'iterations for the same text'
+
+# The totals are those of `espalier compare`.
+counts() { # DRAFTER: tokens per iteration and iterations of its line
+    sed -n "s/^[│ ]*$1  *\([0-9.]*\)  *\([0-9]*\)  *[0-9.]* %.*/\1 \2/p"
+}
+$ESPALIER compare -p "$prompt" -n 60 --with linear:K=4 >"$work/table"
+for drafter in dynatree linear; do
+    check "$drafter has the totals of the command" test \
+        "$(counts $drafter <"$work/screen")" = "$(counts $drafter <"$work/table")"
+    check "and they are there" test -n "$(counts $drafter <"$work/screen")"
+done
+
+# The text is what it would have been.
+words() { # the words of the text pane when it is zoomed
+    sed -e '1,2d' -e '/^└/,$d' -e 's/^│ //' -e 's/ *│$//' "$work/screen" | tr -s ' ' '\n'
+}
+for temp in 0 1; do
+    play "size 120x36
+wait
+type :n 60
+key Enter
+type $prompt
+key Enter
+wait
+key Tab F8
+$dump" --temp $temp
+    words >"$work/alone"
+    play "$begin
+key Tab Tab F8
+$dump" --temp $temp
+    words >"$work/compared"
+    check "the text at temperature $temp does not change by comparing" \
+        cmp "$work/alone" "$work/compared"
+    check "and there is one" test "$(wc -w <"$work/alone")" -gt 30
+done
+
+# Everything can change meanwhile.
+play "$begin
+type :temp 0.7
+key Enter
+wait
+key Enter
+wait
+$dump"
+check "settings are shared" shows 'compare   the text is the first'
+check "the rule of the second follows" shows '│ linear:K=4, [^g]'
+play "$begin
+type :compare dyspec swor
+key Enter
+wait
+$dump"
+check "a rule that does not fit is refused in words" shows 'swor'
+check "and what was compared stays" shows '│ linear:K=4, greedy'
+play "$begin
+type :compare one two three
+key Enter
+wait
+$dump"
+check "too many words are too" shows 'write :compare DRAFTER'
+play "$begin
+type :clear
+key Enter
+wait
+type Once more
+key Enter
+wait
+$dump"
+check "a new text is compared anew" shows '^│ text *Once more\|^│ Once more'
+check "from its start" shows 'iterations for the same text'
+play "$begin
+type :edit
+key Enter
+wait
+key Enter
+wait
+$dump"
+check "a prompt can be sent again" shows 'iterations for the same text'
+play "$begin
+type :threads 1
+key Enter
+wait
+key Enter
+wait
+$dump"
+check "models loaded anew are compared with the same choice" shows '│ linear:K=4, greedy'
+play "$begin
+type :compare off
+key Enter
+wait
+$dump"
+check "off gives the other panes back" shows '├ controller '
+check "and says so" shows 'the comparison has ended'
+
+# Step by step, and in the narrowest places.
+play "size 120x36
+wait
+type :compare linear
+key Enter F5
+type $prompt
+key Enter
+wait
+key Space Space
+wait
+$dump"
+check "step mode explains what happens" shows "its turn comes after the other's"
+play "$begin
+size 20x5
+$dump
+size 60x14
+$dump
+size 50x16
+$dump"
+check "narrow screens have the figures" shows '^linear  *[0-9.]'
+finish
