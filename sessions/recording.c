@@ -105,6 +105,8 @@ static int add_iteration(struct esp_recording *r, const struct esp_iteration *it
     bool first = r->iteration_count == 0;
     for (int i = first ? 0 : r->iterations[r->iteration_count - 1]; i < r->count && !first; i++)
         first = r->entries[i].type == ESP_EVENT_CLEAR;
+    if (r->iteration_count > 0)
+        none.baseline = r->sums[r->iteration_count - 1].baseline;
     before = first ? &none : &r->sums[r->iteration_count - 1];
     struct esp_recorded_sums *sums = &r->sums[r->iteration_count];
     *sums = *before;
@@ -117,6 +119,8 @@ static int add_iteration(struct esp_recording *r, const struct esp_iteration *it
     sums->target_passes += it->target_passes;
     for (int i = 0; i < ESP_STAGES; i++)
         sums->seconds[i] += it->seconds[i];
+    if (it->baseline > 0)
+        sums->baseline = it->baseline;
     r->iterations[r->iteration_count++] = r->count;
     return ESP_OK;
 }
@@ -350,12 +354,28 @@ int esp_recording_text(struct esp_recording *r, int event,
     return count;
 }
 
+int esp_recording_added(const struct esp_recording *r, int event,
+                        const struct esp_recorded_token **tokens)
+{
+    int first = event > 0 ? r->entries[event - 1].tokens_end : 0;
+    *tokens = r->tokens + first;
+    return r->entries[event].tokens_end - first;
+}
+
 struct esp_recorded_sums esp_recording_sums(const struct esp_recording *r, int event)
 {
     struct esp_recorded_sums none = {.iterations = 0};
-    for (; event >= 0 && r->entries[event].type != ESP_EVENT_CLEAR; event--)
-        if (r->entries[event].type == ESP_EVENT_ITERATION)
-            return r->sums[r->entries[event].iterations];
+    bool cleared = false;
+    for (; event >= 0; event--) {
+        cleared |= r->entries[event].type == ESP_EVENT_CLEAR;
+        if (r->entries[event].type != ESP_EVENT_ITERATION)
+            continue;
+        const struct esp_recorded_sums *sums = &r->sums[r->entries[event].iterations];
+        if (!cleared)
+            return *sums;
+        none.baseline = sums->baseline;
+        break;
+    }
     return none;
 }
 

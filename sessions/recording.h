@@ -95,6 +95,10 @@ struct esp_recorded_token {
 int esp_recording_text(struct esp_recording *recording, int event,
                        const struct esp_recorded_token **tokens);
 
+/* The tokens that event `event` added to the text. Returns how many. */
+int esp_recording_added(const struct esp_recording *recording, int event,
+                        const struct esp_recorded_token **tokens);
+
 /* Sums over the iterations since the text was last cleared, up to and including event
  * `event`. */
 struct esp_recorded_sums {
@@ -103,6 +107,7 @@ struct esp_recorded_sums {
     int64_t drafted, accepted; /* nodes the target saw, without roots; accepted among them */
     int64_t draft_passes, target_passes;
     double seconds[ESP_STAGES];
+    double baseline; /* no sum: what was measured last, before the text was cleared too */
 };
 
 struct esp_recorded_sums esp_recording_sums(const struct esp_recording *recording, int event);

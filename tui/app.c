@@ -9,6 +9,7 @@
 #include "command.h"
 #include "error.h"
 #include "reference.h"
+#include "replay.h"
 #include "settings.h"
 
 enum { NEW_TOKENS = 256, PACE = 12 /* iterations a second that an eye can follow */ };
@@ -143,6 +144,11 @@ static void submit(void *user, const char *line)
         esp_command_run(app, line);
         return;
     }
+    if (app->player) {
+        esp_input_remember(app->input, line);
+        esp_replay_find(app, line + (line[0] == '/'), 1);
+        return;
+    }
     const char *why = refusal(app);
     if (why) {
         app->put_back = strdup(line);
@@ -183,8 +189,13 @@ void esp_app_interrupt(struct esp_app *app)
         app->leaving = true;
         return;
     }
-    if (esp_state_is_busy(&app->state) ||
-        (app->state.phase == ESP_PHASE_LOADING && app->state.ready)) {
+    if (app->player && app->player->playing) {
+        esp_replay_play(app, false);
+        esp_app_say(app, false, "paused; C-c again leaves");
+        return;
+    }
+    if (app->worker && (esp_state_is_busy(&app->state) ||
+        (app->state.phase == ESP_PHASE_LOADING && app->state.ready))) {
         esp_mailbox_stop(esp_worker_mailbox(app->worker));
         esp_app_say(app, false, "stopped; C-c again leaves");
         return;
@@ -236,8 +247,10 @@ static void step(struct esp_app *app)
         esp_app_say(app, false, "submit a prompt first; an empty line goes on writing");
 }
 
-static void act(struct esp_app *app, int action)
+static void act(struct esp_app *app, int action, int key)
 {
+    if (app->player && esp_replay_act(app, action, key))
+        return;
     switch (action) {
     case ESP_ACTION_STEP_MODE:
         esp_app_step_mode(app, !app->ui.stepping);
@@ -287,7 +300,8 @@ void esp_app_key(struct esp_app *app, int key)
 {
     struct esp_when when = {.pane = app->ui.wish.focused || app->ui.help,
                             .empty = esp_input_is_empty(app->input),
-                            .step = app->ui.stepping};
+                            .step = app->ui.stepping,
+                            .replay = app->player != NULL};
     const struct esp_binding *binding = esp_key_binding(key, when);
     int action = binding ? binding->action : ESP_ACTION_NONE;
     app->changed = true;
@@ -304,9 +318,11 @@ void esp_app_key(struct esp_app *app, int key)
         return;
     }
     if (action != ESP_ACTION_NONE) {
-        act(app, action);
+        act(app, action, key);
         return;
     }
+    if (app->player && when.empty && key != ':' && key != '/')
+        return; /* nobody reads a prompt */
     app->ui.wish.focused = app->ui.help = false;
     esp_input_key(app->input, key);
     put_back(app);
@@ -314,6 +330,8 @@ void esp_app_key(struct esp_app *app, int key)
 
 void esp_app_paste(struct esp_app *app, const char *bytes, size_t length)
 {
+    if (app->player && esp_input_is_empty(app->input))
+        return;
     app->ui.wish.focused = app->ui.help = false;
     app->ui.message = NULL;
     esp_input_paste(app->input, bytes, length);
@@ -321,6 +339,26 @@ void esp_app_paste(struct esp_app *app, const char *bytes, size_t length)
 }
 
 /* ------------------------------------------------------------------ the rest */
+
+int esp_app_wake_fd(const struct esp_app *app)
+{
+    return app->player ? -1 : esp_worker_wake_fd(app->worker);
+}
+
+int esp_app_due(const struct esp_app *app)
+{
+    return app->player ? esp_replay_wait(app) : -1;
+}
+
+bool esp_app_settled(struct esp_app *app)
+{
+    return app->player ? !app->player->playing : esp_worker_settled(app->worker);
+}
+
+bool esp_app_is_in(const struct esp_app *app, enum esp_place place)
+{
+    return place == ESP_IN_BOTH || (place == ESP_IN_REPLAY) == (app->player != NULL);
+}
 
 /* Other models were loaded: what is on the screen are their tokens now. */
 static void see_models(struct esp_app *app)
@@ -333,6 +371,10 @@ static void see_models(struct esp_app *app)
 
 void esp_app_receive(struct esp_app *app)
 {
+    if (app->player) {
+        esp_replay_receive(app);
+        return;
+    }
     struct esp_ring *ring = esp_worker_ring(app->worker);
     const struct esp_snapshot *snapshot;
     bool waited = app->state.phase == ESP_PHASE_WAITING;
@@ -389,7 +431,7 @@ static int open_parts(struct esp_app *app, bool live, char *err, size_t errlen)
 }
 
 /* Reads the configuration, and starts the engine's thread with what it and the command line
- * say. */
+ * say, or opens the recording. */
 static int open_settings(struct esp_app *app, bool live, char *err, size_t errlen)
 {
     const struct interface_options *options = &app->options;
@@ -401,13 +443,17 @@ static int open_settings(struct esp_app *app, bool live, char *err, size_t errle
         status = esp_configuration_read(&app->config, options->config, err, errlen);
     if (status == 0)
         status = esp_configuration_apply(&app->config, app, true, err, errlen);
-    if (status == 0)
+    if (status == 0 && options->recording)
+        status = esp_replay_open(app, err, errlen);
+    else if (status == 0)
         status = esp_worker_open(&app->worker, &options->engine, &options->session, app->tokens,
                                  err, errlen);
-    if (status == 0 && live)
+    if (status == 0 && live && app->worker)
         esp_app_pace(app, PACE);
     if (status == 0)
         status = esp_configuration_apply(&app->config, app, false, err, errlen);
+    if (status == 0 && live && app->player)
+        esp_replay_play(app, true);
     return status;
 }
 
@@ -435,6 +481,7 @@ void esp_app_close(struct esp_app *app)
 {
     if (app->worker)
         esp_worker_close(app->worker);
+    esp_replay_close(app);
     esp_input_close(app->input);
     esp_reference_free(app->help);
     esp_configuration_free(&app->config);

@@ -15,6 +15,9 @@
 
 enum { ESP_MOST_SETTINGS = 32 };
 
+/* Where a command or a setting has a meaning: most need an engine. */
+enum esp_place { ESP_IN_LIVE, ESP_IN_REPLAY, ESP_IN_BOTH };
+
 /* A prompt that was submitted. */
 struct esp_turn {
     int before; /* tokens of the text in front of it */
@@ -25,7 +28,10 @@ struct esp_app {
     struct esp_state state;
     struct esp_ui ui;
     struct esp_canvas canvas;
-    struct esp_worker *worker;
+    struct esp_worker *worker; /* NULL in a replay */
+    struct esp_player *player; /* NULL in a live session (replay.h) */
+    char typed[8];             /* digits, in a replay */
+    char wanted[256];          /* what was looked for last */
     struct esp_input *input;
     char message[512];
     unsigned seen_messages;
@@ -46,7 +52,7 @@ struct esp_app {
     bool given[ESP_MOST_SETTINGS];  /* on the command line */
     bool chosen[ESP_MOST_SETTINGS]; /* by the user, anywhere; the rest are defaults */
     int tokens;                     /* a prompt may be continued by */
-    double pace;                    /* what ESP_ACTION_FULL_SPEED comes back to */
+    double pace; /* what ESP_ACTION_FULL_SPEED comes back to; in a replay a speed */
     bool mouse;
     struct esp_theme theme;
     char theme_name[256]; /* as it was asked for */
@@ -69,8 +75,16 @@ void esp_app_key(struct esp_app *app, int key);
 void esp_app_paste(struct esp_app *app, const char *bytes, size_t length);
 int esp_app_resize(struct esp_app *app, int width, int height);
 void esp_app_interrupt(struct esp_app *app);
-/* Applies what the engine's thread reported. */
+/* Applies what the engine's thread reported, or what is due of a recording. */
 void esp_app_receive(struct esp_app *app);
+/* Becomes readable when there is something to receive; -1 in a replay. */
+int esp_app_wake_fd(const struct esp_app *app);
+/* Milliseconds until there is something to receive without that; -1: never. */
+int esp_app_due(const struct esp_app *app);
+/* Will nothing more come by itself? */
+bool esp_app_settled(struct esp_app *app);
+/* Has what belongs to this place a meaning here? */
+bool esp_app_is_in(const struct esp_app *app, enum esp_place place);
 /* Brings the canvas up to date. */
 void esp_app_draw(struct esp_app *app);
 

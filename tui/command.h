@@ -15,6 +15,7 @@ struct esp_command_ops {
     const char *name;
     const char *usage; /* its arguments */
     const char *summary;
+    enum esp_place in;
     /* `arguments` has no blanks around it, and starts with the '!' of ":name! ...". */
     void (*run)(struct esp_app *app, const char *arguments);
     /* Adds what the word after `before` (the arguments up to it) can be. May be NULL. */

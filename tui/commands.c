@@ -29,9 +29,9 @@ struct meaning {
     const struct esp_setting *setting;     /* or NULL */
 };
 
-/* The command or setting of this name; else the only command, else the only setting, that
- * starts so. */
-static struct meaning find(const char *name, size_t length)
+/* The command or setting of this name; else the only command, else the only setting, that starts
+ * so and has a meaning here. */
+static struct meaning find(const struct esp_app *app, const char *name, size_t length)
 {
     struct meaning found = {NULL, NULL};
     int starts = 0, setting = esp_setting_find(name, length);
@@ -40,6 +40,8 @@ static struct meaning find(const char *name, size_t length)
             continue;
         if (strlen(commands[i]->name) == length)
             return (struct meaning){commands[i], NULL};
+        if (!esp_app_is_in(app, commands[i]->in))
+            continue;
         found.command = commands[i];
         starts++;
     }
@@ -48,7 +50,8 @@ static struct meaning find(const char *name, size_t length)
     if (starts > 0)
         return starts == 1 ? found : (struct meaning){NULL, NULL};
     for (int i = 0; esp_setting(i); i++)
-        if (strncmp(esp_setting(i)->key, name, length) == 0) {
+        if (strncmp(esp_setting(i)->key, name, length) == 0 &&
+            esp_app_is_in(app, esp_setting_place(esp_setting(i)))) {
             found.setting = esp_setting(i);
             starts++;
         }
@@ -70,10 +73,16 @@ void esp_command_run(struct esp_app *app, const char *line)
     const char *arguments = split(line, &name, &length);
     struct meaning meaning = {NULL, NULL};
     if (length > 0)
-        meaning = find(name, length);
+        meaning = find(app, name, length);
     if (!meaning.command && !meaning.setting) {
         esp_app_say(app, true, "there is no command ':%.*s'; F1 lists them",
                     (int)(length < 64 ? length : 64), name);
+        return;
+    }
+    enum esp_place in = meaning.command ? meaning.command->in : esp_setting_place(meaning.setting);
+    if (!esp_app_is_in(app, in)) {
+        esp_app_say(app, true, "%.*s needs %s", (int)length, name,
+                    app->player ? "models, and a replay has none" : "a recording that is replayed");
         return;
     }
     char *copy = strdup(arguments);
@@ -98,12 +107,14 @@ void esp_command_complete(struct esp_app *app, const char *before, const char *w
     const char *arguments = split(before, &name, &length);
     if (length == 0) {
         for (int i = 0; i < COMMANDS; i++)
-            esp_choices_offer(choices, word, commands[i]->name, commands[i]->summary);
+            if (esp_app_is_in(app, commands[i]->in))
+                esp_choices_offer(choices, word, commands[i]->name, commands[i]->summary);
         for (int i = 0; esp_setting(i); i++)
-            esp_choices_offer(choices, word, esp_setting(i)->key, esp_setting(i)->summary);
+            if (esp_app_is_in(app, esp_setting_place(esp_setting(i))))
+                esp_choices_offer(choices, word, esp_setting(i)->key, esp_setting(i)->summary);
         return;
     }
-    struct meaning meaning = find(name, length);
+    struct meaning meaning = find(app, name, length);
     if (meaning.command && meaning.command->complete)
         meaning.command->complete(app, arguments, word, choices);
     if (meaning.setting)

@@ -146,10 +146,10 @@ static void paint(struct session *session)
 /* Milliseconds until something must be done without an event; -1: never. */
 static int patience(const struct session *session)
 {
-    int wait = -1;
+    int wait = esp_app_due(&session->app);
     if (session->app.changed) {
         int64_t due = session->painted + FRAME_MS - now_ms();
-        wait = due > 0 ? (int)due : 0;
+        wait = wait >= 0 && wait < due ? wait : due > 0 ? (int)due : 0;
     }
     if (esp_decode_waits(&session->decoder) && (wait < 0 || wait > ESCAPE_MS))
         wait = ESCAPE_MS;
@@ -170,8 +170,10 @@ static void run(struct session *session)
     struct esp_app *app = &session->app;
     struct pollfd fds[3] = {{.fd = STDIN_FILENO, .events = POLLIN},
                             {.fd = session->terminal.signals[0], .events = POLLIN},
-                            {.fd = esp_worker_wake_fd(app->worker), .events = POLLIN}};
+                            {.fd = esp_app_wake_fd(app), .events = POLLIN}};
     while (!app->leaving) {
+        if (esp_app_due(app) == 0)
+            esp_app_receive(app);
         if (app->changed && (session->key_pressed || now_ms() - session->painted >= FRAME_MS))
             paint(session);
         int ready = poll(fds, 3, patience(session));

@@ -14,6 +14,10 @@ struct interface_options {
     const char *config; /* file to read settings from; NULL: the user's */
     bool no_config;     /* read none */
     const char *given;  /* names of the flags that go before the file, as in cli.h; or NULL */
+    /* A recording to be replayed; then no model is loaded. NULL: a live session. Speed and the
+     * longest pause are those of player.h. */
+    const char *recording;
+    double speed, idle;
 };
 
 /* Runs until the user leaves and returns the exit code. With ESPALIER_SCRIPT in the environment

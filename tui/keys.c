@@ -83,6 +83,10 @@ static bool holds(const struct esp_binding *binding, struct esp_when when)
         return when.pane || when.empty;
     case ESP_WHEN_STEP:
         return when.step && (when.pane || when.empty);
+    case ESP_WHEN_LIVE:
+        return !when.replay;
+    case ESP_WHEN_REPLAY:
+        return when.replay && (when.pane || when.empty);
     default:
         return true;
     }

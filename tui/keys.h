@@ -36,6 +36,8 @@ enum {
     ESP_WHEN_PANE,  /* a pane has the focus */
     ESP_WHEN_EMPTY, /* the input line is empty, or a pane has the focus */
     ESP_WHEN_STEP,  /* likewise, and only in step mode */
+    ESP_WHEN_LIVE,   /* always, but not in a replay */
+    ESP_WHEN_REPLAY, /* as EMPTY, and only in a replay */
     ESP_WHEN_BUSY,  /* always; but the footer shows it only while a text is being written */
 };
 
@@ -65,6 +67,7 @@ struct esp_when {
     bool pane;  /* a pane has the focus */
     bool empty; /* the input line is empty */
     bool step;  /* step mode is on */
+    bool replay; /* of a recording */
 };
 
 /* What a key is bound to; NULL: nothing, it goes to the input line. */

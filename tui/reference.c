@@ -48,13 +48,26 @@ static const char *keys_of(const struct esp_binding *binding, char *keys, size_t
     return keys;
 }
 
+static const char replay_heading[] = "In a replay (espalier replay FILE)";
+
+/* Is it the first of those that hold only in a replay? They stand together in the table. */
+static bool begins_replay(const struct esp_binding *binding)
+{
+    return binding->when == ESP_WHEN_REPLAY && binding[-1].when != ESP_WHEN_REPLAY;
+}
+
 static void add_keys(struct lines *lines)
 {
     char keys[64];
     add(lines, "Keys");
-    for (const struct esp_binding *b = esp_bindings; b->key; b++)
+    for (const struct esp_binding *b = esp_bindings; b->key; b++) {
+        if (begins_replay(b)) {
+            add(lines, "%s", "");
+            add(lines, "%s", replay_heading);
+        }
         if (b->help[0])
             add(lines, "  %-18s %s", keys_of(b, keys, sizeof keys), b->help);
+    }
 }
 
 static void add_commands(struct lines *lines)
@@ -145,12 +158,15 @@ void esp_reference_mdoc(FILE *file)
 {
     char keys[64];
     fputs(".Sh KEYS\n.Bl -tag -width Ds\n", file);
-    for (const struct esp_binding *b = esp_bindings; b->key; b++)
+    for (const struct esp_binding *b = esp_bindings; b->key; b++) {
+        if (begins_replay(b))
+            fprintf(file, ".El\n.Ss %s\n.Bl -tag -width Ds\n", replay_heading);
         if (b->help[0]) {
             keys_of(b, keys, sizeof keys);
             print_keys(file, keys);
             print_text(file, b->help);
         }
+    }
     fputs(".El\n.Sh COMMANDS\n.Bl -tag -width Ds\n", file);
     for (int i = 0; esp_command(i); i++) {
         const struct esp_command_ops *command = esp_command(i);

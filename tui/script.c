@@ -85,11 +85,11 @@ static int paste(struct script *script, char *text)
 static int wait_settled(struct script *script)
 {
     struct esp_app *app = &script->app;
-    struct pollfd ready = {.fd = esp_worker_wake_fd(app->worker), .events = POLLIN};
+    struct pollfd ready = {.fd = esp_app_wake_fd(app), .events = POLLIN};
     const time_t end = time(NULL) + PATIENCE;
     while (time(NULL) < end) {
         esp_app_receive(app);
-        if (esp_worker_settled(app->worker))
+        if (esp_app_settled(app))
             return 0;
         poll(&ready, 1, 5);
     }

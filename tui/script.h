@@ -9,7 +9,8 @@
  *     type TEXT             the characters of TEXT, up to the end of the line
  *     key NAME...           keys by name: Enter, Tab, F2, C-c, M-f, Up, ...
  *     paste TEXT            as a bracketed paste; \n stands for a newline
- *     wait                  until the engine has nothing left to do, or waits in step mode
+ *     wait                  until the engine has nothing left to do, or waits in step mode;
+ *                           in a replay, which does not play by itself, until it stops
  *     dump FILE             the screen as text ("-": standard output)
  *     styles FILE           one letter per cell for its style
  *     mdoc FILE             keys and commands as sections of a manual page

@@ -9,6 +9,7 @@
 #include "complete.h"
 #include "error.h"
 #include "paths.h"
+#include "replay.h"
 
 /* ------------------------------------------------------------------ of the interface */
 
@@ -159,6 +160,43 @@ static int set_mouse(struct esp_app *app, const char *value, char *err, size_t e
 static void get_mouse(const struct esp_app *app, char *value, size_t size)
 {
     snprintf(value, size, "%s", app->mouse ? "on" : "off");
+}
+
+/* ------------------------------------------------------------------ of a replay */
+
+static int set_speed(struct esp_app *app, const char *value, char *err, size_t errlen)
+{
+    int status = esp_speed_parse(value, &app->options.speed, err, errlen);
+    if (status == 0 && app->player)
+        esp_replay_speed(app, app->options.speed);
+    return status;
+}
+
+static void get_speed(const struct esp_app *app, char *value, size_t size)
+{
+    if (app->options.speed > 0)
+        snprintf(value, size, "%g", app->options.speed);
+    else
+        snprintf(value, size, "recorded");
+}
+
+static int set_idle(struct esp_app *app, const char *value, char *err, size_t errlen)
+{
+    char *end;
+    double seconds = strtod(value, &end);
+    if (end == value || *end || !(seconds >= 0 && seconds <= ESP_IDLE_MOST))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "idle takes seconds from 0 (no limit) to %g, not '%.40s'",
+                        ESP_IDLE_MOST, value);
+    app->options.idle = seconds;
+    if (app->player)
+        esp_replay_idle(app, seconds);
+    return ESP_OK;
+}
+
+static void get_idle(const struct esp_app *app, char *value, size_t size)
+{
+    snprintf(value, size, "%g", app->options.idle);
 }
 
 /* ------------------------------------------------------------------ of the models */
@@ -331,7 +369,7 @@ static const struct esp_setting settings[] = {
      get_drafter, complete_drafter},
     {"verifier", "NAME[:key=value,...]", "the rule that accepts tokens", ESP_SETTING_SESSION,
      NULL, get_verifier, complete_verifier},
-    {"n", "NUMBER", "new tokens per prompt", ESP_SETTING_INTERFACE, set_n, get_n, NULL},
+    {"n", "NUMBER", "new tokens per prompt", ESP_SETTING_PROMPT, set_n, get_n, NULL},
     {"temp", "NUMBER", "temperature; 0: the likeliest token always", ESP_SETTING_SESSION, NULL,
      NULL, NULL},
     {"top_p", "NUMBER", "sample from the likeliest tokens that hold this share",
@@ -344,7 +382,7 @@ static const struct esp_setting settings[] = {
     {"baseline", "on|off", "measure plain decoding now and then", ESP_SETTING_SESSION, NULL,
      NULL, NULL},
     {"pace", "NUMBER|full", "iterations per second at most, so that an eye can follow",
-     ESP_SETTING_INTERFACE, set_pace, get_pace, NULL},
+     ESP_SETTING_PROMPT, set_pace, get_pace, NULL},
     {"theme", "NAME|FILE", "the colours", ESP_SETTING_INTERFACE, set_theme, get_theme,
      complete_theme},
     {"layout", "beside|stacked", "the tree beside the text or below it", ESP_SETTING_INTERFACE,
@@ -355,6 +393,11 @@ static const struct esp_setting settings[] = {
      get_hidden, complete_hidden},
     {"mouse", "on|off", "click to focus, wheel to scroll", ESP_SETTING_INTERFACE, set_mouse,
      get_mouse, NULL},
+    {"speed", "NUMBER|recorded",
+     "of a replay: 0.25 to 16 times what an eye can follow, or as it was",
+     ESP_SETTING_REPLAY, set_speed, get_speed, NULL},
+    {"idle", "SECONDS", "of a replay: the longest pause that is played; 0: any",
+     ESP_SETTING_REPLAY, set_idle, get_idle, NULL},
 };
 
 enum { SETTINGS = sizeof settings / sizeof *settings };
@@ -364,6 +407,19 @@ _Static_assert((int)SETTINGS <= (int)ESP_MOST_SETTINGS, "app.h has room for all 
 const struct esp_setting *esp_setting(int index)
 {
     return index >= 0 && index < SETTINGS ? &settings[index] : NULL;
+}
+
+enum esp_place esp_setting_place(const struct esp_setting *setting)
+{
+    return setting->kind == ESP_SETTING_INTERFACE ? ESP_IN_BOTH
+           : setting->kind == ESP_SETTING_REPLAY  ? ESP_IN_REPLAY
+                                                  : ESP_IN_LIVE;
+}
+
+/* Does the engine's thread answer, later? */
+static bool waits(const struct esp_setting *setting)
+{
+    return setting->kind == ESP_SETTING_MODELS || setting->kind == ESP_SETTING_SESSION;
 }
 
 int esp_setting_find(const char *key, size_t length)
@@ -422,6 +478,13 @@ int esp_setting_change(struct esp_app *app, const char *key, const char *value,
     if (index < 0 && !is_drafter_parameter(key))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "there is no setting '%.40s'; Tab after :set lists them", key);
+    enum esp_place in = index < 0 ? ESP_IN_LIVE : esp_setting_place(&settings[index]);
+    if (!origin && !esp_app_is_in(app, in))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "%s needs %s", key,
+                        app->player ? "models, and a replay has none"
+                                    : "a recording that is replayed");
+    if (app->player && in == ESP_IN_LIVE)
+        return 0; /* the file is for both */
     app->chosen[index < 0 ? esp_setting_find("drafter", 7) : index] = true;
     app->changed = true;
     if (index >= 0 && settings[index].set)
@@ -438,7 +501,7 @@ void esp_setting_type(struct esp_app *app, const char *key, const char *value)
         esp_app_say(app, true, "%s", err);
         return;
     }
-    if (index < 0 || (*value && settings[index].kind != ESP_SETTING_INTERFACE))
+    if (index < 0 || (*value && waits(&settings[index])))
         return; /* the engine's thread answers */
     esp_setting_get(app, index, now, sizeof now);
     esp_app_say(app, false, "%s = %s", key, now);
@@ -484,8 +547,9 @@ void esp_setting_complete(const struct esp_app *app, const char *before, const c
     }
     choices->append = '=';
     for (int i = 0; i < SETTINGS; i++)
-        esp_choices_offer(choices, word, settings[i].key, settings[i].summary);
+        if (esp_app_is_in(app, esp_setting_place(&settings[i])))
+            esp_choices_offer(choices, word, settings[i].key, settings[i].summary);
     drafter_name(app, drafter, sizeof drafter);
-    for (int i = 0; esp_item_param(ESP_DRAFTERS, drafter, i, &param); i++)
+    for (int i = 0; !app->player && esp_item_param(ESP_DRAFTERS, drafter, i, &param); i++)
         esp_choices_offer(choices, word, param.name, param.help);
 }

@@ -11,6 +11,8 @@
 
 enum esp_setting_kind {
     ESP_SETTING_INTERFACE, /* takes effect at once */
+    ESP_SETTING_PROMPT,    /* likewise, but says how a live session writes */
+    ESP_SETTING_REPLAY,    /* likewise, but says how a recording plays */
     ESP_SETTING_MODELS,    /* before anything is loaded: what is loaded; later, loads anew */
     ESP_SETTING_SESSION,   /* the engine's thread sets it, and says what is wrong with it */
 };
@@ -28,6 +30,7 @@ struct esp_setting {
 
 /* Entry `index`; NULL past the end. At most ESP_MOST_SETTINGS. */
 const struct esp_setting *esp_setting(int index);
+enum esp_place esp_setting_place(const struct esp_setting *setting);
 /* The index of the setting with this name, -1: none. */
 int esp_setting_find(const char *key, size_t length);
 /* Is a flag that says the same among `given` (interface.h)? */

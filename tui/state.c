@@ -76,6 +76,13 @@ size_t esp_state_last_answer(const struct esp_state *state)
 
 /* ------------------------------------------------------------------ iterations */
 
+int esp_state_shown(int iterations)
+{
+    const int half = ESP_RECORDS / 2; /* leave when there is no room */
+    return iterations <= ESP_RECORDS ? iterations
+                                     : half + 1 + (iterations - ESP_RECORDS - 1) % half;
+}
+
 static void add_record(struct esp_state *state, const struct esp_iteration *it)
 {
     if (state->record_count == ESP_RECORDS) {

@@ -73,6 +73,9 @@ int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot
 /* The byte where what was written after the last prompt starts. */
 size_t esp_state_last_answer(const struct esp_state *state);
 
+/* How many records there are after so many iterations since the text was cleared. */
+int esp_state_shown(int iterations);
+
 /* Is a text being written (or its prompt read)? */
 bool esp_state_is_busy(const struct esp_state *state);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "chart.h"
+#include "replay_line.h"
 #include "safe.h"
 #include "wrap.h"
 
@@ -116,6 +117,40 @@ static bool fits_footer(const struct esp_canvas *canvas, const struct esp_ui *ui
     return esp_safe_width(ui->message, strlen(ui->message), 0) < canvas->width;
 }
 
+/* Does the footer name this key now? */
+static bool is_offered(const struct esp_ui *ui, const struct esp_state *state,
+                       const struct esp_binding *binding)
+{
+    bool line_is_free = ui->wish.focused || ui->line_length == 0;
+    if (!binding->label[0])
+        return false;
+    switch (binding->when) {
+    case ESP_WHEN_PANE:
+        return ui->wish.focused;
+    case ESP_WHEN_EMPTY:
+        return line_is_free;
+    case ESP_WHEN_STEP:
+        return line_is_free && ui->stepping;
+    case ESP_WHEN_LIVE:
+        return !ui->player;
+    case ESP_WHEN_REPLAY:
+        return line_is_free && ui->player;
+    case ESP_WHEN_BUSY:
+        return !ui->player && esp_state_is_busy(state);
+    default:
+        return true;
+    }
+}
+
+static const char *label_of(const struct esp_ui *ui, const struct esp_binding *binding)
+{
+    if (binding->action == ESP_ACTION_STEP_MODE && ui->stepping)
+        return "run on";
+    if (binding->action == ESP_ACTION_PAUSE && !ui->player->playing)
+        return "play";
+    return binding->label;
+}
+
 static void draw_footer(struct esp_canvas *canvas, const struct esp_ui *ui,
                         const struct esp_state *state)
 {
@@ -126,20 +161,16 @@ static void draw_footer(struct esp_canvas *canvas, const struct esp_ui *ui,
                        ui->message, strlen(ui->message));
         return;
     }
-    for (const struct esp_binding *b = esp_bindings; b->key && x < width - 8; b++) {
-        if (!b->label[0] || (b->when == ESP_WHEN_PANE && !ui->wish.focused) ||
-            (b->when == ESP_WHEN_BUSY && !esp_state_is_busy(state)) ||
-            (b->when == ESP_WHEN_STEP && !ui->stepping) ||
-            ((b->when == ESP_WHEN_EMPTY || b->when == ESP_WHEN_STEP) && !ui->wish.focused &&
-             ui->line_length > 0))
-            continue;
-        bool run_on = b->action == ESP_ACTION_STEP_MODE && ui->stepping;
-        const char *label = run_on ? "run on" : b->label;
-        if (x + (int)(strlen(b->key) + 1 + strlen(label)) > width)
-            break;
-        x = esp_draw(canvas, x, 0, ESP_STYLE_KEY, b->key) + 1;
-        x = esp_draw(canvas, x, 0, ESP_STYLE_LABEL, label) + 3;
-    }
+    for (int replay = 1; replay >= 0; replay--) /* those of a replay come first */
+        for (const struct esp_binding *b = esp_bindings; b->key && x < width - 8; b++) {
+            if ((b->when == ESP_WHEN_REPLAY) != replay || !is_offered(ui, state, b))
+                continue;
+            const char *label = label_of(ui, b);
+            if (x + (int)(strlen(b->key) + 1 + strlen(label)) > width)
+                return;
+            x = esp_draw(canvas, x, 0, ESP_STYLE_KEY, b->key) + 1;
+            x = esp_draw(canvas, x, 0, ESP_STYLE_LABEL, label) + 3;
+        }
 }
 
 /* ------------------------------------------------------------------ input line */
@@ -148,6 +179,10 @@ static void draw_footer(struct esp_canvas *canvas, const struct esp_ui *ui,
  * does. */
 static void draw_input(struct esp_canvas *canvas, const struct esp_ui *ui)
 {
+    if (ui->player && ui->line_length == 0) {
+        esp_replay_line_draw(canvas, ui->player, ui->typed);
+        return;
+    }
     int width = canvas->view.rect.width, flags = canvas->ascii_text ? ESP_SAFE_ASCII : 0;
     int x =
         esp_draw(canvas, 0, 0, ui->wish.focused ? ESP_STYLE_LABEL : ESP_STYLE_KEY, ui->prompt);

@@ -8,6 +8,7 @@
 #define ESP_UI_H
 
 #include "pane.h"
+#include "player.h"
 
 /* Something to choose from, shown above the input line. */
 struct esp_choice {
@@ -22,6 +23,8 @@ struct esp_ui {
     bool help;         /* the help pane covers the others */
     bool stepping;     /* step mode is on */
     double pace;       /* iterations per second at most, or 0 */
+    const struct esp_player *player; /* of a replay; NULL: the session is live */
+    const char *typed;               /* digits typed in a replay */
 
     const char *prompt, *line; /* input line; line is not NUL-terminated */
     size_t line_length, point; /* point: byte where the cursor is */

@@ -18,7 +18,8 @@ in_page() { # KEY: a tag of the page has it
     grep '^\.It' "$work/page" | grep -qF -e " Ic $1" -e " Ic \&$1"
 }
 for key in $keys; do
-    check "help names the key $key" dumped "^│   .*$key .*  "
+    check "help names the key $key" \
+        dumped "^│   .*$(printf %s "$key" | sed 's/[].[]/\\&/') .*  "
     check "the manual names the key $key" in_page "$key"
 done
 for command in $commands; do
@@ -31,7 +32,7 @@ wait
 type :
 key Tab
 $dump"
-for command in $commands; do
+for command in $(cd tui/commands && grep -L ESP_IN_REPLAY -- *.c | sed 's/[.]c$//'); do
     check "completion names the command $command" dumped "│ $command "
 done
 

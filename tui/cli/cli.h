@@ -19,6 +19,8 @@ struct cli_options {
     const char *theme, *config;
     bool no_config;
     char given[512]; /* names of the flags that were given, a space before and after each */
+    double speed, idle; /* of a replay (player.h) */
+    bool plain;
     const char *with, *with_verifier; /* the second choice to compare */
     const char *record; /* file to record to */
     bool force;         /* overwrite it */

@@ -7,8 +7,7 @@ int interface_main(const struct interface_options *options)
 {
     (void)options;
     fputs("espalier: this build has no terminal interface (make headless); use espalier "
-          "generate, "
-          "or build with make\n",
+          "generate or espalier replay --plain, or build with make\n",
           stderr);
     return 1;
 }

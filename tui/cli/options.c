@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "player.h"
 #include "safe.h"
 
 enum flag {
@@ -39,6 +40,9 @@ enum flag {
     THEME,
     CONFIG,
     NO_CONFIG,
+    SPEED,
+    IDLE,
+    PLAIN,
     HELP = 'h',
     VERSION = 'V',
     PROMPT = 'p',
@@ -89,6 +93,10 @@ static const struct {
     {"config", CONFIG, "FILE",
      "settings to start with (default: the user's, if there are any)"},
     {"no-config", NO_CONFIG, NULL, "start with the settings that the program has by itself"},
+    {"speed", SPEED, "X",
+     "0.25 to 16 times as fast as an eye can follow (default 1), or recorded: as it was"},
+    {"idle", IDLE, "S", "play no pause longer than S seconds (default 2); 0: as long as it was"},
+    {"plain", PLAIN, NULL, "print every iteration's screen as text; needs no terminal"},
     {"help", HELP, NULL, "show this help"},
     {"version", VERSION, NULL, "show the version"},
 };
@@ -201,6 +209,15 @@ static bool seed(const char *text, uint64_t *value)
     return false;
 }
 
+static bool speed(const char *text, double *value)
+{
+    char err[128];
+    if (esp_speed_parse(text, value, err, sizeof err) == 0)
+        return true;
+    fprintf(stderr, "espalier: --%s\n", err);
+    return false;
+}
+
 static bool set(struct cli_options *o, int flag, const char *value)
 {
     switch (flag) {
@@ -286,6 +303,13 @@ static bool set(struct cli_options *o, int flag, const char *value)
     case NO_CONFIG:
         o->no_config = true;
         return true;
+    case SPEED:
+        return speed(value, &o->speed);
+    case IDLE:
+        return number("idle", value, 0, ESP_IDLE_MOST, false, &o->idle);
+    case PLAIN:
+        o->plain = true;
+        return true;
     case MDOC:
         o->mdoc = true;
         return true;
@@ -323,6 +347,8 @@ int cli_parse(struct cli_options *o, const struct cli_command *command, int argc
     o->tokens = 256;
     o->trials = 200;
     o->width = 1;
+    o->speed = 1;
+    o->idle = ESP_IDLE_DEFAULT;
     o->session.temperature = command->temperature;
     opterr = 0;
     while ((flag = getopt_long(argc, argv, letters, table, NULL)) != -1) {

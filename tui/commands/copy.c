@@ -41,6 +41,7 @@ const struct esp_command_ops esp_command_copy = {
     .name = "copy",
     .usage = "[last]",
     .summary = "copy the text to the terminal's clipboard",
+    .in = ESP_IN_BOTH,
     .run = run,
     .complete = complete,
 };

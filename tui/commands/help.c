@@ -11,5 +11,6 @@ const struct esp_command_ops esp_command_help = {
     .name = "help",
     .usage = "",
     .summary = "show keys and commands",
+    .in = ESP_IN_BOTH,
     .run = run,
 };

@@ -10,5 +10,6 @@ const struct esp_command_ops esp_command_quit = {
     .name = "quit",
     .usage = "",
     .summary = "leave",
+    .in = ESP_IN_BOTH,
     .run = run,
 };

@@ -41,6 +41,7 @@ const struct esp_command_ops esp_command_save = {
     .name = "save",
     .usage = "FILE",
     .summary = "write the text to a file; :save! FILE writes over one that is there",
+    .in = ESP_IN_BOTH,
     .run = run,
     .complete = complete,
 };

@@ -21,6 +21,7 @@ const struct esp_command_ops esp_command_set = {
     .name = "set",
     .usage = "KEY=VALUE",
     .summary = "change a setting or a parameter of the drafter; a key alone: what it is",
+    .in = ESP_IN_BOTH,
     .run = run,
     .complete = esp_setting_complete,
 };

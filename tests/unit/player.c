@@ -1,0 +1,441 @@
+/* A recording that is played shows what was shown live: at every iteration, at every draft pass and
+ * stage, and wherever one jumps to. Frames are whole screens, compared byte for byte. */
+#include "player.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "check.h"
+#include "recorded.h"
+#include "scene.h"
+#include "toy.h"
+
+enum { WIDTH = 120, HEIGHT = 50, MOST_FRAMES = 6000 };
+
+static char err[512];
+
+/* A session that is shown, and recorded, as it runs. */
+struct live {
+    struct scene scene;
+    struct esp_session *session;
+    struct esp_recorder *recorder;
+    bool stepping;             /* frames of draft passes and stages too */
+    char *frames[MOST_FRAMES]; /* (count) in order */
+    int steps[MOST_FRAMES];    /* of the next iteration that the frame shows */
+    int count, step;
+};
+
+static const char *toy_text(void *user, int32_t token, size_t *length)
+{
+    static char texts[64][16];
+    (void)user;
+    if (token < 0 || token >= 64)
+        return NULL;
+    snprintf(texts[token], sizeof *texts, token % 7 ? " w%d" : "\xc3%d\n", token);
+    *length = strlen(texts[token]);
+    return texts[token];
+}
+
+static void keep_frame(struct live *live, int step)
+{
+    CHECK(live->count < MOST_FRAMES);
+    live->steps[live->count] = step;
+    live->frames[live->count++] = scene_dump(&live->scene, false);
+}
+
+/* Does what the worker does around events. */
+static void show(struct live *live, const struct esp_event *event)
+{
+    bool partial = event->type == ESP_EVENT_LAYER || event->type == ESP_EVENT_STAGE;
+    if (partial && !live->stepping)
+        return;
+    if (event->type == ESP_EVENT_PROMPT)
+        scene_phase(&live->scene, ESP_PHASE_PREFILL, "", 0);
+    if (event->type == ESP_EVENT_ITERATION && !esp_state_is_busy(&live->scene.state))
+        scene_phase(&live->scene, ESP_PHASE_GENERATING, "", 0);
+    if (partial)
+        scene_phase(&live->scene, ESP_PHASE_WAITING, "", 0);
+    else if (event->type == ESP_EVENT_ITERATION)
+        scene_phase(&live->scene, ESP_PHASE_GENERATING, "", 0);
+    scene_event(&live->scene, event);
+    live->step = partial ? live->step + 1 : 0;
+    if (event->type == ESP_EVENT_PROMPT)
+        scene_phase(&live->scene, ESP_PHASE_GENERATING, "", 0);
+    if (event->type == ESP_EVENT_END)
+        scene_phase(&live->scene, ESP_PHASE_IDLE, "", 0);
+    if (event->type == ESP_EVENT_ITERATION || partial)
+        keep_frame(live, live->step);
+}
+
+static void watch(void *user, const struct esp_event *event)
+{
+    struct live *live = user;
+    esp_recorder_event(live->recorder, event);
+    show(live, event);
+}
+
+static const struct esp_recording_header header = {.target = {.name = "fairytale-target"},
+                                                   .draft = {.name = "fairytale-draft"},
+                                                   .drafter = "dynatree:tau=0.05",
+                                                   .verifier = "greedy",
+                                                   .backend = "cpu",
+                                                   .device = "portable C, 1 thread"};
+
+static void live_open(struct live *live, struct toy *toy, const char *path, bool stepping)
+{
+    struct esp_session_options options = {
+        .drafter = "dynatree", .observer = watch, .user = live, .baseline = true, .seed = 3};
+    struct esp_recorder_options recording = {
+        .path = path, .force = true, .tokens = {toy_text, NULL}};
+    *live = (struct live){.stepping = stepping};
+    CHECK(esp_recorder_open(&live->recorder, &recording, &header, err, sizeof err) == 0, "%s",
+          err);
+    scene_open(&live->scene, WIDTH, HEIGHT);
+    live->scene.state.tokens = (struct esp_tokens){toy_text, NULL};
+    scene_ready(&live->scene);
+    CHECK(esp_session_open(&live->session, &toy->engine, &options, err, sizeof err) == 0, "%s",
+          err);
+}
+
+static void live_write(struct live *live, int tokens)
+{
+    const int32_t prompt[] = {3, 1, 4};
+    int status;
+    CHECK(esp_session_prompt(live->session, prompt, 3, err, sizeof err) == 0, "%s", err);
+    esp_session_allow(live->session, tokens);
+    while ((status = esp_session_step(live->session, err, sizeof err)) > 0)
+        continue;
+    CHECK(status == 0, "%s", err);
+}
+
+/* Ends the session; the frames stay. */
+static void live_finish(struct live *live)
+{
+    esp_session_close(live->session);
+    CHECK(esp_recorder_close(live->recorder, "", err, sizeof err) == 0, "%s", err);
+    scene_close(&live->scene);
+}
+
+static void live_close(struct live *live)
+{
+    for (int i = 0; i < live->count; i++)
+        free(live->frames[i]);
+}
+
+/* ------------------------------------------------------------------ comparing */
+
+struct replay {
+    struct scene scene;
+    struct esp_player player;
+};
+
+static void replay_open(struct replay *replay, const char *path)
+{
+    scene_open(&replay->scene, WIDTH, HEIGHT);
+    CHECK(esp_player_open(&replay->player, path, &replay->scene.state, err, sizeof err) == 0,
+          "%s", err);
+}
+
+static void replay_close(struct replay *replay)
+{
+    esp_player_close(&replay->player);
+    scene_close(&replay->scene);
+}
+
+static bool looks_like(struct replay *replay, const char *frame)
+{
+    char *now = scene_dump(&replay->scene, false);
+    bool same = strcmp(now, frame) == 0;
+    if (!same)
+        printf("--- live:\n%s--- replayed:\n%s", frame, now);
+    free(now);
+    return same;
+}
+
+static void make_toy(struct toy *toy, int context)
+{
+    toy_open(toy, 40, context, 40, 11);
+    toy->closeness = 0.6;
+}
+
+/* The end of the recording also ends the generation, so the last iteration looks different. */
+TEST(every_iteration_looks_as_it_did_live)
+{
+    struct toy toy;
+    struct live live;
+    struct replay replay;
+    const char *path = recorded_path();
+    make_toy(&toy, 2000);
+    live_open(&live, &toy, path, false);
+    live_write(&live, 300);
+    CHECK(esp_session_set(live.session, "drafter", "linear:K=4", err, sizeof err) == 0);
+    live_write(&live, 700);
+    live_finish(&live);
+    replay_open(&replay, path);
+    int count = esp_player_iterations(&replay.player);
+    CHECK(count == live.count && count > 200, "%d of %d", count, live.count);
+    for (int i = 1; i < count; i++) {
+        CHECK(esp_player_move(&replay.player, 1, err, sizeof err) == 0, "%s", err);
+        CHECK(esp_player_iteration(&replay.player) == i);
+        CHECK(looks_like(&replay, live.frames[i - 1]), "iteration %d", i);
+    }
+    unsigned long long random = 1;
+    for (int jump = 0; jump < 100; jump++) {
+        int to = 1 + (int)(check_uniform(&random) * (count - 1));
+        CHECK(esp_player_go(&replay.player, to, err, sizeof err) == 0, "%s", err);
+        CHECK(looks_like(&replay, live.frames[to - 1]), "after a jump to %d", to);
+    }
+    replay_close(&replay);
+    live_close(&live);
+    toy_close(&toy);
+}
+
+TEST(every_draft_pass_and_stage_looks_as_it_did_live)
+{
+    static const char *const drafters[] = {"dynatree", "eagle2", "dyspec", "ngram"};
+    struct toy toy;
+    struct live live;
+    struct replay replay;
+    const char *path = recorded_path();
+    make_toy(&toy, 1000);
+    live_open(&live, &toy, path, true);
+    for (int i = 0; i < 4; i++) {
+        CHECK(esp_session_set(live.session, "drafter", drafters[i], err, sizeof err) == 0, "%s",
+              err);
+        live_write(&live, 40);
+    }
+    live_finish(&live);
+    replay_open(&replay, path);
+    for (int i = 0; i < live.count - 1; i++) {
+        CHECK(esp_player_step(&replay.player, 1, err, sizeof err) == 0, "%s", err);
+        CHECK(replay.player.step == live.steps[i], "frame %d", i);
+        CHECK(looks_like(&replay, live.frames[i]), "frame %d", i);
+    }
+    for (int i = live.count - 3; i >= 0; i--) {
+        CHECK(esp_player_step(&replay.player, -1, err, sizeof err) == 0, "%s", err);
+        CHECK(looks_like(&replay, live.frames[i]), "frame %d, on the way back", i);
+    }
+    replay_close(&replay);
+    live_close(&live);
+    toy_close(&toy);
+}
+
+TEST(the_state_depends_on_the_position_alone)
+{
+    struct toy toy;
+    struct live live;
+    struct replay replay;
+    unsigned long long random = 7;
+    const char *path = recorded_path();
+    make_toy(&toy, 3000);
+    live_open(&live, &toy, path, false);
+    live_write(&live, 400);
+    CHECK(esp_session_rewind(live.session, 200) == 0);
+    live_write(&live, 200);
+    esp_recorder_mark(live.recorder, "half");
+    esp_recorder_event(live.recorder, &(struct esp_event){.type = ESP_EVENT_CLEAR});
+    esp_session_clear(live.session);
+    CHECK(esp_session_set(live.session, "drafter", "ar", err, sizeof err) == 0);
+    live_write(&live, 900);
+    live_finish(&live);
+    replay_open(&replay, path);
+    int events = esp_recording_events(replay.player.recording), jumps = check_quick() ? 20 : 150;
+    char **frames = calloc((size_t)events + 1, sizeof *frames);
+    CHECK(frames && events > 1000, "%d events", events);
+    CHECK(esp_player_seek(&replay.player, 0, 0, err, sizeof err) == 0);
+    for (int at = 0; at <= events; at++) {
+        CHECK(esp_player_seek(&replay.player, at, 0, err, sizeof err) == 0);
+        frames[at] = scene_dump(&replay.scene, false);
+    }
+    for (int jump = 0; jump < jumps; jump++) {
+        int to = (int)(check_uniform(&random) * (events + 1));
+        CHECK(esp_player_seek(&replay.player, to, jump % 4, err, sizeof err) == 0, "%s", err);
+        CHECK(esp_player_seek(&replay.player, to, 0, err, sizeof err) == 0, "%s", err);
+        CHECK(replay.player.at == to && looks_like(&replay, frames[to]), "position %d", to);
+    }
+    for (int at = 0; at <= events; at++)
+        free(frames[at]);
+    free(frames);
+    replay_close(&replay);
+    live_close(&live);
+    toy_close(&toy);
+}
+
+/* ------------------------------------------------------------------ long recordings, jumps, time */
+
+/* Iterations of the scene, `gap` seconds apart as the recorder's clock is not asked. */
+static void write_scene(int iterations, double gap)
+{
+    char line[512];
+    struct esp_recorder *recorder;
+    struct esp_recorder_options options = {
+        .path = recorded_path(), .force = true, .tokens = {scene_text, NULL}};
+    const int32_t prompt[] = {TOKEN_ONCE, TOKEN_AND};
+    CHECK(esp_recorder_open(&recorder, &options, &header, err, sizeof err) == 0, "%s", err);
+    esp_recorder_event(recorder, &(struct esp_event){.type = ESP_EVENT_PROMPT,
+                                                     .tokens = prompt,
+                                                     .token_count = 2});
+    for (int i = 0; i < iterations; i++) {
+        if (i == 3 || i == 6)
+            esp_recorder_mark(recorder, i == 3 ? "three" : "");
+        esp_recorder_event(recorder, &(struct esp_event){.type = ESP_EVENT_ITERATION,
+                                                         .iteration = scene_king(i)});
+    }
+    esp_recorder_event(recorder, &(struct esp_event){.type = ESP_EVENT_END, .text = "length"});
+    CHECK(esp_recorder_close(recorder, "", err, sizeof err) == 0, "%s", err);
+    if (gap < 0)
+        return;
+    size_t length;
+    char *text = recorded_read(&length), *rest = NULL, *out = malloc(length + 64 * 1024);
+    size_t used = 0;
+    int number = 0;
+    for (char *at = strtok_r(text, "\n", &rest); at; at = strtok_r(NULL, "\n", &rest)) {
+        char *time = strstr(at, "\"t\":");
+        if (time && number > 0) {
+            snprintf(line, sizeof line, "%.*s\"t\":%g", (int)(time - at), at, number * gap);
+            used += (size_t)sprintf(out + used, "%s%s\n", line, time + strcspn(time, ",}"));
+        } else {
+            used += (size_t)sprintf(out + used, "%s\n", at);
+        }
+        number++;
+    }
+    recorded_write(out, used);
+    free(out);
+    free(text);
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+TEST(a_jump_in_ten_thousand_iterations_takes_less_than_a_fifth_of_a_second)
+{
+    struct replay replay;
+    const int count = check_quick() ? 1000 : 10000;
+    unsigned long long random = 5;
+    double longest = 0;
+    write_scene(count, -1);
+    replay_open(&replay, recorded_path());
+    for (int jump = 0; jump < 30; jump++) {
+        int to = jump == 0 ? count : (int)(check_uniform(&random) * count);
+        double start = seconds_now();
+        CHECK(esp_player_go(&replay.player, to, err, sizeof err) == 0, "%s", err);
+        free(scene_dump(&replay.scene, false));
+        double took = seconds_now() - start;
+        longest = took > longest ? took : longest;
+        CHECK(esp_player_iteration(&replay.player) == to);
+    }
+    replay_close(&replay);
+    printf("  longest jump in %d iterations: %.1f ms\n", count, 1e3 * longest);
+    CHECK(longest < 0.2 || check_quick(), "%.3f s", longest);
+}
+
+TEST(markers_are_jumped_between_and_the_text_is_searched)
+{
+    struct replay replay;
+    struct esp_player *player = &replay.player;
+    write_scene(10, -1);
+    replay_open(&replay, recorded_path());
+    CHECK(player->marker_count == 2);
+    int first = esp_player_marker(player, 1);
+    CHECK(esp_player_seek(player, first, 0, err, sizeof err) == 0);
+    CHECK(esp_player_iteration(player) == 3 && esp_player_marker(player, -1) == -1);
+    int second = esp_player_marker(player, 1);
+    CHECK(esp_player_seek(player, second, 0, err, sizeof err) == 0);
+    CHECK(esp_player_iteration(player) == 6 && esp_player_marker(player, 1) == -1);
+    CHECK(esp_player_marker(player, -1) == first);
+    /* Iterations write " the old king fell"; the match spans two of them. */
+    CHECK(esp_player_go(player, 0, err, sizeof err) == 0);
+    int at = esp_player_find(player, "fell the", 1);
+    CHECK(esp_player_seek(player, at, 0, err, sizeof err) == 0);
+    CHECK(esp_player_iteration(player) == 2);
+    int back = esp_player_find(player, "fell the", -1);
+    CHECK(esp_player_seek(player, back, 0, err, sizeof err) == 0);
+    CHECK(esp_player_iteration(player) == 10, "round the start to the last one, not to %d",
+          esp_player_iteration(player));
+    CHECK(esp_player_find(player, "Once upon", 1) == 1, "the prompt is part of the text");
+    CHECK(esp_player_find(player, "no such words", 1) == -1);
+    CHECK(esp_player_find(player, "", 1) == -1);
+    replay_close(&replay);
+}
+
+/* Events are a second apart; `now` is a clock of our own. */
+TEST(a_recording_plays_at_the_speed_that_is_asked_for)
+{
+    struct replay replay;
+    struct esp_player *player = &replay.player;
+    write_scene(8, 1);
+    replay_open(&replay, recorded_path());
+    CHECK(esp_player_wait(player, 100) < 0 && esp_player_advance(player, 100, err, 512) == 0);
+    CHECK(esp_player_play(player, true, 100, err, sizeof err) == 0);
+    CHECK(esp_player_wait(player, 100.25) == 0.75);
+    CHECK(esp_player_advance(player, 100.5, err, sizeof err) == 0);
+    CHECK(esp_player_advance(player, 101, err, sizeof err) == 1);
+    CHECK(esp_player_iteration(player) == 1);
+    player->speed = 4;
+    CHECK(esp_player_play(player, true, 200, err, sizeof err) == 0);
+    CHECK(esp_player_advance(player, 200.5, err, sizeof err) == 1);
+    CHECK(esp_player_iteration(player) == 3);
+    player->speed = 1;
+    player->idle = 0.5;
+    CHECK(esp_player_play(player, true, 300, err, sizeof err) == 0);
+    CHECK(esp_player_wait(player, 300) == 0.5);
+    CHECK(esp_player_play(player, false, 300, err, sizeof err) == 0);
+    CHECK(esp_player_advance(player, 400, err, sizeof err) == 0 && !player->playing);
+    CHECK(esp_player_play(player, true, 400, err, sizeof err) == 0);
+    for (int i = 0; i < 100; i++)
+        CHECK(esp_player_advance(player, 400 + i, err, sizeof err) >= 0);
+    CHECK(esp_player_is_at_end(player) && !player->playing);
+    CHECK(replay.scene.state.phase == ESP_PHASE_IDLE);
+    CHECK(esp_player_play(player, true, 900, err, sizeof err) == 0 && player->playing);
+    CHECK(esp_player_iteration(player) == 0, "playing at the end starts anew");
+    replay_close(&replay);
+}
+
+/* What came fast is shown so that an eye can follow, unless it is to play as it was. */
+TEST(iterations_that_came_fast_are_slowed_down)
+{
+    struct replay replay;
+    struct esp_player *player = &replay.player;
+    write_scene(8, 0.001);
+    replay_open(&replay, recorded_path());
+    CHECK(esp_player_play(player, true, 0, err, sizeof err) == 0);
+    CHECK(esp_player_wait(player, 0) > 0.08);
+    player->speed = 0;
+    CHECK(esp_player_play(player, true, 0, err, sizeof err) == 0);
+    CHECK(esp_player_wait(player, 0) < 0.0011);
+    replay_close(&replay);
+}
+
+TEST(speeds_are_read)
+{
+    static const char *const bad[] = {"", "x", "0", "0.2", "17", "-1", "nan", "1e9", "2y", "2x3"};
+    double speed;
+    CHECK(esp_speed_parse("recorded", &speed, err, sizeof err) == 0 && speed == 0);
+    CHECK(esp_speed_parse("0.25", &speed, err, sizeof err) == 0 && speed == 0.25);
+    CHECK(esp_speed_parse("16x", &speed, err, sizeof err) == 0 && speed == 16);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        CHECK(esp_speed_parse(bad[i], &speed, err, sizeof err) == ESP_E_ARGUMENT, "'%s'",
+              bad[i]);
+}
+
+TEST(a_recording_without_iterations_is_shown)
+{
+    struct replay replay;
+    struct esp_player *player = &replay.player;
+    write_scene(0, -1);
+    replay_open(&replay, recorded_path());
+    for (int direction = -1; direction <= 1; direction += 2) {
+        CHECK(esp_player_move(player, direction, err, sizeof err) == 0);
+        CHECK(esp_player_step(player, direction, err, sizeof err) == 0);
+    }
+    CHECK(esp_player_seek(player, 1000, 5, err, sizeof err) == 0);
+    CHECK(esp_player_is_at_end(player) && esp_player_iterations(player) == 0);
+    free(scene_dump(&replay.scene, false));
+    replay_close(&replay);
+}
