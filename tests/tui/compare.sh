@@ -17,12 +17,12 @@ wait"
 
 play "$begin
 $dump"
-check "the pane comes by itself" shows '^├ compare '
-check "both are named" shows '^│ dynatree:.*, greedy *│ linear:K=4, greedy'
+check "the pane comes by itself" dumped '^├ compare '
+check "both are named" dumped '^│ dynatree:.*, greedy *│ linear:K=4, greedy'
 check "both trees grew from the same place" sh -c \
     "sed -n 's/.*from token \([0-9]*\):.*from token \([0-9]*\):.*/\1 = \2/p' '$work/screen' |
      grep -q '^\([0-9]*\) = \1$'"
-check "and it is said who is ahead" shows 'iterations for the same text'
+check "and it is said who is ahead" dumped 'iterations for the same text'
 
 # The totals are those of `espalier compare`.
 counts() { # DRAFTER: tokens per iteration and iterations of its line
@@ -67,21 +67,21 @@ wait
 key Enter
 wait
 $dump"
-check "settings are shared" shows 'compare   the text is the first'
-check "the rule of the second follows" shows '│ linear:K=4, [^g]'
+check "settings are shared" dumped 'compare   the text is the first'
+check "the rule of the second follows" dumped '│ linear:K=4, [^g]'
 play "$begin
 type :compare dyspec swor
 key Enter
 wait
 $dump"
-check "a rule that does not fit is refused in words" shows 'swor'
-check "and what was compared stays" shows '│ linear:K=4, greedy'
+check "a rule that does not fit is refused in words" dumped 'swor'
+check "and what was compared stays" dumped '│ linear:K=4, greedy'
 play "$begin
 type :compare one two three
 key Enter
 wait
 $dump"
-check "too many words are too" shows 'write :compare DRAFTER'
+check "too many words are too" dumped 'write :compare DRAFTER'
 play "$begin
 type :clear
 key Enter
@@ -90,8 +90,8 @@ type Once more
 key Enter
 wait
 $dump"
-check "a new text is compared anew" shows '^│ text *Once more\|^│ Once more'
-check "from its start" shows 'iterations for the same text'
+check "a new text is compared anew" dumped '^│ text *Once more\|^│ Once more'
+check "from its start" dumped 'iterations for the same text'
 play "$begin
 type :edit
 key Enter
@@ -99,7 +99,7 @@ wait
 key Enter
 wait
 $dump"
-check "a prompt can be sent again" shows 'iterations for the same text'
+check "a prompt can be sent again" dumped 'iterations for the same text'
 play "$begin
 type :threads 1
 key Enter
@@ -107,14 +107,14 @@ wait
 key Enter
 wait
 $dump"
-check "models loaded anew are compared with the same choice" shows '│ linear:K=4, greedy'
+check "models loaded anew are compared with the same choice" dumped '│ linear:K=4, greedy'
 play "$begin
 type :compare off
 key Enter
 wait
 $dump"
-check "off gives the other panes back" shows '├ controller '
-check "and says so" shows 'the comparison has ended'
+check "off gives the other panes back" dumped '├ controller '
+check "and says so" dumped 'the comparison has ended'
 
 # Step by step, and in the narrowest places.
 play "size 120x36
@@ -127,7 +127,7 @@ wait
 key Space Space
 wait
 $dump"
-check "step mode explains what happens" shows "its turn comes after the other's"
+check "step mode explains what happens" dumped "its turn comes after the other's"
 play "$begin
 size 20x5
 $dump
@@ -135,5 +135,5 @@ size 60x14
 $dump
 size 50x16
 $dump"
-check "narrow screens have the figures" shows '^linear  *[0-9.]'
+check "narrow screens have the figures" dumped '^linear  *[0-9.]'
 finish

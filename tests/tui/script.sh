@@ -134,28 +134,28 @@ $1
 $dump" -n 40 --seed 1
 }
 found 'type /THREE'
-check "/ begins a search" shows '^> /THREE'
+check "/ begins a search" dumped '^> /THREE'
 found 'type /three
 key Enter'
-check "a text is found and counted" shows "'three' in the text: 1 of [0-9]"
+check "a text is found and counted" dumped "'three' in the text: 1 of [0-9]"
 found 'type /Sons
 key Enter'
-check "what is not there is said" shows "not found: 'Sons' is not in the text"
+check "what is not there is said" dumped "not found: 'Sons' is not in the text"
 found 'type /s
 key Enter n N N'
-check "N goes back, round to the end" shows "'s' in the text: \([0-9]*\) of \1, from the end"
+check "N goes back, round to the end" dumped "'s' in the text: \([0-9]*\) of \1, from the end"
 found 'key Tab Tab < < < < /
 type a
 key Enter'
-check "the focused tree is searched" shows "'a' in the tree: 1 of [0-9]"
-check "and held" shows 'tree .*(held)'
+check "the focused tree is searched" dumped "'a' in the tree: 1 of [0-9]"
+check "and held" dumped 'tree .*(held)'
 found 'key Tab n'
-check "n without a search says how to begin one" shows 'nothing is looked for'
+check "n without a search says how to begin one" dumped 'nothing is looked for'
 found 'key Tab Tab t'
-check "t: the tree grows to the right" shows '· "[^"]*" [┬─┼]'
+check "t: the tree grows to the right" dumped '· "[^"]*" [┬─┼]'
 found 'type :tree right
 key Enter'
-check ":tree right does the same" shows '· "[^"]*" [┬─┼]'
+check ":tree right does the same" dumped '· "[^"]*" [┬─┼]'
 
 play "size 60x16
 frobnicate"
