@@ -12,6 +12,10 @@
 #include <setjmp.h>
 #include <stdbool.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct check_test {
     const char *name;
     void (*run)(void);
@@ -19,8 +23,8 @@ struct check_test {
 };
 
 void check_register(struct check_test *test);
-_Noreturn void check_fail(const char *file, int line, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+void check_fail(const char *file, int line, const char *format, ...)
+    __attribute__((noreturn, format(printf, 3, 4)));
 
 #define TEST(test_name)                                                                        \
     static void test_name(void);                                                               \
@@ -47,5 +51,9 @@ bool check_quick(void);
 /* Path of a file below the source tree's tests/ folder, from the environment variable
  * ESPALIER_TESTS or found beside the build; static storage, valid until the next call. */
 const char *check_path(const char *relative);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -60,7 +60,7 @@ static struct {
     thread *barrier_first;
 
     thread *head, *tail; /* threads that may go on */
-    std::vector<emu_fibre *> idle;
+    std::vector<emu_fibre *> &idle = *new std::vector<emu_fibre *>; /* outlives main */
     emu_fibre *running;
 } run;
 

@@ -1,0 +1,424 @@
+/* emu_streams.cpp - the emulator's runtime: memory, lazy streams, events, graphs, launches that
+ * a GPU refuses, planted failures.
+ */
+#include "emu_test.h"
+
+#include <cmath>
+
+static __global__ void add_to(float *x, int n, float what)
+{
+    for (int i = (int)(blockIdx.x * blockDim.x + threadIdx.x); i < n;
+         i += (int)(gridDim.x * blockDim.x))
+        x[i] += what;
+}
+
+static __global__ void touch(float *x, int at)
+{
+    x[at] = 1.0f;
+}
+
+static __global__ void look(const float *x, int at, float *out)
+{
+    *out = x[at];
+}
+
+struct with_address {
+    int n;
+    const float *data;
+};
+
+static __global__ void take_struct(struct with_address a, float *out)
+{
+    *out = a.data ? a.data[a.n] : 0.0f;
+}
+
+/* Two streams, pinned memory and a device array of 64 floats, all given back at the end. */
+struct scene {
+    cudaStream_t a = nullptr, b = nullptr;
+    float *host = nullptr, *device = nullptr;
+    scene()
+    {
+        if (cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking) ||
+            cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking) ||
+            cudaMallocHost(&host, 64 * sizeof(float)) ||
+            cudaMalloc(&device, 64 * sizeof(float)) ||
+            cudaMemset(device, 0, 64 * sizeof(float)) || cudaDeviceSynchronize())
+            abort();
+        for (int i = 0; i < 64; i++)
+            host[i] = (float)i;
+    }
+    ~scene()
+    {
+        cudaFree(device);
+        cudaFreeHost(host);
+        cudaStreamDestroy(a);
+        cudaStreamDestroy(b);
+    }
+    cudaError_t send(cudaStream_t stream)
+    {
+        return cudaMemcpyAsync(device, host, 64 * sizeof(float), cudaMemcpyHostToDevice,
+                               stream);
+    }
+    cudaError_t fetch(cudaStream_t stream)
+    {
+        return cudaMemcpyAsync(host, device, 64 * sizeof(float), cudaMemcpyDeviceToHost,
+                               stream);
+    }
+};
+
+/* ------------------------------------------------------------------ memory */
+
+TEST(device_memory_is_poisoned_exact_and_closed_to_the_host)
+{
+    device_array<float> x(25);
+    for (float got : x.read())
+        CHECK(std::isnan(got), "%g", got);
+    size_t used = emu_memory_used();
+    {
+        device_array<float> more(1000);
+        CHECK(emu_memory_used() >= used + 4000, "%zu", emu_memory_used());
+    }
+    CHECK(emu_memory_used() == used, "%zu", emu_memory_used());
+    const char *caught = emu_sanitized ? "AddressSanitizer" : "outside an allocation of 100";
+    DIES(caught, float *y; cudaMalloc(&y, 100); ESP_LAUNCH(touch, 1, 1, 0, nullptr, y, 25);
+         cudaFree(y));
+    DIES(caught, float *y; cudaMalloc(&y, 100); ESP_LAUNCH(touch, 1, 1, 0, nullptr, y, -1);
+         cudaFree(y));
+    if (emu_sanitized) {
+        DIES("kernel look", ESP_LAUNCH(look, 1, 1, 0, nullptr, x.data, 25, x.data);
+             cudaDeviceSynchronize());
+        DIES("misaligned address", struct with_address a = {1, (float *)((char *)x.data + 2)};
+             ESP_LAUNCH(take_struct, 1, 1, 0, nullptr, a, x.data); cudaDeviceSynchronize());
+    }
+    DIES(emu_sanitized ? "SEGV" : "the host touched device memory", x.data[0] = 1.0f);
+    DIES(emu_sanitized ? "null pointer" : "fault in kernel touch",
+         ESP_LAUNCH(touch, 1, 1, 0, nullptr, (float *)nullptr, 0);
+         cudaDeviceSynchronize());
+}
+
+TEST(kernels_get_no_address_of_the_host)
+{
+    static float in_program;
+    std::vector<float> heap(4);
+    float on_stack = 0;
+    scene s;
+    for (float *address : {&in_program, heap.data(), &on_stack}) {
+        DIES("parameter 1 of kernel touch (byte 0) holds the address of host memory",
+             ESP_LAUNCH(touch, 1, 1, 0, nullptr, address, 0));
+        struct with_address a = {0, address};
+        DIES("parameter 1 of kernel take_struct (byte 8)",
+             ESP_LAUNCH(take_struct, 1, 1, 0, nullptr, a, s.device));
+    }
+    DIES("address of no allocation", cudaFree(s.device);
+         ESP_LAUNCH(touch, 1, 1, 0, nullptr, s.device, 0));
+    ESP_LAUNCH(touch, 1, 1, 0, nullptr, s.host, 3); /* pinned memory is allowed */
+    OK(cudaDeviceSynchronize());
+    CHECK(s.host[3] == 1.0f, "%g", s.host[3]);
+}
+
+TEST(memory_runs_out)
+{
+    size_t before, total, after;
+    OK(cudaMemGetInfo(&before, &total));
+    emu_set_memory(emu_memory_used() + (1 << 20));
+    void *x = &x;
+    cudaError_t result = cudaMalloc(&x, 2 << 20);
+    cudaError_t last = cudaGetLastError(), none = cudaGetLastError();
+    OK(cudaMalloc(&x, 1 << 19));
+    OK(cudaMemGetInfo(&after, &total));
+    OK(cudaFree(x));
+    emu_set_memory((size_t)4 << 30);
+    CHECK(result == cudaErrorMemoryAllocation && last == result && none == cudaSuccess, "%d %d",
+          (int)result, (int)last);
+    CHECK(after < 1 << 19 && after > 1 << 18, "%zu", after);
+}
+
+TEST(copies_are_checked)
+{
+    scene s;
+    std::vector<float> host(64);
+    CHECK(cudaMemcpy(s.device, host.data(), 256, cudaMemcpyDeviceToHost) ==
+              cudaErrorInvalidValue,
+          "the wrong way");
+    CHECK(cudaMemcpy(s.device, host.data(), 257, cudaMemcpyHostToDevice) ==
+              cudaErrorInvalidValue,
+          "too much");
+    CHECK(cudaMemsetAsync(host.data(), 0, 8, s.a) == cudaErrorInvalidValue, "host memory");
+    CHECK(cudaFree((char *)s.device + 4) == cudaErrorInvalidValue, "no beginning");
+    for (size_t i = 0; i < 64; i++)
+        host[i] = (float)i;
+    OK(cudaMemcpy2D(s.device, 32, host.data(), 64, 16, 4, cudaMemcpyHostToDevice));
+    OK(cudaMemcpy(s.host, s.device, 256, cudaMemcpyDeviceToHost));
+    CHECK(s.host[0] == 0 && s.host[3] == 3 && s.host[8] == 16 && s.host[27] == 51, "%g %g",
+          s.host[8], s.host[27]);
+    cudaGetLastError();
+}
+
+/* ------------------------------------------------------------------ streams */
+
+TEST(streams_are_lazy_and_read_memory_late)
+{
+    scene s;
+    OK(s.send(s.a));
+    s.host[5] = 500.0f; /* too early: the copy has not read it yet */
+    ESP_LAUNCH(add_to, 2, 32, 0, s.a, s.device, 64, 1.0f);
+    OK(s.fetch(s.a));
+    CHECK(s.host[6] == 6.0f, "read too early, %g is new", s.host[6]);
+    CHECK(cudaStreamQuery(s.a) == cudaErrorNotReady, "the stream has work");
+    OK(cudaStreamSynchronize(s.a));
+    CHECK(s.host[6] == 7.0f && s.host[5] == 501.0f, "%g %g", s.host[6], s.host[5]);
+    CHECK(cudaStreamQuery(s.a) == cudaSuccess, "the stream is done");
+}
+
+TEST(arguments_are_copied_at_the_launch)
+{
+    scene s;
+    float what = 2.0f;
+    ESP_LAUNCH(add_to, 1, 32, 0, s.a, s.device, 64, what);
+    what = 1000.0f;
+    OK(s.fetch(s.a));
+    OK(cudaStreamSynchronize(s.a));
+    CHECK(s.host[1] == 2.0f && what == 1000.0f, "%g", s.host[1]);
+}
+
+/* Does stream b see what stream a did, with or without an event between them? */
+static int times_seen(bool wait)
+{
+    int seen = 0;
+    for (uint64_t seed = 1; seed <= 16; seed++) {
+        emu_set_seed(seed);
+        scene s;
+        cudaEvent_t event;
+        cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+        ESP_LAUNCH(add_to, 1, 32, 0, s.a, s.device, 64, 3.0f);
+        cudaEventRecord(event, s.a);
+        if (wait)
+            cudaStreamWaitEvent(s.b, event);
+        s.fetch(s.b);
+        cudaStreamSynchronize(s.b);
+        seen += s.host[9] == 3.0f;
+        cudaEventDestroy(event);
+    }
+    emu_set_seed(1);
+    return seen;
+}
+
+TEST(streams_are_ordered_by_events_only)
+{
+    int with = times_seen(true), without = times_seen(false);
+    CHECK(with == 16, "%d of 16 with an event", with);
+    CHECK(without > 0 && without < 16, "%d of 16 without", without);
+}
+
+TEST(the_default_stream_waits_for_blocking_streams)
+{
+    scene s;
+    cudaStream_t blocking;
+    OK(cudaStreamCreate(&blocking));
+    ESP_LAUNCH(add_to, 1, 32, 0, blocking, s.device, 64, 4.0f);
+    float got;
+    OK(cudaMemcpy(&got, s.device, sizeof got, cudaMemcpyDeviceToHost));
+    CHECK(got == 4.0f, "%g", got);
+    ESP_LAUNCH(add_to, 1, 32, 0, nullptr, s.device, 64, 1.0f);
+    OK(cudaMemcpyAsync(s.host, s.device, 4, cudaMemcpyDeviceToHost, blocking));
+    OK(cudaStreamSynchronize(blocking));
+    CHECK(s.host[0] == 5.0f, "%g", s.host[0]);
+    OK(cudaStreamDestroy(blocking));
+}
+
+TEST(events)
+{
+    scene s;
+    cudaEvent_t first, second, untimed;
+    OK(cudaEventCreate(&first));
+    OK(cudaEventCreate(&second));
+    OK(cudaEventCreateWithFlags(&untimed, cudaEventDisableTiming));
+    float ms = -1.0f;
+    CHECK(cudaEventQuery(first) == cudaSuccess, "never recorded");
+    CHECK(cudaEventElapsedTime(&ms, first, second) == cudaErrorInvalidResourceHandle,
+          "unrecorded");
+    OK(cudaEventRecord(first, s.a));
+    ESP_LAUNCH(add_to, 1, 32, 0, s.a, s.device, 64, 1.0f);
+    OK(cudaEventRecord(second, s.a));
+    OK(s.fetch(s.a));
+    CHECK(cudaEventElapsedTime(&ms, first, second) == cudaErrorNotReady, "not run");
+    int polls = 0;
+    while (cudaEventQuery(second) == cudaErrorNotReady && polls < 100)
+        polls++;
+    CHECK(polls > 0 && polls < 100, "%d polls", polls);
+    OK(cudaEventSynchronize(second));
+    CHECK(s.host[3] == 3.0f, "what follows an event has not run: %g", s.host[3]);
+    OK(cudaEventElapsedTime(&ms, first, second));
+    CHECK(ms >= 0.0f && ms < 60000.0f, "%g ms", (double)ms);
+    CHECK(cudaEventElapsedTime(&ms, first, untimed) == cudaErrorInvalidResourceHandle,
+          "untimed");
+    OK(cudaStreamSynchronize(s.a));
+    OK(cudaEventDestroy(first));
+    OK(cudaEventDestroy(second));
+    OK(cudaEventDestroy(untimed));
+    CHECK(cudaEventDestroy(untimed) == cudaErrorInvalidResourceHandle, "given back twice");
+    cudaGetLastError();
+}
+
+/* ------------------------------------------------------------------ graphs */
+
+TEST(graphs_replay_what_was_captured)
+{
+    scene s;
+    cudaGraph_t graph;
+    cudaGraphExec_t executable;
+    OK(cudaStreamBeginCapture(s.a, cudaStreamCaptureModeThreadLocal));
+    ESP_LAUNCH(add_to, 1, 32, 0, s.a, s.device, 64, 1.0f);
+    OK(s.fetch(s.a));
+    OK(cudaStreamEndCapture(s.a, &graph));
+    OK(cudaStreamSynchronize(s.a));
+    CHECK(s.host[8] == 8.0f, "capturing runs nothing: %g", s.host[8]);
+    OK(cudaGraphInstantiate(&executable, graph, 0));
+    OK(cudaGraphDestroy(graph));
+    for (int i = 0; i < 3; i++)
+        OK(cudaGraphLaunch(executable, s.a));
+    CHECK(s.host[8] == 8.0f, "launching waits: %g", s.host[8]);
+    OK(cudaStreamSynchronize(s.a));
+    CHECK(s.host[8] == 3.0f, "%g", s.host[8]);
+    OK(cudaGraphExecDestroy(executable));
+    CHECK(cudaGraphLaunch(executable, s.a) == cudaErrorInvalidValue, "given back");
+    cudaGetLastError();
+}
+
+TEST(waiting_and_allocating_spoil_a_capture)
+{
+    scene s;
+    for (int what = 0; what < 4; what++) {
+        cudaGraph_t graph = nullptr;
+        void *memory = nullptr;
+        OK(cudaStreamBeginCapture(s.a, cudaStreamCaptureModeThreadLocal));
+        cudaError_t result = what == 0   ? cudaStreamSynchronize(s.a)
+                             : what == 1 ? cudaMalloc(&memory, 16)
+                             : what == 2
+                                 ? cudaDeviceSynchronize()
+                                 : cudaMemcpy(s.host, s.device, 4, cudaMemcpyDeviceToHost);
+        CHECK(result == cudaErrorStreamCaptureUnsupported, "%d: %s", what,
+              cudaGetErrorName(result));
+        result = cudaStreamEndCapture(s.a, &graph);
+        CHECK(result == cudaErrorStreamCaptureInvalidated && !graph, "%d: %s", what,
+              cudaGetErrorName(result));
+    }
+    ESP_LAUNCH(add_to, 1, 32, 0, s.a, s.device, 64, 1.0f);
+    OK(cudaStreamSynchronize(s.a));
+    cudaGetLastError();
+}
+
+/* ------------------------------------------------------------------ launches */
+
+static cudaError_t launch(dim3 grid, dim3 block, size_t shared)
+{
+    device_array<float> x(1);
+    ESP_LAUNCH(touch, grid, block, shared, nullptr, x.data, 0);
+    return cudaGetLastError();
+}
+
+TEST(launches_that_a_GPU_refuses)
+{
+    CHECK(launch(1, 1025, 0) == cudaErrorInvalidConfiguration, "too many threads");
+    CHECK(launch(1, dim3(64, 2, 16), 0) == cudaErrorInvalidConfiguration,
+          "in three dimensions");
+    CHECK(launch(0, 32, 0) == cudaErrorInvalidConfiguration, "no blocks");
+    CHECK(launch(1, 0, 0) == cudaErrorInvalidConfiguration, "no threads");
+    CHECK(launch(dim3(1, 65536), 32, 0) == cudaErrorInvalidConfiguration, "too high");
+    CHECK(launch(1, 32, 49153) == cudaErrorInvalidValue, "shared memory not asked for");
+    OK(cudaFuncSetAttribute(touch, cudaFuncAttributeMaxDynamicSharedMemorySize, 100000));
+    CHECK(launch(1, 32, 100000) == cudaSuccess, "shared memory asked for");
+    CHECK(launch(1, 32, 100001) == cudaErrorInvalidValue, "more than asked for");
+    CHECK(cudaFuncSetAttribute(touch, cudaFuncAttributeMaxDynamicSharedMemorySize, 300000) ==
+              cudaErrorInvalidValue,
+          "more than there is");
+    cudaGetLastError();
+}
+
+TEST(devices)
+{
+    int count = -1, blocks = 0;
+    cudaDeviceProp properties;
+    OK(cudaGetDeviceCount(&count));
+    OK(cudaGetDeviceProperties(&properties, 0));
+    OK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, touch, 256, 0));
+    CHECK(count == 1 && std::string(properties.name) == "emulated GPU" && blocks == 8,
+          "%d %s %d", count, properties.name, blocks);
+    emu_set_devices(0);
+    cudaError_t none = cudaGetDeviceCount(&count);
+    void *x;
+    cudaError_t no_memory = cudaMalloc(&x, 4);
+    emu_set_devices(1);
+    CHECK(none == cudaErrorNoDevice && count == 0 && no_memory == cudaErrorNoDevice, "%d",
+          count);
+    cudaGetLastError();
+}
+
+/* ------------------------------------------------------------------ failures and leaks */
+
+/* Adds 1 to an array and gives all back; the first error, if any. */
+static cudaError_t small_job(float *result)
+{
+    cudaStream_t stream = nullptr;
+    float *x = nullptr, *host = nullptr;
+    cudaError_t e = cudaStreamCreate(&stream);
+    if (!e)
+        e = cudaMalloc(&x, 4);
+    if (!e)
+        e = cudaMallocHost(&host, 4);
+    if (!e)
+        e = cudaMemsetAsync(x, 0, 4, stream);
+    if (!e) {
+        ESP_LAUNCH(add_to, 1, 1, 0, stream, x, 1, 1.0f);
+        e = cudaGetLastError();
+    }
+    if (!e)
+        e = cudaMemcpyAsync(host, x, 4, cudaMemcpyDeviceToHost, stream);
+    if (!e)
+        e = cudaStreamSynchronize(stream);
+    if (!e)
+        *result = *host;
+    cudaError_t back[] = {cudaFreeHost(host), cudaFree(x),
+                          stream ? cudaStreamDestroy(stream) : cudaSuccess};
+    for (cudaError_t b : back)
+        e = e ? e : b;
+    cudaGetLastError();
+    return e;
+}
+
+TEST(every_call_can_be_made_to_fail)
+{
+    float result = 0;
+    char text[200];
+    emu_fail_at(0, 0, false);
+    OK(small_job(&result));
+    long calls = emu_calls();
+    CHECK(result == 1.0f && calls == 10, "%g after %ld calls", (double)result, calls);
+    int leaks = emu_leaks(text, sizeof text);
+    for (int ever_after = 0; ever_after < 2; ever_after++)
+        for (long call = 1; call <= calls; call++) {
+            emu_fail_at(call, cudaErrorLaunchFailure, ever_after);
+            cudaError_t e = small_job(&result);
+            CHECK(e == cudaErrorLaunchFailure, "call %ld: %s", call, cudaGetErrorName(e));
+            CHECK(emu_leaks(text, sizeof text) == leaks, "call %ld: %s", call, text);
+        }
+    emu_fail_at(0, 0, false);
+    OK(small_job(&result));
+}
+
+TEST(what_is_never_given_back_is_named)
+{
+    char before[200], text[200];
+    int leaks = emu_leaks(before, sizeof before);
+    float *x;
+    cudaEvent_t event;
+    OK(cudaMalloc(&x, 1234));
+    OK(cudaEventCreate(&event));
+    int more = emu_leaks(text, sizeof text);
+    OK(cudaFree(x));
+    OK(cudaEventDestroy(event));
+    CHECK(more == leaks + 2 && strstr(text, "1 device allocations (1234 bytes)") &&
+              strstr(text, "1 events"),
+          "%d: %s", more, text);
+    CHECK(emu_leaks(text, sizeof text) == leaks, "%s", text);
+}

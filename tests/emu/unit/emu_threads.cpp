@@ -1,0 +1,367 @@
+/* emu_threads.cpp - the emulator runs threads as a GPU does: what is right gives the right
+ * result in any order of threads, what is wrong is caught.
+ */
+#include "emu_test.h"
+
+#include <cmath>
+
+enum { THREADS = 96, BLOCKS = 5 };
+
+/* ------------------------------------------------------------------ indices and barriers */
+
+static __global__ void write_indices(int *out)
+{
+    int block = (int)(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z));
+    int thread = (int)(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z));
+    int threads = (int)(blockDim.x * blockDim.y * blockDim.z);
+    out[block * threads + thread] += 1 + block * threads + thread;
+}
+
+TEST(every_thread_of_every_block_runs_once)
+{
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        emu_set_seed(seed);
+        const int n = 2 * 3 * 4 * (5 * 6 * 7);
+        device_array<int> out(std::vector<int>((size_t)n, 0));
+        ESP_LAUNCH(write_indices, dim3(2, 3, 4), dim3(5, 6, 7), 0, nullptr, out.data);
+        std::vector<int> got = out.read();
+        for (int i = 0; i < n; i++)
+            CHECK(got[(size_t)i] == i + 1, "seed %d: [%d] is %d", (int)seed, i, got[(size_t)i]);
+    }
+}
+
+/* Each thread hands its value on to the next one, `rounds` times. */
+static __global__ void pass_around(int *out, int rounds, bool barrier)
+{
+    ESP_SHARED(int, room);
+    const int n = (int)blockDim.x, i = (int)threadIdx.x;
+    int value = i;
+    for (int round = 0; round < rounds; round++) {
+        room[round % 2 * n + i] = value;
+        if (barrier)
+            __syncthreads();
+        value = room[round % 2 * n + (i + 1) % n];
+    }
+    out[(int)blockIdx.x * n + i] = value;
+}
+
+static int wrong_after_passing(bool barrier)
+{
+    device_array<int> out(BLOCKS * THREADS);
+    ESP_LAUNCH(pass_around, BLOCKS, THREADS, 2 * THREADS * sizeof(int), nullptr, out.data, 10,
+               barrier);
+    int wrong = 0;
+    std::vector<int> got = out.read();
+    for (int i = 0; i < BLOCKS * THREADS; i++)
+        wrong += got[(size_t)i] != (i % THREADS + 10) % THREADS;
+    return wrong;
+}
+
+TEST(a_barrier_orders_shared_memory_and_its_lack_shows)
+{
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        emu_set_seed(seed);
+        int with = wrong_after_passing(true), without = wrong_after_passing(false);
+        CHECK(with == 0, "seed %d: %d wrong with barriers", (int)seed, with);
+        CHECK(without > 0, "seed %d: a missing barrier goes unseen", (int)seed);
+    }
+}
+
+static __global__ void count_votes(int *out)
+{
+    int i = (int)threadIdx.x, count = __syncthreads_count(i % 3 == 0);
+    int any = __syncthreads_or(i == 7), none = __syncthreads_or(0);
+    int all = __syncthreads_and(1), most = __syncthreads_and(i != 7);
+    out[i] = count * 16 + any * 8 + none * 4 + all * 2 + most;
+}
+
+TEST(barriers_count_votes)
+{
+    device_array<int> out(THREADS);
+    ESP_LAUNCH(count_votes, 1, THREADS, 0, nullptr, out.data);
+    for (int got : out.read())
+        CHECK(got == 32 * 16 + 8 + 2, "%d", got);
+}
+
+static __global__ void leave_early()
+{
+    if (threadIdx.x != 40)
+        __syncthreads();
+}
+
+static __global__ void two_barriers()
+{
+    if (threadIdx.x < 32)
+        __syncthreads();
+    else
+        __syncthreads();
+}
+
+TEST(barriers_that_not_all_reach_are_caught)
+{
+    DIES("kernel leave_early, block (0, 0, 0), thread (40, 0, 0): has returned while",
+         ESP_LAUNCH(leave_early, 1, THREADS, 0, nullptr);
+         cudaDeviceSynchronize());
+    DIES("other threads at __syncthreads", ESP_LAUNCH(two_barriers, 1, THREADS, 0, nullptr);
+         cudaDeviceSynchronize());
+    DIES("__syncthreads was called outside a kernel", __syncthreads());
+}
+
+/* ------------------------------------------------------------------ warps */
+
+static __global__ void shuffle_all(int *out, int width)
+{
+    int i = (int)threadIdx.x, n = (int)blockDim.x;
+    out[i] = __shfl_sync(~0u, i, i + 5, width);
+    out[n + i] = __shfl_up_sync(~0u, i, 3, width);
+    out[2 * n + i] = __shfl_down_sync(~0u, i, 3, width);
+    out[3 * n + i] = __shfl_xor_sync(~0u, i, 9, width);
+}
+
+TEST(shuffles_follow_the_definition)
+{
+    for (int width = 1; width <= 32; width *= 2) {
+        device_array<int> out(4 * 64);
+        ESP_LAUNCH(shuffle_all, 1, 64, 0, nullptr, out.data, width);
+        std::vector<int> got = out.read();
+        for (int i = 0; i < 64; i++) {
+            int first = i / width * width, last = first + width - 1, at = i % width;
+            int want[4] = {first + (at + 5) % width, at >= 3 ? i - 3 : i,
+                           i + 3 <= last ? i + 3 : i, (i ^ 9) <= last ? i ^ 9 : i};
+            for (int kind = 0; kind < 4; kind++)
+                CHECK(got[(size_t)(kind * 64 + i)] == want[kind],
+                      "width %d, lane %d, kind %d: %d, want %d", width, i, kind,
+                      got[(size_t)(kind * 64 + i)], want[kind]);
+        }
+    }
+}
+
+static __global__ void other_types(double *out, unsigned long long *wide, float *narrow)
+{
+    int i = (int)threadIdx.x;
+    out[i] = __shfl_xor_sync(~0u, 0.1 * i, 1);
+    wide[i] = __shfl_xor_sync(~0u, (unsigned long long)i << 40, 1);
+    narrow[i] = esp_to_float(__shfl_xor_sync(~0u, esp_from_float<esp_bf16>((float)i), 1));
+}
+
+TEST(shuffles_carry_every_type)
+{
+    device_array<double> out(32);
+    device_array<unsigned long long> wide(32);
+    device_array<float> narrow(32);
+    ESP_LAUNCH(other_types, 1, 32, 0, nullptr, out.data, wide.data, narrow.data);
+    for (int i = 0; i < 32; i++) {
+        size_t at = (size_t)i;
+        CHECK(out.read()[at] == 0.1 * (i ^ 1), "lane %d", i);
+        CHECK(wide.read()[at] == (unsigned long long)(i ^ 1) << 40, "lane %d", i);
+        CHECK(narrow.read()[at] == (float)(i ^ 1), "lane %d", i);
+    }
+}
+
+static __global__ void votes(unsigned *out)
+{
+    int i = (int)threadIdx.x;
+    unsigned odd = __ballot_sync(~0u, i & 1), same = __match_any_sync(~0u, i / 8);
+    int any = __any_sync(~0u, i == 3), all = __all_sync(~0u, i < 31);
+    unsigned half = 0;
+    if (i < 16) /* only some of the warp meet */
+        half = __ballot_sync(0xffffu, i < 4) + __reduce_add_sync(0xffffu, (unsigned)i);
+    __syncwarp();
+    int most = __reduce_max_sync(~0u, i - 40), least = __reduce_min_sync(~0u, i - 40);
+    out[i] = odd == 0xaaaaaaaau && same == 0xffu << i / 8 * 8 && any == 1 && all == 0 &&
+             half == (i < 16 ? 0xfu + 120 : 0) && most == -9 && least == -40;
+}
+
+TEST(votes_and_reductions_of_a_warp)
+{
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        emu_set_seed(seed);
+        device_array<unsigned> out(32);
+        ESP_LAUNCH(votes, 1, 32, 0, nullptr, out.data);
+        for (unsigned got : out.read())
+            CHECK(got == 1, "seed %d", (int)seed);
+    }
+}
+
+static __global__ void sums(const float *in, float *out, double *block)
+{
+    ESP_SHARED(double, room);
+    size_t at = blockIdx.x * blockDim.x + threadIdx.x;
+    out[at] = esp_warp_sum(in[at]) + 1000.0f * esp_warp_max(in[at]);
+    block[at] = esp_block_sum((double)in[at], room);
+}
+
+TEST(sums_of_warps_and_blocks)
+{
+    std::vector<float> in(BLOCKS * THREADS);
+    for (size_t i = 0; i < in.size(); i++)
+        in[i] = (float)(i * 7 % 31);
+    device_array<float> from(in), out(in.size());
+    device_array<double> block(in.size());
+    ESP_LAUNCH(sums, BLOCKS, THREADS, THREADS / 32 * sizeof(double), nullptr, from.data,
+               out.data, block.data);
+    std::vector<float> got = out.read();
+    std::vector<double> got_block = block.read();
+    for (size_t i = 0; i < in.size(); i++) {
+        float sum = 0, most = 0;
+        double whole = 0;
+        for (size_t lane = i / 32 * 32; lane < i / 32 * 32 + 32; lane++) {
+            sum += in[lane];
+            most = fmaxf(most, in[lane]);
+        }
+        for (size_t j = i / THREADS * THREADS; j < i / THREADS * THREADS + THREADS; j++)
+            whole += in[j];
+        CHECK(got[i] == sum + 1000.0f * most && got_block[i] == whole, "thread %zu", i);
+    }
+}
+
+static __global__ void lane_away()
+{
+    if (threadIdx.x != 5)
+        __shfl_sync(~0u, 1, 0);
+}
+
+static __global__ void lanes_apart()
+{
+    if (threadIdx.x < 16)
+        __shfl_sync(~0u, 1, 0);
+    else
+        __shfl_sync(~0u, 1, 0);
+}
+
+static __global__ void masks_apart()
+{
+    __ballot_sync(threadIdx.x < 16 ? 0xffffffffu : 0xffff0000u, 1);
+}
+
+static __global__ void mask_without_self()
+{
+    __syncwarp(threadIdx.x == 9 ? 1u : ~0u);
+}
+
+static __global__ void lane_at_barrier()
+{
+    if (threadIdx.x == 2)
+        __syncthreads();
+    else
+        esp_warp_sum(1);
+    __syncthreads();
+}
+
+static __global__ void whole_warp()
+{
+    __syncwarp();
+}
+
+static __global__ void lonely_product(float *out)
+{
+    float d[4] = {};
+    if (threadIdx.x < 31)
+        esp_mma(d, 0, 0, 0, 0, 0, 0, esp_bf16());
+    out[threadIdx.x] = d[0];
+}
+
+TEST(warps_whose_lanes_do_not_meet_are_caught)
+{
+    device_array<float> out(32);
+    DIES("lane 5 has returned", ESP_LAUNCH(lane_away, 1, 32, 0, nullptr);
+         cudaDeviceSynchronize());
+    DIES("waits for ever in __shfl_sync", ESP_LAUNCH(lanes_apart, 1, 32, 0, nullptr);
+         cudaDeviceSynchronize());
+    DIES("waits for ever in __ballot_sync", ESP_LAUNCH(masks_apart, 1, 32, 0, nullptr);
+         cudaDeviceSynchronize());
+    DIES("which leaves out its own lane", ESP_LAUNCH(mask_without_self, 1, 32, 0, nullptr);
+         cudaDeviceSynchronize());
+    DIES("lane 2 waits in __syncthreads", ESP_LAUNCH(lane_at_barrier, 1, 32, 0, nullptr);
+         cudaDeviceSynchronize());
+    DIES("does not exist", ESP_LAUNCH(whole_warp, 1, 40, 0, nullptr); cudaDeviceSynchronize());
+    DIES("lane 31 has returned", ESP_LAUNCH(lonely_product, 1, 32, 0, nullptr, out.data);
+         cudaDeviceSynchronize());
+}
+
+/* Lane 0 writes, the others read: right only with a meeting between. */
+static __global__ void through_memory(int *out, bool meet)
+{
+    ESP_SHARED(int, room);
+    if (threadIdx.x % 32 == 0)
+        room[threadIdx.x / 32] = 77;
+    if (meet)
+        __syncwarp();
+    out[threadIdx.x] = room[threadIdx.x / 32];
+}
+
+TEST(a_missing_syncwarp_shows)
+{
+    bool seen = false;
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        emu_set_seed(seed);
+        device_array<int> out(64);
+        ESP_LAUNCH(through_memory, 1, 64, 8, nullptr, out.data, true);
+        for (int got : out.read())
+            CHECK(got == 77, "seed %d: %d", (int)seed, got);
+        ESP_LAUNCH(through_memory, 1, 64, 8, nullptr, out.data, false);
+        for (int got : out.read())
+            seen |= got != 77;
+    }
+    CHECK(seen, "lanes always ran in the order that hides it");
+}
+
+/* ------------------------------------------------------------------ shared memory */
+
+static __global__ void read_unwritten(float *out)
+{
+    ESP_SHARED(float, room);
+    out[blockIdx.x] = room[0];
+    room[0] = 1.0f; /* for the next block, if shared memory were kept */
+}
+
+static __global__ void beyond_shared(int at, int write)
+{
+    ESP_SHARED(char, room);
+    if (threadIdx.x == 0 && write)
+        room[at] = 1;
+    else if (threadIdx.x == 0 && room[at] == 2)
+        room[0] = 2;
+}
+
+TEST(shared_memory_is_poisoned_and_exact)
+{
+    device_array<float> out(BLOCKS);
+    ESP_LAUNCH(read_unwritten, BLOCKS, 1, 4, nullptr, out.data);
+    for (float got : out.read())
+        CHECK(std::isnan(got), "%g", got);
+    const char *caught = emu_sanitized ? "AddressSanitizer" : "wrote outside shared memory";
+    DIES(caught, ESP_LAUNCH(beyond_shared, 1, 32, 100, nullptr, 100, 1);
+         cudaDeviceSynchronize());
+    DIES(caught, ESP_LAUNCH(beyond_shared, 1, 32, 100, nullptr, -1, 1);
+         cudaDeviceSynchronize());
+    if (emu_sanitized)
+        DIES("beyond_shared", ESP_LAUNCH(beyond_shared, 1, 32, 100, nullptr, 100, 0);
+             cudaDeviceSynchronize());
+    ESP_LAUNCH(beyond_shared, 1, 32, 100, nullptr, 99, 1);
+    OK(cudaDeviceSynchronize());
+}
+
+/* ------------------------------------------------------------------ order of blocks */
+
+static __global__ void after_another(int *flags, int *out)
+{
+    int before = blockIdx.x ? flags[blockIdx.x - 1] : 1;
+    out[blockIdx.x] = before;
+    flags[blockIdx.x] = 1;
+}
+
+TEST(blocks_that_count_on_their_order_show)
+{
+    int right = 0;
+    for (uint64_t seed = 1; seed < 20; seed++) {
+        emu_set_seed(seed);
+        device_array<int> flags(std::vector<int>(16, 0)), out(16);
+        ESP_LAUNCH(after_another, 16, 1, 0, nullptr, flags.data, out.data);
+        bool all = true;
+        for (int got : out.read())
+            all &= got == 1;
+        right += all;
+    }
+    CHECK(right <= 2, "%d of 19 orders are the natural one", right);
+}
