@@ -280,6 +280,12 @@ static void act(struct esp_app *app, int action, int key)
     case ESP_ACTION_SEARCH_BACK:
         find(app, app->ui.wish.current, action == ESP_ACTION_SEARCH_NEXT ? 1 : -1);
         break;
+    case ESP_ACTION_HIDE:
+        if (esp_ui_act(&app->ui, &app->state, action, app->canvas.width, app->canvas.height))
+            esp_app_say(app, false, ":hidden none shows all panes again");
+        else
+            esp_app_say(app, true, "text and tree cannot both be hidden");
+        break;
     default:
         esp_ui_act(&app->ui, &app->state, action, app->canvas.width, app->canvas.height);
         break;
@@ -298,7 +304,9 @@ static void put_back(struct esp_app *app)
 
 void esp_app_key(struct esp_app *app, int key)
 {
-    struct esp_when when = {.pane = app->ui.wish.focused || app->ui.help,
+    const int width = app->canvas.width, height = app->canvas.height;
+    const bool tiny = esp_ui_layout(&app->ui, width, height).kind == ESP_LAYOUT_TINY;
+    struct esp_when when = {.pane = app->ui.wish.focused || app->ui.help || tiny,
                             .empty = esp_input_is_empty(app->input),
                             .step = app->ui.stepping,
                             .replay = app->player != NULL};

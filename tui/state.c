@@ -214,6 +214,26 @@ struct esp_figures esp_state_figures(const struct esp_state *state)
     return figures;
 }
 
+void esp_state_worth(const struct esp_figures *figures, double baseline, char texts[3][96])
+{
+    const double right = isfinite(figures->acceptance) ? 100 * figures->acceptance : 0;
+    const double loss = 100 * (1 - figures->speedup);
+    const size_t size = sizeof texts[0];
+    if (figures->speedup >= 1) {
+        snprintf(texts[0], size, "%.2f times as fast as plain decoding (%.0f tok/s)",
+                 figures->speedup, 1 / baseline);
+        snprintf(texts[1], size, "%.2fx plain decoding", figures->speedup);
+        snprintf(texts[2], size, "%.2fx plain", figures->speedup);
+    } else {
+        snprintf(
+            texts[0], size,
+            "slower than plain decoding by %.0f %%: the draft is right %.0f %% of the time",
+            loss, right);
+        snprintf(texts[1], size, "slower than plain decoding by %.0f %%", loss);
+        snprintf(texts[2], size, "%.0f %% slower", loss);
+    }
+}
+
 /* ------------------------------------------------------------------ everything else */
 
 static void set_message(struct esp_state *state, const struct esp_snapshot *snapshot)

@@ -36,15 +36,39 @@ static int name_length(const char *spec)
     return (int)strcspn(spec, ":");
 }
 
+/* What speculation is worth, in the longest of three forms that fits before column `end`. */
 static int draw_speed(struct esp_canvas *canvas, int end, const struct esp_state *state)
 {
     struct esp_figures figures = esp_state_figures(state);
-    char text[64];
+    char text[3][96];
     if (figures.speedup <= 0)
         return end;
-    snprintf(text, sizeof text, "%.2fx plain decoding", figures.speedup);
-    return esp_draw_right(canvas, end, 0,
-                          figures.speedup >= 1 ? ESP_STYLE_GOOD : ESP_STYLE_BAD, text);
+    esp_state_worth(&figures, state->baseline, text);
+    const bool wins = figures.speedup >= 1;
+    const int room = end - 40; /* what else a header should say */
+    int form = wins || (int)strlen(text[0]) > room;
+    form += form == 1 && (int)strlen(text[1]) > room;
+    return esp_draw_right(canvas, end, 0, wins ? ESP_STYLE_GOOD : ESP_STYLE_BAD, text[form]);
+}
+
+/* What is loaded, and how far: the models, or others in their place. */
+static int draw_loading(struct esp_canvas *canvas, int end, const struct esp_state *state)
+{
+    enum { BAR = 12 };
+    char text[80];
+    snprintf(text, sizeof text, "%3.0f %%", 100 * state->fraction);
+    end = esp_draw_right(canvas, end, 0, ESP_STYLE_STATUS, text) - 1;
+    if (end < 40)
+        return esp_draw_right(canvas, end, 0, ESP_STYLE_STATUS, "loading");
+    esp_draw_repeat(canvas, end - BAR, 0, BAR, ESP_STYLE_EDGE, canvas->glyphs->sparks[0]);
+    esp_draw_bar(canvas, end - BAR, 0, BAR, ESP_STYLE_BAR_VERIFY, state->fraction);
+    snprintf(text, sizeof text, "loading %.60s", state->phase_text);
+    int start = end - BAR - 1 - esp_safe_width(text, strlen(text), 0);
+    if (start < 12)
+        return esp_draw_right(canvas, end - BAR - 1, 0, ESP_STYLE_STATUS, "loading");
+    esp_draw_bytes(canvas, start, 0, end - BAR - start, ESP_STYLE_STATUS, 0, text,
+                   strlen(text));
+    return start;
 }
 
 static int draw_phase(struct esp_canvas *canvas, int end, const struct esp_ui *ui,
@@ -54,8 +78,7 @@ static int draw_phase(struct esp_canvas *canvas, int end, const struct esp_ui *u
     int style = ESP_STYLE_STATUS;
     switch (state->phase) {
     case ESP_PHASE_LOADING:
-        snprintf(text, sizeof text, "loading %.0f %%", 100 * state->fraction);
-        break;
+        return draw_loading(canvas, end, state);
     case ESP_PHASE_PREFILL:
         snprintf(text, sizeof text, "reading the prompt");
         break;
@@ -111,44 +134,74 @@ static void draw_header(struct esp_canvas *canvas, const struct esp_ui *ui,
         esp_draw(canvas, x, 0, ESP_STYLE_STATUS, setup);
 }
 
-/* Can the message be read in the one line of the footer? */
-static bool fits_footer(const struct esp_canvas *canvas, const struct esp_ui *ui)
+/* Would something be done? Asked of a copy, so that nothing changes. */
+static bool obeys(const struct esp_canvas *canvas, const struct esp_ui *ui,
+                  const struct esp_state *state, int action)
 {
-    return esp_safe_width(ui->message, strlen(ui->message), 0) < canvas->width;
+    struct esp_ui copy = *ui;
+    return esp_ui_act(&copy, state, action, canvas->width, canvas->height);
 }
 
-/* Does the footer name this key now? */
-static bool is_offered(const struct esp_ui *ui, const struct esp_state *state,
-                       const struct esp_binding *binding)
+/* Is the key to be shown in the footer: does it do something now? */
+static bool is_valid(const struct esp_canvas *canvas, const struct esp_ui *ui,
+                     const struct esp_state *state, const struct esp_binding *b)
 {
-    bool line_is_free = ui->wish.focused || ui->line_length == 0;
-    if (!binding->label[0])
+    const bool pane = ui->wish.focused || ui->help;
+    const bool line_is_free = pane || ui->line_length == 0;
+    if (!b->label[0])
         return false;
-    switch (binding->when) {
+    switch (b->when) {
     case ESP_WHEN_PANE:
-        return ui->wish.focused;
+        return pane && (b->action == ESP_ACTION_NONE || obeys(canvas, ui, state, b->action));
+    case ESP_WHEN_BUSY:
+        return !ui->player && esp_state_is_busy(state);
+    case ESP_WHEN_STEP:
+        return ui->stepping && line_is_free;
     case ESP_WHEN_EMPTY:
         return line_is_free;
-    case ESP_WHEN_STEP:
-        return line_is_free && ui->stepping;
     case ESP_WHEN_LIVE:
         return !ui->player;
     case ESP_WHEN_REPLAY:
-        return line_is_free && ui->player;
-    case ESP_WHEN_BUSY:
-        return !ui->player && esp_state_is_busy(state);
+        return ui->player && line_is_free;
     default:
         return true;
     }
 }
 
-static const char *label_of(const struct esp_ui *ui, const struct esp_binding *binding)
+/* What stands first: how to go on or to stop, then what the focused pane can do. */
+static int urgency_of(const struct esp_binding *b)
 {
-    if (binding->action == ESP_ACTION_STEP_MODE && ui->stepping)
-        return "run on";
-    if (binding->action == ESP_ACTION_PAUSE && !ui->player->playing)
-        return "play";
-    return binding->label;
+    if (b->when == ESP_WHEN_STEP || b->when == ESP_WHEN_REPLAY ||
+        b->action == ESP_ACTION_INTERRUPT)
+        return 2;
+    return b->when == ESP_WHEN_PANE;
+}
+
+/* Draws "Up Down move" if there is room; returns the column after it. */
+static int draw_hint(struct esp_canvas *canvas, int x, const struct esp_ui *ui,
+                     const struct esp_binding *b)
+{
+    char keys[32];
+    const char *label = b->label;
+    const struct esp_binding *next = b + 1;
+    const bool pair = next->key && !next->help[0] && next->action != b->action;
+    if (b->action == ESP_ACTION_STEP_MODE && ui->stepping)
+        label = "run on";
+    if (b->action == ESP_ACTION_PAUSE && !ui->player->playing)
+        label = "play";
+    if (b->action == ESP_ACTION_FULL_SPEED)
+        label = ui->pace > 0 ? "full speed" : "paced";
+    snprintf(keys, sizeof keys, "%s%s%s", b->key, pair ? " " : "", pair ? next->key : "");
+    if (x + (int)(strlen(keys) + 1 + strlen(label)) >= canvas->view.rect.width)
+        return x;
+    x = esp_draw(canvas, x, 0, ESP_STYLE_KEY, keys) + 1;
+    return esp_draw(canvas, x, 0, ESP_STYLE_LABEL, label) + 3;
+}
+
+/* Can the message be read in the one line of the footer? */
+static bool fits_footer(const struct esp_canvas *canvas, const struct esp_ui *ui)
+{
+    return esp_safe_width(ui->message, strlen(ui->message), 0) < canvas->width;
 }
 
 static void draw_footer(struct esp_canvas *canvas, const struct esp_ui *ui,
@@ -161,16 +214,10 @@ static void draw_footer(struct esp_canvas *canvas, const struct esp_ui *ui,
                        ui->message, strlen(ui->message));
         return;
     }
-    for (int replay = 1; replay >= 0; replay--) /* those of a replay come first */
-        for (const struct esp_binding *b = esp_bindings; b->key && x < width - 8; b++) {
-            if ((b->when == ESP_WHEN_REPLAY) != replay || !is_offered(ui, state, b))
-                continue;
-            const char *label = label_of(ui, b);
-            if (x + (int)(strlen(b->key) + 1 + strlen(label)) > width)
-                return;
-            x = esp_draw(canvas, x, 0, ESP_STYLE_KEY, b->key) + 1;
-            x = esp_draw(canvas, x, 0, ESP_STYLE_LABEL, label) + 3;
-        }
+    for (int urgency = 2; urgency >= 0; urgency--)
+        for (const struct esp_binding *b = esp_bindings; b->key; b++)
+            if (urgency_of(b) == urgency && is_valid(canvas, ui, state, b))
+                x = draw_hint(canvas, x, ui, b);
 }
 
 /* ------------------------------------------------------------------ input line */
@@ -229,8 +276,7 @@ static void draw_choices(struct esp_canvas *canvas, const struct esp_ui *ui,
         int x = 2 + width + 2;
         esp_draw(canvas, 2, i + 1, ESP_STYLE_VALUE, choice->text);
         if (i == shown - 1 && shown < ui->choice_count)
-            esp_drawf(canvas, x, i + 1, ESP_STYLE_LABEL, "%d more",
-                      ui->choice_count - shown);
+            esp_drawf(canvas, x, i + 1, ESP_STYLE_LABEL, "%d more", ui->choice_count - shown);
         else if (choice->summary && x < frame.width - 2)
             esp_draw_bytes(canvas, x, i + 1, frame.width - 1 - x, ESP_STYLE_LABEL, 0,
                            choice->summary, strlen(choice->summary));
@@ -285,9 +331,8 @@ static void draw_frames(struct esp_canvas *canvas, const struct esp_ui *ui,
         struct esp_rect rect = layout->pane[i];
         if (rect.width < 8)
             continue;
-        title_of(ui, state, i, title, (size_t)rect.width - 3 < sizeof title
-                                          ? (size_t)rect.width - 3
-                                          : sizeof title);
+        title_of(ui, state, i, title,
+                 (size_t)rect.width - 3 < sizeof title ? (size_t)rect.width - 3 : sizeof title);
         int style = i == focused ? ESP_STYLE_SELECTION : ESP_STYLE_TITLE;
         esp_draw(canvas, rect.x + 1, rect.y, ESP_STYLE_TITLE, " ");
         int x = esp_draw_bytes(canvas, rect.x + 2, rect.y, rect.width - 4, style, 0, title,
@@ -344,8 +389,10 @@ void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui,
     esp_canvas_clear(canvas);
     struct esp_layout layout = esp_ui_layout(ui, canvas->width, canvas->height);
     if (layout.kind == ESP_LAYOUT_TINY) {
-        esp_drawf(canvas, 0, 0, ESP_STYLE_WARN, "espalier needs 20 x 5, has %d x %d",
-                  canvas->width, canvas->height);
+        char text[64];
+        snprintf(text, sizeof text, "espalier needs 20 x 5, has %d x %d", canvas->width,
+                 canvas->height);
+        esp_draw_paragraph(canvas, 0, ESP_STYLE_WARN, text);
         return;
     }
     struct esp_view whole;
@@ -399,6 +446,20 @@ void esp_ui_compare(struct esp_ui *ui, bool on)
     ui->wish.focused = false;
 }
 
+/* Hides the focused pane and goes on to the next. Text or tree has to stay. */
+static bool hide(struct esp_ui *ui)
+{
+    const int pane = ui->wish.current, other = pane == ESP_PANE_text   ? ESP_PANE_tree
+                                               : pane == ESP_PANE_tree ? ESP_PANE_text
+                                                                       : pane;
+    if (ui->help || !ui->wish.focused || (other != pane && ui->wish.hidden[other]))
+        return false;
+    ui->wish.zoomed = false;
+    ui->wish.hidden[pane] = true;
+    move_focus(ui, 1);
+    return true;
+}
+
 bool esp_ui_act(struct esp_ui *ui, const struct esp_state *state, int action, int width,
                 int height)
 {
@@ -426,6 +487,8 @@ bool esp_ui_act(struct esp_ui *ui, const struct esp_state *state, int action, in
     case ESP_ACTION_TREE_LAYOUT:
         ui->look.grows_right = !ui->look.grows_right;
         return true;
+    case ESP_ACTION_HIDE:
+        return hide(ui);
     default:
         break;
     }

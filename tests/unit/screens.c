@@ -532,6 +532,30 @@ TEST(a_lossy_rule_is_called_so)
     CHECK(said);
 }
 
+/* At every width the header says how speculation does, in words where it loses. */
+TEST(a_loss_stands_in_the_header)
+{
+    struct scene scene;
+    const struct {
+        int width;
+        const char *want;
+    } cases[] = {{160, "slower than plain decoding by 24 %: the draft is right"},
+                 {80, "slower than plain decoding by 24 %"},
+                 {60, "24 % slower"}};
+    telling(&scene, 80, 24);
+    for (int i = 0; i < scene.state.record_count; i++)
+        scene.state.records[i].seconds[ESP_STAGE_VERIFY] *= 2.43;
+    for (int i = 0; i < 3; i++) {
+        CHECK(esp_canvas_resize(&scene.canvas, cases[i].width, 24) == 0);
+        char *text = scene_dump(&scene, false);
+        text[strcspn(text, "\n")] = '\0';
+        const bool said = strstr(text, cases[i].want) != NULL;
+        CHECK(said, "%d columns: %s", cases[i].width, text);
+        free(text);
+    }
+    scene_close(&scene);
+}
+
 TEST(help_and_choices)
 {
     struct scene scene;

@@ -135,3 +135,18 @@ TEST(unknown_tokens_and_events_do_no_harm)
     CHECK(scene.state.span_count == 3 && scene.state.byte_count == 5);
     scene_close(&scene);
 }
+
+TEST(a_loss_is_said_in_words)
+{
+    char texts[3][96];
+    struct esp_figures figures = {.speedup = 0.94, .acceptance = 0.22};
+    esp_state_worth(&figures, 0.001, texts);
+    CHECK(strcmp(texts[0], "slower than plain decoding by 6 %: the draft is right 22 % of the "
+                           "time") == 0,
+          "%s", texts[0]);
+    CHECK(strcmp(texts[1], "slower than plain decoding by 6 %") == 0);
+    CHECK(strcmp(texts[2], "6 % slower") == 0);
+    figures.speedup = 1.5;
+    esp_state_worth(&figures, 0.001, texts);
+    CHECK(strcmp(texts[0], "1.50 times as fast as plain decoding (1000 tok/s)") == 0);
+}

@@ -31,42 +31,20 @@ static int draw_figures(struct esp_canvas *canvas, const struct esp_figures *fig
                        wide ? " of nodes accepted" : " accepted");
 }
 
-/* Draws the first of the texts that fits. */
-static void draw_fitting(struct esp_canvas *canvas, int x, int style, const char *const texts[],
-                         int count)
-{
-    for (int i = 0; i < count; i++)
-        if ((int)strlen(texts[i]) <= canvas->view.rect.width - x) {
-            esp_draw(canvas, x, 0, style, texts[i]);
-            return;
-        }
-}
-
-/* What speculation is worth, in words. */
+/* What speculation is worth, in words: the longest form that fits. */
 static void draw_words(struct esp_canvas *canvas, int x, const struct esp_state *state,
                        const struct esp_figures *figures)
 {
-    char full[160], middle[80], brief[32];
-    const char *const texts[] = {full, middle, brief};
-    double right = isfinite(figures->acceptance) ? 100 * figures->acceptance : 0;
-    double loss = 100 * (1 - figures->speedup);
+    char texts[3][96];
     if (figures->speedup <= 0)
         return;
-    if (figures->speedup >= 1) {
-        snprintf(full, sizeof full, "%.2f times as fast as plain decoding (%.0f tok/s)",
-                 figures->speedup, 1 / state->baseline);
-        snprintf(middle, sizeof middle, "%.2fx plain decoding (%.0f tok/s)", figures->speedup,
-                 1 / state->baseline);
-        snprintf(brief, sizeof brief, "%.2fx plain", figures->speedup);
-    } else {
-        snprintf(
-            full, sizeof full,
-            "slower than plain decoding by %.0f %%: the draft is right %.0f %% of the time",
-            loss, right);
-        snprintf(middle, sizeof middle, "slower than plain decoding by %.0f %%", loss);
-        snprintf(brief, sizeof brief, "%.0f %% slower", loss);
-    }
-    draw_fitting(canvas, x, figures->speedup >= 1 ? ESP_STYLE_GOOD : ESP_STYLE_BAD, texts, 3);
+    esp_state_worth(figures, state->baseline, texts);
+    for (int i = 0; i < 3; i++)
+        if ((int)strlen(texts[i]) <= canvas->view.rect.width - x) {
+            esp_draw(canvas, x, 0, figures->speedup >= 1 ? ESP_STYLE_GOOD : ESP_STYLE_BAD,
+                     texts[i]);
+            return;
+        }
 }
 
 /* "draft ████▌    0.90": bars to scale with each other, in places that do not move. */
