@@ -19,12 +19,13 @@ struct choice {
 struct esp_cuda_lt {
     cublasLtHandle_t handle;
     cublasLtMatmulDesc_t product; /* y = W^T x, 32-bit sums */
-    void *workspace;
+    void *workspace; /* (workspace_bytes), once an algorithm asks for some; graphs keep it */
+    size_t workspace_bytes;
     struct choice *choices;
     int count, room;
 };
 
-static const size_t WORKSPACE = (size_t)32 << 20;
+static const size_t MOST_WORKSPACE = (size_t)32 << 20;
 
 static int failed(struct esp_cuda_backend *backend, const char *call, cublasStatus_t result)
 {
@@ -47,7 +48,6 @@ static int open_parts(struct esp_cuda_backend *backend, struct esp_cuda_lt *lt)
     LT(backend, cublasLtMatmulDescCreate(&lt->product, CUBLAS_COMPUTE_32F, CUDA_R_32F));
     LT(backend, cublasLtMatmulDescSetAttribute(lt->product, CUBLASLT_MATMUL_DESC_TRANSA,
                                                &transposed, sizeof transposed));
-    ESP_CUDA(backend, cudaMalloc(&lt->workspace, WORKSPACE));
     return ESP_OK;
 }
 
@@ -117,24 +117,30 @@ static struct choice *find(struct esp_cuda_lt *lt, const struct esp_cuda_lt_prod
 }
 
 static int ask(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p,
-               const struct layouts *l, cublasLtMatmulPreference_t preference,
+               const struct layouts *l, cublasLtMatmulPreference_t preference, size_t limit,
                struct choice *choice)
 {
+    struct esp_cuda_lt *lt = backend->lt;
     cublasLtMatmulHeuristicResult_t result;
     int found = 0;
     LT(backend, cublasLtMatmulPreferenceSetAttribute(preference,
                                                      CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                                     &WORKSPACE, sizeof WORKSPACE));
-    LT(backend, cublasLtMatmulAlgoGetHeuristic(backend->lt->handle, backend->lt->product, l->w,
-                                               l->x, l->y, l->y, preference, 1, &result,
-                                               &found));
+                                                     &limit, sizeof limit));
+    LT(backend, cublasLtMatmulAlgoGetHeuristic(lt->handle, lt->product, l->w, l->x, l->y, l->y,
+                                               preference, 1, &result, &found));
     if (found < 1)
         return failed(backend, "cublasLtMatmulAlgoGetHeuristic", CUBLAS_STATUS_NOT_SUPPORTED);
+    if (result.workspaceSize > lt->workspace_bytes) {
+        ESP_CUDA(backend, cudaMalloc(&lt->workspace, MOST_WORKSPACE));
+        lt->workspace_bytes = MOST_WORKSPACE;
+    }
     *choice = {p->half, p->add, p->outputs, p->rows, p->w->stride, p->y_stride, result.algo};
     return ESP_OK;
 }
 
-int esp_cuda_lt_choose(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p)
+/* limit: bytes of workspace that the algorithm may use. */
+static int choose(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p,
+                  size_t limit)
 {
     struct esp_cuda_lt *lt = backend->lt;
     if (find(lt, p))
@@ -154,7 +160,7 @@ int esp_cuda_lt_choose(struct esp_cuda_backend *backend, const struct esp_cuda_l
     if (status == ESP_OK) {
         cublasStatus_t made = cublasLtMatmulPreferenceCreate(&preference);
         status = made == CUBLAS_STATUS_SUCCESS
-                     ? ask(backend, p, &l, preference, &lt->choices[lt->count])
+                     ? ask(backend, p, &l, preference, limit, &lt->choices[lt->count])
                      : failed(backend, "cublasLtMatmulPreferenceCreate", made);
     }
     if (preference)
@@ -164,10 +170,17 @@ int esp_cuda_lt_choose(struct esp_cuda_backend *backend, const struct esp_cuda_l
     return status;
 }
 
+int esp_cuda_lt_choose(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p)
+{
+    return choose(backend, p, MOST_WORKSPACE);
+}
+
+/* A shape that was not foreseen makes do with the workspace that is there: nothing is allocated
+ * while a text is being written. */
 int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p)
 {
     struct esp_cuda_lt *lt = backend->lt;
-    int status = esp_cuda_lt_choose(backend, p);
+    int status = choose(backend, p, lt->workspace_bytes);
     if (status < 0)
         return status;
     const float one = 1.0f, before = p->add ? 1.0f : 0.0f;
@@ -177,7 +190,7 @@ int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_p
         cublasStatus_t result =
             cublasLtMatmul(lt->handle, lt->product, &one, p->w->data, l.w, p->x, l.x, &before,
                            p->y, l.y, p->y, l.y, &find(lt, p)->algorithm, lt->workspace,
-                           WORKSPACE, backend->stream);
+                           lt->workspace_bytes, backend->stream);
         if (result != CUBLAS_STATUS_SUCCESS)
             status = failed(backend, "cublasLtMatmul", result);
     }

@@ -25,7 +25,8 @@ struct loader {
     struct esp_cuda_backend *backend;
     esp_progress *progress;
     void *user;
-    char *piece[2]; /* pinned */
+    char *piece[2]; /* (piece_bytes) pinned */
+    size_t piece_bytes;
     float *wide;    /* a row as floats */
     cudaEvent_t sent[2];
     int current;
@@ -85,7 +86,7 @@ static int send(struct loader *l)
 /* Where the next `bytes` of what is being sent are to be written. */
 static char *room(struct loader *l, size_t bytes)
 {
-    if (l->filled + bytes > PIECE && l->status == ESP_OK)
+    if (l->filled + bytes > l->piece_bytes && l->status == ESP_OK)
         l->status = send(l);
     char *at = l->piece[l->current] + l->filled;
     l->filled += bytes;
@@ -287,7 +288,7 @@ static int send_model(struct loader *l)
     const struct esp_tensor frequencies = {
         d->inverse_frequency, ESP_F32, d->rotary / 2, 1, d->rotary / 2, d->rotary / 2};
     for (int i = 0; i < 2; i++) {
-        ESP_CUDA(l->backend, cudaMallocHost((void **)&l->piece[i], PIECE));
+        ESP_CUDA(l->backend, cudaMallocHost((void **)&l->piece[i], l->piece_bytes));
         ESP_CUDA(l->backend, cudaEventCreateWithFlags(&l->sent[i], cudaEventDisableTiming));
     }
     send_values(l, w->norm_final, hidden, &d->norm_final);
@@ -300,7 +301,16 @@ static int send_model(struct loader *l)
     for (int i = 0; i < d->layers && l->status == ESP_OK; i++)
         send_layer(l, i);
     ESP_CUDA(l->backend, cudaStreamSynchronize(l->backend->stream));
+    if (l->status == ESP_OK && l->progress && !l->progress(l->user, "weights", w->bytes, w->bytes))
+        return ESP_E_CANCELLED;
     return l->status;
+}
+
+/* The longest row of any matrix. */
+static size_t widest(const struct esp_model_desc *d)
+{
+    const int values = d->heads * d->head_dim, most = d->hidden > d->ffn ? d->hidden : d->ffn;
+    return (size_t)(most > values ? most : values);
 }
 
 static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
@@ -316,7 +326,8 @@ static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
     l.backend = backend;
     l.progress = progress;
     l.user = user;
-    l.wide = (float *)malloc(PIECE / 2 * sizeof *l.wide);
+    l.piece_bytes = w->bytes < (size_t)PIECE ? w->bytes : (size_t)PIECE;
+    l.wide = (float *)malloc(widest(w->desc) * sizeof *l.wide);
     if (!l.wide)
         return ESP_E_MEMORY;
     int status = send_model(&l);
@@ -343,9 +354,7 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
                         "heads of %d values are wider than the %d that --backend cuda can do; "
                         "use --backend cpu",
                         desc->head_dim, WIDEST_HEAD);
-    const int values = desc->heads * desc->head_dim;
-    const int wide = desc->hidden > desc->ffn ? desc->hidden : desc->ffn;
-    if (esp_cuda_pad(wide > values ? wide : values, ESP_CUDA_PAD) * 2 > PIECE)
+    if (esp_cuda_pad(widest(desc), ESP_CUDA_PAD) * 2 > PIECE)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "a model of hidden size %d is wider than --backend cuda can load; use "
                         "--backend cpu",

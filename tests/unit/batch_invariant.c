@@ -3,14 +3,14 @@
  *
  * The yardstick is plain decoding, one row at a time, on one thread of the portable build.
  * Every instruction set and number of threads must give its bits for batches of 1 to 64 rows,
- * chains and trees, after prefixes of many lengths, and after compaction. AMX sums in an order
- * of its own, so it is its own yardstick.
+ * chains and trees, after prefixes of many lengths, and after compaction. AMX and CUDA (in
+ * exact mode) sum in orders of their own, so they are their own yardsticks.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
 #include "cpu/cpu.h"
+#include "each_backend.h"
 #include "random_model.h"
 
 enum { TOKENS = 168, CACHE = 240, BATCH = 64, VOCABULARY = 75 };
@@ -35,13 +35,14 @@ struct runner {
     struct esp_rows *logits;
 };
 
-static const char *const isas[] = {"generic", "avx2", "avx512", "amx"};
+static const char *const isas[] = {"generic", "avx2", "avx512", "amx", "cuda"};
 
 enum { ISAS = sizeof isas / sizeof *isas };
 
 static const char *yardstick(int isa)
 {
-    return strcmp(isas[isa], "amx") == 0 ? "amx" : "generic";
+    bool own = strcmp(isas[isa], "amx") == 0 || strcmp(isas[isa], "cuda") == 0;
+    return own ? isas[isa] : "generic";
 }
 
 /* False if this computer lacks the instruction set. All threads get even small batches. */
@@ -49,14 +50,20 @@ static bool open_runner(struct runner *r, const struct random_model *model, cons
                         int threads)
 {
     char err[200] = "";
-    if (esp_cpu_open(&r->backend, isa, threads, err, sizeof err) == ESP_E_DEVICE)
-        return false;
-    ((struct esp_cpu_backend *)r->backend)->worth_threads = 0;
-    CHECK(esp_backend_cpu.weights_open(&r->weights, r->backend, &model->desc, NULL, NULL, err,
+    if (strcmp(isa, "cuda") == 0) {
+        r->backend = open_cuda();
+        r->backend->ops->set_exact(r->backend, true);
+    } else {
+        if (esp_cpu_open(&r->backend, isa, threads, err, sizeof err) == ESP_E_DEVICE)
+            return false;
+        ((struct esp_cpu_backend *)r->backend)->worth_threads = 0;
+    }
+    const struct esp_backend_ops *ops = r->backend->ops;
+    CHECK(ops->weights_open(&r->weights, r->backend, &model->desc, NULL, NULL, err,
                                        sizeof err) == 0 &&
-              esp_backend_cpu.cache_open(&r->cache, r->weights, CACHE, BATCH, err,
+              ops->cache_open(&r->cache, r->weights, CACHE, BATCH, err,
                                          sizeof err) == 0 &&
-              esp_backend_cpu.rows_open(&r->logits, r->backend, BATCH, model->desc.vocabulary,
+              ops->rows_open(&r->logits, r->backend, BATCH, model->desc.vocabulary,
                                         err, sizeof err) == 0,
           "%s", err);
     return true;
@@ -64,10 +71,10 @@ static bool open_runner(struct runner *r, const struct random_model *model, cons
 
 static void close_runner(struct runner *r)
 {
-    esp_backend_cpu.rows_close(r->logits);
-    esp_backend_cpu.cache_close(r->cache);
-    esp_backend_cpu.weights_close(r->weights);
-    esp_backend_cpu.close(r->backend);
+    r->backend->ops->rows_close(r->logits);
+    r->backend->ops->cache_close(r->cache);
+    r->backend->ops->weights_close(r->weights);
+    r->backend->ops->close(r->backend);
 }
 
 /* Runs tokens at consecutive positions from `first` on, in batches of at most `chunk`. */
@@ -84,14 +91,14 @@ static void run_chain(struct runner *r, const int32_t *tokens, int first, int co
                                   .first = first + done,
                                   .prefix = first + done,
                                   .logits = r->logits};
-        CHECK(esp_backend_cpu.forward(r->cache, &batch) == 0);
+        CHECK(r->backend->ops->forward(r->cache, &batch) == 0);
     }
 }
 
 static bool same_row(struct runner *r, int row, const float *want)
 {
     float values[VOCABULARY];
-    esp_backend_cpu.read_row(r->logits, row, values);
+    r->backend->ops->read_row(r->logits, row, values);
     return memcmp(values, want, sizeof values) == 0;
 }
 
@@ -109,7 +116,7 @@ static void decode_plainly(const struct random_model *model, const char *isa,
     CHECK(open_runner(&r, model, isa, 1));
     for (int i = 0; i < TOKENS; i++) {
         run_chain(&r, tokens + i, i, 1, 1);
-        esp_backend_cpu.read_row(r.logits, 0, want + i * VOCABULARY);
+        r.backend->ops->read_row(r.logits, 0, want + i * VOCABULARY);
     }
     close_runner(&r);
 }
@@ -130,7 +137,7 @@ static void check_chains(struct runner *r, const char *name, const int32_t *toke
             for (int i = 0; i < rows; i++)
                 CHECK(same_row(r, i, want + (prefix + i) * VOCABULARY),
                       "%s, %s: row %d of %d after %d rows", name,
-                      esp_backend_cpu.device(r->backend), i, rows, prefix);
+                      r->backend->ops->device(r->backend), i, rows, prefix);
         }
     }
 }
@@ -197,7 +204,7 @@ static void run_tree(struct runner *r, const struct random_tree *t, int prefix, 
                               .mask = t->mask[0],
                               .mask_words = 2,
                               .logits = r->logits};
-    CHECK(esp_backend_cpu.forward(r->cache, &batch) == 0);
+    CHECK(r->backend->ops->forward(r->cache, &batch) == 0);
 }
 
 /* Tokens from the root to `node`; returns how many. */
@@ -217,7 +224,7 @@ static void decode_paths(struct runner *plain, const struct random_tree *t, int 
     for (int node = 0; node < t->rows; node++) {
         int length = path_to(t, node, path);
         run_chain(plain, path, prefix, length, 1);
-        esp_backend_cpu.read_row(plain->logits, 0, want + node * VOCABULARY);
+        plain->backend->ops->read_row(plain->logits, 0, want + node * VOCABULARY);
     }
 }
 
@@ -240,7 +247,7 @@ static void check_trees(struct runner *r, struct runner *plain,
         for (int node = 0; node < rows[i]; node++)
             CHECK(same_row(r, node, want + node * VOCABULARY),
                   "%s, %s: node %d of %d, prefix %d, gap %d", shape->name,
-                  esp_backend_cpu.device(r->backend), node, rows[i], prefix, gap);
+                  r->backend->ops->device(r->backend), node, rows[i], prefix, gap);
     }
 }
 
@@ -288,12 +295,12 @@ TEST(decoding_after_compaction_equals_plain_decoding)
                 count = path_to(&tree, node, path);
             for (int at = count, up = node; up >= 0; up = tree.parents[up])
                 rows[--at] = length + up;
-            CHECK(esp_backend_cpu.keep(r.cache, length, rows, count) == 0);
+            CHECK(r.backend->ops->keep(r.cache, length, rows, count) == 0);
             run_chain(&plain, path, length, count, 1);
             length += count;
             int32_t next = (int32_t)(check_uniform(&state) * VOCABULARY);
             run_chain(&plain, &next, length, 1, 1);
-            esp_backend_cpu.read_row(plain.logits, 0, want);
+            plain.backend->ops->read_row(plain.logits, 0, want);
             run_chain(&r, &next, length, 1, 1);
             CHECK(same_row(&r, 0, want), "%s after %d tokens", shapes[shape].name, length);
         }
