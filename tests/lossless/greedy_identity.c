@@ -1,20 +1,23 @@
 /* Greedy identity on the built-in pair: every drafter, with kept and with rebuilt cache rows,
  * writes token for token what plain decoding writes, on 50 prompts x 256 tokens (algorithms.md,
- * "Tests that decide", 5).
+ * "Tests that decide", 5). The CUDA backend keeps the same promise in exact mode: with all
+ * prompts on a GPU (ESPALIER_CUDA_PLUGIN names its plugin), with one and few tokens on the
+ * emulator.
  *
- * The sanitizer pass takes one prompt.
+ * The sanitizer pass takes two prompts.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "check.h"
 #include "drafter.h"
+#include "each_backend.h"
 
 enum { PROMPTS = 50, TOKENS = 256, LONGEST = 512, WORKERS = 2 };
+enum { EMULATED_TOKENS = 10, EMULATED_NODES = 24 };
 
 /* Each worker has an engine of one thread and takes every other prompt. */
 static struct esp_engine *engines[WORKERS];
-static int prompts;
+static int prompts, new_tokens, workers;
 static int32_t prompt[PROMPTS][LONGEST];
 static int prompt_length[PROMPTS];
 static int32_t plain[PROMPTS][TOKENS];
@@ -23,6 +26,7 @@ static int plain_length[PROMPTS];
 static void read_prompts(void)
 {
     char line[4096];
+    prompts = 0;
     FILE *file = fopen(check_path("prompts.txt"), "r");
     CHECK(file, "%s", check_path("prompts.txt"));
     while (prompts < PROMPTS && fgets(line, sizeof line, file)) {
@@ -33,8 +37,6 @@ static void read_prompts(void)
     }
     fclose(file);
     CHECK(prompts == PROMPTS);
-    if (check_quick())
-        prompts = 2;
 }
 
 /* Returns the number of tokens, or a negative status with a sentence in err. */
@@ -44,7 +46,7 @@ static int generate(struct esp_session *session, int i, int32_t *tokens, char *e
     int length;
     esp_session_clear(session);
     int status = esp_session_prompt(session, prompt[i], prompt_length[i], err, errlen);
-    esp_session_allow(session, TOKENS);
+    esp_session_allow(session, new_tokens);
     while (status >= 0 && (status = esp_session_step(session, err, errlen)) > 0)
         continue;
     if (status < 0)
@@ -63,7 +65,7 @@ static void work(int worker, const char *spec, bool fill, char *err, size_t errl
     int32_t tokens[TOKENS];
     if (esp_session_open(&session, engines[worker], &options, err, errlen) < 0)
         return;
-    for (int i = worker; i < prompts && !*err; i += WORKERS) {
+    for (int i = worker; i < prompts && !*err; i += workers) {
         int same = 0, length = generate(session, i, fill ? plain[i] : tokens, err, errlen);
         if (fill)
             plain_length[i] = length;
@@ -80,22 +82,32 @@ static void work(int worker, const char *spec, bool fill, char *err, size_t errl
 static void run(const char *spec, bool fill)
 {
     char err[WORKERS][256] = {"", ""};
-#pragma omp parallel for num_threads(WORKERS)
-    for (int worker = 0; worker < WORKERS; worker++)
+#pragma omp parallel for num_threads(workers)
+    for (int worker = 0; worker < workers; worker++)
         work(worker, spec, fill, err[worker], sizeof err[worker]);
-    for (int worker = 0; worker < WORKERS; worker++)
+    for (int worker = 0; worker < workers; worker++)
         CHECK(!*err[worker], "%s: %s", spec, err[worker]);
 }
 
-/* All in one test: the plain texts are made once. */
-TEST(every_drafter_equals_plain_decoding)
+static void open_engines(const struct esp_engine_options *options, int count)
 {
     char err[256] = "";
-    for (int i = 0; i < WORKERS; i++) {
-        struct esp_engine_options options = {.threads = 1};
-        CHECK(esp_engine_open(&engines[i], &options, err, sizeof err) == 0, "%s", err);
-    }
+    workers = count;
+    for (int i = 0; i < workers; i++)
+        CHECK(esp_engine_open(&engines[i], options, err, sizeof err) == 0, "%s", err);
     read_prompts();
+    new_tokens = TOKENS;
+}
+
+static void close_engines(void)
+{
+    for (int i = 0; i < workers; i++)
+        esp_engine_close(engines[i]);
+}
+
+/* The plain texts are made once, then each drafter's are compared with them. */
+static void check_all_drafters(void)
+{
     run("ar", true);
     for (int i = 0; i < prompts; i++)
         CHECK(plain_length[i] > 0 && plain_length[i] <= TOKENS);
@@ -111,6 +123,29 @@ TEST(every_drafter_equals_plain_decoding)
     run("fixed:root=draft,cache=rebuild", false);
     run("dynatree:root=draft,cache=rebuild", false);
     run(esp_engine_preset(engines[0]), false);
-    for (int i = 0; i < WORKERS; i++)
-        esp_engine_close(engines[i]);
+}
+
+TEST(every_drafter_equals_plain_decoding)
+{
+    const struct esp_engine_options options = {.backend = "cpu", .threads = 1};
+    open_engines(&options, WORKERS);
+    if (check_quick())
+        prompts = 2;
+    check_all_drafters();
+    close_engines();
+}
+
+TEST(every_drafter_equals_plain_decoding_on_cuda)
+{
+    bool real = cuda_is_real();
+    const struct esp_engine_options options = {
+        .backend = "cuda", .exact = true, .max_nodes = real ? 0 : EMULATED_NODES};
+    open_engines(&options, 1);
+    printf("    on %s\n", esp_engine_device(engines[0]));
+    if (!real) {
+        prompts = 1;
+        new_tokens = check_quick() ? EMULATED_TOKENS / 3 : EMULATED_TOKENS;
+    }
+    check_all_drafters();
+    close_engines();
 }
