@@ -217,6 +217,12 @@ void esp_recorder_mark(struct esp_recorder *r, const char *text)
     esp_recorder_event(r, &(struct esp_event){.type = ESP_EVENT_MARKER, .text = text});
 }
 
+void esp_recorder_end(struct esp_recorder *r, const char *why)
+{
+    if (r->generating)
+        esp_recorder_event(r, &(struct esp_event){.type = ESP_EVENT_END, .text = why});
+}
+
 const char *esp_recorder_trouble(const struct esp_recorder *r)
 {
     return r->trouble;
@@ -233,7 +239,7 @@ static int open_file(struct esp_recorder *r, bool force, bool *made, char *err, 
     if (!*made && errno == EEXIST) {
         if (stat(r->path, &info) == 0 && S_ISREG(info.st_mode) && !force)
             return esp_fail(err, errlen, ESP_E_FILE,
-                            "%s exists; give another name, or overwrite it with --force",
+                            "%s exists; give another name, or ask to overwrite it (--force, :record!)",
                             r->path);
         r->fd = open(r->path, flags | O_TRUNC);
     }
@@ -296,13 +302,11 @@ int esp_recorder_open(struct esp_recorder **recorder, const struct esp_recorder_
     return ESP_OK;
 }
 
-int esp_recorder_close(struct esp_recorder *r, const char *why, char *err, size_t errlen)
+int esp_recorder_close(struct esp_recorder *r, char *err, size_t errlen)
 {
     int status = ESP_OK;
     if (!r)
         return ESP_OK;
-    if (r->generating)
-        esp_recorder_event(r, &(struct esp_event){.type = ESP_EVENT_END, .text = why});
     if (*r->trouble)
         status = esp_fail(err, errlen, ESP_E_FILE, "%s", r->trouble);
     else if (close(r->fd) < 0)

@@ -39,9 +39,10 @@ void esp_recorder_event(struct esp_recorder *recorder, const struct esp_event *e
 void esp_recorder_mark(struct esp_recorder *recorder, const char *text);
 /* Why the recording was suspended, as a sentence; "" while it goes on. */
 const char *esp_recorder_trouble(const struct esp_recorder *recorder);
-/* Ends the recording; if a generation is running in it, it ends there with `why`. Returns 0, or
- * a negative status if it was suspended or could not be closed (then see err). */
-int esp_recorder_close(struct esp_recorder *recorder, const char *why, char *err,
-                       size_t errlen);
+/* The generation that ran, if any, was ended from outside: records that, with the reason. */
+void esp_recorder_end(struct esp_recorder *recorder, const char *why);
+/* Ends the recording (NULL: nothing). Returns 0, or a negative status with a sentence in err if
+ * it was suspended or could not be closed. */
+int esp_recorder_close(struct esp_recorder *recorder, char *err, size_t errlen);
 
 #endif

@@ -169,7 +169,7 @@ void recorded_session(struct recorded_events *events, const char *drafter, doubl
     }
     esp_session_allow(d.session, 0);
     drafting_step(&d);
-    CHECK(esp_recorder_close(live.recorder, "stopped", err, sizeof err) == 0, "%s", err);
+    CHECK(esp_recorder_close(live.recorder, err, sizeof err) == 0, "%s", err);
     live.recorder = NULL;
     drafting_close(&d);
 }

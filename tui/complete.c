@@ -116,6 +116,13 @@ static bool folder_of(const char *path, char *folder, size_t size)
     return true;
 }
 
+void esp_typed_path(char *path, size_t size, const char *typed)
+{
+    const char *home = getenv("HOME");
+    bool below = typed[0] == '~' && typed[1] == '/' && home;
+    snprintf(path, size, "%s%s", below ? home : "", below ? typed + 1 : typed);
+}
+
 /* Adds an entry of a folder, as it goes on after the word's own beginning. */
 static void offer_entry(const char *folder, const char *name, const char *typed, size_t skip,
                         const char *word, bool folders, struct esp_choices *choices)

@@ -223,6 +223,9 @@ static int on_terminal(struct session *session, const struct interface_options *
     if (status == 0) {
         choose_glyphs(session, utf8);
         resize(session);
+        if (options->record)
+            esp_worker_record(session->app.worker, options->record, session->app.canvas.width,
+                              session->app.canvas.height, options->force);
         run(session);
     }
     esp_screen_close(session->screen);

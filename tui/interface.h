@@ -10,6 +10,8 @@ struct interface_options {
     const char *prompt; /* submitted as soon as the models are loaded; NULL: none */
     int tokens;         /* new tokens per prompt; 0: 256 */
     bool ascii;         /* draw nothing beyond ASCII */
+    const char *record; /* file to record to from the start on; NULL: none */
+    bool force;         /* overwrite it */
     const char *theme;  /* name of a theme; NULL: the default */
     const char *config; /* file to read settings from; NULL: the user's */
     bool no_config;     /* read none */

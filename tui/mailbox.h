@@ -20,6 +20,8 @@ enum esp_command_type {
     ESP_COMMAND_COMPARE, /* with what `text` says (second.h) */
     ESP_COMMAND_REWIND, /* to `number` tokens */
     ESP_COMMAND_LOAD,   /* what `key` and `text` say (pair.h) */
+    ESP_COMMAND_RECORD, /* record.h; an empty path ends the recording */
+    ESP_COMMAND_MARK,
     ESP_COMMAND_RETIRE, /* nobody asks any more for tokens of pairs older than `number` */
 };
 

@@ -24,6 +24,7 @@ enum esp_snapshot_type {                           /* continues enum esp_event_t
                          ESP_SNAPSHOT_CLEAR, /* the text was forgotten */
                          ESP_SNAPSHOT_COMPARE, /* another choice is compared with: `loaded`; no
                                                   drafter there: it ended */
+                         ESP_SNAPSHOT_RECORD, /* it is recorded to `text`, or "": not */
 };
 
 enum esp_phase {

@@ -361,6 +361,9 @@ static int apply(struct esp_state *state, const struct esp_snapshot *snapshot)
         return 0;
     case ESP_SNAPSHOT_COMPARE:
         return set_second(state, &snapshot->loaded);
+    case ESP_SNAPSHOT_RECORD:
+        snprintf(state->recording, sizeof state->recording, "%s", snapshot->text);
+        return 0;
     case ESP_SNAPSHOT_MESSAGE:
     case ESP_SNAPSHOT_ERROR:
         set_message(state, snapshot);

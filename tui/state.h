@@ -60,6 +60,7 @@ struct esp_state {
     double baseline; /* seconds of one plain decoding step; 0 if not measured */
     double time;
     char ended[64]; /* why the last generation ended, "" while it runs */
+    char recording[512]; /* path of the file that is written, or "" */
     char message[512];
     bool message_is_error;
     unsigned message_count; /* goes up with every message */

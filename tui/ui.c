@@ -116,6 +116,10 @@ static void draw_header(struct esp_canvas *canvas, const struct esp_ui *ui,
     int width = canvas->view.rect.width, end = width - 1;
     int after = draw_speed(canvas, end, state);
     end = draw_phase(canvas, after < end ? after - 3 : end, ui, state) - 2;
+    if (state->recording[0]) {
+        snprintf(models, sizeof models, "%s rec", canvas->glyphs->running);
+        end = esp_draw_right(canvas, end, 0, ESP_STYLE_RECORD, models) - 2;
+    }
     int x = esp_draw(canvas, 1, 0, ESP_STYLE_TITLE, "espalier") + 3;
     if (!state->ready)
         return;

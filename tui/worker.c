@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "pair.h"
+#include "record.h"
 #include "second.h"
 
 enum {
@@ -46,6 +47,7 @@ struct esp_worker {
     struct esp_second second; /* that is compared with */
     struct retired *retired;
     int serial; /* of the pair; see esp_loaded */
+    struct esp_record record;
     bool quiet; /* the session does nothing that the interface does not know */
     double progress;
     int phase;
@@ -176,12 +178,27 @@ static void check_breakpoints(struct esp_worker *worker, const struct esp_iterat
     esp_mailbox_wait_step(&worker->mailbox);
 }
 
+/* Nothing is recorded any more. */
+static void tell_not_recording(struct esp_worker *worker, int type, const char *text)
+{
+    tell(worker, ESP_SNAPSHOT_RECORD, "");
+    tell(worker, type, text);
+}
+
+static void record(struct esp_worker *worker, const struct esp_event *event)
+{
+    char err[512];
+    if (!esp_record_event(&worker->record, event, err, sizeof err))
+        tell_not_recording(worker, ESP_SNAPSHOT_ERROR, err);
+}
+
 /* Partial trees are sent only in step mode: nobody could see them otherwise. */
 static void observe(void *user, const struct esp_event *event)
 {
     struct esp_worker *worker = user;
     if (worker->quiet)
         return;
+    record(worker, event);
     bool partial = event->type == ESP_EVENT_LAYER || event->type == ESP_EVENT_STAGE;
     bool iteration = event->type == ESP_EVENT_ITERATION;
     bool stepping = (partial || iteration) && esp_mailbox_steps(&worker->mailbox);
@@ -323,6 +340,45 @@ static void run_set(struct esp_worker *worker, const struct esp_posted *command)
     esp_second_set(&worker->second, command->key, command->text);
 }
 
+static void stop_recording(struct esp_worker *worker)
+{
+    char err[512], text[600];
+    if (!worker->record.recorder)
+        return;
+    int status = esp_record_stop(&worker->record, err, sizeof err);
+    snprintf(text, sizeof text, "recorded to %.500s", worker->record.path);
+    tell_not_recording(worker, status < 0 ? ESP_SNAPSHOT_ERROR : ESP_SNAPSHOT_MESSAGE,
+                       status < 0 ? err : text);
+}
+
+static void run_record(struct esp_worker *worker, const struct esp_posted *command)
+{
+    char err[512], text[600];
+    if (command->length == 0) {
+        stop_recording(worker);
+        return;
+    }
+    if (worker->record.recorder) {
+        tell(worker, ESP_SNAPSHOT_ERROR, "one recording is going on; :record ends it");
+        return;
+    }
+    if (esp_record_start(&worker->record, &worker->pair, command, err, sizeof err) < 0) {
+        tell(worker, ESP_SNAPSHOT_ERROR, err);
+        return;
+    }
+    snprintf(text, sizeof text, "recording to %.500s", worker->record.path);
+    tell(worker, ESP_SNAPSHOT_RECORD, worker->record.path);
+    tell(worker, ESP_SNAPSHOT_MESSAGE, text);
+}
+
+/* The generation was ended by the user, or by a failure. */
+static void end_generation(struct esp_worker *worker)
+{
+    if (worker->record.recorder)
+        esp_recorder_end(worker->record.recorder, "");
+    tell_phase(worker, ESP_PHASE_IDLE, "", 0);
+}
+
 /* ------------------------------------------------------------------ other models */
 
 /* Keeps a pair until the interface has seen the one that took its place. */
@@ -361,6 +417,7 @@ static void take_over(struct esp_worker *worker, struct esp_pair *next, const ch
     const bool anew = !esp_pair_shares_tokens(&before, next);
     const bool compared = worker->second.compare.second != NULL;
     esp_second_end(&worker->second);
+    stop_recording(worker); /* its header names the models */
     if (anew)
         tell(worker, ESP_SNAPSHOT_CLEAR, "");
     worker->pair = *next;
@@ -437,12 +494,21 @@ static bool run_command(struct esp_worker *worker, const struct esp_posted *comm
     case ESP_COMMAND_COMPARE:
         esp_second_choose(&worker->second, worker->pair.session, command->text);
         return generating;
+    case ESP_COMMAND_RECORD:
+        run_record(worker, command);
+        return generating;
+    case ESP_COMMAND_MARK:
+        record(worker,
+               &(struct esp_event){.type = ESP_EVENT_MARKER, .text = command->text});
+        tell(worker, ESP_SNAPSHOT_MESSAGE, "marked");
+        return generating;
     case ESP_COMMAND_REWIND:
         if (esp_session_rewind(worker->pair.session, command->number) == ESP_OK)
             tell_phase(worker, ESP_PHASE_IDLE, "", 0);
         return false;
     default: /* ESP_COMMAND_CLEAR */
         esp_session_clear(worker->pair.session);
+        record(worker, &(struct esp_event){.type = ESP_EVENT_CLEAR});
         tell(worker, ESP_SNAPSHOT_CLEAR, "");
         tell_phase(worker, ESP_PHASE_IDLE, "", 0);
         return false;
@@ -461,7 +527,7 @@ static bool iterate(struct esp_worker *worker)
         return true;
     if (status < 0)
         tell(worker, ESP_SNAPSHOT_ERROR, err);
-    tell_phase(worker, ESP_PHASE_IDLE, "", 0);
+    end_generation(worker);
     return false;
 }
 
@@ -499,7 +565,7 @@ static void *run(void *user)
         }
         if (generating && stop) {
             generating = false;
-            tell_phase(worker, ESP_PHASE_IDLE, "", 0);
+            end_generation(worker);
         }
         if (command)
             generating = run_command(worker, command, generating);
@@ -508,6 +574,7 @@ static void *run(void *user)
             generating = iterate(worker);
     }
     esp_compare_close(&worker->second.compare);
+    stop_recording(worker);
     close_retired(worker, worker->serial);
     esp_pair_close(&worker->pair);
     return NULL;
@@ -613,6 +680,19 @@ void esp_worker_set(struct esp_worker *worker, const char *key, const char *valu
 void esp_worker_limit(struct esp_worker *worker, int tokens)
 {
     esp_mailbox_post(&worker->mailbox, ESP_COMMAND_LIMIT, "", "", 0, tokens);
+}
+
+void esp_worker_record(struct esp_worker *worker, const char *path, int width, int height,
+                       bool over)
+{
+    char size[32];
+    snprintf(size, sizeof size, "%dx%d", width, height);
+    esp_mailbox_post(&worker->mailbox, ESP_COMMAND_RECORD, size, path, strlen(path), over);
+}
+
+void esp_worker_mark(struct esp_worker *worker, const char *text)
+{
+    esp_mailbox_post(&worker->mailbox, ESP_COMMAND_MARK, "", text, strlen(text), 0);
 }
 
 void esp_worker_clear(struct esp_worker *worker)

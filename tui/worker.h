@@ -39,6 +39,10 @@ void esp_worker_prompt(struct esp_worker *worker, const char *text, size_t lengt
 void esp_worker_set(struct esp_worker *worker, const char *key, const char *value,
                     const char *origin);
 void esp_worker_limit(struct esp_worker *worker, int tokens);
+/* Records to a file; a screen of this size is remembered. An empty path ends the recording. */
+void esp_worker_record(struct esp_worker *worker, const char *path, int width, int height,
+                       bool over);
+void esp_worker_mark(struct esp_worker *worker, const char *text);
 void esp_worker_clear(struct esp_worker *worker);
 /* Compares with "DRAFTER VERIFIER" from now on, or with "off" no longer. */
 void esp_worker_compare(struct esp_worker *worker, const char *choice);

@@ -114,7 +114,7 @@ static void live_write(struct live *live, int tokens)
 static void live_finish(struct live *live)
 {
     esp_session_close(live->session);
-    CHECK(esp_recorder_close(live->recorder, "", err, sizeof err) == 0, "%s", err);
+    CHECK(esp_recorder_close(live->recorder, err, sizeof err) == 0, "%s", err);
     scene_close(&live->scene);
 }
 
@@ -284,7 +284,7 @@ static void write_scene(int iterations, double gap)
                                                          .iteration = scene_king(i)});
     }
     esp_recorder_event(recorder, &(struct esp_event){.type = ESP_EVENT_END, .text = "length"});
-    CHECK(esp_recorder_close(recorder, "", err, sizeof err) == 0, "%s", err);
+    CHECK(esp_recorder_close(recorder, err, sizeof err) == 0, "%s", err);
     if (gap < 0)
         return;
     size_t length;

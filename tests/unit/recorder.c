@@ -152,7 +152,7 @@ TEST(a_failing_write_suspends_the_recording_and_keeps_what_is_whole)
             CHECK(strstr(esp_recorder_trouble(recorder), strerror(failure)) &&
                       strstr(esp_recorder_trouble(recorder), "the generation goes on"),
                   "%s", esp_recorder_trouble(recorder));
-            CHECK(esp_recorder_close(recorder, "", err, sizeof err) == ESP_E_FILE);
+            CHECK(esp_recorder_close(recorder, err, sizeof err) == ESP_E_FILE);
             struct esp_recording *recording = recorded_open();
             CHECK(esp_recording_events(recording) == 3 && !esp_recording_is_cut(recording),
                   "%d events after %s", esp_recording_events(recording), strerror(failure));
@@ -177,7 +177,7 @@ TEST(interrupted_and_partial_writes_go_on)
     CHECK(recorder, "%s", err);
     record_prompt(recorder);
     esp_recorder_mark(recorder, "a place");
-    CHECK(esp_recorder_close(recorder, "", err, sizeof err) == 0, "%s", err);
+    CHECK(esp_recorder_close(recorder, err, sizeof err) == 0, "%s", err);
     struct esp_recording *recording = recorded_open();
     CHECK(esp_recording_events(recording) == 2);
     esp_recording_close(recording);
@@ -214,7 +214,7 @@ TEST(a_closed_pipe_does_not_end_the_program)
     CHECK(strstr(esp_recorder_trouble(recorder), strerror(EPIPE)), "%s",
           esp_recorder_trouble(recorder));
     esp_recorder_mark(recorder, "");
-    esp_recorder_close(recorder, "", err, sizeof err);
+    esp_recorder_close(recorder, err, sizeof err);
     sigset_t pending;
     sigpending(&pending);
     CHECK(!sigismember(&pending, SIGPIPE));
@@ -231,7 +231,7 @@ TEST(a_pipe_that_nobody_empties_is_given_up)
         esp_recorder_mark(recorder, "a text of some length, so that the pipe is full soon");
     CHECK(strstr(esp_recorder_trouble(recorder), "nobody reads"), "%s",
           esp_recorder_trouble(recorder));
-    esp_recorder_close(recorder, "", err, sizeof err);
+    esp_recorder_close(recorder, err, sizeof err);
     close(reader);
     unlink(path);
 }
@@ -250,7 +250,7 @@ TEST(a_file_that_may_not_grow_does_not_end_the_program)
     CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
     CHECK(strstr(esp_recorder_trouble(recorder), strerror(EFBIG)), "%s",
           esp_recorder_trouble(recorder));
-    esp_recorder_close(recorder, "", err, sizeof err);
+    esp_recorder_close(recorder, err, sizeof err);
     struct esp_recording *recording = recorded_open();
     CHECK(esp_recording_events(recording) > 10 && !esp_recording_is_cut(recording));
     esp_recording_close(recording);
@@ -269,7 +269,7 @@ TEST(a_file_is_overwritten_only_by_force)
     free(bytes);
     struct esp_recorder *recorder = open_recorder(recorded_path(), true, NULL);
     CHECK(recorder, "%s", err);
-    CHECK(esp_recorder_close(recorder, "", err, sizeof err) == 0);
+    CHECK(esp_recorder_close(recorder, err, sizeof err) == 0);
     esp_recording_close(recorded_open());
 }
 
@@ -286,7 +286,7 @@ TEST(a_file_that_cannot_be_made_is_named)
     CHECK(access(recorded_path(), F_OK) < 0, "a file without a header is left");
 }
 
-TEST(closing_ends_a_generation_that_runs)
+TEST(a_generation_can_be_ended_from_outside)
 {
     struct esp_node root = {.parent = -1, .copies = 1};
     const int32_t token = 4;
@@ -300,11 +300,13 @@ TEST(closing_ends_a_generation_that_runs)
     record_prompt(recorder);
     esp_recorder_event(recorder,
                        &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});
-    CHECK(esp_recorder_close(recorder, "interrupted", err, sizeof err) == 0);
+    esp_recorder_end(recorder, "interrupted");
+    esp_recorder_end(recorder, "only once");
+    CHECK(esp_recorder_close(recorder, err, sizeof err) == 0);
     struct esp_recording *recording = recorded_open();
     CHECK(esp_recording_events(recording) == 3);
     CHECK(esp_recording_read(recording, 2, &event, err, sizeof err) == 0);
     CHECK(event->type == ESP_EVENT_END && strcmp(event->text, "interrupted") == 0);
     esp_recording_close(recording);
-    CHECK(esp_recorder_close(NULL, "", err, sizeof err) == 0);
+    CHECK(esp_recorder_close(NULL, err, sizeof err) == 0);
 }

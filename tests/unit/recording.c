@@ -215,7 +215,7 @@ TEST(the_header_comes_back)
     struct esp_recorder_options options = {.path = recorded_path(), .force = true};
     struct esp_recorder *recorder;
     CHECK(esp_recorder_open(&recorder, &options, &header, err, sizeof err) == 0, "%s", err);
-    CHECK(esp_recorder_close(recorder, "", err, sizeof err) == 0, "%s", err);
+    CHECK(esp_recorder_close(recorder, err, sizeof err) == 0, "%s", err);
     struct esp_recording *recording = recorded_open();
     const struct esp_recording_header *got = esp_recording_header(recording);
     header.major = 1;
@@ -433,7 +433,7 @@ TEST(no_line_is_too_long_to_be_read)
     event =
         (struct esp_event){.type = ESP_EVENT_PROMPT, .tokens = prompt, .token_count = 20000};
     esp_recorder_event(recorder, &event);
-    CHECK(esp_recorder_close(recorder, "", err, sizeof err) == 0, "%s", err);
+    CHECK(esp_recorder_close(recorder, err, sizeof err) == 0, "%s", err);
     struct esp_recording *recording = recorded_open();
     const struct esp_recorded_token *text;
     for (int i = 0; i < ESP_RECORDING_NODES; i++)
@@ -501,4 +501,39 @@ TEST(seeking_in_ten_thousand_iterations_is_quick)
     if (getenv("ESPALIER_TIMES"))
         printf("  %d iterations: opened in %.3f s, slowest seek %.6f s\n", iterations, opened,
                slowest);
+}
+
+/* ------------------------------------------------------------------ the manual */
+
+/* The literal block of a manual page, with lines that go on joined. */
+static size_t read_example(const char *path, char *text, size_t size)
+{
+    char line[512];
+    bool inside = false;
+    size_t used = 0;
+    FILE *page = fopen(path, "r");
+    CHECK(page, "cannot read %s", path);
+    while (fgets(line, sizeof line, page)) {
+        if (strcmp(line, ".Ed\n") == 0)
+            inside = false;
+        used -= inside && line[0] == ' ';
+        if (inside)
+            used += (size_t)snprintf(text + used, size - used, "%s", line);
+        if (strcmp(line, ".Bd -literal\n") == 0)
+            inside = true;
+    }
+    fclose(page);
+    return used;
+}
+
+TEST(the_example_of_the_manual_is_a_recording)
+{
+    char text[4096];
+    recorded_write(text,
+                   read_example(check_path("../man/espalier-session.5"), text, sizeof text));
+    struct esp_recording *recording = recorded_open();
+    CHECK(esp_recording_events(recording) == 3 && esp_recording_iterations(recording) == 1);
+    CHECK(read_event(recording, 1)->iteration->path_length == 1);
+    CHECK(esp_recording_steps(recording) == 1 + ESP_STAGES);
+    esp_recording_close(recording);
 }

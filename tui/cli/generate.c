@@ -182,7 +182,9 @@ static int start_recording(const struct cli_options *o, struct output *out,
 static int stop_recording(struct output *out)
 {
     char err[512];
-    int status = esp_recorder_close(out->recorder, "interrupted", err, sizeof err);
+    if (out->recorder)
+        esp_recorder_end(out->recorder, "interrupted");
+    int status = esp_recorder_close(out->recorder, err, sizeof err);
     out->recorder = NULL;
     if (status == ESP_OK)
         return EXIT_DONE;

@@ -17,6 +17,8 @@ static int run(struct cli_options *o)
         .config = o->config,
         .no_config = o->no_config,
         .given = o->given,
+        .record = o->record,
+        .force = o->force,
     };
     options.session.baseline = true;
     return interface_main(&options);
@@ -28,6 +30,6 @@ const struct cli_command cli_interface = {
     .summary = "the terminal interface",
     .flags =
         "prompt tokens target draft drafter verifier temp top-p top-k seed backend threads "
-        "exact order max-nodes context ascii theme config no-config",
+        "exact order max-nodes context ascii theme config no-config record force",
     .run = run,
 };

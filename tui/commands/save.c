@@ -2,8 +2,6 @@
  */
 #include "command.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "write_file.h"
@@ -14,17 +12,12 @@ static void run(struct esp_app *app, const char *arguments)
     const bool over = *arguments == '!';
     arguments += over;
     arguments += strspn(arguments, " ");
-    const char *home = getenv("HOME");
     if (!*arguments) {
         esp_app_say(app, true, "write :save FILE, or :save! FILE to write over one");
         return;
     }
-    if (arguments[0] == '~' && arguments[1] == '/' && home)
-        snprintf(path, sizeof path, "%s%s", home, arguments + 1);
-    else
-        snprintf(path, sizeof path, "%s", arguments);
-    if (esp_write_file(path, app->state.bytes, app->state.byte_count, over, err, sizeof err) <
-        0)
+    esp_typed_path(path, sizeof path, arguments);
+    if (esp_write_file(path, app->state.bytes, app->state.byte_count, over, err, sizeof err) < 0)
         esp_app_say(app, true, "%s", err);
     else
         esp_app_say(app, false, "%zu bytes written to %s", app->state.byte_count, path);

@@ -1,0 +1,92 @@
+#!/bin/sh
+# Recording from within the interface: on and off, the sign in the header, marks, what cannot be written.
+. tests/shell.sh
+. tests/script.sh
+file="$work/session.esp.jsonl"
+types() { # of the events of a recording, iterations left out
+    sed -n 's/^{"t":[^,]*,"type":"\([a-z]*\)".*/\1/p' "$1" | grep -v iteration | tr '\n' ' '
+}
+
+play "size 100x24
+wait
+type :record $file
+key Enter
+wait
+$dump"
+check "it says where it records to" dumped "recording to "
+check "and shows a sign" dumped "● rec"
+
+play "size 100x24
+wait
+type Once upon a time
+key Enter
+wait
+type :record! $file
+key Enter
+wait
+type :mark here
+key Enter
+type :temp 0.5
+key Enter
+key Enter
+wait
+type :clear
+key Enter
+type Another
+key Enter
+wait
+type :record
+key Enter
+wait
+$dump
+key M-m
+$dump.2" -n 10
+check "the end is told" dumped "recorded to "
+check "the sign is gone" sh -c "! grep -q '● rec' $work/screen"
+check "a mark needs a recording" grep -q "nothing is recorded" "$work/screen.2"
+check "what happened is in the file, in order" test \
+    "$(types "$file")" = "prompt marker setting end rewind clear prompt end "
+check "a recording begun later has the text so far" test \
+    "$(sed -n 2p "$file" | grep -o '"id"' | wc -l)" -eq 14
+check "and the size of the screen" grep -q '"terminal":{"columns":100,"rows":24}' "$file"
+check "marks have a text" grep -q '"type":"marker","text":"here"' "$file"
+
+cp "$file" "$work/copy"
+play "size 100x24
+wait
+type :record $file
+key Enter
+wait
+$dump
+type :record /dev/full
+key Enter
+wait
+$dump.2"
+check "a file is not overwritten" dumped "exists; give another name"
+check "and stays as it was" cmp -s "$file" "$work/copy"
+check "a full disk is told" grep -q "cannot write /dev/full" "$work/screen.2"
+
+mkfifo "$work/pipe"
+head -c 3000 "$work/pipe" >/dev/null &
+play "size 100x24
+wait
+type :record $work/pipe
+key Enter
+wait
+type Once upon a time
+key Enter
+wait
+$dump" -n 40
+wait
+check "a closed pipe suspends the recording" dumped "suspended: Broken pipe"
+check "the sign is gone, too" sh -c "! grep -q '● rec' $work/screen"
+check "and the text is whole" dumped "n reached"
+
+(
+    cd "$work"
+    printf '%s\n' "size 100x24" wait "key F9" wait "key F9" wait >script
+    case $ESPALIER in /*) ;; *) ESPALIER="$OLDPWD/$ESPALIER" ;; esac
+    ESPALIER_SCRIPT=script $ESPALIER >/dev/null
+)
+check "the key needs no name" sh -c "ls $work | grep -q '^espalier-[0-9]*-[0-9]*.esp.jsonl$'"
+finish

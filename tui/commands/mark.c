@@ -1,0 +1,17 @@
+/* mark.c - ":mark TEXT" marks a place of the recording, to be found when it is replayed. */
+#include "command.h"
+
+static void run(struct esp_app *app, const char *arguments)
+{
+    if (app->state.recording[0])
+        esp_worker_mark(app->worker, arguments);
+    else
+        esp_app_say(app, true, "nothing is recorded; :record begins to");
+}
+
+const struct esp_command_ops esp_command_mark = {
+    .name = "mark",
+    .usage = "[TEXT]",
+    .summary = "mark this place of the recording",
+    .run = run,
+};

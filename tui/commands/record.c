@@ -1,0 +1,48 @@
+/* record.c - ":record FILE" records the session from here on; ":record" again ends it. */
+#include "command.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* A name that is not there yet, unless two recordings begin in one second. */
+static void name_of_now(char *path, size_t size)
+{
+    time_t now = time(NULL);
+    struct tm local;
+    if (!localtime_r(&now, &local) ||
+        strftime(path, size, "espalier-%Y%m%d-%H%M%S.esp.jsonl", &local) == 0)
+        snprintf(path, size, "espalier.esp.jsonl");
+}
+
+static void run(struct esp_app *app, const char *arguments)
+{
+    char path[1024];
+    const bool over = *arguments == '!';
+    arguments += over;
+    arguments += strspn(arguments, " ");
+    if (!*arguments && app->state.recording[0]) {
+        esp_worker_record(app->worker, "", 0, 0, false);
+        return;
+    }
+    if (*arguments)
+        esp_typed_path(path, sizeof path, arguments);
+    else
+        name_of_now(path, sizeof path);
+    esp_worker_record(app->worker, path, app->canvas.width, app->canvas.height, over);
+}
+
+static void complete(const struct esp_app *app, const char *before, const char *word,
+                     struct esp_choices *choices)
+{
+    (void)app;
+    esp_complete_path(before, word, false, choices);
+}
+
+const struct esp_command_ops esp_command_record = {
+    .name = "record",
+    .usage = "[FILE]",
+    .summary = "record the session to a file, or end that; :record! FILE overwrites",
+    .run = run,
+    .complete = complete,
+};

@@ -1,0 +1,51 @@
+/* record.c - see record.h. */
+#include "record.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *token_text(void *user, int32_t token, size_t *length)
+{
+    const struct esp_pair *pair = user;
+    return esp_token_bytes(pair->engine, token, length);
+}
+
+int esp_record_start(struct esp_record *record, const struct esp_pair *pair,
+                     const struct esp_posted *command, char *err, size_t errlen)
+{
+    struct esp_recorder_options options = {.path = command->text,
+                                           .force = command->number != 0,
+                                           .tokens = {token_text, (void *)pair}};
+    struct esp_recording_header header = {.columns = 0};
+    int count;
+    sscanf(command->key, "%dx%d", &header.columns, &header.rows);
+    esp_recording_describe(&header, pair->engine, pair->session);
+    int status = esp_recorder_open(&record->recorder, &options, &header, err, errlen);
+    if (status < 0)
+        return status;
+    snprintf(record->path, sizeof record->path, "%s", command->text);
+    const int32_t *tokens = esp_session_tokens(pair->session, &count);
+    struct esp_event text = {.type = ESP_EVENT_PROMPT, .tokens = tokens, .token_count = count};
+    if (count > 0 && !esp_record_event(record, &text, err, errlen))
+        return ESP_E_FILE;
+    return ESP_OK;
+}
+
+bool esp_record_event(struct esp_record *record, const struct esp_event *event, char *err,
+                      size_t errlen)
+{
+    if (!record->recorder)
+        return true;
+    esp_recorder_event(record->recorder, event);
+    if (!*esp_recorder_trouble(record->recorder))
+        return true;
+    esp_record_stop(record, err, errlen);
+    return false;
+}
+
+int esp_record_stop(struct esp_record *record, char *err, size_t errlen)
+{
+    int status = esp_recorder_close(record->recorder, err, errlen);
+    record->recorder = NULL;
+    return status;
+}
