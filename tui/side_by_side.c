@@ -46,15 +46,23 @@ struct esp_side_by_side esp_side_by_side_at(const struct esp_state *state, int p
     return both;
 }
 
+static bool has_drafted(const struct esp_side_by_side *both)
+{
+    return both->it[0]->tree.count > 1 || both->it[1]->tree.count > 1;
+}
+
 struct esp_side_by_side esp_side_by_side_newest(const struct esp_state *state)
 {
-    const struct esp_iteration *it;
+    const struct esp_iteration *newest = esp_state_kept(state, 0);
+    int place = INT_MAX;
     if (state->has_partial)
         return esp_side_by_side_at(state, state->partial.it.position);
-    int place = esp_side_by_side_step(state, INT_MAX, -1, true);
-    if (place < 0 && (it = esp_state_kept(state, 0)))
-        place = it->position;
-    return esp_side_by_side_at(state, place);
+    while ((place = esp_side_by_side_step(state, place, -1, true)) >= 0) {
+        struct esp_side_by_side both = esp_side_by_side_at(state, place);
+        if (has_drafted(&both))
+            return both;
+    }
+    return esp_side_by_side_at(state, newest ? newest->position : -1);
 }
 
 /* Is `a` nearer than `b` in this direction, and on the right side of `place`? */

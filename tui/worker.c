@@ -77,14 +77,6 @@ static void wake_for_iteration(struct esp_worker *worker)
     wake(worker);
 }
 
-static void wake_for_second(void *user, bool iteration)
-{
-    if (iteration)
-        wake_for_iteration(user);
-    else
-        wake(user);
-}
-
 static void tell(struct esp_worker *worker, int type, const char *text)
 {
     struct esp_snapshot *snapshot = esp_ring_write(worker->ring, type);
@@ -220,6 +212,20 @@ static void observe(void *user, const struct esp_event *event)
     if (iteration)
         check_breakpoints(worker, event->iteration);
     if (iteration && !stepping && esp_mailbox_wait_pace(&worker->mailbox))
+        wake_helpers();
+}
+
+/* The second keeps the pace too: after a pause an iteration takes longer, and that must not
+ * always be the same one's. */
+static void wake_for_second(void *user, bool iteration)
+{
+    struct esp_worker *worker = user;
+    if (!iteration) {
+        wake(worker);
+        return;
+    }
+    wake_for_iteration(worker);
+    if (!esp_mailbox_steps(&worker->mailbox) && esp_mailbox_wait_pace(&worker->mailbox))
         wake_helpers();
 }
 

@@ -73,6 +73,7 @@ static void compared(struct scene *scene, int width, int height, int turns)
     scene_open(scene, width, height);
     scene_ready(scene);
     scene_compare(scene, "linear:K=3");
+    scene->ui.message = "(keys)"; /* which are other tests' business */
     scene_prompt(scene);
     both_write(scene, turns);
 }

@@ -145,7 +145,7 @@ void esp_draw_compare_totals(struct esp_canvas *canvas, const struct esp_state *
             draw_value(canvas, end, y + 1 + side, i, &figures[side], &figures[!side]);
     }
     for (int side = 0; side < 2; side++)
-        esp_draw_bytes(canvas, 0, y + 1 + side, room - 1, ESP_STYLE_TITLE, 0, names[side],
+        esp_draw_bytes(canvas, 0, y + 1 + side, room, ESP_STYLE_TITLE, 0, names[side],
                        strlen(names[side]));
     words(text, sizeof text, state);
     esp_draw_paragraph(canvas, y + 3, ESP_STYLE_TEXT, text);
