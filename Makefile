@@ -175,7 +175,7 @@ $(BUILD)/libespalier-cuda.so: $(CUDA_OBJ) $(CUDA_SHARED) kernels/cuda/plugin.map
 	    -o $@ $(CUDA_OBJ) $(CUDA_SHARED) $(or $(UTF8PROC_A),-lutf8proc) -lcublasLt
 
 # The same sources on the host, against tests/emu: what the tests load where there is no GPU.
-CXX_CFLAGS = -std=c++17 -ffp-contract=off -fno-strict-aliasing -fPIC -Wall -Wextra -Wshadow=local -Wvla \
+CXX_CFLAGS = -std=c++17 -ffp-contract=off -fno-strict-aliasing -fno-semantic-interposition -fPIC -Wall -Wextra -Wshadow=local -Wvla \
              -Wno-unknown-pragmas $(if $(filter true,$(CI)),-Werror) -DESP_EMULATE -Itests -Itests/emu \
              $(INCLUDE) $(CFLAGS) $(EXTRA) -MMD -MP
 

@@ -59,7 +59,7 @@ static struct {
     emu_count barrier_count;
     thread *barrier_first;
 
-    thread *head, *tail; /* threads that may go on */
+    thread *head, *tail;                                            /* threads that may go on */
     std::vector<emu_fibre *> &idle = *new std::vector<emu_fibre *>; /* outlives main */
     emu_fibre *running;
 } run;
@@ -337,6 +337,18 @@ int emu_lane()
     return number_of(now) % warp_lanes;
 }
 
+/* All lanes of its mask wait: for the same thing? */
+static bool all_meet(const thread *self, int base)
+{
+    for (int i = 0; i < warp_lanes; i++) {
+        const thread *other = &run.thread_of[base + i];
+        if (self->mask >> i & 1 && (other->finish != self->finish ||
+                                    other->mask != self->mask || other->line != self->line))
+            return false;
+    }
+    return true;
+}
+
 void emu_meet(emu_finish *finish, const char *what, unsigned mask, void *data, const char *file,
               int line)
 {
@@ -354,19 +366,13 @@ void emu_meet(emu_finish *finish, const char *what, unsigned mask, void *data, c
     self->state = thread_meets;
     unsigned *meeting = &run.meeting[base / warp_lanes];
     *meeting |= 1u << lane;
-    void *brought[warp_lanes] = {};
-    bool all = (*meeting & mask) == mask;
-    for (int i = 0; all && i < warp_lanes; i++) {
-        thread *other = &run.thread_of[base + i];
-        if (!(mask >> i & 1))
-            continue;
-        all = other->finish == finish && other->mask == mask && other->line == line;
-        brought[i] = other->data;
-    }
-    if (!all) {
+    if ((*meeting & mask) != mask || !all_meet(self, base)) {
         give_way();
         return;
     }
+    void *brought[warp_lanes];
+    for (int i = 0; i < warp_lanes; i++)
+        brought[i] = mask >> i & 1 ? run.thread_of[base + i].data : nullptr;
     finish(brought, mask);
     *meeting &= ~mask;
     self->state = thread_runs;
@@ -390,7 +396,9 @@ emu_count emu_barrier(const char *what, int predicate, const char *file, int lin
     if (run.at_barrier == 0) {
         run.barrier_first = self;
         run.barrier_yes = 0;
-    } else if (run.barrier_first->line != line || strcmp(run.barrier_first->what, what) != 0) {
+    } else if (run.barrier_first->line != line ||
+               (run.barrier_first->file != file &&
+                strcmp(run.barrier_first->file, file) != 0)) {
         emu_fail("is at the barrier %s at %s:%d, other threads at %s at %s:%d", what, file,
                  line, run.barrier_first->what, run.barrier_first->file,
                  run.barrier_first->line);

@@ -7,6 +7,8 @@
 #ifndef EMU_LAUNCH_H
 #define EMU_LAUNCH_H
 
+#include <type_traits>
+
 #include "emu_runtime.h"
 
 struct emu_launch_shape {
@@ -39,16 +41,23 @@ void emu_enqueue_kernel(const emu_launch_shape &launch, cudaStream_t stream,
                         const emu_body *body);
 void emu_check_parameter(const char *kernel, int index, const void *value, size_t bytes);
 
-/* Padding may hold anything, old addresses too. */
-template <typename T> static inline void emu_check(const char *kernel, int index, T value)
-{
+/* Padding may hold anything, old addresses too: where it cannot be cleared, only parameters
+ * that are pointers are looked at. */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_clear_padding)
+#define EMU_CLEARS_PADDING 1
+#endif
+#endif
+
+template <typename T> static inline void emu_check(const char *kernel, int index, T value)
+{
+#ifdef EMU_CLEARS_PADDING
     __builtin_clear_padding(&value);
     emu_check_parameter(kernel, index, &value, sizeof value);
+#else
+    if (std::is_pointer<T>::value)
+        emu_check_parameter(kernel, index, &value, sizeof value);
 #endif
-#endif
-    (void)kernel, (void)index, (void)value;
 }
 
 template <typename T> struct emu_same {

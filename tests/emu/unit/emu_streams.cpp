@@ -105,9 +105,11 @@ TEST(kernels_get_no_address_of_the_host)
     for (float *address : {&in_program, heap.data(), &on_stack}) {
         DIES("parameter 1 of kernel touch (byte 0) holds the address of host memory",
              ESP_LAUNCH(touch, 1, 1, 0, nullptr, address, 0));
+#ifdef EMU_CLEARS_PADDING
         struct with_address a = {0, address};
         DIES("parameter 1 of kernel take_struct (byte 8)",
              ESP_LAUNCH(take_struct, 1, 1, 0, nullptr, a, s.device));
+#endif
     }
     DIES("address of no allocation", cudaFree(s.device);
          ESP_LAUNCH(touch, 1, 1, 0, nullptr, s.device, 0));
