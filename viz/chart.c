@@ -15,6 +15,13 @@ const char *esp_probability(char text[8], double p)
     return text;
 }
 
+const char *esp_probability_exact(char text[16], double p)
+{
+    if (p >= 0.995 || !isfinite(p))
+        return strcpy(text, p >= 0.995 ? "1.0" : "-");
+    return esp_number(text, p < 1e-5 ? 0 : p, 2);
+}
+
 const char *esp_number(char text[16], double value, int digits)
 {
     if (!isfinite(value))

@@ -6,6 +6,8 @@
 
 /* Writes a probability in three columns: ".81", "1.0", "  -" if it is not known. */
 const char *esp_probability(char text[8], double p);
+/* The same in two significant digits, however many columns that takes: ".0048". */
+const char *esp_probability_exact(char text[16], double p);
 /* Writes a number in about `digits` significant digits without an exponent: "1240", "31.4",
  * ".40", ".004". */
 const char *esp_number(char text[16], double value, int digits);

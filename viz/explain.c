@@ -67,15 +67,15 @@ static void explain_rejected(char *text, size_t size, const struct esp_iteration
 {
     const struct esp_node *n = &it->tree.nodes[node];
     int32_t chosen = esp_target_choice(it, n->parent);
-    char quoted[48] = "another token", u[8], a[8];
+    char quoted[48] = "another token", u[16], a[16];
     if (chosen >= 0)
         esp_quote_token(quoted, tokens, chosen);
     if (is_greedy(it))
         snprintf(text, size, "rejected: the target's first choice is %s", quoted);
     else if (isfinite(n->u) && isfinite(n->acceptance))
-        snprintf(text, size,
-                 "rejected: it had %s to be accepted, u = %s; the text goes on with %s",
-                 esp_probability(a, n->acceptance), esp_probability(u, n->u), quoted);
+        snprintf(text, size, "rejected: u = %s is above its chance of %s; next is %s",
+                 esp_probability_exact(u, n->u), esp_probability_exact(a, n->acceptance),
+                 quoted);
     else
         snprintf(text, size, "rejected: the target's sample is %s", quoted);
 }
@@ -84,12 +84,12 @@ void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, i
                       int node, const struct esp_tokens *tokens)
 {
     const struct esp_node *n = &it->tree.nodes[node];
-    char p[8], u[8], a[8];
+    char p[16], u[16], a[16];
     if (node == 0)
         snprintf(text, size, "committed: the last token of the text, where this tree starts");
     else if (n->verdict == ESP_CUT)
         snprintf(text, size, "cut before the target saw it%s%s (P = %s)", n->reason ? ": " : "",
-                 esp_reason_text(n->reason), esp_probability(p, exp(n->cumulative_log_q)));
+                 esp_reason_text(n->reason), esp_probability_exact(p, exp(n->cumulative_log_q)));
     else if (stages <= ESP_STAGE_SELECT)
         snprintf(text, size, "drafted: no decision yet");
     else if (n->verdict == ESP_REJECTED)
@@ -99,8 +99,8 @@ void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, i
     else if (is_greedy(it))
         snprintf(text, size, "accepted: it is the target's first choice");
     else if (isfinite(n->u) && isfinite(n->acceptance))
-        snprintf(text, size, "accepted: it had %s to be accepted, u = %s",
-                 esp_probability(a, n->acceptance), esp_probability(u, n->u));
+        snprintf(text, size, "accepted: u = %s is below its chance of %s",
+                 esp_probability_exact(u, n->u), esp_probability_exact(a, n->acceptance));
     else
         snprintf(text, size, "accepted: the target's sample is this token");
 }

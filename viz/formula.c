@@ -85,7 +85,8 @@ static void say(struct text *text, const char *part)
 static void say_number(struct text *text, double value)
 {
     char number[16];
-    say(text, value > 1.05 ? esp_number(number, value, 3) : esp_probability(number, value));
+    say(text, value > 1.05 ? esp_number(number, value, 3)
+                          : esp_probability_exact(number, value));
 }
 
 static void fill(struct text *text, const char *template, const struct esp_tree *tree, int node)

@@ -106,6 +106,19 @@ static void draw_characters(struct esp_canvas *canvas, const struct mask *mask)
                 sees(mask, y, x) ? canvas->glyphs->eighths[8] : canvas->glyphs->dot);
 }
 
+/* What of the mask has no room, if `height` rows and `width` columns of it have. */
+static void note_rest(struct esp_canvas *canvas, const struct mask *mask, int height, int width)
+{
+    char text[64];
+    if (mask->rows <= height && mask->rows <= width)
+        return;
+    snprintf(text, sizeof text, " %d x %d of %d x %d fit ",
+             height < mask->rows ? height : mask->rows, width < mask->rows ? width : mask->rows,
+             mask->rows, mask->rows);
+    esp_draw_right(canvas, canvas->view.rect.width, canvas->view.rect.height - 1,
+                   ESP_STYLE_WARN, text);
+}
+
 void esp_mask_draw(struct esp_canvas *canvas, const struct esp_iteration *it,
                    const struct esp_tokens *tokens, int node)
 {
@@ -115,13 +128,16 @@ void esp_mask_draw(struct esp_canvas *canvas, const struct esp_iteration *it,
     int height = canvas->view.rect.height;
     if (rows < 1 || !it->tree.order || !open_mask(&mask, &it->tree))
         return;
-    if (rows <= height && LABEL + 2 + 2 * rows <= width)
+    if (rows <= height && LABEL + 2 + 2 * rows <= width) {
         draw_labelled(canvas, &mask, LABEL, it, tokens, node);
-    else if (!canvas->glyphs->halves[1])
+    } else if (!canvas->glyphs->halves[1]) {
         draw_characters(canvas, &mask);
-    else if ((rows + 1) / 2 <= height && rows <= width)
+        note_rest(canvas, &mask, height, width);
+    } else if ((rows + 1) / 2 <= height && rows <= width) {
         draw_blocks(canvas, &mask);
-    else
+    } else {
         draw_braille(canvas, &mask);
+        note_rest(canvas, &mask, 4 * height, 2 * width);
+    }
     free(mask.sees);
 }

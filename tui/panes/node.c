@@ -1,7 +1,7 @@
 /* node.c - the node inspector: everything that is known about one node of the tree.
  *
  *     q .71  p .83  P .25  confidence .38  depth 3, child 1/2
- *     accepted: it had 1.0 to be accepted, u = .31
+ *     accepted: u = .31 is below its chance of 1.0
  *     token 318, bytes 20 6b 69 6e 67
  *     accepted with probability min(1, p/q) = 1.0, u = .31
  *     below: a child is accepted .62, at most .70 (alpha*), with these children .58
@@ -53,9 +53,9 @@ static void title(const struct esp_state *state, const struct esp_look *look, ch
 static int draw_probability(struct esp_canvas *canvas, int x, int y, const char *label,
                             double value)
 {
-    char text[8];
+    char text[16];
     x = esp_draw(canvas, x, y, ESP_STYLE_LABEL, label) + 1;
-    return esp_draw(canvas, x, y, ESP_STYLE_VALUE, esp_probability(text, value)) + 2;
+    return esp_draw(canvas, x, y, ESP_STYLE_VALUE, esp_probability_exact(text, value)) + 2;
 }
 
 static int child_count(const struct esp_iteration *it, int parent)
@@ -71,7 +71,7 @@ static void draw_numbers(struct esp_canvas *canvas, const struct esp_iteration *
     static const int confidence_styles[] = {ESP_STYLE_CONFIDENCE_LOW, ESP_STYLE_CONFIDENCE_MID,
                                             ESP_STYLE_CONFIDENCE_HIGH};
     const struct esp_node *n = &it->tree.nodes[node];
-    char text[8];
+    char text[16];
     int x = 0;
     if (node > 0) {
         x = draw_probability(canvas, x, 0, "q", n->q);
@@ -80,7 +80,8 @@ static void draw_numbers(struct esp_canvas *canvas, const struct esp_iteration *
     }
     x = esp_draw(canvas, x, 0, ESP_STYLE_LABEL, "confidence") + 1;
     int level = n->confidence >= 0.9f ? 2 : n->confidence >= 0.4f ? 1 : 0;
-    x = esp_draw(canvas, x, 0, confidence_styles[level], esp_probability(text, n->confidence)) +
+    x = esp_draw(canvas, x, 0, confidence_styles[level],
+                 esp_probability_exact(text, n->confidence)) +
         2;
     if (node > 0)
         esp_drawf(canvas, x, 0, ESP_STYLE_LABEL, "depth %d, child %d/%d", n->depth, n->rank + 1,
@@ -155,6 +156,15 @@ static int draw_details(struct esp_canvas *canvas, const struct esp_state *state
 
 /* ------------------------------------------------------------------ siblings and children */
 
+/* Three columns; of a small one a digit more, in a fourth. */
+static const char *share_text(char text[8], double p)
+{
+    if (!(p > 0 && p < 0.0095))
+        return esp_probability(text, p);
+    snprintf(text, 8, "%.3f", p);
+    return memmove(text, text + 1, strlen(text));
+}
+
 static int draw_share(struct esp_canvas *canvas, int x, int y, const char *label, int style,
                       double value, double most, int bar)
 {
@@ -162,7 +172,8 @@ static int draw_share(struct esp_canvas *canvas, int x, int y, const char *label
     x = esp_draw(canvas, x, y, ESP_STYLE_LABEL, label) + 1;
     esp_draw_bar(canvas, x, y, bar, style, most > 0 ? value / most : 0);
     x += bar + 1;
-    return esp_draw(canvas, x, y, ESP_STYLE_VALUE, esp_probability(text, value)) + 2;
+    esp_draw(canvas, x, y, ESP_STYLE_VALUE, share_text(text, value));
+    return x + 6;
 }
 
 /* What the rows of one family share. */
@@ -176,7 +187,7 @@ struct family {
 static struct family family_of(const struct esp_canvas *canvas, const struct esp_state *state,
                                const struct esp_iteration *it, int parent, int marked)
 {
-    enum { SHARE = 8, BRANCHING = 7 };
+    enum { SHARE = 9, BRANCHING = 6 };
     struct family f = {.parent = parent, .marked = marked, .label = 4};
     const struct esp_node *nodes = it->tree.nodes;
     int width = canvas->view.rect.width;
@@ -189,7 +200,7 @@ static struct family family_of(const struct esp_canvas *canvas, const struct esp
         f.branching = f.branching || isfinite(nodes[i].branching);
     }
     f.label = f.label > width / 3 ? width / 3 : f.label;
-    f.bar = (width - f.label - 4 - 2 * SHARE - (f.branching ? BRANCHING : 0)) / 2;
+    f.bar = (width - f.label - 4 - 2 * SHARE + 2 - (f.branching ? BRANCHING + 2 : 0)) / 2;
     f.bar = f.bar > 40 ? 40 : f.bar;
     return f;
 }
@@ -210,7 +221,7 @@ static void draw_member(struct esp_canvas *canvas, const struct esp_state *state
     if (!f->branching)
         return;
     x = esp_draw(canvas, x, y, ESP_STYLE_LABEL, canvas->glyphs->arrow) + 1;
-    esp_draw(canvas, x, y, ESP_STYLE_VALUE, esp_probability(text, n->branching));
+    esp_draw(canvas, x, y, ESP_STYLE_VALUE, share_text(text, n->branching));
 }
 
 /* Children of one node by rank, in at most `rows` rows: what the draft thought of each, what
