@@ -118,7 +118,7 @@ static void find(struct esp_app *app, int pane, int step)
     else
         esp_app_say(app, false, "'%s' in the %s: %d of %d%s; n the next, N the one before", what,
                     where, found.index, found.count,
-                    !found.round ? "" : step > 0 ? ", from the start again" : ", from the end");
+                    !found.round || found.count == 1 ? "" : step > 0 ? ", from the start again" : ", from the end");
 }
 
 /* A line "/TEXT"; without a text nothing is marked any more. */

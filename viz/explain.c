@@ -76,6 +76,9 @@ static void explain_rejected(char *text, size_t size, const struct esp_iteration
         snprintf(text, size, "rejected: u = %s is above its chance of %s; next is %s",
                  esp_probability_exact(u, n->u), esp_probability_exact(a, n->acceptance),
                  quoted);
+    else if (isfinite(n->branching))
+        snprintf(text, size, "rejected: the target's sample is %s; this one had %s", quoted,
+                 esp_probability_exact(a, n->branching));
     else
         snprintf(text, size, "rejected: the target's sample is %s", quoted);
 }

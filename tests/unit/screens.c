@@ -669,6 +669,9 @@ TEST(every_size_can_be_drawn)
         scene.ui.wish.current = round % ESP_PANES;
         scene.ui.wish.zoomed = round % 7 == 0;
         scene.ui.wish.stacked = round % 2;
+        scene.ui.look.grows_right = round % 3 == 0;
+        snprintf(scene.ui.look.search, sizeof scene.ui.look.search, "%s",
+                 round % 6 ? "" : "\u6f22");
         scene.canvas.glyphs = round % 4 ? &esp_glyphs_full : &esp_glyphs_ascii;
         scene.canvas.ascii_text = round % 4 == 0;
         if (round % 10 == 0) {
