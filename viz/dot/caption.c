@@ -1,0 +1,189 @@
+/* caption.c - what stands above and below the tree: what happened, with which settings, and how
+ * to read the picture; see picture.h. */
+#include "picture.h"
+
+#include <math.h>
+
+#include "chart.h"
+#include "label.h"
+
+enum { TITLE = 20, LINE = 13, LEGEND = 12 };
+
+static const char gap[] = "&#160;&#160;&#160;&#160;";
+
+static void begin_row(FILE *file, int size, const char *colour)
+{
+    fprintf(file, "<tr><td align=\"left\"><font point-size=\"%d\" color=\"%s\">", size, colour);
+}
+
+static void end_row(FILE *file)
+{
+    fputs("</font></td></tr>", file);
+}
+
+static const char *plural(int count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static void put_title(FILE *file, const struct esp_iteration *it,
+                      const struct esp_palette *palette)
+{
+    int drafted = it->tree.count - 1, cut = 0;
+    for (int i = 1; i < it->tree.count; i++)
+        cut += it->tree.nodes[i].verdict == ESP_CUT;
+    begin_row(file, TITLE, palette->text);
+    fprintf(file, "<b>Iteration %d: %d token%s committed in ", it->index, it->committed_count,
+            plural(it->committed_count));
+    if (it->target_passes > 1)
+        fprintf(file, "%d passes of the target</b>", it->target_passes);
+    else
+        fputs("one pass of the target</b>", file);
+    end_row(file);
+    begin_row(file, LINE, palette->text);
+    fprintf(file, "%d token%s drafted", drafted, plural(drafted));
+    if (cut > 0)
+        fprintf(file, ", %d cut, %d verified", cut, drafted - cut);
+    fprintf(file, ", %d accepted", it->path_length);
+    if (it->committed_count > it->path_length)
+        fputs("; then one from the target itself", file);
+    end_row(file);
+}
+
+static void put_setup(FILE *file, const struct esp_iteration *it,
+                      const struct esp_picture_look *look)
+{
+    const struct esp_palette *palette = look->palette;
+    char before[16], after[16];
+    begin_row(file, LINE, palette->label);
+    fputs("drafter <b>", file);
+    esp_label_text(file, it->drafter ? it->drafter : "");
+    fprintf(file, "</b>%sverifier <b>", gap);
+    esp_label_text(file, it->verifier ? it->verifier : "");
+    fputs("</b>", file);
+    if (it->lossy)
+        fprintf(file, "%s<font color=\"%s\"><b>LOSSY</b></font>", gap, palette->rejected);
+    if (look->models && *look->models) {
+        fputs(gap, file);
+        esp_label_text(file, look->models);
+    }
+    end_row(file);
+    if (it->gauge_count < 1)
+        return;
+    begin_row(file, LINE, palette->label);
+    for (int i = 0; i < it->gauge_count && i < ESP_MAX_GAUGES; i++) {
+        const struct esp_gauge *g = &it->gauges[i];
+        fputs(i ? gap : "", file);
+        esp_label_text(file, g->name ? g->name : "");
+        fprintf(file, " <b>%s</b>", esp_number(before, g->before, 3));
+        if (g->after != g->before)
+            fprintf(file, " \u2192 <b>%s</b>", esp_number(after, g->after, 3));
+    }
+    end_row(file);
+}
+
+static void put_times(FILE *file, const struct esp_iteration *it,
+                      const struct esp_palette *palette)
+{
+    const double *s = it->seconds;
+    char text[16];
+    double all = 0;
+    for (int i = 0; i < ESP_STAGES; i++)
+        all += s[i];
+    if (!(all > 0))
+        return;
+    begin_row(file, LINE, palette->label);
+    fprintf(file, "draft <b>%s</b> ms in %d pass%s", esp_number(text, 1e3 * s[ESP_STAGE_DRAFT], 2),
+            it->draft_passes, it->draft_passes == 1 ? "" : "es");
+    fprintf(file, "%sverify <b>%s</b> ms%s", gap, esp_number(text, 1e3 * s[ESP_STAGE_VERIFY], 2),
+            gap);
+    fprintf(file, "rest <b>%s</b> ms%s",
+            esp_number(text, 1e3 * (all - s[ESP_STAGE_DRAFT] - s[ESP_STAGE_VERIFY]), 2), gap);
+    if (it->committed_count > 0) {
+        double each = all / it->committed_count;
+        fprintf(file, "per token <b>%s</b> ms", esp_number(text, 1e3 * each, 2));
+        if (it->baseline > 0)
+            fprintf(file, ", plain decoding %s ms: <b>%.2fx</b>",
+                    esp_number(text, 1e3 * it->baseline, 2), it->baseline / each);
+    }
+    end_row(file);
+}
+
+void esp_picture_caption(FILE *file, const struct esp_iteration *it,
+                         const struct esp_picture_look *look)
+{
+    fputs("<table border=\"0\" cellborder=\"0\" cellspacing=\"0\" cellpadding=\"2\">", file);
+    put_title(file, it, look->palette);
+    put_setup(file, it, look);
+    put_times(file, it, look->palette);
+    fputs("</table>", file);
+}
+
+/* ------------------------------------------------------------------ legend */
+
+/* A cell with a small node in it. */
+static void put_sample(FILE *file, const char *colour, int border, const char *style,
+                       const char *mark, const char *text)
+{
+    fprintf(file,
+            "<td><table border=\"%d\" cellborder=\"0\" cellpadding=\"2\" color=\"%s\" "
+            "style=\"rounded%s\"><tr><td width=\"18\"><font color=\"%s\"><b>%s</b></font></td></tr>"
+            "</table></td><td align=\"left\">%s%s</td>",
+            border, colour, style, colour, mark, text, gap);
+}
+
+static void put_shades(FILE *file, const struct esp_palette *palette)
+{
+    char colour[8];
+    fputs("<td><table border=\"0\" cellborder=\"1\" cellspacing=\"0\" cellpadding=\"0\" ", file);
+    fprintf(file, "color=\"%s\"><tr>", palette->frame);
+    for (int i = 0; i <= 4; i++) {
+        esp_palette_shade(palette, i / 4.0, colour);
+        fprintf(file, "<td width=\"14\" height=\"16\" bgcolor=\"%s\"> </td>", colour);
+    }
+    fprintf(file, "</tr></table></td><td align=\"left\">shade: how sure the draft is there, 0 to 1%s"
+                  "</td>", gap);
+}
+
+static void put_widths(FILE *file, const struct esp_palette *palette)
+{
+    static const double values[] = {0.05, 0.5, 1};
+    fputs("<td><table border=\"0\" cellborder=\"0\" cellspacing=\"3\" cellpadding=\"0\"><tr>", file);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        fprintf(file,
+                "<td><table border=\"0\" cellborder=\"0\" cellspacing=\"0\" cellpadding=\"0\"><tr>"
+                "<td width=\"22\" height=\"%d\" fixedsize=\"true\" bgcolor=\"%s\"></td></tr></table>"
+                "</td>",
+                (int)lround(0.8 + 7.2 * values[i]), palette->edge);
+    fprintf(file, "</tr></table></td><td align=\"left\">edge: the draft's probability q%s</td>", gap);
+}
+
+static bool has_draws(const struct esp_iteration *it)
+{
+    for (int i = 1; i < it->tree.count; i++)
+        if (isfinite(it->tree.nodes[i].u) && isfinite(it->tree.nodes[i].acceptance))
+            return true;
+    return false;
+}
+
+void esp_picture_legend(FILE *file, const struct esp_iteration *it,
+                        const struct esp_picture_look *look)
+{
+    const struct esp_palette *palette = look->palette;
+    fprintf(file, "<table border=\"0\" cellborder=\"0\" cellspacing=\"2\" cellpadding=\"0\">"
+                  "<tr><td height=\"12\"></td></tr><tr>"
+                  "<td align=\"left\"><font point-size=\"%d\" color=\"%s\">"
+                  "<table border=\"0\" cellborder=\"0\" cellspacing=\"2\" cellpadding=\"1\"><tr>",
+            LEGEND, palette->label);
+    put_sample(file, palette->accepted, 3, "", "\u2713", "accepted");
+    put_sample(file, palette->rejected, 2, "", "\u2717", "rejected");
+    put_sample(file, palette->frame, 1, "", "&#160;", "not visited");
+    put_sample(file, palette->cut, 1, ",dashed", "&#160;", "cut before the target saw it");
+    put_sample(file, palette->bonus, 1, "", "+", "from the target");
+    fputs("</tr></table></font></td></tr><tr><td align=\"left\"><table border=\"0\" cellborder=\"0\" "
+          "cellspacing=\"2\" cellpadding=\"1\"><tr>", file);
+    put_shades(file, palette);
+    put_widths(file, palette);
+    fprintf(file, "<td align=\"left\">p: the target's probability%s%s</td></tr></table></td></tr></table>", gap,
+            has_draws(it) ? "a: chance to be accepted&#160;&#160;&#160;&#160; u: number drawn" : "");
+}

@@ -1,0 +1,92 @@
+/* label.c - escapes for labels; see label.h. */
+#include "label.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "safe.h"
+
+static const char visible_space[] = "\u2423", ellipsis[] = "\u2026";
+
+/* One unit that safe.h made: nothing below U+0080 but letters, digits and marks gets through
+ * unless it means nothing to Graphviz. */
+static void put(FILE *file, const char *text)
+{
+    for (; *text; text++) {
+        if (strchr("&<>\"'\\[]{}|", *text))
+            fprintf(file, "&#%d;", *text);
+        else
+            putc(*text, file);
+    }
+}
+
+void esp_label_text(FILE *file, const char *text)
+{
+    struct esp_shown shown;
+    size_t length = strlen(text);
+    for (size_t i = 0; i < length;) {
+        i += esp_safe_next(text + i, length - i, 0, &shown);
+        put(file, shown.text);
+    }
+}
+
+static const char *bytes_of(const struct esp_tokens *tokens, int32_t token, size_t *length)
+{
+    const char *bytes = tokens->text ? tokens->text(tokens->user, token, length) : NULL;
+    if (!bytes)
+        *length = 0;
+    return bytes ? bytes : "";
+}
+
+/* Writes (unless file is NULL) as much of a token as fits; returns the columns without quotes. */
+static int token_inside(FILE *file, const struct esp_tokens *tokens, int32_t token, int columns)
+{
+    size_t length;
+    const char *bytes = bytes_of(tokens, token, &length);
+    int flags = ESP_SAFE_QUOTED, used = 0;
+    bool cut = esp_safe_width(bytes, length < 4096 ? length : 4096, flags) > columns;
+    struct esp_shown shown;
+    for (size_t i = 0; i < length;) {
+        i += esp_safe_next(bytes + i, length - i, flags, &shown);
+        if (used + shown.width > columns - cut)
+            break;
+        used += shown.width;
+        if (file)
+            put(file, strcmp(shown.text, " ") == 0 ? visible_space : shown.text);
+    }
+    if (file && cut)
+        put(file, ellipsis);
+    return used + cut;
+}
+
+void esp_label_token(FILE *file, const struct esp_tokens *tokens, int32_t token, int columns)
+{
+    put(file, "\"");
+    token_inside(file, tokens, token, columns - 2);
+    put(file, "\"");
+}
+
+int esp_label_token_width(const struct esp_tokens *tokens, int32_t token, int columns)
+{
+    return 2 + token_inside(NULL, tokens, token, columns - 2);
+}
+
+char *esp_label_quoted(const struct esp_tokens *tokens, int32_t token)
+{
+    size_t length, size;
+    const char *bytes = bytes_of(tokens, token, &length);
+    char *text = NULL;
+    struct esp_shown shown;
+    FILE *file = open_memstream(&text, &size);
+    if (!file)
+        return NULL;
+    for (size_t i = 0; i < length;) {
+        i += esp_safe_next(bytes + i, length - i, ESP_SAFE_QUOTED, &shown);
+        fputs(shown.text, file);
+    }
+    if (fclose(file) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}

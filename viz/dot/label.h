@@ -1,0 +1,27 @@
+/* label.h - text for Graphviz that stays text.
+ *
+ * Labels are written in Graphviz's HTML-like form, because one label has lines of different
+ * sizes. Whatever comes from a file or a model goes through these functions: control and format
+ * characters and bytes that are not UTF-8 become visible stand-ins (safe.h), and every character
+ * that the form or Graphviz's escapes (\N, \G) give a meaning becomes a numeric reference. So no
+ * text can open a tag, a link or an escape.
+ */
+#ifndef ESP_LABEL_H
+#define ESP_LABEL_H
+
+#include <stdio.h>
+
+#include "tree_view.h"
+
+/* Writes any bytes as the text of a label. */
+void esp_label_text(FILE *file, const char *text);
+/* Writes a token in quotes with visible spaces, cut to `columns`. */
+void esp_label_token(FILE *file, const struct esp_tokens *tokens, int32_t token, int columns);
+/* The columns that takes. */
+int esp_label_token_width(const struct esp_tokens *tokens, int32_t token, int columns);
+
+/* The whole token as it is quoted in a file, for the attribute `text` of a node: safe, with
+ * backslash escapes. The caller frees it; NULL if there is no memory. */
+char *esp_label_quoted(const struct esp_tokens *tokens, int32_t token);
+
+#endif

@@ -1,0 +1,201 @@
+/* main.c - espalier-dot: one iteration on standard input, a picture of its tree on standard
+ * output.
+ *
+ * The input is a line of a recording (an `iteration` event, man/espalier-session.5). This is a
+ * program of its own because Graphviz ends the process when memory runs out, because a layout
+ * can be limited and killed from outside, and because its licence does not go together with that
+ * of readline in one binary. espalier runs it (viz/dot_helper.h); a user may as well:
+ *
+ *     espalier export FILE --iteration 3 --format json | espalier-dot --format svg
+ *
+ * The picture is complete in memory before its first byte is written. Exit codes: 0; 1 with one
+ * sentence on standard error; 2 for wrong usage.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <graphviz/gvc.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "event_json.h"
+#include "picture.h"
+
+enum { DONE, BAD, USAGE };
+
+struct request {
+    const char *format;
+    struct esp_picture_look look;
+};
+
+static int fail(const char *sentence)
+{
+    fprintf(stderr, "espalier-dot: %s\n", sentence);
+    return BAD;
+}
+
+static void help(void)
+{
+    puts("usage: espalier-dot [--format dot|svg|png] [--theme light|dark] [--models TEXT] <LINE\n\n"
+         "Draws the tree of one iteration. LINE is an iteration as a recording holds it:\n"
+         "    espalier export FILE --iteration 3 --format json | espalier-dot >tree.svg\n\n"
+         "  --format FORMAT   dot, svg (default) or png\n"
+         "  --theme NAME      light (default) or dark\n"
+         "  --models TEXT     names of the models, for the caption");
+}
+
+/* Returns -1, or the exit code of a program that is done. */
+static int parse(struct request *request, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"format", required_argument, NULL, 'T'}, {"theme", required_argument, NULL, 't'},
+        {"models", required_argument, NULL, 'm'}, {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},      {NULL, 0, NULL, 0}};
+    int flag;
+    *request = (struct request){.format = "svg", .look = {esp_palette_find("light"), ""}};
+    while ((flag = getopt_long(argc, argv, "T:hV", options, NULL)) != -1) {
+        switch (flag) {
+        case 'T':
+            request->format = optarg;
+            break;
+        case 't':
+            request->look.palette = esp_palette_find(optarg);
+            break;
+        case 'm':
+            request->look.models = optarg;
+            break;
+        case 'h':
+            help();
+            return DONE;
+        case 'V':
+            puts("espalier-dot " ESP_VERSION);
+            return DONE;
+        default:
+            return USAGE;
+        }
+    }
+    if (optind < argc) {
+        help();
+        return USAGE;
+    }
+    if (!request->look.palette)
+        return fail("pictures have the themes light and dark");
+    if (strcmp(request->format, "dot") != 0 && strcmp(request->format, "svg") != 0 &&
+        strcmp(request->format, "png") != 0)
+        return fail("pictures have the formats dot, svg and png");
+    return -1;
+}
+
+/* ------------------------------------------------------------------ reading */
+
+/* The first line of standard input, without its newline; NULL if it is too long. */
+static char *read_line(size_t *length)
+{
+    char *line = malloc(ESP_RECORDING_LINE + 1);
+    if (!line)
+        return NULL;
+    *length = fread(line, 1, ESP_RECORDING_LINE + 1, stdin);
+    const char *newline = memchr(line, '\n', *length);
+    if (newline)
+        *length = (size_t)(newline - line);
+    if (*length <= ESP_RECORDING_LINE)
+        return line;
+    free(line);
+    return NULL;
+}
+
+static int read_iteration(struct esp_recorded *recorded, struct esp_texts *texts, char *err,
+                          size_t errlen)
+{
+    size_t length = 0;
+    char *line = read_line(&length);
+    if (!line) {
+        snprintf(err, errlen, "the line is longer than %d bytes", ESP_RECORDING_LINE);
+        return ESP_E_FORMAT;
+    }
+    int status = esp_event_from_json(recorded, texts, line, length, 0, err, errlen);
+    free(line);
+    if (status < 0)
+        return status;
+    if (status > 0 && recorded->event.type == ESP_EVENT_ITERATION)
+        return ESP_OK;
+    snprintf(err, errlen, "this line of a recording is no iteration");
+    return ESP_E_FORMAT;
+}
+
+/* ------------------------------------------------------------------ writing */
+
+/* Graphviz reports what it does not like line by line. None of it stops a picture, and a failure
+ * is seen from what its functions return. */
+static int ignore(char *message)
+{
+    (void)message;
+    return 0;
+}
+
+static int write_all(const char *bytes, size_t length)
+{
+    if (fwrite(bytes, 1, length, stdout) != length || fflush(stdout) != 0)
+        return fail(strerror(errno));
+    return DONE;
+}
+
+static int write_dot(Agraph_t *graph)
+{
+    char *text = NULL;
+    size_t length;
+    FILE *file = open_memstream(&text, &length);
+    if (!file || agwrite(graph, file) < 0 || fclose(file) != 0)
+        return fail("no memory for the graph");
+    int code = write_all(text, length);
+    free(text);
+    return code;
+}
+
+static int write_picture(Agraph_t *graph, const char *format)
+{
+    char *bytes = NULL, size[] = "size", limit[] = "55,55", dpi[] = "dpi", dots[] = "144";
+    unsigned length = 0;
+    int code;
+    GVC_t *context = gvContext();
+    if (strcmp(format, "png") == 0) { /* sharp on a projector, but at most 7920 pixels wide */
+        agsafeset(graph, dpi, dots, "");
+        agsafeset(graph, size, limit, "");
+    }
+    if (!context || gvLayout(context, graph, "dot") != 0)
+        return fail("Graphviz cannot lay the tree out; is its dot plugin installed?");
+    if (gvRenderData(context, graph, format, &bytes, &length) != 0 || !bytes || length == 0)
+        code = fail("Graphviz cannot write this format; is its plugin for it installed?");
+    else
+        code = write_all(bytes, length);
+    gvFreeRenderData(bytes);
+    gvFreeLayout(context, graph);
+    gvFreeContext(context);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct request request;
+    struct esp_recorded recorded = {.node_capacity = 0};
+    struct esp_texts texts = {.taken = 0};
+    char err[512] = "";
+    setlocale(LC_CTYPE, "C.UTF-8");
+    int code = parse(&request, argc, argv);
+    if (code >= 0)
+        return code;
+    agseterrf(ignore);
+    if (read_iteration(&recorded, &texts, err, sizeof err) < 0)
+        return fail(*err ? err : "no memory for the tree");
+    struct esp_tokens tokens = {esp_texts_find, &texts};
+    Agraph_t *graph = esp_picture(&recorded.iteration, &tokens, &request.look);
+    if (!graph)
+        return fail("no memory for the picture");
+    code = strcmp(request.format, "dot") == 0 ? write_dot(graph)
+                                              : write_picture(graph, request.format);
+    agclose(graph);
+    esp_recorded_free(&recorded);
+    esp_texts_free(&texts);
+    return code;
+}

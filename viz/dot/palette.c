@@ -1,0 +1,56 @@
+/* palette.c - two palettes; see palette.h. */
+#include "palette.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct esp_palette palettes[] = {
+    {
+        .name = "light",
+        .background = "#ffffff",
+        .text = "#1d2733",
+        .label = "#5b6676",
+        .edge = "#9aa4b2",
+        .frame = "#8792a2",
+        .accepted = "#1a7f3c",
+        .rejected = "#a8432f",
+        .cut = "#78818f",
+        .bonus = "#7a4fa8",
+        .plain = 0xffffff,
+        .sure = 0x9fc8f0,
+    },
+    {
+        .name = "dark",
+        .background = "#10151d",
+        .text = "#eef2f8",
+        .label = "#9aa6b8",
+        .edge = "#5f6d84",
+        .frame = "#6b7990",
+        .accepted = "#7fd99a",
+        .rejected = "#e9957f",
+        .cut = "#8c98ab",
+        .bonus = "#c9b0ea",
+        .plain = 0x161d27,
+        .sure = 0x2f6398,
+    },
+};
+
+const struct esp_palette *esp_palette_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof palettes / sizeof *palettes; i++)
+        if (strcmp(palettes[i].name, name) == 0)
+            return &palettes[i];
+    return NULL;
+}
+
+void esp_palette_shade(const struct esp_palette *palette, double confidence, char colour[8])
+{
+    double share = confidence > 0 ? confidence < 1 ? confidence : 1 : 0;
+    unsigned mixed = 0;
+    for (int shift = 16; shift >= 0; shift -= 8) {
+        int from = palette->plain >> shift & 255, to = palette->sure >> shift & 255;
+        mixed = mixed << 8 | (unsigned)(from + (int)(share * (to - from) + (to > from ? 0.5 : -0.5)));
+    }
+    snprintf(colour, 8, "#%06x", mixed & 0xffffff);
+}

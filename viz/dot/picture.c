@@ -1,0 +1,332 @@
+/* picture.c - nodes and edges of the picture; see picture.h.
+ *
+ * Attributes are declared with a default on the graph and set only where they differ, which
+ * keeps the DOT file short. `ordering=out` keeps the edges of a node in the order in which they
+ * are entered; in a picture that grows to the right the first one is the lowest, so siblings are
+ * entered from the last rank to the first.
+ */
+#include "picture.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chart.h"
+#include "label.h"
+
+enum { TOKEN_COLUMNS = 28, BIG = 17, SMALL = 11 };
+
+struct drawing {
+    const struct esp_iteration *it;
+    const struct esp_tokens *tokens;
+    const struct esp_picture_look *look;
+    Agraph_t *graph, *tree; /* the tree is a cluster: its label is the legend */
+    Agnode_t **node;        /* (tree.count) */
+    bool failed;            /* no memory */
+};
+
+static void set(void *object, const char *name, const char *value)
+{
+    agsafeset(object, (char *)name, (char *)value, "");
+}
+
+__attribute__((format(printf, 3, 4))) static void setf(void *object, const char *name,
+                                                       const char *format, ...)
+{
+    char value[64];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(value, sizeof value, format, args);
+    va_end(args);
+    set(object, name, value);
+}
+
+/* A label in HTML-like form; takes and frees what open_memstream() made. */
+static void set_label(struct drawing *d, void *object, FILE *file, char **text)
+{
+    if (!file || fclose(file) != 0) {
+        d->failed = true;
+    } else {
+        char *kept = agstrdup_html(d->graph, *text);
+        set(object, "label", kept);
+        agstrfree(d->graph, kept);
+    }
+    free(*text);
+    *text = NULL;
+}
+
+static const char *probability(char text[8], double p)
+{
+    return p > 0 && p < 0.005 ? "&lt;.01" : esp_probability(text, p);
+}
+
+/* ------------------------------------------------------------------ nodes */
+
+static const char *const verdicts[] = {[ESP_UNVISITED] = "not visited",
+                                       [ESP_ACCEPTED] = "accepted",
+                                       [ESP_REJECTED] = "rejected",
+                                       [ESP_CUT] = "cut"};
+
+static const char *colour_of(const struct drawing *d, int verdict)
+{
+    const struct esp_palette *p = d->look->palette;
+    return verdict == ESP_ACCEPTED   ? p->accepted
+           : verdict == ESP_REJECTED ? p->rejected
+           : verdict == ESP_CUT      ? p->cut
+                                     : p->frame;
+}
+
+static void put_first_line(FILE *file, const struct drawing *d, const char *mark,
+                           const char *mark_colour, const char *text_colour, bool bold,
+                           int32_t token)
+{
+    fprintf(file, "<table border=\"0\" cellborder=\"0\" cellspacing=\"0\" cellpadding=\"1\">"
+                  "<tr><td align=\"left\"><font point-size=\"%d\" color=\"%s\">%s",
+            BIG, text_colour, bold ? "<b>" : "");
+    if (*mark)
+        fprintf(file, "<font color=\"%s\">%s </font>", mark_colour, mark);
+    esp_label_token(file, d->tokens, token, TOKEN_COLUMNS);
+    fprintf(file, "%s</font></td></tr>", bold ? "</b>" : "");
+}
+
+static void begin_line(FILE *file, const char *colour)
+{
+    fprintf(file, "<tr><td align=\"left\"><font point-size=\"%d\" color=\"%s\">", SMALL, colour);
+}
+
+static void end_line(FILE *file)
+{
+    fputs("</font></td></tr>", file);
+}
+
+static void put_numbers(FILE *file, const struct drawing *d, const struct esp_node *n)
+{
+    const struct esp_palette *palette = d->look->palette;
+    char q[8], p[8], a[8], u[8];
+    begin_line(file, n->verdict == ESP_CUT ? palette->cut : palette->label);
+    fprintf(file, "q %s", probability(q, n->q));
+    if (isfinite(n->p))
+        fprintf(file, "&#160;&#160; p %s", probability(p, n->p));
+    if (n->copies > 1)
+        fprintf(file, "&#160;&#160; &#215;%d", n->copies);
+    end_line(file);
+    if (isfinite(n->u) && isfinite(n->acceptance)) {
+        begin_line(file, colour_of(d, n->verdict));
+        fprintf(file, "a %s&#160;&#160; u %s", probability(a, n->acceptance),
+                probability(u, n->u));
+        end_line(file);
+    }
+    if (n->verdict == ESP_CUT) {
+        begin_line(file, palette->cut);
+        fputs(n->reason ? "cut: " : "cut", file);
+        esp_label_text(file, esp_reason_text(n->reason));
+        end_line(file);
+    }
+}
+
+static void label_node(struct drawing *d, Agnode_t *node, int index)
+{
+    static const char *const marks[] = {[ESP_ACCEPTED] = "\u2713", [ESP_REJECTED] = "\u2717",
+                                        [ESP_UNVISITED] = "", [ESP_CUT] = ""};
+    const struct esp_node *n = &d->it->tree.nodes[index];
+    const struct esp_palette *palette = d->look->palette;
+    char *text = NULL;
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+    if (file && index == 0) {
+        put_first_line(file, d, "", "", palette->text, true, n->token);
+        begin_line(file, palette->label);
+        fputs("the text so far", file);
+        end_line(file);
+    } else if (file) {
+        put_first_line(file, d, marks[n->verdict & 3], colour_of(d, n->verdict),
+                       n->verdict == ESP_CUT ? palette->cut : palette->text,
+                       n->verdict == ESP_ACCEPTED, n->token);
+        put_numbers(file, d, n);
+    }
+    if (file)
+        fputs("</table>", file);
+    set_label(d, node, file, &text);
+}
+
+/* What programs read: the numbers as they are, the text as in a file. */
+static void put_data(struct drawing *d, Agnode_t *node, int32_t token, const char *verdict)
+{
+    char *quoted = esp_label_quoted(d->tokens, token);
+    if (quoted)
+        set(node, "text", quoted);
+    else
+        d->failed = true;
+    free(quoted);
+    setf(node, "token", "%d", token);
+    set(node, "verdict", verdict);
+}
+
+static void add_node(struct drawing *d, int index)
+{
+    const struct esp_node *n = &d->it->tree.nodes[index];
+    char name[16], shade[8];
+    snprintf(name, sizeof name, "n%d", index);
+    Agnode_t *node = d->node[index] = agnode(d->tree, name, 1);
+    label_node(d, node, index);
+    esp_palette_shade(d->look->palette, n->confidence, shade);
+    set(node, "fillcolor", shade);
+    if (isfinite(n->confidence))
+        setf(node, "confidence", "%.9g", (double)n->confidence);
+    put_data(d, node, n->token, index == 0 ? "committed" : verdicts[n->verdict & 3]);
+    set(node, "color", index == 0 ? d->look->palette->accepted : colour_of(d, n->verdict));
+    if (index == 0 || n->verdict == ESP_ACCEPTED)
+        set(node, "penwidth", "3.5");
+    if (index == 0)
+        return;
+    setf(node, "q", "%.9g", (double)n->q);
+    if (isfinite(n->p))
+        setf(node, "p", "%.9g", (double)n->p);
+    if (n->verdict == ESP_REJECTED)
+        set(node, "penwidth", "2");
+    if (n->verdict == ESP_CUT) {
+        set(node, "style", "rounded,filled,dashed");
+        set(node, "reason", esp_reason_text(n->reason));
+    }
+}
+
+static void add_bonus(struct drawing *d)
+{
+    const struct esp_palette *palette = d->look->palette;
+    int parent = d->it->path_length > 0 ? d->it->path[d->it->path_length - 1] : 0;
+    char *text = NULL;
+    size_t size;
+    Agnode_t *node = agnode(d->tree, "target", 1);
+    FILE *file = open_memstream(&text, &size);
+    if (file) {
+        put_first_line(file, d, "+", palette->bonus, palette->text, true, d->it->bonus);
+        begin_line(file, palette->bonus);
+        fputs("from the target itself</font></td></tr></table>", file);
+    }
+    set_label(d, node, file, &text);
+    set(node, "color", palette->bonus);
+    set(node, "peripheries", "2");
+    put_data(d, node, d->it->bonus, "from the target");
+    Agedge_t *edge = agedge(d->tree, d->node[parent], node, NULL, 1);
+    set(edge, "color", palette->bonus);
+    set(edge, "penwidth", "3");
+    set(edge, "weight", "8");
+}
+
+/* ------------------------------------------------------------------ edges */
+
+static void add_edge(struct drawing *d, int index)
+{
+    const struct esp_node *n = &d->it->tree.nodes[index];
+    Agedge_t *edge = agedge(d->tree, d->node[n->parent], d->node[index], NULL, 1);
+    double q = n->q > 0 ? n->q < 1 ? n->q : 1 : 0;
+    setf(edge, "penwidth", "%.2f", 0.8 + 7.2 * q);
+    if (n->verdict == ESP_ACCEPTED) {
+        set(edge, "color", d->look->palette->accepted);
+        set(edge, "weight", "8"); /* keeps the path straight */
+    }
+    if (n->verdict == ESP_CUT) {
+        set(edge, "color", d->look->palette->cut);
+        set(edge, "style", "dashed");
+    }
+}
+
+struct place {
+    int parent, rank, node;
+};
+
+static int by_place(const void *left, const void *right)
+{
+    const struct place *a = left, *b = right;
+    return a->parent != b->parent ? a->parent - b->parent
+           : a->rank != b->rank   ? (a->rank < b->rank ? -1 : 1)
+                                  : a->node - b->node;
+}
+
+static void add_tree(struct drawing *d)
+{
+    const struct esp_tree *tree = &d->it->tree;
+    struct place *order = calloc((size_t)tree->count, sizeof *order);
+    d->node = calloc((size_t)tree->count, sizeof *d->node);
+    if (!order || !d->node) {
+        d->failed = true;
+    } else {
+        for (int i = 0; i < tree->count; i++) {
+            order[i] = (struct place){tree->nodes[i].parent, tree->nodes[i].rank, i};
+            add_node(d, i);
+        }
+        qsort(order, (size_t)tree->count, sizeof *order, by_place);
+        add_bonus(d);
+        for (int i = tree->count - 1; i > 0; i--)
+            add_edge(d, order[i].node);
+    }
+    free(order);
+    free(d->node);
+}
+
+/* ------------------------------------------------------------------ the whole */
+
+static void declare(struct drawing *d)
+{
+    static const struct {
+        int kind;
+        const char *name, *value;
+    } defaults[] = {
+        {AGRAPH, "rankdir", "LR"},       {AGRAPH, "ordering", "out"},
+        {AGRAPH, "nodesep", "0.16"},     {AGRAPH, "ranksep", "0.6"},
+        {AGRAPH, "pad", "0.35"},         {AGRAPH, "labeljust", "l"},
+        {AGNODE, "shape", "box"},        {AGNODE, "style", "rounded,filled"},
+        {AGNODE, "margin", "0.1,0.055"}, {AGNODE, "height", "0.3"},
+        {AGNODE, "width", "0.3"},        {AGEDGE, "arrowhead", "none"},
+        {AGEDGE, "tailport", "e"},       {AGEDGE, "headport", "w"},
+    };
+    static const char font[] = "DejaVu Sans,Verdana,sans-serif";
+    const struct esp_palette *palette = d->look->palette;
+    char shade[8];
+    for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++)
+        agattr(d->graph, defaults[i].kind, (char *)defaults[i].name, (char *)defaults[i].value);
+    for (int kind = AGRAPH; kind <= AGEDGE; kind++)
+        agattr(d->graph, kind, "fontname", (char *)font);
+    agattr(d->graph, AGRAPH, "bgcolor", (char *)palette->background);
+    agattr(d->graph, AGRAPH, "fontcolor", (char *)palette->text);
+    agattr(d->graph, AGRAPH, "labelloc", "t");
+    agattr(d->graph, AGRAPH, "peripheries", "0");
+    esp_palette_shade(palette, 0, shade);
+    agattr(d->graph, AGNODE, "fillcolor", shade);
+    agattr(d->graph, AGNODE, "color", (char *)palette->frame);
+    agattr(d->graph, AGEDGE, "color", (char *)palette->edge);
+}
+
+static void label_graph(struct drawing *d, Agraph_t *graph,
+                        void (*put)(FILE *, const struct esp_iteration *,
+                                    const struct esp_picture_look *))
+{
+    char *text = NULL;
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+    if (file)
+        put(file, d->it, d->look);
+    set_label(d, graph, file, &text);
+}
+
+Agraph_t *esp_picture(const struct esp_iteration *it, const struct esp_tokens *tokens,
+                      const struct esp_picture_look *look)
+{
+    struct drawing d = {.it = it, .tokens = tokens, .look = look};
+    char name[] = "espalier", cluster[] = "cluster_tree";
+    d.graph = agopen(name, Agstrictdirected, NULL);
+    if (!d.graph)
+        return NULL;
+    declare(&d);
+    d.tree = agsubg(d.graph, cluster, 1);
+    label_graph(&d, d.graph, esp_picture_caption);
+    label_graph(&d, d.tree, esp_picture_legend);
+    set(d.tree, "labelloc", "b");
+    add_tree(&d);
+    if (d.failed) {
+        agclose(d.graph);
+        return NULL;
+    }
+    return d.graph;
+}
