@@ -26,6 +26,11 @@ LIB_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(LIB_PKGS))
 LIB_LIBS   = $(shell $(PKG_CONFIG) --libs $(LIB_PKGS)) -lm -lpthread -ldl
 TUI_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(TUI_PKGS))
 TUI_LIBS   = $(shell $(PKG_CONFIG) --libs $(TUI_PKGS))
+# Only espalier-dot, which draws pictures of trees, needs Graphviz; where there is none, it is not built.
+DOT_PKGS   := libgvc libcgraph
+DOT_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(DOT_PKGS))
+DOT_LIBS   = $(shell $(PKG_CONFIG) --libs $(DOT_PKGS))
+DOT        := $(shell $(PKG_CONFIG) --exists $(DOT_PKGS) && echo $(BUILD)/espalier-dot)
 
 # ---------------------------------------------------------------- sources
 
@@ -58,6 +63,7 @@ LIB_OBJ := $(call obj,$(LIB_SRC)) $(ISA_OBJ)
 VIEW_OBJ := $(call obj,$(VIEW_SRC))
 CLI_OBJ := $(call obj,$(CLI_SRC))
 TUI_OBJ := $(call obj,$(TUI_SRC))
+DOT_OBJ := $(call obj,$(wildcard viz/dot/*.c viz/*.c sessions/*.c))
 TEST_SRC := $(wildcard tests/unit/*.c tests/lossless/*.c)
 EMU_TEST_SRC := $(wildcard tests/emu/unit/*.cpp)
 TEST_BIN := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TEST_SRC)) \
@@ -78,7 +84,7 @@ endif
 
 .PHONY: all cuda demo check asan headless install uninstall clean help deps deps-check tests pages
 
-all: $(BUILD)/espalier $(BUILD)/libespalier.a $(BUILD)/libespalier.so cuda
+all: $(BUILD)/espalier $(BUILD)/libespalier.a $(BUILD)/libespalier.so cuda $(DOT)
 
 help:
 	@echo 'make              build $(BUILD)/espalier and libespalier'
@@ -97,7 +103,8 @@ help:
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) $(if $(filter tui/%,$<),$(TUI_CFLAGS)) -c -o $@ $<
+	$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) $(if $(filter tui/%,$<),$(TUI_CFLAGS)) \
+	    $(if $(filter viz/dot/%,$<),$(DOT_CFLAGS)) -c -o $@ $<
 
 define isa_rule
 $(BUILD)/obj/%.$(1).o: %.c
@@ -121,6 +128,9 @@ $(BUILD)/libespalier.so: $(LIB_OBJ) engine/libespalier.map
 
 $(BUILD)/espalier: $(VIEW_OBJ) $(CLI_OBJ) $(TUI_OBJ) $(BUILD)/libespalier.a
 	$(CC) $(CFLAGS) $(EXTRA) -fopenmp -rdynamic -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
+
+$(BUILD)/espalier-dot: $(DOT_OBJ) $(BUILD)/libespalier.a
+	$(CC) $(CFLAGS) $(EXTRA) -fopenmp -o $@ $^ $(DOT_LIBS) $(LIB_LIBS)
 
 # Test programs link everything but main(), so that they can look inside.
 $(BUILD)/obj/tests/%.o: DEFS += -Itests
@@ -193,8 +203,8 @@ $(BUILD)/tests/emu/unit/%: $(BUILD)/emu/tests/emu/unit/%.cpp.o $(EMU_OBJ) $(BUIL
 # ---------------------------------------------------------------- packages
 
 BUILD_DEBS := gcc make pkg-config libc6-dev libncurses-dev libreadline-dev libcjson-dev \
-              libpcre2-dev libutf8proc-dev
-CHECK_DEBS := g++ tmux mandoc procps
+              libpcre2-dev libutf8proc-dev libgraphviz-dev
+CHECK_DEBS := g++ tmux mandoc procps graphviz libxml2-utils
 
 # Installs the Debian packages in $(1) that are missing, if this is a Debian and it is allowed.
 define install_debs
@@ -271,7 +281,7 @@ PC_LIBS := libcjson libpcre2-8 libutf8proc
 
 install: all
 	$(INSTALL) -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
-	$(INSTALL) -m 755 $(BUILD)/espalier $(DESTDIR)$(PREFIX)/bin/espalier
+	$(INSTALL) -m 755 $(BUILD)/espalier $(DOT) $(DESTDIR)$(PREFIX)/bin
 	$(INSTALL) -m 644 engine/espalier.h engine/espalier_event.h $(DESTDIR)$(PREFIX)/include
 	$(INSTALL) -m 644 $(BUILD)/libespalier.a $(DESTDIR)$(PREFIX)/lib
 	$(INSTALL) -m 755 $(BUILD)/libespalier.so $(DESTDIR)$(PREFIX)/lib/libespalier.so.0
@@ -295,7 +305,8 @@ install: all
 	$(INSTALL) -m 644 themes/*.theme $(SHARE)/espalier/themes
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/espalier $(DESTDIR)$(PREFIX)/include/espalier.h \
+	rm -f $(DESTDIR)$(PREFIX)/bin/espalier $(DESTDIR)$(PREFIX)/bin/espalier-dot \
+	    $(DESTDIR)$(PREFIX)/include/espalier.h \
 	    $(DESTDIR)$(PREFIX)/include/espalier_event.h $(DESTDIR)$(PREFIX)/lib/libespalier.* $(DESTDIR)$(PREFIX)/lib/libespalier-cuda.so \
 	    $(DESTDIR)$(PREFIX)/lib/pkgconfig/espalier.pc
 	for page in man/*.[157]; do rm -f $(SHARE)/man/man$${page##*.}/$$(basename $$page); done

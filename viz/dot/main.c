@@ -13,7 +13,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <graphviz/gvc.h>
+#include <gvc.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,7 +187,10 @@ int main(int argc, char **argv)
         return code;
     agseterrf(ignore);
     if (read_iteration(&recorded, &texts, err, sizeof err) < 0)
-        return fail(*err ? err : "no memory for the tree");
+        {
+        fprintf(stderr, "espalier-dot: this is no iteration of a recording: %s\n", err);
+        return BAD;
+    }
     struct esp_tokens tokens = {esp_texts_find, &texts};
     Agraph_t *graph = esp_picture(&recorded.iteration, &tokens, &request.look);
     if (!graph)

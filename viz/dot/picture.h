@@ -17,7 +17,7 @@
 #ifndef ESP_PICTURE_H
 #define ESP_PICTURE_H
 
-#include <graphviz/cgraph.h>
+#include <cgraph.h>
 
 #include "palette.h"
 #include "tree_view.h"

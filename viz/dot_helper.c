@@ -1,0 +1,235 @@
+/* dot_helper.c - runs espalier-dot under limits; see dot_helper.h.
+ *
+ * 1. Standard input and output of the helper are memory files (memfd), standard error is a pipe.
+ * 2. Between fork and exec only calls that are safe after a fork in a program with threads.
+ * 3. The pipe ends when the helper does: waiting for that with a deadline needs no signals.
+ * 4. The picture is read from the memory file only if the helper says that it is complete.
+ */
+#include "dot_helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "error.h"
+
+enum {
+    SECONDS = 10,
+    MEMORY = 512 << 20,
+    OUTPUT = 64 << 20,
+    NOT_THERE = 127, /* exit code of a child that could not become the helper */
+};
+
+static const char helper_name[] = "espalier-dot";
+
+struct helper {
+    char path[PATH_MAX];
+    char *arguments[8];
+    int input, output, messages[2];
+    char said[256]; /* the first line of standard error */
+    bool late;
+    int status; /* as waitpid() gives it */
+};
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* A path, or a plain name that is looked for in PATH. */
+static void find(char path[PATH_MAX])
+{
+    const char *named = getenv("ESPALIER_DOT");
+    if (named && *named) {
+        snprintf(path, PATH_MAX, "%s", named);
+        return;
+    }
+    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - sizeof helper_name - 1);
+    path[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(path, '/');
+    if (slash)
+        strcpy(slash + 1, helper_name);
+    if (!slash || access(path, X_OK) != 0)
+        strcpy(path, helper_name);
+}
+
+static bool write_all(int fd, const char *bytes, size_t length)
+{
+    while (length > 0) {
+        ssize_t n = write(fd, bytes, length);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        bytes += n;
+        length -= (size_t)n;
+    }
+    return true;
+}
+
+static int prepare(struct helper *h, const char *line, size_t length, char *err, size_t errlen)
+{
+    find(h->path);
+    h->input = memfd_create("espalier tree", MFD_CLOEXEC);
+    h->output = memfd_create("espalier picture", MFD_CLOEXEC);
+    if (h->input < 0 || h->output < 0 || pipe2(h->messages, O_CLOEXEC) < 0 ||
+        !write_all(h->input, line, length) || lseek(h->input, 0, SEEK_SET) < 0)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "%s cannot be started: %s", helper_name,
+                        strerror(errno));
+    return ESP_OK;
+}
+
+static void limit(int resource, rlim_t most)
+{
+    struct rlimit limits = {most, most};
+    setrlimit(resource, &limits);
+}
+
+_Noreturn static void become(const struct helper *h)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    limit(RLIMIT_CPU, SECONDS);
+    limit(RLIMIT_AS, MEMORY);
+    limit(RLIMIT_FSIZE, OUTPUT);
+    limit(RLIMIT_CORE, 0);
+    if (dup2(h->input, STDIN_FILENO) >= 0 && dup2(h->output, STDOUT_FILENO) >= 0 &&
+        dup2(h->messages[1], STDERR_FILENO) >= 0)
+        execvp(h->path, h->arguments);
+    _exit(NOT_THERE);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Reads what the helper says until it ends. Returns false if it does not end in time. */
+static bool listen_to(struct helper *h)
+{
+    const double end = now() + SECONDS;
+    char text[256];
+    size_t used = 0;
+    for (;;) {
+        struct pollfd ready = {.fd = h->messages[0], .events = POLLIN};
+        double left = end - now();
+        if (left <= 0)
+            return false;
+        int count = poll(&ready, 1, 1 + (int)(1000 * left));
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return false;
+        ssize_t n = read(h->messages[0], text, sizeof text);
+        if (n == 0)
+            return true;
+        for (ssize_t i = 0; i < n && used + 1 < sizeof h->said; i++)
+            h->said[used++] = text[i];
+    }
+}
+
+static int run(struct helper *h, char *err, size_t errlen)
+{
+    pid_t child = fork();
+    if (child < 0)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "%s cannot be started: %s", helper_name,
+                        strerror(errno));
+    if (child == 0)
+        become(h);
+    close_fd(&h->messages[1]);
+    h->late = !listen_to(h);
+    if (h->late)
+        kill(child, SIGKILL);
+    while (waitpid(child, &h->status, 0) < 0 && errno == EINTR)
+        ;
+    return ESP_OK;
+}
+
+/* The helper's own sentence, without its name. */
+static const char *sentence(struct helper *h)
+{
+    size_t name = strlen(helper_name);
+    h->said[strcspn(h->said, "\n")] = '\0';
+    bool own = strncmp(h->said, helper_name, name) == 0 && h->said[name] == ':';
+    return own ? h->said + name + 1 + strspn(h->said + name + 1, " ") : h->said;
+}
+
+static int judge(struct helper *h, char *err, size_t errlen)
+{
+    bool ended = WIFEXITED(h->status);
+    int signalled = WIFSIGNALED(h->status) ? WTERMSIG(h->status) : 0;
+    const char *said = sentence(h);
+    if (h->late || signalled == SIGXCPU || signalled == SIGKILL)
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "%s needed more than %d seconds for this tree; export it as txt or json",
+                        helper_name, SECONDS);
+    if (ended && WEXITSTATUS(h->status) == NOT_THERE)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "the program %s, which draws pictures, cannot be run; install "
+                        "libgraphviz-dev and build espalier again, or export as txt or json",
+                        h->path);
+    if (signalled || !ended || !*said)
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "%s ended early; the picture may need more than %d MB: export this "
+                        "tree as txt or json",
+                        helper_name, MEMORY >> 20);
+    return esp_fail(err, errlen, ESP_E_FORMAT, "no picture: %s", said);
+}
+
+static int take(struct helper *h, char **picture, size_t *size, char *err, size_t errlen)
+{
+    struct stat about;
+    if (fstat(h->output, &about) == 0 && about.st_size > 0) {
+        *size = (size_t)about.st_size;
+        *picture = malloc(*size);
+        if (*picture && pread(h->output, *picture, *size, 0) == about.st_size)
+            return ESP_OK;
+        free(*picture);
+        *picture = NULL;
+    }
+    return esp_fail(err, errlen, ESP_E_MEMORY, "%s gave no picture", helper_name);
+}
+
+int esp_dot_draw(const char *line, size_t length, const struct esp_dot_wish *wish,
+                 char **picture, size_t *size, char *err, size_t errlen)
+{
+    struct helper h = {
+        .arguments = {(char *)helper_name, "--format", (char *)wish->format, "--theme",
+                      (char *)wish->theme, "--models",
+                      (char *)(wish->models ? wish->models : ""), NULL},
+        .input = -1,
+        .output = -1,
+        .messages = {-1, -1},
+    };
+    *picture = NULL;
+    *size = 0;
+    int status = prepare(&h, line, length, err, errlen);
+    if (status == ESP_OK)
+        status = run(&h, err, errlen);
+    if (status == ESP_OK)
+        status = !h.late && WIFEXITED(h.status) && WEXITSTATUS(h.status) == 0
+                     ? take(&h, picture, size, err, errlen)
+                     : judge(&h, err, errlen);
+    close_fd(&h.input);
+    close_fd(&h.output);
+    close_fd(&h.messages[0]);
+    close_fd(&h.messages[1]);
+    return status;
+}

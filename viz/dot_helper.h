@@ -1,0 +1,27 @@
+/* dot_helper.h - has the program espalier-dot draw the tree of an iteration.
+ *
+ * The helper runs beside us with limits: 10 seconds, 512 MB of memory, 64 MB of output. Its
+ * standard input and output are files in memory, so neither side ever waits for the other, and
+ * a picture is there as a whole or not at all.
+ */
+#ifndef ESP_DOT_HELPER_H
+#define ESP_DOT_HELPER_H
+
+#include "espalier.h"
+
+struct esp_dot_wish {
+    const char *format; /* "dot", "svg" or "png" */
+    const char *theme;  /* "light" or "dark" */
+    const char *models; /* for the caption; NULL: none */
+};
+
+/* Draws the iteration whose line of a recording is `line` (event_json.h). The caller frees
+ * *picture. Returns 0, or a negative status with one sentence: ESP_E_UNSUPPORTED if the program
+ * is not there, ESP_E_FORMAT if it failed or needed too much.
+ *
+ * The program is the one that the environment variable ESPALIER_DOT names, else espalier-dot in
+ * the folder of the program that runs, else the first one in PATH. */
+int esp_dot_draw(const char *line, size_t length, const struct esp_dot_wish *wish,
+                 char **picture, size_t *size, char *err, size_t errlen);
+
+#endif
