@@ -1,6 +1,7 @@
 /* dot_helper.c - runs espalier-dot under limits; see dot_helper.h.
  *
- * 1. Standard input and output of the helper are memory files (memfd), standard error is a pipe.
+ * 1. Standard input and output of the helper are memory files (memfd), standard error is a
+ * pipe.
  * 2. Between fork and exec only calls that are safe after a fork in a program with threads.
  * 3. The pipe ends when the helper does: waiting for that with a deadline needs no signals.
  * 4. The picture is read from the memory file only if the helper says that it is complete.
@@ -177,9 +178,10 @@ static int judge(struct helper *h, char *err, size_t errlen)
     int signalled = WIFSIGNALED(h->status) ? WTERMSIG(h->status) : 0;
     const char *said = sentence(h);
     if (h->late || signalled == SIGXCPU || signalled == SIGKILL)
-        return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s needed more than %d seconds for this tree; export it as txt or json",
-                        helper_name, SECONDS);
+        return esp_fail(
+            err, errlen, ESP_E_FORMAT,
+            "%s needed more than %d seconds for this tree; export it as txt or json",
+            helper_name, SECONDS);
     if (ended && WEXITSTATUS(h->status) == NOT_THERE)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "the program %s, which draws pictures, cannot be run; install "

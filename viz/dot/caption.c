@@ -93,10 +93,11 @@ static void put_times(FILE *file, const struct esp_iteration *it,
     if (!(all > 0))
         return;
     begin_row(file, LINE, palette->label);
-    fprintf(file, "draft <b>%s</b> ms in %d pass%s", esp_number(text, 1e3 * s[ESP_STAGE_DRAFT], 2),
-            it->draft_passes, it->draft_passes == 1 ? "" : "es");
-    fprintf(file, "%sverify <b>%s</b> ms%s", gap, esp_number(text, 1e3 * s[ESP_STAGE_VERIFY], 2),
-            gap);
+    fprintf(file, "draft <b>%s</b> ms in %d pass%s",
+            esp_number(text, 1e3 * s[ESP_STAGE_DRAFT], 2), it->draft_passes,
+            it->draft_passes == 1 ? "" : "es");
+    fprintf(file, "%sverify <b>%s</b> ms%s", gap,
+            esp_number(text, 1e3 * s[ESP_STAGE_VERIFY], 2), gap);
     fprintf(file, "rest <b>%s</b> ms%s",
             esp_number(text, 1e3 * (all - s[ESP_STAGE_DRAFT] - s[ESP_STAGE_VERIFY]), 2), gap);
     if (it->committed_count > 0) {
@@ -125,37 +126,45 @@ void esp_picture_caption(FILE *file, const struct esp_iteration *it,
 static void put_sample(FILE *file, const char *colour, int border, const char *style,
                        const char *mark, const char *text)
 {
-    fprintf(file,
-            "<td><table border=\"%d\" cellborder=\"0\" cellpadding=\"2\" color=\"%s\" "
-            "style=\"rounded%s\"><tr><td width=\"18\"><font color=\"%s\"><b>%s</b></font></td></tr>"
-            "</table></td><td align=\"left\">%s%s</td>",
-            border, colour, style, colour, mark, text, gap);
+    fprintf(
+        file,
+        "<td><table border=\"%d\" cellborder=\"0\" cellpadding=\"2\" color=\"%s\" "
+        "style=\"rounded%s\"><tr><td width=\"18\"><font color=\"%s\"><b>%s</b></font></td></tr>"
+        "</table></td><td align=\"left\">%s%s</td>",
+        border, colour, style, colour, mark, text, gap);
 }
 
 static void put_shades(FILE *file, const struct esp_palette *palette)
 {
     char colour[8];
-    fputs("<td><table border=\"0\" cellborder=\"1\" cellspacing=\"0\" cellpadding=\"0\" ", file);
+    fputs("<td><table border=\"0\" cellborder=\"1\" cellspacing=\"0\" cellpadding=\"0\" ",
+          file);
     fprintf(file, "color=\"%s\"><tr>", palette->frame);
     for (int i = 0; i <= 4; i++) {
         esp_palette_shade(palette, i / 4.0, colour);
         fprintf(file, "<td width=\"14\" height=\"16\" bgcolor=\"%s\"> </td>", colour);
     }
-    fprintf(file, "</tr></table></td><td align=\"left\">shade: how sure the draft is there, 0 to 1%s"
-                  "</td>", gap);
+    fprintf(file,
+            "</tr></table></td><td align=\"left\">shade: how sure the draft is there, 0 to 1%s"
+            "</td>",
+            gap);
 }
 
 static void put_widths(FILE *file, const struct esp_palette *palette)
 {
     static const double values[] = {0.05, 0.5, 1};
-    fputs("<td><table border=\"0\" cellborder=\"0\" cellspacing=\"3\" cellpadding=\"0\"><tr>", file);
+    fputs("<td><table border=\"0\" cellborder=\"0\" cellspacing=\"3\" cellpadding=\"0\"><tr>",
+          file);
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        fprintf(file,
-                "<td><table border=\"0\" cellborder=\"0\" cellspacing=\"0\" cellpadding=\"0\"><tr>"
-                "<td width=\"22\" height=\"%d\" fixedsize=\"true\" bgcolor=\"%s\"></td></tr></table>"
-                "</td>",
-                (int)lround(0.8 + 7.2 * values[i]), palette->edge);
-    fprintf(file, "</tr></table></td><td align=\"left\">edge: the draft's probability q%s</td>", gap);
+        fprintf(
+            file,
+            "<td><table border=\"0\" cellborder=\"0\" cellspacing=\"0\" cellpadding=\"0\"><tr>"
+            "<td width=\"22\" height=\"%d\" fixedsize=\"true\" "
+            "bgcolor=\"%s\"></td></tr></table>"
+            "</td>",
+            (int)lround(0.8 + 7.2 * values[i]), palette->edge);
+    fprintf(file, "</tr></table></td><td align=\"left\">edge: the draft's probability q%s</td>",
+            gap);
 }
 
 static bool has_draws(const struct esp_iteration *it)
@@ -170,20 +179,28 @@ void esp_picture_legend(FILE *file, const struct esp_iteration *it,
                         const struct esp_picture_look *look)
 {
     const struct esp_palette *palette = look->palette;
-    fprintf(file, "<table border=\"0\" cellborder=\"0\" cellspacing=\"2\" cellpadding=\"0\">"
-                  "<tr><td height=\"12\"></td></tr><tr>"
-                  "<td align=\"left\"><font point-size=\"%d\" color=\"%s\">"
-                  "<table border=\"0\" cellborder=\"0\" cellspacing=\"2\" cellpadding=\"1\"><tr>",
+    fprintf(file,
+            "<table border=\"0\" cellborder=\"0\" cellspacing=\"2\" cellpadding=\"0\">"
+            "<tr><td height=\"12\"></td></tr><tr>"
+            "<td align=\"left\"><font point-size=\"%d\" color=\"%s\">"
+            "<table border=\"0\" cellborder=\"0\" cellspacing=\"2\" cellpadding=\"1\"><tr>",
             LEGEND, palette->label);
     put_sample(file, palette->accepted, 3, "", "\u2713", "accepted");
     put_sample(file, palette->rejected, 2, "", "\u2717", "rejected");
     put_sample(file, palette->frame, 1, "", "&#160;", "not visited");
     put_sample(file, palette->cut, 1, ",dashed", "&#160;", "cut before the target saw it");
     put_sample(file, palette->bonus, 1, "", "+", "from the target");
-    fputs("</tr></table></font></td></tr><tr><td align=\"left\"><table border=\"0\" cellborder=\"0\" "
-          "cellspacing=\"2\" cellpadding=\"1\"><tr>", file);
+    fputs("</tr></table></font></td></tr><tr><td align=\"left\"><table border=\"0\" "
+          "cellborder=\"0\" "
+          "cellspacing=\"2\" cellpadding=\"1\"><tr>",
+          file);
     put_shades(file, palette);
     put_widths(file, palette);
-    fprintf(file, "<td align=\"left\">p: the target's probability%s%s</td></tr></table></td></tr></table>", gap,
-            has_draws(it) ? "a: chance to be accepted&#160;&#160;&#160;&#160; u: number drawn" : "");
+    fputs("<td align=\"left\">p: the target's probability</td></tr></table></td></tr>", file);
+    if (has_draws(it))
+        fputs("<tr><td align=\"left\">a: chance that the rule accepts the "
+              "token&#160;&#160;&#160;&#160;"
+              "u: the random number it drew for that</td></tr>",
+              file);
+    fputs("</table>", file);
 }

@@ -38,7 +38,8 @@ static const char *bytes_of(const struct esp_tokens *tokens, int32_t token, size
     return bytes ? bytes : "";
 }
 
-/* Writes (unless file is NULL) as much of a token as fits; returns the columns without quotes. */
+/* Writes (unless file is NULL) as much of a token as fits; returns the columns without quotes.
+ */
 static int token_inside(FILE *file, const struct esp_tokens *tokens, int32_t token, int columns)
 {
     size_t length;

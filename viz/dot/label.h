@@ -2,9 +2,9 @@
  *
  * Labels are written in Graphviz's HTML-like form, because one label has lines of different
  * sizes. Whatever comes from a file or a model goes through these functions: control and format
- * characters and bytes that are not UTF-8 become visible stand-ins (safe.h), and every character
- * that the form or Graphviz's escapes (\N, \G) give a meaning becomes a numeric reference. So no
- * text can open a tag, a link or an escape.
+ * characters and bytes that are not UTF-8 become visible stand-ins (safe.h), and every
+ * character that the form or Graphviz's escapes (\N, \G) give a meaning becomes a numeric
+ * reference. So no text can open a tag, a link or an escape.
  */
 #ifndef ESP_LABEL_H
 #define ESP_LABEL_H

@@ -3,8 +3,8 @@
  *
  * The input is a line of a recording (an `iteration` event, man/espalier-session.5). This is a
  * program of its own because Graphviz ends the process when memory runs out, because a layout
- * can be limited and killed from outside, and because its licence does not go together with that
- * of readline in one binary. espalier runs it (viz/dot_helper.h); a user may as well:
+ * can be limited and killed from outside, and because its licence does not go together with
+ * that of readline in one binary. espalier runs it (viz/dot_helper.h); a user may as well:
  *
  *     espalier export FILE --iteration 3 --format json | espalier-dot --format svg
  *
@@ -37,23 +37,29 @@ static int fail(const char *sentence)
 
 static void help(void)
 {
-    puts("usage: espalier-dot [--format dot|svg|png] [--theme light|dark] [--models TEXT] <LINE\n\n"
+    puts("usage: espalier-dot [--format dot|svg|png] [--theme light|dark] [--models TEXT] "
+         "<LINE\n\n"
          "Draws the tree of one iteration. LINE is an iteration as a recording holds it:\n"
          "    espalier export FILE --iteration 3 --format json | espalier-dot >tree.svg\n\n"
          "  --format FORMAT   dot, svg (default) or png\n"
          "  --theme NAME      light (default) or dark\n"
+         "  --nodes N         nodes to show at most, the likeliest; 0: all (default: what fits "
+         "on a slide)\n"
          "  --models TEXT     names of the models, for the caption");
 }
 
 /* Returns -1, or the exit code of a program that is done. */
 static int parse(struct request *request, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"format", required_argument, NULL, 'T'}, {"theme", required_argument, NULL, 't'},
-        {"models", required_argument, NULL, 'm'}, {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},      {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"format", required_argument, NULL, 'T'},
+                                            {"theme", required_argument, NULL, 't'},
+                                            {"models", required_argument, NULL, 'm'},
+                                            {"nodes", required_argument, NULL, 'n'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {"version", no_argument, NULL, 'V'},
+                                            {NULL, 0, NULL, 0}};
     int flag;
-    *request = (struct request){.format = "svg", .look = {esp_palette_find("light"), ""}};
+    *request = (struct request){.format = "svg", .look = {esp_palette_find("light"), "", -1}};
     while ((flag = getopt_long(argc, argv, "T:hV", options, NULL)) != -1) {
         switch (flag) {
         case 'T':
@@ -64,6 +70,9 @@ static int parse(struct request *request, int argc, char **argv)
             break;
         case 'm':
             request->look.models = optarg;
+            break;
+        case 'n':
+            request->look.most = atoi(optarg);
             break;
         case 'h':
             help();
@@ -126,8 +135,8 @@ static int read_iteration(struct esp_recorded *recorded, struct esp_texts *texts
 
 /* ------------------------------------------------------------------ writing */
 
-/* Graphviz reports what it does not like line by line. None of it stops a picture, and a failure
- * is seen from what its functions return. */
+/* Graphviz reports what it does not like line by line. None of it stops a picture, and a
+ * failure is seen from what its functions return. */
 static int ignore(char *message)
 {
     (void)message;
@@ -186,8 +195,7 @@ int main(int argc, char **argv)
     if (code >= 0)
         return code;
     agseterrf(ignore);
-    if (read_iteration(&recorded, &texts, err, sizeof err) < 0)
-        {
+    if (read_iteration(&recorded, &texts, err, sizeof err) < 0) {
         fprintf(stderr, "espalier-dot: this is no iteration of a recording: %s\n", err);
         return BAD;
     }

@@ -50,7 +50,8 @@ void esp_palette_shade(const struct esp_palette *palette, double confidence, cha
     unsigned mixed = 0;
     for (int shift = 16; shift >= 0; shift -= 8) {
         int from = palette->plain >> shift & 255, to = palette->sure >> shift & 255;
-        mixed = mixed << 8 | (unsigned)(from + (int)(share * (to - from) + (to > from ? 0.5 : -0.5)));
+        mixed = mixed << 8 |
+                (unsigned)(from + (int)(share * (to - from) + (to > from ? 0.5 : -0.5)));
     }
     snprintf(colour, 8, "#%06x", mixed & 0xffffff);
 }

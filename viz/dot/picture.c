@@ -1,9 +1,10 @@
 /* picture.c - nodes and edges of the picture; see picture.h.
  *
  * Attributes are declared with a default on the graph and set only where they differ, which
- * keeps the DOT file short. `ordering=out` keeps the edges of a node in the order in which they
- * are entered; in a picture that grows to the right the first one is the lowest, so siblings are
- * entered from the last rank to the first.
+ * keeps the DOT file short. Which nodes are shown, and in which order, is decided by the rows
+ * of the tree pane (tree_view.h). `ordering=out` keeps the edges of a node in the order in
+ * which they are entered; in a picture that grows to the right the first one is the lowest, so
+ * rows are linked from the last to the first.
  */
 #include "picture.h"
 
@@ -15,14 +16,13 @@
 #include "chart.h"
 #include "label.h"
 
-enum { TOKEN_COLUMNS = 28, BIG = 17, SMALL = 11 };
+enum { TOKEN_COLUMNS = 28, BIG = 17, SMALL = 11, LEAVES = 20 };
 
 struct drawing {
     const struct esp_iteration *it;
     const struct esp_tokens *tokens;
     const struct esp_picture_look *look;
     Agraph_t *graph, *tree; /* the tree is a cluster: its label is the legend */
-    Agnode_t **node;        /* (tree.count) */
     bool failed;            /* no memory */
 };
 
@@ -81,8 +81,9 @@ static void put_first_line(FILE *file, const struct drawing *d, const char *mark
                            const char *mark_colour, const char *text_colour, bool bold,
                            int32_t token)
 {
-    fprintf(file, "<table border=\"0\" cellborder=\"0\" cellspacing=\"0\" cellpadding=\"1\">"
-                  "<tr><td align=\"left\"><font point-size=\"%d\" color=\"%s\">%s",
+    fprintf(file,
+            "<table border=\"0\" cellborder=\"0\" cellspacing=\"0\" cellpadding=\"1\">"
+            "<tr><td align=\"left\"><font point-size=\"%d\" color=\"%s\">%s",
             BIG, text_colour, bold ? "<b>" : "");
     if (*mark)
         fprintf(file, "<font color=\"%s\">%s </font>", mark_colour, mark);
@@ -92,7 +93,8 @@ static void put_first_line(FILE *file, const struct drawing *d, const char *mark
 
 static void begin_line(FILE *file, const char *colour)
 {
-    fprintf(file, "<tr><td align=\"left\"><font point-size=\"%d\" color=\"%s\">", SMALL, colour);
+    fprintf(file, "<tr><td align=\"left\"><font point-size=\"%d\" color=\"%s\">", SMALL,
+            colour);
 }
 
 static void end_line(FILE *file)
@@ -127,8 +129,10 @@ static void put_numbers(FILE *file, const struct drawing *d, const struct esp_no
 
 static void label_node(struct drawing *d, Agnode_t *node, int index)
 {
-    static const char *const marks[] = {[ESP_ACCEPTED] = "\u2713", [ESP_REJECTED] = "\u2717",
-                                        [ESP_UNVISITED] = "", [ESP_CUT] = ""};
+    static const char *const marks[] = {[ESP_ACCEPTED] = "\u2713",
+                                        [ESP_REJECTED] = "\u2717",
+                                        [ESP_UNVISITED] = "",
+                                        [ESP_CUT] = ""};
     const struct esp_node *n = &d->it->tree.nodes[index];
     const struct esp_palette *palette = d->look->palette;
     char *text = NULL;
@@ -163,12 +167,12 @@ static void put_data(struct drawing *d, Agnode_t *node, int32_t token, const cha
     set(node, "verdict", verdict);
 }
 
-static void add_node(struct drawing *d, int index)
+static Agnode_t *add_node(struct drawing *d, int index)
 {
     const struct esp_node *n = &d->it->tree.nodes[index];
     char name[16], shade[8];
     snprintf(name, sizeof name, "n%d", index);
-    Agnode_t *node = d->node[index] = agnode(d->tree, name, 1);
+    Agnode_t *node = agnode(d->tree, name, 1);
     label_node(d, node, index);
     esp_palette_shade(d->look->palette, n->confidence, shade);
     set(node, "fillcolor", shade);
@@ -179,7 +183,7 @@ static void add_node(struct drawing *d, int index)
     if (index == 0 || n->verdict == ESP_ACCEPTED)
         set(node, "penwidth", "3.5");
     if (index == 0)
-        return;
+        return node;
     setf(node, "q", "%.9g", (double)n->q);
     if (isfinite(n->p))
         setf(node, "p", "%.9g", (double)n->p);
@@ -189,80 +193,129 @@ static void add_node(struct drawing *d, int index)
         set(node, "style", "rounded,filled,dashed");
         set(node, "reason", esp_reason_text(n->reason));
     }
+    return node;
 }
 
-static void add_bonus(struct drawing *d)
+static Agnode_t *add_bonus(struct drawing *d)
 {
     const struct esp_palette *palette = d->look->palette;
-    int parent = d->it->path_length > 0 ? d->it->path[d->it->path_length - 1] : 0;
-    char *text = NULL;
+    char *text = NULL, name[] = "target";
     size_t size;
-    Agnode_t *node = agnode(d->tree, "target", 1);
+    Agnode_t *node = agnode(d->tree, name, 1);
     FILE *file = open_memstream(&text, &size);
     if (file) {
         put_first_line(file, d, "+", palette->bonus, palette->text, true, d->it->bonus);
         begin_line(file, palette->bonus);
-        fputs("from the target itself</font></td></tr></table>", file);
+        fputs("from the target itself", file);
+        end_line(file);
+        fputs("</table>", file);
     }
     set_label(d, node, file, &text);
     set(node, "color", palette->bonus);
     set(node, "peripheries", "2");
     put_data(d, node, d->it->bonus, "from the target");
-    Agedge_t *edge = agedge(d->tree, d->node[parent], node, NULL, 1);
-    set(edge, "color", palette->bonus);
-    set(edge, "penwidth", "3");
-    set(edge, "weight", "8");
+    return node;
+}
+
+/* Stands for the children of a node that are not shown. */
+static Agnode_t *add_fold(struct drawing *d, const struct esp_tree_row *row)
+{
+    char name[24];
+    snprintf(name, sizeof name, "more%d", row->node);
+    Agnode_t *node = agnode(d->tree, name, 1);
+    if (row->cut > 0)
+        setf(node, "label", "\u2026 %d more (%d cut)", row->hidden, row->cut);
+    else
+        setf(node, "label", "\u2026 %d more", row->hidden);
+    set(node, "shape", "plaintext");
+    set(node, "style", "solid");
+    setf(node, "fontsize", "%d", SMALL + 1);
+    set(node, "fontcolor", d->look->palette->label);
+    return node;
+}
+
+static Agnode_t *add_row(struct drawing *d, const struct esp_tree_row *row)
+{
+    return row->kind == ESP_ROW_BONUS  ? add_bonus(d)
+           : row->kind == ESP_ROW_FOLD ? add_fold(d, row)
+                                       : add_node(d, row->node);
 }
 
 /* ------------------------------------------------------------------ edges */
 
-static void add_edge(struct drawing *d, int index)
+static double width_of(const struct esp_node *n)
 {
-    const struct esp_node *n = &d->it->tree.nodes[index];
-    Agedge_t *edge = agedge(d->tree, d->node[n->parent], d->node[index], NULL, 1);
-    double q = n->q > 0 ? n->q < 1 ? n->q : 1 : 0;
-    setf(edge, "penwidth", "%.2f", 0.8 + 7.2 * q);
-    if (n->verdict == ESP_ACCEPTED) {
-        set(edge, "color", d->look->palette->accepted);
-        set(edge, "weight", "8"); /* keeps the path straight */
-    }
-    if (n->verdict == ESP_CUT) {
-        set(edge, "color", d->look->palette->cut);
-        set(edge, "style", "dashed");
-    }
+    double width = 0.8 + 7.2 * (n->q > 0 ? n->q < 1 ? n->q : 1 : 0);
+    return n->verdict == ESP_ACCEPTED && width < 3 ? 3 : width;
 }
 
-struct place {
-    int parent, rank, node;
-};
-
-static int by_place(const void *left, const void *right)
+static void add_edge(struct drawing *d, Agnode_t *from, const struct esp_tree_row *row,
+                     Agnode_t *to)
 {
-    const struct place *a = left, *b = right;
-    return a->parent != b->parent ? a->parent - b->parent
-           : a->rank != b->rank   ? (a->rank < b->rank ? -1 : 1)
-                                  : a->node - b->node;
+    const struct esp_node *n = &d->it->tree.nodes[row->node];
+    const struct esp_palette *palette = d->look->palette;
+    Agedge_t *edge = agedge(d->tree, from, to, NULL, 1);
+    if (row->kind == ESP_ROW_FOLD) {
+        set(edge, "style", "dotted");
+        return;
+    }
+    bool on_path = row->kind == ESP_ROW_BONUS || n->verdict == ESP_ACCEPTED;
+    if (row->kind == ESP_ROW_BONUS) {
+        set(edge, "color", palette->bonus);
+        set(edge, "penwidth", "3");
+    } else {
+        setf(edge, "penwidth", "%.2f", width_of(n));
+        if (n->verdict == ESP_ACCEPTED)
+            set(edge, "color", palette->accepted);
+        if (n->verdict == ESP_CUT) {
+            set(edge, "color", palette->cut);
+            set(edge, "style", "dashed");
+        }
+    }
+    if (on_path)
+        set(edge, "weight", "8"); /* keeps the path straight */
+}
+
+/* The rows of nodes below which nothing is drawn: they stand above each other. */
+static int leaves(const struct esp_tree_rows *rows)
+{
+    int count = 0;
+    for (int i = 0; i < rows->count; i++)
+        count += i + 1 == rows->count || rows->row[i + 1].parent_row != i;
+    return count;
+}
+
+/* Chooses as many rows as the look says, or as fit on a slide. */
+static int choose_rows(const struct drawing *d, struct esp_tree_rows *rows)
+{
+    struct esp_tree_choice choice = {.stages = ESP_STAGES, .most = d->look->most};
+    if (choice.most >= 0)
+        return esp_tree_rows_build(rows, d->it, &choice);
+    int status;
+    choice.most = d->it->tree.count < 8 * LEAVES ? d->it->tree.count + 1 : 8 * LEAVES;
+    while ((status = esp_tree_rows_build(rows, d->it, &choice)) == 0 && leaves(rows) > LEAVES &&
+           choice.most > LEAVES) {
+        esp_tree_rows_free(rows);
+        choice.most = choice.most * 7 / 8;
+    }
+    return status;
 }
 
 static void add_tree(struct drawing *d)
 {
-    const struct esp_tree *tree = &d->it->tree;
-    struct place *order = calloc((size_t)tree->count, sizeof *order);
-    d->node = calloc((size_t)tree->count, sizeof *d->node);
-    if (!order || !d->node) {
-        d->failed = true;
-    } else {
-        for (int i = 0; i < tree->count; i++) {
-            order[i] = (struct place){tree->nodes[i].parent, tree->nodes[i].rank, i};
-            add_node(d, i);
-        }
-        qsort(order, (size_t)tree->count, sizeof *order, by_place);
-        add_bonus(d);
-        for (int i = tree->count - 1; i > 0; i--)
-            add_edge(d, order[i].node);
-    }
-    free(order);
-    free(d->node);
+    struct esp_tree_rows rows;
+    Agnode_t **node = NULL;
+    d->failed = d->failed || choose_rows(d, &rows) < 0;
+    if (!d->failed)
+        node = calloc((size_t)rows.count, sizeof *node);
+    d->failed = d->failed || !node;
+    for (int i = 0; !d->failed && i < rows.count; i++)
+        node[i] = add_row(d, &rows.row[i]);
+    for (int i = rows.count - 1; !d->failed && i > 0; i--)
+        add_edge(d, node[rows.row[i].parent_row], &rows.row[i], node[i]);
+    if (node)
+        esp_tree_rows_free(&rows);
+    free(node);
 }
 
 /* ------------------------------------------------------------------ the whole */

@@ -10,9 +10,10 @@
  *     from the target double frame, plus
  *
  * The width of an edge is the draft's probability, the shade of a node the draft's confidence
- * there. Above the tree stand what happened and with which settings, below it the legend. Nodes
- * carry their data as attributes too (token, text, q, p, confidence, verdict, reason), so that a
- * DOT file can be read by programs. The same iteration always gives the same graph.
+ * there. Of a large tree the likeliest nodes are shown, and how many there are besides. Above
+ * the tree stand what happened and with which settings, below it the legend. Nodes carry their
+ * data as attributes too (token, text, q, p, confidence, verdict, reason), so that a DOT file
+ * can be read by programs. The same iteration always gives the same graph.
  */
 #ifndef ESP_PICTURE_H
 #define ESP_PICTURE_H
@@ -25,6 +26,7 @@
 struct esp_picture_look {
     const struct esp_palette *palette;
     const char *models; /* for the caption, e.g. "target <- draft"; "": none */
+    int most; /* nodes to show, if the accepted path allows it; 0: all, -1: as fit on a slide */
 };
 
 /* The caller closes the graph with agclose(). NULL if there is no memory. */
