@@ -3,7 +3,8 @@
  * 1. Standard input and output of the helper are memory files (memfd), standard error is a
  * pipe.
  * 2. Between fork and exec only calls that are safe after a fork in a program with threads.
- * 3. The pipe ends when the helper does: waiting for that with a deadline needs no signals.
+ * 3. The pipe ends when the helper does: waiting for that with a deadline needs no signal of
+ * ours.
  * 4. The picture is read from the memory file only if the helper says that it is complete.
  */
 #include "dot_helper.h"
@@ -36,7 +37,8 @@ static const char helper_name[] = "espalier-dot";
 
 struct helper {
     char path[PATH_MAX];
-    char *arguments[8];
+    char *arguments[12];
+    int seconds;
     int input, output, messages[2];
     char said[256]; /* the first line of standard error */
     bool late;
@@ -105,7 +107,7 @@ _Noreturn static void become(const struct helper *h)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
-    limit(RLIMIT_CPU, SECONDS);
+    limit(RLIMIT_CPU, (rlim_t)h->seconds);
     limit(RLIMIT_AS, MEMORY);
     limit(RLIMIT_FSIZE, OUTPUT);
     limit(RLIMIT_CORE, 0);
@@ -123,9 +125,8 @@ static double now(void)
 }
 
 /* Reads what the helper says until it ends. Returns false if it does not end in time. */
-static bool listen_to(struct helper *h)
+static bool listen_to(struct helper *h, double end)
 {
-    const double end = now() + SECONDS;
     char text[256];
     size_t used = 0;
     for (;;) {
@@ -155,11 +156,18 @@ static int run(struct helper *h, char *err, size_t errlen)
     if (child == 0)
         become(h);
     close_fd(&h->messages[1]);
-    h->late = !listen_to(h);
-    if (h->late)
+    const double end = now() + h->seconds;
+    const struct timespec pause = {.tv_nsec = 1000000};
+    h->late = !listen_to(h, end);
+    while (!h->late && waitpid(child, &h->status, WNOHANG) == 0) {
+        nanosleep(&pause, NULL); /* it has said all it will say and is about to end */
+        h->late = now() > end;
+    }
+    if (h->late) {
         kill(child, SIGKILL);
-    while (waitpid(child, &h->status, 0) < 0 && errno == EINTR)
-        ;
+        while (waitpid(child, &h->status, 0) < 0 && errno == EINTR)
+            ;
+    }
     return ESP_OK;
 }
 
@@ -181,7 +189,7 @@ static int judge(struct helper *h, char *err, size_t errlen)
         return esp_fail(
             err, errlen, ESP_E_FORMAT,
             "%s needed more than %d seconds for this tree; export it as txt or json",
-            helper_name, SECONDS);
+            helper_name, h->seconds);
     if (ended && WEXITSTATUS(h->status) == NOT_THERE)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "the program %s, which draws pictures, cannot be run; install "
@@ -212,14 +220,21 @@ static int take(struct helper *h, char **picture, size_t *size, char *err, size_
 int esp_dot_draw(const char *line, size_t length, const struct esp_dot_wish *wish,
                  char **picture, size_t *size, char *err, size_t errlen)
 {
+    char nodes[16];
     struct helper h = {
         .arguments = {(char *)helper_name, "--format", (char *)wish->format, "--theme",
                       (char *)wish->theme, "--models",
                       (char *)(wish->models ? wish->models : ""), NULL},
+        .seconds = wish->seconds > 0 ? wish->seconds : SECONDS,
         .input = -1,
         .output = -1,
         .messages = {-1, -1},
     };
+    if (wish->nodes >= 0) {
+        snprintf(nodes, sizeof nodes, "%d", wish->nodes);
+        h.arguments[7] = "--nodes";
+        h.arguments[8] = nodes;
+    }
     *picture = NULL;
     *size = 0;
     int status = prepare(&h, line, length, err, errlen);

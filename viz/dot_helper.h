@@ -13,6 +13,8 @@ struct esp_dot_wish {
     const char *format; /* "dot", "svg" or "png" */
     const char *theme;  /* "light" or "dark" */
     const char *models; /* for the caption; NULL: none */
+    int nodes;          /* at most; 0: all, -1: as fit on a slide */
+    int seconds;        /* it may take; 0: 10 */
 };
 
 /* Draws the iteration whose line of a recording is `line` (event_json.h). The caller frees

@@ -8,6 +8,7 @@
 
 #include "cli.h"
 #include "player.h"
+#include "recording.h"
 #include "safe.h"
 
 enum flag {
@@ -43,11 +44,15 @@ enum flag {
     SPEED,
     IDLE,
     PLAIN,
+    ITERATION,
+    FORMAT,
+    NODES,
     HELP = 'h',
     VERSION = 'V',
     PROMPT = 'p',
     FILE_ = 'f',
     TOKENS = 'n',
+    OUTPUT = 'o',
 };
 
 enum { MOST_FLAGS = 32, MOST_TOKENS = 1 << 24 };
@@ -97,6 +102,10 @@ static const struct {
      "0.25 to 16 times as fast as an eye can follow (default 1), or recorded: as it was"},
     {"idle", IDLE, "S", "play no pause longer than S seconds (default 2); 0: as long as it was"},
     {"plain", PLAIN, NULL, "print every iteration's screen as text; needs no terminal"},
+    {"iteration", ITERATION, "N|A-B", "which iteration, or from which to which"},
+    {"format", FORMAT, "FORMAT", "dot, svg, png, txt or json (default: as the file of -o ends)"},
+    {"output", OUTPUT, "FILE", "write to a file instead of standard output"},
+    {"nodes", NODES, "N", "nodes of a picture at most; 0: all (default: as fit on a slide)"},
     {"help", HELP, NULL, "show this help"},
     {"version", VERSION, NULL, "show the version"},
 };
@@ -310,6 +319,17 @@ static bool set(struct cli_options *o, int flag, const char *value)
     case PLAIN:
         o->plain = true;
         return true;
+    case ITERATION:
+        o->iteration = value;
+        return true;
+    case FORMAT:
+        o->format = value;
+        return true;
+    case OUTPUT:
+        o->output = value;
+        return true;
+    case NODES:
+        return whole_number("nodes", value, 0, ESP_RECORDING_NODES, &o->nodes);
     case MDOC:
         o->mdoc = true;
         return true;
@@ -349,6 +369,7 @@ int cli_parse(struct cli_options *o, const struct cli_command *command, int argc
     o->width = 1;
     o->speed = 1;
     o->idle = ESP_IDLE_DEFAULT;
+    o->nodes = -1;
     o->session.temperature = command->temperature;
     opterr = 0;
     while ((flag = getopt_long(argc, argv, letters, table, NULL)) != -1) {

@@ -6,14 +6,20 @@
 
 #include "safe.h"
 
+/* Columns of a text that is no token; bytes of an attribute (Graphviz reads strings of 16 KB).
+ */
+enum { LABEL = 80, ATTRIBUTE = 2000 };
+
 static const char visible_space[] = "\u2423", ellipsis[] = "\u2026";
 
-/* One unit that safe.h made: nothing below U+0080 but letters, digits and marks gets through
- * unless it means nothing to Graphviz. */
+/* One unit that safe.h made. Graphviz replaces references first, then escapes with a backslash,
+ * of which a double one stands for one. */
 static void put(FILE *file, const char *text)
 {
     for (; *text; text++) {
-        if (strchr("&<>\"'\\[]{}|", *text))
+        if (*text == '\\')
+            fputs("&#92;&#92;", file);
+        else if (strchr("&<>\"'[]{}|", *text))
             fprintf(file, "&#%d;", *text);
         else
             putc(*text, file);
@@ -24,9 +30,10 @@ void esp_label_text(FILE *file, const char *text)
 {
     struct esp_shown shown;
     size_t length = strlen(text);
-    for (size_t i = 0; i < length;) {
+    int used = 0;
+    for (size_t i = 0; i < length && used < LABEL; used += shown.width) {
         i += esp_safe_next(text + i, length - i, 0, &shown);
-        put(file, shown.text);
+        put(file, used + shown.width < LABEL || i == length ? shown.text : ellipsis);
     }
 }
 
@@ -81,7 +88,7 @@ char *esp_label_quoted(const struct esp_tokens *tokens, int32_t token)
     FILE *file = open_memstream(&text, &size);
     if (!file)
         return NULL;
-    for (size_t i = 0; i < length;) {
+    for (size_t i = 0, used = 0; i < length && used < ATTRIBUTE; used += strlen(shown.text)) {
         i += esp_safe_next(bytes + i, length - i, ESP_SAFE_QUOTED, &shown);
         fputs(shown.text, file);
     }

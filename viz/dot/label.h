@@ -13,15 +13,15 @@
 
 #include "tree_view.h"
 
-/* Writes any bytes as the text of a label. */
+/* Writes any text into a label, cut to one line. */
 void esp_label_text(FILE *file, const char *text);
 /* Writes a token in quotes with visible spaces, cut to `columns`. */
 void esp_label_token(FILE *file, const struct esp_tokens *tokens, int32_t token, int columns);
 /* The columns that takes. */
 int esp_label_token_width(const struct esp_tokens *tokens, int32_t token, int columns);
 
-/* The whole token as it is quoted in a file, for the attribute `text` of a node: safe, with
- * backslash escapes. The caller frees it; NULL if there is no memory. */
+/* The token as it is quoted in a file, for the attribute `text` of a node: safe, with
+ * backslash escapes, its first 2000 bytes. The caller frees it; NULL if there is no memory. */
 char *esp_label_quoted(const struct esp_tokens *tokens, int32_t token);
 
 #endif

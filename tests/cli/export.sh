@@ -1,0 +1,68 @@
+#!/bin/sh
+# `espalier export`: iterations of a recording as files that other programs read; nothing is half-written.
+. tests/shell.sh
+recording=tests/cli/three.esp.jsonl
+export="$ESPALIER export $recording"
+
+$export --iteration 1 --format txt >"$work/one.txt"
+check "a tree is drawn as the pane draws it" grep -q '^├─ " .* ✓$' "$work/one.txt"
+check "its first line says which" grep -q '^iteration 1, dynatree, greedy: ' "$work/one.txt"
+$export --iteration 1 --format txt --ascii >"$work/ascii.txt"
+check "in ASCII there is no other byte" [ -z "$(tr -d '\000-\177' <"$work/ascii.txt")" ]
+$export --iteration 2 --format json >"$work/two.json"
+check "JSON is the recorded line" sh -c "sed -n 5p $recording | cmp -s - '$work/two.json'"
+check "several texts follow one another" [ "$($export --iteration 0-2 --format txt |
+    grep -c '^iteration ')" = 3 ]
+
+check "an iteration must be named" fails 1 "say which iteration" $export
+check "one that is not there" fails 1 "holds 0 to 2" $export --iteration 3
+check "a wrong range" fails 1 "takes a number" $export --iteration 2-1
+check "a wrong format" fails 1 "pdf" $export --iteration 1 --format pdf
+check "a wrong ending" fails 1 "tree.pdf" $export --iteration 1 -o "$work/tree.pdf"
+check "a wrong theme" fails 1 "light and dark" $export --iteration 1 --theme mono
+check "several pictures on one output" fails 1 "several pictures" $export --iteration 0-1
+check "a file that is no recording" fails 1 "tests/shell.sh" $ESPALIER export tests/shell.sh --iteration 0
+echo precious >"$work/there.txt"
+check "a file that is there stays" fails 1 "is there already" $export --iteration 1 -o "$work/there.txt"
+check "as it was" [ "$(cat "$work/there.txt")" = precious ]
+check "unless told otherwise" $export --iteration 1 -o "$work/there.txt" --force
+check "then it is written" cmp -s "$work/one.txt" "$work/there.txt"
+check "a folder that is not there" fails 1 "none/tree.txt" $export --iteration 1 -o "$work/none/tree.txt"
+mkdir "$work/no"
+check "without espalier-dot a sentence says so" fails 1 "cannot be run" \
+    env ESPALIER_DOT="$work/none" $export --iteration 1 -o "$work/no/tree.svg"
+printf '#!/bin/sh\necho half\nexit 1\n' >"$work/bad" && chmod +x "$work/bad"
+check "a helper that fails" fails 1 "ended early" \
+    env ESPALIER_DOT="$work/bad" $export --iteration 1 -o "$work/no/tree.svg"
+check "and leaves nothing behind" [ -z "$(ls "$work/no")" ]
+
+# A line that somebody else wrote cannot act on the terminal that JSON is shown on.
+sed '5s/"verifier":"greedy"/\x1b"verifier":"\x1b[31m\\u0007\x9f"/' $recording >"$work/colours.esp.jsonl"
+$ESPALIER export "$work/colours.esp.jsonl" --iteration 2 --format json >"$work/colours.json" 2>"$work/err"
+check "no control character comes out" [ -z "$(LC_ALL=C tr -d '\n\040-\176\200-\377' <"$work/colours.json")" ]
+
+if ! [ -x "$BUILD/espalier-dot" ]; then
+    echo "  $BUILD/espalier-dot is not there: pictures are not tested"
+    finish
+fi
+$export --iteration 0-2 -o "$work/tree.svg"
+check "several pictures get numbers" [ "$(cd "$work" && ls tree-*.svg | tr '\n' ' ')" = \
+    "tree-0000.svg tree-0001.svg tree-0002.svg " ]
+check "they are well-formed" xmllint --noout "$work/tree-0000.svg" "$work/tree-0002.svg"
+$export --iteration 0-2 -o "$work/x%d.dot"
+check "%d is the number" [ "$(cd "$work" && ls x*.dot | tr '\n' ' ')" = "x0.dot x1.dot x2.dot " ]
+check "dot reads them" sh -c "cat '$work'/x*.dot | dot -Tplain | grep -c '^stop' | grep -q '^3$'"
+$export --iteration 1 >"$work/stdout.svg"
+check "the default is a picture on standard output" cmp -s "$work/stdout.svg" "$work/tree-0001.svg"
+$export --iteration 1 --format json | "$BUILD/espalier-dot" --models 'fairytale-target ← fairytale-draft' |
+    cmp -s - "$work/stdout.svg"
+check "espalier-dot draws what export --format json prints" [ $? -eq 0 ]
+check "dark differs" sh -c "! $export --iteration 1 --theme dark | cmp -s - '$work/stdout.svg'"
+$export --iteration 1 -o "$work/tree.png"
+check "a PNG is one" [ "$(head -c 8 "$work/tree.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
+check "a full disk is told" sh -c "$export --iteration 1 2>&1 >/dev/full | grep -q 'standard output'"
+if command -v script >/dev/null; then
+    script -qec "$export --iteration 1 --format png" /dev/null >"$work/terminal" </dev/null
+    check "a PNG does not go to a terminal" grep -q "not for a terminal" "$work/terminal"
+fi
+finish

@@ -1,0 +1,393 @@
+/* Pictures of trees: hostile token text stays text in DOT and SVG, the same tree gives the same
+ * bytes, a tree of any size ends within the limits, and a helper that is missing, fails, hangs
+ * or takes what it should not is told in one sentence. Needs espalier-dot in $BUILD; DOT is
+ * read back with gvpr and SVG with xmllint. */
+#include "dot_helper.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "event_json.h"
+#include "safe.h"
+#include "scene.h"
+
+enum { MOST_NODES = ESP_RECORDING_NODES };
+
+static char err[512];
+
+/* ------------------------------------------------------------------ tokens made to hurt */
+
+struct hostile {
+    const char *text;
+    size_t length;
+};
+
+#define BYTES(text)                                                                            \
+    {                                                                                          \
+        text, sizeof text - 1                                                                  \
+    }
+static const struct hostile hostile[] = {
+    BYTES("\"];}digraph evil{x->y[label=\""),
+    BYTES("a\\b\\\\c\\"),
+    BYTES("\\N\\G\\E\\\""),
+    BYTES("line\nand\r\ttab"),
+    BYTES("<b>bold</b><script>alert(1)</script>"),
+    BYTES("</td></tr></table>><a href=\"http://x/\">"),
+    BYTES("&lt;b&gt;&#27;&#x202e;&amp;&bogus;"),
+    BYTES("nul\0inside"),
+    BYTES("\033[31mred\a\177"),
+    BYTES("half \xe2\x82 and \xff\xfe"),
+    BYTES("\u202eright\u202c\u200b\ufeff\u2028"),
+    BYTES(" e\u0301\u6f22\u5b57\u3000\U0001f600"),
+    BYTES("]]>{left|right}[x]"),
+    BYTES(""),
+    BYTES("  two  spaces  "),
+};
+#undef BYTES
+
+enum { HOSTILE = sizeof hostile / sizeof *hostile, LONG = HOSTILE };
+
+static const char *hostile_text(void *user, int32_t token, size_t *length)
+{
+    static char endless[20000];
+    (void)user;
+    if (token == LONG) {
+        memset(endless, 'x', sizeof endless);
+        memcpy(endless, "\"\\<", 3);
+        *length = sizeof endless;
+        return endless;
+    }
+    if (token < 0 || token >= HOSTILE)
+        return NULL;
+    *length = hostile[token].length;
+    return hostile[token].text;
+}
+
+/* A fan below the root: node i has token i - 1. */
+static const struct esp_iteration *hostile_tree(void)
+{
+    static struct esp_node nodes[HOSTILE + 2];
+    static int32_t order[HOSTILE + 2];
+    static const int32_t path[] = {1}, committed[] = {0, 4};
+    static struct esp_iteration it;
+    for (int i = 0; i < HOSTILE + 2; i++) {
+        nodes[i] = (struct esp_node){.token = i > 0 ? i - 1 : 5,
+                                     .parent = i > 0 ? 0 : -1,
+                                     .depth = i > 0,
+                                     .rank = i > 0 ? i - 1 : 0,
+                                     .copies = 1,
+                                     .q = i > 0 ? 0.05f : 1,
+                                     .cumulative_log_q = i > 0 ? -3 : 0,
+                                     .confidence = NAN,
+                                     .value = NAN,
+                                     .p = 0.1f,
+                                     .u = NAN,
+                                     .acceptance = NAN};
+        order[i] = i;
+    }
+    nodes[1].verdict = ESP_ACCEPTED;
+    it = (struct esp_iteration){.tree = {nodes, HOSTILE + 2, order, HOSTILE + 2},
+                                .path = path,
+                                .path_length = 1,
+                                .bonus = 4,
+                                .bonus_u = NAN,
+                                .committed = committed,
+                                .committed_count = 2,
+                                .deepest = 1,
+                                .gauges = {{"<a href=\"x\">\\N", 0.5, 0.4, 0, 1}},
+                                .gauge_count = 1,
+                                .seconds = {0.001, 0, 0.002},
+                                .drafter = "<script>\\G</script>",
+                                .verifier = "\"</table>"};
+    return &it;
+}
+
+/* ------------------------------------------------------------------ the helper */
+
+/* Points at the helper of this build; false (and a word) where there is no Graphviz. */
+static bool has_helper(void)
+{
+    char path[512];
+    const char *build = getenv("BUILD");
+    snprintf(path, sizeof path, "%s/espalier-dot", build ? build : "build");
+    setenv("ESPALIER_DOT", path, 1);
+    if (access(path, X_OK) == 0)
+        return true;
+    printf("  %s is not there: not tested\n", path);
+    return false;
+}
+
+static char *line_of(const struct esp_iteration *it, esp_token_text *text, size_t *length)
+{
+    const struct esp_event event = {.type = ESP_EVENT_ITERATION, .iteration = it};
+    const struct esp_tokens tokens = {text, NULL};
+    struct esp_line line = {.length = 0};
+    CHECK(esp_event_to_json(&line, &event, NULL, &tokens) == 0);
+    *length = line.length;
+    return line.text;
+}
+
+/* Draws, and returns the picture as text; NULL with a sentence in err. */
+static char *draw(const struct esp_iteration *it, esp_token_text *text,
+                  const struct esp_dot_wish *wish, size_t *size)
+{
+    char *picture, *ended = NULL;
+    size_t length;
+    char *line = line_of(it, text, &length);
+    *err = '\0';
+    int status = esp_dot_draw(line, length, wish, &picture, size, err, sizeof err);
+    free(line);
+    CHECK((status == 0) == (picture != NULL) && (status == 0) == !*err, "%d: %s", status, err);
+    if (picture && (ended = realloc(picture, *size + 1)))
+        ended[*size] = '\0';
+    return ended;
+}
+
+/* Writes the picture to a file, runs `command FILE` and returns what it prints. */
+static char *through(const char *command, const char *bytes, size_t size)
+{
+    char path[] = "/tmp/espalier-picture-XXXXXX", line[256];
+    char *text = calloc(1, 1 << 17);
+    int fd = mkstemp(path);
+    CHECK(text && fd >= 0 && write(fd, bytes, size) == (ssize_t)size);
+    close(fd);
+    snprintf(line, sizeof line, "%s %s 2>&1", command, path);
+    FILE *pipe = popen(line, "r");
+    CHECK(pipe);
+    text[fread(text, 1, (1 << 17) - 1, pipe)] = '\0';
+    int status = pclose(pipe);
+    unlink(path);
+    CHECK(status == 0, "%s: %d %.200s", command, status, text);
+    return text;
+}
+
+static void safe_text(int32_t token, char *text, size_t size)
+{
+    struct esp_shown shown;
+    size_t length = 0, used = 0;
+    const char *bytes = hostile_text(NULL, token, &length);
+    for (size_t i = 0; bytes && i < length && used < 2000;) {
+        i += esp_safe_next(bytes + i, length - i, ESP_SAFE_QUOTED, &shown);
+        used += (size_t)snprintf(text + used, size - used, "%s", shown.text);
+    }
+    text[used] = '\0';
+}
+
+TEST(hostile_text_comes_back_from_dot)
+{
+    static const char command[] =
+        "gvpr 'N[verdict==\"not visited\"]{print($.token,\"=\",$.text)}'";
+    static char line[1 << 16], text[1 << 15];
+    size_t size;
+    if (!has_helper())
+        return;
+    char *dot = draw(hostile_tree(), hostile_text,
+                     &(struct esp_dot_wish){.format = "dot", .theme = "light"}, &size);
+    CHECK(dot, "%s", err);
+    char *read = through(command, dot, size);
+    for (int token = 1; token <= LONG; token++) {
+        safe_text(token, text, sizeof text);
+        snprintf(line, sizeof line, "%d=%s\n", token, text);
+        CHECK(strstr(read, line), "token %d, wanted %.80s in %.2000s", token, line, read);
+    }
+    free(read);
+    read = through("dot -Tplain", dot, size);
+    CHECK(strncmp(read, "graph ", 6) == 0 && strstr(read, "\nstop\n"), "%.200s", read);
+    CHECK(!strstr(read, "\nnode x "), "a token became a node");
+    free(read);
+    free(dot);
+}
+
+/* Every angle bracket that is not Graphviz's own is a reference, so none of these can be there
+ * unless a token got out of its label. */
+TEST(hostile_text_opens_nothing_in_svg)
+{
+    static const char *const forbidden[] = {"<script", "<a ",    "<a>",      "href=\"",
+                                            "<b>",     "<image", "<foreign", "onload=\""};
+    size_t size;
+    if (!has_helper())
+        return;
+    for (int dark = 0; dark < 2; dark++) {
+        char *svg = draw(hostile_tree(), hostile_text,
+                         &(struct esp_dot_wish){.format = "svg",
+                                                .theme = dark ? "dark" : "light",
+                                                .models = "<a href=\"x\">&#27;",
+                                                .nodes = -1},
+                         &size);
+        CHECK(svg, "%s", err);
+        CHECK(strlen(svg) == size, "a NUL in it");
+        for (size_t i = 0; i < sizeof forbidden / sizeof *forbidden; i++)
+            CHECK(!strstr(svg, forbidden[i]), "%s in %s", forbidden[i], svg);
+        for (size_t i = 0; i < size; i++)
+            CHECK((unsigned char)svg[i] >= 0x20 || svg[i] == '\n', "byte %d", svg[i]);
+        CHECK(strstr(svg, "&lt;script&gt;alert("), "the token is not shown");
+        CHECK(strstr(svg, "&lt;script&gt;\\G&lt;/script&gt;"), "an escape was obeyed");
+        CHECK(strstr(svg, "&quot;\\\\N\\\\G"), "an escape was obeyed");
+        CHECK(strstr(svg, "nul^@inside"), "the stand-in is not shown");
+        free(through("xmllint --noout", svg, size));
+        free(svg);
+    }
+}
+
+TEST(the_same_tree_gives_the_same_bytes)
+{
+    static const char *const formats[] = {"dot", "svg", "png"};
+    size_t size, again;
+    if (!has_helper())
+        return;
+    for (size_t i = 0; i < 3; i++) {
+        const struct esp_dot_wish wish = {.format = formats[i], .theme = "dark", .nodes = -1};
+        char *first = draw(scene_king(3), scene_text, &wish, &size);
+        char *second = draw(scene_king(3), scene_text, &wish, &again);
+        CHECK(first && second, "%s: %s", formats[i], err);
+        CHECK(size == again && memcmp(first, second, size) == 0, "%s differs", formats[i]);
+        if (i == 2)
+            CHECK(size > 1000 && memcmp(first, "\x89PNG\r\n\x1a\n", 8) == 0);
+        free(first);
+        free(second);
+    }
+}
+
+/* What the picture says, of the tree of the design. */
+TEST(the_picture_says_what_happened)
+{
+    static const char *const words[] = {
+        "Iteration 3: 4 tokens committed in one pass of the target",
+        "10 tokens drafted, 2 cut, 8 verified, 3 accepted",
+        "dynatree",
+        "greedy",
+        "fairytale",
+        "tauh",
+        "cut: P &lt; threshold",
+        "from the target itself",
+        "&quot;\u2423king&quot;",
+        "q .71",
+        "p .64",
+        "\u2713",
+        "\u2717",
+        "stroke-dasharray",
+        "not visited",
+        "stroke-width=\"3.5\""};
+    size_t size;
+    if (!has_helper())
+        return;
+    char *svg = draw(scene_king(3), scene_text,
+                     &(struct esp_dot_wish){
+                         .format = "svg", .theme = "light", .models = "fairytale", .nodes = -1},
+                     &size);
+    CHECK(svg, "%s", err);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        CHECK(strstr(svg, words[i]), "'%s' is not in the picture", words[i]);
+    free(svg);
+}
+
+/* ------------------------------------------------------------------ limits */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The largest tree that a recording may hold: what fits a slide is drawn at once, all of it
+ * within the limits or not at all. */
+TEST(a_huge_tree_ends)
+{
+    static struct esp_node nodes[MOST_NODES];
+    static int32_t path[MOST_NODES], order[MOST_NODES];
+    struct esp_iteration it;
+    unsigned long long random = 5;
+    size_t size;
+    if (!has_helper())
+        return;
+    scene_random(&it, nodes, path, MOST_NODES, &random);
+    it.drafter = it.verifier = "random";
+    it.tree.order = order;
+    it.tree.verified = 0;
+    nodes[0].verdict = ESP_UNVISITED;
+    for (int i = 0; i < MOST_NODES; i++) {
+        if (i > 0 && nodes[nodes[i].parent].verdict == ESP_CUT)
+            nodes[i].verdict = ESP_CUT;
+        if (nodes[i].verdict != ESP_CUT)
+            order[it.tree.verified++] = i;
+    }
+    for (int all = 0; all < 2; all++) {
+        double start = now();
+        char *svg = draw(
+            &it, scene_text,
+            &(struct esp_dot_wish){.format = "svg", .theme = "light", .nodes = all ? 0 : -1},
+            &size);
+        CHECK(svg || all, "%s", err);
+        CHECK(svg || strstr(err, "seconds") || strstr(err, "MB"), "%s", err);
+        CHECK(now() - start < (all ? 12 : 5), "%.1f s", now() - start);
+        free(svg);
+    }
+}
+
+/* A helper that is a shell script. */
+static void pretend(const char *script)
+{
+    static char path[] = "/tmp/espalier-helper-XXXXXX";
+    int fd = strchr(path, 'X') ? mkstemp(path) : -1;
+    if (fd >= 0)
+        close(fd);
+    FILE *file = fopen(path, "w");
+    CHECK(file && fprintf(file, "#!/bin/sh\n%s\n", script) > 0 && fclose(file) == 0);
+    CHECK(chmod(path, 0700) == 0);
+    setenv("ESPALIER_DOT", path, 1);
+}
+
+/* Runs the pretended helper; the text it gave, or NULL. */
+static char *run_pretended(void)
+{
+    size_t size;
+    return draw(scene_king(0), scene_text,
+                &(struct esp_dot_wish){.format = "svg", .theme = "light", .seconds = 1}, &size);
+}
+
+TEST(a_bad_helper_is_told)
+{
+    static const struct {
+        const char *script, *word;
+    } cases[] = {
+        {"sleep 30", "more than 1 seconds"},
+        {"exec sleep 30 2>/dev/null", "more than 1 seconds"},
+        {"while :; do :; done", "more than 1 seconds"},
+        {"echo half; exit 1", "ended early"},
+        {"echo half; echo espalier-dot: it is raining >&2; exit 1",
+         "no picture: it is raining"},
+        {"echo half; kill -SEGV $$", "ended early"},
+        {"exit 0", "gave no picture"},
+        {"yes >&2", "more than 1 seconds"},
+        {"printf 'bad \\033[31m\\n' >&2; exit 3", "bad ?[31m"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double start = now();
+        pretend(cases[i].script);
+        char *picture = run_pretended();
+        CHECK(!picture, "%s gave a picture", cases[i].script);
+        CHECK(strstr(err, cases[i].word), "%s: %s", cases[i].script, err);
+        CHECK(!strchr(err, '\n') && !strchr(err, '\033'), "%s", err);
+        CHECK(now() - start < 4, "%s: %.1f s", cases[i].script, now() - start);
+    }
+    setenv("ESPALIER_DOT", "/nonexistent/espalier-dot", 1);
+    CHECK(!run_pretended() && strstr(err, "cannot be run"), "%s", err);
+}
+
+TEST(the_helper_is_limited)
+{
+    pretend("cat >/dev/null; ulimit -v; ulimit -t; ulimit -f; ulimit -c");
+    char *limits = run_pretended();
+    CHECK(limits && strcmp(limits, "524288\n1\n131072\n0\n") == 0, "%s", limits ? limits : err);
+    free(limits);
+    pretend("head -c 100000000 /dev/zero");
+    CHECK(!run_pretended(), "more than 64 MB were taken");
+    unlink(getenv("ESPALIER_DOT"));
+}

@@ -1,0 +1,197 @@
+/* export.c - `espalier export FILE`: iterations of a recording as pictures, text or JSON.
+ *
+ * Iterations are counted from 0 through the whole recording, as replay counts them. One of them
+ * goes to standard output or to the file of -o; several go to one file each, or, where that
+ * makes sense (dot, txt, json), one after the other to standard output. A file is written as a
+ * whole or not at all.
+ */
+#include "export.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "error.h"
+#include "write_file.h"
+
+struct job {
+    const struct cli_options *o;
+    struct esp_recording *recording;
+    int first, last, format;
+    char models[256];
+};
+
+/* ------------------------------------------------------------------ what is asked for */
+
+static bool read_count(const char **text, int *value)
+{
+    char *end;
+    errno = 0;
+    long number = strtol(*text, &end, 10);
+    bool good = end != *text && **text >= '0' && **text <= '9' && !errno && number <= INT_MAX;
+    *value = good ? (int)number : 0;
+    *text = end;
+    return good;
+}
+
+/* "7" or "3-9". */
+static int read_range(struct job *job, char *err, size_t errlen)
+{
+    const char *wish = job->o->iteration, *text = wish;
+    int there = esp_recording_iterations(job->recording);
+    if (!wish)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "say which iteration, as --iteration 3 or --iteration 3-9");
+    bool good = read_count(&text, &job->first);
+    job->last = job->first;
+    if (good && *text == '-') {
+        text++;
+        good = read_count(&text, &job->last);
+    }
+    if (!good || *text || job->last < job->first)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "--iteration takes a number, or two as 3-9, not '%.40s'", wish);
+    if (there == 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "%.300s holds no iteration",
+                        job->o->arguments[0]);
+    if (job->last >= there)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "there is no iteration %d; %.300s holds 0 to %d", job->last,
+                        job->o->arguments[0], there - 1);
+    return ESP_OK;
+}
+
+static int read_format(struct job *job, char *err, size_t errlen)
+{
+    const char *format = job->o->format, *output = job->o->output;
+    job->format = format   ? esp_export_find(format)
+                  : output ? esp_export_of_path(output)
+                           : ESP_EXPORT_SVG;
+    if (job->format < 0 && format)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "--format takes dot, svg, png, txt or json, not '%.40s'", format);
+    if (job->format < 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "%.300s does not end in .dot, .svg, .png, .txt or .json; say --format",
+                        output);
+    if (job->o->theme && strcmp(job->o->theme, "light") != 0 &&
+        strcmp(job->o->theme, "dark") != 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "pictures have the themes light and dark, not '%.40s'", job->o->theme);
+    if (!output && job->format == ESP_EXPORT_PNG && isatty(STDOUT_FILENO))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "a PNG picture is not for a terminal; name a file with -o");
+    if (!output && job->last > job->first &&
+        (job->format == ESP_EXPORT_PNG || job->format == ESP_EXPORT_SVG))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "several pictures need a name with -o; tree.svg gives tree-0003.svg");
+    return ESP_OK;
+}
+
+static void name_models(struct job *job)
+{
+    const struct esp_recording_header *header = esp_recording_header(job->recording);
+    if (header->target.name[0])
+        snprintf(job->models, sizeof job->models, header->draft.name[0] ? "%s \u2190 %s" : "%s",
+                 header->target.name, header->draft.name);
+}
+
+/* ------------------------------------------------------------------ writing */
+
+/* The name of the file for one of several iterations: the number takes the place of %d, or goes
+ * before the ending. */
+static int name_file(const struct job *job, int iteration, char path[PATH_MAX])
+{
+    const char *output = job->o->output, *mark = strstr(output, "%d");
+    const char *name = strrchr(output, '/'), *dot = strrchr(name ? name : output, '.');
+    int length;
+    if (job->first == job->last && !mark)
+        length = snprintf(path, PATH_MAX, "%s", output);
+    else if (mark)
+        length = snprintf(path, PATH_MAX, "%.*s%d%s", (int)(mark - output), output, iteration,
+                          mark + 2);
+    else
+        length = snprintf(path, PATH_MAX, "%.*s-%04d%s",
+                          dot ? (int)(dot - output) : (int)strlen(output), output, iteration,
+                          dot ? dot : "");
+    return length < PATH_MAX ? ESP_OK : ESP_E_ARGUMENT;
+}
+
+static int write_out(const struct job *job, int iteration, const char *bytes, size_t length,
+                     char *err, size_t errlen)
+{
+    char path[PATH_MAX];
+    if (!job->o->output) {
+        if (fwrite(bytes, 1, length, stdout) == length && fflush(stdout) == 0)
+            return ESP_OK;
+        return esp_fail(err, errlen, ESP_E_FILE, "standard output cannot be written: %s",
+                        strerror(errno));
+    }
+    if (name_file(job, iteration, path) < 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "the name %.60s... is too long",
+                        job->o->output);
+    if (!job->o->force && access(path, F_OK) == 0)
+        return esp_fail(err, errlen, ESP_E_FILE,
+                        "%.300s is there already; choose another name, or --force", path);
+    return esp_write_file(path, bytes, length, job->o->force, err, errlen);
+}
+
+static int export_one(const struct job *job, int iteration, char *err, size_t errlen)
+{
+    int number = esp_recording_iteration_event(job->recording, iteration);
+    const struct esp_event *event;
+    struct esp_export wish = {.tokens = {esp_recording_token_text, job->recording},
+                              .models = job->models,
+                              .format = job->format,
+                              .theme = job->o->theme,
+                              .nodes = job->o->nodes,
+                              .ascii = job->o->ascii};
+    char *bytes = NULL;
+    size_t length = 0;
+    int status = esp_recording_read(job->recording, number, &event, err, errlen);
+    if (status < 0)
+        return status;
+    wish.line = esp_recording_line(job->recording, number, &wish.line_length);
+    wish.iteration = event->iteration;
+    wish.time = event->time;
+    status = esp_export(&wish, &bytes, &length, err, errlen);
+    if (status == ESP_OK)
+        status = write_out(job, iteration, bytes, length, err, errlen);
+    free(bytes);
+    return status;
+}
+
+static int run(struct cli_options *o)
+{
+    struct job job = {.o = o};
+    char err[512] = "";
+    int status = esp_recording_open(&job.recording, o->arguments[0], err, sizeof err);
+    if (status < 0)
+        return cli_fail(*err ? err : esp_status_message(status));
+    name_models(&job);
+    status = read_range(&job, err, sizeof err);
+    if (status == ESP_OK)
+        status = read_format(&job, err, sizeof err);
+    for (int i = job.first; status == ESP_OK && i <= job.last; i++)
+        status = export_one(&job, i, err, sizeof err);
+    esp_recording_close(job.recording);
+    return status < 0 ? cli_fail(*err ? err : esp_status_message(status)) : EXIT_DONE;
+}
+
+const struct cli_command cli_export = {
+    .name = "export",
+    .arguments = "FILE --iteration N|A-B",
+    .summary = "trees of a recording as pictures, text or JSON",
+    .flags = "iteration format output theme nodes ascii force",
+    .least = 1,
+    .most = 1,
+    .details =
+        "Iterations are counted from 0. Without -o the file goes to standard output.\n"
+        "Several iterations with -o tree.svg give tree-0003.svg and so on; %d in the name\n"
+        "stands for the number. Pictures are drawn by espalier-dot, with Graphviz.",
+    .run = run,
+};
