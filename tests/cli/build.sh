@@ -13,6 +13,11 @@ for file in bin/espalier include/espalier.h include/espalier_event.h lib/libespa
     share/espalier/models/fairytale-draft/model.safetensors; do
     check "installs $file" test -e "$prefix/$file"
 done
+if [ -x "$BUILD/espalier-dot" ]; then
+    check "installs espalier-dot" test -x "$prefix/bin/espalier-dot"
+    check "which is found beside the program" sh -c "env PATH=/nowhere $prefix/bin/espalier \
+        export tests/cli/three.esp.jsonl --iteration 1 | grep -q '</svg>'"
+fi
 check "installs themes" sh -c "ls $prefix/share/espalier/themes/*.theme >/dev/null"
 cd "$work" || exit 1
 check "the installed program finds its pair" sh -c \
@@ -31,7 +36,10 @@ check "make uninstall leaves no file" test -z "$(find "$prefix" -type f -o -type
 
 check "make headless" sh -c "$MAKE --no-print-directory headless >$work/log 2>&1"
 check "the headless program needs no terminal library" sh -c \
-    "! ldd $BUILD/headless/espalier | grep -q 'ncurses\|readline\|cgraph'"
+    "! ldd $BUILD/headless/espalier | grep -q 'ncurses\|readline\|cgraph\|gvc'"
+check "nor does the program need Graphviz" sh -c "! ldd $BUILD/espalier | grep -q 'cgraph\|gvc'"
+check "the headless program exports without it" sh -c \
+    "$BUILD/headless/espalier export tests/cli/three.esp.jsonl --iteration 1 --format txt | grep -q '✓'"
 check "the headless program generates" sh -c \
     "$BUILD/headless/espalier generate -p Once -n 8 | grep -q ."
 check "and says that it has no interface" fails 1 "interface" "$BUILD/headless/espalier"

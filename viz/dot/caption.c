@@ -3,6 +3,7 @@
 #include "picture.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "chart.h"
 #include "label.h"
@@ -171,8 +172,23 @@ static bool has_draws(const struct esp_iteration *it)
 {
     for (int i = 1; i < it->tree.count; i++)
         if (isfinite(it->tree.nodes[i].u) && isfinite(it->tree.nodes[i].acceptance))
-            return true;
+            return it->verifier != NULL;
     return false;
+}
+
+/* What the third line of a node means. */
+static void put_draws(FILE *file, const struct esp_iteration *it)
+{
+    struct esp_item rule;
+    size_t length = strcspn(it->verifier, ":");
+    fputs("<tr><td align=\"left\">a: chance of acceptance", file);
+    for (int i = 0; esp_item(ESP_VERIFIERS, i, &rule); i++) {
+        if (strlen(rule.name) != length || strncmp(rule.name, it->verifier, length) != 0)
+            continue;
+        fputs(", here ", file);
+        esp_label_text(file, rule.formula);
+    }
+    fprintf(file, "%su: random number drawn</td></tr>", gap);
 }
 
 void esp_picture_legend(FILE *file, const struct esp_iteration *it,
@@ -198,9 +214,6 @@ void esp_picture_legend(FILE *file, const struct esp_iteration *it,
     put_widths(file, palette);
     fputs("<td align=\"left\">p: the target's probability</td></tr></table></td></tr>", file);
     if (has_draws(it))
-        fputs("<tr><td align=\"left\">a: chance that the rule accepts the "
-              "token&#160;&#160;&#160;&#160;"
-              "u: the random number it drew for that</td></tr>",
-              file);
+        put_draws(file, it);
     fputs("</table>", file);
 }
