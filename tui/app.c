@@ -112,13 +112,14 @@ static void find(struct esp_app *app, int pane, int step)
     }
     struct esp_found found = esp_ui_find(&app->ui, &app->state, pane, step, app->canvas.width,
                                          app->canvas.height);
-    const char *where = esp_panes[app->ui.wish.current]->name;
+    const char *where = esp_panes[app->ui.wish.current]->name, *round = "";
+    if (found.round && found.count > 1)
+        round = step > 0 ? ", from the start again" : ", from the end";
     if (found.count == 0)
         esp_app_say(app, true, "not found: '%s' is not in the %s", what, where);
     else
         esp_app_say(app, false, "'%s' in the %s: %d of %d%s; n the next, N the one before", what,
-                    where, found.index, found.count,
-                    !found.round || found.count == 1 ? "" : step > 0 ? ", from the start again" : ", from the end");
+                    where, found.index, found.count, round);
 }
 
 /* A line "/TEXT"; without a text nothing is marked any more. */
