@@ -99,6 +99,7 @@ static int open_choice(struct esp_second *s, struct esp_session *first, char *er
 void esp_second_choose(struct esp_second *s, struct esp_session *first, const char *choice)
 {
     char err[256] = "";
+    int status;
     const struct esp_second before = *s;
     if (strcmp(choice, "off") == 0) {
         bool had = s->compare.second != NULL;
@@ -110,9 +111,10 @@ void esp_second_choose(struct esp_second *s, struct esp_session *first, const ch
     if (!read_choice(s, choice)) {
         tell(s, ESP_SNAPSHOT_ERROR,
              "write :compare DRAFTER[:key=value,...] [VERIFIER], or :compare off");
-    } else if (open_choice(s, first, err, sizeof err) < 0) {
+    } else if ((status = open_choice(s, first, err, sizeof err)) < 0) {
         *s = before;
-        tell(s, ESP_SNAPSHOT_ERROR, "%s", err);
+        tell(s, ESP_SNAPSHOT_ERROR, "%s%s",
+             status == ESP_E_MEMORY ? "a second choice needs caches of its own: " : "", err);
     }
 }
 

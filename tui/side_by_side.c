@@ -53,16 +53,24 @@ static bool has_drafted(const struct esp_side_by_side *both)
 
 struct esp_side_by_side esp_side_by_side_newest(const struct esp_state *state)
 {
+    enum { BACK = 8 }; /* places to go back for a tree */
     const struct esp_iteration *newest = esp_state_kept(state, 0);
-    int place = INT_MAX;
+    struct esp_side_by_side found = {.place = INT_MAX}, both;
     if (state->has_partial)
         return esp_side_by_side_at(state, state->partial.it.position);
-    while ((place = esp_side_by_side_step(state, place, -1, true)) >= 0) {
-        struct esp_side_by_side both = esp_side_by_side_at(state, place);
+    for (int i = 0, place = INT_MAX; i < BACK; i++) {
+        place = esp_side_by_side_step(state, place, -1, true);
+        if (place < 0)
+            break;
+        both = esp_side_by_side_at(state, place);
+        if (i == 0 || has_drafted(&both))
+            found = both;
         if (has_drafted(&both))
-            return both;
+            break;
     }
-    return esp_side_by_side_at(state, newest ? newest->position : -1);
+    if (found.place == INT_MAX)
+        found = esp_side_by_side_at(state, newest ? newest->position : -1);
+    return found;
 }
 
 /* Is `a` nearer than `b` in this direction, and on the right side of `place`? */

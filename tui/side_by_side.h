@@ -22,9 +22,9 @@ const struct esp_iteration *esp_covering(const struct esp_state *state, int plac
 
 /* The two that cover a place. */
 struct esp_side_by_side esp_side_by_side_at(const struct esp_state *state, int place);
-/* The newest place where both start and one of them drafted something; where a text ends, there
- * is nothing more to draft. If there is no such place, or an iteration runs now in step mode,
- * where the newest of the first starts. */
+/* The newest place where both start, or one shortly before it where one of them drafted
+ * something, as nothing is drafted for the last token of a text. If there is no such place, or
+ * an iteration runs now in step mode, where the newest of the first starts. */
 struct esp_side_by_side esp_side_by_side_newest(const struct esp_state *state);
 /* The place before (step -1) or after (1) `place` where one of the two starts, with `both`
  * where both do; the first must cover it. -1: none. */

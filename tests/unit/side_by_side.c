@@ -247,3 +247,21 @@ TEST(every_size_can_be_drawn)
     }
     scene_close(&scene);
 }
+
+/* Where the text ends nothing is drafted; the trees before it are more worth a look. */
+TEST(the_newest_place_has_a_tree_if_one_is_near)
+{
+    struct scene scene;
+    int32_t committed[8];
+    struct esp_iteration it;
+    compared(&scene, 80, 24, 9);
+    for (int i = 0; i < 12; i++) {
+        fill(&it, committed, 10 + i, 18 + i, 1);
+        it.tree.count = it.tree.verified = 1;
+        scene_event(&scene, &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});
+        scene_second(&scene, &it);
+        int place = esp_side_by_side_newest(&scene.state).place;
+        CHECK(place == (i < 7 ? 14 : 18 + i), "after %d without a tree: %d", i + 1, place);
+    }
+    scene_close(&scene);
+}
