@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "error.h"
+#include "palette_items.h"
 #include "reference.h"
 #include "replay.h"
 #include "settings.h"
@@ -172,7 +173,7 @@ static void complete(void *user, const char *before, const char *word,
 /* Runs a command, or begins one that ends with a blank: the user chooses how it goes on. */
 static void run_command(struct esp_app *app, const char *line)
 {
-    if (line[strlen(line) - 1] != ' ') {
+    if (!strchr(" =", line[strlen(line) - 1])) {
         esp_command_run(app, line);
         return;
     }
@@ -196,7 +197,7 @@ void esp_app_interrupt(struct esp_app *app)
         return;
     }
     if (app->worker && (esp_state_is_busy(&app->state) ||
-        (app->state.phase == ESP_PHASE_LOADING && app->state.ready))) {
+                        (app->state.phase == ESP_PHASE_LOADING && app->state.ready))) {
         esp_mailbox_stop(esp_worker_mailbox(app->worker));
         esp_app_say(app, false, "stopped; C-c again leaves");
         return;
@@ -281,6 +282,9 @@ static void act(struct esp_app *app, int action, int key)
     case ESP_ACTION_SEARCH_BACK:
         find(app, app->ui.wish.current, action == ESP_ACTION_SEARCH_NEXT ? 1 : -1);
         break;
+    case ESP_ACTION_PALETTE:
+        esp_palette_fill(app);
+        break;
     case ESP_ACTION_HIDE:
         if (esp_ui_act(&app->ui, &app->state, action, app->canvas.width, app->canvas.height))
             esp_app_say(app, false, ":hidden none shows all panes again");
@@ -303,8 +307,49 @@ static void put_back(struct esp_app *app)
     app->put_back = NULL;
 }
 
+/* Does what the selected item of the palette says; keys do it wherever the focus is. */
+static void choose(struct esp_app *app)
+{
+    const struct esp_palette_item item = *esp_palette_selected(&app->ui.palette);
+    char line[128];
+    snprintf(line, sizeof line, "%s", item.text);
+    esp_palette_close(&app->ui.palette);
+    if (!item.binding)
+        run_command(app, line);
+    else if (item.binding->command)
+        run_command(app, item.binding->command);
+    else if (item.binding->action == ESP_ACTION_INTERRUPT)
+        esp_app_interrupt(app);
+    else if (item.binding->action != ESP_ACTION_NONE)
+        act(app, item.binding->action, esp_key_parse(item.binding->key));
+    else
+        esp_input_key(app->input, esp_key_parse(item.binding->key));
+    put_back(app);
+}
+
+static void palette_key(struct esp_app *app, int key)
+{
+    app->changed = true;
+    app->interrupts = 0;
+    app->ui.message = NULL;
+    switch (esp_palette_key(&app->ui.palette, key)) {
+    case ESP_PALETTE_LEFT:
+        esp_palette_close(&app->ui.palette);
+        break;
+    case ESP_PALETTE_CHOSE:
+        choose(app);
+        break;
+    default:
+        break;
+    }
+}
+
 void esp_app_key(struct esp_app *app, int key)
 {
+    if (app->ui.palette.open) {
+        palette_key(app, key);
+        return;
+    }
     const int width = app->canvas.width, height = app->canvas.height;
     const bool tiny = esp_ui_layout(&app->ui, width, height).kind == ESP_LAYOUT_TINY;
     struct esp_when when = {.pane = app->ui.wish.focused || app->ui.help || tiny,
@@ -343,6 +388,7 @@ void esp_app_paste(struct esp_app *app, const char *bytes, size_t length)
         return;
     app->ui.wish.focused = app->ui.help = false;
     app->ui.message = NULL;
+    esp_palette_close(&app->ui.palette);
     esp_input_paste(app->input, bytes, length);
     app->changed = true;
 }
@@ -494,6 +540,7 @@ void esp_app_close(struct esp_app *app)
     esp_input_close(app->input);
     esp_reference_free(app->help);
     esp_configuration_free(&app->config);
+    esp_palette_close(&app->ui.palette);
     forget_turns(app);
     free(app->put_back);
     free(app->clipboard);

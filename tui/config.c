@@ -143,7 +143,7 @@ int esp_configuration_apply(const struct esp_configuration *config, struct esp_a
  * looks of the interface are remembered as they are. */
 static bool is_written(const struct esp_app *app, int index)
 {
-    static const char *const looks[] = {"theme", "pace", "layout", "hidden", "mouse"};
+    static const char *const looks[] = {"theme", "pace", "layout", "tree", "hidden", "mouse"};
     for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
         if (strcmp(esp_setting(index)->key, looks[i]) == 0)
             return true;

@@ -419,6 +419,8 @@ void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui,
     whole = esp_canvas_enter(canvas, layout.footer);
     draw_footer(canvas, ui, state);
     esp_canvas_leave(canvas, whole);
+    if (ui->palette.open)
+        esp_palette_draw(canvas, &ui->palette);
 }
 
 /* ------------------------------------------------------------------ actions */

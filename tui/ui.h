@@ -7,6 +7,7 @@
 #ifndef ESP_UI_H
 #define ESP_UI_H
 
+#include "palette.h"
 #include "pane.h"
 #include "player.h"
 
@@ -20,9 +21,9 @@ struct esp_ui {
                                     pane has the focus, else the input line */
     struct esp_pane_view view[ESP_PANES];
     struct esp_look look;
-    bool help;         /* the help pane covers the others */
-    bool stepping;     /* step mode is on */
-    double pace;       /* iterations per second at most, or 0 */
+    bool help;                       /* the help pane covers the others */
+    bool stepping;                   /* step mode is on */
+    double pace;                     /* iterations per second at most, or 0 */
     const struct esp_player *player; /* of a replay; NULL: the session is live */
     const char *typed;               /* digits typed in a replay */
 
@@ -30,6 +31,8 @@ struct esp_ui {
     size_t line_length, point; /* point: byte where the cursor is */
     const struct esp_choice *choices;
     int choice_count;
+
+    struct esp_palette palette; /* over everything, while it is open */
 
     const char *message; /* takes the place of the key hints; NULL or "": none */
     bool message_is_error;
@@ -41,7 +44,8 @@ struct esp_layout esp_ui_layout(const struct esp_ui *ui, int width, int height);
 void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui,
                  const struct esp_state *state);
 
-/* Two choices are compared from now on, or no longer: their pane comes to the front, or goes. */
+/* Two choices are compared from now on, or no longer: their pane comes to the front, or goes.
+ */
 void esp_ui_compare(struct esp_ui *ui, bool on);
 
 /* Obeys the actions that only concern what is looked at (focus, zoom, scrolling); false for

@@ -157,6 +157,44 @@ found 'type :tree right
 key Enter'
 check ":tree right does the same" dumped '· "[^"]*" [┬─┼]'
 
+# The palette has everything that the tables have and that means something outside of a replay.
+play "size 120x240
+wait
+key F9
+$dump"
+for command in $commands; do
+    grep -q 'ESP_IN_REPLAY' "tui/commands/$command.c" && continue
+    check "the palette offers :$command" dumped "│ :$command .* command │"
+done
+for key in $(sed -n '/REPLAY/d; /, "", "")$/d; s/^\(ACTION\|COMMAND\|INPUT\)(.*"\([^" ]*\)", [A-Z]*[,)].*/\2/p' tui/keys.def); do
+    check "the palette offers the key $key" dumped "│ $key .* key │"
+done
+for name in 'drafter dynatree' 'verifier traversal' 'theme mono' 'set tauh=' 'temp' 'backend cpu' \
+    'model fairytale-draft'; do
+    check "the palette offers :$name" dumped "│ :$name"
+done
+play "size 120x40
+wait
+key M-x
+type them mono
+key Enter
+$dump"
+check "what is chosen is done" dumped '^ theme = mono'
+play "size 120x40
+wait
+key F9
+type tauh
+key Enter
+$dump"
+check "what needs a value is begun" dumped '^> :set tauh='
+play "size 120x40
+wait
+key F9
+type F8
+key Enter
+$dump"
+check "a key is pressed" sh -c "! grep -q 'controller' $work/screen"
+
 play "size 60x16
 frobnicate"
 check "an unknown instruction is named" grep -q "line 2: there is no instruction" "$work/err"

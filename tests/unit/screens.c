@@ -600,6 +600,22 @@ TEST(help_and_choices)
     scene_close(&scene);
 }
 
+TEST(the_palette)
+{
+    struct scene scene;
+    telling(&scene, 80, 24);
+    esp_palette_open(&scene.ui.palette);
+    esp_palette_add(&scene.ui.palette, "command", ":save ", "write the text to a file", NULL);
+    esp_palette_add(&scene.ui.palette, "drafter", ":drafter dynatree", "adapts", NULL);
+    esp_palette_add(&scene.ui.palette, "theme", ":theme light", "comes with the program", NULL);
+    esp_palette_add(&scene.ui.palette, "key", "F5", "step mode: stop after every stage", NULL);
+    esp_palette_key(&scene.ui.palette, 't');
+    esp_palette_key(&scene.ui.palette, ESP_KEY_DOWN);
+    scene_golden(&scene, "palette_80x24");
+    esp_palette_close(&scene.ui.palette);
+    scene_close(&scene);
+}
+
 TEST(styles_differ_by_more_than_colour)
 {
     struct scene scene;
