@@ -160,7 +160,7 @@ check ":tree right does the same" dumped '· "[^"]*" [┬─┼]'
 # The palette has everything that the tables have and that means something outside of a replay.
 play "size 120x240
 wait
-key F9
+key F7
 $dump"
 for command in $commands; do
     grep -q 'ESP_IN_REPLAY' "tui/commands/$command.c" && continue
@@ -182,14 +182,14 @@ $dump"
 check "what is chosen is done" dumped '^ theme = mono'
 play "size 120x40
 wait
-key F9
+key F7
 type tauh
 key Enter
 $dump"
 check "what needs a value is begun" dumped '^> :set tauh='
 play "size 120x40
 wait
-key F9
+key F7
 type F8
 key Enter
 $dump"
