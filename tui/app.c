@@ -111,6 +111,10 @@ static void find(struct esp_app *app, int pane, int step)
         esp_app_say(app, true, "nothing is looked for; / and a text begin a search");
         return;
     }
+    if (app->player && pane != ESP_PANE_tree) {
+        esp_replay_find(app, step);
+        return;
+    }
     struct esp_found found = esp_ui_find(&app->ui, &app->state, pane, step, app->canvas.width,
                                          app->canvas.height);
     const char *where = esp_panes[app->ui.wish.current]->name, *round = "";
@@ -146,11 +150,8 @@ static void submit(void *user, const char *line)
         esp_command_run(app, line);
         return;
     }
-    if (app->player) {
-        esp_input_remember(app->input, line);
-        esp_replay_find(app, line + (line[0] == '/'), 1);
+    if (app->player)
         return;
-    }
     const char *why = refusal(app);
     if (why) {
         app->put_back = strdup(line);
@@ -280,7 +281,8 @@ static void act(struct esp_app *app, int action, int key)
         break;
     case ESP_ACTION_SEARCH_NEXT:
     case ESP_ACTION_SEARCH_BACK:
-        find(app, app->ui.wish.current, action == ESP_ACTION_SEARCH_NEXT ? 1 : -1);
+        find(app, app->ui.wish.focused ? app->ui.wish.current : ESP_PANE_text,
+             action == ESP_ACTION_SEARCH_NEXT ? 1 : -1);
         break;
     case ESP_ACTION_PALETTE:
         esp_palette_fill(app);
@@ -352,10 +354,12 @@ void esp_app_key(struct esp_app *app, int key)
     }
     const int width = app->canvas.width, height = app->canvas.height;
     const bool tiny = esp_ui_layout(&app->ui, width, height).kind == ESP_LAYOUT_TINY;
-    struct esp_when when = {.pane = app->ui.wish.focused || app->ui.help || tiny,
-                            .empty = esp_input_is_empty(app->input),
+    const bool empty = esp_input_is_empty(app->input), replay = app->player != NULL;
+    struct esp_when when = {.pane = app->ui.wish.focused || app->ui.help || tiny ||
+                                    (replay && empty),
+                            .empty = empty,
                             .step = app->ui.stepping,
-                            .replay = app->player != NULL};
+                            .replay = replay};
     const struct esp_binding *binding = esp_key_binding(key, when);
     int action = binding ? binding->action : ESP_ACTION_NONE;
     app->changed = true;
@@ -375,7 +379,7 @@ void esp_app_key(struct esp_app *app, int key)
         act(app, action, key);
         return;
     }
-    if (app->player && when.empty && key != ':' && key != '/')
+    if (replay && empty && key != ':')
         return; /* nobody reads a prompt */
     app->ui.wish.focused = app->ui.help = false;
     esp_input_key(app->input, key);
@@ -476,7 +480,7 @@ static int open_parts(struct esp_app *app, bool live, char *err, size_t errlen)
     int status = esp_canvas_open(&app->canvas, 80, 24);
     if (status == 0)
         status = esp_input_open(&app->input, &hooks, live);
-    if (status == 0 && !(app->help = esp_reference_help()))
+    if (status == 0 && !(app->help = esp_reference_help(app->options.recording != NULL)))
         status = ESP_E_MEMORY;
     if (status < 0)
         return esp_fail(err, errlen, status, "the interface could not be opened: %s",

@@ -31,7 +31,7 @@ struct esp_app {
     struct esp_worker *worker; /* NULL in a replay */
     struct esp_player *player; /* NULL in a live session (replay.h) */
     char typed[8];             /* digits, in a replay */
-    char wanted[256];          /* what was looked for last */
+    double typed_at;           /* when the last of them was */
     struct esp_input *input;
     char message[512];
     unsigned seen_messages;

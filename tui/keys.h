@@ -37,7 +37,7 @@ enum {
     ESP_WHEN_EMPTY, /* the input line is empty, or a pane has the focus */
     ESP_WHEN_STEP,  /* likewise, and only in step mode */
     ESP_WHEN_LIVE,   /* always, but not in a replay */
-    ESP_WHEN_REPLAY, /* as EMPTY, and only in a replay */
+    ESP_WHEN_REPLAY, /* as EMPTY, and only in a replay, where all keys of a pane hold too */
     ESP_WHEN_BUSY,  /* always; but the footer shows it only while a text is being written */
 };
 

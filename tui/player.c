@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "search.h"
 
 enum {
     AT_ONCE = 64, /* events that are applied in one go while playing */
@@ -469,7 +470,7 @@ static int look_at(struct esp_player *player, struct tail *tail, int event)
     status = add_tokens(player, tail, tokens, count);
     if (status < 0 || count == 0 || tail->count < tail->length)
         return status;
-    return memmem(tail->bytes, tail->count, tail->wanted, tail->length) != NULL;
+    return esp_search_forward(tail->bytes, tail->count, 0, tail->wanted) >= 0;
 }
 
 int esp_player_find(struct esp_player *player, const char *text, int direction)

@@ -76,7 +76,7 @@ int esp_player_step(struct esp_player *player, int direction, char *err, size_t 
 
 /* The number of events up to and with the next marker in this direction; -1: there is none. */
 int esp_player_marker(const struct esp_player *player, int direction);
-/* The position (events) at which `text` next occurs in the text that was written, looking on
+/* The position (events) at which `text` (search.h) next occurs in the text that was written, looking on
  * from here (1) or back (-1), and round the end; -1: nowhere, -2: it could not be read. The
  * player does not move. */
 int esp_player_find(struct esp_player *player, const char *text, int direction);

@@ -48,7 +48,7 @@ static const char *keys_of(const struct esp_binding *binding, char *keys, size_t
     return keys;
 }
 
-static const char replay_heading[] = "In a replay (espalier replay FILE)";
+static const char replay_heading[] = "In a replay";
 
 /* Is it the first of those that hold only in a replay? They stand together in the table. */
 static bool begins_replay(const struct esp_binding *binding)
@@ -56,45 +56,59 @@ static bool begins_replay(const struct esp_binding *binding)
     return binding->when == ESP_WHEN_REPLAY && binding[-1].when != ESP_WHEN_REPLAY;
 }
 
-static void add_keys(struct lines *lines)
+static bool is_of(enum esp_place place, bool replay)
+{
+    return place == ESP_IN_BOTH || (place == ESP_IN_REPLAY) == replay;
+}
+
+/* The keys that hold only in a replay, or those that hold there too, or all others. */
+static void add_keys(struct lines *lines, bool of_replay, bool replay)
 {
     char keys[64];
-    add(lines, "Keys");
     for (const struct esp_binding *b = esp_bindings; b->key; b++) {
-        if (begins_replay(b)) {
-            add(lines, "%s", "");
-            add(lines, "%s", replay_heading);
-        }
-        if (b->help[0])
+        bool live = b->when == ESP_WHEN_LIVE || b->when == ESP_WHEN_STEP;
+        if (b->help[0] && (b->when == ESP_WHEN_REPLAY) == of_replay && !(replay && live))
             add(lines, "  %-18s %s", keys_of(b, keys, sizeof keys), b->help);
     }
 }
 
-static void add_commands(struct lines *lines)
+static void add_commands(struct lines *lines, bool replay)
 {
     add(lines, "Commands");
     for (int i = 0; esp_command(i); i++) {
         const struct esp_command_ops *command = esp_command(i);
         char usage[64];
+        if (!is_of(command->in, replay))
+            continue;
         snprintf(usage, sizeof usage, ":%s %s", command->name, command->usage);
         add(lines, "  %-32s %s", usage, command->summary);
     }
 }
 
-static void add_settings(struct lines *lines)
+static void add_settings(struct lines *lines, bool replay)
 {
     add(lines, "%s", "");
-    add(lines, "Settings, as :temp 0.8 or :set temp=0.8, besides parameters of the drafter");
+    add(lines, replay ? "Settings, as :speed 2 or :set speed=2"
+                      : "Settings, as :temp 0.8 or :set temp=0.8, besides parameters of the "
+                        "drafter");
     for (int i = 0; esp_setting(i); i++) {
         char usage[64];
+        if (!is_of(esp_setting_place(esp_setting(i)), replay))
+            continue;
         snprintf(usage, sizeof usage, "%s %s", esp_setting(i)->key, esp_setting(i)->values);
         add(lines, "  %-32s %s", usage, esp_setting(i)->summary);
     }
 }
 
-char **esp_reference_help(void)
+static void add_texts(struct lines *lines, const char *const *texts)
 {
-    static const char *const text[] = {
+    for (; *texts; texts++)
+        add(lines, "%s", *texts);
+}
+
+char **esp_reference_help(bool replay)
+{
+    static const char *const prompts[] = {
         "",
         "Prompts",
         "  Enter submits the line and continues the text; an empty line goes on writing.",
@@ -102,6 +116,9 @@ char **esp_reference_help(void)
         "  A line that starts with : is a command, one with / looks for a text.",
         "  Editing keys are those of GNU readline (~/.inputrc); Up and Down recall earlier "
         "lines.",
+        NULL,
+    };
+    static const char *const text[] = {
         "",
         "In the text",
         "  dim: the prompt      underlined: drafted and accepted      plain: from the target "
@@ -110,13 +127,21 @@ char **esp_reference_help(void)
         "  bold with a mark: accepted      dim with a cross: rejected      dashed: cut, not "
         "verified",
         "",
+        NULL,
     };
     struct lines lines = {.count = 0};
-    add_keys(&lines);
-    for (size_t i = 0; i < sizeof text / sizeof *text; i++)
-        add(&lines, "%s", text[i]);
-    add_commands(&lines);
-    add_settings(&lines);
+    if (replay) {
+        add(&lines, "%s", replay_heading);
+        add_keys(&lines, true, true);
+        add(&lines, "%s", "");
+    }
+    add(&lines, "Keys");
+    add_keys(&lines, false, replay);
+    if (!replay)
+        add_texts(&lines, prompts);
+    add_texts(&lines, text);
+    add_commands(&lines, replay);
+    add_settings(&lines, replay);
     if (!lines.failed)
         return lines.line;
     esp_reference_free(lines.line);

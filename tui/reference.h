@@ -6,11 +6,12 @@
 #ifndef ESP_REFERENCE_H
 #define ESP_REFERENCE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
-/* Lines of the help pane, NULL at the end; NULL if memory is short. Headings start in column 0.
- */
-char **esp_reference_help(void);
+/* Lines of the help pane, of what holds in a live session or in a replay; NULL at the end. NULL
+ * if memory is short. Headings start in column 0. */
+char **esp_reference_help(bool replay);
 void esp_reference_free(char **lines);
 
 /* The sections KEYS, COMMANDS and SETTINGS of man/espalier-interface.7. */

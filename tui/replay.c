@@ -9,6 +9,9 @@
 
 #include "command.h"
 #include "error.h"
+#include "search.h"
+
+static const double ANEW = 1.5; /* seconds after which a digit begins another number */
 
 static double clock_now(void)
 {
@@ -26,7 +29,7 @@ static void follow(struct esp_app *app, int status, const char *err)
     const struct esp_iteration *it = esp_state_iteration(&app->state, -1, &stages);
     if (app->ui.look.iteration >= 0)
         esp_look_hold(&app->ui.look, &app->state, it ? it->index : -1);
-    app->ui.view[ESP_PANE_text].anchor = -1;
+    app->ui.view[ESP_PANE_text].anchor = app->ui.look.match = -1;
     app->changed = true;
     if (status < 0)
         esp_app_say(app, true, "%s", err);
@@ -95,28 +98,37 @@ static void go_to_marker(struct esp_app *app, int direction)
                     event->text ? event->text : "");
 }
 
-void esp_replay_find(struct esp_app *app, const char *text, int direction)
+/* The last place in the text where what is looked for occurs is marked. */
+static void mark_match(struct esp_app *app)
 {
-    int before = app->player->at;
-    if (*text)
-        snprintf(app->wanted, sizeof app->wanted, "%s", text);
-    if (!app->wanted[0]) {
-        esp_app_say(app, false, "type / and what to look for");
-        return;
-    }
-    int at = esp_player_find(app->player, app->wanted, direction);
+    const struct esp_state *state = &app->state;
+    long at = -1, from = 0;
+    while ((from = esp_search_forward(state->bytes, state->byte_count, (size_t)from,
+                                      app->ui.look.search)) >= 0)
+        at = from++;
+    app->ui.look.match = at;
+}
+
+void esp_replay_find(struct esp_app *app, int direction)
+{
+    const char *what = app->ui.look.search;
+    int before = app->player->at, at = esp_player_find(app->player, what, direction);
     if (at == -2)
-        esp_app_say(app, true, "out of memory: the text cannot be searched");
+        esp_app_say(app, true, "out of memory: the recorded text cannot be searched");
     if (at == -1)
-        esp_app_say(app, true, "'%s' is not in the recorded text", app->wanted);
+        esp_app_say(app, true, "not found: '%s' is not in the recorded text", what);
     if (at < 0)
         return;
-    app->player->playing = false;
+    bool round = direction > 0 ? at <= before : at >= before;
+    app->player->playing = app->ui.help = false;
     seek(app, at);
-    esp_app_say(app, false, "'%s' found%s", app->wanted,
-                (direction > 0 && at <= before) || (direction < 0 && at >= before)
-                    ? direction > 0 ? ", again from the start" : ", again from the end"
-                    : "");
+    mark_match(app);
+    int iteration = esp_player_iteration(app->player) - 1;
+    char where[32] = "the prompt";
+    if (iteration >= 0)
+        snprintf(where, sizeof where, "iteration %d", iteration);
+    esp_app_say(app, false, "'%s' in %s%s; n the next, N the one before", what, where,
+                !round ? "" : direction > 0 ? ", from the start again" : ", from the end");
 }
 
 /* ------------------------------------------------------------------ speed */
@@ -158,6 +170,10 @@ void esp_replay_idle(struct esp_app *app, double seconds)
 /* A digit goes to its tenth; several make the number that g goes to. */
 static void type_digit(struct esp_app *app, int key)
 {
+    double now = clock_now();
+    if (now - app->typed_at > ANEW)
+        app->typed[0] = '\0';
+    app->typed_at = now;
     size_t length = strlen(app->typed);
     int tenths = esp_player_iterations(app->player) * (key - '0');
     if (length + 1 < sizeof app->typed)
@@ -186,13 +202,21 @@ bool esp_replay_act(struct esp_app *app, int action, int key)
     case ESP_ACTION_PAUSE:
         esp_replay_play(app, !player->playing);
         return true;
-    case ESP_ACTION_BACK:
-    case ESP_ACTION_LEFT:
-        move(app, -1, true);
+    case ESP_ACTION_EARLIER:
+    case ESP_ACTION_LATER:
+        move(app, action == ESP_ACTION_EARLIER ? -1 : 1, true);
         return true;
-    case ESP_ACTION_FORWARD:
+    case ESP_ACTION_LEFT:
     case ESP_ACTION_RIGHT:
-        move(app, 1, true);
+        if (app->ui.wish.focused && app->ui.wish.current == ESP_PANE_tree)
+            return false;
+        move(app, action == ESP_ACTION_LEFT ? -1 : 1, true);
+        return true;
+    case ESP_ACTION_FIRST:
+    case ESP_ACTION_LAST:
+        if (app->ui.wish.focused || app->ui.help)
+            return false;
+        esp_replay_go(app, action == ESP_ACTION_FIRST ? 0 : esp_player_iterations(player));
         return true;
     case ESP_ACTION_STAGE_BACK:
         move(app, -1, false);
@@ -223,9 +247,6 @@ bool esp_replay_act(struct esp_app *app, int action, int key)
         return true;
     case ESP_ACTION_MARKER_FORWARD:
         go_to_marker(app, 1);
-        return true;
-    case ESP_ACTION_LEAVE:
-        app->leaving = true;
         return true;
     case ESP_ACTION_STEP_MODE:
     case ESP_ACTION_STEP:

@@ -14,8 +14,9 @@ void esp_replay_close(struct esp_app *app);
 
 /* Obeys an action. False: it is the same as in a live session. */
 bool esp_replay_act(struct esp_app *app, int action, int key);
-/* Looks for the text, or with "" for that of before. */
-void esp_replay_find(struct esp_app *app, const char *text, int direction);
+/* Goes to the next place (direction 1; -1: the one before) of the recorded text where what is
+ * looked for occurs. */
+void esp_replay_find(struct esp_app *app, int direction);
 
 /* What commands ask for; these say what happened. */
 void esp_replay_play(struct esp_app *app, bool on);

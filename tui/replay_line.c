@@ -1,6 +1,6 @@
 /* replay_line.c - where in a recording one is: the line that stands where a prompt is typed.
  *
- *     paused  1x   iter 41/319, step 3 of 9   0:12 / 1:04   ████████▌     |
+ *     paused   iter 41/319, step 3 of 9   1x   0:12 / 1:04   ████████▌     |
  *
  * The bar is the share of iterations; markers are drawn into it.
  */
@@ -11,14 +11,14 @@
 
 #include "chart.h"
 
-enum { LEAST_BAR = 8 };
+enum { LEAST_BAR = 8, NARROW = 50 };
 
 /* "0.4", "1:04", "2:00:00"; all of a recording look alike. */
 static const char *clock_text(char text[16], double seconds, double duration)
 {
     int s = seconds < 1e6 ? (int)seconds : 1000000;
     if (duration < 60)
-        snprintf(text, 16, "%.1f", seconds);
+        snprintf(text, 16, duration < 10 ? "%.2f" : "%.1f", seconds);
     else if (duration < 3600)
         snprintf(text, 16, "%d:%02d", s / 60, s % 60);
     else
@@ -28,17 +28,12 @@ static const char *clock_text(char text[16], double seconds, double duration)
 
 static int draw_mode(struct esp_canvas *canvas, const struct esp_player *player)
 {
-    char speed[16] = "as recorded";
-    int x;
+    bool narrow = canvas->view.rect.width < NARROW;
     if (player->playing)
-        x = esp_draw(canvas, 0, 0, ESP_STYLE_GOOD, "playing") + 2;
-    else if (esp_player_is_at_end(player))
-        x = esp_draw(canvas, 0, 0, ESP_STYLE_WARN, "end of recording") + 2;
-    else
-        x = esp_draw(canvas, 0, 0, ESP_STYLE_WARN, "paused") + 2;
-    if (player->speed > 0)
-        snprintf(speed, sizeof speed, "%gx", player->speed);
-    return esp_draw(canvas, x, 0, ESP_STYLE_STATUS, speed) + 3;
+        return esp_draw(canvas, 0, 0, ESP_STYLE_GOOD, "playing") + 3;
+    if (!esp_player_is_at_end(player))
+        return esp_draw(canvas, 0, 0, ESP_STYLE_WARN, "paused") + 3;
+    return esp_draw(canvas, 0, 0, ESP_STYLE_WARN, narrow ? "end" : "end of recording") + 3;
 }
 
 static int draw_position(struct esp_canvas *canvas, int x, const struct esp_player *player)
@@ -71,20 +66,30 @@ static void draw_progress(struct esp_canvas *canvas, int x, int width,
     }
 }
 
+/* Draws a text if all of it fits; returns the column after it. */
+static int draw_part(struct esp_canvas *canvas, int x, int style, const char *text)
+{
+    if (!*text || x + (int)strlen(text) > canvas->view.rect.width)
+        return x;
+    return esp_draw(canvas, x, 0, style, text) + 3;
+}
+
 void esp_replay_line_draw(struct esp_canvas *canvas, const struct esp_player *player,
                           const char *typed)
 {
-    char now[16], whole[16];
-    int width = canvas->view.rect.width;
-    int x = draw_position(canvas, draw_mode(canvas, player), player);
+    char now[16], whole[16], speed[16] = "as recorded", time[40], number[32] = "";
     double duration = esp_player_duration(player);
     clock_text(now, esp_player_time(player), duration);
     clock_text(whole, duration, duration);
+    snprintf(time, sizeof time, "%s / %s%s", now, whole, duration < 60 ? " s" : "");
+    if (player->speed > 0)
+        snprintf(speed, sizeof speed, "%gx", player->speed);
     if (*typed)
-        x = esp_drawf(canvas, x, 0, ESP_STYLE_KEY, "%s: g goes there", typed) + 3;
-    if (x + (int)(strlen(now) + 5 + strlen(whole)) <= width)
-        x = esp_drawf(canvas, x, 0, ESP_STYLE_LABEL, "%s / %s%s", now, whole,
-                      duration < 60 ? " s" : "") + 3;
-    if (width - x >= LEAST_BAR)
-        draw_progress(canvas, x, width - x, player);
+        snprintf(number, sizeof number, "%s: g goes there", typed);
+    int x = draw_position(canvas, draw_mode(canvas, player), player);
+    x = draw_part(canvas, x, ESP_STYLE_KEY, number);
+    x = draw_part(canvas, x, ESP_STYLE_STATUS, speed);
+    x = draw_part(canvas, x, ESP_STYLE_LABEL, time);
+    if (canvas->view.rect.width - x >= LEAST_BAR)
+        draw_progress(canvas, x, canvas->view.rect.width - x, player);
 }

@@ -263,7 +263,7 @@ TEST(the_state_depends_on_the_position_alone)
     toy_close(&toy);
 }
 
-/* ------------------------------------------------------------------ long recordings, jumps, time */
+/* ------------------------------------------------------------------ jumps, time, what it looks like */
 
 /* Iterations of the scene, `gap` seconds apart as the recorder's clock is not asked. */
 static void write_scene(int iterations, double gap)
@@ -437,5 +437,45 @@ TEST(a_recording_without_iterations_is_shown)
     CHECK(esp_player_seek(player, 1000, 5, err, sizeof err) == 0);
     CHECK(esp_player_is_at_end(player) && esp_player_iterations(player) == 0);
     free(scene_dump(&replay.scene, false));
+    replay_close(&replay);
+}
+
+static void as_drawn(struct replay *replay, int width, int height, const char *name)
+{
+    CHECK(esp_canvas_resize(&replay->scene.canvas, width, height) == 0);
+    scene_golden(&replay->scene, name);
+}
+
+TEST(the_screen_of_a_replay)
+{
+    struct replay replay;
+    struct esp_player *player = &replay.player;
+    write_scene(9, 20);
+    replay_open(&replay, recorded_path());
+    replay.scene.ui.player = player;
+    replay.scene.ui.typed = "";
+    CHECK(esp_player_go(player, 4, err, sizeof err) == 0);
+    as_drawn(&replay, 120, 36, "replay_120x36");
+    CHECK(esp_player_step(player, 1, err, sizeof err) == 0);
+    player->speed = 0;
+    as_drawn(&replay, 80, 24, "replay_step_80x24");
+    CHECK(esp_player_go(player, 0, err, sizeof err) == 0);
+    CHECK(esp_player_play(player, true, 0, err, sizeof err) == 0);
+    player->speed = 0.25;
+    replay.scene.ui.typed = "7";
+    as_drawn(&replay, 80, 24, "replay_start_80x24");
+    CHECK(esp_player_go(player, 9, err, sizeof err) == 0);
+    CHECK(esp_player_advance(player, 0, err, sizeof err) == 0);
+    player->playing = false;
+    replay.scene.ui.typed = "";
+    replay.scene.canvas.glyphs = &esp_glyphs_ascii;
+    as_drawn(&replay, 80, 24, "replay_end_ascii_80x24");
+    replay.scene.canvas.glyphs = &esp_glyphs_full;
+    as_drawn(&replay, 30, 8, "replay_30x8");
+    for (int width = 1; width < 60; width += 3)
+        for (int height = 1; height < 30; height += 4) {
+            CHECK(esp_canvas_resize(&replay.scene.canvas, width, height) == 0);
+            free(scene_dump(&replay.scene, false));
+        }
     replay_close(&replay);
 }

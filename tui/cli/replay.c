@@ -136,7 +136,7 @@ const struct cli_command cli_replay = {
     .flags = "speed idle plain ascii theme config no-config",
     .least = 1,
     .most = 1,
-    .details = "Space pauses, Left and Right go by iterations, comma and full stop by stages, 0 to "
+    .details = "Space pauses, < and > go by iterations, comma and full stop by stages, 0 to "
                "9 to\ntenths, a number and g to an iteration; F1 lists all keys.",
     .run = run,
 };

@@ -1,0 +1,220 @@
+#!/bin/sh
+# A recorded session replayed: as text, by scripts and by hand; and what is not a recording. The
+# models are out of reach for every replay.
+. tests/shell.sh
+. tests/script.sh
+. tests/terminal.sh
+
+recording=$work/king.esp.jsonl
+prompt='Once upon a time there was a king who had three sons,'
+$ESPALIER generate -p "$prompt" -n 60 --temp 0.7 --seed 3 --baseline --record "$recording" \
+    >"$work/text" 2>/dev/null
+check "a session is recorded" [ -s "$recording" ]
+iterations=$(grep -c '"type":"iteration"' "$recording")
+last=$((iterations - 1))
+half=$((iterations / 2 - 1))
+ESPALIER_DATA=$work/nowhere
+export ESPALIER_DATA
+
+# ---- as text
+escape=$(printf '\033')
+plain() {
+    $ESPALIER replay "$recording" --plain "$@" >"$work/plain" 2>"$work/err" </dev/null
+}
+in_plain() {
+    grep -q -e "$1" "$work/plain"
+}
+squeezed() { # the text pane of the last frame, frames and blanks taken off
+    sed -n "/^--- iteration $last of/,\$p" "$1" | sed -e 1,3d -e 's/^│ //' -e 's/ *│.*//' |
+        sed -n '1,/^[├└]/p' | sed '$d' | tr -d ' \n'
+}
+same_text() {
+    printf '%s' "$prompt" | cat - "$work/text" | tr -d ' \n' >"$work/want"
+    squeezed "$work/plain" >"$work/got"
+    grep -qF "$(tail -c 100 "$work/got")" "$work/want"
+}
+check "plain: it succeeds" plain
+check "plain: one frame per iteration, and the start" \
+    [ "$(grep -c '^---' "$work/plain")" = $((iterations + 1)) ]
+check "plain: the last one" in_plain "^--- iteration $last of $last, "
+check "plain: no escape code" sh -c "! grep -q '$escape' '$work/plain'"
+check "plain: nothing on standard error" [ ! -s "$work/err" ]
+check "plain: it shows the tree" in_plain '[├└]─ "'
+check "plain: the text is the one that was written" same_text
+check "plain: every line has its place" [ "$(wc -l <"$work/plain")" = $((23 * (iterations + 1))) ]
+cp "$work/plain" "$work/first"
+plain
+check "plain: the same again" cmp -s "$work/plain" "$work/first"
+plain --ascii
+check "plain --ascii: no byte above 127" [ -z "$(tr -d '\000-\177' <"$work/plain")" ]
+check "plain: a full disk is told" \
+    sh -c "$ESPALIER replay '$recording' --plain 2>&1 >/dev/full | grep -q 'could not all be written'"
+check "plain: a closed pipe ends it" \
+    sh -c "$ESPALIER replay '$recording' --plain 2>&1 | head -n 1 | grep -q '^--- start'"
+
+# ---- by scripts
+play "size 120x36
+$dump" replay "$recording"
+check "a script begins at the start, paused" dumped "^paused   start, $iterations iterations"
+play "size 120x36
+key Right Right Right Left
+$dump" replay "$recording"
+check "Right and Left go by iterations" dumped "^paused   iter 1/$last "
+play "size 120x36
+key > > <
+$dump" replay "$recording"
+check "so do > and <" dumped "^paused   iter 0/$last "
+play "size 120x36
+key Right . .
+$dump" replay "$recording"
+check "full stop goes by draft passes and stages" dumped "^paused   iter 1/$last, step 2 of"
+check "and the tree is what it was then" dumped 'tree   iter 1: draft'
+play "size 120x36
+key Right . . , ,
+$dump" replay "$recording"
+check "comma goes back" dumped "^paused   iter 0/$last "
+play "size 120x36
+key 5
+$dump" replay "$recording"
+check "a digit goes to its tenth" dumped "iter $half/$last   5: g goes there"
+play "size 120x36
+key 1 2 g
+$dump" replay "$recording"
+check "a number and g go to the iteration" dumped "^paused   iter 12/$last "
+play "size 120x36
+type :seek 7
+key Enter
+$dump" replay "$recording"
+check ":seek goes to it too" dumped "^paused   iter 7/$last "
+play "size 120x36
+key G Left g
+$dump" replay "$recording"
+check "g alone goes to the start" dumped '^paused   start'
+play "size 120x36
+key End
+$dump" replay "$recording"
+check "the end is told" dumped "^end of recording   iter $last/$last "
+play "size 120x36
+key + + + + + + Space
+wait
+$dump" replay "$recording"
+check "it plays to the end" dumped "^end of recording   iter $last/$last   16x"
+play "size 120x36
+key F6
+$dump
+key F6 - - - -
+dump $work/slow" replay "$recording"
+check "F6 plays as it was recorded" dumped 'as recorded'
+check "- plays slower" grep -q ' 0.25x ' "$work/slow"
+play "size 120x36
+key /
+type KING who
+key Enter
+$dump" replay "$recording"
+check "a text with a capital is looked for as it is" dumped "'KING who' is not in the recorded"
+play "size 120x36
+key /
+type king who
+key Enter
+$dump" replay "$recording"
+check "what the prompt says is found" dumped "'king who' in the prompt"
+play "size 120x36
+key ]
+$dump" replay "$recording"
+check "that there is no marker is told" dumped 'the recording has no markers'
+for command in :temp=1 ':drafter ar' :clear :edit :step ':break path 2' ':seek x' ':seek 99999' \
+    ':speed 17' ':idle -1'; do
+    play "size 120x36
+type $command
+key Enter
+$dump" replay "$recording"
+    check "$command is refused" dumped 'needs models, and a replay has none\|takes\|speed is'
+done
+play "size 120x36
+type typing does nothing
+paste nor does a paste
+key Enter
+$dump" replay "$recording"
+check "no prompt can be typed" dumped '^paused'
+play "size 100x50
+type :
+key Tab
+$dump" replay "$recording"
+check "completion names what a replay obeys" dumped '│ seek '
+check "and nothing else" sh -c "! grep -q '│ temp ' '$work/screen'"
+
+play "size 120x80
+key F1
+$dump" replay "$recording"
+for key in $(sed -n 's/.*"\([^" ]*\)", REPLAY.*/\1/p' tui/keys.def); do
+    check "help names the key $key" dumped "^│   .*$(printf %s "$key" | sed 's/[].[]/\\&/') .*  "
+done
+check "help names what goes with a replay" dumped '^│   speed NUMBER'
+check "and no more" sh -c "! grep -q ':clear\|M-e' '$work/screen'"
+
+# The state depends on the position alone.
+play "size 120x50
+type :seek $half
+key Enter
+dump $work/there
+key G 1 9 . . , g
+type :seek $half
+key Enter
+dump $work/again" replay "$recording"
+check "seeking there and back shows the same" cmp -s "$work/there" "$work/again"
+
+# ---- what is not a recording
+refused() { # PATTERN FILE
+    fails 1 "$1" $ESPALIER replay "$2" --plain &&
+        ESPALIER_SCRIPT=$work/script fails 1 "$1" $ESPALIER replay "$2"
+}
+check "a file that is not there" refused 'none.jsonl' "$work/none.jsonl"
+check "a folder" refused 'not a regular file' "$work"
+: >"$work/empty"
+check "an empty file" refused 'empty' "$work/empty"
+head -c 4096 /dev/urandom >"$work/noise"
+check "noise" refused 'noise' "$work/noise"
+echo '{"format":"espalier-session","version":"9.0"}' >"$work/newer"
+check "a newer format" refused '9' "$work/newer"
+sed '5s/"depth":1/"depth":77/' "$recording" >"$work/wrong"
+check "an impossible tree" refused 'line 5' "$work/wrong"
+check "no file at all" fails 2 'try espalier replay --help' $ESPALIER replay
+check "a speed that is none" fails 1 "'fast'" $ESPALIER replay "$recording" --speed fast
+head -c -20 "$recording" >"$work/cut"
+check "a cut tail is left out" sh -c "$ESPALIER replay '$work/cut' --plain | grep -q '^--- iteration 5 '"
+check "without a terminal it says so" fails 1 'needs a terminal' $ESPALIER replay "$recording"
+
+# Token texts that attack the terminal.
+sed 's/"text":" the"/"text":"\\u001b]0;evil\\u0007\\u001b[2J\\u202e"/g' "$recording" >"$work/hostile"
+$ESPALIER replay "$work/hostile" --plain >"$work/plain" 2>&1
+check "hostile tokens are shown, not obeyed" in_plain '\^\[\]0;evil\^G'
+check "and not one escape code" sh -c "! grep -q '$escape' '$work/plain'"
+
+# ---- by hand
+open 100x30
+run replay "$recording"
+check "it plays by itself" see '^playing   iter [0-9]'
+keys Space
+check "Space pauses" see '^paused   iter'
+keys 0
+check "0 is the start" see '^paused   start'
+keys 1 0 g
+check "10g is iteration 10" see "^paused   iter 10/$last "
+keys Right
+check "Right is the next" see "^paused   iter 11/$last "
+keys F1
+check "F1 lists the keys of a replay" see 'In a replay'
+keys F1 Space
+check "Space plays on" see '^playing'
+keys C-c
+check "C-c pauses" see '^paused .*'
+$terminal resize-window -t main -x 60 -y 20
+check "a smaller screen is drawn" see '^└─\{58\}┘$'
+keys G
+check "the end of the recording is shown" see "^end of recording   iter $last/$last"
+keys Space
+check "Space at the end plays from the start" see '^playing   iter [0-9]'
+keys q
+check "q leaves the terminal as it was" left 0
+
+finish
