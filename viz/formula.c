@@ -85,8 +85,8 @@ static void say(struct text *text, const char *part)
 static void say_number(struct text *text, double value)
 {
     char number[16];
-    say(text, value > 1.05 ? esp_number(number, value, 3)
-                          : esp_probability_exact(number, value));
+    say(text,
+        value > 1.05 ? esp_number(number, value, 3) : esp_probability_exact(number, value));
 }
 
 static void fill(struct text *text, const char *template, const struct esp_tree *tree, int node)
@@ -110,14 +110,16 @@ static void say_drawn(struct text *text, const struct esp_node *n)
     say_number(text, n->acceptance);
 }
 
-/* Are all its numbers known? What is worked out from the probability of acceptance is, below
- * 1. */
+/* Are all its numbers known? At an acceptance of 1 or 0 those that are worked out from it are
+ * not, but that nothing is left of p. */
 static bool is_known(const char *numbers, double acceptance)
 {
+    bool known = numbers != NULL;
     for (; numbers && *numbers; numbers++)
-        if (numbers[0] == '$' && !strchr("pq", numbers[1]))
-            return acceptance > 0 && acceptance < 0.9995;
-    return numbers != NULL;
+        if (numbers[0] == '$' && !strchr("pqQ", numbers[1]))
+            known =
+                known && acceptance < 0.9995 && (acceptance > 0 || !strchr("kr", numbers[1]));
+    return known;
 }
 
 static void say_tested(struct text *text, const struct esp_item *rule,

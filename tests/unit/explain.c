@@ -2,6 +2,7 @@
  * functions give for the distributions at each node, recomputed here from the text; asking for
  * it changes no token; nothing is there where it was not asked for. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "check.h"
@@ -184,4 +185,69 @@ TEST(what_a_draw_landed_on_is_told_from_what_passed_a_test)
         esp_session_close(session);
     }
     toy_close(&toy);
+}
+
+/* ------------------------------------------------------------------ numbers of the rule */
+
+static int weights, remainders;
+
+/* Shown with two digits. */
+static bool close_to(double shown, double value)
+{
+    return fabs(shown - value) <= 0.006 * fmax(1, 10 * value);
+}
+
+/* What a formula says of numbers that no record has is what the rule computed: the weight at
+ * the end of a path (bv), and what a refused sibling left of p and q (swor). */
+static void check_shown(void *user, const struct esp_event *event)
+{
+    const struct esp_session *s = *(struct esp_session **)user;
+    const struct esp_node *nodes = s->tree.tree.nodes;
+    bool bv = strcmp(s->set.verifier->name, "bv") == 0, deepest = true;
+    char text[400];
+    if (event->type != ESP_EVENT_STAGE || event->stage != ESP_STAGE_SELECT)
+        return;
+    for (int u = s->tree.tree.count - 1; u > 0; u--) {
+        const struct esp_node *n = &nodes[u];
+        double shown, Q, p[VOCABULARY], q[VOCABULARY], left = 0;
+        if (isnan(n->acceptance) || n->drawn)
+            continue;
+        esp_formula_text(text, sizeof text, event->iteration, u);
+        if (bv && deepest) { /* nothing hangs below it, so h is w itself */
+            const char *weight = strstr(text, ", w' that");
+            while (weight && weight > text && *--weight != '=')
+                continue;
+            CHECK(weight && sscanf(weight, "= %lf", &shown) == 1, "%s", text);
+            CHECK(close_to(shown, n->acceptance), "%s", text);
+            weights++;
+        }
+        deepest = false;
+        if (bv || n->rank != 1 || n->acceptance > 0.99f || n->acceptance < 0.01f ||
+            sscanf(strstr(text, "= min(1, "), "= min(1, %lf/%lf", &shown, &Q) != 2)
+            continue;
+        distribution_after(s, false, n->parent, p);
+        distribution_after(s, true, n->parent, q);
+        for (int x = 0; x < VOCABULARY; x++)
+            left += fmax(p[x] - q[x], 0);
+        double P = fmax(p[n->token] - q[n->token], 0) / left;
+        CHECK(close_to(shown, P) && close_to(Q, P / n->acceptance), "%s; P = %g", text, P);
+        remainders++;
+    }
+}
+
+TEST(derived_numbers_are_those_of_the_rule)
+{
+    static const char *const pairs[][2] = {{"linear:K=4", "bv"},
+                                           {"dyspec:N=20,draft_temp=1", "swor"}};
+    for (unsigned seed = 1; seed <= 16; seed++) {
+        toy_open(&toy, VOCABULARY, CONTEXT, 64, seed);
+        struct esp_session *session = open_session(pairs[seed % 2][0], pairs[seed % 2][1]);
+        CHECK(session, "%s", err);
+        session->observer = check_shown;
+        session->user = &session;
+        write_text(session);
+        esp_session_close(session);
+        toy_close(&toy);
+    }
+    CHECK(weights > 5 && remainders > 5, "only %d and %d were compared", weights, remainders);
 }

@@ -126,9 +126,12 @@ static void say_below(char *text, size_t size, const struct esp_iteration *it, i
         add(text, size, "below: one of these children is accepted %s",
             esp_probability(number, these));
     else if (isfinite(n->ceiling))
-        add(text, size, "below: %s decides over whole paths", it->verifier);
+        add(text, size, "below: %s judges whole paths; a child is accepted", it->verifier);
     if (isfinite(n->ceiling))
-        add(text, size, ", at most %s (alpha*)", esp_probability(number, n->ceiling));
+        add(text, size,
+            isfinite(rate) || isfinite(these) ? ", at most %s (alpha*)"
+                                              : " at most %s (alpha*)",
+            esp_probability(number, n->ceiling));
     if (isfinite(rate) && fabs(these - rate) > 0.005)
         add(text, size, ", with these children %s", esp_probability(number, these));
 }
