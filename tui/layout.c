@@ -144,7 +144,7 @@ struct esp_layout esp_layout_of(const struct esp_layout_wish *wish)
     layout.header = (struct esp_rect){0, 0, width, 1};
     if (wish->zoomed)
         layout.pane[wish->current] = body;
-    else if (wish->comparing)
+    else if (wish->comparing && !wish->hidden[ESP_PANE_compare])
         place_compared(&layout, wish, body);
     else
         place_plan(&layout, wish, body,

@@ -126,6 +126,9 @@ char **esp_reference_help(bool replay)
         "In the tree",
         "  bold with a mark: accepted      dim with a cross: rejected      dashed: cut, not "
         "verified",
+        "In a comparison",
+        "  two trees from one place of the text; under the text, the iterations of each",
+        "  Left Right: to where one of the two starts      PgUp PgDn: to where both do",
         "",
         NULL,
     };

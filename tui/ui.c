@@ -350,7 +350,7 @@ static void draw_frames(struct esp_canvas *canvas, const struct esp_ui *ui,
 static int pane_order(const struct esp_ui *ui, int order[ESP_PANES])
 {
     int count = 0;
-    if (ui->wish.comparing)
+    if (ui->wish.comparing && !ui->wish.hidden[ESP_PANE_compare])
         order[count++] = ESP_PANE_compare;
     for (int i = 0; i < ESP_PANES; i++)
         if (!ui->wish.hidden[i] && i != ESP_PANE_help && i != ESP_PANE_compare)
@@ -443,6 +443,7 @@ void esp_ui_compare(struct esp_ui *ui, bool on)
     if (ui->wish.comparing == on)
         return;
     ui->wish.comparing = on;
+    ui->wish.hidden[ESP_PANE_compare] = false;
     ui->view[ESP_PANE_compare].anchor = -1;
     if (on && !ui->wish.focused)
         ui->wish.current = ESP_PANE_compare;
@@ -461,8 +462,8 @@ static bool hide(struct esp_ui *ui)
     if (ui->help || !ui->wish.focused || (other != pane && ui->wish.hidden[other]))
         return false;
     ui->wish.zoomed = false;
-    ui->wish.hidden[pane] = true;
     move_focus(ui, 1);
+    ui->wish.hidden[pane] = true;
     return true;
 }
 

@@ -224,6 +224,15 @@ TEST(keys_go_from_place_to_place)
     CHECK(ui->look.iteration == -1 && ui->wish.focused, "the first Esc follows again");
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEAVE_PANE, 80, 24);
     CHECK(!ui->wish.focused);
+    esp_ui_act(ui, &scene.state, ESP_ACTION_NEXT_PANE, 80, 24);
+    esp_ui_act(ui, &scene.state, ESP_ACTION_HIDE, 80, 24);
+    CHECK(esp_ui_layout(ui, 80, 24).pane[ESP_PANE_compare].width == 0, "it is still shown");
+    CHECK(ui->wish.focused && ui->wish.current == ESP_PANE_text, "the next has the focus");
+    esp_ui_act(ui, &scene.state, ESP_ACTION_LEAVE_PANE, 80, 24);
+    CHECK(esp_ui_layout(ui, 80, 24).pane[ESP_PANE_tree].width > 0);
+    scene_compare(&scene, "");
+    scene_compare(&scene, "ar");
+    CHECK(esp_ui_layout(ui, 80, 24).pane[ESP_PANE_compare].width > 0, "and comes back");
     scene_close(&scene);
 }
 

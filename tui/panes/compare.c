@@ -29,13 +29,14 @@ static struct esp_side_by_side shown(const struct esp_state *state, const struct
 static void title(const struct esp_state *state, const struct esp_look *look, char *text,
                   size_t size)
 {
-    (void)look;
+    const char *held = look->iteration >= 0 ? " (held)" : "";
     if (!state->second)
         snprintf(text, size, "compare");
     else if (strcmp(state->loaded.verifier, "greedy") == 0)
-        snprintf(text, size, "compare   two choices, one text");
+        snprintf(text, size, "compare%s   two choices, one text", held);
     else
-        snprintf(text, size, "compare   the text is the first's, the other drafts along it");
+        snprintf(text, size, "compare%s   the text is the first's, the other drafts along it",
+                 held);
 }
 
 /* ------------------------------------------------------------------ trees */
