@@ -6,6 +6,7 @@ namespace
 {
 
 struct combination {
+    enum { clears = false };
     const float *p, *q; /* (n) */
     struct esp_combination f;
 
@@ -25,6 +26,5 @@ int esp_cuda_launch_combine(struct esp_cuda_rows *r, const float *p, const float
                             const struct esp_combination *f, float *to, double *sum)
 {
     const struct combination function = {p, q, *f};
-    const struct esp_quotients out = {to, false};
-    return esp_launch_total(r, function, out, sum, "combine");
+    return esp_launch_total(r, function, to, sum, "combine");
 }

@@ -18,6 +18,7 @@ struct class_sums {
 };
 
 struct residual {
+    enum { clears = false };
     const float *p, *q;   /* (n) */
     const double *factor; /* (ESP_RATIO_CLASSES) */
 
@@ -89,6 +90,5 @@ int esp_cuda_launch_residual(struct esp_cuda_rows *r, const float *p, const floa
                              const double *factor, float *to, double *sum)
 {
     const struct residual function = {p, q, factor};
-    const struct esp_quotients out = {to, false};
-    return esp_launch_total(r, function, out, sum, "ratio_residual");
+    return esp_launch_total(r, function, to, sum, "ratio_residual");
 }

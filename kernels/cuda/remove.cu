@@ -6,6 +6,7 @@ namespace
 {
 
 struct without {
+    enum { clears = true };
     const float *row; /* (n) */
     int32_t gone;
 
@@ -20,6 +21,5 @@ struct without {
 int esp_cuda_launch_remove(struct esp_cuda_rows *r, float *row, int32_t token, double *left)
 {
     const struct without function = {row, token};
-    const struct esp_quotients out = {row, true};
-    return esp_launch_total(r, function, out, left, "remove");
+    return esp_launch_total(r, function, row, left, "remove");
 }

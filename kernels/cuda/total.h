@@ -8,6 +8,7 @@
  *
  * combine, remove and the residual of ratio.cu differ only in the function, a struct with
  *     __device__ double operator()(int token) const;
+ *     enum { clears }; // if the sum is 0, does the row become 0, or does it stay as it is?
  *
  * Products and sums are written as esp_times and esp_plus where a compiler might fuse them: the
  * CPU backend rounds twice.
@@ -95,28 +96,21 @@ template <class F> static __device__ double esp_block_total(const F &f, int n, d
 
 /* ------------------------------------------------------------------ f / sum of f */
 
-/* Where the values go, or NULL; if the sum is 0 they become 0 or stay as they are. */
-struct esp_quotients {
-    float *to;
-    bool clear;
-};
-
 template <class F>
-static __device__ void esp_write_quotients(const F &f, int n, struct esp_quotients out,
-                                           double total)
+static __device__ void esp_write_quotients(const F &f, int n, float *to, double total)
 {
     const int step = blockDim.x * gridDim.x;
-    if (!(total > 0.0) && !out.clear)
+    if (!(total > 0.0) && !F::clears)
         return;
     double inverse = total > 0.0 ? 1.0 / total : 0.0;
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
-        out.to[i] = (float)(f(i) * inverse);
+        to[i] = (float)(f(i) * inverse);
 }
 
-/* Block b sums part b. A row of one part is also written here. */
+/* Block b sums part b. A row of one part is also written here, if there is an `out`. */
 template <class F>
-static __global__ void esp_total_kernel(F f, int n, struct esp_quotients out, double *sums,
-                                        unsigned *counter, double *total, double *result)
+static __global__ void esp_total_kernel(F f, int n, float *out, double *sums, unsigned *counter,
+                                        double *total, double *result)
 {
     ESP_SHARED(double, room); /* (chunks), (1) an int */
     const int chunks = (n + ESP_CHUNK - 1) / ESP_CHUNK, per = ESP_PART / ESP_CHUNK;
@@ -130,21 +124,20 @@ static __global__ void esp_total_kernel(F f, int n, struct esp_quotients out, do
     if (threadIdx.x == 0)
         room[0] = *total = *result = esp_add_chunks(room, chunks);
     __syncthreads();
-    if (gridDim.x == 1 && out.to)
+    if (gridDim.x == 1 && out)
         esp_write_quotients(f, n, out, room[0]);
 }
 
 template <class F>
-static __global__ void esp_quotient_kernel(F f, int n, struct esp_quotients out,
-                                           const double *total)
+static __global__ void esp_quotient_kernel(F f, int n, float *out, const double *total)
 {
     esp_write_quotients(f, n, out, *total);
 }
 
-/* Starts the sum of f into *result, and what `out` asks for. */
+/* Starts the sum of f into *result, and f divided by it into `out` if that is not NULL. */
 template <class F>
-static int esp_launch_total(struct esp_cuda_rows *r, const F &f, struct esp_quotients out,
-                            double *result, const char *what)
+static int esp_launch_total(struct esp_cuda_rows *r, const F &f, float *out, double *result,
+                            const char *what)
 {
     struct esp_cuda_backend *b = esp_cuda_of(&r->base);
     const int n = r->base.vocabulary, parts = (n + ESP_PART - 1) / ESP_PART;
@@ -153,7 +146,7 @@ static int esp_launch_total(struct esp_cuda_rows *r, const F &f, struct esp_quot
     ESP_LAUNCH((esp_total_kernel<F>), parts, ESP_TOTAL_THREADS, shared, b->stream, f, n, out,
                esp_cuda_work<double>(r), r->scratch->counter, total, result);
     ESP_CUDA_LAUNCHED(b, what);
-    if (out.to && parts > 1) {
+    if (out && parts > 1) {
         ESP_LAUNCH((esp_quotient_kernel<F>), parts, ESP_TOTAL_THREADS, 0, b->stream, f, n, out,
                    total);
         ESP_CUDA_LAUNCHED(b, what);

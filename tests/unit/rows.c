@@ -1,34 +1,39 @@
-/* rows.c - what the CPU backend answers about rows over the vocabulary: largest entries,
- * probabilities and the arithmetic of distributions, against plain references that sort; ties,
- * NaN, infinities and arguments out of range.
+/* rows.c - what backends answer about rows over the vocabulary: largest entries, probabilities
+ * and the arithmetic of distributions, against plain references that sort; ties, NaN,
+ * infinities and arguments out of range.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
-#include "cpu/cpu.h"
+#include "each_backend.h"
 
 enum { ROWS = 40, WIDE = 4096 };
 
 struct setup {
-    struct esp_backend *backend;
+    const struct esp_backend_ops *ops;
     struct esp_rows *rows;
 };
 
-static void open_setup(struct setup *s, int vocabulary)
+static void open_setup(struct setup *s, struct esp_backend *backend, int vocabulary)
 {
     char err[200] = "";
-    CHECK(esp_backend_cpu.open(&s->backend, 2, err, sizeof err) == 0, "%s", err);
-    CHECK(esp_backend_cpu.rows_open(&s->rows, s->backend, ROWS, vocabulary, err, sizeof err) ==
-              0,
-          "%s", err);
+    s->ops = backend->ops;
+    CHECK(s->ops->rows_open(&s->rows, backend, ROWS, vocabulary, err, sizeof err) == 0, "%s",
+          err);
 }
 
 static void close_setup(struct setup *s)
 {
-    esp_backend_cpu.rows_close(s->rows);
-    esp_backend_cpu.close(s->backend);
+    s->ops->rows_close(s->rows);
+}
+
+/* A device that works behind the host says only later what softmax met. */
+static int softmax(struct setup *s, int32_t row, const struct esp_sampling *sampling)
+{
+    double value;
+    int status = s->ops->softmax(s->rows, &row, 1, sampling);
+    return status < 0 ? status : s->ops->gather(s->rows, &row, &(int32_t){0}, 1, &value);
 }
 
 /* A row of one of several kinds: smooth, full of ties, peaked, all equal, ascending. */
@@ -68,37 +73,39 @@ static const int sizes[] = {1, 2, 15, 16, 17, 100, 333, WIDE};
 
 enum { SIZES = sizeof sizes / sizeof *sizes, KINDS = 5 };
 
-TEST(largest_entries_equal_those_of_a_sort)
+EACH_BACKEND(largest_entries_equal_those_of_a_sort)
 {
     unsigned long long state = 1;
     static float x[WIDE], values[2 * WIDE];
     static int32_t ids[2 * WIDE];
     static struct ranked order[WIDE];
-    for (int size = 0; size < SIZES; size++)
+    for (int size = 0; size < SIZES; size++) {
+        struct setup s;
+        const int n = sizes[size];
+        open_setup(&s, backend, n);
         for (int kind = 0; kind < KINDS; kind++) {
-            struct setup s;
-            int n = sizes[size], ks[] = {1, 2, 3, 10, 64, n / 2, n};
+            int ks[] = {1, 2, 3, 10, 64, n / 2, n};
             int32_t which[2] = {ROWS - 1, 0}, best[2];
-            open_setup(&s, n);
             for (int i = 1; i >= 0; i--) {
                 make_row(x, n, kind, &state);
-                CHECK(esp_backend_cpu.write_row(s.rows, which[i], x) == 0);
+                CHECK(s.ops->write_row(s.rows, which[i], x) == 0);
             }
             rank(x, n, order);
-            CHECK(esp_backend_cpu.argmax(s.rows, which, 2, best) == 0);
+            CHECK(s.ops->argmax(s.rows, which, 2, best) == 0);
             CHECK(best[0] == order[0].id, "argmax is %d, not %d", best[0], order[0].id);
             for (size_t j = 0; j < sizeof ks / sizeof *ks; j++) {
                 int k = ks[j];
                 if (k < 1 || k > n)
                     continue;
-                CHECK(esp_backend_cpu.top_k(s.rows, which, 2, k, ids, values) == 0);
+                CHECK(s.ops->top_k(s.rows, which, 2, k, ids, values) == 0);
                 for (int i = 0; i < k; i++)
                     CHECK(ids[i] == order[i].id && values[i] == order[i].value,
                           "%d of %d, kind %d: place %d is %d, not %d", k, n, kind, i, ids[i],
                           order[i].id);
             }
-            close_setup(&s);
         }
+        close_setup(&s);
+    }
 }
 
 /* As the comment in kernels.h says it, with a sort. */
@@ -120,7 +127,7 @@ static void reference_softmax(const float *x, int n, const struct esp_sampling *
         p[order[i].id] = i <= last ? p[order[i].id] / kept : 0;
 }
 
-TEST(probabilities_equal_those_of_a_sort)
+EACH_BACKEND(probabilities_equal_those_of_a_sort)
 {
     static const struct esp_sampling settings[] = {
         {1, 1, 0},     {0.7, 1, 0},    {1, 0.9, 0},  {1, 0.5, 0},    {0.6, 0.95, 20},
@@ -130,18 +137,18 @@ TEST(probabilities_equal_those_of_a_sort)
     unsigned long long state = 2;
     static float x[WIDE], got[WIDE];
     static double want[WIDE];
-    for (int size = 0; size < SIZES; size++)
+    for (int size = 0; size < SIZES; size++) {
+        struct setup s;
+        const int n = sizes[size];
+        open_setup(&s, backend, n);
         for (int kind = 0; kind < KINDS; kind++)
             for (size_t setting = 0; setting < sizeof settings / sizeof *settings; setting++) {
-                struct setup s;
-                int n = sizes[size];
                 int32_t which = 3;
                 double sum = 0;
-                open_setup(&s, n);
                 make_row(x, n, kind, &state);
-                CHECK(esp_backend_cpu.write_row(s.rows, which, x) == 0);
-                CHECK(esp_backend_cpu.softmax(s.rows, &which, 1, &settings[setting]) == 0);
-                CHECK(esp_backend_cpu.read_row(s.rows, which, got) == 0);
+                CHECK(s.ops->write_row(s.rows, which, x) == 0);
+                CHECK(s.ops->softmax(s.rows, &which, 1, &settings[setting]) == 0);
+                CHECK(s.ops->read_row(s.rows, which, got) == 0);
                 reference_softmax(x, n, &settings[setting], want);
                 for (int i = 0; i < n; i++) {
                     sum += got[i];
@@ -151,11 +158,12 @@ TEST(probabilities_equal_those_of_a_sort)
                           setting, i, got[i], want[i]);
                 }
                 CHECK(fabs(sum - 1) < 1e-6, "the sum is %.9g", sum);
-                close_setup(&s);
             }
+        close_setup(&s);
+    }
 }
 
-TEST(many_rows_equal_single_rows)
+EACH_BACKEND(many_rows_equal_single_rows)
 {
     struct setup s;
     unsigned long long state = 3;
@@ -163,75 +171,76 @@ TEST(many_rows_equal_single_rows)
     int32_t which[ROWS], best[ROWS], ids[ROWS * 5], id[5];
     float values[ROWS * 5], value[5];
     const struct esp_sampling sampling = {0.8, 0.9, 100};
-    open_setup(&s, WIDE);
+    open_setup(&s, backend, WIDE);
     for (int i = 0; i < ROWS; i++) {
         make_row(x, WIDE, i % KINDS, &state);
-        esp_backend_cpu.write_row(s.rows, i, x);
+        s.ops->write_row(s.rows, i, x);
         which[i] = ROWS - 1 - i;
     }
-    CHECK(esp_backend_cpu.argmax(s.rows, which, ROWS, best) == 0);
-    CHECK(esp_backend_cpu.top_k(s.rows, which, ROWS, 5, ids, values) == 0);
+    CHECK(s.ops->argmax(s.rows, which, ROWS, best) == 0);
+    CHECK(s.ops->top_k(s.rows, which, ROWS, 5, ids, values) == 0);
     for (int i = 0; i < ROWS; i++) {
-        CHECK(esp_backend_cpu.top_k(s.rows, which + i, 1, 5, id, value) == 0);
+        CHECK(s.ops->top_k(s.rows, which + i, 1, 5, id, value) == 0);
         CHECK(best[i] == id[0] && memcmp(id, ids + 5 * i, sizeof id) == 0 &&
               memcmp(value, values + 5 * i, sizeof value) == 0);
     }
-    esp_backend_cpu.read_row(s.rows, 7, x);
-    CHECK(esp_backend_cpu.softmax(s.rows, which, ROWS, &sampling) == 0);
-    esp_backend_cpu.read_row(s.rows, 7, together);
-    esp_backend_cpu.write_row(s.rows, 0, x);
-    CHECK(esp_backend_cpu.softmax(s.rows, &(int32_t){0}, 1, &sampling) == 0);
-    esp_backend_cpu.read_row(s.rows, 0, alone);
+    s.ops->read_row(s.rows, 7, x);
+    CHECK(s.ops->softmax(s.rows, which, ROWS, &sampling) == 0);
+    s.ops->read_row(s.rows, 7, together);
+    s.ops->write_row(s.rows, 0, x);
+    CHECK(s.ops->softmax(s.rows, &(int32_t){0}, 1, &sampling) == 0);
+    s.ops->read_row(s.rows, 0, alone);
     CHECK(memcmp(alone, together, sizeof alone) == 0);
     close_setup(&s);
 }
 
-TEST(values_that_are_not_numbers_are_reported)
+EACH_BACKEND(values_that_are_not_numbers_are_reported)
 {
     static const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
     const struct esp_sampling plain = {1, 1, 0}, cut = {1, 0.5, 3};
-    for (int n = 1; n < 70; n += 3)
+    for (int n = 1; n < 70; n += 3) {
+        struct setup s;
+        open_setup(&s, backend, n);
         for (int at = 0; at < n; at += 1 + n / 5)
             for (int b = 0; b < 4; b++) {
-                struct setup s;
                 float x[70] = {0}, p[70];
                 int32_t which = 0, id;
                 float value;
-                open_setup(&s, n);
                 x[at] = bad[b];
-                esp_backend_cpu.write_row(s.rows, 0, x);
-                CHECK(esp_backend_cpu.argmax(s.rows, &which, 1, &id) == ESP_E_NUMERIC);
-                CHECK(esp_backend_cpu.top_k(s.rows, &which, 1, 1, &id, &value) ==
+                s.ops->write_row(s.rows, 0, x);
+                CHECK(s.ops->argmax(s.rows, &which, 1, &id) == ESP_E_NUMERIC);
+                CHECK(s.ops->top_k(s.rows, &which, 1, 1, &id, &value) ==
                       (b < 2 ? ESP_E_NUMERIC : 0));
                 CHECK(b != 2 || (id == at && value == INFINITY));
                 if (b < 3) {
-                    CHECK(esp_backend_cpu.softmax(s.rows, &which, 1, &plain) == ESP_E_NUMERIC);
-                    CHECK(esp_backend_cpu.softmax(s.rows, &which, 1, &cut) == ESP_E_NUMERIC);
+                    CHECK(softmax(&s, which, &plain) == ESP_E_NUMERIC);
+                    CHECK(softmax(&s, which, &cut) == ESP_E_NUMERIC);
                 } else if (n == 1) {
-                    CHECK(esp_backend_cpu.softmax(s.rows, &which, 1, &plain) == ESP_E_NUMERIC);
+                    CHECK(softmax(&s, which, &plain) == ESP_E_NUMERIC);
                 } else {
-                    CHECK(esp_backend_cpu.softmax(s.rows, &which, 1, &plain) == 0);
-                    esp_backend_cpu.read_row(s.rows, 0, p);
+                    CHECK(softmax(&s, which, &plain) == 0);
+                    s.ops->read_row(s.rows, 0, p);
                     CHECK(p[at] == 0 && fabs(p[(at + 1) % n] - 1.0 / (n - 1)) < 1e-6);
                 }
-                close_setup(&s);
             }
+        close_setup(&s);
+    }
 }
 
-TEST(extreme_logits_and_temperatures_stay_finite)
+EACH_BACKEND(extreme_logits_and_temperatures_stay_finite)
 {
     struct setup s;
     const double temperatures[] = {1e-300, 1e-45, 1e-20, 1, 1e20, 1e300};
     const float x[5] = {3e38f, -3e38f, 1e-40f, 3e38f, -1e30f};
     int32_t which = 0;
-    open_setup(&s, 5);
+    open_setup(&s, backend, 5);
     for (int i = 0; i < 6; i++) {
         float p[5];
         const struct esp_sampling sampling = {temperatures[i], 1, 0};
         double sum = 0;
-        esp_backend_cpu.write_row(s.rows, 0, x);
-        CHECK(esp_backend_cpu.softmax(s.rows, &which, 1, &sampling) == 0);
-        esp_backend_cpu.read_row(s.rows, 0, p);
+        s.ops->write_row(s.rows, 0, x);
+        CHECK(s.ops->softmax(s.rows, &which, 1, &sampling) == 0);
+        s.ops->read_row(s.rows, 0, p);
         for (int j = 0; j < 5; j++)
             sum += p[j];
         CHECK(fabs(sum - 1) < 1e-6 && p[0] == p[3] && p[0] >= p[2], "temperature %g",
@@ -251,27 +260,26 @@ static void make_distribution(float *p, int n, unsigned long long *state)
         p[i] = (float)(p[i] / sum);
 }
 
-TEST(draws_invert_the_cumulative_sum)
+EACH_BACKEND(draws_invert_the_cumulative_sum)
 {
     unsigned long long state = 4;
     static float p[WIDE], after[WIDE];
-    for (int size = 0; size < SIZES; size++)
+    for (int size = 0; size < SIZES; size++) {
+        struct setup s;
+        const int n = sizes[size];
+        open_setup(&s, backend, n);
         for (int trial = 0; trial < 60; trial++) {
-            struct setup s;
-            int n = sizes[size];
             int32_t which = 2, excluded[4] = {-1, -1, -1, -1}, token;
             double u = trial == 0   ? 0
                        : trial == 1 ? 0x1.fffffffffffffp-1
                                     : check_uniform(&state);
             double total = 0, sum = 0, value;
-            open_setup(&s, n);
             make_distribution(p, n, &state);
             for (int i = 0; i < trial % 5; i++)
                 excluded[i] = (int32_t)(check_uniform(&state) * n);
-            esp_backend_cpu.write_row(s.rows, which, p);
-            CHECK(esp_backend_cpu.sample(s.rows, &which, &u, 1, excluded, 4, &token, &value) ==
-                  0);
-            esp_backend_cpu.read_row(s.rows, which, after);
+            s.ops->write_row(s.rows, which, p);
+            CHECK(s.ops->sample(s.rows, &which, &u, 1, excluded, 4, &token, &value) == 0);
+            s.ops->read_row(s.rows, which, after);
             CHECK(memcmp(p, after, (size_t)n * sizeof *p) == 0, "the row changed");
             for (int i = 0; i < 4; i++)
                 if (excluded[i] >= 0)
@@ -287,36 +295,39 @@ TEST(draws_invert_the_cumulative_sum)
                 CHECK(sum <= u * total + 1e-12 && sum + p[token] >= u * total - 1e-12,
                       "%d values, u = %g: drew %d", n, u, token);
             }
-            close_setup(&s);
         }
+        close_setup(&s);
+    }
 }
 
-TEST(combinations_and_removals)
+EACH_BACKEND(combinations_and_removals)
 {
     static const struct esp_combination all[] = {{1, -1, 0, 0},    {0.3, -1, 0, 0},
                                                  {0, 0, 1, 1},     {1, 0, -1, 2},
                                                  {0, 0.5, 0.5, 0}, {-1, 0, 0, 0}};
     unsigned long long state = 6;
-    static float p[WIDE], q[WIDE], out[WIDE];
-    for (int size = 0; size < SIZES; size++)
+    static float p[WIDE], q[WIDE], out[WIDE], zeros[WIDE];
+    for (int size = 0; size < SIZES; size++) {
+        struct setup s;
+        const int n = sizes[size];
+        open_setup(&s, backend, n);
         for (int c = 0; c < 6; c++) {
-            struct setup s;
-            int n = sizes[size], to = c % 3, gone = n / 2;
+            int to = c % 3, gone = n / 2;
             const struct esp_combination f = all[c];
             double want = 0, sum, left, rest = 0;
-            open_setup(&s, n);
             make_distribution(p, n, &state);
             make_distribution(q, n, &state);
-            esp_backend_cpu.write_row(s.rows, 0, p);
-            esp_backend_cpu.write_row(s.rows, 1, q);
+            s.ops->write_row(s.rows, 0, p);
+            s.ops->write_row(s.rows, 1, q);
+            s.ops->write_row(s.rows, 2, zeros);
 #define F(i) fmax(0, f.a *p[i] + f.b * q[i] + f.c * fmin(f.d * p[i], q[i]))
             for (int i = 0; i < n; i++)
                 want += F(i);
-            CHECK(esp_backend_cpu.combine(s.rows, 0, s.rows, 1, &f, NULL, 0, &sum) == 0);
+            CHECK(s.ops->combine(s.rows, 0, s.rows, 1, &f, NULL, 0, &sum) == 0);
             CHECK(fabs(sum - want) < 1e-12, "sum %g, not %g", sum, want);
-            CHECK(esp_backend_cpu.combine(s.rows, 0, s.rows, 1, &f, s.rows, to, &sum) == 0);
+            CHECK(s.ops->combine(s.rows, 0, s.rows, 1, &f, s.rows, to, &sum) == 0);
             CHECK(fabs(sum - want) < 1e-12);
-            esp_backend_cpu.read_row(s.rows, to, out);
+            s.ops->read_row(s.rows, to, out);
             for (int i = 0; i < n; i++) {
                 double before = to == 0 ? p[i] : to == 1 ? q[i] : 0;
                 double value = want > 0 ? F(i) / want : before;
@@ -326,19 +337,19 @@ TEST(combinations_and_removals)
 #undef F
             for (int i = 0; i < n; i++)
                 rest += i == gone ? 0 : out[i];
-            CHECK(esp_backend_cpu.remove(s.rows, to, gone, &left) == 0);
+            CHECK(s.ops->remove(s.rows, to, gone, &left) == 0);
             CHECK(fabs(left - rest) < 1e-12, "left %g, not %g", left, rest);
-            esp_backend_cpu.read_row(s.rows, to, q);
+            s.ops->read_row(s.rows, to, q);
             for (int i = 0; i < n; i++)
                 CHECK(fabs(q[i] - (i == gone || rest == 0 ? 0 : out[i] / rest)) < 1e-7);
-            close_setup(&s);
         }
+        close_setup(&s);
+    }
 }
 
-TEST(arguments_out_of_range_are_refused)
+EACH_BACKEND(arguments_out_of_range_are_refused)
 {
     struct setup s;
-    const struct esp_backend_ops *o = &esp_backend_cpu;
     const struct esp_sampling plain = {1, 1, 0};
     const struct esp_combination f = {1, -1, 0, 0};
     struct esp_rows *other;
@@ -346,35 +357,38 @@ TEST(arguments_out_of_range_are_refused)
     float values[11];
     double u = 0.5, value;
     char err[200];
-    open_setup(&s, 10);
-    CHECK(o->argmax(s.rows, &low, 1, &id) == ESP_E_ARGUMENT);
-    CHECK(o->argmax(s.rows, &high, 1, &id) == ESP_E_ARGUMENT);
-    CHECK(o->argmax(s.rows, &good, -1, &id) == ESP_E_ARGUMENT);
-    CHECK(o->argmax(s.rows, &good, 0, &id) == 0);
-    CHECK(o->top_k(s.rows, &good, 1, 0, ids, values) == ESP_E_ARGUMENT);
-    CHECK(o->top_k(s.rows, &good, 1, 11, ids, values) == ESP_E_ARGUMENT);
-    CHECK(o->softmax(s.rows, &high, 1, &plain) == ESP_E_ARGUMENT);
+    open_setup(&s, backend, 10);
+    CHECK(s.ops->argmax(s.rows, &low, 1, &id) == ESP_E_ARGUMENT);
+    CHECK(s.ops->argmax(s.rows, &high, 1, &id) == ESP_E_ARGUMENT);
+    CHECK(s.ops->argmax(s.rows, &good, -1, &id) == ESP_E_ARGUMENT);
+    CHECK(s.ops->argmax(s.rows, &good, 0, &id) == 0);
+    CHECK(s.ops->top_k(s.rows, &good, 1, 0, ids, values) == ESP_E_ARGUMENT);
+    CHECK(s.ops->top_k(s.rows, &good, 1, 11, ids, values) == ESP_E_ARGUMENT);
+    CHECK(s.ops->softmax(s.rows, &high, 1, &plain) == ESP_E_ARGUMENT);
     const struct esp_sampling wrong[] = {{0, 1, 0},        {-1, 1, 0}, {NAN, 1, 0}, {1, NAN, 0},
                                          {INFINITY, 1, 0}, {1, -1, 0}, {1, 1, -1}};
     for (int i = 0; i < 7; i++)
-        CHECK(o->softmax(s.rows, &good, 1, &wrong[i]) == ESP_E_ARGUMENT, "setting %d", i);
-    CHECK(o->gather(s.rows, &good, &low, 1, &value) == ESP_E_ARGUMENT);
-    CHECK(o->gather(s.rows, &good, &(int32_t){10}, 1, &value) == ESP_E_ARGUMENT);
-    CHECK(o->gather(s.rows, &high, &good, 1, &value) == ESP_E_ARGUMENT);
-    CHECK(o->sample(s.rows, &good, &u, 1, &(int32_t){10}, 1, &id, &value) == ESP_E_ARGUMENT);
-    CHECK(o->sample(s.rows, &high, &u, 1, NULL, 0, &id, &value) == ESP_E_ARGUMENT);
-    CHECK(o->sample(s.rows, &good, &(double){1}, 1, NULL, 0, &id, &value) == ESP_E_ARGUMENT);
-    CHECK(o->sample(s.rows, &good, &(double){NAN}, 1, NULL, 0, &id, &value) == ESP_E_ARGUMENT);
-    CHECK(o->combine(s.rows, 0, s.rows, ROWS, &f, NULL, 0, &value) == ESP_E_ARGUMENT);
-    CHECK(o->combine(s.rows, 0, s.rows, 1, &f, s.rows, -1, &value) == ESP_E_ARGUMENT);
-    CHECK(o->remove(s.rows, 0, 10, &value) == ESP_E_ARGUMENT);
-    CHECK(o->remove(s.rows, -1, 0, &value) == ESP_E_ARGUMENT);
-    CHECK(o->read_row(s.rows, ROWS, values) == ESP_E_ARGUMENT);
-    CHECK(o->write_row(s.rows, -1, values) == ESP_E_ARGUMENT);
-    CHECK(o->rows_open(&other, s.backend, 0, 5, err, sizeof err) == ESP_E_ARGUMENT);
-    CHECK(o->rows_open(&other, s.backend, 5, 0, err, sizeof err) == ESP_E_ARGUMENT);
-    CHECK(o->rows_open(&other, s.backend, 1, 11, err, sizeof err) == 0);
-    CHECK(o->combine(s.rows, 0, other, 0, &f, NULL, 0, &value) == ESP_E_ARGUMENT);
-    o->rows_close(other);
+        CHECK(s.ops->softmax(s.rows, &good, 1, &wrong[i]) == ESP_E_ARGUMENT, "setting %d", i);
+    CHECK(s.ops->gather(s.rows, &good, &low, 1, &value) == ESP_E_ARGUMENT);
+    CHECK(s.ops->gather(s.rows, &good, &(int32_t){10}, 1, &value) == ESP_E_ARGUMENT);
+    CHECK(s.ops->gather(s.rows, &high, &good, 1, &value) == ESP_E_ARGUMENT);
+    CHECK(s.ops->sample(s.rows, &good, &u, 1, &(int32_t){10}, 1, &id, &value) ==
+          ESP_E_ARGUMENT);
+    CHECK(s.ops->sample(s.rows, &high, &u, 1, NULL, 0, &id, &value) == ESP_E_ARGUMENT);
+    CHECK(s.ops->sample(s.rows, &good, &(double){1}, 1, NULL, 0, &id, &value) ==
+          ESP_E_ARGUMENT);
+    CHECK(s.ops->sample(s.rows, &good, &(double){NAN}, 1, NULL, 0, &id, &value) ==
+          ESP_E_ARGUMENT);
+    CHECK(s.ops->combine(s.rows, 0, s.rows, ROWS, &f, NULL, 0, &value) == ESP_E_ARGUMENT);
+    CHECK(s.ops->combine(s.rows, 0, s.rows, 1, &f, s.rows, -1, &value) == ESP_E_ARGUMENT);
+    CHECK(s.ops->remove(s.rows, 0, 10, &value) == ESP_E_ARGUMENT);
+    CHECK(s.ops->remove(s.rows, -1, 0, &value) == ESP_E_ARGUMENT);
+    CHECK(s.ops->read_row(s.rows, ROWS, values) == ESP_E_ARGUMENT);
+    CHECK(s.ops->write_row(s.rows, -1, values) == ESP_E_ARGUMENT);
+    CHECK(s.ops->rows_open(&other, backend, 0, 5, err, sizeof err) == ESP_E_ARGUMENT);
+    CHECK(s.ops->rows_open(&other, backend, 5, 0, err, sizeof err) == ESP_E_ARGUMENT);
+    CHECK(s.ops->rows_open(&other, backend, 1, 11, err, sizeof err) == 0);
+    CHECK(s.ops->combine(s.rows, 0, other, 0, &f, NULL, 0, &value) == ESP_E_ARGUMENT);
+    s.ops->rows_close(other);
     close_setup(&s);
 }
