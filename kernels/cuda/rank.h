@@ -69,15 +69,14 @@ static __device__ __forceinline__ uint64_t esp_warp_least(uint64_t x)
     return x;
 }
 
-/* ------------------------------------------------------------------ a row that a block walks
- */
+/* ------------------------------------------------------------------ walks along a row */
 
-/* The first `held` values lie in shared memory, 16 floats apart after each 256 so that the two
- * halves of a warp, each summing its own 256, meet different banks. Places past n are padding
- * that may hold anything. */
+/* Values begin..end-1 of a row. The first `held` of the row lie in shared memory, 16 floats
+ * apart after each 256 so that the two halves of a warp, each summing its own 256, meet
+ * different banks. Behind a row lies padding that may hold anything, up to a multiple of 4. */
 struct esp_walk {
     float *row, *kept;
-    int n, held; /* held: a multiple of 256 */
+    int begin, end, held; /* begin is a multiple of 4, held of 256 */
 };
 
 enum { ESP_HELD_CHUNK = 256, ESP_HELD_ROOM = 256 + 16 };
@@ -181,7 +180,7 @@ static __device__ inline void esp_find_bin(struct esp_select_room *room, uint64_
 }
 
 /* The rank at or before which everything is selected (of what is above `least`). A block of a
- * power of two threads, at most 1024; n >= 1 and something to select. */
+ * power of two threads, at most 1024; there is something to select. */
 static __device__ inline uint64_t esp_select(const struct esp_walk *w, struct esp_selection s,
                                              struct esp_select_room *room)
 {
@@ -194,10 +193,10 @@ static __device__ inline uint64_t esp_select(const struct esp_walk *w, struct es
         for (int i = threadIdx.x; i < ESP_BINS; i += blockDim.x)
             room->count[i] = room->low[i] = room->high[i] = 0;
         __syncthreads();
-        for (int i = 4 * (int)threadIdx.x; i < w->n; i += 4 * (int)blockDim.x) {
+        for (int i = w->begin + 4 * threadIdx.x; i < w->end; i += 4 * blockDim.x) {
             const float4 four = esp_walk_load(w, i);
             const float value[4] = {four.x, four.y, four.z, four.w};
-            for (int j = 0; j < 4 && i + j < w->n; j++) {
+            for (int j = 0; j < 4 && i + j < w->end; j++) {
                 if (weighted && !(value[j] > s.least))
                     continue;
                 uint64_t rank = esp_rank(value[j], i + j);

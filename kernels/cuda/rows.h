@@ -46,6 +46,10 @@ int esp_cuda_launch_top_k(struct esp_cuda_rows *r, const int32_t *which, int cou
                           int32_t *ids, float *values);
 int esp_cuda_launch_softmax(struct esp_cuda_rows *r, const int32_t *which, int count,
                             const struct esp_sampling *sampling);
+/* The same by many blocks per row, for few long rows. */
+bool esp_cuda_softmax_splits(const struct esp_cuda_rows *r, int count);
+int esp_cuda_launch_softmax_parts(struct esp_cuda_rows *r, const int32_t *which, int count,
+                                  float factor, const struct esp_sampling *sampling);
 int esp_cuda_launch_gather(struct esp_cuda_rows *r, const int32_t *which, const int32_t *tokens,
                            int count, double *values);
 int esp_cuda_launch_sample(struct esp_cuda_rows *r, const int32_t *which, const double *u,

@@ -195,7 +195,7 @@ static __global__ void __launch_bounds__(SORTERS)
 {
     ESP_SHARED(struct many_room, room);
     float *row = const_cast<float *>(data) + (size_t)which[blockIdx.x] * stride;
-    const struct esp_walk w = {row, NULL, n, 0};
+    const struct esp_walk w = {row, NULL, 0, n, 0};
     const struct esp_selection best = {(uint64_t)a.k, 0.0, 0.0f};
     uint64_t *list = size > SORTED_IN_ROOM ? lists + (size_t)blockIdx.x * size : room->ranks;
     if (threadIdx.x == 0)

@@ -71,27 +71,32 @@ static __device__ void esp_chunk_sums(const F &f, int from, int to, int n, doubl
     }
 }
 
-static __device__ __forceinline__ double esp_add_chunks(const double *sums, int chunks)
+/* The total for every thread of a block. `room` (chunks) is shared memory, free again
+ * afterwards; the sums may be there already. */
+static __device__ inline double esp_sum_of_chunks(const double *sums, int chunks, double *room)
 {
-    double total = 0.0;
-    for (int c = 0; c < chunks; c++)
-        total += sums[c];
+    if (sums != room)
+        for (int c = threadIdx.x; c < chunks; c += blockDim.x)
+            room[c] = sums[c];
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        double total = 0.0;
+        for (int c = 0; c < chunks; c++)
+            total += room[c];
+        room[0] = total;
+    }
+    __syncthreads();
+    double total = room[0];
+    __syncthreads();
     return total;
 }
 
-/* The total of a row for every thread of a block that has it to itself; `sums` (chunks of n) is
- * shared memory, free again afterwards. */
+/* The total of a row for every thread of a block that has it to itself. */
 template <class F> static __device__ double esp_block_total(const F &f, int n, double *sums)
 {
     const int chunks = (n + ESP_CHUNK - 1) / ESP_CHUNK;
     esp_chunk_sums(f, 0, chunks, n, sums);
-    __syncthreads();
-    if (threadIdx.x == 0)
-        sums[0] = esp_add_chunks(sums, chunks);
-    __syncthreads();
-    double total = sums[0];
-    __syncthreads();
-    return total;
+    return esp_sum_of_chunks(sums, chunks, sums);
 }
 
 /* ------------------------------------------------------------------ f / sum of f */
@@ -118,14 +123,11 @@ static __global__ void esp_total_kernel(F f, int n, float *out, double *sums, un
     esp_chunk_sums(f, from, to, n, sums + from);
     if (!esp_last_block(counter, gridDim.x, reinterpret_cast<int *>(room + chunks)))
         return;
-    for (int c = threadIdx.x; c < chunks; c += blockDim.x)
-        room[c] = sums[c];
-    __syncthreads();
+    const double sum = esp_sum_of_chunks(sums, chunks, room);
     if (threadIdx.x == 0)
-        room[0] = *total = *result = esp_add_chunks(room, chunks);
-    __syncthreads();
+        *total = *result = sum;
     if (gridDim.x == 1 && out)
-        esp_write_quotients(f, n, out, room[0]);
+        esp_write_quotients(f, n, out, sum);
 }
 
 template <class F>

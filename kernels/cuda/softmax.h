@@ -1,0 +1,142 @@
+/* softmax.h - the steps from logits to probabilities, for a block that has a row or a part of
+ * it.
+ *
+ * The exponential is that of cpu/simd.h operation by operation, and sums are added in the CPU's
+ * order (total.h), so probabilities equal the CPU backend's to the last bit.
+ *
+ * top-k and top-p look for one number, the last rank to be kept (rank.h); nothing is sorted.
+ * For top-p the weights are the exponentials as multiples of a 2^61st of a power of two above
+ * their total, exact but for what lies below 2^-37 of it.
+ */
+#ifndef ESP_CUDA_SOFTMAX_H
+#define ESP_CUDA_SOFTMAX_H
+
+#include "cuda/rank.h"
+#include "cuda/total.h"
+
+#include <cfloat>
+
+struct esp_walk_values { /* for sums */
+    const struct esp_walk *w;
+
+    __device__ double operator()(int i) const
+    {
+        return i < w->held ? w->kept[esp_held_place(i)] : w->row[i];
+    }
+};
+
+/* e^x for x <= 0, as v16_exp() computes it. */
+static __device__ __forceinline__ float esp_exponential(float x)
+{
+    const float round = 0x1.8p23f;
+    const float y = x > -87.0f ? x : -87.0f;
+    const float shifted = fmaf(y, 0x1.715476p+0f, round); /* its low bits hold n */
+    const float n = shifted - round;
+    float r = fmaf(n, -0x1.62e4p-1f, y);
+    r = fmaf(n, -0x1.7f7d1cp-20f, r);
+    float p = fmaf(0x1.6a4d5ap-10f, r, 0x1.12398ep-7f);
+    p = fmaf(p, r, 0x1.5558b0p-5f);
+    p = fmaf(p, r, 0x1.555492p-3f);
+    p = fmaf(p, r, 0x1.fffffcp-2f);
+    p = fmaf(p, r * r, r) + 1.0f;
+    return x < -87.0f ? 0.0f : p * esp_float((esp_bits(shifted) + 127) << 23);
+}
+
+static __device__ __forceinline__ bool esp_finite(float x)
+{
+    return fabsf(x) <= FLT_MAX;
+}
+
+/* `room`: a float for each warp, free again afterwards. */
+static __device__ inline float esp_block_max(float x, float *room)
+{
+    x = esp_warp_max(x);
+    if (threadIdx.x % ESP_WARP == 0)
+        room[threadIdx.x / ESP_WARP] = x;
+    __syncthreads();
+    x = room[0];
+    for (int i = 1; i < (int)blockDim.x / ESP_WARP; i++)
+        x = room[i] > x ? room[i] : x;
+    __syncthreads();
+    return x;
+}
+
+/* 1. Fetches what is held, and returns the largest value; infinity if one is not a number. */
+static __device__ inline float esp_softmax_top(const struct esp_walk *w, float *room)
+{
+    float top = -INFINITY;
+    for (int i = w->begin + 4 * threadIdx.x; i < w->end; i += 4 * blockDim.x) {
+        const float4 four = *reinterpret_cast<const float4 *>(w->row + i);
+        const float value[4] = {four.x, four.y, four.z, four.w};
+        for (int j = 0; j < 4 && i + j < w->end; j++)
+            top = value[j] <= top ? top : value[j] == value[j] ? value[j] : INFINITY;
+        if (i < w->held)
+            esp_walk_store(w, i, four);
+    }
+    return esp_block_max(top, room);
+}
+
+/* 2. What top-k selects among logits. */
+static __device__ inline struct esp_selection esp_softmax_best(int top_k)
+{
+    const struct esp_selection s = {(uint64_t)top_k, 0.0, 0.0f};
+    return s;
+}
+
+/* 3. Values become e^((value - top) factor), or 0 past the rank `cut`. */
+static __device__ inline void esp_softmax_raise(const struct esp_walk *w, float top,
+                                                float factor, uint64_t cut)
+{
+    for (int i = w->begin + 4 * threadIdx.x; i < w->end; i += 4 * blockDim.x) {
+        float4 four = esp_walk_load(w, i);
+        float value[4] = {four.x, four.y, four.z, four.w};
+        for (int j = 0; j < 4; j++)
+            value[j] =
+                i + j < w->end && (cut == ESP_NO_RANK || esp_rank(value[j], i + j) <= cut)
+                    ? esp_exponential((value[j] - top) * factor)
+                    : 0.0f;
+        esp_walk_store(w, i, make_float4(value[0], value[1], value[2], value[3]));
+    }
+    __syncthreads();
+}
+
+/* 4. What top-p selects among n exponentials. Those not above `least` cannot be needed: all of
+ * them together are less than half of the mass that may go. */
+static __device__ inline struct esp_selection esp_softmax_mass(double top_p, double total,
+                                                               int n)
+{
+    struct esp_selection s;
+    s.least = (float)(0.5 * (1.0 - top_p) * total / n);
+    s.weigh = scalbn(1.0, 60 - ilogb(total));
+    s.want = (uint64_t)ceil(top_p * total * s.weigh);
+    s.want = s.want > 0 ? s.want : 1;
+    return s;
+}
+
+/* 5. Zeroes what is past the rank `cut`, and what was not looked at. */
+static __device__ inline void esp_softmax_lower(const struct esp_walk *w, float least,
+                                                uint64_t cut)
+{
+    for (int i = w->begin + 4 * threadIdx.x; i < w->end; i += 4 * blockDim.x) {
+        float4 four = esp_walk_load(w, i);
+        float value[4] = {four.x, four.y, four.z, four.w};
+        for (int j = 0; j < 4; j++)
+            if (!(value[j] > least) || esp_rank(value[j], i + j) > cut)
+                value[j] = 0.0f;
+        esp_walk_store(w, i, make_float4(value[0], value[1], value[2], value[3]));
+    }
+    __syncthreads();
+}
+
+/* 6. The row becomes what is held and what is not, divided by the total. */
+static __device__ inline void esp_softmax_scale(const struct esp_walk *w, double total)
+{
+    const float inverse = (float)(1.0 / total);
+    for (int i = w->begin + 4 * threadIdx.x; i < w->end; i += 4 * blockDim.x) {
+        const float4 four = esp_walk_load(w, i);
+        *reinterpret_cast<float4 *>(w->row + i) =
+            make_float4(four.x * inverse, four.y * inverse, four.z * inverse, four.w * inverse);
+    }
+}
+
+#endif
