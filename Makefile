@@ -162,7 +162,7 @@ CUDA_ARCHS    ?= 80 90 100
 CUDA_KNOWN     = $(filter $(CUDA_ARCHS),$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch)))
 CUDA_GENCODE   = $(foreach a,$(CUDA_KNOWN),-gencode arch=compute_$(a),code=sm_$(a)) \
                  -gencode arch=compute_$(lastword $(CUDA_KNOWN)),code=compute_$(lastword $(CUDA_KNOWN))
-NVCC_FLAGS    ?= -O3 -lineinfo
+NVCC_FLAGS    ?= -O3 -lineinfo --threads 4
 # The library carries its own copy of what it needs besides CUDA.
 UTF8PROC_A     = $(wildcard $(shell $(CC) -print-file-name=libutf8proc.a))
 

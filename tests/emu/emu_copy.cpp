@@ -36,8 +36,6 @@ static cudaError_t enqueue_copy(const rectangle &r, cudaMemcpyKind kind, cudaStr
     if (!wrong)
         wrong = check(r.to + (r.height - 1) * r.to_pitch,
                       r.from + (r.height - 1) * r.from_pitch, r.width, kind);
-    if (!wrong && r.height == 1)
-        wrong = check(r.to, r.from, r.width, kind);
     if (wrong)
         return wrong;
     return emu_enqueue(stream, [r] {

@@ -149,6 +149,12 @@ TEST(copies_are_checked)
     CHECK(cudaFree((char *)s.device + 4) == cudaErrorInvalidValue, "no beginning");
     for (size_t i = 0; i < 64; i++)
         host[i] = (float)i;
+    CHECK(cudaMemcpy2D((char *)s.device - 32, 32, host.data(), 64, 16, 4,
+                       cudaMemcpyHostToDevice) == cudaErrorInvalidValue,
+          "the first line");
+    CHECK(cudaMemcpy2D(s.device, 64, host.data(), 64, 16, 5, cudaMemcpyHostToDevice) ==
+              cudaErrorInvalidValue,
+          "the last line");
     OK(cudaMemcpy2D(s.device, 32, host.data(), 64, 16, 4, cudaMemcpyHostToDevice));
     OK(cudaMemcpy(s.host, s.device, 256, cudaMemcpyDeviceToHost));
     CHECK(s.host[0] == 0 && s.host[3] == 3 && s.host[8] == 16 && s.host[27] == 51, "%g %g",
@@ -170,6 +176,19 @@ TEST(streams_are_lazy_and_read_memory_late)
     OK(cudaStreamSynchronize(s.a));
     CHECK(s.host[6] == 7.0f && s.host[5] == 501.0f, "%g %g", s.host[6], s.host[5]);
     CHECK(cudaStreamQuery(s.a) == cudaSuccess, "the stream is done");
+}
+
+TEST(a_stream_ends_its_work_before_it_is_gone)
+{
+    scene s;
+    cudaStream_t stream;
+    OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    ESP_LAUNCH(add_to, 1, 32, 0, stream, s.device, 64, 6.0f);
+    OK(s.fetch(stream));
+    OK(cudaStreamDestroy(stream));
+    CHECK(s.host[2] == 6.0f, "%g", (double)s.host[2]);
+    CHECK(cudaStreamSynchronize(stream) == cudaErrorInvalidResourceHandle, "it is gone");
+    cudaGetLastError();
 }
 
 TEST(arguments_are_copied_at_the_launch)
@@ -214,18 +233,22 @@ TEST(streams_are_ordered_by_events_only)
 
 TEST(the_default_stream_waits_for_blocking_streams)
 {
-    scene s;
-    cudaStream_t blocking;
-    OK(cudaStreamCreate(&blocking));
-    ESP_LAUNCH(add_to, 1, 32, 0, blocking, s.device, 64, 4.0f);
-    float got;
-    OK(cudaMemcpy(&got, s.device, sizeof got, cudaMemcpyDeviceToHost));
-    CHECK(got == 4.0f, "%g", got);
-    ESP_LAUNCH(add_to, 1, 32, 0, nullptr, s.device, 64, 1.0f);
-    OK(cudaMemcpyAsync(s.host, s.device, 4, cudaMemcpyDeviceToHost, blocking));
-    OK(cudaStreamSynchronize(blocking));
-    CHECK(s.host[0] == 5.0f, "%g", s.host[0]);
-    OK(cudaStreamDestroy(blocking));
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        emu_set_seed(seed);
+        scene s;
+        cudaStream_t blocking;
+        OK(cudaStreamCreate(&blocking));
+        ESP_LAUNCH(add_to, 1, 32, 0, blocking, s.device, 64, 4.0f);
+        float got;
+        OK(cudaMemcpy(&got, s.device, sizeof got, cudaMemcpyDeviceToHost));
+        CHECK(got == 4.0f, "%g", (double)got);
+        ESP_LAUNCH(add_to, 1, 32, 0, nullptr, s.device, 64, 1.0f);
+        OK(cudaMemcpyAsync(s.host, s.device, 4, cudaMemcpyDeviceToHost, blocking));
+        OK(cudaStreamSynchronize(blocking));
+        CHECK(s.host[0] == 5.0f, "%g", (double)s.host[0]);
+        OK(cudaStreamDestroy(blocking));
+    }
+    emu_set_seed(1);
 }
 
 TEST(events)
