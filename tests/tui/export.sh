@@ -1,0 +1,70 @@
+#!/bin/sh
+# Exporting the tree that is shown, from a live session and from a replay.
+. tests/shell.sh
+. tests/script.sh
+
+play "size 120x20
+wait
+type :export $work/early.svg
+key Enter
+$dump"
+check "without a tree there is nothing to export" dumped 'there is no tree yet'
+
+play "size 120x20
+wait
+type Once upon a time
+key Enter
+wait
+type :export $work/tree.txt
+key Enter
+$dump" -n 20
+check "the tree that is shown is written" dumped "iteration [0-9]* written to $work/tree.txt"
+check "as the pane draws it" grep -q '^· ".*" committed$' "$work/tree.txt"
+
+play "size 120x20
+wait
+type :export $work/tree.txt
+key Enter
+$dump
+type :export $work/tr
+key Tab
+$dump-2
+type :export $work/tree.pdf
+key Enter" --prompt "Once upon a time" -n 20
+check "a file that is there stays" dumped "is there already"
+cp "$work/screen-2" "$work/screen" && check "paths are completed" dumped "^> :export $work/tree.txt"
+
+if ! [ -x "$BUILD/espalier-dot" ]; then
+    echo "  $BUILD/espalier-dot is not there: pictures are not tested"
+    finish
+fi
+play "size 120x20
+wait
+type :export! $work/tree.txt
+key Enter
+type :export $work/tree.svg
+key Enter
+type :export $work/dark.svg dark
+key Enter
+$dump
+key M-p
+type $work/key.dot
+key Enter
+type :export $work/tree.pdf
+key Enter
+$dump-2" --prompt "Once upon a time" -n 20
+check "a picture is written" xmllint --noout "$work/tree.svg" "$work/dark.svg"
+check "in the colours that were asked for" sh -c "! cmp -s '$work/tree.svg' '$work/dark.svg'"
+check "and that is told" dumped "written to $work/dark.svg"
+check "it names the models" grep -q 'fairytale&#45;target ← fairytale' "$work/tree.svg"
+check "M-p begins the command" dot -Tplain -o /dev/null "$work/key.dot"
+cp "$work/screen-2" "$work/screen" && check "a wrong ending is told" dumped 'does not end in .svg'
+
+echo "size 120x20
+key Right Right e
+type $work/replayed.svg
+key Enter" >"$work/script"
+ESPALIER_SCRIPT="$work/script" timeout 60 $ESPALIER replay tests/cli/three.esp.jsonl >/dev/null 2>&1
+$ESPALIER export tests/cli/three.esp.jsonl --iteration 1 -o "$work/exported.svg"
+check "a replay exports what the command line does" cmp -s "$work/replayed.svg" "$work/exported.svg"
+finish
