@@ -386,6 +386,17 @@ void esp_app_key(struct esp_app *app, int key)
     put_back(app);
 }
 
+void esp_app_mouse(struct esp_app *app, struct esp_mouse mouse)
+{
+    app->changed = true;
+    app->ui.message = NULL;
+    esp_input_unlist(app->input);
+    if (!app->ui.palette.open)
+        esp_ui_mouse(&app->ui, &app->state, mouse, app->canvas.width, app->canvas.height);
+    else if (mouse.button >= 64)
+        esp_palette_key(&app->ui.palette, mouse.button == 64 ? ESP_KEY_UP : ESP_KEY_DOWN);
+}
+
 void esp_app_paste(struct esp_app *app, const char *bytes, size_t length)
 {
     if (app->player && esp_input_is_empty(app->input))

@@ -9,6 +9,7 @@
 #include "config.h"
 #include "input.h"
 #include "interface.h"
+#include "mouse.h"
 #include "theme.h"
 #include "ui.h"
 #include "worker.h"
@@ -73,6 +74,7 @@ void esp_app_close(struct esp_app *app);
 
 void esp_app_key(struct esp_app *app, int key);
 void esp_app_paste(struct esp_app *app, const char *bytes, size_t length);
+void esp_app_mouse(struct esp_app *app, struct esp_mouse mouse);
 int esp_app_resize(struct esp_app *app, int width, int height);
 void esp_app_interrupt(struct esp_app *app);
 /* Applies what the engine's thread reported, or what is due of a recording. */

@@ -1,12 +1,15 @@
 /* decode.c - a state machine from terminal bytes to keys; see decode.h.
  *
  *     ESC [ parameters final     CSI: cursor keys, "number ~" keys, paste brackets
+ *     ESC [ < b ; x ; y M|m      mouse: pressed, released (SGR form)
+ *     ESC [ M b x y              mouse, of terminals that know only the old form: dropped
  *     ESC O final                SS3: F1..F4, cursor keys in application mode
  *     ESC [ [ A..E               F1..F5 of the Linux console
  *     ESC key                    Meta
  */
 #include "decode.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
@@ -62,6 +65,17 @@ static int numbered_key(int number)
     return number >= 0 && number < (int)(sizeof keys / sizeof *keys) ? keys[number] : 0;
 }
 
+/* "button;column;row" and a final letter; releases and drags are of no interest. */
+static void report_mouse(const struct esp_decoder *decoder, const char *numbers, char final)
+{
+    enum { DRAG = 32, MODIFIERS = 4 + 8 + 16 };
+    int button, x, y;
+    if (final != 'M' || !decoder->mouse || sscanf(numbers, "%d;%d;%d", &button, &x, &y) != 3 ||
+        (button & DRAG))
+        return;
+    decoder->mouse(decoder->user, button & ~MODIFIERS, x - 1, y - 1);
+}
+
 static struct match match_csi(struct esp_decoder *decoder, const char *bytes, size_t count)
 {
     size_t end = 2;
@@ -71,10 +85,16 @@ static struct match match_csi(struct esp_decoder *decoder, const char *bytes, si
         bool known = bytes[3] >= 'A' && bytes[3] <= 'E';
         return (struct match){4, known ? ESP_KEY_F0 + 1 + (bytes[3] - 'A') : 0};
     }
+    if (count > 2 && bytes[2] == 'M')
+        return (struct match){count < 6 ? 0 : 6, 0};
     while (end < count && (unsigned char)bytes[end] >= 0x20 && (unsigned char)bytes[end] < 0x40)
         end++;
     if (end == count)
         return (struct match){count == sizeof decoder->pending ? count : 0, 0};
+    if (bytes[2] == '<') {
+        report_mouse(decoder, bytes + 3, bytes[end]);
+        return (struct match){end + 1, 0};
+    }
     int number = atoi(bytes + 2);
     if (bytes[end] == '~' && number == 200) {
         decoder->pasting = true;

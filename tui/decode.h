@@ -19,6 +19,8 @@ struct esp_decoder {
     void *user;
     void (*key)(void *user, int key);
     void (*pasted)(void *user, const char *bytes, size_t count);
+    /* A button or the wheel, at a cell counted from 0 (mouse.h). May be NULL. */
+    void (*mouse)(void *user, int button, int x, int y);
 };
 
 void esp_decode(struct esp_decoder *decoder, const char *bytes, size_t count);

@@ -73,6 +73,13 @@ static void on_paste(void *user, const char *bytes, size_t count)
     esp_app_paste(&session->app, bytes, count);
 }
 
+static void on_mouse(void *user, int button, int x, int y)
+{
+    struct session *session = user;
+    session->key_pressed = true;
+    esp_app_mouse(&session->app, (struct esp_mouse){button, x, y});
+}
+
 static void read_keys(struct session *session)
 {
     char bytes[65536];
@@ -137,6 +144,7 @@ static void paint(struct session *session)
     }
     if (app->redraw)
         esp_screen_redraw(session->screen);
+    esp_screen_mouse(session->screen, app->mouse);
     esp_app_draw(app);
     esp_screen_paint(session->screen, &app->canvas);
     app->redraw = session->key_pressed = false;
@@ -242,7 +250,8 @@ int interface_main(const struct interface_options *options)
     bool utf8 = choose_character_set();
     if (script && *script)
         return esp_script_run(script, options);
-    session.decoder = (struct esp_decoder){.user = &session, .key = on_key, .pasted = on_paste};
+    session.decoder = (struct esp_decoder){
+        .user = &session, .key = on_key, .pasted = on_paste, .mouse = on_mouse};
     int status = esp_terminal_open(&session.terminal, err, sizeof err);
     if (status == 0)
         status = on_terminal(&session, options, utf8, err, sizeof err);

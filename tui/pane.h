@@ -54,6 +54,9 @@ struct esp_pane_ops {
      * NULL. */
     bool (*request)(struct esp_pane_view *view, struct esp_look *look,
                     const struct esp_state *state, int action, int width, int height);
+    /* A click on a cell of the inside; false if nothing is there. May be NULL. */
+    bool (*click)(struct esp_pane_view *view, struct esp_look *look,
+                  const struct esp_state *state, struct esp_rect inside, int x, int y);
     /* Goes to the next place (step 1; -1: to the one before) where look->search occurs. May be
      * NULL. */
     struct esp_found (*find)(struct esp_pane_view *view, struct esp_look *look,

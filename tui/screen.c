@@ -25,9 +25,11 @@ struct esp_screen {
     bool everything;         /* nothing of `shown` can be relied on */
     attr_t attributes[ESP_STYLE_COUNT];
     bool has_colours;
+    bool mouse; /* is reported */
 };
 
 static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l";
+static const char mouse_on[] = "\033[?1000h\033[?1006h", mouse_off[] = "\033[?1006l\033[?1000l";
 
 /* Appends a string capability without its padding marks, "$<5>". */
 static void append_capability(char *text, size_t size, const char *name)
@@ -49,8 +51,8 @@ static void append_capability(char *text, size_t size, const char *name)
 static void prepare_restore(struct esp_terminal *terminal)
 {
     static const char *const names[] = {"sgr0", "op", "cnorm", "rmkx", "rmcup"};
-    char text[sizeof terminal->restore] = "";
-    strcpy(text, paste_off);
+    char text[sizeof terminal->restore];
+    snprintf(text, sizeof text, "%s%s", mouse_off, paste_off);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         append_capability(text, sizeof text, names[i]);
     esp_terminal_restore_with(terminal, text);
@@ -104,6 +106,7 @@ void esp_screen_close(struct esp_screen *screen)
     if (!screen)
         return;
     if (screen->curses) {
+        esp_screen_mouse(screen, false);
         send(paste_off);
         endwin();
         delscreen(screen->curses);
@@ -112,9 +115,17 @@ void esp_screen_close(struct esp_screen *screen)
     free(screen);
 }
 
+void esp_screen_mouse(struct esp_screen *screen, bool on)
+{
+    if (on != screen->mouse)
+        send(on ? mouse_on : mouse_off);
+    screen->mouse = on;
+}
+
 void esp_screen_leave(struct esp_screen *screen)
 {
-    (void)screen;
+    if (screen->mouse)
+        send(mouse_off);
     send(paste_off);
     endwin();
 }
@@ -122,6 +133,8 @@ void esp_screen_leave(struct esp_screen *screen)
 void esp_screen_enter(struct esp_screen *screen)
 {
     send(paste_on);
+    if (screen->mouse)
+        send(mouse_on);
     screen->everything = true;
     clearok(curscr, TRUE);
     refresh();

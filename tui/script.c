@@ -82,6 +82,15 @@ static int paste(struct script *script, char *text)
     return 0;
 }
 
+static int mouse(struct script *script, const char *value)
+{
+    struct esp_mouse mouse;
+    if (sscanf(value, "%d %d %d", &mouse.button, &mouse.x, &mouse.y) != 3)
+        return complain(script, "mouse takes BUTTON X Y, not", value);
+    esp_app_mouse(&script->app, mouse);
+    return 0;
+}
+
 static int wait_settled(struct script *script)
 {
     struct esp_app *app = &script->app;
@@ -137,6 +146,8 @@ static int obey(struct script *script, char *line)
         return press(script, rest);
     if (strcmp(line, "paste") == 0)
         return paste(script, rest);
+    if (strcmp(line, "mouse") == 0)
+        return mouse(script, rest);
     if (strcmp(line, "wait") == 0)
         return wait_settled(script);
     if (strcmp(line, "dump") == 0)

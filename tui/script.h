@@ -9,6 +9,7 @@
  *     type TEXT             the characters of TEXT, up to the end of the line
  *     key NAME...           keys by name: Enter, Tab, F2, C-c, M-f, Up, ...
  *     paste TEXT            as a bracketed paste; \n stands for a newline
+ *     mouse BUTTON X Y      0: the left one, 64, 65: the wheel up, down; cells count from 0
  *     wait                  until the engine has nothing left to do, or waits in step mode;
  *                           in a replay, which does not play by itself, until it stops
  *     dump FILE             the screen as text ("-": standard output)

@@ -358,16 +358,42 @@ static int pane_order(const struct esp_ui *ui, int order[ESP_PANES])
     return count;
 }
 
+/* The first tab of a strip of `width` columns that is too narrow for all: from there on, the one
+ * of the current pane can be seen. */
+static int first_tab(const struct esp_ui *ui, const int order[], int count, int width)
+{
+    int first = 0, end = 0;
+    for (int i = 0; i < count; i++) {
+        end += (int)strlen(esp_panes[order[i]]->name) + 2;
+        while (end > width && first < i)
+            end -= (int)strlen(esp_panes[order[first++]]->name) + 2;
+        if (order[i] == ui->wish.current)
+            return first;
+    }
+    return 0;
+}
+
 static void draw_tabs(struct esp_canvas *canvas, const struct esp_ui *ui)
 {
     int order[ESP_PANES], count = pane_order(ui, order), x = 0;
-    for (int i = 0; i < count; i++) {
+    if (ui->help)
+        x = esp_drawf(canvas, x, 0, ESP_STYLE_SELECTION, " %s ", esp_pane_help.name);
+    for (int i = first_tab(ui, order, count, canvas->view.rect.width); i < count; i++) {
         bool current = !ui->help && order[i] == ui->wish.current;
         x = esp_drawf(canvas, x, 0, current ? ESP_STYLE_SELECTION : ESP_STYLE_LABEL, " %s ",
                       esp_panes[order[i]]->name);
     }
-    if (ui->help)
-        esp_drawf(canvas, x, 0, ESP_STYLE_SELECTION, " %s ", esp_pane_help.name);
+}
+
+int esp_ui_tab_at(const struct esp_ui *ui, int width, int x)
+{
+    int order[ESP_PANES], count = pane_order(ui, order), end = 0;
+    for (int i = first_tab(ui, order, count, width); i < count && !ui->help; i++) {
+        end += (int)strlen(esp_panes[order[i]]->name) + 2;
+        if (x < end)
+            return order[i];
+    }
+    return -1;
 }
 
 static void draw_panes(struct esp_canvas *canvas, const struct esp_ui *ui,

@@ -48,6 +48,9 @@ void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui,
  */
 void esp_ui_compare(struct esp_ui *ui, bool on);
 
+/* The pane whose tab is at column x of a strip of this width, -1: none. */
+int esp_ui_tab_at(const struct esp_ui *ui, int width, int x);
+
 /* Obeys the actions that only concern what is looked at (focus, zoom, scrolling); false for
  * others. */
 bool esp_ui_act(struct esp_ui *ui, const struct esp_state *state, int action, int width,

@@ -198,6 +198,39 @@ key Enter
 $dump"
 check "a key is pressed" sh -c "! grep -q 'controller' $work/screen"
 
+# The mouse: a click focuses and selects, the wheel scrolls what is under it.
+play "size 120x50
+wait
+type Once upon a time
+key Enter
+wait
+mouse 0 20 40
+$dump
+mouse 0 80 3
+dump $work/node
+mouse 0 5 48
+dump $work/input" -n 60
+check "a click on a column of the timeline holds its iteration" dumped 'iter 1[0-9] (held)'
+check "a click on the tree focuses it" grep -q '^ Up Down move' "$work/node"
+check "a click on the input line goes back there" grep -q '^ F1 help' "$work/input"
+play "size 40x12
+wait
+type Once upon a time there was a king
+key Enter
+wait
+mouse 64 5 5
+mouse 64 5 5
+$dump
+mouse 0 8 1
+dump $work/tab" -n 120
+check "the wheel scrolls the text" dumped '^Once upon'
+check "a click on a tab shows its pane" grep -q '^[·|] "' "$work/tab"
+play "size 20x6
+wait
+key Tab Tab Tab Tab Tab Tab
+$dump"
+check "the tab of the current pane is seen" dumped ' timeline '
+
 play "size 60x16
 frobnicate"
 check "an unknown instruction is named" grep -q "line 2: there is no instruction" "$work/err"

@@ -65,13 +65,21 @@ static void hear_paste(void *user, const char *bytes, size_t count)
     snprintf(heard->text + used, sizeof heard->text - used, "paste ");
 }
 
+static void hear_mouse(void *user, int button, int x, int y)
+{
+    struct heard *heard = user;
+    size_t used = strlen(heard->text);
+    snprintf(heard->text + used, sizeof heard->text - used, "mouse(%d,%d,%d) ", button, x, y);
+}
+
 /* The same keys must come out however the bytes are cut into reads. */
 static void sends(const char *bytes, const char *want)
 {
     size_t length = strlen(bytes);
     for (size_t cut = 1; cut <= length; cut++) {
         struct heard heard = {.text = ""};
-        struct esp_decoder decoder = {.user = &heard, .key = hear, .pasted = hear_paste};
+        struct esp_decoder decoder = {
+            .user = &heard, .key = hear, .pasted = hear_paste, .mouse = hear_mouse};
         for (size_t i = 0; i < length; i += cut)
             esp_decode(&decoder, bytes + i, length - i < cut ? length - i : cut);
         esp_decode_flush(&decoder);
@@ -93,6 +101,15 @@ TEST(terminals_sequences_are_known)
     sends("\033[?1;2cx\033[99~y", "x y ");
     sends("\u00e9\u6f22\U0001f333", "\u00e9 \u6f22 \U0001f333 ");
     sends("\x03\x1a", "C-c C-z ");
+}
+
+TEST(the_mouse_is_known)
+{
+    sends("\033[<0;1;1M\033[<0;1;1mx", "mouse(0,0,0) x ");
+    sends("\033[<64;300;200Ma\033[<65;2;3M", "mouse(64,299,199) a mouse(65,1,2) ");
+    sends("\033[<16;5;6M", "mouse(0,4,5) ");
+    sends("\033[<32;5;6Mx\033[<;;Ny\033[<1Mz", "x y z ");
+    sends("\033[M !!x", "x ");
 }
 
 TEST(invalid_utf8_is_replaced)

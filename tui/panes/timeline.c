@@ -127,12 +127,19 @@ static void title(const struct esp_state *state, const struct esp_look *look, ch
     snprintf(text, size, "%s", sizeof full <= size ? full : "timeline");
 }
 
+/* The leftmost of `count` records: the newest ones, or those from the held one on. */
+static int first_record(const struct esp_state *state, const struct esp_look *look, int count)
+{
+    int first = state->record_count - count, held = find_record(state, look->iteration);
+    return held >= 0 && held < first ? held : first;
+}
+
 static void draw(struct esp_canvas *canvas, const struct esp_state *state,
                  const struct esp_look *look, const struct esp_pane_view *view)
 {
     int width = canvas->view.rect.width - LABEL - NUMBER, height = canvas->view.rect.height;
     int count = state->record_count < width ? state->record_count : width;
-    int first = state->record_count - count, held = find_record(state, look->iteration);
+    int first = first_record(state, look, count), held = find_record(state, look->iteration);
     int gap = height >= 3 * SERIES + 1 ? 1 : 0,
         rows = (height - 1 - gap * (SERIES - 1)) / SERIES;
     (void)view;
@@ -140,8 +147,6 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
         esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, "Every iteration becomes a column here.");
         return;
     }
-    if (held >= 0 && held < first)
-        first = held;
     int marked = held >= 0 ? held : state->record_count - 1;
     rows = rows < 1 ? 1 : rows > 8 ? 8 : rows;
     for (int i = 0; i < SERIES && i * (rows + gap) < height; i++)
@@ -184,10 +189,26 @@ static bool request(struct esp_pane_view *view, struct esp_look *look,
     }
 }
 
+/* Holds the iteration whose column was clicked on. */
+static bool click(struct esp_pane_view *view, struct esp_look *look,
+                  const struct esp_state *state, struct esp_rect inside, int x, int y)
+{
+    int width = inside.width - LABEL - NUMBER, count = state->record_count;
+    (void)view;
+    (void)y;
+    count = count < width ? count : width;
+    if (x < LABEL || x - LABEL >= count)
+        return false;
+    int record = first_record(state, look, count) + x - LABEL;
+    esp_look_hold(look, state, state->records[record].index);
+    return true;
+}
+
 const struct esp_pane_ops esp_pane_timeline = {
     .name = "timeline",
     .summary = "one column per iteration: tokens, nodes, time",
     .title = title,
     .draw = draw,
     .request = request,
+    .click = click,
 };

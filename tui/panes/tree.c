@@ -202,35 +202,36 @@ static void draw_tree(struct esp_canvas *canvas, struct drawing *d,
                         start_of(box->y, box->y + 1, height, d->right.height));
 }
 
-/* In step mode: what just happened, at the foot of the pane. Returns the rows left for the
- * tree. */
-static int draw_sentences(struct esp_canvas *canvas, const struct esp_state *state,
-                          const struct esp_iteration *it, int stages)
+/* In step mode what just happened stands at the foot of the pane, if there is room. Returns the
+ * rows left for the tree. */
+static int tree_height(const struct esp_state *state, const struct esp_iteration *it,
+                       int stages, int width, int height, char *text, size_t size)
 {
     enum { LEAST_TREE = 4 };
-    char text[768];
-    int height = canvas->view.rect.height;
-    esp_explain_stop(text, sizeof text, it, state->partial_type, stages, &state->tokens);
-    int lines = esp_paragraph_height(text, canvas->view.rect.width);
-    if (height - lines - 1 < LEAST_TREE)
+    *text = '\0';
+    if (!is_partial(state, it))
         return height;
-    esp_draw_paragraph(canvas, height - lines, ESP_STYLE_WARN, text);
-    return height - lines - 1;
+    esp_explain_stop(text, size, it, state->partial_type, stages, &state->tokens);
+    int left = height - esp_paragraph_height(text, width) - 1;
+    return left < LEAST_TREE ? height : left;
 }
 
 static void draw(struct esp_canvas *canvas, const struct esp_state *state,
                  const struct esp_look *look, const struct esp_pane_view *view)
 {
-    int stages, width = canvas->view.rect.width, height = canvas->view.rect.height;
+    int stages, width = canvas->view.rect.width;
     const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
     struct drawing d;
+    char sentences[768];
     (void)view;
     if (!it || it->tree.count == 0) {
         esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, "Draft trees are drawn here.");
         return;
     }
-    if (is_partial(state, it))
-        height = draw_sentences(canvas, state, it, stages);
+    int height = tree_height(state, it, stages, width, canvas->view.rect.height, sentences,
+                             sizeof sentences);
+    if (height < canvas->view.rect.height)
+        esp_draw_paragraph(canvas, height + 1, ESP_STYLE_WARN, sentences);
     if (open_drawing(&d, state, it, stages, look, width, height, canvas->ascii_text) < 0)
         return;
     struct esp_view whole = esp_canvas_enter(canvas, (struct esp_rect){0, 0, width, height});
@@ -411,11 +412,57 @@ static struct esp_found find(struct esp_pane_view *view, struct esp_look *look,
     return found;
 }
 
+/* The row that is drawn at a cell, or -1. */
+static int row_at(const struct drawing *d, int width, int height, int x, int y)
+{
+    if (!d->grows_right) {
+        int row = first_row(&d->rows, d->look.cursor, height) + y;
+        return row < d->rows.count ? row : -1;
+    }
+    const struct esp_tidy_box *box = &d->right.box[telling_row(d)];
+    x += start_of(box->x, box->x + box->width, width, d->right.width);
+    y += start_of(box->y, box->y + 1, height, d->right.height);
+    for (int i = 0; i < d->rows.count; i++)
+        if (d->right.box[i].y == y && x >= d->right.box[i].x &&
+            x < d->right.box[i].x + d->right.box[i].width)
+            return i;
+    return -1;
+}
+
+/* The cursor goes to the node that was clicked on, and holds the iteration. */
+static bool click(struct esp_pane_view *view, struct esp_look *look,
+                  const struct esp_state *state, struct esp_rect inside, int x, int y)
+{
+    int stages, node = -1;
+    char sentences[768];
+    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
+    struct drawing d;
+    (void)view;
+    if (!it || it->tree.count == 0)
+        return false;
+    int height = tree_height(state, it, stages, inside.width, inside.height, sentences,
+                             sizeof sentences);
+    if (y >= height ||
+        open_drawing(&d, state, it, stages, look, inside.width, height, false) < 0)
+        return false;
+    int row = row_at(&d, inside.width, height, x, y);
+    if (row >= 0 && d.rows.row[row].kind == ESP_ROW_NODE)
+        node = d.rows.row[row].node;
+    free_drawing(&d);
+    if (node < 0)
+        return false;
+    if (look->iteration < 0)
+        esp_look_hold(look, state, it->index);
+    look->node = node;
+    return true;
+}
+
 const struct esp_pane_ops esp_pane_tree = {
     .name = "tree",
     .summary = "the draft tree of an iteration: what was guessed, accepted, rejected and cut",
     .title = title,
     .draw = draw,
     .request = request,
+    .click = click,
     .find = find,
 };
