@@ -42,6 +42,19 @@ check "the text is said to be the first's" grep -q 'the text is that of the firs
 printf %s "$prompt" | $ESPALIER compare -n 9 --with ar >"$work/out"
 check "the prompt can come through a pipe" grep -q '9 tokens' "$work/out"
 
+# A text that ends before its limit is covered by both, and no further.
+for seed in 1 9; do
+    $ESPALIER compare -n 400 -p "And they lived happily ever after." --temp 1 --seed $seed \
+        --drafter linear --with dyspec --json >"$work/both"
+    for i in 1 2; do
+        value iterations "$work/both" | sed -n ${i}p >"$work/n"
+        value tokens_per_iteration "$work/both" | sed -n ${i}p >"$work/each"
+        check "seed $seed: choice $i has the tokens of the text" test \
+            "$(paste "$work/n" "$work/each" | awk '{ printf "%.0f", $1 * $2 }')" = \
+            "$(value generated_tokens "$work/both")"
+    done
+done
+
 check "a second choice is needed" fails 2 '--with' $cmp "$prompt"
 check "a drafter that is not there is named" fails 1 "no drafter 'linaer'" \
     $cmp "$prompt" --with linaer

@@ -41,15 +41,18 @@ static void title(const struct esp_state *state, const struct esp_look *look, ch
 
 /* ------------------------------------------------------------------ trees */
 
-/* "iter 41 from token 124: 5 of 19 accepted, 6 tokens"; without its number where it is narrow.
- */
+/* "iter 41 from token 124: 5 of 19 accepted, 6 tokens"; where it starts behind the other, by
+ * how much; where it is narrow, less. */
 static void draw_summary(struct esp_canvas *canvas, int y, const struct esp_iteration *it,
-                         int stages, bool same)
+                         const struct esp_iteration *other, int stages)
 {
     char text[96];
     int seen = it->tree.verified > 0 ? it->tree.verified - 1 : 0, used = 0;
     int width = canvas->view.rect.width;
-    if (width >= ROOMY)
+    int behind = other ? it->position - other->position : 0;
+    if (width >= ROOMY && behind > 0)
+        used = snprintf(text, sizeof text, "%d later, from ", behind);
+    else if (width >= ROOMY)
         used = snprintf(text, sizeof text, "iter %d from ", it->index);
     used += snprintf(text + used, sizeof text - (size_t)used, "token %d: ", it->position);
     if (stages > ESP_STAGE_SELECT)
@@ -58,7 +61,7 @@ static void draw_summary(struct esp_canvas *canvas, int y, const struct esp_iter
                  it->committed_count == 1 ? "" : "s");
     else
         snprintf(text + used, sizeof text - (size_t)used, "%d nodes", it->tree.count - 1);
-    esp_draw_bytes(canvas, 0, y, width, same ? ESP_STYLE_LABEL : ESP_STYLE_WARN, 0, text,
+    esp_draw_bytes(canvas, 0, y, width, behind > 0 ? ESP_STYLE_WARN : ESP_STYLE_LABEL, 0, text,
                    strlen(text));
 }
 
@@ -96,7 +99,7 @@ static void draw_side(struct esp_canvas *canvas, const struct esp_state *state,
     if (room < rect.width)
         esp_drawf(canvas, x, 0, ESP_STYLE_LABEL, ", %.*s", rule - 2, loaded->verifier);
     if (it) {
-        draw_summary(canvas, 1, it, stages, both->same);
+        draw_summary(canvas, 1, it, both->it[!side], stages);
         draw_tree(canvas, state, it, stages, rect.height - 2);
     } else {
         esp_draw_paragraph(canvas, 1, ESP_STYLE_LABEL,
