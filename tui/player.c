@@ -85,6 +85,11 @@ static int apply_recorded(struct esp_player *player, const struct esp_event *eve
         return status < 0 ? status : set_phase(player, ESP_PHASE_IDLE);
     case ESP_EVENT_CLEAR:
         return clear(player);
+    case ESP_EVENT_SETTING:
+        if (strcmp(event->key, "step") != 0)
+            return apply(player, event);
+        player->stepped = strcmp(event->text, "on") == 0;
+        return 0;
     case ESP_EVENT_MARKER:
         return 0;
     default:

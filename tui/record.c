@@ -24,11 +24,24 @@ int esp_record_start(struct esp_record *record, const struct esp_pair *pair,
     if (status < 0)
         return status;
     snprintf(record->path, sizeof record->path, "%s", command->text);
+    record->stepped = false;
     const int32_t *tokens = esp_session_tokens(pair->session, &count);
     struct esp_event text = {.type = ESP_EVENT_PROMPT, .tokens = tokens, .token_count = count};
     if (count > 0 && !esp_record_event(record, &text, err, errlen))
         return ESP_E_FILE;
     return ESP_OK;
+}
+
+bool esp_record_step(struct esp_record *record, bool stepped, char *err, size_t errlen)
+{
+    if (stepped == record->stepped)
+        return true;
+    record->stepped = stepped;
+    return esp_record_event(record,
+                            &(struct esp_event){.type = ESP_EVENT_SETTING,
+                                                .key = "step",
+                                                .text = stepped ? "on" : "off"},
+                            err, errlen);
 }
 
 bool esp_record_event(struct esp_record *record, const struct esp_event *event, char *err,

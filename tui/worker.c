@@ -180,7 +180,10 @@ static void tell_not_recording(struct esp_worker *worker, int type, const char *
 static void record(struct esp_worker *worker, const struct esp_event *event)
 {
     char err[512];
-    if (!esp_record_event(&worker->record, event, err, sizeof err))
+    bool stepped = event->type == ESP_EVENT_ITERATION && esp_mailbox_steps(&worker->mailbox);
+    if ((event->type == ESP_EVENT_ITERATION &&
+         !esp_record_step(&worker->record, stepped, err, sizeof err)) ||
+        !esp_record_event(&worker->record, event, err, sizeof err))
         tell_not_recording(worker, ESP_SNAPSHOT_ERROR, err);
 }
 

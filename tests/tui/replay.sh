@@ -10,6 +10,88 @@ prompt='Once upon a time there was a king who had three sons,'
 $ESPALIER generate -p "$prompt" -n 60 --temp 0.7 --seed 3 --baseline --record "$recording" \
     >"$work/text" 2>/dev/null
 check "a session is recorded" [ -s "$recording" ]
+
+# ---- live, recorded, replayed: the same frames, at every stop of step mode and wherever a mark is
+body() { # FILE: the panes; the header has a sign while it is recorded
+    sed -e 1d "$1" | head -n 47
+}
+instructions="size 120x50
+wait
+type :record $work/live.esp.jsonl
+key Enter
+wait
+type :set n=12
+key Enter
+wait
+key F5
+type $prompt
+key Enter
+wait"
+stops=45
+for stop in $(seq $stops); do
+    instructions="$instructions
+dump $work/live-$stop
+key Space
+wait"
+done
+instructions="$instructions
+key F5
+wait"
+for mark in $(seq 6); do
+    instructions="$instructions
+type :mark number $mark
+key Enter
+wait
+dump $work/marked-$mark
+key Enter
+wait"
+    [ $mark = 3 ] && instructions="$instructions
+type :drafter linear:K=4
+key Enter
+wait"
+done
+play "$instructions
+type :record
+key Enter
+wait" --temp 0.6 --drafter dynatree
+check "a live session is recorded" [ -s "$work/live.esp.jsonl" ]
+instructions="size 120x50"
+for stop in $(seq 60); do
+    instructions="$instructions
+key .
+dump $work/step-$stop"
+done
+play "$instructions" replay "$work/live.esp.jsonl"
+same_steps() {
+    step=0
+    for stop in $(seq $stops); do
+        step=$((step + 1))
+        grep -q ', step [0-9]* of ' "$work/step-$step" || step=$((step + 1))
+        body "$work/live-$stop" >"$work/want"
+        body "$work/step-$step" | cmp "$work/want" - || return 1
+    done
+}
+check "every stop of step mode looks as it did live" same_steps
+instructions="size 120x50"
+for mark in $(seq 6); do
+    instructions="$instructions
+key ]
+dump $work/again-$mark"
+done
+play "$instructions
+key [ [
+dump $work/back-4" replay "$work/live.esp.jsonl"
+same_marks() {
+    for mark in $(seq 6); do
+        body "$work/marked-$mark" >"$work/want"
+        body "$work/again-$mark" | cmp "$work/want" - || return 1
+    done
+}
+check "every marked place looks as it did live" same_marks
+check "markers tell their texts" sh -c "grep -q 'marker: number 5' '$work/again-5'"
+check "and are gone back to" sh -c "body() { sed -e 1d \"\$1\" | head -n 47; }
+    body '$work/back-4' >'$work/want'; body '$work/again-4' | cmp -s - '$work/want'"
+
 iterations=$(grep -c '"type":"iteration"' "$recording")
 last=$((iterations - 1))
 half=$((iterations / 2 - 1))
