@@ -42,6 +42,9 @@ check "the headless program exports without it" sh -c \
     "$BUILD/headless/espalier export tests/cli/three.esp.jsonl --iteration 1 --format txt | grep -q '✓'"
 check "the headless program generates" sh -c \
     "$BUILD/headless/espalier generate -p Once -n 8 | grep -q ."
+check "and replays as text" sh -c "$BUILD/headless/espalier generate -p Once -n 8 \
+    --record $work/once.esp.jsonl >/dev/null && $BUILD/headless/espalier replay \
+    $work/once.esp.jsonl --plain | grep -q '^--- iteration 0 of'"
 check "and says that it has no interface" fails 1 "interface" "$BUILD/headless/espalier"
 
 check "make demo without a terminal streams a sample" sh -c \
