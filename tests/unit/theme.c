@@ -116,3 +116,56 @@ TEST(colours_come_near)
     CHECK(esp_colour_near(ESP_COLOUR_NAMED + 12, 256) == 12);
     CHECK(esp_colour_near(ESP_COLOUR_NAMED + 12, 8) == 4);
 }
+
+/* Reads the page of themes from its section of styles on. */
+static const char *styles_of_page(char *page, size_t size)
+{
+    FILE *file = fopen(check_path("../man/espalier-theme.5"), "r");
+    CHECK(file);
+    page[fread(page, 1, size - 1, file)] = '\0';
+    fclose(file);
+    const char *styles = strstr(page, ".Sh STYLES");
+    CHECK(styles);
+    return styles;
+}
+
+/* Finds ".It ... Cm key" with its attributes on the same line. */
+static bool page_names(const char *styles, const char *key, int attributes)
+{
+    static const struct {
+        int attribute;
+        const char *name;
+    } names[] = {{ESP_BOLD, "Pq bold"},
+                 {ESP_DIM, "Pq dim"},
+                 {ESP_UNDERLINE, "Pq underline"},
+                 {ESP_REVERSE, "Pq reverse"}};
+    char line[200];
+    for (const char *at = styles; (at = strstr(at, "\n.It Cm ")); at++) {
+        snprintf(line, sizeof line, " %.*s ", (int)strcspn(at + 1, "\n"), at + 1);
+        char word[64];
+        snprintf(word, sizeof word, " %s ", key);
+        if (!strstr(line, word))
+            continue;
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            if (!!(attributes & names[i].attribute) != !!strstr(line, names[i].name))
+                return false;
+        return true;
+    }
+    return false;
+}
+
+TEST(the_page_documents_every_style)
+{
+    static char page[16384];
+    const char *styles = styles_of_page(page, sizeof page);
+    for (int i = 0; i < ESP_STYLE_COUNT; i++)
+        CHECK(page_names(styles, esp_style_key(i), esp_style_attributes(i)), "%s",
+              esp_style_key(i));
+    for (const char *at = styles; (at = strstr(at, "\n.It Cm ")); at++) {
+        char line[200], *rest = NULL;
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(at + 8, "\n"), at + 8);
+        line[strcspn(line, "P")] = '\0'; /* the attributes */
+        for (char *word = strtok_r(line, " ,", &rest); word; word = strtok_r(NULL, " ,", &rest))
+            CHECK(esp_style_find(word) >= 0, "'%s' is no style", word);
+    }
+}
