@@ -135,10 +135,10 @@ static bool page_names(const char *styles, const char *key, int attributes)
     static const struct {
         int attribute;
         const char *name;
-    } names[] = {{ESP_BOLD, "Pq bold"},
-                 {ESP_DIM, "Pq dim"},
-                 {ESP_UNDERLINE, "Pq underline"},
-                 {ESP_REVERSE, "Pq reverse"}};
+    } names[] = {{ESP_BOLD, " bold "},
+                 {ESP_DIM, " dim "},
+                 {ESP_UNDERLINE, " underline "},
+                 {ESP_REVERSE, " reverse "}};
     char line[200];
     for (const char *at = styles; (at = strstr(at, "\n.It Cm ")); at++) {
         snprintf(line, sizeof line, " %.*s ", (int)strcspn(at + 1, "\n"), at + 1);
@@ -146,8 +146,10 @@ static bool page_names(const char *styles, const char *key, int attributes)
         snprintf(word, sizeof word, " %s ", key);
         if (!strstr(line, word))
             continue;
+        const char *listed = strstr(line, " Pq ");
         for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-            if (!!(attributes & names[i].attribute) != !!strstr(line, names[i].name))
+            if (!!(attributes & names[i].attribute) !=
+                (listed && strstr(listed, names[i].name)))
                 return false;
         return true;
     }
