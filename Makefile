@@ -303,6 +303,8 @@ install: all
 	done
 	$(INSTALL) -d $(SHARE)/espalier/themes
 	$(INSTALL) -m 644 themes/*.theme $(SHARE)/espalier/themes
+	$(INSTALL) -d $(SHARE)/espalier/sessions
+	$(INSTALL) -m 644 sessions/samples/*.esp.jsonl sessions/samples/README.md $(SHARE)/espalier/sessions
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/espalier $(DESTDIR)$(PREFIX)/bin/espalier-dot \

@@ -19,6 +19,7 @@ if [ -x "$BUILD/espalier-dot" ]; then
     check "which is found beside the program" sh -c "env PATH=/nowhere $prefix/bin/espalier \
         export tests/cli/three.esp.jsonl --iteration 1 | grep -q '</svg>'"
 fi
+check "installs recordings" sh -c "ls $prefix/share/espalier/sessions/*.esp.jsonl >/dev/null"
 check "installs themes" sh -c "ls $prefix/share/espalier/themes/*.theme >/dev/null"
 cd "$work" || exit 1
 check "the installed program finds its pair" sh -c \
