@@ -118,8 +118,10 @@ int esp_cuda_rows_open(struct esp_rows **rows, struct esp_backend *backend, int 
     }
     if (status < 0) {
         esp_cuda_rows_close(r ? &r->base : NULL);
-        return esp_fail(err, errlen, status, "no room for %d rows over a vocabulary of %d: %s",
-                        capacity, vocabulary, r ? b->failure : esp_status_message(status));
+        return esp_fail(err, errlen, status,
+                        "no memory for %d rows over a vocabulary of %d (%s); try a smaller "
+                        "tree or --backend cpu",
+                        capacity, vocabulary, r ? b->failure : "the host has too little");
     }
     *rows = &r->base;
     return ESP_OK;
@@ -135,6 +137,7 @@ void esp_cuda_rows_close(struct esp_rows *rows)
     cudaFree(r->scratch);
     cudaFreeHost(r->numeric);
     close_transfer(&r->transfer);
+    cudaGetLastError(); /* a failure here must not be taken for one of the next launch */
     free(r);
 }
 
