@@ -62,8 +62,11 @@ struct esp_cuda_arena {
 
 static inline void *esp_cuda_take(struct esp_cuda_arena *arena, size_t count, size_t size)
 {
-    void *at = arena->base ? arena->base + arena->used : NULL;
-    arena->used += (count * size + 255) / 256 * 256;
+    const size_t bytes = count * size, room = (bytes + 255) / 256 * 256 + ESP_FENCE;
+    char *at = arena->base ? arena->base + arena->used : NULL;
+    if (at)
+        ESP_PUT_FENCE(at + bytes, room - bytes);
+    arena->used += room;
     return at;
 }
 

@@ -31,6 +31,10 @@
 #define ESP_SHARED(type, name)                                                                 \
     extern __shared__ __align__(16) unsigned char esp_shared_memory[];                         \
     type *name = reinterpret_cast<type *>(esp_shared_memory)
+
+/* Between the pieces of one allocation the emulator keeps fences that nobody may touch. */
+enum { ESP_FENCE = 0 };
+#define ESP_PUT_FENCE(address, bytes) ((void)0)
 #endif
 
 enum { ESP_WARP = 32 };

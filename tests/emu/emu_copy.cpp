@@ -39,8 +39,14 @@ static cudaError_t enqueue_copy(const rectangle &r, cudaMemcpyKind kind, cudaStr
     if (wrong)
         return wrong;
     return emu_enqueue(stream, [r] {
+        size_t to_bytes = (r.height - 1) * r.to_pitch + r.width;
+        size_t from_bytes = (r.height - 1) * r.from_pitch + r.width;
+        emu_lift_fences(r.to, to_bytes);
+        emu_lift_fences(r.from, from_bytes);
         for (size_t row = 0; row < r.height; row++)
             memmove(r.to + row * r.to_pitch, r.from + row * r.from_pitch, r.width);
+        emu_restore_fences(r.to, to_bytes);
+        emu_restore_fences(r.from, from_bytes);
     });
 }
 
@@ -106,8 +112,10 @@ cudaError_t cudaMemsetAsync(void *address, int value, size_t bytes, cudaStream_t
     if (bytes > 0 && emu_find(address, bytes) != emu_on_device)
         return emu_result(cudaErrorInvalidValue);
     return emu_result(emu_enqueue(stream, [=] {
+        emu_lift_fences(address, bytes);
         if (bytes > 0)
             memset(address, value, bytes);
+        emu_restore_fences(address, bytes);
     }));
 }
 

@@ -7,6 +7,7 @@
  * are reused as late as possible.
  */
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -22,7 +23,8 @@ struct arena_state {
     unsigned char *base;
     size_t high = 0, cursor = 0, used = 0, peak = 0;
     int open = 0;
-    std::map<size_t, size_t> live; /* offset -> bytes */
+    std::map<size_t, size_t> live;   /* offset -> bytes */
+    std::map<size_t, size_t> fences; /* likewise, inside allocations */
 
     arena_state()
     {
@@ -111,6 +113,50 @@ static size_t find_room(size_t room)
     return arena_bytes;
 }
 
+/* ------------------------------------------------------------------ fences */
+
+template <typename F> static void each_fence(const void *address, size_t bytes, F f)
+{
+    if (!emu_in_arena(address))
+        return;
+    size_t first = (size_t)(static_cast<const unsigned char *>(address) - arena().base);
+    std::map<size_t, size_t> &fences = arena().fences;
+    auto fence = fences.lower_bound(first);
+    if (fence != fences.begin() && std::prev(fence)->first + std::prev(fence)->second > first)
+        --fence;
+    for (; fence != fences.end() && fence->first < first + bytes; ++fence)
+        f(arena().base + fence->first, fence->second);
+}
+
+void emu_put_fence(void *address, size_t bytes)
+{
+    std::lock_guard<std::recursive_mutex> locked(emu_mutex());
+    if (emu_find(address, bytes) != emu_on_device)
+        emu_fail("a fence of %zu bytes outside device memory", bytes);
+    if (bytes == 0)
+        return;
+    arena().fences[(size_t)(static_cast<unsigned char *>(address) - arena().base)] = bytes;
+    emu_memory_open();
+    emu_restore_fences(address, bytes);
+    emu_memory_close();
+}
+
+void emu_lift_fences(const void *address, size_t bytes)
+{
+    each_fence(address, bytes, [](unsigned char *at, size_t n) {
+        if (!emu_guards_hold(at, 0, 0, n))
+            emu_fail("something wrote between two pieces of an allocation on the device");
+        emu_unpoison(at, n);
+    });
+}
+
+void emu_restore_fences(const void *address, size_t bytes)
+{
+    each_fence(address, bytes, [](unsigned char *at, size_t n) { emu_guard(at, 0, 0, n); });
+}
+
+/* ------------------------------------------------------------------ allocations */
+
 cudaError_t cudaMalloc(void **address, size_t bytes)
 {
     EMU_CALL();
@@ -161,6 +207,9 @@ cudaError_t cudaFree(void *address)
     emu_memory_open();
     if (!emu_guards_hold(block, bytes, alignment, room - alignment - bytes))
         emu_fail("something wrote outside an allocation of %zu bytes on the device", bytes);
+    emu_lift_fences(block, bytes);
+    arena().fences.erase(arena().fences.lower_bound(found->first),
+                         arena().fences.lower_bound(found->first + bytes));
     memset(block, 0xff, bytes < ((size_t)1 << 20) ? bytes : (size_t)1 << 20);
     emu_poison(block, bytes);
     size_t page = (size_t)sysconf(_SC_PAGESIZE);

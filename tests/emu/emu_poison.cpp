@@ -11,7 +11,7 @@
 #endif
 #endif
 
-static const unsigned char pattern = 0xa5;
+static const unsigned char pattern = 0xff; /* not a number, if it is read */
 
 #ifdef EMU_ASAN
 #include <sanitizer/asan_interface.h>

@@ -50,6 +50,9 @@ enum emu_where_is {
     emu_nowhere
 }; /* nowhere: beyond an allocation */
 emu_where_is emu_find(const void *address, size_t bytes);
+/* Around a copy or a fill, which may go over fences: lifted, then put up again. */
+void emu_lift_fences(const void *address, size_t bytes);
+void emu_restore_fences(const void *address, size_t bytes);
 bool emu_in_arena(const void *address); /* to describe a fault */
 
 /* ------------------------------------------------------------------ streams (emu_stream.cpp)

@@ -96,6 +96,30 @@ TEST(device_memory_is_poisoned_exact_and_closed_to_the_host)
          cudaDeviceSynchronize());
 }
 
+TEST(fences_stand_inside_allocations)
+{
+    const char *caught = emu_sanitized ? "AddressSanitizer" : "between two pieces";
+    std::vector<float> host(64, 2.0f);
+    for (int at = 9; at < 13; at++) {
+        auto job = [&] {
+            float *x;
+            cudaMalloc(&x, 256);
+            emu_put_fence(x + 10, 8);
+            cudaMemset(x, 0, 256); /* leaves the fence standing */
+            cudaMemcpy(x, host.data(), 256, cudaMemcpyHostToDevice);
+            ESP_LAUNCH(touch, 1, 1, 0, nullptr, x, at);
+            cudaMemcpy(host.data(), x, 256, cudaMemcpyDeviceToHost);
+            cudaFree(x);
+        };
+        if (at == 10 || at == 11)
+            DIES(caught, job());
+        else
+            job();
+        CHECK(at == 10 || at == 11 || (host[(size_t)at] == 1.0f && std::isnan(host[10])), "%d",
+              at);
+    }
+}
+
 TEST(kernels_get_no_address_of_the_host)
 {
     static float in_program;
