@@ -82,7 +82,7 @@ endif
 # Objects of the tests are kept for the next build.
 .SECONDARY:
 
-.PHONY: all cuda demo check asan headless install uninstall clean help deps deps-check tests pages
+.PHONY: all cuda cuda-kit check-cuda bench-cuda demo check asan headless install uninstall clean help deps deps-check tests pages
 
 all: $(BUILD)/espalier $(BUILD)/libespalier.a $(BUILD)/libespalier.so cuda $(DOT)
 
@@ -92,6 +92,9 @@ help:
 	@echo 'make check        all tests, then the unit and lossless tests under sanitizers'
 	@echo 'make cuda         $(BUILD)/libespalier-cuda.so, the GPU backend (needs nvcc; part of make)'
 	@echo 'make asan         only the sanitizer pass'
+	@echo 'make check-cuda   on a machine with a GPU: the tests of the CUDA backend'
+	@echo 'make bench-cuda   on a machine with a GPU: its speed, as tables'
+	@echo 'make cuda-kit     $(KIT): what those two need, to be carried there'
 	@echo 'make headless     $(BUILD)/headless/espalier: no ncurses, readline or graphviz'
 	@echo 'make install      to $$(DESTDIR)$$(PREFIX), PREFIX=$(PREFIX)'
 	@echo 'make uninstall    remove what install put there'
@@ -140,6 +143,10 @@ $(BUILD)/tests/%: tests/%.c $(TEST_OBJ) $(VIEW_OBJ) $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -Itests -MF $@.d -o $@ $< $(TEST_OBJ) $(VIEW_OBJ) \
 	    $(BUILD)/libespalier.a $(LIB_LIBS)
+
+$(BUILD)/tests/cuda/bench: tests/cuda/bench.c $(BUILD)/libespalier.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -o $@ $< $(BUILD)/libespalier.a $(LIB_LIBS)
 
 $(BUILD)/example: engine/example.c $(BUILD)/libespalier.a
 	$(CC) $(ALL_CFLAGS) -MF $@.d -o $@ $< $(BUILD)/libespalier.a $(LIB_LIBS)
@@ -272,6 +279,44 @@ headless:
 $(BUILD)/espalier-headless: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
 	$(CC) $(CFLAGS) $(EXTRA) -rdynamic -static-libgcc -Wl,-rpath,'$$ORIGIN' -o $@ $^ \
 	    -l:libpcre2-8.a -l:libutf8proc.a -l:libgomp.a -lcjson -lm -lpthread -ldl
+
+# ---------------------------------------------------------------- on a machine with a GPU
+
+# What check-cuda and bench-cuda need, in one folder that can be made elsewhere and carried to a machine
+# that has nothing but a driver: programs that bring their libraries, and the plugin.
+KIT       := $(BUILD)/cuda-kit
+KIT_TESTS := unit/rows unit/ratio unit/forward unit/batch_invariant unit/logits lossless/greedy_identity
+KIT_LIBS  := -Wl,-rpath,'$$ORIGIN/../..:$$ORIGIN/..:$$ORIGIN' \
+             -l:libpcre2-8.a -l:libutf8proc.a -l:libgomp.a -lcjson -lm -lpthread -ldl
+KIT_LINK   = $(CC) $(CFLAGS) $(EXTRA) -s -rdynamic -static-libgcc -o $@ $^ $(KIT_LIBS)
+
+$(KIT)/tests/%: $(BUILD)/obj/tests/%.o $(TEST_OBJ) $(VIEW_OBJ) $(BUILD)/libespalier.a
+	@mkdir -p $(@D)
+	$(KIT_LINK)
+
+$(KIT)/tests/bench: $(BUILD)/obj/tests/cuda/bench.o $(BUILD)/libespalier.a
+	@mkdir -p $(@D)
+	$(KIT_LINK)
+
+$(KIT)/espalier: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
+	@mkdir -p $(@D)
+	$(KIT_LINK)
+
+cuda-kit: $(KIT)/espalier $(KIT)/tests/bench $(addprefix $(KIT)/tests/,$(KIT_TESTS)) $(BUILD)/libespalier-cuda.so
+	@cp $(BUILD)/libespalier-cuda.so $(KIT)
+	@cp -L "$$($(CC) -print-file-name=$(CJSON_SO))" $(KIT)/$(CJSON_SO)
+	@touch $(KIT)/ready
+
+# A kit that was brought along is used as it is.
+KIT_MADE = $(if $(wildcard $(KIT)/ready),,cuda-kit)
+
+check-cuda:
+	@$(if $(KIT_MADE),$(MAKE) --no-print-directory -j$$(nproc) cuda-kit)
+	@tests/cuda/check $(KIT)
+
+bench-cuda:
+	@$(if $(KIT_MADE),$(MAKE) --no-print-directory -j$$(nproc) cuda-kit)
+	@ESPALIER_CUDA_PLUGIN=$(KIT)/libespalier-cuda.so $(KIT)/tests/bench
 
 # ---------------------------------------------------------------- install
 

@@ -122,7 +122,7 @@ struct esp_rows {
     int capacity, vocabulary;
 };
 
-enum { ESP_MARKS = 16 };
+enum { ESP_MARKS = 128 };
 
 struct esp_backend_ops {
     const char *name, *summary;
@@ -150,6 +150,9 @@ struct esp_backend_ops {
      * for the later of two marks and gives the seconds from one to the other. */
     void (*mark)(struct esp_backend *backend, int slot);
     double (*between)(struct esp_backend *backend, int from, int to);
+    /* Measured bytes per second at which the device reads a block of so many bytes; 0 if there
+     * is no room for it. */
+    double (*read_rate)(struct esp_backend *backend, size_t bytes);
 
     /* Copies (repacks) the weights that `desc` points to. `desc` and its data must outlive
      * them. */

@@ -54,6 +54,8 @@ int esp_cuda_failed(struct esp_cuda_backend *backend, const char *call, cudaErro
 /* The same for a failure that a caller will show: the sentence goes to err. */
 int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err, size_t errlen);
 
+double esp_cuda_read_rate(struct esp_backend *backend, size_t bytes);
+
 /* Divides one allocation: with base = NULL it only counts. */
 struct esp_cuda_arena {
     char *base;

@@ -1,0 +1,397 @@
+/* bench.c - measures the CUDA backend and prints tables in Markdown: what MEASURED.md is made of.
+ *
+ *     bench [--try] [FOLDER]
+ *
+ * The models are the built-in pair made larger (engine/model/inflate.h), so that drafts are
+ * accepted as those of a trained pair and a pass costs what a model of that size costs. They are
+ * written to FOLDER (default: where there is memory, /dev/shm) and removed again. --try measures
+ * the pair as it is with few repetitions, to see that this program works.
+ *
+ * Times are medians of repetitions within this run, taken by the device. "Idle" is the part of a
+ * generation's time in which no call was under way on the device.
+ */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backends.h"
+#include "model/inflate.h"
+#include "paths.h"
+#include "session.h"
+
+enum { PREFIX = 256, MOST_ROWS = 257, FIRST_SLOT = 16, MOST_RUNS = 200 };
+
+static const char *const text =
+    "Once upon a time there was a king who had three sons. The two eldest were clever, but the "
+    "youngest spoke little and was simple, and was called Simpleton. When the king grew old and "
+    "weak and thought of his end, he did not know which of his sons should inherit the kingdom.";
+
+static int runs = 50, new_tokens = 256;
+
+static void stop(const char *what, const char *err)
+{
+    fprintf(stderr, "bench: %s: %s\n", what, err);
+    exit(1);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, by_size);
+    return values[count / 2];
+}
+
+/* ------------------------------------------------------------------ time the device is busy */
+
+static const struct esp_backend_ops *real;
+static struct esp_backend *timed_backend;
+static int slot = FIRST_SLOT;
+static double busy_seconds, keep_seconds;
+static bool keeps[ESP_MARKS];
+
+static void flush(void)
+{
+    for (int i = FIRST_SLOT; i < slot; i += 2) {
+        double seconds = real->between(timed_backend, i, i + 1);
+        busy_seconds += seconds;
+        keep_seconds += keeps[i] ? seconds : 0;
+    }
+    slot = FIRST_SLOT;
+}
+
+static void begin(void)
+{
+    if (slot + 2 > ESP_MARKS)
+        flush();
+    keeps[slot] = false;
+    real->mark(timed_backend, slot);
+}
+
+static int end(int status)
+{
+    real->mark(timed_backend, slot + 1);
+    slot += 2;
+    return status;
+}
+
+#define TIMED(name, parameters, arguments)                                                     \
+    static int timed_##name parameters                                                         \
+    {                                                                                          \
+        begin();                                                                               \
+        return end(real->name arguments);                                                      \
+    }
+
+TIMED(forward, (struct esp_cache * cache, const struct esp_batch *batch), (cache, batch))
+TIMED(argmax, (struct esp_rows * rows, const int32_t *which, int count, int32_t *ids),
+      (rows, which, count, ids))
+TIMED(top_k,
+      (struct esp_rows * rows, const int32_t *which, int count, int k, int32_t *ids,
+       float *values),
+      (rows, which, count, k, ids, values))
+TIMED(softmax,
+      (struct esp_rows * rows, const int32_t *which, int count,
+       const struct esp_sampling *sampling),
+      (rows, which, count, sampling))
+TIMED(gather,
+      (struct esp_rows * rows, const int32_t *which, const int32_t *tokens, int count,
+       double *values),
+      (rows, which, tokens, count, values))
+
+static int timed_keep(struct esp_cache *cache, int first, const int32_t *which, int count)
+{
+    begin();
+    keeps[slot] = true;
+    return end(real->keep(cache, first, which, count));
+}
+
+/* From here on the engine's calls are timed. */
+static struct esp_backend_ops *wrap(struct esp_engine *engine)
+{
+    static struct esp_backend_ops wrapped;
+    real = engine->backend->ops;
+    timed_backend = engine->backend;
+    wrapped = *real;
+    wrapped.forward = timed_forward;
+    wrapped.argmax = timed_argmax;
+    wrapped.top_k = timed_top_k;
+    wrapped.softmax = timed_softmax;
+    wrapped.gather = timed_gather;
+    wrapped.keep = timed_keep;
+    return &wrapped;
+}
+
+/* ------------------------------------------------------------------ opening */
+
+static struct esp_engine *open_engine(const char *target, const char *draft, bool exact)
+{
+    struct esp_engine *engine;
+    char err[512];
+    struct esp_engine_options options = {
+        .target = target, .draft = draft, .backend = "cuda", .exact = exact};
+    if (esp_engine_open(&engine, &options, err, sizeof err) < 0)
+        stop("the models", err);
+    return engine;
+}
+
+static struct esp_session *open_session(struct esp_engine *engine, const char *drafter)
+{
+    struct esp_session *session;
+    char err[512];
+    int32_t prompt[PREFIX];
+    struct esp_session_options options = {.drafter = drafter};
+    int count = esp_tokenize(engine, text, strlen(text), prompt, PREFIX);
+    if (count < 1 || count > PREFIX)
+        stop("the prompt", "it does not fit");
+    if (esp_session_open(&session, engine, &options, err, sizeof err) < 0)
+        stop(drafter, err);
+    for (int i = count; i < PREFIX && !strcmp(drafter, "ar"); i++)
+        prompt[i] = prompt[i % count];
+    if (esp_session_prompt(session, prompt, strcmp(drafter, "ar") ? count : PREFIX, err,
+                           sizeof err) < 0)
+        stop(drafter, err);
+    return session;
+}
+
+/* ------------------------------------------------------------------ one pass */
+
+/* Seconds of a target pass over a tree of `rows` nodes and the choice of a token at each:
+ * node i hangs below node (i - 1) / 2. */
+static double pass_seconds(struct esp_session *s, int rows)
+{
+    static uint64_t mask[MOST_ROWS][(MOST_ROWS + 63) / 64];
+    static int32_t tokens[MOST_ROWS], positions[MOST_ROWS], which[MOST_ROWS], ids[MOST_ROWS];
+    static double seconds[MOST_RUNS];
+    enum { WORDS = (MOST_ROWS + 63) / 64 };
+    memset(mask, 0, sizeof mask);
+    for (int i = 0; i < rows; i++) {
+        which[i] = i;
+        tokens[i] = (i * 37 + 11) % s->p->vocabulary;
+        positions[i] = i == 0 ? s->target.length : positions[(i - 1) / 2] + 1;
+        if (i > 0)
+            memcpy(mask[i], mask[(i - 1) / 2], sizeof mask[i]);
+        mask[i][i / 64] |= (uint64_t)1 << i % 64;
+    }
+    struct esp_batch batch = {.rows = rows,
+                              .tokens = tokens,
+                              .positions = positions,
+                              .first = s->target.length,
+                              .prefix = s->target.length,
+                              .mask = mask[0],
+                              .mask_words = WORDS,
+                              .logits = s->p};
+    for (int i = -3; i < runs; i++) {
+        s->ops->mark(s->engine->backend, 0);
+        if (s->ops->forward(s->target.cache, &batch) < 0 ||
+            s->ops->argmax(s->p, which, rows, ids) < 0)
+            stop("a pass", esp_session_failure(s, ESP_E_DEVICE));
+        s->ops->mark(s->engine->backend, 1);
+        if (i >= 0)
+            seconds[i] = s->ops->between(s->engine->backend, 0, 1);
+    }
+    return median(seconds, runs);
+}
+
+/* Bytes that one pass must read: all weights but the embedding, of which it needs single rows. */
+static double pass_bytes(const struct esp_engine *e)
+{
+    const struct esp_model_desc *d = &e->target->desc;
+    double bytes = (double)e->backend->ops->weights_bytes(e->target_weights);
+    if (d->head.data != d->embedding.data)
+        bytes -= 2.0 * d->vocabulary * d->hidden;
+    return bytes;
+}
+
+static void print_passes(const char *target, const char *draft, double rate)
+{
+    static const int rows[] = {1, 4, 16, 64, 256};
+    double normal[5], exact[5], bytes = 0, used = 0;
+    for (int mode = 0; mode < 2; mode++) {
+        struct esp_engine *engine = open_engine(target, draft, mode == 1);
+        struct esp_session *session = open_session(engine, "ar");
+        for (int i = 0; i < 5; i++)
+            (mode ? exact : normal)[i] = pass_seconds(session, rows[i]);
+        bytes = pass_bytes(engine);
+        const struct esp_backend_ops *ops = engine->backend->ops;
+        double plain = (double)ops->weights_bytes(engine->target_weights) +
+                       (double)ops->cache_bytes(session->target.cache);
+        double drafting = (double)ops->weights_bytes(engine->draft_weights) +
+                          (double)ops->cache_bytes(session->draft_cache.cache);
+        double rows_bytes = 2.0 * (double)ops->rows_need(session->p->capacity,
+                                                         session->p->vocabulary);
+        used = rows_bytes / (plain + drafting);
+        esp_session_close(session);
+        esp_engine_close(engine);
+    }
+    printf("\n| rows of a pass | ms | to one row | GB/s | of the read rate | exact: ms | to one "
+           "row |\n|---|---|---|---|---|---|---|\n");
+    for (int i = 0; i < 5; i++)
+        printf("| %d | %.3f | %.2f | %.0f | %.0f %% | %.3f | %.2f |\n", rows[i],
+               1e3 * normal[i], normal[i] / normal[0], bytes / normal[i] / 1e9,
+               100 * bytes / normal[i] / rate, 1e3 * exact[i], exact[i] / exact[0]);
+    printf("\nMemory beyond weights and caches (rows of logits): %.1f %%.\n", 100 * used);
+}
+
+/* ------------------------------------------------------------------ speculation */
+
+static double draft_step(struct esp_session *s)
+{
+    static double seconds[MOST_RUNS];
+    int32_t token = 1, position = s->draft_cache.length, row = 0, id;
+    struct esp_batch batch = {.rows = 1,
+                              .tokens = &token,
+                              .positions = &position,
+                              .first = s->draft_cache.length,
+                              .prefix = s->draft_cache.length,
+                              .logits = s->q};
+    for (int i = -3; i < runs; i++) {
+        s->ops->mark(s->engine->backend, 0);
+        if (s->ops->forward(s->draft_cache.cache, &batch) < 0 ||
+            s->ops->argmax(s->q, &row, 1, &id) < 0)
+            stop("a draft step", esp_session_failure(s, ESP_E_DEVICE));
+        s->ops->mark(s->engine->backend, 1);
+        if (i >= 0)
+            seconds[i] = s->ops->between(s->engine->backend, 0, 1);
+    }
+    return median(seconds, runs);
+}
+
+static void print_drafter(struct esp_engine *engine, const char *name, const char *spec,
+                          double *plain)
+{
+    char err[512];
+    struct esp_stats stats;
+    struct esp_session *session = open_session(engine, spec);
+    double step = engine->draft ? draft_step(session) : 0;
+    esp_session_allow(session, new_tokens);
+    busy_seconds = keep_seconds = 0;
+    slot = FIRST_SLOT;
+    double start = esp_now();
+    int status;
+    while ((status = esp_session_step(session, err, sizeof err)) > 0)
+        continue;
+    if (status < 0)
+        stop(name, err);
+    double wall = esp_now() - start;
+    flush();
+    esp_session_stats(session, &stats);
+    double rate = stats.generated_tokens / wall;
+    if (*plain == 0)
+        *plain = rate;
+    double passes = (double)stats.draft_passes;
+    double drafting = passes > 0 ? stats.stage_seconds[ESP_STAGE_DRAFT] / passes / step : 0;
+    double host = stats.stage_seconds[ESP_STAGE_FLATTEN] + stats.stage_seconds[ESP_STAGE_ADAPT];
+    printf("| %s | %.1f | %.2f | %.2f | %.3f | %.1f | %.2f | %.1f %% | %.1f %% | %.2f %% |\n", name,
+           rate, rate / *plain, stats.tokens_per_iteration, stats.acceptance_rate,
+           (double)stats.drafted_nodes / stats.iterations, drafting, 100 * host / wall,
+           100 * (1 - busy_seconds / wall), 100 * keep_seconds / wall);
+    esp_session_close(session);
+}
+
+static void print_speculation(const char *target, const char *draft)
+{
+    struct esp_engine *engine = open_engine(target, draft, false);
+    const char *preset = esp_engine_preset(engine);
+    const char *const specs[][2] = {
+        {"ar", "ar"},
+        {"linear", "linear"},
+        {"dynatree (preset)", preset ? preset : "dynatree"},
+        {"dynatree", "dynatree"},
+        {"fixed", "fixed"},
+        {"eagle2", "eagle2"},
+        {"dyspec", "dyspec"},
+        {"sequoia", "sequoia:learn=off"},
+        {"salf", "salf"},
+    };
+    double plain = 0;
+    engine->backend->ops = wrap(engine);
+    printf("\n| drafter | tokens/s | to ar | tokens/iteration | accepted/drafted | nodes | draft "
+           "pass to one step | flatten, adapt | idle | keep |\n"
+           "|---|---|---|---|---|---|---|---|---|---|\n");
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
+        print_drafter(engine, specs[i][0], specs[i][1], &plain);
+    engine->backend->ops = real;
+    esp_engine_close(engine);
+}
+
+/* ------------------------------------------------------------------ models */
+
+static void remove_folder(const char *folder)
+{
+    char path[600];
+    DIR *all = opendir(folder);
+    for (struct dirent *entry; all && (entry = readdir(all));) {
+        snprintf(path, sizeof path, "%s/%.255s", folder, entry->d_name);
+        if (entry->d_name[0] != '.')
+            unlink(path);
+    }
+    if (all)
+        closedir(all);
+    rmdir(folder);
+}
+
+static void make(const char *name, const char *to, int width, int layers)
+{
+    char from[512], err[512] = "it was not found";
+    remove_folder(to);
+    if (esp_find_data(from, sizeof from, "models", name) < 0 ||
+        esp_model_inflate(from, to, width, layers, err, sizeof err) < 0)
+        stop(name, err);
+}
+
+static void print_pair(const char *target, const char *draft, double rate)
+{
+    struct esp_model_info t, d;
+    struct esp_engine *engine = open_engine(target, draft, false);
+    esp_engine_target(engine, &t);
+    esp_engine_draft(engine, &d);
+    printf("\n## Target %.2fB (%d layers, hidden %d), draft %.1fM (%d layers, hidden %d), %s, "
+           "loaded in %.1f s\n",
+           (double)t.parameters / 1e9, t.layers, t.hidden, (double)d.parameters / 1e6, d.layers,
+           d.hidden, t.dtype, esp_engine_load_seconds(engine));
+    esp_engine_close(engine);
+    print_passes(target, draft, rate);
+    print_speculation(target, draft);
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    bool try = argc > 1 && strcmp(argv[1], "--try") == 0;
+    const char *folder = argc > 1 + try ? argv[1 + try] : "/dev/shm";
+    static const int sizes[][4] = {{8, 32, 4, 6}, {16, 32, 8, 8}};
+    char target[400], draft[400], err[512] = "", date[32];
+    struct esp_backend *backend;
+    time_t now = time(NULL);
+    if (esp_backend_open(&backend, "cuda", 0, err, sizeof err) < 0)
+        stop("the device", err);
+    strftime(date, sizeof date, "%Y-%m-%d", gmtime(&now));
+    double rate = backend->ops->read_rate(backend, try ? 1 << 20 : (size_t)4 << 30);
+    printf("# %s, %s\n\nRead rate: %.0f GB/s. Medians of %d; text of %d tokens; greedy.\n", date,
+           backend->ops->device(backend), rate / 1e9, runs, PREFIX);
+    backend->ops->close(backend);
+    if (try) {
+        runs = 2;
+        new_tokens = 6;
+        print_pair(NULL, NULL, rate);
+        return 0;
+    }
+    print_pair(NULL, NULL, rate);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        snprintf(target, sizeof target, "%s/espalier-bench-target", folder);
+        snprintf(draft, sizeof draft, "%s/espalier-bench-draft", folder);
+        make("fairytale-target", target, sizes[i][0], sizes[i][1]);
+        make("fairytale-draft", draft, sizes[i][2], sizes[i][3]);
+        print_pair(target, draft, rate);
+        remove_folder(target);
+        remove_folder(draft);
+    }
+    return 0;
+}
