@@ -28,12 +28,12 @@ static const char *plural(int count)
 }
 
 static void put_title(FILE *file, const struct esp_iteration *it,
-                      const struct esp_palette *palette)
+                      const struct esp_colours *colours)
 {
     int drafted = it->tree.count - 1, cut = 0;
     for (int i = 1; i < it->tree.count; i++)
         cut += it->tree.nodes[i].verdict == ESP_CUT;
-    begin_row(file, TITLE, palette->text);
+    begin_row(file, TITLE, colours->text);
     fprintf(file, "<b>Iteration %d: %d token%s committed in ", it->index, it->committed_count,
             plural(it->committed_count));
     if (it->target_passes > 1)
@@ -41,7 +41,7 @@ static void put_title(FILE *file, const struct esp_iteration *it,
     else
         fputs("one pass of the target</b>", file);
     end_row(file);
-    begin_row(file, LINE, palette->text);
+    begin_row(file, LINE, colours->text);
     fprintf(file, "%d token%s drafted", drafted, plural(drafted));
     if (cut > 0)
         fprintf(file, ", %d cut, %d verified", cut, drafted - cut);
@@ -54,16 +54,16 @@ static void put_title(FILE *file, const struct esp_iteration *it,
 static void put_setup(FILE *file, const struct esp_iteration *it,
                       const struct esp_picture_look *look)
 {
-    const struct esp_palette *palette = look->palette;
+    const struct esp_colours *colours = look->colours;
     char before[16], after[16];
-    begin_row(file, LINE, palette->label);
+    begin_row(file, LINE, colours->label);
     fputs("drafter <b>", file);
     esp_label_text(file, it->drafter ? it->drafter : "");
     fprintf(file, "</b>%sverifier <b>", gap);
     esp_label_text(file, it->verifier ? it->verifier : "");
     fputs("</b>", file);
     if (it->lossy)
-        fprintf(file, "%s<font color=\"%s\"><b>LOSSY</b></font>", gap, palette->rejected);
+        fprintf(file, "%s<font color=\"%s\"><b>LOSSY</b></font>", gap, colours->rejected);
     if (look->models && *look->models) {
         fputs(gap, file);
         esp_label_text(file, look->models);
@@ -71,7 +71,7 @@ static void put_setup(FILE *file, const struct esp_iteration *it,
     end_row(file);
     if (it->gauge_count < 1)
         return;
-    begin_row(file, LINE, palette->label);
+    begin_row(file, LINE, colours->label);
     for (int i = 0; i < it->gauge_count && i < ESP_MAX_GAUGES; i++) {
         const struct esp_gauge *g = &it->gauges[i];
         fputs(i ? gap : "", file);
@@ -84,7 +84,7 @@ static void put_setup(FILE *file, const struct esp_iteration *it,
 }
 
 static void put_times(FILE *file, const struct esp_iteration *it,
-                      const struct esp_palette *palette)
+                      const struct esp_colours *colours)
 {
     const double *s = it->seconds;
     char text[16];
@@ -93,7 +93,7 @@ static void put_times(FILE *file, const struct esp_iteration *it,
         all += s[i];
     if (!(all > 0))
         return;
-    begin_row(file, LINE, palette->label);
+    begin_row(file, LINE, colours->label);
     fprintf(file, "draft <b>%s</b> ms in %d pass%s",
             esp_number(text, 1e3 * s[ESP_STAGE_DRAFT], 2), it->draft_passes,
             it->draft_passes == 1 ? "" : "es");
@@ -115,9 +115,9 @@ void esp_picture_caption(FILE *file, const struct esp_iteration *it,
                          const struct esp_picture_look *look)
 {
     fputs("<table border=\"0\" cellborder=\"0\" cellspacing=\"0\" cellpadding=\"2\">", file);
-    put_title(file, it, look->palette);
+    put_title(file, it, look->colours);
     put_setup(file, it, look);
-    put_times(file, it, look->palette);
+    put_times(file, it, look->colours);
     fputs("</table>", file);
 }
 
@@ -135,14 +135,14 @@ static void put_sample(FILE *file, const char *colour, int border, const char *s
         border, colour, style, colour, mark, text, gap);
 }
 
-static void put_shades(FILE *file, const struct esp_palette *palette)
+static void put_shades(FILE *file, const struct esp_colours *colours)
 {
     char colour[8];
     fputs("<td><table border=\"0\" cellborder=\"1\" cellspacing=\"0\" cellpadding=\"0\" ",
           file);
-    fprintf(file, "color=\"%s\"><tr>", palette->frame);
+    fprintf(file, "color=\"%s\"><tr>", colours->frame);
     for (int i = 0; i <= 4; i++) {
-        esp_palette_shade(palette, i / 4.0, colour);
+        esp_colours_shade(colours, i / 4.0, colour);
         fprintf(file, "<td width=\"14\" height=\"16\" bgcolor=\"%s\"> </td>", colour);
     }
     fprintf(file,
@@ -151,7 +151,7 @@ static void put_shades(FILE *file, const struct esp_palette *palette)
             gap);
 }
 
-static void put_widths(FILE *file, const struct esp_palette *palette)
+static void put_widths(FILE *file, const struct esp_colours *colours)
 {
     static const double values[] = {0.05, 0.5, 1};
     fputs("<td><table border=\"0\" cellborder=\"0\" cellspacing=\"3\" cellpadding=\"0\"><tr>",
@@ -163,7 +163,7 @@ static void put_widths(FILE *file, const struct esp_palette *palette)
             "<td width=\"22\" height=\"%d\" fixedsize=\"true\" "
             "bgcolor=\"%s\"></td></tr></table>"
             "</td>",
-            (int)lround(0.8 + 7.2 * values[i]), palette->edge);
+            (int)lround(0.8 + 7.2 * values[i]), colours->edge);
     fprintf(file, "</tr></table></td><td align=\"left\">edge: the draft's probability q%s</td>",
             gap);
 }
@@ -194,24 +194,24 @@ static void put_draws(FILE *file, const struct esp_iteration *it)
 void esp_picture_legend(FILE *file, const struct esp_iteration *it,
                         const struct esp_picture_look *look)
 {
-    const struct esp_palette *palette = look->palette;
+    const struct esp_colours *colours = look->colours;
     fprintf(file,
             "<table border=\"0\" cellborder=\"0\" cellspacing=\"2\" cellpadding=\"0\">"
             "<tr><td height=\"12\"></td></tr><tr>"
             "<td align=\"left\"><font point-size=\"%d\" color=\"%s\">"
             "<table border=\"0\" cellborder=\"0\" cellspacing=\"2\" cellpadding=\"1\"><tr>",
-            LEGEND, palette->label);
-    put_sample(file, palette->accepted, 3, "", "\u2713", "accepted");
-    put_sample(file, palette->rejected, 2, "", "\u2717", "rejected");
-    put_sample(file, palette->frame, 1, "", "&#160;", "not visited");
-    put_sample(file, palette->cut, 1, ",dashed", "&#160;", "cut before the target saw it");
-    put_sample(file, palette->bonus, 1, "", "+", "from the target");
+            LEGEND, colours->label);
+    put_sample(file, colours->accepted, 3, "", "\u2713", "accepted");
+    put_sample(file, colours->rejected, 2, "", "\u2717", "rejected");
+    put_sample(file, colours->frame, 1, "", "&#160;", "not visited");
+    put_sample(file, colours->cut, 1, ",dashed", "&#160;", "cut before the target saw it");
+    put_sample(file, colours->bonus, 1, "", "+", "from the target");
     fputs("</tr></table></font></td></tr><tr><td align=\"left\"><table border=\"0\" "
           "cellborder=\"0\" "
           "cellspacing=\"2\" cellpadding=\"1\"><tr>",
           file);
-    put_shades(file, palette);
-    put_widths(file, palette);
+    put_shades(file, colours);
+    put_widths(file, colours);
     fputs("<td align=\"left\">p: the target's probability</td></tr></table></td></tr>", file);
     if (has_draws(it))
         put_draws(file, it);

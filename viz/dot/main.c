@@ -59,14 +59,14 @@ static int parse(struct request *request, int argc, char **argv)
                                             {"version", no_argument, NULL, 'V'},
                                             {NULL, 0, NULL, 0}};
     int flag;
-    *request = (struct request){.format = "svg", .look = {esp_palette_find("light"), "", -1}};
+    *request = (struct request){.format = "svg", .look = {esp_colours_find("light"), "", -1}};
     while ((flag = getopt_long(argc, argv, "T:hV", options, NULL)) != -1) {
         switch (flag) {
         case 'T':
             request->format = optarg;
             break;
         case 't':
-            request->look.palette = esp_palette_find(optarg);
+            request->look.colours = esp_colours_find(optarg);
             break;
         case 'm':
             request->look.models = optarg;
@@ -88,7 +88,7 @@ static int parse(struct request *request, int argc, char **argv)
         help();
         return USAGE;
     }
-    if (!request->look.palette)
+    if (!request->look.colours)
         return fail("pictures have the themes light and dark");
     if (strcmp(request->format, "dot") != 0 && strcmp(request->format, "svg") != 0 &&
         strcmp(request->format, "png") != 0)

@@ -70,7 +70,7 @@ static const char *const verdicts[] = {[ESP_UNVISITED] = "not visited",
 
 static const char *colour_of(const struct drawing *d, int verdict)
 {
-    const struct esp_palette *p = d->look->palette;
+    const struct esp_colours *p = d->look->colours;
     return verdict == ESP_ACCEPTED   ? p->accepted
            : verdict == ESP_REJECTED ? p->rejected
            : verdict == ESP_CUT      ? p->cut
@@ -104,9 +104,9 @@ static void end_line(FILE *file)
 
 static void put_numbers(FILE *file, const struct drawing *d, const struct esp_node *n)
 {
-    const struct esp_palette *palette = d->look->palette;
+    const struct esp_colours *colours = d->look->colours;
     char q[8], p[8], a[8], u[8];
-    begin_line(file, n->verdict == ESP_CUT ? palette->cut : palette->label);
+    begin_line(file, n->verdict == ESP_CUT ? colours->cut : colours->label);
     fprintf(file, "q %s", probability(q, n->q));
     if (isfinite(n->p))
         fprintf(file, "&#160;&#160; p %s", probability(p, n->p));
@@ -120,7 +120,7 @@ static void put_numbers(FILE *file, const struct drawing *d, const struct esp_no
         end_line(file);
     }
     if (n->verdict == ESP_CUT) {
-        begin_line(file, palette->cut);
+        begin_line(file, colours->cut);
         fputs(n->reason ? "cut: " : "cut", file);
         esp_label_text(file, esp_reason_text(n->reason));
         end_line(file);
@@ -134,18 +134,18 @@ static void label_node(struct drawing *d, Agnode_t *node, int index)
                                         [ESP_UNVISITED] = "",
                                         [ESP_CUT] = ""};
     const struct esp_node *n = &d->it->tree.nodes[index];
-    const struct esp_palette *palette = d->look->palette;
+    const struct esp_colours *colours = d->look->colours;
     char *text = NULL;
     size_t size;
     FILE *file = open_memstream(&text, &size);
     if (file && index == 0) {
-        put_first_line(file, d, "", "", palette->text, true, n->token);
-        begin_line(file, palette->label);
+        put_first_line(file, d, "", "", colours->text, true, n->token);
+        begin_line(file, colours->label);
         fputs("the text so far", file);
         end_line(file);
     } else if (file) {
         put_first_line(file, d, marks[n->verdict & 3], colour_of(d, n->verdict),
-                       n->verdict == ESP_CUT ? palette->cut : palette->text,
+                       n->verdict == ESP_CUT ? colours->cut : colours->text,
                        n->verdict == ESP_ACCEPTED, n->token);
         put_numbers(file, d, n);
     }
@@ -174,12 +174,12 @@ static Agnode_t *add_node(struct drawing *d, int index)
     snprintf(name, sizeof name, "n%d", index);
     Agnode_t *node = agnode(d->tree, name, 1);
     label_node(d, node, index);
-    esp_palette_shade(d->look->palette, n->confidence, shade);
+    esp_colours_shade(d->look->colours, n->confidence, shade);
     set(node, "fillcolor", shade);
     if (isfinite(n->confidence))
         setf(node, "confidence", "%.9g", (double)n->confidence);
     put_data(d, node, n->token, index == 0 ? "committed" : verdicts[n->verdict & 3]);
-    set(node, "color", index == 0 ? d->look->palette->accepted : colour_of(d, n->verdict));
+    set(node, "color", index == 0 ? d->look->colours->accepted : colour_of(d, n->verdict));
     if (index == 0 || n->verdict == ESP_ACCEPTED)
         set(node, "penwidth", "3.5");
     if (index == 0)
@@ -198,20 +198,20 @@ static Agnode_t *add_node(struct drawing *d, int index)
 
 static Agnode_t *add_bonus(struct drawing *d)
 {
-    const struct esp_palette *palette = d->look->palette;
+    const struct esp_colours *colours = d->look->colours;
     char *text = NULL, name[] = "target";
     size_t size;
     Agnode_t *node = agnode(d->tree, name, 1);
     FILE *file = open_memstream(&text, &size);
     if (file) {
-        put_first_line(file, d, "+", palette->bonus, palette->text, true, d->it->bonus);
-        begin_line(file, palette->bonus);
+        put_first_line(file, d, "+", colours->bonus, colours->text, true, d->it->bonus);
+        begin_line(file, colours->bonus);
         fputs("from the target itself", file);
         end_line(file);
         fputs("</table>", file);
     }
     set_label(d, node, file, &text);
-    set(node, "color", palette->bonus);
+    set(node, "color", colours->bonus);
     set(node, "peripheries", "2");
     put_data(d, node, d->it->bonus, "from the target");
     return node;
@@ -230,7 +230,7 @@ static Agnode_t *add_fold(struct drawing *d, const struct esp_tree_row *row)
     set(node, "shape", "plaintext");
     set(node, "style", "solid");
     setf(node, "fontsize", "%d", SMALL + 1);
-    set(node, "fontcolor", d->look->palette->label);
+    set(node, "fontcolor", d->look->colours->label);
     return node;
 }
 
@@ -253,7 +253,7 @@ static void add_edge(struct drawing *d, Agnode_t *from, const struct esp_tree_ro
                      Agnode_t *to)
 {
     const struct esp_node *n = &d->it->tree.nodes[row->node];
-    const struct esp_palette *palette = d->look->palette;
+    const struct esp_colours *colours = d->look->colours;
     Agedge_t *edge = agedge(d->tree, from, to, NULL, 1);
     if (row->kind == ESP_ROW_FOLD) {
         set(edge, "style", "dotted");
@@ -261,14 +261,14 @@ static void add_edge(struct drawing *d, Agnode_t *from, const struct esp_tree_ro
     }
     bool on_path = row->kind == ESP_ROW_BONUS || n->verdict == ESP_ACCEPTED;
     if (row->kind == ESP_ROW_BONUS) {
-        set(edge, "color", palette->bonus);
+        set(edge, "color", colours->bonus);
         set(edge, "penwidth", "3");
     } else {
         setf(edge, "penwidth", "%.2f", width_of(n));
         if (n->verdict == ESP_ACCEPTED)
-            set(edge, "color", palette->accepted);
+            set(edge, "color", colours->accepted);
         if (n->verdict == ESP_CUT) {
-            set(edge, "color", palette->cut);
+            set(edge, "color", colours->cut);
             set(edge, "style", "dashed");
         }
     }
@@ -335,20 +335,20 @@ static void declare(struct drawing *d)
         {AGEDGE, "tailport", "e"},       {AGEDGE, "headport", "w"},
     };
     static const char font[] = "DejaVu Sans,Verdana,sans-serif";
-    const struct esp_palette *palette = d->look->palette;
+    const struct esp_colours *colours = d->look->colours;
     char shade[8];
     for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++)
         agattr(d->graph, defaults[i].kind, (char *)defaults[i].name, (char *)defaults[i].value);
     for (int kind = AGRAPH; kind <= AGEDGE; kind++)
         agattr(d->graph, kind, "fontname", (char *)font);
-    agattr(d->graph, AGRAPH, "bgcolor", (char *)palette->background);
-    agattr(d->graph, AGRAPH, "fontcolor", (char *)palette->text);
+    agattr(d->graph, AGRAPH, "bgcolor", (char *)colours->background);
+    agattr(d->graph, AGRAPH, "fontcolor", (char *)colours->text);
     agattr(d->graph, AGRAPH, "labelloc", "t");
     agattr(d->graph, AGRAPH, "peripheries", "0");
-    esp_palette_shade(palette, 0, shade);
+    esp_colours_shade(colours, 0, shade);
     agattr(d->graph, AGNODE, "fillcolor", shade);
-    agattr(d->graph, AGNODE, "color", (char *)palette->frame);
-    agattr(d->graph, AGEDGE, "color", (char *)palette->edge);
+    agattr(d->graph, AGNODE, "color", (char *)colours->frame);
+    agattr(d->graph, AGEDGE, "color", (char *)colours->edge);
 }
 
 static void label_graph(struct drawing *d, Agraph_t *graph,

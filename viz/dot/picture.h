@@ -20,11 +20,11 @@
 
 #include <cgraph.h>
 
-#include "palette.h"
+#include "colours.h"
 #include "tree_view.h"
 
 struct esp_picture_look {
-    const struct esp_palette *palette;
+    const struct esp_colours *colours;
     const char *models; /* for the caption, e.g. "target <- draft"; "": none */
     int most; /* nodes to show, if the accepted path allows it; 0: all, -1: as fit on a slide */
 };

@@ -1,11 +1,11 @@
-/* palette.c - two palettes; see palette.h. */
-#include "palette.h"
+/* colours.c - two sets of colours; see colours.h. */
+#include "colours.h"
 
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-static const struct esp_palette palettes[] = {
+static const struct esp_colours sets[] = {
     {
         .name = "light",
         .background = "#ffffff",
@@ -36,20 +36,20 @@ static const struct esp_palette palettes[] = {
     },
 };
 
-const struct esp_palette *esp_palette_find(const char *name)
+const struct esp_colours *esp_colours_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof palettes / sizeof *palettes; i++)
-        if (strcmp(palettes[i].name, name) == 0)
-            return &palettes[i];
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+        if (strcmp(sets[i].name, name) == 0)
+            return &sets[i];
     return NULL;
 }
 
-void esp_palette_shade(const struct esp_palette *palette, double confidence, char colour[8])
+void esp_colours_shade(const struct esp_colours *colours, double confidence, char colour[8])
 {
     double share = confidence > 0 ? confidence < 1 ? confidence : 1 : 0;
     unsigned mixed = 0;
     for (int shift = 16; shift >= 0; shift -= 8) {
-        int from = palette->plain >> shift & 255, to = palette->sure >> shift & 255;
+        int from = colours->plain >> shift & 255, to = colours->sure >> shift & 255;
         mixed = mixed << 8 |
                 (unsigned)(from + (int)(share * (to - from) + (to > from ? 0.5 : -0.5)));
     }
