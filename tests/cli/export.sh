@@ -41,6 +41,17 @@ sed '5s/"verifier":"greedy"/\x1b"verifier":"\x1b[31m\\u0007\x9f"/' $recording >"
 $ESPALIER export "$work/colours.esp.jsonl" --iteration 2 --format json >"$work/colours.json" 2>"$work/err"
 check "no control character comes out" [ -z "$(LC_ALL=C tr -d '\n\040-\176\200-\377' <"$work/colours.json")" ]
 
+$export --asciicast "$work/replay.cast" --size 100x30 --speed 2 --theme light
+check "an asciicast has its header" sh -c "head -n 1 '$work/replay.cast' |
+    grep -q '^{\"version\":2,\"width\":100,\"height\":30,'"
+check "and frames" [ "$(grep -c '^\[[0-9.]*, "o", ".*"\]$' "$work/replay.cast")" -ge 4 ]
+check "without a byte that a terminal obeys" [ -z "$(LC_ALL=C tr -d '\n\040-\176\200-\377' <"$work/replay.cast")" ]
+check "one that is there stays" fails 1 "is there already" $export --asciicast "$work/replay.cast"
+check "a wrong size" fails 1 "WxH" $export --asciicast "$work/x.cast" --size 10x2
+check "a wrong speed" fails 1 "speed" $export --asciicast "$work/x.cast" --speed 100
+check "a wrong theme of a replay" fails 1 "no theme 'pink'" $export --asciicast "$work/x.cast" --theme pink
+check "one thing at a time" fails 1 "the whole replay" $export --asciicast "$work/x.cast" --iteration 1
+
 if ! [ -x "$BUILD/espalier-dot" ]; then
     echo "  $BUILD/espalier-dot is not there: pictures are not tested"
     finish

@@ -21,8 +21,8 @@ struct cli_options {
     char given[512]; /* names of the flags that were given, a space before and after each */
     double speed, idle; /* of a replay (player.h) */
     bool plain;
-    const char *iteration, *format, *output; /* of an export */
-    int nodes;
+    const char *iteration, *format, *output, *asciicast; /* of an export */
+    int nodes, columns, rows;
     const char *with, *with_verifier; /* the second choice to compare */
     const char *record; /* file to record to */
     bool force;         /* overwrite it */

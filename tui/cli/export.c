@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cast.h"
 #include "cli.h"
 #include "error.h"
 #include "write_file.h"
@@ -165,10 +166,43 @@ static int export_one(const struct job *job, int iteration, char *err, size_t er
     return status;
 }
 
+/* ------------------------------------------------------------------ the whole replay */
+
+static int export_replay(const struct cli_options *o, char *err, size_t errlen)
+{
+    struct esp_theme theme;
+    const struct esp_cast wish = {.recording = o->arguments[0],
+                                  .width = o->columns,
+                                  .height = o->rows,
+                                  .speed = o->speed,
+                                  .idle = o->idle,
+                                  .theme = &theme,
+                                  .ascii = o->ascii};
+    char *bytes = NULL;
+    size_t length = 0;
+    if (o->iteration || o->format || o->output)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "--asciicast writes the whole replay to its own file, without "
+                        "--iteration, --format and -o");
+    if (!o->force && access(o->asciicast, F_OK) == 0)
+        return esp_fail(err, errlen, ESP_E_FILE,
+                        "%.300s is there already; choose another name, or --force",
+                        o->asciicast);
+    int status = esp_theme_load(&theme, o->theme ? o->theme : "dark", err, errlen);
+    if (status == ESP_OK)
+        status = esp_cast_make(&wish, &bytes, &length, err, errlen);
+    if (status == ESP_OK)
+        status = esp_write_file(o->asciicast, bytes, length, o->force, err, errlen);
+    free(bytes);
+    return status;
+}
+
 static int run(struct cli_options *o)
 {
     struct job job = {.o = o};
     char err[512] = "";
+    if (o->asciicast)
+        return export_replay(o, err, sizeof err) < 0 ? cli_fail(err) : EXIT_DONE;
     int status = esp_recording_open(&job.recording, o->arguments[0], err, sizeof err);
     if (status < 0)
         return cli_fail(*err ? err : esp_status_message(status));
@@ -185,13 +219,14 @@ static int run(struct cli_options *o)
 const struct cli_command cli_export = {
     .name = "export",
     .arguments = "FILE --iteration N|A-B",
-    .summary = "trees of a recording as pictures, text or JSON",
-    .flags = "iteration format output theme nodes ascii force",
+    .summary = "trees of a recording as pictures, text or JSON; a replay as an asciicast",
+    .flags = "iteration format output theme nodes ascii force asciicast speed idle size",
     .least = 1,
     .most = 1,
     .details =
         "Iterations are counted from 0. Without -o the file goes to standard output.\n"
         "Several iterations with -o tree.svg give tree-0003.svg and so on; %d in the name\n"
-        "stands for the number. Pictures are drawn by espalier-dot, with Graphviz.",
+        "stands for the number. Pictures are drawn by espalier-dot, with Graphviz.\n"
+        "`espalier export FILE --asciicast OUT` writes the whole replay instead.",
     .run = run,
 };

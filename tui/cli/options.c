@@ -47,6 +47,8 @@ enum flag {
     ITERATION,
     FORMAT,
     NODES,
+    ASCIICAST,
+    SIZE,
     HELP = 'h',
     VERSION = 'V',
     PROMPT = 'p',
@@ -105,6 +107,8 @@ static const struct {
     {"iteration", ITERATION, "N|A-B", "which iteration, or from which to which"},
     {"format", FORMAT, "FORMAT", "dot, svg, png, txt or json (default: as the file of -o ends)"},
     {"output", OUTPUT, "FILE", "write to a file instead of standard output"},
+    {"asciicast", ASCIICAST, "FILE", "write the whole replay for terminal players (asciicast v2)"},
+    {"size", SIZE, "WxH", "columns and rows of the replay (default: as recorded)"},
     {"nodes", NODES, "N", "nodes of a picture at most; 0: all (default: as fit on a slide)"},
     {"help", HELP, NULL, "show this help"},
     {"version", VERSION, NULL, "show the version"},
@@ -227,6 +231,16 @@ static bool speed(const char *text, double *value)
     return false;
 }
 
+static bool size(const char *text, int *columns, int *rows)
+{
+    int end = 0;
+    if (sscanf(text, "%dx%d%n", columns, rows, &end) == 2 && !text[end] && *columns >= 20 &&
+        *columns <= 500 && *rows >= 5 && *rows <= 200)
+        return true;
+    fprintf(stderr, "espalier: --size takes WxH, from 20x5 to 500x200, not '%s'\n", text);
+    return false;
+}
+
 static bool set(struct cli_options *o, int flag, const char *value)
 {
     switch (flag) {
@@ -328,6 +342,11 @@ static bool set(struct cli_options *o, int flag, const char *value)
     case OUTPUT:
         o->output = value;
         return true;
+    case ASCIICAST:
+        o->asciicast = value;
+        return true;
+    case SIZE:
+        return size(value, &o->columns, &o->rows);
     case NODES:
         return whole_number("nodes", value, 0, ESP_RECORDING_NODES, &o->nodes);
     case MDOC:
