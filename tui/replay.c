@@ -141,10 +141,9 @@ void esp_replay_speed(struct esp_app *app, double speed)
     player->speed = app->options.speed = speed;
     play_on(app);
     if (speed > 0)
-        esp_app_say(app, false, "speed %gx: as recorded, but no faster than an eye can follow",
-                    speed);
+        esp_app_say(app, false, "speed %gx; F6 plays it as it was recorded", speed);
     else
-        esp_app_say(app, false, "speed as recorded");
+        esp_app_say(app, false, "as it was recorded; F6 plays it for an eye to follow");
 }
 
 /* The next power of two. */

@@ -2,7 +2,7 @@
  *
  *     paused   iter 41/319, step 3 of 9   1x   0:12 / 1:04   ████████▌     |
  *
- * The bar is the share of iterations; markers are drawn into it.
+ * The bar is the share of iterations; markers are drawn into it, unless there are too many.
  */
 #include "replay_line.h"
 
@@ -58,7 +58,8 @@ static void draw_progress(struct esp_canvas *canvas, int x, int width,
     double share = iterations > 0 ? 1.0 / iterations : 0;
     esp_draw_bar(canvas, x, 0, width, ESP_STYLE_BAR_REST,
                  share * esp_player_iteration(player));
-    for (int i = 0; i < player->marker_count; i++) {
+    bool crowded = player->marker_count > width / 4;
+    for (int i = 0; i < player->marker_count && !crowded; i++) {
         int event = player->markers[i];
         int before = esp_recording_entry(player->recording, event).iterations;
         int column = (int)(share * before * width);

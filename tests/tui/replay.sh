@@ -1,6 +1,5 @@
 #!/bin/sh
-# A recorded session replayed: as text, by scripts and by hand; and what is not a recording. The
-# models are out of reach for every replay.
+# A recorded session replayed: as text, by scripts and by hand; and what is not a recording.
 . tests/shell.sh
 . tests/script.sh
 . tests/terminal.sh
@@ -95,8 +94,18 @@ check "and are gone back to" sh -c "body() { sed -e 1d \"\$1\" | head -n 47; }
 iterations=$(grep -c '"type":"iteration"' "$recording")
 last=$((iterations - 1))
 half=$((iterations / 2 - 1))
-ESPALIER_DATA=$work/nowhere
-export ESPALIER_DATA
+
+# ---- no model is needed: a copy of the program that has none beside it
+cp "$ESPALIER" "$work/alone"
+alone() {
+    ESPALIER_DATA=$work/nowhere "$work/alone" "$@"
+}
+check "the copy cannot generate" fails 1 'model pair was not found' alone generate -p Once -n 1
+check "but replays as text" sh -c "ESPALIER_DATA=$work/nowhere $work/alone replay $recording --plain |
+    grep -q '^--- iteration 3 of'"
+printf '%s\n' 'size 100x30' 'key G' "dump $work/screen" >"$work/script"
+ESPALIER_SCRIPT=$work/script alone replay "$recording" >/dev/null
+check "and on the screen" dumped '^end of recording'
 
 # ---- as text
 escape=$(printf '\033')
@@ -213,7 +222,7 @@ $dump" replay "$recording"
     check "$command is refused" dumped 'needs models, and a replay has none\|takes\|speed is'
 done
 play "size 120x36
-type typing does nothing
+type zzz
 paste nor does a paste
 key Enter
 $dump" replay "$recording"
