@@ -29,8 +29,8 @@ struct meaning {
     const struct esp_setting *setting;     /* or NULL */
 };
 
-/* The command or setting of this name; else the only command, else the only setting, that starts
- * so and has a meaning here. */
+/* The command or setting of this name; else the only command, else the only setting, that
+ * starts so and has a meaning here. */
 static struct meaning find(const struct esp_app *app, const char *name, size_t length)
 {
     struct meaning found = {NULL, NULL};
@@ -79,10 +79,12 @@ void esp_command_run(struct esp_app *app, const char *line)
                     (int)(length < 64 ? length : 64), name);
         return;
     }
-    enum esp_place in = meaning.command ? meaning.command->in : esp_setting_place(meaning.setting);
+    enum esp_place in =
+        meaning.command ? meaning.command->in : esp_setting_place(meaning.setting);
     if (!esp_app_is_in(app, in)) {
         esp_app_say(app, true, "%.*s needs %s", (int)length, name,
-                    app->player ? "models, and a replay has none" : "a recording that is replayed");
+                    app->player ? "models, and a replay has none"
+                                : "a recording that is replayed");
         return;
     }
     char *copy = strdup(arguments);

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "error.h"
-#include "search.h"
 
 enum {
     AT_ONCE = 64, /* events that are applied in one go while playing */
@@ -200,8 +199,7 @@ static int apply_text(struct esp_player *player, int end)
     if (count < 0)
         return count;
     if (count > snapshot->token_capacity) {
-        struct esp_text_token *grown =
-            realloc(snapshot->tokens, (size_t)count * sizeof *grown);
+        struct esp_text_token *grown = realloc(snapshot->tokens, (size_t)count * sizeof *grown);
         if (!grown)
             return ESP_E_MEMORY;
         snapshot->tokens = grown;
@@ -417,89 +415,6 @@ double esp_player_wait(const struct esp_player *player, double now)
     return !player->playing ? -1 : player->due > now ? player->due - now : 0;
 }
 
-/* ------------------------------------------------------------------ search */
-
-/* The end of the text that was looked at, so that a match may run over several events. */
-struct tail {
-    const char *wanted;
-    size_t length; /* of it */
-    char *bytes;   /* (count) the last length - 1 bytes at most, then those of an event */
-    size_t count, capacity;
-};
-
-static int add_bytes(struct tail *tail, const char *bytes, size_t length)
-{
-    if (tail->count + length > tail->capacity) {
-        size_t capacity = 2 * (tail->count + length);
-        char *grown = realloc(tail->bytes, capacity);
-        if (!grown)
-            return ESP_E_MEMORY;
-        tail->bytes = grown;
-        tail->capacity = capacity;
-    }
-    memcpy(tail->bytes + tail->count, bytes, length);
-    tail->count += length;
-    return 0;
-}
-
-static int add_tokens(struct esp_player *player, struct tail *tail,
-                      const struct esp_recorded_token *tokens, int count)
-{
-    int status = count < 0 ? count : 0;
-    for (int i = 0; i < count && status == 0; i++) {
-        size_t length = 0;
-        const char *bytes =
-            esp_recording_token_text(player->recording, tokens[i].token, &length);
-        if (bytes && length > 0)
-            status = add_bytes(tail, bytes, length);
-    }
-    return status;
-}
-
-/* Looks at what event `event` added to the text. Returns 1 if a match ends there. */
-static int look_at(struct esp_player *player, struct tail *tail, int event)
-{
-    const struct esp_recorded_token *tokens;
-    int type = type_of(player, event), count, status;
-    if (type == ESP_EVENT_REWIND || type == ESP_EVENT_CLEAR) {
-        tail->count = 0;
-        count = esp_recording_text(player->recording, event, &tokens);
-        return add_tokens(player, tail, tokens, count);
-    }
-    if (tail->count >= tail->length) {
-        size_t kept = tail->length - 1;
-        memmove(tail->bytes, tail->bytes + tail->count - kept, kept);
-        tail->count = kept;
-    }
-    count = esp_recording_added(player->recording, event, &tokens);
-    status = add_tokens(player, tail, tokens, count);
-    if (status < 0 || count == 0 || tail->count < tail->length)
-        return status;
-    return esp_search_forward(tail->bytes, tail->count, 0, tail->wanted) >= 0;
-}
-
-int esp_player_find(struct esp_player *player, const char *text, int direction)
-{
-    struct tail tail = {.wanted = text, .length = strlen(text)};
-    int near = -1, far = -1, found = 0; /* on this side of the place where to look, and beyond */
-    for (int i = 0; tail.length > 0 && i < event_count(player) && found >= 0; i++) {
-        found = look_at(player, &tail, i);
-        if (found != 1)
-            continue;
-        bool ahead = i + 1 > player->at;
-        if (direction > 0 && ahead && near < 0)
-            near = i + 1;
-        if (direction > 0 && far < 0)
-            far = i + 1;
-        if (direction < 0 && i + 1 < player->at)
-            near = i + 1;
-        if (direction < 0)
-            far = i + 1;
-    }
-    free(tail.bytes);
-    return found < 0 ? -2 : near >= 0 ? near : far;
-}
-
 /* ------------------------------------------------------------------ open and close */
 
 int esp_player_open(struct esp_player *player, const char *path, struct esp_state *state,
@@ -510,8 +425,8 @@ int esp_player_open(struct esp_player *player, const char *path, struct esp_stat
     if (status < 0)
         return status;
     state->tokens = (struct esp_tokens){esp_recording_token_text, player->recording};
-    status = find_markers(player) < 0 ? no_memory(err, errlen)
-                                      : start_at(player, 0, err, errlen);
+    status =
+        find_markers(player) < 0 ? no_memory(err, errlen) : start_at(player, 0, err, errlen);
     if (status == 0)
         status = esp_player_go(player, 0, err, errlen);
     if (status < 0)

@@ -1,14 +1,14 @@
 /* player.h - plays a recording into a state (state.h), forward, backward and at any speed.
  *
- * Recorded events go through the same functions as live ones (snapshot.h, state.h), so that what
- * is drawn is what was drawn live. A position is the number of events that were applied and, of
- * the iteration that comes next, how many of its steps (draft passes, then the six stages) are
- * shown, as step mode shows them.
+ * Recorded events go through the same functions as live ones (snapshot.h, state.h), so that
+ * what is drawn is what was drawn live. A position is the number of events that were applied
+ * and, of the iteration that comes next, how many of its steps (draft passes, then the six
+ * stages) are shown, as step mode shows them.
  *
- * The state depends on the position alone, not on the way to it. Forward, events are applied one
- * by one. Backward or far away, the state is made anew: text and sums come from the recording's
- * index, settings from the events that changed them, and only the last iterations, as many as a
- * state shows, are read again. So a jump costs the same wherever it leads.
+ * The state depends on the position alone, not on the way to it. Forward, events are applied
+ * one by one. Backward or far away, the state is made anew: text and sums come from the
+ * recording's index, settings from the events that changed them, and only the last iterations,
+ * as many as a state shows, are read again. So a jump costs the same wherever it leads.
  */
 #ifndef ESP_PLAYER_H
 #define ESP_PLAYER_H
@@ -20,7 +20,7 @@ struct esp_player {
     struct esp_recording *recording;
     struct esp_state *state;
     struct esp_snapshot snapshot; /* its buffers are used again */
-    int at;          /* events that were applied */
+    int at;                       /* events that were applied */
     int step, steps; /* of the next iteration, if step > 0: how many are shown, of how many */
     int phase;       /* of the state, without the step */
     bool stepped;    /* the recorded session was in step mode */
@@ -76,9 +76,9 @@ int esp_player_step(struct esp_player *player, int direction, char *err, size_t 
 
 /* The number of events up to and with the next marker in this direction; -1: there is none. */
 int esp_player_marker(const struct esp_player *player, int direction);
-/* The position (events) at which `text` (search.h) next occurs in the text that was written, looking on
- * from here (1) or back (-1), and round the end; -1: nowhere, -2: it could not be read. The
- * player does not move. */
+/* The position (events) at which `text` (search.h) next occurs in the text that was written,
+ * looking on from here (1) or back (-1), and round the end; -1: nowhere, -2: it could not be
+ * read. The player does not move. */
 int esp_player_find(struct esp_player *player, const char *text, int direction);
 
 /* ------------------------------------------------------------------ time */

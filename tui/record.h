@@ -24,8 +24,8 @@ struct esp_record {
  * stay as long as it is recorded. */
 int esp_record_start(struct esp_record *record, const struct esp_pair *pair,
                      const struct esp_posted *command, char *err, size_t errlen);
-/* Before an iteration's event: whether it ran in step mode, where times mean little. Recorded as
- * a setting, "step", when it changes. */
+/* Before an iteration's event: whether it ran in step mode, where times mean little. Recorded
+ * as a setting, "step", when it changes. */
 bool esp_record_step(struct esp_record *record, bool stepped, char *err, size_t errlen);
 /* Returns false if the recording had to be ended, with a sentence in err. */
 bool esp_record_event(struct esp_record *record, const struct esp_event *event, char *err,

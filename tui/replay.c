@@ -87,8 +87,9 @@ static void go_to_marker(struct esp_app *app, int direction)
     const struct esp_event *event;
     int at = esp_player_marker(app->player, direction);
     if (at < 0) {
-        esp_app_say(app, true, app->player->marker_count ? "there is no marker %s"
-                                                         : "the recording has no markers",
+        esp_app_say(app, true,
+                    app->player->marker_count ? "there is no marker %s"
+                                              : "the recording has no markers",
                     direction > 0 ? "after this" : "before this");
         return;
     }
@@ -128,7 +129,9 @@ void esp_replay_find(struct esp_app *app, int direction)
     if (iteration >= 0)
         snprintf(where, sizeof where, "iteration %d", iteration);
     esp_app_say(app, false, "'%s' in %s%s; n the next, N the one before", what, where,
-                !round ? "" : direction > 0 ? ", from the start again" : ", from the end");
+                !round          ? ""
+                : direction > 0 ? ", from the start again"
+                                : ", from the end");
 }
 
 /* ------------------------------------------------------------------ speed */

@@ -56,8 +56,7 @@ static void draw_progress(struct esp_canvas *canvas, int x, int width,
 {
     int iterations = esp_player_iterations(player);
     double share = iterations > 0 ? 1.0 / iterations : 0;
-    esp_draw_bar(canvas, x, 0, width, ESP_STYLE_BAR_REST,
-                 share * esp_player_iteration(player));
+    esp_draw_bar(canvas, x, 0, width, ESP_STYLE_BAR_REST, share * esp_player_iteration(player));
     bool crowded = player->marker_count > width / 4;
     for (int i = 0; i < player->marker_count && !crowded; i++) {
         int event = player->markers[i];

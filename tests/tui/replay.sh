@@ -10,7 +10,7 @@ $ESPALIER generate -p "$prompt" -n 60 --temp 0.7 --seed 3 --baseline --record "$
     >"$work/text" 2>/dev/null
 check "a session is recorded" [ -s "$recording" ]
 
-# ---- live, recorded, replayed: the same frames, at every stop of step mode and wherever a mark is
+# ---- live, recorded, replayed: the same frames, at every stop of step mode and at marks
 body() { # FILE: the panes; the header has a sign while it is recorded
     sed -e 1d "$1" | head -n 47
 }
@@ -101,8 +101,8 @@ alone() {
     ESPALIER_DATA=$work/nowhere "$work/alone" "$@"
 }
 check "the copy cannot generate" fails 1 'model pair was not found' alone generate -p Once -n 1
-check "but replays as text" sh -c "ESPALIER_DATA=$work/nowhere $work/alone replay $recording --plain |
-    grep -q '^--- iteration 3 of'"
+check "but replays as text" sh -c "ESPALIER_DATA=$work/nowhere $work/alone replay $recording \
+    --plain | grep -q '^--- iteration 3 of'"
 printf '%s\n' 'size 100x30' 'key G' "dump $work/screen" >"$work/script"
 ESPALIER_SCRIPT=$work/script alone replay "$recording" >/dev/null
 check "and on the screen" dumped '^end of recording'
@@ -132,14 +132,15 @@ check "plain: no escape code" sh -c "! grep -q '$escape' '$work/plain'"
 check "plain: nothing on standard error" [ ! -s "$work/err" ]
 check "plain: it shows the tree" in_plain '[├└]─ "'
 check "plain: the text is the one that was written" same_text
-check "plain: every line has its place" [ "$(wc -l <"$work/plain")" = $((23 * (iterations + 1))) ]
+check "plain: every line has its place" \
+    [ "$(wc -l <"$work/plain")" = $((23 * (iterations + 1))) ]
 cp "$work/plain" "$work/first"
 plain
 check "plain: the same again" cmp -s "$work/plain" "$work/first"
 plain --ascii
 check "plain --ascii: no byte above 127" [ -z "$(tr -d '\000-\177' <"$work/plain")" ]
-check "plain: a full disk is told" \
-    sh -c "$ESPALIER replay '$recording' --plain 2>&1 >/dev/full | grep -q 'could not all be written'"
+check "plain: a full disk is told" sh -c "$ESPALIER replay '$recording' --plain 2>&1 >/dev/full |
+    grep -q 'could not all be written'"
 check "plain: a closed pipe ends it" \
     sh -c "$ESPALIER replay '$recording' --plain 2>&1 | head -n 1 | grep -q '^--- start'"
 
@@ -272,11 +273,13 @@ check "an impossible tree" refused 'line 5' "$work/wrong"
 check "no file at all" fails 2 'try espalier replay --help' $ESPALIER replay
 check "a speed that is none" fails 1 "'fast'" $ESPALIER replay "$recording" --speed fast
 head -c -20 "$recording" >"$work/cut"
-check "a cut tail is left out" sh -c "$ESPALIER replay '$work/cut' --plain | grep -q '^--- iteration 5 '"
+check "a cut tail is left out" \
+    sh -c "$ESPALIER replay '$work/cut' --plain | grep -q '^--- iteration 5 '"
 check "without a terminal it says so" fails 1 'needs a terminal' $ESPALIER replay "$recording"
 
 # Token texts that attack the terminal.
-sed 's/"text":" the"/"text":"\\u001b]0;evil\\u0007\\u001b[2J\\u202e"/g' "$recording" >"$work/hostile"
+sed 's/"text":" the"/"text":"\\u001b]0;evil\\u0007\\u001b[2J\\u202e"/g' "$recording" \
+    >"$work/hostile"
 $ESPALIER replay "$work/hostile" --plain >"$work/plain" 2>&1
 check "hostile tokens are shown, not obeyed" in_plain '\^\[\]0;evil\^G'
 check "and not one escape code" sh -c "! grep -q '$escape' '$work/plain'"

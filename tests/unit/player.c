@@ -1,5 +1,5 @@
-/* A recording that is played shows what was shown live: at every iteration, at every draft pass and
- * stage, and wherever one jumps to. Frames are whole screens, compared byte for byte. */
+/* A recording that is played shows what was shown live: at every iteration, at every draft pass
+ * and stage, and wherever one jumps to. Frames are whole screens, compared byte for byte. */
 #include "player.h"
 
 #include <stdio.h>
@@ -241,7 +241,8 @@ TEST(the_state_depends_on_the_position_alone)
     live_write(&live, 900);
     live_finish(&live);
     replay_open(&replay, path);
-    int events = esp_recording_events(replay.player.recording), jumps = check_quick() ? 20 : 150;
+    int events = esp_recording_events(replay.player.recording),
+        jumps = check_quick() ? 20 : 150;
     char **frames = calloc((size_t)events + 1, sizeof *frames);
     CHECK(frames && events > 800, "%d events", events);
     CHECK(esp_player_seek(&replay.player, 0, 0, err, sizeof err) == 0);
@@ -263,47 +264,51 @@ TEST(the_state_depends_on_the_position_alone)
     toy_close(&toy);
 }
 
-/* ------------------------------------------------------------------ jumps, time, what it looks like */
+/* ------------------------------------------------------------------ jumps, time, looks */
 
-/* Iterations of the scene, `gap` seconds apart as the recorder's clock is not asked. */
-static void write_scene(int iterations, double gap)
+/* Gives the events of the file times of their own: `gap` seconds apart. */
+static void set_times(double gap)
 {
-    char line[512];
+    size_t length, written;
+    char *text = recorded_read(&length), *rest = NULL, *changed = NULL;
+    FILE *file = open_memstream(&changed, &written);
+    int number = 0;
+    CHECK(file);
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        const char *rest_of_line = line;
+        if (number > 0) {
+            CHECK(strncmp(line, "{\"t\":", 5) == 0, "%.40s", line);
+            fprintf(file, "{\"t\":%g", number * gap);
+            rest_of_line += strcspn(line, ",");
+        }
+        fprintf(file, "%s\n", rest_of_line);
+        number++;
+    }
+    fclose(file);
+    recorded_write(changed, written);
+    free(changed);
+    free(text);
+}
+
+/* Iterations of the scene, and two markers among them. */
+static void write_scene(int iterations)
+{
     struct esp_recorder *recorder;
     struct esp_recorder_options options = {
         .path = recorded_path(), .force = true, .tokens = {scene_text, NULL}};
     const int32_t prompt[] = {TOKEN_ONCE, TOKEN_AND};
+    struct esp_event begin = {.type = ESP_EVENT_PROMPT, .tokens = prompt, .token_count = 2};
+    struct esp_event end = {.type = ESP_EVENT_END, .text = "length"};
     CHECK(esp_recorder_open(&recorder, &options, &header, err, sizeof err) == 0, "%s", err);
-    esp_recorder_event(recorder, &(struct esp_event){.type = ESP_EVENT_PROMPT,
-                                                     .tokens = prompt,
-                                                     .token_count = 2});
+    esp_recorder_event(recorder, &begin);
     for (int i = 0; i < iterations; i++) {
         if (i == 3 || i == 6)
             esp_recorder_mark(recorder, i == 3 ? "three" : "");
         esp_recorder_event(recorder, &(struct esp_event){.type = ESP_EVENT_ITERATION,
                                                          .iteration = scene_king(i)});
     }
-    esp_recorder_event(recorder, &(struct esp_event){.type = ESP_EVENT_END, .text = "length"});
+    esp_recorder_event(recorder, &end);
     CHECK(esp_recorder_close(recorder, err, sizeof err) == 0, "%s", err);
-    if (gap < 0)
-        return;
-    size_t length;
-    char *text = recorded_read(&length), *rest = NULL, *out = malloc(length + 64 * 1024);
-    size_t used = 0;
-    int number = 0;
-    for (char *at = strtok_r(text, "\n", &rest); at; at = strtok_r(NULL, "\n", &rest)) {
-        char *time = strstr(at, "\"t\":");
-        if (time && number > 0) {
-            snprintf(line, sizeof line, "%.*s\"t\":%g", (int)(time - at), at, number * gap);
-            used += (size_t)sprintf(out + used, "%s%s\n", line, time + strcspn(time, ",}"));
-        } else {
-            used += (size_t)sprintf(out + used, "%s\n", at);
-        }
-        number++;
-    }
-    recorded_write(out, used);
-    free(out);
-    free(text);
 }
 
 static double seconds_now(void)
@@ -319,7 +324,7 @@ TEST(a_jump_in_ten_thousand_iterations_takes_less_than_a_fifth_of_a_second)
     const int count = check_quick() ? 1000 : 10000;
     unsigned long long random = 5;
     double longest = 0;
-    write_scene(count, -1);
+    write_scene(count);
     replay_open(&replay, recorded_path());
     for (int jump = 0; jump < 30; jump++) {
         int to = jump == 0 ? count : (int)(check_uniform(&random) * count);
@@ -339,7 +344,7 @@ TEST(markers_are_jumped_between_and_the_text_is_searched)
 {
     struct replay replay;
     struct esp_player *player = &replay.player;
-    write_scene(10, -1);
+    write_scene(10);
     replay_open(&replay, recorded_path());
     CHECK(player->marker_count == 2);
     int first = esp_player_marker(player, 1);
@@ -369,7 +374,8 @@ TEST(a_recording_plays_at_the_speed_that_is_asked_for)
 {
     struct replay replay;
     struct esp_player *player = &replay.player;
-    write_scene(8, 1);
+    write_scene(8);
+    set_times(1);
     replay_open(&replay, recorded_path());
     CHECK(esp_player_wait(player, 100) < 0 && esp_player_advance(player, 100, err, 512) == 0);
     CHECK(esp_player_play(player, true, 100, err, sizeof err) == 0);
@@ -402,7 +408,8 @@ TEST(iterations_that_came_fast_are_slowed_down)
 {
     struct replay replay;
     struct esp_player *player = &replay.player;
-    write_scene(8, 0.001);
+    write_scene(8);
+    set_times(0.001);
     replay_open(&replay, recorded_path());
     CHECK(esp_player_play(player, true, 0, err, sizeof err) == 0);
     CHECK(esp_player_wait(player, 0) > 0.08);
@@ -414,7 +421,8 @@ TEST(iterations_that_came_fast_are_slowed_down)
 
 TEST(speeds_are_read)
 {
-    static const char *const bad[] = {"", "x", "0", "0.2", "17", "-1", "nan", "1e9", "2y", "2x3"};
+    static const char *const bad[] = {"",   "x",   "0",   "0.2", "17",
+                                      "-1", "nan", "1e9", "2y",  "2x3"};
     double speed;
     CHECK(esp_speed_parse("recorded", &speed, err, sizeof err) == 0 && speed == 0);
     CHECK(esp_speed_parse("0.25", &speed, err, sizeof err) == 0 && speed == 0.25);
@@ -428,7 +436,7 @@ TEST(a_recording_without_iterations_is_shown)
 {
     struct replay replay;
     struct esp_player *player = &replay.player;
-    write_scene(0, -1);
+    write_scene(0);
     replay_open(&replay, recorded_path());
     for (int direction = -1; direction <= 1; direction += 2) {
         CHECK(esp_player_move(player, direction, err, sizeof err) == 0);
@@ -450,7 +458,8 @@ TEST(the_screen_of_a_replay)
 {
     struct replay replay;
     struct esp_player *player = &replay.player;
-    write_scene(9, 20);
+    write_scene(9);
+    set_times(20);
     replay_open(&replay, recorded_path());
     replay.scene.ui.player = player;
     replay.scene.ui.typed = "";
@@ -482,7 +491,8 @@ TEST(the_screen_of_a_replay)
 
 /* ------------------------------------------------------------------ files that lie */
 
-/* Changes some bytes: digits to other digits, so that most lines still are JSON, or anything. */
+/* Changes some bytes: digits to other digits, so that most lines still are JSON, or anything.
+ */
 static void damage(char *bytes, size_t length, unsigned long long *random)
 {
     int changes = 1 + (int)(check_uniform(random) * 6);
@@ -531,9 +541,10 @@ TEST(a_damaged_recording_is_shown_or_refused)
         replay.scene.ui.typed = "";
         for (int i = 0; i < 12; i++) {
             double what = check_uniform(&random);
-            int status = what < 0.3   ? esp_player_go(&replay.player, (int)(what * 150), err, 512)
-                         : what < 0.5 ? esp_player_move(&replay.player, i % 2 * 2 - 1, err, 512)
-                                      : esp_player_step(&replay.player, i % 4 ? 1 : -1, err, 512);
+            int status = what < 0.3 ? esp_player_go(&replay.player, (int)(what * 150), err, 512)
+                         : what < 0.5
+                             ? esp_player_move(&replay.player, i % 2 * 2 - 1, err, 512)
+                             : esp_player_step(&replay.player, i % 4 ? 1 : -1, err, 512);
             CHECK(status == 0, "%s", err);
             free(scene_dump(&replay.scene, false));
         }

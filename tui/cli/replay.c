@@ -1,8 +1,9 @@
-/* replay.c - `espalier replay FILE`: the terminal interface on a recording, or its screens as text.
+/* replay.c - `espalier replay FILE`: the terminal interface on a recording, or its screens as
+ * text.
  *
- * With --plain every iteration becomes a frame: a line that says which one, then header and panes
- * of the screen. The size is that of the terminal that is printed to, else that of the recorded
- * session, else 80 x 24; nothing is waited for.
+ * With --plain every iteration becomes a frame: a line that says which one, then header and
+ * panes of the screen. The size is that of the terminal that is printed to, else that of the
+ * recorded session, else 80 x 24; nothing is waited for.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -64,7 +65,8 @@ static int print_frame(struct plain *plain)
     else
         printf("--- iteration %d of %d, %.3f s ---\n", iteration - 1,
                esp_player_iterations(player) - 1, esp_player_time(player));
-    for (char *line = text, *end; rows > 0 && (end = strchr(line, '\n')); line = end + 1, rows--)
+    for (char *line = text, *end; rows > 0 && (end = strchr(line, '\n'));
+         line = end + 1, rows--)
         fwrite(line, 1, (size_t)(end - line) + 1, stdout);
     free(text);
     return 0;

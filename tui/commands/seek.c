@@ -15,8 +15,9 @@ static void run(struct esp_app *app, const char *arguments)
     else if (strcmp(arguments, "end") == 0)
         esp_replay_go(app, last + 1);
     else if (end == arguments || *end || number < 0 || number > last)
-        esp_app_say(app, true, ":seek takes an iteration from 0 to %d, start or end, not '%.40s'",
-                    last, arguments);
+        esp_app_say(app, true,
+                    ":seek takes an iteration from 0 to %d, start or end, not '%.40s'", last,
+                    arguments);
     else
         esp_replay_go(app, (int)number + 1);
 }
