@@ -97,7 +97,7 @@ static __device__ void find_best(const uint64_t *rank, int k, struct few_room *r
 }
 
 /* Grid: (rows, parts). `found` (rows, parts, k) is used if there are several parts. */
-static __global__ void __launch_bounds__(THREADS)
+static __global__ void __launch_bounds__(THREADS, 4)
     top_few(const float *data, size_t stride, int n, const int32_t *which, struct answer a,
             uint64_t *found, unsigned *counter, int *numeric)
 {
