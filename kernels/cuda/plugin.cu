@@ -37,6 +37,7 @@ int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err,
 static int find_device(int *device, cudaDeviceProp *properties, char *err, size_t errlen)
 {
     int count = 0;
+    cudaGetLastError(); /* an error met while an earlier backend was closed is not ours */
     cudaError_t result = cudaGetDeviceCount(&count);
     if (result != cudaSuccess || count < 1)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED, "there is no CUDA device here (%s)",

@@ -23,6 +23,7 @@ struct control_state {
     long calls = 0, fail_at = 0;
     int fail_with = cudaErrorUnknown;
     bool ever_after = false;
+    const char *failed = nullptr;
     std::map<const void *, live> handles;
     std::recursive_mutex mutex;
 };
@@ -126,11 +127,17 @@ void emu_fail_at(long call, int error, bool ever_after)
     c.fail_at = call;
     c.fail_with = error;
     c.ever_after = ever_after;
+    c.failed = nullptr;
 }
 
 long emu_calls(void)
 {
     return control().calls;
+}
+
+const char *emu_failed_call(void)
+{
+    return control().failed ? control().failed : "";
 }
 
 int emu_leaks(char *text, size_t bytes)
@@ -171,13 +178,17 @@ std::recursive_mutex &emu_mutex()
     return control().mutex;
 }
 
-cudaError_t emu_count_call()
+cudaError_t emu_count_call(const char *name)
 {
     control_state &c = control();
     c.calls++;
     bool fails =
         c.fail_at > 0 && (c.calls == c.fail_at || (c.ever_after && c.calls > c.fail_at));
-    return fails ? (cudaError_t)c.fail_with : cudaSuccess;
+    if (!fails)
+        return cudaSuccess;
+    if (!c.failed)
+        c.failed = name;
+    return (cudaError_t)c.fail_with;
 }
 
 cudaError_t emu_result(cudaError_t error)

@@ -31,6 +31,8 @@ void emu_set_seed(uint64_t seed);
 void emu_fail_at(long call, int error, bool ever_after);
 long emu_calls(void); /* calls since emu_fail_at, or the beginning */
 
+const char *emu_failed_call(void); /* the first that was made to fail since then, or "" */
+
 /* How many things the program never gave back; `text` names them. */
 int emu_leaks(char *text, size_t bytes);
 

@@ -38,7 +38,7 @@ static const size_t workspace_need = 4096;
 
 #define LT_CALL()                                                                              \
     std::lock_guard<std::recursive_mutex> emu_locked(emu_mutex());                             \
-    if (cudaError_t planted = emu_count_call())                                                \
+    if (cudaError_t planted = emu_count_call(__func__))                                        \
     return planted == cudaErrorMemoryAllocation ? CUBLAS_STATUS_ALLOC_FAILED                   \
                                                 : CUBLAS_STATUS_INTERNAL_ERROR
 
@@ -78,10 +78,11 @@ const char *cublasLtGetStatusString(cublasStatus_t status)
 
 /* ------------------------------------------------------------------ descriptions */
 
-template <typename T> static cublasStatus_t give_back(T *handle, const char *kind)
+template <typename T>
+static cublasStatus_t give_back(T *handle, const char *kind, const char *name)
 {
     std::lock_guard<std::recursive_mutex> locked(emu_mutex());
-    cudaError_t planted = emu_count_call();
+    cudaError_t planted = emu_count_call(name);
     if (!emu_live_remove(handle, kind))
         return CUBLAS_STATUS_INVALID_VALUE;
     delete handle;
@@ -108,7 +109,7 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
 
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
 {
-    return give_back(handle, "cuBLASLt handles");
+    return give_back(handle, "cuBLASLt handles", __func__);
 }
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, cublasComputeType_t,
@@ -152,7 +153,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
 
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc)
 {
-    return give_back(desc, "cuBLASLt products");
+    return give_back(desc, "cuBLASLt products", __func__);
 }
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *made, cudaDataType type,
@@ -186,7 +187,7 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t to,
 
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t made)
 {
-    return give_back(made, "cuBLASLt layouts");
+    return give_back(made, "cuBLASLt layouts", __func__);
 }
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference)
@@ -214,7 +215,7 @@ cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
 
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
 {
-    return give_back(preference, "cuBLASLt preferences");
+    return give_back(preference, "cuBLASLt preferences", __func__);
 }
 
 /* ------------------------------------------------------------------ shapes */

@@ -18,6 +18,7 @@
 #include "emu_state.h"
 
 static const size_t arena_bytes = (size_t)16 << 30, alignment = 256;
+static const size_t huge_page = (size_t)2 << 20;
 
 struct arena_state {
     unsigned char *base;
@@ -28,11 +29,13 @@ struct arena_state {
 
     arena_state()
     {
-        void *mapped = mmap(nullptr, arena_bytes, PROT_NONE,
+        void *mapped = mmap(nullptr, arena_bytes + huge_page, PROT_NONE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (mapped == MAP_FAILED)
             emu_fail("no address space for device memory");
-        base = static_cast<unsigned char *>(mapped);
+        uintptr_t at = reinterpret_cast<uintptr_t>(mapped), past = at % huge_page;
+        base = static_cast<unsigned char *>(mapped) + (past ? huge_page - past : 0);
+        madvise(base, arena_bytes, MADV_HUGEPAGE); /* protecting them costs less */
     }
 };
 
@@ -94,9 +97,12 @@ emu_where_is emu_find(const void *address, size_t bytes)
     return emu_on_device;
 }
 
-/* A free place at or behind the cursor, or else the first; arena_bytes if there is none. */
+/* A free place at or behind the cursor, or else the first; arena_bytes if there is none. Not
+ * all of the arena is walked through: what was touched once stays in memory. */
 static size_t find_room(size_t room)
 {
+    if (arena().cursor + room > 2 * arena().peak + 8 * huge_page)
+        arena().cursor = 0;
     for (size_t start : {arena().cursor, (size_t)0}) {
         size_t at = start;
         for (const auto &entry : arena().live) {
@@ -176,7 +182,8 @@ cudaError_t cudaMalloc(void **address, size_t bytes)
     if (at == arena_bytes)
         return emu_result(cudaErrorMemoryAllocation);
     arena().cursor = at + room;
-    arena().high = arena().high > at + room ? arena().high : at + room;
+    size_t end = (at + room + huge_page - 1) / huge_page * huge_page;
+    arena().high = arena().high > end ? arena().high : end;
     arena().used += room;
     arena().peak = arena().peak > arena().used ? arena().peak : arena().used;
     arena().live[at + alignment] = bytes;
@@ -193,7 +200,7 @@ cudaError_t cudaMalloc(void **address, size_t bytes)
 cudaError_t cudaFree(void *address)
 {
     std::lock_guard<std::recursive_mutex> locked(emu_mutex());
-    cudaError_t planted = emu_count_call();
+    cudaError_t planted = emu_count_call(__func__);
     if (!address)
         return emu_result(planted);
     if (cudaError_t refused = emu_refuse_in_capture())
@@ -210,13 +217,8 @@ cudaError_t cudaFree(void *address)
     emu_lift_fences(block, bytes);
     arena().fences.erase(arena().fences.lower_bound(found->first),
                          arena().fences.lower_bound(found->first + bytes));
-    memset(block, 0xff, bytes < ((size_t)1 << 20) ? bytes : (size_t)1 << 20);
+    memset(block, 0xff, bytes < huge_page ? bytes : huge_page);
     emu_poison(block, bytes);
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    uintptr_t first = (reinterpret_cast<uintptr_t>(block) + page - 1) & ~(uintptr_t)(page - 1);
-    uintptr_t last = reinterpret_cast<uintptr_t>(block + bytes) & ~(uintptr_t)(page - 1);
-    if (bytes > (size_t)1 << 20)
-        madvise(reinterpret_cast<void *>(first), last - first, MADV_DONTNEED);
     arena().live.erase(found);
     arena().used -= room;
     emu_memory_close();
@@ -284,7 +286,7 @@ cudaError_t cudaMallocHost(void **address, size_t bytes, unsigned flags)
 cudaError_t cudaFreeHost(void *address)
 {
     std::lock_guard<std::recursive_mutex> locked(emu_mutex());
-    cudaError_t planted = emu_count_call();
+    cudaError_t planted = emu_count_call(__func__);
     if (!address)
         return emu_result(planted);
     if (cudaError_t refused = emu_refuse_in_capture())

@@ -149,8 +149,8 @@ static inline cudaError_t cudaHostAlloc(T **address, size_t bytes, unsigned flag
     return cudaHostAlloc(reinterpret_cast<void **>(address), bytes, flags);
 }
 
-/* Makes part of an allocation a place that no kernel may touch. Copies and fills that go over it
- * leave it as it is. */
+/* Makes part of an allocation a place that no kernel may touch. Copies and fills that go over
+ * it leave it as it is. */
 enum { ESP_FENCE = 256 };
 void emu_put_fence(void *address, size_t bytes);
 #define ESP_PUT_FENCE(address, bytes) emu_put_fence((address), (bytes))

@@ -15,7 +15,7 @@
 std::recursive_mutex &emu_mutex();
 
 /* Counts a call of the runtime; cudaSuccess, or the failure that was planted here. */
-cudaError_t emu_count_call();
+cudaError_t emu_count_call(const char *name);
 
 /* Remembers the last error of this thread. */
 cudaError_t emu_result(cudaError_t error);
@@ -23,7 +23,7 @@ cudaError_t emu_result(cudaError_t error);
 /* At the top of every call of the runtime. */
 #define EMU_CALL()                                                                             \
     std::lock_guard<std::recursive_mutex> emu_locked(emu_mutex());                             \
-    if (cudaError_t emu_planted = emu_count_call())                                            \
+    if (cudaError_t emu_planted = emu_count_call(__func__))                                    \
     return emu_result(emu_planted)
 
 uint64_t emu_next_seed(); /* 0 if the order is the natural one */

@@ -144,7 +144,7 @@ void emu_enqueue_kernel(const emu_launch_shape &launch, cudaStream_t stream,
 {
     std::shared_ptr<const emu_body> owned(body);
     std::lock_guard<std::recursive_mutex> locked(emu_mutex());
-    cudaError_t result = emu_count_call();
+    cudaError_t result = emu_count_call(__func__);
     if (!result)
         result = emu_check_launch(launch);
     if (!result)
@@ -184,7 +184,7 @@ cudaError_t cudaStreamCreate(cudaStream_t *stream)
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     std::lock_guard<std::recursive_mutex> locked(emu_mutex());
-    cudaError_t planted = emu_count_call();
+    cudaError_t planted = emu_count_call(__func__);
     if (!emu_live_remove(stream, "streams"))
         return emu_result(cudaErrorInvalidResourceHandle);
     run_until(stream, streams().number);
@@ -256,7 +256,7 @@ cudaError_t cudaEventCreate(cudaEvent_t *event)
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
     std::lock_guard<std::recursive_mutex> locked(emu_mutex());
-    cudaError_t planted = emu_count_call();
+    cudaError_t planted = emu_count_call(__func__);
     if (!emu_live_remove(event, "events"))
         return emu_result(cudaErrorInvalidResourceHandle);
     delete event;
@@ -371,7 +371,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
     std::lock_guard<std::recursive_mutex> locked(emu_mutex());
-    cudaError_t result = emu_count_call();
+    cudaError_t result = emu_count_call(__func__);
     cudaStream_t s = resolve(stream);
     *graph = nullptr;
     if (!s || !s->capture)
@@ -431,7 +431,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream)
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable)
 {
     std::lock_guard<std::recursive_mutex> locked(emu_mutex());
-    cudaError_t planted = emu_count_call();
+    cudaError_t planted = emu_count_call(__func__);
     if (!emu_live_remove(executable, "executable graphs"))
         return emu_result(cudaErrorInvalidValue);
     delete executable;
@@ -441,7 +441,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable)
 cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 {
     std::lock_guard<std::recursive_mutex> locked(emu_mutex());
-    cudaError_t planted = emu_count_call();
+    cudaError_t planted = emu_count_call(__func__);
     if (!emu_live_remove(graph, "graphs"))
         return emu_result(cudaErrorInvalidValue);
     delete graph;
