@@ -7,8 +7,7 @@
  *
  * Results must not depend on how a row was cut up for the blocks. What is compared is exact: a
  * value and its place become one integer, a rank (rank.h), and the least of a set is the same
- * in any order. What is added is added in the order of cpu/isa/distribution.c (total.h), or as
- * integers.
+ * in any order. What is added is added in one order (total.h), or as integers.
  */
 #ifndef ESP_CUDA_ROWS_H
 #define ESP_CUDA_ROWS_H

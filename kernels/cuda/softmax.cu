@@ -1,7 +1,7 @@
 /* softmax.cu - logits to probabilities in place: temperature, top-k, top-p. One block per row.
  *
- * The row is read once; as much of it as fits stays in shared memory (50,000 values on an
- * H100), the rest is read again from the cache of the device. Few long rows would leave most of
+ * The row is read once; as much of it as fits stays in shared memory (48,000 values of 227
+ * KiB), the rest is read again from the cache of the device. Few long rows would leave most of
  * the device idle, they go to softmax_parts.cu. The steps are those of softmax.h in both.
  */
 #include "cuda/softmax.h"

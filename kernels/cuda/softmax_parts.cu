@@ -1,9 +1,9 @@
 /* softmax_parts.cu - softmax of few long rows: each step is a launch over parts of the rows.
  *
- * One block needs 40 microseconds for 128,000 logits, mostly to compute exponentials, while the
- * rest of the device waits. Here 4096 values are a block's share. What a row needs to know
- * between steps (its largest value, the total, the last rank to be kept) is put together by the
- * block of the row that ends last; only the search for that rank has one block per row.
+ * One block would compute all exponentials of a long row while the rest of the device waits.
+ * Here 4096 values are a block's share. What a row needs to know between steps (its largest
+ * value, the total, the last rank to be kept) is put together by the block of the row that ends
+ * last; only the search for that rank has one block per row.
  */
 #include "cuda/softmax.h"
 

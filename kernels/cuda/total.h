@@ -1,10 +1,12 @@
 /* total.h - the sum of a function over the vocabulary, and the function divided by that sum.
  *
- * What is added up is added in double in the order of cpu/isa/distribution.c: 16 lanes over
- * chunks of 256 values, the lanes of a chunk as a tree, the chunks one after another. Half a
- * warp sums a chunk, a block sixteen of them at a time, and the block that ends last adds the
- * chunks: so the sum depends neither on the launch nor on the backend. The last step is a chain
- * of vocabulary / 256 additions in one thread, 3 microseconds for 128,000 tokens.
+ * What is added up is added in double in the order of esp_row_sum() in
+ * cpu/isa/distribution.c: 16 lanes over chunks of 256 values, the lanes of a chunk as a tree,
+ * the chunks one after another. Half a warp sums a chunk, a block sixteen of them at a time, and
+ * the block that ends last adds the chunks: so the sum does not depend on the launch, and
+ * softmax, remove and draws give the CPU's bits. (The CPU adds combinations in other orders;
+ * those sums may differ in the last bits.) The price of that order is a chain of vocabulary /
+ * 256 additions in one thread.
  *
  * combine, remove and the residual of ratio.cu differ only in the function, a struct with
  *     __device__ double operator()(int token) const;
