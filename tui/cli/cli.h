@@ -15,7 +15,7 @@ struct cli_options {
     int tokens;                       /* -n */
     int trials;
     int width, layers; /* of an inflated model; layers = 0: as many as before */
-    bool json, stats, mdoc, ascii;
+    bool json, stats, mdoc, ascii, explain;
     const char *theme, *config;
     bool no_config;
     char given[512]; /* names of the flags that were given, a space before and after each */

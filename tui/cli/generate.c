@@ -214,6 +214,7 @@ static int run(struct cli_options *o)
         status = cli_prompt_session(engine, session, text, length, err, sizeof err);
     bool started = status == ESP_OK;
     if (started) {
+        esp_session_explain(session, o->explain);
         sigaction(SIGINT, &action, NULL);
         status = generate(session, o->tokens, err, sizeof err);
         if (out.print) {
@@ -244,7 +245,7 @@ const struct cli_command cli_generate = {
     .arguments = "-p TEXT | -f FILE | -",
     .summary = "stream a continuation to standard output",
     .flags = "prompt file tokens target draft drafter verifier temp top-p top-k seed backend "
-             "threads exact order max-nodes context baseline json stats record force",
+             "threads exact order max-nodes context baseline json stats record explain force",
     .most = 1,
     .run = run,
 };

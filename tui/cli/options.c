@@ -35,6 +35,7 @@ enum flag {
     JSON,
     STATS,
     RECORD,
+    EXPLAIN,
     FORCE,
     MDOC,
     ASCII,
@@ -93,6 +94,7 @@ static const struct {
     {"json", JSON, NULL, "print one JSON object instead of text"},
     {"stats", STATS, NULL, "print statistics on standard error at the end"},
     {"record", RECORD, "FILE", "record the session, to be replayed and exported later"},
+    {"explain", EXPLAIN, NULL, "record what the rule's formulas say of each node; slower"},
     {"force", FORCE, NULL, "overwrite a file that exists"},
     {"mdoc", MDOC, NULL, "print the list as the source of a manual page"},
     {"ascii", ASCII, NULL, "draw with ASCII characters only"},
@@ -304,6 +306,9 @@ static bool set(struct cli_options *o, int flag, const char *value)
         return whole_number("trials", value, 1, MOST_TOKENS, &o->trials);
     case JSON:
         o->json = true;
+        return true;
+    case EXPLAIN:
+        o->explain = true;
         return true;
     case RECORD:
         o->record = value;
