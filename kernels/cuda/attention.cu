@@ -127,6 +127,7 @@ static __device__ void gather_tile(const struct esp_cuda_arrays &at,
         row = at.seen[(size_t)query.row * at.seen_stride + rank - query.contiguous];
     const float score = row >= 0 ? dot(q, k + (size_t)row * a.width, a.width) : 0.0f;
     const float weight = weigh(s, score, row >= 0);
+#pragma unroll 1
     for (int i = 0; i < ESP_WARP; i++) {
         const int other = __shfl_sync(ESP_ALL_LANES, row, i);
         const float share = __shfl_sync(ESP_ALL_LANES, weight, i);
@@ -151,6 +152,7 @@ static __device__ void shared_tile(const struct attend_args<T> &a, const struct 
             weight[j] = weigh(s[j], score, start + lane < query[j].length);
         }
     }
+#pragma unroll 4
     for (int i = 0; i < ESP_WARP; i++)
 #pragma unroll
         for (int j = 0; j < EACH; j++)
@@ -160,7 +162,7 @@ static __device__ void shared_tile(const struct attend_args<T> &a, const struct 
 }
 
 template <typename T, int DIMS>
-static __global__ void __launch_bounds__(THREADS)
+static __global__ void __launch_bounds__(THREADS, 4)
     attend_kernel(struct esp_cuda_arrays at, struct attend_args<T> a)
 {
     ESP_SHARED(float, q_shared); /* (QUERIES, width), then keys and values of a tile */
