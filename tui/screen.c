@@ -25,6 +25,7 @@ struct esp_screen {
     bool everything;         /* nothing of `shown` can be relied on */
     attr_t attributes[ESP_STYLE_COUNT];
     bool has_colours;
+    bool taken; /* modes beyond those of ncurses are on */
     bool mouse; /* is reported */
 };
 
@@ -97,6 +98,7 @@ int esp_screen_open(struct esp_screen **opened, struct esp_terminal *terminal, c
     screen->everything = true;
     prepare_restore(terminal);
     send(paste_on);
+    screen->taken = true;
     *opened = screen;
     return 0;
 }
@@ -107,7 +109,8 @@ void esp_screen_close(struct esp_screen *screen)
         return;
     if (screen->curses) {
         esp_screen_mouse(screen, false);
-        send(paste_off);
+        if (screen->taken)
+            send(paste_off);
         endwin();
         delscreen(screen->curses);
     }

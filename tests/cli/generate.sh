@@ -17,6 +17,13 @@ for way in tree stdin pipe file; do
 done
 check "a pipe gets no escape codes" sh -c "! grep -q '$(printf '\033')' $work/tree"
 
+for way in "generate -p a -n 4 --stats" "generate -p a -n 4 --json" "list drafters" "list themes" inspect \
+    "check --trials 2 --drafter ar --verifier greedy" --help "list --help" "nonsense" "--theme"; do
+    $ESPALIER $way >"$work/piped" 2>&1 </dev/null
+    check "nor do they get any from: espalier $way" \
+        sh -c "[ -s '$work/piped' ] && ! grep -q '$(printf '\033')' '$work/piped'"
+done
+
 $gen -p "$prompt" --json --baseline >"$work/json" 2>"$work/err"
 for key in text tokens prompt_tokens generated_tokens target draft drafter verifier backend seed \
     iterations drafted_nodes accepted_nodes acceptance_rate tokens_per_iteration mean_path_length \

@@ -231,6 +231,18 @@ key Tab Tab Tab Tab Tab Tab
 $dump"
 check "the tab of the current pane is seen" dumped ' timeline '
 
+# Any size from 1x1 to 400x120, while text is written.
+sizes=$(awk 'BEGIN { srand(7); for (i = 0; i < 1000; i++)
+    printf "size %dx%d\ndump /dev/null\n", 1 + rand() * 400, 1 + rand() * 120 }')
+play "wait
+type Once upon a time there was a king
+key Enter
+$sizes
+size 80x24
+$dump" -n 700 --drafter ar
+check "a thousand random sizes while it writes" dumped '^└\{1\}─\{78\}┘$'
+check "and it was still writing" dumped 'iter [0-9]'
+
 play "size 60x16
 frobnicate"
 check "an unknown instruction is named" grep -q "line 2: there is no instruction" "$work/err"

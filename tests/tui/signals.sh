@@ -29,7 +29,6 @@ check "SIGINT stops, a second one leaves" interrupted
 
 suspended() { # KEY-OR-SIGNAL
     writing || return 1
-    before=$(cat "$work/before")
     if [ "$1" = key ]; then keys C-z; else kill -s TSTP "$(process)"; fi
     see '@@' || return 1
     keys "stty -g >$work/stopped" Enter
@@ -38,11 +37,28 @@ suspended() { # KEY-OR-SIGNAL
     see 'F1 help' || return 1
     keys F6 # full speed
     see 'n reached' || return 1
+    rm -f "$work/after"
     keys :quit Enter
-    wait_until not_empty "$work/after"
+    see '^@@$' || return 1
+    keys "stty -g >$work/after" Enter
+    wait_until not_empty "$work/after" && cmp "$work/before" "$work/stopped" &&
+        cmp "$work/before" "$work/after"
 }
-check "C-z and fg" suspended key
+check "C-z and fg: the modes are those of before, stopped and in the end" suspended key
 check "SIGTSTP and fg" suspended signal
+
+# What a terminal has besides modes: its first screen, a cursor, no mouse reports.
+given_back() { # SIGNAL
+    writing || return 1
+    keys ':mouse on' Enter
+    see 'mouse = on' || return 1
+    [ "$($terminal display-message -p -t main '#{mouse_any_flag}#{alternate_on}')" = 11 ] || return 1
+    kill -s "$1" "$(process)"
+    wait_until not_empty "$work/after" &&
+        [ "$($terminal display-message -p -t main '#{mouse_any_flag}#{alternate_on}#{cursor_flag}')" = 001 ]
+}
+check "SIGSEGV gives screen, cursor and mouse back" given_back SEGV
+check "SIGTERM gives screen, cursor and mouse back" given_back TERM
 
 resized() {
     writing || return 1
