@@ -66,6 +66,28 @@ check "a file is not overwritten" dumped "exists; give another name"
 check "and stays as it was" cmp -s "$file" "$work/copy"
 check "a full disk is told" grep -q "cannot write /dev/full" "$work/screen.2"
 
+play "size 100x24
+wait
+type :record! $file
+key Enter
+wait
+key F5
+type Once upon a time
+key Enter
+wait
+key Space
+wait
+type :mark in the middle
+key Enter
+$dump
+key F5
+wait
+key F9
+wait
+" -n 10
+check "in step mode it says when" dumped "when this iteration has ended"
+check "and does so" grep -q '"type":"marker","text":"in the middle"' "$file"
+
 mkfifo "$work/pipe"
 head -c 3000 "$work/pipe" >/dev/null &
 play "size 100x24

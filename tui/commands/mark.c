@@ -3,10 +3,13 @@
 
 static void run(struct esp_app *app, const char *arguments)
 {
-    if (app->state.recording[0])
-        esp_worker_mark(app->worker, arguments);
-    else
+    if (!app->state.recording[0]) {
         esp_app_say(app, true, "nothing is recorded; :record begins to");
+        return;
+    }
+    if (app->state.phase == ESP_PHASE_WAITING)
+        esp_app_say(app, false, "when this iteration has ended");
+    esp_worker_mark(app->worker, arguments);
 }
 
 const struct esp_command_ops esp_command_mark = {

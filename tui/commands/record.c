@@ -15,10 +15,18 @@ static void name_of_now(char *path, size_t size)
         snprintf(path, size, "espalier.esp.jsonl");
 }
 
+/* In step mode the engine's thread waits in the middle of an iteration. */
+static void say_when(struct esp_app *app)
+{
+    if (app->state.phase == ESP_PHASE_WAITING)
+        esp_app_say(app, false, "when this iteration has ended");
+}
+
 static void run(struct esp_app *app, const char *arguments)
 {
     char path[1024];
     const bool over = *arguments == '!';
+    say_when(app);
     arguments += over;
     arguments += strspn(arguments, " ");
     if (!*arguments && app->state.recording[0]) {
