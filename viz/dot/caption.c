@@ -123,16 +123,26 @@ void esp_picture_caption(FILE *file, const struct esp_iteration *it,
 
 /* ------------------------------------------------------------------ legend */
 
-/* A cell with a small node in it. */
+/* A cell with a small node in it, whose frame may be double. */
 static void put_sample(FILE *file, const char *colour, int border, const char *style,
                        const char *mark, const char *text)
 {
+    const bool twice = strcmp(style, "double") == 0;
+    const char *frame = twice ? "" : style;
+    fputs("<td>", file);
+    if (twice)
+        fprintf(file,
+                "<table border=\"1\" cellborder=\"0\" cellspacing=\"0\" cellpadding=\"2\" "
+                "color=\"%s\" style=\"rounded\"><tr><td>",
+                colour);
     fprintf(
         file,
-        "<td><table border=\"%d\" cellborder=\"0\" cellpadding=\"2\" color=\"%s\" "
+        "<table border=\"%d\" cellborder=\"0\" cellpadding=\"%d\" color=\"%s\" "
         "style=\"rounded%s\"><tr><td width=\"18\"><font color=\"%s\"><b>%s</b></font></td></tr>"
-        "</table></td><td align=\"left\">%s%s</td>",
-        border, colour, style, colour, mark, text, gap);
+        "</table>",
+        border, twice ? 0 : 2, colour, frame, colour, mark);
+    fputs(twice ? "</td></tr></table>" : "", file);
+    fprintf(file, "</td><td align=\"left\">%s%s</td>", text, gap);
 }
 
 static void put_shades(FILE *file, const struct esp_colours *colours)
@@ -183,7 +193,8 @@ static void put_draws(FILE *file, const struct esp_iteration *it)
     size_t length = strcspn(it->verifier, ":");
     fputs("<tr><td align=\"left\">a: chance of acceptance", file);
     for (int i = 0; esp_item(ESP_VERIFIERS, i, &rule); i++) {
-        if (strlen(rule.name) != length || strncmp(rule.name, it->verifier, length) != 0)
+        if (strlen(rule.name) != length || strncmp(rule.name, it->verifier, length) != 0 ||
+            rule.where) /* its letters would need more words than there is room for */
             continue;
         fputs(", here ", file);
         esp_label_text(file, rule.formula);
@@ -205,7 +216,7 @@ void esp_picture_legend(FILE *file, const struct esp_iteration *it,
     put_sample(file, colours->rejected, 2, "", "\u2717", "rejected");
     put_sample(file, colours->frame, 1, "", "&#160;", "not visited");
     put_sample(file, colours->cut, 1, ",dashed", "&#160;", "cut before the target saw it");
-    put_sample(file, colours->bonus, 1, "", "+", "from the target");
+    put_sample(file, colours->bonus, 1, "double", "+", "from the target");
     fputs("</tr></table></font></td></tr><tr><td align=\"left\"><table border=\"0\" "
           "cellborder=\"0\" "
           "cellspacing=\"2\" cellpadding=\"1\"><tr>",

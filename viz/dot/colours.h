@@ -10,6 +10,7 @@
 struct esp_colours {
     const char *name;
     const char *background, *text, *label, *edge, *frame; /* #rrggbb */
+    const char *number;                                   /* as label, but on a shaded node */
     const char *accepted, *rejected, *cut, *bonus;
     int plain, sure; /* 0xRRGGBB: fill of a node with confidence 0 and 1 */
 };

@@ -106,7 +106,7 @@ static void put_numbers(FILE *file, const struct drawing *d, const struct esp_no
 {
     const struct esp_colours *colours = d->look->colours;
     char q[8], p[8], a[8], u[8];
-    begin_line(file, n->verdict == ESP_CUT ? colours->cut : colours->label);
+    begin_line(file, n->verdict == ESP_CUT ? colours->cut : colours->number);
     fprintf(file, "q %s", probability(q, n->q));
     if (isfinite(n->p))
         fprintf(file, "&#160;&#160; p %s", probability(p, n->p));
@@ -140,7 +140,7 @@ static void label_node(struct drawing *d, Agnode_t *node, int index)
     FILE *file = open_memstream(&text, &size);
     if (file && index == 0) {
         put_first_line(file, d, "", "", colours->text, true, n->token);
-        begin_line(file, colours->label);
+        begin_line(file, colours->number);
         fputs("the text so far", file);
         end_line(file);
     } else if (file) {
