@@ -390,7 +390,7 @@ static void end_generation(struct esp_worker *worker)
 
 /* ------------------------------------------------------------------ other models */
 
-/* Keeps a pair until the interface has seen the one that took its place. */
+/* Keeps a pair until the interface has seen the one that took its place, just now. */
 static void retire(struct esp_worker *worker, struct esp_pair *pair)
 {
     struct retired *retired = malloc(sizeof *retired);
@@ -398,7 +398,7 @@ static void retire(struct esp_worker *worker, struct esp_pair *pair)
     pair->session = NULL;
     if (!retired)
         return; /* it stays for good: better than under the interface's feet */
-    *retired = (struct retired){worker->retired, *pair, worker->serial};
+    *retired = (struct retired){worker->retired, *pair, worker->serial - 1};
     worker->retired = retired;
 }
 
