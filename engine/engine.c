@@ -222,9 +222,12 @@ double esp_engine_load_seconds(const struct esp_engine *e)
     return e->load_seconds;
 }
 
-const char *esp_engine_preset(const struct esp_engine *e)
+const char *esp_engine_preset(const struct esp_engine *e, bool sampling)
 {
-    return e->draft ? e->target->preset : NULL;
+    if (!e->draft)
+        return NULL;
+    return sampling && e->target->sampling_preset ? e->target->sampling_preset
+                                                  : e->target->preset;
 }
 
 int esp_tokenize(const struct esp_engine *e, const char *text, size_t length, int32_t *tokens,

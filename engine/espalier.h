@@ -89,9 +89,9 @@ const char *esp_engine_device(const struct esp_engine *engine);  /* e.g. "AVX-51
 const char *esp_engine_notice(const struct esp_engine *engine);
 int esp_engine_context(const struct esp_engine *engine); /* tokens */
 double esp_engine_load_seconds(const struct esp_engine *engine);
-/* Drafter specification preferred for this pair (espalier.json of the target folder), or NULL.
- */
-const char *esp_engine_preset(const struct esp_engine *engine);
+/* Drafter specification preferred for this pair (espalier.json of the target folder), greedy or
+ * sampling; or NULL. */
+const char *esp_engine_preset(const struct esp_engine *engine, bool sampling);
 
 /* Encodes `length` bytes of text (any bytes) into at most `capacity` tokens. Returns how many
  * the text has, which may be more than capacity: call again with more room. */
@@ -106,7 +106,7 @@ bool esp_token_is_special(const struct esp_engine *engine, int32_t token);
 /* ------------------------------------------------------------------ session */
 
 struct esp_session_options {
-    const char *drafter;  /* "name:k=v,..."; NULL: the pair's preset, else dynatree */
+    const char *drafter;  /* "name:k=v,..."; NULL, "auto": the pair's preset, else dynatree */
     const char *verifier; /* NULL: greedy at temperature 0, else the best lossless one */
     const char *order;    /* "bfs" (NULL), "dfs" or "hpd" */
     double temperature;   /* 0: greedy */

@@ -92,6 +92,29 @@ static int check_settings(const struct esp_session *s, struct esp_settings *set,
     return status < 0 ? status : esp_choose_rule(set, err, errlen);
 }
 
+/* The pair's preset for this temperature, unless a rule was chosen that does not go with it. */
+static int choose_default(const struct esp_session *s, struct esp_settings *set, char *err,
+                          size_t errlen)
+{
+    const bool sampling = set->sampling.temperature > 0;
+    for (int general = !sampling; general < 2; general++) {
+        struct esp_settings with = *set;
+        const char *preset = esp_engine_preset(s->engine, !general);
+        const char *spec = preset ? preset : s->engine->draft ? "dynatree" : "ar";
+        int status = choose_drafter(&with, spec, err, errlen);
+        if (status < 0)
+            return status;
+        with.drafter_chosen = false;
+        if (!general && set->verifier_chosen && esp_choose_rule(&with, NULL, 0) < 0)
+            continue;
+        /* What the drafter has learned is kept if it is the same one. */
+        if (with.drafter != s->set.drafter || set->drafter != s->set.drafter)
+            *set = with;
+        break;
+    }
+    return ESP_OK;
+}
+
 static void close_drafter(struct esp_session *s)
 {
     if (s->drafter_state && s->set.drafter->close)
@@ -173,7 +196,8 @@ static int change(struct esp_settings *set, const char *key, const char *value, 
     *changed = INT32_MAX; /* no parameter */
     if (strcmp(key, "drafter") == 0) {
         *changed = -1;
-        return choose_drafter(set, value, err, errlen);
+        set->drafter_chosen = strcmp(value, "auto") != 0;
+        return set->drafter_chosen ? choose_drafter(set, value, err, errlen) : (int)ESP_OK;
     }
     if (strcmp(key, "verifier") == 0)
         return choose_verifier(set, value, err, errlen);
@@ -208,6 +232,7 @@ static int change(struct esp_settings *set, const char *key, const char *value, 
     }
     *changed =
         esp_params_set(&set->drafter_params, set->drafter->name, key, value, err, errlen);
+    set->drafter_chosen = true;
     return *changed < 0 ? *changed : (int)ESP_OK;
 }
 
@@ -217,6 +242,8 @@ int esp_session_set(struct esp_session *s, const char *key, const char *value, c
     struct esp_settings set = s->set;
     int changed;
     int status = change(&set, key, value, &changed, err, errlen);
+    if (status == ESP_OK && !set.drafter_chosen)
+        status = choose_default(s, &set, err, errlen);
     if (status == ESP_OK)
         status = check_settings(s, &set, err, errlen);
     if (status == ESP_OK)
@@ -270,11 +297,6 @@ int esp_session_get(const struct esp_session *s, const char *key, char *value, s
 static int first_settings(struct esp_session *s, const struct esp_session_options *o, char *err,
                           size_t errlen)
 {
-    const char *preset = esp_engine_preset(s->engine);
-    const char *drafter = o->drafter         ? o->drafter
-                          : preset           ? preset
-                          : s->engine->draft ? "dynatree"
-                                             : "ar";
     struct esp_settings set = {
         .sampling = {o->temperature, o->top_p > 0 ? o->top_p : 1, o->top_k},
         .seed = o->seed,
@@ -289,9 +311,11 @@ static int first_settings(struct esp_session *s, const struct esp_session_option
     if (o->top_k < 0)
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "top_k takes a number from 0, not %d",
                         o->top_k);
-    int status = choose_drafter(&set, drafter, err, errlen);
-    if (status == ESP_OK && o->verifier)
-        status = choose_verifier(&set, o->verifier, err, errlen);
+    int status = o->verifier ? choose_verifier(&set, o->verifier, err, errlen) : (int)ESP_OK;
+    set.drafter_chosen = o->drafter && strcmp(o->drafter, "auto") != 0;
+    if (status == ESP_OK)
+        status = set.drafter_chosen ? choose_drafter(&set, o->drafter, err, errlen)
+                                    : choose_default(s, &set, err, errlen);
     if (status == ESP_OK && o->order)
         status = read_order(o->order, &set.order, err, errlen);
     if (status == ESP_OK)

@@ -14,6 +14,7 @@ enum { ESP_BASELINE_SAMPLES = 9 };
 struct esp_settings {
     const struct esp_drafter_ops *drafter;
     const struct esp_verifier_ops *verifier;
+    bool drafter_chosen;  /* by the user; otherwise it follows the temperature */
     bool verifier_chosen; /* by the user; otherwise it follows temperature and drafter */
     bool lossy; /* the rule is not exact with these settings, and the user allowed that */
     struct esp_params drafter_params, verifier_params;

@@ -241,6 +241,21 @@ static int read_generation(struct esp_model *model, const struct esp_json *confi
     return status < 0 ? status : read_tokens(model, config, err, errlen);
 }
 
+static int read_spec(char **spec, const struct esp_json *json, const char *key, char *err,
+                     size_t errlen)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->root, key);
+    if (!item)
+        return ESP_OK;
+    if (!cJSON_IsString(item))
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "%s: %s must be text such as \"dynatree:rhostop=0.01\"", json->path,
+                        key);
+    *spec = strdup(item->valuestring);
+    return *spec ? (int)ESP_OK
+                 : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", json->path);
+}
+
 static int read_preset(struct esp_model *model, char *err, size_t errlen)
 {
     struct esp_json json;
@@ -249,13 +264,9 @@ static int read_preset(struct esp_model *model, char *err, size_t errlen)
     int status = esp_json_read(&json, model->path, "espalier.json", err, errlen);
     if (status < 0)
         return status;
-    const cJSON *drafter = cJSON_GetObjectItemCaseSensitive(json.root, "drafter");
-    if (drafter && !cJSON_IsString(drafter))
-        status =
-            esp_fail(err, errlen, ESP_E_FORMAT,
-                     "%s: drafter must be text such as \"dynatree:rhostop=0.01\"", json.path);
-    else if (drafter && !(model->preset = strdup(drafter->valuestring)))
-        status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", json.path);
+    status = read_spec(&model->preset, &json, "drafter", err, errlen);
+    if (status == ESP_OK)
+        status = read_spec(&model->sampling_preset, &json, "sampling_drafter", err, errlen);
     esp_json_close(&json);
     return status;
 }
@@ -359,6 +370,7 @@ void esp_model_close(struct esp_model *model)
     free(model->inverse_frequency);
     free(model->desc.layer);
     free(model->preset);
+    free(model->sampling_preset);
     free(model->path);
     free(model->name);
     free(model);

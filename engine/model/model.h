@@ -24,7 +24,9 @@ struct esp_model {
     int32_t end[ESP_MAX_END_TOKENS]; /* end-of-text tokens of generation_config.json or
                                         config.json */
     int end_count;
-    char *preset; /* drafter specification "name:k=v,..." of espalier.json, or NULL */
+    /* Drafter specifications "name:k=v,..." of espalier.json, or NULL: in general, and for
+     * temperatures above 0. */
+    char *preset, *sampling_preset;
     struct esp_safetensors *files;
     float *inverse_frequency;
 };

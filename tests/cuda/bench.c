@@ -298,7 +298,7 @@ static void print_drafter(struct esp_engine *engine, const char *name, const cha
 static void print_speculation(const char *target, const char *draft)
 {
     struct esp_engine *engine = open_engine(target, draft, false);
-    const char *preset = esp_engine_preset(engine);
+    const char *preset = esp_engine_preset(engine, false);
     const char *const specs[][2] = {
         {"ar", "ar"},
         {"linear", "linear"},

@@ -122,7 +122,7 @@ static void check_all_drafters(void)
     }
     run("fixed:root=draft,cache=rebuild", false);
     run("dynatree:root=draft,cache=rebuild", false);
-    run(esp_engine_preset(engines[0]), false);
+    run(esp_engine_preset(engines[0], false), false);
 }
 
 TEST(every_drafter_equals_plain_decoding)

@@ -150,6 +150,8 @@ TEST(bad_end_tokens_and_presets_are_refused)
     folder_edit("config.json", "eos_token_id", NULL, "2");
     folder_write_text("espalier.json", "{\"drafter\": 3}");
     REFUSED(ESP_E_FORMAT, "espalier.json", "drafter");
+    folder_write_text("espalier.json", "{\"sampling_drafter\": []}");
+    REFUSED(ESP_E_FORMAT, "espalier.json", "sampling_drafter");
     folder_write_text("espalier.json", "{\"drafter\": ");
     REFUSED(ESP_E_FORMAT, "espalier.json", "line 1");
 }

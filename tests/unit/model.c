@@ -217,11 +217,13 @@ TEST(tokens_and_preset_are_read)
     folder_edit("config.json", "bos_token_id", NULL, "null");
     folder_edit("generation_config.json", "bos_token_id", NULL, NULL);
     folder_edit("generation_config.json", "eos_token_id", NULL, "[9, 3]");
-    folder_write_text("espalier.json", "{\"drafter\": \"linear:K=3\", \"later\": [1]}");
+    folder_write_text("espalier.json", "{\"drafter\": \"linear:K=3\", \"later\": [1], "
+                                       "\"sampling_drafter\": \"iid\"}");
     model = open_good(folder_path());
     CHECK(model->bos == -1 && model->end_count == 2 && model->end[0] == 9 &&
           model->end[1] == 3);
-    CHECK(strcmp(model->preset, "linear:K=3") == 0);
+    CHECK(strcmp(model->preset, "linear:K=3") == 0 &&
+          strcmp(model->sampling_preset, "iid") == 0);
     esp_model_close(model);
 
     unlink(folder_file("generation_config.json"));

@@ -326,6 +326,44 @@ TEST(the_literal_form_takes_two_target_passes)
     toy_close(&toy);
 }
 
+static void drafter_is(const struct esp_session *session, const char *want)
+{
+    char now[200];
+    CHECK(esp_session_get(session, "drafter", now, sizeof now) == ESP_OK);
+    CHECK(strcmp(now, want) == 0, "%s, not %s", now, want);
+}
+
+static void set(struct esp_session *session, const char *key, const char *value)
+{
+    CHECK(esp_session_set(session, key, value, err, sizeof err) == ESP_OK, "%s", err);
+}
+
+TEST(a_drafter_that_nobody_chose_follows_the_temperature)
+{
+    static char greedy[] = "dyspec:N=6", sampling[] = "iid:K=2,L=3";
+    toy_open(&toy, VOCABULARY, CONTEXT, 64, 5);
+    toy.target.preset = greedy;
+    toy.target.sampling_preset = sampling;
+    struct esp_session *session = open_session(NULL, NULL, NULL);
+    drafter_is(session, "dyspec:N=6");
+    set(session, "temp", "0.7");
+    drafter_is(session, "iid:K=2,L=3");
+    set(session, "verifier", "swor"); /* a rule that the preset's draws do not suit */
+    drafter_is(session, "dyspec:N=6");
+    set(session, "verifier", "auto");
+    drafter_is(session, "iid:K=2,L=3");
+    set(session, "K", "4"); /* now it is the user's */
+    set(session, "temp", "0");
+    drafter_is(session, "iid:L=3");
+    set(session, "drafter", "auto");
+    drafter_is(session, "dyspec:N=6");
+    set(session, "drafter", "dyspec:N=9");
+    set(session, "temp", "1");
+    drafter_is(session, "dyspec:N=9");
+    esp_session_close(session);
+    toy_close(&toy);
+}
+
 TEST(wrong_settings_change_nothing)
 {
     static const char *const wrong[][2] = {

@@ -51,13 +51,16 @@ static int run(struct cli_options *o)
         return cli_fail(err);
     esp_engine_target(engine, &target);
     bool pair = esp_engine_draft(engine, &draft);
-    const char *preset = esp_engine_preset(engine);
+    const char *preset = esp_engine_preset(engine, false);
+    const char *sampling = esp_engine_preset(engine, true);
     if (o->json) {
         cJSON *all = cJSON_CreateObject();
         cJSON_AddItemToObject(all, "target", model_json(&target));
         cJSON_AddItemToObject(all, "draft", pair ? model_json(&draft) : cJSON_CreateNull());
         cJSON_AddItemToObject(all, "preset",
                               preset ? cJSON_CreateString(preset) : cJSON_CreateNull());
+        cJSON_AddItemToObject(all, "sampling_preset",
+                              sampling ? cJSON_CreateString(sampling) : cJSON_CreateNull());
         char *text = cJSON_Print(all);
         if (text)
             puts(text);
@@ -73,6 +76,8 @@ static int run(struct cli_options *o)
         }
         if (preset)
             printf("%-12s %s\n", "preset", preset);
+        if (sampling && sampling != preset)
+            printf("%-12s %s\n", "  sampling", sampling);
     }
     esp_engine_close(engine);
     return EXIT_DONE;
