@@ -8,23 +8,18 @@
 #include "worker.h"
 
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "pair.h"
 #include "record.h"
+#include "report.h"
 #include "second.h"
 
-enum {
-    SLOTS = 64,
-    WAKE_MS = 30, /* between wake-ups for iterations: the screen is not drawn more often */
-    PATIENCE = 3, /* seconds to wait for the thread at the end */
-};
+enum { PATIENCE = 3 /* seconds to wait for the thread at the end */ };
 
 /* Models that others took the place of, whose tokens may still be on the screen. */
 struct retired {
@@ -36,9 +31,7 @@ struct retired {
 struct esp_worker {
     pthread_t thread;
     struct esp_mailbox mailbox;
-    struct esp_ring *ring;
-    int wake;
-    atomic_bool awake; /* the wake descriptor is readable */
+    struct esp_report report;
 
     struct esp_engine_options engine_options;
     struct esp_session_options session_options;
@@ -50,96 +43,9 @@ struct esp_worker {
     struct esp_record record;
     bool quiet; /* the session does nothing that the interface does not know */
     double progress;
-    int phase;
-    struct timespec woken; /* when an iteration last woke the interface */
 };
 
-/* ------------------------------------------------------------------ out: snapshots */
-
-static void wake(struct esp_worker *worker)
-{
-    const uint64_t one = 1;
-    if (!atomic_exchange(&worker->awake, true) && write(worker->wake, &one, sizeof one) < 0)
-        atomic_store(&worker->awake, false);
-}
-
-/* The same for an iteration, but not for each of many: every wake-up takes a processor from
- * those that compute. What is not announced now goes with the next. */
-static void wake_for_iteration(struct esp_worker *worker)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    double ms = (double)(now.tv_sec - worker->woken.tv_sec) * 1e3 +
-                (double)(now.tv_nsec - worker->woken.tv_nsec) * 1e-6;
-    if (ms < WAKE_MS)
-        return;
-    worker->woken = now;
-    wake(worker);
-}
-
-static void tell(struct esp_worker *worker, int type, const char *text)
-{
-    struct esp_snapshot *snapshot = esp_ring_write(worker->ring, type);
-    if (!snapshot)
-        return;
-    snprintf(snapshot->text, sizeof snapshot->text, "%.511s", text);
-    esp_ring_publish(worker->ring);
-    wake(worker);
-}
-
-static void tell_phase(struct esp_worker *worker, int phase, const char *text, double fraction)
-{
-    struct esp_snapshot *snapshot = esp_ring_write(worker->ring, ESP_SNAPSHOT_PHASE);
-    worker->phase = phase;
-    if (!snapshot)
-        return;
-    snapshot->phase = phase;
-    snapshot->fraction = fraction;
-    snprintf(snapshot->text, sizeof snapshot->text, "%s", text);
-    esp_ring_publish(worker->ring);
-    wake(worker);
-}
-
-static const char *token_text(void *engine, int32_t token, size_t *length)
-{
-    return esp_token_bytes(engine, token, length);
-}
-
-/* What is loaded and set now. */
-static void tell_loaded(struct esp_worker *worker, bool anew)
-{
-    static const char *const keys[ESP_VALUES] = {
-#define X(name) #name,
-        ESP_SESSION_VALUES(X)
-#undef X
-    };
-    struct esp_snapshot *snapshot = esp_ring_write(worker->ring, ESP_SNAPSHOT_READY);
-    const struct esp_pair *pair = &worker->pair;
-    struct esp_model_info info;
-    if (!snapshot)
-        return;
-    struct esp_loaded *loaded = &snapshot->loaded;
-    *loaded = (struct esp_loaded){.seconds = esp_engine_load_seconds(pair->engine),
-                                  .serial = worker->serial,
-                                  .anew = anew,
-                                  .tokens = {token_text, pair->engine}};
-    if (esp_engine_target(pair->engine, &info)) {
-        snprintf(loaded->target, sizeof loaded->target, "%s", info.name);
-        snprintf(loaded->target_folder, sizeof loaded->target_folder, "%s", info.path);
-    }
-    if (esp_engine_draft(pair->engine, &info)) {
-        snprintf(loaded->draft, sizeof loaded->draft, "%s", info.name);
-        snprintf(loaded->draft_folder, sizeof loaded->draft_folder, "%s", info.path);
-    }
-    snprintf(loaded->backend, sizeof loaded->backend, "%s", esp_engine_backend(pair->engine));
-    snprintf(loaded->device, sizeof loaded->device, "%s", esp_engine_device(pair->engine));
-    esp_session_get(pair->session, "drafter", loaded->drafter, sizeof loaded->drafter);
-    esp_session_get(pair->session, "verifier", loaded->verifier, sizeof loaded->verifier);
-    for (int i = 0; i < ESP_VALUES; i++)
-        esp_session_get(pair->session, keys[i], loaded->value[i], sizeof loaded->value[i]);
-    esp_ring_publish(worker->ring);
-    wake(worker);
-}
+/* ------------------------------------------------------------------ out: events */
 
 /* Wakes the threads that help the engine compute. After a pause they sleep, and the time it
  * takes to wake them would be counted as the next iteration's. */
@@ -165,16 +71,16 @@ static void check_breakpoints(struct esp_worker *worker, const struct esp_iterat
     if (!*text || esp_mailbox_steps(&worker->mailbox))
         return;
     esp_mailbox_step_mode(&worker->mailbox, true);
-    tell(worker, ESP_SNAPSHOT_MESSAGE, text);
-    tell_phase(worker, ESP_PHASE_WAITING, "", 0);
+    esp_report_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, text);
+    esp_report_phase(&worker->report, ESP_PHASE_WAITING, "", 0);
     esp_mailbox_wait_step(&worker->mailbox);
 }
 
 /* Nothing is recorded any more. */
 static void tell_not_recording(struct esp_worker *worker, int type, const char *text)
 {
-    tell(worker, ESP_SNAPSHOT_RECORD, "");
-    tell(worker, type, text);
+    esp_report_tell(&worker->report, ESP_SNAPSHOT_RECORD, "");
+    esp_report_tell(&worker->report, type, text);
 }
 
 static void record(struct esp_worker *worker, const struct esp_event *event)
@@ -202,14 +108,15 @@ static void observe(void *user, const struct esp_event *event)
     if (stepping)
         esp_session_explain(worker->pair.session, true);
     int phase = stepping ? ESP_PHASE_WAITING : ESP_PHASE_GENERATING;
-    if ((partial || iteration) && worker->phase != phase)
-        tell_phase(worker, phase, "", 0);
-    if (esp_ring_write_event(worker->ring, event) < 0)
-        tell(worker, ESP_SNAPSHOT_ERROR, "out of memory: an iteration could not be shown");
+    if ((partial || iteration) && worker->report.phase != phase)
+        esp_report_phase(&worker->report, phase, "", 0);
+    if (esp_ring_write_event(worker->report.ring, event) < 0)
+        esp_report_tell(&worker->report, ESP_SNAPSHOT_ERROR,
+                        "out of memory: an iteration could not be shown");
     if (iteration && !stepping)
-        wake_for_iteration(worker);
+        esp_report_wake_for_iteration(&worker->report);
     else
-        wake(worker);
+        esp_report_wake(&worker->report);
     if (partial)
         esp_mailbox_wait_step(&worker->mailbox);
     if (iteration)
@@ -224,10 +131,10 @@ static void wake_for_second(void *user, bool iteration)
 {
     struct esp_worker *worker = user;
     if (!iteration) {
-        wake(worker);
+        esp_report_wake(&worker->report);
         return;
     }
-    wake_for_iteration(worker);
+    esp_report_wake_for_iteration(&worker->report);
     if (!esp_mailbox_steps(&worker->mailbox) && esp_mailbox_wait_pace(&worker->mailbox))
         wake_helpers();
 }
@@ -238,7 +145,7 @@ static bool report_progress(void *user, const char *what, size_t done, size_t to
     double fraction = total > 0 ? (double)done / (double)total : 0;
     if (fraction < worker->progress || fraction >= worker->progress + 0.01 || fraction >= 1) {
         worker->progress = fraction;
-        tell_phase(worker, ESP_PHASE_LOADING, what, fraction);
+        esp_report_phase(&worker->report, ESP_PHASE_LOADING, what, fraction);
     }
     return worker->pair.session ? !esp_mailbox_stops(&worker->mailbox)
                                 : !esp_mailbox_quits(&worker->mailbox);
@@ -292,20 +199,21 @@ static bool run_prompt(struct esp_worker *worker, const struct esp_posted *comma
     int count;
     esp_session_tokens(worker->pair.session, &count);
     if (command->length == 0 && count == 0) {
-        tell(worker, ESP_SNAPSHOT_ERROR, "type the beginning of a text first");
+        esp_report_tell(&worker->report, ESP_SNAPSHOT_ERROR,
+                        "type the beginning of a text first");
         return false;
     }
     if (command->length > 0) {
-        tell_phase(worker, ESP_PHASE_PREFILL, "", 0);
+        esp_report_phase(&worker->report, ESP_PHASE_PREFILL, "", 0);
         if (prefill(worker, command, err, sizeof err) < 0) {
-            tell(worker, ESP_SNAPSHOT_ERROR, err);
-            tell_phase(worker, ESP_PHASE_IDLE, "", 0);
+            esp_report_tell(&worker->report, ESP_SNAPSHOT_ERROR, err);
+            esp_report_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
             return false;
         }
     }
     esp_session_allow(worker->pair.session, worker->limit);
     esp_second_begin(&worker->second);
-    tell_phase(worker, ESP_PHASE_GENERATING, "", 0);
+    esp_report_phase(&worker->report, ESP_PHASE_GENERATING, "", 0);
     return true;
 }
 
@@ -336,16 +244,16 @@ static void run_set(struct esp_worker *worker, const struct esp_posted *command)
     if (esp_session_set(worker->pair.session, command->key, command->text, err, sizeof err) <
         0) {
         snprintf(text, sizeof text, "%.300s%s", origin ? origin : "", err);
-        tell(worker, ESP_SNAPSHOT_ERROR, text);
+        esp_report_tell(&worker->report, ESP_SNAPSHOT_ERROR, text);
         return;
     }
     if (esp_session_get(worker->pair.session, command->key, now, sizeof now) < 0)
         snprintf(now, sizeof now, "%.200s", command->text);
     note_choice(&worker->pair, command);
-    tell_loaded(worker, false);
+    esp_report_loaded(&worker->report, &worker->pair, worker->serial, false);
     snprintf(text, sizeof text, "%s = %s", command->key, now);
     if (!origin)
-        tell(worker, ESP_SNAPSHOT_MESSAGE, text);
+        esp_report_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, text);
     esp_second_set(&worker->second, command->key, command->text);
 }
 
@@ -368,16 +276,17 @@ static void run_record(struct esp_worker *worker, const struct esp_posted *comma
         return;
     }
     if (worker->record.recorder) {
-        tell(worker, ESP_SNAPSHOT_ERROR, "one recording is going on; :record ends it");
+        esp_report_tell(&worker->report, ESP_SNAPSHOT_ERROR,
+                        "one recording is going on; :record ends it");
         return;
     }
     if (esp_record_start(&worker->record, &worker->pair, command, err, sizeof err) < 0) {
-        tell(worker, ESP_SNAPSHOT_ERROR, err);
+        esp_report_tell(&worker->report, ESP_SNAPSHOT_ERROR, err);
         return;
     }
     snprintf(text, sizeof text, "recording to %.500s", worker->record.path);
-    tell(worker, ESP_SNAPSHOT_RECORD, worker->record.path);
-    tell(worker, ESP_SNAPSHOT_MESSAGE, text);
+    esp_report_tell(&worker->report, ESP_SNAPSHOT_RECORD, worker->record.path);
+    esp_report_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, text);
 }
 
 /* The generation was ended by the user, or by a failure. */
@@ -385,7 +294,7 @@ static void end_generation(struct esp_worker *worker)
 {
     if (worker->record.recorder)
         esp_recorder_end(worker->record.recorder, "");
-    tell_phase(worker, ESP_PHASE_IDLE, "", 0);
+    esp_report_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
 }
 
 /* ------------------------------------------------------------------ other models */
@@ -428,23 +337,24 @@ static void take_over(struct esp_worker *worker, struct esp_pair *next, const ch
     esp_second_end(&worker->second);
     stop_recording(worker); /* its header names the models */
     if (anew)
-        tell(worker, ESP_SNAPSHOT_CLEAR, "");
+        esp_report_tell(&worker->report, ESP_SNAPSHOT_CLEAR, "");
     worker->pair = *next;
     worker->serial++;
-    tell_loaded(worker, anew);
-    tell_phase(worker, ESP_PHASE_PREFILL, "", 0);
+    esp_report_loaded(&worker->report, &worker->pair, worker->serial, anew);
+    esp_report_phase(&worker->report, ESP_PHASE_PREFILL, "", 0);
     worker->quiet = !anew;
     int status = esp_pair_hand_over(&before, &worker->pair, err, sizeof err);
     worker->quiet = false;
     retire(worker, &before);
     if (status < 0)
-        tell(worker, ESP_SNAPSHOT_CLEAR, "");
+        esp_report_tell(&worker->report, ESP_SNAPSHOT_CLEAR, "");
     esp_engine_target(worker->pair.engine, &target);
     esp_engine_draft(worker->pair.engine, &draft);
     snprintf(text, sizeof text, "%.60s, draft %.60s, on %.60s%s%s%s", target.name, draft.name,
              esp_engine_device(worker->pair.engine), note,
              status < 0 ? "; the text was forgotten: " : "", err);
-    tell(worker, status < 0 ? ESP_SNAPSHOT_ERROR : ESP_SNAPSHOT_MESSAGE, text);
+    esp_report_tell(&worker->report, status < 0 ? ESP_SNAPSHOT_ERROR : ESP_SNAPSHOT_MESSAGE,
+                    text);
     if (compared)
         esp_second_again(&worker->second, worker->pair.session);
 }
@@ -460,7 +370,7 @@ static void run_load(struct esp_worker *worker, const struct esp_posted *command
     options.progress = report_progress;
     options.user = worker;
     worker->progress = 0;
-    tell_phase(worker, ESP_PHASE_LOADING, "the models", 0);
+    esp_report_phase(&worker->report, ESP_PHASE_LOADING, "the models", 0);
     int status = esp_pair_follow(&next, &worker->pair, &options, &worker->session_options, note,
                                  sizeof note, err, sizeof err);
     if (status == ESP_OK) {
@@ -468,9 +378,10 @@ static void run_load(struct esp_worker *worker, const struct esp_posted *command
     } else if (had) {
         snprintf(text, sizeof text, "%s; the models of before stay",
                  status == ESP_E_CANCELLED ? "loading was stopped" : err);
-        tell(worker, ESP_SNAPSHOT_ERROR, text);
+        esp_report_tell(&worker->report, ESP_SNAPSHOT_ERROR, text);
     }
-    tell_phase(worker, status < 0 && !had ? ESP_PHASE_FAILED : ESP_PHASE_IDLE, err, 1);
+    esp_report_phase(&worker->report, status < 0 && !had ? ESP_PHASE_FAILED : ESP_PHASE_IDLE,
+                     err, 1);
 }
 
 /* Returns whether a generation runs after the command. */
@@ -491,7 +402,8 @@ static bool run_command(struct esp_worker *worker, const struct esp_posted *comm
         break;
     }
     if (!worker->pair.session) {
-        tell(worker, ESP_SNAPSHOT_ERROR, "no models are loaded; :model loads some");
+        esp_report_tell(&worker->report, ESP_SNAPSHOT_ERROR,
+                        "no models are loaded; :model loads some");
         return false;
     }
     switch (command->type) {
@@ -507,19 +419,18 @@ static bool run_command(struct esp_worker *worker, const struct esp_posted *comm
         run_record(worker, command);
         return generating;
     case ESP_COMMAND_MARK:
-        record(worker,
-               &(struct esp_event){.type = ESP_EVENT_MARKER, .text = command->text});
-        tell(worker, ESP_SNAPSHOT_MESSAGE, "marked");
+        record(worker, &(struct esp_event){.type = ESP_EVENT_MARKER, .text = command->text});
+        esp_report_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, "marked");
         return generating;
     case ESP_COMMAND_REWIND:
         if (esp_session_rewind(worker->pair.session, command->number) == ESP_OK)
-            tell_phase(worker, ESP_PHASE_IDLE, "", 0);
+            esp_report_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
         return false;
     default: /* ESP_COMMAND_CLEAR */
         esp_session_clear(worker->pair.session);
         record(worker, &(struct esp_event){.type = ESP_EVENT_CLEAR});
-        tell(worker, ESP_SNAPSHOT_CLEAR, "");
-        tell_phase(worker, ESP_PHASE_IDLE, "", 0);
+        esp_report_tell(&worker->report, ESP_SNAPSHOT_CLEAR, "");
+        esp_report_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
         return false;
     }
 }
@@ -535,7 +446,7 @@ static bool iterate(struct esp_worker *worker)
     if (status > 0)
         return true;
     if (status < 0)
-        tell(worker, ESP_SNAPSHOT_ERROR, err);
+        esp_report_tell(&worker->report, ESP_SNAPSHOT_ERROR, err);
     end_generation(worker);
     return false;
 }
@@ -549,15 +460,15 @@ static void load(struct esp_worker *worker)
     worker->engine_options.user = worker;
     worker->session_options.observer = observe;
     worker->session_options.user = worker;
-    tell_phase(worker, ESP_PHASE_LOADING, "the models", 0);
+    esp_report_phase(&worker->report, ESP_PHASE_LOADING, "the models", 0);
     if (esp_pair_open(&worker->pair, &worker->engine_options, &worker->session_options, err,
                       sizeof err) < 0) {
-        tell_phase(worker, ESP_PHASE_FAILED, err, 0);
+        esp_report_phase(&worker->report, ESP_PHASE_FAILED, err, 0);
         return;
     }
     worker->serial = 1;
-    tell_loaded(worker, false);
-    tell_phase(worker, ESP_PHASE_IDLE, "", 1);
+    esp_report_loaded(&worker->report, &worker->pair, worker->serial, false);
+    esp_report_phase(&worker->report, ESP_PHASE_IDLE, "", 1);
 }
 
 static void *run(void *user)
@@ -592,9 +503,7 @@ static void *run(void *user)
 static void destroy(struct esp_worker *worker)
 {
     esp_mailbox_close(&worker->mailbox);
-    esp_ring_close(worker->ring);
-    if (worker->wake >= 0)
-        close(worker->wake);
+    esp_report_close(&worker->report);
     free(worker);
 }
 
@@ -623,11 +532,9 @@ int esp_worker_open(struct esp_worker **opened, const struct esp_engine_options 
     worker->session_options = *session;
     worker->limit = tokens;
     esp_mailbox_open(&worker->mailbox);
-    worker->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int status = worker->wake < 0 ? ESP_E_MEMORY
-                                  : esp_ring_open(&worker->ring, SLOTS, ESP_MAX_NODES + 1);
+    int status = esp_report_open(&worker->report);
     worker->second = (struct esp_second){
-        .ring = worker->ring, .wake = wake_for_second, .user = worker};
+        .ring = worker->report.ring, .wake = wake_for_second, .user = worker};
     if (status == 0)
         status = start(worker);
     if (status < 0) {
@@ -642,7 +549,7 @@ bool esp_worker_close(struct esp_worker *worker)
 {
     struct timespec until;
     esp_mailbox_quit(&worker->mailbox);
-    esp_ring_leave(worker->ring);
+    esp_ring_leave(worker->report.ring);
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += PATIENCE;
     if (pthread_timedjoin_np(worker->thread, NULL, &until) != 0)
@@ -655,19 +562,17 @@ bool esp_worker_close(struct esp_worker *worker)
 
 int esp_worker_wake_fd(const struct esp_worker *worker)
 {
-    return worker->wake;
+    return worker->report.wake;
 }
 
 void esp_worker_rest(struct esp_worker *worker)
 {
-    uint64_t count;
-    if (read(worker->wake, &count, sizeof count) > 0)
-        atomic_store(&worker->awake, false);
+    esp_report_rest(&worker->report);
 }
 
 struct esp_ring *esp_worker_ring(struct esp_worker *worker)
 {
-    return worker->ring;
+    return worker->report.ring;
 }
 
 void esp_worker_prompt(struct esp_worker *worker, const char *text, size_t length)
@@ -740,5 +645,5 @@ struct esp_mailbox *esp_worker_mailbox(struct esp_worker *worker)
 
 bool esp_worker_settled(struct esp_worker *worker)
 {
-    return esp_mailbox_settled(&worker->mailbox) && !esp_ring_front(worker->ring);
+    return esp_mailbox_settled(&worker->mailbox) && !esp_ring_front(worker->report.ring);
 }
