@@ -165,6 +165,23 @@ key Enter
 $dump"
 check "a setting without a value says what it is" dumped '^ temp = 0$'
 
+# Every parameter of every drafter can be set; the value is its default, or the first choice.
+$ESPALIER list drafters | awk '
+    /^[a-z]/ { drafter = $1; printf "type :drafter %s\nkey Enter\nwait\n", drafter }
+    /^    / {
+        value = $2; sub(/[|].*/, "", value); sub(/,$/, "", value)
+        for (i = 2; i < NF; i++) if ($i == "default") value = $(i + 1)
+        printf "type :set %s=%s\nkey Enter\nwait\ndump %s/set-%s-%s\n", $1, value, dir, drafter, $1
+        printf "%s %s %s\n", drafter, $1, value >(dir "/parameters")
+    }' dir="$work" >"$work/instructions"
+play "size 160x30
+wait
+$(cat "$work/instructions")"
+while read -r drafter key value; do
+    check "$drafter: :set $key=$value" grep -q "^ $key = " "$work/set-$drafter-$key"
+done <"$work/parameters"
+check "there were many" [ "$(wc -l <"$work/parameters")" -gt 40 ]
+
 # Turns.
 play "size 100x24
 wait

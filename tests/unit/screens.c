@@ -543,6 +543,16 @@ TEST(loading_and_failing)
     scene_close(&scene);
 }
 
+/* Other models are loaded while the text of before is shown. */
+TEST(loading_others)
+{
+    struct scene scene;
+    telling(&scene, 80, 24);
+    scene_phase(&scene, ESP_PHASE_LOADING, "pythia-2.8b", 0.43);
+    scene_golden(&scene, "loading_others_80x24");
+    scene_close(&scene);
+}
+
 TEST(a_lossy_rule_is_called_so)
 {
     struct scene scene;

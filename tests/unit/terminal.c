@@ -368,6 +368,25 @@ TEST(no_color_is_obeyed)
     quit(&pty);
 }
 
+TEST(other_terminals)
+{
+    static const char *const types[] = {"TERM=xterm",         "TERM=vt100",  "TERM=linux",
+                                        "TERM=screen",        "TERM=tmux-256color",
+                                        "TERM=rxvt-unicode-256color"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        const char *const environment[] = {types[i], NULL};
+        struct pty pty;
+        pty_open(&pty, 80, 24, environment, NULL);
+        bool ready = pty_wait(&pty, "ready", 5);
+        if (!ready && strstr(pty.output, "is not known")) { /* to this machine */
+            pty_close(&pty);
+            continue;
+        }
+        CHECK(ready, "%s", types[i]);
+        quit(&pty);
+    }
+}
+
 TEST(a_dumb_terminal_is_refused_in_words)
 {
     static const char *const dumb[] = {"TERM=dumb", NULL}, *const none[] = {"TERM=", NULL};
