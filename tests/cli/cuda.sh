@@ -35,6 +35,9 @@ check "what the processor generates" cmp -s "$work/out" "$work/plain"
 $run --backend cuda --temp 0.8 --seed 7 --verifier specinfer --drafter iid:K=2,L=2 >"$work/out" 2>"$work/err"
 check "it samples" test $? -eq 0
 
+$ESPALIER check --backend cuda --drafter iid:K=2,L=2 --trials 1 --max-nodes 16 --context 64 >"$work/out" 2>&1
+check "every rule that fits runs on it" test "$(grep -c '^iid.* ok$' "$work/out")" -eq 6
+
 check "no device is told" env ESPALIER_EMU_DEVICES=0 sh -c '. tests/shell.sh; fails 1 "no CUDA device" "$@"' sh $run --backend cuda
 check "too little memory is told, with what would fit" env ESPALIER_EMU_MEMORY=188000000 sh -c \
     '. tests/shell.sh; fails 1 "a context of .* tokens (--context) would fit" "$@"' sh \

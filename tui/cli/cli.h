@@ -50,8 +50,8 @@ void cli_help(const struct cli_command *command); /* NULL: the program's own */
 
 /* Prints "espalier: sentence" on stderr and returns EXIT_BAD. */
 int cli_fail(const char *sentence);
-/* Opens the engine that the options ask for; says on standard error if a device that is there
- * cannot be used. */
+/* Opens the engine that the options ask for. Standard error gets a bar if it is a terminal and
+ * loading takes long, and a line if a device that is there cannot be used. */
 int cli_open_engine(struct esp_engine **engine, const struct cli_options *options, char *err,
                     size_t errlen);
 

@@ -23,16 +23,6 @@ int cli_fail(const char *sentence)
     return EXIT_BAD;
 }
 
-int cli_open_engine(struct esp_engine **engine, const struct cli_options *options, char *err,
-                    size_t errlen)
-{
-    int status = esp_engine_open(engine, &options->engine, err, errlen);
-    if (status == ESP_OK && *esp_engine_notice(*engine))
-        fprintf(stderr, "espalier: %s; using the %s backend\n", esp_engine_notice(*engine),
-                esp_engine_backend(*engine));
-    return status;
-}
-
 static const struct cli_command *find(const char *name)
 {
     for (int i = 0; cli_commands[i]; i++)
