@@ -254,6 +254,36 @@ TEST(the_same_tree_gives_the_same_bytes)
     }
 }
 
+static double height_of(const char *plain, const char *name)
+{
+    char start[24];
+    double x, y = -1;
+    snprintf(start, sizeof start, "\nnode %s ", name);
+    const char *at = strstr(plain, start);
+    CHECK(at && sscanf(at + strlen(start), "%lf %lf", &x, &y) == 2, "there is no node %s",
+          name);
+    return y;
+}
+
+/* Also where a DOT file is laid out by somebody else; heights grow upwards. */
+TEST(siblings_stand_in_order_of_rank)
+{
+    size_t size;
+    if (!has_helper())
+        return;
+    char *dot =
+        draw(scene_king(3), scene_text,
+             &(struct esp_dot_wish){.format = "dot", .theme = "light", .nodes = -1}, &size);
+    CHECK(dot, "%s", err);
+    char *plain = through("dot -Tplain", dot, size);
+    CHECK(height_of(plain, "n1") > height_of(plain, "n2"));
+    CHECK(height_of(plain, "n2") > height_of(plain, "n7"));
+    CHECK(height_of(plain, "n4") > height_of(plain, "n3"));
+    CHECK(height_of(plain, "n10") > height_of(plain, "target"));
+    free(plain);
+    free(dot);
+}
+
 /* What the picture says, of the tree of the design. */
 TEST(the_picture_says_what_happened)
 {

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "curves.h"
 #include "event_json.h"
 #include "picture.h"
 
@@ -174,6 +175,7 @@ static int write_picture(Agraph_t *graph, const char *format)
     }
     if (!context || gvLayout(context, graph, "dot") != 0)
         return fail("Graphviz cannot lay the tree out; is its dot plugin installed?");
+    esp_curves_bend(graph);
     if (gvRenderData(context, graph, format, &bytes, &length) != 0 || !bytes || length == 0)
         code = fail("Graphviz cannot write this format; is its plugin for it installed?");
     else

@@ -4,7 +4,7 @@
  * keeps the DOT file short. Which nodes are shown, and in which order, is decided by the rows
  * of the tree pane (tree_view.h). `ordering=out` keeps the edges of a node in the order in
  * which they are entered; in a picture that grows to the right the first one is the lowest, so
- * rows are linked from the last to the first.
+ * rows are entered from the last to the first: nodes too, for a DOT file lists edges by them.
  */
 #include "picture.h"
 
@@ -306,10 +306,10 @@ static void add_tree(struct drawing *d)
     struct esp_tree_rows rows;
     Agnode_t **node = NULL;
     d->failed = d->failed || choose_rows(d, &rows) < 0;
-    if (!d->failed)
+    if (!d->failed && rows.count > 0)
         node = calloc((size_t)rows.count, sizeof *node);
     d->failed = d->failed || !node;
-    for (int i = 0; !d->failed && i < rows.count; i++)
+    for (int i = rows.count - 1; !d->failed && i >= 0; i--)
         node[i] = add_row(d, &rows.row[i]);
     for (int i = rows.count - 1; !d->failed && i > 0; i--)
         add_edge(d, node[rows.row[i].parent_row], &rows.row[i], node[i]);
