@@ -57,9 +57,9 @@ template <int DIMS> struct state {
     float top, weight, out[DIMS];
 };
 
-/* sum + q . key, the dimensions in order. */
+/* q . key, the dimensions in order. Not inlined: there are eight places, in eight kernels. */
 template <typename T>
-static __device__ __forceinline__ float dot(const float *q, const T *key, int width)
+static __device__ __noinline__ float dot(const float *q, const T *key, int width)
 {
     float sum = 0.0f;
     for (int i = 0; i < width; i += 8) {
