@@ -1,11 +1,10 @@
-/* worker.c - the engine's thread; see worker.h.
+/* worker.c - the engine's thread: its start, its loop, its events and its end; see worker.h.
  *
- * What both threads touch is in the mailbox (what is asked of this thread) and in the ring
- * (what it reports). The pair of models and their session belong to the thread alone; the
- * interface reads only an engine's token texts, which never change, after the READY snapshot
- * has named it and before it has seen the next one.
+ * The loop takes a command where there is one, else runs an iteration where a text is being
+ * written, else waits. An event is recorded before it is shown, so that what was seen is what a
+ * replay shows. The functions at the foot run in the interface's thread.
  */
-#include "worker.h"
+#include "worker_parts.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -14,36 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "pair.h"
-#include "record.h"
-#include "report.h"
-#include "second.h"
-
 enum { PATIENCE = 3 /* seconds to wait for the thread at the end */ };
-
-/* Models that others took the place of, whose tokens may still be on the screen. */
-struct retired {
-    struct retired *next;
-    struct esp_pair pair;
-    int serial;
-};
-
-struct esp_worker {
-    pthread_t thread;
-    struct esp_mailbox mailbox;
-    struct esp_report report;
-
-    struct esp_engine_options engine_options;
-    struct esp_session_options session_options;
-    int limit;
-    struct esp_pair pair;
-    struct esp_second second; /* that is compared with */
-    struct retired *retired;
-    int serial; /* of the pair; see esp_loaded */
-    struct esp_record record;
-    bool quiet; /* the session does nothing that the interface does not know */
-    double progress;
-};
 
 /* ------------------------------------------------------------------ out: events */
 
@@ -76,21 +46,20 @@ static void check_breakpoints(struct esp_worker *worker, const struct esp_iterat
     esp_mailbox_wait_step(&worker->mailbox);
 }
 
-/* Nothing is recorded any more. */
-static void tell_not_recording(struct esp_worker *worker, int type, const char *text)
+void esp_worker_not_recording(struct esp_worker *worker, int type, const char *text)
 {
     esp_report_tell(&worker->report, ESP_SNAPSHOT_RECORD, "");
     esp_report_tell(&worker->report, type, text);
 }
 
-static void record(struct esp_worker *worker, const struct esp_event *event)
+void esp_worker_note(struct esp_worker *worker, const struct esp_event *event)
 {
     char err[512];
     bool stepped = event->type == ESP_EVENT_ITERATION && esp_mailbox_steps(&worker->mailbox);
     if ((event->type == ESP_EVENT_ITERATION &&
          !esp_record_step(&worker->record, stepped, err, sizeof err)) ||
         !esp_record_event(&worker->record, event, err, sizeof err))
-        tell_not_recording(worker, ESP_SNAPSHOT_ERROR, err);
+        esp_worker_not_recording(worker, ESP_SNAPSHOT_ERROR, err);
 }
 
 /* Partial trees are sent only in step mode: nobody could see them otherwise. */
@@ -99,7 +68,7 @@ static void observe(void *user, const struct esp_event *event)
     struct esp_worker *worker = user;
     if (worker->quiet)
         return;
-    record(worker, event);
+    esp_worker_note(worker, event);
     bool partial = event->type == ESP_EVENT_LAYER || event->type == ESP_EVENT_STAGE;
     bool iteration = event->type == ESP_EVENT_ITERATION;
     bool stepping = (partial || iteration) && esp_mailbox_steps(&worker->mailbox);
@@ -139,7 +108,7 @@ static void wake_for_second(void *user, bool iteration)
         wake_helpers();
 }
 
-static bool report_progress(void *user, const char *what, size_t done, size_t total)
+bool esp_worker_progress(void *user, const char *what, size_t done, size_t total)
 {
     struct esp_worker *worker = user;
     double fraction = total > 0 ? (double)done / (double)total : 0;
@@ -151,143 +120,7 @@ static bool report_progress(void *user, const char *what, size_t done, size_t to
                                 : !esp_mailbox_quits(&worker->mailbox);
 }
 
-/* ------------------------------------------------------------------ in: commands */
-
-/* The text joined to what is there: a prompt that does not start with a blank starts a
- * paragraph. */
-static char *joined(struct esp_worker *worker, const struct esp_posted *command, size_t *length)
-{
-    int count;
-    const int32_t *tokens = esp_session_tokens(worker->pair.session, &count);
-    size_t last_length = 0;
-    const char *last =
-        count > 0 ? esp_token_bytes(worker->pair.engine, tokens[count - 1], &last_length)
-                  : NULL;
-    bool starts_blank = command->length > 0 && strchr(" \t\r\n", command->text[0]);
-    bool ends_line = last && last_length > 0 && last[last_length - 1] == '\n';
-    const char *between = count == 0 || starts_blank || ends_line ? "" : "\n\n";
-    *length = strlen(between) + command->length;
-    char *text = malloc(*length + 1);
-    if (text)
-        snprintf(text, *length + 1, "%s%s", between, command->text);
-    if (text)
-        memcpy(text + strlen(between), command->text, command->length);
-    return text;
-}
-
-static int prefill(struct esp_worker *worker, const struct esp_posted *command, char *err,
-                   size_t errlen)
-{
-    size_t length;
-    int status = ESP_E_MEMORY;
-    char *text = joined(worker, command, &length);
-    int32_t *tokens = text ? malloc((length + 1) * sizeof *tokens) : NULL;
-    snprintf(err, errlen, "no memory for the prompt");
-    if (tokens) {
-        int count = esp_tokenize(worker->pair.engine, text, length, tokens, (int)length + 1);
-        status = esp_session_prompt(worker->pair.session, tokens, count, err, errlen);
-    }
-    free(tokens);
-    free(text);
-    return status;
-}
-
-/* Returns whether a generation has begun. */
-static bool run_prompt(struct esp_worker *worker, const struct esp_posted *command)
-{
-    char err[256] = "";
-    int count;
-    esp_session_tokens(worker->pair.session, &count);
-    if (command->length == 0 && count == 0) {
-        esp_report_tell(&worker->report, ESP_SNAPSHOT_ERROR,
-                        "type the beginning of a text first");
-        return false;
-    }
-    if (command->length > 0) {
-        esp_report_phase(&worker->report, ESP_PHASE_PREFILL, "", 0);
-        if (prefill(worker, command, err, sizeof err) < 0) {
-            esp_report_tell(&worker->report, ESP_SNAPSHOT_ERROR, err);
-            esp_report_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
-            return false;
-        }
-    }
-    esp_session_allow(worker->pair.session, worker->limit);
-    esp_second_begin(&worker->second);
-    esp_report_phase(&worker->report, ESP_PHASE_GENERATING, "", 0);
-    return true;
-}
-
-/* What the user chose is kept when other models are loaded. */
-static void note_choice(struct esp_pair *pair, const struct esp_posted *command)
-{
-    static const char *const others[] = {
-#define X(name) #name,
-        ESP_SESSION_VALUES(X)
-#undef X
-    };
-    if (strcmp(command->key, "verifier") == 0) {
-        pair->verifier_chosen = strcmp(command->text, "auto") != 0;
-        return;
-    }
-    for (int i = 0; i < ESP_VALUES; i++)
-        if (strcmp(command->key, others[i]) == 0)
-            return;
-    pair->drafter_chosen = true; /* the drafter, or a parameter of it */
-}
-
-static void run_set(struct esp_worker *worker, const struct esp_posted *command)
-{
-    char err[256], now[256], text[600];
-    const size_t value_length = strlen(command->text);
-    const char *origin =
-        command->length > value_length ? command->text + value_length + 1 : NULL;
-    if (esp_session_set(worker->pair.session, command->key, command->text, err, sizeof err) <
-        0) {
-        snprintf(text, sizeof text, "%.300s%s", origin ? origin : "", err);
-        esp_report_tell(&worker->report, ESP_SNAPSHOT_ERROR, text);
-        return;
-    }
-    if (esp_session_get(worker->pair.session, command->key, now, sizeof now) < 0)
-        snprintf(now, sizeof now, "%.200s", command->text);
-    note_choice(&worker->pair, command);
-    esp_report_loaded(&worker->report, &worker->pair, worker->serial, false);
-    snprintf(text, sizeof text, "%s = %s", command->key, now);
-    if (!origin)
-        esp_report_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, text);
-    esp_second_set(&worker->second, command->key, command->text);
-}
-
-static void stop_recording(struct esp_worker *worker)
-{
-    char err[512], text[600];
-    if (!worker->record.recorder)
-        return;
-    int status = esp_record_stop(&worker->record, err, sizeof err);
-    snprintf(text, sizeof text, "recorded to %.500s", worker->record.path);
-    tell_not_recording(worker, status < 0 ? ESP_SNAPSHOT_ERROR : ESP_SNAPSHOT_MESSAGE,
-                       status < 0 ? err : text);
-}
-
-static void run_record(struct esp_worker *worker, const struct esp_posted *command)
-{
-    char err[512], text[600];
-    if (command->length == 0) {
-        stop_recording(worker);
-        return;
-    }
-    if (worker->record.recorder) {
-        esp_report_tell(&worker->report, ESP_SNAPSHOT_ERROR,
-                        "one recording is going on; :record ends it");
-        return;
-    }
-    if (esp_record_start(&worker->record, &worker->pair, command, err, sizeof err) < 0) {
-        esp_report_tell(&worker->report, ESP_SNAPSHOT_ERROR, err);
-        return;
-    }
-    snprintf(text, sizeof text, "recording to %.500s", worker->record.path);
-    esp_report_tell(&worker->report, ESP_SNAPSHOT_RECORD, worker->record.path);
-    esp_report_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, text);
-}
+/* ------------------------------------------------------------------ the thread */
 
 /* The generation was ended by the user, or by a failure. */
 static void end_generation(struct esp_worker *worker)
@@ -295,144 +128,6 @@ static void end_generation(struct esp_worker *worker)
     if (worker->record.recorder)
         esp_recorder_end(worker->record.recorder, "");
     esp_report_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
-}
-
-/* ------------------------------------------------------------------ other models */
-
-/* Keeps a pair until the interface has seen the one that took its place, just now. */
-static void retire(struct esp_worker *worker, struct esp_pair *pair)
-{
-    struct retired *retired = malloc(sizeof *retired);
-    esp_session_close(pair->session);
-    pair->session = NULL;
-    if (!retired)
-        return; /* it stays for good: better than under the interface's feet */
-    *retired = (struct retired){worker->retired, *pair, worker->serial - 1};
-    worker->retired = retired;
-}
-
-/* Closes the pairs older than `serial`. */
-static void close_retired(struct esp_worker *worker, int serial)
-{
-    for (struct retired **at = &worker->retired; *at;) {
-        struct retired *retired = *at;
-        if (retired->serial >= serial) {
-            at = &retired->next;
-            continue;
-        }
-        *at = retired->next;
-        esp_pair_close(&retired->pair);
-        free(retired);
-    }
-}
-
-/* Puts a pair in the place of the one that is there, and hands it the text. */
-static void take_over(struct esp_worker *worker, struct esp_pair *next, const char *note)
-{
-    char err[256] = "", text[1024];
-    struct esp_pair before = worker->pair;
-    struct esp_model_info target = {.name = ""}, draft = {.name = "none"};
-    const bool anew = !esp_pair_shares_tokens(&before, next);
-    const bool compared = worker->second.compare.second != NULL;
-    esp_second_end(&worker->second);
-    stop_recording(worker); /* its header names the models */
-    if (anew)
-        esp_report_tell(&worker->report, ESP_SNAPSHOT_CLEAR, "");
-    worker->pair = *next;
-    worker->serial++;
-    esp_report_loaded(&worker->report, &worker->pair, worker->serial, anew);
-    esp_report_phase(&worker->report, ESP_PHASE_PREFILL, "", 0);
-    worker->quiet = !anew;
-    int status = esp_pair_hand_over(&before, &worker->pair, err, sizeof err);
-    worker->quiet = false;
-    retire(worker, &before);
-    if (status < 0)
-        esp_report_tell(&worker->report, ESP_SNAPSHOT_CLEAR, "");
-    esp_engine_target(worker->pair.engine, &target);
-    esp_engine_draft(worker->pair.engine, &draft);
-    snprintf(text, sizeof text, "%.60s, draft %.60s, on %.60s%s%s%s", target.name, draft.name,
-             esp_engine_device(worker->pair.engine), note,
-             status < 0 ? "; the text was forgotten: " : "", err);
-    esp_report_tell(&worker->report, status < 0 ? ESP_SNAPSHOT_ERROR : ESP_SNAPSHOT_MESSAGE,
-                    text);
-    if (compared)
-        esp_second_again(&worker->second, worker->pair.session);
-}
-
-/* Loads other models beside those that are there; they stay if that fails. */
-static void run_load(struct esp_worker *worker, const struct esp_posted *command)
-{
-    char err[512] = "", note[300], text[600];
-    struct esp_pair next;
-    struct esp_engine_options options;
-    const bool had = worker->pair.session != NULL;
-    esp_pair_options(&options, &worker->pair, command->key, command->text);
-    options.progress = report_progress;
-    options.user = worker;
-    worker->progress = 0;
-    esp_report_phase(&worker->report, ESP_PHASE_LOADING, "the models", 0);
-    int status = esp_pair_follow(&next, &worker->pair, &options, &worker->session_options, note,
-                                 sizeof note, err, sizeof err);
-    if (status == ESP_OK) {
-        take_over(worker, &next, note);
-    } else if (had) {
-        snprintf(text, sizeof text, "%s; the models of before stay",
-                 status == ESP_E_CANCELLED ? "loading was stopped" : err);
-        esp_report_tell(&worker->report, ESP_SNAPSHOT_ERROR, text);
-    }
-    esp_report_phase(&worker->report, status < 0 && !had ? ESP_PHASE_FAILED : ESP_PHASE_IDLE,
-                     err, 1);
-}
-
-/* Returns whether a generation runs after the command. */
-static bool run_command(struct esp_worker *worker, const struct esp_posted *command,
-                        bool generating)
-{
-    switch (command->type) {
-    case ESP_COMMAND_LOAD:
-        run_load(worker, command);
-        return false;
-    case ESP_COMMAND_RETIRE:
-        close_retired(worker, command->number);
-        return generating;
-    case ESP_COMMAND_LIMIT:
-        worker->limit = command->number;
-        return generating;
-    default:
-        break;
-    }
-    if (!worker->pair.session) {
-        esp_report_tell(&worker->report, ESP_SNAPSHOT_ERROR,
-                        "no models are loaded; :model loads some");
-        return false;
-    }
-    switch (command->type) {
-    case ESP_COMMAND_PROMPT:
-        return run_prompt(worker, command);
-    case ESP_COMMAND_SET:
-        run_set(worker, command);
-        return generating;
-    case ESP_COMMAND_COMPARE:
-        esp_second_choose(&worker->second, worker->pair.session, command->text);
-        return generating;
-    case ESP_COMMAND_RECORD:
-        run_record(worker, command);
-        return generating;
-    case ESP_COMMAND_MARK:
-        record(worker, &(struct esp_event){.type = ESP_EVENT_MARKER, .text = command->text});
-        esp_report_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, "marked");
-        return generating;
-    case ESP_COMMAND_REWIND:
-        if (esp_session_rewind(worker->pair.session, command->number) == ESP_OK)
-            esp_report_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
-        return false;
-    default: /* ESP_COMMAND_CLEAR */
-        esp_session_clear(worker->pair.session);
-        record(worker, &(struct esp_event){.type = ESP_EVENT_CLEAR});
-        esp_report_tell(&worker->report, ESP_SNAPSHOT_CLEAR, "");
-        esp_report_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
-        return false;
-    }
 }
 
 /* One iteration; returns whether the generation goes on. */
@@ -451,12 +146,10 @@ static bool iterate(struct esp_worker *worker)
     return false;
 }
 
-/* ------------------------------------------------------------------ the thread */
-
 static void load(struct esp_worker *worker)
 {
     char err[512] = "";
-    worker->engine_options.progress = report_progress;
+    worker->engine_options.progress = esp_worker_progress;
     worker->engine_options.user = worker;
     worker->session_options.observer = observe;
     worker->session_options.user = worker;
@@ -488,14 +181,14 @@ static void *run(void *user)
             end_generation(worker);
         }
         if (command)
-            generating = run_command(worker, command, generating);
+            generating = esp_worker_run(worker, command, generating);
         free(command);
         if (generating && !command)
             generating = iterate(worker);
     }
     esp_compare_close(&worker->second.compare);
-    stop_recording(worker);
-    close_retired(worker, worker->serial);
+    esp_worker_stop_recording(worker);
+    esp_worker_close_retired(worker, worker->serial);
     esp_pair_close(&worker->pair);
     return NULL;
 }

@@ -68,6 +68,9 @@ check "the default is a picture on standard output" cmp -s "$work/stdout.svg" "$
 $export --iteration 1 --format json | "$BUILD/espalier-dot" --models 'fairytale-target ← fairytale-draft' |
     cmp -s - "$work/stdout.svg"
 check "espalier-dot draws what export --format json prints" [ $? -eq 0 ]
+for nodes in many 12x -1 99999999999 ''; do
+    check "espalier-dot refuses --nodes '$nodes'" fails 1 "whole number" "$BUILD/espalier-dot" --nodes "$nodes"
+done
 check "dark differs" sh -c "! $export --iteration 1 --theme dark | cmp -s - '$work/stdout.svg'"
 $export --iteration 1 -o "$work/tree.png"
 check "a PNG is one" [ "$(head -c 8 "$work/tree.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]

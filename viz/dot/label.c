@@ -45,38 +45,23 @@ static const char *bytes_of(const struct esp_tokens *tokens, int32_t token, size
     return bytes ? bytes : "";
 }
 
-/* Writes (unless file is NULL) as much of a token as fits; returns the columns without quotes.
- */
-static int token_inside(FILE *file, const struct esp_tokens *tokens, int32_t token, int columns)
+void esp_label_token(FILE *file, const struct esp_tokens *tokens, int32_t token, int columns)
 {
     size_t length;
     const char *bytes = bytes_of(tokens, token, &length);
-    int flags = ESP_SAFE_QUOTED, used = 0;
-    bool cut = esp_safe_width(bytes, length < 4096 ? length : 4096, flags) > columns;
+    int flags = ESP_SAFE_QUOTED, used = 0, room = columns - 2;
+    bool cut = esp_safe_width(bytes, length < 4096 ? length : 4096, flags) > room;
     struct esp_shown shown;
-    for (size_t i = 0; i < length;) {
+    put(file, "\"");
+    for (size_t i = 0; i < length; used += shown.width) {
         i += esp_safe_next(bytes + i, length - i, flags, &shown);
-        if (used + shown.width > columns - cut)
+        if (used + shown.width > room - cut)
             break;
-        used += shown.width;
-        if (file)
-            put(file, strcmp(shown.text, " ") == 0 ? visible_space : shown.text);
+        put(file, strcmp(shown.text, " ") == 0 ? visible_space : shown.text);
     }
-    if (file && cut)
+    if (cut)
         put(file, ellipsis);
-    return used + cut;
-}
-
-void esp_label_token(FILE *file, const struct esp_tokens *tokens, int32_t token, int columns)
-{
     put(file, "\"");
-    token_inside(file, tokens, token, columns - 2);
-    put(file, "\"");
-}
-
-int esp_label_token_width(const struct esp_tokens *tokens, int32_t token, int columns)
-{
-    return 2 + token_inside(NULL, tokens, token, columns - 2);
 }
 
 char *esp_label_quoted(const struct esp_tokens *tokens, int32_t token)

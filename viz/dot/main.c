@@ -49,6 +49,14 @@ static void help(void)
          "  --models TEXT     names of the models, for the caption");
 }
 
+/* A number of nodes, or -1. */
+static int count(const char *text)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+    return end > text && !*end && value >= 0 && value <= ESP_RECORDING_NODES ? (int)value : -1;
+}
+
 /* Returns -1, or the exit code of a program that is done. */
 static int parse(struct request *request, int argc, char **argv)
 {
@@ -73,7 +81,9 @@ static int parse(struct request *request, int argc, char **argv)
             request->look.models = optarg;
             break;
         case 'n':
-            request->look.most = atoi(optarg);
+            request->look.most = count(optarg);
+            if (request->look.most < 0)
+                return fail("--nodes takes a whole number, 0 for all nodes");
             break;
         case 'h':
             help();
