@@ -253,3 +253,24 @@ void scene_random(struct esp_iteration *it, struct esp_node *nodes, int32_t *pat
     }
     free(children);
 }
+
+void scene_telling(struct scene *scene, int width, int height)
+{
+    scene_open(scene, width, height);
+    scene_ready(scene);
+    scene_prompt(scene);
+    for (int i = 0; i < 7; i++)
+        scene_iteration(scene, i);
+}
+
+void scene_focus(struct scene *scene, int pane, bool zoomed)
+{
+    scene->ui.wish.current = pane;
+    scene->ui.wish.focused = true;
+    scene->ui.wish.zoomed = zoomed;
+}
+
+void scene_act(struct scene *scene, int action)
+{
+    esp_ui_act(&scene->ui, &scene->state, action, scene->canvas.width, scene->canvas.height);
+}

@@ -46,12 +46,17 @@ void scene_ready(struct scene *scene);
 void scene_prompt(struct scene *scene);
 /* An iteration with the tree of the design; its numbers depend a little on `index`. */
 void scene_iteration(struct scene *scene, int index);
+/* The prompt and seven iterations: some way into a text. Opens the scene. */
+void scene_telling(struct scene *scene, int width, int height);
 /* Any event, as the engine's thread would hand it over. */
 void scene_event(struct scene *scene, const struct esp_event *event);
 void scene_phase(struct scene *scene, int phase, const char *text, double fraction);
 /* Another session runs over the text: what it is, and iterations of it. */
 void scene_compare(struct scene *scene, const char *drafter);
 void scene_second(struct scene *scene, const struct esp_iteration *it);
+/* The keys go to a pane; and what a key does. */
+void scene_focus(struct scene *scene, int pane, bool zoomed);
+void scene_act(struct scene *scene, int action);
 /* The iteration itself; valid until the next call. */
 const struct esp_iteration *scene_king(int index);
 

@@ -1,0 +1,166 @@
+/* Timeline, mask and inspector: what they draw is what the iterations say. */
+#include "ui.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "explain.h"
+#include "formula.h"
+#include "mask_view.h"
+#include "scene.h"
+
+/* Iterations whose numbers differ, so that a chart has something to show. */
+TEST(the_timeline_and_the_mask)
+{
+    struct scene scene;
+    scene_open(&scene, 80, 24);
+    scene_ready(&scene);
+    scene_prompt(&scene);
+    for (int i = 0; i < 40; i++) {
+        struct esp_iteration it = *scene_king(i);
+        it.path_length = i % 4;
+        it.committed_count = it.path_length + 1;
+        it.tree.verified = 9 - i % 3;
+        it.seconds[ESP_STAGE_VERIFY] = 0.001 + 0.0002 * (i % 7);
+        scene_event(&scene, &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});
+    }
+    scene.ui.wish.focused = true;
+    scene.ui.wish.current = ESP_PANE_timeline;
+    scene_golden(&scene, "timeline_80x24");
+    esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_LEFT, 80, 24);
+    esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_LEFT, 80, 24);
+    CHECK(scene.ui.look.iteration == 37);
+    scene_golden(&scene, "timeline_held_80x24");
+    scene.ui.wish.current = ESP_PANE_mask;
+    scene_golden(&scene, "mask_80x24");
+    scene.canvas.glyphs = &esp_glyphs_ascii;
+    scene_golden(&scene, "mask_ascii_80x24");
+    scene.canvas.glyphs = &esp_glyphs_full;
+    CHECK(esp_canvas_resize(&scene.canvas, 120, 50) == 0);
+    scene.ui.wish.focused = false;
+    scene_golden(&scene, "tall_120x50");
+    scene_close(&scene);
+}
+
+/* A mask that has no room in its pane says so, in ASCII and in braille. */
+TEST(a_mask_that_does_not_fit_says_so)
+{
+    static struct esp_node nodes[150];
+    static int32_t path[150], order[150];
+    unsigned long long random = 12;
+    struct scene scene;
+    struct esp_iteration it;
+    scene_telling(&scene, 80, 24);
+    scene_random(&it, nodes, path, 150, &random);
+    for (int i = 0; i < 150; i++)
+        order[i] = i;
+    it.index = 7;
+    it.tree.order = order;
+    it.tree.verified = 150;
+    scene_event(&scene, &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});
+    scene.ui.wish.current = ESP_PANE_mask;
+    scene.ui.wish.focused = true;
+    char *braille = scene_dump(&scene, false);
+    scene.canvas.glyphs = &esp_glyphs_ascii;
+    char *ascii = scene_dump(&scene, false);
+    bool said = strstr(braille, " 76 x 150 of 150 x 150 fit ") &&
+                strstr(ascii, " 19 x 76 of 150 x 150 fit ");
+    free(braille);
+    free(ascii);
+    scene_close(&scene);
+    CHECK(said);
+}
+
+/* The picture of the mask is the ancestor relation, in every form it is drawn in. */
+TEST(the_mask_is_the_ancestor_relation)
+{
+    static struct esp_node nodes[90];
+    static int32_t path[90], order[90];
+    unsigned long long random = 11;
+    const int widths[] = {200, 90, 50}, heights[] = {92, 46, 24};
+    struct esp_tokens tokens = {scene_text, NULL};
+    struct esp_iteration it;
+    scene_random(&it, nodes, path, 90, &random);
+    for (int i = 0; i < 90; i++)
+        order[i] = i;
+    it.tree.order = order;
+    it.tree.verified = 90;
+    for (int form = 0; form < 3; form++) {
+        struct esp_canvas canvas;
+        CHECK(esp_canvas_open(&canvas, widths[form], heights[form]) == 0);
+        esp_mask_draw(&canvas, &it, &tokens, -1);
+        for (int i = 0; i < 90; i++)
+            for (int j = 0; j < 90; j++) {
+                static const int bits[4][2] = {{1, 8}, {2, 16}, {4, 32}, {64, 128}};
+                int x = form == 0 ? 14 + 2 * j : form == 1 ? j : j / 2;
+                int y = form == 0 ? i : form == 1 ? i / 2 : i / 4;
+                const char *text = canvas.cells[y * widths[form] + x].text;
+                unsigned char last = (unsigned char)text[2], middle = (unsigned char)text[1];
+                bool drawn =
+                    form == 0 ? strcmp(text, "█") == 0
+                    : form == 1 ? strcmp(text, "█") == 0 || strcmp(text, i % 2 ? "▄" : "▀") == 0
+                                : text[0] != ' ' &&
+                                      (((middle & 3) << 6 | (last & 63)) & bits[i % 4][j % 2]);
+                CHECK(drawn == esp_mask_sees(&it.tree, i, j), "form %d, %d sees %d", form, i,
+                      j);
+            }
+        esp_canvas_close(&canvas);
+    }
+}
+
+/* Sentences of sampling rules, with their numbers. */
+TEST(sampled_decisions_are_explained)
+{
+    char text[160];
+    struct esp_tokens tokens = {scene_text, NULL};
+    struct esp_iteration it = *scene_king(0);
+    it.verifier = "naive";
+    it.tree.nodes[6].u = 0.31f;
+    it.tree.nodes[6].acceptance = 0.9f;
+    esp_explain_node(text, sizeof text, &it, ESP_STAGES, 6, &tokens);
+    CHECK(strcmp(text, "accepted: u = .31 is below its chance of .90") == 0, "%s", text);
+    esp_formula_text(text, sizeof text, &it, 6);
+    CHECK(strcmp(text,
+                 "accepted with probability min(1, p/q) = min(1, .64/.71) = .90, u = .31") == 0,
+          "%s", text);
+    it.tree.nodes[8].u = 0.95f;
+    it.tree.nodes[8].acceptance = 0.5f;
+    esp_explain_node(text, sizeof text, &it, ESP_STAGES, 8, &tokens);
+    CHECK(strcmp(text, "rejected: u = .95 is above its chance of .50; next is \" fell\"") == 0,
+          "%s", text);
+    esp_explain_node(text, sizeof text, &it, ESP_STAGES, 3, &tokens);
+    CHECK(strcmp(text, "not tried: \" old\" came first") == 0, "%s", text);
+    esp_explain_node(text, sizeof text, &it, ESP_STAGE_VERIFY, 3, &tokens);
+    CHECK(strcmp(text, "drafted: no decision yet") == 0, "%s", text);
+    esp_explain_node(text, sizeof text, &it, ESP_STAGES, 10, &tokens);
+    CHECK(strcmp(text, "cut before the target saw it: P < threshold (P = .02)") == 0, "%s",
+          text);
+}
+
+/* The inspector with a rule that draws: formulas beside the numbers, in all its sizes. */
+TEST(the_inspector_shows_the_formulas)
+{
+    struct scene scene;
+    scene_telling(&scene, 120, 36);
+    struct esp_iteration it = *scene_king(7);
+    it.verifier = "specinfer";
+    for (int i = 1; i < it.tree.count; i++)
+        if (it.tree.nodes[i].verdict != ESP_CUT)
+            it.tree.nodes[i].branching = 0.95f * it.tree.nodes[i].p;
+    it.tree.nodes[4].acceptance_rate = 0.74f;
+    it.tree.nodes[4].ceiling = 0.79f;
+    it.tree.nodes[4].acceptance = 0.66f;
+    it.tree.nodes[4].u = 0.31f;
+    it.tree.nodes[4].copies = 2;
+    scene_event(&scene, &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});
+    esp_look_hold(&scene.ui.look, &scene.state, 7);
+    scene.ui.look.node = 4;
+    scene_golden(&scene, "node_low_120x36");
+    scene.ui.wish.current = ESP_PANE_node;
+    scene.ui.wish.focused = scene.ui.wish.zoomed = true;
+    scene_golden(&scene, "node_formulas_120x36");
+    CHECK(esp_canvas_resize(&scene.canvas, 80, 24) == 0);
+    scene_golden(&scene, "node_formulas_80x24");
+    scene_close(&scene);
+}
