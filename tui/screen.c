@@ -263,7 +263,10 @@ void esp_screen_paint(struct esp_screen *screen, const struct esp_canvas *canvas
     if (screen->everything)
         erase();
     for (int y = 0; y < canvas->height; y++) {
-        size_t row = (size_t)y * (size_t)canvas->width;
+        const size_t width = (size_t)canvas->width, row = (size_t)y * width;
+        if (!screen->everything && memcmp(canvas->cells + row, shown->cells + row,
+                                          width * sizeof *canvas->cells) == 0)
+            continue;
         for (int x = 0; x < canvas->width; x++) {
             const struct esp_cell *cell = &canvas->cells[row + (size_t)x];
             struct esp_cell *before = &shown->cells[row + (size_t)x];

@@ -53,9 +53,11 @@ int esp_canvas_resize(struct esp_canvas *canvas, int width, int height)
 
 void esp_canvas_clear(struct esp_canvas *canvas)
 {
-    size_t count = (size_t)canvas->width * (size_t)canvas->height;
-    for (size_t i = 0; i < count; i++)
+    size_t width = (size_t)canvas->width, height = (size_t)canvas->height;
+    for (size_t i = 0; i < width; i++)
         canvas->cells[i] = blank;
+    for (size_t y = 1; y < height; y++)
+        memcpy(canvas->cells + y * width, canvas->cells, width * sizeof blank);
     struct esp_rect all = {0, 0, canvas->width, canvas->height};
     canvas->view = (struct esp_view){all, all};
     canvas->cursor_x = canvas->cursor_y = -1;
