@@ -254,9 +254,20 @@ static int key_bytes(int key, char bytes[16])
     return length + (int)utf8proc_encode_char(key, (utf8proc_uint8_t *)bytes + length);
 }
 
+/* Escape alone has been told from Meta already (decode.c). To readline it would be the first half
+ * of a Meta key and swallow the next one; only vi's keys and a search know it by itself. */
+static bool escape_is_nothing(void)
+{
+    return rl_editing_mode != 0 &&
+           !RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH | RL_STATE_NUMERICARG |
+                       RL_STATE_MULTIKEY);
+}
+
 void esp_input_key(struct esp_input *input, int key)
 {
     input->show_choices = false;
+    if (key == ESP_KEY_ESCAPE && escape_is_nothing())
+        return;
     input->taken = 0;
     input->queued = key_bytes(key, input->queue);
     while (input->taken < input->queued)

@@ -35,10 +35,13 @@ static void follow(struct esp_app *app, int status, const char *err)
         esp_app_say(app, true, "%s", err);
 }
 
-/* A jump while it plays goes on playing from there. */
+/* A jump while it plays goes on playing from there; at the end there is nothing left to play,
+ * and to play would begin anew. */
 static void play_on(struct esp_app *app)
 {
     char err[512];
+    if (esp_player_is_at_end(app->player))
+        app->player->playing = false;
     if (app->player->playing)
         esp_player_play(app->player, true, clock_now(), err, sizeof err);
 }

@@ -45,9 +45,9 @@ static int draw_speed(struct esp_canvas *canvas, int end, const struct esp_state
         return end;
     esp_state_worth(&figures, state->baseline, text);
     const bool wins = figures.speedup >= 1;
-    const int room = end - 40; /* what else a header should say */
-    int form = wins || (int)strlen(text[0]) > room;
-    form += form == 1 && (int)strlen(text[1]) > room;
+    enum { LEAST = 40, MODELS = 80 }; /* for what else a header says */
+    int form = wins || (int)strlen(text[0]) > end - MODELS;
+    form += form == 1 && (int)strlen(text[1]) > end - LEAST;
     return esp_draw_right(canvas, end, 0, wins ? ESP_STYLE_GOOD : ESP_STYLE_BAD, text[form]);
 }
 
@@ -75,7 +75,9 @@ static int draw_phase(struct esp_canvas *canvas, int end, const struct esp_ui *u
                       const struct esp_state *state)
 {
     char text[96] = "";
-    int style = ESP_STYLE_STATUS;
+    int style = ESP_STYLE_STATUS, stages;
+    const struct esp_iteration *it = esp_state_iteration(state, -1, &stages);
+    const int index = it ? it->index : 0;
     switch (state->phase) {
     case ESP_PHASE_LOADING:
         return draw_loading(canvas, end, state);
@@ -84,14 +86,13 @@ static int draw_phase(struct esp_canvas *canvas, int end, const struct esp_ui *u
         break;
     case ESP_PHASE_GENERATING:
         if (ui->pace > 0)
-            snprintf(text, sizeof text, "%s iter %d, %g/s", canvas->glyphs->running,
-                     state->totals.iterations, ui->pace);
+            snprintf(text, sizeof text, "%s iter %d, %g/s", canvas->glyphs->running, index,
+                     ui->pace);
         else
-            snprintf(text, sizeof text, "%s iter %d", canvas->glyphs->running,
-                     state->totals.iterations);
+            snprintf(text, sizeof text, "%s iter %d", canvas->glyphs->running, index);
         break;
     case ESP_PHASE_WAITING:
-        snprintf(text, sizeof text, "step mode, iter %d", state->totals.iterations);
+        snprintf(text, sizeof text, "step mode, iter %d", index);
         style = ESP_STYLE_WARN;
         break;
     case ESP_PHASE_FAILED:

@@ -170,6 +170,10 @@ key 5
 $dump" replay "$recording"
 check "a digit goes to its tenth" dumped "iter $half/$last   5: g goes there"
 play "size 120x36
+key Space $(echo "$last" | sed 's/./& /g') g
+$dump" replay "$recording"
+check "a jump to the end while playing stays there" dumped "^end of recording   iter $last/$last "
+play "size 120x36
 key 1 2 g
 $dump" replay "$recording"
 check "a number and g go to the iteration" dumped "^paused   iter 12/$last "

@@ -54,6 +54,12 @@ $dump"
 check "parameters in a specification are completed" dumped '^> :drafter dynatree:breadth='
 play "size 100x40
 wait
+key Esc
+type In the sea
+$dump"
+check "Escape at the prompt swallows no letter" dumped '^> In the sea'
+play "size 100x40
+wait
 type :theme hi
 key Tab
 $dump"

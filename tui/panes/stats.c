@@ -86,7 +86,7 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
     (void)view;
     if (figures.iterations == 0) {
         esp_draw(canvas, 0, 0, ESP_STYLE_LABEL,
-                 "Speed and where the time goes are shown here.");
+                 "After an iteration: its speed and where the time went.");
         return;
     }
     draw_words(canvas, draw_figures(canvas, &figures), state, &figures);
