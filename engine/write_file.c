@@ -13,7 +13,7 @@
 #include "error.h"
 #include "espalier.h"
 
-static bool write_all(int file, const char *bytes, size_t length)
+bool esp_write_all(int file, const char *bytes, size_t length)
 {
     while (length > 0) {
         ssize_t n = write(file, bytes, length);
@@ -72,7 +72,7 @@ int esp_write_file(const char *path, const char *bytes, size_t length, bool over
         return esp_fail(err, errlen, ESP_E_FILE, "%.300s cannot be written: %s", path,
                         strerror(errno));
     open_to_others(file);
-    bool written = write_all(file, bytes, length);
+    bool written = esp_write_all(file, bytes, length);
     written = close(file) == 0 && written;
     if (written && take_name(beside, path, over))
         return ESP_OK;

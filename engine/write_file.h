@@ -14,6 +14,9 @@
 int esp_write_file(const char *path, const char *bytes, size_t length, bool over, char *err,
                    size_t errlen);
 
+/* Writes all bytes, however often it takes. False: it failed, and errno says why. */
+bool esp_write_all(int file, const char *bytes, size_t length);
+
 /* Makes the folders above a file where they are missing, readable by their owner alone. */
 void esp_make_folders(const char *path);
 

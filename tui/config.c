@@ -143,10 +143,9 @@ int esp_configuration_apply(const struct esp_configuration *config, struct esp_a
  * looks of the interface are remembered as they are. */
 static bool is_written(const struct esp_app *app, int index)
 {
-    static const char *const looks[] = {"theme", "pace", "layout", "tree", "hidden", "mouse"};
-    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
-        if (strcmp(esp_setting(index)->key, looks[i]) == 0)
-            return true;
+    const struct esp_setting *setting = esp_setting(index);
+    if (setting->kind == ESP_SETTING_INTERFACE || strcmp(setting->key, "pace") == 0)
+        return true;
     return app->chosen[index];
 }
 

@@ -77,14 +77,21 @@ static void get_pace(const struct esp_app *app, char *value, size_t size)
         snprintf(value, size, "full");
 }
 
+/* Which of two words a value is: sets `second`. */
+static int choose(bool *second, const char *key, const char *first_word,
+                  const char *second_word, const char *value, char *err, size_t errlen)
+{
+    const bool chosen = strcmp(value, second_word) == 0;
+    if (!chosen && strcmp(value, first_word) != 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "%s is %s or %s, not '%.40s'", key,
+                        first_word, second_word, value);
+    *second = chosen;
+    return ESP_OK;
+}
+
 static int set_layout(struct esp_app *app, const char *value, char *err, size_t errlen)
 {
-    bool stacked = strcmp(value, "stacked") == 0;
-    if (!stacked && strcmp(value, "beside") != 0)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "layout is beside or stacked, not '%.40s'",
-                        value);
-    app->ui.wish.stacked = stacked;
-    return ESP_OK;
+    return choose(&app->ui.wish.stacked, "layout", "beside", "stacked", value, err, errlen);
 }
 
 static void get_layout(const struct esp_app *app, char *value, size_t size)
@@ -94,12 +101,7 @@ static void get_layout(const struct esp_app *app, char *value, size_t size)
 
 static int set_tree(struct esp_app *app, const char *value, char *err, size_t errlen)
 {
-    bool right = strcmp(value, "right") == 0;
-    if (!right && strcmp(value, "indented") != 0)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "tree is indented or right, not '%.40s'",
-                        value);
-    app->ui.look.grows_right = right;
-    return ESP_OK;
+    return choose(&app->ui.look.grows_right, "tree", "indented", "right", value, err, errlen);
 }
 
 static void get_tree(const struct esp_app *app, char *value, size_t size)
@@ -150,11 +152,7 @@ static void complete_hidden(const char *before, const char *word, struct esp_cho
 
 static int set_mouse(struct esp_app *app, const char *value, char *err, size_t errlen)
 {
-    bool on = strcmp(value, "on") == 0;
-    if (!on && strcmp(value, "off") != 0)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "mouse is on or off, not '%.40s'", value);
-    app->mouse = on;
-    return ESP_OK;
+    return choose(&app->mouse, "mouse", "off", "on", value, err, errlen);
 }
 
 static void get_mouse(const struct esp_app *app, char *value, size_t size)
@@ -394,8 +392,8 @@ static const struct esp_setting settings[] = {
     {"mouse", "on|off", "click to focus, wheel to scroll", ESP_SETTING_INTERFACE, set_mouse,
      get_mouse, NULL},
     {"speed", "NUMBER|recorded",
-     "of a replay: 0.25 to 16 times what an eye can follow, or as it was",
-     ESP_SETTING_REPLAY, set_speed, get_speed, NULL},
+     "of a replay: 0.25 to 16 times what an eye can follow, or as it was", ESP_SETTING_REPLAY,
+     set_speed, get_speed, NULL},
     {"idle", "SECONDS", "of a replay: the longest pause that is played; 0: any",
      ESP_SETTING_REPLAY, set_idle, get_idle, NULL},
 };

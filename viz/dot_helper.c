@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "write_file.h"
 
 enum {
     SECONDS = 10,
@@ -69,27 +70,13 @@ static void find(char path[PATH_MAX])
         strcpy(path, helper_name);
 }
 
-static bool write_all(int fd, const char *bytes, size_t length)
-{
-    while (length > 0) {
-        ssize_t n = write(fd, bytes, length);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        bytes += n;
-        length -= (size_t)n;
-    }
-    return true;
-}
-
 static int prepare(struct helper *h, const char *line, size_t length, char *err, size_t errlen)
 {
     find(h->path);
     h->input = memfd_create("espalier tree", MFD_CLOEXEC);
     h->output = memfd_create("espalier picture", MFD_CLOEXEC);
     if (h->input < 0 || h->output < 0 || pipe2(h->messages, O_CLOEXEC) < 0 ||
-        !write_all(h->input, line, length) || lseek(h->input, 0, SEEK_SET) < 0)
+        !esp_write_all(h->input, line, length) || lseek(h->input, 0, SEEK_SET) < 0)
         return esp_fail(err, errlen, ESP_E_MEMORY, "%s cannot be started: %s", helper_name,
                         strerror(errno));
     return ESP_OK;

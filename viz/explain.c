@@ -92,7 +92,8 @@ void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, i
         snprintf(text, size, "committed: the last token of the text, where this tree starts");
     else if (n->verdict == ESP_CUT)
         snprintf(text, size, "cut before the target saw it%s%s (P = %s)", n->reason ? ": " : "",
-                 esp_reason_text(n->reason), esp_probability_exact(p, exp(n->cumulative_log_q)));
+                 esp_reason_text(n->reason),
+                 esp_probability_exact(p, exp(n->cumulative_log_q)));
     else if (stages <= ESP_STAGE_SELECT)
         snprintf(text, size, "drafted: no decision yet");
     else if (n->verdict == ESP_REJECTED)
@@ -124,9 +125,7 @@ int esp_telling_node(const struct esp_iteration *it)
 
 /* ------------------------------------------------------------------ step mode */
 
-/* Appends to a text of limited size. */
-__attribute__((format(printf, 3, 4))) static void say(char *text, size_t size,
-                                                      const char *format, ...)
+void esp_say(char *text, size_t size, const char *format, ...)
 {
     size_t used = strlen(text);
     va_list args;
@@ -157,17 +156,17 @@ static void say_breadth(char *text, size_t size, const struct esp_iteration *it,
     char quoted[48];
     if (!isfinite(n->confidence))
         return;
-    say(text, size, " After %s its best guess is %.0f %% sure",
-        esp_quote_token(quoted, tokens, n->token), 100 * (double)n->confidence);
+    esp_say(text, size, " After %s its best guess is %.0f %% sure",
+            esp_quote_token(quoted, tokens, n->token), 100 * (double)n->confidence);
     if (high && n->confidence >= high->before)
-        say(text, size, ", at least tauh = %.0f %%", 100 * high->before);
+        esp_say(text, size, ", at least tauh = %.0f %%", 100 * high->before);
     else if (low && n->confidence < low->before)
-        say(text, size, ", below taul = %.0f %%", 100 * low->before);
+        esp_say(text, size, ", below taul = %.0f %%", 100 * low->before);
     else if (high && low)
-        say(text, size, ", between taul = %.0f %% and tauh = %.0f %%", 100 * low->before,
-            100 * high->before);
-    say(text, size, high && low ? ", so it tries %d child%s." : ". It has %d child%s.",
-        children, children == 1 ? "" : "ren");
+        esp_say(text, size, ", between taul = %.0f %% and tauh = %.0f %%", 100 * low->before,
+                100 * high->before);
+    esp_say(text, size, high && low ? ", so it tries %d child%s." : ". It has %d child%s.",
+            children, children == 1 ? "" : "ren");
 }
 
 static void explain_layer(char *text, size_t size, const struct esp_iteration *it,
@@ -188,8 +187,8 @@ static void explain_layer(char *text, size_t size, const struct esp_iteration *i
     }
     for (int i = 1; i < tree->count; i++)
         children += tree->nodes[i].parent == best;
-    say(text, size, "Draft pass %d: the draft model adds %d token%s at depth %d.",
-        it->draft_passes, added, plural(added), depth);
+    esp_say(text, size, "Draft pass %d: the draft model adds %d token%s at depth %d.",
+            it->draft_passes, added, plural(added), depth);
     if (best >= 0)
         say_breadth(text, size, it, best, children, tokens);
 }
@@ -206,21 +205,21 @@ static void explain_draft(char *text, size_t size, const struct esp_iteration *i
         cut++;
         example = i;
     }
-    say(text, size, "The tree is drafted: %d node%s in %d pass%s of the draft model.",
-        tree->count - 1, plural(tree->count - 1), it->draft_passes,
-        it->draft_passes == 1 ? "" : "es");
+    esp_say(text, size, "The tree is drafted: %d node%s in %d pass%s of the draft model.",
+            tree->count - 1, plural(tree->count - 1), it->draft_passes,
+            it->draft_passes == 1 ? "" : "es");
     if (cut == 0) {
-        say(text, size, " Nothing is cut.");
+        esp_say(text, size, " Nothing is cut.");
         return;
     }
     const struct esp_node *n = &tree->nodes[example];
-    say(text, size,
-        " %d %s cut before the target sees %s: the path to %s, for one, has P = %.2g %%", cut,
-        cut == 1 ? "is" : "are", cut == 1 ? "it" : "them",
-        esp_quote_token(quoted, tokens, n->token), 100 * exp(n->cumulative_log_q));
+    esp_say(text, size,
+            " %d %s cut before the target sees %s: the path to %s, for one, has P = %.2g %%",
+            cut, cut == 1 ? "is" : "are", cut == 1 ? "it" : "them",
+            esp_quote_token(quoted, tokens, n->token), 100 * exp(n->cumulative_log_q));
     if (n->reason)
-        say(text, size, " (%s)", esp_reason_text(n->reason));
-    say(text, size, ".");
+        esp_say(text, size, " (%s)", esp_reason_text(n->reason));
+    esp_say(text, size, ".");
 }
 
 static void explain_select(char *text, size_t size, const struct esp_iteration *it,
@@ -230,24 +229,27 @@ static void explain_select(char *text, size_t size, const struct esp_iteration *
     char quoted[48];
     int length = it->path_length;
     if (length == 0) {
-        say(text, size, "The target agrees with nothing that was drafted.");
+        esp_say(text, size, "The target agrees with nothing that was drafted.");
     } else {
-        say(text, size, "The target agrees with");
+        esp_say(text, size, "The target agrees with");
         for (int i = 0; i < length && i < MOST; i++)
-            say(text, size, "%s %s", i == 0 ? "" : i == length - 1 ? " and" : ",",
-                esp_quote_token(quoted, tokens, it->tree.nodes[it->path[i]].token));
+            esp_say(text, size, "%s %s",
+                    i == 0            ? ""
+                    : i == length - 1 ? " and"
+                                      : ",",
+                    esp_quote_token(quoted, tokens, it->tree.nodes[it->path[i]].token));
         if (length > MOST)
-            say(text, size, " and %d more", length - MOST);
-        say(text, size, ": %d token%s accepted.", length, plural(length));
+            esp_say(text, size, " and %d more", length - MOST);
+        esp_say(text, size, ": %d token%s accepted.", length, plural(length));
     }
     int stop = esp_telling_node(it);
     if (stop > 0 && it->tree.nodes[stop].verdict == ESP_REJECTED)
-        say(text, size, " The draft's next guess was %s;",
-            esp_quote_token(quoted, tokens, it->tree.nodes[stop].token));
+        esp_say(text, size, " The draft's next guess was %s;",
+                esp_quote_token(quoted, tokens, it->tree.nodes[stop].token));
     else
-        say(text, size, " There the tree ends;");
-    say(text, size, " the target adds %s of its own.",
-        esp_quote_token(quoted, tokens, it->bonus));
+        esp_say(text, size, " There the tree ends;");
+    esp_say(text, size, " the target adds %s of its own.",
+            esp_quote_token(quoted, tokens, it->bonus));
 }
 
 static void explain_adapt(char *text, size_t size, const struct esp_iteration *it)
@@ -255,23 +257,24 @@ static void explain_adapt(char *text, size_t size, const struct esp_iteration *i
     int moved = 0;
     char before[16], after[16];
     if (it->deepest > 0)
-        say(text, size, "%d of %d drafted levels were accepted.", it->path_length, it->deepest);
+        esp_say(text, size, "%d of %d drafted levels were accepted.", it->path_length,
+                it->deepest);
     for (int i = 0; i < it->gauge_count && i < ESP_MAX_GAUGES; i++) {
         const struct esp_gauge *g = &it->gauges[i];
         if (g->before == g->after)
             continue;
-        say(text, size, "%s %s goes from %s to %s", moved++ ? "," : "", g->name,
-            esp_number(before, g->before, 3), esp_number(after, g->after, 3));
+        esp_say(text, size, "%s %s goes from %s to %s", moved++ ? "," : "", g->name,
+                esp_number(before, g->before, 3), esp_number(after, g->after, 3));
     }
     const struct esp_gauge *depth = gauge(it, "D0");
     if (moved > 0 && depth && depth->after != depth->before)
-        say(text, size, ": the next tree may be %s.",
-            depth->after > depth->before ? "deeper" : "less deep");
+        esp_say(text, size, ": the next tree may be %s.",
+                depth->after > depth->before ? "deeper" : "less deep");
     else if (moved > 0)
-        say(text, size, ".");
+        esp_say(text, size, ".");
     else
-        say(text, size,
-            it->gauge_count > 0 ? " No threshold moves." : " This drafter does not adapt.");
+        esp_say(text, size,
+                it->gauge_count > 0 ? " No threshold moves." : " This drafter does not adapt.");
 }
 
 static void explain_stage(char *text, size_t size, const struct esp_iteration *it, int stage,
@@ -283,23 +286,26 @@ static void explain_stage(char *text, size_t size, const struct esp_iteration *i
         explain_draft(text, size, it, tokens);
         break;
     case ESP_STAGE_FLATTEN:
-        say(text, size,
+        esp_say(
+            text, size,
             "The root and %d node%s are put in one row, parents first. A mask lets each see "
             "only its own ancestors, so that one pass can check every path at once.",
             nodes, plural(nodes));
         break;
     case ESP_STAGE_VERIFY:
-        say(text, size, "The target computed the root and %d node%s in one pass of %.2g ms.",
-            nodes, plural(nodes), 1e3 * it->seconds[ESP_STAGE_VERIFY]);
+        esp_say(text, size,
+                "The target computed the root and %d node%s in one pass of %.2g ms.", nodes,
+                plural(nodes), 1e3 * it->seconds[ESP_STAGE_VERIFY]);
         if (it->baseline > 0)
-            say(text, size, " Plain decoding takes a pass of %.2g ms for every token.",
-                1e3 * it->baseline);
+            esp_say(text, size, " Plain decoding takes a pass of %.2g ms for every token.",
+                    1e3 * it->baseline);
         break;
     case ESP_STAGE_SELECT:
         explain_select(text, size, it, tokens);
         break;
     case ESP_STAGE_COMMIT:
-        say(text, size,
+        esp_say(
+            text, size,
             "%d token%s the text. The cache keeps their rows where they are and drops those of "
             "the other %d node%s.",
             it->committed_count, it->committed_count == 1 ? " joins" : "s join", dropped,

@@ -19,4 +19,8 @@ void esp_explain_stop(char *text, size_t size, const struct esp_iteration *it, i
 /* The node most worth a look: where the verifier stopped, else the last accepted one. */
 int esp_telling_node(const struct esp_iteration *it);
 
+/* Appends to a sentence, as far as there is room. */
+__attribute__((format(printf, 3, 4))) void esp_say(char *text, size_t size, const char *format,
+                                                   ...);
+
 #endif

@@ -41,15 +41,6 @@ static bool sees(const struct mask *mask, int i, int j)
            mask->sees[(size_t)i * (size_t)mask->rows + (size_t)j];
 }
 
-bool esp_mask_sees(const struct esp_tree *tree, int i, int j)
-{
-    int target = tree->order[j];
-    for (int node = tree->order[i]; node >= 0; node = tree->nodes[node].parent)
-        if (node == target)
-            return true;
-    return false;
-}
-
 static void draw_labelled(struct esp_canvas *canvas, const struct mask *mask, int label,
                           const struct esp_iteration *it, const struct esp_tokens *tokens,
                           int node)

@@ -19,7 +19,4 @@
 void esp_mask_draw(struct esp_canvas *canvas, const struct esp_iteration *it,
                    const struct esp_tokens *tokens, int node);
 
-/* Does row i of the flattened tree see row j? */
-bool esp_mask_sees(const struct esp_tree *tree, int i, int j);
-
 #endif

@@ -16,7 +16,6 @@
 #include "pane.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "chart.h"
@@ -102,17 +101,6 @@ static int draw_bytes_of(struct esp_canvas *canvas, const struct esp_state *stat
     return y + 1;
 }
 
-/* Appends to a text of limited size. */
-__attribute__((format(printf, 3, 4))) static void add(char *text, size_t size,
-                                                      const char *format, ...)
-{
-    size_t used = strlen(text);
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text + used, size - used, format, args);
-    va_end(args);
-}
-
 /* What the rule's formulas say about what is below the node; "" if nothing. */
 static void say_below(char *text, size_t size, const struct esp_iteration *it, int node)
 {
@@ -121,19 +109,19 @@ static void say_below(char *text, size_t size, const struct esp_iteration *it, i
     char number[8];
     text[0] = '\0';
     if (isfinite(rate))
-        add(text, size, "below: a child is accepted %s", esp_probability(number, rate));
+        esp_say(text, size, "below: a child is accepted %s", esp_probability(number, rate));
     else if (isfinite(these))
-        add(text, size, "below: one of these children is accepted %s",
-            esp_probability(number, these));
+        esp_say(text, size, "below: one of these children is accepted %s",
+                esp_probability(number, these));
     else if (isfinite(n->ceiling))
-        add(text, size, "below: %s judges whole paths; a child is accepted", it->verifier);
+        esp_say(text, size, "below: %s judges whole paths; a child is accepted", it->verifier);
     if (isfinite(n->ceiling))
-        add(text, size,
-            isfinite(rate) || isfinite(these) ? ", at most %s (alpha*)"
-                                              : " at most %s (alpha*)",
-            esp_probability(number, n->ceiling));
+        esp_say(text, size,
+                isfinite(rate) || isfinite(these) ? ", at most %s (alpha*)"
+                                                  : " at most %s (alpha*)",
+                esp_probability(number, n->ceiling));
     if (isfinite(rate) && fabs(these - rate) > 0.005)
-        add(text, size, ", with these children %s", esp_probability(number, these));
+        esp_say(text, size, ", with these children %s", esp_probability(number, these));
 }
 
 /* Lines that only a high pane has; returns the next row. */
