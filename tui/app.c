@@ -41,7 +41,7 @@ static void forget_turns(struct esp_app *app)
 
 static void send_prompt(struct esp_app *app, const char *line)
 {
-    struct esp_turn turn = {app->clearing ? 0 : app->state.span_count, strdup(line)};
+    struct esp_turn turn = {app->kept >= 0 ? app->kept : app->state.span_count, strdup(line)};
     size_t size = ((size_t)app->turn_count + 1) * sizeof turn;
     struct esp_turn *grown = *line && turn.text ? realloc(app->turns, size) : NULL;
     if (grown) {
@@ -61,7 +61,7 @@ void esp_app_edit(struct esp_app *app)
     }
     struct esp_turn *turn = &app->turns[--app->turn_count];
     esp_worker_rewind(app->worker, turn->before);
-    app->rewinding = true;
+    app->kept = turn->before;
     esp_look_hold(&app->ui.look, &app->state, -1);
     app->ui.view[ESP_PANE_text].anchor = -1;
     app->ui.wish.focused = app->ui.help = false;
@@ -73,7 +73,7 @@ void esp_app_edit(struct esp_app *app)
 void esp_app_forget(struct esp_app *app)
 {
     esp_worker_clear(app->worker);
-    app->clearing = true;
+    app->kept = 0;
     forget_turns(app);
 }
 
@@ -94,7 +94,7 @@ static const char *refusal(const struct esp_app *app)
     const int phase = app->state.phase;
     if (phase == ESP_PHASE_FAILED)
         return "no models are loaded; :model loads some";
-    if (esp_state_is_busy(&app->state) && !app->clearing && !app->rewinding)
+    if (esp_state_is_busy(&app->state) && app->kept < 0)
         return "the text is still being written; C-c stops it";
     if (phase == ESP_PHASE_LOADING && app->turn_count > 0 && app->state.span_count == 0)
         return "one prompt waits for the models already";
@@ -455,12 +455,12 @@ void esp_app_receive(struct esp_app *app)
         esp_ring_pop(ring);
         if (serial != app->state.loaded.serial)
             see_models(app);
+        if (app->state.span_count <= app->kept)
+            app->kept = -1;
         app->changed = true;
         if (status < 0)
             esp_app_say(app, true, "out of memory: not everything can be shown");
     }
-    if (!esp_state_is_busy(&app->state))
-        app->clearing = app->rewinding = false;
     esp_ui_compare(&app->ui, app->state.second != NULL);
     if (!waited && app->state.phase == ESP_PHASE_WAITING)
         app->ui.stepping = true; /* a breakpoint, if the user did not ask for it */
@@ -509,8 +509,9 @@ static int open_settings(struct esp_app *app, bool live, char *err, size_t errle
         app->given[i] = app->chosen[i] =
             options->given && esp_setting_is_given(i, options->given);
     int status = first_theme(app, options->theme, err, errlen);
-    if (status == 0 && !options->no_config && (live || options->config))
-        status = esp_configuration_read(&app->config, options->config, err, errlen);
+    if (status == 0 && (live || options->config))
+        status = esp_configuration_read(&app->config, options->config, !options->no_config, err,
+                                        errlen);
     if (status == 0)
         status = esp_configuration_apply(&app->config, app, true, err, errlen);
     if (status == 0 && options->recording)
@@ -530,7 +531,7 @@ static int open_settings(struct esp_app *app, bool live, char *err, size_t errle
 int esp_app_open(struct esp_app *app, const struct interface_options *options, bool live,
                  char *err, size_t errlen)
 {
-    *app = (struct esp_app){.changed = true, .options = *options, .pace = PACE};
+    *app = (struct esp_app){.changed = true, .options = *options, .pace = PACE, .kept = -1};
     app->tokens = options->tokens > 0 ? options->tokens : NEW_TOKENS;
     esp_ui_init(&app->ui);
     int status = open_parts(app, live, err, errlen);

@@ -41,8 +41,8 @@ struct esp_app {
     char **help;    /* lines of the help pane, NULL at the end */
     int searched;   /* the pane that a line "/TEXT" searches */
     int interrupts; /* C-c in a row */
-    bool clearing;  /* the text will be forgotten before whatever is submitted next */
-    bool rewinding; /* likewise, the last prompt will be taken back */
+    int kept; /* tokens of the text that will be left of it when what was asked for is done;
+                 -1: all */
     struct esp_turn *turns; /* (turn_count) of the text */
     int turn_count;
 

@@ -76,8 +76,8 @@ static int read_lines(struct esp_configuration *config, FILE *file, char *err, s
     return status;
 }
 
-int esp_configuration_read(struct esp_configuration *config, const char *path, char *err,
-                           size_t errlen)
+int esp_configuration_read(struct esp_configuration *config, const char *path, bool lines,
+                           char *err, size_t errlen)
 {
     struct stat status;
     *config = (struct esp_configuration){.count = 0};
@@ -85,7 +85,7 @@ int esp_configuration_read(struct esp_configuration *config, const char *path, c
         snprintf(config->path, sizeof config->path, "%s", path);
     else if (esp_user_path(config->path, sizeof config->path, ESP_USER_CONFIG, "config") < 0)
         config->path[0] = '\0';
-    if (!config->path[0])
+    if (!config->path[0] || !lines)
         return ESP_OK;
     int file = open(config->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hang */
     if (file < 0 && errno == ENOENT && !path)

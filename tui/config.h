@@ -29,10 +29,11 @@ struct esp_configuration {
     int count;
 };
 
-/* Reads `path`, which must be there; NULL: the user's file, if it is there. Returns 0 or
- * ESP_E_FILE, ESP_E_FORMAT with a sentence that names file and line. */
-int esp_configuration_read(struct esp_configuration *config, const char *path, char *err,
-                           size_t errlen);
+/* Reads `path`, which must be there; NULL: the user's file, if it is there. Without `lines`
+ * finds only where it is to be written. Returns 0 or ESP_E_FILE, ESP_E_FORMAT with a sentence
+ * that names file and line. */
+int esp_configuration_read(struct esp_configuration *config, const char *path, bool lines,
+                           char *err, size_t errlen);
 void esp_configuration_free(struct esp_configuration *config);
 
 /* Applies the lines whose setting is of the models (`models`), or the others; not those that

@@ -236,6 +236,26 @@ check "and once more" grep -q "^> $prompt" "$work/again"
 check "a prompt that is sent again gives the same text" same_text "$prompt" 12
 play "size 100x24
 wait
+type $prompt
+key Enter
+key M-e
+key Enter
+type :clear
+key Enter
+type $prompt
+key Enter
+key M-e Enter
+wait
+key M-e
+wait
+$dump
+key Enter
+wait
+key F8
+$dump" -n 12
+check "prompts are taken back and sent without waiting" same_text "$prompt" 12
+play "size 100x24
+wait
 type :edit
 key Enter
 $dump"

@@ -360,6 +360,27 @@ static bool has_colour(const struct pty *pty)
     return false;
 }
 
+/* OSC 52 with the text in base64; the mouse is not asked for. */
+TEST(the_text_is_copied)
+{
+    static const char *const arguments[] = {"-p", "Once upon a time", "-n", "30", NULL};
+    static const char *const linux_console[] = {"TERM=linux", NULL};
+    struct pty pty;
+    write_some(&pty, NULL, arguments);
+    CHECK(!has(&pty, "\033[?1000h"), "the mouse is off by default");
+    pty_forget(&pty);
+    pty_type(&pty, ":copy\r");
+    CHECK(pty_wait(&pty, "\033]52;c;T25jZSB1cG9uIGEgdGltZ", 5) && pty_wait(&pty, "\a", 5));
+    pty_type(&pty, ":mouse on\r");
+    CHECK(pty_wait(&pty, "\033[?1000h\033[?1006h", 5));
+    quit(&pty);
+    write_some(&pty, linux_console, arguments);
+    pty_type(&pty, ":copy\r");
+    CHECK(pty_wait(&pty, "has no clipboard", 5));
+    CHECK(!has(&pty, "\033]52"));
+    quit(&pty);
+}
+
 TEST(no_color_is_obeyed)
 {
     static const char *const arguments[] = {"-p", "Once upon a time", "-n", "30", NULL};
@@ -376,9 +397,9 @@ TEST(no_color_is_obeyed)
 
 TEST(other_terminals)
 {
-    static const char *const types[] = {"TERM=xterm",         "TERM=vt100",  "TERM=linux",
-                                        "TERM=screen",        "TERM=tmux-256color",
-                                        "TERM=rxvt-unicode-256color"};
+    static const char *const types[] = {"TERM=xterm",         "TERM=vt100",
+                                        "TERM=linux",         "TERM=screen",
+                                        "TERM=tmux-256color", "TERM=rxvt-unicode-256color"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         const char *const environment[] = {types[i], NULL};
         struct pty pty;
