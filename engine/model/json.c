@@ -26,7 +26,11 @@ int esp_file_open(int *fd, size_t *size, char path[PATH_MAX], const char *folder
     /* Non-blocking: opening a pipe by mistake must not hang. */
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (*fd < 0)
-        return esp_fail(err, errlen, ESP_E_FILE, "cannot open %s: %s", path, strerror(errno));
+        return errno == ENOENT && strcmp(name, "config.json") == 0
+                   ? esp_fail(err, errlen, ESP_E_FILE,
+                              "%s is not a model folder: it has no config.json", folder)
+                   : esp_fail(err, errlen, ESP_E_FILE, "cannot open %s: %s", path,
+                              strerror(errno));
     if (fstat(*fd, &status) == 0 && S_ISREG(status.st_mode)) {
         *size = (size_t)status.st_size;
         return 0;

@@ -17,6 +17,7 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline
+#define __noinline__ /* nothing: system headers have it inside an attribute */
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
