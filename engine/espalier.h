@@ -69,8 +69,11 @@ struct esp_engine_options {
 
 struct esp_engine;
 
+/* Loads the models and opens the device. The options (NULL: all defaults) and what they point
+ * to are needed only until it returns. On failure *engine is NULL. */
 int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options *options,
                     char *err, size_t errlen);
+/* Its sessions must be closed before. NULL: nothing. */
 void esp_engine_close(struct esp_engine *engine);
 
 struct esp_model_info {
@@ -120,6 +123,8 @@ struct esp_session_options {
 
 struct esp_session;
 
+/* Allocates the caches. The options (NULL: all defaults) are copied; the observer is called in
+ * the thread that calls the session. On failure *session is NULL. */
 int esp_session_open(struct esp_session **session, struct esp_engine *engine,
                      const struct esp_session_options *options, char *err, size_t errlen);
 void esp_session_close(struct esp_session *session);

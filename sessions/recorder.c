@@ -212,11 +212,6 @@ void esp_recorder_event(struct esp_recorder *r, const struct esp_event *given)
         r->generating = r->generating && event.type != ESP_EVENT_END;
 }
 
-void esp_recorder_mark(struct esp_recorder *r, const char *text)
-{
-    esp_recorder_event(r, &(struct esp_event){.type = ESP_EVENT_MARKER, .text = text});
-}
-
 void esp_recorder_end(struct esp_recorder *r, const char *why)
 {
     if (r->generating)

@@ -35,8 +35,6 @@ int esp_recorder_open(struct esp_recorder **recorder,
                       const struct esp_recording_header *header, char *err, size_t errlen);
 /* Any event of the session, in order. Its time becomes that since the recording was begun. */
 void esp_recorder_event(struct esp_recorder *recorder, const struct esp_event *event);
-/* Marks this place; the text may be empty. */
-void esp_recorder_mark(struct esp_recorder *recorder, const char *text);
 /* Why the recording was suspended, as a sentence; "" while it goes on. */
 const char *esp_recorder_trouble(const struct esp_recorder *recorder);
 /* The generation that ran, if any, was ended from outside: records that, with the reason. */

@@ -260,3 +260,8 @@ void recorded_same(const struct esp_iteration *a, const struct esp_iteration *b,
               strcmp(a->verifier, b->verifier) == 0,
           "%s: baseline, drafter or verifier", what);
 }
+
+void recorded_mark(struct esp_recorder *recorder, const char *text)
+{
+    esp_recorder_event(recorder, &(struct esp_event){.type = ESP_EVENT_MARKER, .text = text});
+}

@@ -34,6 +34,9 @@ void recorded_forget(struct recorded_events *events);
  * at all. */
 const char *recorded_token(void *user, int32_t token, size_t *length);
 
+/* Records a marker with a text. */
+void recorded_mark(struct esp_recorder *recorder, const char *text);
+
 /* Records `iterations` of a session on the toy models, settings and a second prompt among
  * them, and keeps its events unless `events` is NULL. */
 void recorded_session(struct recorded_events *events, const char *drafter, double temperature,

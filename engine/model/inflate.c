@@ -262,7 +262,7 @@ static void set_key(const struct inflation *n, cJSON *config, enum esp_config_fi
 static int write_config(const struct inflation *n)
 {
     struct esp_json json;
-    char path[PATH_MAX];
+    char path[PATH_MAX] = "config.json";
     const struct esp_model_desc *d = &n->model->desc;
     int status = esp_json_read(&json, n->model->path, "config.json", n->err, n->errlen);
     if (status < 0)

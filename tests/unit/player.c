@@ -234,7 +234,7 @@ TEST(the_state_depends_on_the_position_alone)
     live_write(&live, check_quick() ? 50 : 400);
     CHECK(esp_session_rewind(live.session, 20) == 0);
     live_write(&live, 200);
-    esp_recorder_mark(live.recorder, "half");
+    recorded_mark(live.recorder, "half");
     esp_recorder_event(live.recorder, &(struct esp_event){.type = ESP_EVENT_CLEAR});
     esp_session_clear(live.session);
     CHECK(esp_session_set(live.session, "drafter", "ar", err, sizeof err) == 0);
@@ -303,7 +303,7 @@ static void write_scene(int iterations)
     esp_recorder_event(recorder, &begin);
     for (int i = 0; i < iterations; i++) {
         if (i == 3 || i == 6)
-            esp_recorder_mark(recorder, i == 3 ? "three" : "");
+            recorded_mark(recorder, i == 3 ? "three" : "");
         esp_recorder_event(recorder, &(struct esp_event){.type = ESP_EVENT_ITERATION,
                                                          .iteration = scene_king(i)});
     }
@@ -519,7 +519,7 @@ TEST(a_damaged_recording_is_shown_or_refused)
     make_toy(&toy, 200);
     live_open(&live, &toy, recorded_path(), false);
     live_write(&live, 30);
-    esp_recorder_mark(live.recorder, "here");
+    recorded_mark(live.recorder, "here");
     CHECK(esp_session_set(live.session, "drafter", "dyspec", err, sizeof err) == 0);
     live_write(&live, 20);
     live_finish(&live);

@@ -85,7 +85,7 @@ static _Noreturn void mark_until_killed(int told)
 {
     struct esp_recorder *recorder = open_recorder(recorded_path(), true, NULL);
     while (recorder) {
-        esp_recorder_mark(recorder, "still alive, and with a text of some length");
+        recorded_mark(recorder, "still alive, and with a text of some length");
         if (write(told, "", 1) != 1)
             break;
     }
@@ -148,7 +148,7 @@ TEST(a_failing_write_suspends_the_recording_and_keeps_what_is_whole)
             CHECK(recorder, "%s", err);
             record_prompt(recorder);
             for (int n = 0; n < 5; n++)
-                esp_recorder_mark(recorder, "a place");
+                recorded_mark(recorder, "a place");
             CHECK(strstr(esp_recorder_trouble(recorder), strerror(failure)) &&
                       strstr(esp_recorder_trouble(recorder), "the generation goes on"),
                   "%s", esp_recorder_trouble(recorder));
@@ -176,7 +176,7 @@ TEST(interrupted_and_partial_writes_go_on)
     struct esp_recorder *recorder = open_recorder(recorded_path(), true, in_pieces);
     CHECK(recorder, "%s", err);
     record_prompt(recorder);
-    esp_recorder_mark(recorder, "a place");
+    recorded_mark(recorder, "a place");
     CHECK(esp_recorder_close(recorder, err, sizeof err) == 0, "%s", err);
     struct esp_recording *recording = recorded_open();
     CHECK(esp_recording_events(recording) == 2);
@@ -210,10 +210,10 @@ TEST(a_closed_pipe_does_not_end_the_program)
     record_prompt(recorder);
     CHECK(read(reader, bytes, sizeof bytes) > 100 && !*esp_recorder_trouble(recorder));
     close(reader);
-    esp_recorder_mark(recorder, "");
+    recorded_mark(recorder, "");
     CHECK(strstr(esp_recorder_trouble(recorder), strerror(EPIPE)), "%s",
           esp_recorder_trouble(recorder));
-    esp_recorder_mark(recorder, "");
+    recorded_mark(recorder, "");
     esp_recorder_close(recorder, err, sizeof err);
     sigset_t pending;
     sigpending(&pending);
@@ -228,7 +228,7 @@ TEST(a_pipe_that_nobody_empties_is_given_up)
     struct esp_recorder *recorder = open_recorder(path, false, NULL);
     CHECK(recorder, "%s", err);
     for (int i = 0; i < 10000 && !*esp_recorder_trouble(recorder); i++)
-        esp_recorder_mark(recorder, "a text of some length, so that the pipe is full soon");
+        recorded_mark(recorder, "a text of some length, so that the pipe is full soon");
     CHECK(strstr(esp_recorder_trouble(recorder), "nobody reads"), "%s",
           esp_recorder_trouble(recorder));
     esp_recorder_close(recorder, err, sizeof err);
@@ -246,7 +246,7 @@ TEST(a_file_that_may_not_grow_does_not_end_the_program)
     small.rlim_cur = 2048;
     CHECK(setrlimit(RLIMIT_FSIZE, &small) == 0);
     for (int i = 0; i < 200; i++)
-        esp_recorder_mark(recorder, "a place");
+        recorded_mark(recorder, "a place");
     CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
     CHECK(strstr(esp_recorder_trouble(recorder), strerror(EFBIG)), "%s",
           esp_recorder_trouble(recorder));
