@@ -104,12 +104,15 @@ static const struct {
     {"no-config", NO_CONFIG, NULL, "start with the settings that the program has by itself"},
     {"speed", SPEED, "X",
      "0.25 to 16 times as fast as an eye can follow (default 1), or recorded: as it was"},
-    {"idle", IDLE, "S", "play no pause longer than S seconds (default 2); 0: as long as it was"},
+    {"idle", IDLE, "S",
+     "play no pause longer than S seconds (default 2); 0: as long as it was"},
     {"plain", PLAIN, NULL, "print every iteration's screen as text; needs no terminal"},
     {"iteration", ITERATION, "N|A-B", "which iteration, or from which to which"},
-    {"format", FORMAT, "FORMAT", "dot, svg, png, txt or json (default: as the file of -o ends)"},
+    {"format", FORMAT, "FORMAT",
+     "dot, svg, png, txt or json (default: as the file of -o ends)"},
     {"output", OUTPUT, "FILE", "write to a file instead of standard output"},
-    {"asciicast", ASCIICAST, "FILE", "write the whole replay for terminal players (asciicast v2)"},
+    {"asciicast", ASCIICAST, "FILE",
+     "write the whole replay for terminal players (asciicast v2)"},
     {"size", SIZE, "WxH", "columns and rows of the replay (default: as recorded)"},
     {"nodes", NODES, "N", "nodes of a picture at most; 0: all (default: as fit on a slide)"},
     {"help", HELP, NULL, "show this help"},
@@ -243,35 +246,89 @@ static bool size(const char *text, int *columns, int *rows)
     return false;
 }
 
-static bool set(struct cli_options *o, int flag, const char *value)
+/* Where the text of a flag goes; NULL: it takes none. */
+static const char **text_of(struct cli_options *o, int flag)
 {
     switch (flag) {
     case PROMPT:
-        o->prompt = value;
-        return true;
+        return &o->prompt;
     case FILE_:
-        o->prompt_file = value;
+        return &o->prompt_file;
+    case TARGET:
+        return &o->engine.target;
+    case DRAFT:
+        return &o->engine.draft;
+    case DRAFTER:
+        return &o->session.drafter;
+    case VERIFIER:
+        return &o->session.verifier;
+    case WITH:
+        return &o->with;
+    case WITH_VERIFIER:
+        return &o->with_verifier;
+    case BACKEND:
+        return &o->engine.backend;
+    case ORDER:
+        return &o->session.order;
+    case RECORD:
+        return &o->record;
+    case THEME:
+        return &o->theme;
+    case CONFIG:
+        return &o->config;
+    case ITERATION:
+        return &o->iteration;
+    case FORMAT:
+        return &o->format;
+    case OUTPUT:
+        return &o->output;
+    case ASCIICAST:
+        return &o->asciicast;
+    }
+    return NULL;
+}
+
+/* What a flag without a value turns on; NULL: none such. */
+static bool *switch_of(struct cli_options *o, int flag)
+{
+    switch (flag) {
+    case EXACT:
+        return &o->engine.exact;
+    case BASELINE:
+        return &o->session.baseline;
+    case JSON:
+        return &o->json;
+    case EXPLAIN:
+        return &o->explain;
+    case FORCE:
+        return &o->force;
+    case STATS:
+        return &o->stats;
+    case ASCII:
+        return &o->ascii;
+    case NO_CONFIG:
+        return &o->no_config;
+    case PLAIN:
+        return &o->plain;
+    case MDOC:
+        return &o->mdoc;
+    }
+    return NULL;
+}
+
+static bool set(struct cli_options *o, int flag, const char *value)
+{
+    const char **text = text_of(o, flag);
+    bool *on = switch_of(o, flag);
+    if (text)
+        *text = value;
+    if (on)
+        *on = true;
+    if (text || on)
         return true;
+    switch (flag) {
     case TOKENS:
         return whole_number("tokens", value, 1, MOST_TOKENS, &o->tokens);
-    case TARGET:
-        o->engine.target = value;
-        return true;
-    case DRAFT:
-        o->engine.draft = value;
-        return true;
-    case DRAFTER:
-        o->session.drafter = value;
-        return true;
-    case VERIFIER:
-        o->session.verifier = value;
-        return true;
-    case WITH:
-        o->with = value;
-        return true;
-    case WITH_VERIFIER:
-        o->with_verifier = value;
-        return true;
     case TEMP:
         return number("temp", value, 0, 100, false, &o->session.temperature);
     case TOP_P:
@@ -280,83 +337,26 @@ static bool set(struct cli_options *o, int flag, const char *value)
         return whole_number("top-k", value, 0, INT32_MAX, &o->session.top_k);
     case SEED:
         return seed(value, &o->session.seed);
-    case BACKEND:
-        o->engine.backend = value;
-        return true;
     case THREADS:
         return whole_number("threads", value, 1, 1024, &o->engine.threads);
-    case EXACT:
-        o->engine.exact = true;
-        return true;
     case WIDTH:
         return whole_number("width", value, 1, 64, &o->width);
     case LAYERS:
         return whole_number("layers", value, 1, 1000, &o->layers);
-    case ORDER:
-        o->session.order = value;
-        return true;
     case MAX_NODES:
         return whole_number("max-nodes", value, 1, ESP_MAX_NODES, &o->engine.max_nodes);
     case CONTEXT:
         return whole_number("context", value, 2, MOST_TOKENS, &o->engine.context);
-    case BASELINE:
-        o->session.baseline = true;
-        return true;
     case TRIALS:
         return whole_number("trials", value, 1, MOST_TOKENS, &o->trials);
-    case JSON:
-        o->json = true;
-        return true;
-    case EXPLAIN:
-        o->explain = true;
-        return true;
-    case RECORD:
-        o->record = value;
-        return true;
-    case FORCE:
-        o->force = true;
-        return true;
-    case STATS:
-        o->stats = true;
-        return true;
-    case ASCII:
-        o->ascii = true;
-        return true;
-    case THEME:
-        o->theme = value;
-        return true;
-    case CONFIG:
-        o->config = value;
-        return true;
-    case NO_CONFIG:
-        o->no_config = true;
-        return true;
     case SPEED:
         return speed(value, &o->speed);
     case IDLE:
         return number("idle", value, 0, ESP_IDLE_MOST, false, &o->idle);
-    case PLAIN:
-        o->plain = true;
-        return true;
-    case ITERATION:
-        o->iteration = value;
-        return true;
-    case FORMAT:
-        o->format = value;
-        return true;
-    case OUTPUT:
-        o->output = value;
-        return true;
-    case ASCIICAST:
-        o->asciicast = value;
-        return true;
     case SIZE:
         return size(value, &o->columns, &o->rows);
     case NODES:
         return whole_number("nodes", value, 0, ESP_RECORDING_NODES, &o->nodes);
-    case MDOC:
-        o->mdoc = true;
-        return true;
     }
     return false;
 }
