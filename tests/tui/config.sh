@@ -16,10 +16,19 @@ wait
 $instructions
 $dump" --config "$file" "$@"
 }
-says() { # KEY VALUE: ":KEY" answers VALUE
-    printf 'size 120x30\nwait\ntype :%s\nkey Enter\nwait\ndump %s\n' "$1" "$work/screen" >"$work/script"
-    ESPALIER_SCRIPT=$work/script timeout 60 $ESPALIER --config "$file" $arguments >/dev/null 2>"$work/err"
-    dumped "^ $1 = $2\$"
+says() { # LINES "KEY VALUE": with the file, and $arguments, ":KEY" answers VALUE
+    echo "$1" | awk -v dir="$work" '{
+        printf "type :%s\nkey Enter\ndump %s/says-%d\n", $1, dir, NR }' >"$work/instructions"
+    play "size 120x30
+wait
+$(cat "$work/instructions")" --config "$file" $arguments
+    n=0
+    echo "$1" | while read -r key value; do
+        n=$((n + 1))
+        check "$2: $key is $value" grep -q "^ $key = $value\$" "$work/says-$n"
+        echo "$passed $failed" >"$work/counted"
+    done
+    read -r passed failed <"$work/counted"
 }
 
 arguments=
@@ -40,17 +49,30 @@ mouse on
 drafter linear:K=3
 baseline off
 END
-for line in 'theme light' 'temp 0.7' 'top_p 0.9' 'top_k 40' 'seed 12' 'order dfs' 'n 33' 'pace 9' \
-    'layout stacked' 'hidden node,stats' 'mouse on' 'drafter linear:K=3' 'baseline off'; do
-    check "the file sets $line" says ${line% *} ${line#* }
-done
+says 'theme light
+temp 0.7
+top_p 0.9
+top_k 40
+seed 12
+order dfs
+n 33
+pace 9
+layout stacked
+hidden node,stats
+mouse on
+drafter linear:K=3
+baseline off' 'the file'
 arguments="--temp 0.2 --drafter ar --theme mono -n 5 --top-p 0.5"
-for line in 'theme mono' 'temp 0.2' 'top_p 0.5' 'top_k 40' 'n 5' 'drafter ar' 'order dfs'; do
-    check "the command line goes before it: $line" says ${line% *} ${line#* }
-done
+says 'theme mono
+temp 0.2
+top_p 0.5
+top_k 40
+n 5
+drafter ar
+order dfs' 'the command line goes before it'
 printf 'model fairytale-draft\nthreads 1\ntauh 0.6\n' >"$file"
 arguments=
-check "the file names the models" says threads 1
+says 'threads 1' 'the file names the models'
 configured 'model fairytale-draft' ''
 check "and they are loaded" dumped '^ espalier   fairytale-draft   ar'
 configured 'model fairytale-draft' '' --target engine/models/fairytale-target

@@ -127,37 +127,61 @@ key Tab
 $dump"
 check "folders of models are completed" dumped '^> :model engine/models/fairytale-target/'
 
-# Settings.
-for setting in temp=0.7 top_p=0.9 top_k=40 seed=7 order=dfs baseline=off n=12 pace=9 \
-    theme=light layout=stacked hidden=node,mask mouse=on tauh=0.7 verifier=greedy \
-    drafter=linear:K=3; do
-    play "size 100x30
+# Settings. Each line is typed, and its answer is what the last but one dump shows.
+typed() { # LINES: types each; the screen after line N is in $work/typed-N
+    echo "$1" | awk -v dir="$work" '{
+        printf "type %s\nkey Enter\nwait\ndump %s/typed-%d\n", $0, dir, NR }' >"$work/instructions"
+    play "size 120x30
 wait
-type :set $setting
-key Enter
-wait
-$dump"
-    check ":set $setting" dumped "^ ${setting%%=*} = ${setting#*=}"
-done
-for setting in 'temp 0.7' 'top_p 0.9' 'top_k 40' 'seed 7' 'order hpd' 'n 12' 'pace full' 'layout beside'; do
-    play "size 100x30
-wait
-type :$setting
-key Enter
-wait
-$dump"
-    check ":$setting" dumped "^ ${setting%% *} = ${setting#* }"
-done
-for wrong in 'temp -1' 'top_p 2' 'top_k x' 'seed -4' 'order up' 'n 0' 'pace slow' 'layout round' \
-    'hidden nobody' 'mouse maybe' 'threads -1' 'threads 2000'; do
-    play "size 100x30
-wait
-type :$wrong
-key Enter
-wait
-$dump"
-    check ":$wrong is refused" dumped "not '${wrong#* }'\|no pane '${wrong#* }'"
-done
+$(cat "$work/instructions")"
+}
+answers() { # LINES PATTERN-OF-SED: each line's screen has what sed makes of it
+    typed "$1"
+    n=0
+    echo "$1" | while read -r line; do
+        n=$((n + 1))
+        check "$line" grep -q -e "$(echo "$line" | sed "$2")" "$work/typed-$n"
+        echo "$passed $failed" >"$work/counted"
+    done
+    read -r passed failed <"$work/counted"
+}
+answers ':set tauh=0.7
+:set temp=0.7
+:set top_p=0.9
+:set top_k=40
+:set seed=7
+:set order=dfs
+:set baseline=off
+:set n=12
+:set pace=9
+:set theme=light
+:set layout=stacked
+:set hidden=node,mask
+:set mouse=on
+:set verifier=nss
+:set drafter=linear:K=3
+:temp 0.2
+:top_p 0.8
+:top_k 30
+:seed 8
+:order hpd
+:n 13
+:pace full
+:layout beside
+:verifier naive
+:drafter ar' 's/^:set //; s/^://; s/[ =]/ = /; s/^/^ /'
+answers ':temp -1
+:top_p 2
+:top_k x
+:seed -4
+:order up
+:n 0
+:pace slow
+:layout round
+:hidden nobody
+:mouse maybe
+:threads -1
+:threads 2000' "s/^:[a-z_]* \\(.*\\)/\\\\(not\\\\|no pane\\\\) '\\1'/"
 play "size 100x30
 wait
 type :temp
