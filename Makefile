@@ -242,7 +242,7 @@ DEMO_PROMPT := Once upon a time there was a king who had three sons,
 demo: deps
 	@$(MAKE) --no-print-directory -j$$(nproc) all
 	@if [ -t 0 ] && [ -t 1 ]; then \
-	    $(BUILD)/espalier -p '$(DEMO_PROMPT)' --temp 0.6 --drafter dynatree; \
+	    $(BUILD)/espalier -p '$(DEMO_PROMPT)' --temp 0.6; \
 	else \
 	    printf '%s' '$(DEMO_PROMPT)'; \
 	    $(BUILD)/espalier generate -p '$(DEMO_PROMPT)' --temp 0.6 -n 200 --baseline --stats; \
