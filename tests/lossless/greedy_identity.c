@@ -13,7 +13,7 @@
 #include "each_backend.h"
 
 enum { PROMPTS = 50, TOKENS = 256, LONGEST = 512, WORKERS = 2 };
-enum { EMULATED_TOKENS = 10, EMULATED_NODES = 24 };
+enum { EMULATED_TOKENS = 6, EMULATED_NODES = 24 };
 
 /* Each worker has an engine of one thread and takes every other prompt. */
 static struct esp_engine *engines[WORKERS];
@@ -144,7 +144,7 @@ TEST(every_drafter_equals_plain_decoding_on_cuda)
     printf("    on %s\n", esp_engine_device(engines[0]));
     if (!real) {
         prompts = 1;
-        new_tokens = check_quick() ? EMULATED_TOKENS / 3 : EMULATED_TOKENS;
+        new_tokens = check_quick() ? EMULATED_TOKENS / 2 : EMULATED_TOKENS;
     }
     check_all_drafters();
     close_engines();

@@ -66,7 +66,7 @@ static int look(char *line, size_t size)
 static bool wait_for(const char *want, int column)
 {
     char line[1024];
-    for (int tries = 0; tries < 150; tries++) {
+    for (int tries = 0; tries < 1500; tries++) {
         if (look(line, sizeof line) == column && strcmp(line, want) == 0)
             return true;
         usleep(20000);
