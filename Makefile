@@ -251,6 +251,7 @@ demo: deps
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 ASAN     := BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer' \
             KERNEL_OPT='-O2 -fno-var-tracking -fno-sanitize=undefined' EXTRA='$(SANITIZE)'
+TIMED_BIN = $(BUILD)/tests/unit/terminal
 # Two drive the program through a terminal, and that is the same program in both passes.
 ASAN_BIN  = $(filter-out %/terminal %/cursor,$(patsubst $(BUILD)/%,$(BUILD)/asan/%,$(TEST_BIN)))
 TEST_ENV := XDG_STATE_HOME=$(abspath $(BUILD))/state ESPALIER_TESTS=tests ESPALIER=$(BUILD)/espalier BUILD=$(BUILD) MAKE='$(MAKE)' LC_ALL=C.UTF-8
@@ -258,7 +259,7 @@ TEST_ENV := XDG_STATE_HOME=$(abspath $(BUILD))/state ESPALIER_TESTS=tests ESPALI
 check: deps-check
 	@$(MAKE) --no-print-directory -j$$(nproc) all tests $(BUILD)/example
 	@$(MAKE) --no-print-directory -j$$(nproc) $(ASAN) tests
-	@$(TEST_ENV) tests/run $(TEST_BIN) $(TEST_SCRIPTS) --quick $(ASAN_BIN)
+	@$(TEST_ENV) tests/run $(filter-out $(TIMED_BIN),$(TEST_BIN)) $(TEST_SCRIPTS) --quick $(ASAN_BIN) --alone $(TIMED_BIN)
 
 asan: deps-check
 	@$(MAKE) --no-print-directory -j$$(nproc) $(ASAN) tests
