@@ -343,11 +343,13 @@ TEST(random_iterations_make_the_round_trip)
         CHECK(recorded.event.time == event.time);
         recorded_same(&recorded.iteration, &random_iteration.it, "random");
     }
-    for (int32_t token = 0; token < 12; token++) {
+    for (int i = 0; i < random_iteration.it.tree.count; i++) {
         size_t length = 0, wanted = 0;
-        const char *want = recorded_token(NULL, random_iteration.nodes[0].token, &wanted);
-        const char *got = esp_texts_find(&texts, random_iteration.nodes[0].token, &length);
-        CHECK(!want || (got && length == wanted && memcmp(got, want, length) == 0));
+        int32_t token = random_iteration.nodes[i].token;
+        const char *want = recorded_token(NULL, token, &wanted);
+        const char *got = esp_texts_find(&texts, token, &length);
+        CHECK(!want == !got && (!want || (length == wanted && memcmp(got, want, length) == 0)),
+              "token %d", token);
     }
     esp_line_free(&line);
     esp_recorded_free(&recorded);
