@@ -5,9 +5,9 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "error.h"
@@ -27,12 +27,23 @@ bool esp_write_all(int file, const char *bytes, size_t length)
     return true;
 }
 
-/* mkstemp() makes a file for its owner alone; others get what the umask leaves them. */
-static void open_to_others(int file)
+/* Makes a file beside `path` and writes its name. Unlike mkstemp()'s it may be read by whom the
+ * umask lets, which no thread can ask for without changing it for all. Returns -1 on failure. */
+static int make_beside(const char *path, char *beside, size_t size)
 {
-    mode_t mask = umask(0);
-    umask(mask);
-    (void)!fchmod(file, 0666 & ~mask);
+    enum { TRIES = 100 };
+    int file = -1;
+    for (int i = 0; i < TRIES && file < 0; i++) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if (snprintf(beside, size, "%s.%d-%09ld", path, (int)getpid(), now.tv_nsec) >= (int)size)
+            errno = ENAMETOOLONG;
+        else
+            file = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file < 0 && errno != EEXIST)
+            break;
+    }
+    return file;
 }
 
 /* Gives a file its name; without `over`, only if nothing has that name. */
@@ -65,13 +76,10 @@ int esp_write_file(const char *path, const char *bytes, size_t length, bool over
                         "%.300s is there already; choose another name, or add a ! to write "
                         "over it",
                         path);
-    if (snprintf(beside, sizeof beside, "%s.XXXXXX", path) >= (int)sizeof beside)
-        return esp_fail(err, errlen, ESP_E_FILE, "the name %.60s... is too long", path);
-    int file = mkstemp(beside);
+    int file = make_beside(path, beside, sizeof beside);
     if (file < 0)
         return esp_fail(err, errlen, ESP_E_FILE, "%.300s cannot be written: %s", path,
                         strerror(errno));
-    open_to_others(file);
     bool written = esp_write_all(file, bytes, length);
     written = close(file) == 0 && written;
     if (written && take_name(beside, path, over))

@@ -1,0 +1,134 @@
+/* A file is written whole or not at all: what fails leaves what was there and nothing beside
+ * it; who may read it is the umask's business, in every thread. */
+#include "write_file.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "espalier.h"
+
+static char folder[64], path[96], err[512];
+
+static void remove_folder(void)
+{
+    unlink(path);
+    rmdir(folder);
+}
+
+static void begin(void)
+{
+    if (*folder)
+        return;
+    strcpy(folder, P_tmpdir "/espalier-write-XXXXXX");
+    CHECK(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/file", folder);
+    atexit(remove_folder);
+}
+
+static int write_text(const char *text, bool over)
+{
+    return esp_write_file(path, text, strlen(text), over, err, sizeof err);
+}
+
+static bool holds(const char *want)
+{
+    char text[64];
+    FILE *file = fopen(path, "r");
+    CHECK(file, "%s", path);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return strcmp(text, want) == 0;
+}
+
+static int files(void)
+{
+    int count = 0;
+    DIR *dir = opendir(folder);
+    CHECK(dir);
+    for (struct dirent *entry; (entry = readdir(dir));)
+        count += entry->d_name[0] != '.';
+    closedir(dir);
+    return count;
+}
+
+TEST(a_file_takes_the_place_of_another_only_if_it_may)
+{
+    begin();
+    CHECK(write_text("one", false) == 0 && holds("one"), "%s", err);
+    CHECK(write_text("two", false) == ESP_E_FILE && strstr(err, path) && holds("one"), "%s",
+          err);
+    CHECK(write_text("three", true) == 0 && holds("three"), "%s", err);
+    CHECK(files() == 1);
+    CHECK(esp_write_file(folder, "x", 1, true, err, sizeof err) == ESP_E_FILE &&
+              strstr(err, "no regular file"),
+          "%s", err);
+    CHECK(esp_write_file("/nowhere/file", "x", 1, true, err, sizeof err) == ESP_E_FILE &&
+              strstr(err, "/nowhere/file"),
+          "%s", err);
+}
+
+/* Whoever has the file open reads on in what was there. */
+TEST(a_reader_never_sees_half_of_it)
+{
+    char text[8] = "";
+    begin();
+    CHECK(write_text("before", true) == 0);
+    FILE *file = fopen(path, "r");
+    CHECK(file && write_text("after", true) == 0);
+    CHECK(fread(text, 1, sizeof text - 1, file) == 6 && strcmp(text, "before") == 0);
+    fclose(file);
+    CHECK(holds("after"));
+}
+
+TEST(what_has_no_room_changes_nothing)
+{
+    enum { SIZE = 1 << 16 };
+    static char bytes[SIZE];
+    struct rlimit limit, small;
+    begin();
+    CHECK(write_text("precious", true) == 0 && getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    small = limit;
+    small.rlim_cur = SIZE / 2;
+    signal(SIGXFSZ, SIG_IGN);
+    CHECK(setrlimit(RLIMIT_FSIZE, &small) == 0);
+    int status = esp_write_file(path, bytes, SIZE, true, err, sizeof err);
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    signal(SIGXFSZ, SIG_DFL);
+    CHECK(status == ESP_E_FILE && strstr(err, "cannot be written"), "%d: %s", status, err);
+    CHECK(holds("precious") && files() == 1);
+}
+
+static mode_t mode_of(const char *name)
+{
+    struct stat about;
+    CHECK(stat(name, &about) == 0, "%s", name);
+    return about.st_mode & 0777;
+}
+
+/* Stands in for the C library's: it can only be asked for by changing it, for all threads. */
+static int changes;
+
+mode_t umask(mode_t mask)
+{
+    changes++;
+    return (mode_t)syscall(SYS_umask, mask);
+}
+
+TEST(the_umask_says_who_may_read_it_and_is_left_alone)
+{
+    begin();
+    mode_t before = umask(027);
+    changes = 0;
+    int status = write_text("x", true);
+    CHECK(changes == 0, "other threads' files would be open to all for a moment");
+    umask(before);
+    CHECK(status == 0 && mode_of(path) == 0640, "%o", (unsigned)mode_of(path));
+}
