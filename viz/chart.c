@@ -28,7 +28,8 @@ const char *esp_number(char text[16], double value, int digits)
         return strcpy(text, "-");
     int whole = value == 0 ? 0 : 1 + (int)floor(log10(fabs(value)));
     int decimals = whole >= digits ? 0 : digits - whole;
-    snprintf(text, 16, "%.*f", decimals > 5 ? 5 : decimals, value);
+    decimals = decimals > 5 ? 5 : decimals;
+    snprintf(text, 16, "%.*f", decimals, value);
     for (size_t end = strlen(text); decimals > digits && text[end - 1] == '0'; decimals--)
         text[--end] = '\0';
     if (strncmp(text, "0.", 2) == 0)

@@ -212,6 +212,9 @@ static void check_record(void *user, const struct esp_event *event)
         if (!isnan(node->u) && node->verdict == ESP_REJECTED)
             CHECK(node->u >= node->acceptance, "%s rejects at u = %g, acceptance %g",
                   rule->name, (double)node->u, (double)node->acceptance);
+        if (!isnan(node->u) && node->verdict == ESP_ACCEPTED && !node->drawn)
+            CHECK(node->u <= node->acceptance, "%s accepts at u = %g, acceptance %g",
+                  rule->name, (double)node->u, (double)node->acceptance);
     }
     CHECK(accepted == it->path_length, "%s: %d accepted, path of %d", rule->name, accepted,
           it->path_length);
