@@ -106,8 +106,8 @@ struct esp_layer_rule {
 };
 
 /* Grows the tree by a rule: one draft pass per layer; where a layer does not fit the budget,
- * the nodes of highest cumulative q are taken (dynatree, sec. 3.3; dynatree-fixed-tree, sec.
- * 3.3). */
+ * the nodes of highest cumulative q are taken. (dynatree, sec. 3.3, and dynatree-fixed-tree,
+ * sec. 3.3, take the first ones, whatever their q.) */
 int esp_draft_grow(struct esp_draft *draft, const struct esp_layer_rule *rule);
 
 /* What distinguishes the policies that draw independent paths: at depth i every path splits
@@ -158,6 +158,7 @@ int esp_draft_offer(struct esp_draft *draft, const struct esp_candidate *candida
 
 struct esp_drafter_ops {
     const char *name, *summary, *source;
+    const char *differs;            /* where it differs from the source, and why; or NULL */
     unsigned draws;                 /* of enum esp_draws: those it can produce */
     bool needs_model;               /* asks the draft model */
     const struct esp_param *params; /* ended by a row without a name, or NULL */

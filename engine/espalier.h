@@ -185,6 +185,7 @@ enum esp_list { ESP_DRAFTERS, ESP_VERIFIERS, ESP_BACKENDS };
 
 struct esp_item {
     const char *name, *summary, *source;
+    const char *differs; /* from the source, and why; "" where it does not */
     /* drafters: "topk", "iid, topk", ...; verifiers: what they are lossless with */
     const char *draws;
     /* Verifiers: how a node is tested, e.g. "min(1, p/q)"; the same with numbers filled in, or

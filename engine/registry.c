@@ -66,10 +66,20 @@ static struct esp_item item_of_verifier(const struct esp_verifier_ops *ops)
     return (struct esp_item){.name = ops->name,
                              .summary = ops->summary,
                              .source = ops->source,
+                             .differs = ops->differs ? ops->differs : "",
                              .draws = draws_text(ops->lossless),
                              .formula = ops->formula,
                              .numbers = ops->numbers,
                              .where = ops->where};
+}
+
+static struct esp_item item_of_drafter(const struct esp_drafter_ops *ops)
+{
+    return (struct esp_item){.name = ops->name,
+                             .summary = ops->summary,
+                             .source = ops->source,
+                             .differs = ops->differs ? ops->differs : "",
+                             .draws = draws_text(ops->draws)};
 }
 
 bool esp_item(enum esp_list list, int index, struct esp_item *item)
@@ -78,10 +88,7 @@ bool esp_item(enum esp_list list, int index, struct esp_item *item)
     case ESP_DRAFTERS:
         if (!has((const void *const *)esp_drafters, index))
             return false;
-        *item = (struct esp_item){.name = esp_drafters[index]->name,
-                                  .summary = esp_drafters[index]->summary,
-                                  .source = esp_drafters[index]->source,
-                                  .draws = draws_text(esp_drafters[index]->draws)};
+        *item = item_of_drafter(esp_drafters[index]);
         return true;
     case ESP_VERIFIERS:
         if (!has((const void *const *)esp_verifiers, index))
@@ -94,6 +101,7 @@ bool esp_item(enum esp_list list, int index, struct esp_item *item)
         *item = (struct esp_item){.name = esp_backends[index]->name,
                                   .summary = esp_backends[index]->summary,
                                   .source = "",
+                                  .differs = "",
                                   .draws = ""};
         return true;
     }

@@ -69,6 +69,7 @@ struct esp_site {
 
 struct esp_verifier_ops {
     const char *name, *summary, *source;
+    const char *differs;            /* where it differs from the source, and why; or NULL */
     unsigned lossless;              /* of enum esp_draws: with which draws it is exact */
     unsigned preferred;             /* of those: for which it is the default */
     bool greedy;                    /* for temperature 0 (any draws); otherwise for above 0 */

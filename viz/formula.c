@@ -179,3 +179,18 @@ double esp_formula_goes_on(const struct esp_iteration *it, int node)
     }
     return known > 0 ? sum : NAN;
 }
+
+double esp_formula_tokens(const struct esp_iteration *it)
+{
+    const struct esp_node *nodes = it->tree.nodes;
+    double sum = 1;
+    for (int u = 1; u < it->tree.count; u++) {
+        double reached = 1;
+        if (nodes[u].verdict == ESP_CUT)
+            continue;
+        for (int v = u; v > 0; v = nodes[v].parent)
+            reached *= nodes[v].branching;
+        sum += reached;
+    }
+    return sum;
+}

@@ -23,4 +23,10 @@ void esp_formula_text(char *text, size_t size, const struct esp_iteration *it, i
  * their branching probabilities; NaN if they are not known. */
 double esp_formula_goes_on(const struct esp_iteration *it, int node);
 
+/* Tokens that the rule gives on this tree on average, its own numbers not drawn yet: the sum
+ * over nodes of the product of branching probabilities on the way there, the root's being 1
+ * (delayed-tree-expansion, eqs. 1 to 3). NaN where branching is not known: it was not asked for
+ * (esp_session_explain), or the rule has none. */
+double esp_formula_tokens(const struct esp_iteration *it);
+
 #endif

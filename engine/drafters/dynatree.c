@@ -11,6 +11,10 @@
  *               tauh    <- clip(tauh - etah (a - target), taul, 1)
  *               rhodeep <- clip(rhodeep - etar (a - target), rhostop, 1)
  *
+ * The paper's a is the share of drafted tokens that were committed, which side branches keep
+ * low however good the guesses are: no target would fit narrow and wide trees. It names D0 and
+ * tauh (sec. 3.3) and taul (app. D, line 7); the released experiments move rhodeep.
+ *
  * D0 is kept as a real number and floored for use, so that its trace is smooth. The first three
  * parts can be switched off one by one (the ablation, sec. 4.5); with all off this is `fixed`
  * with D = D0 and B = Bmid.
@@ -198,6 +202,12 @@ const struct esp_drafter_ops esp_drafter_dynatree = {
     .name = "dynatree",
     .summary = "breadth and depth follow the draft's confidence and past acceptance",
     .source = "dynatree, sec. 3.3",
+    .differs = "a layer that does not fit N and leaves below tau are treated as in fixed; a is "
+               "path length over depth, not over the number of drafted tokens, which side "
+               "branches keep low however good the guesses; rhodeep is adapted too, and taul "
+               "(app. D) is not, so that thresholds keep their order, for which tauh too stays "
+               "above taul; rhostop, rhodeep, tau, W, target and the steps, for which the "
+               "paper prints no values, have those of the released experiments",
     .draws = ESP_DRAW_TOPK,
     .needs_model = true,
     .params = params,

@@ -139,6 +139,7 @@ const struct esp_drafter_ops esp_drafter_dyspec = {
     .name = "dyspec",
     .summary = "N sampled nodes, always where acceptance is likeliest",
     .source = "dyspec, alg. 1",
+    .differs = "the draft computes several nodes in one pass; the tree is the same",
     .draws = ESP_DRAW_SWOR,
     .needs_model = true,
     .params = params,

@@ -119,6 +119,8 @@ const struct esp_drafter_ops esp_drafter_dyspec_layer = {
     .name = "dyspec-layer",
     .summary = "sampled nodes layer by layer, while acceptance is likely enough",
     .source = "dyspec, alg. 2",
+    .differs = "N stays a limit: where the draws of a round do not fit it, those with the "
+               "largest v are made",
     .draws = ESP_DRAW_SWOR,
     .needs_model = true,
     .params = params,

@@ -53,6 +53,11 @@ const struct esp_drafter_ops esp_drafter_fixed = {
     .name = "fixed",
     .summary = "a tree of fixed depth and breadth, unlikely paths cut",
     .source = "dynatree-fixed-tree, sec. 3.3",
+    .differs =
+        "where a layer does not fit N, its likeliest nodes are taken, not its first: "
+        "they are the likeliest to be accepted; leaves below tau are cut, as in sec. 3.3, "
+        "while alg. 1 verifies them without expanding them; root=draft,cache=rebuild is "
+        "alg. 1 but for these two",
     .draws = ESP_DRAW_TOPK,
     .needs_model = true,
     .params = params,

@@ -124,6 +124,7 @@ const struct esp_drafter_ops esp_drafter_ngram = {
     .name = "ngram",
     .summary = "what followed the same words earlier in the text; needs no draft model",
     .source = "prompt lookup decoding",
+    .differs = "several matches make a tree; prompt lookup takes the first alone",
     .draws = ESP_DRAW_TOPK,
     .params = params,
     .state_size = sizeof(struct state),

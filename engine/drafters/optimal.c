@@ -1,4 +1,5 @@
-/* optimal.c - exactly the N likeliest nodes (SpecExec; salf-talf, app. B, theorem 3).
+/* optimal.c - exactly the N likeliest nodes (SpecExec; salf-talf, app. B, theorem 3), up to
+ * ESP_MAX_TOP children each.
  *
  * `salf` without its stop. The price is more draft passes: at most one per depth and one per B
  * nodes.
@@ -36,6 +37,8 @@ const struct esp_drafter_ops esp_drafter_optimal = {
     .name = "optimal",
     .summary = "the N likeliest nodes",
     .source = "SpecExec; salf-talf, app. B",
+    .differs = "N counts candidates (app. D), so not the root; of a node's children the 64 "
+               "likeliest are looked at, which matters only for N above 64",
     .draws = ESP_DRAW_TOPK,
     .needs_model = true,
     .params = params,

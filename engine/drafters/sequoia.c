@@ -178,6 +178,8 @@ const struct esp_drafter_ops esp_drafter_sequoia = {
     .name = "sequoia",
     .summary = "the shape with the most expected tokens, for measured acceptance rates",
     .source = "Chen et al. 2024",
+    .differs = "rates are measured while text is written, not beforehand, and N and depth are "
+               "yours to choose, not the hardware's",
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .needs_model = true,
     .params = params,

@@ -259,6 +259,8 @@ const struct esp_verifier_ops esp_verifier_khisti = {
     .name = "khisti",
     .summary = "a tournament picks the draft whose law is closest to the target, then tests it",
     .source = "Khisti et al. 2025; delayed-tree-expansion, app. B.5",
+    .differs = "the law r is the best there is, but for the width of the classes of p/q, in "
+               "closed form, where the paper solves a truncated linear program",
     .lossless = ESP_DRAW_IID,
     .formula = "min(1, p/r)",
     .numbers = "min(1, $p/$r)",

@@ -67,6 +67,9 @@ const struct esp_verifier_ops esp_verifier_swor = {
     .name = "swor",
     .summary = "test children drawn without replacement, each against what the others left",
     .source = "dyspec, alg. 3; Sequoia",
+    .differs =
+        "the tests end where nothing is left of q, as in dyspec, app. A.3, where Sequoia "
+        "goes on",
     .lossless = ESP_DRAW_SWOR,
     .preferred = ESP_DRAW_SWOR,
     .formula = "min(1, P/Q)",

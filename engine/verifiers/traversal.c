@@ -82,6 +82,8 @@ const struct esp_verifier_ops esp_verifier_traversal = {
     .name = "traversal",
     .summary = "from the leaves up: whole paths are tested before shorter ones",
     .source = "Weng et al. 2025; delayed-tree-expansion, sec. 3.2",
+    .differs = "a token drawn again is tested beside its first instance as a leaf of its "
+               "own, so that independent draws need no copies of whole subtrees",
     .lossless = ESP_DRAW_IID | ESP_DRAW_SWOR,
     .preferred = ESP_DRAW_IID,
     .formula = "w",

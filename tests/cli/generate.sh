@@ -28,7 +28,8 @@ $gen -p "$prompt" --json --baseline >"$work/json" 2>"$work/err"
 for key in text tokens prompt_tokens generated_tokens target draft drafter verifier backend seed \
     iterations drafted_nodes accepted_nodes acceptance_rate tokens_per_iteration mean_path_length \
     tokens_per_second baseline_tokens_per_second seconds load prefill draft flatten verify select \
-    commit adapt decode peak_bytes; do
+    commit adapt decode peak_bytes first_token acceptance block_efficiency expected_tokens path_share \
+    nodes_per_tree most_nodes mask_blocks calibration_error path_lengths depths ranks probabilities; do
     check "JSON has $key" grep -q "\"$key\":" "$work/json"
 done
 check "JSON alone on stdout" test ! -s "$work/err"
@@ -40,6 +41,7 @@ check "a 64-bit seed is kept" sh -c \
 
 $gen -p "$prompt" --stats >"$work/out" 2>"$work/stats"
 check "statistics go to stderr" grep -q "tokens/s" "$work/stats"
+check "with the lengths of accepted paths" grep -q "^path lengths  *0: [0-9]*, 1: " "$work/stats"
 check "and leave stdout alone" cmp -s "$work/ar" "$work/out"
 
 # Ctrl-C arrives with the first byte of many: the text so far stays, the exit code is 130.

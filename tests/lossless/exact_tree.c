@@ -2,16 +2,18 @@
  * produce and every outcome of the rule on it are enumerated. The law of the first three tokens
  * of output, completed by the target where the output is shorter, must be the target's to 1e-9.
  * The same enumeration shows which rules are the same on one path, and which accept more tokens
- * on average. */
+ * on average, and that a tree gives the tokens that its branching probabilities promise. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "check.h"
 #include "enumerate.h"
+#include "formula.h"
 
 enum { V = 3, DEPTH = 3, CONTEXTS = 1 + V + V * V + V * V * V, SEQUENCES = V * V * V };
 static const double EXACT = 1e-9;
+static const double SINGLE = 1e-5; /* what a record holds in single precision */
 
 /* One random distribution per context of at most DEPTH tokens, for target and draft. */
 struct model {
@@ -74,9 +76,13 @@ static void complete(int32_t *tokens, int count, double weight, double *sequence
     }
 }
 
-/* All outcomes on the tree as it is. */
+/* All outcomes on the tree as it is. The tokens that it gives on average are those that its
+ * branching probabilities say (delayed-tree-expansion, eq. 3). */
 static void add_outcomes(const struct esp_verifier_ops *rule, double weight, struct law *law)
 {
+    const struct esp_iteration it = {.tree = rig.tree.tree};
+    double tokens = 0, formula = NAN;
+    rig.verify.explain = rule->branching != NULL;
     enumerate_start(&rig.all);
     do {
         int32_t output[8];
@@ -84,10 +90,17 @@ static void add_outcomes(const struct esp_verifier_ops *rule, double weight, str
         int count = rig_output(&rig, output), index = context(output, count);
         double part = weight * rig.all.probability;
         CHECK(index < (int)(sizeof law->outcome / sizeof *law->outcome));
+        if (rig.verify.explain)
+            formula = esp_formula_tokens(&it);
+        rig.verify.explain = false; /* once for the tree */
+        tokens += rig.all.probability * count;
         law->outcome[index] += part;
         law->length += part * rig.verify.path_length;
         complete(output, count, part, law->sequence);
     } while (enumerate_next(&rig.all));
+    CHECK(!rule->branching || fabs(formula - tokens) < SINGLE,
+          "%s: %.9f tokens are expected of a tree that gives %.9f", rule->name, formula,
+          tokens);
 }
 
 static double target(int index)

@@ -14,6 +14,7 @@ struct cli_options {
     const char *prompt, *prompt_file; /* "-": stdin */
     int tokens;                       /* -n */
     int trials;
+    int warmup; /* rounds of a bench that are not counted */
     int width, layers; /* of an inflated model; layers = 0: as many as before */
     bool json, stats, mdoc, ascii, explain;
     const char *theme, *config;

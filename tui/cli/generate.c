@@ -31,6 +31,7 @@ struct output {
     bool print;    /* stream to stdout */
     bool terminal; /* stdout is one: neutralise controls */
     struct esp_utf8_stream stream;
+    struct esp_acceptance acceptance;
     struct esp_recorder *recorder; /* NULL: nothing is recorded */
     bool suspended;                /* the user knows that the recording is */
 };
@@ -77,11 +78,14 @@ static void record(struct output *out, const struct esp_event *event)
     }
 }
 
-/* The observer: records everything, prints the committed tokens of each iteration. */
+/* The observer: records everything, counts and prints the committed tokens of each
+ * iteration. */
 static void on_event(void *user, const struct esp_event *event)
 {
     struct output *out = user;
     record(out, event);
+    if (event->type == ESP_EVENT_ITERATION)
+        esp_acceptance_add(&out->acceptance, event->iteration);
     if (!out->print || event->type != ESP_EVENT_ITERATION)
         return;
     for (int i = 0; i < event->iteration->committed_count; i++) {
@@ -99,8 +103,9 @@ static void on_event(void *user, const struct esp_event *event)
     fflush(stdout);
 }
 
-static int print_json(const struct esp_engine *engine, const struct esp_session *session)
+static int print_json(const struct output *out, const struct esp_session *session)
 {
+    const struct esp_engine *engine = out->engine;
     struct esp_stats s;
     char seed[32];
     cJSON *o = cJSON_CreateObject();
@@ -111,13 +116,15 @@ static int print_json(const struct esp_engine *engine, const struct esp_session 
     cli_report_choice(o, session);
     cJSON_AddRawToObject(o, "seed", seed); /* all 64 bits of it */
     cli_report_figures(o, engine, session, s.baseline);
+    cli_report_acceptance(o, &out->acceptance);
     return cli_print_json(o);
 }
 
 /* ------------------------------------------------------------------ statistics */
 
-static void print_stats(const struct esp_session *session)
+static void print_stats(const struct output *out, const struct esp_session *session)
 {
+    const struct esp_acceptance *a = &out->acceptance;
     struct esp_stats s;
     char drafter[1024], verifier[1024];
     esp_session_stats(session, &s);
@@ -131,12 +138,19 @@ static void print_stats(const struct esp_session *session)
             1e3 * s.prefill_seconds);
     fprintf(stderr, "generated            %d tokens in %.1f ms, %.1f tokens/s\n",
             s.generated_tokens, 1e3 * s.decode_seconds, speed);
-    fprintf(stderr, "first token after    %.1f ms\n", 1e3 * s.first_token_seconds);
+    fprintf(stderr, "first token after    %.1f ms, then %.2f ms each\n",
+            1e3 * s.first_token_seconds,
+            s.generated_tokens > 0 ? 1e3 * s.decode_seconds / s.generated_tokens : 0);
     fprintf(stderr, "iterations           %d, %.2f tokens each\n", s.iterations,
             s.tokens_per_iteration);
-    fprintf(stderr, "drafted nodes        %lld, accepted %lld (%.1f %%), path length %.2f\n",
+    fprintf(stderr, "drafted nodes        %lld, accepted %lld (%.1f %%), path length %.2f",
             (long long)s.drafted_nodes, (long long)s.accepted_nodes, 100 * s.acceptance_rate,
             s.mean_path_length);
+    if (a->deepest > 0)
+        fprintf(stderr, " (%.1f %% of the depth)",
+                100 * (double)a->accepted / (double)a->deepest);
+    fprintf(stderr, "\npath lengths        ");
+    cli_print_lengths(stderr, a);
     fprintf(stderr, "passes               draft %lld, target %lld\n", (long long)s.draft_passes,
             (long long)s.target_passes);
     fprintf(stderr, "time by stage       ");
@@ -227,9 +241,9 @@ static int run(struct cli_options *o)
     if (status < 0)
         code = cli_fail(*err ? err : esp_status_message(status));
     else if (o->json)
-        code = print_json(engine, session);
+        code = print_json(&out, session);
     if (started && o->stats)
-        print_stats(session);
+        print_stats(&out, session);
     if (code == EXIT_DONE && (fflush(stdout) != 0 || ferror(stdout)))
         code = cli_fail("standard output could not be written");
     int recorded = stop_recording(&out);

@@ -48,6 +48,8 @@ static void print_mdoc(enum esp_list list)
         printf(".Ss %s\n", item.name);
         print_plain("", item.summary, "\n.Pp\n");
         print_plain("Source: ", item.source, "\n.Pp\n");
+        if (*item.differs)
+            print_plain("It differs: ", item.differs, ".\n.Pp\n");
         printf("%s: %s.\n",
                list == ESP_DRAFTERS ? "How children are drawn" : "Keeps the distribution with",
                item.draws);
@@ -118,6 +120,7 @@ static cJSON *list_json(enum esp_list list)
         cJSON_AddStringToObject(o, "name", item.name);
         cJSON_AddStringToObject(o, "summary", item.summary);
         cJSON_AddStringToObject(o, "source", item.source);
+        cJSON_AddStringToObject(o, "differs", item.differs);
         cJSON_AddStringToObject(o, "draws", item.draws);
         for (int j = 0; esp_item_param(list, item.name, j, &param); j++)
             cJSON_AddItemToArray(params, param_json(&param));

@@ -30,6 +30,7 @@ enum flag {
     CONTEXT,
     BASELINE,
     TRIALS,
+    WARMUP,
     WIDTH,
     LAYERS,
     JSON,
@@ -89,6 +90,7 @@ static const struct {
     {"context", CONTEXT, "N", "tokens of context (default: what the target allows)"},
     {"baseline", BASELINE, NULL, "also measure plain decoding, for comparison"},
     {"trials", TRIALS, "N", "continuations that are sampled per pair (default 200)"},
+    {"warmup", WARMUP, "N", "uncounted rounds over the first prompt (default 1)"},
     {"width", WIDTH, "N", "times as wide: 1, 2, 4, ... 64 (default 1)"},
     {"layers", LAYERS, "N", "layers in all (default: as many as there are)"},
     {"json", JSON, NULL, "print one JSON object instead of text"},
@@ -349,6 +351,8 @@ static bool set(struct cli_options *o, int flag, const char *value)
         return whole_number("context", value, 2, MOST_TOKENS, &o->engine.context);
     case TRIALS:
         return whole_number("trials", value, 1, MOST_TOKENS, &o->trials);
+    case WARMUP:
+        return whole_number("warmup", value, 0, 1000, &o->warmup);
     case SPEED:
         return speed(value, &o->speed);
     case IDLE:
@@ -390,6 +394,7 @@ int cli_parse(struct cli_options *o, const struct cli_command *command, int argc
     letters[n] = '\0';
     o->tokens = 256;
     o->trials = 200;
+    o->warmup = 1;
     o->width = 1;
     o->speed = 1;
     o->idle = ESP_IDLE_DEFAULT;

@@ -85,6 +85,7 @@ static cJSON *seconds_json(const struct esp_engine *engine, const struct esp_sta
     cJSON *o = cJSON_CreateObject();
     cJSON_AddNumberToObject(o, "load", esp_engine_load_seconds(engine));
     cJSON_AddNumberToObject(o, "prefill", s->prefill_seconds);
+    cJSON_AddNumberToObject(o, "first_token", s->first_token_seconds);
     for (int i = 0; i < ESP_STAGES; i++)
         cJSON_AddNumberToObject(o, esp_stage_name(i), s->stage_seconds[i]);
     cJSON_AddNumberToObject(o, "decode", s->decode_seconds);
@@ -111,6 +112,84 @@ void cli_report_figures(cJSON *o, const struct esp_engine *engine,
         cJSON_AddNullToObject(o, "baseline_tokens_per_second");
     cJSON_AddItemToObject(o, "seconds", seconds_json(engine, &s));
     cJSON_AddNumberToObject(o, "peak_bytes", (double)s.peak_bytes);
+}
+
+/* A mean, or null of nothing. */
+static void add_mean(cJSON *o, const char *name, double sum, double count)
+{
+    if (count > 0)
+        cJSON_AddNumberToObject(o, name, sum / count);
+    else
+        cJSON_AddNullToObject(o, name);
+}
+
+static cJSON *tried_json(const struct esp_tried *t)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddNumberToObject(o, "tried", (double)t->tried);
+    cJSON_AddNumberToObject(o, "accepted", (double)t->accepted);
+    add_mean(o, "mean_q", t->q, (double)t->tried);
+    add_mean(o, "mean_p", t->p, (double)t->with_p);
+    return o;
+}
+
+static cJSON *depths_json(const struct esp_acceptance *a)
+{
+    cJSON *all = cJSON_CreateArray();
+    for (int i = 0; i < ESP_ACCEPT_DEPTHS && a->depth[i].nodes > 0; i++) {
+        cJSON *o = cJSON_CreateObject();
+        cJSON_AddNumberToObject(o, "nodes", (double)a->depth[i].nodes);
+        cJSON_AddNumberToObject(o, "tried", (double)a->depth[i].tried);
+        cJSON_AddNumberToObject(o, "accepted", (double)a->depth[i].accepted);
+        cJSON_AddItemToArray(all, o);
+    }
+    return all;
+}
+
+static cJSON *lengths_json(const struct esp_acceptance *a)
+{
+    cJSON *all = cJSON_CreateArray();
+    int longest = ESP_ACCEPT_DEPTHS;
+    while (longest > 0 && a->length[longest] == 0)
+        longest--;
+    for (int i = 0; i <= longest; i++)
+        cJSON_AddItemToArray(all, cJSON_CreateNumber((double)a->length[i]));
+    return all;
+}
+
+void cli_report_acceptance(cJSON *to, const struct esp_acceptance *a)
+{
+    cJSON *o = cJSON_AddObjectToObject(to, "acceptance");
+    cJSON *ranks = cJSON_CreateArray(), *shares = cJSON_CreateArray();
+    const double iterations = a->iterations;
+    add_mean(o, "block_efficiency", (double)a->accepted + iterations, iterations);
+    add_mean(o, "expected_tokens", a->expected, a->known);
+    add_mean(o, "path_share", (double)a->accepted, (double)a->deepest);
+    add_mean(o, "nodes_per_tree", (double)a->drafted, iterations);
+    cJSON_AddNumberToObject(o, "most_nodes", a->most_nodes);
+    add_mean(o, "mask_blocks", (double)a->mask_blocks, iterations);
+    add_mean(o, "calibration_error", esp_acceptance_error(a), a->drafted > 0);
+    cJSON_AddItemToObject(o, "path_lengths", lengths_json(a));
+    cJSON_AddItemToObject(o, "depths", depths_json(a));
+    for (int i = 0; i < ESP_ACCEPT_RANKS && a->rank[i].tried > 0; i++)
+        cJSON_AddItemToArray(ranks, tried_json(&a->rank[i]));
+    for (int i = 0; i < ESP_ACCEPT_BINS; i++)
+        cJSON_AddItemToArray(shares, tried_json(&a->share[i]));
+    cJSON_AddItemToObject(o, "ranks", ranks);
+    cJSON_AddItemToObject(o, "probabilities", shares);
+}
+
+void cli_print_lengths(FILE *file, const struct esp_acceptance *a)
+{
+    const char *between = "";
+    for (int i = 0; i <= ESP_ACCEPT_DEPTHS; i++) {
+        if (a->length[i] == 0)
+            continue;
+        fprintf(file, "%s %d%s: %lld", between, i, i == ESP_ACCEPT_DEPTHS ? " or more" : "",
+                (long long)a->length[i]);
+        between = ",";
+    }
+    fputc('\n', file);
 }
 
 int cli_print_json(cJSON *o)

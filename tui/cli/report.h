@@ -4,7 +4,9 @@
 #define ESP_REPORT_H
 
 #include <cJSON.h>
+#include <stdio.h>
 
+#include "acceptance.h"
 #include "espalier.h"
 
 /* text (valid UTF-8), tokens, prompt_tokens, generated_tokens */
@@ -18,6 +20,10 @@ void cli_report_choice(cJSON *o, const struct esp_session *session);
  * null where that is 0 */
 void cli_report_figures(cJSON *o, const struct esp_engine *engine,
                         const struct esp_session *session, double baseline);
+/* acceptance: which drafts were accepted, by length, depth, place among siblings and q */
+void cli_report_acceptance(cJSON *o, const struct esp_acceptance *acceptance);
+/* " 0: 12, 1: 7, 3: 2" and a newline: iterations by length of the accepted path. */
+void cli_print_lengths(FILE *file, const struct esp_acceptance *acceptance);
 /* Prints and deletes the object; returns an exit code. */
 int cli_print_json(cJSON *o);
 

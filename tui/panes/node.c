@@ -122,6 +122,9 @@ static void say_below(char *text, size_t size, const struct esp_iteration *it, i
                 esp_probability(number, n->ceiling));
     if (isfinite(rate) && fabs(these - rate) > 0.005)
         esp_say(text, size, ", with these children %s", esp_probability(number, these));
+    const double tokens = node == 0 ? esp_formula_tokens(it) : NAN;
+    if (isfinite(tokens) && *text)
+        esp_say(text, size, "; this tree gives %.2f tokens on average", tokens);
 }
 
 /* Lines that only a high pane has; returns the next row. */

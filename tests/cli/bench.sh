@@ -1,0 +1,45 @@
+#!/bin/sh
+# `espalier bench`: every choice on every prompt, figures that fit together, sentences for what is wrong.
+. tests/shell.sh
+printf 'Once upon a time\n\nThere was a king\nA fox said' >"$work/prompts"
+bench="$ESPALIER bench -n 24 --threads 1 -f $work/prompts"
+
+# number KEY N: the N-th value of a key in the JSON.
+number() {
+    grep -o "\"$1\":[^,}]*" "$work/json" | sed -n "$2s/.*:[^0-9n-]*//p"
+}
+
+$bench ar linear:K=3 dynatree --json >"$work/json" 2>"$work/err"
+check "it succeeds and says nothing else" test $? -eq 0 -a ! -s "$work/err"
+check "empty lines are no prompts" test "$(number prompts 1)" = 3
+check "there are three choices" test "$(grep -c '"drafter"' "$work/json")" = 3
+check "the first is what the others are compared with" test "$(number speedup 1)" = 1
+check "plain decoding has a token per iteration" test "$(number block_efficiency 1)" = 1
+check "the others have more" sh -c "echo '$(number block_efficiency 2) $(number block_efficiency 3)' |
+    awk '{ exit !(\$1 > 1 && \$2 > 1) }'"
+for key in tokens_per_second first_token_ms token_ms iterations acceptance path_lengths; do
+    check "JSON has $key for each" test "$(grep -c "\"$key\"" "$work/json")" = 3
+done
+check "plain decoding has as many iterations as tokens" grep -q '"mean":	24,' "$work/json"
+$ESPALIER generate -p "Once upon a time" -n 24 --drafter linear:K=3 --json >"$work/one"
+printf 'Once upon a time' >"$work/prompts"
+$bench linear:K=3 --warmup 3 --json >"$work/json"
+check "what warms up is not counted" test "$(number block_efficiency 1)" = \
+    "$(sed -n 's/.*"block_efficiency":[^0-9]*\([0-9.]*\).*/\1/p' "$work/one")"
+
+printf 'Once upon a time\nThere was a king\n' >"$work/prompts"
+$bench ar fixed:D=2,B=2 >"$work/table"
+check "a table has a line for each" test "$(grep -c '+-.*+-' "$work/table")" = 2
+check "above 0 verifiers can be chosen" sh -c "$bench --temp 0.8 iid+nss iid+traversal linear+bv |
+    grep -q '^iid+traversal  '"
+check "without choices all drafters are measured" test \
+    "$($bench -n 4 --warmup 0 | grep -c '+-.*+-')" = "$(grep -c '^X(' engine/drafters/drafters.def)"
+check "from standard input" sh -c "printf Once | $ESPALIER bench -n 4 ar - 2>&1 | grep -q 'no drafter'"
+check "a pipe is read" sh -c "printf Once | $ESPALIER bench -n 4 ar | grep -q '^ar '"
+check "a wrong drafter" fails 1 "nonsense" $bench nonsense
+check "a rule that would change the text" fails 1 "change what the model says" $bench --temp 1 dynatree+bv
+check "a wrong parameter" fails 1 "K takes" $bench linear:K=0
+check "a file that is not there" fails 1 "none" $ESPALIER bench -f "$work/none" ar
+printf '\n\n' >"$work/prompts"
+check "nothing but empty lines" fails 1 "no prompt" $bench ar
+finish

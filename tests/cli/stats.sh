@@ -1,0 +1,55 @@
+#!/bin/sh
+# `espalier stats`: tables of a recording. They agree with what the session itself reported, with one
+# another, and a hostile file is refused in one sentence.
+. tests/shell.sh
+recording=tests/cli/three.esp.jsonl
+file="$work/a.esp.jsonl"
+
+# number KEY FILE: the first value of a key.
+number() {
+    sed -n "s/.*\"$1\":[^0-9]*\([0-9.e-]*\).*/\1/p" "$2" | head -n 1
+}
+
+$ESPALIER generate -p "Once upon a time" -n 60 --drafter dynatree --record "$file" --json >"$work/live"
+$ESPALIER stats "$file" --json >"$work/json"
+for key in block_efficiency path_share nodes_per_tree most_nodes mask_blocks calibration_error; do
+    check "$key is that of the live session" test "$(number $key "$work/json")" = "$(number $key "$work/live")"
+done
+check "without formulas no tokens are expected" grep -q '"expected_tokens":	null' "$work/json"
+sed -n '/"acceptance"/,$p' "$work/live" | tr -d '\t\n}' >"$work/one"
+sed -n '/"acceptance"/,$p' "$work/json" | tr -d '\t\n}]' >"$work/two"
+tr -d ']' <"$work/one" | cmp -s - "$work/two"
+check "and so is every table" test $? -eq 0
+
+$ESPALIER stats "$file" >"$work/tables"
+check "drafter and verifier are named" grep -q "^dynatree, greedy: [0-9]* iterations$" "$work/tables"
+for table in depth child q; do
+    check "there is a table by $table" grep -q "^$table  *tried  accepted" "$work/tables"
+done
+check "as many nodes are accepted as the session says" grep -q \
+    "^accepted nodes  *$(number accepted_nodes "$work/live") of $(number drafted_nodes "$work/live")," "$work/tables"
+
+$ESPALIER generate -p "Once upon a time" -n 60 --temp 1 --drafter iid --verifier specinfer --explain \
+    --record "$work/b.esp.jsonl" >/dev/null
+$ESPALIER stats "$work/b.esp.jsonl" >"$work/tables"
+check "with formulas, tokens are expected of the trees" grep -q "^expected of the trees [1-9]" "$work/tables"
+
+# Each pair has tables of its own.
+sed 's/"index":1,\(.*\)"drafter":"[a-z0-9]*"/"index":1,\1"drafter":"other"/' "$recording" >"$work/c.esp.jsonl"
+check "a recording with two drafters has two sets" test "$($ESPALIER stats "$work/c.esp.jsonl" |
+    grep -c ' iterations$')" = 2
+check "JSON too" test "$($ESPALIER stats "$work/c.esp.jsonl" --json | grep -c '"acceptance"')" = 2
+sed 's/"drafter":"[a-z0-9]*"/"drafter":"\\u001b[31m\\u0007x"/' "$recording" >"$work/d.esp.jsonl"
+check "no control character comes out" [ -z "$($ESPALIER stats "$work/d.esp.jsonl" |
+    LC_ALL=C tr -d '\n\040-\176')" ]
+
+head -n 2 "$recording" >"$work/e.esp.jsonl"
+check "a recording without iterations" fails 1 "holds no iteration" $ESPALIER stats "$work/e.esp.jsonl"
+check "a file that is no recording" fails 1 "tests/shell.sh" $ESPALIER stats tests/shell.sh
+check "one that is not there" fails 1 "none" $ESPALIER stats "$work/none"
+$ESPALIER stats >/dev/null 2>&1
+check "a file must be named" test $? -eq 2
+for sample in sessions/samples/*.esp.jsonl; do
+    check "$(basename "$sample") has tables" sh -c "$ESPALIER stats '$sample' | grep -q '^path lengths'"
+done
+finish

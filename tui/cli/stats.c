@@ -1,0 +1,200 @@
+/* stats.c - `espalier stats FILE`: which drafts of a recorded session were accepted.
+ *
+ * The tables of the papers, from the recording alone (engine/acceptance.h): iterations by
+ * length of the accepted path, acceptance by depth, by place among the siblings and by the
+ * draft's probability. Where drafter or verifier changed on the way, each pair has its own.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "error.h"
+#include "recording.h"
+#include "report.h"
+#include "safe.h"
+
+enum { MOST_PAIRS = 32, NAME = 40 };
+
+struct pair {
+    char drafter[NAME], verifier[NAME];
+    struct esp_acceptance acceptance;
+};
+
+struct pairs {
+    struct pair pair[MOST_PAIRS];
+    int count;
+};
+
+/* ------------------------------------------------------------------ counting */
+
+/* Names come from a file: what a terminal would obey becomes what it can show. */
+static void copy_name(char to[NAME], const char *name)
+{
+    size_t length = name ? strlen(name) : 0, used = 0;
+    struct esp_shown shown;
+    to[0] = '\0';
+    for (size_t i = 0; i < length;) {
+        i += esp_safe_next(name + i, length - i, 0, &shown);
+        if (used + strlen(shown.text) >= NAME)
+            return;
+        strcpy(to + used, shown.text);
+        used += strlen(shown.text);
+    }
+}
+
+/* The counts of a pair; all pairs after the first MOST_PAIRS - 1 share one. */
+static struct pair *find_pair(struct pairs *pairs, const struct esp_iteration *it)
+{
+    char drafter[NAME], verifier[NAME];
+    copy_name(drafter, it->drafter);
+    copy_name(verifier, it->verifier);
+    for (int i = 0; i < pairs->count; i++)
+        if (strcmp(pairs->pair[i].drafter, drafter) == 0 &&
+            strcmp(pairs->pair[i].verifier, verifier) == 0)
+            return &pairs->pair[i];
+    if (pairs->count == MOST_PAIRS)
+        return &pairs->pair[MOST_PAIRS - 1];
+    struct pair *new = &pairs->pair[pairs->count++];
+    bool last = pairs->count == MOST_PAIRS;
+    strcpy(new->drafter, last ? "others" : drafter);
+    strcpy(new->verifier, last ? "others" : verifier);
+    return new;
+}
+
+static int count_all(struct pairs *pairs, struct esp_recording *recording, char *err,
+                     size_t errlen)
+{
+    for (int i = 0; i < esp_recording_iterations(recording); i++) {
+        const struct esp_event *event;
+        int status = esp_recording_read(recording, esp_recording_iteration_event(recording, i),
+                                        &event, err, errlen);
+        if (status < 0)
+            return status;
+        esp_acceptance_add(&find_pair(pairs, event->iteration)->acceptance, event->iteration);
+    }
+    return ESP_OK;
+}
+
+/* ------------------------------------------------------------------ tables */
+
+static double percent(int64_t part, int64_t whole)
+{
+    return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void print_summary(const struct pair *pair)
+{
+    const struct esp_acceptance *a = &pair->acceptance;
+    const double iterations = a->iterations;
+    printf("%s, %s: %d iterations\n\n", pair->drafter, pair->verifier, a->iterations);
+    printf("tokens per iteration  %.2f: an accepted path of %.2f and one more\n",
+           1 + (double)a->accepted / iterations, (double)a->accepted / iterations);
+    if (a->known > 0)
+        printf("expected of the trees %.2f, over %d iterations that gave %.2f\n",
+               a->expected / a->known, a->known, a->obtained / a->known);
+    if (a->drafted == 0)
+        return;
+    printf("accepted nodes        %lld of %lld, %.1f %%; path / depth %.1f %%\n",
+           (long long)a->accepted, (long long)a->drafted, percent(a->accepted, a->drafted),
+           percent(a->accepted, a->deepest));
+    printf("nodes of a tree       %.1f, at most %d; %.1f blocks of its mask\n",
+           (double)a->drafted / iterations, a->most_nodes, (double)a->mask_blocks / iterations);
+    printf("q as a forecast       is off by %.3f on average (calibration error)\n",
+           esp_acceptance_error(a));
+    printf("path lengths         ");
+    cli_print_lengths(stdout, a);
+}
+
+static void print_tried(const struct esp_tried *t)
+{
+    printf("  %9lld  %6.1f %%  %.3f", (long long)t->tried, percent(t->accepted, t->tried),
+           t->q / (double)t->tried);
+    if (t->with_p > 0)
+        printf("   %.3f", t->p / (double)t->with_p);
+    putchar('\n');
+}
+
+static void print_tables(const struct esp_acceptance *a)
+{
+    if (a->drafted == 0)
+        return;
+    printf("\n%-10s      tried  accepted      nodes\n", "depth");
+    for (int i = 0; i < ESP_ACCEPT_DEPTHS && a->depth[i].nodes > 0; i++)
+        printf("%10d  %9lld  %6.1f %%  %9lld\n", i + 1, (long long)a->depth[i].tried,
+               percent(a->depth[i].accepted, a->depth[i].tried), (long long)a->depth[i].nodes);
+    printf("\n%-10s      tried  accepted   mean q  mean p\n", "child");
+    for (int i = 0; i < ESP_ACCEPT_RANKS && a->rank[i].tried > 0; i++) {
+        printf("%10d", i + 1);
+        print_tried(&a->rank[i]);
+    }
+    printf("\n%-10s      tried  accepted   mean q  mean p\n", "q");
+    for (int i = 0; i < ESP_ACCEPT_BINS; i++) {
+        if (a->share[i].tried == 0)
+            continue;
+        printf("%3.1f to %3.1f", (double)i / ESP_ACCEPT_BINS, (i + 1.0) / ESP_ACCEPT_BINS);
+        print_tried(&a->share[i]);
+    }
+}
+
+static int print_json(const struct pairs *pairs)
+{
+    cJSON *all = cJSON_CreateArray();
+    for (int i = 0; i < pairs->count; i++) {
+        cJSON *o = cJSON_CreateObject();
+        cJSON_AddStringToObject(o, "drafter", pairs->pair[i].drafter);
+        cJSON_AddStringToObject(o, "verifier", pairs->pair[i].verifier);
+        cJSON_AddNumberToObject(o, "iterations", pairs->pair[i].acceptance.iterations);
+        cli_report_acceptance(o, &pairs->pair[i].acceptance);
+        cJSON_AddItemToArray(all, o);
+    }
+    return cli_print_json(all);
+}
+
+static int print(const struct cli_options *o, const struct pairs *pairs)
+{
+    if (o->json)
+        return print_json(pairs);
+    for (int i = 0; i < pairs->count; i++) {
+        if (i > 0)
+            putchar('\n');
+        print_summary(&pairs->pair[i]);
+        print_tables(&pairs->pair[i].acceptance);
+    }
+    return EXIT_DONE;
+}
+
+static int run(struct cli_options *o)
+{
+    struct esp_recording *recording;
+    char err[512] = "";
+    struct pairs *pairs = calloc(1, sizeof *pairs);
+    if (!pairs)
+        return cli_fail("no memory for the tables");
+    int status = esp_recording_open(&recording, o->arguments[0], err, sizeof err);
+    if (status == ESP_OK) {
+        status = count_all(pairs, recording, err, sizeof err);
+        esp_recording_close(recording);
+    }
+    if (status == ESP_OK && pairs->count == 0)
+        status = esp_fail(err, sizeof err, ESP_E_ARGUMENT, "%.300s holds no iteration",
+                          o->arguments[0]);
+    int code = status < 0 ? cli_fail(*err ? err : esp_status_message(status)) : print(o, pairs);
+    if (code == EXIT_DONE && (fflush(stdout) != 0 || ferror(stdout)))
+        code = cli_fail("standard output could not be written");
+    free(pairs);
+    return code;
+}
+
+const struct cli_command cli_stats = {
+    .name = "stats",
+    .arguments = "FILE",
+    .summary = "which drafts of a recorded session were accepted, as tables",
+    .flags = "json",
+    .least = 1,
+    .most = 1,
+    .details = "By length of the accepted path, by depth, by place among the siblings and by "
+               "the draft's\nprobability q. A draft counts as tried where the rule came to its "
+               "parent.",
+    .run = run,
+};

@@ -1,0 +1,80 @@
+/* acceptance.c - counting; see acceptance.h. */
+#include "acceptance.h"
+
+#include <math.h>
+
+#include "formula.h"
+
+static void count(struct esp_tried *t, const struct esp_node *node, bool accepted)
+{
+    t->tried++;
+    t->accepted += accepted;
+    t->q += node->q;
+    if (isfinite(node->p)) {
+        t->p += node->p;
+        t->with_p++;
+    }
+}
+
+static int bin_of(double q)
+{
+    int bin = (int)(q * ESP_ACCEPT_BINS);
+    return bin < 0 ? 0 : bin < ESP_ACCEPT_BINS ? bin : ESP_ACCEPT_BINS - 1;
+}
+
+/* The children of a node that the rule came to, `next` the one it went on to, -1: none. */
+static void count_children(struct esp_acceptance *a, const struct esp_tree *tree, int parent,
+                           int next)
+{
+    int depth = tree->nodes[parent].depth, children = 0;
+    for (int u = parent + 1; u < tree->count; u++) {
+        const struct esp_node *node = &tree->nodes[u];
+        if (node->parent != parent || node->verdict == ESP_CUT)
+            continue;
+        children++;
+        if (node->rank >= 0 && node->rank < ESP_ACCEPT_RANKS)
+            count(&a->rank[node->rank], node, u == next);
+        count(&a->share[bin_of(node->q)], node, u == next);
+    }
+    if (children > 0 && depth < ESP_ACCEPT_DEPTHS) {
+        a->depth[depth].tried++;
+        a->depth[depth].accepted += next >= 0;
+    }
+}
+
+void esp_acceptance_add(struct esp_acceptance *a, const struct esp_iteration *it)
+{
+    const struct esp_tree *tree = &it->tree;
+    const int length = it->path_length, drafted = tree->verified - 1;
+    for (int i = 0; i <= length; i++)
+        count_children(a, tree, i == 0 ? 0 : it->path[i - 1], i < length ? it->path[i] : -1);
+    for (int u = 1; u < tree->count; u++) {
+        const struct esp_node *node = &tree->nodes[u];
+        if (node->verdict != ESP_CUT && node->depth >= 1 && node->depth <= ESP_ACCEPT_DEPTHS)
+            a->depth[node->depth - 1].nodes++;
+    }
+    a->length[length < ESP_ACCEPT_DEPTHS ? length : ESP_ACCEPT_DEPTHS]++;
+    a->iterations++;
+    a->drafted += drafted;
+    a->most_nodes = drafted > a->most_nodes ? drafted : a->most_nodes;
+    a->accepted += length;
+    a->deepest += it->deepest;
+    a->mask_blocks += it->mask_blocks;
+    double expected = esp_formula_tokens(it);
+    if (drafted > 0 && isfinite(expected)) {
+        a->known++;
+        a->expected += expected;
+        a->obtained += length + 1;
+    }
+}
+
+double esp_acceptance_error(const struct esp_acceptance *a)
+{
+    double sum = 0;
+    int64_t tried = 0;
+    for (int i = 0; i < ESP_ACCEPT_BINS; i++) {
+        sum += fabs((double)a->share[i].accepted - a->share[i].q);
+        tried += a->share[i].tried;
+    }
+    return tried > 0 ? sum / (double)tried : NAN;
+}

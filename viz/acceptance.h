@@ -1,0 +1,51 @@
+/* acceptance.h - which drafts are accepted: counts over iterations, as the papers tabulate
+ * them.
+ *
+ * By length of the accepted path (its mean plus one is the block efficiency of
+ * delayed-tree-expansion, sec. 2, and the tau of salf-talf), by depth (delayed-tree-expansion,
+ * fig. 1), by place among the siblings (salf-talf, fig. 2a; what Sequoia plans with), and by
+ * the draft's probability (dyspec, hypothesis 1 and fig. 2). A draft counts as tried where the
+ * rule came to its parent: all children of the root and of accepted nodes that the target saw.
+ *
+ * Works on iteration events alone, live ones or recorded ones.
+ */
+#ifndef ESP_ACCEPTANCE_H
+#define ESP_ACCEPTANCE_H
+
+#include "espalier.h"
+
+enum { ESP_ACCEPT_DEPTHS = 64, ESP_ACCEPT_RANKS = 16, ESP_ACCEPT_BINS = 10 };
+
+struct esp_tried {
+    int64_t tried, accepted;
+    int64_t with_p; /* of those tried, how many have a p */
+    double q, p;    /* sums over those tried, and over those with a p */
+};
+
+struct esp_accept_depth {
+    int64_t nodes; /* drafted there */
+    int64_t tried; /* iterations whose rule came to the parent of some of them */
+    int64_t accepted;
+};
+
+struct esp_acceptance {
+    int iterations, most_nodes;            /* most_nodes: of a tree */
+    int64_t drafted, accepted, deepest;    /* summed */
+    int64_t mask_blocks;                   /* summed */
+    int64_t length[ESP_ACCEPT_DEPTHS + 1]; /* iterations by length of the accepted path */
+    struct esp_accept_depth depth[ESP_ACCEPT_DEPTHS]; /* from depth 1 on */
+    struct esp_tried rank[ESP_ACCEPT_RANKS];
+    struct esp_tried share[ESP_ACCEPT_BINS]; /* [i]: q from i / BINS on */
+    int known;                 /* iterations with drafts and esp_formula_tokens() */
+    double expected, obtained; /* tokens of those: the formula's, and path and one more */
+};
+
+/* A zeroed struct has counted nothing. */
+void esp_acceptance_add(struct esp_acceptance *acceptance, const struct esp_iteration *it);
+
+/* Mean distance of the draft's probability from the share of drafts accepted, over the bins of
+ * `share`: the expected calibration error (salf-talf, app. A) of q as a forecast of acceptance.
+ * NaN if nothing was tried. */
+double esp_acceptance_error(const struct esp_acceptance *acceptance);
+
+#endif
