@@ -43,7 +43,8 @@ struct esp_recording {
     int iteration_count, iteration_capacity, sums_capacity;
     struct esp_recorded_token *tokens; /* (token_count) that events added, in order */
     int token_count, token_capacity;
-    bool cut;
+    bool writing; /* after the last event: a generation that has not ended */
+    bool cut;     /* the last line is left out */
 
     struct esp_recorded_token *text; /* (text_capacity) what esp_recording_text() gives */
     int text_capacity;
@@ -138,6 +139,8 @@ static int add_event(struct esp_recording *r, struct entry entry)
         return ESP_E_FORMAT;
     if (event->type == ESP_EVENT_REWIND || event->type == ESP_EVENT_CLEAR)
         before = event->token_count;
+    if (event->type != ESP_EVENT_SETTING && event->type != ESP_EVENT_MARKER)
+        r->writing = event->type == ESP_EVENT_ITERATION;
     status = add_text(r, event);
     entry.tokens_end = r->token_count;
     entry.text = before + r->token_count - first;
@@ -298,7 +301,7 @@ const struct esp_recording_header *esp_recording_header(const struct esp_recordi
 
 bool esp_recording_is_cut(const struct esp_recording *r)
 {
-    return r->cut;
+    return r->cut || r->writing;
 }
 
 const char *esp_recording_token_text(void *user, int32_t token, size_t *length)

@@ -59,7 +59,8 @@ int esp_recording_open(struct esp_recording **recording, const char *path, char 
 void esp_recording_close(struct esp_recording *recording);
 
 const struct esp_recording_header *esp_recording_header(const struct esp_recording *recording);
-/* Was the last line cut off and left out? */
+/* Was it cut off, as by a crash: in its last line, which is left out then, or while a text was
+ * being written? */
 bool esp_recording_is_cut(const struct esp_recording *recording);
 /* The text of a recorded token: an esp_token_text whose `user` is the recording. */
 const char *esp_recording_token_text(void *recording, int32_t token, size_t *length);

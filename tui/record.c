@@ -58,6 +58,7 @@ bool esp_record_event(struct esp_record *record, const struct esp_event *event, 
 
 int esp_record_stop(struct esp_record *record, char *err, size_t errlen)
 {
+    esp_recorder_end(record->recorder, "");
     int status = esp_recorder_close(record->recorder, err, errlen);
     record->recorder = NULL;
     return status;

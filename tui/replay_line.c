@@ -33,6 +33,8 @@ static int draw_mode(struct esp_canvas *canvas, const struct esp_player *player)
         return esp_draw(canvas, 0, 0, ESP_STYLE_GOOD, "playing") + 3;
     if (!esp_player_is_at_end(player))
         return esp_draw(canvas, 0, 0, ESP_STYLE_WARN, "paused") + 3;
+    if (esp_recording_is_cut(player->recording))
+        return esp_draw(canvas, 0, 0, ESP_STYLE_WARN, narrow ? "cut" : "cut off here") + 3;
     return esp_draw(canvas, 0, 0, ESP_STYLE_WARN, narrow ? "end" : "end of recording") + 3;
 }
 

@@ -51,6 +51,34 @@ check "a recording begun later has the text so far" test \
 check "and the size of the screen" grep -q '"terminal":{"columns":100,"rows":24}' "$file"
 check "marks have a text" grep -q '"type":"marker","text":"here"' "$file"
 
+spaces='Space Space Space Space Space Space Space Space Space Space Space Space'
+writing='wait
+key F5
+type Once upon a time
+key Enter
+wait
+key '"$spaces $spaces"
+play "size 100x24
+wait
+type :record $work/stopped
+key Enter
+$writing
+type :record
+key Enter F5
+wait" -n 100
+play "size 100x24
+wait
+type :record $work/left
+key Enter
+$writing
+type :quit
+key Enter" -n 100
+for way in stopped left; do
+    check "a recording that is $way while a text is written is not cut off" sh -c \
+        "[ -z \"\$($ESPALIER replay '$work/$way' --plain 2>&1 >/dev/null)\" ]"
+done
+check "and it has iterations" grep -q '"type":"iteration"' "$work/stopped" "$work/left"
+
 cp "$file" "$work/copy"
 play "size 100x24
 wait

@@ -41,6 +41,23 @@ static void record_prompt(struct esp_recorder *recorder)
 
 /* ------------------------------------------------------------------ killed */
 
+/* Was a text being written after the lines that end at `cut` or before? */
+static bool was_writing(const char *bytes, size_t cut)
+{
+    static const char mark[] = "\"type\":\"";
+    bool writing = false;
+    for (const char *line = bytes, *end; (end = strchr(line, '\n')) && end <= bytes + cut;
+         line = end + 1) {
+        const char *type = memmem(line, (size_t)(end - line), mark, sizeof mark - 1);
+        if (!type)
+            continue;
+        type += sizeof mark - 1;
+        if (strncmp(type, "setting", 7) != 0 && strncmp(type, "marker", 6) != 0)
+            writing = strncmp(type, "iteration", 9) == 0;
+    }
+    return writing;
+}
+
 /* Opens what was cut at byte `cut`; all events whose lines are whole must be there. */
 static void open_cut(const char *bytes, size_t cut, size_t header_length)
 {
@@ -57,7 +74,8 @@ static void open_cut(const char *bytes, size_t cut, size_t header_length)
     CHECK(status == 0, "cut at %zu: %s", cut, err);
     bool whole = bytes[cut - 1] == '\n' || bytes[cut] == '\n';
     int events = lines - 1 + (bytes[cut - 1] != '\n' && bytes[cut] == '\n');
-    CHECK(esp_recording_is_cut(recording) == !whole, "cut at %zu", cut);
+    CHECK(esp_recording_is_cut(recording) == (!whole || was_writing(bytes, cut)), "cut at %zu",
+          cut);
     CHECK(esp_recording_events(recording) == (events < 0 ? 0 : events), "cut at %zu: %d events",
           cut, esp_recording_events(recording));
     esp_recording_close(recording);

@@ -51,6 +51,9 @@ void cli_help(const struct cli_command *command); /* NULL: the program's own */
 
 /* Prints "espalier: sentence" on stderr and returns EXIT_BAD. */
 int cli_fail(const char *sentence);
+struct esp_recording;
+/* Says so on standard error if a recording was cut off. */
+void cli_tell_cut(const struct esp_recording *recording, const char *path);
 /* Opens the engine that the options ask for. Standard error gets a bar if it is a terminal and
  * loading takes long, and a line if a device that is there cannot be used. */
 int cli_open_engine(struct esp_engine **engine, const struct cli_options *options, char *err,

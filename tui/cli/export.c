@@ -197,21 +197,27 @@ static int export_replay(const struct cli_options *o, char *err, size_t errlen)
     return status;
 }
 
+static int export_iterations(struct job *job, char *err, size_t errlen)
+{
+    name_models(job);
+    int status = read_range(job, err, errlen);
+    if (status == ESP_OK)
+        status = read_format(job, err, errlen);
+    for (int i = job->first; status == ESP_OK && i <= job->last; i++)
+        status = export_one(job, i, err, errlen);
+    return status;
+}
+
 static int run(struct cli_options *o)
 {
     struct job job = {.o = o};
     char err[512] = "";
-    if (o->asciicast)
-        return export_replay(o, err, sizeof err) < 0 ? cli_fail(err) : EXIT_DONE;
     int status = esp_recording_open(&job.recording, o->arguments[0], err, sizeof err);
-    if (status < 0)
-        return cli_fail(*err ? err : esp_status_message(status));
-    name_models(&job);
-    status = read_range(&job, err, sizeof err);
     if (status == ESP_OK)
-        status = read_format(&job, err, sizeof err);
-    for (int i = job.first; status == ESP_OK && i <= job.last; i++)
-        status = export_one(&job, i, err, sizeof err);
+        status = o->asciicast ? export_replay(o, err, sizeof err)
+                              : export_iterations(&job, err, sizeof err);
+    if (status == ESP_OK)
+        cli_tell_cut(job.recording, o->arguments[0]);
     esp_recording_close(job.recording);
     return status < 0 ? cli_fail(*err ? err : esp_status_message(status)) : EXIT_DONE;
 }

@@ -93,6 +93,7 @@ static int replay_plain(const struct cli_options *o)
     int status =
         esp_player_open(&plain->player, o->arguments[0], &plain->state, err, sizeof err);
     if (status == 0) {
+        cli_tell_cut(plain->player.recording, o->arguments[0]);
         choose_size(plain, &width, &height);
         esp_ui_init(&plain->ui);
         plain->ui.player = &plain->player;
