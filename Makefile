@@ -52,8 +52,8 @@ LIB_SRC := $(wildcard engine/*.c engine/model/*.c engine/drafters/*.c engine/ver
 LIB_SRC := $(filter-out engine/example.c $(if $(AMX),,kernels/cpu/amx.c),$(LIB_SRC))
 # What draws needs no terminal: it is in every program and in the tests.
 VIEW_SRC := $(wildcard sessions/*.c viz/*.c tui/panes/*.c) \
-            $(addprefix tui/,ansi.c cast.c decode.c export.c fuzzy.c keys.c layout.c mouse.c palette.c \
-              player.c player_find.c replay_line.c ring.c side_by_side.c snapshot.c state.c theme.c ui.c)
+            $(addprefix tui/,ansi.c cast.c decode.c export.c fuzzy.c keys.c layout.c line_file.c mouse.c \
+              palette.c player.c player_find.c replay_line.c ring.c side_by_side.c snapshot.c state.c theme.c ui.c)
 CLI_SRC := $(filter-out tui/cli/no_interface.c,$(wildcard tui/cli/*.c))
 TUI_SRC := $(filter-out $(VIEW_SRC),$(wildcard tui/*.c tui/commands/*.c))
 

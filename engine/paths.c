@@ -72,26 +72,31 @@ static int is_name(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
+int esp_list_folder(const char *folder, const char *ending, int index, char *name, size_t size)
+{
+    struct dirent **entries;
+    int status = ESP_E_FILE, count = scandir(folder, &entries, is_name, alphasort);
+    if (count < 0)
+        return ESP_E_FILE;
+    for (int i = 0; i < count; i++) {
+        const char *entry = entries[i]->d_name;
+        int length = (int)strlen(entry) - (int)strlen(ending);
+        if (length > 0 && strcmp(entry + length, ending) == 0 && index-- == 0 &&
+            snprintf(name, size, "%.*s", length, entry) < (int)size)
+            status = ESP_OK;
+        free(entries[i]);
+    }
+    free(entries);
+    return status;
+}
+
 int esp_list_data(const char *kind, int index, char *name, size_t size)
 {
     char folder[PATH_MAX];
-    struct dirent **entries;
-    int status = ESP_E_FILE;
     if (esp_find_data(folder, sizeof folder, kind, "") < 0)
         return ESP_E_FILE;
-    int count = scandir(folder, &entries, is_name, alphasort);
-    if (count < 0)
-        return ESP_E_FILE;
-    if (index >= 0 && index < count) {
-        const char *entry = entries[index]->d_name, *end = strstr(entry, ".theme");
-        int length = end ? (int)(end - entry) : (int)strlen(entry);
-        if (snprintf(name, size, "%.*s", length, entry) < (int)size)
-            status = ESP_OK;
-    }
-    for (int i = 0; i < count; i++)
-        free(entries[i]);
-    free(entries);
-    return status;
+    return esp_list_folder(folder, strcmp(kind, "themes") == 0 ? ".theme" : "", index, name,
+                           size);
 }
 
 int esp_user_path(char *path, size_t size, enum esp_user_folder folder, const char *name)

@@ -17,6 +17,9 @@ int esp_find_data(char *path, size_t size, const char *kind, const char *name);
  * models, files of themes without their ending. Returns 0, or ESP_E_FILE past the end. */
 int esp_list_data(const char *kind, int index, char *name, size_t size);
 
+/* The same of any folder, of its entries with this ending, which is left out of the name. */
+int esp_list_folder(const char *folder, const char *ending, int index, char *name, size_t size);
+
 enum esp_user_folder {
     ESP_USER_CONFIG, /* $XDG_CONFIG_HOME, else ~/.config */
     ESP_USER_STATE,  /* $XDG_STATE_HOME, else ~/.local/state */

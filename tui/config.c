@@ -2,19 +2,18 @@
 #include "config.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "error.h"
+#include "line_file.h"
 #include "paths.h"
 #include "settings.h"
 #include "write_file.h"
 
-enum { LONGEST_LINE = 4096, MOST_LINES = 1000 };
+enum { MOST_LINES = 1000 };
 
 /* ------------------------------------------------------------------ reading */
 
@@ -37,49 +36,26 @@ static int add_line(struct esp_configuration *config, const char *key, size_t le
     return ESP_E_MEMORY;
 }
 
-static int read_line(struct esp_configuration *config, char *line, int number, char *err,
-                     size_t errlen)
+static int read_line(void *user, char *line, int number, char *err, size_t errlen)
 {
-    char *key = line + strspn(line, " \t");
-    for (size_t end = strlen(key); end > 0 && strchr(" \t\r\n", key[end - 1]);)
-        key[--end] = '\0';
-    if (!*key || *key == '#')
-        return ESP_OK;
-    size_t length = strcspn(key, " \t=");
-    const char *value = key + length + strspn(key + length, " \t=");
+    struct esp_configuration *config = user;
+    size_t length = strcspn(line, " \t=");
+    const char *value = line + length + strspn(line + length, " \t=");
     if (length == 0 || !*value)
         return esp_fail(err, errlen, ESP_E_FORMAT,
                         "%s, line %d: write a setting and its value, not '%.60s'", config->path,
-                        number, key);
+                        number, line);
     if (config->count == MOST_LINES)
         return esp_fail(err, errlen, ESP_E_FORMAT, "%s, line %d: more than %d settings",
                         config->path, number, MOST_LINES);
-    int status = add_line(config, key, length, value, number);
+    int status = add_line(config, line, length, value, number);
     return status < 0 ? esp_fail(err, errlen, status, "no memory for %s", config->path)
                       : status;
-}
-
-static int read_lines(struct esp_configuration *config, FILE *file, char *err, size_t errlen)
-{
-    char line[LONGEST_LINE];
-    int status = ESP_OK;
-    for (int number = 1; status == ESP_OK && fgets(line, sizeof line, file); number++) {
-        if (strlen(line) == sizeof line - 1)
-            status = esp_fail(err, errlen, ESP_E_FORMAT, "%s, line %d: the line is too long",
-                              config->path, number);
-        else
-            status = read_line(config, line, number, err, errlen);
-    }
-    if (status == ESP_OK && ferror(file))
-        status = esp_fail(err, errlen, ESP_E_FILE, "%s cannot be read: %s", config->path,
-                          strerror(errno));
-    return status;
 }
 
 int esp_configuration_read(struct esp_configuration *config, const char *path, bool lines,
                            char *err, size_t errlen)
 {
-    struct stat status;
     *config = (struct esp_configuration){.count = 0};
     if (path)
         snprintf(config->path, sizeof config->path, "%s", path);
@@ -87,22 +63,12 @@ int esp_configuration_read(struct esp_configuration *config, const char *path, b
         config->path[0] = '\0';
     if (!config->path[0] || !lines)
         return ESP_OK;
-    int file = open(config->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hang */
-    if (file < 0 && errno == ENOENT && !path)
+    if (!path && access(config->path, F_OK) < 0 && errno == ENOENT)
         return ESP_OK;
-    FILE *stream = file >= 0 ? fdopen(file, "r") : NULL;
-    if (!stream || fstat(file, &status) < 0 || !S_ISREG(status.st_mode)) {
-        int error = errno;
-        if (stream)
-            fclose(stream);
-        return esp_fail(err, errlen, ESP_E_FILE, "the configuration %s cannot be read: %s",
-                        config->path, stream ? "it is no regular file" : strerror(error));
-    }
-    int read = read_lines(config, stream, err, errlen);
-    fclose(stream);
-    if (read < 0)
+    int status = esp_line_file_read(config->path, read_line, config, err, errlen);
+    if (status < 0)
         esp_configuration_free(config);
-    return read;
+    return status;
 }
 
 void esp_configuration_free(struct esp_configuration *config)

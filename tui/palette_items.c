@@ -63,11 +63,18 @@ static void add_parameters(struct esp_app *app)
         add(app, "parameter", param.help, ":set %s=", param.name);
 }
 
-static void add_data(struct esp_app *app, const char *kind, const char *key)
+static void add_models(struct esp_app *app)
 {
     char name[64];
-    for (int i = 0; esp_list_data(kind, i, name, sizeof name) == 0; i++)
-        add(app, key, "comes with the program", ":%s %s", key, name);
+    for (int i = 0; esp_list_data("models", i, name, sizeof name) == 0; i++)
+        add(app, "model", "comes with the program", ":model %s", name);
+}
+
+static void add_themes(struct esp_app *app)
+{
+    char name[64];
+    for (int i = 0; esp_theme_list(i, name, sizeof name) == 0; i++)
+        add(app, "theme", "colours", ":theme %s", name);
 }
 
 static void add_keys(struct esp_app *app)
@@ -90,9 +97,9 @@ void esp_palette_fill(struct esp_app *app)
     if (!app->player) {
         add_parameters(app);
         add_list(app, ESP_BACKENDS, "backend");
-        add_data(app, "models", "model");
+        add_models(app);
     }
-    add_data(app, "themes", "theme");
+    add_themes(app);
     add_keys(app);
     esp_palette_filter(&app->ui.palette);
 }

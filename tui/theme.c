@@ -1,14 +1,15 @@
 /* theme.c - reads themes, and finds colours for terminals that have fewer; see theme.h. */
 #include "theme.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "error.h"
 #include "espalier.h"
+#include "line_file.h"
 #include "paths.h"
 
 void esp_theme_plain(struct esp_theme *theme)
@@ -80,36 +81,33 @@ static const char *read_appearance(char *words, struct esp_appearance *look)
     return NULL;
 }
 
-static char *trimmed(char *text)
-{
-    text += strspn(text, " \t");
-    for (size_t end = strlen(text); end > 0 && strchr(" \t\r\n", text[end - 1]);)
-        text[--end] = '\0';
-    return text;
-}
+struct reading {
+    struct esp_theme theme;
+    const char *path;
+};
 
-static int read_line(struct esp_theme *theme, char *line, const char *path, int number,
-                     char *err, size_t errlen)
+static int read_line(void *user, char *line, int number, char *err, size_t errlen)
 {
-    char *key = trimmed(line), *value = strchr(key, '=');
-    if (*key == '\0' || *key == '#')
-        return 0;
+    struct reading *reading = user;
+    char *value = strchr(line, '=');
     if (!value)
         return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s, line %d: write 'style = colour', not '%.60s'", path, number, key);
+                        "%s, line %d: write 'style = colour', not '%.60s'", reading->path,
+                        number, line);
     *value++ = '\0';
-    key = trimmed(key);
-    int style = esp_style_find(key);
+    for (size_t end = strlen(line); end > 0 && strchr(" \t", line[end - 1]);)
+        line[--end] = '\0';
+    int style = esp_style_find(line);
     if (style < 0)
         return esp_fail(err, errlen, ESP_E_FORMAT, "%s, line %d: there is no style '%.40s'",
-                        path, number, key);
-    const char *wrong = read_appearance(trimmed(value), &theme->style[style]);
+                        reading->path, number, line);
+    const char *wrong = read_appearance(value, &reading->theme.style[style]);
     if (wrong)
         return esp_fail(
             err, errlen, ESP_E_FORMAT,
             "%s, line %d: '%.40s' is no colour (#RRGGBB or a name like bright-red) and "
             "no attribute",
-            path, number, wrong);
+            reading->path, number, wrong);
     return 0;
 }
 
@@ -126,69 +124,57 @@ static void inherit(struct esp_theme *theme)
     }
 }
 
-static int read_file(struct esp_theme *theme, FILE *file, const char *path, char *err,
-                     size_t errlen)
-{
-    enum { LONGEST = 512 };
-    struct esp_theme read;
-    char line[LONGEST];
-    int status = 0;
-    esp_theme_plain(&read);
-    for (int number = 1; status == 0 && fgets(line, sizeof line, file); number++) {
-        if (strlen(line) == LONGEST - 1)
-            status = esp_fail(err, errlen, ESP_E_FORMAT, "%s, line %d: the line is too long",
-                              path, number);
-        else
-            status = read_line(&read, line, path, number, err, errlen);
-    }
-    if (status == 0) {
-        inherit(&read);
-        *theme = read;
-    }
-    return status;
-}
-
 /* ------------------------------------------------------------------ finding */
 
-/* Opens the user's theme of this name, else the program's. */
-static FILE *open_by_name(const char *name, char *path, size_t size)
+/* The path of the user's theme of this name, else of the program's. */
+static int find_by_name(const char *name, char *path, size_t size)
 {
     char folder[512], file_name[64];
-    FILE *file = NULL;
     snprintf(file_name, sizeof file_name, "%.50s.theme", name);
     if (esp_user_path(folder, sizeof folder, ESP_USER_CONFIG, "themes") == 0) {
         snprintf(path, size, "%s/%s", folder, file_name);
-        file = fopen(path, "re");
+        if (access(path, F_OK) == 0)
+            return 0;
     }
-    if (!file && esp_find_data(path, size, "themes", file_name) == 0)
-        file = fopen(path, "re");
-    return file;
+    return esp_find_data(path, size, "themes", file_name);
 }
 
 int esp_theme_load(struct esp_theme *theme, const char *name, char *err, size_t errlen)
 {
     char path[640];
+    struct reading reading = {.path = path};
+    const char *slash = strrchr(name, '/');
     snprintf(path, sizeof path, "%s", name);
-    FILE *file = strchr(name, '/') ? fopen(path, "re") : open_by_name(name, path, sizeof path);
-    if (!file)
+    if (!slash && find_by_name(name, path, sizeof path) < 0)
         return esp_fail(err, errlen, ESP_E_FILE,
-                        strchr(name, '/')
-                            ? "the theme %.200s cannot be read"
-                            : "there is no theme '%.60s'; espalier list themes shows "
-                              "those there are",
+                        "there is no theme '%.60s'; espalier list themes shows those there are",
                         name);
-    int status = read_file(theme, file, path, err, errlen);
-    fclose(file);
-    if (status == 0 && !strchr(name, '/'))
-        snprintf(theme->name, sizeof theme->name, "%.31s", name);
-    else if (status == 0)
-        snprintf(theme->name, sizeof theme->name, "%.31s", strrchr(name, '/') + 1);
-    return status;
+    esp_theme_plain(&reading.theme);
+    int status = esp_line_file_read(path, read_line, &reading, err, errlen);
+    if (status < 0)
+        return status;
+    inherit(&reading.theme);
+    *theme = reading.theme;
+    snprintf(theme->name, sizeof theme->name, "%.31s", slash ? slash + 1 : name);
+    return 0;
 }
 
+/* Themes of the program, then those of the user that have other names. */
 int esp_theme_list(int index, char *name, size_t size)
 {
-    return esp_list_data("themes", index, name, size);
+    char folder[512], file_name[300], path[640];
+    int count = 0;
+    while (esp_list_data("themes", count, name, size) == 0)
+        if (count++ == index)
+            return 0;
+    if (esp_user_path(folder, sizeof folder, ESP_USER_CONFIG, "themes") < 0)
+        return ESP_E_FILE;
+    for (int i = 0; esp_list_folder(folder, ".theme", i, name, size) == 0; i++) {
+        snprintf(file_name, sizeof file_name, "%s.theme", name);
+        if (esp_find_data(path, sizeof path, "themes", file_name) < 0 && count++ == index)
+            return 0;
+    }
+    return ESP_E_FILE;
 }
 
 /* ------------------------------------------------------------------ fewer colours */
@@ -232,4 +218,17 @@ int esp_colour_near(int32_t rgb, int colours)
         if (distance(rgb, xterm_colour(i)) < distance(rgb, xterm_colour(best)))
             best = i;
     return best;
+}
+
+void esp_appearance_near(const struct esp_appearance *look, int colours, int *foreground,
+                         int *background)
+{
+    enum { BLACK = 0, WHITE = 7, BRIGHT_WHITE = 15 };
+    int near = esp_colour_near(look->foreground, colours);
+    bool extreme = near == BLACK || near == WHITE || near == BRIGHT_WHITE;
+    *background = esp_colour_near(look->background, colours);
+    *foreground = extreme && colours < 256 && *background < 0 &&
+                          look->foreground < ESP_COLOUR_NAMED
+                      ? -1
+                      : near;
 }

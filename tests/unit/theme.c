@@ -4,21 +4,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "check.h"
 #include "espalier.h"
+#include "paths.h"
 
-/* Loads a theme from text; err holds the sentence. */
-static int load(struct esp_theme *theme, const char *text, char err[256])
+/* Loads a theme from bytes; err holds the sentence. */
+static int load_bytes(struct esp_theme *theme, const char *bytes, size_t length, char err[256])
 {
     char path[] = P_tmpdir "/espalier-theme-XXXXXX";
     int file = mkstemp(path);
-    CHECK(file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text));
+    CHECK(file >= 0 && write(file, bytes, length) == (ssize_t)length);
     close(file);
     int status = esp_theme_load(theme, path, err, 256);
     unlink(path);
     return status;
+}
+
+static int load(struct esp_theme *theme, const char *text, char err[256])
+{
+    return load_bytes(theme, text, strlen(text), err);
 }
 
 TEST(a_theme_names_colours_and_attributes)
@@ -60,7 +67,7 @@ TEST(errors_name_the_line)
     wrong("text = #12345g\n", "'#12345g' is no colour");
     wrong("text = pink\n", "'pink' is no colour");
     wrong("text = bright-\n", "'bright-' is no colour");
-    char text[700];
+    char text[5000];
     memset(text, 'x', sizeof text);
     text[sizeof text - 1] = '\0';
     wrong(text, "too long");
@@ -69,6 +76,23 @@ TEST(errors_name_the_line)
     CHECK(esp_theme_load(&theme, "no-such-theme", err, sizeof err) == ESP_E_FILE);
     CHECK(strstr(err, "there is no theme 'no-such-theme'"));
     CHECK(esp_theme_load(&theme, "/no/such/file", err, sizeof err) == ESP_E_FILE);
+}
+
+TEST(what_is_no_text_is_told)
+{
+    static const char hidden[] = "text =\naccepted = red\0on blue\n";
+    struct esp_theme theme;
+    char err[256], folder[] = P_tmpdir "/espalier-theme-XXXXXX", pipe[64];
+    CHECK(load_bytes(&theme, hidden, sizeof hidden - 1, err) == ESP_E_FORMAT);
+    CHECK(strstr(err, "line 2: there is a NUL byte"), "%s", err);
+    CHECK(mkdtemp(folder));
+    snprintf(pipe, sizeof pipe, "%s/pipe", folder);
+    CHECK(mkfifo(pipe, 0600) == 0);
+    CHECK(esp_theme_load(&theme, folder, err, sizeof err) == ESP_E_FILE);
+    CHECK(strstr(err, "it is no regular file"), "%s", err);
+    CHECK(esp_theme_load(&theme, pipe, err, sizeof err) == ESP_E_FILE, "a pipe is waited for");
+    unlink(pipe);
+    rmdir(folder);
 }
 
 TEST(themes_that_ship_are_sound)
@@ -88,17 +112,28 @@ TEST(themes_that_ship_are_sound)
     }
 }
 
+static int times_listed(const char *theme)
+{
+    char name[64];
+    int times = 0;
+    for (int i = 0; esp_theme_list(i, name, sizeof name) == 0; i++)
+        times += strcmp(name, theme) == 0;
+    return times;
+}
+
 TEST(a_theme_of_the_user_comes_first)
 {
-    char folder[] = P_tmpdir "/espalier-config-XXXXXX", path[200], command[300], err[256];
+    char folder[] = P_tmpdir "/espalier-config-XXXXXX", command[300], err[256];
     struct esp_theme theme;
     CHECK(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/espalier/themes/dark.theme", folder);
     snprintf(command, sizeof command,
-             "mkdir -p %s/espalier/themes && echo 'text = #010203' > %s", folder, path);
+             "mkdir -p %s/espalier/themes && cd %s/espalier/themes && "
+             "echo 'text = #010203' >dark.theme && touch mine.theme notes",
+             folder, folder);
     CHECK(system(command) == 0);
     setenv("XDG_CONFIG_HOME", folder, 1);
     int status = esp_theme_load(&theme, "dark", err, sizeof err);
+    CHECK(times_listed("dark") == 1 && times_listed("mine") == 1 && times_listed("notes") == 0);
     unsetenv("XDG_CONFIG_HOME");
     snprintf(command, sizeof command, "rm -r %s", folder);
     CHECK(system(command) == 0);
@@ -115,6 +150,28 @@ TEST(colours_come_near)
     CHECK(esp_colour_near(0xff0000, 16) == 9 && esp_colour_near(0xcc0505, 8) == 1);
     CHECK(esp_colour_near(ESP_COLOUR_NAMED + 12, 256) == 12);
     CHECK(esp_colour_near(ESP_COLOUR_NAMED + 12, 8) == 4);
+}
+
+/* On eight or sixteen colours, no theme writes in what may be the background's own colour. */
+TEST(greys_can_be_read_where_there_are_none)
+{
+    char name[64], err[256];
+    struct esp_theme theme;
+    int foreground, background;
+    for (int i = 0; esp_list_data("themes", i, name, sizeof name) == 0; i++) {
+        CHECK(esp_theme_load(&theme, name, err, sizeof err) == 0, "%s", err);
+        for (int style = 0; style < ESP_STYLE_COUNT; style++)
+            for (int colours = 8; colours <= 16; colours += 8) {
+                esp_appearance_near(&theme.style[style], colours, &foreground, &background);
+                CHECK(background >= 0 || (foreground != 0 && foreground % 8 != 7),
+                      "%s: %s is %d of %d", name, esp_style_key(style), foreground, colours);
+                CHECK(foreground != background || foreground < 0, "%s: %s", name,
+                      esp_style_key(style));
+            }
+    }
+    const struct esp_appearance named = {ESP_COLOUR_NAMED + 7, ESP_COLOUR_DEFAULT, 0};
+    esp_appearance_near(&named, 8, &foreground, &background);
+    CHECK(foreground == 7, "what is asked for by its name is given");
 }
 
 /* Reads the page of themes from its section of styles on. */

@@ -7,6 +7,7 @@
 #include "cli.h"
 #include "paths.h"
 #include "safe.h"
+#include "theme.h"
 
 static void write_range(const struct esp_param_info *p, char *range, size_t size)
 {
@@ -136,12 +137,14 @@ static cJSON *list_json(enum esp_list list)
     return all;
 }
 
-/* Names found in the data folders: built-in models, themes. */
-static cJSON *data_json(const char *kind)
+/* Names of themes, or of the built-in models. */
+static cJSON *names_json(bool themes)
 {
     cJSON *all = cJSON_CreateArray();
     char name[256];
-    for (int i = 0; esp_list_data(kind, i, name, sizeof name) == ESP_OK; i++)
+    for (int i = 0; (themes ? esp_theme_list(i, name, sizeof name)
+                            : esp_list_data("models", i, name, sizeof name)) == ESP_OK;
+         i++)
         cJSON_AddItemToArray(all, cJSON_CreateString(name));
     return all;
 }
@@ -165,7 +168,7 @@ static int run(struct cli_options *o)
         (o->mdoc ? print_mdoc : print_list)((enum esp_list)i);
         return EXIT_DONE;
     }
-    cJSON *all = i < 3 ? list_json((enum esp_list)i) : data_json(kind), *item;
+    cJSON *all = i < 3 ? list_json((enum esp_list)i) : names_json(i == 3), *item;
     if (o->json) {
         char *text = cJSON_Print(all);
         if (text)

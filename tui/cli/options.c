@@ -100,7 +100,7 @@ static const struct {
     {"force", FORCE, NULL, "overwrite a file that exists"},
     {"mdoc", MDOC, NULL, "print the list as the source of a manual page"},
     {"ascii", ASCII, NULL, "draw with ASCII characters only"},
-    {"theme", THEME, "NAME", "colours: one of `espalier list themes`, or a theme of your own"},
+    {"theme", THEME, "NAME", "colours: one of `espalier list themes` or a file; of a picture light or dark"},
     {"config", CONFIG, "FILE",
      "settings to start with (default: the user's, if there are any)"},
     {"no-config", NO_CONFIG, NULL, "start with the settings that the program has by itself"},
@@ -234,7 +234,7 @@ static bool speed(const char *text, double *value)
     char err[128];
     if (esp_speed_parse(text, value, err, sizeof err) == 0)
         return true;
-    fprintf(stderr, "espalier: --%s\n", err);
+    esp_complain("--%s", err);
     return false;
 }
 
@@ -244,7 +244,7 @@ static bool size(const char *text, int *columns, int *rows)
     if (sscanf(text, "%dx%d%n", columns, rows, &end) == 2 && !text[end] && *columns >= 20 &&
         *columns <= 500 && *rows >= 5 && *rows <= 200)
         return true;
-    fprintf(stderr, "espalier: --size takes WxH, from 20x5 to 500x200, not '%s'\n", text);
+    esp_complain("--size takes WxH, from 20x5 to 500x200, not '%s'", text);
     return false;
 }
 
