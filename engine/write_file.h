@@ -14,7 +14,8 @@
 int esp_write_file(const char *path, const char *bytes, size_t length, bool over, char *err,
                    size_t errlen);
 
-/* Writes all bytes, however often it takes. False: it failed, and errno says why. */
+/* Writes all bytes, however often it takes. False: it failed, and errno says why.
+ * Async-signal-safe. */
 bool esp_write_all(int file, const char *bytes, size_t length);
 
 /* Makes the folders above a file where they are missing, readable by their owner alone. */

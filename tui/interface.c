@@ -1,8 +1,10 @@
 /* interface.c - the interface on a terminal: opens everything, runs the event loop, and leaves.
  *
- *   1 terminal: save modes, catch signals      2 screen: first frame, before any model is
- * loaded 3 loop: keys, signals, engine reports; at most 30 frames a second, but a key is shown
- * at once 4 give the terminal back, then end the engine's thread
+ * 1. Terminal: modes are saved, signals caught.
+ * 2. Screen: the first frame comes before any model is loaded.
+ * 3. Loop: keys, signals, what the engine reports; at most 30 frames a second, but a key is
+ *    shown at once.
+ * 4. The terminal is given back, then the engine's thread ends.
  */
 #include "interface.h"
 
@@ -35,7 +37,7 @@ struct session {
     struct esp_decoder decoder;
     int ended_by; /* signal that ends the program, or 0 */
     bool key_pressed;
-    int64_t painted; /* ms */
+    int64_t painted, heard; /* when: ms. heard: from the keyboard */
 };
 
 static int64_t now_ms(void)
@@ -84,18 +86,11 @@ static void read_keys(struct session *session)
 {
     char bytes[65536];
     ssize_t count = read(STDIN_FILENO, bytes, sizeof bytes);
+    session->heard = now_ms();
     if (count > 0)
         esp_decode(&session->decoder, bytes, (size_t)count);
     else if (count == 0 || (errno != EINTR && errno != EAGAIN))
         session->app.leaving = true; /* the terminal is gone */
-}
-
-static void suspend(struct session *session, bool group)
-{
-    esp_screen_leave(session->screen);
-    esp_terminal_suspend(&session->terminal, group);
-    esp_screen_enter(session->screen);
-    session->app.changed = true;
 }
 
 static void resize(struct session *session)
@@ -103,6 +98,21 @@ static void resize(struct session *session)
     int width, height;
     esp_screen_size(session->screen, &width, &height);
     esp_app_resize(&session->app, width, height);
+}
+
+/* After a stop: the window may have got another size, which nobody told us then. */
+static void take_again(struct session *session)
+{
+    esp_screen_enter(session->screen);
+    resize(session);
+    session->app.changed = true;
+}
+
+static void suspend(struct session *session, bool group)
+{
+    esp_screen_leave(session->screen);
+    esp_terminal_suspend(&session->terminal, group);
+    take_again(session);
 }
 
 static void read_signals(struct session *session)
@@ -118,8 +128,7 @@ static void read_signals(struct session *session)
             suspend(session, false);
             break;
         case SIGCONT:
-            esp_screen_enter(session->screen);
-            session->app.changed = true;
+            take_again(session);
             break;
         case SIGWINCH:
             resize(session);
@@ -151,23 +160,33 @@ static void paint(struct session *session)
     session->painted = now_ms();
 }
 
+/* Milliseconds from now to `due`, 0 if it has passed. */
+static int until(int64_t due)
+{
+    int64_t left = due - now_ms();
+    return left > 0 ? (int)left : 0;
+}
+
+static int sooner(int wait, int other)
+{
+    return wait < 0 || other < wait ? other : wait;
+}
+
 /* Milliseconds until something must be done without an event; -1: never. */
 static int patience(const struct session *session)
 {
     int wait = esp_app_due(&session->app);
-    if (session->app.changed) {
-        int64_t due = session->painted + FRAME_MS - now_ms();
-        wait = wait >= 0 && wait < due ? wait : due > 0 ? (int)due : 0;
-    }
-    if (esp_decode_waits(&session->decoder) && (wait < 0 || wait > ESCAPE_MS))
-        wait = ESCAPE_MS;
+    if (session->app.changed)
+        wait = sooner(wait, until(session->painted + FRAME_MS));
+    if (esp_decode_waits(&session->decoder))
+        wait = sooner(wait, until(session->heard + ESCAPE_MS));
     return wait;
 }
 
 static void copy(struct session *session)
 {
     struct esp_app *app = &session->app;
-    if (!esp_screen_copy(session->screen, app->clipboard, app->clipboard_length))
+    if (!esp_screen_copy(app->clipboard, app->clipboard_length))
         esp_app_say(app, true, "this terminal has no clipboard; :save FILE writes the text");
     free(app->clipboard);
     app->clipboard = NULL;
@@ -185,17 +204,16 @@ static void run(struct session *session)
         if (app->changed && (session->key_pressed || now_ms() - session->painted >= FRAME_MS))
             paint(session);
         int ready = poll(fds, 3, patience(session));
-        if (ready < 0 && errno != EINTR)
-            break;
-        if (ready <= 0) {
-            if (ready == 0 && esp_decode_waits(&session->decoder))
-                esp_decode_flush(&session->decoder);
+        if (ready < 0 && errno == EINTR)
             continue;
-        }
+        if (ready < 0)
+            break;
         if (fds[1].revents)
             read_signals(session);
         if (fds[0].revents)
             read_keys(session);
+        else if (esp_decode_waits(&session->decoder) && until(session->heard + ESCAPE_MS) == 0)
+            esp_decode_flush(&session->decoder);
         if (fds[2].revents)
             esp_app_receive(app);
         if (app->clipboard)

@@ -6,7 +6,6 @@
  */
 #include "screen.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -18,6 +17,7 @@
 
 #include "error.h"
 #include "espalier.h"
+#include "write_file.h"
 
 struct esp_screen {
     SCREEN *curses;
@@ -62,13 +62,7 @@ static void prepare_restore(struct esp_terminal *terminal)
 /* A terminal that is gone needs nothing. */
 static void send(const char *text)
 {
-    for (size_t length = strlen(text); length > 0;) {
-        ssize_t written = write(STDOUT_FILENO, text, length);
-        if (written < 0 && errno != EINTR)
-            return;
-        text += written > 0 ? written : 0;
-        length -= written > 0 ? (size_t)written : 0;
-    }
+    (void)!esp_write_all(STDOUT_FILENO, text, strlen(text));
 }
 
 int esp_screen_open(struct esp_screen **opened, struct esp_terminal *terminal, char *err,
@@ -159,16 +153,17 @@ void esp_screen_theme(struct esp_screen *screen, const struct esp_theme *theme, 
                  {ESP_UNDERLINE, A_UNDERLINE},
                  {ESP_REVERSE, A_REVERSE},
                  {ESP_ITALIC, A_ITALIC}};
-    int count = COLORS;
     for (int i = 0; i < ESP_STYLE_COUNT; i++) {
         const struct esp_appearance *look = &theme->style[i];
         screen->attributes[i] = 0;
         for (size_t j = 0; j < sizeof pairs / sizeof *pairs; j++)
             if (look->attributes & pairs[j].ours)
                 screen->attributes[i] |= pairs[j].theirs;
+        int foreground = -1, background = -1;
+        if (colours)
+            esp_appearance_near(look, COLORS, &foreground, &background);
         if (screen->has_colours)
-            init_extended_pair(i + 1, colours ? esp_colour_near(look->foreground, count) : -1,
-                               colours ? esp_colour_near(look->background, count) : -1);
+            init_extended_pair(i + 1, foreground, background);
     }
     esp_screen_redraw(screen);
 }
@@ -204,11 +199,10 @@ static size_t base64(const unsigned char *bytes, size_t length, char *text)
     return n;
 }
 
-bool esp_screen_copy(const struct esp_screen *screen, const char *bytes, size_t length)
+bool esp_screen_copy(const char *bytes, size_t length)
 {
     static const char start[] = "\033]52;c;", end[] = "\a";
     const char *type = getenv("TERM");
-    (void)screen;
     if (!type || strcmp(type, "linux") == 0 || strncmp(type, "vt", 2) == 0)
         return false;
     char *text = malloc(sizeof start + (length + 2) / 3 * 4 + sizeof end);

@@ -27,7 +27,7 @@ void esp_screen_paint(struct esp_screen *screen, const struct esp_canvas *canvas
 void esp_screen_redraw(struct esp_screen *screen);
 
 /* Hands bytes to the terminal's clipboard (OSC 52); false if it is of a type that has none. */
-bool esp_screen_copy(const struct esp_screen *screen, const char *bytes, size_t length);
+bool esp_screen_copy(const char *bytes, size_t length);
 
 /* Asks the terminal to report the mouse, or not to. */
 void esp_screen_mouse(struct esp_screen *screen, bool on);

@@ -11,29 +11,17 @@
 #include "espalier.h"
 #include "error.h"
 #include "root.h"
+#include "write_file.h"
 
 static const int asking[] = {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH};
 static const int crashes[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGQUIT};
 
 enum { ASKING = sizeof asking / sizeof *asking, CRASHES = sizeof crashes / sizeof *crashes };
 
-static void write_all(const char *bytes, size_t count)
-{
-    while (count > 0) {
-        ssize_t written = write(STDOUT_FILENO, bytes, count);
-        if (written < 0 && errno != EINTR)
-            return;
-        if (written > 0) {
-            bytes += written;
-            count -= (size_t)written;
-        }
-    }
-}
-
 /* Async-signal-safe. */
 static void restore_now(const struct esp_terminal *terminal)
 {
-    write_all(terminal->restore, terminal->restore_count);
+    (void)!esp_write_all(STDOUT_FILENO, terminal->restore, terminal->restore_count);
     tcsetattr(STDIN_FILENO, TCSANOW, &terminal->saved);
 }
 

@@ -47,6 +47,18 @@ suspended() { # KEY-OR-SIGNAL
 check "C-z and fg: the modes are those of before, stopped and in the end" suspended key
 check "SIGTSTP and fg" suspended signal
 
+elsewhere() { # the window gets another size while the program is stopped
+    writing || return 1
+    keys C-z
+    see '@@' || return 1
+    $terminal resize-window -t main -x 70 -y 20
+    keys fg Enter
+    see '^└\{1\}─\{68\}┘$' || return 1
+    keys :quit Enter
+    see "^@@$"
+}
+check "a size that changed while it was stopped is taken" elsewhere
+
 # What a terminal has besides modes: its first screen, a cursor, no mouse reports.
 given_back() { # SIGNAL
     writing || return 1

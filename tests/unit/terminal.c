@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "check.h"
 #include "pty.h"
@@ -145,29 +146,58 @@ static double share(struct pty *pty, double seconds)
     return (thread_seconds(pty->pid) - before) / (pty_now() - start);
 }
 
-/* The best of three rounds: a thread that is often put aside finds its caches cold. */
+static double processor_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Processor seconds that work like a frame's takes here and now: as many cells as a screen of
+ * 120 x 36 has are formatted, compared with those of the frame before, and copied. */
+static double yardstick(void)
+{
+    enum { CELLS = 120 * 36, FRAMES = 40 };
+    static char shown[CELLS][24];
+    double start = processor_seconds();
+    for (int frame = 0; frame < FRAMES; frame++)
+        for (int i = 0; i < CELLS; i++) {
+            char cell[24] = "";
+            snprintf(cell, sizeof cell, "%c%d", 'a' + (i + frame) % 26, i % 1000);
+            if (memcmp(cell, shown[i], sizeof cell) != 0)
+                memcpy(shown[i], cell, sizeof cell);
+        }
+    return (processor_seconds() - start) / FRAMES;
+}
+
+/* The goal was set where the yardstick takes 0.18 ms. It is measured beside each share, as a
+ * second of a processor is not worth the same everywhere, nor at all times where others share
+ * it. A thread that is often put aside finds its caches cold, so the best of some rounds counts. */
 TEST(the_interface_takes_little_of_a_processor)
 {
-    struct pty pty;
+    static const double GOAL = 0.05, YARDSTICK = 0.18e-3;
+    const char *const paces[2] = {"\025:pace full\r", "\025:pace 12\r"};
     const double seconds = check_quick() ? 1 : 2;
-    double full = 1, paced = 1;
+    double least[2] = {1, 1}, measured[2] = {1, 1};
+    struct pty pty;
     open_writing(&pty, 120, 36);
     if (thread_seconds(pty.pid) < 0) {
         quit(&pty); /* this kernel does not count */
         return;
     }
-    for (int round = 0; round < 5 && (full > 0.05 || paced > 0.05); round++) {
-        pty_type(&pty, "\025:pace full\r");
-        full = fmin(full, share(&pty, seconds));
-        pty_type(&pty, "\025:pace 12\r");
-        paced = fmin(paced, share(&pty, seconds));
-    }
+    for (int round = 0; round < 5 && (least[0] > GOAL || least[1] > GOAL); round++)
+        for (int i = 0; i < 2; i++) {
+            pty_type(&pty, paces[i]);
+            double taken = share(&pty, seconds), there = taken * YARDSTICK / yardstick();
+            least[i] = fmin(least[i], there);
+            measured[i] = fmin(measured[i], taken);
+        }
     quit(&pty);
-    printf("    interface thread: %.2f %% of a processor at full speed, %.2f %% at 12/s\n",
-           100 * full, 100 * paced);
-    /* The goal is 5 %. Processor time is counted in seconds, and a shared machine takes several
-     * times as many for the same frames: what fails here is an interface that never rests. */
-    CHECK(full <= 0.20 && paced <= 0.10, "%.1f %% and %.1f %%", 100 * full, 100 * paced);
+    printf("    interface thread: %.2f %% of a processor at full speed, %.2f %% at 12/s; where the "
+           "goal was set %.2f %% and %.2f %%\n",
+           100 * measured[0], 100 * measured[1], 100 * least[0], 100 * least[1]);
+    CHECK(least[0] <= GOAL && least[1] <= GOAL, "%.1f %% and %.1f %%, want %.0f %%",
+          100 * least[0], 100 * least[1], 100 * GOAL);
 }
 
 /* ------------------------------------------------------------------ rough handling */
@@ -199,6 +229,39 @@ TEST(a_thousand_sizes_while_it_writes)
     pty_type(&pty, "\014");
     CHECK(pty_wait(&pty, "controller", 20), "it does not draw any more");
     quit(&pty);
+}
+
+static void rest(struct pty *pty, double seconds)
+{
+    const double end = pty_now() + seconds;
+    while (pty_now() < end)
+        pty_read(pty, end - pty_now());
+}
+
+/* Behind a slow line a key may come in pieces. While text is written a frame is due sooner than
+ * the time after which an Escape is taken for itself, but it is that time which counts. */
+TEST(a_key_in_pieces_is_one_key)
+{
+    struct pty pty;
+    int tries = 0;
+    open_writing(&pty, 120, 36);
+    for (int i = 0; i < 40; i++) {
+        if (has_ended(&pty))
+            write_text(&pty);
+        rest(&pty, 0.001 * (i % 34)); /* anywhere between two frames */
+        pty_type(&pty, "\033");
+        double start = pty_now();
+        rest(&pty, 0.012);
+        pty_type(&pty, "[2~"); /* Insert; ncurses never sends that */
+        bool in_time = pty_now() - start < 0.02;
+        rest(&pty, 0.04);
+        CHECK(!in_time || !memmem(pty.output, pty.count, "2~", 2), "pieces of a key were typed");
+        tries += in_time;
+        pty_type(&pty, "\025");
+        pty_forget(&pty);
+    }
+    quit(&pty);
+    CHECK(tries > 0, "this machine is too slow to tell");
 }
 
 /* A paste of megabytes, with newlines, is one edit: one undo takes it back, and nothing of it
