@@ -1,6 +1,7 @@
 /* app.c - keys to actions, lines to commands and prompts, reports to the state; see app.h. */
 #include "app.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "palette_items.h"
 #include "reference.h"
 #include "replay.h"
+#include "safe.h"
 #include "settings.h"
 
 enum { NEW_TOKENS = 256, PACE = 12 /* iterations a second that an eye can follow */ };
@@ -56,7 +58,11 @@ static void send_prompt(struct esp_app *app, const char *line)
 void esp_app_edit(struct esp_app *app)
 {
     if (app->turn_count == 0) {
-        esp_app_say(app, true, "there is no prompt to take back");
+        esp_app_say(app, true,
+                    app->retokenized
+                        ? "prompts from before the models changed cannot be taken back: the "
+                          "text has other tokens now; :clear begins a new one"
+                        : "there is no prompt to take back");
         return;
     }
     struct esp_turn *turn = &app->turns[--app->turn_count];
@@ -74,6 +80,7 @@ void esp_app_forget(struct esp_app *app)
 {
     esp_worker_clear(app->worker);
     app->kept = 0;
+    app->retokenized = false;
     forget_turns(app);
 }
 
@@ -217,6 +224,18 @@ void esp_app_step_mode(struct esp_app *app, bool on)
     app->changed = true;
 }
 
+int esp_app_theme(struct esp_app *app, const char *name, char *err, size_t errlen)
+{
+    char whole[PATH_MAX];
+    int status = esp_theme_load(&app->theme, name, err, errlen);
+    if (status < 0)
+        return status;
+    snprintf(app->theme_name, sizeof app->theme_name, "%.1023s",
+             strchr(name, '/') && realpath(name, whole) ? whole : name);
+    app->new_theme = app->changed = true;
+    return 0;
+}
+
 /* The theme that was asked for must be there; without one, that which suits the background. */
 static int first_theme(struct esp_app *app, const char *name, char *err, size_t errlen)
 {
@@ -224,12 +243,10 @@ static int first_theme(struct esp_app *app, const char *name, char *err, size_t 
                *background = colours ? strrchr(colours, ';') : NULL;
     bool light =
         background && (strcmp(background, ";7") == 0 || strcmp(background, ";15") == 0);
-    const char *wanted = name ? name : light ? "light" : "dark";
-    app->new_theme = true;
     esp_theme_plain(&app->theme);
-    int status = esp_theme_load(&app->theme, wanted, err, errlen);
-    snprintf(app->theme_name, sizeof app->theme_name, "%s",
-             status < 0 ? app->theme.name : wanted);
+    snprintf(app->theme_name, sizeof app->theme_name, "%s", app->theme.name);
+    app->new_theme = true;
+    int status = esp_app_theme(app, name ? name : light ? "light" : "dark", err, errlen);
     return name ? status : 0;
 }
 
@@ -291,7 +308,10 @@ static void act(struct esp_app *app, int action, int key)
         if (esp_ui_act(&app->ui, &app->state, action, app->canvas.width, app->canvas.height))
             esp_app_say(app, false, ":hidden none shows all panes again");
         else
-            esp_app_say(app, true, "text and tree cannot both be hidden");
+            esp_app_say(app, true,
+                        app->ui.wish.focused && !app->ui.help
+                            ? "text and tree cannot both be hidden"
+                            : "Tab focuses a pane, and x hides it then");
         break;
     default:
         esp_ui_act(&app->ui, &app->state, action, app->canvas.width, app->canvas.height);
@@ -389,6 +409,7 @@ void esp_app_key(struct esp_app *app, int key)
 void esp_app_mouse(struct esp_app *app, struct esp_mouse mouse)
 {
     app->changed = true;
+    app->interrupts = 0;
     app->ui.message = NULL;
     esp_input_unlist(app->input);
     if (!app->ui.palette.open)
@@ -402,6 +423,7 @@ void esp_app_paste(struct esp_app *app, const char *bytes, size_t length)
     if (app->player && esp_input_is_empty(app->input))
         return;
     app->ui.wish.focused = app->ui.help = false;
+    app->interrupts = 0;
     app->ui.message = NULL;
     esp_palette_close(&app->ui.palette);
     esp_input_paste(app->input, bytes, length);
@@ -417,12 +439,29 @@ int esp_app_wake_fd(const struct esp_app *app)
 
 int esp_app_due(const struct esp_app *app)
 {
-    return app->player ? esp_replay_wait(app) : -1;
+    enum { LOOK_MS = 30 }; /* at a picture that is being drawn */
+    int due = app->player ? esp_replay_wait(app) : -1;
+    if (!app->export)
+        return due;
+    if (esp_export_job_is_done(app->export))
+        return 0;
+    return due >= 0 && due < LOOK_MS ? due : LOOK_MS;
 }
 
 bool esp_app_settled(struct esp_app *app)
 {
-    return app->player ? !app->player->playing : esp_worker_settled(app->worker);
+    return !app->export &&
+           (app->player ? !app->player->playing : esp_worker_settled(app->worker));
+}
+
+void esp_app_end_export(struct esp_app *app)
+{
+    char text[600];
+    if (!app->export)
+        return;
+    int status = esp_export_job_end(app->export, text, sizeof text);
+    app->export = NULL;
+    esp_app_say(app, status < 0, "%s", text);
 }
 
 bool esp_app_is_in(const struct esp_app *app, enum esp_place place)
@@ -434,13 +473,17 @@ bool esp_app_is_in(const struct esp_app *app, enum esp_place place)
 static void see_models(struct esp_app *app)
 {
     esp_look_hold(&app->ui.look, &app->state, -1);
-    if (app->state.loaded.anew)
+    if (app->state.loaded.anew) {
+        app->retokenized = app->turn_count > 0 || app->retokenized;
         forget_turns(app);
+    }
     esp_worker_seen(app->worker, app->state.loaded.serial);
 }
 
 void esp_app_receive(struct esp_app *app)
 {
+    if (app->export && esp_export_job_is_done(app->export))
+        esp_app_end_export(app);
     if (app->player) {
         esp_replay_receive(app);
         return;
@@ -545,6 +588,9 @@ int esp_app_open(struct esp_app *app, const struct interface_options *options, b
         app->canvas.glyphs = &esp_glyphs_ascii;
     if (options->prompt && *options->prompt)
         send_prompt(app, options->prompt);
+    if (app->player && esp_recording_is_cut(app->player->recording))
+        esp_app_say(app, true, "the recording was cut off, as by a crash; it holds %d iterations",
+                    esp_player_iterations(app->player));
     return 0;
 }
 
@@ -552,6 +598,11 @@ void esp_app_close(struct esp_app *app)
 {
     if (app->worker)
         esp_worker_close(app->worker);
+    if (app->export) {
+        esp_app_end_export(app);
+        if (app->ui.message_is_error)
+            esp_complain("%s", app->message);
+    }
     esp_replay_close(app);
     esp_input_close(app->input);
     esp_reference_free(app->help);

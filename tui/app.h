@@ -7,6 +7,7 @@
 #define ESP_APP_H
 
 #include "config.h"
+#include "export_job.h"
 #include "input.h"
 #include "interface.h"
 #include "mouse.h"
@@ -45,6 +46,7 @@ struct esp_app {
                  -1: all */
     struct esp_turn *turns; /* (turn_count) of the text */
     int turn_count;
+    bool retokenized; /* the text, for other models: where its prompts began is not known */
 
     /* What settings.h changes. */
     struct interface_options options;
@@ -56,13 +58,14 @@ struct esp_app {
     double pace; /* what ESP_ACTION_FULL_SPEED comes back to; in a replay a speed */
     bool mouse;
     struct esp_theme theme;
-    char theme_name[256]; /* as it was asked for */
+    char theme_name[1024];         /* or the whole path of its file */
     bool new_theme;       /* whoever shows the canvas has not taken it yet */
 
     bool changed; /* the canvas is out of date */
     bool leaving;
     bool suspend; /* wishes for whoever runs it */
     bool redraw;
+    struct esp_export_job *export; /* a picture that is being drawn, or NULL */
     char *clipboard; /* (clipboard_length) to be handed to the terminal's, and freed */
     size_t clipboard_length;
 };
@@ -77,7 +80,8 @@ void esp_app_paste(struct esp_app *app, const char *bytes, size_t length);
 void esp_app_mouse(struct esp_app *app, struct esp_mouse mouse);
 int esp_app_resize(struct esp_app *app, int width, int height);
 void esp_app_interrupt(struct esp_app *app);
-/* Applies what the engine's thread reported, or what is due of a recording. */
+/* Applies what the engine's thread reported, or what is due of a recording, or a picture that
+ * is drawn. */
 void esp_app_receive(struct esp_app *app);
 /* Becomes readable when there is something to receive; -1 in a replay. */
 int esp_app_wake_fd(const struct esp_app *app);
@@ -95,8 +99,12 @@ void esp_app_step_mode(struct esp_app *app, bool on);
 void esp_app_edit(struct esp_app *app);
 /* Forgets the text. */
 void esp_app_forget(struct esp_app *app);
+/* Waits for the picture that is being drawn, if there is one, and says what became of it. */
+void esp_app_end_export(struct esp_app *app);
 /* Hands bytes to the terminal's clipboard. */
 void esp_app_copy(struct esp_app *app, const char *bytes, size_t length);
+/* Loads a theme; one in a file is known by its whole path from then on. */
+int esp_app_theme(struct esp_app *app, const char *name, char *err, size_t errlen);
 /* Iterations per second at most; 0: full speed. */
 void esp_app_pace(struct esp_app *app, double pace);
 

@@ -27,35 +27,34 @@ const struct esp_command_ops *esp_command(int index)
 struct meaning {
     const struct esp_command_ops *command; /* or NULL */
     const struct esp_setting *setting;     /* or NULL */
+    bool several;                          /* it could be more than one; then both are NULL */
 };
 
 /* The command or setting of this name; else the only command, else the only setting, that
  * starts so and has a meaning here. */
 static struct meaning find(const struct esp_app *app, const char *name, size_t length)
 {
-    struct meaning found = {NULL, NULL};
+    struct meaning found = {.several = false};
     int starts = 0, setting = esp_setting_find(name, length);
     for (int i = 0; i < COMMANDS; i++) {
         if (strncmp(commands[i]->name, name, length) != 0)
             continue;
         if (strlen(commands[i]->name) == length)
-            return (struct meaning){commands[i], NULL};
+            return (struct meaning){.command = commands[i]};
         if (!esp_app_is_in(app, commands[i]->in))
             continue;
         found.command = commands[i];
         starts++;
     }
     if (setting >= 0)
-        return (struct meaning){NULL, esp_setting(setting)};
-    if (starts > 0)
-        return starts == 1 ? found : (struct meaning){NULL, NULL};
-    for (int i = 0; esp_setting(i); i++)
+        return (struct meaning){.setting = esp_setting(setting)};
+    for (int i = 0; !found.command && esp_setting(i); i++)
         if (strncmp(esp_setting(i)->key, name, length) == 0 &&
             esp_app_is_in(app, esp_setting_place(esp_setting(i)))) {
             found.setting = esp_setting(i);
             starts++;
         }
-    return starts == 1 ? found : (struct meaning){NULL, NULL};
+    return starts > 1 ? (struct meaning){.several = true} : found;
 }
 
 /* Splits ":name arguments"; the name may be empty. A '!' after it belongs to the arguments. */
@@ -71,11 +70,13 @@ void esp_command_run(struct esp_app *app, const char *line)
     const char *name;
     size_t length;
     const char *arguments = split(line, &name, &length);
-    struct meaning meaning = {NULL, NULL};
+    struct meaning meaning = {.several = false};
     if (length > 0)
         meaning = find(app, name, length);
     if (!meaning.command && !meaning.setting) {
-        esp_app_say(app, true, "there is no command ':%.*s'; F1 lists them",
+        esp_app_say(app, true,
+                    meaning.several ? "several commands begin with ':%.*s'; Tab lists them"
+                                    : "there is no command ':%.*s'; F1 lists them",
                     (int)(length < 64 ? length : 64), name);
         return;
     }

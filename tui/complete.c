@@ -32,16 +32,9 @@ void esp_complete_words(const char *words, const char *word, struct esp_choices 
 void esp_complete_value(const struct esp_param_info *param, const char *word,
                         struct esp_choices *choices)
 {
-    bool flag = strcmp(param->type, "flag") == 0;
-    const char *list = flag ? "on|off" : param->choices;
     choices->append = '\0';
-    while (list && *list) {
-        char value[64];
-        size_t length = strcspn(list, "|");
-        snprintf(value, sizeof value, "%.*s", (int)length, list);
-        esp_choices_offer(choices, word, value, NULL);
-        list += length + (list[length] == '|');
-    }
+    esp_complete_words(strcmp(param->type, "flag") == 0 ? "on|off" : param->choices, word,
+                       choices);
 }
 
 /* The parameter that "...,key=" at the end of `before` names. */
@@ -94,33 +87,16 @@ static const char *path_start(const char *before)
     return start;
 }
 
-/* Writes the part of a path up to its last slash, with '~' and backslashes resolved. */
-static bool folder_of(const char *path, char *folder, size_t size)
-{
-    const char *slash = strrchr(path, '/'), *home = getenv("HOME");
-    size_t used = 0;
-    if (!slash) {
-        snprintf(folder, size, ".");
-        return true;
-    }
-    if (path[0] == '~' && path[1] == '/' && home) {
-        used = (size_t)snprintf(folder, size, "%s", home);
-        path++;
-    }
-    for (; path <= slash && used + 1 < size; path++)
-        if (path[0] != '\\' || path[1] == '\0')
-            folder[used++] = *path;
-    if (used + 1 >= size)
-        return false;
-    folder[used] = '\0';
-    return true;
-}
-
 void esp_typed_path(char *path, size_t size, const char *typed)
 {
     const char *home = getenv("HOME");
-    bool below = typed[0] == '~' && typed[1] == '/' && home;
-    snprintf(path, size, "%s%s", below ? home : "", below ? typed + 1 : typed);
+    const bool below = typed[0] == '~' && typed[1] == '/' && home;
+    size_t used = (size_t)snprintf(path, size, "%s", below ? home : "");
+    for (typed += below; *typed && used + 1 < size; typed++) {
+        typed += typed[0] == '\\' && typed[1];
+        path[used++] = *typed;
+    }
+    path[used < size ? used : size - 1] = '\0';
 }
 
 /* Adds an entry of a folder, as it goes on after the word's own beginning. */
@@ -155,14 +131,16 @@ static int by_text(const void *a, const void *b)
 void esp_complete_path(const char *before, const char *word, bool folders,
                        struct esp_choices *choices)
 {
-    char typed[1024], folder[1024];
+    char typed[1024], above[1024], folder[1024];
     const int first = choices->count;
     int length = snprintf(typed, sizeof typed, "%s%s", path_start(before), word);
     choices->append = '\0';
-    if (length >= (int)sizeof typed || !folder_of(typed, folder, sizeof folder))
+    if (length >= (int)sizeof typed)
         return;
     const char *slash = strrchr(typed, '/');
     size_t skip = slash ? (size_t)(slash - typed) + 1 : 0;
+    snprintf(above, sizeof above, "%.*s", (int)skip, typed);
+    esp_typed_path(folder, sizeof folder, skip > 0 ? above : ".");
     DIR *entries = opendir(folder);
     struct dirent *entry;
     while (entries && (entry = readdir(entries)))

@@ -16,7 +16,7 @@ void esp_complete_spec(enum esp_list list, const char *before, const char *word,
 /* The value of a parameter that is a choice or a flag. */
 void esp_complete_value(const struct esp_param_info *param, const char *word,
                         struct esp_choices *choices);
-/* A path as it was typed, '~' resolved. */
+/* A path as it was typed: '~' resolved, backslashes in front of blanks taken off. */
 void esp_typed_path(char *path, size_t size, const char *typed);
 /* A path, of which `before` may hold the beginning. */
 void esp_complete_path(const char *before, const char *word, bool folders,

@@ -1,6 +1,7 @@
 /* settings.c - the table of settings, and how each is set and read; see settings.h. */
 #include "settings.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,12 +33,9 @@ static void get_n(const struct esp_app *app, char *value, size_t size)
 
 static int set_theme(struct esp_app *app, const char *value, char *err, size_t errlen)
 {
-    int status = esp_theme_load(&app->theme, value, err, errlen);
-    if (status < 0)
-        return status;
-    snprintf(app->theme_name, sizeof app->theme_name, "%s", value);
-    app->new_theme = app->changed = true;
-    return ESP_OK;
+    char path[PATH_MAX];
+    esp_typed_path(path, sizeof path, value);
+    return esp_app_theme(app, path, err, errlen);
 }
 
 static void get_theme(const struct esp_app *app, char *value, size_t size)
@@ -250,9 +248,11 @@ static int set_model(struct esp_app *app, const char *value, char *err, size_t e
     return ESP_OK;
 }
 
-/* Blanks in a path get a backslash. */
-static size_t add_path(char *value, size_t size, size_t used, const char *path)
+/* A path that holds in other folders, too; blanks in it get a backslash. */
+static size_t add_path(char *value, size_t size, size_t used, const char *folder)
 {
+    char whole[PATH_MAX];
+    const char *path = *folder && realpath(folder, whole) ? whole : folder;
     for (; *path && used + 2 < size; path++) {
         if (*path == ' ' || *path == '\\')
             value[used++] = '\\';
@@ -469,20 +469,30 @@ static bool is_drafter_parameter(const char *key)
     return false;
 }
 
-int esp_setting_change(struct esp_app *app, const char *key, const char *value,
-                       const char *origin, char *err, size_t errlen)
+/* Is it a setting, or a parameter, that has a meaning here? A file is for both places. */
+static int check_key(const struct esp_app *app, int index, const char *key, bool of_file,
+                     char *err, size_t errlen)
 {
-    int index = esp_setting_find(key, strlen(key));
     if (index < 0 && !is_drafter_parameter(key))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "there is no setting '%.40s'; Tab after :set lists them", key);
     enum esp_place in = index < 0 ? ESP_IN_LIVE : esp_setting_place(&settings[index]);
-    if (!origin && !esp_app_is_in(app, in))
+    if (!of_file && !esp_app_is_in(app, in))
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "%s needs %s", key,
                         app->player ? "models, and a replay has none"
                                     : "a recording that is replayed");
-    if (app->player && in == ESP_IN_LIVE)
-        return 0; /* the file is for both */
+    return ESP_OK;
+}
+
+int esp_setting_change(struct esp_app *app, const char *key, const char *value,
+                       const char *origin, char *err, size_t errlen)
+{
+    int index = esp_setting_find(key, strlen(key));
+    int status = check_key(app, index, key, origin != NULL, err, errlen);
+    if (status < 0)
+        return status;
+    if (app->player && (index < 0 || esp_setting_place(&settings[index]) == ESP_IN_LIVE))
+        return 0;
     app->chosen[index < 0 ? esp_setting_find("drafter", 7) : index] = true;
     app->changed = true;
     if (index >= 0 && settings[index].set)
@@ -491,18 +501,28 @@ int esp_setting_change(struct esp_app *app, const char *key, const char *value,
     return ESP_OK;
 }
 
-void esp_setting_type(struct esp_app *app, const char *key, const char *value)
+/* Says what a setting is; of a parameter, the engine's thread does. */
+static void say_value(struct esp_app *app, int index, const char *key)
 {
-    char err[512], now[1024];
-    int index = esp_setting_find(key, strlen(key));
-    if (*value && esp_setting_change(app, key, value, NULL, err, sizeof err) < 0) {
-        esp_app_say(app, true, "%s", err);
+    char now[1200];
+    if (index < 0) {
+        esp_worker_set(app->worker, key, "", NULL);
         return;
     }
-    if (index < 0 || (*value && waits(&settings[index])))
-        return; /* the engine's thread answers */
     esp_setting_get(app, index, now, sizeof now);
     esp_app_say(app, false, "%s = %s", key, now);
+}
+
+void esp_setting_type(struct esp_app *app, const char *key, const char *value)
+{
+    char err[512];
+    int index = esp_setting_find(key, strlen(key));
+    int status = *value ? esp_setting_change(app, key, value, NULL, err, sizeof err)
+                        : check_key(app, index, key, false, err, sizeof err);
+    if (status < 0)
+        esp_app_say(app, true, "%s", err);
+    else if (!*value || (index >= 0 && !waits(&settings[index])))
+        say_value(app, index, key);
 }
 
 /* ------------------------------------------------------------------ completion */

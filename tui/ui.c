@@ -269,8 +269,9 @@ static void draw_choices(struct esp_canvas *canvas, const struct esp_ui *ui,
     if (shown > room)
         shown = room;
     for (int i = 0; i < ui->choice_count; i++) {
-        int length = (int)strlen(ui->choices[i].text);
-        width = length > width ? length : width;
+        const char *text = ui->choices[i].text;
+        int wide = esp_safe_width(text, strlen(text), canvas->ascii_text ? ESP_SAFE_ASCII : 0);
+        width = wide > width ? wide : width;
     }
     struct esp_rect frame = {0, layout->input.y - shown - 2, layout->input.width, shown + 2};
     struct esp_view whole = esp_canvas_enter(canvas, frame);
@@ -279,7 +280,8 @@ static void draw_choices(struct esp_canvas *canvas, const struct esp_ui *ui,
     for (int i = 0; i < shown; i++) {
         const struct esp_choice *choice = &ui->choices[i];
         int x = 2 + width + 2;
-        esp_draw(canvas, 2, i + 1, ESP_STYLE_VALUE, choice->text);
+        esp_draw_bytes(canvas, 2, i + 1, frame.width - 4, ESP_STYLE_VALUE, 0, choice->text,
+                       strlen(choice->text));
         if (i == shown - 1 && shown < ui->choice_count)
             esp_drawf(canvas, x, i + 1, ESP_STYLE_LABEL, "%d more", ui->choice_count - shown);
         else if (choice->summary && x < frame.width - 2)

@@ -35,7 +35,8 @@ struct esp_ring *esp_worker_ring(struct esp_worker *worker);
 
 /* Commands, in the order they are posted. */
 void esp_worker_prompt(struct esp_worker *worker, const char *text, size_t length);
-/* `origin` stands before what is wrong with it, and keeps quiet what is right (settings.h). */
+/* `origin` stands before what is wrong with it, and keeps quiet what is right (settings.h). An
+ * empty value without one asks what it is. */
 void esp_worker_set(struct esp_worker *worker, const char *key, const char *value,
                     const char *origin);
 void esp_worker_limit(struct esp_worker *worker, int tokens);

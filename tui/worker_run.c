@@ -99,6 +99,18 @@ static void note_choice(struct esp_pair *pair, const struct esp_posted *command)
     pair->drafter_chosen = true; /* the drafter, or a parameter of it */
 }
 
+/* What a parameter of the drafter is now. */
+static void run_get(struct esp_worker *worker, const char *key)
+{
+    char now[256], text[600];
+    bool there = esp_session_get(worker->pair.session, key, now, sizeof now) == ESP_OK;
+    if (there)
+        snprintf(text, sizeof text, "%s = %s", key, now);
+    else
+        snprintf(text, sizeof text, "the drafter that is chosen has no parameter '%s'", key);
+    esp_report_tell(&worker->report, there ? ESP_SNAPSHOT_MESSAGE : ESP_SNAPSHOT_ERROR, text);
+}
+
 static void run_set(struct esp_worker *worker, const struct esp_posted *command)
 {
     char err[256], now[256], text[600];
@@ -207,7 +219,10 @@ static void take_over(struct esp_worker *worker, struct esp_pair *next, const ch
     esp_engine_draft(worker->pair.engine, &draft);
     snprintf(text, sizeof text, "%.60s, draft %.60s, on %.60s%s%s%s", target.name, draft.name,
              esp_engine_device(worker->pair.engine), note,
-             status < 0 ? "; the text was forgotten: " : "", err);
+             status < 0 ? "; the text was forgotten: "
+             : anew     ? "; the text stays, but its tokens are others now"
+                        : "",
+             err);
     esp_report_tell(&worker->report, status < 0 ? ESP_SNAPSHOT_ERROR : ESP_SNAPSHOT_MESSAGE,
                     text);
     if (compared)
@@ -266,7 +281,10 @@ bool esp_worker_run(struct esp_worker *worker, const struct esp_posted *command,
     case ESP_COMMAND_PROMPT:
         return run_prompt(worker, command);
     case ESP_COMMAND_SET:
-        run_set(worker, command);
+        if (command->length > 0)
+            run_set(worker, command);
+        else
+            run_get(worker, command->key);
         return generating;
     case ESP_COMMAND_COMPARE:
         esp_second_choose(&worker->second, worker->pair.session, command->text);

@@ -91,6 +91,8 @@ check "a pane that is not there" refused '\n\nhidden sky' "settings, line 3: the
 check "a setting without a value" refused 'theme' "line 1: write a setting and its value"
 check "a value that is none" refused 'layout round' "line 1: layout is beside or stacked"
 check "a line without end" refused "theme $(head -c 5000 /dev/zero | tr '\0' x)" 'line 1: the line is too long'
+check "a NUL byte, which would hide what stands behind it" refused 'temp 1\ntop_k 4\0 seed 3' \
+    'settings, line 2: there is a NUL byte'
 export ESPALIER_SCRIPT=/dev/null
 check "a file that is not there" fails 1 'none cannot be read' $ESPALIER --config "$work/none"
 check "a folder" fails 1 'it is no regular file' $ESPALIER --config "$work"
@@ -102,6 +104,23 @@ ESPALIER_SCRIPT=/dev/null fails 1 'settings, line' $ESPALIER --config "$file"
 check "rubbish is refused" [ $? = 0 ]
 check "and control characters are shown, not obeyed" refused '\033[2J\033]0;x\a 1' \
     "there is no setting '?.2J?.0;x?'"
+
+# What is saved holds in every folder.
+mkdir -p "$work/my themes"
+echo 'text = #010203' >"$work/my themes/own.theme"
+cp -r engine/models/fairytale-draft "$work/my themes/"
+ESPALIER_AT=$(cd "$(dirname "$ESPALIER")" && pwd)/$(basename "$ESPALIER")
+printf '%s\n' 'size 100x24' wait 'type :theme my\ themes/own.theme' 'key Enter' \
+    'type :model my\ themes/fairytale-draft' 'key Enter' wait 'type :config save' 'key Enter' >"$work/script"
+: >"$work/elsewhere"
+(cd "$work" && ESPALIER_SCRIPT=script "$ESPALIER_AT" --config elsewhere)
+check "a theme is saved with its whole path" grep -qx "theme $work/my themes/own.theme" "$work/elsewhere"
+check "and so are models" grep -qxF "model $work/my\\ themes/fairytale-draft" "$work/elsewhere"
+cp "$work/elsewhere" "$file"
+play "size 100x24
+wait
+$dump" --config "$file"
+check "and both are found from another folder" dumped '^ espalier   fairytale-draft   ar'
 
 # On a terminal: the user's file, written when asked and not otherwise.
 config=$work/config/espalier/config

@@ -46,10 +46,12 @@ type :export $work/tree.svg
 key Enter
 type :export $work/dark.svg dark
 key Enter
+wait
 $dump
 key M-p
 type $work/key.dot
 key Enter
+wait
 type :export $work/tree.pdf
 key Enter
 $dump-2" --prompt "Once upon a time" -n 20
@@ -59,6 +61,38 @@ check "and that is told" dumped "written to $work/dark.svg"
 check "it names the models" grep -q 'fairytale&#45;target ← fairytale' "$work/tree.svg"
 check "M-p begins the command" dot -Tplain -o /dev/null "$work/key.dot"
 cp "$work/screen-2" "$work/screen" && check "a wrong ending is told" dumped 'does not end in .svg'
+
+# The screen does not wait for the picture; leaving does.
+printf '#!/bin/sh\nsleep 2\nexec "%s" "$@"\n' "$PWD/$BUILD/espalier-dot" >"$work/slow"
+printf '#!/bin/sh\nsleep 1\nexit 1\n' >"$work/bad"
+chmod +x "$work/slow" "$work/bad"
+export ESPALIER_DOT="$work/slow"
+play "size 120x20
+wait
+type :export $work/slow.svg
+key Enter
+type more
+$dump
+wait
+$dump-2" --prompt "Once upon a time" -n 20
+check "it goes on while a picture is drawn" dumped '^> more'
+check "and says so" sh -c "! grep -q 'slow.svg' '$work/screen'"
+cp "$work/screen-2" "$work/screen" && check "and when it is done" dumped "written to $work/slow.svg"
+play "size 120x20
+wait
+type :export $work/last.svg
+key Enter
+type :quit
+key Enter" --prompt "Once upon a time" -n 20
+check "a picture is finished before it leaves" xmllint --noout "$work/last.svg"
+ESPALIER_DOT="$work/bad" play "size 120x20
+wait
+type :export $work/none.svg
+key Enter
+type :quit
+key Enter" --prompt "Once upon a time" -n 20
+check "one that fails is told then" grep -q 'ended early' "$work/err"
+unset ESPALIER_DOT
 
 echo "size 120x20
 key Right Right e

@@ -278,7 +278,31 @@ check "no file at all" fails 2 'try espalier replay --help' $ESPALIER replay
 check "a speed that is none" fails 1 "'fast'" $ESPALIER replay "$recording" --speed fast
 head -c -20 "$recording" >"$work/cut"
 check "a cut tail is left out" \
-    sh -c "$ESPALIER replay '$work/cut' --plain | grep -q '^--- iteration 5 '"
+    sh -c "$ESPALIER replay '$work/cut' --plain 2>'$work/err' | grep -q '^--- iteration 5 '"
+told() { # FILE: that it was cut off
+    grep -q "^espalier: $1 was cut off, as by a crash; it holds [0-9]* iterations\$" "$work/err"
+}
+check "and that is told" told "$work/cut"
+head -n 7 "$recording" >"$work/killed"
+$ESPALIER replay "$work/killed" --plain >/dev/null 2>"$work/err"
+check "so is one that ends while a text is written" told "$work/killed"
+$ESPALIER export "$work/killed" --iteration 2 --format txt >"$work/tree" 2>"$work/err"
+check "export tells it, too" told "$work/killed"
+check "and exports" grep -q '^iteration 2, ' "$work/tree"
+$ESPALIER export "$work/cut" --asciicast "$work/cut.cast" 2>"$work/err"
+check "so does an asciicast" told "$work/cut"
+play "size 120x36
+$dump
+key G
+$dump-2" replay "$work/killed"
+check "the screen says so at the start" dumped 'the recording was cut off, as by a crash; it holds 5 iterations'
+check "and at the end" grep -q '^cut off here   iter 4/4' "$work/screen-2"
+$ESPALIER replay "$recording" --plain >/dev/null 2>"$work/err"
+check "of a whole one nothing is told" [ ! -s "$work/err" ]
+play "size 120x36
+key x
+$dump" replay "$recording"
+check "x without a focused pane says what to do" dumped 'Tab focuses a pane'
 check "without a terminal it says so" fails 1 'needs a terminal' $ESPALIER replay "$recording"
 
 # Token texts that attack the terminal.

@@ -285,7 +285,43 @@ key Enter
 $dump"
 check "without a prompt there is nothing to take back" dumped 'no prompt to take back'
 
+mkdir "$work/other tokens"
+cp engine/models/fairytale-draft/* "$work/other tokens/"
+sed -i 's/"Once":/"@@":/; s/"Ġupon":/"Once":/; s/"@@":/"Ġupon":/' "$work/other tokens/tokenizer.json"
+play "size 180x24
+wait
+type $prompt
+key Enter
+wait
+type :model $work/other\\ tokens
+key Enter
+wait
+$dump
+key M-e
+dump $work/edit
+type :clear
+key Enter
+wait
+key M-e
+dump $work/cleared" -n 12
+check "models with other tokens take the text over" dumped '^│ Once upon a time'
+check "and it is said that it has other tokens" dumped 'its tokens are others now'
+check "its prompts cannot be taken back, and why" grep -q 'from before the models changed' "$work/edit"
+check "after :clear there are none" grep -q 'no prompt to take back' "$work/cleared"
+
 # Files.
+play "size 100x24
+wait
+type $prompt
+key Enter
+wait
+type :save $work/a\\ b
+key Enter
+type :save $work/a
+key Tab
+$dump" -n 2
+check "a blank in a name" [ -s "$work/a b" ]
+check "is completed with a backslash" dumped '/a\\ b'
 play "size 100x24
 wait
 type $prompt

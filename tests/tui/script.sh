@@ -71,6 +71,39 @@ key Tab
 $dump"
 check "values are completed" dumped '^> :set order=hpd'
 
+# What a line means.
+play "size 100x40
+wait
+type :set tauh
+key Enter
+wait
+$dump
+type :set nonsense
+key Enter
+$dump-2
+type :c
+key Enter
+$dump-3
+type :set speed
+key Enter
+$dump-4
+type :set K
+key Enter
+wait
+$dump-5"
+check ":set KEY says what a parameter is" dumped '^ tauh = [.0-9]'
+check "that there is no such setting" grep -q "^ there is no setting 'nonsense'" "$work/screen-2"
+check "that a name is not clear" grep -q "^ several commands begin with ':c'" "$work/screen-3"
+check "that a setting is that of a replay" grep -q 'speed needs a recording' "$work/screen-4"
+check "that a parameter is another drafter's" grep -q "has no parameter 'K'" "$work/screen-5"
+play "size 100x40
+wait
+key C-c
+paste text
+key C-c
+$dump-6"
+check "C-c, a paste and C-c do not leave" grep -q '^ C-c again leaves' "$work/screen-6"
+
 # What is written is what `generate` writes, through drafters, pauses and steps.
 prompt='Once upon a time there was a king who had three sons,'
 words() { # the words of the text pane, frames taken off

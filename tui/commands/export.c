@@ -26,8 +26,8 @@ static const char *take_theme(char *typed)
     return NULL;
 }
 
-static void export_to(struct esp_app *app, const struct esp_export *wish, const char *path,
-                      bool over)
+static void write_text(struct esp_app *app, const struct esp_export *wish, const char *path,
+                       bool over)
 {
     char err[512], *bytes;
     size_t length;
@@ -39,6 +39,17 @@ static void export_to(struct esp_app *app, const struct esp_export *wish, const 
         esp_app_say(app, true, "%s", err);
     else
         esp_app_say(app, false, "iteration %d written to %s", wish->iteration->index, path);
+}
+
+static void draw_picture(struct esp_app *app, const struct esp_export *wish, const char *path,
+                         bool over)
+{
+    char err[512];
+    esp_app_end_export(app); /* one at a time */
+    if (esp_export_job_start(&app->export, wish, path, over, err, sizeof err) < 0)
+        esp_app_say(app, true, "%s", err);
+    else
+        esp_app_say(app, false, "drawing iteration %d", wish->iteration->index);
 }
 
 static void run(struct esp_app *app, const char *arguments)
@@ -72,8 +83,10 @@ static void run(struct esp_app *app, const char *arguments)
     wish.format = esp_export_of_path(path);
     if (wish.format < 0 || wish.format == ESP_EXPORT_JSON)
         esp_app_say(app, true, "%s does not end in .svg, .png, .dot or .txt", path);
+    else if (wish.format == ESP_EXPORT_TXT)
+        write_text(app, &wish, path, over);
     else
-        export_to(app, &wish, path, over);
+        draw_picture(app, &wish, path, over);
 }
 
 static void complete(const struct esp_app *app, const char *before, const char *word,
