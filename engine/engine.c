@@ -15,6 +15,7 @@
 #include "backends.h"
 #include "error.h"
 #include "memory_plan.h"
+#include "model/safetensors.h"
 #include "paths.h"
 
 double esp_now(void)
@@ -184,6 +185,8 @@ static bool describe(const struct esp_model *m, struct esp_model_info *info)
         .vocabulary = m->desc.vocabulary,
         .context = m->desc.context,
     };
+    if (m->files)
+        info->unused = esp_safetensors_unused(m->files, &info->unused_name);
     return true;
 }
 

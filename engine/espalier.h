@@ -81,6 +81,10 @@ struct esp_model_info {
     int64_t parameters;
     size_t bytes; /* of weights */
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
+    /* Tensors of the folder that the model does without, as layers beyond those that
+     * config.json counts, and the name of one of them, or NULL. */
+    int unused;
+    const char *unused_name;
 };
 
 /* Return false if there is no such model. The text belongs to the engine. */
@@ -97,7 +101,8 @@ double esp_engine_load_seconds(const struct esp_engine *engine);
 const char *esp_engine_preset(const struct esp_engine *engine, bool sampling);
 
 /* Encodes `length` bytes of text (any bytes) into at most `capacity` tokens. Returns how many
- * the text has, which may be more than capacity: call again with more room. */
+ * the text has, which may be more than capacity: call again with more room; or a negative
+ * status. */
 int esp_tokenize(const struct esp_engine *engine, const char *text, size_t length,
                  int32_t *tokens, int capacity);
 /* The bytes of one token, not NUL-terminated; may be part of a UTF-8 sequence. Special tokens
@@ -138,7 +143,7 @@ void esp_session_allow(struct esp_session *session, int tokens);
 /* Runs one iteration. Returns the number of tokens committed, 0 when the generation has ended
  * (end of text, nothing allowed any more, context full), or a negative status. */
 int esp_session_step(struct esp_session *session, char *err, size_t errlen);
-/* Why the last generation ended: "end of text", "length", "context"; "" while it runs. */
+/* Why the last generation ended: "end of text", "length", "context full"; "" while it runs. */
 const char *esp_session_end(const struct esp_session *session);
 /* Changes a setting: drafter, verifier, order, temp, top_p, top_k, seed, baseline, or a
  * parameter of the current drafter by its name. Takes effect at the next iteration; on failure
@@ -169,9 +174,13 @@ struct esp_stats {
     double mean_path_length;
     double tokens_per_iteration;
     double acceptance_rate; /* accepted / drafted, 0 if nothing was drafted */
-    double prefill_seconds, decode_seconds, first_token_seconds;
+    double prefill_seconds, decode_seconds;
+    double first_token_seconds; /* prefill and the first iteration */
     double stage_seconds[ESP_STAGES];
     double baseline; /* seconds of one plain decoding step; 0 if not measured */
+    /* Seconds per token of the last iterations, told as `baseline` is, without hiccups of the
+     * machine: baseline / token_seconds is what speculation is worth. */
+    double token_seconds;
     size_t peak_bytes;
 };
 

@@ -149,3 +149,19 @@ void folder_edit_header(const char *file, const char *key, const char *inner, co
     cJSON_Delete(root);
     free(bytes.data);
 }
+
+void folder_strip_names(const char *file, const char *prefix)
+{
+    struct folder_bytes bytes = folder_read(folder_file(file));
+    cJSON *root = cJSON_ParseWithLength(bytes.data + 8, folder_header_length(&bytes));
+    const size_t length = strlen(prefix);
+    CHECK(root);
+    for (cJSON *item = root->child; item; item = item->next)
+        if (strncmp(item->string, prefix, length) == 0)
+            memmove(item->string, item->string + length, strlen(item->string + length) + 1);
+    char *text = cJSON_PrintUnformatted(root);
+    folder_write_tensors(file, text, &bytes);
+    free(text);
+    cJSON_Delete(root);
+    free(bytes.data);
+}

@@ -29,6 +29,8 @@ void folder_edit(const char *file, const char *key, const char *inner, const cha
 /* The same in the header of a safetensors file. */
 void folder_edit_header(const char *file, const char *key, const char *inner,
                         const char *value);
+/* Takes a prefix off the names of tensors that have it. */
+void folder_strip_names(const char *file, const char *prefix);
 /* Bytes of the header of a safetensors file. */
 size_t folder_header_length(const struct folder_bytes *bytes);
 /* Writes a safetensors file with the header given and the data of `bytes`. */

@@ -59,7 +59,10 @@ static int64_t columns_of(const struct esp_stored *t)
 static int add(struct inflation *n, const char *name, const char *from,
                const struct esp_tensor_rule *rule, bool divide, bool zero)
 {
+    const size_t prefix = strlen(n->architecture->prefix);
     const struct esp_stored *stored = esp_safetensors_find(n->model->files, from);
+    if (!stored && strncmp(from, n->architecture->prefix, prefix) == 0)
+        stored = esp_safetensors_find(n->model->files, from + prefix); /* the bare model */
     if (!stored)
         return ESP_OK; /* one that this model does without */
     if (strcmp(stored->type, "F32") != 0 && strcmp(stored->type, "BF16") != 0)
@@ -354,8 +357,10 @@ static int make_folder(struct inflation *n, const char *to)
     if (access(to, F_OK) == 0)
         return esp_fail(n->err, n->errlen, ESP_E_FILE,
                         "%s is already there; name a new folder", to);
-    if (length < 0 || length >= (int)sizeof n->folder || mkdir(n->folder, 0777) != 0)
-        return fail_write(n, to);
+    if (length >= (int)sizeof n->folder)
+        return esp_fail(n->err, n->errlen, ESP_E_FILE, "the name %.60s... is too long", to);
+    if (mkdir(n->folder, 0777) != 0)
+        return fail_write(n, n->folder);
     int status = write_folder(n);
     if (status == ESP_OK && rename(n->folder, to) != 0)
         status = fail_write(n, to);

@@ -65,34 +65,45 @@ int esp_json_parse(cJSON **root, const char *text, size_t length, const char *pa
     return esp_fail(err, errlen, ESP_E_FORMAT, "%s does not hold a JSON object", path);
 }
 
+int esp_file_read(char **text, size_t *size, char path[PATH_MAX], const char *folder,
+                  const char *name, size_t limit, char *err, size_t errlen)
+{
+    int fd;
+    size_t done = 0;
+    *text = NULL;
+    int status = esp_file_open(&fd, size, path, folder, name, err, errlen);
+    if (status < 0)
+        return status;
+    if (*size <= limit)
+        *text = malloc(*size + 1);
+    for (ssize_t n; *text && done < *size && (n = read(fd, *text + done, *size - done)) > 0;)
+        done += (size_t)n;
+    close(fd);
+    if (*size > limit)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "%s is larger than %zu MiB, which is not supported", path, limit >> 20);
+    if (!*text)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to read %s", path);
+    (*text)[done] = '\0';
+    if (done == *size)
+        return 0;
+    free(*text);
+    *text = NULL;
+    return esp_fail(err, errlen, ESP_E_FILE, "cannot read %s: it ends after %zu bytes", path,
+                    done);
+}
+
 int esp_json_read(struct esp_json *json, const char *folder, const char *name, char *err,
                   size_t errlen)
 {
-    int fd;
-    size_t size, done = 0;
+    char *text;
+    size_t size;
     json->root = NULL;
-    int status = esp_file_open(&fd, &size, json->path, folder, name, err, errlen);
-    if (status < 0)
-        return status;
-    char *text = NULL;
-    if (size > ESP_JSON_LIMIT) {
-        status = esp_fail(err, errlen, ESP_E_FORMAT, "%s is larger than %d MiB", json->path,
-                          ESP_JSON_LIMIT >> 20);
-    } else if (!(text = malloc(size + 1))) {
-        status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", json->path);
-    } else {
-        ssize_t n;
-        while (done < size && (n = read(fd, text + done, size - done)) > 0)
-            done += (size_t)n;
-        text[done] = '\0';
-        if (done < size)
-            status = esp_fail(err, errlen, ESP_E_FILE,
-                              "cannot read %s: it ends after %zu bytes", json->path, done);
-        else
-            status = esp_json_parse(&json->root, text, size, json->path, err, errlen);
-    }
+    int status =
+        esp_file_read(&text, &size, json->path, folder, name, ESP_JSON_LIMIT, err, errlen);
+    if (status == 0)
+        status = esp_json_parse(&json->root, text, size, json->path, err, errlen);
     free(text);
-    close(fd);
     return status;
 }
 

@@ -22,6 +22,10 @@ enum { ESP_JSON_LIMIT = 100 << 20 }; /* bytes */
 /* Opens `folder`/`name`, which must be a regular file, to read; writes its path and size. */
 int esp_file_open(int *fd, size_t *size, char path[PATH_MAX], const char *folder,
                   const char *name, char *err, size_t errlen);
+/* Reads all of it, if it has at most `limit` bytes, and puts a NUL behind it. The caller frees
+ * *text, which is NULL on failure. */
+int esp_file_read(char **text, size_t *size, char path[PATH_MAX], const char *folder,
+                  const char *name, size_t limit, char *err, size_t errlen);
 bool esp_file_exists(const char *folder, const char *name);
 
 /* Parses a text of `length` bytes with a NUL behind it; it must hold one object. `path` names

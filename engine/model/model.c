@@ -108,7 +108,7 @@ static int bind_tensor(struct esp_tensor *slot, const struct binding *binding,
     int parts = rule->parts > 0 ? rule->parts : 1;
     int64_t want[2] = {(int64_t)rows * parts, columns};
     int rank = rule->columns == ESP_ONE ? 1 : 2;
-    const struct esp_stored *stored = esp_safetensors_find(model->files, name);
+    struct esp_stored *stored = esp_safetensors_find(model->files, name);
     shape_text(want_text, sizeof want_text, want, rank);
     if (!stored)
         return esp_fail(err, errlen, ESP_E_FORMAT, "%s: tensor %s of shape %s is missing",
@@ -136,6 +136,7 @@ static int bind_tensor(struct esp_tensor *slot, const struct binding *binding,
         .block = block,
         .stride = block * parts,
     };
+    stored->used = true;
     model->parameters += (int64_t)rows * columns;
     model->bytes += (size_t)rows * row_bytes;
     return 0;
@@ -163,6 +164,12 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
             *slot = binding->model->desc.embedding;
         else if (expected(rule->when, binding->config))
             status = bind_tensor(slot, binding, rule, name, err, errlen);
+        else if (esp_safetensors_find(binding->model->files, name))
+            status = esp_fail(err, errlen, ESP_E_FORMAT,
+                              "%s has the tensor %s, but config.json says that there is none; "
+                              "should %s be true there?",
+                              binding->model->path, name,
+                              rule->when == ESP_IF_MLP_BIAS ? "mlp_bias" : "attention_bias");
     }
     return status;
 }
@@ -190,39 +197,35 @@ static int bind_all(struct esp_model *model, const struct esp_architecture *arch
 
 /* ------------------------------------------------------------------ generation */
 
-static int read_token(int32_t *token, const cJSON *item, const char *key, int vocabulary,
-                      const char *path, char *err, size_t errlen)
+static int read_token(int32_t *token, const cJSON *item, int vocabulary, const char *path,
+                      char *err, size_t errlen)
 {
     double value = cJSON_IsNumber(item) ? item->valuedouble : -1;
     if (!(value >= 0 && value < vocabulary) || value != (int32_t)value)
-        return esp_fail(err, errlen, ESP_E_FORMAT, "%s: %s must be a token from 0 to %d", path,
-                        key, vocabulary - 1);
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "%s: eos_token_id must be a token from 0 to %d", path, vocabulary - 1);
     *token = (int32_t)value;
     return 0;
 }
 
-/* Begin and end tokens of one file, as far as they are not known yet. eos_token_id is a number
- * or a list of numbers. */
-static int read_tokens(struct esp_model *model, const struct esp_json *json, char *err,
+/* End tokens of one file, if they are not known yet. eos_token_id is a number or a list of
+ * numbers. */
+static int read_end(struct esp_model *model, const struct esp_json *json, char *err,
                        size_t errlen)
 {
     const char *key;
     int length, status = 0, vocabulary = model->desc.vocabulary;
-    const cJSON *bos = esp_json_find(json->root, "bos_token_id", &key, &length);
     const cJSON *eos = esp_json_find(json->root, "eos_token_id", &key, &length);
-    if (bos && model->bos < 0)
-        status =
-            read_token(&model->bos, bos, "bos_token_id", vocabulary, json->path, err, errlen);
-    if (status < 0 || !eos || model->end_count > 0)
-        return status;
+    if (!eos || model->end_count > 0)
+        return 0;
     if (cJSON_GetArraySize(eos) > ESP_MAX_END_TOKENS)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "%s: eos_token_id lists more than %d tokens", json->path,
                         ESP_MAX_END_TOKENS);
     const cJSON *item = cJSON_IsArray(eos) ? eos->child : eos;
     for (; item && status == 0; item = cJSON_IsArray(eos) ? item->next : NULL)
-        status = read_token(&model->end[model->end_count++], item, "eos_token_id", vocabulary,
-                            json->path, err, errlen);
+        status = read_token(&model->end[model->end_count++], item, vocabulary, json->path, err,
+                            errlen);
     return status;
 }
 
@@ -230,30 +233,35 @@ static int read_generation(struct esp_model *model, const struct esp_json *confi
                            size_t errlen)
 {
     int status = 0;
-    model->bos = -1;
     if (esp_file_exists(model->path, "generation_config.json")) {
         struct esp_json json;
         status = esp_json_read(&json, model->path, "generation_config.json", err, errlen);
         if (status == 0)
-            status = read_tokens(model, &json, err, errlen);
+            status = read_end(model, &json, err, errlen);
         esp_json_close(&json);
     }
-    return status < 0 ? status : read_tokens(model, config, err, errlen);
+    return status < 0 ? status : read_end(model, config, err, errlen);
 }
 
-static int read_spec(char **spec, const struct esp_json *json, const char *key, char *err,
+/* One member of espalier.json. It is this program's own file: a key that it does not know is a
+ * mistake, and passing over it would leave the preset out without a word. */
+static int read_spec(struct esp_model *model, const cJSON *item, const char *path, char *err,
                      size_t errlen)
 {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->root, key);
-    if (!item)
-        return ESP_OK;
+    char **spec = strcmp(item->string, "drafter") == 0            ? &model->preset
+                  : strcmp(item->string, "sampling_drafter") == 0 ? &model->sampling_preset
+                                                                  : NULL;
+    if (!spec || *spec)
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "%s: %s key '%.64s'; it may hold drafter and sampling_drafter", path,
+                        spec ? "repeated" : "unknown", item->string);
     if (!cJSON_IsString(item))
         return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s: %s must be text such as \"dynatree:rhostop=0.01\"", json->path,
-                        key);
+                        "%s: %s must be text such as \"dynatree:rhostop=0.01\"", path,
+                        item->string);
     *spec = strdup(item->valuestring);
     return *spec ? (int)ESP_OK
-                 : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", json->path);
+                 : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", path);
 }
 
 static int read_preset(struct esp_model *model, char *err, size_t errlen)
@@ -264,9 +272,8 @@ static int read_preset(struct esp_model *model, char *err, size_t errlen)
     int status = esp_json_read(&json, model->path, "espalier.json", err, errlen);
     if (status < 0)
         return status;
-    status = read_spec(&model->preset, &json, "drafter", err, errlen);
-    if (status == ESP_OK)
-        status = read_spec(&model->sampling_preset, &json, "sampling_drafter", err, errlen);
+    for (const cJSON *item = json.root->child; item && status == 0; item = item->next)
+        status = read_spec(model, item, json.path, err, errlen);
     esp_json_close(&json);
     return status;
 }

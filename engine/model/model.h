@@ -20,7 +20,6 @@ struct esp_model {
     struct esp_model_desc desc;
     int64_t parameters;              /* numbers in all tensors used; tied ones counted once */
     size_t bytes;                    /* of those */
-    int32_t bos;                     /* -1: none */
     int32_t end[ESP_MAX_END_TOKENS]; /* end-of-text tokens of generation_config.json or
                                         config.json */
     int end_count;

@@ -331,11 +331,19 @@ void esp_safetensors_close(struct esp_safetensors *set)
     free(set);
 }
 
-const struct esp_stored *esp_safetensors_find(const struct esp_safetensors *set,
-                                              const char *name)
+struct esp_stored *esp_safetensors_find(const struct esp_safetensors *set, const char *name)
 {
     struct esp_stored key = {.name = (char *)name};
     return set->count ? bsearch(&key, set->tensors, set->count, sizeof key, by_name) : NULL;
+}
+
+int esp_safetensors_unused(const struct esp_safetensors *set, const char **first)
+{
+    int count = 0;
+    for (size_t i = 0; i < set->count; i++)
+        if (!set->tensors[i].used && count++ == 0)
+            *first = set->tensors[i].name;
+    return count;
 }
 
 bool esp_safetensors_has_prefix(const struct esp_safetensors *set, const char *prefix)

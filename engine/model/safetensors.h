@@ -21,6 +21,7 @@ struct esp_stored {
     size_t begin, end; /* bytes within the data part */
     const void *data;
     const char *file; /* path, for error sentences */
+    bool used;        /* by the model: noted by who reads it */
 };
 
 struct esp_safetensors;
@@ -30,8 +31,9 @@ int esp_safetensors_open(struct esp_safetensors **set, const char *folder, char 
 void esp_safetensors_close(struct esp_safetensors *set);
 
 /* NULL if there is no tensor of that name. */
-const struct esp_stored *esp_safetensors_find(const struct esp_safetensors *set,
-                                              const char *name);
+struct esp_stored *esp_safetensors_find(const struct esp_safetensors *set, const char *name);
+/* How many tensors were not noted as used; *first is the name of one of them. */
+int esp_safetensors_unused(const struct esp_safetensors *set, const char **first);
 /* Whether the name of any tensor starts with `prefix`. */
 bool esp_safetensors_has_prefix(const struct esp_safetensors *set, const char *prefix);
 

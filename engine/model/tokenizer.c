@@ -3,7 +3,7 @@
  * Encoding goes through the stages of the Hugging Face library, in its order, and gives its
  * ids:
  *   1. text that is not UTF-8 is set apart: each byte that is part of no valid character
- * becomes the token of that byte; the valid stretches between are encoded each on its own;
+ *      becomes the token of that byte; the valid stretches between are encoded each on its own;
  *   2. added tokens that are looked for in the text as it is are cut out;
  *   3. what is left is normalised (not at all, or to NFC);
  *   4. added tokens that are looked for in normalised text are cut out;
@@ -12,11 +12,11 @@
  *
  * The file's post_processor, truncation and padding are not used here: they add or remove
  * tokens around a text. A first "begin of text" that the post_processor asks for is told by
- * esp_tokenizer_prefix(), for the caller to put before a new text. What
- * loses the exact way back to the text does so there too: add_prefix_space adds spaces; lstrip
- * and rstrip of added tokens and the Split behaviour Removed drop text; and a byte is dropped
- * if it has no token (Pythia's vocabulary has none for the bytes that UTF-8 never uses,
- * SmolLM's none for some control characters).
+ * esp_tokenizer_prefix(), for the caller to put before a new text. What loses the exact way
+ * back to the text does so in that library too: add_prefix_space adds spaces; lstrip and rstrip
+ * of added tokens and the Split behaviour Removed drop text; and a byte is dropped if it has no
+ * token (Pythia's vocabulary has none for the bytes that UTF-8 never uses, SmolLM's none for
+ * some control characters).
  *
  * Everything but the scratch memory in struct encoding is written once, at open; encoding is
  * therefore thread-safe.
@@ -26,7 +26,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "added_tokens.h"
 #include "bpe.h"
@@ -74,30 +73,15 @@ static bool is_plain(const char *text, size_t length)
 static int read_json(cJSON **json, char path[PATH_MAX], const char *folder, char *err,
                      size_t errlen)
 {
-    int fd;
-    size_t size, done = 0;
-    int status = esp_file_open(&fd, &size, path, folder, "tokenizer.json", err, errlen);
-    if (status < 0)
-        return status;
-    char *text = size <= FILE_LIMIT ? malloc(size + 1) : NULL;
-    for (ssize_t n; text && done < size && (n = read(fd, text + done, size - done)) > 0;)
-        done += (size_t)n;
-    close(fd);
-    if (size > FILE_LIMIT)
-        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "%s is larger than %d MiB, which is not supported", path,
-                        FILE_LIMIT >> 20);
-    if (!text)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to read %s", path);
-    text[done] = '\0';
-    if (done < size)
-        status = esp_fail(err, errlen, ESP_E_FILE, "cannot read %s: it ends after %zu bytes",
-                          path, done);
-    else if (!is_plain(text, size))
+    char *text;
+    size_t size;
+    int status =
+        esp_file_read(&text, &size, path, folder, "tokenizer.json", FILE_LIMIT, err, errlen);
+    if (status == ESP_OK && !is_plain(text, size))
         status =
             esp_fail(err, errlen, ESP_E_FORMAT,
                      "%s is not UTF-8 text without NUL characters, as JSON should be", path);
-    else
+    if (status == ESP_OK)
         status = esp_json_parse(json, text, size, path, err, errlen);
     free(text);
     return status;

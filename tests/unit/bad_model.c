@@ -152,6 +152,10 @@ TEST(bad_end_tokens_and_presets_are_refused)
     REFUSED(ESP_E_FORMAT, "espalier.json", "drafter");
     folder_write_text("espalier.json", "{\"sampling_drafter\": []}");
     REFUSED(ESP_E_FORMAT, "espalier.json", "sampling_drafter");
+    folder_write_text("espalier.json", "{\"draftr\": \"linear\"}");
+    REFUSED(ESP_E_FORMAT, "espalier.json: unknown key 'draftr'", "sampling_drafter");
+    folder_write_text("espalier.json", "{\"drafter\": \"linear\", \"drafter\": \"ar\"}");
+    REFUSED(ESP_E_FORMAT, "espalier.json", "repeated key 'drafter'");
     folder_write_text("espalier.json", "{\"drafter\": ");
     REFUSED(ESP_E_FORMAT, "espalier.json", "line 1");
 }
@@ -228,6 +232,12 @@ TEST(tensors_that_do_not_fit_the_configuration_are_named)
     folder_copy("llama-gqa");
     folder_edit("config.json", "attention_bias", NULL, "true");
     REFUSED(ESP_E_FORMAT, "self_attn.q_proj.bias of shape (32)", "is missing");
+    folder_copy("llama-bias");
+    folder_edit("config.json", "mlp_bias", NULL, "false");
+    REFUSED(ESP_E_FORMAT, "mlp.gate_proj.bias, but config.json says that there is none",
+            "should mlp_bias be true");
+    folder_edit("config.json", "attention_bias", NULL, NULL);
+    REFUSED(ESP_E_FORMAT, "self_attn.q_proj.bias", "should attention_bias be true");
 }
 
 TEST(bad_headers_are_refused)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "folder.h"
 #include "model/inflate.h"
 #include "model/model.h"
 
@@ -109,6 +110,25 @@ TEST(a_larger_model_has_the_same_logits)
     }
 }
 
+/* A file that holds the bare model, whose names lack "model.", becomes a whole one. */
+TEST(a_bare_model_is_made_larger_too)
+{
+    static float before[TOKENS][MAX_VOCABULARY], after[TOKENS][MAX_VOCABULARY];
+    struct esp_model_desc small, large;
+    char err[512] = "";
+    begin();
+    folder_copy("llama-mqa-tied");
+    folder_strip_names("model.safetensors", "model.");
+    read_logits(folder_path(), before, &small);
+    CHECK(esp_model_inflate(folder_path(), made, 2, 0, err, sizeof err) == 0, "%s", err);
+    read_logits(made, after, &large);
+    CHECK(large.hidden == 2 * small.hidden);
+    for (int i = 0; i < TOKENS; i++)
+        for (int j = 0; j < small.vocabulary; j++)
+            CHECK(fabsf(before[i][j] - after[i][j]) < 1e-4f);
+    remove_made();
+}
+
 static int continuation(const char *target, int32_t *tokens, int capacity)
 {
     struct esp_engine *engine;
@@ -141,7 +161,8 @@ TEST(the_built_in_target_says_the_same)
     int32_t before[NEW], after[NEW];
     char err[512] = "";
     begin();
-    CHECK(esp_model_inflate("engine/models/fairytale-target", made, 2, 8, err, sizeof err) == 0, "%s", err);
+    CHECK(esp_model_inflate("engine/models/fairytale-target", made, 2, 8, err, sizeof err) == 0,
+          "%s", err);
     int count = continuation("engine/models/fairytale-target", before, NEW);
     CHECK(count > 50);
     CHECK(continuation(made, after, NEW) == count);

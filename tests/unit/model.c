@@ -190,38 +190,41 @@ TEST(names_without_prefix_are_accepted)
                                              {"neox-parallel", "gpt_neox."}};
     for (int i = 0; i < 2; i++) {
         folder_copy(vectors[i][0]);
-        struct folder_bytes bytes = folder_read(folder_file("model.safetensors"));
-        cJSON *root = cJSON_ParseWithLength(bytes.data + 8, folder_header_length(&bytes));
-        size_t length = strlen(vectors[i][1]);
-        for (cJSON *item = root->child; item; item = item->next)
-            if (strncmp(item->string, vectors[i][1], length) == 0)
-                memmove(item->string, item->string + length, strlen(item->string + length) + 1);
-        char *text = cJSON_PrintUnformatted(root);
-        folder_write_tensors("model.safetensors", text, &bytes);
+        folder_strip_names("model.safetensors", vectors[i][1]);
         esp_model_close(open_good(folder_path()));
-        free(text);
-        cJSON_Delete(root);
-        free(bytes.data);
     }
+}
+
+/* Layers beyond those that config.json counts are told of; the model is the smaller one. */
+TEST(tensors_that_are_not_used_are_counted)
+{
+    const char *name = NULL;
+    struct esp_model *model = open_vector("llama-mha");
+    CHECK(esp_safetensors_unused(model->files, &name) == 0 && !name);
+    esp_model_close(model);
+    folder_copy("llama-mha");
+    folder_edit("config.json", "num_hidden_layers", NULL, "1");
+    model = open_good(folder_path());
+    CHECK(esp_safetensors_unused(model->files, &name) == 9, "%d",
+          esp_safetensors_unused(model->files, &name));
+    CHECK(strcmp(name, "model.layers.1.input_layernorm.weight") == 0, "%s", name);
+    esp_model_close(model);
 }
 
 TEST(tokens_and_preset_are_read)
 {
     struct esp_model *model = open_vector("neox-parallel");
-    CHECK(model->bos == 0 && model->end_count == 2 && model->end[0] == 0 && model->end[1] == 5);
+    CHECK(model->end_count == 2 && model->end[0] == 0 && model->end[1] == 5);
     CHECK(!model->preset);
     esp_model_close(model);
 
     folder_copy("llama-mha");
     folder_edit("config.json", "eos_token_id", NULL, "7");
-    folder_edit("config.json", "bos_token_id", NULL, "null");
-    folder_edit("generation_config.json", "bos_token_id", NULL, NULL);
     folder_edit("generation_config.json", "eos_token_id", NULL, "[9, 3]");
-    folder_write_text("espalier.json", "{\"drafter\": \"linear:K=3\", \"later\": [1], "
+    folder_write_text("espalier.json", "{\"drafter\": \"linear:K=3\", "
                                        "\"sampling_drafter\": \"iid\"}");
     model = open_good(folder_path());
-    CHECK(model->bos == -1 && model->end_count == 2 && model->end[0] == 9 &&
-          model->end[1] == 3);
+    CHECK(model->end_count == 2 && model->end[0] == 9 && model->end[1] == 3);
     CHECK(strcmp(model->preset, "linear:K=3") == 0 &&
           strcmp(model->sampling_preset, "iid") == 0);
     esp_model_close(model);

@@ -3,8 +3,10 @@
 #include <cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli.h"
+#include "safe.h"
 
 static cJSON *model_json(const struct esp_model_info *m)
 {
@@ -22,7 +24,18 @@ static cJSON *model_json(const struct esp_model_info *m)
     cJSON_AddNumberToObject(o, "ffn", m->ffn);
     cJSON_AddNumberToObject(o, "vocabulary", m->vocabulary);
     cJSON_AddNumberToObject(o, "context", m->context);
+    cJSON_AddNumberToObject(o, "unused_tensors", m->unused);
     return o;
+}
+
+static void print_safe(const char *text)
+{
+    struct esp_shown shown;
+    size_t left = strlen(text);
+    for (size_t n; left > 0; text += n, left -= n) {
+        n = esp_safe_next(text, left, 0, &shown);
+        fputs(shown.text, stdout);
+    }
 }
 
 static void print_model(const char *role, const struct esp_model_info *m)
@@ -36,6 +49,12 @@ static void print_model(const char *role, const struct esp_model_info *m)
     printf("  context        %d tokens\n", m->context);
     printf("  weights        %lld parameters, %.1f MB, %s\n", (long long)m->parameters,
            (double)m->bytes / 1e6, m->dtype);
+    if (m->unused > 0) {
+        printf("  not used       %d more tensor%s that config.json does not ask for, as ",
+               m->unused, m->unused == 1 ? "" : "s");
+        print_safe(m->unused_name);
+        putchar('\n');
+    }
 }
 
 static int run(struct cli_options *o)
