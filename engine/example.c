@@ -13,9 +13,9 @@ static void print_tokens(void *user, const struct esp_event *event)
     if (event->type != ESP_EVENT_ITERATION)
         return;
     for (int i = 0; i < event->iteration->committed_count; i++) {
-        size_t length;
+        size_t length = 0; /* of a token that the model has and the tokenizer has not */
         const char *bytes = esp_token_bytes(engine, event->iteration->committed[i], &length);
-        fwrite(bytes, 1, length, stdout);
+        fwrite(bytes ? bytes : "", 1, length, stdout);
     }
     fflush(stdout);
 }

@@ -106,10 +106,7 @@ static int continue_text(struct scorer *s, int tokens, struct esp_lossless *resu
 {
     struct esp_session *session = s->session;
     int status;
-    session->length = s->start;
-    session->target.length = s->start - 1;
-    if (session->draft_cache.length > s->start - 1)
-        session->draft_cache.length = s->start - 1;
+    esp_session_rewind(session, s->start);
     esp_session_allow(session, session->engine->context);
     do {
         status = esp_session_step(session, err, errlen);
@@ -288,10 +285,7 @@ int esp_lossless_measure(struct esp_session *session, const struct esp_lossless_
     }
     if (status == ESP_OK && session->set.sampling.temperature > 0)
         finish(&s, plan->trials, result);
-    session->length = s.start;
-    session->target.length = s.start - 1;
-    if (session->draft_cache.length > s.start - 1)
-        session->draft_cache.length = s.start - 1;
+    esp_session_rewind(session, s.start);
     close_scorer(&s);
     if (status < 0 && errlen > 0 && !*err)
         esp_fail(err, errlen, status, "the check stopped: %s", esp_status_message(status));

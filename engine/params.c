@@ -1,7 +1,6 @@
 /* params.c - parsing, checking and printing of policy parameters; see params.h. */
 #include "params.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +63,6 @@ static int set_number(struct esp_params *params, int index, const char *owner,
 {
     const struct esp_param *param = &params->table[index];
     char *end;
-    errno = 0;
     double number = strtod(value, &end);
     bool whole = param->type == ESP_REAL || number == floor(number);
     if (end == value || *end || !isfinite(number) || !whole)

@@ -67,9 +67,11 @@ int esp_find_data(char *path, size_t size, const char *kind, const char *name)
     return found(path, size, ESP_DATA_DIR, "", kind, name) ? 0 : ESP_E_FILE;
 }
 
+/* No hidden file, and no dark.theme~ that an editor left. */
 static int is_name(const struct dirent *entry)
 {
-    return entry->d_name[0] != '.';
+    const char *end = strstr(entry->d_name, ".theme");
+    return entry->d_name[0] != '.' && (!end || !end[strlen(".theme")]);
 }
 
 int esp_list_folder(const char *folder, const char *ending, int index, char *name, size_t size)

@@ -52,7 +52,7 @@ static const char *draws_text(unsigned draws)
     return text[draws & 7];
 }
 
-/* Number of entries before the NULL of a list, up to `index`: is there an entry `index`? */
+/* Has a list that NULL ends an entry `index`? */
 static bool has(const void *const *list, int index)
 {
     for (int i = 0; i <= index; i++)

@@ -121,3 +121,19 @@ TEST(a_path_that_does_not_fit_is_not_found)
     unsetenv("ESPALIER_DATA");
     remove_root();
 }
+
+TEST(themes_are_listed_without_what_is_none)
+{
+    static const char *const want[] = {"dark", "light"};
+    char name[64];
+    in_fresh_root("cd \"$root\" && mkdir themes && cd themes && "
+                  "touch dark.theme dark.theme~ light.theme .hidden.theme");
+    setenv("ESPALIER_DATA", root, 1);
+    for (int i = 0; i < 2; i++)
+        CHECK(esp_list_data("themes", i, name, sizeof name) == 0 && strcmp(name, want[i]) == 0,
+              "%s", name);
+    CHECK(esp_list_data("themes", 2, name, sizeof name) == ESP_E_FILE, "%s", name);
+    CHECK(esp_list_data("themes", -1, name, sizeof name) == ESP_E_FILE);
+    unsetenv("ESPALIER_DATA");
+    remove_root();
+}
