@@ -16,20 +16,25 @@
  * Invariant between iterations: the target cache holds the text without its last token; the
  * draft cache holds a prefix of the text.
  */
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 #include "compatible.h"
 #include "error.h"
 
-enum { BASELINE_EVERY = 64 };
-
 /* On a device that works behind the host, a stage is over for the host when it has been asked
- * for. Once the chosen path has come back, everything before it has really happened. */
+ * for. Once the chosen path has come back, everything before it has really happened. Observer
+ * and formulas, which are no stage's, held the device up as long as the host. */
 static void read_marks(struct esp_session *s)
 {
-    for (int i = 0; s->ops->between && i <= ESP_STAGE_SELECT; i++)
-        s->iteration.seconds[i] = s->ops->between(s->engine->backend, 2 * i, 2 * i + 1);
+    double *seconds = s->iteration.seconds;
+    if (!s->ops->between)
+        return;
+    for (int i = 0; i <= ESP_STAGE_SELECT; i++)
+        seconds[i] = s->ops->between(s->engine->backend, 2 * i, 2 * i + 1);
+    seconds[ESP_STAGE_DRAFT] = fmax(seconds[ESP_STAGE_DRAFT] - s->watched, 0);
+    seconds[ESP_STAGE_SELECT] =
+        fmax(seconds[ESP_STAGE_SELECT] - s->verify.explained_seconds, 0);
 }
 
 static void stage_done(struct esp_session *s, enum esp_stage stage, double *start)
@@ -50,43 +55,41 @@ static void stage_done(struct esp_session *s, enum esp_stage stage, double *star
 static void layer_done(void *user)
 {
     struct esp_session *s = user;
+    double start = esp_now();
     s->iteration.tree = s->tree.tree;
     s->iteration.draft_passes = s->draft.passes;
     esp_session_emit(s,
                      (struct esp_event){.type = ESP_EVENT_LAYER, .iteration = &s->iteration});
+    s->watched += esp_now() - start;
 }
 
-static int by_size(const void *a, const void *b)
+/* The choice of a token in plain decoding. It leaves the session's random numbers alone. */
+static int choose_plainly(struct esp_session *s)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median_baseline(const struct esp_session *s)
-{
-    double sorted[ESP_BASELINE_SAMPLES];
-    int n = s->baseline_count;
-    if (n == 0)
-        return 0;
-    memcpy(sorted, s->baseline, (size_t)n * sizeof *sorted);
-    qsort(sorted, (size_t)n, sizeof *sorted, by_size);
-    return sorted[n / 2];
+    const double u = 0.5;
+    int32_t row = 0, token;
+    double value;
+    if (s->set.sampling.temperature == 0)
+        return s->ops->argmax(s->p, &row, 1, &token);
+    int status = s->ops->softmax(s->p, &row, 1, &s->set.sampling);
+    return status < 0 ? status
+                      : s->ops->sample(s->p, &row, &u, 1, NULL, 0, &token, &value);
 }
 
 /* Times plain decoding: a target pass over the root alone and the choice of a token. The pass
- * writes the root's row, which the verify pass will write again with the same values. It is done
- * in iterations 0 (after a pass that only warms up), 1, 2, 4, 8 ..., which gives a figure at
- * once, and then about 1 % of the time: a pass over the beginning is quicker than the text's
- * average one, so samples are spread over the text as the iterations are that they are compared
- * with. No disturbance hits all of them, and their median is hit by none.
+ * writes the root's row, which the verify pass will write again with the same values. It is
+ * done in iterations 0 (after a pass that only warms up), 1, 2, 4, 8 ..., which gives a figure
+ * at once, and then in one of ESP_BASELINE_EVERY, which takes at most 1.6 % of the time, as
+ * each has such a pass and more. A pass over the beginning is quicker than the text's average
+ * one, so samples are spread over the text as the iterations are that they are compared with.
  */
 static int measure_baseline(struct esp_session *s)
 {
     int index = s->iteration.index, runs = index == 0 ? 2 : 1;
-    if (index < BASELINE_EVERY ? index & (index - 1) : index % BASELINE_EVERY)
+    if (index < ESP_BASELINE_EVERY ? index & (index - 1) : index % ESP_BASELINE_EVERY)
         runs = 0;
     for (int i = 0; i < runs; i++) {
-        int32_t position = s->length - 1, row = 0, token;
+        int32_t position = s->length - 1;
         struct esp_batch batch = {
             .rows = 1,
             .tokens = s->text + position,
@@ -95,19 +98,17 @@ static int measure_baseline(struct esp_session *s)
             .prefix = s->target.length,
             .logits = s->p,
         };
-        double start = esp_now();
+        double start = esp_now(), seconds[ESP_STAGES] = {0};
         int status = s->ops->forward(s->target.cache, &batch);
         if (status == ESP_OK)
-            status = s->ops->argmax(s->p, &row, 1, &token);
+            status = choose_plainly(s);
         if (status < 0)
             return status;
-        if (i < runs - 1)
-            continue;
-        s->baseline[s->baseline_next] = esp_now() - start;
-        s->baseline_next = (s->baseline_next + 1) % ESP_BASELINE_SAMPLES;
-        s->baseline_count += s->baseline_count < ESP_BASELINE_SAMPLES;
+        seconds[ESP_STAGE_VERIFY] = esp_now() - start;
+        if (i == runs - 1)
+            esp_pace_add(&s->plain, seconds, 1, 1);
     }
-    s->stats.baseline = s->iteration.baseline = median_baseline(s);
+    s->stats.baseline = s->iteration.baseline = esp_pace_per_token(&s->plain);
     return ESP_OK;
 }
 
@@ -129,6 +130,7 @@ static int draft(struct esp_session *s, int remaining)
         d->max_depth = s->draft_cache.context - s->length;
     d->layer = s->observer ? layer_done : NULL;
     d->user = s;
+    s->watched = 0;
     esp_tree_reset(&s->tree, s->text[s->length - 1]);
     esp_draft_begin(d);
     int status = d->max_depth > 0 ? drafter->draft(d) : ESP_OK;
@@ -212,6 +214,10 @@ static int commit(struct esp_session *s, int count)
     }
     if (status == ESP_OK && s->draft.expanded > 0)
         status = esp_draft_commit(&s->draft, v->path, count - 1, rebuild);
+    if (status < 0) { /* the text stays as it was, and its last token the root */
+        s->target.length = s->length - 1;
+        return status;
+    }
     memcpy(s->text + s->length, s->committed, (size_t)count * sizeof *s->text);
     s->length += count;
     s->iteration.committed = s->committed;
@@ -246,6 +252,10 @@ static void count_up(struct esp_session *s)
         stats->stage_seconds[i] += it->seconds[i];
         stats->decode_seconds += it->seconds[i];
     }
+    if (it->index == 0)
+        stats->first_token_seconds = stats->prefill_seconds + stats->decode_seconds;
+    esp_pace_add(&s->pace, it->seconds, it->committed_count,
+                 it->tree.verified + it->draft_passes);
     s->path_sum += it->path_length;
 }
 
@@ -259,6 +269,7 @@ static int run(struct esp_session *s, int remaining)
     int status = draft(s, remaining); /* 1 */
     if (status < 0)
         return status;
+    start += s->watched;
     stage_done(s, ESP_STAGE_DRAFT, &start);
 
     esp_tree_flatten(&s->tree, s->set.order); /* 2 */
@@ -326,14 +337,14 @@ int esp_session_step(struct esp_session *s, char *err, size_t errlen)
     int status = s->set.baseline ? measure_baseline(s) : ESP_OK;
     if (status == ESP_OK)
         status = run(s, remaining);
-    if (status < 0)
+    if (status < 0) {
+        s->end = "";
         return esp_fail(err, errlen, status, "iteration %d failed: %s", index,
                         esp_session_failure(s, status));
+    }
     const char *end = s->end;
     count_up(s);
     s->allowed -= status;
-    if (index == 0)
-        s->stats.first_token_seconds = esp_now() - s->prompt_time;
     esp_session_emit(
         s, (struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &s->iteration});
     if (*end)

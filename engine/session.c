@@ -92,24 +92,39 @@ static int check_settings(const struct esp_session *s, struct esp_settings *set,
     return status < 0 ? status : esp_choose_rule(set, err, errlen);
 }
 
-/* The pair's preset for this temperature, unless a rule was chosen that does not go with it. */
-static int choose_default(const struct esp_session *s, struct esp_settings *set, char *err,
-                          size_t errlen)
+static bool same_params(const struct esp_params *a, const struct esp_params *b)
+{
+    char one[ESP_SPEC_TEXT], other[ESP_SPEC_TEXT];
+    esp_params_spec(a, "", one, sizeof one);
+    esp_params_spec(b, "", other, sizeof other);
+    return strcmp(one, other) == 0;
+}
+
+/* The pair's preset for this temperature, unless a rule was chosen that does not go with it.
+ * *changed becomes -1 if the drafter stays and gets other parameters. If all stays as it was,
+ * so does what the drafter has learned. */
+static int choose_default(const struct esp_session *s, struct esp_settings *set, int *changed,
+                          char *err, size_t errlen)
 {
     const bool sampling = set->sampling.temperature > 0;
     for (int general = !sampling; general < 2; general++) {
         struct esp_settings with = *set;
+        char why[400];
         const char *preset = esp_engine_preset(s->engine, !general);
         const char *spec = preset ? preset : s->engine->draft ? "dynatree" : "ar";
-        int status = choose_drafter(&with, spec, err, errlen);
+        int status = choose_drafter(&with, spec, why, sizeof why);
+        if (status == ESP_OK && with.drafter->check)
+            status = with.drafter->check(&with.drafter_params, why, sizeof why);
         if (status < 0)
-            return status;
+            return esp_fail(err, errlen, status, "%s/espalier.json: %s",
+                            s->engine->target->path, why);
         with.drafter_chosen = false;
         if (!general && set->verifier_chosen && esp_choose_rule(&with, NULL, 0) < 0)
             continue;
-        /* What the drafter has learned is kept if it is the same one. */
-        if (with.drafter != s->set.drafter || set->drafter != s->set.drafter)
-            *set = with;
+        if (with.drafter == s->set.drafter &&
+            !same_params(&with.drafter_params, &s->set.drafter_params))
+            *changed = -1;
+        *set = with;
         break;
     }
     return ESP_OK;
@@ -153,7 +168,6 @@ static int read_number(const char *key, const char *value, double low, double hi
                        double *number, char *err, size_t errlen)
 {
     char *end;
-    errno = 0;
     double x = strtod(value, &end);
     if (end == value || *end || !(x >= low && x <= high) || (whole && x != floor(x)))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
@@ -243,7 +257,7 @@ int esp_session_set(struct esp_session *s, const char *key, const char *value, c
     int changed;
     int status = change(&set, key, value, &changed, err, errlen);
     if (status == ESP_OK && !set.drafter_chosen)
-        status = choose_default(s, &set, err, errlen);
+        status = choose_default(s, &set, &changed, err, errlen);
     if (status == ESP_OK)
         status = check_settings(s, &set, err, errlen);
     if (status == ESP_OK)
@@ -312,16 +326,17 @@ static int first_settings(struct esp_session *s, const struct esp_session_option
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "top_k takes a number from 0, not %d",
                         o->top_k);
     int status = o->verifier ? choose_verifier(&set, o->verifier, err, errlen) : (int)ESP_OK;
+    int changed = -1;
     set.drafter_chosen = o->drafter && strcmp(o->drafter, "auto") != 0;
     if (status == ESP_OK)
         status = set.drafter_chosen ? choose_drafter(&set, o->drafter, err, errlen)
-                                    : choose_default(s, &set, err, errlen);
+                                    : choose_default(s, &set, &changed, err, errlen);
     if (status == ESP_OK && o->order)
         status = read_order(o->order, &set.order, err, errlen);
     if (status == ESP_OK)
         status = check_settings(s, &set, err, errlen);
     if (status == ESP_OK)
-        status = apply_settings(s, &set, -1, err, errlen);
+        status = apply_settings(s, &set, changed, err, errlen);
     restart_random(s);
     return status;
 }
@@ -387,6 +402,8 @@ int esp_session_open(struct esp_session **session, struct esp_engine *engine,
     s->user = o->user;
     s->opened = esp_now();
     s->end = "";
+    s->pace.most = ESP_PACE_STEPS;
+    s->plain.most = ESP_PACE_STEPS / ESP_BASELINE_EVERY;
     int status = take_memory(s, err, errlen);
     if (status == ESP_OK)
         status = first_settings(s, o, err, errlen);
@@ -480,7 +497,7 @@ int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, 
         if (tokens[i] < 0 || tokens[i] >= s->engine->target->desc.vocabulary)
             return esp_fail(err, errlen, ESP_E_ARGUMENT, "the model has no token %d",
                             tokens[i]);
-    double start = s->prompt_time = esp_now();
+    double start = esp_now();
     if (prefix >= 0)
         s->text[s->length++] = prefix;
     memcpy(s->text + s->length, tokens, (size_t)count * sizeof *tokens);
@@ -541,6 +558,7 @@ void esp_session_clear(struct esp_session *s)
 {
     esp_session_rewind(s, 0);
     s->path_sum = 0;
+    s->pace.count = s->pace.next = 0;
     restart_random(s);
     memset(&s->stats, 0, sizeof s->stats);
 }
@@ -561,6 +579,7 @@ void esp_session_stats(const struct esp_session *s, struct esp_stats *stats)
     }
     if (stats->drafted_nodes > 0)
         stats->acceptance_rate = (double)stats->accepted_nodes / (double)stats->drafted_nodes;
+    stats->token_seconds = esp_pace_per_token(&s->pace);
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         stats->peak_bytes = (size_t)usage.ru_maxrss * 1024;
 }

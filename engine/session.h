@@ -6,9 +6,11 @@
 #include "context.h"
 #include "draft.h"
 #include "engine.h"
+#include "pace.h"
 #include "verifier.h"
 
-enum { ESP_BASELINE_SAMPLES = 9 };
+/* Plain decoding is timed once in so many iterations. */
+enum { ESP_BASELINE_EVERY = 64 };
 
 /* What the user can choose; copied, changed and checked as a whole before it takes effect. */
 struct esp_settings {
@@ -52,9 +54,8 @@ struct esp_session {
 
     struct esp_stats stats;
     int64_t path_sum;
-    double prompt_time;
-    double baseline[ESP_BASELINE_SAMPLES];
-    int baseline_count, baseline_next;
+    struct esp_pace plain, pace; /* of plain decoding, of iterations: over the same stretch */
+    double watched; /* seconds that the observer took while the draft ran */
 };
 
 void esp_session_emit(struct esp_session *session, struct esp_event event);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pace.h"
+
 void esp_state_free(struct esp_state *state)
 {
     if (state->second)
@@ -97,6 +99,7 @@ static void add_record(struct esp_state *state, const struct esp_iteration *it)
         .path = it->path_length,
         .deepest = it->deepest,
         .drafted = it->tree.verified > 0 ? it->tree.verified - 1 : 0,
+        .passes = it->draft_passes,
         .gauge_count = it->gauge_count,
         .stepped = state->phase == ESP_PHASE_WAITING,
     };
@@ -176,6 +179,19 @@ int esp_state_neighbour(const struct esp_state *state, int index, int step)
     return found;
 }
 
+double esp_state_pace(const struct esp_state *state, int count)
+{
+    struct esp_pace pace = {.most = ESP_PACE_STEPS};
+    for (int i = count < state->record_count ? state->record_count - count : 0;
+         i < state->record_count; i++) {
+        const struct esp_record *record = &state->records[i];
+        if (!record->stepped)
+            esp_pace_add(&pace, record->seconds, record->committed,
+                         1 + record->drafted + record->passes);
+    }
+    return esp_pace_per_token(&pace);
+}
+
 struct esp_figures esp_state_figures(const struct esp_state *state)
 {
     enum { WINDOW = 32 };
@@ -206,8 +222,9 @@ struct esp_figures esp_state_figures(const struct esp_state *state)
     if (deepest > 0)
         figures.path_share = accepted / deepest;
     if (seconds > 0) {
+        const double pace = esp_state_pace(state, count);
         figures.tokens_per_second = timed / seconds;
-        figures.speedup = state->baseline * timed / seconds;
+        figures.speedup = pace > 0 ? state->baseline / pace : 0;
     }
     for (int stage = 0; stage < ESP_STAGES && timed_count > 0; stage++)
         figures.seconds[stage] /= timed_count;

@@ -20,7 +20,7 @@ struct esp_span {
 
 /* What charts need of an iteration. */
 struct esp_record {
-    int index, committed, path, deepest, drafted, cut;
+    int index, committed, path, deepest, drafted, cut, passes;
     double seconds[ESP_STAGES];
     bool stepped; /* in step mode, where times mean nothing */
     int gauge_count;
@@ -97,11 +97,15 @@ struct esp_figures {
     double acceptance; /* accepted / drafted nodes; NaN if nothing was drafted */
     double path_share; /* accepted path length / deepest drafted depth; NaN if nothing was
                           drafted */
-    double speedup;    /* over plain decoding; 0 if that was not measured */
+    double speedup;    /* over plain decoding (engine/pace.h); 0 if that was not measured */
     double seconds[ESP_STAGES]; /* mean per iteration; times are those outside of step mode */
 };
 
 struct esp_figures esp_state_figures(const struct esp_state *state);
+
+/* Seconds per token over the last `count` records, those of step mode left out, as plain
+ * decoding is timed (engine/pace.h); 0 if there is none. */
+double esp_state_pace(const struct esp_state *state, int count);
 
 /* Says what speculation is worth, given the seconds of a plain decoding step: in a sentence, in
  * brief, in two words. There must be a speedup. */

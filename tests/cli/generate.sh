@@ -27,7 +27,7 @@ done
 $gen -p "$prompt" --json --baseline >"$work/json" 2>"$work/err"
 for key in text tokens prompt_tokens generated_tokens target draft drafter verifier backend seed \
     iterations drafted_nodes accepted_nodes acceptance_rate tokens_per_iteration mean_path_length \
-    tokens_per_second baseline_tokens_per_second seconds load prefill draft flatten verify select \
+    tokens_per_second baseline_tokens_per_second speedup seconds load prefill draft flatten verify select \
     commit adapt decode peak_bytes first_token acceptance block_efficiency expected_tokens path_share \
     nodes_per_tree most_nodes mask_blocks calibration_error path_lengths depths ranks probabilities; do
     check "JSON has $key" grep -q "\"$key\":" "$work/json"
@@ -36,6 +36,7 @@ check "JSON alone on stdout" test ! -s "$work/err"
 check "as many tokens as asked for" grep -q '"generated_tokens":	48' "$work/json"
 check "without --baseline it is null" sh -c \
     "$gen -p '$prompt' --json | grep -q '\"baseline_tokens_per_second\":	null'"
+check "and so is the speedup" sh -c "$gen -p '$prompt' --json | grep -q '\"speedup\":	null'"
 check "a 64-bit seed is kept" sh -c \
     "$gen -p '$prompt' --json --seed 18446744073709551615 | grep -q 18446744073709551615"
 

@@ -364,6 +364,52 @@ TEST(a_drafter_that_nobody_chose_follows_the_temperature)
     toy_close(&toy);
 }
 
+TEST(presets_of_one_drafter_differ_in_their_parameters)
+{
+    static char greedy[] = "iid:K=3", sampling[] = "iid:L=2", wrong[] = "dynatree:tua=1";
+    struct esp_session *session;
+    toy_open(&toy, VOCABULARY, CONTEXT, 64, 5);
+    toy.target.preset = greedy;
+    toy.target.sampling_preset = sampling;
+    session = open_session(NULL, NULL, NULL);
+    drafter_is(session, "iid:K=3");
+    set(session, "temp", "0.7");
+    drafter_is(session, "iid:L=2");
+    set(session, "K", "7");
+    drafter_is(session, "iid:K=7,L=2");
+    set(session, "drafter", "auto");
+    drafter_is(session, "iid:L=2");
+    toy.target.preset = wrong;
+    CHECK(esp_session_set(session, "temp", "0", err, sizeof err) == ESP_E_ARGUMENT);
+    CHECK(strstr(err, "espalier.json: dynatree has no parameter 'tua'; it takes D0, "), "%s",
+          err);
+    drafter_is(session, "iid:L=2");
+    esp_session_close(session);
+    toy_close(&toy);
+}
+
+/* What dynatree has learned stays when the temperature changes and its parameters do not. */
+TEST(a_preset_that_stays_keeps_what_was_learned)
+{
+    char preset[] = "dynatree:history=on";
+    int32_t text[CONTEXT];
+    struct esp_gauge before[ESP_MAX_GAUGES], after[ESP_MAX_GAUGES];
+    toy_open(&toy, VOCABULARY, CONTEXT, 64, 5);
+    toy.target.preset = preset;
+    struct esp_session *session = open_session(NULL, NULL, NULL);
+    prompt(session, 1);
+    generate(session, 40, text);
+    const struct esp_params *params = &session->set.drafter_params;
+    int count = session->set.drafter->gauges(session->drafter_state, params, before);
+    set(session, "temp", "0.5");
+    session->set.drafter->gauges(session->drafter_state, params, after);
+    CHECK(before[0].after != 0.9, "nothing was learned");
+    for (int i = 0; i < count; i++)
+        CHECK(before[i].after == after[i].after, "%s", before[i].name);
+    esp_session_close(session);
+    toy_close(&toy);
+}
+
 TEST(wrong_settings_change_nothing)
 {
     static const char *const wrong[][2] = {
@@ -425,13 +471,120 @@ TEST(baseline_is_measured_without_touching_the_text)
     int32_t want[CONTEXT], text[CONTEXT];
     struct esp_stats stats;
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 4);
-    plain(1, 150, want);
-    struct esp_session *session = open_session("dynatree", NULL, NULL);
-    CHECK(esp_session_set(session, "baseline", "on", err, sizeof err) == 0);
+    for (int sampled = 0; sampled < 2; sampled++) {
+        struct esp_session *session = open_session("dynatree", NULL, NULL);
+        set(session, "temp", sampled ? "0.8" : "0");
+        prompt(session, 1);
+        CHECK(generate(session, 150, want) == 154);
+        esp_session_clear(session);
+        set(session, "baseline", "on");
+        prompt(session, 1);
+        CHECK(generate(session, 150, text) == 154);
+        CHECK(memcmp(text, want, 154 * sizeof *text) == 0);
+        esp_session_stats(session, &stats);
+        CHECK(stats.baseline > 0);
+        CHECK(stats.first_token_seconds > 0 &&
+              stats.first_token_seconds <= stats.prefill_seconds + stats.decode_seconds);
+        esp_session_close(session);
+    }
+    toy_close(&toy);
+}
+
+/* ------------------------------------------------------------------ times */
+
+/* The toy backend, for other operations in some places. */
+static struct esp_backend_ops changed;
+
+static void open_changed(void)
+{
+    toy_open(&toy, VOCABULARY, CONTEXT, 64, 4);
+    changed = toy_backend;
+    toy.engine.backend->ops = &changed;
+}
+
+/* Every stage takes a millisecond; every other iteration takes a hundred times as long. */
+static double stage_with_hiccups(struct esp_backend *backend, int from, int to)
+{
+    static int iteration;
+    (void)backend, (void)to;
+    iteration += from == 0;
+    return from != ESP_MARK_PREFILL && iteration % 2 == 0 ? 0.1 : 1e-3;
+}
+
+TEST(hiccups_of_the_machine_are_no_part_of_the_pace)
+{
+    int32_t text[CONTEXT];
+    struct esp_stats stats;
+    open_changed();
+    changed.between = stage_with_hiccups;
+    struct esp_session *session = open_session("ar", NULL, NULL);
     prompt(session, 1);
-    CHECK(generate(session, 150, text) == 154 && memcmp(text, want, 154 * sizeof *text) == 0);
+    CHECK(generate(session, 100, text) == 104);
     esp_session_stats(session, &stats);
-    CHECK(stats.baseline > 0);
+    CHECK(stats.decode_seconds > 100 * 0.1);
+    CHECK(stats.token_seconds > 4e-3 && stats.token_seconds < 5e-3, "%g", stats.token_seconds);
+    esp_session_close(session);
+    toy_close(&toy);
+}
+
+static void look_long(void *user, const struct esp_event *event)
+{
+    double start = esp_now();
+    int *layers = user;
+    if (event->type != ESP_EVENT_LAYER)
+        return;
+    ++*layers;
+    while (esp_now() - start < 0.1)
+        continue;
+}
+
+TEST(an_observer_that_waits_is_no_part_of_a_stage)
+{
+    struct esp_stats stats;
+    int layers = 0;
+    toy_open(&toy, VOCABULARY, CONTEXT, 64, 4);
+    struct esp_session *session = open_session("linear:K=4", look_long, &layers);
+    prompt(session, 1);
+    esp_session_allow(session, 20);
+    CHECK(esp_session_step(session, err, sizeof err) > 0, "%s", err);
+    esp_session_stats(session, &stats);
+    CHECK(layers == 4 && stats.decode_seconds < 0.3, "%d, %g", layers, stats.decode_seconds);
+    esp_session_close(session);
+    toy_close(&toy);
+}
+
+/* ------------------------------------------------------------------ failures */
+
+static int failing_keep(struct esp_cache *cache, int first, const int32_t *which, int count)
+{
+    (void)cache, (void)first, (void)which, (void)count;
+    return ESP_E_DEVICE;
+}
+
+/* An iteration that fails leaves the text as it was, and the next one goes on from there. */
+TEST(what_fails_to_be_committed_is_not_in_the_text)
+{
+    int32_t want[CONTEXT], text[CONTEXT];
+    int before, after;
+    open_changed();
+    plain(1, 60, want);
+    struct esp_session *session = open_session("fixed:D=3,B=4,tau=0", NULL, NULL);
+    prompt(session, 1);
+    esp_session_allow(session, 60);
+    for (int failed = 0; failed < 3;) {
+        changed.keep = failing_keep;
+        esp_session_tokens(session, &before);
+        int status = esp_session_step(session, err, sizeof err);
+        esp_session_tokens(session, &after);
+        CHECK(status == ESP_E_DEVICE ? after == before : after == before + status);
+        CHECK(status != 0 && !*esp_session_end(session));
+        failed += status < 0;
+        changed.keep = toy_backend.keep;
+        CHECK(esp_session_step(session, err, sizeof err) > 0, "%s", err);
+    }
+    esp_session_tokens(session, &before);
+    CHECK(generate(session, 64 - before, text) == 64);
+    CHECK(memcmp(text, want, 64 * sizeof *text) == 0);
     esp_session_close(session);
     toy_close(&toy);
 }

@@ -54,6 +54,24 @@ TEST(figures_are_those_of_the_events)
     scene_close(&scene);
 }
 
+TEST(hiccups_of_the_machine_do_not_make_speculation_slower)
+{
+    struct scene scene;
+    scene_open(&scene, 10, 10);
+    scene_iteration(&scene, 0);
+    const double want = esp_state_figures(&scene.state).speedup;
+    for (int i = 1; i < 40; i++) {
+        struct esp_iteration it = *scene_king(i);
+        if (i % 3 == 0)
+            it.seconds[ESP_STAGE_VERIFY] *= 30;
+        scene_event(&scene, &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});
+    }
+    const struct esp_figures figures = esp_state_figures(&scene.state);
+    CHECK(fabs(figures.speedup - want) < 1e-9, "%g, not %g", figures.speedup, want);
+    CHECK(figures.tokens_per_second * 0.0013 < want / 4);
+    scene_close(&scene);
+}
+
 TEST(records_do_not_grow_without_end)
 {
     struct scene scene;

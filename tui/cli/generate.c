@@ -160,7 +160,7 @@ static void print_stats(const struct output *out, const struct esp_session *sess
     fputc('\n', stderr);
     if (s.baseline > 0)
         fprintf(stderr, "plain decoding       %.1f tokens/s measured; this run is %.2fx\n",
-                1 / s.baseline, speed * s.baseline);
+                1 / s.baseline, s.baseline / s.token_seconds);
 }
 
 /* ------------------------------------------------------------------ the command */

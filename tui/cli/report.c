@@ -110,6 +110,10 @@ void cli_report_figures(cJSON *o, const struct esp_engine *engine,
         cJSON_AddNumberToObject(o, "baseline_tokens_per_second", 1 / baseline);
     else
         cJSON_AddNullToObject(o, "baseline_tokens_per_second");
+    if (baseline > 0 && s.token_seconds > 0)
+        cJSON_AddNumberToObject(o, "speedup", baseline / s.token_seconds);
+    else
+        cJSON_AddNullToObject(o, "speedup");
     cJSON_AddItemToObject(o, "seconds", seconds_json(engine, &s));
     cJSON_AddNumberToObject(o, "peak_bytes", (double)s.peak_bytes);
 }

@@ -17,7 +17,7 @@ void cli_report_models(cJSON *o, const struct esp_engine *engine);
 /* drafter, verifier, lossy */
 void cli_report_choice(cJSON *o, const struct esp_session *session);
 /* counts, rates and seconds; the speed of plain decoding is `baseline` seconds per token, or
- * null where that is 0 */
+ * null where that is 0, and so is the speedup over it */
 void cli_report_figures(cJSON *o, const struct esp_engine *engine,
                         const struct esp_session *session, double baseline);
 /* acceptance: which drafts were accepted, by length, depth, place among siblings and q */

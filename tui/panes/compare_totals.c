@@ -58,8 +58,9 @@ static struct figures figures_of(const struct esp_state *state, double baseline)
                         .verify = 1e3 * timed->seconds[ESP_STAGE_VERIFY] / n,
                         .speed = (double)timed->committed / seconds,
                         .plain = NAN};
-    if (baseline > 0)
-        f.plain = f.speed * baseline;
+    const double pace = esp_state_pace(state, all->iterations);
+    if (baseline > 0 && pace > 0)
+        f.plain = baseline / pace;
     return f; /* what there is none of is 0/0 */
 }
 

@@ -1,0 +1,58 @@
+/* pace.c - the lower quartile of steps that do as much work; see pace.h.
+ *
+ * If the quartile of the n steps of a class is m, they count as n m: where there is only one
+ * class, as in plain decoding, that leaves the quartile; without hiccups, about the total. The
+ * tokens that a step added count in full, however long it took.
+ */
+#include "pace.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+void esp_pace_add(struct esp_pace *pace, const double seconds[ESP_STAGES], int tokens, int work)
+{
+    struct esp_paced *step = &pace->step[pace->next];
+    *step = (struct esp_paced){.tokens = tokens, .class = (int)(2 * log2(work))};
+    for (int i = 0; i < ESP_STAGES; i++)
+        step->seconds[i] = seconds[i];
+    pace->next = (pace->next + 1) % pace->most;
+    pace->count += pace->count < pace->most;
+}
+
+struct timed {
+    double seconds;
+    int class;
+};
+
+static int by_class_and_time(const void *a, const void *b)
+{
+    const struct timed *x = a, *y = b;
+    if (x->class != y->class)
+        return x->class - y->class;
+    return (x->seconds > y->seconds) - (x->seconds < y->seconds);
+}
+
+static double seconds_of(const struct esp_pace *pace, int stage)
+{
+    struct timed sorted[ESP_PACE_STEPS];
+    double seconds = 0;
+    for (int i = 0; i < pace->count; i++)
+        sorted[i] = (struct timed){pace->step[i].seconds[stage], pace->step[i].class};
+    qsort(sorted, (size_t)pace->count, sizeof *sorted, by_class_and_time);
+    for (int first = 0, end = 0; first < pace->count; first = end) {
+        while (end < pace->count && sorted[end].class == sorted[first].class)
+            end++;
+        seconds += (end - first) * sorted[first + (end - first - 1) / 4].seconds;
+    }
+    return seconds;
+}
+
+double esp_pace_per_token(const struct esp_pace *pace)
+{
+    double seconds = 0, tokens = 0;
+    for (int stage = 0; stage < ESP_STAGES; stage++)
+        seconds += seconds_of(pace, stage);
+    for (int i = 0; i < pace->count; i++)
+        tokens += pace->step[i].tokens;
+    return tokens > 0 ? seconds / tokens : 0;
+}
