@@ -9,7 +9,10 @@ static void count(struct esp_tried *t, const struct esp_node *node, bool accepte
 {
     t->tried++;
     t->accepted += accepted;
-    t->q += node->q;
+    if (isfinite(node->q)) {
+        t->q += node->q;
+        t->with_q++;
+    }
     if (isfinite(node->p)) {
         t->p += node->p;
         t->with_p++;
@@ -34,7 +37,8 @@ static void count_children(struct esp_acceptance *a, const struct esp_tree *tree
         children++;
         if (node->rank >= 0 && node->rank < ESP_ACCEPT_RANKS)
             count(&a->rank[node->rank], node, u == next);
-        count(&a->share[bin_of(node->q)], node, u == next);
+        if (isfinite(node->q)) /* a recording may lack it */
+            count(&a->share[bin_of(node->q)], node, u == next);
     }
     if (children > 0 && depth < ESP_ACCEPT_DEPTHS) {
         a->depth[depth].tried++;

@@ -18,8 +18,8 @@ enum { ESP_ACCEPT_DEPTHS = 64, ESP_ACCEPT_RANKS = 16, ESP_ACCEPT_BINS = 10 };
 
 struct esp_tried {
     int64_t tried, accepted;
-    int64_t with_p; /* of those tried, how many have a p */
-    double q, p;    /* sums over those tried, and over those with a p */
+    int64_t with_q, with_p; /* of those tried, how many have one */
+    double q, p;            /* sums over those */
 };
 
 struct esp_accept_depth {

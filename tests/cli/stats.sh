@@ -43,6 +43,11 @@ sed 's/"drafter":"[a-z0-9]*"/"drafter":"\\u001b[31m\\u0007x"/' "$recording" >"$w
 check "no control character comes out" [ -z "$($ESPALIER stats "$work/d.esp.jsonl" |
     LC_ALL=C tr -d '\n\040-\176')" ]
 
+sed 's/"q":[0-9.e-]*,//g' "$recording" >"$work/f.esp.jsonl"
+check "probabilities that are not recorded are not made up" sh -c \
+    "$ESPALIER stats '$work/f.esp.jsonl' | grep -q '^ *1 .* - ' && ! $ESPALIER stats '$work/f.esp.jsonl' | grep -q nan"
+check "nor in JSON" sh -c "$ESPALIER stats '$work/f.esp.jsonl' --json | grep -q '\"mean_q\":	null'"
+
 head -n 2 "$recording" >"$work/e.esp.jsonl"
 check "a recording without iterations" fails 1 "holds no iteration" $ESPALIER stats "$work/e.esp.jsonl"
 check "a file that is no recording" fails 1 "tests/shell.sh" $ESPALIER stats tests/shell.sh

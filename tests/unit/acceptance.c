@@ -66,9 +66,11 @@ TEST(a_tree_is_counted_by_hand)
     CHECK(near(esp_acceptance_error(&a), (0.55 + 0.7 + 1 + 0) / 4));
     CHECK(near(esp_formula_tokens(&it), 1 + 0.25 + 0.5 * (1 + 0.5 + 0.25)));
     CHECK(a.known == 2 && near(a.expected / 2, 2.125) && near(a.obtained, 4));
-    it.tree.nodes[4].branching = NAN;
+    it.tree.nodes[4].branching = it.tree.nodes[4].q = NAN;
     esp_acceptance_add(&a, &it);
     CHECK(isnan(esp_formula_tokens(&it)) && a.known == 2 && a.iterations == 3);
+    CHECK(a.rank[0].tried == 6 && a.rank[0].with_q == 5 && a.share[9].tried == 2);
+    CHECK(isfinite(esp_acceptance_error(&a)));
 }
 
 TEST(a_long_path_and_an_empty_tree_have_their_places)

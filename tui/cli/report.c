@@ -1,6 +1,7 @@
 /* report.c - sessions as JSON; see report.h. */
 #include "report.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,7 +133,7 @@ static cJSON *tried_json(const struct esp_tried *t)
     cJSON *o = cJSON_CreateObject();
     cJSON_AddNumberToObject(o, "tried", (double)t->tried);
     cJSON_AddNumberToObject(o, "accepted", (double)t->accepted);
-    add_mean(o, "mean_q", t->q, (double)t->tried);
+    add_mean(o, "mean_q", t->q, (double)t->with_q);
     add_mean(o, "mean_p", t->p, (double)t->with_p);
     return o;
 }
@@ -172,7 +173,8 @@ void cli_report_acceptance(cJSON *to, const struct esp_acceptance *a)
     add_mean(o, "nodes_per_tree", (double)a->drafted, iterations);
     cJSON_AddNumberToObject(o, "most_nodes", a->most_nodes);
     add_mean(o, "mask_blocks", (double)a->mask_blocks, iterations);
-    add_mean(o, "calibration_error", esp_acceptance_error(a), a->drafted > 0);
+    add_mean(o, "calibration_error", esp_acceptance_error(a),
+             isfinite(esp_acceptance_error(a)));
     cJSON_AddItemToObject(o, "path_lengths", lengths_json(a));
     cJSON_AddItemToObject(o, "depths", depths_json(a));
     for (int i = 0; i < ESP_ACCEPT_RANKS && a->rank[i].tried > 0; i++)

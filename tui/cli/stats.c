@@ -100,18 +100,26 @@ static void print_summary(const struct pair *pair)
            percent(a->accepted, a->deepest));
     printf("nodes of a tree       %.1f, at most %d; %.1f blocks of its mask\n",
            (double)a->drafted / iterations, a->most_nodes, (double)a->mask_blocks / iterations);
-    printf("q as a forecast       is off by %.3f on average (calibration error)\n",
-           esp_acceptance_error(a));
+    if (isfinite(esp_acceptance_error(a)))
+        printf("q as a forecast       is off by %.3f on average (calibration error)\n",
+               esp_acceptance_error(a));
     printf("path lengths         ");
     cli_print_lengths(stdout, a);
 }
 
+static void print_mean(double sum, int64_t of)
+{
+    if (of > 0)
+        printf("  %7.3f", sum / (double)of);
+    else
+        printf("  %7s", "-");
+}
+
 static void print_tried(const struct esp_tried *t)
 {
-    printf("  %9lld  %6.1f %%  %.3f", (long long)t->tried, percent(t->accepted, t->tried),
-           t->q / (double)t->tried);
-    if (t->with_p > 0)
-        printf("   %.3f", t->p / (double)t->with_p);
+    printf("  %9lld  %6.1f %%", (long long)t->tried, percent(t->accepted, t->tried));
+    print_mean(t->q, t->with_q);
+    print_mean(t->p, t->with_p);
     putchar('\n');
 }
 
@@ -123,12 +131,12 @@ static void print_tables(const struct esp_acceptance *a)
     for (int i = 0; i < ESP_ACCEPT_DEPTHS && a->depth[i].nodes > 0; i++)
         printf("%10d  %9lld  %6.1f %%  %9lld\n", i + 1, (long long)a->depth[i].tried,
                percent(a->depth[i].accepted, a->depth[i].tried), (long long)a->depth[i].nodes);
-    printf("\n%-10s      tried  accepted   mean q  mean p\n", "child");
+    printf("\n%-10s      tried  accepted   mean q   mean p\n", "child");
     for (int i = 0; i < ESP_ACCEPT_RANKS && a->rank[i].tried > 0; i++) {
         printf("%10d", i + 1);
         print_tried(&a->rank[i]);
     }
-    printf("\n%-10s      tried  accepted   mean q  mean p\n", "q");
+    printf("\n%-10s      tried  accepted   mean q   mean p\n", "q");
     for (int i = 0; i < ESP_ACCEPT_BINS; i++) {
         if (a->share[i].tried == 0)
             continue;
