@@ -46,17 +46,29 @@ static void count_children(struct esp_acceptance *a, const struct esp_tree *tree
     }
 }
 
+static void count_node(struct esp_acceptance *a, const struct esp_node *node)
+{
+    const int depth = node->depth;
+    if (node->verdict == ESP_CUT || depth < 0)
+        return;
+    if (depth >= 1 && depth <= ESP_ACCEPT_DEPTHS)
+        a->depth[depth - 1].nodes++;
+    if (depth < ESP_ACCEPT_DEPTHS && isfinite(node->acceptance_rate) &&
+        isfinite(node->ceiling)) {
+        a->depth[depth].rated++;
+        a->depth[depth].rate += node->acceptance_rate;
+        a->depth[depth].ceiling += node->ceiling;
+    }
+}
+
 void esp_acceptance_add(struct esp_acceptance *a, const struct esp_iteration *it)
 {
     const struct esp_tree *tree = &it->tree;
     const int length = it->path_length, drafted = tree->verified - 1;
     for (int i = 0; i <= length; i++)
         count_children(a, tree, i == 0 ? 0 : it->path[i - 1], i < length ? it->path[i] : -1);
-    for (int u = 1; u < tree->count; u++) {
-        const struct esp_node *node = &tree->nodes[u];
-        if (node->verdict != ESP_CUT && node->depth >= 1 && node->depth <= ESP_ACCEPT_DEPTHS)
-            a->depth[node->depth - 1].nodes++;
-    }
+    for (int u = 0; u < tree->count; u++)
+        count_node(a, &tree->nodes[u]);
     a->length[length < ESP_ACCEPT_DEPTHS ? length : ESP_ACCEPT_DEPTHS]++;
     a->iterations++;
     a->drafted += drafted;

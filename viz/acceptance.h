@@ -26,6 +26,10 @@ struct esp_accept_depth {
     int64_t nodes; /* drafted there */
     int64_t tried; /* iterations whose rule came to the parent of some of them */
     int64_t accepted;
+    /* What the rule's formula says of their parents, reached or not, and the ceiling alpha*:
+     * sums over those of which both are known (esp_session_explain). */
+    int64_t rated;
+    double rate, ceiling;
 };
 
 struct esp_acceptance {

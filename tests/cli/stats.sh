@@ -33,6 +33,7 @@ $ESPALIER generate -p "Once upon a time" -n 60 --temp 1 --drafter iid --verifier
     --record "$work/b.esp.jsonl" >/dev/null
 $ESPALIER stats "$work/b.esp.jsonl" >"$work/tables"
 check "with formulas, tokens are expected of the trees" grep -q "^expected of the trees [1-9]" "$work/tables"
+check "and acceptance at each depth" test "$(grep -c '^ *[1-4]  .*%.* [01]\.[0-9]*  *[01]\.[0-9]*$' "$work/tables")" -ge 4
 
 # Each pair has tables of its own.
 sed 's/"index":1,\(.*\)"drafter":"[a-z0-9]*"/"index":1,\1"drafter":"other"/' "$recording" >"$work/c.esp.jsonl"

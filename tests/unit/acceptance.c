@@ -31,6 +31,10 @@ static struct esp_iteration small_tree(void)
                                      .q = rows[i].q,
                                      .p = rows[i].p,
                                      .branching = rows[i].branching,
+                                     .acceptance_rate = i == 2 ? 0.75f
+                                                        : i    ? NAN
+                                                               : 0.25f,
+                                     .ceiling = i == 2 ? 1 : 0.5f,
                                      .verdict = rows[i].verdict};
     return (struct esp_iteration){.tree = {.nodes = nodes, .count = 6, .verified = 5},
                                   .path = path,
@@ -56,7 +60,9 @@ TEST(a_tree_is_counted_by_hand)
     CHECK(a.length[1] == 2 && a.length[0] == 0 && a.length[2] == 0);
     CHECK(a.depth[0].nodes == 4 && a.depth[0].tried == 2 && a.depth[0].accepted == 2);
     CHECK(a.depth[1].nodes == 4 && a.depth[1].tried == 2 && a.depth[1].accepted == 0);
-    CHECK(a.depth[2].nodes == 0 && a.depth[2].tried == 0);
+    CHECK(a.depth[2].nodes == 0 && a.depth[2].tried == 0 && a.depth[2].rated == 0);
+    CHECK(a.depth[0].rated == 2 && near(a.depth[0].rate, 0.5) && near(a.depth[0].ceiling, 1));
+    CHECK(a.depth[1].rated == 2 && near(a.depth[1].rate, 1.5) && near(a.depth[1].ceiling, 2));
     CHECK(a.rank[0].tried == 4 && a.rank[0].accepted == 0 && near(a.rank[0].q, 3.1));
     CHECK(a.rank[1].tried == 4 && a.rank[1].accepted == 2 && near(a.rank[1].p, 1.6));
     CHECK(a.rank[1].with_p == 2 && a.rank[2].tried == 0);

@@ -146,6 +146,8 @@ static cJSON *depths_json(const struct esp_acceptance *a)
         cJSON_AddNumberToObject(o, "nodes", (double)a->depth[i].nodes);
         cJSON_AddNumberToObject(o, "tried", (double)a->depth[i].tried);
         cJSON_AddNumberToObject(o, "accepted", (double)a->depth[i].accepted);
+        add_mean(o, "formula", a->depth[i].rate, (double)a->depth[i].rated);
+        add_mean(o, "ceiling", a->depth[i].ceiling, (double)a->depth[i].rated);
         cJSON_AddItemToArray(all, o);
     }
     return all;

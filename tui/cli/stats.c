@@ -127,10 +127,15 @@ static void print_tables(const struct esp_acceptance *a)
 {
     if (a->drafted == 0)
         return;
-    printf("\n%-10s      tried  accepted      nodes\n", "depth");
-    for (int i = 0; i < ESP_ACCEPT_DEPTHS && a->depth[i].nodes > 0; i++)
-        printf("%10d  %9lld  %6.1f %%  %9lld\n", i + 1, (long long)a->depth[i].tried,
-               percent(a->depth[i].accepted, a->depth[i].tried), (long long)a->depth[i].nodes);
+    printf("\n%-10s      tried  accepted      nodes  formula  ceiling\n", "depth");
+    for (int i = 0; i < ESP_ACCEPT_DEPTHS && a->depth[i].nodes > 0; i++) {
+        const struct esp_accept_depth *d = &a->depth[i];
+        printf("%10d  %9lld  %6.1f %%  %9lld", i + 1, (long long)d->tried,
+               percent(d->accepted, d->tried), (long long)d->nodes);
+        print_mean(d->rate, d->rated);
+        print_mean(d->ceiling, d->rated);
+        putchar('\n');
+    }
     printf("\n%-10s      tried  accepted   mean q   mean p\n", "child");
     for (int i = 0; i < ESP_ACCEPT_RANKS && a->rank[i].tried > 0; i++) {
         printf("%10d", i + 1);
