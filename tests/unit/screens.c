@@ -127,6 +127,24 @@ TEST(a_loss_stands_in_the_header)
     scene_close(&scene);
 }
 
+TEST(which_drafts_were_accepted)
+{
+    struct scene scene;
+    scene_telling(&scene, 120, 36);
+    scene_focus(&scene, ESP_PANE_accepted, true);
+    scene_golden(&scene, "accepted_120x36");
+    CHECK(esp_canvas_resize(&scene.canvas, 80, 24) == 0);
+    scene.canvas.glyphs = &esp_glyphs_ascii;
+    scene_golden(&scene, "accepted_ascii_80x24");
+    scene_event(&scene, &(struct esp_event){
+                            .type = ESP_EVENT_SETTING, .key = "drafter", .text = "linear"});
+    char *text = scene_dump(&scene, false);
+    const bool empty = strstr(text, "is counted here") != NULL;
+    free(text);
+    scene_close(&scene);
+    CHECK(empty, "what a setting changed is counted anew");
+}
+
 TEST(help_and_choices)
 {
     struct scene scene;
