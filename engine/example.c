@@ -1,7 +1,7 @@
 /* example.c - the whole library in forty lines: continues a text with the built-in pair.
  *
- *     cc example.c $(pkg-config --cflags --libs espalier) -o example && ./example "Once upon a
- * time"
+ *     cc example.c $(pkg-config --cflags --libs espalier) -o example
+ *     ./example "Once upon a time"
  */
 #include <espalier.h>
 #include <stdio.h>

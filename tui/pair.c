@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/prompt.h"
 #include "error.h"
 
 /* ------------------------------------------------------------------ opening and closing */
@@ -179,15 +180,12 @@ static int prompt_anew(const struct esp_pair *from, struct esp_pair *to, char *e
     size_t length = 0;
     int status = ESP_E_MEMORY;
     char *text = text_of(from, &length);
-    int32_t *tokens = text ? malloc((length + 1) * sizeof *tokens) : NULL;
-    if (tokens) {
-        int count = esp_tokenize(to->engine, text, length, tokens, (int)length + 1);
-        status =
-            count > 0 ? esp_session_prompt(to->session, tokens, count, err, errlen) : ESP_OK;
-    } else {
+    if (!text)
         esp_fail(err, errlen, status, "no memory for the text");
-    }
-    free(tokens);
+    else if (length == 0)
+        status = ESP_OK;
+    else
+        status = cli_prompt_session(to->engine, to->session, text, length, err, errlen);
     free(text);
     return status;
 }

@@ -188,7 +188,7 @@ void esp_reference_mdoc(FILE *file)
     fputs(".Sh KEYS\n.Bl -tag -width Ds\n", file);
     for (const struct esp_binding *b = esp_bindings; b->key; b++) {
         if (begins_replay(b))
-            fprintf(file, ".El\n.Ss %s\n.Bl -tag -width Ds\n", replay_heading);
+            fprintf(file, ".El\n.Ss \\&%s\n.Bl -tag -width Ds\n", replay_heading);
         if (b->help[0]) {
             keys_of(b, keys, sizeof keys);
             print_keys(file, keys);

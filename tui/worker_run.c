@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/prompt.h"
+
 /* Models that others took the place of, whose tokens may still be on the screen. */
 struct retired {
     struct retired *next;
@@ -45,13 +47,10 @@ static int prefill(struct esp_worker *worker, const struct esp_posted *command, 
     size_t length;
     int status = ESP_E_MEMORY;
     char *text = joined(worker, command, &length);
-    int32_t *tokens = text ? malloc((length + 1) * sizeof *tokens) : NULL;
     snprintf(err, errlen, "no memory for the prompt");
-    if (tokens) {
-        int count = esp_tokenize(worker->pair.engine, text, length, tokens, (int)length + 1);
-        status = esp_session_prompt(worker->pair.session, tokens, count, err, errlen);
-    }
-    free(tokens);
+    if (text)
+        status = cli_prompt_session(worker->pair.engine, worker->pair.session, text, length,
+                                    err, errlen);
     free(text);
     return status;
 }

@@ -4,10 +4,13 @@
  * END) -> token. At each position the longest token wins, and the search goes on behind it,
  * also if the token is then dropped because it must be a single word. This, and what lstrip and
  * rstrip do to overlapping matches, follows the Hugging Face library
- * (AddedVocabulary::find_matches).
+ * (AddedVocabulary::find_matches). So does this: a token that is looked for in normalized text
+ * is normalized itself, and with a normalizer that prepends is found only behind what that puts
+ * in.
  */
 #include "added_tokens.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "error.h"
@@ -23,12 +26,12 @@ static uint64_t edge(uint64_t node, unsigned byte)
     return node << 9 | byte;
 }
 
-static void insert(struct esp_added_tokens *added, const struct esp_token *token, int32_t id,
+static void insert(struct esp_added_tokens *added, const char *text, size_t length, int32_t id,
                    uint64_t *nodes)
 {
     uint64_t node = 0;
-    for (int32_t i = 0; i < token->length; i++) {
-        uint64_t key = edge(node, (unsigned char)token->bytes[i]);
+    for (size_t i = 0; i < length; i++) {
+        uint64_t key = edge(node, (unsigned char)text[i]);
         node = esp_int_map_get(&added->trie, key);
         if (node == ESP_INT_MAP_NONE) {
             node = ++*nodes;
@@ -38,46 +41,61 @@ static void insert(struct esp_added_tokens *added, const struct esp_token *token
     esp_int_map_put(&added->trie, edge(node, END), (uint64_t)id);
 }
 
-static bool belongs(const struct esp_token *token, bool normalized)
+/* Goes through the tokens of the list that are looked for in such text: counts the edges of the
+ * trie at most and whether one must be a single word, and once there is a trie, fills it. */
+static int visit(struct esp_added_tokens *added, const cJSON *json,
+                 const struct esp_normalizer *normalizer, size_t *edges, bool *single_word)
 {
-    return token->flags & ESP_TOKEN_ADDED &&
-           !(token->flags & ESP_TOKEN_NORMALIZED) == !normalized;
+    uint64_t nodes = 0;
+    const cJSON *item;
+    cJSON_ArrayForEach(item, json)
+    {
+        const char *content = cJSON_GetObjectItemCaseSensitive(item, "content")->valuestring;
+        int32_t id = (int32_t)cJSON_GetObjectItemCaseSensitive(item, "id")->valuedouble;
+        uint32_t flags = added->vocabulary->tokens[id].flags;
+        char *text = (char *)content;
+        size_t length = strlen(content);
+        if (length == 0 || !(flags & ESP_TOKEN_NORMALIZED) != !normalizer)
+            continue;
+        if (normalizer && esp_normalize(normalizer, content, length, &text, &length) < 0)
+            return ESP_E_MEMORY;
+        *edges += length + 1;
+        *single_word |= (flags & ESP_TOKEN_SINGLE_WORD) != 0;
+        if (added->trie.entries)
+            insert(added, text, length, id, &nodes);
+        if (text != content)
+            free(text);
+    }
+    return ESP_OK;
 }
 
 int esp_added_tokens_init(struct esp_added_tokens *added,
-                          const struct esp_vocabulary *vocabulary, bool normalized, char *err,
-                          size_t errlen)
+                          const struct esp_vocabulary *vocabulary, const cJSON *json,
+                          const struct esp_normalizer *normalizer, char *err, size_t errlen)
 {
-    size_t bytes = 0;
+    size_t bytes = 0, again = 0;
     bool single_word = false;
     added->vocabulary = vocabulary;
-    for (int32_t id = 0; id < vocabulary->size; id++) {
-        const struct esp_token *token = &vocabulary->tokens[id];
-        if (!belongs(token, normalized))
-            continue;
-        bytes += (size_t)token->length + 1;
-        single_word |= (token->flags & ESP_TOKEN_SINGLE_WORD) != 0;
-    }
-    if (bytes == 0)
+    int status = visit(added, json, normalizer, &bytes, &single_word);
+    if (status == ESP_OK && bytes == 0)
         return ESP_OK;
     if (bytes > TEXT_LIMIT)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "added_tokens hold %zu bytes of text, more than %d are not supported",
                         bytes, TEXT_LIMIT);
-    if (single_word) {
-        int status = esp_split_pattern_open(
+    if (status == ESP_OK && single_word) {
+        status = esp_split_pattern_open(
             &added->word, "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200C}\\x{200D}]", false, err,
             errlen);
         if (status < 0)
             return status;
     }
-    if (!esp_int_map_init(&added->trie, bytes))
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for added_tokens");
-    uint64_t nodes = 0;
-    for (int32_t id = 0; id < vocabulary->size; id++)
-        if (belongs(&vocabulary->tokens[id], normalized))
-            insert(added, &vocabulary->tokens[id], id, &nodes);
-    return ESP_OK;
+    if (status == ESP_OK)
+        status = esp_int_map_init(&added->trie, bytes)
+                     ? visit(added, json, normalizer, &again, &single_word)
+                     : (int)ESP_E_MEMORY;
+    return status < 0 ? esp_fail(err, errlen, status, "not enough memory for added_tokens")
+                      : ESP_OK;
 }
 
 void esp_added_tokens_free(struct esp_added_tokens *added)
@@ -89,15 +107,18 @@ void esp_added_tokens_free(struct esp_added_tokens *added)
 
 /* ------------------------------------------------------------------ finding */
 
-/* The longest token at the start of `text`, or -1. */
-static int32_t longest(const struct esp_added_tokens *added, const char *text, int32_t length)
+/* The longest token at the start of `text`, and how many bytes of it that is; or -1. */
+static int32_t longest(const struct esp_added_tokens *added, const char *text, int32_t length,
+                       int32_t *matched)
 {
     uint64_t node = 0, token = ESP_INT_MAP_NONE;
     for (int32_t i = 0; i <= length; i++) {
         uint64_t end =
             i > 0 ? esp_int_map_get(&added->trie, edge(node, END)) : ESP_INT_MAP_NONE;
-        if (end != ESP_INT_MAP_NONE)
+        if (end != ESP_INT_MAP_NONE) {
             token = end;
+            *matched = i;
+        }
         node = i < length ? esp_int_map_get(&added->trie, edge(node, (unsigned char)text[i]))
                           : ESP_INT_MAP_NONE;
         if (node == ESP_INT_MAP_NONE)
@@ -163,13 +184,13 @@ int esp_added_tokens_find(const struct esp_added_tokens *added, struct esp_match
     int32_t done = 0; /* text before this is in a span */
     spans->count = 0;
     for (int32_t i = 0; added->trie.entries && i < length;) {
-        int32_t id = longest(added, text + i, length - i);
+        int32_t matched = 0, id = longest(added, text + i, length - i, &matched);
         if (id < 0) {
             i++;
             continue;
         }
         const struct esp_token *token = &added->vocabulary->tokens[id];
-        int32_t start = i, end = i + token->length;
+        int32_t start = i, end = i + matched;
         i = end;
         if (token->flags & ESP_TOKEN_SINGLE_WORD) {
             int touches = touches_word(added, matcher, text, length, start, end);

@@ -3,6 +3,7 @@
 #define ESP_ADDED_TOKENS_H
 
 #include "int_map.h"
+#include "normalize.h"
 #include "spans.h"
 #include "split_pattern.h"
 #include "vocabulary.h"
@@ -13,11 +14,12 @@ struct esp_added_tokens {
     struct esp_split_pattern *word; /* one word character; NULL if no token asks for it */
 };
 
-/* Collects the added tokens that are looked for after (`normalized`) or before normalization.
- * The vocabulary must outlive this. Free it even if it fails. */
+/* Collects, of the list `json` that the vocabulary was read with, the added tokens that are
+ * looked for in text as it is (`normalizer` NULL), or those that are looked for in normalized
+ * text. The vocabulary must outlive this. Free it even if it fails. */
 int esp_added_tokens_init(struct esp_added_tokens *added,
-                          const struct esp_vocabulary *vocabulary, bool normalized, char *err,
-                          size_t errlen);
+                          const struct esp_vocabulary *vocabulary, const cJSON *json,
+                          const struct esp_normalizer *normalizer, char *err, size_t errlen);
 void esp_added_tokens_free(struct esp_added_tokens *added);
 
 /* Cuts `text` (valid UTF-8) into added tokens, tagged with their id, and the rest, tagged -1.

@@ -25,6 +25,7 @@ static const struct esp_config_rule config[] = {
      0.25},
     {ESP_CONFIG_parallel_residual, "use_parallel_residual", true},
     {ESP_CONFIG_attention_bias, "attention_bias", true},
+    {ESP_CONFIG_output_bias, "attention_bias", true},
     {ESP_CONFIG_tied, "tie_word_embeddings", false},
     {0},
 };
@@ -49,7 +50,7 @@ static const struct esp_tensor_rule layer_tensors[] = {
     ESP_LAYER_PART(key_bias, QKV "bias", KEYS, ONE, IF_ATTENTION_BIAS, 1, 3),
     ESP_LAYER_PART(value_bias, QKV "bias", KEYS, ONE, IF_ATTENTION_BIAS, 2, 3),
     ESP_LAYER(output, "attention.dense.weight", HIDDEN, QUERIES, ALWAYS),
-    ESP_LAYER(output_bias, "attention.dense.bias", HIDDEN, ONE, IF_ATTENTION_BIAS),
+    ESP_LAYER(output_bias, "attention.dense.bias", HIDDEN, ONE, IF_OUTPUT_BIAS),
     ESP_LAYER(norm2, "post_attention_layernorm.weight", HIDDEN, ONE, ALWAYS),
     ESP_LAYER(norm2_bias, "post_attention_layernorm.bias", HIDDEN, ONE, ALWAYS),
     ESP_LAYER(up, "mlp.dense_h_to_4h.weight", FFN, HIDDEN, ALWAYS),

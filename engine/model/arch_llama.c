@@ -20,19 +20,20 @@ static const struct esp_config_rule config[] = {
      1e4},
     {ESP_CONFIG_rotary_fraction, "", 1},
     {ESP_CONFIG_attention_bias, "attention_bias", false},
+    {ESP_CONFIG_output_bias, "attention_bias", false},
     {ESP_CONFIG_mlp_bias, "mlp_bias", false},
     {ESP_CONFIG_tied, "tie_word_embeddings", false},
     {0},
 };
 
-static const struct esp_tensor_rule tensors[] = {
+const struct esp_tensor_rule esp_llama_tensors[] = {
     ESP_MODEL(embedding, "model.embed_tokens.weight", VOCABULARY, HIDDEN, ALWAYS),
     ESP_MODEL(head, "lm_head.weight", VOCABULARY, HIDDEN, UNLESS_TIED),
     ESP_MODEL(norm_final, "model.norm.weight", HIDDEN, ONE, ALWAYS),
     {0},
 };
 
-static const struct esp_tensor_rule layer_tensors[] = {
+const struct esp_tensor_rule esp_llama_layer_tensors[] = {
     ESP_LAYER(norm1, "input_layernorm.weight", HIDDEN, ONE, ALWAYS),
     ESP_LAYER(query, "self_attn.q_proj.weight", QUERIES, HIDDEN, ALWAYS),
     ESP_LAYER(query_bias, "self_attn.q_proj.bias", QUERIES, ONE, IF_ATTENTION_BIAS),
@@ -41,7 +42,7 @@ static const struct esp_tensor_rule layer_tensors[] = {
     ESP_LAYER(value, "self_attn.v_proj.weight", KEYS, HIDDEN, ALWAYS),
     ESP_LAYER(value_bias, "self_attn.v_proj.bias", KEYS, ONE, IF_ATTENTION_BIAS),
     ESP_LAYER(output, "self_attn.o_proj.weight", HIDDEN, QUERIES, ALWAYS),
-    ESP_LAYER(output_bias, "self_attn.o_proj.bias", HIDDEN, ONE, IF_ATTENTION_BIAS),
+    ESP_LAYER(output_bias, "self_attn.o_proj.bias", HIDDEN, ONE, IF_OUTPUT_BIAS),
     ESP_LAYER(norm2, "post_attention_layernorm.weight", HIDDEN, ONE, ALWAYS),
     ESP_LAYER(gate, "mlp.gate_proj.weight", FFN, HIDDEN, ALWAYS),
     ESP_LAYER(gate_bias, "mlp.gate_proj.bias", FFN, ONE, IF_MLP_BIAS),
@@ -60,6 +61,6 @@ const struct esp_architecture esp_architecture_llama = {
     .activation = ESP_SWIGLU,
     .norm = ESP_NORM_RMS,
     .config = config,
-    .tensors = tensors,
-    .layer_tensors = layer_tensors,
+    .tensors = esp_llama_tensors,
+    .layer_tensors = esp_llama_layer_tensors,
 };

@@ -24,11 +24,14 @@
     X(int, ffn, 1, 1 << 20)                                                                    \
     X(int, vocabulary, 1, 2 << 20)                                                             \
     X(int, context, 1, 16 << 20)                                                               \
+    X(int, window, 1, 16 << 20) /* positions that attention reaches back, itself included */   \
     X(double, norm_epsilon, 0, 1)                                                              \
     X(double, rope_theta, 1, 1e15)                                                             \
     X(double, rotary_fraction, 0, 1) /* of head_dim that is rotated */                         \
     X(bool, parallel_residual, 0, 1)                                                           \
-    X(bool, attention_bias, 0, 1)                                                              \
+    X(bool, windowed, 0, 1)                                                                    \
+    X(bool, attention_bias, 0, 1) /* of query, key and value */                                \
+    X(bool, output_bias, 0, 1)    /* of the attention's output */                              \
     X(bool, mlp_bias, 0, 1)                                                                    \
     X(bool, tied, 0, 1) /* the head may be the embedding */
 
@@ -46,7 +49,9 @@ enum esp_config_field {
 
 #define ESP_REQUIRED (-1.0) /* as a fallback: the key must be there */
 
-/* A field without a rule is 0; kv_heads = 0 then becomes heads, head_dim = 0 hidden / heads. */
+/* A field without a rule is 0; kv_heads = 0 then becomes heads, head_dim = 0 hidden / heads.
+ * Attention in a window is that to everything as long as the context is no longer than the
+ * window, so with `windowed` that is the limit of the context. */
 struct esp_config_rule {
     enum esp_config_field field;
     const char *keys; /* "a|b.c": the first in the file counts; "": none; NULL: end of table */
@@ -56,7 +61,13 @@ struct esp_config_rule {
 /* ------------------------------------------------------------------ tensors */
 
 enum esp_size { ESP_ONE, ESP_HIDDEN, ESP_QUERIES, ESP_KEYS, ESP_FFN, ESP_VOCABULARY };
-enum esp_presence { ESP_ALWAYS, ESP_IF_ATTENTION_BIAS, ESP_IF_MLP_BIAS, ESP_UNLESS_TIED };
+enum esp_presence {
+    ESP_ALWAYS,
+    ESP_IF_ATTENTION_BIAS,
+    ESP_IF_OUTPUT_BIAS,
+    ESP_IF_MLP_BIAS,
+    ESP_UNLESS_TIED
+};
 
 /* One slot of struct esp_layer or struct esp_model_desc and the tensor that fills it. */
 struct esp_tensor_rule {
@@ -96,6 +107,9 @@ struct esp_architecture {
 #define X(name) extern const struct esp_architecture esp_architecture_##name;
 #include "architectures.def"
 #undef X
+
+/* The tensors of Llama, which others have too. */
+extern const struct esp_tensor_rule esp_llama_tensors[], esp_llama_layer_tensors[];
 
 /* ------------------------------------------------------------------ config.c */
 

@@ -1,12 +1,13 @@
 /* bpe.c - see bpe.h.
  *
- * A word starts as one symbol per byte. The adjacent pair with the lowest merge rank (the
- * leftmost of several) becomes one symbol, until no pair has a merge. Candidates wait in a heap
- * ordered by rank, then position; a merge adds at most two candidates and consumes one, so a
- * word of n bytes never has more than 2n. Candidates are not taken back when a neighbour
- * changes: one that comes up is dropped unless the pair now at its place still makes the same
- * token. This is the order of the Hugging Face library, also where two merges make the same
- * token, and like it bytes without a token are left out.
+ * A word starts as one symbol per byte; with byte fallback, as one per character, or several
+ * for a character that is no token. The adjacent pair with the lowest merge rank (the leftmost
+ * of several) becomes one symbol, until no pair has a merge. Candidates wait in a heap ordered
+ * by rank, then position; a merge adds at most two candidates and consumes one, so a word of n
+ * bytes never has more than 2n. Candidates are not taken back when a neighbour changes: one
+ * that comes up is dropped unless the pair now at its place still makes the same token. This is
+ * the order of the Hugging Face library, also where two merges make the same token, and like it
+ * bytes without a token are left out.
  */
 #include "bpe.h"
 
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "utf8_stream.h"
 
 struct esp_bpe_symbol {
     int32_t token;          /* -1: merged into its left neighbour */
@@ -100,29 +102,35 @@ static size_t longest_merge(const cJSON *merges)
     return longest;
 }
 
-/* An empty text is how older files write "none". */
-int esp_bpe_check(const cJSON *model, char *err, size_t errlen)
+/* An empty text is how older files write "none". With byte fallback, the unknown token is never
+ * needed. */
+int esp_bpe_check(const cJSON *model, bool *byte_fallback, char *err, size_t errlen)
 {
-    static const char *const texts[] = {"unk_token", "continuing_subword_prefix",
-                                        "end_of_word_suffix"};
+    static const char *const texts[] = {"continuing_subword_prefix", "end_of_word_suffix",
+                                        "unk_token"};
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(model, "byte_fallback");
-    if (item && !cJSON_IsNull(item) && !cJSON_IsFalse(item))
-        return esp_fail(
-            err, errlen, ESP_E_UNSUPPORTED,
-            "model.byte_fallback is set (a SentencePiece tokenizer): only byte-level "
-            "BPE is supported");
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    if (item && !cJSON_IsNull(item) && !cJSON_IsBool(item))
+        return esp_fail(err, errlen, ESP_E_FORMAT, "model.byte_fallback is not true or false");
+    *byte_fallback = cJSON_IsTrue(item);
+    for (int i = 0; i < (*byte_fallback ? 2 : 3); i++) {
         item = cJSON_GetObjectItemCaseSensitive(model, texts[i]);
         const char *value = cJSON_GetStringValue(item);
         if (item && !cJSON_IsNull(item) && !(value && !*value))
             return esp_fail(
                 err, errlen, ESP_E_UNSUPPORTED,
-                "model.%s is set: only byte-level BPE, which has none, is supported", texts[i]);
+                "model.%s is set: only byte-level BPE and BPE with byte fallback, which have "
+                "none, are supported",
+                texts[i]);
     }
     item = cJSON_GetObjectItemCaseSensitive(model, "dropout");
     if (item && !cJSON_IsNull(item) && !(cJSON_IsNumber(item) && item->valuedouble == 0))
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "model.dropout is set: it would make tokens random; set it to null");
+    if (*byte_fallback &&
+        cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(model, "ignore_merges")))
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "model.byte_fallback and model.ignore_merges are both set, which is "
+                        "not supported");
     return ESP_OK;
 }
 
@@ -242,6 +250,44 @@ static bool reserve(struct esp_bpe_scratch *scratch, size_t length)
     return scratch->symbols && scratch->heap && scratch->tokens;
 }
 
+/* One symbol per byte that has a token; returns how many. */
+static int start_bytes(const struct esp_vocabulary *v, struct esp_bpe_symbol *symbols,
+                       const char *text, int length)
+{
+    int count = 0;
+    for (int i = 0; i < length; i++) {
+        int32_t token = v->byte[(unsigned char)text[i]];
+        if (token < 0)
+            continue;
+        symbols[count] = (struct esp_bpe_symbol){token, count - 1, count + 1};
+        count++;
+    }
+    return count;
+}
+
+/* One symbol per character that is a token, else one per byte of it. */
+static int start_characters(const struct esp_vocabulary *v, struct esp_bpe_symbol *symbols,
+                            const char *text, int length)
+{
+    int count = 0;
+    for (int i = 0, n; i < length; i += n) {
+        n = esp_utf8_sequence(text + i, (size_t)(length - i));
+        bool mark = n == 3 && memcmp(text + i, ESP_SPACE_MARK, 3) == 0;
+        int32_t token = mark ? esp_vocabulary_find(v, true, " ", 1)
+                             : esp_vocabulary_find(v, text[i] != ' ', text + i, (size_t)n);
+        if (token < 0) {
+            int bytes = start_bytes(v, symbols + count, text + i, n);
+            for (int k = 0; k < bytes; k++, count++)
+                symbols[count] =
+                    (struct esp_bpe_symbol){symbols[count].token, count - 1, count + 1};
+            continue;
+        }
+        symbols[count] = (struct esp_bpe_symbol){token, count - 1, count + 1};
+        count++;
+    }
+    return count;
+}
+
 int esp_bpe_encode(const struct esp_bpe *bpe, struct esp_bpe_scratch *scratch, const char *word,
                    int length)
 {
@@ -252,14 +298,9 @@ int esp_bpe_encode(const struct esp_bpe *bpe, struct esp_bpe_scratch *scratch, c
         if (scratch->tokens[0] >= 0)
             return 1;
     }
-    int symbols = 0;
-    for (int i = 0; i < length; i++) {
-        int32_t token = bpe->vocabulary->byte[(unsigned char)word[i]];
-        if (token < 0)
-            continue;
-        scratch->symbols[symbols] = (struct esp_bpe_symbol){token, symbols - 1, symbols + 1};
-        symbols++;
-    }
+    int symbols = bpe->vocabulary->byte_fallback
+                      ? start_characters(bpe->vocabulary, scratch->symbols, word, length)
+                      : start_bytes(bpe->vocabulary, scratch->symbols, word, length);
     if (symbols == 0)
         return 0;
     scratch->symbols[symbols - 1].next = -1;

@@ -1,5 +1,6 @@
 /* bpe.h - byte pair encoding of one word (Sennrich et al. 2016, "Neural Machine Translation of
- * Rare Words with Subword Units", section 3.2, over bytes instead of characters). */
+ * Rare Words with Subword Units", section 3.2, over bytes instead of characters, or with byte
+ * fallback over characters). */
 #ifndef ESP_BPE_H
 #define ESP_BPE_H
 
@@ -20,16 +21,18 @@ struct esp_bpe_scratch {
     size_t capacity;
 };
 
-/* Refuses a `model` that asks for more than byte-level BPE. */
-int esp_bpe_check(const cJSON *model, char *err, size_t errlen);
+/* Refuses a `model` that asks for more than byte-level BPE or BPE with byte fallback, and tells
+ * which it is. */
+int esp_bpe_check(const cJSON *model, bool *byte_fallback, char *err, size_t errlen);
 /* Reads a checked `model`, except its vocabulary, which was read before and must outlive this.
  * Free it even if reading fails. */
 int esp_bpe_read(struct esp_bpe *bpe, const struct esp_vocabulary *vocabulary,
                  const cJSON *model, char *err, size_t errlen);
 void esp_bpe_free(struct esp_bpe *bpe);
 
-/* Encodes a word of `length` >= 1 bytes into scratch->tokens; bytes without a token are left
- * out. Returns how many there are, or ESP_E_MEMORY. Takes O(length log length). */
+/* Encodes a word of `length` >= 1 bytes, valid UTF-8, into scratch->tokens; bytes without a
+ * token are left out. Returns how many there are, or ESP_E_MEMORY. Takes O(length log length).
+ */
 int esp_bpe_encode(const struct esp_bpe *bpe, struct esp_bpe_scratch *scratch, const char *word,
                    int length);
 void esp_bpe_scratch_free(struct esp_bpe_scratch *scratch);

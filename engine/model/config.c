@@ -56,6 +56,20 @@ static int read_value(double *value, enum kind kind, double smallest, double lar
     return 0;
 }
 
+/* Quantized weights are other tensors than the tables ask for. */
+static int check_weights(const struct esp_json *json, char *err, size_t errlen)
+{
+    const char *key;
+    int length;
+    if (!esp_json_find(json->root, "quantization_config", &key, &length))
+        return 0;
+    const char *method = cJSON_GetStringValue(
+        esp_json_find(json->root, "quantization_config.quant_method", &key, &length));
+    return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                    "%s: the weights are quantized (%s); only F32, F16 and BF16 are supported",
+                    json->path, method ? method : "method not given");
+}
+
 static int check_activation(const struct esp_architecture *architecture,
                             const struct esp_json *json, char *err, size_t errlen)
 {
@@ -108,7 +122,10 @@ int esp_config_read(struct esp_config *config, const struct esp_architecture *ar
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "%s: the head dimension is %d, but must be even and at most 4096",
                         json->path, config->head_dim);
-    return check_activation(architecture, json, err, errlen);
+    if (config->windowed && config->window > 0 && config->window < config->context)
+        config->context = config->window;
+    int status = check_weights(json, err, errlen);
+    return status < 0 ? status : check_activation(architecture, json, err, errlen);
 }
 
 /* ------------------------------------------------------------------ rotary embedding */
@@ -161,38 +178,45 @@ static void scale_llama3(float *frequency, int count, const double value[LLAMA3_
     }
 }
 
-/* The name of the rope scaling, or NULL if it cannot be computed; err is set then. */
-static const char *rope_type(const struct esp_json *json, char *err, size_t errlen)
+/* "dynamic" scales where max_position_embeddings ends, and there the context ends: it is none.
+ */
+enum rope_type { DEFAULT, LINEAR, DYNAMIC, LLAMA3, ROPE_TYPES };
+
+/* Which rope scaling it is, or a negative status. */
+static int rope_type(const struct esp_json *json, char *err, size_t errlen)
 {
+    static const char *const names[ROPE_TYPES] = {"default", "linear", "dynamic", "llama3"};
     const char *key;
     int length;
     const cJSON *item = esp_json_find(json->root,
                                       "rope_scaling.rope_type|rope_scaling.type|"
                                       "rope_parameters.rope_type|rope_parameters.type",
                                       &key, &length);
-    const char *type = item ? cJSON_GetStringValue(item) : "default";
-    if (type && (strcmp(type, "default") == 0 || strcmp(type, "llama3") == 0))
-        return type;
-    esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-             "%s: %.*s is %s; only default and llama3 are supported", json->path, length, key,
-             type ? type : "not text");
-    return NULL;
+    const char *name = item ? cJSON_GetStringValue(item) : "default";
+    for (int type = 0; name && type < ROPE_TYPES; type++)
+        if (strcmp(name, names[type]) == 0)
+            return type;
+    return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                    "%s: %.*s is %s; only default, linear, dynamic and llama3 are supported",
+                    json->path, length, key, name ? name : "not text");
 }
 
 int esp_config_rotary(float **inverse_frequency, int *rotary, const struct esp_config *config,
                       const struct esp_json *json, char *err, size_t errlen)
 {
-    double llama3[LLAMA3_VALUES];
+    double values[LLAMA3_VALUES] = {[FACTOR] = ESP_REQUIRED};
     *rotary = (int)(config->head_dim * config->rotary_fraction);
     if (*rotary < 2 || *rotary % 2 != 0)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "%s: %d of %d dimensions of a head are rotated; must be even and not 0",
                         json->path, *rotary, config->head_dim);
-    const char *type = rope_type(json, err, errlen);
-    if (!type)
-        return ESP_E_UNSUPPORTED;
-    bool scaled = strcmp(type, "llama3") == 0;
-    int status = scaled ? read_llama3(llama3, config->context, json, err, errlen) : 0;
+    int status = rope_type(json, err, errlen);
+    enum rope_type type = (enum rope_type)status;
+    if (status == LLAMA3)
+        status = read_llama3(values, config->context, json, err, errlen);
+    else if (status == LINEAR)
+        status = read_value(&values[FACTOR], KIND_double, 1, 1e6,
+                            "rope_scaling.factor|rope_parameters.factor", json, err, errlen);
     if (status < 0)
         return status;
 
@@ -202,8 +226,10 @@ int esp_config_rotary(float **inverse_frequency, int *rotary, const struct esp_c
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", json->path);
     for (int i = 0; i < count; i++)
         frequency[i] = 1.0f / powf((float)config->rope_theta, (float)(2 * i) / (float)*rotary);
-    if (scaled)
-        scale_llama3(frequency, count, llama3);
+    for (int i = 0; i < count && type == LINEAR; i++)
+        frequency[i] /= (float)values[FACTOR];
+    if (type == LLAMA3)
+        scale_llama3(frequency, count, values);
     *inverse_frequency = frequency;
     return 0;
 }

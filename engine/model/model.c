@@ -81,6 +81,7 @@ static int size_of(enum esp_size size, const struct esp_config *config)
 static bool expected(enum esp_presence when, const struct esp_config *config)
 {
     return when == ESP_IF_ATTENTION_BIAS ? config->attention_bias
+           : when == ESP_IF_OUTPUT_BIAS  ? config->output_bias
            : when == ESP_IF_MLP_BIAS     ? config->mlp_bias
                                          : true;
 }

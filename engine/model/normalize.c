@@ -1,51 +1,113 @@
 /* normalize.c - see normalize.h. The composition tables are utf8proc's. */
 #include "normalize.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
 
 #include "error.h"
 
-int esp_normalizer_read(bool *nfc, const cJSON *normalizer, char *err, size_t errlen)
+enum kind { NFC, PREPEND, REPLACE };
+
+enum {
+    TEXT_LIMIT = 1 << 30,    /* bytes that a text may have after any step */
+    CONTENT_LIMIT = 1 << 10, /* bytes that a step may put in */
+};
+
+/* ------------------------------------------------------------------ reading */
+
+static int add_step(struct esp_normalizer *normalizer, enum kind kind, const char *pattern,
+                    const char *content, char *err, size_t errlen)
 {
-    *nfc = false;
-    if (!normalizer || cJSON_IsNull(normalizer))
+    if (normalizer->count == ESP_NORMALIZER_LIMIT)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "normalizer has more than %d steps, which is not supported",
+                        ESP_NORMALIZER_LIMIT);
+    if (strlen(content) > CONTENT_LIMIT)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "normalizer puts in a text of more than %d bytes, which is not "
+                        "supported",
+                        CONTENT_LIMIT);
+    struct esp_normalizer_step *step = &normalizer->steps[normalizer->count++];
+    step->kind = kind;
+    step->pattern = strdup(pattern);
+    step->content = strdup(content);
+    if (!step->pattern || !step->content)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the normalizer");
+    return ESP_OK;
+}
+
+static const char *text_of(const cJSON *json, const char *name)
+{
+    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, name));
+}
+
+static int read_replace(struct esp_normalizer *normalizer, const cJSON *json, char *err,
+                        size_t errlen)
+{
+    const cJSON *pattern = cJSON_GetObjectItemCaseSensitive(json, "pattern");
+    const char *string = text_of(pattern, "String"), *content = text_of(json, "content");
+    if (!string || !*string || !content)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "normalizer has a Replace that is not supported: it must have a "
+                        "\"pattern\" that is a String, and \"content\"");
+    return add_step(normalizer, REPLACE, string, content, err, errlen);
+}
+
+int esp_normalizer_read(struct esp_normalizer *normalizer, const cJSON *json, char *err,
+                        size_t errlen)
+{
+    if (!json || cJSON_IsNull(json))
         return ESP_OK;
-    const char *type =
-        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(normalizer, "type"));
+    const char *type = text_of(json, "type");
     if (!type)
         return esp_fail(err, errlen, ESP_E_FORMAT, "normalizer has no \"type\"");
-    if (strcmp(type, "NFC") == 0) {
-        *nfc = true;
-        return ESP_OK;
+    if (strcmp(type, "NFC") == 0)
+        return add_step(normalizer, NFC, "", "", err, errlen);
+    if (strcmp(type, "Replace") == 0)
+        return read_replace(normalizer, json, err, errlen);
+    if (strcmp(type, "Prepend") == 0) {
+        const char *content = text_of(json, "prepend");
+        return content ? add_step(normalizer, PREPEND, "", content, err, errlen)
+                       : esp_fail(err, errlen, ESP_E_FORMAT,
+                                  "normalizer is a Prepend without a text \"prepend\"");
     }
     if (strcmp(type, "Sequence") != 0)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "normalizer \"%.40s\" is not supported: it must be null or NFC", type);
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(normalizer, "normalizers"), *item;
+                        "normalizer \"%.40s\" is not supported: it must be null, NFC, Prepend, "
+                        "Replace or a Sequence of these",
+                        type);
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json, "normalizers"), *item;
     if (!cJSON_IsArray(list))
         return esp_fail(err, errlen, ESP_E_FORMAT,
                         "normalizer is a Sequence without a list \"normalizers\"");
     cJSON_ArrayForEach(item, list)
     {
-        bool part;
-        int status = esp_normalizer_read(&part, item, err, errlen);
+        int status = esp_normalizer_read(normalizer, item, err, errlen);
         if (status < 0)
             return status;
-        *nfc |= part;
     }
     return ESP_OK;
 }
 
-int esp_nfc(const char *text, size_t length, char **out, size_t *out_length)
+void esp_normalizer_free(struct esp_normalizer *normalizer)
+{
+    for (int i = 0; i < normalizer->count; i++) {
+        free(normalizer->steps[i].pattern);
+        free(normalizer->steps[i].content);
+    }
+    normalizer->count = 0;
+}
+
+/* ------------------------------------------------------------------ normalising */
+
+static int compose(const char *text, size_t length, char **out, size_t *out_length)
 {
     /* No character below U+0300 (lead byte 0xCC) composes with what follows or is decomposed.
      */
     size_t i = 0;
     while (i < length && (unsigned char)text[i] < 0xCC)
         i++;
-    *out = (char *)text;
-    *out_length = length;
     if (i == length)
         return ESP_OK;
     utf8proc_uint8_t *composed = NULL;
@@ -56,4 +118,72 @@ int esp_nfc(const char *text, size_t length, char **out, size_t *out_length)
     *out = (char *)composed;
     *out_length = (size_t)n;
     return ESP_OK;
+}
+
+static int prepend(const char *content, const char *text, size_t length, char **out,
+                   size_t *out_length)
+{
+    size_t n = strlen(content);
+    if (length == 0)
+        return ESP_OK;
+    char *longer = malloc(n + length);
+    if (!longer)
+        return ESP_E_MEMORY;
+    memcpy(longer, content, n);
+    memcpy(longer + n, text, length);
+    *out = longer;
+    *out_length = n + length;
+    return ESP_OK;
+}
+
+static int replace(const struct esp_normalizer_step *step, const char *text, size_t length,
+                   char **out, size_t *out_length)
+{
+    size_t n = strlen(step->pattern), put = strlen(step->content), found = 0, used = 0;
+    const char *end = text + length, *at = text, *hit;
+    for (; (hit = memmem(at, (size_t)(end - at), step->pattern, n)); at = hit + n)
+        found++;
+    if (found == 0)
+        return ESP_OK;
+    size_t size = length - found * n + found * put;
+    char *replaced = size <= TEXT_LIMIT ? malloc(size + 1) : NULL;
+    if (!replaced)
+        return ESP_E_MEMORY;
+    for (at = text; (hit = memmem(at, (size_t)(end - at), step->pattern, n)); at = hit + n) {
+        memcpy(replaced + used, at, (size_t)(hit - at));
+        used += (size_t)(hit - at);
+        memcpy(replaced + used, step->content, put);
+        used += put;
+    }
+    memcpy(replaced + used, at, (size_t)(end - at));
+    *out = replaced;
+    *out_length = size;
+    return ESP_OK;
+}
+
+int esp_normalize(const struct esp_normalizer *normalizer, const char *text, size_t length,
+                  char **out, size_t *out_length)
+{
+    char *now = (char *)text;
+    int status = ESP_OK;
+    for (int i = 0; i < normalizer->count && status == ESP_OK; i++) {
+        const struct esp_normalizer_step *step = &normalizer->steps[i];
+        char *next = now;
+        size_t next_length = length;
+        status = step->kind == NFC ? compose(now, length, &next, &next_length)
+                 : step->kind == PREPEND
+                     ? prepend(step->content, now, length, &next, &next_length)
+                     : replace(step, now, length, &next, &next_length);
+        if (next_length > TEXT_LIMIT)
+            status = ESP_E_MEMORY;
+        if (now != text && next != now)
+            free(now);
+        now = next;
+        length = next_length;
+    }
+    if (status < 0 && now != text)
+        free(now);
+    *out = status < 0 ? NULL : now;
+    *out_length = length;
+    return status;
 }

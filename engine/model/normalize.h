@@ -1,17 +1,30 @@
-/* normalize.h - the `normalizer` of a tokenizer.json: none, or Unicode normalization form C. */
+/* normalize.h - the `normalizer` of a tokenizer.json: Unicode normalization form C, and the two
+ * steps with which SentencePiece tokenizers make spaces visible (Prepend and Replace). */
 #ifndef ESP_NORMALIZE_H
 #define ESP_NORMALIZE_H
 
 #include <cJSON.h>
-#include <stdbool.h>
 #include <stddef.h>
 
-/* Reads `normalizer` (NULL or null: none). Anything but NFC, or a Sequence of it, is refused.
- */
-int esp_normalizer_read(bool *nfc, const cJSON *normalizer, char *err, size_t errlen);
+enum { ESP_NORMALIZER_LIMIT = 8 };
 
-/* NFC of valid UTF-8. *out is `text` itself if it is in that form by its bytes alone, else
- * memory that the caller frees. Returns 0 or ESP_E_MEMORY. */
-int esp_nfc(const char *text, size_t length, char **out, size_t *out_length);
+struct esp_normalizer {
+    struct esp_normalizer_step {
+        int kind;
+        char *pattern, *content; /* of Replace; content of Prepend */
+    } steps[ESP_NORMALIZER_LIMIT];
+    int count;
+};
+
+/* Reads `json` (NULL or null: no step): NFC, Prepend, Replace of a String, or a Sequence of
+ * these; anything else is refused. Free it even if reading fails. */
+int esp_normalizer_read(struct esp_normalizer *normalizer, const cJSON *json, char *err,
+                        size_t errlen);
+void esp_normalizer_free(struct esp_normalizer *normalizer);
+
+/* Normalises valid UTF-8. *out is `text` itself if nothing changes, else memory that the caller
+ * frees. Returns 0 or ESP_E_MEMORY. */
+int esp_normalize(const struct esp_normalizer *normalizer, const char *text, size_t length,
+                  char **out, size_t *out_length);
 
 #endif

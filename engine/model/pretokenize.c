@@ -4,13 +4,14 @@
  * behaviour that says what becomes of matches and of the text between them (Hugging Face
  * `SplitDelimiterBehavior`). Digits and GPT-2's pattern are splits as well. Words are cut
  * before bytes are mapped to the byte alphabet, therefore ByteLevel, which maps them, must come
- * last.
+ * last. So must Metaspace, SentencePiece's way to write spaces (U+2581).
  */
 #include "pretokenize.h"
 
 #include <string.h>
 
 #include "error.h"
+#include "vocabulary.h"
 
 enum behavior { REMOVED, ISOLATED, MERGED_WITH_PREVIOUS, MERGED_WITH_NEXT, CONTIGUOUS };
 
@@ -86,24 +87,64 @@ static int read_byte_level(struct esp_pretokenizer *p, const cJSON *json, char *
     int regex = read_flag(json, "use_regex", true, err, errlen);
     if (prefix < 0 || regex < 0)
         return prefix < 0 ? prefix : regex;
-    p->byte_level = p->count;
-    p->prefix_space = prefix;
+    p->last_step = p->count;
+    p->space = " ";
+    p->prefix = prefix ? ESP_PREFIX_ALWAYS : ESP_PREFIX_NEVER;
     return regex ? add_split(p, GPT2_PATTERN, false, ISOLATED, false, err, errlen) : ESP_OK;
 }
 
-static int read_step(struct esp_pretokenizer *p, const cJSON *json, char *err, size_t errlen)
+static int read_metaspace(struct esp_pretokenizer *p, const cJSON *json, char *err,
+                          size_t errlen)
+{
+    static const char *const schemes[] = {"never", "first", "always"};
+    const char *mark =
+        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "replacement"));
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, "prepend_scheme");
+    const char *scheme = cJSON_GetStringValue(item);
+    if (!mark || strcmp(mark, ESP_SPACE_MARK) != 0)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "pre_tokenizer has a Metaspace whose \"replacement\" is not U+2581");
+    /* Older files have add_prefix_space instead. */
+    int before = read_flag(json, "add_prefix_space", true, err, errlen);
+    int split = read_flag(json, "split", true, err, errlen);
+    if (before < 0 || split < 0)
+        return before < 0 ? before : split;
+    p->last_step = p->count;
+    p->space = ESP_SPACE_MARK;
+    p->prefix = before ? ESP_PREFIX_ALWAYS : ESP_PREFIX_NEVER;
+    if (item) {
+        int i = 0;
+        while (i < 3 && !(scheme && strcmp(scheme, schemes[i]) == 0))
+            i++;
+        if (i == 3)
+            return esp_fail(err, errlen, ESP_E_FORMAT,
+                            "pre_tokenizer has a Metaspace whose \"prepend_scheme\" is not "
+                            "never, first or always");
+        p->prefix = (enum esp_prefix)i;
+    }
+    return split ? add_split(p, ESP_SPACE_MARK, true, MERGED_WITH_NEXT, false, err, errlen)
+                 : ESP_OK;
+}
+
+static int read_step(struct esp_pretokenizer *p, const cJSON *json, bool byte_fallback,
+                     char *err, size_t errlen)
 {
     const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "type"));
     if (!type)
         return esp_fail(err, errlen, ESP_E_FORMAT,
                         "pre_tokenizer has a step without a \"type\"");
-    if (p->byte_level >= 0)
+    if (p->last_step >= 0)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "pre_tokenizer has a step \"%.40s\" after ByteLevel, which is not "
-                        "supported",
-                        type);
+                        "pre_tokenizer has a step \"%.40s\" after %s, which is not supported",
+                        type, byte_fallback ? "Metaspace" : "ByteLevel");
+    if (strcmp(type, "ByteLevel") == 0 && byte_fallback)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "pre_tokenizer has a step ByteLevel although model.byte_fallback is "
+                        "set, which is not supported");
     if (strcmp(type, "ByteLevel") == 0)
         return read_byte_level(p, json, err, errlen);
+    if (strcmp(type, "Metaspace") == 0 && byte_fallback)
+        return read_metaspace(p, json, err, errlen);
     if (strcmp(type, "Split") == 0)
         return read_split(p, json, err, errlen);
     if (strcmp(type, "Digits") == 0) {
@@ -116,35 +157,35 @@ static int read_step(struct esp_pretokenizer *p, const cJSON *json, char *err, s
     if (strcmp(type, "Sequence") != 0)
         return esp_fail(
             err, errlen, ESP_E_UNSUPPORTED,
-            "pre_tokenizer \"%.40s\" is not supported: it must be ByteLevel, Split, "
-            "Digits or a Sequence of these",
-            type);
+            "pre_tokenizer \"%.40s\" is not supported: it must be %s, Split, Digits or a "
+            "Sequence of these",
+            type, byte_fallback ? "Metaspace" : "ByteLevel");
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(json, "pretokenizers"), *item;
     if (!cJSON_IsArray(list))
         return esp_fail(err, errlen, ESP_E_FORMAT,
                         "pre_tokenizer has a Sequence without a list \"pretokenizers\"");
     cJSON_ArrayForEach(item, list)
     {
-        int status = read_step(p, item, err, errlen);
+        int status = read_step(p, item, byte_fallback, err, errlen);
         if (status < 0)
             return status;
     }
     return ESP_OK;
 }
 
-int esp_pretokenizer_read(struct esp_pretokenizer *p, const cJSON *json, char *err,
-                          size_t errlen)
+int esp_pretokenizer_read(struct esp_pretokenizer *p, const cJSON *json, bool byte_fallback,
+                          char *err, size_t errlen)
 {
-    p->byte_level = -1;
+    p->last_step = -1;
     if (json && !cJSON_IsNull(json)) {
-        int status = read_step(p, json, err, errlen);
+        int status = read_step(p, json, byte_fallback, err, errlen);
         if (status < 0)
             return status;
     }
-    if (p->byte_level < 0)
+    if (p->last_step < 0 && !byte_fallback)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "pre_tokenizer has no ByteLevel step: only byte-level tokenizers are "
-                        "supported");
+                        "pre_tokenizer has no ByteLevel step: only byte-level tokenizers and "
+                        "those with byte fallback are supported");
     return ESP_OK;
 }
 
@@ -240,40 +281,58 @@ static int apply(const struct esp_split *split, struct esp_matcher *matcher, con
     return ESP_OK;
 }
 
-/* Copies the words to scratch->prefixed, with a space in front of those that have none. */
-static int prefix_words(const char *text, struct esp_pretokenize_scratch *scratch)
+/* Copies the words to scratch->spaced, with spaces written as the last step does and one in
+ * front where it asks for it. */
+static int space_words(const struct esp_pretokenizer *p, const char *text, bool first,
+                       struct esp_pretokenize_scratch *scratch)
 {
-    size_t size = 0, at = 0;
+    size_t size = 0, at = 0, width = strlen(p->space);
     for (int32_t i = 0; i < scratch->words.count; i++)
         size += (size_t)(scratch->words.items[i].end - scratch->words.items[i].start) + 1;
-    if (size > scratch->prefixed_size) {
-        free(scratch->prefixed);
-        scratch->prefixed = malloc(2 * size);
-        scratch->prefixed_size = scratch->prefixed ? 2 * size : 0;
-        if (!scratch->prefixed)
+    if (size > INT32_MAX / width)
+        return ESP_E_MEMORY;
+    if (size * width > scratch->spaced_size) {
+        free(scratch->spaced);
+        scratch->spaced = malloc(2 * size * width);
+        scratch->spaced_size = scratch->spaced ? 2 * size * width : 0;
+        if (!scratch->spaced)
             return ESP_E_MEMORY;
     }
     for (int32_t i = 0; i < scratch->words.count; i++) {
         struct esp_span *word = &scratch->words.items[i];
-        size_t start = at, length = (size_t)(word->end - word->start);
-        if (text[word->start] != ' ')
-            scratch->prefixed[at++] = ' ';
-        memcpy(scratch->prefixed + at, text + word->start, length);
-        at += length;
+        const char *from = text + word->start, *end = text + word->end;
+        bool asked = p->prefix == ESP_PREFIX_ALWAYS ||
+                     (p->prefix == ESP_PREFIX_FIRST && first && word->start == 0);
+        bool has = *from == ' ' ||
+                   ((size_t)(end - from) >= width && memcmp(from, p->space, width) == 0);
+        size_t start = at;
+        if (asked && !has) {
+            memcpy(scratch->spaced + at, p->space, width);
+            at += width;
+        }
+        for (; from < end; from++) {
+            if (*from != ' ') {
+                scratch->spaced[at++] = *from;
+                continue;
+            }
+            memcpy(scratch->spaced + at, p->space, width);
+            at += width;
+        }
         *word = (struct esp_span){(int32_t)start, (int32_t)at, 0};
     }
     return ESP_OK;
 }
 
 int esp_pretokenize(const struct esp_pretokenizer *p, struct esp_matcher *matcher,
-                    const char **text, int32_t length, struct esp_pretokenize_scratch *scratch)
+                    const char **text, int32_t length, bool first,
+                    struct esp_pretokenize_scratch *scratch)
 {
     scratch->words.count = 0;
     int status = esp_spans_add(&scratch->words, 0, length, 0) ? ESP_OK : ESP_E_MEMORY;
     for (int i = 0; i <= p->count && status == ESP_OK; i++) {
-        if (i == p->byte_level && p->prefix_space) {
-            status = prefix_words(*text, scratch);
-            *text = scratch->prefixed;
+        if (i == p->last_step && (p->prefix != ESP_PREFIX_NEVER || *p->space != ' ')) {
+            status = space_words(p, *text, first, scratch);
+            *text = scratch->spaced;
         }
         if (i < p->count && status == ESP_OK)
             status = apply(&p->splits[i], matcher, *text, scratch);
@@ -286,5 +345,5 @@ void esp_pretokenize_scratch_free(struct esp_pretokenize_scratch *scratch)
     esp_spans_free(&scratch->words);
     esp_spans_free(&scratch->next);
     esp_spans_free(&scratch->parts);
-    free(scratch->prefixed);
+    free(scratch->spaced);
 }

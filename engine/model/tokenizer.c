@@ -5,7 +5,7 @@
  *   1. text that is not UTF-8 is set apart: each byte that is part of no valid character
  *      becomes the token of that byte; the valid stretches between are encoded each on its own;
  *   2. added tokens that are looked for in the text as it is are cut out;
- *   3. what is left is normalised (not at all, or to NFC);
+ *   3. what is left is normalised (not at all, to NFC, or spaces are made visible);
  *   4. added tokens that are looked for in normalised text are cut out;
  *   5. what is left is cut into words by the patterns of the pre-tokenizer;
  *   6. each word is encoded by BPE.
@@ -13,8 +13,9 @@
  * The file's post_processor, truncation and padding are not used here: they add or remove
  * tokens around a text. A first "begin of text" that the post_processor asks for is told by
  * esp_tokenizer_prefix(), for the caller to put before a new text. What loses the exact way
- * back to the text does so in that library too: add_prefix_space adds spaces; lstrip and rstrip
- * of added tokens and the Split behaviour Removed drop text; and a byte is dropped if it has no
+ * back to the text does so in that library too: add_prefix_space, Prepend and Metaspace add
+ * spaces, and the latter two make a U+2581 of the text one; lstrip and rstrip of added tokens
+ * and the Split behaviour Removed drop text; and a byte is dropped if it has no
  * token (Pythia's vocabulary has none for the bytes that UTF-8 never uses, SmolLM's none for
  * some control characters).
  *
@@ -45,7 +46,7 @@ struct esp_tokenizer {
     struct esp_bpe bpe;
     struct esp_added_tokens plain, normalized;
     struct esp_pretokenizer pretokenizer;
-    bool nfc;
+    struct esp_normalizer normalizer;
     int32_t prefix; /* token before every text, or -1 */
 };
 
@@ -87,26 +88,40 @@ static int read_json(cJSON **json, char path[PATH_MAX], const char *folder, char
     return status;
 }
 
-/* ByteLevel, or none: bytes are what this tokenizer gives back in any case. */
-static int check_decoder(const cJSON *decoder, char *err, size_t errlen)
+/* True if the decoder, alone or in a Sequence, only does what the bytes of the tokens say. */
+static bool decodes_bytes(const cJSON *decoder, bool byte_fallback, const char **other)
 {
-    if (!decoder || cJSON_IsNull(decoder))
-        return ESP_OK;
+    static const char *const known[] = {"ByteLevel", "ByteFallback", "Fuse",
+                                        "Metaspace", "Replace",      "Strip"};
     const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(decoder, "type"));
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(decoder, "decoders"), *item;
-    if (type && strcmp(type, "ByteLevel") == 0)
-        return ESP_OK;
-    if (!type || strcmp(type, "Sequence") != 0 || !cJSON_IsArray(list))
-        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "decoder \"%.40s\" is not supported: it must be ByteLevel",
-                        type ? type : "");
-    cJSON_ArrayForEach(item, list)
-    {
-        int status = check_decoder(item, err, errlen);
-        if (status < 0)
-            return status;
+    *other = type ? type : "";
+    if (type && strcmp(type, "Sequence") == 0 && cJSON_IsArray(list)) {
+        cJSON_ArrayForEach(item, list)
+        {
+            if (!decodes_bytes(item, byte_fallback, other))
+                return false;
+        }
+        return true;
     }
-    return ESP_OK;
+    size_t first = byte_fallback, end = byte_fallback ? sizeof known / sizeof *known : 1;
+    for (size_t i = first; type && i < end; i++)
+        if (strcmp(type, known[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Bytes are what this tokenizer gives back in any case, also for half a character. */
+static int check_decoder(const cJSON *decoder, bool byte_fallback, char *err, size_t errlen)
+{
+    const char *other;
+    if (!decoder || cJSON_IsNull(decoder) || decodes_bytes(decoder, byte_fallback, &other))
+        return ESP_OK;
+    return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                    "decoder \"%.40s\" is not supported: it must be %s", other,
+                    byte_fallback ? "Replace, ByteFallback, Fuse, Strip, Metaspace or a "
+                                    "Sequence of these"
+                                  : "ByteLevel");
 }
 
 /* The token of a TemplateProcessing that begins with a special token, alone or in a Sequence.
@@ -139,28 +154,31 @@ static int read_parts(struct esp_tokenizer *t, const cJSON *json, char *err, siz
     const cJSON *type = cJSON_GetObjectItemCaseSensitive(model, "type");
     if (type && !(cJSON_IsString(type) && strcmp(type->valuestring, "BPE") == 0))
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "model.type \"%.40s\" is not supported: only byte-level BPE is",
+                        "model.type \"%.40s\" is not supported: only BPE is",
                         cJSON_IsString(type) ? type->valuestring : "");
+    bool fallback = false;
     int status = esp_normalizer_read(
-        &t->nfc, cJSON_GetObjectItemCaseSensitive(json, "normalizer"), err, errlen);
+        &t->normalizer, cJSON_GetObjectItemCaseSensitive(json, "normalizer"), err, errlen);
     if (status == ESP_OK)
-        status = esp_bpe_check(model, err, errlen);
+        status = esp_bpe_check(model, &fallback, err, errlen);
     if (status == ESP_OK)
         status = esp_pretokenizer_read(&t->pretokenizer,
                                        cJSON_GetObjectItemCaseSensitive(json, "pre_tokenizer"),
-                                       err, errlen);
+                                       fallback, err, errlen);
     if (status == ESP_OK)
-        status = check_decoder(cJSON_GetObjectItemCaseSensitive(json, "decoder"), err, errlen);
+        status = check_decoder(cJSON_GetObjectItemCaseSensitive(json, "decoder"), fallback, err,
+                               errlen);
     if (status == ESP_OK)
         status = esp_vocabulary_read(&t->vocabulary,
                                      cJSON_GetObjectItemCaseSensitive(model, "vocab"), added,
-                                     t->nfc, err, errlen);
+                                     fallback, err, errlen);
     if (status == ESP_OK)
         status = esp_bpe_read(&t->bpe, &t->vocabulary, model, err, errlen);
     if (status == ESP_OK)
-        status = esp_added_tokens_init(&t->plain, &t->vocabulary, false, err, errlen);
+        status = esp_added_tokens_init(&t->plain, &t->vocabulary, added, NULL, err, errlen);
     if (status == ESP_OK)
-        status = esp_added_tokens_init(&t->normalized, &t->vocabulary, true, err, errlen);
+        status = esp_added_tokens_init(&t->normalized, &t->vocabulary, added, &t->normalizer,
+                                       err, errlen);
     t->prefix = status < 0
                     ? -1
                     : find_prefix(t, cJSON_GetObjectItemCaseSensitive(json, "post_processor"));
@@ -198,6 +216,7 @@ void esp_tokenizer_close(struct esp_tokenizer *t)
     esp_added_tokens_free(&t->plain);
     esp_added_tokens_free(&t->normalized);
     esp_pretokenizer_free(&t->pretokenizer);
+    esp_normalizer_free(&t->normalizer);
     esp_bpe_free(&t->bpe);
     esp_vocabulary_free(&t->vocabulary);
     free(t);
@@ -269,11 +288,11 @@ static void put(struct encoding *e, int32_t token)
     e->count++;
 }
 
-/* Stages 5 and 6. */
-static int encode_rest(struct encoding *e, const char *text, int32_t length)
+/* Stages 5 and 6. `first`: the text begins here, likewise below. */
+static int encode_rest(struct encoding *e, const char *text, int32_t length, bool first)
 {
     const struct esp_tokenizer *t = e->tokenizer;
-    int status = esp_pretokenize(&t->pretokenizer, e->matcher, &text, length, &e->words);
+    int status = esp_pretokenize(&t->pretokenizer, e->matcher, &text, length, first, &e->words);
     for (int32_t i = 0; status == ESP_OK && i < e->words.words.count; i++) {
         struct esp_span word = e->words.words.items[i];
         int n = esp_bpe_encode(&t->bpe, &e->bpe, text + word.start, word.end - word.start);
@@ -285,11 +304,11 @@ static int encode_rest(struct encoding *e, const char *text, int32_t length)
 }
 
 /* Stages 3 and 4. */
-static int encode_piece(struct encoding *e, const char *piece, int32_t piece_length)
+static int encode_piece(struct encoding *e, const char *piece, int32_t piece_length, bool first)
 {
     char *text = (char *)piece;
     size_t length = (size_t)piece_length;
-    if (e->tokenizer->nfc && esp_nfc(piece, length, &text, &length) < 0)
+    if (esp_normalize(&e->tokenizer->normalizer, piece, length, &text, &length) < 0)
         return ESP_E_MEMORY;
     int status = esp_added_tokens_find(&e->tokenizer->normalized, e->matcher, text,
                                        (int32_t)length, &e->normalized);
@@ -298,7 +317,8 @@ static int encode_piece(struct encoding *e, const char *piece, int32_t piece_len
         if (span.tag >= 0)
             put(e, span.tag);
         else
-            status = encode_rest(e, text + span.start, span.end - span.start);
+            status = encode_rest(e, text + span.start, span.end - span.start,
+                                 first && span.start == 0);
     }
     if (text != piece)
         free(text);
@@ -306,7 +326,7 @@ static int encode_piece(struct encoding *e, const char *piece, int32_t piece_len
 }
 
 /* Stages 2 to 6, of valid UTF-8. */
-static int encode_valid(struct encoding *e, const char *text, size_t length)
+static int encode_valid(struct encoding *e, const char *text, size_t length, bool first)
 {
     int status = esp_added_tokens_find(&e->tokenizer->plain, e->matcher, text, (int32_t)length,
                                        &e->plain);
@@ -315,7 +335,8 @@ static int encode_valid(struct encoding *e, const char *text, size_t length)
         if (span.tag >= 0)
             put(e, span.tag);
         else
-            status = encode_piece(e, text + span.start, span.end - span.start);
+            status = encode_piece(e, text + span.start, span.end - span.start,
+                                  first && span.start == 0);
     }
     return status;
 }
@@ -334,7 +355,7 @@ int esp_tokenizer_encode(const struct esp_tokenizer *t, const char *text, size_t
         while (valid < length && (n = esp_utf8_sequence(text + valid, length - valid)) > 0)
             valid += (size_t)n;
         if (valid > i)
-            status = encode_valid(&e, text + i, valid - i);
+            status = encode_valid(&e, text + i, valid - i, i == 0);
         i = valid;
         if (i < length) {
             int32_t token = t->vocabulary.byte[(unsigned char)text[i++]];

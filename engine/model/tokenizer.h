@@ -2,9 +2,11 @@
  *
  * Byte-level BPE as used by GPT-2, GPT-NeoX, Llama 3, Qwen and the built-in pair: added tokens
  * are cut out first, the rest is normalised (none or NFC), split by a pattern (the GPT-2 one or
- * the `Split` patterns of the file), mapped to byte characters and merged. Any bytes can be
- * encoded, and decoding gives the same bytes back (after NFC, where the file asks for it),
- * unless the file itself asks for a loss; tokenizer.c lists those cases.
+ * the `Split` patterns of the file), mapped to byte characters and merged. And BPE with byte
+ * fallback, as the SentencePiece tokenizers of Llama 2, TinyLlama and Mistral are written: a
+ * space becomes U+2581, characters are merged, and those that are no token fall back to their
+ * bytes. Any bytes can be encoded, and decoding gives the same bytes back (after NFC, where the
+ * file asks for it), unless the file itself asks for a loss; tokenizer.c lists those cases.
  */
 #ifndef ESP_TOKENIZER_H
 #define ESP_TOKENIZER_H

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "error.h"
-#include "normalize.h"
 
 enum {
     TOKEN_LIMIT = 1 << 20,
@@ -30,11 +29,41 @@ static int alphabet_byte(unsigned c)
     return n < 33 ? n : n < 67 ? n - 33 + 127 : 173;
 }
 
+/* The byte that a text like "<0x0A>" stands for, or -1. */
+static int fallback_byte(const char *text, size_t length)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    const char *high, *low;
+    if (length != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>' || !text[3] || !text[4])
+        return -1;
+    high = strchr(digits, text[3]);
+    low = strchr(digits, text[4]);
+    return high && low ? (int)((high - digits) * 16 + (low - digits)) : -1;
+}
+
+/* spell() with byte fallback: a mark is a space, and what has a space itself spells nothing. */
+static int64_t spell_marks(const char *text, size_t length, char *out)
+{
+    static const size_t mark = sizeof ESP_SPACE_MARK - 1;
+    int64_t n = 0;
+    for (size_t i = 0; i < length; n++) {
+        bool space = length - i >= mark && memcmp(text + i, ESP_SPACE_MARK, mark) == 0;
+        if (text[i] == ' ')
+            return -1;
+        if (out)
+            out[n] = space ? ' ' : text[i];
+        i += space ? mark : 1;
+    }
+    return n;
+}
+
 /* Number of bytes that valid UTF-8 text spells, written to `out` if it is not NULL (which may
  * be the text itself); -1 if a character is not in the alphabet. */
-static int64_t spell(const char *text, size_t length, char *out)
+static int64_t spell(const struct esp_vocabulary *v, const char *text, size_t length, char *out)
 {
     int64_t n = 0;
+    if (v->byte_fallback)
+        return spell_marks(text, length, out);
     for (size_t i = 0; i < length; n++) {
         unsigned c = (unsigned char)text[i++];
         if (c >= 0xE0) {
@@ -83,9 +112,12 @@ int32_t esp_vocabulary_find(const struct esp_vocabulary *v, bool spelled, const 
 
 int32_t esp_vocabulary_find_text(const struct esp_vocabulary *v, char *text, size_t length)
 {
-    int64_t spelled = spell(text, length, NULL);
+    int byte = v->byte_fallback ? fallback_byte(text, length) : -1;
+    if (byte >= 0)
+        return v->byte[byte];
+    int64_t spelled = spell(v, text, length, NULL);
     if (spelled >= 0)
-        spell(text, length, text);
+        spell(v, text, length, text);
     return esp_vocabulary_find(v, spelled >= 0, text, spelled >= 0 ? (size_t)spelled : length);
 }
 
@@ -94,7 +126,7 @@ static int32_t insert(struct esp_vocabulary *v, int32_t id, const char *text, si
                       bool spelled)
 {
     struct esp_token *token = &v->tokens[id];
-    size_t bytes = spelled ? (size_t)spell(text, length, v->text_end) : length;
+    size_t bytes = spelled ? (size_t)spell(v, text, length, v->text_end) : length;
     if (!spelled)
         memcpy(v->text_end, text, length);
     size_t slot = find_slot(v, spelled, v->text_end, bytes);
@@ -145,7 +177,7 @@ static int allocate(struct esp_vocabulary *v, const cJSON *vocab, const cJSON *a
         if (id < 0)
             return id;
         v->size = id >= v->size ? id + 1 : v->size;
-        bytes += 3 * strlen(text); /* the most that NFC can make of it */
+        bytes += strlen(text);
         count++;
     }
     if (count > TOKEN_LIMIT)
@@ -192,7 +224,7 @@ static int add_entry(struct esp_vocabulary *v, const cJSON *item, uint32_t flags
                      const char *text, size_t length, char *err, size_t errlen)
 {
     int32_t id = (int32_t)item->valuedouble, other = -1;
-    bool spelled = spell(text, length, NULL) >= 0;
+    bool spelled = spell(v, text, length, NULL) >= 0;
     char *copy = v->text_end; /* has room; insert() overwrites it */
     if (flags) {
         memcpy(copy, text, length);
@@ -207,7 +239,8 @@ static int add_entry(struct esp_vocabulary *v, const cJSON *item, uint32_t flags
         if (token->flags & ESP_TOKEN_ADDED)
             return esp_fail(err, errlen, ESP_E_FORMAT,
                             "added_tokens has the token \"%.40s\" twice", text);
-        if ((size_t)token->length != length || memcmp(token->bytes, text, length) != 0)
+        if (!v->byte_fallback &&
+            ((size_t)token->length != length || memcmp(token->bytes, text, length) != 0))
             return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                             "the added token \"%.40s\" spells other bytes in the vocabulary, "
                             "which is not supported",
@@ -228,30 +261,59 @@ static int add_entry(struct esp_vocabulary *v, const cJSON *item, uint32_t flags
     return ESP_OK;
 }
 
-static int add_added(struct esp_vocabulary *v, const cJSON *item, bool nfc, char *err,
-                     size_t errlen)
+static int add_added(struct esp_vocabulary *v, const cJSON *item, char *err, size_t errlen)
 {
     const char *content = cJSON_GetObjectItemCaseSensitive(item, "content")->valuestring;
     uint32_t flags;
     int status = read_flags(item, content, &flags, err, errlen);
-    if (status < 0)
-        return status;
-    char *text = (char *)content;
-    size_t length = strlen(content);
-    if (length == 0)
-        return ESP_OK; /* matches nothing; the Hugging Face library drops it too */
-    if (nfc && (flags & ESP_TOKEN_NORMALIZED) && esp_nfc(content, length, &text, &length) < 0)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for added_tokens");
-    status = add_entry(v, cJSON_GetObjectItemCaseSensitive(item, "id"), flags, text, length,
-                       err, errlen);
-    if (text != content)
-        free(text);
-    return status;
+    if (status < 0 || !*content)
+        return status; /* an empty one matches nothing; the Hugging Face library drops it too */
+    return add_entry(v, cJSON_GetObjectItemCaseSensitive(item, "id"), flags, content,
+                     strlen(content), err, errlen);
+}
+
+/* Takes an entry of model.vocab as the token of a byte; returns 0 if it is none. */
+static int add_byte(struct esp_vocabulary *v, const cJSON *item, char *err, size_t errlen)
+{
+    int byte = fallback_byte(item->string, strlen(item->string));
+    int32_t id = (int32_t)item->valuedouble;
+    if (byte < 0)
+        return 0;
+    if (v->byte[byte] >= 0 || v->tokens[id].bytes)
+        return esp_fail(err, errlen, ESP_E_FORMAT, "two tokens have the id %d, one is \"%s\"",
+                        (int)id, item->string);
+    *v->text_end = (char)byte;
+    v->tokens[id] = (struct esp_token){.bytes = v->text_end++, .length = 1};
+    v->byte[byte] = id;
+    return 1;
+}
+
+/* With byte fallback the tokens of bytes were found by their texts already. */
+static int find_bytes(struct esp_vocabulary *v, char *err, size_t errlen)
+{
+    for (int i = 0; i < 256; i++) {
+        char byte = (char)i;
+        if (!v->byte_fallback)
+            v->byte[i] = esp_vocabulary_find(v, true, &byte, 1);
+        if (v->byte[i] < 0 && v->byte_fallback)
+            return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                            "model.byte_fallback is set, but model.vocab has no token <0x%02X>",
+                            (unsigned)i);
+        if (v->byte[i] < 0 && i >= ' ' && i <= '~')
+            return esp_fail(
+                err, errlen, ESP_E_UNSUPPORTED,
+                "model.vocab has no token for the byte 0x%02X (\"%c\"): it is not a "
+                "byte-level vocabulary",
+                (unsigned)i, i);
+    }
+    return ESP_OK;
 }
 
 int esp_vocabulary_read(struct esp_vocabulary *v, const cJSON *vocab, const cJSON *added,
-                        bool nfc, char *err, size_t errlen)
+                        bool byte_fallback, char *err, size_t errlen)
 {
+    v->byte_fallback = byte_fallback;
+    memset(v->byte, 0xff, sizeof v->byte);
     if (!cJSON_IsObject(vocab))
         return esp_fail(err, errlen, ESP_E_FORMAT,
                         "model.vocab is not an object of tokens and ids");
@@ -265,27 +327,17 @@ int esp_vocabulary_read(struct esp_vocabulary *v, const cJSON *vocab, const cJSO
             return status;
         if (!*item->string)
             return esp_fail(err, errlen, ESP_E_FORMAT, "model.vocab has a token without text");
-        status = add_entry(v, item, 0, item->string, strlen(item->string), err, errlen);
+        status = byte_fallback ? add_byte(v, item, err, errlen) : 0;
+        if (status == 0)
+            status = add_entry(v, item, 0, item->string, strlen(item->string), err, errlen);
     }
     cJSON_ArrayForEach(item, added)
     {
         if (status < 0)
             return status;
-        status = add_added(v, item, nfc, err, errlen);
+        status = add_added(v, item, err, errlen);
     }
-    if (status < 0)
-        return status;
-    for (int i = 0; i < 256; i++) {
-        char byte = (char)i;
-        v->byte[i] = esp_vocabulary_find(v, true, &byte, 1);
-        if (v->byte[i] < 0 && i >= ' ' && i <= '~')
-            return esp_fail(
-                err, errlen, ESP_E_UNSUPPORTED,
-                "model.vocab has no token for the byte 0x%02X (\"%c\"): it is not a "
-                "byte-level vocabulary",
-                i, i);
-    }
-    return ESP_OK;
+    return status < 0 ? status : find_bytes(v, err, errlen);
 }
 
 void esp_vocabulary_free(struct esp_vocabulary *v)

@@ -7,6 +7,10 @@
  * bytes it spells; any other text stands for its own UTF-8 bytes and can only be reached as an
  * added token. Spelled and plain tokens may have the same bytes, so looking up asks which of
  * the two is meant.
+ *
+ * A vocabulary with byte fallback (SentencePiece's) writes a space as U+2581 and every other
+ * character as itself; those are its spelled tokens. For each byte it has one more token, of
+ * the form "<0x0A>", for characters that are no token.
  */
 #ifndef ESP_VOCABULARY_H
 #define ESP_VOCABULARY_H
@@ -35,17 +39,20 @@ struct esp_token {
 struct esp_vocabulary {
     struct esp_token *tokens; /* (size) by id */
     int size;                 /* highest id + 1 */
-    int32_t byte[256];        /* the token of each single byte; -1: it has none */
-    int32_t *slots;           /* (slot_mask + 1) hash table of ids; -1: free */
+    bool byte_fallback;
+    int32_t byte[256]; /* the token of each single byte; -1: it has none */
+    int32_t *slots;    /* (slot_mask + 1) hash table of ids; -1: free */
     size_t slot_mask;
     char *text, *text_end; /* all bytes of all tokens */
 };
 
-/* Reads `model.vocab` and `added_tokens` (may be NULL). With `nfc`, added tokens that are
- * looked for after normalization are normalised themselves. Every printable ASCII character has
- * a token afterwards; other bytes may have none. Free it even if reading fails. */
+#define ESP_SPACE_MARK "\xE2\x96\x81" /* U+2581 */
+
+/* Reads `model.vocab` and `added_tokens` (may be NULL). Every printable ASCII character has a
+ * token afterwards, with byte fallback every byte; else other bytes may have none. Free it even
+ * if reading fails. */
 int esp_vocabulary_read(struct esp_vocabulary *vocabulary, const cJSON *vocab,
-                        const cJSON *added, bool nfc, char *err, size_t errlen);
+                        const cJSON *added, bool byte_fallback, char *err, size_t errlen);
 void esp_vocabulary_free(struct esp_vocabulary *vocabulary);
 
 /* The token with these bytes, spelled or plain; -1 if there is none. */

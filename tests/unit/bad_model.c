@@ -117,14 +117,19 @@ TEST(configurations_out_of_range_are_refused)
 TEST(what_cannot_be_computed_is_refused_by_name)
 {
     BAD_CONFIG("llama-mha", "model_type", NULL, "\"gpt2\"", ESP_E_UNSUPPORTED,
-               "gpt2; supported are: llama, gpt_neox");
+               "gpt2; supported are: llama, gpt_neox, mistral, qwen2");
     BAD_CONFIG("llama-mha", "model_type", NULL, NULL, ESP_E_UNSUPPORTED, "not given");
     BAD_CONFIG("llama-mha", "model_type", NULL, "\"\\u001b[2J\"", ESP_E_UNSUPPORTED, "?[2J");
     BAD_CONFIG("llama-mha", "hidden_act", NULL, "\"relu\"", ESP_E_UNSUPPORTED, "relu");
     BAD_CONFIG("neox-parallel", "hidden_act", NULL, "\"gelu_fast\"", ESP_E_UNSUPPORTED,
                "gelu_fast");
-    BAD_CONFIG("llama-mha", "rope_scaling", NULL, "{\"type\": \"linear\", \"factor\": 2}",
-               ESP_E_UNSUPPORTED, "rope_scaling.type is linear");
+    BAD_CONFIG("llama-mha", "rope_scaling", NULL, "{\"type\": \"longrope\", \"factor\": 2}",
+               ESP_E_UNSUPPORTED, "rope_scaling.type is longrope");
+    BAD_CONFIG("llama-linear", "rope_scaling", "factor", "0.5", ESP_E_FORMAT, "factor is 0.5");
+    BAD_CONFIG("llama-mha", "quantization_config", NULL, "{\"quant_method\": \"awq\"}",
+               ESP_E_UNSUPPORTED, "quantized (awq)");
+    BAD_CONFIG("llama-mha", "quantization_config", NULL, "{}", ESP_E_UNSUPPORTED,
+               "quantized (method not given)");
     BAD_CONFIG("llama-rope3", "rope_parameters", "rope_type", "\"yarn\"", ESP_E_UNSUPPORTED,
                "rope_parameters.rope_type is yarn");
     BAD_CONFIG("llama-rope3", "rope_parameters", "rope_type", "3", ESP_E_UNSUPPORTED,

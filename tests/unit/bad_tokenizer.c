@@ -169,6 +169,42 @@ TEST(bad_values_are_refused_with_a_sentence)
     free(good.data);
 }
 
+TEST(bad_values_with_byte_fallback_are_refused_with_a_sentence)
+{
+    static const struct {
+        const char *path, *value, *word;
+    } changes[] = {
+        {"model.byte_fallback", "false", "unk_token"},
+        {"model.byte_fallback", "1", "byte_fallback"},
+        {"model.ignore_merges", "true", "ignore_merges"},
+        {"model.end_of_word_suffix", "\"</w>\"", "end_of_word_suffix"},
+        {"model.vocab.<0x0A>", NULL, "no token <0x0A>"},
+        {"model.vocab.<0x0A>", "7", "id 7"},
+        {"normalizer", "{\"type\":\"Prepend\"}", "prepend"},
+        {"normalizer", "{\"type\":\"Replace\",\"content\":\"a\"}", "Replace"},
+        {"normalizer.normalizers.1.pattern", "{\"Regex\":\" \"}", "Replace"},
+        {"normalizer.normalizers.1.pattern", "{\"String\":\"\"}", "Replace"},
+        {"normalizer.normalizers.2", "{\"type\":\"NFKC\"}", "NFKC"},
+        {"pre_tokenizer", "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}", "ByteLevel"},
+        {"pre_tokenizer", "{\"type\":\"Whitespace\"}", "Whitespace"},
+        {"pre_tokenizer", "{\"type\":\"Metaspace\"}", "replacement"},
+        {"pre_tokenizer", "{\"type\":\"Metaspace\",\"replacement\":\"_\"}", "U+2581"},
+        {"pre_tokenizer",
+         "{\"type\":\"Metaspace\",\"replacement\":\"\u2581\",\"prepend_scheme\":\"last\"}",
+         "prepend_scheme"},
+        {"pre_tokenizer", "{\"type\":\"Metaspace\",\"replacement\":\"\u2581\",\"split\":3}",
+         "split"},
+        {"decoder", "{\"type\":\"WordPiece\"}", "WordPiece"},
+        {"decoder.decoders.1", "{\"type\":\"ByteLevel\"}", "ByteLevel"},
+    };
+    struct folder_bytes good = copy_folder("llama2");
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        write_changed(good.data, changes[i].path, changes[i].value);
+        check_refused(changes[i].path, changes[i].word);
+    }
+    free(good.data);
+}
+
 /* What would quietly split differently in PCRE2, or is broken. */
 TEST(patterns_that_cannot_be_the_same_are_refused)
 {
@@ -349,11 +385,10 @@ TEST(a_backslash_before_u0000_is_no_nul)
     free(good.data);
 }
 
-/* Any change of a file gives a tokenizer or a sentence, and what opens can encode. */
-TEST(damaged_files_never_crash)
+static void damage(const char *name)
 {
     unsigned long long state = 5;
-    struct folder_bytes good = copy_folder("llama3");
+    struct folder_bytes good = copy_folder(name);
     char *damaged = malloc(good.size);
     int opened = 0, refused = 0;
     for (int round = 0; round < 600; round++) {
@@ -378,4 +413,11 @@ TEST(damaged_files_never_crash)
     CHECK(opened > 0 && refused > 0, "%d opened, %d refused", opened, refused);
     free(damaged);
     free(good.data);
+}
+
+/* Any change of a file gives a tokenizer or a sentence, and what opens can encode. */
+TEST(damaged_files_never_crash)
+{
+    damage("llama3");
+    damage("llama2");
 }

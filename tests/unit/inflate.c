@@ -83,7 +83,7 @@ TEST(a_larger_model_has_the_same_logits)
     static const char *const folders[] = {"llama-mha",  "llama-gqa",      "llama-mqa-tied",
                                           "llama-bias", "llama-head-dim", "llama-rope3",
                                           "llama-bf16", "neox-parallel",  "neox-sequential",
-                                          "neox-bf16"};
+                                          "neox-bf16",  "mistral",        "qwen2"};
     static float before[TOKENS][MAX_VOCABULARY], after[TOKENS][MAX_VOCABULARY];
     begin();
     for (size_t f = 0; f < sizeof folders / sizeof *folders; f++) {

@@ -19,10 +19,10 @@
 
 enum { TOKENS = 24, PREFIX = 9, NODES = 20, CACHE = 64, MAX_VOCABULARY = 128 };
 
-static const char *const folders[] = {"llama-mha",       "llama-gqa",      "llama-mqa-tied",
-                                      "llama-bias",      "llama-head-dim", "llama-rope3",
-                                      "llama-rope3-f16", "llama-bf16",     "neox-parallel",
-                                      "neox-sequential", "neox-bf16",      "neox-f16-tied"};
+static const char *const folders[] = {
+    "llama-mha",   "llama-gqa",       "llama-mqa-tied", "llama-bias",    "llama-head-dim",
+    "llama-rope3", "llama-rope3-f16", "llama-bf16",     "neox-parallel", "neox-sequential",
+    "neox-bf16",   "neox-f16-tied",   "llama-linear",   "mistral",       "qwen2"};
 
 enum { FOLDERS = sizeof folders / sizeof *folders };
 
@@ -119,8 +119,8 @@ static void read_logits(struct setup *setup, int row, float *values)
 
 /* ------------------------------------------------------------------ against the reference */
 
-/* Of the norm of the difference to that of the reference. CUDA rounds weights and activations to
- * 16 bits. */
+/* Of the norm of the difference to that of the reference. CUDA rounds weights and activations
+ * to 16 bits. */
 static double tolerance(const struct setup *setup)
 {
     if (setup->backend->ops == &esp_backend_cpu)

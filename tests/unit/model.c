@@ -83,12 +83,37 @@ TEST(dimensions_are_read)
     }
 }
 
+/* Everything in the window is all there is as long as the context ends with it. */
+TEST(a_window_limits_the_context)
+{
+    struct esp_model *mistral = open_vector("mistral"), *qwen2 = open_vector("qwen2");
+    CHECK(mistral->desc.context == 200, "%d", mistral->desc.context);
+    CHECK(qwen2->desc.context == 256, "%d", qwen2->desc.context);
+    esp_model_close(mistral);
+    esp_model_close(qwen2);
+    folder_copy("qwen2");
+    folder_edit("config.json", "use_sliding_window", NULL, "true");
+    qwen2 = open_good(folder_path());
+    CHECK(qwen2->desc.context == 16, "%d", qwen2->desc.context);
+    esp_model_close(qwen2);
+}
+
+TEST(biases_of_qwen2)
+{
+    struct esp_model *model = open_vector("qwen2");
+    const struct esp_layer *layer = &model->desc.layer[1];
+    CHECK(layer->query_bias.data && layer->key_bias.data && layer->value_bias.data);
+    CHECK(!layer->output_bias.data && !layer->gate_bias.data && !layer->down_bias.data);
+    esp_model_close(model);
+}
+
 /* save_pretrained stores nothing that the model does not use, so the description must account
  * for every byte of data in the files. */
 TEST(every_stored_number_is_used)
 {
-    static const char *const names[] = {"llama-gqa", "llama-bias", "llama-mqa-tied",
-                                        "neox-bf16", "neox-f16-tied"};
+    static const char *const names[] = {"llama-gqa", "llama-bias",    "llama-mqa-tied",
+                                        "neox-bf16", "neox-f16-tied", "mistral",
+                                        "qwen2"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         folder_copy(names[i]);
         size_t total = 0;
@@ -158,12 +183,13 @@ TEST(plain_tensors_are_contiguous)
     esp_model_close(model);
 }
 
-/* Against what the Hugging Face library computed, default and llama3, both spellings; powf may
+/* Against what the Hugging Face library computed, every rope type, both spellings; powf may
  * differ in the last bit. */
 TEST(rotary_frequencies_match)
 {
     static const char *const names[] = {"llama-mha",      "llama-rope3",   "llama-rope3-f16",
-                                        "llama-mqa-tied", "neox-parallel", "neox-sequential"};
+                                        "llama-mqa-tied", "neox-parallel", "neox-sequential",
+                                        "llama-linear",   "mistral",       "qwen2"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct esp_model *model = open_vector(names[i]);
         char path[PATH_MAX];

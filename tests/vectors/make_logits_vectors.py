@@ -19,18 +19,19 @@ import shutil
 import sys
 
 import torch
-from transformers import AutoModelForCausalLM, GPTNeoXConfig, LlamaConfig
+from transformers import (AutoModelForCausalLM, GPTNeoXConfig, LlamaConfig, MistralConfig,
+                          Qwen2Config)
 from transformers.utils import logging
 
 TOKENS = 24
 
 
-def llama(**changes):
+def llama(cls=LlamaConfig, **changes):
     values = dict(vocab_size=97, hidden_size=32, intermediate_size=24, num_hidden_layers=2,
                   num_attention_heads=4, num_key_value_heads=4, max_position_embeddings=256,
                   rms_norm_eps=1e-5, bos_token_id=1, eos_token_id=2, tie_word_embeddings=False)
     values.update(changes)
-    return LlamaConfig(**values)
+    return cls(**values)
 
 
 def neox(parallel, rotary, **changes):
@@ -67,6 +68,17 @@ def without_sizes(config):
     del config["head_dim"], config["num_key_value_heads"]
 
 
+def type_for_rope_type(config):
+    older_llama(config)
+    config["rope_scaling"]["type"] = config["rope_scaling"].pop("rope_type")
+
+
+def window_not_used(config):
+    """As Qwen 2.5 was published."""
+    older_llama(config)
+    config["sliding_window"] = 16
+
+
 # name: configuration, storage type, largest shard in bytes or None, change to config.json
 FOLDERS = {
     "llama-mha": (llama(), torch.float32, None, without_sizes),
@@ -91,6 +103,13 @@ FOLDERS = {
     "neox-f16-tied": (neox(False, 0.25, num_attention_heads=2, tie_word_embeddings=True,
                            attention_bias=False),
                       torch.float16, None, older_neox),
+    "llama-linear": (llama(rope_parameters=dict(rope_type="linear", rope_theta=10000.0, factor=4.0)),
+                     torch.float32, None, type_for_rope_type),
+    "mistral": (llama(MistralConfig, head_dim=12, num_key_value_heads=2, sliding_window=200,
+                      rope_parameters=dict(rope_type="dynamic", rope_theta=10000.0, factor=2.0)),
+                torch.float32, None, None),
+    "qwen2": (llama(Qwen2Config, num_key_value_heads=2, tie_word_embeddings=True),
+              torch.bfloat16, None, window_not_used),
 }
 
 
@@ -132,7 +151,7 @@ def main():
     total = sum(make(root / name, seed, *settings)
                 for seed, (name, settings) in enumerate(FOLDERS.items()))
     print(f"{total} bytes in {len(FOLDERS)} folders")
-    return total > 1_000_000
+    return total > 1_300_000
 
 
 if __name__ == "__main__":

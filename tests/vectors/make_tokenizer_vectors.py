@@ -2,13 +2,15 @@
 
     python tests/vectors/make_tokenizer_vectors.py TEXT_FILE
 
-trains three small tokenizers on the beginning of TEXT_FILE (any English text) and the snippets
+trains four small tokenizers on the beginning of TEXT_FILE (any English text) and the snippets
 below, configured like public ones, and writes what the library makes of many texts:
 
-  neox/, llama3/, qwen2/  tokenizer.json in the style of GPT-NeoX (Pythia), Llama 3 and Qwen 2
-  cases.jsonl             one text per line, with its ids for these three and the built-in one
-  variants.jsonl          changes to one of the three (pre-tokenizers, added tokens) and the ids
-                          of the texts of the first line
+  neox/, llama3/, qwen2/, llama2/
+                          tokenizer.json in the style of GPT-NeoX (Pythia), Llama 3, Qwen 2 and,
+                          with byte fallback, Llama 2
+  cases.jsonl             one text per line, with its ids for these and the built-in one
+  variants.jsonl          changes to one of them (normalizers, pre-tokenizers, added tokens) and
+                          the ids of the texts of the first line
 
 A text with a NUL is given as "hex", and so is one that is not UTF-8; the library cannot take
 the latter, so the rule of tokenizer.c is applied here: valid stretches are encoded by the
@@ -158,6 +160,8 @@ BYTE_OF = {chr(c): b for b, c in enumerate(
     b if 33 <= b <= 126 or (161 <= b <= 255 and b != 173) else
     256 + (b if b < 33 else b - 127 + 33 if b < 161 else 67) for b in range(256))}
 CHAR_OF = {b: c for c, b in BYTE_OF.items()}
+MARK = "\u2581"  # a space of a tokenizer with byte fallback
+FALLBACK = {"<0x%02X>" % b: b for b in range(256)}
 
 
 def encode(tokenizer, text):
@@ -172,7 +176,9 @@ def encode_bytes(tokenizer, data):
             return ids + encode(tokenizer, data.decode())
         except UnicodeDecodeError as error:
             ids += encode(tokenizer, data[:error.start].decode())
-            token = tokenizer.token_to_id(CHAR_OF[data[error.start]])
+            byte = data[error.start]
+            token = tokenizer.token_to_id("<0x%02X>" % byte if tokenizer.model.byte_fallback
+                                          else CHAR_OF[byte])
             ids += [] if token is None else [token]
             data = data[error.start + 1:]
     return ids
@@ -183,6 +189,10 @@ def spelled(tokenizer, ids):
     added = tokenizer.get_added_tokens_decoder()
     for i in ids:
         token = added[i].content if i in added else tokenizer.id_to_token(i)
+        if tokenizer.model.byte_fallback:
+            out += bytes([FALLBACK[token]]) if token in FALLBACK else token.replace(
+                MARK, " ").encode()
+            continue
         out += token.encode() if i in added else bytes(BYTE_OF[c] for c in token)
     return out
 
@@ -197,7 +207,10 @@ def case(tokenizers, text=None, data=None):
             assert tokenizer.normalizer is not None, (name, data)
             if text is not None and not any(a in text for a in ADDED):
                 kept = "".join(c for c in text if c not in MISSING) if name == "neox" else text
-                assert out.decode() == unicodedata.normalize("NFC", kept), (name, text)
+                if name == "llama2":
+                    assert out.decode() == " " + text.replace(MARK, " "), (name, text)
+                else:
+                    assert out.decode() == unicodedata.normalize("NFC", kept), (name, text)
             entry.setdefault("out", {})[name] = out.hex()
     return entry
 
@@ -278,6 +291,40 @@ def make_qwen2(story):
     return data
 
 
+def make_llama2(story):
+    special = ["<unk>", "<s>", "</s>"]
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    trainer = trainers.BpeTrainer(vocab_size=900, special_tokens=special + list(FALLBACK),
+                                  limit_alphabet=150, show_progress=False)
+    tokenizer.train_from_iterator([story[:300000]] + (CODE + UNICODE) * 20, trainer)
+    data = json.loads(tokenizer.to_str())
+    vocab, merges = data["model"]["vocab"], data["model"]["merges"]
+    for left, right in ((MARK, MARK), (2 * MARK, 2 * MARK), (2 * MARK, MARK + "t")):
+        vocab.setdefault(left + right, len(vocab))
+        merges.append([left, right])
+    vocab[MARK + "<PRE>"] = len(vocab)
+    data["model"]["merges"] = [" ".join(m) for m in merges]
+    data["added_tokens"] = [added(i, name) for i, name in enumerate(special)]
+    data["normalizer"] = {"type": "Sequence", "normalizers": [
+        {"type": "Prepend", "prepend": MARK}, replaced(" ", MARK)]}
+    data["pre_tokenizer"] = None
+    data["decoder"] = {"type": "Sequence", "decoders": [
+        replaced(MARK, " "), {"type": "ByteFallback"}, {"type": "Fuse"},
+        {"type": "Strip", "content": " ", "start": 1, "stop": 0}]}
+    data["post_processor"] = {
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}},
+                   {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
+        "special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}}}
+    return data
+
+
+def replaced(string, content):
+    return {"type": "Replace", "pattern": {"String": string}, "content": content}
+
+
 # ---------------------------------------------------------------- variants
 
 def byte_level(prefix=False, regex=False):
@@ -350,6 +397,33 @@ def make_variants(vocab):
     return patches
 
 
+def metaspace(**values):
+    return {"type": "Metaspace", "replacement": MARK, **values}
+
+
+def make_fallback_variants(vocab):
+    schemes = [metaspace(prepend_scheme=p, split=s) for p in ("first", "always", "never")
+               for s in (False, True)]
+    patches = [{"normalizer": None, "pre_tokenizer": s} for s in schemes]
+    patches += [
+        {"normalizer": None, "pre_tokenizer": metaspace(add_prefix_space=True)},
+        {"normalizer": None, "pre_tokenizer": sequence(digits(True), schemes[1])},
+        {"normalizer": {"type": "NFC"}, "pre_tokenizer": sequence(schemes[2])},
+        {"normalizer": replaced(" ", MARK),
+         "pre_tokenizer": split(" ", "MergedWithPrevious", kind="String")},
+        {"normalizer": None}, {"pre_tokenizer": split(MARK, "MergedWithNext", kind="String")},
+        {"normalizer": {"type": "Sequence", "normalizers": [
+            {"type": "NFC"}, replaced("the", "a"), {"type": "Prepend", "prepend": "x "},
+            replaced(" ", MARK), replaced("\n", "")]}},
+        added_list(vocab, ("<s>", dict(normalized=True)), ("</s>", dict(normalized=True)),
+                   ("the", dict(normalized=True, lstrip=True)), ("<|endoftext|>", {})),
+        added_list(vocab, (MARK + "<PRE>", {}), ("<0x41>", {}), ("</s>", dict(rstrip=True))),
+        {"normalizer": None, "pre_tokenizer": schemes[0],
+         **added_list(vocab, ("<s>", {}), ("<|endoftext|>", dict(lstrip=True)), ("king", {}))},
+    ]
+    return patches
+
+
 VARIANT_TEXTS = [
     "", " ", "the", "a the  and\tthe an a\u3000and   a",
     "hand and_ and-and andand, candy é éé e\u0301e ée",
@@ -362,13 +436,15 @@ VARIANT_TEXTS = [
     "  lead\n trail  \n\n end ", "!? $5 €7 § ‘q’ «x»", "<|endoftext|>the<|endoftext|> x",
     "Ünïcödé Ελλάδα Привет नमस्ते שלום ²b ªa", "a{2 aa{ a]b [^-] a&&b ]]",
     "\x0b\x0c\x1f x\u0085y\u180ez\u00a0\u2028",
+    "<s>the king</s> the</s>  king<s> x", "a\u2581b \u2581<PRE> <PRE> x<0x41> A",
 ]
 
 
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         story = file.read(600000)
-    files = {"neox": make_neox(story), "llama3": make_llama3(story), "qwen2": make_qwen2(story)}
+    files = {"neox": make_neox(story), "llama3": make_llama3(story), "qwen2": make_qwen2(story),
+             "llama2": make_llama2(story)}
     for name, data in files.items():
         os.makedirs(os.path.join(OUT, name), exist_ok=True)
         with open(os.path.join(OUT, name, "tokenizer.json"), "w", encoding="utf-8") as file:
@@ -384,10 +460,11 @@ def main():
     write("cases.jsonl", cases)
 
     variants = [{"texts": VARIANT_TEXTS}]
-    for patch in make_variants(files["qwen2"]["model"]["vocab"]):
-        tokenizer = Tokenizer.from_str(json.dumps({**files["qwen2"], **patch}))
-        variants.append({"base": "qwen2", "patch": patch,
-                         "ids": [encode(tokenizer, text) for text in VARIANT_TEXTS]})
+    for base, make in (("qwen2", make_variants), ("llama2", make_fallback_variants)):
+        for patch in make(files[base]["model"]["vocab"]):
+            tokenizer = Tokenizer.from_str(json.dumps({**files[base], **patch}))
+            variants.append({"base": base, "patch": patch,
+                             "ids": [encode(tokenizer, text) for text in VARIANT_TEXTS]})
     write("variants.jsonl", variants)
     print(f"{len(texts)} texts, {len(cases) - len(texts)} byte strings, {len(variants) - 1} variants")
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "error.h"
 #include "safe.h"
 
 enum { LARGEST = 64 << 20 };
@@ -79,10 +80,11 @@ int cli_prompt_session(struct esp_engine *engine, struct esp_session *session, c
 {
     int count = esp_tokenize(engine, text, length, NULL, 0);
     if (count < 0)
-        return count;
+        return esp_fail(err, errlen, count, "the prompt cannot be tokenized: %s",
+                        esp_status_message(count));
     int32_t *tokens = calloc((size_t)count + 1, sizeof *tokens);
     if (!tokens)
-        return ESP_E_MEMORY;
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the prompt");
     count = esp_tokenize(engine, text, length, tokens, count);
     int status = esp_session_prompt(session, tokens, count, err, errlen);
     free(tokens);
