@@ -1,8 +1,8 @@
 /* screen.c - canvas to ncurses; see screen.h.
  *
  * A copy of the last canvas is kept and only cells that differ are handed to ncurses, which
- * makes a frame in which nothing moves nearly free. Each style has one colour pair of its own
- * number.
+ * makes a frame in which nothing moves nearly free. Each style that has colours has a pair of
+ * its own.
  */
 #include "screen.h"
 
@@ -24,6 +24,8 @@ struct esp_screen {
     struct esp_canvas shown; /* what the terminal shows */
     bool everything;         /* nothing of `shown` can be relied on */
     attr_t attributes[ESP_STYLE_COUNT];
+    int pair[ESP_STYLE_COUNT]; /* of colours; 0: the terminal's own, on which every attribute
+                                  can be shown */
     bool has_colours;
     bool taken; /* modes beyond those of ncurses are on */
     bool mouse; /* is reported */
@@ -154,16 +156,15 @@ void esp_screen_theme(struct esp_screen *screen, const struct esp_theme *theme, 
                  {ESP_REVERSE, A_REVERSE},
                  {ESP_ITALIC, A_ITALIC}};
     for (int i = 0; i < ESP_STYLE_COUNT; i++) {
-        const struct esp_appearance *look = &theme->style[i];
+        const int count = colours && screen->has_colours ? COLORS : 0;
+        const struct esp_appearance look = esp_appearance_near(theme, i, count);
         screen->attributes[i] = 0;
         for (size_t j = 0; j < sizeof pairs / sizeof *pairs; j++)
-            if (look->attributes & pairs[j].ours)
+            if (look.attributes & pairs[j].ours)
                 screen->attributes[i] |= pairs[j].theirs;
-        int foreground = -1, background = -1;
-        if (colours)
-            esp_appearance_near(look, COLORS, &foreground, &background);
-        if (screen->has_colours)
-            init_extended_pair(i + 1, foreground, background);
+        screen->pair[i] = look.foreground < 0 && look.background < 0 ? 0 : i + 1;
+        if (screen->pair[i] > 0)
+            init_extended_pair(i + 1, look.foreground, look.background);
     }
     esp_screen_redraw(screen);
 }
@@ -237,7 +238,7 @@ static void put_cell(struct esp_screen *screen, const struct esp_canvas *canvas,
 {
     wchar_t characters[CCHARW_MAX + 1];
     cchar_t complex;
-    int pair = screen->has_colours ? cell->style + 1 : 0;
+    int pair = screen->pair[cell->style];
     cell_characters(esp_cell_text(canvas, cell), cell->width, characters);
     if (setcchar(&complex, characters, screen->attributes[cell->style], 0, &pair) == OK)
         mvadd_wch(y, x, &complex);

@@ -187,21 +187,46 @@ static int distance(int32_t a, int32_t b)
     return 3 * red * red + 4 * green * green + 2 * blue * blue; /* the eye sees green best */
 }
 
-/* xterm's colours: 16 that the user may have changed, a cube of 6 x 6 x 6, 24 greys. */
+/* xterm's colours from 16 on: a cube of 6 x 6 x 6, and 24 greys. */
 static int32_t xterm_colour(int index)
 {
-    static const int32_t basic[16] = {
-        0x000000, 0xcd0000, 0x00cd00, 0xcdcd00, 0x0000ee, 0xcd00cd, 0x00cdcd, 0xe5e5e5,
-        0x7f7f7f, 0xff0000, 0x00ff00, 0xffff00, 0x5c5cff, 0xff00ff, 0x00ffff, 0xffffff};
     static const int level[6] = {0, 95, 135, 175, 215, 255};
-    if (index < 16)
-        return basic[index];
     if (index < 232) {
         index -= 16;
         return level[index / 36] << 16 | level[index / 6 % 6] << 8 | level[index % 6];
     }
     int grey = 8 + 10 * (index - 232);
     return grey << 16 | grey << 8 | grey;
+}
+
+static int nearest_of_256(int32_t rgb)
+{
+    int best = 16;
+    for (int i = 16; i < 256; i++)
+        if (distance(rgb, xterm_colour(i)) < distance(rgb, xterm_colour(best)))
+            best = i;
+    return best;
+}
+
+/* Of the terminal's own eight or sixteen, whose shades the user may have changed, the hue is what
+ * can be kept: red is 1, green 2, blue 4 of their numbers, and a bright one is 8 more. */
+static int nearest_of_16(int32_t rgb, int colours)
+{
+    enum { GREY = 40 /* the parts differ by less */ };
+    const int part[3] = {rgb >> 16 & 255, rgb >> 8 & 255, rgb & 255};
+    int least = 255, most = 0, hue = 0;
+    for (int i = 0; i < 3; i++) {
+        least = part[i] < least ? part[i] : least;
+        most = part[i] > most ? part[i] : most;
+    }
+    if (most - least < GREY && colours < 16)
+        return most + least < 256 ? 0 : 7;
+    if (most - least < GREY)
+        return most < 64 ? 0 : most < 176 ? 8 : most < 240 ? 7 : 15;
+    for (int i = 0; i < 3; i++)
+        if (2 * (part[i] - least) >= most - least)
+            hue |= 1 << i;
+    return hue + (colours >= 16 && most >= 208 ? 8 : 0);
 }
 
 int esp_colour_near(int32_t rgb, int colours)
@@ -212,23 +237,20 @@ int esp_colour_near(int32_t rgb, int colours)
         return colours >= 16 ? rgb - ESP_COLOUR_NAMED : (rgb - ESP_COLOUR_NAMED) % 8;
     if (colours >= 1 << 24)
         return rgb < 8 ? 16 : rgb; /* such terminals take 0..7 as the named ones */
-    int first = colours >= 256 ? 16 : 0, count = colours >= 256 ? 256 : colours >= 16 ? 16 : 8;
-    int best = first;
-    for (int i = first; i < count; i++)
-        if (distance(rgb, xterm_colour(i)) < distance(rgb, xterm_colour(best)))
-            best = i;
-    return best;
+    return colours >= 256 ? nearest_of_256(rgb) : nearest_of_16(rgb, colours);
 }
 
-void esp_appearance_near(const struct esp_appearance *look, int colours, int *foreground,
-                         int *background)
+struct esp_appearance esp_appearance_near(const struct esp_theme *theme, int style, int colours)
 {
-    enum { BLACK = 0, WHITE = 7, BRIGHT_WHITE = 15 };
-    int near = esp_colour_near(look->foreground, colours);
-    bool extreme = near == BLACK || near == WHITE || near == BRIGHT_WHITE;
-    *background = esp_colour_near(look->background, colours);
-    *foreground = extreme && colours < 256 && *background < 0 &&
-                          look->foreground < ESP_COLOUR_NAMED
-                      ? -1
-                      : near;
+    const struct esp_appearance *look = &theme->style[style];
+    struct esp_appearance shown = {esp_colour_near(look->foreground, colours),
+                                   esp_colour_near(look->background, colours),
+                                   look->attributes};
+    if (colours < 256 && shown.background < 0 && look->foreground < ESP_COLOUR_NAMED &&
+        (shown.foreground == 0 || shown.foreground % 8 == 7))
+        shown.foreground = -1;
+    if ((look->foreground >= 0 && shown.foreground < 0) ||
+        (look->background >= 0 && shown.background < 0))
+        shown.attributes |= esp_style_attributes(style);
+    return shown;
 }

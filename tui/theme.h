@@ -50,10 +50,11 @@ int esp_theme_list(int index, char *name, size_t size);
 /* The colour number of a terminal that has `colours` of them (8, 16, 256 or 2^24) that comes
  * nearest; -1 stays -1, and so does everything where there are fewer than 8. */
 int esp_colour_near(int32_t colour, int colours);
-/* The same for both colours of a style. A grey for which there is only black or white, on the
- * terminal's own background, becomes the terminal's own: which of them can be read there is not
- * known. */
-void esp_appearance_near(const struct esp_appearance *look, int colours, int *foreground,
-                         int *background);
+/* How a style looks on such a terminal: numbers of colours, and attributes. A grey for which
+ * there is only black or white, on the terminal's own background, becomes the terminal's own:
+ * which of them can be read there is not known. A style that loses a colour has the attributes
+ * that it has by itself, too, so that it still differs from others. */
+struct esp_appearance esp_appearance_near(const struct esp_theme *theme, int style,
+                                          int colours);
 
 #endif

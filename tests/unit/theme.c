@@ -152,26 +152,57 @@ TEST(colours_come_near)
     CHECK(esp_colour_near(ESP_COLOUR_NAMED + 12, 8) == 4);
 }
 
-/* On eight or sixteen colours, no theme writes in what may be the background's own colour. */
-TEST(greys_can_be_read_where_there_are_none)
+static bool looks_alike(const struct esp_theme *theme, int one, int other, int colours)
 {
+    struct esp_appearance a = esp_appearance_near(theme, one, colours),
+                          b = esp_appearance_near(theme, other, colours);
+    return memcmp(&a, &b, sizeof a) == 0;
+}
+
+/* With few colours or none, no theme writes in what may be the background's own colour, and what
+ * must be told from each other still can be. */
+TEST(themes_can_be_read_with_few_colours)
+{
+    static const int counts[] = {0, 8, 16, 256};
     char name[64], err[256];
     struct esp_theme theme;
-    int foreground, background;
-    for (int i = 0; esp_list_data("themes", i, name, sizeof name) == 0; i++) {
-        CHECK(esp_theme_load(&theme, name, err, sizeof err) == 0, "%s", err);
-        for (int style = 0; style < ESP_STYLE_COUNT; style++)
-            for (int colours = 8; colours <= 16; colours += 8) {
-                esp_appearance_near(&theme.style[style], colours, &foreground, &background);
-                CHECK(background >= 0 || (foreground != 0 && foreground % 8 != 7),
-                      "%s: %s is %d of %d", name, esp_style_key(style), foreground, colours);
-                CHECK(foreground != background || foreground < 0, "%s: %s", name,
-                      esp_style_key(style));
+    for (int i = 0; esp_list_data("themes", i, name, sizeof name) == 0; i++)
+        for (int c = 0; c < 4; c++) {
+            const int colours = counts[c];
+            CHECK(esp_theme_load(&theme, name, err, sizeof err) == 0, "%s", err);
+            for (int style = 0; style < ESP_STYLE_COUNT; style++) {
+                struct esp_appearance look = esp_appearance_near(&theme, style, colours);
+                int colour = look.foreground;
+                CHECK(colours == 256 || look.background >= 0 || (colour != 0 && colour % 8 != 7),
+                      "%s: %s is %d of %d", name, esp_style_key(style), colour, colours);
+                CHECK(colour < 0 || colour != look.background, "%s: %s of %d", name,
+                      esp_style_key(style), colours);
             }
+            CHECK(!looks_alike(&theme, ESP_STYLE_PROMPT, ESP_STYLE_BONUS, colours) &&
+                      !looks_alike(&theme, ESP_STYLE_DRAFTED, ESP_STYLE_BONUS, colours) &&
+                      !looks_alike(&theme, ESP_STYLE_DRAFTED, ESP_STYLE_PROMPT, colours) &&
+                      !looks_alike(&theme, ESP_STYLE_ACCEPTED, ESP_STYLE_REJECTED, colours) &&
+                      !looks_alike(&theme, ESP_STYLE_SELECTION, ESP_STYLE_TITLE, colours),
+                  "%s with %d colours", name, colours);
+        }
+}
+
+TEST(hues_are_kept)
+{
+    const struct {
+        int32_t rgb;
+        int of_8, of_16;
+    } near[] = {{0x7fd99a, 2, 10}, {0xd98a7c, 1, 9}, {0x7fb2e5, 6, 14}, {0xe3c07a, 3, 11},
+                {0x1558a8, 4, 4},  {0xcc79a7, 5, 5}, {0xf7f7f7, 7, 15}, {0x808080, 7, 8}};
+    struct esp_theme theme;
+    for (size_t i = 0; i < sizeof near / sizeof *near; i++) {
+        CHECK(esp_colour_near(near[i].rgb, 8) == near[i].of_8, "%06x", (unsigned)near[i].rgb);
+        CHECK(esp_colour_near(near[i].rgb, 16) == near[i].of_16, "%06x", (unsigned)near[i].rgb);
     }
-    const struct esp_appearance named = {ESP_COLOUR_NAMED + 7, ESP_COLOUR_DEFAULT, 0};
-    esp_appearance_near(&named, 8, &foreground, &background);
-    CHECK(foreground == 7, "what is asked for by its name is given");
+    esp_theme_plain(&theme);
+    theme.style[ESP_STYLE_TEXT].foreground = ESP_COLOUR_NAMED + 7;
+    CHECK(esp_appearance_near(&theme, ESP_STYLE_TEXT, 8).foreground == 7,
+          "what is asked for by its name is given");
 }
 
 /* Reads the page of themes from its section of styles on. */

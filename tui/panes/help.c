@@ -1,23 +1,67 @@
-/* help.c - the help pane: lines that are made from the tables of keys and commands. */
+/* help.c - the help pane: lines that are made from the tables of keys and commands.
+ *
+ * A line that starts in column 0 is a heading; others are a name, blanks, and what is said of
+ * it. Where the pane is too narrow for that, it is wrapped beside the name, or below it.
+ */
 #include "pane.h"
 
-static int line_count(const struct esp_look *look)
+#include <string.h>
+
+#include "safe.h"
+#include "wrap.h"
+
+/* A line as it stands at some width: `name` bytes of it in its first row, the rest as a
+ * paragraph from `column` on. */
+struct placed {
+    int name, column, rows;
+    bool below; /* the paragraph begins in the second row */
+};
+
+static struct placed place(const char *line, int width)
+{
+    enum { LEAST = 24, INDENT = 6 };
+    const int length = (int)strlen(line), indent = (int)strspn(line, " ");
+    const char *gap = strstr(line + indent, "  ");
+    if (esp_safe_width(line, (size_t)length, 0) <= width)
+        return (struct placed){.name = length, .rows = 1};
+    struct placed p = {.name = gap ? (int)(gap - line) + (int)strspn(gap, " ") : indent};
+    p.below = gap && width - p.name < LEAST;
+    p.column = p.below ? INDENT : p.name;
+    p.rows = p.below + esp_paragraph_height(line + p.name, width - p.column);
+    return p;
+}
+
+static int row_count(const struct esp_look *look, int width)
 {
     int count = 0;
-    while (look->help && look->help[count])
-        count++;
+    for (const char *const *line = look->help; line && *line; line++)
+        count += place(*line, width).rows;
     return count;
 }
 
-/* A line that starts in column 0 is a heading. */
+/* The row at the top: after the pane grew there may be no more to scroll. */
+static int top_row(const struct esp_look *look, const struct esp_pane_view *view, int width,
+                   int height)
+{
+    const int most = row_count(look, width) - height;
+    return view->scroll < most ? view->scroll : most > 0 ? most : 0;
+}
+
 static void draw(struct esp_canvas *canvas, const struct esp_state *state,
                  const struct esp_look *look, const struct esp_pane_view *view)
 {
+    const int width = canvas->view.rect.width;
+    int y = -top_row(look, view, width, canvas->view.rect.height);
     (void)state;
-    int count = line_count(look);
-    for (int y = 0; y < canvas->view.rect.height && view->scroll + y < count; y++) {
-        const char *line = look->help[view->scroll + y];
-        esp_draw(canvas, 0, y, line[0] == ' ' ? ESP_STYLE_TEXT : ESP_STYLE_KEY, line);
+    for (const char *const *line = look->help; line && *line; line++) {
+        const int style = **line == ' ' ? ESP_STYLE_TEXT : ESP_STYLE_KEY;
+        const struct placed p = place(*line, width);
+        struct esp_rect rest = {p.column, y + p.below, width - p.column, p.rows - p.below};
+        esp_drawf(canvas, 0, y, style, "%.*s", p.name, *line);
+        struct esp_view whole = esp_canvas_enter(canvas, rest);
+        esp_draw_paragraph(canvas, 0, style, *line + p.name);
+        esp_canvas_leave(canvas, whole);
+        y += p.rows;
     }
 }
 
@@ -25,8 +69,7 @@ static bool request(struct esp_pane_view *view, struct esp_look *look,
                     const struct esp_state *state, int action, int width, int height)
 {
     (void)state;
-    (void)width;
-    int most = line_count(look) - height, scroll = view->scroll;
+    int most = row_count(look, width) - height, scroll = top_row(look, view, width, height);
     switch (action) {
     case ESP_ACTION_UP:
         scroll--;

@@ -48,6 +48,10 @@ static void title(const struct esp_state *state, const struct esp_look *look, ch
         add(text, size, ": %s, pass %d", esp_stage_name(ESP_STAGE_DRAFT), it->draft_passes);
     else if (is_partial(state, it))
         add(text, size, ": %s", esp_stage_name(stages - 1));
+    if (stages > ESP_STAGE_DRAFT && it->tree.count == 1) {
+        add(text, size, ", nothing drafted");
+        return;
+    }
     if (stages > ESP_STAGE_SELECT)
         add(text, size, ", %d of %d accepted", it->path_length, seen);
     else
