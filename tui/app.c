@@ -95,6 +95,15 @@ void esp_app_copy(struct esp_app *app, const char *bytes, size_t length)
                 app->clipboard_length);
 }
 
+/* The last prompt did not become part of the text: it goes back to the input line. */
+static void return_prompt(struct esp_app *app)
+{
+    char *text = app->turns[--app->turn_count].text;
+    if (esp_input_is_empty(app->input))
+        esp_input_replace(app->input, text);
+    free(text);
+}
+
 /* Why a prompt cannot be taken now; NULL: it can. */
 static const char *refusal(const struct esp_app *app)
 {
@@ -103,6 +112,8 @@ static const char *refusal(const struct esp_app *app)
         return "no models are loaded; :model loads some";
     if (esp_state_is_busy(&app->state) && app->kept < 0)
         return "the text is still being written; C-c stops it";
+    if (strcmp(app->state.ended, "context full") == 0 && app->kept < 0)
+        return "the context is full; :clear begins a new text, :edit takes the last prompt back";
     if (phase == ESP_PHASE_LOADING && app->turn_count > 0 && app->state.span_count == 0)
         return "one prompt waits for the models already";
     if (phase == ESP_PHASE_LOADING && app->state.ready)
@@ -494,8 +505,12 @@ void esp_app_receive(struct esp_app *app)
     esp_worker_rest(app->worker);
     while ((snapshot = esp_ring_front(ring))) {
         const int serial = app->state.loaded.serial;
+        const bool reading = app->state.phase == ESP_PHASE_PREFILL;
         int status = esp_state_apply(&app->state, snapshot);
         esp_ring_pop(ring);
+        if (reading && app->state.phase == ESP_PHASE_IDLE && app->turn_count > 0 &&
+            app->state.span_count <= app->turns[app->turn_count - 1].before)
+            return_prompt(app);
         if (serial != app->state.loaded.serial)
             see_models(app);
         if (app->state.span_count <= app->kept)

@@ -309,6 +309,36 @@ check "and it is said that it has other tokens" dumped 'its tokens are others no
 check "its prompts cannot be taken back, and why" grep -q 'from before the models changed' "$work/edit"
 check "after :clear there are none" grep -q 'no prompt to take back' "$work/cleared"
 
+play "size 100x24
+wait
+type $prompt
+key Enter
+wait
+type there was a king who had three sons and no money, and a queen who had none either
+key Enter
+wait
+$dump
+key C-u
+type :edit
+key Enter
+wait
+dump $work/edit
+key C-u
+type $prompt
+key Enter
+wait
+type :n 500
+key Enter Enter
+wait
+type more
+key Enter
+dump $work/full" -n 4 --context 20
+check "a prompt for which there is no room is refused" dumped "of the context's 20 are free"
+check "and stands in the line again" dumped '^> there was a king'
+check "and is not the one that is edited" grep -q "^> $prompt" "$work/edit"
+check "a full context is told at once" grep -q 'context is full; :clear' "$work/full"
+check "and the prompt stays" grep -q '^> more' "$work/full"
+
 # Files.
 play "size 100x24
 wait
