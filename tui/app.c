@@ -10,6 +10,7 @@
 #include "command.h"
 #include "error.h"
 #include "palette_items.h"
+#include "prompts.h"
 #include "reference.h"
 #include "replay.h"
 #include "safe.h"
@@ -30,60 +31,6 @@ void esp_app_say(struct esp_app *app, bool error, const char *format, ...)
     app->changed = true;
 }
 
-/* ------------------------------------------------------------------ prompts */
-
-static void forget_turns(struct esp_app *app)
-{
-    for (int i = 0; i < app->turn_count; i++)
-        free(app->turns[i].text);
-    free(app->turns);
-    app->turns = NULL;
-    app->turn_count = 0;
-}
-
-static void send_prompt(struct esp_app *app, const char *line)
-{
-    struct esp_turn turn = {app->kept >= 0 ? app->kept : app->state.span_count, strdup(line)};
-    size_t size = ((size_t)app->turn_count + 1) * sizeof turn;
-    struct esp_turn *grown = *line && turn.text ? realloc(app->turns, size) : NULL;
-    if (grown) {
-        app->turns = grown;
-        grown[app->turn_count++] = turn;
-    } else {
-        free(turn.text); /* nothing to edit: an empty line goes on writing */
-    }
-    esp_worker_prompt(app->worker, line, strlen(line));
-}
-
-void esp_app_edit(struct esp_app *app)
-{
-    if (app->turn_count == 0) {
-        esp_app_say(app, true,
-                    app->retokenized
-                        ? "prompts from before the models changed cannot be taken back: the "
-                          "text has other tokens now; :clear begins a new one"
-                        : "there is no prompt to take back");
-        return;
-    }
-    struct esp_turn *turn = &app->turns[--app->turn_count];
-    esp_worker_rewind(app->worker, turn->before);
-    app->kept = turn->before;
-    esp_look_hold(&app->ui.look, &app->state, -1);
-    app->ui.view[ESP_PANE_text].anchor = -1;
-    app->ui.wish.focused = app->ui.help = false;
-    free(app->put_back);
-    app->put_back = turn->text;
-    esp_app_say(app, false, "change the prompt and send it again");
-}
-
-void esp_app_forget(struct esp_app *app)
-{
-    esp_worker_clear(app->worker);
-    app->kept = 0;
-    app->retokenized = false;
-    forget_turns(app);
-}
-
 void esp_app_copy(struct esp_app *app, const char *bytes, size_t length)
 {
     free(app->clipboard);
@@ -93,32 +40,6 @@ void esp_app_copy(struct esp_app *app, const char *bytes, size_t length)
         memcpy(app->clipboard, bytes, length);
     esp_app_say(app, false, "%zu bytes handed to the clipboard, if the terminal takes them",
                 app->clipboard_length);
-}
-
-/* The last prompt did not become part of the text: it goes back to the input line. */
-static void return_prompt(struct esp_app *app)
-{
-    char *text = app->turns[--app->turn_count].text;
-    if (esp_input_is_empty(app->input))
-        esp_input_replace(app->input, text);
-    free(text);
-}
-
-/* Why a prompt cannot be taken now; NULL: it can. */
-static const char *refusal(const struct esp_app *app)
-{
-    const int phase = app->state.phase;
-    if (phase == ESP_PHASE_FAILED)
-        return "no models are loaded; :model loads some";
-    if (esp_state_is_busy(&app->state) && app->kept < 0)
-        return "the text is still being written; C-c stops it";
-    if (strcmp(app->state.ended, "context full") == 0 && app->kept < 0)
-        return "the context is full; :clear begins a new text, :edit takes the last prompt back";
-    if (phase == ESP_PHASE_LOADING && app->turn_count > 0 && app->state.span_count == 0)
-        return "one prompt waits for the models already";
-    if (phase == ESP_PHASE_LOADING && app->state.ready)
-        return "other models are being loaded; C-c stops that";
-    return NULL;
 }
 
 /* Goes to where the text that is looked for occurs next, and says which of how many it is. */
@@ -170,14 +91,14 @@ static void submit(void *user, const char *line)
     }
     if (app->player)
         return;
-    const char *why = refusal(app);
+    const char *why = esp_prompts_refusal(app);
     if (why) {
         app->put_back = strdup(line);
         esp_app_say(app, true, "%s", why);
         return;
     }
     esp_input_remember(app->input, line);
-    send_prompt(app, line);
+    esp_prompts_send(app, line);
     app->ui.view[ESP_PANE_text].anchor = -1;
     esp_look_hold(&app->ui.look, &app->state, -1);
 }
@@ -484,10 +405,8 @@ bool esp_app_is_in(const struct esp_app *app, enum esp_place place)
 static void see_models(struct esp_app *app)
 {
     esp_look_hold(&app->ui.look, &app->state, -1);
-    if (app->state.loaded.anew) {
-        app->retokenized = app->turn_count > 0 || app->retokenized;
-        forget_turns(app);
-    }
+    if (app->state.loaded.anew)
+        esp_prompts_retokenized(app);
     esp_worker_seen(app->worker, app->state.loaded.serial);
 }
 
@@ -505,12 +424,10 @@ void esp_app_receive(struct esp_app *app)
     esp_worker_rest(app->worker);
     while ((snapshot = esp_ring_front(ring))) {
         const int serial = app->state.loaded.serial;
-        const bool reading = app->state.phase == ESP_PHASE_PREFILL;
         int status = esp_state_apply(&app->state, snapshot);
+        if (snapshot->type == ESP_SNAPSHOT_REFUSED)
+            esp_prompts_refused(app);
         esp_ring_pop(ring);
-        if (reading && app->state.phase == ESP_PHASE_IDLE && app->turn_count > 0 &&
-            app->state.span_count <= app->turns[app->turn_count - 1].before)
-            return_prompt(app);
         if (serial != app->state.loaded.serial)
             see_models(app);
         if (app->state.span_count <= app->kept)
@@ -602,7 +519,7 @@ int esp_app_open(struct esp_app *app, const struct interface_options *options, b
     if (options->ascii)
         app->canvas.glyphs = &esp_glyphs_ascii;
     if (options->prompt && *options->prompt)
-        send_prompt(app, options->prompt);
+        esp_prompts_send(app, options->prompt);
     if (app->player && esp_recording_is_cut(app->player->recording))
         esp_app_say(app, true, "the recording was cut off, as by a crash; it holds %d iterations",
                     esp_player_iterations(app->player));
@@ -623,7 +540,7 @@ void esp_app_close(struct esp_app *app)
     esp_reference_free(app->help);
     esp_configuration_free(&app->config);
     esp_palette_close(&app->ui.palette);
-    forget_turns(app);
+    esp_prompts_forget(app);
     free(app->put_back);
     free(app->clipboard);
     esp_canvas_close(&app->canvas);

@@ -20,7 +20,7 @@ enum { ESP_MOST_SETTINGS = 32 };
 /* Where a command or a setting has a meaning: most need an engine. */
 enum esp_place { ESP_IN_LIVE, ESP_IN_REPLAY, ESP_IN_BOTH };
 
-/* A prompt that was submitted. */
+/* A prompt that was submitted (prompts.h). */
 struct esp_turn {
     int before; /* tokens of the text in front of it */
     char *text;
@@ -95,10 +95,6 @@ bool esp_app_is_in(const struct esp_app *app, enum esp_place place);
 void esp_app_draw(struct esp_app *app);
 
 void esp_app_step_mode(struct esp_app *app, bool on);
-/* Takes the last prompt back to the input line, and the text to where it was before it. */
-void esp_app_edit(struct esp_app *app);
-/* Forgets the text. */
-void esp_app_forget(struct esp_app *app);
 /* Waits for the picture that is being drawn, if there is one, and says what became of it. */
 void esp_app_end_export(struct esp_app *app);
 /* Hands bytes to the terminal's clipboard. */

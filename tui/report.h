@@ -28,7 +28,7 @@ void esp_report_wake(struct esp_report *report);
  * those that compute. What is not announced now goes with the next. */
 void esp_report_wake_for_iteration(struct esp_report *report);
 
-/* An answer to a command: `type` is MESSAGE or ERROR, or CLEAR. */
+/* An answer to a command: `type` is MESSAGE, ERROR, REFUSED or CLEAR. */
 void esp_report_tell(struct esp_report *report, int type, const char *text);
 void esp_report_phase(struct esp_report *report, int phase, const char *text, double fraction);
 /* What is loaded and set now; `anew` as in esp_loaded. */

@@ -256,7 +256,7 @@ void esp_state_worth(const struct esp_figures *figures, double baseline, char te
 static void set_message(struct esp_state *state, const struct esp_snapshot *snapshot)
 {
     snprintf(state->message, sizeof state->message, "%s", snapshot->text);
-    state->message_is_error = snapshot->type == ESP_SNAPSHOT_ERROR;
+    state->message_is_error = snapshot->type != ESP_SNAPSHOT_MESSAGE;
     state->message_count++;
 }
 
@@ -383,6 +383,7 @@ static int apply(struct esp_state *state, const struct esp_snapshot *snapshot)
         return 0;
     case ESP_SNAPSHOT_MESSAGE:
     case ESP_SNAPSHOT_ERROR:
+    case ESP_SNAPSHOT_REFUSED:
         set_message(state, snapshot);
         return 0;
     default:

@@ -167,7 +167,8 @@ static bool is_valid(const struct esp_canvas *canvas, const struct esp_ui *ui,
     case ESP_WHEN_LIVE:
         return !ui->player;
     case ESP_WHEN_REPLAY:
-        return ui->player && line_is_free;
+        return ui->player && line_is_free &&
+               (b->action != ESP_ACTION_MARKER_FORWARD || ui->player->marker_count > 0);
     default:
         return true;
     }

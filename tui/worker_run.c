@@ -69,7 +69,7 @@ static bool run_prompt(struct esp_worker *worker, const struct esp_posted *comma
     if (command->length > 0) {
         esp_report_phase(&worker->report, ESP_PHASE_PREFILL, "", 0);
         if (prefill(worker, command, err, sizeof err) < 0) {
-            esp_report_tell(&worker->report, ESP_SNAPSHOT_ERROR, err);
+            esp_report_tell(&worker->report, ESP_SNAPSHOT_REFUSED, err);
             esp_report_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
             return false;
         }

@@ -1,9 +1,10 @@
 #include "command.h"
+#include "prompts.h"
 
 static void run(struct esp_app *app, const char *arguments)
 {
     (void)arguments;
-    esp_app_forget(app);
+    esp_prompts_clear(app);
 }
 
 const struct esp_command_ops esp_command_clear = {
