@@ -47,7 +47,7 @@ int esp_chance_draw(struct esp_chance *chance, const struct esp_backend_ops *ops
     struct esp_odds odds = {.ops = ops, .rows = rows, .row = row};
     int32_t which = row;
     *u = next(chance, &odds);
-    int status = ops->sample(rows, &which, u, 1, NULL, 0, token, value);
+    int status = ops->sample(rows, &which, u, 1, 1, NULL, 0, token, value);
     if (status == ESP_OK && *token < 0)
         return ESP_E_NUMERIC;
     return status;

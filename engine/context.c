@@ -47,7 +47,7 @@ void esp_context_close(struct esp_model_cache *c)
 }
 
 int esp_context_append(struct esp_model_cache *c, const int32_t *tokens, int count,
-                       struct esp_rows *logits)
+                       struct esp_rows *logits, const struct esp_step *step)
 {
     if (count > c->context - c->length)
         return ESP_E_CONTEXT;
@@ -68,6 +68,7 @@ int esp_context_append(struct esp_model_cache *c, const int32_t *tokens, int cou
             .prefix = c->length,
             .logits = last ? logits : NULL,
             .logits_row = c->logits_row,
+            .step = last ? step : NULL,
         };
         int status = c->ops->forward(c->cache, &batch);
         if (status < 0)

@@ -30,9 +30,9 @@ int esp_context_open(struct esp_model_cache *context, const struct esp_backend_o
 void esp_context_close(struct esp_model_cache *context);
 
 /* Appends text tokens; if `logits` is not NULL its row 0 receives the logits after the last
- * one. */
+ * one, on which `step` is done if that is not NULL. */
 int esp_context_append(struct esp_model_cache *context, const int32_t *tokens, int count,
-                       struct esp_rows *logits);
+                       struct esp_rows *logits, const struct esp_step *step);
 
 /* Rows `which` (ascending, counted from the row behind the text) become the next tokens of the
  * text. */

@@ -41,17 +41,22 @@ int esp_draft_open(struct esp_draft *d, struct esp_model_cache *cache, struct es
         s->tokens = calloc(rows, sizeof *s->tokens);
         s->positions = calloc(rows, sizeof *s->positions);
         s->rows = calloc(rows, sizeof *s->rows);
-        s->u = calloc(rows, sizeof *s->u);
-        s->value = calloc(rows, sizeof *s->value);
+        s->u = calloc(rows * ESP_MAX_DRAWS, sizeof *s->u);
+        s->value = calloc(rows * ESP_MAX_DRAWS, sizeof *s->value);
+        s->drawn = calloc(rows * ESP_MAX_DRAWS, sizeof *s->drawn);
+        s->ahead = calloc(rows, sizeof *s->ahead);
         s->excluded = calloc(rows * ESP_EXCLUDED, sizeof *s->excluded);
         s->frontier = calloc(rows, sizeof *s->frontier);
         s->next = calloc(rows, sizeof *s->next);
         s->end = calloc(rows, sizeof *s->end);
+        s->unsettled = calloc(rows, sizeof *s->unsettled);
+        s->lacking = calloc(rows, sizeof *s->lacking);
         s->listed = calloc(record, sizeof *s->listed);
     }
     if (!s || !d->q_row || !d->top_token || !d->top_q || !d->candidates || !s->mask ||
         !s->batch_mask || !s->tokens || !s->positions || !s->rows || !s->u || !s->value ||
-        !s->excluded || !s->frontier || !s->next || !s->end || !s->listed) {
+        !s->excluded || !s->frontier || !s->next || !s->end ||
+        !s->unsettled || !s->lacking || !s->listed || !s->drawn || !s->ahead) {
         esp_draft_close(d);
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for drafting");
     }
@@ -73,6 +78,10 @@ void esp_draft_close(struct esp_draft *d)
         free(s->frontier);
         free(s->next);
         free(s->end);
+        free(s->unsettled);
+        free(s->lacking);
+        free(s->drawn);
+        free(s->ahead);
         free(s->listed);
     }
     free(s);
@@ -87,24 +96,27 @@ void esp_draft_begin(struct esp_draft *d)
 {
     d->expanded = 0;
     d->passes = 0;
+    d->scratch->unsettled_count = 0;
     for (int i = 0; i < d->tree->record; i++)
         d->q_row[i] = -1;
 }
 
 /* The root: whatever of the text the draft model has not seen yet runs in front of it. */
-static int run_root(struct esp_draft *d)
+static int run_root(struct esp_draft *d, const struct esp_step *step)
 {
     if (d->expanded > 0)
         return ESP_E_ARGUMENT;
     if (d->cache->length >= d->text_length) /* an iteration that failed had run it already */
         d->cache->length = d->text_length - 1;
     d->q_row[0] = 0;
+    d->scratch->ahead[0].next = d->scratch->ahead[0].count = 0;
     d->expanded = 1;
     return esp_context_append(d->cache, d->text + d->cache->length,
-                              d->text_length - d->cache->length, d->q);
+                              d->text_length - d->cache->length, d->q, step);
 }
 
-static int run_nodes(struct esp_draft *d, const int32_t *nodes, int count)
+static int run_nodes(struct esp_draft *d, const int32_t *nodes, int count,
+                     const struct esp_step *step)
 {
     struct esp_draft_scratch *s = d->scratch;
     const size_t words = (size_t)s->words, bytes = words * sizeof *s->mask;
@@ -125,6 +137,7 @@ static int run_nodes(struct esp_draft *d, const int32_t *nodes, int count)
         s->tokens[i] = node->token;
         s->positions[i] = d->text_length - 1 + node->depth;
         d->q_row[nodes[i]] = row + 1;
+        s->ahead[row + 1].next = s->ahead[row + 1].count = 0;
         s->rows[i] = row + 1;
     }
     struct esp_batch batch = {
@@ -137,43 +150,50 @@ static int run_nodes(struct esp_draft *d, const int32_t *nodes, int count)
         .mask_words = s->words,
         .logits = d->q,
         .logits_row = s->rows,
+        .step = step,
     };
     d->expanded += count;
     return d->cache->ops->forward(d->cache->cache, &batch);
 }
 
-/* Lists the k likeliest tokens of each row; a vocabulary with fewer gives the rest probability
- * 0. */
-static int list_top(struct esp_draft *d, const int32_t *rows, int count, int k)
+/* A vocabulary of fewer than k tokens gives the others probability 0. */
+static void spread(struct esp_draft *d, int count, int have, int k)
 {
-    int have = k < d->q->vocabulary ? k : d->q->vocabulary;
-    int status = d->cache->ops->top_k(d->q, rows, count, have, d->top_token, d->top_q);
     for (int i = count - 1; i >= 0 && have < k; i--)
         for (int j = k - 1; j >= 0; j--) {
             int from = i * have + j, to = i * k + j;
             d->top_token[to] = j < have ? d->top_token[from] : 0;
             d->top_q[to] = j < have ? d->top_q[from] : 0;
         }
-    return status;
+}
+
+static void set_confidence(struct esp_draft *d, const int32_t *nodes, int count, int k)
+{
+    for (int i = 0; i < count; i++)
+        d->tree->tree.nodes[nodes[i]].confidence = d->top_q[(size_t)i * (size_t)k];
 }
 
 int esp_draft_expand(struct esp_draft *d, const int32_t *nodes, int count, int k)
 {
-    if (!d->cache || count < 1 || k < 1 || k > ESP_MAX_TOP || (nodes[0] == 0 && count > 1))
+    if (!d->cache || count < 1 || k < 0 || k > ESP_MAX_TOP || (nodes[0] == 0 && count > 1))
         return ESP_E_ARGUMENT;
-    int32_t *rows = d->scratch->rows;
-    int status = nodes[0] == 0 ? run_root(d) : run_nodes(d, nodes, count);
-    if (nodes[0] == 0)
-        rows[0] = 0;
-    if (status == ESP_OK)
-        status = d->cache->ops->softmax(d->q, rows, count, &d->sampling);
-    if (status == ESP_OK)
-        status = list_top(d, rows, count, k);
+    struct esp_draft_scratch *s = d->scratch;
+    const bool settle = k > 0;
+    int most = d->q->vocabulary, have = !settle ? 1 : k < most ? k : most;
+    const struct esp_step step = {d->sampling, have, d->top_token, d->top_q};
+    esp_defer(d->q->backend, !settle);
+    int status = nodes[0] == 0 ? run_root(d, &step) : run_nodes(d, nodes, count, &step);
+    esp_defer(d->q->backend, false);
     if (status < 0)
         return status;
-    for (int i = 0; i < count; i++)
-        d->tree->tree.nodes[nodes[i]].confidence = d->top_q[(size_t)i * (size_t)k];
     d->passes++;
+    if (settle) {
+        spread(d, count, have, k);
+        set_confidence(d, nodes, count, k);
+    } else {
+        memcpy(s->unsettled, nodes, (size_t)count * sizeof *nodes);
+        s->unsettled_count = count;
+    }
     return ESP_OK;
 }
 
@@ -216,34 +236,106 @@ static int exclude(struct esp_draft *d, const int32_t *parents, int count, int *
     return count;
 }
 
+/* `each` draws below each of the parents, without what is excluded. The results are s->drawn
+ * and s->value (count, each). */
+static int sample(struct esp_draft *d, const int32_t *parents, int count, int each, int per)
+{
+    struct esp_draft_scratch *s = d->scratch;
+    for (int i = 0; i < count; i++) {
+        s->rows[i] = d->q_row[parents[i]];
+        if (s->rows[i] < 0)
+            return ESP_E_ARGUMENT; /* a node must be expanded before it gets children */
+        for (int j = 0; j < each; j++)
+            s->u[i * each + j] = esp_rng_uniform(d->rng);
+    }
+    int status = d->cache->ops->sample(d->q, s->rows, s->u, count, each, s->excluded, per,
+                                       s->drawn, s->value);
+    if (status == ESP_OK)
+        set_confidence(d, s->unsettled, s->unsettled_count, 1);
+    return status;
+}
+
+/* Draws the next children of nodes that have used up theirs: one each where a call costs
+ * nothing; where it is a wait, AHEAD or as many as there are already. */
+static int draw_ahead(struct esp_draft *d, const int32_t *nodes, int count)
+{
+    enum { AHEAD = 4 };
+    struct esp_draft_scratch *s = d->scratch;
+    for (int done = 0, n, per; done < count; done += n) {
+        n = exclude(d, nodes + done, count - done, &per);
+        int each = d->cache->ops->defer ? AHEAD : 1;
+        while (each > 1 && each < per && each < ESP_MAX_DRAWS)
+            each *= 2;
+        int status = sample(d, nodes + done, n, each, per);
+        if (status < 0)
+            return status;
+        for (int i = 0; i < n; i++) {
+            struct esp_draws_ahead *ahead = &s->ahead[d->q_row[nodes[done + i]]];
+            memcpy(ahead->token, s->drawn + i * each, (size_t)each * sizeof *s->drawn);
+            memcpy(ahead->value, s->value + i * each, (size_t)each * sizeof *s->value);
+            ahead->next = 0;
+            ahead->count = each;
+        }
+    }
+    return ESP_OK;
+}
+
+/* The nodes that need draws now; where a call is a wait, also the others of the last pass. */
+static int list_lacking(struct esp_draft *d, const int32_t *parents, int count)
+{
+    struct esp_draft_scratch *s = d->scratch;
+    int n = 0;
+    for (int i = 0; i < count; i++) {
+        const int row = d->q_row[parents[i]];
+        if (row < 0 || s->ahead[row].next == s->ahead[row].count)
+            s->lacking[n++] = parents[i];
+    }
+    const int needed = n;
+    for (int i = 0; needed > 0 && d->cache->ops->defer && i < s->unsettled_count; i++) {
+        bool listed = false;
+        for (int j = 0; j < needed; j++)
+            listed |= s->lacking[j] == s->unsettled[i];
+        if (!listed)
+            s->lacking[n++] = s->unsettled[i];
+    }
+    return n;
+}
+
+/* One token below each parent, without replacement. */
+static int draw_swor(struct esp_draft *d, const int32_t *parents, int count, int32_t *children)
+{
+    struct esp_draft_scratch *s = d->scratch;
+    int status = draw_ahead(d, s->lacking, list_lacking(d, parents, count));
+    for (int i = 0; i < count && status == ESP_OK; i++) {
+        struct esp_draws_ahead *ahead = &s->ahead[d->q_row[parents[i]]];
+        const int at = ahead->next++;
+        children[i] = ahead->token[at] < 0 ? -1
+                                           : esp_tree_draw(d->tree, parents[i],
+                                                           ahead->token[at], ahead->value[at]);
+    }
+    return status;
+}
+
+static int draw_iid(struct esp_draft *d, const int32_t *parents, int count, int32_t *children)
+{
+    struct esp_draft_scratch *s = d->scratch;
+    int status = sample(d, parents, count, 1, 0);
+    for (int i = 0; i < count && status == ESP_OK; i++)
+        children[i] = s->drawn[i] < 0
+                          ? -1
+                          : esp_tree_draw(d->tree, parents[i], s->drawn[i], s->value[i]);
+    return status;
+}
+
 int esp_draft_draw(struct esp_draft *d, const int32_t *parents, int count, enum esp_draws how,
                    int32_t *children)
 {
-    struct esp_draft_scratch *s = d->scratch;
     if (count > d->capacity)
         return ESP_E_ARGUMENT;
-    for (int done = 0, n, per = 0; done < count; done += n) {
-        const int32_t *parent = parents + done;
-        n = count - done;
-        if (how == ESP_DRAW_SWOR)
-            n = exclude(d, parent, n, &per);
-        for (int i = 0; i < n; i++) {
-            s->rows[i] = d->q_row[parent[i]];
-            s->u[i] = esp_rng_uniform(d->rng);
-            if (s->rows[i] < 0)
-                return ESP_E_ARGUMENT; /* a node must be expanded before it gets children */
-        }
-        int status = d->cache->ops->sample(d->q, s->rows, s->u, n, s->excluded, per, s->tokens,
-                                           s->value);
-        if (status < 0)
-            return status;
-        for (int i = 0; i < n; i++)
-            children[done + i] =
-                s->tokens[i] < 0
-                    ? -1
-                    : esp_tree_draw(d->tree, parent[i], s->tokens[i], s->value[i]);
-    }
-    return ESP_OK;
+    int status = how == ESP_DRAW_SWOR ? draw_swor(d, parents, count, children)
+                                      : draw_iid(d, parents, count, children);
+    d->scratch->unsettled_count = 0;
+    return status;
 }
 
 double esp_draft_share(const struct esp_draft *d, int32_t child)

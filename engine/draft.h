@@ -4,16 +4,29 @@
 
 #include "drafter.h"
 
+/* Children drawn without replacement that a node does not have yet. Where every draw would be a
+ * wait for the device, a few are made at a time. */
+struct esp_draws_ahead {
+    int32_t token[ESP_MAX_DRAWS]; /* -1: nothing is left */
+    double value[ESP_MAX_DRAWS];
+    int next, count;
+};
+
 /* Memory that drafting needs while it runs; rows = capacity + 1 of the tree. */
 struct esp_draft_scratch {
     int words;                      /* per mask row */
     uint64_t *mask;                 /* (rows, words) by order of expansion */
     uint64_t *batch_mask;           /* (rows, words) rows of one pass */
-    int32_t *tokens, *positions;    /* (rows) of one pass, or drawn tokens */
+    int32_t *tokens, *positions;    /* (rows) of one pass */
     int32_t *rows;                  /* (rows) of q, or of the cache */
-    double *u, *value;              /* (rows) random numbers and probabilities of draws */
+    double *u, *value;              /* (rows, ESP_MAX_DRAWS) random numbers, probabilities */
+    int32_t *drawn;                 /* (rows, ESP_MAX_DRAWS) drawn tokens */
     int32_t *excluded;              /* (ESP_EXCLUDED * rows) tokens not to be drawn again */
+    struct esp_draws_ahead *ahead;  /* (rows) by row of q */
     int32_t *frontier, *next, *end; /* (rows) nodes */
+    int32_t *unsettled; /* (rows) nodes of the last pass if their confidence is still to come */
+    int unsettled_count;
+    int32_t *lacking; /* (rows) nodes */
     bool *listed;                   /* (record) */
 };
 

@@ -71,7 +71,9 @@ enum { ESP_MAX_TOP = 64 }; /* children of one node at most */
 
 /* One draft pass over `count` nodes (the root, or nodes whose parents are expanded already):
  * computes their next-token distributions, sets their confidence and leaves the k
- * (1..ESP_MAX_TOP) likeliest tokens in top_token / top_q. Returns 0 or a negative status. */
+ * (1..ESP_MAX_TOP) likeliest tokens in top_token / top_q. With k = 0 draws below these nodes must
+ * follow: one wait then serves both, and the confidence is known after them. Returns 0 or a
+ * negative status. */
 int esp_draft_expand(struct esp_draft *draft, const int32_t *nodes, int count, int k);
 
 /* Draws one child below each of `count` expanded nodes. ESP_DRAW_IID: a parent may be named

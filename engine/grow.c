@@ -166,7 +166,7 @@ int esp_draft_paths(struct esp_draft *d, const struct esp_path_rule *rule)
         if (draws == 0)
             return ESP_OK;
         int nodes = list_once(d, parents, draws, d->scratch->frontier);
-        int status = esp_draft_expand(d, d->scratch->frontier, nodes, 1);
+        int status = esp_draft_expand(d, d->scratch->frontier, nodes, 0);
         if (status == ESP_OK)
             status = esp_draft_draw(d, parents, draws, ESP_DRAW_IID, end);
         if (status < 0)

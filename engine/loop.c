@@ -23,33 +23,37 @@
 #include "error.h"
 
 /* On a device that works behind the host, a stage is over for the host when it has been asked
- * for. Once the chosen path has come back, everything before it has really happened. Observer
- * and formulas, which are no stage's, held the device up as long as the host. */
-static void read_marks(struct esp_session *s)
+ * for. Once the chosen path has come back, everything before it has really happened: the
+ * device's marks tell how long the first stages took, and when the choice began (for the host at
+ * *start; it began the iteration at `begun`). An observer, who is no stage's, held the device up
+ * as long as the host. */
+static void read_marks(struct esp_session *s, double begun, double *start)
 {
+    struct esp_backend *backend = s->engine->backend;
     double *seconds = s->iteration.seconds;
     if (!s->ops->between)
         return;
-    for (int i = 0; i <= ESP_STAGE_SELECT; i++)
-        seconds[i] = s->ops->between(s->engine->backend, 2 * i, 2 * i + 1);
+    for (int i = 0; i <= ESP_STAGE_VERIFY; i++)
+        seconds[i] = s->ops->between(backend, 2 * i, 2 * i + 1);
     seconds[ESP_STAGE_DRAFT] = fmax(seconds[ESP_STAGE_DRAFT] - s->watched, 0);
-    seconds[ESP_STAGE_SELECT] =
-        fmax(seconds[ESP_STAGE_SELECT] - s->verify.explained_seconds, 0);
+    double verified = begun + s->ops->between(backend, 0, 2 * ESP_STAGE_VERIFY + 1);
+    if (*start < verified)
+        *start = verified;
 }
 
 static void stage_done(struct esp_session *s, enum esp_stage stage, double *start)
 {
     s->iteration.seconds[stage] = esp_now() - *start;
-    esp_session_mark(s, 2 * (int)stage + 1);
-    if (stage == ESP_STAGE_SELECT)
-        read_marks(s);
+    if (stage <= ESP_STAGE_VERIFY)
+        esp_session_mark(s, 2 * (int)stage + 1);
     esp_session_emit(s, (struct esp_event){
                             .type = ESP_EVENT_STAGE,
                             .stage = stage,
                             .iteration = &s->iteration,
                         });
     *start = esp_now(); /* an observer that waits, as in step mode, is nobody's stage */
-    esp_session_mark(s, 2 * (int)stage + 2);
+    if (stage < ESP_STAGE_VERIFY)
+        esp_session_mark(s, 2 * (int)stage + 2);
 }
 
 static void layer_done(void *user)
@@ -73,7 +77,7 @@ static int choose_plainly(struct esp_session *s)
         return s->ops->argmax(s->p, &row, 1, &token);
     int status = s->ops->softmax(s->p, &row, 1, &s->set.sampling);
     return status < 0 ? status
-                      : s->ops->sample(s->p, &row, &u, 1, NULL, 0, &token, &value);
+                      : s->ops->sample(s->p, &row, &u, 1, 1, NULL, 0, &token, &value);
 }
 
 /* Times plain decoding: a target pass over the root alone and the choice of a token. The pass
@@ -205,7 +209,7 @@ static int commit(struct esp_session *s, int count)
         /* The root, then all committed tokens but the last, which is the next root. */
         s->tokens[0] = s->text[s->length - 1];
         memcpy(s->tokens + 1, s->committed, (size_t)(count - 1) * sizeof *s->tokens);
-        status = esp_context_append(&s->target, s->tokens, count, NULL);
+        status = esp_context_append(&s->target, s->tokens, count, NULL, NULL);
     } else {
         s->tokens[0] = 0;
         for (int i = 1; i < count; i++)
@@ -264,7 +268,7 @@ static void count_up(struct esp_session *s)
 static int run(struct esp_session *s, int remaining)
 {
     struct esp_iteration *it = &s->iteration;
-    double start = esp_now();
+    double begun = esp_now(), start = begun;
     esp_session_mark(s, 0);
     int status = draft(s, remaining); /* 1 */
     if (status < 0)
@@ -285,6 +289,7 @@ static int run(struct esp_session *s, int remaining)
     status = select_path(s); /* 4 */
     if (status < 0)
         return status;
+    read_marks(s, begun, &start);
     start += s->verify.explained_seconds;
     stage_done(s, ESP_STAGE_SELECT, &start);
 

@@ -45,7 +45,7 @@ static int open_cache(struct scorer *s, struct esp_model_cache *cache,
     int status =
         esp_context_open(cache, s->session->ops, weights, s->start + tokens, 1, err, errlen);
     if (status == ESP_OK)
-        status = esp_context_append(cache, s->session->text, s->start - 1, NULL);
+        status = esp_context_append(cache, s->session->text, s->start - 1, NULL, NULL);
     return status;
 }
 

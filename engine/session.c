@@ -455,13 +455,13 @@ static int prefill(struct esp_session *s)
 {
     int32_t *text = s->text;
     int status = esp_context_append(&s->target, text + s->target.length,
-                                    s->length - 1 - s->target.length, NULL);
+                                    s->length - 1 - s->target.length, NULL, NULL);
     int draft_length = s->length - 1;
     if (draft_length > s->draft_cache.context)
         draft_length = s->draft_cache.context; /* beyond it there is no drafting */
     if (status == ESP_OK && s->set.drafter->needs_model && s->draft_cache.length < draft_length)
         status = esp_context_append(&s->draft_cache, text + s->draft_cache.length,
-                                    draft_length - s->draft_cache.length, NULL);
+                                    draft_length - s->draft_cache.length, NULL, NULL);
     return status;
 }
 

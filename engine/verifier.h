@@ -41,7 +41,7 @@ struct esp_verify {
     double *p_of, *q_of; /* (record) of a node's token at its parent; q_of NaN: not known */
 
     int32_t *which, *token; /* (record) scratch for calls of the backend */
-    double *number;         /* (record) likewise */
+    double *number;         /* (2, record) likewise */
     double *weight;                /* (record) scratch of rules that weigh nodes */
     struct esp_residual *residual; /* (record) likewise */
     int32_t *next;                 /* (record) scratch of rules that walk in their own order */
@@ -111,8 +111,9 @@ int esp_verify_run(struct esp_verify *verify, const struct esp_verifier_ops *ops
 /* ------------------------------------------------------------------ for rules */
 
 /* Fills in p of all drafted nodes, for the record and p_of: softmax of the rows that have
- * children. */
-int esp_verify_probabilities(struct esp_verify *verify, const struct esp_sampling *sampling);
+ * children; with_q: q_of, too. */
+int esp_verify_probabilities(struct esp_verify *verify, const struct esp_sampling *sampling,
+                             bool with_q);
 
 /* The probability with which a draft is kept: min(1, p / q). A draft of probability 0, which
  * cannot have been drawn, is never kept. */

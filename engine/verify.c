@@ -29,7 +29,7 @@ int esp_verify_open(struct esp_verify *v, struct esp_tree_builder *tree, char *e
     v->q_of = calloc(record, sizeof *v->q_of);
     v->which = calloc(record, sizeof *v->which);
     v->token = calloc(record, sizeof *v->token);
-    v->number = calloc(record, sizeof *v->number);
+    v->number = calloc(2 * record, sizeof *v->number);
     v->weight = calloc(record, sizeof *v->weight);
     v->residual = calloc(record, sizeof *v->residual);
     v->next = calloc(record, sizeof *v->next);
@@ -58,8 +58,18 @@ void esp_verify_close(struct esp_verify *v)
 
 /* ------------------------------------------------------------------ probabilities */
 
-/* Looks `of` up in `rows` for all nodes; row_of says which row a node's children follow, -1:
- * none. */
+/* How many nodes have a row that their token can be looked up in: the one that it and its
+ * siblings follow, row_of their parent; -1: none. */
+static int count_known(const struct esp_verify *v, const int32_t *row_of)
+{
+    const struct esp_tree *tree = &v->tree->tree;
+    int n = 0;
+    for (int u = 1; u < tree->count; u++)
+        n += row_of[tree->nodes[u].parent] >= 0;
+    return n;
+}
+
+/* Asks for the probabilities of their tokens there, one after the other; see spread(). */
 static int look_up(struct esp_verify *v, struct esp_rows *rows, const int32_t *row_of,
                    double *of)
 {
@@ -72,13 +82,20 @@ static int look_up(struct esp_verify *v, struct esp_rows *rows, const int32_t *r
         v->which[n] = row;
         v->token[n++] = tree->nodes[u].token;
     }
-    int status = n ? v->ops->gather(rows, v->which, v->token, n, v->number) : ESP_OK;
-    for (int u = tree->count - 1; u > 0; u--)
-        of[u] = row_of[tree->nodes[u].parent] < 0 ? NAN : v->number[--n];
-    return status;
+    return n ? v->ops->gather(rows, v->which, v->token, n, of) : ESP_OK;
 }
 
-int esp_verify_probabilities(struct esp_verify *v, const struct esp_sampling *sampling)
+/* Gives the answers to the nodes they belong to, in place: none lies behind its node. */
+static void spread(const struct esp_verify *v, const int32_t *row_of, double *of)
+{
+    const struct esp_tree *tree = &v->tree->tree;
+    int n = count_known(v, row_of);
+    for (int u = tree->count - 1; u > 0; u--)
+        of[u] = row_of[tree->nodes[u].parent] < 0 ? NAN : of[--n];
+}
+
+int esp_verify_probabilities(struct esp_verify *v, const struct esp_sampling *sampling,
+                             bool with_q)
 {
     struct esp_tree *tree = &v->tree->tree;
     int rows = 0;
@@ -86,11 +103,21 @@ int esp_verify_probabilities(struct esp_verify *v, const struct esp_sampling *sa
         if (v->tree->first_child[tree->order[i]] >= 0)
             v->which[rows++] = i;
     int status = rows ? v->ops->softmax(v->p, v->which, rows, sampling) : ESP_OK;
-    if (status == ESP_OK)
+    if (status == ESP_OK) {
+        esp_defer(v->p->backend, with_q && count_known(v, v->q_row) > 0); /* one wait for both */
         status = look_up(v, v->p, v->tree->row, v->p_of);
-    for (int u = 1; status == ESP_OK && u < tree->count; u++)
+        esp_defer(v->p->backend, false);
+    }
+    if (status == ESP_OK && with_q)
+        status = look_up(v, v->q, v->q_row, v->q_of);
+    if (status < 0)
+        return status;
+    spread(v, v->tree->row, v->p_of);
+    if (with_q)
+        spread(v, v->q_row, v->q_of);
+    for (int u = 1; u < tree->count; u++)
         tree->nodes[u].p = (float)v->p_of[u];
-    return status;
+    return ESP_OK;
 }
 
 /* ------------------------------------------------------------------ the record */
@@ -141,42 +168,43 @@ static int write_residual(struct esp_verify *v, int node, const struct esp_resid
 {
     const struct esp_combination f = {.a = r->a, .b = -r->b};
     int row = v->tree->row[node];
-    double sum;
     if (!(r->b > 0))
         return ESP_OK;
-    return v->ops->combine(v->p, row, v->q, v->q_row[node], &f, v->p, row, &sum);
+    return v->ops->combine(v->p, row, v->q, v->q_row[node], &f, v->p, row, NULL);
 }
 
-/* Looks the children of `node` up in a row. */
-static int look_up_children(struct esp_verify *v, int node, struct esp_rows *rows, int row,
-                            double *of)
+/* Looks the children of `node` up in rows p_row and q_row. */
+static int look_up_children(struct esp_verify *v, int node, int p_row, int q_row)
 {
     const struct esp_tree_builder *b = v->tree;
+    double *p = v->number, *q = v->number + b->record;
     int n = 0;
     for (int c = b->first_child[node]; c >= 0; c = b->next_sibling[c]) {
-        v->which[n] = row;
+        v->which[n] = p_row;
         v->token[n++] = b->tree.nodes[c].token;
     }
-    int status = v->ops->gather(rows, v->which, v->token, n, v->number);
-    n = 0;
-    for (int c = b->first_child[node]; c >= 0; c = b->next_sibling[c])
-        of[c] = v->number[n++];
+    esp_defer(v->p->backend, true); /* one wait for both */
+    int status = v->ops->gather(v->p, v->which, v->token, n, p);
+    esp_defer(v->p->backend, false);
+    for (int i = 0; i < n; i++)
+        v->which[i] = q_row;
+    if (status == ESP_OK)
+        status = v->ops->gather(v->q, v->which, v->token, n, q);
+    for (int c = b->first_child[node]; c >= 0 && status == ESP_OK; c = b->next_sibling[c]) {
+        v->p_of[c] = *p++;
+        v->q_of[c] = *q++;
+    }
     return status;
 }
 
 int esp_residual_remove(struct esp_verify *v, int node, int child, struct esp_residual *r)
 {
     const int p_row = v->tree->row[node], q_row = v->q_row[node];
-    double left;
     int status = write_residual(v, node, r);
     *r = esp_whole;
     if (status == ESP_OK)
-        status = v->ops->remove(v->q, q_row, v->tree->tree.nodes[child].token, &left);
-    if (status == ESP_OK)
-        status = look_up_children(v, node, v->p, p_row, v->p_of);
-    if (status == ESP_OK)
-        status = look_up_children(v, node, v->q, q_row, v->q_of);
-    return status;
+        status = v->ops->remove(v->q, q_row, v->tree->tree.nodes[child].token, NULL);
+    return status < 0 ? status : look_up_children(v, node, p_row, q_row);
 }
 
 static int draw(struct esp_verify *v, int node, const struct esp_residual *r, int32_t *token,
@@ -274,9 +302,7 @@ int esp_verify_run(struct esp_verify *v, const struct esp_verifier_ops *ops)
     v->explained_seconds = 0;
     int status = ESP_OK;
     if (!ops->greedy) {
-        status = esp_verify_probabilities(v, &v->sampling);
-        if (status == ESP_OK && v->q)
-            status = look_up(v, v->q, v->q_row, v->q_of);
+        status = esp_verify_probabilities(v, &v->sampling, v->q != NULL);
         if (status == ESP_OK && v->explain)
             status = esp_verify_explain(v, ops);
     }

@@ -31,6 +31,13 @@ static bool logits_fit(const struct esp_batch *b, const struct esp_cache *cache)
     return true;
 }
 
+static bool step_fits(const struct esp_batch *b)
+{
+    const struct esp_step *step = b->step;
+    return !step || (b->logits && step->ids && step->values && step->k >= 1 &&
+                     step->k <= b->logits->vocabulary);
+}
+
 bool esp_batch_fits(const struct esp_batch *b, const struct esp_cache *cache,
                     const struct esp_model_desc *desc, int rows, int max_batch)
 {
@@ -40,7 +47,7 @@ bool esp_batch_fits(const struct esp_batch *b, const struct esp_cache *cache,
     for (int i = 0; i < b->rows; i++)
         if (b->tokens[i] < 0 || b->tokens[i] >= desc->vocabulary || b->positions[i] < 0)
             return false;
-    return (!b->mask || mask_fits(b)) && logits_fit(b, cache);
+    return (!b->mask || mask_fits(b)) && logits_fit(b, cache) && step_fits(b);
 }
 
 int esp_batch_wanted(const struct esp_batch *b, int32_t *wanted, int32_t *wanted_at)
@@ -50,8 +57,20 @@ int esp_batch_wanted(const struct esp_batch *b, int32_t *wanted, int32_t *wanted
         int at = b->logits_row ? b->logits_row[i] : i;
         if (at < 0)
             continue;
-        wanted[count] = i;
-        wanted_at[count++] = at;
+        if (wanted) {
+            wanted[count] = i;
+            wanted_at[count] = at;
+        }
+        count++;
     }
     return count;
+}
+
+int esp_batch_step(const struct esp_batch *b, const int32_t *wanted_at, int count)
+{
+    const struct esp_backend_ops *ops = b->logits->backend->ops;
+    const struct esp_step *step = b->step;
+    int status = ops->softmax(b->logits, wanted_at, count, &step->sampling);
+    return status < 0 ? status
+                      : ops->top_k(b->logits, wanted_at, count, step->k, step->ids, step->values);
 }

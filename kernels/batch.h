@@ -1,4 +1,5 @@
-/* batch.h - is a batch one that a cache can take? The same answer on every backend. */
+/* batch.h - what backends do alike with a batch: is it one that a cache can take, which logits
+ * does it ask for, and what becomes of them. */
 #ifndef ESP_BATCH_H
 #define ESP_BATCH_H
 
@@ -13,8 +14,11 @@ bool esp_batch_fits(const struct esp_batch *batch, const struct esp_cache *cache
                     const struct esp_model_desc *desc, int rows, int max_batch);
 
 /* The batch rows whose logits are wanted, and the rows of batch->logits they go to; returns how
- * many. wanted, wanted_at: (batch->rows). */
+ * many. wanted, wanted_at: (batch->rows), or both NULL. */
 int esp_batch_wanted(const struct esp_batch *batch, int32_t *wanted, int32_t *wanted_at);
+
+/* The batch's step by the operations it is made of, on rows wanted_at (count) of the logits. */
+int esp_batch_step(const struct esp_batch *batch, const int32_t *wanted_at, int count);
 
 #ifdef __cplusplus
 }

@@ -94,12 +94,22 @@ struct esp_batch {
      * -1e30, probability 0; or fewer: the rest is dropped. */
     struct esp_rows *logits;
     const int32_t *logits_row; /* (rows) row of `logits` for batch row i, -1: none; NULL: i */
+    /* What is done with those rows at once, or NULL: with it, a pass is one draft step. */
+    const struct esp_step *step;
 };
 
 /* How logits become probabilities. temperature > 0; top_k = 0 and top_p >= 1 mean off. */
 struct esp_sampling {
     double temperature, top_p;
     int top_k;
+};
+
+/* softmax(), then top_k(), of the rows that got logits, in the order of the batch. */
+struct esp_step {
+    struct esp_sampling sampling;
+    int k;
+    int32_t *ids;  /* (rows with logits, k) */
+    float *values; /* (rows with logits, k) */
 };
 
 struct esp_combination {
@@ -122,7 +132,7 @@ struct esp_rows {
     int capacity, vocabulary;
 };
 
-enum { ESP_MARKS = 128 };
+enum { ESP_MARKS = 128, ESP_MAX_DRAWS = 16 };
 
 struct esp_backend_ops {
     const char *name, *summary;
@@ -150,6 +160,9 @@ struct esp_backend_ops {
      * for the later of two marks and gives the seconds from one to the other. */
     void (*mark)(struct esp_backend *backend, int slot);
     double (*between)(struct esp_backend *backend, int from, int to);
+    /* Calls that return values wait for the device. While `deferred`, they do not: their values,
+     * or a failure, come with the next call that does wait. */
+    void (*defer)(struct esp_backend *backend, bool deferred);
     /* Measured bytes per second at which the device reads a block of so many bytes; 0 if there
      * is no room for it. */
     double (*read_rate)(struct esp_backend *backend, size_t bytes);
@@ -200,21 +213,22 @@ struct esp_backend_ops {
     /* Distribution arithmetic of drafters and verifiers, on rows that hold probabilities.
      * Values stay float32, sums are double. */
 
-    /* Draws tokens[i] from row which[i] without its excluded tokens (excluded + i * per,
-     * entries of -1 are skipped; per = 0: none), by inverting the cumulative sum in index order
-     * at u[i] in [0, 1). values[i] is the token's probability in the row as it stands. A token
-     * of probability 0 is never drawn; where nothing is left to draw from, tokens[i] = -1 and
-     * values[i] = 0. */
+    /* Draws `draws` (1..ESP_MAX_DRAWS) tokens from row which[i], one after the other and each
+     * without those before it, and without its excluded tokens (excluded + i * per, entries of
+     * -1 are skipped; per = 0: none), by inverting the cumulative sum in index order at u in [0,
+     * 1). values: the tokens' probabilities in the row as it stands. A token of probability 0 is
+     * never drawn; where nothing is left to draw from, the token is -1 and the value 0. u,
+     * tokens, values: (count, draws). */
     int (*sample)(struct esp_rows *rows, const int32_t *which, const double *u, int count,
-                  const int32_t *excluded, int per, int32_t *tokens, double *values);
-    /* f(x) = max(0, a p(x) + b q(x) + c min(d p(x), q(x))). *sum becomes the sum of f over all
-     * tokens. If `to` is not NULL and the sum is above 0, row `to_row` of it becomes f / sum;
-     * it may be the row of p or q itself. */
+                  int draws, const int32_t *excluded, int per, int32_t *tokens, double *values);
+    /* f(x) = max(0, a p(x) + b q(x) + c min(d p(x), q(x))). *sum (which may be NULL) becomes
+     * the sum of f over all tokens. If `to` is not NULL and the sum is above 0, row `to_row` of
+     * it becomes f / sum; it may be the row of p or q itself. */
     int (*combine)(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
                    const struct esp_combination *f, struct esp_rows *to, int to_row,
                    double *sum);
     /* Sets one token's probability to 0 and normalises the rest. *left: what was left before
-     * that; if it is 0 (or rounds to it) the row becomes all zero. */
+     * that, or NULL; if it is 0 (or rounds to it) the row becomes all zero. */
     int (*remove)(struct esp_rows *rows, int row, int32_t token, double *left);
 
     /* What p and q sum to in each class of p/q (ESP_RATIO_CLASSES each), see ratio.h. */
@@ -229,6 +243,12 @@ struct esp_backend_ops {
     int (*read_row)(struct esp_rows *rows, int which, float *values);
     int (*write_row)(struct esp_rows *rows, int which, const float *values);
 };
+
+static inline void esp_defer(struct esp_backend *backend, bool deferred)
+{
+    if (backend->ops->defer)
+        backend->ops->defer(backend, deferred);
+}
 
 /* Of a backend that is loaded when it is opened only name, summary and open are set here:
  * operations are called through backend->ops. */

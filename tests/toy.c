@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "batch.h"
 #include "check.h"
 
 struct toy_weights {
@@ -70,7 +71,9 @@ static int forward(struct esp_cache *base, const struct esp_batch *b)
 {
     struct toy_cache *cache = (struct toy_cache *)base;
     const struct toy_weights *weights = (const struct toy_weights *)base->weights;
-    int32_t seen[4096];
+    int32_t seen[4096], wanted[4096], wanted_at[4096];
+    if (b->rows > 4096)
+        return ESP_E_ARGUMENT;
     for (int i = 0; i < b->rows; i++) {
         int n = 0, own = b->first + i;
         if (own >= cache->rows || b->tokens[i] < 0 || b->tokens[i] >= weights->toy->vocabulary)
@@ -95,7 +98,8 @@ static int forward(struct esp_cache *base, const struct esp_batch *b)
         for (int x = 0; x < weights->toy->vocabulary; x++)
             logits[x] = log(logits[x]);
     }
-    return ESP_OK;
+    return b->step ? esp_batch_step(b, wanted_at, esp_batch_wanted(b, wanted, wanted_at))
+                   : ESP_OK;
 }
 
 static int keep(struct esp_cache *base, int first, const int32_t *which, int count)
@@ -198,26 +202,36 @@ static int gather(struct esp_rows *rows, const int32_t *which, const int32_t *to
     return ESP_OK;
 }
 
+static void draw(double *weight, int n, double u, int32_t *token)
+{
+    double total = 0, sum = 0;
+    for (int x = 0; x < n; x++)
+        total += weight[x];
+    *token = -1;
+    for (int x = 0; x < n; x++) {
+        if (!(weight[x] > 0))
+            continue;
+        *token = x;
+        if ((sum += weight[x]) > u * total)
+            break;
+    }
+}
+
 static int sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
-                  const int32_t *excluded, int per, int32_t *tokens, double *values)
+                  int draws, const int32_t *excluded, int per, int32_t *tokens, double *values)
 {
     for (int i = 0; i < count; i++) {
-        double weight[256], total = 0, sum = 0;
+        double weight[256];
         memcpy(weight, row_of(rows, which[i]), (size_t)rows->vocabulary * sizeof *weight);
         for (int j = 0; j < per; j++)
             if (excluded[i * per + j] >= 0)
                 weight[excluded[i * per + j]] = 0;
-        for (int x = 0; x < rows->vocabulary; x++)
-            total += weight[x];
-        tokens[i] = -1;
-        for (int x = 0; x < rows->vocabulary; x++) {
-            if (!(weight[x] > 0))
-                continue;
-            tokens[i] = x;
-            if ((sum += weight[x]) > u[i] * total)
-                break;
+        for (int j = i * draws; j < (i + 1) * draws; j++) {
+            draw(weight, rows->vocabulary, u[j], &tokens[j]);
+            values[j] = tokens[j] < 0 ? 0 : weight[tokens[j]];
+            if (tokens[j] >= 0)
+                weight[tokens[j]] = 0;
         }
-        values[i] = tokens[i] < 0 ? 0 : weight[tokens[i]];
     }
     return ESP_OK;
 }
@@ -227,7 +241,8 @@ static int combine(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
                    double *sum)
 {
     const double *pv = row_of(p, p_row), *qv = row_of(q, q_row);
-    double value[256];
+    double value[256], total;
+    sum = sum ? sum : &total;
     *sum = 0;
     for (int x = 0; x < p->vocabulary; x++) {
         value[x] = fmax(0, f->a * pv[x] + f->b * qv[x] + f->c * fmin(f->d * pv[x], qv[x]));
@@ -240,7 +255,8 @@ static int combine(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
 
 static int remove_token(struct esp_rows *rows, int row, int32_t token, double *left)
 {
-    double *v = row_of(rows, row);
+    double *v = row_of(rows, row), total;
+    left = left ? left : &total;
     v[token] = *left = 0;
     for (int x = 0; x < rows->vocabulary; x++)
         *left += v[x];
@@ -266,7 +282,8 @@ static int ratio_residual(struct esp_rows *p, int p_row, struct esp_rows *q, int
                           const double *factor, struct esp_rows *to, int to_row, double *sum)
 {
     const double *pv = row_of(p, p_row), *qv = row_of(q, q_row);
-    double value[256];
+    double value[256], total;
+    sum = sum ? sum : &total;
     *sum = 0;
     for (int x = 0; x < p->vocabulary; x++) {
         value[x] = fmax(0, pv[x] - factor[esp_ratio_class(pv[x], qv[x])] * qv[x]);

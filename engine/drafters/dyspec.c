@@ -122,7 +122,7 @@ static int draft(struct esp_draft *d)
         if (d->q_row[s->heap[0].parent] < 0) {
             if (d->passes > 0)
                 esp_draft_layer_done(d);
-            status = esp_draft_expand(d, s->nodes, list_missing(d, s, left), 1);
+            status = esp_draft_expand(d, s->nodes, list_missing(d, s, left), 0);
         }
         struct entry top = pop(s);
         v = top.v;

@@ -82,7 +82,7 @@ static int grow_layer(struct esp_draft *d, struct state *s, int count, int *room
         s->nodes[i] = s->next[i].node;
         d->tree->tree.nodes[s->nodes[i]].reason = ESP_REASON_NONE;
     }
-    int status = esp_draft_expand(d, s->nodes, count, 1);
+    int status = esp_draft_expand(d, s->nodes, count, 0);
     while (status == ESP_OK && active > 0 && *room > 0) {
         if (active > *room) {
             qsort(s->active, (size_t)active, sizeof *s->active, by_falling_v);

@@ -136,7 +136,7 @@ static int draft(struct esp_draft *d)
         int count = list_layer(s, d, first, end, &most);
         if (count == 0)
             break;
-        int status = esp_draft_expand(d, s->parents, count, drawn ? 1 : most);
+        int status = esp_draft_expand(d, s->parents, count, drawn ? 0 : most);
         if (status == ESP_OK && drawn)
             status = add_drawn(d, s, count, most);
         else if (status == ESP_OK)

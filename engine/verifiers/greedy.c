@@ -9,10 +9,15 @@
 static int select_path(struct esp_verify *v)
 {
     struct esp_tree *tree = &v->tree->tree;
-    int32_t *argmax = v->token;
+    const struct esp_sampling plain = {.temperature = 1, .top_p = 1};
+    int32_t *argmax = v->next;
     for (int i = 0; i < tree->verified; i++)
         v->which[i] = i;
+    esp_defer(v->p->backend, tree->count > 1); /* what is for display shares its wait */
     int status = v->ops->argmax(v->p, v->which, tree->verified, argmax);
+    esp_defer(v->p->backend, false);
+    if (status == ESP_OK)
+        status = esp_verify_probabilities(v, &plain, false);
     if (status < 0)
         return status;
     v->path_length = 0;
@@ -32,8 +37,7 @@ static int select_path(struct esp_verify *v)
         v->path[v->path_length++] = next;
         node = next;
     }
-    const struct esp_sampling plain = {.temperature = 1, .top_p = 1};
-    return esp_verify_probabilities(v, &plain); /* for display */
+    return ESP_OK;
 }
 
 static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};

@@ -173,7 +173,7 @@ static void tournament(const struct plan *plan, const int *class, int k, double 
 static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *token)
 {
     double p_mass[CLASSES], q_mass[CLASSES];
-    double share[ESP_MAX_TESTED], keep[ESP_MAX_TESTED], u, sum;
+    double share[ESP_MAX_TESTED], keep[ESP_MAX_TESTED], u;
     int class[ESP_MAX_TESTED], which;
     struct plan plan;
     int status = v->ops->ratio_masses(v->p, site->p_row, v->q, site->q_row, p_mass, q_mass);
@@ -194,7 +194,7 @@ static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *tok
         return ESP_OK;
     }
     status = v->ops->ratio_residual(v->p, site->p_row, v->q, site->q_row, plan.factor, v->p,
-                                    site->p_row, &sum);
+                                    site->p_row, NULL);
     return status < 0 ? status : esp_residual_draw(v, site->node, &esp_whole, token);
 }
 

@@ -117,7 +117,7 @@ int esp_cpu_softmax(struct esp_rows *rows, const int32_t *which, int count,
 int esp_cpu_gather(struct esp_rows *rows, const int32_t *which, const int32_t *tokens,
                    int count, double *values);
 int esp_cpu_sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
-                   const int32_t *excluded, int per, int32_t *tokens, double *values);
+                   int draws, const int32_t *excluded, int per, int32_t *tokens, double *values);
 int esp_cpu_combine(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
                     const struct esp_combination *f, struct esp_rows *to, int to_row,
                     double *sum);

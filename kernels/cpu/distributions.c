@@ -56,11 +56,13 @@ int esp_cpu_ratio_residual(struct esp_rows *p, int p_row, struct esp_rows *q, in
     float *out = to ? (float *)row(to, to_row) : NULL;
     if (!pair_up(&of, p, p_row, q, q_row) || (to && (!out || to->vocabulary != of.n)))
         return ESP_E_ARGUMENT;
-    *sum = 0;
+    double total = 0;
     for (int x = 0; x < of.n; x++)
-        *sum += left_of(of.p[x], of.q[x], factor);
-    double inverse = *sum > 0.0 ? 1.0 / *sum : 0.0;
-    for (int x = 0; out && *sum > 0.0 && x < of.n; x++)
+        total += left_of(of.p[x], of.q[x], factor);
+    double inverse = total > 0.0 ? 1.0 / total : 0.0;
+    for (int x = 0; out && total > 0.0 && x < of.n; x++)
         out[x] = (float)(left_of(of.p[x], of.q[x], factor) * inverse);
+    if (sum)
+        *sum = total;
     return ESP_OK;
 }

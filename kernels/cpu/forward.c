@@ -345,5 +345,5 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
     p.wanted = esp_batch_wanted(batch, c->wanted, c->wanted_at);
     double work = batch->rows * w->work_layers + p.wanted * w->work_head;
     esp_cpu_together(cpu, work < cpu->worth_threads, run, &p);
-    return 0;
+    return batch->step ? esp_batch_step(batch, c->wanted_at, p.wanted) : ESP_OK;
 }

@@ -171,23 +171,36 @@ int esp_cpu_gather(struct esp_rows *rows, const int32_t *which, const int32_t *t
 
 /* ------------------------------------------------------------------ distributions */
 
+/* Draws from x (n), which is the same afterwards. */
+static void draw(const struct esp_cpu_rows *r, float *x, const double *u, int draws,
+                 const int32_t *excluded, int per, int32_t *tokens, double *values)
+{
+    for (int i = 0; i < draws; i++) {
+        isa_of(r)->sample(x, r->base.vocabulary, u[i], excluded, per, &tokens[i], &values[i],
+                          r->scratch);
+        if (tokens[i] >= 0)
+            x[tokens[i]] = 0.0f;
+    }
+    for (int i = 0; i < draws; i++)
+        if (tokens[i] >= 0)
+            x[tokens[i]] = (float)values[i];
+}
+
 int esp_cpu_sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
-                   const int32_t *excluded, int per, int32_t *tokens, double *values)
+                   int draws, const int32_t *excluded, int per, int32_t *tokens, double *values)
 {
     const struct esp_cpu_rows *r = (struct esp_cpu_rows *)rows;
-    if (per < 0 || !rows_exist(r, which, count))
+    if (per < 0 || draws < 1 || draws > ESP_MAX_DRAWS || !rows_exist(r, which, count))
         return ESP_E_ARGUMENT;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count * draws; i++)
         if (!(u[i] >= 0.0 && u[i] < 1.0))
             return ESP_E_ARGUMENT;
-        for (int j = 0; j < per; j++)
-            if (excluded[(size_t)i * (size_t)per + (size_t)j] >= rows->vocabulary)
-                return ESP_E_ARGUMENT;
-    }
+    for (int i = 0; i < count * per; i++)
+        if (excluded[i] >= rows->vocabulary)
+            return ESP_E_ARGUMENT;
     for (int i = 0; i < count; i++)
-        isa_of(r)->sample(row(r, which[i]), rows->vocabulary, u[i],
-                          per > 0 ? excluded + (size_t)i * (size_t)per : NULL, per, &tokens[i],
-                          &values[i], r->scratch);
+        draw(r, row(r, which[i]), u + i * draws, draws, per > 0 ? excluded + i * per : NULL, per,
+             tokens + i * draws, values + i * draws);
     return 0;
 }
 
@@ -201,8 +214,10 @@ int esp_cpu_combine(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row
         p->vocabulary != q->vocabulary ||
         (to && (to->vocabulary != p->vocabulary || !rows_exist(out, &to_row, 1))))
         return ESP_E_ARGUMENT;
-    *sum = isa_of(pr)->combine(to ? row(out, to_row) : NULL, row(pr, p_row), row(qr, q_row),
-                               p->vocabulary, f);
+    double total = isa_of(pr)->combine(to ? row(out, to_row) : NULL, row(pr, p_row),
+                                       row(qr, q_row), p->vocabulary, f);
+    if (sum)
+        *sum = total;
     return 0;
 }
 
@@ -211,7 +226,9 @@ int esp_cpu_remove(struct esp_rows *rows, int which, int32_t token, double *left
     const struct esp_cpu_rows *r = (struct esp_cpu_rows *)rows;
     if (!rows_exist(r, &which, 1) || token < 0 || token >= rows->vocabulary)
         return ESP_E_ARGUMENT;
-    *left = isa_of(r)->remove(row(r, which), rows->vocabulary, token);
+    double before = isa_of(r)->remove(row(r, which), rows->vocabulary, token);
+    if (left)
+        *left = before;
     return 0;
 }
 

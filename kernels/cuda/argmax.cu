@@ -1,7 +1,7 @@
 /* argmax.cu - the likeliest token of each row: the least rank (see rank.h) in one pass.
  *
  * Few rows are cut into parts so that all multiprocessors read; the block of a row that ends
- * last takes the least of the parts. A value that is not finite raises the flag of the rows.
+ * last takes the least of the parts. A value that is not finite raises a flag.
  */
 #include "cuda/rank.h"
 
@@ -69,7 +69,7 @@ int esp_cuda_launch_argmax(struct esp_cuda_rows *r, const int32_t *which, int co
         parts = 1;
     const size_t shared = (THREADS / ESP_WARP + 1) * sizeof(uint64_t);
     ESP_LAUNCH(argmax, dim3(count, parts), THREADS, shared, b->stream, r->data, r->stride, n,
-               which, esp_cuda_work<uint64_t>(r), r->scratch->counter, ids, r->numeric);
+               which, esp_cuda_work<uint64_t>(r), r->scratch->counter, ids, b->numeric);
     ESP_CUDA_LAUNCHED(b, "argmax");
     return ESP_OK;
 }

@@ -134,10 +134,11 @@ void esp_cuda_cache_close(struct esp_cache *cache)
     if (!c)
         return;
     cudaStreamSynchronize(((struct esp_cuda_backend *)cache->weights->backend)->stream);
-    for (int i = 0; i < ESP_CUDA_BUCKETS; i++)
-        for (int j = 0; j < ESP_CUDA_LENGTHS; j++)
-            if (c->graph[i][j])
-                cudaGraphExecDestroy(c->graph[i][j]);
+    for (auto &passes : c->graph)
+        for (auto &bucket : passes)
+            for (cudaGraphExec_t graph : bucket)
+                if (graph)
+                    cudaGraphExecDestroy(graph);
     for (int i = 0; i < ESP_CUDA_SLOTS; i++) {
         if (c->copied[i])
             cudaEventDestroy(c->copied[i]);

@@ -22,11 +22,28 @@ extern "C" {
 
 struct esp_cuda_lt;
 
+/* What a call has promised: to be copied from pinned memory when the stream is idle. */
+struct esp_cuda_answer {
+    struct esp_cuda_rows *rows;
+    void *to;
+    const void *from;
+    size_t bytes;
+};
+
+enum { ESP_CUDA_ANSWERS = 8 };
+
 struct esp_cuda_backend {
     struct esp_backend base;
-    bool exact; /* the same order of every sum for any number of rows */
+    bool exact;    /* the same order of every sum for any number of rows */
+    bool deferred; /* calls do not wait for their answers */
     int multiprocessors;
+    size_t shared_limit; /* bytes of shared memory that a block may ask for */
     cudaStream_t stream;
+    /* Pinned, so that kernels write it and the host reads it: set to 1 by whoever meets a value
+     * that is not a number. */
+    int *numeric;
+    struct esp_cuda_answer answer[ESP_CUDA_ANSWERS];
+    int answers;
     struct esp_cuda_lt *lt;
     cudaEvent_t mark[ESP_MARKS];
     char device[160];
@@ -127,6 +144,17 @@ size_t esp_cuda_weights_need(const struct esp_model_desc *desc);
 
 /* ------------------------------------------------------------------ one pass */
 
+/* What becomes of the logits of a draft step, see softmax.h and top_k.cu. */
+struct esp_cuda_step {
+    float factor; /* 1 / temperature */
+    int32_t top_k;
+    double top_p;
+    int32_t k;
+    int32_t *ids;  /* (wanted, k), pinned, likewise */
+    float *values; /* (wanted, k) */
+    struct esp_cuda_scratch *scratch;
+};
+
 /* What changes from pass to pass. It lies on the device, so that a captured graph reads the
  * values of its own launch; arrays are (max_batch). */
 struct esp_cuda_pass {
@@ -135,6 +163,7 @@ struct esp_cuda_pass {
     int32_t logits_vocabulary; /* columns of a row of logits */
     float *logits;             /* rows of `logits_stride` */
     size_t logits_stride;
+    struct esp_cuda_step step;
 };
 
 /* Where the arrays of a pass lie on the device. */
@@ -176,8 +205,9 @@ struct esp_cuda_cache {
     cudaEvent_t copied[ESP_CUDA_SLOTS];
     int slot;
     int32_t *keep_rows; /* (max_batch) on the device, part of the pass block */
-    /* by rows (1, 4, 16, 64) and by chunks (1, 2, 4, ...); NULL: not for graphs */
-    cudaGraphExec_t graph[ESP_CUDA_BUCKETS][ESP_CUDA_LENGTHS];
+    /* passes that end with logits, and draft steps; by rows (1, 4, 16, 64) and by chunks (1, 2,
+     * 4, ...); NULL: not for graphs */
+    cudaGraphExec_t graph[2][ESP_CUDA_BUCKETS][ESP_CUDA_LENGTHS];
 };
 
 int esp_cuda_cache_open(struct esp_cache **cache, struct esp_weights *weights, int rows,
@@ -211,6 +241,9 @@ template <typename T>
 void esp_cuda_attend(struct esp_cuda_cache *c, int layer, int rows, int chunks);
 /* Once per cache: lets attention have the shared memory it needs for heads of this width. */
 cudaError_t esp_cuda_attend_prepare(int head_width);
+/* The rest of a draft step, for logits of the model's own vocabulary. softmax: one launch or six. */
+void esp_cuda_step_softmax(struct esp_cuda_cache *c, int rows);
+void esp_cuda_step_top_k(struct esp_cuda_cache *c, int rows);
 /* Compaction of rows keep_rows (count) to first, first + 1, ... in all layers. */
 void esp_cuda_move(struct esp_cuda_cache *c, int first, int count);
 
@@ -277,10 +310,6 @@ struct esp_cuda_rows {
     float *data;   /* (capacity, stride) on the device */
     struct esp_cuda_scratch *scratch; /* on the device, see rows.h */
     size_t work_bytes;                /* that follow the struct */
-    size_t shared_limit;              /* bytes of shared memory that softmax may ask for */
-    /* Pinned, so that kernels write it and the host reads it: set to 1 by whoever meets a value
-     * that is not a number. */
-    int *numeric;
     struct esp_cuda_transfer transfer;
 };
 
@@ -289,10 +318,21 @@ static inline struct esp_cuda_backend *esp_cuda_of(const struct esp_rows *rows)
     return reinterpret_cast<struct esp_cuda_backend *>(rows->backend);
 }
 
+/* Once per backend: softmax and sample may have shared memory up to its limit. */
+int esp_cuda_softmax_prepare(struct esp_cuda_backend *backend);
+int esp_cuda_sample_prepare(struct esp_cuda_backend *backend);
 int esp_cuda_rows_open(struct esp_rows **rows, struct esp_backend *backend, int capacity,
                        int vocabulary, char *err, size_t errlen);
 void esp_cuda_rows_close(struct esp_rows *rows);
 size_t esp_cuda_rows_need(int capacity, int vocabulary); /* bytes on the device */
+/* A draft step in a graph for passes of `rows` rows: can it be done there? Then begin() makes room
+ * for the answers of `count` rows and fills `made` in, and end() waits for them like every call
+ * that returns values; status: of what was launched. */
+bool esp_cuda_step_fits(const struct esp_rows *logits, const struct esp_model_desc *desc,
+                        const struct esp_step *step, int rows);
+int esp_cuda_step_begin(struct esp_rows *logits, const struct esp_step *step, int count,
+                        struct esp_cuda_step *made);
+int esp_cuda_step_end(struct esp_rows *logits, int status);
 int esp_cuda_argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids);
 int esp_cuda_top_k(struct esp_rows *rows, const int32_t *which, int count, int k, int32_t *ids,
                    float *values);
@@ -301,7 +341,8 @@ int esp_cuda_softmax(struct esp_rows *rows, const int32_t *which, int count,
 int esp_cuda_gather(struct esp_rows *rows, const int32_t *which, const int32_t *tokens,
                     int count, double *values);
 int esp_cuda_sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
-                    const int32_t *excluded, int per, int32_t *tokens, double *values);
+                    int draws, const int32_t *excluded, int per, int32_t *tokens,
+                    double *values);
 int esp_cuda_combine(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
                      const struct esp_combination *f, struct esp_rows *to, int to_row,
                      double *sum);

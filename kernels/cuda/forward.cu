@@ -25,6 +25,7 @@ static const size_t LAUNCH_BOUND_BYTES = (size_t)1 << 30;
 
 struct shape {
     int rows, chunks;
+    bool step;          /* a draft step, in a graph */
     int head_rows;      /* rows whose logits are wanted, 0: none */
     float *logits;      /* where they go if they lie one below the other, else NULL */
     size_t stride;      /* of logits */
@@ -61,7 +62,9 @@ static V *in_slot(const struct esp_cuda_cache *c, char *slot, const V *on_device
     return (V *)(slot + ((const char *)on_device - c->pass_device));
 }
 
-static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b, int *wanted)
+/* `step` tells a graph what becomes of the logits, see struct esp_cuda_step. */
+static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
+                     const struct esp_cuda_step *step)
 {
     char *slot;
     int status = esp_cuda_take_slot(c, &slot);
@@ -76,9 +79,9 @@ static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b, int *w
     pass.first = b->first;
     pass.prefix = b->prefix;
     pass.words = b->mask ? b->mask_words : 0;
-    pass.wanted = *wanted =
-        esp_batch_wanted(b, (int32_t *)in_slot(c, slot, c->at.wanted),
-                         (int32_t *)in_slot(c, slot, c->at.wanted_at));
+    pass.wanted = esp_batch_wanted(b, (int32_t *)in_slot(c, slot, c->at.wanted),
+                                   (int32_t *)in_slot(c, slot, c->at.wanted_at));
+    pass.step = *step;
     if (logits) {
         pass.logits = logits->data;
         pass.logits_stride = logits->stride;
@@ -219,6 +222,10 @@ template <typename T> static int run(struct esp_cuda_cache *c, const struct shap
         status = run_layer<T>(c, i, s->rows, s->chunks);
     if (status == ESP_OK && s->head_rows > 0)
         status = head<T>(c, s);
+    if (status == ESP_OK && s->step) {
+        esp_cuda_step_softmax(c, s->rows);
+        esp_cuda_step_top_k(c, s->rows);
+    }
     if (status == ESP_OK)
         ESP_CUDA_LAUNCHED(backend_of(c), "the kernels of a forward pass");
     return status;
@@ -261,29 +268,30 @@ static int capture(struct esp_cuda_cache *c, const struct shape *s, cudaGraphExe
     return status;
 }
 
-static bool launch_bound(const struct esp_cuda_cache *c, int bucket)
+/* Is the device done sooner than the host could launch such a pass kernel by kernel? */
+static bool launch_bound(const struct esp_cuda_cache *c, int rows, bool step)
 {
-    return bucket_rows[bucket] <= OWN_ROWS ||
-           esp_cuda_weights_of(&c->base)->bytes < LAUNCH_BOUND_BYTES;
+    const bool small = esp_cuda_weights_of(&c->base)->bytes < LAUNCH_BOUND_BYTES;
+    return small || (rows <= OWN_ROWS && !step);
 }
 
 static int capture_graphs(struct esp_cuda_cache *c)
 {
-    int last;
+    int last, status = ESP_OK;
     const int lengths = length_of(c, c->chunks, &last) + 1;
-    for (int i = 0; i < ESP_CUDA_BUCKETS; i++) {
-        if (bucket_rows[i] > c->max_batch || !launch_bound(c, i))
-            continue;
-        for (int j = 0; j < lengths; j++) {
-            struct shape s = {};
-            s.rows = s.head_rows = bucket_rows[i];
-            length_of(c, 1 << j, &s.chunks);
-            int status = capture(c, &s, &c->graph[i][j]);
-            if (status < 0)
-                return status;
+    for (int step = 0; step < 2; step++)
+        for (int i = 0; i < ESP_CUDA_BUCKETS; i++) {
+            if (bucket_rows[i] > c->max_batch || !launch_bound(c, bucket_rows[i], step))
+                continue;
+            for (int j = 0; j < lengths && status == ESP_OK; j++) {
+                struct shape s = {};
+                s.rows = s.head_rows = bucket_rows[i];
+                s.step = step;
+                length_of(c, 1 << j, &s.chunks);
+                status = capture(c, &s, &c->graph[step][i][j]);
+            }
         }
-    }
-    return ESP_OK;
+    return status;
 }
 
 /* Algorithms of cuBLASLt for every number of rows it may be asked for. */
@@ -316,12 +324,17 @@ int esp_cuda_prepare(struct esp_cuda_cache *c)
 
 /* ------------------------------------------------------------------ the batch */
 
-static cudaGraphExec_t find_graph(const struct esp_cuda_cache *c, int rows, int chunks)
+/* The graph for a pass that ends with logits, or with a draft step; NULL: there is none. */
+static cudaGraphExec_t find_graph(const struct esp_cuda_cache *c, const struct shape *s,
+                                  const struct esp_batch *b)
 {
+    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
     int captured;
-    for (int i = 0; i < ESP_CUDA_BUCKETS; i++)
-        if (rows <= bucket_rows[i])
-            return c->graph[i][length_of(c, chunks, &captured)];
+    for (int i = 0; s->head_rows > 0 && i < ESP_CUDA_BUCKETS; i++)
+        if (s->rows <= bucket_rows[i])
+            return s->step && !esp_cuda_step_fits(b->logits, d, b->step, bucket_rows[i])
+                       ? NULL
+                       : c->graph[s->step][i][length_of(c, s->chunks, &captured)];
     return NULL;
 }
 
@@ -334,32 +347,63 @@ static bool adjacent(const struct esp_batch *b)
     return true;
 }
 
+/* A pass without a graph, or one that ends with logits. */
+static int run_batch(struct esp_cuda_cache *c, const struct esp_batch *b, struct shape *s)
+{
+    const struct esp_cuda_step none = {};
+    const struct esp_cuda_rows *logits = (const struct esp_cuda_rows *)b->logits;
+    s->step = false;
+    int status = send_pass(c, b, &none);
+    if (status < 0)
+        return status;
+    cudaGraphExec_t graph = find_graph(c, s, b);
+    if (graph) {
+        ESP_CUDA(backend_of(c), cudaGraphLaunch(graph, backend_of(c)->stream));
+        return ESP_OK;
+    }
+    if (s->head_rows > 0) {
+        s->stride = logits->stride;
+        s->vocabulary = logits->base.vocabulary;
+        if (adjacent(b))
+            s->logits = logits->data + (b->logits_row ? b->logits_row[0] : 0) * logits->stride;
+    }
+    return run_typed(c, s);
+}
+
+/* A draft step as one graph: the pass, softmax and top-k. */
+static int run_step(struct esp_cuda_cache *c, const struct esp_batch *b, const struct shape *s,
+                    cudaGraphExec_t graph)
+{
+    struct esp_cuda_backend *backend = backend_of(c);
+    struct esp_cuda_step step = {};
+    int status = esp_cuda_step_begin(b->logits, b->step, s->head_rows, &step);
+    if (status == ESP_OK)
+        status = send_pass(c, b, &step);
+    if (status < 0)
+        return status;
+    cudaError_t launched = cudaGraphLaunch(graph, backend->stream);
+    if (launched != cudaSuccess)
+        status = esp_cuda_failed(backend, "cudaGraphLaunch", launched);
+    return esp_cuda_step_end(b->logits, status);
+}
+
 int esp_cuda_forward(struct esp_cache *cache, const struct esp_batch *batch)
 {
     struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;
-    struct esp_cuda_backend *backend = backend_of(c);
     const struct esp_model_desc *d = esp_cuda_weights_of(cache)->desc;
     if (!esp_batch_fits(batch, cache, d, c->rows, c->max_batch) ||
         (batch->mask && batch->mask_words > c->at.seen_stride / 64))
         return ESP_E_ARGUMENT;
     struct shape s = {};
-    int status = send_pass(c, batch, &s.head_rows);
-    if (status < 0)
-        return status;
     s.rows = batch->rows;
     s.chunks = (batch->first + batch->rows + ESP_CUDA_CHUNK - 1) / ESP_CUDA_CHUNK;
-    cudaGraphExec_t graph = s.head_rows > 0 ? find_graph(c, s.rows, s.chunks) : NULL;
-    if (graph) {
-        ESP_CUDA(backend, cudaGraphLaunch(graph, backend->stream));
-        return ESP_OK;
-    }
-    const struct esp_cuda_rows *logits = (const struct esp_cuda_rows *)batch->logits;
-    if (s.head_rows > 0) {
-        s.stride = logits->stride;
-        s.vocabulary = logits->base.vocabulary;
-        if (adjacent(batch))
-            s.logits =
-                logits->data + (batch->logits_row ? batch->logits_row[0] : 0) * logits->stride;
-    }
-    return run_typed(c, &s);
+    s.step = batch->step != NULL;
+    s.head_rows = esp_batch_wanted(batch, NULL, NULL);
+    cudaGraphExec_t graph = s.step ? find_graph(c, &s, batch) : NULL;
+    if (graph)
+        return run_step(c, batch, &s, graph);
+    int status = run_batch(c, batch, &s);
+    if (status < 0 || !batch->step)
+        return status;
+    return esp_batch_step(batch, in_slot(c, c->pass_host[c->slot], c->at.wanted_at), s.head_rows);
 }

@@ -60,7 +60,15 @@ static int open_parts(struct esp_cuda_backend *cuda)
     ESP_CUDA(cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking));
     for (int i = 0; i < ESP_MARKS; i++)
         ESP_CUDA(cuda, cudaEventCreate(&cuda->mark[i]));
-    return ESP_OK;
+    ESP_CUDA(cuda, cudaMallocHost((void **)&cuda->numeric, sizeof *cuda->numeric));
+    *cuda->numeric = 0;
+    int device, limit;
+    ESP_CUDA(cuda, cudaGetDevice(&device));
+    ESP_CUDA(cuda,
+             cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    cuda->shared_limit = (size_t)limit;
+    int status = esp_cuda_softmax_prepare(cuda);
+    return status < 0 ? status : esp_cuda_sample_prepare(cuda);
 }
 
 static void close_backend(struct esp_backend *backend)
@@ -74,6 +82,7 @@ static void close_backend(struct esp_backend *backend)
             cudaEventDestroy(cuda->mark[i]);
     if (cuda->stream)
         cudaStreamDestroy(cuda->stream);
+    cudaFreeHost(cuda->numeric);
     free(cuda);
 }
 
@@ -127,6 +136,11 @@ static size_t memory_free(const struct esp_backend *)
     return cudaMemGetInfo(&left, &total) == cudaSuccess ? left : 0;
 }
 
+static void defer(struct esp_backend *backend, bool deferred)
+{
+    ((struct esp_cuda_backend *)backend)->deferred = deferred;
+}
+
 static void mark(struct esp_backend *backend, int slot)
 {
     struct esp_cuda_backend *cuda = (struct esp_cuda_backend *)backend;
@@ -159,6 +173,7 @@ static struct esp_backend_ops make_ops(void)
     ops.cache_need = esp_cuda_cache_need;
     ops.rows_need = esp_cuda_rows_need;
     ops.mark = mark;
+    ops.defer = defer;
     ops.between = between;
     ops.read_rate = esp_cuda_read_rate;
     ops.weights_open = esp_cuda_weights_open;

@@ -90,10 +90,7 @@ static int allocate(struct esp_cuda_backend *b, struct esp_cuda_rows *r)
     ESP_CUDA(b, cudaMemsetAsync(r->data, 0, bytes, b->stream));
     ESP_CUDA(b, cudaMalloc(reinterpret_cast<void **>(&r->scratch), scratch_bytes(vocabulary)));
     ESP_CUDA(b, cudaMemsetAsync(r->scratch, 0, sizeof *r->scratch, b->stream));
-    ESP_CUDA(b, cudaMallocHost(reinterpret_cast<void **>(&r->numeric), sizeof *r->numeric));
-    *r->numeric = 0;
-    int status = open_transfer(b, &r->transfer, transfer_bytes(capacity));
-    return status < 0 ? status : esp_cuda_softmax_prepare(r);
+    return open_transfer(b, &r->transfer, transfer_bytes(capacity));
 }
 
 int esp_cuda_rows_open(struct esp_rows **rows, struct esp_backend *backend, int capacity,
@@ -132,10 +129,10 @@ void esp_cuda_rows_close(struct esp_rows *rows)
     if (!rows)
         return;
     struct esp_cuda_rows *r = own(rows);
+    esp_cuda_of(rows)->answers = 0;
     cudaStreamSynchronize(esp_cuda_of(rows)->stream);
     cudaFree(r->data);
     cudaFree(r->scratch);
-    cudaFreeHost(r->numeric);
     close_transfer(&r->transfer);
     cudaGetLastError(); /* a failure here must not be taken for one of the next launch */
     free(r);
@@ -143,14 +140,34 @@ void esp_cuda_rows_close(struct esp_rows *rows)
 
 /* ------------------------------------------------------------------ arguments, results */
 
-/* Waits, and says whether a value was not a number. */
-static int finish(struct esp_rows *rows)
+/* Waits until the stream is idle, and gives what was promised. */
+static int settle(struct esp_rows *rows)
 {
     struct esp_cuda_backend *b = esp_cuda_of(rows);
+    const int answers = b->answers;
+    b->answers = 0;
     ESP_CUDA(b, cudaStreamSynchronize(b->stream));
-    int numeric = *own(rows)->numeric;
-    own(rows)->transfer.used = *own(rows)->numeric = 0;
-    return numeric ? ESP_E_NUMERIC : ESP_OK;
+    for (int i = 0; i < answers; i++) {
+        memcpy(b->answer[i].to, b->answer[i].from, b->answer[i].bytes);
+        b->answer[i].rows->transfer.used = 0;
+    }
+    own(rows)->transfer.used = 0;
+    return ESP_OK;
+}
+
+/* The end of a call that returns values: waits, unless that is put off, and says whether a value
+ * was not a number. */
+static int finish(struct esp_rows *rows, int status)
+{
+    struct esp_cuda_backend *b = esp_cuda_of(rows);
+    if (status == ESP_OK && b->deferred)
+        return ESP_OK;
+    if (status == ESP_OK)
+        status = settle(rows);
+    b->answers = 0;
+    const int numeric = *b->numeric;
+    *b->numeric = 0;
+    return status < 0 ? status : numeric ? ESP_E_NUMERIC : ESP_OK;
 }
 
 /* Makes room for all that one call puts and takes. */
@@ -158,11 +175,10 @@ static int begin(struct esp_rows *rows, size_t bytes)
 {
     struct esp_cuda_backend *b = esp_cuda_of(rows);
     struct esp_cuda_transfer *t = &own(rows)->transfer;
-    if (bytes <= t->bytes - t->used)
+    if (bytes <= t->bytes - t->used && b->answers <= ESP_CUDA_ANSWERS - 2)
         return ESP_OK;
-    ESP_CUDA(b, cudaStreamSynchronize(b->stream));
-    t->used = 0;
-    return bytes <= t->bytes ? ESP_OK : open_transfer(b, t, bytes);
+    int status = settle(rows);
+    return status < 0 || bytes <= t->bytes ? status : open_transfer(b, t, bytes);
 }
 
 /* Takes pinned memory for results; begin() made the room. */
@@ -172,6 +188,16 @@ template <typename T> static T *take(struct esp_rows *rows, size_t count)
     char *at = t->host + t->used;
     t->used += padded(count * sizeof(T));
     return reinterpret_cast<T *>(at);
+}
+
+/* Takes such memory for an answer, which goes to `to` in the end. */
+template <typename T> static T *promise(struct esp_rows *rows, size_t count, T *to)
+{
+    struct esp_cuda_backend *b = esp_cuda_of(rows);
+    T *from = take<T>(rows, count);
+    if (to)
+        b->answer[b->answers++] = {own(rows), to, from, count * sizeof(T)};
+    return from;
 }
 
 /* Puts arguments where kernels read them. */
@@ -219,12 +245,8 @@ int esp_cuda_argmax(struct esp_rows *rows, const int32_t *which, int count, int3
         status = put(rows, which, (size_t)count, &asked);
     if (status < 0)
         return status;
-    int32_t *found = take<int32_t>(rows, (size_t)count);
-    status = esp_cuda_launch_argmax(own(rows), asked, count, found);
-    if (status == ESP_OK)
-        status = finish(rows);
-    memcpy(ids, found, (size_t)count * sizeof *ids);
-    return status;
+    int32_t *found = promise(rows, (size_t)count, ids);
+    return finish(rows, esp_cuda_launch_argmax(own(rows), asked, count, found));
 }
 
 static int top_k_piece(struct esp_rows *rows, const int32_t *which, int count, int k,
@@ -238,14 +260,9 @@ static int top_k_piece(struct esp_rows *rows, const int32_t *which, int count, i
         status = put(rows, which, (size_t)count, &asked);
     if (status < 0)
         return status;
-    int32_t *best = take<int32_t>(rows, all);
-    float *value = take<float>(rows, all);
-    status = esp_cuda_launch_top_k(own(rows), asked, count, k, best, value);
-    if (status == ESP_OK)
-        status = finish(rows);
-    memcpy(ids, best, all * sizeof *ids);
-    memcpy(values, value, all * sizeof *values);
-    return status;
+    int32_t *best = promise(rows, all, ids);
+    float *value = promise(rows, all, values);
+    return finish(rows, esp_cuda_launch_top_k(own(rows), asked, count, k, best, value));
 }
 
 int esp_cuda_top_k(struct esp_rows *rows, const int32_t *which, int count, int k, int32_t *ids,
@@ -265,12 +282,17 @@ int esp_cuda_top_k(struct esp_rows *rows, const int32_t *which, int count, int k
     return status;
 }
 
+static bool softmax_makes_sense(const struct esp_sampling *sampling)
+{
+    return sampling->temperature > 0.0 && std::isfinite(sampling->temperature) &&
+           sampling->top_p >= 0.0 && sampling->top_k >= 0;
+}
+
 int esp_cuda_softmax(struct esp_rows *rows, const int32_t *which, int count,
                      const struct esp_sampling *sampling)
 {
     const int32_t *asked = NULL;
-    if (!(sampling->temperature > 0.0) || !std::isfinite(sampling->temperature) ||
-        !(sampling->top_p >= 0.0) || sampling->top_k < 0 || !rows_exist(rows, which, count))
+    if (!softmax_makes_sense(sampling) || !rows_exist(rows, which, count))
         return ESP_E_ARGUMENT;
     if (count == 0)
         return ESP_OK;
@@ -278,6 +300,35 @@ int esp_cuda_softmax(struct esp_rows *rows, const int32_t *which, int count,
     if (status == ESP_OK)
         status = put(rows, which, (size_t)count, &asked);
     return status < 0 ? status : esp_cuda_launch_softmax(own(rows), asked, count, sampling);
+}
+
+bool esp_cuda_step_fits(const struct esp_rows *logits, const struct esp_model_desc *desc,
+                        const struct esp_step *step, int rows)
+{
+    return logits->vocabulary == desc->vocabulary && softmax_makes_sense(&step->sampling) &&
+           esp_cuda_top_k_at_once(logits->vocabulary, step->k) >= rows;
+}
+
+int esp_cuda_step_begin(struct esp_rows *rows, const struct esp_step *step, int count,
+                        struct esp_cuda_step *made)
+{
+    const size_t all = (size_t)count * (size_t)step->k;
+    int status = begin(rows, padded(all * sizeof *step->ids) + padded(all * sizeof *step->values));
+    if (status < 0)
+        return status;
+    made->factor = esp_cuda_softmax_factor(step->sampling.temperature);
+    made->top_k = step->sampling.top_k;
+    made->top_p = step->sampling.top_p;
+    made->k = step->k;
+    made->ids = promise(rows, all, step->ids);
+    made->values = promise(rows, all, step->values);
+    made->scratch = own(rows)->scratch;
+    return ESP_OK;
+}
+
+int esp_cuda_step_end(struct esp_rows *rows, int status)
+{
+    return finish(rows, status);
 }
 
 int esp_cuda_gather(struct esp_rows *rows, const int32_t *which, const int32_t *tokens,
@@ -299,58 +350,43 @@ int esp_cuda_gather(struct esp_rows *rows, const int32_t *which, const int32_t *
         status = put(rows, tokens, all, &of);
     if (status < 0)
         return status;
-    double *found = take<double>(rows, all);
-    status = esp_cuda_launch_gather(own(rows), asked, of, count, found);
-    if (status == ESP_OK)
-        status = finish(rows);
-    memcpy(values, found, all * sizeof *values);
-    return status;
+    double *found = promise(rows, all, values);
+    return finish(rows, esp_cuda_launch_gather(own(rows), asked, of, count, found));
 }
 
 /* ------------------------------------------------------------------ distributions */
 
-static bool draws_are_valid(const struct esp_rows *rows, const double *u, int count,
-                            const int32_t *excluded, int per)
-{
-    for (int i = 0; i < count; i++) {
-        if (!(u[i] >= 0.0 && u[i] < 1.0))
-            return false;
-        for (int j = 0; j < per; j++)
-            if (excluded[(size_t)i * (size_t)per + (size_t)j] >= rows->vocabulary)
-                return false;
-    }
-    return true;
-}
-
 int esp_cuda_sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
-                    const int32_t *excluded, int per, int32_t *tokens, double *values)
+                    int draws, const int32_t *excluded, int per, int32_t *tokens,
+                    double *values)
 {
     const int32_t *asked = NULL, *without = NULL;
     const double *at = NULL;
-    if (per < 0 || !rows_exist(rows, which, count) ||
-        !draws_are_valid(rows, u, count, excluded, per))
+    if (per < 0 || draws < 1 || draws > ESP_MAX_DRAWS || !rows_exist(rows, which, count))
         return ESP_E_ARGUMENT;
+    const size_t drawn = (size_t)count * (size_t)draws, gone = (size_t)count * (size_t)per;
+    for (size_t i = 0; i < drawn; i++)
+        if (!(u[i] >= 0.0 && u[i] < 1.0))
+            return ESP_E_ARGUMENT;
+    for (size_t i = 0; i < gone; i++)
+        if (excluded[i] >= rows->vocabulary)
+            return ESP_E_ARGUMENT;
     if (count == 0)
         return ESP_OK;
-    const size_t all = (size_t)count, gone = all * (size_t)per;
-    int status = begin(rows, 2 * padded(all * sizeof *which) + 2 * padded(all * sizeof *u) +
-                                 padded(gone * sizeof *excluded));
+    int status = begin(rows, padded((size_t)count * sizeof *which) + 2 * padded(drawn * sizeof *u) +
+                                 padded(drawn * sizeof *tokens) + padded(gone * sizeof *excluded));
     if (status == ESP_OK)
-        status = put(rows, which, all, &asked);
+        status = put(rows, which, (size_t)count, &asked);
     if (status == ESP_OK)
-        status = put(rows, u, all, &at);
+        status = put(rows, u, drawn, &at);
     if (status == ESP_OK)
         status = put(rows, excluded, gone, &without);
     if (status < 0)
         return status;
-    int32_t *token = take<int32_t>(rows, all);
-    double *value = take<double>(rows, all);
-    status = esp_cuda_launch_sample(own(rows), asked, at, count, without, per, token, value);
-    if (status == ESP_OK)
-        status = finish(rows);
-    memcpy(tokens, token, all * sizeof *tokens);
-    memcpy(values, value, all * sizeof *values);
-    return status;
+    int32_t *token = promise(rows, drawn, tokens);
+    double *value = promise(rows, drawn, values);
+    return finish(rows, esp_cuda_launch_sample(own(rows), asked, at, count, draws, without, per,
+                                               token, value));
 }
 
 /* Do both rows and, if there is a `to`, its row exist, over the same vocabulary? */
@@ -371,13 +407,10 @@ int esp_cuda_combine(struct esp_rows *p, int p_row, struct esp_rows *q, int q_ro
     int status = begin(p, padded(sizeof *sum));
     if (status < 0)
         return status;
-    double *found = take<double>(p, 1);
+    double *found = promise(p, 1, sum);
     status = esp_cuda_launch_combine(own(p), row(p, p_row), row(q, q_row), f,
                                      to ? row(to, to_row) : NULL, found);
-    if (status == ESP_OK)
-        status = finish(p);
-    *sum = *found;
-    return status;
+    return sum ? finish(p, status) : status;
 }
 
 int esp_cuda_remove(struct esp_rows *rows, int which, int32_t token, double *left)
@@ -387,12 +420,9 @@ int esp_cuda_remove(struct esp_rows *rows, int which, int32_t token, double *lef
     int status = begin(rows, padded(sizeof *left));
     if (status < 0)
         return status;
-    double *found = take<double>(rows, 1);
+    double *found = promise(rows, 1, left);
     status = esp_cuda_launch_remove(own(rows), row(rows, which), token, found);
-    if (status == ESP_OK)
-        status = finish(rows);
-    *left = *found;
-    return status;
+    return left ? finish(rows, status) : status;
 }
 
 int esp_cuda_ratio_masses(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
@@ -404,14 +434,10 @@ int esp_cuda_ratio_masses(struct esp_rows *p, int p_row, struct esp_rows *q, int
     int status = begin(p, 2 * bytes);
     if (status < 0)
         return status;
-    double *of_p = take<double>(p, ESP_RATIO_CLASSES),
-           *of_q = take<double>(p, ESP_RATIO_CLASSES);
-    status = esp_cuda_launch_masses(own(p), row(p, p_row), row(q, q_row), of_p, of_q);
-    if (status == ESP_OK)
-        status = finish(p);
-    memcpy(p_mass, of_p, bytes);
-    memcpy(q_mass, of_q, bytes);
-    return status;
+    double *of_p = promise(p, ESP_RATIO_CLASSES, p_mass),
+           *of_q = promise(p, ESP_RATIO_CLASSES, q_mass);
+    return finish(
+        p, esp_cuda_launch_masses(own(p), row(p, p_row), row(q, q_row), of_p, of_q));
 }
 
 int esp_cuda_ratio_residual(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
@@ -425,13 +451,10 @@ int esp_cuda_ratio_residual(struct esp_rows *p, int p_row, struct esp_rows *q, i
         status = put(p, factor, ESP_RATIO_CLASSES, &factors);
     if (status < 0)
         return status;
-    double *found = take<double>(p, 1);
+    double *found = promise(p, 1, sum);
     status = esp_cuda_launch_residual(own(p), row(p, p_row), row(q, q_row), factors,
                                       to ? row(to, to_row) : NULL, found);
-    if (status == ESP_OK)
-        status = finish(p);
-    *sum = *found;
-    return status;
+    return sum ? finish(p, status) : status;
 }
 
 /* ------------------------------------------------------------------ whole rows */
@@ -444,7 +467,7 @@ int esp_cuda_read_row(struct esp_rows *rows, int which, float *values)
     ESP_CUDA(b, cudaMemcpyAsync(values, row(rows, which),
                                 (size_t)rows->vocabulary * sizeof *values,
                                 cudaMemcpyDeviceToHost, b->stream));
-    return finish(rows);
+    return finish(rows, ESP_OK);
 }
 
 int esp_cuda_write_row(struct esp_rows *rows, int which, const float *values)

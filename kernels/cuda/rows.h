@@ -33,11 +33,13 @@ template <typename T> static inline T *esp_cuda_work(const struct esp_cuda_rows 
     return reinterpret_cast<T *>(r->scratch + 1);
 }
 
+/* For how many rows one launch finds the k largest; 0: it takes several launches. */
+int esp_cuda_top_k_at_once(int n, int k);
 /* Bytes of work memory that top_k needs for a row of n values, the most of all operations. */
 size_t esp_cuda_top_k_work(int n);
 
-/* Sets r->shared_limit and lets softmax have so much. */
-int esp_cuda_softmax_prepare(struct esp_cuda_rows *r);
+/* The factor of softmax.h for a temperature. */
+float esp_cuda_softmax_factor(double temperature);
 
 int esp_cuda_launch_argmax(struct esp_cuda_rows *r, const int32_t *which, int count,
                            int32_t *ids);
@@ -45,15 +47,11 @@ int esp_cuda_launch_top_k(struct esp_cuda_rows *r, const int32_t *which, int cou
                           int32_t *ids, float *values);
 int esp_cuda_launch_softmax(struct esp_cuda_rows *r, const int32_t *which, int count,
                             const struct esp_sampling *sampling);
-/* The same by many blocks per row, for few long rows. */
-bool esp_cuda_softmax_splits(const struct esp_cuda_rows *r, int count);
-int esp_cuda_launch_softmax_parts(struct esp_cuda_rows *r, const int32_t *which, int count,
-                                  float factor, const struct esp_sampling *sampling);
 int esp_cuda_launch_gather(struct esp_cuda_rows *r, const int32_t *which, const int32_t *tokens,
                            int count, double *values);
 int esp_cuda_launch_sample(struct esp_cuda_rows *r, const int32_t *which, const double *u,
-                           int count, const int32_t *excluded, int per, int32_t *tokens,
-                           double *values);
+                           int count, int draws, const int32_t *excluded, int per,
+                           int32_t *tokens, double *values);
 
 /* One row each; `to` may be NULL. */
 int esp_cuda_launch_combine(struct esp_cuda_rows *r, const float *p, const float *q,

@@ -1,9 +1,10 @@
-/* sample.cu - draws tokens by inverting the cumulative sum of rows, one block per draw.
+/* sample.cu - draws tokens by inverting the cumulative sum of rows; a block draws all of a row.
  *
  * The same additions in the same order as esp_row_sample() of the CPU backend, so that the same
  * row and number draw the same token: sums over chunks of 256 tokens in all threads, their
- * running total in one, the chunk in which it passes u * total in all, and a walk over that
- * chunk in one. Chunks that hold excluded tokens are marked and look every token up.
+ * running totals in one, the chunk in which they pass u * total in all, and a walk over that
+ * chunk in one. Chunks that hold excluded tokens are marked and look every token up. A drawn
+ * token is excluded from the next draw, for which only its chunk is summed again.
  */
 #include "cuda/total.h"
 
@@ -15,28 +16,35 @@ namespace
 struct draw {
     const float *row;            /* (n) */
     const int32_t *excluded;     /* (per) */
-    const unsigned char *marked; /* (chunks) has this chunk an excluded token? */
-    int per;
+    const int32_t *drawn;        /* (done) */
+    const unsigned char *marked; /* (chunks) has this chunk an excluded or drawn token? */
+    int per, done;
 
     __device__ double operator()(int token) const
     {
         double value = row[token];
-        for (int i = 0; i < per && marked[token / ESP_CHUNK]; i++)
+        if (!marked[token / ESP_CHUNK])
+            return value;
+        for (int i = 0; i < per; i++)
             value = excluded[i] == token ? 0.0 : value;
+        for (int i = 0; i < done; i++)
+            value = drawn[i] == token ? 0.0 : value;
         return value;
     }
 };
 
 struct shared_part {
     double value[ESP_CHUNK];
-    double before, total;
-    int chunk, last, token;
+    double total;
+    int chunk, last;
+    int32_t drawn[ESP_MAX_DRAWS];
 };
 
 } // namespace
 
-/* Running totals in place of the sums; `last` is the last chunk with anything in it. */
-static __device__ void accumulate(double *sums, int chunks, struct shared_part *s)
+/* The sums' running totals; `last` is the last chunk with anything in it. */
+static __device__ void accumulate(const double *sums, double *totals, int chunks,
+                                  struct shared_part *s)
 {
     double total = 0.0;
     s->last = 0;
@@ -44,11 +52,10 @@ static __device__ void accumulate(double *sums, int chunks, struct shared_part *
         if (sums[c] > 0.0)
             s->last = c;
         total += sums[c];
-        sums[c] = total;
+        totals[c] = total;
     }
     s->total = total;
     s->chunk = chunks;
-    s->token = -1;
 }
 
 /* The first token at which the running total passes `target`; if it never does, the last one
@@ -68,33 +75,14 @@ static __device__ int32_t walk(const double *value, int first, int count, double
     return token;
 }
 
-static __global__ void __launch_bounds__(THREADS)
-    sample(const float *data, size_t stride, int n, const int32_t *which, const double *u,
-           const int32_t *excluded, int per, int32_t *tokens, double *values)
+/* The token at which the running totals pass u * total, or -1; for thread 0. */
+static __device__ int32_t invert(const struct draw &f, int n, double u, const double *totals,
+                                 struct shared_part *s)
 {
-    ESP_SHARED(struct shared_part, s); /* (1), sums (chunks), marked (chunks) */
-    const int chunks = (n + ESP_CHUNK - 1) / ESP_CHUNK;
-    double *sums = reinterpret_cast<double *>(s + 1);
-    unsigned char *marked = reinterpret_cast<unsigned char *>(sums + chunks);
-    const struct draw f = {data + (size_t)which[blockIdx.x] * stride,
-                           excluded + (size_t)blockIdx.x * per, marked, per};
-
+    const int chunks = esp_chunks(n);
+    const double target = esp_times(u, s->total);
     for (int c = threadIdx.x; c < chunks; c += THREADS)
-        marked[c] = 0;
-    __syncthreads();
-    for (int i = threadIdx.x; i < per; i += THREADS)
-        if (f.excluded[i] >= 0)
-            marked[f.excluded[i] / ESP_CHUNK] = 1;
-    __syncthreads();
-    esp_chunk_sums(f, 0, chunks, n, sums);
-    __syncthreads();
-    if (threadIdx.x == 0)
-        accumulate(sums, chunks, s);
-    __syncthreads();
-
-    const double target = esp_times(u[blockIdx.x], s->total);
-    for (int c = threadIdx.x; c < chunks; c += THREADS)
-        if (sums[c] > target) {
+        if (totals[c] > target) {
             atomicMin(&s->chunk, c);
             break;
         }
@@ -105,24 +93,72 @@ static __global__ void __launch_bounds__(THREADS)
     for (int i = threadIdx.x; i < count; i += THREADS)
         s->value[i] = f(first + i);
     __syncthreads();
-    if (threadIdx.x == 0) {
-        double before = chunk > 0 ? sums[chunk - 1] : 0.0;
-        int32_t token =
-            s->total > 0.0 ? walk(s->value, first, count, before, target, passes) : -1;
-        tokens[blockIdx.x] = token;
-        values[blockIdx.x] = token < 0 ? 0.0 : f.row[token];
+    if (threadIdx.x > 0 || !(s->total > 0.0))
+        return -1;
+    return walk(s->value, first, count, chunk > 0 ? totals[chunk - 1] : 0.0, target, passes);
+}
+
+static __global__ void __launch_bounds__(THREADS)
+    sample(const float *data, size_t stride, int n, const int32_t *which, const double *u,
+           int draws, const int32_t *excluded, int per, int32_t *tokens, double *values)
+{
+    ESP_SHARED(struct shared_part, s); /* (1), sums (chunks), totals (chunks), marked (chunks) */
+    const int chunks = esp_chunks(n);
+    double *sums = reinterpret_cast<double *>(s + 1), *totals = sums + chunks;
+    unsigned char *marked = reinterpret_cast<unsigned char *>(totals + chunks);
+    struct draw f = {data + (size_t)which[blockIdx.x] * stride,
+                     excluded + (size_t)blockIdx.x * per, s->drawn, marked, per, 0};
+
+    for (int c = threadIdx.x; c < chunks; c += THREADS)
+        marked[c] = 0;
+    __syncthreads();
+    for (int i = threadIdx.x; i < per; i += THREADS)
+        if (f.excluded[i] >= 0)
+            marked[f.excluded[i] / ESP_CHUNK] = 1;
+    __syncthreads();
+    esp_chunk_sums(f, 0, chunks, n, sums);
+    while (f.done < draws) {
+        const size_t at = (size_t)blockIdx.x * draws + f.done;
+        __syncthreads();
+        if (threadIdx.x == 0)
+            accumulate(sums, totals, chunks, s);
+        __syncthreads();
+        const int32_t token = invert(f, n, u[at], totals, s);
+        if (threadIdx.x == 0) {
+            tokens[at] = s->drawn[f.done] = token;
+            values[at] = token < 0 ? 0.0 : f.row[token];
+            if (token >= 0)
+                marked[token / ESP_CHUNK] = 1;
+        }
+        __syncthreads();
+        const int32_t drawn = s->drawn[f.done++];
+        if (drawn >= 0 && f.done < draws)
+            esp_chunk_sums(f, drawn / ESP_CHUNK, drawn / ESP_CHUNK + 1, n,
+                           sums + drawn / ESP_CHUNK);
     }
 }
 
+static size_t shared_bytes(int n)
+{
+    return sizeof(struct shared_part) + (size_t)esp_chunks(n) * (2 * sizeof(double) + 1);
+}
+
+int esp_cuda_sample_prepare(struct esp_cuda_backend *b)
+{
+    const size_t most = shared_bytes(ESP_VOCABULARY_MOST);
+    ESP_CUDA(b, cudaFuncSetAttribute(sample, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     (int)(most < b->shared_limit ? most : b->shared_limit)));
+    return ESP_OK;
+}
+
 int esp_cuda_launch_sample(struct esp_cuda_rows *r, const int32_t *which, const double *u,
-                           int count, const int32_t *excluded, int per, int32_t *tokens,
-                           double *values)
+                           int count, int draws, const int32_t *excluded, int per,
+                           int32_t *tokens, double *values)
 {
     struct esp_cuda_backend *b = esp_cuda_of(&r->base);
-    const int n = r->base.vocabulary, chunks = esp_chunks(n);
-    const size_t shared = sizeof(struct shared_part) + (size_t)chunks * (sizeof(double) + 1);
-    ESP_LAUNCH(sample, count, THREADS, shared, b->stream, r->data, r->stride, n, which, u,
-               excluded, per, tokens, values);
+    const int n = r->base.vocabulary;
+    ESP_LAUNCH(sample, count, THREADS, shared_bytes(n), b->stream, r->data, r->stride, n, which,
+               u, draws, excluded, per, tokens, values);
     ESP_CUDA_LAUNCHED(b, "sample");
     return ESP_OK;
 }

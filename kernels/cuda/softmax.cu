@@ -12,87 +12,108 @@ namespace
 {
 
 struct plan {
-    float factor; /* 1 / temperature */
-    int top_k;    /* 0: all */
-    double top_p;
-    size_t room; /* bytes for each step in turn */
-    int held;    /* values kept in shared memory */
+    int threads;
+    size_t room;   /* bytes for each step in turn */
+    int held;      /* values kept in shared memory */
+    size_t shared; /* bytes, both together */
 };
 
 } // namespace
 
-static __global__ void __launch_bounds__(MOST_THREADS)
-    softmax(float *data, size_t stride, int n, const int32_t *which, struct plan plan,
-            int *numeric)
+template <class From>
+static __global__ void __launch_bounds__(MOST_THREADS) softmax(From from, size_t room, int held)
 {
     ESP_SHARED(unsigned char, shared); /* (room), values held */
+    const struct esp_softmax_job job = from();
     struct esp_select_room *bins = reinterpret_cast<struct esp_select_room *>(shared);
     double *sums = reinterpret_cast<double *>(shared);
-    const struct esp_walk w = {data + (size_t)which[blockIdx.x] * stride,
-                               reinterpret_cast<float *>(shared + plan.room), 0, n, plan.held};
+    if ((int)blockIdx.x >= job.rows)
+        return;
+    const struct esp_walk w =
+        esp_softmax_row(&job, 0, job.n, reinterpret_cast<float *>(shared + room), held);
     const struct esp_walk_values f = {&w};
     const float top = esp_softmax_top(&w, reinterpret_cast<float *>(shared));
     if (!esp_finite(top)) {
         if (threadIdx.x == 0)
-            *numeric = 1;
+            *job.numeric = 1;
         return;
     }
     uint64_t cut = ESP_NO_RANK;
-    if (plan.top_k > 0 && plan.top_k < n) {
-        cut = esp_select(&w, esp_softmax_best(plan.top_k), bins);
+    if (job.top_k > 0 && job.top_k < job.n) {
+        cut = esp_select(&w, esp_softmax_best(job.top_k), bins);
         __syncthreads();
     }
-    esp_softmax_raise(&w, top, plan.factor, cut);
-    double total = esp_block_total(f, n, sums);
-    if (plan.top_p < 1.0) {
-        const struct esp_selection mass = esp_softmax_mass(plan.top_p, total, n);
+    esp_softmax_raise(&w, top, job.factor, cut);
+    double total = esp_block_total(f, job.n, sums);
+    if (job.top_p < 1.0) {
+        const struct esp_selection mass = esp_softmax_mass(job.top_p, total, job.n);
         cut = esp_select(&w, mass, bins);
         esp_softmax_lower(&w, mass.least, cut);
-        total = esp_block_total(f, n, sums);
+        total = esp_block_total(f, job.n, sums);
     }
     esp_softmax_scale(&w, total);
 }
 
-/* Bins of a selection, or the sums of chunks. */
-static size_t room_for(int n)
+int esp_cuda_softmax_prepare(struct esp_cuda_backend *b)
 {
-    size_t sums = (size_t)esp_chunks(n) * sizeof(double), bins = sizeof(struct esp_select_room);
-    size_t most = sums > bins ? sums : bins;
-    return (most + 15) / 16 * 16;
+    const int limit = (int)b->shared_limit;
+    ESP_CUDA(b, cudaFuncSetAttribute(softmax<struct esp_softmax_given>,
+                                     cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
+    ESP_CUDA(b, cudaFuncSetAttribute(softmax<struct esp_softmax_of_pass>,
+                                     cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
+    return ESP_OK;
 }
 
-int esp_cuda_softmax_prepare(struct esp_cuda_rows *r)
+float esp_cuda_softmax_factor(double temperature)
 {
-    struct esp_cuda_backend *b = esp_cuda_of(&r->base);
-    int device, limit;
-    ESP_CUDA(b, cudaGetDevice(&device));
-    ESP_CUDA(b,
-             cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-    ESP_CUDA(b,
-             cudaFuncSetAttribute(softmax, cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
-    r->shared_limit = (size_t)limit;
-    return ESP_OK;
+    const double factor = 1.0 / temperature;
+    return (float)(factor > FLT_MAX ? FLT_MAX : factor < FLT_MIN ? FLT_MIN : factor);
+}
+
+static struct plan plan_for(const struct esp_cuda_backend *b, int n)
+{
+    const size_t sums = (size_t)esp_chunks(n) * sizeof(double),
+                 bins = sizeof(struct esp_select_room), chunk = ESP_HELD_ROOM * sizeof(float);
+    struct plan plan = {LEAST_THREADS, ((sums > bins ? sums : bins) + 15) / 16 * 16, 0, 0};
+    int chunks = esp_chunks(n);
+    while (plan.threads < MOST_THREADS && plan.threads * 4 < n)
+        plan.threads *= 2;
+    if (plan.room + (size_t)chunks * chunk > b->shared_limit)
+        chunks = (int)((b->shared_limit - plan.room) / chunk);
+    plan.held = chunks * ESP_HELD_CHUNK;
+    plan.shared = plan.room + (size_t)chunks * chunk;
+    return plan;
 }
 
 int esp_cuda_launch_softmax(struct esp_cuda_rows *r, const int32_t *which, int count,
                             const struct esp_sampling *sampling)
 {
     struct esp_cuda_backend *b = esp_cuda_of(&r->base);
-    const int n = r->base.vocabulary;
-    const size_t room = room_for(n), chunk = ESP_HELD_ROOM * sizeof(float);
-    int threads = LEAST_THREADS, chunks = esp_chunks(n);
-    double factor = 1.0 / sampling->temperature;
-    factor = factor > FLT_MAX ? FLT_MAX : factor < FLT_MIN ? FLT_MIN : factor;
-    if (esp_cuda_softmax_splits(r, count))
-        return esp_cuda_launch_softmax_parts(r, which, count, (float)factor, sampling);
-    while (threads < MOST_THREADS && threads * 4 < n)
-        threads *= 2;
-    if (room + (size_t)chunks * chunk > r->shared_limit)
-        chunks = (int)((r->shared_limit - room) / chunk);
-    const struct plan plan = {(float)factor, sampling->top_k, sampling->top_p, room,
-                              chunks * ESP_HELD_CHUNK};
-    ESP_LAUNCH(softmax, count, threads, room + (size_t)chunks * chunk, b->stream, r->data,
-               r->stride, n, which, plan, r->numeric);
+    const struct esp_softmax_given given = {{r->data, r->stride, which, count,
+                                             r->base.vocabulary,
+                                             esp_cuda_softmax_factor(sampling->temperature),
+                                             sampling->top_k, sampling->top_p, r->scratch,
+                                             b->numeric}};
+    if (esp_cuda_softmax_splits(b, given.job.n, count))
+        return esp_cuda_launch_softmax_parts(b, &given);
+    const struct plan plan = plan_for(b, given.job.n);
+    ESP_LAUNCH(softmax<struct esp_softmax_given>, count, plan.threads, plan.shared, b->stream,
+               given, plan.room, plan.held);
     ESP_CUDA_LAUNCHED(b, "softmax");
     return ESP_OK;
+}
+
+void esp_cuda_step_softmax(struct esp_cuda_cache *c, int rows)
+{
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    struct esp_cuda_backend *b = (struct esp_cuda_backend *)w->base.backend;
+    const struct esp_softmax_of_pass pass = {c->at.pass, c->at.wanted_at, b->numeric};
+    const int n = w->desc->vocabulary;
+    if (esp_cuda_softmax_splits(b, n, rows)) {
+        esp_cuda_step_softmax_parts(b, &pass, n, rows);
+        return;
+    }
+    const struct plan plan = plan_for(b, n);
+    ESP_LAUNCH(softmax<struct esp_softmax_of_pass>, rows, plan.threads, plan.shared, b->stream,
+               pass, plan.room, plan.held);
 }

@@ -23,63 +23,82 @@ struct row_state {
     float top, least;
 };
 
-struct job {
-    float *data;
-    size_t stride;
-    const int32_t *which;    /* (rows) */
+/* Work memory for a grid of `rows` rows. */
+struct work {
     struct row_state *state; /* (rows) */
     double *sums;            /* (rows, chunks) */
     float *tops;             /* (rows, parts) */
-    unsigned *counter;       /* (rows) */
-    int *numeric;
-    int n, chunks;
 };
 
 } // namespace
 
-static __device__ struct esp_walk part_of(const struct job *job)
+static __host__ __device__ int parts_of(int n)
 {
-    const int begin = blockIdx.y * ESP_PART, left = job->n - begin;
-    const struct esp_walk w = {job->data + (size_t)job->which[blockIdx.x] * job->stride, NULL,
-                               begin, begin + (left < ESP_PART ? left : ESP_PART), 0};
+    return (n + ESP_PART - 1) / ESP_PART;
+}
+
+static __device__ struct work work_of(const struct esp_softmax_job *job, int rows)
+{
+    struct work w;
+    w.state = reinterpret_cast<struct row_state *>(job->scratch + 1);
+    w.sums = reinterpret_cast<double *>(w.state + rows);
+    w.tops = reinterpret_cast<float *>(w.sums + (size_t)rows * esp_chunks(job->n));
     return w;
 }
 
+static __device__ struct esp_walk part_of(const struct esp_softmax_job *job)
+{
+    const int begin = blockIdx.y * ESP_PART, left = job->n - begin;
+    return esp_softmax_row(job, begin, begin + (left < ESP_PART ? left : ESP_PART), NULL, 0);
+}
+
 /* Grid of all but search(): (rows, parts). */
-static __global__ void __launch_bounds__(PART_THREADS) find_top(struct job job)
+template <class From>
+static __global__ void __launch_bounds__(PART_THREADS) find_top(From from)
 {
     ESP_SHARED(float, room); /* (warps), (1) an int */
+    const struct esp_softmax_job job = from();
+    if ((int)blockIdx.x >= job.rows)
+        return;
+    const struct work work = work_of(&job, gridDim.x);
     const struct esp_walk w = part_of(&job);
-    float *tops = job.tops + (size_t)blockIdx.x * gridDim.y;
+    float *tops = work.tops + (size_t)blockIdx.x * gridDim.y;
     float top = esp_softmax_top(&w, room);
     if (threadIdx.x == 0)
         tops[blockIdx.y] = top;
-    if (!esp_last_block(&job.counter[blockIdx.x], gridDim.y,
+    if (!esp_last_block(&job.scratch->counter[blockIdx.x], gridDim.y,
                         reinterpret_cast<int *>(room + PART_THREADS / ESP_WARP)))
         return;
     for (int i = threadIdx.x; i < (int)gridDim.y; i += PART_THREADS)
         top = tops[i] > top ? tops[i] : top;
     top = esp_block_max(top, room);
     if (threadIdx.x == 0) {
-        job.state[blockIdx.x].top = top;
-        job.state[blockIdx.x].cut = ESP_NO_RANK;
+        work.state[blockIdx.x].top = top;
+        work.state[blockIdx.x].cut = ESP_NO_RANK;
         if (!esp_finite(top))
             *job.numeric = 1;
     }
 }
 
-/* The last rank to be kept: of top_k logits, or of exponentials of mass top_p. Grid: (rows). */
-static __global__ void __launch_bounds__(ROW_THREADS)
-    search(struct job job, int top_k, double top_p)
+static __host__ __device__ bool cuts(const struct esp_softmax_job *job, bool mass)
+{
+    return mass ? job->top_p < 1.0 : job->top_k > 0 && job->top_k < job->n;
+}
+
+/* The last rank to be kept: of exponentials of mass top_p, or of top_k logits. Grid: (rows). */
+template <class From>
+static __global__ void __launch_bounds__(ROW_THREADS) search(From from, bool mass)
 {
     ESP_SHARED(struct esp_select_room, room);
-    struct row_state *state = &job.state[blockIdx.x];
-    const struct esp_walk w = {job.data + (size_t)job.which[blockIdx.x] * job.stride, NULL, 0,
-                               job.n, 0};
+    const struct esp_softmax_job job = from();
+    if ((int)blockIdx.x >= job.rows || !cuts(&job, mass))
+        return;
+    struct row_state *state = &work_of(&job, gridDim.x).state[blockIdx.x];
+    const struct esp_walk w = esp_softmax_row(&job, 0, job.n, NULL, 0);
     if (!esp_finite(state->top))
         return;
-    const struct esp_selection s =
-        top_k > 0 ? esp_softmax_best(top_k) : esp_softmax_mass(top_p, state->total, job.n);
+    const struct esp_selection s = mass ? esp_softmax_mass(job.top_p, state->total, job.n)
+                                        : esp_softmax_best(job.top_k);
     const uint64_t cut = esp_select(&w, s, room);
     if (threadIdx.x == 0) {
         state->cut = cut;
@@ -88,82 +107,87 @@ static __global__ void __launch_bounds__(ROW_THREADS)
 }
 
 /* Logits become exponentials, or (lower) exponentials past the cut 0; and the total of them. */
-static __global__ void __launch_bounds__(PART_THREADS)
-    add_up(struct job job, float factor, bool lower)
+template <class From>
+static __global__ void __launch_bounds__(PART_THREADS) add_up(From from, bool lower)
 {
     ESP_SHARED(double, room); /* (chunks), (1) an int */
-    struct row_state *state = &job.state[blockIdx.x];
+    const struct esp_softmax_job job = from();
+    if ((int)blockIdx.x >= job.rows || (lower && !cuts(&job, true)))
+        return;
+    const struct work work = work_of(&job, gridDim.x);
+    struct row_state *state = &work.state[blockIdx.x];
     const struct esp_walk w = part_of(&job);
     const struct esp_walk_values f = {&w};
-    double *sums = job.sums + (size_t)blockIdx.x * job.chunks;
-    const int from = w.begin / ESP_CHUNK, to = (w.end + ESP_CHUNK - 1) / ESP_CHUNK;
+    const int chunks = esp_chunks(job.n);
+    double *sums = work.sums + (size_t)blockIdx.x * chunks;
+    const int first = w.begin / ESP_CHUNK, end = (w.end + ESP_CHUNK - 1) / ESP_CHUNK;
     if (!esp_finite(state->top))
         return;
     if (lower)
         esp_softmax_lower(&w, state->least, state->cut);
     else
-        esp_softmax_raise(&w, state->top, factor, state->cut);
-    esp_chunk_sums(f, from, to, w.end, sums + from);
-    if (!esp_last_block(&job.counter[blockIdx.x], gridDim.y,
-                        reinterpret_cast<int *>(room + job.chunks)))
+        esp_softmax_raise(&w, state->top, job.factor, state->cut);
+    esp_chunk_sums(f, first, end, w.end, sums + first);
+    if (!esp_last_block(&job.scratch->counter[blockIdx.x], gridDim.y,
+                        reinterpret_cast<int *>(room + chunks)))
         return;
-    const double total = esp_sum_of_chunks(sums, job.chunks, room);
+    const double total = esp_sum_of_chunks(sums, chunks, room);
     if (threadIdx.x == 0)
         state->total = total;
 }
 
-static __global__ void __launch_bounds__(PART_THREADS) scale(struct job job)
+template <class From>
+static __global__ void __launch_bounds__(PART_THREADS) scale(From from)
 {
+    const struct esp_softmax_job job = from();
+    if ((int)blockIdx.x >= job.rows)
+        return;
     const struct esp_walk w = part_of(&job);
-    if (esp_finite(job.state[blockIdx.x].top))
-        esp_softmax_scale(&w, job.state[blockIdx.x].total);
+    const struct row_state *state = &work_of(&job, gridDim.x).state[blockIdx.x];
+    if (esp_finite(state->top))
+        esp_softmax_scale(&w, state->total);
 }
 
-static int parts_of(int n)
+bool esp_cuda_softmax_splits(const struct esp_cuda_backend *b, int n, int count)
 {
-    return (n + ESP_PART - 1) / ESP_PART;
-}
-
-bool esp_cuda_softmax_splits(const struct esp_cuda_rows *r, int count)
-{
-    const int n = r->base.vocabulary, parts = parts_of(n);
+    const int parts = parts_of(n);
     const size_t each = sizeof(struct row_state) + (size_t)esp_chunks(n) * sizeof(double) +
                         (size_t)parts * sizeof(float);
-    return parts >= PARTS_LEAST && count <= esp_cuda_of(&r->base)->multiprocessors / 2 &&
-           count <= ESP_COUNTERS && (size_t)count * each <= r->work_bytes;
+    return parts >= PARTS_LEAST && count <= b->multiprocessors / 2 && count <= ESP_COUNTERS &&
+           (size_t)count * each <= esp_cuda_top_k_work(n);
 }
 
-int esp_cuda_launch_softmax_parts(struct esp_cuda_rows *r, const int32_t *which, int count,
-                                  float factor, const struct esp_sampling *sampling)
+/* A graph, whose steps are fixed, has both searches; they end at once where nothing is cut. */
+template <class From>
+static void launch(struct esp_cuda_backend *b, const From &from, int n, int rows, bool best,
+                   bool mass)
 {
-    struct esp_cuda_backend *b = esp_cuda_of(&r->base);
-    const int n = r->base.vocabulary, chunks = esp_chunks(n);
-    const dim3 grid(count, parts_of(n));
+    const dim3 grid(rows, parts_of(n));
     const size_t tops = (PART_THREADS / ESP_WARP + 1) * sizeof(float),
-                 sums = (size_t)(chunks + 1) * sizeof(double),
+                 sums = (size_t)(esp_chunks(n) + 1) * sizeof(double),
                  bins = sizeof(struct esp_select_room);
-    struct job job = {r->data,
-                      r->stride,
-                      which,
-                      esp_cuda_work<struct row_state>(r),
-                      NULL,
-                      NULL,
-                      r->scratch->counter,
-                      r->numeric,
-                      n,
-                      chunks};
-    job.sums = reinterpret_cast<double *>(job.state + count);
-    job.tops = reinterpret_cast<float *>(job.sums + (size_t)count * chunks);
-
-    ESP_LAUNCH(find_top, grid, PART_THREADS, tops, b->stream, job);
-    if (sampling->top_k > 0 && sampling->top_k < n)
-        ESP_LAUNCH(search, count, ROW_THREADS, bins, b->stream, job, sampling->top_k, 1.0);
-    ESP_LAUNCH(add_up, grid, PART_THREADS, sums, b->stream, job, factor, false);
-    if (sampling->top_p < 1.0) {
-        ESP_LAUNCH(search, count, ROW_THREADS, bins, b->stream, job, 0, sampling->top_p);
-        ESP_LAUNCH(add_up, grid, PART_THREADS, sums, b->stream, job, factor, true);
+    ESP_LAUNCH(find_top<From>, grid, PART_THREADS, tops, b->stream, from);
+    if (best)
+        ESP_LAUNCH(search<From>, rows, ROW_THREADS, bins, b->stream, from, false);
+    ESP_LAUNCH(add_up<From>, grid, PART_THREADS, sums, b->stream, from, false);
+    if (mass) {
+        ESP_LAUNCH(search<From>, rows, ROW_THREADS, bins, b->stream, from, true);
+        ESP_LAUNCH(add_up<From>, grid, PART_THREADS, sums, b->stream, from, true);
     }
-    ESP_LAUNCH(scale, grid, PART_THREADS, 0, b->stream, job);
+    ESP_LAUNCH(scale<From>, grid, PART_THREADS, 0, b->stream, from);
+}
+
+int esp_cuda_launch_softmax_parts(struct esp_cuda_backend *b,
+                                  const struct esp_softmax_given *given)
+{
+    const struct esp_softmax_job *job = &given->job;
+    launch(b, *given, job->n, job->rows, cuts(job, false), cuts(job, true));
     ESP_CUDA_LAUNCHED(b, "softmax");
     return ESP_OK;
+}
+
+void esp_cuda_step_softmax_parts(struct esp_cuda_backend *b,
+                                 const struct esp_softmax_of_pass *pass, int n, int rows)
+{
+    launch(b, *pass, n, rows, true, true);
 }

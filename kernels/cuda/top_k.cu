@@ -11,6 +11,8 @@
  */
 #include "cuda/rank.h"
 
+#include <climits>
+
 enum {
     THREADS = 256,
     EACH = ESP_PART / THREADS, /* ranks in the registers of a thread */
@@ -40,6 +42,46 @@ struct answer {
     int k;
     int32_t *ids;  /* (rows, k) */
     float *values; /* (rows, k) */
+};
+
+/* What top_few is asked for: among its arguments, or, in a graph, in the pass of a draft step. */
+struct few_job {
+    const float *data;
+    size_t stride;
+    const int32_t *which; /* (rows) */
+    int rows, n;
+    struct answer a;
+    struct esp_cuda_scratch *scratch;
+    int *numeric;
+};
+
+struct few_given {
+    struct few_job job;
+
+    __device__ struct few_job operator()() const
+    {
+        return job;
+    }
+};
+
+struct few_of_pass {
+    const struct esp_cuda_pass *pass;
+    const int32_t *wanted_at;
+    int *numeric;
+
+    __device__ struct few_job operator()() const
+    {
+        const struct esp_cuda_step *s = &pass->step;
+        const struct few_job job = {pass->logits,
+                                    pass->logits_stride,
+                                    wanted_at,
+                                    pass->wanted,
+                                    pass->logits_vocabulary,
+                                    {s->k, s->ids, s->values},
+                                    s->scratch,
+                                    numeric};
+        return job;
+    }
 };
 
 } // namespace
@@ -96,14 +138,17 @@ static __device__ void find_best(const uint64_t *rank, int k, struct few_room *r
     __syncthreads();
 }
 
-/* Grid: (rows, parts). `found` (rows, parts, k) is used if there are several parts. */
-static __global__ void __launch_bounds__(THREADS, 4)
-    top_few(const float *data, size_t stride, int n, const int32_t *which, struct answer a,
-            uint64_t *found, unsigned *counter, int *numeric)
+/* Grid: (rows, parts). */
+template <class From>
+static __global__ void __launch_bounds__(THREADS, 4) top_few(From from)
 {
     ESP_SHARED(struct few_room, room);
-    const float *row = data + (size_t)which[blockIdx.x] * stride;
-    const int parts = gridDim.y, k = a.k;
+    const struct few_job job = from();
+    if ((int)blockIdx.x >= job.rows)
+        return;
+    const float *row = job.data + (size_t)job.which[blockIdx.x] * job.stride;
+    const int parts = gridDim.y, n = job.n, k = job.a.k;
+    uint64_t *found = reinterpret_cast<uint64_t *>(job.scratch + 1); /* (rows, parts, k) */
     uint64_t rank[EACH], *own = found + (size_t)blockIdx.x * parts * k;
     bool number = true;
     for (int j = 0; j < EACH; j += 4) {
@@ -118,12 +163,12 @@ static __global__ void __launch_bounds__(THREADS, 4)
         }
     }
     if (!number)
-        *numeric = 1;
+        *job.numeric = 1;
     find_best(rank, k, room);
     if (parts > 1) {
         if ((int)threadIdx.x < k)
             own[blockIdx.y * k + threadIdx.x] = room->best[threadIdx.x];
-        if (!esp_last_block(&counter[blockIdx.x], gridDim.y, &room->last))
+        if (!esp_last_block(&job.scratch->counter[blockIdx.x], gridDim.y, &room->last))
             return;
         for (int j = 0; j < EACH; j++) {
             const int i = j * THREADS + threadIdx.x;
@@ -133,29 +178,45 @@ static __global__ void __launch_bounds__(THREADS, 4)
     }
     if ((int)threadIdx.x < k) {
         const size_t at = (size_t)blockIdx.x * k + threadIdx.x;
-        a.ids[at] = esp_rank_index(room->best[threadIdx.x]);
-        a.values[at] = esp_rank_value(room->best[threadIdx.x]);
+        job.a.ids[at] = esp_rank_index(room->best[threadIdx.x]);
+        job.a.values[at] = esp_rank_value(room->best[threadIdx.x]);
     }
 }
 
-static int launch_few(struct esp_cuda_rows *r, const int32_t *which, int count, struct answer a)
+int esp_cuda_top_k_at_once(int n, int k)
+{
+    const int parts = parts_of(n);
+    if (k > MOST_K || (int64_t)k * parts > ESP_PART)
+        return 0;
+    const size_t fit = esp_cuda_top_k_work(n) / ((size_t)parts * k * sizeof(uint64_t));
+    return parts == 1 ? INT_MAX : fit < ESP_COUNTERS ? (int)fit : ESP_COUNTERS;
+}
+
+static int launch_few(struct esp_cuda_rows *r, const int32_t *which, int count, struct answer a,
+                      int most)
 {
     struct esp_cuda_backend *b = esp_cuda_of(&r->base);
-    const int n = r->base.vocabulary, parts = parts_of(n);
-    const size_t each = (size_t)parts * a.k * sizeof(uint64_t);
-    int most = parts == 1 ? count : (int)(r->work_bytes / each);
-    if (parts > 1 && most > ESP_COUNTERS)
-        most = ESP_COUNTERS;
+    const int n = r->base.vocabulary;
     for (int done = 0, now; done < count; done += now) {
         now = count - done < most ? count - done : most;
         const size_t at = (size_t)done * a.k;
-        const struct answer part = {a.k, a.ids + at, a.values + at};
-        ESP_LAUNCH(top_few, dim3(now, parts), THREADS, sizeof(struct few_room), b->stream,
-                   r->data, r->stride, n, which + done, part, esp_cuda_work<uint64_t>(r),
-                   r->scratch->counter, r->numeric);
+        const struct few_given given = {{r->data, r->stride, which + done, now, n,
+                                         {a.k, a.ids + at, a.values + at}, r->scratch,
+                                         b->numeric}};
+        ESP_LAUNCH(top_few<struct few_given>, dim3(now, parts_of(n)), THREADS,
+                   sizeof(struct few_room), b->stream, given);
         ESP_CUDA_LAUNCHED(b, "top_k");
     }
     return ESP_OK;
+}
+
+void esp_cuda_step_top_k(struct esp_cuda_cache *c, int rows)
+{
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    struct esp_cuda_backend *b = (struct esp_cuda_backend *)w->base.backend;
+    const struct few_of_pass pass = {c->at.pass, c->at.wanted_at, b->numeric};
+    ESP_LAUNCH(top_few<struct few_of_pass>, dim3(rows, parts_of(w->desc->vocabulary)), THREADS,
+               sizeof(struct few_room), b->stream, pass);
 }
 
 /* ------------------------------------------------------------------ many */
@@ -241,7 +302,7 @@ static int launch_many(struct esp_cuda_rows *r, const int32_t *which, int count,
         const struct answer part = {a.k, a.ids + at, a.values + at};
         ESP_LAUNCH(top_many, now, SORTERS, sizeof(struct many_room), b->stream, r->data,
                    r->stride, r->base.vocabulary, which + done, part,
-                   esp_cuda_work<uint64_t>(r), size, r->numeric);
+                   esp_cuda_work<uint64_t>(r), size, b->numeric);
         ESP_CUDA_LAUNCHED(b, "top_k");
     }
     return ESP_OK;
@@ -261,7 +322,6 @@ int esp_cuda_launch_top_k(struct esp_cuda_rows *r, const int32_t *which, int cou
                           int32_t *ids, float *values)
 {
     const struct answer a = {k, ids, values};
-    if (k <= MOST_K && (int64_t)k * parts_of(r->base.vocabulary) <= ESP_PART)
-        return launch_few(r, which, count, a);
-    return launch_many(r, which, count, a);
+    const int most = esp_cuda_top_k_at_once(r->base.vocabulary, k);
+    return most > 0 ? launch_few(r, which, count, a, most) : launch_many(r, which, count, a);
 }

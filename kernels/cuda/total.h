@@ -22,7 +22,7 @@
 
 enum { ESP_CHUNK = 256, ESP_CHUNK_LANES = 16, ESP_TOTAL_THREADS = 256 };
 
-static inline int esp_chunks(int n)
+static __host__ __device__ inline int esp_chunks(int n)
 {
     return (n + ESP_CHUNK - 1) / ESP_CHUNK;
 }

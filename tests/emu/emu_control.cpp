@@ -166,7 +166,7 @@ long emu_kernels_run(void)
     return emu_kernels;
 }
 
-long emu_synchronisations(void)
+long emu_waits_made(void)
 {
     return emu_waits;
 }

@@ -36,8 +36,9 @@ const char *emu_failed_call(void); /* the first that was made to fail since then
 /* How many things the program never gave back; `text` names them. */
 int emu_leaks(char *text, size_t bytes);
 
-/* What ran since the program began. */
-long emu_kernels_run(void), emu_synchronisations(void);
+/* Since the program began: kernels that ran, and how often the host waited for work that was not
+ * done. */
+long emu_kernels_run(void), emu_waits_made(void);
 
 #ifdef __cplusplus
 }

@@ -91,13 +91,13 @@ static void run_until(cudaStream_t stream, uint64_t number)
 static void run_stream(cudaStream_t stream)
 {
     emu_memory_open();
+    emu_waits += !stream->queue.empty();
     uint64_t seed = emu_next_seed();
     for (cudaStream_t other : streams().all)
         if (seed && other != stream && (seed >> (++streams().choices % 60) & 1))
             run_until(other, streams().number);
     run_until(stream, streams().number);
     emu_memory_close();
-    emu_waits++;
 }
 
 cudaError_t emu_run_all()
@@ -316,9 +316,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
     if (event->last->captured)
         return emu_result(cudaErrorCapturedEvent);
     emu_memory_open();
+    emu_waits += !event->last->done;
     await(*event->last);
     emu_memory_close();
-    emu_waits++;
     return cudaSuccess;
 }
 

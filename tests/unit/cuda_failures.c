@@ -114,7 +114,7 @@ static int use_all(struct life *l)
     if (status == 0)
         status = ops->gather(l->rows, which, ids, 2, numbers);
     if (status == 0)
-        status = ops->sample(l->rows, which, u, 2, NULL, 0, ids, numbers);
+        status = ops->sample(l->rows, which, u, 2, 1, NULL, 0, ids, numbers);
     if (status == 0)
         status = ops->combine(l->rows, 0, l->rows, 2, &f, l->rows, 1, numbers);
     if (status == 0)

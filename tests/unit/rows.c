@@ -260,8 +260,27 @@ static void make_distribution(float *p, int n, unsigned long long *state)
         p[i] = (float)(p[i] / sum);
 }
 
+/* Checks a draw from p (n), and takes the token out. */
+static void check_draw(float *p, int n, double u, int32_t token, double value)
+{
+    double total = 0, sum = 0;
+    for (int i = 0; i < n; i++)
+        total += p[i];
+    if (total == 0) {
+        CHECK(token == -1 && value == 0);
+        return;
+    }
+    CHECK(token >= 0 && p[token] > 0 && value == p[token]);
+    for (int i = 0; i < token; i++)
+        sum += p[i];
+    CHECK(sum <= u * total + 1e-12 && sum + p[token] >= u * total - 1e-12,
+          "%d values, u = %g: drew %d", n, u, token);
+    p[token] = 0;
+}
+
 EACH_BACKEND(draws_invert_the_cumulative_sum)
 {
+    enum { EACH = 3 };
     unsigned long long state = 4;
     static float p[WIDE], after[WIDE];
     for (int size = 0; size < SIZES; size++) {
@@ -269,32 +288,24 @@ EACH_BACKEND(draws_invert_the_cumulative_sum)
         const int n = sizes[size];
         open_setup(&s, backend, n);
         for (int trial = 0; trial < 60; trial++) {
-            int32_t which = 2, excluded[4] = {-1, -1, -1, -1}, token;
-            double u = trial == 0   ? 0
-                       : trial == 1 ? 0x1.fffffffffffffp-1
-                                    : check_uniform(&state);
-            double total = 0, sum = 0, value;
+            int32_t which = 2, excluded[4] = {-1, -1, -1, -1}, tokens[EACH];
+            double u[EACH], values[EACH];
+            for (int i = 0; i < EACH; i++)
+                u[i] = trial == i       ? 0
+                       : trial == i + 3 ? 0x1.fffffffffffffp-1
+                                        : check_uniform(&state);
             make_distribution(p, n, &state);
             for (int i = 0; i < trial % 5; i++)
                 excluded[i] = (int32_t)(check_uniform(&state) * n);
             s.ops->write_row(s.rows, which, p);
-            CHECK(s.ops->sample(s.rows, &which, &u, 1, excluded, 4, &token, &value) == 0);
+            CHECK(s.ops->sample(s.rows, &which, u, 1, EACH, excluded, 4, tokens, values) == 0);
             s.ops->read_row(s.rows, which, after);
             CHECK(memcmp(p, after, (size_t)n * sizeof *p) == 0, "the row changed");
             for (int i = 0; i < 4; i++)
                 if (excluded[i] >= 0)
                     p[excluded[i]] = 0;
-            for (int i = 0; i < n; i++)
-                total += p[i];
-            if (total == 0) {
-                CHECK(token == -1 && value == 0);
-            } else {
-                CHECK(token >= 0 && p[token] > 0 && value == p[token]);
-                for (int i = 0; i < token; i++)
-                    sum += p[i];
-                CHECK(sum <= u * total + 1e-12 && sum + p[token] >= u * total - 1e-12,
-                      "%d values, u = %g: drew %d", n, u, token);
-            }
+            for (int i = 0; i < EACH; i++)
+                check_draw(p, n, u[i], tokens[i], values[i]);
         }
         close_setup(&s);
     }
@@ -372,12 +383,15 @@ EACH_BACKEND(arguments_out_of_range_are_refused)
     CHECK(s.ops->gather(s.rows, &good, &low, 1, &value) == ESP_E_ARGUMENT);
     CHECK(s.ops->gather(s.rows, &good, &(int32_t){10}, 1, &value) == ESP_E_ARGUMENT);
     CHECK(s.ops->gather(s.rows, &high, &good, 1, &value) == ESP_E_ARGUMENT);
-    CHECK(s.ops->sample(s.rows, &good, &u, 1, &(int32_t){10}, 1, &id, &value) ==
+    CHECK(s.ops->sample(s.rows, &good, &u, 1, 1, &(int32_t){10}, 1, &id, &value) ==
           ESP_E_ARGUMENT);
-    CHECK(s.ops->sample(s.rows, &high, &u, 1, NULL, 0, &id, &value) == ESP_E_ARGUMENT);
-    CHECK(s.ops->sample(s.rows, &good, &(double){1}, 1, NULL, 0, &id, &value) ==
+    for (int draws = 0; draws <= ESP_MAX_DRAWS + 1; draws += ESP_MAX_DRAWS + 1)
+        CHECK(s.ops->sample(s.rows, &good, &u, 1, draws, NULL, 0, &id, &value) ==
+              ESP_E_ARGUMENT);
+    CHECK(s.ops->sample(s.rows, &high, &u, 1, 1, NULL, 0, &id, &value) == ESP_E_ARGUMENT);
+    CHECK(s.ops->sample(s.rows, &good, &(double){1}, 1, 1, NULL, 0, &id, &value) ==
           ESP_E_ARGUMENT);
-    CHECK(s.ops->sample(s.rows, &good, &(double){NAN}, 1, NULL, 0, &id, &value) ==
+    CHECK(s.ops->sample(s.rows, &good, &(double){NAN}, 1, 1, NULL, 0, &id, &value) ==
           ESP_E_ARGUMENT);
     CHECK(s.ops->combine(s.rows, 0, s.rows, ROWS, &f, NULL, 0, &value) == ESP_E_ARGUMENT);
     CHECK(s.ops->combine(s.rows, 0, s.rows, 1, &f, s.rows, -1, &value) == ESP_E_ARGUMENT);

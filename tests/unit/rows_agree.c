@@ -168,18 +168,21 @@ static void write_distribution(struct pair *p, int at)
     BOTH(p, write_row, at, row[0]);
 }
 
-static void compare_draws(struct pair *p, int per)
+/* `each` draws, one after the other, from each of 40 / each rows. */
+static void compare_draws(struct pair *p, int per, int each)
 {
     enum { DRAWS = 40, PER = 40 };
     int32_t which[DRAWS], tokens[2][DRAWS], excluded[DRAWS * PER];
     double u[DRAWS], values[2][DRAWS];
+    memset(tokens, 0, sizeof tokens);
+    memset(values, 0, sizeof values);
     for (int i = 0; i < DRAWS; i++) {
         which[i] = below(ROWS);
         u[i] = i == 0 ? 0 : i == 1 ? 0x1.fffffffffffffp-1 : check_uniform(&seed);
     }
     for (int i = 0; i < DRAWS * per; i++)
         excluded[i] = i % 7 == 3 ? -1 : i < per && per >= p->n ? i % p->n : below(p->n);
-    BOTH(p, sample, which, u, DRAWS, excluded, per, tokens[b], values[b]);
+    BOTH(p, sample, which, u, DRAWS / each, each, excluded, per, tokens[b], values[b]);
     for (int i = 0; i < DRAWS; i++) {
         CHECK(tokens[CPU][i] == tokens[GPU][i] && values[CPU][i] == values[GPU][i],
               "%d values, u = %.17g: drew %d (%g), not %d (%g)", p->n, u[i], tokens[GPU][i],
@@ -249,8 +252,8 @@ static void compare_distributions(struct pair *p)
 {
     for (int i = 0; i < ROWS; i++)
         write_distribution(p, i);
-    compare_draws(p, 0);
-    compare_draws(p, 1 + below(39));
+    compare_draws(p, 0, 1);
+    compare_draws(p, 1 + below(39), 1 + below(ESP_MAX_DRAWS));
     compare_combination(p);
     compare_removals(p);
     compare_ratios(p);
@@ -362,7 +365,7 @@ TEST(calls_may_be_larger_than_the_rows)
     }
     BOTH(&p, gather, which, tokens[0], MANY, values[b]);
     CHECK(memcmp(values[CPU], values[GPU], sizeof values[CPU]) == 0);
-    BOTH(&p, sample, which, u, check_quick() ? 50 : 500, NULL, 0, tokens[b], values[b]);
+    BOTH(&p, sample, which, u, check_quick() ? 50 : 500, 1, NULL, 0, tokens[b], values[b]);
     CHECK(memcmp(tokens[CPU], tokens[GPU], 50 * sizeof **tokens) == 0);
     BOTH(&p, argmax, which, 2000, tokens[b]);
     CHECK(memcmp(tokens[CPU], tokens[GPU], 2000 * sizeof **tokens) == 0);

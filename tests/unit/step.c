@@ -1,0 +1,301 @@
+/* step.c - draft steps and answers that are put off: both only save time. A step must give what
+ * a pass, softmax and top-k give one after the other, to the last bit, whether it runs as one
+ * graph (few rows, small k) or not; and an answer that was put off must be the one that a call
+ * gives at once. What is saved is counted on the emulator.
+ */
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "drafter.h"
+#include "each_backend.h"
+#include "random_model.h"
+#include "session.h"
+
+enum { CACHE = 200, BATCH = 80, MOST_K = 100, LONG = 17000 };
+
+/* One vocabulary that a block has to itself, one that is cut into parts. */
+static const struct random_shape shapes[] = {
+    {"short rows", 2, 32, 2, 1, 16, 40, 150, 16, ESP_BF16, false, false, false, false},
+    {"long rows", 1, 16, 1, 1, 16, 16, LONG, 16, ESP_F16, false, false, false, true},
+};
+
+static const struct esp_sampling samplings[] = {
+    {.temperature = 1, .top_p = 1},
+    {.temperature = 0.6, .top_p = 1, .top_k = 7},
+    {.temperature = 1.3, .top_p = 0.8},
+    {.temperature = 0.05, .top_p = 0.95, .top_k = 40},
+};
+
+struct setup {
+    struct random_model model;
+    const struct esp_backend_ops *ops;
+    struct esp_weights *weights;
+    struct esp_cache *cache;
+    struct esp_rows *rows[2];
+    int32_t tokens[BATCH], positions[BATCH], at[BATCH];
+};
+
+static void open_setup(struct setup *s, const struct random_shape *shape,
+                       struct esp_backend *backend)
+{
+    unsigned long long seed = 5;
+    char err[200] = "";
+    memset(s, 0, sizeof *s);
+    s->ops = backend->ops;
+    random_model_make(&s->model, shape, 3);
+    CHECK(s->ops->weights_open(&s->weights, backend, &s->model.desc, NULL, NULL, err,
+                               sizeof err) == 0,
+          "%s", err);
+    CHECK(s->ops->cache_open(&s->cache, s->weights, CACHE, BATCH, err, sizeof err) == 0, "%s",
+          err);
+    for (int i = 0; i < 2; i++)
+        CHECK(s->ops->rows_open(&s->rows[i], backend, BATCH, shape->vocabulary, err,
+                                sizeof err) == 0,
+              "%s", err);
+    for (int i = 0; i < BATCH; i++) {
+        s->tokens[i] = (int32_t)(check_uniform(&seed) * shape->vocabulary);
+        s->positions[i] = i;
+    }
+}
+
+static void close_setup(struct setup *s)
+{
+    for (int i = 0; i < 2; i++)
+        s->ops->rows_close(s->rows[i]);
+    s->ops->cache_close(s->cache);
+    s->ops->weights_close(s->weights);
+    random_model_free(&s->model);
+}
+
+/* A batch that wants the logits of every `every`-th row, in falling order. */
+static struct esp_batch batch_of(struct setup *s, int count, int every, int *wanted)
+{
+    *wanted = 0;
+    for (int i = 0; i < count; i++)
+        s->at[i] = i % every ? -1 : (count - 1 - i) % BATCH;
+    for (int i = 0; i < count; i++)
+        *wanted += s->at[i] >= 0;
+    return (struct esp_batch){.rows = count,
+                              .tokens = s->tokens,
+                              .positions = s->positions,
+                              .logits = s->rows[0],
+                              .logits_row = s->at};
+}
+
+struct outcome {
+    int32_t ids[BATCH * MOST_K];
+    float values[BATCH * MOST_K];
+};
+
+static void check_step(struct setup *s, int count, int every, const struct esp_sampling *sampling,
+                       int k, bool deferred)
+{
+    static struct outcome want, got;
+    static float row[2][LONG];
+    int32_t which[BATCH], first;
+    int wanted, n = 0;
+    struct esp_batch batch = batch_of(s, count, every, &wanted);
+    for (int i = 0; i < count; i++)
+        if (s->at[i] >= 0)
+            which[n++] = s->at[i];
+    CHECK(s->ops->forward(s->cache, &batch) == 0);
+    CHECK(s->ops->softmax(s->rows[0], which, n, sampling) == 0);
+    CHECK(s->ops->top_k(s->rows[0], which, n, k, want.ids, want.values) == 0);
+
+    const struct esp_step step = {*sampling, k, got.ids, got.values};
+    memset(&got, 0xff, sizeof got);
+    batch.logits = s->rows[1];
+    batch.step = &step;
+    esp_defer(s->rows[1]->backend, deferred);
+    CHECK(s->ops->forward(s->cache, &batch) == 0);
+    esp_defer(s->rows[1]->backend, false);
+    if (deferred) /* any call that waits */
+        CHECK(s->ops->argmax(s->rows[0], which, 1, &first) == 0 && first == want.ids[0]);
+    size_t answers = (size_t)n * (size_t)k;
+    CHECK(memcmp(got.ids, want.ids, answers * sizeof *got.ids) == 0 &&
+              memcmp(got.values, want.values, answers * sizeof *got.values) == 0,
+          "%d rows, %d answers, k %d: others", count, n, k);
+    CHECK(got.ids[answers] == -1, "more answers than rows");
+    for (int i = 0; i < n; i += 1 + n / 3) {
+        for (int m = 0; m < 2; m++)
+            CHECK(s->ops->read_row(s->rows[m], which[i], row[m]) == 0);
+        CHECK(memcmp(row[0], row[1], (size_t)s->rows[0]->vocabulary * sizeof(float)) == 0,
+              "%d rows: another distribution", count);
+    }
+}
+
+EACH_BACKEND(a_step_is_a_pass_and_softmax_and_top_k)
+{
+    static const int counts[] = {1, 3, 16, 21, 64, 70}, ks[] = {1, 5, 64, MOST_K};
+    struct setup s;
+    open_setup(&s, &shapes[0], backend);
+    for (int c = 0; c < 6; c++)
+        for (int i = 0; i < 4; i++)
+            check_step(&s, counts[c], 1 + (c + i) % 3, &samplings[i], ks[(c + i) % 4], i % 2);
+    close_setup(&s);
+    open_setup(&s, &shapes[1], backend);
+    for (int i = 0; i < 4; i++)
+        check_step(&s, 1 + i, 1, &samplings[i], ks[i], i % 2);
+    close_setup(&s);
+}
+
+EACH_BACKEND(rows_of_another_vocabulary_take_a_step_too)
+{
+    static const int vocabulary[] = {40, 170};
+    struct setup s;
+    char err[200];
+    for (int v = 0; v < 2; v++) {
+        open_setup(&s, &shapes[0], backend);
+        for (int i = 0; i < 2; i++) {
+            s.ops->rows_close(s.rows[i]);
+            CHECK(s.ops->rows_open(&s.rows[i], backend, BATCH, vocabulary[v], err, sizeof err) ==
+                  0);
+        }
+        check_step(&s, 4, 1, &samplings[1], 6, false);
+        close_setup(&s);
+    }
+}
+
+EACH_BACKEND(steps_that_make_no_sense_are_refused)
+{
+    int32_t ids[4];
+    float values[4];
+    const struct esp_sampling plain = {.temperature = 1, .top_p = 1}, cold = {.top_p = 1};
+    const struct esp_step bad[] = {{plain, 0, ids, values},   {plain, 151, ids, values},
+                                   {plain, 1, NULL, values},  {plain, 1, ids, NULL},
+                                   {cold, 1, ids, values}};
+    struct setup s;
+    int wanted;
+    open_setup(&s, &shapes[0], backend);
+    struct esp_batch batch = batch_of(&s, 1, 1, &wanted);
+    for (int i = 0; i < 5; i++) {
+        batch.step = &bad[i];
+        CHECK(s.ops->forward(s.cache, &batch) == ESP_E_ARGUMENT, "step %d", i);
+    }
+    batch.step = &(struct esp_step){plain, 1, ids, values};
+    batch.logits = NULL;
+    CHECK(s.ops->forward(s.cache, &batch) == ESP_E_ARGUMENT);
+    close_setup(&s);
+}
+
+/* A number that is none is told by the next call that waits. */
+EACH_BACKEND(a_deferred_answer_does_not_hide_a_bad_number)
+{
+    static float bad[150];
+    int32_t which = 2, id;
+    double value;
+    struct setup s;
+    open_setup(&s, &shapes[0], backend);
+    bad[7] = NAN;
+    CHECK(s.ops->write_row(s.rows[0], 2, bad) == 0);
+    esp_defer(backend, true);
+    int first = s.ops->argmax(s.rows[0], &which, 1, &id);
+    esp_defer(backend, false);
+    int second = s.ops->gather(s.rows[1], &which, &(int32_t){1}, 1, &value);
+    CHECK(first == ESP_E_NUMERIC || second == ESP_E_NUMERIC, "%d, then %d", first, second);
+    CHECK(s.ops->gather(s.rows[1], &which, &(int32_t){1}, 1, &value) == ESP_OK, "it stays");
+    close_setup(&s);
+}
+
+/* ------------------------------------------------------------------ what is saved */
+
+struct wait_count {
+    long (*made)(void);
+    long before;
+    int iterations;
+};
+
+/* Draws below a node are made 4, 4, 8, 16, 16 ... at a time, the first of them with its pass. */
+static int refills(const struct esp_tree *tree)
+{
+    int calls = 0;
+    for (int u = 0; u < tree->count; u++) {
+        int children = 0;
+        for (int c = 1; c < tree->count; c++)
+            children += tree->nodes[c].parent == u;
+        for (int have = 4, more = 4; have < children; have += more, more = have < 16 ? have : 16)
+            calls++;
+    }
+    return calls;
+}
+
+/* One wait for each layer of the tree and one for the verification, if the target is followed
+ * greedily. A rule that draws also waits for what a refusal leaves (without replacement: and for
+ * what the siblings then have), and for its last draw; `nss` draws at every node, `khisti` asks
+ * for classes there. */
+static int most_waits(const struct esp_iteration *it)
+{
+    int most = it->draft_passes + 1, refused = 0;
+    if (!strncmp(it->drafter, "dyspec", 6) || !strcmp(it->drafter, "sequoia"))
+        most += refills(&it->tree);
+    if (!strcmp(it->verifier, "greedy"))
+        return most;
+    for (int u = 1; u < it->tree.count; u++)
+        refused += it->tree.nodes[u].verdict == ESP_REJECTED && !isnan(it->tree.nodes[u].u);
+    if (!strcmp(it->verifier, "nss") || !strcmp(it->verifier, "khisti"))
+        return most + it->path_length + 2;
+    return most + 1 + refused * (strcmp(it->verifier, "swor") ? 1 : 2);
+}
+
+static void count_waits(void *user, const struct esp_event *event)
+{
+    struct wait_count *w = user;
+    const struct esp_iteration *it = event->iteration;
+    if (event->type == ESP_EVENT_ITERATION) {
+        long waits = w->made() - w->before;
+        CHECK(waits >= 1 && waits <= most_waits(it), "%s with %s: %ld waits, %d draft passes",
+              it->drafter, it->verifier, waits, it->draft_passes);
+        w->iterations++;
+    }
+    if (event->type == ESP_EVENT_ITERATION || event->type == ESP_EVENT_PROMPT)
+        w->before = w->made();
+}
+
+static void check_waits(struct esp_engine *engine, const char *drafter, const char *verifier,
+                        struct wait_count *w)
+{
+    struct esp_session *session;
+    char err[300] = "";
+    struct esp_session_options options = {.drafter = drafter,
+                                          .verifier = verifier,
+                                          .temperature = verifier ? 1 : 0,
+                                          .observer = count_waits,
+                                          .user = w,
+                                          .seed = 1};
+    CHECK(esp_session_open(&session, engine, &options, err, sizeof err) == 0, "%s", err);
+    int32_t prompt[] = {40, 41, 42, 43};
+    CHECK(esp_session_prompt(session, prompt, 4, err, sizeof err) == 0, "%s", err);
+    esp_session_allow(session, 8);
+    w->iterations = 0;
+    for (int i = 0; i < 2 && esp_session_step(session, err, sizeof err) > 0; i++)
+        continue;
+    CHECK(w->iterations > 0, "%s: %s", drafter, err);
+    esp_session_close(session);
+}
+
+TEST(an_iteration_waits_for_each_layer_and_for_the_verification)
+{
+    static const char *const drawn[][2] = {
+        {"iid:K=2,L=3", "traversal"}, {"iid:K=2,L=3", "specinfer"}, {"iid:K=3,L=2", "naivetree"},
+        {"iid:K=2,L=3", "khisti"},    {"dyspec:N=12", "swor"},      {"dyspec-layer:N=12", "swor"},
+        {"sequoia:N=8", "swor"},      {"dynatree:N=8", "nss"},
+    };
+    struct esp_engine *engine;
+    struct wait_count w = {0};
+    char err[300] = "";
+    const struct esp_engine_options options = {.backend = "cuda", .max_nodes = 24};
+    if (cuda_is_real())
+        return;
+    CHECK(esp_engine_open(&engine, &options, err, sizeof err) == 0, "%s", err);
+    void *plugin = dlopen(getenv("ESPALIER_CUDA_PLUGIN"), RTLD_NOW);
+    *(void **)&w.made = dlsym(plugin, "emu_waits_made");
+    CHECK(w.made, "no emulator");
+    for (int i = 0; esp_drafters[i] && !check_quick(); i++)
+        check_waits(engine, esp_drafters[i]->name, NULL, &w);
+    for (int i = 0; i < 8; i += check_quick() ? 4 : 1)
+        check_waits(engine, drawn[i][0], drawn[i][1], &w);
+    esp_engine_close(engine);
+}
