@@ -5,15 +5,16 @@
  * token has p's share as long as that is at most rho beta; the least such rho in [1, k] accepts
  * most. What is left of p, (p - gamma min(p / rho, q))+ with gamma = (1 - (1 - beta)^k) / beta,
  * gives the token otherwise (delayed-tree-expansion, eqs. 6 and 7, alg. 3). Any rho above the
- * least is exact too, so the bisection may stop early as long as it keeps the upper end.
+ * least is exact too, so the search for it may stop early as long as it keeps the upper end.
  */
 #include <math.h>
 #include <stdlib.h>
 
 #include "verifier.h"
 
-enum { BISECTIONS = 40 };
+enum { MOST_STEPS = 60 };
 static const double SAME = 1e-14; /* p and q differ by no more than rounding */
+static const double NEAR = 1e-13; /* to the least rho, or to what it would keep */
 
 struct k_seq {
     double rho, beta, gamma;
@@ -25,28 +26,40 @@ static double any_of(int k, double beta)
     return beta < 1 ? -expm1(k * log1p(-beta)) : 1;
 }
 
-/* Finds rho by bisection; beta_at(rho) is asked of `data`. */
+/* Finds rho between 1, where too much is kept, and k, where too little is; beta_at(rho) is asked
+ * of `data` and costs a look at the whole vocabulary. Each step cuts the interval where a line
+ * through its ends crosses zero; an end that stays where it is counts half from then on (the
+ * Illinois rule), so both come nearer. */
 static int solve_rho(int k, int (*beta_at)(void *data, double rho, double *beta), void *data,
                      struct k_seq *s)
 {
-    double low = 1, high = k, beta;
-    int status = beta_at(data, 1, &beta);
-    s->rho = 1;
-    s->beta = beta;
-    s->gamma = 1;
+    double low = 1, high = k, beta, above, below;
+    int status = beta_at(data, 1, &beta), stayed = 0;
+    *s = (struct k_seq){1, beta, 1};
     if (status < 0 || k == 1 || !(beta > 0) || 1 - beta < SAME)
         return status;
-    for (int i = 0; i < BISECTIONS && high - low > 1e-12 * high && status == ESP_OK; i++) {
-        double rho = (low + high) / 2;
+    above = any_of(k, beta) - beta;
+    status = beta_at(data, high, &s->beta);
+    below = any_of(k, s->beta) - high * s->beta;
+    for (int i = 0; i < MOST_STEPS && status == ESP_OK && below < -NEAR &&
+                    high - low > NEAR * high; i++) {
+        double rho = low + (high - low) * above / (above - below);
         status = beta_at(data, rho, &beta);
-        if (any_of(k, beta) <= rho * beta)
+        double excess = any_of(k, beta) - rho * beta;
+        if (excess <= 0) {
             high = rho;
-        else
+            s->beta = beta;
+            above *= stayed == 1 ? 0.5 : 1;
+            below = excess;
+            stayed = 1;
+        } else {
             low = rho;
+            below *= stayed == -1 ? 0.5 : 1;
+            above = excess;
+            stayed = -1;
+        }
     }
     s->rho = high;
-    if (status == ESP_OK)
-        status = beta_at(data, high, &s->beta);
     s->gamma = any_of(k, s->beta) / s->beta;
     return status;
 }
@@ -81,9 +94,8 @@ static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *tok
         }
     }
     const struct esp_combination left = {.a = 1, .c = -s.gamma, .d = 1 / s.rho};
-    double sum;
     status =
-        v->ops->combine(v->p, site->p_row, v->q, site->q_row, &left, v->p, site->p_row, &sum);
+        v->ops->combine(v->p, site->p_row, v->q, site->q_row, &left, v->p, site->p_row, NULL);
     return status < 0 ? status : esp_residual_draw(v, site->node, &esp_whole, token);
 }
 
