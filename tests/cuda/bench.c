@@ -51,11 +51,16 @@ static double median(double *values, int count)
 
 /* ------------------------------------------------------------------ time the device is busy */
 
+/* The engine's calls put a mark before and behind what they give the device. A call that waits
+ * must not put the second one behind its wait, or the device would seem busy while the host wakes
+ * up: its answers are put off, and fetched behind the mark by another small call. That costs
+ * time, so speed is measured without all this. */
 static const struct esp_backend_ops *real;
 static struct esp_backend *timed_backend;
 static int slot = FIRST_SLOT;
 static double busy_seconds, keep_seconds;
-static bool keeps[ESP_MARKS];
+static bool keeps[ESP_MARKS], deferred;
+static struct esp_backend_ops timed; /* real's, with some of the functions below */
 
 static void flush(void)
 {
@@ -72,60 +77,86 @@ static void begin(void)
     if (slot + 2 > ESP_MARKS)
         flush();
     keeps[slot] = false;
+    timed_backend->ops = real; /* a call may be made of others */
+    real->defer(timed_backend, true);
     real->mark(timed_backend, slot);
 }
 
-static int end(int status)
+/* answers: the rows that were asked, or NULL if the call returns no values. */
+static int end(int status, struct esp_rows *answers)
 {
+    double value;
     real->mark(timed_backend, slot + 1);
     slot += 2;
+    real->defer(timed_backend, false);
+    if (status == ESP_OK && answers && !deferred)
+        status = real->gather(answers, &(int32_t){0}, &(int32_t){0}, 1, &value);
+    timed_backend->ops = &timed;
     return status;
 }
 
-#define TIMED(name, parameters, arguments)                                                     \
+#define TIMED(name, parameters, arguments, answers)                                            \
     static int timed_##name parameters                                                         \
     {                                                                                          \
         begin();                                                                               \
-        return end(real->name arguments);                                                      \
+        return end(real->name arguments, answers);                                             \
     }
 
-TIMED(forward, (struct esp_cache * cache, const struct esp_batch *batch), (cache, batch))
+TIMED(forward, (struct esp_cache * cache, const struct esp_batch *batch), (cache, batch),
+      batch->step ? batch->logits : NULL)
 TIMED(argmax, (struct esp_rows * rows, const int32_t *which, int count, int32_t *ids),
-      (rows, which, count, ids))
+      (rows, which, count, ids), rows)
 TIMED(top_k,
       (struct esp_rows * rows, const int32_t *which, int count, int k, int32_t *ids,
        float *values),
-      (rows, which, count, k, ids, values))
+      (rows, which, count, k, ids, values), rows)
 TIMED(softmax,
       (struct esp_rows * rows, const int32_t *which, int count,
        const struct esp_sampling *sampling),
-      (rows, which, count, sampling))
+      (rows, which, count, sampling), NULL)
 TIMED(gather,
       (struct esp_rows * rows, const int32_t *which, const int32_t *tokens, int count,
        double *values),
-      (rows, which, tokens, count, values))
+      (rows, which, tokens, count, values), rows)
+TIMED(sample,
+      (struct esp_rows * rows, const int32_t *which, const double *u, int count, int draws,
+       const int32_t *excluded, int per, int32_t *tokens, double *values),
+      (rows, which, u, count, draws, excluded, per, tokens, values), rows)
 
 static int timed_keep(struct esp_cache *cache, int first, const int32_t *which, int count)
 {
     begin();
     keeps[slot] = true;
-    return end(real->keep(cache, first, which, count));
+    return end(real->keep(cache, first, which, count), NULL);
 }
 
-/* From here on the engine's calls are timed. */
-static struct esp_backend_ops *wrap(struct esp_engine *engine)
+static void timed_defer(struct esp_backend *backend, bool on)
 {
-    static struct esp_backend_ops wrapped;
+    (void)backend;
+    deferred = on;
+}
+
+/* The engine's calls are timed from here on, or no longer. */
+static void time_calls(struct esp_engine *engine, bool on)
+{
+    if (!on) {
+        engine->backend->ops = real;
+        return;
+    }
     real = engine->backend->ops;
     timed_backend = engine->backend;
-    wrapped = *real;
-    wrapped.forward = timed_forward;
-    wrapped.argmax = timed_argmax;
-    wrapped.top_k = timed_top_k;
-    wrapped.softmax = timed_softmax;
-    wrapped.gather = timed_gather;
-    wrapped.keep = timed_keep;
-    return &wrapped;
+    timed = *real;
+    timed.forward = timed_forward;
+    timed.argmax = timed_argmax;
+    timed.top_k = timed_top_k;
+    timed.softmax = timed_softmax;
+    timed.gather = timed_gather;
+    timed.sample = timed_sample;
+    timed.keep = timed_keep;
+    timed.defer = timed_defer;
+    engine->backend->ops = &timed;
+    busy_seconds = keep_seconds = 0;
+    slot = FIRST_SLOT;
 }
 
 /* ------------------------------------------------------------------ opening */
@@ -244,17 +275,19 @@ static void print_passes(const char *target, const char *draft, double rate)
 static double draft_step(struct esp_session *s)
 {
     static double seconds[MOST_RUNS];
-    int32_t token = 1, position = s->draft_cache.length, row = 0, id;
+    int32_t token = 1, position = s->draft_cache.length, ids[4];
+    float values[4];
+    const struct esp_step step = {{.temperature = 1, .top_p = 1}, 4, ids, values};
     struct esp_batch batch = {.rows = 1,
                               .tokens = &token,
                               .positions = &position,
                               .first = s->draft_cache.length,
                               .prefix = s->draft_cache.length,
-                              .logits = s->q};
+                              .logits = s->q,
+                              .step = &step};
     for (int i = -3; i < runs; i++) {
         s->ops->mark(s->engine->backend, 0);
-        if (s->ops->forward(s->draft_cache.cache, &batch) < 0 ||
-            s->ops->argmax(s->q, &row, 1, &id) < 0)
+        if (s->ops->forward(s->draft_cache.cache, &batch) < 0)
             stop("a draft step", esp_session_failure(s, ESP_E_DEVICE));
         s->ops->mark(s->engine->backend, 1);
         if (i >= 0)
@@ -263,36 +296,48 @@ static double draft_step(struct esp_session *s)
     return median(seconds, runs);
 }
 
-static void print_drafter(struct esp_engine *engine, const char *name, const char *spec,
-                          double *plain)
+/* Writes a text; returns the seconds it took. */
+static double write_text(struct esp_session *session, const char *name)
 {
     char err[512];
-    struct esp_stats stats;
-    struct esp_session *session = open_session(engine, spec);
-    double step = engine->draft ? draft_step(session) : 0;
-    esp_session_allow(session, new_tokens);
-    busy_seconds = keep_seconds = 0;
-    slot = FIRST_SLOT;
-    double start = esp_now();
     int status;
+    esp_session_allow(session, new_tokens);
+    double start = esp_now();
     while ((status = esp_session_step(session, err, sizeof err)) > 0)
         continue;
     if (status < 0)
         stop(name, err);
-    double wall = esp_now() - start;
-    flush();
+    return esp_now() - start;
+}
+
+static void print_drafter(struct esp_engine *engine, const char *name, const char *spec,
+                          double *plain)
+{
+    struct esp_stats stats;
+    struct esp_session *session = open_session(engine, spec);
+    double step = engine->draft ? draft_step(session) : 0;
+    double wall = write_text(session, name);
     esp_session_stats(session, &stats);
+    esp_session_close(session);
     double rate = stats.generated_tokens / wall;
     if (*plain == 0)
         *plain = rate;
     double passes = (double)stats.draft_passes;
     double drafting = passes > 0 ? stats.stage_seconds[ESP_STAGE_DRAFT] / passes / step : 0;
     double host = stats.stage_seconds[ESP_STAGE_FLATTEN] + stats.stage_seconds[ESP_STAGE_ADAPT];
+
+    time_calls(engine, true);
+    session = open_session(engine, spec);
+    flush(); /* the prompt's passes */
+    busy_seconds = keep_seconds = 0;
+    double timed_wall = write_text(session, name);
+    flush();
+    esp_session_close(session);
+    time_calls(engine, false);
     printf("| %s | %.1f | %.2f | %.2f | %.3f | %.1f | %.2f | %.1f %% | %.1f %% | %.2f %% |\n", name,
            rate, rate / *plain, stats.tokens_per_iteration, stats.acceptance_rate,
            (double)stats.drafted_nodes / stats.iterations, drafting, 100 * host / wall,
-           100 * (1 - busy_seconds / wall), 100 * keep_seconds / wall);
-    esp_session_close(session);
+           100 * (1 - busy_seconds / timed_wall), 100 * keep_seconds / timed_wall);
 }
 
 static void print_speculation(const char *target, const char *draft)
@@ -311,13 +356,11 @@ static void print_speculation(const char *target, const char *draft)
         {"salf", "salf"},
     };
     double plain = 0;
-    engine->backend->ops = wrap(engine);
     printf("\n| drafter | tokens/s | to ar | tokens/iteration | accepted/drafted | nodes | draft "
            "pass to one step | flatten, adapt | idle | keep |\n"
            "|---|---|---|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
         print_drafter(engine, specs[i][0], specs[i][1], &plain);
-    engine->backend->ops = real;
     esp_engine_close(engine);
 }
 
