@@ -37,8 +37,7 @@ static void read_marks(struct esp_session *s, double begun, double *start)
         seconds[i] = s->ops->between(backend, 2 * i, 2 * i + 1);
     seconds[ESP_STAGE_DRAFT] = fmax(seconds[ESP_STAGE_DRAFT] - s->watched, 0);
     double verified = begun + s->ops->between(backend, 0, 2 * ESP_STAGE_VERIFY + 1);
-    if (*start < verified)
-        *start = verified;
+    *start = fmax(*start, fmin(verified, esp_now()));
 }
 
 static void stage_done(struct esp_session *s, enum esp_stage stage, double *start)

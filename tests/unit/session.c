@@ -502,12 +502,13 @@ static void open_changed(void)
     toy.engine.backend->ops = &changed;
 }
 
-/* Every stage takes a millisecond; every other iteration takes a hundred times as long. */
+/* The device's three stages take a millisecond each; in every other iteration a hundred times as
+ * long. */
 static double stage_with_hiccups(struct esp_backend *backend, int from, int to)
 {
     static int iteration;
-    (void)backend, (void)to;
-    iteration += from == 0;
+    (void)backend;
+    iteration += from == 0 && to == 1;
     return from != ESP_MARK_PREFILL && iteration % 2 == 0 ? 0.1 : 1e-3;
 }
 
@@ -522,7 +523,7 @@ TEST(hiccups_of_the_machine_are_no_part_of_the_pace)
     CHECK(generate(session, 100, text) == 104);
     esp_session_stats(session, &stats);
     CHECK(stats.decode_seconds > 100 * 0.1);
-    CHECK(stats.token_seconds > 4e-3 && stats.token_seconds < 5e-3, "%g", stats.token_seconds);
+    CHECK(stats.token_seconds > 3e-3 && stats.token_seconds < 4e-3, "%g", stats.token_seconds);
     esp_session_close(session);
     toy_close(&toy);
 }
