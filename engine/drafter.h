@@ -51,7 +51,7 @@ struct esp_draft {
      * node. */
     int32_t *top_token;
     float *top_q;
-    struct esp_candidate *candidates; /* ((capacity + 1) * ESP_MAX_TOP) for policies to use */
+    struct esp_candidate *candidates; /* (capacity * (ESP_MAX_TOP + 1)) for policies */
 
     /* Below: the session's business. */
     struct esp_model_cache *cache; /* NULL: there is no draft model */

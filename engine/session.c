@@ -69,6 +69,10 @@ static int choose_verifier(struct esp_settings *set, const char *spec, char *err
     if (status < 0)
         return status;
     set->verifier_chosen = strcmp(name, "auto") != 0;
+    if (!set->verifier_chosen && list)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "verifier auto takes no parameters; name the verifier that '%.64s' is for",
+                        list);
     if (!set->verifier_chosen)
         return ESP_OK;
     set->verifier = esp_verifier_find(name);

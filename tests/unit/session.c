@@ -417,6 +417,7 @@ TEST(wrong_settings_change_nothing)
         {"verifier", "nothing"}, {"order", "up"},          {"temp", "-1"},   {"temp", "hot"},
         {"seed", "-1"},          {"seed", "1e3"},          {"top_p", "1.5"}, {"top_k", "1.5"},
         {"baseline", "maybe"},   {"nothing", "1"},         {"taul", "0.95"},
+        {"verifier", "auto:lossy=allow"},
     };
     char before[1024], after[1024];
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 4);
