@@ -32,7 +32,7 @@ static double per_iteration(const struct esp_contender *c)
 
 static double speed(const struct esp_contender *c)
 {
-    return c->seconds > 0 ? (double)c->timed_tokens / c->seconds : 0;
+    return c->pace > 0 ? 1 / c->pace : 0;
 }
 
 /* "9 % faster", "4.2 times as fast" */

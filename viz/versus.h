@@ -9,9 +9,8 @@
 struct esp_contender {
     const char *drafter, *verifier; /* as specifications */
     int iterations;
-    int64_t tokens;       /* that they committed */
-    int64_t timed_tokens; /* those of iterations whose time counts */
-    double seconds;       /* of these */
+    int64_t tokens; /* that they committed */
+    double pace;    /* seconds per token (engine/pace.h); 0: not known */
 };
 
 /* What to call the one beside the other: as short as tells them apart. */

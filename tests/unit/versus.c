@@ -11,8 +11,7 @@ static struct esp_contender contender(const char *drafter, int iterations, doubl
                                   .verifier = "greedy",
                                   .iterations = iterations,
                                   .tokens = 100,
-                                  .timed_tokens = seconds > 0 ? 100 : 0,
-                                  .seconds = seconds};
+                                  .pace = seconds / 100};
 }
 
 static void says(int iterations, double seconds, int others, double other_seconds,

@@ -98,8 +98,7 @@ static struct esp_contender contender(const struct side *side)
                                   .verifier = side->verifier,
                                   .iterations = s->iterations,
                                   .tokens = s->generated_tokens,
-                                  .timed_tokens = s->generated_tokens,
-                                  .seconds = s->decode_seconds};
+                                  .pace = s->token_seconds};
 }
 
 static int print_json(const struct cli_options *o, const struct esp_engine *engine,

@@ -70,8 +70,7 @@ static struct esp_contender contender(const struct esp_state *state)
                                   .verifier = state->loaded.verifier,
                                   .iterations = state->since.iterations,
                                   .tokens = state->since.committed,
-                                  .timed_tokens = state->timed.committed,
-                                  .seconds = sum(state->timed.seconds)};
+                                  .pace = esp_state_pace(state, state->since.iterations)};
 }
 
 void esp_compare_names(const struct esp_state *state, char names[2][ESP_COMPARE_NAME])
