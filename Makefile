@@ -64,7 +64,8 @@ VIEW_OBJ := $(call obj,$(VIEW_SRC))
 CLI_OBJ := $(call obj,$(CLI_SRC))
 TUI_OBJ := $(call obj,$(TUI_SRC))
 DOT_OBJ := $(call obj,$(wildcard viz/dot/*.c viz/*.c sessions/*.c))
-TEST_SRC := $(wildcard tests/unit/*.c tests/lossless/*.c)
+# The longest first: they start in this order.
+TEST_SRC := $(wildcard tests/lossless/*.c) $(wildcard tests/unit/*.c)
 EMU_TEST_SRC := $(wildcard tests/emu/unit/*.cpp)
 TEST_BIN := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TEST_SRC)) \
             $(patsubst tests/%.cpp,$(BUILD)/tests/%,$(EMU_TEST_SRC))
@@ -273,12 +274,11 @@ HEADLESS := $(BUILD)/headless
 HEADLESS_OBJ = $(VIEW_OBJ) $(CLI_OBJ) $(call obj,tui/cli/no_interface.c)
 CJSON_SO := libcjson.so.1
 
-headless:
-	@$(MAKE) --no-print-directory BUILD=$(HEADLESS) $(HEADLESS)/espalier-headless
-	@mv $(HEADLESS)/espalier-headless $(HEADLESS)/espalier
+headless: $(HEADLESS)/espalier
 	@cp -L "$$($(CC) -print-file-name=$(CJSON_SO))" $(HEADLESS)/$(CJSON_SO)
 
-$(BUILD)/espalier-headless: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
+$(HEADLESS)/espalier: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
+	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(EXTRA) -rdynamic -static-libgcc -Wl,-rpath,'$$ORIGIN' -o $@ $^ \
 	    -l:libpcre2-8.a -l:libutf8proc.a -l:libgomp.a -lcjson -lm -lpthread -ldl
 
