@@ -1,10 +1,10 @@
-/* Greedy identity on the built-in pair: every drafter, with kept and with rebuilt cache rows,
- * writes token for token what plain decoding writes, on 50 prompts x 256 tokens (algorithms.md,
- * "Tests that decide", 5). The CUDA backend keeps the same promise in exact mode: with all
- * prompts on a GPU (ESPALIER_CUDA_PLUGIN names its plugin), with one and few tokens on the
- * emulator.
+/* Greedy identity on the built-in pair: every drafter writes token for token what plain
+ * decoding writes, on 50 prompts x 256 tokens (algorithms.md, "Tests that decide", 5); with
+ * rebuilt cache rows, which is the loop's business and not the drafter's, on every fifth of
+ * them. The CUDA backend keeps the same promise in exact mode: with all prompts on a GPU
+ * (ESPALIER_CUDA_PLUGIN names its plugin), with one and few tokens on the emulator.
  *
- * The sanitizer pass takes two prompts.
+ * The sanitizer pass takes two prompts and fewer tokens.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "drafter.h"
 #include "each_backend.h"
 
-enum { PROMPTS = 50, TOKENS = 256, LONGEST = 512, WORKERS = 2 };
+enum { PROMPTS = 50, TOKENS = 256, LONGEST = 512, WORKERS = 2, FIFTH = 5 };
 enum { EMULATED_TOKENS = 6, EMULATED_NODES = 24 };
 
 /* Each worker has an engine of one thread and takes every other prompt. */
@@ -57,15 +57,16 @@ static int generate(struct esp_session *session, int i, int32_t *tokens, char *e
     return length;
 }
 
-/* The worker's prompts with one drafter; with plain[] to be filled, or compared with. */
-static void work(int worker, const char *spec, bool fill, char *err, size_t errlen)
+/* The worker's prompts, or some of them, with one drafter; with plain[] to be filled, or
+ * compared with. */
+static void work(int worker, const char *spec, int every, bool fill, char *err, size_t errlen)
 {
     struct esp_session *session;
     struct esp_session_options options = {.drafter = spec};
     int32_t tokens[TOKENS];
     if (esp_session_open(&session, engines[worker], &options, err, errlen) < 0)
         return;
-    for (int i = worker; i < prompts && !*err; i += workers) {
+    for (int i = worker; i < prompts && !*err; i += every * workers) {
         int same = 0, length = generate(session, i, fill ? plain[i] : tokens, err, errlen);
         if (fill)
             plain_length[i] = length;
@@ -79,12 +80,12 @@ static void work(int worker, const char *spec, bool fill, char *err, size_t errl
     esp_session_close(session);
 }
 
-static void run(const char *spec, bool fill)
+static void run(const char *spec, int every, bool fill)
 {
     char err[WORKERS][256] = {"", ""};
 #pragma omp parallel for num_threads(workers)
     for (int worker = 0; worker < workers; worker++)
-        work(worker, spec, fill, err[worker], sizeof err[worker]);
+        work(worker, spec, every, fill, err[worker], sizeof err[worker]);
     for (int worker = 0; worker < workers; worker++)
         CHECK(!*err[worker], "%s: %s", spec, err[worker]);
 }
@@ -108,29 +109,31 @@ static void close_engines(void)
 /* The plain texts are made once, then each drafter's are compared with them. */
 static void check_all_drafters(void)
 {
-    run("ar", true);
+    run("ar", 1, true);
     for (int i = 0; i < prompts; i++)
         CHECK(plain_length[i] > 0 && plain_length[i] <= TOKENS);
     for (int i = 0; esp_drafters[i]; i++) {
         char spec[64];
         struct esp_params params;
-        run(esp_drafters[i]->name, false);
+        run(esp_drafters[i]->name, 1, false);
         esp_params_init(&params, esp_drafters[i]->params);
         snprintf(spec, sizeof spec, "%s:cache=rebuild", esp_drafters[i]->name);
         if (esp_params_find(&params, "cache") >= 0)
-            run(spec, false);
+            run(spec, FIFTH, false);
     }
-    run("fixed:root=draft,cache=rebuild", false);
-    run("dynatree:root=draft,cache=rebuild", false);
-    run(esp_engine_preset(engines[0], false), false);
+    run("fixed:root=draft,cache=rebuild", FIFTH, false);
+    run("dynatree:root=draft,cache=rebuild", FIFTH, false);
+    run(esp_engine_preset(engines[0], false), 1, false);
 }
 
 TEST(every_drafter_equals_plain_decoding)
 {
     const struct esp_engine_options options = {.backend = "cpu", .threads = 1};
     open_engines(&options, WORKERS);
-    if (check_quick())
+    if (check_quick()) {
         prompts = 2;
+        new_tokens = TOKENS / 4;
+    }
     check_all_drafters();
     close_engines();
 }
