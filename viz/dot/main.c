@@ -15,6 +15,7 @@
 #include <getopt.h>
 #include <gvc.h>
 #include <locale.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,8 +39,8 @@ static int fail(const char *sentence)
 
 static void help(void)
 {
-    puts("usage: espalier-dot [--format dot|svg|png] [--theme light|dark] [--models TEXT] "
-         "<LINE\n\n"
+    puts("usage: espalier-dot [--format dot|svg|png] [--theme light|dark] [--nodes N] "
+         "[--models TEXT] <LINE\n\n"
          "Draws the tree of one iteration. LINE is an iteration as a recording holds it:\n"
          "    espalier export FILE --iteration 3 --format json | espalier-dot >tree.svg\n\n"
          "  --format FORMAT   dot, svg (default) or png\n"
@@ -173,24 +174,44 @@ static int write_dot(Agraph_t *graph)
     return code;
 }
 
-static int write_picture(Agraph_t *graph, const char *format)
+/* Dots per inch of a PNG: 144, sharp on a projector, or as many as keep a large tree within
+ * what Cairo draws and within the memory that is allowed. Returns 0 where nothing could be
+ * read. */
+static double resolution(Agraph_t *graph)
 {
-    char *bytes = NULL, size[] = "size", limit[] = "55,55", dpi[] = "dpi", dots[] = "144";
+    enum { SHARP = 144, LEAST = 36, SIDE = 32000, POINTS = 72 };
+    const double most = 24e6; /* dots */
+    const boxf all = GD_bb(graph);
+    double width = (all.UR.x - all.LL.x) / POINTS + 1,
+           height = (all.UR.y - all.LL.y) / POINTS + 1;
+    double dpi = fmin(SHARP, sqrt(most / (width * height)));
+    dpi = floor(fmin(dpi, SIDE / fmax(width, height)));
+    return dpi < LEAST ? 0 : dpi;
+}
+
+static int render(GVC_t *context, Agraph_t *graph, const char *format)
+{
+    char *bytes = NULL;
     unsigned length = 0;
     int code;
-    GVC_t *context = gvContext();
-    if (strcmp(format, "png") == 0) { /* sharp on a projector, but at most 7920 pixels wide */
-        agsafeset(graph, dpi, dots, "");
-        agsafeset(graph, size, limit, "");
-    }
-    if (!context || gvLayout(context, graph, "dot") != 0)
-        return fail("Graphviz cannot lay the tree out; is its dot plugin installed?");
+    if (strcmp(format, "png") == 0 && !(GD_drawing(graph)->dpi = resolution(graph)))
+        return fail("the tree is too large for a PNG; export it as svg, or fewer nodes of it "
+                    "(--nodes)");
     esp_curves_bend(graph);
     if (gvRenderData(context, graph, format, &bytes, &length) != 0 || !bytes || length == 0)
         code = fail("Graphviz cannot write this format; is its plugin for it installed?");
     else
         code = write_all(bytes, length);
     gvFreeRenderData(bytes);
+    return code;
+}
+
+static int write_picture(Agraph_t *graph, const char *format)
+{
+    GVC_t *context = gvContext();
+    if (!context || gvLayout(context, graph, "dot") != 0)
+        return fail("Graphviz cannot lay the tree out; is its dot plugin installed?");
+    int code = render(context, graph, format);
     gvFreeLayout(context, graph);
     gvFreeContext(context);
     return code;
