@@ -129,6 +129,18 @@ TEST(token_texts_come_back_byte_for_byte)
     esp_recording_close(recording);
 }
 
+TEST(the_first_text_of_a_token_stays)
+{
+    struct esp_texts texts = {.mask = 0};
+    size_t length = 0;
+    for (int i = 0; i < 3; i++)
+        CHECK(esp_texts_add(&texts, 7, i ? "another" : "first", i ? 7 : 5) == 0);
+    const char *found = esp_texts_find(&texts, 7, &length);
+    CHECK(found && length == 5 && memcmp(found, "first", 5) == 0 && texts.byte_count == 5);
+    CHECK(!esp_texts_find(&texts, 8, &length));
+    esp_texts_free(&texts);
+}
+
 TEST(the_index_knows_text_and_sums)
 {
     static const struct esp_recorded_token *text;
@@ -173,20 +185,24 @@ TEST(a_cleared_text_starts_from_nothing)
         "{\"t\":2,\"type\":\"rewind\",\"count\":2}\n"
         "{\"t\":3,\"type\":\"prompt\",\"tokens\":[{\"id\":9}]}\n"
         "{\"t\":4,\"type\":\"clear\"}\n"
-        "{\"t\":5,\"type\":\"prompt\",\"tokens\":[{\"id\":7}]}\n";
+        "{\"t\":5,\"type\":\"prompt\",\"tokens\":[{\"id\":7}]}\n"
+        "{\"t\":6,\"type\":\"iteration\",\"index\":0,\"position\":1,\"nodes\":[{\"id\":7}],"
+        "\"bonus\":{\"id\":8},\"committed\":[{\"id\":8}],\"order\":[0]}\n";
     static const int wanted[][5] = {{3, 1, 2, 3}, {4, 1, 2, 3, 4}, {2, 1, 2}, {3, 1, 2, 9},
-                                    {0},          {1, 7}};
+                                    {0},          {1, 7},          {2, 7, 8}};
     const struct esp_recorded_token *text;
     recorded_write(lines, sizeof lines - 1);
     struct esp_recording *recording = recorded_open();
-    CHECK(esp_recording_events(recording) == 6 && esp_recording_iterations(recording) == 1);
-    for (int e = 5; e >= 0; e--) {
+    CHECK(esp_recording_events(recording) == 7 && esp_recording_iterations(recording) == 2);
+    for (int e = 6; e >= 0; e--) {
         CHECK(esp_recording_text(recording, e, &text) == wanted[e][0], "event %d", e);
         for (int i = 0; i < wanted[e][0]; i++)
             CHECK(text[i].token == wanted[e][i + 1], "event %d token %d", e, i);
     }
     CHECK(esp_recording_sums(recording, 3).iterations == 1);
     CHECK(esp_recording_sums(recording, 5).iterations == 0);
+    CHECK(esp_recording_sums(recording, 6).iterations == 1);
+    CHECK(esp_recording_sums(recording, 6).committed == 1);
     esp_recording_close(recording);
 }
 
