@@ -332,15 +332,16 @@ static int run(struct cli_options *o)
 
 const struct cli_command cli_bench = {
     .name = "bench",
-    .arguments = "-f FILE [DRAFTER[+VERIFIER] ...]",
+    .arguments = "-f FILE [D[+V] ...]",
     .summary = "choices measured on the same prompts, as the papers' tables",
     .flags =
         "prompt file tokens warmup target draft temp top-p top-k seed backend threads exact "
         "order max-nodes context json",
     .most = MOST_CHOICES,
     .details =
-        "Every line of the file is a prompt; every choice continues each of them in turn. "
-        "Without\nchoices all drafters are measured. Speedups are over the first choice. "
-        "At temperature 0\nall texts must be those of the first; exit code 1: one is not.",
+        "Every line of the file is a prompt; every choice of drafter, or drafter+verifier, "
+        "continues\neach of them in turn. Without choices all drafters are measured. Speedups "
+        "are over the\nfirst choice. At temperature 0 all texts must be those of the first; "
+        "exit code 1: one is not.",
     .run = run,
 };
