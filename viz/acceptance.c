@@ -53,6 +53,10 @@ static void count_node(struct esp_acceptance *a, const struct esp_node *node)
         return;
     if (depth >= 1 && depth <= ESP_ACCEPT_DEPTHS)
         a->depth[depth - 1].nodes++;
+    if (depth >= 1 && node->rank >= 0 && node->rank < ESP_ACCEPT_RANKS)
+        a->rank[node->rank].nodes++;
+    if (depth >= 1 && isfinite(node->q))
+        a->share[bin_of(node->q)].nodes++;
     if (depth < ESP_ACCEPT_DEPTHS && isfinite(node->acceptance_rate) &&
         isfinite(node->ceiling)) {
         a->depth[depth].rated++;

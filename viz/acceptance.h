@@ -17,6 +17,7 @@
 enum { ESP_ACCEPT_DEPTHS = 64, ESP_ACCEPT_RANKS = 16, ESP_ACCEPT_BINS = 10 };
 
 struct esp_tried {
+    int64_t nodes; /* all of this kind that the target saw */
     int64_t tried, accepted;
     int64_t with_q, with_p; /* of those tried, how many have one */
     double q, p;            /* sums over those */

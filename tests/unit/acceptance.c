@@ -65,7 +65,8 @@ TEST(a_tree_is_counted_by_hand)
     CHECK(a.depth[1].rated == 2 && near(a.depth[1].rate, 1.5) && near(a.depth[1].ceiling, 2));
     CHECK(a.rank[0].tried == 4 && a.rank[0].accepted == 0 && near(a.rank[0].q, 3.1));
     CHECK(a.rank[1].tried == 4 && a.rank[1].accepted == 2 && near(a.rank[1].p, 1.6));
-    CHECK(a.rank[1].with_p == 2 && a.rank[2].tried == 0);
+    CHECK(a.rank[1].with_p == 2 && a.rank[2].tried == 0 && a.rank[2].nodes == 0);
+    CHECK(a.rank[0].nodes == 4 && a.rank[1].nodes == 4 && a.share[9].nodes == 2);
     CHECK(a.share[5].tried == 2 && a.share[3].tried + a.share[2].tried == 2);
     CHECK(a.share[9].tried == 2 && a.share[0].tried == 2);
     /* bins: q .55 accepted 0, q .3 accepted 1, q 1 accepted 0, q 0 accepted 0, of 4 each */

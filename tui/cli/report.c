@@ -131,6 +131,7 @@ static void add_mean(cJSON *o, const char *name, double sum, double count)
 static cJSON *tried_json(const struct esp_tried *t)
 {
     cJSON *o = cJSON_CreateObject();
+    cJSON_AddNumberToObject(o, "nodes", (double)t->nodes);
     cJSON_AddNumberToObject(o, "tried", (double)t->tried);
     cJSON_AddNumberToObject(o, "accepted", (double)t->accepted);
     add_mean(o, "mean_q", t->q, (double)t->with_q);

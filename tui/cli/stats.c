@@ -117,7 +117,8 @@ static void print_mean(double sum, int64_t of)
 
 static void print_tried(const struct esp_tried *t)
 {
-    printf("  %9lld  %6.1f %%", (long long)t->tried, percent(t->accepted, t->tried));
+    printf("  %9lld  %6.1f %%  %9lld", (long long)t->tried, percent(t->accepted, t->tried),
+           (long long)t->nodes);
     print_mean(t->q, t->with_q);
     print_mean(t->p, t->with_p);
     putchar('\n');
@@ -136,12 +137,12 @@ static void print_tables(const struct esp_acceptance *a)
         print_mean(d->ceiling, d->rated);
         putchar('\n');
     }
-    printf("\n%-10s      tried  accepted   mean q   mean p\n", "child");
+    printf("\n%-10s      tried  accepted      nodes   mean q   mean p\n", "child");
     for (int i = 0; i < ESP_ACCEPT_RANKS && a->rank[i].tried > 0; i++) {
         printf("%10d", i + 1);
         print_tried(&a->rank[i]);
     }
-    printf("\n%-10s      tried  accepted   mean q   mean p\n", "q");
+    printf("\n%-10s      tried  accepted      nodes   mean q   mean p\n", "q");
     for (int i = 0; i < ESP_ACCEPT_BINS; i++) {
         if (a->share[i].tried == 0)
             continue;
