@@ -55,8 +55,8 @@ int esp_draft_open(struct esp_draft *d, struct esp_model_cache *cache, struct es
     }
     if (!s || !d->q_row || !d->top_token || !d->top_q || !d->candidates || !s->mask ||
         !s->batch_mask || !s->tokens || !s->positions || !s->rows || !s->u || !s->value ||
-        !s->excluded || !s->frontier || !s->next || !s->end ||
-        !s->unsettled || !s->lacking || !s->listed || !s->drawn || !s->ahead) {
+        !s->excluded || !s->frontier || !s->next || !s->end || !s->unsettled || !s->lacking ||
+        !s->listed || !s->drawn || !s->ahead) {
         esp_draft_close(d);
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for drafting");
     }
@@ -321,9 +321,8 @@ static int draw_iid(struct esp_draft *d, const int32_t *parents, int count, int3
     struct esp_draft_scratch *s = d->scratch;
     int status = sample(d, parents, count, 1, 0);
     for (int i = 0; i < count && status == ESP_OK; i++)
-        children[i] = s->drawn[i] < 0
-                          ? -1
-                          : esp_tree_draw(d->tree, parents[i], s->drawn[i], s->value[i]);
+        children[i] =
+            s->drawn[i] < 0 ? -1 : esp_tree_draw(d->tree, parents[i], s->drawn[i], s->value[i]);
     return status;
 }
 

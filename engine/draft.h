@@ -27,7 +27,7 @@ struct esp_draft_scratch {
     int32_t *unsettled; /* (rows) nodes of the last pass if their confidence is still to come */
     int unsettled_count;
     int32_t *lacking; /* (rows) nodes */
-    bool *listed;                   /* (record) */
+    bool *listed;     /* (record) */
 };
 
 enum { ESP_EXCLUDED = 8 };

@@ -24,9 +24,9 @@
 
 /* On a device that works behind the host, a stage is over for the host when it has been asked
  * for. Once the chosen path has come back, everything before it has really happened: the
- * device's marks tell how long the first stages took, and when the choice began (for the host at
- * *start; it began the iteration at `begun`). An observer, who is no stage's, held the device up
- * as long as the host. */
+ * device's marks tell how long the first stages took, and when the choice began (for the host
+ * at *start; it began the iteration at `begun`). An observer, who is no stage's, held the
+ * device up as long as the host. */
 static void read_marks(struct esp_session *s, double begun, double *start)
 {
     struct esp_backend *backend = s->engine->backend;
@@ -75,8 +75,7 @@ static int choose_plainly(struct esp_session *s)
     if (s->set.sampling.temperature == 0)
         return s->ops->argmax(s->p, &row, 1, &token);
     int status = s->ops->softmax(s->p, &row, 1, &s->set.sampling);
-    return status < 0 ? status
-                      : s->ops->sample(s->p, &row, &u, 1, 1, NULL, 0, &token, &value);
+    return status < 0 ? status : s->ops->sample(s->p, &row, &u, 1, 1, NULL, 0, &token, &value);
 }
 
 /* Times plain decoding: a target pass over the root alone and the choice of a token. The pass

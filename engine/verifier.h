@@ -34,14 +34,14 @@ struct esp_verify {
     struct esp_rows *q;   /* row q_row[u]: the draft's probabilities after an expanded node */
     const int32_t *q_row; /* (record) -1: not expanded */
     struct esp_sampling sampling;
-    unsigned draws;       /* of enum esp_draws: how the children were drawn */
+    unsigned draws; /* of enum esp_draws: how the children were drawn */
     struct esp_chance chance;
 
     /* Set before the rule runs. Rows of p with children are probabilities by then. */
     double *p_of, *q_of; /* (record) of a node's token at its parent; q_of NaN: not known */
 
-    int32_t *which, *token; /* (record) scratch for calls of the backend */
-    double *number;         /* (2, record) likewise */
+    int32_t *which, *token;        /* (record) scratch for calls of the backend */
+    double *number;                /* (2, record) likewise */
     double *weight;                /* (record) scratch of rules that weigh nodes */
     struct esp_residual *residual; /* (record) likewise */
     int32_t *next;                 /* (record) scratch of rules that walk in their own order */
@@ -156,7 +156,10 @@ int esp_residual_draw(struct esp_verify *verify, int node, const struct esp_resi
 int esp_verify_end(struct esp_verify *verify, int node, const struct esp_residual *residual);
 
 #define ESP_PARAM_LOSSY                                                                        \
-    {"lossy", ESP_CHOICE, 0, 1, 0, .choices = "refuse|allow",                                  \
-     .help = "with trees for which the rule changes what the model says"}
+    {                                                                                          \
+        "lossy", ESP_CHOICE, 0, 1, 0,                                                          \
+            .choices = "refuse|allow",                                                         \
+            .help = "with trees for which the rule changes what the model says"                \
+    }
 
 #endif

@@ -104,7 +104,8 @@ int esp_verify_probabilities(struct esp_verify *v, const struct esp_sampling *sa
             v->which[rows++] = i;
     int status = rows ? v->ops->softmax(v->p, v->which, rows, sampling) : ESP_OK;
     if (status == ESP_OK) {
-        esp_defer(v->p->backend, with_q && count_known(v, v->q_row) > 0); /* one wait for both */
+        esp_defer(v->p->backend,
+                  with_q && count_known(v, v->q_row) > 0); /* one wait for both */
         status = look_up(v, v->p, v->tree->row, v->p_of);
         esp_defer(v->p->backend, false);
     }
@@ -154,8 +155,8 @@ int esp_residual_refuse(struct esp_verify *v, int node, double w, struct esp_res
 {
     const struct esp_combination f = {.a = w * r->a, .b = -(w * r->b + 1)};
     double total = 0;
-    int status = v->ops->combine(v->p, v->tree->row[node], v->q, v->q_row[node], &f, NULL, 0,
-                                 &total);
+    int status =
+        v->ops->combine(v->p, v->tree->row[node], v->q, v->q_row[node], &f, NULL, 0, &total);
     if (status == ESP_OK && total > NOTHING)
         *r = (struct esp_residual){f.a / total, -f.b / total};
     if (sum)
@@ -211,9 +212,8 @@ static int draw(struct esp_verify *v, int node, const struct esp_residual *r, in
                 double *value, double *u)
 {
     int32_t row = v->tree->row[node];
-    int status = v->tree->first_child[node] >= 0
-                     ? write_residual(v, node, r)
-                     : v->ops->softmax(v->p, &row, 1, &v->sampling);
+    int status = v->tree->first_child[node] >= 0 ? write_residual(v, node, r)
+                                                 : v->ops->softmax(v->p, &row, 1, &v->sampling);
     if (status == ESP_OK)
         status = esp_chance_draw(&v->chance, v->ops, v->p, row, token, value, u);
     v->bonus_u = (float)*u;

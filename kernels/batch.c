@@ -71,6 +71,7 @@ int esp_batch_step(const struct esp_batch *b, const int32_t *wanted_at, int coun
     const struct esp_backend_ops *ops = b->logits->backend->ops;
     const struct esp_step *step = b->step;
     int status = ops->softmax(b->logits, wanted_at, count, &step->sampling);
-    return status < 0 ? status
-                      : ops->top_k(b->logits, wanted_at, count, step->k, step->ids, step->values);
+    return status < 0
+               ? status
+               : ops->top_k(b->logits, wanted_at, count, step->k, step->ids, step->values);
 }

@@ -20,6 +20,8 @@ void drafting_open(struct drafting *d, const struct drafting_setup *s)
     memset(d, 0, sizeof *d);
     toy_open(&d->toy, s->vocabulary ? s->vocabulary : 12, s->context ? s->context : 256,
              s->max_nodes ? s->max_nodes : 64, s->toy_seed ? s->toy_seed : 1);
+    d->ops = s->waits ? toy_backend_that_waits() : toy_backend;
+    d->toy.engine.backend->ops = &d->ops;
     d->toy.sharpness = s->sharpness > 0 ? s->sharpness : 2;
     struct esp_session_options options = {.drafter = s->drafter,
                                           .temperature = s->temperature,

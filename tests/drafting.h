@@ -12,10 +12,12 @@ struct drafting_setup {
     unsigned long long toy_seed, seed; /* of the distributions; of the session */
     double sharpness, temperature;
     esp_observer *observer;
+    bool waits; /* on toy_backend_that_waits() */
 };
 
 struct drafting {
     struct toy toy;
+    struct esp_backend_ops ops;
     struct esp_session *session;
     const struct esp_tree *tree; /* of the last iteration */
     char err[512];

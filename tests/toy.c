@@ -371,6 +371,18 @@ const struct esp_backend_ops toy_backend = {
     .write_row = write_row,
 };
 
+static void defer(struct esp_backend *backend, bool deferred)
+{
+    (void)backend, (void)deferred; /* values may come at once */
+}
+
+struct esp_backend_ops toy_backend_that_waits(void)
+{
+    struct esp_backend_ops ops = toy_backend;
+    ops.defer = defer;
+    return ops;
+}
+
 void toy_open(struct toy *toy, int vocabulary, int context, int max_nodes,
               unsigned long long seed)
 {

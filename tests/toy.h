@@ -36,4 +36,8 @@ double *toy_row(struct esp_rows *rows, int which);
 
 extern const struct esp_backend_ops toy_backend;
 
+/* The same, but said to be one where a call that returns values is a wait: drafting then draws
+ * children ahead of need. */
+struct esp_backend_ops toy_backend_that_waits(void);
+
 #endif

@@ -26,10 +26,10 @@ static double any_of(int k, double beta)
     return beta < 1 ? -expm1(k * log1p(-beta)) : 1;
 }
 
-/* Finds rho between 1, where too much is kept, and k, where too little is; beta_at(rho) is asked
- * of `data` and costs a look at the whole vocabulary. Each step cuts the interval where a line
- * through its ends crosses zero; an end that stays where it is counts half from then on (the
- * Illinois rule), so both come nearer. */
+/* Finds rho between 1, where too much is kept, and k, where too little is; beta_at(rho) is
+ * asked of `data` and costs a look at the whole vocabulary. Each step cuts the interval where a
+ * line through its ends crosses zero; an end that stays where it is counts half from then on
+ * (the Illinois rule), so both come nearer. */
 static int solve_rho(int k, int (*beta_at)(void *data, double rho, double *beta), void *data,
                      struct k_seq *s)
 {
@@ -41,8 +41,8 @@ static int solve_rho(int k, int (*beta_at)(void *data, double rho, double *beta)
     above = any_of(k, beta) - beta;
     status = beta_at(data, high, &s->beta);
     below = any_of(k, s->beta) - high * s->beta;
-    for (int i = 0; i < MOST_STEPS && status == ESP_OK && below < -NEAR &&
-                    high - low > NEAR * high; i++) {
+    for (int i = 0;
+         i < MOST_STEPS && status == ESP_OK && below < -NEAR && high - low > NEAR * high; i++) {
         double rho = low + (high - low) * above / (above - below);
         status = beta_at(data, rho, &beta);
         double excess = any_of(k, beta) - rho * beta;

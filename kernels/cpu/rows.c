@@ -199,8 +199,8 @@ int esp_cpu_sample(struct esp_rows *rows, const int32_t *which, const double *u,
         if (excluded[i] >= rows->vocabulary)
             return ESP_E_ARGUMENT;
     for (int i = 0; i < count; i++)
-        draw(r, row(r, which[i]), u + i * draws, draws, per > 0 ? excluded + i * per : NULL, per,
-             tokens + i * draws, values + i * draws);
+        draw(r, row(r, which[i]), u + i * draws, draws, per > 0 ? excluded + i * per : NULL,
+             per, tokens + i * draws, values + i * draws);
     return 0;
 }
 

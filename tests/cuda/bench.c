@@ -1,14 +1,15 @@
-/* bench.c - measures the CUDA backend and prints tables in Markdown: what MEASURED.md is made of.
+/* bench.c - measures the CUDA backend and prints tables in Markdown: what MEASURED.md is made
+ * of.
  *
  *     bench [--try] [FOLDER]
  *
  * The models are the built-in pair made larger (engine/model/inflate.h), so that drafts are
- * accepted as those of a trained pair and a pass costs what a model of that size costs. They are
- * written to FOLDER (default: where there is memory, /dev/shm) and removed again. --try measures
- * the pair as it is with few repetitions, to see that this program works.
+ * accepted as those of a trained pair and a pass costs what a model of that size costs. They
+ * are written to FOLDER (default: where there is memory, /dev/shm) and removed again. --try
+ * measures the pair as it is with few repetitions, to see that this program works.
  *
- * Times are medians of repetitions within this run, taken by the device. "Idle" is the part of a
- * generation's time in which no call was under way on the device.
+ * Times are medians of repetitions within this run, taken by the device. "Idle" is the part of
+ * a generation's time in which no call was under way on the device.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -26,8 +27,10 @@ enum { PREFIX = 256, MOST_ROWS = 257, FIRST_SLOT = 16, MOST_RUNS = 200 };
 
 static const char *const text =
     "Once upon a time there was a king who had three sons. The two eldest were clever, but the "
-    "youngest spoke little and was simple, and was called Simpleton. When the king grew old and "
-    "weak and thought of his end, he did not know which of his sons should inherit the kingdom.";
+    "youngest spoke little and was simple, and was called Simpleton. When the king grew old "
+    "and "
+    "weak and thought of his end, he did not know which of his sons should inherit the "
+    "kingdom.";
 
 static int runs = 50, new_tokens = 256;
 
@@ -52,9 +55,9 @@ static double median(double *values, int count)
 /* ------------------------------------------------------------------ time the device is busy */
 
 /* The engine's calls put a mark before and behind what they give the device. A call that waits
- * must not put the second one behind its wait, or the device would seem busy while the host wakes
- * up: its answers are put off, and fetched behind the mark by another small call. That costs
- * time, so speed is measured without all this. */
+ * must not put the second one behind its wait, or the device would seem busy while the host
+ * wakes up: its answers are put off, and fetched behind the mark by another small call. That
+ * costs time, so speed is measured without all this. */
 static const struct esp_backend_ops *real;
 static struct esp_backend *timed_backend;
 static int slot = FIRST_SLOT;
@@ -230,7 +233,8 @@ static double pass_seconds(struct esp_session *s, int rows)
     return median(seconds, runs);
 }
 
-/* Bytes that one pass must read: all weights but the embedding, of which it needs single rows. */
+/* Bytes that one pass must read: all weights but the embedding, of which it needs single rows.
+ */
 static double pass_bytes(const struct esp_engine *e)
 {
     const struct esp_model_desc *d = &e->target->desc;
@@ -255,14 +259,15 @@ static void print_passes(const char *target, const char *draft, double rate)
                        (double)ops->cache_bytes(session->target.cache);
         double drafting = (double)ops->weights_bytes(engine->draft_weights) +
                           (double)ops->cache_bytes(session->draft_cache.cache);
-        double rows_bytes = 2.0 * (double)ops->rows_need(session->p->capacity,
-                                                         session->p->vocabulary);
+        double rows_bytes =
+            2.0 * (double)ops->rows_need(session->p->capacity, session->p->vocabulary);
         used = rows_bytes / (plain + drafting);
         esp_session_close(session);
         esp_engine_close(engine);
     }
-    printf("\n| rows of a pass | ms | to one row | GB/s | of the read rate | exact: ms | to one "
-           "row |\n|---|---|---|---|---|---|---|\n");
+    printf(
+        "\n| rows of a pass | ms | to one row | GB/s | of the read rate | exact: ms | to one "
+        "row |\n|---|---|---|---|---|---|---|\n");
     for (int i = 0; i < 5; i++)
         printf("| %d | %.3f | %.2f | %.0f | %.0f %% | %.3f | %.2f |\n", rows[i],
                1e3 * normal[i], normal[i] / normal[0], bytes / normal[i] / 1e9,
@@ -334,8 +339,8 @@ static void print_drafter(struct esp_engine *engine, const char *name, const cha
     flush();
     esp_session_close(session);
     time_calls(engine, false);
-    printf("| %s | %.1f | %.2f | %.2f | %.3f | %.1f | %.2f | %.1f %% | %.1f %% | %.2f %% |\n", name,
-           rate, rate / *plain, stats.tokens_per_iteration, stats.acceptance_rate,
+    printf("| %s | %.1f | %.2f | %.2f | %.3f | %.1f | %.2f | %.1f %% | %.1f %% | %.2f %% |\n",
+           name, rate, rate / *plain, stats.tokens_per_iteration, stats.acceptance_rate,
            (double)stats.drafted_nodes / stats.iterations, drafting, 100 * host / wall,
            100 * (1 - busy_seconds / timed_wall), 100 * keep_seconds / timed_wall);
 }
@@ -356,9 +361,10 @@ static void print_speculation(const char *target, const char *draft)
         {"salf", "salf"},
     };
     double plain = 0;
-    printf("\n| drafter | tokens/s | to ar | tokens/iteration | accepted/drafted | nodes | draft "
-           "pass to one step | flatten, adapt | idle | keep |\n"
-           "|---|---|---|---|---|---|---|---|---|---|\n");
+    printf(
+        "\n| drafter | tokens/s | to ar | tokens/iteration | accepted/drafted | nodes | draft "
+        "pass to one step | flatten, adapt | idle | keep |\n"
+        "|---|---|---|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
         print_drafter(engine, specs[i][0], specs[i][1], &plain);
     esp_engine_close(engine);
@@ -417,8 +423,8 @@ int main(int argc, char **argv)
         stop("the device", err);
     strftime(date, sizeof date, "%Y-%m-%d", gmtime(&now));
     double rate = backend->ops->read_rate(backend, try ? 1 << 20 : (size_t)4 << 30);
-    printf("# %s, %s\n\nRead rate: %.0f GB/s. Medians of %d; text of %d tokens; greedy.\n", date,
-           backend->ops->device(backend), rate / 1e9, runs, PREFIX);
+    printf("# %s, %s\n\nRead rate: %.0f GB/s. Medians of %d; text of %d tokens; greedy.\n",
+           date, backend->ops->device(backend), rate / 1e9, runs, PREFIX);
     backend->ops->close(backend);
     if (try) {
         runs = 2;

@@ -112,16 +112,10 @@ TEST(pairs_follow_the_target_when_trees_do_not_fit)
     check_pairs(&toy_backend, 5, 1, 1);
 }
 
-static void defer(struct esp_backend *backend, bool deferred)
-{
-    (void)backend, (void)deferred; /* values may come at once */
-}
-
 /* Where a call is a wait, children are drawn before it is known whether they are wanted. */
 TEST(pairs_follow_the_target_when_children_are_drawn_ahead)
 {
-    struct esp_backend_ops ops = toy_backend;
-    ops.defer = defer;
+    const struct esp_backend_ops ops = toy_backend_that_waits();
     check_pairs(&ops, 64, 1, 1);
 }
 

@@ -117,10 +117,9 @@ TEST(a_stem_splits_into_paths)
 TEST(a_tree_that_is_too_small_leaves_out_draws_by_number)
 {
     struct drafting d;
-    drafting_open(&d, &(struct drafting_setup){.drafter = "iid:K=4,L=3",
-                                               .vocabulary = 3,
-                                               .max_nodes = 6,
-                                               .temperature = 1});
+    drafting_open(
+        &d, &(struct drafting_setup){
+                .drafter = "iid:K=4,L=3", .vocabulary = 3, .max_nodes = 6, .temperature = 1});
     for (int run = 0; run < 500; run++) {
         int draws = 0, below = 0;
         drafting_restart(&d, (unsigned long long)run);
@@ -139,13 +138,15 @@ TEST(a_tree_that_is_too_small_leaves_out_draws_by_number)
 /* ------------------------------------------------------------------ without replacement */
 
 /* Three children of the root over four tokens: all 24 ordered outcomes. */
-static void check_three_children(const char *drafter, double sampling, double temperature)
+static void check_three_children(const char *drafter, double sampling, double temperature,
+                                 bool waits)
 {
     struct drafting d;
     int seen[64] = {0};
     double p[64] = {0}, q[4];
-    drafting_open(&d, &(struct drafting_setup){
-                          .drafter = drafter, .vocabulary = 4, .temperature = sampling});
+    drafting_open(
+        &d, &(struct drafting_setup){
+                .drafter = drafter, .vocabulary = 4, .temperature = sampling, .waits = waits});
     for (int run = 0; run < RUNS; run++) {
         int32_t token[4];
         drafting_restart(&d, (unsigned long long)run);
@@ -166,10 +167,39 @@ static void check_three_children(const char *drafter, double sampling, double te
 
 TEST(children_are_drawn_without_replacement)
 {
-    check_three_children("sequoia:N=3,depth=1,draws=swor,learn=off", 1, 1);
-    check_three_children("sequoia:N=3,depth=1,draws=swor,learn=off", 0, 1);
-    check_three_children("dyspec-layer:N=3,threshold=0.0001,draft_temp=1", 1, 1);
-    check_three_children("dyspec-layer:N=3,threshold=0.0001,draft_temp=0.7", 1, 0.7);
+    for (int waits = 0; waits < 2; waits++) {
+        check_three_children("sequoia:N=3,depth=1,draws=swor,learn=off", 1, 1, waits);
+        check_three_children("sequoia:N=3,depth=1,draws=swor,learn=off", 0, 1, waits);
+        check_three_children("dyspec-layer:N=3,threshold=0.0001,draft_temp=1", 1, 1, waits);
+        check_three_children("dyspec-layer:N=3,threshold=0.0001,draft_temp=0.7", 1, 0.7, waits);
+    }
+}
+
+/* More children than are drawn at a time. */
+TEST(no_child_is_drawn_twice)
+{
+    static const char *const specs[] = {"dyspec:N=40,draft_temp=2",
+                                        "dyspec-layer:N=40,threshold=0.001,draft_temp=2"};
+    for (int i = 0; i < 4; i++) {
+        struct drafting d;
+        int most = 0;
+        drafting_open(&d, &(struct drafting_setup){.drafter = specs[i / 2],
+                                                   .vocabulary = 30,
+                                                   .temperature = 1,
+                                                   .sharpness = 0.3,
+                                                   .waits = i % 2});
+        for (int run = 0; run < 20; run++) {
+            drafting_restart(&d, (unsigned long long)run);
+            CHECK(drafting_step(&d));
+            for (int u = 0; u < d.tree->count; u++) {
+                int children = esp_tree_draws(&d.session->tree, u, NULL, 0);
+                most = children > most ? children : most;
+                CHECK(d.tree->nodes[u].copies == 1, "%s", specs[i / 2]);
+            }
+        }
+        CHECK(most > 8, "%s: %d children at most", specs[i / 2], most);
+        drafting_close(&d);
+    }
 }
 
 /* Every tree that three draws of dyspec can give, with its probability: a transcription of
@@ -253,15 +283,16 @@ TEST(dyspec_trees_come_out_as_often_as_algorithm_1_says)
 {
     static struct cells c;
     static int seen[4096];
-    for (int trial = 0; trial < 4; trial++) {
+    for (int trial = 0; trial < 8; trial++) {
         struct drafting d;
         struct draw draws[8] = {{0}};
         drafting_open(&d, &(struct drafting_setup){
                               .drafter = trial % 2 ? "dyspec:N=3,draft_temp=1" : "dyspec:N=3",
                               .vocabulary = 4,
                               .toy_seed = 10 + (unsigned)trial,
-                              .temperature = trial / 2,
-                              .sharpness = 1});
+                              .temperature = trial / 2 % 2,
+                              .sharpness = 1,
+                              .waits = trial / 4});
         memset(seen, 0, sizeof seen);
         c.count = 0;
         for (int run = 0; run < RUNS; run++) {

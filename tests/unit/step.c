@@ -90,8 +90,8 @@ struct outcome {
     float values[BATCH * MOST_K];
 };
 
-static void check_step(struct setup *s, int count, int every, const struct esp_sampling *sampling,
-                       int k, bool deferred)
+static void check_step(struct setup *s, int count, int every,
+                       const struct esp_sampling *sampling, int k, bool deferred)
 {
     static struct outcome want, got;
     static float row[2][LONG];
@@ -151,8 +151,8 @@ EACH_BACKEND(rows_of_another_vocabulary_take_a_step_too)
         open_setup(&s, &shapes[0], backend);
         for (int i = 0; i < 2; i++) {
             s.ops->rows_close(s.rows[i]);
-            CHECK(s.ops->rows_open(&s.rows[i], backend, BATCH, vocabulary[v], err, sizeof err) ==
-                  0);
+            CHECK(s.ops->rows_open(&s.rows[i], backend, BATCH, vocabulary[v], err,
+                                   sizeof err) == 0);
         }
         check_step(&s, 4, 1, &samplings[1], 6, false);
         close_setup(&s);
@@ -164,8 +164,10 @@ EACH_BACKEND(steps_that_make_no_sense_are_refused)
     int32_t ids[4];
     float values[4];
     const struct esp_sampling plain = {.temperature = 1, .top_p = 1}, cold = {.top_p = 1};
-    const struct esp_step bad[] = {{plain, 0, ids, values},   {plain, 151, ids, values},
-                                   {plain, 1, NULL, values},  {plain, 1, ids, NULL},
+    const struct esp_step bad[] = {{plain, 0, ids, values},
+                                   {plain, 151, ids, values},
+                                   {plain, 1, NULL, values},
+                                   {plain, 1, ids, NULL},
                                    {cold, 1, ids, values}};
     struct setup s;
     int wanted;
@@ -208,7 +210,8 @@ struct wait_count {
     int iterations;
 };
 
-/* Draws below a node are made 4, 4, 8, 16, 16 ... at a time, the first of them with its pass. */
+/* Draws below a node are made 4, 4, 8, 16, 16 ... at a time, the first of them with its pass.
+ */
 static int refills(const struct esp_tree *tree)
 {
     int calls = 0;
@@ -216,16 +219,17 @@ static int refills(const struct esp_tree *tree)
         int children = 0;
         for (int c = 1; c < tree->count; c++)
             children += tree->nodes[c].parent == u;
-        for (int have = 4, more = 4; have < children; have += more, more = have < 16 ? have : 16)
+        for (int have = 4, more = 4; have < children;
+             have += more, more = have < 16 ? have : 16)
             calls++;
     }
     return calls;
 }
 
 /* One wait for each layer of the tree and one for the verification, if the target is followed
- * greedily. A rule that draws also waits for what a refusal leaves (without replacement: and for
- * what the siblings then have), and for its last draw; `nss` draws at every node, `khisti` asks
- * for classes there. */
+ * greedily. A rule that draws also waits for what a refusal leaves (without replacement: and
+ * for what the siblings then have), and for its last draw; `nss` draws at every node, `khisti`
+ * asks for classes there. */
 static int most_waits(const struct esp_iteration *it)
 {
     int most = it->draft_passes + 1, refused = 0;
@@ -279,8 +283,9 @@ static void check_waits(struct esp_engine *engine, const char *drafter, const ch
 TEST(an_iteration_waits_for_each_layer_and_for_the_verification)
 {
     static const char *const drawn[][2] = {
-        {"iid:K=2,L=3", "traversal"}, {"iid:K=2,L=3", "specinfer"}, {"iid:K=3,L=2", "naivetree"},
-        {"iid:K=2,L=3", "khisti"},    {"dyspec:N=12", "swor"},      {"dyspec-layer:N=12", "swor"},
+        {"iid:K=2,L=3", "traversal"}, {"iid:K=2,L=3", "specinfer"},
+        {"iid:K=3,L=2", "naivetree"}, {"iid:K=2,L=3", "khisti"},
+        {"dyspec:N=12", "swor"},      {"dyspec-layer:N=12", "swor"},
         {"sequoia:N=8", "swor"},      {"dynatree:N=8", "nss"},
     };
     struct esp_engine *engine;
