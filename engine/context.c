@@ -25,13 +25,13 @@ int esp_context_open(struct esp_model_cache *c, const struct esp_backend_ops *op
     c->max_batch = esp_context_batch(tokens, tree_rows);
     c->positions = calloc((size_t)c->max_batch, sizeof *c->positions);
     c->logits_row = calloc((size_t)c->max_batch, sizeof *c->logits_row);
-    if (!c->positions || !c->logits_row) {
-        esp_context_close(c);
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a batch of %d rows",
-                        c->max_batch);
-    }
-    int status =
-        ops->cache_open(&c->cache, weights, tokens + tree_rows, c->max_batch, err, errlen);
+    int status = ESP_OK;
+    if (!c->positions || !c->logits_row)
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a batch of %d rows",
+                          c->max_batch);
+    else
+        status =
+            ops->cache_open(&c->cache, weights, tokens + tree_rows, c->max_batch, err, errlen);
     if (status < 0)
         esp_context_close(c);
     return status;

@@ -281,7 +281,8 @@ static int open_all(struct esp_safetensors *set, const char *folder, char *err, 
     if (esp_file_exists(folder, "model.safetensors")) {
         set->shards = calloc(1, sizeof *set->shards);
         status = set->shards ? add_shard(set, folder, "model.safetensors", err, errlen)
-                             : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory");
+                             : esp_fail(err, errlen, ESP_E_MEMORY,
+                                        "not enough memory for %s", folder);
     } else if (esp_file_exists(folder, "model.safetensors.index.json")) {
         status = add_shards(set, folder, err, errlen);
     } else {
