@@ -6,24 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for one more of `size` bytes each. */
-static int grow(void *array, int count, int *capacity, size_t size)
-{
-    void *grown, **place = array;
-    if (count < *capacity)
-        return ESP_OK;
-    int wanted = *capacity ? 2 * *capacity : 64;
-    grown = realloc(*place, (size_t)wanted * size);
-    if (!grown)
-        return ESP_E_MEMORY;
-    *place = grown;
-    *capacity = wanted;
-    return ESP_OK;
-}
+#include "grow.h"
 
 int esp_layers_add(struct esp_layers *l, struct esp_layer layer)
 {
-    if (grow(&l->layers, l->count, &l->capacity, sizeof *l->layers) < 0)
+    if (esp_grow(&l->layers, l->count, &l->capacity, sizeof *l->layers) < 0)
         return ESP_E_MEMORY;
     l->layers[l->count++] = layer;
     return ESP_OK;
@@ -31,7 +18,7 @@ int esp_layers_add(struct esp_layers *l, struct esp_layer layer)
 
 int esp_layers_change(struct esp_layers *l, struct esp_change change)
 {
-    if (grow(&l->changes, l->change_count, &l->change_capacity, sizeof *l->changes) < 0)
+    if (esp_grow(&l->changes, l->change_count, &l->change_capacity, sizeof *l->changes) < 0)
         return ESP_E_MEMORY;
     l->changes[l->change_count++] = change;
     return ESP_OK;
@@ -65,7 +52,7 @@ static int compare(struct esp_layers *l, const struct esp_tree *tree)
         l->layers[l->count - 1].changes = l->change_count - before;
     l->last_count = 0;
     for (int i = 0; i < tree->count && status == ESP_OK; i++) {
-        status = grow(&l->last, i, &l->last_capacity, sizeof *l->last);
+        status = esp_grow(&l->last, i, &l->last_capacity, sizeof *l->last);
         if (status == ESP_OK)
             l->last[l->last_count++] = growing(&tree->nodes[i]);
     }

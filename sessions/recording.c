@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 
 #include "error.h"
 #include "event_json.h"
+#include "grow.h"
 
 /* What the index knows of an event. */
 struct entry {
@@ -59,26 +59,9 @@ struct esp_recording {
 
 /* ------------------------------------------------------------------ building the index */
 
-/* Room for one more in an array that grows. */
-static int grow(void *array, int count, int *capacity, size_t size)
-{
-    void *grown, **place = array;
-    if (count < *capacity)
-        return ESP_OK;
-    if (count > INT_MAX / 2)
-        return ESP_E_MEMORY;
-    int wanted = count > 0 ? 2 * count : 256;
-    grown = realloc(*place, (size_t)wanted * size);
-    if (!grown)
-        return ESP_E_MEMORY;
-    *place = grown;
-    *capacity = wanted;
-    return ESP_OK;
-}
-
 static int add_token(struct esp_recording *r, int32_t token, int kind)
 {
-    if (grow(&r->tokens, r->token_count, &r->token_capacity, sizeof *r->tokens) < 0)
+    if (esp_grow(&r->tokens, r->token_count, &r->token_capacity, sizeof *r->tokens) < 0)
         return ESP_E_MEMORY;
     r->tokens[r->token_count++] = (struct esp_recorded_token){token, (uint8_t)kind};
     return ESP_OK;
@@ -99,9 +82,9 @@ static int add_text(struct esp_recording *r, const struct esp_event *event)
 static int add_iteration(struct esp_recording *r, const struct esp_iteration *it)
 {
     struct esp_recorded_sums none = {.iterations = 0}, *before = NULL;
-    if (grow(&r->iterations, r->iteration_count, &r->iteration_capacity,
-             sizeof *r->iterations) < 0 ||
-        grow(&r->sums, r->iteration_count, &r->sums_capacity, sizeof *r->sums) < 0)
+    if (esp_grow(&r->iterations, r->iteration_count, &r->iteration_capacity,
+                 sizeof *r->iterations) < 0 ||
+        esp_grow(&r->sums, r->iteration_count, &r->sums_capacity, sizeof *r->sums) < 0)
         return ESP_E_MEMORY;
     bool first = r->iteration_count == 0;
     for (int i = first ? 0 : r->iterations[r->iteration_count - 1]; i < r->count && !first; i++)
@@ -147,7 +130,7 @@ static int add_event(struct esp_recording *r, struct entry entry)
     if (status == ESP_OK && event->type == ESP_EVENT_ITERATION)
         status = add_iteration(r, event->iteration);
     if (status == ESP_OK)
-        status = grow(&r->entries, r->count, &r->capacity, sizeof *r->entries);
+        status = esp_grow(&r->entries, r->count, &r->capacity, sizeof *r->entries);
     if (status == ESP_OK)
         r->entries[r->count++] = entry;
     return status;

@@ -1,0 +1,28 @@
+/* grow.h - arrays that get room for one more entry when they need it. */
+#ifndef ESP_GROW_H
+#define ESP_GROW_H
+
+#include <limits.h>
+#include <stdlib.h>
+
+#include "espalier.h"
+
+/* `array` points to a pointer to entries of `size` bytes, `count` of them taken. Returns 0 or
+ * ESP_E_MEMORY, and then nothing has changed. */
+static inline int esp_grow(void *array, int count, int *capacity, size_t size)
+{
+    void *grown, **place = array;
+    if (count < *capacity)
+        return ESP_OK;
+    if (count > INT_MAX / 2)
+        return ESP_E_MEMORY;
+    int wanted = count > 0 ? 2 * count : 64;
+    grown = realloc(*place, (size_t)wanted * size);
+    if (!grown)
+        return ESP_E_MEMORY;
+    *place = grown;
+    *capacity = wanted;
+    return ESP_OK;
+}
+
+#endif
