@@ -27,6 +27,11 @@ $bench linear:K=3 --warmup 3 --json >"$work/json"
 check "what warms up is not counted" test "$(number block_efficiency 1)" = \
     "$(sed -n 's/.*"block_efficiency":[^0-9]*\([0-9.]*\).*/\1/p' "$work/one")"
 
+printf 'Once upon a time there was a king who had three sons' >"$work/prompts"
+$bench linear:K=3 --prompt-tokens 4 --json >"$work/json"
+check "a prompt can be cut" test "$(number block_efficiency 1)" = \
+    "$(sed -n 's/.*"block_efficiency":[^0-9]*\([0-9.]*\).*/\1/p' "$work/one")"
+
 printf 'Once upon a time\nThere was a king\n' >"$work/prompts"
 $bench ar fixed:D=2,B=2 >"$work/table"
 check "a table has a line for each" test "$(grep -c '+-.*+-' "$work/table")" = 2

@@ -2,7 +2,7 @@
 # What the manual page says of the policies: the settings of the papers are taken as they are spelled there.
 . tests/shell.sh
 sed -n '/^\.Sh SETTINGS/,$p' man/espalier-policies.7 |
-    sed -n 's/^\.Ql \([a-z0-9:,.=A-Z-]*\).*/\1/p' | grep -v -e '^--' -e '^root=' | sort -u >"$work/settings"
+    sed -n 's/^\.Ql \([a-z0-9:,.=A-Z-]*\).*/\1/p' | grep -v -e '^-' -e '^root=' -e '^espalier' | sort -u >"$work/settings"
 check "there are settings to try" test "$(wc -l <"$work/settings")" -gt 20
 while read -r setting; do
     check "$setting" sh -c "$ESPALIER generate -p Once -n 4 --max-nodes 768 --drafter '$setting' </dev/null |

@@ -163,8 +163,8 @@ static int run_prompt(struct bench *b, const char *prompt, size_t length, bool c
         struct choice *choice = &b->choice[i];
         choice->counting = counted;
         esp_session_clear(choice->session);
-        int status =
-            cli_prompt_session(b->engine, choice->session, prompt, length, err, errlen);
+        int status = cli_prompt_part(b->engine, choice->session, prompt, length,
+                                     b->o->prompt_tokens, err, errlen);
         if (status < 0)
             return status;
         esp_session_allow(choice->session, b->o->tokens);
@@ -334,9 +334,9 @@ const struct cli_command cli_bench = {
     .name = "bench",
     .arguments = "-f FILE [D[+V] ...]",
     .summary = "choices measured on the same prompts, as the papers' tables",
-    .flags =
-        "prompt file tokens warmup target draft temp top-p top-k seed backend threads exact "
-        "order max-nodes context json",
+    .flags = "prompt file tokens prompt-tokens warmup target draft temp top-p top-k seed "
+             "backend threads exact "
+             "order max-nodes context json",
     .most = MOST_CHOICES,
     .details =
         "Every line of the file is a prompt; every choice of drafter, or drafter+verifier, "

@@ -15,6 +15,7 @@ struct cli_options {
     int tokens;                       /* -n */
     int trials;
     int warmup; /* rounds of a bench that are not counted */
+    int prompt_tokens; /* of each of its prompts at most */
     int width, layers; /* of an inflated model; layers = 0: as many as before */
     bool json, stats, mdoc, ascii, explain;
     const char *theme, *config;

@@ -31,6 +31,7 @@ enum flag {
     BASELINE,
     TRIALS,
     WARMUP,
+    PROMPT_TOKENS,
     WIDTH,
     LAYERS,
     JSON,
@@ -90,6 +91,7 @@ static const struct {
     {"context", CONTEXT, "N", "tokens of context (default: what the target allows)"},
     {"baseline", BASELINE, NULL, "also measure plain decoding, for comparison"},
     {"trials", TRIALS, "N", "continuations that are sampled per pair (default 200)"},
+    {"prompt-tokens", PROMPT_TOKENS, "N", "only the first N tokens of each prompt"},
     {"warmup", WARMUP, "N", "uncounted rounds over the first prompt (default 1)"},
     {"width", WIDTH, "N", "times as wide: 1, 2, 4, ... 64 (default 1)"},
     {"layers", LAYERS, "N", "layers in all (default: as many as there are)"},
@@ -351,6 +353,8 @@ static bool set(struct cli_options *o, int flag, const char *value)
         return whole_number("context", value, 2, MOST_TOKENS, &o->engine.context);
     case TRIALS:
         return whole_number("trials", value, 1, MOST_TOKENS, &o->trials);
+    case PROMPT_TOKENS:
+        return whole_number("prompt-tokens", value, 1, MOST_TOKENS, &o->prompt_tokens);
     case WARMUP:
         return whole_number("warmup", value, 0, 1000, &o->warmup);
     case SPEED:
@@ -395,6 +399,7 @@ int cli_parse(struct cli_options *o, const struct cli_command *command, int argc
     o->tokens = 256;
     o->trials = 200;
     o->warmup = 1;
+    o->prompt_tokens = MOST_TOKENS;
     o->width = 1;
     o->speed = 1;
     o->idle = ESP_IDLE_DEFAULT;

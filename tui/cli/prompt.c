@@ -2,6 +2,7 @@
 #include "prompt.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,12 @@ int cli_read_prompt(const struct cli_options *o, char **text, size_t *length)
 int cli_prompt_session(struct esp_engine *engine, struct esp_session *session, const char *text,
                        size_t length, char *err, size_t errlen)
 {
+    return cli_prompt_part(engine, session, text, length, INT_MAX, err, errlen);
+}
+
+int cli_prompt_part(struct esp_engine *engine, struct esp_session *session, const char *text,
+                    size_t length, int most, char *err, size_t errlen)
+{
     int count = esp_tokenize(engine, text, length, NULL, 0);
     if (count < 0)
         return esp_fail(err, errlen, count, "the prompt cannot be tokenized: %s",
@@ -86,7 +93,7 @@ int cli_prompt_session(struct esp_engine *engine, struct esp_session *session, c
     if (!tokens)
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the prompt");
     count = esp_tokenize(engine, text, length, tokens, count);
-    int status = esp_session_prompt(session, tokens, count, err, errlen);
+    int status = esp_session_prompt(session, tokens, count < most ? count : most, err, errlen);
     free(tokens);
     return status;
 }

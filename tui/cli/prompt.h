@@ -10,5 +10,8 @@ int cli_read_prompt(const struct cli_options *options, char **text, size_t *leng
 /* Tokenizes the text and gives it to a session. */
 int cli_prompt_session(struct esp_engine *engine, struct esp_session *session, const char *text,
                        size_t length, char *err, size_t errlen);
+/* The same with the first `most` tokens at most. */
+int cli_prompt_part(struct esp_engine *engine, struct esp_session *session, const char *text,
+                    size_t length, int most, char *err, size_t errlen);
 
 #endif
