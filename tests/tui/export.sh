@@ -93,6 +93,10 @@ type :quit
 key Enter" --prompt "Once upon a time" -n 20
 check "one that fails is told then" grep -q 'ended early' "$work/err"
 unset ESPALIER_DOT
+program=$(cd "$(dirname "$ESPALIER")" && pwd)/$(basename "$ESPALIER")
+printf '%s\n' 'size 120x20' wait 'type :export dark' 'key Enter' wait >"$work/script"
+(cd "$work" && ESPALIER_SCRIPT=script "$program" --prompt "Once upon a time" -n 20 >/dev/null)
+check "colours without a name" sh -c "ls '$work' | grep -q '^iteration-[0-9]*.svg$'"
 
 echo "size 120x20
 key Right Right e

@@ -289,6 +289,8 @@ check "so is one that ends while a text is written" told "$work/killed"
 $ESPALIER export "$work/killed" --iteration 2 --format txt >"$work/tree" 2>"$work/err"
 check "export tells it, too" told "$work/killed"
 check "and exports" grep -q '^iteration 2, ' "$work/tree"
+$ESPALIER stats "$work/killed" >/dev/null 2>"$work/err"
+check "so does stats" told "$work/killed"
 $ESPALIER export "$work/cut" --asciicast "$work/cut.cast" 2>"$work/err"
 check "so does an asciicast" told "$work/cut"
 play "size 120x36

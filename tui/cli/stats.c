@@ -188,6 +188,8 @@ static int run(struct cli_options *o)
     int status = esp_recording_open(&recording, o->arguments[0], err, sizeof err);
     if (status == ESP_OK) {
         status = count_all(pairs, recording, err, sizeof err);
+        if (status == ESP_OK && pairs->count > 0)
+            cli_tell_cut(recording, o->arguments[0]);
         esp_recording_close(recording);
     }
     if (status == ESP_OK && pairs->count == 0)

@@ -10,17 +10,17 @@
 #include "command.h"
 #include "write_file.h"
 
-/* Takes " dark" or " light" off the end of what was typed. */
+/* Takes "dark" or "light" off the end of what was typed. */
 static const char *take_theme(char *typed)
 {
     static const char *const themes[] = {"dark", "light"};
     size_t length = strlen(typed);
     for (size_t i = 0; i < 2; i++) {
         size_t name = strlen(themes[i]);
-        if (length <= name || strcmp(typed + length - name, themes[i]) != 0 ||
-            typed[length - name - 1] != ' ')
+        if (length < name || strcmp(typed + length - name, themes[i]) != 0 ||
+            (length > name && typed[length - name - 1] != ' '))
             continue;
-        typed[length - name - 1] = '\0';
+        typed[length > name ? length - name - 1 : 0] = '\0';
         return themes[i];
     }
     return NULL;
