@@ -241,7 +241,7 @@ deps-check:
 DEMO_PROMPT := Once upon a time there was a king who had three sons,
 
 demo: deps
-	@$(MAKE) --no-print-directory -j$$(nproc) all
+	@$(MAKE) --no-print-directory -j$$(nproc) $(if $(wildcard /dev/nvidiactl),all,$(BUILD)/espalier $(DOT))
 	@if [ -t 0 ] && [ -t 1 ]; then \
 	    $(BUILD)/espalier -p '$(DEMO_PROMPT)' --temp 0.6; \
 	else \
@@ -334,10 +334,10 @@ install: all
 	$(INSTALL) -m 755 $(BUILD)/libespalier.so $(DESTDIR)$(PREFIX)/lib/libespalier.so.0
 	ln -sf libespalier.so.0 $(DESTDIR)$(PREFIX)/lib/libespalier.so
 	$(if $(NVCC),$(INSTALL) -m 755 $(BUILD)/libespalier-cuda.so $(DESTDIR)$(PREFIX)/lib)
-	printf '%s\n' 'prefix=$(PREFIX)' 'Name: espalier' \
+	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'Name: espalier' \
 	    'Description: tree-based speculative decoding of language models' 'Version: $(VERSION)' \
 	    'Requires.private: $(PC_LIBS)' 'Cflags: -I$${prefix}/include' \
-	    'Libs: -L$${prefix}/lib -lespalier' 'Libs.private: -lgomp -lm -lpthread -ldl' \
+	    'Libs: -L$${libdir} -lespalier' 'Libs.private: -lgomp -lm -lpthread -ldl' \
 	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/espalier.pc
 	for page in man/*.[157]; do \
 	    section=$${page##*.}; \
@@ -352,6 +352,7 @@ install: all
 	$(INSTALL) -m 644 themes/*.theme $(SHARE)/espalier/themes
 	$(INSTALL) -d $(SHARE)/espalier/sessions
 	$(INSTALL) -m 644 sessions/samples/*.esp.jsonl sessions/samples/README.md $(SHARE)/espalier/sessions
+	$(if $(DESTDIR),,-ldconfig 2>/dev/null || true)
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/espalier $(DESTDIR)$(PREFIX)/bin/espalier-dot \

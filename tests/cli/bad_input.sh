@@ -57,4 +57,13 @@ check "a name cannot act on the terminal" fails 1 "?\[31m" $ESPALIER generate -p
     --target "$(cat "$work/name")"
 check "nor can a command" fails 2 "command '^\[\[31mred^G'" $ESPALIER "$(cat "$work/name")"
 check "nor can a number" fails 1 "not '^\[\[31mred^G'" $ESPALIER generate -n "$(cat "$work/name")"
+
+for words in --help "list drafters" inspect "inspect --json" "check --drafter ar --trials 1" \
+    "generate -p a -n 2"; do
+    check "$words: a full disk is told" \
+        fails 1 "standard output" sh -c "$ESPALIER $words >/dev/full"
+done
+sh -c "$ESPALIER generate -p Once -n 4 --record '$work/held' >&-" 2>/dev/null
+check "a closed standard output: the text does not go into the recording" \
+    [ "$(grep -vc '^{' "$work/held")" = 0 ]
 finish

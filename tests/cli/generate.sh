@@ -73,4 +73,7 @@ check "--help names the commands" sh -c "$ESPALIER --help | grep -q 'espalier ge
 for command in generate list inspect; do
     check "$command --help" sh -c "$ESPALIER $command --help | grep -q usage"
 done
+check "json: why it ended, and what it was sampled with" sh -c "$ESPALIER generate -p Once -n 3 --temp 0.5 \
+    --seed 18446744073709551615 --json | tr -d '\t\n' | grep -q \
+    '\"end\":\"length\".*\"temperature\":0.5,\"top_p\":1,\"top_k\":0,\"seed\":18446744073709551615,'"
 finish

@@ -140,7 +140,7 @@ check "plain: the same again" cmp -s "$work/plain" "$work/first"
 plain --ascii
 check "plain --ascii: no byte above 127" [ -z "$(tr -d '\000-\177' <"$work/plain")" ]
 check "plain: a full disk is told" sh -c "$ESPALIER replay '$recording' --plain 2>&1 >/dev/full |
-    grep -q 'could not all be written'"
+    grep -q 'standard output could not be written'"
 check "plain: a closed pipe ends it" \
     sh -c "$ESPALIER replay '$recording' --plain 2>&1 | head -n 1 | grep -q '^--- start'"
 

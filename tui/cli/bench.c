@@ -281,8 +281,6 @@ static int print(const struct bench *b)
         code = print_json(b);
     else
         print_table(b);
-    if (code == EXIT_DONE && (fflush(stdout) != 0 || ferror(stdout)))
-        return cli_fail("standard output could not be written");
     if (code != EXIT_DONE || b->differs < 0)
         return code;
     esp_complain("%s writes another text than %s", b->choice[b->differs].spec,

@@ -136,8 +136,6 @@ static int print(const struct cli_options *o, const struct esp_engine *engine,
         print_table(sides, both);
         print_words(o, sides, both, difference);
     }
-    if (code == EXIT_DONE && (fflush(stdout) != 0 || ferror(stdout)))
-        return cli_fail("standard output could not be written");
     if (o->session.temperature > 0 || difference < 0)
         return code;
     fprintf(stderr, "espalier: the texts differ from token %d of the continuation on\n",

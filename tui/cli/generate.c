@@ -105,16 +105,23 @@ static void on_event(void *user, const struct esp_event *event)
 
 static int print_json(const struct output *out, const struct esp_session *session)
 {
+    static const struct {
+        const char *key, *name;
+    } numbers[] = {
+        {"temp", "temperature"}, {"top_p", "top_p"}, {"top_k", "top_k"}, {"seed", "seed"}};
     const struct esp_engine *engine = out->engine;
     struct esp_stats s;
-    char seed[32];
     cJSON *o = cJSON_CreateObject();
     esp_session_stats(session, &s);
-    esp_session_get(session, "seed", seed, sizeof seed);
     cli_report_text(o, engine, session);
+    cJSON_AddStringToObject(o, "end", interrupted ? "interrupted" : esp_session_end(session));
     cli_report_models(o, engine);
     cli_report_choice(o, session);
-    cJSON_AddRawToObject(o, "seed", seed); /* all 64 bits of it */
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        char value[32]; /* as it is: a seed may have 64 bits */
+        esp_session_get(session, numbers[i].key, value, sizeof value);
+        cJSON_AddRawToObject(o, numbers[i].name, value);
+    }
     cli_report_figures(o, engine, session, s.baseline);
     cli_report_acceptance(o, &out->acceptance);
     return cli_print_json(o);
@@ -244,8 +251,6 @@ static int run(struct cli_options *o)
         code = print_json(&out, session);
     if (started && o->stats)
         print_stats(&out, session);
-    if (code == EXIT_DONE && (fflush(stdout) != 0 || ferror(stdout)))
-        code = cli_fail("standard output could not be written");
     int recorded = stop_recording(&out);
     code = code == EXIT_DONE ? recorded : code;
     esp_session_close(session);

@@ -1,7 +1,12 @@
-/* main.c - picks the subcommand; without one the terminal interface opens. */
+/* main.c - picks the subcommand; without one the terminal interface opens.
+ *
+ * Whatever it printed, a command has failed if standard output could not take it.
+ */
+#include <fcntl.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "recording.h"
@@ -39,12 +44,21 @@ static const struct cli_command *find(const char *name)
     return NULL;
 }
 
-int main(int argc, char **argv)
+/* A file that is opened later must not take the place of a stream that was closed, or what is
+ * printed would go into it. Reading from such a stream ends at once, writing to it fails. */
+static void hold_streams(void)
+{
+    int fd;
+    while ((fd = open("/dev/null", O_RDONLY)) >= 0 && fd <= STDERR_FILENO)
+        continue;
+    if (fd >= 0)
+        close(fd);
+}
+
+static int run(int argc, char **argv)
 {
     struct cli_options options = {0};
     const struct cli_command *command = cli_commands[0];
-    setlocale(LC_ALL, "");
-    setlocale(LC_NUMERIC, "C"); /* numbers in files and flags have a point */
     if (argc > 1 && argv[1][0] != '-') {
         command = find(argv[1]);
         if (!command || command == cli_commands[0]) {
@@ -59,4 +73,14 @@ int main(int argc, char **argv)
     }
     int code = cli_parse(&options, command, argc, argv);
     return code >= 0 ? code : command->run(&options);
+}
+
+int main(int argc, char **argv)
+{
+    hold_streams();
+    setlocale(LC_ALL, "");
+    setlocale(LC_NUMERIC, "C"); /* numbers in files and flags have a point */
+    int code = run(argc, argv);
+    bool lost = fflush(stdout) != 0 || ferror(stdout);
+    return code == EXIT_DONE && lost ? cli_fail("standard output could not be written") : code;
 }

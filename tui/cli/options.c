@@ -411,7 +411,7 @@ int cli_parse(struct cli_options *o, const struct cli_command *command, int argc
         if (flag == ':')
             return usage(command, "a value is missing after", argv[optind - 1]);
         if (flag == '?')
-            return usage(command, "unknown option", argv[optind - 1]);
+            return usage(command, "unknown or ambiguous option", argv[optind - 1]);
         if (flag == HELP) {
             cli_help(command == cli_commands[0] ? NULL : command);
             return EXIT_DONE;
@@ -429,6 +429,6 @@ int cli_parse(struct cli_options *o, const struct cli_command *command, int argc
     if (o->argument_count > command->most)
         return usage(command, "unexpected argument", o->arguments[command->most]);
     if (o->argument_count < command->least)
-        return usage(command, "something is missing", NULL);
+        return usage(command, "something is missing; it takes", command->arguments);
     return -1;
 }

@@ -112,8 +112,6 @@ static int replay_plain(const struct cli_options *o)
     free(plain);
     if (status < 0)
         code = cli_fail(*err ? err : esp_status_message(status));
-    else if (fflush(stdout) != 0 || ferror(stdout))
-        code = cli_fail("the frames could not all be written to standard output");
     return code;
 }
 

@@ -196,8 +196,6 @@ static int run(struct cli_options *o)
         status = esp_fail(err, sizeof err, ESP_E_ARGUMENT, "%.300s holds no iteration",
                           o->arguments[0]);
     int code = status < 0 ? cli_fail(*err ? err : esp_status_message(status)) : print(o, pairs);
-    if (code == EXIT_DONE && (fflush(stdout) != 0 || ferror(stdout)))
-        code = cli_fail("standard output could not be written");
     free(pairs);
     return code;
 }
