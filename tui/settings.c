@@ -341,6 +341,8 @@ static void get_drafter(const struct esp_app *app, char *value, size_t size)
 
 static void complete_drafter(const char *before, const char *word, struct esp_choices *choices)
 {
+    if (!*before)
+        esp_choices_offer(choices, word, "auto", "what suits the models");
     esp_complete_spec(ESP_DRAFTERS, before, word, choices);
 }
 
@@ -351,6 +353,8 @@ static void get_verifier(const struct esp_app *app, char *value, size_t size)
 
 static void complete_verifier(const char *before, const char *word, struct esp_choices *choices)
 {
+    if (!*before)
+        esp_choices_offer(choices, word, "auto", "the best that changes nothing");
     esp_complete_spec(ESP_VERIFIERS, before, word, choices);
 }
 
@@ -493,7 +497,8 @@ int esp_setting_change(struct esp_app *app, const char *key, const char *value,
         return status;
     if (app->player && (index < 0 || esp_setting_place(&settings[index]) == ESP_IN_LIVE))
         return 0;
-    app->chosen[index < 0 ? esp_setting_find("drafter", 7) : index] = true;
+    app->chosen[index < 0 ? esp_setting_find("drafter", 7) : index] =
+        index < 0 || strcmp(value, "auto") != 0; /* that is what nobody's choice gives */
     app->changed = true;
     if (index >= 0 && settings[index].set)
         return settings[index].set(app, value, err, errlen);

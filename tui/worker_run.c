@@ -88,14 +88,19 @@ static void note_choice(struct esp_pair *pair, const struct esp_posted *command)
         ESP_SESSION_VALUES(X)
 #undef X
     };
+    const bool chosen = strcmp(command->text, "auto") != 0;
     if (strcmp(command->key, "verifier") == 0) {
-        pair->verifier_chosen = strcmp(command->text, "auto") != 0;
+        pair->verifier_chosen = chosen;
+        return;
+    }
+    if (strcmp(command->key, "drafter") == 0) {
+        pair->drafter_chosen = chosen;
         return;
     }
     for (int i = 0; i < ESP_VALUES; i++)
         if (strcmp(command->key, others[i]) == 0)
             return;
-    pair->drafter_chosen = true; /* the drafter, or a parameter of it */
+    pair->drafter_chosen = true; /* a parameter of it */
 }
 
 /* What a parameter of the drafter is now. */

@@ -122,6 +122,20 @@ wait
 $dump" --config "$file"
 check "and both are found from another folder" dumped '^ espalier   fairytale-draft   ar'
 
+printf '%s\n' 'size 100x24' wait 'type :drafter ar' 'key Enter' 'type :verifier nss' 'key Enter' wait \
+    'type :drafter auto' 'key Enter' 'type :verifier auto' 'key Enter' wait 'type :config save' 'key Enter' \
+    'type :model fairytale-draft' 'key Enter' wait "dump $work/screen" 'key C-u' 'type :drafter a' 'key Tab' \
+    "dump $work/choices" >"$work/script"
+: >"$file"
+ESPALIER_SCRIPT=$work/script $ESPALIER --config "$file" >"$work/out" 2>&1
+check "auto is as if nothing had been chosen" sh -c "! grep -q 'drafter\|verifier' '$file'"
+check "and is offered" grep -q '│ auto ' "$work/choices"
+printf '%s\n' 'size 100x24' wait 'type :drafter auto' 'key Enter' wait 'type :model fairytale-draft' \
+    'key Enter' wait "dump $work/screen" >"$work/script"
+ESPALIER_SCRIPT=$work/script $ESPALIER >"$work/out" 2>&1
+check "other models bring their own drafter then" dumped '^ espalier   fairytale-draft   ar'
+check "and nothing is said to be wrong" sh -c "! grep -q 'are its own' '$work/screen'"
+
 # On a terminal: the user's file, written when asked and not otherwise.
 config=$work/config/espalier/config
 open 100x30
