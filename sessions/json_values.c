@@ -277,7 +277,7 @@ int esp_values_read(struct esp_values *json, const char *line, size_t length, in
 {
     if (length + 1 > json->room) {
         free(json->copy);
-        json->room = 2 * (length + 1);
+        json->room = length + 1;
         json->copy = malloc(json->room);
     }
     if (!json->copy) {

@@ -379,6 +379,30 @@ static void make_fan(struct esp_iteration *it, struct esp_node *nodes, int count
         .tree = {.nodes = nodes, .count = count}, .drafter = "fan", .verifier = "greedy"};
 }
 
+TEST(a_long_chain_fits_on_a_slide)
+{
+    static struct esp_node nodes[40];
+    struct esp_iteration it;
+    size_t size;
+    if (!has_helper())
+        return;
+    make_fan(&it, nodes, 40);
+    for (int i = 1; i < 40; i++) {
+        nodes[i].parent = i - 1;
+        nodes[i].depth = i;
+        nodes[i].rank = 0;
+    }
+    for (int all = 0; all < 2; all++) {
+        char *svg = draw(
+            &it, scene_text,
+            &(struct esp_dot_wish){.format = "svg", .theme = "light", .nodes = all ? 0 : -1},
+            &size);
+        CHECK(svg, "%s", err);
+        CHECK((strstr(svg, "\u2026 29 more") == NULL) == (all == 1), "all nodes: %d", all);
+        free(svg);
+    }
+}
+
 TEST(a_large_png_can_be_read)
 {
     static struct esp_node nodes[2000];

@@ -16,7 +16,9 @@
 #include "chart.h"
 #include "label.h"
 
-enum { TOKEN_COLUMNS = 28, BIG = 17, SMALL = 11, LEAVES = 20 };
+enum { TOKEN_COLUMNS = 28, BIG = 17, SMALL = 11 };
+/* What fits on a slide. */
+enum { LEAVES = 20, LEVELS = 10 };
 
 struct drawing {
     const struct esp_iteration *it;
@@ -285,25 +287,41 @@ static int leaves(const struct esp_tree_rows *rows)
     return count;
 }
 
-/* Chooses as many rows as the look says, or as fit on a slide. */
+static int choose_most(const struct drawing *d, struct esp_tree_choice *choice,
+                       struct esp_tree_rows *rows)
+{
+    int status, count = d->it->tree.count;
+    choice->most = count < 8 * LEAVES ? count + 1 : 8 * LEAVES;
+    while ((status = esp_tree_rows_build(rows, d->it, choice)) == 0 && leaves(rows) > LEAVES &&
+           choice->most > LEAVES) {
+        esp_tree_rows_free(rows);
+        choice->most = choice->most * 7 / 8;
+    }
+    return status;
+}
+
+/* Chooses as many rows as the look says, or as fit on a slide: of what is that deep and was not
+ * accepted, the children are left out. */
 static int choose_rows(const struct drawing *d, struct esp_tree_rows *rows)
 {
+    const struct esp_tree *tree = &d->it->tree;
     struct esp_tree_choice choice = {.stages = ESP_STAGES, .most = d->look->most};
     if (choice.most >= 0)
         return esp_tree_rows_build(rows, d->it, &choice);
-    int status;
-    choice.most = d->it->tree.count < 8 * LEAVES ? d->it->tree.count + 1 : 8 * LEAVES;
-    while ((status = esp_tree_rows_build(rows, d->it, &choice)) == 0 && leaves(rows) > LEAVES &&
-           choice.most > LEAVES) {
-        esp_tree_rows_free(rows);
-        choice.most = choice.most * 7 / 8;
-    }
+    bool *deep = calloc((size_t)tree->count, sizeof *deep);
+    if (!deep)
+        return ESP_E_MEMORY;
+    for (int i = 0; i < tree->count; i++)
+        deep[i] = tree->nodes[i].depth >= LEVELS && tree->nodes[i].verdict != ESP_ACCEPTED;
+    choice.collapsed = deep;
+    int status = choose_most(d, &choice, rows);
+    free(deep);
     return status;
 }
 
 static void add_tree(struct drawing *d)
 {
-    struct esp_tree_rows rows;
+    struct esp_tree_rows rows = {.count = 0};
     Agnode_t **node = NULL;
     d->failed = d->failed || choose_rows(d, &rows) < 0;
     if (!d->failed && rows.count > 0)
