@@ -55,6 +55,8 @@ static int visit(struct esp_added_tokens *added, const cJSON *json,
         uint32_t flags = added->vocabulary->tokens[id].flags;
         char *text = (char *)content;
         size_t length = strlen(content);
+        if (*edges > TEXT_LIMIT)
+            break; /* before a normalizer that makes texts longer takes all day */
         if (length == 0 || !(flags & ESP_TOKEN_NORMALIZED) != !normalizer)
             continue;
         if (normalizer && esp_normalize(normalizer, content, length, &text, &length) < 0)

@@ -167,9 +167,9 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
             status = bind_tensor(slot, binding, rule, name, err, errlen);
         else if (esp_safetensors_find(binding->model->files, name))
             status = esp_fail(err, errlen, ESP_E_FORMAT,
-                              "%s has the tensor %s, but config.json says that there is none; "
-                              "should %s be true there?",
-                              binding->model->path, name,
+                              "%s has the tensor %s, which a %s model with this config.json "
+                              "does not have; correct %s or model_type there",
+                              binding->model->path, name, architecture->name,
                               rule->when == ESP_IF_MLP_BIAS ? "mlp_bias" : "attention_bias");
     }
     return status;

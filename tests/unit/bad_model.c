@@ -239,10 +239,12 @@ TEST(tensors_that_do_not_fit_the_configuration_are_named)
     REFUSED(ESP_E_FORMAT, "self_attn.q_proj.bias of shape (32)", "is missing");
     folder_copy("llama-bias");
     folder_edit("config.json", "mlp_bias", NULL, "false");
-    REFUSED(ESP_E_FORMAT, "mlp.gate_proj.bias, but config.json says that there is none",
-            "should mlp_bias be true");
+    REFUSED(ESP_E_FORMAT, "mlp.gate_proj.bias, which a llama model with this config.json does",
+            "correct mlp_bias");
     folder_edit("config.json", "attention_bias", NULL, NULL);
-    REFUSED(ESP_E_FORMAT, "self_attn.q_proj.bias", "should attention_bias be true");
+    REFUSED(ESP_E_FORMAT, "self_attn.q_proj.bias", "correct attention_bias");
+    folder_edit("config.json", "model_type", NULL, "\"qwen2\"");
+    REFUSED(ESP_E_FORMAT, "self_attn.o_proj.bias, which a qwen2 model", "model_type");
 }
 
 TEST(bad_headers_are_refused)

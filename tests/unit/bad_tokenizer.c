@@ -415,6 +415,42 @@ static void damage(const char *name)
     free(good.data);
 }
 
+/* Two steps that make a million bytes of one, and many tokens that are to be normalized. */
+TEST(a_normalizer_that_makes_texts_longer_does_not_take_all_day)
+{
+    enum { TIMES = 1000, TOKENS = 2000 };
+    char content[TIMES + 1], step[TIMES + 200], entry[300], many[61];
+    struct folder_bytes good = copy_folder("llama3");
+    cJSON *json = cJSON_Parse(good.data);
+    memset(many, 'a', sizeof many);
+    set(json, "normalizer", "{\"type\": \"Sequence\", \"normalizers\": []}");
+    for (int i = 0; i < 2; i++) {
+        memset(content, 'b' + i, TIMES);
+        content[TIMES] = '\0';
+        snprintf(step, sizeof step,
+                 "{\"type\": \"Replace\", \"pattern\": {\"String\": \"%c\"}, "
+                 "\"content\": \"%s\"}",
+                 'a' + i, content);
+        set(json, "normalizer.normalizers.9", step);
+    }
+    for (int i = 0; i < TOKENS; i++) {
+        snprintf(entry, sizeof entry,
+                 "{\"id\": %d, \"content\": \"%.60s %d\", \"special\": false, "
+                 "\"normalized\": true, \"single_word\": false, \"lstrip\": false, "
+                 "\"rstrip\": false}",
+                 500000 + i, many, i);
+        set(json, "added_tokens.99999", entry);
+    }
+    char *text = cJSON_PrintUnformatted(json);
+    folder_write_text("tokenizer.json", text);
+    free(text);
+    cJSON_Delete(json);
+    clock_t start = clock();
+    check_refused("long added tokens", "added_tokens hold");
+    CHECK((double)(clock() - start) / CLOCKS_PER_SEC < 2);
+    free(good.data);
+}
+
 /* Any change of a file gives a tokenizer or a sentence, and what opens can encode. */
 TEST(damaged_files_never_crash)
 {
