@@ -25,6 +25,11 @@ int esp_file_open(int *fd, size_t *size, char path[PATH_MAX], const char *folder
                         "the path of %s in the model folder is too long", name);
     /* Non-blocking: opening a pipe by mistake must not hang. */
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (*fd < 0 && errno == ENOENT && strcmp(name, "tokenizer.json") == 0)
+        return esp_fail(err, errlen, ESP_E_FILE,
+                        "%s has no tokenizer.json; the transformers library writes one: "
+                        "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)",
+                        folder);
     if (*fd < 0)
         return errno == ENOENT && strcmp(name, "config.json") == 0
                    ? esp_fail(err, errlen, ESP_E_FILE,
