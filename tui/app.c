@@ -521,7 +521,8 @@ int esp_app_open(struct esp_app *app, const struct interface_options *options, b
     if (options->prompt && *options->prompt)
         esp_prompts_send(app, options->prompt);
     if (app->player && esp_recording_is_cut(app->player->recording))
-        esp_app_say(app, true, "the recording was cut off, as by a crash; it holds %d iterations",
+        esp_app_say(app, true,
+                    "the recording was cut off, as by a crash; it holds %d iterations",
                     esp_player_iterations(app->player));
     return 0;
 }

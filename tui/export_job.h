@@ -1,4 +1,4 @@
-/* export_job.h - draws a picture in a thread of its own, so that the screen goes on meanwhile. */
+/* export_job.h - draws a picture in a thread of its own; the screen goes on meanwhile. */
 #ifndef ESP_EXPORT_JOB_H
 #define ESP_EXPORT_JOB_H
 

@@ -26,9 +26,8 @@ static char *trimmed(char *line, size_t length)
     return line + strspn(line, " \t");
 }
 
-static int read_lines(FILE *file, const char *path,
-                      int (*take)(void *user, char *line, int number, char *err, size_t errlen),
-                      void *user, char *err, size_t errlen)
+static int read_lines(FILE *file, const char *path, esp_take_line *take, void *user, char *err,
+                      size_t errlen)
 {
     char *line = NULL;
     size_t capacity = 0;
@@ -37,8 +36,9 @@ static int read_lines(FILE *file, const char *path,
     for (int number = 1; status == ESP_OK && (length = getline(&line, &capacity, file)) >= 0;
          number++) {
         if (strlen(line) < (size_t)length)
-            status = esp_fail(err, errlen, ESP_E_FORMAT, "%s, line %d: there is a NUL byte in it; the file must be text", path,
-                              number);
+            status = esp_fail(err, errlen, ESP_E_FORMAT,
+                              "%s, line %d: there is a NUL byte in it; the file must be text",
+                              path, number);
         else if (length > LONGEST_LINE)
             status = esp_fail(err, errlen, ESP_E_FORMAT, "%s, line %d: the line is too long",
                               path, number);
@@ -55,9 +55,8 @@ static int read_lines(FILE *file, const char *path,
     return status;
 }
 
-int esp_line_file_read(const char *path,
-                       int (*take)(void *user, char *line, int number, char *err, size_t errlen),
-                       void *user, char *err, size_t errlen)
+int esp_line_file_read(const char *path, esp_take_line *take, void *user, char *err,
+                       size_t errlen)
 {
     struct stat about;
     const char *wrong = NULL;

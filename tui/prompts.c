@@ -16,7 +16,8 @@ const char *esp_prompts_refusal(const struct esp_app *app)
     if (esp_state_is_busy(&app->state) && app->kept < 0)
         return "the text is still being written; C-c stops it";
     if (strcmp(app->state.ended, "context full") == 0 && app->kept < 0)
-        return "the context is full; :clear begins a new text, :edit takes the last prompt back";
+        return "the context is full; :clear begins a new text, :edit takes the last prompt "
+               "back";
     if (phase == ESP_PHASE_LOADING && app->turn_count > 0 && app->state.span_count == 0)
         return "one prompt waits for the models already";
     if (phase == ESP_PHASE_LOADING && app->state.ready)

@@ -21,7 +21,7 @@ enum esp_snapshot_type {                           /* continues enum esp_event_t
                          ESP_SNAPSHOT_READY,       /* the models are loaded: `loaded` */
                          ESP_SNAPSHOT_MESSAGE,     /* a command succeeded: `text` */
                          ESP_SNAPSHOT_ERROR, /* a command or the generation failed: `text` */
-                         ESP_SNAPSHOT_REFUSED, /* a prompt, for which there is no room: `text` */
+                         ESP_SNAPSHOT_REFUSED, /* a prompt was not taken: `text` */
                          ESP_SNAPSHOT_CLEAR, /* the text was forgotten */
                          ESP_SNAPSHOT_COMPARE, /* another choice is compared with: `loaded`; no
                                                   drafter there: it ended */

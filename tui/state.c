@@ -231,12 +231,17 @@ struct esp_figures esp_state_figures(const struct esp_state *state)
     return figures;
 }
 
+bool esp_state_wins(const struct esp_figures *figures)
+{
+    return figures->speedup >= 0.995;
+}
+
 void esp_state_worth(const struct esp_figures *figures, double baseline, char texts[3][96])
 {
     const double right = isfinite(figures->acceptance) ? 100 * figures->acceptance : 0;
     const double loss = 100 * (1 - figures->speedup);
     const size_t size = sizeof texts[0];
-    if (figures->speedup >= 1) {
+    if (esp_state_wins(figures)) {
         snprintf(texts[0], size, "%.2f times as fast as plain decoding (%.0f tok/s)",
                  figures->speedup, 1 / baseline);
         snprintf(texts[1], size, "%.2fx plain decoding", figures->speedup);

@@ -107,6 +107,8 @@ struct esp_figures esp_state_figures(const struct esp_state *state);
  * decoding is timed (engine/pace.h); 0 if there is none. */
 double esp_state_pace(const struct esp_state *state, int count);
 
+/* Is speculation as fast as plain decoding, to the percent that is shown? */
+bool esp_state_wins(const struct esp_figures *figures);
 /* Says what speculation is worth, given the seconds of a plain decoding step: in a sentence, in
  * brief, in two words. There must be a speedup. */
 void esp_state_worth(const struct esp_figures *figures, double baseline, char texts[3][96]);

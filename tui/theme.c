@@ -208,8 +208,8 @@ static int nearest_of_256(int32_t rgb)
     return best;
 }
 
-/* Of the terminal's own eight or sixteen, whose shades the user may have changed, the hue is what
- * can be kept: red is 1, green 2, blue 4 of their numbers, and a bright one is 8 more. */
+/* Of the terminal's own eight or sixteen, whose shades the user may have changed, the hue is
+ * what can be kept: red is 1, green 2, blue 4 of their numbers, and a bright one is 8 more. */
 static int nearest_of_16(int32_t rgb, int colours)
 {
     enum { GREY = 40 /* the parts differ by less */ };

@@ -167,4 +167,7 @@ TEST(a_loss_is_said_in_words)
     figures.speedup = 1.5;
     esp_state_worth(&figures, 0.001, texts);
     CHECK(strcmp(texts[0], "1.50 times as fast as plain decoding (1000 tok/s)") == 0);
+    figures.speedup = 0.997;
+    esp_state_worth(&figures, 0.001, texts);
+    CHECK(strcmp(texts[2], "1.00x plain") == 0, "nobody is slower by 0 %%: %s", texts[2]);
 }

@@ -172,7 +172,7 @@ static double yardstick(void)
 
 /* The goal was set where the yardstick takes 0.18 ms. It is measured beside each share, as a
  * second of a processor is not worth the same everywhere, nor at all times where others share
- * it. A thread that is often put aside finds its caches cold, so the best of some rounds counts. */
+ * it. A thread that is often put aside finds its caches cold, so the best round counts. */
 TEST(the_interface_takes_little_of_a_processor)
 {
     static const double GOAL = 0.05, YARDSTICK = 0.18e-3;
@@ -193,8 +193,8 @@ TEST(the_interface_takes_little_of_a_processor)
             measured[i] = fmin(measured[i], taken);
         }
     quit(&pty);
-    printf("    interface thread: %.2f %% of a processor at full speed, %.2f %% at 12/s; where the "
-           "goal was set %.2f %% and %.2f %%\n",
+    printf("    interface thread: %.2f %% of a processor at full speed, %.2f %% at 12/s; where "
+           "the goal was set %.2f %% and %.2f %%\n",
            100 * measured[0], 100 * measured[1], 100 * least[0], 100 * least[1]);
     CHECK(least[0] <= GOAL && least[1] <= GOAL, "%.1f %% and %.1f %%, want %.0f %%",
           100 * least[0], 100 * least[1], 100 * GOAL);
@@ -255,7 +255,8 @@ TEST(a_key_in_pieces_is_one_key)
         pty_type(&pty, "[2~"); /* Insert; ncurses never sends that */
         bool in_time = pty_now() - start < 0.02;
         rest(&pty, 0.04);
-        CHECK(!in_time || !memmem(pty.output, pty.count, "2~", 2), "pieces of a key were typed");
+        CHECK(!in_time || !memmem(pty.output, pty.count, "2~", 2),
+              "pieces of a key were typed");
         tries += in_time;
         pty_type(&pty, "\025");
         pty_forget(&pty);

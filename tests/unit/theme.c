@@ -159,8 +159,8 @@ static bool looks_alike(const struct esp_theme *theme, int one, int other, int c
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
-/* With few colours or none, no theme writes in what may be the background's own colour, and what
- * must be told from each other still can be. */
+/* With few colours or none, no theme writes in what may be the background's own colour, and
+ * what must be told from each other still can be. */
 TEST(themes_can_be_read_with_few_colours)
 {
     static const int counts[] = {0, 8, 16, 256};
@@ -173,7 +173,8 @@ TEST(themes_can_be_read_with_few_colours)
             for (int style = 0; style < ESP_STYLE_COUNT; style++) {
                 struct esp_appearance look = esp_appearance_near(&theme, style, colours);
                 int colour = look.foreground;
-                CHECK(colours == 256 || look.background >= 0 || (colour != 0 && colour % 8 != 7),
+                CHECK(colours == 256 || look.background >= 0 ||
+                          (colour != 0 && colour % 8 != 7),
                       "%s: %s is %d of %d", name, esp_style_key(style), colour, colours);
                 CHECK(colour < 0 || colour != look.background, "%s: %s of %d", name,
                       esp_style_key(style), colours);

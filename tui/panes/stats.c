@@ -41,7 +41,7 @@ static void draw_words(struct esp_canvas *canvas, int x, const struct esp_state 
     esp_state_worth(figures, state->baseline, texts);
     for (int i = 0; i < 3; i++)
         if ((int)strlen(texts[i]) <= canvas->view.rect.width - x) {
-            esp_draw(canvas, x, 0, figures->speedup >= 1 ? ESP_STYLE_GOOD : ESP_STYLE_BAD,
+            esp_draw(canvas, x, 0, esp_state_wins(figures) ? ESP_STYLE_GOOD : ESP_STYLE_BAD,
                      texts[i]);
             return;
         }
