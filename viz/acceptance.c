@@ -68,7 +68,8 @@ static void count_node(struct esp_acceptance *a, const struct esp_node *node)
 void esp_acceptance_add(struct esp_acceptance *a, const struct esp_iteration *it)
 {
     const struct esp_tree *tree = &it->tree;
-    const int length = it->path_length, drafted = tree->verified - 1;
+    const int length = it->path_length;
+    const int drafted = tree->verified > 0 ? tree->verified - 1 : 0; /* a recording may lie */
     for (int i = 0; i <= length; i++)
         count_children(a, tree, i == 0 ? 0 : it->path[i - 1], i < length ? it->path[i] : -1);
     for (int u = 0; u < tree->count; u++)

@@ -280,7 +280,8 @@ static void explain_adapt(char *text, size_t size, const struct esp_iteration *i
 static void explain_stage(char *text, size_t size, const struct esp_iteration *it, int stage,
                           const struct esp_tokens *tokens)
 {
-    int nodes = it->tree.verified - 1, dropped = it->tree.verified - 1 - it->path_length;
+    int nodes = it->tree.verified > 0 ? it->tree.verified - 1 : 0; /* a recording may lie */
+    int dropped = nodes > it->path_length ? nodes - it->path_length : 0;
     switch (stage) {
     case ESP_STAGE_DRAFT:
         explain_draft(text, size, it, tokens);

@@ -102,6 +102,9 @@ TEST(a_long_path_and_an_empty_tree_have_their_places)
     esp_acceptance_add(&a, &it);
     CHECK(a.length[0] == 1 && a.depth[0].tried == 1 && a.drafted == LONG);
     CHECK(near(esp_formula_tokens(&it), 1) && a.known == 1); /* branching is 0 above */
+    it.tree.verified = 0; /* a recording whose order is missing */
+    esp_acceptance_add(&a, &it);
+    CHECK(a.drafted == LONG && a.iterations == 3);
 }
 
 /* ------------------------------------------------------------------ whole sessions */
