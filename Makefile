@@ -348,6 +348,8 @@ install: all
 	    $(INSTALL) -d $(SHARE)/espalier/models/$$(basename $$model); \
 	    $(INSTALL) -m 644 $$model* $(SHARE)/espalier/models/$$(basename $$model); \
 	done
+	$(INSTALL) -d $(SHARE)/bash-completion/completions
+	$(INSTALL) -m 644 tui/cli/completion.bash $(SHARE)/bash-completion/completions/espalier
 	$(INSTALL) -d $(SHARE)/espalier/themes
 	$(INSTALL) -m 644 themes/*.theme $(SHARE)/espalier/themes
 	$(INSTALL) -d $(SHARE)/espalier/sessions
@@ -360,6 +362,7 @@ uninstall:
 	    $(DESTDIR)$(PREFIX)/include/espalier_event.h $(DESTDIR)$(PREFIX)/lib/libespalier.* $(DESTDIR)$(PREFIX)/lib/libespalier-cuda.so \
 	    $(DESTDIR)$(PREFIX)/lib/pkgconfig/espalier.pc
 	for page in man/*.[157]; do rm -f $(SHARE)/man/man$${page##*.}/$$(basename $$page); done
+	rm -f $(SHARE)/bash-completion/completions/espalier
 	rm -rf $(SHARE)/espalier
 
 clean:

@@ -60,7 +60,7 @@ enum flag {
     OUTPUT = 'o',
 };
 
-enum { MOST_FLAGS = 32, MOST_TOKENS = 1 << 24 };
+enum { SUMMARY_COLUMN = 42, MOST_FLAGS = 32, MOST_TOKENS = 1 << 24 };
 
 static const struct {
     const char *name;
@@ -157,10 +157,13 @@ void cli_help(const struct cli_command *command)
         printf("espalier %s: tree-based speculative decoding that shows its trees\n\n"
                "usage:\n",
                ESP_VERSION);
-        for (int i = 0; cli_commands[i]; i++)
-            printf("  espalier %s%s%-*s %s\n", i ? cli_commands[i]->name : "", i ? " " : "",
-                   i ? 34 - (int)strlen(cli_commands[i]->name) : 35, cli_commands[i]->arguments,
+        for (int i = 0; cli_commands[i]; i++) {
+            int used = printf("  espalier %s%s%s", i ? cli_commands[i]->name : "", i ? " " : "",
+                              cli_commands[i]->arguments);
+            printf("%s%*s%s\n", used < SUMMARY_COLUMN ? "" : "\n",
+                   used < SUMMARY_COLUMN ? SUMMARY_COLUMN - used : SUMMARY_COLUMN, "",
                    cli_commands[i]->summary);
+        }
         printf("\n`espalier COMMAND --help` says more about a command. Options without a "
                "command:\n");
         command = cli_commands[0];

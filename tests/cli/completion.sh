@@ -1,0 +1,33 @@
+#!/bin/sh
+# What bash completes: commands, options and names, as the program lists them.
+. tests/shell.sh
+
+completes() { # completes WANT WORD...: completing the last word gives the words WANT
+    want=$1
+    shift
+    got=$(bash -c '. tui/cli/completion.bash
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+        _espalier
+        echo "${COMPREPLY[@]}"' bash "$ESPALIER" "$@" | tr '\n' ' ' | sed 's/ *$//')
+    [ "$got" = "$want" ] || {
+        echo "    $*: '$got', want '$want'"
+        return 1
+    }
+}
+
+if ! command -v bash >/dev/null; then
+    echo "    there is no bash here"
+    finish
+fi
+check "commands" completes "generate" g
+check "several commands" completes "inspect inflate" in
+check "options of a command" completes "--draft --drafter" generate --draft
+check "options without a command" completes "--no-config" --no-
+check "drafters" completes "dynatree dyspec dyspec-layer" generate -p x --drafter dy
+check "verifiers" completes "spectr specinfer" compare --with-verifier spec
+check "themes" completes "dark" replay x --theme da
+check "backends" completes "auto cpu cuda" check --backend ""
+check "lists" completes "verifiers" list v
+check "drafters to measure" completes "eagle2" bench linear ea
+check "files" completes "tests/shell.sh" generate -f tests/she
+finish

@@ -1,0 +1,36 @@
+# completion.bash - what bash completes after `espalier`: commands, options, and the names of drafters,
+# verifiers, backends and themes. Everything is asked of the program itself, so that nothing is listed twice.
+
+_espalier_names() { "$1" list "$2" 2>/dev/null | awk '/^[a-z]/ { print $1 }'; }
+
+_espalier() {
+    local program=${COMP_WORDS[0]} current=${COMP_WORDS[COMP_CWORD]} words command=
+    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} != -* ]]; then
+        command=${COMP_WORDS[1]}
+    fi
+    case ${COMP_WORDS[COMP_CWORD - 1]} in
+    --drafter | --with) words=$(_espalier_names "$program" drafters) ;;
+    --verifier | --with-verifier) words=$(_espalier_names "$program" verifiers) ;;
+    --backend) words="auto $(_espalier_names "$program" backends)" ;;
+    --theme) words=$(_espalier_names "$program" themes) ;;
+    --order) words='bfs dfs hpd' ;;
+    --format) words='dot svg png txt json' ;;
+    list) words='drafters verifiers backends themes models' ;;
+    *)
+        if [[ $current == -* ]]; then
+            words=$("$program" $command --help 2>/dev/null | grep -o -- '^ *\(-., \)\?--[a-z-]*' | grep -o -- '--.*')
+        elif [ "$COMP_CWORD" -eq 1 ]; then
+            words=$("$program" --help 2>/dev/null | awk '$1 == "espalier" && $2 ~ /^[a-z]+$/ { print $2 }')
+        elif [ "$command" = bench ]; then
+            words=$(_espalier_names "$program" drafters)
+        fi
+        ;;
+    esac
+    if [ -n "$words" ]; then
+        COMPREPLY=($(compgen -W "$words" -- "$current"))
+    else
+        COMPREPLY=($(compgen -f -- "$current"))
+    fi
+}
+
+complete -o filenames -F _espalier espalier
