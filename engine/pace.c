@@ -9,12 +9,18 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Stages other than drafting and verifying are too short to be looked at one by one. */
+static int part_of(enum esp_stage stage)
+{
+    return stage == ESP_STAGE_DRAFT ? 0 : stage == ESP_STAGE_VERIFY ? 1 : 2;
+}
+
 void esp_pace_add(struct esp_pace *pace, const double seconds[ESP_STAGES], int tokens, int work)
 {
     struct esp_paced *step = &pace->step[pace->next];
     *step = (struct esp_paced){.tokens = tokens, .class = (int)(2 * log2(work))};
     for (int i = 0; i < ESP_STAGES; i++)
-        step->seconds[i] = seconds[i];
+        step->seconds[part_of(i)] += seconds[i];
     pace->next = (pace->next + 1) % pace->most;
     pace->count += pace->count < pace->most;
 }
@@ -32,12 +38,12 @@ static int by_class_and_time(const void *a, const void *b)
     return (x->seconds > y->seconds) - (x->seconds < y->seconds);
 }
 
-static double seconds_of(const struct esp_pace *pace, int stage)
+static double seconds_of(const struct esp_pace *pace, int part)
 {
     struct timed sorted[ESP_PACE_STEPS];
     double seconds = 0;
     for (int i = 0; i < pace->count; i++)
-        sorted[i] = (struct timed){pace->step[i].seconds[stage], pace->step[i].class};
+        sorted[i] = (struct timed){pace->step[i].seconds[part], pace->step[i].class};
     qsort(sorted, (size_t)pace->count, sizeof *sorted, by_class_and_time);
     for (int first = 0, end = 0; first < pace->count; first = end) {
         while (end < pace->count && sorted[end].class == sorted[first].class)
@@ -50,8 +56,8 @@ static double seconds_of(const struct esp_pace *pace, int stage)
 double esp_pace_per_token(const struct esp_pace *pace)
 {
     double seconds = 0, tokens = 0;
-    for (int stage = 0; stage < ESP_STAGES; stage++)
-        seconds += seconds_of(pace, stage);
+    for (int part = 0; part < ESP_PACE_PARTS; part++)
+        seconds += seconds_of(pace, part);
     for (int i = 0; i < pace->count; i++)
         tokens += pace->step[i].tokens;
     return tokens > 0 ? seconds / tokens : 0;

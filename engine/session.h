@@ -10,7 +10,7 @@
 #include "verifier.h"
 
 /* Plain decoding is timed once in so many iterations. */
-enum { ESP_BASELINE_EVERY = 64 };
+enum { ESP_BASELINE_EVERY = 32 };
 
 /* What the user can choose; copied, changed and checked as a whole before it takes effect. */
 struct esp_settings {

@@ -47,7 +47,14 @@ static double sum(const double seconds[ESP_STAGES])
     return total;
 }
 
-static struct figures figures_of(const struct esp_state *state, double baseline)
+/* Seconds per token of the two, since the comparison began. */
+static void paces(const struct esp_state *state, double pace[2])
+{
+    pace[0] = esp_state_pace(state, state->since.iterations);
+    pace[1] = esp_state_pace(state->second, state->second->since.iterations);
+}
+
+static struct figures figures_of(const struct esp_state *state, double baseline, double pace)
 {
     const struct esp_totals *all = &state->since, *timed = &state->timed;
     const double seconds = sum(timed->seconds), n = timed->iterations;
@@ -58,24 +65,23 @@ static struct figures figures_of(const struct esp_state *state, double baseline)
                         .verify = 1e3 * timed->seconds[ESP_STAGE_VERIFY] / n,
                         .speed = (double)timed->committed / seconds,
                         .plain = NAN};
-    const double pace = esp_state_pace(state, all->iterations);
     if (baseline > 0 && pace > 0)
         f.plain = baseline / pace;
     return f; /* what there is none of is 0/0 */
 }
 
-static struct esp_contender contender(const struct esp_state *state)
+static struct esp_contender contender(const struct esp_state *state, double pace)
 {
     return (struct esp_contender){.drafter = state->loaded.drafter,
                                   .verifier = state->loaded.verifier,
                                   .iterations = state->since.iterations,
                                   .tokens = state->since.committed,
-                                  .pace = esp_state_pace(state, state->since.iterations)};
+                                  .pace = pace};
 }
 
 void esp_compare_names(const struct esp_state *state, char names[2][ESP_COMPARE_NAME])
 {
-    struct esp_contender one = contender(state), other = contender(state->second);
+    struct esp_contender one = contender(state, 0), other = contender(state->second, 0);
     esp_contender_name(names[0], ESP_COMPARE_NAME, &one, &other);
     esp_contender_name(names[1], ESP_COMPARE_NAME, &other, &one);
 }
@@ -111,16 +117,19 @@ static void draw_value(struct esp_canvas *canvas, int end, int y, int column,
     esp_draw_right(canvas, end, y, better ? ESP_STYLE_GOOD : ESP_STYLE_VALUE, text);
 }
 
-static void words(char *text, size_t size, const struct esp_state *state)
+static void words(char *text, size_t size, const struct esp_state *state, const double pace[2])
 {
-    struct esp_contender one = contender(state), other = contender(state->second);
+    struct esp_contender one = contender(state, pace[0]);
+    struct esp_contender other = contender(state->second, pace[1]);
     esp_versus(text, size, &one, &other);
 }
 
 int esp_compare_totals_height(const struct esp_state *state, int width)
 {
     char text[512];
-    words(text, sizeof text, state);
+    double pace[2];
+    paces(state, pace);
+    words(text, sizeof text, state, pace);
     return 3 + (*text ? esp_paragraph_height(text, width) : 0);
 }
 
@@ -129,8 +138,10 @@ void esp_draw_compare_totals(struct esp_canvas *canvas, const struct esp_state *
     char names[2][ESP_COMPARE_NAME], text[512];
     bool shown[COLUMNS];
     int width = canvas->view.rect.width, room = choose(shown, width), longest = 0;
-    const struct figures figures[2] = {figures_of(state, state->baseline),
-                                       figures_of(state->second, state->baseline)};
+    double pace[2];
+    paces(state, pace);
+    const struct figures figures[2] = {figures_of(state, state->baseline, pace[0]),
+                                       figures_of(state->second, state->baseline, pace[1])};
     esp_compare_names(state, names);
     for (int i = 0; i < 2; i++)
         longest = (int)strlen(names[i]) > longest ? (int)strlen(names[i]) : longest;
@@ -147,6 +158,6 @@ void esp_draw_compare_totals(struct esp_canvas *canvas, const struct esp_state *
     for (int side = 0; side < 2; side++)
         esp_draw_bytes(canvas, 0, y + 1 + side, room, ESP_STYLE_TITLE, 0, names[side],
                        strlen(names[side]));
-    words(text, sizeof text, state);
+    words(text, sizeof text, state, pace);
     esp_draw_paragraph(canvas, y + 3, ESP_STYLE_TEXT, text);
 }
