@@ -118,7 +118,7 @@ endef
 $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
 
 $(BUILD)/obj/kernels/cpu/%.o: DEFS += $(foreach isa,$(ISAS) $(AMX),-DESP_HAVE_$(isa))
-$(BUILD)/obj/kernels/cpu/amx.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_avx512) -mamx-tile -mamx-bf16
+$(BUILD)/obj/kernels/cpu/amx.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_avx512) -mavx512bf16 -mamx-tile -mamx-bf16
 # Where the built-in pair and the themes are once installed; a build tree finds its own first.
 $(BUILD)/obj/engine/paths.o: DEFS += -DESP_DATA_DIR='"$(PREFIX)/share/espalier"'
 

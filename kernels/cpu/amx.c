@@ -1,18 +1,20 @@
 /* amx.c - matrix products on Intel's tile unit (AMX), for BF16 weights; all else is AVX-512's.
  *
  * The unit multiplies BF16 by BF16 and adds in float32, sixteen times as fast as AVX-512
- * multiplies float32. The weights are BF16 as they are. An activation is cut into three BF16
- * parts of 8 bits each (x = high + middle + low, exactly), so that nothing of it is lost: a
- * batch of n vectors becomes a batch of 3 n rows, and an output is the sum of its three rows.
- * Small batches then cost little more than one vector, which is what verifying a tree in one
- * pass wants.
+ * multiplies float32. The weights are BF16 as they are. An activation is cut into two BF16
+ * parts, x = high + low, each rounded to nearest: what is lost is below 2^-18 of x, which is
+ * what adding a thousand products in float32 loses too. A batch of n vectors becomes a batch of
+ * 2 n rows, and an output is the sum of its two rows. Small batches then cost little more than
+ * one vector, which is what verifying a tree in one pass wants. Vectors are cut up once, where
+ * they are made, for all products that read them.
  *
  * A row of a tile never meets another row, so results do not depend on the batch here either;
  * but the order of the sums is the unit's own, so they differ in the last bits from the other
  * instruction sets'.
  *
  * Weights are packed in tiles (esp_packed.pairs): per panel and 32 inputs, two tiles of 16
- * outputs; a tile is (16 pairs of inputs, 16 outputs, 2).
+ * outputs; a tile is (16 pairs of inputs, 16 outputs, 2). Parts lie in tiles too (esp_vectors):
+ * per 16 parts and 32 inputs, (16 parts, 32 inputs); part k of vector i is number 2 i + k.
  */
 #define ESP_ISA avx512
 #include "cpu/isa/parts.h"
@@ -28,7 +30,8 @@ enum {
     TILE_ROWS = 16,
     TILE_BYTES = 1024,
     ROW_BYTES = 64,
-    PARTS = 3,
+    PARTS = 2,
+    TWO_TILES = 2 * TILE_ROWS / PARTS, /* vectors whose parts are two tiles */
     AHEAD = 8192
 };
 enum { ARCH_REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
@@ -50,21 +53,25 @@ static void configure(int rows)
     _tile_loadconfig(&config);
 }
 
-/* Row 3 i + k of `parts` (rounded up to whole tiles, columns) becomes part k of vector i. */
-static void split(uint16_t *parts, const struct esp_product *p, int columns)
+static void split(const struct esp_vectors *v, int row, int begin, int end)
 {
-    const __m512i top = _mm512_set1_epi32((int)0xffff0000u);
-    for (int i = 0; i < p->rows; i++) {
-        const float *x = p->x + (size_t)i * p->x_stride;
-        uint16_t *out = parts + (size_t)i * PARTS * (size_t)columns;
-        for (int c = 0; c < columns; c += ESP_LANES) {
-            __m512 rest = _mm512_loadu_ps(x + c);
-            for (int k = 0; k < PARTS; k++) {
-                __m512i bits = _mm512_and_si512(_mm512_castps_si512(rest), top);
-                _mm256_storeu_si256((__m256i *)(out + (size_t)k * (size_t)columns + c),
-                                    _mm512_cvtepi32_epi16(_mm512_srli_epi32(bits, 16)));
-                rest = _mm512_sub_ps(rest, _mm512_castsi512_ps(bits));
-            }
+    const float *x = v->x + (size_t)row * v->stride;
+    const size_t part = (size_t)row * PARTS;
+    uint16_t *tiles = (uint16_t *)v->parts + part / TILE_ROWS * TILE_ROWS * v->stride +
+                      part % TILE_ROWS * BLOCK;
+    for (int c = begin / ESP_LANES * ESP_LANES; c < end; c += ESP_LANES) {
+        unsigned lanes = 0xffff;
+        if (c < begin)
+            lanes &= 0xffffu << (begin - c);
+        if (end - c < ESP_LANES)
+            lanes &= (1u << (end - c)) - 1;
+        uint16_t *out = tiles + (size_t)(c / BLOCK) * (TILE_ROWS * BLOCK) + (size_t)(c % BLOCK);
+        __m512 rest = _mm512_maskz_loadu_ps((__mmask16)lanes, x + c);
+        for (int k = 0; k < PARTS; k++, out += BLOCK) {
+            __m256i rounded = (__m256i)_mm512_cvtneps_pbh(rest);
+            __m512i bits = _mm512_slli_epi32(_mm512_cvtepu16_epi32(rounded), 16);
+            _mm256_mask_storeu_epi16(out, (__mmask16)lanes, rounded);
+            rest = _mm512_sub_ps(rest, _mm512_castsi512_ps(bits));
         }
     }
 }
@@ -84,33 +91,33 @@ static inline void clear_sums(void)
     _tile_zero(3);
 }
 
-/* Two tiles of activation rows by one panel: sums 0 and 1 are the first tile's. */
-static void two_by_one(const char *a, size_t a_row, const char *b, int blocks)
+/* Two tiles of parts by one panel: sums 0 and 1 are the first tile's. */
+static void two_by_one(const char *a, const char *b, int blocks)
 {
-    const size_t a_tile = TILE_ROWS * a_row;
+    const char *a2 = a + (size_t)blocks * TILE_BYTES;
     clear_sums();
-    for (int i = 0; i < blocks; i++, a += ROW_BYTES, b += 2 * TILE_BYTES) {
+    for (int i = 0; i < blocks;
+         i++, a += TILE_BYTES, a2 += TILE_BYTES, b += 2 * TILE_BYTES) {
         prefetch(b);
         _tile_loadd(6, b, ROW_BYTES);
-        _tile_loadd(4, a, a_row);
+        _tile_loadd(4, a, ROW_BYTES);
         _tile_dpbf16ps(0, 4, 6);
         _tile_loadd(7, b + TILE_BYTES, ROW_BYTES);
         _tile_dpbf16ps(1, 4, 7);
-        _tile_loadd(5, a + a_tile, a_row);
+        _tile_loadd(5, a2, ROW_BYTES);
         _tile_dpbf16ps(2, 5, 6);
         _tile_dpbf16ps(3, 5, 7);
     }
 }
 
-/* One tile of activation rows by one or two panels, the second `panel` bytes behind the first.
- */
-static void one_by_many(const char *a, size_t a_row, const char *b, size_t panel, int blocks,
-                        const bool both)
+/* One tile of parts by one or two panels, one after the other. */
+static void one_by_many(const char *a, const char *b, int blocks, const bool both)
 {
+    const size_t panel = (size_t)blocks * 2 * TILE_BYTES;
     clear_sums();
-    for (int i = 0; i < blocks; i++, a += ROW_BYTES, b += 2 * TILE_BYTES) {
+    for (int i = 0; i < blocks; i++, a += TILE_BYTES, b += 2 * TILE_BYTES) {
         prefetch(b);
-        _tile_loadd(4, a, a_row);
+        _tile_loadd(4, a, ROW_BYTES);
         _tile_loadd(6, b, ROW_BYTES);
         _tile_dpbf16ps(0, 4, 6);
         _tile_loadd(7, b + TILE_BYTES, ROW_BYTES);
@@ -145,7 +152,6 @@ static void finish(const struct esp_packed *w, const struct esp_product *p, int 
         size_t y_row = (size_t)(p->y_row ? p->y_row[row + i] : row + i);
         float *y = p->y + y_row * p->y_stride + at;
         __m512 sum = _mm512_add_ps(_mm512_load_ps(sums), _mm512_load_ps(sums + ESP_LANES));
-        sum = _mm512_add_ps(sum, _mm512_load_ps(sums + 2 * ESP_LANES));
         sum = _mm512_add_ps(sum, bias);
         if (p->add)
             sum = _mm512_add_ps(_mm512_loadu_ps(y), sum);
@@ -153,16 +159,16 @@ static void finish(const struct esp_packed *w, const struct esp_product *p, int 
     }
 }
 
-/* Up to five vectors: their rows are one tile. */
+/* Up to eight vectors: their parts are one tile. */
 static void few_rows(const struct esp_packed *w, int begin, int end,
-                     const struct esp_product *p, const char *a, size_t a_row, int blocks)
+                     const struct esp_product *p, int blocks)
 {
     const size_t panel = (size_t)blocks * 2 * TILE_BYTES;
     float sums[4 * TILE_FLOATS] __attribute__((aligned(64)));
     for (int first = begin, n; first < end; first += n) {
         const char *b = (const char *)w->data + (size_t)first * panel;
         n = end - first < 2 ? 1 : 2;
-        one_by_many(a, a_row, b, panel, blocks, n == 2);
+        one_by_many(p->in.parts, b, blocks, n == 2);
         store_sums(sums, 2 * TILE_FLOATS);
         for (int i = 0; i < n; i++)
             for (int half = 0; half < 2; half++)
@@ -170,26 +176,23 @@ static void few_rows(const struct esp_packed *w, int begin, int end,
     }
 }
 
-/* Sixteen vectors at a time: their rows are three tiles, for up to ten vectors two. */
-static void many_rows(const struct esp_packed *w, int begin, int end,
-                      const struct esp_product *p, const char *a, size_t a_row, int blocks)
+/* All vectors by one panel, sixteen at a time. */
+static void many_rows(const struct esp_packed *w, int panel, const struct esp_product *p,
+                      int blocks)
 {
-    const size_t panel = (size_t)blocks * 2 * TILE_BYTES;
-    float sums[(2 * PARTS + 1) * TILE_FLOATS] __attribute__((aligned(64)));
-    for (int first = begin; first < end; first++) {
-        const char *b = (const char *)w->data + (size_t)first * panel;
-        for (int top = 0; top < p->rows; top += TILE_ROWS) {
-            const char *rows = a + (size_t)top * PARTS * a_row;
-            int n = p->rows - top < TILE_ROWS ? p->rows - top : TILE_ROWS;
-            if (PARTS * n > 2 * TILE_ROWS) {
-                one_by_many(rows + 2 * TILE_ROWS * a_row, a_row, b, 0, blocks, false);
-                store_sums(sums + 2 * TILE_FLOATS, PARTS * TILE_FLOATS);
-            }
-            two_by_one(rows, a_row, b, blocks);
-            store_sums(sums, PARTS * TILE_FLOATS);
-            for (int half = 0; half < 2; half++)
-                finish(w, p, first, half, top, n, sums + half * PARTS * TILE_FLOATS);
-        }
+    const size_t tile = (size_t)blocks * TILE_BYTES;
+    const char *b = (const char *)w->data + (size_t)panel * 2 * tile;
+    float sums[4 * TILE_FLOATS] __attribute__((aligned(64)));
+    for (int row = 0, n; row < p->rows; row += n) {
+        const char *a = (const char *)p->in.parts + (size_t)row / TWO_TILES * 2 * tile;
+        n = p->rows - row < TWO_TILES ? p->rows - row : TWO_TILES;
+        if (PARTS * n > TILE_ROWS)
+            two_by_one(a, b, blocks);
+        else
+            one_by_many(a, b, blocks, false);
+        store_sums(sums, 2 * TILE_FLOATS);
+        for (int half = 0; half < 2; half++)
+            finish(w, p, panel, half, row, n, sums + half * 2 * TILE_FLOATS);
     }
 }
 
@@ -200,14 +203,13 @@ static void product(const struct esp_packed *w, int begin, int end, const struct
         return;
     }
     const int blocks = (w->columns + BLOCK - 1) / BLOCK;
-    const size_t a_row = (size_t)blocks * ROW_BYTES;
     bool few = PARTS * p->rows <= TILE_ROWS;
-    split(p->scratch, p, blocks * BLOCK);
     configure(few ? PARTS * p->rows : TILE_ROWS);
     if (few)
-        few_rows(w, begin, end, p, p->scratch, a_row, blocks);
+        few_rows(w, begin, end, p, blocks);
     else
-        many_rows(w, begin, end, p, p->scratch, a_row, blocks);
+        for (int panel = begin; panel < end; panel++)
+            many_rows(w, panel, p, blocks);
     _tile_release();
 }
 
@@ -220,6 +222,7 @@ bool esp_cpu_amx_allowed(void)
 const struct esp_cpu_isa esp_cpu_isa_amx = {
     .name = "AMX",
     .pairs = true,
+    .split = split,
     .product = product,
     .attention = esp_attention_queries,
     .norm = esp_norm_vector,

@@ -16,7 +16,7 @@ struct buffer {
     size_t count, each, size;
 };
 
-enum { BUFFERS = 19 };
+enum { BUFFERS = 23 };
 
 static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
 {
@@ -25,24 +25,29 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
     const size_t threads = (size_t)((struct esp_cpu_backend *)w->base.backend)->threads;
     const size_t batch = (size_t)c->max_batch, rows = (size_t)c->blocks * ESP_LANES;
     const size_t heads = (size_t)d->layers * (size_t)d->kv_heads, f = sizeof(float);
+    const size_t split = w->split ? 1 : 0;
     const struct buffer all[BUFFERS] = {
         {&c->k, heads * rows, (size_t)d->head_dim, f},
         {&c->v, heads * rows, c->v_stride, f},
         {&c->x, batch, c->hidden, f},
-        {&c->normed, batch, c->hidden, f},
-        {&c->normed2, batch, c->hidden, f},
-        {&c->own_normed, threads, c->hidden, f},
         {&c->q, batch, c->q_width, f},
-        {&c->attended, batch, c->q_width, f},
         {&c->key, batch, c->kv_width, f},
         {&c->value, batch, c->kv_width, f},
         {&c->gate, batch, c->ffn, f},
-        {&c->up, batch, c->ffn, f},
         {&c->cosine, batch, (size_t)d->rotary / 2, f},
         {&c->sine, batch, (size_t)d->rotary / 2, f},
+        {&c->normed.x, batch, c->hidden, f},
+        {&c->normed.parts, split, esp_parts_bytes(batch, c->hidden), 1},
+        {&c->normed2.x, batch, c->hidden, f},
+        {&c->normed2.parts, split, esp_parts_bytes(batch, c->hidden), 1},
+        {&c->own_normed.x, threads, c->hidden, f},
+        {&c->own_normed.parts, split * threads, esp_parts_bytes(1, c->hidden), 1},
+        {&c->attended.x, batch, c->q_width, f},
+        {&c->attended.parts, split, esp_parts_bytes(batch, c->q_width), 1},
+        {&c->up.x, batch, c->ffn, f},
+        {&c->up.parts, split, esp_parts_bytes(batch, c->ffn), 1},
         {&c->scores, threads * ESP_QUERIES, rows, f},
         {&c->extra, threads * ESP_QUERIES, rows, sizeof(int32_t)},
-        {&c->parts, threads, c->parts_size, 1},
         {&c->wanted, batch, 1, sizeof(int32_t)},
         {&c->wanted_at, batch, 1, sizeof(int32_t)},
     };
@@ -71,9 +76,9 @@ int esp_cpu_cache_open(struct esp_cache **cache, struct esp_weights *weights, in
     c->kv_width = esp_cpu_pad(d->kv_heads * d->head_dim, ESP_PANEL);
     c->ffn = esp_cpu_pad(d->ffn, ESP_PANEL);
 
-    size_t widest = c->hidden > c->ffn ? c->hidden : c->ffn;
-    widest = widest > c->q_width ? widest : c->q_width;
-    c->parts_size = esp_product_scratch((size_t)c->max_batch, widest);
+    c->normed.stride = c->normed2.stride = c->own_normed.stride = c->hidden;
+    c->attended.stride = c->q_width;
+    c->up.stride = c->ffn;
 
     struct buffer list[BUFFERS];
     list_buffers(c, list);

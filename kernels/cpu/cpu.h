@@ -33,6 +33,7 @@ struct esp_cpu_weights {
     struct esp_cpu_layer *layer; /* (layers) */
     const float *norm_final, *norm_final_bias;
     struct esp_packed head;
+    bool split;                    /* some product reads vectors cut up */
     double work_layers, work_head; /* multiply-adds for one row */
     void *memory;
     size_t bytes;
@@ -50,16 +51,16 @@ struct esp_cpu_cache {
     /* What a forward pass works in; every width is padded to ESP_PANEL. */
     size_t hidden, q_width, kv_width, ffn; /* padded widths */
     float *x;                              /* (max_batch, hidden) the residual stream */
-    float *normed, *normed2;               /* (max_batch, hidden) */
-    float *own_normed;    /* (threads, hidden) used instead by a batch of one */
-    float *q, *attended;  /* (max_batch, q_width) */
-    float *key, *value;   /* (max_batch, kv_width) */
-    float *gate, *up;     /* (max_batch, ffn) */
-    float *cosine, *sine; /* (max_batch, rotary / 2) */
+    float *q;                              /* (max_batch, q_width) */
+    float *key, *value;                    /* (max_batch, kv_width) */
+    float *gate;                           /* (max_batch, ffn) */
+    float *cosine, *sine;                  /* (max_batch, rotary / 2) */
+    struct esp_vectors normed, normed2;    /* (max_batch, hidden) */
+    struct esp_vectors own_normed;         /* (threads, hidden), for a batch of one */
+    struct esp_vectors attended;           /* (max_batch, q_width) */
+    struct esp_vectors up;                 /* (max_batch, ffn) */
     float *scores;        /* (threads, ESP_QUERIES, blocks * 16) */
     int32_t *extra;       /* (threads, ESP_QUERIES, rows) */
-    char *parts;          /* (threads, parts_size) scratch of products */
-    size_t parts_size;
     int32_t *wanted, *wanted_at; /* (max_batch) rows with logits; their rows there */
 };
 

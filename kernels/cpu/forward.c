@@ -45,31 +45,38 @@ static void embed(const struct pass *p, struct esp_cpu_team t)
     }
 }
 
+/* Columns begin..end-1 of a vector are done. */
+static void split(const struct pass *p, const struct esp_vectors *v, int row, int begin,
+                  int end)
+{
+    if (p->w->split)
+        p->isa->split(v, row, begin, end);
+}
+
 /* Normalises `rows` rows of x and returns where they are. A single row is done by every thread
  * for itself, which is cheaper than waiting for one of them. */
-static const float *normalise(const struct pass *p, struct esp_cpu_team t, float *out, int rows,
-                              const float *weight, const float *bias)
+static struct esp_vectors normalise(const struct pass *p, struct esp_cpu_team t,
+                                    struct esp_vectors out, int rows, const float *weight,
+                                    const float *bias)
 {
     const size_t width = p->c->hidden;
     int begin = 0, end = 1;
-    if (rows == 1)
-        out = p->c->own_normed + (size_t)t.thread * width;
-    else
+    if (rows == 1) {
+        out = p->c->own_normed;
+        out.x += (size_t)t.thread * width;
+        if (p->w->split)
+            out.parts = (char *)out.parts + (size_t)t.thread * esp_parts_bytes(1, width);
+    } else {
         esp_cpu_share(rows, t.thread, t.threads, &begin, &end);
-    for (int i = begin; i < end; i++)
-        p->isa->norm(out + (size_t)i * width, p->c->x + (size_t)i * width, p->d->hidden, weight,
-                     bias, p->d->norm, p->d->norm_epsilon);
+    }
+    for (int i = begin; i < end; i++) {
+        p->isa->norm(out.x + (size_t)i * width, p->c->x + (size_t)i * width, p->d->hidden,
+                     weight, bias, p->d->norm, p->d->norm_epsilon);
+        split(p, &out, i, 0, p->d->hidden);
+    }
     if (rows > 1)
         esp_cpu_meet(t);
     return out;
-}
-
-/* Panels begin..end-1 of a product, with this thread's scratch. */
-static void product(const struct pass *p, struct esp_cpu_team t, const struct esp_packed *w,
-                    int begin, int end, struct esp_product part)
-{
-    part.scratch = p->c->parts + (size_t)t.thread * p->c->parts_size;
-    p->isa->product(w, begin, end, &part);
 }
 
 /* This thread's part of several products of the same input, whose panels count as one row. */
@@ -85,19 +92,19 @@ static void multiply(const struct pass *p, struct esp_cpu_team t,
         int from = begin > first ? begin - first : 0;
         int to = end - first < w[i]->panels ? end - first : w[i]->panels;
         if (from < to)
-            product(p, t, w[i], from, to, products[i]);
+            p->isa->product(w[i], from, to, &products[i]);
     }
 }
 
 static void project(const struct pass *p, struct esp_cpu_team t,
-                    const struct esp_cpu_layer *layer, const float *x, int rows)
+                    const struct esp_cpu_layer *layer, struct esp_vectors x, int rows)
 {
     const struct esp_cpu_cache *c = p->c;
     const struct esp_packed *w[] = {&layer->query, &layer->key, &layer->value};
     struct esp_product products[] = {
-        {.x = x, .x_stride = c->hidden, .y = c->q, .y_stride = c->q_width, .rows = rows},
-        {.x = x, .x_stride = c->hidden, .y = c->key, .y_stride = c->kv_width, .rows = rows},
-        {.x = x, .x_stride = c->hidden, .y = c->value, .y_stride = c->kv_width, .rows = rows},
+        {.in = x, .y = c->q, .y_stride = c->q_width, .rows = rows},
+        {.in = x, .y = c->key, .y_stride = c->kv_width, .rows = rows},
+        {.in = x, .y = c->value, .y_stride = c->kv_width, .rows = rows},
     };
     multiply(p, t, w, products, 3);
 }
@@ -166,7 +173,7 @@ static void attend(const struct pass *p, struct esp_cpu_team t, int layer, int k
         int at = (begin + i) / group, row = rows ? rows[at] : at;
         size_t offset = (size_t)(kv_head * group + (begin + i) % group) * head_dim;
         a.q[i] = c->q + (size_t)row * c->q_width + offset;
-        a.out[i] = c->attended + (size_t)at * c->q_width + offset;
+        a.out[i] = c->attended.x + (size_t)at * c->q_width + offset;
         last = row;
         if (!b->mask) {
             a.contiguous[i] = b->first + row + 1;
@@ -185,6 +192,10 @@ static void attend(const struct pass *p, struct esp_cpu_team t, int layer, int k
     }
     a.blocks = (b->first + last) / ESP_LANES + 1;
     p->isa->attention(&a);
+    for (int i = 0; i < a.queries; i++) {
+        int column = (kv_head * group + (begin + i) % group) * p->d->head_dim;
+        split(p, &c->attended, (begin + i) / group, column, column + p->d->head_dim);
+    }
 }
 
 /* Steps 3 and 4. If the key/value heads divide evenly, each thread keeps to its own and nobody
@@ -227,35 +238,31 @@ static void compact(const struct pass *p, float *x)
 }
 
 static void mlp(const struct pass *p, struct esp_cpu_team t, const struct esp_cpu_layer *layer,
-                const float *x, int rows)
+                struct esp_vectors x, int rows)
 {
     const struct esp_cpu_cache *c = p->c;
     const bool gated = p->d->activation == ESP_SWIGLU;
-    struct esp_product part = {
-        .x = x, .x_stride = c->hidden, .y = c->up, .y_stride = c->ffn, .rows = rows};
+    struct esp_product part = {.in = x, .y = c->up.x, .y_stride = c->ffn, .rows = rows};
     int begin, end;
     esp_cpu_share(layer->up.panels, t.thread, t.threads, &begin, &end);
-    product(p, t, &layer->up, begin, end, part);
+    p->isa->product(&layer->up, begin, end, &part);
     part.y = c->gate;
     if (gated)
-        product(p, t, &layer->gate, begin, end, part);
+        p->isa->product(&layer->gate, begin, end, &part);
     for (int i = 0; i < rows; i++) {
         size_t at = (size_t)i * c->ffn + (size_t)begin * ESP_PANEL;
-        p->isa->activate(c->up + at, gated ? c->gate + at : NULL, c->up + at,
+        p->isa->activate(c->up.x + at, gated ? c->gate + at : NULL, c->up.x + at,
                          (end - begin) * ESP_PANEL);
+        split(p, &c->up, i, begin * ESP_PANEL, end * ESP_PANEL);
     }
 }
 
 /* x += W y */
 static void add_product(const struct pass *p, struct esp_cpu_team t, const struct esp_packed *w,
-                        const float *y, size_t y_stride, int rows)
+                        struct esp_vectors y, int rows)
 {
-    struct esp_product part = {.x = y,
-                               .x_stride = y_stride,
-                               .y = p->c->x,
-                               .y_stride = p->c->hidden,
-                               .rows = rows,
-                               .add = true};
+    struct esp_product part = {
+        .in = y, .y = p->c->x, .y_stride = p->c->hidden, .rows = rows, .add = true};
     multiply(p, t, &w, &part, 1);
 }
 
@@ -267,7 +274,7 @@ static void run_layers(const struct pass *p, struct esp_cpu_team t)
     for (int i = 0; i < d->layers; i++) {
         const struct esp_cpu_layer *layer = &p->w->layer[i];
         const bool narrow = i == d->layers - 1 && p->wanted < rows;
-        const float *normed =
+        struct esp_vectors normed =
             normalise(p, t, c->normed, rows, layer->norm1, layer->norm1_bias); /* 1 */
         project(p, t, layer, normed, rows);                                    /* 2 */
         esp_cpu_meet(t);
@@ -285,14 +292,14 @@ static void run_layers(const struct pass *p, struct esp_cpu_team t)
             if (rows == 1)
                 esp_cpu_meet(t);
         }
-        add_product(p, t, &layer->output, c->attended, c->q_width, rows); /* 5 */
+        add_product(p, t, &layer->output, c->attended, rows); /* 5 */
         if (!d->parallel_residual) {
             esp_cpu_meet(t);
             normed = normalise(p, t, c->normed, rows, layer->norm2, layer->norm2_bias); /* 6 */
         }
         mlp(p, t, layer, normed, rows); /* 7 */
         esp_cpu_meet(t);
-        add_product(p, t, &layer->down, c->up, c->ffn, rows); /* 8 */
+        add_product(p, t, &layer->down, c->up, rows); /* 8 */
         esp_cpu_meet(t);
     }
 }
@@ -305,8 +312,7 @@ static void run_head(const struct pass *p, struct esp_cpu_team t)
     if (p->wanted == 0)
         return;
     struct esp_product part = {
-        .x = normalise(p, t, p->c->normed, p->wanted, p->w->norm_final, p->w->norm_final_bias),
-        .x_stride = p->c->hidden,
+        .in = normalise(p, t, p->c->normed, p->wanted, p->w->norm_final, p->w->norm_final_bias),
         .y = logits->data,
         .y_stride = logits->stride,
         .y_row = p->c->wanted_at,
@@ -315,7 +321,7 @@ static void run_head(const struct pass *p, struct esp_cpu_team t)
     int room = (int)(logits->stride / ESP_PANEL), panels = w->panels < room ? w->panels : room;
     int begin, end;
     esp_cpu_share(panels, t.thread, t.threads, &begin, &end);
-    product(p, t, w, begin, end, part);
+    p->isa->product(w, begin, end, &part);
     for (int i = 0; end == panels && i < p->wanted; i++) {
         float *row = logits->data + (size_t)p->c->wanted_at[i] * logits->stride;
         for (int j = p->d->vocabulary; j < logits->base.vocabulary; j++)

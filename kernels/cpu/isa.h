@@ -30,16 +30,21 @@ struct esp_packed {
     const float *bias; /* (panels * 32), zeros if the model has none */
 };
 
+/* Vectors of activations, padded, and the same as split() left them, if there is one. */
+struct esp_vectors {
+    float *x;      /* (rows, stride) */
+    size_t stride; /* a multiple of ESP_PANEL */
+    void *parts;   /* esp_parts_bytes(rows, stride), zeroed once */
+};
+
 /* y[i] = W x[i] + bias for `rows` vectors, or y[i] += that. Row i of y is y_row[i] if given. */
 struct esp_product {
-    const float *x;
-    size_t x_stride;
+    struct esp_vectors in;
     float *y;
     size_t y_stride;
     const int32_t *y_row;
     int rows;
     bool add;
-    void *scratch; /* esp_product_scratch(rows, columns) bytes, this thread's own */
 };
 
 /* Up to ESP_QUERIES queries that read the same key/value head. Query i sees cache rows
@@ -63,6 +68,8 @@ struct esp_cpu_isa {
     const char *name; /* as people know it: "AVX-512" */
     bool pairs;       /* wants BF16 matrices packed for tiles */
 
+    /* Cuts columns begin..end-1 of vector `row` up for products. NULL: they take them whole. */
+    void (*split)(const struct esp_vectors *vectors, int row, int begin, int end);
     /* Panels begin..end-1 of the product. */
     void (*product)(const struct esp_packed *w, int begin, int end,
                     const struct esp_product *p);
@@ -97,11 +104,10 @@ extern const struct esp_cpu_isa esp_cpu_isa_generic, esp_cpu_isa_avx2, esp_cpu_i
 /* Asks the system for the use of AMX's tiles. */
 bool esp_cpu_amx_allowed(void);
 
-/* Bytes that a product of `rows` vectors of `columns` (padded) may use: three BF16 parts of
- * each. */
-static inline size_t esp_product_scratch(size_t rows, size_t columns)
+/* Bytes of `rows` vectors cut up: two BF16 parts of each, in whole tiles of 16 parts. */
+static inline size_t esp_parts_bytes(size_t rows, size_t stride)
 {
-    return (rows + ESP_LANES - 1) / ESP_LANES * ESP_LANES * 3 * columns * sizeof(uint16_t);
+    return (2 * rows + ESP_LANES - 1) / ESP_LANES * ESP_LANES * stride * sizeof(uint16_t);
 }
 
 #endif

@@ -32,6 +32,8 @@
 #define V16 static inline __attribute__((always_inline))
 #endif
 
+#define V16_ROUND 0x1.8p23f /* adding it rounds a float below 2^22 to an integer */
+
 #if ESP_SIMD == 3
 
 #include <immintrin.h>
@@ -107,13 +109,7 @@ V16 struct v16 v16_where_less(struct v16 a, struct v16 b, struct v16 yes, struct
 
 V16 struct v16 v16_scale(struct v16 a, struct v16 n)
 {
-    __m512i bias = _mm512_set1_epi32(127);
-    __m512i i = _mm512_sub_epi32(_mm512_castps_si512(n.v), _mm512_set1_epi32(0x4b400000));
-    __m512i half = _mm512_srai_epi32(i, 1), rest = _mm512_sub_epi32(i, half);
-    half = _mm512_slli_epi32(_mm512_add_epi32(half, bias), 23);
-    rest = _mm512_slli_epi32(_mm512_add_epi32(rest, bias), 23);
-    __m512 scaled = _mm512_mul_ps(a.v, _mm512_castsi512_ps(half));
-    return (struct v16){_mm512_mul_ps(scaled, _mm512_castsi512_ps(rest))};
+    return (struct v16){_mm512_scalef_ps(a.v, _mm512_sub_ps(n.v, _mm512_set1_ps(V16_ROUND)))};
 }
 
 V16 void v16_load_bf16_pair(const uint32_t *p, struct v16 *low, struct v16 *high)
@@ -399,8 +395,6 @@ V16 float v16_sum(struct v16 a)
 #endif
 
 /* ------------------------------------------------------------------ the same for all */
-
-#define V16_ROUND 0x1.8p23f /* adding it rounds a float below 2^22 to an integer */
 
 /* v16_scale(a, n + V16_ROUND) is a * 2^n for integers -126 <= n <= 128; NaN in a stays NaN. */
 

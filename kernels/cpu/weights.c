@@ -27,6 +27,7 @@ struct packer {
     void *user;
     int threads;
     bool pairs; /* the instruction set wants them */
+    bool any_pairs;
     char *err;
     size_t errlen;
 };
@@ -95,6 +96,7 @@ static int pack_matrix(struct packer *p, struct esp_packed *w, const struct esp_
     w->columns = t->columns;
     w->panels = (int)(outputs / ESP_PANEL);
     w->pairs = p->pairs && t->dtype == ESP_BF16;
+    p->any_pairs |= w->pairs;
     w->data = take(p, outputs * packed_columns(w), esp_dtype_size(t->dtype));
     float *biases = take(p, outputs, sizeof *biases);
     w->bias = biases;
@@ -203,6 +205,7 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
         esp_cpu_weights_close(&w->base);
         return status;
     }
+    w->split = p.any_pairs;
     *weights = &w->base;
     return 0;
 }

@@ -82,11 +82,10 @@ static void make_example(struct example *e, enum esp_dtype dtype, int rows, int 
         e->x[i] = around(&seed, 1);
 }
 
-static void run_example(const struct example *e, const struct esp_cpu_isa *isa, int rows,
+static void run_example(struct example *e, const struct esp_cpu_isa *isa, int rows,
                         bool add, const int32_t *order, float *y)
 {
-    struct esp_product p = {.x = e->x,
-                            .x_stride = MAX_COLUMNS,
+    struct esp_product p = {.in = {.x = e->x, .stride = MAX_COLUMNS},
                             .y = y,
                             .y_stride = MAX_OUTPUTS,
                             .y_row = order,
@@ -165,7 +164,7 @@ TEST(all_halves_expand_exactly)
                                    .data = halves,
                                    .bias = bias};
             struct esp_product p = {
-                .x = &one, .x_stride = 1, .y = y, .y_stride = 32, .rows = 1};
+                .in = {.x = &one, .stride = 1}, .y = y, .y_stride = 32, .rows = 1};
             isas[isa]->product(&w, 0, 1, &p);
             for (int j = 0; j < ESP_PANEL; j++) {
                 int exponent = halves[j] >> 10 & 31, fraction = halves[j] & 1023;

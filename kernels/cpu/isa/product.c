@@ -52,8 +52,8 @@ V16 void tile(const struct esp_packed *w, const enum esp_dtype dtype, int panel,
 {
     const size_t step = ESP_PANEL * (dtype == ESP_F32 ? 4 : 2), size = panel_bytes(w, dtype);
     const char *data = (const char *)w->data + (size_t)panel * size;
-    const float *x = p->x + (size_t)row * p->x_stride;
-    const size_t x_stride = p->x_stride;
+    const float *x = p->in.x + (size_t)row * p->in.stride;
+    const size_t x_stride = p->in.stride;
     const int columns = w->columns;
     struct v16 sum[TILE_ROWS][4][2];
 
