@@ -99,9 +99,3 @@ const struct esp_binding *esp_key_binding(int key, struct esp_when when)
             return binding;
     return NULL;
 }
-
-int esp_key_action(int key, struct esp_when when)
-{
-    const struct esp_binding *binding = esp_key_binding(key, when);
-    return binding ? binding->action : ESP_ACTION_NONE;
-}

@@ -72,8 +72,6 @@ struct esp_when {
 
 /* What a key is bound to; NULL: nothing, it goes to the input line. */
 const struct esp_binding *esp_key_binding(int key, struct esp_when when);
-/* Its action, or ESP_ACTION_NONE. */
-int esp_key_action(int key, struct esp_when when);
 
 /* "F2", "Tab", "C-c", "M-f", "a" to a key and back. -1 if there is no such key. */
 int esp_key_parse(const char *name);

@@ -75,11 +75,6 @@ static const char *token_text(void *engine, int32_t token, size_t *length)
 void esp_report_loaded(struct esp_report *report, const struct esp_pair *pair, int serial,
                        bool anew)
 {
-    static const char *const keys[ESP_VALUES] = {
-#define X(name) #name,
-        ESP_SESSION_VALUES(X)
-#undef X
-    };
     struct esp_snapshot *snapshot = esp_ring_write(report->ring, ESP_SNAPSHOT_READY);
     struct esp_model_info info;
     if (!snapshot)
@@ -102,7 +97,8 @@ void esp_report_loaded(struct esp_report *report, const struct esp_pair *pair, i
     esp_session_get(pair->session, "drafter", loaded->drafter, sizeof loaded->drafter);
     esp_session_get(pair->session, "verifier", loaded->verifier, sizeof loaded->verifier);
     for (int i = 0; i < ESP_VALUES; i++)
-        esp_session_get(pair->session, keys[i], loaded->value[i], sizeof loaded->value[i]);
+        esp_session_get(pair->session, esp_session_values[i], loaded->value[i],
+                        sizeof loaded->value[i]);
     esp_ring_publish(report->ring);
     esp_report_wake(report);
 }

@@ -447,16 +447,11 @@ bool esp_setting_is_given(int index, const char *given)
 
 void esp_setting_get(const struct esp_app *app, int index, char *value, size_t size)
 {
-    static const char *const keys[ESP_VALUES] = {
-#define X(name) #name,
-        ESP_SESSION_VALUES(X)
-#undef X
-    };
     *value = '\0';
     if (settings[index].get)
         settings[index].get(app, value, size);
     for (int i = 0; i < ESP_VALUES && !settings[index].get; i++)
-        if (strcmp(settings[index].key, keys[i]) == 0)
+        if (strcmp(settings[index].key, esp_session_values[i]) == 0)
             snprintf(value, size, "%s", app->state.loaded.value[i]);
 }
 

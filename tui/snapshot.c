@@ -4,6 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+const char *const esp_session_values[ESP_VALUES] = {
+#define X(name) #name,
+    ESP_SESSION_VALUES(X)
+#undef X
+};
+
 static int append(struct esp_snapshot *snapshot, const int32_t *tokens, int count, int drafted,
                   int kind)
 {

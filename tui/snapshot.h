@@ -64,6 +64,8 @@ enum esp_session_value {
     ESP_VALUES
 };
 
+extern const char *const esp_session_values[ESP_VALUES]; /* their names */
+
 struct esp_loaded {
     char target[96], draft[96], backend[32], device[96], drafter[256], verifier[96];
     char target_folder[512], draft_folder[512];

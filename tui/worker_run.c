@@ -83,11 +83,6 @@ static bool run_prompt(struct esp_worker *worker, const struct esp_posted *comma
 /* What the user chose is kept when other models are loaded. */
 static void note_choice(struct esp_pair *pair, const struct esp_posted *command)
 {
-    static const char *const others[] = {
-#define X(name) #name,
-        ESP_SESSION_VALUES(X)
-#undef X
-    };
     const bool chosen = strcmp(command->text, "auto") != 0;
     if (strcmp(command->key, "verifier") == 0) {
         pair->verifier_chosen = chosen;
@@ -98,7 +93,7 @@ static void note_choice(struct esp_pair *pair, const struct esp_posted *command)
         return;
     }
     for (int i = 0; i < ESP_VALUES; i++)
-        if (strcmp(command->key, others[i]) == 0)
+        if (strcmp(command->key, esp_session_values[i]) == 0)
             return;
     pair->drafter_chosen = true; /* a parameter of it */
 }
