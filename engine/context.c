@@ -15,18 +15,20 @@ int esp_context_batch(int tokens, int tree_rows)
 }
 
 int esp_context_open(struct esp_model_cache *c, const struct esp_backend_ops *ops,
-                     struct esp_weights *weights, int tokens, int tree_rows, char *err,
-                     size_t errlen)
+                     struct esp_weights *weights, int vocabulary, int tokens, int tree_rows,
+                     char *err, size_t errlen)
 {
     memset(c, 0, sizeof *c);
     c->ops = ops;
     c->weights = weights;
+    c->vocabulary = vocabulary;
     c->context = tokens;
     c->max_batch = esp_context_batch(tokens, tree_rows);
+    c->tokens = calloc((size_t)c->max_batch, sizeof *c->tokens);
     c->positions = calloc((size_t)c->max_batch, sizeof *c->positions);
     c->logits_row = calloc((size_t)c->max_batch, sizeof *c->logits_row);
     int status = ESP_OK;
-    if (!c->positions || !c->logits_row)
+    if (!c->tokens || !c->positions || !c->logits_row)
         status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a batch of %d rows",
                           c->max_batch);
     else
@@ -41,9 +43,17 @@ void esp_context_close(struct esp_model_cache *c)
 {
     if (c->cache)
         c->ops->cache_close(c->cache);
+    free(c->tokens);
     free(c->positions);
     free(c->logits_row);
     memset(c, 0, sizeof *c);
+}
+
+const int32_t *esp_context_known(struct esp_model_cache *c, const int32_t *tokens, int count)
+{
+    for (int i = 0; i < count; i++)
+        c->tokens[i] = tokens[i] < c->vocabulary ? tokens[i] : 0;
+    return c->tokens;
 }
 
 int esp_context_append(struct esp_model_cache *c, const int32_t *tokens, int count,
@@ -62,7 +72,7 @@ int esp_context_append(struct esp_model_cache *c, const int32_t *tokens, int cou
             c->logits_row[rows - 1] = 0;
         struct esp_batch batch = {
             .rows = rows,
-            .tokens = tokens,
+            .tokens = esp_context_known(c, tokens, rows),
             .positions = c->positions,
             .first = c->length,
             .prefix = c->length,

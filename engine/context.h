@@ -13,11 +13,12 @@ struct esp_model_cache {
     const struct esp_backend_ops *ops;
     struct esp_weights *weights;
     struct esp_cache *cache;
-    int context;                     /* tokens the model can hold */
-    int length;                      /* tokens of the text in the cache */
-    int max_batch;                   /* rows per pass */
-    int passes;                      /* forward passes since the last reset of this counter */
-    int32_t *positions, *logits_row; /* (max_batch) */
+    int vocabulary; /* of the model */
+    int context;    /* tokens the model can hold */
+    int length;     /* tokens of the text in the cache */
+    int max_batch;  /* rows per pass */
+    int passes;     /* forward passes since the last reset of this counter */
+    int32_t *tokens, *positions, *logits_row; /* (max_batch) */
 };
 
 /* Rows per pass of a cache for so many tokens of text and rows of a tree. */
@@ -25,12 +26,18 @@ int esp_context_batch(int tokens, int tree_rows);
 
 /* `tree_rows`: rows needed behind the text. */
 int esp_context_open(struct esp_model_cache *context, const struct esp_backend_ops *ops,
-                     struct esp_weights *weights, int tokens, int tree_rows, char *err,
-                     size_t errlen);
+                     struct esp_weights *weights, int vocabulary, int tokens, int tree_rows,
+                     char *err, size_t errlen);
 void esp_context_close(struct esp_model_cache *context);
 
-/* Appends text tokens; if `logits` is not NULL its row 0 receives the logits after the last
- * one, on which `step` is done if that is not NULL. */
+/* At most max_batch tokens of a text as the model may be given them, until the next call. A
+ * draft model may have fewer than the target, whose logits are padded further: one that it does
+ * not know counts as its token 0, which only makes its drafts worse. */
+const int32_t *esp_context_known(struct esp_model_cache *context, const int32_t *tokens,
+                                 int count);
+
+/* Appends text tokens, whatever they are. If `logits` is not NULL its row 0 receives the logits
+ * after the last token, on which `step` is done if that is not NULL. */
 int esp_context_append(struct esp_model_cache *context, const int32_t *tokens, int count,
                        struct esp_rows *logits, const struct esp_step *step);
 

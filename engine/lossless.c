@@ -15,7 +15,7 @@ enum { SMALLEST_BIN = 5 }; /* tokens expected in a bin of `first` */
 
 struct scorer {
     struct esp_session *session;
-    int start;                           /* tokens of the text that is continued */
+    int start;                            /* tokens of the text that is continued */
     struct esp_model_cache target, draft; /* hold the text but for its last token */
     bool has_draft;
     struct esp_rows *p, *q; /* (tokens) */
@@ -40,10 +40,11 @@ const char *esp_lossless_test_name(int test)
 /* ------------------------------------------------------------------ memory */
 
 static int open_cache(struct scorer *s, struct esp_model_cache *cache,
-                      struct esp_weights *weights, int tokens, char *err, size_t errlen)
+                      const struct esp_model *model, struct esp_weights *weights, int tokens,
+                      char *err, size_t errlen)
 {
-    int status =
-        esp_context_open(cache, s->session->ops, weights, s->start + tokens, 1, err, errlen);
+    int status = esp_context_open(cache, s->session->ops, weights, model->desc.vocabulary,
+                                  s->start + tokens, 1, err, errlen);
     if (status == ESP_OK)
         status = esp_context_append(cache, s->session->text, s->start - 1, NULL, NULL);
     return status;
@@ -88,12 +89,12 @@ static int open_scorer(struct scorer *s, int tokens, char *err, size_t errlen)
     int status =
         s->session->ops->rows_open(&s->p, e->backend, tokens, (int)vocabulary, err, errlen);
     if (status == ESP_OK)
-        status = open_cache(s, &s->target, e->target_weights, tokens, err, errlen);
+        status = open_cache(s, &s->target, e->target, e->target_weights, tokens, err, errlen);
     if (status == ESP_OK && s->has_draft) {
         status =
             s->session->ops->rows_open(&s->q, e->backend, tokens, (int)vocabulary, err, errlen);
         if (status == ESP_OK)
-            status = open_cache(s, &s->draft, e->draft_weights, tokens, err, errlen);
+            status = open_cache(s, &s->draft, e->draft, e->draft_weights, tokens, err, errlen);
     }
     return status;
 }
@@ -126,7 +127,7 @@ static int plain_pass(struct scorer *s, struct esp_model_cache *cache, struct es
         int n = count - done < cache->max_batch ? count - done : cache->max_batch;
         struct esp_batch batch = {
             .rows = n,
-            .tokens = s->session->text + s->start - 1 + done,
+            .tokens = esp_context_known(cache, s->session->text + s->start - 1 + done, n),
             .positions = s->positions + done,
             .first = s->start - 1 + done,
             .prefix = s->start - 1 + done,

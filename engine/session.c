@@ -353,14 +353,14 @@ static int take_memory(struct esp_session *s, char *err, size_t errlen)
     const int nodes = e->max_nodes, rows = nodes + 1, vocabulary = e->target->desc.vocabulary;
     int status = esp_tree_open(&s->tree, nodes, err, errlen);
     if (status == ESP_OK)
-        status = esp_context_open(&s->target, s->ops, e->target_weights, e->context, rows, err,
-                                  errlen);
+        status = esp_context_open(&s->target, s->ops, e->target_weights, vocabulary, e->context,
+                                  rows, err, errlen);
     if (status == ESP_OK)
         status = s->ops->rows_open(&s->p, e->backend, rows, vocabulary, err, errlen);
     if (status == ESP_OK && e->draft) {
         int context = e->draft->desc.context < e->context ? e->draft->desc.context : e->context;
-        status = esp_context_open(&s->draft_cache, s->ops, e->draft_weights, context, rows, err,
-                                  errlen);
+        status = esp_context_open(&s->draft_cache, s->ops, e->draft_weights,
+                                  e->draft->desc.vocabulary, context, rows, err, errlen);
         if (status == ESP_OK)
             status = s->ops->rows_open(&s->q, e->backend, rows, vocabulary, err, errlen);
     }

@@ -72,11 +72,13 @@ static int forward(struct esp_cache *base, const struct esp_batch *b)
     struct toy_cache *cache = (struct toy_cache *)base;
     const struct toy_weights *weights = (const struct toy_weights *)base->weights;
     int32_t seen[4096], wanted[4096], wanted_at[4096];
+    const struct toy *toy = weights->toy;
+    const int known = weights->draft ? toy->draft.desc.vocabulary : toy->vocabulary;
     if (b->rows > 4096)
         return ESP_E_ARGUMENT;
     for (int i = 0; i < b->rows; i++) {
         int n = 0, own = b->first + i;
-        if (own >= cache->rows || b->tokens[i] < 0 || b->tokens[i] >= weights->toy->vocabulary)
+        if (own >= cache->rows || b->tokens[i] < 0 || b->tokens[i] >= known)
             return ESP_E_ARGUMENT;
         cache->tokens[own] = b->tokens[i];
         cache->positions[own] = b->positions[i];
@@ -94,9 +96,9 @@ static int forward(struct esp_cache *base, const struct esp_batch *b)
         if (!b->logits || to < 0)
             continue;
         double *logits = row_of(b->logits, to);
-        toy_distribution(weights->toy, weights->draft, seen, n, logits);
-        for (int x = 0; x < weights->toy->vocabulary; x++)
-            logits[x] = log(logits[x]);
+        toy_distribution(toy, weights->draft, seen, n, logits);
+        for (int x = 0; x < toy->vocabulary; x++)
+            logits[x] = x < known ? log(logits[x]) : -1e30;
     }
     return b->step ? esp_batch_step(b, wanted_at, esp_batch_wanted(b, wanted, wanted_at))
                    : ESP_OK;

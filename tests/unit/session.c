@@ -95,6 +95,18 @@ TEST(every_drafter_writes_what_plain_decoding_writes)
     }
 }
 
+/* Where the target's logits are padded further than the draft's. */
+TEST(a_draft_that_does_not_know_all_tokens_changes_nothing)
+{
+    int32_t want[CONTEXT];
+    toy_open(&toy, VOCABULARY, CONTEXT, 40, 3);
+    toy.draft.desc.vocabulary = VOCABULARY / 2;
+    plain(1, 150, want);
+    for (int i = 0; esp_drafters[i]; i++)
+        check_identity(esp_drafters[i]->name, 1, want);
+    toy_close(&toy);
+}
+
 TEST(drafters_can_be_switched_between_iterations)
 {
     static const char *const specs[] = {
