@@ -152,17 +152,28 @@ const struct esp_iteration *esp_state_kept(const struct esp_state *state, int ba
     return &state->kept[(state->kept_next + ESP_KEPT - 1 - back) % ESP_KEPT].it;
 }
 
+/* The newest iteration; but once a text has ended, which is often with a single token for which
+ * nothing was drafted, the last tree is better to look at. */
+static const struct esp_iteration *newest(const struct esp_state *state)
+{
+    const struct esp_iteration *it = esp_state_kept(state, 0),
+                               *before = esp_state_kept(state, 1);
+    if (!before || esp_state_is_busy(state) || it->tree.count > 1 || before->tree.count == 1)
+        return it;
+    return before;
+}
+
 const struct esp_iteration *esp_state_iteration(const struct esp_state *state, int index,
                                                 int *stages)
 {
     const struct esp_iteration *it;
     *stages = ESP_STAGES;
-    for (int back = 0;
-         index >= 0 && (it = esp_state_kept(state, back)) && it->index >= index; back++)
+    for (int back = 0; index >= 0 && (it = esp_state_kept(state, back)) && it->index >= index;
+         back++)
         if (it->index == index)
             return it;
     if (!state->has_partial)
-        return esp_state_kept(state, 0);
+        return newest(state);
     *stages = state->partial_stages;
     return &state->partial.it;
 }
@@ -196,7 +207,7 @@ struct esp_figures esp_state_figures(const struct esp_state *state)
 {
     enum { WINDOW = 32 };
     struct esp_figures figures = {.acceptance = NAN, .path_share = NAN};
-    double committed = 0, accepted = 0, drafted = 0, deepest = 0, seconds = 0, timed = 0;
+    double committed = 0, accepted = 0, drafted = 0, deepest = 0;
     int count = state->since_setting < WINDOW ? state->since_setting : WINDOW, timed_count = 0;
     if (count > state->record_count)
         count = state->record_count;
@@ -208,12 +219,9 @@ struct esp_figures esp_state_figures(const struct esp_state *state)
         deepest += record->deepest;
         if (record->stepped)
             continue;
-        timed += record->committed;
         timed_count++;
-        for (int stage = 0; stage < ESP_STAGES; stage++) {
+        for (int stage = 0; stage < ESP_STAGES; stage++)
             figures.seconds[stage] += record->seconds[stage];
-            seconds += record->seconds[stage];
-        }
     }
     figures.iterations = count;
     figures.tokens_per_iteration = count > 0 ? committed / count : 0;
@@ -221,10 +229,10 @@ struct esp_figures esp_state_figures(const struct esp_state *state)
         figures.acceptance = accepted / drafted;
     if (deepest > 0)
         figures.path_share = accepted / deepest;
-    if (seconds > 0) {
-        const double pace = esp_state_pace(state, count);
-        figures.tokens_per_second = timed / seconds;
-        figures.speedup = pace > 0 ? state->baseline / pace : 0;
+    const double pace = esp_state_pace(state, count);
+    if (pace > 0) {
+        figures.tokens_per_second = 1 / pace;
+        figures.speedup = state->baseline / pace;
     }
     for (int stage = 0; stage < ESP_STAGES && timed_count > 0; stage++)
         figures.seconds[stage] /= timed_count;

@@ -80,8 +80,8 @@ int esp_state_shown(int iterations);
 /* Is a text being written (or its prompt read)? */
 bool esp_state_is_busy(const struct esp_state *state);
 
-/* The iteration with this index; if it is not there (or index is -1) the newest, or the one
- * that runs now. Sets how many of its stages have ended. NULL if there is none at all. */
+/* The iteration with this index; if it is not there (or index is -1) the newest (of a text that
+ * has ended, the newest that drafted anything of the last two), or the one that runs now. Sets how many of its stages have ended. NULL if there is none at all. */
 const struct esp_iteration *esp_state_iteration(const struct esp_state *state, int index,
                                                 int *stages);
 /* The iteration `back` before the newest complete one, or NULL. */
@@ -93,11 +93,12 @@ int esp_state_neighbour(const struct esp_state *state, int index, int step);
 /* Figures over the iterations since a setting changed (the last 32, so that they follow). */
 struct esp_figures {
     int iterations;
-    double tokens_per_second, tokens_per_iteration;
+    double tokens_per_second; /* without hiccups of the machine (engine/pace.h); 0: not known */
+    double tokens_per_iteration;
     double acceptance; /* accepted / drafted nodes; NaN if nothing was drafted */
     double path_share; /* accepted path length / deepest drafted depth; NaN if nothing was
                           drafted */
-    double speedup;    /* over plain decoding (engine/pace.h); 0 if that was not measured */
+    double speedup;    /* over plain decoding, likewise; 0 if that was not measured */
     double seconds[ESP_STAGES]; /* mean per iteration; times are those outside of step mode */
 };
 

@@ -194,10 +194,10 @@ check "and held" dumped 'tree .*(held)'
 found 'key Tab n'
 check "n without a search says how to begin one" dumped 'nothing is looked for'
 found 'key Tab Tab t'
-check "t: the tree grows to the right" dumped '· "[^"]*" [┬─┼]'
+check "t: the tree grows to the right" dumped '· "[^"]*" [┬─┼┤]'
 found 'type :tree right
 key Enter'
-check ":tree right does the same" dumped '· "[^"]*" [┬─┼]'
+check ":tree right does the same" dumped '· "[^"]*" [┬─┼┤]'
 
 # The palette has everything that the tables have and that means something outside of a replay.
 play "size 120x240

@@ -63,14 +63,14 @@ static void print_table(const struct side sides[2], const struct esp_contender b
     for (int i = 0; i < 2; i++) {
         const struct esp_stats *s = &sides[i].stats;
         double ms = s->iterations > 0 ? 1e3 / s->iterations : 0;
+        double speed = s->token_seconds > 0 ? 1 / s->token_seconds : 0;
         char accepted[16] = "-";
         if (s->drafted_nodes > 0)
             snprintf(accepted, sizeof accepted, "%.1f %%", 100 * s->acceptance_rate);
         printf("%-*s  %11.2f  %10d  %8s  %8.2f  %9.2f  %7.2f  %8.0f  %5.2fx\n", wide, names[i],
                s->tokens_per_iteration, s->iterations, accepted,
                ms * s->stage_seconds[ESP_STAGE_DRAFT], ms * s->stage_seconds[ESP_STAGE_VERIFY],
-               ms * rest_seconds(s), cli_speed(s),
-               s->token_seconds > 0 ? baseline / s->token_seconds : 0);
+               ms * rest_seconds(s), speed, baseline * speed);
     }
     if (baseline > 0)
         printf("\nPlain decoding, measured in between: %.0f tokens/s.\n", 1 / baseline);

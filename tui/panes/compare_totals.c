@@ -39,14 +39,6 @@ static int width_of(int column, int width)
     return width >= WIDE ? columns[column].wide_width : columns[column].width;
 }
 
-static double sum(const double seconds[ESP_STAGES])
-{
-    double total = 0;
-    for (int i = 0; i < ESP_STAGES; i++)
-        total += seconds[i];
-    return total;
-}
-
 /* Seconds per token of the two, since the comparison began. */
 static void paces(const struct esp_state *state, double pace[2])
 {
@@ -57,13 +49,13 @@ static void paces(const struct esp_state *state, double pace[2])
 static struct figures figures_of(const struct esp_state *state, double baseline, double pace)
 {
     const struct esp_totals *all = &state->since, *timed = &state->timed;
-    const double seconds = sum(timed->seconds), n = timed->iterations;
+    const double n = timed->iterations;
     struct figures f = {.tokens = (double)all->committed / all->iterations,
                         .iterations = all->iterations,
                         .accepted = 100 * (double)all->accepted / (double)all->drafted,
                         .draft = 1e3 * timed->seconds[ESP_STAGE_DRAFT] / n,
                         .verify = 1e3 * timed->seconds[ESP_STAGE_VERIFY] / n,
-                        .speed = (double)timed->committed / seconds,
+                        .speed = pace > 0 ? 1 / pace : NAN,
                         .plain = NAN};
     if (baseline > 0 && pace > 0)
         f.plain = baseline / pace;
