@@ -53,6 +53,7 @@ struct esp_layer {
     struct esp_tensor query, query_bias;            /* (heads * head_dim, hidden) */
     struct esp_tensor key, key_bias;                /* (kv_heads * head_dim, hidden) */
     struct esp_tensor value, value_bias;            /* (kv_heads * head_dim, hidden) */
+    struct esp_tensor query_norm, key_norm; /* (head_dim, 1) RMSNorm of each head, or none */
     struct esp_tensor output, output_bias;          /* (hidden, heads * head_dim) */
     struct esp_tensor norm2, norm2_bias;            /* (hidden, 1) before the MLP */
     struct esp_tensor gate, gate_bias, up, up_bias; /* (ffn, hidden) */

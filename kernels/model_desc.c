@@ -71,8 +71,8 @@ struct checker {
     size_t errlen;
 };
 
-static int check(const struct checker *c, const struct esp_tensor *t, const char *name, int rows,
-                 int columns)
+static int check(const struct checker *c, const struct esp_tensor *t, const char *name,
+                 int rows, int columns)
 {
     if (t->data && t->rows == rows && t->columns == columns && t->block > 0 && t->stride > 0 &&
         t->dtype >= ESP_F32 && t->dtype <= ESP_BF16)
@@ -119,6 +119,10 @@ static int check_layer(const struct checker *c, const struct esp_model_desc *d,
         {&l->down, &l->down_bias, "the down matrix", d->hidden, d->ffn},
     };
     int status = check_norm(c, &l->norm1, &l->norm1_bias, d->hidden);
+    if (status == 0 && l->query_norm.data)
+        status = check(c, &l->query_norm, "the norm of the queries", d->head_dim, 1);
+    if (status == 0 && l->key_norm.data)
+        status = check(c, &l->key_norm, "the norm of the keys", d->head_dim, 1);
     if (status == 0)
         status = check_norm(c, &l->norm2, &l->norm2_bias, d->hidden);
     for (size_t i = 0; i < sizeof matrices / sizeof *matrices && status == 0; i++)

@@ -109,6 +109,10 @@ static void make_layer(struct random_model *m, struct esp_layer *layer)
         layer->query_bias = bias(m, q);
         layer->key_bias = bias(m, kv);
         layer->value_bias = bias(m, kv);
+        if (s->head_norm) {
+            layer->query_norm = tensor(m, s->head_dim, 1, 1, 0.3);
+            layer->key_norm = tensor(m, s->head_dim, 1, 1, 0.3);
+        }
         layer->gate = matrix(m, s->ffn, s->hidden);
         layer->gate_bias = bias(m, s->ffn);
     }
@@ -182,6 +186,19 @@ static void linear(const struct esp_tensor *w, const struct esp_tensor *b, const
         out[i] = b && b->data ? value_of(b, i, 0) : 0;
         for (int j = 0; j < w->columns; j++)
             out[i] += value_of(w, i, j) * x[j];
+    }
+}
+
+static void norm_heads(const struct random_model *m, const struct esp_tensor *weight,
+                       double *heads, int count)
+{
+    int n = m->desc.head_dim;
+    for (int h = 0; weight->data && h < count; h++) {
+        double *x = heads + h * n, square = 0;
+        for (int i = 0; i < n; i++)
+            square += x[i] * x[i] / n;
+        for (int i = 0; i < n; i++)
+            x[i] *= value_of(weight, i, 0) / sqrt(square + m->desc.norm_epsilon);
     }
 }
 
@@ -260,6 +277,8 @@ void random_model_reference(const struct random_model *m, const int32_t *tokens,
             linear(&layer->query, &layer->query_bias, normed, q);
             linear(&layer->key, &layer->key_bias, normed, k + (size_t)node * kv_width);
             linear(&layer->value, &layer->value_bias, normed, v + (size_t)node * kv_width);
+            norm_heads(m, &layer->query_norm, q, d->heads);
+            norm_heads(m, &layer->key_norm, k + (size_t)node * kv_width, d->kv_heads);
             rotate(m, q, d->heads, depth);
             rotate(m, k + (size_t)node * kv_width, d->kv_heads, depth);
             for (int h = 0; h < d->heads; h++) {

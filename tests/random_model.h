@@ -17,6 +17,7 @@ struct random_shape {
     bool neox;     /* LayerNorm, GELU, fused q/k/v; else RMSNorm, SwiGLU */
     bool parallel; /* residual */
     bool bias, tied;
+    bool head_norm; /* of queries and keys */
 };
 
 struct random_model {

@@ -41,6 +41,8 @@ const struct esp_tensor_rule esp_llama_layer_tensors[] = {
     ESP_LAYER(key_bias, "self_attn.k_proj.bias", KEYS, ONE, IF_ATTENTION_BIAS),
     ESP_LAYER(value, "self_attn.v_proj.weight", KEYS, HIDDEN, ALWAYS),
     ESP_LAYER(value_bias, "self_attn.v_proj.bias", KEYS, ONE, IF_ATTENTION_BIAS),
+    ESP_LAYER(query_norm, "self_attn.q_norm.weight", HEAD, ONE, IF_HEAD_NORM),
+    ESP_LAYER(key_norm, "self_attn.k_norm.weight", HEAD, ONE, IF_HEAD_NORM),
     ESP_LAYER(output, "self_attn.o_proj.weight", HIDDEN, QUERIES, ALWAYS),
     ESP_LAYER(output_bias, "self_attn.o_proj.bias", HIDDEN, ONE, IF_OUTPUT_BIAS),
     ESP_LAYER(norm2, "post_attention_layernorm.weight", HIDDEN, ONE, ALWAYS),

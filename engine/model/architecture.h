@@ -33,7 +33,8 @@
     X(bool, attention_bias, 0, 1) /* of query, key and value */                                \
     X(bool, output_bias, 0, 1)    /* of the attention's output */                              \
     X(bool, mlp_bias, 0, 1)                                                                    \
-    X(bool, tied, 0, 1) /* the head may be the embedding */
+    X(bool, head_norm, 0, 1) /* of each head of query and key */                               \
+    X(bool, tied, 0, 1)      /* the head may be the embedding */
 
 struct esp_config {
 #define X(type, name, smallest, largest) type name;
@@ -60,12 +61,13 @@ struct esp_config_rule {
 
 /* ------------------------------------------------------------------ tensors */
 
-enum esp_size { ESP_ONE, ESP_HIDDEN, ESP_QUERIES, ESP_KEYS, ESP_FFN, ESP_VOCABULARY };
+enum esp_size { ESP_ONE, ESP_HIDDEN, ESP_HEAD, ESP_QUERIES, ESP_KEYS, ESP_FFN, ESP_VOCABULARY };
 enum esp_presence {
     ESP_ALWAYS,
     ESP_IF_ATTENTION_BIAS,
     ESP_IF_OUTPUT_BIAS,
     ESP_IF_MLP_BIAS,
+    ESP_IF_HEAD_NORM,
     ESP_UNLESS_TIED
 };
 
@@ -73,7 +75,7 @@ enum esp_presence {
 struct esp_tensor_rule {
     size_t slot;            /* offset of the struct esp_tensor */
     const char *name;       /* NULL ends the table */
-    enum esp_size rows;     /* ESP_QUERIES is heads * head_dim, ESP_KEYS kv_heads * head_dim */
+    enum esp_size rows;     /* HEAD is head_dim, QUERIES heads and KEYS kv_heads times that */
     enum esp_size columns;  /* ESP_ONE: a vector */
     enum esp_presence when; /* it is in the file */
     int part, parts; /* if parts > 0: of each head, part `part` of `parts` is this slot */

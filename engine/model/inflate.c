@@ -72,7 +72,7 @@ static int add(struct inflation *n, const char *name, const char *from,
     struct made *m = &n->made[n->count++];
     snprintf(m->name, sizeof m->name, "%s", name);
     m->from = stored;
-    m->repeat_rows = rule->rows != ESP_VOCABULARY;
+    m->repeat_rows = rule->rows != ESP_VOCABULARY && rule->rows != ESP_HEAD;
     m->repeat_columns = rule->columns != ESP_ONE;
     m->divide = m->repeat_columns && divide;
     m->zero = zero;
@@ -85,8 +85,8 @@ static int list_whole(struct inflation *n)
 {
     const char *embedding = NULL;
     int status = ESP_OK;
-    for (const struct esp_tensor_rule *r = n->architecture->tensors; r->name && status == ESP_OK;
-         r++) {
+    for (const struct esp_tensor_rule *r = n->architecture->tensors;
+         r->name && status == ESP_OK; r++) {
         bool head = r->slot == offsetof(struct esp_model_desc, head);
         bool first = r->slot == offsetof(struct esp_model_desc, embedding);
         if (first)
@@ -138,8 +138,8 @@ static int list_tensors(struct inflation *n)
 
 static size_t size_of(const struct inflation *n, const struct made *m)
 {
-    size_t copies = (m->repeat_rows ? (size_t)n->width : 1) *
-                    (m->repeat_columns ? (size_t)n->width : 1);
+    size_t copies =
+        (m->repeat_rows ? (size_t)n->width : 1) * (m->repeat_columns ? (size_t)n->width : 1);
     return (m->from->end - m->from->begin) * copies;
 }
 
@@ -154,8 +154,8 @@ static char *header(const struct inflation *n)
         cJSON *shape = cJSON_AddArrayToObject(entry, "shape");
         for (int j = 0; j < m->from->rank; j++) {
             bool repeat = j == 0 ? m->repeat_rows : m->repeat_columns;
-            cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)m->from->shape[j] *
-                                                           (repeat ? n->width : 1)));
+            cJSON_AddItemToArray(
+                shape, cJSON_CreateNumber((double)m->from->shape[j] * (repeat ? n->width : 1)));
         }
         cJSON *place = cJSON_AddArrayToObject(entry, "data_offsets");
         cJSON_AddItemToArray(place, cJSON_CreateNumber((double)at));
@@ -327,7 +327,9 @@ static void remove_folder(const struct inflation *n)
     char path[PATH_MAX + 32];
     for (int i = 0; i < COPIED + 2; i++) {
         snprintf(path, sizeof path, "%s/%s", n->folder,
-                 i < COPIED ? copied[i] : i == COPIED ? "config.json" : "model.safetensors");
+                 i < COPIED    ? copied[i]
+                 : i == COPIED ? "config.json"
+                               : "model.safetensors");
         unlink(path);
     }
     rmdir(n->folder);
@@ -355,8 +357,8 @@ static int make_folder(struct inflation *n, const char *to)
 {
     int length = snprintf(n->folder, sizeof n->folder, "%s.part", to);
     if (access(to, F_OK) == 0)
-        return esp_fail(n->err, n->errlen, ESP_E_FILE,
-                        "%s is already there; name a new folder", to);
+        return esp_fail(n->err, n->errlen, ESP_E_FILE, "%s is already there; name a new folder",
+                        to);
     if (length >= (int)sizeof n->folder)
         return esp_fail(n->err, n->errlen, ESP_E_FILE, "the name %.60s... is too long", to);
     if (mkdir(n->folder, 0777) != 0)

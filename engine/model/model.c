@@ -66,6 +66,8 @@ static int size_of(enum esp_size size, const struct esp_config *config)
         return 1;
     case ESP_HIDDEN:
         return config->hidden;
+    case ESP_HEAD:
+        return config->head_dim;
     case ESP_QUERIES:
         return config->heads * config->head_dim;
     case ESP_KEYS:
@@ -83,6 +85,7 @@ static bool expected(enum esp_presence when, const struct esp_config *config)
     return when == ESP_IF_ATTENTION_BIAS ? config->attention_bias
            : when == ESP_IF_OUTPUT_BIAS  ? config->output_bias
            : when == ESP_IF_MLP_BIAS     ? config->mlp_bias
+           : when == ESP_IF_HEAD_NORM    ? config->head_norm
                                          : true;
 }
 
@@ -168,9 +171,11 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
         else if (esp_safetensors_find(binding->model->files, name))
             status = esp_fail(err, errlen, ESP_E_FORMAT,
                               "%s has the tensor %s, which a %s model with this config.json "
-                              "does not have; correct %s or model_type there",
+                              "does not have; correct %smodel_type there",
                               binding->model->path, name, architecture->name,
-                              rule->when == ESP_IF_MLP_BIAS ? "mlp_bias" : "attention_bias");
+                              rule->when == ESP_IF_HEAD_NORM  ? ""
+                              : rule->when == ESP_IF_MLP_BIAS ? "mlp_bias or "
+                                                              : "attention_bias or ");
     }
     return status;
 }
@@ -212,7 +217,7 @@ static int read_token(int32_t *token, const cJSON *item, int vocabulary, const c
 /* End tokens of one file, if they are not known yet. eos_token_id is a number or a list of
  * numbers. */
 static int read_end(struct esp_model *model, const struct esp_json *json, char *err,
-                       size_t errlen)
+                    size_t errlen)
 {
     const char *key;
     int length, status = 0, vocabulary = model->desc.vocabulary;

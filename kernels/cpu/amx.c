@@ -226,6 +226,7 @@ const struct esp_cpu_isa esp_cpu_isa_amx = {
     .product = product,
     .attention = esp_attention_queries,
     .norm = esp_norm_vector,
+    .norm_head = esp_norm_head,
     .rotate = esp_rotate_head,
     .scale = esp_scale_vector,
     .activate = esp_activate_vector,

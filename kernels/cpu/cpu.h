@@ -24,6 +24,7 @@ struct esp_cpu_backend {
 struct esp_cpu_layer {
     /* (hidden), padded; a bias may be NULL */
     const float *norm1, *norm1_bias, *norm2, *norm2_bias;
+    const float *query_norm, *key_norm; /* (head_dim) or NULL */
     struct esp_packed query, key, value, output, gate, up, down;
 };
 

@@ -111,6 +111,15 @@ static void project(const struct pass *p, struct esp_cpu_team t,
 
 /* ------------------------------------------------------------------ attention */
 
+/* Normalises a head, if the model does so, and rotates it. */
+static void prepare_head(const struct pass *p, float *head, const float *norm, size_t angles)
+{
+    const struct esp_model_desc *d = p->d;
+    if (norm)
+        p->isa->norm_head(head, d->head_dim, norm, d->norm_epsilon);
+    p->isa->rotate(head, d->rotary / 2, p->c->cosine + angles, p->c->sine + angles);
+}
+
 /* Rotates row `row` of the queries and keys of one key/value head; key and value join the
  * cache. */
 static void append(const struct pass *p, int layer, int kv_head, int row)
@@ -124,11 +133,11 @@ static void append(const struct pass *p, int layer, int kv_head, int row)
     const size_t at = (size_t)(p->batch->first + row);
     for (int i = 0; i < group; i++) {
         float *q = c->q + (size_t)row * c->q_width + (size_t)(kv_head * group + i) * head_dim;
-        p->isa->rotate(q, half, c->cosine + angles, c->sine + angles);
+        prepare_head(p, q, p->w->layer[layer].query_norm, angles);
         p->isa->scale(q, d->head_dim, 1.0f / sqrtf((float)d->head_dim));
     }
     float *key = c->key + (size_t)row * c->kv_width + (size_t)kv_head * head_dim;
-    p->isa->rotate(key, half, c->cosine + angles, c->sine + angles);
+    prepare_head(p, key, p->w->layer[layer].key_norm, angles);
     float *k = c->k + (head * rows + at / ESP_LANES * ESP_LANES) * head_dim + at % ESP_LANES;
     for (size_t i = 0; i < head_dim; i++)
         k[i * ESP_LANES] = key[i];

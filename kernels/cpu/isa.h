@@ -78,6 +78,8 @@ struct esp_cpu_isa {
     /* RMSNorm or LayerNorm of x (n) with `weight` and `bias` (NULL: none), all padded. */
     void (*norm)(float *out, const float *x, int n, const float *weight, const float *bias,
                  enum esp_norm kind, float epsilon);
+    /* RMSNorm of one head (n), in place; nothing is padded. */
+    void (*norm_head)(float *x, int n, const float *weight, float epsilon);
     /* Rotates pairs (i, i + half) of x by angles given as (half) cosines and sines. */
     void (*rotate)(float *x, int half, const float *cosine, const float *sine);
     void (*scale)(float *x, int n, float factor);

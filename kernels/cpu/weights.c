@@ -120,6 +120,8 @@ static int pack_layer(struct packer *p, struct esp_cpu_layer *out, const struct 
     out->norm1_bias = pack_vector(p, &in->norm1_bias);
     out->norm2 = pack_vector(p, &in->norm2);
     out->norm2_bias = pack_vector(p, &in->norm2_bias);
+    out->query_norm = pack_vector(p, &in->query_norm);
+    out->key_norm = pack_vector(p, &in->key_norm);
     if ((status = pack_matrix(p, &out->query, &in->query, &in->query_bias)) < 0 ||
         (status = pack_matrix(p, &out->key, &in->key, &in->key_bias)) < 0 ||
         (status = pack_matrix(p, &out->value, &in->value, &in->value_bias)) < 0 ||

@@ -110,6 +110,7 @@ struct esp_cuda_matrix {
 
 struct esp_cuda_layer {
     const float *norm1, *norm1_bias, *norm2, *norm2_bias; /* (hidden padded); bias may be NULL */
+    const float *query_norm, *key_norm; /* (head_dim padded) or NULL */
     struct esp_cuda_matrix qkv;    /* queries, keys, values one below the other */
     struct esp_cuda_matrix output; /* (hidden, heads * head_dim) */
     /* (2 ffn, hidden), in groups of 8 rows: gate 0-7, up 0-7, gate 8-15, ...; or (ffn, hidden)
@@ -234,7 +235,8 @@ template <typename T> void esp_cuda_embed(struct esp_cuda_cache *c, int rows);
 template <typename T>
 void esp_cuda_norm(struct esp_cuda_cache *c, void *out, const float *weight, const float *bias,
                    bool chosen, int rows);
-/* Rotates queries and keys of c->qkv; queries go to c->q, keys and values into the cache. */
+/* Normalises and rotates queries and keys of c->qkv; queries go to c->q, keys and values into the
+ * cache. */
 template <typename T> void esp_cuda_rotate(struct esp_cuda_cache *c, int layer, int rows);
 /* c->attended = attention of c->q over the cache, `chunks` chunks of keys at most. */
 template <typename T>

@@ -1,5 +1,5 @@
-/* rotate.cu - rotary position embedding (RoPE) of queries and keys, and the appending of keys
- * and values to the cache.
+/* rotate.cu - RMSNorm of each head of queries and keys, of models that have it, their rotary
+ * position embedding (RoPE), and the appending of keys and values to the cache.
  *
  * Pairs (i, i + rotary/2) of a head turn by position * inverse_frequency[i]; dimensions from
  * `rotary` on stay. Queries are also scaled by 1/sqrt(head_dim) and stay in single precision.
@@ -12,13 +12,39 @@ enum { THREADS = 128 };
 struct rotate_args {
     const float *qkv, *inverse_frequency;
     size_t qkv_width, head_width;
+    const float *query_norm, *key_norm; /* (head_dim) or NULL */
     int heads, kv_heads, head_dim, half, cache_rows;
-    float scale;
+    float scale, epsilon;
     float *q;
 };
 
+/* A head, normalised if it has weights for that. */
+struct head {
+    const float *x, *weight;
+    float scale;
+
+    __device__ __forceinline__ float operator[](int d) const
+    {
+        return weight ? x[d] * scale * weight[d] : x[d];
+    }
+};
+
+/* Every thread of the block comes. */
+static __device__ __forceinline__ struct head normalised(const float *x, const float *weight,
+                                                         int n, float epsilon, float *room)
+{
+    struct head head = {x, weight, 1.0f};
+    float sum = 0.0f;
+    if (!weight)
+        return head;
+    for (int d = threadIdx.x; d < n; d += blockDim.x)
+        sum = fmaf(x[d], x[d], sum);
+    head.scale = 1.0f / sqrtf(esp_block_sum(sum, room) / (float)n + epsilon);
+    return head;
+}
+
 /* Dimension d of a head after the rotation. */
-static __device__ __forceinline__ float rotated(const float *head, int d, int half,
+static __device__ __forceinline__ float rotated(const struct head &head, int d, int half,
                                                 int position, const float *inverse_frequency)
 {
     if (d >= 2 * half)
@@ -36,10 +62,16 @@ template <typename T>
 static __global__ void rotate_kernel(struct esp_cuda_arrays at, struct rotate_args a, T *k,
                                      T *v)
 {
+    ESP_SHARED(float, room); /* (warps) */
     const int row = blockIdx.x, head = blockIdx.y;
     if (row >= at.pass->rows)
         return;
-    const float *from = a.qkv + (size_t)row * a.qkv_width + (size_t)head * a.head_dim;
+    const float *weight = head < a.heads                ? a.query_norm
+                          : head < a.heads + a.kv_heads ? a.key_norm
+                                                        : NULL;
+    const struct head from =
+        normalised(a.qkv + (size_t)row * a.qkv_width + (size_t)head * a.head_dim, weight,
+                   a.head_dim, a.epsilon, room);
     const size_t cache_row = (size_t)at.pass->first + row;
     const int position = at.positions[row];
     for (int d = threadIdx.x; d < (int)a.head_width; d += blockDim.x) {
@@ -71,15 +103,19 @@ template <typename T> void esp_cuda_rotate(struct esp_cuda_cache *c, int layer, 
                             w->inverse_frequency,
                             c->qkv_width,
                             c->head_width,
+                            w->layer[layer].query_norm,
+                            w->layer[layer].key_norm,
                             d->heads,
                             d->kv_heads,
                             d->head_dim,
                             d->rotary / 2,
                             c->rows,
                             1.0f / sqrtf((float)d->head_dim),
+                            d->norm_epsilon,
                             c->q};
-    ESP_LAUNCH((rotate_kernel<T>), dim3(rows, d->heads + 2 * d->kv_heads), dim3(THREADS), 0,
-               stream, c->at, a, (T *)c->k + at_layer, (T *)c->v + at_layer);
+    ESP_LAUNCH((rotate_kernel<T>), dim3(rows, d->heads + 2 * d->kv_heads), dim3(THREADS),
+               THREADS / ESP_WARP * sizeof(float), stream, c->at, a, (T *)c->k + at_layer,
+               (T *)c->v + at_layer);
 }
 
 template void esp_cuda_rotate<esp_bf16>(struct esp_cuda_cache *, int, int);

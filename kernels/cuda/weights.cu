@@ -222,6 +222,8 @@ static struct esp_cuda_layer take_layer(struct esp_cuda_arena *arena,
     l.norm1_bias = take_vector(arena, &from->norm1_bias);
     l.norm2 = take_vector(arena, &from->norm2);
     l.norm2_bias = take_vector(arena, &from->norm2_bias);
+    l.query_norm = take_vector(arena, &from->query_norm);
+    l.key_norm = take_vector(arena, &from->key_norm);
     l.qkv = take_matrix(arena, (d->heads + 2 * d->kv_heads) * d->head_dim, d->hidden,
                         from->query_bias.data || from->key_bias.data || from->value_bias.data);
     l.output = take_matrix(arena, d->hidden, d->heads * d->head_dim, from->output_bias.data);
@@ -267,10 +269,13 @@ static void send_layer(struct loader *l, int i)
     const struct esp_layer *from = &l->w->desc->layer[i];
     const struct esp_cuda_layer *to = &l->w->layer[i];
     const size_t hidden = esp_cuda_pad(l->w->desc->hidden, ESP_CUDA_PAD);
+    const size_t head = esp_cuda_pad(l->w->desc->head_dim, ESP_CUDA_PAD);
     send_values(l, to->norm1, hidden, &from->norm1);
     send_values(l, to->norm1_bias, hidden, &from->norm1_bias);
     send_values(l, to->norm2, hidden, &from->norm2);
     send_values(l, to->norm2_bias, hidden, &from->norm2_bias);
+    send_values(l, to->query_norm, head, &from->query_norm);
+    send_values(l, to->key_norm, head, &from->key_norm);
     send_matrix(l, &to->qkv, find_qkv, from);
     send_plain(l, &to->output, &from->output, &from->output_bias);
     if (l->w->desc->activation == ESP_SWIGLU)

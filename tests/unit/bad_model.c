@@ -117,7 +117,7 @@ TEST(configurations_out_of_range_are_refused)
 TEST(what_cannot_be_computed_is_refused_by_name)
 {
     BAD_CONFIG("llama-mha", "model_type", NULL, "\"gpt2\"", ESP_E_UNSUPPORTED,
-               "gpt2; supported are: llama, gpt_neox, mistral, qwen2");
+               "gpt2; supported are: llama, gpt_neox, mistral, qwen2, qwen3");
     BAD_CONFIG("llama-mha", "model_type", NULL, NULL, ESP_E_UNSUPPORTED, "not given");
     BAD_CONFIG("llama-mha", "model_type", NULL, "\"\\u001b[2J\"", ESP_E_UNSUPPORTED, "?[2J");
     BAD_CONFIG("llama-mha", "hidden_act", NULL, "\"relu\"", ESP_E_UNSUPPORTED, "relu");

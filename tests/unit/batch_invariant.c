@@ -16,9 +16,9 @@
 enum { TOKENS = 168, CACHE = 240, BATCH = 64, VOCABULARY = 75 };
 
 static const struct random_shape shapes[] = {
-    {"llama", 2, 72, 6, 3, 24, 80, VOCABULARY, 24, ESP_BF16, false, false, false, false},
-    {"neox", 2, 40, 2, 2, 20, 96, VOCABULARY, 6, ESP_F32, true, true, true, false},
-    {"llama f16", 1, 64, 4, 1, 16, 64, VOCABULARY, 16, ESP_F16, false, false, true, true},
+    {"llama", 2, 72, 6, 3, 24, 80, VOCABULARY, 24, ESP_BF16, false, false, false, false, false},
+    {"neox", 2, 40, 2, 2, 20, 96, VOCABULARY, 6, ESP_F32, true, true, true, false, false},
+    {"llama f16", 1, 64, 4, 1, 16, 64, VOCABULARY, 16, ESP_F16, false, false, true, true, true},
 };
 
 enum { SHAPES = sizeof shapes / sizeof *shapes };
@@ -66,11 +66,10 @@ static bool open_runner(struct runner *r, const struct random_model *model, cons
     }
     const struct esp_backend_ops *ops = r->backend->ops;
     CHECK(ops->weights_open(&r->weights, r->backend, &model->desc, NULL, NULL, err,
-                                       sizeof err) == 0 &&
-              ops->cache_open(&r->cache, r->weights, CACHE, BATCH, err,
-                                         sizeof err) == 0 &&
-              ops->rows_open(&r->logits, r->backend, BATCH, model->desc.vocabulary,
-                                        err, sizeof err) == 0,
+                            sizeof err) == 0 &&
+              ops->cache_open(&r->cache, r->weights, CACHE, BATCH, err, sizeof err) == 0 &&
+              ops->rows_open(&r->logits, r->backend, BATCH, model->desc.vocabulary, err,
+                             sizeof err) == 0,
           "%s", err);
     return true;
 }
@@ -161,8 +160,7 @@ TEST(chains_of_1_to_64_rows_equal_plain_decoding)
         for (int isa = 0; isa < ISAS; isa++)
             for (int t = 0; t < 3; t++) {
                 struct runner r;
-                if (skipped(isa, threads[t]) ||
-                    !open_runner(&r, &model, isas[isa], threads[t]))
+                if (skipped(isa, threads[t]) || !open_runner(&r, &model, isas[isa], threads[t]))
                     continue;
                 decode_plainly(&model, yardstick(isa), tokens, want);
                 check_chains(&r, shapes[shape].name, tokens, want);

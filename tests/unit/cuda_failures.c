@@ -17,8 +17,8 @@
 
 enum { BATCH = 40, CACHE = 64, VOCABULARY = 70, DEVICE_FAULT = 719, OUT_OF_MEMORY = 2 };
 
-static const struct random_shape shape = {"small",    2,  32,       2,     1,     16,    40,
-                                          VOCABULARY, 16, ESP_BF16, false, false, false, false};
+static const struct random_shape shape = {
+    "small", 2, 32, 2, 1, 16, 40, VOCABULARY, 16, ESP_BF16, false, false, false, false, false};
 
 struct controls {
     void (*fail_at)(long, int, bool);

@@ -13,13 +13,17 @@
 enum { CACHE = 100, BATCH = 64, MAX_VOCABULARY = 256, NODES = 40 };
 
 static const struct random_shape shapes[] = {
-    {"llama f32", 2, 64, 4, 2, 16, 96, 100, 16, ESP_F32, false, false, false, false},
-    {"llama bf16 tied", 2, 96, 3, 3, 32, 256, 256, 32, ESP_BF16, false, false, false, true},
-    {"llama f16 odd sizes", 3, 37, 5, 1, 18, 45, 33, 18, ESP_F16, false, false, true, false},
-    {"llama with one of each", 1, 1, 1, 1, 2, 1, 2, 2, ESP_F32, false, false, false, false},
-    {"neox parallel", 2, 64, 4, 4, 16, 256, 90, 4, ESP_F32, true, true, true, false},
-    {"neox sequential bf16", 2, 48, 3, 3, 16, 100, 130, 16, ESP_BF16, true, false, true, false},
-    {"neox f16 odd sizes", 2, 39, 3, 3, 13, 71, 47, 6, ESP_F16, true, true, true, true},
+    {"llama f32", 2, 64, 4, 2, 16, 96, 100, 16, ESP_F32, false, false, false, false, false},
+    {"llama bf16 tied", 2, 96, 3, 3, 32, 256, 256, 32, ESP_BF16, false, false, false, true,
+     false},
+    {"llama f16 odd sizes", 3, 37, 5, 1, 18, 45, 33, 18, ESP_F16, false, false, true, false,
+     true},
+    {"llama with one of each", 1, 1, 1, 1, 2, 1, 2, 2, ESP_F32, false, false, false, false,
+     false},
+    {"neox parallel", 2, 64, 4, 4, 16, 256, 90, 4, ESP_F32, true, true, true, false, false},
+    {"neox sequential bf16", 2, 48, 3, 3, 16, 100, 130, 16, ESP_BF16, true, false, true, false,
+     false},
+    {"neox f16 odd sizes", 2, 39, 3, 3, 13, 71, 47, 6, ESP_F16, true, true, true, true, false},
 };
 
 enum { SHAPES = sizeof shapes / sizeof *shapes };
@@ -261,7 +265,7 @@ EACH_BACKEND(a_batch_that_does_not_fit_is_refused)
     do {                                                                                       \
         struct esp_batch b = good;                                                             \
         __VA_ARGS__;                                                                           \
-        CHECK(backend->ops->forward(s.cache, &b) == ESP_E_ARGUMENT, #__VA_ARGS__);           \
+        CHECK(backend->ops->forward(s.cache, &b) == ESP_E_ARGUMENT, #__VA_ARGS__);             \
     } while (0)
     REFUSED(b.rows = 0);
     REFUSED(b.rows = -1);
@@ -323,31 +327,29 @@ EACH_BACKEND(weights_report_progress_and_faults)
     size_t last = 0;
     open_setup(&s, &shapes[0], backend, 70);
     CHECK(backend->ops->weights_open(&other, s.backend, &s.model.desc, stop_at_once, &calls,
-                                       err, sizeof err) == ESP_E_CANCELLED);
+                                     err, sizeof err) == ESP_E_CANCELLED);
     CHECK(calls == 1 && other == NULL && *err);
-    CHECK(backend->ops->weights_open(&other, s.backend, &s.model.desc, count_calls, &last,
-                                       err, sizeof err) == 0);
+    CHECK(backend->ops->weights_open(&other, s.backend, &s.model.desc, count_calls, &last, err,
+                                     sizeof err) == 0);
     CHECK(last == backend->ops->weights_bytes(other), "ended at %zu", last);
     backend->ops->weights_close(other);
 
     struct esp_model_desc wrong = s.model.desc;
     wrong.ffn++;
-    CHECK(backend->ops->weights_open(&other, s.backend, &wrong, NULL, NULL, err,
-                                       sizeof err) == ESP_E_FORMAT);
+    CHECK(backend->ops->weights_open(&other, s.backend, &wrong, NULL, NULL, err, sizeof err) ==
+          ESP_E_FORMAT);
     CHECK(strstr(err, "gate") && strstr(err, "layer 0"), "%s", err);
     wrong = s.model.desc;
     wrong.kv_heads = 3;
-    CHECK(backend->ops->weights_open(&other, s.backend, &wrong, NULL, NULL, err,
-                                       sizeof err) == ESP_E_FORMAT);
+    CHECK(backend->ops->weights_open(&other, s.backend, &wrong, NULL, NULL, err, sizeof err) ==
+          ESP_E_FORMAT);
     wrong = s.model.desc;
     wrong.head.data = NULL;
-    CHECK(backend->ops->weights_open(&other, s.backend, &wrong, NULL, NULL, err,
-                                       sizeof err) == ESP_E_FORMAT);
+    CHECK(backend->ops->weights_open(&other, s.backend, &wrong, NULL, NULL, err, sizeof err) ==
+          ESP_E_FORMAT);
     struct esp_cache *cache;
-    CHECK(backend->ops->cache_open(&cache, s.weights, 0, 1, err, sizeof err) ==
-          ESP_E_ARGUMENT);
-    CHECK(backend->ops->cache_open(&cache, s.weights, 8, 0, err, sizeof err) ==
-          ESP_E_ARGUMENT);
+    CHECK(backend->ops->cache_open(&cache, s.weights, 0, 1, err, sizeof err) == ESP_E_ARGUMENT);
+    CHECK(backend->ops->cache_open(&cache, s.weights, 8, 0, err, sizeof err) == ESP_E_ARGUMENT);
     close_setup(&s);
 }
 

@@ -80,10 +80,10 @@ static void read_logits(const char *folder, float logits[TOKENS][MAX_VOCABULARY]
 
 TEST(a_larger_model_has_the_same_logits)
 {
-    static const char *const folders[] = {"llama-mha",  "llama-gqa",      "llama-mqa-tied",
-                                          "llama-bias", "llama-head-dim", "llama-rope3",
-                                          "llama-bf16", "neox-parallel",  "neox-sequential",
-                                          "neox-bf16",  "mistral",        "qwen2"};
+    static const char *const folders[] = {
+        "llama-mha",   "llama-gqa",  "llama-mqa-tied", "llama-bias",      "llama-head-dim",
+        "llama-rope3", "llama-bf16", "neox-parallel",  "neox-sequential", "neox-bf16",
+        "mistral",     "qwen2",      "qwen3"};
     static float before[TOKENS][MAX_VOCABULARY], after[TOKENS][MAX_VOCABULARY];
     begin();
     for (size_t f = 0; f < sizeof folders / sizeof *folders; f++) {
@@ -99,8 +99,7 @@ TEST(a_larger_model_has_the_same_logits)
             read_logits(made, after, &large);
             CHECK(large.hidden == width * small.hidden && large.layers == layers &&
                   large.heads == width * small.heads && large.ffn == width * small.ffn &&
-                  large.kv_heads == width * small.kv_heads &&
-                  large.head_dim == small.head_dim);
+                  large.kv_heads == width * small.kv_heads && large.head_dim == small.head_dim);
             for (int i = 0; i < TOKENS; i++)
                 for (int j = 0; j < small.vocabulary; j++)
                     CHECK(fabsf(before[i][j] - after[i][j]) < 1e-4f, "%s x %d: %g, not %g",

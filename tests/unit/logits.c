@@ -20,9 +20,10 @@
 enum { TOKENS = 24, PREFIX = 9, NODES = 20, CACHE = 64, MAX_VOCABULARY = 128 };
 
 static const char *const folders[] = {
-    "llama-mha",   "llama-gqa",       "llama-mqa-tied", "llama-bias",    "llama-head-dim",
-    "llama-rope3", "llama-rope3-f16", "llama-bf16",     "neox-parallel", "neox-sequential",
-    "neox-bf16",   "neox-f16-tied",   "llama-linear",   "mistral",       "qwen2"};
+    "llama-mha",      "llama-gqa",       "llama-mqa-tied",  "llama-bias",
+    "llama-head-dim", "llama-rope3",     "llama-rope3-f16", "llama-bf16",
+    "neox-parallel",  "neox-sequential", "neox-bf16",       "neox-f16-tied",
+    "llama-linear",   "mistral",         "qwen2",           "qwen3"};
 
 enum { FOLDERS = sizeof folders / sizeof *folders };
 

@@ -107,13 +107,24 @@ TEST(biases_of_qwen2)
     esp_model_close(model);
 }
 
+TEST(norms_of_heads_of_qwen3)
+{
+    struct esp_model *model = open_vector("qwen3"), *other = open_vector("qwen2");
+    const struct esp_layer *layer = &model->desc.layer[1];
+    CHECK(layer->query_norm.rows == 12 && layer->key_norm.rows == 12);
+    CHECK(!layer->query_bias.data && !layer->output_bias.data);
+    CHECK(!other->desc.layer[1].query_norm.data);
+    esp_model_close(model);
+    esp_model_close(other);
+}
+
 /* save_pretrained stores nothing that the model does not use, so the description must account
  * for every byte of data in the files. */
 TEST(every_stored_number_is_used)
 {
     static const char *const names[] = {"llama-gqa", "llama-bias",    "llama-mqa-tied",
                                         "neox-bf16", "neox-f16-tied", "mistral",
-                                        "qwen2"};
+                                        "qwen2",     "qwen3"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         folder_copy(names[i]);
         size_t total = 0;
@@ -187,9 +198,9 @@ TEST(plain_tensors_are_contiguous)
  * differ in the last bit. */
 TEST(rotary_frequencies_match)
 {
-    static const char *const names[] = {"llama-mha",      "llama-rope3",   "llama-rope3-f16",
-                                        "llama-mqa-tied", "neox-parallel", "neox-sequential",
-                                        "llama-linear",   "mistral",       "qwen2"};
+    static const char *const names[] = {
+        "llama-mha",       "llama-rope3",  "llama-rope3-f16", "llama-mqa-tied", "neox-parallel",
+        "neox-sequential", "llama-linear", "mistral",         "qwen2",          "qwen3"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct esp_model *model = open_vector(names[i]);
         char path[PATH_MAX];

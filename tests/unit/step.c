@@ -18,8 +18,8 @@ enum { CACHE = 200, BATCH = 80, MOST_K = 100, LONG = 17000 };
 
 /* One vocabulary that a block has to itself, one that is cut into parts. */
 static const struct random_shape shapes[] = {
-    {"short rows", 2, 32, 2, 1, 16, 40, 150, 16, ESP_BF16, false, false, false, false},
-    {"long rows", 1, 16, 1, 1, 16, 16, LONG, 16, ESP_F16, false, false, false, true},
+    {"short rows", 2, 32, 2, 1, 16, 40, 150, 16, ESP_BF16, false, false, false, false, false},
+    {"long rows", 1, 16, 1, 1, 16, 16, LONG, 16, ESP_F16, false, false, false, true, false},
 };
 
 static const struct esp_sampling samplings[] = {

@@ -20,7 +20,7 @@ import sys
 
 import torch
 from transformers import (AutoModelForCausalLM, GPTNeoXConfig, LlamaConfig, MistralConfig,
-                          Qwen2Config)
+                          Qwen2Config, Qwen3Config)
 from transformers.utils import logging
 
 TOKENS = 24
@@ -109,6 +109,8 @@ FOLDERS = {
                       rope_parameters=dict(rope_type="dynamic", rope_theta=10000.0, factor=2.0)),
                 torch.float32, None, None),
     "qwen2": (llama(Qwen2Config, num_key_value_heads=2, tie_word_embeddings=True),
+              torch.bfloat16, None, window_not_used),
+    "qwen3": (llama(Qwen3Config, num_key_value_heads=2, head_dim=12, tie_word_embeddings=True),
               torch.bfloat16, None, window_not_used),
 }
 

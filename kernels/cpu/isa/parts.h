@@ -9,6 +9,7 @@
 #define esp_product_panels ESP_ISA_NAME(esp_product_panels)
 #define esp_attention_queries ESP_ISA_NAME(esp_attention_queries)
 #define esp_norm_vector ESP_ISA_NAME(esp_norm_vector)
+#define esp_norm_head ESP_ISA_NAME(esp_norm_head)
 #define esp_rotate_head ESP_ISA_NAME(esp_rotate_head)
 #define esp_scale_vector ESP_ISA_NAME(esp_scale_vector)
 #define esp_activate_vector ESP_ISA_NAME(esp_activate_vector)
@@ -25,6 +26,7 @@ void esp_product_panels(const struct esp_packed *w, int begin, int end,
 void esp_attention_queries(const struct esp_attention *a);
 void esp_norm_vector(float *out, const float *x, int n, const float *weight, const float *bias,
                      enum esp_norm kind, float epsilon);
+void esp_norm_head(float *x, int n, const float *weight, float epsilon);
 void esp_rotate_head(float *x, int half, const float *cosine, const float *sine);
 void esp_scale_vector(float *x, int n, float factor);
 void esp_activate_vector(float *out, const float *gate, const float *up, int n);

@@ -14,6 +14,7 @@ const struct esp_cpu_isa ESP_ISA_NAME(esp_cpu_isa) = {
     .product = esp_product_panels,
     .attention = esp_attention_queries,
     .norm = esp_norm_vector,
+    .norm_head = esp_norm_head,
     .rotate = esp_rotate_head,
     .scale = esp_scale_vector,
     .activate = esp_activate_vector,

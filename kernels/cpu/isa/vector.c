@@ -52,6 +52,21 @@ void esp_norm_vector(float *out, const float *x, int n, const float *weight, con
         layer_norm(out, x, n, weight, bias, epsilon);
 }
 
+void esp_norm_head(float *x, int n, const float *weight, float epsilon)
+{
+    struct v16 sum = v16_set(0.0f);
+    for (int i = 0; i < n; i += ESP_LANES) {
+        struct v16 value = v16_load_part(x + i, n - i < ESP_LANES ? n - i : ESP_LANES, 0.0f);
+        sum = v16_fma(value, value, sum);
+    }
+    float factor = 1.0f / sqrtf(v16_sum(sum) / (float)n + epsilon);
+    for (int i = 0; i < n; i += ESP_LANES) {
+        int part = n - i < ESP_LANES ? n - i : ESP_LANES;
+        struct v16 value = v16_mul(v16_load_part(x + i, part, 0.0f), v16_set(factor));
+        v16_store_part(x + i, part, v16_mul(value, v16_load_part(weight + i, part, 0.0f)));
+    }
+}
+
 void esp_rotate_head(float *x, int half, const float *cosine, const float *sine)
 {
     for (int i = 0; i < half; i += ESP_LANES) {
