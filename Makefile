@@ -287,7 +287,8 @@ $(HEADLESS)/espalier: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
 # What check-cuda and bench-cuda need, in one folder that can be made elsewhere and carried to a machine
 # that has nothing but a driver: programs that bring their libraries, and the plugin.
 KIT       := $(BUILD)/cuda-kit
-KIT_TESTS := unit/rows unit/ratio unit/forward unit/batch_invariant unit/logits lossless/greedy_identity
+KIT_TESTS := unit/rows unit/rows_agree unit/ratio unit/forward unit/step unit/batch_invariant unit/logits \
+             lossless/greedy_identity
 KIT_LIBS  := -Wl,-rpath,'$$ORIGIN/../..:$$ORIGIN/..:$$ORIGIN' \
              -l:libpcre2-8.a -l:libutf8proc.a -l:libgomp.a -lcjson -lm -lpthread -ldl
 KIT_LINK   = $(CC) $(CFLAGS) $(EXTRA) -s -rdynamic -static-libgcc -o $@ $^ $(KIT_LIBS)
