@@ -1,7 +1,7 @@
 /* report.h - what a session did, as members of a JSON object; for every command that prints
  * one. */
-#ifndef ESP_REPORT_H
-#define ESP_REPORT_H
+#ifndef ESP_CLI_REPORT_H
+#define ESP_CLI_REPORT_H
 
 #include <cJSON.h>
 #include <stdio.h>
