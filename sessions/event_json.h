@@ -9,7 +9,6 @@
 #define ESP_EVENT_JSON_H
 
 #include "json_line.h"
-#include "json_values.h"
 #include "layers.h"
 #include "recording.h"
 #include "texts.h"
@@ -33,7 +32,6 @@ struct esp_recorded {
     struct esp_event event;
     struct esp_iteration iteration; /* what event.iteration points to */
     struct esp_layers layers;
-    struct esp_values json; /* the line */
     struct esp_node *nodes;
     int32_t *ids; /* order, path and committed of an iteration, or a prompt */
     int node_capacity, id_capacity;

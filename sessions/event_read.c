@@ -7,6 +7,7 @@
  */
 #include "event_json.h"
 
+#include <cJSON.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -46,74 +47,71 @@ __attribute__((format(printf, 3, 4))) static void refuse(struct reader *r, int s
 
 /* ------------------------------------------------------------------ values */
 
-static int32_t integer_value(struct reader *r, const struct esp_value *item, const char *name,
-                             int low, int high)
+static const cJSON *member(const cJSON *object, const char *name)
 {
-    double value = item && item->kind == ESP_VALUE_NUMBER ? item->number : NAN;
+    return cJSON_GetObjectItemCaseSensitive(object, name);
+}
+
+static int32_t integer_value(struct reader *r, const cJSON *item, const char *name, int low,
+                             int high)
+{
+    double value = cJSON_IsNumber(item) ? item->valuedouble : NAN;
     if (value >= low && value <= high && value == floor(value))
         return (int32_t)value;
     refuse(r, ESP_E_FORMAT, "%s must be a whole number from %d to %d", name, low, high);
     return low;
 }
 
-static int32_t integer(struct reader *r, const struct esp_value *object, const char *name,
-                       int low, int high)
+static int32_t integer(struct reader *r, const cJSON *object, const char *name, int low,
+                       int high)
 {
-    return integer_value(r, esp_value_member(object, name), name, low, high);
+    return integer_value(r, member(object, name), name, low, high);
 }
 
-static int32_t integer_or(struct reader *r, const struct esp_value *object, const char *name,
-                          int low, int high, int missing)
+static int32_t integer_or(struct reader *r, const cJSON *object, const char *name, int low,
+                          int high, int missing)
 {
-    const struct esp_value *item = esp_value_member(object, name);
+    const cJSON *item = member(object, name);
     return item ? integer_value(r, item, name, low, high) : missing;
 }
 
 /* A number, or `missing` where there is none. */
-static double real_or(struct reader *r, const struct esp_value *object, const char *name,
-                      double low, double high, double missing)
+static double real_or(struct reader *r, const cJSON *object, const char *name, double low,
+                      double high, double missing)
 {
-    const struct esp_value *item = esp_value_member(object, name);
-    if (!item || item->kind == ESP_VALUE_NULL)
+    const cJSON *item = member(object, name);
+    if (!item || cJSON_IsNull(item))
         return missing;
-    double value = item && item->kind == ESP_VALUE_NUMBER ? item->number : NAN;
+    double value = cJSON_IsNumber(item) ? item->valuedouble : NAN;
     if (value >= low && value <= high)
         return value;
     refuse(r, ESP_E_FORMAT, "%s must be a number from %g to %g", name, low, high);
     return missing;
 }
 
-static bool flag(const struct esp_value *object, const char *name)
+static bool flag(const cJSON *object, const char *name)
 {
-    const struct esp_value *item = esp_value_member(object, name);
-    return item && item->kind == ESP_VALUE_TRUE;
-}
-
-static char *text_or_null(const struct esp_value *object, const char *name)
-{
-    const struct esp_value *item = esp_value_member(object, name);
-    return item && item->kind == ESP_VALUE_STRING ? item->text : NULL;
+    return cJSON_IsTrue(member(object, name));
 }
 
 /* A text, or "". */
-static const char *text(const struct esp_value *object, const char *name)
+static const char *text(const cJSON *object, const char *name)
 {
-    const char *value = text_or_null(object, name);
+    const char *value = cJSON_GetStringValue(member(object, name));
     return value ? value : "";
 }
 
 /* An array (its length in *count), or NULL where there is none. */
-static const struct esp_value *array(struct reader *r, const struct esp_value *object,
-                                     const char *name, int most, int *count)
+static const cJSON *array(struct reader *r, const cJSON *object, const char *name, int most,
+                          int *count)
 {
-    const struct esp_value *item = esp_value_member(object, name);
+    const cJSON *item = member(object, name);
     *count = 0;
-    if (item && item->kind != ESP_VALUE_ARRAY) {
+    if (item && !cJSON_IsArray(item)) {
         refuse(r, ESP_E_FORMAT, "%s must be an array", name);
         return NULL;
     }
-    for (const struct esp_value *at = esp_value_first(item); at; at = esp_value_next(item, at))
-        ++*count;
+    *count = item ? cJSON_GetArraySize(item) : 0;
     if (*count <= most)
         return item;
     refuse(r, ESP_E_FORMAT, "%s has %d entries; at most %d are allowed", name, *count, most);
@@ -145,12 +143,12 @@ static long bytes_of(char *hex)
 }
 
 /* The id of a token; its text is kept. */
-static int32_t token(struct reader *r, const struct esp_value *object)
+static int32_t token(struct reader *r, const cJSON *object)
 {
     int last = r->vocabulary > 0 ? r->vocabulary - 1 : INT32_MAX - 1;
     int32_t id = integer(r, object, "id", 0, last);
-    char *bytes = text_or_null(object, "bytes");
-    const char *string = text_or_null(object, "text");
+    char *bytes = cJSON_GetStringValue(member(object, "bytes"));
+    const char *string = cJSON_GetStringValue(member(object, "text"));
     if (r->status < 0 || (!bytes && !string))
         return id;
     long length = bytes ? bytes_of(bytes) : (long)strlen(string);
@@ -189,7 +187,7 @@ static int word(const char *const *names, const char *name, int unknown)
     return unknown;
 }
 
-static struct esp_node read_node(struct reader *r, const struct esp_value *object, int index)
+static struct esp_node read_node(struct reader *r, const cJSON *object, int index)
 {
     const struct esp_node *nodes = r->to->nodes;
     struct esp_node node = {.token = token(r, object), .parent = -1};
@@ -222,11 +220,12 @@ static struct esp_node read_node(struct reader *r, const struct esp_value *objec
     return node;
 }
 
-static void read_nodes(struct reader *r, const struct esp_value *nodes)
+static void read_nodes(struct reader *r, const cJSON *nodes)
 {
-    const struct esp_value *item;
+    const cJSON *item;
     int count = 0;
-    for (item = esp_value_first(nodes); item; item = esp_value_next(nodes, item)) {
+    cJSON_ArrayForEach(item, nodes)
+    {
         r->to->nodes[count] = read_node(r, item, count);
         if (r->status < 0)
             return;
@@ -236,13 +235,11 @@ static void read_nodes(struct reader *r, const struct esp_value *nodes)
     r->to->iteration.tree.count = count;
 }
 
-static void read_ids(struct reader *r, const struct esp_value *items, const char *name,
-                     int32_t *ids)
+static void read_ids(struct reader *r, const cJSON *items, const char *name, int32_t *ids)
 {
-    const struct esp_value *item;
+    const cJSON *item;
     int last = r->to->iteration.tree.count - 1;
-    for (item = esp_value_first(items); item; item = esp_value_next(items, item))
-        *ids++ = integer_value(r, item, name, 0, last);
+    cJSON_ArrayForEach(item, items) *ids++ = integer_value(r, item, name, 0, last);
 }
 
 /* The flattened order: root first, no node twice, none that was cut, parents before
@@ -278,13 +275,13 @@ static void check_path(struct reader *r)
             refuse(r, ESP_E_FORMAT, "committed must be the tokens of path, then bonus");
 }
 
-static void read_gauges(struct reader *r, const struct esp_value *object)
+static void read_gauges(struct reader *r, const cJSON *object)
 {
     struct esp_iteration *it = &r->to->iteration;
-    const struct esp_value *item, *gauges;
+    const cJSON *item, *gauges = array(r, object, "gauges", ESP_MAX_GAUGES, &it->gauge_count);
     int count = 0;
-    gauges = array(r, object, "gauges", ESP_MAX_GAUGES, &it->gauge_count);
-    for (item = esp_value_first(gauges); item; item = esp_value_next(gauges, item)) {
+    cJSON_ArrayForEach(item, gauges)
+    {
         it->gauges[count++] = (struct esp_gauge){
             .name = esp_texts_name(r->texts, text(item, "name")),
             .before = real_or(r, item, "before", -LARGEST, LARGEST, NAN),
@@ -297,10 +294,10 @@ static void read_gauges(struct reader *r, const struct esp_value *object)
     }
 }
 
-static void read_change(struct reader *r, const struct esp_value *item, int nodes)
+static void read_change(struct reader *r, const cJSON *item, int nodes)
 {
     struct esp_change change = {.was = {.copies = 1, .confidence = NAN}};
-    if (item->kind == ESP_VALUE_NUMBER) {
+    if (cJSON_IsNumber(item)) {
         change.node = integer_value(r, item, "was", 0, nodes - 1);
     } else {
         change.node = integer(r, item, "node", 0, nodes - 1);
@@ -314,20 +311,19 @@ static void read_change(struct reader *r, const struct esp_value *item, int node
         refuse(r, ESP_E_MEMORY, "no memory for its layers");
 }
 
-static void read_layers(struct reader *r, const struct esp_value *object)
+static void read_layers(struct reader *r, const cJSON *object)
 {
     int count, changes, least = 1;
-    const struct esp_value *item, *was, *layers;
-    layers = array(r, object, "layers", ESP_RECORDING_NODES, &count);
-    for (item = esp_value_first(layers); item; item = esp_value_next(layers, item)) {
+    const cJSON *item, *was, *layers = array(r, object, "layers", ESP_RECORDING_NODES, &count);
+    cJSON_ArrayForEach(item, layers)
+    {
         struct esp_layer layer = {
             .time = real_or(r, item, "t", 0, LARGEST, 0),
             .nodes = integer(r, item, "nodes", least, r->to->iteration.tree.count),
             .passes = integer(r, item, "passes", 0, MOST),
         };
-        const struct esp_value *list = array(r, item, "was", layer.nodes, &changes);
-        for (was = esp_value_first(list); was; was = esp_value_next(list, was))
-            read_change(r, was, layer.nodes);
+        const cJSON *list = array(r, item, "was", layer.nodes, &changes);
+        cJSON_ArrayForEach(was, list) read_change(r, was, layer.nodes);
         layer.changes = changes;
         least = layer.nodes;
         if (r->status == 0 && esp_layers_add(&r->to->layers, layer) < 0)
@@ -337,11 +333,10 @@ static void read_layers(struct reader *r, const struct esp_value *object)
     }
 }
 
-static void read_numbers(struct reader *r, const struct esp_value *object)
+static void read_numbers(struct reader *r, const cJSON *object)
 {
     struct esp_iteration *it = &r->to->iteration;
-    const struct esp_value *bonus = esp_value_member(object, "bonus"),
-                           *seconds = esp_value_member(object, "seconds");
+    const cJSON *bonus = member(object, "bonus"), *seconds = member(object, "seconds");
     it->index = integer(r, object, "index", 0, MOST);
     it->position = integer(r, object, "position", 0, MOST);
     it->lossy = flag(object, "lossy");
@@ -356,16 +351,15 @@ static void read_numbers(struct reader *r, const struct esp_value *object)
         it->seconds[i] = real_or(r, seconds, esp_stage_name(i), 0, LARGEST, 0);
 }
 
-static void read_iteration(struct reader *r, const struct esp_value *object)
+static void read_iteration(struct reader *r, const cJSON *object)
 {
     struct esp_recorded *to = r->to;
     struct esp_iteration *it = &to->iteration;
     int nodes, order, path, committed, most = ESP_RECORDING_NODES;
-    const struct esp_value *node_items = array(r, object, "nodes", most, &nodes);
-    const struct esp_value *order_items = array(r, object, "order", nodes, &order);
-    const struct esp_value *path_items = array(r, object, "path", nodes, &path);
-    const struct esp_value *item,
-        *committed_items = array(r, object, "committed", nodes, &committed);
+    const cJSON *node_items = array(r, object, "nodes", most, &nodes);
+    const cJSON *order_items = array(r, object, "order", nodes, &order);
+    const cJSON *path_items = array(r, object, "path", nodes, &path);
+    const cJSON *item, *committed_items = array(r, object, "committed", nodes, &committed);
     if (nodes < 1)
         refuse(r, ESP_E_FORMAT, "an iteration has at least one node, the root");
     make_room(r, nodes, order + path + committed);
@@ -385,9 +379,7 @@ static void read_iteration(struct reader *r, const struct esp_value *object)
     read_ids(r, order_items, "order", to->ids);
     read_ids(r, path_items, "path", to->ids + order);
     committed = order + path;
-    for (item = esp_value_first(committed_items); item;
-         item = esp_value_next(committed_items, item))
-        to->ids[committed++] = token(r, item);
+    cJSON_ArrayForEach(item, committed_items) to->ids[committed++] = token(r, item);
     read_gauges(r, object);
     read_layers(r, object);
     if (r->status == 0)
@@ -398,15 +390,15 @@ static void read_iteration(struct reader *r, const struct esp_value *object)
 
 /* ------------------------------------------------------------------ other events */
 
-static void read_prompt(struct reader *r, const struct esp_value *object)
+static void read_prompt(struct reader *r, const cJSON *object)
 {
     struct esp_recorded *to = r->to;
     int count;
-    const struct esp_value *item,
-        *items = array(r, object, "tokens", ESP_RECORDING_LINE, &count);
+    const cJSON *item, *items = array(r, object, "tokens", ESP_RECORDING_LINE, &count);
     make_room(r, 0, count);
     to->event.tokens = to->ids;
-    for (item = esp_value_first(items); item; item = esp_value_next(items, item)) {
+    cJSON_ArrayForEach(item, items)
+    {
         if (r->status < 0)
             return;
         to->ids[to->event.token_count++] = token(r, item);
@@ -424,10 +416,10 @@ static const char *keep(struct reader *r, char **place, const char *value)
     return copy;
 }
 
-static void read_event(struct reader *r, const struct esp_value *object)
+static void read_event(struct reader *r, const cJSON *object)
 {
     struct esp_recorded *to = r->to;
-    if (!esp_value_member(object, "t"))
+    if (!member(object, "t"))
         refuse(r, ESP_E_FORMAT, "it has no time \"t\"");
     to->event.time = real_or(r, object, "t", 0, LARGEST, 0);
     switch (to->event.type) {
@@ -454,21 +446,40 @@ static void read_event(struct reader *r, const struct esp_value *object)
 
 /* ------------------------------------------------------------------ lines */
 
-/* The object that a line is; NULL if it is none. */
-static const struct esp_value *parse(struct reader *r, struct esp_values *json,
-                                     const char *line, size_t length)
+/* How deep the brackets of a line nest; those inside strings do not count. */
+static int nesting(const char *line, size_t length)
 {
-    int status = ESP_E_FORMAT;
-    if (length > ESP_RECORDING_LINE)
-        refuse(r, status, "it is longer than %d bytes", ESP_RECORDING_LINE);
-    else
-        status = esp_values_read(json, line, length, ESP_RECORDING_DEPTH);
-    if (status == ESP_OK && json->values->kind == ESP_VALUE_OBJECT)
-        return json->values;
-    if (status == ESP_E_MEMORY)
-        refuse(r, status, "no memory for it");
-    refuse(r, ESP_E_FORMAT, "it is not one JSON object, nested at most %d deep",
-           ESP_RECORDING_DEPTH);
+    int depth = 0, deepest = 0;
+    bool quoted = false;
+    for (size_t i = 0; i < length; i++) {
+        char c = line[i];
+        if (quoted && c == '\\')
+            i++;
+        else if (c == '"')
+            quoted = !quoted;
+        else if (!quoted && (c == '{' || c == '['))
+            deepest = ++depth > deepest ? depth : deepest;
+        else if (!quoted && (c == '}' || c == ']'))
+            depth--;
+    }
+    return deepest;
+}
+
+static cJSON *parse(struct reader *r, const char *line, size_t length)
+{
+    const char *end = NULL;
+    if (length > ESP_RECORDING_LINE || nesting(line, length) > ESP_RECORDING_DEPTH) {
+        refuse(r, ESP_E_FORMAT, "it is longer than %d bytes or nested deeper than %d",
+               ESP_RECORDING_LINE, ESP_RECORDING_DEPTH);
+        return NULL;
+    }
+    cJSON *object = cJSON_ParseWithLengthOpts(line, length, &end, 0);
+    while (object && end < line + length && (*end == ' ' || *end == '\t' || *end == '\r'))
+        end++;
+    if (object && cJSON_IsObject(object) && end == line + length)
+        return object;
+    refuse(r, ESP_E_FORMAT, "it is not one JSON object");
+    cJSON_Delete(object);
     return NULL;
 }
 
@@ -477,7 +488,7 @@ int esp_event_from_json(struct esp_recorded *recorded, struct esp_texts *texts,
                         size_t errlen)
 {
     struct reader r = {err, errlen, 0, recorded, texts, vocabulary};
-    const struct esp_value *object = parse(&r, &recorded->json, line, length);
+    cJSON *object = parse(&r, line, length);
     if (!object)
         return r.status;
     recorded->event = (struct esp_event){.type = esp_event_type_of(text(object, "type"))};
@@ -486,29 +497,29 @@ int esp_event_from_json(struct esp_recorded *recorded, struct esp_texts *texts,
     bool known = recorded->event.type >= 0;
     if (known)
         read_event(&r, object);
+    cJSON_Delete(object);
     return r.status < 0 ? r.status : known;
 }
 
 /* ------------------------------------------------------------------ the header */
 
 /* A text of the header; it is only shown, so what does not fit is left out. */
-static void copy(char *to, size_t size, const struct esp_value *object, const char *name)
+static void copy(char *to, size_t size, const cJSON *object, const char *name)
 {
     snprintf(to, size, "%s", text(object, name));
 }
 
-static void read_model(struct reader *r, const struct esp_value *object, const char *name,
+static void read_model(struct reader *r, const cJSON *object, const char *name,
                        struct esp_recorded_model *model)
 {
-    const struct esp_value *item = esp_value_member(object, name);
+    const cJSON *item = member(object, name);
     copy(model->name, sizeof model->name, item, "name");
     copy(model->architecture, sizeof model->architecture, item, "architecture");
     copy(model->dtype, sizeof model->dtype, item, "dtype");
     model->parameters = (int64_t)real_or(r, item, "parameters", 0, 1e15, 0);
 }
 
-static void read_version(struct reader *r, const struct esp_value *object,
-                         struct esp_recording_header *h)
+static void read_version(struct reader *r, const cJSON *object, struct esp_recording_header *h)
 {
     char more;
     if (strcmp(text(object, "format"), "espalier-session") != 0)
@@ -523,11 +534,9 @@ static void read_version(struct reader *r, const struct esp_value *object,
                h->major > ESP_RECORDING_MAJOR ? "a newer" : "an older");
 }
 
-static void read_header(struct reader *r, const struct esp_value *object,
-                        struct esp_recording_header *h)
+static void read_header(struct reader *r, const cJSON *object, struct esp_recording_header *h)
 {
-    const struct esp_value *vocabulary = esp_value_member(object, "vocabulary"), *sampling,
-                           *terminal;
+    const cJSON *vocabulary = member(object, "vocabulary"), *sampling, *terminal;
     const char *seed = text(object, "seed");
     char *end;
     copy(h->program, sizeof h->program, object, "program");
@@ -541,7 +550,7 @@ static void read_header(struct reader *r, const struct esp_value *object,
     copy(h->order, sizeof h->order, object, "order");
     h->lossy = flag(object, "lossy");
     h->baseline = flag(object, "baseline");
-    sampling = esp_value_member(object, "sampling");
+    sampling = member(object, "sampling");
     h->temperature = real_or(r, sampling, "temperature", 0, LARGEST, 0);
     h->top_p = real_or(r, sampling, "top_p", 0, 1, 1);
     h->top_k = integer_or(r, sampling, "top_k", 0, INT32_MAX, 0);
@@ -552,7 +561,7 @@ static void read_header(struct reader *r, const struct esp_value *object,
     copy(h->backend, sizeof h->backend, object, "backend");
     copy(h->device, sizeof h->device, object, "device");
     h->load_seconds = real_or(r, object, "load_seconds", 0, LARGEST, 0);
-    terminal = esp_value_member(object, "terminal");
+    terminal = member(object, "terminal");
     h->columns = integer_or(r, terminal, "columns", 0, 1 << 16, 0);
     h->rows = integer_or(r, terminal, "rows", 0, 1 << 16, 0);
 }
@@ -561,21 +570,19 @@ int esp_header_from_json(struct esp_recording_header *header, const char *line, 
                          char *err, size_t errlen)
 {
     struct reader r = {.err = err, .errlen = errlen};
-    struct esp_values json = {.count = 0};
-    const struct esp_value *object = parse(&r, &json, line, length);
+    cJSON *object = parse(&r, line, length);
     *header = (struct esp_recording_header){.major = 0};
     if (object)
         read_version(&r, object, header);
     if (object && r.status == 0)
         read_header(&r, object, header);
-    esp_values_free(&json);
+    cJSON_Delete(object);
     return r.status;
 }
 
 void esp_recorded_free(struct esp_recorded *recorded)
 {
     esp_layers_free(&recorded->layers);
-    esp_values_free(&recorded->json);
     free(recorded->nodes);
     free(recorded->ids);
     free(recorded->key);
