@@ -162,6 +162,10 @@ int esp_session_rewind(struct esp_session *session, int count);
  * a fast iteration itself (its time is no stage's), so it is off until asked for. May be called
  * by the observer. */
 void esp_session_explain(struct esp_session *session, bool on);
+/* Runs passes of both models that change nothing. After a pause, when caches are cold and
+ * threads asleep, the next iteration then takes as long as if there had been none. May be called
+ * by the observer between iterations (ESP_EVENT_ITERATION). */
+void esp_session_warm(struct esp_session *session);
 /* Forgets the text; settings and learned state stay. */
 void esp_session_clear(struct esp_session *session);
 /* The context so far, prompt included; valid until the next call that changes it. */

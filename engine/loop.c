@@ -78,6 +78,39 @@ static int choose_plainly(struct esp_session *s)
     return status < 0 ? status : s->ops->sample(s->p, &row, &u, 1, 1, NULL, 0, &token, &value);
 }
 
+/* A pass over `rows` times the token at `position`, behind the text that the cache holds. The
+ * next iteration writes other rows there, or the same one. */
+static int pass_over(struct esp_session *s, struct esp_model_cache *c, int position, int rows,
+                     struct esp_rows *logits)
+{
+    for (int i = 0; i < rows; i++) {
+        s->tokens[i] = *esp_context_known(c, s->text + position, 1);
+        s->positions[i] = position + i;
+    }
+    struct esp_batch batch = {
+        .rows = rows,
+        .tokens = s->tokens,
+        .positions = s->positions,
+        .first = c->length,
+        .prefix = c->length,
+        .logits = logits,
+    };
+    return s->ops->forward(c->cache, &batch);
+}
+
+void esp_session_warm(struct esp_session *s)
+{
+    const struct esp_model_cache *draft = &s->draft_cache;
+    const int nodes = s->iteration.tree.verified; /* the next tree will be about as large */
+    int32_t row = 0, token;
+    if (s->length == 0)
+        return;
+    if (draft->cache && draft->length < s->length && draft->length < draft->context)
+        pass_over(s, &s->draft_cache, draft->length, 1, s->q);
+    if (pass_over(s, &s->target, s->length - 1, nodes > 1 ? nodes : 1, s->p) == ESP_OK)
+        s->ops->argmax(s->p, &row, 1, &token); /* waits for a device */
+}
+
 /* Times plain decoding: a target pass over the root alone and the choice of a token. The pass
  * writes the root's row, which the verify pass will write again with the same values. It is
  * done in iterations 0 (after a pass that only warms up), 1, 2, 4, 8 ..., which gives a figure
@@ -92,17 +125,8 @@ static int measure_baseline(struct esp_session *s)
     if (index < ESP_BASELINE_EVERY ? index & (index - 1) : index % ESP_BASELINE_EVERY)
         runs = 0;
     for (int i = 0; i < runs; i++) {
-        int32_t position = s->length - 1;
-        struct esp_batch batch = {
-            .rows = 1,
-            .tokens = s->text + position,
-            .positions = &position,
-            .first = s->target.length,
-            .prefix = s->target.length,
-            .logits = s->p,
-        };
         double start = esp_now(), seconds[ESP_STAGES] = {0};
-        int status = s->ops->forward(s->target.cache, &batch);
+        int status = pass_over(s, &s->target, s->length - 1, 1, s->p);
         if (status == ESP_OK)
             status = choose_plainly(s);
         if (status < 0)

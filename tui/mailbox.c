@@ -213,8 +213,10 @@ static struct timespec next_due(const struct esp_mailbox *mailbox)
     return due;
 }
 
-bool esp_mailbox_wait_pace(struct esp_mailbox *mailbox)
+double esp_mailbox_wait_pace(struct esp_mailbox *mailbox)
 {
+    struct timespec start;
+    clock_gettime(CLOCK_MONOTONIC, &start);
     pthread_mutex_lock(&mailbox->lock);
     const double pace = mailbox->pace;
     struct timespec due = next_due(mailbox);
@@ -224,7 +226,9 @@ bool esp_mailbox_wait_pace(struct esp_mailbox *mailbox)
             break;
     pthread_mutex_unlock(&mailbox->lock);
     clock_gettime(CLOCK_MONOTONIC, &mailbox->iterated);
+    const double waited = (double)(mailbox->iterated.tv_sec - start.tv_sec) +
+                          1e-9 * (double)(mailbox->iterated.tv_nsec - start.tv_nsec);
     if (pace > 0 && earlier(&mailbox->iterated, &due))
         mailbox->iterated = due;
-    return pace > 0;
+    return waited;
 }

@@ -6,9 +6,10 @@
  *
  * A pass is divided evenly beforehand, so a thread that the system has put aside for another
  * program holds up all others, for longer than the whole pass takes on one thread. When thread
- * 0 loses most of a pass to waiting or to being put aside itself, the next passes are therefore
- * run by it alone, then the team is tried again: after 8 passes, 16, ... 256. Results do not
- * depend on the number of threads, so only the time shows this.
+ * 0 loses most of two passes in a row to waiting or to being put aside itself (one may be a
+ * thread that wakes up after a pause), the next passes are therefore run by it alone, then the
+ * team is tried again: after 8 passes, 16, ... 256. Results do not depend on the number of
+ * threads, so only the time shows this.
  */
 #include "cpu/cpu.h"
 
@@ -70,6 +71,10 @@ static bool crowded(double elapsed, double lost)
 
 static void next_passes(struct esp_cpu_crowd *crowd, bool alone)
 {
+    bool again = crowd->suspected;
+    crowd->suspected = alone && !again;
+    if (crowd->suspected)
+        return;
     int patience = crowd->patience ? 2 * crowd->patience : PATIENCE_LEAST;
     crowd->patience = !alone ? 0 : patience < PATIENCE_MOST ? patience : PATIENCE_MOST;
     crowd->alone = crowd->patience;

@@ -19,8 +19,9 @@ struct esp_cpu_team {
 
 /* Decides when the other cores are too busy with other programs to be of help. */
 struct esp_cpu_crowd {
-    int alone;    /* passes still to be run by one thread */
-    int patience; /* how many they will be next time */
+    int alone;      /* passes still to be run by one thread */
+    int patience;   /* how many they will be next time */
+    bool suspected; /* the last pass was held up */
 };
 
 /* Runs `pass` on all threads of the backend, or only on the calling one if the pass is small or

@@ -152,9 +152,9 @@ TEST(the_context_is_filled_and_no_further)
 
 TEST(a_text_that_was_taken_back_goes_on_as_if_the_rest_had_never_been)
 {
-    static const char *const specs[] = {"dynatree",    "linear:K=5",    "ar",
-                                        "ngram",       "fixed:tau=0",   "eagle2:N=30",
-                                        "fixed:cache=rebuild"};
+    static const char *const specs[] = {
+        "dynatree",    "linear:K=5",         "ar", "ngram", "fixed:tau=0",
+        "eagle2:N=30", "fixed:cache=rebuild"};
     const int32_t other[] = {2, 11, 4};
     int32_t text[CONTEXT], want[CONTEXT], start[CONTEXT];
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 12);
@@ -425,11 +425,14 @@ TEST(a_preset_that_stays_keeps_what_was_learned)
 TEST(wrong_settings_change_nothing)
 {
     static const char *const wrong[][2] = {
-        {"drafter", "nothing"},  {"drafter", "fixed:D=0"}, {"drafter", ""},  {"tau", "2"},
-        {"verifier", "nothing"}, {"order", "up"},          {"temp", "-1"},   {"temp", "hot"},
-        {"seed", "-1"},          {"seed", "1e3"},          {"top_p", "1.5"}, {"top_k", "1.5"},
-        {"baseline", "maybe"},   {"nothing", "1"},         {"taul", "0.95"},
-        {"verifier", "auto:lossy=allow"},
+        {"drafter", "nothing"},  {"drafter", "fixed:D=0"},
+        {"drafter", ""},         {"tau", "2"},
+        {"verifier", "nothing"}, {"order", "up"},
+        {"temp", "-1"},          {"temp", "hot"},
+        {"seed", "-1"},          {"seed", "1e3"},
+        {"top_p", "1.5"},        {"top_k", "1.5"},
+        {"baseline", "maybe"},   {"nothing", "1"},
+        {"taul", "0.95"},        {"verifier", "auto:lossy=allow"},
     };
     char before[1024], after[1024];
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 4);
@@ -479,6 +482,33 @@ TEST(a_target_alone_decodes_plainly)
     toy_close(&toy);
 }
 
+static void warm(void *user, const struct esp_event *event)
+{
+    struct esp_session **session = user;
+    if (event->type == ESP_EVENT_ITERATION)
+        esp_session_warm(*session);
+}
+
+TEST(passes_that_only_warm_up_change_nothing)
+{
+    int32_t want[CONTEXT], text[CONTEXT];
+    toy_open(&toy, VOCABULARY, CONTEXT, 40, 3);
+    for (int i = 0; esp_drafters[i]; i++)
+        for (int sampled = 0; sampled < 2; sampled++)
+            for (int warmed = 0; warmed < 2; warmed++) {
+                struct esp_session *session =
+                    open_session(esp_drafters[i]->name, warmed ? warm : NULL, &session);
+                set(session, "temp", sampled ? "0.9" : "0");
+                esp_session_warm(session); /* there is no text yet */
+                prompt(session, 2);
+                CHECK(generate(session, 196, warmed ? text : want) == CONTEXT);
+                esp_session_close(session);
+                CHECK(!warmed || memcmp(text, want, CONTEXT * sizeof *text) == 0, "%s",
+                      esp_drafters[i]->name);
+            }
+    toy_close(&toy);
+}
+
 TEST(baseline_is_measured_without_touching_the_text)
 {
     int32_t want[CONTEXT], text[CONTEXT];
@@ -515,8 +545,8 @@ static void open_changed(void)
     toy.engine.backend->ops = &changed;
 }
 
-/* The device's three stages take a millisecond each; in every other iteration a hundred times as
- * long. */
+/* The device's three stages take a millisecond each; in every other iteration a hundred times
+ * as long. */
 static double stage_with_hiccups(struct esp_backend *backend, int from, int to)
 {
     static int iteration;
