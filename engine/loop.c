@@ -83,8 +83,9 @@ static int choose_plainly(struct esp_session *s)
 static int pass_over(struct esp_session *s, struct esp_model_cache *c, int position, int rows,
                      struct esp_rows *logits)
 {
+    const int32_t token = *esp_context_known(c, s->text + position, 1);
     for (int i = 0; i < rows; i++) {
-        s->tokens[i] = *esp_context_known(c, s->text + position, 1);
+        s->tokens[i] = token;
         s->positions[i] = position + i;
     }
     struct esp_batch batch = {

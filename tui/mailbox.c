@@ -213,10 +213,8 @@ static struct timespec next_due(const struct esp_mailbox *mailbox)
     return due;
 }
 
-double esp_mailbox_wait_pace(struct esp_mailbox *mailbox)
+void esp_mailbox_wait_pace(struct esp_mailbox *mailbox)
 {
-    struct timespec start;
-    clock_gettime(CLOCK_MONOTONIC, &start);
     pthread_mutex_lock(&mailbox->lock);
     const double pace = mailbox->pace;
     struct timespec due = next_due(mailbox);
@@ -226,9 +224,6 @@ double esp_mailbox_wait_pace(struct esp_mailbox *mailbox)
             break;
     pthread_mutex_unlock(&mailbox->lock);
     clock_gettime(CLOCK_MONOTONIC, &mailbox->iterated);
-    const double waited = (double)(mailbox->iterated.tv_sec - start.tv_sec) +
-                          1e-9 * (double)(mailbox->iterated.tv_nsec - start.tv_nsec);
     if (pace > 0 && earlier(&mailbox->iterated, &due))
         mailbox->iterated = due;
-    return waited;
 }

@@ -85,8 +85,7 @@ bool esp_mailbox_watched(struct esp_mailbox *mailbox);
 struct esp_breakpoints esp_mailbox_breakpoints(struct esp_mailbox *mailbox);
 /* In step mode: waits until told to go on. */
 void esp_mailbox_wait_step(struct esp_mailbox *mailbox);
-/* Waits until the pace allows the next iteration, or something else is to do. Returns how many
- * seconds that took. */
-double esp_mailbox_wait_pace(struct esp_mailbox *mailbox);
+/* Waits until the pace allows the next iteration, or something else is to do. */
+void esp_mailbox_wait_pace(struct esp_mailbox *mailbox);
 
 #endif

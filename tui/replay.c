@@ -5,20 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "command.h"
 #include "error.h"
 #include "search.h"
 
 static const double ANEW = 1.5; /* seconds after which a digit begins another number */
-
-static double clock_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 /* ------------------------------------------------------------------ moving */
 
@@ -43,7 +36,7 @@ static void play_on(struct esp_app *app)
     if (esp_player_is_at_end(app->player))
         app->player->playing = false;
     if (app->player->playing)
-        esp_player_play(app->player, true, clock_now(), err, sizeof err);
+        esp_player_play(app->player, true, esp_clock(), err, sizeof err);
 }
 
 void esp_replay_go(struct esp_app *app, int iterations)
@@ -66,7 +59,7 @@ void esp_replay_play(struct esp_app *app, bool on)
 {
     char err[512];
     bool anew = on && esp_player_is_at_end(app->player);
-    int status = esp_player_play(app->player, on, clock_now(), err, sizeof err);
+    int status = esp_player_play(app->player, on, esp_clock(), err, sizeof err);
     if (anew || status < 0)
         follow(app, status, err);
     app->changed = true;
@@ -175,7 +168,7 @@ void esp_replay_idle(struct esp_app *app, double seconds)
 /* A digit goes to its tenth; several make the number that g goes to. */
 static void type_digit(struct esp_app *app, int key)
 {
-    double now = clock_now();
+    double now = esp_clock();
     if (now - app->typed_at > ANEW)
         app->typed[0] = '\0';
     app->typed_at = now;
@@ -295,7 +288,7 @@ void esp_replay_receive(struct esp_app *app)
 {
     char err[512];
     bool played = app->player->playing;
-    int status = esp_player_advance(app->player, clock_now(), err, sizeof err);
+    int status = esp_player_advance(app->player, esp_clock(), err, sizeof err);
     if (status < 0)
         esp_app_say(app, true, "%s", err);
     if (status != 0 || played != app->player->playing)
@@ -304,6 +297,6 @@ void esp_replay_receive(struct esp_app *app)
 
 int esp_replay_wait(const struct esp_app *app)
 {
-    double seconds = esp_player_wait(app->player, clock_now());
+    double seconds = esp_player_wait(app->player, esp_clock());
     return seconds < 0 ? -1 : (int)ceil(fmin(seconds, 1e3) * 1e3);
 }

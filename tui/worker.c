@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
+
 enum { PATIENCE = 3 /* seconds to wait for the thread at the end */ };
 static const double WARM = 8e-3; /* seconds in which processors come up to speed */
 
@@ -27,26 +29,21 @@ static void wake_helpers(void)
     }
 }
 
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* After a pause caches are cold and processors slow, and the iteration would take several times
  * as long as without. Where it is short beside the pause, passes that nobody counts go before
  * it, so that the times shown are those at full speed. */
 static void keep_pace(struct esp_worker *worker)
 {
     struct esp_stats stats;
-    const double paused = esp_mailbox_wait_pace(&worker->mailbox), start = seconds_now();
+    const double before = esp_clock();
+    esp_mailbox_wait_pace(&worker->mailbox);
+    const double start = esp_clock(), paused = start - before;
     const double enough = paused / 10 < WARM ? paused / 10 : WARM;
     esp_session_stats(worker->pair.session, &stats);
     if (stats.iterations == 0 || paused < 4 * stats.decode_seconds / stats.iterations)
         return;
     wake_helpers();
-    while (seconds_now() - start < enough)
+    while (esp_clock() - start < enough)
         esp_session_warm(worker->pair.session);
 }
 

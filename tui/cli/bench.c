@@ -7,7 +7,6 @@
  * of the first choice, and the exit code says whether they are.
  */
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,14 +17,6 @@
 #include "safe.h"
 
 enum { MOST_CHOICES = 64, SPEC = 512 };
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int signal_number)
-{
-    (void)signal_number;
-    interrupted = 1;
-}
 
 /* A figure over prompts. */
 struct series {
@@ -168,11 +159,12 @@ static int run_prompt(struct bench *b, const char *prompt, size_t length, bool c
         if (status < 0)
             return status;
         esp_session_allow(choice->session, b->o->tokens);
-        while ((status = esp_session_step(choice->session, err, errlen)) > 0 && !interrupted)
+        while ((status = esp_session_step(choice->session, err, errlen)) > 0 &&
+               !cli_interrupted)
             continue;
         if (status == ESP_OK)
             status = compare(b, i);
-        if (status < 0 || interrupted)
+        if (status < 0 || cli_interrupted)
             return status;
         if (counted)
             count_run(choice);
@@ -185,19 +177,19 @@ static int run_prompt(struct bench *b, const char *prompt, size_t length, bool c
 static int run_prompts(struct bench *b, char *err, size_t errlen)
 {
     int status = ESP_OK, warmup = b->o->warmup;
-    for (size_t at = 0; at < b->length && status == ESP_OK && !interrupted;) {
+    for (size_t at = 0; at < b->length && status == ESP_OK && !cli_interrupted;) {
         const char *line = b->text + at;
         const char *end = memchr(line, '\n', b->length - at);
         size_t length = end ? (size_t)(end - line) : b->length - at;
         at += length + 1;
         if (length == 0)
             continue;
-        for (; warmup > 0 && status == ESP_OK && !interrupted; warmup--)
+        for (; warmup > 0 && status == ESP_OK && !cli_interrupted; warmup--)
             status = run_prompt(b, line, length, false, err, errlen);
-        if (status == ESP_OK && !interrupted)
+        if (status == ESP_OK && !cli_interrupted)
             status = run_prompt(b, line, length, true, err, errlen);
     }
-    if (status == ESP_OK && b->prompts == 0 && !interrupted)
+    if (status == ESP_OK && b->prompts == 0 && !cli_interrupted)
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "there is no prompt: every line is empty");
     return status;
 }
@@ -292,7 +284,6 @@ static int print(const struct bench *b)
 
 static int run_bench(struct bench *b)
 {
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND};
     char err[512] = "";
     b->choice = calloc(MOST_CHOICES, sizeof *b->choice);
     if (!b->choice)
@@ -301,7 +292,7 @@ static int run_bench(struct bench *b)
     if (status == ESP_OK)
         status = open_choices(b, err, sizeof err);
     if (status == ESP_OK) {
-        sigaction(SIGINT, &action, NULL);
+        cli_catch_interrupt();
         status = run_prompts(b, err, sizeof err);
     }
     int code = status < 0        ? cli_fail(*err ? err : esp_status_message(status))
@@ -325,7 +316,7 @@ static int run(struct cli_options *o)
         return code;
     code = run_bench(&b);
     free(b.text);
-    return code == EXIT_DONE && interrupted ? EXIT_INTERRUPTED : code;
+    return code == EXIT_DONE && cli_interrupted ? EXIT_INTERRUPTED : code;
 }
 
 const struct cli_command cli_bench = {

@@ -9,7 +9,6 @@
  */
 #include <cJSON.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,14 +19,6 @@
 
 enum { TOKENS = 8, MOST_PAIRS = 1024, BAR = 30 };
 static const double FALSE_ALARMS = 1e-3; /* of a run, by chance */
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int signal_number)
-{
-    (void)signal_number;
-    interrupted = 1;
-}
 
 struct pair {
     const char *drafter, *verifier; /* as given to a session; verifier NULL: its default */
@@ -113,7 +104,7 @@ static bool progress(void *user, int done, int total)
                 "##############################", BAR - filled, "", r->done + 1, r->count,
                 pair->drafter_name, pair->verifier_name);
     }
-    return !interrupted;
+    return !cli_interrupted;
 }
 
 static int measure(struct run *r, struct pair *pair, char *err, size_t errlen)
@@ -283,15 +274,14 @@ static int check_all(struct run *r, char *err, size_t errlen)
 static int run(struct cli_options *o)
 {
     struct run r = {.o = o, .bar = isatty(STDERR_FILENO)};
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND};
     char err[512] = "";
     bool passed = true;
     r.pair = calloc(MOST_PAIRS + 1, sizeof *r.pair);
     if (!r.pair)
         return cli_fail("no memory for the check");
-    sigaction(SIGINT, &action, NULL);
+    cli_catch_interrupt();
     int status = check_all(&r, err, sizeof err), code = EXIT_DONE;
-    if (interrupted)
+    if (cli_interrupted)
         code = EXIT_INTERRUPTED;
     else if (status < 0)
         code = cli_fail(*err ? err : esp_status_message(status));

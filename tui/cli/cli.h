@@ -3,6 +3,8 @@
 #ifndef ESP_CLI_H
 #define ESP_CLI_H
 
+#include <signal.h>
+
 #include "espalier.h"
 
 enum { EXIT_DONE = 0, EXIT_BAD = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
@@ -49,6 +51,10 @@ int cli_parse(struct cli_options *options, const struct cli_command *command, in
               char **argv);
 
 void cli_help(const struct cli_command *command); /* NULL: the program's own */
+
+/* From now on Ctrl-C only sets cli_interrupted; a second one ends the program. */
+void cli_catch_interrupt(void);
+extern volatile sig_atomic_t cli_interrupted;
 
 /* Prints "espalier: sentence" on stderr and returns EXIT_BAD. */
 int cli_fail(const char *sentence);

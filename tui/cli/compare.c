@@ -6,7 +6,6 @@
  */
 #include "compare.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +14,6 @@
 #include "prompt.h"
 #include "report.h"
 #include "versus.h"
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int signal_number)
-{
-    (void)signal_number;
-    interrupted = 1;
-}
 
 struct side {
     struct esp_session *session;
@@ -154,7 +145,7 @@ static int race(struct esp_compare *compare, int tokens, char *err, size_t errle
     do
         status = esp_compare_turn(compare) ? esp_compare_step(compare, err, errlen)
                                            : esp_session_step(compare->first, err, errlen);
-    while (status > 0 && !interrupted);
+    while (status > 0 && !cli_interrupted);
     return status;
 }
 
@@ -163,7 +154,6 @@ static int run(struct cli_options *o)
     struct esp_engine *engine = NULL;
     struct esp_session *session = NULL;
     struct esp_compare compare = {.second = NULL};
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND};
     struct esp_session_options second = {.drafter = o->with ? o->with : o->session.drafter,
                                          .verifier = o->with_verifier};
     char *text, err[512] = "";
@@ -184,7 +174,7 @@ static int run(struct cli_options *o)
     if (status == ESP_OK)
         status = esp_compare_open(&compare, session, &second, err, sizeof err);
     if (status == ESP_OK) {
-        sigaction(SIGINT, &action, NULL);
+        cli_catch_interrupt();
         status = race(&compare, o->tokens, err, sizeof err);
     }
     if (status < 0)
@@ -195,7 +185,7 @@ static int run(struct cli_options *o)
     esp_session_close(session);
     esp_engine_close(engine);
     free(text);
-    return code == EXIT_DONE && interrupted ? EXIT_INTERRUPTED : code;
+    return code == EXIT_DONE && cli_interrupted ? EXIT_INTERRUPTED : code;
 }
 
 const struct cli_command cli_compare = {

@@ -5,7 +5,6 @@
  * flushed. Ctrl-C ends the generation cleanly: what there is is printed, statistics too, and
  * the exit code is 130.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -17,14 +16,6 @@
 #include "recorder.h"
 #include "report.h"
 #include "safe.h"
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int signal_number)
-{
-    (void)signal_number;
-    interrupted = 1;
-}
 
 struct output {
     const struct esp_engine *engine;
@@ -114,7 +105,7 @@ static int print_json(const struct output *out, const struct esp_session *sessio
     cJSON *o = cJSON_CreateObject();
     esp_session_stats(session, &s);
     cli_report_text(o, engine, session);
-    cJSON_AddStringToObject(o, "end", interrupted ? "interrupted" : esp_session_end(session));
+    cJSON_AddStringToObject(o, "end", cli_interrupted ? "interrupted" : esp_session_end(session));
     cli_report_models(o, engine);
     cli_report_choice(o, session);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
@@ -180,7 +171,7 @@ static int generate(struct esp_session *session, int tokens, char *err, size_t e
     esp_session_allow(session, tokens);
     do
         status = esp_session_step(session, err, errlen);
-    while (status > 0 && !interrupted);
+    while (status > 0 && !cli_interrupted);
     return status;
 }
 
@@ -224,7 +215,6 @@ static int run(struct cli_options *o)
     struct esp_engine *engine = NULL;
     struct esp_session *session = NULL;
     struct output out = {.print = !o->json, .terminal = isatty(STDOUT_FILENO)};
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND};
     o->session.observer = on_event;
     o->session.user = &out;
     int status = cli_open_engine(&engine, o, err, sizeof err);
@@ -238,7 +228,7 @@ static int run(struct cli_options *o)
     bool started = status == ESP_OK;
     if (started) {
         esp_session_explain(session, o->explain);
-        sigaction(SIGINT, &action, NULL);
+        cli_catch_interrupt();
         status = generate(session, o->tokens, err, sizeof err);
         if (out.print) {
             char rest[ESP_UTF8_ROOM(0)];
@@ -258,7 +248,7 @@ static int run(struct cli_options *o)
     esp_session_close(session);
     esp_engine_close(engine);
     free(text);
-    return code == EXIT_DONE && interrupted ? EXIT_INTERRUPTED : code;
+    return code == EXIT_DONE && cli_interrupted ? EXIT_INTERRUPTED : code;
 }
 
 const struct cli_command cli_generate = {

@@ -5,10 +5,10 @@
  * to wonder.
  */
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
+#include "clock.h"
 
 enum { BAR = 30 };
 static const double PATIENCE = 0.5; /* seconds */
@@ -18,17 +18,10 @@ struct loading {
     bool shown;
 };
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static bool progress(void *user, const char *what, size_t done, size_t total)
 {
     struct loading *l = user;
-    if (!l->shown && now() - l->start < PATIENCE)
+    if (!l->shown && esp_clock() - l->start < PATIENCE)
         return true;
     l->shown = true;
     int filled = (int)((double)done / (double)total * BAR);
@@ -42,7 +35,7 @@ int cli_open_engine(struct esp_engine **engine, const struct cli_options *option
                     size_t errlen)
 {
     struct esp_engine_options with = options->engine;
-    struct loading loading = {.start = now()};
+    struct loading loading = {.start = esp_clock()};
     if (isatty(STDERR_FILENO)) {
         with.progress = progress;
         with.user = &loading;
