@@ -240,10 +240,11 @@ deps-check:
 
 DEMO_PROMPT := Once upon a time there was a king who had three sons,
 
+# Helping threads stay awake between passes, or times at the pace of an eye are not those at full speed.
 demo: deps
 	@$(MAKE) --no-print-directory -j$$(nproc) $(if $(wildcard /dev/nvidiactl),all,$(BUILD)/espalier $(DOT))
 	@if [ -t 0 ] && [ -t 1 ]; then \
-	    $(BUILD)/espalier -p '$(DEMO_PROMPT)' --temp 0.6; \
+	    GOMP_SPINCOUNT=$${GOMP_SPINCOUNT:-2000000} $(BUILD)/espalier -p '$(DEMO_PROMPT)' --temp 0.6; \
 	else \
 	    printf '%s' '$(DEMO_PROMPT)'; \
 	    $(BUILD)/espalier generate -p '$(DEMO_PROMPT)' --temp 0.6 -n 200 --baseline --stats; \
