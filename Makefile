@@ -6,7 +6,7 @@
 BUILD   ?= build
 PREFIX  ?= /usr/local
 DESTDIR ?=
-VERSION := $(shell sed -n 's/^.define ESP_VERSION "\(.*\)"/\1/p' engine/espalier.h)
+VERSION := $(shell sed -n 's/^.define ESP_VERSION "\(.*\)"/\1/p' kernels/version.h)
 
 CC      ?= cc
 PKG_CONFIG ?= pkg-config
@@ -16,8 +16,8 @@ ifeq ($(CI),true)
 WARN    += -Werror
 endif
 # No contraction: a * b + c rounds twice everywhere, so that every build gives the same bits.
-STRICT  := -std=c11 -D_GNU_SOURCE -ffp-contract=off -fno-math-errno -fno-trapping-math -fPIC -fopenmp
-INCLUDE := -Iengine -Ikernels -Iviz -Isessions -Itui
+STRICT  := -std=c11 -D_GNU_SOURCE -ffp-contract=off -fno-math-errno -fno-trapping-math -fPIC -pthread
+INCLUDE := -I.
 ALL_CFLAGS = $(STRICT) $(WARN) $(INCLUDE) $(CFLAGS) $(EXTRA) $(DEFS) -MMD -MP
 
 LIB_PKGS := libcjson libpcre2-8 libutf8proc
@@ -47,35 +47,41 @@ KERNEL_OPT        := -O3
 ISA_FLAGS_avx2    := -mavx2 -mfma -mf16c
 ISA_FLAGS_avx512  := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
 
-ISA_SRC := $(wildcard kernels/cpu/isa/*.c)
-LIB_SRC := $(wildcard engine/*.c engine/model/*.c engine/drafters/*.c engine/verifiers/*.c kernels/*.c kernels/cpu/*.c)
-LIB_SRC := $(filter-out engine/example.c $(if $(AMX),,kernels/cpu/amx.c),$(LIB_SRC))
-# What draws needs no terminal: it is in every program and in the tests.
-VIEW_SRC := $(wildcard sessions/*.c viz/*.c tui/panes/*.c) \
-            $(addprefix tui/,ansi.c cast.c decode.c export.c fuzzy.c keys.c layout.c line_file.c mouse.c \
-              palette.c player.c player_find.c replay_line.c ring.c side_by_side.c snapshot.c state.c theme.c ui.c)
-CLI_SRC := $(filter-out tui/cli/no_interface.c,$(wildcard tui/cli/*.c))
-TUI_SRC := $(filter-out $(VIEW_SRC),$(wildcard tui/*.c tui/commands/*.c))
+# What is installed with the library. Other programs, tui/, viz/ and sessions/ among them, include no
+# other header of engine/ and kernels/; the shared library exports what these declare.
+PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_settings.h compare.h lossless.h pace.h) \
+                  $(addprefix engine/model/,inflate.h preset.h) \
+                  $(addprefix engine/support/,hash.h int_map.h open_file.h paths.h statistics.h \
+                      utf8_stream.h write_file.h) \
+                  $(addprefix kernels/,clock.h status.h version.h)
 
+# Every .c file of a folder and of the folders below it.
+sources = $(shell find $(1) -name '*.c' | LC_ALL=C sort)
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
-ISA_OBJ := $(foreach isa,$(ISAS),$(patsubst %.c,$(BUILD)/obj/%.$(isa).o,$(ISA_SRC)))
-LIB_OBJ := $(call obj,$(LIB_SRC)) $(ISA_OBJ)
-VIEW_OBJ := $(call obj,$(VIEW_SRC))
-CLI_OBJ := $(call obj,$(CLI_SRC))
-TUI_OBJ := $(call obj,$(TUI_SRC))
-DOT_OBJ := $(call obj,$(wildcard viz/dot/*.c viz/*.c sessions/*.c))
-# The longest first: they start in this order.
-TEST_SRC := $(wildcard tests/lossless/*.c) $(wildcard tests/unit/*.c)
-EMU_TEST_SRC := $(wildcard tests/emu/unit/*.cpp)
-TEST_BIN := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TEST_SRC)) \
-            $(patsubst tests/%.cpp,$(BUILD)/tests/%,$(EMU_TEST_SRC))
-TEST_SCRIPTS := $(wildcard tests/cli/*.sh tests/tui/*.sh)
+
+ISA_SRC  := $(call sources,kernels/cpu/isa)
+NO_LIB   := engine/example.c $(if $(AMX),,kernels/cpu/amx.c) $(ISA_SRC)
+LIB_OBJ  := $(call obj,$(filter-out $(NO_LIB),$(call sources,kernels engine))) \
+            $(foreach isa,$(ISAS),$(patsubst %.c,$(BUILD)/obj/%.$(isa).o,$(ISA_SRC)))
+# What needs no terminal is in every program and in the tests; tui/app and tui/cli only in the first.
+DRAW_OBJ := $(call obj,$(filter-out viz/dot/%,$(call sources,viz sessions)))
+VIEW_OBJ := $(DRAW_OBJ) $(call obj,$(call sources,tui/model tui/view tui/worker tui/commands))
+APP_OBJ  := $(call obj,$(call sources,tui/app))
+CLI_OBJ  := $(call obj,$(filter-out %/no_interface.c,$(call sources,tui/cli)))
+DOT_OBJ  := $(call obj,$(call sources,viz/dot)) $(DRAW_OBJ)
+
+TEST_OBJ := $(call obj,$(wildcard tests/*.c))
+TEST_BIN := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/lossless/*.c tests/unit/*.c)) \
+            $(patsubst tests/%.cpp,$(BUILD)/tests/%,$(wildcard tests/emu/unit/*.cpp))
+# The longest first: tests start in this order.
+LONGEST  := %/greedy_identity %/chi_square %/batch_invariant
+TEST_BIN := $(filter $(LONGEST),$(TEST_BIN)) $(filter-out $(LONGEST),$(TEST_BIN))
+TEST_SCRIPTS := $(wildcard tests/structure/*.sh tests/cli/*.sh tests/tui/*.sh)
 
 CUDA_SRC := $(wildcard kernels/cuda/*.cu)
-EMU_SRC  := $(wildcard tests/emu/*.cpp)
-EMU_OBJ  := $(patsubst %,$(BUILD)/emu/%.o,$(EMU_SRC))
-EMU_CUDA_OBJ := $(patsubst %,$(BUILD)/emu/%.o,$(CUDA_SRC))
 CUDA_OBJ := $(patsubst %,$(BUILD)/cuda/%.o,$(CUDA_SRC))
+EMU_OBJ  := $(patsubst %,$(BUILD)/emu/%.o,$(wildcard tests/emu/*.cpp))
+EMU_CUDA_OBJ := $(patsubst %,$(BUILD)/emu/%.o,$(CUDA_SRC))
 ifeq ($(origin NVCC),undefined)
 NVCC     := $(shell command -v nvcc || command -v /usr/local/cuda/bin/nvcc)
 endif
@@ -83,7 +89,27 @@ endif
 # Objects of the tests are kept for the next build.
 .SECONDARY:
 
+.PHONY: fuzz fuzz-tests
+.PHONY: print-public-headers
 .PHONY: all cuda cuda-kit check-cuda bench-cuda demo check asan headless install uninstall clean help deps deps-check tests pages
+
+# ---------------------------------------------------------------- what is shown
+
+# One short line for each file: which of how many, what is done, its name. V=1 shows whole commands.
+ifeq ($(V),1)
+say =
+Q   :=
+else
+MISSING = $(words $(filter-out $(wildcard $(ALL_OBJ)),$(ALL_OBJ)))
+ALL_OBJ := $(LIB_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(CLI_OBJ) $(if $(DOT),$(DOT_OBJ)) \
+           $(if $(filter tests,$(MAKECMDGOALS)),$(TEST_OBJ) $(TEST_BIN) $(EMU_OBJ) $(EMU_CUDA_OBJ))
+ALL_OBJ := $(sort $(ALL_OBJ))
+TO_DO   := $(MISSING)
+DONE    :=
+count    = $(eval DONE += x)$(words $(DONE))
+say      = @printf '[%3d%s] %-4s %s\n' $(count) '$(if $(filter-out 0,$(TO_DO)),/$(TO_DO))' $(1) $(2);
+Q       := @
+endif
 
 all: $(BUILD)/espalier $(BUILD)/libespalier.a $(BUILD)/libespalier.so cuda $(DOT)
 
@@ -91,15 +117,17 @@ help:
 	@echo 'make              build $(BUILD)/espalier and libespalier'
 	@echo 'make demo         install missing packages, build, open the interface on the built-in pair'
 	@echo 'make check        all tests, then the unit and lossless tests under sanitizers'
+	@echo '                  QUICK=1: the short ones alone; V=1 shows the commands of any target'
 	@echo 'make cuda         $(BUILD)/libespalier-cuda.so, the GPU backend (needs nvcc; part of make)'
 	@echo 'make asan         only the sanitizer pass'
+	@echo 'make fuzz         each harness of tests/fuzz for FUZZ_SECONDS=$(FUZZ_SECONDS) seconds; FUZZ=NAME: only that one (needs clang)'
 	@echo 'make check-cuda   on a machine with a GPU: the tests of the CUDA backend'
 	@echo 'make bench-cuda   on a machine with a GPU: its speed, as tables'
-	@echo 'make cuda-kit     $(KIT): what those two need, to be carried there'
+	@echo 'make cuda-kit     $(KIT): what those two need, to be carried there and run'
 	@echo 'make headless     $(BUILD)/headless/espalier: no ncurses, readline or graphviz'
 	@echo 'make install      to $$(DESTDIR)$$(PREFIX), PREFIX=$(PREFIX)'
 	@echo 'make uninstall    remove what install put there'
-	@echo 'make pages        print man/espalier-policies.7 and man/espalier-interface.7 anew'
+	@echo 'make pages        print man/espalier-policies.7, -interface.7 and the settings in man/espalier.1 anew'
 	@echo 'make clean        remove $(BUILD)'
 	@echo 'ESPALIER_NO_APT=1 keeps make from installing Debian packages'
 
@@ -107,52 +135,74 @@ help:
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) $(if $(filter tui/%,$<),$(TUI_CFLAGS)) \
+	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) $(if $(filter tui/%,$<),$(TUI_CFLAGS)) \
 	    $(if $(filter viz/dot/%,$<),$(DOT_CFLAGS)) -c -o $@ $<
 
 define isa_rule
 $(BUILD)/obj/%.$(1).o: %.c
 	@mkdir -p $$(@D)
-	$$(CC) $$(ALL_CFLAGS) $$(KERNEL_OPT) $$(ISA_FLAGS_$(1)) -DESP_ISA=$(1) -c -o $$@ $$<
+	$$(call say,CC,$$<:$(1))$$(CC) $$(ALL_CFLAGS) $$(KERNEL_OPT) $$(ISA_FLAGS_$(1)) -DESP_ISA=$(1) -c -o $$@ $$<
 endef
 $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
 
 $(BUILD)/obj/kernels/cpu/%.o: DEFS += $(foreach isa,$(ISAS) $(AMX),-DESP_HAVE_$(isa))
 $(BUILD)/obj/kernels/cpu/amx.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_avx512) -mavx512bf16 -mamx-tile -mamx-bf16
 # Where the built-in pair and the themes are once installed; a build tree finds its own first.
-$(BUILD)/obj/engine/paths.o: DEFS += -DESP_DATA_DIR='"$(PREFIX)/share/espalier"'
+$(BUILD)/obj/engine/support/paths.o: DEFS += -DESP_DATA_DIR='"$(PREFIX)/share/espalier"'
+
+# What every program and library is linked with.
+LINK = $(CC) $(CFLAGS) $(EXTRA)
 
 $(BUILD)/libespalier.a: $(LIB_OBJ)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call say,AR,$@)$(AR) rcs $@ $^
 
-$(BUILD)/libespalier.so: $(LIB_OBJ) engine/libespalier.map
-	$(CC) $(CFLAGS) $(EXTRA) -shared -fopenmp -Wl,-soname,libespalier.so.0 \
-	    -Wl,--version-script=engine/libespalier.map -o $@ $(LIB_OBJ) $(LIB_LIBS)
+$(BUILD)/libespalier.map: $(PUBLIC_HEADERS)
+	@mkdir -p $(@D)
+	@{ echo '{ global:'; cat $^ | grep -v -e typedef -e 'static inline' | grep -o '\<esp_[a-z0-9_]*(' | \
+	    sort -u | tr '(' ';'; echo 'local: *; };'; } >$@
 
-$(BUILD)/espalier: $(VIEW_OBJ) $(CLI_OBJ) $(TUI_OBJ) $(BUILD)/libespalier.a
-	$(CC) $(CFLAGS) $(EXTRA) -fopenmp -rdynamic -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
+$(BUILD)/libespalier.so: $(LIB_OBJ) $(BUILD)/libespalier.map
+	$(call say,LINK,$@)$(LINK) -shared -Wl,-soname,libespalier.so.0 \
+	    -Wl,--version-script=$(BUILD)/libespalier.map -o $@ $(LIB_OBJ) $(LIB_LIBS)
+
+PROGRAM_OBJ := $(VIEW_OBJ) $(CLI_OBJ) $(APP_OBJ)
+
+$(BUILD)/espalier: $(PROGRAM_OBJ) $(BUILD)/libespalier.a
+	$(call say,LINK,$@)$(LINK) -rdynamic -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
+
+# The same program with the shared library: that it can be linked shows that it needs no more than that
+# exports.
+$(BUILD)/shared/espalier: $(PROGRAM_OBJ) $(BUILD)/libespalier.so
+	@mkdir -p $(@D)
+	@ln -sf libespalier.so $(BUILD)/libespalier.so.0
+	$(call say,LINK,$@)$(LINK) -rdynamic -o $@ $(PROGRAM_OBJ) -L$(BUILD) -lespalier \
+	    -Wl,-rpath,'$$ORIGIN/..' $(TUI_LIBS) $(LIB_LIBS)
 
 $(BUILD)/espalier-dot: $(DOT_OBJ) $(BUILD)/libespalier.a
-	$(CC) $(CFLAGS) $(EXTRA) -fopenmp -o $@ $^ $(DOT_LIBS) $(LIB_LIBS)
+	$(call say,LINK,$@)$(LINK) -o $@ $^ $(DOT_LIBS) $(LIB_LIBS)
 
-# Test programs link everything but main(), so that they can look inside.
-$(BUILD)/obj/tests/%.o: DEFS += -Itests
-TEST_OBJ := $(call obj,$(wildcard tests/*.c))
+# Test programs link everything but tui/cli, so that they can look inside.
+$(BUILD)/libtui.a: $(VIEW_OBJ) $(APP_OBJ)
+	@rm -f $@
+	$(call say,AR,$@)$(AR) rcs $@ $^
 
-$(BUILD)/tests/%: tests/%.c $(TEST_OBJ) $(VIEW_OBJ) $(BUILD)/libespalier.a
+$(BUILD)/tests/%: tests/%.c $(TEST_OBJ) $(BUILD)/libtui.a $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -Itests -MF $@.d -o $@ $< $(TEST_OBJ) $(VIEW_OBJ) \
-	    $(BUILD)/libespalier.a $(LIB_LIBS)
+	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -o $@ $< $(TEST_OBJ) \
+	    $(BUILD)/libtui.a $(BUILD)/libespalier.a $(TUI_LIBS) $(LIB_LIBS)
 
 $(BUILD)/tests/cuda/bench: tests/cuda/bench.c $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -o $@ $< $(BUILD)/libespalier.a $(LIB_LIBS)
+	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -o $@ $< $(BUILD)/libespalier.a $(LIB_LIBS)
 
 $(BUILD)/example: engine/example.c $(BUILD)/libespalier.a
-	$(CC) $(ALL_CFLAGS) -MF $@.d -o $@ $< $(BUILD)/libespalier.a $(LIB_LIBS)
+	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) -Iengine -MF $@.d -o $@ $< $(BUILD)/libespalier.a $(LIB_LIBS)
 
 tests: $(TEST_BIN) $(BUILD)/emu/libespalier-cuda.so
+
+print-public-headers:
+	@printf '%s\n' $(PUBLIC_HEADERS)
 
 # Pages that list what tables hold are printed by the program; tests hold the two together.
 pages: $(BUILD)/espalier
@@ -160,19 +210,20 @@ pages: $(BUILD)/espalier
 	    tests/$${page}_page $(BUILD)/espalier >man/espalier-$$page.7.new && \
 	        mv man/espalier-$$page.7.new man/espalier-$$page.7 || exit 1; \
 	done
+	tests/settings_page $(BUILD)/espalier >man/espalier.1.new && mv man/espalier.1.new man/espalier.1
 
 # ---------------------------------------------------------------- CUDA
 
 comma := ,
 # The backend for NVIDIA GPUs is a library of its own, loaded only where it is wanted. Code for the listed
-# architectures, as far as this nvcc knows them, and PTX of the newest of them for what comes later.
-CUDA_ARCHS    ?= 80 90 100
+# architectures, as far as this nvcc knows them, and PTX for others: of the newest for what comes later, of
+# the oldest for what lies between.
+CUDA_ARCHS    ?= 80 89 90 100 120
 CUDA_KNOWN     = $(filter $(CUDA_ARCHS),$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch)))
+CUDA_PTX       = $(sort $(firstword $(CUDA_KNOWN)) $(lastword $(CUDA_KNOWN)))
 CUDA_GENCODE   = $(foreach a,$(CUDA_KNOWN),-gencode arch=compute_$(a),code=sm_$(a)) \
-                 -gencode arch=compute_$(lastword $(CUDA_KNOWN)),code=compute_$(lastword $(CUDA_KNOWN))
+                 $(foreach a,$(CUDA_PTX),-gencode arch=compute_$(a),code=compute_$(a))
 NVCC_FLAGS    ?= -O3 -lineinfo --threads 4
-# The library carries its own copy of what it needs besides CUDA.
-UTF8PROC_A     = $(wildcard $(shell $(CC) -print-file-name=libutf8proc.a))
 
 ifneq ($(NVCC),)
 cuda: $(BUILD)/libespalier-cuda.so
@@ -183,30 +234,31 @@ endif
 
 $(BUILD)/cuda/%.cu.o: %.cu
 	@mkdir -p $(@D)
-	$(NVCC) -std=c++17 $(CUDA_GENCODE) $(NVCC_FLAGS) $(INCLUDE) -MMD -MP -MF $(@:.o=.d) \
+	$(call say,NVCC,$<)$(NVCC) -std=c++17 $(CUDA_GENCODE) $(NVCC_FLAGS) $(INCLUDE) -MMD -MP -MF $(@:.o=.d) \
 	    -Xcompiler=-fPIC,-Wall$(if $(filter true,$(CI)),$(comma)-Werror) -c -o $@ $<
 
-CUDA_SHARED := $(addprefix $(BUILD)/obj/,engine/error.o kernels/batch.o kernels/model_desc.o)
+CUDA_SHARED := $(addprefix $(BUILD)/obj/,kernels/status.o kernels/batch.o kernels/model_desc.o)
 
 $(BUILD)/libespalier-cuda.so: $(CUDA_OBJ) $(CUDA_SHARED) kernels/cuda/plugin.map
-	$(NVCC) $(CUDA_GENCODE) -shared -cudart static -Xlinker --version-script=kernels/cuda/plugin.map \
-	    -o $@ $(CUDA_OBJ) $(CUDA_SHARED) $(or $(UTF8PROC_A),-lutf8proc) -lcublasLt
+	$(call say,LINK,$@)$(NVCC) $(CUDA_GENCODE) -shared -cudart static -Xlinker --version-script=kernels/cuda/plugin.map \
+	    -Xlinker -rpath='$$ORIGIN:/usr/local/cuda/lib64' -Xcompiler -static-libstdc++,-static-libgcc \
+	    -o $@ $(CUDA_OBJ) $(CUDA_SHARED) -ldl
 
 # The same sources on the host, against tests/emu: what the tests load where there is no GPU.
 CXX_CFLAGS = -std=c++17 -ffp-contract=off -fno-strict-aliasing -fno-semantic-interposition -fPIC -Wall -Wextra -Wshadow=local -Wvla \
-             -Wno-unknown-pragmas $(if $(filter true,$(CI)),-Werror) -DESP_EMULATE -Itests -Itests/emu \
+             -Wno-unknown-pragmas $(if $(filter true,$(CI)),-Werror) -DESP_EMULATE \
              $(INCLUDE) $(CFLAGS) $(EXTRA) -MMD -MP
 
 $(BUILD)/emu/%.o: %
 	@mkdir -p $(@D)
-	$(CXX) $(CXX_CFLAGS) -x c++ -c -o $@ $<
+	$(call say,CXX,$<)$(CXX) $(CXX_CFLAGS) -x c++ -c -o $@ $<
 
 $(BUILD)/emu/libespalier-cuda.so: $(EMU_OBJ) $(EMU_CUDA_OBJ) $(CUDA_SHARED)
-	$(CXX) $(CFLAGS) $(EXTRA) -shared -o $@ $^ -lutf8proc
+	$(call say,LINK,$@)$(CXX) $(CFLAGS) $(EXTRA) -shared -o $@ $^
 
 $(BUILD)/tests/emu/unit/%: $(BUILD)/emu/tests/emu/unit/%.cpp.o $(EMU_OBJ) $(BUILD)/obj/tests/check.o
 	@mkdir -p $(@D)
-	$(CXX) $(CFLAGS) $(EXTRA) -o $@ $^
+	$(call say,LINK,$@)$(CXX) $(CFLAGS) $(EXTRA) -o $@ $^
 
 # ---------------------------------------------------------------- packages
 
@@ -239,32 +291,52 @@ deps-check:
 # ---------------------------------------------------------------- the two commands of the README
 
 DEMO_PROMPT := Once upon a time there was a king who had three sons,
+# Trees and thresholds that move; `:drafter auto` in the interface is what is fastest here.
+DEMO_DRAFTER := dynatree:Bmid=1,Bmax=2,taul=0.3,rhostop=0.05,rhodeep=0.1,tau=0,N=8,history=price
 
-# Helping threads stay awake between passes, or times at the pace of an eye are not those at full speed.
 demo: deps
 	@$(MAKE) --no-print-directory -j$$(nproc) $(if $(wildcard /dev/nvidiactl),all,$(BUILD)/espalier $(DOT))
 	@if [ -t 0 ] && [ -t 1 ]; then \
-	    GOMP_SPINCOUNT=$${GOMP_SPINCOUNT:-2000000} $(BUILD)/espalier -p '$(DEMO_PROMPT)' --temp 0.6; \
+	    $(BUILD)/espalier -p '$(DEMO_PROMPT)' --temp 0.6 --drafter $(DEMO_DRAFTER); \
 	else \
 	    printf '%s' '$(DEMO_PROMPT)'; \
-	    $(BUILD)/espalier generate -p '$(DEMO_PROMPT)' --temp 0.6 -n 200 --baseline --stats; \
+	    $(BUILD)/espalier generate -p '$(DEMO_PROMPT)' --temp 0.6 --drafter $(DEMO_DRAFTER) -n 200 --baseline --stats; \
 	fi
 
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 ASAN     := BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer' \
             KERNEL_OPT='-O2 -fno-var-tracking -fno-sanitize=undefined' EXTRA='$(SANITIZE)'
+# Only what has two threads of its own: tests/tui/races.sh runs it.
+TSAN     := BUILD=$(BUILD)/tsan CFLAGS='-O1 -g -fno-omit-frame-pointer' \
+            KERNEL_OPT='-O2 -fno-sanitize=thread' EXTRA='-fsanitize=thread'
+TSAN_BIN  = $(addprefix $(BUILD)/tsan/,espalier tests/unit/ring tests/unit/mailbox)
 TIMED_BIN = $(BUILD)/tests/unit/terminal
-# Two drive the program through a terminal, and that is the same program in both passes.
-ASAN_BIN  = $(filter-out %/terminal %/cursor,$(patsubst $(BUILD)/%,$(BUILD)/asan/%,$(TEST_BIN)))
+# Three drive the program through a terminal, and that is the same program in both passes; chi_square
+# runs the code of chi_square_toy on the built-in pair, for minutes.
+ASAN_BIN  = $(filter-out %/terminal %/cursor %/unsafe_text %/lossless/chi_square,$(patsubst $(BUILD)/%,$(BUILD)/asan/%,$(TEST_BIN) $(FUZZ_BIN)))
 TEST_ENV := XDG_STATE_HOME=$(abspath $(BUILD))/state ESPALIER_TESTS=tests ESPALIER=$(BUILD)/espalier BUILD=$(BUILD) MAKE='$(MAKE)' LC_ALL=C.UTF-8
 
+# Where nobody uses the plugin, code for three kinds of GPU shows that it compiles.
+CHECK_ARCHS = $(if $(filter true,$(CI)),80 90 100)
+
+# QUICK=1: the short tests alone, without sanitizers, for use while writing code.
+LONG_BIN  = %/terminal %/cursor %/unsafe_text %/bad_tokenizer %/bad_recording %/cuda_failures %/inflate %/pictures
+QUICK_BIN = $(filter-out $(LONG_BIN),$(filter $(BUILD)/tests/unit/%,$(TEST_BIN)))
+
+ifeq ($(QUICK),1)
 check: deps-check
-	@$(MAKE) --no-print-directory -j$$(nproc) all tests $(BUILD)/example
-	@$(MAKE) --no-print-directory -j$$(nproc) $(ASAN) tests
+	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/espalier $(DOT) $(BUILD)/emu/libespalier-cuda.so $(QUICK_BIN)
+	@$(TEST_ENV) tests/run --quick tests/structure/arrows.sh $(QUICK_BIN)
+else
+check: deps-check
+	@$(MAKE) --no-print-directory -j$$(nproc) CUDA_ARCHS='$(or $(CHECK_ARCHS),$(CUDA_ARCHS))' all tests $(BUILD)/example
+	@$(MAKE) --no-print-directory -j$$(nproc) $(ASAN) tests fuzz-tests
+	@$(MAKE) --no-print-directory -j$$(nproc) $(TSAN) $(TSAN_BIN)
 	@$(TEST_ENV) tests/run $(filter-out $(TIMED_BIN),$(TEST_BIN)) $(TEST_SCRIPTS) --quick $(ASAN_BIN) --alone $(TIMED_BIN)
+endif
 
 asan: deps-check
-	@$(MAKE) --no-print-directory -j$$(nproc) $(ASAN) tests
+	@$(MAKE) --no-print-directory -j$$(nproc) $(ASAN) tests fuzz-tests
 	@$(TEST_ENV) tests/run --quick $(ASAN_BIN)
 
 # ---------------------------------------------------------------- headless
@@ -281,17 +353,18 @@ headless: $(HEADLESS)/espalier
 $(HEADLESS)/espalier: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(EXTRA) -rdynamic -static-libgcc -Wl,-rpath,'$$ORIGIN' -o $@ $^ \
-	    -l:libpcre2-8.a -l:libutf8proc.a -l:libgomp.a -lcjson -lm -lpthread -ldl
+	    -l:libpcre2-8.a -l:libutf8proc.a -lcjson -lm -lpthread -ldl
 
 # ---------------------------------------------------------------- on a machine with a GPU
 
 # What check-cuda and bench-cuda need, in one folder that can be made elsewhere and carried to a machine
-# that has nothing but a driver: programs that bring their libraries, and the plugin.
+# that has nothing but a driver: programs that bring their libraries, the plugin, the built-in pair, what
+# the tests read, and a script that runs it all.
 KIT       := $(BUILD)/cuda-kit
 KIT_TESTS := unit/rows unit/rows_agree unit/ratio unit/forward unit/step unit/batch_invariant unit/logits \
              lossless/greedy_identity
 KIT_LIBS  := -Wl,-rpath,'$$ORIGIN/../..:$$ORIGIN/..:$$ORIGIN' \
-             -l:libpcre2-8.a -l:libutf8proc.a -l:libgomp.a -lcjson -lm -lpthread -ldl
+             -l:libpcre2-8.a -l:libutf8proc.a -lcjson -lm -lpthread -ldl
 KIT_LINK   = $(CC) $(CFLAGS) $(EXTRA) -s -rdynamic -static-libgcc -o $@ $^ $(KIT_LIBS)
 
 $(KIT)/tests/%: $(BUILD)/obj/tests/%.o $(TEST_OBJ) $(VIEW_OBJ) $(BUILD)/libespalier.a
@@ -309,6 +382,10 @@ $(KIT)/espalier: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
 cuda-kit: $(KIT)/espalier $(KIT)/tests/bench $(addprefix $(KIT)/tests/,$(KIT_TESTS)) $(BUILD)/libespalier-cuda.so
 	@cp $(BUILD)/libespalier-cuda.so $(KIT)
 	@cp -L "$$($(CC) -print-file-name=$(CJSON_SO))" $(KIT)/$(CJSON_SO)
+	@mkdir -p $(KIT)/share/espalier
+	@cp -r engine/models $(KIT)/share/espalier
+	@cp -r tests/vectors tests/prompts.txt $(KIT)/tests
+	@cp tests/cuda/run $(KIT)
 	@touch $(KIT)/ready
 
 # A kit that was brought along is used as it is.
@@ -316,11 +393,67 @@ KIT_MADE = $(if $(wildcard $(KIT)/ready),,cuda-kit)
 
 check-cuda:
 	@$(if $(KIT_MADE),$(MAKE) --no-print-directory -j$$(nproc) cuda-kit)
-	@tests/cuda/check $(KIT)
+	@$(KIT)/run check
 
 bench-cuda:
 	@$(if $(KIT_MADE),$(MAKE) --no-print-directory -j$$(nproc) cuda-kit)
-	@ESPALIER_CUDA_PLUGIN=$(KIT)/libespalier-cuda.so $(KIT)/tests/bench
+	@$(KIT)/run bench
+
+# ---------------------------------------------------------------- fuzzing
+
+# A harness is tests/fuzz/NAME.c and its inputs are tests/fuzz/corpus/NAME; both are found. It may look
+# into everything, also into what no other test links: the archive gives each harness only what it uses.
+FUZZ_SRC   := $(filter-out $(if $(DOT),,tests/fuzz/picture.c),$(wildcard tests/fuzz/*.c))
+FUZZ_BIN   := $(patsubst tests/%.c,$(BUILD)/tests/%,$(FUZZ_SRC))
+FUZZ_MAIN  := $(BUILD)/obj/tests/fuzz/support/corpus.o
+FUZZ_PARTS := $(VIEW_OBJ) $(APP_OBJ) $(CLI_OBJ) $(call obj,tests/toy.c tests/check.c tests/fuzz/support/fuzz.c)
+FUZZ_PARTS := $(sort $(FUZZ_PARTS) $(if $(DOT),$(call obj,$(filter-out %/main.c,$(wildcard viz/dot/*.c)))))
+FUZZ_PARTS := $(patsubst $(BUILD)/obj/%,$(BUILD)/obj/no_main/%,$(filter %/tests/check.o %/cli/main.o,$(FUZZ_PARTS))) \
+              $(filter-out %/tests/check.o %/cli/main.o,$(FUZZ_PARTS))
+FUZZ_FLAGS  = $(TUI_CFLAGS) $(if $(DOT),$(DOT_CFLAGS))
+
+$(BUILD)/obj/tests/fuzz/%.o: DEFS += $(FUZZ_FLAGS)
+
+# Harnesses have another main().
+$(BUILD)/obj/no_main/%.o: $(BUILD)/obj/%.o
+	@mkdir -p $(@D)
+	objcopy --localize-symbol=main $< $@
+
+$(BUILD)/fuzz-parts.a: $(FUZZ_PARTS)
+	@rm -f $@
+	$(AR) qcs $@ $^
+
+$(FUZZ_BIN): $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(FUZZ_MAIN) $(BUILD)/fuzz-parts.a $(BUILD)/libespalier.a
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) $(FUZZ_FLAGS) -MF $@.d $(FUZZ_LINK) -rdynamic -o $@ $< $(FUZZ_MAIN) \
+	    $(BUILD)/fuzz-parts.a $(BUILD)/libespalier.a \
+	    -Wl,--as-needed $(TUI_LIBS) $(if $(DOT),$(DOT_LIBS)) $(LIB_LIBS)
+
+fuzz-tests: $(FUZZ_BIN)
+
+# What clang is for: libFuzzer. Kernels read no files; they are compiled as ever, without instruments.
+FUZZ_SECONDS ?= 60
+FUZZ         ?= *
+CLANG        ?= clang
+FUZZ_BUILD   := $(BUILD)/fuzz
+FUZZ_MAKE     = BUILD=$(FUZZ_BUILD) CC='$(CLANG)' FUZZ_MAIN= CFLAGS='-O1 -g -fno-omit-frame-pointer' \
+                EXTRA='-fsanitize=fuzzer-no-link,address,undefined \
+                -fno-sanitize-recover=all' FUZZ_LINK=-fsanitize=fuzzer FUZZ_CC='$(CC)'
+ifdef FUZZ_CC
+$(BUILD)/obj/kernels/%.o: override CC := $(FUZZ_CC)
+$(BUILD)/obj/kernels/%.o: override EXTRA :=
+endif
+
+fuzz:
+	@if ! echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | \
+	    $(CLANG) -fsanitize=fuzzer,address -x c -o /dev/null - 2>/dev/null; then \
+	    echo "espalier: make fuzz needs clang and its sanitizers (Debian: clang and libclang-rt-*-dev);" \
+	        "make check runs the inputs of tests/fuzz without them" >&2; \
+	    exit 1; \
+	fi
+	@$(MAKE) --no-print-directory -j$$(nproc) $(FUZZ_MAKE) \
+	    $(patsubst tests/%.c,$(FUZZ_BUILD)/tests/%,$(filter $(wildcard tests/fuzz/$(FUZZ).c),$(FUZZ_SRC)))
+	@tests/fuzz/run $(FUZZ_SECONDS) $(FUZZ_BUILD) $(notdir $(basename $(filter $(wildcard tests/fuzz/$(FUZZ).c),$(FUZZ_SRC))))
 
 # ---------------------------------------------------------------- install
 
@@ -329,17 +462,19 @@ SHARE   := $(DESTDIR)$(PREFIX)/share
 PC_LIBS := libcjson libpcre2-8 libutf8proc
 
 install: all
-	$(INSTALL) -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
+	$(INSTALL) -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	$(INSTALL) -m 755 $(BUILD)/espalier $(DOT) $(DESTDIR)$(PREFIX)/bin
-	$(INSTALL) -m 644 engine/espalier.h engine/espalier_event.h $(DESTDIR)$(PREFIX)/include
+	for header in $(PUBLIC_HEADERS); do \
+	    $(INSTALL) -D -m 644 $$header $(DESTDIR)$(PREFIX)/include/espalier/$$header || exit 1; \
+	done
 	$(INSTALL) -m 644 $(BUILD)/libespalier.a $(DESTDIR)$(PREFIX)/lib
 	$(INSTALL) -m 755 $(BUILD)/libespalier.so $(DESTDIR)$(PREFIX)/lib/libespalier.so.0
 	ln -sf libespalier.so.0 $(DESTDIR)$(PREFIX)/lib/libespalier.so
 	$(if $(NVCC),$(INSTALL) -m 755 $(BUILD)/libespalier-cuda.so $(DESTDIR)$(PREFIX)/lib)
 	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'Name: espalier' \
 	    'Description: tree-based speculative decoding of language models' 'Version: $(VERSION)' \
-	    'Requires.private: $(PC_LIBS)' 'Cflags: -I$${prefix}/include' \
-	    'Libs: -L$${libdir} -lespalier' 'Libs.private: -lgomp -lm -lpthread -ldl' \
+	    'Requires.private: $(PC_LIBS)' 'Cflags: -I$${prefix}/include/espalier -I$${prefix}/include/espalier/engine' \
+	    'Libs: -L$${libdir} -lespalier' 'Libs.private: -lm -lpthread -ldl' \
 	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/espalier.pc
 	for page in man/*.[157]; do \
 	    section=$${page##*.}; \
@@ -360,12 +495,11 @@ install: all
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/espalier $(DESTDIR)$(PREFIX)/bin/espalier-dot \
-	    $(DESTDIR)$(PREFIX)/include/espalier.h \
-	    $(DESTDIR)$(PREFIX)/include/espalier_event.h $(DESTDIR)$(PREFIX)/lib/libespalier.* $(DESTDIR)$(PREFIX)/lib/libespalier-cuda.so \
+	    $(DESTDIR)$(PREFIX)/lib/libespalier.* $(DESTDIR)$(PREFIX)/lib/libespalier-cuda.so \
 	    $(DESTDIR)$(PREFIX)/lib/pkgconfig/espalier.pc
 	for page in man/*.[157]; do rm -f $(SHARE)/man/man$${page##*.}/$$(basename $$page); done
 	rm -f $(SHARE)/bash-completion/completions/espalier
-	rm -rf $(SHARE)/espalier
+	rm -rf $(SHARE)/espalier $(DESTDIR)$(PREFIX)/include/espalier
 
 clean:
 	rm -rf $(BUILD)

@@ -1,27 +1,17 @@
-/* compare.c - two sessions in lock step on one text; see compare.h. */
-#include "compare.h"
+/* compare.c - runs two sessions in lock step on one text; see compare.h. */
+#include "engine/compare.h"
 
-#include "error.h"
-#include "session.h"
+#include "kernels/status.h"
+#include "engine/session.h"
 
 int esp_compare_open(struct esp_compare *c, struct esp_session *first,
                      const struct esp_session_options *second, char *err, size_t errlen)
 {
-    char order[16];
-    const struct esp_settings *set = &first->set;
-    struct esp_session_options options = {
-        .drafter = second->drafter,
-        .verifier = second->verifier,
-        .order = order,
-        .temperature = set->sampling.temperature,
-        .top_p = set->sampling.top_p,
-        .top_k = set->sampling.top_k,
-        .seed = set->seed,
-        .observer = second->observer,
-        .user = second->user,
-    };
+    struct esp_session_options options = *second;
+    options.values = first->set.values;
+    options.values.baseline = false; /* the first measures it for both */
+    options.repeatable = first->repeatable;
     *c = (struct esp_compare){.first = first, .difference = -1};
-    esp_session_get(first, "order", order, sizeof order);
     int status = esp_session_open(&c->second, first->engine, &options, err, errlen);
     if (status == ESP_OK)
         status = esp_compare_begin(c, err, errlen);
@@ -30,13 +20,22 @@ int esp_compare_open(struct esp_compare *c, struct esp_session *first,
     return status;
 }
 
+int esp_compare_set(struct esp_compare *c, const char *key, const char *value, char *err,
+                    size_t errlen)
+{
+    if (esp_value_find(key) < 0 || esp_value_find(key) == ESP_VALUE_OF_baseline)
+        return 0;
+    int status = esp_session_set(c->second, key, value, err, errlen);
+    return status < 0 ? status : 1;
+}
+
 void esp_compare_close(struct esp_compare *c)
 {
     esp_session_close(c->second);
     *c = (struct esp_compare){.difference = -1};
 }
 
-/* Makes the second's context the first `count` tokens of the text. */
+/* Makes the first `count` tokens of the text the text of the second session. */
 static int follow(struct esp_compare *c, int count, char *err, size_t errlen)
 {
     struct esp_session *second = c->second;
@@ -72,7 +71,7 @@ int esp_compare_step(struct esp_compare *c, char *err, size_t errlen)
 {
     const struct esp_session *first = c->first;
     struct esp_session *second = c->second;
-    /* Where a sampled text has ended, there is nothing behind its end to be counted. */
+    /* Tokens behind the end of a sampled text are not counted. */
     bool ended = *first->end && first->set.sampling.temperature > 0;
     int status = follow(c, second->length, err, errlen);
     if (status < 0)
@@ -81,7 +80,7 @@ int esp_compare_step(struct esp_compare *c, char *err, size_t errlen)
     status = esp_session_step(second, err, errlen);
     if (status == 0)
         return esp_fail(err, errlen, ESP_E_CONTEXT,
-                        "the second choice ended (%s) before the text did",
+                        "the second session ended (%s) before the text did",
                         esp_session_end(second));
     return status;
 }

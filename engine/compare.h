@@ -1,42 +1,48 @@
-/* compare.h - a second choice of drafter and verifier, run over the text of a first one.
+/* compare.h - a second pair of drafter and verifier, run over the text of a first pair.
  *
- * Two sessions of one engine share a text: the first writes it, the second drafts and verifies
- * along it, each with caches, a controller and random numbers of its own. They go in lock step:
- * whichever has come less far runs its next iteration, and where both stand at the same place,
- * the first runs, then the second. So the last iterations of the two always lie side by side in
- * the text, and an iteration of the second always starts from text that the first has written.
+ * Two sessions of one engine share a text. The first writes it; the second drafts and verifies
+ * along it. Each has KV caches, a controller and random numbers of its own. They run in lock
+ * step: the session with the shorter text runs its next iteration; if both are equally long,
+ * the first runs, then the second. So the last iterations of the two are always at neighbouring
+ * places of the text, and an iteration of the second always starts from text of the first.
  *
- * At temperature 0 both commit the same tokens, and the totals of either are those of a run by
- * itself. Above it the second would go another way: what it commits only counts how far it
- * comes, and before it goes on, its context becomes the text again. The text is always that of
- * the first alone.
+ * At temperature 0 both commit the same tokens, and the totals of each are those of a run by
+ * itself. Above temperature 0 the second would write another text. So only the number of tokens
+ * it commits is used, and before its next iteration its tokens are replaced by those of the
+ * text. The text is always that of the first session.
  */
 #ifndef ESP_COMPARE_H
 #define ESP_COMPARE_H
 
-#include "espalier.h"
+#include "engine/espalier.h"
 
 struct esp_compare {
     struct esp_session *first, *second;
     int limit;      /* length that the text may reach in this generation */
-    int checked;    /* tokens of the second that were held against the text */
-    int difference; /* place of the first token where the second differed; -1: none so far */
+    int checked;    /* tokens of the second that were compared with the text */
+    int difference; /* index of the first token in which the second differed; -1: none so far */
 };
 
-/* Opens the second session. Of its options, drafter, verifier, observer and user are taken; all
- * others are those of the first, whose text so far it reads. */
+/* Opens the second session with the drafter, verifier, observer and user of its options. All
+ * other settings are those of the first session, whose text so far it reads. */
 int esp_compare_open(struct esp_compare *compare, struct esp_session *first,
                      const struct esp_session_options *second, char *err, size_t errlen);
+/* A setting of the first was changed: one that is neither of its drafter nor of its verifier
+ * becomes the second's too, but for baseline, which the first measures for both. Returns
+ * whether something changed, or a negative status. */
+int esp_compare_set(struct esp_compare *compare, const char *key, const char *value, char *err,
+                    size_t errlen);
 /* Closes the second session; a zeroed struct is allowed. */
 void esp_compare_close(struct esp_compare *compare);
 
-/* Once the first has got its prompt and its allowance: both start from the same context. */
+/* Starts a generation; to be called after the first session got its prompt and allowance. Both
+ * then start from the same text. */
 int esp_compare_begin(struct esp_compare *compare, char *err, size_t errlen);
-/* Is it the second's turn? If not, it is the first's, unless that has ended. Holds what is new
- * in the two texts against each other. */
+/* Compares the new tokens of the two sessions. Returns true if the second runs next; if false,
+ * the first does, unless it has ended. */
 bool esp_compare_turn(struct esp_compare *compare);
-/* Runs one iteration of the second, from the context that the first had there. Returns the
- * number of tokens committed or a negative status. */
+/* Runs one iteration of the second session, from the text that the first had at that place.
+ * Returns the number of tokens committed or a negative status. */
 int esp_compare_step(struct esp_compare *compare, char *err, size_t errlen);
 
 #endif

@@ -1,29 +1,21 @@
 /* engine.c - a target model, its draft model, their tokenizer and the backend that computes
  * them.
  *
- * The two models must share the tokenizer: a draft tree of one model's tokens means nothing to
- * another vocabulary. Their logits may differ in width (models are padded differently); the
- * target's counts.
+ * The two models must have the same tokenizer, because a draft tree consists of token ids.
+ * Their logits may differ in width (models are padded differently); the width of the target is
+ * used.
  */
-#include "engine.h"
+#include "engine/engine.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "backends.h"
-#include "error.h"
-#include "memory_plan.h"
-#include "model/safetensors.h"
-#include "paths.h"
-
-double esp_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+#include "kernels/backends.h"
+#include "kernels/status.h"
+#include "engine/memory_plan.h"
+#include "engine/model/safetensors.h"
+#include "engine/support/paths.h"
 
 static int open_models(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                        size_t errlen)
@@ -58,7 +50,7 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
     return status;
 }
 
-/* Every token the tokenizer can give must have a row in the embedding. */
+/* Every token of the tokenizer must have a row in the embedding. */
 static int check_vocabulary(const struct esp_engine *e, const struct esp_model *model,
                             char *err, size_t errlen)
 {
@@ -82,11 +74,11 @@ static void close_device(struct esp_engine *e)
     e->backend = NULL;
 }
 
-/* A backend and the weights on it. */
+/* Opens a backend and copies the weights to it. */
 static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
                        const char *name, char *err, size_t errlen)
 {
-    int status = esp_backend_open(&e->backend, name, o->threads, err, errlen);
+    int status = esp_backend_open(&e->backend, name, o->threads, o->device, err, errlen);
     if (status < 0)
         return status;
     const struct esp_backend_ops *ops = e->backend->ops;
@@ -104,16 +96,18 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
     return status;
 }
 
-/* With "auto", a device that fails or is too small is not the end: the processor computes
- * everything too. */
+/* With "auto", the CPU backend replaces a device that fails or is too small. */
 static int open_best_device(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                             size_t errlen)
 {
     if (o->backend && strcmp(o->backend, "auto") != 0)
         return open_device(e, o, o->backend, err, errlen);
     int status = open_device(e, o, "auto", e->notice, sizeof e->notice);
-    if (status == ESP_E_DEVICE || status == ESP_E_MEMORY)
-        return open_device(e, o, esp_backend_cpu.name, err, errlen);
+    if (status == ESP_E_DEVICE || status == ESP_E_MEMORY) {
+        struct esp_engine_options cpu = *o;
+        cpu.device = 0;
+        return open_device(e, &cpu, esp_backend_cpu.name, err, errlen);
+    }
     if (status < 0)
         esp_fail(err, errlen, status, "%s", e->notice);
     return status;
@@ -123,11 +117,14 @@ int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options 
                     char *err, size_t errlen)
 {
     const struct esp_engine_options none = {0}, *o = options ? options : &none;
-    double start = esp_now();
+    double start = esp_clock();
     *engine = NULL;
     if (o->max_nodes < 0 || o->max_nodes > ESP_MAX_NODES)
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "a tree has 1 to %d nodes, not %d",
                         ESP_MAX_NODES, o->max_nodes);
+    if (o->device < 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "GPUs are numbered from 0; there is no %d",
+                        o->device);
     struct esp_engine *e = calloc(1, sizeof *e);
     if (!e)
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the engine");
@@ -145,11 +142,15 @@ int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options 
         e->context = o->context ? o->context : e->target->desc.context;
         status = open_best_device(e, o, err, errlen);
     }
+    if (status == ESP_OK)
+        status = esp_safetensors_release(e->target->files, err, errlen);
+    if (status == ESP_OK && e->draft)
+        status = esp_safetensors_release(e->draft->files, err, errlen);
     if (status < 0) {
         esp_engine_close(e);
         return status;
     }
-    e->load_seconds = esp_now() - start;
+    e->load_seconds = esp_clock() - start;
     *engine = e;
     return ESP_OK;
 }
@@ -213,11 +214,6 @@ const char *esp_engine_device(const struct esp_engine *e)
 const char *esp_engine_notice(const struct esp_engine *e)
 {
     return e->notice;
-}
-
-int esp_engine_context(const struct esp_engine *e)
-{
-    return e->context;
 }
 
 double esp_engine_load_seconds(const struct esp_engine *e)

@@ -1,21 +1,20 @@
-/* engine.h - the insides of esp_engine, for session.c and loop.c. */
+/* engine.h - the fields of struct esp_engine, for the other files of the engine. */
 #ifndef ESP_ENGINE_H
 #define ESP_ENGINE_H
 
-#include "kernels.h"
-#include "model/model.h"
-#include "model/tokenizer.h"
+#include "kernels/clock.h"
+#include "kernels/kernels.h"
+#include "engine/model/model.h"
+#include "engine/model/tokenizer.h"
 
 struct esp_engine {
     struct esp_backend *backend;
     struct esp_tokenizer *tokenizer;
     struct esp_model *target, *draft; /* draft may be NULL */
     struct esp_weights *target_weights, *draft_weights;
-    int max_nodes, context;
+    int max_nodes, context; /* nodes of a tree, tokens of a text: the most of a session */
     double load_seconds;
     char notice[300]; /* why a faster backend is not used, or "" */
 };
-
-double esp_now(void); /* monotonic seconds */
 
 #endif

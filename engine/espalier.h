@@ -1,11 +1,11 @@
 /* espalier.h - the public interface of libespalier.
  *
  * An esp_engine holds a target model, a draft model that shares its vocabulary, and the backend
- * that computes them. An esp_session is one text being written: prompt, key/value caches, tree
- * policy ("drafter"), acceptance rule ("verifier"), sampling settings and statistics. Every
- * call to esp_session_step() runs one iteration: draft a tree of tokens, verify it with one
- * target pass, commit the accepted path and one more token. What happened is reported as
- * events; a front end, a recording and an exporter all see the same ones.
+ * that computes them. An esp_session is one text being written: tokens, KV caches, drafter (it
+ * grows the tree), verifier (it accepts tokens of the tree), sampling settings and statistics.
+ * Every call to esp_session_step() runs one iteration: draft a tree of tokens, verify it with
+ * one target pass, commit the accepted path and one more token. Events report what happened; a
+ * front end, a recording and an exporter get the same events.
  *
  * Functions return 0 or more on success and a negative enum esp_status on failure. Those that
  * take `err` write one sentence there that names the file or value at fault and how to mend it.
@@ -19,61 +19,37 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "espalier_event.h"
+#include "engine/espalier_event.h"
+#include "engine/espalier_settings.h"
+#include "kernels/status.h"
+#include "kernels/version.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define ESP_VERSION "0.1.0"
-
-#define ESP_STATUS(X)                                                                          \
-    X(ARGUMENT, "a value is not allowed")                                                      \
-    X(FILE, "a file could not be read or written")                                             \
-    X(FORMAT, "a file does not hold what its format asks for")                                 \
-    X(UNSUPPORTED, "this model or feature is not supported")                                   \
-    X(MISMATCH, "the draft model does not fit the target model")                               \
-    X(MEMORY, "not enough memory")                                                             \
-    X(DEVICE, "the device failed")                                                             \
-    X(NUMERIC, "the model produced a value that is not a number")                              \
-    X(CONTEXT, "the context is full")                                                          \
-    X(CANCELLED, "cancelled")
-
-enum esp_status {
-    ESP_OK = 0,
-    ESP_STATUS_BEFORE_FIRST = -100, /* failures count up from here: -99, -98, ... */
-#define X(name, message) ESP_E_##name,
-    ESP_STATUS(X)
-#undef X
-};
-
-/* A short description of a negative status; never NULL. */
-const char *esp_status_message(int status);
-
 /* ------------------------------------------------------------------ engine */
-
-/* Called while weights load; done and total in bytes. Return false to cancel. */
-typedef bool esp_progress(void *user, const char *what, size_t done, size_t total);
 
 struct esp_engine_options {
     const char *target; /* model folder; NULL: the built-in pair */
     const char *draft;  /* likewise; NULL: the built-in one if target is NULL, or none */
     const char *backend; /* "auto" (NULL), "cpu" or "cuda" */
-    int threads;         /* 0: one per core */
+    int threads;         /* 0: one per core, which is also the most */
+    int device;          /* which GPU, numbered from 0 */
     bool exact; /* the same bits for any size of tree, on every backend; may be slower */
     int max_nodes;       /* largest tree, 1..ESP_MAX_NODES; 0: 256 */
-    int context;         /* tokens; 0: what the target allows */
+    int context;         /* most tokens of a text; 0: as many as the target allows */
     esp_progress *progress;
     void *user;
 };
 
 struct esp_engine;
 
-/* Loads the models and opens the device. The options (NULL: all defaults) and what they point
- * to are needed only until it returns. On failure *engine is NULL. */
+/* Loads the models and opens the device. The options (NULL: all defaults) and the memory they
+ * point to are not used after the return. On failure *engine is NULL. */
 int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options *options,
                     char *err, size_t errlen);
-/* Its sessions must be closed before. NULL: nothing. */
+/* The engine's sessions must be closed before. NULL is allowed. */
 void esp_engine_close(struct esp_engine *engine);
 
 struct esp_model_info {
@@ -81,8 +57,8 @@ struct esp_model_info {
     int64_t parameters;
     size_t bytes; /* of weights */
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
-    /* Tensors of the folder that the model does without, as layers beyond those that
-     * config.json counts, and the name of one of them, or NULL. */
+    /* How many tensors of the folder the model does not use, such as layers beyond the number
+     * that config.json gives; and the name of one of them, or NULL. */
     int unused;
     const char *unused_name;
 };
@@ -92,12 +68,11 @@ bool esp_engine_target(const struct esp_engine *engine, struct esp_model_info *i
 bool esp_engine_draft(const struct esp_engine *engine, struct esp_model_info *info);
 const char *esp_engine_backend(const struct esp_engine *engine); /* e.g. "cpu" */
 const char *esp_engine_device(const struct esp_engine *engine);  /* e.g. "AVX-512, 2 threads" */
-/* With "auto": why a device that is there is not used; else "". */
+/* With "auto": why a device that exists is not used; else "". */
 const char *esp_engine_notice(const struct esp_engine *engine);
-int esp_engine_context(const struct esp_engine *engine); /* tokens */
 double esp_engine_load_seconds(const struct esp_engine *engine);
-/* Drafter specification preferred for this pair (espalier.json of the target folder), greedy or
- * sampling; or NULL. */
+/* The drafter specification that espalier.json of the target folder gives for this pair, for
+ * greedy decoding or for sampling; NULL if there is none. */
 const char *esp_engine_preset(const struct esp_engine *engine, bool sampling);
 
 /* Encodes `length` bytes of text (any bytes) into at most `capacity` tokens. Returns how many
@@ -116,15 +91,16 @@ bool esp_token_is_special(const struct esp_engine *engine, int32_t token);
 struct esp_session_options {
     const char *drafter;  /* "name:k=v,..."; NULL, "auto": the pair's preset, else dynatree */
     const char *verifier; /* NULL: greedy at temperature 0, else the best lossless one */
-    const char *order;    /* "bfs" (NULL), "dfs" or "hpd" */
-    double temperature;   /* 0: greedy */
-    double top_p;         /* 0 or 1: off */
-    int top_k;            /* 0: off */
-    uint64_t seed;
-    bool baseline; /* measure plain decoding now and then, for comparison */
+    struct esp_session_values values; /* zeros: all defaults; see espalier_settings.h */
+    /* Start from nothing that earlier sessions have learned about the draft's probabilities, and
+     * leave nothing to later ones, so that a seed gives the same text again. Drafter
+     * goodput then reckons with nominal costs of passes instead of measured ones. */
+    bool repeatable;
     esp_observer *observer;
     void *user;
 };
+
+enum { ESP_SPEC_TEXT = 1024 }; /* bytes of "name:k=v,..." at most, NUL included */
 
 struct esp_session;
 
@@ -134,10 +110,14 @@ int esp_session_open(struct esp_session **session, struct esp_engine *engine,
                      const struct esp_session_options *options, char *err, size_t errlen);
 void esp_session_close(struct esp_session *session);
 
-/* Appends tokens to the context and runs the target over them (prefill). A new text gets the
+/* Appends tokens to the text and runs the target over them (prefill). A new text gets the
  * tokenizer's begin-of-text token first, if it has one. */
 int esp_session_prompt(struct esp_session *session, const int32_t *tokens, int count, char *err,
                        size_t errlen);
+/* Tokenizes `length` bytes of text and appends the first `most` tokens of it (0: all of them), as
+ * esp_session_prompt() does. */
+int esp_session_prompt_text(struct esp_session *session, const char *text, size_t length,
+                            int most, char *err, size_t errlen);
 /* Allows `tokens` more tokens before the generation ends; a session starts with 0 allowed. */
 void esp_session_allow(struct esp_session *session, int tokens);
 /* Runs one iteration. Returns the number of tokens committed, 0 when the generation has ended
@@ -145,30 +125,40 @@ void esp_session_allow(struct esp_session *session, int tokens);
 int esp_session_step(struct esp_session *session, char *err, size_t errlen);
 /* Why the last generation ended: "end of text", "length", "context full"; "" while it runs. */
 const char *esp_session_end(const struct esp_session *session);
-/* Changes a setting: drafter, verifier, order, temp, top_p, top_k, seed, baseline, or a
- * parameter of the current drafter by its name. Takes effect at the next iteration; on failure
- * nothing changes. */
+/* Changes a setting: drafter, verifier, one of espalier_settings.h, or a parameter of the
+ * current drafter by its name. Takes effect at the next iteration; on failure nothing changes.
+ */
 int esp_session_set(struct esp_session *session, const char *key, const char *value, char *err,
                     size_t errlen);
-/* Writes the current value; returns 0, or ESP_E_ARGUMENT if there is no such setting. */
+/* Writes the current value; returns 0, or ESP_E_ARGUMENT if there is no such setting. Two more
+ * keys can be read: "lossy", yes or no, and "notice", a sentence about a setting that could not
+ * be followed because there is no room, or "". */
 int esp_session_get(const struct esp_session *session, const char *key, char *value,
                     size_t size);
-/* Takes the text back to its first `count` tokens and ends the generation. Settings, learned
- * state, random numbers and statistics stay. ESP_E_ARGUMENT if the text is shorter. */
+/* May drafter and verifier, with the settings as they are, change what the model says? */
+bool esp_session_is_lossy(const struct esp_session *session);
+/* The options with which another session would begin with the settings that this one has now:
+ * drafter and verifier only if they were chosen, not where they follow the models and the
+ * temperature; neither observer nor user. The strings belong to the session and are valid until
+ * a setting changes. */
+void esp_session_current(const struct esp_session *session,
+                         struct esp_session_options *options);
+/* Shortens the text to its first `count` tokens and ends the generation. Settings, learned
+ * state, random numbers and statistics do not change. ESP_E_ARGUMENT if the text is shorter. */
 int esp_session_rewind(struct esp_session *session, int count);
-/* From the next iteration on, evaluates the rule's formulas at the nodes of every tree:
- * branching, acceptance_rate and ceiling of struct esp_node, for a front end in which somebody
- * looks at single nodes. It copies rows of the vocabulary to the host, which takes longer than
- * a fast iteration itself (its time is no stage's), so it is off until asked for. May be called
- * by the observer. */
+/* From the next iteration on, evaluates the verifier's formulas at the nodes of every tree:
+ * branching, acceptance_rate and ceiling of struct esp_node, for a front end that shows single
+ * nodes. This copies rows of the vocabulary to the host and may take longer than a fast
+ * iteration, so it is off at first. Its time counts for no stage. May be called by the
+ * observer. */
 void esp_session_explain(struct esp_session *session, bool on);
-/* Runs passes of both models that change nothing. After a pause, when caches are cold and
- * threads asleep, the next iteration then takes as long as if there had been none. May be called
- * by the observer between iterations (ESP_EVENT_ITERATION). */
+/* Runs passes of both models that change nothing. After a pause the processor's caches are cold
+ * and threads sleep; with these passes the next iteration takes as long as without a pause. May
+ * be called by the observer between iterations (ESP_EVENT_ITERATION). */
 void esp_session_warm(struct esp_session *session);
-/* Forgets the text; settings and learned state stay. */
+/* Removes the text; settings and learned state stay. */
 void esp_session_clear(struct esp_session *session);
-/* The context so far, prompt included; valid until the next call that changes it. */
+/* The text so far, prompt included; valid until the next call that changes it. */
 const int32_t *esp_session_tokens(const struct esp_session *session, int *count);
 
 struct esp_stats {
@@ -182,24 +172,29 @@ struct esp_stats {
     double first_token_seconds; /* prefill and the first iteration */
     double stage_seconds[ESP_STAGES];
     double baseline; /* seconds of one plain decoding step; 0 if not measured */
-    /* Seconds per token of the last iterations, told as `baseline` is, without hiccups of the
-     * machine: baseline / token_seconds is what speculation is worth. */
+    /* Seconds per token of the last iterations, measured like `baseline`, without interruptions
+     * by other programs: baseline / token_seconds is the speed-up by speculation. */
     double token_seconds;
+    double draft_temp; /* the draft's logits are divided by this; 0: there is no draft model */
+    /* Expected calibration error of the draft's probabilities for drafted tokens against the
+     * target's, over the last iterations: untempered, and at draft_temp. NaN: not known.
+     */
+    double calibration_error_raw, calibration_error;
     size_t peak_bytes;
 };
 
 /* Since the session was opened or cleared. */
 void esp_session_stats(const struct esp_session *session, struct esp_stats *stats);
 
-/* ------------------------------------------------------------------ what there is to choose
- * from */
+/* ------------------------------------------------------------------ lists and parameters */
 
 enum esp_list { ESP_DRAFTERS, ESP_VERIFIERS, ESP_BACKENDS };
 
 struct esp_item {
     const char *name, *summary, *source;
-    const char *differs; /* from the source, and why; "" where it does not */
-    /* drafters: "topk", "iid, topk", ...; verifiers: what they are lossless with */
+    const char *differs; /* how it differs from the source, and why; or "" */
+    /* Drafters: how they draw children ("topk", "iid, topk", ...). Verifiers: the draws with
+     * which they are lossless. */
     const char *draws;
     /* Verifiers: how a node is tested, e.g. "min(1, p/q)"; the same with numbers filled in, or
      * NULL; what its letters mean, or NULL. In the last two a letter after '$' stands for a
@@ -210,9 +205,10 @@ struct esp_item {
 /* Entry `index` of a list; false past its end. */
 bool esp_item(enum esp_list list, int index, struct esp_item *item);
 
-/* Tries a backend: 0 and its device ("AVX-512, 2 threads"), or a negative status and why it
- * cannot be used here. */
-int esp_backend_probe(const char *name, char *text, size_t size);
+/* Opens and closes a backend on one of its devices, numbered from 0. `text` becomes the device
+ * ("AVX-512, 2 threads", "NVIDIA H100, 85 GB, driver 580.65"); or, with a negative status, the
+ * reason why it cannot be used here. */
+int esp_backend_probe(const char *name, int device, char *text, size_t size);
 
 struct esp_param_info {
     const char *name, *type, *help; /* type: "int", "real", "flag", "choice", "text" */

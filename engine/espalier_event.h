@@ -1,7 +1,7 @@
 /* espalier_event.h - plain data about what a session did: trees, iterations, events.
  *
- * Part of the public interface (espalier.h includes it). Everything that shows, stores, replays
- * or exports a generation sees only these structs, so that what is drawn is what ran.
+ * Part of the public interface (espalier.h includes it). All code that shows, stores, replays
+ * or exports a generation uses only these structs, so that it shows what was computed.
  */
 #ifndef ESPALIER_EVENT_H
 #define ESPALIER_EVENT_H
@@ -15,10 +15,10 @@ extern "C" {
 #endif
 
 enum esp_verdict {
-    ESP_UNVISITED, /* verified by the target, but not on the way the verifier walked */
+    ESP_UNVISITED, /* computed by the target, but not tested by the verifier */
     ESP_ACCEPTED,
     ESP_REJECTED,
-    ESP_CUT, /* cut by the policy before verification: the target never saw it */
+    ESP_CUT, /* cut by the drafter before verification: the target never saw it */
 };
 
 /* Why a node was cut, or (for a verified leaf) why it was not expanded. */
@@ -30,7 +30,10 @@ enum esp_verdict {
     X(BEAM, "outside the beam")                                                                \
     X(RERANK, "not among the best")                                                            \
     X(GAIN, "low gain")                                                                        \
-    X(CONFIDENCE, "low confidence")
+    X(CONFIDENCE, "low confidence")                                                            \
+    X(PRICE, "not worth a row")                                                                \
+    X(LAYER, "not worth a draft pass")                                                         \
+    X(PLAIN, "drafting does not pay now")
 
 enum esp_reason {
 #define X(name, text) ESP_REASON_##name,
@@ -50,18 +53,18 @@ struct esp_node {
     float q;                /* draft probability of this token at its parent */
     float cumulative_log_q; /* summed log q from the root; root 0 */
     float confidence;       /* highest q among the possible children; NaN if never expanded */
-    float value;            /* the policy's own estimate (dyspec: v); NaN if it has none */
+    float value;            /* the drafter's own estimate (dyspec: v); NaN if it has none */
     float p;                /* target probability at its parent; NaN if not computed */
     float u;                /* the random number drawn when it was tested; NaN if none */
-    float acceptance;       /* probability with which the rule accepts it; NaN if not tested */
-    /* What the rule's formulas say, before any number is drawn; NaN where they are not asked
-     * for (esp_session_explain) or do not exist. */
-    float branching;        /* that the rule, once at the parent, goes on to this node */
-    float acceptance_rate;  /* that it goes on to a child of this node, over their draws too */
-    float ceiling;          /* alpha*: the largest acceptance rate of any lossless rule here */
+    float acceptance;       /* probability with which it is accepted; NaN if not tested */
+    /* Probabilities by the verifier's formulas, before any number is drawn; NaN if they were
+     * not requested (esp_session_explain) or do not exist. */
+    float branching;        /* that the verifier, once at the parent, continues to this node */
+    float acceptance_rate;  /* that it continues to a child of this node, averaged over draws */
+    float ceiling;          /* alpha*: the largest acceptance rate of any lossless verifier */
     uint8_t verdict;        /* enum esp_verdict */
     uint8_t reason;         /* enum esp_reason */
-    bool drawn;             /* not tested, but what a draw from the target's rest landed on */
+    bool drawn;             /* not tested; the token drawn from the residual is this one */
 };
 
 struct esp_tree {
@@ -92,11 +95,11 @@ struct esp_gauge {
     double minimum, maximum; /* range it is clipped to */
 };
 
-enum { ESP_MAX_GAUGES = 8, ESP_MAX_NODES = 2048 };
+enum { ESP_MAX_GAUGES = 12, ESP_MAX_NODES = 2048 };
 
 struct esp_iteration {
     int index;    /* from 0 within the session */
-    int position; /* tokens in the context before this iteration, root included */
+    int position; /* tokens of the text before this iteration, root included */
     struct esp_tree tree;
     const int32_t *path; /* (path_length) accepted nodes, root not included */
     int path_length;
@@ -112,7 +115,7 @@ struct esp_iteration {
     double seconds[ESP_STAGES];
     double baseline; /* measured seconds of one plain decoding step; 0 if not measured */
     const char *drafter, *verifier;
-    bool lossy; /* this pair may change what the model says; the user allowed it */
+    bool lossy; /* these two may change what the model says, and the user allowed that */
 };
 
 enum esp_event_type {
@@ -122,10 +125,11 @@ enum esp_event_type {
     ESP_EVENT_ITERATION, /* all six stages ended */
     ESP_EVENT_SETTING,   /* a setting changed; takes effect from the next iteration on */
     ESP_EVENT_END,       /* the generation ended; `text` says why */
-    ESP_EVENT_REWIND,    /* all but the first `token_count` tokens of the text were forgotten */
+    ESP_EVENT_REWIND,    /* the text was shortened to its first `token_count` tokens */
 };
 
-/* Everything an event points to is the session's and valid only during the callback. */
+/* Everything an event points to belongs to the session and is valid only during the callback.
+ */
 struct esp_event {
     int type;
     double time; /* seconds since the session was opened */
@@ -134,6 +138,7 @@ struct esp_event {
     const int32_t *tokens; /* prompt */
     int token_count;
     const char *key, *text; /* setting: name and value */
+    bool lossy; /* setting: from now on drafter and verifier may change what the model says */
 };
 
 typedef void esp_observer(void *user, const struct esp_event *event);

@@ -13,7 +13,7 @@ static void print_tokens(void *user, const struct esp_event *event)
     if (event->type != ESP_EVENT_ITERATION)
         return;
     for (int i = 0; i < event->iteration->committed_count; i++) {
-        size_t length = 0; /* of a token that the model has and the tokenizer has not */
+        size_t length = 0; /* stays 0 for a token that the tokenizer does not have */
         const char *bytes = esp_token_bytes(engine, event->iteration->committed[i], &length);
         fwrite(bytes ? bytes : "", 1, length, stdout);
     }

@@ -1,7 +1,7 @@
 /* loop.c - one iteration of tree speculation: the only place that owns the order of its six
  * stages.
  *
- *   1 draft    the policy grows a tree below the root, layer by layer
+ *   1 draft    the drafter grows a tree below the root, layer by layer
  *   2 flatten  the nodes get rows, parents before children, and ancestor bitmasks
  *   3 verify   one target pass over root and nodes with tree attention
  *   4 select   the rule walks the tree: accepted path and bonus token
@@ -19,8 +19,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "compatible.h"
-#include "error.h"
+#include "engine/compatible.h"
+#include "kernels/status.h"
 
 /* On a device that works behind the host, a stage is over for the host when it has been asked
  * for. Once the chosen path has come back, everything before it has really happened: the
@@ -35,14 +35,14 @@ static void read_marks(struct esp_session *s, double begun, double *start)
         return;
     for (int i = 0; i <= ESP_STAGE_VERIFY; i++)
         seconds[i] = s->ops->between(backend, 2 * i, 2 * i + 1);
-    seconds[ESP_STAGE_DRAFT] = fmax(seconds[ESP_STAGE_DRAFT] - s->watched, 0);
+    seconds[ESP_STAGE_DRAFT] = fmax(seconds[ESP_STAGE_DRAFT] - s->draft.watched, 0);
     double verified = begun + s->ops->between(backend, 0, 2 * ESP_STAGE_VERIFY + 1);
-    *start = fmax(*start, fmin(verified, esp_now()));
+    *start = fmax(*start, fmin(verified, esp_clock()));
 }
 
 static void stage_done(struct esp_session *s, enum esp_stage stage, double *start)
 {
-    s->iteration.seconds[stage] = esp_now() - *start;
+    s->iteration.seconds[stage] = esp_clock() - *start;
     if (stage <= ESP_STAGE_VERIFY)
         esp_session_mark(s, 2 * (int)stage + 1);
     esp_session_emit(s, (struct esp_event){
@@ -50,7 +50,7 @@ static void stage_done(struct esp_session *s, enum esp_stage stage, double *star
                             .stage = stage,
                             .iteration = &s->iteration,
                         });
-    *start = esp_now(); /* an observer that waits, as in step mode, is nobody's stage */
+    *start = esp_clock(); /* an observer that waits, as in step mode, is nobody's stage */
     if (stage < ESP_STAGE_VERIFY)
         esp_session_mark(s, 2 * (int)stage + 2);
 }
@@ -58,12 +58,12 @@ static void stage_done(struct esp_session *s, enum esp_stage stage, double *star
 static void layer_done(void *user)
 {
     struct esp_session *s = user;
-    double start = esp_now();
+    double start = esp_clock();
     s->iteration.tree = s->tree.tree;
     s->iteration.draft_passes = s->draft.passes;
     esp_session_emit(s,
                      (struct esp_event){.type = ESP_EVENT_LAYER, .iteration = &s->iteration});
-    s->watched += esp_now() - start;
+    s->draft.watched += esp_clock() - start;
 }
 
 /* The choice of a token in plain decoding. It leaves the session's random numbers alone. */
@@ -73,17 +73,18 @@ static int choose_plainly(struct esp_session *s)
     int32_t row = 0, token;
     double value;
     if (s->set.sampling.temperature == 0)
-        return s->ops->argmax(s->p, &row, 1, &token);
+        return s->ops->argmax(s->p, &row, 1, &token, ESP_NOW);
     int status = s->ops->softmax(s->p, &row, 1, &s->set.sampling);
-    return status < 0 ? status : s->ops->sample(s->p, &row, &u, 1, 1, NULL, 0, &token, &value);
+    return status < 0 ? status
+                      : s->ops->sample(s->p, &row, &u, 1, 1, NULL, 0, &token, &value, ESP_NOW);
 }
 
 /* A pass over `rows` times the token at `position`, behind the text that the cache holds. The
  * next iteration writes other rows there, or the same one. */
-static int pass_over(struct esp_session *s, struct esp_model_cache *c, int position, int rows,
+static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position, int rows,
                      struct esp_rows *logits)
 {
-    const int32_t token = *esp_context_known(c, s->text + position, 1);
+    const int32_t token = *esp_kv_cache_known(c, s->text + position, 1);
     for (int i = 0; i < rows; i++) {
         s->tokens[i] = token;
         s->positions[i] = position + i;
@@ -101,7 +102,7 @@ static int pass_over(struct esp_session *s, struct esp_model_cache *c, int posit
 
 void esp_session_warm(struct esp_session *s)
 {
-    const struct esp_model_cache *draft = &s->draft_cache;
+    const struct esp_kv_cache *draft = &s->draft_cache;
     const int nodes = s->iteration.tree.verified; /* the next tree will be about as large */
     int32_t row = 0, token;
     if (s->length == 0)
@@ -109,7 +110,7 @@ void esp_session_warm(struct esp_session *s)
     if (draft->cache && draft->length < s->length && draft->length < draft->context)
         pass_over(s, &s->draft_cache, draft->length, 1, s->q);
     if (pass_over(s, &s->target, s->length - 1, nodes > 1 ? nodes : 1, s->p) == ESP_OK)
-        s->ops->argmax(s->p, &row, 1, &token); /* waits for a device */
+        s->ops->argmax(s->p, &row, 1, &token, ESP_NOW); /* waits for a device */
 }
 
 /* Times plain decoding: a target pass over the root alone and the choice of a token. The pass
@@ -126,13 +127,13 @@ static int measure_baseline(struct esp_session *s)
     if (index < ESP_BASELINE_EVERY ? index & (index - 1) : index % ESP_BASELINE_EVERY)
         runs = 0;
     for (int i = 0; i < runs; i++) {
-        double start = esp_now(), seconds[ESP_STAGES] = {0};
+        double start = esp_clock(), seconds[ESP_STAGES] = {0};
         int status = pass_over(s, &s->target, s->length - 1, 1, s->p);
         if (status == ESP_OK)
             status = choose_plainly(s);
         if (status < 0)
             return status;
-        seconds[ESP_STAGE_VERIFY] = esp_now() - start;
+        seconds[ESP_STAGE_VERIFY] = esp_clock() - start;
         if (i == runs - 1)
             esp_pace_add(&s->plain, seconds, 1, 1);
     }
@@ -150,7 +151,12 @@ static int draft(struct esp_session *s, int remaining)
     d->state = s->drafter_state;
     d->rng = &s->draft_rng;
     d->sampling = esp_draft_sampling(&s->set);
-    d->greedy = s->set.sampling.temperature == 0;
+    d->sampling.temperature /= s->beta = esp_session_beta(s);
+    d->temperature = s->set.sampling.temperature;
+    d->greedy = d->temperature == 0;
+    d->calibration = &s->calibration;
+    d->costs = &s->costs;
+    esp_costs_at(&s->costs, s->length);
     d->text = s->text;
     d->text_length = s->length;
     d->max_depth = remaining - 1; /* the bonus token is the last that may be committed */
@@ -158,10 +164,10 @@ static int draft(struct esp_session *s, int remaining)
         d->max_depth = s->draft_cache.context - s->length;
     d->layer = s->observer ? layer_done : NULL;
     d->user = s;
-    s->watched = 0;
     esp_tree_reset(&s->tree, s->text[s->length - 1]);
     esp_draft_begin(d);
     int status = d->max_depth > 0 ? drafter->draft(d) : ESP_OK;
+    esp_draft_end(d);
     s->iteration.tree = s->tree.tree;
     s->iteration.draft_passes = d->passes;
     s->iteration.deepest = esp_tree_deepest(&s->tree.tree);
@@ -196,7 +202,9 @@ static int select_path(struct esp_session *s)
     v->params = &s->set.verifier_params;
     v->sampling = s->set.sampling;
     v->draws = esp_draws_of(&s->set);
-    int status = esp_verify_run(v, s->set.verifier);
+    int status = esp_calibration_look(&s->calibration, &s->draft, s->beta);
+    if (status == ESP_OK)
+        status = esp_verify_run(v, s->set.verifier);
     s->iteration.path = v->path;
     s->iteration.path_length = v->path_length;
     s->iteration.bonus = v->bonus;
@@ -233,12 +241,12 @@ static int commit(struct esp_session *s, int count)
         /* The root, then all committed tokens but the last, which is the next root. */
         s->tokens[0] = s->text[s->length - 1];
         memcpy(s->tokens + 1, s->committed, (size_t)(count - 1) * sizeof *s->tokens);
-        status = esp_context_append(&s->target, s->tokens, count, NULL, NULL);
+        status = esp_kv_cache_append(&s->target, s->tokens, count, NULL, NULL);
     } else {
         s->tokens[0] = 0;
         for (int i = 1; i < count; i++)
             s->tokens[i] = s->tree.row[v->path[i - 1]];
-        status = esp_context_keep(&s->target, s->tokens, count);
+        status = esp_kv_cache_keep(&s->target, s->tokens, count);
     }
     if (status == ESP_OK && s->draft.expanded > 0)
         status = esp_draft_commit(&s->draft, v->path, count - 1, rebuild);
@@ -253,6 +261,36 @@ static int commit(struct esp_session *s, int count)
     return status;
 }
 
+/* What passes took, and what became of the drafted tokens. */
+static void learn(struct esp_session *s)
+{
+    const struct esp_draft *d = &s->draft;
+    const struct esp_iteration *it = &s->iteration;
+    double rest = 0;
+    esp_calibration_learn(&s->calibration, d, it, s->beta,
+                          s->set.values.draft_temp == ESP_DRAFT_AUTO);
+    for (int i = 0; i < d->passes && i < ESP_TIMED_PASSES; i++)
+        esp_costs_draft_took(&s->costs, d->pass_rows[i], d->pass_seconds[i]);
+    for (int i = ESP_STAGE_FLATTEN; i <= ESP_STAGE_COMMIT; i++)
+        rest += it->seconds[i];
+    esp_costs_verify_took(&s->costs, it->tree.verified, rest);
+}
+
+/* The draft's temperature, and how far the draft's probabilities are off without and with it. */
+static int session_gauges(const struct esp_session *s, struct esp_gauge *g)
+{
+    if (!s->set.drafter->needs_model)
+        return 0;
+    const double base = esp_draft_sampling(&s->set).temperature;
+    g[0] = (struct esp_gauge){"draft_temp", .after = base / esp_session_beta(s), .minimum = 0,
+                              .maximum = 2 * base};
+    g[1] = (struct esp_gauge){"error_raw", .after = esp_tally_error(&s->calibration.raw),
+                              .maximum = 1};
+    g[2] = (struct esp_gauge){"error", .after = esp_tally_error(&s->calibration.tempered),
+                              .maximum = 1};
+    return 3;
+}
+
 static void read_gauges(struct esp_session *s, bool before)
 {
     struct esp_gauge now[ESP_MAX_GAUGES];
@@ -260,6 +298,7 @@ static void read_gauges(struct esp_session *s, bool before)
     const struct esp_drafter_ops *drafter = s->set.drafter;
     it->gauge_count =
         drafter->gauges ? drafter->gauges(s->drafter_state, &s->set.drafter_params, now) : 0;
+    it->gauge_count += session_gauges(s, now + it->gauge_count);
     for (int i = 0; i < it->gauge_count; i++) {
         now[i].before = before ? now[i].after : it->gauges[i].before;
         it->gauges[i] = now[i];
@@ -292,15 +331,15 @@ static void count_up(struct esp_session *s)
 static int run(struct esp_session *s, int remaining)
 {
     struct esp_iteration *it = &s->iteration;
-    double begun = esp_now(), start = begun;
+    double begun = esp_clock(), start = begun;
     esp_session_mark(s, 0);
     int status = draft(s, remaining); /* 1 */
     if (status < 0)
         return status;
-    start += s->watched;
+    start += s->draft.watched;
     stage_done(s, ESP_STAGE_DRAFT, &start);
 
-    esp_tree_flatten(&s->tree, s->set.order); /* 2 */
+    esp_tree_flatten(&s->tree, s->set.values.order); /* 2 */
     it->tree = s->tree.tree;
     it->mask_blocks = s->tree.mask_blocks;
     stage_done(s, ESP_STAGE_FLATTEN, &start);
@@ -324,6 +363,7 @@ static int run(struct esp_session *s, int remaining)
         return status;
     stage_done(s, ESP_STAGE_COMMIT, &start);
 
+    learn(s);
     if (s->set.drafter->adapt) /* 6 */
         s->set.drafter->adapt(s->drafter_state, &s->set.drafter_params, it);
     read_gauges(s, false);
@@ -335,6 +375,8 @@ static int finish(struct esp_session *s, const char *why)
 {
     s->end = why;
     s->allowed = 0;
+    if (s->set.drafter->finish)
+        s->set.drafter->finish(s->drafter_state, &s->set.drafter_params);
     esp_session_emit(s, (struct esp_event){.type = ESP_EVENT_END, .text = why});
     return 0;
 }
@@ -363,7 +405,7 @@ int esp_session_step(struct esp_session *s, char *err, size_t errlen)
     };
     s->target.passes = 0;
     read_gauges(s, true);
-    int status = s->set.baseline ? measure_baseline(s) : ESP_OK;
+    int status = s->set.values.baseline ? measure_baseline(s) : ESP_OK;
     if (status == ESP_OK)
         status = run(s, remaining);
     if (status < 0) {

@@ -1,22 +1,25 @@
-/* lossless.c - a session's output against the target's exact distribution; see lossless.h.
+/* lossless.c - tests a session's output against the target's exact distribution; see
+ * lossless.h.
  *
- * Between two continuations the session goes back to the end of its text: the caches are cut,
- * nothing is computed again. The random numbers go on, so the continuations are independent.
+ * After each continuation the session is rewound to the end of its text: the KV caches are
+ * shortened and nothing is computed again. The random numbers are not rewound, so the
+ * continuations are independent.
  */
-#include "lossless.h"
+#include "engine/lossless.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+#include "engine/session.h"
+#include "kernels/status.h"
 
 enum { SMALLEST_BIN = 5 }; /* tokens expected in a bin of `first` */
 
 struct scorer {
     struct esp_session *session;
     int start;                            /* tokens of the text that is continued */
-    struct esp_model_cache target, draft; /* hold the text but for its last token */
+    struct esp_kv_cache target, draft; /* hold the text but for its last token */
     bool has_draft;
     struct esp_rows *p, *q; /* (tokens) */
     float *p_row, *q_row;   /* (vocabulary) */
@@ -39,23 +42,23 @@ const char *esp_lossless_test_name(int test)
 
 /* ------------------------------------------------------------------ memory */
 
-static int open_cache(struct scorer *s, struct esp_model_cache *cache,
+static int open_cache(struct scorer *s, struct esp_kv_cache *cache,
                       const struct esp_model *model, struct esp_weights *weights, int tokens,
                       char *err, size_t errlen)
 {
-    int status = esp_context_open(cache, s->session->ops, weights, model->desc.vocabulary,
-                                  s->start + tokens, 1, err, errlen);
+    int status = esp_kv_cache_open(cache, s->session->ops, weights, model->desc.vocabulary,
+                                   s->start + tokens, 1, err, errlen);
     if (status == ESP_OK)
-        status = esp_context_append(cache, s->session->text, s->start - 1, NULL, NULL);
+        status = esp_kv_cache_append(cache, s->session->text, s->start - 1, NULL, NULL);
     return status;
 }
 
 static void close_scorer(struct scorer *s)
 {
     const struct esp_backend_ops *ops = s->session->ops;
-    esp_context_close(&s->target);
+    esp_kv_cache_close(&s->target);
     if (s->has_draft)
-        esp_context_close(&s->draft);
+        esp_kv_cache_close(&s->draft);
     if (s->p)
         ops->rows_close(s->p);
     if (s->q)
@@ -73,7 +76,7 @@ static int open_scorer(struct scorer *s, int tokens, char *err, size_t errlen)
     const struct esp_engine *e = s->session->engine;
     const size_t vocabulary = (size_t)e->target->desc.vocabulary;
     s->has_draft = e->draft && s->start + tokens <= e->draft->desc.context;
-    s->rng = (struct esp_rng){.seed = s->session->set.seed, .stream = ESP_RNG_CHECK};
+    s->rng = (struct esp_rng){.seed = s->session->set.values.seed, .stream = ESP_RNG_CHECK};
     s->p_row = calloc(vocabulary, sizeof *s->p_row);
     s->q_row = calloc(vocabulary, sizeof *s->q_row);
     s->first = calloc(vocabulary, sizeof *s->first);
@@ -101,7 +104,8 @@ static int open_scorer(struct scorer *s, int tokens, char *err, size_t errlen)
 
 /* ------------------------------------------------------------------ one continuation */
 
-/* Writes at least `tokens` tokens behind the text, unless it ends earlier; returns how many. */
+/* Writes at least `tokens` tokens behind the text, unless it ends earlier. Returns their
+ * number. */
 static int continue_text(struct scorer *s, int tokens, struct esp_lossless *result, char *err,
                          size_t errlen)
 {
@@ -119,7 +123,7 @@ static int continue_text(struct scorer *s, int tokens, struct esp_lossless *resu
 
 /* Plain passes over the last token of the text and all but the last of the `count` written:
  * rows i of p and q become the distributions of the i-th token written. */
-static int plain_pass(struct scorer *s, struct esp_model_cache *cache, struct esp_rows *rows,
+static int plain_pass(struct scorer *s, struct esp_kv_cache *cache, struct esp_rows *rows,
                       int count, const struct esp_sampling *sampling)
 {
     const struct esp_backend_ops *ops = s->session->ops;
@@ -127,7 +131,7 @@ static int plain_pass(struct scorer *s, struct esp_model_cache *cache, struct es
         int n = count - done < cache->max_batch ? count - done : cache->max_batch;
         struct esp_batch batch = {
             .rows = n,
-            .tokens = esp_context_known(cache, s->session->text + s->start - 1 + done, n),
+            .tokens = esp_kv_cache_known(cache, s->session->text + s->start - 1 + done, n),
             .positions = s->positions + done,
             .first = s->start - 1 + done,
             .prefix = s->start - 1 + done,
@@ -142,7 +146,8 @@ static int plain_pass(struct scorer *s, struct esp_model_cache *cache, struct es
     return sampling->temperature > 0 ? ops->softmax(rows, s->rows, count, sampling) : ESP_OK;
 }
 
-/* Places of token x in its distribution: ordered by p/q, and by falling p. */
+/* The value v of token x (see lossless.h) with the vocabulary ordered by p/q, and by falling p.
+ */
 static void place(struct scorer *s, int32_t x, double *ratio, double *rank)
 {
     const int n = s->p->vocabulary;
@@ -190,7 +195,8 @@ static int score_sampled(struct scorer *s, int count, struct esp_lossless *resul
         result->ratio[bin_of(ratio, ESP_LOSSLESS_BINS)]++;
         s->rank[bin_of(rank, ESP_LOSSLESS_BINS)]++;
         int side = bin_of(ratio, ESP_LOSSLESS_SIDE);
-        if (i % 2) /* pairs do not overlap: a chi-square test wants independent counts */
+        if (i %
+            2) /* pairs do not overlap, because a chi-square test needs independent counts */
             s->serial[before * ESP_LOSSLESS_SIDE + side]++;
         before = side;
     }
@@ -201,7 +207,7 @@ static int score_greedy(struct scorer *s, int count, struct esp_lossless *result
 {
     for (int i = 0; i < count; i++) {
         int32_t likeliest, row = i;
-        int status = s->session->ops->argmax(s->p, &row, 1, &likeliest);
+        int status = s->session->ops->argmax(s->p, &row, 1, &likeliest, ESP_NOW);
         if (status < 0)
             return status;
         result->impossible += s->session->text[s->start + i] != likeliest;
@@ -224,7 +230,7 @@ static int score(struct scorer *s, int count, struct esp_lossless *result)
 
 /* ------------------------------------------------------------------ the tests */
 
-/* First tokens: those expected often enough have bins of their own, the others share one. */
+/* Tests the first tokens: those expected often enough have a bin each, the others share one. */
 static struct esp_chi_square test_first(struct scorer *s, int trials)
 {
     const int n = s->p->vocabulary;
@@ -243,7 +249,7 @@ static struct esp_chi_square test_first(struct scorer *s, int trials)
     if (bins == 0 || rest_p * trials >= SMALLEST_BIN) {
         s->first[bins] = rest;
         s->first_p[bins++] = rest_p;
-    } else { /* too few for a bin: they join the last one */
+    } else { /* too few for a bin of their own: they are added to the last one */
         s->first[bins - 1] += rest;
         s->first_p[bins - 1] += rest_p;
     }
@@ -261,7 +267,8 @@ static void finish(struct scorer *s, int trials, struct esp_lossless *r)
         esp_chi_square_fit(s->serial, even, ESP_LOSSLESS_SIDE * ESP_LOSSLESS_SIDE);
     r->test[ESP_LOSSLESS_first] = test_first(s, trials);
     r->distance = esp_total_variation(r->ratio, even, ESP_LOSSLESS_BINS);
-    /* McDiarmid 1989: one token moves it by at most 1/n; on average chance adds to it. */
+    /* McDiarmid 1989: one token changes the distance by at most 1/n. On average, chance makes
+     * the measured distance larger than the true one. */
     r->limit = r->distance + sqrt(log(1 / 0.01) / (2.0 * r->tokens));
 }
 

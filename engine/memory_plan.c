@@ -1,39 +1,42 @@
-/* memory_plan.c - adding up memory before it is taken; see memory_plan.h.
+/* memory_plan.c - adds up the memory that will be allocated; see memory_plan.h.
  *
- * The sizes are asked of the backend for the very arguments that engine.c and session.c open
- * things with, so the plan is exact but for what the device keeps for itself.
+ * The backend gives the sizes for the same arguments with which engine.c and session.c open
+ * weights, caches and rows. So the plan is exact except for the memory that the device keeps
+ * for itself.
  */
-#include "memory_plan.h"
+#include "engine/memory_plan.h"
 
 #include <stdio.h>
 
-#include "context.h"
-#include "error.h"
+#include "engine/kv_cache.h"
+#include "kernels/status.h"
 
 enum { LEAST_CONTEXT = 64 };
 
-/* What the device needs besides: handles, workspaces, graphs. */
+static const char NO_LIMIT[] = "--backend cpu has no such limit";
+
+/* Memory for handles, workspaces and graphs. */
 static const size_t RESERVE = (size_t)160 << 20;
 
-static size_t context_need(const struct esp_engine *e, const struct esp_model *model, int context,
-                           int tree_rows)
+static size_t model_need(const struct esp_engine *e, const struct esp_model *model, int context,
+                         int tree_rows)
 {
     if (!model)
         return 0;
     const struct esp_backend_ops *ops = e->backend->ops;
     int tokens = context < model->desc.context ? context : model->desc.context;
     return ops->cache_need(&model->desc, tokens + tree_rows,
-                           esp_context_batch(tokens, tree_rows)) +
+                           esp_kv_cache_batch(tokens, tree_rows)) +
            ops->rows_need(tree_rows, e->target->desc.vocabulary);
 }
 
 static size_t session_need(const struct esp_engine *e, int context, int nodes)
 {
-    return context_need(e, e->target, context, nodes + 1) +
-           context_need(e, e->draft, context, nodes + 1);
+    return model_need(e, e->target, context, nodes + 1) +
+           model_need(e, e->draft, context, nodes + 1);
 }
 
-/* "a context of 1024 tokens (--context) would fit" */
+/* Writes advice: "a context of 1024 tokens (--context) would fit". */
 static void suggest(const struct esp_engine *e, size_t left, char *text, size_t size)
 {
     int context = e->context;
@@ -44,7 +47,7 @@ static void suggest(const struct esp_engine *e, size_t left, char *text, size_t 
     else if (session_need(e, LEAST_CONTEXT, LEAST_CONTEXT) <= left)
         snprintf(text, size, "try smaller trees (--max-nodes) and a shorter --context");
     else
-        snprintf(text, size, "--backend cpu has no such limit");
+        snprintf(text, size, "%s", NO_LIMIT);
 }
 
 int esp_memory_plan(const struct esp_engine *e, char *err, size_t errlen)
@@ -58,7 +61,8 @@ int esp_memory_plan(const struct esp_engine *e, char *err, size_t errlen)
     size_t session = session_need(e, e->context, e->max_nodes);
     if (weights + session <= left)
         return ESP_OK;
-    char advice[100] = "--backend cpu has no such limit";
+    char advice[100];
+    snprintf(advice, sizeof advice, "%s", NO_LIMIT);
     if (weights < left)
         suggest(e, left - weights, advice, sizeof advice);
     return esp_fail(err, errlen, ESP_E_MEMORY,

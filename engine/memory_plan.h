@@ -1,12 +1,12 @@
-/* memory_plan.h - will the models, a session and its trees fit on the device? */
+/* memory_plan.h - checks that the models, a session and its trees fit on the device. */
 #ifndef ESP_MEMORY_PLAN_H
 #define ESP_MEMORY_PLAN_H
 
-#include "engine.h"
+#include "engine/engine.h"
 
-/* Adds up what an engine with open models will take with one session, before anything is
- * loaded. If the backend knows how much is free and it is less, fails with ESP_E_MEMORY and a
- * sentence that says what would fit. */
+/* Adds up the memory that an engine with open models and one session will take, before anything
+ * is loaded. If the backend reports that less is free: ESP_E_MEMORY and a sentence that says
+ * what would fit. */
 int esp_memory_plan(const struct esp_engine *engine, char *err, size_t errlen);
 
 #endif

@@ -4,7 +4,7 @@
  * class, as in plain decoding, that leaves the quartile; without hiccups, about the total. The
  * tokens that a step added count in full, however long it took.
  */
-#include "pace.h"
+#include "engine/pace.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 #ifndef ESP_PACE_H
 #define ESP_PACE_H
 
-#include "espalier_event.h"
+#include "engine/espalier_event.h"
 
 enum { ESP_PACE_STEPS = 256, ESP_PACE_PARTS = 3 };
 

@@ -1,29 +1,29 @@
-/* registry.c - the lists of drafters and verifiers, and what the public header tells about
+/* registry.c - the lists of drafters and verifiers, and the public functions that describe
  * them. */
 #include <stdio.h>
 #include <string.h>
 
-#include "backends.h"
-#include "drafter.h"
-#include "verifier.h"
+#include "kernels/backends.h"
+#include "engine/drafters/drafter.h"
+#include "engine/verifiers/verifier.h"
 
 #define X(name) extern const struct esp_drafter_ops esp_drafter_##name;
-#include "drafters/drafters.def"
+#include "engine/drafters/drafters.def"
 #undef X
 #define X(name) extern const struct esp_verifier_ops esp_verifier_##name;
-#include "verifiers/verifiers.def"
+#include "engine/verifiers/verifiers.def"
 #undef X
 
 const struct esp_drafter_ops *const esp_drafters[] = {
 #define X(name) &esp_drafter_##name,
-#include "drafters/drafters.def"
+#include "engine/drafters/drafters.def"
 #undef X
     NULL,
 };
 
 const struct esp_verifier_ops *const esp_verifiers[] = {
 #define X(name) &esp_verifier_##name,
-#include "verifiers/verifiers.def"
+#include "engine/verifiers/verifiers.def"
 #undef X
     NULL,
 };
@@ -52,7 +52,7 @@ static const char *draws_text(unsigned draws)
     return text[draws & 7];
 }
 
-/* Has a list that NULL ends an entry `index`? */
+/* Whether a NULL-terminated list has an entry `index`. */
 static bool has(const void *const *list, int index)
 {
     for (int i = 0; i <= index; i++)
@@ -108,10 +108,10 @@ bool esp_item(enum esp_list list, int index, struct esp_item *item)
     return false;
 }
 
-int esp_backend_probe(const char *name, char *text, size_t size)
+int esp_backend_probe(const char *name, int device, char *text, size_t size)
 {
     struct esp_backend *backend;
-    int status = esp_backend_open(&backend, name, 0, text, size);
+    int status = esp_backend_open(&backend, name, 0, device, text, size);
     if (status < 0)
         return status;
     snprintf(text, size, "%s", backend->ops->device(backend));

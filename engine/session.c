@@ -4,22 +4,25 @@
  * the verifier and the temperature must go together, or the old ones stay. All memory is taken
  * at open; iterations (loop.c) allocate nothing.
  */
-#include "compatible.h"
+#include "engine/compatible.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
-#include "error.h"
+#include "kernels/status.h"
+
+enum { FAR_TOO_LONG = 4 /* times the context */ };
+
+_Static_assert(ESP_ORDER_bfs == 0 && ESP_ORDER_dfs == 1 && ESP_ORDER_hpd == 2,
+               "espalier_settings.h lists the orders as tree.h does");
 
 void esp_session_emit(struct esp_session *s, struct esp_event event)
 {
     if (!s->observer)
         return;
-    event.time = esp_now() - s->opened;
+    event.time = esp_clock() - s->opened;
     s->observer(s->user, &event);
 }
 
@@ -27,6 +30,30 @@ struct esp_sampling esp_draft_sampling(const struct esp_settings *settings)
 {
     struct esp_sampling plain = {.temperature = 1, .top_p = 1};
     return settings->sampling.temperature > 0 ? settings->sampling : plain;
+}
+
+double esp_session_beta(const struct esp_session *s)
+{
+    if (s->set.values.draft_temp == ESP_DRAFT_AUTO)
+        return esp_calibration_beta(&s->calibration);
+    if (s->set.values.draft_temp == ESP_DRAFT_OFF)
+        return 1;
+    return esp_draft_sampling(&s->set).temperature / s->set.values.draft_temp;
+}
+
+/* Turns to what was learned about this pair at this temperature, and about this device. */
+static void turn_to_learned(struct esp_session *s)
+{
+    const double temperature = s->set.sampling.temperature;
+    char key[sizeof s->costs.key] = "";
+    if (*s->draft.pair)
+        snprintf(key, sizeof key, "%s, temperature %g", s->draft.pair, temperature);
+    esp_calibration_turn(&s->calibration, key, !s->repeatable);
+    if (*s->draft.pair)
+        snprintf(key, sizeof key, "%s, %s, %s: %s", s->draft.pair,
+                 temperature > 0 ? "sampling" : "greedy", esp_engine_backend(s->engine),
+                 s->ops->device ? esp_engine_device(s->engine) : "");
+    esp_costs_turn(&s->costs, key);
 }
 
 /* ------------------------------------------------------------------ settings */
@@ -93,7 +120,7 @@ static int check_settings(const struct esp_session *s, struct esp_settings *set,
                         drafter->name);
     int status =
         drafter->check ? drafter->check(&set->drafter_params, err, errlen) : (int)ESP_OK;
-    return status < 0 ? status : esp_choose_rule(set, err, errlen);
+    return status < 0 ? status : esp_choose_verifier(set, err, errlen);
 }
 
 static bool same_params(const struct esp_params *a, const struct esp_params *b)
@@ -123,7 +150,7 @@ static int choose_default(const struct esp_session *s, struct esp_settings *set,
             return esp_fail(err, errlen, status, "%s/espalier.json: %s",
                             s->engine->target->path, why);
         with.drafter_chosen = false;
-        if (!general && set->verifier_chosen && esp_choose_rule(&with, NULL, 0) < 0)
+        if (!general && set->verifier_chosen && esp_choose_verifier(&with, NULL, 0) < 0)
             continue;
         if (with.drafter == s->set.drafter &&
             !same_params(&with.drafter_params, &s->set.drafter_params))
@@ -156,6 +183,11 @@ static int apply_settings(struct esp_session *s, const struct esp_settings *set,
         changed = -1;
     }
     s->set = *set;
+    esp_params_spec(&set->drafter_params, set->drafter->name, s->drafter_spec,
+                    sizeof s->drafter_spec);
+    esp_params_spec(&set->verifier_params, set->verifier->name, s->verifier_spec,
+                    sizeof s->verifier_spec);
+    turn_to_learned(s);
     if (set->drafter->init)
         set->drafter->init(state, &s->set.drafter_params, changed);
     return ESP_OK;
@@ -164,53 +196,20 @@ static int apply_settings(struct esp_session *s, const struct esp_settings *set,
 /* From here on the random numbers are those of a new session with this seed. */
 static void restart_random(struct esp_session *s)
 {
-    s->draft_rng = (struct esp_rng){.seed = s->set.seed, .stream = ESP_RNG_DRAFT};
-    s->verify_rng = (struct esp_rng){.seed = s->set.seed, .stream = ESP_RNG_VERIFY};
+    s->draft_rng = (struct esp_rng){.seed = s->set.values.seed, .stream = ESP_RNG_DRAFT};
+    s->verify_rng = (struct esp_rng){.seed = s->set.values.seed, .stream = ESP_RNG_VERIFY};
 }
 
-static int read_number(const char *key, const char *value, double low, double high, bool whole,
-                       double *number, char *err, size_t errlen)
+static struct esp_sampling sampling_of(const struct esp_session_values *values)
 {
-    char *end;
-    double x = strtod(value, &end);
-    if (end == value || *end || !(x >= low && x <= high) || (whole && x != floor(x)))
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "%s takes a %snumber from %g to %g, not '%s'", key,
-                        whole ? "whole " : "", low, high, value);
-    *number = x;
-    return ESP_OK;
-}
-
-static int read_seed(const char *value, uint64_t *seed, char *err, size_t errlen)
-{
-    char *end;
-    errno = 0;
-    unsigned long long x = strtoull(value, &end, 10);
-    if (end == value || *end || errno || strchr(value, '-'))
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "seed takes a whole number from 0 to 2^64 - 1, not '%s'", value);
-    *seed = x;
-    return ESP_OK;
-}
-
-static int read_order(const char *value, enum esp_order *order, char *err, size_t errlen)
-{
-#define X(name)                                                                                \
-    if (strcmp(value, #name) == 0) {                                                           \
-        *order = ESP_ORDER_##name;                                                             \
-        return ESP_OK;                                                                         \
-    }
-    ESP_ORDERS(X)
-#undef X
-    return esp_fail(err, errlen, ESP_E_ARGUMENT, "order is bfs, dfs or hpd, not '%s'", value);
+    return (struct esp_sampling){values->temperature, values->top_p, values->top_k};
 }
 
 /* Changes one setting in `set`. *changed becomes the index of a drafter parameter, -1: all. */
 static int change(struct esp_settings *set, const char *key, const char *value, int *changed,
                   char *err, size_t errlen)
 {
-    double number = 0;
-    int status;
+    const int index = esp_value_find(key);
     *changed = INT32_MAX; /* no parameter */
     if (strcmp(key, "drafter") == 0) {
         *changed = -1;
@@ -219,34 +218,10 @@ static int change(struct esp_settings *set, const char *key, const char *value, 
     }
     if (strcmp(key, "verifier") == 0)
         return choose_verifier(set, value, err, errlen);
-    if (strcmp(key, "order") == 0)
-        return read_order(value, &set->order, err, errlen);
-    if (strcmp(key, "seed") == 0)
-        return read_seed(value, &set->seed, err, errlen);
-    if (strcmp(key, "temp") == 0) {
-        status = read_number(key, value, 0, 100, false, &number, err, errlen);
-        if (status == ESP_OK)
-            set->sampling.temperature = number;
+    if (index >= 0) {
+        int status = esp_value_parse(&set->values, index, key, value, err, errlen);
+        set->sampling = sampling_of(&set->values);
         return status;
-    }
-    if (strcmp(key, "top_p") == 0) {
-        status = read_number(key, value, 0, 1, false, &number, err, errlen);
-        if (status == ESP_OK)
-            set->sampling.top_p = number > 0 ? number : 1;
-        return status;
-    }
-    if (strcmp(key, "top_k") == 0) {
-        status = read_number(key, value, 0, INT32_MAX, true, &number, err, errlen);
-        if (status == ESP_OK)
-            set->sampling.top_k = (int)number;
-        return status;
-    }
-    if (strcmp(key, "baseline") == 0) {
-        set->baseline = strcmp(value, "on") == 0;
-        if (!set->baseline && strcmp(value, "off") != 0)
-            return esp_fail(err, errlen, ESP_E_ARGUMENT, "baseline takes on or off, not '%s'",
-                            value);
-        return ESP_OK;
     }
     *changed =
         esp_params_set(&set->drafter_params, set->drafter->name, key, value, err, errlen);
@@ -273,38 +248,41 @@ int esp_session_set(struct esp_session *s, const char *key, const char *value, c
     char now[ESP_SPEC_TEXT];
     if (esp_session_get(s, key, now, sizeof now) == ESP_OK)
         value = now;
-    esp_session_emit(s,
-                     (struct esp_event){.type = ESP_EVENT_SETTING, .key = key, .text = value});
+    esp_session_emit(
+        s, (struct esp_event){
+               .type = ESP_EVENT_SETTING, .key = key, .text = value, .lossy = s->set.lossy});
     return ESP_OK;
+}
+
+/* A sentence if more nodes were asked for than fit the memory, else "". A default N says how
+ * many are used where there is room. */
+static void note_nodes(const struct esp_session *s, char *text, size_t size)
+{
+    const struct esp_params *params = &s->set.drafter_params;
+    const int n = esp_params_find(params, "N"), most = s->engine->max_nodes;
+    snprintf(text, size, "%s", "");
+    if (n >= 0 && esp_param(params, n) > most && esp_param(params, n) != params->table[n].value)
+        snprintf(text, size,
+                 "%s: N=%g is more than there is memory for, so trees have %d nodes at most; "
+                 "start with --max-nodes %g for more",
+                 s->set.drafter->name, esp_param(params, n), most, esp_param(params, n));
 }
 
 int esp_session_get(const struct esp_session *s, const char *key, char *value, size_t size)
 {
-    static const char *const orders[] = {
-#define X(name) #name,
-        ESP_ORDERS(X)
-#undef X
-    };
     const struct esp_settings *set = &s->set;
+    const int index = esp_value_find(key);
     int param;
     if (strcmp(key, "drafter") == 0)
-        esp_params_spec(&set->drafter_params, set->drafter->name, value, size);
+        snprintf(value, size, "%s", s->drafter_spec);
     else if (strcmp(key, "verifier") == 0)
-        esp_params_spec(&set->verifier_params, set->verifier->name, value, size);
-    else if (strcmp(key, "order") == 0)
-        snprintf(value, size, "%s", orders[set->order]);
-    else if (strcmp(key, "seed") == 0)
-        snprintf(value, size, "%llu", (unsigned long long)set->seed);
-    else if (strcmp(key, "temp") == 0)
-        snprintf(value, size, "%g", set->sampling.temperature);
-    else if (strcmp(key, "top_p") == 0)
-        snprintf(value, size, "%g", set->sampling.top_p);
-    else if (strcmp(key, "top_k") == 0)
-        snprintf(value, size, "%d", set->sampling.top_k);
-    else if (strcmp(key, "baseline") == 0)
-        snprintf(value, size, "%s", set->baseline ? "on" : "off");
+        snprintf(value, size, "%s", s->verifier_spec);
+    else if (index >= 0)
+        esp_value_print(&set->values, index, value, size);
     else if (strcmp(key, "lossy") == 0)
         snprintf(value, size, "%s", set->lossy ? "yes" : "no");
+    else if (strcmp(key, "notice") == 0)
+        note_nodes(s, value, size);
     else if ((param = esp_params_find(&set->drafter_params, key)) >= 0)
         esp_params_format(&set->drafter_params, param, value, size);
     else
@@ -312,31 +290,32 @@ int esp_session_get(const struct esp_session *s, const char *key, char *value, s
     return ESP_OK;
 }
 
+bool esp_session_is_lossy(const struct esp_session *s)
+{
+    return s->set.lossy;
+}
+
+void esp_session_current(const struct esp_session *s, struct esp_session_options *options)
+{
+    *options = (struct esp_session_options){
+        .drafter = s->set.drafter_chosen ? s->drafter_spec : NULL,
+        .verifier = s->set.verifier_chosen ? s->verifier_spec : NULL,
+        .values = s->set.values,
+    };
+}
+
 static int first_settings(struct esp_session *s, const struct esp_session_options *o, char *err,
                           size_t errlen)
 {
-    struct esp_settings set = {
-        .sampling = {o->temperature, o->top_p > 0 ? o->top_p : 1, o->top_k},
-        .seed = o->seed,
-        .baseline = o->baseline,
-    };
-    if (!(o->temperature >= 0 && o->temperature <= 100))
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "temp takes a number from 0 to 100, not %g", o->temperature);
-    if (!(o->top_p >= 0 && o->top_p <= 1))
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "top_p takes a number from 0 to 1, not %g",
-                        o->top_p);
-    if (o->top_k < 0)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "top_k takes a number from 0, not %d",
-                        o->top_k);
-    int status = o->verifier ? choose_verifier(&set, o->verifier, err, errlen) : (int)ESP_OK;
-    int changed = -1;
+    struct esp_settings set = {.values = o->values};
+    int changed = -1, status = esp_values_check(&set.values, err, errlen);
+    set.sampling = sampling_of(&set.values);
+    if (status == ESP_OK && o->verifier)
+        status = choose_verifier(&set, o->verifier, err, errlen);
     set.drafter_chosen = o->drafter && strcmp(o->drafter, "auto") != 0;
     if (status == ESP_OK)
         status = set.drafter_chosen ? choose_drafter(&set, o->drafter, err, errlen)
                                     : choose_default(s, &set, &changed, err, errlen);
-    if (status == ESP_OK && o->order)
-        status = read_order(o->order, &set.order, err, errlen);
     if (status == ESP_OK)
         status = check_settings(s, &set, err, errlen);
     if (status == ESP_OK)
@@ -353,14 +332,14 @@ static int take_memory(struct esp_session *s, char *err, size_t errlen)
     const int nodes = e->max_nodes, rows = nodes + 1, vocabulary = e->target->desc.vocabulary;
     int status = esp_tree_open(&s->tree, nodes, err, errlen);
     if (status == ESP_OK)
-        status = esp_context_open(&s->target, s->ops, e->target_weights, vocabulary, e->context,
-                                  rows, err, errlen);
+        status = esp_kv_cache_open(&s->target, s->ops, e->target_weights, vocabulary,
+                                   e->context, rows, err, errlen);
     if (status == ESP_OK)
         status = s->ops->rows_open(&s->p, e->backend, rows, vocabulary, err, errlen);
     if (status == ESP_OK && e->draft) {
         int context = e->draft->desc.context < e->context ? e->draft->desc.context : e->context;
-        status = esp_context_open(&s->draft_cache, s->ops, e->draft_weights,
-                                  e->draft->desc.vocabulary, context, rows, err, errlen);
+        status = esp_kv_cache_open(&s->draft_cache, s->ops, e->draft_weights,
+                                   e->draft->desc.vocabulary, context, rows, err, errlen);
         if (status == ESP_OK)
             status = s->ops->rows_open(&s->q, e->backend, rows, vocabulary, err, errlen);
     }
@@ -373,6 +352,8 @@ static int take_memory(struct esp_session *s, char *err, size_t errlen)
         snprintf(s->draft.pair, sizeof s->draft.pair, "%.64s (%lld), %.64s (%lld)",
                  e->target->name, (long long)e->target->parameters, e->draft->name,
                  (long long)e->draft->parameters);
+    if (e->draft && e->target->parameters > 0)
+        s->costs.relative = (double)e->draft->parameters / (double)e->target->parameters;
     struct esp_verify *v = &s->verify;
     status = esp_verify_open(v, &s->tree, err, errlen);
     if (status < 0)
@@ -404,7 +385,8 @@ int esp_session_open(struct esp_session **session, struct esp_engine *engine,
     s->ops = engine->backend->ops;
     s->observer = o->observer;
     s->user = o->user;
-    s->opened = esp_now();
+    s->opened = esp_clock();
+    s->repeatable = s->costs.nominal = o->repeatable;
     s->end = "";
     s->pace.most = ESP_PACE_STEPS;
     s->plain.most = ESP_PACE_STEPS / ESP_BASELINE_EVERY;
@@ -423,9 +405,11 @@ void esp_session_close(struct esp_session *s)
 {
     if (!s)
         return;
+    esp_calibration_save(&s->calibration);
+    esp_costs_save(&s->costs);
     esp_draft_close(&s->draft);
-    esp_context_close(&s->target);
-    esp_context_close(&s->draft_cache);
+    esp_kv_cache_close(&s->target);
+    esp_kv_cache_close(&s->draft_cache);
     if (s->p)
         s->ops->rows_close(s->p);
     if (s->q)
@@ -458,14 +442,14 @@ const char *esp_session_failure(const struct esp_session *s, int status)
 static int prefill(struct esp_session *s)
 {
     int32_t *text = s->text;
-    int status = esp_context_append(&s->target, text + s->target.length,
-                                    s->length - 1 - s->target.length, NULL, NULL);
+    int status = esp_kv_cache_append(&s->target, text + s->target.length,
+                                     s->length - 1 - s->target.length, NULL, NULL);
     int draft_length = s->length - 1;
     if (draft_length > s->draft_cache.context)
         draft_length = s->draft_cache.context; /* beyond it there is no drafting */
     if (status == ESP_OK && s->set.drafter->needs_model && s->draft_cache.length < draft_length)
-        status = esp_context_append(&s->draft_cache, text + s->draft_cache.length,
-                                    draft_length - s->draft_cache.length, NULL, NULL);
+        status = esp_kv_cache_append(&s->draft_cache, text + s->draft_cache.length,
+                                     draft_length - s->draft_cache.length, NULL, NULL);
     return status;
 }
 
@@ -501,7 +485,7 @@ int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, 
         if (tokens[i] < 0 || tokens[i] >= s->engine->target->desc.vocabulary)
             return esp_fail(err, errlen, ESP_E_ARGUMENT, "the model has no token %d",
                             tokens[i]);
-    double start = esp_now();
+    double start = esp_clock();
     if (prefix >= 0)
         s->text[s->length++] = prefix;
     memcpy(s->text + s->length, tokens, (size_t)count * sizeof *tokens);
@@ -519,13 +503,48 @@ int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, 
     s->stats.prefill_seconds +=
         s->ops->between
             ? s->ops->between(s->engine->backend, ESP_MARK_PREFILL, ESP_MARK_PREFILLED)
-            : esp_now() - start;
+            : esp_clock() - start;
     esp_session_emit(s, (struct esp_event){
                             .type = ESP_EVENT_PROMPT,
                             .tokens = s->text + before,
                             .token_count = s->length - before,
                         });
     return ESP_OK;
+}
+
+/* Is a part of the text, as long as need be, far more than the context holds? That is known long
+ * before megabytes are tokenized. What follows can change the tokens at the end of the part, but
+ * not make them so much fewer. */
+static bool is_far_too_long(const struct esp_engine *engine, const char *text, size_t length)
+{
+    const int64_t far = FAR_TOO_LONG * (int64_t)engine->context;
+    for (size_t part = 16 * (size_t)far; part < length; part *= 2)
+        if (esp_tokenize(engine, text, part, NULL, 0) > far)
+            return true;
+    return false;
+}
+
+int esp_session_prompt_text(struct esp_session *s, const char *text, size_t length, int most,
+                            char *err, size_t errlen)
+{
+    if (most == 0 && is_far_too_long(s->engine, text, length))
+        return esp_fail(err, errlen, ESP_E_CONTEXT,
+                        "the prompt has more than %d times the %d tokens of the context; give a "
+                        "shorter one",
+                        FAR_TOO_LONG, s->engine->context);
+    int count = esp_tokenize(s->engine, text, length, NULL, 0);
+    if (count < 0)
+        return esp_fail(err, errlen, count, "the prompt cannot be tokenized: %s",
+                        esp_status_message(count));
+    int32_t *tokens = calloc((size_t)count + 1, sizeof *tokens);
+    if (!tokens)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the prompt");
+    count = esp_tokenize(s->engine, text, length, tokens, count);
+    if (most > 0 && count > most)
+        count = most;
+    int status = esp_session_prompt(s, tokens, count, err, errlen);
+    free(tokens);
+    return status;
 }
 
 void esp_session_allow(struct esp_session *s, int tokens)
@@ -584,6 +603,10 @@ void esp_session_stats(const struct esp_session *s, struct esp_stats *stats)
     if (stats->drafted_nodes > 0)
         stats->acceptance_rate = (double)stats->accepted_nodes / (double)stats->drafted_nodes;
     stats->token_seconds = esp_pace_per_token(&s->pace);
+    if (s->set.drafter->needs_model)
+        stats->draft_temp = esp_draft_sampling(&s->set).temperature / esp_session_beta(s);
+    stats->calibration_error_raw = esp_tally_error(&s->calibration.raw);
+    stats->calibration_error = esp_tally_error(&s->calibration.tempered);
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         stats->peak_bytes = (size_t)usage.ru_maxrss * 1024;
 }

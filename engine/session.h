@@ -3,11 +3,13 @@
 #ifndef ESP_SESSION_H
 #define ESP_SESSION_H
 
-#include "context.h"
-#include "draft.h"
-#include "engine.h"
-#include "pace.h"
-#include "verifier.h"
+#include "engine/calibration.h"
+#include "engine/kv_cache.h"
+#include "engine/costs.h"
+#include "engine/drafters/draft.h"
+#include "engine/engine.h"
+#include "engine/pace.h"
+#include "engine/verifiers/verifier.h"
 
 /* Plain decoding is timed once in so many iterations. */
 enum { ESP_BASELINE_EVERY = 32 };
@@ -20,20 +22,20 @@ struct esp_settings {
     bool verifier_chosen; /* by the user; otherwise it follows temperature and drafter */
     bool lossy; /* the rule is not exact with these settings, and the user allowed that */
     struct esp_params drafter_params, verifier_params;
-    enum esp_order order;
-    struct esp_sampling sampling; /* temperature 0: greedy */
-    uint64_t seed;
-    bool baseline;
+    struct esp_session_values values;
+    struct esp_sampling sampling; /* of the values, as kernels take it; temperature 0: greedy */
 };
 
 struct esp_session {
     struct esp_engine *engine;
     const struct esp_backend_ops *ops;
     struct esp_settings set;
+    char drafter_spec[ESP_SPEC_TEXT], verifier_spec[ESP_SPEC_TEXT]; /* of `set`, as text */
     void *drafter_state;
     esp_observer *observer;
     void *user;
     double opened;
+    bool repeatable; /* nothing learned about the draft is read or kept */
 
     int32_t
         *text; /* (context) tokens; the last one is the root, its target row not yet computed */
@@ -41,7 +43,7 @@ struct esp_session {
     int allowed;     /* tokens this generation may still add */
     const char *end; /* why it ended, or "" */
 
-    struct esp_model_cache target, draft_cache;
+    struct esp_kv_cache target, draft_cache;
     struct esp_rows *p, *q;
     struct esp_tree_builder tree;
     struct esp_draft draft;
@@ -55,7 +57,9 @@ struct esp_session {
     struct esp_stats stats;
     int64_t path_sum;
     struct esp_pace plain, pace; /* of plain decoding, of iterations: over the same stretch */
-    double watched; /* seconds that the observer took while the draft ran */
+    struct esp_calibration calibration;
+    struct esp_costs costs;
+    double beta; /* of the iteration that runs: see calibration.h */
 };
 
 void esp_session_emit(struct esp_session *session, struct esp_event event);
@@ -69,8 +73,11 @@ void esp_session_mark(struct esp_session *session, int slot);
 /* What to tell of a failed call: the device's own sentence if it has one. */
 const char *esp_session_failure(const struct esp_session *session, int status);
 
-/* The sampling that turns draft logits into q: at temperature 0 the draft's own distribution.
- */
+/* The sampling that turns draft logits into q before it is tempered: at temperature 0 the
+ * draft's own distribution. */
 struct esp_sampling esp_draft_sampling(const struct esp_settings *settings);
+
+/* What the draft's logits are multiplied with besides: see calibration.h. */
+double esp_session_beta(const struct esp_session *session);
 
 #endif

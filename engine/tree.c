@@ -1,13 +1,13 @@
 /* tree.c - growing, cutting and flattening draft trees; see tree.h. */
-#include "tree.h"
+#include "engine/tree.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+#include "kernels/status.h"
 
-/* A policy tries more tokens than it keeps; the record has room for the cut ones too. A
+/* A drafter tries more tokens than it keeps, and the tree also stores those that were cut. A
  * recording allows 4096 nodes in all. */
 enum { RECORD_PER_NODE = 3, RECORD_MINIMUM = 1024, RECORD_MAXIMUM = 4096 };
 
@@ -23,7 +23,7 @@ int esp_tree_open(struct esp_tree_builder *b, int capacity, char *err, size_t er
         record = RECORD_MAXIMUM;
     b->capacity = capacity;
     b->record = (int)record;
-    b->draw_capacity = b->record + capacity; /* every node once, and repetitions */
+    b->draw_capacity = b->record + capacity; /* every node once, and repeated draws */
     b->mask_words = (int)((rows + 63) / 64);
     b->tree.nodes = calloc(record, sizeof *b->tree.nodes);
     b->tree.order = calloc(rows, sizeof *b->tree.order);
@@ -163,7 +163,7 @@ int esp_tree_draws(const struct esp_tree_builder *b, int parent, int32_t *nodes,
 int esp_tree_add_cut(struct esp_tree_builder *b, int parent, int32_t token, double q,
                      enum esp_reason reason)
 {
-    /* Every node that may still be verified keeps its place in the record. */
+    /* A cut node must not take the place of a node that may still be verified. */
     if (b->tree.count + b->room >= b->record)
         return -1;
     int node = append(b, parent, token, q);
@@ -200,7 +200,7 @@ static void place(struct esp_tree_builder *b, int node)
     b->tree.order[b->tree.verified++] = node;
 }
 
-/* Each placed node is visited once more to place its children: a queue inside tree.order. */
+/* tree.order is used as a queue: each node placed is visited again to place its children. */
 static void order_bfs(struct esp_tree_builder *b)
 {
     place(b, 0);
@@ -210,8 +210,8 @@ static void order_bfs(struct esp_tree_builder *b)
                 place(b, c);
 }
 
-/* Depth first. Children are pushed last one first; for `heavy`, sorted by falling subtree size
- * (equal ones in drawing order), so that the largest is visited first. */
+/* Depth first. Children are pushed in reverse order. With `heavy` they are sorted by falling
+ * subtree size (equal ones in drawing order), so that the largest is visited first. */
 static void order_dfs(struct esp_tree_builder *b, bool heavy)
 {
     int top = 0;

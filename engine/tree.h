@@ -1,21 +1,21 @@
-/* tree.h - a draft tree while it grows, and its flattening.
+/* tree.h - grows a draft tree and flattens it into the rows of one batch.
  *
- * The plain record is struct esp_tree; the builder adds what growing and verifying need: links
- * between siblings, the flattened row of each node and the ancestor bitmasks. All memory is
- * taken at open.
+ * struct esp_tree is what observers see. The builder adds what growing and verifying need:
+ * links between siblings, the flattened row of each node and the ancestor bitmasks. All memory
+ * is allocated by esp_tree_open().
  *
- * Node 0 is the root: the last committed token, already known to be right. Cut nodes stay in
- * the record but have no row: the target never sees them. All nodes below a cut node are cut.
+ * Node 0 is the root: the last committed token. Cut nodes stay in the tree for display but have
+ * no row, so the target never sees them. All nodes below a cut node are cut.
  *
- * Independent draws may give a token twice at one parent. The tree then holds one node with
- * `copies` counted, so that the target computes it once, and beside it the sequence in which
- * the parent's children were drawn, repetitions included: rules for i.i.d. draws read it with
- * esp_tree_draws().
+ * Independent draws may give a token twice at one parent. The tree then holds one node that
+ * counts its `copies`, so that the target computes it once. The builder also stores the
+ * sequence in which the parent's children were drawn, repeated draws included; verifiers for
+ * independent draws read it with esp_tree_draws().
  */
 #ifndef ESP_TREE_H
 #define ESP_TREE_H
 
-#include "espalier.h"
+#include "engine/espalier.h"
 
 #define ESP_ORDERS(X)                                                                          \
     X(bfs) /* layer by layer (DynaTree, sec. 3.4) */                                           \
@@ -30,18 +30,18 @@ enum esp_order {
 
 struct esp_tree_builder {
     struct esp_tree tree;
-    int capacity;       /* nodes to be verified, root not counted */
-    int room;           /* of those, how many are still free */
-    int record;         /* nodes in all, cut ones and root included */
+    int capacity; /* nodes that can be verified, not counting the root */
+    int room;     /* how many of these are still free */
+    int record;   /* nodes that can be stored, cut ones and the root included */
     int32_t *first_child, *last_child, *next_sibling; /* (record) node or -1 */
     int32_t *row;                                     /* (record) flattened row or -1 */
     int32_t *first_draw, *last_draw;                  /* (record) draw or -1 */
     int32_t *next_draw, *draw_node;                   /* (draw_capacity) draw or -1; its node */
-    int draws, draw_capacity;                         /* draws made of those that fit */
+    int draws, draw_capacity;                         /* draws made, draws that fit */
     int32_t *size;                                    /* (record) nodes in the subtree */
     int32_t *stack;                                   /* (record) scratch */
     int mask_words;                                   /* per row: ceil((capacity + 1) / 64) */
-    uint64_t *mask; /* (capacity + 1, mask_words) bit j of row i: row j is row i or above it */
+    uint64_t *mask;  /* (capacity + 1, mask_words) bit j of row i: row j is i or its ancestor */
     int mask_blocks; /* non-empty 32 x 32 blocks of the mask (dyspec, app. C, table 5) */
 };
 
@@ -55,8 +55,8 @@ void esp_tree_reset(struct esp_tree_builder *builder, int32_t token);
  * Siblings are ranked in the order in which they are added. */
 int esp_tree_add(struct esp_tree_builder *builder, int parent, int32_t token, double q);
 
-/* One draw of a child: like esp_tree_add, but a token that `parent` has already gets one more
- * copy instead of a second node. Returns the node, or -1 if the tree is full. */
+/* Records one draw of a child: like esp_tree_add, but if `parent` already has a child with this
+ * token, its `copies` goes up instead. Returns the node, or -1 if the tree is full. */
 int esp_tree_draw(struct esp_tree_builder *builder, int parent, int32_t token, double q);
 
 /* The children of `parent` in the order in which they were drawn, one entry per draw; cut
@@ -65,22 +65,23 @@ int esp_tree_draw(struct esp_tree_builder *builder, int parent, int32_t token, d
 int esp_tree_draws(const struct esp_tree_builder *builder, int parent, int32_t *nodes,
                    int most);
 
-/* Like esp_tree_add, but the node is cut at once: it uses none of the capacity. Where even the
- * record is full it is dropped (-1). */
+/* Like esp_tree_add, but the node is cut at once and uses none of the capacity. Returns -1 if
+ * there is no room to store it. */
 int esp_tree_add_cut(struct esp_tree_builder *builder, int parent, int32_t token, double q,
                      enum esp_reason reason);
 
-/* Cuts a node and everything below it, and gives their room back. */
+/* Cuts a node and all nodes below it, and frees their part of the capacity. */
 void esp_tree_cut(struct esp_tree_builder *builder, int node, enum esp_reason reason);
 
-/* Fills tree.order, tree.verified, row, mask and mask_blocks. Parents come before children. */
+/* Fills tree.order, tree.verified, row, mask and mask_blocks. Parents precede their children.
+ */
 void esp_tree_flatten(struct esp_tree_builder *builder, enum esp_order order);
 
 /* Depth of the deepest node that is not cut. */
 int esp_tree_deepest(const struct esp_tree *tree);
 
-/* Child of `node` with this token that is not cut, first in drawing order; -1 if there is
- * none. */
+/* The first child of `node`, in drawing order, that has this token and is not cut; -1 if there
+ * is none. */
 int esp_tree_find(const struct esp_tree_builder *builder, int node, int32_t token);
 
 #endif

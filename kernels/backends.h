@@ -2,14 +2,15 @@
 #ifndef ESP_BACKENDS_H
 #define ESP_BACKENDS_H
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
-/* In the order in which "auto" tries them last to first. NULL-terminated. */
+/* All backends, NULL-terminated. "auto" tries them from the last to the first. */
 extern const struct esp_backend_ops *const esp_backends[];
 
-/* name: "auto" or NULL (the last of the list that opens; err then says what was there but
- * failed, or ""), or one backend's name. */
-int esp_backend_open(struct esp_backend **backend, const char *name, int threads, char *err,
-                     size_t errlen);
+/* Opens a backend. name: the name of one, or "auto" or NULL for the last of the list that
+ * opens; err then says why a device that exists could not be used, or is "". threads: see
+ * esp_backend_ops.open. device: number of the backend's device, 0: the first. */
+int esp_backend_open(struct esp_backend **backend, const char *name, int threads, int device,
+                     char *err, size_t errlen);
 
 #endif

@@ -1,7 +1,7 @@
 /* batch.c - checking a batch before anything is computed; see batch.h. */
-#include "batch.h"
+#include "kernels/batch.h"
 
-/* Bit first - prefix + row is the row's own; none may be set beyond it. */
+/* The row's own bit is number first - prefix + row. It must be set, and no bit beyond it. */
 static bool mask_fits(const struct esp_batch *b)
 {
     for (int row = 0; row < b->rows; row++) {
@@ -71,7 +71,7 @@ int esp_batch_step(const struct esp_batch *b, const int32_t *wanted_at, int coun
     const struct esp_backend_ops *ops = b->logits->backend->ops;
     const struct esp_step *step = b->step;
     int status = ops->softmax(b->logits, wanted_at, count, &step->sampling);
-    return status < 0
-               ? status
-               : ops->top_k(b->logits, wanted_at, count, step->k, step->ids, step->values);
+    return status < 0 ? status
+                      : ops->top_k(b->logits, wanted_at, count, step->k, step->ids,
+                                   step->values, step->when);
 }

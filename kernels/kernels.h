@@ -1,13 +1,13 @@
-/* kernels.h - what a backend computes. Included by every backend and by every caller.
+/* kernels.h - the interface of a backend. Included by every backend and by every caller.
  *
  * A backend owns weights, key/value caches and matrices of row vectors over the vocabulary
  * ("rows": logits, then probabilities). Callers hold opaque pointers only; vocabulary-sized
- * data stays with the backend and callers ask for the few numbers they need. A backend keeps no
- * idea of trees or sessions.
+ * data stays with the backend, and callers ask for the few numbers they need. A backend knows
+ * nothing of trees or sessions.
  *
- * Promise (tested bitwise; see set_exact): what is computed for one row depends only on the tokens
- * and positions it sees, never on the other rows of the batch, on where in the cache its
- * ancestors lie, or on the number of threads. That is why greedy tree decoding equals plain
+ * Promise (tested bitwise; see set_exact): the result for one row depends only on the tokens
+ * and positions it sees, never on the other rows of the batch, on the cache rows that hold its
+ * ancestors, or on the number of threads. That is why greedy tree decoding equals plain
  * decoding to the last bit.
  *
  * Functions return 0 or a negative enum esp_status; those with `err` also write one sentence
@@ -16,8 +16,10 @@
 #ifndef ESP_KERNELS_H
 #define ESP_KERNELS_H
 
-#include "espalier.h"
-#include "ratio.h"
+#include <stdint.h>
+
+#include "kernels/ratio.h"
+#include "kernels/status.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,16 +38,27 @@ enum esp_dtype {
 #undef X
 };
 
+/* A file that tensors are read from. If the file has become shorter since it was opened, a read
+ * beyond its end gives zeros and sets `failed`. The owner of the file checks that after all
+ * reads. */
+struct esp_tensor_file {
+    int fd;
+    bool failed;
+};
+
 /* A matrix or vector in the model file. Row r of the matrix starts at row
  * (r / block) * stride + r % block of `data`, so that one matrix can be read out of a fused one
  * (gpt_neox interleaves q, k and v per head). A plain matrix has block = stride = rows. A
  * vector is a matrix with one column: its element r is found by the same rule, so a fused bias
- * is read alike. A tensor that the model does not have has data = NULL. */
+ * is read in the same way. data is NULL for a tensor that the model does not have. */
 struct esp_tensor {
-    const void *data; /* row-major, unaligned; mapped, lives as long as the model */
+    const void
+        *data; /* row-major, unaligned; with a source only a mark that there is a tensor */
     enum esp_dtype dtype;
     int rows, columns; /* (out, in); a vector has columns = 1 */
     int block, stride;
+    struct esp_tensor_file *source; /* NULL: in memory, at `data` */
+    size_t offset;                  /* of the first row in that file */
 };
 
 struct esp_layer {
@@ -53,7 +66,7 @@ struct esp_layer {
     struct esp_tensor query, query_bias;            /* (heads * head_dim, hidden) */
     struct esp_tensor key, key_bias;                /* (kv_heads * head_dim, hidden) */
     struct esp_tensor value, value_bias;            /* (kv_heads * head_dim, hidden) */
-    struct esp_tensor query_norm, key_norm; /* (head_dim, 1) RMSNorm of each head, or none */
+    struct esp_tensor query_norm, key_norm;         /* (head_dim, 1) RMSNorm of each head */
     struct esp_tensor output, output_bias;          /* (hidden, heads * head_dim) */
     struct esp_tensor norm2, norm2_bias;            /* (hidden, 1) before the MLP */
     struct esp_tensor gate, gate_bias, up, up_bias; /* (ffn, hidden) */
@@ -69,7 +82,7 @@ struct esp_model_desc {
     enum esp_activation activation;
     bool parallel_residual; /* x + attention(norm1 x) + mlp(norm2 x), as in gpt_neox */
     float norm_epsilon;
-    int rotary; /* leading dims of a head that are rotated; pairs (i, i + rotary/2) */
+    int rotary; /* leading dimensions of a head that RoPE rotates; pairs (i, i + rotary/2) */
     const float *inverse_frequency; /* (rotary / 2) radians per position, scaling included */
     struct esp_tensor embedding;    /* (vocabulary, hidden) */
     struct esp_tensor head;         /* (vocabulary, hidden); the embedding again if tied */
@@ -79,11 +92,10 @@ struct esp_model_desc {
 
 /* ------------------------------------------------------------------ one forward pass */
 
-/* Row i of the batch holds tokens[i] at positions[i], is written to cache row first + i, and
- * sees the cache rows 0..prefix-1 and, of the rows prefix + j, those with bit j of its mask set
- * (its own row must be among them, and they must lie at or before first + i). mask = NULL: row
- * i sees everything up to and including itself, first + i. Seen rows must be in ascending order
- * of position. */
+/* Row i of the batch holds tokens[i] at positions[i]. Its key and value are written to cache
+ * row first + i. It sees the cache rows 0..prefix-1, and row prefix + j if bit j of its mask is
+ * set. Its own row must be among them, and no row after it. mask = NULL: row i sees all rows up
+ * to and including its own. The rows seen must be in ascending order of position. */
 struct esp_batch {
     int rows;
     const int32_t *tokens;    /* (rows) */
@@ -91,11 +103,12 @@ struct esp_batch {
     int first, prefix;        /* cache rows; prefix <= first */
     const uint64_t *mask;     /* (rows, mask_words) */
     int mask_words;
-    /* Where logits go, or NULL. It may have more columns than the model has tokens: those get
-     * -1e30, probability 0; or fewer: the rest is dropped. */
+    /* Where logits go, or NULL. If it has more columns than the model has tokens, the others
+     * get -1e30, which is probability 0. If it has fewer, the rest of the logits is dropped. */
     struct esp_rows *logits;
     const int32_t *logits_row; /* (rows) row of `logits` for batch row i, -1: none; NULL: i */
-    /* What is done with those rows at once, or NULL: with it, a pass is one draft step. */
+    /* Softmax and top-k of those rows in the same call, which makes the pass a draft step; or
+     * NULL. */
     const struct esp_step *step;
 };
 
@@ -105,12 +118,24 @@ struct esp_sampling {
     int top_k;
 };
 
-/* softmax(), then top_k(), of the rows that got logits, in the order of the batch. */
+/* When the values that a call gives are in the caller's memory.
+ *   ESP_NOW: when the call returns.
+ *   ESP_LATER: at the latest when the next call with ESP_NOW on this backend returns. That call
+ *     also reports failures of the calls before it. The memory for the values must stay valid
+ *     until then; arguments may be reused when the call returns.
+ * The values themselves are the same in both cases. A call that fails discards all values still
+ * due: nothing is written to the callers' memory after it. */
+enum esp_delivery { ESP_NOW, ESP_LATER };
+
+/* A draft step: softmax(), then top_k(), of the rows that got logits, in the order of the
+ * batch.
+ */
 struct esp_step {
     struct esp_sampling sampling;
     int k;
-    int32_t *ids;  /* (rows with logits, k) */
-    float *values; /* (rows with logits, k) */
+    int32_t *ids;       /* (rows with logits, k) */
+    float *values;      /* (rows with logits, k) */
+    enum esp_delivery when; /* ids and values are there */
 };
 
 struct esp_combination {
@@ -119,7 +144,8 @@ struct esp_combination {
 
 /* ------------------------------------------------------------------ the backend */
 
-struct esp_backend { /* first member of every backend's own struct, likewise below */
+/* Each of these is the first member of the backend's own struct. */
+struct esp_backend {
     const struct esp_backend_ops *ops;
 };
 struct esp_weights {
@@ -137,39 +163,44 @@ enum { ESP_MARKS = 128, ESP_MAX_DRAWS = 16 };
 
 struct esp_backend_ops {
     const char *name, *summary;
+    /* True: calls only queue work for a device, and every call with ESP_NOW waits for it. Few
+     * calls that each ask for many values are then best. */
+    bool asynchronous;
 
     /* threads = 0: one per core. Fails with ESP_E_UNSUPPORTED if there is no such device here,
      * ESP_E_DEVICE if there is but it does not work. */
     int (*open)(struct esp_backend **backend, int threads, char *err, size_t errlen);
+    /* The same on one of several devices, numbered from 0; open() takes device 0.
+     * ESP_E_ARGUMENT if there are devices but not this one. NULL: the backend has no devices to
+     * choose from. */
+    int (*open_device)(struct esp_backend **backend, int device, char *err, size_t errlen);
     void (*close)(struct esp_backend *backend);
     const char *(*device)(const struct esp_backend *backend); /* "AVX-512, 2 threads" */
 
-    /* The following may be NULL: a backend that has nothing to say there. */
+    /* The following, up to read_rate, may be NULL. */
 
     /* One sentence about the last call that failed on the device, or "". */
     const char *(*failure)(const struct esp_backend *backend);
-    /* Asks for the promise above to the last bit (NULL: it always holds), before weights are
-     * opened. Without it, batches of different sizes may be added up in different orders. */
+    /* Asks for the promise above to the last bit; to be called before weights are opened. NULL:
+     * the promise always holds. Without it, the order of a sum may depend on the size of the
+     * batch. */
     void (*set_exact)(struct esp_backend *backend, bool exact);
     /* Bytes that are free, and bytes that weights, a cache or rows will take. */
     size_t (*memory_free)(const struct esp_backend *backend);
     size_t (*weights_need)(const struct esp_model_desc *desc);
     size_t (*cache_need)(const struct esp_model_desc *desc, int rows, int max_batch);
     size_t (*rows_need)(int capacity, int vocabulary);
-    /* Where calls do not wait for the device, the host's clock cannot time them: mark() notes
-     * the device's time in slot 0..ESP_MARKS-1, in order with the other calls; between() waits
-     * for the later of two marks and gives the seconds from one to the other. */
+    /* Timing on a device: the host's clock cannot time calls that do not wait. mark() queues a
+     * note of the device's time in slot 0..ESP_MARKS-1; between() waits for the later of two
+     * marks and gives the seconds from one to the other. */
     void (*mark)(struct esp_backend *backend, int slot);
     double (*between)(struct esp_backend *backend, int from, int to);
-    /* Calls that return values wait for the device. While `deferred`, they do not: their values,
-     * or a failure, come with the next call that does wait. */
-    void (*defer)(struct esp_backend *backend, bool deferred);
-    /* Measured bytes per second at which the device reads a block of so many bytes; 0 if there
-     * is no room for it. */
+    /* Measures at how many bytes per second the device reads a block of this size; 0 if there
+     * is no memory for the block. */
     double (*read_rate)(struct esp_backend *backend, size_t bytes);
 
-    /* Copies (repacks) the weights that `desc` points to. `desc` and its data must outlive
-     * them. */
+    /* Copies (repacks) the weights that `desc` points to. `desc` must outlive the copy; its
+     * tensors are not read again. ESP_E_CANCELLED if `progress` returned false. */
     int (*weights_open)(struct esp_weights **weights, struct esp_backend *backend,
                         const struct esp_model_desc *desc, esp_progress *progress, void *user,
                         char *err, size_t errlen);
@@ -196,43 +227,51 @@ struct esp_backend_ops {
 
     /* Index of the largest value (the lowest such index). ESP_E_NUMERIC if a value is NaN or
      * +-Inf. */
-    int (*argmax)(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids);
+    int (*argmax)(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids,
+                  enum esp_delivery when);
     /* The k largest values, descending; equal values by ascending index. ids, values: (count,
      * k). k is at most the vocabulary. ESP_E_NUMERIC if a value is NaN. */
     int (*top_k)(struct esp_rows *rows, const int32_t *which, int count, int k, int32_t *ids,
-                 float *values);
+                 float *values, enum esp_delivery when);
     /* Logits to probabilities, in place: divide by the temperature, keep the top_k largest,
      * softmax, keep the smallest set of largest probabilities whose sum reaches top_p,
-     * normalise. ESP_E_NUMERIC if a logit is NaN or +Inf, or all are -Inf; a device that works
-     * behind the host may say so at the next call that returns values instead. */
+     * normalise. ESP_E_NUMERIC if a logit is NaN or +Inf, or all are -Inf; an asynchronous
+     * backend may report that with the next call that gives values. */
     int (*softmax)(struct esp_rows *rows, const int32_t *which, int count,
                    const struct esp_sampling *sampling);
     /* values[i] = rows[which[i]][tokens[i]] */
     int (*gather)(struct esp_rows *rows, const int32_t *which, const int32_t *tokens, int count,
-                  double *values);
+                  double *values, enum esp_delivery when);
 
     /* Distribution arithmetic of drafters and verifiers, on rows that hold probabilities.
      * Values stay float32, sums are double. */
 
-    /* Draws `draws` (1..ESP_MAX_DRAWS) tokens from row which[i], one after the other and each
-     * without those before it, and without its excluded tokens (excluded + i * per, entries of
-     * -1 are skipped; per = 0: none), by inverting the cumulative sum in index order at u in [0,
-     * 1). values: the tokens' probabilities in the row as it stands. A token of probability 0 is
-     * never drawn; where nothing is left to draw from, the token is -1 and the value 0. u,
-     * tokens, values: (count, draws). */
+    /* Draws `draws` (1..ESP_MAX_DRAWS) tokens from row which[i] without replacement, never one
+     * of its excluded tokens (excluded + i * per; entries of -1 are skipped; per = 0: none). A
+     * draw inverts the cumulative sum in index order at u in [0, 1). values: the tokens'
+     * probabilities in the row, which does not change. A token of probability 0 is never drawn.
+     * If no token is left to draw, the token is -1 and the value 0. u, tokens, values: (count,
+     * draws). */
     int (*sample)(struct esp_rows *rows, const int32_t *which, const double *u, int count,
-                  int draws, const int32_t *excluded, int per, int32_t *tokens, double *values);
+                  int draws, const int32_t *excluded, int per, int32_t *tokens, double *values,
+                  enum esp_delivery when);
     /* f(x) = max(0, a p(x) + b q(x) + c min(d p(x), q(x))). *sum (which may be NULL) becomes
      * the sum of f over all tokens. If `to` is not NULL and the sum is above 0, row `to_row` of
      * it becomes f / sum; it may be the row of p or q itself. */
     int (*combine)(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
                    const struct esp_combination *f, struct esp_rows *to, int to_row,
                    double *sum);
-    /* Sets one token's probability to 0 and normalises the rest. *left: what was left before
-     * that, or NULL; if it is 0 (or rounds to it) the row becomes all zero. */
+    /* Sets one token's probability to 0 and normalises the rest. *left, if not NULL, becomes
+     * the sum of the rest before normalising; if it is 0 (or rounds to 0) the row becomes all
+     * zero. */
     int (*remove)(struct esp_rows *rows, int row, int32_t token, double *left);
+    /* Sums from which the effect of another temperature on rows of probabilities x follows:
+     * mean_log[i] = sum of x log x, power_sum[i] = sum of x^power, over all x > 0. power > 0.
+     * Float accuracy. */
+    int (*temper)(struct esp_rows *rows, const int32_t *which, int count, double power,
+                  double *mean_log, double *power_sum, enum esp_delivery when);
 
-    /* What p and q sum to in each class of p/q (ESP_RATIO_CLASSES each), see ratio.h. */
+    /* The sums of p and of q over each class of p/q (ESP_RATIO_CLASSES each), see ratio.h. */
     int (*ratio_masses)(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
                         double *p_mass, double *q_mass);
     /* Like combine, with f(x) = max(0, p(x) - factor[class of p(x)/q(x)] q(x)). */
@@ -245,14 +284,8 @@ struct esp_backend_ops {
     int (*write_row)(struct esp_rows *rows, int which, const float *values);
 };
 
-static inline void esp_defer(struct esp_backend *backend, bool deferred)
-{
-    if (backend->ops->defer)
-        backend->ops->defer(backend, deferred);
-}
-
-/* Of a backend that is loaded when it is opened only name, summary and open are set here:
- * operations are called through backend->ops. */
+/* Operations are called through backend->ops. A backend that is loaded when it is opened has
+ * only name, summary, open and open_device here. */
 extern const struct esp_backend_ops esp_backend_cpu, esp_backend_cuda;
 
 #ifdef __cplusplus

@@ -1,14 +1,17 @@
-/* model_desc.c - the shapes of a described model, and its tensors as floats; see model_desc.h.
+/* model_desc.c - checks the shapes of a described model and reads its tensors; see
+ * model_desc.h.
  *
- * Descriptions come from files that nobody has vouched for: a backend may index by these
- * dimensions only after this check.
+ * Descriptions come from untrusted files. A backend may index by these dimensions only after
+ * esp_model_desc_check().
  */
-#include "model_desc.h"
+#include "kernels/model_desc.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "error.h"
+#include "kernels/status.h"
 
 /* ------------------------------------------------------------------ reading the file */
 
@@ -17,10 +20,36 @@ size_t esp_dtype_size(enum esp_dtype dtype)
     return dtype == ESP_F32 ? 4 : 2;
 }
 
-const char *esp_tensor_row(const struct esp_tensor *t, int row)
+void esp_tensor_file_read(struct esp_tensor_file *file, size_t offset, void *to, size_t size)
 {
-    size_t at = (size_t)(row / t->block) * (size_t)t->stride + (size_t)(row % t->block);
-    return (const char *)t->data + at * (size_t)t->columns * esp_dtype_size(t->dtype);
+    for (size_t done = 0; done < size;) {
+        ssize_t n = pread(file->fd, (char *)to + done, size - done, (off_t)(offset + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            memset((char *)to + done, 0, size - done);
+            __atomic_store_n(&file->failed, true, __ATOMIC_RELAXED);
+            return;
+        }
+        done += (size_t)n;
+    }
+}
+
+/* The rows of one block are contiguous in the file. */
+void esp_tensor_copy_rows(const struct esp_tensor *t, int row, int count, void *to)
+{
+    const size_t row_bytes = (size_t)t->columns * esp_dtype_size(t->dtype);
+    for (int run; count > 0; row += run, count -= run) {
+        const int left = t->block - row % t->block;
+        size_t at = (size_t)(row / t->block) * (size_t)t->stride + (size_t)(row % t->block);
+        run = count < left ? count : left;
+        if (t->source)
+            esp_tensor_file_read(t->source, t->offset + at * row_bytes, to,
+                                 (size_t)run * row_bytes);
+        else
+            memcpy(to, (const char *)t->data + at * row_bytes, (size_t)run * row_bytes);
+        to = (char *)to + (size_t)run * row_bytes;
+    }
 }
 
 static float float_from_bits(uint32_t bits)
@@ -38,19 +67,26 @@ static float half_to_float(uint16_t half)
     return half & 0x8000u ? -size : size;
 }
 
+/* 16-bit numbers are read into the second half of `out` and converted in place from the front:
+ * the float of number i is written only over numbers that have been converted. */
+void esp_tensor_read_rows(const struct esp_tensor *tensor, int row, int count, float *out)
+{
+    const size_t n = (size_t)count * (size_t)tensor->columns;
+    const bool wide = tensor->dtype == ESP_F32;
+    char *from = (char *)out + (wide ? 0 : n * sizeof(uint16_t));
+    esp_tensor_copy_rows(tensor, row, count, from);
+    for (size_t i = 0; i < n && !wide; i++) {
+        uint16_t bits;
+        memcpy(&bits, from + i * sizeof bits, sizeof bits);
+        float value = tensor->dtype == ESP_F16 ? half_to_float(bits)
+                                               : float_from_bits((uint32_t)bits << 16);
+        memcpy(&out[i], &value, sizeof value);
+    }
+}
+
 void esp_tensor_read_row(const struct esp_tensor *tensor, int row, float *out)
 {
-    const char *from = esp_tensor_row(tensor, row);
-    if (tensor->dtype == ESP_F32) {
-        memcpy(out, from, (size_t)tensor->columns * sizeof *out);
-        return;
-    }
-    for (int i = 0; i < tensor->columns; i++) {
-        uint16_t bits;
-        memcpy(&bits, from + (size_t)i * sizeof bits, sizeof bits);
-        out[i] = tensor->dtype == ESP_F16 ? half_to_float(bits)
-                                          : float_from_bits((uint32_t)bits << 16);
-    }
+    esp_tensor_read_rows(tensor, row, 1, out);
 }
 
 /* ------------------------------------------------------------------ checking */

@@ -1,23 +1,28 @@
-/* model_desc.h - checking a described model and reading its tensors, for every backend. */
+/* model_desc.h - checks a described model and reads its tensors, for every backend. */
 #ifndef ESP_MODEL_DESC_H
 #define ESP_MODEL_DESC_H
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Do the dimensions fit together and is every tensor there in its shape? One sentence to err
- * and ESP_E_FORMAT if not. */
+/* Checks that the dimensions fit together and that every tensor is there in its shape. If not:
+ * ESP_E_FORMAT and one sentence in err. */
 int esp_model_desc_check(const struct esp_model_desc *desc, char *err, size_t errlen);
 
 size_t esp_dtype_size(enum esp_dtype dtype); /* bytes */
 
-/* Where row `row` begins in the file. */
-const char *esp_tensor_row(const struct esp_tensor *tensor, int row);
+/* Reads bytes offset..offset+size-1; see struct esp_tensor_file. */
+void esp_tensor_file_read(struct esp_tensor_file *file, size_t offset, void *to, size_t size);
 
-/* The same as floats: (columns). */
+/* Copies rows row..row+count-1 as they are stored: (count, columns) of the tensor's dtype. A
+ * failure to read them is noted in tensor->source. */
+void esp_tensor_copy_rows(const struct esp_tensor *tensor, int row, int count, void *to);
+
+/* The same, converted to float: (count, columns), or one row of (columns). */
+void esp_tensor_read_rows(const struct esp_tensor *tensor, int row, int count, float *out);
 void esp_tensor_read_row(const struct esp_tensor *tensor, int row, float *out);
 
 #ifdef __cplusplus

@@ -1,9 +1,9 @@
 /* ratio.h - classes of tokens by the ratio of two probabilities, the same on every backend.
  *
- * Rules that prefer drafts of larger p/q need the vocabulary in that order, but only coarsely:
- * 64 classes per factor of two, between 2^-12 and 2^12, with everything beyond in the end
- * classes. The class is read off the bits of the quotient in single precision, correctly
- * rounded, so that whoever computes it from the same two numbers finds the same class.
+ * Verifiers that prefer drafts of larger p/q need the vocabulary in that order, but only
+ * coarsely: 64 classes per factor of two, between 2^-12 and 2^12, with everything beyond in the
+ * end classes. The class is taken from the bits of the quotient in single precision, correctly
+ * rounded, so that every backend finds the same class for the same two numbers.
  */
 #ifndef ESP_RATIO_H
 #define ESP_RATIO_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* For functions that kernels call too. */
+/* For functions that CUDA kernels call as well. */
 #ifdef __CUDACC__
 #define ESP_HOST_DEVICE __host__ __device__
 #else
@@ -20,7 +20,7 @@
 
 enum { ESP_RATIO_OCTAVES = 12, ESP_RATIO_CLASSES = 2 * ESP_RATIO_OCTAVES * 64 };
 
-/* 0 (p far below q) to ESP_RATIO_CLASSES - 1; p = 0 is in class 0. */
+/* Returns 0 (p far below q) to ESP_RATIO_CLASSES - 1; class 0 if p = 0. */
 static inline ESP_HOST_DEVICE int esp_ratio_class(double p, double q)
 {
     const int32_t lowest = (127 - ESP_RATIO_OCTAVES) * 64;

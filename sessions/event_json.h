@@ -8,10 +8,10 @@
 #ifndef ESP_EVENT_JSON_H
 #define ESP_EVENT_JSON_H
 
-#include "json_line.h"
-#include "layers.h"
-#include "recording.h"
-#include "texts.h"
+#include "sessions/json_line.h"
+#include "sessions/layers.h"
+#include "sessions/recording.h"
+#include "sessions/texts.h"
 
 /* ------------------------------------------------------------------ writing */
 
@@ -21,14 +21,15 @@ int esp_header_to_json(struct esp_line *line, const struct esp_recording_header 
 /* An event of one of the types that a recording has, newline included. `layers` (may be NULL)
  * tell how the tree of an iteration grew. A prompt that is too long for a line becomes several
  * lines. An iteration that is too long (a tree of thousands of nodes) loses first its layers,
- * then the texts of its tokens, then what the rule's formulas say. */
+ * then the texts of its tokens, then what the verifier's
+ * formulas say. */
 int esp_event_to_json(struct esp_line *line, const struct esp_event *event,
                       const struct esp_layers *layers, const struct esp_tokens *tokens);
 
 /* ------------------------------------------------------------------ reading */
 
 /* An event and all it points to. Zeroed: empty; its memory is used again. */
-struct esp_recorded {
+struct esp_recorded_event {
     struct esp_event event;
     struct esp_iteration iteration; /* what event.iteration points to */
     struct esp_layers layers;
@@ -42,10 +43,10 @@ struct esp_recorded {
  * added to `texts`, and gauges point to names in it. `vocabulary`: ids must be below it; 0: no
  * limit. Returns 1, 0 for an event of an unknown type, or a negative status with a sentence
  * that does not name the file. */
-int esp_event_from_json(struct esp_recorded *recorded, struct esp_texts *texts,
+int esp_event_from_json(struct esp_recorded_event *recorded, struct esp_texts *texts,
                         const char *line, size_t length, int vocabulary, char *err,
                         size_t errlen);
-void esp_recorded_free(struct esp_recorded *recorded);
+void esp_recorded_event_free(struct esp_recorded_event *recorded);
 
 int esp_header_from_json(struct esp_recording_header *header, const char *line, size_t length,
                          char *err, size_t errlen);

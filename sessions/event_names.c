@@ -1,9 +1,9 @@
 /* event_names.c - see event_names.h. */
-#include "event_names.h"
+#include "sessions/event_names.h"
 
 #include <string.h>
 
-#include "recording.h"
+#include "sessions/recording.h"
 
 const char *const esp_verdict_names[] = {
     [ESP_UNVISITED] = "unvisited",
@@ -22,6 +22,9 @@ const char *const esp_reason_names[] = {
     [ESP_REASON_RERANK] = "rerank",
     [ESP_REASON_GAIN] = "gain",
     [ESP_REASON_CONFIDENCE] = "confidence",
+    [ESP_REASON_PRICE] = "price",
+    [ESP_REASON_LAYER] = "layer",
+    [ESP_REASON_PLAIN] = "plain",
     NULL,
 };
 
@@ -54,4 +57,19 @@ int esp_event_type_of(const char *name)
         if (strcmp(types[i].name, name) == 0)
             return types[i].type;
     return -1;
+}
+
+bool esp_has_own_place(int setting)
+{
+    switch (setting) {
+    case ESP_VALUE_OF_temperature:
+    case ESP_VALUE_OF_top_p:
+    case ESP_VALUE_OF_top_k:
+    case ESP_VALUE_OF_seed:
+    case ESP_VALUE_OF_order:
+    case ESP_VALUE_OF_baseline:
+        return true;
+    default:
+        return false;
+    }
 }

@@ -1,11 +1,11 @@
 /* event_read.c - lines of JSON to events and headers, checked; see event_json.h.
  *
- * The first thing that is wrong ends the reading of a line with a sentence; a `struct reader`
- * carries it along, so that the code that follows the format need not ask after every member.
- * Ranges are checked wherever a drawing or a sum could go astray: what passes here may be
- * indexed and drawn without further care.
+ * Reading a line ends at the first mistake in it. `struct reader` keeps the status and the
+ * sentence, so the functions below need not check them after every member. Ranges are checked
+ * wherever a wrong value could spoil a drawing or a sum: what passes here may be indexed and
+ * drawn without further checks.
  */
-#include "event_json.h"
+#include "sessions/event_json.h"
 
 #include <cJSON.h>
 #include <errno.h>
@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
-#include "event_names.h"
+#include "kernels/status.h"
+#include "sessions/event_names.h"
 
 static const double LARGEST = 1e9; /* of a time, a threshold, ... */
 static const double ONE = 1.01;    /* of a probability, rounding allowed for */
@@ -27,7 +27,7 @@ struct reader {
     char *err;
     size_t errlen;
     int status;
-    struct esp_recorded *to;
+    struct esp_recorded_event *to;
     struct esp_texts *texts;
     int vocabulary;
 };
@@ -129,7 +129,7 @@ static int digit(char c)
                                   : -1;
 }
 
-/* Hexadecimal digits to bytes, in place; -1 if they are none. */
+/* Turns hexadecimal digits into bytes, in place; -1 if there is anything else. */
 static long bytes_of(char *hex)
 {
     long count = 0;
@@ -159,9 +159,11 @@ static int32_t token(struct reader *r, const cJSON *object)
     return id;
 }
 
+/* Makes room for one id more than needed, so that the array exists even if it is empty. */
 static void make_room(struct reader *r, int nodes, int ids)
 {
-    struct esp_recorded *to = r->to;
+    struct esp_recorded_event *to = r->to;
+    ids++;
     if (nodes > to->node_capacity) {
         free(to->nodes);
         to->nodes = malloc((size_t)nodes * sizeof *to->nodes);
@@ -317,7 +319,7 @@ static void read_layers(struct reader *r, const cJSON *object)
     const cJSON *item, *was, *layers = array(r, object, "layers", ESP_RECORDING_NODES, &count);
     cJSON_ArrayForEach(item, layers)
     {
-        struct esp_layer layer = {
+        struct esp_tree_layer layer = {
             .time = real_or(r, item, "t", 0, LARGEST, 0),
             .nodes = integer(r, item, "nodes", least, r->to->iteration.tree.count),
             .passes = integer(r, item, "passes", 0, MOST),
@@ -353,7 +355,7 @@ static void read_numbers(struct reader *r, const cJSON *object)
 
 static void read_iteration(struct reader *r, const cJSON *object)
 {
-    struct esp_recorded *to = r->to;
+    struct esp_recorded_event *to = r->to;
     struct esp_iteration *it = &to->iteration;
     int nodes, order, path, committed, most = ESP_RECORDING_NODES;
     const cJSON *node_items = array(r, object, "nodes", most, &nodes);
@@ -392,7 +394,7 @@ static void read_iteration(struct reader *r, const cJSON *object)
 
 static void read_prompt(struct reader *r, const cJSON *object)
 {
-    struct esp_recorded *to = r->to;
+    struct esp_recorded_event *to = r->to;
     int count;
     const cJSON *item, *items = array(r, object, "tokens", ESP_RECORDING_LINE, &count);
     make_room(r, 0, count);
@@ -405,7 +407,7 @@ static void read_prompt(struct reader *r, const cJSON *object)
     }
 }
 
-/* Text of the line itself must live as long as the event. */
+/* Copies a text of the line, as it must live as long as the event. */
 static const char *keep(struct reader *r, char **place, const char *value)
 {
     char *copy = strdup(value);
@@ -418,7 +420,7 @@ static const char *keep(struct reader *r, char **place, const char *value)
 
 static void read_event(struct reader *r, const cJSON *object)
 {
-    struct esp_recorded *to = r->to;
+    struct esp_recorded_event *to = r->to;
     if (!member(object, "t"))
         refuse(r, ESP_E_FORMAT, "it has no time \"t\"");
     to->event.time = real_or(r, object, "t", 0, LARGEST, 0);
@@ -434,6 +436,7 @@ static void read_event(struct reader *r, const cJSON *object)
     case ESP_EVENT_SETTING:
         to->event.key = keep(r, &to->key, text(object, "key"));
         to->event.text = keep(r, &to->text, text(object, "value"));
+        to->event.lossy = flag(object, "lossy");
         break;
     case ESP_EVENT_REWIND:
         to->event.token_count = integer(r, object, "count", 0, MOST);
@@ -483,7 +486,7 @@ static cJSON *parse(struct reader *r, const char *line, size_t length)
     return NULL;
 }
 
-int esp_event_from_json(struct esp_recorded *recorded, struct esp_texts *texts,
+int esp_event_from_json(struct esp_recorded_event *recorded, struct esp_texts *texts,
                         const char *line, size_t length, int vocabulary, char *err,
                         size_t errlen)
 {
@@ -534,11 +537,23 @@ static void read_version(struct reader *r, const cJSON *object, struct esp_recor
                h->major > ESP_RECORDING_MAJOR ? "a newer" : "an older");
 }
 
+/* What of the settings this program does not know, or cannot read, is left out: they are only
+ * shown. */
+static void read_settings(const cJSON *object, struct esp_session_values *values)
+{
+    struct esp_value_info info;
+    char why[160];
+    for (int i = 0; esp_value_info(i, &info); i++)
+        if (!esp_has_own_place(i))
+            esp_value_parse(values, i, info.name, text(object, info.name), why, sizeof why);
+    esp_values_check(values, why, sizeof why);
+}
+
 static void read_header(struct reader *r, const cJSON *object, struct esp_recording_header *h)
 {
     const cJSON *vocabulary = member(object, "vocabulary"), *sampling, *terminal;
     const char *seed = text(object, "seed");
-    char *end;
+    char *end, why[160];
     copy(h->program, sizeof h->program, object, "program");
     copy(h->started, sizeof h->started, object, "started");
     read_model(r, object, "target", &h->target);
@@ -547,17 +562,19 @@ static void read_header(struct reader *r, const cJSON *object, struct esp_record
     copy(h->vocabulary_hash, sizeof h->vocabulary_hash, vocabulary, "hash");
     copy(h->drafter, sizeof h->drafter, object, "drafter");
     copy(h->verifier, sizeof h->verifier, object, "verifier");
-    copy(h->order, sizeof h->order, object, "order");
+    esp_value_parse(&h->values, ESP_VALUE_OF_order, "order", text(object, "order"), why,
+                    sizeof why);
     h->lossy = flag(object, "lossy");
-    h->baseline = flag(object, "baseline");
+    h->values.baseline = flag(object, "baseline");
     sampling = member(object, "sampling");
-    h->temperature = real_or(r, sampling, "temperature", 0, LARGEST, 0);
-    h->top_p = real_or(r, sampling, "top_p", 0, 1, 1);
-    h->top_k = integer_or(r, sampling, "top_k", 0, INT32_MAX, 0);
+    h->values.temperature = real_or(r, sampling, "temperature", 0, LARGEST, 0);
+    h->values.top_p = real_or(r, sampling, "top_p", 0, 1, 1);
+    h->values.top_k = integer_or(r, sampling, "top_k", 0, INT32_MAX, 0);
     errno = 0;
-    h->seed = strtoull(seed, &end, 10);
+    h->values.seed = strtoull(seed, &end, 10);
     if (*end || errno || *seed == '-')
         refuse(r, ESP_E_FORMAT, "its seed is not a whole number from 0 to 2^64 - 1");
+    read_settings(member(object, "settings"), &h->values);
     copy(h->backend, sizeof h->backend, object, "backend");
     copy(h->device, sizeof h->device, object, "device");
     h->load_seconds = real_or(r, object, "load_seconds", 0, LARGEST, 0);
@@ -580,12 +597,12 @@ int esp_header_from_json(struct esp_recording_header *header, const char *line, 
     return r.status;
 }
 
-void esp_recorded_free(struct esp_recorded *recorded)
+void esp_recorded_event_free(struct esp_recorded_event *recorded)
 {
     esp_layers_free(&recorded->layers);
     free(recorded->nodes);
     free(recorded->ids);
     free(recorded->key);
     free(recorded->text);
-    *recorded = (struct esp_recorded){.node_capacity = 0};
+    *recorded = (struct esp_recorded_event){.node_capacity = 0};
 }

@@ -1,12 +1,12 @@
 /* event_write.c - events and headers to lines of JSON; see event_json.h. */
-#include "event_json.h"
+#include "sessions/event_json.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "event_names.h"
+#include "sessions/event_names.h"
 
 enum {
     LONGEST_TEXT = 1 << 16,               /* bytes of one text; longer ones are left out */
@@ -119,10 +119,10 @@ static void put_seconds(struct esp_line *line, const struct esp_iteration *it)
     esp_line_close(line, '}');
 }
 
-/* A node that was as it was added is only a number. */
+/* A node that was still as it was added is written as its index alone. */
 static void put_change(struct esp_line *line, const struct esp_change *change)
 {
-    const struct esp_growing *was = &change->was;
+    const struct esp_growth *was = &change->was;
     if (was->copies == 1 && isnan(was->confidence) && !was->cut && was->reason == 0) {
         esp_line_integer(line, NULL, change->node);
         return;
@@ -144,7 +144,7 @@ static void put_layers(struct esp_line *line, const struct esp_layers *layers)
     const struct esp_change *change = layers->changes;
     esp_line_open(line, "layers", '[');
     for (int i = 0; i < layers->count; i++) {
-        const struct esp_layer *layer = &layers->layers[i];
+        const struct esp_tree_layer *layer = &layers->layers[i];
         esp_line_open(line, NULL, '{');
         esp_line_double(line, "t", layer->time);
         esp_line_integer(line, "nodes", layer->nodes);
@@ -255,6 +255,8 @@ int esp_event_to_json(struct esp_line *line, const struct esp_event *event,
             put_text(line, "key", event->key);
         if (event->type == ESP_EVENT_SETTING)
             put_text(line, "value", event->text);
+        if (event->type == ESP_EVENT_SETTING && event->lossy)
+            esp_line_flag(line, "lossy", true);
         if (event->type == ESP_EVENT_MARKER || event->type == ESP_EVENT_END)
             put_text(line, "text", event->text);
         end(line);
@@ -278,11 +280,27 @@ static void put_model(struct esp_line *line, const char *name,
     esp_line_close(line, '}');
 }
 
+/* The settings that have no place of their own, each as `:set` takes it. */
+static void put_settings(struct esp_line *line, const struct esp_session_values *values)
+{
+    struct esp_value_info info;
+    char text[64];
+    esp_line_open(line, "settings", '{');
+    for (int i = 0; esp_value_info(i, &info); i++) {
+        if (esp_has_own_place(i))
+            continue;
+        esp_value_print(values, i, text, sizeof text);
+        put_text(line, info.name, text);
+    }
+    esp_line_close(line, '}');
+}
+
 int esp_header_to_json(struct esp_line *line, const struct esp_recording_header *h)
 {
-    char version[32], seed[32];
+    char version[32], seed[32], order[16];
     snprintf(version, sizeof version, "%d.%d", h->major, h->minor);
-    snprintf(seed, sizeof seed, "%" PRIu64, h->seed);
+    snprintf(seed, sizeof seed, "%" PRIu64, h->values.seed);
+    esp_value_print(&h->values, ESP_VALUE_OF_order, order, sizeof order);
     esp_line_open(line, NULL, '{');
     put_text(line, "format", "espalier-session");
     put_text(line, "version", version);
@@ -297,14 +315,15 @@ int esp_header_to_json(struct esp_line *line, const struct esp_recording_header 
     put_text(line, "drafter", h->drafter);
     put_text(line, "verifier", h->verifier);
     esp_line_flag(line, "lossy", h->lossy);
-    put_text(line, "order", h->order);
+    put_text(line, "order", order);
     esp_line_open(line, "sampling", '{');
-    esp_line_double(line, "temperature", h->temperature);
-    esp_line_double(line, "top_p", h->top_p);
-    esp_line_integer(line, "top_k", h->top_k);
+    esp_line_double(line, "temperature", h->values.temperature);
+    esp_line_double(line, "top_p", h->values.top_p);
+    esp_line_integer(line, "top_k", h->values.top_k);
     esp_line_close(line, '}');
     put_text(line, "seed", seed);
-    esp_line_flag(line, "baseline", h->baseline);
+    esp_line_flag(line, "baseline", h->values.baseline);
+    put_settings(line, &h->values);
     put_text(line, "backend", h->backend);
     put_text(line, "device", h->device);
     esp_line_double(line, "load_seconds", h->load_seconds);

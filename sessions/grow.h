@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "espalier.h"
+#include "engine/espalier.h"
 
 /* `array` points to a pointer to entries of `size` bytes, `count` of them taken. Returns 0 or
  * ESP_E_MEMORY, and then nothing has changed. */

@@ -1,5 +1,5 @@
 /* json_line.c - members, numbers and strings of one line of JSON; see json_line.h. */
-#include "json_line.h"
+#include "sessions/json_line.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -96,9 +96,10 @@ void esp_line_integer(struct esp_line *line, const char *name, int64_t value)
     put_number(line, name, end);
 }
 
-/* The shortest decimal that is read as this float: m / 10^k with m below 2^53 and k below 23 is
- * rounded once in a division as in reading. False where that is not to be had; printf takes
- * several times as long, which is felt with hundreds of numbers in each iteration. */
+/* Writes the shortest decimal that is read back as this float. It is m / 10^k with m below 2^53
+ * and k below 23, so that one division rounds exactly as reading does. Returns false where
+ * there is no such decimal. printf takes several times as long, which matters with hundreds of
+ * numbers in each iteration. */
 static bool put_short(struct esp_line *line, const char *name, float value)
 {
     static const double power[] = {1,   1e1, 1e2, 1e3,  1e4,  1e5,  1e6,
@@ -129,7 +130,7 @@ static bool put_short(struct esp_line *line, const char *name, float value)
     return false;
 }
 
-/* Nine digits tell all floats apart. */
+/* Nine digits are enough to tell all floats apart. */
 void esp_line_float(struct esp_line *line, const char *name, float value)
 {
     char text[NUMBER];
@@ -139,7 +140,7 @@ void esp_line_float(struct esp_line *line, const char *name, float value)
     put_number(line, name, text);
 }
 
-/* Seventeen digits tell all doubles apart; most that people chose need no more than fifteen. */
+/* Seventeen digits tell all doubles apart; fifteen are enough for most that people chose. */
 void esp_line_double(struct esp_line *line, const char *name, double value)
 {
     char text[NUMBER];
@@ -156,11 +157,21 @@ void esp_line_flag(struct esp_line *line, const char *name, bool value)
     put_text(line, value ? "true" : "false");
 }
 
-/* One character. A NUL is written too, but C strings that are read back end there. */
-static void put_character(struct esp_line *line, const char *bytes, size_t length)
+/* Whether a terminal that shows the file would obey the character: C0, DEL, C1, bidirectional
+ * controls, separators of lines. */
+static bool is_control(utf8proc_int32_t c)
 {
-    char escape[8];
-    if (length > 1 || (unsigned char)*bytes >= 0x20) {
+    utf8proc_category_t category = utf8proc_category(c);
+    return category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF ||
+           category == UTF8PROC_CATEGORY_ZL || category == UTF8PROC_CATEGORY_ZP;
+}
+
+/* One character. A NUL is written too, but C strings that are read back end there. */
+static void put_character(struct esp_line *line, const char *bytes, size_t length,
+                          utf8proc_int32_t c)
+{
+    char escape[16];
+    if ((c >= 0x20 && c < 0x7f) || !is_control(c)) {
         if (*bytes == '"' || *bytes == '\\')
             put(line, "\\", 1);
         put(line, bytes, length);
@@ -174,8 +185,13 @@ static void put_character(struct esp_line *line, const char *bytes, size_t lengt
         put(line, "\\t", 2);
         break;
     default:
-        snprintf(escape, sizeof escape, "\\u%04x", (unsigned char)*bytes);
-        put(line, escape, 6);
+        if (c < 0x10000)
+            snprintf(escape, sizeof escape, "\\u%04x", (unsigned)c);
+        else
+            snprintf(escape, sizeof escape, "\\u%04x\\u%04x",
+                     0xd800 + ((unsigned)(c - 0x10000) >> 10),
+                     0xdc00 + ((unsigned)c & 0x3ff));
+        put_text(line, escape);
     }
 }
 
@@ -192,7 +208,7 @@ bool esp_line_string(struct esp_line *line, const char *name, const char *bytes,
         if (n < 1)
             put(line, "\xef\xbf\xbd", 3);
         else
-            put_character(line, bytes + at, (size_t)n);
+            put_character(line, bytes + at, (size_t)n, c);
         exact = exact && n > 0 && c != 0;
         at += n > 0 ? (size_t)n : 1;
     }

@@ -1,14 +1,14 @@
 /* layers.c - differences between draft passes, noted forwards and applied backwards; see
  * layers.h. */
-#include "layers.h"
+#include "sessions/layers.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "grow.h"
+#include "sessions/grow.h"
 
-int esp_layers_add(struct esp_layers *l, struct esp_layer layer)
+int esp_layers_add(struct esp_layers *l, struct esp_tree_layer layer)
 {
     if (esp_grow(&l->layers, l->count, &l->capacity, sizeof *l->layers) < 0)
         return ESP_E_MEMORY;
@@ -24,13 +24,13 @@ int esp_layers_change(struct esp_layers *l, struct esp_change change)
     return ESP_OK;
 }
 
-static struct esp_growing growing(const struct esp_node *node)
+static struct esp_growth growing(const struct esp_node *node)
 {
-    return (struct esp_growing){node->copies, node->confidence, node->verdict == ESP_CUT,
-                                node->reason};
+    return (struct esp_growth){node->copies, node->confidence, node->verdict == ESP_CUT,
+                               node->reason};
 }
 
-static bool same(struct esp_growing a, struct esp_growing b)
+static bool same(struct esp_growth a, struct esp_growth b)
 {
     return a.copies == b.copies && a.cut == b.cut && a.reason == b.reason &&
            memcmp(&a.confidence, &b.confidence, sizeof a.confidence) == 0;
@@ -67,9 +67,9 @@ int esp_layers_note(struct esp_layers *l, const struct esp_event *event)
     int status = compare(l, &it->tree);
     if (status < 0)
         return status;
-    return esp_layers_add(l, (struct esp_layer){.time = event->time,
-                                                .nodes = it->tree.count,
-                                                .passes = it->draft_passes});
+    return esp_layers_add(l, (struct esp_tree_layer){.time = event->time,
+                                                     .nodes = it->tree.count,
+                                                     .passes = it->draft_passes});
 }
 
 int esp_layers_finish(struct esp_layers *l, const struct esp_iteration *it)

@@ -8,10 +8,10 @@
 #ifndef ESP_LAYERS_H
 #define ESP_LAYERS_H
 
-#include "espalier.h"
+#include "engine/espalier.h"
 
 /* What drafting may change in a node after it was added. */
-struct esp_growing {
+struct esp_growth {
     int32_t copies;
     float confidence;
     uint8_t cut, reason;
@@ -21,10 +21,10 @@ struct esp_growing {
  * from what it is in the finished tree). */
 struct esp_change {
     int32_t node;
-    struct esp_growing was;
+    struct esp_growth was;
 };
 
-struct esp_layer {
+struct esp_tree_layer {
     double time; /* of its event */
     int nodes;   /* in the tree */
     int passes;  /* draft passes so far */
@@ -33,11 +33,11 @@ struct esp_layer {
 
 /* Zeroed: no layers. */
 struct esp_layers {
-    struct esp_layer *layers; /* (count) */
+    struct esp_tree_layer *layers; /* (count) */
     int count, capacity;
     struct esp_change *changes; /* (change_count) */
     int change_count, change_capacity;
-    struct esp_growing *last; /* (last_count) nodes as they were after the last pass */
+    struct esp_growth *last; /* (last_count) nodes as they were after the last pass */
     int last_count, last_capacity;
 };
 
@@ -48,8 +48,8 @@ int esp_layers_note(struct esp_layers *layers, const struct esp_event *event);
 int esp_layers_finish(struct esp_layers *layers, const struct esp_iteration *it);
 void esp_layers_free(struct esp_layers *layers);
 
-/* Append; for whoever reads layers from a file. */
-int esp_layers_add(struct esp_layers *layers, struct esp_layer layer);
+/* Append a layer, or a change to the last one; for readers of files. */
+int esp_layers_add(struct esp_layers *layers, struct esp_tree_layer layer);
 int esp_layers_change(struct esp_layers *layers, struct esp_change change);
 
 /* Afterwards: turns a copy of the finished iteration, whose nodes and gauges may be written,

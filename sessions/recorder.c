@@ -1,11 +1,12 @@
-/* recorder.c - events to the end of a file, whatever happens to it; see recorder.h.
+/* recorder.c - appends events to a file, and stops at the first failure; see recorder.h.
  *
- * Writing to a pipe that nobody reads any more raises SIGPIPE, and to a file that may not grow
- * SIGXFSZ; either would end the program. Both are held back around each write and taken off
- * the thread before they are let in again. Files are opened without blocking, so that a pipe
- * that is full is waited for with a limit.
+ * Writing to a pipe that nobody reads any more raises SIGPIPE, and writing to a file that has
+ * reached its limit raises SIGXFSZ; either would end the program. Both signals are blocked
+ * during each write, and a pending one is removed before they are unblocked. Files are opened
+ * without blocking, so that the wait for a full pipe has a limit. A file has one recorder at a
+ * time: two would mix their lines.
  */
-#include "recorder.h"
+#include "sessions/recorder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,21 +17,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <math.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "error.h"
-#include "event_json.h"
+#include "kernels/clock.h"
+#include "kernels/status.h"
+#include "sessions/event_json.h"
 
-enum { PATIENCE_MS = 1000 };
+enum { PATIENCE_MS = 1000, PRIVATE = 0600 /* a mode; the umask may take from it */ };
 
 struct esp_recorder {
     int fd;
     char *path;
     ssize_t (*write)(int fd, const void *bytes, size_t length);
     struct esp_tokens tokens;
-    struct timespec start;
+    double start;
     struct esp_layers layers; /* of the iteration that runs */
     struct esp_line line;
     off_t written; /* bytes of whole lines */
@@ -64,19 +68,11 @@ static void describe_model(struct esp_recorded_model *model, const struct esp_mo
     model->parameters = info->parameters;
 }
 
-/* The value of a setting as a number; 0 if there is none. */
-static double setting(const struct esp_session *session, const char *key)
-{
-    char value[64] = "";
-    esp_session_get(session, key, value, sizeof value);
-    return strtod(value, NULL);
-}
-
 void esp_recording_describe(struct esp_recording_header *h, const struct esp_engine *engine,
                             const struct esp_session *session)
 {
     struct esp_model_info info;
-    char value[64] = "";
+    struct esp_session_options now;
     if (esp_engine_target(engine, &info)) {
         describe_model(&h->target, &info);
         h->vocabulary = info.vocabulary;
@@ -86,16 +82,9 @@ void esp_recording_describe(struct esp_recording_header *h, const struct esp_eng
     hash_vocabulary(h->vocabulary_hash, sizeof h->vocabulary_hash, engine, h->vocabulary);
     esp_session_get(session, "drafter", h->drafter, sizeof h->drafter);
     esp_session_get(session, "verifier", h->verifier, sizeof h->verifier);
-    esp_session_get(session, "order", h->order, sizeof h->order);
-    h->temperature = setting(session, "temp");
-    h->top_p = setting(session, "top_p");
-    h->top_k = (int)setting(session, "top_k");
-    esp_session_get(session, "seed", value, sizeof value);
-    h->seed = strtoull(value, NULL, 10);
-    esp_session_get(session, "lossy", value, sizeof value);
-    h->lossy = *value == 'y';
-    esp_session_get(session, "baseline", value, sizeof value);
-    h->baseline = strcmp(value, "on") == 0;
+    esp_session_current(session, &now);
+    h->values = now.values;
+    h->lossy = esp_session_is_lossy(session);
     snprintf(h->backend, sizeof h->backend, "%s", esp_engine_backend(engine));
     snprintf(h->device, sizeof h->device, "%s", esp_engine_device(engine));
     h->load_seconds = esp_engine_load_seconds(engine);
@@ -103,7 +92,7 @@ void esp_recording_describe(struct esp_recording_header *h, const struct esp_eng
 
 /* ------------------------------------------------------------------ writing */
 
-/* write(), but a signal that it raises does not reach the program. */
+/* Writes as write() does, but a signal that this raises does not reach the program. */
 static ssize_t write_quietly(struct esp_recorder *r, const char *bytes, size_t length)
 {
     const struct timespec now = {.tv_sec = 0};
@@ -147,8 +136,8 @@ static int write_all(struct esp_recorder *r, const char *bytes, size_t length)
     return 0;
 }
 
-/* What of the last line got into the file is taken back: a reader would leave it out, too, but
- * another tool might not. */
+/* Ends the recording for good. The part of the last line that was written is removed from the
+ * file: our reader would leave it out, but other tools might not. */
 static void suspend(struct esp_recorder *r, const char *why)
 {
     struct stat info;
@@ -173,10 +162,7 @@ static void write_line(struct esp_recorder *r)
 /* Seconds since the recording was begun, in whole microseconds. */
 static double now(const struct esp_recorder *r)
 {
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    long microseconds = (at.tv_nsec - r->start.tv_nsec) / 1000;
-    return (double)((at.tv_sec - r->start.tv_sec) * 1000000 + microseconds) / 1e6;
+    return floor((esp_clock() - r->start) * 1e6) / 1e6;
 }
 
 void esp_recorder_event(struct esp_recorder *r, const struct esp_event *given)
@@ -225,23 +211,58 @@ const char *esp_recorder_trouble(const struct esp_recorder *r)
 
 /* ------------------------------------------------------------------ opening and closing */
 
+/* Locks the file for this recorder, as far as the file system has locks. Closing the file
+ * releases the lock, also when the program is killed. */
+static bool lock(const struct esp_recorder *r)
+{
+    return flock(r->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+static int refuse(const struct esp_recorder *r, const char *why, char *err, size_t errlen)
+{
+    return esp_fail(err, errlen, ESP_E_FILE, "cannot write %s: %s", r->path, why);
+}
+
+/* What errno says of a file that cannot be opened. */
+static const char *reason(void)
+{
+    return errno == ENXIO ? "nobody reads from it" : strerror(errno);
+}
+
+/* Opens what is there already: a pipe or a device as it is, a file only with `force`. The file
+ * is emptied, unless another recorder writes to it. */
+static int reopen(struct esp_recorder *r, int flags, bool force, char *err, size_t errlen)
+{
+    struct stat info;
+    if (stat(r->path, &info) == 0 && S_ISREG(info.st_mode) && !force)
+        return esp_fail(err, errlen, ESP_E_FILE,
+                        "%s exists; give another name, or ask to overwrite it (--force, :record!)",
+                        r->path);
+    r->fd = open(r->path, flags);
+    if (r->fd < 0 || fstat(r->fd, &info) < 0)
+        return refuse(r, reason(), err, errlen);
+    if (!S_ISREG(info.st_mode))
+        return ESP_OK;
+    if (!force)
+        return refuse(r, "it has only just been made by another program", err, errlen);
+    if (!lock(r))
+        return refuse(r, "another session records to it; give another name", err, errlen);
+    fchmod(r->fd, info.st_mode & PRIVATE); /* may fail: no modes, or not our file */
+    return ftruncate(r->fd, 0) < 0 ? refuse(r, strerror(errno), err, errlen) : (int)ESP_OK;
+}
+
+/* A recording holds prompts: only its owner may read it. */
 static int open_file(struct esp_recorder *r, bool force, bool *made, char *err, size_t errlen)
 {
     const int flags = O_WRONLY | O_CLOEXEC | O_NONBLOCK;
-    struct stat info;
-    r->fd = open(r->path, flags | O_CREAT | O_EXCL, 0666);
-    *made = r->fd >= 0;
-    if (!*made && errno == EEXIST) {
-        if (stat(r->path, &info) == 0 && S_ISREG(info.st_mode) && !force)
-            return esp_fail(err, errlen, ESP_E_FILE,
-                            "%s exists; give another name, or ask to overwrite it (--force, :record!)",
-                            r->path);
-        r->fd = open(r->path, flags | O_TRUNC);
-    }
-    if (r->fd < 0)
-        return esp_fail(err, errlen, ESP_E_FILE, "cannot write %s: %s", r->path,
-                        errno == ENXIO ? "nobody reads from it" : strerror(errno));
-    return ESP_OK;
+    r->fd = open(r->path, flags | O_CREAT | O_EXCL, PRIVATE);
+    *made = r->fd >= 0 && lock(r);
+    if (*made)
+        return ESP_OK;
+    if (r->fd >= 0)
+        return refuse(r, "another session records to it; give another name", err, errlen);
+    return errno == EEXIST ? reopen(r, flags, force, err, errlen)
+                           : refuse(r, reason(), err, errlen);
 }
 
 static void write_header(struct esp_recorder *r, const struct esp_recording_header *given)
@@ -281,7 +302,7 @@ int esp_recorder_open(struct esp_recorder **recorder, const struct esp_recorder_
     }
     r->write = o->write ? o->write : write;
     r->tokens = o->tokens;
-    clock_gettime(CLOCK_MONOTONIC, &r->start);
+    r->start = esp_clock();
     int status = open_file(r, o->force, &made, err, errlen);
     if (status == ESP_OK)
         write_header(r, header);

@@ -1,22 +1,24 @@
 /* recorder.h - records a session as it happens (*.esp.jsonl).
  *
- * The session's observer hands every event over; each is written at once, with one write, so
- * that a program that is killed loses at most the event it was writing. What goes wrong on the
- * way (a full disk, a closed pipe, a reader that does not read) suspends the recording for
- * good and is told in one sentence; the session never notices and waits a second at most.
+ * The session's observer passes every event on to the recorder, which writes it at once, with
+ * one write: a program that is killed loses at most the event it was writing. A failure (a full
+ * disk, a closed pipe, a reader that does not read) suspends the recording for good, with one
+ * sentence that says why; the session goes on after waiting a second at most. The file holds
+ * prompts, so only its owner may read it (mode 0600, less what the umask takes away). It has
+ * one recorder at a time.
  */
 #ifndef ESP_RECORDER_H
 #define ESP_RECORDER_H
 
 #include <sys/types.h>
 
-#include "recording.h"
+#include "sessions/recording.h"
 
 struct esp_recorder;
 
 struct esp_recorder_options {
     const char *path;
-    bool force; /* overwrite the file if there is one */
+    bool force; /* overwrite the file if there is one, unless another recorder writes to it */
     struct esp_tokens tokens;
     /* Writes like write(2), which is what NULL stands for. */
     ssize_t (*write)(int fd, const void *bytes, size_t length);
@@ -37,7 +39,7 @@ int esp_recorder_open(struct esp_recorder **recorder,
 void esp_recorder_event(struct esp_recorder *recorder, const struct esp_event *event);
 /* Why the recording was suspended, as a sentence; "" while it goes on. */
 const char *esp_recorder_trouble(const struct esp_recorder *recorder);
-/* The generation that ran, if any, was ended from outside: records that, with the reason. */
+/* Records that the generation, if one runs, was ended from outside, with the reason. */
 void esp_recorder_end(struct esp_recorder *recorder, const char *why);
 /* Ends the recording (NULL: nothing). Returns 0, or a negative status with a sentence in err if
  * it was suspended or could not be closed. */

@@ -1,11 +1,11 @@
 /* recording.c - the index of a recorded session, and its events; see recording.h.
  *
  * The file is read twice: once from its start to its end, when every line is checked and what
- * the index needs is kept (where lines lie, the tokens of the text, sums over iterations), and
- * then a line at a time. Seeking costs the reading of one line wherever it is. A line is
- * checked each time it is read, as the file may have changed.
+ * the index needs is kept (where lines lie, the tokens of the text, what iterations add up to),
+ * and then a line at a time. So seeking reads one line, wherever it leads. A line is checked
+ * each time it is read, as the file may have changed.
  */
-#include "recording.h"
+#include "sessions/recording.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,12 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "error.h"
-#include "event_json.h"
-#include "grow.h"
+#include "kernels/status.h"
+#include "sessions/event_json.h"
+#include "sessions/grow.h"
 
 /* What the index knows of an event. */
-struct entry {
+struct index_entry {
     off_t offset;
     uint32_t length; /* of the line, without its newline */
     uint8_t type;
@@ -31,26 +31,31 @@ struct entry {
     double time;
 };
 
+struct iteration {
+    int event;       /* its place in `entries` */
+    int of_text;     /* iterations since the text was last cleared, this one included */
+    double baseline; /* seconds of a plain decoding step, measured last; 0: not yet */
+};
+
 struct esp_recording {
     int fd;
     char *path;
     struct esp_recording_header header;
     struct esp_texts texts;
-    struct entry *entries; /* (count) */
+    struct index_entry *entries; /* (count) */
     int count, capacity;
-    int *iterations;                /* (iteration_count) their entries */
-    struct esp_recorded_sums *sums; /* (iteration_count) up to and including each */
-    int iteration_count, iteration_capacity, sums_capacity;
-    struct esp_recorded_token *tokens; /* (token_count) that events added, in order */
+    struct iteration *iterations; /* (iteration_count) */
+    int iteration_count, iteration_capacity;
+    struct esp_text_token *tokens; /* (token_count) that events added, in order */
     int token_count, token_capacity;
-    bool writing; /* after the last event: a generation that has not ended */
+    bool writing; /* a generation has not ended after the last event */
     bool cut;     /* the last line is left out */
 
-    struct esp_recorded_token *text; /* (text_capacity) what esp_recording_text() gives */
+    struct esp_text_token *text; /* (text_capacity) what esp_recording_text() gives */
     int text_capacity;
     char *line;                   /* (ESP_RECORDING_LINE + 1) the one read last */
-    struct esp_recorded recorded; /* its event */
-    bool has_iteration;           /* and it is an iteration */
+    struct esp_recorded_event recorded; /* its event */
+    bool has_iteration;                 /* that event is an iteration */
     struct esp_iteration stepped; /* of esp_recording_step() */
     struct esp_node *stepped_nodes;
     int stepped_capacity;
@@ -63,7 +68,7 @@ static int add_token(struct esp_recording *r, int32_t token, int kind)
 {
     if (esp_grow(&r->tokens, r->token_count, &r->token_capacity, sizeof *r->tokens) < 0)
         return ESP_E_MEMORY;
-    r->tokens[r->token_count++] = (struct esp_recorded_token){token, (uint8_t)kind};
+    r->tokens[r->token_count++] = (struct esp_text_token){token, (uint8_t)kind};
     return ESP_OK;
 }
 
@@ -71,49 +76,31 @@ static int add_text(struct esp_recording *r, const struct esp_event *event)
 {
     int status = ESP_OK, prompt = event->type == ESP_EVENT_PROMPT ? event->token_count : 0;
     for (int i = 0; i < prompt && status == ESP_OK; i++)
-        status = add_token(r, event->tokens[i], ESP_RECORDED_PROMPT);
+        status = add_token(r, event->tokens[i], ESP_TEXT_PROMPT);
     const struct esp_iteration *it = event->iteration;
     for (int i = 0; it && i < it->committed_count && status == ESP_OK; i++)
         status = add_token(r, it->committed[i],
-                           i < it->path_length ? ESP_RECORDED_DRAFTED : ESP_RECORDED_BONUS);
+                           i < it->path_length ? ESP_TEXT_DRAFTED : ESP_TEXT_BONUS);
     return status;
 }
 
 static int add_iteration(struct esp_recording *r, const struct esp_iteration *it)
 {
-    struct esp_recorded_sums none = {.iterations = 0}, *before = NULL;
+    struct iteration next = {.event = r->count};
     if (esp_grow(&r->iterations, r->iteration_count, &r->iteration_capacity,
-                 sizeof *r->iterations) < 0 ||
-        esp_grow(&r->sums, r->iteration_count, &r->sums_capacity, sizeof *r->sums) < 0)
+                 sizeof *r->iterations) < 0)
         return ESP_E_MEMORY;
-    bool first = r->iteration_count == 0;
-    for (int i = first ? 0 : r->iterations[r->iteration_count - 1]; i < r->count && !first; i++)
-        first = r->entries[i].type == ESP_EVENT_CLEAR;
-    if (r->iteration_count > 0)
-        none.baseline = r->sums[r->iteration_count - 1].baseline;
-    before = first ? &none : &r->sums[r->iteration_count - 1];
-    struct esp_recorded_sums *sums = &r->sums[r->iteration_count];
-    *sums = *before;
-    sums->iterations++;
-    sums->committed += it->committed_count;
-    sums->path += it->path_length;
-    sums->accepted += it->path_length;
-    sums->drafted += it->tree.verified > 0 ? it->tree.verified - 1 : 0;
-    sums->draft_passes += it->draft_passes;
-    sums->target_passes += it->target_passes;
-    for (int i = 0; i < ESP_STAGES; i++)
-        sums->seconds[i] += it->seconds[i];
-    if (it->baseline > 0)
-        sums->baseline = it->baseline;
-    r->iterations[r->iteration_count++] = r->count;
+    next.of_text = esp_recording_iterations_of_text(r, r->count - 1) + 1;
+    next.baseline = it->baseline > 0 ? it->baseline : esp_recording_baseline(r, r->count - 1);
+    r->iterations[r->iteration_count++] = next;
     return ESP_OK;
 }
 
 /* Adds the event that was just read. */
-static int add_event(struct esp_recording *r, struct entry entry)
+static int add_event(struct esp_recording *r, struct index_entry entry)
 {
     const struct esp_event *event = &r->recorded.event;
-    const struct entry *last = r->count > 0 ? &r->entries[r->count - 1] : NULL;
+    const struct index_entry *last = r->count > 0 ? &r->entries[r->count - 1] : NULL;
     entry.type = (uint8_t)event->type;
     entry.time = last && last->time > event->time ? last->time : event->time;
     entry.iterations = r->iteration_count;
@@ -137,8 +124,8 @@ static int add_event(struct esp_recording *r, struct entry entry)
 }
 
 /* A line of the file: the header, or an event. `whole`: it ends with a newline. */
-static int add_line(struct esp_recording *r, struct entry entry, const char *line, bool whole,
-                    char *err, size_t errlen)
+static int add_line(struct esp_recording *r, struct index_entry entry, const char *line,
+                    bool whole, char *err, size_t errlen)
 {
     char why[256] = "";
     int status;
@@ -175,7 +162,7 @@ static long add_lines(struct esp_recording *r, const char *text, size_t length, 
         if (!end && !last)
             break;
         size_t n = end ? (size_t)(end - text) - at : length - at;
-        struct entry entry = {.offset = offset + (off_t)at, .length = (uint32_t)n};
+        struct index_entry entry = {.offset = offset + (off_t)at, .length = (uint32_t)n};
         entry.line = ++*lines;
         int status = add_line(r, entry, text + at, end != NULL, err, errlen);
         if (status < 0)
@@ -263,11 +250,10 @@ void esp_recording_close(struct esp_recording *r)
     if (r->fd >= 0)
         close(r->fd);
     esp_texts_free(&r->texts);
-    esp_recorded_free(&r->recorded);
+    esp_recorded_event_free(&r->recorded);
     free(r->stepped_nodes);
     free(r->entries);
     free(r->iterations);
-    free(r->sums);
     free(r->tokens);
     free(r->text);
     free(r->line);
@@ -305,19 +291,19 @@ int esp_recording_iterations(const struct esp_recording *r)
 
 struct esp_recording_entry esp_recording_entry(const struct esp_recording *r, int event)
 {
-    const struct entry *e = &r->entries[event];
+    const struct index_entry *e = &r->entries[event];
     return (struct esp_recording_entry){e->type, e->time, e->iterations, e->line};
 }
 
 int esp_recording_iteration_event(const struct esp_recording *r, int iteration)
 {
-    return r->iterations[iteration];
+    return r->iterations[iteration].event;
 }
 
-/* Goes back through the events: each added the tokens that stand before those of the next one,
- * as far as no later event took the text back to before them. */
+/* Fills the text from its end, going back through the events. Each event added the tokens that
+ * stand before those of the next one; tokens that a later event took back are skipped. */
 int esp_recording_text(struct esp_recording *r, int event,
-                       const struct esp_recorded_token **tokens)
+                       const struct esp_text_token **tokens)
 {
     int count = event < 0 ? 0 : r->entries[event].text, left = count;
     if (count > r->text_capacity) {
@@ -328,7 +314,7 @@ int esp_recording_text(struct esp_recording *r, int event,
     if (count > r->text_capacity)
         return ESP_E_MEMORY;
     for (; left > 0; event--) {
-        const struct entry *e = &r->entries[event];
+        const struct index_entry *e = &r->entries[event];
         int first = event > 0 ? e[-1].tokens_end : 0;
         int before = e->text - (e->tokens_end - first);
         if (before >= left || e->tokens_end == first)
@@ -341,35 +327,35 @@ int esp_recording_text(struct esp_recording *r, int event,
 }
 
 int esp_recording_added(const struct esp_recording *r, int event,
-                        const struct esp_recorded_token **tokens)
+                        const struct esp_text_token **tokens)
 {
     int first = event > 0 ? r->entries[event - 1].tokens_end : 0;
-    *tokens = r->tokens + first;
+    *tokens = r->tokens ? r->tokens + first : NULL; /* no event may have added any */
     return r->entries[event].tokens_end - first;
 }
 
-struct esp_recorded_sums esp_recording_sums(const struct esp_recording *r, int event)
+int esp_recording_iterations_of_text(const struct esp_recording *r, int event)
 {
-    struct esp_recorded_sums none = {.iterations = 0};
-    bool cleared = false;
-    for (; event >= 0; event--) {
-        cleared |= r->entries[event].type == ESP_EVENT_CLEAR;
-        if (r->entries[event].type != ESP_EVENT_ITERATION)
-            continue;
-        const struct esp_recorded_sums *sums = &r->sums[r->entries[event].iterations];
-        if (!cleared)
-            return *sums;
-        none.baseline = sums->baseline;
-        break;
-    }
-    return none;
+    for (; event >= 0 && r->entries[event].type != ESP_EVENT_CLEAR; event--)
+        if (r->entries[event].type == ESP_EVENT_ITERATION)
+            return r->iterations[r->entries[event].iterations].of_text;
+    return 0;
+}
+
+double esp_recording_baseline(const struct esp_recording *r, int event)
+{
+    int iterations = 0;
+    if (event >= 0)
+        iterations = r->entries[event].iterations +
+                     (r->entries[event].type == ESP_EVENT_ITERATION);
+    return iterations > 0 ? r->iterations[iterations - 1].baseline : 0;
 }
 
 /* ------------------------------------------------------------------ events again */
 
 const char *esp_recording_line(struct esp_recording *r, int event, size_t *length)
 {
-    const struct entry *e = &r->entries[event];
+    const struct index_entry *e = &r->entries[event];
     size_t got = 0;
     while (got < e->length) {
         ssize_t n = pread(r->fd, r->line + got, e->length - got, e->offset + (off_t)got);
@@ -406,7 +392,7 @@ int esp_recording_steps(const struct esp_recording *r)
     return r->has_iteration ? r->recorded.layers.count + ESP_STAGES : 0;
 }
 
-/* Room for the nodes of the iteration as it was. */
+/* Copies the nodes of the finished iteration, which a step then changes. */
 static bool copy_nodes(struct esp_recording *r)
 {
     const struct esp_tree *tree = &r->recorded.iteration.tree;

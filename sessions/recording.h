@@ -3,7 +3,7 @@
  * Line 1 is a header, each further line one event. Opening a recording reads and checks every
  * line once and builds an index; afterwards any event is read again by its number. What comes
  * back are the structs that the session's observer got (struct esp_event with struct
- * esp_iteration), so whatever draws or copies those needs to know nothing of recordings.
+ * esp_iteration), so code that draws or copies those needs to know nothing of recordings.
  * man/espalier-session.5 describes the file.
  *
  * The file is not trusted: an event is handed out only if its indices, counts and links are
@@ -12,7 +12,8 @@
 #ifndef ESP_RECORDING_H
 #define ESP_RECORDING_H
 
-#include "espalier.h"
+#include "engine/espalier.h"
+#include "sessions/text_token.h"
 
 enum {
     ESP_RECORDING_MAJOR = 1,
@@ -41,11 +42,9 @@ struct esp_recording_header {
     struct esp_recorded_model target, draft;
     int vocabulary;           /* tokens; 0: unknown */
     char vocabulary_hash[32]; /* of all token texts */
-    char drafter[1024], verifier[1024], order[8];
-    bool lossy, baseline;
-    double temperature, top_p;
-    int top_k;
-    uint64_t seed;
+    char drafter[1024], verifier[1024];
+    bool lossy;
+    struct esp_session_values values;
     char backend[32], device[96];
     double load_seconds;
     int columns, rows; /* of the terminal; 0: there was none */
@@ -59,8 +58,8 @@ int esp_recording_open(struct esp_recording **recording, const char *path, char 
 void esp_recording_close(struct esp_recording *recording);
 
 const struct esp_recording_header *esp_recording_header(const struct esp_recording *recording);
-/* Was it cut off, as by a crash: in its last line, which is left out then, or while a text was
- * being written? */
+/* Whether it was cut off, as by a crash: its last line is not whole (it is left out then), or
+ * no end follows its last iteration. */
 bool esp_recording_is_cut(const struct esp_recording *recording);
 /* The text of a recorded token: an esp_token_text whose `user` is the recording. */
 const char *esp_recording_token_text(void *recording, int32_t token, size_t *length);
@@ -81,43 +80,31 @@ struct esp_recording_entry {
 struct esp_recording_entry esp_recording_entry(const struct esp_recording *recording,
                                                int event);
 /* The event that is iteration `iteration`, counted through the whole recording from 0. (Its own
- * `index` starts anew when the text was cleared.) */
+ * `index` starts from 0 again when the text was cleared.) */
 int esp_recording_iteration_event(const struct esp_recording *recording, int iteration);
-
-enum esp_recorded_kind { ESP_RECORDED_PROMPT, ESP_RECORDED_DRAFTED, ESP_RECORDED_BONUS };
-
-struct esp_recorded_token {
-    int32_t token;
-    uint8_t kind; /* enum esp_recorded_kind, in the order of enum esp_text_kind */
-};
 
 /* The text right after event `event` (-1: before the first). Returns how many tokens it has, or
  * ESP_E_MEMORY; they are valid until the next call. */
 int esp_recording_text(struct esp_recording *recording, int event,
-                       const struct esp_recorded_token **tokens);
+                       const struct esp_text_token **tokens);
 
 /* The tokens that event `event` added to the text. Returns how many. */
 int esp_recording_added(const struct esp_recording *recording, int event,
-                        const struct esp_recorded_token **tokens);
+                        const struct esp_text_token **tokens);
 
-/* Sums over the iterations since the text was last cleared, up to and including event
- * `event`. */
-struct esp_recorded_sums {
-    int iterations;
-    int64_t committed, path;   /* tokens */
-    int64_t drafted, accepted; /* nodes the target saw, without roots; accepted among them */
-    int64_t draft_passes, target_passes;
-    double seconds[ESP_STAGES];
-    double baseline; /* no sum: what was measured last, before the text was cleared too */
-};
+/* How many iterations there were since the text was last cleared, up to and including event
+ * `event` (-1: before the first). */
+int esp_recording_iterations_of_text(const struct esp_recording *recording, int event);
 
-struct esp_recorded_sums esp_recording_sums(const struct esp_recording *recording, int event);
+/* Seconds of one plain decoding step, as measured last up to and including event `event`, also
+ * before the text was cleared; 0: not measured yet. */
+double esp_recording_baseline(const struct esp_recording *recording, int event);
 
 /* ------------------------------------------------------------------ events */
 
 /* Reads an event again. It points into the recording and is valid until the next call with the
  * same recording; names of gauges stay valid until it is closed. Fails only if the file has
- * changed or memory ends. */
+ * changed or there is no memory. */
 int esp_recording_read(struct esp_recording *recording, int event,
                        const struct esp_event **found, char *err, size_t errlen);
 

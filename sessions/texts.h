@@ -6,20 +6,21 @@
 #ifndef ESP_TEXTS_H
 #define ESP_TEXTS_H
 
-#include "espalier.h"
+#include "engine/espalier.h"
+#include "engine/support/int_map.h"
 
 enum { ESP_MAX_NAMES = 256, ESP_NAME_SIZE = 32 };
 
 /* Zeroed: empty. */
 struct esp_texts {
-    char *bytes; /* (byte_count) all texts, one behind the other */
+    char *bytes; /* (byte_count) of all texts, one behind the other */
     size_t byte_count, byte_capacity;
-    struct esp_text_entry {
-        int32_t token;
-        uint32_t length;
-        size_t start; /* in `bytes`, plus 1; 0: a free entry */
-    } * entries;      /* (mask + 1), at most half of them taken */
-    size_t mask, taken;
+    struct esp_text {
+        size_t start; /* in `bytes` */
+        size_t length;
+    } * texts; /* (count) */
+    int count, capacity;
+    struct esp_int_map places;  /* token -> place in `texts` */
     char *names[ESP_MAX_NAMES]; /* (name_count) */
     int name_count;
 };

@@ -1,5 +1,5 @@
 /* check.c - runs the registered tests; see check.h. */
-#include "check.h"
+#include "tests/check.h"
 
 #include <limits.h>
 #include <stdarg.h>

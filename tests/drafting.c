@@ -1,11 +1,11 @@
 /* drafting.c - see drafting.h. */
-#include "drafting.h"
+#include "tests/drafting.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "check.h"
+#include "tests/check.h"
 
 static void prompt(struct drafting *d)
 {
@@ -24,11 +24,13 @@ void drafting_open(struct drafting *d, const struct drafting_setup *s)
     d->toy.engine.backend->ops = &d->ops;
     d->toy.sharpness = s->sharpness > 0 ? s->sharpness : 2;
     struct esp_session_options options = {.drafter = s->drafter,
-                                          .temperature = s->temperature,
-                                          .top_k = s->top_k,
-                                          .seed = s->seed,
+                                          .values.temperature = s->temperature,
+                                          .values.top_k = s->top_k,
+                                          .values.seed = s->seed,
                                           .observer = s->observer,
                                           .user = d};
+    esp_value_parse(&options.values, ESP_VALUE_OF_draft_temp, "draft_temp",
+                    s->draft_temp ? s->draft_temp : "off", NULL, 0);
     CHECK(esp_session_open(&d->session, &d->toy.engine, &options, d->err, sizeof d->err) == 0,
           "%s: %s", s->drafter, d->err);
     d->tree = &d->session->tree.tree;

@@ -3,11 +3,12 @@
 #ifndef ESP_DRAFTING_H
 #define ESP_DRAFTING_H
 
-#include "toy.h"
+#include "tests/toy.h"
 
-/* What is 0 gets: 12 tokens, a context of 256, 64 nodes, sharpness 2, toy seed 1. */
+/* What is 0 gets: 12 tokens, a context of 256, 64 nodes, sharpness 2, toy seed 1, and the draft's
+ * temperature is that of the text. */
 struct drafting_setup {
-    const char *drafter;
+    const char *drafter, *draft_temp;
     int vocabulary, context, max_nodes, top_k;
     unsigned long long toy_seed, seed; /* of the distributions; of the session */
     double sharpness, temperature;

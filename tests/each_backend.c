@@ -1,5 +1,5 @@
 /* each_backend.c - see each_backend.h. */
-#include "each_backend.h"
+#include "tests/each_backend.h"
 
 #include <libgen.h>
 #include <limits.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backends.h"
+#include "kernels/backends.h"
 
 /* From BUILD/tests/unit/x to BUILD/emu. */
 bool cuda_is_real(void)

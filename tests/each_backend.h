@@ -10,8 +10,8 @@
 #ifndef ESP_EACH_BACKEND_H
 #define ESP_EACH_BACKEND_H
 
-#include "check.h"
-#include "kernels.h"
+#include "tests/check.h"
+#include "kernels/kernels.h"
 
 #define EACH_BACKEND(test_name)                                                                \
     static void test_name##_on(struct esp_backend *backend);                                   \

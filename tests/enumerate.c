@@ -1,11 +1,11 @@
 /* enumerate.c - all outcomes of a rule, one after the other; see enumerate.h. */
-#include "enumerate.h"
+#include "tests/enumerate.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
+#include "tests/check.h"
 
 enum { MOST_OUTCOMES = 256 };
 

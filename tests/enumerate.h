@@ -16,7 +16,7 @@
 #ifndef ESP_ENUMERATE_H
 #define ESP_ENUMERATE_H
 
-#include "toy.h"
+#include "tests/toy.h"
 
 enum { MOST_DECISIONS = 64 };
 

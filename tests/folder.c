@@ -1,5 +1,5 @@
 /* folder.c - a temporary model folder to damage; see folder.h. */
-#include "folder.h"
+#include "tests/folder.h"
 
 #include <cJSON.h>
 #include <dirent.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "tests/check.h"
 
 static char folder[PATH_MAX]; /* "" if there is none */
 

@@ -1,5 +1,5 @@
 /* pty.c - opens a pseudo-terminal, runs the program in it, and reads; see pty.h. */
-#include "pty.h"
+#include "tests/pty.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "tests/check.h"
 
 double pty_now(void)
 {

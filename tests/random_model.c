@@ -1,7 +1,7 @@
 /* random_model.c - random weights and the reference transformer; see random_model.h. */
-#include "random_model.h"
+#include "tests/random_model.h"
 
-#include "check.h"
+#include "tests/check.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static struct esp_tensor tensor(struct random_model *m, int rows, int columns, d
     m->memory[m->count++] = data;
     for (size_t i = 0; i < n; i++)
         store(data + 1 + i * size, dtype, middle + spread * (2 * check_uniform(&m->state) - 1));
-    return (struct esp_tensor){data + 1, dtype, rows, columns, rows, rows};
+    return (struct esp_tensor){data + 1, dtype, rows, columns, rows, rows, NULL, 0};
 }
 
 static struct esp_tensor matrix(struct random_model *m, int rows, int columns)

@@ -6,7 +6,7 @@
 #ifndef ESP_RANDOM_MODEL_H
 #define ESP_RANDOM_MODEL_H
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 enum { RANDOM_LAYERS = 4, RANDOM_TENSORS = 128 };
 

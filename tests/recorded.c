@@ -1,5 +1,5 @@
 /* recorded.c - see recorded.h. */
-#include "recorded.h"
+#include "tests/recorded.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "check.h"
-#include "drafting.h"
+#include "tests/check.h"
+#include "tests/drafting.h"
 
 /* ------------------------------------------------------------------ the file */
 

@@ -4,8 +4,8 @@
 #ifndef ESP_RECORDED_H
 #define ESP_RECORDED_H
 
-#include "iteration_copy.h"
-#include "recorder.h"
+#include "sessions/iteration_copy.h"
+#include "sessions/recorder.h"
 
 /* A file that is not there at first and is removed at the end; there is one. */
 const char *recorded_path(void);

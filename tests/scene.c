@@ -1,12 +1,12 @@
 /* scene.c - events made by hand; see scene.h. */
-#include "scene.h"
+#include "tests/scene.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
+#include "tests/check.h"
 
 const char *scene_text(void *user, int32_t token, size_t *length)
 {
@@ -265,9 +265,9 @@ void scene_telling(struct scene *scene, int width, int height)
 
 void scene_focus(struct scene *scene, int pane, bool zoomed)
 {
-    scene->ui.wish.current = pane;
-    scene->ui.wish.focused = true;
-    scene->ui.wish.zoomed = zoomed;
+    scene->ui.layout.current = pane;
+    scene->ui.layout.focused = true;
+    scene->ui.layout.zoomed = zoomed;
 }
 
 void scene_act(struct scene *scene, int action)

@@ -9,7 +9,7 @@
 #ifndef ESP_SCENE_H
 #define ESP_SCENE_H
 
-#include "ui.h"
+#include "tui/view/ui.h"
 
 enum scene_token {
     TOKEN_ONCE,

@@ -1,4 +1,4 @@
-# script.sh - the interface driven by a script (tui/script.h), for tests. Source it after shell.sh.
+# script.sh - the interface driven by a script (tui/app/script.h), for tests. Source it after shell.sh.
 #
 #     play INSTRUCTIONS [ARGUMENTS...]    runs them; stops the test if they take two minutes
 #     $dump                               the instruction that dumps the screen for dumped

@@ -1,12 +1,12 @@
 /* toy.c - the test backend of toy.h: plain loops over doubles, nothing clever. */
-#include "toy.h"
+#include "tests/toy.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "batch.h"
-#include "check.h"
+#include "kernels/batch.h"
+#include "tests/check.h"
 
 struct toy_weights {
     struct esp_weights base;
@@ -56,6 +56,12 @@ void toy_distribution(const struct toy *toy, bool draft, const int32_t *tokens, 
         random_logs(toy, toy->seed + 77, tokens, count, other);
         for (int x = 0; x < toy->vocabulary; x++)
             p[x] = toy->closeness * p[x] + (1 - toy->closeness) * other[x];
+        for (int x = 0; x < toy->vocabulary && toy->dulled > 0; x++)
+            p[x] /= toy->dulled;
+    } else if (toy->chancy) {
+        random_logs(toy, toy->seed + 555, tokens, count, other);
+        for (int x = 0; x < toy->vocabulary; x++) /* the numbers again that these are made of */
+            p[x] -= log(-log(fmax(exp(other[x] / toy->sharpness) - 1e-3, 1e-12)));
     }
     for (int x = 0; x < toy->vocabulary; x++)
         most = fmax(most, p[x]);
@@ -119,8 +125,10 @@ static int keep(struct esp_cache *base, int first, const int32_t *which, int cou
 
 /* ------------------------------------------------------------------ rows */
 
-static int argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids)
+static int argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids,
+                  enum esp_delivery when)
 {
+    (void)when;
     for (int i = 0; i < count; i++) {
         const double *v = row_of(rows, which[i]);
         ids[i] = 0;
@@ -135,8 +143,9 @@ static int argmax(struct esp_rows *rows, const int32_t *which, int count, int32_
 }
 
 static int top_k(struct esp_rows *rows, const int32_t *which, int count, int k, int32_t *ids,
-                 float *values)
+                 float *values, enum esp_delivery when)
 {
+    (void)when;
     for (int i = 0; i < count; i++) {
         const double *v = row_of(rows, which[i]);
         bool taken[256] = {false};
@@ -197,8 +206,9 @@ static int softmax(struct esp_rows *rows, const int32_t *which, int count,
 }
 
 static int gather(struct esp_rows *rows, const int32_t *which, const int32_t *tokens, int count,
-                  double *values)
+                  double *values, enum esp_delivery when)
 {
+    (void)when;
     for (int i = 0; i < count; i++)
         values[i] = row_of(rows, which[i])[tokens[i]];
     return ESP_OK;
@@ -220,8 +230,10 @@ static void draw(double *weight, int n, double u, int32_t *token)
 }
 
 static int sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
-                  int draws, const int32_t *excluded, int per, int32_t *tokens, double *values)
+                  int draws, const int32_t *excluded, int per, int32_t *tokens, double *values,
+                  enum esp_delivery when)
 {
+    (void)when;
     for (int i = 0; i < count; i++) {
         double weight[256];
         memcpy(weight, row_of(rows, which[i]), (size_t)rows->vocabulary * sizeof *weight);
@@ -264,6 +276,21 @@ static int remove_token(struct esp_rows *rows, int row, int32_t token, double *l
         *left += v[x];
     for (int x = 0; x < rows->vocabulary; x++)
         v[x] = *left > 0 ? v[x] / *left : 0;
+    return ESP_OK;
+}
+
+static int temper(struct esp_rows *rows, const int32_t *which, int count, double power,
+                  double *mean_log, double *power_sum, enum esp_delivery when)
+{
+    (void)when;
+    for (int i = 0; i < count; i++) {
+        mean_log[i] = power_sum[i] = 0;
+        for (int x = 0; x < rows->vocabulary; x++) {
+            double value = row_of(rows, which[i])[x];
+            mean_log[i] += value > 0 ? value * log(value) : 0;
+            power_sum[i] += value > 0 ? pow(value, power) : 0;
+        }
+    }
     return ESP_OK;
 }
 
@@ -367,21 +394,17 @@ const struct esp_backend_ops toy_backend = {
     .sample = sample,
     .combine = combine,
     .remove = remove_token,
+    .temper = temper,
     .ratio_masses = ratio_masses,
     .ratio_residual = ratio_residual,
     .read_row = read_row,
     .write_row = write_row,
 };
 
-static void defer(struct esp_backend *backend, bool deferred)
-{
-    (void)backend, (void)deferred; /* values may come at once */
-}
-
 struct esp_backend_ops toy_backend_that_waits(void)
 {
     struct esp_backend_ops ops = toy_backend;
-    ops.defer = defer;
+    ops.asynchronous = true; /* values may come at once */
     return ops;
 }
 

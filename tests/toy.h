@@ -10,8 +10,8 @@
 #ifndef ESP_TOY_H
 #define ESP_TOY_H
 
-#include "engine.h"
-#include "session.h"
+#include "engine/engine.h"
+#include "engine/session.h"
 
 struct toy {
     struct esp_engine engine; /* give &toy.engine to esp_session_open() */
@@ -19,6 +19,9 @@ struct toy {
     unsigned long long seed;
     double closeness;
     double sharpness; /* 1: mild distributions; larger: one token dominates */
+    double dulled;    /* 0, or beta: the draft's own log probabilities are divided by it */
+    bool chancy; /* the target's likeliest token is one drawn from its distribution (by Gumbel
+                    noise on its logits), always the same after the same tokens */
     int vocabulary;
 };
 

@@ -1,11 +1,11 @@
 /* acceptance.c - counting; see acceptance.h. */
-#include "acceptance.h"
+#include "viz/acceptance.h"
 
 #include <math.h>
 
-#include "formula.h"
+#include "viz/formula.h"
 
-static void count(struct esp_tried *t, const struct esp_node *node, bool accepted)
+static void count(struct esp_trial_counts *t, const struct esp_node *node, bool accepted)
 {
     t->tried++;
     t->accepted += accepted;
@@ -25,7 +25,8 @@ static int bin_of(double q)
     return bin < 0 ? 0 : bin < ESP_ACCEPT_BINS ? bin : ESP_ACCEPT_BINS - 1;
 }
 
-/* The children of a node that the rule came to, `next` the one it went on to, -1: none. */
+/* Counts the children of a node that the verifier reached; `next` is the one that it accepted,
+ * -1: none. */
 static void count_children(struct esp_acceptance *a, const struct esp_tree *tree, int parent,
                            int next)
 {
@@ -69,7 +70,8 @@ void esp_acceptance_add(struct esp_acceptance *a, const struct esp_iteration *it
 {
     const struct esp_tree *tree = &it->tree;
     const int length = it->path_length;
-    const int drafted = tree->verified > 0 ? tree->verified - 1 : 0; /* a recording may lie */
+    const int drafted =
+        tree->verified > 0 ? tree->verified - 1 : 0; /* a recording may hold anything */
     for (int i = 0; i <= length; i++)
         count_children(a, tree, i == 0 ? 0 : it->path[i - 1], i < length ? it->path[i] : -1);
     for (int u = 0; u < tree->count; u++)

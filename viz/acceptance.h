@@ -5,18 +5,19 @@
  * delayed-tree-expansion, sec. 2, and the tau of salf-talf), by depth (delayed-tree-expansion,
  * fig. 1), by place among the siblings (salf-talf, fig. 2a; what Sequoia plans with), and by
  * the draft's probability (dyspec, hypothesis 1 and fig. 2). A draft counts as tried where the
- * rule came to its parent: all children of the root and of accepted nodes that the target saw.
+ * verifier reached its parent: all children of the root and of accepted nodes that the target
+ * saw.
  *
  * Works on iteration events alone, live ones or recorded ones.
  */
 #ifndef ESP_ACCEPTANCE_H
 #define ESP_ACCEPTANCE_H
 
-#include "espalier.h"
+#include "engine/espalier.h"
 
 enum { ESP_ACCEPT_DEPTHS = 64, ESP_ACCEPT_RANKS = 16, ESP_ACCEPT_BINS = 10 };
 
-struct esp_tried {
+struct esp_trial_counts {
     int64_t nodes; /* all of this kind that the target saw */
     int64_t tried, accepted;
     int64_t with_q, with_p; /* of those tried, how many have one */
@@ -25,10 +26,10 @@ struct esp_tried {
 
 struct esp_accept_depth {
     int64_t nodes; /* drafted there */
-    int64_t tried; /* iterations whose rule came to the parent of some of them */
+    int64_t tried; /* iterations whose verifier reached the parent of some of them */
     int64_t accepted;
-    /* What the rule's formula says of their parents, reached or not, and the ceiling alpha*:
-     * sums over those of which both are known (esp_session_explain). */
+    /* What the verifier's formula says of their parents, reached or not, and the ceiling
+     * alpha*: sums over those of which both are known (esp_session_explain). */
     int64_t rated;
     double rate, ceiling;
 };
@@ -39,8 +40,8 @@ struct esp_acceptance {
     int64_t mask_blocks;                   /* summed */
     int64_t length[ESP_ACCEPT_DEPTHS + 1]; /* iterations by length of the accepted path */
     struct esp_accept_depth depth[ESP_ACCEPT_DEPTHS]; /* from depth 1 on */
-    struct esp_tried rank[ESP_ACCEPT_RANKS];
-    struct esp_tried share[ESP_ACCEPT_BINS]; /* [i]: q from i / BINS on */
+    struct esp_trial_counts rank[ESP_ACCEPT_RANKS];
+    struct esp_trial_counts share[ESP_ACCEPT_BINS]; /* [i]: q from i / BINS on */
     int known;                 /* iterations with drafts and esp_formula_tokens() */
     double expected, obtained; /* tokens of those: the formula's, and path and one more */
 };

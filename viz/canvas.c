@@ -1,12 +1,12 @@
 /* canvas.c - clipped drawing into a grid of cells; see canvas.h. */
-#include "canvas.h"
+#include "viz/canvas.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "espalier.h"
-#include "safe.h"
+#include "engine/espalier.h"
+#include "viz/safe.h"
 
 static const struct esp_cell blank = {.text = " ", .width = 1, .style = ESP_STYLE_TEXT};
 
@@ -120,7 +120,7 @@ static void put(struct esp_canvas *canvas, int x, int y, int style, const char *
 
 /* One unit of text; an ASCII stand-in takes one cell per character. */
 static int put_shown(struct esp_canvas *canvas, int x, int y, int style,
-                     const struct esp_shown *shown)
+                     const struct esp_safe_unit *shown)
 {
     if ((size_t)shown->width != strlen(shown->text)) {
         put(canvas, x, y, style, shown->text, shown->width);
@@ -134,7 +134,7 @@ static int put_shown(struct esp_canvas *canvas, int x, int y, int style,
 int esp_draw_bytes(struct esp_canvas *canvas, int x, int y, int room, int style, int flags,
                    const char *bytes, size_t length)
 {
-    struct esp_shown shown;
+    struct esp_safe_unit shown;
     if (canvas->ascii_text)
         flags |= ESP_SAFE_ASCII;
     int end = x + room;
@@ -152,7 +152,7 @@ int esp_draw_bytes(struct esp_canvas *canvas, int x, int y, int room, int style,
 
 int esp_draw(struct esp_canvas *canvas, int x, int y, int style, const char *text)
 {
-    struct esp_shown shown;
+    struct esp_safe_unit shown;
     size_t length = strlen(text);
     int flags = canvas->ascii_text ? ESP_SAFE_ASCII : 0;
     for (size_t i = 0; i < length;) {

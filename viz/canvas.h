@@ -2,8 +2,8 @@
  *
  * Drawing never touches a terminal: it fills a canvas, and the canvas is then shown with
  * ncurses, dumped as text, or compared with a golden screen. Coordinates are those of the
- * current view, a rectangle of the canvas; whatever falls outside it is dropped, so nothing
- * that draws needs to check sizes. All text passes through safe.h. Frames are drawn as lines
+ * current view, a rectangle of the canvas; what falls outside it is dropped, so drawing code
+ * need not check sizes. All text passes through safe.h. Frames are drawn as lines
  * that join where they meet.
  */
 #ifndef ESP_CANVAS_H
@@ -14,8 +14,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "glyphs.h"
-#include "style.h"
+#include "viz/glyphs.h"
+#include "viz/style.h"
 
 struct esp_rect {
     int x, y, width, height;

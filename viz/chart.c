@@ -1,5 +1,5 @@
 /* chart.c - numbers, bars and sparklines; see chart.h. */
-#include "chart.h"
+#include "viz/chart.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef ESP_CHART_H
 #define ESP_CHART_H
 
-#include "canvas.h"
+#include "viz/canvas.h"
 
 /* Writes a probability in three columns: ".81", "1.0", "  -" if it is not known. */
 const char *esp_probability(char text[8], double p);

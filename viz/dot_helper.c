@@ -2,12 +2,11 @@
  *
  * 1. Standard input and output of the helper are memory files (memfd), standard error is a
  * pipe.
- * 2. Between fork and exec only calls that are safe after a fork in a program with threads.
- * 3. The pipe ends when the helper does: waiting for that with a deadline needs no signal of
- * ours.
+ * 2. Between fork and exec there are only calls that are safe in a program with threads.
+ * 3. The pipe ends when the helper ends, so waiting for that with a deadline needs no signal.
  * 4. The picture is read from the memory file only if the helper says that it is complete.
  */
-#include "dot_helper.h"
+#include "viz/dot_helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,8 +23,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "error.h"
-#include "write_file.h"
+#include "kernels/clock.h"
+#include "kernels/status.h"
+#include "engine/support/write_file.h"
 
 enum {
     SECONDS = 10,
@@ -36,7 +36,7 @@ enum {
 
 static const char helper_name[] = "espalier-dot";
 
-struct helper {
+struct dot_process {
     char path[PATH_MAX];
     char *arguments[12];
     int seconds;
@@ -53,7 +53,7 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-/* A path, or a plain name that is looked for in PATH. */
+/* Finds the program: a path, or a plain name that execvp() finds in PATH. */
 static void find(char path[PATH_MAX])
 {
     const char *named = getenv("ESPALIER_DOT");
@@ -70,7 +70,8 @@ static void find(char path[PATH_MAX])
         strcpy(path, helper_name);
 }
 
-static int prepare(struct helper *h, const char *line, size_t length, char *err, size_t errlen)
+static int prepare(struct dot_process *h, const char *line, size_t length, char *err,
+                   size_t errlen)
 {
     find(h->path);
     h->input = memfd_create("espalier tree", MFD_CLOEXEC);
@@ -88,7 +89,7 @@ static void limit(int resource, rlim_t most)
     setrlimit(resource, &limits);
 }
 
-_Noreturn static void become(const struct helper *h)
+_Noreturn static void become(const struct dot_process *h)
 {
     sigset_t none;
     sigemptyset(&none);
@@ -104,21 +105,14 @@ _Noreturn static void become(const struct helper *h)
     _exit(NOT_THERE);
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Reads what the helper says until it ends. Returns false if it does not end in time. */
-static bool listen_to(struct helper *h, double end)
+static bool listen_to(struct dot_process *h, double end)
 {
     char text[256];
     size_t used = 0;
     for (;;) {
         struct pollfd ready = {.fd = h->messages[0], .events = POLLIN};
-        double left = end - now();
+        double left = end - esp_clock();
         if (left <= 0)
             return false;
         int count = poll(&ready, 1, 1 + (int)(1000 * left));
@@ -134,7 +128,7 @@ static bool listen_to(struct helper *h, double end)
     }
 }
 
-static int run(struct helper *h, char *err, size_t errlen)
+static int run(struct dot_process *h, char *err, size_t errlen)
 {
     pid_t child = fork();
     if (child < 0)
@@ -143,12 +137,12 @@ static int run(struct helper *h, char *err, size_t errlen)
     if (child == 0)
         become(h);
     close_fd(&h->messages[1]);
-    const double end = now() + h->seconds;
+    const double end = esp_clock() + h->seconds;
     const struct timespec pause = {.tv_nsec = 1000000};
     h->late = !listen_to(h, end);
     while (!h->late && waitpid(child, &h->status, WNOHANG) == 0) {
-        nanosleep(&pause, NULL); /* it has said all it will say and is about to end */
-        h->late = now() > end;
+        nanosleep(&pause, NULL); /* the pipe is closed: it is about to end */
+        h->late = esp_clock() > end;
     }
     if (h->late) {
         kill(child, SIGKILL);
@@ -159,7 +153,7 @@ static int run(struct helper *h, char *err, size_t errlen)
 }
 
 /* The helper's own sentence, without its name. */
-static const char *sentence(struct helper *h)
+static const char *sentence(struct dot_process *h)
 {
     size_t name = strlen(helper_name);
     h->said[strcspn(h->said, "\n")] = '\0';
@@ -167,7 +161,7 @@ static const char *sentence(struct helper *h)
     return own ? h->said + name + 1 + strspn(h->said + name + 1, " ") : h->said;
 }
 
-static int judge(struct helper *h, char *err, size_t errlen)
+static int judge(struct dot_process *h, char *err, size_t errlen)
 {
     bool ended = WIFEXITED(h->status);
     int signalled = WIFSIGNALED(h->status) ? WTERMSIG(h->status) : 0;
@@ -190,7 +184,7 @@ static int judge(struct helper *h, char *err, size_t errlen)
     return esp_fail(err, errlen, ESP_E_FORMAT, "no picture: %s", said);
 }
 
-static int take(struct helper *h, char **picture, size_t *size, char *err, size_t errlen)
+static int take(struct dot_process *h, char **picture, size_t *size, char *err, size_t errlen)
 {
     struct stat about;
     if (fstat(h->output, &about) == 0 && about.st_size > 0) {
@@ -204,21 +198,21 @@ static int take(struct helper *h, char **picture, size_t *size, char *err, size_
     return esp_fail(err, errlen, ESP_E_MEMORY, "%s gave no picture", helper_name);
 }
 
-int esp_dot_draw(const char *line, size_t length, const struct esp_dot_wish *wish,
+int esp_dot_draw(const char *line, size_t length, const struct esp_dot_options *options,
                  char **picture, size_t *size, char *err, size_t errlen)
 {
     char nodes[16];
-    struct helper h = {
-        .arguments = {(char *)helper_name, "--format", (char *)wish->format, "--theme",
-                      (char *)wish->theme, "--models",
-                      (char *)(wish->models ? wish->models : ""), NULL},
-        .seconds = wish->seconds > 0 ? wish->seconds : SECONDS,
+    struct dot_process h = {
+        .arguments = {(char *)helper_name, "--format", (char *)options->format, "--theme",
+                      (char *)options->theme, "--models",
+                      (char *)(options->models ? options->models : ""), NULL},
+        .seconds = options->seconds > 0 ? options->seconds : SECONDS,
         .input = -1,
         .output = -1,
         .messages = {-1, -1},
     };
-    if (wish->nodes >= 0) {
-        snprintf(nodes, sizeof nodes, "%d", wish->nodes);
+    if (options->nodes >= 0) {
+        snprintf(nodes, sizeof nodes, "%d", options->nodes);
         h.arguments[7] = "--nodes";
         h.arguments[8] = nodes;
     }

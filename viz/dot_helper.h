@@ -1,15 +1,15 @@
 /* dot_helper.h - has the program espalier-dot draw the tree of an iteration.
  *
- * The helper runs beside us with limits: 10 seconds, 512 MB of memory, 64 MB of output. Its
+ * The helper is a process with limits: 10 seconds, 512 MB of memory, 64 MB of output. Its
  * standard input and output are files in memory, so neither side ever waits for the other, and
- * a picture is there as a whole or not at all.
+ * the caller gets a whole picture or none.
  */
 #ifndef ESP_DOT_HELPER_H
 #define ESP_DOT_HELPER_H
 
-#include "espalier.h"
+#include "engine/espalier.h"
 
-struct esp_dot_wish {
+struct esp_dot_options {
     const char *format; /* "dot", "svg" or "png" */
     const char *theme;  /* "light" or "dark" */
     const char *models; /* for the caption; NULL: none */
@@ -23,7 +23,7 @@ struct esp_dot_wish {
  *
  * The program is the one that the environment variable ESPALIER_DOT names, else espalier-dot in
  * the folder of the program that runs, else the first one in PATH. */
-int esp_dot_draw(const char *line, size_t length, const struct esp_dot_wish *wish,
+int esp_dot_draw(const char *line, size_t length, const struct esp_dot_options *options,
                  char **picture, size_t *size, char *err, size_t errlen);
 
 #endif

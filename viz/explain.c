@@ -1,20 +1,20 @@
 /* explain.c - sentences about nodes; see explain.h. */
-#include "explain.h"
+#include "viz/explain.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "chart.h"
-#include "safe.h"
+#include "viz/chart.h"
+#include "viz/safe.h"
 
 const char *esp_quote_token(char text[48], const struct esp_tokens *tokens, int32_t token)
 {
     enum { SIZE = 48 };
     size_t length = 0, used = 1;
     const char *bytes = tokens->text ? tokens->text(tokens->user, token, &length) : NULL;
-    struct esp_shown shown;
+    struct esp_safe_unit shown;
     text[0] = '"';
     for (size_t i = 0; bytes && i < length;) {
         i += esp_safe_next(bytes + i, length - i, ESP_SAFE_QUOTED, &shown);
@@ -31,13 +31,51 @@ const char *esp_quote_token(char text[48], const struct esp_tokens *tokens, int3
     return text;
 }
 
+static const struct esp_gauge *gauge(const struct esp_iteration *it, const char *name)
+{
+    for (int i = 0; i < it->gauge_count && i < ESP_MAX_GAUGES; i++)
+        if (strcmp(it->gauges[i].name, name) == 0)
+            return &it->gauges[i];
+    return NULL;
+}
+
+/* Why drafting a node, or below it, did not pay, with the numbers of a drafter that weighs
+ * costs. */
+static bool explain_price(char *text, size_t size, const struct esp_iteration *it,
+                          const struct esp_node *n)
+{
+    const struct esp_gauge *row = gauge(it, "row"), *layer = gauge(it, "layer");
+    char p[16], price[16];
+    text[0] = '\0';
+    if (isfinite(n->value))
+        esp_probability_exact(p, n->value);
+    if (n->reason == ESP_REASON_PRICE && isfinite(n->value) && row)
+        snprintf(text, size,
+                 "accepted with probability %s, but a row costs as much as %s of a token", p,
+                 esp_probability_exact(price, row->after));
+    else if (n->reason == ESP_REASON_LAYER && isfinite(n->value) && layer && row)
+        snprintf(
+            text, size,
+            "accepted with probability %s, but what is below would gain less than it costs: a "
+            "draft pass %.2g of a token, each row %.2g",
+            p, layer->after, row->after);
+    else if (n->reason == ESP_REASON_PLAIN)
+        snprintf(text, size, "drafting does not pay now: this is plain decoding");
+    return *text != '\0';
+}
+
+bool esp_explain_refusal(char *text, size_t size, const struct esp_iteration *it, int node)
+{
+    return explain_price(text, size, it, &it->tree.nodes[node]);
+}
+
 static bool is_greedy(const struct esp_iteration *it)
 {
     return it->verifier && strncmp(it->verifier, "greedy", 6) == 0;
 }
 
 /* The nearest ancestor that the verifier did not accept, or the root. */
-static int turned_away_at(const struct esp_iteration *it, int node)
+static int rejected_ancestor(const struct esp_iteration *it, int node)
 {
     int at = it->tree.nodes[node].parent;
     while (at > 0 && it->tree.nodes[at].verdict != ESP_REJECTED &&
@@ -50,7 +88,7 @@ static void explain_unvisited(char *text, size_t size, const struct esp_iteratio
                               const struct esp_tokens *tokens)
 {
     char quoted[48];
-    int parent = it->tree.nodes[node].parent, at = turned_away_at(it, node);
+    int parent = it->tree.nodes[node].parent, at = rejected_ancestor(it, node);
     int32_t chosen = esp_target_choice(it, parent);
     if (at > 0)
         snprintf(text, size, "not reached: %s above it was not accepted",
@@ -77,7 +115,8 @@ static void explain_rejected(char *text, size_t size, const struct esp_iteration
                  esp_probability_exact(u, n->u), esp_probability_exact(a, n->acceptance),
                  quoted);
     else if (isfinite(n->branching))
-        snprintf(text, size, "rejected: the target's sample is %s; this one had %s", quoted,
+        snprintf(text, size,
+                 "rejected: the target's sample is %s; the chance of this one was %s", quoted,
                  esp_probability_exact(a, n->branching));
     else
         snprintf(text, size, "rejected: the target's sample is %s", quoted);
@@ -87,9 +126,13 @@ void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, i
                       int node, const struct esp_tokens *tokens)
 {
     const struct esp_node *n = &it->tree.nodes[node];
-    char p[16], u[16], a[16];
-    if (node == 0)
+    char p[16], u[16], a[16], why[128];
+    if (node == 0 && n->reason == ESP_REASON_PLAIN)
+        snprintf(text, size, "committed: the last token of the text. Drafting does not pay now");
+    else if (node == 0)
         snprintf(text, size, "committed: the last token of the text, where this tree starts");
+    else if (n->verdict == ESP_CUT && explain_price(why, sizeof why, it, n))
+        snprintf(text, size, "not drafted: %s", why);
     else if (n->verdict == ESP_CUT)
         snprintf(text, size, "cut before the target saw it%s%s (P = %s)", n->reason ? ": " : "",
                  esp_reason_text(n->reason),
@@ -137,14 +180,6 @@ void esp_say(char *text, size_t size, const char *format, ...)
 static const char *plural(int count)
 {
     return count == 1 ? "" : "s";
-}
-
-static const struct esp_gauge *gauge(const struct esp_iteration *it, const char *name)
-{
-    for (int i = 0; i < it->gauge_count && i < ESP_MAX_GAUGES; i++)
-        if (strcmp(it->gauges[i].name, name) == 0)
-            return &it->gauges[i];
-    return NULL;
 }
 
 /* Why a node got as many children as it did, by the draft's confidence there. */
@@ -217,7 +252,10 @@ static void explain_draft(char *text, size_t size, const struct esp_iteration *i
             " %d %s cut before the target sees %s: the path to %s, for one, has P = %.2g %%",
             cut, cut == 1 ? "is" : "are", cut == 1 ? "it" : "them",
             esp_quote_token(quoted, tokens, n->token), 100 * exp(n->cumulative_log_q));
-    if (n->reason)
+    char why[128];
+    if (explain_price(why, sizeof why, it, n))
+        esp_say(text, size, " (%s)", why);
+    else if (n->reason)
         esp_say(text, size, " (%s)", esp_reason_text(n->reason));
     esp_say(text, size, ".");
 }
@@ -256,12 +294,15 @@ static void explain_adapt(char *text, size_t size, const struct esp_iteration *i
 {
     int moved = 0;
     char before[16], after[16];
+    const struct esp_gauge *hope = gauge(it, "expected"), *got = gauge(it, "obtained");
+    if (hope && got)
+        esp_say(text, size, "%.2f tokens were expected, %.0f came. ", hope->after, got->after);
     if (it->deepest > 0)
         esp_say(text, size, "%d of %d drafted levels were accepted.", it->path_length,
                 it->deepest);
     for (int i = 0; i < it->gauge_count && i < ESP_MAX_GAUGES; i++) {
         const struct esp_gauge *g = &it->gauges[i];
-        if (g->before == g->after)
+        if (g->before == g->after || g == hope || g == got)
             continue;
         esp_say(text, size, "%s %s goes from %s to %s", moved++ ? "," : "", g->name,
                 esp_number(before, g->before, 3), esp_number(after, g->after, 3));
@@ -280,7 +321,8 @@ static void explain_adapt(char *text, size_t size, const struct esp_iteration *i
 static void explain_stage(char *text, size_t size, const struct esp_iteration *it, int stage,
                           const struct esp_tokens *tokens)
 {
-    int nodes = it->tree.verified > 0 ? it->tree.verified - 1 : 0; /* a recording may lie */
+    int nodes =
+        it->tree.verified > 0 ? it->tree.verified - 1 : 0; /* a recording may hold anything */
     int dropped = nodes > it->path_length ? nodes - it->path_length : 0;
     switch (stage) {
     case ESP_STAGE_DRAFT:
@@ -305,12 +347,12 @@ static void explain_stage(char *text, size_t size, const struct esp_iteration *i
         explain_select(text, size, it, tokens);
         break;
     case ESP_STAGE_COMMIT:
-        esp_say(
-            text, size,
-            "%d token%s the text. The cache keeps their rows where they are and drops those of "
-            "the other %d node%s.",
-            it->committed_count, it->committed_count == 1 ? " joins" : "s join", dropped,
-            plural(dropped));
+        esp_say(text, size,
+                "%d token%s the text. The KV cache keeps their rows where they are and drops "
+                "those of "
+                "the other %d node%s.",
+                it->committed_count, it->committed_count == 1 ? " joins" : "s join", dropped,
+                plural(dropped));
         break;
     default:
         explain_adapt(text, size, it);

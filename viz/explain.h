@@ -2,14 +2,18 @@
 #ifndef ESP_EXPLAIN_H
 #define ESP_EXPLAIN_H
 
-#include "tree_view.h"
+#include "viz/tree_view.h"
 
 /* The token in quotes, safe to show; returns text. */
 const char *esp_quote_token(char text[48], const struct esp_tokens *tokens, int32_t token);
 
-/* What became of a node and why. `stages` of the iteration have ended. */
+/* What became of a node and why, as far as the first `stages` stages tell. */
 void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, int stages,
                       int node, const struct esp_tokens *tokens);
+
+/* Why a drafter that weighs costs left a node out or drafted nothing below it, with its
+ * numbers. False: there is nothing to add to the node's reason. */
+bool esp_explain_refusal(char *text, size_t size, const struct esp_iteration *it, int node);
 
 /* Step mode: two or three sentences about what just ended. `type` is ESP_EVENT_LAYER (one draft
  * pass) or ESP_EVENT_STAGE; `stages` of the iteration have ended. */

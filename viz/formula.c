@@ -1,14 +1,14 @@
 /* formula.c - fills formulas in; see formula.h. */
-#include "formula.h"
+#include "viz/formula.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "chart.h"
+#include "viz/chart.h"
 
 /* The entry of the list of verifiers for "name" or "name:parameters". */
-static bool find_rule(const char *verifier, struct esp_item *item)
+static bool find_verifier(const char *verifier, struct esp_item *item)
 {
     size_t length = verifier ? strcspn(verifier, ":") : 0;
     for (int i = 0; esp_item(ESP_VERIFIERS, i, item); i++)
@@ -25,7 +25,7 @@ static double weight_of(const struct esp_tree *tree, int node)
     return n->q > 0 ? fmin(1, weight_of(tree, n->parent) * n->p / n->q) : 0;
 }
 
-/* q of a node once the siblings drawn before it have left the draft's distribution. */
+/* q of a node without the siblings that were drawn before it. */
 static double q_left(const struct esp_tree *tree, int node)
 {
     const struct esp_node *n = &tree->nodes[node];
@@ -106,12 +106,13 @@ static void say_drawn(struct text *text, const struct esp_node *n)
 {
     bool whole = fabs(n->acceptance - n->p) < 1e-6;
     say(text, whole ? "the token drawn from p is this one: p = "
-                    : "no test, but a draw from what the refused drafts left of p: it has ");
+                    : "not tested, but drawn from what the rejected drafts left of p: its "
+                      "share there is ");
     say_number(text, n->acceptance);
 }
 
-/* Are all its numbers known? At an acceptance of 1 or 0 those that are worked out from it are
- * not, but that nothing is left of p. */
+/* Whether all numbers of the formula are known. Most are computed from the acceptance, which
+ * says too little about them where it is 1 or, for some, 0. */
 static bool is_known(const char *numbers, double acceptance)
 {
     bool known = numbers != NULL;
@@ -122,15 +123,15 @@ static bool is_known(const char *numbers, double acceptance)
     return known;
 }
 
-static void say_tested(struct text *text, const struct esp_item *rule,
+static void say_tested(struct text *text, const struct esp_item *item,
                        const struct esp_tree *tree, int node)
 {
     const double a = tree->nodes[node].acceptance;
     say(text, "accepted with probability ");
-    say(text, rule->formula);
-    if (is_known(rule->numbers, a)) {
+    say(text, item->formula);
+    if (is_known(item->numbers, a)) {
         say(text, " = ");
-        fill(text, rule->numbers, tree, node);
+        fill(text, item->numbers, tree, node);
     }
     say(text, " = ");
     say_number(text, a);
@@ -140,29 +141,29 @@ void esp_formula_text(char *to, size_t size, const struct esp_iteration *it, int
 {
     const struct esp_node *n = &it->tree.nodes[node];
     struct text text = {to, 0, size};
-    struct esp_item rule;
-    bool known = find_rule(it->verifier, &rule) && rule.formula;
+    struct esp_item item;
+    bool known = find_verifier(it->verifier, &item) && item.formula;
     to[0] = '\0';
     if (node == 0 || !isfinite(n->acceptance))
         return;
-    if (known && !isfinite(n->u)) { /* the rule leaves nothing to chance */
+    if (known && !isfinite(n->u)) { /* the verifier leaves nothing to chance */
         say(&text, n->verdict == ESP_ACCEPTED ? "accepted where " : "rejected unless ");
-        say(&text, rule.formula);
+        say(&text, item.formula);
         return;
     }
     if (n->drawn) {
         say_drawn(&text, n);
     } else if (known) {
-        say_tested(&text, &rule, &it->tree, node);
+        say_tested(&text, &item, &it->tree, node);
     } else {
         say(&text, "accepted with probability ");
         say_number(&text, n->acceptance);
     }
     say(&text, ", u = ");
     say_number(&text, n->u);
-    if (known && !n->drawn && rule.where) {
+    if (known && !n->drawn && item.where) {
         say(&text, "; ");
-        fill(&text, rule.where, &it->tree, node);
+        fill(&text, item.where, &it->tree, node);
     }
 }
 

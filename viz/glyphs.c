@@ -1,5 +1,5 @@
 /* glyphs.c - the three glyph sets; see glyphs.h. */
-#include "glyphs.h"
+#include "viz/glyphs.h"
 
 #include <stddef.h>
 #include <string.h>

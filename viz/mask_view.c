@@ -1,5 +1,5 @@
 /* mask_view.c - draws the ancestor relation of a flattened tree; see mask_view.h. */
-#include "mask_view.h"
+#include "viz/mask_view.h"
 
 #include <stdlib.h>
 #include <utf8proc.h>
@@ -97,7 +97,8 @@ static void draw_characters(struct esp_canvas *canvas, const struct mask *mask)
                 sees(mask, y, x) ? canvas->glyphs->eighths[8] : canvas->glyphs->dot);
 }
 
-/* What of the mask has no room, if `height` rows and `width` columns of it have. */
+/* Says how much of the mask is shown, where only `height` rows and `width` columns of it fit.
+ */
 static void note_rest(struct esp_canvas *canvas, const struct mask *mask, int height, int width)
 {
     char text[64];

@@ -13,7 +13,7 @@
 #ifndef ESP_MASK_VIEW_H
 #define ESP_MASK_VIEW_H
 
-#include "tree_view.h"
+#include "viz/tree_view.h"
 
 /* Fills the view of the canvas. The row of `node` is marked; -1: none. */
 void esp_mask_draw(struct esp_canvas *canvas, const struct esp_iteration *it,

@@ -1,8 +1,9 @@
 /* safe.c - visible stand-ins for what a terminal must not receive; see safe.h. */
-#include "safe.h"
+#include "viz/safe.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
 
@@ -38,7 +39,7 @@ static bool is_variation(utf8proc_int32_t c)
     return c >= 0xfe00 && c <= 0xfe0f;
 }
 
-static size_t stand_in(struct esp_shown *shown, size_t taken, const char *format,
+static size_t stand_in(struct esp_safe_unit *shown, size_t taken, const char *format,
                        unsigned value)
 {
     shown->width = snprintf(shown->text, sizeof shown->text, format, value);
@@ -46,7 +47,7 @@ static size_t stand_in(struct esp_shown *shown, size_t taken, const char *format
     return taken;
 }
 
-static size_t control(struct esp_shown *shown, char c, int flags)
+static size_t control(struct esp_safe_unit *shown, char c, int flags)
 {
     const char *escape = c == '\n' ? "\\n" : c == '\t' ? "\\t" : c == '\r' ? "\\r" : NULL;
     if (escape && (flags & ESP_SAFE_QUOTED)) {
@@ -59,7 +60,7 @@ static size_t control(struct esp_shown *shown, char c, int flags)
 }
 
 /* Appends the combining marks that follow; returns the bytes they take. */
-static size_t marks(const char *bytes, size_t length, struct esp_shown *shown)
+static size_t marks(const char *bytes, size_t length, struct esp_safe_unit *shown)
 {
     size_t used = strlen(shown->text), taken = 0;
     for (int count = 0; taken < length;) {
@@ -81,9 +82,9 @@ static size_t marks(const char *bytes, size_t length, struct esp_shown *shown)
     return taken;
 }
 
-size_t esp_safe_next(const char *bytes, size_t length, int flags, struct esp_shown *shown)
+size_t esp_safe_next(const char *bytes, size_t length, int flags, struct esp_safe_unit *shown)
 {
-    *shown = (struct esp_shown){.width = 0};
+    *shown = (struct esp_safe_unit){.width = 0};
     if (length == 0)
         return 0;
     unsigned char first = (unsigned char)*bytes;
@@ -122,7 +123,7 @@ size_t esp_safe_next(const char *bytes, size_t length, int flags, struct esp_sho
 int esp_safe_width(const char *bytes, size_t length, int flags)
 {
     int width = 0;
-    struct esp_shown shown;
+    struct esp_safe_unit shown;
     for (size_t i = 0; i < length;) {
         i += esp_safe_next(bytes + i, length - i, flags, &shown);
         width += shown.width;
@@ -130,10 +131,36 @@ int esp_safe_width(const char *bytes, size_t length, int flags)
     return width;
 }
 
+void esp_safe_write(FILE *file, const char *bytes, size_t length)
+{
+    struct esp_safe_unit shown;
+    for (size_t i = 0; i < length;) {
+        if (bytes[i] == '\n' || bytes[i] == '\t') {
+            putc(bytes[i++], file);
+        } else {
+            i += esp_safe_next(bytes + i, length - i, 0, &shown);
+            fputs(shown.text, file);
+        }
+    }
+}
+
+void esp_safe_print(FILE *file, const char *format, ...)
+{
+    char *text = NULL;
+    va_list args;
+    va_start(args, format);
+    int length = vasprintf(&text, format, args);
+    va_end(args);
+    if (length < 0)
+        return; /* no memory for a line */
+    esp_safe_write(file, text, (size_t)length);
+    free(text);
+}
+
 void esp_complain(const char *format, ...)
 {
     char sentence[4096];
-    struct esp_shown shown;
+    struct esp_safe_unit shown;
     va_list args;
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
@@ -145,4 +172,50 @@ void esp_complain(const char *format, ...)
         fputs(shown.text, stderr);
     }
     fputc('\n', stderr);
+}
+
+/* ------------------------------------------------------------------ JSON */
+
+static void put_escape(FILE *file, unsigned c)
+{
+    if (c >= 0x10000) {
+        fprintf(file, "\\u%04x", 0xd800 + ((c - 0x10000) >> 10));
+        c = 0xdc00 + ((c - 0x10000) & 0x3ff);
+    }
+    fprintf(file, "\\u%04x", c);
+}
+
+/* One character of a string; returns the bytes it takes. */
+static size_t put_json(FILE *file, const char *json, size_t length)
+{
+    utf8proc_int32_t c;
+    utf8proc_ssize_t n =
+        utf8proc_iterate((const utf8proc_uint8_t *)json, (utf8proc_ssize_t)length, &c);
+    if (n < 1) {
+        fputs("\ufffd", file);
+        return 1;
+    }
+    if (is_shown(c))
+        fwrite(json, 1, (size_t)n, file);
+    else
+        put_escape(file, (unsigned)c);
+    return (size_t)n;
+}
+
+void esp_safe_json(FILE *file, const char *json, size_t length)
+{
+    bool inside = false; /* a string */
+    for (size_t i = 0; i < length;) {
+        unsigned char c = (unsigned char)json[i];
+        if (inside && c == '\\' && i + 1 < length && json[i + 1] >= 0x20) {
+            putc(c, file); /* an escape: what follows ends no string */
+            i += 1 + put_json(file, json + i + 1, length - i - 1);
+        } else if (!inside && (c < 0x20 || c == 0x7f)) {
+            putc(c == '\n' || c == '\t' ? c : ' ', file);
+            i++;
+        } else {
+            inside = inside != (c == '"');
+            i += put_json(file, json + i, length - i);
+        }
+    }
 }

@@ -1,9 +1,9 @@
 /* safe.h - turns any bytes into something a terminal can only show, never obey.
  *
  * Token text, paths and error texts may hold anything: escape sequences, bidirectional
- * overrides, zero-width characters, half a UTF-8 sequence. The canvas draws text through this
- * file alone, so that nothing else needs to think of it. What cannot be shown as it is gets a
- * visible stand-in:
+ * overrides, zero-width characters, half a UTF-8 sequence. The canvas draws text only through
+ * these functions, so that no other code needs to check it. What cannot be shown as it is gets
+ * a visible stand-in:
  *
  *     C0 controls, DEL             ^A ^[ ^?
  *     newline, tab, return, \      \n \t \r \\      only inside quotes (ESP_SAFE_QUOTED)
@@ -17,22 +17,33 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 enum { ESP_SAFE_QUOTED = 1, ESP_SAFE_ASCII = 2 };
 
 /* One unit of text to show: a character with its combining marks (width 1 or 2), or an ASCII
  * stand-in (width = its length). Safe to write to a terminal. */
-struct esp_shown {
+struct esp_safe_unit {
     char text[20];
     int width;
     bool stand_in;
 };
 
 /* Takes the next unit off `bytes`; returns how many bytes it took (0 only if length is 0). */
-size_t esp_safe_next(const char *bytes, size_t length, int flags, struct esp_shown *shown);
+size_t esp_safe_next(const char *bytes, size_t length, int flags, struct esp_safe_unit *shown);
 
 /* Columns that the bytes take. */
 int esp_safe_width(const char *bytes, size_t length, int flags);
+
+/* Writes text of several lines: newlines and tabs stay as they are. */
+void esp_safe_write(FILE *file, const char *bytes, size_t length);
+/* As printf(), but what it writes is safe whatever the strings hold. */
+void esp_safe_print(FILE *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Writes JSON that means the same and that a terminal can only show: what has a stand-in above
+ * becomes an escape (\u202e), bytes that are not UTF-8 become U+FFFD, and control characters
+ * between strings, where JSON has none but newlines and tabs, become blanks. */
+void esp_safe_json(FILE *file, const char *json, size_t length);
 
 /* Prints "espalier: ", the sentence and a newline on standard error; what it quotes may hold
  * anything. */

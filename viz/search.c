@@ -1,5 +1,5 @@
 /* search.c - finds text; see search.h. */
-#include "search.h"
+#include "viz/search.h"
 
 #include <stdbool.h>
 #include <string.h>

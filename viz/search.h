@@ -1,6 +1,6 @@
 /* search.h - where a text occurs in bytes.
  *
- * As in editors: the letters a to z match either case, unless the text that is looked for has a
+ * As in editors: the letters a to z match either case, unless the text to find has a
  * capital. An empty text occurs nowhere.
  */
 #ifndef ESP_SEARCH_H

@@ -1,5 +1,5 @@
 /* style.c - keys and default attributes of the styles; see style.h. */
-#include "style.h"
+#include "viz/style.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* style.h - the meanings that text on the screen can have.
  *
- * Nothing that draws names a colour: it names a meaning, and a theme decides how that meaning
- * looks. Every style also has attributes that hold in every theme unless it says otherwise, so
- * that styles differ by more than colour (a drafted token is underlined, a cut node is dim).
+ * Drawing code never names a colour: it names a meaning, and a theme decides how that looks.
+ * Every style also has attributes that hold in every theme unless it says otherwise, so that
+ * styles differ by more than colour (a drafted token is underlined, a cut node is dim).
  */
 #ifndef ESP_STYLE_H
 #define ESP_STYLE_H
@@ -45,7 +45,6 @@ enum esp_attribute {
     X(BAR_DRAFT, "bar-draft", 0)                                                               \
     X(BAR_VERIFY, "bar-verify", 0)                                                             \
     X(BAR_REST, "bar-rest", 0)                                                                 \
-    X(CURSOR, "cursor", ESP_REVERSE)                                                           \
     X(SELECTION, "selection", ESP_REVERSE)                                                     \
     X(MATCH, "match", ESP_BOLD | ESP_UNDERLINE)                                                \
     X(ERROR, "error", ESP_BOLD)

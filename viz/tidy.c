@@ -3,15 +3,15 @@
  * From the last box to the first, so that children come before their parent: the subtrees of a
  * box are put below each other, each moved up until its outline touches that of those above it,
  * and become one outline. An outline says, from left to right, between which rows a drawing
- * lies; it starts where the edge to the parent does, so it covers the edges too. Rows in it are
- * counted from the subtree's own root. Building it anew for every box costs count * depth at
+ * lies; it starts at the edge to the parent, so it covers the edges too. Rows in it are
+ * counted from the subtree's own root. Building one for every box costs count * depth at
  * worst, which is nothing for trees that fit a screen.
  */
-#include "tidy.h"
+#include "viz/tidy.h"
 
 #include <stdlib.h>
 
-#include "espalier.h"
+#include "engine/espalier.h"
 
 /* Up to column `end` (and from where the last piece ends) all lies in rows top..bottom. */
 struct piece {

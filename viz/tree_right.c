@@ -3,13 +3,13 @@
  * A node is its token, then words: probability, mark, and what step mode has to say. Its width
  * is counted and its cells are drawn by the same function, write_node(), so that they agree.
  */
-#include "tree_right.h"
+#include "viz/tree_right.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "chart.h"
-#include "safe.h"
+#include "viz/chart.h"
+#include "viz/safe.h"
 
 enum { DETAILS = 3 };
 

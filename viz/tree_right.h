@@ -10,8 +10,8 @@
 #ifndef ESP_TREE_RIGHT_H
 #define ESP_TREE_RIGHT_H
 
-#include "tidy.h"
-#include "tree_view.h"
+#include "viz/tidy.h"
+#include "viz/tree_view.h"
 
 struct esp_tree_right {
     struct esp_tidy_box *box; /* (rows->count) */

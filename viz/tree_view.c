@@ -5,15 +5,15 @@
  * Entering costs a row, plus one for the fold row of its own children, minus the parent's fold
  * row if it was the last hidden child.
  */
-#include "tree_view.h"
+#include "viz/tree_view.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "chart.h"
-#include "safe.h"
-#include "search.h"
+#include "viz/chart.h"
+#include "viz/safe.h"
+#include "viz/search.h"
 
 struct building {
     const struct esp_iteration *it;

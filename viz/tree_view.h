@@ -15,8 +15,8 @@
 #ifndef ESP_TREE_VIEW_H
 #define ESP_TREE_VIEW_H
 
-#include "canvas.h"
-#include "espalier.h"
+#include "viz/canvas.h"
+#include "engine/espalier.h"
 
 enum esp_tree_row_kind { ESP_ROW_NODE, ESP_ROW_BONUS, ESP_ROW_FOLD };
 
@@ -54,7 +54,7 @@ struct esp_tree_look {
     int first;             /* row at the top of the view */
     int cursor;            /* row, or -1 */
     bool numbered;         /* nodes show their place in the flattened order */
-    const char *search;    /* tokens in which this occurs are marked; NULL or "": none */
+    const char *search;    /* tokens that hold this text are marked; NULL or "": none */
 };
 
 /* Fills the view of the canvas. */
@@ -68,11 +68,10 @@ int esp_token_width(const struct esp_tokens *tokens, int32_t token, bool ascii);
 
 /* The style of a node by what became of it. */
 int esp_node_style(const struct esp_iteration *it, int node);
-/* Is this token looked for? */
+/* Whether the text that the user searches for occurs in this token. */
 bool esp_tree_matches(const struct esp_tree_look *look, int32_t token);
 
-/* What the target wanted after `node`: a token, or -1 if the walk of the verifier tells
- * nothing. */
+/* The token that the target chose after `node`, or -1 if the verifier did not get there. */
 int32_t esp_target_choice(const struct esp_iteration *it, int node);
 
 #endif

@@ -1,10 +1,10 @@
 /* versus.c - who is ahead; see versus.h.
  *
  * Two things are compared: iterations, which is what a large target pays for, and time, which
- * is what this machine took. They may point in opposite directions, and then both are said. A
- * difference in time of less than EQUAL is noise.
+ * is what this machine took. They may point in opposite directions; the sentence then names
+ * both. A difference in time of less than EQUAL is noise.
  */
-#include "versus.h"
+#include "viz/versus.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What one of two has done on the same text. */
+/* One of two choices, and what it did on the same text. */
 struct esp_contender {
     const char *drafter, *verifier; /* as specifications */
     int iterations;
@@ -13,11 +13,11 @@ struct esp_contender {
     double pace;    /* seconds per token (engine/pace.h); 0: not known */
 };
 
-/* What to call the one beside the other: as short as tells them apart. */
+/* The shortest name that tells `one` from `other`. */
 void esp_contender_name(char *name, size_t size, const struct esp_contender *one,
                         const struct esp_contender *other);
 
-/* Who is ahead, and by how much; "" before both have done something. */
+/* Which one is ahead, and by how much; "" until both have run an iteration. */
 void esp_versus(char *text, size_t size, const struct esp_contender *one,
                 const struct esp_contender *other);
 

@@ -1,10 +1,10 @@
 /* wrap.c - line breaking; see wrap.h. */
-#include "wrap.h"
+#include "viz/wrap.h"
 
 #include <string.h>
 
 size_t esp_wrap_unit(const struct esp_wrap *wrap, size_t at, size_t end, int column,
-                     struct esp_shown *shown)
+                     struct esp_safe_unit *shown)
 {
     size_t taken = esp_safe_next(wrap->bytes + at, end - at, wrap->flags, shown);
     if (wrap->bytes[at] == '\t')
@@ -25,7 +25,7 @@ size_t esp_wrap_line(const struct esp_wrap *wrap, size_t at, size_t end)
     size_t after_space = at;
     int column = 0;
     for (size_t i = at; i < end;) {
-        struct esp_shown shown;
+        struct esp_safe_unit shown;
         if (wrap->bytes[i] == '\n')
             return i + 1;
         size_t taken = esp_wrap_unit(wrap, i, end, column, &shown);

@@ -2,8 +2,8 @@
 #ifndef ESP_WRAP_H
 #define ESP_WRAP_H
 
-#include "canvas.h"
-#include "safe.h"
+#include "viz/canvas.h"
+#include "viz/safe.h"
 
 struct esp_wrap {
     const char *bytes;
@@ -14,7 +14,7 @@ struct esp_wrap {
 
 /* The next unit and its bytes; a tab goes to the next multiple of 4 columns. */
 size_t esp_wrap_unit(const struct esp_wrap *wrap, size_t at, size_t end, int column,
-                     struct esp_shown *shown);
+                     struct esp_safe_unit *shown);
 /* Where the line that starts at byte `at` ends, at `end` at the latest: after the last space
  * before the edge, else after the last unit that fits. A newline belongs to the line it ends;
  * spaces may stand past the edge. */

@@ -1,8 +1,8 @@
 /* ar.c - plain autoregressive decoding: the tree is its root, every iteration yields one token.
  *
- * This is what all other policies are compared with, and what they must equal token for token.
+ * This is what all other drafters are compared with, and what they must equal token for token.
  */
-#include "drafter.h"
+#include "engine/drafters/drafter.h"
 
 static int draft(struct esp_draft *d)
 {

@@ -2,11 +2,13 @@
  * library).
  *
  * K starts from its parameter; when all drafted tokens were accepted it grows by 2, else it
- * falls by 1. The chain also ends behind a token that the draft itself gave a probability below
- * the confidence: that token is still verified. The choice looks only at a token that is in the
- * tree already, never at the one that would come next, so sampled chains stay unbiased.
+ * falls by 1. All drafted tokens: also where the chain ended early, as in the library since it
+ * counts candidates; before, it took K accepted tokens to grow. The chain also ends behind a
+ * token that the draft itself gave a probability below the confidence: that token is still
+ * verified. The choice looks only at a token that is in the tree already, never at the one that
+ * would come next, so sampled chains stay unbiased.
  */
-#include "drafter.h"
+#include "engine/drafters/drafter.h"
 
 enum { K, CONFIDENCE, DRAWS };
 

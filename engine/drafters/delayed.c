@@ -4,9 +4,9 @@
  * Near the root draft and target agree best, and more branches bring least; they are put where
  * the two begin to differ. With L1=0 this is `iid`.
  */
-#include "drafter.h"
+#include "engine/drafters/drafter.h"
 
-#include "error.h"
+#include "kernels/status.h"
 
 enum { K, L1, L2 };
 

@@ -5,33 +5,57 @@
  *   depth     u is expanded iff d(u) < Dmax and P(u) >= rhostop
  *             and (d(u) < D0 or P(u) >= rhodeep);
  *   breadth   it gets Bmin children if c(u) >= tauh, Bmax if c(u) < taul, else Bmid;
- *   pruning   leaves with P(u) < tau are cut before verification; N caps the tree;
- *   history   with a the mean, over the last W iterations, of accepted path length / depth:
- *               D0      <- clip(D0 + etaD (a - target), 1, Dmax - 1)
- *               tauh    <- clip(tauh - etah (a - target), taul, 1)
- *               rhodeep <- clip(rhodeep - etar (a - target), rhostop, 1)
+ *   pruning   nodes with P(u) < tau are cut before verification, or only not expanded; N caps
+ *             the tree;
+ *   history   D0 and thresholds follow past acceptance (dynatree_history.h).
+ *
+ * Above temperature 0 the children are drawn without replacement instead of being the
+ * likeliest, so that a rule for such draws is exact. Whether a node is expanded and how many
+ * children it gets follows from tokens that are in the tree already, never from the one that
+ * would come out; so a drawn node is never cut either, whatever its probability.
  *
  * The paper's a is the share of drafted tokens that were committed, which side branches keep
  * low however good the guesses are: no target would fit narrow and wide trees. It names D0 and
- * tauh (sec. 3.3) and taul (app. D, line 7); the released experiments move rhodeep.
+ * tauh (sec. 3.3) and taul (app. D, line 7); the released program moves rhodeep.
  *
  * D0 is kept as a real number and floored for use, so that its trace is smooth. The first three
  * parts can be switched off one by one (the ablation, sec. 4.5); with all off this is `fixed`
  * with D = D0 and B = Bmid.
  */
-#include "drafter.h"
+#include "engine/drafters/drafter.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "error.h"
+#include "engine/dynatree_history.h"
+#include "kernels/status.h"
 
 enum {
-    D0, DMAX, BMIN, BMID, BMAX, TAUH, TAUL, RHOSTOP, RHODEEP, TAU, N, W, TARGET, ETAD, ETAH,
-    ETAR, BREADTH, DEPTH, HISTORY, ROOT, CACHE,
+    D0,
+    DMAX,
+    BMIN,
+    BMID,
+    BMAX,
+    TAUH,
+    TAUL,
+    RHOSTOP,
+    RHODEEP,
+    TAU,
+    N,
+    W,
+    TARGET,
+    ETAD,
+    ETAH,
+    ETAR,
+    ETAP,
+    PRICE,
+    BREADTH,
+    DEPTH,
+    HISTORY,
+    PRUNE,
+    DRAWS,
+    ROOT,
+    CACHE,
 };
-
-enum { LONGEST_HISTORY = 1000 };
 
 static const struct esp_param params[] = {
     [D0] = {"D0", ESP_REAL, 1, 63, 5, .help = "base depth, where the history starts from"},
@@ -43,31 +67,38 @@ static const struct esp_param params[] = {
     [TAUL] = {"taul", ESP_REAL, 0, 1, 0.4, .help = "confidence below which a node is unsure"},
     [RHOSTOP] = {"rhostop", ESP_REAL, 0, 1, 0.1, .help = "paths less likely are not continued"},
     [RHODEEP] = {"rhodeep", ESP_REAL, 0, 1, 0.5, .help = "paths this likely go deeper than D0"},
-    [TAU] = {"tau", ESP_REAL, 0, 1, 0.05, .help = "cut paths less likely than this"},
+    [TAU] = {"tau", ESP_REAL, 0, 1, 0.05, .help = "prune paths less likely than this"},
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 256, .help = "nodes at most"},
-    [W] = {"W", ESP_INT, 1, LONGEST_HISTORY, 10, .help = "iterations the history looks back"},
-    [TARGET] = {"target", ESP_REAL, 0, 1, 0.7, .help = "accepted path / depth to steer for"},
-    [ETAD] = {"etaD", ESP_REAL, 0, 10, 0.5, .help = "step of D0"},
-    [ETAH] = {"etah", ESP_REAL, 0, 1, 0.05, .help = "step of tauh"},
-    [ETAR] = {"etar", ESP_REAL, 0, 1, 0.05, .help = "step of rhodeep"},
+    [W] = {"W", ESP_INT, 1, ESP_HISTORY_LONGEST, 10,
+           .help = "iterations (step: generations) the history looks back"},
+    [TARGET] = {"target", ESP_REAL, 0, 1, 0.7,
+                .help = "acceptance that step and proportional steer for"},
+    [ETAD] = {"etaD", ESP_REAL, 0, 10, 0.5, .help = "proportional: step of D0"},
+    [ETAH] = {"etah", ESP_REAL, 0, 1, 0.05, .help = "proportional: step of tauh"},
+    [ETAR] = {"etar", ESP_REAL, 0, 1, 0.05, .help = "proportional: step of rhodeep"},
+    [ETAP] = {"etap", ESP_REAL, 0, 10, 0.3, .help = "price: step of the depth"},
+    [PRICE] = {"price", ESP_REAL, 0, 1, 0.4,
+               .help =
+                   "price: tokens that a layer must bring, the share of paths that reach it"},
     [BREADTH] = {"breadth", ESP_FLAG, 0, 1, 1, .help = "children by confidence (off: Bmid)"},
     [DEPTH] = {"depth", ESP_FLAG, 0, 1, 1, .help = "depth by probability (off: D0)"},
-    [HISTORY] = {"history", ESP_FLAG, 0, 1, 1, .help = "adapt D0, tauh and rhodeep"},
+    [HISTORY] = {"history", ESP_CHOICE, 0, 3, ESP_HISTORY_OFF,
+                 .choices = "off|step|proportional|price",
+                 .help = "thresholds follow acceptance: as released, as printed, or by price"},
+    [PRUNE] = ESP_PARAM_PRUNE,
+    [DRAWS] = ESP_PARAM_DRAWS("swor"),
     [ROOT] = ESP_PARAM_ROOT,
     [CACHE] = ESP_PARAM_CACHE,
     {0},
 };
 
 struct state {
-    double d0, tauh, rhodeep;
-    double a[LONGEST_HISTORY]; /* ring of acceptance statistics */
-    int count, next;
-    double mean; /* of the last W; NaN before the first iteration */
+    struct esp_history history;
 };
 
-struct policy { /* what the layer rule needs */
+struct thresholds { /* what the layer rule needs */
     const struct esp_params *params;
-    const struct state *state;
+    const struct esp_history *history;
 };
 
 static int check(const struct esp_params *p, char *err, size_t errlen)
@@ -91,34 +122,57 @@ static int check(const struct esp_params *p, char *err, size_t errlen)
     return ESP_OK;
 }
 
-static double clip(double x, double low, double high)
+static struct esp_history_plan plan_of(const struct esp_params *p)
 {
-    return x < low ? low : x > high ? high : x;
+    return (struct esp_history_plan){
+        .rule = (enum esp_history_rule)esp_param(p, HISTORY),
+        .window = (int)esp_param(p, W),
+        .target = esp_param(p, TARGET),
+        .price = esp_param(p, PRICE),
+        .step_d0 = esp_param(p, ETAD),
+        .step_tauh = esp_param(p, ETAH),
+        .step_rhodeep = esp_param(p, ETAR),
+        .step_price = esp_param(p, ETAP),
+        .d0 = esp_param(p, D0),
+        .tauh = esp_param(p, TAUH),
+        .rhostop = esp_param(p, RHOSTOP),
+        .rhodeep = esp_param(p, RHODEEP),
+        .tau = esp_param(p, TAU),
+        .taul = esp_param(p, TAUL),
+        .dmax = esp_param(p, DMAX),
+        .draft_root = esp_param(p, ROOT) != 0,
+    };
 }
 
 static void init(void *memory, const struct esp_params *p, int changed)
 {
     struct state *s = memory;
-    if (changed < 0)
-        s->mean = NAN;
-    if (changed < 0 || changed == D0)
-        s->d0 = esp_param(p, D0);
-    if (changed < 0 || changed == TAUH)
-        s->tauh = esp_param(p, TAUH);
-    if (changed < 0 || changed == RHODEEP)
-        s->rhodeep = esp_param(p, RHODEEP);
-    s->d0 = clip(s->d0, 1, esp_param(p, DMAX) - 1);
-    s->tauh = clip(s->tauh, esp_param(p, TAUL), 1);
-    s->rhodeep = clip(s->rhodeep, esp_param(p, RHOSTOP), 1);
+    const struct esp_history_plan plan = plan_of(p);
+    esp_history_start(&s->history, &plan,
+                      changed < 0 || changed == HISTORY ? ESP_HISTORY_ALL
+                      : changed == D0                   ? ESP_HISTORY_D0
+                      : changed == TAUH                 ? ESP_HISTORY_TAUH
+                      : changed == RHODEEP              ? ESP_HISTORY_RHODEEP
+                                                        : 0);
+}
+
+static bool sampled(const struct esp_params *p, bool greedy)
+{
+    return esp_draws_sampled(esp_param(p, DRAWS), greedy);
+}
+
+static unsigned draws_with(const struct esp_params *p, bool greedy)
+{
+    return sampled(p, greedy) ? ESP_DRAW_SWOR : ESP_DRAW_TOPK;
 }
 
 static bool expand(const void *memory, const struct esp_node *node, enum esp_reason *reason)
 {
-    const struct policy *policy = memory;
-    const struct esp_params *p = policy->params;
+    const struct thresholds *thresholds = memory;
+    const struct esp_params *p = thresholds->params;
     int depth = node->depth - (int)esp_param(p, ROOT); /* literal form: the guess has depth 0 */
     double probability = exp(node->cumulative_log_q);
-    bool deep = depth >= (int)floor(policy->state->d0);
+    bool deep = depth >= (int)floor(thresholds->history->d0);
     if (esp_param(p, DEPTH) == 0) {
         *reason = ESP_REASON_DEPTH;
         return !deep;
@@ -128,73 +182,68 @@ static bool expand(const void *memory, const struct esp_node *node, enum esp_rea
         return false;
     }
     *reason = deep ? ESP_REASON_DEPTH : ESP_REASON_THRESHOLD;
-    return probability >= esp_param(p, RHOSTOP) &&
-           (!deep || probability >= policy->state->rhodeep);
+    return probability >= thresholds->history->rhostop &&
+           (!deep || probability >= thresholds->history->rhodeep);
 }
 
 static int breadth(const void *memory, const struct esp_node *node)
 {
-    const struct policy *policy = memory;
-    const struct esp_params *p = policy->params;
+    const struct thresholds *thresholds = memory;
+    const struct esp_params *p = thresholds->params;
     if (esp_param(p, BREADTH) == 0)
         return (int)esp_param(p, BMID);
-    if (node->confidence >= policy->state->tauh)
+    if (node->confidence >= thresholds->history->tauh)
         return (int)esp_param(p, BMIN);
     return (int)esp_param(p, node->confidence < esp_param(p, TAUL) ? BMAX : BMID);
 }
 
 static int draft(struct esp_draft *d)
 {
-    struct policy policy = {d->params, d->state};
+    struct state *s = d->state;
+    struct thresholds thresholds = {d->params, &s->history};
     struct esp_layer_rule rule = {
-        .policy = &policy,
+        .drafter = &thresholds,
         .expand = expand,
         .breadth = breadth,
         .most = (int)esp_param(d->params, BMAX),
         .budget = (int)esp_param(d->params, N),
-        .log_cut = log(esp_param(d->params, TAU)),
+        .log_least = log(s->history.tau),
+        .cut = esp_param(d->params, PRUNE) == ESP_PRUNE_CUT,
+        .sampled = sampled(d->params, d->greedy),
         .draft_root = esp_param(d->params, ROOT) != 0,
     };
+    s->history.limit = d->max_depth;
     return esp_draft_grow(d, &rule);
 }
 
 static void adapt(void *memory, const struct esp_params *p, const struct esp_iteration *it)
 {
-    struct state *s = memory;
-    if (it->deepest == 0)
-        return; /* nothing was drafted: nothing to learn */
-    int window = (int)esp_param(p, W);
-    s->a[s->next] = (double)it->path_length / it->deepest;
-    s->next = (s->next + 1) % LONGEST_HISTORY;
-    s->count += s->count < LONGEST_HISTORY;
-    if (window > s->count)
-        window = s->count;
-    double sum = 0;
-    for (int i = 1; i <= window; i++)
-        sum += s->a[(s->next - i + LONGEST_HISTORY) % LONGEST_HISTORY];
-    s->mean = sum / window;
-    if (esp_param(p, HISTORY) == 0)
-        return;
-    double off = s->mean - esp_param(p, TARGET);
-    s->d0 = clip(s->d0 + esp_param(p, ETAD) * off, 1, esp_param(p, DMAX) - 1);
-    s->tauh = clip(s->tauh - esp_param(p, ETAH) * off, esp_param(p, TAUL), 1);
-    s->rhodeep = clip(s->rhodeep - esp_param(p, ETAR) * off, esp_param(p, RHOSTOP), 1);
+    const struct esp_history_plan plan = plan_of(p);
+    esp_history_learn(&((struct state *)memory)->history, &plan, it);
+}
+
+static void finish(void *memory, const struct esp_params *p)
+{
+    const struct esp_history_plan plan = plan_of(p);
+    esp_history_end(&((struct state *)memory)->history, &plan);
 }
 
 static int gauges(const void *memory, const struct esp_params *p, struct esp_gauge *g)
 {
-    const struct state *s = memory;
-    g[0] = (struct esp_gauge){"tauh", .after = s->tauh, .minimum = esp_param(p, TAUL),
+    const struct esp_history *h = &((const struct state *)memory)->history;
+    const bool price = esp_param(p, HISTORY) == ESP_HISTORY_PRICE;
+    g[0] = (struct esp_gauge){"tauh", .after = h->tauh, .minimum = esp_param(p, TAUL),
                               .maximum = 1};
     g[1] = (struct esp_gauge){"taul", .after = esp_param(p, TAUL), .maximum = 1};
-    g[2] = (struct esp_gauge){"D0", .after = s->d0, .minimum = 1,
+    g[2] = (struct esp_gauge){"D0", .after = h->d0, .minimum = 1,
                               .maximum = esp_param(p, DMAX) - 1};
-    g[3] = (struct esp_gauge){"rhodeep", .after = s->rhodeep, .minimum = esp_param(p, RHOSTOP),
+    g[3] = (struct esp_gauge){"rhodeep", .after = h->rhodeep, .minimum = price ? 0 : h->rhostop,
                               .maximum = 1};
-    g[4] = (struct esp_gauge){"rhostop", .after = esp_param(p, RHOSTOP), .maximum = 1};
-    g[5] = (struct esp_gauge){"tau", .after = esp_param(p, TAU), .maximum = 1};
-    g[6] = (struct esp_gauge){"acceptance", .after = s->mean, .maximum = 1};
-    g[7] = (struct esp_gauge){"target", .after = esp_param(p, TARGET), .maximum = 1};
+    g[4] = (struct esp_gauge){"rhostop", .after = h->rhostop, .maximum = 1};
+    g[5] = (struct esp_gauge){"tau", .after = h->tau, .maximum = 1};
+    g[6] = (struct esp_gauge){price ? "reached" : "acceptance", .after = h->mean, .maximum = 1};
+    g[7] = (struct esp_gauge){price ? "price" : "target",
+                              .after = esp_param(p, price ? PRICE : TARGET), .maximum = 1};
     return 8;
 }
 
@@ -202,18 +251,24 @@ const struct esp_drafter_ops esp_drafter_dynatree = {
     .name = "dynatree",
     .summary = "breadth and depth follow the draft's confidence and past acceptance",
     .source = "dynatree, sec. 3.3",
-    .differs = "a layer that does not fit N and leaves below tau are treated as in fixed; a is "
-               "path length over depth, not over the number of drafted tokens, which side "
-               "branches keep low however good the guesses; rhodeep is adapted too, and taul "
-               "(app. D) is not, so that thresholds keep their order, for which tauh too stays "
-               "above taul; rhostop, rhodeep, tau, W, target and the steps, for which the "
-               "paper prints no values, have those of the released experiments",
-    .draws = ESP_DRAW_TOPK,
+    .differs =
+        "a layer that does not fit N is treated as in fixed; above temperature 0 children "
+        "are drawn without replacement, which keeps the target's distribution, where the "
+        "paper is greedy; history=step is the released program's rule (once per "
+        "generation, fixed steps outside of a dead band), history=proportional the "
+        "printed one, with path length over depth for a, not accepted over drafted "
+        "tokens, which side branches keep low, with rhodeep adapted too, and taul (app. "
+        "D) not, so that thresholds keep their order, for which tauh too stays above "
+        "taul; W, target and the steps, for which the paper prints no values, are ours "
+        "but for W and target; prune=cut is the text, prune=stop the released program",
+    .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .needs_model = true,
     .params = params,
     .state_size = sizeof(struct state),
     .check = check,
     .init = init,
+    .finish = finish,
+    .draws_with = draws_with,
     .draft = draft,
     .adapt = adapt,
     .gauges = gauges,

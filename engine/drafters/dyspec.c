@@ -9,23 +9,21 @@
  *
  * Draw before you look: whether a child is drawn depends on v alone, which earlier draws have
  * fixed, and never on the token that comes out; else the tree would favour some tokens and the
- * output would be biased. The draft has a temperature of its own (sec. 5.1), and the acceptance
- * rule is handed the very distribution that was sampled from.
+ * output would be biased.
  *
  * Passes: q of a node is only needed when its first child is about to be drawn. A pass then
  * computes it together with all nodes that will probably be popped too: those with a v above a
  * fraction of the last one of the previous iteration, and not behind more entries than there
  * are draws left. That changes which rows are computed when, not the tree.
  */
-#include "drafter.h"
+#include "engine/drafters/drafter.h"
 
-enum { N, DRAFT_TEMP };
+enum { N };
 
 static const double NEAR = 0.6; /* of the previous last v */
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 64, .help = "nodes"},
-    [DRAFT_TEMP] = {"draft_temp", ESP_REAL, 0.05, 10, 0.6, .help = "temperature of the draft"},
     {0},
 };
 
@@ -114,7 +112,6 @@ static int draft(struct esp_draft *d)
     struct state *s = d->state;
     int budget = (int)esp_param(d->params, N);
     int left = budget < d->tree->room ? budget : d->tree->room, status = ESP_OK;
-    d->sampling.temperature = esp_param(d->params, DRAFT_TEMP);
     s->count = 0;
     push(s, 1, 0);
     double v = 0;
@@ -139,7 +136,8 @@ const struct esp_drafter_ops esp_drafter_dyspec = {
     .name = "dyspec",
     .summary = "N sampled nodes, always where acceptance is likeliest",
     .source = "dyspec, alg. 1",
-    .differs = "the draft computes several nodes in one pass; the tree is the same",
+    .differs = "the draft computes several nodes in one pass; the tree is the same; the draft's "
+               "temperature (0.6 in sec. 5.1) is the session's draft_temp, learned unless given",
     .draws = ESP_DRAW_SWOR,
     .needs_model = true,
     .params = params,

@@ -3,23 +3,33 @@
  * v and R are those of dyspec.c. Below each node of a layer siblings are drawn while v is at
  * least the threshold; children whose own v is at least the threshold form the next layer. With
  * the v of dyspec's last draw for the threshold this would give the same tree, in one pass per
- * depth. The tree ends at N nodes: where the draws of a round do not fit, those with the
- * largest v are made.
+ * depth. The tree ends at a limit: where the draws of a round do not fit, those with the
+ * largest v are made, and there is nothing left for the layers below them.
+ *
+ * So the threshold that fits matters: 1/N, which bounds the number of nodes from below, fills
+ * the tree with siblings in its first layers. threshold=0 finds it: the v of the N-th draw
+ * changes little from tree to tree, so it is predicted from the trees before. A tree of n nodes
+ * moves its logarithm by (n / N - 1) / 2, so N is what trees have on average; one has at most
+ * twice as many (alg. 2 has no limit at all).
  *
  * A round makes one draw below each node that still gets siblings. As in dyspec.c, whether to
  * draw depends on v alone, never on the token that comes out.
  */
+#include <math.h>
 #include <stdlib.h>
 
-#include "drafter.h"
+#include "engine/drafters/drafter.h"
 
-enum { THRESHOLD, N, DRAFT_TEMP };
+enum { THRESHOLD, N };
+
+/* The predicted threshold: at first, and its limits. All but MOST are for N = 1. */
+static const double FIRST = 4, LEAST = 0.01, MOST = 0.5;
 
 static const struct esp_param params[] = {
     [THRESHOLD] = {"threshold", ESP_REAL, 0, 1, 0,
-                   .help = "draw while v is at least this; 0: 1/N"},
-    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 64, .help = "nodes at most"},
-    [DRAFT_TEMP] = {"draft_temp", ESP_REAL, 0.05, 10, 0.6, .help = "temperature of the draft"},
+                   .help = "draw while v is at least this; 0: so that trees have N nodes"},
+    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 64,
+           .help = "nodes at most; on average, and at most twice as many, if threshold is 0"},
     {0},
 };
 
@@ -29,6 +39,8 @@ struct entry {
 };
 
 struct state {
+    double threshold; /* of the next tree, if it is predicted */
+    int draws;        /* of the last */
     struct entry active[ESP_MAX_NODES + 1], next[ESP_MAX_NODES + 1];
     int32_t nodes[ESP_MAX_NODES + 1], children[ESP_MAX_NODES + 1];
 };
@@ -97,12 +109,12 @@ static int grow_layer(struct esp_draft *d, struct state *s, int count, int *room
 static int draft(struct esp_draft *d)
 {
     struct state *s = d->state;
-    int budget = (int)esp_param(d->params, N), count = 1;
-    int room = budget < d->tree->room ? budget : d->tree->room;
     double threshold = esp_param(d->params, THRESHOLD);
+    int budget = (int)esp_param(d->params, N) * (threshold == 0 ? 2 : 1), count = 1;
+    int room = budget < d->tree->room ? budget : d->tree->room;
+    const int most = room;
     if (threshold == 0)
-        threshold = 1.0 / budget;
-    d->sampling.temperature = esp_param(d->params, DRAFT_TEMP);
+        threshold = s->threshold;
     s->next[0] = (struct entry){1, 0};
     while (count > 0 && room > 0) {
         count = grow_layer(d, s, count, &room, threshold);
@@ -112,18 +124,50 @@ static int draft(struct esp_draft *d)
     }
     for (int i = 0; i < count; i++)
         d->tree->tree.nodes[s->next[i].node].reason = ESP_REASON_BUDGET;
+    s->draws = most - room;
     return ESP_OK;
+}
+
+static void init(void *memory, const struct esp_params *values, int changed)
+{
+    struct state *s = memory;
+    if (changed < 0 || changed == N || changed == THRESHOLD)
+        s->threshold = fmin(FIRST / esp_param(values, N), MOST);
+}
+
+/* Where memory for trees is short, so are they, and the threshold stays within reason. */
+static void adapt(void *memory, const struct esp_params *values, const struct esp_iteration *it)
+{
+    struct state *s = memory;
+    const double n = esp_param(values, N);
+    (void)it;
+    if (s->draws > 0)
+        s->threshold = fmin(fmax(s->threshold * exp((s->draws / n - 1) / 2), LEAST / n), MOST);
+}
+
+static int gauges(const void *memory, const struct esp_params *values, struct esp_gauge *g)
+{
+    const struct state *s = memory;
+    const double own = esp_param(values, THRESHOLD);
+    g[0] = (struct esp_gauge){"threshold", .after = own > 0 ? own : s->threshold, .maximum = 1};
+    return 1;
 }
 
 const struct esp_drafter_ops esp_drafter_dyspec_layer = {
     .name = "dyspec-layer",
     .summary = "sampled nodes layer by layer, while acceptance is likely enough",
     .source = "dyspec, alg. 2",
-    .differs = "N stays a limit: where the draws of a round do not fit it, those with the "
-               "largest v are made",
+    .differs =
+        "trees have a limit, which alg. 2 has not: where the draws of a round do not fit "
+        "it, those with the largest v are made; threshold=0 predicts the threshold that "
+        "gives N nodes from the trees before, where the paper sets one by hand; the "
+        "draft's temperature is the session's draft_temp",
     .draws = ESP_DRAW_SWOR,
     .needs_model = true,
     .params = params,
     .state_size = sizeof(struct state),
+    .init = init,
     .draft = draft,
+    .adapt = adapt,
+    .gauges = gauges,
 };

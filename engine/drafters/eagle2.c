@@ -8,7 +8,7 @@
  * among them cannot have children that will be, so it is not expanded although it is in the
  * beam; the tree is the same and the draft computes fewer rows.
  */
-#include "drafter.h"
+#include "engine/drafters/drafter.h"
 
 #include <math.h>
 

@@ -1,49 +1,51 @@
 /* fixed.c - the fixed tree of the first DynaTree paper: top-B children everywhere, down to
  * depth D.
  *
- * Leaves whose cumulative draft probability is below tau are cut before verification and never
- * expanded; N caps the tree (dynatree-fixed-tree, sec. 3.3). With tau=0 it is the full B-ary
- * tree up to N.
+ * Nodes whose cumulative draft probability is below tau are never expanded, and cut before
+ * verification if prune=cut (dynatree-fixed-tree, sec. 3.3); N caps the tree. With tau=0 it is
+ * the full B-ary tree up to N.
  */
-#include "drafter.h"
+#include "engine/drafters/drafter.h"
 
 #include <math.h>
 
-enum { D, B, TAU, N, ROOT, CACHE };
+enum { D, B, TAU, N, PRUNE, ROOT, CACHE };
 
 static const struct esp_param params[] = {
     [D] = {"D", ESP_INT, 1, 64, 6, .help = "depth of the tree"},
     [B] = {"B", ESP_INT, 1, ESP_MAX_TOP, 2, .help = "children of every node"},
-    [TAU] = {"tau", ESP_REAL, 0, 1, 0.05, .help = "cut paths less likely than this"},
+    [TAU] = {"tau", ESP_REAL, 0, 1, 0.05, .help = "prune paths less likely than this"},
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 256, .help = "nodes at most"},
+    [PRUNE] = ESP_PARAM_PRUNE,
     [ROOT] = ESP_PARAM_ROOT,
     [CACHE] = ESP_PARAM_CACHE,
     {0},
 };
 
-static bool expand(const void *policy, const struct esp_node *node, enum esp_reason *reason)
+static bool expand(const void *drafter, const struct esp_node *node, enum esp_reason *reason)
 {
-    const struct esp_params *values = policy;
+    const struct esp_params *values = drafter;
     int depth = node->depth - (int)esp_param(values, ROOT); /* literal: the guess has 0 */
     *reason = ESP_REASON_DEPTH;
     return depth < (int)esp_param(values, D);
 }
 
-static int breadth(const void *policy, const struct esp_node *node)
+static int breadth(const void *drafter, const struct esp_node *node)
 {
     (void)node;
-    return (int)esp_param(policy, B);
+    return (int)esp_param(drafter, B);
 }
 
 static int draft(struct esp_draft *d)
 {
     struct esp_layer_rule rule = {
-        .policy = d->params,
+        .drafter = d->params,
         .expand = expand,
         .breadth = breadth,
         .most = (int)esp_param(d->params, B),
         .budget = (int)esp_param(d->params, N),
-        .log_cut = log(esp_param(d->params, TAU)),
+        .log_least = log(esp_param(d->params, TAU)),
+        .cut = esp_param(d->params, PRUNE) == ESP_PRUNE_CUT,
         .draft_root = esp_param(d->params, ROOT) != 0,
     };
     return esp_draft_grow(d, &rule);
@@ -55,9 +57,9 @@ const struct esp_drafter_ops esp_drafter_fixed = {
     .source = "dynatree-fixed-tree, sec. 3.3",
     .differs =
         "where a layer does not fit N, its likeliest nodes are taken, not its first: "
-        "they are the likeliest to be accepted; leaves below tau are cut, as in sec. 3.3, "
-        "while alg. 1 verifies them without expanding them; root=draft,cache=rebuild is "
-        "alg. 1 but for these two",
+        "they are the likeliest to be accepted; prune=cut is sec. 3.3, prune=stop alg. 1 and "
+        "the released program, which verify leaves below tau without expanding them; "
+        "root=draft,cache=rebuild,prune=stop is alg. 1 but for the first",
     .draws = ESP_DRAW_TOPK,
     .needs_model = true,
     .params = params,

@@ -3,7 +3,7 @@
  * The tree that most multi-path acceptance rules are stated for. Paths that begin with the same
  * tokens share those nodes; how often each was drawn, and in which order, stays in the tree.
  */
-#include "drafter.h"
+#include "engine/drafters/drafter.h"
 
 enum { K, L };
 

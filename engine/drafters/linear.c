@@ -3,7 +3,7 @@
  * The chain takes the draft's likeliest token at each step, or samples it. One guess that is
  * wrong wastes all behind it, which is what trees are for.
  */
-#include "drafter.h"
+#include "engine/drafters/drafter.h"
 
 enum { K, DRAWS, CACHE };
 

@@ -11,7 +11,7 @@
  * repeats itself is continued for all K tokens. The tree is a function of the text: nothing is
  * sampled.
  */
-#include "drafter.h"
+#include "engine/drafters/drafter.h"
 
 #include <string.h>
 

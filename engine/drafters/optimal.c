@@ -4,25 +4,16 @@
  * `salf` without its stop. The price is more draft passes: at most one per depth and one per B
  * nodes.
  */
-#include "drafter.h"
-
-#include "error.h"
+#include "engine/drafters/drafter.h"
 
 enum { N, B };
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 60, .help = "nodes"},
-    [B] = {"B", ESP_INT, 1, ESP_MAX_TOP, 10, .help = "nodes expanded by one pass"},
+    [B] = {"B", ESP_INT, 1, ESP_MAX_TOP, 10,
+           .help = "nodes expanded by one pass; never more than N"},
     {0},
 };
-
-static int check(const struct esp_params *values, char *err, size_t errlen)
-{
-    if (esp_param(values, B) > esp_param(values, N))
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "optimal: B (%g) must not be above N (%g)",
-                        esp_param(values, B), esp_param(values, N));
-    return ESP_OK;
-}
 
 static int draft(struct esp_draft *d)
 {
@@ -42,6 +33,5 @@ const struct esp_drafter_ops esp_drafter_optimal = {
     .draws = ESP_DRAW_TOPK,
     .needs_model = true,
     .params = params,
-    .check = check,
     .draft = draft,
 };

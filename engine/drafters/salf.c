@@ -5,26 +5,17 @@
  * taken have a summed probability below th: the sum falls with every round (theorem 1), so no
  * later round would bring more. The last B nodes are verified but not expanded.
  */
-#include "drafter.h"
-
-#include "error.h"
+#include "engine/drafters/drafter.h"
 
 enum { N, B, TH };
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 60, .help = "nodes at most"},
-    [B] = {"B", ESP_INT, 1, ESP_MAX_TOP, 10, .help = "nodes expanded by one pass"},
+    [B] = {"B", ESP_INT, 1, ESP_MAX_TOP, 10,
+           .help = "nodes expanded by one pass; never more than N"},
     [TH] = {"th", ESP_REAL, 0, 1, 0.6, .help = "stop when B nodes together are less likely"},
     {0},
 };
-
-static int check(const struct esp_params *values, char *err, size_t errlen)
-{
-    if (esp_param(values, B) > esp_param(values, N))
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "salf: B (%g) must not be above N (%g)",
-                        esp_param(values, B), esp_param(values, N));
-    return ESP_OK;
-}
 
 static int draft(struct esp_draft *d)
 {
@@ -46,6 +37,5 @@ const struct esp_drafter_ops esp_drafter_salf = {
     .draws = ESP_DRAW_TOPK,
     .needs_model = true,
     .params = params,
-    .check = check,
     .draft = draft,
 };

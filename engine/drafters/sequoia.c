@@ -10,8 +10,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "drafter.h"
-#include "rank_rates.h"
+#include "engine/drafters/drafter.h"
+#include "engine/drafters/rank_rates.h"
 
 enum { N, DEPTH, LEARN, DRAWS };
 
@@ -56,7 +56,7 @@ static void plan(struct state *s, const struct esp_draft *d)
     nodes = nodes < d->tree->capacity ? nodes : d->tree->capacity;
     if (*d->pair)
         snprintf(key, sizeof key, "%s, temperature %g, %s", d->pair,
-                 d->greedy ? 0 : d->sampling.temperature,
+                 d->temperature,
                  sampled(d->params, d->greedy) ? "swor" : "topk");
     esp_rank_rates_turn(&s->rates, esp_param(d->params, LEARN) != 0 ? key : NULL);
     bool moved = nodes != s->planned_nodes || depth != s->planned_depth;

@@ -4,12 +4,12 @@
  * The children are the likeliest tokens, or independent samples. Sampled tokens that agree
  * share a node with as many copies, and that node gets the children of all of them.
  */
-#include "drafter.h"
+#include "engine/drafters/drafter.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "error.h"
+#include "kernels/status.h"
 
 enum { EXPANSION, DRAWS };
 
@@ -88,15 +88,15 @@ static bool single_path(const struct esp_params *values)
     return read_expansion(values->text, &e) > 0 && widest(&e) == 1;
 }
 
-static bool expand(const void *policy, const struct esp_node *node, enum esp_reason *reason)
+static bool expand(const void *drafter, const struct esp_node *node, enum esp_reason *reason)
 {
     *reason = ESP_REASON_DEPTH;
-    return node->depth < ((const struct expansion *)policy)->levels;
+    return node->depth < ((const struct expansion *)drafter)->levels;
 }
 
-static int breadth(const void *policy, const struct esp_node *node)
+static int breadth(const void *drafter, const struct esp_node *node)
 {
-    return ((const struct expansion *)policy)->width[node->depth];
+    return ((const struct expansion *)drafter)->width[node->depth];
 }
 
 static int draft(struct esp_draft *d)
@@ -105,12 +105,12 @@ static int draft(struct esp_draft *d)
     read_expansion(d->params->text, &e);
     struct esp_path_rule paths = {.width = e.width, .levels = e.levels};
     struct esp_layer_rule likeliest = {
-        .policy = &e,
+        .drafter = &e,
         .expand = expand,
         .breadth = breadth,
         .most = widest(&e),
         .budget = ESP_MAX_NODES,
-        .log_cut = -INFINITY,
+        .log_least = -INFINITY,
     };
     return sampled(d->params, d->greedy) ? esp_draft_paths(d, &paths)
                                          : esp_draft_grow(d, &likeliest);

@@ -1,20 +1,20 @@
 /* added_tokens.c - see added_tokens.h.
  *
- * The contents form a trie of bytes, kept in one hash table: (node, byte) -> child, and (node,
- * END) -> token. At each position the longest token wins, and the search goes on behind it,
- * also if the token is then dropped because it must be a single word. This, and what lstrip and
- * rstrip do to overlapping matches, follows the Hugging Face library
- * (AddedVocabulary::find_matches). So does this: a token that is looked for in normalized text
- * is normalized itself, and with a normalizer that prepends is found only behind what that puts
- * in.
+ * The contents form a trie of bytes, stored in one hash table: (node, byte) -> child, and
+ * (node, END) -> token. At each position the longest token is taken, and the search continues
+ * behind it, even if the token is then dropped because it must be a single word. This, and the
+ * effect of lstrip and rstrip on overlapping matches, follows the Hugging Face library
+ * (AddedVocabulary::find_matches). As in that library, a token that is searched in normalized
+ * text is normalized itself; with a normalizer that prepends a text, the token is found only
+ * behind that text.
  */
-#include "added_tokens.h"
+#include "engine/model/added_tokens.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
-#include "utf8_stream.h"
+#include "kernels/status.h"
+#include "engine/support/utf8_stream.h"
 
 enum {
     END = 256,
@@ -41,8 +41,9 @@ static void insert(struct esp_added_tokens *added, const char *text, size_t leng
     esp_int_map_put(&added->trie, edge(node, END), (uint64_t)id);
 }
 
-/* Goes through the tokens of the list that are looked for in such text: counts the edges of the
- * trie at most and whether one must be a single word, and once there is a trie, fills it. */
+/* Visits the tokens of the list that are searched in this kind of text. Before there is a trie,
+ * it counts its edges (an upper bound) and notes whether a token must be a single word; then it
+ * fills the trie. */
 static int visit(struct esp_added_tokens *added, const cJSON *json,
                  const struct esp_normalizer *normalizer, size_t *edges, bool *single_word)
 {
@@ -56,7 +57,7 @@ static int visit(struct esp_added_tokens *added, const cJSON *json,
         char *text = (char *)content;
         size_t length = strlen(content);
         if (*edges > TEXT_LIMIT)
-            break; /* before a normalizer that makes texts longer takes all day */
+            break; /* a normalizer that lengthens texts could take very long otherwise */
         if (length == 0 || !(flags & ESP_TOKEN_NORMALIZED) != !normalizer)
             continue;
         if (normalizer && esp_normalize(normalizer, content, length, &text, &length) < 0)
@@ -109,7 +110,8 @@ void esp_added_tokens_free(struct esp_added_tokens *added)
 
 /* ------------------------------------------------------------------ finding */
 
-/* The longest token at the start of `text`, and how many bytes of it that is; or -1. */
+/* Returns the longest token at the start of `text`, and its length in bytes; -1 if there is
+ * none. */
 static int32_t longest(const struct esp_added_tokens *added, const char *text, int32_t length,
                        int32_t *matched)
 {
@@ -129,8 +131,7 @@ static int32_t longest(const struct esp_added_tokens *added, const char *text, i
     return token == ESP_INT_MAP_NONE ? -1 : (int32_t)token;
 }
 
-/* Length of the White_Space character at the start of text[0, length); 0 if it is another one.
- */
+/* Length of the White_Space character at the start of text[0, length); 0 if it is not one. */
 static int32_t space_at(const char *text, int32_t length)
 {
     static const char *const wide[] = {

@@ -1,22 +1,22 @@
-/* added_tokens.h - finds added tokens in text, before it is cut into words. */
+/* added_tokens.h - finds added tokens in text, before it is split into words. */
 #ifndef ESP_ADDED_TOKENS_H
 #define ESP_ADDED_TOKENS_H
 
-#include "int_map.h"
-#include "normalize.h"
-#include "spans.h"
-#include "split_pattern.h"
-#include "vocabulary.h"
+#include "engine/support/int_map.h"
+#include "engine/model/normalize.h"
+#include "engine/model/spans.h"
+#include "engine/model/split_pattern.h"
+#include "engine/model/vocabulary.h"
 
 struct esp_added_tokens {
     const struct esp_vocabulary *vocabulary;
     struct esp_int_map trie;
-    struct esp_split_pattern *word; /* one word character; NULL if no token asks for it */
+    struct esp_split_pattern *word; /* matches a word character; NULL if no token needs it */
 };
 
-/* Collects, of the list `json` that the vocabulary was read with, the added tokens that are
- * looked for in text as it is (`normalizer` NULL), or those that are looked for in normalized
- * text. The vocabulary must outlive this. Free it even if it fails. */
+/* Collects added tokens from `json`, the list that the vocabulary was read with: with
+ * `normalizer` NULL those that are searched in the original text, else those that are searched
+ * in normalized text. The vocabulary must outlive this. Free it even if this fails. */
 int esp_added_tokens_init(struct esp_added_tokens *added,
                           const struct esp_vocabulary *vocabulary, const cJSON *json,
                           const struct esp_normalizer *normalizer, char *err, size_t errlen);

@@ -7,7 +7,7 @@
  *
  * Black et al., "GPT-NeoX-20B", 2022, section 2; Biderman et al., "Pythia", 2023.
  */
-#include "architecture.h"
+#include "engine/model/architecture.h"
 
 static const struct esp_config_rule config[] = {
     {ESP_CONFIG_layers, "num_hidden_layers", ESP_REQUIRED},
@@ -60,8 +60,7 @@ static const struct esp_tensor_rule layer_tensors[] = {
     {0},
 };
 
-const struct esp_architecture esp_architecture_gpt_neox = {
-    .name = "gpt_neox",
+static const struct esp_family family = {
     .prefix = "gpt_neox.",
     .layer_name = "gpt_neox.layers.",
     .hidden_act = "gelu",
@@ -70,4 +69,9 @@ const struct esp_architecture esp_architecture_gpt_neox = {
     .config = config,
     .tensors = tensors,
     .layer_tensors = layer_tensors,
+};
+
+const struct esp_architecture esp_architecture_gpt_neox = {
+    .name = "gpt_neox",
+    .family = &family,
 };

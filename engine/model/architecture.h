@@ -1,16 +1,17 @@
-/* architecture.h - what one table must say so that models of an architecture can be opened.
+/* architecture.h - the tables that describe an architecture, so that its models can be opened.
  *
  * An architecture is one file arch_NAME.c that fills a struct esp_architecture, and one line
- * X(NAME) in architectures.def, where NAME is the model_type of config.json. The table has
- * three parts: which config keys give which field of struct esp_config, which tensors the model
- * has as a whole, and which each layer has. Reading, range checks, shapes, errors and the
- * rotary embedding are shared.
+ * X(NAME) in architectures.def, where NAME is the model_type of config.json. It names its
+ * family and lists the config rules in which it differs. A family has three tables: which
+ * config key gives which field of struct esp_config, which tensors the model has once, and
+ * which tensors every layer has. Reading, range checks, shapes, errors and the rotary embedding
+ * are shared.
  */
 #ifndef ESP_ARCHITECTURE_H
 #define ESP_ARCHITECTURE_H
 
-#include "json.h"
-#include "model.h"
+#include "engine/model/json.h"
+#include "engine/model/model.h"
 
 /* ------------------------------------------------------------------ config.json */
 
@@ -24,7 +25,7 @@
     X(int, ffn, 1, 1 << 20)                                                                    \
     X(int, vocabulary, 1, 2 << 20)                                                             \
     X(int, context, 1, 16 << 20)                                                               \
-    X(int, window, 1, 16 << 20) /* positions that attention reaches back, itself included */   \
+    X(int, window, 1, 16 << 20) /* positions that attention sees, its own included */          \
     X(double, norm_epsilon, 0, 1)                                                              \
     X(double, rope_theta, 1, 1e15)                                                             \
     X(double, rotary_fraction, 0, 1) /* of head_dim that is rotated */                         \
@@ -34,7 +35,7 @@
     X(bool, output_bias, 0, 1)    /* of the attention's output */                              \
     X(bool, mlp_bias, 0, 1)                                                                    \
     X(bool, head_norm, 0, 1) /* of each head of query and key */                               \
-    X(bool, tied, 0, 1)      /* the head may be the embedding */
+    X(bool, tied, 0, 1)      /* the output head may be the embedding */
 
 struct esp_config {
 #define X(type, name, smallest, largest) type name;
@@ -46,17 +47,20 @@ enum esp_config_field {
 #define X(type, name, smallest, largest) ESP_CONFIG_##name,
     ESP_CONFIG_FIELDS(X)
 #undef X
+        ESP_CONFIG_FIELD_COUNT,
 };
 
-#define ESP_REQUIRED (-1.0) /* as a fallback: the key must be there */
+#define ESP_REQUIRED (-1.0) /* as a fallback: config.json must have the key */
 
-/* A field without a rule is 0; kv_heads = 0 then becomes heads, head_dim = 0 hidden / heads.
- * Attention in a window is that to everything as long as the context is no longer than the
- * window, so with `windowed` that is the limit of the context. */
+/* Where the value of one field comes from. A field without a rule is 0. kv_heads = 0 then
+ * becomes heads, and head_dim = 0 becomes hidden / heads. With `windowed` the context is
+ * limited to the window, because up to that length attention in a window equals full attention.
+ */
 struct esp_config_rule {
     enum esp_config_field field;
-    const char *keys; /* "a|b.c": the first in the file counts; "": none; NULL: end of table */
-    double fallback;  /* if none is there */
+    const char *keys; /* "a|b.c": the first one in the file is used; "": the value is fixed;
+                         NULL: end of table */
+    double fallback;  /* the value if the file has none of the keys */
 };
 
 /* ------------------------------------------------------------------ tensors */
@@ -75,10 +79,11 @@ enum esp_presence {
 struct esp_tensor_rule {
     size_t slot;            /* offset of the struct esp_tensor */
     const char *name;       /* NULL ends the table */
-    enum esp_size rows;     /* HEAD is head_dim, QUERIES heads and KEYS kv_heads times that */
+    enum esp_size
+        rows; /* HEAD: head_dim; QUERIES: heads * head_dim; KEYS: kv_heads * head_dim */
     enum esp_size columns;  /* ESP_ONE: a vector */
-    enum esp_presence when; /* it is in the file */
-    int part, parts; /* if parts > 0: of each head, part `part` of `parts` is this slot */
+    enum esp_presence when; /* when the file has it */
+    int part, parts;        /* if parts > 0: the slot is part `part` of `parts` of every head */
 };
 
 #define ESP_MODEL(field, name, rows, columns, when)                                            \
@@ -94,32 +99,44 @@ struct esp_tensor_rule {
 #define ESP_LAYER(field, name, rows, columns, when)                                            \
     ESP_LAYER_PART(field, name, rows, columns, when, 0, 0)
 
-struct esp_architecture {
-    const char *name;       /* model_type in config.json */
-    const char *prefix;     /* of names, in a file that holds more than the bare model */
-    const char *layer_name; /* what precedes the layer's number */
-    const char *hidden_act; /* the only one it is computed with, and what it means */
-    enum esp_activation activation;
+/* What architectures of one descent share. */
+struct esp_family {
+    const char *prefix;             /* of tensor names; a file with the bare model lacks it */
+    const char *layer_name;         /* what precedes the number of the layer in a tensor name */
+    const char *hidden_act;         /* the one value of hidden_act that is supported */
+    enum esp_activation activation; /* what hidden_act stands for */
     enum esp_norm norm;
     const struct esp_config_rule *config;
     const struct esp_tensor_rule *tensors;       /* of struct esp_model_desc */
     const struct esp_tensor_rule *layer_tensors; /* of struct esp_layer; names follow "N." */
 };
 
+struct esp_architecture {
+    const char *name; /* model_type in config.json */
+    const struct esp_family *family;
+    const struct esp_config_rule
+        *config; /* replace the family's rules of these fields; or NULL */
+};
+
 #define X(name) extern const struct esp_architecture esp_architecture_##name;
-#include "architectures.def"
+#include "engine/model/architectures.def"
 #undef X
 
-/* The tensors of Llama, which others have too. */
-extern const struct esp_tensor_rule esp_llama_tensors[], esp_llama_layer_tensors[];
+/* Llama and the architectures made after it; see family_llama.c. */
+extern const struct esp_family esp_family_llama;
 
 /* ------------------------------------------------------------------ config.c */
 
-/* Reads and checks what the rules ask for; derives kv_heads and head_dim. */
+/* The rule of one field: the architecture's own, else its family's; NULL: there is none. */
+const struct esp_config_rule *esp_config_rule(const struct esp_architecture *architecture,
+                                              enum esp_config_field field);
+
+/* Reads and checks all fields that have a rule; derives kv_heads and head_dim. */
 int esp_config_read(struct esp_config *config, const struct esp_architecture *architecture,
                     const struct esp_json *json, char *err, size_t errlen);
 
-/* Radians per position of each of the `rotary` / 2 pairs, rope scaling included; malloc'd. */
+/* Radians per position of each of the `rotary` / 2 pairs, RoPE scaling included. The caller
+ * frees *inverse_frequency. */
 int esp_config_rotary(float **inverse_frequency, int *rotary, const struct esp_config *config,
                       const struct esp_json *json, char *err, size_t errlen);
 

@@ -4,18 +4,18 @@
  * for a character that is no token. The adjacent pair with the lowest merge rank (the leftmost
  * of several) becomes one symbol, until no pair has a merge. Candidates wait in a heap ordered
  * by rank, then position; a merge adds at most two candidates and consumes one, so a word of n
- * bytes never has more than 2n. Candidates are not taken back when a neighbour changes: one
- * that comes up is dropped unless the pair now at its place still makes the same token. This is
- * the order of the Hugging Face library, also where two merges make the same token, and like it
- * bytes without a token are left out.
+ * bytes never has more than 2n. Candidates stay in the heap when a neighbour changes; a
+ * candidate taken from the heap is dropped unless the pair now at its place still makes the
+ * same token. This is the order of the Hugging Face library, also where two merges make the
+ * same token. As in that library, bytes without a token are left out.
  */
-#include "bpe.h"
+#include "engine/model/bpe.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
-#include "utf8_stream.h"
+#include "kernels/status.h"
+#include "engine/support/utf8_stream.h"
 
 struct esp_bpe_symbol {
     int32_t token;          /* -1: merged into its left neighbour */
@@ -28,7 +28,7 @@ struct esp_bpe_merge {
 
 /* ------------------------------------------------------------------ reading */
 
-/* Token ids of the two halves and of the whole. `text` is overwritten. */
+/* Adds the merge of two tokens. `text` is scratch memory and is overwritten. */
 static int add_merge(struct esp_bpe *bpe, int rank, const char *left, size_t left_length,
                      const char *right, size_t right_length, char *text, char *err,
                      size_t errlen)
@@ -57,8 +57,8 @@ static int add_merge(struct esp_bpe *bpe, int rank, const char *left, size_t lef
     return ESP_OK;
 }
 
-/* One entry of model.merges: "left right" or ["left", "right"]. *rank counts those that are no
- * comment. */
+/* Reads one entry of model.merges: "left right" or ["left", "right"]. *rank counts the entries
+ * that are not comments. */
 static int read_merge(struct esp_bpe *bpe, const cJSON *item, int *rank, char *text, char *err,
                       size_t errlen)
 {

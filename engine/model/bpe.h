@@ -4,13 +4,13 @@
 #ifndef ESP_BPE_H
 #define ESP_BPE_H
 
-#include "int_map.h"
-#include "vocabulary.h"
+#include "engine/support/int_map.h"
+#include "engine/model/vocabulary.h"
 
 struct esp_bpe {
     const struct esp_vocabulary *vocabulary;
     struct esp_int_map merges; /* left << 32 | right -> rank << 32 | merged token */
-    bool ignore_merges; /* a word that is a token as a whole is not put together by merges */
+    bool ignore_merges; /* a word that is a token as a whole becomes that token at once */
 };
 
 /* Memory used while encoding; all zero at first, kept from word to word, one per thread. */
@@ -21,8 +21,8 @@ struct esp_bpe_scratch {
     size_t capacity;
 };
 
-/* Refuses a `model` that asks for more than byte-level BPE or BPE with byte fallback, and tells
- * which it is. */
+/* Refuses a `model` that is neither byte-level BPE nor BPE with byte fallback. *byte_fallback
+ * becomes true for the latter. */
 int esp_bpe_check(const cJSON *model, bool *byte_fallback, char *err, size_t errlen);
 /* Reads a checked `model`, except its vocabulary, which was read before and must outlive this.
  * Free it even if reading fails. */

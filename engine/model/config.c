@@ -6,13 +6,13 @@
  * (modeling_rope_utils.py), because at large positions a last-bit difference in a frequency
  * becomes a visible difference in an angle.
  */
-#include "architecture.h"
+#include "engine/model/architecture.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+#include "kernels/status.h"
 
 enum kind { KIND_int, KIND_double, KIND_bool };
 
@@ -27,7 +27,7 @@ static const struct {
 #undef X
 };
 
-/* A number or flag of the file, checked; `*value` keeps its fallback if there is none. */
+/* Reads and checks a number or flag. *value keeps its fallback if the file has none. */
 static int read_value(double *value, enum kind kind, double smallest, double largest,
                       const char *keys, const struct esp_json *json, char *err, size_t errlen)
 {
@@ -56,7 +56,7 @@ static int read_value(double *value, enum kind kind, double smallest, double lar
     return 0;
 }
 
-/* Quantized weights are other tensors than the tables ask for. */
+/* Quantized weights are refused: they are stored in other tensors than the tables name. */
 static int check_weights(const struct esp_json *json, char *err, size_t errlen)
 {
     const char *key;
@@ -75,36 +75,64 @@ static int check_activation(const struct esp_architecture *architecture,
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->root, "hidden_act");
     if (!item || cJSON_IsNull(item) ||
-        (cJSON_IsString(item) && strcmp(item->valuestring, architecture->hidden_act) == 0))
+        (cJSON_IsString(item) &&
+         strcmp(item->valuestring, architecture->family->hidden_act) == 0))
         return 0;
     return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                     "%s: hidden_act is %s, but %s models are computed with %s only", json->path,
                     cJSON_IsString(item) ? item->valuestring : "not text", architecture->name,
-                    architecture->hidden_act);
+                    architecture->family->hidden_act);
+}
+
+static const struct esp_config_rule *find_rule(const struct esp_config_rule *table,
+                                               enum esp_config_field field)
+{
+    for (; table && table->keys; table++)
+        if (table->field == field)
+            return table;
+    return NULL;
+}
+
+const struct esp_config_rule *esp_config_rule(const struct esp_architecture *architecture,
+                                              enum esp_config_field field)
+{
+    const struct esp_config_rule *own = find_rule(architecture->config, field);
+    return own ? own : find_rule(architecture->family->config, field);
+}
+
+static int read_field(struct esp_config *config, const struct esp_config_rule *rule,
+                      const struct esp_json *json, char *err, size_t errlen)
+{
+    double value = rule->fallback;
+    void *field = (char *)config + fields[rule->field].offset;
+    int status = read_value(&value, fields[rule->field].kind, fields[rule->field].smallest,
+                            fields[rule->field].largest, rule->keys, json, err, errlen);
+    if (status < 0)
+        return status;
+    switch (fields[rule->field].kind) {
+    case KIND_int:
+        *(int *)field = (int)value;
+        break;
+    case KIND_double:
+        *(double *)field = value;
+        break;
+    case KIND_bool:
+        *(bool *)field = value != 0;
+        break;
+    }
+    return 0;
 }
 
 int esp_config_read(struct esp_config *config, const struct esp_architecture *architecture,
                     const struct esp_json *json, char *err, size_t errlen)
 {
     memset(config, 0, sizeof *config);
-    for (const struct esp_config_rule *rule = architecture->config; rule->keys; rule++) {
-        double value = rule->fallback;
-        void *field = (char *)config + fields[rule->field].offset;
-        int status = read_value(&value, fields[rule->field].kind, fields[rule->field].smallest,
-                                fields[rule->field].largest, rule->keys, json, err, errlen);
+    for (int field = 0; field < ESP_CONFIG_FIELD_COUNT; field++) {
+        const struct esp_config_rule *rule =
+            esp_config_rule(architecture, (enum esp_config_field)field);
+        int status = rule ? read_field(config, rule, json, err, errlen) : 0;
         if (status < 0)
             return status;
-        switch (fields[rule->field].kind) {
-        case KIND_int:
-            *(int *)field = (int)value;
-            break;
-        case KIND_double:
-            *(double *)field = value;
-            break;
-        case KIND_bool:
-            *(bool *)field = value != 0;
-            break;
-        }
     }
     if (config->kv_heads == 0)
         config->kv_heads = config->heads;
@@ -178,11 +206,11 @@ static void scale_llama3(float *frequency, int count, const double value[LLAMA3_
     }
 }
 
-/* "dynamic" scales where max_position_embeddings ends, and there the context ends: it is none.
- */
+/* DYNAMIC scales only positions beyond max_position_embeddings. The context ends there, so it
+ * needs no code. */
 enum rope_type { DEFAULT, LINEAR, DYNAMIC, LLAMA3, ROPE_TYPES };
 
-/* Which rope scaling it is, or a negative status. */
+/* Returns the kind of RoPE scaling, or a negative status. */
 static int rope_type(const struct esp_json *json, char *err, size_t errlen)
 {
     static const char *const names[ROPE_TYPES] = {"default", "linear", "dynamic", "llama3"};

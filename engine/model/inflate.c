@@ -1,16 +1,17 @@
-/* inflate.c - enlarging a model so that it computes the same function at a higher price; see
+/* inflate.c - enlarges a model so that it computes the same function with more arithmetic; see
  * inflate.h.
  *
- * For measuring: a large model that accepts a draft as a trained one does, without a large
- * model to download. Every hidden dimension, head and MLP unit is repeated `width` times, one
- * copy after the other. A norm of a repeated vector is the repeated norm, and a product that
- * adds up `width` equal copies gives the old result if its weights are divided by `width` - a
- * power of two, so that nothing is rounded. The embedding only repeats. Layers beyond the old
- * ones are copies whose last products are zero: they compute everything and add nothing.
+ * It is for measurements: the result is a large model with the acceptance rate of a trained
+ * one, without the download of a large model. Every hidden dimension, head and MLP unit is
+ * repeated `width` times, one copy after the other. The norm of a repeated vector is the
+ * repeated norm. A product that adds up `width` equal copies gives the old result if its
+ * weights are divided by `width`; `width` is a power of two, so that nothing is rounded. The
+ * embedding is only repeated. Layers beyond the old ones are copies whose last products are
+ * zero: they compute everything and add nothing.
  *
- * Which tensors there are and what their sides mean is read from the architecture's tables.
+ * The architecture's tables say which tensors there are and what their dimensions mean.
  */
-#include "inflate.h"
+#include "engine/model/inflate.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,9 +20,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "architecture.h"
-#include "error.h"
-#include "safetensors.h"
+#include "engine/model/architecture.h"
+#include "kernels/status.h"
+#include "kernels/model_desc.h"
+#include "engine/model/safetensors.h"
 
 enum { MOST_NAME = 256, MOST_TENSORS = 64 };
 
@@ -45,7 +47,7 @@ struct inflation {
 
 static const struct esp_architecture *const architectures[] = {
 #define X(name) &esp_architecture_##name,
-#include "architectures.def"
+#include "engine/model/architectures.def"
 #undef X
 };
 
@@ -59,12 +61,12 @@ static int64_t columns_of(const struct esp_stored *t)
 static int add(struct inflation *n, const char *name, const char *from,
                const struct esp_tensor_rule *rule, bool divide, bool zero)
 {
-    const size_t prefix = strlen(n->architecture->prefix);
+    const size_t prefix = strlen(n->architecture->family->prefix);
     const struct esp_stored *stored = esp_safetensors_find(n->model->files, from);
-    if (!stored && strncmp(from, n->architecture->prefix, prefix) == 0)
+    if (!stored && strncmp(from, n->architecture->family->prefix, prefix) == 0)
         stored = esp_safetensors_find(n->model->files, from + prefix); /* the bare model */
     if (!stored)
-        return ESP_OK; /* one that this model does without */
+        return ESP_OK; /* this model does not have it */
     if (strcmp(stored->type, "F32") != 0 && strcmp(stored->type, "BF16") != 0)
         return esp_fail(n->err, n->errlen, ESP_E_UNSUPPORTED,
                         "%s holds %s; only F32 and BF16 can be divided without rounding",
@@ -79,13 +81,13 @@ static int add(struct inflation *n, const char *name, const char *from,
     return ESP_OK;
 }
 
-/* The tensors outside the layers. A head that was tied to the embedding gets a tensor of its
- * own: it is divided, the embedding is not. */
+/* Lists the tensors outside the layers. A head that was tied to the embedding gets a tensor of
+ * its own, because the weights of the head are divided and those of the embedding are not. */
 static int list_whole(struct inflation *n)
 {
     const char *embedding = NULL;
     int status = ESP_OK;
-    for (const struct esp_tensor_rule *r = n->architecture->tensors;
+    for (const struct esp_tensor_rule *r = n->architecture->family->tensors;
          r->name && status == ESP_OK; r++) {
         bool head = r->slot == offsetof(struct esp_model_desc, head);
         bool first = r->slot == offsetof(struct esp_model_desc, embedding);
@@ -97,7 +99,7 @@ static int list_whole(struct inflation *n)
     return status;
 }
 
-/* What a layer adds to the residual stream. */
+/* Whether the tensor belongs to a product that a layer adds to the residual stream. */
 static bool adds(const struct esp_tensor_rule *rule)
 {
     return rule->slot == offsetof(struct esp_layer, output) ||
@@ -109,12 +111,14 @@ static bool adds(const struct esp_tensor_rule *rule)
 static int list_layer(struct inflation *n, int layer)
 {
     const int old = n->model->desc.layers;
-    for (const struct esp_tensor_rule *r = n->architecture->layer_tensors; r->name; r++) {
+    for (const struct esp_tensor_rule *r = n->architecture->family->layer_tensors; r->name;
+         r++) {
         char name[MOST_NAME], from[MOST_NAME];
         if (r->part > 0)
             continue; /* the same tensor as part 0 */
-        snprintf(name, sizeof name, "%s%d.%s", n->architecture->layer_name, layer, r->name);
-        snprintf(from, sizeof from, "%s%d.%s", n->architecture->layer_name, layer % old,
+        snprintf(name, sizeof name, "%s%d.%s", n->architecture->family->layer_name, layer,
+                 r->name);
+        snprintf(from, sizeof from, "%s%d.%s", n->architecture->family->layer_name, layer % old,
                  r->name);
         int status = add(n, name, from, r, true, layer >= old && adds(r));
         if (status < 0)
@@ -167,16 +171,17 @@ static char *header(const struct inflation *n)
     return text;
 }
 
-/* A row of the old tensor, divided, as it is repeated in the new one. */
+/* Makes a row of the new tensor: a row of the old one, divided and repeated. */
 static void make_row(const struct inflation *n, const struct made *m, int64_t row, char *to)
 {
     const bool wide = strcmp(m->from->type, "F32") == 0;
     const size_t columns = (size_t)columns_of(m->from), size = wide ? 4 : 2;
-    const char *from = (const char *)m->from->data + (size_t)row * columns * size;
+    esp_tensor_file_read(m->from->source, m->from->offset + (size_t)row * columns * size, to,
+                         columns * size);
     for (size_t i = 0; i < columns; i++) {
         uint32_t bits = 0;
         float value;
-        memcpy((char *)&bits + (wide ? 0 : 2), from + i * size, size);
+        memcpy((char *)&bits + (wide ? 0 : 2), to + i * size, size);
         memcpy(&value, &bits, sizeof value);
         value = m->zero ? 0 : m->divide ? value / (float)n->width : value;
         memcpy(&bits, &value, sizeof bits);
@@ -237,7 +242,7 @@ static int write_weights(const struct inflation *n)
     int status = good ? ESP_OK : fail_write(n, path);
     if (fclose(file) != 0 && status == ESP_OK)
         status = fail_write(n, path);
-    return status;
+    return status < 0 ? status : esp_safetensors_release(n->model->files, n->err, n->errlen);
 }
 
 /* ------------------------------------------------------------------ the rest of the folder */
@@ -245,21 +250,20 @@ static int write_weights(const struct inflation *n)
 static void set_key(const struct inflation *n, cJSON *config, enum esp_config_field field,
                     double value)
 {
-    for (const struct esp_config_rule *r = n->architecture->config; r->keys; r++) {
-        const char *name;
-        int length;
-        char key[MOST_NAME];
-        if (r->field != field || !*r->keys)
-            continue;
-        if (!esp_json_find(config, r->keys, &name, &length) && field == ESP_CONFIG_kv_heads)
-            continue; /* it follows the heads */
-        snprintf(key, sizeof key, "%.*s", length, name);
-        cJSON_DeleteItemFromObjectCaseSensitive(config, key);
-        if (field == ESP_CONFIG_tied)
-            cJSON_AddBoolToObject(config, key, value != 0);
-        else
-            cJSON_AddNumberToObject(config, key, value);
-    }
+    const struct esp_config_rule *rule = esp_config_rule(n->architecture, field);
+    const char *name;
+    int length;
+    char key[MOST_NAME];
+    if (!rule || !*rule->keys)
+        return;
+    if (!esp_json_find(config, rule->keys, &name, &length) && field == ESP_CONFIG_kv_heads)
+        return; /* without this key, kv_heads follows heads */
+    snprintf(key, sizeof key, "%.*s", length, name);
+    cJSON_DeleteItemFromObjectCaseSensitive(config, key);
+    if (field == ESP_CONFIG_tied)
+        cJSON_AddBoolToObject(config, key, value != 0);
+    else
+        cJSON_AddNumberToObject(config, key, value);
 }
 
 static int write_config(const struct inflation *n)

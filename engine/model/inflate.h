@@ -2,7 +2,7 @@
 #ifndef ESP_INFLATE_H
 #define ESP_INFLATE_H
 
-#include "espalier.h"
+#include "engine/espalier.h"
 
 /* Writes the model in folder `from` to the new folder `to`, `width` times as wide (a power of
  * two) and with `layers` layers (at least as many as it has). Takes F32 and BF16. Nothing is

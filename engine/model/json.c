@@ -4,7 +4,7 @@
  * since releases of cJSON before 1.7.18 look one byte past the end of a text that stops inside
  * an object.
  */
-#include "json.h"
+#include "engine/model/json.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "error.h"
+#include "kernels/status.h"
 
 int esp_file_open(int *fd, size_t *size, char path[PATH_MAX], const char *folder,
                   const char *name, char *err, size_t errlen)

@@ -10,7 +10,7 @@
 #include <cJSON.h>
 #include <limits.h>
 
-#include "espalier.h"
+#include "engine/espalier.h"
 
 struct esp_json {
     char path[PATH_MAX];
@@ -19,10 +19,11 @@ struct esp_json {
 
 enum { ESP_JSON_LIMIT = 100 << 20 }; /* bytes */
 
-/* Opens `folder`/`name`, which must be a regular file, to read; writes its path and size. */
+/* Opens `folder`/`name`, which must be a regular file, for reading; writes its path and size.
+ */
 int esp_file_open(int *fd, size_t *size, char path[PATH_MAX], const char *folder,
                   const char *name, char *err, size_t errlen);
-/* Reads all of it, if it has at most `limit` bytes, and puts a NUL behind it. The caller frees
+/* Reads the whole file, which may have at most `limit` bytes, and adds a NUL. The caller frees
  * *text, which is NULL on failure. */
 int esp_file_read(char **text, size_t *size, char path[PATH_MAX], const char *folder,
                   const char *name, size_t limit, char *err, size_t errlen);
@@ -36,8 +37,9 @@ int esp_json_read(struct esp_json *json, const char *folder, const char *name, c
                   size_t errlen);
 void esp_json_close(struct esp_json *json);
 
-/* The value of the first of the names "a|b.c" that is there and not null, else NULL. `*name` is
- * then that name, of `*length` bytes, or the first one if there is none. */
+/* Returns the value of the first of the names "a|b.c" that exists and is not null; NULL if
+ * there is none. *name becomes that name, of *length bytes, or the first of the names if there
+ * is none. */
 const cJSON *esp_json_find(const cJSON *root, const char *names, const char **name,
                            int *length);
 

@@ -2,11 +2,11 @@
  *
  * The steps are those of esp_model_open: (1) the architecture that config.json names, (2)
  * dimensions, (3) weight files, (4) a tensor for every slot of the architecture's table, with
- * exactly the shape that the dimensions ask for, (5) what generation needs. After that every
- * slot of the description is filled or known to be absent, and every byte it points to lies in
- * a mapped file.
+ * exactly the shape that the dimensions demand, (5) end tokens and preset. After that every
+ * slot of the description is filled or known to be absent, and every tensor lies inside its
+ * file.
  */
-#include "model.h"
+#include "engine/model/model.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,13 +14,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "architecture.h"
-#include "error.h"
-#include "safetensors.h"
+#include "engine/model/architecture.h"
+#include "kernels/status.h"
+#include "engine/model/safetensors.h"
 
 static const struct esp_architecture *const architectures[] = {
 #define X(name) &esp_architecture_##name,
-#include "architectures.def"
+#include "engine/model/architectures.def"
 #undef X
 };
 
@@ -133,7 +133,9 @@ static int bind_tensor(struct esp_tensor *slot, const struct binding *binding,
     int block = rule->parts > 0 ? config->head_dim : rows;
     size_t row_bytes = (size_t)columns * types[type].bytes;
     *slot = (struct esp_tensor){
-        .data = (const char *)stored->data + (size_t)rule->part * (size_t)block * row_bytes,
+        .data = stored,
+        .source = stored->source,
+        .offset = stored->offset + (size_t)rule->part * (size_t)block * row_bytes,
         .dtype = (enum esp_dtype)type,
         .rows = rows,
         .columns = columns,
@@ -151,7 +153,7 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
                       void *base, int layer, char *err, size_t errlen)
 {
     const struct esp_architecture *architecture = binding->architecture;
-    size_t prefix = strlen(architecture->prefix);
+    size_t prefix = strlen(architecture->family->prefix);
     int status = 0;
     for (; rule->name && status == 0; rule++) {
         char full[256];
@@ -159,8 +161,9 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
         if (layer < 0)
             snprintf(full, sizeof full, "%s", rule->name);
         else
-            snprintf(full, sizeof full, "%s%d.%s", architecture->layer_name, layer, rule->name);
-        if (binding->bare && strncmp(full, architecture->prefix, prefix) == 0)
+            snprintf(full, sizeof full, "%s%d.%s", architecture->family->layer_name, layer,
+                     rule->name);
+        if (binding->bare && strncmp(full, architecture->family->prefix, prefix) == 0)
             name += prefix;
         struct esp_tensor *slot = (struct esp_tensor *)((char *)base + rule->slot);
         if (rule->when == ESP_UNLESS_TIED && binding->config->tied &&
@@ -187,15 +190,16 @@ static int bind_all(struct esp_model *model, const struct esp_architecture *arch
         .model = model,
         .architecture = architecture,
         .config = config,
-        .bare = !esp_safetensors_has_prefix(model->files, architecture->prefix),
+        .bare = !esp_safetensors_has_prefix(model->files, architecture->family->prefix),
     };
     model->desc.layer = calloc((size_t)config->layers, sizeof *model->desc.layer);
     if (!model->desc.layer)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", model->path);
-    int status = bind_table(&binding, architecture->tensors, &model->desc, -1, err, errlen);
+    int status =
+        bind_table(&binding, architecture->family->tensors, &model->desc, -1, err, errlen);
     for (int i = 0; i < config->layers && status == 0; i++)
-        status = bind_table(&binding, architecture->layer_tensors, &model->desc.layer[i], i,
-                            err, errlen);
+        status = bind_table(&binding, architecture->family->layer_tensors,
+                            &model->desc.layer[i], i, err, errlen);
     if (status == 0)
         model->dtype = types[model->desc.layer[0].query.dtype].name;
     return status;
@@ -249,8 +253,8 @@ static int read_generation(struct esp_model *model, const struct esp_json *confi
     return status < 0 ? status : read_end(model, config, err, errlen);
 }
 
-/* One member of espalier.json. It is this program's own file: a key that it does not know is a
- * mistake, and passing over it would leave the preset out without a word. */
+/* Reads one member of espalier.json. This file is espalier's own, so an unknown key is a
+ * mistake; if it were ignored, a misspelt preset would be missing without an error. */
 static int read_spec(struct esp_model *model, const cJSON *item, const char *path, char *err,
                      size_t errlen)
 {
@@ -297,8 +301,8 @@ static void describe(struct esp_model_desc *desc, const struct esp_architecture 
     desc->ffn = config->ffn;
     desc->vocabulary = config->vocabulary;
     desc->context = config->context;
-    desc->norm = architecture->norm;
-    desc->activation = architecture->activation;
+    desc->norm = architecture->family->norm;
+    desc->activation = architecture->family->activation;
     desc->parallel_residual = config->parallel_residual;
     desc->norm_epsilon = (float)config->norm_epsilon;
 }

@@ -1,15 +1,14 @@
 /* model.h - a model folder in Hugging Face form, opened and checked.
  *
- * config.json says which architecture it is (architectures.def lists one table per
- * architecture: which config keys give which dimension, which tensor names fill which slot);
- * model.safetensors or model.safetensors.index.json hold the weights, which are memory-mapped
- * and never copied here. Everything in the folder is untrusted: sizes are checked before they
- * are multiplied or used, and a failure is one sentence naming the file and the value.
+ * config.json names the architecture (architecture.h; architectures.def lists all of them).
+ * model.safetensors, or the files that model.safetensors.index.json names, hold the weights,
+ * which the backend reads. Everything in the folder is untrusted: sizes are checked before they
+ * are multiplied or used, and a failure is one sentence that names the file and the value.
  */
 #ifndef ESP_MODEL_H
 #define ESP_MODEL_H
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 enum { ESP_MAX_END_TOKENS = 16 };
 
@@ -19,7 +18,7 @@ struct esp_model {
     const char *dtype; /* of the first layer's query matrix: "F32", "F16", "BF16" */
     struct esp_model_desc desc;
     int64_t parameters;              /* numbers in all tensors used; tied ones counted once */
-    size_t bytes;                    /* of those */
+    size_t bytes;                    /* of these tensors */
     int32_t end[ESP_MAX_END_TOKENS]; /* end-of-text tokens of generation_config.json or
                                         config.json */
     int end_count;

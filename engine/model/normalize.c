@@ -1,11 +1,11 @@
 /* normalize.c - see normalize.h. The composition tables are utf8proc's. */
-#include "normalize.h"
+#include "engine/model/normalize.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
 
-#include "error.h"
+#include "kernels/status.h"
 
 enum kind { NFC, PREPEND, REPLACE };
 
@@ -103,8 +103,8 @@ void esp_normalizer_free(struct esp_normalizer *normalizer)
 
 static int compose(const char *text, size_t length, char **out, size_t *out_length)
 {
-    /* No character below U+0300 (lead byte 0xCC) composes with what follows or is decomposed.
-     */
+    /* Characters below U+0300 (lead byte 0xCC) are not changed by NFC as long as only such
+     * characters follow. */
     size_t i = 0;
     while (i < length && (unsigned char)text[i] < 0xCC)
         i++;

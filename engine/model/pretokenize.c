@@ -2,16 +2,16 @@
  *
  * Every step is a split: a pattern that is found in each word of the step before, and a
  * behaviour that says what becomes of matches and of the text between them (Hugging Face
- * `SplitDelimiterBehavior`). Digits and GPT-2's pattern are splits as well. Words are cut
- * before bytes are mapped to the byte alphabet, therefore ByteLevel, which maps them, must come
- * last. So must Metaspace, SentencePiece's way to write spaces (U+2581).
+ * `SplitDelimiterBehavior`). Digits and GPT-2's pattern are splits as well. Text is split into
+ * words before bytes are mapped to the byte alphabet, so ByteLevel, which maps them, must be
+ * the last step. So must Metaspace, which writes spaces as SentencePiece does (U+2581).
  */
-#include "pretokenize.h"
+#include "engine/model/pretokenize.h"
 
 #include <string.h>
 
-#include "error.h"
-#include "vocabulary.h"
+#include "kernels/status.h"
+#include "engine/model/vocabulary.h"
 
 enum behavior { REMOVED, ISOLATED, MERGED_WITH_PREVIOUS, MERGED_WITH_NEXT, CONTIGUOUS };
 
@@ -230,8 +230,8 @@ static int find_parts(const struct esp_split *split, struct esp_matcher *matcher
     return ESP_OK;
 }
 
-/* Joins and drops parts in place, as the behaviour asks. `step` 1 joins to the part before, -1,
- * from the last to the first, to the part after. */
+/* Joins and drops parts in place, as the behaviour demands. With `step` 1 a part is joined to
+ * the one before it; with -1, from the last to the first, to the one after it. */
 static void join(struct esp_spans *parts, int behavior)
 {
     int32_t kept = 0, previous = 0, count = parts->count;
@@ -281,8 +281,8 @@ static int apply(const struct esp_split *split, struct esp_matcher *matcher, con
     return ESP_OK;
 }
 
-/* Copies the words to scratch->spaced, with spaces written as the last step does and one in
- * front where it asks for it. */
+/* Copies the words to scratch->spaced, with spaces written as the last step demands, and with a
+ * space in front of words that need one. */
 static int space_words(const struct esp_pretokenizer *p, const char *text, bool first,
                        struct esp_pretokenize_scratch *scratch)
 {

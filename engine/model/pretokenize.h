@@ -1,5 +1,5 @@
-/* pretokenize.h - the `pre_tokenizer` of a tokenizer.json: cuts text into the words that BPE
- * sees.
+/* pretokenize.h - the `pre_tokenizer` of a tokenizer.json: splits text into the words that BPE
+ * encodes.
  *
  * Supported: ByteLevel with GPT-2's pattern or none; Split by a Regex or a String; Digits; a
  * Sequence of these that ends with ByteLevel. With byte fallback, nothing or Metaspace takes
@@ -10,8 +10,8 @@
 
 #include <cJSON.h>
 
-#include "spans.h"
-#include "split_pattern.h"
+#include "engine/model/spans.h"
+#include "engine/model/split_pattern.h"
 
 enum { ESP_SPLIT_LIMIT = 32 };
 
@@ -22,9 +22,9 @@ struct esp_pretokenizer {
         bool invert;
     } splits[ESP_SPLIT_LIMIT];
     int count;
-    /* ByteLevel or Metaspace, the last step: the index of the first split that belongs to it
-     * (-1: it is missing), how it writes a space, and which words get one in front if they have
-     * none: no, the first of a text, or all. */
+    /* The last step, ByteLevel or Metaspace: the index of its first split (-1: there is no such
+     * step), how it writes a space, and which words without a space in front get one: none, the
+     * first of a text, or all. */
     int last_step;
     const char *space;
     enum esp_prefix { ESP_PREFIX_NEVER, ESP_PREFIX_FIRST, ESP_PREFIX_ALWAYS } prefix;
@@ -42,9 +42,10 @@ struct esp_pretokenize_scratch {
     size_t spaced_size;
 };
 
-/* Cuts *text (valid UTF-8, not empty) into scratch->words, none of which is empty; `first`: a
- * text begins here. If spaces had to be put in or written otherwise, *text becomes the text
- * with them, in scratch memory. Returns 0 or a negative status, see esp_matcher_find(). */
+/* Splits *text (valid UTF-8, not empty) into scratch->words, none of which is empty. `first`:
+ * this is the beginning of a text. If spaces had to be added or written otherwise, *text
+ * becomes the changed text, in scratch memory. Returns 0 or a negative status, see
+ * esp_matcher_find(). */
 int esp_pretokenize(const struct esp_pretokenizer *pretokenizer, struct esp_matcher *matcher,
                     const char **text, int32_t length, bool first,
                     struct esp_pretokenize_scratch *scratch);

@@ -1,28 +1,32 @@
 /* safetensors.c - reads and checks safetensors files; see safetensors.h.
  *
- * Nothing in a file is believed before it is checked against the size of the file: the length
- * of the header, then for each tensor that its numbers are whole, that shape times element size
- * is exactly the range of bytes it claims, and that all ranges together tile the data part. A
- * file that was cut, or that something was appended to, fails the last check. Files are mapped
- * private and read-only.
+ * Every number in a file is checked against the size of the file before it is used: the length
+ * of the header; for each tensor that its numbers are whole, and that shape times element size
+ * is exactly its range of bytes; and that all ranges together fill the data part without gaps
+ * or overlaps. A file that was cut, or to which something was appended, fails the last check.
+ *
+ * Files are read and not mapped, because reading a mapped file that was cut meanwhile ends the
+ * program (SIGBUS). A change of a file while the weights are read is found when the files are
+ * released.
  */
-#include "safetensors.h"
+#include "engine/model/safetensors.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "error.h"
-#include "json.h"
+#include "kernels/status.h"
+#include "engine/model/json.h"
+#include "kernels/model_desc.h"
 
 enum { LENGTH_BYTES = 8, MAX_FILES = 4096 };
 
 struct shard {
     char path[PATH_MAX];
-    void *map;
+    struct esp_tensor_file source;
+    struct timespec changed; /* when the file was last written */
     size_t size;
 };
 
@@ -33,7 +37,8 @@ struct esp_safetensors {
     size_t count;
 };
 
-/* Bits per element of every type the format knows; others cannot be checked and are refused. */
+/* Bits per element of every type of the format; other types cannot be checked and are refused.
+ */
 static int type_bits(const char *type)
 {
     static const struct {
@@ -49,7 +54,7 @@ static int type_bits(const char *type)
     return 0;
 }
 
-/* A whole number that a double holds exactly; -1 if it is not one. */
+/* The value of a whole number that a double holds exactly; -1 if it is not one. */
 static int64_t whole(const cJSON *item)
 {
     if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= 0x1p53))
@@ -76,7 +81,7 @@ static int read_shape(struct esp_stored *tensor, const cJSON *shape, int64_t *el
     return 0;
 }
 
-/* What is wrong with a header entry, or NULL if `tensor` was filled from it. */
+/* Fills `tensor` from a header entry. Returns NULL, or what is wrong with the entry. */
 static const char *read_entry(struct esp_stored *tensor, const cJSON *entry, size_t data_size)
 {
     const cJSON *type = cJSON_GetObjectItemCaseSensitive(entry, "dtype");
@@ -126,8 +131,8 @@ static int check_tiling(struct esp_stored *tensors, size_t count, size_t data_si
     return 0;
 }
 
-static int read_header(struct esp_safetensors *set, const struct shard *shard,
-                       const cJSON *header, size_t data_at, char *err, size_t errlen)
+static int read_header(struct esp_safetensors *set, struct shard *shard, const cJSON *header,
+                       size_t data_at, char *err, size_t errlen)
 {
     const cJSON *entry;
     size_t data_size = shard->size - data_at, first = set->count;
@@ -149,7 +154,8 @@ static int read_header(struct esp_safetensors *set, const struct shard *shard,
         tensor->name = strdup(entry->string);
         if (!tensor->name)
             return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", shard->path);
-        tensor->data = (const char *)shard->map + data_at + tensor->begin;
+        tensor->source = &shard->source;
+        tensor->offset = data_at + tensor->begin;
         tensor->file = shard->path;
         set->count++;
     }
@@ -157,11 +163,15 @@ static int read_header(struct esp_safetensors *set, const struct shard *shard,
                         errlen);
 }
 
-static int read_mapped(struct esp_safetensors *set, const struct shard *shard, char *err,
-                       size_t errlen)
+static int read_shard(struct esp_safetensors *set, struct shard *shard, char *err,
+                      size_t errlen)
 {
-    const unsigned char *bytes = shard->map;
+    unsigned char bytes[LENGTH_BYTES];
     uint64_t length = 0;
+    if (shard->size < LENGTH_BYTES)
+        return esp_fail(err, errlen, ESP_E_FORMAT, "%s is not a safetensors file: %zu bytes",
+                        shard->path, shard->size);
+    esp_tensor_file_read(&shard->source, 0, bytes, sizeof bytes);
     for (int i = LENGTH_BYTES - 1; i >= 0; i--)
         length = length << 8 | bytes[i];
     if (length > ESP_JSON_LIMIT || length > shard->size - LENGTH_BYTES)
@@ -172,7 +182,7 @@ static int read_mapped(struct esp_safetensors *set, const struct shard *shard, c
     char *text = malloc(length + 1);
     if (!text)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", shard->path);
-    memcpy(text, bytes + LENGTH_BYTES, length);
+    esp_tensor_file_read(&shard->source, LENGTH_BYTES, text, length);
     text[length] = '\0';
     cJSON *header;
     int status = esp_json_parse(&header, text, length, shard->path, err, errlen);
@@ -184,34 +194,24 @@ static int read_mapped(struct esp_safetensors *set, const struct shard *shard, c
     return status;
 }
 
-/* The shard belongs to `set` as soon as it is mapped, so that a failure later unmaps it. */
+/* The shard belongs to `set` as soon as it is open, so that a failure later closes it. */
 static int add_shard(struct esp_safetensors *set, const char *folder, const char *name,
                      char *err, size_t errlen)
 {
-    int fd;
-    struct shard *shard = malloc(sizeof *shard);
+    struct stat status_of;
+    struct shard *shard = calloc(1, sizeof *shard);
     if (!shard)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", name);
-    int status = esp_file_open(&fd, &shard->size, shard->path, folder, name, err, errlen);
-    if (status < 0) {
-        free(shard);
-        return status;
-    }
-    shard->map = MAP_FAILED;
-    if (shard->size < LENGTH_BYTES)
-        status = esp_fail(err, errlen, ESP_E_FORMAT, "%s is not a safetensors file: %zu bytes",
-                          shard->path, shard->size);
-    else if ((shard->map = mmap(NULL, shard->size, PROT_READ, MAP_PRIVATE, fd, 0)) ==
-             MAP_FAILED)
-        status = esp_fail(err, errlen, ESP_E_FILE, "cannot map %s: %s", shard->path,
-                          strerror(errno));
-    close(fd);
+    int status = esp_file_open(&shard->source.fd, &shard->size, shard->path, folder, name, err,
+                               errlen);
     if (status < 0) {
         free(shard);
         return status;
     }
     set->shards[set->shard_count++] = shard;
-    return read_mapped(set, shard, err, errlen);
+    if (fstat(shard->source.fd, &status_of) == 0)
+        shard->changed = status_of.st_mtim;
+    return read_shard(set, shard, err, errlen);
 }
 
 /* ------------------------------------------------------------------ the folder */
@@ -221,8 +221,8 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The distinct file names of weight_map, sorted; they belong to the index. A name may not lead
- * out of the folder. Returns how many there are. */
+/* Lists the distinct file names of weight_map, sorted; the text belongs to the index. A name
+ * must not lead out of the folder. Returns how many there are, or a negative status. */
 static int shard_names(const struct esp_json *index, const char ***names, char *err,
                        size_t errlen)
 {
@@ -324,12 +324,39 @@ void esp_safetensors_close(struct esp_safetensors *set)
     for (size_t i = 0; i < set->count; i++)
         free(set->tensors[i].name);
     for (int i = 0; i < set->shard_count; i++) {
-        munmap(set->shards[i]->map, set->shards[i]->size);
+        if (set->shards[i]->source.fd >= 0)
+            close(set->shards[i]->source.fd);
         free(set->shards[i]);
     }
     free(set->tensors);
     free(set->shards);
     free(set);
+}
+
+static bool as_it_was(const struct shard *shard)
+{
+    struct stat now;
+    return !shard->source.failed && fstat(shard->source.fd, &now) == 0 &&
+           (size_t)now.st_size == shard->size && now.st_mtim.tv_sec == shard->changed.tv_sec &&
+           now.st_mtim.tv_nsec == shard->changed.tv_nsec;
+}
+
+int esp_safetensors_release(struct esp_safetensors *set, char *err, size_t errlen)
+{
+    int status = 0;
+    for (int i = 0; i < set->shard_count; i++) {
+        struct shard *shard = set->shards[i];
+        if (shard->source.fd < 0)
+            continue;
+        if (status == 0 && !as_it_was(shard))
+            status = esp_fail(err, errlen, ESP_E_FILE,
+                              "%s changed while it was read, or could not be read to its end: "
+                              "load it again when it is complete",
+                              shard->path);
+        close(shard->source.fd);
+        shard->source.fd = -1;
+    }
+    return status;
 }
 
 struct esp_stored *esp_safetensors_find(const struct esp_safetensors *set, const char *name)

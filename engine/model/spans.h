@@ -1,4 +1,4 @@
-/* spans.h - a growing list of stretches of a text. */
+/* spans.h - a growing list of parts of a text. */
 #ifndef ESP_SPANS_H
 #define ESP_SPANS_H
 
@@ -8,7 +8,7 @@
 
 struct esp_span {
     int32_t start, end; /* bytes [start, end) */
-    int32_t tag;        /* what it is: see the function that fills the list */
+    int32_t tag;        /* its meaning: see the function that fills the list */
 };
 
 struct esp_spans {

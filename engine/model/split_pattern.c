@@ -1,17 +1,17 @@
 /* split_pattern.c - see split_pattern.h.
  *
- * Differences between the two syntaxes that the translation takes care of: \s is White_Space
+ * Differences between Oniguruma and PCRE2 that the translation handles: \s is White_Space
  * (PCRE2's has U+180E and lacks U+0085), \w is wider, \h is a hexadecimal digit, \v one
  * character; ^ and $ match at every line; (?m) is PCRE2's (?s); {,n} counts; {n}+ is not
  * possessive; \p{Han} is the script without its extensions; classes may hold classes. With
  * (?i), Oniguruma also lets one character match several (U+00DF and "ss"), which no known
  * tokenizer depends on and PCRE2 does not do.
  *
- * A file may hold a hostile pattern. What one start position may cost is bounded by the match
- * limit, what one call may cost by the number of start positions it tries, and the whole by
- * processor time.
+ * A file may hold a hostile pattern. The match limit bounds the cost of one start position, the
+ * number of start positions bounds the cost of one call, and a limit of processor time bounds
+ * the whole.
  */
-#include "split_pattern.h"
+#include "engine/model/split_pattern.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#include "error.h"
+#include "kernels/status.h"
 
 enum {
     PATTERN_LIMIT = 1 << 16, /* bytes */
@@ -32,8 +32,8 @@ enum {
     WINDOW = 256,            /* start positions per call */
 };
 
-/* Word characters, written for the inside of a class. Only where it is not written in a class
- * itself, Oniguruma's \w has the superscripts and fractions of Latin-1 too. */
+/* Word characters, written for the inside of a class. Outside a class, Oniguruma's \w also has
+ * the superscripts and fractions of Latin-1. */
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
 #define LONE_WORD WORD "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"
 
@@ -57,7 +57,7 @@ struct translation {
     bool group_start;    /* nothing of this group or alternative was read yet */
     int depth;           /* of groups, 1 outside of all */
     int caseless;        /* depth of the group that (?i) holds for; 0: none */
-    const char *refused; /* what is not supported, once something is not */
+    const char *refused; /* what is not supported; NULL so far */
 };
 
 static bool refuse(struct translation *t, const char *what)
@@ -81,7 +81,8 @@ static bool copy(struct translation *t, size_t count)
     return true;
 }
 
-/* From \p or \P on: a general category or a property as it is, other names are scripts. */
+/* Translates from \p or \P on: general categories and properties stay, other names are scripts.
+ */
 static bool translate_property(struct translation *t)
 {
     bool negated = *t->p++ == 'P';
@@ -110,7 +111,7 @@ static bool translate_property(struct translation *t)
     return true;
 }
 
-/* From \x or \u on: the code point as \x{...}. */
+/* Translates from \x or \u on: writes the code point as \x{...}. */
 static bool translate_code_point(struct translation *t)
 {
     bool four = *t->p++ == 'u', braces = !four && *t->p == '{';
@@ -128,7 +129,7 @@ static bool translate_code_point(struct translation *t)
     return true;
 }
 
-/* From the character after a backslash on. */
+/* Translates from the character after a backslash on. */
 static bool translate_escape(struct translation *t, bool in_class)
 {
     static const struct {
@@ -181,7 +182,8 @@ static bool translate_escape(struct translation *t, bool in_class)
     return put(t, "\\") && copy(t, 1);
 }
 
-/* From '[' to its ']'. A class inside a class adds its characters to it. */
+/* Translates from '[' to its ']'. A class inside a class adds its characters to the outer one.
+ */
 static bool translate_class(struct translation *t, int depth)
 {
     t->p++;
@@ -222,7 +224,7 @@ static bool translate_class(struct translation *t, int depth)
     return depth > 0 || put(t, "]");
 }
 
-/* From '(' to where the content of the group begins. */
+/* Translates from '(' to the beginning of the group's content. */
 static bool translate_group(struct translation *t)
 {
     static const char *const plain[] = {"(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!"};
@@ -251,7 +253,7 @@ static bool translate_group(struct translation *t)
     return true;
 }
 
-/* From '{' on: a quantifier or the character. */
+/* Translates from '{' on: a quantifier, or the character itself. */
 static bool translate_brace(struct translation *t)
 {
     const char *p = t->p + 1;
@@ -271,7 +273,8 @@ static bool translate_brace(struct translation *t)
     return copy(t, length + 1);
 }
 
-/* The pattern in PCRE2's syntax, to be freed; NULL if there is no memory or with t->refused. */
+/* Returns the pattern in PCRE2's syntax, which the caller frees. NULL if there is no memory, or
+ * if t->refused was set. */
 static char *translate(struct translation *t)
 {
     char *text = NULL;
@@ -386,7 +389,7 @@ struct esp_matcher *esp_matcher_open(size_t length)
         return NULL;
     }
     pcre2_set_heap_limit(matcher->context, HEAP_LIMIT);
-    /* Without a stack of its own, compiled code uses 32 KiB of the thread's. */
+    /* Without this, compiled code uses 32 KiB of the thread's stack. */
     matcher->stack = pcre2_jit_stack_create(32 << 10, STACK_LIMIT, NULL);
     if (matcher->stack)
         pcre2_jit_stack_assign(matcher->context, NULL, matcher->stack);
@@ -418,7 +421,8 @@ static bool out_of_time(struct esp_matcher *matcher)
 int esp_matcher_find(struct esp_matcher *matcher, const struct esp_split_pattern *pattern,
                      const char *text, size_t length, size_t from, size_t *start, size_t *end)
 {
-    /* A greedy white space run may be given back character by character, hence the length. */
+    /* The limit grows with the length, because a greedy run of white space may be given back
+     * character by character. */
     size_t limit = 10000 + 2 * length;
     pcre2_set_match_limit(matcher->context, limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX);
     while (from <= length) {

@@ -11,30 +11,31 @@
  *   6. each word is encoded by BPE.
  *
  * The file's post_processor, truncation and padding are not used here: they add or remove
- * tokens around a text. A first "begin of text" that the post_processor asks for is told by
- * esp_tokenizer_prefix(), for the caller to put before a new text. What loses the exact way
- * back to the text does so in that library too: add_prefix_space, Prepend and Metaspace add
- * spaces, and the latter two make a U+2581 of the text one; lstrip and rstrip of added tokens
- * and the Split behaviour Removed drop text; and a byte is dropped if it has no
- * token (Pythia's vocabulary has none for the bytes that UTF-8 never uses, SmolLM's none for
- * some control characters).
+ * tokens around a text. If the post_processor begins a text with a special token,
+ * esp_tokenizer_prefix() returns it, and the caller puts it before a new text.
+ *
+ * Some settings lose information, here as in that library: add_prefix_space, Prepend and
+ * Metaspace add spaces; Prepend and Metaspace decode a U+2581 of the text as a space; lstrip
+ * and rstrip of added tokens and the Split behaviour Removed drop text; and a byte without a
+ * token is dropped (Pythia's vocabulary has none for the bytes that UTF-8 never uses, SmolLM's
+ * none for some control characters).
  *
  * Everything but the scratch memory in struct encoding is written once, at open; encoding is
  * therefore thread-safe.
  */
-#include "tokenizer.h"
+#include "engine/model/tokenizer.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "added_tokens.h"
-#include "bpe.h"
-#include "error.h"
-#include "json.h"
-#include "normalize.h"
-#include "pretokenize.h"
-#include "utf8_stream.h"
+#include "engine/model/added_tokens.h"
+#include "engine/model/bpe.h"
+#include "kernels/status.h"
+#include "engine/model/json.h"
+#include "engine/model/normalize.h"
+#include "engine/model/pretokenize.h"
+#include "engine/support/utf8_stream.h"
 
 enum {
     FILE_LIMIT = 64 << 20,  /* bytes */
@@ -88,7 +89,7 @@ static int read_json(cJSON **json, char path[PATH_MAX], const char *folder, char
     return status;
 }
 
-/* True if the decoder, alone or in a Sequence, only does what the bytes of the tokens say. */
+/* True if the decoder, alone or in a Sequence, only writes the bytes of the tokens. */
 static bool decodes_bytes(const cJSON *decoder, bool byte_fallback, const char **other)
 {
     static const char *const known[] = {"ByteLevel", "ByteFallback", "Fuse",
@@ -111,7 +112,8 @@ static bool decodes_bytes(const cJSON *decoder, bool byte_fallback, const char *
     return false;
 }
 
-/* Bytes are what this tokenizer gives back in any case, also for half a character. */
+/* Refuses other decoders, since this tokenizer always decodes a token to its bytes, also if
+ * they are only a part of a character. */
 static int check_decoder(const cJSON *decoder, bool byte_fallback, char *err, size_t errlen)
 {
     const char *other;

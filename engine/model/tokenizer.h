@@ -11,12 +11,12 @@
 #ifndef ESP_TOKENIZER_H
 #define ESP_TOKENIZER_H
 
-#include "espalier.h"
+#include "engine/espalier.h"
 
 struct esp_tokenizer;
 
-/* Reads `folder`/tokenizer.json. The file is not trusted: anything unexpected is one sentence
- * in err. */
+/* Reads `folder`/tokenizer.json. The file is untrusted: anything unexpected is a failure with
+ * one sentence in err. */
 int esp_tokenizer_open(struct esp_tokenizer **tokenizer, const char *folder, char *err,
                        size_t errlen);
 void esp_tokenizer_close(struct esp_tokenizer *tokenizer);
@@ -24,15 +24,15 @@ void esp_tokenizer_close(struct esp_tokenizer *tokenizer);
 /* Highest token id + 1. */
 int esp_tokenizer_size(const struct esp_tokenizer *tokenizer);
 
-/* Encodes `length` bytes, at most `capacity` tokens are written; returns how many there are, or
- * a negative status: ESP_E_ARGUMENT for a text of more than 256 MiB, ESP_E_UNSUPPORTED if a
+/* Encodes `length` bytes and writes at most `capacity` tokens. Returns how many the text has,
+ * or a negative status: ESP_E_ARGUMENT for a text of more than 256 MiB, ESP_E_UNSUPPORTED if a
  * pattern of the file takes too long on it, ESP_E_MEMORY. Bytes that are not UTF-8 are encoded
- * byte by byte. Nothing is put around the text (no begin-of-text token). Thread-safe. */
+ * byte by byte. No tokens are added around the text (no begin-of-text token). Thread-safe. */
 int esp_tokenizer_encode(const struct esp_tokenizer *tokenizer, const char *text, size_t length,
                          int32_t *tokens, int capacity);
 
 /* The bytes of a token (not NUL-terminated, owned by the tokenizer), NULL if there is no such
- * token; an added token, special or not, has those of its content. */
+ * token. The bytes of an added token, special or not, are those of its content. */
 const char *esp_tokenizer_bytes(const struct esp_tokenizer *tokenizer, int32_t token,
                                 size_t *length);
 /* The id of an added token or vocabulary entry with exactly these bytes, or -1. */

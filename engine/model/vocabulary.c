@@ -5,12 +5,12 @@
  * vocabulary, but then under the same id and with the same bytes: the Hugging Face library
  * would quietly renumber it, which the model's weights cannot follow.
  */
-#include "vocabulary.h"
+#include "engine/model/vocabulary.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+#include "kernels/status.h"
 
 enum {
     TOKEN_LIMIT = 1 << 20,
@@ -41,7 +41,7 @@ static int fallback_byte(const char *text, size_t length)
     return high && low ? (int)((high - digits) * 16 + (low - digits)) : -1;
 }
 
-/* spell() with byte fallback: a mark is a space, and what has a space itself spells nothing. */
+/* spell() with byte fallback: U+2581 is a space; text with a real space spells nothing (-1). */
 static int64_t spell_marks(const char *text, size_t length, char *out)
 {
     static const size_t mark = sizeof ESP_SPACE_MARK - 1;
@@ -57,8 +57,9 @@ static int64_t spell_marks(const char *text, size_t length, char *out)
     return n;
 }
 
-/* Number of bytes that valid UTF-8 text spells, written to `out` if it is not NULL (which may
- * be the text itself); -1 if a character is not in the alphabet. */
+/* Translates valid UTF-8 text from the byte alphabet to bytes and returns their number; -1 if a
+ * character is not in the alphabet. The bytes are written to `out`, which may be NULL or the
+ * text itself. */
 static int64_t spell(const struct esp_vocabulary *v, const char *text, size_t length, char *out)
 {
     int64_t n = 0;
@@ -88,12 +89,11 @@ uint64_t esp_fnv(uint64_t hash, const void *data, size_t length)
     return hash;
 }
 
-/* The slot that holds such a token, or the free one where it belongs. */
+/* The slot that holds this token, or the free slot where it would be stored. */
 static size_t find_slot(const struct esp_vocabulary *v, bool spelled, const char *bytes,
                         size_t length)
 {
-    uint64_t hash = esp_fnv(ESP_FNV_START, bytes, length) + spelled;
-    size_t slot = (size_t)(hash ^ hash >> 32) & v->slot_mask;
+    size_t slot = (size_t)(esp_hash(v->key, bytes, length) + spelled) & v->slot_mask;
     for (; v->slots[slot] >= 0; slot = (slot + 1) & v->slot_mask) {
         const struct esp_token *token = &v->tokens[v->slots[slot]];
         if ((size_t)token->length == length &&
@@ -121,7 +121,7 @@ int32_t esp_vocabulary_find_text(const struct esp_vocabulary *v, char *text, siz
     return esp_vocabulary_find(v, spelled >= 0, text, spelled >= 0 ? (size_t)spelled : length);
 }
 
-/* Stores a token under a free id. Returns the id that has the same text already, or -1. */
+/* Stores a token under a free id. Returns the id that already has the same text, or -1. */
 static int32_t insert(struct esp_vocabulary *v, int32_t id, const char *text, size_t length,
                       bool spelled)
 {
@@ -187,6 +187,7 @@ static int allocate(struct esp_vocabulary *v, const cJSON *vocab, const cJSON *a
     v->slot_mask = 1023;
     while (v->slot_mask < 2 * count)
         v->slot_mask = 2 * v->slot_mask + 1;
+    v->key = esp_hash_key();
     v->slots = malloc((v->slot_mask + 1) * sizeof *v->slots);
     v->tokens = calloc((size_t)v->size + 1, sizeof *v->tokens);
     v->text = v->text_end = malloc(bytes);
@@ -229,7 +230,8 @@ static int add_entry(struct esp_vocabulary *v, const cJSON *item, uint32_t flags
     if (flags) {
         memcpy(copy, text, length);
         other = esp_vocabulary_find_text(v, copy, length);
-        /* What is not in the vocabulary is plain text, even if it could be a spelling. */
+        /* A text that is not in the vocabulary is taken literally, even if it could be read in
+         * the byte alphabet. */
         spelled = false;
         if (other < 0)
             other = esp_vocabulary_find(v, false, text, length);
@@ -267,12 +269,14 @@ static int add_added(struct esp_vocabulary *v, const cJSON *item, char *err, siz
     uint32_t flags;
     int status = read_flags(item, content, &flags, err, errlen);
     if (status < 0 || !*content)
-        return status; /* an empty one matches nothing; the Hugging Face library drops it too */
+        return status; /* an empty token matches nothing; the Hugging Face library drops it, too
+                        */
     return add_entry(v, cJSON_GetObjectItemCaseSensitive(item, "id"), flags, content,
                      strlen(content), err, errlen);
 }
 
-/* Takes an entry of model.vocab as the token of a byte; returns 0 if it is none. */
+/* Takes an entry of model.vocab as the token of a byte. Returns 0 if it is not one of a byte.
+ */
 static int add_byte(struct esp_vocabulary *v, const cJSON *item, char *err, size_t errlen)
 {
     int byte = fallback_byte(item->string, strlen(item->string));

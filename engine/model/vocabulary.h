@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/support/hash.h"
+
 enum {
     ESP_TOKEN_SPELLED = 1,
     ESP_TOKEN_ADDED = 2,
@@ -43,6 +45,7 @@ struct esp_vocabulary {
     int32_t byte[256]; /* the token of each single byte; -1: it has none */
     int32_t *slots;    /* (slot_mask + 1) hash table of ids; -1: free */
     size_t slot_mask;
+    struct esp_hash_key key; /* of that table */
     char *text, *text_end; /* all bytes of all tokens */
 };
 

@@ -1,15 +1,15 @@
-/* bv.c - block verification: a path is judged as a whole (Sun et al. 2024).
+/* bv.c - block verification: a path is accepted up to a length (Sun et al. 2024).
  *
  * Along the path x_1..x_L, w_0 = 1 and w_i = min(1, w_(i-1) p(x_i) / q(x_i)). Length i < L is
  * kept with probability h_i = S / (S + 1 - w_i), S = sum of (w_i p - q)+ after x_i, and h_L =
  * w_L; tau is the largest length kept. The next token comes from p if tau = L, else from
  * norm((w_tau p - q)+). The lengths are tested from L down, so that the first one kept is tau.
- * Where a node has more children than one, the path follows the first.
+ * Where a node has several children, the path follows the first one.
  */
-#include "verifier.h"
+#include "engine/verifiers/verifier.h"
 
-/* The path of first draws: its end, with weights; whatever follows a node without q is left
- * out. */
+/* Follows the first draws from the root, sets the weights of the path, and returns its last
+ * node. The path ends at a node without q. */
 static int last_of_path(struct esp_verify *v)
 {
     int32_t first;
@@ -49,7 +49,7 @@ static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
 
 const struct esp_verifier_ops esp_verifier_bv = {
     .name = "bv",
-    .summary = "block verification: how much of one path is kept, judged as a whole",
+    .summary = "block verification: how much of one path is kept, decided for the whole path",
     .source = "Sun et al. 2024; delayed-tree-expansion, sec. 3.1",
     .lossless = ESP_DRAW_IID,
     .single_path = true,

@@ -1,11 +1,12 @@
 /* ceiling.c - alpha* = min over prefixes S, in ascending order of p/q, of p(S) + 1 - q(S)^k.
  *
  * For any set S of tokens: if all k drafts lie in S, which has probability q(S)^k, then the
- * token is a draft only if it is in S, which has probability p(S); so no rule accepts more
- * often than 1 - q(S)^k + p(S). By max-flow min-cut the least of these is reached, and a least
- * S is a prefix: for given q(S), the smallest p(S) takes the tokens of smallest p/q.
+ * token is a draft only if it is in S, which has probability p(S). So no verifier accepts more
+ * often than 1 - q(S)^k + p(S). By max-flow min-cut some verifier reaches the smallest of these
+ * bounds, and the S of the smallest bound is a prefix: among sets with the same q(S), the one
+ * with the smallest p(S) holds the tokens of smallest p/q.
  */
-#include "ceiling.h"
+#include "engine/verifiers/ceiling.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* ceiling.h - the best that any lossless rule can do at one node. */
+/* ceiling.h - the highest acceptance rate that a lossless verifier can have at one node. */
 #ifndef ESP_CEILING_H
 #define ESP_CEILING_H
 

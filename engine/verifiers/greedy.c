@@ -2,9 +2,9 @@
  *
  * From the root, follow the child whose token is the target's argmax after the node, as long as
  * there is one; the argmax after the last accepted node is the bonus token (dynatree, sec.
- * 3.5). Any tree is fine: the text is what plain decoding gives, token for token.
+ * 3.5). With any tree the text equals that of plain decoding, token for token.
  */
-#include "verifier.h"
+#include "engine/verifiers/verifier.h"
 
 static int select_path(struct esp_verify *v)
 {
@@ -13,9 +13,10 @@ static int select_path(struct esp_verify *v)
     int32_t *argmax = v->next;
     for (int i = 0; i < tree->verified; i++)
         v->which[i] = i;
-    esp_defer(v->p->backend, tree->count > 1); /* what is for display shares its wait */
-    int status = v->ops->argmax(v->p, v->which, tree->verified, argmax);
-    esp_defer(v->p->backend, false);
+    /* The probabilities that the display shows are requested next, so that the host waits for
+     * the device once for both. */
+    int status = v->ops->argmax(v->p, v->which, tree->verified, argmax,
+                                tree->count > 1 ? ESP_LATER : ESP_NOW);
     if (status == ESP_OK)
         status = esp_verify_probabilities(v, &plain, false);
     if (status < 0)

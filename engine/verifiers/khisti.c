@@ -1,31 +1,35 @@
-/* khisti.c - choose one draft so that its law r is close to p, then test it.
+/* khisti.c - choose one draft so that its distribution r is close to p, then test it.
  *
- * Khisti et al. 2025; delayed-tree-expansion, alg. 5: importance weights r, a tournament among
- * the drafts that a token x ~ r wins, then speculative sampling of x with r in place of q.
- * Which r can be had from k independent drafts is known exactly: r(S) >= q(S)^k for all sets S.
- * We take the one for which sum min(p, r) is the ceiling alpha* of ceiling.h, in closed form.
+ * Khisti et al. 2025; delayed-tree-expansion, alg. 5: a tournament chooses one of the drafts,
+ * x, so that x follows a distribution r; then speculative sampling tests x with r in place of
+ * q. A distribution r can be reached with k independent drafts if and only if r(S) >= q(S)^k
+ * for all sets S. Of these we take, in closed form, the one for which sum min(p, r) equals the
+ * ceiling alpha* of ceiling.h.
  *
- * Tokens in ascending order of p/q; P, Q their cumulative sums; F = Q^k is the law of the
- * highest of k drafts, and G the law we want: a curve over Q, convex, nowhere below F. Let D_i
- * be the largest F_j - P_j (at least 0) over j <= i up to where F - P is largest, over j >= i
- * beyond. Then G = P + D: G rises faster than P before that place and slower behind it, so
- * min(p, r) misses only what D falls by, which is max (F - P) = 1 - alpha*. G is convex: where
- * D is flat it has the slopes p/q of P, elsewhere those of chords of F, and at each change the
- * slope rises.
+ * Construction of r. Order the tokens by ascending p/q and let P and Q be their cumulative
+ * sums. F = Q^k is the cumulative distribution of the highest of k drafts. The cumulative
+ * distribution G of r is a convex curve over Q that is nowhere below F. Let D_i be the largest
+ * F_j - P_j (at least 0), taken over j <= i up to the place where F - P is largest, and over
+ * j >= i beyond it. Then G = P + D. G rises faster than P before that place and slower after
+ * it, so sum min(p, r) loses only what D falls by, which is max (F - P) = 1 - alpha*. G is
+ * convex: where D is flat, G has the slopes p/q of P, elsewhere the slopes of chords of F, and
+ * the slope rises at each change.
  *
- * The tournament. Cut the order into classes; the highest class with a draft wins, and in it
- * the first draft: the law is the chord polygon of F through the cuts. Every convex G >= F is a
- * mixture of such polygons: G is pi G' + (1 - pi) (no cut at all), pi the least for which G' >=
- * F, so that G' touches F somewhere; there G' is certain to be cut, and both sides go on by
- * themselves. Only the side of the highest draft matters, so the law of the winner, given the
+ * The tournament. Cut the order into classes. The highest class that holds a draft wins, and
+ * within it the first draft. The winner's distribution is then the polygon of chords of F
+ * through the cuts. Every convex G >= F is a mixture of such polygons: G is pi G' + (1 - pi)
+ * (no cut), with the smallest pi for which G' >= F, so that G' touches F at some place. A cut
+ * at that place is certain in G', and both sides of it are divided further in the same way.
+ * Only the side of the highest draft matters, so the distribution of the winner, given the
  * drafts, takes a few steps.
  *
- * Tokens of one ratio class (ratio.h) share a slope: a little acceptance lost, never exactness.
+ * Tokens of one ratio class (ratio.h) share a slope. This loses a little acceptance, but the
+ * verifier stays exact.
  */
 #include <math.h>
 #include <stdlib.h>
 
-#include "verifier.h"
+#include "engine/verifiers/verifier.h"
 
 enum { CLASSES = ESP_RATIO_CLASSES };
 
@@ -38,7 +42,7 @@ struct plan {
 };
 
 /* G = P + D. `P` (count + 1) is cumulative over the classes of the plan. */
-static void choose_law(struct plan *plan, const double *P)
+static void choose_distribution(struct plan *plan, const double *P)
 {
     const int n = plan->count;
     int peak = 0;
@@ -87,7 +91,7 @@ static void make_plan(struct plan *plan, const double *p_mass, const double *q_m
     plan->Q[n] = 1;
     for (int i = 1; i <= n; i++)
         plan->F[i] = power(plan->Q[i], k);
-    choose_law(plan, P);
+    choose_distribution(plan, P);
     plan->G[n] = 1;
     for (int c = 0; c < CLASSES; c++) {
         int i = plan->at[c];
@@ -95,15 +99,16 @@ static void make_plan(struct plan *plan, const double *p_mass, const double *q_m
     }
 }
 
-/* The part of the order that the tournament has come down to, classes a + 1..b, reached with
- * probability `left`; there G = left * (law to be had) + (constant + slope Q). */
+/* The part of the order that the tournament has narrowed down to: classes a + 1..b, reached
+ * with probability `left`. Within it G = left * (distribution still to be reached) + (constant
+ * + slope Q). */
 struct stretch {
     int a, b;
     double left, constant, slope;
 };
 
-/* Narrows the stretch to between the cuts that are certain; otherwise finds the likeliest cut.
- * Returns its probability, 0 if there can be none. `top`: class of the highest draft. */
+/* Narrows the stretch at the cuts that are certain, then finds the likeliest other cut. Returns
+ * the probability of that cut, 0 if there can be none. `top`: class of the highest draft. */
 static double find_cut(const struct plan *plan, struct stretch *s, int top, int *cut)
 {
     const double *Q = plan->Q, *F = plan->F;
@@ -119,7 +124,7 @@ static double find_cut(const struct plan *plan, struct stretch *s, int top, int 
         *cut = i;
         if (most < 1 - 1e-13)
             continue;
-        most = 1 - 1e-13; /* so that further certain cuts are found too */
+        most = 1 - 1e-13; /* lets further certain cuts be found */
         if (i < top)
             s->a = i;
         else if (s->b == b)
@@ -128,7 +133,8 @@ static double find_cut(const struct plan *plan, struct stretch *s, int top, int 
     return most;
 }
 
-/* Probability that draft i wins: share[i], summing to 1. Drafts are given by their class. */
+/* share[i] becomes the probability that draft i wins; the shares sum to 1. class[i] is the
+ * class of draft i. */
 static void tournament(const struct plan *plan, const int *class, int k, double *share)
 {
     struct stretch s = {.a = 0, .b = plan->count, .left = 1};
@@ -146,7 +152,7 @@ static void tournament(const struct plan *plan, const int *class, int k, double 
                 first = first < 0 ? i : first;
                 alone = alone && class[i] == top;
             }
-        if (first < 0) { /* drafts of probability 0 */
+        if (first < 0) { /* all drafts have probability 0 */
             share[0] = 1;
             return;
         }
@@ -168,7 +174,7 @@ static void tournament(const struct plan *plan, const int *class, int k, double 
     }
 }
 
-/* ------------------------------------------------------------------ the rule */
+/* ------------------------------------------------------------------ the verifier */
 
 static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *token)
 {
@@ -210,19 +216,20 @@ static void plan_arrays(struct plan *plan, const double *p, const double *q, int
     make_plan(plan, p_mass, q_mass, k);
 }
 
-static double law_at(const struct plan *plan, double p, double q)
+static double r_at(const struct plan *plan, double p, double q)
 {
     return plan->factor[esp_ratio_class(p, q)] * q;
 }
 
-/* Alg. 10, a lower bound: that the residual may land on another draft is left out. */
+/* Alg. 10, a lower bound: a token drawn from the residual may also be a draft, which is not
+ * counted. */
 static double acceptance_rate(const double *p, const double *q, int n, int k)
 {
     struct plan plan;
     double rate = 0;
     plan_arrays(&plan, p, q, n, k);
     for (int x = 0; x < n; x++)
-        rate += fmin(p[x], law_at(&plan, p[x], q[x]));
+        rate += fmin(p[x], r_at(&plan, p[x], q[x]));
     return rate;
 }
 
@@ -235,18 +242,18 @@ static int branching(const double *p, const double *q, int n, const int32_t *chi
     struct plan plan;
     plan_arrays(&plan, p, q, n, k);
     for (int x = 0; x < n; x++)
-        left += fmax(p[x] - law_at(&plan, p[x], q[x]), 0);
+        left += fmax(p[x] - r_at(&plan, p[x], q[x]), 0);
     for (int i = 0; i < k; i++)
         class[i] = plan.at[esp_ratio_class(p[children[i]], q[children[i]])];
     tournament(&plan, class, k, share);
     for (int i = 0; i < k; i++) {
         int32_t x = children[i];
-        share[i] *= esp_keep(p[x], law_at(&plan, p[x], q[x]));
+        share[i] *= esp_keep(p[x], r_at(&plan, p[x], q[x]));
         refused -= share[i];
     }
     for (int i = 0; i < k; i++) {
         int32_t x = children[i];
-        branch[i] = left > 0 ? refused * fmax(p[x] - law_at(&plan, p[x], q[x]), 0) / left : 0;
+        branch[i] = left > 0 ? refused * fmax(p[x] - r_at(&plan, p[x], q[x]), 0) / left : 0;
         for (int j = 0; j < k; j++)
             branch[i] += children[j] == x ? share[j] : 0;
     }
@@ -257,14 +264,14 @@ static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
 
 const struct esp_verifier_ops esp_verifier_khisti = {
     .name = "khisti",
-    .summary = "a tournament picks the draft whose law is closest to the target, then tests it",
+    .summary = "a tournament picks a draft that nearly follows the target, then tests it",
     .source = "Khisti et al. 2025; delayed-tree-expansion, app. B.5",
-    .differs = "the law r is the best there is, but for the width of the classes of p/q, in "
-               "closed form, where the paper solves a truncated linear program",
+    .differs = "the distribution r is optimal up to the width of the classes of p/q, in closed "
+               "form, where the paper solves a truncated linear program",
     .lossless = ESP_DRAW_IID,
     .formula = "min(1, p/r)",
     .numbers = "min(1, $p/$r)",
-    .where = "r is the law of the tournament that picked this draft",
+    .where = "r is the distribution of the tournament that picked this draft",
     .params = params,
     .solve = solve,
     .acceptance_rate = acceptance_rate,

@@ -3,7 +3,7 @@
 #ifndef ESP_NAIVETREE_H
 #define ESP_NAIVETREE_H
 
-#include "verifier.h"
+#include "engine/verifiers/verifier.h"
 
 int esp_naivetree_solve(struct esp_verify *verify, const struct esp_site *site, int32_t *token);
 double esp_naivetree_acceptance(const double *p, const double *q, int n, int k);

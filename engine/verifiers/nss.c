@@ -1,12 +1,13 @@
-/* nss.c - sample from the target and follow the token if it was drafted (Miao et al. 2024).
+/* nss.c - naive sampling: sample from the target and follow the token if it was drafted (Miao
+ * et al. 2024).
  *
- * It never looks at the draft's probabilities, so it is exact for every tree, however its nodes
- * were chosen, and the only choice for trees of likeliest tokens (delayed-tree-expansion, alg.
- * 1).
+ * It does not use the draft's probabilities, so it is exact for every tree, however the nodes
+ * were chosen. For trees of the likeliest tokens it is the only exact verifier
+ * (delayed-tree-expansion, alg. 1).
  */
 #include <math.h>
 
-#include "verifier.h"
+#include "engine/verifiers/verifier.h"
 
 static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *token)
 {

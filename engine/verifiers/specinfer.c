@@ -1,15 +1,16 @@
-/* specinfer.c - recursive rejection: every refusal leaves a residual for the next draft.
+/* specinfer.c - recursive rejection: after a refusal, the next draft is tested against the
+ * residual.
  *
- * A draft x, chosen uniformly among those left, is kept with probability min(1, p(x) / q(x));
- * otherwise p becomes norm((p - q)+) and the next one is tried; what is left at the end gives
- * the token (Miao et al. 2024; delayed-tree-expansion, alg. 4). One random number picks the
- * draft and tests it.
+ * A draft x, chosen uniformly among those not tested yet, is kept with probability
+ * min(1, p(x) / q(x)). Otherwise p becomes norm((p - q)+) and the next draft is tested. If all
+ * are refused, the token is drawn from the last residual (Miao et al. 2024;
+ * delayed-tree-expansion, alg. 4). One random number picks the draft and tests it.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "verifier.h"
+#include "engine/verifiers/verifier.h"
 
 static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *token)
 {
@@ -37,7 +38,7 @@ static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *tok
     return esp_residual_draw(v, site->node, &p, token);
 }
 
-/* p <- norm((p - q)+), which stays as it is where nothing is left. Returns the sum before. */
+/* p <- norm((p - q)+). Returns the sum before normalising; if it is 0, p does not change. */
 static double refuse(double *p, const double *q, int n)
 {
     double sum = 0;
@@ -75,8 +76,9 @@ static double acceptance_rate(const double *target, const double *q, int n, int 
 
 enum { MOST_SUBSETS = 16 };
 
-/* Alg. 14, forwards: reach[S] is the probability that the drafts S are still untested. Rounds
- * are the same for all S of one size, so the sets are gone through by falling size. */
+/* Alg. 14, forwards: reach[S] is the probability that the set S of drafts is still untested at
+ * some time. The residual depends on the size of S alone, so the sets are visited by falling
+ * size. */
 static int branching(const double *target, const double *q, int n, const int32_t *children,
                      int k, double *branch)
 {
@@ -119,12 +121,12 @@ static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
 
 const struct esp_verifier_ops esp_verifier_specinfer = {
     .name = "specinfer",
-    .summary = "test the drafts in random order, each against what the others left",
+    .summary = "test the drafts in random order, each against the residual of those before it",
     .source = "Miao et al. 2024; delayed-tree-expansion, app. B.4",
     .lossless = ESP_DRAW_IID,
     .formula = "min(1, p'/q)",
     .numbers = "min(1, $l/$q)",
-    .where = "p' is what the drafts refused before left of p",
+    .where = "p' is the residual of p after the drafts refused before",
     .params = params,
     .solve = solve,
     .acceptance_rate = acceptance_rate,

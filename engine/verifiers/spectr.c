@@ -1,35 +1,36 @@
 /* spectr.c - K-SEQ: the same test for every draft, made stricter by a factor rho.
  *
- * Sun et al. 2023. Draft x is kept with probability min(1, p(x) / (rho q(x))). With beta(rho) =
- * sum of min(p / rho, q), one of k drafts is kept with probability 1 - (1 - beta)^k, and its
- * token has p's share as long as that is at most rho beta; the least such rho in [1, k] accepts
- * most. What is left of p, (p - gamma min(p / rho, q))+ with gamma = (1 - (1 - beta)^k) / beta,
- * gives the token otherwise (delayed-tree-expansion, eqs. 6 and 7, alg. 3). Any rho above the
- * least is exact too, so the search for it may stop early as long as it keeps the upper end.
+ * Sun et al. 2023. Draft x is kept with probability min(1, p(x) / (rho q(x))). Let beta(rho) be
+ * the sum of min(p / rho, q). One of k drafts is kept with probability 1 - (1 - beta)^k. No
+ * token is then kept more often than p allows if that is at most rho beta; the smallest such
+ * rho in [1, k] accepts most. If no draft is kept, the token is drawn from the residual (p -
+ * gamma min(p / rho, q))+ with gamma = (1 - (1 - beta)^k) / beta (delayed-tree-expansion, eqs.
+ * 6 and 7, alg. 3). A larger rho is exact as well, so the search may stop early if it returns
+ * the upper end of its interval.
  */
 #include <math.h>
 #include <stdlib.h>
 
-#include "verifier.h"
+#include "engine/verifiers/verifier.h"
 
 enum { MOST_STEPS = 60 };
 static const double SAME = 1e-14; /* p and q differ by no more than rounding */
-static const double NEAR = 1e-13; /* to the least rho, or to what it would keep */
+static const double NEAR = 1e-13; /* tolerance of the search: in rho, or in what is kept */
 
 struct k_seq {
     double rho, beta, gamma;
 };
 
-/* 1 - (1 - beta)^k: one of k drafts is kept. */
+/* 1 - (1 - beta)^k: the probability that one of k drafts is kept. */
 static double any_of(int k, double beta)
 {
     return beta < 1 ? -expm1(k * log1p(-beta)) : 1;
 }
 
-/* Finds rho between 1, where too much is kept, and k, where too little is; beta_at(rho) is
- * asked of `data` and costs a look at the whole vocabulary. Each step cuts the interval where a
- * line through its ends crosses zero; an end that stays where it is counts half from then on
- * (the Illinois rule), so both come nearer. */
+/* Finds rho between 1, where too much is kept, and k, where too little is kept. Each call of
+ * beta_at(data, rho) reads the whole vocabulary, so few steps matter. A step cuts the interval
+ * where the line through its ends crosses zero; the value at an end that does not move is
+ * halved from then on (the Illinois variant of regula falsi), so that both ends converge. */
 static int solve_rho(int k, int (*beta_at)(void *data, double rho, double *beta), void *data,
                      struct k_seq *s)
 {
@@ -64,7 +65,7 @@ static int solve_rho(int k, int (*beta_at)(void *data, double rho, double *beta)
     return status;
 }
 
-/* ------------------------------------------------------------------ the rule */
+/* ------------------------------------------------------------------ the verifier */
 
 struct rows {
     struct esp_verify *v;
@@ -115,7 +116,7 @@ static int beta_of_arrays(void *data, double rho, double *beta)
     return ESP_OK;
 }
 
-/* What is left of p at x, up to a factor; *sum of it over all tokens. */
+/* The residual of p at a token, not normalised. */
 static double left_at(const struct k_seq *s, double p, double q)
 {
     return fmax(p - s->gamma * fmin(p / s->rho, q), 0);
@@ -171,7 +172,7 @@ static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
 
 const struct esp_verifier_ops esp_verifier_spectr = {
     .name = "spectr",
-    .summary = "test every draft alike, made stricter by a common factor (K-SEQ)",
+    .summary = "test all drafts alike, made stricter by a common factor (K-SEQ)",
     .source = "Sun et al. 2023; delayed-tree-expansion, app. B.3",
     .lossless = ESP_DRAW_IID,
     .formula = "min(1, p/(rho q))",

@@ -1,16 +1,16 @@
 /* swor.c - children drawn without replacement (dyspec, alg. 3; Sequoia, Chen et al. 2024).
  *
- * Like recursive rejection, but the draft's distribution shrinks with every refusal. P = p, Q =
- * q. Child s, in drawing order, is kept with probability min(1, P(s) / Q(s)); otherwise P
- * becomes norm((P - Q)+) and s leaves Q, which is then what the next child was drawn from. What
- * is left of P gives the token if no child is kept. A child of which Q has nothing left ends
- * the tests: it cannot have been drawn from Q.
+ * Recursive rejection in which the draft's distribution shrinks with every refusal. At first
+ * P = p and Q = q. Child s, in drawing order, is kept with probability min(1, P(s) / Q(s)).
+ * Otherwise P becomes norm((P - Q)+) and s is removed from Q, which is then the distribution
+ * that the next child was drawn from. If no child is kept, the token is drawn from P. The tests
+ * end at a child with Q(s) = 0, since it cannot have been drawn from Q.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "verifier.h"
+#include "engine/verifiers/verifier.h"
 
 static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *token)
 {
@@ -32,7 +32,8 @@ static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *tok
     return esp_residual_draw(v, site->node, &left, token);
 }
 
-/* The children are one after the other; each probability is exact given them. */
+/* The children are tested one after the other; given the children, the probabilities are exact.
+ */
 static int branching(const double *target, const double *draft, int n, const int32_t *children,
                      int k, double *branch)
 {
@@ -65,7 +66,7 @@ static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
 
 const struct esp_verifier_ops esp_verifier_swor = {
     .name = "swor",
-    .summary = "test children drawn without replacement, each against what the others left",
+    .summary = "test children drawn without replacement, each against the residual",
     .source = "dyspec, alg. 3; Sequoia",
     .differs =
         "the tests end where nothing is left of q, as in dyspec, app. A.3, where Sequoia "
@@ -74,7 +75,7 @@ const struct esp_verifier_ops esp_verifier_swor = {
     .preferred = ESP_DRAW_SWOR,
     .formula = "min(1, P/Q)",
     .numbers = "min(1, $L/$Q)",
-    .where = "P and Q are what the siblings refused before left of p and q",
+    .where = "P and Q are the residuals of p and q after the siblings refused before",
     .params = params,
     .solve = solve,
     .branching = branching,

@@ -1,18 +1,19 @@
-/* traversal.c - whole paths are tested before shorter ones, from the leaves up.
+/* traversal.c - tests whole paths before shorter ones, from the leaves up.
  *
  * Weng et al. 2025; delayed-tree-expansion, sec. 3.2. Every node has a weight w: 1 at the root,
  * min(1, w_parent p(x) / q(x)) at a child x. The first leaf in drawing order is accepted, with
- * the path to it, with probability w, and the bonus token comes from its p. Otherwise the leaf
- * is deleted, and its parent goes on with p <- norm((w p - q)+) and w <- S / (S + 1 - w), S the
- * sum before normalising (old p and w on the right). A node that has lost all children is a
- * leaf; the root, once a leaf, is accepted. For one path this is `bv`.
+ * the path to it, with probability w, and the bonus token is drawn from its p. Otherwise the
+ * leaf is deleted, and at its parent p <- norm((w p - q)+) and w <- S / (S + 1 - w), where S is
+ * the sum before normalising, and p and w on the right are the old ones. A node that has lost
+ * all children is a leaf; the root is accepted once it is a leaf. For a single path this equals
+ * `bv`.
  *
- * The tree holds a token that was drawn repeatedly once. Its first instance carries the
- * children of all paths through it; later instances are tested beside it as bare leaves, with
- * the target's whole distribution after them. Drawn without replacement, a deleted child also
- * leaves its parent's q.
+ * A token that was drawn several times at one parent is one node of the tree. Its first
+ * instance carries the children of all paths through it; later instances are tested beside it
+ * as leaves, with the target's whole distribution after them. For draws without replacement, a
+ * deleted child is also removed from its parent's q.
  */
-#include "verifier.h"
+#include "engine/verifiers/verifier.h"
 
 static void enter(struct esp_verify *v, int node, double weight)
 {
@@ -21,7 +22,7 @@ static void enter(struct esp_verify *v, int node, double weight)
     v->next[node] = v->q_row[node] >= 0 ? v->tree->first_draw[node] : -1;
 }
 
-/* The next child of `node` to be tested, in drawing order; -1: none is left. */
+/* The next child of `node` to be tested, in drawing order; -1 if all have been. */
 static int next_child(struct esp_verify *v, int node)
 {
     const struct esp_tree_builder *b = v->tree;
@@ -80,7 +81,7 @@ static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
 
 const struct esp_verifier_ops esp_verifier_traversal = {
     .name = "traversal",
-    .summary = "from the leaves up: whole paths are tested before shorter ones",
+    .summary = "from the leaves up: test whole paths before shorter ones",
     .source = "Weng et al. 2025; delayed-tree-expansion, sec. 3.2",
     .differs = "a token drawn again is tested beside its first instance as a leaf of its "
                "own, so that independent draws need no copies of whole subtrees",

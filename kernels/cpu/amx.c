@@ -17,7 +17,7 @@
  * per 16 parts and 32 inputs, (16 parts, 32 inputs); part k of vector i is number 2 i + k.
  */
 #define ESP_ISA avx512
-#include "cpu/isa/parts.h"
+#include "kernels/cpu/isa/parts.h"
 
 #include <immintrin.h>
 #include <string.h>
@@ -143,7 +143,7 @@ static void store_sums(float *sums, size_t half)
 
 /* Sixteen outputs, number `half` of a panel, of `rows` vectors from `row` on: bias and all
  * parts. */
-static void finish(const struct esp_packed *w, const struct esp_product *p, int panel, int half,
+static void finish(const struct esp_packed *w, const struct esp_matmul *p, int panel, int half,
                    int row, int rows, const float *sums)
 {
     const size_t at = (size_t)panel * ESP_PANEL + (size_t)half * ESP_LANES;
@@ -161,7 +161,7 @@ static void finish(const struct esp_packed *w, const struct esp_product *p, int 
 
 /* Up to eight vectors: their parts are one tile. */
 static void few_rows(const struct esp_packed *w, int begin, int end,
-                     const struct esp_product *p, int blocks)
+                     const struct esp_matmul *p, int blocks)
 {
     const size_t panel = (size_t)blocks * 2 * TILE_BYTES;
     float sums[4 * TILE_FLOATS] __attribute__((aligned(64)));
@@ -177,7 +177,7 @@ static void few_rows(const struct esp_packed *w, int begin, int end,
 }
 
 /* All vectors by one panel, sixteen at a time. */
-static void many_rows(const struct esp_packed *w, int panel, const struct esp_product *p,
+static void many_rows(const struct esp_packed *w, int panel, const struct esp_matmul *p,
                       int blocks)
 {
     const size_t tile = (size_t)blocks * TILE_BYTES;
@@ -196,10 +196,10 @@ static void many_rows(const struct esp_packed *w, int panel, const struct esp_pr
     }
 }
 
-static void product(const struct esp_packed *w, int begin, int end, const struct esp_product *p)
+static void matmul(const struct esp_packed *w, int begin, int end, const struct esp_matmul *p)
 {
     if (!w->pairs) {
-        esp_product_panels(w, begin, end, p);
+        esp_matmul_panels(w, begin, end, p);
         return;
     }
     const int blocks = (w->columns + BLOCK - 1) / BLOCK;
@@ -223,17 +223,18 @@ const struct esp_cpu_isa esp_cpu_isa_amx = {
     .name = "AMX",
     .pairs = true,
     .split = split,
-    .product = product,
+    .matmul = matmul,
     .attention = esp_attention_queries,
     .norm = esp_norm_vector,
-    .norm_head = esp_norm_head,
-    .rotate = esp_rotate_head,
+    .rmsnorm_head = esp_rmsnorm_head,
+    .rope = esp_rope_head,
     .scale = esp_scale_vector,
-    .activate = esp_activate_vector,
+    .activation = esp_activation_vector,
     .argmax = esp_row_argmax,
     .top_k = esp_row_top_k,
     .softmax = esp_row_softmax,
     .sample = esp_row_sample,
     .combine = esp_row_combine,
     .remove = esp_row_remove,
+    .temper = esp_row_temper,
 };

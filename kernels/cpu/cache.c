@@ -4,9 +4,9 @@
  * see attention.c for why. Both are float32. All memory a forward pass needs is taken here,
  * once.
  */
-#include "cpu/cpu.h"
+#include "kernels/cpu/cpu.h"
 
-#include "error.h"
+#include "kernels/status.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ struct buffer {
     size_t count, each, size;
 };
 
-enum { BUFFERS = 23 };
+enum { BUFFERS = 19 };
 
 static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
 {
@@ -38,10 +38,6 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
         {&c->sine, batch, (size_t)d->rotary / 2, f},
         {&c->normed.x, batch, c->hidden, f},
         {&c->normed.parts, split, esp_parts_bytes(batch, c->hidden), 1},
-        {&c->normed2.x, batch, c->hidden, f},
-        {&c->normed2.parts, split, esp_parts_bytes(batch, c->hidden), 1},
-        {&c->own_normed.x, threads, c->hidden, f},
-        {&c->own_normed.parts, split * threads, esp_parts_bytes(1, c->hidden), 1},
         {&c->attended.x, batch, c->q_width, f},
         {&c->attended.parts, split, esp_parts_bytes(batch, c->q_width), 1},
         {&c->up.x, batch, c->ffn, f},
@@ -76,7 +72,7 @@ int esp_cpu_cache_open(struct esp_cache **cache, struct esp_weights *weights, in
     c->kv_width = esp_cpu_pad(d->kv_heads * d->head_dim, ESP_PANEL);
     c->ffn = esp_cpu_pad(d->ffn, ESP_PANEL);
 
-    c->normed.stride = c->normed2.stride = c->own_normed.stride = c->hidden;
+    c->normed.stride = c->hidden;
     c->attended.stride = c->q_width;
     c->up.stride = c->ffn;
 

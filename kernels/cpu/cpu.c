@@ -4,45 +4,18 @@
  * bits, so that between them the choice shows in the time and in the device line and nowhere
  * else.
  */
-#include "cpu/cpu.h"
+#include "kernels/cpu/cpu.h"
 
-#include "error.h"
+#include "kernels/status.h"
 
 #if defined ESP_HAVE_avx2 || defined ESP_HAVE_amx
 #include <cpuid.h>
 #endif
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNMENT = 64, MAX_THREADS = 1024 };
-
-/* ------------------------------------------------------------------ memory */
-
-void *esp_cpu_alloc(size_t count, size_t size)
-{
-    size_t bytes, all;
-    if (__builtin_mul_overflow(count, size, &bytes) ||
-        __builtin_add_overflow(bytes, (size_t)2 * ALIGNMENT, &all))
-        return NULL;
-    char *memory = calloc(all, 1);
-    if (!memory)
-        return NULL;
-    char *aligned = memory + sizeof(void *);
-    aligned += (ALIGNMENT - (uintptr_t)aligned % ALIGNMENT) % ALIGNMENT;
-    memcpy(aligned - sizeof(void *), &memory, sizeof memory);
-    return aligned;
-}
-
-void esp_cpu_free(void *memory)
-{
-    if (!memory)
-        return;
-    void *start;
-    memcpy(&start, (char *)memory - sizeof(void *), sizeof start);
-    free(start);
-}
+enum { MAX_THREADS = 1024 };
 
 /* ------------------------------------------------------------------ the processor */
 
@@ -115,24 +88,34 @@ int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, cha
     struct esp_cpu_backend *cpu = calloc(1, sizeof *cpu);
     if (!cpu)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to open the CPU backend");
-    int cores = omp_get_num_procs();
+    if (threads == 0)
+        threads = esp_pool_cores();
+    cpu->pool = esp_pool_open(threads < MAX_THREADS ? threads : MAX_THREADS);
+    if (!cpu->pool) {
+        free(cpu);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to open the CPU backend");
+    }
     cpu->base.ops = &esp_backend_cpu;
     cpu->isa = chosen;
-    cpu->worth_threads = 1.5e6;
-    cpu->threads = threads > 0 ? threads : cores < MAX_THREADS ? cores : MAX_THREADS;
+    cpu->worth_a_thread = 3e5;
+    cpu->threads = esp_pool_threads(cpu->pool);
     snprintf(cpu->device, sizeof cpu->device, "%s, %d thread%s", chosen->name, cpu->threads,
              cpu->threads == 1 ? "" : "s");
     *backend = &cpu->base;
     return 0;
 }
 
+/* More threads than cores would only take turns. */
 static int open_best(struct esp_backend **backend, int threads, char *err, size_t errlen)
 {
-    return esp_cpu_open(backend, NULL, threads, err, errlen);
+    const int cores = esp_pool_cores();
+    bool too_many = threads > cores && threads <= MAX_THREADS;
+    return esp_cpu_open(backend, NULL, too_many ? cores : threads, err, errlen);
 }
 
 static void close_backend(struct esp_backend *backend)
 {
+    esp_pool_close(((struct esp_cpu_backend *)backend)->pool);
     free(backend);
 }
 
@@ -164,6 +147,7 @@ const struct esp_backend_ops esp_backend_cpu = {
     .sample = esp_cpu_sample,
     .combine = esp_cpu_combine,
     .remove = esp_cpu_remove,
+    .temper = esp_cpu_temper,
     .ratio_masses = esp_cpu_ratio_masses,
     .ratio_residual = esp_cpu_ratio_residual,
     .read_row = esp_cpu_read,

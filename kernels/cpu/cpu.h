@@ -1,7 +1,7 @@
 /* cpu.h - what the files of the CPU backend share.
  *
  * cpu.c opens the backend and picks an instruction set, weights.c repacks a model, cache.c
- * holds keys and values, forward.c runs a batch through the model on the threads of team.c,
+ * holds keys and values, forward.c runs a batch through the model on the threads of pool.c,
  * rows.c answers questions about logits. The arithmetic lies behind struct esp_cpu_isa. The
  * structs begin with the public ones of kernels.h, so that a pointer to one is a pointer to the
  * other.
@@ -9,15 +9,15 @@
 #ifndef ESP_CPU_H
 #define ESP_CPU_H
 
-#include "cpu/isa.h"
-#include "cpu/team.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/pool.h"
 
 struct esp_cpu_backend {
     struct esp_backend base;
     const struct esp_cpu_isa *isa;
-    int threads;
-    struct esp_cpu_crowd crowd;
-    double worth_threads; /* multiply-adds from which a pass is given to all threads */
+    struct esp_pool *pool;
+    int threads; /* of the pool */
+    double worth_a_thread; /* a pass is divided among one thread for so many multiply-adds */
     char device[64];
 };
 
@@ -34,6 +34,7 @@ struct esp_cpu_weights {
     struct esp_cpu_layer *layer; /* (layers) */
     const float *norm_final, *norm_final_bias;
     struct esp_packed head;
+    struct esp_tensor embedding;   /* (vocabulary, hidden), a copy in its own dtype */
     bool split;                    /* some product reads vectors cut up */
     double work_layers, work_head; /* multiply-adds for one row */
     void *memory;
@@ -56,8 +57,7 @@ struct esp_cpu_cache {
     float *key, *value;                    /* (max_batch, kv_width) */
     float *gate;                           /* (max_batch, ffn) */
     float *cosine, *sine;                  /* (max_batch, rotary / 2) */
-    struct esp_vectors normed, normed2;    /* (max_batch, hidden) */
-    struct esp_vectors own_normed;         /* (threads, hidden), for a batch of one */
+    struct esp_vectors normed;             /* (max_batch, hidden) */
     struct esp_vectors attended;           /* (max_batch, q_width) */
     struct esp_vectors up;                 /* (max_batch, ffn) */
     float *scores;        /* (threads, ESP_QUERIES, blocks * 16) */
@@ -73,7 +73,8 @@ struct esp_cpu_rows {
 };
 
 /* Opens a backend that uses this instruction set ("amx", "avx512", "avx2", "generic"); NULL:
- * the best there is. ESP_E_DEVICE if the processor does not have it. */
+ * the best there is. ESP_E_DEVICE if the processor does not have it. threads = 0: one per core;
+ * any number of them is started here, however few cores there are. */
 int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, char *err,
                  size_t errlen);
 
@@ -87,11 +88,19 @@ static inline size_t esp_cpu_pad(int n, int step)
     return ((size_t)n + (size_t)step - 1) / (size_t)step * (size_t)step;
 }
 
-/* The part of `total` things that thread `thread` of `threads` takes: begin..end-1. */
-static inline void esp_cpu_share(int total, int thread, int threads, int *begin, int *end)
+/* Part `part` of `total` things divided into `parts`: begin..end-1. */
+static inline void esp_cpu_share(int total, int part, int parts, int *begin, int *end)
 {
-    *begin = (int)((int64_t)total * thread / threads);
-    *end = (int)((int64_t)total * (thread + 1) / threads);
+    *begin = (int)((int64_t)total * part / parts);
+    *end = (int)((int64_t)total * (part + 1) / parts);
+}
+
+/* Into how many parts a step of `units` equal pieces is divided for `threads` threads: two for
+ * each, so that threads that are free early take some of those of others. */
+static inline int esp_cpu_parts(int units, int threads)
+{
+    int most = threads > 1 ? 2 * threads : 1;
+    return units < most ? units : most;
 }
 
 int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backend,
@@ -111,19 +120,23 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch);
 int esp_cpu_rows_open(struct esp_rows **rows, struct esp_backend *backend, int capacity,
                       int vocabulary, char *err, size_t errlen);
 void esp_cpu_rows_close(struct esp_rows *rows);
-int esp_cpu_argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids);
+int esp_cpu_argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids,
+                   enum esp_delivery when);
 int esp_cpu_top_k(struct esp_rows *rows, const int32_t *which, int count, int k, int32_t *ids,
-                  float *values);
+                  float *values, enum esp_delivery when);
 int esp_cpu_softmax(struct esp_rows *rows, const int32_t *which, int count,
                     const struct esp_sampling *sampling);
 int esp_cpu_gather(struct esp_rows *rows, const int32_t *which, const int32_t *tokens,
-                   int count, double *values);
+                   int count, double *values, enum esp_delivery when);
 int esp_cpu_sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
-                   int draws, const int32_t *excluded, int per, int32_t *tokens, double *values);
+                   int draws, const int32_t *excluded, int per, int32_t *tokens, double *values,
+                   enum esp_delivery when);
 int esp_cpu_combine(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
                     const struct esp_combination *f, struct esp_rows *to, int to_row,
                     double *sum);
 int esp_cpu_remove(struct esp_rows *rows, int which, int32_t token, double *left);
+int esp_cpu_temper(struct esp_rows *rows, const int32_t *which, int count, double power,
+                   double *mean_log, double *power_sum, enum esp_delivery when);
 int esp_cpu_ratio_masses(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
                          double *p_mass, double *q_mass);
 int esp_cpu_ratio_residual(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,

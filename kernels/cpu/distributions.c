@@ -5,7 +5,7 @@
  * here that could depend on the instruction set. A rule asks this once per visited node, not
  * once per token.
  */
-#include "cpu/cpu.h"
+#include "kernels/cpu/cpu.h"
 
 #include <string.h>
 

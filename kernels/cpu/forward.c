@@ -1,22 +1,26 @@
 /* forward.c - one batch through the model.
  *
- * All threads run the whole pass together and meet at barriers: starting them once per pass
- * costs less than once per product. A product is shared out by panels of outputs, attention by
- * key/value heads. Small passes (a draft model) run on the calling thread alone, where no
- * barrier costs time.
+ * A pass is a row of steps. The caller goes through them, and the threads of the pool share the
+ * parts of each: a matmul is divided by panels of outputs, attention by key/value heads and
+ * queries. A small pass is divided among few threads or none: to share a step takes half a
+ * microsecond.
  *
  * The steps of a layer, numbered below: 1 norm, 2 queries, keys and values, 3 rotation and
  * cache, 4 attention, 5 output added to the residual stream, 6 norm, 7 gate and up, 8 down
  * added. In the last layer, from step 4 on, only the rows whose logits are wanted go on.
  *
- * Invariant: how rows and threads are divided decides who computes a number, never how.
+ * Invariant: how rows and parts are divided decides who computes a number, never how.
  */
-#include "batch.h"
-#include "cpu/cpu.h"
-#include "model_desc.h"
+#include "kernels/batch.h"
+#include "kernels/cpu/cpu.h"
+#include "kernels/model_desc.h"
 
 #include <math.h>
 #include <string.h>
+
+/* A part of a matmul: this many panels at least, which fill the registers with one row. */
+enum { PANELS_TOGETHER = 4 };
+enum { VALUES_WORTH_THREADS = 16384 };
 
 struct pass {
     const struct esp_cpu_weights *w;
@@ -24,19 +28,44 @@ struct pass {
     struct esp_cpu_cache *c;
     const struct esp_cpu_isa *isa;
     const struct esp_batch *batch;
-    int wanted;
+    int threads;
+    int wanted; /* rows with logits */
+
+    /* Of the step that is running: */
+    int parts;
+    int layer;
+    int rows;             /* that go on */
+    const int32_t *going; /* their numbers in the batch; NULL: all */
 };
+
+typedef void part_function(void *step, int part, int thread);
+
+/* Runs a step of `units` pieces that are worth a thread each. */
+static void run_step(struct pass *p, int units, part_function *run, void *step)
+{
+    p->parts = esp_cpu_parts(units, p->threads);
+    esp_pool_run(((struct esp_cpu_backend *)p->w->base.backend)->pool, p->parts, run, step);
+}
+
+/* The same for rows of `width` values each, on which little is done. */
+static void run_rows(struct pass *p, int rows, size_t width, part_function *run, void *step)
+{
+    bool small = (size_t)rows * width < VALUES_WORTH_THREADS;
+    run_step(p, small ? 1 : rows, run, step);
+}
 
 /* ------------------------------------------------------------------ pieces */
 
-static void embed(const struct pass *p, struct esp_cpu_team t)
+static void embed(void *step, int part, int thread)
 {
+    const struct pass *p = step;
     const struct esp_batch *b = p->batch;
     const int half = p->d->rotary / 2;
     int begin, end;
-    esp_cpu_share(b->rows, t.thread, t.threads, &begin, &end);
+    (void)thread;
+    esp_cpu_share(b->rows, part, p->parts, &begin, &end);
     for (int i = begin; i < end; i++) {
-        esp_tensor_read_row(&p->d->embedding, b->tokens[i], p->c->x + (size_t)i * p->c->hidden);
+        esp_tensor_read_row(&p->w->embedding, b->tokens[i], p->c->x + (size_t)i * p->c->hidden);
         for (int j = 0; j < half; j++) {
             float angle = (float)b->positions[i] * p->d->inverse_frequency[j];
             p->c->cosine[(size_t)i * (size_t)half + (size_t)j] = cosf(angle);
@@ -53,60 +82,88 @@ static void split(const struct pass *p, const struct esp_vectors *v, int row, in
         p->isa->split(v, row, begin, end);
 }
 
-/* Normalises `rows` rows of x and returns where they are. A single row is done by every thread
- * for itself, which is cheaper than waiting for one of them. */
-static struct esp_vectors normalise(const struct pass *p, struct esp_cpu_team t,
-                                    struct esp_vectors out, int rows, const float *weight,
-                                    const float *bias)
+struct norm_step {
+    const struct pass *p;
+    const struct esp_vectors *out;
+    const float *weight, *bias;
+};
+
+static void norm_part(void *arg, int part, int thread)
 {
+    const struct norm_step *step = arg;
+    const struct pass *p = step->p;
     const size_t width = p->c->hidden;
-    int begin = 0, end = 1;
-    if (rows == 1) {
-        out = p->c->own_normed;
-        out.x += (size_t)t.thread * width;
-        if (p->w->split)
-            out.parts = (char *)out.parts + (size_t)t.thread * esp_parts_bytes(1, width);
-    } else {
-        esp_cpu_share(rows, t.thread, t.threads, &begin, &end);
-    }
+    int begin, end;
+    (void)thread;
+    esp_cpu_share(p->rows, part, p->parts, &begin, &end);
     for (int i = begin; i < end; i++) {
-        p->isa->norm(out.x + (size_t)i * width, p->c->x + (size_t)i * width, p->d->hidden,
-                     weight, bias, p->d->norm, p->d->norm_epsilon);
-        split(p, &out, i, 0, p->d->hidden);
+        p->isa->norm(step->out->x + (size_t)i * width, p->c->x + (size_t)i * width,
+                     p->d->hidden, step->weight, step->bias, p->d->norm, p->d->norm_epsilon);
+        split(p, step->out, i, 0, p->d->hidden);
     }
-    if (rows > 1)
-        esp_cpu_meet(t);
-    return out;
 }
 
-/* This thread's part of several products of the same input, whose panels count as one row. */
-static void multiply(const struct pass *p, struct esp_cpu_team t,
-                     const struct esp_packed *const w[], const struct esp_product products[],
-                     int count)
+/* The rows of the residual stream, normalised, go to `out`. */
+static void norm(struct pass *p, const struct esp_vectors *out, const float *weight,
+                 const float *bias)
 {
-    int total = 0, begin, end, first = 0;
-    for (int i = 0; i < count; i++)
-        total += w[i]->panels;
-    esp_cpu_share(total, t.thread, t.threads, &begin, &end);
-    for (int i = 0; i < count; first += w[i++]->panels) {
+    struct norm_step step = {p, out, weight, bias};
+    run_rows(p, p->rows, p->c->hidden, norm_part, &step);
+}
+
+/* Products of the same rows, whose panels count as one row of panels. */
+struct matmul_step {
+    struct pass *p;
+    int count, panels; /* panels: in all */
+    const struct esp_packed *w[3];
+    struct esp_matmul of[3];
+};
+
+static void matmul_part(void *arg, int part, int thread)
+{
+    const struct matmul_step *step = arg;
+    const int groups = (step->panels + PANELS_TOGETHER - 1) / PANELS_TOGETHER;
+    int begin, end, first = 0;
+    (void)thread;
+    esp_cpu_share(groups, part, step->p->parts, &begin, &end);
+    begin *= PANELS_TOGETHER;
+    end = end < groups ? end * PANELS_TOGETHER : step->panels;
+    for (int i = 0; i < step->count; first += step->w[i++]->panels) {
         int from = begin > first ? begin - first : 0;
-        int to = end - first < w[i]->panels ? end - first : w[i]->panels;
+        int to = end - first < step->w[i]->panels ? end - first : step->w[i]->panels;
         if (from < to)
-            p->isa->product(w[i], from, to, &products[i]);
+            step->p->isa->matmul(step->w[i], from, to, &step->of[i]);
     }
 }
 
-static void project(const struct pass *p, struct esp_cpu_team t,
-                    const struct esp_cpu_layer *layer, struct esp_vectors x, int rows)
+static void matmul(struct matmul_step *step)
+{
+    const int groups = (step->panels + PANELS_TOGETHER - 1) / PANELS_TOGETHER;
+    run_step(step->p, groups, matmul_part, step);
+}
+
+static void project(struct pass *p, const struct esp_cpu_layer *layer)
 {
     const struct esp_cpu_cache *c = p->c;
-    const struct esp_packed *w[] = {&layer->query, &layer->key, &layer->value};
-    struct esp_product products[] = {
-        {.in = x, .y = c->q, .y_stride = c->q_width, .rows = rows},
-        {.in = x, .y = c->key, .y_stride = c->kv_width, .rows = rows},
-        {.in = x, .y = c->value, .y_stride = c->kv_width, .rows = rows},
-    };
-    multiply(p, t, w, products, 3);
+    const struct esp_vectors x = c->normed;
+    struct matmul_step step = {
+        .p = p,
+        .count = 3,
+        .panels = layer->query.panels + layer->key.panels + layer->value.panels,
+        .w = {&layer->query, &layer->key, &layer->value},
+        .of = {{.in = x, .y = c->q, .y_stride = c->q_width, .rows = p->rows},
+               {.in = x, .y = c->key, .y_stride = c->kv_width, .rows = p->rows},
+               {.in = x, .y = c->value, .y_stride = c->kv_width, .rows = p->rows}}};
+    matmul(&step);
+}
+
+/* x += W y */
+static void add_matmul(struct pass *p, const struct esp_packed *w, struct esp_vectors y)
+{
+    struct matmul_step step = {.p = p, .count = 1, .panels = w->panels, .w = {w}};
+    step.of[0] = (struct esp_matmul){
+        .in = y, .y = p->c->x, .y_stride = p->c->hidden, .rows = p->rows, .add = true};
+    matmul(&step);
 }
 
 /* ------------------------------------------------------------------ attention */
@@ -116,28 +173,29 @@ static void prepare_head(const struct pass *p, float *head, const float *norm, s
 {
     const struct esp_model_desc *d = p->d;
     if (norm)
-        p->isa->norm_head(head, d->head_dim, norm, d->norm_epsilon);
-    p->isa->rotate(head, d->rotary / 2, p->c->cosine + angles, p->c->sine + angles);
+        p->isa->rmsnorm_head(head, d->head_dim, norm, d->norm_epsilon);
+    p->isa->rope(head, d->rotary / 2, p->c->cosine + angles, p->c->sine + angles);
 }
 
 /* Rotates row `row` of the queries and keys of one key/value head; key and value join the
  * cache. */
-static void append(const struct pass *p, int layer, int kv_head, int row)
+static void append(const struct pass *p, int kv_head, int row)
 {
     struct esp_cpu_cache *c = p->c;
     const struct esp_model_desc *d = p->d;
+    const struct esp_cpu_layer *layer = &p->w->layer[p->layer];
     const int half = d->rotary / 2, group = d->heads / d->kv_heads;
     const size_t head_dim = (size_t)d->head_dim, rows = (size_t)c->blocks * ESP_LANES;
-    const size_t head = (size_t)(layer * d->kv_heads + kv_head);
+    const size_t head = (size_t)(p->layer * d->kv_heads + kv_head);
     const size_t angles = (size_t)row * (size_t)half;
     const size_t at = (size_t)(p->batch->first + row);
     for (int i = 0; i < group; i++) {
         float *q = c->q + (size_t)row * c->q_width + (size_t)(kv_head * group + i) * head_dim;
-        prepare_head(p, q, p->w->layer[layer].query_norm, angles);
+        prepare_head(p, q, layer->query_norm, angles);
         p->isa->scale(q, d->head_dim, 1.0f / sqrtf((float)d->head_dim));
     }
     float *key = c->key + (size_t)row * c->kv_width + (size_t)kv_head * head_dim;
-    prepare_head(p, key, p->w->layer[layer].key_norm, angles);
+    prepare_head(p, key, layer->key_norm, angles);
     float *k = c->k + (head * rows + at / ESP_LANES * ESP_LANES) * head_dim + at % ESP_LANES;
     for (size_t i = 0; i < head_dim; i++)
         k[i * ESP_LANES] = key[i];
@@ -158,16 +216,15 @@ static int list_seen(const struct esp_batch *b, int row, int32_t *seen)
 }
 
 /* Queries begin..end-1 of a key/value head; query i is head i % group of its group in the i /
- * group th row that goes on (`rows` names them, NULL: all). */
-static void attend(const struct pass *p, struct esp_cpu_team t, int layer, int kv_head,
-                   int begin, int end, const int32_t *rows)
+ * group th row that goes on. */
+static void attend(const struct pass *p, int thread, int kv_head, int begin, int end)
 {
     const struct esp_cpu_cache *c = p->c;
     const struct esp_batch *b = p->batch;
     const int group = p->d->heads / p->d->kv_heads;
     const size_t head_dim = (size_t)p->d->head_dim, capacity = (size_t)c->blocks * ESP_LANES;
-    const size_t head = (size_t)(layer * p->d->kv_heads + kv_head);
-    const size_t scratch = (size_t)t.thread * ESP_QUERIES * capacity;
+    const size_t head = (size_t)(p->layer * p->d->kv_heads + kv_head);
+    const size_t scratch = (size_t)thread * ESP_QUERIES * capacity;
     struct esp_attention a = {
         .head_dim = p->d->head_dim,
         .queries = end - begin,
@@ -179,7 +236,7 @@ static void attend(const struct pass *p, struct esp_cpu_team t, int layer, int k
     };
     int last = 0, previous = -1;
     for (int i = 0; i < a.queries; i++) {
-        int at = (begin + i) / group, row = rows ? rows[at] : at;
+        int at = (begin + i) / group, row = p->going ? p->going[at] : at;
         size_t offset = (size_t)(kv_head * group + (begin + i) % group) * head_dim;
         a.q[i] = c->q + (size_t)row * c->q_width + offset;
         a.out[i] = c->attended.x + (size_t)at * c->q_width + offset;
@@ -207,31 +264,65 @@ static void attend(const struct pass *p, struct esp_cpu_team t, int layer, int k
     }
 }
 
-/* Steps 3 and 4. If the key/value heads divide evenly, each thread keeps to its own and nobody
- * waits between the two steps. */
-static void attention(const struct pass *p, struct esp_cpu_team t, int layer,
-                      const int32_t *rows, int count)
+static int tiles_of(const struct pass *p)
 {
-    const int kv_heads = p->d->kv_heads, group = p->d->heads / kv_heads;
-    const int tiles = (count * group + ESP_QUERIES - 1) / ESP_QUERIES;
+    return (p->rows * (p->d->heads / p->d->kv_heads) + ESP_QUERIES - 1) / ESP_QUERIES;
+}
+
+static void attend_tile(const struct pass *p, int thread, int kv_head, int tile)
+{
+    const int queries = p->rows * (p->d->heads / p->d->kv_heads);
+    const int begin = tile * ESP_QUERIES, end = begin + ESP_QUERIES;
+    attend(p, thread, kv_head, begin, end < queries ? end : queries);
+}
+
+/* Step 3, divided by heads and rows. */
+static void append_part(void *step, int part, int thread)
+{
+    const struct pass *p = step;
+    const int rows = p->batch->rows;
     int begin, end;
-    if (kv_heads % t.threads == 0) {
-        esp_cpu_share(kv_heads, t.thread, t.threads, &begin, &end);
-        begin *= p->batch->rows;
-        end *= p->batch->rows;
-    } else {
-        esp_cpu_share(kv_heads * p->batch->rows, t.thread, t.threads, &begin, &end);
-    }
+    (void)thread;
+    esp_cpu_share(p->d->kv_heads * rows, part, p->parts, &begin, &end);
     for (int i = begin; i < end; i++)
-        append(p, layer, i / p->batch->rows, i % p->batch->rows);
-    if (kv_heads % t.threads)
-        esp_cpu_meet(t);
-    esp_cpu_share(kv_heads * tiles, t.thread, t.threads, &begin, &end);
-    for (int i = begin; i < end; i++) {
-        int first = i % tiles * ESP_QUERIES, stop = first + ESP_QUERIES;
-        attend(p, t, layer, i / tiles, first, stop < count * group ? stop : count * group,
-               rows);
+        append(p, i / rows, i % rows);
+}
+
+/* Step 4, divided by heads and queries. */
+static void attend_part(void *step, int part, int thread)
+{
+    const struct pass *p = step;
+    const int tiles = tiles_of(p);
+    int begin, end;
+    esp_cpu_share(p->d->kv_heads * tiles, part, p->parts, &begin, &end);
+    for (int i = begin; i < end; i++)
+        attend_tile(p, thread, i / tiles, i % tiles);
+}
+
+/* Steps 3 and 4 of whole heads. */
+static void heads_part(void *step, int part, int thread)
+{
+    const struct pass *p = step;
+    int begin, end;
+    esp_cpu_share(p->d->kv_heads, part, p->parts, &begin, &end);
+    for (int head = begin; head < end; head++) {
+        for (int row = 0; row < p->batch->rows; row++)
+            append(p, head, row);
+        for (int tile = 0; tile < tiles_of(p); tile++)
+            attend_tile(p, thread, head, tile);
     }
+}
+
+/* Steps 3 and 4. Nobody has to wait between them if the key/value heads divide evenly. */
+static void attention(struct pass *p)
+{
+    const int kv_heads = p->d->kv_heads;
+    if (kv_heads % p->threads == 0) {
+        run_step(p, kv_heads, heads_part, p);
+        return;
+    }
+    run_rows(p, kv_heads * p->batch->rows, (size_t)p->d->head_dim, append_part, p);
+    run_step(p, kv_heads * tiles_of(p), attend_part, p);
 }
 
 /* ------------------------------------------------------------------ the pass */
@@ -246,108 +337,95 @@ static void compact(const struct pass *p, float *x)
                    width * sizeof *x);
 }
 
-static void mlp(const struct pass *p, struct esp_cpu_team t, const struct esp_cpu_layer *layer,
-                struct esp_vectors x, int rows)
+struct mlp_step {
+    struct pass *p;
+    const struct esp_cpu_layer *layer;
+    const struct esp_vectors *in;
+};
+
+static void mlp_part(void *arg, int part, int thread)
 {
+    const struct mlp_step *step = arg;
+    const struct pass *p = step->p;
+    const struct esp_cpu_layer *layer = step->layer;
     const struct esp_cpu_cache *c = p->c;
     const bool gated = p->d->activation == ESP_SWIGLU;
-    struct esp_product part = {.in = x, .y = c->up.x, .y_stride = c->ffn, .rows = rows};
+    struct esp_matmul product = {
+        .in = *step->in, .y = c->up.x, .y_stride = c->ffn, .rows = p->rows};
     int begin, end;
-    esp_cpu_share(layer->up.panels, t.thread, t.threads, &begin, &end);
-    p->isa->product(&layer->up, begin, end, &part);
-    part.y = c->gate;
+    (void)thread;
+    esp_cpu_share(layer->up.panels, part, p->parts, &begin, &end);
+    p->isa->matmul(&layer->up, begin, end, &product);
+    product.y = c->gate;
     if (gated)
-        p->isa->product(&layer->gate, begin, end, &part);
-    for (int i = 0; i < rows; i++) {
+        p->isa->matmul(&layer->gate, begin, end, &product);
+    for (int i = 0; i < p->rows; i++) {
         size_t at = (size_t)i * c->ffn + (size_t)begin * ESP_PANEL;
-        p->isa->activate(c->up.x + at, gated ? c->gate + at : NULL, c->up.x + at,
-                         (end - begin) * ESP_PANEL);
+        p->isa->activation(c->up.x + at, gated ? c->gate + at : NULL, c->up.x + at,
+                           (end - begin) * ESP_PANEL);
         split(p, &c->up, i, begin * ESP_PANEL, end * ESP_PANEL);
     }
 }
 
-/* x += W y */
-static void add_product(const struct pass *p, struct esp_cpu_team t, const struct esp_packed *w,
-                        struct esp_vectors y, int rows)
+static void mlp(struct pass *p, const struct esp_cpu_layer *layer, const struct esp_vectors *in)
 {
-    struct esp_product part = {
-        .in = y, .y = p->c->x, .y_stride = p->c->hidden, .rows = rows, .add = true};
-    multiply(p, t, &w, &part, 1);
+    struct mlp_step step = {p, layer, in};
+    run_step(p, (layer->up.panels + PANELS_TOGETHER - 1) / PANELS_TOGETHER, mlp_part, &step);
 }
 
-static void run_layers(const struct pass *p, struct esp_cpu_team t)
+static void run_layer(struct pass *p)
 {
     struct esp_cpu_cache *c = p->c;
-    const struct esp_model_desc *d = p->d;
-    int rows = p->batch->rows;
-    for (int i = 0; i < d->layers; i++) {
-        const struct esp_cpu_layer *layer = &p->w->layer[i];
-        const bool narrow = i == d->layers - 1 && p->wanted < rows;
-        struct esp_vectors normed =
-            normalise(p, t, c->normed, rows, layer->norm1, layer->norm1_bias); /* 1 */
-        project(p, t, layer, normed, rows);                                    /* 2 */
-        esp_cpu_meet(t);
-        attention(p, t, i, narrow ? c->wanted : NULL, narrow ? p->wanted : rows); /* 3, 4 */
-        if (narrow) {
-            if (t.thread == 0)
-                compact(p, c->x);
-            rows = p->wanted;
-        }
-        esp_cpu_meet(t);
-        if (rows == 0)
-            return;
-        if (d->parallel_residual) { /* 6 before 5: the MLP reads x as the layer found it */
-            normed = normalise(p, t, c->normed2, rows, layer->norm2, layer->norm2_bias);
-            if (rows == 1)
-                esp_cpu_meet(t);
-        }
-        add_product(p, t, &layer->output, c->attended, rows); /* 5 */
-        if (!d->parallel_residual) {
-            esp_cpu_meet(t);
-            normed = normalise(p, t, c->normed, rows, layer->norm2, layer->norm2_bias); /* 6 */
-        }
-        mlp(p, t, layer, normed, rows); /* 7 */
-        esp_cpu_meet(t);
-        add_product(p, t, &layer->down, c->up, rows); /* 8 */
-        esp_cpu_meet(t);
+    const struct esp_cpu_layer *layer = &p->w->layer[p->layer];
+    const bool parallel = p->d->parallel_residual;
+    norm(p, &c->normed, layer->norm1, layer->norm1_bias); /* 1 */
+    project(p, layer);                                    /* 2 */
+    if (p->layer == p->d->layers - 1 && p->wanted < p->rows) {
+        p->going = c->wanted;
+        p->rows = p->wanted;
     }
+    attention(p); /* 3, 4 */
+    if (p->going)
+        compact(p, c->x);
+    if (p->rows == 0)
+        return;
+    if (parallel) /* 6 before 5: the MLP reads x as the layer found it */
+        norm(p, &c->normed, layer->norm2, layer->norm2_bias);
+    add_matmul(p, &layer->output, c->attended); /* 5 */
+    if (!parallel)
+        norm(p, &c->normed, layer->norm2, layer->norm2_bias); /* 6 */
+    mlp(p, layer, &c->normed);                                /* 7 */
+    add_matmul(p, &layer->down, c->up);                       /* 8 */
 }
 
 /* Logits may be wider or narrower than the model's vocabulary; see struct esp_batch. */
-static void run_head(const struct pass *p, struct esp_cpu_team t)
+static void run_head(struct pass *p)
 {
     const struct esp_packed *w = &p->w->head;
     struct esp_cpu_rows *logits = (struct esp_cpu_rows *)p->batch->logits;
-    if (p->wanted == 0)
-        return;
-    struct esp_product part = {
-        .in = normalise(p, t, p->c->normed, p->wanted, p->w->norm_final, p->w->norm_final_bias),
-        .y = logits->data,
-        .y_stride = logits->stride,
-        .y_row = p->c->wanted_at,
-        .rows = p->wanted,
-    };
-    int room = (int)(logits->stride / ESP_PANEL), panels = w->panels < room ? w->panels : room;
-    int begin, end;
-    esp_cpu_share(panels, t.thread, t.threads, &begin, &end);
-    p->isa->product(w, begin, end, &part);
-    for (int i = 0; end == panels && i < p->wanted; i++) {
+    const int room = (int)(logits->stride / ESP_PANEL);
+    struct matmul_step step = {.p = p, .count = 1, .w = {w}};
+    norm(p, &p->c->normed, p->w->norm_final, p->w->norm_final_bias);
+    step.panels = w->panels < room ? w->panels : room;
+    step.of[0] = (struct esp_matmul){.in = p->c->normed,
+                                     .y = logits->data,
+                                     .y_stride = logits->stride,
+                                     .y_row = p->c->wanted_at,
+                                     .rows = p->wanted};
+    matmul(&step);
+    for (int i = 0; i < p->wanted; i++) {
         float *row = logits->data + (size_t)p->c->wanted_at[i] * logits->stride;
         for (int j = p->d->vocabulary; j < logits->base.vocabulary; j++)
             row[j] = -1e30f;
     }
 }
 
-static void run(void *arg, struct esp_cpu_team t)
+static int threads_for(const struct esp_cpu_backend *cpu, double work)
 {
-    const struct pass *p = arg;
-    embed(p, t);
-    esp_cpu_meet(t);
-    run_layers(p, t);
-    run_head(p, t);
+    if (work >= cpu->worth_a_thread * cpu->threads)
+        return cpu->threads;
+    return work < 2 * cpu->worth_a_thread ? 1 : (int)(work / cpu->worth_a_thread);
 }
-
-/* ------------------------------------------------------------------ the batch */
 
 int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
 {
@@ -359,6 +437,12 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
         return ESP_E_ARGUMENT;
     p.wanted = esp_batch_wanted(batch, c->wanted, c->wanted_at);
     double work = batch->rows * w->work_layers + p.wanted * w->work_head;
-    esp_cpu_together(cpu, work < cpu->worth_threads, run, &p);
+    p.threads = threads_for(cpu, work);
+    p.rows = batch->rows;
+    run_rows(&p, p.rows, c->hidden, embed, &p);
+    for (; p.layer < p.d->layers; p.layer++)
+        run_layer(&p);
+    if (p.wanted > 0)
+        run_head(&p);
     return batch->step ? esp_batch_step(batch, c->wanted_at, p.wanted) : ESP_OK;
 }

@@ -11,7 +11,7 @@
 #ifndef ESP_CPU_ISA_H
 #define ESP_CPU_ISA_H
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 enum {
     ESP_LANES = 16,  /* floats computed together; reductions are defined over this many lanes */
@@ -38,7 +38,7 @@ struct esp_vectors {
 };
 
 /* y[i] = W x[i] + bias for `rows` vectors, or y[i] += that. Row i of y is y_row[i] if given. */
-struct esp_product {
+struct esp_matmul {
     struct esp_vectors in;
     float *y;
     size_t y_stride;
@@ -71,20 +71,19 @@ struct esp_cpu_isa {
     /* Cuts columns begin..end-1 of vector `row` up for products. NULL: they take them whole. */
     void (*split)(const struct esp_vectors *vectors, int row, int begin, int end);
     /* Panels begin..end-1 of the product. */
-    void (*product)(const struct esp_packed *w, int begin, int end,
-                    const struct esp_product *p);
+    void (*matmul)(const struct esp_packed *w, int begin, int end, const struct esp_matmul *p);
     void (*attention)(const struct esp_attention *a);
 
     /* RMSNorm or LayerNorm of x (n) with `weight` and `bias` (NULL: none), all padded. */
     void (*norm)(float *out, const float *x, int n, const float *weight, const float *bias,
                  enum esp_norm kind, float epsilon);
     /* RMSNorm of one head (n), in place; nothing is padded. */
-    void (*norm_head)(float *x, int n, const float *weight, float epsilon);
+    void (*rmsnorm_head)(float *x, int n, const float *weight, float epsilon);
     /* Rotates pairs (i, i + half) of x by angles given as (half) cosines and sines. */
-    void (*rotate)(float *x, int half, const float *cosine, const float *sine);
+    void (*rope)(float *x, int half, const float *cosine, const float *sine);
     void (*scale)(float *x, int n, float factor);
     /* out = silu(gate) * up, or gelu(up) if gate is NULL; n is a multiple of 16. */
-    void (*activate)(float *out, const float *gate, const float *up, int n);
+    void (*activation)(float *out, const float *gate, const float *up, int n);
 
     /* On one row of n values; see esp_backend_ops. scratch: room for 2 * n 32-bit words. */
     int (*argmax)(const float *x, int n, int32_t *id);
@@ -97,6 +96,7 @@ struct esp_cpu_isa {
     double (*combine)(float *out, const float *p, const float *q, int n,
                       const struct esp_combination *f);
     double (*remove)(float *x, int n, int32_t token);
+    void (*temper)(const float *x, int n, double power, double *mean_log, double *power_sum);
 };
 
 /* Only those that this build has are defined; amx (amx.c) rests on avx512. */

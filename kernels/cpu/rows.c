@@ -3,11 +3,12 @@
  * Everything is checked here; the arithmetic on one row is behind struct esp_cpu_isa. Rows are
  * shared out over the threads, a row is never split.
  */
-#include "cpu/cpu.h"
+#include "kernels/cpu/cpu.h"
 
-#include "error.h"
+#include "kernels/status.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,7 +81,7 @@ static bool rows_exist(const struct esp_cpu_rows *r, const int32_t *which, int c
 struct request {
     const struct esp_cpu_rows *r;
     const int32_t *which;
-    int count, k;
+    int count, parts, k;
     int32_t *ids;
     float *values;
     const struct esp_sampling *sampling;
@@ -101,13 +102,13 @@ static int answer(const struct request *q, int i, int thread)
     return isa->top_k(x, n, q->k, q->ids + at, q->values + at);
 }
 
-static void answer_part(void *arg, struct esp_cpu_team t)
+static void answer_part(void *arg, int part, int thread)
 {
     struct request *q = arg;
     int begin, end;
-    esp_cpu_share(q->count, t.thread, t.threads, &begin, &end);
+    esp_cpu_share(q->count, part, q->parts, &begin, &end);
     for (int i = begin; i < end; i++) {
-        int status = answer(q, i, t.thread);
+        int status = answer(q, i, thread);
         if (status < 0)
             atomic_store(&q->status, status);
     }
@@ -115,24 +116,30 @@ static void answer_part(void *arg, struct esp_cpu_team t)
 
 static int answer_all(struct request *q)
 {
-    bool small =
-        q->count == 1 || (int64_t)q->count * q->r->base.vocabulary < VALUES_WORTH_THREADS;
+    const struct esp_cpu_backend *cpu = (struct esp_cpu_backend *)q->r->base.backend;
+    bool small = (int64_t)q->count * q->r->base.vocabulary < VALUES_WORTH_THREADS;
     if (!rows_exist(q->r, q->which, q->count))
         return ESP_E_ARGUMENT;
-    esp_cpu_together((struct esp_cpu_backend *)q->r->base.backend, small, answer_part, q);
+    q->parts = esp_cpu_parts(q->count, small ? 1 : cpu->threads);
+    esp_pool_run(cpu->pool, q->parts, answer_part, q);
     return atomic_load(&q->status);
 }
 
-int esp_cpu_argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids)
+/* The CPU computes at once: values are there at the return, whenever they are wanted. */
+
+int esp_cpu_argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids,
+                   enum esp_delivery when)
 {
+    (void)when;
     struct request q = {
         .r = (struct esp_cpu_rows *)rows, .which = which, .count = count, .ids = ids};
     return answer_all(&q);
 }
 
 int esp_cpu_top_k(struct esp_rows *rows, const int32_t *which, int count, int k, int32_t *ids,
-                  float *values)
+                  float *values, enum esp_delivery when)
 {
+    (void)when;
     struct request q = {.r = (struct esp_cpu_rows *)rows,
                         .which = which,
                         .count = count,
@@ -156,8 +163,9 @@ int esp_cpu_softmax(struct esp_rows *rows, const int32_t *which, int count,
 }
 
 int esp_cpu_gather(struct esp_rows *rows, const int32_t *which, const int32_t *tokens,
-                   int count, double *values)
+                   int count, double *values, enum esp_delivery when)
 {
+    (void)when;
     const struct esp_cpu_rows *r = (struct esp_cpu_rows *)rows;
     if (!rows_exist(r, which, count))
         return ESP_E_ARGUMENT;
@@ -187,8 +195,10 @@ static void draw(const struct esp_cpu_rows *r, float *x, const double *u, int dr
 }
 
 int esp_cpu_sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
-                   int draws, const int32_t *excluded, int per, int32_t *tokens, double *values)
+                   int draws, const int32_t *excluded, int per, int32_t *tokens, double *values,
+                   enum esp_delivery when)
 {
+    (void)when;
     const struct esp_cpu_rows *r = (struct esp_cpu_rows *)rows;
     if (per < 0 || draws < 1 || draws > ESP_MAX_DRAWS || !rows_exist(r, which, count))
         return ESP_E_ARGUMENT;
@@ -229,6 +239,19 @@ int esp_cpu_remove(struct esp_rows *rows, int which, int32_t token, double *left
     double before = isa_of(r)->remove(row(r, which), rows->vocabulary, token);
     if (left)
         *left = before;
+    return 0;
+}
+
+int esp_cpu_temper(struct esp_rows *rows, const int32_t *which, int count, double power,
+                   double *mean_log, double *power_sum, enum esp_delivery when)
+{
+    (void)when;
+    const struct esp_cpu_rows *r = (struct esp_cpu_rows *)rows;
+    if (!rows_exist(r, which, count) || !(power > 0.0) || !isfinite(power))
+        return ESP_E_ARGUMENT;
+    for (int i = 0; i < count; i++)
+        isa_of(r)->temper(row(r, which[i]), rows->vocabulary, power, &mean_log[i],
+                          &power_sum[i]);
     return 0;
 }
 

@@ -5,7 +5,8 @@
  * operation per lane, v16_fma rounds once, and v16_sum adds in a fixed order, so code written
  * over it gives the same bits on all three. The plain version is the oracle for the other two.
  *
- * v16_max and v16_min return their second argument where an argument is NaN, as x86 does.
+ * v16_max and v16_min return their second argument where an argument is NaN, as x86 does. The
+ * mask of v16_not_at_most(a, b) has the lanes where a > b or either is NaN.
  */
 #ifndef ESP_CPU_SIMD_H
 #define ESP_CPU_SIMD_H
@@ -21,7 +22,7 @@
 #define ESP_SIMD_avx512 3
 #define ESP_SIMD ESP_PASTE(ESP_SIMD_, ESP_ISA)
 
-/* ESP_ISA_NAME(product) is product_avx2 in the AVX2 build: no two builds share a symbol. */
+/* ESP_ISA_NAME(matmul) is matmul_avx2 in the AVX2 build: no two builds share a symbol. */
 #define ESP_ISA_NAME(name) ESP_PASTE(ESP_PASTE(name, _), ESP_ISA)
 
 /* Inlined whatever it costs, for speed. The address sanitizer would take minutes to compile
@@ -94,6 +95,11 @@ V16 void v16_store_part(float *p, int n, struct v16 a)
 V16 unsigned v16_greater(struct v16 a, struct v16 b)
 {
     return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ);
+}
+
+V16 unsigned v16_not_at_most(struct v16 a, struct v16 b)
+{
+    return _mm512_cmp_ps_mask(a.v, b.v, _CMP_NLE_UQ);
 }
 
 V16 unsigned v16_equal(struct v16 a, struct v16 b)
@@ -200,6 +206,12 @@ V16 unsigned v16_greater(struct v16 x, struct v16 y)
 {
     unsigned low = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.a, y.a, _CMP_GT_OQ));
     return low | (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.b, y.b, _CMP_GT_OQ)) << 8;
+}
+
+V16 unsigned v16_not_at_most(struct v16 x, struct v16 y)
+{
+    unsigned low = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.a, y.a, _CMP_NLE_UQ));
+    return low | (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.b, y.b, _CMP_NLE_UQ)) << 8;
 }
 
 V16 unsigned v16_equal(struct v16 x, struct v16 y)
@@ -324,6 +336,14 @@ V16 unsigned v16_greater(struct v16 a, struct v16 b)
     unsigned mask = 0;
     for (int i = 0; i < 16; i++)
         mask |= (unsigned)(a.f[i] > b.f[i]) << i;
+    return mask;
+}
+
+V16 unsigned v16_not_at_most(struct v16 a, struct v16 b)
+{
+    unsigned mask = 0;
+    for (int i = 0; i < 16; i++)
+        mask |= (unsigned)!(a.f[i] <= b.f[i]) << i;
     return mask;
 }
 

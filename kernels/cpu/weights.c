@@ -4,12 +4,12 @@
  * weights of 32 outputs side by side (struct esp_packed). Everything goes into one block of
  * memory in the order in which a forward pass reads it: one walk over the model measures the
  * block, a second one fills it. Matrices keep their dtype; norm weights and biases become
- * float32.
+ * float32. The embedding is copied as it is. After that nothing depends on the file.
  */
-#include "cpu/cpu.h"
+#include "kernels/cpu/cpu.h"
 
-#include "error.h"
-#include "model_desc.h"
+#include "kernels/status.h"
+#include "kernels/model_desc.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,9 +25,12 @@ struct packer {
     bool overflow;
     esp_progress *progress;
     void *user;
+    struct esp_pool *pool;
     int threads;
     bool pairs; /* the instruction set wants them */
     bool any_pairs;
+    char *stored; /* (threads, room) bytes for rows as they are stored */
+    size_t room;
     char *err;
     size_t errlen;
 };
@@ -47,8 +50,8 @@ static const float *pack_vector(struct packer *p, const struct esp_tensor *t)
     if (!t->data)
         return NULL;
     float *values = take(p, esp_cpu_pad(t->rows, ESP_PANEL), sizeof *values);
-    for (int i = 0; values && i < t->rows; i++)
-        esp_tensor_read_row(t, i, values + i);
+    if (values)
+        esp_tensor_read_rows(t, 0, t->rows, values);
     return values;
 }
 
@@ -71,20 +74,47 @@ static size_t packed_columns(const struct esp_packed *w)
     return w->pairs ? esp_cpu_pad(w->columns, 32) : (size_t)w->columns;
 }
 
-static void pack_panel(const struct esp_packed *w, const struct esp_tensor *t, int panel)
+/* `stored` has room for the rows of a panel as they are stored. */
+static void pack_panel(const struct esp_packed *w, const struct esp_tensor *t, int panel,
+                       char *stored)
 {
     const size_t size = esp_dtype_size(w->dtype);
     char *out = (char *)w->data + (size_t)panel * packed_columns(w) * ESP_PANEL * size;
     int first = panel * ESP_PANEL;
     int rows = w->rows - first < ESP_PANEL ? w->rows - first : ESP_PANEL;
+    esp_tensor_copy_rows(t, first, rows, stored);
     for (int begin = 0; begin < w->columns; begin += COLUMN_TILE) {
         int end = begin + COLUMN_TILE < w->columns ? begin + COLUMN_TILE : w->columns;
         for (int j = 0; j < rows; j++) {
-            const char *from = esp_tensor_row(t, first + j);
+            const char *from = stored + (size_t)j * (size_t)w->columns * size;
             for (int c = begin; c < end; c++)
                 memcpy(out + place(w, j, c) * size, from + (size_t)c * size, size);
         }
     }
+}
+
+struct packing {
+    const struct packer *packer;
+    const struct esp_packed *w;
+    const struct esp_tensor *t;
+    int parts;
+};
+
+static void pack_part(void *arg, int part, int thread)
+{
+    const struct packing *p = arg;
+    int begin, end;
+    esp_cpu_share(p->w->panels, part, p->parts, &begin, &end);
+    for (int panel = begin; panel < end; panel++)
+        pack_panel(p->w, p->t, panel, p->packer->stored + (size_t)thread * p->packer->room);
+}
+
+static void pack_embedding(struct packer *p, struct esp_tensor *out, const struct esp_tensor *t)
+{
+    char *data = take(p, (size_t)t->rows * (size_t)t->columns, esp_dtype_size(t->dtype));
+    *out = (struct esp_tensor){data, t->dtype, t->rows, t->columns, t->rows, t->rows, NULL, 0};
+    if (data)
+        esp_tensor_copy_rows(t, 0, t->rows, data);
 }
 
 static int pack_matrix(struct packer *p, struct esp_packed *w, const struct esp_tensor *t,
@@ -102,11 +132,10 @@ static int pack_matrix(struct packer *p, struct esp_packed *w, const struct esp_
     w->bias = biases;
     if (!p->memory)
         return 0;
-    for (int i = 0; bias && bias->data && i < t->rows; i++)
-        esp_tensor_read_row(bias, i, biases + i);
-#pragma omp parallel for num_threads(p->threads) if (w->panels > 64)
-    for (int panel = 0; panel < w->panels; panel++)
-        pack_panel(w, t, panel);
+    if (bias && bias->data)
+        esp_tensor_read_rows(bias, 0, t->rows, biases);
+    struct packing packing = {p, w, t, esp_cpu_parts(w->panels, p->threads)};
+    esp_pool_run(p->pool, packing.parts, pack_part, &packing);
     if (p->progress && !p->progress(p->user, "weights", p->used, p->total))
         return esp_fail(p->err, p->errlen, ESP_E_CANCELLED, "loading was cancelled");
     return 0;
@@ -142,6 +171,7 @@ static int pack_model(struct packer *p, struct esp_cpu_weights *w)
         if (status < 0)
             return status;
     }
+    pack_embedding(p, &w->embedding, &d->embedding);
     w->norm_final = pack_vector(p, &d->norm_final);
     w->norm_final_bias = pack_vector(p, &d->norm_final_bias);
     return pack_matrix(p, &w->head, &d->head, NULL);
@@ -156,6 +186,14 @@ static void count_work(struct esp_cpu_weights *w)
     double mlp = (d->activation == ESP_SWIGLU ? 3.0 : 2.0) * d->ffn;
     w->work_layers = d->layers * (2.0 * q + 2.0 * kv + mlp) * d->hidden;
     w->work_head = (double)d->vocabulary * d->hidden;
+}
+
+/* Room for the rows of the widest panel. */
+static size_t panel_room(const struct esp_model_desc *d)
+{
+    int widest = d->hidden > d->ffn ? d->hidden : d->ffn;
+    widest = widest > d->heads * d->head_dim ? widest : d->heads * d->head_dim;
+    return (size_t)widest * ESP_PANEL * sizeof(float);
 }
 
 /* Large pages save the product most of its address translation misses. */
@@ -188,13 +226,16 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
     count_work(w);
 
     struct packer p = {.err = err, .errlen = errlen, .progress = progress, .user = user};
+    p.pool = ((struct esp_cpu_backend *)backend)->pool;
     p.threads = ((struct esp_cpu_backend *)backend)->threads;
     p.pairs = ((struct esp_cpu_backend *)backend)->isa->pairs;
+    p.room = panel_room(desc);
     status = pack_model(&p, w);
     if (status == 0) {
         w->bytes = p.total = p.used;
         w->memory = p.memory = p.overflow ? NULL : esp_cpu_alloc(p.total, 1);
-        if (!w->memory)
+        p.stored = esp_cpu_alloc((size_t)p.threads, p.room);
+        if (!w->memory || !p.stored)
             status =
                 esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %.1f MB of weights",
                          (double)p.total / 1e6);
@@ -203,6 +244,7 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
         use_huge_pages(w->memory, w->bytes);
         status = pack_model(&p, w);
     }
+    esp_cpu_free(p.stored);
     if (status < 0) {
         esp_cpu_weights_close(&w->base);
         return status;

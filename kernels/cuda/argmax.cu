@@ -1,13 +1,13 @@
-/* argmax.cu - the likeliest token of each row: the least rank (see rank.h) in one pass.
+/* argmax.cu - the likeliest token of each row: the smallest rank (see rank.h) in one pass.
  *
- * Few rows are cut into parts so that all multiprocessors read; the block of a row that ends
- * last takes the least of the parts. A value that is not finite raises a flag.
+ * A few rows are divided into parts, so that all multiprocessors read. The last block of a row
+ * takes the smallest rank of the parts. A value that is not finite sets a flag.
  */
-#include "cuda/rank.h"
+#include "kernels/cuda/rank.h"
 
 enum { THREADS = 256, PART_LEAST = 8192, BLOCKS_EACH = 4 };
 
-/* The least over the block, for its thread 0. */
+/* The smallest rank of the block, for its thread 0. */
 static __device__ uint64_t least_of_block(uint64_t rank, uint64_t *room)
 {
     const int warp = threadIdx.x / ESP_WARP;

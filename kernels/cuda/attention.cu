@@ -2,24 +2,25 @@
  * ancestors.
  *
  * The keys that a query sees, in order, are the cache rows of the prefix and then the listed
- * rows behind it (embed.cu). That order, not the place in the cache, decides every sum: the
- * keys are taken in tiles of 32, one per lane, tiles in chunks of ESP_CUDA_CHUNK, and chunks
- * are joined one after the other. A token therefore gets the same bits as a node of a tree, as
- * a row of a prompt or all by itself.
+ * rows behind it (embed.cu). That order, not the place in the cache, decides the order of every
+ * sum: the keys are taken in tiles of 32, one per lane, tiles in chunks of ESP_CUDA_CHUNK, and
+ * chunks are joined one after the other. So a token gets the same bits as a node of a tree, as
+ * a row of a prompt or in a batch of its own.
  *
  * A block computes one chunk for up to 16 queries of one key/value head (several rows and all
- * heads of a group, so that a tile of the cache is read once for them): tiles that all of them
- * see in the same places are staged in shared memory, others (the tree's) are gathered by each
- * query from its list. A second kernel joins the chunks ("split-KV").
+ * heads of a group, so that a tile of the cache is read once for all of them). Tiles that all
+ * these queries see at the same places are staged in shared memory. For other tiles (those of
+ * the tree) each query gathers the rows of its list. A second kernel joins the chunks
+ * ("split-KV").
  */
-#include "cuda/cuda.h"
+#include "kernels/cuda/cuda.h"
 
 enum {
     WARPS = 4,
     THREADS = WARPS * ESP_WARP,
     EACH = 4, /* queries of a warp */
     QUERIES = WARPS * EACH,
-    SPARE = 8, /* values behind a row in shared memory, against bank conflicts */
+    SPARE = 8, /* unused values after a row in shared memory, against bank conflicts */
 };
 
 template <typename T> struct attend_args {
@@ -29,10 +30,10 @@ template <typename T> struct attend_args {
     int heads, group, width, cache_rows, chunks, first_row, end_row;
 };
 
-/* What a warp knows of one of its queries. */
+/* One of the queries of a warp. */
 struct query {
-    int row, head, length; /* length: keys seen; 0: there is no such query */
-    int contiguous;        /* of which cache rows 0.. are the first */
+    int row, head, length; /* length: keys seen; 0: an unused place */
+    int contiguous;        /* the first so many of these keys are cache rows 0, 1, ... */
 };
 
 static __device__ __forceinline__ struct query find_query(const struct esp_cuda_arrays &at,
@@ -57,7 +58,8 @@ template <int DIMS> struct state {
     float top, weight, out[DIMS];
 };
 
-/* q . key, the dimensions in order. Not inlined: there are eight places, in eight kernels. */
+/* The dot product of query and key, dimensions in order. Not inlined, because it is called at
+ * eight places in eight kernels. */
 template <typename T>
 static __device__ __noinline__ float dot(const float *q, const T *key, int width)
 {
@@ -110,7 +112,7 @@ static __device__ void stage(T *to, const T *from, int start, int end, int width
     }
 }
 
-/* A tile that the queries see in places of their own: only the warp's `index`th query. */
+/* Takes a tile whose rows differ from query to query: for query number `index` of the warp. */
 template <typename T, int DIMS>
 static __device__ void gather_tile(const struct esp_cuda_arrays &at,
                                    const struct attend_args<T> &a, const struct query &query,
@@ -136,7 +138,7 @@ static __device__ void gather_tile(const struct esp_cuda_arrays &at,
     }
 }
 
-/* A tile in shared memory, for all queries of the warp. */
+/* Takes a tile in shared memory, for all queries of the warp. */
 template <typename T, int DIMS>
 static __device__ void shared_tile(const struct attend_args<T> &a, const struct query *query,
                                    const float *const *q, const T *k, const T *v, int start,
@@ -190,7 +192,7 @@ static __global__ void __launch_bounds__(THREADS, 4)
     const float *q[EACH];
 #pragma unroll
     for (int j = 0; j < EACH; j++) {
-        const int index = warp + WARPS * j; /* few queries spread over all warps */
+        const int index = warp + WARPS * j; /* spreads a few queries over all warps */
         query[j] =
             find_query(at, base + index, kv_head, a.group, a.first_row, a.end_row);
         q[j] = q_shared + index * a.width;
@@ -229,7 +231,7 @@ static __global__ void __launch_bounds__(THREADS, 4)
     }
 }
 
-/* Block (row, head): the chunks of a query become its result. */
+/* Block (row, head): joins the chunks of a query to its result. */
 template <typename T>
 static __global__ void join_kernel(struct esp_cuda_arrays at, struct attend_args<T> a,
                                    int head_dim, T *out, size_t out_stride)
@@ -272,7 +274,7 @@ static void launch(cudaStream_t stream, const struct esp_cuda_arrays &at,
 }
 
 template <typename T>
-void esp_cuda_attend(struct esp_cuda_cache *c, int layer, int rows, int chunks)
+void esp_cuda_attention(struct esp_cuda_cache *c, int layer, int rows, int chunks)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     const struct esp_model_desc *d = w->desc;
@@ -306,18 +308,23 @@ void esp_cuda_attend(struct esp_cuda_cache *c, int layer, int rows, int chunks)
     }
 }
 
-template <typename T> static cudaError_t prepare(int width)
+/* The widest heads need more shared memory than a kernel gets by default. The limit belongs to
+ * the kernel and not to a cache, so it is set for the widest heads: caches of other widths may
+ * be open at the same time. */
+template <typename T> static int prepare(struct esp_cuda_backend *backend)
 {
-    return cudaFuncSetAttribute((const void *)attend_kernel<T, 8>,
-                                cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                (int)shared_bytes(width, sizeof(T)));
+    enum { WIDEST = 8 };
+    ESP_CUDA(backend, cudaFuncSetAttribute((const void *)attend_kernel<T, WIDEST>,
+                                           cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                           (int)shared_bytes(WIDEST * ESP_WARP, sizeof(T))));
+    return ESP_OK;
 }
 
-cudaError_t esp_cuda_attend_prepare(int width)
+int esp_cuda_attention_prepare(struct esp_cuda_backend *backend)
 {
-    cudaError_t result = prepare<esp_bf16>(width);
-    return result == cudaSuccess ? prepare<esp_f16>(width) : result;
+    int status = prepare<esp_bf16>(backend);
+    return status < 0 ? status : prepare<esp_f16>(backend);
 }
 
-template void esp_cuda_attend<esp_bf16>(struct esp_cuda_cache *, int, int, int);
-template void esp_cuda_attend<esp_f16>(struct esp_cuda_cache *, int, int, int);
+template void esp_cuda_attention<esp_bf16>(struct esp_cuda_cache *, int, int, int);
+template void esp_cuda_attention<esp_f16>(struct esp_cuda_cache *, int, int, int);

@@ -1,10 +1,11 @@
-/* cache.cu - keys and values of one text, and everything a forward pass works in.
+/* cache.cu - keys and values of one text, and the work memory of a forward pass.
  *
- * All of it is one allocation whose size is known before anything is loaded
- * (esp_cuda_cache_need), zeroed once: padding stays zero because nobody writes there. Activations
- * have room for a multiple of 64 rows, so that products may compute a few rows too many.
+ * All of it is one allocation, whose size is known before anything is loaded
+ * (esp_cuda_cache_need). It is zeroed once; padding stays zero because nothing writes to it.
+ * Activations have room for a multiple of 64 rows, so that products may compute a few rows too
+ * many.
  */
-#include "cuda/cuda.h"
+#include "kernels/cuda/cuda.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -60,7 +61,8 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     c->at.seen = (int32_t *)esp_cuda_take(arena, batch * c->at.seen_stride, sizeof(int32_t));
     c->at.seen_count = (int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
 
-    /* The block that every pass sends: the masks last, because they are sent in part. */
+    /* The block that every pass sends. The masks are last, because only a part of them is sent.
+     */
     const size_t start = arena->used;
     c->pass_device = (char *)esp_cuda_take(arena, 1, sizeof(struct esp_cuda_pass));
     c->at.pass = (const struct esp_cuda_pass *)c->pass_device;
@@ -98,7 +100,6 @@ static int prepare(struct esp_cuda_cache *c)
         ESP_CUDA(backend, cudaMallocHost((void **)&c->pass_host[i], c->pass_bytes));
         ESP_CUDA(backend, cudaEventCreateWithFlags(&c->copied[i], cudaEventDisableTiming));
     }
-    ESP_CUDA(backend, esp_cuda_attend_prepare((int)c->head_width));
     return esp_cuda_prepare(c);
 }
 
@@ -115,6 +116,7 @@ int esp_cuda_cache_open(struct esp_cache **cache, struct esp_weights *weights, i
     struct esp_cuda_cache *c = (struct esp_cuda_cache *)calloc(1, sizeof *c);
     if (!c)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a cache");
+    esp_cuda_enter(weights->backend);
     c->base.weights = weights;
     c->rows = rows;
     c->max_batch = max_batch;
@@ -133,20 +135,22 @@ void esp_cuda_cache_close(struct esp_cache *cache)
     struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;
     if (!c)
         return;
-    cudaStreamSynchronize(((struct esp_cuda_backend *)cache->weights->backend)->stream);
+    esp_cuda_enter(cache->weights->backend);
+    esp_cuda_fine(
+        cudaStreamSynchronize(((struct esp_cuda_backend *)cache->weights->backend)->stream));
     for (auto &passes : c->graph)
         for (auto &bucket : passes)
             for (cudaGraphExec_t graph : bucket)
                 if (graph)
-                    cudaGraphExecDestroy(graph);
+                    esp_cuda_fine(cudaGraphExecDestroy(graph));
     for (int i = 0; i < ESP_CUDA_SLOTS; i++) {
         if (c->copied[i])
-            cudaEventDestroy(c->copied[i]);
+            esp_cuda_fine(cudaEventDestroy(c->copied[i]));
         if (c->pass_host[i])
-            cudaFreeHost(c->pass_host[i]);
+            esp_cuda_fine(cudaFreeHost(c->pass_host[i]));
     }
     if (c->memory)
-        cudaFree(c->memory);
+        esp_cuda_fine(cudaFree(c->memory));
     free(c);
 }
 
@@ -162,13 +166,14 @@ int esp_cuda_keep(struct esp_cache *cache, int first, const int32_t *which, int 
     struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;
     struct esp_cuda_backend *backend = (struct esp_cuda_backend *)cache->weights->backend;
     if (first < 0 || count < 0 || count > c->max_batch || first > c->rows - count)
-        return ESP_E_ARGUMENT;
+        return esp_cuda_end(backend, ESP_E_ARGUMENT);
     for (int i = 0; i < count; i++)
         if (which[i] < first + i || which[i] >= c->rows || (i > 0 && which[i] <= which[i - 1]))
-            return ESP_E_ARGUMENT;
+            return esp_cuda_end(backend, ESP_E_ARGUMENT);
     if (count == 0)
         return ESP_OK;
-    char *slot;
+    char *slot = NULL;
+    esp_cuda_enter(cache->weights->backend);
     int status = esp_cuda_take_slot(c, &slot);
     if (status < 0)
         return status;
@@ -177,7 +182,7 @@ int esp_cuda_keep(struct esp_cache *cache, int first, const int32_t *which, int 
     status = esp_cuda_send_slot(c, at, (size_t)count * sizeof *which);
     if (status < 0)
         return status;
-    esp_cuda_move(c, first, count);
+    esp_cuda_launch_keep(c, first, count);
     ESP_CUDA_LAUNCHED(backend, "compaction of the cache");
     return ESP_OK;
 }

@@ -1,6 +1,6 @@
-/* combine.cu - max(0, a p + b q + c min(d p, q)) of two rows: its sum, and what it is divided
- * by that. Overlaps and residuals of verifiers are such combinations, see kernels.h. */
-#include "cuda/total.h"
+/* combine.cu - max(0, a p + b q + c min(d p, q)) of two rows: its sum, and its values divided
+ * by the sum. Overlaps and residuals of verifiers are such combinations, see kernels.h. */
+#include "kernels/cuda/total.h"
 
 namespace
 {

@@ -2,27 +2,29 @@
  *
  * plugin.cu opens a device and holds the table of operations, weights.cu copies a model to it,
  * cache.cu holds keys and values and plans memory, forward.cu runs a batch through the model by
- * the launchers below, rows.cu answers questions about logits. One operation per .cu file: the
- * kernel and its launcher, nothing of CUDA outside. The structs begin with the public ones of
- * kernels.h, so that a pointer to one is a pointer to the other.
+ * the launchers below, rows.cu computes on logits and probabilities. Each .cu file holds one
+ * operation: the kernel and its launcher. The structs begin with the public ones of kernels.h,
+ * so that a pointer to one is a pointer to the other.
  *
- * Everything a backend does goes through its one stream, in order. Calls that return values to
- * the host synchronise once, at their end; forward(), keep() and softmax() do not wait. A value
- * that is not a number is therefore reported by the next call that returns values.
+ * A backend does everything on one stream, in order. Calls that give values with ESP_NOW wait
+ * for the stream once, at their end; forward(), keep() and softmax() do not wait. So a value
+ * that is not a number is reported by the next call that gives values.
  */
 #ifndef ESP_CUDA_H
 #define ESP_CUDA_H
 
-#include "cuda/device.h"
+#include "kernels/cuda/device.h"
 
-#include "batch.h"
+#include "kernels/batch.h"
 extern "C" {
-#include "error.h"
+#include "kernels/status.h"
 }
 
 struct esp_cuda_lt;
 
-/* What a call has promised: to be copied from pinned memory when the stream is idle. */
+/* Values that a call still owes: they are copied from pinned memory when the stream is idle.
+ * `to` belongs to the caller and may be freed after a failure, so a call that fails discards
+ * all answers. */
 struct esp_cuda_answer {
     struct esp_cuda_rows *rows;
     void *to;
@@ -34,21 +36,26 @@ enum { ESP_CUDA_ANSWERS = 8 };
 
 struct esp_cuda_backend {
     struct esp_backend base;
-    bool exact;    /* the same order of every sum for any number of rows */
-    bool deferred; /* calls do not wait for their answers */
+    bool exact; /* the same order of every sum for any number of rows */
+    int index;  /* of the device, see esp_cuda_enter */
     int multiprocessors;
     size_t shared_limit; /* bytes of shared memory that a block may ask for */
     cudaStream_t stream;
-    /* Pinned, so that kernels write it and the host reads it: set to 1 by whoever meets a value
-     * that is not a number. */
+    /* Pinned, so that kernels write it and the host reads it: a kernel that finds a value that
+     * is not a number sets it to 1. */
     int *numeric;
     struct esp_cuda_answer answer[ESP_CUDA_ANSWERS];
     int answers;
-    struct esp_cuda_lt *lt;
+    struct esp_cuda_lt *lt; /* NULL: not opened, or there is no cuBLASLt here */
+    bool lt_asked;          /* cuBLASLt was looked for */
     cudaEvent_t mark[ESP_MARKS];
     char device[160];
     char failure[256]; /* the sentence about the last call that failed, or "" */
 };
+
+/* Makes the backend's device the current one, which CUDA keeps per thread. Every operation of
+ * the table begins with this. */
+void esp_cuda_enter(const struct esp_backend *backend);
 
 /* Runs a CUDA call inside a function that returns a status: a failure is remembered in the
  * backend's `failure` and returned as ESP_E_DEVICE (ESP_E_MEMORY if memory ran out). */
@@ -59,7 +66,7 @@ struct esp_cuda_backend {
             return esp_cuda_failed((backend), #call, esp_cuda_result);                         \
     } while (0)
 
-/* After a launch: did it start? */
+/* After a launch: returns a failure to start it. */
 #define ESP_CUDA_LAUNCHED(backend, what)                                                       \
     do {                                                                                       \
         cudaError_t esp_cuda_result = cudaGetLastError();                                      \
@@ -68,7 +75,12 @@ struct esp_cuda_backend {
     } while (0)
 
 int esp_cuda_failed(struct esp_cuda_backend *backend, const char *call, cudaError_t result);
-/* The same for a failure that a caller will show: the sentence goes to err. */
+/* Returns `status`; if it is a failure, all answers that are due are discarded. */
+int esp_cuda_end(struct esp_cuda_backend *backend, int status);
+/* For calls that return no status: true if the CUDA call succeeded. If it failed, the error is
+ * cleared in the CUDA runtime; otherwise the next launch would report it. */
+bool esp_cuda_fine(cudaError_t result);
+/* Copies the sentence about a failure to err; returns `status`. */
 int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err, size_t errlen);
 
 double esp_cuda_read_rate(struct esp_backend *backend, size_t bytes);
@@ -145,7 +157,7 @@ size_t esp_cuda_weights_need(const struct esp_model_desc *desc);
 
 /* ------------------------------------------------------------------ one pass */
 
-/* What becomes of the logits of a draft step, see softmax.h and top_k.cu. */
+/* Arguments of softmax and top-k at the end of a draft step, see softmax.h and top_k.cu. */
 struct esp_cuda_step {
     float factor; /* 1 / temperature */
     int32_t top_k;
@@ -156,8 +168,8 @@ struct esp_cuda_step {
     struct esp_cuda_scratch *scratch;
 };
 
-/* What changes from pass to pass. It lies on the device, so that a captured graph reads the
- * values of its own launch; arrays are (max_batch). */
+/* The numbers that change from pass to pass. They are on the device, so that a captured graph
+ * reads the values of its own launch; arrays are (max_batch). */
 struct esp_cuda_pass {
     int32_t rows, first, prefix, wanted;
     int32_t words;             /* of each row's mask; 0: no masks */
@@ -220,7 +232,8 @@ int esp_cuda_keep(struct esp_cache *cache, int first, const int32_t *which, int 
 int esp_cuda_forward(struct esp_cache *cache, const struct esp_batch *batch);
 /* Chooses algorithms and captures graphs for a new cache. */
 int esp_cuda_prepare(struct esp_cuda_cache *cache);
-/* The next pinned block to write into, once its last copy is over; sends part of it. */
+/* esp_cuda_take_slot gives the next pinned block to write into, after its last copy has ended;
+ * the other sends the first bytes of it to the device. */
 int esp_cuda_take_slot(struct esp_cuda_cache *cache, char **slot);
 int esp_cuda_send_slot(struct esp_cuda_cache *cache, size_t at, size_t bytes);
 
@@ -237,19 +250,20 @@ void esp_cuda_norm(struct esp_cuda_cache *c, void *out, const float *weight, con
                    bool chosen, int rows);
 /* Normalises and rotates queries and keys of c->qkv; queries go to c->q, keys and values into the
  * cache. */
-template <typename T> void esp_cuda_rotate(struct esp_cuda_cache *c, int layer, int rows);
+template <typename T> void esp_cuda_rope(struct esp_cuda_cache *c, int layer, int rows);
 /* c->attended = attention of c->q over the cache, `chunks` chunks of keys at most. */
 template <typename T>
-void esp_cuda_attend(struct esp_cuda_cache *c, int layer, int rows, int chunks);
-/* Once per cache: lets attention have the shared memory it needs for heads of this width. */
-cudaError_t esp_cuda_attend_prepare(int head_width);
-/* The rest of a draft step, for logits of the model's own vocabulary. softmax: one launch or six. */
+void esp_cuda_attention(struct esp_cuda_cache *c, int layer, int rows, int chunks);
+/* Once per backend: lets attention use the shared memory that heads of any width need. */
+int esp_cuda_attention_prepare(struct esp_cuda_backend *backend);
+/* The rest of a draft step, for logits of the model's own vocabulary. softmax takes one launch
+ * or six. */
 void esp_cuda_step_softmax(struct esp_cuda_cache *c, int rows);
 void esp_cuda_step_top_k(struct esp_cuda_cache *c, int rows);
 /* Compaction of rows keep_rows (count) to first, first + 1, ... in all layers. */
-void esp_cuda_move(struct esp_cuda_cache *c, int first, int count);
+void esp_cuda_launch_keep(struct esp_cuda_cache *c, int first, int count);
 
-/* What becomes of a product y = W x + bias. */
+/* What is done with a product y = W x + bias. */
 enum esp_cuda_epilogue {
     ESP_CUDA_STORE,  /* y */
     ESP_CUDA_ADD,    /* to += y */
@@ -270,16 +284,20 @@ struct esp_cuda_product {
     size_t columns; /* LOGITS after cuBLASLt: of a row of them */
 };
 
-/* Our own product: any number of rows, the same order of every sum whatever that number. */
+/* Our own product, for any number of rows. The order of its sums does not depend on that
+ * number.
+ */
 template <typename T>
-void esp_cuda_linear(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows);
+void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows);
 /* The epilogue by itself, of y (rows, y_stride) that cuBLASLt has made. */
 template <typename T>
 void esp_cuda_finish(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
                      const float *product, size_t product_stride, int rows);
 
 /* lt.cu: products by cuBLASLt. Algorithms are chosen per shape, once, when a cache is opened. */
-int esp_cuda_lt_open(struct esp_cuda_backend *backend, char *err, size_t errlen);
+/* Looks for cuBLASLt, once. If there is none, backend->lt stays NULL and the device's
+ * description says so. */
+int esp_cuda_lt_open(struct esp_cuda_backend *backend);
 void esp_cuda_lt_close(struct esp_cuda_backend *backend);
 
 struct esp_cuda_lt_product {
@@ -297,10 +315,10 @@ int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_p
 
 /* ------------------------------------------------------------------ rows */
 
-/* Pinned memory through which calls hand arguments to kernels and get results back, and a twin
- * on the device for arguments that are worth a copy. Taken front to back, and from the front
- * again once the stream is idle, so that a call that does not wait cannot be overwritten by the
- * next. It grows only if a caller asks for more than ever before. */
+/* Pinned memory through which calls give arguments to kernels and get results back, and as much
+ * memory on the device for arguments that are worth a copy. It is taken from front to back, and
+ * from the front again once the stream is idle, so that a call never overwrites the arguments
+ * of one that did not wait. It grows only if a caller asks for more than ever before. */
 struct esp_cuda_transfer {
     char *host, *device; /* (bytes) */
     size_t bytes, used;
@@ -320,35 +338,38 @@ static inline struct esp_cuda_backend *esp_cuda_of(const struct esp_rows *rows)
     return reinterpret_cast<struct esp_cuda_backend *>(rows->backend);
 }
 
-/* Once per backend: softmax and sample may have shared memory up to its limit. */
+/* Once per backend: lets softmax and sample use shared memory up to its limit. */
 int esp_cuda_softmax_prepare(struct esp_cuda_backend *backend);
 int esp_cuda_sample_prepare(struct esp_cuda_backend *backend);
 int esp_cuda_rows_open(struct esp_rows **rows, struct esp_backend *backend, int capacity,
                        int vocabulary, char *err, size_t errlen);
 void esp_cuda_rows_close(struct esp_rows *rows);
 size_t esp_cuda_rows_need(int capacity, int vocabulary); /* bytes on the device */
-/* A draft step in a graph for passes of `rows` rows: can it be done there? Then begin() makes room
- * for the answers of `count` rows and fills `made` in, and end() waits for them like every call
- * that returns values; status: of what was launched. */
+/* A draft step in a graph for passes of `rows` rows. fits() says whether it is possible. Then
+ * begin() makes room for the answers of `count` rows and fills in `made`, and end() waits for
+ * the answers if they are wanted now. */
 bool esp_cuda_step_fits(const struct esp_rows *logits, const struct esp_model_desc *desc,
                         const struct esp_step *step, int rows);
 int esp_cuda_step_begin(struct esp_rows *logits, const struct esp_step *step, int count,
                         struct esp_cuda_step *made);
-int esp_cuda_step_end(struct esp_rows *logits, int status);
-int esp_cuda_argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids);
+int esp_cuda_step_end(struct esp_rows *logits, enum esp_delivery when);
+int esp_cuda_argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids,
+                    enum esp_delivery when);
 int esp_cuda_top_k(struct esp_rows *rows, const int32_t *which, int count, int k, int32_t *ids,
-                   float *values);
+                   float *values, enum esp_delivery when);
 int esp_cuda_softmax(struct esp_rows *rows, const int32_t *which, int count,
                      const struct esp_sampling *sampling);
 int esp_cuda_gather(struct esp_rows *rows, const int32_t *which, const int32_t *tokens,
-                    int count, double *values);
+                    int count, double *values, enum esp_delivery when);
 int esp_cuda_sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
                     int draws, const int32_t *excluded, int per, int32_t *tokens,
-                    double *values);
+                    double *values, enum esp_delivery when);
 int esp_cuda_combine(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
                      const struct esp_combination *f, struct esp_rows *to, int to_row,
                      double *sum);
 int esp_cuda_remove(struct esp_rows *rows, int row, int32_t token, double *left);
+int esp_cuda_temper(struct esp_rows *rows, const int32_t *which, int count, double power,
+                    double *mean_log, double *power_sum, enum esp_delivery when);
 int esp_cuda_ratio_masses(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
                           double *p_mass, double *q_mass);
 int esp_cuda_ratio_residual(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,

@@ -1,9 +1,9 @@
-/* device.h - what every .cu file is written against: CUDA, or the host emulator.
+/* device.h - the common ground of CUDA and the host emulator, included by every .cu file.
  *
  * The same sources are compiled twice: by nvcc for GPUs, and with ESP_EMULATE by a C++ compiler
  * against tests/emu/emu.h, where the threads of a block run one after another up to each
- * barrier. Three things differ between the two and are hidden here: launches (<<<>>> is not
- * C++), dynamic shared memory, and tensor core instructions.
+ * barrier. This file hides the four things that differ: launches (<<<>>> is not C++), dynamic
+ * shared memory, tensor core instructions, and libraries that are loaded by name.
  *
  * Rules that keep a kernel portable: all shared memory is dynamic, taken once at the top by
  * ESP_SHARED and divided by hand; every thread of a warp reaches every shuffle, vote and
@@ -16,12 +16,13 @@
 #include <cstdint>
 
 #ifdef ESP_EMULATE
-#include "emu.h"
+#include "tests/emu/emu.h"
 #else
 #include <cublasLt.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
+#include <dlfcn.h>
 
 /* A kernel with commas in its template arguments needs parentheses: (kernel<a, b>). */
 #define ESP_LAUNCH(kernel, grid, block, shared, stream, ...)                                   \
@@ -32,7 +33,13 @@
     extern __shared__ __align__(16) unsigned char esp_shared_memory[];                         \
     type *name = reinterpret_cast<type *>(esp_shared_memory)
 
-/* Between the pieces of one allocation the emulator keeps fences that nobody may touch. */
+/* A library by name, or NULL; what is in it by name, or NULL. */
+#define ESP_LIBRARY_OPEN(name) dlopen((name), RTLD_NOW | RTLD_LOCAL)
+#define ESP_LIBRARY_SYMBOL(library, name) dlsym((library), (name))
+
+/* Between the pieces of one allocation the emulator keeps fences and reports any access to
+ * them.
+ */
 enum { ESP_FENCE = 0 };
 #define ESP_PUT_FENCE(address, bytes) ((void)0)
 #endif
@@ -95,7 +102,8 @@ static __device__ __forceinline__ esp_eight<T> esp_load_eight(const T *address)
     return eight;
 }
 
-/* For weights: read once, so they should not push anything out of the first-level cache. */
+/* A load for weights. They are read once, so they should not displace other data from the
+ * first-level cache. */
 template <typename T>
 static __device__ __forceinline__ esp_eight<T> esp_load_eight_once(const T *address)
 {

@@ -1,12 +1,12 @@
-/* embed.cu - the first kernel of a pass: token embeddings into the residual stream, and masks
- * into lists.
+/* embed.cu - the first kernel of a pass: it writes token embeddings to the residual stream and
+ * turns masks into lists.
  *
  * A row of a tree sees the whole prefix and some rows behind it, given as a bitmask. Attention
- * wants the i-th of them, for every layer and head, so the mask is expanded once per pass:
+ * needs the i-th of them, for every layer and head, so the mask is expanded once per pass:
  * seen[row][i], ascending. Rows of a batch without masks see everything before them and need no
  * list.
  */
-#include "cuda/cuda.h"
+#include "kernels/cuda/cuda.h"
 
 enum { THREADS = 256 };
 

@@ -1,33 +1,35 @@
-/* forward.cu - one batch through the model: what is launched, in which order.
+/* forward.cu - one batch through the model: the kernels that are launched, and their order.
  *
- * What changes from pass to pass is written into a pinned block and sent ahead (four blocks in
- * turn, so that the host never waits for a copy that is still under way); the kernels read it
- * on the device. Passes of few rows can therefore be captured once as CUDA graphs, for 1, 4, 16
- * and 64 rows and for texts of 1, 2, 4, ... chunks of keys, and are replayed with one call;
- * kernels stop at the rows that the pass really has. Larger passes are launched one kernel
- * after the other.
+ * The numbers that change from pass to pass are written to a pinned block and copied to the
+ * device before the pass, where the kernels read them. (Four blocks take turns, so that the
+ * host never waits for a copy in progress.) So passes of few rows can be captured once as CUDA
+ * graphs, for 1, 4, 16 and 64 rows and for texts of 1, 2, 4, ... chunks of keys, and replayed
+ * with one call; the kernels stop at the last row that the pass has. Larger passes are launched
+ * kernel by kernel.
  *
- * The steps of a layer are those of the CPU backend (cpu/forward.c): 1 norm, 2 queries, keys and
- * values, 3 rotation and cache, 4 attention, 5 output added to the residual stream, 6 norm,
+ * The steps of a layer are those of the CPU backend (cpu/forward.c): 1 norm, 2 queries, keys
+ * and values, 3 rotation and cache, 4 attention, 5 output added to the residual stream, 6 norm,
  * 7 gate and up, 8 down added.
  *
- * Products of up to 16 rows are our own; larger ones are cuBLASLt's, whose order of adding
- * depends on the number of rows. In exact mode all are our own.
+ * Products of up to 16 rows are those of matmul.cu. Larger ones use cuBLASLt, whose order of
+ * summation depends on the number of rows. In exact mode, and without cuBLASLt, all products
+ * are those of matmul.cu.
  */
-#include "cuda/cuda.h"
+#include "kernels/cuda/cuda.h"
 
 #include <cstring>
 
 enum { OWN_ROWS = 16, LT_STEP = 16 };
 static const int bucket_rows[ESP_CUDA_BUCKETS] = {1, 4, 16, 64};
-/* Above this, the device is busy for longer than the host needs to launch a pass of 64 rows. */
+/* With more weights than this, a pass of 64 rows keeps the device busy for longer than the host
+ * needs to launch it. */
 static const size_t LAUNCH_BOUND_BYTES = (size_t)1 << 30;
 
 struct shape {
     int rows, chunks;
     bool step;          /* a draft step, in a graph */
     int head_rows;      /* rows whose logits are wanted, 0: none */
-    float *logits;      /* where they go if they lie one below the other, else NULL */
+    float *logits;      /* their rows if these are adjacent, else NULL */
     size_t stride;      /* of logits */
     int vocabulary;     /* of a row of logits */
 };
@@ -62,11 +64,11 @@ static V *in_slot(const struct esp_cuda_cache *c, char *slot, const V *on_device
     return (V *)(slot + ((const char *)on_device - c->pass_device));
 }
 
-/* `step` tells a graph what becomes of the logits, see struct esp_cuda_step. */
+/* `step`: arguments for a graph that ends with a draft step, see struct esp_cuda_step. */
 static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
                      const struct esp_cuda_step *step)
 {
-    char *slot;
+    char *slot = NULL;
     int status = esp_cuda_take_slot(c, &slot);
     if (status < 0)
         return status;
@@ -96,6 +98,11 @@ static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
 
 /* ------------------------------------------------------------------ products */
 
+static bool is_own(const struct esp_cuda_backend *backend, int rows)
+{
+    return rows <= OWN_ROWS || backend->exact || !backend->lt;
+}
+
 static struct esp_cuda_lt_product lt_product(const struct esp_cuda_cache *c,
                                              const struct esp_cuda_product *p, int rows)
 {
@@ -117,8 +124,8 @@ template <typename T>
 static int multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows)
 {
     struct esp_cuda_backend *backend = backend_of(c);
-    if (rows <= OWN_ROWS || backend->exact) {
-        esp_cuda_linear<T>(c, p, rows);
+    if (is_own(backend, rows)) {
+        esp_cuda_matmul<T>(c, p, rows);
         return ESP_OK;
     }
     const struct esp_cuda_lt_product lt = lt_product(c, p, rows);
@@ -168,12 +175,12 @@ template <typename T> static int head(struct esp_cuda_cache *c, const struct sha
     p.x = c->normed;
     p.x_stride = c->hidden;
     p.epilogue = ESP_CUDA_LOGITS;
-    if (!s->logits || s->head_rows <= OWN_ROWS || backend->exact) {
-        esp_cuda_linear<T>(c, &p, s->head_rows);
+    if (!s->logits || is_own(backend, s->head_rows)) {
+        esp_cuda_matmul<T>(c, &p, s->head_rows);
         return ESP_OK;
     }
     struct esp_cuda_lt_product lt = lt_product(c, &p, s->head_rows);
-    lt.rows = s->head_rows; /* what lies below belongs to others */
+    lt.rows = s->head_rows; /* no more, because the rows below are not ours */
     lt.y = s->logits;
     lt.y_stride = s->stride;
     lt.outputs = w->head.rows < s->vocabulary ? w->head.rows : s->vocabulary;
@@ -197,8 +204,8 @@ static int run_layer(struct esp_cuda_cache *c, int i, int rows, int chunks)
                               rows); /* 2 */
     if (status < 0)
         return status;
-    esp_cuda_rotate<T>(c, i, rows);         /* 3 */
-    esp_cuda_attend<T>(c, i, rows, chunks); /* 4 */
+    esp_cuda_rope<T>(c, i, rows);              /* 3 */
+    esp_cuda_attention<T>(c, i, rows, chunks); /* 4 */
     if (parallel) /* 6 before 5: the MLP reads x as the layer found it */
         esp_cuda_norm<T>(c, c->normed2, layer->norm2, layer->norm2_bias, false, rows);
     status = to_floats<T>(c, &layer->output, c->attended, c->q_width, c->x, c->hidden, true,
@@ -256,7 +263,7 @@ static int capture(struct esp_cuda_cache *c, const struct shape *s, cudaGraphExe
     ESP_CUDA(backend, cudaStreamBeginCapture(backend->stream, cudaStreamCaptureModeThreadLocal));
     int status = run_typed(c, s);
     cudaError_t ended = cudaStreamEndCapture(backend->stream, &graph);
-    if (status == ESP_OK && ended != cudaSuccess)
+    if (!esp_cuda_fine(ended) && status == ESP_OK)
         status = esp_cuda_failed(backend, "cudaStreamEndCapture", ended);
     if (status == ESP_OK) {
         cudaError_t made = cudaGraphInstantiate(exec, graph, 0);
@@ -264,11 +271,12 @@ static int capture(struct esp_cuda_cache *c, const struct shape *s, cudaGraphExe
             status = esp_cuda_failed(backend, "cudaGraphInstantiate", made);
     }
     if (graph)
-        cudaGraphDestroy(graph);
+        esp_cuda_fine(cudaGraphDestroy(graph));
     return status;
 }
 
-/* Is the device done sooner than the host could launch such a pass kernel by kernel? */
+/* Whether the device would finish such a pass sooner than the host could launch it kernel by
+ * kernel. */
 static bool launch_bound(const struct esp_cuda_cache *c, int rows, bool step)
 {
     const bool small = esp_cuda_weights_of(&c->base)->bytes < LAUNCH_BOUND_BYTES;
@@ -318,7 +326,10 @@ static int choose_algorithms(struct esp_cuda_cache *c)
 
 int esp_cuda_prepare(struct esp_cuda_cache *c)
 {
-    int status = backend_of(c)->exact ? ESP_OK : choose_algorithms(c);
+    struct esp_cuda_backend *backend = backend_of(c);
+    int status = backend->exact ? ESP_OK : esp_cuda_lt_open(backend);
+    if (status == ESP_OK && !backend->exact && backend->lt)
+        status = choose_algorithms(c);
     return status == ESP_OK ? capture_graphs(c) : status;
 }
 
@@ -338,7 +349,7 @@ static cudaGraphExec_t find_graph(const struct esp_cuda_cache *c, const struct s
     return NULL;
 }
 
-/* Do the wanted logits lie one below the other? */
+/* Whether the rows of the wanted logits are adjacent and in order. */
 static bool adjacent(const struct esp_batch *b)
 {
     for (int i = 0; b->logits_row && i < b->rows; i++)
@@ -381,13 +392,11 @@ static int run_step(struct esp_cuda_cache *c, const struct esp_batch *b, const s
         status = send_pass(c, b, &step);
     if (status < 0)
         return status;
-    cudaError_t launched = cudaGraphLaunch(graph, backend->stream);
-    if (launched != cudaSuccess)
-        status = esp_cuda_failed(backend, "cudaGraphLaunch", launched);
-    return esp_cuda_step_end(b->logits, status);
+    ESP_CUDA(backend, cudaGraphLaunch(graph, backend->stream));
+    return esp_cuda_step_end(b->logits, b->step->when);
 }
 
-int esp_cuda_forward(struct esp_cache *cache, const struct esp_batch *batch)
+static int forward(struct esp_cache *cache, const struct esp_batch *batch)
 {
     struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;
     const struct esp_model_desc *d = esp_cuda_weights_of(cache)->desc;
@@ -406,4 +415,10 @@ int esp_cuda_forward(struct esp_cache *cache, const struct esp_batch *batch)
     if (status < 0 || !batch->step)
         return status;
     return esp_batch_step(batch, in_slot(c, c->pass_host[c->slot], c->at.wanted_at), s.head_rows);
+}
+
+int esp_cuda_forward(struct esp_cache *cache, const struct esp_batch *batch)
+{
+    esp_cuda_enter(cache->weights->backend);
+    return esp_cuda_end((struct esp_cuda_backend *)cache->weights->backend, forward(cache, batch));
 }

@@ -1,5 +1,5 @@
-/* gather.cu - single values out of rows: the probabilities of the tokens of a tree. */
-#include "cuda/rows.h"
+/* gather.cu - reads single values of rows: the probabilities of the tokens of a tree. */
+#include "kernels/cuda/rows.h"
 
 enum { THREADS = 128 };
 

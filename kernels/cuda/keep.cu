@@ -1,11 +1,11 @@
-/* keep.cu - compaction: the accepted rows of a tree move together behind the text.
+/* keep.cu - compaction: the accepted rows of a tree are moved together behind the text.
  *
- * Row which[i] becomes row first + i, where which ascends and which[i] >= first + i. The row
- * that i is written to may be one that an earlier i was read from, never one that a later i
- * still needs, so a thread that does all i in order for its own 16 bytes of a head can never
- * race: one launch for all layers, heads, keys and values.
+ * Row which[i] becomes row first + i, where which ascends and which[i] >= first + i. So row
+ * first + i may have been read for an earlier i, but is never still needed for a later one. A
+ * thread does all i in order for its own 16 bytes of a head, so there are no races, and one
+ * launch does all layers, heads, keys and values.
  */
-#include "cuda/cuda.h"
+#include "kernels/cuda/cuda.h"
 
 enum { THREADS = 128 };
 
@@ -22,7 +22,7 @@ static __global__ void keep_kernel(uint4 *k, uint4 *v, const int32_t *which, int
             rows[(size_t)(first + i) * words] = rows[(size_t)which[i] * words];
 }
 
-void esp_cuda_move(struct esp_cuda_cache *c, int first, int count)
+void esp_cuda_launch_keep(struct esp_cuda_cache *c, int first, int count)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;

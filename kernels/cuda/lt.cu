@@ -1,13 +1,16 @@
-/* lt.cu - products of more rows than our own kernel is made for, by cuBLASLt.
+/* lt.cu - products of more rows than matmul.cu is made for, by cuBLASLt.
  *
- * cuBLASLt thinks in columns: y (rows, outputs) in our order is its (outputs, rows), W is
- * transposed, x is not. Its heuristic is asked once per shape; the answer is kept in a table.
+ * cuBLASLt stores matrices by columns: our y (rows, outputs) is its (outputs, rows), W is
+ * transposed, x is not. The algorithm that its heuristic chooses for a shape is kept in a
+ * table.
  */
-#include "cuda/cuda.h"
+#include "kernels/cuda/cuda.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#include "kernels/cuda/lt_library.h"
 
 struct choice {
     bool half, add;
@@ -17,6 +20,7 @@ struct choice {
 };
 
 struct esp_cuda_lt {
+    struct esp_lt_library call;
     cublasLtHandle_t handle;
     cublasLtMatmulDesc_t product; /* y = W^T x, 32-bit sums */
     void *workspace; /* (workspace_bytes), once an algorithm asks for some; graphs keep it */
@@ -27,37 +31,66 @@ struct esp_cuda_lt {
 
 static const size_t MOST_WORKSPACE = (size_t)32 << 20;
 
-static int failed(struct esp_cuda_backend *backend, const char *call, cublasStatus_t result)
+/* `function`: the name of the function without "cublasLt". */
+static int failed(struct esp_cuda_backend *backend, const char *function, cublasStatus_t result)
 {
-    snprintf(backend->failure, sizeof backend->failure, "%.*s failed: cuBLAS status %d",
-             (int)strcspn(call, "("), call, (int)result);
+    snprintf(backend->failure, sizeof backend->failure, "cublasLt%s failed: cuBLAS status %d",
+             function, (int)result);
+    backend->answers = 0;
     return result == CUBLAS_STATUS_ALLOC_FAILED ? ESP_E_MEMORY : ESP_E_DEVICE;
 }
 
-#define LT(backend, call)                                                                      \
+#define LT(backend, function, ...)                                                             \
     do {                                                                                       \
-        cublasStatus_t lt_result = (call);                                                     \
+        cublasStatus_t lt_result = (backend)->lt->call.function(__VA_ARGS__);                  \
         if (lt_result != CUBLAS_STATUS_SUCCESS)                                                \
-            return failed((backend), #call, lt_result);                                        \
+            return failed((backend), #function, lt_result);                                    \
     } while (0)
 
-static int open_parts(struct esp_cuda_backend *backend, struct esp_cuda_lt *lt)
+/* Finds a version that this driver supports; without one, handle stays NULL. */
+static int find_library(struct esp_cuda_backend *backend)
 {
-    const cublasOperation_t transposed = CUBLAS_OP_T;
-    LT(backend, cublasLtCreate(&lt->handle));
-    LT(backend, cublasLtMatmulDescCreate(&lt->product, CUBLAS_COMPUTE_32F, CUDA_R_32F));
-    LT(backend, cublasLtMatmulDescSetAttribute(lt->product, CUBLASLT_MATMUL_DESC_TRANSA,
-                                               &transposed, sizeof transposed));
+    struct esp_cuda_lt *lt = backend->lt;
+    for (int version = ESP_LT_NEWEST; version >= ESP_LT_OLDEST && !lt->handle; version--) {
+        if (!esp_lt_load(&lt->call, version))
+            continue;
+        cublasStatus_t made = lt->call.Create(&lt->handle);
+        if (made == CUBLAS_STATUS_NOT_INITIALIZED || made == CUBLAS_STATUS_ARCH_MISMATCH)
+            lt->handle = NULL; /* it needs a newer driver or another device */
+        else if (made != CUBLAS_STATUS_SUCCESS)
+            return failed(backend, "Create", made);
+    }
     return ESP_OK;
 }
 
-int esp_cuda_lt_open(struct esp_cuda_backend *backend, char *err, size_t errlen)
+static int open_parts(struct esp_cuda_backend *backend)
 {
+    struct esp_cuda_lt *lt = backend->lt;
+    const cublasOperation_t transposed = CUBLAS_OP_T;
+    LT(backend, MatmulDescCreate, &lt->product, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+    LT(backend, MatmulDescSetAttribute, lt->product, CUBLASLT_MATMUL_DESC_TRANSA, &transposed,
+       sizeof transposed);
+    return ESP_OK;
+}
+
+int esp_cuda_lt_open(struct esp_cuda_backend *backend)
+{
+    if (backend->lt_asked)
+        return ESP_OK;
     backend->lt = (struct esp_cuda_lt *)calloc(1, sizeof *backend->lt);
     if (!backend->lt)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for cuBLASLt's table");
-    int status = open_parts(backend, backend->lt);
-    return status < 0 ? esp_cuda_tell(backend, status, err, errlen) : ESP_OK;
+        return ESP_E_MEMORY;
+    int status = find_library(backend);
+    const bool found = backend->lt->handle;
+    if (status == ESP_OK && found)
+        status = open_parts(backend);
+    if (status < 0 || !found)
+        esp_cuda_lt_close(backend);
+    backend->lt_asked = status == ESP_OK;
+    const size_t length = strlen(backend->device);
+    if (status == ESP_OK && !found)
+        snprintf(backend->device + length, sizeof backend->device - length, ", no cuBLASLt");
+    return status;
 }
 
 void esp_cuda_lt_close(struct esp_cuda_backend *backend)
@@ -66,11 +99,11 @@ void esp_cuda_lt_close(struct esp_cuda_backend *backend)
     if (!lt)
         return;
     if (lt->workspace)
-        cudaFree(lt->workspace);
+        esp_cuda_fine(cudaFree(lt->workspace));
     if (lt->product)
-        cublasLtMatmulDescDestroy(lt->product);
+        lt->call.MatmulDescDestroy(lt->product);
     if (lt->handle)
-        cublasLtDestroy(lt->handle);
+        lt->call.Destroy(lt->handle);
     free(lt->choices);
     free(lt);
     backend->lt = NULL;
@@ -82,26 +115,26 @@ struct layouts {
     cublasLtMatrixLayout_t w, x, y;
 };
 
-static void close_layouts(struct layouts *l)
+static void close_layouts(const struct esp_cuda_lt *lt, struct layouts *l)
 {
     if (l->w)
-        cublasLtMatrixLayoutDestroy(l->w);
+        lt->call.MatrixLayoutDestroy(l->w);
     if (l->x)
-        cublasLtMatrixLayoutDestroy(l->x);
+        lt->call.MatrixLayoutDestroy(l->x);
     if (l->y)
-        cublasLtMatrixLayoutDestroy(l->y);
+        lt->call.MatrixLayoutDestroy(l->y);
 }
 
 static int open_layouts(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p,
                         struct layouts *l)
 {
     const cudaDataType type = p->half ? CUDA_R_16F : CUDA_R_16BF;
-    LT(backend, cublasLtMatrixLayoutCreate(&l->w, type, p->w->stride, (uint64_t)p->outputs,
-                                           (int64_t)p->w->stride));
-    LT(backend, cublasLtMatrixLayoutCreate(&l->x, type, p->w->stride, (uint64_t)p->rows,
-                                           (int64_t)p->x_stride));
-    LT(backend, cublasLtMatrixLayoutCreate(&l->y, CUDA_R_32F, (uint64_t)p->outputs,
-                                           (uint64_t)p->rows, (int64_t)p->y_stride));
+    LT(backend, MatrixLayoutCreate, &l->w, type, p->w->stride, (uint64_t)p->outputs,
+       (int64_t)p->w->stride);
+    LT(backend, MatrixLayoutCreate, &l->x, type, p->w->stride, (uint64_t)p->rows,
+       (int64_t)p->x_stride);
+    LT(backend, MatrixLayoutCreate, &l->y, CUDA_R_32F, (uint64_t)p->outputs, (uint64_t)p->rows,
+       (int64_t)p->y_stride);
     return ESP_OK;
 }
 
@@ -123,13 +156,12 @@ static int ask(struct esp_cuda_backend *backend, const struct esp_cuda_lt_produc
     struct esp_cuda_lt *lt = backend->lt;
     cublasLtMatmulHeuristicResult_t result;
     int found = 0;
-    LT(backend, cublasLtMatmulPreferenceSetAttribute(preference,
-                                                     CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                                     &limit, sizeof limit));
-    LT(backend, cublasLtMatmulAlgoGetHeuristic(lt->handle, lt->product, l->w, l->x, l->y, l->y,
-                                               preference, 1, &result, &found));
+    LT(backend, MatmulPreferenceSetAttribute, preference,
+       CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &limit, sizeof limit);
+    LT(backend, MatmulAlgoGetHeuristic, lt->handle, lt->product, l->w, l->x, l->y, l->y,
+       preference, 1, &result, &found);
     if (found < 1)
-        return failed(backend, "cublasLtMatmulAlgoGetHeuristic", CUBLAS_STATUS_NOT_SUPPORTED);
+        return failed(backend, "MatmulAlgoGetHeuristic", CUBLAS_STATUS_NOT_SUPPORTED);
     if (result.workspaceSize > lt->workspace_bytes) {
         ESP_CUDA(backend, cudaMalloc(&lt->workspace, MOST_WORKSPACE));
         lt->workspace_bytes = MOST_WORKSPACE;
@@ -158,14 +190,14 @@ static int choose(struct esp_cuda_backend *backend, const struct esp_cuda_lt_pro
     cublasLtMatmulPreference_t preference = NULL;
     int status = open_layouts(backend, p, &l);
     if (status == ESP_OK) {
-        cublasStatus_t made = cublasLtMatmulPreferenceCreate(&preference);
+        cublasStatus_t made = lt->call.MatmulPreferenceCreate(&preference);
         status = made == CUBLAS_STATUS_SUCCESS
                      ? ask(backend, p, &l, preference, limit, &lt->choices[lt->count])
-                     : failed(backend, "cublasLtMatmulPreferenceCreate", made);
+                     : failed(backend, "MatmulPreferenceCreate", made);
     }
     if (preference)
-        cublasLtMatmulPreferenceDestroy(preference);
-    close_layouts(&l);
+        lt->call.MatmulPreferenceDestroy(preference);
+    close_layouts(lt, &l);
     lt->count += status == ESP_OK;
     return status;
 }
@@ -175,8 +207,8 @@ int esp_cuda_lt_choose(struct esp_cuda_backend *backend, const struct esp_cuda_l
     return choose(backend, p, MOST_WORKSPACE);
 }
 
-/* A shape that was not foreseen makes do with the workspace that is there: nothing is allocated
- * while a text is being written. */
+/* A shape for which no algorithm was chosen before uses the workspace that there is: nothing is
+ * allocated while a text is being written. */
 int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p)
 {
     struct esp_cuda_lt *lt = backend->lt;
@@ -188,12 +220,12 @@ int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_p
     status = open_layouts(backend, p, &l);
     if (status == ESP_OK) {
         cublasStatus_t result =
-            cublasLtMatmul(lt->handle, lt->product, &one, p->w->data, l.w, p->x, l.x, &before,
-                           p->y, l.y, p->y, l.y, &find(lt, p)->algorithm, lt->workspace,
-                           lt->workspace_bytes, backend->stream);
+            lt->call.Matmul(lt->handle, lt->product, &one, p->w->data, l.w, p->x, l.x, &before,
+                            p->y, l.y, p->y, l.y, &find(lt, p)->algorithm, lt->workspace,
+                            lt->workspace_bytes, backend->stream);
         if (result != CUBLAS_STATUS_SUCCESS)
-            status = failed(backend, "cublasLtMatmul", result);
+            status = failed(backend, "Matmul", result);
     }
-    close_layouts(&l);
+    close_layouts(lt, &l);
     return status;
 }

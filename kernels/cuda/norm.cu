@@ -1,10 +1,10 @@
 /* norm.cu - RMSNorm and LayerNorm of rows of the residual stream, rounded to 16 bits.
  *
- * One block per row, always of the same size, so that the order of a row's sums does not depend
- * on the batch. The variance is that of the differences to the mean, in a second pass over a
- * row that is still in the first-level cache.
+ * There is one block per row, always of the same size, so that the order of a row's sums does
+ * not depend on the batch. The variance is computed from the differences to the mean, in a
+ * second pass over the row, which is still in the first-level cache.
  */
-#include "cuda/cuda.h"
+#include "kernels/cuda/cuda.h"
 
 enum { THREADS = 256 };
 

@@ -1,25 +1,40 @@
-/* plugin.cu - opening a device, and the table of operations that the program finds in this
+/* plugin.cu - opens a device and holds the table of operations that the program finds in this
  * library.
  *
- * The program itself knows nothing of CUDA: kernels/cuda.c loads this library when the backend
- * is asked for, and looks for one symbol, esp_cuda_plugin. Errors of CUDA calls are kept as a
- * sentence in the backend, because most operations return a status alone.
+ * The program is not linked with CUDA: kernels/cuda_plugin.c loads this library when the
+ * backend is asked for, and looks for one symbol, esp_cuda_plugin. Errors of CUDA calls are
+ * kept as a sentence in the backend, because most operations return only a status.
  */
-#include "cuda/plugin.h"
+#include "kernels/cuda/plugin.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-#include "cuda/cuda.h"
+#include "kernels/cuda/cuda.h"
 
 int esp_cuda_failed(struct esp_cuda_backend *backend, const char *call, cudaError_t result)
 {
-    /* Of "cudaMalloc(&x, n)" only the name is told. */
+    /* Of "cudaMalloc(&x, n)" the sentence has only the name. */
     snprintf(backend->failure, sizeof backend->failure, "%.*s failed: %s",
              (int)strcspn(call, "("), call, cudaGetErrorString(result));
-    cudaGetLastError(); /* an error that can be recovered from must not be met again */
+    backend->answers = 0;
+    esp_cuda_fine(result); /* clears an error that can be recovered from */
     return result == cudaErrorMemoryAllocation ? ESP_E_MEMORY : ESP_E_DEVICE;
+}
+
+bool esp_cuda_fine(cudaError_t result)
+{
+    if (result != cudaSuccess)
+        cudaGetLastError();
+    return result == cudaSuccess;
+}
+
+int esp_cuda_end(struct esp_cuda_backend *backend, int status)
+{
+    if (status < 0)
+        backend->answers = 0;
+    return status;
 }
 
 int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err, size_t errlen)
@@ -34,18 +49,60 @@ int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err,
     return esp_fail(err, errlen, status, "%s: %s", backend->device, backend->failure);
 }
 
-static int find_device(int *device, cudaDeviceProp *properties, char *err, size_t errlen)
+/* Says why there is no device. A machine without a driver or without a GPU gives
+ * ESP_E_UNSUPPORTED, which "auto" does not mention; a driver that does not work gives
+ * ESP_E_DEVICE, which it does. */
+static int tell_none(cudaError_t result, char *err, size_t errlen)
+{
+    int driver = 0, needed = 0;
+    if (!esp_cuda_fine(cudaDriverGetVersion(&driver)) ||
+        !esp_cuda_fine(cudaRuntimeGetVersion(&needed)))
+        driver = 0;
+    if (result == cudaErrorInsufficientDriver && driver > 0)
+        return esp_fail(err, errlen, ESP_E_DEVICE,
+                        "the NVIDIA driver is too old: it knows CUDA %d.%d, this build needs %d.%d; "
+                        "update the driver, or build espalier with an older CUDA toolkit",
+                        driver / 1000, driver % 1000 / 10, needed / 1000, needed % 1000 / 10);
+    const bool none = driver == 0 || result == cudaSuccess || result == cudaErrorNoDevice;
+    return esp_fail(err, errlen, none ? ESP_E_UNSUPPORTED : ESP_E_DEVICE,
+                    "there is no CUDA device here (%s)",
+                    driver == 0             ? "no NVIDIA driver was found"
+                    : result == cudaSuccess ? "none found"
+                                            : cudaGetErrorString(result));
+}
+
+/* The current device of this thread; CUDA begins with 0. */
+static thread_local int current;
+
+static cudaError_t enter(int device)
+{
+    const cudaError_t result = device == current ? cudaSuccess : cudaSetDevice(device);
+    if (esp_cuda_fine(result))
+        current = device;
+    return result;
+}
+
+/* A failure here is reported by the calls that follow. */
+void esp_cuda_enter(const struct esp_backend *backend)
+{
+    enter(((const struct esp_cuda_backend *)backend)->index);
+}
+
+static int find_device(int device, cudaDeviceProp *properties, char *err, size_t errlen)
 {
     int count = 0;
-    cudaGetLastError(); /* an error met while an earlier backend was closed is not ours */
     cudaError_t result = cudaGetDeviceCount(&count);
-    if (result != cudaSuccess || count < 1)
-        return esp_fail(err, errlen, ESP_E_UNSUPPORTED, "there is no CUDA device here (%s)",
-                        result == cudaSuccess ? "none found" : cudaGetErrorString(result));
-    result = cudaGetDevice(device);
+    if (!esp_cuda_fine(result) || count < 1)
+        return tell_none(result, err, errlen);
+    if (device < 0 || device >= count)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "there is no GPU number %d here; %d can be used, numbered from 0; see "
+                        "espalier list backends",
+                        device, count);
+    result = enter(device);
     if (result == cudaSuccess)
-        result = cudaGetDeviceProperties(properties, *device);
-    if (result != cudaSuccess)
+        result = cudaGetDeviceProperties(properties, device);
+    if (!esp_cuda_fine(result))
         return esp_fail(err, errlen, ESP_E_DEVICE, "the CUDA device does not answer: %s",
                         cudaGetErrorString(result));
     if (properties->major < 8)
@@ -62,13 +119,14 @@ static int open_parts(struct esp_cuda_backend *cuda)
         ESP_CUDA(cuda, cudaEventCreate(&cuda->mark[i]));
     ESP_CUDA(cuda, cudaMallocHost((void **)&cuda->numeric, sizeof *cuda->numeric));
     *cuda->numeric = 0;
-    int device, limit;
-    ESP_CUDA(cuda, cudaGetDevice(&device));
-    ESP_CUDA(cuda,
-             cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    int limit;
+    ESP_CUDA(cuda, cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                          cuda->index));
     cuda->shared_limit = (size_t)limit;
     int status = esp_cuda_softmax_prepare(cuda);
-    return status < 0 ? status : esp_cuda_sample_prepare(cuda);
+    if (status == ESP_OK)
+        status = esp_cuda_sample_prepare(cuda);
+    return status < 0 ? status : esp_cuda_attention_prepare(cuda);
 }
 
 static void close_backend(struct esp_backend *backend)
@@ -76,43 +134,74 @@ static void close_backend(struct esp_backend *backend)
     struct esp_cuda_backend *cuda = (struct esp_cuda_backend *)backend;
     if (!cuda)
         return;
+    esp_cuda_enter(backend);
     esp_cuda_lt_close(cuda);
     for (int i = 0; i < ESP_MARKS; i++)
         if (cuda->mark[i])
-            cudaEventDestroy(cuda->mark[i]);
+            esp_cuda_fine(cudaEventDestroy(cuda->mark[i]));
     if (cuda->stream)
-        cudaStreamDestroy(cuda->stream);
-    cudaFreeHost(cuda->numeric);
+        esp_cuda_fine(cudaStreamDestroy(cuda->stream));
+    esp_cuda_fine(cudaFreeHost(cuda->numeric));
     free(cuda);
 }
 
-static int open_backend(struct esp_backend **backend, int threads, char *err, size_t errlen)
+/* Writes the version of the driver as nvidia-smi shows it, or the newest CUDA version that it
+ * supports. */
+static int name_driver(struct esp_cuda_backend *cuda, char *text, size_t size)
 {
-    (void)threads;
-    int device;
+    int version;
+    *text = '\0';
+    FILE *file = fopen("/sys/module/nvidia/version", "r");
+    if (file) {
+        if (!fgets(text, (int)size, file))
+            *text = '\0';
+        fclose(file);
+        text[strcspn(text, "\n")] = '\0';
+    }
+    if (*text)
+        return ESP_OK;
+    ESP_CUDA(cuda, cudaDriverGetVersion(&version));
+    snprintf(text, size, "for CUDA %d.%d", version / 1000, version % 1000 / 10);
+    return ESP_OK;
+}
+
+static int describe(struct esp_cuda_backend *cuda, const cudaDeviceProp *properties)
+{
+    char driver[24];
+    cuda->multiprocessors = properties->multiProcessorCount;
+    int status = name_driver(cuda, driver, sizeof driver);
+    snprintf(cuda->device, sizeof cuda->device, "%.90s, %.0f GB, driver %s", properties->name,
+             (double)properties->totalGlobalMem / 1e9, driver);
+    return status;
+}
+
+static int open_device(struct esp_backend **backend, int device, char *err, size_t errlen)
+{
     cudaDeviceProp properties;
     *backend = NULL;
-    int status = find_device(&device, &properties, err, errlen);
+    int status = find_device(device, &properties, err, errlen);
     if (status < 0)
         return status;
     struct esp_cuda_backend *cuda = (struct esp_cuda_backend *)calloc(1, sizeof *cuda);
     if (!cuda)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to open the device");
     cuda->base.ops = esp_cuda_plugin.ops;
-    cuda->multiprocessors = properties.multiProcessorCount;
-    snprintf(cuda->device, sizeof cuda->device, "%.100s, %.0f GB", properties.name,
-             (double)properties.totalGlobalMem / 1e9);
-    status = open_parts(cuda);
-    if (status < 0)
-        esp_cuda_tell(cuda, status, err, errlen);
-    else
-        status = esp_cuda_lt_open(cuda, err, errlen);
+    cuda->index = device;
+    status = describe(cuda, &properties);
+    if (status == ESP_OK)
+        status = open_parts(cuda);
     if (status < 0) {
+        esp_cuda_tell(cuda, status, err, errlen);
         close_backend(&cuda->base);
         return status;
     }
     *backend = &cuda->base;
     return ESP_OK;
+}
+
+static int open_first(struct esp_backend **backend, int, char *err, size_t errlen)
+{
+    return open_device(backend, 0, err, errlen);
 }
 
 static const char *device_name(const struct esp_backend *backend)
@@ -130,30 +219,28 @@ static void set_exact(struct esp_backend *backend, bool exact)
     ((struct esp_cuda_backend *)backend)->exact = exact;
 }
 
-static size_t memory_free(const struct esp_backend *)
+static size_t memory_free(const struct esp_backend *backend)
 {
+    esp_cuda_enter(backend);
     size_t left = 0, total = 0;
-    return cudaMemGetInfo(&left, &total) == cudaSuccess ? left : 0;
-}
-
-static void defer(struct esp_backend *backend, bool deferred)
-{
-    ((struct esp_cuda_backend *)backend)->deferred = deferred;
+    return esp_cuda_fine(cudaMemGetInfo(&left, &total)) ? left : 0;
 }
 
 static void mark(struct esp_backend *backend, int slot)
 {
     struct esp_cuda_backend *cuda = (struct esp_cuda_backend *)backend;
-    cudaEventRecord(cuda->mark[slot], cuda->stream);
+    esp_cuda_enter(backend);
+    esp_cuda_fine(cudaEventRecord(cuda->mark[slot], cuda->stream));
 }
 
 static double between(struct esp_backend *backend, int from, int to)
 {
     const struct esp_cuda_backend *cuda = (const struct esp_cuda_backend *)backend;
     float milliseconds = 0.0f;
-    if (cudaEventSynchronize(cuda->mark[to]) != cudaSuccess ||
-        cudaEventElapsedTime(&milliseconds, cuda->mark[from], cuda->mark[to]) !=
-            cudaSuccess)
+    esp_cuda_enter(backend);
+    if (!esp_cuda_fine(cudaEventSynchronize(cuda->mark[to])) ||
+        !esp_cuda_fine(
+            cudaEventElapsedTime(&milliseconds, cuda->mark[from], cuda->mark[to])))
         return 0.0;
     return milliseconds * 1e-3;
 }
@@ -163,7 +250,9 @@ static struct esp_backend_ops make_ops(void)
     struct esp_backend_ops ops = {};
     ops.name = "cuda";
     ops.summary = "an NVIDIA GPU";
-    ops.open = open_backend;
+    ops.asynchronous = true;
+    ops.open = open_first;
+    ops.open_device = open_device;
     ops.close = close_backend;
     ops.device = device_name;
     ops.failure = failure;
@@ -173,7 +262,6 @@ static struct esp_backend_ops make_ops(void)
     ops.cache_need = esp_cuda_cache_need;
     ops.rows_need = esp_cuda_rows_need;
     ops.mark = mark;
-    ops.defer = defer;
     ops.between = between;
     ops.read_rate = esp_cuda_read_rate;
     ops.weights_open = esp_cuda_weights_open;
@@ -193,6 +281,7 @@ static struct esp_backend_ops make_ops(void)
     ops.sample = esp_cuda_sample;
     ops.combine = esp_cuda_combine;
     ops.remove = esp_cuda_remove;
+    ops.temper = esp_cuda_temper;
     ops.ratio_masses = esp_cuda_ratio_masses;
     ops.ratio_residual = esp_cuda_ratio_residual;
     ops.read_row = esp_cuda_read_row;

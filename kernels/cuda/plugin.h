@@ -1,8 +1,9 @@
-/* plugin.h - the one symbol of libespalier-cuda.so, seen from both sides. */
+/* plugin.h - the one symbol of libespalier-cuda.so, for the program and for the plugin. */
 #ifndef ESP_CUDA_PLUGIN_H
 #define ESP_CUDA_PLUGIN_H
 
-#include "kernels.h"
+#include "kernels/kernels.h"
+#include "kernels/version.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,4 +1,4 @@
-/* rank.h - a value of a row and its place as one integer that grows as the rank falls.
+/* rank.h - a value of a row and its index as one integer: the rank, smaller for larger values.
  *
  * The order of kernels.h (larger values first, equal values by ascending index) becomes the
  * order of 52-bit integers: 32 bits that fall as the value rises, then 20 bits of index. All
@@ -6,14 +6,14 @@
  * rank that belongs to them, and blocks may look for it in any order.
  *
  * esp_select() finds that number by a radix search: a histogram over the leading 11 bits, the
- * bin in which the sought place lies, then the same inside that bin. It mostly ends after two
- * passes, because a bin with one value, or one that is wanted whole, needs no further look.
- * Weights are integers, so that atomic additions give the same sum in any order.
+ * bin that holds the rank sought, then the same inside that bin. It mostly ends after two
+ * passes, because a bin with one value, or one that is selected as a whole, is not divided
+ * further. Weights are integers, so that atomic additions give the same sum in any order.
  */
 #ifndef ESP_CUDA_RANK_H
 #define ESP_CUDA_RANK_H
 
-#include "cuda/rows.h"
+#include "kernels/cuda/rows.h"
 
 #include <cmath>
 #include <cstring>
@@ -41,7 +41,7 @@ static __device__ __forceinline__ float esp_float(uint32_t bits)
     return x;
 }
 
-/* Adding 0 makes -0 a 0, which equals it. */
+/* Adding 0 turns -0 into 0, so that the two have equal ranks. */
 static __device__ __forceinline__ uint64_t esp_rank(float x, int index)
 {
     uint32_t bits = esp_bits(x + 0.0f);
@@ -128,8 +128,8 @@ static __device__ __forceinline__ uint64_t esp_bin_weight(const struct esp_selec
     return (uint64_t)room->high[bin] << 32 | room->low[bin];
 }
 
-/* Adds one value to its bin. Two 32-bit additions with a carry are one of 64 bits, which shared
- * memory is slow at. */
+/* Adds one value to its bin. A 64-bit addition is made of two 32-bit ones with a carry, because
+ * 64-bit atomics are slow in shared memory. */
 static __device__ __forceinline__ void esp_bin_add(struct esp_select_room *room, unsigned bin,
                                                    uint64_t weight)
 {

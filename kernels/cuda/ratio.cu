@@ -1,11 +1,11 @@
-/* ratio.cu - two rows compared by the ratio of their probabilities, class by class (ratio.h).
+/* ratio.cu - compares two rows by the ratio of their probabilities, class by class (ratio.h).
  *
- * The masses of the classes are added as multiples of 2^-60: a probability above 2^-37 is one
- * exactly, and additions of integers give the same sum in any order, so all threads add at
- * once. A block collects its part in shared memory and adds that to the device's arrays; the
- * block that ends last turns them into numbers and leaves zeros.
+ * The masses of the classes are added as multiples of 2^-60: a probability above 2^-37 is
+ * exactly such a multiple, and integers have the same sum in any order, so all threads add
+ * concurrently. A block collects its part in shared memory and adds that to the device's
+ * arrays. The last block turns them into doubles and resets the arrays to zero.
  */
-#include "cuda/total.h"
+#include "kernels/cuda/total.h"
 
 enum { THREADS = 512, CLASSES = 2 * ESP_RATIO_CLASSES };
 

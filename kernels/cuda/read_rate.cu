@@ -1,9 +1,10 @@
-/* read_rate.cu - how fast this device reads its memory: the ceiling of every pass of few rows.
+/* read_rate.cu - measures how fast this device reads its memory, which limits every pass of few
+ * rows.
  *
- * One large block is read with 16-byte loads by as many threads as the device holds; the best
- * of several runs counts, timed by the device.
+ * One large block is read with 16-byte loads by as many threads as the device holds. The result
+ * is that of the fastest of several runs, timed by the device.
  */
-#include "cuda/cuda.h"
+#include "kernels/cuda/cuda.h"
 
 enum { THREADS = 512, BLOCKS_EACH = 4, RUNS = 8, UNROLL = 8 };
 
@@ -21,7 +22,7 @@ static __global__ void read_kernel(const uint4 *from, size_t count, uint32_t *si
         for (int j = 0; j < UNROLL; j++)
             seen |= words[j].x ^ words[j].y ^ words[j].z ^ words[j].w;
     }
-    if (seen == 0x5a5a5a5au) /* never, but the reads must not be left out */
+    if (seen == 0x5a5a5a5au) /* never; it keeps the compiler from removing the reads */
         *sink = seen;
 }
 
@@ -48,11 +49,12 @@ double esp_cuda_read_rate(struct esp_backend *backend, size_t bytes)
     struct esp_cuda_backend *cuda = (struct esp_cuda_backend *)backend;
     char *memory = NULL;
     double rate = 0.0;
-    if (cudaMalloc((void **)&memory, bytes) != cudaSuccess)
+    esp_cuda_enter(backend);
+    if (!esp_cuda_fine(cudaMalloc((void **)&memory, bytes)))
         return 0.0;
-    int status = cudaMemsetAsync(memory, 1, bytes, cuda->stream) == cudaSuccess
+    int status = esp_cuda_fine(cudaMemsetAsync(memory, 1, bytes, cuda->stream))
                      ? time_reads(cuda, memory, bytes, &rate)
                      : ESP_E_DEVICE;
-    cudaFree(memory);
+    esp_cuda_fine(cudaFree(memory));
     return status == ESP_OK ? rate : 0.0;
 }

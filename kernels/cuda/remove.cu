@@ -1,6 +1,6 @@
-/* remove.cu - takes one token out of a row of probabilities and normalises the rest, for draws
+/* remove.cu - removes one token from a row of probabilities and normalises the rest, for draws
  * without replacement. */
-#include "cuda/total.h"
+#include "kernels/cuda/total.h"
 
 namespace
 {

@@ -1,14 +1,14 @@
 /* rows.cu - matrices of rows over the vocabulary on the device: their memory, the checks of
- * what is asked about them, and the way of arguments and results.
+ * arguments, and the transfer of arguments and results.
  *
- * Arguments go into pinned memory. Kernels read a few of them there, over the bus; more are
- * copied to the device first. Kernels write results to pinned memory. So a call is one launch,
- * and one wait if it returns values. softmax() does not wait, so what it put there stays until
- * the stream is known to be idle.
+ * Arguments are written to pinned memory. Kernels read a few bytes of them there, over the bus;
+ * larger ones are copied to the device first. Kernels write results to pinned memory. So a call
+ * is one launch, and one wait if it gives values. softmax() does not wait, so its arguments
+ * stay there until the stream is known to be idle.
  *
- * Checks are those of cpu/rows.c, and so are results, see rows.h.
+ * Checks and results are those of cpu/rows.c, see rows.h.
  */
-#include "cuda/rows.h"
+#include "kernels/cuda/rows.h"
 
 #include <cmath>
 #include <cstdlib>
@@ -16,9 +16,9 @@
 
 enum {
     PADDING = 32,          /* floats: rows begin at multiples of 128 bytes */
-    READ_IN_PLACE = 256,   /* bytes of arguments that are not worth a copy */
+    READ_IN_PLACE = 256,   /* bytes of arguments that are read over the bus, not copied */
     TRANSFER_ROW = 640,    /* bytes: the 64 largest of a row, and some arguments */
-    TRANSFER_REST = 65536, /* what does not depend on the number of rows */
+    TRANSFER_REST = 65536, /* bytes that do not depend on the number of rows */
     TOP_K_PIECE = 1 << 20, /* bytes of results of a large top_k at a time */
 };
 
@@ -41,8 +41,8 @@ static size_t padded(size_t bytes)
 
 static void close_transfer(struct esp_cuda_transfer *t)
 {
-    cudaFreeHost(t->host);
-    cudaFree(t->device);
+    esp_cuda_fine(cudaFreeHost(t->host));
+    esp_cuda_fine(cudaFree(t->device));
     memset(t, 0, sizeof *t);
 }
 
@@ -106,6 +106,7 @@ int esp_cuda_rows_open(struct esp_rows **rows, struct esp_backend *backend, int 
     struct esp_cuda_rows *r = static_cast<struct esp_cuda_rows *>(calloc(1, sizeof *r));
     int status = ESP_E_MEMORY;
     if (r) {
+        esp_cuda_enter(backend);
         r->base.backend = backend;
         r->base.capacity = capacity;
         r->base.vocabulary = vocabulary;
@@ -129,18 +130,18 @@ void esp_cuda_rows_close(struct esp_rows *rows)
     if (!rows)
         return;
     struct esp_cuda_rows *r = own(rows);
+    esp_cuda_enter(rows->backend);
     esp_cuda_of(rows)->answers = 0;
-    cudaStreamSynchronize(esp_cuda_of(rows)->stream);
-    cudaFree(r->data);
-    cudaFree(r->scratch);
+    esp_cuda_fine(cudaStreamSynchronize(esp_cuda_of(rows)->stream));
+    esp_cuda_fine(cudaFree(r->data));
+    esp_cuda_fine(cudaFree(r->scratch));
     close_transfer(&r->transfer);
-    cudaGetLastError(); /* a failure here must not be taken for one of the next launch */
     free(r);
 }
 
 /* ------------------------------------------------------------------ arguments, results */
 
-/* Waits until the stream is idle, and gives what was promised. */
+/* Waits until the stream is idle, and copies the answers to the callers' memory. */
 static int settle(struct esp_rows *rows)
 {
     struct esp_cuda_backend *b = esp_cuda_of(rows);
@@ -155,12 +156,12 @@ static int settle(struct esp_rows *rows)
     return ESP_OK;
 }
 
-/* The end of a call that returns values: waits, unless that is put off, and says whether a value
- * was not a number. */
-static int finish(struct esp_rows *rows, int status)
+/* The end of a call that gives values: with ESP_NOW, waits for them and returns ESP_E_NUMERIC
+ * if a value was not a number. */
+static int finish(struct esp_rows *rows, int status, enum esp_delivery when)
 {
     struct esp_cuda_backend *b = esp_cuda_of(rows);
-    if (status == ESP_OK && b->deferred)
+    if (status == ESP_OK && when == ESP_LATER)
         return ESP_OK;
     if (status == ESP_OK)
         status = settle(rows);
@@ -170,11 +171,12 @@ static int finish(struct esp_rows *rows, int status)
     return status < 0 ? status : numeric ? ESP_E_NUMERIC : ESP_OK;
 }
 
-/* Makes room for all that one call puts and takes. */
+/* The start of every call on rows: makes room for its arguments and results. */
 static int begin(struct esp_rows *rows, size_t bytes)
 {
     struct esp_cuda_backend *b = esp_cuda_of(rows);
     struct esp_cuda_transfer *t = &own(rows)->transfer;
+    esp_cuda_enter(rows->backend);
     if (bytes <= t->bytes - t->used && b->answers <= ESP_CUDA_ANSWERS - 2)
         return ESP_OK;
     int status = settle(rows);
@@ -190,7 +192,7 @@ template <typename T> static T *take(struct esp_rows *rows, size_t count)
     return reinterpret_cast<T *>(at);
 }
 
-/* Takes such memory for an answer, which goes to `to` in the end. */
+/* Takes pinned memory for an answer, which settle() copies to `to`. */
 template <typename T> static T *promise(struct esp_rows *rows, size_t count, T *to)
 {
     struct esp_cuda_backend *b = esp_cuda_of(rows);
@@ -200,7 +202,7 @@ template <typename T> static T *promise(struct esp_rows *rows, size_t count, T *
     return from;
 }
 
-/* Puts arguments where kernels read them. */
+/* Copies arguments to where kernels read them. */
 template <typename T>
 static int put(struct esp_rows *rows, const T *from, size_t count, const T **to)
 {
@@ -220,6 +222,12 @@ static int put(struct esp_rows *rows, const T *from, size_t count, const T **to)
     return ESP_OK;
 }
 
+/* A call with wrong arguments fails like any other: all answers that are due are discarded. */
+static int refuse(struct esp_rows *rows)
+{
+    return esp_cuda_end(esp_cuda_of(rows), ESP_E_ARGUMENT);
+}
+
 static bool rows_exist(const struct esp_rows *rows, const int32_t *which, int count)
 {
     if (count < 0)
@@ -232,12 +240,13 @@ static bool rows_exist(const struct esp_rows *rows, const int32_t *which, int co
 
 /* ------------------------------------------------------------------ one answer per row */
 
-int esp_cuda_argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids)
+int esp_cuda_argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids,
+                    enum esp_delivery when)
 {
     const size_t bytes = count > 0 ? padded((size_t)count * sizeof *ids) : 0;
     const int32_t *asked = NULL;
     if (!rows_exist(rows, which, count))
-        return ESP_E_ARGUMENT;
+        return refuse(rows);
     if (count == 0)
         return ESP_OK;
     int status = begin(rows, 2 * bytes);
@@ -246,11 +255,11 @@ int esp_cuda_argmax(struct esp_rows *rows, const int32_t *which, int count, int3
     if (status < 0)
         return status;
     int32_t *found = promise(rows, (size_t)count, ids);
-    return finish(rows, esp_cuda_launch_argmax(own(rows), asked, count, found));
+    return finish(rows, esp_cuda_launch_argmax(own(rows), asked, count, found), when);
 }
 
 static int top_k_piece(struct esp_rows *rows, const int32_t *which, int count, int k,
-                       int32_t *ids, float *values)
+                       int32_t *ids, float *values, enum esp_delivery when)
 {
     const size_t all = (size_t)count * (size_t)k;
     const int32_t *asked = NULL;
@@ -262,14 +271,14 @@ static int top_k_piece(struct esp_rows *rows, const int32_t *which, int count, i
         return status;
     int32_t *best = promise(rows, all, ids);
     float *value = promise(rows, all, values);
-    return finish(rows, esp_cuda_launch_top_k(own(rows), asked, count, k, best, value));
+    return finish(rows, esp_cuda_launch_top_k(own(rows), asked, count, k, best, value), when);
 }
 
 int esp_cuda_top_k(struct esp_rows *rows, const int32_t *which, int count, int k, int32_t *ids,
-                   float *values)
+                   float *values, enum esp_delivery when)
 {
     if (k < 1 || k > rows->vocabulary || !rows_exist(rows, which, count))
-        return ESP_E_ARGUMENT;
+        return refuse(rows);
     const int usual = rows->capacity > count ? rows->capacity : count;
     const int fit = TOP_K_PIECE / (k * (int)(sizeof *ids + sizeof *values));
     const int most = k <= 64 ? usual : fit > 1 ? fit : 1;
@@ -277,7 +286,7 @@ int esp_cuda_top_k(struct esp_rows *rows, const int32_t *which, int count, int k
     for (int done = 0, now; done < count && status == ESP_OK; done += now) {
         const size_t at = (size_t)done * (size_t)k;
         now = count - done < most ? count - done : most;
-        status = top_k_piece(rows, which + done, now, k, ids + at, values + at);
+        status = top_k_piece(rows, which + done, now, k, ids + at, values + at, when);
     }
     return status;
 }
@@ -293,7 +302,7 @@ int esp_cuda_softmax(struct esp_rows *rows, const int32_t *which, int count,
 {
     const int32_t *asked = NULL;
     if (!softmax_makes_sense(sampling) || !rows_exist(rows, which, count))
-        return ESP_E_ARGUMENT;
+        return refuse(rows);
     if (count == 0)
         return ESP_OK;
     int status = begin(rows, padded((size_t)count * sizeof *which));
@@ -326,20 +335,20 @@ int esp_cuda_step_begin(struct esp_rows *rows, const struct esp_step *step, int 
     return ESP_OK;
 }
 
-int esp_cuda_step_end(struct esp_rows *rows, int status)
+int esp_cuda_step_end(struct esp_rows *rows, enum esp_delivery when)
 {
-    return finish(rows, status);
+    return finish(rows, ESP_OK, when);
 }
 
 int esp_cuda_gather(struct esp_rows *rows, const int32_t *which, const int32_t *tokens,
-                    int count, double *values)
+                    int count, double *values, enum esp_delivery when)
 {
     const int32_t *asked = NULL, *of = NULL;
     if (!rows_exist(rows, which, count))
-        return ESP_E_ARGUMENT;
+        return refuse(rows);
     for (int i = 0; i < count; i++)
         if (tokens[i] < 0 || tokens[i] >= rows->vocabulary)
-            return ESP_E_ARGUMENT;
+            return refuse(rows);
     if (count == 0)
         return ESP_OK;
     const size_t all = (size_t)count;
@@ -351,26 +360,26 @@ int esp_cuda_gather(struct esp_rows *rows, const int32_t *which, const int32_t *
     if (status < 0)
         return status;
     double *found = promise(rows, all, values);
-    return finish(rows, esp_cuda_launch_gather(own(rows), asked, of, count, found));
+    return finish(rows, esp_cuda_launch_gather(own(rows), asked, of, count, found), when);
 }
 
 /* ------------------------------------------------------------------ distributions */
 
 int esp_cuda_sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
                     int draws, const int32_t *excluded, int per, int32_t *tokens,
-                    double *values)
+                    double *values, enum esp_delivery when)
 {
     const int32_t *asked = NULL, *without = NULL;
     const double *at = NULL;
     if (per < 0 || draws < 1 || draws > ESP_MAX_DRAWS || !rows_exist(rows, which, count))
-        return ESP_E_ARGUMENT;
+        return refuse(rows);
     const size_t drawn = (size_t)count * (size_t)draws, gone = (size_t)count * (size_t)per;
     for (size_t i = 0; i < drawn; i++)
         if (!(u[i] >= 0.0 && u[i] < 1.0))
-            return ESP_E_ARGUMENT;
+            return refuse(rows);
     for (size_t i = 0; i < gone; i++)
         if (excluded[i] >= rows->vocabulary)
-            return ESP_E_ARGUMENT;
+            return refuse(rows);
     if (count == 0)
         return ESP_OK;
     int status = begin(rows, padded((size_t)count * sizeof *which) + 2 * padded(drawn * sizeof *u) +
@@ -385,11 +394,12 @@ int esp_cuda_sample(struct esp_rows *rows, const int32_t *which, const double *u
         return status;
     int32_t *token = promise(rows, drawn, tokens);
     double *value = promise(rows, drawn, values);
-    return finish(rows, esp_cuda_launch_sample(own(rows), asked, at, count, draws, without, per,
-                                               token, value));
+    status =
+        esp_cuda_launch_sample(own(rows), asked, at, count, draws, without, per, token, value);
+    return finish(rows, status, when);
 }
 
-/* Do both rows and, if there is a `to`, its row exist, over the same vocabulary? */
+/* Whether both rows and, if there is a `to`, its row exist and have the same vocabulary. */
 static bool fit(const struct esp_rows *p, int p_row, const struct esp_rows *q, int q_row,
                 const struct esp_rows *to, int to_row)
 {
@@ -403,26 +413,44 @@ int esp_cuda_combine(struct esp_rows *p, int p_row, struct esp_rows *q, int q_ro
                      double *sum)
 {
     if (!fit(p, p_row, q, q_row, to, to_row))
-        return ESP_E_ARGUMENT;
+        return refuse(p);
     int status = begin(p, padded(sizeof *sum));
     if (status < 0)
         return status;
     double *found = promise(p, 1, sum);
     status = esp_cuda_launch_combine(own(p), row(p, p_row), row(q, q_row), f,
                                      to ? row(to, to_row) : NULL, found);
-    return sum ? finish(p, status) : status;
+    return sum ? finish(p, status, ESP_NOW) : status;
 }
 
 int esp_cuda_remove(struct esp_rows *rows, int which, int32_t token, double *left)
 {
     if (!rows_exist(rows, &which, 1) || token < 0 || token >= rows->vocabulary)
-        return ESP_E_ARGUMENT;
+        return refuse(rows);
     int status = begin(rows, padded(sizeof *left));
     if (status < 0)
         return status;
     double *found = promise(rows, 1, left);
     status = esp_cuda_launch_remove(own(rows), row(rows, which), token, found);
-    return left ? finish(rows, status) : status;
+    return left ? finish(rows, status, ESP_NOW) : status;
+}
+
+int esp_cuda_temper(struct esp_rows *rows, const int32_t *which, int count, double power,
+                    double *mean_log, double *power_sum, enum esp_delivery when)
+{
+    const int32_t *asked = NULL;
+    if (!rows_exist(rows, which, count) || !(power > 0.0) || !isfinite(power))
+        return refuse(rows);
+    if (count == 0)
+        return ESP_OK;
+    int status = begin(rows, padded(count * sizeof *which) + 2 * padded(count * sizeof *mean_log));
+    if (status == ESP_OK)
+        status = put(rows, which, count, &asked);
+    if (status < 0)
+        return status;
+    double *means = promise(rows, count, mean_log), *sums = promise(rows, count, power_sum);
+    return finish(rows, esp_cuda_launch_temper(own(rows), asked, count, power, means, sums),
+                  when);
 }
 
 int esp_cuda_ratio_masses(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
@@ -430,14 +458,14 @@ int esp_cuda_ratio_masses(struct esp_rows *p, int p_row, struct esp_rows *q, int
 {
     const size_t bytes = ESP_RATIO_CLASSES * sizeof(double);
     if (!fit(p, p_row, q, q_row, NULL, 0))
-        return ESP_E_ARGUMENT;
+        return refuse(p);
     int status = begin(p, 2 * bytes);
     if (status < 0)
         return status;
     double *of_p = promise(p, ESP_RATIO_CLASSES, p_mass),
            *of_q = promise(p, ESP_RATIO_CLASSES, q_mass);
-    return finish(
-        p, esp_cuda_launch_masses(own(p), row(p, p_row), row(q, q_row), of_p, of_q));
+    return finish(p, esp_cuda_launch_masses(own(p), row(p, p_row), row(q, q_row), of_p, of_q),
+                  ESP_NOW);
 }
 
 int esp_cuda_ratio_residual(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
@@ -445,7 +473,7 @@ int esp_cuda_ratio_residual(struct esp_rows *p, int p_row, struct esp_rows *q, i
 {
     const double *factors = NULL;
     if (!fit(p, p_row, q, q_row, to, to_row))
-        return ESP_E_ARGUMENT;
+        return refuse(p);
     int status = begin(p, ESP_RATIO_CLASSES * sizeof *factor + padded(sizeof *sum));
     if (status == ESP_OK)
         status = put(p, factor, ESP_RATIO_CLASSES, &factors);
@@ -454,30 +482,40 @@ int esp_cuda_ratio_residual(struct esp_rows *p, int p_row, struct esp_rows *q, i
     double *found = promise(p, 1, sum);
     status = esp_cuda_launch_residual(own(p), row(p, p_row), row(q, q_row), factors,
                                       to ? row(to, to_row) : NULL, found);
-    return sum ? finish(p, status) : status;
+    return sum ? finish(p, status, ESP_NOW) : status;
 }
 
 /* ------------------------------------------------------------------ whole rows */
 
+/* The row goes through pinned memory like all answers, so that a copy that is still queued
+ * after a failure does not write to the caller's memory. */
 int esp_cuda_read_row(struct esp_rows *rows, int which, float *values)
 {
     struct esp_cuda_backend *b = esp_cuda_of(rows);
+    const size_t count = (size_t)rows->vocabulary;
     if (!rows_exist(rows, &which, 1))
-        return ESP_E_ARGUMENT;
-    ESP_CUDA(b, cudaMemcpyAsync(values, row(rows, which),
-                                (size_t)rows->vocabulary * sizeof *values,
+        return refuse(rows);
+    int status = begin(rows, padded(count * sizeof *values));
+    if (status < 0)
+        return status;
+    float *found = promise(rows, count, values);
+    ESP_CUDA(b, cudaMemcpyAsync(found, row(rows, which), count * sizeof *found,
                                 cudaMemcpyDeviceToHost, b->stream));
-    return finish(rows, ESP_OK);
+    return finish(rows, ESP_OK, ESP_NOW);
 }
 
 int esp_cuda_write_row(struct esp_rows *rows, int which, const float *values)
 {
     struct esp_cuda_backend *b = esp_cuda_of(rows);
+    const size_t count = (size_t)rows->vocabulary;
     if (!rows_exist(rows, &which, 1))
-        return ESP_E_ARGUMENT;
-    ESP_CUDA(b, cudaMemcpyAsync(row(rows, which), values,
-                                (size_t)rows->vocabulary * sizeof *values,
+        return refuse(rows);
+    int status = begin(rows, padded(count * sizeof *values));
+    if (status < 0)
+        return status;
+    float *pinned = take<float>(rows, count);
+    memcpy(pinned, values, count * sizeof *values);
+    ESP_CUDA(b, cudaMemcpyAsync(row(rows, which), pinned, count * sizeof *pinned,
                                 cudaMemcpyHostToDevice, b->stream));
-    ESP_CUDA(b, cudaStreamSynchronize(b->stream));
     return ESP_OK;
 }

@@ -5,14 +5,14 @@
  * them (on the device or in pinned memory) and does not wait. rows.cu checks arguments, moves
  * them and waits; launchers can also be captured in a graph.
  *
- * Results must not depend on how a row was cut up for the blocks. What is compared is exact: a
- * value and its place become one integer, a rank (rank.h), and the least of a set is the same
- * in any order. What is added is added in one order (total.h), or as integers.
+ * Results must not depend on how a row was divided among blocks. Comparisons are exact: a value
+ * and its index become one integer, a rank (rank.h), and the smallest of a set is the same in
+ * any order. Sums are added in one order (total.h), or as integers.
  */
 #ifndef ESP_CUDA_ROWS_H
 #define ESP_CUDA_ROWS_H
 
-#include "cuda/cuda.h"
+#include "kernels/cuda/cuda.h"
 
 enum {
     ESP_PART = 4096,               /* values of a row that one block looks at */
@@ -20,8 +20,8 @@ enum {
     ESP_COUNTERS = 1024,
 };
 
-/* Memory on the device for what blocks tell each other; work memory follows it. Both arrays are
- * zero between calls. */
+/* Memory on the device through which blocks exchange numbers; work memory follows it. Both
+ * arrays are zero between calls. */
 struct esp_cuda_scratch {
     unsigned counter[ESP_COUNTERS]; /* of blocks that are done, for each row of a launch */
     unsigned long long mass[2 * ESP_RATIO_CLASSES]; /* see ratio.cu */
@@ -33,7 +33,7 @@ template <typename T> static inline T *esp_cuda_work(const struct esp_cuda_rows 
     return reinterpret_cast<T *>(r->scratch + 1);
 }
 
-/* For how many rows one launch finds the k largest; 0: it takes several launches. */
+/* The number of rows for which one launch finds the k largest; 0: it takes several launches. */
 int esp_cuda_top_k_at_once(int n, int k);
 /* Bytes of work memory that top_k needs for a row of n values, the most of all operations. */
 size_t esp_cuda_top_k_work(int n);
@@ -53,6 +53,9 @@ int esp_cuda_launch_sample(struct esp_cuda_rows *r, const int32_t *which, const 
                            int count, int draws, const int32_t *excluded, int per,
                            int32_t *tokens, double *values);
 
+int esp_cuda_launch_temper(struct esp_cuda_rows *r, const int32_t *which, int count,
+                           double power, double *mean_log, double *power_sum);
+
 /* One row each; `to` may be NULL. */
 int esp_cuda_launch_combine(struct esp_cuda_rows *r, const float *p, const float *q,
                             const struct esp_combination *f, float *to, double *sum);
@@ -64,8 +67,9 @@ int esp_cuda_launch_residual(struct esp_cuda_rows *r, const float *p, const floa
 
 /* ------------------------------------------------------------------ in kernels */
 
-/* Is this the last of `blocks` blocks to get here? It then sees what the others wrote before
- * they did. `room`: an int in shared memory. Every thread of the block must come. */
+/* Whether this block is the last of `blocks` to call this; it then sees everything that the
+ * others wrote before they did. `room`: an int in shared memory. Every thread of the block must
+ * call this. */
 static __device__ inline bool esp_last_block(unsigned *counter, unsigned blocks, int *room)
 {
     __threadfence();

@@ -6,7 +6,7 @@
  * chunk in one. Chunks that hold excluded tokens are marked and look every token up. A drawn
  * token is excluded from the next draw, for which only its chunk is summed again.
  */
-#include "cuda/total.h"
+#include "kernels/cuda/total.h"
 
 enum { THREADS = 512 };
 
@@ -58,8 +58,8 @@ static __device__ void accumulate(const double *sums, double *totals, int chunks
     s->chunk = chunks;
 }
 
-/* The first token at which the running total passes `target`; if it never does, the last one
- * that adds to it. */
+/* The first token at which the running total exceeds `target`; if none, the last token with a
+ * probability above 0. */
 static __device__ int32_t walk(const double *value, int first, int count, double before,
                                double target, bool passes)
 {
@@ -75,7 +75,7 @@ static __device__ int32_t walk(const double *value, int first, int count, double
     return token;
 }
 
-/* The token at which the running totals pass u * total, or -1; for thread 0. */
+/* The token at which the running totals exceed u * total, or -1; for thread 0. */
 static __device__ int32_t invert(const struct draw &f, int n, double u, const double *totals,
                                  struct shared_part *s)
 {

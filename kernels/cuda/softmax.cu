@@ -1,10 +1,10 @@
 /* softmax.cu - logits to probabilities in place: temperature, top-k, top-p. One block per row.
  *
- * The row is read once; as much of it as fits stays in shared memory (48,000 values of 227
- * KiB), the rest is read again from the cache of the device. Few long rows would leave most of
- * the device idle, they go to softmax_parts.cu. The steps are those of softmax.h in both.
+ * The row is read once. As much of it as fits stays in shared memory (48,000 values in 227
+ * KiB); the rest is read again from the cache of the device. With a few long rows most of the
+ * device would be idle, so softmax_parts.cu computes those. Both use the steps of softmax.h.
  */
-#include "cuda/softmax.h"
+#include "kernels/cuda/softmax.h"
 
 enum { MOST_THREADS = 1024, LEAST_THREADS = 64 };
 
@@ -13,7 +13,7 @@ namespace
 
 struct plan {
     int threads;
-    size_t room;   /* bytes for each step in turn */
+    size_t room;   /* bytes that the steps use one after the other */
     int held;      /* values kept in shared memory */
     size_t shared; /* bytes, both together */
 };

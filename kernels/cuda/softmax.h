@@ -1,5 +1,5 @@
-/* softmax.h - the steps from logits to probabilities, for a block that has a row or a part of
- * it.
+/* softmax.h - the steps from logits to probabilities, for a block that computes a row or a part
+ * of one.
  *
  * The exponential is that of cpu/simd.h operation by operation, and sums are added in the CPU's
  * order (total.h), so probabilities equal the CPU backend's to the last bit.
@@ -11,12 +11,12 @@
 #ifndef ESP_CUDA_SOFTMAX_H
 #define ESP_CUDA_SOFTMAX_H
 
-#include "cuda/rank.h"
-#include "cuda/total.h"
+#include "kernels/cuda/rank.h"
+#include "kernels/cuda/total.h"
 
 #include <cfloat>
 
-/* What softmax is asked for. */
+/* The arguments of softmax. */
 struct esp_softmax_job {
     float *data;
     size_t stride;
@@ -29,7 +29,8 @@ struct esp_softmax_job {
     int *numeric;
 };
 
-/* Where a kernel finds it: among its arguments, or, in a graph, in the pass of a draft step. */
+/* Where a kernel reads these: among its arguments or, in a graph, in the pass of a draft step.
+ */
 struct esp_softmax_given {
     struct esp_softmax_job job;
 
@@ -146,8 +147,8 @@ static __device__ inline void esp_softmax_raise(const struct esp_walk *w, float 
     __syncthreads();
 }
 
-/* 4. What top-p selects among n exponentials. Those not above `least` cannot be needed: all of
- * them together are less than half of the mass that may go. */
+/* 4. What top-p selects among n exponentials. Those not above `least` are never selected: their
+ * sum is less than half of the mass that may be dropped. */
 static __device__ inline struct esp_selection esp_softmax_mass(double top_p, double total,
                                                                int n)
 {
@@ -159,7 +160,7 @@ static __device__ inline struct esp_selection esp_softmax_mass(double top_p, dou
     return s;
 }
 
-/* 5. Zeroes what is past the rank `cut`, and what was not looked at. */
+/* 5. Zeroes the values past the rank `cut`, and those that step 4 ignored. */
 static __device__ inline void esp_softmax_lower(const struct esp_walk *w, float least,
                                                 uint64_t cut)
 {
@@ -174,7 +175,7 @@ static __device__ inline void esp_softmax_lower(const struct esp_walk *w, float 
     __syncthreads();
 }
 
-/* 6. The row becomes what is held and what is not, divided by the total. */
+/* 6. Writes the row: its values, in shared memory or not, divided by the total. */
 static __device__ inline void esp_softmax_scale(const struct esp_walk *w, double total)
 {
     const float inverse = (float)(1.0 / total);
@@ -187,7 +188,7 @@ static __device__ inline void esp_softmax_scale(const struct esp_walk *w, double
 
 /* ------------------------------------------------------------------ softmax_parts.cu */
 
-/* Are so many rows of n values better cut up? Depends on nothing else. */
+/* Whether `count` rows of n values are divided into parts. It depends on nothing else. */
 bool esp_cuda_softmax_splits(const struct esp_cuda_backend *b, int n, int count);
 int esp_cuda_launch_softmax_parts(struct esp_cuda_backend *b,
                                   const struct esp_softmax_given *given);

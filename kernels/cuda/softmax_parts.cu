@@ -1,22 +1,22 @@
 /* softmax_parts.cu - softmax of few long rows: each step is a launch over parts of the rows.
  *
- * One block would compute all exponentials of a long row while the rest of the device waits.
- * Here 4096 values are a block's share. What a row needs to know between steps (its largest
- * value, the total, the last rank to be kept) is put together by the block of the row that ends
- * last; only the search for that rank has one block per row.
+ * One block per row would compute all exponentials of a long row while the rest of the device
+ * is idle. Here a block computes 4096 values. The last block of a row combines the numbers that
+ * the next step needs: the largest value, the total, the last rank to be kept. Only the search
+ * for that rank has one block per row.
  */
-#include "cuda/softmax.h"
+#include "kernels/cuda/softmax.h"
 
 enum {
     PART_THREADS = 256,
     ROW_THREADS = 1024,
-    PARTS_LEAST = 4, /* shorter rows are as quick in one launch */
+    PARTS_LEAST = 4, /* rows of fewer parts take as little time in one launch */
 };
 
 namespace
 {
 
-/* What is known of a row. */
+/* What the steps have found about a row. */
 struct row_state {
     double total;
     uint64_t cut;
@@ -106,7 +106,8 @@ static __global__ void __launch_bounds__(ROW_THREADS) search(From from, bool mas
     }
 }
 
-/* Logits become exponentials, or (lower) exponentials past the cut 0; and the total of them. */
+/* Turns logits into exponentials, or (lower) exponentials past the cut into 0, and adds up the
+ * total. */
 template <class From>
 static __global__ void __launch_bounds__(PART_THREADS) add_up(From from, bool lower)
 {
@@ -157,7 +158,8 @@ bool esp_cuda_softmax_splits(const struct esp_cuda_backend *b, int n, int count)
            (size_t)count * each <= esp_cuda_top_k_work(n);
 }
 
-/* A graph, whose steps are fixed, has both searches; they end at once where nothing is cut. */
+/* The steps of a graph are fixed, so it has both searches; they end at once if nothing is cut.
+ */
 template <class From>
 static void launch(struct esp_cuda_backend *b, const From &from, int n, int rows, bool best,
                    bool mass)

@@ -1,15 +1,16 @@
 /* top_k.cu - the k largest values of each row, in order.
  *
- * For the few that a tree asks for (k up to 64), a block holds 4096 values in registers as
- * ranks (rank.h). The k-th best of the bests of its threads cannot be better than the k-th best
- * of all, so what ranks at or before it includes the k best; that is little more than k, at
- * most 1024, and the place of each is the number of those before it. Long rows are cut into
- * such parts, and the block of a row that ends last does the same with what the parts found.
+ * For the few that a tree needs (k up to 64), a block holds 4096 values in registers as ranks
+ * (rank.h). Take the best value of each thread, and of these the k-th best: it cannot be better
+ * than the k-th best of all. So the values that rank at or before it include the k best. They
+ * are little more than k and at most 1024, and the place of each is the number of those before
+ * it. Long rows are divided into such parts, and the last block of a row does the same with the
+ * results of the parts.
  *
- * Larger k: a radix search for the last rank that belongs, and a bitonic sort of what ranks at
- * or before it (Batcher 1968).
+ * Larger k: a radix search for the last rank selected, and a bitonic sort of the values that
+ * rank at or before it (Batcher 1968).
  */
-#include "cuda/rank.h"
+#include "kernels/cuda/rank.h"
 
 #include <climits>
 
@@ -44,7 +45,7 @@ struct answer {
     float *values; /* (rows, k) */
 };
 
-/* What top_few is asked for: among its arguments, or, in a graph, in the pass of a draft step. */
+/* The arguments of top_few; in a graph they are in the pass of a draft step. */
 struct few_job {
     const float *data;
     size_t stride;
@@ -96,8 +97,8 @@ static __device__ int place_of(uint64_t rank, const uint64_t *ranks, int count)
 }
 
 /* room->best becomes the k best of the block's ranks, with ESP_NO_RANK where there are fewer.
- * The bests are those of 1, 2 or 4 threads: with 8 times as many as are asked for, few other
- * values rank before the k-th of them. */
+ * A best value is taken of every 1, 2 or 4 threads: with 8 times as many best values as k, few
+ * other values rank before the k-th of them. */
 static __device__ void find_best(const uint64_t *rank, int k, struct few_room *room)
 {
     const int thread = threadIdx.x, together = k <= 8 ? 4 : k <= 16 ? 2 : 1;
@@ -310,7 +311,7 @@ static int launch_many(struct esp_cuda_rows *r, const int32_t *which, int count,
 
 /* ------------------------------------------------------------------ either */
 
-/* A sorted row, or what the parts of 64 rows find. */
+/* Room for a sorted row, or for the results of the parts of 64 rows. */
 size_t esp_cuda_top_k_work(int n)
 {
     const size_t sorted = (size_t)power_of_two(n) * sizeof(uint64_t);

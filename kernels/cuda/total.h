@@ -1,12 +1,11 @@
 /* total.h - the sum of a function over the vocabulary, and the function divided by that sum.
  *
- * What is added up is added in double in the order of esp_row_sum() in
- * cpu/isa/distribution.c: 16 lanes over chunks of 256 values, the lanes of a chunk as a tree,
- * the chunks one after another. Half a warp sums a chunk, a block sixteen of them at a time, and
- * the block that ends last adds the chunks: so the sum does not depend on the launch, and
- * softmax, remove and draws give the CPU's bits. (The CPU adds combinations in other orders;
- * those sums may differ in the last bits.) The price of that order is a chain of vocabulary /
- * 256 additions in one thread.
+ * Sums are added in double in the order of esp_row_sum() in cpu/isa/distribution.c: 16 lanes
+ * over chunks of 256 values, the lanes of a chunk as a tree, the chunks one after another. Half
+ * a warp sums a chunk, a block sixteen of them at a time, and the last block adds the chunks.
+ * So the sum does not depend on the launch, and softmax, remove and draws give the CPU's bits.
+ * (The CPU adds combinations in other orders; those sums may differ in the last bits.) The
+ * price of that order is a chain of vocabulary / 256 additions in one thread.
  *
  * combine, remove and the residual of ratio.cu differ only in the function, a struct with
  *     __device__ double operator()(int token) const;
@@ -18,7 +17,7 @@
 #ifndef ESP_CUDA_TOTAL_H
 #define ESP_CUDA_TOTAL_H
 
-#include "cuda/rows.h"
+#include "kernels/cuda/rows.h"
 
 enum { ESP_CHUNK = 256, ESP_CHUNK_LANES = 16, ESP_TOTAL_THREADS = 256 };
 
@@ -45,8 +44,8 @@ static __device__ __forceinline__ double esp_plus(double a, double b)
 #endif
 }
 
-/* The sum over one chunk (0 past the last), for the first of the 16 threads that come with it.
- * Every thread of the warp must come. */
+/* The sum over one chunk (0 past the last), for the first of the 16 threads that share a chunk.
+ * Every thread of the warp must call this. */
 template <class F>
 static __device__ __forceinline__ double esp_chunk_sum(const F &f, int chunk, int n)
 {
@@ -61,7 +60,8 @@ static __device__ __forceinline__ double esp_chunk_sum(const F &f, int chunk, in
     return sum;
 }
 
-/* sums[c - from] = the sum over chunk c, for from <= c < to. The whole block comes. */
+/* sums[c - from] = the sum over chunk c, for from <= c < to. Every thread of the block must
+ * call this. */
 template <class F>
 static __device__ void esp_chunk_sums(const F &f, int from, int to, int n, double *sums)
 {
@@ -93,7 +93,7 @@ static __device__ inline double esp_sum_of_chunks(const double *sums, int chunks
     return total;
 }
 
-/* The total of a row for every thread of a block that has it to itself. */
+/* The total of a row for every thread of the one block that computes this row. */
 template <class F> static __device__ double esp_block_total(const F &f, int n, double *sums)
 {
     const int chunks = (n + ESP_CHUNK - 1) / ESP_CHUNK;

@@ -1,13 +1,13 @@
 /* weights.cu - a model on the device: one allocation, filled through pinned memory.
  *
- * The model's file is mapped; its tensors are read row by row, brought to bf16 (fp16 stays
- * fp16), put where the kernels want them and sent in pieces, one being filled while the other
- * travels. Queries, keys and values become one matrix, and gate and up one with groups of eight
- * rows of each in turn, so that one product gives both and the thread that has a gate value
- * also has what it multiplies.
+ * The tensors are read row by row, converted to bf16 (fp16 stays fp16), arranged as the kernels
+ * need them and sent in pieces: one piece is filled while the other is copied. Queries, keys
+ * and values become one matrix. Gate and up become one matrix with groups of eight rows of each
+ * in turn, so that one product gives both, and the thread that has a gate value also has the up
+ * value that it multiplies.
  */
-#include "cuda/cuda.h"
-#include "model_desc.h"
+#include "kernels/cuda/cuda.h"
+#include "kernels/model_desc.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -31,7 +31,7 @@ struct loader {
     cudaEvent_t sent[2];
     int current;
     size_t filled, done;
-    char *to; /* where the current piece goes */
+    char *to; /* where the current piece is copied to */
     int status;
 };
 
@@ -44,7 +44,7 @@ static float read_value(const struct esp_tensor *t, int row)
     return value;
 }
 
-/* Row `from` of a tensor in the dtype of the weights; `wide` has room for a row. */
+/* Reads row `from` of a tensor in the dtype of the weights; `wide` has room for a row. */
 static void read_row(const struct esp_cuda_weights *w, const struct source *s, float *wide,
                      char *to, size_t stride)
 {
@@ -53,7 +53,7 @@ static void read_row(const struct esp_cuda_weights *w, const struct source *s, f
     if (s->from < 0)
         return;
     if (t->dtype == (w->half ? ESP_F16 : ESP_BF16)) {
-        memcpy(to, esp_tensor_row(t, s->from), (size_t)t->columns * 2);
+        esp_tensor_copy_rows(t, s->from, 1, to);
         return;
     }
     esp_tensor_read_row(t, s->from, wide);
@@ -83,7 +83,7 @@ static int send(struct loader *l)
     return ESP_OK;
 }
 
-/* Where the next `bytes` of what is being sent are to be written. */
+/* Where the caller writes the next `bytes` to be sent. */
 static char *room(struct loader *l, size_t bytes)
 {
     if (l->filled + bytes > l->piece_bytes && l->status == ESP_OK)
@@ -291,7 +291,7 @@ static int send_model(struct loader *l)
     const struct esp_model_desc *d = w->desc;
     const size_t hidden = esp_cuda_pad(d->hidden, ESP_CUDA_PAD);
     const struct esp_tensor frequencies = {
-        d->inverse_frequency, ESP_F32, d->rotary / 2, 1, d->rotary / 2, d->rotary / 2};
+        d->inverse_frequency, ESP_F32, d->rotary / 2, 1, d->rotary / 2, d->rotary / 2, NULL, 0};
     for (int i = 0; i < 2; i++) {
         ESP_CUDA(l->backend, cudaMallocHost((void **)&l->piece[i], l->piece_bytes));
         ESP_CUDA(l->backend, cudaEventCreateWithFlags(&l->sent[i], cudaEventDisableTiming));
@@ -338,9 +338,9 @@ static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
     int status = send_model(&l);
     free(l.wide);
     for (int i = 0; i < 2; i++) {
-        cudaFreeHost(l.piece[i]);
+        esp_cuda_fine(cudaFreeHost(l.piece[i]));
         if (l.sent[i])
-            cudaEventDestroy(l.sent[i]);
+            esp_cuda_fine(cudaEventDestroy(l.sent[i]));
     }
     return status;
 }
@@ -371,6 +371,7 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
         free(w);
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the model's tables");
     }
+    esp_cuda_enter(backend);
     w->base.backend = backend;
     w->desc = desc;
     w->half = desc->embedding.dtype == ESP_F16 && desc->layer[0].query.dtype == ESP_F16;
@@ -388,7 +389,8 @@ void esp_cuda_weights_close(struct esp_weights *weights)
     struct esp_cuda_weights *w = (struct esp_cuda_weights *)weights;
     if (!w)
         return;
-    cudaFree(w->memory);
+    esp_cuda_enter(weights->backend);
+    esp_cuda_fine(cudaFree(w->memory));
     free(w->layer);
     free(w);
 }

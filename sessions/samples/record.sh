@@ -22,7 +22,7 @@ session() {
     (cd "$work" && ESPALIER_SCRIPT=script "$espalier" --no-config --threads 1 "$@")
 }
 
-session dynatree-adapting --drafter dynatree:rhostop=0.01,rhodeep=0.1,tau=0.004 <<'END'
+session dynatree-adapting --drafter dynatree:rhostop=0.01,rhodeep=0.1,tau=0.004,history=proportional <<'END'
 :n 40
 :mark easy: the draft knows how the tale goes on
 When the frog heard this he
@@ -42,7 +42,7 @@ session same-text-linear --drafter linear:K=6 -n 60 <<'END'
 The witch said to the girl,
 END
 
-session same-text-tree --drafter dynatree:rhostop=0.01,rhodeep=0.1,tau=0.004 -n 60 <<'END'
+session same-text-tree --drafter dynatree:rhostop=0.01,rhodeep=0.1,tau=0.004,history=proportional -n 60 <<'END'
 The witch said to the girl,
 END
 

@@ -26,6 +26,14 @@ check "a draft with another vocabulary" fails 1 "vocabulary" \
 copy json && printf '{"model_type": ' >"$work/json/config.json"
 check "a config that is not JSON" fails 1 "config.json" $gen --target "$work/json"
 
+yes 'There was a king, who had 3 sons.' | head -c 10000000 >"$work/long"
+check "a prompt of 10 MB" fails 1 "more than 4 times the 768 tokens" $ESPALIER generate -f "$work/long" -n 4
+from_pipe() {
+    cat "$work/long" | (ulimit -t 3; exec $ESPALIER generate - -n 4) 2>"$work/err"
+    [ $? -eq 1 ] && grep -q "more than 4 times" "$work/err"
+}
+check "the same from a pipe, soon" from_pipe
+
 check "-n -5" fails 1 "tokens" $ESPALIER generate -p hello -n -5
 check "-n x" fails 1 "tokens" $ESPALIER generate -p hello -n x
 check "an unknown drafter" fails 1 "nothing" $gen --drafter nothing
@@ -37,6 +45,11 @@ check "an unknown backend" fails 1 "abacus" $gen --backend abacus
 check "an unknown order" fails 1 "order" $gen --order up
 check "a temperature below 0" fails 1 "temp" $gen --temp -1
 check "top-p above 1" fails 1 "top-p" $gen --top-p 1.5
+check "top-p of 0" fails 1 "top-p takes a number above 0" $gen --top-p 0
+check "more nodes than there is memory for" sh -c "$gen -n 2 --drafter dyspec:N=300 2>&1 |
+    grep -q 'trees have 256 nodes at most; start with --max-nodes 300'"
+check "fewer nodes than by default" sh -c "! $gen -n 2 --max-nodes 20 --drafter dyspec 2>&1 | grep -q nodes"
+check "fewer nodes than are expanded at once" sh -c "$gen -n 2 --drafter optimal:N=7 >/dev/null"
 check "a seed that is no number" fails 1 "seed" $gen --seed x
 check "no threads" fails 1 "threads" $gen --threads 0
 check "a greedy rule while sampling" fails 1 "greedy" $gen --verifier greedy --temp 1

@@ -6,7 +6,7 @@ prefix=$work/usr
 
 $MAKE --no-print-directory install PREFIX="$prefix" >"$work/log" 2>&1
 check "make install" test $? -eq 0
-for file in bin/espalier include/espalier.h include/espalier_event.h lib/libespalier.a \
+for file in bin/espalier include/espalier/engine/espalier.h include/espalier/engine/espalier_event.h include/espalier/engine/espalier_settings.h lib/libespalier.a \
     lib/libespalier.so lib/pkgconfig/espalier.pc share/man/man1/espalier.1 share/man/man7/espalier-policies.7 \
     share/man/man7/espalier-interface.7 share/man/man5/espalier-theme.5 \
     share/man/man5/espalier-session.5 \
@@ -31,8 +31,12 @@ check "the example builds with pkg-config" ${CC:-cc} -std=c11 -Wall -Werror \
 check "and generates text with the shared library" sh -c \
     "LD_LIBRARY_PATH=$prefix/lib $work/example 'Once upon a time' | wc -c | grep -q '[0-9][0-9]'"
 nm -D --defined-only "$prefix/lib/libespalier.so" | awk '$2 == "T" { print $3 }' | sort >"$work/exported"
-grep -hv typedef "$prefix"/include/espalier*.h | grep -o '\<esp_[a-z_]*(' | tr -d '(' | sort -u >"$work/declared"
+find "$prefix/include" -name '*.h' -exec grep -hv -e typedef -e 'static inline' {} + | grep -o '\<esp_[a-z0-9_]*(' | tr -d '(' | sort -u >"$work/declared"
 check "the shared library exports what the headers declare" diff "$work/declared" "$work/exported"
+$MAKE --no-print-directory "$BUILD/shared/espalier" >"$work/log" 2>&1
+check "the program also links against the shared library" \
+    sh -c "$BUILD/shared/espalier generate -p Once -n 8 | grep -q ."
+check "which it loads" sh -c "ldd $BUILD/shared/espalier | grep -q libespalier.so"
 $MAKE --no-print-directory uninstall PREFIX="$prefix" >"$work/log" 2>&1
 check "make uninstall leaves no file" test -z "$(find "$prefix" -type f -o -type l)"
 

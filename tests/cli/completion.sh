@@ -20,14 +20,18 @@ if ! command -v bash >/dev/null; then
     finish
 fi
 check "commands" completes "generate" g
+check "a command from two letters" completes "tune" tu
 check "several commands" completes "inspect inflate" in
-check "options of a command" completes "--draft --drafter" generate --draft
+check "options of a command" completes "--draft --drafter --draft-temp" generate --draft
 check "options without a command" completes "--no-config" --no-
 check "drafters" completes "dynatree dyspec dyspec-layer" generate -p x --drafter dy
 check "verifiers" completes "spectr specinfer" compare --with-verifier spec
 check "themes" completes "dark" replay x --theme da
 check "backends" completes "auto cpu cuda" check --backend ""
 check "lists" completes "verifiers" list v
+check "words of a setting" completes "bfs dfs hpd" generate -p x --order ""
+check "words of one that can be a number" completes "auto off" generate -p x --draft-temp ""
+check "after a flag that takes no value, more flags" completes "--baseline" generate -p x --baseline --base
 check "drafters to measure" completes "eagle2" bench linear ea
 check "files" completes "tests/shell.sh" generate -f tests/she
 finish

@@ -5,7 +5,7 @@
 . tests/shell.sh
 emulated=$BUILD/emu/libespalier-cuda.so
 run="$ESPALIER generate -p Once -n 4 --drafter linear --max-nodes 16 --context 64"
-unset ESPALIER_EMU_DEVICES ESPALIER_EMU_MEMORY ESPALIER_EMU_FAIL ESPALIER_EMU_LEAKS
+unset ESPALIER_EMU_DEVICES ESPALIER_EMU_DRIVER ESPALIER_EMU_LT ESPALIER_EMU_MEMORY ESPALIER_EMU_FAIL ESPALIER_EMU_LEAKS
 
 export ESPALIER_CUDA_PLUGIN="$work/missing.so"
 check "a plugin that is not there is told" fails 1 "missing.so" $run --backend cuda
@@ -19,6 +19,8 @@ check "and says nothing of it" test ! -s "$work/err"
 if [ -f "$BUILD/libespalier-cuda.so" ] && ! ls /dev/nvidia[0-9] >/dev/null 2>&1; then
     export ESPALIER_CUDA_PLUGIN="$BUILD/libespalier-cuda.so"
     check "without a GPU the plugin says so" fails 1 "no CUDA device" $run --backend cuda
+    check "it needs no library that comes with the CUDA toolkit" sh -c \
+        '! readelf -d "$1" | grep NEEDED | grep -iE "cublas|cudart|stdc"' sh "$ESPALIER_CUDA_PLUGIN"
     check "and the list does" grep -q "not here: there is no CUDA device" <<EOT
 $($ESPALIER list backends)
 EOT
@@ -38,7 +40,31 @@ check "it samples" test $? -eq 0
 $ESPALIER check --backend cuda --drafter iid:K=2,L=2 --trials 1 --max-nodes 16 --context 64 >"$work/out" 2>&1
 check "every rule that fits runs on it" test "$(grep -c '^iid.* ok$' "$work/out")" -eq 6
 
+# Several devices.
+check "each device is listed with its number" test \
+    "$(ESPALIER_EMU_DEVICES=2 $ESPALIER list backends | grep -c -- '--device [01]: emulated GPU [01], 4 GB, driver ')" -eq 2
+check "and in JSON" test \
+    "$(ESPALIER_EMU_DEVICES=2 $ESPALIER list backends --json | grep -o 'emulated GPU [01]' | sort -u | wc -l)" -eq 2
+ESPALIER_EMU_DEVICES=2 $run --backend cuda --device 1 >"$work/out" 2>"$work/err"
+check "the second device generates" cmp -s "$work/out" "$work/plain"
+for backend in cuda auto; do
+    check "a device that is not there is told ($backend)" env ESPALIER_EMU_DEVICES=2 sh -c \
+        '. tests/shell.sh; fails 1 "no GPU number 2 here; 2 can be used" "$@"' sh $run --backend $backend --device 2
+done
+check "the processor has no devices" fails 1 "does not run on one" $run --backend cpu --device 1
+check "a device has a number" fails 1 "device" $run --device first
+ESPALIER_EMU_DEVICES=0 $run --device 1 >"$work/out" 2>"$work/err"
+check "without a GPU a chosen one is told" grep -q "no CUDA device here.*using the cpu backend" "$work/err"
+
 check "no device is told" env ESPALIER_EMU_DEVICES=0 sh -c '. tests/shell.sh; fails 1 "no CUDA device" "$@"' sh $run --backend cuda
+check "a driver that is too old is told" env ESPALIER_EMU_DRIVER=12040 sh -c \
+    '. tests/shell.sh; fails 1 "driver is too old: it knows CUDA 12.4" "$@"' sh $run --backend cuda
+ESPALIER_EMU_DRIVER=12040 $run >"$work/out" 2>"$work/err"
+check "then the processor is used" cmp -s "$work/out" "$work/plain"
+check "and it is said why, in one line" test \
+    "$(grep -c 'driver is too old.*using the cpu backend' "$work/err")" -eq 1
+ESPALIER_EMU_LT=0 $run --backend cuda >"$work/out" 2>"$work/err"
+check "it works without cuBLASLt" cmp -s "$work/out" "$work/plain"
 check "too little memory is told, with what would fit" env ESPALIER_EMU_MEMORY=188000000 sh -c \
     '. tests/shell.sh; fails 1 "a context of .* tokens (--context) would fit" "$@"' sh \
     $ESPALIER generate -p Once -n 4 --backend cuda --max-nodes 64

@@ -54,4 +54,38 @@ wait $pid 2>/dev/null
 sed '$d' "$work/killed" | tail -n +2 >"$work/whole"
 check "a killed program leaves whole lines, but for the last" test \
     "$(grep -c '^{"t":[0-9.e-]*,"type":"[a-z]*",.*}$' "$work/whole")" -eq "$(wc -l <"$work/whole")"
+
+# Killed at any moment: what is there can be read, and nothing keeps the next one from recording.
+good=0
+for tenths in 0.02 0.05 0.08 0.1 0.12 0.15 0.2 0.25 0.3 0.4; do
+    $ESPALIER generate -p "$prompt" -n 700 --threads 1 --record "$work/again" --force >"$work/out" 2>"$work/err" &
+    pid=$!
+    sleep $tenths
+    kill -9 $pid
+    wait $pid 2>/dev/null
+    [ ! -s "$work/err" ] || cat "$work/err"
+    if [ ! -e "$work/again" ] || [ ! -s "$work/again" ] || $ESPALIER stats "$work/again" >"$work/out" 2>"$work/err" ||
+        grep -q "holds no iteration" "$work/err"; then
+        good=$((good + 1))
+    else
+        cat "$work/err"
+    fi
+done
+check "after each of ten kills the recording can be read" [ $good -eq 10 ]
+
+# Two at once: the second is refused, the first goes on.
+$ESPALIER generate -p "$prompt" -n 700 --threads 1 --record "$work/two" >"$work/first" 2>"$work/first.err" &
+pid=$!
+until [ "$(grep -c iteration "$work/two" 2>/dev/null)" -gt 3 ] 2>/dev/null; do continue; done
+kill -STOP $pid
+check "a second recorder is refused" fails 1 "$work/two: another session records to it" \
+    $gen -p "$prompt" --record "$work/two" --force
+kill -CONT $pid
+wait $pid
+check "the first one ends well" [ $? -eq 0 -a ! -s "$work/first.err" ]
+check "and all that it wrote is there" sh -c "$ESPALIER stats '$work/two' >/dev/null &&
+    tail -n 1 '$work/two' | grep -q '\"type\":\"end\"'"
+$gen -p "$prompt" --record "$work/two" --force >"$work/out" 2>"$work/err"
+check "then the file is free" [ $? -eq 0 -a ! -s "$work/err" ]
+check "only its owner may read a recording" [ "$(stat -c %a "$work/two")" = 600 ]
 finish

@@ -18,10 +18,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backends.h"
-#include "model/inflate.h"
-#include "paths.h"
-#include "session.h"
+#include "kernels/backends.h"
+#include "engine/model/inflate.h"
+#include "engine/support/paths.h"
+#include "engine/session.h"
 
 enum { PREFIX = 256, MOST_ROWS = 257, FIRST_SLOT = 16, MOST_RUNS = 200 };
 
@@ -62,7 +62,7 @@ static const struct esp_backend_ops *real;
 static struct esp_backend *timed_backend;
 static int slot = FIRST_SLOT;
 static double busy_seconds, keep_seconds;
-static bool keeps[ESP_MARKS], deferred;
+static bool keeps[ESP_MARKS];
 static struct esp_backend_ops timed; /* real's, with some of the functions below */
 
 static void flush(void)
@@ -81,19 +81,17 @@ static void begin(void)
         flush();
     keeps[slot] = false;
     timed_backend->ops = real; /* a call may be made of others */
-    real->defer(timed_backend, true);
     real->mark(timed_backend, slot);
 }
 
-/* answers: the rows that were asked, or NULL if the call returns no values. */
+/* answers: the rows that were asked for values that are wanted now, or NULL. */
 static int end(int status, struct esp_rows *answers)
 {
     double value;
     real->mark(timed_backend, slot + 1);
     slot += 2;
-    real->defer(timed_backend, false);
-    if (status == ESP_OK && answers && !deferred)
-        status = real->gather(answers, &(int32_t){0}, &(int32_t){0}, 1, &value);
+    if (status == ESP_OK && answers)
+        status = real->gather(answers, &(int32_t){0}, &(int32_t){0}, 1, &value, ESP_NOW);
     timed_backend->ops = &timed;
     return status;
 }
@@ -105,38 +103,45 @@ static int end(int status, struct esp_rows *answers)
         return end(real->name arguments, answers);                                             \
     }
 
-TIMED(forward, (struct esp_cache * cache, const struct esp_batch *batch), (cache, batch),
-      batch->step ? batch->logits : NULL)
-TIMED(argmax, (struct esp_rows * rows, const int32_t *which, int count, int32_t *ids),
-      (rows, which, count, ids), rows)
+static int timed_forward(struct esp_cache *cache, const struct esp_batch *batch)
+{
+    struct esp_batch later = *batch;
+    struct esp_step step = batch->step ? *batch->step : (struct esp_step){0};
+    const bool now = batch->step && step.when == ESP_NOW;
+    step.when = ESP_LATER;
+    later.step = batch->step ? &step : NULL;
+    begin();
+    return end(real->forward(cache, &later), now ? batch->logits : NULL);
+}
+
+TIMED(argmax,
+      (struct esp_rows * rows, const int32_t *which, int count, int32_t *ids,
+       enum esp_delivery when),
+      (rows, which, count, ids, ESP_LATER), when == ESP_NOW ? rows : NULL)
 TIMED(top_k,
       (struct esp_rows * rows, const int32_t *which, int count, int k, int32_t *ids,
-       float *values),
-      (rows, which, count, k, ids, values), rows)
+       float *values, enum esp_delivery when),
+      (rows, which, count, k, ids, values, ESP_LATER), when == ESP_NOW ? rows : NULL)
 TIMED(softmax,
       (struct esp_rows * rows, const int32_t *which, int count,
        const struct esp_sampling *sampling),
       (rows, which, count, sampling), NULL)
 TIMED(gather,
       (struct esp_rows * rows, const int32_t *which, const int32_t *tokens, int count,
-       double *values),
-      (rows, which, tokens, count, values), rows)
+       double *values, enum esp_delivery when),
+      (rows, which, tokens, count, values, ESP_LATER), when == ESP_NOW ? rows : NULL)
 TIMED(sample,
       (struct esp_rows * rows, const int32_t *which, const double *u, int count, int draws,
-       const int32_t *excluded, int per, int32_t *tokens, double *values),
-      (rows, which, u, count, draws, excluded, per, tokens, values), rows)
+       const int32_t *excluded, int per, int32_t *tokens, double *values,
+       enum esp_delivery when),
+      (rows, which, u, count, draws, excluded, per, tokens, values, ESP_LATER),
+      when == ESP_NOW ? rows : NULL)
 
 static int timed_keep(struct esp_cache *cache, int first, const int32_t *which, int count)
 {
     begin();
     keeps[slot] = true;
     return end(real->keep(cache, first, which, count), NULL);
-}
-
-static void timed_defer(struct esp_backend *backend, bool on)
-{
-    (void)backend;
-    deferred = on;
 }
 
 /* The engine's calls are timed from here on, or no longer. */
@@ -156,7 +161,6 @@ static void time_calls(struct esp_engine *engine, bool on)
     timed.gather = timed_gather;
     timed.sample = timed_sample;
     timed.keep = timed_keep;
-    timed.defer = timed_defer;
     engine->backend->ops = &timed;
     busy_seconds = keep_seconds = 0;
     slot = FIRST_SLOT;
@@ -224,7 +228,7 @@ static double pass_seconds(struct esp_session *s, int rows)
     for (int i = -3; i < runs; i++) {
         s->ops->mark(s->engine->backend, 0);
         if (s->ops->forward(s->target.cache, &batch) < 0 ||
-            s->ops->argmax(s->p, which, rows, ids) < 0)
+            s->ops->argmax(s->p, which, rows, ids, ESP_NOW) < 0)
             stop("a pass", esp_session_failure(s, ESP_E_DEVICE));
         s->ops->mark(s->engine->backend, 1);
         if (i >= 0)
@@ -244,35 +248,40 @@ static double pass_bytes(const struct esp_engine *e)
     return bytes;
 }
 
+/* Bytes of the session's rows of logits, and of all weights and caches. */
+static double rows_share(const struct esp_engine *engine, const struct esp_session *session)
+{
+    const struct esp_backend_ops *ops = engine->backend->ops;
+    double plain = (double)ops->weights_bytes(engine->target_weights) +
+                   (double)ops->cache_bytes(session->target.cache);
+    double drafting = (double)ops->weights_bytes(engine->draft_weights) +
+                      (double)ops->cache_bytes(session->draft_cache.cache);
+    return 2.0 * (double)ops->rows_need(session->p->capacity, session->p->vocabulary) /
+           (plain + drafting);
+}
+
 static void print_passes(const char *target, const char *draft, double rate)
 {
     static const int rows[] = {1, 4, 16, 64, 256};
-    double normal[5], exact[5], bytes = 0, used = 0;
-    for (int mode = 0; mode < 2; mode++) {
-        struct esp_engine *engine = open_engine(target, draft, mode == 1);
+    double share = 0;
+    for (int exact = 0; exact < 2; exact++) {
+        struct esp_engine *engine = open_engine(target, draft, exact);
         struct esp_session *session = open_session(engine, "ar");
-        for (int i = 0; i < 5; i++)
-            (mode ? exact : normal)[i] = pass_seconds(session, rows[i]);
-        bytes = pass_bytes(engine);
-        const struct esp_backend_ops *ops = engine->backend->ops;
-        double plain = (double)ops->weights_bytes(engine->target_weights) +
-                       (double)ops->cache_bytes(session->target.cache);
-        double drafting = (double)ops->weights_bytes(engine->draft_weights) +
-                          (double)ops->cache_bytes(session->draft_cache.cache);
-        double rows_bytes =
-            2.0 * (double)ops->rows_need(session->p->capacity, session->p->vocabulary);
-        used = rows_bytes / (plain + drafting);
+        double bytes = pass_bytes(engine), one = 0;
+        printf("\n| rows of a pass%s | ms | to one row | GB/s | of the read rate |\n"
+               "|---|---|---|---|---|\n",
+               exact ? ", exact" : "");
+        for (int i = 0; i < 5; i++) {
+            double seconds = pass_seconds(session, rows[i]);
+            one = i == 0 ? seconds : one;
+            printf("| %d | %.3f | %.2f | %.0f | %.0f %% |\n", rows[i], 1e3 * seconds,
+                   seconds / one, bytes / seconds / 1e9, 100 * bytes / seconds / rate);
+        }
+        share = rows_share(engine, session);
         esp_session_close(session);
         esp_engine_close(engine);
     }
-    printf(
-        "\n| rows of a pass | ms | to one row | GB/s | of the read rate | exact: ms | to one "
-        "row |\n|---|---|---|---|---|---|---|\n");
-    for (int i = 0; i < 5; i++)
-        printf("| %d | %.3f | %.2f | %.0f | %.0f %% | %.3f | %.2f |\n", rows[i],
-               1e3 * normal[i], normal[i] / normal[0], bytes / normal[i] / 1e9,
-               100 * bytes / normal[i] / rate, 1e3 * exact[i], exact[i] / exact[0]);
-    printf("\nMemory beyond weights and caches (rows of logits): %.1f %%.\n", 100 * used);
+    printf("\nMemory beyond weights and caches (rows of logits): %.1f %%.\n", 100 * share);
 }
 
 /* ------------------------------------------------------------------ speculation */
@@ -282,7 +291,7 @@ static double draft_step(struct esp_session *s)
     static double seconds[MOST_RUNS];
     int32_t token = 1, position = s->draft_cache.length, ids[4];
     float values[4];
-    const struct esp_step step = {{.temperature = 1, .top_p = 1}, 4, ids, values};
+    const struct esp_step step = {{.temperature = 1, .top_p = 1}, 4, ids, values, ESP_NOW};
     struct esp_batch batch = {.rows = 1,
                               .tokens = &token,
                               .positions = &position,
@@ -307,12 +316,12 @@ static double write_text(struct esp_session *session, const char *name)
     char err[512];
     int status;
     esp_session_allow(session, new_tokens);
-    double start = esp_now();
+    double start = esp_clock();
     while ((status = esp_session_step(session, err, sizeof err)) > 0)
         continue;
     if (status < 0)
         stop(name, err);
-    return esp_now() - start;
+    return esp_clock() - start;
 }
 
 static void print_drafter(struct esp_engine *engine, const char *name, const char *spec,
@@ -419,7 +428,8 @@ int main(int argc, char **argv)
     char target[400], draft[400], err[512] = "", date[32];
     struct esp_backend *backend;
     time_t now = time(NULL);
-    if (esp_backend_open(&backend, "cuda", 0, err, sizeof err) < 0)
+    setvbuf(stdout, NULL, _IOLBF, 0); /* what is measured is seen, whatever comes after it */
+    if (esp_backend_open(&backend, "cuda", 0, 0, err, sizeof err) < 0)
         stop("the device", err);
     strftime(date, sizeof date, "%Y-%m-%d", gmtime(&now));
     double rate = backend->ops->read_rate(backend, try ? 1 << 20 : (size_t)4 << 30);

@@ -6,11 +6,11 @@
 #ifndef EMU_H
 #define EMU_H
 
-#include "emu_types.h"
-#include "emu_math.h"
-#include "emu_device.h"
-#include "emu_runtime.h"
-#include "emu_launch.h"
-#include "emu_lt.h"
+#include "tests/emu/emu_types.h"
+#include "tests/emu/emu_math.h"
+#include "tests/emu/emu_device.h"
+#include "tests/emu/emu_runtime.h"
+#include "tests/emu/emu_launch.h"
+#include "tests/emu/emu_lt.h"
 
 #endif

@@ -11,15 +11,15 @@
  * memory is exactly as large as launched, lies between guards and holds 0xff (not a number)
  * when a block begins.
  */
-#include "emu_block.h"
+#include "tests/emu/emu_block.h"
 
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
 
-#include "emu_fibre.h"
-#include "emu_poison.h"
+#include "tests/emu/emu_fibre.h"
+#include "tests/emu/emu_poison.h"
 
 enum { warp_lanes = 32, max_threads = 1024, max_warps = max_threads / warp_lanes, guard = 64 };
 

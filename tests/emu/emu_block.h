@@ -2,8 +2,8 @@
 #ifndef EMU_BLOCK_H
 #define EMU_BLOCK_H
 
-#include "emu_device.h"
-#include "emu_launch.h"
+#include "tests/emu/emu_device.h"
+#include "tests/emu/emu_launch.h"
 
 /* Runs every block of the launch, to its end. `seed` chooses the order of blocks, of warps and
  * of lanes; 0 is the natural order. */

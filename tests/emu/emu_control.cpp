@@ -1,5 +1,5 @@
 /* emu_control.cpp - errors, planted failures, live handles, and what a test may set. */
-#include "emu_control.h"
+#include "tests/emu/emu_control.h"
 
 #include <csignal>
 #include <cstdio>
@@ -8,8 +8,8 @@
 #include <string>
 #include <unistd.h>
 
-#include "emu_block.h"
-#include "emu_state.h"
+#include "tests/emu/emu_block.h"
+#include "tests/emu/emu_state.h"
 
 struct live {
     const char *kind;
@@ -17,7 +17,7 @@ struct live {
 };
 
 struct control_state {
-    int devices = 1;
+    int devices = 1, driver = CUDART_VERSION, lt = CUDART_VERSION / 1000;
     size_t memory = (size_t)4 << 30;
     uint64_t seed = 1, launches = 0;
     long calls = 0, fail_at = 0;
@@ -94,6 +94,8 @@ __attribute__((constructor)) static void emu_begin()
 {
     control_state &c = control();
     c.devices = (int)from_environment("ESPALIER_EMU_DEVICES", 1);
+    c.driver = (int)from_environment("ESPALIER_EMU_DRIVER", c.driver);
+    c.lt = (int)from_environment("ESPALIER_EMU_LT", c.lt);
     c.memory = from_environment("ESPALIER_EMU_MEMORY", c.memory);
     c.seed = from_environment("ESPALIER_EMU_SEED", c.seed);
     c.fail_at = (long)from_environment("ESPALIER_EMU_FAIL", 0);
@@ -107,6 +109,16 @@ __attribute__((constructor)) static void emu_begin()
 void emu_set_devices(int count)
 {
     control().devices = count;
+}
+
+void emu_set_driver(int version)
+{
+    control().driver = version;
+}
+
+void emu_set_lt(int version)
+{
+    control().lt = version;
 }
 
 void emu_set_memory(size_t bytes)
@@ -207,6 +219,16 @@ uint64_t emu_next_seed()
 int emu_device_count()
 {
     return control().devices;
+}
+
+int emu_driver_version()
+{
+    return control().driver;
+}
+
+int emu_lt_version()
+{
+    return control().lt;
 }
 
 size_t emu_memory_size()

@@ -1,7 +1,7 @@
 /* emu_control.h - how a test steers the emulator. Plain C, found in the emulated plugin.
  *
  * Environment variables do the same where a program loads the plugin: ESPALIER_EMU_DEVICES,
- * ESPALIER_EMU_MEMORY (bytes), ESPALIER_EMU_SEED, ESPALIER_EMU_FAIL (number of the call),
+ * ESPALIER_EMU_DRIVER and ESPALIER_EMU_LT (versions), ESPALIER_EMU_MEMORY (bytes), ESPALIER_EMU_SEED, ESPALIER_EMU_FAIL (number of the call),
  * ESPALIER_EMU_LEAKS=1 (say at exit what was never given back).
  */
 #ifndef EMU_CONTROL_H
@@ -16,6 +16,8 @@ extern "C" {
 #endif
 
 void emu_set_devices(int count);
+void emu_set_driver(int version); /* of CUDA that the driver knows: 12040 is 12.4; 0: no driver */
+void emu_set_lt(int version); /* of cuBLASLt that can be found, 13 at first; 0: none */
 void emu_set_memory(size_t bytes); /* of the device; what is in use stays in use */
 size_t emu_memory_used(void);
 size_t emu_memory_peak(void); /* most that was in use since the last call of this */

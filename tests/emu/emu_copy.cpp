@@ -3,7 +3,7 @@
  * Arguments are checked when the call is made, memory is read when the copy runs: the host must
  * leave both ends alone until it has waited.
  */
-#include "emu_state.h"
+#include "tests/emu/emu_state.h"
 
 static cudaError_t check(const void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
 {

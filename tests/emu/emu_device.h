@@ -9,7 +9,7 @@
 #ifndef EMU_DEVICE_H
 #define EMU_DEVICE_H
 
-#include "emu_types.h"
+#include "tests/emu/emu_types.h"
 
 /* ------------------------------------------------------------------ where a thread is */
 

@@ -3,7 +3,7 @@
  * A new fibre's stack is laid out as if it had been switched away from at the first instruction
  * of emu_fibre_begin: zeroed registers below the address to return to.
  */
-#include "emu_fibre.h"
+#include "tests/emu/emu_fibre.h"
 
 #include <cstdint>
 #include <cstdio>

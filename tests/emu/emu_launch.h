@@ -9,7 +9,7 @@
 
 #include <type_traits>
 
-#include "emu_runtime.h"
+#include "tests/emu/emu_runtime.h"
 
 struct emu_launch_shape {
     const char *name;

@@ -4,12 +4,13 @@
  * sum into pieces; how many depends on the algorithm and on the shape. The product is queued
  * like a kernel, with descriptions and scalars copied at the call.
  */
-#include "emu_lt.h"
+#include "tests/emu/emu_lt.h"
 
+#include <cstdio>
 #include <vector>
 
-#include "emu_block.h"
-#include "emu_state.h"
+#include "tests/emu/emu_block.h"
+#include "tests/emu/emu_state.h"
 
 struct cublasLtContext {
     int unused;
@@ -76,6 +77,36 @@ const char *cublasLtGetStatusString(cublasStatus_t status)
     return "unknown cublas status";
 }
 
+/* ------------------------------------------------------------------ the library */
+
+void *emu_library_open(const char *name)
+{
+    char here[40];
+    snprintf(here, sizeof here, "libcublasLt.so.%d", emu_lt_version());
+    return strcmp(name, here) == 0 ? const_cast<char *>("the emulated cuBLASLt") : nullptr;
+}
+
+void *emu_library_symbol(void *library, const char *name)
+{
+    static const struct {
+        const char *name;
+        void *function;
+    } all[] = {
+#define X(function) {#function, reinterpret_cast<void *>(function)},
+        X(cublasLtCreate) X(cublasLtDestroy) X(cublasLtMatmulDescCreate)
+            X(cublasLtMatmulDescSetAttribute) X(cublasLtMatmulDescDestroy)
+                X(cublasLtMatrixLayoutCreate) X(cublasLtMatrixLayoutDestroy)
+                    X(cublasLtMatmulPreferenceCreate) X(cublasLtMatmulPreferenceSetAttribute)
+                        X(cublasLtMatmulPreferenceDestroy) X(cublasLtMatmulAlgoGetHeuristic)
+                            X(cublasLtMatmul)
+#undef X
+    };
+    for (const auto &one : all)
+        if (library && strcmp(name, one.name) == 0)
+            return one.function;
+    return nullptr;
+}
+
 /* ------------------------------------------------------------------ descriptions */
 
 template <typename T>
@@ -100,7 +131,7 @@ template <typename T> static bool set(T *field, const void *value, size_t bytes)
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
 {
     LT_CALL();
-    if (emu_device_count() == 0)
+    if (emu_device_count() == 0 || emu_driver_version() / 1000 < emu_lt_version())
         return CUBLAS_STATUS_NOT_INITIALIZED;
     *handle = new cublasLtContext();
     emu_live_add(*handle, "cuBLASLt handles", 0);

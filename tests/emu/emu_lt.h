@@ -7,7 +7,7 @@
 #ifndef EMU_LT_H
 #define EMU_LT_H
 
-#include "emu_runtime.h"
+#include "tests/emu/emu_runtime.h"
 
 enum cublasStatus_t {
     CUBLAS_STATUS_SUCCESS = 0,
@@ -60,6 +60,13 @@ struct cublasLtMatmulHeuristicResult_t {
     float wavesCount;
     int reserved[4];
 };
+
+/* The library as one that is looked for by name: NULL if the emulated machine has another version or
+ * none, see emu_control.h. */
+void *emu_library_open(const char *name);
+void *emu_library_symbol(void *library, const char *name);
+#define ESP_LIBRARY_OPEN(name) emu_library_open(name)
+#define ESP_LIBRARY_SYMBOL(library, name) emu_library_symbol((library), (name))
 
 const char *cublasLtGetStatusName(cublasStatus_t status);
 const char *cublasLtGetStatusString(cublasStatus_t status);

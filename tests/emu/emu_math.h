@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#include "emu_types.h"
+#include "tests/emu/emu_types.h"
 
 /* ------------------------------------------------------------------ maths */
 

@@ -12,10 +12,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "emu_block.h"
-#include "emu_control.h"
-#include "emu_poison.h"
-#include "emu_state.h"
+#include "tests/emu/emu_block.h"
+#include "tests/emu/emu_control.h"
+#include "tests/emu/emu_poison.h"
+#include "tests/emu/emu_state.h"
 
 static const size_t arena_bytes = (size_t)16 << 30, alignment = 256;
 static const size_t huge_page = (size_t)2 << 20;

@@ -1,5 +1,5 @@
 /* emu_poison.cpp - see emu_poison.h. */
-#include "emu_poison.h"
+#include "tests/emu/emu_poison.h"
 
 #include <cstring>
 

@@ -6,18 +6,25 @@
 #include <cstdio>
 #include <map>
 
-#include "emu_block.h"
-#include "emu_state.h"
+#include "tests/emu/emu_block.h"
+#include "tests/emu/emu_state.h"
 
 enum { multiprocessors = 4, threads_per_block = 1024, threads_per_multiprocessor = 2048 };
 enum { blocks_per_multiprocessor = 32, registers = 65536 };
 enum { shared_default = 48 << 10, shared_most = 227 << 10, shared_multiprocessor = 228 << 10 };
-enum { shared_reserved = 1 << 10, cache_bytes = 50 << 20, version = 13000 };
+enum { shared_reserved = 1 << 10, cache_bytes = 50 << 20 };
 
 static std::map<const void *, int> &shared_allowed()
 {
     static auto *all = new std::map<const void *, int>;
     return *all;
+}
+
+static thread_local int current_device;
+
+int emu_current_device()
+{
+    return current_device;
 }
 
 static cudaError_t no_device(int device)
@@ -30,6 +37,9 @@ static cudaError_t no_device(int device)
 cudaError_t cudaGetDeviceCount(int *count)
 {
     EMU_CALL();
+    *count = 0;
+    if (emu_driver_version() / 1000 < CUDART_VERSION / 1000) /* as if there were none */
+        return emu_result(cudaErrorInsufficientDriver);
     *count = emu_device_count();
     return emu_result(*count > 0 ? cudaSuccess : cudaErrorNoDevice);
 }
@@ -37,14 +47,17 @@ cudaError_t cudaGetDeviceCount(int *count)
 cudaError_t cudaSetDevice(int device)
 {
     EMU_CALL();
-    return emu_result(no_device(device));
+    if (cudaError_t error = no_device(device))
+        return emu_result(error);
+    current_device = device;
+    return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int *device)
 {
     EMU_CALL();
-    *device = 0;
-    return emu_result(no_device(0));
+    *device = current_device;
+    return emu_result(no_device(current_device));
 }
 
 cudaError_t cudaDeviceReset()
@@ -56,14 +69,14 @@ cudaError_t cudaDeviceReset()
 cudaError_t cudaDriverGetVersion(int *driver)
 {
     EMU_CALL();
-    *driver = emu_device_count() > 0 ? version : 0;
+    *driver = emu_driver_version();
     return cudaSuccess;
 }
 
 cudaError_t cudaRuntimeGetVersion(int *runtime)
 {
     EMU_CALL();
-    *runtime = version;
+    *runtime = CUDART_VERSION;
     return cudaSuccess;
 }
 
@@ -73,7 +86,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
     if (cudaError_t error = no_device(device))
         return emu_result(error);
     *properties = cudaDeviceProp();
-    snprintf(properties->name, sizeof properties->name, "emulated GPU");
+    snprintf(properties->name, sizeof properties->name,
+             emu_device_count() > 1 ? "emulated GPU %d" : "emulated GPU", device);
     properties->totalGlobalMem = emu_memory_size();
     properties->sharedMemPerBlock = shared_default;
     properties->sharedMemPerBlockOptin = shared_most;

@@ -6,7 +6,7 @@
 #ifndef EMU_RUNTIME_H
 #define EMU_RUNTIME_H
 
-#include "emu_types.h"
+#include "tests/emu/emu_types.h"
 
 /* ------------------------------------------------------------------ errors */
 
@@ -54,6 +54,8 @@ cudaError_t cudaGetLastError();
 cudaError_t cudaPeekAtLastError();
 
 /* ------------------------------------------------------------------ devices */
+
+enum { CUDART_VERSION = 13000 };
 
 struct cudaUUID_t {
     char bytes[16];

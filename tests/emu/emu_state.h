@@ -8,7 +8,7 @@
 #include <mutex>
 #include <set>
 
-#include "emu_runtime.h"
+#include "tests/emu/emu_runtime.h"
 
 /* ------------------------------------------------------------------ calls (emu_control.cpp) */
 
@@ -28,6 +28,9 @@ cudaError_t emu_result(cudaError_t error);
 
 uint64_t emu_next_seed(); /* 0 if the order is the natural one */
 int emu_device_count();
+int emu_current_device(); /* of this thread */
+int emu_driver_version();
+int emu_lt_version();
 size_t emu_memory_size();
 
 /* ------------------------------------------------------------------ handles (emu_control.cpp)

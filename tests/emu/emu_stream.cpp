@@ -10,9 +10,9 @@
 #include <memory>
 #include <vector>
 
-#include "emu_block.h"
-#include "emu_control.h"
-#include "emu_state.h"
+#include "tests/emu/emu_block.h"
+#include "tests/emu/emu_control.h"
+#include "tests/emu/emu_state.h"
 
 typedef std::chrono::steady_clock::time_point time_point;
 
@@ -30,6 +30,7 @@ struct CUgraphExec_st {
 
 struct CUstream_st {
     bool blocking = true; /* ordered with the default stream */
+    int device = emu_current_device();
     std::deque<work> queue;
     std::unique_ptr<CUgraph_st> capture; /* under way if not NULL */
     bool spoiled = false;
@@ -147,6 +148,8 @@ void emu_enqueue_kernel(const emu_launch_shape &launch, cudaStream_t stream,
     cudaError_t result = emu_count_call(__func__);
     if (!result)
         result = emu_check_launch(launch);
+    if (!result && stream && streams().all.count(stream) && stream->device != emu_current_device())
+        result = cudaErrorInvalidResourceHandle; /* as a GPU refuses the stream of another one */
     if (!result)
         result = emu_enqueue(stream, [launch, owned] {
             emu_kernels++;

@@ -4,7 +4,7 @@
  * each lane's result. A lane that shuffles from outside the mask gets a value that is not a
  * number: on a GPU it would be undefined.
  */
-#include "emu_device.h"
+#include "tests/emu/emu_device.h"
 
 enum { lanes = 32 };
 

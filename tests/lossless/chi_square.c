@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
-#include "lossless.h"
+#include "tests/check.h"
+#include "engine/lossless.h"
+#include "engine/session.h"
 
 #ifdef __SANITIZE_ADDRESS__ /* ten times slower: there, enough to visit every line */
 enum { TRIALS = 3 };
@@ -35,9 +36,9 @@ static struct esp_session *open_session(const char *drafter, const char *verifie
     struct esp_session_options options = {
         .drafter = strcmp(drafter, "sequoia") == 0 ? "sequoia:learn=off" : drafter,
         .verifier = verifier,
-        .temperature = temperature,
-        .top_p = top_p,
-        .seed = seed,
+        .values.temperature = temperature,
+        .values.top_p = top_p,
+        .values.seed = seed,
     };
     struct esp_session *session;
     int32_t tokens[64];

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check.h"
-#include "lossless.h"
-#include "toy.h"
+#include "tests/check.h"
+#include "engine/lossless.h"
+#include "tests/toy.h"
 
 enum { VOCABULARY = 12, CONTEXT = 40, TOKENS = 5 };
 #ifdef __SANITIZE_ADDRESS__
@@ -24,12 +24,47 @@ static double worst_p;
 static char worst[160];
 
 static const char *const drafters[] = {
-    "ar", "linear:K=3", "assisted", "ngram", "fixed:D=3", "dynatree", "iid:K=3,L=3",
-    "iid:K=8,L=2", "iid:K=1,L=4", "delayed:K=3,L1=1,L2=2", "specinfer:expansion=2.2.1",
-    "specinfer:expansion=1.3,draws=topk", "eagle2:depth=3,k=3,N=8", "optimal:N=8", "salf:N=8",
-    "sequoia:learn=off,N=8", "sequoia:learn=off,N=8,draws=topk", "dyspec:N=8",
-    "dyspec-layer:N=8", NULL,
+    "ar",
+    "linear:K=3",
+    "assisted",
+    "ngram",
+    "fixed:D=3",
+    "fixed:D=3,prune=stop",
+    "dynatree",
+    "dynatree:history=price",
+    "dynatree:D0=2,Dmax=4,rhostop=0.02,rhodeep=0.1,N=7",
+    "dynatree:draws=topk",
+    "dynatree:root=draft,history=proportional",
+    "iid:K=3,L=3",
+    "iid:K=8,L=2",
+    "iid:K=1,L=4",
+    "delayed:K=3,L1=1,L2=2",
+    "specinfer:expansion=2.2.1",
+    "specinfer:expansion=1.3,draws=topk",
+    "eagle2:depth=3,k=3,N=8",
+    "optimal:N=8",
+    "salf:N=8",
+    "suffix",
+    "hybrid:N=8",
+    "sequoia:learn=off,N=8",
+    "sequoia:learn=off,N=8,draws=topk",
+    "dyspec:N=8",
+    "dyspec-layer:N=8",
+    "goodput:N=8",
+    "goodput:N=24",
+    NULL,
 };
+
+/* Rows and passes that pay, so that goodput drafts all it can. */
+static double cheap_pass(int rows)
+{
+    return 0.01 + 0.001 * rows;
+}
+
+static double cheap_rows(int rows)
+{
+    return 1 + 0.01 * rows;
+}
 
 /* NULL where the pair is refused. */
 static struct esp_session *open_session(const char *drafter, const char *verifier,
@@ -37,13 +72,15 @@ static struct esp_session *open_session(const char *drafter, const char *verifie
 {
     struct esp_session_options options = {.drafter = drafter,
                                           .verifier = verifier,
-                                          .temperature = temperature,
-                                          .top_p = top_p,
-                                          .seed = seed};
+                                          .values.temperature = temperature,
+                                          .values.top_p = top_p,
+                                          .values.seed = seed};
     struct esp_session *session;
     int32_t prompt[3] = {1, 2, 3};
     if (esp_session_open(&session, &toy.engine, &options, err, sizeof err) < 0)
         return NULL;
+    session->costs.planted_draft = cheap_pass;
+    session->costs.planted_verify = cheap_rows;
     CHECK(esp_session_prompt(session, prompt, 3, err, sizeof err) == ESP_OK, "%s", err);
     return session;
 }
@@ -124,10 +161,14 @@ TEST(pairs_follow_the_target_when_children_are_drawn_ahead)
 TEST(refused_pairs_change_the_distribution)
 {
     static const char *const pairs[][2] = {
-        {"fixed:D=3", "traversal:lossy=allow"}, {"fixed:D=3", "naivetree:lossy=allow"},
-        {"fixed:D=3", "swor:lossy=allow"},      {"dynatree", "bv:lossy=allow"},
-        {"dynatree", "khisti:lossy=allow"},     {"linear:draws=topk", "naive:lossy=allow"},
-        {"dynatree", "spectr:lossy=allow"},     {"dynatree", "specinfer:lossy=allow"},
+        {"fixed:D=3", "traversal:lossy=allow"},
+        {"fixed:D=3", "naivetree:lossy=allow"},
+        {"fixed:D=3", "swor:lossy=allow"},
+        {"dynatree:draws=topk", "bv:lossy=allow"},
+        {"dynatree:draws=topk", "khisti:lossy=allow"},
+        {"linear:draws=topk", "naive:lossy=allow"},
+        {"dynatree:draws=topk", "spectr:lossy=allow"},
+        {"dynatree:draws=topk", "specinfer:lossy=allow"},
         {"iid:K=3,L=3", "greedy:lossy=allow"},
     };
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 3);

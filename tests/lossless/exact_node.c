@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check.h"
-#include "enumerate.h"
-#include "verifiers/ceiling.h"
+#include "tests/check.h"
+#include "tests/enumerate.h"
+#include "engine/verifiers/ceiling.h"
 
 enum { MOST_TOKENS = 6, MOST_CHILDREN = 4 };
 static const double EXACT = 1e-12;

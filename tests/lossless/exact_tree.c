@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check.h"
-#include "enumerate.h"
-#include "formula.h"
+#include "tests/check.h"
+#include "tests/enumerate.h"
+#include "viz/formula.h"
 
 enum { V = 3, DEPTH = 3, CONTEXTS = 1 + V + V * V + V * V * V, SEQUENCES = V * V * V };
 static const double EXACT = 1e-9;

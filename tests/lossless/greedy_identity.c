@@ -6,11 +6,12 @@
  *
  * The sanitizer pass takes two prompts and fewer tokens.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "drafter.h"
-#include "each_backend.h"
+#include "engine/drafters/drafter.h"
+#include "tests/each_backend.h"
 
 enum { PROMPTS = 50, TOKENS = 256, LONGEST = 512, WORKERS = 2, FIFTH = 5 };
 enum { EMULATED_TOKENS = 6, EMULATED_NODES = 24 };
@@ -80,12 +81,33 @@ static void work(int worker, const char *spec, int every, bool fill, char *err, 
     esp_session_close(session);
 }
 
+struct job {
+    int worker;
+    const char *spec;
+    int every;
+    bool fill;
+    char *err;
+    size_t errlen;
+};
+
+static void *work_as_thread(void *arg)
+{
+    const struct job *job = arg;
+    work(job->worker, job->spec, job->every, job->fill, job->err, job->errlen);
+    return NULL;
+}
+
 static void run(const char *spec, int every, bool fill)
 {
     char err[WORKERS][256] = {"", ""};
-#pragma omp parallel for num_threads(workers)
+    struct job jobs[WORKERS];
+    pthread_t threads[WORKERS];
+    for (int worker = 0; worker < workers; worker++) {
+        jobs[worker] = (struct job){worker, spec, every, fill, err[worker], sizeof err[worker]};
+        CHECK(pthread_create(&threads[worker], NULL, work_as_thread, &jobs[worker]) == 0);
+    }
     for (int worker = 0; worker < workers; worker++)
-        work(worker, spec, every, fill, err[worker], sizeof err[worker]);
+        pthread_join(threads[worker], NULL);
     for (int worker = 0; worker < workers; worker++)
         CHECK(!*err[worker], "%s: %s", spec, err[worker]);
 }
@@ -106,8 +128,8 @@ static void close_engines(void)
         esp_engine_close(engines[i]);
 }
 
-/* The plain texts are made once, then each drafter's are compared with them. */
-static void check_all_drafters(void)
+/* The plain texts are made once, then those of every `step`-th drafter are compared with them. */
+static void check_drafters(int step)
 {
     run("ar", 1, true);
     for (int i = 0; i < prompts; i++)
@@ -115,6 +137,8 @@ static void check_all_drafters(void)
     for (int i = 0; esp_drafters[i]; i++) {
         char spec[64];
         struct esp_params params;
+        if (i % step != 0)
+            continue;
         run(esp_drafters[i]->name, 1, false);
         esp_params_init(&params, esp_drafters[i]->params);
         snprintf(spec, sizeof spec, "%s:cache=rebuild", esp_drafters[i]->name);
@@ -122,7 +146,10 @@ static void check_all_drafters(void)
             run(spec, FIFTH, false);
     }
     run("fixed:root=draft,cache=rebuild", FIFTH, false);
+    run("fixed:prune=stop", FIFTH, false);
     run("dynatree:root=draft,cache=rebuild", FIFTH, false);
+    run("dynatree:draws=swor", FIFTH, false);
+    run("dynatree:history=price,prune=stop", FIFTH, false);
     run(esp_engine_preset(engines[0], false), 1, false);
 }
 
@@ -132,9 +159,9 @@ TEST(every_drafter_equals_plain_decoding)
     open_engines(&options, WORKERS);
     if (check_quick()) {
         prompts = 2;
-        new_tokens = TOKENS / 4;
+        new_tokens = TOKENS / 8;
     }
-    check_all_drafters();
+    check_drafters(1);
     close_engines();
 }
 
@@ -149,6 +176,7 @@ TEST(every_drafter_equals_plain_decoding_on_cuda)
         prompts = 1;
         new_tokens = check_quick() ? EMULATED_TOKENS / 2 : EMULATED_TOKENS;
     }
-    check_all_drafters();
+    /* Under sanitizers the emulator is slow: a third of them. */
+    check_drafters(check_quick() && !real ? 3 : 1);
     close_engines();
 }

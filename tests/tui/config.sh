@@ -77,7 +77,8 @@ configured 'model fairytale-draft' ''
 check "and they are loaded" dumped '^ espalier   fairytale-draft   ar'
 configured 'model fairytale-draft' '' --target engine/models/fairytale-target
 check "unless the command line names others" dumped '^ espalier   fairytale-target   ar'
-configured 'tauh 0.6' 'type :drafter
+configured 'drafter dynatree:N=8
+tauh 0.6' 'type :drafter
 key Enter'
 check "parameters of the drafter are set" dumped 'tauh=0.6'
 

@@ -68,7 +68,7 @@ keys ':set temp=-1' Enter
 check "a value out of range is refused" see 'temp takes a number'
 keys ':drafter nobody' Enter
 check "an unknown drafter is named" see "no drafter 'nobody'"
-keys ':dr' Tab
+keys ':drafte' Tab
 check "commands are completed" see '^> :drafter'
 keys C-u
 keys ':drafter dyn' Tab

@@ -19,7 +19,7 @@ wait
 type :record $work/live.esp.jsonl
 key Enter
 wait
-type :set n=12
+type :set n=20
 key Enter
 wait
 key F5
@@ -242,7 +242,7 @@ check "and nothing else" sh -c "! grep -q '│ temp ' '$work/screen'"
 play "size 120x80
 key F1
 $dump" replay "$recording"
-for key in $(sed -n 's/.*"\([^" ]*\)", REPLAY.*/\1/p' tui/keys.def); do
+for key in $(sed -n 's/.*"\([^" ]*\)", REPLAY.*/\1/p' tui/view/keys.def); do
     check "help names the key $key" dumped "^│   .*$(printf %s "$key" | sed 's/[].[]/\\&/') .*  "
 done
 check "help names what goes with a replay" dumped '^│   speed NUMBER'

@@ -145,7 +145,7 @@ answers() { # LINES PATTERN-OF-SED: each line's screen has what sed makes of it
     done
     read -r passed failed <"$work/counted"
 }
-answers ':set tauh=0.7
+answers ':set N=12
 :set temp=0.7
 :set top_p=0.9
 :set top_k=40
@@ -284,6 +284,38 @@ type :edit
 key Enter
 $dump"
 check "without a prompt there is nothing to take back" dumped 'no prompt to take back'
+
+# A drafter that is "auto" is nobody's choice, whoever says so: other models bring their preset.
+mkdir "$work/preset"
+ln -s "$PWD"/engine/models/$built_in/* "$work/preset"
+rm "$work/preset/espalier.json"
+echo '{"drafter": "linear:K=3"}' >"$work/preset/espalier.json"
+for given in "--drafter auto" "--drafter ar"; do
+    play "size 140x24
+wait
+type :set drafter=auto
+key Enter
+wait
+type :model $work/preset fairytale-draft
+key Enter
+wait
+$dump" -n 20 $given
+    check "$given, then auto: the new pair's preset" dumped '^ espalier .*   linear, greedy, cpu'
+done
+play "size 140x24
+wait
+type :model $work/preset fairytale-draft
+key Enter
+wait
+$dump" -n 20 --drafter auto
+check "--drafter auto: the new pair's preset" dumped '^ espalier .*   linear, greedy, cpu'
+play "size 140x24
+wait
+type :model $work/preset fairytale-draft
+key Enter
+wait
+$dump" -n 20 --drafter eagle2
+check "a drafter that was chosen stays" dumped '^ espalier .*   eagle2, greedy, cpu'
 
 mkdir "$work/other tokens"
 cp engine/models/fairytale-draft/* "$work/other tokens/"

@@ -9,17 +9,17 @@ wait
 key F1
 $dump
 mdoc $work/page"
-keys=$(sed -n 's/^[A-Z]*(.*"\([^" ]*\)", [A-Z]*[,)].*/\1/p' tui/keys.def)
-commands=$(sed -n 's/^X(\(.*\))/\1/p' tui/commands.def)
-check "no key is overlooked" [ "$(echo "$keys" | wc -l)" = "$(grep -c '^[AKCI].*"' tui/keys.def)" ]
+keys=$(sed -n 's/^[A-Z]*(.*"\([^" ]*\)", [A-Z]*[,)].*/\1/p' tui/view/keys.def)
+commands=$(sed -n 's/^X(\(.*\))/\1/p' tui/commands/commands.def)
+check "no key is overlooked" [ "$(echo "$keys" | wc -l)" = "$(grep -c '^[AKCI].*"' tui/view/keys.def)" ]
 check "no command is overlooked" \
-    [ "$(echo "$commands" | sort)" = "$(ls tui/commands | sed 's/[.]c$//' | sort)" ]
+    [ "$(echo "$commands" | sort)" = "$(cd tui/commands/each && ls *.c | sed 's/[.]c$//' | sort)" ]
 in_page() { # KEY: a tag of the page has it
     grep '^\.It' "$work/page" | grep -qF -e " Ic $1" -e " Ic \&$1"
 }
-live=$(cd tui/commands && grep -L ESP_IN_REPLAY -- *.c | sed 's/[.]c$//')
+live=$(cd tui/commands/each && grep -L ESP_IN_REPLAY -- *.c | sed 's/[.]c$//')
 for key in $keys; do
-    grep -F "\"$key\", REPLAY" tui/keys.def >/dev/null ||
+    grep -F "\"$key\", REPLAY" tui/view/keys.def >/dev/null ||
         check "help names the key $key" dumped "^│   .*$(printf %s "$key" | sed 's/[[]/\\&/') .*  "
     check "the manual names the key $key" in_page "$key"
 done
@@ -43,7 +43,7 @@ play "size 100x40
 wait
 type :set
 key Space Tab
-$dump"
+$dump" --drafter dynatree
 check "settings are completed" dumped '│ temp '
 check "parameters of the drafter are completed" dumped '│ tauh '
 play "size 100x40
@@ -90,7 +90,7 @@ $dump-4
 type :set K
 key Enter
 wait
-$dump-5"
+$dump-5" --drafter dynatree
 check ":set KEY says what a parameter is" dumped '^ tauh = [.0-9]'
 check "that there is no such setting" grep -q "^ there is no setting 'nonsense'" "$work/screen-2"
 check "that a name is not clear" grep -q "^ several commands begin with ':c'" "$work/screen-3"
@@ -192,7 +192,7 @@ key Enter'
 check "the focused tree is searched" dumped "'a' in the tree: 1 of [0-9]"
 check "and held" dumped 'tree .*(held)'
 found 'key Tab n'
-check "n without a search says how to begin one" dumped 'nothing is looked for'
+check "n without a search says how to begin one" dumped 'no search yet: type / and a text, then Enter'
 found 'key Tab Tab t'
 check "t: the tree grows to the right" dumped '· "[^"]*" [┬─┼┤]'
 found 'type :tree right
@@ -203,12 +203,12 @@ check ":tree right does the same" dumped '· "[^"]*" [┬─┼┤]'
 play "size 120x240
 wait
 key F7
-$dump"
+$dump" --drafter dynatree
 for command in $commands; do
-    grep -q 'ESP_IN_REPLAY' "tui/commands/$command.c" && continue
+    grep -q 'ESP_IN_REPLAY' "tui/commands/each/$command.c" && continue
     check "the palette offers :$command" dumped "│ :$command .* command │"
 done
-for key in $(sed -n '/REPLAY/d; /, "", "")$/d; s/^\(ACTION\|COMMAND\|INPUT\)(.*"\([^" ]*\)", [A-Z]*[,)].*/\2/p' tui/keys.def); do
+for key in $(sed -n '/REPLAY/d; /, "", "")$/d; s/^\(ACTION\|COMMAND\|INPUT\)(.*"\([^" ]*\)", [A-Z]*[,)].*/\2/p' tui/view/keys.def); do
     check "the palette offers the key $key" dumped "│ $key .* key │"
 done
 for name in 'drafter dynatree' 'verifier traversal' 'theme mono' 'set tauh=' 'temp' 'backend cpu' \
@@ -227,7 +227,7 @@ wait
 key F7
 type tauh
 key Enter
-$dump"
+$dump" --drafter dynatree
 check "what needs a value is begun" dumped '^> :set tauh='
 play "size 120x40
 wait

@@ -20,6 +20,20 @@ check "SIGHUP" ends_by HUP 129
 check "SIGSEGV" ends_by SEGV 139
 check "SIGABRT" ends_by ABRT 134
 
+# A model file that another program cuts off: its pages are gone. Whether that ends the program or not, the
+# terminal is given back.
+cut_off() {
+    rm -rf "$work/model"
+    cp -r engine/models/fairytale-target "$work/model" && open 80x24
+    run --target "$(cd "$work" && pwd)/model" -n 600 -p "'Once upon a time'"
+    see 'iter [0-9]' || return 1
+    truncate -s 4096 "$work/model/model.safetensors"
+    sleep 2
+    [ -s "$work/after" ] || keys C-c C-u :quit Enter
+    wait_until not_empty "$work/after" && see '@@' && cmp "$work/before" "$work/after"
+}
+check "a model file that is cut off meanwhile" cut_off
+
 interrupted() {
     writing || return 1
     kill -s INT "$(process)"

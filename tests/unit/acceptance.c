@@ -1,13 +1,13 @@
 /* Which drafts are accepted: a tree counted by hand, sums that must agree over whole sessions,
  * acceptance by depth against the formula of the rule, and the expected tokens of a tree. */
-#include "acceptance.h"
+#include "viz/acceptance.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "check.h"
-#include "drafting.h"
-#include "formula.h"
+#include "tests/check.h"
+#include "tests/drafting.h"
+#include "viz/formula.h"
 
 /* The root has two children and one that was cut; the second is accepted and has two, neither
  * of which is. */

@@ -9,10 +9,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "check.h"
-#include "keys.h"
-#include "recorded.h"
-#include "scene.h"
+#include "tests/check.h"
+#include "tests/folder.h"
+#include "tui/view/keys.h"
+#include "tests/recorded.h"
+#include "tests/scene.h"
 
 #define HEADER                                                                                 \
     "{\"format\":\"espalier-session\",\"version\":\"1.0\",\"vocabulary\":{\"size\":12}}\n"
@@ -122,8 +123,9 @@ TEST(events_that_are_wrong_are_refused_by_line)
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2},{\"id\":3,\"parent\":0}],"
                          "\"committed\":[{\"id\":5},{\"id\":5}]"),
          "more tokens are committed"},
-        {ITERATION(BONUS ",\"nodes\":[{\"id\":2}],\"gauges\":[{},{},{},{},{},{},{},{},{}]"),
-         "gauges has 9 entries"},
+        {ITERATION(BONUS ",\"nodes\":[{\"id\":2}],"
+                         "\"gauges\":[{},{},{},{},{},{},{},{},{},{},{},{},{}]"),
+         "gauges has 13 entries"},
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2}],\"gauges\":[{\"name\":"
                          "\"a name that is much too long to be that of a gauge\"}]"),
          "gauges have names"},
@@ -221,7 +223,7 @@ static int fuzz(const uint8_t *bytes, size_t length)
     scene_open(&scene, 100, 30);
     scene.state.tokens = (struct esp_tokens){esp_recording_token_text, recording};
     for (int e = 0; e < esp_recording_events(recording); e++) {
-        const struct esp_recorded_token *text;
+        const struct esp_text_token *text;
         const struct esp_event *event;
         CHECK(esp_recording_read(recording, e, &event, err, sizeof err) == 0, "%s", err);
         CHECK(esp_recording_text(recording, e, &text) >= 0);
@@ -233,6 +235,33 @@ static int fuzz(const uint8_t *bytes, size_t length)
     scene_close(&scene);
     esp_recording_close(recording);
     return shown;
+}
+
+/* Found by fuzzing: iterations that lack arrays, before there was memory for any. No pointer
+ * may be computed from a null pointer, and what is empty still has an address. */
+TEST(iterations_without_arrays_are_read)
+{
+    static const char empty[] = HEADER ITERATION(BONUS ",\"nodes\":[{\"id\":2}]");
+    const struct esp_text_token *added = NULL;
+    const struct esp_event *event;
+    struct esp_iteration_copy copy = {.node_capacity = 0};
+    recorded_write(empty, strlen(empty));
+    struct esp_recording *recording = recorded_open();
+    CHECK(esp_recording_added(recording, 0, &added) == 0 && !added);
+    CHECK(esp_recording_read(recording, 0, &event, err, sizeof err) == 0, "%s", err);
+    const struct esp_iteration *it = event->iteration;
+    CHECK(it->tree.order && it->path && it->committed);
+    CHECK(esp_iteration_copy(&copy, it) == 0);
+    CHECK(copy.it.tree.order && copy.it.path && copy.it.committed);
+    esp_iteration_free(&copy);
+    esp_recording_close(recording);
+    for (int i = 1; i <= 3; i++) {
+        char relative[64];
+        snprintf(relative, sizeof relative, "vectors/recordings/no-arrays-%d.esp.jsonl", i);
+        struct folder_bytes bytes = folder_read(check_path(relative));
+        CHECK(fuzz((const uint8_t *)bytes.data, bytes.size) > 0, "%s: %s", relative, err);
+        free(bytes.data);
+    }
 }
 
 static size_t below(unsigned long long *random, size_t limit)

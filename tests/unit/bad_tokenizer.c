@@ -3,7 +3,7 @@
  *
  * Each is a copy of a good file of tests/vectors/tokenizers, damaged in one place.
  */
-#include "model/tokenizer.h"
+#include "engine/model/tokenizer.h"
 
 #include <cJSON.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "check.h"
-#include "folder.h"
+#include "tests/check.h"
+#include "tests/folder.h"
 
 /* Makes the temporary folder a copy of that configuration's; returns the text of the file. */
 static struct folder_bytes copy_folder(const char *name)

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/cpu.h"
-#include "each_backend.h"
-#include "random_model.h"
+#include "kernels/cpu/cpu.h"
+#include "tests/each_backend.h"
+#include "tests/random_model.h"
 
 enum { TOKENS = 168, CACHE = 240, BATCH = 64, VOCABULARY = 75 };
 
@@ -62,7 +62,7 @@ static bool open_runner(struct runner *r, const struct random_model *model, cons
     } else {
         if (esp_cpu_open(&r->backend, isa, threads, err, sizeof err) == ESP_E_DEVICE)
             return false;
-        ((struct esp_cpu_backend *)r->backend)->worth_threads = 0;
+        ((struct esp_cpu_backend *)r->backend)->worth_a_thread = 0;
     }
     const struct esp_backend_ops *ops = r->backend->ops;
     CHECK(ops->weights_open(&r->weights, r->backend, &model->desc, NULL, NULL, err,

@@ -1,13 +1,13 @@
 /* Drawing is clipped, joins lines, keeps wide characters whole; numbers and bars look as
  * promised. */
-#include "canvas.h"
+#include "viz/canvas.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "chart.h"
-#include "check.h"
+#include "viz/chart.h"
+#include "tests/check.h"
 
 static char *dump(const struct esp_canvas *canvas)
 {

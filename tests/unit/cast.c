@@ -1,7 +1,7 @@
 /* Asciicasts: a small terminal that reads what is written ends with the same screens as the
  * canvas, whether it got changes or everything at once; the file is what its format asks for.
  */
-#include "cast.h"
+#include "tui/view/cast.h"
 
 #include <cJSON.h>
 #include <stdio.h>
@@ -10,10 +10,10 @@
 #include <unistd.h>
 #include <utf8proc.h>
 
-#include "ansi.h"
-#include "check.h"
-#include "player.h"
-#include "scene.h"
+#include "tui/view/ansi.h"
+#include "tests/check.h"
+#include "tui/model/player.h"
+#include "tests/scene.h"
 
 enum { WIDTH = 90, HEIGHT = 24, MOST = 128 };
 
@@ -160,13 +160,13 @@ static char *make(const char *path, double speed, size_t *length)
     struct esp_theme theme;
     char err[512] = "", *bytes;
     CHECK(esp_theme_load(&theme, "light", err, sizeof err) == 0, "%s", err);
-    const struct esp_cast wish = {.recording = path,
-                                  .width = WIDTH,
-                                  .height = HEIGHT,
-                                  .speed = speed,
-                                  .idle = 1,
-                                  .theme = &theme};
-    CHECK(esp_cast_make(&wish, &bytes, length, err, sizeof err) == 0, "%s", err);
+    const struct esp_cast_options options = {.recording = path,
+                                             .width = WIDTH,
+                                             .height = HEIGHT,
+                                             .speed = speed,
+                                             .idle = 1,
+                                             .theme = &theme};
+    CHECK(esp_cast_make(&options, &bytes, length, err, sizeof err) == 0, "%s", err);
     return bytes;
 }
 
@@ -279,7 +279,7 @@ TEST(a_file_that_is_no_recording_is_told)
     char err[256], *bytes;
     size_t length;
     esp_theme_plain(&theme);
-    const struct esp_cast wish = {.recording = "/nonexistent/file", .theme = &theme};
-    CHECK(esp_cast_make(&wish, &bytes, &length, err, sizeof err) < 0 && !bytes);
+    const struct esp_cast_options options = {.recording = "/nonexistent/file", .theme = &theme};
+    CHECK(esp_cast_make(&options, &bytes, &length, err, sizeof err) < 0 && !bytes);
     CHECK(strstr(err, "/nonexistent/file"), "%s", err);
 }

@@ -1,11 +1,11 @@
 /* Two choices in lock step on one text: the text is the first's, contexts are the same, and the
  * totals are those of runs by themselves. */
-#include "compare.h"
+#include "engine/compare.h"
 
 #include <string.h>
 
-#include "check.h"
-#include "toy.h"
+#include "tests/check.h"
+#include "tests/toy.h"
 
 enum { VOCABULARY = 20, CONTEXT = 240, TOKENS = 150, MOST = 4 * CONTEXT };
 
@@ -57,8 +57,10 @@ static void on_second(void *user, const struct esp_event *event)
 
 static void open_race(struct race *race, const char *drafter, const char *second, double temp)
 {
-    struct esp_session_options options = {
-        .drafter = drafter, .temperature = temp, .seed = 5, .observer = on_first, .user = race};
+    struct esp_session_options options = {.drafter = drafter,
+                                          .values = {.temperature = temp, .seed = 5},
+                                          .observer = on_first,
+                                          .user = race};
     *race = (struct race){.count = 0};
     CHECK(esp_session_open(&race->first, &toy.engine, &options, err, sizeof err) == 0, "%s",
           err);
@@ -98,7 +100,8 @@ static void run(struct race *race, int tokens, int stop)
 static struct esp_stats alone(const char *drafter, double temp, int32_t *text)
 {
     struct esp_session *session;
-    struct esp_session_options options = {.drafter = drafter, .temperature = temp, .seed = 5};
+    struct esp_session_options options = {.drafter = drafter,
+                                          .values = {.temperature = temp, .seed = 5}};
     struct esp_stats stats;
     int length;
     CHECK(esp_session_open(&session, &toy.engine, &options, err, sizeof err) == 0, "%s", err);
@@ -253,7 +256,7 @@ TEST(a_choice_that_is_not_allowed_is_refused)
 {
     struct esp_session *first;
     struct esp_compare compare;
-    struct esp_session_options options = {.drafter = "linear", .temperature = 1};
+    struct esp_session_options options = {.drafter = "linear", .values.temperature = 1};
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 2);
     CHECK(esp_session_open(&first, &toy.engine, &options, err, sizeof err) == 0, "%s", err);
     prompt(first, 1);
@@ -276,10 +279,10 @@ TEST(no_time_is_counted_twice)
     struct esp_stats one, two;
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 31);
     open_race(&race, "linear", "fixed:D=4,B=3,tau=0", 1);
-    double start = esp_now();
+    double start = esp_clock();
     prompt(race.first, 3);
     run(&race, TOKENS, -1);
-    double passed = esp_now() - start;
+    double passed = esp_clock() - start;
     esp_session_stats(race.first, &one);
     esp_session_stats(race.compare.second, &two);
     double counted =

@@ -7,13 +7,15 @@
  * there, the backend only lives once.
  */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "each_backend.h"
-#include "emu/emu_control.h"
-#include "random_model.h"
+#include "kernels/backends.h"
+#include "tests/each_backend.h"
+#include "tests/emu/emu_control.h"
+#include "tests/random_model.h"
 
 enum { BATCH = 40, CACHE = 64, VOCABULARY = 70, DEVICE_FAULT = 719, OUT_OF_MEMORY = 2 };
 
@@ -26,6 +28,9 @@ struct controls {
     const char *(*failed_call)(void);
     int (*leaks)(char *, size_t);
     void (*set_memory)(size_t);
+    void (*set_devices)(int);
+    void (*set_driver)(int);
+    void (*set_lt)(int);
     size_t (*memory_peak)(void);
 };
 
@@ -41,9 +46,12 @@ static bool find_controls(struct controls *c)
     *(void **)&c->failed_call = dlsym(plugin, "emu_failed_call");
     *(void **)&c->leaks = dlsym(plugin, "emu_leaks");
     *(void **)&c->set_memory = dlsym(plugin, "emu_set_memory");
+    *(void **)&c->set_devices = dlsym(plugin, "emu_set_devices");
+    *(void **)&c->set_driver = dlsym(plugin, "emu_set_driver");
+    *(void **)&c->set_lt = dlsym(plugin, "emu_set_lt");
     *(void **)&c->memory_peak = dlsym(plugin, "emu_memory_peak");
     CHECK(c->fail_at && c->calls && c->failed_call && c->leaks && c->set_memory &&
-              c->memory_peak,
+              c->set_devices && c->set_driver && c->set_lt && c->memory_peak,
           "no emulator");
     return true;
 }
@@ -58,20 +66,23 @@ struct life {
     long calls; /* before anything was given back */
 };
 
-static int open_all(struct life *l)
+/* What a backend that is open holds. */
+static int open_parts(struct life *l)
 {
-    const struct esp_backend_ops *ops = &esp_backend_cuda;
-    int status = ops->open(&l->backend, 0, l->err, sizeof l->err);
-    if (status < 0)
-        return status;
-    ops = l->backend->ops;
-    status = ops->weights_open(&l->weights, l->backend, &l->model->desc, NULL, NULL, l->err,
+    const struct esp_backend_ops *ops = l->backend->ops;
+    int status = ops->weights_open(&l->weights, l->backend, &l->model->desc, NULL, NULL, l->err,
                                sizeof l->err);
     if (status == 0)
         status = ops->cache_open(&l->cache, l->weights, CACHE, BATCH, l->err, sizeof l->err);
     if (status == 0)
         status = ops->rows_open(&l->rows, l->backend, BATCH, VOCABULARY, l->err, sizeof l->err);
     return status;
+}
+
+static int open_all(struct life *l)
+{
+    int status = esp_backend_cuda.open(&l->backend, 0, l->err, sizeof l->err);
+    return status < 0 ? status : open_parts(l);
 }
 
 static int pass(struct life *l, int first, int rows)
@@ -106,15 +117,15 @@ static int use_all(struct life *l)
     if (status == 0)
         status = ops->keep(l->cache, BATCH, kept, 2);
     if (status == 0)
-        status = ops->argmax(l->rows, which, 2, ids);
+        status = ops->argmax(l->rows, which, 2, ids, ESP_NOW);
     if (status == 0)
-        status = ops->top_k(l->rows, which, 2, 4, ids, values);
+        status = ops->top_k(l->rows, which, 2, 4, ids, values, ESP_NOW);
     if (status == 0)
         status = ops->softmax(l->rows, which, 2, &sampling);
     if (status == 0)
-        status = ops->gather(l->rows, which, ids, 2, numbers);
+        status = ops->gather(l->rows, which, ids, 2, numbers, ESP_NOW);
     if (status == 0)
-        status = ops->sample(l->rows, which, u, 2, 1, NULL, 0, ids, numbers);
+        status = ops->sample(l->rows, which, u, 2, 1, NULL, 0, ids, numbers, ESP_NOW);
     if (status == 0)
         status = ops->combine(l->rows, 0, l->rows, 2, &f, l->rows, 1, numbers);
     if (status == 0)
@@ -222,6 +233,354 @@ TEST(too_little_memory_is_said_and_leaves_nothing)
               "%d/40 of the memory: %d, %s", part, status, l.err);
     }
     c.set_memory((size_t)4 << 30);
+    random_model_free(model);
+    free(model);
+}
+
+/* ------------------------------------------------------------------ what a failure leaves behind */
+
+enum { ASKED = 2, BEST = 4 };
+
+/* Where the calls below put their answers. */
+struct answers {
+    int32_t ids[ASKED * BEST];
+    float values[VOCABULARY];
+    double numbers[ESP_RATIO_CLASSES], more[ESP_RATIO_CLASSES];
+};
+
+static const int32_t asked[ASKED] = {0, 2};
+
+static int ask_step(struct life *l, struct answers *to)
+{
+    const struct esp_step step = {{0.8, 1, 0}, BEST, to->ids, to->values, ESP_NOW};
+    const int32_t token = 3, position = BATCH;
+    struct esp_batch batch = {.rows = 1,
+                              .tokens = &token,
+                              .positions = &position,
+                              .first = BATCH,
+                              .prefix = BATCH,
+                              .logits = l->rows,
+                              .step = &step};
+    return l->backend->ops->forward(l->cache, &batch);
+}
+
+static int ask_argmax(struct life *l, struct answers *to)
+{
+    return l->backend->ops->argmax(l->rows, asked, ASKED, to->ids, ESP_NOW);
+}
+
+static int ask_top_k(struct life *l, struct answers *to)
+{
+    return l->backend->ops->top_k(l->rows, asked, ASKED, BEST, to->ids, to->values,
+                                   ESP_NOW);
+}
+
+static int ask_gather(struct life *l, struct answers *to)
+{
+    return l->backend->ops->gather(l->rows, asked, asked, ASKED, to->numbers, ESP_NOW);
+}
+
+static int ask_gather_later(struct life *l, struct answers *to)
+{
+    return l->backend->ops->gather(l->rows, asked, asked, ASKED, to->numbers, ESP_LATER);
+}
+
+static int ask_sample(struct life *l, struct answers *to)
+{
+    const double u[ASKED] = {0.2, 0.7};
+    return l->backend->ops->sample(l->rows, asked, u, ASKED, 1, NULL, 0, to->ids, to->numbers,
+                                    ESP_NOW);
+}
+
+static int ask_combine(struct life *l, struct answers *to)
+{
+    const struct esp_combination f = {1, 0, -1, 1};
+    return l->backend->ops->combine(l->rows, 0, l->rows, 2, &f, NULL, 0, to->numbers);
+}
+
+static int ask_masses(struct life *l, struct answers *to)
+{
+    return l->backend->ops->ratio_masses(l->rows, 0, l->rows, 2, to->numbers, to->more);
+}
+
+static int ask_row(struct life *l, struct answers *to)
+{
+    return l->backend->ops->read_row(l->rows, 0, to->values);
+}
+
+/* Values that are put off, then a call that fails without having asked the device. */
+static int ask_and_be_refused(struct life *l, struct answers *to)
+{
+    int status = ask_gather_later(l, to);
+    return status < 0 ? status : l->backend->ops->argmax(l->rows, asked, -1, to->ids, ESP_NOW);
+}
+
+static int ask_twice(struct life *l, struct answers *to)
+{
+    int status = ask_gather_later(l, to);
+    return status < 0 ? status : ask_argmax(l, to);
+}
+
+/* Rows that hold probabilities and a cache that holds a prompt. */
+static int make_ready(struct life *l)
+{
+    const struct esp_sampling sampling = {0.8, 1, 0};
+    int status = pass(l, 0, BATCH);
+    if (status == 0)
+        status = l->backend->ops->softmax(l->rows, asked, ASKED, &sampling);
+    return status == 0 ? l->backend->ops->argmax(l->rows, asked, ASKED, (int32_t[ASKED]){0}, ESP_NOW)
+                       : status;
+}
+
+static void open_life(struct life *l, struct random_model *model)
+{
+    memset(l, 0, sizeof *l);
+    l->model = model;
+    random_model_make(model, &shape, 3);
+    int status = open_all(l);
+    CHECK(status == 0, "%d, %s", status, l->err);
+    status = make_ready(l);
+    CHECK(status == 0, "%d, %s", status, l->backend->ops->failure(l->backend));
+}
+
+static void close_parts(struct life *l)
+{
+    const struct esp_backend_ops *ops = l->backend->ops;
+    ops->rows_close(l->rows);
+    ops->cache_close(l->cache);
+    ops->weights_close(l->weights);
+    ops->close(l->backend);
+}
+
+static void close_life(struct life *l)
+{
+    close_parts(l);
+    random_model_free(l->model);
+    free(l->model);
+}
+
+TEST(what_a_call_promised_is_forgotten_when_it_fails)
+{
+    static int (*const ask[])(struct life *, struct answers *) = {
+        ask_step,   ask_argmax, ask_top_k, ask_gather,         ask_sample,
+        ask_combine, ask_masses, ask_row,   ask_and_be_refused, ask_twice};
+    static struct answers here, untouched;
+    struct controls c;
+    struct life l;
+    if (!find_controls(&c))
+        return;
+    open_life(&l, calloc(1, sizeof *l.model));
+    memset(&untouched, 0x5a, sizeof untouched);
+    for (size_t i = 0; i < sizeof ask / sizeof *ask; i++) {
+        long call = 0, calls;
+        do {
+            char name[60];
+            c.fail_at(++call, DEVICE_FAULT, false);
+            int status = ask[i](&l, &here);
+            calls = c.calls();
+            snprintf(name, sizeof name, "%s", c.failed_call());
+            c.fail_at(0, 0, false);
+            CHECK(status < 0 || calls < call, "call %zu: nobody saw that %s failed", i, name);
+            here = untouched; /* as if this memory belonged to somebody else by now */
+            status = make_ready(&l);
+            CHECK(status == 0, "after call %zu without %s: %d, %s", i, name, status,
+                  l.backend->ops->failure(l.backend));
+            CHECK(memcmp(&here, &untouched, sizeof here) == 0,
+                  "call %zu, %s failed: a later call wrote into its answers", i, name);
+        } while (call < calls);
+    }
+    close_life(&l);
+}
+
+/* ------------------------------------------------------------------ failures that nobody is told */
+
+static void mark_time(struct life *l)
+{
+    l->backend->ops->mark(l->backend, 1);
+}
+
+static void measure_time(struct life *l)
+{
+    CHECK(l->backend->ops->between(l->backend, 0, 1) >= 0);
+}
+
+static void ask_memory(struct life *l)
+{
+    l->backend->ops->memory_free(l->backend);
+}
+
+static void measure_reading(struct life *l)
+{
+    CHECK(l->backend->ops->read_rate(l->backend, 1 << 16) >= 0);
+}
+
+static void open_and_close_others(struct life *l)
+{
+    const struct esp_backend_ops *ops = l->backend->ops;
+    struct life other = *l;
+    other.weights = NULL;
+    other.cache = NULL;
+    other.rows = NULL;
+    if (ops->weights_open(&other.weights, l->backend, &l->model->desc, NULL, NULL, other.err,
+                          sizeof other.err) < 0)
+        return;
+    if (ops->cache_open(&other.cache, other.weights, CACHE, BATCH, other.err,
+                        sizeof other.err) == 0)
+        ops->cache_close(other.cache);
+    if (ops->rows_open(&other.rows, l->backend, BATCH, VOCABULARY, other.err,
+                       sizeof other.err) == 0)
+        ops->rows_close(other.rows);
+    ops->weights_close(other.weights);
+}
+
+TEST(a_failure_that_nobody_is_told_is_not_blamed_on_the_next_launch)
+{
+    static void (*const quiet[])(struct life *) = {mark_time, measure_time, ask_memory,
+                                                   measure_reading, open_and_close_others};
+    struct controls c;
+    struct life l;
+    if (!find_controls(&c))
+        return;
+    open_life(&l, calloc(1, sizeof *l.model));
+    l.backend->ops->mark(l.backend, 0);
+    l.backend->ops->mark(l.backend, 1);
+    for (size_t i = 0; i < sizeof quiet / sizeof *quiet; i++) {
+        long call = 0, calls;
+        do {
+            char name[60];
+            c.fail_at(++call, DEVICE_FAULT, false);
+            quiet[i](&l);
+            calls = c.calls();
+            snprintf(name, sizeof name, "%s", c.failed_call());
+            c.fail_at(0, 0, false);
+            int status = pass(&l, 0, BATCH);
+            CHECK(status == 0, "after %s failed in %zu: %d, %s", name, i, status,
+                  l.backend->ops->failure(l.backend));
+        } while (call < calls);
+    }
+    close_life(&l);
+}
+
+/* ------------------------------------------------------------------ drivers */
+
+TEST(a_driver_that_is_too_old_is_told)
+{
+    struct controls c;
+    struct esp_backend *backend = NULL;
+    char err[300] = "";
+    if (!find_controls(&c))
+        return;
+    c.set_driver(12040);
+    int status = esp_backend_open(&backend, "cuda", 0, 0, err, sizeof err);
+    CHECK(status == ESP_E_DEVICE && strstr(err, "driver") && strstr(err, "12.4") &&
+              strstr(err, "13.0"),
+          "%d, %s", status, err);
+    *err = '\0';
+    status = esp_backend_open(&backend, "auto", 0, 0, err, sizeof err);
+    CHECK(status == 0 && backend->ops == &esp_backend_cpu && strstr(err, "driver"), "%d, %s",
+          status, err);
+    backend->ops->close(backend);
+    c.set_driver(0); /* none at all is no news */
+    status = esp_backend_open(&backend, "auto", 0, 0, err, sizeof err);
+    CHECK(status == 0 && backend->ops == &esp_backend_cpu && !*err, "%d, %s", status, err);
+    backend->ops->close(backend);
+    c.set_driver(13000);
+    status = esp_backend_open(&backend, "cuda", 0, 0, err, sizeof err);
+    CHECK(status == 0, "%d, %s", status, err);
+    backend->ops->close(backend);
+}
+
+/* ------------------------------------------------------------------ without cuBLASLt */
+
+static void read_logits(struct life *l, bool exact, float *logits)
+{
+    memset(l->err, 0, sizeof l->err);
+    l->backend = NULL;
+    int status = esp_backend_open(&l->backend, "cuda", 0, 0, l->err, sizeof l->err);
+    CHECK(status == 0, "%d, %s", status, l->err);
+    const struct esp_backend_ops *ops = l->backend->ops;
+    ops->set_exact(l->backend, exact);
+    CHECK(open_parts(l) == 0, "%s", l->err);
+    status = pass(l, 0, BATCH);
+    CHECK(status == 0, "%d, %s", status, ops->failure(l->backend));
+    for (int i = 0; i < BATCH; i++)
+        CHECK(ops->read_row(l->rows, i, logits + i * VOCABULARY) == 0);
+}
+
+/* Then all products are our own, as in exact mode. */
+TEST(without_cublaslt_products_are_our_own)
+{
+    static float with[BATCH * VOCABULARY], exact[BATCH * VOCABULARY],
+        without[BATCH * VOCABULARY];
+    static const int versions[] = {13, 12, 11};
+    struct controls c;
+    struct life l = {.model = calloc(1, sizeof *l.model)};
+    if (!find_controls(&c))
+        return;
+    random_model_make(l.model, &shape, 3);
+    read_logits(&l, true, exact);
+    CHECK(!strstr(l.backend->ops->device(l.backend), "cuBLASLt"));
+    close_parts(&l);
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        c.set_lt(versions[i]);
+        read_logits(&l, false, with);
+        CHECK(!strstr(l.backend->ops->device(l.backend), "cuBLASLt"), "version %d was not found",
+              versions[i]);
+        CHECK(memcmp(with, exact, sizeof with) != 0, "BATCH = %d rows are not cuBLASLt's",
+              (int)BATCH);
+        close_parts(&l);
+    }
+    c.set_lt(0);
+    read_logits(&l, false, without);
+    CHECK(strstr(l.backend->ops->device(l.backend), "no cuBLASLt"), "%s",
+          l.backend->ops->device(l.backend));
+    CHECK(memcmp(without, exact, sizeof without) == 0, "without cuBLASLt, sums have another order");
+    close_parts(&l);
+    c.set_lt(13);
+    random_model_free(l.model);
+    free(l.model);
+}
+
+/* ------------------------------------------------------------------ several devices */
+
+static void *use_elsewhere(void *life)
+{
+    struct life *l = life;
+    return use_all(l) == 0 ? life : NULL;
+}
+
+/* CUDA keeps a current device per thread; callers know nothing of that. */
+TEST(a_device_serves_every_thread)
+{
+    struct controls c;
+    struct life lives[2] = {{.backend = NULL}};
+    struct random_model *model = calloc(1, sizeof *model);
+    if (!find_controls(&c)) {
+        free(model);
+        return;
+    }
+    random_model_make(model, &shape, 3);
+    c.set_devices(2);
+    for (int i = 0; i < 2; i++) {
+        struct life *l = &lives[i];
+        l->model = model;
+        int status = esp_backend_open(&l->backend, "cuda", 0, i, l->err, sizeof l->err);
+        CHECK(status == 0, "%d: %s", i, l->err);
+        status = open_parts(l);
+        CHECK(status == 0, "%d: %s", i, l->err);
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_t thread;
+        void *used;
+        struct life *l = &lives[i];
+        CHECK(use_all(l) == 0, "%s", l->backend->ops->failure(l->backend));
+        CHECK(pthread_create(&thread, NULL, use_elsewhere, l) == 0);
+        pthread_join(thread, &used);
+        CHECK(used, "device %d in another thread: %s", i, l->backend->ops->failure(l->backend));
+    }
+    for (int i = 0; i < 2; i++)
+        close_parts(&lives[i]);
+    c.set_devices(1);
     random_model_free(model);
     free(model);
 }

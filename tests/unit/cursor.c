@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <utf8proc.h>
 
-#include "check.h"
+#include "tests/check.h"
 
 enum { MOST_UNITS = 24, CASES = 220, WIDTH = 100 };
 
@@ -196,7 +196,7 @@ static void make_case(struct line *line, char *keys, unsigned long long *random)
         int what = (int)(check_uniform(random) * 14);
         char key = what < 9 ? edit(line, what) : 0;
         if (key) {
-            strncat(keys, &key, 1);
+            strcat(keys, (const char[]){key, '\0'});
         } else if (line->count < MOST_UNITS - 1) {
             int unit = (int)(check_uniform(random) * UNITS);
             insert(line, unit);

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check.h"
-#include "drafting.h"
+#include "tests/check.h"
+#include "tests/drafting.h"
 
 /* Settings far from the defaults, beside the defaults of every policy. */
 static const char *const specs[] = {
@@ -17,6 +17,12 @@ static const char *const specs[] = {
     "ngram:n=1",
     "ngram:n=16,K=64,N=1024",
     "fixed:D=64,B=64,tau=0,N=1024",
+    "fixed:D=64,B=3,tau=0.1,prune=stop",
+    "dynatree:D0=63,Dmax=64,Bmin=64,Bmid=64,Bmax=64,rhostop=0,rhodeep=0,tau=0,N=1024",
+    "dynatree:D0=63,Dmax=64,rhostop=0,rhodeep=0,draws=swor,prune=stop",
+    "dynatree:history=proportional",
+    "dynatree:history=step,etaD=10",
+    "dynatree:history=price,etap=10,price=0.01,tau=0",
     "specinfer:expansion=64.15",
     "specinfer:expansion=5.5,draws=iid",
     "eagle2:k=64,depth=64,N=1024",
@@ -29,8 +35,10 @@ static const char *const specs[] = {
     "sequoia:N=1,depth=1",
     "sequoia:draws=swor",
     "dyspec:N=1024",
-    "dyspec:N=1,draft_temp=10",
-    "dyspec:draft_temp=0.05",
+    "dyspec:N=1",
+    "dyspec:N=30",
+    "goodput",
+    "goodput:N=3",
     "dyspec-layer:N=1024",
     "dyspec-layer:threshold=1",
     "dyspec-layer:threshold=0.0001",
@@ -221,6 +229,8 @@ TEST(some_policies_are_cases_of_others)
     same_trees("iid:K=3,L=3", "specinfer:expansion=3.1.1,draws=iid", 0, 4);
     same_trees("linear:K=4,draws=iid", "iid:K=1,L=4", 0, 12);
     same_trees("optimal:N=30", "salf:N=30,th=0", 0, 12);
+    same_trees("optimal:N=7", "optimal:N=7,B=7", 0, 12); /* B follows N */
+    same_trees("salf:N=3", "salf:N=3,B=3", 0, 12);
     same_trees("linear:K=5,draws=auto", "linear:K=5,draws=topk", 0, 12);
     same_trees("linear:K=5,draws=auto", "linear:K=5,draws=iid", 1, 12);
     same_trees("sequoia:learn=off", "sequoia:learn=off,draws=swor", 1, 12);
@@ -283,8 +293,7 @@ TEST(settings_take_effect_at_the_next_iteration)
 TEST(parameters_are_checked_against_each_other)
 {
     static const char *const wrong[][2] = {
-        {"salf:B=61", "above N"},
-        {"optimal:N=5", "above N"},
+        {"salf:B=65", "B takes 1 to 64"},
         {"delayed:L1=0,L2=0", "both be 0"},
         {"specinfer:expansion=", "dots"},
         {"specinfer:expansion=1..2", "dots"},
@@ -300,7 +309,8 @@ TEST(parameters_are_checked_against_each_other)
         {"linear:draws=swor", "auto|topk|iid"},
         {"sequoia:draws=iid", "auto|topk|swor"},
         {"iid:draws=topk", "no parameter"},
-        {"dyspec:draft_temp=0", "0.05"},
+        {"dyspec:N=0", "1 to"},
+        {"dyspec:draft_temp=1", "draft_temp"},
     };
     struct toy toy;
     toy_open(&toy, 12, 64, 16, 1);

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check.h"
-#include "drafting.h"
+#include "tests/check.h"
+#include "tests/drafting.h"
 
 enum { RUNS = 20000 };
 
@@ -138,15 +138,18 @@ TEST(a_tree_that_is_too_small_leaves_out_draws_by_number)
 /* ------------------------------------------------------------------ without replacement */
 
 /* Three children of the root over four tokens: all 24 ordered outcomes. */
-static void check_three_children(const char *drafter, double sampling, double temperature,
-                                 bool waits)
+static void check_three_children(const char *drafter, double sampling, const char *draft_temp,
+                                 double temperature, bool waits)
 {
     struct drafting d;
     int seen[64] = {0};
     double p[64] = {0}, q[4];
     drafting_open(
-        &d, &(struct drafting_setup){
-                .drafter = drafter, .vocabulary = 4, .temperature = sampling, .waits = waits});
+        &d, &(struct drafting_setup){.drafter = drafter,
+                                     .draft_temp = draft_temp,
+                                     .vocabulary = 4,
+                                     .temperature = sampling,
+                                     .waits = waits});
     for (int run = 0; run < RUNS; run++) {
         int32_t token[4];
         drafting_restart(&d, (unsigned long long)run);
@@ -168,22 +171,22 @@ static void check_three_children(const char *drafter, double sampling, double te
 TEST(children_are_drawn_without_replacement)
 {
     for (int waits = 0; waits < 2; waits++) {
-        check_three_children("sequoia:N=3,depth=1,draws=swor,learn=off", 1, 1, waits);
-        check_three_children("sequoia:N=3,depth=1,draws=swor,learn=off", 0, 1, waits);
-        check_three_children("dyspec-layer:N=3,threshold=0.0001,draft_temp=1", 1, 1, waits);
-        check_three_children("dyspec-layer:N=3,threshold=0.0001,draft_temp=0.7", 1, 0.7, waits);
+        check_three_children("sequoia:N=3,depth=1,draws=swor,learn=off", 1, "off", 1, waits);
+        check_three_children("sequoia:N=3,depth=1,draws=swor,learn=off", 0, "off", 1, waits);
+        check_three_children("dyspec-layer:N=3,threshold=0.0001", 1, "1", 1, waits);
+        check_three_children("dyspec-layer:N=3,threshold=0.0001", 1, "0.7", 0.7, waits);
     }
 }
 
 /* More children than are drawn at a time. */
 TEST(no_child_is_drawn_twice)
 {
-    static const char *const specs[] = {"dyspec:N=40,draft_temp=2",
-                                        "dyspec-layer:N=40,threshold=0.001,draft_temp=2"};
+    static const char *const specs[] = {"dyspec:N=40", "dyspec-layer:N=40,threshold=0.001"};
     for (int i = 0; i < 4; i++) {
         struct drafting d;
         int most = 0;
         drafting_open(&d, &(struct drafting_setup){.drafter = specs[i / 2],
+                                                   .draft_temp = "2",
                                                    .vocabulary = 30,
                                                    .temperature = 1,
                                                    .sharpness = 0.3,
@@ -287,7 +290,8 @@ TEST(dyspec_trees_come_out_as_often_as_algorithm_1_says)
         struct drafting d;
         struct draw draws[8] = {{0}};
         drafting_open(&d, &(struct drafting_setup){
-                              .drafter = trial % 2 ? "dyspec:N=3,draft_temp=1" : "dyspec:N=3",
+                              .drafter = "dyspec:N=3",
+                              .draft_temp = trial % 2 ? "1" : "0.6",
                               .vocabulary = 4,
                               .toy_seed = 10 + (unsigned)trial,
                               .temperature = trial / 2 % 2,
@@ -452,6 +456,37 @@ TEST(dyspec_layer_draws_all_above_the_threshold)
     CHECK(small > 20 && limited > 0, "%d trees below N, %d at N", small, limited);
 }
 
+/* The sum of v is what draws are worth: with the predicted threshold about what the best draws
+ * of as many are, and trees have N nodes on average. */
+TEST(dyspec_layer_finds_the_threshold_of_n_nodes)
+{
+    static const char *const specs[] = {"dyspec:N=30", "dyspec-layer:N=30"};
+    for (unsigned long long seed = 1; seed <= 5; seed++) {
+        double worth[2] = {0}, nodes[2] = {0};
+        for (int i = 0; i < 2; i++) {
+            struct drafting d;
+            drafting_open(&d, &(struct drafting_setup){.drafter = specs[i],
+                                                       .toy_seed = seed,
+                                                       .seed = seed,
+                                                       .sharpness = 1 + (double)(seed % 4)});
+            for (int step = 0; step < 40 && drafting_step(&d); step++) {
+                CHECK(d.tree->verified - 1 <= 60, "%d nodes", d.tree->verified - 1);
+                if (step < 5)
+                    continue;
+                nodes[i] += (d.tree->verified - 1) / 35.0;
+                for (int u = 1; u < d.tree->count; u++)
+                    worth[i] += d.tree->nodes[u].value / 35;
+            }
+            if (i == 1)
+                CHECK(fabs(drafting_gauge(&d, "threshold", false) - 4.0 / 30) > 1e-3);
+            drafting_close(&d);
+        }
+        CHECK(nodes[1] > 25 && nodes[1] < 35, "seed %llu: %g nodes", seed, nodes[1]);
+        CHECK(worth[1] > 0.9 * worth[0], "seed %llu: worth %g, dyspec's %g", seed, worth[1],
+              worth[0]);
+    }
+}
+
 TEST(dyspec_layer_takes_one_pass_per_depth)
 {
     struct drafting d;
@@ -484,7 +519,10 @@ static void compare_rows(void *user, const struct esp_event *event)
             continue;
         }
         rows_compared++;
-        q_at(d, u, drafted_at, want);
+        double learned = d->session->beta;
+        if (d->session->set.sampling.temperature > 0)
+            learned /= d->session->set.sampling.temperature;
+        q_at(d, u, drafted_at > 0 ? drafted_at : 1 / learned, want);
         for (int x = 0; x < 12; x++)
             CHECK(fabs(toy_row(d->session->q, row)[x] - want[x]) < 1e-9,
                   "node %d token %d has q %g, want %g", u, x, toy_row(d->session->q, row)[x],
@@ -497,26 +535,30 @@ static void compare_rows(void *user, const struct esp_event *event)
 TEST(acceptance_rules_get_the_distribution_that_was_sampled_from)
 {
     static const struct {
-        const char *drafter;
-        double sampling, temperature;
+        const char *drafter, *draft_temp;
+        double sampling, temperature; /* 0: what the session has learned */
     } cases[] = {
-        {"dyspec", 1, 0.6},
-        {"dyspec:draft_temp=1.3", 0.5, 1.3},
-        {"dyspec-layer", 1, 0.6},
-        {"iid", 0.8, 0.8},
-        {"iid", 0, 1},
-        {"delayed", 1.5, 1.5},
-        {"sequoia:learn=off", 0.7, 0.7},
-        {"linear", 0.9, 0.9},
-        {"specinfer", 1, 1},
-        {"assisted:confidence=0", 2, 2},
-        {"dyspec", 0, 0.6},
+        {"dyspec", "0.6", 1, 0.6},
+        {"dyspec", "1.3", 0.5, 1.3},
+        {"dyspec-layer", "0.6", 1, 0.6},
+        {"iid", "off", 0.8, 0.8},
+        {"iid", "off", 0, 1},
+        {"iid", "auto", 0.8, 0},
+        {"delayed", "off", 1.5, 1.5},
+        {"sequoia:learn=off", "off", 0.7, 0.7},
+        {"sequoia:learn=off", "auto", 0, 0},
+        {"linear", "off", 0.9, 0.9},
+        {"linear", "0.4", 0.9, 0.4},
+        {"specinfer", "off", 1, 1},
+        {"assisted:confidence=0", "off", 2, 2},
+        {"dyspec", "0.6", 0, 0.6},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct drafting d;
         rows_compared = 0;
         drafted_at = cases[i].temperature;
         drafting_open(&d, &(struct drafting_setup){.drafter = cases[i].drafter,
+                                                   .draft_temp = cases[i].draft_temp,
                                                    .temperature = cases[i].sampling,
                                                    .observer = compare_rows});
         for (int step = 0; step < 5; step++)

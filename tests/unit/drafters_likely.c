@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
-#include "drafting.h"
+#include "tests/check.h"
+#include "tests/drafting.h"
 
 enum { DEPTH = 5, MOST = 20000, VOCABULARY = 5 };
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
-#include "toy.h"
+#include "tests/check.h"
+#include "tests/toy.h"
 
 enum { VOCABULARY = 12, MOST = 2000 };
 
@@ -23,7 +23,7 @@ struct plain_node {
 struct plain_rule {
     int d_max, b_min, b_mid, b_max, n;
     double d0, tauh, taul, rhostop, rhodeep, tau;
-    bool depth, draft_root;
+    bool depth, draft_root, stop;
 };
 
 struct plain_tree {
@@ -95,7 +95,7 @@ static void transcribe(const struct toy *toy, const struct plain_rule *r, const 
                 b = 1;
             for (int j = 0; j < b; j++) {
                 double log_p = t->node[u].log_p + log(q[order[j]]);
-                bool cut = log_p < log(r->tau) && !(u == 0 && r->draft_root);
+                bool cut = !r->stop && log_p < log(r->tau) && !(u == 0 && r->draft_root);
                 next[total++] =
                     (struct plain_node){u, order[j], t->node[u].depth + 1, log_p, cut};
                 alive += !cut;
@@ -141,8 +141,10 @@ static void compare(const struct plain_tree *want, const struct esp_tree *got, c
 struct watch {
     const struct toy *toy;
     struct plain_rule rule;
-    bool adaptive, mix; /* adaptive: the rule's D0, tauh, rhodeep come from the gauges */
-    int seen;
+    bool adaptive; /* the rule's D0, tauh, rhodeep, rhostop and tau come from the gauges */
+    bool price;    /* the history's rule is `price`, not the paper's */
+    double x;
+    int seen, grown, shrunk, held;
     double a[64];
 };
 
@@ -180,6 +182,33 @@ static void check_history(struct watch *w, const struct esp_iteration *it)
                clip(gauge(it, "rhodeep", true) - 0.05 * off, w->rule.rhostop, 1)) < 1e-12);
 }
 
+/* The rule `price`, with the settings of its test below: whether the path reached the deepest
+ * layer, and whether a threshold or D0 ended that. */
+static void check_price(struct watch *w, const struct esp_iteration *it)
+{
+    const double price = 0.4, step = 0.5;
+    const bool reached = it->path_length == it->deepest;
+    bool ended = false;
+    for (int i = 0; i < it->tree.count; i++) {
+        const struct esp_node *node = &it->tree.nodes[i];
+        const double p = exp(node->cumulative_log_q);
+        ended |= node->depth == it->deepest && node->verdict != ESP_CUT &&
+                 node->depth < w->rule.d_max && p > 0 && isnan(node->confidence) &&
+                 node->reason != ESP_REASON_BUDGET;
+    }
+    if (reached && ended)
+        w->x = fmin(w->x + step * (1 - price), 6);
+    if (!reached)
+        w->x = fmax(w->x - step * price, -6);
+    w->grown += reached && ended;
+    w->held += reached && !ended;
+    w->shrunk += !reached;
+    CHECK(fabs(gauge(it, "D0", false) - clip(4 + w->x, 1, w->rule.d_max - 1)) < 1e-9);
+    CHECK(fabs(gauge(it, "rhostop", false) - clip(0.05 * exp2(-w->x), 0, 1)) < 1e-9);
+    CHECK(fabs(gauge(it, "rhodeep", false) - clip(0.2 * exp2(-w->x), 0, 1)) < 1e-9);
+    CHECK(fabs(gauge(it, "tau", false) - clip(0.01 * exp2(-w->x), 0, 1)) < 1e-9);
+}
+
 static struct watch watch;
 static int32_t text[512];
 static int text_length;
@@ -198,12 +227,16 @@ static void on_event(void *user, const struct esp_event *event)
         w->rule.d0 = gauge(it, "D0", true);
         w->rule.tauh = gauge(it, "tauh", true);
         w->rule.rhodeep = gauge(it, "rhodeep", true);
+        w->rule.rhostop = gauge(it, "rhostop", true);
+        w->rule.tau = gauge(it, "tau", true);
     }
     if (it->position + 40 < 256) /* away from the end, where the depth is limited */
         transcribe(w->toy, &w->rule, text, text_length, &want);
     if (it->position + 40 < 256) {
         compare(&want, &it->tree, it->drafter);
-        if (w->adaptive)
+        if (w->price)
+            check_price(w, it);
+        else if (w->adaptive)
             check_history(w, it);
     }
     memcpy(text + text_length, it->committed, (size_t)it->committed_count * sizeof *text);
@@ -219,10 +252,13 @@ static void run(const char *drafter, struct plain_rule rule, bool adaptive, doub
     int32_t prompt[3] = {1, 2, 3};
     toy_open(&toy, VOCABULARY, 256, 256, seed);
     toy.sharpness = sharpness;
-    watch = (struct watch){.toy = &toy, .rule = rule, .adaptive = adaptive};
+    watch = (struct watch){.toy = &toy,
+                           .rule = rule,
+                           .adaptive = adaptive,
+                           .price = strstr(drafter, "history=price") != NULL};
     text_length = 0;
     struct esp_session_options options = {
-        .drafter = drafter, .observer = on_event, .user = &watch};
+        .drafter = drafter, .values.draft_temp = ESP_DRAFT_OFF, .observer = on_event, .user = &watch};
     CHECK(esp_session_open(&session, &toy.engine, &options, err, sizeof err) == ESP_OK, "%s",
           err);
     CHECK(esp_session_prompt(session, prompt, 3, err, sizeof err) == ESP_OK, "%s", err);
@@ -245,6 +281,19 @@ TEST(fixed_is_the_papers_tree)
         rule.draft_root = seed % 2;
         run(rule.draft_root ? "fixed:D=4,B=3,tau=0.02,N=60,root=draft,cache=rebuild"
                             : "fixed:D=4,B=3,tau=0.02,N=60",
+            rule, false, 2, seed);
+    }
+}
+
+/* The released programs verify what they do not expand. */
+TEST(fixed_only_stops_at_the_threshold)
+{
+    struct plain_rule rule = {
+        .b_min = 3, .b_mid = 3, .b_max = 3, .n = 60, .d0 = 4, .tau = 0.05, .stop = true};
+    for (unsigned long long seed = 1; seed <= 6; seed++) {
+        rule.draft_root = seed % 2;
+        run(rule.draft_root ? "fixed:D=4,B=3,tau=0.05,N=60,root=draft,prune=stop"
+                            : "fixed:D=4,B=3,tau=0.05,N=60,prune=stop",
             rule, false, 2, seed);
     }
 }
@@ -293,8 +342,125 @@ TEST(dynatree_controller_follows_the_paper)
                               .tau = 0.01,
                               .depth = true};
     for (unsigned long long seed = 1; seed <= 9; seed++)
-        run("dynatree:D0=4,Dmax=7,rhostop=0.05,rhodeep=0.2,tau=0.01,W=4,target=0.6", rule, true,
-            (double)(1 + seed % 4), seed);
+        run("dynatree:D0=4,Dmax=7,rhostop=0.05,rhodeep=0.2,tau=0.01,W=4,target=0.6,history="
+            "proportional",
+            rule, true, (double)(1 + seed % 4), seed);
+}
+
+TEST(dynatree_steers_for_the_price_of_a_layer)
+{
+    struct plain_rule rule = {
+        .d_max = 7, .b_min = 1, .b_mid = 2, .b_max = 3, .n = 12, .taul = 0.4, .depth = true};
+    int grown = 0, shrunk = 0, held = 0;
+    for (unsigned long long seed = 1; seed <= 9; seed++) {
+        run("dynatree:D0=4,Dmax=7,rhostop=0.05,rhodeep=0.2,tau=0.01,N=12,history=price,"
+            "price=0.4,etap=0.5",
+            rule, true, (double)(1 + seed % 4), seed);
+        grown += watch.grown;
+        shrunk += watch.shrunk;
+        held += watch.held;
+    }
+    CHECK(grown > 5 && shrunk > 5 && held > 5, "%d, %d and %d", grown, shrunk, held);
+}
+
+/* ------------------------------------------------------------------ the released history */
+
+/* The attributes of TreeSpeculativeGeneratorV2AdaptiveV3 and its two functions, transcribed. */
+struct released {
+    double history[10];
+    int length;
+    double base_depth, high_conf, deep_expand;
+};
+
+static void update_history(struct released *r, double acceptance_rate)
+{
+    if (r->length == 10)
+        memmove(r->history, r->history + 1, (size_t)--r->length * sizeof *r->history);
+    r->history[r->length++] = acceptance_rate;
+}
+
+static const char *adjust_parameters(struct released *r, int max_depth)
+{
+    double sum = 0;
+    if (r->length < 5)
+        return "waits";
+    for (int i = 0; i < r->length; i++)
+        sum += r->history[i];
+    if (sum / r->length > 0.7 + 0.1) {
+        r->base_depth = fmin(r->base_depth + 1, max_depth - 1);
+        r->high_conf = fmax(r->high_conf - 0.05, 0.5);
+        r->deep_expand = fmax(r->deep_expand - 0.05, 0.3);
+        return "more aggressive";
+    }
+    if (sum / r->length < 0.7 - 0.1) {
+        r->base_depth = fmax(r->base_depth - 1, 2);
+        r->high_conf = fmin(r->high_conf + 0.05, 0.95);
+        r->deep_expand = fmin(r->deep_expand + 0.05, 0.8);
+        return "more conservative";
+    }
+    return "stays";
+}
+
+static double rate_tokens, rate_rounds;
+static const struct esp_iteration *last;
+
+static void count_rate(void *user, const struct esp_event *event)
+{
+    static struct esp_iteration copy;
+    (void)user;
+    if (event->type != ESP_EVENT_ITERATION)
+        return;
+    copy = *event->iteration;
+    last = &copy;
+    rate_tokens += event->iteration->committed_count;
+    rate_rounds++;
+}
+
+/* Generations on a close draft, then on a poor one. */
+static void check_released(const char *drafter, bool draft_root, int *up, int *down, int *stay)
+{
+    struct toy toy;
+    struct esp_session *session;
+    struct released r = {.base_depth = 4, .high_conf = 0.9, .deep_expand = 0.5};
+    char err[256] = "";
+    const int32_t prompt[3] = {1, 2, 3};
+    toy_open(&toy, VOCABULARY, 256, 256, 3);
+    struct esp_session_options options = {.drafter = drafter, .observer = count_rate};
+    CHECK(esp_session_open(&session, &toy.engine, &options, err, sizeof err) == ESP_OK, "%s",
+          err);
+    for (int generation = 0; generation < 60; generation++) {
+        toy.closeness = generation < 25 ? 1 : generation < 40 ? 0.1 : 0.97;
+        toy.sharpness = generation < 25 ? 30 : 6;
+        rate_tokens = rate_rounds = 0;
+        esp_session_clear(session);
+        CHECK(esp_session_prompt(session, prompt, 3, err, sizeof err) == ESP_OK, "%s", err);
+        esp_session_allow(session, 40 + generation);
+        while (esp_session_step(session, err, sizeof err) > 0) {
+            CHECK(fabs(gauge(last, "D0", true) - r.base_depth) < 1e-9 &&
+                      fabs(gauge(last, "tauh", true) - r.high_conf) < 1e-9 &&
+                      fabs(gauge(last, "rhodeep", true) - r.deep_expand) < 1e-9,
+                  "%s, generation %d: D0 %g, tauh %g, rhodeep %g, want %g, %g, %g", drafter,
+                  generation, gauge(last, "D0", true), gauge(last, "tauh", true),
+                  gauge(last, "rhodeep", true), r.base_depth, r.high_conf, r.deep_expand);
+            CHECK(gauge(last, "D0", false) == gauge(last, "D0", true), "it moves in between");
+        }
+        CHECK(!*err, "%s", err);
+        update_history(&r, rate_tokens / (rate_rounds * (4 + 1 + draft_root)));
+        const char *action = adjust_parameters(&r, 8);
+        *up += strcmp(action, "more aggressive") == 0;
+        *down += strcmp(action, "more conservative") == 0;
+        *stay += strcmp(action, "stays") == 0;
+    }
+    esp_session_close(session);
+    toy_close(&toy);
+}
+
+TEST(dynatree_steps_as_the_released_program)
+{
+    int up = 0, down = 0, stay = 0;
+    check_released("dynatree:D0=4,history=step", false, &up, &down, &stay);
+    check_released("dynatree:D0=4,history=step,root=draft,prune=stop", true, &up, &down, &stay);
+    CHECK(up > 3 && down > 3 && stay > 0, "%d, %d and %d", up, down, stay);
 }
 
 TEST(dynatree_parts_can_be_switched_off)

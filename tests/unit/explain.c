@@ -5,16 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check.h"
-#include "formula.h"
-#include "toy.h"
-#include "verifiers/ceiling.h"
+#include "tests/check.h"
+#include "viz/formula.h"
+#include "tests/toy.h"
+#include "engine/verifiers/ceiling.h"
 
 enum { VOCABULARY = 12, CONTEXT = 140, TOKENS = 60 };
 
-static const char *const drafters[] = {
-    "iid:K=3,L=3", "delayed",   "linear", "dyspec:N=10,draft_temp=1",
-    "dynatree",    "specinfer", "ngram"};
+static const char *const drafters[] = {"iid:K=3,L=3", "delayed",   "linear", "dyspec:N=10",
+                                       "dynatree",    "specinfer", "ngram"};
 enum { DRAFTERS = sizeof drafters / sizeof *drafters };
 
 static struct toy toy;
@@ -23,7 +22,9 @@ static char err[512];
 static struct esp_session *open_session(const char *drafter, const char *verifier)
 {
     struct esp_session_options options = {
-        .drafter = drafter, .verifier = verifier, .temperature = 1, .seed = 5};
+        .drafter = drafter,
+        .verifier = verifier,
+        .values = {.temperature = 1, .draft_temp = ESP_DRAFT_OFF, .seed = 5}};
     struct esp_session *session;
     int32_t prompt[4] = {3, 4, 3, 4};
     if (esp_session_open(&session, &toy.engine, &options, err, sizeof err) < 0)
@@ -237,9 +238,8 @@ static void check_shown(void *user, const struct esp_event *event)
 
 TEST(derived_numbers_are_those_of_the_rule)
 {
-    static const char *const pairs[][2] = {{"linear:K=4", "bv"},
-                                           {"dyspec:N=20,draft_temp=1", "swor"}};
-    for (unsigned seed = 1; seed <= 16; seed++) {
+    static const char *const pairs[][2] = {{"linear:K=4", "bv"}, {"dyspec:N=20", "swor"}};
+    for (unsigned seed = 1; seed <= 32; seed++) {
         toy_open(&toy, VOCABULARY, CONTEXT, 64, seed);
         struct esp_session *session = open_session(pairs[seed % 2][0], pairs[seed % 2][1]);
         CHECK(session, "%s", err);

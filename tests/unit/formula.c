@@ -1,13 +1,13 @@
 /* The formulas of rules with the numbers of a node in the right places, and those numbers in a
  * recording. */
-#include "formula.h"
+#include "viz/formula.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "check.h"
-#include "event_json.h"
+#include "tests/check.h"
+#include "sessions/event_json.h"
 
 static struct esp_node nodes[4];
 
@@ -74,7 +74,8 @@ TEST(formulas_are_filled_in)
     nodes[3].drawn = true;
     nodes[3].acceptance = 0.7f;
     check_text(&it, 3,
-               "no test, but a draw from what the refused drafts left of p: it has .70, "
+               "not tested, but drawn from what the rejected drafts left of p: its share there "
+               "is .70, "
                "u = .31");
     nodes[3].acceptance = NAN;
     check_text(&it, 3, "");
@@ -111,8 +112,8 @@ TEST(a_recording_keeps_what_was_shown)
     struct esp_iteration it = make_iteration("specinfer");
     struct esp_event event = {.type = ESP_EVENT_ITERATION, .iteration = &it};
     struct esp_line line = {.length = 0};
-    struct esp_recorded recorded = {.node_capacity = 0};
-    struct esp_texts texts = {.taken = 0};
+    struct esp_recorded_event recorded = {.node_capacity = 0};
+    struct esp_texts texts = {.count = 0};
     struct esp_tokens tokens = {NULL, NULL};
     const int32_t order[] = {0, 1, 3, 2}, path[] = {1}, committed[] = {0, 0};
     char err[256] = "";
@@ -141,7 +142,7 @@ TEST(a_recording_keeps_what_was_shown)
         CHECK(same(read->acceptance_rate, nodes[i].acceptance_rate));
         CHECK(same(read->ceiling, nodes[i].ceiling));
     }
-    esp_recorded_free(&recorded);
+    esp_recorded_event_free(&recorded);
     esp_texts_free(&texts);
     esp_line_free(&line);
 }

@@ -1,13 +1,13 @@
 /* No text, wherever it comes from, sends the terminal anything but characters to show. */
-#include "ui.h"
+#include "tui/view/ui.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
 
-#include "check.h"
-#include "scene.h"
+#include "tests/check.h"
+#include "tests/scene.h"
 
 /* No control, format, bidirectional or zero-width character, and valid UTF-8. */
 static void is_safe(const char *text, const char *where)
@@ -82,13 +82,13 @@ TEST(no_pane_obeys_hostile_text)
         scene_event(&scene, &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});
     }
     scene.ui.look.help = help;
-    scene.ui.wish.focused = true;
+    scene.ui.layout.focused = true;
     for (int size = 0; size < 4; size++) {
         static const int sizes[][2] = {{100, 30}, {200, 60}, {40, 12}, {24, 6}};
         CHECK(esp_canvas_resize(&scene.canvas, sizes[size][0], sizes[size][1]) == 0);
         for (int pane = 0; pane < ESP_PANES; pane++) {
-            scene.ui.wish.current = pane;
-            scene.ui.wish.zoomed = size % 2;
+            scene.ui.layout.current = pane;
+            scene.ui.layout.zoomed = size % 2;
             scene.ui.look.grows_right = pane % 2;
             dump_safe(&scene, esp_panes[pane]->name);
             esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_UP, sizes[size][0], sizes[size][1]);
@@ -101,7 +101,7 @@ TEST(no_pane_obeys_hostile_text)
         scene.ui.choice_count = 2;
         scene.ui.line = ATTACK;
         scene.ui.line_length = scene.ui.point = strlen(ATTACK);
-        scene.ui.wish.focused = false;
+        scene.ui.layout.focused = false;
         dump_safe(&scene, "the input line");
         scene.ui.choice_count = 0;
         scene.ui.help = true;

@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "check.h"
-#include "folder.h"
-#include "model/inflate.h"
-#include "model/model.h"
+#include "tests/check.h"
+#include "tests/folder.h"
+#include "engine/model/inflate.h"
+#include "engine/model/model.h"
 
 enum { TOKENS = 16, MAX_VOCABULARY = 128 };
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
-#include "cpu/cpu.h"
+#include "tests/check.h"
+#include "kernels/cpu/cpu.h"
 
 enum { ISAS = 3, MAX_ROWS = 20, MAX_COLUMNS = 100, MAX_OUTPUTS = 160, LONG = 5000 };
 
@@ -85,15 +85,15 @@ static void make_example(struct example *e, enum esp_dtype dtype, int rows, int 
 static void run_example(struct example *e, const struct esp_cpu_isa *isa, int rows,
                         bool add, const int32_t *order, float *y)
 {
-    struct esp_product p = {.in = {.x = e->x, .stride = MAX_COLUMNS},
+    struct esp_matmul p = {.in = {.x = e->x, .stride = MAX_COLUMNS},
                             .y = y,
                             .y_stride = MAX_OUTPUTS,
                             .y_row = order,
                             .rows = rows,
                             .add = add};
     int middle = e->w.panels / 2;
-    isa->product(&e->w, 0, middle, &p);
-    isa->product(&e->w, middle, e->w.panels, &p);
+    isa->matmul(&e->w, 0, middle, &p);
+    isa->matmul(&e->w, middle, e->w.panels, &p);
 }
 
 static void check_example(const struct example *e, int rows, const float *y,
@@ -163,9 +163,9 @@ TEST(all_halves_expand_exactly)
                                    .panels = 1,
                                    .data = halves,
                                    .bias = bias};
-            struct esp_product p = {
+            struct esp_matmul p = {
                 .in = {.x = &one, .stride = 1}, .y = y, .y_stride = 32, .rows = 1};
-            isas[isa]->product(&w, 0, 1, &p);
+            isas[isa]->matmul(&w, 0, 1, &p);
             for (int j = 0; j < ESP_PANEL; j++) {
                 int exponent = halves[j] >> 10 & 31, fraction = halves[j] & 1023;
                 double want = exponent == 0    ? ldexp(fraction, -24)
@@ -225,8 +225,8 @@ TEST(activations_agree_with_double_precision)
             one[i] = 1;
         }
         for (int isa = 0; isa < count; isa++) {
-            isas[isa]->activate(silu[isa], x, one, 16);
-            isas[isa]->activate(gelu[isa], NULL, x, 16);
+            isas[isa]->activation(silu[isa], x, one, 16);
+            isas[isa]->activation(gelu[isa], NULL, x, 16);
             CHECK(memcmp(silu[isa], silu[0], 64) == 0 && memcmp(gelu[isa], gelu[0], 64) == 0,
                   "%s differs", isas[isa]->name);
         }
@@ -240,7 +240,7 @@ TEST(activations_agree_with_double_precision)
     }
     float odd[16] = {INFINITY, -INFINITY, NAN, 0, -0.0f, 1e30f, -1e30f, 1e-40f}, out[16];
     for (int isa = 0; isa < count; isa++) {
-        isas[isa]->activate(out, NULL, odd, 16);
+        isas[isa]->activation(out, NULL, odd, 16);
         CHECK(out[0] == INFINITY && isnan(out[2]) && out[3] == 0 && out[5] == 1e30f &&
               out[6] == 0);
     }
@@ -261,7 +261,7 @@ TEST(rotation_touches_only_its_part)
         }
         for (int isa = 0; isa < count; isa++) {
             memcpy(out[isa], x, sizeof x);
-            isas[isa]->rotate(out[isa] + 5, half, cosine, sine);
+            isas[isa]->rope(out[isa] + 5, half, cosine, sine);
             CHECK(memcmp(out[isa], out[0], sizeof x) == 0, "%s differs", isas[isa]->name);
         }
         for (int i = 0; i < 100; i++) {

@@ -1,12 +1,12 @@
 /* Keys: names, the table of bindings, and the bytes that terminals send for them. */
-#include "keys.h"
+#include "tui/view/keys.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
-#include "decode.h"
+#include "tests/check.h"
+#include "tui/view/decode.h"
 
 TEST(names_and_keys_match)
 {
@@ -23,7 +23,7 @@ TEST(names_and_keys_match)
     CHECK(esp_key_parse("F13") < 0 && esp_key_parse("") < 0 && esp_key_parse("Upp") < 0);
 }
 
-static int action_of(int key, struct esp_when when)
+static int action_of(int key, struct esp_key_when when)
 {
     const struct esp_binding *binding = esp_key_binding(key, when);
     return binding ? binding->action : ESP_ACTION_NONE;
@@ -33,9 +33,9 @@ TEST(every_binding_names_a_key)
 {
     for (const struct esp_binding *b = esp_bindings; b->key; b++)
         CHECK(esp_key_parse(b->key) >= 0, "%s", b->key);
-    const struct esp_when typing = {.pane = false}, empty = {.empty = true},
+    const struct esp_key_when typing = {.pane = false}, empty = {.empty = true},
                           pane = {.pane = true};
-    const struct esp_when step = {.empty = true, .step = true}, both = {.step = true};
+    const struct esp_key_when step = {.empty = true, .step = true}, both = {.step = true};
     CHECK(action_of(esp_key_parse("F1"), typing) == ESP_ACTION_HELP);
     CHECK(action_of('?', empty) == ESP_ACTION_HELP);
     CHECK(action_of('?', typing) == ESP_ACTION_NONE);
@@ -116,6 +116,40 @@ TEST(the_mouse_is_known)
     sends("\033[<16;5;6M", "mouse(0,4,5) ");
     sends("\033[<32;5;6Mx\033[<;;Ny\033[<1Mz", "x y z ");
     sends("\033[M !!x", "x ");
+}
+
+/* Bytes that end where their memory ends: what reads on is seen by a sanitizer. */
+static void sends_exactly(const char *bytes, size_t length, const char *want)
+{
+    struct heard heard = {.text = ""};
+    struct esp_decoder decoder = {
+        .user = &heard, .key = hear, .pasted = hear_paste, .mouse = hear_mouse};
+    char *copy = malloc(length);
+    CHECK(copy);
+    memcpy(copy, bytes, length);
+    esp_decode(&decoder, copy, length);
+    free(copy);
+    esp_decode_flush(&decoder);
+    esp_decode_free(&decoder);
+    CHECK(strcmp(heard.text, want) == 0, "'%s', want '%s'", heard.text, want);
+}
+
+TEST(numbers_end_with_the_sequence)
+{
+    sends_exactly("\033[<0;10;20M", 11, "mouse(0,9,19) ");
+    sends_exactly("\033[3~", 4, "Del ");
+    sends_exactly("\033[~", 3, "");
+    sends("\033[<0;-2147483648;1Mx", "x ");
+    sends("\033[<0;4294967297;1Mx\033[99999999999999999999~y", "x y ");
+    sends("\033[<0;1;1;1Mx\033[<0 ;1;1My\033[<+1;1;1Mz", "x y z ");
+}
+
+TEST(half_a_character_behind_escape_is_no_negative_key)
+{
+    char text[] = "M-\ufffd ";
+    sends_exactly("\033\xc3", 2, text);
+    sends_exactly("\033[", 2, "M-[ ");
+    sends_exactly("\033\xe6\xbc", 3, "");
 }
 
 TEST(invalid_utf8_is_replaced)

@@ -1,8 +1,8 @@
 /* Panes for every size: inside the screen, overlapping only in shared frames, none lost in big
  * ones. */
-#include "layout.h"
+#include "tui/view/layout.h"
 
-#include "check.h"
+#include "tests/check.h"
 
 static bool inside(struct esp_rect rect, int width, int height)
 {
@@ -27,11 +27,11 @@ static bool apart(struct esp_rect a, struct esp_rect b, int shared)
     return columns == 0 || rows == 0 || columns <= shared || rows <= shared;
 }
 
-static void is_sound(const struct esp_layout_wish *wish)
+static void is_sound(const struct esp_layout_options *options)
 {
-    struct esp_layout layout = esp_layout_of(wish);
+    struct esp_layout layout = esp_layout_of(options);
     const struct esp_rect bars[] = {layout.header, layout.tabs, layout.input, layout.footer};
-    int width = wish->width, height = wish->height, panes = 0;
+    int width = options->width, height = options->height, panes = 0;
     for (int i = 0; i < 4; i++)
         CHECK(inside(bars[i], width, height), "bar %d at %d x %d", i, width, height);
     for (int i = 0; i < ESP_PANES; i++) {
@@ -47,8 +47,8 @@ static void is_sound(const struct esp_layout_wish *wish)
     CHECK((layout.kind == ESP_LAYOUT_TINY) == (width < 20 || height < 5));
     CHECK(layout.kind == ESP_LAYOUT_TINY ? panes == 0 : panes > 0, "%d panes at %d x %d", panes,
           width, height);
-    if (layout.kind == ESP_LAYOUT_TABS || (wish->zoomed && layout.kind != ESP_LAYOUT_TINY))
-        CHECK(panes == 1 && layout.pane[wish->current].width > 0);
+    if (layout.kind == ESP_LAYOUT_TABS || (options->zoomed && layout.kind != ESP_LAYOUT_TINY))
+        CHECK(panes == 1 && layout.pane[options->current].width > 0);
 }
 
 TEST(every_size_has_a_sound_layout)
@@ -56,59 +56,59 @@ TEST(every_size_has_a_sound_layout)
     for (int width = 1; width <= 220; width++)
         for (int height = 1; height <= 80; height++)
             for (int way = 0; way < 8; way++) {
-                struct esp_layout_wish wish = {.width = width,
-                                               .height = height,
-                                               .current = way % ESP_PANES,
-                                               .zoomed = way == 3,
-                                               .stacked = way & 1};
-                wish.hidden[ESP_PANE_text] = way == 4 || way == 6;
-                wish.hidden[ESP_PANE_tree] = way == 5 || way == 6;
-                is_sound(&wish);
+                struct esp_layout_options options = {.width = width,
+                                                     .height = height,
+                                                     .current = way % ESP_PANES,
+                                                     .zoomed = way == 3,
+                                                     .stacked = way & 1};
+                options.hidden[ESP_PANE_text] = way == 4 || way == 6;
+                options.hidden[ESP_PANE_tree] = way == 5 || way == 6;
+                is_sound(&options);
             }
 }
 
 TEST(the_sizes_of_the_design)
 {
-    struct esp_layout_wish wish = {.width = 120, .height = 36};
-    struct esp_layout layout = esp_layout_of(&wish);
+    struct esp_layout_options options = {.width = 120, .height = 36};
+    struct esp_layout layout = esp_layout_of(&options);
     CHECK(layout.kind == ESP_LAYOUT_WIDE);
     CHECK(layout.pane[ESP_PANE_text].width == 61 && layout.pane[ESP_PANE_tree].width == 60);
-    wish.width = 80;
-    wish.height = 24;
-    layout = esp_layout_of(&wish);
+    options.width = 80;
+    options.height = 24;
+    layout = esp_layout_of(&options);
     CHECK(layout.kind == ESP_LAYOUT_NORMAL);
     CHECK(layout.pane[ESP_PANE_text].y == layout.pane[ESP_PANE_tree].y);
     CHECK(layout.pane[ESP_PANE_controller].height == 3);
-    wish.stacked = true;
-    layout = esp_layout_of(&wish);
+    options.stacked = true;
+    layout = esp_layout_of(&options);
     CHECK(layout.pane[ESP_PANE_text].x == layout.pane[ESP_PANE_tree].x);
     CHECK(layout.pane[ESP_PANE_text].width == 80 && layout.pane[ESP_PANE_tree].y > 1);
-    wish.width = 59;
-    CHECK(esp_layout_of(&wish).kind == ESP_LAYOUT_TABS);
-    wish.width = 20;
-    wish.height = 5;
-    layout = esp_layout_of(&wish);
+    options.width = 59;
+    CHECK(esp_layout_of(&options).kind == ESP_LAYOUT_TABS);
+    options.width = 20;
+    options.height = 5;
+    layout = esp_layout_of(&options);
     CHECK(layout.kind == ESP_LAYOUT_TABS && layout.pane[ESP_PANE_text].height == 2);
 }
 
 TEST(a_pane_with_the_focus_is_seen)
 {
-    struct esp_layout_wish wish = {
+    struct esp_layout_options options = {
         .width = 80, .height = 24, .current = ESP_PANE_node, .focused = true};
-    struct esp_layout layout = esp_layout_of(&wish);
+    struct esp_layout layout = esp_layout_of(&options);
     CHECK(layout.pane[ESP_PANE_node].width == 80 && layout.pane[ESP_PANE_text].width == 0);
-    wish.focused = false;
-    layout = esp_layout_of(&wish);
+    options.focused = false;
+    layout = esp_layout_of(&options);
     CHECK(layout.pane[ESP_PANE_node].width == 0 && layout.pane[ESP_PANE_text].width > 0);
 }
 
 TEST(text_and_tree_fill_what_is_left)
 {
-    struct esp_layout_wish wish = {.width = 120, .height = 36};
-    wish.hidden[ESP_PANE_tree] = wish.hidden[ESP_PANE_node] = true;
-    struct esp_layout layout = esp_layout_of(&wish);
+    struct esp_layout_options options = {.width = 120, .height = 36};
+    options.hidden[ESP_PANE_tree] = options.hidden[ESP_PANE_node] = true;
+    struct esp_layout layout = esp_layout_of(&options);
     CHECK(layout.pane[ESP_PANE_text].width == 120 && layout.pane[ESP_PANE_tree].width == 0);
-    wish.hidden[ESP_PANE_stats] = true;
-    layout = esp_layout_of(&wish);
+    options.hidden[ESP_PANE_stats] = true;
+    layout = esp_layout_of(&options);
     CHECK(layout.pane[ESP_PANE_controller].y + layout.pane[ESP_PANE_controller].height == 34);
 }

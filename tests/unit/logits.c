@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "each_backend.h"
-#include "model/model.h"
+#include "tests/each_backend.h"
+#include "engine/model/model.h"
 
 enum { TOKENS = 24, PREFIX = 9, NODES = 20, CACHE = 64, MAX_VOCABULARY = 128 };
 

@@ -2,7 +2,7 @@
  *
  * The folders are those of tests/vectors/logits, written by the Hugging Face library.
  */
-#include "model/model.h"
+#include "engine/model/model.h"
 
 #include <cJSON.h>
 #include <dirent.h>
@@ -15,9 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "check.h"
-#include "folder.h"
-#include "model/safetensors.h"
+#include "tests/check.h"
+#include "tests/folder.h"
+#include "engine/model/safetensors.h"
 
 static char err[512];
 
@@ -146,11 +146,12 @@ TEST(every_stored_number_is_used)
     }
 }
 
-static const char *row_of(const struct esp_tensor *tensor, int row)
+/* Where a row begins in the file. */
+static size_t row_of(const struct esp_tensor *tensor, int row)
 {
     size_t width = tensor->dtype == ESP_F32 ? 4 : 2;
     size_t at = (size_t)(row / tensor->block * tensor->stride + row % tensor->block);
-    return (const char *)tensor->data + at * (size_t)tensor->columns * width;
+    return tensor->offset + at * (size_t)tensor->columns * width;
 }
 
 /* gpt_neox: row r of head h of query, key, value is row (3 h + part) head_dim + r of the file.
@@ -174,8 +175,7 @@ TEST(fused_attention_is_split_by_head)
             for (int h = 0; h < 4; h++)
                 for (int r = 0; r < 8; r++)
                     CHECK(row_of(slot, 8 * h + r) ==
-                          (const char *)fused->data +
-                              (size_t)((3 * h + part) * 8 + r) * row_bytes);
+                          fused->offset + (size_t)((3 * h + part) * 8 + r) * row_bytes);
         }
     }
     esp_model_close(model);
@@ -187,7 +187,8 @@ TEST(plain_tensors_are_contiguous)
     const struct esp_tensor *key = &model->desc.layer[1].key;
     const struct esp_stored *stored =
         esp_safetensors_find(model->files, "model.layers.1.self_attn.k_proj.weight");
-    CHECK(stored && key->data == stored->data && strstr(stored->file, "-of-00003"));
+    CHECK(stored && key->source == stored->source && key->offset == stored->offset &&
+          strstr(stored->file, "-of-00003"));
     CHECK(key->rows == 16 && key->columns == 32 && key->block == 16 && key->stride == 16);
     CHECK(model->desc.layer[0].norm1.rows == 32 && model->desc.layer[0].norm1.columns == 1);
     CHECK(!esp_safetensors_find(model->files, "model.layers.2.self_attn.k_proj.weight"));

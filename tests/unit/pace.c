@@ -1,8 +1,8 @@
 /* Seconds per token: hiccups do not count on either side, a step that does more work does. */
 #include <math.h>
 
-#include "check.h"
-#include "pace.h"
+#include "tests/check.h"
+#include "engine/pace.h"
 
 static unsigned long long state = 9;
 

@@ -1,11 +1,11 @@
 /* The palette: what matches, in which order, and what keys do in it. */
-#include "palette.h"
+#include "tui/view/palette.h"
 
 #include <string.h>
 
-#include "check.h"
-#include "fuzzy.h"
-#include "keys.h"
+#include "tests/check.h"
+#include "tui/view/fuzzy.h"
+#include "tui/view/keys.h"
 
 TEST(letters_must_occur_in_order)
 {

@@ -1,14 +1,14 @@
 /* Timeline, mask and inspector: what they draw is what the iterations say. */
-#include "ui.h"
+#include "tui/view/ui.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
-#include "explain.h"
-#include "formula.h"
-#include "mask_view.h"
-#include "scene.h"
+#include "tests/check.h"
+#include "viz/explain.h"
+#include "viz/formula.h"
+#include "viz/mask_view.h"
+#include "tests/scene.h"
 
 /* Iterations whose numbers differ, so that a chart has something to show. */
 TEST(the_timeline_and_the_mask)
@@ -25,20 +25,20 @@ TEST(the_timeline_and_the_mask)
         it.seconds[ESP_STAGE_VERIFY] = 0.001 + 0.0002 * (i % 7);
         scene_event(&scene, &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});
     }
-    scene.ui.wish.focused = true;
-    scene.ui.wish.current = ESP_PANE_timeline;
+    scene.ui.layout.focused = true;
+    scene.ui.layout.current = ESP_PANE_timeline;
     scene_golden(&scene, "timeline_80x24");
     esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_LEFT, 80, 24);
     esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_LEFT, 80, 24);
     CHECK(scene.ui.look.iteration == 37);
     scene_golden(&scene, "timeline_held_80x24");
-    scene.ui.wish.current = ESP_PANE_mask;
+    scene.ui.layout.current = ESP_PANE_mask;
     scene_golden(&scene, "mask_80x24");
     scene.canvas.glyphs = &esp_glyphs_ascii;
     scene_golden(&scene, "mask_ascii_80x24");
     scene.canvas.glyphs = &esp_glyphs_full;
     CHECK(esp_canvas_resize(&scene.canvas, 120, 50) == 0);
-    scene.ui.wish.focused = false;
+    scene.ui.layout.focused = false;
     scene_golden(&scene, "tall_120x50");
     scene_close(&scene);
 }
@@ -59,8 +59,8 @@ TEST(a_mask_that_does_not_fit_says_so)
     it.tree.order = order;
     it.tree.verified = 150;
     scene_event(&scene, &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});
-    scene.ui.wish.current = ESP_PANE_mask;
-    scene.ui.wish.focused = true;
+    scene.ui.layout.current = ESP_PANE_mask;
+    scene.ui.layout.focused = true;
     char *braille = scene_dump(&scene, false);
     scene.canvas.glyphs = &esp_glyphs_ascii;
     char *ascii = scene_dump(&scene, false);
@@ -166,8 +166,8 @@ TEST(the_inspector_shows_the_formulas)
     esp_look_hold(&scene.ui.look, &scene.state, 7);
     scene.ui.look.node = 4;
     scene_golden(&scene, "node_low_120x36");
-    scene.ui.wish.current = ESP_PANE_node;
-    scene.ui.wish.focused = scene.ui.wish.zoomed = true;
+    scene.ui.layout.current = ESP_PANE_node;
+    scene.ui.layout.focused = scene.ui.layout.zoomed = true;
     scene_golden(&scene, "node_formulas_120x36");
     CHECK(esp_canvas_resize(&scene.canvas, 80, 24) == 0);
     scene_golden(&scene, "node_formulas_80x24");

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check.h"
-#include "drafter.h"
-#include "verifier.h"
+#include "tests/check.h"
+#include "engine/drafters/drafter.h"
+#include "engine/verifiers/verifier.h"
 
 enum { SIZE, RATE, ON, WAY, SHAPE };
 

@@ -5,7 +5,7 @@
  * made-up trees and runs there; with PATHS_PROBE=kind/name in the environment it only prints
  * what it finds.
  */
-#include "paths.h"
+#include "engine/support/paths.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "tests/check.h"
 
 static char root[PATH_MAX];
 

@@ -2,7 +2,7 @@
  * bytes, a tree of any size ends within the limits, and a helper that is missing, fails, hangs
  * or takes what it should not is told in one sentence. Needs espalier-dot in $BUILD; DOT is
  * read back with gvpr and SVG with xmllint. */
-#include "dot_helper.h"
+#include "viz/dot_helper.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "check.h"
-#include "event_json.h"
-#include "safe.h"
-#include "scene.h"
+#include "tests/check.h"
+#include "sessions/event_json.h"
+#include "viz/safe.h"
+#include "tests/scene.h"
 
 enum { MOST_NODES = ESP_RECORDING_NODES };
 
@@ -135,13 +135,13 @@ static char *line_of(const struct esp_iteration *it, esp_token_text *text, size_
 
 /* Draws, and returns the picture as text; NULL with a sentence in err. */
 static char *draw(const struct esp_iteration *it, esp_token_text *text,
-                  const struct esp_dot_wish *wish, size_t *size)
+                  const struct esp_dot_options *options, size_t *size)
 {
     char *picture, *ended = NULL;
     size_t length;
     char *line = line_of(it, text, &length);
     *err = '\0';
-    int status = esp_dot_draw(line, length, wish, &picture, size, err, sizeof err);
+    int status = esp_dot_draw(line, length, options, &picture, size, err, sizeof err);
     free(line);
     CHECK((status == 0) == (picture != NULL) && (status == 0) == !*err, "%d: %s", status, err);
     if (picture && (ended = realloc(picture, *size + 1)))
@@ -169,7 +169,7 @@ static char *through(const char *command, const char *bytes, size_t size)
 
 static void safe_text(int32_t token, char *text, size_t size)
 {
-    struct esp_shown shown;
+    struct esp_safe_unit shown;
     size_t length = 0, used = 0;
     const char *bytes = hostile_text(NULL, token, &length);
     for (size_t i = 0; bytes && i < length && used < 2000;) {
@@ -188,7 +188,7 @@ TEST(hostile_text_comes_back_from_dot)
     if (!has_helper())
         return;
     char *dot = draw(hostile_tree(), hostile_text,
-                     &(struct esp_dot_wish){.format = "dot", .theme = "light"}, &size);
+                     &(struct esp_dot_options){.format = "dot", .theme = "light"}, &size);
     CHECK(dot, "%s", err);
     char *read = through(command, dot, size);
     for (int token = 1; token <= LONG; token++) {
@@ -215,10 +215,10 @@ TEST(hostile_text_opens_nothing_in_svg)
         return;
     for (int dark = 0; dark < 2; dark++) {
         char *svg = draw(hostile_tree(), hostile_text,
-                         &(struct esp_dot_wish){.format = "svg",
-                                                .theme = dark ? "dark" : "light",
-                                                .models = "<a href=\"x\">&#27;",
-                                                .nodes = -1},
+                         &(struct esp_dot_options){.format = "svg",
+                                                   .theme = dark ? "dark" : "light",
+                                                   .models = "<a href=\"x\">&#27;",
+                                                   .nodes = -1},
                          &size);
         CHECK(svg, "%s", err);
         CHECK(strlen(svg) == size, "a NUL in it");
@@ -242,9 +242,10 @@ TEST(the_same_tree_gives_the_same_bytes)
     if (!has_helper())
         return;
     for (size_t i = 0; i < 3; i++) {
-        const struct esp_dot_wish wish = {.format = formats[i], .theme = "dark", .nodes = -1};
-        char *first = draw(scene_king(3), scene_text, &wish, &size);
-        char *second = draw(scene_king(3), scene_text, &wish, &again);
+        const struct esp_dot_options options = {
+            .format = formats[i], .theme = "dark", .nodes = -1};
+        char *first = draw(scene_king(3), scene_text, &options, &size);
+        char *second = draw(scene_king(3), scene_text, &options, &again);
         CHECK(first && second, "%s: %s", formats[i], err);
         CHECK(size == again && memcmp(first, second, size) == 0, "%s differs", formats[i]);
         if (i == 2)
@@ -273,7 +274,7 @@ TEST(siblings_stand_in_order_of_rank)
         return;
     char *dot =
         draw(scene_king(3), scene_text,
-             &(struct esp_dot_wish){.format = "dot", .theme = "light", .nodes = -1}, &size);
+             &(struct esp_dot_options){.format = "dot", .theme = "light", .nodes = -1}, &size);
     CHECK(dot, "%s", err);
     char *plain = through("dot -Tplain", dot, size);
     CHECK(height_of(plain, "n1") > height_of(plain, "n2"));
@@ -308,7 +309,7 @@ TEST(the_picture_says_what_happened)
     if (!has_helper())
         return;
     char *svg = draw(scene_king(3), scene_text,
-                     &(struct esp_dot_wish){
+                     &(struct esp_dot_options){
                          .format = "svg", .theme = "light", .models = "fairytale", .nodes = -1},
                      &size);
     CHECK(svg, "%s", err);
@@ -351,10 +352,10 @@ TEST(a_huge_tree_ends)
     for (int all = 0; all < 2; all++) {
         double start = now();
         char *svg = draw(&it, scene_text,
-                         &(struct esp_dot_wish){.format = "svg",
-                                                .theme = "light",
-                                                .nodes = all ? 0 : -1,
-                                                .seconds = all ? 3 : 10},
+                         &(struct esp_dot_options){.format = "svg",
+                                                   .theme = "light",
+                                                   .nodes = all ? 0 : -1,
+                                                   .seconds = all ? 3 : 10},
                          &size);
         CHECK(svg || all, "%s", err);
         CHECK(svg || strstr(err, "seconds") || strstr(err, "MB"), "%s", err);
@@ -395,7 +396,7 @@ TEST(a_long_chain_fits_on_a_slide)
     for (int all = 0; all < 2; all++) {
         char *svg = draw(
             &it, scene_text,
-            &(struct esp_dot_wish){.format = "svg", .theme = "light", .nodes = all ? 0 : -1},
+            &(struct esp_dot_options){.format = "svg", .theme = "light", .nodes = all ? 0 : -1},
             &size);
         CHECK(svg, "%s", err);
         CHECK((strstr(svg, "\u2026 29 more") == NULL) == (all == 1), "all nodes: %d", all);
@@ -406,19 +407,19 @@ TEST(a_long_chain_fits_on_a_slide)
 TEST(a_large_png_can_be_read)
 {
     static struct esp_node nodes[2000];
-    const struct esp_dot_wish wish = {.format = "png", .theme = "light", .nodes = 0};
+    const struct esp_dot_options options = {.format = "png", .theme = "light", .nodes = 0};
     struct esp_iteration it;
     size_t size;
     if (!has_helper())
         return;
     make_fan(&it, nodes, 500);
-    char *png = draw(&it, scene_text, &wish, &size);
+    char *png = draw(&it, scene_text, &options, &size);
     CHECK(png && size > 24, "%s", err);
     int width = (unsigned char)png[18] << 8 | (unsigned char)png[19];
     CHECK(width >= 500, "500 nodes are %d dots wide", width);
     free(png);
     make_fan(&it, nodes, 2000);
-    png = draw(&it, scene_text, &wish, &size);
+    png = draw(&it, scene_text, &options, &size);
     CHECK(!png && strstr(err, "too large for a PNG"), "%s", err);
 }
 
@@ -440,7 +441,8 @@ static char *run_pretended(void)
 {
     size_t size;
     return draw(scene_king(0), scene_text,
-                &(struct esp_dot_wish){.format = "svg", .theme = "light", .seconds = 1}, &size);
+                &(struct esp_dot_options){.format = "svg", .theme = "light", .seconds = 1},
+                &size);
 }
 
 TEST(a_bad_helper_is_told)

@@ -1,16 +1,16 @@
 /* A recording that is played shows what was shown live: at every iteration, at every draft pass
  * and stage, and wherever one jumps to. Frames are whole screens, compared byte for byte. */
-#include "player.h"
+#include "tui/model/player.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "check.h"
-#include "recorded.h"
-#include "scene.h"
-#include "toy.h"
+#include "tests/check.h"
+#include "tests/recorded.h"
+#include "tests/scene.h"
+#include "tests/toy.h"
 
 enum { WIDTH = 120, HEIGHT = 50, MOST_FRAMES = 6000 };
 
@@ -85,8 +85,10 @@ static const struct esp_recording_header header = {.target = {.name = "fairytale
 
 static void live_open(struct live *live, struct toy *toy, const char *path, bool stepping)
 {
-    struct esp_session_options options = {
-        .drafter = "dynatree", .observer = watch, .user = live, .baseline = true, .seed = 3};
+    struct esp_session_options options = {.drafter = "dynatree",
+                                          .observer = watch,
+                                          .user = live,
+                                          .values = {.baseline = true, .seed = 3}};
     struct esp_recorder_options recording = {
         .path = path, .force = true, .tokens = {toy_text, NULL}};
     *live = (struct live){.stepping = stepping};
@@ -502,7 +504,7 @@ static void damage(char *bytes, size_t length, unsigned long long *random)
         if (digit)
             bytes[at] = (char)('0' + (int)(check_uniform(random) * 10));
         else if (check_uniform(random) < 0.02)
-            bytes[at] = (char)(check_uniform(random) * 256);
+            bytes[at] = (char)(unsigned char)(check_uniform(random) * 256);
         else
             continue;
         changes--;

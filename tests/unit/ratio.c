@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "each_backend.h"
-#include "verifier.h"
-#include "verifiers/ceiling.h"
+#include "tests/each_backend.h"
+#include "engine/verifiers/verifier.h"
+#include "engine/verifiers/ceiling.h"
 
 enum { N = 5003 }; /* no multiple of a vector's width */
 

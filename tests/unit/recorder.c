@@ -1,7 +1,7 @@
 /* Recording whatever happens: a program that is killed loses at most its last event; a full
  * disk, a closed pipe, an I/O error or a reader that does not read suspend the recording and
  * nothing else; files are never overwritten by accident. */
-#include "recorder.h"
+#include "sessions/recorder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "check.h"
-#include "recorded.h"
+#include "tests/check.h"
+#include "tests/recorded.h"
 
 static char err[512];
 
@@ -289,6 +289,59 @@ TEST(a_file_is_overwritten_only_by_force)
     CHECK(recorder, "%s", err);
     CHECK(esp_recorder_close(recorder, err, sizeof err) == 0);
     esp_recording_close(recorded_open());
+}
+
+/* Not even by force: two recorders would write lines into each other. */
+TEST(a_file_has_one_recorder_at_a_time)
+{
+    unlink(recorded_path());
+    for (int made = 0; made < 2; made++) { /* a new file, then one that is there */
+        struct esp_recorder *first = open_recorder(recorded_path(), made, NULL);
+        CHECK(first, "%s", err);
+        record_prompt(first);
+        CHECK(!open_recorder(recorded_path(), true, NULL));
+        CHECK(strstr(err, recorded_path()) && strstr(err, "another session records to it"),
+              "%s", err);
+        recorded_mark(first, "the first goes on");
+        CHECK(esp_recorder_close(first, err, sizeof err) == 0, "%s", err);
+        struct esp_recording *recording = recorded_open();
+        CHECK(esp_recording_events(recording) == 2);
+        esp_recording_close(recording);
+    }
+    struct esp_recorder *next = open_recorder(recorded_path(), true, NULL);
+    CHECK(next, "the lock outlives its recorder: %s", err);
+    CHECK(esp_recorder_close(next, err, sizeof err) == 0);
+}
+
+static int mode_of_file(void)
+{
+    struct stat info;
+    CHECK(stat(recorded_path(), &info) == 0);
+    return (int)(info.st_mode & 0777);
+}
+
+/* It holds prompts; the umask may take from its mode and not add. */
+TEST(a_recording_is_its_owners_alone)
+{
+    static const struct {
+        mode_t umask, before;
+        int want;
+    } cases[] = {
+        {0, 0, 0600}, {022, 0, 0600}, {0277, 0, 0400}, {0, 0644, 0600}, {022, 0666, 0600}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        unlink(recorded_path());
+        if (cases[i].before) {
+            recorded_write("", 0);
+            CHECK(chmod(recorded_path(), cases[i].before) == 0);
+        }
+        mode_t before = umask(cases[i].umask);
+        struct esp_recorder *recorder = open_recorder(recorded_path(), true, NULL);
+        umask(before);
+        CHECK(recorder, "%s", err);
+        CHECK(mode_of_file() == cases[i].want, "case %zu: mode %03o", i, mode_of_file());
+        CHECK(esp_recorder_close(recorder, err, sizeof err) == 0);
+    }
+    CHECK(chmod(recorded_path(), 0600) == 0);
 }
 
 TEST(a_file_that_cannot_be_made_is_named)

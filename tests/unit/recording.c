@@ -1,6 +1,6 @@
 /* Recordings: what is read is what was seen, bit for bit, every step of every drafter; random
  * events make the round trip; the index knows the text and the sums; seeking is quick. */
-#include "recording.h"
+#include "sessions/recording.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -8,9 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "check.h"
-#include "event_json.h"
-#include "recorded.h"
+#include "tests/check.h"
+#include "sessions/event_json.h"
+#include "tests/recorded.h"
 
 static char err[512];
 
@@ -131,7 +131,7 @@ TEST(token_texts_come_back_byte_for_byte)
 
 TEST(the_first_text_of_a_token_stays)
 {
-    struct esp_texts texts = {.mask = 0};
+    struct esp_texts texts = {.count = 0};
     size_t length = 0;
     for (int i = 0; i < 3; i++)
         CHECK(esp_texts_add(&texts, 7, i ? "another" : "first", i ? 7 : 5) == 0);
@@ -141,13 +141,13 @@ TEST(the_first_text_of_a_token_stays)
     esp_texts_free(&texts);
 }
 
-TEST(the_index_knows_text_and_sums)
+TEST(the_index_knows_text_and_baseline)
 {
-    static const struct esp_recorded_token *text;
+    static const struct esp_text_token *text;
     recorded_session(NULL, "dynatree", 1, 40);
     struct esp_recording *recording = recorded_open();
-    int32_t want[1024], count = 0, rewound = 0;
-    struct esp_recorded_sums sums = {.iterations = 0};
+    int32_t want[1024], count = 0, rewound = 0, iterations = 0;
+    double baseline = 0;
     CHECK(esp_recording_text(recording, -1, &text) == 0);
     for (int e = 0; e < esp_recording_events(recording); e++) {
         const struct esp_event *event = read_event(recording, e);
@@ -160,18 +160,16 @@ TEST(the_index_knows_text_and_sums)
             want[count++] = event->tokens[i];
         for (int i = 0; it && i < it->committed_count; i++)
             want[count++] = it->committed[i];
-        sums.iterations += it != NULL;
-        sums.committed += it ? it->committed_count : 0;
-        sums.drafted += it ? it->tree.verified - 1 : 0;
+        iterations += it != NULL;
+        if (it && it->baseline > 0)
+            baseline = it->baseline;
         CHECK(esp_recording_text(recording, e, &text) == count, "event %d", e);
         for (int i = 0; i < count; i++)
             CHECK(text[i].token == want[i], "event %d token %d", e, i);
-        struct esp_recorded_sums got = esp_recording_sums(recording, e);
-        CHECK(got.iterations == sums.iterations && got.committed == sums.committed &&
-                  got.drafted == sums.drafted,
-              "event %d: sums", e);
+        CHECK(esp_recording_iterations_of_text(recording, e) == iterations, "event %d", e);
+        CHECK(esp_recording_baseline(recording, e) == baseline, "event %d", e);
     }
-    CHECK(rewound == 1 && sums.iterations == 40);
+    CHECK(rewound == 1 && iterations == 40);
     esp_recording_close(recording);
 }
 
@@ -181,7 +179,7 @@ TEST(a_cleared_text_starts_from_nothing)
         "{\"format\":\"espalier-session\",\"version\":\"1.0\"}\n"
         "{\"t\":0,\"type\":\"prompt\",\"tokens\":[{\"id\":1},{\"id\":2},{\"id\":3}]}\n"
         "{\"t\":1,\"type\":\"iteration\",\"index\":0,\"position\":3,\"nodes\":[{\"id\":3}],"
-        "\"bonus\":{\"id\":4},\"committed\":[{\"id\":4}],\"order\":[0]}\n"
+        "\"bonus\":{\"id\":4},\"committed\":[{\"id\":4}],\"order\":[0],\"baseline\":0.5}\n"
         "{\"t\":2,\"type\":\"rewind\",\"count\":2}\n"
         "{\"t\":3,\"type\":\"prompt\",\"tokens\":[{\"id\":9}]}\n"
         "{\"t\":4,\"type\":\"clear\"}\n"
@@ -190,7 +188,7 @@ TEST(a_cleared_text_starts_from_nothing)
         "\"bonus\":{\"id\":8},\"committed\":[{\"id\":8}],\"order\":[0]}\n";
     static const int wanted[][5] = {{3, 1, 2, 3}, {4, 1, 2, 3, 4}, {2, 1, 2}, {3, 1, 2, 9},
                                     {0},          {1, 7},          {2, 7, 8}};
-    const struct esp_recorded_token *text;
+    const struct esp_text_token *text;
     recorded_write(lines, sizeof lines - 1);
     struct esp_recording *recording = recorded_open();
     CHECK(esp_recording_events(recording) == 7 && esp_recording_iterations(recording) == 2);
@@ -199,10 +197,15 @@ TEST(a_cleared_text_starts_from_nothing)
         for (int i = 0; i < wanted[e][0]; i++)
             CHECK(text[i].token == wanted[e][i + 1], "event %d token %d", e, i);
     }
-    CHECK(esp_recording_sums(recording, 3).iterations == 1);
-    CHECK(esp_recording_sums(recording, 5).iterations == 0);
-    CHECK(esp_recording_sums(recording, 6).iterations == 1);
-    CHECK(esp_recording_sums(recording, 6).committed == 1);
+    static const struct {
+        int iterations;
+        double baseline;
+    } wanted_sums[] = {{0, 0}, {1, 0.5}, {1, 0.5}, {1, 0.5}, {0, 0.5}, {0, 0.5}, {1, 0.5}};
+    CHECK(esp_recording_baseline(recording, -1) == 0);
+    for (int e = 0; e < 7; e++)
+        CHECK(esp_recording_iterations_of_text(recording, e) == wanted_sums[e].iterations &&
+                  esp_recording_baseline(recording, e) == wanted_sums[e].baseline,
+              "event %d", e);
     esp_recording_close(recording);
 }
 
@@ -215,13 +218,14 @@ TEST(the_header_comes_back)
         .vocabulary_hash = "fnv1a:0123456789abcdef",
         .drafter = "dynatree:tau=0.05",
         .verifier = "traversal",
-        .order = "hpd",
         .lossy = true,
-        .baseline = true,
-        .temperature = 0.1,
-        .top_p = 1.0 / 3,
-        .top_k = 40,
-        .seed = UINT64_MAX,
+        .values = {.temperature = 0.1,
+                   .draft_temp = 0.7,
+                   .top_p = 1.0 / 3,
+                   .top_k = 40,
+                   .seed = UINT64_MAX,
+                   .order = 2,
+                   .baseline = true},
         .backend = "cpu",
         .device = "AVX-512, 2 threads",
         .load_seconds = 0.123456789012345678,
@@ -342,8 +346,8 @@ TEST(random_iterations_make_the_round_trip)
 {
     static struct random_iteration random_iteration;
     struct esp_line line = {.length = 0};
-    struct esp_recorded recorded = {.node_capacity = 0};
-    struct esp_texts texts = {.mask = 0};
+    struct esp_recorded_event recorded = {.node_capacity = 0};
+    struct esp_texts texts = {.count = 0};
     struct esp_tokens tokens = {recorded_token, NULL};
     unsigned long long random = 1;
     for (int trial = 0; trial < (check_quick() ? 200 : 2000); trial++) {
@@ -368,7 +372,7 @@ TEST(random_iterations_make_the_round_trip)
               "token %d", token);
     }
     esp_line_free(&line);
-    esp_recorded_free(&recorded);
+    esp_recorded_event_free(&recorded);
     esp_texts_free(&texts);
 }
 
@@ -453,7 +457,7 @@ TEST(no_line_is_too_long_to_be_read)
     esp_recorder_event(recorder, &event);
     CHECK(esp_recorder_close(recorder, err, sizeof err) == 0, "%s", err);
     struct esp_recording *recording = recorded_open();
-    const struct esp_recorded_token *text;
+    const struct esp_text_token *text;
     for (int i = 0; i < ESP_RECORDING_NODES; i++)
         nodes[i].branching = nodes[i].acceptance_rate = nodes[i].ceiling = NAN;
     recorded_same(read_event(recording, 0)->iteration, &it, "large");
@@ -498,7 +502,7 @@ static void make_long(int wanted)
 
 TEST(seeking_in_ten_thousand_iterations_is_quick)
 {
-    const struct esp_recorded_token *text;
+    const struct esp_text_token *text;
     unsigned long long random = 3;
     int iterations = check_quick() ? 1000 : 10000;
     make_long(iterations);

@@ -1,12 +1,13 @@
 /* The ring between two threads: order is kept, a slow reader loses no token and no total. */
-#include "ring.h"
+#include "tui/model/ring.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "check.h"
-#include "scene.h"
-#include "state.h"
+#include "tests/check.h"
+#include "tests/scene.h"
+#include "tui/model/state.h"
 
 static void write_iteration(struct esp_ring *ring, int index)
 {
@@ -34,8 +35,8 @@ TEST(a_reader_that_keeps_up_sees_every_iteration)
         write_iteration(ring, i);
         CHECK(drain(ring, &state) == 1);
     }
-    CHECK(state.record_count == 40 && state.totals.iterations == 40 && state.span_count == 160);
-    CHECK(state.records[39].index == 39);
+    CHECK(state.summary_count == 40 && state.since.iterations == 40 && state.span_count == 160);
+    CHECK(state.summaries[39].index == 39);
     esp_state_free(&state);
     esp_ring_close(ring);
 }
@@ -52,7 +53,7 @@ TEST(a_reader_that_does_not_read_loses_no_token)
     CHECK(esp_ring_write_event(ring, &end) == 0);
     CHECK(drain(ring, &state) <= 16);
     CHECK(state.span_count == 4000, "%d tokens", state.span_count);
-    CHECK(state.totals.iterations == 1000 && state.totals.accepted == 3000);
+    CHECK(state.since.iterations == 1000 && state.since.accepted == 3000);
     CHECK(strcmp(state.ended, "length") == 0);
     CHECK(esp_state_iteration(&state, -1, &stages)->index == 999);
     esp_state_free(&state);
@@ -82,8 +83,8 @@ TEST(two_sessions_are_not_mixed_up)
     esp_ring_publish(ring);
     drain(ring, &scene.state);
     const struct esp_state *second = scene.state.second;
-    CHECK(scene.state.totals.iterations == 500 && scene.state.totals.committed == 2000);
-    CHECK(second->totals.iterations == 500 && second->totals.committed == 1000);
+    CHECK(scene.state.since.iterations == 500 && scene.state.since.committed == 2000);
+    CHECK(second->since.iterations == 500 && second->since.committed == 1000);
     CHECK(scene.state.span_count == 2000, "%d tokens", scene.state.span_count);
     CHECK(scene.state.since.accepted == 1500 && second->since.accepted == 500);
     CHECK(esp_state_kept(second, 0)->index == 499);
@@ -107,9 +108,52 @@ TEST(partial_trees_give_way)
     strcpy(message->text, "said");
     esp_ring_publish(ring);
     drain(ring, &state);
-    CHECK(state.totals.iterations == 1 && !state.has_partial);
+    CHECK(state.since.iterations == 1 && !state.has_partial);
     CHECK(strcmp(state.message, "said") == 0);
     esp_state_free(&state);
+    esp_ring_close(ring);
+}
+
+static bool lies_in(const void *pointer, const struct esp_snapshot *snapshot)
+{
+    const char *at = pointer, *start = (const char *)snapshot;
+    return at >= start && at < start + sizeof *snapshot;
+}
+
+/* Each snapshot names the drafter that ran, in memory of its own, also one that went out later.
+ */
+TEST(every_snapshot_points_into_itself)
+{
+    struct esp_ring *ring;
+    const struct esp_snapshot *snapshot;
+    int seen = 0, merged = 0;
+    CHECK(esp_ring_open(&ring, 16, 32) == 0);
+    for (int i = 0; i < 600; i++) {
+        struct esp_iteration it = *scene_king(i);
+        char drafter[32], verifier[32];
+        snprintf(drafter, sizeof drafter, "drafter %d", i);
+        snprintf(verifier, sizeof verifier, "verifier %d", i);
+        it.drafter = drafter;
+        it.verifier = verifier;
+        struct esp_event event = {.type = ESP_EVENT_ITERATION, .iteration = &it};
+        CHECK((i % 3 == 2 ? esp_ring_write_second : esp_ring_write_event)(ring, &event) == 0);
+        for (int read = i % 40 < 30 ? 0 : 3; read > 0 && (snapshot = esp_ring_front(ring));
+             read--) {
+            const struct esp_iteration_copy *copy = &snapshot->iteration;
+            snprintf(drafter, sizeof drafter, "drafter %d", copy->it.index);
+            snprintf(verifier, sizeof verifier, "verifier %d", copy->it.index);
+            CHECK(copy->it.drafter == copy->drafter && copy->it.verifier == copy->verifier &&
+                  lies_in(copy->it.drafter, snapshot) && lies_in(copy->it.verifier, snapshot));
+            CHECK(strcmp(copy->it.drafter, drafter) == 0, "%s, not %s", copy->it.drafter,
+                  drafter);
+            CHECK(strcmp(copy->it.verifier, verifier) == 0);
+            CHECK(copy->it.tree.nodes == copy->nodes && copy->it.tree.order == copy->ids);
+            merged += snapshot->totals.iterations > 1;
+            seen++;
+            esp_ring_pop(ring);
+        }
+    }
+    CHECK(seen > 50 && merged > 5, "%d seen, %d of them merged", seen, merged);
     esp_ring_close(ring);
 }
 
@@ -140,7 +184,7 @@ TEST(two_threads_agree)
     drain(shared.ring, &state);
     CHECK(esp_ring_write_event(shared.ring, &end) == 0);
     drain(shared.ring, &state);
-    CHECK(state.totals.iterations == 20000 && state.span_count == 80000);
+    CHECK(state.since.iterations == 20000 && state.span_count == 80000);
     esp_state_free(&state);
     esp_ring_close(shared.ring);
 }

@@ -1,9 +1,10 @@
 /* The random numbers: the generator's published test values, and what the session needs of it.
  */
+#include <math.h>
 #include <string.h>
 
-#include "check.h"
-#include "rng.h"
+#include "tests/check.h"
+#include "engine/support/rng.h"
 
 /* Known-answer values of Random123's philox4x32-10. */
 TEST(philox_known_answers)
@@ -39,4 +40,29 @@ TEST(streams_repeat_and_differ)
     CHECK(equal == 0);
     CHECK(sum / 1e5 > 0.495 && sum / 1e5 < 0.505 && square / 1e5 > 0.328 &&
           square / 1e5 < 0.339);
+}
+
+/* Parts and the stream that they are split off have no number in common. */
+TEST(a_stream_splits_into_streams_of_their_own)
+{
+    enum { PARTS = 200, EACH = 50 };
+    static double seen[PARTS * EACH + EACH];
+    struct esp_rng whole = {.seed = 5, .stream = ESP_RNG_VERIFY}, again = whole;
+    double sum = 0;
+    int n = 0;
+    for (int i = 0; i < EACH; i++)
+        seen[n++] = esp_rng_uniform(&whole);
+    whole.next = 0;
+    for (int part = 0; part < PARTS; part++) {
+        struct esp_rng own = esp_rng_split(&whole), same = esp_rng_split(&again);
+        for (int i = 0; i < EACH; i++, n++) {
+            sum += seen[n] = esp_rng_uniform(&own);
+            CHECK(seen[n] == esp_rng_uniform(&same));
+        }
+    }
+    CHECK(whole.next == PARTS);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < i; j++)
+            CHECK(seen[i] != seen[j], "numbers %d and %d are the same", i, j);
+    CHECK(fabs(sum / (PARTS * EACH) - 0.5) < 0.015);
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "each_backend.h"
+#include "tests/each_backend.h"
 
 enum { ROWS = 40, WIDE = 4096 };
 
@@ -33,7 +33,8 @@ static int softmax(struct setup *s, int32_t row, const struct esp_sampling *samp
 {
     double value;
     int status = s->ops->softmax(s->rows, &row, 1, sampling);
-    return status < 0 ? status : s->ops->gather(s->rows, &row, &(int32_t){0}, 1, &value);
+    return status < 0 ? status
+                      : s->ops->gather(s->rows, &row, &(int32_t){0}, 1, &value, ESP_NOW);
 }
 
 /* A row of one of several kinds: smooth, full of ties, peaked, all equal, ascending. */
@@ -91,13 +92,13 @@ EACH_BACKEND(largest_entries_equal_those_of_a_sort)
                 CHECK(s.ops->write_row(s.rows, which[i], x) == 0);
             }
             rank(x, n, order);
-            CHECK(s.ops->argmax(s.rows, which, 2, best) == 0);
+            CHECK(s.ops->argmax(s.rows, which, 2, best, ESP_NOW) == 0);
             CHECK(best[0] == order[0].id, "argmax is %d, not %d", best[0], order[0].id);
             for (size_t j = 0; j < sizeof ks / sizeof *ks; j++) {
                 int k = ks[j];
                 if (k < 1 || k > n)
                     continue;
-                CHECK(s.ops->top_k(s.rows, which, 2, k, ids, values) == 0);
+                CHECK(s.ops->top_k(s.rows, which, 2, k, ids, values, ESP_NOW) == 0);
                 for (int i = 0; i < k; i++)
                     CHECK(ids[i] == order[i].id && values[i] == order[i].value,
                           "%d of %d, kind %d: place %d is %d, not %d", k, n, kind, i, ids[i],
@@ -177,10 +178,10 @@ EACH_BACKEND(many_rows_equal_single_rows)
         s.ops->write_row(s.rows, i, x);
         which[i] = ROWS - 1 - i;
     }
-    CHECK(s.ops->argmax(s.rows, which, ROWS, best) == 0);
-    CHECK(s.ops->top_k(s.rows, which, ROWS, 5, ids, values) == 0);
+    CHECK(s.ops->argmax(s.rows, which, ROWS, best, ESP_NOW) == 0);
+    CHECK(s.ops->top_k(s.rows, which, ROWS, 5, ids, values, ESP_NOW) == 0);
     for (int i = 0; i < ROWS; i++) {
-        CHECK(s.ops->top_k(s.rows, which + i, 1, 5, id, value) == 0);
+        CHECK(s.ops->top_k(s.rows, which + i, 1, 5, id, value, ESP_NOW) == 0);
         CHECK(best[i] == id[0] && memcmp(id, ids + 5 * i, sizeof id) == 0 &&
               memcmp(value, values + 5 * i, sizeof value) == 0);
     }
@@ -208,8 +209,8 @@ EACH_BACKEND(values_that_are_not_numbers_are_reported)
                 float value;
                 x[at] = bad[b];
                 s.ops->write_row(s.rows, 0, x);
-                CHECK(s.ops->argmax(s.rows, &which, 1, &id) == ESP_E_NUMERIC);
-                CHECK(s.ops->top_k(s.rows, &which, 1, 1, &id, &value) ==
+                CHECK(s.ops->argmax(s.rows, &which, 1, &id, ESP_NOW) == ESP_E_NUMERIC);
+                CHECK(s.ops->top_k(s.rows, &which, 1, 1, &id, &value, ESP_NOW) ==
                       (b < 2 ? ESP_E_NUMERIC : 0));
                 CHECK(b != 2 || (id == at && value == INFINITY));
                 if (b < 3) {
@@ -298,7 +299,8 @@ EACH_BACKEND(draws_invert_the_cumulative_sum)
             for (int i = 0; i < trial % 5; i++)
                 excluded[i] = (int32_t)(check_uniform(&state) * n);
             s.ops->write_row(s.rows, which, p);
-            CHECK(s.ops->sample(s.rows, &which, u, 1, EACH, excluded, 4, tokens, values) == 0);
+            CHECK(s.ops->sample(s.rows, &which, u, 1, EACH, excluded, 4, tokens, values,
+                                ESP_NOW) == 0);
             s.ops->read_row(s.rows, which, after);
             CHECK(memcmp(p, after, (size_t)n * sizeof *p) == 0, "the row changed");
             for (int i = 0; i < 4; i++)
@@ -369,29 +371,30 @@ EACH_BACKEND(arguments_out_of_range_are_refused)
     double u = 0.5, value;
     char err[200];
     open_setup(&s, backend, 10);
-    CHECK(s.ops->argmax(s.rows, &low, 1, &id) == ESP_E_ARGUMENT);
-    CHECK(s.ops->argmax(s.rows, &high, 1, &id) == ESP_E_ARGUMENT);
-    CHECK(s.ops->argmax(s.rows, &good, -1, &id) == ESP_E_ARGUMENT);
-    CHECK(s.ops->argmax(s.rows, &good, 0, &id) == 0);
-    CHECK(s.ops->top_k(s.rows, &good, 1, 0, ids, values) == ESP_E_ARGUMENT);
-    CHECK(s.ops->top_k(s.rows, &good, 1, 11, ids, values) == ESP_E_ARGUMENT);
+    CHECK(s.ops->argmax(s.rows, &low, 1, &id, ESP_NOW) == ESP_E_ARGUMENT);
+    CHECK(s.ops->argmax(s.rows, &high, 1, &id, ESP_NOW) == ESP_E_ARGUMENT);
+    CHECK(s.ops->argmax(s.rows, &good, -1, &id, ESP_NOW) == ESP_E_ARGUMENT);
+    CHECK(s.ops->argmax(s.rows, &good, 0, &id, ESP_NOW) == 0);
+    CHECK(s.ops->top_k(s.rows, &good, 1, 0, ids, values, ESP_NOW) == ESP_E_ARGUMENT);
+    CHECK(s.ops->top_k(s.rows, &good, 1, 11, ids, values, ESP_NOW) == ESP_E_ARGUMENT);
     CHECK(s.ops->softmax(s.rows, &high, 1, &plain) == ESP_E_ARGUMENT);
     const struct esp_sampling wrong[] = {{0, 1, 0},        {-1, 1, 0}, {NAN, 1, 0}, {1, NAN, 0},
                                          {INFINITY, 1, 0}, {1, -1, 0}, {1, 1, -1}};
     for (int i = 0; i < 7; i++)
         CHECK(s.ops->softmax(s.rows, &good, 1, &wrong[i]) == ESP_E_ARGUMENT, "setting %d", i);
-    CHECK(s.ops->gather(s.rows, &good, &low, 1, &value) == ESP_E_ARGUMENT);
-    CHECK(s.ops->gather(s.rows, &good, &(int32_t){10}, 1, &value) == ESP_E_ARGUMENT);
-    CHECK(s.ops->gather(s.rows, &high, &good, 1, &value) == ESP_E_ARGUMENT);
-    CHECK(s.ops->sample(s.rows, &good, &u, 1, 1, &(int32_t){10}, 1, &id, &value) ==
+    CHECK(s.ops->gather(s.rows, &good, &low, 1, &value, ESP_NOW) == ESP_E_ARGUMENT);
+    CHECK(s.ops->gather(s.rows, &good, &(int32_t){10}, 1, &value, ESP_NOW) == ESP_E_ARGUMENT);
+    CHECK(s.ops->gather(s.rows, &high, &good, 1, &value, ESP_NOW) == ESP_E_ARGUMENT);
+    CHECK(s.ops->sample(s.rows, &good, &u, 1, 1, &(int32_t){10}, 1, &id, &value, ESP_NOW) ==
           ESP_E_ARGUMENT);
     for (int draws = 0; draws <= ESP_MAX_DRAWS + 1; draws += ESP_MAX_DRAWS + 1)
-        CHECK(s.ops->sample(s.rows, &good, &u, 1, draws, NULL, 0, &id, &value) ==
+        CHECK(s.ops->sample(s.rows, &good, &u, 1, draws, NULL, 0, &id, &value, ESP_NOW) ==
               ESP_E_ARGUMENT);
-    CHECK(s.ops->sample(s.rows, &high, &u, 1, 1, NULL, 0, &id, &value) == ESP_E_ARGUMENT);
-    CHECK(s.ops->sample(s.rows, &good, &(double){1}, 1, 1, NULL, 0, &id, &value) ==
+    CHECK(s.ops->sample(s.rows, &high, &u, 1, 1, NULL, 0, &id, &value, ESP_NOW) ==
           ESP_E_ARGUMENT);
-    CHECK(s.ops->sample(s.rows, &good, &(double){NAN}, 1, 1, NULL, 0, &id, &value) ==
+    CHECK(s.ops->sample(s.rows, &good, &(double){1}, 1, 1, NULL, 0, &id, &value, ESP_NOW) ==
+          ESP_E_ARGUMENT);
+    CHECK(s.ops->sample(s.rows, &good, &(double){NAN}, 1, 1, NULL, 0, &id, &value, ESP_NOW) ==
           ESP_E_ARGUMENT);
     CHECK(s.ops->combine(s.rows, 0, s.rows, ROWS, &f, NULL, 0, &value) == ESP_E_ARGUMENT);
     CHECK(s.ops->combine(s.rows, 0, s.rows, 1, &f, s.rows, -1, &value) == ESP_E_ARGUMENT);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "each_backend.h"
+#include "tests/each_backend.h"
 
 enum { ROWS = 6, MOST = 130000, CPU = 0, GPU = 1 };
 
@@ -113,9 +113,9 @@ static void compare_largest(struct pair *p, const int32_t *which, int count, int
         ids[b] = malloc(all * sizeof **ids);
         values[b] = malloc(all * sizeof **values);
     }
-    BOTH(p, argmax, which, count, best[b]);
+    BOTH(p, argmax, which, count, best[b], ESP_NOW);
     CHECK(memcmp(best[CPU], best[GPU], (size_t)count * sizeof **best) == 0);
-    BOTH(p, top_k, which, count, k, ids[b], values[b]);
+    BOTH(p, top_k, which, count, k, ids[b], values[b], ESP_NOW);
     for (size_t i = 0; i < all; i++)
         CHECK(ids[CPU][i] == ids[GPU][i] && values[CPU][i] == values[GPU][i],
               "%d of %d values: place %zu is %d (%g), not %d (%g)", k, p->n, i, ids[GPU][i],
@@ -182,14 +182,14 @@ static void compare_draws(struct pair *p, int per, int each)
     }
     for (int i = 0; i < DRAWS * per; i++)
         excluded[i] = i % 7 == 3 ? -1 : i < per && per >= p->n ? i % p->n : below(p->n);
-    BOTH(p, sample, which, u, DRAWS / each, each, excluded, per, tokens[b], values[b]);
+    BOTH(p, sample, which, u, DRAWS / each, each, excluded, per, tokens[b], values[b], ESP_NOW);
     for (int i = 0; i < DRAWS; i++) {
         CHECK(tokens[CPU][i] == tokens[GPU][i] && values[CPU][i] == values[GPU][i],
               "%d values, u = %.17g: drew %d (%g), not %d (%g)", p->n, u[i], tokens[GPU][i],
               values[GPU][i], tokens[CPU][i], values[CPU][i]);
         tokens[CPU][i] = below(p->n);
     }
-    BOTH(p, gather, which, tokens[CPU], DRAWS, values[b]);
+    BOTH(p, gather, which, tokens[CPU], DRAWS, values[b], ESP_NOW);
     CHECK(memcmp(values[CPU], values[GPU], sizeof values[CPU]) == 0);
 }
 
@@ -312,8 +312,9 @@ TEST(a_row_does_not_depend_on_the_others)
         which[i] = i;
         write_logits(&p, i, SMOOTH);
     }
-    CHECK(p.backend[GPU]->ops->argmax(p.rows[GPU], which, ROWS, ids) == 0);
-    CHECK(p.backend[GPU]->ops->argmax(p.rows[GPU], which + 4, 1, &id) == 0 && id == ids[4]);
+    CHECK(p.backend[GPU]->ops->argmax(p.rows[GPU], which, ROWS, ids, ESP_NOW) == 0);
+    CHECK(p.backend[GPU]->ops->argmax(p.rows[GPU], which + 4, 1, &id, ESP_NOW) == 0 &&
+          id == ids[4]);
     CHECK(p.backend[GPU]->ops->read_row(p.rows[GPU], 4, row[0]) == 0);
     CHECK(p.backend[GPU]->ops->softmax(p.rows[GPU], which, ROWS, &sampling) == 0);
     CHECK(p.backend[GPU]->ops->read_row(p.rows[GPU], 4, alone) == 0);
@@ -363,11 +364,12 @@ TEST(calls_may_be_larger_than_the_rows)
         tokens[0][i] = below(N);
         u[i] = check_uniform(&seed);
     }
-    BOTH(&p, gather, which, tokens[0], MANY, values[b]);
+    BOTH(&p, gather, which, tokens[0], MANY, values[b], ESP_NOW);
     CHECK(memcmp(values[CPU], values[GPU], sizeof values[CPU]) == 0);
-    BOTH(&p, sample, which, u, check_quick() ? 50 : 500, 1, NULL, 0, tokens[b], values[b]);
+    BOTH(&p, sample, which, u, check_quick() ? 50 : 500, 1, NULL, 0, tokens[b], values[b],
+         ESP_NOW);
     CHECK(memcmp(tokens[CPU], tokens[GPU], 50 * sizeof **tokens) == 0);
-    BOTH(&p, argmax, which, 2000, tokens[b]);
+    BOTH(&p, argmax, which, 2000, tokens[b], ESP_NOW);
     CHECK(memcmp(tokens[CPU], tokens[GPU], 2000 * sizeof **tokens) == 0);
     close_rows(&p);
     close_backends(&p);
@@ -390,12 +392,12 @@ TEST(what_is_not_a_number_is_told_once)
         const struct esp_backend_ops *ops = p.backend[b]->ops;
         int status = ops->softmax(p.rows[b], &bad, 1, &plain);
         if (status == 0)
-            status = ops->gather(p.rows[b], &good, &good, 1, &value);
+            status = ops->gather(p.rows[b], &good, &good, 1, &value, ESP_NOW);
         CHECK(status == ESP_E_NUMERIC);
-        CHECK(ops->gather(p.rows[b], &good, &good, 1, &value) == 0);
-        CHECK(ops->argmax(p.rows[b], &good, 1, &id) == 0);
-        CHECK(ops->argmax(p.rows[b], &bad, 1, &id) == ESP_E_NUMERIC);
-        CHECK(ops->argmax(p.rows[b], &good, 1, &id) == 0);
+        CHECK(ops->gather(p.rows[b], &good, &good, 1, &value, ESP_NOW) == 0);
+        CHECK(ops->argmax(p.rows[b], &good, 1, &id, ESP_NOW) == 0);
+        CHECK(ops->argmax(p.rows[b], &bad, 1, &id, ESP_NOW) == ESP_E_NUMERIC);
+        CHECK(ops->argmax(p.rows[b], &good, 1, &id, ESP_NOW) == 0);
     }
     close_rows(&p);
     close_backends(&p);

@@ -1,15 +1,16 @@
 /* What a terminal could act on never reaches it; everything is visible. */
-#include "safe.h"
+#include "viz/safe.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
+#include "tests/check.h"
 
 static const char *shown(const char *bytes, int flags)
 {
     static char text[512];
-    struct esp_shown unit;
+    struct esp_safe_unit unit;
     size_t used = 0, length = strlen(bytes);
     text[0] = '\0';
     for (size_t i = 0; i < length;) {
@@ -39,7 +40,9 @@ TEST(controls_have_stand_ins)
 {
     same("\033[2J", 0, "^[[2J", 5);
     same("\a\x7f", 0, "^G^?", 4);
-    same("\xc2\x9b" "1m", 0, "<U+009B>1m", 10);
+    same("\xc2\x9b"
+         "1m",
+         0, "<U+009B>1m", 10);
     same("a\nb", ESP_SAFE_QUOTED, "a\\nb", 4);
     same("\t\r\\", ESP_SAFE_QUOTED, "\\t\\r\\\\", 6);
 }
@@ -89,7 +92,7 @@ TEST(random_bytes_are_safe)
             bytes[i] = (char)(check_uniform(&random) * 256);
         int flags = (int)(check_uniform(&random) * 4);
         for (size_t i = 0; i < sizeof bytes;) {
-            struct esp_shown unit;
+            struct esp_safe_unit unit;
             size_t taken = esp_safe_next(bytes + i, sizeof bytes - i, flags, &unit);
             CHECK(taken > 0 && unit.width > 0 && strlen(unit.text) < sizeof unit.text);
             for (const char *c = unit.text; *c; c++) {
@@ -99,4 +102,47 @@ TEST(random_bytes_are_safe)
             i += taken;
         }
     }
+}
+
+static void same_json(const char *json, const char *want)
+{
+    char *text = NULL;
+    size_t length;
+    FILE *file = open_memstream(&text, &length);
+    CHECK(file);
+    esp_safe_json(file, json, strlen(json));
+    CHECK(fclose(file) == 0);
+    bool same = strcmp(text, want) == 0;
+    if (!same)
+        printf("    got %s\n", text);
+    free(text);
+    CHECK(same, "want %s", want);
+}
+
+TEST(json_keeps_its_meaning_and_loses_its_controls)
+{
+    same_json("{\"a\":\t\"K\u00f6nig \\\"\\\\\",\n\"b\": 1}",
+              "{\"a\":\t\"K\u00f6nig \\\"\\\\\",\n\"b\": 1}");
+    same_json("[\"\033]0;x\a\x7f\n\"]", "[\"\\u001b]0;x\\u0007\\u007f\\u000a\"]");
+    same_json("[\"\xc2\x9b\u202e\u2028\U000e0041\"]",
+              "[\"\\u009b\\u202e\\u2028\\udb40\\udc41\"]");
+    same_json("[\"\x9b\xe2\x82\"]", "[\"\ufffd\ufffd\ufffd\"]");
+    same_json("\033[\r\"\\\033\"\a]", " [ \"\\\\u001b\" ]");
+    same_json("\u202e[\x9b]", "\\u202e[\ufffd]");
+    same_json("[\"\\", "[\"\\");
+}
+
+TEST(text_of_lines_keeps_its_lines)
+{
+    char *text = NULL;
+    size_t length;
+    FILE *file = open_memstream(&text, &length);
+    CHECK(file);
+    esp_safe_print(file, "%s\n%-4s|%d\t", "a\033[2J\rb\xff", "c\a", 7);
+    CHECK(fclose(file) == 0);
+    bool same = strcmp(text, "a^[[2J^Mb<FF>\nc^G  |7\t") == 0;
+    if (!same)
+        printf("    got %s\n", text);
+    free(text);
+    CHECK(same);
 }

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
-#include "recording.h"
+#include "tests/check.h"
+#include "sessions/recording.h"
 
 static char err[512];
 
@@ -45,7 +45,7 @@ static double gauge(const struct esp_iteration *it, const char *name)
 /* Reads everything; returns how many tokens the text has. */
 static int read_all(struct esp_recording *recording, const char *name)
 {
-    const struct esp_recorded_token *text;
+    const struct esp_text_token *text;
     const struct esp_event *event;
     int events = esp_recording_events(recording);
     CHECK(!esp_recording_is_cut(recording) && events > 10, "%s", name);
@@ -105,7 +105,7 @@ TEST(dynatree_adapts)
 TEST(traversal_accepts_an_unlikely_path_at_once)
 {
     struct esp_recording *recording = open_sample("traversal-sampling");
-    CHECK(esp_recording_header(recording)->temperature == 1);
+    CHECK(esp_recording_header(recording)->values.temperature == 1);
     CHECK(esp_recording_iterations(recording) == 20);
     for (int i = 0; i < 20; i++)
         CHECK(iteration(recording, i)->tree.verified <= 17);
@@ -119,7 +119,7 @@ TEST(traversal_accepts_an_unlikely_path_at_once)
 static int same_text(const char *name, const char *other)
 {
     struct esp_recording *a = open_sample(name), *b = open_sample(other);
-    const struct esp_recorded_token *first, *second;
+    const struct esp_text_token *first, *second;
     int count = esp_recording_text(a, esp_recording_events(a) - 1, &first);
     CHECK(count == esp_recording_text(b, esp_recording_events(b) - 1, &second));
     for (int i = 0; i < count; i++)

@@ -1,13 +1,13 @@
 /* Whole screens, drawn from events made by hand: golden screens for the sizes of the design,
  * and no crash, no control character and no foreign byte at any size. */
-#include "ui.h"
+#include "tui/view/ui.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
-#include "scene.h"
+#include "tests/check.h"
+#include "tests/scene.h"
 
 TEST(wide_120x36)
 {
@@ -22,7 +22,7 @@ TEST(normal_80x24)
     struct scene scene;
     scene_telling(&scene, 80, 24);
     scene_golden(&scene, "normal_80x24");
-    scene.ui.wish.stacked = true;
+    scene.ui.layout.stacked = true;
     scene_golden(&scene, "stacked_80x24");
     scene_close(&scene);
 }
@@ -41,7 +41,7 @@ TEST(tabs_20x6_and_50x16)
     scene_telling(&scene, 20, 6);
     scene_golden(&scene, "tabs_20x6");
     CHECK(esp_canvas_resize(&scene.canvas, 50, 16) == 0);
-    scene.ui.wish.current = ESP_PANE_tree;
+    scene.ui.layout.current = ESP_PANE_tree;
     scene_golden(&scene, "tabs_50x16");
     scene_close(&scene);
 }
@@ -87,20 +87,37 @@ TEST(loading_others)
     scene_close(&scene);
 }
 
+static bool says_lossy(struct scene *scene)
+{
+    char *text = scene_dump(scene, false);
+    const bool says = strstr(text, "LOSSY") != NULL;
+    free(text);
+    return says;
+}
+
+/* It is the engine that says so: a rule may be allowed to be lossy and be exact all the same.
+ */
 TEST(a_lossy_rule_is_called_so)
 {
     struct scene scene;
     scene_telling(&scene, 80, 24);
-    struct esp_event setting = {
-        .type = ESP_EVENT_SETTING, .key = "verifier", .text = "naive:lossy=allow"};
-    char *before = scene_dump(&scene, false);
+    struct esp_event setting = {.type = ESP_EVENT_SETTING,
+                                .key = "verifier",
+                                .text = "naive:lossy=allow",
+                                .lossy = true};
+    const bool before = says_lossy(&scene);
     scene_event(&scene, &setting);
-    char *after = scene_dump(&scene, false);
-    bool said = !strstr(before, "LOSSY") && strstr(after, "LOSSY");
-    free(before);
-    free(after);
+    const bool after = says_lossy(&scene);
+    setting.text = "khisti:lossy=allow";
+    setting.lossy = false;
+    scene_event(&scene, &setting);
+    const bool exact = says_lossy(&scene);
+    scene.state.loaded.lossy = true;
+    scene_iteration(&scene, 60);
+    const bool iterated = says_lossy(&scene);
     scene_close(&scene);
-    CHECK(said);
+    CHECK(!before && after);
+    CHECK(!exact && !iterated);
 }
 
 /* At every width the header says how speculation does, in words where it loses. */
@@ -114,8 +131,8 @@ TEST(a_loss_stands_in_the_header)
                  {80, "slower than plain decoding by 24 %"},
                  {60, "24 % slower"}};
     scene_telling(&scene, 80, 24);
-    for (int i = 0; i < scene.state.record_count; i++)
-        scene.state.records[i].seconds[ESP_STAGE_VERIFY] *= 2.43;
+    for (int i = 0; i < scene.state.summary_count; i++)
+        scene.state.summaries[i].seconds[ESP_STAGE_VERIFY] *= 2.43;
     for (int i = 0; i < 3; i++) {
         CHECK(esp_canvas_resize(&scene.canvas, cases[i].width, 24) == 0);
         char *text = scene_dump(&scene, false);
@@ -124,6 +141,27 @@ TEST(a_loss_stands_in_the_header)
         CHECK(said, "%d columns: %s", cases[i].width, text);
         free(text);
     }
+    scene_close(&scene);
+}
+
+TEST(a_gpu_stands_in_the_header_where_there_is_room)
+{
+    static const char *const device = "NVIDIA H100, 85 GB, driver 580.65.06";
+    struct scene scene;
+    scene_telling(&scene, 200, 30);
+    snprintf(scene.state.loaded.device, sizeof scene.state.loaded.device, "%s", device);
+    for (int wide = 0; wide < 2; wide++)
+        for (int gpu = 0; gpu < 2; gpu++) {
+            CHECK(esp_canvas_resize(&scene.canvas, wide ? 200 : 110, 30) == 0);
+            snprintf(scene.state.loaded.backend, sizeof scene.state.loaded.backend, "%s",
+                     gpu ? "cuda" : "cpu");
+            char *dump = scene_dump(&scene, false);
+            dump[strcspn(dump, "\n")] = '\0';
+            CHECK((strstr(dump, device) != NULL) == (wide && gpu), "wide %d, gpu %d: %s", wide,
+                  gpu, dump);
+            CHECK(strstr(dump, gpu ? ", cuda" : ", cpu"), "wide %d: %s", wide, dump);
+            free(dump);
+        }
     scene_close(&scene);
 }
 
@@ -224,10 +262,10 @@ TEST(every_size_can_be_drawn)
         int width = 1 + (int)(check_uniform(&random) * (round % 3 ? 130 : 24));
         int height = 1 + (int)(check_uniform(&random) * (round % 3 ? 45 : 8));
         CHECK(esp_canvas_resize(&scene.canvas, width, height) == 0);
-        scene.ui.wish.focused = round % 5 == 0;
-        scene.ui.wish.current = round % ESP_PANES;
-        scene.ui.wish.zoomed = round % 7 == 0;
-        scene.ui.wish.stacked = round % 2;
+        scene.ui.layout.focused = round % 5 == 0;
+        scene.ui.layout.current = round % ESP_PANES;
+        scene.ui.layout.zoomed = round % 7 == 0;
+        scene.ui.layout.stacked = round % 2;
         scene.ui.look.grows_right = round % 3 == 0;
         snprintf(scene.ui.look.search, sizeof scene.ui.look.search, "%s",
                  round % 6 ? "" : "\u6f22");
@@ -297,11 +335,11 @@ TEST(the_focus_goes_round)
     int seen = 0;
     for (int i = 0; i < ESP_PANES - 1; i++) {
         esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_NEXT_PANE, 120, 36);
-        seen += scene.ui.wish.focused;
+        seen += scene.ui.layout.focused;
     }
     /* neither help nor, while nothing is compared, the pane for that */
-    CHECK(seen == ESP_PANES - 2 && !scene.ui.wish.focused, "%d panes had the focus", seen);
+    CHECK(seen == ESP_PANES - 2 && !scene.ui.layout.focused, "%d panes had the focus", seen);
     esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_PREVIOUS_PANE, 120, 36);
-    CHECK(scene.ui.wish.focused && scene.ui.wish.current != ESP_PANE_help);
+    CHECK(scene.ui.layout.focused && scene.ui.layout.current != ESP_PANE_help);
     scene_close(&scene);
 }

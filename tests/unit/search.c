@@ -1,21 +1,21 @@
 /* A text that is looked for is found, seen and marked, in the text and in the tree. */
-#include "ui.h"
+#include "tui/view/ui.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
-#include "scene.h"
+#include "tests/check.h"
+#include "tests/scene.h"
 
-static struct esp_found look_for(struct scene *scene, const char *what, int step)
+static struct esp_search_result look_for(struct scene *scene, const char *what, int step)
 {
     struct esp_ui *ui = &scene->ui;
     if (what) {
         snprintf(ui->look.search, sizeof ui->look.search, "%s", what);
         ui->look.match = -1;
     }
-    return esp_ui_find(ui, &scene->state, ui->wish.current, step, scene->canvas.width,
+    return esp_ui_find(ui, &scene->state, ui->layout.current, step, scene->canvas.width,
                        scene->canvas.height);
 }
 
@@ -28,7 +28,7 @@ TEST(a_text_is_found_in_the_text)
     for (int i = 0; i < 20; i++)
         scene_act(&scene, ESP_ACTION_PAGE_UP);
     scene_focus(&scene, ESP_PANE_text, false);
-    struct esp_found found = look_for(&scene, "king fell", 1);
+    struct esp_search_result found = look_for(&scene, "king fell", 1);
     CHECK(found.index == 1 && found.count == 87 && !found.round, "%d of %d", found.index,
           found.count);
     found = look_for(&scene, NULL, 1);
@@ -81,7 +81,7 @@ TEST(a_text_is_found_in_the_tree)
     struct scene scene;
     scene_telling(&scene, 120, 36);
     scene_focus(&scene, ESP_PANE_tree, false);
-    struct esp_found found = look_for(&scene, "king", 1);
+    struct esp_search_result found = look_for(&scene, "king", 1);
     CHECK(found.index == 1 && found.count == 2 && scene.ui.look.node == 6);
     CHECK(scene.ui.look.iteration == 6, "the tree is held");
     scene_act(&scene, ESP_ACTION_LEFT); /* to " old", and fold it */

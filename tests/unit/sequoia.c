@@ -8,11 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "best_shape.h"
-#include "check.h"
-#include "drafting.h"
-#include "rank_rates.h"
-#include "state_folder.h"
+#include "engine/drafters/best_shape.h"
+#include "tests/check.h"
+#include "tests/drafting.h"
+#include "engine/drafters/rank_rates.h"
+#include "engine/support/state_folder.h"
 
 /* ------------------------------------------------------------------ the shape */
 
@@ -210,13 +210,15 @@ static void leave_home(void)
     unsetenv("XDG_STATE_HOME");
 }
 
-/* The files there; the name of the last one in `name`. */
+/* The files there but those of the session itself, which every policy writes; the name of the last
+ * one in `name`. */
 static int list_files(char *name, size_t size)
 {
     int count = 0;
     DIR *dir = opendir(folder);
     for (struct dirent *e; dir && (e = readdir(dir));)
-        if (e->d_name[0] != '.') {
+        if (e->d_name[0] != '.' && strncmp(e->d_name, "costs-", 6) != 0 &&
+            strncmp(e->d_name, "calibration-", 12) != 0) {
             snprintf(name, size, "%s", e->d_name);
             count++;
         }
@@ -232,7 +234,8 @@ static void open_pair(struct drafting *d, const char *drafter, double temperatur
     esp_session_close(d->session); /* again, now that the models have names */
     d->toy.target.name = target;
     d->toy.draft.name = draft;
-    struct esp_session_options options = {.drafter = drafter, .temperature = temperature};
+    struct esp_session_options options = {.drafter = drafter,
+                                          .values.temperature = temperature};
     CHECK(esp_session_open(&d->session, &d->toy.engine, &options, d->err, sizeof d->err) == 0);
     d->tree = &d->session->tree.tree;
     drafting_restart(d, 1);

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check.h"
-#include "toy.h"
+#include "tests/check.h"
+#include "tests/toy.h"
 
 enum { VOCABULARY = 20, CONTEXT = 200 };
 
@@ -16,7 +16,7 @@ static struct esp_session *open_session(const char *drafter, esp_observer *obser
 {
     struct esp_session *session;
     struct esp_session_options options = {
-        .drafter = drafter, .observer = observer, .user = user, .seed = 3};
+        .drafter = drafter, .observer = observer, .user = user, .values.seed = 3};
     CHECK(esp_session_open(&session, &toy.engine, &options, err, sizeof err) == ESP_OK, "%s",
           err);
     return session;
@@ -403,7 +403,7 @@ TEST(presets_of_one_drafter_differ_in_their_parameters)
 /* What dynatree has learned stays when the temperature changes and its parameters do not. */
 TEST(a_preset_that_stays_keeps_what_was_learned)
 {
-    char preset[] = "dynatree:history=on";
+    char preset[] = "dynatree:history=proportional";
     int32_t text[CONTEXT];
     struct esp_gauge before[ESP_MAX_GAUGES], after[ESP_MAX_GAUGES];
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 5);
@@ -422,6 +422,28 @@ TEST(a_preset_that_stays_keeps_what_was_learned)
     toy_close(&toy);
 }
 
+TEST(what_there_is_no_room_for_is_said)
+{
+    char note[300];
+    toy_open(&toy, VOCABULARY, CONTEXT, 32, 4);
+    struct esp_session *session = open_session("dyspec", NULL, NULL); /* 64 by default */
+    CHECK(esp_session_get(session, "notice", note, sizeof note) == ESP_OK && !*note, "%s",
+          note);
+    CHECK(esp_session_set(session, "N", "33", err, sizeof err) == ESP_OK, "%s", err);
+    CHECK(esp_session_get(session, "notice", note, sizeof note) == ESP_OK &&
+              strstr(note, "N=33") && strstr(note, "32 nodes") &&
+              strstr(note, "--max-nodes 33"),
+          "%s", note);
+    CHECK(esp_session_set(session, "N", "32", err, sizeof err) == ESP_OK, "%s", err);
+    CHECK(esp_session_get(session, "notice", note, sizeof note) == ESP_OK && !*note, "%s",
+          note);
+    CHECK(esp_session_set(session, "drafter", "linear", err, sizeof err) == ESP_OK, "%s", err);
+    CHECK(esp_session_get(session, "notice", note, sizeof note) == ESP_OK && !*note, "%s",
+          note);
+    esp_session_close(session);
+    toy_close(&toy);
+}
+
 TEST(wrong_settings_change_nothing)
 {
     static const char *const wrong[][2] = {
@@ -433,6 +455,8 @@ TEST(wrong_settings_change_nothing)
         {"top_p", "1.5"},        {"top_k", "1.5"},
         {"baseline", "maybe"},   {"nothing", "1"},
         {"taul", "0.95"},        {"verifier", "auto:lossy=allow"},
+        {"top_p", "0"},          {"draft_temp", "0"},
+        {"draft_temp", "learn"}, {"baseline", ""},
     };
     char before[1024], after[1024];
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 4);
@@ -482,6 +506,17 @@ TEST(a_target_alone_decodes_plainly)
     toy_close(&toy);
 }
 
+/* Trees that follow the clock are never twice the same; these costs are. */
+static double pass_cost(int rows)
+{
+    return 0.1 + 0.01 * rows;
+}
+
+static double rows_cost(int rows)
+{
+    return 1 + 0.05 * rows;
+}
+
 static void warm(void *user, const struct esp_event *event)
 {
     struct esp_session **session = user;
@@ -498,6 +533,8 @@ TEST(passes_that_only_warm_up_change_nothing)
             for (int warmed = 0; warmed < 2; warmed++) {
                 struct esp_session *session =
                     open_session(esp_drafters[i]->name, warmed ? warm : NULL, &session);
+                session->costs.planted_draft = pass_cost;
+                session->costs.planted_verify = rows_cost;
                 set(session, "temp", sampled ? "0.9" : "0");
                 esp_session_warm(session); /* there is no text yet */
                 prompt(session, 2);
@@ -517,6 +554,7 @@ TEST(baseline_is_measured_without_touching_the_text)
     for (int sampled = 0; sampled < 2; sampled++) {
         struct esp_session *session = open_session("dynatree", NULL, NULL);
         set(session, "temp", sampled ? "0.8" : "0");
+        set(session, "draft_temp", "off"); /* what is learned would change the second text */
         prompt(session, 1);
         CHECK(generate(session, 150, want) == 154);
         esp_session_clear(session);
@@ -573,12 +611,12 @@ TEST(hiccups_of_the_machine_are_no_part_of_the_pace)
 
 static void look_long(void *user, const struct esp_event *event)
 {
-    double start = esp_now();
+    double start = esp_clock();
     int *layers = user;
     if (event->type != ESP_EVENT_LAYER)
         return;
     ++*layers;
-    while (esp_now() - start < 0.1)
+    while (esp_clock() - start < 0.1)
         continue;
 }
 

@@ -1,11 +1,11 @@
 /* The state that is drawn follows the events: text, figures, past iterations, phases. */
-#include "state.h"
+#include "tui/model/state.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "check.h"
-#include "scene.h"
+#include "tests/check.h"
+#include "tests/scene.h"
 
 TEST(text_remembers_where_it_comes_from)
 {
@@ -43,7 +43,7 @@ TEST(figures_are_those_of_the_events)
     CHECK(fabs(figures.path_share - 3.0 / 4) < 1e-9);
     CHECK(fabs(figures.tokens_per_second - 4 / seconds) < 1e-6);
     CHECK(fabs(figures.speedup - 0.0013 * 4 / seconds) < 1e-9);
-    CHECK(scene.state.totals.iterations == 50 && scene.state.totals.committed == 200);
+    CHECK(scene.state.since.iterations == 50 && scene.state.since.committed == 200);
     struct esp_event setting = {
         .type = ESP_EVENT_SETTING, .key = "drafter", .text = "linear:K=3"};
     scene_event(&scene, &setting);
@@ -76,12 +76,12 @@ TEST(records_do_not_grow_without_end)
 {
     struct scene scene;
     scene_open(&scene, 10, 10);
-    for (int i = 0; i < 3 * ESP_RECORDS; i++)
+    for (int i = 0; i < 3 * ESP_SUMMARIES; i++)
         scene_iteration(&scene, i);
     struct esp_state *state = &scene.state;
-    CHECK(state->record_count <= ESP_RECORDS && state->record_count >= ESP_RECORDS / 2);
-    CHECK(state->records[state->record_count - 1].index == 3 * ESP_RECORDS - 1);
-    CHECK(state->records[0].index == 3 * ESP_RECORDS - state->record_count);
+    CHECK(state->summary_count <= ESP_SUMMARIES && state->summary_count >= ESP_SUMMARIES / 2);
+    CHECK(state->summaries[state->summary_count - 1].index == 3 * ESP_SUMMARIES - 1);
+    CHECK(state->summaries[0].index == 3 * ESP_SUMMARIES - state->summary_count);
     scene_close(&scene);
 }
 
@@ -159,7 +159,7 @@ TEST(clearing_forgets_the_text)
     scene_event(&scene, &(struct esp_event){.type = ESP_SNAPSHOT_CLEAR});
     CHECK(scene.state.span_count == 0 && scene.state.byte_count == 0);
     CHECK(!esp_state_iteration(&scene.state, -1, &stages));
-    CHECK(scene.state.totals.iterations == 0 && scene.state.ready);
+    CHECK(scene.state.since.iterations == 0 && scene.state.ready);
     scene_close(&scene);
 }
 

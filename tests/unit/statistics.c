@@ -1,8 +1,8 @@
 /* Chi-square tests: the tail against closed forms, counts against what they should say. */
 #include <math.h>
 
-#include "check.h"
-#include "statistics.h"
+#include "tests/check.h"
+#include "engine/support/statistics.h"
 
 /* For an even number of degrees of freedom the tail is a Poisson sum. */
 static double even_tail(double value, int freedom)

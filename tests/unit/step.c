@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "drafter.h"
-#include "each_backend.h"
-#include "random_model.h"
-#include "session.h"
+#include "engine/drafters/drafter.h"
+#include "tests/each_backend.h"
+#include "tests/random_model.h"
+#include "engine/session.h"
 
 enum { CACHE = 200, BATCH = 80, MOST_K = 100, LONG = 17000 };
 
@@ -103,17 +103,17 @@ static void check_step(struct setup *s, int count, int every,
             which[n++] = s->at[i];
     CHECK(s->ops->forward(s->cache, &batch) == 0);
     CHECK(s->ops->softmax(s->rows[0], which, n, sampling) == 0);
-    CHECK(s->ops->top_k(s->rows[0], which, n, k, want.ids, want.values) == 0);
+    CHECK(s->ops->top_k(s->rows[0], which, n, k, want.ids, want.values, ESP_NOW) == 0);
 
-    const struct esp_step step = {*sampling, k, got.ids, got.values};
+    const struct esp_step step = {*sampling, k, got.ids, got.values,
+                                  deferred ? ESP_LATER : ESP_NOW};
     memset(&got, 0xff, sizeof got);
     batch.logits = s->rows[1];
     batch.step = &step;
-    esp_defer(s->rows[1]->backend, deferred);
     CHECK(s->ops->forward(s->cache, &batch) == 0);
-    esp_defer(s->rows[1]->backend, false);
     if (deferred) /* any call that waits */
-        CHECK(s->ops->argmax(s->rows[0], which, 1, &first) == 0 && first == want.ids[0]);
+        CHECK(s->ops->argmax(s->rows[0], which, 1, &first, ESP_NOW) == 0 &&
+              first == want.ids[0]);
     size_t answers = (size_t)n * (size_t)k;
     CHECK(memcmp(got.ids, want.ids, answers * sizeof *got.ids) == 0 &&
               memcmp(got.values, want.values, answers * sizeof *got.values) == 0,
@@ -164,11 +164,11 @@ EACH_BACKEND(steps_that_make_no_sense_are_refused)
     int32_t ids[4];
     float values[4];
     const struct esp_sampling plain = {.temperature = 1, .top_p = 1}, cold = {.top_p = 1};
-    const struct esp_step bad[] = {{plain, 0, ids, values},
-                                   {plain, 151, ids, values},
-                                   {plain, 1, NULL, values},
-                                   {plain, 1, ids, NULL},
-                                   {cold, 1, ids, values}};
+    const struct esp_step bad[] = {{plain, 0, ids, values, ESP_NOW},
+                                   {plain, 151, ids, values, ESP_NOW},
+                                   {plain, 1, NULL, values, ESP_NOW},
+                                   {plain, 1, ids, NULL, ESP_NOW},
+                                   {cold, 1, ids, values, ESP_NOW}};
     struct setup s;
     int wanted;
     open_setup(&s, &shapes[0], backend);
@@ -177,7 +177,7 @@ EACH_BACKEND(steps_that_make_no_sense_are_refused)
         batch.step = &bad[i];
         CHECK(s.ops->forward(s.cache, &batch) == ESP_E_ARGUMENT, "step %d", i);
     }
-    batch.step = &(struct esp_step){plain, 1, ids, values};
+    batch.step = &(struct esp_step){plain, 1, ids, values, ESP_NOW};
     batch.logits = NULL;
     CHECK(s.ops->forward(s.cache, &batch) == ESP_E_ARGUMENT);
     close_setup(&s);
@@ -193,12 +193,11 @@ EACH_BACKEND(a_deferred_answer_does_not_hide_a_bad_number)
     open_setup(&s, &shapes[0], backend);
     bad[7] = NAN;
     CHECK(s.ops->write_row(s.rows[0], 2, bad) == 0);
-    esp_defer(backend, true);
-    int first = s.ops->argmax(s.rows[0], &which, 1, &id);
-    esp_defer(backend, false);
-    int second = s.ops->gather(s.rows[1], &which, &(int32_t){1}, 1, &value);
+    int first = s.ops->argmax(s.rows[0], &which, 1, &id, ESP_LATER);
+    int second = s.ops->gather(s.rows[1], &which, &(int32_t){1}, 1, &value, ESP_NOW);
     CHECK(first == ESP_E_NUMERIC || second == ESP_E_NUMERIC, "%d, then %d", first, second);
-    CHECK(s.ops->gather(s.rows[1], &which, &(int32_t){1}, 1, &value) == ESP_OK, "it stays");
+    CHECK(s.ops->gather(s.rows[1], &which, &(int32_t){1}, 1, &value, ESP_NOW) == ESP_OK,
+          "it stays");
     close_setup(&s);
 }
 
@@ -233,7 +232,8 @@ static int refills(const struct esp_tree *tree)
 static int most_waits(const struct esp_iteration *it)
 {
     int most = it->draft_passes + 1, refused = 0;
-    if (!strncmp(it->drafter, "dyspec", 6) || !strcmp(it->drafter, "sequoia"))
+    if (!strncmp(it->drafter, "dyspec", 6) || !strcmp(it->drafter, "sequoia") ||
+        !strcmp(it->drafter, "dynatree"))
         most += refills(&it->tree);
     if (!strcmp(it->verifier, "greedy"))
         return most;
@@ -265,10 +265,10 @@ static void check_waits(struct esp_engine *engine, const char *drafter, const ch
     char err[300] = "";
     struct esp_session_options options = {.drafter = drafter,
                                           .verifier = verifier,
-                                          .temperature = verifier ? 1 : 0,
+                                          .values.temperature = verifier ? 1 : 0,
                                           .observer = count_waits,
                                           .user = w,
-                                          .seed = 1};
+                                          .values.seed = 1};
     CHECK(esp_session_open(&session, engine, &options, err, sizeof err) == 0, "%s", err);
     int32_t prompt[] = {40, 41, 42, 43};
     CHECK(esp_session_prompt(session, prompt, 4, err, sizeof err) == 0, "%s", err);
@@ -286,7 +286,8 @@ TEST(an_iteration_waits_for_each_layer_and_for_the_verification)
         {"iid:K=2,L=3", "traversal"}, {"iid:K=2,L=3", "specinfer"},
         {"iid:K=3,L=2", "naivetree"}, {"iid:K=2,L=3", "khisti"},
         {"dyspec:N=12", "swor"},      {"dyspec-layer:N=12", "swor"},
-        {"sequoia:N=8", "swor"},      {"dynatree:N=8", "nss"},
+        {"sequoia:N=8", "swor"},      {"dynatree:N=8,draws=topk", "nss"},
+        {"dynatree:N=12", "swor"},
     };
     struct esp_engine *engine;
     struct wait_count w = {0};
@@ -300,7 +301,7 @@ TEST(an_iteration_waits_for_each_layer_and_for_the_verification)
     CHECK(w.made, "no emulator");
     for (int i = 0; esp_drafters[i] && !check_quick(); i++)
         check_waits(engine, esp_drafters[i]->name, NULL, &w);
-    for (int i = 0; i < 8; i += check_quick() ? 4 : 1)
+    for (int i = 0; i < 9; i += check_quick() ? 4 : 1)
         check_waits(engine, drawn[i][0], drawn[i][1], &w);
     esp_engine_close(engine);
 }

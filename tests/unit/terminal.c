@@ -1,15 +1,18 @@
 /* The program in a terminal: how fast it shows, what it costs, what it survives, and that the
  * terminal is as it was whatever ends it. */
+#include <dirent.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "check.h"
-#include "pty.h"
+#include "tests/check.h"
+#include "tests/pty.h"
 
 /* Begins a text anew: the built-in pair fills its context within a second. */
 static void write_text(struct pty *pty)
@@ -320,6 +323,54 @@ static void was_restored(const struct pty *pty, const char *how)
     CHECK(has(pty, "\033[?2004l"), "%s leaves bracketed paste", how);
     CHECK(has(pty, "\033[?1000l"), "%s leaves the mouse", how);
     CHECK(shows_cursor(pty), "%s leaves no cursor", how);
+}
+
+/* A signal to the engine's thread, or any that it started: to each thread but the first, in
+ * turn. Returns whether there was such a thread. */
+static bool signal_thread(pid_t pid, int number, int which)
+{
+    char path[64];
+    int seen = 0;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *tasks = opendir(path);
+    CHECK(tasks, "no %s", path);
+    for (struct dirent *task; (task = readdir(tasks));) {
+        const pid_t thread = (pid_t)atoi(task->d_name);
+        if (thread > 0 && thread != pid && seen++ == which) {
+            closedir(tasks);
+            CHECK(syscall(SYS_tgkill, pid, thread, number) == 0);
+            return true;
+        }
+    }
+    closedir(tasks);
+    return false;
+}
+
+/* Faults of a thread come to that thread, and it must not block them. */
+static bool thread_dies_by(int number, int which)
+{
+    struct pty pty;
+    open_writing(&pty, 80, 24);
+    if (!signal_thread(pty.pid, number, which)) {
+        quit(&pty);
+        return false;
+    }
+    int status = pty_end(&pty, 20);
+    CHECK(status != -1 && WIFSIGNALED(status) && WTERMSIG(status) == number,
+          "%s in thread %d ends it with %x", strsignal(number), which, (unsigned)status);
+    was_restored(&pty, strsignal(number));
+    pty_close(&pty);
+    return true;
+}
+
+TEST(faults_of_any_thread_give_the_terminal_back)
+{
+    const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    const int count = check_quick() ? 1 : sizeof faults / sizeof *faults;
+    for (int i = 0; i < count; i++)
+        CHECK(thread_dies_by(faults[i], 0), "there is no thread of the engine");
+    for (int which = 1; which < 3 && thread_dies_by(SIGSEGV, which); which++)
+        continue;
 }
 
 static void dies_by(int number, bool at_once)

@@ -1,5 +1,5 @@
 /* Themes: what may stand in one, errors that name the line, colours for lesser terminals. */
-#include "theme.h"
+#include "tui/view/theme.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "check.h"
-#include "espalier.h"
-#include "paths.h"
+#include "tests/check.h"
+#include "engine/espalier.h"
+#include "engine/support/paths.h"
 
 /* Loads a theme from bytes; err holds the sentence. */
 static int load_bytes(struct esp_theme *theme, const char *bytes, size_t length, char err[256])

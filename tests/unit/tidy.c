@@ -1,11 +1,11 @@
 /* The tidy layout on trees of every shape: what viz/tidy.h promises, checked on the cells that
  * boxes and edges cover. */
-#include "tidy.h"
+#include "viz/tidy.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
+#include "tests/check.h"
 
 enum { MOST = 120, GAP = 4, COLUMNS = 4096, ROWS = 256 };
 

@@ -2,7 +2,7 @@
  *
  * The expected ids were made by tests/vectors/make_tokenizer_vectors.py.
  */
-#include "model/tokenizer.h"
+#include "engine/model/tokenizer.h"
 
 #include <cJSON.h>
 #include <pthread.h>
@@ -11,10 +11,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "check.h"
-#include "folder.h"
-#include "model/split_pattern.h"
-#include "model/utf8_stream.h"
+#include "tests/check.h"
+#include "tests/folder.h"
+#include "engine/model/split_pattern.h"
+#include "engine/support/utf8_stream.h"
 
 /* ------------------------------------------------------------------ helpers */
 

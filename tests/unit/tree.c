@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "check.h"
-#include "tree.h"
+#include "tests/check.h"
+#include "engine/tree.h"
 
 static unsigned long long state = 42;
 

@@ -1,19 +1,19 @@
 /* The tree as it is drawn in its pane: the cursor in it, step mode, and the layout that grows
  * to the right. */
-#include "ui.h"
+#include "tui/view/ui.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
-#include "scene.h"
+#include "tests/check.h"
+#include "tests/scene.h"
 
 /* The cursor holds the tree while others come; the inspector follows it; Esc lets go. */
 TEST(the_cursor_explains_nodes)
 {
     struct scene scene;
     scene_telling(&scene, 120, 36);
-    while (scene.ui.wish.current != ESP_PANE_tree || !scene.ui.wish.focused)
+    while (scene.ui.layout.current != ESP_PANE_tree || !scene.ui.layout.focused)
         esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_NEXT_PANE, 120, 36);
     esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_UP, 120, 36);
     CHECK(scene.ui.look.iteration == 6 && scene.ui.look.node == 8);
@@ -26,19 +26,19 @@ TEST(the_cursor_explains_nodes)
     scene_golden(&scene, "folded_120x36");
     esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_TOGGLE, 120, 36);
     const int nodes[] = {0, 1, 2, 3, 4, 5, 6, 8, 10};
-    scene.ui.wish.current = ESP_PANE_node;
+    scene.ui.layout.current = ESP_PANE_node;
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
         scene.ui.look.node = nodes[i];
         free(scene_dump(&scene, false));
     }
     scene_golden(&scene, "node_120x36");
-    scene.ui.wish.current = ESP_PANE_tree;
+    scene.ui.layout.current = ESP_PANE_tree;
     esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_EARLIER, 120, 36);
     CHECK(scene.ui.look.iteration == 5);
     esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_LEAVE_PANE, 120, 36);
-    CHECK(scene.ui.look.iteration == -1 && scene.ui.wish.focused);
+    CHECK(scene.ui.look.iteration == -1 && scene.ui.layout.focused);
     esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_LEAVE_PANE, 120, 36);
-    CHECK(!scene.ui.wish.focused && !scene.ui.wish.zoomed);
+    CHECK(!scene.ui.layout.focused && !scene.ui.layout.zoomed);
     scene_close(&scene);
 }
 

@@ -1,12 +1,12 @@
 /* Which rows of a tree are shown: parents before children, the accepted path always, nothing
  * lost. */
-#include "tree_view.h"
+#include "viz/tree_view.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
-#include "scene.h"
+#include "tests/check.h"
+#include "tests/scene.h"
 
 enum { MOST_NODES = 300 };
 

@@ -1,11 +1,11 @@
 /* utf8_stream.c - the bytes of tokens come out as whole characters, none lost, none invented.
  */
-#include "model/utf8_stream.h"
+#include "engine/support/utf8_stream.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
+#include "tests/check.h"
 
 /* Pushes `text` in steps of `step` bytes; returns all that came out. */
 static char *stream(enum esp_utf8_mode mode, const char *text, size_t length, size_t step,

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check.h"
-#include "compatible.h"
-#include "toy.h"
+#include "tests/check.h"
+#include "engine/compatible.h"
+#include "tests/toy.h"
 
 enum { VOCABULARY = 12, CONTEXT = 120 };
 
@@ -19,7 +19,9 @@ static struct esp_session *try_open(const char *drafter, const char *verifier,
                                     double temperature)
 {
     struct esp_session_options options = {
-        .drafter = drafter, .verifier = verifier, .temperature = temperature, .seed = 5};
+        .drafter = drafter,
+        .verifier = verifier,
+        .values = {.temperature = temperature, .draft_temp = ESP_DRAFT_OFF, .seed = 5}};
     struct esp_session *session;
     return esp_session_open(&session, &toy.engine, &options, err, sizeof err) == ESP_OK
                ? session
@@ -81,7 +83,8 @@ TEST(rules_go_with_the_way_of_drawing)
     const char *path = "nss naive naivetree spectr specinfer khisti bv traversal";
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 2);
     check_allowed("ar", "nss naive naivetree spectr specinfer khisti swor bv traversal", "nss");
-    check_allowed("dynatree", "nss", "nss");
+    check_allowed("dynatree:draws=topk", "nss", "nss");
+    check_allowed("dynatree", "nss swor traversal", "swor");
     check_allowed("linear:draws=topk", "nss", "nss");
     check_allowed("linear", path, "traversal");
     check_allowed("assisted", path, "traversal");
@@ -106,7 +109,7 @@ static void check_refusal(const char *drafter, const char *verifier, double temp
 TEST(a_refusal_says_why_and_what_would_work)
 {
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 2);
-    check_refusal("dynatree", "traversal", 1, "likeliest tokens", "nss");
+    check_refusal("dynatree:draws=topk", "traversal", 1, "likeliest tokens", "nss");
     check_refusal("iid", "swor", 1, "independent draws", "traversal");
     check_refusal("dyspec", "specinfer", 1, "without replacement", "swor");
     check_refusal("iid", "bv", 1, "single path", "khisti");
@@ -128,6 +131,8 @@ TEST(settings_that_would_not_fit_are_not_taken)
     CHECK(esp_session_set(session, "verifier", "auto", err, sizeof err) == ESP_OK);
     CHECK(strcmp(get(session, "verifier"), "traversal") == 0);
     CHECK(esp_session_set(session, "drafter", "dynatree", err, sizeof err) == ESP_OK);
+    CHECK(strcmp(get(session, "verifier"), "swor") == 0);
+    CHECK(esp_session_set(session, "draws", "topk", err, sizeof err) == ESP_OK);
     CHECK(strcmp(get(session, "verifier"), "nss") == 0);
     CHECK(esp_session_set(session, "temp", "0", err, sizeof err) == ESP_OK);
     CHECK(strcmp(get(session, "verifier"), "greedy") == 0);
@@ -139,14 +144,16 @@ static void note_lossy(void *user, const struct esp_event *event)
 {
     if (event->type == ESP_EVENT_ITERATION)
         *(int *)user = event->iteration->lossy;
+    if (event->type == ESP_EVENT_SETTING)
+        *(int *)user = event->lossy;
 }
 
 TEST(what_is_allowed_in_spite_of_that_is_called_lossy)
 {
     static const char *const pairs[][3] = {
-        {"dynatree", "traversal:lossy=allow", "yes"}, {"iid", "greedy:lossy=allow", "yes"},
-        {"iid", "bv:lossy=allow", "yes"},             {"iid", "khisti:lossy=allow", "no"},
-        {"ngram", "specinfer:lossy=allow", "yes"},    {"ar", "swor:lossy=allow", "no"},
+        {"fixed", "traversal:lossy=allow", "yes"}, {"iid", "greedy:lossy=allow", "yes"},
+        {"iid", "bv:lossy=allow", "yes"},          {"iid", "khisti:lossy=allow", "no"},
+        {"ngram", "specinfer:lossy=allow", "yes"}, {"ar", "swor:lossy=allow", "no"},
     };
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 2);
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
@@ -156,6 +163,9 @@ TEST(what_is_allowed_in_spite_of_that_is_called_lossy)
         session->user = &lossy;
         CHECK(strcmp(get(session, "lossy"), pairs[i][2]) == 0, "%s with %s", pairs[i][0],
               pairs[i][1]);
+        CHECK(esp_session_is_lossy(session) == (pairs[i][2][0] == 'y'));
+        CHECK(esp_session_set(session, "seed", "5", err, sizeof err) == ESP_OK);
+        CHECK(lossy == (pairs[i][2][0] == 'y'), "the setting's event");
         esp_session_allow(session, 60);
         while (esp_session_step(session, err, sizeof err) > 0)
             CHECK(lossy == (pairs[i][2][0] == 'y'));

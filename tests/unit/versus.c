@@ -1,9 +1,9 @@
 /* Who is ahead, in words. */
-#include "versus.h"
+#include "viz/versus.h"
 
 #include <string.h>
 
-#include "check.h"
+#include "tests/check.h"
 
 static struct esp_contender contender(const char *drafter, int iterations, double seconds)
 {

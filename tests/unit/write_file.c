@@ -1,6 +1,6 @@
 /* A file is written whole or not at all: what fails leaves what was there and nothing beside
  * it; who may read it is the umask's business, in every thread. */
-#include "write_file.h"
+#include "engine/support/write_file.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -12,8 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "check.h"
-#include "espalier.h"
+#include "tests/check.h"
+#include "engine/espalier.h"
 
 static char folder[64], path[96], err[512];
 
@@ -73,6 +73,20 @@ TEST(a_file_takes_the_place_of_another_only_if_it_may)
     CHECK(esp_write_file("/nowhere/file", "x", 1, true, err, sizeof err) == ESP_E_FILE &&
               strstr(err, "/nowhere/file"),
           "%s", err);
+}
+
+/* As /dev/stdout is one to a file, or a configuration to where its user keeps them all. */
+TEST(a_link_stays_one_and_its_file_is_written)
+{
+    char link[128];
+    struct stat about;
+    begin();
+    snprintf(link, sizeof link, "%s.link", folder);
+    CHECK(write_text("before", true) == 0 && symlink(path, link) == 0);
+    int status = esp_write_file(link, "after", 5, true, err, sizeof err);
+    bool stays = lstat(link, &about) == 0 && S_ISLNK(about.st_mode);
+    unlink(link);
+    CHECK(status == 0 && stays && holds("after") && files() == 1, "%d: %s", status, err);
 }
 
 /* Whoever has the file open reads on in what was there. */

@@ -6,37 +6,22 @@
  * comes before the first counted round only warms up. At temperature 0 all texts must be those
  * of the first choice, and the exit code says whether they are.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
-#include "error.h"
-#include "prompt.h"
-#include "report.h"
-#include "safe.h"
+#include "tui/cli/choice.h"
+#include "tui/cli/cli.h"
+#include "kernels/status.h"
+#include "tui/cli/prompt.h"
+#include "tui/cli/session_json.h"
+#include "viz/safe.h"
 
-enum { MOST_CHOICES = 64, SPEC = 512 };
-
-/* A figure over prompts. */
-struct series {
-    int count;
-    double sum, squares;
-};
-
-struct choice {
-    char spec[SPEC]; /* "drafter" or "drafter+verifier" */
-    char drafter[1024], verifier[1024];
-    struct esp_session *session;
-    bool counting;
-    struct esp_acceptance acceptance;
-    struct series speed, first_token, token, iterations; /* the seconds in ms */
-};
+enum { MOST_CHOICES = 64 };
 
 struct bench {
     const struct cli_options *o;
     struct esp_engine *engine;
-    struct choice *choice; /* (count) */
+    struct cli_choice *choice; /* (count) */
     int count;
     char *text; /* prompts, one a line */
     size_t length;
@@ -48,37 +33,12 @@ struct bench {
 
 /* ------------------------------------------------------------------ choices */
 
-static void on_event(void *user, const struct esp_event *event)
-{
-    struct choice *choice = user;
-    if (choice->counting && event->type == ESP_EVENT_ITERATION)
-        esp_acceptance_add(&choice->acceptance, event->iteration);
-}
-
 static int open_choice(struct bench *b, const char *spec, char *err, size_t errlen)
 {
-    struct choice *choice = &b->choice[b->count];
-    struct esp_session_options options = b->o->session;
-    char drafter[SPEC], *plus;
-    if (strlen(spec) >= SPEC)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "a choice is longer than %d characters",
-                        SPEC - 1);
-    strcpy(choice->spec, spec);
-    strcpy(drafter, spec);
-    options.drafter = drafter;
-    if ((plus = strchr(drafter, '+'))) {
-        *plus = '\0';
-        options.verifier = plus + 1;
-    }
-    options.observer = on_event;
-    options.user = choice;
-    int status = esp_session_open(&choice->session, b->engine, &options, err, errlen);
-    if (status < 0)
-        return status;
-    esp_session_get(choice->session, "drafter", choice->drafter, sizeof choice->drafter);
-    esp_session_get(choice->session, "verifier", choice->verifier, sizeof choice->verifier);
-    b->count++;
-    return ESP_OK;
+    int status = cli_choice_open(&b->choice[b->count], spec, b->engine, &b->o->session, err,
+                                 errlen);
+    b->count += status == ESP_OK;
+    return status;
 }
 
 /* Those named, or every drafter. */
@@ -97,36 +57,6 @@ static int open_choices(struct bench *b, char *err, size_t errlen)
 
 /* ------------------------------------------------------------------ runs */
 
-static void count(struct series *s, double value)
-{
-    s->count++;
-    s->sum += value;
-    s->squares += value * value;
-}
-
-static double mean(const struct series *s)
-{
-    return s->count > 0 ? s->sum / s->count : 0;
-}
-
-static double deviation(const struct series *s)
-{
-    double m = mean(s), spread = s->count > 1 ? s->squares - s->count * m * m : 0;
-    return spread > 0 ? sqrt(spread / (s->count - 1)) : 0;
-}
-
-static void count_run(struct choice *choice)
-{
-    struct esp_stats s;
-    esp_session_stats(choice->session, &s);
-    if (s.generated_tokens == 0)
-        return;
-    count(&choice->speed, cli_speed(&s));
-    count(&choice->first_token, 1e3 * s.first_token_seconds);
-    count(&choice->token, 1e3 * s.decode_seconds / s.generated_tokens);
-    count(&choice->iterations, s.iterations);
-}
-
 /* Holds what was written against what the first choice wrote. */
 static int compare(struct bench *b, int which)
 {
@@ -139,7 +69,7 @@ static int compare(struct bench *b, int which)
         memcpy(copy, tokens, (size_t)length * sizeof *copy);
         b->first = copy;
         b->first_length = length;
-    } else if (b->o->session.temperature == 0 && b->differs < 0 &&
+    } else if (b->o->session.values.temperature == 0 && b->differs < 0 &&
                (length != b->first_length ||
                 memcmp(tokens, b->first, (size_t)length * sizeof *tokens) != 0)) {
         b->differs = which;
@@ -151,23 +81,16 @@ static int run_prompt(struct bench *b, const char *prompt, size_t length, bool c
                       char *err, size_t errlen)
 {
     for (int i = 0; i < b->count; i++) {
-        struct choice *choice = &b->choice[i];
+        struct cli_choice *choice = &b->choice[i];
         choice->counting = counted;
-        esp_session_clear(choice->session);
-        int status = cli_prompt_part(b->engine, choice->session, prompt, length,
-                                     b->o->prompt_tokens, err, errlen);
-        if (status < 0)
-            return status;
-        esp_session_allow(choice->session, b->o->tokens);
-        while ((status = esp_session_step(choice->session, err, errlen)) > 0 &&
-               !cli_interrupted)
-            continue;
+        int status = cli_choice_run(choice, prompt, length, b->o->prompt_tokens, b->o->tokens,
+                                    err, errlen);
         if (status == ESP_OK)
             status = compare(b, i);
         if (status < 0 || cli_interrupted)
             return status;
         if (counted)
-            count_run(choice);
+            cli_choice_count(choice);
     }
     b->prompts += counted;
     return ESP_OK;
@@ -177,13 +100,10 @@ static int run_prompt(struct bench *b, const char *prompt, size_t length, bool c
 static int run_prompts(struct bench *b, char *err, size_t errlen)
 {
     int status = ESP_OK, warmup = b->o->warmup;
-    for (size_t at = 0; at < b->length && status == ESP_OK && !cli_interrupted;) {
-        const char *line = b->text + at;
-        const char *end = memchr(line, '\n', b->length - at);
-        size_t length = end ? (size_t)(end - line) : b->length - at;
-        at += length + 1;
-        if (length == 0)
-            continue;
+    size_t at = 0, length;
+    const char *line;
+    while (status == ESP_OK && !cli_interrupted &&
+           (line = cli_next_prompt(b->text, b->length, &at, &length))) {
         for (; warmup > 0 && status == ESP_OK && !cli_interrupted; warmup--)
             status = run_prompt(b, line, length, false, err, errlen);
         if (status == ESP_OK && !cli_interrupted)
@@ -196,10 +116,10 @@ static int run_prompts(struct bench *b, char *err, size_t errlen)
 
 /* ------------------------------------------------------------------ output */
 
-static double speedup(const struct bench *b, const struct choice *choice)
+static double speedup(const struct bench *b, const struct cli_choice *choice)
 {
-    double first = mean(&b->choice[0].speed);
-    return first > 0 ? mean(&choice->speed) / first : 0;
+    double first = cli_mean(&b->choice[0].speed);
+    return first > 0 ? cli_mean(&choice->speed) / first : 0;
 }
 
 static void print_share(double part, double whole)
@@ -215,51 +135,45 @@ static void print_table(const struct bench *b)
     int wide = 6;
     for (int i = 0; i < b->count; i++)
         wide = (int)strlen(b->choice[i].spec) > wide ? (int)strlen(b->choice[i].spec) : wide;
-    printf("%d prompt%s, at most %d tokens each, temperature %g; speedup over %s\n\n",
-           b->prompts, b->prompts == 1 ? "" : "s", b->o->tokens, b->o->session.temperature,
-           b->choice[0].spec);
+    esp_safe_print(stdout,
+                   "%d prompt%s, at most %d tokens each, temperature %g; speedup over %s\n\n",
+                   b->prompts, b->prompts == 1 ? "" : "s", b->o->tokens,
+                   b->o->session.values.temperature, b->choice[0].spec);
     printf("%-*s          tokens/s  speedup  tok/iter   path  path/depth  accepted  nodes  "
            "iterations  TTFT ms        TPOT ms\n",
            wide, "choice");
     for (int i = 0; i < b->count; i++) {
-        const struct choice *c = &b->choice[i];
+        const struct cli_choice *c = &b->choice[i];
         const struct esp_acceptance *a = &c->acceptance;
         const double iterations = a->iterations > 0 ? a->iterations : 1;
-        printf("%-*s  %7.1f +- %5.1f  %6.2fx  %8.2f  %5.2f  ", wide, c->spec, mean(&c->speed),
-               deviation(&c->speed), speedup(b, c), 1 + (double)a->accepted / iterations,
-               (double)a->accepted / iterations);
+        esp_safe_print(stdout, "%-*s  %7.1f +- %5.1f  %6.2fx  %8.2f  %5.2f  ", wide, c->spec,
+                       cli_mean(&c->speed), cli_deviation(&c->speed), speedup(b, c),
+                       1 + (double)a->accepted / iterations, (double)a->accepted / iterations);
         print_share((double)a->accepted, (double)a->deepest);
         print_share((double)a->accepted, (double)a->drafted);
         printf("  %5.1f  %10.1f  %7.2f  %5.2f +- %4.2f\n", (double)a->drafted / iterations,
-               mean(&c->iterations), mean(&c->first_token), mean(&c->token),
-               deviation(&c->token));
+               cli_mean(&c->iterations), cli_mean(&c->first_token), cli_mean(&c->token),
+               cli_deviation(&c->token));
     }
-}
-
-static void add_series(cJSON *o, const char *name, const struct series *s)
-{
-    cJSON *object = cJSON_AddObjectToObject(o, name);
-    cJSON_AddNumberToObject(object, "mean", mean(s));
-    cJSON_AddNumberToObject(object, "deviation", deviation(s));
 }
 
 static int print_json(const struct bench *b)
 {
     cJSON *o = cJSON_CreateObject(), *choices = cJSON_CreateArray();
-    cli_report_models(o, b->engine);
+    cli_json_models(o, b->engine);
     cJSON_AddNumberToObject(o, "prompts", b->prompts);
     cJSON_AddNumberToObject(o, "tokens", b->o->tokens);
-    cJSON_AddNumberToObject(o, "temperature", b->o->session.temperature);
+    cJSON_AddNumberToObject(o, "temperature", b->o->session.values.temperature);
     for (int i = 0; i < b->count; i++) {
-        const struct choice *c = &b->choice[i];
+        const struct cli_choice *c = &b->choice[i];
         cJSON *choice = cJSON_CreateObject();
-        cli_report_choice(choice, c->session);
-        add_series(choice, "tokens_per_second", &c->speed);
+        cli_json_choice(choice, c->session);
+        cli_add_series(choice, "tokens_per_second", &c->speed);
         cJSON_AddNumberToObject(choice, "speedup", speedup(b, c));
-        add_series(choice, "first_token_ms", &c->first_token);
-        add_series(choice, "token_ms", &c->token);
-        add_series(choice, "iterations", &c->iterations);
-        cli_report_acceptance(choice, &c->acceptance);
+        cli_add_series(choice, "first_token_ms", &c->first_token);
+        cli_add_series(choice, "token_ms", &c->token);
+        cli_add_series(choice, "iterations", &c->iterations);
+        cli_json_acceptance(choice, &c->acceptance);
         cJSON_AddItemToArray(choices, choice);
     }
     cJSON_AddItemToObject(o, "choices", choices);
@@ -299,7 +213,7 @@ static int run_bench(struct bench *b)
                : b->prompts == 0 ? EXIT_INTERRUPTED
                                  : print(b);
     for (int i = 0; i < b->count; i++)
-        esp_session_close(b->choice[i].session);
+        cli_choice_close(&b->choice[i]);
     esp_engine_close(b->engine);
     free(b->choice);
     free(b->first);
@@ -323,9 +237,10 @@ const struct cli_command cli_bench = {
     .name = "bench",
     .arguments = "-f FILE [D[+V] ...]",
     .summary = "choices measured on the same prompts, as the papers' tables",
-    .flags = "prompt file tokens prompt-tokens warmup target draft temp top-p top-k seed "
-             "backend threads exact "
-             "order max-nodes context json",
+    .flags =
+        "prompt file tokens prompt-tokens warmup target draft settings backend threads device "
+        "exact max-nodes context json",
+    .chooses = "baseline",
     .most = MOST_CHOICES,
     .details =
         "Every line of the file is a prompt; every choice of drafter, or drafter+verifier, "

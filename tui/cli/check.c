@@ -14,8 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli.h"
-#include "lossless.h"
+#include "tui/cli/cli.h"
+#include "engine/lossless.h"
+#include "tui/cli/session_json.h"
+#include "viz/safe.h"
 
 enum { TOKENS = 8, MOST_PAIRS = 1024, BAR = 30 };
 static const double FALSE_ALARMS = 1e-3; /* of a run, by chance */
@@ -56,14 +58,12 @@ static void add_pair(struct run *r, const char *drafter, const char *verifier, c
 {
     struct pair *pair = &r->pair[r->count];
     struct esp_session *session;
-    char lossy[8];
     *pair = (struct pair){.drafter = drafter, .verifier = verifier};
     if (r->count == MOST_PAIRS || open_session(r, pair, &session, err, errlen) < 0)
         return;
     esp_session_get(session, "drafter", pair->drafter_name, sizeof pair->drafter_name);
     esp_session_get(session, "verifier", pair->verifier_name, sizeof pair->verifier_name);
-    esp_session_get(session, "lossy", lossy, sizeof lossy);
-    pair->lossy = strcmp(lossy, "yes") == 0;
+    pair->lossy = esp_session_is_lossy(session);
     esp_session_close(session);
     r->count++;
 }
@@ -100,9 +100,10 @@ static bool progress(void *user, int done, int total)
     if (r->bar) {
         const struct pair *pair = &r->pair[r->done];
         int filled = (int)((r->done + (double)done / total) * BAR / r->count);
-        fprintf(stderr, "\r[%.*s%*s] %d/%d  %.30s, %.20s\033[K", filled,
-                "##############################", BAR - filled, "", r->done + 1, r->count,
-                pair->drafter_name, pair->verifier_name);
+        fprintf(stderr, "\r[%.*s%*s] %d/%d  ", filled, "##############################",
+                BAR - filled, "", r->done + 1, r->count);
+        esp_safe_print(stderr, "%.30s, %.20s", pair->drafter_name, pair->verifier_name);
+        fputs("\033[K", stderr);
     }
     return !cli_interrupted;
 }
@@ -156,7 +157,7 @@ static int longer(int width, const char *name)
 
 static void print_table(const struct run *r)
 {
-    bool greedy = r->o->session.temperature == 0;
+    bool greedy = r->o->session.values.temperature == 0;
     int wide = (int)strlen("drafter"), wide_rule = (int)strlen("verifier");
     for (int i = 0; i < r->count; i++) {
         wide = longer(wide, r->pair[i].drafter_name);
@@ -169,8 +170,8 @@ static void print_table(const struct run *r)
         printf(" p: ratio   rank serial  first  plain    tv below\n");
     for (int i = 0; i < r->count; i++) {
         const struct pair *pair = &r->pair[i];
-        printf("%-*s %-*s %7d %5.2f", wide, pair->drafter_name, wide_rule, pair->verifier_name,
-               pair->result.tokens, pair->tokens_per_iteration);
+        esp_safe_print(stdout, "%-*s %-*s %7d %5.2f", wide, pair->drafter_name, wide_rule,
+                       pair->verifier_name, pair->result.tokens, pair->tokens_per_iteration);
         if (greedy) {
             printf(" %9d", pair->result.impossible);
         } else {
@@ -205,7 +206,7 @@ static cJSON *pair_json(const struct run *r, const struct pair *pair)
     cJSON_AddNumberToObject(o, "tokens", pair->result.tokens);
     cJSON_AddNumberToObject(o, "tokens_per_iteration", pair->tokens_per_iteration);
     cJSON_AddNumberToObject(o, "impossible", pair->result.impossible);
-    if (r->o->session.temperature > 0) {
+    if (r->o->session.values.temperature > 0) {
         for (int t = 0; t < ESP_LOSSLESS_TEST_COUNT; t++)
             cJSON_AddItemToObject(tests, esp_lossless_test_name(t),
                                   test_json(&pair->result.test[t]));
@@ -219,12 +220,13 @@ static cJSON *pair_json(const struct run *r, const struct pair *pair)
     return o;
 }
 
-static void print_json(const struct run *r, bool passed)
+static int print_json(const struct run *r, bool passed)
 {
     cJSON *o = cJSON_CreateObject(), *pairs = cJSON_CreateArray();
-    cJSON_AddNumberToObject(o, "temperature", r->o->session.temperature);
-    cJSON_AddNumberToObject(o, "top_p", r->o->session.top_p > 0 ? r->o->session.top_p : 1);
-    cJSON_AddNumberToObject(o, "top_k", r->o->session.top_k);
+    cJSON_AddNumberToObject(o, "temperature", r->o->session.values.temperature);
+    cJSON_AddNumberToObject(o, "top_p",
+                            r->o->session.values.top_p > 0 ? r->o->session.values.top_p : 1);
+    cJSON_AddNumberToObject(o, "top_k", r->o->session.values.top_k);
     cJSON_AddNumberToObject(o, "trials", r->o->trials);
     cJSON_AddNumberToObject(o, "false_alarms", FALSE_ALARMS);
     cJSON_AddNumberToObject(o, "least_p", least_p(r));
@@ -232,11 +234,7 @@ static void print_json(const struct run *r, bool passed)
         cJSON_AddItemToArray(pairs, pair_json(r, &r->pair[i]));
     cJSON_AddItemToObject(o, "pairs", pairs);
     cJSON_AddBoolToObject(o, "passed", passed);
-    char *text = cJSON_Print(o);
-    if (text)
-        puts(text);
-    free(text);
-    cJSON_Delete(o);
+    return cli_print_json(o);
 }
 
 /* ------------------------------------------------------------------ the command */
@@ -289,10 +287,10 @@ static int run(struct cli_options *o)
         for (int i = 0; i < r.count; i++)
             passed = passed && passes(&r, &r.pair[i]);
         if (o->json)
-            print_json(&r, passed);
+            code = print_json(&r, passed);
         else
             print_table(&r);
-        code = passed ? EXIT_DONE : EXIT_BAD;
+        code = passed ? code : EXIT_BAD;
     }
     esp_engine_close(r.engine);
     free(r.prompt);
@@ -304,8 +302,10 @@ const struct cli_command cli_check = {
     .name = "check",
     .arguments = "[--drafter D] [--verifier V]",
     .summary = "prove that speculation changes nothing, on the loaded models",
-    .flags = "prompt target draft drafter verifier trials temp top-p top-k seed backend "
-             "threads exact order max-nodes context json",
+    .flags =
+        "prompt target draft drafter verifier trials settings backend threads device exact "
+        "max-nodes context json",
+    .chooses = "baseline",
     .details = "Without a drafter or verifier, all pairs that keep what the model says are "
                "checked, at\ntemperature 1 unless told otherwise. Exit code 1: a pair changes "
                "what the model says.",

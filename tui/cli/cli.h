@@ -1,11 +1,12 @@
 /* cli.h - the command line: one cli_command per subcommand, one X(name) line each in
- * commands.def. */
+ * subcommands.def. */
 #ifndef ESP_CLI_H
 #define ESP_CLI_H
 
 #include <signal.h>
+#include <stdio.h>
 
-#include "espalier.h"
+#include "engine/espalier.h"
 
 enum { EXIT_DONE = 0, EXIT_BAD = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
@@ -17,6 +18,8 @@ struct cli_options {
     int tokens;                       /* -n */
     int trials;
     int warmup; /* rounds of a bench that are not counted */
+    double seconds;    /* that a tuning takes */
+    bool write;        /* its preset, to a file */
     int prompt_tokens; /* of each of its prompts at most */
     int width, layers; /* of an inflated model; layers = 0: as many as before */
     bool json, stats, mdoc, ascii, explain;
@@ -36,7 +39,10 @@ struct cli_options {
 
 struct cli_command {
     const char *name, *arguments, *summary;
-    const char *flags;   /* names of the long flags it takes, space-separated */
+    const char *flags; /* names of the long flags it takes, space-separated; "settings" stands
+                          for those of a session */
+    const char
+        *chooses; /* settings that it chooses itself, so that they are no flags; or NULL */
     int least, most;     /* number of arguments */
     double temperature;  /* where --temp is not given */
     const char *details; /* more help, or NULL */
@@ -65,5 +71,9 @@ void cli_tell_cut(const struct esp_recording *recording, const char *path);
  * loading takes long, and a line if a device that is there cannot be used. */
 int cli_open_engine(struct esp_engine **engine, const struct cli_options *options, char *err,
                     size_t errlen);
+/* Draws a bar from the start of a terminal's line on; a text may follow it. */
+void cli_draw_bar(FILE *file, double share);
+/* Says on standard error what of a session's settings there is no room for. */
+void cli_note(const struct esp_session *session);
 
 #endif

@@ -4,16 +4,17 @@
  * temperature 0 the two texts must be the same, and the exit code says whether they are; above
  * it the text is that of the first, and the second drafts and verifies along it.
  */
-#include "compare.h"
+#include "engine/compare.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
-#include "prompt.h"
-#include "report.h"
-#include "versus.h"
+#include "tui/cli/cli.h"
+#include "tui/cli/prompt.h"
+#include "tui/cli/session_json.h"
+#include "viz/safe.h"
+#include "viz/versus.h"
 
 struct side {
     struct esp_session *session;
@@ -45,8 +46,9 @@ static void print_table(const struct side sides[2], const struct esp_contender b
     for (int i = 0; i < 2; i++) {
         esp_contender_name(names[i], sizeof names[i], &both[i], &both[!i]);
         wide = (int)strlen(names[i]) > wide ? (int)strlen(names[i]) : wide;
-        printf("%s %s, %s%s\n", i ? "second:" : "first: ", sides[i].drafter, sides[i].verifier,
-               cli_is_lossy(sides[i].session) ? " (LOSSY)" : "");
+        esp_safe_print(stdout, "%s %s, %s%s\n", i ? "second:" : "first: ", sides[i].drafter,
+                       sides[i].verifier,
+                       esp_session_is_lossy(sides[i].session) ? " (LOSSY)" : "");
     }
     printf("\n%*s  tokens/iter  iterations  accepted  draft ms  verify ms  rest ms  tokens/s"
            "   plain\n",
@@ -58,10 +60,11 @@ static void print_table(const struct side sides[2], const struct esp_contender b
         char accepted[16] = "-";
         if (s->drafted_nodes > 0)
             snprintf(accepted, sizeof accepted, "%.1f %%", 100 * s->acceptance_rate);
-        printf("%-*s  %11.2f  %10d  %8s  %8.2f  %9.2f  %7.2f  %8.0f  %5.2fx\n", wide, names[i],
-               s->tokens_per_iteration, s->iterations, accepted,
-               ms * s->stage_seconds[ESP_STAGE_DRAFT], ms * s->stage_seconds[ESP_STAGE_VERIFY],
-               ms * rest_seconds(s), speed, baseline * speed);
+        esp_safe_print(stdout, "%-*s  %11.2f  %10d  %8s  %8.2f  %9.2f  %7.2f  %8.0f  %5.2fx\n",
+                       wide, names[i], s->tokens_per_iteration, s->iterations, accepted,
+                       ms * s->stage_seconds[ESP_STAGE_DRAFT],
+                       ms * s->stage_seconds[ESP_STAGE_VERIFY], ms * rest_seconds(s), speed,
+                       baseline * speed);
     }
     if (baseline > 0)
         printf("\nPlain decoding, measured in between: %.0f tokens/s.\n", 1 / baseline);
@@ -73,11 +76,11 @@ static void print_words(const struct cli_options *o, const struct side sides[2],
     char text[512];
     esp_versus(text, sizeof text, &both[0], &both[1]);
     if (*text)
-        puts(text);
-    if (o->session.temperature > 0)
+        esp_safe_print(stdout, "%s\n", text);
+    if (o->session.values.temperature > 0)
         printf("At temperature %g the text is that of the first; the second drafts and "
                "verifies along it.\n",
-               o->session.temperature);
+               o->session.values.temperature);
     else if (difference < 0)
         printf("The texts are identical: %d tokens.\n", sides[0].stats.generated_tokens);
 }
@@ -96,17 +99,17 @@ static int print_json(const struct cli_options *o, const struct esp_engine *engi
                       const struct side sides[2], int difference)
 {
     cJSON *json = cJSON_CreateObject(), *choices = cJSON_CreateArray();
-    cli_report_text(json, engine, sides[0].session);
-    cli_report_models(json, engine);
-    cJSON_AddNumberToObject(json, "temperature", o->session.temperature);
-    if (o->session.temperature > 0)
+    cli_json_text(json, engine, sides[0].session);
+    cli_json_models(json, engine);
+    cJSON_AddNumberToObject(json, "temperature", o->session.values.temperature);
+    if (o->session.values.temperature > 0)
         cJSON_AddNullToObject(json, "identical");
     else
         cJSON_AddBoolToObject(json, "identical", difference < 0);
     for (int i = 0; i < 2; i++) {
         cJSON *choice = cJSON_CreateObject();
-        cli_report_choice(choice, sides[i].session);
-        cli_report_figures(choice, engine, sides[i].session, sides[0].stats.baseline);
+        cli_json_choice(choice, sides[i].session);
+        cli_json_figures(choice, engine, sides[i].session, sides[0].stats.baseline);
         cJSON_AddItemToArray(choices, choice);
     }
     cJSON_AddItemToObject(json, "choices", choices);
@@ -127,7 +130,7 @@ static int print(const struct cli_options *o, const struct esp_engine *engine,
         print_table(sides, both);
         print_words(o, sides, both, difference);
     }
-    if (o->session.temperature > 0 || difference < 0)
+    if (o->session.values.temperature > 0 || difference < 0)
         return code;
     fprintf(stderr, "espalier: the texts differ from token %d of the continuation on\n",
             difference - sides[0].stats.prompt_tokens + 1);
@@ -165,15 +168,18 @@ static int run(struct cli_options *o)
     int code = cli_read_prompt(o, &text, &length);
     if (code != 0)
         return code;
-    o->session.baseline = true;
+    o->session.values.baseline = true;
     int status = cli_open_engine(&engine, o, err, sizeof err);
     if (status == ESP_OK)
         status = esp_session_open(&session, engine, &o->session, err, sizeof err);
     if (status == ESP_OK)
-        status = cli_prompt_session(engine, session, text, length, err, sizeof err);
+        cli_note(session);
+    if (status == ESP_OK)
+        status = esp_session_prompt_text(session, text, length, 0, err, sizeof err);
     if (status == ESP_OK)
         status = esp_compare_open(&compare, session, &second, err, sizeof err);
     if (status == ESP_OK) {
+        cli_note(compare.second);
         cli_catch_interrupt();
         status = race(&compare, o->tokens, err, sizeof err);
     }
@@ -192,8 +198,10 @@ const struct cli_command cli_compare = {
     .name = "compare",
     .arguments = "--with NAME -p TEXT | -f FILE | -",
     .summary = "two drafters or verifiers over one text, side by side",
-    .flags = "prompt file tokens target draft drafter verifier with with-verifier temp top-p "
-             "top-k seed backend threads exact order max-nodes context json",
+    .flags =
+        "prompt file tokens target draft drafter verifier with with-verifier settings backend "
+        "threads device exact max-nodes context json",
+    .chooses = "baseline",
     .details = "Both run in lock step on one text, each with its own caches and its own clock. "
                "At\ntemperature 0 their texts must be identical; exit code 1: they differ. "
                "Above it, the\ntext is that of the first; the second drafts and verifies along "

@@ -3,6 +3,12 @@
 
 _espalier_names() { "$1" list "$2" 2>/dev/null | awk '/^[a-z]/ { print $1 }'; }
 
+# The words that the setting of a flag can be.
+_espalier_values() {
+    "$1" list settings 2>/dev/null | awk -v flag="$2" '{ name = "--" $1; gsub("_", "-", name) }
+        name == flag && $2 != "on|off" { gsub("NUMBER|[|]", " ", $2); print $2 }'
+}
+
 _espalier() {
     local program=${COMP_WORDS[0]} current=${COMP_WORDS[COMP_CWORD]} words command=
     if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} != -* ]]; then
@@ -13,9 +19,8 @@ _espalier() {
     --verifier | --with-verifier) words=$(_espalier_names "$program" verifiers) ;;
     --backend) words="auto $(_espalier_names "$program" backends)" ;;
     --theme) words=$(_espalier_names "$program" themes) ;;
-    --order) words='bfs dfs hpd' ;;
     --format) words='dot svg png txt json' ;;
-    list) words='drafters verifiers backends themes models' ;;
+    list) words='drafters verifiers backends themes models settings' ;;
     *)
         if [[ $current == -* ]]; then
             words=$("$program" $command --help 2>/dev/null | grep -o -- '^ *\(-., \)\?--[a-z-]*' | grep -o -- '--.*')
@@ -26,6 +31,9 @@ _espalier() {
         fi
         ;;
     esac
+    if [ -z "$words" ] && [[ ${COMP_WORDS[COMP_CWORD - 1]} == --* ]]; then
+        words=$(_espalier_values "$program" "${COMP_WORDS[COMP_CWORD - 1]}")
+    fi
     if [ -n "$words" ]; then
         COMPREPLY=($(compgen -W "$words" -- "$current"))
     else

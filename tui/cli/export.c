@@ -5,7 +5,7 @@
  * makes sense (dot, txt, json), one after the other to standard output. A file is written as a
  * whole or not at all.
  */
-#include "export.h"
+#include "tui/model/export.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -14,10 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cast.h"
-#include "cli.h"
-#include "error.h"
-#include "write_file.h"
+#include "tui/view/cast.h"
+#include "tui/cli/cli.h"
+#include "kernels/status.h"
+#include "viz/safe.h"
+#include "engine/support/write_file.h"
 
 struct job {
     const struct cli_options *o;
@@ -42,9 +43,9 @@ static bool read_count(const char **text, int *value)
 /* "7" or "3-9". */
 static int read_range(struct job *job, char *err, size_t errlen)
 {
-    const char *wish = job->o->iteration, *text = wish;
+    const char *range = job->o->iteration, *text = range;
     int there = esp_recording_iterations(job->recording);
-    if (!wish)
+    if (!range)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "say which iteration, as --iteration 3 or --iteration 3-9");
     bool good = read_count(&text, &job->first);
@@ -55,7 +56,7 @@ static int read_range(struct job *job, char *err, size_t errlen)
     }
     if (!good || *text || job->last < job->first)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "--iteration takes a number, or two as 3-9, not '%.40s'", wish);
+                        "--iteration takes a number, or two as 3-9, not '%.40s'", range);
     if (there == 0)
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "%.300s holds no iteration",
                         job->o->arguments[0]);
@@ -127,7 +128,11 @@ static int write_out(const struct job *job, int iteration, const char *bytes, si
 {
     char path[PATH_MAX];
     if (!job->o->output) {
-        if (fwrite(bytes, 1, length, stdout) == length && fflush(stdout) == 0)
+        if (isatty(STDOUT_FILENO))
+            esp_safe_write(stdout, bytes, length);
+        else
+            fwrite(bytes, 1, length, stdout);
+        if (fflush(stdout) == 0 && !ferror(stdout))
             return ESP_OK;
         return esp_fail(err, errlen, ESP_E_FILE, "standard output cannot be written: %s",
                         strerror(errno));
@@ -145,21 +150,21 @@ static int export_one(const struct job *job, int iteration, char *err, size_t er
 {
     int number = esp_recording_iteration_event(job->recording, iteration);
     const struct esp_event *event;
-    struct esp_export wish = {.tokens = {esp_recording_token_text, job->recording},
-                              .models = job->models,
-                              .format = job->format,
-                              .theme = job->o->theme,
-                              .nodes = job->o->nodes,
-                              .ascii = job->o->ascii};
+    struct esp_export_options options = {.tokens = {esp_recording_token_text, job->recording},
+                                         .models = job->models,
+                                         .format = job->format,
+                                         .theme = job->o->theme,
+                                         .nodes = job->o->nodes,
+                                         .ascii = job->o->ascii};
     char *bytes = NULL;
     size_t length = 0;
     int status = esp_recording_read(job->recording, number, &event, err, errlen);
     if (status < 0)
         return status;
-    wish.line = esp_recording_line(job->recording, number, &wish.line_length);
-    wish.iteration = event->iteration;
-    wish.time = event->time;
-    status = esp_export(&wish, &bytes, &length, err, errlen);
+    options.line = esp_recording_line(job->recording, number, &options.line_length);
+    options.iteration = event->iteration;
+    options.time = event->time;
+    status = esp_export(&options, &bytes, &length, err, errlen);
     if (status == ESP_OK)
         status = write_out(job, iteration, bytes, length, err, errlen);
     free(bytes);
@@ -171,13 +176,13 @@ static int export_one(const struct job *job, int iteration, char *err, size_t er
 static int export_replay(const struct cli_options *o, char *err, size_t errlen)
 {
     struct esp_theme theme;
-    const struct esp_cast wish = {.recording = o->arguments[0],
-                                  .width = o->columns,
-                                  .height = o->rows,
-                                  .speed = o->speed,
-                                  .idle = o->idle,
-                                  .theme = &theme,
-                                  .ascii = o->ascii};
+    const struct esp_cast_options options = {.recording = o->arguments[0],
+                                             .width = o->columns,
+                                             .height = o->rows,
+                                             .speed = o->speed,
+                                             .idle = o->idle,
+                                             .theme = &theme,
+                                             .ascii = o->ascii};
     char *bytes = NULL;
     size_t length = 0;
     if (o->iteration || o->format || o->output)
@@ -190,7 +195,7 @@ static int export_replay(const struct cli_options *o, char *err, size_t errlen)
                         o->asciicast);
     int status = esp_theme_load(&theme, o->theme ? o->theme : "dark", err, errlen);
     if (status == ESP_OK)
-        status = esp_cast_make(&wish, &bytes, &length, err, errlen);
+        status = esp_cast_make(&options, &bytes, &length, err, errlen);
     if (status == ESP_OK)
         status = esp_write_file(o->asciicast, bytes, length, o->force, err, errlen);
     free(bytes);

@@ -5,17 +5,18 @@
  * flushed. Ctrl-C ends the generation cleanly: what there is is printed, statistics too, and
  * the exit code is 130.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "cli.h"
-#include "model/utf8_stream.h"
-#include "prompt.h"
-#include "recorder.h"
-#include "report.h"
-#include "safe.h"
+#include "tui/cli/cli.h"
+#include "engine/support/utf8_stream.h"
+#include "tui/cli/prompt.h"
+#include "sessions/recorder.h"
+#include "tui/cli/session_json.h"
+#include "viz/safe.h"
 
 struct output {
     const struct esp_engine *engine;
@@ -27,26 +28,10 @@ struct output {
     bool suspended;                /* the user knows that the recording is */
 };
 
-static void write_safe(const char *text, size_t length)
-{
-    while (length > 0) {
-        struct esp_shown shown;
-        size_t n = 1;
-        if (*text == '\n' || *text == '\t') {
-            putchar(*text);
-        } else {
-            n = esp_safe_next(text, length, 0, &shown);
-            fputs(shown.text, stdout);
-        }
-        text += n;
-        length -= n;
-    }
-}
-
 static void write_text(struct output *out, const char *text, size_t length)
 {
     if (out->terminal)
-        write_safe(text, length);
+        esp_safe_write(stdout, text, length);
     else
         fwrite(text, 1, length, stdout);
 }
@@ -64,7 +49,8 @@ static void record(struct output *out, const struct esp_event *event)
     esp_recorder_event(out->recorder, event);
     const char *trouble = esp_recorder_trouble(out->recorder);
     if (*trouble && !out->suspended) {
-        fprintf(stderr, "%sespalier: %s\n", out->terminal ? "\n" : "", trouble);
+        fputs(out->terminal ? "\n" : "", stderr);
+        esp_complain("%s", trouble);
         out->suspended = true;
     }
 }
@@ -96,25 +82,23 @@ static void on_event(void *user, const struct esp_event *event)
 
 static int print_json(const struct output *out, const struct esp_session *session)
 {
-    static const struct {
-        const char *key, *name;
-    } numbers[] = {
-        {"temp", "temperature"}, {"top_p", "top_p"}, {"top_k", "top_k"}, {"seed", "seed"}};
     const struct esp_engine *engine = out->engine;
+    struct esp_session_options now;
     struct esp_stats s;
     cJSON *o = cJSON_CreateObject();
+    esp_session_current(session, &now);
     esp_session_stats(session, &s);
-    cli_report_text(o, engine, session);
+    cli_json_text(o, engine, session);
     cJSON_AddStringToObject(o, "end", cli_interrupted ? "interrupted" : esp_session_end(session));
-    cli_report_models(o, engine);
-    cli_report_choice(o, session);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        char value[32]; /* as it is: a seed may have 64 bits */
-        esp_session_get(session, numbers[i].key, value, sizeof value);
-        cJSON_AddRawToObject(o, numbers[i].name, value);
-    }
-    cli_report_figures(o, engine, session, s.baseline);
-    cli_report_acceptance(o, &out->acceptance);
+    cli_json_models(o, engine);
+    cli_json_choice(o, session);
+    cli_json_setting(o, "temperature", &now.values, ESP_VALUE_OF_temperature);
+    cli_json_setting(o, "top_p", &now.values, ESP_VALUE_OF_top_p);
+    cli_json_setting(o, "top_k", &now.values, ESP_VALUE_OF_top_k);
+    cli_json_setting(o, "seed", &now.values, ESP_VALUE_OF_seed);
+    cli_json_settings(o, &now.values);
+    cli_json_figures(o, engine, session, s.baseline);
+    cli_json_acceptance(o, &out->acceptance);
     return cli_print_json(o);
 }
 
@@ -129,9 +113,9 @@ static void print_stats(const struct output *out, const struct esp_session *sess
     esp_session_get(session, "drafter", drafter, sizeof drafter);
     esp_session_get(session, "verifier", verifier, sizeof verifier);
     double speed = cli_speed(&s);
-    fprintf(stderr, "drafter              %s\n", drafter);
-    fprintf(stderr, "verifier             %s%s\n", verifier,
-            cli_is_lossy(session) ? "  LOSSY" : "");
+    esp_safe_print(stderr, "drafter              %s\n", drafter);
+    esp_safe_print(stderr, "verifier             %s%s\n", verifier,
+                   esp_session_is_lossy(session) ? "  LOSSY" : "");
     fprintf(stderr, "prompt               %d tokens in %.1f ms\n", s.prompt_tokens,
             1e3 * s.prefill_seconds);
     fprintf(stderr, "generated            %d tokens in %.1f ms, %.1f tokens/s\n",
@@ -156,6 +140,11 @@ static void print_stats(const struct output *out, const struct esp_session *sess
         fprintf(stderr, " %s %.1f %%", esp_stage_name(i),
                 s.decode_seconds > 0 ? 100 * s.stage_seconds[i] / s.decode_seconds : 0);
     fputc('\n', stderr);
+    if (s.draft_temp > 0 && isfinite(s.calibration_error))
+        fprintf(stderr,
+                "draft temperature    %.3g; its probabilities are off by %.3f of late, as they "
+                "are by %.3f\n",
+                s.draft_temp, s.calibration_error, s.calibration_error_raw);
     if (s.baseline > 0)
         fprintf(stderr,
                 "plain decoding       %.1f tokens/s; this run %.1f, without hiccups of the "
@@ -222,9 +211,11 @@ static int run(struct cli_options *o)
     if (status == ESP_OK)
         status = esp_session_open(&session, engine, &o->session, err, sizeof err);
     if (status == ESP_OK)
+        cli_note(session);
+    if (status == ESP_OK)
         status = start_recording(o, &out, session, err, sizeof err);
     if (status == ESP_OK)
-        status = cli_prompt_session(engine, session, text, length, err, sizeof err);
+        status = esp_session_prompt_text(session, text, length, 0, err, sizeof err);
     bool started = status == ESP_OK;
     if (started) {
         esp_session_explain(session, o->explain);
@@ -255,8 +246,9 @@ const struct cli_command cli_generate = {
     .name = "generate",
     .arguments = "-p TEXT | -f FILE | -",
     .summary = "stream a continuation to standard output",
-    .flags = "prompt file tokens target draft drafter verifier temp top-p top-k seed backend "
-             "threads exact order max-nodes context baseline json stats record explain force",
+    .flags = "prompt file tokens target draft drafter verifier settings backend threads device "
+             "exact "
+             "max-nodes context json stats record explain force",
     .most = 1,
     .run = run,
 };

@@ -1,8 +1,8 @@
 /* inflate.c - `espalier inflate SRC DST`: a larger model that says the same, for measuring. */
 #include <stdio.h>
 
-#include "cli.h"
-#include "model/inflate.h"
+#include "tui/cli/cli.h"
+#include "engine/model/inflate.h"
 
 static int run(struct cli_options *o)
 {

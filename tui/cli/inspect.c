@@ -2,11 +2,10 @@
  * fits. */
 #include <cJSON.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "cli.h"
-#include "safe.h"
+#include "tui/cli/cli.h"
+#include "tui/cli/session_json.h"
+#include "viz/safe.h"
 
 static cJSON *model_json(const struct esp_model_info *m)
 {
@@ -28,19 +27,9 @@ static cJSON *model_json(const struct esp_model_info *m)
     return o;
 }
 
-static void print_safe(const char *text)
-{
-    struct esp_shown shown;
-    size_t left = strlen(text);
-    for (size_t n; left > 0; text += n, left -= n) {
-        n = esp_safe_next(text, left, 0, &shown);
-        fputs(shown.text, stdout);
-    }
-}
-
 static void print_model(const char *role, const struct esp_model_info *m)
 {
-    printf("%-12s %s\n", role, m->path);
+    esp_safe_print(stdout, "%-12s %s\n", role, m->path);
     printf("  architecture   %s, %d layers, hidden %d, ffn %d\n", m->architecture, m->layers,
            m->hidden, m->ffn);
     printf("  attention      %d heads, %d key/value heads, head dimension %d\n", m->heads,
@@ -49,17 +38,17 @@ static void print_model(const char *role, const struct esp_model_info *m)
     printf("  context        %d tokens\n", m->context);
     printf("  weights        %lld parameters, %.1f MB, %s\n", (long long)m->parameters,
            (double)m->bytes / 1e6, m->dtype);
-    if (m->unused > 0) {
-        printf("  not used       %d more tensor%s that config.json does not ask for, as ",
-               m->unused, m->unused == 1 ? "" : "s");
-        print_safe(m->unused_name);
-        putchar('\n');
-    }
+    if (m->unused > 0)
+        esp_safe_print(stdout,
+                       "  not used       %d more tensor%s that config.json does not ask for, "
+                       "as %s\n",
+                       m->unused, m->unused == 1 ? "" : "s", m->unused_name);
 }
 
 static int run(struct cli_options *o)
 {
     char err[512];
+    int code = EXIT_DONE;
     struct esp_engine *engine;
     struct esp_model_info target, draft;
     if (o->argument_count > 0)
@@ -80,11 +69,7 @@ static int run(struct cli_options *o)
                               preset ? cJSON_CreateString(preset) : cJSON_CreateNull());
         cJSON_AddItemToObject(all, "sampling_preset",
                               sampling ? cJSON_CreateString(sampling) : cJSON_CreateNull());
-        char *text = cJSON_Print(all);
-        if (text)
-            puts(text);
-        free(text);
-        cJSON_Delete(all);
+        code = cli_print_json(all);
     } else {
         print_model("target", &target);
         if (pair) {
@@ -94,12 +79,12 @@ static int run(struct cli_options *o)
                    "pair fits", 100.0 * (double)draft.parameters / (double)target.parameters);
         }
         if (preset)
-            printf("%-12s %s\n", "preset", preset);
+            esp_safe_print(stdout, "%-12s %s\n", "preset", preset);
         if (sampling && sampling != preset)
-            printf("%-12s %s\n", "  sampling", sampling);
+            esp_safe_print(stdout, "%-12s %s\n", "  sampling", sampling);
     }
     esp_engine_close(engine);
-    return EXIT_DONE;
+    return code;
 }
 
 const struct cli_command cli_inspect = {

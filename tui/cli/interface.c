@@ -1,13 +1,13 @@
 /* interface.c - `espalier` without a command: the terminal interface. */
-#include "interface.h"
+#include "tui/app/interface.h"
 
 #include <stdio.h>
 
-#include "cli.h"
+#include "tui/cli/cli.h"
 
 static int run(struct cli_options *o)
 {
-    struct interface_options options = {
+    struct esp_interface_options options = {
         .engine = o->engine,
         .session = o->session,
         .prompt = o->prompt,
@@ -20,7 +20,7 @@ static int run(struct cli_options *o)
         .record = o->record,
         .force = o->force,
     };
-    options.session.baseline = true;
+    options.session.values.baseline = true;
     return interface_main(&options);
 }
 
@@ -29,7 +29,8 @@ const struct cli_command cli_interface = {
     .arguments = "[options]",
     .summary = "the terminal interface",
     .flags =
-        "prompt tokens target draft drafter verifier temp top-p top-k seed backend threads "
-        "exact order max-nodes context ascii theme config no-config record force",
+        "prompt tokens target draft drafter verifier settings backend threads device exact "
+        "max-nodes context ascii theme config no-config record force",
+    .chooses = "baseline",
     .run = run,
 };

@@ -1,7 +1,7 @@
 /* interrupt.c - commands that end in good order at Ctrl-C, and at once at the second. */
 #include <signal.h>
 
-#include "cli.h"
+#include "tui/cli/cli.h"
 
 volatile sig_atomic_t cli_interrupted;
 

@@ -1,13 +1,14 @@
 /* list.c - `espalier list`: what there is to choose from, as a table or as JSON. */
 #include <cJSON.h>
+#include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
-#include "paths.h"
-#include "safe.h"
-#include "theme.h"
+#include "tui/cli/cli.h"
+#include "engine/support/paths.h"
+#include "tui/cli/session_json.h"
+#include "viz/safe.h"
+#include "tui/view/theme.h"
 
 static void write_range(const struct esp_param_info *p, char *range, size_t size)
 {
@@ -66,13 +67,101 @@ static void print_mdoc(enum esp_list list)
     }
 }
 
-/* What a backend would compute on, or why it cannot. */
-static void print_device(const char *backend)
+/* What a backend would compute on, or why it cannot; with numbers for --device where there are
+ * several. */
+static void print_devices(const char *backend)
+{
+    char text[300], next[300];
+    int status = esp_backend_probe(backend, 0, text, sizeof text), count = 1;
+    if (status < 0) {
+        esp_safe_print(stdout, "    not here: %s\n", text);
+        return;
+    }
+    for (; esp_backend_probe(backend, count, next, sizeof next) != ESP_E_ARGUMENT; count++) {
+        if (count == 1)
+            esp_safe_print(stdout, "    --device 0: %s\n", text);
+        esp_safe_print(stdout, "    --device %d: %s\n", count, next);
+    }
+    if (count == 1)
+        esp_safe_print(stdout, "    %s\n", text);
+}
+
+static void devices_json(cJSON *o, const char *backend)
 {
     char text[300];
-    int status = esp_backend_probe(backend, text, sizeof text);
-    printf("    %s%s\n", status == ESP_OK ? "" : "not here: ", text);
+    int status = esp_backend_probe(backend, 0, text, sizeof text);
+    cJSON *all = cJSON_CreateArray();
+    cJSON_AddBoolToObject(o, "available", status == ESP_OK);
+    cJSON_AddStringToObject(o, status == ESP_OK ? "device" : "why", text);
+    for (int i = 1; status == ESP_OK || (i > 1 && status != ESP_E_ARGUMENT); i++) {
+        cJSON_AddItemToArray(all, cJSON_CreateString(text));
+        status = esp_backend_probe(backend, i, text, sizeof text);
+    }
+    cJSON_AddItemToObject(o, "devices", all);
 }
+
+/* ------------------------------------------------------------------ settings */
+
+static void print_settings(void)
+{
+    struct esp_value_info info;
+    for (int i = 0; esp_value_info(i, &info); i++)
+        printf("%-14s %-18s %s\n", info.name, info.values, info.help);
+}
+
+/* "auto|off|NUMBER" as the argument of a flag: words as they are typed, NUMBER for a number. */
+static void print_argument(const char *values)
+{
+    const char *between = " ";
+    for (size_t n; *values; values += n + (values[n] == '|')) {
+        n = strcspn(values, "|");
+        if (strncmp(values, "NUMBER", n) == 0)
+            printf("%sAr number", between);
+        else
+            printf("%sCm %.*s", between, (int)n, values);
+        between = " | ";
+    }
+}
+
+/* The flags of settings as items of a manual's list: man/espalier.1 has them. */
+static void print_settings_mdoc(void)
+{
+    struct esp_value_info info;
+    for (int i = 0; esp_value_info(i, &info); i++) {
+        fputs(".It Fl -", stdout);
+        for (const char *c = info.name; *c; c++)
+            putchar(*c == '_' ? '-' : *c);
+        if (strcmp(info.kind, "flag") != 0)
+            print_argument(info.values);
+        const char first[] = {(char)toupper((unsigned char)*info.help), '\0'};
+        putchar('\n');
+        print_plain(first, info.help + 1, ".\n");
+    }
+}
+
+static cJSON *settings_json(void)
+{
+    struct esp_session_values values = {.baseline = false};
+    struct esp_value_info info;
+    char err[128];
+    cJSON *all = cJSON_CreateArray();
+    esp_values_check(&values, err, sizeof err);
+    for (int i = 0; esp_value_info(i, &info); i++) {
+        cJSON *o = cJSON_CreateObject();
+        cJSON_AddStringToObject(o, "name", info.name);
+        cJSON_AddStringToObject(o, "values", info.values);
+        cli_json_setting(o, "default", &values, i);
+        if (strstr(info.values, "NUMBER")) {
+            cJSON_AddNumberToObject(o, "minimum", info.minimum);
+            cJSON_AddNumberToObject(o, "maximum", info.maximum);
+        }
+        cJSON_AddStringToObject(o, "help", info.help);
+        cJSON_AddItemToArray(all, o);
+    }
+    return all;
+}
+
+/* ------------------------------------------------------------------ all lists */
 
 static void print_list(enum esp_list list)
 {
@@ -86,7 +175,7 @@ static void print_list(enum esp_list list)
             printf("  [%s]", item.draws);
         putchar('\n');
         if (list == ESP_BACKENDS)
-            print_device(item.name);
+            print_devices(item.name);
         for (int j = 0; esp_item_param(list, item.name, j, &param); j++)
             print_param(&param);
     }
@@ -125,12 +214,8 @@ static cJSON *list_json(enum esp_list list)
         cJSON_AddStringToObject(o, "draws", item.draws);
         for (int j = 0; esp_item_param(list, item.name, j, &param); j++)
             cJSON_AddItemToArray(params, param_json(&param));
-        if (list == ESP_BACKENDS) {
-            char text[300];
-            int status = esp_backend_probe(item.name, text, sizeof text);
-            cJSON_AddBoolToObject(o, "available", status == ESP_OK);
-            cJSON_AddStringToObject(o, status == ESP_OK ? "device" : "why", text);
-        }
+        if (list == ESP_BACKENDS)
+            devices_json(o, item.name);
         cJSON_AddItemToObject(o, "parameters", params);
         cJSON_AddItemToArray(all, o);
     }
@@ -151,39 +236,42 @@ static cJSON *names_json(bool themes)
 
 static int run(struct cli_options *o)
 {
-    static const char *const kinds[] = {"drafters", "verifiers", "backends", "themes",
-                                        "models"};
+    static const char *const kinds[] = {"drafters", "verifiers", "backends",
+                                        "themes",   "models",    "settings"};
+    enum { KINDS = sizeof kinds / sizeof *kinds, SETTINGS = KINDS - 1 };
     const char *kind = o->arguments[0];
     int i = 0;
-    while (i < 5 && strcmp(kinds[i], kind) != 0)
+    while (i < KINDS && strcmp(kinds[i], kind) != 0)
         i++;
-    if (i == 5) {
+    if (i == KINDS) {
         esp_complain(
-            "there is no list of '%s'; there are drafters, verifiers, backends, themes "
-            "and models",
+            "there is no list of '%s'; there are drafters, verifiers, backends, themes, models "
+            "and settings",
             kind);
         return EXIT_USAGE;
+    }
+    if (i == SETTINGS && !o->json) {
+        (o->mdoc ? print_settings_mdoc : print_settings)();
+        return EXIT_DONE;
     }
     if (i < 3 && !o->json) {
         (o->mdoc ? print_mdoc : print_list)((enum esp_list)i);
         return EXIT_DONE;
     }
-    cJSON *all = i < 3 ? list_json((enum esp_list)i) : names_json(i == 3), *item;
-    if (o->json) {
-        char *text = cJSON_Print(all);
-        if (text)
-            puts(text);
-        free(text);
-    } else {
-        cJSON_ArrayForEach(item, all) puts(item->valuestring);
-    }
+    cJSON *all = i < 3           ? list_json((enum esp_list)i)
+                 : i == SETTINGS ? settings_json()
+                                 : names_json(i == 3),
+          *item;
+    if (o->json)
+        return cli_print_json(all);
+    cJSON_ArrayForEach(item, all) esp_safe_print(stdout, "%s\n", item->valuestring);
     cJSON_Delete(all);
     return EXIT_DONE;
 }
 
 const struct cli_command cli_list = {
     .name = "list",
-    .arguments = "drafters|verifiers|backends|themes|models",
+    .arguments = "drafters|verifiers|backends|themes|models|settings",
     .summary = "what there is to choose from",
     .flags = "json mdoc",
     .least = 1,

@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "cli.h"
-#include "clock.h"
+#include "tui/cli/cli.h"
+#include "kernels/clock.h"
+#include "viz/safe.h"
 
 enum { BAR = 30 };
 static const double PATIENCE = 0.5; /* seconds */
@@ -18,16 +19,22 @@ struct loading {
     bool shown;
 };
 
+void cli_draw_bar(FILE *file, double share)
+{
+    int filled = share >= 1 ? BAR : share > 0 ? (int)(share * BAR) : 0;
+    fprintf(file, "\r[%.*s%*s] ", filled, "##############################", BAR - filled, "");
+}
+
 static bool progress(void *user, const char *what, size_t done, size_t total)
 {
     struct loading *l = user;
     if (!l->shown && esp_clock() - l->start < PATIENCE)
         return true;
     l->shown = true;
-    int filled = (int)((double)done / (double)total * BAR);
-    fprintf(stderr, "\r[%.*s%*s] %s, %.0f of %.0f MB\033[K", filled,
-            "##############################", BAR - filled, "", what, (double)done / 1e6,
-            (double)total / 1e6);
+    cli_draw_bar(stderr, (double)done / (double)total);
+    esp_safe_print(stderr, "%s, %.0f of %.0f MB", what, (double)done / 1e6,
+                   (double)total / 1e6);
+    fputs("\033[K", stderr);
     return true;
 }
 
@@ -44,7 +51,14 @@ int cli_open_engine(struct esp_engine **engine, const struct cli_options *option
     if (loading.shown)
         fprintf(stderr, "\r\033[K");
     if (status == ESP_OK && *esp_engine_notice(*engine))
-        fprintf(stderr, "espalier: %s; using the %s backend\n", esp_engine_notice(*engine),
-                esp_engine_backend(*engine));
+        esp_complain("%s; using the %s backend", esp_engine_notice(*engine),
+                     esp_engine_backend(*engine));
     return status;
+}
+
+void cli_note(const struct esp_session *session)
+{
+    char note[300];
+    if (esp_session_get(session, "notice", note, sizeof note) == ESP_OK && *note)
+        fprintf(stderr, "espalier: %s\n", note);
 }

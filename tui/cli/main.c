@@ -8,33 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli.h"
-#include "recording.h"
-#include "safe.h"
-
-#define X(name) extern const struct cli_command cli_##name;
-#include "commands.def"
-#undef X
-
-const struct cli_command *const cli_commands[] = {
-#define X(name) &cli_##name,
-#include "commands.def"
-#undef X
-    NULL,
-};
-
-int cli_fail(const char *sentence)
-{
-    esp_complain("%s", sentence);
-    return EXIT_BAD;
-}
-
-void cli_tell_cut(const struct esp_recording *recording, const char *path)
-{
-    if (esp_recording_is_cut(recording))
-        esp_complain("%s was cut off, as by a crash; it holds %d iterations", path,
-                     esp_recording_iterations(recording));
-}
+#include "tui/cli/cli.h"
+#include "viz/safe.h"
 
 static const struct cli_command *find(const char *name)
 {

@@ -1,9 +1,9 @@
 /* no_interface.c - takes the place of the terminal interface in a build without ncurses. */
-#include "interface.h"
+#include "tui/app/interface.h"
 
 #include <stdio.h>
 
-int interface_main(const struct interface_options *options)
+int interface_main(const struct esp_interface_options *options)
 {
     (void)options;
     fputs("espalier: this build has no terminal interface (make headless); use espalier "

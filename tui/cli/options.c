@@ -1,4 +1,8 @@
-/* options.c - flags: one table feeds parsing and help; a command takes the flags it names. */
+/* options.c - flags: one table feeds parsing and help; a command takes the flags it names.
+ *
+ * Settings of a session (espalier_settings.h) are flags by their names, with - for _. A command
+ * that names "settings" takes all of them but those it chooses itself.
+ */
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -6,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
-#include "player.h"
-#include "recording.h"
-#include "safe.h"
+#include "tui/cli/cli.h"
+#include "tui/model/player.h"
+#include "sessions/recording.h"
+#include "viz/safe.h"
 
 enum flag {
     TARGET = 256,
@@ -18,19 +22,16 @@ enum flag {
     VERIFIER,
     WITH,
     WITH_VERIFIER,
-    TEMP,
-    TOP_P,
-    TOP_K,
-    SEED,
     BACKEND,
     THREADS,
+    DEVICE,
     EXACT,
-    ORDER,
     MAX_NODES,
     CONTEXT,
-    BASELINE,
     TRIALS,
     WARMUP,
+    SECONDS,
+    WRITE,
     PROMPT_TOKENS,
     WIDTH,
     LAYERS,
@@ -52,6 +53,7 @@ enum flag {
     NODES,
     ASCIICAST,
     SIZE,
+    SETTINGS, /* the first of them; the others follow */
     HELP = 'h',
     VERSION = 'V',
     PROMPT = 'p',
@@ -60,13 +62,15 @@ enum flag {
     OUTPUT = 'o',
 };
 
-enum { SUMMARY_COLUMN = 42, MOST_FLAGS = 32, MOST_TOKENS = 1 << 24 };
+enum { SUMMARY_COLUMN = 42, MOST_TOKENS = 1 << 24 };
 
-static const struct {
+struct cli_flag {
     const char *name;
-    enum flag flag;
+    int flag; /* enum flag; a setting: SETTINGS and its index */
     const char *argument, *help;
-} flags[] = {
+};
+
+static const struct cli_flag fixed[] = {
     {"prompt", PROMPT, "TEXT", "the prompt"},
     {"file", FILE_, "FILE", "read the prompt from a file; - is standard input"},
     {"tokens", TOKENS, "N", "new tokens at most (default 256); end-of-text ends earlier"},
@@ -79,20 +83,18 @@ static const struct {
     {"with", WITH, "NAME[:K=V,...]", "the second tree policy (default: as the first)"},
     {"with-verifier", WITH_VERIFIER, "NAME[:K=V,...]",
      "the second acceptance rule (default: the best lossless one)"},
-    {"temp", TEMP, "T", "temperature; 0, the default, is greedy"},
-    {"top-p", TOP_P, "P", "sample from the likeliest tokens that sum to P"},
-    {"top-k", TOP_K, "K", "sample from the K likeliest tokens"},
-    {"seed", SEED, "S", "seed of all random numbers (default 0)"},
+    {"settings", SETTINGS, NULL, NULL}, /* stands for all of them */
     {"backend", BACKEND, "NAME", "auto, or one of `espalier list backends`"},
     {"threads", THREADS, "N", "processor threads (default: one per core)"},
+    {"device", DEVICE, "N", "which GPU, numbered from 0 (default: 0)"},
     {"exact", EXACT, NULL, "on a GPU: the same sums for every size of tree, to the last bit"},
-    {"order", ORDER, "ORDER", "order of the tree's rows: bfs, dfs or hpd"},
     {"max-nodes", MAX_NODES, "N", "memory for trees of N nodes (default 256)"},
     {"context", CONTEXT, "N", "tokens of context (default: what the target allows)"},
-    {"baseline", BASELINE, NULL, "also measure plain decoding, for comparison"},
     {"trials", TRIALS, "N", "continuations that are sampled per pair (default 200)"},
     {"prompt-tokens", PROMPT_TOKENS, "N", "only the first N tokens of each prompt"},
     {"warmup", WARMUP, "N", "uncounted rounds over the first prompt (default 1)"},
+    {"seconds", SECONDS, "N", "measure for about N seconds (default 60)"},
+    {"write", WRITE, NULL, "write the preset to espalier.json in the target's folder"},
     {"width", WIDTH, "N", "times as wide: 1, 2, 4, ... 64 (default 1)"},
     {"layers", LAYERS, "N", "layers in all (default: as many as there are)"},
     {"json", JSON, NULL, "print one JSON object instead of text"},
@@ -124,7 +126,35 @@ static const struct {
     {"version", VERSION, NULL, "show the version"},
 };
 
-enum { FLAG_COUNT = sizeof flags / sizeof *flags };
+enum { FLAG_COUNT = sizeof fixed / sizeof *fixed - 1 + ESP_VALUES, NAME_SIZE = 32 };
+
+/* All flags: those of the table above, and the settings. */
+static struct cli_flag flags[FLAG_COUNT];
+
+static struct cli_flag setting_flag(int index)
+{
+    static char names[ESP_VALUES][NAME_SIZE];
+    struct esp_value_info info;
+    char *name = names[index];
+    esp_value_info(index, &info);
+    snprintf(name, NAME_SIZE, "%s", info.name);
+    for (char *c = name; *c; c++)
+        if (*c == '_')
+            *c = '-';
+    const bool is_switch = strcmp(info.kind, "flag") == 0;
+    return (struct cli_flag){name, SETTINGS + index, is_switch ? NULL : info.values, info.help};
+}
+
+static void list_flags(void)
+{
+    int count = 0;
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
+        if (fixed[i].flag != SETTINGS)
+            flags[count++] = fixed[i];
+        for (int j = 0; fixed[i].flag == SETTINGS && j < ESP_VALUES; j++)
+            flags[count++] = setting_flag(j);
+    }
+}
 
 /* Is `name` one of the space-separated names in `list`? */
 static bool listed(const char *list, const char *name)
@@ -136,8 +166,16 @@ static bool listed(const char *list, const char *name)
     return false;
 }
 
+static bool is_setting(int flag)
+{
+    return flag >= SETTINGS && flag < SETTINGS + ESP_VALUES;
+}
+
 static bool takes(const struct cli_command *command, int i)
 {
+    if (is_setting(flags[i].flag))
+        return command->flags && listed(command->flags, "settings") &&
+               !(command->chooses && listed(command->chooses, flags[i].name));
     return flags[i].flag == HELP || flags[i].flag == VERSION ||
            (command->flags && listed(command->flags, flags[i].name));
 }
@@ -153,6 +191,7 @@ static void print_names(const char *title, enum esp_list list)
 
 void cli_help(const struct cli_command *command)
 {
+    list_flags();
     if (!command) {
         printf("espalier %s: tree-based speculative decoding that shows its trees\n\n"
                "usage:\n",
@@ -179,7 +218,7 @@ void cli_help(const struct cli_command *command)
             snprintf(letter, sizeof letter, "-%c, ", (char)flags[i].flag);
         snprintf(left, sizeof left, "%s--%s %s", letter, flags[i].name,
                  flags[i].argument ? flags[i].argument : "");
-        printf("  %-30s %s\n", left, flags[i].help);
+        printf("  %-32s %s\n", left, flags[i].help);
     }
     if (command->flags && listed(command->flags, "drafter")) {
         print_names("Drafters", ESP_DRAFTERS);
@@ -224,14 +263,16 @@ static bool whole_number(const char *flag, const char *text, int low, int high, 
     return true;
 }
 
-static bool seed(const char *text, uint64_t *value)
+/* A setting of the session; a flag without a value turns it on. */
+static bool setting(struct cli_options *o, int index, const char *text)
 {
-    char *end;
-    errno = 0;
-    *value = strtoull(text, &end, 10);
-    if (end != text && !*end && !errno && text[0] >= '0' && text[0] <= '9')
+    char called[NAME_SIZE + 2], err[256];
+    snprintf(called, sizeof called, "--%s", setting_flag(index).name);
+    o->session.repeatable = o->session.repeatable || index == ESP_VALUE_OF_seed;
+    if (esp_value_parse(&o->session.values, index, called, text ? text : "on", err,
+                        sizeof err) == ESP_OK)
         return true;
-    esp_complain("--seed takes a whole number from 0 to 2^64 - 1, not '%s'", text);
+    esp_complain("%s", err);
     return false;
 }
 
@@ -276,8 +317,6 @@ static const char **text_of(struct cli_options *o, int flag)
         return &o->with_verifier;
     case BACKEND:
         return &o->engine.backend;
-    case ORDER:
-        return &o->session.order;
     case RECORD:
         return &o->record;
     case THEME:
@@ -302,8 +341,6 @@ static bool *switch_of(struct cli_options *o, int flag)
     switch (flag) {
     case EXACT:
         return &o->engine.exact;
-    case BASELINE:
-        return &o->session.baseline;
     case JSON:
         return &o->json;
     case EXPLAIN:
@@ -320,6 +357,8 @@ static bool *switch_of(struct cli_options *o, int flag)
         return &o->plain;
     case MDOC:
         return &o->mdoc;
+    case WRITE:
+        return &o->write;
     }
     return NULL;
 }
@@ -334,19 +373,15 @@ static bool set(struct cli_options *o, int flag, const char *value)
         *on = true;
     if (text || on)
         return true;
+    if (is_setting(flag))
+        return setting(o, flag - SETTINGS, value);
     switch (flag) {
     case TOKENS:
         return whole_number("tokens", value, 1, MOST_TOKENS, &o->tokens);
-    case TEMP:
-        return number("temp", value, 0, 100, false, &o->session.temperature);
-    case TOP_P:
-        return number("top-p", value, 0, 1, false, &o->session.top_p);
-    case TOP_K:
-        return whole_number("top-k", value, 0, INT32_MAX, &o->session.top_k);
-    case SEED:
-        return seed(value, &o->session.seed);
     case THREADS:
         return whole_number("threads", value, 1, 1024, &o->engine.threads);
+    case DEVICE:
+        return whole_number("device", value, 0, 1023, &o->engine.device);
     case WIDTH:
         return whole_number("width", value, 1, 64, &o->width);
     case LAYERS:
@@ -361,6 +396,8 @@ static bool set(struct cli_options *o, int flag, const char *value)
         return whole_number("prompt-tokens", value, 1, MOST_TOKENS, &o->prompt_tokens);
     case WARMUP:
         return whole_number("warmup", value, 0, 1000, &o->warmup);
+    case SECONDS:
+        return number("seconds", value, 1, 86400, false, &o->seconds);
     case SPEED:
         return speed(value, &o->speed);
     case IDLE:
@@ -378,21 +415,22 @@ static void note_given(struct cli_options *o, int flag)
 {
     size_t used = strlen(o->given);
     for (int i = 0; i < FLAG_COUNT; i++)
-        if ((int)flags[i].flag == flag && !listed(o->given, flags[i].name))
+        if (flags[i].flag == flag && !listed(o->given, flags[i].name))
             snprintf(o->given + used, sizeof o->given - used, " %s ", flags[i].name);
 }
 
 int cli_parse(struct cli_options *o, const struct cli_command *command, int argc, char **argv)
 {
-    struct option table[MOST_FLAGS + 1] = {{0}};
-    char letters[2 * MOST_FLAGS + 2] = ":";
+    struct option table[FLAG_COUNT + 1] = {{0}};
+    char letters[2 * FLAG_COUNT + 2] = ":";
     size_t n = 1;
     int count = 0, flag;
+    list_flags();
     for (int i = 0; i < FLAG_COUNT; i++) {
         if (!takes(command, i))
             continue;
         bool has_value = flags[i].argument != NULL;
-        table[count++] = (struct option){flags[i].name, has_value, NULL, (int)flags[i].flag};
+        table[count++] = (struct option){flags[i].name, has_value, NULL, flags[i].flag};
         if (flags[i].flag < 256) {
             letters[n++] = (char)flags[i].flag;
             if (has_value)
@@ -403,12 +441,13 @@ int cli_parse(struct cli_options *o, const struct cli_command *command, int argc
     o->tokens = 256;
     o->trials = 200;
     o->warmup = 1;
+    o->seconds = 60;
     o->prompt_tokens = MOST_TOKENS;
     o->width = 1;
     o->speed = 1;
     o->idle = ESP_IDLE_DEFAULT;
     o->nodes = -1;
-    o->session.temperature = command->temperature;
+    o->session.values.temperature = command->temperature;
     opterr = 0;
     while ((flag = getopt_long(argc, argv, letters, table, NULL)) != -1) {
         if (flag == ':')
@@ -429,6 +468,11 @@ int cli_parse(struct cli_options *o, const struct cli_command *command, int argc
     }
     o->arguments = (const char **)argv + optind;
     o->argument_count = argc - optind;
+    if (o->argument_count > command->most && command->most > 2) {
+        esp_complain("%s takes at most %d arguments, not %d", command->name, command->most,
+                     o->argument_count);
+        return EXIT_USAGE;
+    }
     if (o->argument_count > command->most)
         return usage(command, "unexpected argument", o->arguments[command->most]);
     if (o->argument_count < command->least)

@@ -1,42 +1,83 @@
 /* prompt.c - reads the prompt; see prompt.h. */
-#include "prompt.h"
+#include "tui/cli/prompt.h"
 
 #include <errno.h>
-#include <limits.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "error.h"
-#include "safe.h"
+#include "viz/safe.h"
 
 enum { LARGEST = 64 << 20 };
 
-static int read_all(FILE *file, const char *name, char **text, size_t *length)
+static bool grow(char **buffer, size_t *size)
+{
+    char *larger = realloc(*buffer, 2 * *size);
+    if (!larger)
+        return false;
+    *buffer = larger;
+    *size *= 2;
+    return true;
+}
+
+/* Reads to the end. Returns 0, or what errno says. */
+static int read_all(int file, char **text, size_t *length)
 {
     size_t size = 1 << 16, used = 0;
-    char *buffer = malloc(size), message[512];
-    while (buffer) {
-        used += fread(buffer + used, 1, size - used, file);
-        if (used < size || used >= LARGEST)
+    char *buffer = malloc(size);
+    int error = buffer ? 0 : ENOMEM;
+    while (error == 0) {
+        ssize_t n = read(file, buffer + used, size - used);
+        struct pollfd ready = {.fd = file, .events = POLLIN};
+        used += n > 0 ? (size_t)n : 0;
+        if (n == 0)
             break;
-        char *larger = realloc(buffer, size *= 2);
-        if (!larger)
-            free(buffer);
-        buffer = larger;
+        if (n < 0 && errno == EAGAIN)
+            poll(&ready, 1, -1); /* somebody is about to write */
+        else if (n < 0 && errno != EINTR)
+            error = errno;
+        else if (used >= LARGEST)
+            error = EFBIG;
+        else if (used == size && !grow(&buffer, &size))
+            error = ENOMEM;
     }
-    if (!buffer)
-        return cli_fail("no memory for the prompt");
-    if (ferror(file) || used >= LARGEST) {
-        snprintf(message, sizeof message, "cannot read the prompt from %.300s: %s", name,
-                 ferror(file) ? strerror(errno) : "it is larger than 64 MB");
+    if (error)
         free(buffer);
-        return cli_fail(message);
-    }
-    *text = buffer;
+    *text = error ? NULL : buffer;
     *length = used;
-    return 0;
+    return error;
+}
+
+static int refuse(const char *name, const char *why)
+{
+    esp_complain("cannot read the prompt from %s: %s", name, why);
+    return EXIT_BAD;
+}
+
+/* Reads a file, or standard input (NULL). A pipe is not waited for until somebody writes to it,
+ * which may be never; one that has a writer, as the shell's <(...), is read to its end. */
+static int read_prompt(const char *path, char **text, size_t *length)
+{
+    struct stat about;
+    int file = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : STDIN_FILENO;
+    if (file < 0)
+        return refuse(path, strerror(errno));
+    int error = read_all(file, text, length);
+    bool unused =
+        !error && *length == 0 && path && fstat(file, &about) == 0 && S_ISFIFO(about.st_mode);
+    if (path)
+        close(file);
+    if (!error && !unused)
+        return 0;
+    if (unused)
+        free(*text);
+    return refuse(path ? path : "standard input", unused ? "it is a pipe that nobody writes to"
+                                                  : error == EFBIG ? "it is larger than 64 MB"
+                                                                   : strerror(error));
 }
 
 int cli_read_prompt(const struct cli_options *o, char **text, size_t *length)
@@ -62,38 +103,5 @@ int cli_read_prompt(const struct cli_options *o, char **text, size_t *length)
         fprintf(stderr, "espalier: there is no prompt; give -p TEXT, -f FILE or -\n");
         return EXIT_USAGE;
     }
-    if (!file || strcmp(file, "-") == 0)
-        return read_all(stdin, "standard input", text, length);
-    FILE *in = fopen(file, "rb");
-    if (!in) {
-        char message[512];
-        snprintf(message, sizeof message, "cannot read the prompt from %.300s: %s", file,
-                 strerror(errno));
-        return cli_fail(message);
-    }
-    int code = read_all(in, file, text, length);
-    fclose(in);
-    return code;
-}
-
-int cli_prompt_session(struct esp_engine *engine, struct esp_session *session, const char *text,
-                       size_t length, char *err, size_t errlen)
-{
-    return cli_prompt_part(engine, session, text, length, INT_MAX, err, errlen);
-}
-
-int cli_prompt_part(struct esp_engine *engine, struct esp_session *session, const char *text,
-                    size_t length, int most, char *err, size_t errlen)
-{
-    int count = esp_tokenize(engine, text, length, NULL, 0);
-    if (count < 0)
-        return esp_fail(err, errlen, count, "the prompt cannot be tokenized: %s",
-                        esp_status_message(count));
-    int32_t *tokens = calloc((size_t)count + 1, sizeof *tokens);
-    if (!tokens)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the prompt");
-    count = esp_tokenize(engine, text, length, tokens, count);
-    int status = esp_session_prompt(session, tokens, count < most ? count : most, err, errlen);
-    free(tokens);
-    return status;
+    return read_prompt(file && strcmp(file, "-") != 0 ? file : NULL, text, length);
 }

@@ -12,10 +12,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "cli.h"
-#include "interface.h"
-#include "player.h"
-#include "ui.h"
+#include "tui/cli/cli.h"
+#include "tui/app/interface.h"
+#include "tui/model/player.h"
+#include "tui/view/ui.h"
 
 enum { WIDTH = 80, HEIGHT = 24, BELOW = 2 /* rows for keys, which a text does not have */ };
 
@@ -117,7 +117,7 @@ static int replay_plain(const struct cli_options *o)
 
 static int run(struct cli_options *o)
 {
-    struct interface_options options = {
+    struct esp_interface_options options = {
         .recording = o->arguments[0],
         .speed = o->speed,
         .idle = o->idle,

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
-#include "error.h"
-#include "recording.h"
-#include "report.h"
-#include "safe.h"
+#include "tui/cli/cli.h"
+#include "kernels/status.h"
+#include "sessions/recording.h"
+#include "tui/cli/session_json.h"
+#include "viz/safe.h"
 
 enum { MOST_PAIRS = 32, NAME = 40 };
 
@@ -28,27 +28,12 @@ struct pairs {
 
 /* ------------------------------------------------------------------ counting */
 
-/* Names come from a file: what a terminal would obey becomes what it can show. */
-static void copy_name(char to[NAME], const char *name)
-{
-    size_t length = name ? strlen(name) : 0, used = 0;
-    struct esp_shown shown;
-    to[0] = '\0';
-    for (size_t i = 0; i < length;) {
-        i += esp_safe_next(name + i, length - i, 0, &shown);
-        if (used + strlen(shown.text) >= NAME)
-            return;
-        strcpy(to + used, shown.text);
-        used += strlen(shown.text);
-    }
-}
-
 /* The counts of a pair; all pairs after the first MOST_PAIRS - 1 share one. */
 static struct pair *find_pair(struct pairs *pairs, const struct esp_iteration *it)
 {
     char drafter[NAME], verifier[NAME];
-    copy_name(drafter, it->drafter);
-    copy_name(verifier, it->verifier);
+    snprintf(drafter, sizeof drafter, "%s", it->drafter ? it->drafter : "");
+    snprintf(verifier, sizeof verifier, "%s", it->verifier ? it->verifier : "");
     for (int i = 0; i < pairs->count; i++)
         if (strcmp(pairs->pair[i].drafter, drafter) == 0 &&
             strcmp(pairs->pair[i].verifier, verifier) == 0)
@@ -87,7 +72,8 @@ static void print_summary(const struct pair *pair)
 {
     const struct esp_acceptance *a = &pair->acceptance;
     const double iterations = a->iterations;
-    printf("%s, %s: %d iterations\n\n", pair->drafter, pair->verifier, a->iterations);
+    esp_safe_print(stdout, "%s, %s: %d iterations\n\n", pair->drafter, pair->verifier,
+                   a->iterations);
     printf("tokens per iteration  %.2f: an accepted path of %.2f and one more\n",
            1 + (double)a->accepted / iterations, (double)a->accepted / iterations);
     if (a->known > 0)
@@ -115,7 +101,7 @@ static void print_mean(double sum, int64_t of)
         printf("  %7s", "-");
 }
 
-static void print_tried(const struct esp_tried *t)
+static void print_tried(const struct esp_trial_counts *t)
 {
     printf("  %9lld  %6.1f %%  %9lld", (long long)t->tried, percent(t->accepted, t->tried),
            (long long)t->nodes);
@@ -159,7 +145,7 @@ static int print_json(const struct pairs *pairs)
         cJSON_AddStringToObject(o, "drafter", pairs->pair[i].drafter);
         cJSON_AddStringToObject(o, "verifier", pairs->pair[i].verifier);
         cJSON_AddNumberToObject(o, "iterations", pairs->pair[i].acceptance.iterations);
-        cli_report_acceptance(o, &pairs->pair[i].acceptance);
+        cli_json_acceptance(o, &pairs->pair[i].acceptance);
         cJSON_AddItemToArray(all, o);
     }
     return cli_print_json(all);

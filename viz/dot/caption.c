@@ -1,12 +1,12 @@
 /* caption.c - what stands above and below the tree: what happened, with which settings, and how
  * to read the picture; see picture.h. */
-#include "picture.h"
+#include "viz/dot/picture.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "chart.h"
-#include "label.h"
+#include "viz/chart.h"
+#include "viz/dot/label.h"
 
 enum { TITLE = 20, LINE = 13, LEGEND = 12 };
 
@@ -189,15 +189,15 @@ static bool has_draws(const struct esp_iteration *it)
 /* What the third line of a node means. */
 static void put_draws(FILE *file, const struct esp_iteration *it)
 {
-    struct esp_item rule;
+    struct esp_item item;
     size_t length = strcspn(it->verifier, ":");
     fputs("<tr><td align=\"left\">a: chance of acceptance", file);
-    for (int i = 0; esp_item(ESP_VERIFIERS, i, &rule); i++) {
-        if (strlen(rule.name) != length || strncmp(rule.name, it->verifier, length) != 0 ||
-            rule.where) /* its letters would need more words than there is room for */
+    for (int i = 0; esp_item(ESP_VERIFIERS, i, &item); i++) {
+        if (strlen(item.name) != length || strncmp(item.name, it->verifier, length) != 0 ||
+            item.where) /* its letters would need more words than there is room for */
             continue;
         fputs(", here ", file);
-        esp_label_text(file, rule.formula);
+        esp_label_text(file, item.formula);
     }
     fprintf(file, "%su: random number drawn</td></tr>", gap);
 }

@@ -1,5 +1,5 @@
 /* colours.c - two sets of colours; see colours.h. */
-#include "colours.h"
+#include "viz/dot/colours.h"
 
 #include <stddef.h>
 #include <stdio.h>

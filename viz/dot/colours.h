@@ -1,7 +1,7 @@
 /* colours.h - the colours of a picture of a tree, light and dark.
  *
  * Hues are those of the terminal's light and dark themes, so that a slide and a screen agree.
- * Nothing is told by colour alone: what was accepted also has a thick frame and a check mark,
+ * Nothing is shown by colour alone: what was accepted also has a thick frame and a check mark,
  * what was cut is dashed, and so on.
  */
 #ifndef ESP_COLOURS_H

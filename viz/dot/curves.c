@@ -1,5 +1,5 @@
 /* curves.c - replaces the control points of laid-out edges; see curves.h. */
-#include "curves.h"
+#include "viz/dot/curves.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,8 +9,8 @@
 
 #include <gvc.h>
 
-/* Bends the edges of a graph that is laid out with rankdir=LR. Where memory ends, edges stay as
- * they are. */
+/* Bends the edges of a graph that is laid out with rankdir=LR. Without memory for that,
+ * edges stay as they are. */
 void esp_curves_bend(Agraph_t *graph);
 
 #endif

@@ -1,10 +1,10 @@
 /* label.c - escapes for labels; see label.h. */
-#include "label.h"
+#include "viz/dot/label.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "safe.h"
+#include "viz/safe.h"
 
 /* Columns of a text that is no token; bytes of an attribute (Graphviz reads strings of 16 KB).
  */
@@ -28,7 +28,7 @@ static void put(FILE *file, const char *text)
 
 void esp_label_text(FILE *file, const char *text)
 {
-    struct esp_shown shown;
+    struct esp_safe_unit shown;
     size_t length = strlen(text);
     int used = 0;
     for (size_t i = 0; i < length && used < LABEL; used += shown.width) {
@@ -51,7 +51,7 @@ void esp_label_token(FILE *file, const struct esp_tokens *tokens, int32_t token,
     const char *bytes = bytes_of(tokens, token, &length);
     int flags = ESP_SAFE_QUOTED, used = 0, room = columns - 2;
     bool cut = esp_safe_width(bytes, length < 4096 ? length : 4096, flags) > room;
-    struct esp_shown shown;
+    struct esp_safe_unit shown;
     put(file, "\"");
     for (size_t i = 0; i < length; used += shown.width) {
         i += esp_safe_next(bytes + i, length - i, flags, &shown);
@@ -69,7 +69,7 @@ char *esp_label_quoted(const struct esp_tokens *tokens, int32_t token)
     size_t length, size;
     const char *bytes = bytes_of(tokens, token, &length);
     char *text = NULL;
-    struct esp_shown shown;
+    struct esp_safe_unit shown;
     FILE *file = open_memstream(&text, &size);
     if (!file)
         return NULL;

@@ -1,7 +1,7 @@
 /* label.h - text for Graphviz that stays text.
  *
  * Labels are written in Graphviz's HTML-like form, because one label has lines of different
- * sizes. Whatever comes from a file or a model goes through these functions: control and format
+ * sizes. All text from a file or a model goes through these functions: control and format
  * characters and bytes that are not UTF-8 become visible stand-ins (safe.h), and every
  * character that the form or Graphviz's escapes (\N, \G) give a meaning becomes a numeric
  * reference. So no text can open a tag, a link or an escape.
@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-#include "tree_view.h"
+#include "viz/tree_view.h"
 
 /* Writes any text into a label, cut to one line. */
 void esp_label_text(FILE *file, const char *text);

@@ -20,13 +20,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "curves.h"
-#include "event_json.h"
-#include "picture.h"
+#include "viz/dot/curves.h"
+#include "sessions/event_json.h"
+#include "viz/dot/picture.h"
 
 enum { DONE, BAD, USAGE };
 
-struct request {
+struct picture_request {
     const char *format;
     struct esp_picture_look look;
 };
@@ -59,7 +59,7 @@ static int count(const char *text)
 }
 
 /* Returns -1, or the exit code of a program that is done. */
-static int parse(struct request *request, int argc, char **argv)
+static int parse(struct picture_request *request, int argc, char **argv)
 {
     static const struct option options[] = {{"format", required_argument, NULL, 'T'},
                                             {"theme", required_argument, NULL, 't'},
@@ -69,7 +69,8 @@ static int parse(struct request *request, int argc, char **argv)
                                             {"version", no_argument, NULL, 'V'},
                                             {NULL, 0, NULL, 0}};
     int flag;
-    *request = (struct request){.format = "svg", .look = {esp_colours_find("light"), "", -1}};
+    *request =
+        (struct picture_request){.format = "svg", .look = {esp_colours_find("light"), "", -1}};
     while ((flag = getopt_long(argc, argv, "T:hV", options, NULL)) != -1) {
         switch (flag) {
         case 'T':
@@ -126,8 +127,8 @@ static char *read_line(size_t *length)
     return NULL;
 }
 
-static int read_iteration(struct esp_recorded *recorded, struct esp_texts *texts, char *err,
-                          size_t errlen)
+static int read_iteration(struct esp_recorded_event *recorded, struct esp_texts *texts,
+                          char *err, size_t errlen)
 {
     size_t length = 0;
     char *line = read_line(&length);
@@ -219,9 +220,9 @@ static int write_picture(Agraph_t *graph, const char *format)
 
 int main(int argc, char **argv)
 {
-    struct request request;
-    struct esp_recorded recorded = {.node_capacity = 0};
-    struct esp_texts texts = {.taken = 0};
+    struct picture_request request;
+    struct esp_recorded_event recorded = {.node_capacity = 0};
+    struct esp_texts texts = {.count = 0};
     char err[512] = "";
     setlocale(LC_CTYPE, "C.UTF-8");
     int code = parse(&request, argc, argv);
@@ -239,7 +240,7 @@ int main(int argc, char **argv)
     code = strcmp(request.format, "dot") == 0 ? write_dot(graph)
                                               : write_picture(graph, request.format);
     agclose(graph);
-    esp_recorded_free(&recorded);
+    esp_recorded_event_free(&recorded);
     esp_texts_free(&texts);
     return code;
 }

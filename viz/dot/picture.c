@@ -6,21 +6,21 @@
  * which they are entered; in a picture that grows to the right the first one is the lowest, so
  * rows are entered from the last to the first: nodes too, for a DOT file lists edges by them.
  */
-#include "picture.h"
+#include "viz/dot/picture.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "chart.h"
-#include "label.h"
+#include "viz/chart.h"
+#include "viz/dot/label.h"
 
 enum { TOKEN_COLUMNS = 28, BIG = 17, SMALL = 11 };
 /* What fits on a slide. */
 enum { LEAVES = 20, LEVELS = 10 };
 
-struct drawing {
+struct picture {
     const struct esp_iteration *it;
     const struct esp_tokens *tokens;
     const struct esp_picture_look *look;
@@ -45,7 +45,7 @@ __attribute__((format(printf, 3, 4))) static void setf(void *object, const char 
 }
 
 /* A label in HTML-like form; takes and frees what open_memstream() made. */
-static void set_label(struct drawing *d, void *object, FILE *file, char **text)
+static void set_label(struct picture *d, void *object, FILE *file, char **text)
 {
     if (!file || fclose(file) != 0) {
         d->failed = true;
@@ -70,7 +70,7 @@ static const char *const verdicts[] = {[ESP_UNVISITED] = "not visited",
                                        [ESP_REJECTED] = "rejected",
                                        [ESP_CUT] = "cut"};
 
-static const char *colour_of(const struct drawing *d, int verdict)
+static const char *colour_of(const struct picture *d, int verdict)
 {
     const struct esp_colours *p = d->look->colours;
     return verdict == ESP_ACCEPTED   ? p->accepted
@@ -79,7 +79,7 @@ static const char *colour_of(const struct drawing *d, int verdict)
                                      : p->frame;
 }
 
-static void put_first_line(FILE *file, const struct drawing *d, const char *mark,
+static void put_first_line(FILE *file, const struct picture *d, const char *mark,
                            const char *mark_colour, const char *text_colour, bool bold,
                            int32_t token)
 {
@@ -104,7 +104,7 @@ static void end_line(FILE *file)
     fputs("</font></td></tr>", file);
 }
 
-static void put_numbers(FILE *file, const struct drawing *d, const struct esp_node *n)
+static void put_numbers(FILE *file, const struct picture *d, const struct esp_node *n)
 {
     const struct esp_colours *colours = d->look->colours;
     char q[8], p[8], a[8], u[8];
@@ -129,7 +129,7 @@ static void put_numbers(FILE *file, const struct drawing *d, const struct esp_no
     }
 }
 
-static void label_node(struct drawing *d, Agnode_t *node, int index)
+static void label_node(struct picture *d, Agnode_t *node, int index)
 {
     static const char *const marks[] = {[ESP_ACCEPTED] = "\u2713",
                                         [ESP_REJECTED] = "\u2717",
@@ -157,7 +157,7 @@ static void label_node(struct drawing *d, Agnode_t *node, int index)
 }
 
 /* What programs read: the numbers as they are, the text as in a file. */
-static void put_data(struct drawing *d, Agnode_t *node, int32_t token, const char *verdict)
+static void put_data(struct picture *d, Agnode_t *node, int32_t token, const char *verdict)
 {
     char *quoted = esp_label_quoted(d->tokens, token);
     if (quoted)
@@ -169,7 +169,7 @@ static void put_data(struct drawing *d, Agnode_t *node, int32_t token, const cha
     set(node, "verdict", verdict);
 }
 
-static Agnode_t *add_node(struct drawing *d, int index)
+static Agnode_t *add_node(struct picture *d, int index)
 {
     const struct esp_node *n = &d->it->tree.nodes[index];
     char name[16], shade[8];
@@ -198,7 +198,7 @@ static Agnode_t *add_node(struct drawing *d, int index)
     return node;
 }
 
-static Agnode_t *add_bonus(struct drawing *d)
+static Agnode_t *add_bonus(struct picture *d)
 {
     const struct esp_colours *colours = d->look->colours;
     char *text = NULL, name[] = "target";
@@ -220,7 +220,7 @@ static Agnode_t *add_bonus(struct drawing *d)
 }
 
 /* Stands for the children of a node that are not shown. */
-static Agnode_t *add_fold(struct drawing *d, const struct esp_tree_row *row)
+static Agnode_t *add_fold(struct picture *d, const struct esp_tree_row *row)
 {
     char name[24];
     snprintf(name, sizeof name, "more%d", row->node);
@@ -236,7 +236,7 @@ static Agnode_t *add_fold(struct drawing *d, const struct esp_tree_row *row)
     return node;
 }
 
-static Agnode_t *add_row(struct drawing *d, const struct esp_tree_row *row)
+static Agnode_t *add_row(struct picture *d, const struct esp_tree_row *row)
 {
     return row->kind == ESP_ROW_BONUS  ? add_bonus(d)
            : row->kind == ESP_ROW_FOLD ? add_fold(d, row)
@@ -251,7 +251,7 @@ static double width_of(const struct esp_node *n)
     return n->verdict == ESP_ACCEPTED && width < 3 ? 3 : width;
 }
 
-static void add_edge(struct drawing *d, Agnode_t *from, const struct esp_tree_row *row,
+static void add_edge(struct picture *d, Agnode_t *from, const struct esp_tree_row *row,
                      Agnode_t *to)
 {
     const struct esp_node *n = &d->it->tree.nodes[row->node];
@@ -287,7 +287,7 @@ static int leaves(const struct esp_tree_rows *rows)
     return count;
 }
 
-static int choose_most(const struct drawing *d, struct esp_tree_choice *choice,
+static int choose_most(const struct picture *d, struct esp_tree_choice *choice,
                        struct esp_tree_rows *rows)
 {
     int status, count = d->it->tree.count;
@@ -302,7 +302,7 @@ static int choose_most(const struct drawing *d, struct esp_tree_choice *choice,
 
 /* Chooses as many rows as the look says, or as fit on a slide: of what is that deep and was not
  * accepted, the children are left out. */
-static int choose_rows(const struct drawing *d, struct esp_tree_rows *rows)
+static int choose_rows(const struct picture *d, struct esp_tree_rows *rows)
 {
     const struct esp_tree *tree = &d->it->tree;
     struct esp_tree_choice choice = {.stages = ESP_STAGES, .most = d->look->most};
@@ -319,7 +319,7 @@ static int choose_rows(const struct drawing *d, struct esp_tree_rows *rows)
     return status;
 }
 
-static void add_tree(struct drawing *d)
+static void add_tree(struct picture *d)
 {
     struct esp_tree_rows rows = {.count = 0};
     Agnode_t **node = NULL;
@@ -338,7 +338,7 @@ static void add_tree(struct drawing *d)
 
 /* ------------------------------------------------------------------ the whole */
 
-static void declare(struct drawing *d)
+static void declare(struct picture *d)
 {
     static const struct {
         int kind;
@@ -369,7 +369,7 @@ static void declare(struct drawing *d)
     agattr(d->graph, AGEDGE, "color", (char *)colours->edge);
 }
 
-static void label_graph(struct drawing *d, Agraph_t *graph,
+static void label_graph(struct picture *d, Agraph_t *graph,
                         void (*put)(FILE *, const struct esp_iteration *,
                                     const struct esp_picture_look *))
 {
@@ -384,7 +384,7 @@ static void label_graph(struct drawing *d, Agraph_t *graph,
 Agraph_t *esp_picture(const struct esp_iteration *it, const struct esp_tokens *tokens,
                       const struct esp_picture_look *look)
 {
-    struct drawing d = {.it = it, .tokens = tokens, .look = look};
+    struct picture d = {.it = it, .tokens = tokens, .look = look};
     char name[] = "espalier", cluster[] = "cluster_tree";
     d.graph = agopen(name, Agstrictdirected, NULL);
     if (!d.graph)

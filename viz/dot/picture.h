@@ -1,7 +1,7 @@
 /* picture.h - one iteration as a Graphviz graph that explains itself.
  *
  * The tree grows from left to right, so that a path reads like the text it stands for. Each
- * meaning is told twice, once without colour:
+ * meaning is shown twice, once without colour:
  *
  *     accepted        thick coloured frame and edge, bold, check mark
  *     rejected        coloured frame, cross
@@ -20,8 +20,8 @@
 
 #include <cgraph.h>
 
-#include "colours.h"
-#include "tree_view.h"
+#include "viz/dot/colours.h"
+#include "viz/tree_view.h"
 
 struct esp_picture_look {
     const struct esp_colours *colours;

@@ -11,7 +11,7 @@
  * Several queries share one walk over the keys and values where they can: the heads of a group
  * (grouped-query attention, Ainslie et al. 2023) and neighbouring rows of a batch.
  */
-#include "parts.h"
+#include "kernels/cpu/isa/parts.h"
 
 #if ESP_SIMD == 3
 enum { TILE_QUERIES = 4, TILE_BLOCKS = 4, TILE_VECTORS = 2 };

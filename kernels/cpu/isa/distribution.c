@@ -5,7 +5,7 @@
  * of 256 values, so that an inversion of the cumulative sum can skip whole chunks and still end
  * where a walk over single tokens would (but for the rounding of a double).
  */
-#include "parts.h"
+#include "kernels/cpu/isa/parts.h"
 
 enum { CHUNK = 256 };
 

@@ -3,16 +3,16 @@
 #ifndef ESP_CPU_ISA_PARTS_H
 #define ESP_CPU_ISA_PARTS_H
 
-#include "cpu/isa.h"
-#include "cpu/simd.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/simd.h"
 
-#define esp_product_panels ESP_ISA_NAME(esp_product_panels)
+#define esp_matmul_panels ESP_ISA_NAME(esp_matmul_panels)
 #define esp_attention_queries ESP_ISA_NAME(esp_attention_queries)
 #define esp_norm_vector ESP_ISA_NAME(esp_norm_vector)
-#define esp_norm_head ESP_ISA_NAME(esp_norm_head)
-#define esp_rotate_head ESP_ISA_NAME(esp_rotate_head)
+#define esp_rmsnorm_head ESP_ISA_NAME(esp_rmsnorm_head)
+#define esp_rope_head ESP_ISA_NAME(esp_rope_head)
 #define esp_scale_vector ESP_ISA_NAME(esp_scale_vector)
-#define esp_activate_vector ESP_ISA_NAME(esp_activate_vector)
+#define esp_activation_vector ESP_ISA_NAME(esp_activation_vector)
 #define esp_row_argmax ESP_ISA_NAME(esp_row_argmax)
 #define esp_row_top_k ESP_ISA_NAME(esp_row_top_k)
 #define esp_row_softmax ESP_ISA_NAME(esp_row_softmax)
@@ -20,16 +20,17 @@
 #define esp_row_sample ESP_ISA_NAME(esp_row_sample)
 #define esp_row_combine ESP_ISA_NAME(esp_row_combine)
 #define esp_row_remove ESP_ISA_NAME(esp_row_remove)
+#define esp_row_temper ESP_ISA_NAME(esp_row_temper)
 
-void esp_product_panels(const struct esp_packed *w, int begin, int end,
-                        const struct esp_product *p);
+void esp_matmul_panels(const struct esp_packed *w, int begin, int end,
+                       const struct esp_matmul *p);
 void esp_attention_queries(const struct esp_attention *a);
 void esp_norm_vector(float *out, const float *x, int n, const float *weight, const float *bias,
                      enum esp_norm kind, float epsilon);
-void esp_norm_head(float *x, int n, const float *weight, float epsilon);
-void esp_rotate_head(float *x, int half, const float *cosine, const float *sine);
+void esp_rmsnorm_head(float *x, int n, const float *weight, float epsilon);
+void esp_rope_head(float *x, int half, const float *cosine, const float *sine);
 void esp_scale_vector(float *x, int n, float factor);
-void esp_activate_vector(float *out, const float *gate, const float *up, int n);
+void esp_activation_vector(float *out, const float *gate, const float *up, int n);
 int esp_row_argmax(const float *x, int n, int32_t *id);
 int esp_row_top_k(const float *x, int n, int k, int32_t *ids, float *values);
 int esp_row_softmax(float *x, int n, const struct esp_sampling *sampling, void *scratch);
@@ -39,5 +40,6 @@ void esp_row_sample(float *x, int n, double u, const int32_t *excluded, int per,
 double esp_row_combine(float *out, const float *p, const float *q, int n,
                        const struct esp_combination *f);
 double esp_row_remove(float *x, int n, int32_t token);
+void esp_row_temper(const float *x, int n, double power, double *mean_log, double *power_sum);
 
 #endif

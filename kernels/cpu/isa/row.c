@@ -8,7 +8,7 @@
  * Top-p ("nucleus") sampling, Holtzman et al. 2020, needs the values in order only up to where
  * their sum reaches p: a quickselect by mass finds that place without sorting.
  */
-#include "parts.h"
+#include "kernels/cpu/isa/parts.h"
 
 #include <float.h>
 
@@ -27,16 +27,7 @@ V16 void store_tail(float *x, int i, int n, struct v16 value)
         v16_store(x + i, value);
 }
 
-static bool has_nan(const float *x, int n)
-{
-    unsigned equal = 0xffff;
-    for (int i = 0; i < n; i += ESP_LANES) {
-        struct v16 value = load_tail(x, i, n, 0.0f);
-        equal &= v16_equal(value, value);
-    }
-    return equal != 0xffff;
-}
-
+/* Where some values are NaN, any of the values. */
 static float highest(const float *x, int n)
 {
     struct v16 a = v16_set(-INFINITY), b = a;
@@ -91,9 +82,9 @@ static void sift(float *values, int32_t *ids, int count, int at, float value, in
 
 int esp_row_top_k(const float *x, int n, int k, int32_t *ids, float *values)
 {
-    if (has_nan(x, n))
-        return ESP_E_NUMERIC;
     for (int i = 0; i < k; i++) {
+        if (isnan(x[i]))
+            return ESP_E_NUMERIC;
         values[i] = x[i];
         ids[i] = i;
     }
@@ -101,9 +92,11 @@ int esp_row_top_k(const float *x, int n, int k, int32_t *ids, float *values)
         sift(values, ids, k, i, values[i], ids[i]);
     for (int i = k; i < n; i += ESP_LANES) {
         struct v16 value = load_tail(x, i, n, -INFINITY);
-        unsigned passed = v16_greater(value, v16_set(values[0]));
+        unsigned passed = v16_not_at_most(value, v16_set(values[0]));
         for (; passed; passed &= passed - 1) {
             int at = i + __builtin_ctz(passed);
+            if (isnan(x[at]))
+                return ESP_E_NUMERIC;
             if (x[at] > values[0])
                 sift(values, ids, k, 0, x[at], at);
         }
@@ -218,7 +211,7 @@ static double keep_mass(float *x, int n, double top_p, double total, struct entr
 int esp_row_softmax(float *x, int n, const struct esp_sampling *sampling, void *scratch)
 {
     float top = highest(x, n);
-    if (has_nan(x, n) || !isfinite(top))
+    if (!isfinite(top))
         return ESP_E_NUMERIC;
     int k = sampling->top_k;
     if (k > 0 && k < n) {
@@ -230,7 +223,9 @@ int esp_row_softmax(float *x, int n, const struct esp_sampling *sampling, void *
         drop_below(x, n, values[k - 1], ids[k - 1], -INFINITY);
     }
     exponentials(x, n, top, sampling->temperature);
-    double total = esp_row_sum(x, n);
+    double total = esp_row_sum(x, n); /* NaN where a logit is */
+    if (isnan(total))
+        return ESP_E_NUMERIC;
     if (sampling->top_p < 1.0)
         total = keep_mass(x, n, sampling->top_p, total, scratch);
     struct v16 factor = v16_set((float)(1.0 / total));

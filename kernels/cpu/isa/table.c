@@ -1,5 +1,5 @@
 /* table.c - what this instruction set offers the backend; see isa.h. */
-#include "parts.h"
+#include "kernels/cpu/isa/parts.h"
 
 #if ESP_SIMD == 3
 #define NAME "AVX-512"
@@ -11,17 +11,18 @@
 
 const struct esp_cpu_isa ESP_ISA_NAME(esp_cpu_isa) = {
     .name = NAME,
-    .product = esp_product_panels,
+    .matmul = esp_matmul_panels,
     .attention = esp_attention_queries,
     .norm = esp_norm_vector,
-    .norm_head = esp_norm_head,
-    .rotate = esp_rotate_head,
+    .rmsnorm_head = esp_rmsnorm_head,
+    .rope = esp_rope_head,
     .scale = esp_scale_vector,
-    .activate = esp_activate_vector,
+    .activation = esp_activation_vector,
     .argmax = esp_row_argmax,
     .top_k = esp_row_top_k,
     .softmax = esp_row_softmax,
     .sample = esp_row_sample,
     .combine = esp_row_combine,
     .remove = esp_row_remove,
+    .temper = esp_row_temper,
 };

@@ -6,9 +6,9 @@
  * embedding: Su et al. 2021, with the halves of the rotated part paired as Hugging Face does;
  * SwiGLU: Shazeer 2020.
  */
-#include "parts.h"
+#include "kernels/cpu/isa/parts.h"
 
-static void rms_norm(float *out, const float *x, int n, const float *weight, float epsilon)
+static void rmsnorm(float *out, const float *x, int n, const float *weight, float epsilon)
 {
     struct v16 sum = v16_set(0.0f);
     for (int i = 0; i < n; i += ESP_LANES) {
@@ -22,8 +22,8 @@ static void rms_norm(float *out, const float *x, int n, const float *weight, flo
     }
 }
 
-static void layer_norm(float *out, const float *x, int n, const float *weight,
-                       const float *bias, float epsilon)
+static void layernorm(float *out, const float *x, int n, const float *weight, const float *bias,
+                      float epsilon)
 {
     struct v16 sum = v16_set(0.0f), squares = v16_set(0.0f);
     for (int i = 0; i < n; i += ESP_LANES)
@@ -47,12 +47,12 @@ void esp_norm_vector(float *out, const float *x, int n, const float *weight, con
                      enum esp_norm kind, float epsilon)
 {
     if (kind == ESP_NORM_RMS)
-        rms_norm(out, x, n, weight, epsilon);
+        rmsnorm(out, x, n, weight, epsilon);
     else
-        layer_norm(out, x, n, weight, bias, epsilon);
+        layernorm(out, x, n, weight, bias, epsilon);
 }
 
-void esp_norm_head(float *x, int n, const float *weight, float epsilon)
+void esp_rmsnorm_head(float *x, int n, const float *weight, float epsilon)
 {
     struct v16 sum = v16_set(0.0f);
     for (int i = 0; i < n; i += ESP_LANES) {
@@ -67,7 +67,7 @@ void esp_norm_head(float *x, int n, const float *weight, float epsilon)
     }
 }
 
-void esp_rotate_head(float *x, int half, const float *cosine, const float *sine)
+void esp_rope_head(float *x, int half, const float *cosine, const float *sine)
 {
     for (int i = 0; i < half; i += ESP_LANES) {
         int n = half - i < ESP_LANES ? half - i : ESP_LANES;
@@ -85,7 +85,7 @@ void esp_scale_vector(float *x, int n, float factor)
         x[i] *= factor;
 }
 
-void esp_activate_vector(float *out, const float *gate, const float *up, int n)
+void esp_activation_vector(float *out, const float *gate, const float *up, int n)
 {
     const struct v16 one = v16_set(1.0f);
     for (int i = 0; i < n; i += ESP_LANES) {

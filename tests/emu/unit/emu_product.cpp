@@ -1,7 +1,7 @@
 /* emu_product.cpp - the product that stands in for cuBLASLt, against sums in double: types,
  * transposition, order, strides, batches, bias, and what it refuses.
  */
-#include "emu_test.h"
+#include "tests/emu/unit/emu_test.h"
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 /* emu_streams.cpp - the emulator's runtime: memory, lazy streams, events, graphs, launches that
  * a GPU refuses, planted failures.
  */
-#include "emu_test.h"
+#include "tests/emu/unit/emu_test.h"
 
 #include <cmath>
 

@@ -15,9 +15,9 @@
 #include <unistd.h>
 #include <vector>
 
-#include "check.h"
-#include "cuda/device.h"
-#include "emu_control.h"
+#include "tests/check.h"
+#include "kernels/cuda/device.h"
+#include "tests/emu/emu_control.h"
 
 /* Under the address sanitizer, where also a wrong read is caught. */
 #ifdef __SANITIZE_ADDRESS__

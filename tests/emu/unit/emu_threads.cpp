@@ -1,7 +1,7 @@
 /* emu_threads.cpp - the emulator runs threads as a GPU does: what is right gives the right
  * result in any order of threads, what is wrong is caught.
  */
-#include "emu_test.h"
+#include "tests/emu/unit/emu_test.h"
 
 #include <cmath>
 

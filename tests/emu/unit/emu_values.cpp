@@ -1,6 +1,6 @@
 /* emu_values.cpp - the emulator's numbers: 16-bit floats, bits, atomics, tensor core products.
  */
-#include "emu_test.h"
+#include "tests/emu/unit/emu_test.h"
 
 #include <cmath>
 

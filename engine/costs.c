@@ -1,0 +1,290 @@
+/* costs.c - samples, curves and their file; see costs.h. The file is untrusted. */
+#include "engine/costs.h"
+
+#include <cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/support/state_folder.h"
+
+enum { EXACT = 16, FILE_SIZE = 1 << 17, SHORTEST = 8 /* octave 0: below 2^8 tokens */ };
+
+/* What a row more costs where nobody has measured it, as a share of one row. */
+static const double NOMINAL_ROW = 1.0 / 16; /* of a pass, as on processors with tile units */
+static const double OPTIMISTIC = 0.03;
+/* Weight that is left after a sample of another class, and after one of plain decoding; below
+ * TRUSTED samples, what was measured counts in part only. */
+static const double LEFT = 0.998, LEFT_PLAIN = 0.9995, TRUSTED = 3;
+
+/* Classes: every number of rows up to 16, then four to an octave. */
+static int class_of(int rows)
+{
+    if (rows <= EXACT)
+        return rows - 1;
+    int octave = (int)floor(log2(rows - 1)); /* 17..32: 4 */
+    int first = 1 << octave, class = EXACT + 4 * (octave - 4) + 4 * (rows - 1 - first) / first;
+    return class < ESP_COST_CLASSES ? class : ESP_COST_CLASSES - 1;
+}
+
+/* The middle of a class. */
+static double rows_of(int class)
+{
+    if (class < EXACT)
+        return class + 1;
+    int octave = 4 + (class - EXACT) / 4, part = (class - EXACT) % 4;
+    double first = ldexp(1, octave);
+    return first + (part + 0.5) * first / 4 + 0.5;
+}
+
+static double quartile(const struct esp_cost_class *c)
+{
+    double sorted[ESP_COST_SAMPLES];
+    for (int i = 0; i < c->count; i++) {
+        int at = i;
+        for (; at > 0 && sorted[at - 1] > c->sample[i]; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = c->sample[i];
+    }
+    return sorted[(c->count - 1) / 4];
+}
+
+/* Seconds of a class that has samples: while there are few, or they are old, an optimist
+ * believes them in part only, so that a size that was slow by chance is tried again. */
+static double believed(const struct esp_cost_curve *curve, int class)
+{
+    const struct esp_cost_class *c = &curve->class[class], *one = &curve->class[0];
+    double share = fmin(c->weight / TRUSTED, 1), found = quartile(c);
+    if (class == 0 || one->count == 0)
+        return found;
+    double hoped = quartile(one) * (1 + OPTIMISTIC * (rows_of(class) - 1));
+    return hoped < found ? share * found + (1 - share) * hoped : found;
+}
+
+/* Pools neighbours that are out of order (isotonic regression). */
+static void fit(struct esp_cost_curve *curve)
+{
+    double value[ESP_COST_CLASSES], weight[ESP_COST_CLASSES];
+    int width[ESP_COST_CLASSES], blocks = 0;
+    curve->knots = 0;
+    for (int i = 0; i < ESP_COST_CLASSES; i++) {
+        const struct esp_cost_class *c = &curve->class[i];
+        if (c->count == 0)
+            continue;
+        curve->rows[curve->knots++] = rows_of(i);
+        value[blocks] = believed(curve, i);
+        weight[blocks] = c->weight;
+        width[blocks++] = 1;
+        for (; blocks > 1 && value[blocks - 2] > value[blocks - 1]; blocks--) {
+            int a = blocks - 2, b = blocks - 1;
+            value[a] = (value[a] * weight[a] + value[b] * weight[b]) / (weight[a] + weight[b]);
+            weight[a] += weight[b];
+            width[a] += width[b];
+        }
+    }
+    for (int i = 0, at = 0; i < blocks; i++)
+        for (int j = 0; j < width[i]; j++)
+            curve->seconds[at++] = value[i];
+}
+
+static void add(struct esp_cost_curve *curve, int class, double seconds)
+{
+    struct esp_cost_class *c = &curve->class[class];
+    for (int i = 0; i < ESP_COST_CLASSES; i++) {
+        struct esp_cost_class *other = &curve->class[i];
+        if (i != class)
+            other->weight *= class == 0 ? LEFT_PLAIN : LEFT;
+    }
+    c->fresh = true;
+    c->sample[c->next] = seconds;
+    c->next = (c->next + 1) % ESP_COST_SAMPLES;
+    c->count += c->count < ESP_COST_SAMPLES;
+    c->weight = fmin(c->weight + 1, ESP_COST_SAMPLES);
+    fit(curve);
+}
+
+static double value_at(const struct esp_cost_curve *curve, int rows)
+{
+    const int last = curve->knots - 1;
+    int at = 0;
+    if (rows <= curve->rows[0])
+        return curve->seconds[0];
+    while (at <= last && curve->rows[at] < rows)
+        at++;
+    if (at > last) {
+        double known = 1 + OPTIMISTIC * (curve->rows[last] - 1);
+        return curve->seconds[last] * (1 + OPTIMISTIC * (rows - 1)) / known;
+    }
+    double share = (rows - curve->rows[at - 1]) / (curve->rows[at] - curve->rows[at - 1]);
+    return curve->seconds[at - 1] + share * (curve->seconds[at] - curve->seconds[at - 1]);
+}
+
+/* ------------------------------------------------------------------ what callers ask */
+
+/* A curve that has nothing yet starts from what shorter texts took. */
+static void begin_curve(struct esp_cost_curve *curves, int octave)
+{
+    int from = octave;
+    if (curves[octave].knots > 0)
+        return;
+    while (from > 0 && curves[from].knots == 0)
+        from--;
+    if (curves[from].knots == 0)
+        return;
+    curves[octave] = curves[from];
+    for (int i = 0; i < ESP_COST_CLASSES; i++) { /* one sample, to be outweighed soon */
+        struct esp_cost_class *c = &curves[octave].class[i];
+        if (c->count == 0)
+            continue;
+        c->sample[0] = quartile(c);
+        c->count = c->next = 1;
+        c->weight = TRUSTED;
+    }
+}
+
+void esp_costs_at(struct esp_costs *costs, int length)
+{
+    int octave = 0;
+    while (octave < ESP_COST_OCTAVES - 1 && length >> (SHORTEST + octave) > 0)
+        octave++;
+    costs->octave = octave;
+    begin_curve(costs->draft, octave);
+    begin_curve(costs->verify, octave);
+}
+
+/* The nominal curve of passes that take 1 with one row. */
+static double nominal(int rows)
+{
+    return 1 + NOMINAL_ROW * (rows - 1);
+}
+
+void esp_costs_draft_took(struct esp_costs *costs, int rows, double seconds)
+{
+    if (costs->nominal || costs->planted_draft || rows < 1 || !(seconds > 0))
+        return;
+    add(&costs->draft[costs->octave], class_of(rows), seconds);
+    costs->learned = true;
+}
+
+void esp_costs_verify_took(struct esp_costs *costs, int rows, double seconds)
+{
+    if (costs->nominal || costs->planted_verify || rows < 1 || !(seconds > 0))
+        return;
+    add(&costs->verify[costs->octave], class_of(rows), seconds);
+    costs->learned = true;
+}
+
+double esp_costs_verify(const struct esp_costs *costs, int rows)
+{
+    const struct esp_cost_curve *curve = &costs->verify[costs->octave];
+    if (costs->planted_verify)
+        return costs->planted_verify(rows);
+    if (costs->nominal)
+        return nominal(rows);
+    return curve->knots > 0 ? value_at(curve, rows) : 0;
+}
+
+bool esp_costs_draft_known(const struct esp_costs *costs)
+{
+    return costs->nominal || costs->planted_draft || costs->draft[costs->octave].knots > 0;
+}
+
+double esp_costs_draft(const struct esp_costs *costs, int rows)
+{
+    const struct esp_cost_curve *curve = &costs->draft[costs->octave];
+    if (costs->planted_draft)
+        return costs->planted_draft(rows);
+    if (costs->nominal)
+        return costs->relative * nominal(rows);
+    if (curve->knots > 0)
+        return value_at(curve, rows);
+    return esp_costs_verify(costs, 1) * costs->relative * (1 + OPTIMISTIC * (rows - 1));
+}
+
+/* ------------------------------------------------------------------ the file */
+
+static const double LONGEST = 1e4; /* seconds of a pass that are believed */
+
+/* A curve is stored as pairs of class and seconds. */
+static void read_curve(const cJSON *array, struct esp_cost_curve *curve)
+{
+    const cJSON *item;
+    cJSON_ArrayForEach(item, array)
+    {
+        const cJSON *class = cJSON_GetArrayItem(item, 0), *took = cJSON_GetArrayItem(item, 1);
+        if (!cJSON_IsNumber(class) || !cJSON_IsNumber(took) || !(class->valuedouble >= 0) ||
+            !(class->valuedouble < ESP_COST_CLASSES) || !(took->valuedouble > 0) ||
+            !(took->valuedouble < LONGEST))
+            continue;
+        struct esp_cost_class *c = &curve->class[(int)class->valuedouble];
+        if (!c->fresh)
+            *c = (struct esp_cost_class){
+                .sample = {took->valuedouble}, .count = 1, .next = 1, .weight = TRUSTED};
+    }
+    fit(curve);
+}
+
+/* Reads the curves of the file, if it is about this key, into classes that were not sampled
+ * since the last time: another session may have stored others. */
+static void load(struct esp_costs *costs)
+{
+    static const char *const names[] = {"draft", "verify"};
+    char *text = *costs->file ? cJSON_malloc(FILE_SIZE) : NULL;
+    int length = text ? esp_state_read(costs->file, text, FILE_SIZE) : -1;
+    cJSON *root = length < 0 ? NULL : cJSON_ParseWithLength(text, (size_t)length + 1);
+    const cJSON *key = cJSON_GetObjectItem(root, "key");
+    bool sound = cJSON_IsString(key) && strcmp(key->valuestring, costs->key) == 0;
+    for (int i = 0; i < 2 && sound; i++) {
+        const cJSON *octaves = cJSON_GetObjectItem(root, names[i]);
+        for (int j = 0; j < ESP_COST_OCTAVES; j++)
+            read_curve(cJSON_GetArrayItem(octaves, j),
+                       i == 0 ? &costs->draft[j] : &costs->verify[j]);
+    }
+    cJSON_Delete(root);
+    cJSON_free(text);
+}
+
+static cJSON *curves_array(const struct esp_cost_curve *curves)
+{
+    cJSON *octaves = cJSON_CreateArray();
+    for (int j = 0; j < ESP_COST_OCTAVES; j++) {
+        cJSON *array = cJSON_CreateArray();
+        for (int i = 0; i < ESP_COST_CLASSES; i++) {
+            const struct esp_cost_class *c = &curves[j].class[i];
+            if (c->count > 0)
+                cJSON_AddItemToArray(array,
+                                     cJSON_CreateDoubleArray((double[]){i, quartile(c)}, 2));
+        }
+        cJSON_AddItemToArray(octaves, array);
+    }
+    return octaves;
+}
+
+void esp_costs_save(struct esp_costs *costs)
+{
+    if (!costs->learned || !*costs->file)
+        return;
+    load(costs);
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "key", costs->key);
+    cJSON_AddItemToObject(root, "draft", curves_array(costs->draft));
+    cJSON_AddItemToObject(root, "verify", curves_array(costs->verify));
+    char *text = cJSON_PrintUnformatted(root);
+    if (text && esp_state_write(costs->file, text) == ESP_OK)
+        costs->learned = false;
+    cJSON_free(text);
+    cJSON_Delete(root);
+}
+
+void esp_costs_turn(struct esp_costs *costs, const char *key)
+{
+    if (strcmp(key, costs->key) == 0)
+        return;
+    esp_costs_save(costs);
+    memset(costs->draft, 0, sizeof costs->draft);
+    memset(costs->verify, 0, sizeof costs->verify);
+    costs->learned = false;
+    snprintf(costs->key, sizeof costs->key, "%s", key);
+    esp_state_name(costs->file, sizeof costs->file, "costs", key);
+    load(costs);
+}

@@ -1,0 +1,179 @@
+/* best.c - keeping the likeliest nodes of a search, and the search that looks for them.
+ *
+ * Cumulative q never rises along a path. So the N likeliest nodes of any set that was reached
+ * by expanding from the root form a tree, a node that fell out of them never comes back, and
+ * what lies below it cannot come in: offering candidates in any order that puts parents first
+ * keeps exactly the N likeliest (salf-talf, app. B, theorems 2 and 3).
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/drafters/draft.h"
+
+int esp_draft_candidates(struct esp_draft *d, const int32_t *nodes, int count, int k,
+                         struct esp_candidate *candidates)
+{
+    int n = 0;
+    for (int i = 0; i < count; i++) {
+        const struct esp_node *node = &d->tree->tree.nodes[nodes[i]];
+        for (int j = 0; j < k; j++) {
+            size_t at = (size_t)i * (size_t)k + (size_t)j;
+            if (!(d->top_q[at] > 0))
+                break; /* fewer tokens than asked for have any probability */
+            candidates[n] = (struct esp_candidate){
+                .parent = nodes[i],
+                .token = d->top_token[at],
+                .at = n,
+                .q = d->top_q[at],
+                .cumulative_log_q = node->cumulative_log_q + logf(d->top_q[at]),
+            };
+            n++;
+        }
+    }
+    return n;
+}
+
+static int by_falling_q(const void *a, const void *b)
+{
+    const struct esp_candidate *x = a, *y = b;
+    if (x->cumulative_log_q != y->cumulative_log_q)
+        return x->cumulative_log_q < y->cumulative_log_q ? 1 : -1;
+    return x->at - y->at;
+}
+
+void esp_candidates_sort(struct esp_candidate *candidates, int count)
+{
+    qsort(candidates, (size_t)count, sizeof *candidates, by_falling_q);
+}
+
+/* The least likely node that is not cut, of equal ones the last; 0 if there is none. */
+static int32_t weakest(const struct esp_tree *tree)
+{
+    int32_t least = 0;
+    for (int i = 1; i < tree->count; i++)
+        if (tree->nodes[i].verdict != ESP_CUT &&
+            (least == 0 ||
+             tree->nodes[i].cumulative_log_q <= tree->nodes[least].cumulative_log_q))
+            least = i;
+    return least;
+}
+
+int esp_draft_offer(struct esp_draft *d, const struct esp_candidate *c, int count, int budget,
+                    enum esp_reason reason, int32_t *nodes)
+{
+    struct esp_tree_builder *b = d->tree;
+    int kept = 0;
+    bool full = false;
+    for (int i = 0; i < count; i++) {
+        bool in = !full && b->tree.nodes[c[i].parent].verdict != ESP_CUT;
+        if (in && b->capacity - b->room >= budget) {
+            int32_t least = weakest(&b->tree);
+            full = !(c[i].cumulative_log_q > b->tree.nodes[least].cumulative_log_q);
+            in = !full;
+            if (in)
+                esp_tree_cut(b, least, reason);
+        }
+        int node = in ? esp_tree_add(b, c[i].parent, c[i].token, c[i].q) : -1;
+        if (!in)
+            esp_tree_add_cut(b, c[i].parent, c[i].token, c[i].q, reason);
+        if (nodes)
+            nodes[i] = node;
+        kept += in;
+    }
+    return kept;
+}
+
+/* ------------------------------------------------------------------ best first, B at a time */
+
+/* The lowest cumulative q that a node needs so that its children may still come in. */
+static float bar(const struct esp_draft *d, int budget)
+{
+    if (d->tree->capacity - d->tree->room < budget)
+        return -INFINITY;
+    return d->tree->tree.nodes[weakest(&d->tree->tree)].cumulative_log_q;
+}
+
+/* Of the nodes just taken, those to be expanded (lines 10-12 of the algorithm). *gain becomes
+ * the sum of their probabilities; a node at the depth limit counts, but cannot be expanded. */
+static int choose(struct esp_draft *d, const int32_t *taken, int count, int budget,
+                  double *gain, int32_t *nodes)
+{
+    float line = bar(d, budget);
+    int n = 0;
+    *gain = 0;
+    for (int i = 0; i < count; i++) {
+        if (taken[i] < 0)
+            continue;
+        struct esp_node *node = &d->tree->tree.nodes[taken[i]];
+        if (node->verdict == ESP_CUT)
+            continue;
+        node->reason = ESP_REASON_BUDGET;
+        if (!(node->cumulative_log_q > line))
+            continue;
+        *gain += exp(node->cumulative_log_q);
+        if (node->depth >= d->max_depth)
+            node->reason = ESP_REASON_DEPTH;
+        else if (n < d->capacity - d->expanded)
+            nodes[n++] = taken[i];
+    }
+    return n;
+}
+
+/* Expands nodes and queues their children behind the `waiting` ones; returns how many wait
+ * then. */
+static int expand(struct esp_draft *d, const int32_t *nodes, int count, int budget, int waiting)
+{
+    struct esp_candidate *queue = d->candidates;
+    int k = budget < ESP_MAX_TOP ? budget : ESP_MAX_TOP;
+    int status = esp_draft_expand(d, nodes, count, k);
+    if (status < 0)
+        return status;
+    for (int i = 0; i < count; i++)
+        d->tree->tree.nodes[nodes[i]].reason = ESP_REASON_NONE;
+    int total = waiting + esp_draft_candidates(d, nodes, count, k, queue + waiting);
+    for (int i = 0; i < total; i++)
+        queue[i].at = i;
+    esp_candidates_sort(queue, total);
+    return total < budget ? total : budget;
+}
+
+/* Says of the nodes that would have been next, and records those that waited, why they were
+ * left. */
+static void leave(struct esp_draft *d, const int32_t *nodes, int count, int waiting,
+                  enum esp_reason reason)
+{
+    const struct esp_candidate *queue = d->candidates;
+    for (int i = 0; i < count; i++)
+        d->tree->tree.nodes[nodes[i]].reason = (uint8_t)reason;
+    for (int i = 0; i < waiting; i++)
+        esp_tree_add_cut(d->tree, queue[i].parent, queue[i].token, queue[i].q, reason);
+}
+
+int esp_draft_best(struct esp_draft *d, const struct esp_best_rule *rule)
+{
+    struct esp_candidate *queue = d->candidates; /* not yet in the tree, likeliest first */
+    int32_t *taken = d->scratch->end, *nodes = d->scratch->frontier;
+    int budget = rule->budget < d->tree->room ? rule->budget : d->tree->room;
+    int waiting = 0, count = 1, passes = 0, batch, kept;
+    double gain;
+    nodes[0] = 0;
+    do {
+        if (count > 0)
+            waiting = expand(d, nodes, count, budget, waiting);
+        if (waiting < 0)
+            return waiting;
+        batch = rule->batch < budget ? rule->batch : budget;
+        batch = waiting < batch ? waiting : batch;
+        kept = esp_draft_offer(d, queue, batch, budget, ESP_REASON_BUDGET, taken);
+        waiting -= batch;
+        memmove(queue, queue + batch, (size_t)waiting * sizeof *queue);
+        count = choose(d, taken, batch, budget, &gain, nodes);
+        if (passes < d->passes)
+            esp_draft_layer_done(d);
+        passes = d->passes;
+    } while (kept > 0 && !(gain < rule->threshold));
+    bool low = gain < rule->threshold;
+    leave(d, nodes, low ? count : 0, waiting, low ? ESP_REASON_GAIN : ESP_REASON_BUDGET);
+    return ESP_OK;
+}

@@ -1,0 +1,499 @@
+/* goodput.c - the tree whose every node and every layer pays for itself.
+ *
+ * Goodput is committed tokens per second (SmartSpec's word). A tree is expected to give E = 1 +
+ * the sum of P(u) over its nodes, P(u) the probability that u is accepted, and takes T = the
+ * draft passes + verify(rows), both from curves measured on this machine (costs.h). To make E /
+ * T as large as can be, take a price, lambda = tokens per second of late, and make E - lambda T
+ * as large as can be (Dinkelbach 1967):
+ *
+ *   row    of all candidates, likeliest first, as many are taken as make the sum of P minus
+ *          lambda verify(n + 1) largest: rows that come in classes are paid for by the class;
+ *   layer  a further pass over w nodes runs iff what their children will probably add, each
+ *          above the price of its row, is more than lambda draft(w);
+ *   plain  what a tree saved against plain decoding goes to an account, up to SAVINGS steps,
+ *          and what it cost more is taken from it. A tree may cost no more than the account
+ *          holds; when that is not enough for a look at the text (the draft catches up, one
+ *          node), nothing is drafted for a while: 16, 32, ... 512 tokens. One step in 100 is
+ * put aside then, for the next look. So speculation never costs more than START steps of a
+ *          text, one percent, and what it had saved, whatever the draft is worth.
+ *
+ * P is the product along the path of what calibration.h says of the draft's probabilities, with
+ * log odds shifted by how the draft did in the last ten iterations or so of this text. At
+ * temperature 0 children are the likeliest tokens. Above it they are drawn without replacement:
+ * how many, and which node is expanded, follows from P alone, and P of a child is fixed before
+ * it is drawn (P of the parent, its confidence, and how many were drawn there before), so the
+ * tree never favours a token and rules for such draws are exact.
+ *
+ * There is no clock in here and nothing to tune: costs come from d->costs.
+ */
+#include "engine/drafters/drafter.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/calibration.h"
+#include "engine/costs.h"
+
+enum { N };
+
+enum {
+    CHILDREN = 8, /* of a node, that are looked at */
+    DEEPEST = 32,
+    WIDEST = 16, /* nodes expanded by one pass */
+    ENTRIES = 512,
+    KINDS = 4, /* of nodes, by how likely they were below their parent; the root is one */
+    RANKS = 4, /* children that a node is expected to have */
+    LOOK = 16, /* rows that may come as a class */
+    SHORTEST_WAIT = 16,
+    LONGEST_WAIT = 512,
+    REFRESH = 128, /* iterations between two that time plain decoding */
+};
+
+static const double SAVINGS = 4, START = 2, ASIDE = 0.01; /* plain steps */
+static const double FADE = 1.0 / 32; /* of the rate that becomes the price */
+
+static const struct esp_param params[] = {
+    [N] = {"N", ESP_INT, 1, 256, 64, .help = "nodes at most"},
+    {0},
+};
+
+/* A child that is in the tree or may come into it. */
+struct entry {
+    double value; /* P */
+    double key;   /* of the order: P, and drawn ones first */
+    double rate;  /* P over that of its parent */
+    double q;
+    int32_t parent, token, node; /* node: -1 while it is not in the tree */
+    int draw;
+    bool expanded;
+};
+
+struct state {
+    double tokens, seconds; /* of late: their ratio is the price */
+    double expected[KINDS][RANKS], seen[KINDS];
+    double shift;   /* of log odds: how much better than usual the draft is in this text */
+    double account; /* in steps of plain decoding */
+    int wait, interval, since_plain;
+    int length; /* of the text, last time */
+    bool plain, probing, started;
+
+    /* Of the iteration that runs; costs in seconds. */
+    double verify[ESP_MAX_NODES / 8 + LOOK + 2]; /* by rows */
+    double price, spent, row, layer, hope;
+    double stake; /* that the tree may cost more than plain decoding */
+    int budget, obtained;
+    struct entry entry[ENTRIES]; /* likeliest first */
+    int count;
+    int32_t nodes[WIDEST], parents[WIDEST * CHILDREN], children[WIDEST * CHILDREN];
+};
+
+static void init(void *memory, const struct esp_params *values, int changed)
+{
+    struct state *s = memory;
+    static const double prior[RANKS] = {0.5, 0.15, 0.08, 0.05};
+    (void)values;
+    if (s->started || changed >= 0)
+        return;
+    s->started = true;
+    s->account = START;
+    s->interval = SHORTEST_WAIT;
+    for (int i = 0; i < KINDS; i++)
+        memcpy(s->expected[i], prior, sizeof prior);
+}
+
+/* ------------------------------------------------------------------ prices */
+
+static void read_costs(const struct esp_draft *d, struct state *s)
+{
+    int budget = (int)esp_param(d->params, N);
+    s->budget = budget < d->tree->room ? budget : d->tree->room;
+    for (int rows = 1; rows <= s->budget + LOOK + 1; rows++)
+        s->verify[rows] = esp_costs_verify(d->costs, rows);
+    s->price = s->verify[1] > 0 ? 1 / s->verify[1] : 0;
+    if (s->seconds > 0 && s->tokens > s->price * s->seconds)
+        s->price = s->tokens / s->seconds;
+}
+
+/* What a row costs, in tokens, behind a tree of n nodes: the class that costs least per row. */
+static double row_price(const struct state *s, int n)
+{
+    double least = INFINITY;
+    for (int m = 1; m <= LOOK; m++)
+        least = fmin(least, (s->verify[n + 1 + m] - s->verify[n + 1]) / m);
+    return s->price * least;
+}
+
+/* A rate as it is in this text. */
+static double shifted(const struct state *s, double rate)
+{
+    if (!(rate > 0 && rate < 1))
+        return rate;
+    return 1 / (1 + (1 - rate) / rate * exp(-s->shift));
+}
+
+static int kind_of(const struct entry *e)
+{
+    return e->rate < 0.5 ? 1 : e->rate < 0.9 ? 2 : 3;
+}
+
+/* What the children of a node of probability `value` will probably add, above their rows. */
+static double gain_of(const struct state *s, int kind, double value, double row)
+{
+    double gain = 0;
+    for (int k = 0; k < RANKS; k++)
+        gain += fmax(0, value * shifted(s, s->expected[kind][k]) - row);
+    return gain;
+}
+
+/* ------------------------------------------------------------------ candidates */
+
+static void insert(struct state *s, struct entry e)
+{
+    int at = s->count < ENTRIES ? s->count++ : ENTRIES - 1;
+    if (at == ENTRIES - 1 && s->entry[at].node >= 0)
+        return; /* the list is full of nodes: one so unlikely is not missed */
+    e.key = e.value;
+    for (; at > 0 && s->entry[at - 1].key < e.key; at--)
+        s->entry[at] = s->entry[at - 1];
+    s->entry[at] = e;
+}
+
+/* Lists the children of node `i` of those just expanded, which has probability `value`. */
+static void list_children(const struct esp_draft *d, struct state *s, int i, int kind,
+                          double value, double floor)
+{
+    const int32_t node = s->nodes[i];
+    const int most = s->budget < CHILDREN ? s->budget : CHILDREN;
+    double left = 1, usually_left = 1, last = 1, usual, weight;
+    s->seen[kind] += s->seen[kind] < 64;
+    weight = 1 / (s->seen[kind] + 1);
+    for (int k = 0; k < most; k++) {
+        struct entry e = {.parent = node, .node = -1, .draw = k};
+        if (d->greedy) {
+            e.q = (double)d->top_q[i * most + k];
+            e.token = d->top_token[i * most + k];
+            usual = e.q > 0 ? esp_calibration_likely(d->calibration, e.q) : 0;
+            e.rate = shifted(s, usual);
+        } else {
+            double confidence = d->tree->tree.nodes[node].confidence;
+            double mean = esp_calibration_drawn(d->calibration, confidence, k);
+            double own = shifted(s, mean);
+            usual = usually_left * mean;
+            usually_left *= 1 - mean;
+            e.rate = left * own;
+            left *= 1 - own;
+        }
+        e.rate = last = fmin(e.rate, last); /* a later one is never likelier */
+        e.value = value * e.rate;
+        if (k < RANKS)
+            s->expected[kind][k] += weight * (usual - s->expected[kind][k]);
+        if (e.rate > 0 && e.value >= floor)
+            insert(s, e);
+    }
+}
+
+/* How many candidates make the most of their rows. Nodes that were drawn stay. */
+static int count_worthy(const struct esp_draft *d, const struct state *s)
+{
+    double sum = 0, best = -s->price * s->verify[1];
+    int count = 0;
+    for (int i = 0; i < s->count && i < s->budget; i++) {
+        bool drawn = !d->greedy && s->entry[i].node >= 0;
+        if (!drawn && s->spent + s->verify[i + 2] - s->verify[1] > s->stake)
+            break;
+        sum += s->entry[i].value;
+        double value = sum - s->price * s->verify[i + 2];
+        if (value > best || drawn) {
+            best = fmax(value, best);
+            count = i + 1;
+        }
+    }
+    return count;
+}
+
+/* ------------------------------------------------------------------ the tree */
+
+static void took(struct esp_draft *d, struct entry *e, int node)
+{
+    e->node = node;
+    if (node < 0)
+        return;
+    d->tree->tree.nodes[node].value = (float)e->value;
+    d->tree->tree.nodes[node].reason = ESP_REASON_LAYER;
+}
+
+/* A draw has come out: nodes below it are worth as much as this token is, however likely a draw
+ * was to be accepted before. Nothing about its siblings follows from that. */
+static void drew(struct esp_draft *d, const struct state *s, struct entry *e, int node)
+{
+    took(d, e, node);
+    if (node >= 0 && e->draw == 0) {
+        double above = e->value / e->rate;
+        double q = d->tree->tree.nodes[node].q;
+        e->rate = shifted(s, esp_calibration_first(d->calibration, q));
+        e->value = above * e->rate;
+        d->tree->tree.nodes[node].value = (float)e->value;
+    }
+    e->key = 2 + e->value;
+}
+
+static void sort(struct state *s)
+{
+    for (int i = 1; i < s->count; i++) {
+        struct entry e = s->entry[i];
+        int at = i;
+        for (; at > 0 && s->entry[at - 1].key < e.key; at--)
+            s->entry[at] = s->entry[at - 1];
+        s->entry[at] = e;
+    }
+}
+
+/* Draws what was chosen, in rounds of one child below each parent. */
+static int draw(struct esp_draft *d, struct state *s, int count)
+{
+    struct entry *of[WIDEST * CHILDREN];
+    for (int round = 0; round < CHILDREN; round++) {
+        int n = 0;
+        for (int i = 0; i < count; i++) {
+            struct entry *e = &s->entry[i];
+            if (e->node >= 0 || e->draw != round || n == WIDEST * CHILDREN)
+                continue;
+            of[n] = e;
+            s->parents[n++] = e->parent;
+        }
+        int status = n ? esp_draft_draw(d, s->parents, n, ESP_DRAW_SWOR, s->children) : ESP_OK;
+        if (status < 0)
+            return status;
+        for (int i = 0; i < n; i++)
+            drew(d, s, of[i], s->children[i]);
+    }
+    sort(s);
+    return ESP_OK;
+}
+
+static int take(struct esp_draft *d, struct state *s, int count)
+{
+    if (!d->greedy)
+        return draw(d, s, count);
+    for (int i = 0; i < count; i++) {
+        struct entry *e = &s->entry[i];
+        if (e->node < 0)
+            took(d, e, esp_tree_add(d->tree, e->parent, e->token, e->q));
+    }
+    return ESP_OK;
+}
+
+/* Which nodes the next pass expands, if there is to be one. */
+static int choose_layer(const struct esp_draft *d, struct state *s, int count)
+{
+    double sum = 0, best = 0;
+    int n = 0, chosen = 0;
+    int room = d->capacity - d->expanded < WIDEST ? d->capacity - d->expanded : WIDEST;
+    double left = s->stake - s->spent - (s->verify[count + 1] - s->verify[1]);
+    int deepest = d->max_depth < DEEPEST ? d->max_depth : DEEPEST;
+    s->row = row_price(s, count);
+    s->layer = s->price * esp_costs_draft(d->costs, 1);
+    for (int i = 0; i < count && n < room; i++) {
+        const struct entry *e = &s->entry[i];
+        if (e->node < 0 || e->expanded || d->tree->tree.nodes[e->node].depth >= deepest)
+            continue;
+        s->nodes[n++] = e->node;
+        if (esp_costs_draft(d->costs, n) > left)
+            break;
+        sum += gain_of(s, kind_of(e), e->value, s->row);
+        double net = sum - s->price * esp_costs_draft(d->costs, n);
+        if (net > best) {
+            best = net;
+            chosen = n;
+        }
+    }
+    return chosen;
+}
+
+/* One pass and its children. */
+static int expand(struct esp_draft *d, struct state *s, int count)
+{
+    const int most = s->budget < CHILDREN ? s->budget : CHILDREN;
+    const double floor = 0.25 * row_price(s, 0);
+    const int behind = esp_draft_behind(d);
+    s->spent += esp_costs_draft(d->costs, s->nodes[0] == 0 ? behind : count);
+    int status = esp_draft_expand(d, s->nodes, count, d->greedy ? most : 1);
+    for (int i = 0; i < count && status == ESP_OK; i++) {
+        double value = 1;
+        int kind = 0;
+        for (int j = 0; j < s->count; j++) {
+            if (s->entry[j].node != s->nodes[i] || s->nodes[i] == 0)
+                continue;
+            s->entry[j].expanded = true;
+            value = s->entry[j].value;
+            kind = kind_of(&s->entry[j]);
+        }
+        d->tree->tree.nodes[s->nodes[i]].reason = ESP_REASON_NONE;
+        list_children(d, s, i, kind, value, floor);
+    }
+    return status;
+}
+
+/* What fell behind leaves the tree; what was not taken is recorded. */
+static void leave(struct esp_draft *d, struct state *s, int count)
+{
+    enum { SHOWN = 16 };
+    for (int i = count; i < s->count; i++) {
+        const struct entry *e = &s->entry[i];
+        int node = e->node;
+        if (node >= 0)
+            esp_tree_cut(d->tree, node, ESP_REASON_PRICE);
+        else if (d->greedy && i < count + SHOWN)
+            node = esp_tree_add_cut(d->tree, e->parent, e->token, e->q, ESP_REASON_PRICE);
+        if (node >= 0)
+            d->tree->tree.nodes[node].value = (float)e->value;
+    }
+    s->hope = 1;
+    for (int i = 0; i < count; i++)
+        s->hope += s->entry[i].value;
+    s->row = row_price(s, count);
+}
+
+/* A new text starts with what may be lost on it. */
+static void look_at_text(const struct esp_draft *d, struct state *s)
+{
+    bool pays = s->tokens * s->verify[1] > s->seconds;
+    if (d->text_length < s->length && pays)
+        s->account = START;
+    else if (d->text_length < s->length)
+        s->account = fmax(fmin(s->account, START), START / 2);
+    if (d->text_length < s->length)
+        s->shift = 0;
+    s->length = d->text_length;
+}
+
+/* Is this an iteration of plain decoding? */
+static bool is_plain(const struct esp_draft *d, struct state *s)
+{
+    double look = esp_costs_draft(d->costs, esp_draft_behind(d)) + s->verify[2] - s->verify[1];
+    s->probing = s->plain;
+    s->stake = s->account * s->verify[1];
+    if (!(s->verify[1] > 0) || s->budget < 1)
+        return true; /* nothing is known yet */
+    if (!s->plain && s->stake < look) {
+        s->plain = true;
+        s->wait = s->interval;
+        s->interval = s->interval < LONGEST_WAIT ? 2 * s->interval : LONGEST_WAIT;
+    } else if (s->plain && s->wait <= 0 && s->stake >= look) {
+        s->plain = false;
+    }
+    return s->plain || s->since_plain >= REFRESH;
+}
+
+static int draft(struct esp_draft *d)
+{
+    struct state *s = d->state;
+    int count = 0, width = 1, status = ESP_OK;
+    read_costs(d, s);
+    look_at_text(d, s);
+    s->count = 0;
+    s->spent = 0;
+    s->hope = 1;
+    s->nodes[0] = 0;
+    if (is_plain(d, s)) {
+        d->tree->tree.nodes[0].reason = ESP_REASON_PLAIN;
+        s->since_plain = 0;
+        return ESP_OK;
+    }
+    s->since_plain++;
+    while (width > 0 && status == ESP_OK) {
+        status = expand(d, s, width);
+        count = count_worthy(d, s);
+        if (s->probing && count == 0 && s->count > 0)
+            count = 1; /* a look at the text is one at what becomes of a draft */
+        if (status == ESP_OK)
+            status = take(d, s, count);
+        if (status == ESP_OK)
+            esp_draft_layer_done(d);
+        width = choose_layer(d, s, count);
+    }
+    if (status == ESP_OK)
+        leave(d, s, count);
+    return status;
+}
+
+/* At every node that the verifier came to: was one of its children accepted, and how likely was
+ * that? Texts differ: in a list or a refrain the draft is right far more often than it says. */
+static void learn_shift(struct state *s, const struct esp_iteration *it)
+{
+    static const double step = 0.15, kept = 0.9, most = 2;
+    const struct esp_tree *tree = &it->tree;
+    s->shift *= kept; /* also where nothing was drafted: or it would never be tried again */
+    for (int i = 0; i <= it->path_length; i++) {
+        int32_t parent = i == 0 ? 0 : it->path[i - 1];
+        double above = i == 0 ? 1 : tree->nodes[parent].value, likely = 0;
+        for (int u = parent + 1; u < tree->count; u++)
+            if (tree->nodes[u].parent == parent && tree->nodes[u].verdict != ESP_CUT &&
+                above > 0)
+                likely += tree->nodes[u].value / above;
+        if (likely > 0)
+            s->shift += step * ((i < it->path_length) - fmin(likely, 1));
+    }
+    s->shift = fmin(fmax(s->shift, -most), most);
+}
+
+static void adapt(void *memory, const struct esp_params *values, const struct esp_iteration *it)
+{
+    struct state *s = memory;
+    const int rows = it->tree.verified, tokens = it->committed_count;
+    (void)values;
+    s->obtained = tokens;
+    learn_shift(s, it);
+    if (!(s->verify[1] > 0) || rows > s->budget + 1)
+        return;
+    double seconds = s->spent + s->verify[rows];
+    s->spent = 0; /* near the end of a text nothing is drafted at all */
+    s->tokens += tokens - FADE * s->tokens;
+    s->seconds += seconds - FADE * s->seconds;
+    if (s->plain) {
+        s->wait -= tokens;
+        s->account += ASIDE * tokens;
+        return;
+    }
+    s->account = fmin(s->account + tokens - seconds / s->verify[1], SAVINGS);
+    if (s->account >= 1)
+        s->interval = SHORTEST_WAIT;
+}
+
+static int gauges(const void *memory, const struct esp_params *values, struct esp_gauge *g)
+{
+    const struct state *s = memory;
+    enum { HIGHEST = 10000 }; /* tokens per second, of a scale; the price may be above */
+    (void)values;
+    g[0] = (struct esp_gauge){"price", .after = s->price, .maximum = HIGHEST};
+    g[1] = (struct esp_gauge){"row", .after = s->row, .maximum = 1};
+    g[2] = (struct esp_gauge){"layer", .after = s->layer, .maximum = 1};
+    g[3] = (struct esp_gauge){"expected", .after = s->hope, .maximum = 8};
+    g[4] = (struct esp_gauge){"obtained", .after = s->obtained, .maximum = 8};
+    g[5] = (struct esp_gauge){"account", .after = s->account, .maximum = SAVINGS};
+    g[6] = (struct esp_gauge){"wait", .after = s->plain ? s->wait : 0, .maximum = LONGEST_WAIT};
+    return 7;
+}
+
+static unsigned draws_with(const struct esp_params *values, bool greedy)
+{
+    (void)values;
+    return greedy ? ESP_DRAW_TOPK : ESP_DRAW_SWOR;
+}
+
+const struct esp_drafter_ops esp_drafter_goodput = {
+    .name = "goodput",
+    .summary = "nodes and layers while they pay, by costs measured here; plain if none does",
+    .source = "Dinkelbach 1967; SmartSpec, Liu et al. 2024",
+    .differs = "the price is that of this machine and text, not a parameter; trees, not chains",
+    .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
+    .verifier = "traversal",
+    .needs_model = true,
+    .params = params,
+    .state_size = sizeof(struct state),
+    .init = init,
+    .draws_with = draws_with,
+    .draft = draft,
+    .adapt = adapt,
+    .gauges = gauges,
+};

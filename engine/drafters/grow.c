@@ -1,0 +1,282 @@
+/* grow.c - growing a tree layer by layer: by a rule over likely or drawn tokens, or along
+ * independent paths.
+ *
+ * Both take one draft pass per depth. What is left out stays in the record with its reason.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/drafters/draft.h"
+
+static int by_drawing_order(const void *a, const void *b)
+{
+    return ((const struct esp_candidate *)a)->at - ((const struct esp_candidate *)b)->at;
+}
+
+/* How many children the rule gives to a node of the layer, whose confidence is known. */
+static int breadth_of(const struct esp_draft *d, const struct esp_layer_rule *rule, int32_t u)
+{
+    if (u == 0 && rule->draft_root)
+        return 1;
+    return rule->breadth(rule->drafter, &d->tree->tree.nodes[u]);
+}
+
+/* Lists the children that the rule gives to the nodes of a layer; returns how many are not
+ * cut. */
+static int list_candidates(struct esp_draft *d, const struct esp_layer_rule *rule,
+                           const int32_t *layer, int count, int *total)
+{
+    int kept = 0, n = 0;
+    for (int i = 0; i < count; i++) {
+        const struct esp_node *node = &d->tree->tree.nodes[layer[i]];
+        bool guess = layer[i] == 0 && rule->draft_root;
+        int breadth = breadth_of(d, rule, layer[i]);
+        for (int j = 0; j < breadth; j++) {
+            size_t at = (size_t)i * (size_t)rule->most + (size_t)j;
+            struct esp_candidate *c = &d->candidates[n];
+            if (!(d->top_q[at] > 0))
+                break; /* fewer tokens than asked for have any probability */
+            *c = (struct esp_candidate){
+                .parent = layer[i],
+                .token = d->top_token[at],
+                .at = n,
+                .q = d->top_q[at],
+                .cumulative_log_q = node->cumulative_log_q + logf(d->top_q[at]),
+            };
+            c->taken = guess || !rule->cut || !(c->cumulative_log_q < rule->log_least);
+            kept += c->taken;
+            n++;
+        }
+    }
+    *total = n;
+    return kept;
+}
+
+/* Adds the layer's children to the tree: those that fit, likeliest first; the others are
+ * recorded as cut. Returns the number added; they are the last nodes not cut. */
+static int add_layer(struct esp_draft *d, const struct esp_layer_rule *rule, int room,
+                     const int32_t *layer, int count, int32_t *added)
+{
+    struct esp_candidate *c = d->candidates;
+    int total, kept = list_candidates(d, rule, layer, count, &total), n = 0;
+    bool tight = kept > room;
+    if (tight) {
+        esp_candidates_sort(c, total);
+        for (int i = 0; i < total; i++)
+            if (c[i].taken && room-- <= 0)
+                c[i].taken = false;
+        qsort(c, (size_t)total, sizeof *c, by_drawing_order);
+    }
+    for (int i = 0; i < total; i++) {
+        if (c[i].taken) {
+            int node = esp_tree_add(d->tree, c[i].parent, c[i].token, c[i].q);
+            if (node >= 0)
+                added[n++] = node;
+        } else {
+            bool low = rule->cut && c[i].cumulative_log_q < rule->log_least;
+            esp_tree_add_cut(d->tree, c[i].parent, c[i].token, c[i].q,
+                             low ? ESP_REASON_THRESHOLD : ESP_REASON_BUDGET);
+        }
+    }
+    return n;
+}
+
+/* Of the nodes, those `most` that are likeliest, in their order; earlier ones of equal ones. */
+static int keep_likeliest(const struct esp_draft *d, int32_t *nodes, int count, int most)
+{
+    struct esp_candidate *c = d->candidates;
+    for (int i = 0; i < count; i++)
+        c[i] = (struct esp_candidate){
+            .token = nodes[i],
+            .at = i,
+            .cumulative_log_q = d->tree->tree.nodes[nodes[i]].cumulative_log_q,
+        };
+    if (count <= most)
+        return count;
+    esp_candidates_sort(c, count);
+    qsort(c, (size_t)most, sizeof *c, by_drawing_order);
+    for (int i = 0; i < most; i++)
+        nodes[i] = c[i].token;
+    return most;
+}
+
+/* Draws the children of a layer, in rounds. Returns the number of nodes in `added`, or a
+ * negative status; *used counts draws. A round's nodes are known before it is drawn. */
+static int draw_layer(struct esp_draft *d, const struct esp_layer_rule *rule, int room,
+                      const int32_t *layer, int count, int32_t *added, int *used)
+{
+    int32_t *parents = d->scratch->end;
+    int n = 0;
+    for (int round = 0; room > 0; round++) {
+        int wanted = 0;
+        for (int i = 0; i < count; i++) /* confidence comes with the first draw */
+            if (round == 0 || round < breadth_of(d, rule, layer[i]))
+                parents[wanted++] = layer[i];
+        if (wanted == 0)
+            break;
+        wanted = keep_likeliest(d, parents, wanted, room);
+        int status = esp_draft_draw(d, parents, wanted, ESP_DRAW_SWOR, added + n);
+        if (status < 0)
+            return status;
+        room -= wanted;
+        *used += wanted;
+        for (int i = n, end = n + wanted; i < end; i++)
+            if (added[i] >= 0)
+                added[n++] = added[i];
+    }
+    return n;
+}
+
+static bool may_expand(struct esp_draft *d, const struct esp_layer_rule *rule, int32_t u)
+{
+    struct esp_node *node = &d->tree->tree.nodes[u];
+    enum esp_reason reason = ESP_REASON_DEPTH;
+    bool allowed = node->depth < d->max_depth;
+    if (allowed && node->cumulative_log_q < rule->log_least) {
+        reason = ESP_REASON_THRESHOLD;
+        allowed = false;
+    }
+    allowed = allowed && ((u == 0 && rule->draft_root) ||
+                          rule->expand(rule->drafter, node, &reason));
+    if (!allowed)
+        node->reason = (uint8_t)reason;
+    return allowed;
+}
+
+int esp_draft_grow(struct esp_draft *d, const struct esp_layer_rule *rule)
+{
+    int32_t *layer = d->scratch->frontier;
+    int count = 1, used = 0;
+    int budget = rule->budget < d->tree->capacity ? rule->budget : d->tree->capacity;
+    layer[0] = 0;
+    while (count > 0 && used < budget) {
+        int wanted = 0;
+        for (int i = 0; i < count; i++)
+            if (may_expand(d, rule, layer[i]))
+                layer[wanted++] = layer[i];
+        if (wanted == 0)
+            break;
+        int32_t *added = d->scratch->next;
+        int status = esp_draft_expand(d, layer, wanted, rule->sampled ? 0 : rule->most);
+        if (status < 0)
+            return status;
+        count = rule->sampled ? draw_layer(d, rule, budget - used, layer, wanted, added, &used)
+                              : add_layer(d, rule, budget - used, layer, wanted, added);
+        if (count < 0)
+            return count;
+        memcpy(layer, added, (size_t)count * sizeof *layer);
+        used += rule->sampled ? 0 : count;
+        esp_draft_layer_done(d);
+    }
+    for (int i = 0; used >= budget && i < count; i++)
+        d->tree->tree.nodes[layer[i]].reason = ESP_REASON_BUDGET;
+    return ESP_OK;
+}
+
+/* ------------------------------------------------------------------ independent paths */
+
+/* Which nodes the next draws are made below: every path that goes on names its node `width`
+ * times, as far as `room` draws go. The others get their reason. */
+static int plan_draws(struct esp_draft *d, const struct esp_path_rule *rule, const int32_t *end,
+                      int paths, int level, int room, int32_t *parents)
+{
+    int width = level < rule->levels ? rule->width[level] : 0, n = 0;
+    for (int i = 0; i < paths; i++) {
+        struct esp_node *node = &d->tree->tree.nodes[end[i]];
+        if (end[i] > 0 && node->q < rule->least_q)
+            node->reason = ESP_REASON_CONFIDENCE;
+        else if (width == 0 || node->depth >= d->max_depth)
+            node->reason = ESP_REASON_DEPTH;
+        else if (n == room)
+            node->reason = ESP_REASON_BUDGET;
+        else
+            for (int j = 0; j < width && n < room; j++)
+                parents[n++] = end[i];
+    }
+    return n;
+}
+
+/* Each node among the parents once, in order. */
+static int list_once(struct esp_draft *d, const int32_t *parents, int count, int32_t *nodes)
+{
+    bool *listed = d->scratch->listed;
+    int n = 0;
+    for (int i = 0; i < count; i++) {
+        if (!listed[parents[i]])
+            nodes[n++] = parents[i];
+        listed[parents[i]] = true;
+    }
+    for (int i = 0; i < n; i++) {
+        listed[nodes[i]] = false;
+        d->tree->tree.nodes[nodes[i]].reason = ESP_REASON_NONE;
+    }
+    return n;
+}
+
+int esp_draft_paths(struct esp_draft *d, const struct esp_path_rule *rule)
+{
+    int32_t *end = d->scratch->end, *parents = d->scratch->next;
+    int paths = 1, room = d->tree->room;
+    end[0] = 0;
+    for (int level = 0;; level++) {
+        int draws = plan_draws(d, rule, end, paths, level, room, parents);
+        if (draws == 0)
+            return ESP_OK;
+        int nodes = list_once(d, parents, draws, d->scratch->frontier);
+        int status = esp_draft_expand(d, d->scratch->frontier, nodes, 0);
+        if (status == ESP_OK)
+            status = esp_draft_draw(d, parents, draws, ESP_DRAW_IID, end);
+        if (status < 0)
+            return status;
+        room -= draws;
+        paths = 0;
+        for (int i = 0; i < draws; i++)
+            if (end[i] >= 0)
+                end[paths++] = end[i];
+        esp_draft_layer_done(d);
+    }
+}
+
+/* ------------------------------------------------------------------ a chain */
+
+enum { LONGEST_CHAIN = 64 };
+
+struct chain {
+    int length;
+    double least_q;
+};
+
+static bool chain_goes_on(const void *drafter, const struct esp_node *node,
+                          enum esp_reason *reason)
+{
+    const struct chain *chain = drafter;
+    bool unsure = node->parent >= 0 && node->q < chain->least_q;
+    *reason = unsure ? ESP_REASON_CONFIDENCE : ESP_REASON_DEPTH;
+    return !unsure && node->depth < chain->length;
+}
+
+static int one_child(const void *drafter, const struct esp_node *node)
+{
+    (void)drafter;
+    (void)node;
+    return 1;
+}
+
+int esp_draft_chain(struct esp_draft *d, int length, double least_q, bool sampled)
+{
+    struct chain chain = {length < LONGEST_CHAIN ? length : LONGEST_CHAIN, least_q};
+    int width[LONGEST_CHAIN];
+    for (int i = 0; i < LONGEST_CHAIN; i++)
+        width[i] = 1;
+    struct esp_path_rule paths = {.width = width, .levels = chain.length, .least_q = least_q};
+    struct esp_layer_rule likeliest = {
+        .drafter = &chain,
+        .expand = chain_goes_on,
+        .breadth = one_child,
+        .most = 1,
+        .budget = ESP_MAX_NODES,
+        .log_least = -INFINITY,
+    };
+    return sampled ? esp_draft_paths(d, &paths) : esp_draft_grow(d, &likeliest);
+}

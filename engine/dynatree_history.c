@@ -1,0 +1,133 @@
+/* dynatree_history.c - see dynatree_history.h. */
+#include "engine/dynatree_history.h"
+
+#include <math.h>
+
+static const double DEAD_BAND = 0.1, STEP_TAUH = 0.05, STEP_RHODEEP = 0.05; /* of `step` */
+enum { LEAST_GENERATIONS = 5, STEP_D0 = 1 };
+static const double REACH = 6; /* of x */
+
+static double clip(double x, double low, double high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+/* What x makes of the plan. */
+static void apply_price(struct esp_history *h, const struct esp_history_plan *p)
+{
+    h->d0 = clip(p->d0 + h->x, 1, p->dmax - 1);
+    h->rhostop = clip(p->rhostop * exp2(-h->x), 0, 1);
+    h->rhodeep = clip(p->rhodeep * exp2(-h->x), 0, 1);
+    h->tau = clip(p->tau * exp2(-h->x), 0, 1);
+}
+
+void esp_history_start(struct esp_history *h, const struct esp_history_plan *p,
+                       unsigned changed)
+{
+    const bool all = changed & ESP_HISTORY_ALL;
+    if (all) {
+        *h = (struct esp_history){.mean = NAN};
+        h->limit = 1 << 30;
+    }
+    h->rhostop = p->rhostop;
+    h->tau = p->tau;
+    if (all || changed & ESP_HISTORY_D0)
+        h->d0 = p->d0;
+    if (all || changed & ESP_HISTORY_TAUH)
+        h->tauh = p->tauh;
+    if (all || changed & ESP_HISTORY_RHODEEP)
+        h->rhodeep = p->rhodeep;
+    if (p->rule == ESP_HISTORY_PRICE)
+        apply_price(h, p);
+    h->d0 = clip(h->d0, 1, p->dmax - 1);
+    h->tauh = clip(h->tauh, p->taul, 1);
+    h->rhodeep = clip(h->rhodeep, h->rhostop, 1);
+}
+
+/* Adds to the ring and to the mean over the window. */
+static void note(struct esp_history *h, const struct esp_history_plan *p, double a)
+{
+    int window = p->window;
+    h->a[h->next] = a;
+    h->next = (h->next + 1) % ESP_HISTORY_LONGEST;
+    h->count += h->count < ESP_HISTORY_LONGEST;
+    if (window > h->count)
+        window = h->count;
+    double sum = 0;
+    for (int i = 1; i <= window; i++)
+        sum += h->a[(h->next - i + ESP_HISTORY_LONGEST) % ESP_HISTORY_LONGEST];
+    h->mean = sum / window;
+}
+
+static void learn_proportional(struct esp_history *h, const struct esp_history_plan *p)
+{
+    const double off = h->mean - p->target;
+    h->d0 = clip(h->d0 + p->step_d0 * off, 1, p->dmax - 1);
+    h->tauh = clip(h->tauh - p->step_tauh * off, p->taul, 1);
+    h->rhodeep = clip(h->rhodeep - p->step_rhodeep * off, p->rhostop, 1);
+}
+
+/* Is there a deepest node that x kept from growing? */
+static bool ended_by_price(const struct esp_history *h, const struct esp_history_plan *p,
+                           const struct esp_iteration *it)
+{
+    if (it->deepest >= h->limit || it->deepest - p->draft_root >= (int)p->dmax)
+        return false;
+    for (int i = 0; i < it->tree.count; i++) {
+        const struct esp_node *node = &it->tree.nodes[i];
+        if (node->depth == it->deepest && node->verdict != ESP_CUT &&
+            (node->reason == ESP_REASON_THRESHOLD || node->reason == ESP_REASON_DEPTH))
+            return true;
+    }
+    return false;
+}
+
+static void learn_price(struct esp_history *h, const struct esp_history_plan *p,
+                        const struct esp_iteration *it)
+{
+    const bool reached = it->path_length == it->deepest;
+    if (!reached || ended_by_price(h, p, it))
+        h->x = clip(h->x + p->step_price * (reached - p->price), -REACH, REACH);
+    apply_price(h, p);
+}
+
+void esp_history_learn(struct esp_history *h, const struct esp_history_plan *p,
+                       const struct esp_iteration *it)
+{
+    h->tokens += it->committed_count;
+    h->rounds++;
+    if (it->deepest == 0)
+        return; /* nothing was drafted: nothing to learn */
+    if (p->rule == ESP_HISTORY_STEP)
+        return; /* it learns from whole generations */
+    note(h, p,
+         p->rule == ESP_HISTORY_PRICE ? it->path_length == it->deepest
+                                      : (double)it->path_length / it->deepest);
+    if (p->rule == ESP_HISTORY_PROPORTIONAL)
+        learn_proportional(h, p);
+    if (p->rule == ESP_HISTORY_PRICE)
+        learn_price(h, p, it);
+}
+
+/* The released program divides by the initial depth, which it calls tree_depth, plus the bonus
+ * token, plus the first guess that its trees start at. */
+void esp_history_end(struct esp_history *h, const struct esp_history_plan *p)
+{
+    const int tokens = h->tokens, rounds = h->rounds;
+    h->tokens = h->rounds = 0;
+    if (p->rule != ESP_HISTORY_STEP || rounds == 0)
+        return;
+    note(h, p, tokens / (rounds * (floor(p->d0) + 1 + p->draft_root)));
+    if (h->count < LEAST_GENERATIONS)
+        return;
+    const double off = h->mean - p->target;
+    if (off > DEAD_BAND) {
+        h->d0 = fmin(h->d0 + STEP_D0, p->dmax - 1);
+        h->tauh = fmax(h->tauh - STEP_TAUH, 0.5);
+        h->rhodeep = fmax(h->rhodeep - STEP_RHODEEP, 0.3);
+    } else if (off < -DEAD_BAND) {
+        h->d0 = fmax(h->d0 - STEP_D0, 2);
+        h->tauh = fmin(h->tauh + STEP_TAUH, 0.95);
+        h->rhodeep = fmin(h->rhodeep + STEP_RHODEEP, 0.8);
+    }
+}

@@ -1,0 +1,92 @@
+/* espalier_settings.h - the table of a session's settings, besides its drafter and verifier.
+ *
+ * A setting is one line of the table; libespalier, the flags of the program, `:set`, the
+ * configuration file, recordings, comparisons and the manual all walk it. To add one, add its
+ * line here and use its value where it takes effect.
+ *
+ * The values are plain data: a copy is an assignment. A struct of zeros holds the defaults (0
+ * is the default of every setting for which it is a value; elsewhere it stands for the
+ * default).
+ */
+#ifndef ESPALIER_SETTINGS_H
+#define ESPALIER_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(kind, field, name, minimum, maximum, default, values, help)
+ *
+ * kind    real; share (a real number above the minimum); whole (up to 2^31 - 1); seed (up to
+ *         2^64 - 1); choice (counts its words from 0); flag
+ * values  how a value is written: NUMBER, or words. A word beside NUMBER stands for 0, the next
+ *         one for -1, and so on; they are no numbers that the range holds. */
+#define ESP_SESSION_SETTINGS(X)                                                                \
+    X(real, temperature, "temp", 0, 100, 0, "NUMBER",                                          \
+      "temperature; 0: the likeliest token always")                                            \
+    X(real, draft_temp, "draft_temp", 0.01, 100, 0, "auto|off|NUMBER",                         \
+      "temperature of the draft: learned, the text's, or a number")                            \
+    X(share, top_p, "top_p", 0, 1, 1, "NUMBER",                                                \
+      "sample from the likeliest tokens that hold this share")                                 \
+    X(whole, top_k, "top_k", 0, INT32_MAX, 0, "NUMBER",                                        \
+      "sample from this many likeliest tokens; 0: all")                                        \
+    X(seed, seed, "seed", 0, 0x1p64, 0, "NUMBER", "seed of all random numbers")                \
+    X(choice, order, "order", 0, 2, 0, "bfs|dfs|hpd",                                          \
+      "order of the tree's rows in the target's pass")                                         \
+    X(flag, baseline, "baseline", 0, 1, 0, "on|off",                                           \
+      "measure plain decoding now and then, for comparison")
+
+/* Types of C by kind. */
+#define ESP_VALUE_real double
+#define ESP_VALUE_share double
+#define ESP_VALUE_whole int
+#define ESP_VALUE_seed uint64_t
+#define ESP_VALUE_choice int
+#define ESP_VALUE_flag bool
+
+struct esp_session_values {
+#define X(kind, field, name, minimum, maximum, value, values, help) ESP_VALUE_##kind field;
+    ESP_SESSION_SETTINGS(X)
+#undef X
+};
+
+/* Indices of the table's lines. */
+enum esp_session_value {
+#define X(kind, field, name, minimum, maximum, value, values, help) ESP_VALUE_OF_##field,
+    ESP_SESSION_SETTINGS(X)
+#undef X
+        ESP_VALUES /* how many there are */
+};
+
+/* Values of draft_temp besides temperatures. */
+enum { ESP_DRAFT_AUTO = 0, ESP_DRAFT_OFF = -1 };
+
+struct esp_value_info {
+    const char *name, *kind, *values, *help;
+    double minimum, maximum, value; /* its range, if it is a number, and its default */
+};
+
+/* Line `index` of the table; false past its end. */
+bool esp_value_info(int index, struct esp_value_info *info);
+/* The index of the setting with this name, or -1. */
+int esp_value_find(const char *name);
+
+/* Reads value `index` from text. `called` is its name in the sentence that says what is wrong,
+ * as "--top-p". Returns 0 or ESP_E_ARGUMENT; then nothing has changed. */
+int esp_value_parse(struct esp_session_values *values, int index, const char *called,
+                    const char *text, char *err, size_t errlen);
+/* Writes value `index` as esp_value_parse() reads it: 24 bytes hold any number. */
+void esp_value_print(const struct esp_session_values *values, int index, char *text,
+                     size_t size);
+/* Puts the defaults in the place of zeros that stand for them. Returns 0, or ESP_E_ARGUMENT if
+ * a value is out of its range. */
+int esp_values_check(struct esp_session_values *values, char *err, size_t errlen);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,271 @@
+/* suffix_automaton.c - see suffix_automaton.h.
+ *
+ * Edges lie in a hash table by (state, token), and in a list per state for those who ask what
+ * follows. A token adds at most two states; counts are kept up to date along the suffix links.
+ */
+#include "engine/suffix_automaton.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------ the automaton */
+
+enum { FIRST_ROOM = 512, LONGEST_LINKS = 64 };
+
+static size_t slot_of(const struct esp_suffix *s, int32_t state, int32_t token)
+{
+    uint64_t key = (uint64_t)(uint32_t)state << 32 | (uint32_t)token;
+    key *= 0x9E3779B97F4A7C15u;
+    key ^= key >> 29;
+    size_t at = (size_t)(key * 0xBF58476D1CE4E5B9u >> 17) & (size_t)(s->slots - 1);
+    while (s->slot[at] >= 0 &&
+           (s->edge[s->slot[at]].from != state || s->edge[s->slot[at]].token != token))
+        at = (at + 1) & (size_t)(s->slots - 1);
+    return at;
+}
+
+/* The edge of a state with a token, or -1. */
+static int32_t find(const struct esp_suffix *s, int32_t state, int32_t token)
+{
+    return s->slot[slot_of(s, state, token)];
+}
+
+static void add_edge(struct esp_suffix *s, int32_t from, int32_t token, int32_t to)
+{
+    const int32_t e = s->edges++;
+    s->slot[slot_of(s, from, token)] = e; /* before there is such an edge: a free slot */
+    s->edge[e] = (struct esp_suffix_edge){from, token, to, s->state[from].edges};
+    s->state[from].edges = e;
+}
+
+static int32_t add_state(struct esp_suffix *s, struct esp_suffix_state state)
+{
+    state.edges = -1;
+    s->state[s->states] = state;
+    return s->states++;
+}
+
+static void clear(struct esp_suffix *s)
+{
+    s->length = s->states = s->edges = s->last = 0;
+    for (int i = 0; i < s->slots; i++)
+        s->slot[i] = -1;
+    if (s->room > 0)
+        add_state(s, (struct esp_suffix_state){.link = -1});
+}
+
+/* Room for a text of so many tokens: 2n states, 3n edges, and twice as many slots. */
+static int make_room(struct esp_suffix *s, int length)
+{
+    int room = s->room > 0 ? s->room : FIRST_ROOM;
+    if (length <= s->room)
+        return ESP_OK;
+    while (room < length)
+        room *= 2;
+    const size_t n = (size_t)room;
+    int slots = 8 * room;
+    void *text = realloc(s->text, n * sizeof *s->text);
+    s->text = text ? text : s->text;
+    void *state = realloc(s->state, 2 * n * sizeof *s->state);
+    s->state = state ? state : s->state;
+    void *edge = realloc(s->edge, 3 * n * sizeof *s->edge);
+    s->edge = edge ? edge : s->edge;
+    int32_t *slot = malloc((size_t)slots * sizeof *slot);
+    if (!text || !state || !edge || !slot) {
+        free(slot);
+        return ESP_E_MEMORY;
+    }
+    free(s->slot);
+    s->slot = slot;
+    s->slots = slots;
+    for (int i = 0; i < slots; i++)
+        slot[i] = -1;
+    if (s->room == 0)
+        add_state(s, (struct esp_suffix_state){.link = -1});
+    s->room = room;
+    for (int32_t e = 0; e < s->edges; e++)
+        slot[slot_of(s, s->edge[e].from, s->edge[e].token)] = e;
+    return ESP_OK;
+}
+
+/* The state that a new end of the text links to: that of the longest subsequence which ends
+ * with `token` and has been there before. p is the first state on the way that has an edge
+ * with it, or -1. */
+static int32_t link_of(struct esp_suffix *s, int32_t p, int32_t token)
+{
+    if (p < 0)
+        return 0;
+    const int32_t q = s->edge[find(s, p, token)].to;
+    if (s->state[p].length + 1 == s->state[q].length)
+        return q;
+    struct esp_suffix_state shorter = s->state[q];
+    shorter.length = s->state[p].length + 1;
+    const int32_t clone = add_state(s, shorter);
+    for (int32_t e = s->state[q].edges; e >= 0; e = s->edge[e].next)
+        add_edge(s, clone, s->edge[e].token, s->edge[e].to);
+    s->state[q].link = clone;
+    for (int32_t e; p >= 0 && (e = find(s, p, token)) >= 0 && s->edge[e].to == q;
+         p = s->state[p].link)
+        s->edge[e].to = clone;
+    return clone;
+}
+
+static void append(struct esp_suffix *s, int32_t token)
+{
+    const int32_t now = add_state(s, (struct esp_suffix_state){.length = s->length + 1});
+    int32_t p = s->last;
+    s->text[s->length++] = token;
+    for (; p >= 0 && find(s, p, token) < 0; p = s->state[p].link)
+        add_edge(s, p, token, now);
+    const int32_t link = link_of(s, p, token);
+    s->state[now].link = link;
+    for (int32_t u = now; u > 0; u = s->state[u].link) {
+        s->state[u].count++;
+        s->state[u].end = s->length;
+    }
+    s->last = now;
+}
+
+int esp_suffix_read(struct esp_suffix *s, const int32_t *text, int length)
+{
+    if (s->length > length ||
+        memcmp(s->text ? s->text : text, text, (size_t)s->length * sizeof *text) != 0)
+        clear(s);
+    if (make_room(s, length) < 0) {
+        clear(s);
+        return ESP_E_MEMORY;
+    }
+    while (s->length < length)
+        append(s, text[s->length]);
+    return ESP_OK;
+}
+
+void esp_suffix_close(struct esp_suffix *s)
+{
+    free(s->text);
+    free(s->state);
+    free(s->edge);
+    free(s->slot);
+    memset(s, 0, sizeof *s);
+}
+
+/* ------------------------------------------------------------------ guesses */
+
+/* How many times something follows a state's subsequences. */
+static int32_t followed(const struct esp_suffix *s, int32_t state)
+{
+    int32_t sum = 0;
+    for (int32_t e = s->state[state].edges; e >= 0; e = s->edge[e].next)
+        sum += s->state[s->edge[e].to].count;
+    return sum;
+}
+
+/* The state itself, or one of a shorter match that something follows; 0: there is none. */
+static int32_t followed_state(const struct esp_suffix *s, int32_t state)
+{
+    while (state > 0 && s->state[state].edges < 0)
+        state = s->state[state].link;
+    return state;
+}
+
+/* A node that could be taken: the likeliest continuation of a node that is not yet. */
+struct open {
+    int32_t parent, edge;
+    int32_t total; /* of the parent's continuations */
+    double d;
+};
+
+static int32_t count_of(const struct esp_suffix *s, int32_t edge)
+{
+    return s->state[s->edge[edge].to].count;
+}
+
+/* Does edge a come before b in the order in which a state's are taken: by falling count, of
+ * equal ones that used last. */
+static bool sooner(const struct esp_suffix *s, int32_t a, int32_t b)
+{
+    const struct esp_suffix_state *x = &s->state[s->edge[a].to], *y = &s->state[s->edge[b].to];
+    return x->count != y->count ? x->count > y->count : x->end > y->end;
+}
+
+/* The edge of a state that comes next behind `after` (-1: the first), or -1. */
+static int32_t next_edge(const struct esp_suffix *s, int32_t state, int32_t after)
+{
+    int32_t best = -1;
+    for (int32_t e = s->state[state].edges; e >= 0; e = s->edge[e].next)
+        if ((after < 0 || sooner(s, after, e)) && (best < 0 || sooner(s, e, best)))
+            best = e;
+    return best;
+}
+
+/* Grows the tree of a match; returns the number of guesses. `open` has room for one entry more
+ * than guesses. */
+static int grow(const struct esp_suffix *s, int32_t match, const struct esp_guess_plan *plan,
+                int most, struct esp_guess *g, double *sum)
+{
+    struct open open[2 * ESP_GUESSES + 2];
+    int count = 0, waiting = 0;
+    *sum = 0;
+    open[waiting++] = (struct open){-1, next_edge(s, match, -1), followed(s, match), 1};
+    while (count < most && waiting > 0) {
+        int best = 0;
+        double best_d = -1;
+        for (int i = 0; i < waiting; i++) {
+            double d = open[i].d * count_of(s, open[i].edge) / open[i].total;
+            if (d > best_d) {
+                best_d = d;
+                best = i;
+            }
+        }
+        if (best_d < plan->least)
+            break;
+        struct open *from = &open[best];
+        const struct esp_suffix_edge *edge = &s->edge[from->edge];
+        const int depth = from->parent < 0 ? 1 : g[from->parent].depth + 1;
+        g[count] = (struct esp_guess){
+            from->parent, edge->token,
+            depth,        (float)count_of(s, from->edge) / (float)from->total,
+            best_d,       edge->to};
+        *sum += best_d;
+        from->edge = next_edge(s, edge->from, from->edge);
+        if (from->edge < 0)
+            *from = open[--waiting];
+        const int32_t state = depth < plan->depth ? followed_state(s, g[count].state) : 0;
+        if (state > 0)
+            open[waiting++] =
+                (struct open){count, next_edge(s, state, -1), followed(s, state), best_d};
+        count++;
+    }
+    return count;
+}
+
+int esp_suffix_guess(const struct esp_suffix *s, const struct esp_guess_plan *plan,
+                     struct esp_guess *guesses, int *match)
+{
+    struct esp_guess own[ESP_GUESSES];
+    double best = 0;
+    int count = 0;
+    *match = 0;
+    if (s->states == 0)
+        return 0;
+    int32_t state = s->state[s->last].link;
+    for (int tried = 0; state > 0 && tried < LONGEST_LINKS;
+         state = s->state[state].link, tried++) {
+        const double most = plan->factor * s->state[state].length;
+        int nodes = plan->nodes < ESP_GUESSES ? plan->nodes : ESP_GUESSES;
+        double sum;
+        nodes = most < nodes ? (int)most : nodes;
+        if (nodes <= best) /* no D is above 1: shorter matches cannot do better */
+            break;
+        if (s->state[state].edges < 0)
+            continue;
+        const int n = grow(s, state, plan, nodes, own, &sum);
+        if (sum <= best)
+            continue;
+        best = sum;
+        count = n;
+        *match = s->state[state].length;
+        memcpy(guesses, own, (size_t)n * sizeof *own);
+    }
+    return count;
+}

@@ -1,0 +1,51 @@
+/* hash.c - see hash.h. */
+#include "engine/support/hash.h"
+#include "engine/support/hash_steps.h"
+
+#include <endian.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct esp_hash_key process_key;
+static pthread_once_t drawn = PTHREAD_ONCE_INIT;
+
+/* Draws the key without waiting. If the system has no random numbers yet, the key is made of
+ * the clock, the process id and an address. */
+static void draw_key(void)
+{
+    struct timespec now;
+    if (getrandom(&process_key, sizeof process_key, GRND_NONBLOCK) == sizeof process_key)
+        return;
+    clock_gettime(CLOCK_REALTIME, &now);
+    process_key.word[0] = (uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec;
+    process_key.word[1] = (uint64_t)(uintptr_t)&now ^ (uint64_t)getpid() << 48;
+}
+
+struct esp_hash_key esp_hash_key(void)
+{
+    pthread_once(&drawn, draw_key);
+    return process_key;
+}
+
+/* Up to eight bytes, the first one lowest. */
+static uint64_t word_of(const unsigned char *bytes, size_t length)
+{
+    uint64_t word = 0;
+    if (length > 0)
+        memcpy(&word, bytes, length);
+    return le64toh(word);
+}
+
+uint64_t esp_hash(struct esp_hash_key key, const void *data, size_t length)
+{
+    const unsigned char *bytes = data;
+    struct esp_hash_state v = esp_hash_begin(key);
+    size_t left = length;
+    for (; left >= 8; left -= 8, bytes += 8)
+        v = esp_hash_word(v, word_of(bytes, 8));
+    v = esp_hash_word(v, word_of(bytes, left) | (uint64_t)length << 56);
+    return esp_hash_end(v);
+}

@@ -1,0 +1,37 @@
+/* int_map.h - a hash table from 64-bit keys to 64-bit values.
+ *
+ * Open addressing with linear probing, at most half full; it grows by doubling. Keys come from
+ * files: hash.h says why none can be chosen to collide. Reading is thread-safe.
+ */
+#ifndef ESP_INT_MAP_H
+#define ESP_INT_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/support/hash.h"
+
+#define ESP_INT_MAP_NONE UINT64_MAX /* neither a key nor a value */
+
+/* A map whose bytes are all zero is empty. */
+struct esp_int_map {
+    struct esp_int_entry {
+        uint64_t key, value;
+    } * entries; /* (mask + 1) */
+    size_t mask; /* a power of two minus 1 */
+    size_t count;
+    struct esp_hash_key key;
+};
+
+/* Makes room for `count` keys; false if there is no memory. */
+bool esp_int_map_init(struct esp_int_map *map, size_t count);
+void esp_int_map_free(struct esp_int_map *map);
+
+/* The value, or ESP_INT_MAP_NONE. */
+uint64_t esp_int_map_get(const struct esp_int_map *map, uint64_t key);
+/* Adds a key, or replaces its value. False if there is no memory for another key; that cannot
+ * happen while there are no more keys than esp_int_map_init() made room for. */
+bool esp_int_map_put(struct esp_int_map *map, uint64_t key, uint64_t value);
+
+#endif

@@ -1,0 +1,24 @@
+/* open_file.c - see open_file.h. */
+#include "engine/support/open_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int esp_open_regular(const char *path, int flags, mode_t mode, const char **wrong)
+{
+    struct stat about;
+    int file = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode);
+    *wrong = NULL;
+    if (file < 0 && errno == ENXIO) /* a pipe that nobody reads, or a socket */
+        *wrong = "it is no regular file";
+    else if (file < 0 || fstat(file, &about) < 0)
+        *wrong = strerror(errno);
+    else if (!S_ISREG(about.st_mode))
+        *wrong = "it is no regular file";
+    if (*wrong && file >= 0)
+        close(file);
+    return *wrong ? -1 : file;
+}

@@ -1,0 +1,116 @@
+/* paths.c - finds the data that comes with the program, and the user's; see paths.h.
+ *
+ * A program that was built but not installed lies somewhere below the source tree
+ * (build/espalier, build/tests/unit/model), an installed one in PREFIX/bin or, as a library,
+ * PREFIX/lib. Both are found by walking up a few folders from the file that runs, so that a
+ * tree or a prefix may be moved.
+ */
+#include "engine/support/paths.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef ESP_DATA_DIR
+#define ESP_DATA_DIR "/usr/local/share/espalier"
+#endif
+
+enum { PARENTS = 4 };
+
+static bool found(char *path, size_t size, const char *base, const char *below,
+                  const char *kind, const char *name)
+{
+    int n = snprintf(path, size, "%s/%s%s%s%s", base, below, kind, *name ? "/" : "", name);
+    return n >= 0 && (size_t)n < size && access(path, R_OK) == 0;
+}
+
+/* Looks in the folder of `file` and in its parents. The models are kept with the engine. */
+static bool found_above(char *path, size_t size, const char *file, const char *kind,
+                        const char *name)
+{
+    char base[PATH_MAX];
+    if (!file || !realpath(file, base))
+        return false;
+    const char *tree = strcmp(kind, "models") == 0 ? "engine/" : "";
+    for (int i = 0; i <= PARENTS; i++) {
+        char *slash = strrchr(base, '/');
+        if (!slash)
+            return false;
+        *slash = '\0';
+        if (found(path, size, base, tree, kind, name) ||
+            found(path, size, base, "share/espalier/", kind, name))
+            return true;
+    }
+    return false;
+}
+
+int esp_find_data(char *path, size_t size, const char *kind, const char *name)
+{
+    Dl_info library;
+    const char *folder = getenv("ESPALIER_DATA");
+    if (strchr(name, '/') || *name == '.')
+        return ESP_E_FILE;
+    if (folder && *folder && found(path, size, folder, "", kind, name))
+        return 0;
+    if (found_above(path, size, "/proc/self/exe", kind, name))
+        return 0;
+    /* dladdr() finds the file that holds this function. ISO C has no conversion of a function
+     * pointer to void *, so its bytes are copied. */
+    int (*self)(char *, size_t, const char *, const char *) = esp_find_data;
+    void *address;
+    memcpy(&address, &self, sizeof address);
+    if (dladdr(address, &library) && found_above(path, size, library.dli_fname, kind, name))
+        return 0;
+    return found(path, size, ESP_DATA_DIR, "", kind, name) ? 0 : ESP_E_FILE;
+}
+
+/* Leaves out hidden files, and backup files of editors such as dark.theme~. */
+static int is_name(const struct dirent *entry)
+{
+    const char *end = strstr(entry->d_name, ".theme");
+    return entry->d_name[0] != '.' && (!end || !end[strlen(".theme")]);
+}
+
+int esp_list_folder(const char *folder, const char *ending, int index, char *name, size_t size)
+{
+    struct dirent **entries;
+    int status = ESP_E_FILE, count = scandir(folder, &entries, is_name, alphasort);
+    if (count < 0)
+        return ESP_E_FILE;
+    for (int i = 0; i < count; i++) {
+        const char *entry = entries[i]->d_name;
+        int length = (int)strlen(entry) - (int)strlen(ending);
+        if (length > 0 && strcmp(entry + length, ending) == 0 && index-- == 0 &&
+            snprintf(name, size, "%.*s", length, entry) < (int)size)
+            status = ESP_OK;
+        free(entries[i]);
+    }
+    free(entries);
+    return status;
+}
+
+int esp_list_data(const char *kind, int index, char *name, size_t size)
+{
+    char folder[PATH_MAX];
+    if (esp_find_data(folder, sizeof folder, kind, "") < 0)
+        return ESP_E_FILE;
+    return esp_list_folder(folder, strcmp(kind, "themes") == 0 ? ".theme" : "", index, name,
+                           size);
+}
+
+int esp_user_path(char *path, size_t size, enum esp_user_folder folder, const char *name)
+{
+    static const char *const variables[] = {"XDG_CONFIG_HOME", "XDG_STATE_HOME"};
+    static const char *const below[] = {".config", ".local/state"};
+    const char *base = getenv(variables[folder]), *home = getenv("HOME");
+    int n = -1;
+    if (base && *base == '/')
+        n = snprintf(path, size, "%s/espalier/%s", base, name);
+    else if (home && *home == '/')
+        n = snprintf(path, size, "%s/%s/espalier/%s", home, below[folder], name);
+    return n >= 0 && (size_t)n < size ? ESP_OK : ESP_E_FILE;
+}

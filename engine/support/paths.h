@@ -1,0 +1,33 @@
+/* paths.h - the folders of models and themes that come with the program, and of the user's
+ * files. */
+#ifndef ESP_PATHS_H
+#define ESP_PATHS_H
+
+#include "engine/espalier.h"
+
+/* Writes the path of `name` of a kind ("models" or "themes") to `path`; an empty name stands
+ * for the folder of that kind. These places are searched in this order: the folder that the
+ * environment variable ESPALIER_DATA names; the source tree or the installation that holds the
+ * running program, then the one that holds the loaded library; the folder of `make install`.
+ * Returns 0, or ESP_E_FILE if there is no such file or folder, if `name` is not a plain name,
+ * or if the path does not fit. */
+int esp_find_data(char *path, size_t size, const char *kind, const char *name);
+
+/* Writes the name of the `index`-th entry of that folder, in alphabetical order: folders of
+ * models, files of themes without their ending. Returns 0, or ESP_E_FILE past the end. */
+int esp_list_data(const char *kind, int index, char *name, size_t size);
+
+/* The same for any folder: lists its entries with this ending, without the ending. */
+int esp_list_folder(const char *folder, const char *ending, int index, char *name, size_t size);
+
+enum esp_user_folder {
+    ESP_USER_CONFIG, /* $XDG_CONFIG_HOME, else ~/.config */
+    ESP_USER_STATE,  /* $XDG_STATE_HOME, else ~/.local/state */
+};
+
+/* Writes the path of `name` in the folder espalier of one of the user's folders. A relative
+ * path in the variable is ignored, as the XDG base directory specification demands. Returns 0,
+ * or ESP_E_FILE if there is no home folder or the path does not fit. */
+int esp_user_path(char *path, size_t size, enum esp_user_folder folder, const char *name);
+
+#endif

@@ -1,0 +1,107 @@
+/* write_file.c - writes a file under another name and renames it; see write_file.h. */
+#include "engine/support/write_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernels/status.h"
+#include "engine/espalier.h"
+
+bool esp_write_all(int file, const char *bytes, size_t length)
+{
+    while (length > 0) {
+        ssize_t n = write(file, bytes, length);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        bytes += n;
+        length -= (size_t)n;
+    }
+    return true;
+}
+
+/* Makes a file in the folder of `path` and writes its name to `beside`. Its permissions follow
+ * the umask, which mkstemp() ignores and which a thread cannot read without changing it for all
+ * threads. Returns the file descriptor, or -1 on failure. */
+static int make_beside(const char *path, char *beside, size_t size)
+{
+    enum { TRIES = 100 };
+    int file = -1;
+    for (int i = 0; i < TRIES && file < 0; i++) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if (snprintf(beside, size, "%s.%d-%09ld", path, (int)getpid(), now.tv_nsec) >= (int)size)
+            errno = ENAMETOOLONG;
+        else
+            file = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file < 0 && errno != EEXIST)
+            break;
+    }
+    return file;
+}
+
+/* Renames a file; without `over`, only if nothing has the new name. */
+static bool take_name(const char *from, const char *path, bool over)
+{
+    if (over)
+        return rename(from, path) == 0;
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+        return true;
+    if (errno != EINVAL && errno != ENOSYS)
+        return false;
+    if (access(path, F_OK) == 0) { /* this file system cannot check and rename in one step */
+        errno = EEXIST;
+        return false;
+    }
+    return rename(from, path) == 0;
+}
+
+int esp_write_file(const char *path, const char *bytes, size_t length, bool over, char *err,
+                   size_t errlen)
+{
+    char beside[PATH_MAX], real[PATH_MAX];
+    struct stat status;
+    bool there = stat(path, &status) == 0;
+    if (there && !S_ISREG(status.st_mode))
+        return esp_fail(err, errlen, ESP_E_FILE,
+                        "%.300s is no regular file; choose another name", path);
+    if (there && !over)
+        return esp_fail(err, errlen, ESP_E_FILE,
+                        "%.300s is there already; choose another name, or add a ! to write "
+                        "over it",
+                        path);
+    /* A symbolic link is kept: the file that it leads to is written. */
+    const char *place = there && realpath(path, real) ? real : path;
+    int file = make_beside(place, beside, sizeof beside);
+    if (file < 0)
+        return esp_fail(err, errlen, ESP_E_FILE, "%.300s cannot be written: %s", path,
+                        strerror(errno));
+    bool written = esp_write_all(file, bytes, length);
+    written = close(file) == 0 && written;
+    if (written && take_name(beside, place, over))
+        return ESP_OK;
+    int error = errno;
+    unlink(beside);
+    return esp_fail(err, errlen, ESP_E_FILE, "%.300s cannot be written: %s", path,
+                    strerror(error));
+}
+
+void esp_make_folders(const char *path)
+{
+    char folder[PATH_MAX];
+    for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        if (slash - path >= PATH_MAX)
+            return;
+        memcpy(folder, path, (size_t)(slash - path));
+        folder[slash - path] = '\0';
+        mkdir(folder, 0700);
+    }
+}

@@ -1,0 +1,115 @@
+/* formulas.c - evaluates a verifier's formulas at the nodes of a tree.
+ *
+ * A verifier decides at random, once per iteration; the display also shows how probable its
+ * decisions were. So before it runs, while the rows still hold p and q unchanged, its formulas
+ * (verifier.h) are evaluated at every node that has children. They need whole rows on the host,
+ * which no verifier needs. That is why they are evaluated only on request, and only for as many
+ * nodes, in flattened order, as MOST_VALUES allows.
+ *
+ * Acceptance rate and ceiling average over independent draws of the children
+ * (delayed-tree-expansion, def. 5.1). Where the children are the likeliest tokens, only the
+ * verifier is random: the rate is the sum of the branching probabilities, and the ceiling is
+ * the probability that p gives to the children together.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/engine.h"
+#include "engine/verifiers/verifier.h"
+#include "engine/verifiers/ceiling.h"
+
+enum { MOST_VALUES = 1 << 21 }; /* of p, and as many of q: at most a third of a second */
+
+struct arrays {
+    int n;
+    float *row;    /* (n) */
+    double *p, *q; /* (n) */
+};
+
+static int read_row(const struct esp_verify *v, struct esp_rows *rows, int which,
+                    const struct arrays *a, double *to)
+{
+    int status = v->ops->read_row(rows, which, a->row);
+    for (int x = 0; x < a->n; x++)
+        to[x] = a->row[x];
+    return status;
+}
+
+/* Sets the branching probability of each child. Returns their sum, a child that was drawn
+ * repeatedly counted once. */
+static double set_branching(struct esp_verify *v, const struct esp_verifier_ops *ops,
+                            const struct arrays *a, const int32_t *draws, int count)
+{
+    struct esp_node *nodes = v->tree->tree.nodes;
+    int32_t tokens[ESP_MAX_TESTED];
+    double branch[ESP_MAX_TESTED], sum = 0;
+    for (int i = 0; i < count; i++)
+        tokens[i] = nodes[draws[i]].token;
+    if (!ops->branching || ops->branching(a->p, a->q, a->n, tokens, count, branch) < 0)
+        return NAN;
+    for (int i = 0; i < count; i++) {
+        struct esp_node *child = &nodes[draws[i]];
+        if (isnan(child->branching))
+            sum += branch[i];
+        child->branching = (float)branch[i];
+    }
+    return sum;
+}
+
+static double p_of_children(const struct esp_verify *v, int node)
+{
+    double sum = 0;
+    for (int c = v->tree->first_child[node]; c >= 0; c = v->tree->next_sibling[c])
+        if (v->tree->tree.nodes[c].verdict != ESP_CUT)
+            sum += v->p_of[c];
+    return sum;
+}
+
+static int explain_node(struct esp_verify *v, const struct esp_verifier_ops *ops, int node,
+                        const struct arrays *a)
+{
+    struct esp_node *record = &v->tree->tree.nodes[node];
+    int32_t draws[ESP_MAX_TESTED];
+    int q_row = v->q ? v->q_row[node] : -1;
+    int count = esp_tree_draws(v->tree, node, draws, ESP_MAX_TESTED);
+    if (count == 0 || count > ESP_MAX_TESTED || (q_row < 0 && !ops->without_q))
+        return ESP_OK;
+    int status = read_row(v, v->p, v->tree->row[node], a, a->p);
+    if (status == ESP_OK && q_row >= 0)
+        status = read_row(v, v->q, q_row, a, a->q);
+    if (status < 0)
+        return status;
+    double sum = set_branching(v, ops, a, draws, count);
+    if (v->draws == ESP_DRAW_TOPK) {
+        record->acceptance_rate = (float)sum;
+        record->ceiling = (float)p_of_children(v, node);
+    } else if (v->draws == ESP_DRAW_IID && q_row >= 0) {
+        record->ceiling = (float)esp_acceptance_ceiling(a->p, a->q, a->n, count);
+        if (ops->acceptance_rate)
+            record->acceptance_rate = (float)ops->acceptance_rate(a->p, a->q, a->n, count);
+    }
+    return ESP_OK;
+}
+
+int esp_verify_explain(struct esp_verify *v, const struct esp_verifier_ops *ops)
+{
+    const struct esp_tree *tree = &v->tree->tree;
+    double start = esp_clock();
+    size_t n = (size_t)v->p->vocabulary;
+    struct arrays a = {.n = (int)n, .p = malloc(n * (2 * sizeof *a.p + sizeof *a.row))};
+    int status = ESP_OK, left = MOST_VALUES / (int)n;
+    if (!a.p)
+        return ESP_OK;
+    a.q = a.p + n;
+    a.row = (float *)(a.q + n);
+    for (int i = 0; status == ESP_OK && i < tree->verified && left > 0; i++) {
+        int node = tree->order[i];
+        if (v->tree->first_child[node] < 0)
+            continue;
+        left--;
+        status = explain_node(v, ops, node, &a);
+    }
+    free(a.p);
+    v->explained_seconds = esp_clock() - start;
+    return status;
+}

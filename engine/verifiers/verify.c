@@ -1,0 +1,315 @@
+/* verify.c - what verifiers share: probabilities of the drafted tokens, the walk down the tree,
+ * residuals and the bonus token; see verifier.h.
+ *
+ * The target's rows of nodes with children are turned into probabilities together, in one call.
+ * A leaf's row is turned only if the bonus token is drawn from it. The same sampling settings
+ * make p and q.
+ *
+ * Why the walk is exact: the token that `solve` returns follows p at its node, given everything
+ * above, whether it is one of the children or not (delayed-tree-expansion, sec. 3.2). So the
+ * walk may stop where it is not, or where there are no children, and it may treat a node whose
+ * q is not known as a leaf.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/status.h"
+#include "engine/verifiers/verifier.h"
+
+static const double NOTHING = 1e-30; /* below this sum p equals q up to rounding */
+
+int esp_verify_open(struct esp_verify *v, struct esp_tree_builder *tree, char *err,
+                    size_t errlen)
+{
+    size_t record = (size_t)tree->record;
+    memset(v, 0, sizeof *v);
+    v->tree = tree;
+    v->path = calloc((size_t)tree->capacity + 1, sizeof *v->path);
+    v->p_of = calloc(record, sizeof *v->p_of);
+    v->q_of = calloc(record, sizeof *v->q_of);
+    v->which = calloc(record, sizeof *v->which);
+    v->token = calloc(record, sizeof *v->token);
+    v->number = calloc(2 * record, sizeof *v->number);
+    v->weight = calloc(record, sizeof *v->weight);
+    v->residual = calloc(record, sizeof *v->residual);
+    v->next = calloc(record, sizeof *v->next);
+    if (!v->path || !v->p_of || !v->q_of || !v->which || !v->token || !v->number ||
+        !v->weight || !v->residual || !v->next) {
+        esp_verify_close(v);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory to verify trees of %d nodes",
+                        tree->capacity);
+    }
+    return ESP_OK;
+}
+
+void esp_verify_close(struct esp_verify *v)
+{
+    free(v->path);
+    free(v->p_of);
+    free(v->q_of);
+    free(v->which);
+    free(v->token);
+    free(v->number);
+    free(v->weight);
+    free(v->residual);
+    free(v->next);
+    memset(v, 0, sizeof *v);
+}
+
+/* ------------------------------------------------------------------ probabilities */
+
+/* A node's token is looked up in the row of its parent, row_of[parent]; -1: there is none.
+ * Returns for how many nodes there is one. */
+static int count_known(const struct esp_verify *v, const int32_t *row_of)
+{
+    const struct esp_tree *tree = &v->tree->tree;
+    int n = 0;
+    for (int u = 1; u < tree->count; u++)
+        n += row_of[tree->nodes[u].parent] >= 0;
+    return n;
+}
+
+/* Looks up the tokens of these nodes, in ascending order of the nodes: value number n of `of`
+ * is that of the n-th of them, until spread() puts it in its place. */
+static int look_up(struct esp_verify *v, struct esp_rows *rows, const int32_t *row_of,
+                   double *of, enum esp_delivery when)
+{
+    const struct esp_tree *tree = &v->tree->tree;
+    int n = 0;
+    for (int u = 1; u < tree->count; u++) {
+        int row = row_of[tree->nodes[u].parent];
+        if (row < 0)
+            continue;
+        v->which[n] = row;
+        v->token[n++] = tree->nodes[u].token;
+    }
+    return n ? v->ops->gather(rows, v->which, v->token, n, of, when) : ESP_OK;
+}
+
+/* Moves the values from where look_up() left them to their nodes, in place. It goes from the
+ * last node to the first, since a value never lies behind its node. Nodes without a row get
+ * NaN. */
+static void spread(const struct esp_verify *v, const int32_t *row_of, double *of)
+{
+    const struct esp_tree *tree = &v->tree->tree;
+    int n = count_known(v, row_of);
+    for (int u = tree->count - 1; u > 0; u--)
+        of[u] = row_of[tree->nodes[u].parent] < 0 ? NAN : of[--n];
+}
+
+int esp_verify_probabilities(struct esp_verify *v, const struct esp_sampling *sampling,
+                             bool with_q)
+{
+    struct esp_tree *tree = &v->tree->tree;
+    int rows = 0;
+    for (int i = 0; i < tree->verified; i++)
+        if (v->tree->first_child[tree->order[i]] >= 0)
+            v->which[rows++] = i;
+    int status = rows ? v->ops->softmax(v->p, v->which, rows, sampling) : ESP_OK;
+    const bool both = with_q && count_known(v, v->q_row) > 0; /* then one wait for both */
+    if (status == ESP_OK)
+        status = look_up(v, v->p, v->tree->row, v->p_of, both ? ESP_LATER : ESP_NOW);
+    if (status == ESP_OK && with_q)
+        status = look_up(v, v->q, v->q_row, v->q_of, ESP_NOW);
+    if (status < 0)
+        return status;
+    spread(v, v->tree->row, v->p_of);
+    if (with_q)
+        spread(v, v->q_row, v->q_of);
+    for (int u = 1; u < tree->count; u++)
+        tree->nodes[u].p = (float)v->p_of[u];
+    return ESP_OK;
+}
+
+/* ------------------------------------------------------------------ tests of children */
+
+void esp_verify_record(struct esp_verify *v, int node, double acceptance, double u,
+                       bool accepted)
+{
+    struct esp_node *record = &v->tree->tree.nodes[node];
+    record->acceptance = (float)acceptance;
+    record->u = (float)u;
+    record->verdict = accepted ? ESP_ACCEPTED : ESP_REJECTED;
+}
+
+bool esp_verify_accept(struct esp_verify *v, int node, double acceptance)
+{
+    double u;
+    bool accepted = esp_chance_accept(&v->chance, acceptance, &u);
+    esp_verify_record(v, node, acceptance, u, accepted);
+    return accepted;
+}
+
+/* ------------------------------------------------------------------ residuals */
+
+double esp_residual_of(const struct esp_verify *v, const struct esp_residual *r, int node)
+{
+    double left = r->a * v->p_of[node] - (r->b > 0 ? r->b * v->q_of[node] : 0);
+    return left > 0 ? left : 0;
+}
+
+/* With P = max(0, a p - b q): (w P - q)+ = max(0, w a p - (w b + 1) q), because the right side
+ * is 0 wherever P is 0. */
+int esp_residual_refuse(struct esp_verify *v, int node, double w, struct esp_residual *r,
+                        double *sum)
+{
+    const struct esp_combination f = {.a = w * r->a, .b = -(w * r->b + 1)};
+    double total = 0;
+    int status =
+        v->ops->combine(v->p, v->tree->row[node], v->q, v->q_row[node], &f, NULL, 0, &total);
+    if (status == ESP_OK && total > NOTHING)
+        *r = (struct esp_residual){f.a / total, -f.b / total};
+    if (sum)
+        *sum = total;
+    return status;
+}
+
+/* Writes the residual into the row of p. */
+static int write_residual(struct esp_verify *v, int node, const struct esp_residual *r)
+{
+    const struct esp_combination f = {.a = r->a, .b = -r->b};
+    int row = v->tree->row[node];
+    if (!(r->b > 0))
+        return ESP_OK;
+    return v->ops->combine(v->p, row, v->q, v->q_row[node], &f, v->p, row, NULL);
+}
+
+/* Looks up the children of `node` in rows p_row and q_row. */
+static int look_up_children(struct esp_verify *v, int node, int p_row, int q_row)
+{
+    const struct esp_tree_builder *b = v->tree;
+    double *p = v->number, *q = v->number + b->record;
+    int n = 0;
+    for (int c = b->first_child[node]; c >= 0; c = b->next_sibling[c]) {
+        v->which[n] = p_row;
+        v->token[n++] = b->tree.nodes[c].token;
+    }
+    int status = v->ops->gather(v->p, v->which, v->token, n, p, ESP_LATER);
+    for (int i = 0; i < n; i++)
+        v->which[i] = q_row;
+    if (status == ESP_OK)
+        status = v->ops->gather(v->q, v->which, v->token, n, q, ESP_NOW);
+    for (int c = b->first_child[node]; c >= 0 && status == ESP_OK; c = b->next_sibling[c]) {
+        v->p_of[c] = *p++;
+        v->q_of[c] = *q++;
+    }
+    return status;
+}
+
+int esp_residual_remove(struct esp_verify *v, int node, int child, struct esp_residual *r)
+{
+    const int p_row = v->tree->row[node], q_row = v->q_row[node];
+    int status = write_residual(v, node, r);
+    *r = esp_whole;
+    if (status == ESP_OK)
+        status = v->ops->remove(v->q, q_row, v->tree->tree.nodes[child].token, NULL);
+    return status < 0 ? status : look_up_children(v, node, p_row, q_row);
+}
+
+static int draw(struct esp_verify *v, int node, const struct esp_residual *r, int32_t *token,
+                double *value, double *u)
+{
+    int32_t row = v->tree->row[node];
+    int status = v->tree->first_child[node] >= 0 ? write_residual(v, node, r)
+                                                 : v->ops->softmax(v->p, &row, 1, &v->sampling);
+    if (status == ESP_OK)
+        status = esp_chance_draw(&v->chance, v->ops, v->p, row, token, value, u);
+    v->bonus_u = (float)*u;
+    return status;
+}
+
+static void reject_untested(struct esp_verify *v, int node)
+{
+    for (int c = v->tree->first_child[node]; c >= 0; c = v->tree->next_sibling[c])
+        if (v->tree->tree.nodes[c].verdict == ESP_UNVISITED)
+            v->tree->tree.nodes[c].verdict = ESP_REJECTED;
+}
+
+int esp_residual_draw(struct esp_verify *v, int node, const struct esp_residual *r,
+                      int32_t *token)
+{
+    double value = 0, u = NAN;
+    int status = draw(v, node, r, token, &value, &u);
+    if (status < 0)
+        return status;
+    int child = esp_tree_find(v->tree, node, *token);
+    if (child >= 0) {
+        esp_verify_record(v, child, value, u, true);
+        v->tree->tree.nodes[child].drawn = true;
+    }
+    reject_untested(v, node);
+    return ESP_OK;
+}
+
+/* ------------------------------------------------------------------ the walk */
+
+/* Fills in a site; count is 0 if there is nothing to test. */
+static void look_at(const struct esp_verify *v, const struct esp_verifier_ops *ops, int node,
+                    int32_t *draws, struct esp_site *site)
+{
+    *site = (struct esp_site){node, v->tree->row[node], v->q_row[node], draws, 0};
+    if (site->q_row < 0 && !ops->without_q)
+        return;
+    site->count = esp_tree_draws(v->tree, node, draws, ESP_MAX_TESTED);
+    if (site->count > ESP_MAX_TESTED)
+        site->count = ESP_MAX_TESTED;
+}
+
+static int walk(struct esp_verify *v, const struct esp_verifier_ops *ops)
+{
+    int32_t draws[ESP_MAX_TESTED], token;
+    struct esp_site site;
+    for (int node = 0;;) {
+        look_at(v, ops, node, draws, &site);
+        int status = site.count ? ops->solve(v, &site, &token)
+                                : esp_residual_draw(v, node, &esp_whole, &token);
+        if (status < 0)
+            return status;
+        int child = site.count ? esp_tree_find(v->tree, node, token) : -1;
+        if (child < 0) {
+            v->bonus = token;
+            return ESP_OK;
+        }
+        v->path[v->path_length++] = child;
+        node = child;
+    }
+}
+
+int esp_verify_end(struct esp_verify *v, int node, const struct esp_residual *r)
+{
+    struct esp_node *nodes = v->tree->tree.nodes;
+    int length = nodes[node].depth;
+    double value = 0, u = NAN;
+    int status = draw(v, node, r, &v->bonus, &value, &u);
+    if (status < 0)
+        return status;
+    reject_untested(v, node);
+    v->path_length = length;
+    for (; length > 0; node = nodes[node].parent) {
+        v->path[--length] = node;
+        nodes[node].verdict = ESP_ACCEPTED;
+    }
+    return ESP_OK;
+}
+
+int esp_verify_run(struct esp_verify *v, const struct esp_verifier_ops *ops)
+{
+    v->path_length = 0;
+    v->bonus = -1;
+    v->bonus_u = NAN;
+    v->explained_seconds = 0;
+    int status = ESP_OK;
+    if (!ops->greedy) {
+        status = esp_verify_probabilities(v, &v->sampling, v->q != NULL);
+        if (status == ESP_OK && v->explain)
+            status = esp_verify_explain(v, ops);
+    }
+    if (status == ESP_OK)
+        status = ops->solve ? walk(v, ops) : ops->select(v);
+    if (status < 0) {
+        v->path_length = 0;
+        v->bonus = -1;
+    }
+    return status;
+}

@@ -1,0 +1,15 @@
+/* clock.h - the monotonic clock. */
+#ifndef ESP_CLOCK_H
+#define ESP_CLOCK_H
+
+#include <time.h>
+
+/* Seconds since an arbitrary moment. */
+static inline double esp_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+#endif

@@ -1,0 +1,32 @@
+/* memory.c - zeroed memory that starts at a cache line; sizes that overflow are refused. */
+#include "kernels/cpu/cpu.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64 };
+
+void *esp_cpu_alloc(size_t count, size_t size)
+{
+    size_t bytes, all;
+    if (__builtin_mul_overflow(count, size, &bytes) ||
+        __builtin_add_overflow(bytes, (size_t)2 * ALIGNMENT, &all))
+        return NULL;
+    char *memory = calloc(all, 1);
+    if (!memory)
+        return NULL;
+    char *aligned = memory + sizeof(void *);
+    aligned += (ALIGNMENT - (uintptr_t)aligned % ALIGNMENT) % ALIGNMENT;
+    memcpy(aligned - sizeof(void *), &memory, sizeof memory);
+    return aligned;
+}
+
+void esp_cpu_free(void *memory)
+{
+    if (!memory)
+        return;
+    void *start;
+    memcpy(&start, (char *)memory - sizeof(void *), sizeof start);
+    free(start);
+}

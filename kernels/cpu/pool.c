@@ -1,0 +1,300 @@
+/* pool.c - a thread pool: helper threads that share the parts of a step with their caller.
+ *
+ * A step is a number of parts that may run in any order on any thread. Whoever is free takes
+ * the next part from a ticket, so a helper that the system has put aside for another program
+ * delays a step only if it was put aside in the middle of a part: the caller runs all parts
+ * that no helper has begun. When the caller still has to wait long for a part, the pool is left
+ * alone for four times as long as it waited. That bounds what a crowded machine can cost.
+ *
+ * A helper offers its core to other programs now and then, always between two parts. Otherwise
+ * the system would take it in the middle of one.
+ *
+ * Helpers that have nothing to do spin for two milliseconds, which is longer than the pause
+ * between two passes at full speed, and then sleep. A step wakes sleepers and does not wait for
+ * them.
+ *
+ * Invariant: the caller overwrites a step only after every part of it is done, so whoever has
+ * taken a part may read the step.
+ */
+#include "kernels/cpu/pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LINE = 64, SPINS = 100, REST_FACTOR = 4 };
+static const double KEEP_SECONDS = 1e-4;  /* before a helper without work offers its core */
+static const double SPIN_SECONDS = 2e-3;  /* before a helper sleeps */
+static const double YIELD_SECONDS = 1e-3; /* before a helper at work offers its core */
+static const double LONG_WAIT = 2e-4;     /* for a part that a helper has begun */
+static const double LONGEST_REST = 0.5;
+
+struct helper {
+    struct esp_pool *pool;
+    pthread_t thread;
+    int index; /* 1.. */
+};
+
+struct esp_pool {
+    /* The number of the step (32 bits), how many parts it has (16), the next one (16). */
+    _Alignas(LINE) atomic_uint_fast64_t ticket;
+    void (*run)(void *arg, int part, int thread);
+    void *arg;
+
+    _Alignas(LINE) atomic_int done; /* parts of this step */
+
+    _Alignas(LINE) atomic_flag busy; /* a caller is in esp_pool_run() */
+    double resting_until;            /* on the monotonic clock; 0: not resting */
+    atomic_int sleepers;
+    atomic_bool quit;
+    pthread_mutex_t lock; /* for sleeping and waking */
+    pthread_cond_t wake;
+    int threads;
+    struct helper helper[]; /* (threads - 1) */
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void relax(void)
+{
+#if defined __x86_64__ || defined __i386__
+    __builtin_ia32_pause();
+#elif defined __aarch64__
+    __asm__ volatile("yield");
+#endif
+}
+
+static int parts_of(uint64_t ticket)
+{
+    return (int)(ticket >> 16 & 0xffff);
+}
+
+static int next_of(uint64_t ticket)
+{
+    return (int)(ticket & 0xffff);
+}
+
+/* Runs parts until all are taken; returns how many. A part may be one of a newer step than the
+ * one that `seen` belongs to. */
+static int work(struct esp_pool *pool, uint64_t seen, int thread)
+{
+    int count = 0;
+    while (next_of(seen) < parts_of(seen)) {
+        seen = atomic_fetch_add_explicit(&pool->ticket, 1, memory_order_acq_rel);
+        if (next_of(seen) >= parts_of(seen))
+            break;
+        pool->run(pool->arg, next_of(seen), thread);
+        count++;
+        seen = atomic_load_explicit(&pool->ticket, memory_order_acquire);
+    }
+    return count;
+}
+
+/* ------------------------------------------------------------------ helpers */
+
+static bool has_work(struct esp_pool *pool, uint64_t *ticket)
+{
+    *ticket = atomic_load(&pool->ticket);
+    return next_of(*ticket) < parts_of(*ticket);
+}
+
+static void sleep_until_called(struct esp_pool *pool)
+{
+    uint64_t ticket;
+    pthread_mutex_lock(&pool->lock);
+    atomic_fetch_add(&pool->sleepers, 1); /* see publish() */
+    while (!has_work(pool, &ticket) && !atomic_load(&pool->quit))
+        pthread_cond_wait(&pool->wake, &pool->lock);
+    atomic_fetch_sub(&pool->sleepers, 1);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* Returns when there is work or the pool closes. */
+static void wait_for_work(struct esp_pool *pool, uint64_t *ticket)
+{
+    const double start = now();
+    while (!has_work(pool, ticket) && !atomic_load(&pool->quit)) {
+        const double waited = now() - start;
+        if (waited > SPIN_SECONDS)
+            sleep_until_called(pool);
+        else if (waited > KEEP_SECONDS)
+            sched_yield();
+        for (int i = 0; i < SPINS && !has_work(pool, ticket); i++)
+            relax();
+    }
+}
+
+static void *help(void *arg)
+{
+    const struct helper *helper = arg;
+    struct esp_pool *pool = helper->pool;
+    uint64_t ticket;
+    double yielded = now();
+    while (!atomic_load(&pool->quit)) {
+        wait_for_work(pool, &ticket);
+        int count = work(pool, ticket, helper->index);
+        if (count > 0)
+            atomic_fetch_add_explicit(&pool->done, count, memory_order_release);
+        if (now() - yielded > YIELD_SECONDS) {
+            sched_yield();
+            yielded = now();
+        }
+    }
+    return NULL;
+}
+
+/* ------------------------------------------------------------------ open and close */
+
+int esp_pool_cores(void)
+{
+    cpu_set_t set;
+    long cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
+                                                             : sysconf(_SC_NPROCESSORS_ONLN);
+    return cores > 1 ? (int)cores : 1;
+}
+
+/* Helpers take no signals that are meant for the program; faults are their own. */
+static void block_signals(sigset_t *before)
+{
+    const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    sigset_t blocked;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        sigdelset(&blocked, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, before);
+}
+
+struct esp_pool *esp_pool_open(int threads)
+{
+    sigset_t before;
+    size_t bytes = sizeof(struct esp_pool) + (size_t)threads * sizeof(struct helper);
+    struct esp_pool *pool = aligned_alloc(LINE, (bytes + LINE - 1) / LINE * LINE);
+    if (!pool)
+        return NULL;
+    *pool = (struct esp_pool){.threads = 1, .busy = ATOMIC_FLAG_INIT};
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->wake, NULL);
+    block_signals(&before);
+    for (int i = 0; i < threads - 1; i++) {
+        struct helper *helper = &pool->helper[i];
+        *helper = (struct helper){.pool = pool, .index = i + 1};
+        if (pthread_create(&helper->thread, NULL, help, helper) != 0)
+            break;
+        pool->threads++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return pool;
+}
+
+static void wake_all(struct esp_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    pthread_cond_broadcast(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void esp_pool_close(struct esp_pool *pool)
+{
+    if (!pool)
+        return;
+    atomic_store(&pool->quit, true);
+    wake_all(pool);
+    for (int i = 0; i < pool->threads - 1; i++)
+        pthread_join(pool->helper[i].thread, NULL);
+    pthread_cond_destroy(&pool->wake);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool);
+}
+
+int esp_pool_threads(const struct esp_pool *pool)
+{
+    return pool->threads;
+}
+
+/* ------------------------------------------------------------------ a step */
+
+static void run_alone(int parts, void (*run)(void *arg, int part, int thread), void *arg)
+{
+    for (int i = 0; i < parts; i++)
+        run(arg, i, 0);
+}
+
+static bool resting(struct esp_pool *pool)
+{
+    if (pool->resting_until > 0 && now() >= pool->resting_until)
+        pool->resting_until = 0;
+    return pool->resting_until > 0;
+}
+
+/* A helper counts itself as a sleeper and then looks at the ticket; here the ticket changes
+ * and then sleepers are counted. One of the two sees the other. */
+static uint64_t publish(struct esp_pool *pool, int parts,
+                        void (*run)(void *arg, int part, int thread), void *arg)
+{
+    uint64_t last = atomic_load_explicit(&pool->ticket, memory_order_relaxed);
+    uint64_t ticket = ((last >> 32) + 1) << 32 | (uint64_t)parts << 16;
+    pool->run = run;
+    pool->arg = arg;
+    atomic_store_explicit(&pool->done, 0, memory_order_relaxed);
+    atomic_store(&pool->ticket, ticket);
+    if (atomic_load(&pool->sleepers) > 0)
+        wake_all(pool);
+    return ticket;
+}
+
+static bool all_done(struct esp_pool *pool, int parts)
+{
+    return atomic_load_explicit(&pool->done, memory_order_acquire) == parts;
+}
+
+/* Waits for the parts that helpers have begun. The caller has run `count` parts since `began`.
+ */
+static void wait_for_helpers(struct esp_pool *pool, int parts, int count, double began)
+{
+    for (int i = 0; i < SPINS; i++) {
+        if (all_done(pool, parts))
+            return;
+        relax();
+    }
+    const double start = now();
+    while (!all_done(pool, parts))
+        sched_yield();
+    const double end = now(), waited = end - start, rest = REST_FACTOR * waited;
+    if (waited > LONG_WAIT && waited * count > 2 * (start - began))
+        pool->resting_until = end + (rest < LONGEST_REST ? rest : LONGEST_REST);
+}
+
+static void run_together(struct esp_pool *pool, int parts,
+                         void (*run)(void *arg, int part, int thread), void *arg)
+{
+    const double began = now();
+    uint64_t ticket = publish(pool, parts, run, arg);
+    int count = work(pool, ticket, 0);
+    atomic_fetch_add_explicit(&pool->done, count, memory_order_acq_rel);
+    wait_for_helpers(pool, parts, count, began);
+}
+
+void esp_pool_run(struct esp_pool *pool, int parts,
+                  void (*run)(void *arg, int part, int thread), void *arg)
+{
+    if (!pool || pool->threads == 1 || parts < 2 || atomic_flag_test_and_set(&pool->busy)) {
+        run_alone(parts, run, arg);
+        return;
+    }
+    if (resting(pool))
+        run_alone(parts, run, arg);
+    else
+        run_together(pool, parts, run, arg);
+    atomic_flag_clear(&pool->busy);
+}

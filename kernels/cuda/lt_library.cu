@@ -1,0 +1,22 @@
+/* lt_library.cu - finds cuBLASLt: beside the plugin, where the system looks for libraries, and
+ * where the toolkit installs it (the plugin's run path, see the Makefile). */
+#include "kernels/cuda/lt_library.h"
+
+#include <cstdio>
+
+bool esp_lt_load(struct esp_lt_library *library, int version)
+{
+    char name[40];
+    snprintf(name, sizeof name, "libcublasLt.so.%d", version);
+    void *found = ESP_LIBRARY_OPEN(name);
+    bool all = found;
+#define X(function)                                                                            \
+    if (all) {                                                                                 \
+        library->function = reinterpret_cast<decltype(library->function)>(                     \
+            ESP_LIBRARY_SYMBOL(found, "cublasLt" #function));                                  \
+        all = library->function;                                                               \
+    }
+    ESP_LT_FUNCTIONS(X)
+#undef X
+    return all;
+}

@@ -1,0 +1,38 @@
+/* lt_library.h - cuBLASLt, loaded at run time because it may be missing.
+ *
+ * It is half a gigabyte and comes with the CUDA toolkit, not with the driver, so the plugin is
+ * not linked against it. lt.cu looks for it when it is first needed; without it, matmul.cu
+ * computes all products. The functions called here have not changed since CUDA 11.
+ */
+#ifndef ESP_CUDA_LT_LIBRARY_H
+#define ESP_CUDA_LT_LIBRARY_H
+
+#include "kernels/cuda/device.h"
+
+#define ESP_LT_FUNCTIONS(X)                                                                    \
+    X(Create)                                                                                  \
+    X(Destroy)                                                                                 \
+    X(MatmulDescCreate)                                                                        \
+    X(MatmulDescSetAttribute)                                                                  \
+    X(MatmulDescDestroy)                                                                       \
+    X(MatrixLayoutCreate)                                                                      \
+    X(MatrixLayoutDestroy)                                                                     \
+    X(MatmulPreferenceCreate)                                                                  \
+    X(MatmulPreferenceSetAttribute)                                                            \
+    X(MatmulPreferenceDestroy)                                                                 \
+    X(MatmulAlgoGetHeuristic)                                                                  \
+    X(Matmul)
+
+struct esp_lt_library {
+#define X(name) decltype(&cublasLt##name) name;
+    ESP_LT_FUNCTIONS(X)
+#undef X
+};
+
+/* The versions that are tried, newest first. Opening returns false if this version is missing
+ * or lacks one of the functions. The library stays loaded, because it does not support being
+ * unloaded. */
+enum { ESP_LT_NEWEST = 13, ESP_LT_OLDEST = 11 };
+bool esp_lt_load(struct esp_lt_library *library, int version);
+
+#endif

@@ -1,0 +1,121 @@
+/* rope.cu - rotary position embedding (RoPE) of queries and keys, RMSNorm of their heads before
+ * it in models that have that, and appending of keys and values to the cache.
+ *
+ * Pairs (i, i + rotary/2) of a head are rotated by position * inverse_frequency[i]; dimensions
+ * from `rotary` on do not change. Queries are also scaled by 1/sqrt(head_dim) and stay in
+ * single precision. Batch row i becomes cache row first + i.
+ */
+#include "kernels/cuda/cuda.h"
+
+enum { THREADS = 128 };
+
+struct rope_args {
+    const float *qkv, *inverse_frequency;
+    size_t qkv_width, head_width;
+    const float *query_norm, *key_norm; /* (head_dim) or NULL */
+    int heads, kv_heads, head_dim, half, cache_rows;
+    float scale, epsilon;
+    float *q;
+};
+
+/* A head, normalised if the model has weights for that. */
+struct head {
+    const float *x, *weight;
+    float scale;
+
+    __device__ __forceinline__ float operator[](int d) const
+    {
+        return weight ? x[d] * scale * weight[d] : x[d];
+    }
+};
+
+/* Every thread of the block must call this. */
+static __device__ __forceinline__ struct head normalised(const float *x, const float *weight,
+                                                         int n, float epsilon, float *room)
+{
+    struct head head = {x, weight, 1.0f};
+    float sum = 0.0f;
+    if (!weight)
+        return head;
+    for (int d = threadIdx.x; d < n; d += blockDim.x)
+        sum = fmaf(x[d], x[d], sum);
+    head.scale = 1.0f / sqrtf(esp_block_sum(sum, room) / (float)n + epsilon);
+    return head;
+}
+
+/* Dimension d of a head after the rotation. */
+static __device__ __forceinline__ float rotated(const struct head &head, int d, int half,
+                                                int position, const float *inverse_frequency)
+{
+    if (d >= 2 * half)
+        return head[d];
+    const int pair = d < half ? d : d - half;
+    const float angle = (float)position * inverse_frequency[pair];
+    const float cosine = cosf(angle), sine = sinf(angle);
+    if (d < half)
+        return fmaf(head[pair], cosine, -(head[pair + half] * sine));
+    return fmaf(head[pair + half], cosine, head[pair] * sine);
+}
+
+/* Block (row, head): heads count queries, then keys, then values. */
+template <typename T>
+static __global__ void rope_kernel(struct esp_cuda_arrays at, struct rope_args a, T *k, T *v)
+{
+    ESP_SHARED(float, room); /* (warps) */
+    const int row = blockIdx.x, head = blockIdx.y;
+    if (row >= at.pass->rows)
+        return;
+    const float *weight = head < a.heads                ? a.query_norm
+                          : head < a.heads + a.kv_heads ? a.key_norm
+                                                        : NULL;
+    const struct head from =
+        normalised(a.qkv + (size_t)row * a.qkv_width + (size_t)head * a.head_dim, weight,
+                   a.head_dim, a.epsilon, room);
+    const size_t cache_row = (size_t)at.pass->first + row;
+    const int position = at.positions[row];
+    for (int d = threadIdx.x; d < (int)a.head_width; d += blockDim.x) {
+        const bool inside = d < a.head_dim;
+        if (head < a.heads) {
+            float value =
+                inside ? rotated(from, d, a.half, position, a.inverse_frequency) : 0.0f;
+            a.q[((size_t)row * a.heads + head) * a.head_width + d] = value * a.scale;
+        } else if (head < a.heads + a.kv_heads) {
+            const size_t at_head = (size_t)(head - a.heads) * a.cache_rows + cache_row;
+            float value =
+                inside ? rotated(from, d, a.half, position, a.inverse_frequency) : 0.0f;
+            k[at_head * a.head_width + d] = esp_from_float<T>(value);
+        } else {
+            const size_t at_head =
+                (size_t)(head - a.heads - a.kv_heads) * a.cache_rows + cache_row;
+            v[at_head * a.head_width + d] = esp_from_float<T>(inside ? from[d] : 0.0f);
+        }
+    }
+}
+
+template <typename T> void esp_cuda_rope(struct esp_cuda_cache *c, int layer, int rows)
+{
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    const struct esp_model_desc *d = w->desc;
+    cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
+    const size_t at_layer = (size_t)layer * d->kv_heads * c->rows * c->head_width;
+    struct rope_args a = {c->qkv,
+                          w->inverse_frequency,
+                          c->qkv_width,
+                          c->head_width,
+                          w->layer[layer].query_norm,
+                          w->layer[layer].key_norm,
+                          d->heads,
+                          d->kv_heads,
+                          d->head_dim,
+                          d->rotary / 2,
+                          c->rows,
+                          1.0f / sqrtf((float)d->head_dim),
+                          d->norm_epsilon,
+                          c->q};
+    ESP_LAUNCH((rope_kernel<T>), dim3(rows, d->heads + 2 * d->kv_heads), dim3(THREADS),
+               THREADS / ESP_WARP * sizeof(float), stream, c->at, a, (T *)c->k + at_layer,
+               (T *)c->v + at_layer);
+}
+
+template void esp_cuda_rope<esp_bf16>(struct esp_cuda_cache *, int, int);
+template void esp_cuda_rope<esp_f16>(struct esp_cuda_cache *, int, int);

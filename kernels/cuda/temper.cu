@@ -1,0 +1,59 @@
+/* temper.cu - sums from which the effect of another temperature on rows of probabilities
+ * follows: their mean log probability and the sum of their powers.
+ *
+ * There is one block per row. The sums are used to learn a draft temperature, once per
+ * iteration and for a few rows. No draw depends on their last bits, so they are added in the
+ * order of the threads.
+ */
+#include "kernels/cuda/rows.h"
+
+enum { THREADS = 512, WARPS = THREADS / 32 };
+
+static __device__ double sum_of_warp(double x)
+{
+    for (int width = 16; width > 0; width /= 2)
+        x += __shfl_down_sync(ESP_ALL_LANES, x, width, 32);
+    return x;
+}
+
+static __global__ void __launch_bounds__(THREADS)
+    temper(const float *data, size_t stride, const int32_t *which, int n, float power,
+           double *mean_log, double *power_sum)
+{
+    ESP_SHARED(double, part); /* (2, WARPS) */
+    const float *x = data + (size_t)which[blockIdx.x] * stride;
+    double mean = 0.0, total = 0.0;
+    for (int i = threadIdx.x; i < n; i += THREADS) {
+        const float value = x[i];
+        if (!(value >= 0x1p-126f))
+            continue;
+        const float log_value = logf(value);
+        mean += (double)(value * log_value);
+        total += (double)expf(power * log_value);
+    }
+    mean = sum_of_warp(mean);
+    total = sum_of_warp(total);
+    if (threadIdx.x % 32 == 0) {
+        part[threadIdx.x / 32] = mean;
+        part[WARPS + threadIdx.x / 32] = total;
+    }
+    __syncthreads();
+    if (threadIdx.x != 0)
+        return;
+    for (int i = 1; i < WARPS; i++) {
+        mean += part[i];
+        total += part[WARPS + i];
+    }
+    mean_log[blockIdx.x] = mean;
+    power_sum[blockIdx.x] = total;
+}
+
+int esp_cuda_launch_temper(struct esp_cuda_rows *r, const int32_t *which, int count,
+                           double power, double *mean_log, double *power_sum)
+{
+    struct esp_cuda_backend *b = esp_cuda_of(&r->base);
+    ESP_LAUNCH(temper, count, THREADS, 2 * WARPS * sizeof(double), b->stream, r->data,
+               r->stride, which, r->base.vocabulary, (float)power, mean_log, power_sum);
+    ESP_CUDA_LAUNCHED(b, "temper");
+    return ESP_OK;
+}

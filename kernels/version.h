@@ -1,0 +1,7 @@
+/* version.h - the version of espalier: program, library and GPU backend belong together. */
+#ifndef ESP_VERSION_H
+#define ESP_VERSION_H
+
+#define ESP_VERSION "0.1.0"
+
+#endif

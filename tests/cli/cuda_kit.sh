@@ -1,0 +1,106 @@
+#!/bin/sh
+# The kit's script (tests/cuda/run): it prints as it goes, ends in time whatever hangs, and keeps what was
+# said in one tar. The programs here stand for those of a kit; what they compute is tested elsewhere.
+. tests/shell.sh
+kit=$work/kit
+mkdir -p "$kit/tests/unit" "$kit/tests/lossless"
+cp tests/cuda/run "$kit"
+
+program() {
+    cat >"$kit/$1"
+    chmod +x "$kit/$1"
+}
+
+program espalier <<'END'
+#!/bin/sh
+case $1 in
+list) printf 'cpu\n    a processor\ncuda\n    a device\n' ;;
+*) echo "all agree" ;;
+esac
+END
+program tests/unit/a_good <<'END'
+#!/bin/sh
+echo "good: 7 passed, 0 failed"
+END
+program tests/lossless/d_whole <<'END'
+#!/bin/sh
+echo "whole: 1 passed, 0 failed"
+END
+program tests/bench <<'END'
+#!/bin/sh
+echo "| rows | ms |"
+END
+
+# The tool of NVIDIA's toolkit has nothing to find in scripts.
+PATH=$(printf '%s' "$PATH" | tr ':' '\n' | grep -v cuda | paste -s -d : -)
+
+run() {
+    (cd "$work" && exec "$kit/run" "$@") >"$work/out" 2>&1
+}
+
+run check "$work/good.tar"
+check "a kit without a failure ends well" test $? -eq 0
+check "the parts are added up" grep -q '^11 passed, 0 failed$' "$work/out"
+check "half of it leaves out the speed" test "$(grep -c '| rows | ms |' "$work/out")" -eq 0
+run bench "$work/bench.tar"
+check "the other half has the tables" grep -q '| rows | ms |' "$work/out"
+
+program espalier <<'END'
+#!/bin/sh
+printf 'cpu\n    a processor\ncuda\n    not here: there is no CUDA device here\n'
+END
+run "$work/none.tar"
+check "without a GPU nothing else is tried" grep -q "^no GPU that the backend can use" "$work/out"
+check "and that is a failure" grep -q "^1 passed, 1 failed" "$work/out"
+rm "$work/none.tar"
+program espalier <<'END'
+#!/bin/sh
+printf 'cpu\n    a processor\ncuda\n    a device\n'
+END
+
+program tests/unit/b_bad <<'END'
+#!/bin/sh
+echo "bad: 2 passed, 1 failed"
+exit 1
+END
+program tests/unit/c_hangs <<'END'
+#!/bin/sh
+echo "this is said before it hangs"
+trap '' TERM
+sleep 100 & wait
+sleep 100
+END
+begin=$(date +%s)
+ESPALIER_KIT_SECONDS=8 ESPALIER_KIT_GRACE=6 run "$work/bad.tar"
+status=$?
+took=$(($(date +%s) - begin))
+check "a failure is an exit status" test $status -eq 1
+check "what hangs is left in time" test $took -le 20
+check "what it said is printed" grep -q "this is said before it hangs" "$work/out"
+check "the failure is told" grep -q "^FAILED    b_bad (exit 1): 2 passed, 1 failed" "$work/out"
+check "the hanging is told" grep -q "^FAILED    c_hangs: not done after" "$work/out"
+check "what there was no time for is told" grep -q "^LEFT OUT  d_whole: the time is over" "$work/out"
+check "the tar has what the parts said" test \
+    "$(tar xOf "$work/bad.tar" espalier-cuda/c_hangs.txt | head -n 1)" = "this is said before it hangs"
+check "and the sums" test "$(tar xOf "$work/bad.tar" espalier-cuda/summary.txt | grep -c FAILED)" -ge 2
+check "nothing else is left" test "$(ls "$work" | grep -c tar)" -eq 3
+
+# What a part says is seen while it runs, and a run that is interrupted keeps it.
+program tests/unit/c_hangs <<'END'
+#!/bin/sh
+echo "half way"
+sleep 100
+END
+(cd "$work" && exec "$kit/run" check "$work/broken.tar") >"$work/out" 2>&1 &
+running=$!
+for i in $(seq 100); do
+    grep -q "half way" "$work/out" 2>/dev/null && break
+    sleep 0.1
+done
+check "a line is printed before its part ends" grep -q "half way" "$work/out"
+kill -TERM $running
+wait $running
+check "an interrupted run says so by its status" test $? -eq 130
+check "and keeps what was said" test \
+    "$(tar xOf "$work/broken.tar" espalier-cuda/c_hangs.txt | head -n 1)" = "half way"
+finish

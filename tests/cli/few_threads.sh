@@ -1,0 +1,66 @@
+#!/bin/sh
+# Where the system starts no more threads, everything goes on with fewer, and says so where it cannot.
+. tests/shell.sh
+. tests/script.sh
+
+cat >"$work/few.c" <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+static int made;
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *arg)
+{
+    int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) =
+        (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(RTLD_NEXT, "pthread_create");
+    return made++ < atoi(getenv("FEW_THREADS")) ? create(thread, attributes, run, arg) : EAGAIN;
+}
+END
+${CC:-cc} -shared -fPIC -o "$work/few.so" "$work/few.c" -ldl || exit 1
+
+few() { # N COMMAND...: with N threads besides the first
+    threads=$1
+    shift
+    FEW_THREADS=$threads LD_PRELOAD="$work/few.so" "$@"
+}
+
+prompt='Once upon a time'
+generate="$ESPALIER generate -p '$prompt' -n 40 --threads 2"
+eval "$generate" >"$work/want"
+for n in 0 1; do
+    eval "few $n $generate" >"$work/got" 2>"$work/err"
+    check "generate succeeds with $n threads more" test $? -eq 0
+    check "and says nothing of it" test ! -s "$work/err"
+    check "and writes the same" cmp -s "$work/want" "$work/got"
+done
+few 0 $ESPALIER list backends >"$work/backends"
+check "the device line has the threads there are" grep -q ', 1 thread$' "$work/backends"
+$ESPALIER list backends >"$work/backends"
+check "more threads than cores are not started" grep -q ", $(nproc) thread" "$work/backends"
+
+ESPALIER_SAVED=$ESPALIER
+ESPALIER="env FEW_THREADS=1 LD_PRELOAD=$work/few.so $ESPALIER_SAVED" # the engine's own thread
+play "size 100x24
+wait
+type $prompt
+key Enter
+wait
+key F8
+$dump" -n 40 --threads 2
+check "the interface runs with one thread" test $? -eq 0
+check "it computes" dumped '^│ Once upon a time,* '
+check "it says nothing of it" test ! -s "$work/err"
+ESPALIER="env FEW_THREADS=0 LD_PRELOAD=$work/few.so $ESPALIER_SAVED"
+printf 'wait\n' >"$work/script"
+check "without the engine's thread the interface ends with a sentence" \
+    fails 1 "the engine's thread could not be started" env ESPALIER_SCRIPT="$work/script" $ESPALIER
+
+# The system's own limit counts the user's threads, but not the superuser's.
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && command -v prlimit >/dev/null; then
+    prlimit --nproc=1 setpriv --reuid 54321 --clear-groups \
+        $ESPALIER_SAVED generate -p "$prompt" -n 40 --threads 2 >"$work/got" 2>"$work/err"
+    check "generate succeeds at the system's limit" test $? -eq 0
+    check "and writes the same there" cmp -s "$work/want" "$work/got"
+fi
+finish

@@ -1,0 +1,65 @@
+#!/bin/sh
+# One table of settings: flags, JSON, recordings, the configuration file and the manual have what it lists.
+. tests/shell.sh
+. tests/script.sh
+
+settings=$($ESPALIER list settings | awk '{ print $1 }')
+flag_of() { echo "--$1" | tr _ -; }
+other_of() { # NAME: a value that is not the default
+    case $1 in
+    draft_temp) echo 0.7 ;;
+    top_p) echo 0.5 ;;
+    order) echo hpd ;;
+    baseline) echo on ;;
+    *) echo 7 ;;
+    esac
+}
+has_flag() { # COMMAND NAME
+    $ESPALIER $1 --help | grep -q -- "^ *$(flag_of "$2")\( \|\$\)"
+}
+
+check "there are settings" test "$(echo "$settings" | wc -l)" -ge 7
+$ESPALIER list settings --json >"$work/json"
+arguments=
+for setting in $settings; do
+    flag=$(flag_of "$setting")
+    check "json lists $setting" grep -q "\"name\":	\"$setting\"" "$work/json"
+    check "generate has $flag" has_flag generate "$setting"
+    check "the manual has $flag" grep -q "^[.]It Fl $(echo "$flag" | cut -c2-)\( \|\$\)" man/espalier.1
+    check "the manual of the interface has $setting" grep -q "^[.]It Cm $setting Ar" man/espalier-interface.7
+    [ "$setting" = baseline ] || for command in "" bench check compare; do
+        check "so has ${command:-the interface} $flag" has_flag "$command" "$setting"
+    done
+    [ "$setting" = baseline ] && arguments="$arguments $flag" || arguments="$arguments $flag $(other_of "$setting")"
+done
+check "what measures plain decoding anyway has no flag for it" \
+    sh -c "for command in '' bench check compare; do $ESPALIER \$command --help | grep -e --baseline && exit 1; done; :"
+tests/settings_page "$ESPALIER" >"$work/page"
+check "the manual is as printed (make pages)" cmp man/espalier.1 "$work/page"
+
+# Every value is what was given: at the end, in a recording, and in one that a replay shows.
+$ESPALIER generate -p Once -n 6 $arguments --json --record "$work/all.esp.jsonl" >"$work/json"
+tr -d '\t\n' <"$work/json" >"$work/line"
+for setting in $settings; do
+    value=$(other_of "$setting")
+    [ "$value" = on ] && value=true
+    check "json tells $setting" grep -q "\"settings\":{[^}]*\"$setting\":\"*$value[\",}]" "$work/line"
+done
+check "a recording holds what has no place of its own" \
+    sh -c "head -n 1 '$work/all.esp.jsonl' | grep -q '\"settings\":{.*\"draft_temp\":\"0.7\"'"
+check "and can be replayed" sh -c "$ESPALIER replay --plain '$work/all.esp.jsonl' | grep -q Once"
+
+# The configuration file takes them, and gives them back.
+for setting in $settings; do
+    echo "$setting $(other_of "$setting")"
+done >"$work/config"
+play "size 100x24
+wait
+type :config save
+key Enter
+wait" --config "$work/config"
+check "the configuration file is written anew" grep -q "^# Written by" "$work/config"
+for setting in $settings; do
+    check "the configuration file keeps $setting" grep -qx "$setting $(other_of "$setting")" "$work/config"
+done
+finish

@@ -1,0 +1,94 @@
+#!/bin/sh
+# A pipe, a folder or a device where a file is expected: one sentence at once, never a hang, and what was
+# there stays what it was.
+. tests/shell.sh
+draft=engine/models/fairytale-draft
+recording=tests/cli/three.esp.jsonl
+gen="$ESPALIER generate -n 4"
+export XDG_STATE_HOME="$work/state" XDG_CONFIG_HOME="$work/config"
+
+# refused PATTERN command...: fails with a sentence, and long before somebody who waits would.
+refused() {
+    pattern=$1
+    shift
+    fails 1 "$pattern" timeout -k 5 20 "$@"
+}
+
+mkfifo "$work/pipe" "$work/pipe.txt" "$work/pipe.svg" "$work/pipe.theme" "$work/pipe.cast"
+mkdir "$work/folder" "$work/folder.txt" "$work/folder.theme"
+
+# make KIND PATH: puts such a thing there.
+make() {
+    rm -rf "$2"
+    case $1 in
+    pipe) mkfifo "$2" ;;
+    folder) mkdir "$2" ;;
+    device) ln -s /dev/zero "$2" ;;
+    esac
+}
+
+for path in "$work/pipe" "$work/folder" /dev/zero; do
+    for command in stats "replay --plain" "export --iteration 0"; do
+        check "$command $path" refused "$path is not a regular file" $ESPALIER $command "$path"
+    done
+    check "a model folder that is $path" refused "$path" $gen -p a --target "$path"
+    check "a model to inspect that is $path" refused "$path" $ESPALIER inspect "$path"
+    check "a model to inflate that is $path" refused "$path" $ESPALIER inflate "$path" "$work/larger"
+    check "a folder to inflate into that is $path" refused "$path" $ESPALIER inflate $draft "$path"
+    check "a program that draws that is $path" refused "cannot be run" \
+        env ESPALIER_DOT="$path" $ESPALIER export $recording --iteration 0 --format svg
+    check "a plugin that is $path" refused "CUDA backend could not be loaded" \
+        env ESPALIER_CUDA_PLUGIN="$path" $gen -p a --backend cuda
+done
+check "nothing was made" [ ! -e "$work/larger" ]
+
+mkdir "$work/model"
+for file in config.json tokenizer.json generation_config.json model.safetensors espalier.json; do
+    for kind in pipe folder device; do
+        rm -rf "$work/model"/*
+        cp $draft/* "$work/model"
+        make $kind "$work/model/$file"
+        check "$file that is a $kind" refused "$file" $ESPALIER inspect "$work/model"
+    done
+done
+
+check "a prompt that is a pipe nobody writes to" refused "pipe that nobody writes to" $gen -f "$work/pipe"
+check "a prompt that is a folder" refused "Is a directory" $gen -f "$work/folder"
+check "a prompt that never ends" refused "larger than 64 MB" $gen -f /dev/zero
+{ sleep 1 && printf 'Once upon' && sleep 1 && printf ' a time'; } 1<>"$work/pipe" &
+until timeout 20 $gen -f "$work/pipe" >"$work/piped" 2>"$work/err" ||
+    ! grep -q "nobody writes" "$work/err"; do continue; done # the writer is not there yet
+wait
+check "a pipe that somebody writes to is read to its end" \
+    [ "$(cat "$work/piped")" = "$($gen -p 'Once upon a time')" ]
+
+for theme in "$work/pipe.theme" "$work/folder.theme" /dev/zero; do
+    check "a theme that is $theme" refused "$theme" \
+        $ESPALIER export $recording --asciicast "$work/x.cast" --theme "$theme"
+done
+
+check "recording to a pipe that nobody reads" refused "nobody reads" $gen -p a --record "$work/pipe"
+check "recording to a folder" refused "Is a directory" $gen -p a --record "$work/folder"
+for force in "" --force; do
+    for path in "$work/pipe.txt" "$work/folder.txt" /dev/null; do
+        check "export -o $path $force" refused "$path" \
+            $ESPALIER export $recording --iteration 0 --format txt -o "$path" $force
+    done
+    check "a picture to a pipe $force" refused "pipe.svg\|cannot be run" \
+        $ESPALIER export $recording --iteration 0 -o "$work/pipe.svg" $force
+    check "an asciicast to a pipe $force" refused "pipe.cast" \
+        $ESPALIER export $recording --asciicast "$work/pipe.cast" $force
+done
+check "pipes are still pipes" [ -p "$work/pipe" -a -p "$work/pipe.txt" -a -p "$work/pipe.svg" -a \
+    -p "$work/pipe.cast" ]
+check "nothing is left beside them" [ -z "$(ls "$work" | grep -v '^\(pipe\|folder\|model\|state\|config\|piped\|out\|err\)')" ]
+
+# What a drafter learnt is kept in a file of its own.
+$gen -p "Once upon" --drafter sequoia >/dev/null 2>&1
+kept=$(find "$work/state" -name '*.json' | head -n 1)
+for kind in pipe folder device; do
+    [ -z "$kept" ] || make $kind "$kept"
+    timeout -k 5 60 $gen -p "Once upon" --drafter sequoia >"$work/out" 2>&1
+    check "what a drafter keeps is a $kind: it does without" [ $? -eq 0 -a -n "$kept" -a -s "$work/out" ]
+done
+finish

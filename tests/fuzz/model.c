@@ -1,0 +1,58 @@
+/* A model folder: config.json, generation_config.json, espalier.json, and tensors that fit them
+ * or do not. The input holds the files as parts (fuzz.h). The number behind the name of a
+ * .safetensors file is how many bytes of data, all 0, follow the header that stands there; what
+ * is opened can be read to the last byte. */
+#include "engine/model/model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/model_desc.h"
+#include "tests/fuzz/support/fuzz.h"
+
+static void write_part(const struct fuzz_part *part)
+{
+    size_t name = strlen(part->name);
+    if (name < 12 || strcmp(part->name + name - 12, ".safetensors") != 0) {
+        fuzz_folder_write(part->name, part->bytes, part->length, 0);
+        return;
+    }
+    char *file = malloc(8 + part->length);
+    FUZZ_REQUIRE(file, "there is memory");
+    for (int i = 0; i < 8; i++)
+        file[i] = (char)(part->length >> 8 * i);
+    memcpy(file + 8, part->bytes, part->length);
+    fuzz_folder_write(part->name, file, 8 + part->length, part->number);
+    free(file);
+}
+
+/* Reads a tensor, if it is there, from its first number to its last. */
+static void touch(const struct esp_tensor *tensor)
+{
+    float *row = tensor->data ? malloc((size_t)tensor->columns * sizeof *row) : NULL;
+    if (row) {
+        esp_tensor_read_row(tensor, 0, row);
+        esp_tensor_read_row(tensor, tensor->rows - 1, row);
+    }
+    free(row);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+    struct fuzz_part part;
+    struct esp_model *model;
+    char err[512];
+    fuzz_folder_empty();
+    for (size_t at = 0; fuzz_next_part(bytes, length, &at, &part);)
+        write_part(&part);
+    if (esp_model_open(&model, fuzz_folder(), err, sizeof err) < 0)
+        return 0;
+    touch(&model->desc.embedding);
+    for (int i = 0; i < model->desc.layers; i++) {
+        touch(&model->desc.layer[i].query);
+        touch(&model->desc.layer[i].key);
+        touch(&model->desc.layer[i].value);
+    }
+    esp_model_close(model);
+    return 0;
+}

@@ -1,0 +1,98 @@
+/* A picture of a tree, as espalier-dot draws it: DOT and SVG are text without control
+ * characters, whatever stands in the tokens and names. The first line holds "dot" or "svg",
+ * a theme and how many nodes are shown at most; the line of an iteration follows. */
+#include "viz/dot/picture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <gvc.h>
+
+#include "viz/dot/curves.h"
+#include "sessions/event_json.h"
+#include "tests/fuzz/support/fuzz.h"
+
+enum { MOST_DRAWN = 40 /* nodes of a tree that is laid out, which takes long */ };
+
+static int ignore(char *message)
+{
+    (void)message;
+    return 0;
+}
+
+static void require_text(const char *text, size_t length)
+{
+    FUZZ_REQUIRE(length > 0, "a picture is not empty");
+    for (size_t i = 0; i < length; i++)
+        FUZZ_REQUIRE((unsigned char)text[i] >= 0x20 || strchr("\n\t", text[i]),
+                     "byte %zu of a picture is %02x", i, (unsigned char)text[i]);
+}
+
+static void write_dot(Agraph_t *graph)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    FUZZ_REQUIRE(file && agwrite(graph, file) == 0 && fclose(file) == 0, "there is memory");
+    require_text(text, size);
+    free(text);
+}
+
+static void write_svg(Agraph_t *graph)
+{
+    static GVC_t *context; /* takes long to make */
+    char *text = NULL;
+    unsigned size = 0;
+    if (!context)
+        context = gvContext();
+    FUZZ_REQUIRE(context && gvLayout(context, graph, "dot") == 0, "a tree can be laid out");
+    esp_curves_bend(graph);
+    FUZZ_REQUIRE(gvRenderData(context, graph, "svg", &text, &size) == 0, "it can be drawn");
+    require_text(text, size);
+    gvFreeRenderData(text);
+    gvFreeLayout(context, graph);
+}
+
+static void draw(const struct esp_recorded_event *recorded, struct esp_texts *texts,
+                 const char *how)
+{
+    char format[8] = "", theme[8] = "";
+    int nodes = -1;
+    sscanf(how, "%7s %7s %d", format, theme, &nodes);
+    struct esp_picture_look look = {esp_colours_find(theme), how, nodes};
+    struct esp_tokens tokens = {esp_texts_find, texts};
+    if (!look.colours)
+        look.colours = esp_colours_find("light");
+    if (look.most < -1 || look.most > ESP_RECORDING_NODES)
+        look.most = -1;
+    agseterrf(ignore);
+    Agraph_t *graph = esp_picture(&recorded->iteration, &tokens, &look);
+    FUZZ_REQUIRE(graph, "there is memory");
+    if (strcmp(format, "svg") == 0 && agnnodes(graph) <= MOST_DRAWN)
+        write_svg(graph);
+    else
+        write_dot(graph);
+    agclose(graph);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+    struct esp_recorded_event recorded = {.node_capacity = 0};
+    struct esp_texts texts = {.name_count = 0};
+    char how[64], err[512];
+    const uint8_t *newline = memchr(bytes, '\n', length);
+    if (!newline)
+        return 0;
+    size_t first = (size_t)(newline - bytes) + 1;
+    snprintf(how, sizeof how, "%.*s", (int)(first - 1 < 63 ? first - 1 : 63), bytes);
+    const uint8_t *end = memchr(bytes + first, '\n', length - first);
+    size_t line = end ? (size_t)(end - bytes) - first : length - first;
+    if (esp_event_from_json(&recorded, &texts, (const char *)bytes + first, line, 0, err,
+                            sizeof err) > 0 &&
+        recorded.event.type == ESP_EVENT_ITERATION)
+        draw(&recorded, &texts, how);
+    esp_recorded_event_free(&recorded);
+    esp_texts_free(&texts);
+    return 0;
+}

@@ -1,0 +1,82 @@
+/* A recording: every event of a file that is accepted can be read, with its text, its sums
+ * and its steps; an iteration can be exported, and nothing unsafe for a terminal comes out;
+ * the line that would be written for it can be read again. The input is the file. */
+#include "sessions/recording.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sessions/event_json.h"
+#include "tui/model/export.h"
+#include "tests/fuzz/support/fuzz.h"
+
+static void export(const struct esp_export_options *options, const char *what)
+{
+    char *bytes, err[512];
+    size_t size;
+    FUZZ_REQUIRE(esp_export(options, &bytes, &size, err, sizeof err) == 0, "%s", err);
+    fuzz_require_safe(bytes, options->format == ESP_EXPORT_TXT ? size : 0, what);
+    free(bytes);
+}
+
+static void write_again(const struct esp_event *event, const struct esp_tokens *tokens)
+{
+    struct esp_line line = {.length = 0};
+    struct esp_recorded_event recorded = {.node_capacity = 0};
+    struct esp_texts texts = {.name_count = 0};
+    char err[512];
+    FUZZ_REQUIRE(esp_event_to_json(&line, event, NULL, tokens) == 0, "there is memory");
+    if (memchr(line.text, '\n', line.length) == line.text + line.length - 1)
+        FUZZ_REQUIRE(esp_event_from_json(&recorded, &texts, line.text, line.length - 1, 0, err,
+                                         sizeof err) == 1,
+                     "%s", err);
+    esp_recorded_event_free(&recorded);
+    esp_texts_free(&texts);
+    esp_line_free(&line);
+}
+
+static void look(struct esp_recording *recording, int number)
+{
+    const struct esp_tokens tokens = {esp_recording_token_text, recording};
+    const struct esp_text_token *text;
+    const struct esp_event *event;
+    char err[512];
+    FUZZ_REQUIRE(esp_recording_read(recording, number, &event, err, sizeof err) == 0, "%s",
+                 err);
+    FUZZ_REQUIRE(esp_recording_text(recording, number, &text) >= 0 &&
+                     esp_recording_added(recording, number, &text) >= 0,
+                 "event %d has a text", number);
+    esp_recording_iterations_of_text(recording, number);
+    esp_recording_baseline(recording, number);
+    for (int step = 0; step < esp_recording_steps(recording); step++)
+        FUZZ_REQUIRE(esp_recording_step(recording, step), "there is step %d", step);
+    FUZZ_REQUIRE(esp_recording_read(recording, number, &event, err, sizeof err) == 0, "%s",
+                 err);
+    if (event->type <= ESP_EVENT_REWIND)
+        write_again(event, &tokens);
+    if (event->type != ESP_EVENT_ITERATION)
+        return;
+    struct esp_export_options options = {.iteration = event->iteration, .tokens = tokens};
+    options.format = ESP_EXPORT_TXT;
+    export(&options, "an exported text");
+    options.format = ESP_EXPORT_JSON;
+    export(&options, "an exported line");
+    options.line = esp_recording_line(recording, number, &options.line_length);
+    FUZZ_REQUIRE(options.line, "event %d has a line", number);
+    export(&options, "an exported line");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+    struct esp_recording *recording;
+    char err[512];
+    struct fuzz_file file = fuzz_file_open(bytes, length);
+    int status = esp_recording_open(&recording, file.path, err, sizeof err);
+    fuzz_file_close(&file);
+    if (status < 0)
+        return 0;
+    for (int i = 0; i < esp_recording_events(recording); i++)
+        look(recording, i);
+    esp_recording_close(recording);
+    return 0;
+}

@@ -1,0 +1,107 @@
+/* A theme and a configuration file, as the interface takes them when it opens a recording.
+ * What ":config save" would write then is a configuration that is taken, too, and that says
+ * the same. The input holds the parts theme and config. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/fuzz/support/fuzz.h"
+#include "tui/commands/config_settings.h"
+#include "tui/commands/replay.h"
+#include "tui/commands/settings.h"
+
+enum { VALUES = 8192 };
+
+static const char recording[] =
+    "{\"format\":\"espalier-session\",\"version\":\"1.0\",\"vocabulary\":{\"size\":12}}\n"
+    "{\"t\":0,\"type\":\"prompt\",\"tokens\":[{\"id\":1,\"text\":\"a\"},{\"id\":2}]}\n";
+
+static void read_theme(const char *path)
+{
+    static const int colours[] = {0, 8, 16, 88, 256, 1 << 24};
+    struct esp_theme theme;
+    char err[512];
+    if (esp_theme_load(&theme, path, err, sizeof err) < 0)
+        return;
+    for (int style = 0; style < ESP_STYLE_COUNT; style++)
+        for (size_t i = 0; i < sizeof colours / sizeof *colours; i++) {
+            struct esp_appearance look = esp_appearance_near(&theme, style, colours[i]);
+            FUZZ_REQUIRE(look.foreground >= -1 && look.foreground < colours[i] + !colours[i],
+                         "colour %d is one of %d", (int)look.foreground, colours[i]);
+        }
+}
+
+/* The value of every setting, one below the other. */
+static void read_values(const struct esp_control *control, char *values, size_t size)
+{
+    char value[1200];
+    size_t used = 0;
+    for (int i = 0; esp_setting(i) && used < size; i++) {
+        esp_setting_get(control, i, value, sizeof value);
+        used += (size_t)snprintf(values + used, size - used, "%s %s\n", esp_setting(i)->key,
+                                 value);
+    }
+}
+
+/* As esp_app_open() does it for a replay, but for what draws and the input line. */
+static bool open_control(struct esp_control *control, const char *played, const char *config)
+{
+    char err[512] = "";
+    *control = (struct esp_control){.options = {.recording = played, .speed = 1, .idle = 2},
+                            .pace = 1,
+                            .theme_name = "mono"};
+    esp_ui_init(&control->ui);
+    esp_theme_plain(&control->theme);
+    int status = esp_configuration_read(&control->config, config, true, err, sizeof err);
+    if (status == 0)
+        status = esp_configuration_apply(&control->config, control, true, err, sizeof err);
+    if (status == 0)
+        status = esp_replay_open(control, err, sizeof err);
+    if (status == 0)
+        status = esp_configuration_apply(&control->config, control, false, err, sizeof err);
+    FUZZ_REQUIRE(status == 0 || *err, "a refusal is a sentence");
+    return status == 0;
+}
+
+static void close_control(struct esp_control *control)
+{
+    esp_replay_close(control);
+    esp_configuration_free(&control->config);
+    esp_state_free(&control->state);
+}
+
+/* What was saved must be taken and say the same; `values` are those that it was saved from. */
+static void read_saved(const char *played, const char *saved, const char *values)
+{
+    static struct esp_control control;
+    static char again[VALUES];
+    FUZZ_REQUIRE(open_control(&control, played, saved), "what was saved can be read");
+    read_values(&control, again, sizeof again);
+    FUZZ_REQUIRE(strcmp(values, again) == 0, "saved settings are the same:\n%s\n%s", values,
+                 again);
+    close_control(&control);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+    static struct esp_control control;
+    static char values[VALUES], config[300], saved[300];
+    struct fuzz_part part;
+    char err[512];
+    fuzz_folder_empty();
+    for (size_t at = 0; fuzz_next_part(bytes, length, &at, &part);)
+        fuzz_folder_write(part.name, part.bytes, part.length, 0);
+    snprintf(config, sizeof config, "%s/theme", fuzz_folder());
+    read_theme(config);
+    snprintf(config, sizeof config, "%s/config", fuzz_folder());
+    snprintf(saved, sizeof saved, "%s/saved", fuzz_folder());
+    struct fuzz_file file = fuzz_file_open(recording, sizeof recording - 1);
+    bool opened = open_control(&control, file.path, config);
+    if (opened) {
+        read_values(&control, values, sizeof values);
+        FUZZ_REQUIRE(esp_configuration_write(&control, saved, err, sizeof err) == 0, "%s", err);
+        read_saved(file.path, saved, values);
+    }
+    close_control(&control);
+    fuzz_file_close(&file);
+    return 0;
+}

@@ -1,0 +1,83 @@
+#!/bin/sh
+# The house: arrows lead one way, there is no circle, and a name means one thing.
+#
+# Reads every include of the sources, and every symbol of the objects that the build made: an include
+# shows what a file names, a symbol what it calls, also through a table.
+. tests/shell.sh
+
+sources=$(git ls-files '*.c' '*.h' '*.cu' '*.def' 2>/dev/null | grep -v '^tests/')
+[ -n "$sources" ] || sources=$(find engine kernels sessions viz tui -name '*.[ch]' -o -name '*.cu' -o -name '*.def')
+
+# FILE INCLUDED, a line each.
+grep -Ho '^ *# *include "[^"]*"' $sources | sed 's/: *# *include "/ /; s/"$//' >"$work/includes"
+check "there are includes to look at" test "$(wc -l <"$work/includes")" -gt 500
+missing=$(cut -d' ' -f2 "$work/includes" | sort -u | while read -r file; do [ -e "$file" ] || echo "$file"; done |
+    grep -v '^tests/emu/')
+check "every include names its folder" test -z "$missing"; [ -z "$missing" ] || printf "    %s\n" $missing
+
+# The room of a file: its first folder, in tui/ the first two.
+rooms() {
+    awk '{ split($1, a, "/"); split($2, b, "/")
+           print (a[1] == "tui" ? a[1] "/" a[2] : a[1]), (b[1] == "tui" ? b[1] "/" b[2] : b[1]), $1, $2 }' "$1"
+}
+cat >"$work/floors" <<'FLOORS'
+kernels 0
+engine 1
+sessions 2
+viz 3
+tui/model 4
+tui/worker 5
+tui/view 5
+tui/commands 6
+tui/app 7
+tui/cli 8
+FLOORS
+# An arrow leads to a room of a lower floor. Drawing needs no recordings, but for espalier-dot, which is a
+# program of its own.
+back() {
+    rooms "$1" | awk -v floors="$work/floors" 'BEGIN { while ((getline line < floors) > 0) { split(line, f, " "); floor[f[1]] = f[2] } }
+        $1 == $2 || $2 == "tests" { next }
+        !($1 in floor) || !($2 in floor) || floor[$2] >= floor[$1] { print "    " $3 " -> " $4 }
+        $1 == "viz" && $2 == "sessions" && $3 !~ /^viz\/dot\// { print "    " $3 " -> " $4 }'
+}
+back "$work/includes" >"$work/back"
+check "no include leads back up" test ! -s "$work/back"; cat "$work/back"
+
+# What is installed is all that others may know of engine/ and kernels/.
+public=$($MAKE -s --no-print-directory print-public-headers)
+awk '$1 !~ /^(engine|kernels)\// && $2 ~ /^(engine|kernels)\// { print $2 }' "$work/includes" | sort -u >"$work/known"
+private=$(for file in $public; do echo "$file"; done | sort | comm -13 - "$work/known")
+check "only public headers are known outside" test -z "$private"; [ -z "$private" ] || printf "    %s\n" $private
+private=$(awk '{ print $1, $2 }' "$work/includes" | while read -r file included; do
+    case " $(echo $public) " in *" $file "*) case " $(echo $public) " in *" $included "*) ;; *) echo "$file -> $included" ;; esac ;; esac
+done)
+check "public headers include only public ones" test -z "$private"; [ -z "$private" ] || printf "    %s\n" $private
+
+# FILE USED FILE lines that go round:
+loops() { tsort "$1" 2>&1 >/dev/null | grep -v 'contains a loop' | sed 's/^tsort: /    /'; }
+loops "$work/includes" >"$work/loops"
+check "no circle of includes" test ! -s "$work/loops"; cat "$work/loops"
+
+# FILE USED by symbols. The instruction sets define the same names once each: the portable one stands for all.
+find "$BUILD/obj" -name '*.o' | grep -v -e /tests/ -e no_main -e no_interface -e avx2 -e avx512 | while read -r object; do
+    unit=${object#"$BUILD/obj/"}
+    unit=${unit%.o}
+    { [ -e "$unit.c" ] || [ -e "${unit%.generic}.c" ]; } && nm "$object" | awk -v unit="$unit" \
+        '$2 ~ /^[TDBRV]$/ { print "has", $3, unit } $1 == "U" { print "uses", $2, unit }'
+done | awk '$1 == "has" { owner[$2] = $3 } $1 == "uses" { used[NR] = $2; user[NR] = $3 }
+    END { for (i in used) if (used[i] in owner && owner[used[i]] != user[i]) print user[i], owner[used[i]] }' |
+    sort -u >"$work/calls"
+check "there are calls to look at" test "$(wc -l <"$work/calls")" -gt 300
+back "$work/calls" >"$work/back"
+check "no call leads back up" test ! -s "$work/back"; cat "$work/back"
+loops "$work/calls" >"$work/loops"
+check "no circle of calls" test ! -s "$work/loops"; cat "$work/loops"
+
+# One name, one thing.
+twice=$(for file in $sources; do case $file in *.h | *.def) basename "$file" ;; esac; done | sort | uniq -d)
+check "no two headers or lists have one name" test -z "$twice"; [ -z "$twice" ] || printf "    %s\n" "$twice"
+twice=$(grep -hoE '^(struct|union|enum) [a-z_0-9]+ \{' $sources | grep ' esp_' | sort | uniq -d)
+check "no two types have one name" test -z "$twice"; [ -z "$twice" ] || printf "    %s\n" "$twice"
+guards=$(grep -hoE '^#ifndef ESP_[A-Z_0-9]*_H$' $sources | sort | uniq -d)
+check "no two headers have one guard" test -z "$guards"; [ -z "$guards" ] || printf "    %s\n" $guards
+finish

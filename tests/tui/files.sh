@@ -1,0 +1,52 @@
+#!/bin/sh
+# What lies where the program looks for the user's files may be a pipe, which nobody writes: nothing waits
+# for it. And what the history holds may be no text.
+. tests/shell.sh
+. tests/terminal.sh
+
+mkdir -p "$work/state/espalier" "$work/config/espalier/themes"
+history=$work/state/espalier/history
+config=$work/config/espalier/config
+
+writes() { # ARGUMENTS: it starts, takes a prompt, remembers it for this session, and leaves
+    open 80x24
+    run "$*" -n 8
+    see 'ready' || return 1
+    keys 'Once upon a time' Enter
+    see 'n reached' && keys Up && see '> Once upon a time' && keys C-u :quit Enter && left 0
+}
+refuses() { # PATTERN ARGUMENTS: it leaves at once, and says why
+    pattern=$1
+    shift
+    open 160x24
+    run "$*"
+    left 1 && see "$pattern"
+}
+
+mkfifo "$history"
+check "a pipe as the history" writes
+check "it is still a pipe" [ -p "$history" ]
+rm "$history" && mkdir "$history"
+check "a folder as the history" writes
+rmdir "$history" && printf 'half a character: \346\274\nOnce more\n' >"$history"
+check "a history that is no text" writes
+rm "$history"
+pipe_later() { # it becomes one while the program runs
+    open 80x24
+    run -n 8
+    see 'ready' || return 1
+    rm "$history" && mkfifo "$history"
+    keys 'Once upon a time' Enter
+    see 'n reached' && keys :quit Enter && left 0
+}
+check "a history that becomes a pipe" pipe_later
+rm "$history"
+
+mkfifo "$config"
+check "a pipe as the configuration" refuses 'config cannot be read: it is no regular file'
+check "a pipe as another configuration" refuses 'config cannot be read: it is no regular file' \
+    --config "$config"
+rm "$config"
+mkfifo "$work/config/espalier/themes/mine.theme"
+check "a pipe as the theme" refuses 'mine.theme cannot be read: it is no regular file' --theme mine
+finish

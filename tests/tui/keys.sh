@@ -1,0 +1,43 @@
+#!/bin/sh
+# Every two keys with C- or M-, function keys and special keys, pressed in the interface, but those that leave
+# it: it goes on. What the input line makes of more keys: tests/unit/input.c.
+. tests/shell.sh
+. tests/script.sh
+ESPALIER=$(cd "$(dirname "$ESPALIER")" && pwd)/$(basename "$ESPALIER")
+
+awk 'BEGIN {
+    for (c = 97; c <= 122; c++) {
+        name = sprintf("%c", c)
+        if (name != "c" && name != "d") keys[n++] = "C-" name
+        keys[n++] = "M-" name
+    }
+    count = split("C-] C-_ M-. M-_ M-< M-> M-[ M-] M-0 M-9 M-- M-? M-* M-C-h M-Backspace F1 F2 F3 F4 F5 F6 F7 F8 " \
+        "F9 F11 F12 Up Down Left Right Home End PgUp PgDn Ins Del Tab S-Tab Esc Enter Backspace", more, " ")
+    for (i = 1; i <= count; i++) keys[n++] = more[i]
+    for (i = 0; i < n; i++)
+        for (k = 0; k < n; k++)
+            print "key " keys[i] " " keys[k] " Esc C-g\ntype :x"
+}' >"$work/pairs"
+lines=$(wc -l <"$work/pairs")
+
+check "there are thousands of pairs" [ "$lines" -gt 10000 ]
+goes_on() {
+    cd "$work" || return 1 # some keys write files
+    play "size 90x30
+wait
+$(cat "$work/pairs")
+$dump" -n 4 --no-config && dumped 'espalier'
+}
+check "every two keys" goes_on
+play "size 80x24
+wait
+key C-r C-x a
+$dump"
+check "a search, a prefix and a key" dumped '^> *$'
+play "size 80x24
+wait
+type some words
+key C-r C-x a C-s C-x C-r M-3 C-x C-g
+$dump"
+check "the line stays" dumped '^> some words'
+finish

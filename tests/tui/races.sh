@@ -1,0 +1,63 @@
+#!/bin/sh
+# No data races, says ThreadSanitizer: the ring, the mailbox and a session. They are a build of their own
+# (make check makes it), with one thread for the computing, so that it is fast enough.
+. tests/shell.sh
+. tests/script.sh
+tsan=$BUILD/tsan
+export TSAN_OPTIONS="exitcode=66 halt_on_error=0 ${TSAN_OPTIONS:-}"
+
+# Older sanitizers cannot live with much address space layout randomization.
+alone=
+$tsan/espalier --version >/dev/null 2>&1 || alone="setarch $(uname -m) -R"
+
+clean() { # PROGRAM...: it passes, without a report
+    timeout 300 $alone "$@" >"$work/out" 2>&1 && ! grep -q ThreadSanitizer "$work/out" && return
+    grep -v '^$' "$work/out" | head -n 60
+    return 1
+}
+check "the program runs under the sanitizer" clean $tsan/espalier --version
+check "the ring" clean $tsan/tests/unit/ring
+check "the mailbox" clean $tsan/tests/unit/mailbox
+
+cat >"$work/script" <<END
+size 100x30
+wait
+type Once upon a time
+key Enter
+wait
+key F6
+type :drafter linear 3
+key Enter
+type there was a king
+key Enter
+wait
+type :compare linear 4
+key Enter
+type :record $work/session.esp.jsonl
+key Enter
+type and a queen
+key Enter
+wait
+type :export $work/tree.svg
+key Enter
+type :draft none
+key Enter
+wait
+key F5
+type , then
+key Enter
+wait
+key Space Space
+wait
+key C-c
+type :edit
+key Enter
+type :clear
+key Enter
+wait
+$dump
+END
+export ESPALIER_SCRIPT="$work/script"
+check "a session" clean $tsan/espalier --threads 1 -n 20
+check "and it went to its end" dumped 'espalier '
+finish

@@ -1,0 +1,504 @@
+/* goodput: near the best tree that a search of all small trees finds, never slower than plain
+ * decoding by the costs it was given, the same text at temperature 0, and costs that are
+ * learned, kept and believed with care. No test looks at a clock: costs are planted. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/check.h"
+#include "engine/costs.h"
+#include "tests/drafting.h"
+#include "viz/explain.h"
+#include "engine/support/state_folder.h"
+
+/* ------------------------------------------------------------------ planted costs */
+
+static double draft_first, draft_row, verify_row;
+static int verify_class; /* rows that come together; 1: each costs */
+
+static double draft_cost(int rows)
+{
+    return draft_first + draft_row * (rows - 1);
+}
+
+static double verify_cost(int rows)
+{
+    return 1 +
+           verify_row * verify_class * (double)((rows - 1 + verify_class - 1) / verify_class);
+}
+
+static void plant(struct drafting *d)
+{
+    d->session->costs.planted_draft = draft_cost;
+    d->session->costs.planted_verify = verify_cost;
+}
+
+static double cost_of(const struct drafting *d)
+{
+    const struct esp_draft *draft = &d->session->draft;
+    double cost = verify_cost(d->session->iteration.tree.verified);
+    for (int i = 0; i < draft->passes; i++)
+        cost += draft_cost(draft->pass_rows[i]);
+    return cost;
+}
+
+/* ------------------------------------------------------------------ all small trees */
+
+enum { TOKENS = 5, DEEPEST = 3, TRIED = 4, AT_ONCE = 4, MOST = 64 };
+
+struct candidate {
+    double p;
+    int32_t path[DEEPEST];
+    int depth;
+    bool expanded;
+};
+
+struct search {
+    const struct toy *toy;
+    const int32_t *text;
+    int length;
+    double price, best;
+};
+
+static void add_children(const struct search *s, struct candidate *c, int *count,
+                         const struct candidate *parent)
+{
+    int32_t tokens[512];
+    double p[256];
+    memcpy(tokens, s->text, (size_t)s->length * sizeof *tokens);
+    memcpy(tokens + s->length, parent->path, (size_t)parent->depth * sizeof *tokens);
+    toy_distribution(s->toy, true, tokens, s->length + parent->depth, p);
+    for (int x = 0; x < TOKENS; x++) {
+        struct candidate child = *parent;
+        child.p *= p[x];
+        child.path[child.depth++] = x;
+        child.expanded = false;
+        int at = (*count)++;
+        for (; at > 0 && c[at - 1].p < child.p; at--)
+            c[at] = c[at - 1];
+        c[at] = child;
+    }
+}
+
+/* Every choice of at most AT_ONCE nodes for the next pass, and every number of nodes taken. */
+static void search_layer(struct search *s, const struct candidate *c, int count, double spent,
+                         int layers)
+{
+    double sum = 1;
+    int open[TRIED], n = 0;
+    for (int i = 0; i <= count; i++) {
+        s->best = fmax(s->best, sum - s->price * (spent + verify_cost(i + 1)));
+        sum += i < count ? c[i].p : 0;
+    }
+    for (int i = 0; i < count && n < TRIED && layers < DEEPEST; i++)
+        if (!c[i].expanded && c[i].depth < DEEPEST)
+            open[n++] = i;
+    for (int set = 1; set < 1 << n; set++) {
+        int width = __builtin_popcount((unsigned)set);
+        struct candidate more[MOST];
+        int total = count;
+        double cost = spent + draft_cost(width);
+        /* No children can bring more than their parents' probability, a layer at a time. */
+        double most = 0;
+        for (int i = 0; i < n; i++)
+            most += set >> i & 1 ? c[open[i]].p * (DEEPEST - c[open[i]].depth) : 0;
+        if (width > AT_ONCE || total + width * TOKENS > MOST ||
+            most < s->price * (cost - spent))
+            continue;
+        memcpy(more, c, (size_t)count * sizeof *more);
+        for (int i = 0; i < n; i++)
+            if (set >> i & 1)
+                more[open[i]].expanded = true;
+        for (int i = 0; i < n; i++)
+            if (set >> i & 1)
+                add_children(s, more, &total, &c[open[i]]);
+        search_layer(s, more, total, cost, layers + 1);
+    }
+}
+
+/* The most that any tree gives here, tokens minus price times cost; its root may see more of
+ * the text than the draft has seen: `behind` tokens. */
+static double best_tree(const struct drafting *d, const int32_t *text, int length, int behind,
+                        double price)
+{
+    struct search s = {&d->toy, text, length, price, 1 - price * verify_cost(1)};
+    struct candidate root = {.p = 1}, c[MOST];
+    int count = 0;
+    add_children(&s, c, &count, &root);
+    search_layer(&s, c, count, draft_cost(behind), 1);
+    return s.best;
+}
+
+/* What the drafted tree is expected to give: q is p here. */
+static double expected(const struct esp_tree *tree)
+{
+    double sum = 0;
+    for (int i = 0; i < tree->verified; i++)
+        sum += exp(tree->nodes[tree->order[i]].cumulative_log_q);
+    return sum;
+}
+
+enum { CONTEXTS = 40, LEARNING = 400 };
+
+static struct context {
+    int32_t text[512];
+    int length, behind;
+    unsigned long long seed;
+} contexts[CONTEXTS];
+
+static void note_context(struct context *at, const struct drafting *d)
+{
+    at->length = d->session->length;
+    at->behind = d->session->length - d->session->draft_cache.length;
+    at->seed = d->toy.seed;
+    memcpy(at->text, d->session->text, (size_t)at->length * sizeof *at->text);
+}
+
+/* The sum over all contexts of what the best trees gain at a price. */
+static double gain_of_all(struct drafting *d, double price)
+{
+    double gain = 0;
+    for (int i = 0; i < CONTEXTS; i++) {
+        d->toy.seed = contexts[i].seed;
+        gain += best_tree(d, contexts[i].text, contexts[i].length, contexts[i].behind, price);
+    }
+    return gain;
+}
+
+/* The rate of the best trees is the price at which they gain nothing (Dinkelbach); the gain
+ * falls with the price and is convex, so that steps from below never go past it. */
+static double best_rate(struct drafting *d, double price)
+{
+    const double little = 1e-4;
+    for (int round = 0; round < 3; round++) {
+        double gain = gain_of_all(d, price);
+        price += gain * little / (gain - gain_of_all(d, price + little));
+    }
+    return price;
+}
+
+/* The policy's rate over the best one, where p = q and at most DEEPEST tokens are drafted. */
+static double share_of_best(double sharpness, unsigned long long seed)
+{
+    struct drafting d;
+    double tokens = 0, cost = 0;
+    drafting_open(&d, &(struct drafting_setup){.drafter = "goodput:N=12",
+                                               .vocabulary = TOKENS,
+                                               .toy_seed = seed,
+                                               .sharpness = sharpness});
+    d.toy.closeness = 1;
+    d.toy.chancy = true;
+    plant(&d);
+    for (int i = 0; i < LEARNING + CONTEXTS; i++) {
+        if (d.session->length > 180) {
+            d.toy.seed += 1000;
+            drafting_restart(&d, (unsigned long long)i);
+        }
+        esp_session_allow(d.session, DEEPEST + 1);
+        if (i >= LEARNING)
+            note_context(&contexts[i - LEARNING], &d);
+        CHECK(drafting_step(&d));
+        if (i < LEARNING)
+            continue;
+        tokens += expected(d.tree);
+        cost += cost_of(&d);
+    }
+    double best = best_rate(&d, tokens / cost);
+    drafting_close(&d);
+    return tokens / cost / best;
+}
+
+TEST(trees_are_within_3_percent_of_the_best_of_all_small_ones)
+{
+    static const struct {
+        double draft_first, draft_row, verify_row;
+        int verify_class;
+    } costs[] = {
+        {0.05, 0.01, 0.05, 1},  {0.05, 0.01, 0.15, 1}, {0.15, 0.05, 0.05, 1},
+        {0.02, 0.002, 0.02, 1}, {0.05, 0.01, 0.05, 4}, {0.3, 0.05, 0.1, 1},
+    };
+    static const double sharpness[] = {1.5, 5};
+    double worst = 1, sum = 0;
+    int n = 0;
+    for (size_t i = 0; i < sizeof costs / sizeof *costs; i++)
+        for (size_t j = 0; j < sizeof sharpness / sizeof *sharpness; j++) {
+            draft_first = costs[i].draft_first;
+            draft_row = costs[i].draft_row;
+            verify_row = costs[i].verify_row;
+            verify_class = costs[i].verify_class;
+            double share = share_of_best(sharpness[j], 5 + j);
+            worst = fmin(worst, share);
+            sum += share;
+            n++;
+        }
+    CHECK(worst > 0.97, "%g of the best tree, on average %g", worst, sum / n);
+}
+
+/* ------------------------------------------------------------------ never slower */
+
+/* The cost of `texts` texts of 200 tokens over that of plain decoding. */
+static double cost_over_plain(const struct drafting_setup *setup, double closeness, int texts)
+{
+    struct drafting d;
+    double cost = 0, tokens = 0;
+    drafting_open(&d, setup);
+    d.toy.closeness = closeness;
+    plant(&d);
+    for (int text = 0; text < texts; text++) {
+        d.toy.seed = setup->toy_seed + 1000 * (unsigned long long)text;
+        drafting_restart(&d, (unsigned long long)text);
+        while (drafting_step(&d)) {
+            cost += cost_of(&d);
+            tokens += d.session->iteration.committed_count;
+        }
+        CHECK(cost < 1.02 * tokens, "%s: %g steps for %g tokens after text %d", setup->drafter,
+              cost, tokens, text);
+    }
+    drafting_close(&d);
+    return cost / (tokens * verify_cost(1));
+}
+
+TEST(a_draft_of_noise_costs_less_than_2_percent)
+{
+    static const double temperatures[] = {0, 0.8};
+    static const char *const temps[] = {"auto", "off", "0.2"};
+    verify_class = 1;
+    for (int t = 0; t < 2; t++)
+        for (size_t i = 0; i < 3; i++)
+            for (int sharp = 1; sharp <= 9; sharp += 4)
+                for (int dear = 0; dear < 2; dear++) {
+                    struct drafting_setup setup = {.drafter = "goodput",
+                                                   .draft_temp = temps[i],
+                                                   .vocabulary = 40,
+                                                   .toy_seed = 3,
+                                                   .sharpness = sharp,
+                                                   .temperature = temperatures[t]};
+                    draft_first = dear ? 0.3 : 0.05;
+                    draft_row = dear ? 0.02 : 0.01;
+                    verify_row = dear ? 0.15 : 0.05;
+                    double cost = cost_over_plain(&setup, 0, 10);
+                    CHECK(cost < 1.02, "%g at temperature %g", cost, temperatures[t]);
+                }
+}
+
+TEST(a_draft_as_large_as_the_target_costs_less_than_2_percent)
+{
+    struct drafting_setup setup = {.drafter = "goodput", .vocabulary = 40, .toy_seed = 4};
+    draft_first = 1;
+    draft_row = verify_row = 0.05;
+    verify_class = 1;
+    CHECK(cost_over_plain(&setup, 0.9, 5) < 1.02);
+    CHECK(cost_over_plain(&setup, 0, 5) < 1.02);
+}
+
+TEST(a_good_draft_is_used_and_found_again_after_noise)
+{
+    struct drafting d;
+    double before = 0, after = 0;
+    drafting_open(&d, &(struct drafting_setup){.drafter = "goodput",
+                                               .draft_temp = "auto",
+                                               .vocabulary = 40,
+                                               .context = 2048,
+                                               .sharpness = 5});
+    draft_first = 0.05;
+    draft_row = 0.002; /* the draft has to catch up with what it was not asked about */
+    verify_row = 0.05;
+    verify_class = 1;
+    plant(&d);
+    esp_session_allow(d.session, 2000);
+    d.toy.closeness = 0;
+    while (d.session->length < 400) /* the draft is noise, and then it is good */
+        CHECK(drafting_step(&d));
+    d.toy.closeness = 1;
+    double cost = 0;
+    while (d.session->length < 1200) {
+        CHECK(drafting_step(&d));
+        cost += cost_of(&d);
+    }
+    before = 800 / cost;
+    for (cost = 0; d.session->length < 1900;) {
+        CHECK(drafting_step(&d));
+        cost += cost_of(&d);
+    }
+    after = 700 / cost;
+    CHECK(before > 1.2 && after > 2, "%g, then %g tokens for the cost of one", before, after);
+    drafting_close(&d);
+}
+
+/* ------------------------------------------------------------------ the tree and its record */
+
+TEST(refused_nodes_and_expanded_ones_tell_their_prices)
+{
+    struct drafting d;
+    int refused = 0, plain = 0, leaves = 0;
+    drafting_open(&d, &(struct drafting_setup){.drafter = "goodput", .vocabulary = 40});
+    draft_first = 0.05;
+    draft_row = 0.01;
+    verify_row = 0.1;
+    verify_class = 1;
+    plant(&d);
+    while (drafting_step(&d)) {
+        const struct esp_tree *tree = d.tree;
+        double row = drafting_gauge(&d, "row", false), sum = 1;
+        for (int u = 0; u < tree->count; u++) {
+            const struct esp_node *node = &tree->nodes[u];
+            if (u == 0) {
+                plain += node->reason == ESP_REASON_PLAIN;
+                continue;
+            }
+            CHECK(node->value >= 0 && node->value <= 1 + 1e-6, "node %d has P = %g", u,
+                  node->value);
+            if (node->verdict == ESP_CUT) {
+                CHECK(node->reason == ESP_REASON_PRICE);
+                CHECK(node->value <= row + 1e-6, "node %d, of %g, is worth its row of %g", u,
+                      node->value, row);
+                refused++;
+            } else {
+                sum += node->value;
+                leaves += node->reason == ESP_REASON_LAYER;
+            }
+        }
+        if (d.session->iteration.draft_passes > 0)
+            CHECK(fabs(drafting_gauge(&d, "expected", false) - sum) < 1e-5);
+        CHECK(drafting_gauge(&d, "obtained", false) == d.session->iteration.committed_count);
+    }
+    CHECK(refused > 20 && leaves > 20, "%d refused, %d leaves, %d plain", refused, leaves,
+          plain);
+    drafting_close(&d);
+}
+
+TEST(the_text_at_temperature_0_is_that_of_plain_decoding)
+{
+    static const double rows[] = {0.001, 0.05, 0.3};
+    draft_first = 0.02;
+    draft_row = 0.002;
+    for (int i = 0; i < 3; i++)
+        for (int nodes = 1; nodes <= 65; nodes += 8) {
+            struct drafting plain, d;
+            struct drafting_setup setup = {.drafter = "ar", .max_nodes = nodes};
+            verify_row = rows[i];
+            verify_class = 1 + i;
+            drafting_open(&plain, &setup);
+            setup.drafter = "goodput";
+            setup.draft_temp = "auto";
+            drafting_open(&d, &setup);
+            plant(&d);
+            while (drafting_step(&plain))
+                continue;
+            while (drafting_step(&d))
+                continue;
+            CHECK(plain.session->length == d.session->length &&
+                  memcmp(plain.session->text, d.session->text,
+                         (size_t)d.session->length * sizeof *d.session->text) == 0);
+            drafting_close(&plain);
+            drafting_close(&d);
+        }
+}
+
+/* ------------------------------------------------------------------ costs */
+
+static struct esp_costs costs, again;
+
+TEST(costs_rise_with_rows_and_are_believed_with_care)
+{
+    memset(&costs, 0, sizeof costs);
+    CHECK(esp_costs_verify(&costs, 1) == 0 && !esp_costs_draft_known(&costs));
+    esp_costs_verify_took(&costs, 1, 1);
+    CHECK(esp_costs_verify(&costs, 1) == 1 && esp_costs_verify(&costs, 9) < 1.5);
+    esp_costs_verify_took(&costs, 8, 20); /* a hiccup */
+    double once = esp_costs_verify(&costs, 8);
+    CHECK(once > 1 && once < 10, "%g", once);
+    for (int i = 0; i < 8; i++)
+        esp_costs_verify_took(&costs, 8, 2);
+    CHECK(fabs(esp_costs_verify(&costs, 8) - 2) < 1e-9, "%g", esp_costs_verify(&costs, 8));
+    for (int i = 0; i < 8; i++)
+        esp_costs_verify_took(&costs, 4, 3); /* out of order: pooled */
+    for (int rows = 2; rows < 2000; rows++)
+        CHECK(esp_costs_verify(&costs, rows) >= esp_costs_verify(&costs, rows - 1), "%d", rows);
+    costs.relative = 0.25;
+    CHECK(esp_costs_draft(&costs, 1) == 0.25);
+    esp_costs_at(&costs, 5000); /* a longer text starts from what is known */
+    CHECK(esp_costs_verify(&costs, 1) == 1);
+    esp_costs_verify_took(&costs, 1, 7);
+    esp_costs_verify_took(&costs, 1, 7);
+    esp_costs_at(&costs, 100);
+    CHECK(esp_costs_verify(&costs, 1) == 1);
+}
+
+TEST(costs_are_kept_and_no_file_does_harm)
+{
+    static const char *const files[] = {
+        "",
+        "{",
+        "[1]",
+        "{\"key\":\"a\"}",
+        "{\"key\":\"a\",\"draft\":1,\"verify\":[1,[2],[[3]]]}",
+        "{\"key\":\"a\",\"verify\":[[[-1,1],[48,1],[1e99,1],[0,-1],[0,1e99],[0,\"x\"],[null]]]"
+        "}",
+    };
+    char home[128], command[200];
+    const char *base = getenv("TMPDIR");
+    snprintf(home, sizeof home, "%s/esp-goodput-XXXXXX", base ? base : P_tmpdir);
+    CHECK(mkdtemp(home));
+    setenv("XDG_STATE_HOME", home, 1);
+    memset(&costs, 0, sizeof costs);
+    memset(&again, 0, sizeof again);
+    esp_costs_turn(&costs, "a");
+    esp_costs_turn(&again, "a");
+    esp_costs_verify_took(&costs, 1, 0.5);
+    esp_costs_verify_took(&again, 4, 0.75);
+    esp_costs_save(&costs);
+    esp_costs_save(&again); /* adds what it has measured, and keeps the rest */
+    memset(&costs, 0, sizeof costs);
+    esp_costs_turn(&costs, "a");
+    CHECK(esp_costs_verify(&costs, 1) == 0.5 && esp_costs_verify(&costs, 4) == 0.75);
+    esp_costs_turn(&costs, "b");
+    CHECK(esp_costs_verify(&costs, 1) == 0);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        CHECK(esp_state_write(again.file, files[i]) == ESP_OK);
+        memset(&costs, 0, sizeof costs);
+        esp_costs_turn(&costs, "a");
+        CHECK(esp_costs_verify(&costs, 1) == 0, "%s", files[i]);
+    }
+    snprintf(command, sizeof command, "rm -r '%s'", home);
+    CHECK(system(command) == 0);
+    unsetenv("XDG_STATE_HOME");
+}
+
+/* ------------------------------------------------------------------ what is said about it */
+
+TEST(a_refusal_is_told_with_its_numbers)
+{
+    struct esp_node nodes[3] = {{.parent = -1},
+                                {.parent = 0,
+                                 .depth = 1,
+                                 .value = 0.31f,
+                                 .reason = ESP_REASON_LAYER,
+                                 .p = NAN,
+                                 .u = NAN},
+                                {.parent = 0,
+                                 .depth = 1,
+                                 .value = 0.12f,
+                                 .verdict = ESP_CUT,
+                                 .reason = ESP_REASON_PRICE}};
+    struct esp_iteration it = {
+        .tree = {.nodes = nodes, .count = 3},
+        .gauges = {{.name = "row", .after = 0.19}, {.name = "layer", .after = 0.4}},
+        .gauge_count = 2};
+    struct esp_tokens tokens = {0};
+    char text[300];
+    esp_explain_node(text, sizeof text, &it, ESP_STAGES, 2, &tokens);
+    CHECK(strstr(text, "not drafted") && strstr(text, ".12") && strstr(text, ".19"), "%s",
+          text);
+    CHECK(esp_explain_refusal(text, sizeof text, &it, 1) && strstr(text, ".31") &&
+              strstr(text, "0.4") && strstr(text, "draft pass"),
+          "%s", text);
+    nodes[0].reason = ESP_REASON_PLAIN;
+    esp_explain_node(text, sizeof text, &it, ESP_STAGES, 0, &tokens);
+    CHECK(strstr(text, "does not pay"), "%s", text);
+    it.gauge_count = 0; /* a recording may lack them */
+    CHECK(!esp_explain_refusal(text, sizeof text, &it, 1));
+    esp_explain_node(text, sizeof text, &it, ESP_STAGES, 2, &tokens);
+    CHECK(strstr(text, "not worth a row"), "%s", text);
+}

@@ -1,0 +1,264 @@
+/* The input line: no keys end the program, whatever readline makes of them together. */
+#include "tui/app/input.h"
+
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <readline/history.h>
+#include <readline/readline.h>
+
+#include "tests/check.h"
+#include "tui/view/keys.h"
+#include "tui/app/root.h"
+
+struct esp_root esp_root; /* tui/interface.c's, which no test links */
+
+/* Readline forgets some of what it allocates. Asked by the leak sanitizer, where there is one.
+ */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libreadline";
+}
+
+static struct esp_input *input;
+static int submitted;
+
+static void submit(void *user, const char *line)
+{
+    (void)user;
+    (void)line;
+    submitted++;
+}
+
+static void complete(void *user, const char *before, const char *word,
+                     struct esp_choices *choices)
+{
+    (void)user;
+    (void)before;
+    (void)word;
+    esp_choices_add(choices, "alpha", "a letter");
+    esp_choices_add(choices, "beta", NULL);
+}
+
+/* Without the files of whoever runs the tests. */
+static void open_input(void)
+{
+    const struct esp_input_hooks hooks = {.submit = submit, .complete = complete};
+    setenv("INPUTRC", "/dev/null", 1);
+    setlocale(LC_CTYPE, "C.UTF-8");
+    CHECK(esp_input_open(&input, &hooks, false) == 0);
+    esp_input_remember(input, "the king of the hill");
+    esp_input_remember(input, ":set temp 0.6");
+    esp_input_remember(input, "two\nlines of a \u6f22 prompt");
+}
+
+static void close_input(void)
+{
+    esp_input_close(input);
+    input = NULL;
+}
+
+/* Ends whatever keys have begun and empties the line. */
+static void begin_anew(void)
+{
+    for (int i = 0; i < 3; i++)
+        esp_input_key(input, 'g' & 0x1f);
+    esp_input_replace(input, "some words, \u00e9 \u6f22");
+}
+
+/* ------------------------------------------------------------------ which keys */
+
+enum { MOST_KEYS = 512 };
+
+/* Controls, Meta with every ASCII character and special key, special keys, some characters. */
+static int list_keys(int keys[MOST_KEYS])
+{
+    const int characters[] = {'a', ' ', '0', ':', '/', 0x7f, 0xe9, 0x6f22, 0xfffd};
+    int count = 0;
+    for (int c = 1; c < 0x20; c++)
+        keys[count++] = c;
+    for (int key = 1; key < 0x80; key++)
+        keys[count++] = key | ESP_KEY_META;
+    for (int key = ESP_KEY_FIRST; key <= ESP_KEY_LAST; key++) {
+        keys[count++] = key;
+        keys[count++] = key | ESP_KEY_META;
+    }
+    for (size_t i = 0; i < sizeof characters / sizeof *characters; i++)
+        keys[count++] = characters[i];
+    keys[count++] = 0xe9 | ESP_KEY_META;
+    return count;
+}
+
+/* ------------------------------------------------------------------ what broke it */
+
+static int trial[3], trial_length;
+
+static const char *trial_keys(char keys[128])
+{
+    char name[16];
+    *keys = '\0';
+    for (int i = 0; i < trial_length; i++) {
+        strcat(keys, " ");
+        strcat(keys, esp_key_name(trial[i], name));
+    }
+    return keys;
+}
+
+static void say_trial(int number)
+{
+    char keys[128];
+    const char *how = number == SIGALRM ? " do not end\n" : " crash\n";
+    (void)!write(STDOUT_FILENO, "    keys:", 9);
+    (void)!write(STDOUT_FILENO, keys, strlen(trial_keys(keys)));
+    (void)!write(STDOUT_FILENO, how, strlen(how));
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void name_the_keys(void)
+{
+    const int ends[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGALRM};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        signal(ends[i], say_trial);
+}
+
+/* What is drawn hangs together. */
+static void check_line(void)
+{
+    struct esp_ui ui = {.line = NULL};
+    char keys[128];
+    esp_input_show(input, &ui);
+    CHECK(ui.prompt && ui.line && ui.point <= ui.line_length &&
+              strlen(ui.line) == ui.line_length,
+          "keys:%s", trial_keys(keys));
+}
+
+static void press(const int *keys, int count)
+{
+    memcpy(trial, keys, (size_t)count * sizeof *keys);
+    trial_length = count;
+    for (int i = 0; i < count; i++)
+        esp_input_key(input, keys[i]);
+    check_line();
+    begin_anew();
+}
+
+static void press_pairs(void)
+{
+    int keys[MOST_KEYS];
+    const int count = list_keys(keys);
+    for (int a = 0; a < count; a++) {
+        alarm(60);
+        for (int b = 0; b < count; b++)
+            press((const int[]){keys[a], keys[b]}, 2);
+    }
+    alarm(0);
+}
+
+/* Every key of `first` (count), then every two keys. */
+static void press_threes(const int *first, int count)
+{
+    int keys[MOST_KEYS];
+    const int all = list_keys(keys), step = check_quick() ? 3 : 1;
+    for (int i = 0; i < count; i++)
+        for (int a = 0; a < all; a++) {
+            alarm(60);
+            for (int b = a % step; b < all; b += step)
+                press((const int[]){first[i], keys[a], keys[b]}, 3);
+        }
+    alarm(0);
+}
+
+TEST(every_pair_of_keys)
+{
+    name_the_keys();
+    open_input();
+    press_pairs();
+    CHECK(submitted > 0, "no line was handed over");
+    close_input();
+}
+
+/* Whoever sets editing-mode to vi types a first key that leaves the mode in which keys insert.
+ */
+TEST(every_pair_of_vis_keys)
+{
+    const char *const before[] = {"", "\033", "\0330", "\033d", "\033/", "\033kk", "R"};
+    int keys[MOST_KEYS];
+    const int count = list_keys(keys);
+    name_the_keys();
+    open_input();
+    rl_variable_bind("editing-mode", "vi");
+    press_pairs();
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++)
+        for (int a = 0; a < count; a++)
+            for (int b = 0x20; b < 0x80; b++) {
+                for (const char *key = before[i]; *key; key++)
+                    esp_input_key(input, *key);
+                press((const int[]){keys[a], b}, 2);
+            }
+    rl_variable_bind("editing-mode", "emacs");
+    close_input();
+}
+
+/* Keys one after the other, with pastes, lines from elsewhere and lists of completions between
+ * them, and nothing that begins anew. */
+TEST(many_keys_and_pastes)
+{
+    int keys[MOST_KEYS];
+    const int all = list_keys(keys), steps = check_quick() ? 20000 : 200000;
+    const char *const modes[] = {"emacs", "vi"};
+    unsigned long long random = 12;
+    name_the_keys();
+    for (int mode = 0; mode < 2; mode++) {
+        open_input();
+        rl_variable_bind("editing-mode", modes[mode]);
+        trial_length = 0;
+        for (int i = 0; i < steps; i++) {
+            if (i % 1000 == 0)
+                alarm(60);
+            const double chance = check_uniform(&random);
+            trial_length = 3;
+            memmove(trial, trial + 1, 2 * sizeof *trial);
+            trial[2] = keys[(int)(check_uniform(&random) * all)];
+            if (chance < 0.01)
+                esp_input_paste(input, "a b\r\nc \xff\xe6", 9);
+            else if (chance < 0.02)
+                esp_input_replace(input, "a line");
+            else if (chance < 0.03)
+                esp_input_list(input);
+            else if (rl_end > 10000)
+                esp_input_replace(input, "");
+            else
+                esp_input_key(input, trial[2]);
+            check_line();
+        }
+        alarm(0);
+        rl_variable_bind("editing-mode", "emacs");
+        close_input();
+    }
+}
+
+TEST(every_three_keys_that_begin_with_a_search_or_a_prefix)
+{
+    const int first[] = {'r' & 0x1f, 's' & 0x1f, 'x' & 0x1f};
+    name_the_keys();
+    open_input();
+    press_threes(first, sizeof first / sizeof *first);
+    close_input();
+}
+
+TEST(every_three_keys_that_begin_with_a_number)
+{
+    int first[11] = {'-' | ESP_KEY_META};
+    for (int digit = 0; digit < 10; digit++)
+        first[digit + 1] = ('0' + digit) | ESP_KEY_META;
+    name_the_keys();
+    open_input();
+    press_threes(first, sizeof first / sizeof *first);
+    close_input();
+}

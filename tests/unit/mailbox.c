@@ -1,0 +1,193 @@
+/* The mailbox between two threads: commands keep their order, and whoever waits is woken. */
+#include "tui/worker/mailbox.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/check.h"
+
+enum { COMMANDS = 2000 };
+
+struct served {
+    struct esp_mailbox mailbox;
+    int taken, disordered, steps, stops;
+};
+
+/* Takes commands as the engine's thread does, until it is told to end. */
+static void *serve(void *user)
+{
+    struct served *served = user;
+    bool stop, quit = false;
+    while (!quit) {
+        struct esp_posted *posted = esp_mailbox_take(&served->mailbox, true, &stop, &quit);
+        served->stops += stop;
+        if (posted) {
+            char want[32];
+            snprintf(want, sizeof want, "text %d", served->taken);
+            served->disordered +=
+                posted->type != ESP_COMMAND_MARK || strcmp(posted->mark, want) != 0;
+            served->taken++;
+            if (esp_mailbox_steps(&served->mailbox)) {
+                esp_mailbox_wait_step(&served->mailbox);
+                served->steps++;
+            }
+            esp_mailbox_wait_pace(&served->mailbox);
+        }
+        free(posted);
+    }
+    return NULL;
+}
+
+static void open_served(struct served *served, pthread_t *thread)
+{
+    *served = (struct served){.taken = 0};
+    esp_mailbox_open(&served->mailbox);
+    CHECK(pthread_create(thread, NULL, serve, served) == 0);
+}
+
+static void post(struct served *served, int number)
+{
+    char text[32];
+    snprintf(text, sizeof text, "text %d", number);
+    esp_mailbox_post(&served->mailbox,
+                     &(struct esp_posted){.type = ESP_COMMAND_MARK, .mark = text});
+}
+
+static void wait_settled(struct served *served)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    for (int i = 0; i < 20000 && !esp_mailbox_settled(&served->mailbox); i++)
+        nanosleep(&pause, NULL);
+    CHECK(esp_mailbox_settled(&served->mailbox));
+}
+
+static void close_served(struct served *served, pthread_t thread)
+{
+    esp_mailbox_quit(&served->mailbox);
+    CHECK(pthread_join(thread, NULL) == 0);
+    esp_mailbox_close(&served->mailbox);
+}
+
+TEST(commands_keep_their_order)
+{
+    struct served served;
+    pthread_t thread;
+    open_served(&served, &thread);
+    for (int i = 0; i < COMMANDS; i++) {
+        post(&served, i);
+        if (i % 100 == 0)
+            esp_mailbox_pace(&served.mailbox, i % 200 ? 0 : 1e6);
+        if (i % 100 == 50) {
+            esp_mailbox_stop(&served.mailbox); /* only prompts are taken back */
+            esp_mailbox_break(&served.mailbox, (struct esp_breakpoints){.path = i});
+        }
+    }
+    wait_settled(&served);
+    close_served(&served, thread);
+    CHECK(served.taken == COMMANDS && served.disordered == 0, "%d taken, %d out of order",
+          served.taken, served.disordered);
+}
+
+/* Posts a command with strings that are gone afterwards, and takes it. */
+static struct esp_posted *through(struct esp_mailbox *mailbox, struct esp_posted command)
+{
+    bool stop, quit;
+    esp_mailbox_post(mailbox, &command);
+    struct esp_posted *taken = esp_mailbox_take(mailbox, false, &stop, &quit);
+    CHECK(taken && taken->type == command.type && !stop && !quit);
+    return taken;
+}
+
+/* Every kind of command comes out as it went in, with strings of its own. */
+TEST(commands_are_copied_whole)
+{
+    struct esp_mailbox mailbox;
+    struct esp_posted *p;
+    char a[] = "a\0b", b[] = "second", c[] = "";
+    esp_mailbox_open(&mailbox);
+    p = through(&mailbox, (struct esp_posted){.type = ESP_COMMAND_PROMPT, .prompt = {a, 3}});
+    CHECK(p->prompt.text != a && p->prompt.length == 3 &&
+          memcmp(p->prompt.text, "a\0b", 4) == 0);
+    free(p);
+    p = through(&mailbox, (struct esp_posted){.type = ESP_COMMAND_PROMPT, .prompt = {NULL, 0}});
+    CHECK(p->prompt.length == 0 && !*p->prompt.text);
+    free(p);
+    p = through(&mailbox, (struct esp_posted){.type = ESP_COMMAND_SET, .setting = {a, b, c}});
+    CHECK(p->setting.key != a && p->setting.value != b && p->setting.origin != c);
+    CHECK(strcmp(p->setting.key, "a") == 0 && strcmp(p->setting.value, "second") == 0 &&
+          !*p->setting.origin);
+    free(p);
+    p = through(&mailbox,
+                (struct esp_posted){.type = ESP_COMMAND_SET, .setting = {b, c, NULL}});
+    CHECK(strcmp(p->setting.key, "second") == 0 && !*p->setting.value && !p->setting.origin);
+    free(p);
+    p = through(&mailbox, (struct esp_posted){.type = ESP_COMMAND_ASK, .key = b});
+    CHECK(p->key != b && strcmp(p->key, "second") == 0);
+    free(p);
+    p = through(&mailbox,
+                (struct esp_posted){.type = ESP_COMMAND_COMPARE, .compare = {b, NULL}});
+    CHECK(strcmp(p->compare.drafter, "second") == 0 && !p->compare.verifier);
+    free(p);
+    p = through(&mailbox, (struct esp_posted){
+                              .type = ESP_COMMAND_LOAD,
+                              .load = {.part = ESP_CHANGE_MODELS, .target = b, .device = 2}});
+    CHECK(p->load.part == ESP_CHANGE_MODELS && strcmp(p->load.target, "second") == 0 &&
+          !p->load.draft && !p->load.backend && p->load.device == 2);
+    free(p);
+    p = through(&mailbox,
+                (struct esp_posted){.type = ESP_COMMAND_RECORD, .record = {b, 80, 24, true}});
+    CHECK(strcmp(p->record.path, "second") == 0 && p->record.columns == 80 &&
+          p->record.rows == 24 && p->record.overwrite);
+    free(p);
+    p = through(&mailbox, (struct esp_posted){.type = ESP_COMMAND_LIMIT, .limit = 7});
+    CHECK(p->limit == 7);
+    free(p);
+    p = through(&mailbox, (struct esp_posted){.type = ESP_COMMAND_REWIND, .rewind = 8});
+    CHECK(p->rewind == 8);
+    free(p);
+    p = through(&mailbox, (struct esp_posted){.type = ESP_COMMAND_RETIRE, .retire = 9});
+    CHECK(p->retire == 9);
+    free(p);
+    esp_mailbox_close(&mailbox);
+}
+
+TEST(a_step_wakes_who_waits_for_it)
+{
+    struct served served;
+    pthread_t thread;
+    open_served(&served, &thread);
+    esp_mailbox_step_mode(&served.mailbox, true);
+    for (int i = 0; i < 50; i++) {
+        post(&served, i);
+        esp_mailbox_step(&served.mailbox);
+    }
+    for (int i = 0; i < 50; i++)
+        esp_mailbox_step(&served.mailbox);
+    esp_mailbox_step_mode(&served.mailbox, false); /* whatever steps came too early */
+    wait_settled(&served);
+    close_served(&served, thread);
+    CHECK(served.taken == 50 && served.disordered == 0, "%d taken", served.taken);
+}
+
+/* The end is heard in the middle of a pause and of a step. */
+TEST(the_end_is_heard_at_once)
+{
+    for (int round = 0; round < 2; round++) {
+        struct served served;
+        struct timespec before, after;
+        pthread_t thread;
+        open_served(&served, &thread);
+        if (round == 0)
+            esp_mailbox_pace(&served.mailbox, 1e-3);
+        else
+            esp_mailbox_step_mode(&served.mailbox, true);
+        post(&served, 0);
+        clock_gettime(CLOCK_MONOTONIC, &before);
+        close_served(&served, thread);
+        clock_gettime(CLOCK_MONOTONIC, &after);
+        CHECK(after.tv_sec - before.tv_sec < 10);
+    }
+}

@@ -1,0 +1,152 @@
+/* The thread pool: every part once, whatever the helpers do, and fewer helpers where the system
+ * gives no more. */
+#include "kernels/cpu/pool.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "tests/check.h"
+
+enum { MOST = 200 };
+
+/* ------------------------------------------------------------------ threads that are refused
+ */
+
+static atomic_int allowed = 1 << 20;
+
+typedef int creator(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+/* Stands before the system's. */
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                   void *arg)
+{
+    creator *create = (creator *)dlsym(RTLD_NEXT, "pthread_create");
+    return atomic_fetch_sub(&allowed, 1) > 0 ? create(thread, attributes, run, arg) : EAGAIN;
+}
+
+/* ------------------------------------------------------------------ steps */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void wait_for(double seconds)
+{
+    nanosleep(&(struct timespec){(time_t)seconds, (long)((seconds - (time_t)seconds) * 1e9)},
+              NULL);
+}
+
+struct step {
+    atomic_int ran[MOST];
+    atomic_int on[8]; /* parts that run at once as this thread */
+    atomic_int threads, faults, helped;
+    double helper_sleeps; /* in its first part */
+};
+
+static void part(void *arg, int at, int thread)
+{
+    struct step *step = arg;
+    if (thread < 0 || thread >= atomic_load(&step->threads) ||
+        atomic_fetch_add(&step->on[thread], 1) != 0)
+        atomic_fetch_add(&step->faults, 1);
+    atomic_fetch_add(&step->ran[at], 1);
+    if (thread > 0 && atomic_fetch_add(&step->helped, 1) == 0 && step->helper_sleeps > 0)
+        wait_for(step->helper_sleeps);
+    atomic_fetch_sub(&step->on[thread], 1);
+}
+
+static void run_step(struct esp_pool *pool, struct step *step, int parts)
+{
+    step->threads = pool ? esp_pool_threads(pool) : 1;
+    esp_pool_run(pool, parts, part, step);
+    for (int i = 0; i < MOST; i++)
+        CHECK(step->ran[i] == (i < parts), "part %d of %d ran %d times", i, parts,
+              step->ran[i]);
+    CHECK(step->faults == 0);
+}
+
+TEST(every_part_runs_once)
+{
+    for (int threads = 1; threads <= 5; threads++) {
+        struct esp_pool *pool = esp_pool_open(threads);
+        CHECK(pool && esp_pool_threads(pool) == threads);
+        for (int i = 0; i < (check_quick() ? 200 : 5000); i++) {
+            struct step step = {0};
+            run_step(pool, &step, i % 2 ? i % 7 : i % MOST);
+            if (i % 1000 == 500)
+                wait_for(5e-3); /* helpers fall asleep */
+        }
+        esp_pool_close(pool);
+    }
+    struct step step = {0};
+    run_step(NULL, &step, 10);
+    esp_pool_close(NULL);
+}
+
+static void *use(void *pool)
+{
+    for (int i = 0; i < 2000; i++) {
+        struct step step = {0};
+        run_step(pool, &step, i % 9);
+    }
+    return NULL;
+}
+
+TEST(two_callers_do_not_disturb_each_other)
+{
+    pthread_t other;
+    struct esp_pool *pool = esp_pool_open(3);
+    CHECK(pthread_create(&other, NULL, use, pool) == 0);
+    use(pool);
+    pthread_join(other, NULL);
+    esp_pool_close(pool);
+}
+
+/* Helpers sleep in their first parts: the caller does all others meanwhile. */
+TEST(a_helper_that_is_held_up_holds_up_one_part)
+{
+    struct esp_pool *pool = esp_pool_open(2);
+    bool helped = false;
+    for (int i = 0; i < 1000 && !helped; i++) {
+        struct step step = {.helper_sleeps = 0.05};
+        double start = now();
+        run_step(pool, &step, MOST);
+        helped = step.helped > 0;
+        CHECK(!helped || step.helped < MOST / 2, "the helper ran %d parts", step.helped);
+        CHECK(now() - start < 5);
+        if (!helped)
+            wait_for(1e-3);
+    }
+    CHECK(helped);
+    struct step step = {0}; /* after such a wait the helper is left alone */
+    run_step(pool, &step, MOST);
+    CHECK(step.helped == 0);
+    helped = false;
+    for (double end = now() + 20; !helped && now() < end;) {
+        struct step again = {0};
+        run_step(pool, &again, MOST);
+        helped = again.helped > 0;
+    }
+    CHECK(helped, "the helper was never asked again");
+    esp_pool_close(pool);
+}
+
+TEST(with_threads_refused_there_are_fewer)
+{
+    for (int most = 0; most < 3; most++) {
+        struct step step = {0};
+        atomic_store(&allowed, most);
+        struct esp_pool *pool = esp_pool_open(4);
+        atomic_store(&allowed, 1 << 20);
+        CHECK(pool && esp_pool_threads(pool) == most + 1, "%d threads of %d",
+              esp_pool_threads(pool), most + 1);
+        run_step(pool, &step, 50);
+        esp_pool_close(pool);
+    }
+}

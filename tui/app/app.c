@@ -1,0 +1,535 @@
+/* app.c - keys to actions, lines to commands and prompts, reports to the state; see app.h. */
+#include "tui/app/app.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tui/commands/command.h"
+#include "tui/commands/config_settings.h"
+#include "kernels/status.h"
+#include "tui/commands/palette_items.h"
+#include "tui/commands/prompts.h"
+#include "tui/commands/catalogue.h"
+#include "tui/commands/replay.h"
+#include "viz/safe.h"
+#include "tui/commands/settings.h"
+
+enum { NEW_TOKENS = 256, PACE = 12 /* iterations a second that an eye can follow */ };
+
+/* ------------------------------------------------------------------ lines */
+
+void esp_app_say(struct esp_app *app, bool error, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(app->message, sizeof app->message, format, args);
+    va_end(args);
+    app->control.ui.message = app->message;
+    app->control.ui.message_is_error = error;
+    app->control.changed = true;
+}
+
+/* Shows what a command, a setting or a key answered, if it did. */
+static void show_reply(struct esp_app *app, int status)
+{
+    struct esp_control *control = &app->control;
+    if (*control->reply)
+        esp_app_say(app, status < 0, "%s", control->reply);
+    control->reply[0] = '\0';
+}
+
+static void run_line(struct esp_app *app, const char *line)
+{
+    show_reply(app, esp_command_run(&app->control, line));
+}
+
+/* Readline empties its line after it passed one on; only then can another be put there. */
+static void take_line(struct esp_app *app)
+{
+    struct esp_control *control = &app->control;
+    if (!control->line)
+        return;
+    if (!control->line_if_empty || esp_input_is_empty(app->input))
+        esp_input_replace(app->input, control->line);
+    free(control->line);
+    control->line = NULL;
+}
+
+/* Goes to the next place where the text to find occurs, and says which of how many it is. */
+static void find(struct esp_app *app, int pane, int step)
+{
+    const char *what = app->control.ui.look.search;
+    if (!*what) {
+        esp_app_say(app, true, "no search yet: type / and a text, then Enter");
+        return;
+    }
+    if (app->control.player && pane != ESP_PANE_tree) {
+        show_reply(app, esp_replay_find(&app->control, step));
+        return;
+    }
+    struct esp_search_result found = esp_ui_find(&app->control.ui, &app->control.state, pane,
+                                                 step, app->canvas.width, app->canvas.height);
+    const char *where = esp_panes[app->control.ui.layout.current]->name, *round = "";
+    if (found.round && found.count > 1)
+        round = step > 0 ? ", from the start again" : ", from the end";
+    if (found.count == 0)
+        esp_app_say(app, true, "not found: '%s' is not in the %s", what, where);
+    else
+        esp_app_say(app, false, "'%s' in the %s: %d of %d%s; n the next, N the one before",
+                    what, where, found.index, found.count, round);
+}
+
+/* A line "/TEXT" begins a search; "/" alone ends it, and nothing is marked any more. */
+static void search(struct esp_app *app, const char *what)
+{
+    struct esp_look *look = &app->control.ui.look;
+    snprintf(look->search, sizeof look->search, "%s", what);
+    look->match = -1;
+    if (*what)
+        find(app, app->searched, 1);
+}
+
+static void submit(void *user, const char *line)
+{
+    struct esp_app *app = user;
+    if (line[0] == '/') {
+        esp_input_remember(app->input, line);
+        search(app, line + 1);
+        return;
+    }
+    if (line[0] == ':') {
+        esp_input_remember(app->input, line);
+        run_line(app, line);
+        return;
+    }
+    if (app->control.player)
+        return;
+    const char *why = esp_prompts_refusal(&app->control);
+    if (why) {
+        esp_control_line(&app->control, line, false);
+        esp_app_say(app, true, "%s", why);
+        return;
+    }
+    esp_input_remember(app->input, line);
+    esp_prompts_send(&app->control, line);
+    app->control.ui.view[ESP_PANE_text].anchor = -1;
+    esp_look_hold(&app->control.ui.look, &app->control.state, -1);
+}
+
+static void complete(void *user, const char *before, const char *word,
+                     struct esp_choices *choices)
+{
+    if (before[0] == ':')
+        esp_command_complete(&((struct esp_app *)user)->control, before, word, choices);
+}
+
+/* Runs a command. One that ends with a blank is only put into the input line, for the user to
+ * go on. */
+static void run_command(struct esp_app *app, const char *line)
+{
+    if (!strchr(" =", line[strlen(line) - 1])) {
+        run_line(app, line);
+        return;
+    }
+    app->control.ui.layout.focused = app->control.ui.help = false;
+    esp_input_replace(app->input, line);
+    esp_input_list(app->input);
+}
+
+/* ------------------------------------------------------------------ keys */
+
+void esp_app_interrupt(struct esp_app *app)
+{
+    app->control.changed = true;
+    if (app->interrupts++ > 0) {
+        app->control.leaving = true;
+        return;
+    }
+    if (app->control.player && app->control.player->playing) {
+        esp_replay_play(&app->control, false);
+        esp_app_say(app, false, "paused; C-c again leaves");
+        return;
+    }
+    if (app->control.worker &&
+        (esp_state_is_busy(&app->control.state) ||
+         (app->control.state.phase == ESP_PHASE_LOADING && app->control.state.ready))) {
+        esp_mailbox_stop(esp_worker_mailbox(app->control.worker));
+        esp_app_say(app, false, "stopped; C-c again leaves");
+        return;
+    }
+    esp_input_replace(app->input, "");
+    esp_app_say(app, false, "C-c again leaves");
+}
+
+/* Loads the theme that was asked for, which must exist, or else the one that suits the
+ * background. */
+static int first_theme(struct esp_app *app, const char *name, char *err, size_t errlen)
+{
+    const char *colours = getenv("COLORFGBG"),
+               *background = colours ? strrchr(colours, ';') : NULL;
+    bool light =
+        background && (strcmp(background, ";7") == 0 || strcmp(background, ";15") == 0);
+    esp_theme_plain(&app->control.theme);
+    snprintf(app->control.theme_name, sizeof app->control.theme_name, "%s",
+             app->control.theme.name);
+    app->control.new_theme = true;
+    int status = esp_control_theme(&app->control,
+                                   name    ? name
+                                   : light ? "light"
+                                           : "dark",
+                                   err, errlen);
+    return name ? status : 0;
+}
+
+static void step(struct esp_app *app)
+{
+    if (esp_state_is_busy(&app->control.state))
+        esp_mailbox_step(esp_worker_mailbox(app->control.worker));
+    else
+        esp_app_say(app, false, "submit a prompt first; an empty line goes on writing");
+}
+
+static void act(struct esp_app *app, int action, int key)
+{
+    if (app->control.player) {
+        int status = esp_replay_act(&app->control, action, key);
+        show_reply(app, status);
+        if (status != ESP_REPLAY_IGNORES)
+            return;
+    }
+    switch (action) {
+    case ESP_ACTION_STEP_MODE:
+        show_reply(app, esp_control_step_mode(&app->control, !app->control.ui.stepping));
+        break;
+    case ESP_ACTION_STEP:
+        step(app);
+        break;
+    case ESP_ACTION_FULL_SPEED:
+        esp_control_pace(&app->control, app->control.ui.pace > 0 ? 0 : app->control.pace);
+        break;
+    case ESP_ACTION_QUIT:
+    case ESP_ACTION_EOF:
+        app->control.leaving = true;
+        break;
+    case ESP_ACTION_SUSPEND:
+        app->suspend = true;
+        break;
+    case ESP_ACTION_REDRAW:
+        app->redraw = true;
+        break;
+    case ESP_ACTION_SEARCH:
+        app->searched =
+            app->control.ui.layout.focused ? app->control.ui.layout.current : ESP_PANE_text;
+        app->control.ui.layout.focused = app->control.ui.help = false;
+        esp_input_replace(app->input, "/");
+        break;
+    case ESP_ACTION_SEARCH_NEXT:
+    case ESP_ACTION_SEARCH_BACK:
+        find(app,
+             app->control.ui.layout.focused ? app->control.ui.layout.current : ESP_PANE_text,
+             action == ESP_ACTION_SEARCH_NEXT ? 1 : -1);
+        break;
+    case ESP_ACTION_PALETTE:
+        esp_palette_fill(&app->control);
+        break;
+    case ESP_ACTION_HIDE:
+        if (esp_ui_act(&app->control.ui, &app->control.state, action, app->canvas.width,
+                       app->canvas.height))
+            esp_app_say(app, false, ":hidden none shows all panes again");
+        else
+            esp_app_say(app, true,
+                        app->control.ui.layout.focused && !app->control.ui.help
+                            ? "text and tree cannot both be hidden"
+                            : "Tab focuses a pane, and x hides it then");
+        break;
+    default:
+        esp_ui_act(&app->control.ui, &app->control.state, action, app->canvas.width,
+                   app->canvas.height);
+        break;
+    }
+}
+
+/* Carries out the selected item of the palette; a key among them works wherever the focus is.
+ */
+static void choose(struct esp_app *app)
+{
+    const struct esp_palette_item item = *esp_palette_selected(&app->control.ui.palette);
+    char line[128];
+    snprintf(line, sizeof line, "%s", item.text);
+    esp_palette_close(&app->control.ui.palette);
+    if (!item.binding)
+        run_command(app, line);
+    else if (item.binding->command)
+        run_command(app, item.binding->command);
+    else if (item.binding->action == ESP_ACTION_INTERRUPT)
+        esp_app_interrupt(app);
+    else if (item.binding->action != ESP_ACTION_NONE)
+        act(app, item.binding->action, esp_key_parse(item.binding->key));
+    else
+        esp_input_key(app->input, esp_key_parse(item.binding->key));
+    take_line(app);
+}
+
+static void palette_key(struct esp_app *app, int key)
+{
+    app->control.changed = true;
+    app->interrupts = 0;
+    app->control.ui.message = NULL;
+    switch (esp_palette_key(&app->control.ui.palette, key)) {
+    case ESP_PALETTE_LEFT:
+        esp_palette_close(&app->control.ui.palette);
+        break;
+    case ESP_PALETTE_CHOSE:
+        choose(app);
+        break;
+    default:
+        break;
+    }
+}
+
+void esp_app_key(struct esp_app *app, int key)
+{
+    if (app->control.ui.palette.open) {
+        palette_key(app, key);
+        return;
+    }
+    const int width = app->canvas.width, height = app->canvas.height;
+    const bool tiny = esp_ui_layout(&app->control.ui, width, height).kind == ESP_LAYOUT_TINY;
+    const bool empty = esp_input_is_empty(app->input), replay = app->control.player != NULL;
+    struct esp_key_when when = {.pane = app->control.ui.layout.focused ||
+                                        app->control.ui.help || tiny || (replay && empty),
+                                .empty = empty,
+                                .step = app->control.ui.stepping,
+                                .replay = replay};
+    const struct esp_binding *binding = esp_key_binding(key, when);
+    int action = binding ? binding->action : ESP_ACTION_NONE;
+    app->control.changed = true;
+    app->control.ui.message = NULL;
+    esp_input_unlist(app->input);
+    if (action == ESP_ACTION_INTERRUPT) {
+        esp_app_interrupt(app);
+        return;
+    }
+    app->interrupts = 0;
+    if (binding && binding->command) {
+        run_command(app, binding->command);
+        take_line(app);
+        return;
+    }
+    if (action != ESP_ACTION_NONE) {
+        act(app, action, key);
+        return;
+    }
+    if (replay && empty && key != ':')
+        return; /* a replay takes no prompt */
+    app->control.ui.layout.focused = app->control.ui.help = false;
+    esp_input_key(app->input, key);
+    take_line(app);
+}
+
+void esp_app_mouse(struct esp_app *app, struct esp_mouse mouse)
+{
+    app->control.changed = true;
+    app->interrupts = 0;
+    app->control.ui.message = NULL;
+    esp_input_unlist(app->input);
+    if (!app->control.ui.palette.open)
+        esp_ui_mouse(&app->control.ui, &app->control.state, mouse, app->canvas.width,
+                     app->canvas.height);
+    else if (mouse.button >= 64)
+        esp_palette_key(&app->control.ui.palette,
+                        mouse.button == 64 ? ESP_KEY_UP : ESP_KEY_DOWN);
+}
+
+void esp_app_paste(struct esp_app *app, const char *bytes, size_t length)
+{
+    if (app->control.player && esp_input_is_empty(app->input))
+        return;
+    app->control.ui.layout.focused = app->control.ui.help = false;
+    app->interrupts = 0;
+    app->control.ui.message = NULL;
+    esp_palette_close(&app->control.ui.palette);
+    esp_input_paste(app->input, bytes, length);
+    app->control.changed = true;
+}
+
+/* ------------------------------------------------------------------ the rest */
+
+int esp_app_wake_fd(const struct esp_app *app)
+{
+    return app->control.player ? -1 : esp_worker_wake_fd(app->control.worker);
+}
+
+int esp_app_due(const struct esp_app *app)
+{
+    enum { LOOK_MS = 30 }; /* between checks whether a picture is drawn */
+    int due = app->control.player ? esp_replay_wait(&app->control) : -1;
+    if (!app->control.export)
+        return due;
+    if (esp_export_job_is_done(app->control.export))
+        return 0;
+    return due >= 0 && due < LOOK_MS ? due : LOOK_MS;
+}
+
+bool esp_app_settled(struct esp_app *app)
+{
+    return !app->control.export &&
+           (app->control.player ? !app->control.player->playing
+                                : esp_worker_settled(app->control.worker));
+}
+
+/* Other models were loaded, and the screen shows their tokens now. */
+static void see_models(struct esp_app *app)
+{
+    esp_look_hold(&app->control.ui.look, &app->control.state, -1);
+    if (app->control.state.loaded.anew)
+        esp_prompts_retokenized(&app->control);
+    esp_worker_seen(app->control.worker, app->control.state.loaded.serial);
+}
+
+void esp_app_receive(struct esp_app *app)
+{
+    if (app->control.export && esp_export_job_is_done(app->control.export))
+        show_reply(app, esp_control_end_export(&app->control));
+    if (app->control.player) {
+        show_reply(app, esp_replay_receive(&app->control));
+        return;
+    }
+    struct esp_ring *ring = esp_worker_ring(app->control.worker);
+    const struct esp_snapshot *snapshot;
+    bool waited = app->control.state.phase == ESP_PHASE_WAITING;
+    esp_worker_rest(app->control.worker);
+    while ((snapshot = esp_ring_front(ring))) {
+        const int serial = app->control.state.loaded.serial;
+        int status = esp_state_apply(&app->control.state, snapshot);
+        if (snapshot->type == ESP_SNAPSHOT_REFUSED)
+            esp_prompts_refused(&app->control);
+        esp_ring_pop(ring);
+        if (serial != app->control.state.loaded.serial)
+            see_models(app);
+        if (app->control.state.span_count <= app->control.kept)
+            app->control.kept = -1;
+        app->control.changed = true;
+        if (status < 0)
+            esp_app_say(app, true, "out of memory: not everything can be shown");
+    }
+    take_line(app);
+    esp_ui_compare(&app->control.ui, app->control.state.second != NULL);
+    if (!waited && app->control.state.phase == ESP_PHASE_WAITING)
+        app->control.ui.stepping = true; /* a breakpoint, if the user did not ask for it */
+    if (app->control.state.message_count != app->seen_messages) {
+        app->seen_messages = app->control.state.message_count;
+        esp_app_say(app, app->control.state.message_is_error, "%s", app->control.state.message);
+    }
+}
+
+int esp_app_resize(struct esp_app *app, int width, int height)
+{
+    if (width == app->canvas.width && height == app->canvas.height)
+        return 0;
+    app->control.changed = true;
+    return esp_canvas_resize(&app->canvas, width, height);
+}
+
+void esp_app_draw(struct esp_app *app)
+{
+    esp_input_show(app->input, &app->control.ui);
+    esp_ui_draw(&app->canvas, &app->control.ui, &app->control.state);
+    app->control.changed = false;
+}
+
+static int open_parts(struct esp_app *app, bool live, char *err, size_t errlen)
+{
+    struct esp_input_hooks hooks = {.user = app, .submit = submit, .complete = complete};
+    int status = esp_canvas_open(&app->canvas, 80, 24);
+    if (status == 0)
+        status = esp_input_open(&app->input, &hooks, live);
+    if (status == 0 &&
+        !(app->help = esp_catalogue_help(app->control.options.recording != NULL)))
+        status = ESP_E_MEMORY;
+    if (status < 0)
+        return esp_fail(err, errlen, status, "the interface could not be opened: %s",
+                        esp_status_message(status));
+    app->control.ui.look.help = (const char *const *)app->help;
+    return 0;
+}
+
+/* Reads the configuration, and starts the engine's thread with what it and the command line
+ * say, or opens the recording. */
+static int open_settings(struct esp_app *app, bool live, char *err, size_t errlen)
+{
+    const struct esp_interface_options *options = &app->control.options;
+    for (int i = 0; esp_setting(i); i++)
+        app->control.given[i] = app->control.chosen[i] =
+            options->given && esp_setting_is_given(i, options->given);
+    int status = first_theme(app, options->theme, err, errlen);
+    if (status == 0 && (live || options->config))
+        status = esp_configuration_read(&app->control.config, options->config,
+                                        !options->no_config, err, errlen);
+    if (status == 0)
+        status =
+            esp_configuration_apply(&app->control.config, &app->control, true, err, errlen);
+    if (status == 0 && options->recording)
+        status = esp_replay_open(&app->control, err, errlen);
+    else if (status == 0)
+        status = esp_worker_open(&app->control.worker, &options->engine, &options->session,
+                                 app->control.tokens, err, errlen);
+    if (status == 0 && live && app->control.worker)
+        esp_control_pace(&app->control, PACE);
+    if (status == 0)
+        status =
+            esp_configuration_apply(&app->control.config, &app->control, false, err, errlen);
+    if (status == 0 && live && app->control.player)
+        esp_replay_play(&app->control, true);
+    return status;
+}
+
+int esp_app_open(struct esp_app *app, const struct esp_interface_options *options, bool live,
+                 char *err, size_t errlen)
+{
+    *app = (struct esp_app){
+        .control = {.changed = true, .options = *options, .pace = PACE, .kept = -1}};
+    app->control.canvas = &app->canvas;
+    app->control.tokens = options->tokens > 0 ? options->tokens : NEW_TOKENS;
+    esp_ui_init(&app->control.ui);
+    int status = open_parts(app, live, err, errlen);
+    if (status == 0)
+        status = open_settings(app, live, err, errlen);
+    if (status < 0) {
+        esp_app_close(app);
+        return status;
+    }
+    if (options->ascii)
+        app->canvas.glyphs = &esp_glyphs_ascii;
+    if (options->prompt && *options->prompt)
+        esp_prompts_send(&app->control, options->prompt);
+    if (app->control.player && esp_recording_is_cut(app->control.player->recording))
+        esp_app_say(app, true,
+                    "the recording was cut off, as by a crash; it holds %d iterations",
+                    esp_player_iterations(app->control.player));
+    return 0;
+}
+
+void esp_app_close(struct esp_app *app)
+{
+    if (app->control.worker)
+        esp_worker_close(app->control.worker);
+    if (app->control.export) {
+        show_reply(app, esp_control_end_export(&app->control));
+        if (app->control.ui.message_is_error)
+            esp_complain("%s", app->message);
+    }
+    esp_replay_close(&app->control);
+    esp_input_close(app->input);
+    esp_catalogue_free(app->help);
+    esp_configuration_free(&app->control.config);
+    esp_palette_close(&app->control.ui.palette);
+    esp_prompts_forget(&app->control);
+    free(app->control.line);
+    free(app->control.clipboard);
+    esp_canvas_close(&app->canvas);
+    esp_state_free(&app->control.state);
+}

@@ -1,0 +1,44 @@
+/* input.h - the input line: GNU readline edits it, but has no access to the terminal.
+ *
+ * Keys are handed over one by one; readline changes its line, and the line is drawn with
+ * everything else. History is kept in $XDG_STATE_HOME/espalier/history, readable by its owner
+ * alone.
+ */
+#ifndef ESP_INPUT_H
+#define ESP_INPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tui/view/choices.h"
+#include "tui/view/ui.h"
+
+struct esp_input;
+
+struct esp_input_hooks {
+    void *user;
+    void (*submit)(void *user, const char *line);
+    /* Adds completions of `word`; `before` is the line up to it. */
+    void (*complete)(void *user, const char *before, const char *word,
+                     struct esp_choices *choices);
+};
+
+/* Returns 0 or ESP_E_MEMORY. There can be one at a time: readline has only one line. */
+int esp_input_open(struct esp_input **input, const struct esp_input_hooks *hooks, bool history);
+void esp_input_close(struct esp_input *input);
+
+void esp_input_key(struct esp_input *input, int key);
+/* Inserts text as one edit; newlines stay part of the line. */
+void esp_input_paste(struct esp_input *input, const char *bytes, size_t length);
+void esp_input_replace(struct esp_input *input, const char *line);
+/* Lists what the word at the cursor can be. */
+void esp_input_list(struct esp_input *input);
+void esp_input_unlist(struct esp_input *input);
+bool esp_input_is_empty(const struct esp_input *input);
+/* Keeps a line that was submitted in the history. */
+void esp_input_remember(struct esp_input *input, const char *line);
+
+/* Lets the screen show the line, its cursor and the choices. */
+void esp_input_show(const struct esp_input *input, struct esp_ui *ui);
+
+#endif

@@ -1,0 +1,284 @@
+/* interface.c - the interface on a terminal: opens everything, runs the event loop, and leaves.
+ *
+ * 1. Terminal: modes are saved, signals caught.
+ * 2. Screen: the first frame comes before any model is loaded.
+ * 3. Loop: keys, signals, what the engine reports; at most 30 frames a second, but the effect
+ * of a key is shown at once.
+ * 4. The terminal is restored, then the engine's thread ends.
+ */
+#include "tui/app/interface.h"
+
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernels/clock.h"
+#include "tui/app/app.h"
+#include "tui/view/decode.h"
+#include "tui/app/root.h"
+#include "viz/safe.h"
+#include "tui/app/screen.h"
+#include "tui/app/script.h"
+
+enum { FRAME_MS = 33, ESCAPE_MS = 25 };
+
+struct session {
+    struct esp_app app;
+    struct esp_terminal terminal;
+    struct esp_screen *screen;
+    struct esp_decoder decoder;
+    int ended_by; /* signal that ends the program, or 0 */
+    bool key_pressed;
+    int64_t painted, heard; /* when: ms. heard: from the keyboard */
+};
+
+static int64_t now_ms(void)
+{
+    return (int64_t)(esp_clock() * 1e3);
+}
+
+/* Where the environment names no character set at all, UTF-8 is likelier than ASCII. Returns
+ * whether characters beyond ASCII can be shown. */
+static bool choose_character_set(void)
+{
+    const char *all = getenv("LC_ALL"), *type = getenv("LC_CTYPE"), *lang = getenv("LANG");
+    bool named = (all && *all) || (type && *type) || (lang && *lang);
+    setlocale(LC_CTYPE, "");
+    if (!named)
+        setlocale(LC_CTYPE, "C.UTF-8");
+    return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
+/* ------------------------------------------------------------------ events */
+
+static void on_key(void *user, int key)
+{
+    struct session *session = user;
+    session->key_pressed = true;
+    esp_app_key(&session->app, key);
+}
+
+static void on_paste(void *user, const char *bytes, size_t count)
+{
+    struct session *session = user;
+    session->key_pressed = true;
+    esp_app_paste(&session->app, bytes, count);
+}
+
+static void on_mouse(void *user, int button, int x, int y)
+{
+    struct session *session = user;
+    session->key_pressed = true;
+    esp_app_mouse(&session->app, (struct esp_mouse){button, x, y});
+}
+
+static void read_keys(struct session *session)
+{
+    char bytes[65536];
+    ssize_t count = read(STDIN_FILENO, bytes, sizeof bytes);
+    session->heard = now_ms();
+    if (count > 0)
+        esp_decode(&session->decoder, bytes, (size_t)count);
+    else if (count == 0 || (errno != EINTR && errno != EAGAIN))
+        session->app.control.leaving = true; /* the terminal is gone */
+}
+
+static void resize(struct session *session)
+{
+    int width, height;
+    esp_screen_size(session->screen, &width, &height);
+    esp_app_resize(&session->app, width, height);
+}
+
+/* After a stop: the size of the window may have changed without a signal. */
+static void take_again(struct session *session)
+{
+    esp_screen_enter(session->screen);
+    resize(session);
+    session->app.control.changed = true;
+}
+
+static void suspend(struct session *session, bool group)
+{
+    esp_screen_leave(session->screen);
+    esp_terminal_suspend(&session->terminal, group);
+    take_again(session);
+}
+
+static void read_signals(struct session *session)
+{
+    char numbers[64];
+    ssize_t count = read(session->terminal.signals[0], numbers, sizeof numbers);
+    for (ssize_t i = 0; i < count; i++) {
+        switch (numbers[i]) {
+        case SIGINT:
+            esp_app_interrupt(&session->app);
+            break;
+        case SIGTSTP:
+            suspend(session, false);
+            break;
+        case SIGCONT:
+            take_again(session);
+            break;
+        case SIGWINCH:
+            resize(session);
+            break;
+        default:
+            session->ended_by = numbers[i];
+            session->app.control.leaving = true;
+            break;
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ the loop */
+
+static void paint(struct session *session)
+{
+    struct esp_app *app = &session->app;
+    if (app->control.new_theme) {
+        const char *no_colour = getenv("NO_COLOR");
+        esp_screen_theme(session->screen, &app->control.theme, !no_colour || !*no_colour);
+        app->control.new_theme = false;
+    }
+    if (app->redraw)
+        esp_screen_redraw(session->screen);
+    esp_screen_mouse(session->screen, app->control.mouse);
+    esp_app_draw(app);
+    esp_screen_paint(session->screen, &app->canvas);
+    app->redraw = session->key_pressed = false;
+    session->painted = now_ms();
+}
+
+/* Milliseconds from now to `due`, 0 if it has passed. */
+static int until(int64_t due)
+{
+    int64_t left = due - now_ms();
+    return left > 0 ? (int)left : 0;
+}
+
+static int sooner(int wait, int other)
+{
+    return wait < 0 || other < wait ? other : wait;
+}
+
+/* Milliseconds until something must be done even if no event comes; -1: never. */
+static int patience(const struct session *session)
+{
+    int wait = esp_app_due(&session->app);
+    if (session->app.control.changed)
+        wait = sooner(wait, until(session->painted + FRAME_MS));
+    if (esp_decode_waits(&session->decoder))
+        wait = sooner(wait, until(session->heard + ESCAPE_MS));
+    return wait;
+}
+
+static void copy(struct session *session)
+{
+    struct esp_app *app = &session->app;
+    if (!esp_screen_copy(app->control.clipboard, app->control.clipboard_length))
+        esp_app_say(app, true, "this terminal has no clipboard; :save FILE writes the text");
+    free(app->control.clipboard);
+    app->control.clipboard = NULL;
+}
+
+static void run(struct session *session)
+{
+    struct esp_app *app = &session->app;
+    struct pollfd fds[3] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                            {.fd = session->terminal.signals[0], .events = POLLIN},
+                            {.fd = esp_app_wake_fd(app), .events = POLLIN}};
+    while (!app->control.leaving) {
+        if (esp_app_due(app) == 0)
+            esp_app_receive(app);
+        if (app->control.changed && (session->key_pressed || now_ms() - session->painted >= FRAME_MS))
+            paint(session);
+        int ready = poll(fds, 3, patience(session));
+        if (ready < 0 && errno == EINTR)
+            continue;
+        if (ready < 0)
+            break;
+        if (fds[1].revents)
+            read_signals(session);
+        if (fds[0].revents)
+            read_keys(session);
+        else if (esp_decode_waits(&session->decoder) && until(session->heard + ESCAPE_MS) == 0)
+            esp_decode_flush(&session->decoder);
+        if (fds[2].revents)
+            esp_app_receive(app);
+        if (app->control.clipboard)
+            copy(session);
+        if (app->suspend) {
+            app->suspend = false;
+            suspend(session, true);
+        }
+    }
+}
+
+/* The glyphs that the terminal can show. */
+static void choose_glyphs(struct session *session, bool utf8)
+{
+    struct esp_canvas *canvas = &session->app.canvas;
+    const char *type = getenv("TERM");
+    canvas->ascii_text = !utf8;
+    if (!utf8)
+        canvas->glyphs = &esp_glyphs_ascii;
+    else if (type && strcmp(type, "linux") == 0 && canvas->glyphs == &esp_glyphs_full)
+        canvas->glyphs =
+            &esp_glyphs_plain; /* the console's fonts have little more than boxes */
+}
+
+/* Runs the session, from taking the terminal over to giving it back. */
+static int on_terminal(struct session *session, const struct esp_interface_options *options,
+                       bool utf8, char *err, size_t errlen)
+{
+    int status = esp_app_open(&session->app, options, true, err, errlen);
+    if (status < 0)
+        return status;
+    status = esp_screen_open(&session->screen, &session->terminal, err, errlen);
+    if (status == 0) {
+        choose_glyphs(session, utf8);
+        resize(session);
+        if (options->record)
+            esp_worker_record(
+                session->app.control.worker,
+                &(struct esp_recording_request){.path = options->record,
+                                                .columns = session->app.canvas.width,
+                                                .rows = session->app.canvas.height,
+                                                .overwrite = options->force});
+        run(session);
+    }
+    esp_screen_close(session->screen);
+    esp_terminal_close(&session->terminal);
+    esp_app_close(&session->app);
+    return status;
+}
+
+int interface_main(const struct esp_interface_options *options)
+{
+    const char *script = getenv("ESPALIER_SCRIPT");
+    struct session session = {.painted = 0};
+    char err[512] = "";
+    bool utf8 = choose_character_set();
+    if (script && *script)
+        return esp_script_run(script, options);
+    session.decoder = (struct esp_decoder){
+        .user = &session, .key = on_key, .pasted = on_paste, .mouse = on_mouse};
+    int status = esp_terminal_open(&session.terminal, err, sizeof err);
+    if (status == 0)
+        status = on_terminal(&session, options, utf8, err, sizeof err);
+    esp_terminal_close(&session.terminal);
+    esp_decode_free(&session.decoder);
+    if (status < 0) {
+        esp_complain("%s", err);
+        return 1;
+    }
+    return session.ended_by ? 128 + session.ended_by : 0;
+}

@@ -1,0 +1,187 @@
+/* script.c - the interface driven by a file; see script.h. */
+#include "tui/app/script.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <utf8proc.h>
+
+#include "tui/commands/catalogue.h"
+#include "viz/safe.h"
+
+enum { PATIENCE = 120 /* seconds that `wait` waits at most */ };
+
+struct script {
+    struct esp_app app;
+    const char *path;
+    int line;
+};
+
+static int complain(const struct script *script, const char *what, const char *value)
+{
+    esp_complain("%s, line %d: %s '%s'", script->path, script->line, what,
+            value);
+    return 1;
+}
+
+static int set_size(struct script *script, const char *value)
+{
+    int width, height, end = 0;
+    if (sscanf(value, "%dx%d%n", &width, &height, &end) != 2 || value[end] ||
+        esp_app_resize(&script->app, width, height) < 0)
+        return complain(script, "size takes WIDTHxHEIGHT, not", value);
+    return 0;
+}
+
+static int set_glyphs(struct script *script, const char *value)
+{
+    const struct esp_glyphs *glyphs = esp_glyphs_find(value);
+    if (!glyphs)
+        return complain(script, "there is no glyph set", value);
+    script->app.canvas.glyphs = glyphs;
+    return 0;
+}
+
+static int type(struct script *script, const char *text)
+{
+    utf8proc_int32_t c;
+    while (*text) {
+        utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)text, -1, &c);
+        if (n < 1)
+            return complain(script, "not UTF-8:", text);
+        esp_app_key(&script->app, c);
+        text += n;
+    }
+    return 0;
+}
+
+static int press(struct script *script, char *names)
+{
+    char *rest = NULL;
+    for (char *name = strtok_r(names, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
+        int key = esp_key_parse(name);
+        if (key < 0)
+            return complain(script, "there is no key", name);
+        esp_app_key(&script->app, key);
+    }
+    return 0;
+}
+
+static int paste(struct script *script, char *text)
+{
+    size_t length = 0;
+    for (const char *c = text; *c; c++) {
+        bool newline = c[0] == '\\' && c[1] == 'n';
+        text[length++] = newline ? '\n' : *c;
+        c += newline;
+    }
+    esp_app_paste(&script->app, text, length);
+    return 0;
+}
+
+static int mouse(struct script *script, const char *value)
+{
+    struct esp_mouse mouse;
+    if (sscanf(value, "%d %d %d", &mouse.button, &mouse.x, &mouse.y) != 3)
+        return complain(script, "mouse takes BUTTON X Y, not", value);
+    esp_app_mouse(&script->app, mouse);
+    return 0;
+}
+
+static int wait_settled(struct script *script)
+{
+    struct esp_app *app = &script->app;
+    struct pollfd ready = {.fd = esp_app_wake_fd(app), .events = POLLIN};
+    const time_t end = time(NULL) + PATIENCE;
+    while (time(NULL) < end) {
+        esp_app_receive(app);
+        if (esp_app_settled(app))
+            return 0;
+        poll(&ready, 1, 5);
+    }
+    return complain(script, "nothing settled within", "two minutes");
+}
+
+static int dump(struct script *script, const char *path, bool styles)
+{
+    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+    if (!file)
+        return complain(script, strerror(errno), path);
+    esp_app_receive(&script->app);
+    esp_app_draw(&script->app);
+    esp_canvas_dump(&script->app.canvas, file, styles);
+    if (file != stdout && fclose(file) != 0)
+        return complain(script, strerror(errno), path);
+    return 0;
+}
+
+static int print_reference(struct script *script, const char *path)
+{
+    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+    if (!file)
+        return complain(script, strerror(errno), path);
+    esp_catalogue_mdoc(file);
+    if (file != stdout && fclose(file) != 0)
+        return complain(script, strerror(errno), path);
+    return 0;
+}
+
+static int obey(struct script *script, char *line)
+{
+    size_t length = strcspn(line, " ");
+    char *rest = line + length + (line[length] == ' ');
+    line[length] = '\0';
+    if (!*line || *line == '#')
+        return 0;
+    if (strcmp(line, "size") == 0)
+        return set_size(script, rest);
+    if (strcmp(line, "glyphs") == 0)
+        return set_glyphs(script, rest);
+    if (strcmp(line, "type") == 0)
+        return type(script, rest);
+    if (strcmp(line, "key") == 0)
+        return press(script, rest);
+    if (strcmp(line, "paste") == 0)
+        return paste(script, rest);
+    if (strcmp(line, "mouse") == 0)
+        return mouse(script, rest);
+    if (strcmp(line, "wait") == 0)
+        return wait_settled(script);
+    if (strcmp(line, "dump") == 0)
+        return dump(script, rest, false);
+    if (strcmp(line, "styles") == 0)
+        return dump(script, rest, true);
+    if (strcmp(line, "mdoc") == 0)
+        return print_reference(script, rest);
+    return complain(script, "there is no instruction", line);
+}
+
+int esp_script_run(const char *path, const struct esp_interface_options *options)
+{
+    struct script script = {.path = path};
+    char err[256], *line = NULL;
+    size_t capacity = 0;
+    int code = 0;
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        esp_complain("the script %s cannot be read: %s", path, strerror(errno));
+        return 1;
+    }
+    if (esp_app_open(&script.app, options, false, err, sizeof err) < 0) {
+        esp_complain("%s", err);
+        fclose(file);
+        return 1;
+    }
+    while (code == 0 && !script.app.control.leaving && getline(&line, &capacity, file) >= 0) {
+        script.line++;
+        line[strcspn(line, "\n")] = '\0';
+        code = obey(&script, line);
+    }
+    free(line);
+    fclose(file);
+    esp_app_close(&script.app);
+    return code;
+}

@@ -1,0 +1,38 @@
+/* session_json.h - what a session did, as members of a JSON object; for every command that prints
+ * one. */
+#ifndef ESP_CLI_SESSION_JSON_H
+#define ESP_CLI_SESSION_JSON_H
+
+#include <cJSON.h>
+#include <stdio.h>
+
+#include "viz/acceptance.h"
+#include "engine/espalier.h"
+
+/* text (valid UTF-8), tokens, prompt_tokens, generated_tokens */
+void cli_json_text(cJSON *o, const struct esp_engine *engine,
+                     const struct esp_session *session);
+/* target, draft (null if there is none), backend */
+void cli_json_models(cJSON *o, const struct esp_engine *engine);
+/* drafter, verifier, lossy */
+void cli_json_choice(cJSON *o, const struct esp_session *session);
+/* One setting: a number, true or false, or a word. */
+void cli_json_setting(cJSON *o, const char *name, const struct esp_session_values *values,
+                      int index);
+/* settings: all of them by their names */
+void cli_json_settings(cJSON *o, const struct esp_session_values *values);
+/* counts, rates and seconds; the speed of plain decoding is `baseline` seconds per token, or
+ * null where that is 0, and so is the speedup over it */
+void cli_json_figures(cJSON *o, const struct esp_engine *engine,
+                        const struct esp_session *session, double baseline);
+/* acceptance: which drafts were accepted, by length, depth, place among siblings and q */
+void cli_json_acceptance(cJSON *o, const struct esp_acceptance *acceptance);
+/* " 0: 12, 1: 7, 3: 2" and a newline: iterations by length of the accepted path. */
+void cli_print_lengths(FILE *file, const struct esp_acceptance *acceptance);
+/* Prints and deletes the object; returns an exit code. */
+int cli_print_json(cJSON *o);
+
+/* Tokens per second; 0 if there was no time. */
+double cli_speed(const struct esp_stats *stats);
+
+#endif

@@ -1,0 +1,13 @@
+/* subcommands.c - the table of subcommands. */
+#include "tui/cli/cli.h"
+
+#define X(name) extern const struct cli_command cli_##name;
+#include "tui/cli/subcommands.def"
+#undef X
+
+const struct cli_command *const cli_commands[] = {
+#define X(name) &cli_##name,
+#include "tui/cli/subcommands.def"
+#undef X
+    NULL,
+};

@@ -1,0 +1,120 @@
+/* commands.c - the table of ':' commands, dispatch and completion; see command.h. */
+#include "tui/commands/command.h"
+#include "tui/commands/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define X(name) extern const struct esp_command_ops esp_command_##name;
+#include "tui/commands/commands.def"
+#undef X
+
+static const struct esp_command_ops *const commands[] = {
+#define X(name) &esp_command_##name,
+#include "tui/commands/commands.def"
+#undef X
+};
+
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+const struct esp_command_ops *esp_command(int index)
+{
+    return index >= 0 && index < COMMANDS ? commands[index] : NULL;
+}
+
+/* What a name stands for: a command, or a setting that it is the name of. */
+struct meaning {
+    const struct esp_command_ops *command; /* or NULL */
+    const struct esp_setting *setting;     /* or NULL */
+    bool several;                          /* it could be more than one; then both are NULL */
+};
+
+/* The command or setting of this name; else the only command, else the only setting, that
+ * starts so and has a meaning here. */
+static struct meaning find(const struct esp_control *control, const char *name, size_t length)
+{
+    struct meaning found = {.several = false};
+    int starts = 0, setting = esp_setting_find(name, length);
+    for (int i = 0; i < COMMANDS; i++) {
+        if (strncmp(commands[i]->name, name, length) != 0)
+            continue;
+        if (strlen(commands[i]->name) == length)
+            return (struct meaning){.command = commands[i]};
+        if (!esp_control_is_in(control, commands[i]->in))
+            continue;
+        found.command = commands[i];
+        starts++;
+    }
+    if (setting >= 0)
+        return (struct meaning){.setting = esp_setting(setting)};
+    for (int i = 0; !found.command && esp_setting(i); i++)
+        if (strncmp(esp_setting(i)->key, name, length) == 0 &&
+            esp_control_is_in(control, esp_setting_place(esp_setting(i)))) {
+            found.setting = esp_setting(i);
+            starts++;
+        }
+    return starts > 1 ? (struct meaning){.several = true} : found;
+}
+
+/* Splits ":name arguments"; the name may be empty. A '!' after it belongs to the arguments. */
+static const char *split(const char *line, const char **name, size_t *length)
+{
+    *name = line + 1 + strspn(line + 1, " ");
+    *length = strcspn(*name, " !=");
+    return *name + *length + strspn(*name + *length, " =");
+}
+
+int esp_command_run(struct esp_control *control, const char *line)
+{
+    const char *name;
+    size_t length;
+    const char *arguments = split(line, &name, &length);
+    struct meaning meaning = {.several = false};
+    if (length > 0)
+        meaning = find(control, name, length);
+    if (!meaning.command && !meaning.setting)
+        return esp_refuse(control,
+                    meaning.several ? "several commands begin with ':%.*s'; Tab lists them"
+                                    : "there is no command ':%.*s'; F1 lists them",
+                    (int)(length < 64 ? length : 64), name);
+    enum esp_place in =
+        meaning.command ? meaning.command->in : esp_setting_place(meaning.setting);
+    if (!esp_control_is_in(control, in))
+        return esp_refuse(control, "%.*s needs %s", (int)length, name,
+                          control->player ? "models, and a replay has none"
+                                          : "a recording that is replayed");
+    char *copy = strdup(arguments);
+    if (!copy)
+        return esp_refuse(control, "no memory for this command");
+    for (size_t end = strlen(copy); end > 0 && copy[end - 1] == ' ';)
+        copy[--end] = '\0';
+    int status = meaning.command ? meaning.command->run(control, copy)
+                                 : esp_setting_type(control, meaning.setting->key, copy);
+    free(copy);
+    return status;
+}
+
+/* ------------------------------------------------------------------ completion */
+
+void esp_command_complete(struct esp_control *control, const char *before, const char *word,
+                          struct esp_choices *choices)
+{
+    const char *name;
+    size_t length;
+    const char *arguments = split(before, &name, &length);
+    if (length == 0) {
+        for (int i = 0; i < COMMANDS; i++)
+            if (esp_control_is_in(control, commands[i]->in))
+                esp_choices_offer(choices, word, commands[i]->name, commands[i]->summary);
+        for (int i = 0; esp_setting(i); i++)
+            if (esp_control_is_in(control, esp_setting_place(esp_setting(i))))
+                esp_choices_offer(choices, word, esp_setting(i)->key, esp_setting(i)->summary);
+        return;
+    }
+    struct meaning meaning = find(control, name, length);
+    if (meaning.command && meaning.command->complete)
+        meaning.command->complete(control, arguments, word, choices);
+    if (meaning.setting)
+        esp_setting_complete_value(control, meaning.setting->key, arguments, word, choices);
+}

@@ -1,0 +1,160 @@
+/* complete.c - completion of lists, values and paths; see complete.h. */
+#include "tui/commands/complete.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "engine/support/paths.h"
+
+void esp_choices_offer(struct esp_choices *choices, const char *word, const char *text,
+                       const char *summary)
+{
+    if (strncmp(text, word, strlen(word)) == 0)
+        esp_choices_add(choices, text, summary);
+}
+
+void esp_complete_words(const char *words, const char *word, struct esp_choices *choices)
+{
+    while (words && *words) {
+        char value[64];
+        size_t length = strcspn(words, "|");
+        snprintf(value, sizeof value, "%.*s", (int)length, words);
+        if (!isupper((unsigned char)*value))
+            esp_choices_offer(choices, word, value, NULL);
+        words += length + (words[length] == '|');
+    }
+}
+
+void esp_complete_value(const struct esp_param_info *param, const char *word,
+                        struct esp_choices *choices)
+{
+    choices->append = '\0';
+    esp_complete_words(strcmp(param->type, "flag") == 0 ? "on|off" : param->choices, word,
+                       choices);
+}
+
+/* The parameter that "...,key=" at the end of `before` names. */
+static bool named_param(enum esp_list list, const char *item, const char *before,
+                        struct esp_param_info *param)
+{
+    size_t end = strlen(before), start;
+    if (end == 0 || before[end - 1] != '=')
+        return false;
+    for (start = --end; start > 0 && !strchr(",: ", before[start - 1]);)
+        start--;
+    for (int i = 0; esp_item_param(list, item, i, param); i++)
+        if (strlen(param->name) == end - start &&
+            strncmp(param->name, before + start, end - start) == 0)
+            return true;
+    return false;
+}
+
+void esp_complete_spec(enum esp_list list, const char *before, const char *word,
+                       struct esp_choices *choices)
+{
+    char item[64];
+    struct esp_item entry;
+    struct esp_param_info param;
+    size_t length = strcspn(before, ":");
+    if (before[length] == '\0') {
+        for (int i = 0; esp_item(list, i, &entry); i++)
+            esp_choices_offer(choices, word, entry.name, entry.summary);
+        return;
+    }
+    snprintf(item, sizeof item, "%.*s", (int)length, before);
+    choices->append = '=';
+    if (named_param(list, item, before, &param))
+        esp_complete_value(&param, word, choices);
+    else
+        for (int i = 0; esp_item_param(list, item, i, &param); i++)
+            esp_choices_offer(choices, word, param.name, param.help);
+}
+
+/* ------------------------------------------------------------------ paths */
+
+/* Where the word that ends with `word` starts in `before`: after the last blank that no
+ * backslash is in front of. */
+static const char *path_start(const char *before)
+{
+    const char *start = before;
+    for (const char *at = before; *at; at++)
+        if (*at == ' ' && (at == before || at[-1] != '\\'))
+            start = at + 1;
+    return start;
+}
+
+void esp_typed_path(char *path, size_t size, const char *typed)
+{
+    const char *home = getenv("HOME");
+    const bool below = typed[0] == '~' && typed[1] == '/' && home;
+    size_t used = (size_t)snprintf(path, size, "%s", below ? home : "");
+    for (typed += below; *typed && used + 1 < size; typed++) {
+        typed += typed[0] == '\\' && typed[1];
+        path[used++] = *typed;
+    }
+    path[used < size ? used : size - 1] = '\0';
+}
+
+/* Adds an entry of a folder, as it goes on after the word's own beginning. */
+static void offer_entry(const char *folder, const char *name, const char *typed, size_t skip,
+                        const char *word, bool folders, struct esp_choices *choices)
+{
+    char path[1300], text[1300];
+    struct stat status;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    bool is_folder = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+    if (folders && !is_folder)
+        return;
+    size_t used = (size_t)snprintf(text, sizeof text, "%.*s", (int)skip, typed);
+    for (; *name && used + 3 < sizeof text; name++) {
+        if (*name == ' ' || *name == '\\')
+            text[used++] = '\\';
+        text[used++] = *name;
+    }
+    if (is_folder)
+        text[used++] = '/';
+    text[used] = '\0';
+    size_t before = strlen(typed) - strlen(word);
+    if (strncmp(text, typed, before) == 0)
+        esp_choices_offer(choices, word, text + before, NULL);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(((const struct esp_choice *)a)->text, ((const struct esp_choice *)b)->text);
+}
+
+void esp_complete_path(const char *before, const char *word, bool folders,
+                       struct esp_choices *choices)
+{
+    char typed[1024], above[1024], folder[1024];
+    const int first = choices->count;
+    int length = snprintf(typed, sizeof typed, "%s%s", path_start(before), word);
+    choices->append = '\0';
+    if (length >= (int)sizeof typed)
+        return;
+    const char *slash = strrchr(typed, '/');
+    size_t skip = slash ? (size_t)(slash - typed) + 1 : 0;
+    snprintf(above, sizeof above, "%.*s", (int)skip, typed);
+    esp_typed_path(folder, sizeof folder, skip > 0 ? above : ".");
+    DIR *entries = opendir(folder);
+    struct dirent *entry;
+    while (entries && (entry = readdir(entries)))
+        if (entry->d_name[0] != '.' || typed[skip] == '.')
+            offer_entry(folder, entry->d_name, typed, skip, word, folders, choices);
+    if (entries)
+        closedir(entries);
+    qsort(choices->choice + first, (size_t)(choices->count - first), sizeof *choices->choice,
+          by_text);
+}
+
+void esp_complete_model(const char *word, struct esp_choices *choices)
+{
+    char name[64];
+    for (int i = 0; esp_list_data("models", i, name, sizeof name) == 0; i++)
+        esp_choices_offer(choices, word, name, "comes with the program");
+}

@@ -1,0 +1,27 @@
+/* complete.h - what words on the input line can be: entries of lists, values, paths. */
+#ifndef ESP_COMPLETE_H
+#define ESP_COMPLETE_H
+
+#include "engine/espalier.h"
+#include "tui/view/choices.h"
+
+/* Adds `text` if it starts with `word`. */
+void esp_choices_offer(struct esp_choices *choices, const char *word, const char *text,
+                       const char *summary);
+/* The lower-case words of "a|b|NUMBER". */
+void esp_complete_words(const char *words, const char *word, struct esp_choices *choices);
+/* "name:key=value,..." for a list of drafters or verifiers. */
+void esp_complete_spec(enum esp_list list, const char *before, const char *word,
+                       struct esp_choices *choices);
+/* The value of a parameter that is a choice or a flag. */
+void esp_complete_value(const struct esp_param_info *param, const char *word,
+                        struct esp_choices *choices);
+/* A path as it was typed: '~' resolved, backslashes in front of blanks taken off. */
+void esp_typed_path(char *path, size_t size, const char *typed);
+/* A path, of which `before` may hold the beginning. */
+void esp_complete_path(const char *before, const char *word, bool folders,
+                       struct esp_choices *choices);
+/* Names of the models that come with the program. */
+void esp_complete_model(const char *word, struct esp_choices *choices);
+
+#endif

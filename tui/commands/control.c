@@ -1,0 +1,91 @@
+/* control.c - answers, and what several commands and keys ask for; see control.h. */
+#include "tui/commands/control.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int esp_answer(struct esp_control *control, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(control->reply, sizeof control->reply, format, args);
+    va_end(args);
+    return ESP_OK;
+}
+
+int esp_refuse(struct esp_control *control, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(control->reply, sizeof control->reply, format, args);
+    va_end(args);
+    return ESP_E_ARGUMENT;
+}
+
+bool esp_control_is_in(const struct esp_control *control, enum esp_place place)
+{
+    return place == ESP_IN_BOTH || (place == ESP_IN_REPLAY) == (control->player != NULL);
+}
+
+int esp_control_step_mode(struct esp_control *control, bool on)
+{
+    control->ui.stepping = on;
+    control->changed = true;
+    esp_mailbox_step_mode(esp_worker_mailbox(control->worker), on);
+    if (on && !esp_state_is_busy(&control->state))
+        return esp_answer(control,
+                          "step mode: submit a prompt, then Space runs one stage at a time");
+    return ESP_OK;
+}
+
+void esp_control_pace(struct esp_control *control, double pace)
+{
+    control->ui.pace = pace;
+    control->changed = true;
+    esp_mailbox_pace(esp_worker_mailbox(control->worker), pace);
+    if (pace > 0)
+        control->pace = pace;
+}
+
+int esp_control_theme(struct esp_control *control, const char *name, char *err, size_t errlen)
+{
+    char whole[PATH_MAX];
+    int status = esp_theme_load(&control->theme, name, err, errlen);
+    if (status < 0)
+        return status;
+    snprintf(control->theme_name, sizeof control->theme_name, "%.1023s",
+             strchr(name, '/') && realpath(name, whole) ? whole : name);
+    control->new_theme = control->changed = true;
+    return ESP_OK;
+}
+
+int esp_control_copy(struct esp_control *control, const char *bytes, size_t length)
+{
+    free(control->clipboard);
+    control->clipboard = malloc(length);
+    control->clipboard_length = control->clipboard ? length : 0;
+    if (!control->clipboard)
+        return esp_refuse(control, "no memory for the clipboard");
+    memcpy(control->clipboard, bytes, length);
+    return esp_answer(control, "%zu bytes handed to the clipboard, if the terminal takes them",
+                      length);
+}
+
+void esp_control_line(struct esp_control *control, const char *line, bool if_empty)
+{
+    free(control->line);
+    control->line = strdup(line);
+    control->line_if_empty = if_empty;
+}
+
+int esp_control_end_export(struct esp_control *control)
+{
+    if (!control->export)
+        return ESP_OK;
+    int status = esp_export_job_end(control->export, control->reply, sizeof control->reply);
+    control->export = NULL;
+    return status;
+}

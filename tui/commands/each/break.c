@@ -1,0 +1,41 @@
+/* break.c - ":break rejected" goes into step mode when that happens. */
+#include "tui/commands/command.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int run(struct esp_control *control, const char *arguments)
+{
+    struct esp_breakpoints breakpoints = {.path = 0};
+    if (strncmp(arguments, "path ", 5) == 0 && atoi(arguments + 5) > 0)
+        breakpoints.path = atoi(arguments + 5);
+    else if (strcmp(arguments, "rejected") == 0)
+        breakpoints.rejected = true;
+    else if (strcmp(arguments, "threshold") == 0)
+        breakpoints.threshold = true;
+    else if (strcmp(arguments, "off") != 0)
+        return esp_refuse(control, "write :break path NUMBER, :break rejected, :break "
+                                   "threshold or :break off");
+    esp_mailbox_break(esp_worker_mailbox(control->worker), breakpoints);
+    return esp_answer(control, "break: %s", arguments);
+}
+
+static void complete(const struct esp_control *control, const char *before, const char *word,
+                     struct esp_choices *choices)
+{
+    (void)control;
+    if (*before)
+        return;
+    esp_choices_offer(choices, word, "path", "a path of more than so many tokens is accepted");
+    esp_choices_offer(choices, word, "rejected", "nothing that was drafted is accepted");
+    esp_choices_offer(choices, word, "threshold", "the controller moves a threshold");
+    esp_choices_offer(choices, word, "off", "never");
+}
+
+const struct esp_command_ops esp_command_break = {
+    .name = "break",
+    .usage = "path N|rejected|threshold|off",
+    .summary = "go into step mode when this happens",
+    .run = run,
+    .complete = complete,
+};

@@ -1,0 +1,54 @@
+/* compare.c - ":compare linear" runs a second choice of drafter and verifier over the text. */
+#include "tui/commands/command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* "DRAFTER", "DRAFTER VERIFIER" or "off". */
+static int choose(struct esp_control *control, const char *arguments)
+{
+    char drafter[256];
+    const size_t length = strcspn(arguments, " ");
+    const char *verifier = arguments + length + strspn(arguments + length, " ");
+    struct esp_compare_choice choice = {drafter, *verifier ? verifier : NULL};
+    if (strchr(verifier, ' ') || length >= sizeof drafter)
+        return esp_refuse(control,
+                          "write :compare DRAFTER[:key=value,...] [VERIFIER], or :compare off");
+    snprintf(drafter, sizeof drafter, "%.*s", (int)length, arguments);
+    if (strcmp(arguments, "off") == 0)
+        choice.drafter = NULL;
+    esp_worker_compare(control->worker, &choice);
+    return ESP_OK;
+}
+
+static int run(struct esp_control *control, const char *arguments)
+{
+    const struct esp_state *second = control->state.second;
+    if (!*arguments && second)
+        return esp_answer(control, "compared with %s, %s; :compare off ends it",
+                          second->loaded.drafter, second->loaded.verifier);
+    if (!*arguments)
+        return esp_answer(control, "name what to compare with: :compare linear");
+    return choose(control, arguments);
+}
+
+static void complete(const struct esp_control *control, const char *before, const char *word,
+                     struct esp_choices *choices)
+{
+    const char *blank = strchr(before, ' ');
+    if (blank) {
+        esp_complete_spec(ESP_VERIFIERS, blank + strspn(blank, " "), word, choices);
+        return;
+    }
+    if (control->state.second && !*before)
+        esp_choices_offer(choices, word, "off", "end the comparison");
+    esp_complete_spec(ESP_DRAFTERS, before, word, choices);
+}
+
+const struct esp_command_ops esp_command_compare = {
+    .name = "compare",
+    .usage = "DRAFTER [VERIFIER]|off",
+    .summary = "run a second choice over the same text, side by side",
+    .run = run,
+    .complete = complete,
+};

@@ -1,0 +1,45 @@
+/* copy.c - ":copy" hands the text to the terminal's clipboard (escape sequence OSC 52).
+ *
+ * Whether a terminal takes it cannot be asked; those that do not know the sequence drop it.
+ * Many take no more than some tens of kilobytes.
+ */
+#include "tui/commands/command.h"
+
+#include <string.h>
+
+enum { MOST = 74994 /* bytes of the sequence that xterm and others take */ };
+
+static int run(struct esp_control *control, const char *arguments)
+{
+    const struct esp_state *state = &control->state;
+    const bool last = strcmp(arguments, "last") == 0;
+    if (!last && *arguments)
+        return esp_refuse(control,
+                          "write :copy, or :copy last for what followed the last prompt");
+    size_t start = last ? esp_state_last_answer(state) : 0, length = state->byte_count - start;
+    if (length == 0)
+        return esp_refuse(control, "there is no text to copy");
+    if (length > MOST / 4 * 3)
+        return esp_refuse(control,
+                          "%zu bytes are more than clipboards of terminals take; "
+                          ":save FILE writes them",
+                          length);
+    return esp_control_copy(control, state->bytes + start, length);
+}
+
+static void complete(const struct esp_control *control, const char *before, const char *word,
+                     struct esp_choices *choices)
+{
+    (void)control;
+    if (!*before)
+        esp_choices_offer(choices, word, "last", "what followed the last prompt");
+}
+
+const struct esp_command_ops esp_command_copy = {
+    .name = "copy",
+    .usage = "[last]",
+    .summary = "copy the text to the terminal's clipboard",
+    .in = ESP_IN_BOTH,
+    .run = run,
+    .complete = complete,
+};

@@ -1,0 +1,19 @@
+/* mark.c - ":mark TEXT" marks a place of the recording, to be found when it is replayed. */
+#include "tui/commands/command.h"
+
+static int run(struct esp_control *control, const char *arguments)
+{
+    if (!control->state.recording[0])
+        return esp_refuse(control, "nothing is recorded; :record begins to");
+    if (control->state.phase == ESP_PHASE_WAITING)
+        esp_answer(control, "when this iteration has ended");
+    esp_worker_mark(control->worker, arguments);
+    return ESP_OK;
+}
+
+const struct esp_command_ops esp_command_mark = {
+    .name = "mark",
+    .usage = "[TEXT]",
+    .summary = "mark this place of the recording",
+    .run = run,
+};

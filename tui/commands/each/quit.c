@@ -1,0 +1,16 @@
+#include "tui/commands/command.h"
+
+static int run(struct esp_control *control, const char *arguments)
+{
+    (void)arguments;
+    control->leaving = true;
+    return ESP_OK;
+}
+
+const struct esp_command_ops esp_command_quit = {
+    .name = "quit",
+    .usage = "",
+    .summary = "leave",
+    .in = ESP_IN_BOTH,
+    .run = run,
+};

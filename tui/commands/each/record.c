@@ -1,0 +1,61 @@
+/* record.c - ":record FILE" records the session from here on; ":record" again ends it. */
+#include "tui/commands/command.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* A name that is not there yet, unless two recordings begin in one second. */
+static void name_of_now(char *path, size_t size)
+{
+    time_t now = time(NULL);
+    struct tm local;
+    if (!localtime_r(&now, &local) ||
+        strftime(path, size, "espalier-%Y%m%d-%H%M%S.esp.jsonl", &local) == 0)
+        snprintf(path, size, "espalier.esp.jsonl");
+}
+
+/* In step mode the engine's thread waits in the middle of an iteration. */
+static void say_when(struct esp_control *control)
+{
+    if (control->state.phase == ESP_PHASE_WAITING)
+        esp_answer(control, "when this iteration has ended");
+}
+
+static int run(struct esp_control *control, const char *arguments)
+{
+    char path[1024];
+    const bool over = *arguments == '!';
+    say_when(control);
+    arguments += over;
+    arguments += strspn(arguments, " ");
+    if (!*arguments && control->state.recording[0]) {
+        esp_worker_record(control->worker, &(struct esp_recording_request){.path = NULL});
+        return ESP_OK;
+    }
+    if (*arguments)
+        esp_typed_path(path, sizeof path, arguments);
+    else
+        name_of_now(path, sizeof path);
+    esp_worker_record(control->worker,
+                      &(struct esp_recording_request){.path = path,
+                                                      .columns = control->canvas->width,
+                                                      .rows = control->canvas->height,
+                                                      .overwrite = over});
+    return ESP_OK;
+}
+
+static void complete(const struct esp_control *control, const char *before, const char *word,
+                     struct esp_choices *choices)
+{
+    (void)control;
+    esp_complete_path(before, word, false, choices);
+}
+
+const struct esp_command_ops esp_command_record = {
+    .name = "record",
+    .usage = "[FILE]",
+    .summary = "record the session to a file, or end that; :record! FILE overwrites",
+    .run = run,
+    .complete = complete,
+};

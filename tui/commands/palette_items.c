@@ -1,0 +1,105 @@
+/* palette_items.c - collects the palette's items from the tables; see palette_items.h.
+ *
+ * A line that ends with a blank or '=' is begun, and the user goes on; any other is run.
+ */
+#include "tui/commands/palette_items.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/commands/command.h"
+#include "engine/support/paths.h"
+#include "tui/commands/settings.h"
+
+__attribute__((format(printf, 4, 5))) static void
+add(struct esp_control *control, const char *kind, const char *summary, const char *format, ...)
+{
+    char line[128];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    esp_palette_add(&control->ui.palette, kind, line, summary, NULL);
+}
+
+static void add_commands(struct esp_control *control)
+{
+    for (int i = 0; esp_command(i); i++) {
+        const struct esp_command_ops *command = esp_command(i);
+        bool complete = !*command->usage || *command->usage == '[';
+        if (esp_control_is_in(control, command->in))
+            add(control, "command", command->summary, ":%s%s", command->name, complete ? "" : " ");
+    }
+}
+
+static void add_list(struct esp_control *control, enum esp_list list, const char *key)
+{
+    struct esp_item item;
+    for (int i = 0; esp_item(list, i, &item); i++)
+        add(control, key, item.summary, ":%s %s", key, item.name);
+}
+
+static void add_settings(struct esp_control *control)
+{
+    for (int i = 0; esp_setting(i); i++) {
+        char now[512], summary[800];
+        if (!esp_control_is_in(control, esp_setting_place(esp_setting(i))))
+            continue;
+        esp_setting_get(control, i, now, sizeof now);
+        snprintf(summary, sizeof summary, "%s; now %s", esp_setting(i)->summary, now);
+        add(control, "setting", *now ? summary : esp_setting(i)->summary, ":%s ",
+            esp_setting(i)->key);
+    }
+}
+
+static void add_parameters(struct esp_control *control)
+{
+    char name[64];
+    struct esp_param_info param;
+    const char *drafter = control->state.loaded.drafter;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(drafter, ":"), drafter);
+    for (int i = 0; esp_item_param(ESP_DRAFTERS, name, i, &param); i++)
+        add(control, "parameter", param.help, ":set %s=", param.name);
+}
+
+static void add_models(struct esp_control *control)
+{
+    char name[64];
+    for (int i = 0; esp_list_data("models", i, name, sizeof name) == 0; i++)
+        add(control, "model", "comes with the program", ":model %s", name);
+}
+
+static void add_themes(struct esp_control *control)
+{
+    char name[64];
+    for (int i = 0; esp_theme_list(i, name, sizeof name) == 0; i++)
+        add(control, "theme", "colours", ":theme %s", name);
+}
+
+static void add_keys(struct esp_control *control)
+{
+    for (const struct esp_binding *b = esp_bindings; b->key; b++)
+        if (b->help[0] && (b->when != ESP_WHEN_REPLAY || control->player) &&
+            (b->when != ESP_WHEN_LIVE || !control->player))
+            esp_palette_add(&control->ui.palette, "key", b->key, b->help, b);
+}
+
+void esp_palette_fill(struct esp_control *control)
+{
+    esp_palette_open(&control->ui.palette);
+    add_commands(control);
+    if (!control->player) {
+        add_list(control, ESP_DRAFTERS, "drafter");
+        add_list(control, ESP_VERIFIERS, "verifier");
+    }
+    add_settings(control);
+    if (!control->player) {
+        add_parameters(control);
+        add_list(control, ESP_BACKENDS, "backend");
+        add_models(control);
+    }
+    add_themes(control);
+    add_keys(control);
+    esp_palette_filter(&control->ui.palette);
+}

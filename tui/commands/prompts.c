@@ -1,0 +1,92 @@
+/* prompts.c - see prompts.h.
+ *
+ * A prompt is known by the number of tokens in front of it. Between asking for the text to be
+ * taken back and seeing that it was, that number is control->kept, not the length of the text.
+ */
+#include "tui/commands/prompts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *esp_prompts_refusal(const struct esp_control *control)
+{
+    const int phase = control->state.phase;
+    if (phase == ESP_PHASE_FAILED)
+        return "no models are loaded; :model loads some";
+    if (esp_state_is_busy(&control->state) && control->kept < 0)
+        return "the text is still being written; C-c stops it";
+    if (strcmp(control->state.ended, "context full") == 0 && control->kept < 0)
+        return "the context is full; :clear begins a new text, :edit takes the last prompt "
+               "back";
+    if (phase == ESP_PHASE_LOADING && control->turn_count > 0 && control->state.span_count == 0)
+        return "one prompt waits for the models already";
+    if (phase == ESP_PHASE_LOADING && control->state.ready)
+        return "other models are being loaded; C-c stops that";
+    return NULL;
+}
+
+void esp_prompts_send(struct esp_control *control, const char *line)
+{
+    struct esp_turn turn = {control->kept >= 0 ? control->kept : control->state.span_count, strdup(line)};
+    size_t size = ((size_t)control->turn_count + 1) * sizeof turn;
+    struct esp_turn *grown = *line && turn.text ? realloc(control->turns, size) : NULL;
+    if (grown) {
+        control->turns = grown;
+        grown[control->turn_count++] = turn;
+    } else {
+        free(turn.text); /* nothing to edit: an empty line goes on writing */
+    }
+    esp_worker_prompt(control->worker, line, strlen(line));
+}
+
+void esp_prompts_refused(struct esp_control *control)
+{
+    if (control->turn_count == 0 ||
+        control->state.span_count > control->turns[control->turn_count - 1].before)
+        return; /* it has been taken back meanwhile */
+    char *text = control->turns[--control->turn_count].text;
+    esp_control_line(control, text, true);
+    free(text);
+}
+
+int esp_prompts_edit(struct esp_control *control)
+{
+    if (control->turn_count == 0)
+        return esp_refuse(
+            control, control->retokenized
+                         ? "prompts from before the models changed cannot be taken back: the "
+                           "text has other tokens now; :clear begins a new one"
+                         : "there is no prompt to take back");
+    struct esp_turn *turn = &control->turns[--control->turn_count];
+    esp_worker_rewind(control->worker, turn->before);
+    control->kept = turn->before;
+    esp_look_hold(&control->ui.look, &control->state, -1);
+    control->ui.view[ESP_PANE_text].anchor = -1;
+    control->ui.layout.focused = control->ui.help = false;
+    esp_control_line(control, turn->text, false);
+    free(turn->text);
+    return esp_answer(control, "change the prompt and send it again");
+}
+
+void esp_prompts_clear(struct esp_control *control)
+{
+    esp_worker_clear(control->worker);
+    control->kept = 0;
+    control->retokenized = false;
+    esp_prompts_forget(control);
+}
+
+void esp_prompts_retokenized(struct esp_control *control)
+{
+    control->retokenized = control->turn_count > 0 || control->retokenized;
+    esp_prompts_forget(control);
+}
+
+void esp_prompts_forget(struct esp_control *control)
+{
+    for (int i = 0; i < control->turn_count; i++)
+        free(control->turns[i].text);
+    free(control->turns);
+    control->turns = NULL;
+    control->turn_count = 0;
+}

@@ -1,0 +1,20 @@
+/* prompts.h - prompts that were submitted: refused, sent, taken back. */
+#ifndef ESP_PROMPTS_H
+#define ESP_PROMPTS_H
+
+#include "tui/commands/control.h"
+
+/* Why a prompt cannot be taken now; NULL: it can. */
+const char *esp_prompts_refusal(const struct esp_control *control);
+void esp_prompts_send(struct esp_control *control, const char *line);
+/* The last one did not become part of the text: it goes back to the input line. */
+void esp_prompts_refused(struct esp_control *control);
+/* Takes the last prompt back to the input line, and the text to where it was before it. */
+int esp_prompts_edit(struct esp_control *control);
+/* Forgets the text. */
+void esp_prompts_clear(struct esp_control *control);
+/* The text has other tokens now: where its prompts began is not known any more. */
+void esp_prompts_retokenized(struct esp_control *control);
+void esp_prompts_forget(struct esp_control *control);
+
+#endif

@@ -1,0 +1,291 @@
+/* replay.c - moves a player and keeps the screen with it; see replay.h. */
+#include "tui/commands/replay.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/clock.h"
+#include "kernels/status.h"
+#include "viz/search.h"
+
+static const double ANEW = 1.5; /* seconds after which a digit begins another number */
+
+/* ------------------------------------------------------------------ moving */
+
+/* After a jump: a tree that was held is that of another iteration now. */
+static int follow(struct esp_control *control, int status, const char *err)
+{
+    int stages;
+    const struct esp_iteration *it = esp_state_iteration(&control->state, -1, &stages);
+    if (control->ui.look.iteration >= 0)
+        esp_look_hold(&control->ui.look, &control->state, it ? it->index : -1);
+    control->ui.view[ESP_PANE_text].anchor = control->ui.look.match = -1;
+    control->changed = true;
+    return status < 0 ? esp_refuse(control, "%s", err) : ESP_OK;
+}
+
+/* A jump while it plays goes on playing from there; at the end there is nothing left to play,
+ * and to play would begin anew. */
+static void play_on(struct esp_control *control)
+{
+    char err[512];
+    if (esp_player_is_at_end(control->player))
+        control->player->playing = false;
+    if (control->player->playing)
+        esp_player_play(control->player, true, esp_clock(), err, sizeof err);
+}
+
+int esp_replay_go(struct esp_control *control, int iterations)
+{
+    char err[512];
+    if (esp_player_is_at_end(control->player) &&
+        iterations < esp_player_iterations(control->player))
+        control->player->playing = false;
+    int status =
+        follow(control, esp_player_go(control->player, iterations, err, sizeof err), err);
+    play_on(control);
+    return status;
+}
+
+int esp_replay_seek(struct esp_control *control, const char *where)
+{
+    int last = esp_player_iterations(control->player) - 1;
+    char *end;
+    long number = strtol(where, &end, 10);
+    if (strcmp(where, "start") == 0)
+        return esp_replay_go(control, 0);
+    if (strcmp(where, "end") == 0)
+        return esp_replay_go(control, last + 1);
+    if (end == where || *end || number < 0 || number > last)
+        return esp_refuse(control,
+                          ":seek takes an iteration from 0 to %d, start or end, not '%.40s'",
+                          last, where);
+    return esp_replay_go(control, (int)number + 1);
+}
+
+static int seek(struct esp_control *control, int at)
+{
+    char err[512];
+    int status = follow(control, esp_player_seek(control->player, at, 0, err, sizeof err), err);
+    play_on(control);
+    return status;
+}
+
+int esp_replay_play(struct esp_control *control, bool on)
+{
+    char err[512];
+    bool anew = on && esp_player_is_at_end(control->player);
+    int status = esp_player_play(control->player, on, esp_clock(), err, sizeof err);
+    control->changed = true;
+    return anew || status < 0 ? follow(control, status, err) : ESP_OK;
+}
+
+/* A step, of an iteration or less, also pauses: one wants to look. */
+static int move(struct esp_control *control, int direction, bool whole)
+{
+    char err[512];
+    struct esp_player *player = control->player;
+    player->playing = false;
+    return follow(control,
+                  whole ? esp_player_move(player, direction, err, sizeof err)
+                        : esp_player_step(player, direction, err, sizeof err),
+                  err);
+}
+
+static int go_to_marker(struct esp_control *control, int direction)
+{
+    char err[512];
+    const struct esp_event *event;
+    int at = esp_player_marker(control->player, direction);
+    if (at < 0 && control->player->marker_count == 0)
+        return esp_refuse(control, "the recording has no markers");
+    if (at < 0)
+        return esp_refuse(control, "there is no marker %s this",
+                          direction > 0 ? "after" : "before");
+    int status = seek(control, at);
+    if (status == ESP_OK &&
+        esp_recording_read(control->player->recording, at - 1, &event, err, sizeof err) == 0)
+        esp_answer(control, "marker%s%s", event->text && *event->text ? ": " : "",
+                   event->text ? event->text : "");
+    return status;
+}
+
+/* The last place in the text where what is looked for occurs is marked. */
+static void mark_match(struct esp_control *control)
+{
+    const struct esp_state *state = &control->state;
+    long at = -1, from = 0;
+    while ((from = esp_search_forward(state->bytes, state->byte_count, (size_t)from,
+                                      control->ui.look.search)) >= 0)
+        at = from++;
+    control->ui.look.match = at;
+}
+
+int esp_replay_find(struct esp_control *control, int direction)
+{
+    const char *what = control->ui.look.search;
+    int before = control->player->at, at = esp_player_find(control->player, what, direction);
+    if (at == -2)
+        return esp_refuse(control, "out of memory: the recorded text cannot be searched");
+    if (at == -1)
+        return esp_refuse(control, "not found: '%s' is not in the recorded text", what);
+    bool round = direction > 0 ? at <= before : at >= before;
+    control->player->playing = control->ui.help = false;
+    seek(control, at);
+    mark_match(control);
+    int iteration = esp_player_iteration(control->player) - 1;
+    char where[32] = "the prompt";
+    if (iteration >= 0)
+        snprintf(where, sizeof where, "iteration %d", iteration);
+    return esp_answer(control, "'%s' in %s%s; n the next, N the one before", what, where,
+                      !round          ? ""
+                      : direction > 0 ? ", from the start again"
+                                      : ", from the end");
+}
+
+/* ------------------------------------------------------------------ speed */
+
+int esp_replay_speed(struct esp_control *control, double speed)
+{
+    struct esp_player *player = control->player;
+    if (player->speed > 0)
+        control->pace = player->speed;
+    player->speed = control->options.speed = speed;
+    play_on(control);
+    if (speed > 0)
+        return esp_answer(control, "speed %gx; F6 plays it as it was recorded", speed);
+    return esp_answer(control, "as it was recorded; F6 plays it for an eye to follow");
+}
+
+/* The next power of two. */
+static int change_speed(struct esp_control *control, double factor)
+{
+    double speed = control->player->speed > 0 ? control->player->speed * factor : 1;
+    speed = exp2(factor > 1 ? floor(log2(speed)) : ceil(log2(speed)));
+    return esp_replay_speed(control, fmin(fmax(speed, ESP_SPEED_LEAST), ESP_SPEED_MOST));
+}
+
+int esp_replay_idle(struct esp_control *control, double seconds)
+{
+    control->player->idle = seconds;
+    play_on(control);
+    if (seconds > 0)
+        return esp_answer(control, "no pause is longer than %g s", seconds);
+    return esp_answer(control, "pauses are as long as they were");
+}
+
+/* ------------------------------------------------------------------ keys */
+
+/* A digit goes to its tenth; several make the number that g goes to. */
+static int type_digit(struct esp_control *control, int key)
+{
+    double now = esp_clock();
+    if (now - control->typed_at > ANEW)
+        control->typed[0] = '\0';
+    control->typed_at = now;
+    size_t length = strlen(control->typed);
+    int tenths = esp_player_iterations(control->player) * (key - '0');
+    if (length + 1 < sizeof control->typed)
+        snprintf(control->typed + length, sizeof control->typed - length, "%c", key);
+    return esp_replay_go(control, tenths / 10);
+}
+
+int esp_replay_act(struct esp_control *control, int action, int key)
+{
+    char typed[sizeof control->typed];
+    struct esp_player *player = control->player;
+    memcpy(typed, control->typed, sizeof typed);
+    if (action != ESP_ACTION_DIGIT)
+        control->typed[0] = '\0';
+    switch (action) {
+    case ESP_ACTION_PAUSE:
+        return esp_replay_play(control, !player->playing);
+    case ESP_ACTION_EARLIER:
+    case ESP_ACTION_LATER:
+        return move(control, action == ESP_ACTION_EARLIER ? -1 : 1, true);
+    case ESP_ACTION_LEFT:
+    case ESP_ACTION_RIGHT:
+        if (control->ui.layout.focused && control->ui.layout.current == ESP_PANE_tree)
+            return ESP_REPLAY_IGNORES;
+        return move(control, action == ESP_ACTION_LEFT ? -1 : 1, true);
+    case ESP_ACTION_FIRST:
+    case ESP_ACTION_LAST:
+        if (control->ui.layout.focused || control->ui.help)
+            return ESP_REPLAY_IGNORES;
+        return esp_replay_go(control,
+                             action == ESP_ACTION_FIRST ? 0 : esp_player_iterations(player));
+    case ESP_ACTION_STAGE_BACK:
+        return move(control, -1, false);
+    case ESP_ACTION_STAGE_FORWARD:
+        return move(control, 1, false);
+    case ESP_ACTION_SLOWER:
+        return change_speed(control, 0.5);
+    case ESP_ACTION_FASTER:
+        return change_speed(control, 2);
+    case ESP_ACTION_FULL_SPEED:
+        return esp_replay_speed(control, player->speed > 0 ? 0 : control->pace);
+    case ESP_ACTION_DIGIT:
+        return type_digit(control, key);
+    case ESP_ACTION_GO:
+        return esp_replay_seek(control, *typed ? typed : "start");
+    case ESP_ACTION_GO_END:
+        return esp_replay_go(control, esp_player_iterations(player));
+    case ESP_ACTION_MARKER_BACK:
+        return go_to_marker(control, -1);
+    case ESP_ACTION_MARKER_FORWARD:
+        return go_to_marker(control, 1);
+    case ESP_ACTION_STEP_MODE:
+    case ESP_ACTION_STEP:
+        return ESP_OK; /* there is no engine to stop */
+    default:
+        return ESP_REPLAY_IGNORES;
+    }
+}
+
+/* ------------------------------------------------------------------ open, play, close */
+
+int esp_replay_open(struct esp_control *control, char *err, size_t errlen)
+{
+    const struct esp_interface_options *options = &control->options;
+    struct esp_player *player = calloc(1, sizeof *player);
+    if (!player)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the recording");
+    int status = esp_player_open(player, options->recording, &control->state, err, errlen);
+    if (status < 0) {
+        free(player);
+        return status;
+    }
+    player->speed = options->speed;
+    player->idle = options->idle;
+    control->pace = 1;
+    control->player = player;
+    control->ui.player = player;
+    control->ui.typed = control->typed;
+    return 0;
+}
+
+void esp_replay_close(struct esp_control *control)
+{
+    if (control->player)
+        esp_player_close(control->player);
+    free(control->player);
+    control->player = NULL;
+}
+
+int esp_replay_receive(struct esp_control *control)
+{
+    char err[512];
+    bool played = control->player->playing;
+    int status = esp_player_advance(control->player, esp_clock(), err, sizeof err);
+    if (status != 0 || played != control->player->playing)
+        control->changed = true;
+    return status < 0 ? esp_refuse(control, "%s", err) : ESP_OK;
+}
+
+int esp_replay_wait(const struct esp_control *control)
+{
+    double seconds = esp_player_wait(control->player, esp_clock());
+    return seconds < 0 ? -1 : (int)ceil(fmin(seconds, 1e3) * 1e3);
+}

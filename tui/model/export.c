@@ -1,0 +1,154 @@
+/* export.c - makes the bytes of an exported iteration; see export.h. */
+#include "tui/model/export.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "viz/dot_helper.h"
+#include "kernels/status.h"
+#include "sessions/event_json.h"
+#include "viz/safe.h"
+
+enum { TEXT_WIDTH = 100 };
+
+static const struct {
+    const char *name;
+    bool picture;
+} formats[] = {
+#define X(name, text, picture) {text, picture},
+    ESP_EXPORTS(X)
+#undef X
+};
+
+int esp_export_find(const char *name)
+{
+    for (int i = 0; i < ESP_EXPORT_FORMATS; i++)
+        if (strcmp(formats[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+int esp_export_of_path(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot && !strchr(dot, '/') ? esp_export_find(dot + 1) : -1;
+}
+
+/* ------------------------------------------------------------------ text */
+
+static void put_title(FILE *file, const struct esp_iteration *it)
+{
+    int cut = 0, seen;
+    for (int i = 1; i < it->tree.count; i++)
+        cut += it->tree.nodes[i].verdict == ESP_CUT;
+    seen = it->tree.count - 1 - cut;
+    esp_safe_print(file, "iteration %d, %s, %s: %d of %d accepted", it->index,
+                   it->drafter ? it->drafter : "", it->verifier ? it->verifier : "",
+                   it->path_length, seen);
+    if (cut > 0)
+        fprintf(file, ", %d cut", cut);
+    fprintf(file, ", %d committed\n", it->committed_count);
+}
+
+static int draw_text(FILE *file, const struct esp_export_options *options,
+                     const struct esp_tree_rows *rows)
+{
+    const struct esp_tree_look look = {
+        .tokens = options->tokens, .stages = ESP_STAGES, .cursor = -1};
+    struct esp_canvas canvas;
+    int status = esp_canvas_open(&canvas, TEXT_WIDTH, rows->count);
+    if (status < 0)
+        return status;
+    if (options->ascii) {
+        canvas.glyphs = &esp_glyphs_ascii;
+        canvas.ascii_text = true;
+    }
+    esp_tree_rows_draw(&canvas, rows, options->iteration, &look);
+    put_title(file, options->iteration);
+    esp_canvas_dump(&canvas, file, false);
+    esp_canvas_close(&canvas);
+    return ESP_OK;
+}
+
+static int make_text(const struct esp_export_options *options, char **bytes, size_t *length)
+{
+    const struct esp_tree_choice choice = {.stages = ESP_STAGES};
+    struct esp_tree_rows rows;
+    int status = esp_tree_rows_build(&rows, options->iteration, &choice);
+    if (status < 0)
+        return status;
+    FILE *file = open_memstream(bytes, length);
+    status = file ? draw_text(file, options, &rows) : ESP_E_MEMORY;
+    esp_tree_rows_free(&rows);
+    if (file && fclose(file) != 0)
+        status = ESP_E_MEMORY;
+    return status;
+}
+
+/* ------------------------------------------------------------------ JSON and pictures */
+
+/* The line of a file may hold anything. */
+static int copy_line(const struct esp_export_options *options, char **bytes, size_t *length)
+{
+    FILE *file = open_memstream(bytes, length);
+    if (!file)
+        return ESP_E_MEMORY;
+    esp_safe_json(file, options->line, options->line_length);
+    putc('\n', file);
+    return fclose(file) == 0 ? (int)ESP_OK : (int)ESP_E_MEMORY;
+}
+
+/* The line of the iteration, newline included. */
+static int make_line(const struct esp_export_options *options, char **bytes, size_t *length)
+{
+    const struct esp_event event = {
+        .type = ESP_EVENT_ITERATION, .time = options->time, .iteration = options->iteration};
+    struct esp_line line = {.length = 0};
+    if (options->line)
+        return copy_line(options, bytes, length);
+    int status = esp_event_to_json(&line, &event, NULL, &options->tokens);
+    *bytes = line.text;
+    *length = line.length;
+    return status;
+}
+
+static int make_picture(const struct esp_export_options *options, char **bytes, size_t *length,
+                        char *err, size_t errlen)
+{
+    const struct esp_dot_options picture = {.format = formats[options->format].name,
+                                            .theme = options->theme ? options->theme : "light",
+                                            .models = options->models,
+                                            .nodes = options->nodes};
+    char *line = NULL;
+    size_t line_length = 0;
+    int status = make_line(options, &line, &line_length);
+    if (status == ESP_OK)
+        status = esp_dot_draw(line, line_length, &picture, bytes, length, err, errlen);
+    free(line);
+    return status;
+}
+
+int esp_export(const struct esp_export_options *options, char **bytes, size_t *length,
+               char *err, size_t errlen)
+{
+    int status;
+    *bytes = NULL;
+    *length = 0;
+    if (errlen > 0)
+        *err = '\0';
+    if (formats[options->format].picture)
+        status = make_picture(options, bytes, length, err, errlen);
+    else if (options->format == ESP_EXPORT_TXT)
+        status = make_text(options, bytes, length);
+    else
+        status = make_line(options, bytes, length);
+    if (status < 0) {
+        free(*bytes);
+        *bytes = NULL;
+    }
+    if (status < 0 && errlen > 0 && !*err)
+        esp_fail(err, errlen, status, "the iteration cannot be exported: %s",
+                 esp_status_message(status));
+    return status;
+}

@@ -1,0 +1,419 @@
+/* state.c - applies snapshots to what is shown; see state.h. */
+#include "tui/model/state.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/pace.h"
+
+void esp_state_free(struct esp_state *state)
+{
+    if (state->second)
+        esp_state_free(state->second);
+    free(state->second);
+    for (int i = 0; i < ESP_KEPT; i++)
+        esp_iteration_free(&state->kept[i]);
+    esp_iteration_free(&state->partial);
+    free(state->bytes);
+    free(state->spans);
+    *state = (struct esp_state){.phase = ESP_PHASE_LOADING};
+}
+
+/* ------------------------------------------------------------------ text */
+
+static int reserve_text(struct esp_state *state, size_t bytes)
+{
+    size_t needed = state->byte_count + bytes;
+    if (needed > UINT32_MAX)
+        return ESP_E_MEMORY;
+    if (needed > state->byte_capacity) {
+        char *grown = realloc(state->bytes, needed * 2);
+        if (!grown)
+            return ESP_E_MEMORY;
+        state->bytes = grown;
+        state->byte_capacity = needed * 2;
+    }
+    if (state->span_count == state->span_capacity) {
+        int capacity = state->span_capacity ? 2 * state->span_capacity : 256;
+        struct esp_text_span *grown = realloc(state->spans, (size_t)capacity * sizeof *grown);
+        if (!grown)
+            return ESP_E_MEMORY;
+        state->spans = grown;
+        state->span_capacity = capacity;
+    }
+    return 0;
+}
+
+static int append_text(struct esp_state *state, const struct esp_snapshot *snapshot)
+{
+    for (int i = 0; i < snapshot->token_count; i++) {
+        const struct esp_text_token *token = &snapshot->tokens[i];
+        size_t length = 0;
+        const char *bytes = state->tokens.text
+                                ? state->tokens.text(state->tokens.user, token->token, &length)
+                                : NULL;
+        if (!bytes)
+            length = 0;
+        int status = reserve_text(state, length);
+        if (status < 0)
+            return status;
+        state->spans[state->span_count++] =
+            (struct esp_text_span){(uint32_t)state->byte_count, token->token, token->kind};
+        if (length > 0)
+            memcpy(state->bytes + state->byte_count, bytes, length);
+        state->byte_count += length;
+    }
+    return 0;
+}
+
+size_t esp_state_last_answer(const struct esp_state *state)
+{
+    int last = state->span_count - 1;
+    while (last >= 0 && state->spans[last].kind != ESP_TEXT_PROMPT)
+        last--;
+    return last + 1 < state->span_count ? state->spans[last + 1].start : state->byte_count;
+}
+
+/* ------------------------------------------------------------------ iterations */
+
+int esp_state_shown(int iterations)
+{
+    const int half = ESP_SUMMARIES / 2; /* are dropped when there is no room */
+    return iterations <= ESP_SUMMARIES ? iterations
+                                     : half + 1 + (iterations - ESP_SUMMARIES - 1) % half;
+}
+
+static void add_summary(struct esp_state *state, const struct esp_iteration *it)
+{
+    if (state->summary_count == ESP_SUMMARIES) {
+        state->summary_count = ESP_SUMMARIES / 2;
+        memmove(state->summaries, state->summaries + ESP_SUMMARIES / 2,
+                (ESP_SUMMARIES / 2) * sizeof *state->summaries);
+    }
+    struct esp_iteration_summary *summary = &state->summaries[state->summary_count++];
+    *summary = (struct esp_iteration_summary){
+        .index = it->index,
+        .committed = it->committed_count,
+        .path = it->path_length,
+        .deepest = it->deepest,
+        .drafted = it->tree.verified > 0 ? it->tree.verified - 1 : 0,
+        .passes = it->draft_passes,
+        .gauge_count = it->gauge_count,
+        .stepped = state->phase == ESP_PHASE_WAITING,
+    };
+    summary->cut = it->tree.count - 1 - summary->drafted;
+    for (int i = 0; i < ESP_STAGES; i++)
+        summary->seconds[i] = it->seconds[i];
+    for (int i = 0; i < it->gauge_count && i < ESP_MAX_GAUGES; i++)
+        summary->gauges[i] = (float)it->gauges[i].after;
+    state->since_setting++;
+}
+
+static int add_iteration(struct esp_state *state, const struct esp_snapshot *snapshot)
+{
+    const struct esp_iteration *it = &snapshot->iteration.it;
+    add_summary(state, it);
+    esp_totals_add(&state->since, &snapshot->totals);
+    if (state->phase != ESP_PHASE_WAITING)
+        esp_totals_add(&state->timed, &snapshot->totals);
+    state->loaded.lossy = it->lossy;
+    if (it->baseline > 0)
+        state->baseline = it->baseline;
+    state->has_partial = false;
+    int status = esp_iteration_copy(&state->kept[state->kept_next], it);
+    if (status < 0)
+        return status;
+    state->kept_next = (state->kept_next + 1) % ESP_KEPT;
+    state->kept_count += state->kept_count < ESP_KEPT;
+    return append_text(state, snapshot);
+}
+
+static int set_partial(struct esp_state *state, const struct esp_snapshot *snapshot)
+{
+    int status = esp_iteration_copy(&state->partial, &snapshot->iteration.it);
+    state->has_partial = status == 0;
+    state->partial_type = snapshot->type;
+    state->partial_stages = snapshot->type == ESP_EVENT_STAGE ? snapshot->stage + 1 : 0;
+    return status;
+}
+
+bool esp_state_is_busy(const struct esp_state *state)
+{
+    return state->phase == ESP_PHASE_PREFILL || state->phase == ESP_PHASE_GENERATING ||
+           state->phase == ESP_PHASE_WAITING;
+}
+
+const struct esp_iteration *esp_state_kept(const struct esp_state *state, int back)
+{
+    if (back < 0 || back >= state->kept_count)
+        return NULL;
+    return &state->kept[(state->kept_next + ESP_KEPT - 1 - back) % ESP_KEPT].it;
+}
+
+/* The newest iteration; but once a text has ended, which is often with a single token for which
+ * nothing was drafted, the last tree is better to look at. */
+static const struct esp_iteration *newest(const struct esp_state *state)
+{
+    const struct esp_iteration *it = esp_state_kept(state, 0),
+                               *before = esp_state_kept(state, 1);
+    if (!before || esp_state_is_busy(state) || it->tree.count > 1 || before->tree.count == 1)
+        return it;
+    return before;
+}
+
+const struct esp_iteration *esp_state_iteration(const struct esp_state *state, int index,
+                                                int *stages)
+{
+    const struct esp_iteration *it;
+    *stages = ESP_STAGES;
+    for (int back = 0; index >= 0 && (it = esp_state_kept(state, back)) && it->index >= index;
+         back++)
+        if (it->index == index)
+            return it;
+    if (!state->has_partial)
+        return newest(state);
+    *stages = state->partial_stages;
+    return &state->partial.it;
+}
+
+int esp_state_neighbour(const struct esp_state *state, int index, int step)
+{
+    const struct esp_iteration *it;
+    int found = -1;
+    if (state->has_partial && state->partial.it.index * step > index * step)
+        found = state->partial.it.index;
+    for (int back = 0; (it = esp_state_kept(state, back)); back++)
+        if (it->index * step > index * step && (found < 0 || it->index * step < found * step))
+            found = it->index;
+    return found;
+}
+
+double esp_state_pace(const struct esp_state *state, int count)
+{
+    struct esp_pace pace = {.most = ESP_PACE_STEPS};
+    for (int i = count < state->summary_count ? state->summary_count - count : 0;
+         i < state->summary_count; i++) {
+        const struct esp_iteration_summary *summary = &state->summaries[i];
+        if (!summary->stepped)
+            esp_pace_add(&pace, summary->seconds, summary->committed,
+                         1 + summary->drafted + summary->passes);
+    }
+    return esp_pace_per_token(&pace);
+}
+
+struct esp_figures esp_state_figures(const struct esp_state *state)
+{
+    enum { WINDOW = 32 };
+    struct esp_figures figures = {.acceptance = NAN, .path_share = NAN};
+    double committed = 0, accepted = 0, drafted = 0, deepest = 0;
+    int count = state->since_setting < WINDOW ? state->since_setting : WINDOW, timed_count = 0;
+    if (count > state->summary_count)
+        count = state->summary_count;
+    for (int i = state->summary_count - count; i < state->summary_count; i++) {
+        const struct esp_iteration_summary *summary = &state->summaries[i];
+        committed += summary->committed;
+        accepted += summary->path;
+        drafted += summary->drafted;
+        deepest += summary->deepest;
+        if (summary->stepped)
+            continue;
+        timed_count++;
+        for (int stage = 0; stage < ESP_STAGES; stage++)
+            figures.seconds[stage] += summary->seconds[stage];
+    }
+    figures.iterations = count;
+    figures.tokens_per_iteration = count > 0 ? committed / count : 0;
+    if (drafted > 0)
+        figures.acceptance = accepted / drafted;
+    if (deepest > 0)
+        figures.path_share = accepted / deepest;
+    const double pace = esp_state_pace(state, count);
+    if (pace > 0) {
+        figures.tokens_per_second = 1 / pace;
+        figures.speedup = state->baseline / pace;
+    }
+    for (int stage = 0; stage < ESP_STAGES && timed_count > 0; stage++)
+        figures.seconds[stage] /= timed_count;
+    return figures;
+}
+
+bool esp_state_wins(const struct esp_figures *figures)
+{
+    return figures->speedup >= 0.995;
+}
+
+void esp_state_worth(const struct esp_figures *figures, double baseline, char texts[3][96])
+{
+    const double right = isfinite(figures->acceptance) ? 100 * figures->acceptance : 0;
+    const double loss = 100 * (1 - figures->speedup);
+    const size_t size = sizeof texts[0];
+    if (esp_state_wins(figures)) {
+        snprintf(texts[0], size, "%.2f times as fast as plain decoding (%.0f tok/s)",
+                 figures->speedup, 1 / baseline);
+        snprintf(texts[1], size, "%.2fx plain decoding", figures->speedup);
+        snprintf(texts[2], size, "%.2fx plain", figures->speedup);
+    } else {
+        snprintf(
+            texts[0], size,
+            "slower than plain decoding by %.0f %%: the draft is right %.0f %% of the time",
+            loss, right);
+        snprintf(texts[1], size, "slower than plain decoding by %.0f %%", loss);
+        snprintf(texts[2], size, "%.0f %% slower", loss);
+    }
+}
+
+/* ------------------------------------------------------------------ everything else */
+
+static void set_message(struct esp_state *state, const struct esp_snapshot *snapshot)
+{
+    snprintf(state->message, sizeof state->message, "%s", snapshot->text);
+    state->message_is_error = snapshot->type != ESP_SNAPSHOT_MESSAGE;
+    state->message_count++;
+}
+
+/* The sums of a comparison start from 0 again. */
+static void restart_totals(struct esp_state *state)
+{
+    state->since = state->timed = (struct esp_totals){.iterations = 0};
+    if (state->second)
+        restart_totals(state->second);
+}
+
+static void set_setting(struct esp_state *state, const struct esp_snapshot *snapshot)
+{
+    const char *key = snapshot->key, *value = snapshot->text;
+    const int index = esp_value_find(key);
+    char why[160];
+    if (index >= 0)
+        esp_value_parse(&state->loaded.values, index, key, value, why, sizeof why);
+    state->loaded.lossy = snapshot->lossy;
+    if (strcmp(key, "drafter") == 0)
+        snprintf(state->loaded.drafter, sizeof state->loaded.drafter, "%.255s", value);
+    if (strcmp(key, "verifier") == 0)
+        snprintf(state->loaded.verifier, sizeof state->loaded.verifier, "%.95s", value);
+    state->since_setting = 0;
+    restart_totals(state);
+}
+
+static void forget_iterations(struct esp_state *state)
+{
+    state->summary_count = state->since_setting = state->kept_count = 0;
+    state->has_partial = false;
+    state->ended[0] = '\0';
+    if (state->second)
+        forget_iterations(state->second);
+    restart_totals(state);
+}
+
+/* A comparison begins, with the choices of the second session, or ends. */
+static int set_second(struct esp_state *state, const struct esp_loaded *loaded)
+{
+    if (!loaded->drafter[0]) {
+        if (state->second)
+            esp_state_free(state->second);
+        free(state->second);
+        state->second = NULL;
+        return 0;
+    }
+    if (!state->second && !(state->second = calloc(1, sizeof *state->second)))
+        return ESP_E_MEMORY;
+    state->second->loaded = *loaded;
+    restart_totals(state);
+    return 0;
+}
+
+static void rewind_text(struct esp_state *state, int kept)
+{
+    if (kept < 0 || kept >= state->span_count)
+        return;
+    state->byte_count = state->spans[kept].start;
+    state->span_count = kept;
+    state->has_partial = false;
+    state->ended[0] = '\0';
+}
+
+static void clear(struct esp_state *state)
+{
+    rewind_text(state, 0);
+    forget_iterations(state);
+}
+
+/* Other models have other tokens, so their iterations are counted from 0. */
+static void set_loaded(struct esp_state *state, const struct esp_loaded *loaded)
+{
+    if (loaded->serial != state->loaded.serial) {
+        forget_iterations(state);
+        state->baseline = 0;
+    }
+    if (loaded->tokens.text)
+        state->tokens = loaded->tokens;
+    state->loaded = *loaded;
+    state->ready = true;
+}
+
+static void set_phase(struct esp_state *state, const struct esp_snapshot *snapshot)
+{
+    state->phase = snapshot->phase;
+    state->fraction = snapshot->fraction;
+    snprintf(state->phase_text, sizeof state->phase_text, "%s", snapshot->text);
+    if (state->phase == ESP_PHASE_PREFILL || state->phase == ESP_PHASE_GENERATING)
+        state->ended[0] = '\0';
+    if (state->phase == ESP_PHASE_IDLE)
+        state->has_partial = false;
+}
+
+static int apply(struct esp_state *state, const struct esp_snapshot *snapshot)
+{
+    switch (snapshot->type) {
+    case ESP_EVENT_PROMPT:
+        return append_text(state, snapshot);
+    case ESP_EVENT_LAYER:
+    case ESP_EVENT_STAGE:
+        return set_partial(state, snapshot);
+    case ESP_EVENT_ITERATION:
+        return add_iteration(state, snapshot);
+    case ESP_EVENT_SETTING:
+        set_setting(state, snapshot);
+        return 0;
+    case ESP_EVENT_END:
+        snprintf(state->ended, sizeof state->ended, "%.*s", (int)sizeof state->ended - 1,
+                 snapshot->text);
+        return 0;
+    case ESP_SNAPSHOT_PHASE:
+        set_phase(state, snapshot);
+        return 0;
+    case ESP_SNAPSHOT_READY:
+        set_loaded(state, &snapshot->loaded);
+        return 0;
+    case ESP_EVENT_REWIND:
+        rewind_text(state, snapshot->kept);
+        return 0;
+    case ESP_SNAPSHOT_CLEAR:
+        clear(state);
+        return 0;
+    case ESP_SNAPSHOT_COMPARE:
+        return set_second(state, &snapshot->loaded);
+    case ESP_SNAPSHOT_RECORD:
+        snprintf(state->recording, sizeof state->recording, "%s", snapshot->text);
+        return 0;
+    case ESP_SNAPSHOT_MESSAGE:
+    case ESP_SNAPSHOT_ERROR:
+    case ESP_SNAPSHOT_REFUSED:
+        set_message(state, snapshot);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot)
+{
+    if (!snapshot->second)
+        return apply(state, snapshot);
+    if (!state->second)
+        return 0;
+    state->second->phase = state->phase;
+    return apply(state->second, snapshot);
+}

@@ -1,0 +1,268 @@
+/* decode.c - a state machine from terminal bytes to keys; see decode.h.
+ *
+ *     ESC [ parameters final     CSI: cursor keys, "number ~" keys, paste brackets
+ *     ESC [ < b ; x ; y M|m      mouse: pressed, released (SGR form)
+ *     ESC [ M b x y              mouse, of terminals that know only the old form: dropped
+ *     ESC O final                SS3: F1..F4, cursor keys in application mode
+ *     ESC [ [ A..E               F1..F5 of the Linux console
+ *     ESC key                    Meta
+ */
+#include "tui/view/decode.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "tui/view/keys.h"
+
+enum { MOST_PASTED = 64 << 20 };
+
+/* The result of looking at pending bytes: how many belong to the key, 0 if more must come. */
+struct match {
+    size_t taken;
+    int key; /* 0: a sequence to drop */
+};
+
+static int final_key(char final)
+{
+    switch (final) {
+    case 'A':
+        return ESP_KEY_UP;
+    case 'B':
+        return ESP_KEY_DOWN;
+    case 'C':
+        return ESP_KEY_RIGHT;
+    case 'D':
+        return ESP_KEY_LEFT;
+    case 'H':
+        return ESP_KEY_HOME;
+    case 'F':
+        return ESP_KEY_END;
+    case 'Z':
+        return ESP_KEY_BACKTAB;
+    case 'P':
+    case 'Q':
+    case 'R':
+    case 'S':
+        return ESP_KEY_F0 + 1 + (final - 'P');
+    default:
+        return 0;
+    }
+}
+
+static int numbered_key(int number)
+{
+    static const int keys[] = {
+        [1] = ESP_KEY_HOME,       [2] = ESP_KEY_INSERT,     [3] = ESP_KEY_DELETE,
+        [4] = ESP_KEY_END,        [5] = ESP_KEY_PAGE_UP,    [6] = ESP_KEY_PAGE_DOWN,
+        [7] = ESP_KEY_HOME,       [8] = ESP_KEY_END,        [11] = ESP_KEY_F0 + 1,
+        [12] = ESP_KEY_F0 + 2,    [13] = ESP_KEY_F0 + 3,    [14] = ESP_KEY_F0 + 4,
+        [15] = ESP_KEY_F0 + 5,    [17] = ESP_KEY_F0 + 6,    [18] = ESP_KEY_F0 + 7,
+        [19] = ESP_KEY_F0 + 8,    [20] = ESP_KEY_F0 + 9,    [21] = ESP_KEY_F0 + 10,
+        [23] = ESP_KEY_F0 + 11,   [24] = ESP_KEY_F0 + 12,
+    };
+    return number >= 0 && number < (int)(sizeof keys / sizeof *keys) ? keys[number] : 0;
+}
+
+/* Reads a number of digits before `end`; returns where it ends. -1: there is none, or it is
+ * larger than any that terminals send. */
+static const char *read_number(const char *at, const char *end, int *number)
+{
+    enum { LARGEST = 1 << 16 };
+    *number = at < end && *at >= '0' && *at <= '9' ? 0 : -1;
+    for (; at < end && *at >= '0' && *at <= '9'; at++)
+        if (*number >= 0 && (*number = 10 * *number + (*at - '0')) > LARGEST)
+            *number = -1;
+    return at;
+}
+
+/* "button;column;row" before the final letter at `end`; releases and drags are of no interest.
+ */
+static void report_mouse(const struct esp_decoder *decoder, const char *at, const char *end)
+{
+    enum { DRAG = 32, MODIFIERS = 4 + 8 + 16 };
+    int number[3] = {-1, -1, -1};
+    for (int i = 0; i < 3; i++) {
+        at = read_number(at, end, &number[i]);
+        if (number[i] < 0 || (i < 2 && *at++ != ';'))
+            return;
+    }
+    if (at == end && *end == 'M' && decoder->mouse && !(number[0] & DRAG))
+        decoder->mouse(decoder->user, number[0] & ~MODIFIERS, number[1] - 1, number[2] - 1);
+}
+
+static struct match match_csi(struct esp_decoder *decoder, const char *bytes, size_t count)
+{
+    size_t end = 2;
+    if (count > 2 && bytes[2] == '[') {
+        if (count < 4)
+            return (struct match){0, 0};
+        bool known = bytes[3] >= 'A' && bytes[3] <= 'E';
+        return (struct match){4, known ? ESP_KEY_F0 + 1 + (bytes[3] - 'A') : 0};
+    }
+    if (count > 2 && bytes[2] == 'M')
+        return (struct match){count < 6 ? 0 : 6, 0};
+    while (end < count && (unsigned char)bytes[end] >= 0x20 && (unsigned char)bytes[end] < 0x40)
+        end++;
+    if (end == count)
+        return (struct match){count == sizeof decoder->pending ? count : 0, 0};
+    if (bytes[2] == '<') {
+        report_mouse(decoder, bytes + 3, bytes + end);
+        return (struct match){end + 1, 0};
+    }
+    int number;
+    read_number(bytes + 2, bytes + end, &number);
+    if (bytes[end] == '~' && number == 200) {
+        decoder->pasting = true;
+        return (struct match){end + 1, 0};
+    }
+    if (bytes[end] == '~')
+        return (struct match){end + 1, numbered_key(number)};
+    return (struct match){end + 1, final_key(bytes[end])};
+}
+
+static struct match match_character(const char *bytes, size_t count)
+{
+    utf8proc_int32_t c;
+    utf8proc_ssize_t taken =
+        utf8proc_iterate((const utf8proc_uint8_t *)bytes, (utf8proc_ssize_t)count, &c);
+    if (taken > 0)
+        return (struct match){(size_t)taken, c};
+    unsigned char first = (unsigned char)bytes[0];
+    size_t expected = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 1;
+    for (size_t i = 1; i < count && i < expected; i++)
+        if (((unsigned char)bytes[i] & 0xc0) != 0x80)
+            return (struct match){1, 0xfffd};
+    return (struct match){count < expected ? 0 : 1, 0xfffd};
+}
+
+static struct match match_key(struct esp_decoder *decoder, const char *bytes, size_t count)
+{
+    if (bytes[0] != ESP_KEY_ESCAPE)
+        return match_character(bytes, count);
+    if (count == 1)
+        return (struct match){0, 0};
+    if (bytes[1] == '[')
+        return match_csi(decoder, bytes, count);
+    if (bytes[1] == 'O')
+        return count > 2 ? (struct match){3, final_key(bytes[2])} : (struct match){0, 0};
+    if (bytes[1] == ESP_KEY_ESCAPE)
+        return (struct match){1, ESP_KEY_ESCAPE};
+    struct match match = match_character(bytes + 1, count - 1);
+    if (match.taken > 0) {
+        match.taken++;
+        match.key |= ESP_KEY_META;
+    }
+    return match;
+}
+
+/* ------------------------------------------------------------------ pastes */
+
+static void keep(struct esp_decoder *decoder, const char *bytes, size_t count)
+{
+    size_t needed = decoder->paste_count + count;
+    if (count == 0 || needed > MOST_PASTED)
+        return;
+    if (needed > decoder->paste_capacity) {
+        char *grown = realloc(decoder->paste, needed * 2);
+        if (!grown)
+            return;
+        decoder->paste = grown;
+        decoder->paste_capacity = needed * 2;
+    }
+    memcpy(decoder->paste + decoder->paste_count, bytes, count);
+    decoder->paste_count = needed;
+}
+
+/* Takes bytes up to the end of the paste; returns how many. The end mark may come in pieces:
+ * what may be the start of it is left for the next time. */
+static size_t take_paste(struct esp_decoder *decoder, const char *bytes, size_t count)
+{
+    static const char mark[] = "\033[201~";
+    const size_t length = sizeof mark - 1;
+    const char *end = memmem(bytes, count, mark, length);
+    if (end) {
+        keep(decoder, bytes, (size_t)(end - bytes));
+        decoder->pasting = false;
+        if (decoder->paste_count > 0)
+            decoder->pasted(decoder->user, decoder->paste, decoder->paste_count);
+        decoder->paste_count = 0;
+        return (size_t)(end - bytes) + length;
+    }
+    size_t kept = count < length - 1 ? count : length - 1;
+    while (kept > 0 && memcmp(bytes + count - kept, mark, kept) != 0)
+        kept--;
+    keep(decoder, bytes, count - kept);
+    return count - kept;
+}
+
+/* ------------------------------------------------------------------ the interface */
+
+/* Consumes what is complete; returns how many bytes that was. */
+static size_t consume(struct esp_decoder *decoder, const char *bytes, size_t count)
+{
+    size_t at = 0;
+    while (at < count) {
+        if (decoder->pasting) {
+            size_t taken = take_paste(decoder, bytes + at, count - at);
+            at += taken;
+            if (decoder->pasting)
+                break;
+            continue;
+        }
+        struct match match = match_key(decoder, bytes + at, count - at);
+        if (match.taken == 0)
+            break;
+        at += match.taken;
+        if (match.key > 0)
+            decoder->key(decoder->user, match.key);
+    }
+    return at;
+}
+
+void esp_decode(struct esp_decoder *decoder, const char *bytes, size_t count)
+{
+    /* Complete what is pending byte by byte, then go through the block itself. */
+    while (decoder->pending_count > 0 && count > 0) {
+        decoder->pending[decoder->pending_count++] = *bytes++;
+        count--;
+        size_t taken = consume(decoder, decoder->pending, decoder->pending_count);
+        decoder->pending_count -= taken;
+        memmove(decoder->pending, decoder->pending + taken, decoder->pending_count);
+        if (decoder->pending_count == sizeof decoder->pending)
+            decoder->pending_count = 0;
+    }
+    size_t taken = consume(decoder, bytes, count);
+    size_t rest = count - taken;
+    if (rest > 0 && rest < sizeof decoder->pending) {
+        memcpy(decoder->pending, bytes + taken, rest);
+        decoder->pending_count = rest;
+    }
+}
+
+bool esp_decode_waits(const struct esp_decoder *decoder)
+{
+    return decoder->pending_count > 0 && !decoder->pasting;
+}
+
+void esp_decode_flush(struct esp_decoder *decoder)
+{
+    const bool escape = decoder->pending_count > 0 && decoder->pending[0] == ESP_KEY_ESCAPE;
+    const unsigned char second = (unsigned char)decoder->pending[1];
+    const size_t count = decoder->pending_count;
+    if (decoder->pasting)
+        return;
+    decoder->pending_count = 0;
+    if (escape && count == 1)
+        decoder->key(decoder->user, ESP_KEY_ESCAPE);
+    else if (escape && count == 2) /* half a character is none */
+        decoder->key(decoder->user, (second < 0x80 ? second : 0xfffd) | ESP_KEY_META);
+}
+
+void esp_decode_free(struct esp_decoder *decoder)
+{
+    free(decoder->paste);
+    decoder->paste = NULL;
+    decoder->paste_count = decoder->paste_capacity = 0;
+}

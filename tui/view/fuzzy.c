@@ -1,0 +1,61 @@
+/* fuzzy.c - the best way to find a query's letters in a text; see fuzzy.h.
+ *
+ * best[j] is the best score of a match of the query so far whose last letter is text[j]: one
+ * row per letter of the query, each from the row before (dynamic programming, query x text
+ * steps). Both are cut at MOST bytes.
+ */
+#include "tui/view/fuzzy.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <string.h>
+
+enum { MOST = 128, LETTER = 4, FOLLOWS = 6, STARTS_WORD = 5, STARTS_TEXT = 4, NONE = -1000000 };
+
+static int lower(char c)
+{
+    return tolower((unsigned char)c);
+}
+
+/* What it is worth to find a letter at this place by itself. */
+static int worth(const char *text, int at)
+{
+    if (at == 0)
+        return LETTER + STARTS_WORD + STARTS_TEXT;
+    return isalnum((unsigned char)text[at - 1]) ? LETTER : LETTER + STARTS_WORD;
+}
+
+/* One more letter of the query: the row before, in best[], becomes the row of this letter. */
+static void find_letter(char letter, const char *text, int length, bool first, int best[MOST])
+{
+    int before = first ? 0 : NONE; /* the best of the row before, left of j */
+    int diagonal = NONE;           /* that at j - 1 */
+    for (int j = 0; j < length; j++) {
+        const int above = first ? NONE : best[j];
+        best[j] = NONE;
+        if (lower(letter) == lower(text[j])) {
+            if (before > NONE)
+                best[j] = before + worth(text, j);
+            if (diagonal > NONE && diagonal + LETTER + FOLLOWS > best[j])
+                best[j] = diagonal + LETTER + FOLLOWS;
+        }
+        diagonal = above;
+        before = above > before ? above : before;
+    }
+}
+
+int esp_fuzzy_score(const char *query, const char *text)
+{
+    int best[MOST], length = (int)strnlen(text, MOST), letters = 0, result = NONE;
+    for (; *query && letters < MOST; query++)
+        if (*query != ' ')
+            find_letter(*query, text, length, letters++ == 0, best);
+    if (letters == 0)
+        return 0;
+    for (int j = 0; j < length; j++)
+        result = best[j] > result ? best[j] : result;
+    if (result == NONE)
+        return -1;
+    result = 4 * result - length; /* of two texts that match alike the shorter one */
+    return result > 0 ? result : 0;
+}

@@ -1,0 +1,81 @@
+/* keys.h - keys, and what they do: keys.def is the one table that says so.
+ *
+ * The table feeds the key handling, the footer, the help and the manual. Panes never see keys:
+ * a key becomes an action, and those that concern a pane are handed to it as a request.
+ */
+#ifndef ESP_KEYS_H
+#define ESP_KEYS_H
+
+#include <stdbool.h>
+
+/* A key is a Unicode character (controls too), one of these, or either with ESP_KEY_META. */
+enum {
+    ESP_KEY_FIRST = 0x110000,
+    ESP_KEY_UP = ESP_KEY_FIRST,
+    ESP_KEY_DOWN,
+    ESP_KEY_LEFT,
+    ESP_KEY_RIGHT,
+    ESP_KEY_HOME,
+    ESP_KEY_END,
+    ESP_KEY_PAGE_UP,
+    ESP_KEY_PAGE_DOWN,
+    ESP_KEY_INSERT,
+    ESP_KEY_DELETE,
+    ESP_KEY_BACKTAB,
+    ESP_KEY_F0,
+    ESP_KEY_LAST = ESP_KEY_F0 + 12,
+    ESP_KEY_META = 0x1000000,
+    ESP_KEY_ENTER = '\r',
+    ESP_KEY_TAB = '\t',
+    ESP_KEY_ESCAPE = 27,
+};
+
+/* Where a binding is valid. */
+enum {
+    ESP_WHEN_ALWAYS,
+    ESP_WHEN_PANE,   /* a pane has the focus */
+    ESP_WHEN_EMPTY,  /* the input line is empty, or a pane has the focus */
+    ESP_WHEN_STEP,   /* likewise, and only in step mode */
+    ESP_WHEN_LIVE,   /* always, but not in a replay */
+    ESP_WHEN_REPLAY, /* as EMPTY, and only in a replay, where all keys of a pane are valid, too
+                      */
+    ESP_WHEN_BUSY,   /* always; but the footer shows it only while a text is being written */
+};
+
+enum esp_action {
+    ESP_ACTION_NONE,
+#define ACTION(name, key, when, label, help) ESP_ACTION_##name,
+#define KEY(name, key, when)
+#define COMMAND(line, key, when, label, help)
+#define INPUT(key, when, label, help)
+#include "tui/view/keys.def"
+#undef ACTION
+#undef KEY
+#undef COMMAND
+#undef INPUT
+};
+
+struct esp_binding {
+    int action, when; /* NONE: `command`, or else the input line takes the key */
+    const char *key, *label, *help;
+    const char *command; /* NULL: none */
+};
+
+extern const struct esp_binding esp_bindings[]; /* ends with key = NULL */
+
+/* What decides which bindings are valid now. */
+struct esp_key_when {
+    bool pane;  /* a pane has the focus */
+    bool empty; /* the input line is empty */
+    bool step;  /* step mode is on */
+    bool replay; /* of a recording */
+};
+
+/* What a key is bound to; NULL: nothing, it goes to the input line. */
+const struct esp_binding *esp_key_binding(int key, struct esp_key_when when);
+
+/* "F2", "Tab", "C-c", "M-f", "a" to a key and back. -1 if there is no such key. */
+int esp_key_parse(const char *name);
+const char *esp_key_name(int key, char name[16]);
+
+#endif

@@ -1,0 +1,65 @@
+/* mouse.c - finds the pane under the pointer and passes it the click or the scrolling; see
+ * mouse.h. */
+#include "tui/view/mouse.h"
+
+#include <string.h>
+
+enum { LEFT = 0, WHEEL_UP = 64, WHEEL_DOWN = 65, LINES = 3 /* that the wheel scrolls */ };
+
+static bool is_inside(struct esp_rect rect, int x, int y)
+{
+    return x >= rect.x && x < rect.x + rect.width && y >= rect.y && y < rect.y + rect.height;
+}
+
+/* The pane at a cell, frame included, or -1. */
+static int pane_at(const struct esp_layout *layout, int x, int y)
+{
+    for (int i = 0; i < ESP_PANES; i++)
+        if (is_inside(layout->pane[i], x, y))
+            return i;
+    return -1;
+}
+
+static void focus(struct esp_ui *ui, int pane)
+{
+    ui->layout.focused = pane >= 0 && pane != ESP_PANE_help;
+    if (pane != ESP_PANE_help)
+        ui->help = false;
+    if (ui->layout.focused)
+        ui->layout.current = pane;
+}
+
+static void click(struct esp_ui *ui, const struct esp_state *state,
+                  const struct esp_layout *layout, int x, int y)
+{
+    int pane = is_inside(layout->tabs, x, y) ? esp_ui_tab_at(ui, layout->tabs.width, x)
+                                             : pane_at(layout, x, y);
+    struct esp_rect inside = {0, 0, 0, 0};
+    if (pane >= 0)
+        inside = esp_layout_inside(layout, pane);
+    focus(ui, pane);
+    if (pane >= 0 && esp_panes[pane]->click && is_inside(inside, x, y))
+        esp_panes[pane]->click(&ui->view[pane], &ui->look, state, inside, x - inside.x,
+                               y - inside.y);
+}
+
+static void scroll(struct esp_ui *ui, const struct esp_state *state,
+                   const struct esp_layout *layout, int pane, int action)
+{
+    struct esp_rect inside = esp_layout_inside(layout, pane);
+    for (int i = 0; i < LINES && esp_panes[pane]->request; i++)
+        esp_panes[pane]->request(&ui->view[pane], &ui->look, state, action, inside.width,
+                                 inside.height);
+}
+
+void esp_ui_mouse(struct esp_ui *ui, const struct esp_state *state, struct esp_mouse mouse,
+                  int width, int height)
+{
+    struct esp_layout layout = esp_ui_layout(ui, width, height);
+    int pane = pane_at(&layout, mouse.x, mouse.y);
+    if (mouse.button == LEFT)
+        click(ui, state, &layout, mouse.x, mouse.y);
+    else if ((mouse.button == WHEEL_UP || mouse.button == WHEEL_DOWN) && pane >= 0)
+        scroll(ui, state, &layout, pane,
+               mouse.button == WHEEL_UP ? ESP_ACTION_UP : ESP_ACTION_DOWN);
+}

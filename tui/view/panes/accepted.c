@@ -1,0 +1,135 @@
+/* accepted.c - the accepted pane: which drafts were accepted, as bars.
+ *
+ *     length of the accepted path          acceptance by depth
+ *         0 ████████▎     13 %  of 59          1 █████████▋  86 %  of 59
+ *         1 ████████████▌ 20 %                 2 ████████▋   78 %  of 50
+ *
+ *     acceptance by child                  acceptance by q
+ *
+ * The tables of `espalier stats` (acceptance.h) over the iterations that are kept, as far as
+ * they follow the last change of a setting. As many columns as fit.
+ */
+#include "tui/view/pane.h"
+
+#include <stdio.h>
+
+#include "viz/acceptance.h"
+#include "viz/chart.h"
+
+enum { MOST_ROWS = 16, TABLES = 4, LABEL = 10, NUMBERS = 16, LEAST_BAR = 8, GAP = 3 };
+
+struct table {
+    const char *title;
+    int count;
+    struct row {
+        char label[40];
+        int64_t part, whole;
+    } row[MOST_ROWS];
+};
+
+/* Counts the newest iterations; a count of 0: there are none. */
+static struct esp_acceptance count_kept(const struct esp_state *state)
+{
+    struct esp_acceptance a = {.iterations = 0};
+    const struct esp_iteration *it;
+    for (int i = 0; i < state->since_setting && (it = esp_state_kept(state, i)); i++)
+        esp_acceptance_add(&a, it);
+    return a;
+}
+
+static void add_row(struct table *table, int64_t part, int64_t whole, double from, bool share)
+{
+    if (whole == 0 || table->count == MOST_ROWS)
+        return;
+    struct row *row = &table->row[table->count++];
+    if (share)
+        snprintf(row->label, sizeof row->label, "%.1f to %.1f", from,
+                 from + 1.0 / ESP_ACCEPT_BINS);
+    else
+        snprintf(row->label, sizeof row->label, "%10.0f", from);
+    row->part = part;
+    row->whole = whole;
+}
+
+static void fill_tables(struct table tables[TABLES], const struct esp_acceptance *a)
+{
+    int longest = ESP_ACCEPT_DEPTHS;
+    while (longest > 0 && a->length[longest] == 0)
+        longest--;
+    tables[0] = (struct table){.title = "length of the accepted path"};
+    tables[1] = (struct table){.title = "acceptance by depth"};
+    tables[2] = (struct table){.title = "acceptance by child"};
+    tables[3] = (struct table){.title = "acceptance by q"};
+    for (int i = 0; i <= longest; i++)
+        add_row(&tables[0], a->length[i], a->iterations, i, false);
+    for (int i = 0; i < ESP_ACCEPT_DEPTHS; i++)
+        add_row(&tables[1], a->depth[i].accepted, a->depth[i].tried, i + 1, false);
+    for (int i = 0; i < ESP_ACCEPT_RANKS; i++)
+        add_row(&tables[2], a->rank[i].accepted, a->rank[i].tried, i + 1, false);
+    for (int i = 0; i < ESP_ACCEPT_BINS; i++)
+        add_row(&tables[3], a->share[i].accepted, a->share[i].tried,
+                (double)i / ESP_ACCEPT_BINS, true);
+}
+
+static void draw_table(struct esp_canvas *canvas, int x, int y, int width,
+                       const struct table *table)
+{
+    const int bar = width - LABEL - NUMBERS, height = canvas->view.rect.height;
+    if (y < height)
+        esp_draw(canvas, x, y, ESP_STYLE_LABEL, table->title);
+    for (int i = 0; i < table->count && y + 1 + i < height; i++) {
+        const struct row *row = &table->row[i];
+        const double share = (double)row->part / (double)row->whole;
+        int at = esp_draw(canvas, x, y + 1 + i, ESP_STYLE_LABEL, row->label) + 1;
+        esp_draw_bar(canvas, at, y + 1 + i, bar, ESP_STYLE_BAR_VERIFY, share);
+        at = esp_drawf(canvas, at + bar, y + 1 + i, ESP_STYLE_VALUE, "%4.0f %%", 100 * share);
+        esp_drawf(canvas, at + 1, y + 1 + i, ESP_STYLE_LABEL, "of %lld", (long long)row->whole);
+    }
+}
+
+static void title(const struct esp_state *state, const struct esp_look *look, char *text,
+                  size_t size)
+{
+    int count = 0;
+    (void)look;
+    while (count < state->since_setting && esp_state_kept(state, count))
+        count++;
+    if (count > 0)
+        snprintf(text, size, "accepted   the last %d iteration%s", count,
+                 count == 1 ? "" : "s");
+    else
+        snprintf(text, size, "accepted");
+}
+
+static void draw(struct esp_canvas *canvas, const struct esp_state *state,
+                 const struct esp_look *look, const struct esp_pane_view *view)
+{
+    struct table tables[TABLES];
+    const struct esp_acceptance a = count_kept(state);
+    const int width = canvas->view.rect.width;
+    int columns = (width + GAP) / (LABEL + LEAST_BAR + NUMBERS + GAP), below[TABLES] = {0};
+    (void)look;
+    (void)view;
+    if (a.drafted == 0) {
+        esp_draw(canvas, 0, 0, ESP_STYLE_LABEL,
+                 "Which drafts were accepted, by depth and probability, is counted here.");
+        return;
+    }
+    columns = columns < 1 ? 1 : columns > TABLES ? TABLES : columns;
+    fill_tables(tables, &a);
+    const int each = (width + GAP) / columns - GAP;
+    for (int i = 0; i < TABLES; i++) {
+        int column = 0; /* the one that ends highest */
+        for (int j = 1; j < columns; j++)
+            column = below[j] < below[column] ? j : column;
+        draw_table(canvas, column * (each + GAP), below[column], each, &tables[i]);
+        below[column] += tables[i].count + 2;
+    }
+}
+
+const struct esp_pane_ops esp_pane_accepted = {
+    .name = "accepted",
+    .summary = "which drafts were accepted: by path length, depth, child and probability",
+    .title = title,
+    .draw = draw,
+};

@@ -1,0 +1,105 @@
+/* help.c - the help pane: lines that are made from the tables of keys and commands.
+ *
+ * A line that starts in column 0 is a heading; other lines are a name, blanks and an
+ * explanation. In a narrow pane the explanation is wrapped beside the name, or below it.
+ */
+#include "tui/view/pane.h"
+
+#include <string.h>
+
+#include "viz/safe.h"
+#include "viz/wrap.h"
+
+/* A line as it stands at some width: `name` bytes of it in its first row, the rest as a
+ * paragraph from `column` on. */
+struct placed {
+    int name, column, rows;
+    bool below; /* the paragraph begins in the second row */
+};
+
+static struct placed place(const char *line, int width)
+{
+    enum { LEAST = 24, INDENT = 6 };
+    const int length = (int)strlen(line), indent = (int)strspn(line, " ");
+    const char *gap = strstr(line + indent, "  ");
+    if (esp_safe_width(line, (size_t)length, 0) <= width)
+        return (struct placed){.name = length, .rows = 1};
+    struct placed p = {.name = gap ? (int)(gap - line) + (int)strspn(gap, " ") : indent};
+    p.below = gap && width - p.name < LEAST;
+    p.column = p.below ? INDENT : p.name;
+    p.rows = p.below + esp_paragraph_height(line + p.name, width - p.column);
+    return p;
+}
+
+static int row_count(const struct esp_look *look, int width)
+{
+    int count = 0;
+    for (const char *const *line = look->help; line && *line; line++)
+        count += place(*line, width).rows;
+    return count;
+}
+
+/* The row at the top: after the pane grew there may be no more to scroll. */
+static int top_row(const struct esp_look *look, const struct esp_pane_view *view, int width,
+                   int height)
+{
+    const int most = row_count(look, width) - height;
+    return view->scroll < most ? view->scroll : most > 0 ? most : 0;
+}
+
+static void draw(struct esp_canvas *canvas, const struct esp_state *state,
+                 const struct esp_look *look, const struct esp_pane_view *view)
+{
+    const int width = canvas->view.rect.width;
+    int y = -top_row(look, view, width, canvas->view.rect.height);
+    (void)state;
+    for (const char *const *line = look->help; line && *line; line++) {
+        const int style = **line == ' ' ? ESP_STYLE_TEXT : ESP_STYLE_KEY;
+        const struct placed p = place(*line, width);
+        struct esp_rect rest = {p.column, y + p.below, width - p.column, p.rows - p.below};
+        esp_drawf(canvas, 0, y, style, "%.*s", p.name, *line);
+        struct esp_view whole = esp_canvas_enter(canvas, rest);
+        esp_draw_paragraph(canvas, 0, style, *line + p.name);
+        esp_canvas_leave(canvas, whole);
+        y += p.rows;
+    }
+}
+
+static bool request(struct esp_pane_view *view, struct esp_look *look,
+                    const struct esp_state *state, int action, int width, int height)
+{
+    (void)state;
+    int most = row_count(look, width) - height, scroll = top_row(look, view, width, height);
+    switch (action) {
+    case ESP_ACTION_UP:
+        scroll--;
+        break;
+    case ESP_ACTION_DOWN:
+        scroll++;
+        break;
+    case ESP_ACTION_PAGE_UP:
+        scroll -= height - 1;
+        break;
+    case ESP_ACTION_PAGE_DOWN:
+        scroll += height - 1;
+        break;
+    case ESP_ACTION_FIRST:
+        scroll = 0;
+        break;
+    case ESP_ACTION_LAST:
+        scroll = most;
+        break;
+    default:
+        return false;
+    }
+    scroll = scroll > most ? most : scroll;
+    view->scroll = scroll < 0 ? 0 : scroll;
+    return true;
+}
+
+const struct esp_pane_ops esp_pane_help = {
+    .name = "help",
+    .summary = "keys and commands",
+    .draw = draw,
+    .request = request,
+};

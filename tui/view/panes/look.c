@@ -1,0 +1,30 @@
+/* look.c - which iteration and which node the user looks at; see pane.h. */
+#include "tui/view/pane.h"
+
+#include <string.h>
+
+#include "viz/explain.h"
+
+void esp_look_hold(struct esp_look *look, const struct esp_state *state, int index)
+{
+    int stages;
+    const struct esp_iteration *it = esp_state_iteration(state, index, &stages);
+    if (!it)
+        index = -1;
+    if (index != look->iteration)
+        memset(look->collapsed, 0, sizeof look->collapsed);
+    if (index >= 0 && index != look->iteration)
+        look->node = esp_telling_node(it);
+    look->iteration = index;
+}
+
+void esp_look_step(struct esp_look *look, const struct esp_state *state, int step)
+{
+    int stages;
+    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
+    int next = it ? esp_state_neighbour(state, it->index, step) : -1;
+    if (next >= 0 || step > 0)
+        esp_look_hold(look, state, next);
+    else if (it)
+        esp_look_hold(look, state, it->index);
+}

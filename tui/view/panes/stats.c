@@ -1,0 +1,101 @@
+/* stats.c - the stats pane: what speculation is worth, and where the time of an iteration goes.
+ *
+ * The comparison with plain decoding is said in words, above all when speculation loses.
+ * Figures are those of the last iterations since a setting changed, so that the effect of a
+ * change shows.
+ */
+#include "tui/view/pane.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "viz/chart.h"
+
+static int draw_figure(struct esp_canvas *canvas, int x, const char *value, const char *label)
+{
+    x = esp_draw(canvas, x, 0, ESP_STYLE_VALUE, value);
+    return esp_draw(canvas, x, 0, ESP_STYLE_LABEL, label) + 3;
+}
+
+/* Speed, tokens per iteration, acceptance; returns the column after them. */
+static int draw_figures(struct esp_canvas *canvas, const struct esp_figures *figures)
+{
+    char number[16];
+    bool wide = canvas->view.rect.width >= 100;
+    double speed = figures->tokens_per_second > 0 ? figures->tokens_per_second : NAN;
+    int x = draw_figure(canvas, 0, esp_number(number, speed, 3), " tok/s");
+    snprintf(number, sizeof number, "%.2f", figures->tokens_per_iteration);
+    x = draw_figure(canvas, x, number, wide ? " tokens/iteration" : " tok/iter");
+    snprintf(number, sizeof number, "%.0f %%", 100 * figures->acceptance);
+    return draw_figure(canvas, x, isfinite(figures->acceptance) ? number : "- %",
+                       wide ? " of nodes accepted" : " accepted");
+}
+
+/* What speculation is worth, in words: the longest form that fits. */
+static void draw_words(struct esp_canvas *canvas, int x, const struct esp_state *state,
+                       const struct esp_figures *figures)
+{
+    char texts[3][96];
+    if (figures->speedup <= 0)
+        return;
+    esp_state_worth(figures, state->baseline, texts);
+    for (int i = 0; i < 3; i++)
+        if ((int)strlen(texts[i]) <= canvas->view.rect.width - x) {
+            esp_draw(canvas, x, 0, esp_state_wins(figures) ? ESP_STYLE_GOOD : ESP_STYLE_BAD,
+                     texts[i]);
+            return;
+        }
+}
+
+/* "draft ████▌    0.90": bars to scale with each other, in places that do not move. */
+static void draw_stages(struct esp_canvas *canvas, int y, const struct esp_figures *figures)
+{
+    const double *seconds = figures->seconds;
+    const struct {
+        const char *label;
+        int style, share; /* of the room for bars, in eighths */
+        double seconds;
+    } parts[] = {
+        {"draft", ESP_STYLE_BAR_DRAFT, 3, seconds[ESP_STAGE_DRAFT]},
+        {"verify", ESP_STYLE_BAR_VERIFY, 4, seconds[ESP_STAGE_VERIFY]},
+        {"rest", ESP_STYLE_BAR_REST, 1,
+         seconds[ESP_STAGE_FLATTEN] + seconds[ESP_STAGE_SELECT] + seconds[ESP_STAGE_COMMIT] +
+             seconds[ESP_STAGE_ADAPT]},
+    };
+    double whole = parts[0].seconds + parts[1].seconds + parts[2].seconds;
+    int room = canvas->view.rect.width - 70, scale = room > 16 ? room / 2 : 0;
+    int x = esp_draw(canvas, 0, y, ESP_STYLE_LABEL, "time per iteration") + 1;
+    x = esp_drawf(canvas, x, y, ESP_STYLE_VALUE, "%.2f ms", whole * 1e3) + 3;
+    for (int i = 0; i < 3; i++) {
+        x = esp_draw(canvas, x, y, ESP_STYLE_LABEL, parts[i].label) + 1;
+        if (scale > 0 && whole > 0) {
+            int most = room * parts[i].share / 8;
+            double fraction = parts[i].seconds / whole * scale / most;
+            esp_draw_bar(canvas, x, y, most, parts[i].style, fraction);
+            x += most + 1;
+        }
+        x = esp_drawf(canvas, x, y, ESP_STYLE_VALUE, "%.2f", parts[i].seconds * 1e3) + 3;
+    }
+}
+
+static void draw(struct esp_canvas *canvas, const struct esp_state *state,
+                 const struct esp_look *look, const struct esp_pane_view *view)
+{
+    struct esp_figures figures = esp_state_figures(state);
+    (void)look;
+    (void)view;
+    if (figures.iterations == 0) {
+        esp_draw(canvas, 0, 0, ESP_STYLE_LABEL,
+                 "After an iteration: its speed and where the time went.");
+        return;
+    }
+    draw_words(canvas, draw_figures(canvas, &figures), state, &figures);
+    if (canvas->view.rect.height > 1)
+        draw_stages(canvas, 1, &figures);
+}
+
+const struct esp_pane_ops esp_pane_stats = {
+    .name = "stats",
+    .summary = "speed, acceptance, time per stage, and the speed of plain decoding beside it",
+    .draw = draw,
+};

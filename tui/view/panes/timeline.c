@@ -1,0 +1,215 @@
+/* timeline.c - the timeline pane: one column per iteration, the newest on the right.
+ *
+ *     tokens   committed by the iteration: accepted, and the target's own
+ *     nodes    drafted: accepted, seen by the target, cut before
+ *     ms       time: draft, verify, the rest
+ *
+ * Each is a stack of parts drawn over one or more rows. The Left and Right keys hold an
+ * iteration, which is then marked below; its numbers stand on the right.
+ */
+#include "tui/view/pane.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "viz/chart.h"
+
+enum { PARTS = 3, SERIES = 3, LABEL = 8, NUMBER = 8 };
+
+struct part {
+    int style;
+    double value;
+};
+
+static void parts_of(const struct esp_iteration_summary *summary, int series,
+                     struct part parts[PARTS])
+{
+    const double *seconds = summary->seconds;
+    switch (series) {
+    case 0:
+        parts[0] = (struct part){ESP_STYLE_ACCEPTED, summary->path};
+        parts[1] = (struct part){ESP_STYLE_BONUS, summary->committed - summary->path};
+        parts[2] = (struct part){ESP_STYLE_BONUS, 0};
+        break;
+    case 1:
+        parts[0] = (struct part){ESP_STYLE_ACCEPTED, summary->path};
+        parts[1] = (struct part){ESP_STYLE_UNVISITED, summary->drafted - summary->path};
+        parts[2] = (struct part){ESP_STYLE_CUT, summary->cut};
+        break;
+    default:
+        parts[0] = (struct part){ESP_STYLE_BAR_DRAFT, 1e3 * seconds[ESP_STAGE_DRAFT]};
+        parts[1] = (struct part){ESP_STYLE_BAR_VERIFY, 1e3 * seconds[ESP_STAGE_VERIFY]};
+        parts[2] = (struct part){ESP_STYLE_BAR_REST,
+                                 1e3 * (seconds[ESP_STAGE_FLATTEN] + seconds[ESP_STAGE_SELECT] +
+                                        seconds[ESP_STAGE_COMMIT] + seconds[ESP_STAGE_ADAPT])};
+        break;
+    }
+    for (int i = 0; i < PARTS; i++)
+        parts[i].value = parts[i].value > 0 ? parts[i].value : 0;
+}
+
+static double total_of(const struct esp_iteration_summary *summary, int series)
+{
+    struct part parts[PARTS];
+    parts_of(summary, series, parts);
+    return parts[0].value + parts[1].value + parts[2].value;
+}
+
+/* The next of 1, 2, 5, 10, 20, ... so that the scale seldom changes. */
+static double round_up(double value)
+{
+    double scale = pow(10, floor(log10(value)));
+    double digits = value / scale;
+    return scale * (digits <= 1 ? 1 : digits <= 2 ? 2 : digits <= 5 ? 5 : 10);
+}
+
+/* A stack over `rows` rows that end above row `bottom`; `most` fills them. */
+static void draw_stack(struct esp_canvas *canvas, int x, int bottom, int rows,
+                       const struct part parts[PARTS], double most)
+{
+    double total = parts[0].value + parts[1].value + parts[2].value, scale = rows / most;
+    for (int row = 0; row < rows; row++) {
+        double filled = fmin(total * scale - row, 1), reached = 0;
+        int level = (int)ceil(filled * 8) - 1, part = 0;
+        if (level < 0)
+            return;
+        for (int i = 0; i < PARTS; i++) {
+            if (reached * scale <= row + filled / 2 && parts[i].value > 0)
+                part = i;
+            reached += parts[i].value;
+        }
+        esp_draw_repeat(canvas, x, bottom - 1 - row, 1, parts[part].style,
+                        level >= 7 ? canvas->glyphs->shades[part]
+                                   : canvas->glyphs->sparks[level]);
+    }
+}
+
+static int find_summary(const struct esp_state *state, int iteration)
+{
+    for (int i = state->summary_count - 1; iteration >= 0 && i >= 0; i--)
+        if (state->summaries[i].index == iteration)
+            return i;
+    return -1;
+}
+
+/* Draws one series in rows top .. top + rows - 1, for the summaries from `first` on. */
+static void draw_series(struct esp_canvas *canvas, const struct esp_state *state, int series,
+                        int first, int count, int marked, int top, int rows)
+{
+    static const char *const names[SERIES] = {"tokens", "nodes", "ms"};
+    char number[16];
+    double most = 0;
+    for (int i = first; i < first + count; i++)
+        most = fmax(most, total_of(&state->summaries[i], series));
+    most = most > 0 ? round_up(most) : 1;
+    esp_draw(canvas, 0, top + rows - 1, ESP_STYLE_LABEL, names[series]);
+    if (rows > 1)
+        esp_draw(canvas, 0, top, ESP_STYLE_LABEL, esp_number(number, most, 1));
+    for (int i = 0; i < count; i++) {
+        struct part parts[PARTS];
+        parts_of(&state->summaries[first + i], series, parts);
+        draw_stack(canvas, LABEL + i, top + rows, rows, parts, most);
+    }
+    double value = total_of(&state->summaries[marked], series);
+    if (series == 2)
+        snprintf(number, sizeof number, "%.2f", value);
+    else
+        snprintf(number, sizeof number, "%.0f", value);
+    esp_draw_right(canvas, canvas->view.rect.width, top + rows - 1, ESP_STYLE_VALUE, number);
+}
+
+static void title(const struct esp_state *state, const struct esp_look *look, char *text,
+                  size_t size)
+{
+    static const char full[] = "timeline   from below: accepted, target's own | accepted, "
+                               "seen, cut | draft, verify, rest";
+    (void)state;
+    (void)look;
+    snprintf(text, size, "%s", sizeof full <= size ? full : "timeline");
+}
+
+/* The leftmost of `count` summaries: the newest ones, or those from the held one on. */
+static int first_summary(const struct esp_state *state, const struct esp_look *look, int count)
+{
+    int first = state->summary_count - count, held = find_summary(state, look->iteration);
+    return held >= 0 && held < first ? held : first;
+}
+
+static void draw(struct esp_canvas *canvas, const struct esp_state *state,
+                 const struct esp_look *look, const struct esp_pane_view *view)
+{
+    int width = canvas->view.rect.width - LABEL - NUMBER, height = canvas->view.rect.height;
+    int count = state->summary_count < width ? state->summary_count : width;
+    int first = first_summary(state, look, count), held = find_summary(state, look->iteration);
+    int gap = height >= 3 * SERIES + 1 ? 1 : 0,
+        rows = (height - 1 - gap * (SERIES - 1)) / SERIES;
+    (void)view;
+    if (count < 1) {
+        esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, "Every iteration becomes a column here.");
+        return;
+    }
+    int marked = held >= 0 ? held : state->summary_count - 1;
+    rows = rows < 1 ? 1 : rows > 8 ? 8 : rows;
+    for (int i = 0; i < SERIES && i * (rows + gap) < height; i++)
+        draw_series(canvas, state, i, first, count, marked, i * (rows + gap), rows);
+    int y = SERIES * (rows + gap) - gap;
+    if (held >= 0)
+        esp_draw(canvas, LABEL + marked - first, y, ESP_STYLE_KEY, "^");
+    esp_drawf(canvas, 0, y, ESP_STYLE_LABEL, "%d", state->summaries[first].index);
+    char number[16];
+    snprintf(number, sizeof number, "iter %d", state->summaries[marked].index);
+    esp_draw_right(canvas, canvas->view.rect.width, y, ESP_STYLE_LABEL, number);
+}
+
+static bool request(struct esp_pane_view *view, struct esp_look *look,
+                    const struct esp_state *state, int action, int width, int height)
+{
+    (void)view;
+    (void)height;
+    int page = width > 2 * (LABEL + NUMBER) ? (width - LABEL - NUMBER) / 2 : 1;
+    switch (action) {
+    case ESP_ACTION_LEFT:
+    case ESP_ACTION_RIGHT:
+        esp_look_step(look, state, action == ESP_ACTION_LEFT ? -1 : 1);
+        return true;
+    case ESP_ACTION_PAGE_UP:
+    case ESP_ACTION_PAGE_DOWN:
+        for (int i = 0; i < page; i++)
+            esp_look_step(look, state, action == ESP_ACTION_PAGE_UP ? -1 : 1);
+        return true;
+    case ESP_ACTION_LAST:
+        esp_look_hold(look, state, -1);
+        return true;
+    case ESP_ACTION_LEAVE_PANE:
+        if (look->iteration < 0)
+            return false;
+        esp_look_hold(look, state, -1);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Holds the iteration whose column was clicked on. */
+static bool click(struct esp_pane_view *view, struct esp_look *look,
+                  const struct esp_state *state, struct esp_rect inside, int x, int y)
+{
+    int width = inside.width - LABEL - NUMBER, count = state->summary_count;
+    (void)view;
+    (void)y;
+    count = count < width ? count : width;
+    if (x < LABEL || x - LABEL >= count)
+        return false;
+    int summary = first_summary(state, look, count) + x - LABEL;
+    esp_look_hold(look, state, state->summaries[summary].index);
+    return true;
+}
+
+const struct esp_pane_ops esp_pane_timeline = {
+    .name = "timeline",
+    .summary = "one column per iteration: tokens, nodes, time",
+    .title = title,
+    .draw = draw,
+    .request = request,
+    .click = click,
+};

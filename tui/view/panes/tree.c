@@ -1,0 +1,474 @@
+/* tree.c - the tree pane: the draft tree of an iteration, as indented rows (viz/tree_view.h) or
+ * growing to the right (viz/tree_right.h).
+ *
+ * As long as it follows the newest iteration it shows what fits, folding the rest. Moving the
+ * cursor holds the iteration: it stays while others come, nothing is folded but what the user
+ * folds, and the node inspector shows the node at the cursor.
+ */
+#include "tui/view/pane.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "viz/explain.h"
+#include "viz/tree_right.h"
+#include "viz/wrap.h"
+
+/* Whether it is the iteration in which step mode has stopped. */
+static bool is_partial(const struct esp_state *state, const struct esp_iteration *it)
+{
+    return it == &state->partial.it;
+}
+
+/* Appends a part of the title if there is room for all of it. */
+__attribute__((format(printf, 3, 4))) static void add(char *text, size_t size,
+                                                      const char *format, ...)
+{
+    char part[48];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(part, sizeof part, format, args);
+    va_end(args);
+    if (strlen(text) + strlen(part) < size)
+        strcat(text, part);
+}
+
+static void title(const struct esp_state *state, const struct esp_look *look, char *text,
+                  size_t size)
+{
+    int stages;
+    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
+    snprintf(text, size, "tree");
+    if (!it)
+        return;
+    int seen = it->tree.verified > 0 ? it->tree.verified - 1 : 0;
+    int cut = stages > ESP_STAGE_FLATTEN ? it->tree.count - 1 - seen : 0;
+    add(text, size, "   iter %d%s", it->index, look->iteration == it->index ? " (held)" : "");
+    if (is_partial(state, it) && state->partial_type == ESP_EVENT_LAYER)
+        add(text, size, ": %s, pass %d", esp_stage_name(ESP_STAGE_DRAFT), it->draft_passes);
+    else if (is_partial(state, it))
+        add(text, size, ": %s", esp_stage_name(stages - 1));
+    if (stages > ESP_STAGE_DRAFT && it->tree.count == 1) {
+        add(text, size, ", nothing drafted");
+        return;
+    }
+    if (stages > ESP_STAGE_SELECT)
+        add(text, size, ", %d of %d accepted", it->path_length, seen);
+    else
+        add(text, size, ", %d nodes", it->tree.count - 1);
+    if (cut > 0)
+        add(text, size, ", %d cut", cut);
+    if (it->deepest > 0)
+        add(text, size, ", depth %d", it->deepest);
+    if (stages > 0)
+        add(text, size, ", %d draft pass%s", it->draft_passes,
+            it->draft_passes == 1 ? "" : "es");
+}
+
+static int deepest(const struct esp_iteration *it)
+{
+    int depth = 0;
+    for (int i = 0; i < it->tree.count; i++)
+        depth = it->tree.nodes[i].depth > depth ? it->tree.nodes[i].depth : depth;
+    return depth;
+}
+
+/* The depth of the nodes that the last draft pass added, while step mode shows it; else 0. */
+static int new_depth(const struct esp_state *state, const struct esp_iteration *it)
+{
+    bool layer = is_partial(state, it) && state->partial_type == ESP_EVENT_LAYER;
+    return layer ? deepest(it) : 0;
+}
+
+/* A tree ready to be drawn: its rows, and where they stand if it grows to the right. */
+struct shown_tree {
+    struct esp_tree_rows rows;
+    struct esp_tree_right right;
+    struct esp_tree_look look;
+    bool grows_right;
+};
+
+static void free_drawing(struct shown_tree *d)
+{
+    esp_tree_right_free(&d->right);
+    esp_tree_rows_free(&d->rows);
+}
+
+static int build(struct shown_tree *d, const struct esp_iteration *it,
+                 const struct esp_tree_choice *choice, int width, bool ascii)
+{
+    int status = esp_tree_rows_build(&d->rows, it, choice);
+    if (status == 0 && d->grows_right)
+        status = esp_tree_right_place(&d->right, &d->rows, it, &d->look, width, ascii);
+    if (status < 0)
+        free_drawing(d);
+    return status;
+}
+
+/* A tree that grows to the right needs fewer rows of the screen than it has rows: as many are
+ * shown as fit its height. */
+static int fit(struct shown_tree *d, const struct esp_iteration *it,
+               struct esp_tree_choice *choice, int width, int height, bool ascii)
+{
+    choice->most = 0;
+    int status = build(d, it, choice, width, ascii);
+    int least = height, most = d->rows.count; /* least: fits; most: does not */
+    if (status < 0 || d->right.height <= height)
+        return status;
+    while (most - least > 1) {
+        choice->most = least + (most - least) / 2;
+        free_drawing(d);
+        if ((status = build(d, it, choice, width, ascii)) < 0)
+            return status;
+        if (d->right.height <= height)
+            least = choice->most;
+        else
+            most = choice->most;
+    }
+    choice->most = least;
+    free_drawing(d);
+    return build(d, it, choice, width, ascii);
+}
+
+static int cursor_row(const struct esp_tree_rows *rows, const struct esp_look *look)
+{
+    for (int i = 0; look->iteration >= 0 && i < rows->count; i++)
+        if (rows->row[i].kind == ESP_ROW_NODE && rows->row[i].node == look->node)
+            return i;
+    return -1;
+}
+
+/* Prepares the drawing of an iteration; a tree that is held is not folded to fit. */
+static int open_drawing(struct shown_tree *d, const struct esp_state *state,
+                        const struct esp_iteration *it, int stages, const struct esp_look *look,
+                        int width, int height, bool ascii)
+{
+    bool held = look->iteration >= 0;
+    struct esp_tree_choice choice = {.stages = stages,
+                                     .most = held ? 0 : height,
+                                     .new_depth = new_depth(state, it)};
+    *d = (struct shown_tree){.grows_right = look->grows_right,
+                             .look = {.tokens = state->tokens,
+                                      .stages = stages,
+                                      .new_depth = choice.new_depth,
+                                      .search = look->search}};
+    if (held && it->tree.count <= ESP_MAX_NODES + 1)
+        choice.collapsed = look->collapsed;
+    if (is_partial(state, it))
+        d->look.numbered = stages == ESP_STAGE_FLATTEN + 1 || stages == ESP_STAGE_VERIFY + 1;
+    int status = held || !look->grows_right ? build(d, it, &choice, width, ascii)
+                                            : fit(d, it, &choice, width, height, ascii);
+    if (status == 0)
+        d->look.cursor = cursor_row(&d->rows, look);
+    return status;
+}
+
+/* The cursor, or the end of the accepted path, stands in the middle where it can. */
+static int first_row(const struct esp_tree_rows *rows, int cursor, int height)
+{
+    int most = rows->count > height ? rows->count - height : 0;
+    int first = cursor >= 0 ? cursor - height / 2 : rows->path_end + 3 - height;
+    return first < 0 ? 0 : first > most ? most : first;
+}
+
+/* The row that must be seen: the cursor's, one of the newest, or the end of what is accepted
+ * and the token after it. */
+static int telling_row(const struct shown_tree *d)
+{
+    int row = d->look.cursor >= 0 ? d->look.cursor : d->rows.path_end;
+    for (int i = 0; d->look.cursor < 0 && i < d->rows.count; i++)
+        if (d->rows.row[i].kind == ESP_ROW_BONUS ||
+            (d->look.new_depth > 0 && d->rows.row[i].depth == d->look.new_depth))
+            return i;
+    return row;
+}
+
+/* Where a view of `size` starts in a drawing of `whole`, so that from..to is in it. */
+static int start_of(int from, int to, int size, int whole)
+{
+    int start = whole <= size ? 0 : (from + to - size) / 2;
+    start = start > whole - size ? whole - size : start;
+    return start < 0 ? 0 : start;
+}
+
+static void draw_tree(struct esp_canvas *canvas, struct shown_tree *d,
+                      const struct esp_iteration *it)
+{
+    int width = canvas->view.rect.width, height = canvas->view.rect.height;
+    if (!d->grows_right) {
+        d->look.first = first_row(&d->rows, d->look.cursor, height);
+        esp_tree_rows_draw(canvas, &d->rows, it, &d->look);
+        return;
+    }
+    const struct esp_tidy_box *box = &d->right.box[telling_row(d)];
+    esp_tree_right_draw(canvas, &d->right, &d->rows, it, &d->look,
+                        start_of(box->x, box->x + box->width, width, d->right.width),
+                        start_of(box->y, box->y + 1, height, d->right.height));
+}
+
+/* In step mode, sentences at the foot of the pane say what just happened, if there is room.
+ * Returns the rows left for the tree. */
+static int tree_height(const struct esp_state *state, const struct esp_iteration *it,
+                       int stages, int width, int height, char *text, size_t size)
+{
+    enum { LEAST_TREE = 4 };
+    *text = '\0';
+    if (!is_partial(state, it))
+        return height;
+    esp_explain_stop(text, size, it, state->partial_type, stages, &state->tokens);
+    int left = height - esp_paragraph_height(text, width) - 1;
+    return left < LEAST_TREE ? height : left;
+}
+
+static void draw(struct esp_canvas *canvas, const struct esp_state *state,
+                 const struct esp_look *look, const struct esp_pane_view *view)
+{
+    int stages, width = canvas->view.rect.width;
+    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
+    struct shown_tree d;
+    char sentences[768];
+    (void)view;
+    if (!it || it->tree.count == 0) {
+        esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, "Draft trees are drawn here.");
+        return;
+    }
+    int height = tree_height(state, it, stages, width, canvas->view.rect.height, sentences,
+                             sizeof sentences);
+    if (height < canvas->view.rect.height)
+        esp_draw_paragraph(canvas, height + 1, ESP_STYLE_WARN, sentences);
+    if (open_drawing(&d, state, it, stages, look, width, height, canvas->ascii_text) < 0)
+        return;
+    struct esp_view whole = esp_canvas_enter(canvas, (struct esp_rect){0, 0, width, height});
+    draw_tree(canvas, &d, it);
+    esp_canvas_leave(canvas, whole);
+    free_drawing(&d);
+}
+
+/* ------------------------------------------------------------------ the cursor */
+
+/* The row `steps` nodes further on (or back); among nodes of one depth only, or all (-1). The
+ * last there is, if there are not as many. */
+static int step_row(const struct esp_tree_rows *rows, int at, int steps, int depth)
+{
+    int last = at, direction = steps > 0 ? 1 : -1;
+    for (int i = at < 0 ? 0 : at + direction; steps != 0 && i >= 0 && i < rows->count;
+         i += direction) {
+        if (rows->row[i].kind != ESP_ROW_NODE || (depth >= 0 && rows->row[i].depth != depth))
+            continue;
+        last = i;
+        steps -= direction;
+    }
+    return last;
+}
+
+/* The accepted child of a row, else its first; -1: none is shown. */
+static int child_row(const struct esp_tree_rows *rows, const struct esp_iteration *it, int at)
+{
+    int first = -1;
+    for (int i = at + 1; i < rows->count; i++) {
+        if (rows->row[i].parent_row != at || rows->row[i].kind != ESP_ROW_NODE)
+            continue;
+        if (it->tree.nodes[rows->row[i].node].verdict == ESP_ACCEPTED)
+            return i;
+        first = first < 0 ? i : first;
+    }
+    return first;
+}
+
+/* Where the cursor goes: up and down from row to row, or, in a tree that grows to the right,
+ * among the nodes of the same depth; left to the parent, right to a child. */
+static int next_row(const struct shown_tree *d, const struct esp_iteration *it, int action,
+                    int height)
+{
+    const struct esp_tree_rows *rows = &d->rows;
+    int at = d->look.cursor, depth = d->grows_right && at >= 0 ? rows->row[at].depth : -1;
+    switch (action) {
+    case ESP_ACTION_UP:
+        return step_row(rows, at, -1, depth);
+    case ESP_ACTION_DOWN:
+        return step_row(rows, at, 1, depth);
+    case ESP_ACTION_PAGE_UP:
+        return step_row(rows, at, 1 - height, depth);
+    case ESP_ACTION_PAGE_DOWN:
+        return step_row(rows, at, height - 1, depth);
+    case ESP_ACTION_LEFT:
+        return at > 0 ? rows->row[at].parent_row : at;
+    case ESP_ACTION_RIGHT:
+        return at >= 0 && child_row(rows, it, at) >= 0 ? child_row(rows, it, at) : at;
+    case ESP_ACTION_LAST:
+        return step_row(rows, at, rows->count, -1);
+    default: /* ESP_ACTION_FIRST */
+        return 0;
+    }
+}
+
+static void move_cursor(struct esp_look *look, const struct esp_state *state,
+                        const struct esp_iteration *it, int stages, int action, int width,
+                        int height)
+{
+    struct shown_tree d;
+    bool known = look->node >= 0 && look->node <= ESP_MAX_NODES;
+    if (known && action == ESP_ACTION_TOGGLE)
+        look->collapsed[look->node] = !look->collapsed[look->node];
+    if (known && action == ESP_ACTION_RIGHT && look->collapsed[look->node])
+        look->collapsed[look->node] = false;
+    else if (action != ESP_ACTION_TOGGLE &&
+             open_drawing(&d, state, it, stages, look, width, height, false) == 0) {
+        int row = next_row(&d, it, action, height);
+        look->node = row >= 0 ? d.rows.row[row].node : 0;
+        free_drawing(&d);
+    }
+}
+
+static bool request(struct esp_pane_view *view, struct esp_look *look,
+                    const struct esp_state *state, int action, int width, int height)
+{
+    int stages;
+    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
+    (void)view;
+    if (!it || it->tree.count == 0)
+        return false;
+    switch (action) {
+    case ESP_ACTION_UP:
+    case ESP_ACTION_DOWN:
+    case ESP_ACTION_LEFT:
+    case ESP_ACTION_RIGHT:
+    case ESP_ACTION_PAGE_UP:
+    case ESP_ACTION_PAGE_DOWN:
+    case ESP_ACTION_FIRST:
+    case ESP_ACTION_LAST:
+    case ESP_ACTION_TOGGLE:
+        if (look->iteration < 0)
+            esp_look_hold(look, state, it->index); /* the first key only shows the cursor */
+        else
+            move_cursor(look, state, it, stages, action, width, height);
+        return true;
+    case ESP_ACTION_LEAVE_PANE:
+        if (look->iteration < 0)
+            return false;
+        esp_look_hold(look, state, -1);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ------------------------------------------------------------------ search */
+
+static void unfold_to(struct esp_look *look, const struct esp_tree *tree, int node)
+{
+    for (int up = tree->nodes[node].parent; up >= 0; up = tree->nodes[up].parent)
+        if (up <= ESP_MAX_NODES)
+            look->collapsed[up] = false;
+}
+
+/* The next row after `at` (step 1) or the last before it whose token holds the text to find.
+ * The search wraps around the ends. */
+static struct esp_search_result find_row(const struct esp_tree_rows *rows,
+                                         const struct esp_iteration *it,
+                                         const struct esp_tree_look *look, int at, int step,
+                                         int *row)
+{
+    struct esp_search_result found = {.count = 0};
+    int first = -1, last = -1;
+    *row = -1;
+    for (int i = 0; i < rows->count; i++) {
+        if (rows->row[i].kind != ESP_ROW_NODE ||
+            !esp_tree_matches(look, it->tree.nodes[rows->row[i].node].token))
+            continue;
+        found.count++;
+        first = first < 0 ? i : first;
+        last = i;
+        if (step > 0 ? i > at && *row < 0 : i < at) {
+            *row = i;
+            found.index = found.count;
+        }
+    }
+    if (*row < 0 && found.count > 0) {
+        found.round = true;
+        found.index = step > 0 ? 1 : found.count;
+        *row = step > 0 ? first : last;
+    }
+    return found;
+}
+
+static struct esp_search_result find(struct esp_pane_view *view, struct esp_look *look,
+                                     const struct esp_state *state, int step, int width,
+                                     int height)
+{
+    int stages, row = -1, at;
+    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
+    struct esp_search_result found = {.count = 0};
+    struct esp_tree_rows rows;
+    (void)view, (void)width, (void)height;
+    if (!it || esp_tree_rows_build(&rows, it, &(struct esp_tree_choice){.stages = stages}) < 0)
+        return found;
+    at = cursor_row(&rows, look);
+    if (at < 0 && step < 0)
+        at = rows.count;
+    found = find_row(&rows, it,
+                     &(struct esp_tree_look){.tokens = state->tokens, .search = look->search},
+                     at, step, &row);
+    if (row >= 0) {
+        esp_look_hold(look, state, it->index);
+        look->node = rows.row[row].node;
+        unfold_to(look, &it->tree, look->node);
+    }
+    esp_tree_rows_free(&rows);
+    return found;
+}
+
+/* The row that is drawn at a cell, or -1. */
+static int row_at(const struct shown_tree *d, int width, int height, int x, int y)
+{
+    if (!d->grows_right) {
+        int row = first_row(&d->rows, d->look.cursor, height) + y;
+        return row < d->rows.count ? row : -1;
+    }
+    const struct esp_tidy_box *box = &d->right.box[telling_row(d)];
+    x += start_of(box->x, box->x + box->width, width, d->right.width);
+    y += start_of(box->y, box->y + 1, height, d->right.height);
+    for (int i = 0; i < d->rows.count; i++)
+        if (d->right.box[i].y == y && x >= d->right.box[i].x &&
+            x < d->right.box[i].x + d->right.box[i].width)
+            return i;
+    return -1;
+}
+
+/* The cursor goes to the node that was clicked on, and holds the iteration. */
+static bool click(struct esp_pane_view *view, struct esp_look *look,
+                  const struct esp_state *state, struct esp_rect inside, int x, int y)
+{
+    int stages, node = -1;
+    char sentences[768];
+    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
+    struct shown_tree d;
+    (void)view;
+    if (!it || it->tree.count == 0)
+        return false;
+    int height = tree_height(state, it, stages, inside.width, inside.height, sentences,
+                             sizeof sentences);
+    if (y >= height ||
+        open_drawing(&d, state, it, stages, look, inside.width, height, false) < 0)
+        return false;
+    int row = row_at(&d, inside.width, height, x, y);
+    if (row >= 0 && d.rows.row[row].kind == ESP_ROW_NODE)
+        node = d.rows.row[row].node;
+    free_drawing(&d);
+    if (node < 0)
+        return false;
+    if (look->iteration < 0)
+        esp_look_hold(look, state, it->index);
+    look->node = node;
+    return true;
+}
+
+const struct esp_pane_ops esp_pane_tree = {
+    .name = "tree",
+    .summary = "the draft tree of an iteration: what was guessed, accepted, rejected and cut",
+    .title = title,
+    .draw = draw,
+    .request = request,
+    .click = click,
+    .find = find,
+};

@@ -1,0 +1,257 @@
+/* theme.c - reads themes, and finds colours for terminals that have fewer; see theme.h. */
+#include "tui/view/theme.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/status.h"
+#include "engine/espalier.h"
+#include "tui/model/line_file.h"
+#include "engine/support/paths.h"
+
+void esp_theme_plain(struct esp_theme *theme)
+{
+    snprintf(theme->name, sizeof theme->name, "mono");
+    for (int i = 0; i < ESP_STYLE_COUNT; i++)
+        theme->style[i] = (struct esp_appearance){ESP_COLOUR_DEFAULT, ESP_COLOUR_DEFAULT,
+                                                  esp_style_attributes(i)};
+}
+
+/* ------------------------------------------------------------------ reading */
+
+static bool read_colour(const char *word, int32_t *colour)
+{
+    static const char *const names[] = {"black", "red",     "green", "yellow",
+                                        "blue",  "magenta", "cyan",  "white"};
+    int bright = strncmp(word, "bright-", 7) == 0 ? 8 : 0;
+    if (strcmp(word, "default") == 0) {
+        *colour = ESP_COLOUR_DEFAULT;
+        return true;
+    }
+    if (word[0] == '#') {
+        char *end;
+        *colour = (int32_t)strtol(word + 1, &end, 16);
+        return strlen(word) == 7 && *end == '\0' && strspn(word + 1, "+-") == 0;
+    }
+    for (int i = 0; i < 8; i++)
+        if (strcmp(word + (bright ? 7 : 0), names[i]) == 0) {
+            *colour = ESP_COLOUR_NAMED + bright + i;
+            return true;
+        }
+    return false;
+}
+
+static int attribute(const char *word)
+{
+    static const struct {
+        const char *name;
+        int attribute;
+    } names[] = {{"plain", 0},
+                 {"bold", ESP_BOLD},
+                 {"dim", ESP_DIM},
+                 {"underline", ESP_UNDERLINE},
+                 {"reverse", ESP_REVERSE},
+                 {"italic", ESP_ITALIC}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i].name, word) == 0)
+            return names[i].attribute;
+    return -1;
+}
+
+/* Reads the right side of a line; returns the word that is wrong, or NULL. */
+static const char *read_appearance(char *words, struct esp_appearance *look)
+{
+    char *rest = NULL;
+    bool behind = false, has_attributes = false;
+    for (char *word = strtok_r(words, " \t", &rest); word;
+         word = strtok_r(NULL, " \t", &rest)) {
+        int named = attribute(word);
+        if (strcmp(word, "on") == 0) {
+            behind = true;
+        } else if (named >= 0) {
+            look->attributes = has_attributes ? look->attributes | named : named;
+            has_attributes = true;
+        } else if (!read_colour(word, behind ? &look->background : &look->foreground)) {
+            return word;
+        }
+    }
+    return NULL;
+}
+
+struct reading {
+    struct esp_theme theme;
+    const char *path;
+};
+
+static int read_line(void *user, char *line, int number, char *err, size_t errlen)
+{
+    struct reading *reading = user;
+    char *value = strchr(line, '=');
+    if (!value)
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "%s, line %d: write 'style = colour', not '%.60s'", reading->path,
+                        number, line);
+    *value++ = '\0';
+    for (size_t end = strlen(line); end > 0 && strchr(" \t", line[end - 1]);)
+        line[--end] = '\0';
+    int style = esp_style_find(line);
+    if (style < 0)
+        return esp_fail(err, errlen, ESP_E_FORMAT, "%s, line %d: there is no style '%.40s'",
+                        reading->path, number, line);
+    const char *wrong = read_appearance(value, &reading->theme.style[style]);
+    if (wrong)
+        return esp_fail(
+            err, errlen, ESP_E_FORMAT,
+            "%s, line %d: '%.40s' is no colour (#RRGGBB or a name like bright-red) and "
+            "no attribute",
+            reading->path, number, wrong);
+    return 0;
+}
+
+/* Gives each style the colours of `text` where it names none. */
+static void inherit(struct esp_theme *theme)
+{
+    const struct esp_appearance *text = &theme->style[ESP_STYLE_TEXT];
+    for (int i = 0; i < ESP_STYLE_COUNT; i++) {
+        struct esp_appearance *look = &theme->style[i];
+        if (look->foreground == ESP_COLOUR_DEFAULT)
+            look->foreground = text->foreground;
+        if (look->background == ESP_COLOUR_DEFAULT)
+            look->background = text->background;
+    }
+}
+
+/* ------------------------------------------------------------------ finding */
+
+/* The path of the user's theme of this name, else of the program's. */
+static int find_by_name(const char *name, char *path, size_t size)
+{
+    char folder[512], file_name[64];
+    snprintf(file_name, sizeof file_name, "%.50s.theme", name);
+    if (esp_user_path(folder, sizeof folder, ESP_USER_CONFIG, "themes") == 0) {
+        snprintf(path, size, "%s/%s", folder, file_name);
+        if (access(path, F_OK) == 0)
+            return 0;
+    }
+    return esp_find_data(path, size, "themes", file_name);
+}
+
+int esp_theme_load(struct esp_theme *theme, const char *name, char *err, size_t errlen)
+{
+    char path[640];
+    struct reading reading = {.path = path};
+    const char *slash = strrchr(name, '/');
+    snprintf(path, sizeof path, "%s", name);
+    if (!slash && find_by_name(name, path, sizeof path) < 0)
+        return esp_fail(err, errlen, ESP_E_FILE,
+                        "there is no theme '%.60s'; espalier list themes shows those there are",
+                        name);
+    esp_theme_plain(&reading.theme);
+    int status = esp_line_file_read(path, read_line, &reading, err, errlen);
+    if (status < 0)
+        return status;
+    inherit(&reading.theme);
+    *theme = reading.theme;
+    snprintf(theme->name, sizeof theme->name, "%.31s", slash ? slash + 1 : name);
+    return 0;
+}
+
+/* Themes of the program, then those of the user that have other names. */
+int esp_theme_list(int index, char *name, size_t size)
+{
+    char folder[512], file_name[300], path[640];
+    int count = 0;
+    while (esp_list_data("themes", count, name, size) == 0)
+        if (count++ == index)
+            return 0;
+    if (esp_user_path(folder, sizeof folder, ESP_USER_CONFIG, "themes") < 0)
+        return ESP_E_FILE;
+    for (int i = 0; esp_list_folder(folder, ".theme", i, name, size) == 0; i++) {
+        snprintf(file_name, sizeof file_name, "%s.theme", name);
+        if (esp_find_data(path, sizeof path, "themes", file_name) < 0 && count++ == index)
+            return 0;
+    }
+    return ESP_E_FILE;
+}
+
+/* ------------------------------------------------------------------ fewer colours */
+
+static int distance(int32_t a, int32_t b)
+{
+    int red = ((a >> 16) & 255) - ((b >> 16) & 255),
+        green = ((a >> 8) & 255) - ((b >> 8) & 255);
+    int blue = (a & 255) - (b & 255);
+    return 3 * red * red + 4 * green * green + 2 * blue * blue; /* the eye sees green best */
+}
+
+/* xterm's colours from 16 on: a cube of 6 x 6 x 6, and 24 greys. */
+static int32_t xterm_colour(int index)
+{
+    static const int level[6] = {0, 95, 135, 175, 215, 255};
+    if (index < 232) {
+        index -= 16;
+        return level[index / 36] << 16 | level[index / 6 % 6] << 8 | level[index % 6];
+    }
+    int grey = 8 + 10 * (index - 232);
+    return grey << 16 | grey << 8 | grey;
+}
+
+static int nearest_of_256(int32_t rgb)
+{
+    int best = 16;
+    for (int i = 16; i < 256; i++)
+        if (distance(rgb, xterm_colour(i)) < distance(rgb, xterm_colour(best)))
+            best = i;
+    return best;
+}
+
+/* The user may have changed the shades of the terminal's own eight or sixteen colours, so only
+ * the hue is kept: in their numbers red is 1, green 2 and blue 4, and a bright colour is 8
+ * more. */
+static int nearest_of_16(int32_t rgb, int colours)
+{
+    enum { GREY = 40 /* red, green and blue of a grey differ by less */ };
+    const int part[3] = {rgb >> 16 & 255, rgb >> 8 & 255, rgb & 255};
+    int least = 255, most = 0, hue = 0;
+    for (int i = 0; i < 3; i++) {
+        least = part[i] < least ? part[i] : least;
+        most = part[i] > most ? part[i] : most;
+    }
+    if (most - least < GREY && colours < 16)
+        return most + least < 256 ? 0 : 7;
+    if (most - least < GREY)
+        return most < 64 ? 0 : most < 176 ? 8 : most < 240 ? 7 : 15;
+    for (int i = 0; i < 3; i++)
+        if (2 * (part[i] - least) >= most - least)
+            hue |= 1 << i;
+    return hue + (colours >= 16 && most >= 208 ? 8 : 0);
+}
+
+int esp_colour_near(int32_t rgb, int colours)
+{
+    if (rgb < 0 || colours < 8)
+        return -1;
+    if (rgb >= ESP_COLOUR_NAMED)
+        return colours >= 16 ? rgb - ESP_COLOUR_NAMED : (rgb - ESP_COLOUR_NAMED) % 8;
+    if (colours >= 1 << 24)
+        return rgb < 8 ? 16 : rgb; /* such terminals take 0..7 as the named ones */
+    return colours >= 256 ? nearest_of_256(rgb) : nearest_of_16(rgb, colours);
+}
+
+struct esp_appearance esp_appearance_near(const struct esp_theme *theme, int style, int colours)
+{
+    const struct esp_appearance *look = &theme->style[style];
+    struct esp_appearance shown = {esp_colour_near(look->foreground, colours),
+                                   esp_colour_near(look->background, colours),
+                                   look->attributes};
+    if (colours < 256 && shown.background < 0 && look->foreground < ESP_COLOUR_NAMED &&
+        (shown.foreground == 0 || shown.foreground % 8 == 7))
+        shown.foreground = -1;
+    if ((look->foreground >= 0 && shown.foreground < 0) ||
+        (look->background >= 0 && shown.background < 0))
+        shown.attributes |= esp_style_attributes(style);
+    return shown;
+}

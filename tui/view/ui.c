@@ -1,0 +1,563 @@
+/* ui.c - draws the screen and moves the focus; see ui.h. */
+#include "tui/view/ui.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "viz/chart.h"
+#include "tui/view/replay_line.h"
+#include "viz/safe.h"
+#include "viz/wrap.h"
+
+void esp_ui_init(struct esp_ui *ui)
+{
+    *ui = (struct esp_ui){.prompt = "> ", .line = "", .look = {.iteration = -1, .match = -1}};
+    ui->layout.current = ESP_PANE_text;
+    ui->view[ESP_PANE_text].anchor = -1;
+}
+
+struct esp_layout esp_ui_layout(const struct esp_ui *ui, int width, int height)
+{
+    struct esp_layout_options options = ui->layout;
+    options.width = width;
+    options.height = height;
+    if (ui->help) {
+        options.current = ESP_PANE_help;
+        options.zoomed = true;
+    }
+    return esp_layout_of(&options);
+}
+
+/* ------------------------------------------------------------------ header and footer */
+
+/* The name of a specification "name:k=v,...". */
+static int name_length(const char *spec)
+{
+    return (int)strcspn(spec, ":");
+}
+
+/* What speculation is worth, in the longest of three forms that fits before column `end`. */
+static int draw_speed(struct esp_canvas *canvas, int end, const struct esp_state *state)
+{
+    struct esp_figures figures = esp_state_figures(state);
+    char text[3][96];
+    if (figures.speedup <= 0)
+        return end;
+    esp_state_worth(&figures, state->baseline, text);
+    const bool wins = esp_state_wins(&figures);
+    enum { LEAST = 40, MODELS = 80 }; /* for what else a header says */
+    int form = wins || (int)strlen(text[0]) > end - MODELS;
+    form += form == 1 && (int)strlen(text[1]) > end - LEAST;
+    return esp_draw_right(canvas, end, 0, wins ? ESP_STYLE_GOOD : ESP_STYLE_BAD, text[form]);
+}
+
+/* How far models are loaded: the first ones, or those that replace them. */
+static int draw_loading(struct esp_canvas *canvas, int end, const struct esp_state *state)
+{
+    enum { BAR = 12 };
+    char text[80];
+    snprintf(text, sizeof text, "%3.0f %%", 100 * state->fraction);
+    end = esp_draw_right(canvas, end, 0, ESP_STYLE_STATUS, text) - 1;
+    if (end < 40)
+        return esp_draw_right(canvas, end, 0, ESP_STYLE_STATUS, "loading");
+    esp_draw_repeat(canvas, end - BAR, 0, BAR, ESP_STYLE_EDGE, canvas->glyphs->sparks[0]);
+    esp_draw_bar(canvas, end - BAR, 0, BAR, ESP_STYLE_BAR_VERIFY, state->fraction);
+    snprintf(text, sizeof text, "loading %.60s", state->phase_text);
+    int start = end - BAR - 1 - esp_safe_width(text, strlen(text), 0);
+    if (start < 12)
+        return esp_draw_right(canvas, end - BAR - 1, 0, ESP_STYLE_STATUS, "loading");
+    esp_draw_bytes(canvas, start, 0, end - BAR - start, ESP_STYLE_STATUS, 0, text,
+                   strlen(text));
+    return start;
+}
+
+static int draw_phase(struct esp_canvas *canvas, int end, const struct esp_ui *ui,
+                      const struct esp_state *state)
+{
+    char text[96] = "";
+    int style = ESP_STYLE_STATUS, stages;
+    const struct esp_iteration *it = esp_state_iteration(state, -1, &stages);
+    const int index = it ? it->index : 0;
+    switch (state->phase) {
+    case ESP_PHASE_LOADING:
+        return draw_loading(canvas, end, state);
+    case ESP_PHASE_PREFILL:
+        snprintf(text, sizeof text, "reading the prompt");
+        break;
+    case ESP_PHASE_GENERATING:
+        if (ui->pace > 0)
+            snprintf(text, sizeof text, "%s iter %d, %g/s", canvas->glyphs->running, index,
+                     ui->pace);
+        else
+            snprintf(text, sizeof text, "%s iter %d", canvas->glyphs->running, index);
+        break;
+    case ESP_PHASE_WAITING:
+        snprintf(text, sizeof text, "step mode, iter %d", index);
+        style = ESP_STYLE_WARN;
+        break;
+    case ESP_PHASE_FAILED:
+        snprintf(text, sizeof text, "not loaded");
+        style = ESP_STYLE_ERROR;
+        break;
+    default:
+        snprintf(text, sizeof text, "%s",
+                 strcmp(state->ended, "length") == 0 ? "n reached"
+                 : state->ended[0]                   ? state->ended
+                                                     : "ready");
+        break;
+    }
+    return esp_draw_right(canvas, end, 0, style, text);
+}
+
+static void draw_header(struct esp_canvas *canvas, const struct esp_ui *ui,
+                        const struct esp_state *state)
+{
+    const struct esp_loaded *loaded = &state->loaded;
+    char models[256] = "", setup[320] = "";
+    int width = canvas->view.rect.width, end = width - 1;
+    int after = draw_speed(canvas, end, state);
+    end = draw_phase(canvas, after < end ? after - 3 : end, ui, state) - 2;
+    if (state->recording[0]) {
+        snprintf(models, sizeof models, "%s rec", canvas->glyphs->running);
+        end = esp_draw_right(canvas, end, 0, ESP_STYLE_RECORD, models) - 2;
+    }
+    int x = esp_draw(canvas, 1, 0, ESP_STYLE_TITLE, "espalier") + 3;
+    if (!state->ready)
+        return;
+    if (loaded->lossy)
+        x = esp_draw(canvas, x, 0, ESP_STYLE_BAD, "LOSSY") + 3;
+    snprintf(models, sizeof models, loaded->draft[0] ? "%s <- %s" : "%s", loaded->target,
+             loaded->draft);
+    snprintf(setup, sizeof setup, "%.*s, %.*s, %s", name_length(loaded->drafter),
+             loaded->drafter, name_length(loaded->verifier), loaded->verifier, loaded->backend);
+    int models_width = esp_safe_width(models, strlen(models), 0);
+    /* A GPU by its name, its memory and its driver, where there is room. */
+    int more = 2 + (int)strlen(loaded->device);
+    if (strcmp(loaded->backend, "cuda") == 0 &&
+        x + models_width + 3 + (int)strlen(setup) + more <= end)
+        snprintf(setup + strlen(setup), sizeof setup - strlen(setup), ": %s", loaded->device);
+    if (x + models_width + 3 + (int)strlen(setup) <= end)
+        x = esp_draw(canvas, x, 0, ESP_STYLE_STATUS, models) + 3;
+    if (x + (int)strlen(setup) > end)
+        setup[strcspn(setup, ",")] = '\0';
+    if (x + (int)strlen(setup) <= end)
+        esp_draw(canvas, x, 0, ESP_STYLE_STATUS, setup);
+}
+
+/* Whether an action would change something; tried on a copy. */
+static bool obeys(const struct esp_canvas *canvas, const struct esp_ui *ui,
+                  const struct esp_state *state, int action)
+{
+    struct esp_ui copy = *ui;
+    return esp_ui_act(&copy, state, action, canvas->width, canvas->height);
+}
+
+/* Whether the footer shows the key: whether it does something now. */
+static bool is_valid(const struct esp_canvas *canvas, const struct esp_ui *ui,
+                     const struct esp_state *state, const struct esp_binding *b)
+{
+    const bool pane = ui->layout.focused || ui->help;
+    const bool line_is_free = pane || ui->line_length == 0;
+    if (!b->label[0])
+        return false;
+    switch (b->when) {
+    case ESP_WHEN_PANE:
+        return pane && (b->action == ESP_ACTION_NONE || obeys(canvas, ui, state, b->action));
+    case ESP_WHEN_BUSY:
+        return !ui->player && esp_state_is_busy(state);
+    case ESP_WHEN_STEP:
+        return ui->stepping && line_is_free;
+    case ESP_WHEN_EMPTY:
+        return line_is_free;
+    case ESP_WHEN_LIVE:
+        return !ui->player;
+    case ESP_WHEN_REPLAY:
+        return ui->player && line_is_free &&
+               (b->action != ESP_ACTION_MARKER_FORWARD || ui->player->marker_count > 0);
+    default:
+        return true;
+    }
+}
+
+/* The order in the footer: first how to go on or to stop, then what the focused pane can do. */
+static int urgency_of(const struct esp_binding *b)
+{
+    if (b->when == ESP_WHEN_STEP || b->when == ESP_WHEN_REPLAY ||
+        b->action == ESP_ACTION_INTERRUPT)
+        return 2;
+    return b->when == ESP_WHEN_PANE;
+}
+
+/* Draws "Up Down move" if there is room; returns the column after it. */
+static int draw_hint(struct esp_canvas *canvas, int x, const struct esp_ui *ui,
+                     const struct esp_binding *b)
+{
+    char keys[32];
+    const char *label = b->label;
+    const struct esp_binding *next = b + 1;
+    const bool pair = next->key && !next->help[0] && next->action != b->action;
+    if (b->action == ESP_ACTION_STEP_MODE && ui->stepping)
+        label = "run on";
+    if (b->action == ESP_ACTION_PAUSE && !ui->player->playing)
+        label = "play";
+    if (b->action == ESP_ACTION_FULL_SPEED)
+        label = ui->pace > 0 ? "full speed" : "paced";
+    snprintf(keys, sizeof keys, "%s%s%s", b->key, pair ? " " : "", pair ? next->key : "");
+    if (x + (int)(strlen(keys) + 1 + strlen(label)) >= canvas->view.rect.width)
+        return x;
+    x = esp_draw(canvas, x, 0, ESP_STYLE_KEY, keys) + 1;
+    return esp_draw(canvas, x, 0, ESP_STYLE_LABEL, label) + 3;
+}
+
+/* Whether the message fits the one line of the footer. */
+static bool fits_footer(const struct esp_canvas *canvas, const struct esp_ui *ui)
+{
+    return esp_safe_width(ui->message, strlen(ui->message), 0) < canvas->width;
+}
+
+static void draw_footer(struct esp_canvas *canvas, const struct esp_ui *ui,
+                        const struct esp_state *state)
+{
+    int width = canvas->view.rect.width, x = 1;
+    if (ui->message && ui->message[0] && fits_footer(canvas, ui)) {
+        esp_draw_bytes(canvas, 1, 0, width - 1,
+                       ui->message_is_error ? ESP_STYLE_ERROR : ESP_STYLE_STATUS, 0,
+                       ui->message, strlen(ui->message));
+        return;
+    }
+    for (int urgency = 2; urgency >= 0; urgency--)
+        for (const struct esp_binding *b = esp_bindings; b->key; b++)
+            if (urgency_of(b) == urgency && is_valid(canvas, ui, state, b))
+                x = draw_hint(canvas, x, ui, b);
+}
+
+/* ------------------------------------------------------------------ input line */
+
+/* Scrolls sideways so that the cursor stays inside: bytes are dropped on the left until it
+ * does. */
+static void draw_input(struct esp_canvas *canvas, const struct esp_ui *ui)
+{
+    if (ui->player && ui->line_length == 0) {
+        esp_replay_line_draw(canvas, ui->player, ui->typed);
+        return;
+    }
+    int width = canvas->view.rect.width, flags = canvas->ascii_text ? ESP_SAFE_ASCII : 0;
+    int x = esp_draw(canvas, 0, 0, ui->layout.focused ? ESP_STYLE_LABEL : ESP_STYLE_KEY,
+                     ui->prompt);
+    struct esp_safe_unit shown;
+    size_t first = ui->point > 4 * (size_t)width ? ui->point - 4 * (size_t)width : 0;
+    while (first > 0 && ((unsigned char)ui->line[first] & 0xc0) == 0x80)
+        first--;
+    int before = esp_safe_width(ui->line + first, ui->point - first, flags);
+    while (first < ui->point && x + before >= width) {
+        first += esp_safe_next(ui->line + first, ui->line_length - first, flags, &shown);
+        before -= shown.width;
+    }
+    int cursor = x + before;
+    for (size_t i = first; i < ui->line_length && x < width;) {
+        i += esp_safe_next(ui->line + i, ui->line_length - i, flags, &shown);
+        x = esp_draw(canvas, x, 0, shown.stand_in ? ESP_STYLE_LABEL : ESP_STYLE_TEXT,
+                     shown.text);
+    }
+    if (!ui->layout.focused) {
+        canvas->cursor_x = canvas->view.rect.x + (cursor < width ? cursor : width - 1);
+        canvas->cursor_y = canvas->view.rect.y;
+    }
+}
+
+/* The completions, in a frame right above the input line. */
+static void draw_choices(struct esp_canvas *canvas, const struct esp_ui *ui,
+                         const struct esp_layout *layout)
+{
+    int room = layout->input.y - 2, width = 0, shown = ui->choice_count;
+    if (shown == 0 || room < 1)
+        return;
+    if (shown > room)
+        shown = room;
+    for (int i = 0; i < ui->choice_count; i++) {
+        const char *text = ui->choices[i].text;
+        int wide = esp_safe_width(text, strlen(text), canvas->ascii_text ? ESP_SAFE_ASCII : 0);
+        width = wide > width ? wide : width;
+    }
+    struct esp_rect frame = {0, layout->input.y - shown - 2, layout->input.width, shown + 2};
+    struct esp_view whole = esp_canvas_enter(canvas, frame);
+    esp_draw_fill(canvas, (struct esp_rect){0, 0, frame.width, frame.height}, ESP_STYLE_TEXT);
+    esp_draw_frame(canvas, (struct esp_rect){0, 0, frame.width, frame.height}, ESP_STYLE_FRAME);
+    for (int i = 0; i < shown; i++) {
+        const struct esp_choice *choice = &ui->choices[i];
+        int x = 2 + width + 2;
+        esp_draw_bytes(canvas, 2, i + 1, frame.width - 4, ESP_STYLE_VALUE, 0, choice->text,
+                       strlen(choice->text));
+        if (i == shown - 1 && shown < ui->choice_count)
+            esp_drawf(canvas, x, i + 1, ESP_STYLE_LABEL, "%d more", ui->choice_count - shown);
+        else if (choice->summary && x < frame.width - 2)
+            esp_draw_bytes(canvas, x, i + 1, frame.width - 1 - x, ESP_STYLE_LABEL, 0,
+                           choice->summary, strlen(choice->summary));
+    }
+    esp_canvas_leave(canvas, whole);
+}
+
+/* A message that is too long for the footer, in a frame right above the input line. */
+static void draw_long_message(struct esp_canvas *canvas, const struct esp_ui *ui,
+                              const struct esp_layout *layout)
+{
+    if (!ui->message || fits_footer(canvas, ui))
+        return;
+    int width = layout->input.width, rows = esp_paragraph_height(ui->message, width - 4);
+    if (rows > layout->input.y - 2)
+        rows = layout->input.y - 2;
+    struct esp_rect frame = {0, layout->input.y - rows - 2, width, rows + 2};
+    struct esp_rect inside = {2, frame.y + 1, width - 4, rows};
+    if (rows < 1)
+        return;
+    esp_draw_fill(canvas, frame, ESP_STYLE_TEXT);
+    esp_draw_frame(canvas, frame, ESP_STYLE_FRAME);
+    struct esp_view whole = esp_canvas_enter(canvas, inside);
+    esp_draw_paragraph(canvas, 0, ui->message_is_error ? ESP_STYLE_ERROR : ESP_STYLE_STATUS,
+                       ui->message);
+    esp_canvas_leave(canvas, whole);
+}
+
+/* ------------------------------------------------------------------ panes */
+
+static void title_of(const struct esp_ui *ui, const struct esp_state *state, int pane,
+                     char *title, size_t size)
+{
+    const struct esp_pane_ops *ops = esp_panes[pane];
+    if (ops->title)
+        ops->title(state, &ui->look, title, size);
+    else
+        snprintf(title, size, "%s", ops->name);
+}
+
+static void draw_frames(struct esp_canvas *canvas, const struct esp_ui *ui,
+                        const struct esp_state *state, const struct esp_layout *layout)
+{
+    int focused = ui->help ? ESP_PANE_help : ui->layout.focused ? ui->layout.current : -1;
+    for (int i = 0; i < ESP_PANES; i++)
+        if (i != focused)
+            esp_draw_frame(canvas, layout->pane[i], ESP_STYLE_FRAME);
+    if (focused >= 0)
+        esp_draw_frame(canvas, layout->pane[focused], ESP_STYLE_FRAME_FOCUS);
+    for (int i = 0; i < ESP_PANES; i++) {
+        char title[160];
+        struct esp_rect rect = layout->pane[i];
+        if (rect.width < 8)
+            continue;
+        title_of(ui, state, i, title,
+                 (size_t)rect.width - 3 < sizeof title ? (size_t)rect.width - 3 : sizeof title);
+        int style = i == focused ? ESP_STYLE_SELECTION : ESP_STYLE_TITLE;
+        esp_draw(canvas, rect.x + 1, rect.y, ESP_STYLE_TITLE, " ");
+        int x = esp_draw_bytes(canvas, rect.x + 2, rect.y, rect.width - 4, style, 0, title,
+                               strlen(title));
+        esp_draw(canvas, x, rect.y, ESP_STYLE_TITLE, " ");
+    }
+}
+
+/* The panes in the order in which they get the focus; a comparison comes first. Returns how
+ * many. */
+static int pane_order(const struct esp_ui *ui, int order[ESP_PANES])
+{
+    int count = 0;
+    if (ui->layout.comparing && !ui->layout.hidden[ESP_PANE_compare])
+        order[count++] = ESP_PANE_compare;
+    for (int i = 0; i < ESP_PANES; i++)
+        if (!ui->layout.hidden[i] && i != ESP_PANE_help && i != ESP_PANE_compare)
+            order[count++] = i;
+    return count;
+}
+
+/* The first tab of a strip of `width` columns that is too narrow for all: from there on, the one
+ * of the current pane can be seen. */
+static int first_tab(const struct esp_ui *ui, const int order[], int count, int width)
+{
+    int first = 0, end = 0;
+    for (int i = 0; i < count; i++) {
+        end += (int)strlen(esp_panes[order[i]]->name) + 2;
+        while (end > width && first < i)
+            end -= (int)strlen(esp_panes[order[first++]]->name) + 2;
+        if (order[i] == ui->layout.current)
+            return first;
+    }
+    return 0;
+}
+
+static void draw_tabs(struct esp_canvas *canvas, const struct esp_ui *ui)
+{
+    int order[ESP_PANES], count = pane_order(ui, order), x = 0;
+    if (ui->help)
+        x = esp_drawf(canvas, x, 0, ESP_STYLE_SELECTION, " %s ", esp_pane_help.name);
+    for (int i = first_tab(ui, order, count, canvas->view.rect.width); i < count; i++) {
+        bool current = !ui->help && order[i] == ui->layout.current;
+        x = esp_drawf(canvas, x, 0, current ? ESP_STYLE_SELECTION : ESP_STYLE_LABEL, " %s ",
+                      esp_panes[order[i]]->name);
+    }
+}
+
+int esp_ui_tab_at(const struct esp_ui *ui, int width, int x)
+{
+    int order[ESP_PANES], count = pane_order(ui, order), end = 0;
+    for (int i = first_tab(ui, order, count, width); i < count && !ui->help; i++) {
+        end += (int)strlen(esp_panes[order[i]]->name) + 2;
+        if (x < end)
+            return order[i];
+    }
+    return -1;
+}
+
+static void draw_panes(struct esp_canvas *canvas, const struct esp_ui *ui,
+                       const struct esp_state *state, const struct esp_layout *layout)
+{
+    if (layout->framed)
+        draw_frames(canvas, ui, state, layout);
+    for (int i = 0; i < ESP_PANES; i++) {
+        struct esp_rect inside = esp_layout_inside(layout, i);
+        if (inside.width < 1 || inside.height < 1)
+            continue;
+        struct esp_pane_view view = ui->view[i];
+        view.focused = ui->layout.focused && ui->layout.current == i;
+        struct esp_view whole = esp_canvas_enter(canvas, inside);
+        esp_panes[i]->draw(canvas, state, &ui->look, &view);
+        esp_canvas_leave(canvas, whole);
+    }
+}
+
+void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui,
+                 const struct esp_state *state)
+{
+    esp_canvas_clear(canvas);
+    struct esp_layout layout = esp_ui_layout(ui, canvas->width, canvas->height);
+    if (layout.kind == ESP_LAYOUT_TINY) {
+        char text[64];
+        snprintf(text, sizeof text, "espalier needs 20 x 5, has %d x %d", canvas->width,
+                 canvas->height);
+        esp_draw_paragraph(canvas, 0, ESP_STYLE_WARN, text);
+        return;
+    }
+    struct esp_view whole;
+    if (layout.header.width > 0) {
+        whole = esp_canvas_enter(canvas, layout.header);
+        draw_header(canvas, ui, state);
+        esp_canvas_leave(canvas, whole);
+    }
+    if (layout.tabs.width > 0) {
+        whole = esp_canvas_enter(canvas, layout.tabs);
+        draw_tabs(canvas, ui);
+        esp_canvas_leave(canvas, whole);
+    }
+    draw_panes(canvas, ui, state, &layout);
+    draw_choices(canvas, ui, &layout);
+    draw_long_message(canvas, ui, &layout);
+    whole = esp_canvas_enter(canvas, layout.input);
+    draw_input(canvas, ui);
+    esp_canvas_leave(canvas, whole);
+    whole = esp_canvas_enter(canvas, layout.footer);
+    draw_footer(canvas, ui, state);
+    esp_canvas_leave(canvas, whole);
+    if (ui->palette.open)
+        esp_palette_draw(canvas, &ui->palette);
+}
+
+/* ------------------------------------------------------------------ actions */
+
+/* The next pane that can have the focus in direction `step`; after the last the input line. */
+static void move_focus(struct esp_ui *ui, int step)
+{
+    int order[ESP_PANES], count = pane_order(ui, order), at = step > 0 ? -1 : count;
+    for (int i = 0; i < count; i++)
+        if (ui->layout.focused && order[i] == ui->layout.current)
+            at = i;
+    at += step;
+    ui->layout.focused = at >= 0 && at < count;
+    if (ui->layout.focused)
+        ui->layout.current = order[at];
+}
+
+void esp_ui_compare(struct esp_ui *ui, bool on)
+{
+    if (ui->layout.comparing == on)
+        return;
+    ui->layout.comparing = on;
+    ui->layout.hidden[ESP_PANE_compare] = false;
+    ui->view[ESP_PANE_compare].anchor = -1;
+    if (on && !ui->layout.focused)
+        ui->layout.current = ESP_PANE_compare;
+    if (on || ui->layout.current != ESP_PANE_compare)
+        return;
+    ui->layout.current = ESP_PANE_text;
+    ui->layout.focused = false;
+}
+
+/* Hides the focused pane and focuses the next. Text and tree cannot both be hidden. */
+static bool hide(struct esp_ui *ui)
+{
+    const int pane = ui->layout.current, other = pane == ESP_PANE_text   ? ESP_PANE_tree
+                                                 : pane == ESP_PANE_tree ? ESP_PANE_text
+                                                                         : pane;
+    if (ui->help || !ui->layout.focused || (other != pane && ui->layout.hidden[other]))
+        return false;
+    ui->layout.zoomed = false;
+    move_focus(ui, 1);
+    ui->layout.hidden[pane] = true;
+    return true;
+}
+
+bool esp_ui_act(struct esp_ui *ui, const struct esp_state *state, int action, int width,
+                int height)
+{
+    switch (action) {
+    case ESP_ACTION_HELP:
+        ui->help = !ui->help;
+        ui->view[ESP_PANE_help].scroll = 0;
+        return true;
+    case ESP_ACTION_STACK:
+        ui->layout.stacked = !ui->layout.stacked;
+        return true;
+    case ESP_ACTION_NEXT_PANE:
+        move_focus(ui, 1);
+        return true;
+    case ESP_ACTION_PREVIOUS_PANE:
+        move_focus(ui, -1);
+        return true;
+    case ESP_ACTION_ZOOM:
+        ui->layout.zoomed = !ui->layout.zoomed;
+        return true;
+    case ESP_ACTION_EARLIER:
+    case ESP_ACTION_LATER:
+        esp_look_step(&ui->look, state, action == ESP_ACTION_EARLIER ? -1 : 1);
+        return true;
+    case ESP_ACTION_TREE_LAYOUT:
+        ui->look.grows_right = !ui->look.grows_right;
+        return true;
+    case ESP_ACTION_HIDE:
+        return hide(ui);
+    default:
+        break;
+    }
+    int pane = ui->help             ? ESP_PANE_help
+               : ui->layout.focused ? ui->layout.current
+                                    : ESP_PANE_text;
+    struct esp_layout layout = esp_ui_layout(ui, width, height);
+    struct esp_rect inside = esp_layout_inside(&layout, pane);
+    bool obeyed = esp_panes[pane]->request &&
+                  esp_panes[pane]->request(&ui->view[pane], &ui->look, state, action,
+                                           inside.width, inside.height);
+    if (obeyed || action != ESP_ACTION_LEAVE_PANE)
+        return obeyed;
+    ui->help = ui->layout.focused = ui->layout.zoomed = false;
+    return true;
+}
+
+struct esp_search_result esp_ui_find(struct esp_ui *ui, const struct esp_state *state, int pane,
+                                     int step, int width, int height)
+{
+    if (!esp_panes[pane]->find)
+        pane = ESP_PANE_text;
+    ui->help = false;
+    ui->layout.focused = true;
+    ui->layout.current = pane;
+    struct esp_layout layout = esp_ui_layout(ui, width, height);
+    struct esp_rect inside = esp_layout_inside(&layout, pane);
+    return esp_panes[pane]->find(&ui->view[pane], &ui->look, state, step, inside.width,
+                                 inside.height);
+}

@@ -1,0 +1,181 @@
+/* models.c - opening models and handing settings and text over; see models.h. */
+#include "tui/worker/models.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/status.h"
+
+/* ------------------------------------------------------------------ opening and closing */
+
+static int own(const char **string)
+{
+    if (!*string)
+        return ESP_OK;
+    *string = strdup(*string);
+    return *string ? ESP_OK : ESP_E_MEMORY;
+}
+
+/* Copies all strings, so that esp_models_close() can free what there is even after a failure. */
+static int own_strings(struct esp_engine_options *options)
+{
+    int target = own(&options->target), draft = own(&options->draft),
+        backend = own(&options->backend);
+    return target < 0 || draft < 0 || backend < 0 ? ESP_E_MEMORY : ESP_OK;
+}
+
+static int open_engine(struct esp_models *pair, const struct esp_engine_options *options,
+                       char *err, size_t errlen)
+{
+    *pair = (struct esp_models){.options = *options};
+    int status = own_strings(&pair->options);
+    if (status < 0)
+        return esp_fail(err, errlen, status, "no memory for the models");
+    return esp_engine_open(&pair->engine, &pair->options, err, errlen);
+}
+
+static int open_session(struct esp_models *pair, const struct esp_session_options *options,
+                        char *err, size_t errlen)
+{
+    return esp_session_open(&pair->session, pair->engine, options, err, errlen);
+}
+
+int esp_models_open(struct esp_models *pair, const struct esp_engine_options *options,
+                  const struct esp_session_options *session, char *err, size_t errlen)
+{
+    int status = open_engine(pair, options, err, errlen);
+    if (status == ESP_OK)
+        status = open_session(pair, session, err, errlen);
+    if (status < 0) {
+        esp_engine_close(pair->engine);
+        pair->engine = NULL;
+    }
+    return status;
+}
+
+void esp_models_close(struct esp_models *pair)
+{
+    esp_session_close(pair->session);
+    esp_engine_close(pair->engine);
+    free((char *)pair->options.target);
+    free((char *)pair->options.draft);
+    free((char *)pair->options.backend);
+    *pair = (struct esp_models){.engine = NULL};
+}
+
+/* ------------------------------------------------------------------ another pair */
+
+void esp_models_options(struct esp_engine_options *options, const struct esp_models *pair,
+                        const struct esp_models_change *change)
+{
+    *options = pair->options;
+    switch (change->part) {
+    case ESP_CHANGE_MODELS:
+        options->target = change->target;
+        options->draft = change->draft;
+        options->context = 0; /* was said of another model */
+        break;
+    case ESP_CHANGE_BACKEND:
+        options->backend = change->backend;
+        options->device = 0; /* was said of another backend */
+        break;
+    case ESP_CHANGE_DEVICE:
+        options->device = change->device;
+        break;
+    case ESP_CHANGE_THREADS:
+        options->threads = change->threads;
+        break;
+    }
+}
+
+int esp_models_follow(struct esp_models *next, const struct esp_models *pair,
+                    const struct esp_engine_options *options,
+                    const struct esp_session_options *session, char *note, size_t size,
+                    char *err, size_t errlen)
+{
+    struct esp_session_options settings = *session;
+    snprintf(note, size, "%s", "");
+    if (pair->session)
+        esp_session_current(pair->session, &settings);
+    settings.observer = session->observer;
+    settings.user = session->user;
+    int status = open_engine(next, options, err, errlen);
+    if (status == ESP_OK)
+        status = open_session(next, &settings, err, errlen);
+    if (status < 0 && next->engine && (settings.drafter || settings.verifier)) {
+        snprintf(note, size, "; drafter and verifier are its own: %s", err);
+        settings.drafter = settings.verifier = NULL;
+        status = open_session(next, &settings, err, errlen);
+    }
+    if (status < 0)
+        esp_models_close(next);
+    return status;
+}
+
+bool esp_models_shares_tokens(const struct esp_models *from, const struct esp_models *to)
+{
+    int count = 0;
+    const int32_t *tokens = from->session ? esp_session_tokens(from->session, &count) : NULL;
+    for (int i = 0; i < count; i++) {
+        size_t before, after;
+        const char *a = esp_token_bytes(from->engine, tokens[i], &before);
+        const char *b = esp_token_bytes(to->engine, tokens[i], &after);
+        if (!a || !b || before != after || memcmp(a, b, before) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* The bytes of the text, without special tokens; the caller frees them. */
+static char *text_of(const struct esp_models *pair, size_t *length)
+{
+    int count;
+    const int32_t *tokens = esp_session_tokens(pair->session, &count);
+    char *text = NULL;
+    size_t capacity = 0;
+    FILE *stream = open_memstream(&text, &capacity);
+    if (!stream)
+        return NULL;
+    for (int i = 0; i < count; i++) {
+        size_t size = 0;
+        const char *bytes = esp_token_bytes(pair->engine, tokens[i], &size);
+        if (bytes && !esp_token_is_special(pair->engine, tokens[i]))
+            fwrite(bytes, 1, size, stream);
+    }
+    bool failed = ferror(stream);
+    if (fclose(stream) != 0 || failed) {
+        free(text);
+        return NULL;
+    }
+    *length = capacity;
+    return text;
+}
+
+static int prompt_anew(const struct esp_models *from, struct esp_models *to, char *err,
+                       size_t errlen)
+{
+    size_t length = 0;
+    int status = ESP_E_MEMORY;
+    char *text = text_of(from, &length);
+    if (!text)
+        esp_fail(err, errlen, status, "no memory for the text");
+    else if (length == 0)
+        status = ESP_OK;
+    else
+        status = esp_session_prompt_text(to->session, text, length, 0, err, errlen);
+    free(text);
+    return status;
+}
+
+int esp_models_hand_over(const struct esp_models *from, struct esp_models *to, char *err,
+                       size_t errlen)
+{
+    int count = 0;
+    const int32_t *tokens = from->session ? esp_session_tokens(from->session, &count) : NULL;
+    if (count == 0)
+        return ESP_OK;
+    if (!esp_models_shares_tokens(from, to))
+        return prompt_anew(from, to, err, errlen);
+    return esp_session_prompt(to->session, tokens, count, err, errlen);
+}

@@ -1,0 +1,109 @@
+/* reporter.c - writes snapshots and wakes their reader; see reporter.h. */
+#include "tui/worker/reporter.h"
+
+#include "kernels/clock.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum {
+    SLOTS = 64,
+    WAKE_MS = 30, /* between wake-ups for iterations: the screen is not drawn more often */
+};
+
+int esp_reporter_open(struct esp_reporter *report)
+{
+    *report = (struct esp_reporter){.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    return report->wake < 0 ? ESP_E_MEMORY
+                            : esp_ring_open(&report->ring, SLOTS, ESP_MAX_NODES + 1);
+}
+
+void esp_reporter_close(struct esp_reporter *report)
+{
+    esp_ring_close(report->ring);
+    if (report->wake >= 0)
+        close(report->wake);
+}
+
+void esp_reporter_wake(struct esp_reporter *report)
+{
+    const uint64_t one = 1;
+    if (!atomic_exchange(&report->awake, true) && write(report->wake, &one, sizeof one) < 0)
+        atomic_store(&report->awake, false);
+}
+
+void esp_reporter_wake_for_iteration(struct esp_reporter *report)
+{
+    const double now = esp_clock();
+    if ((now - report->woken) * 1e3 < WAKE_MS)
+        return;
+    report->woken = now;
+    esp_reporter_wake(report);
+}
+
+void esp_reporter_tell(struct esp_reporter *report, int type, const char *text)
+{
+    struct esp_snapshot *snapshot = esp_ring_write(report->ring, type);
+    if (!snapshot)
+        return;
+    snprintf(snapshot->text, sizeof snapshot->text, "%.511s", text);
+    esp_ring_publish(report->ring);
+    esp_reporter_wake(report);
+}
+
+void esp_reporter_phase(struct esp_reporter *report, int phase, const char *text, double fraction)
+{
+    struct esp_snapshot *snapshot = esp_ring_write(report->ring, ESP_SNAPSHOT_PHASE);
+    report->phase = phase;
+    if (!snapshot)
+        return;
+    snapshot->phase = phase;
+    snapshot->fraction = fraction;
+    snprintf(snapshot->text, sizeof snapshot->text, "%s", text);
+    esp_ring_publish(report->ring);
+    esp_reporter_wake(report);
+}
+
+static const char *token_text(void *engine, int32_t token, size_t *length)
+{
+    return esp_token_bytes(engine, token, length);
+}
+
+void esp_reporter_loaded(struct esp_reporter *report, const struct esp_models *pair, int serial,
+                       bool anew)
+{
+    struct esp_snapshot *snapshot = esp_ring_write(report->ring, ESP_SNAPSHOT_READY);
+    struct esp_model_info info;
+    struct esp_session_options now;
+    if (!snapshot)
+        return;
+    struct esp_loaded *loaded = &snapshot->loaded;
+    *loaded = (struct esp_loaded){
+        .serial = serial, .anew = anew, .tokens = {token_text, pair->engine}};
+    if (esp_engine_target(pair->engine, &info)) {
+        snprintf(loaded->target, sizeof loaded->target, "%s", info.name);
+        snprintf(loaded->target_folder, sizeof loaded->target_folder, "%s", info.path);
+    }
+    if (esp_engine_draft(pair->engine, &info)) {
+        snprintf(loaded->draft, sizeof loaded->draft, "%s", info.name);
+        snprintf(loaded->draft_folder, sizeof loaded->draft_folder, "%s", info.path);
+    }
+    snprintf(loaded->backend, sizeof loaded->backend, "%s", esp_engine_backend(pair->engine));
+    snprintf(loaded->device, sizeof loaded->device, "%s", esp_engine_device(pair->engine));
+    esp_session_get(pair->session, "drafter", loaded->drafter, sizeof loaded->drafter);
+    esp_session_get(pair->session, "verifier", loaded->verifier, sizeof loaded->verifier);
+    esp_session_current(pair->session, &now);
+    loaded->values = now.values;
+    loaded->lossy = esp_session_is_lossy(pair->session);
+    esp_ring_publish(report->ring);
+    esp_reporter_wake(report);
+}
+
+void esp_reporter_rest(struct esp_reporter *report)
+{
+    uint64_t count;
+    if (read(report->wake, &count, sizeof count) > 0)
+        atomic_store(&report->awake, false);
+}

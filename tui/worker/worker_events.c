@@ -1,0 +1,123 @@
+/* worker_events.c - what the engine's thread reports: events of its session, and progress.
+ *
+ * An event is recorded before it is shown, so that a replay shows what was seen. Between
+ * iterations the thread waits here: for a step, or for the pace.
+ */
+#include "tui/worker/worker_parts.h"
+
+#include <stdio.h>
+
+#include "kernels/clock.h"
+
+static const double WARM = 8e-3; /* seconds in which processors come up to speed */
+
+/* After a pause caches are cold and processors slow, and the iteration would take several times
+ * as long as without. Where it is short beside the pause, passes that nobody counts go before
+ * it, so that the times shown are those at full speed. */
+static void keep_pace(struct esp_worker *worker)
+{
+    struct esp_stats stats;
+    const double before = esp_clock();
+    esp_mailbox_wait_pace(&worker->mailbox);
+    const double start = esp_clock(), paused = start - before;
+    const double enough = paused / 10 < WARM ? paused / 10 : WARM;
+    esp_session_stats(worker->pair.session, &stats);
+    if (stats.iterations == 0 || paused < 4 * stats.decode_seconds / stats.iterations)
+        return;
+    while (esp_clock() - start < enough)
+        esp_session_warm(worker->pair.session);
+}
+
+/* Goes into step mode where a breakpoint says so. */
+static void check_breakpoints(struct esp_worker *worker, const struct esp_iteration *it)
+{
+    const struct esp_breakpoints breakpoints = esp_mailbox_breakpoints(&worker->mailbox);
+    char text[128] = "";
+    for (int i = 0; breakpoints.threshold && i < it->gauge_count && !*text; i++)
+        if (it->gauges[i].before != it->gauges[i].after)
+            snprintf(text, sizeof text, "%s moved", it->gauges[i].name);
+    if (breakpoints.rejected && it->path_length == 0)
+        snprintf(text, sizeof text, "everything was rejected");
+    if (breakpoints.path > 0 && it->path_length > breakpoints.path)
+        snprintf(text, sizeof text, "a path of %d tokens was accepted", it->path_length);
+    if (!*text || esp_mailbox_steps(&worker->mailbox))
+        return;
+    esp_mailbox_step_mode(&worker->mailbox, true);
+    esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, text);
+    esp_reporter_phase(&worker->report, ESP_PHASE_WAITING, "", 0);
+    esp_mailbox_wait_step(&worker->mailbox);
+}
+
+void esp_worker_not_recording(struct esp_worker *worker, int type, const char *text)
+{
+    esp_reporter_tell(&worker->report, ESP_SNAPSHOT_RECORD, "");
+    esp_reporter_tell(&worker->report, type, text);
+}
+
+void esp_worker_note(struct esp_worker *worker, const struct esp_event *event)
+{
+    char err[512];
+    bool stepped = event->type == ESP_EVENT_ITERATION && esp_mailbox_steps(&worker->mailbox);
+    if ((event->type == ESP_EVENT_ITERATION &&
+         !esp_session_recording_step(&worker->record, stepped, err, sizeof err)) ||
+        !esp_session_recording_event(&worker->record, event, err, sizeof err))
+        esp_worker_not_recording(worker, ESP_SNAPSHOT_ERROR, err);
+}
+
+/* Partial trees are sent only in step mode: nobody could see them otherwise. */
+void esp_worker_observe(void *user, const struct esp_event *event)
+{
+    struct esp_worker *worker = user;
+    if (worker->quiet)
+        return;
+    esp_worker_note(worker, event);
+    bool partial = event->type == ESP_EVENT_LAYER || event->type == ESP_EVENT_STAGE;
+    bool iteration = event->type == ESP_EVENT_ITERATION;
+    bool stepping = (partial || iteration) && esp_mailbox_steps(&worker->mailbox);
+    if (partial && !stepping)
+        return;
+    if (stepping)
+        esp_session_explain(worker->pair.session, true);
+    int phase = stepping ? ESP_PHASE_WAITING : ESP_PHASE_GENERATING;
+    if ((partial || iteration) && worker->report.phase != phase)
+        esp_reporter_phase(&worker->report, phase, "", 0);
+    if (esp_ring_write_event(worker->report.ring, event) < 0)
+        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR,
+                        "out of memory: an iteration could not be shown");
+    if (iteration && !stepping)
+        esp_reporter_wake_for_iteration(&worker->report);
+    else
+        esp_reporter_wake(&worker->report);
+    if (partial)
+        esp_mailbox_wait_step(&worker->mailbox);
+    if (iteration)
+        check_breakpoints(worker, event->iteration);
+    if (iteration && !stepping)
+        keep_pace(worker);
+}
+
+/* The second keeps the pace too: after a pause an iteration takes longer, and that must not
+ * always be the same one's. */
+void esp_worker_wake_for_second(void *user, bool iteration)
+{
+    struct esp_worker *worker = user;
+    if (!iteration) {
+        esp_reporter_wake(&worker->report);
+        return;
+    }
+    esp_reporter_wake_for_iteration(&worker->report);
+    if (!esp_mailbox_steps(&worker->mailbox))
+        keep_pace(worker);
+}
+
+bool esp_worker_progress(void *user, const char *what, size_t done, size_t total)
+{
+    struct esp_worker *worker = user;
+    double fraction = total > 0 ? (double)done / (double)total : 0;
+    if (fraction < worker->progress || fraction >= worker->progress + 0.01 || fraction >= 1) {
+        worker->progress = fraction;
+        esp_reporter_phase(&worker->report, ESP_PHASE_LOADING, what, fraction);
+    }
+    return worker->pair.session ? !esp_mailbox_stops(&worker->mailbox)
+                                : !esp_mailbox_quits(&worker->mailbox);
+}

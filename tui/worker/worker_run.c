@@ -1,0 +1,289 @@
+/* worker_run.c - commands of the interface, done in the engine's thread; see worker_parts.h.
+ *
+ * They run between iterations, in the order they were posted. A command that fails says so and
+ * leaves everything as it was: a setting keeps its value, and models that were there stay until
+ * others have been loaded beside them.
+ */
+#include "tui/worker/worker_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Models that others took the place of, whose tokens may still be on the screen. */
+struct retired {
+    struct retired *next;
+    struct esp_models pair;
+    int serial;
+};
+
+/* The text joined to what is there: a prompt that does not start with a blank starts a
+ * paragraph. */
+static char *joined(struct esp_worker *worker, const char *prompt, size_t prompt_length,
+                    size_t *length)
+{
+    int count;
+    const int32_t *tokens = esp_session_tokens(worker->pair.session, &count);
+    size_t last_length = 0;
+    const char *last =
+        count > 0 ? esp_token_bytes(worker->pair.engine, tokens[count - 1], &last_length)
+                  : NULL;
+    bool starts_blank = prompt_length > 0 && strchr(" \t\r\n", prompt[0]);
+    bool ends_line = last && last_length > 0 && last[last_length - 1] == '\n';
+    const char *between = count == 0 || starts_blank || ends_line ? "" : "\n\n";
+    *length = strlen(between) + prompt_length;
+    char *text = malloc(*length + 1);
+    if (!text)
+        return NULL;
+    memcpy(text, between, strlen(between));
+    memcpy(text + strlen(between), prompt, prompt_length);
+    text[*length] = '\0';
+    return text;
+}
+
+static int prefill(struct esp_worker *worker, const char *prompt, size_t prompt_length,
+                   char *err, size_t errlen)
+{
+    size_t length;
+    int status = ESP_E_MEMORY;
+    char *text = joined(worker, prompt, prompt_length, &length);
+    snprintf(err, errlen, "no memory for the prompt");
+    if (text)
+        status = esp_session_prompt_text(worker->pair.session, text, length, 0, err, errlen);
+    free(text);
+    return status;
+}
+
+/* Returns whether a generation has begun. */
+static bool run_prompt(struct esp_worker *worker, const char *prompt, size_t length)
+{
+    char err[256] = "";
+    int count;
+    esp_session_tokens(worker->pair.session, &count);
+    if (length == 0 && count == 0) {
+        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR,
+                        "type the beginning of a text first");
+        return false;
+    }
+    if (length > 0) {
+        esp_reporter_phase(&worker->report, ESP_PHASE_PREFILL, "", 0);
+        if (prefill(worker, prompt, length, err, sizeof err) < 0) {
+            esp_reporter_tell(&worker->report, ESP_SNAPSHOT_REFUSED, err);
+            esp_reporter_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
+            return false;
+        }
+    }
+    esp_session_allow(worker->pair.session, worker->limit);
+    esp_compare_run_begin(&worker->second);
+    esp_reporter_phase(&worker->report, ESP_PHASE_GENERATING, "", 0);
+    return true;
+}
+
+/* What a parameter of the drafter is now. */
+static void run_ask(struct esp_worker *worker, const char *key)
+{
+    char now[256], text[600];
+    bool there = esp_session_get(worker->pair.session, key, now, sizeof now) == ESP_OK;
+    if (there)
+        snprintf(text, sizeof text, "%s = %s", key, now);
+    else
+        snprintf(text, sizeof text, "the drafter that is chosen has no parameter '%s'", key);
+    esp_reporter_tell(&worker->report, there ? ESP_SNAPSHOT_MESSAGE : ESP_SNAPSHOT_ERROR, text);
+}
+
+static void run_set(struct esp_worker *worker, const char *key, const char *value,
+                    const char *origin)
+{
+    char err[256], now[256], note[300] = "", text[700];
+    if (esp_session_set(worker->pair.session, key, value, err, sizeof err) < 0) {
+        snprintf(text, sizeof text, "%.300s%s", origin ? origin : "", err);
+        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR, text);
+        return;
+    }
+    if (esp_session_get(worker->pair.session, key, now, sizeof now) < 0)
+        snprintf(now, sizeof now, "%.200s", value);
+    esp_reporter_loaded(&worker->report, &worker->pair, worker->serial, false);
+    esp_session_get(worker->pair.session, "notice", note, sizeof note);
+    snprintf(text, sizeof text, "%s = %s%s%s", key, now, *note ? "; " : "", note);
+    if (!origin)
+        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, text);
+    esp_compare_run_set(&worker->second, key, value);
+}
+
+void esp_worker_stop_recording(struct esp_worker *worker)
+{
+    char err[512], text[600];
+    if (!worker->record.recorder)
+        return;
+    int status = esp_session_recording_stop(&worker->record, err, sizeof err);
+    snprintf(text, sizeof text, "recorded to %.500s", worker->record.path);
+    esp_worker_not_recording(worker, status < 0 ? ESP_SNAPSHOT_ERROR : ESP_SNAPSHOT_MESSAGE,
+                             status < 0 ? err : text);
+}
+
+static void run_record(struct esp_worker *worker, const struct esp_recording_request *request)
+{
+    char err[512], text[600];
+    if (!request->path) {
+        esp_worker_stop_recording(worker);
+        return;
+    }
+    if (worker->record.recorder) {
+        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR,
+                        "one recording is going on; :record ends it");
+        return;
+    }
+    if (esp_session_recording_start(&worker->record, &worker->pair, request, err, sizeof err) <
+        0) {
+        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR, err);
+        return;
+    }
+    snprintf(text, sizeof text, "recording to %.500s", worker->record.path);
+    esp_reporter_tell(&worker->report, ESP_SNAPSHOT_RECORD, worker->record.path);
+    esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, text);
+}
+
+/* ------------------------------------------------------------------ other models */
+
+/* Keeps a pair until the interface has seen the one that took its place, just now. */
+static void retire(struct esp_worker *worker, struct esp_models *pair)
+{
+    struct retired *retired = malloc(sizeof *retired);
+    esp_session_close(pair->session);
+    pair->session = NULL;
+    if (!retired)
+        return; /* it stays for good: better than under the interface's feet */
+    *retired = (struct retired){worker->retired, *pair, worker->serial - 1};
+    worker->retired = retired;
+}
+
+void esp_worker_close_retired(struct esp_worker *worker, int serial)
+{
+    for (struct retired **at = &worker->retired; *at;) {
+        struct retired *retired = *at;
+        if (retired->serial >= serial) {
+            at = &retired->next;
+            continue;
+        }
+        *at = retired->next;
+        esp_models_close(&retired->pair);
+        free(retired);
+    }
+}
+
+/* Puts a pair in the place of the one that is there, and hands it the text. */
+static void take_over(struct esp_worker *worker, struct esp_models *next, const char *note)
+{
+    char err[256] = "", text[1024];
+    struct esp_models before = worker->pair;
+    struct esp_model_info target = {.name = ""}, draft = {.name = "none"};
+    const bool anew = !esp_models_shares_tokens(&before, next);
+    const bool compared = worker->second.compare.second != NULL;
+    esp_compare_run_end(&worker->second);
+    esp_worker_stop_recording(worker); /* its header names the models */
+    if (anew)
+        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_CLEAR, "");
+    worker->pair = *next;
+    worker->serial++;
+    esp_reporter_loaded(&worker->report, &worker->pair, worker->serial, anew);
+    esp_reporter_phase(&worker->report, ESP_PHASE_PREFILL, "", 0);
+    worker->quiet = !anew;
+    int status = esp_models_hand_over(&before, &worker->pair, err, sizeof err);
+    worker->quiet = false;
+    retire(worker, &before);
+    if (status < 0)
+        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_CLEAR, "");
+    esp_engine_target(worker->pair.engine, &target);
+    esp_engine_draft(worker->pair.engine, &draft);
+    snprintf(text, sizeof text, "%.60s, draft %.60s, on %.60s%s%s%s", target.name, draft.name,
+             esp_engine_device(worker->pair.engine), note,
+             status < 0 ? "; the text was forgotten: "
+             : anew     ? "; the text stays, but its tokens are others now"
+                        : "",
+             err);
+    esp_reporter_tell(&worker->report, status < 0 ? ESP_SNAPSHOT_ERROR : ESP_SNAPSHOT_MESSAGE,
+                    text);
+    if (compared)
+        esp_compare_run_again(&worker->second, worker->pair.session);
+}
+
+/* Loads other models beside those that are there; they stay if that fails. */
+static void run_load(struct esp_worker *worker, const struct esp_models_change *change)
+{
+    char err[512] = "", note[300], text[600];
+    struct esp_models next;
+    struct esp_engine_options options;
+    const bool had = worker->pair.session != NULL;
+    esp_models_options(&options, &worker->pair, change);
+    options.progress = esp_worker_progress;
+    options.user = worker;
+    worker->progress = 0;
+    esp_reporter_phase(&worker->report, ESP_PHASE_LOADING, "the models", 0);
+    int status = esp_models_follow(&next, &worker->pair, &options, &worker->session_options, note,
+                                 sizeof note, err, sizeof err);
+    if (status == ESP_OK) {
+        take_over(worker, &next, note);
+    } else if (had) {
+        snprintf(text, sizeof text, "%s; the models of before stay",
+                 status == ESP_E_CANCELLED ? "loading was stopped" : err);
+        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR, text);
+    }
+    esp_reporter_phase(&worker->report, status < 0 && !had ? ESP_PHASE_FAILED : ESP_PHASE_IDLE,
+                     err, 1);
+}
+
+/* ------------------------------------------------------------------ one command */
+
+bool esp_worker_run(struct esp_worker *worker, const struct esp_posted *command,
+                    bool generating)
+{
+    switch (command->type) {
+    case ESP_COMMAND_LOAD:
+        run_load(worker, &command->load);
+        return false;
+    case ESP_COMMAND_RETIRE:
+        esp_worker_close_retired(worker, command->retire);
+        return generating;
+    case ESP_COMMAND_LIMIT:
+        worker->limit = command->limit;
+        return generating;
+    default:
+        break;
+    }
+    if (!worker->pair.session) {
+        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR,
+                        "no models are loaded; :model loads some");
+        return false;
+    }
+    switch (command->type) {
+    case ESP_COMMAND_PROMPT:
+        return run_prompt(worker, command->prompt.text, command->prompt.length);
+    case ESP_COMMAND_SET:
+        run_set(worker, command->setting.key, command->setting.value, command->setting.origin);
+        return generating;
+    case ESP_COMMAND_ASK:
+        run_ask(worker, command->key);
+        return generating;
+    case ESP_COMMAND_COMPARE:
+        esp_compare_run_choose(&worker->second, worker->pair.session, &command->compare);
+        return generating;
+    case ESP_COMMAND_RECORD:
+        run_record(worker, &command->record);
+        return generating;
+    case ESP_COMMAND_MARK:
+        esp_worker_note(worker,
+                        &(struct esp_event){.type = ESP_EVENT_MARKER, .text = command->mark});
+        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, "marked");
+        return generating;
+    case ESP_COMMAND_REWIND:
+        if (esp_session_rewind(worker->pair.session, command->rewind) == ESP_OK)
+            esp_reporter_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
+        return false;
+    default: /* ESP_COMMAND_CLEAR */
+        esp_session_clear(worker->pair.session);
+        esp_worker_note(worker, &(struct esp_event){.type = ESP_EVENT_CLEAR});
+        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_CLEAR, "");
+        esp_reporter_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
+        return false;
+    }
+}
