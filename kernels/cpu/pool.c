@@ -1,10 +1,12 @@
 /* pool.c - a thread pool: helper threads that share the parts of a step with their caller.
  *
- * A step is a number of parts that may run in any order on any thread. Whoever is free takes
- * the next part from a ticket, so a helper that the system has put aside for another program
- * delays a step only if it was put aside in the middle of a part: the caller runs all parts
- * that no helper has begun. When the caller still has to wait long for a part, the pool is left
- * alone for four times as long as it waited. That bounds what a crowded machine can cost.
+ * A step is a number of parts that may run in any order on any thread. Each thread has a share
+ * of them, always the same one for the same number of parts, so that the weights it reads stay
+ * in the cache of its core from pass to pass. A thread that is done with its share takes parts
+ * of the others. So a helper that the system has put aside for another program delays a step
+ * only if it was put aside in the middle of a part: the caller runs all parts that no helper
+ * has begun. When the caller still has to wait long for a part, the pool is left alone for four
+ * times as long as it waited. That bounds what a crowded machine can cost.
  *
  * A helper offers its core to other programs now and then, always between two parts. Otherwise
  * the system would take it in the middle of one.
@@ -35,6 +37,11 @@ static const double YIELD_SECONDS = 1e-3; /* before a helper at work offers its 
 static const double LONG_WAIT = 2e-4;     /* for a part that a helper has begun */
 static const double LONGEST_REST = 0.5;
 
+/* The share of one thread: where it ends (16 bits), the next part of it (16). */
+struct share {
+    _Alignas(LINE) atomic_uint_least32_t ticket;
+};
+
 struct helper {
     struct esp_pool *pool;
     pthread_t thread;
@@ -42,12 +49,11 @@ struct helper {
 };
 
 struct esp_pool {
-    /* The number of the step (32 bits), how many parts it has (16), the next one (16). */
-    _Alignas(LINE) atomic_uint_fast64_t ticket;
     void (*run)(void *arg, int part, int thread);
     void *arg;
+    struct share *share; /* (threads) */
 
-    _Alignas(LINE) atomic_int done; /* parts of this step */
+    _Alignas(LINE) atomic_int done; /* parts of this step, by helpers */
 
     _Alignas(LINE) atomic_flag busy; /* a caller is in esp_pool_run() */
     double resting_until;            /* on the monotonic clock; 0: not resting */
@@ -56,7 +62,7 @@ struct esp_pool {
     pthread_mutex_t lock; /* for sleeping and waking */
     pthread_cond_t wake;
     int threads;
-    struct helper helper[]; /* (threads - 1) */
+    struct helper *helper; /* (threads - 1) */
 };
 
 static double now(void)
@@ -75,62 +81,78 @@ static void relax(void)
 #endif
 }
 
-static int parts_of(uint64_t ticket)
+static int end_of(uint32_t ticket)
 {
     return (int)(ticket >> 16 & 0xffff);
 }
 
-static int next_of(uint64_t ticket)
+static int next_of(uint32_t ticket)
 {
     return (int)(ticket & 0xffff);
 }
 
-/* Runs parts until all are taken; returns how many. A part may be one of a newer step than the
- * one that `seen` belongs to. */
-static int work(struct esp_pool *pool, uint64_t seen, int thread)
+static bool left_over(uint32_t ticket)
+{
+    return next_of(ticket) < end_of(ticket);
+}
+
+/* Runs what is left of a share; returns how many parts. They may be parts of a newer step than
+ * the one that the thread was called for. */
+static int run_share(struct esp_pool *pool, struct share *share, int thread)
 {
     int count = 0;
-    while (next_of(seen) < parts_of(seen)) {
-        seen = atomic_fetch_add_explicit(&pool->ticket, 1, memory_order_acq_rel);
-        if (next_of(seen) >= parts_of(seen))
+    while (left_over(atomic_load_explicit(&share->ticket, memory_order_acquire))) {
+        uint32_t taken = atomic_fetch_add_explicit(&share->ticket, 1, memory_order_acq_rel);
+        if (!left_over(taken))
             break;
-        pool->run(pool->arg, next_of(seen), thread);
+        pool->run(pool->arg, next_of(taken), thread);
         count++;
-        seen = atomic_load_explicit(&pool->ticket, memory_order_acquire);
     }
     return count;
 }
 
 /* ------------------------------------------------------------------ helpers */
 
-static bool has_work(struct esp_pool *pool, uint64_t *ticket)
+/* Runs parts until all are taken, of the own share first. */
+static void run_parts(const struct helper *helper)
 {
-    *ticket = atomic_load(&pool->ticket);
-    return next_of(*ticket) < parts_of(*ticket);
+    struct esp_pool *pool = helper->pool;
+    for (int i = 0; i < pool->threads; i++) {
+        struct share *share = &pool->share[(helper->index + i) % pool->threads];
+        int count = run_share(pool, share, helper->index);
+        if (count > 0)
+            atomic_fetch_add_explicit(&pool->done, count, memory_order_release);
+    }
 }
 
-static void sleep_until_called(struct esp_pool *pool)
+/* Whether something of the helper's share is left. */
+static bool has_work(const struct helper *helper)
 {
-    uint64_t ticket;
+    return left_over(atomic_load(&helper->pool->share[helper->index].ticket));
+}
+
+static void sleep_until_called(const struct helper *helper)
+{
+    struct esp_pool *pool = helper->pool;
     pthread_mutex_lock(&pool->lock);
     atomic_fetch_add(&pool->sleepers, 1); /* see publish() */
-    while (!has_work(pool, &ticket) && !atomic_load(&pool->quit))
+    while (!has_work(helper) && !atomic_load(&pool->quit))
         pthread_cond_wait(&pool->wake, &pool->lock);
     atomic_fetch_sub(&pool->sleepers, 1);
     pthread_mutex_unlock(&pool->lock);
 }
 
 /* Returns when there is work or the pool closes. */
-static void wait_for_work(struct esp_pool *pool, uint64_t *ticket)
+static void wait_for_work(const struct helper *helper)
 {
     const double start = now();
-    while (!has_work(pool, ticket) && !atomic_load(&pool->quit)) {
+    while (!has_work(helper) && !atomic_load(&helper->pool->quit)) {
         const double waited = now() - start;
         if (waited > SPIN_SECONDS)
-            sleep_until_called(pool);
+            sleep_until_called(helper);
         else if (waited > KEEP_SECONDS)
             sched_yield();
-        for (int i = 0; i < SPINS && !has_work(pool, ticket); i++)
+        for (int i = 0; i < SPINS && !has_work(helper); i++)
             relax();
     }
 }
@@ -139,13 +161,10 @@ static void *help(void *arg)
 {
     const struct helper *helper = arg;
     struct esp_pool *pool = helper->pool;
-    uint64_t ticket;
     double yielded = now();
     while (!atomic_load(&pool->quit)) {
-        wait_for_work(pool, &ticket);
-        int count = work(pool, ticket, helper->index);
-        if (count > 0)
-            atomic_fetch_add_explicit(&pool->done, count, memory_order_release);
+        wait_for_work(helper);
+        run_parts(helper);
         if (now() - yielded > YIELD_SECONDS) {
             sched_yield();
             yielded = now();
@@ -175,16 +194,33 @@ static void block_signals(sigset_t *before)
     pthread_sigmask(SIG_SETMASK, &blocked, before);
 }
 
-struct esp_pool *esp_pool_open(int threads)
+static struct esp_pool *reserve(int threads)
 {
-    sigset_t before;
-    size_t bytes = sizeof(struct esp_pool) + (size_t)threads * sizeof(struct helper);
-    struct esp_pool *pool = aligned_alloc(LINE, (bytes + LINE - 1) / LINE * LINE);
+    struct esp_pool *pool = aligned_alloc(LINE, sizeof *pool);
     if (!pool)
         return NULL;
     *pool = (struct esp_pool){.threads = 1, .busy = ATOMIC_FLAG_INIT};
+    pool->share = aligned_alloc(LINE, (size_t)threads * sizeof *pool->share);
+    pool->helper = calloc((size_t)threads, sizeof *pool->helper);
+    if (!pool->share || !pool->helper) {
+        free(pool->share);
+        free(pool->helper);
+        free(pool);
+        return NULL;
+    }
+    for (int i = 0; i < threads; i++)
+        atomic_init(&pool->share[i].ticket, 0);
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);
+    return pool;
+}
+
+struct esp_pool *esp_pool_open(int threads)
+{
+    sigset_t before;
+    struct esp_pool *pool = reserve(threads);
+    if (!pool)
+        return NULL;
     block_signals(&before);
     for (int i = 0; i < threads - 1; i++) {
         struct helper *helper = &pool->helper[i];
@@ -214,6 +250,8 @@ void esp_pool_close(struct esp_pool *pool)
         pthread_join(pool->helper[i].thread, NULL);
     pthread_cond_destroy(&pool->wake);
     pthread_mutex_destroy(&pool->lock);
+    free(pool->share);
+    free(pool->helper);
     free(pool);
 }
 
@@ -237,38 +275,40 @@ static bool resting(struct esp_pool *pool)
     return pool->resting_until > 0;
 }
 
-/* A helper counts itself as a sleeper and then looks at the ticket; here the ticket changes
- * and then sleepers are counted. One of the two sees the other. */
-static uint64_t publish(struct esp_pool *pool, int parts,
-                        void (*run)(void *arg, int part, int thread), void *arg)
+/* A helper counts itself as a sleeper and then looks at its share; here the shares change and
+ * then sleepers are counted. One of the two sees the other. */
+static void publish(struct esp_pool *pool, int parts,
+                    void (*run)(void *arg, int part, int thread), void *arg)
 {
-    uint64_t last = atomic_load_explicit(&pool->ticket, memory_order_relaxed);
-    uint64_t ticket = ((last >> 32) + 1) << 32 | (uint64_t)parts << 16;
     pool->run = run;
     pool->arg = arg;
     atomic_store_explicit(&pool->done, 0, memory_order_relaxed);
-    atomic_store(&pool->ticket, ticket);
+    for (int i = pool->threads - 1; i >= 0; i--) {
+        uint32_t begin = (uint32_t)(parts * i / pool->threads);
+        uint32_t end = (uint32_t)(parts * (i + 1) / pool->threads);
+        atomic_store(&pool->share[i].ticket, end << 16 | begin);
+    }
     if (atomic_load(&pool->sleepers) > 0)
         wake_all(pool);
-    return ticket;
 }
 
-static bool all_done(struct esp_pool *pool, int parts)
+/* Whether helpers have done `parts` parts. */
+static bool done(struct esp_pool *pool, int parts)
 {
     return atomic_load_explicit(&pool->done, memory_order_acquire) == parts;
 }
 
-/* Waits for the parts that helpers have begun. The caller has run `count` parts since `began`.
- */
+/* Waits for the parts that helpers have begun, `parts` in all. The caller has run `count` parts
+ * since `began`. */
 static void wait_for_helpers(struct esp_pool *pool, int parts, int count, double began)
 {
     for (int i = 0; i < SPINS; i++) {
-        if (all_done(pool, parts))
+        if (done(pool, parts))
             return;
         relax();
     }
     const double start = now();
-    while (!all_done(pool, parts))
+    while (!done(pool, parts))
         sched_yield();
     const double end = now(), waited = end - start, rest = REST_FACTOR * waited;
     if (waited > LONG_WAIT && waited * count > 2 * (start - began))
@@ -279,10 +319,11 @@ static void run_together(struct esp_pool *pool, int parts,
                          void (*run)(void *arg, int part, int thread), void *arg)
 {
     const double began = now();
-    uint64_t ticket = publish(pool, parts, run, arg);
-    int count = work(pool, ticket, 0);
-    atomic_fetch_add_explicit(&pool->done, count, memory_order_acq_rel);
-    wait_for_helpers(pool, parts, count, began);
+    publish(pool, parts, run, arg);
+    int count = run_share(pool, &pool->share[0], 0);
+    for (int i = 1; i < pool->threads && !done(pool, parts - count); i++)
+        count += run_share(pool, &pool->share[i], 0);
+    wait_for_helpers(pool, parts - count, count, began);
 }
 
 void esp_pool_run(struct esp_pool *pool, int parts,

@@ -18,6 +18,7 @@ clean() { # PROGRAM...: it passes, without a report
 check "the program runs under the sanitizer" clean $tsan/espalier --version
 check "the ring" clean $tsan/tests/unit/ring
 check "the mailbox" clean $tsan/tests/unit/mailbox
+check "the thread pool" clean $tsan/tests/unit/pool
 
 cat >"$work/script" <<END
 size 100x30
