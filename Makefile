@@ -127,7 +127,7 @@ help:
 	@echo 'make headless     $(BUILD)/headless/espalier: no ncurses, readline or graphviz'
 	@echo 'make install      to $$(DESTDIR)$$(PREFIX), PREFIX=$(PREFIX)'
 	@echo 'make uninstall    remove what install put there'
-	@echo 'make pages        print man/espalier-policies.7, -interface.7 and the settings in man/espalier.1 anew'
+	@echo 'make pages        print man/espalier-drafters.7, -interface.7 and the settings in man/espalier.1 anew'
 	@echo 'make clean        remove $(BUILD)'
 	@echo 'ESPALIER_NO_APT=1 keeps make from installing Debian packages'
 
@@ -206,7 +206,7 @@ print-public-headers:
 
 # Pages that list what tables hold are printed by the program; tests hold the two together.
 pages: $(BUILD)/espalier
-	for page in policies interface; do \
+	for page in drafters interface; do \
 	    tests/$${page}_page $(BUILD)/espalier >man/espalier-$$page.7.new && \
 	        mv man/espalier-$$page.7.new man/espalier-$$page.7 || exit 1; \
 	done

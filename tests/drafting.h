@@ -1,4 +1,4 @@
-/* drafting.h - one session on the toy models, for tests of tree policies: step it, look at the
+/* drafting.h - one session on the toy models, for tests of drafters: step it, look at the
  * tree. */
 #ifndef ESP_DRAFTING_H
 #define ESP_DRAFTING_H

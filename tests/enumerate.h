@@ -1,4 +1,4 @@
-/* enumerate.h - runs an acceptance rule once for every outcome of its random decisions.
+/* enumerate.h - runs a verifier once for every outcome of its random decisions.
  *
  *     enumerate_start(&all);
  *     do {

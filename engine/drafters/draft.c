@@ -13,7 +13,7 @@
  * one on every backend, as far as their probabilities are the same.
  *
  * Row q_row[u] of q is the distribution that the children of u are drawn from, unchanged until
- * the iteration ends: an acceptance rule finds there exactly what was sampled from.
+ * the iteration ends: a verifier finds there exactly what was sampled from.
  */
 #include "engine/drafters/draft.h"
 

@@ -1,6 +1,6 @@
 /* iid.c - K independent paths of length L from the root (delayed-tree-expansion, sec. 3.2).
  *
- * The tree that most multi-path acceptance rules are stated for. Paths that begin with the same
+ * The tree that most multi-path verifiers are stated for. Paths that begin with the same
  * tokens share those nodes; how often each was drawn, and in which order, stays in the tree.
  */
 #include "engine/drafters/drafter.h"

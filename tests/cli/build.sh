@@ -7,7 +7,7 @@ prefix=$work/usr
 $MAKE --no-print-directory install PREFIX="$prefix" >"$work/log" 2>&1
 check "make install" test $? -eq 0
 for file in bin/espalier include/espalier/engine/espalier.h include/espalier/engine/espalier_event.h include/espalier/engine/espalier_settings.h lib/libespalier.a \
-    lib/libespalier.so lib/pkgconfig/espalier.pc share/man/man1/espalier.1 share/man/man7/espalier-policies.7 \
+    lib/libespalier.so lib/pkgconfig/espalier.pc share/man/man1/espalier.1 share/man/man7/espalier-drafters.7 \
     share/man/man7/espalier-interface.7 share/man/man5/espalier-theme.5 \
     share/man/man5/espalier-session.5 \
     share/espalier/models/fairytale-target/model.safetensors \
@@ -57,7 +57,7 @@ check "make demo without a terminal streams a sample" sh -c \
     "ESPALIER_NO_APT=1 $MAKE --no-print-directory demo </dev/null 2>/dev/null | grep -q 'king'"
 check "make help" sh -c "$MAKE help | grep -q 'make check'"
 check "the man pages are clean" sh -c "! mandoc -T lint -W warning man/*.[157] | grep ."
-for page in policies interface; do
+for page in drafters interface; do
     check "the page of $page is what the program prints" sh -c \
         "tests/${page}_page $ESPALIER | cmp - man/espalier-$page.7"
 done

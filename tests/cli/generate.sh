@@ -12,7 +12,7 @@ printf %s "$prompt" >"$work/prompt"
 $gen -f "$work/prompt" >"$work/file"
 check "there is text" test -s "$work/ar"
 for way in tree stdin pipe file; do
-    check "the text does not depend on the policy or the prompt's way ($way)" \
+    check "the text does not depend on the drafter or the prompt's way ($way)" \
         cmp -s "$work/ar" "$work/$way"
 done
 check "a pipe gets no escape codes" sh -c "! grep -q '$(printf '\033')' $work/tree"

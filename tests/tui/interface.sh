@@ -84,7 +84,7 @@ check "Space runs one stage" see 'Draft pass 2\|tree is drafted'
 check "the stages follow each other up to the last" steps_to 'drafted levels were accepted'
 keys F5
 check "F5 runs on" see 'n reached'
-keys ':set n=200' Enter ':break path 1' Enter Enter
+keys ':drafter linear:K=4' Enter ':set n=200' Enter ':break path 1' Enter Enter
 check "a breakpoint stops" see 'tokens was accepted'
 keys C-c
 check "C-c leaves the stop" see 'ready'

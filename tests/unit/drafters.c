@@ -1,5 +1,5 @@
-/* What every tree policy must keep: the text of plain decoding under any settings, few passes,
- * reasons, settings that take effect at once, and policies that are special cases of each
+/* What every drafter must keep: the text of plain decoding under any settings, few passes,
+ * reasons, settings that take effect at once, and drafters that are special cases of each
  * other. */
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "tests/check.h"
 #include "tests/drafting.h"
 
-/* Settings far from the defaults, beside the defaults of every policy. */
+/* Settings far from the defaults, beside the defaults of every drafter. */
 static const char *const specs[] = {
     "linear:K=64",
     "linear:draws=iid",
@@ -52,10 +52,10 @@ static const char *const specs[] = {
 
 static const char *spec_of(int i)
 {
-    int policies = 0;
-    while (esp_drafters[policies])
-        policies++;
-    return i < policies ? esp_drafters[i]->name : specs[i - policies];
+    int drafters = 0;
+    while (esp_drafters[drafters])
+        drafters++;
+    return i < drafters ? esp_drafters[i]->name : specs[i - drafters];
 }
 
 static void plain(const struct toy *toy, int length, int32_t *text)
@@ -109,7 +109,7 @@ static void survive(const struct drafting_setup *setup)
     drafting_close(&d);
 }
 
-TEST(policies_survive_small_trees_small_vocabularies_and_certain_drafts)
+TEST(drafters_survive_small_trees_small_vocabularies_and_certain_drafts)
 {
     static const struct drafting_setup extremes[] = {
         {.vocabulary = 12, .max_nodes = 64, .context = 120},
@@ -131,23 +131,23 @@ TEST(policies_survive_small_trees_small_vocabularies_and_certain_drafts)
         }
 }
 
-/* A policy finds the draft cache as the one before left it, or as far behind as plain decoding
+/* A drafter finds the draft cache as the one before left it, or as far behind as plain decoding
  * or lookup let it fall. */
-TEST(policies_can_take_turns)
+TEST(drafters_can_take_turns)
 {
     struct drafting d;
     int32_t want[256];
-    int policies = 0, turns = 0;
+    int drafters = 0, turns = 0;
     drafting_open(&d, &(struct drafting_setup){.drafter = "ar", .max_nodes = 40});
     plain(&d.toy, DRAFTING_PROMPT + DRAFTING_ALLOWED, want);
-    while (spec_of(policies))
-        policies++;
+    while (spec_of(drafters))
+        drafters++;
     for (; drafting_step(&d); turns++) {
         check_record(&d, d.session->iteration.drafter);
         drafting_set(&d, "drafter",
-                     spec_of(turns * 17 % policies)); /* each once, in some order */
+                     spec_of(turns * 17 % drafters)); /* each once, in some order */
     }
-    CHECK(turns > policies, "only %d of %d had a turn", turns, policies);
+    CHECK(turns > drafters, "only %d of %d had a turn", turns, drafters);
     CHECK(d.session->length == DRAFTING_PROMPT + DRAFTING_ALLOWED);
     CHECK(memcmp(d.session->text, want, (size_t)d.session->length * sizeof *want) == 0);
     drafting_close(&d);
@@ -190,7 +190,7 @@ TEST(passes_are_as_many_as_the_tree_is_deep)
     }
 }
 
-/* ------------------------------------------------------------------ one policy as another */
+/* ------------------------------------------------------------------ one drafter as another */
 
 static void same_trees(const char *a, const char *b, double temperature, int vocabulary)
 {
@@ -218,7 +218,7 @@ static void same_trees(const char *a, const char *b, double temperature, int voc
     }
 }
 
-TEST(some_policies_are_cases_of_others)
+TEST(some_drafters_are_cases_of_others)
 {
     same_trees("linear:K=6", "fixed:B=1,D=6,tau=0", 0, 12);
     same_trees("specinfer:expansion=1.1.1.1", "linear:K=4", 0, 12);

@@ -1,5 +1,5 @@
-/* The policies that sample: what they draw has the stated joint distribution, dyspec always
- * draws where v is largest and could not do better, and what an acceptance rule gets is what
+/* The drafters that sample: what they draw has the stated joint distribution, dyspec always
+ * draws where v is largest and could not do better, and what a verifier gets is what
  * was sampled from.
  *
  * "Draw before you look" is what the joint distributions prove: if whether a child is drawn

@@ -1,4 +1,4 @@
-/* The policies that look for the likeliest nodes: optimal, salf, eagle2 against plain
+/* The drafters that look for the likeliest nodes: optimal, salf, eagle2 against plain
  * transcriptions.
  *
  * The transcriptions work on whole distributions of the toy model and know nothing of the
@@ -68,7 +68,7 @@ static void check_tree(const struct drafting *d, const struct path *want, int co
     }
 }
 
-/* Runs a policy on random distributions with a depth limit of DEPTH and checks its first
+/* Runs a drafter on random distributions with a depth limit of DEPTH and checks its first
  * trees. */
 static void run(const char *drafter, void (*check)(const struct drafting *, const char *))
 {

@@ -178,7 +178,7 @@ static double best_rate(struct drafting *d, double price)
     return price;
 }
 
-/* The policy's rate over the best one, where p = q and at most DEEPEST tokens are drafted. */
+/* The drafter's rate over the best one, where p = q and at most DEEPEST tokens are drafted. */
 static double share_of_best(double sharpness, unsigned long long seed)
 {
     struct drafting d;

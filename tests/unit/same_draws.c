@@ -1,7 +1,7 @@
 /* One seed gives one text on every backend: where calls wait for a device, children are drawn
  * ahead of need, and that must show nowhere but in the number of waits.
  *
- * Every policy and setting that draws is run under every rule that takes what it draws, on toy
+ * Every drafter and setting that draws is run under every rule that takes what it draws, on toy
  * models and on small transformers, on the CPU and on CUDA, whose probabilities are the same to
  * the last bit.
  */
@@ -34,7 +34,7 @@ struct outcome {
     int nodes;                  /* drafted */
 };
 
-/* False if the rule does not take what the policy draws. */
+/* False if the rule does not take what the drafter draws. */
 static bool generate(struct esp_engine *engine, const char *drafter, const char *verifier,
                      uint64_t seed, int tokens, struct outcome *o)
 {

@@ -210,7 +210,7 @@ static void leave_home(void)
     unsetenv("XDG_STATE_HOME");
 }
 
-/* The files there but those of the session itself, which every policy writes; the name of the last
+/* The files there but those of the session itself, which every drafter writes; the name of the last
  * one in `name`. */
 static int list_files(char *name, size_t size)
 {
@@ -263,7 +263,7 @@ TEST(rates_are_kept_per_pair_temperature_and_draw)
     CHECK(drafting_step(&d));
     CHECK(list_files(name, sizeof name) == 1, "the old counts go back to the same file");
     drafting_set(&d, "drafter", "linear");
-    CHECK(list_files(name, sizeof name) == 2, "leaving the policy stores its counts");
+    CHECK(list_files(name, sizeof name) == 2, "leaving the drafter stores its counts");
     drafting_close(&d);
     leave_home();
 }

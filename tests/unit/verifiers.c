@@ -1,4 +1,4 @@
-/* Acceptance rules in sessions on the toy backend: which pairs are taken, what is said about
+/* Verifiers in sessions on the toy backend: which pairs are taken, what is said about
  * those that are refused, what the record shows of a rule's way, and what happens at the edges:
  * one token left by top-p, logits that are not numbers. Whether rules are exact is
  * tests/lossless's business. */

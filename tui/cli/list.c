@@ -41,7 +41,7 @@ static void print_plain(const char *before, const char *text, const char *after)
     fputs(after, stdout);
 }
 
-/* The list as the body of a manual section: man/espalier-policies.7 is made of two of them. */
+/* The list as the body of a manual section: man/espalier-drafters.7 is made of two of them. */
 static void print_mdoc(enum esp_list list)
 {
     struct esp_item item;

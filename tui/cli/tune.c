@@ -2,7 +2,7 @@
  *
  * A contest (contest.h) at temperature 0 and one above it, each with half of the time, between
  * plain decoding, the pair's preset as it is and a short list of settings from the tables that
- * other policies are compared with. Which drafter is fastest depends on the machine, the pair
+ * other drafters are compared with. Which drafter is fastest depends on the machine, the pair
  * and the text, so nothing is said of settings that were not measured. Only whole contests
  * become a preset: an interrupted one is printed and changes no file.
  */

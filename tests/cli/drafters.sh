@@ -1,16 +1,16 @@
 #!/bin/sh
-# What the manual page says of the policies: the settings of the papers are taken as they are spelled there.
+# What the manual page says of the drafters: the settings of the papers are taken as they are spelled there.
 . tests/shell.sh
-sed -n '/^\.Sh SETTINGS/,$p' man/espalier-policies.7 |
+sed -n '/^\.Sh SETTINGS/,$p' man/espalier-drafters.7 |
     sed -n 's/^\.Ql \([a-z0-9:,.=A-Z-]*\).*/\1/p' | grep -v -e '^-' -e '^root=' -e '^espalier' | sort -u >"$work/settings"
 check "there are settings to try" test "$(wc -l <"$work/settings")" -gt 20
 while read -r setting; do
     check "$setting" sh -c "$ESPALIER generate -p Once -n 4 --max-nodes 768 --drafter '$setting' </dev/null |
         grep -q ."
 done <"$work/settings"
-for policy in fixed dynatree; do
-    check "$policy, as printed" sh -c "$ESPALIER generate -p Once -n 4 --drafter \
-        $policy:root=draft,cache=rebuild </dev/null | grep -q ."
+for drafter in fixed dynatree; do
+    check "$drafter, as printed" sh -c "$ESPALIER generate -p Once -n 4 --drafter \
+        $drafter:root=draft,cache=rebuild </dev/null | grep -q ."
 done
 for rule in nss naivetree spectr specinfer khisti traversal; do
     check "$rule goes with the trees of tables 2 to 7" sh -c "$ESPALIER generate -p Once -n 4 --temp 1 \
