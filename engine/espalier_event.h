@@ -33,7 +33,8 @@ enum esp_verdict {
     X(CONFIDENCE, "low confidence")                                                            \
     X(PRICE, "not worth a row")                                                                \
     X(LAYER, "not worth a draft pass")                                                         \
-    X(PLAIN, "drafting does not pay now")
+    X(PLAIN, "drafting does not pay now")                                                      \
+    X(RETRIEVED, "copied from the text")
 
 enum esp_reason {
 #define X(name, text) ESP_REASON_##name,
@@ -59,12 +60,12 @@ struct esp_node {
     float acceptance;       /* probability with which it is accepted; NaN if not tested */
     /* Probabilities by the verifier's formulas, before any number is drawn; NaN if they were
      * not requested (esp_session_explain) or do not exist. */
-    float branching;        /* that the verifier, once at the parent, continues to this node */
-    float acceptance_rate;  /* that it continues to a child of this node, averaged over draws */
-    float ceiling;          /* alpha*: the largest acceptance rate of any lossless verifier */
-    uint8_t verdict;        /* enum esp_verdict */
-    uint8_t reason;         /* enum esp_reason */
-    bool drawn;             /* not tested; the token drawn from the residual is this one */
+    float branching;       /* that the verifier, once at the parent, continues to this node */
+    float acceptance_rate; /* that it continues to a child of this node, averaged over draws */
+    float ceiling;         /* alpha*: the largest acceptance rate of any lossless verifier */
+    uint8_t verdict;       /* enum esp_verdict */
+    uint8_t reason;        /* enum esp_reason */
+    bool drawn;            /* not tested; the token drawn from the residual is this one */
 };
 
 struct esp_tree {
@@ -103,11 +104,11 @@ struct esp_iteration {
     struct esp_tree tree;
     const int32_t *path; /* (path_length) accepted nodes, root not included */
     int path_length;
-    int32_t bonus; /* token taken from the target itself */
-    float bonus_u; /* the random number that drew it; NaN at temperature 0 */
+    int32_t bonus;            /* token taken from the target itself */
+    float bonus_u;            /* the random number that drew it; NaN at temperature 0 */
     const int32_t *committed; /* (committed_count) tokens appended to the text */
-    int committed_count; /* path_length + 1, or less at the end of a generation */
-    int deepest;         /* depth of the deepest verified node */
+    int committed_count;      /* path_length + 1, or less at the end of a generation */
+    int deepest;              /* depth of the deepest verified node */
     int draft_passes, target_passes;
     int mask_blocks; /* non-empty 32x32 blocks of the tree attention mask */
     struct esp_gauge gauges[ESP_MAX_GAUGES];

@@ -25,6 +25,7 @@ const char *const esp_reason_names[] = {
     [ESP_REASON_PRICE] = "price",
     [ESP_REASON_LAYER] = "layer",
     [ESP_REASON_PLAIN] = "plain",
+    [ESP_REASON_RETRIEVED] = "retrieved",
     NULL,
 };
 

@@ -59,6 +59,11 @@ static bool explain_price(char *text, size_t size, const struct esp_iteration *i
             "accepted with probability %s, but what is below would gain less than it costs: a "
             "draft pass %.2g of a token, each row %.2g",
             p, layer->after, row->after);
+    else if (n->reason == ESP_REASON_RETRIEVED && isfinite(n->value) && row)
+        snprintf(text, size,
+                 "it followed the same words before, and is accepted with probability %s; more "
+                 "guesses would gain less than their rows cost, %.2g of a token each",
+                 p, row->after);
     else if (n->reason == ESP_REASON_PLAIN)
         snprintf(text, size, "drafting does not pay now: this is plain decoding");
     return *text != '\0';
@@ -128,7 +133,12 @@ void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, i
     const struct esp_node *n = &it->tree.nodes[node];
     char p[16], u[16], a[16], why[128];
     if (node == 0 && n->reason == ESP_REASON_PLAIN)
-        snprintf(text, size, "committed: the last token of the text. Drafting does not pay now");
+        snprintf(text, size,
+                 "committed: the last token of the text. Drafting does not pay now");
+    else if (node == 0 && n->reason == ESP_REASON_RETRIEVED)
+        snprintf(text, size,
+                 "committed: the last token of the text. The tree is what followed the same "
+                 "words before; the draft model was not asked");
     else if (node == 0)
         snprintf(text, size, "committed: the last token of the text, where this tree starts");
     else if (n->verdict == ESP_CUT && explain_price(why, sizeof why, it, n))

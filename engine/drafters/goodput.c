@@ -24,6 +24,11 @@
  * it is drawn (P of the parent, its confidence, and how many were drawn there before), so the
  * tree never favours a token and rules for such draws are exact.
  *
+ * At temperature 0 there is a second tree to choose from, what followed the same words before
+ * (retrieval.h). It takes no draft pass, only rows. It is verified instead of the draft model's
+ * where its rows are expected to gain more than such trees gained of late, also while the draft
+ * model is not asked at all. It has an account of its own.
+ *
  * There is no clock in here and nothing to tune: costs come from d->costs.
  */
 #include "engine/drafters/drafter.h"
@@ -33,8 +38,9 @@
 
 #include "engine/calibration.h"
 #include "engine/costs.h"
+#include "engine/retrieval.h"
 
-enum { N };
+enum { N, RETRIEVAL };
 
 enum {
     CHILDREN = 8, /* of a node, that are looked at */
@@ -50,10 +56,13 @@ enum {
 };
 
 static const double SAVINGS = 4, START = 2, ASIDE = 0.01; /* plain steps */
+static const double RETRIEVED_PER_TOKEN = 2;              /* guesses, of the match */
 static const double FADE = 1.0 / 32; /* of the rate that becomes the price */
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, 256, 64, .help = "nodes at most"},
+    [RETRIEVAL] = {"retrieval", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
+                   .help = "at temperature 0, trees of what followed the same words before"},
     {0},
 };
 
@@ -76,6 +85,11 @@ struct state {
     int wait, interval, since_plain;
     int length; /* of the text, last time */
     bool plain, probing, started;
+    struct esp_retrieval retrieval;
+    double retrieval_account; /* in steps of plain decoding */
+    double model_gain;        /* of a tree of the draft model above plain decoding, in tokens */
+    int guessed;              /* nodes of the retrieved tree of this iteration, if it pays, */
+    bool retrieved;           /* and whether it is the one that is verified */
 
     /* Of the iteration that runs; costs in seconds. */
     double verify[ESP_MAX_NODES / 8 + LOOK + 2]; /* by rows */
@@ -96,6 +110,7 @@ static void init(void *memory, const struct esp_params *values, int changed)
         return;
     s->started = true;
     s->account = START;
+    s->retrieval_account = START / 2;
     s->interval = SHORTEST_WAIT;
     for (int i = 0; i < KINDS; i++)
         memcpy(s->expected[i], prior, sizeof prior);
@@ -385,21 +400,71 @@ static bool is_plain(const struct esp_draft *d, struct state *s)
     return s->plain || s->since_plain >= REFRESH;
 }
 
-static int draft(struct esp_draft *d)
+/* ------------------------------------------------------------------ retrieved trees */
+
+/* The guesses of an iteration, and P of each in `value`. */
+static int retrieve(const struct esp_draft *d, struct state *s, double *value)
 {
-    struct state *s = d->state;
-    int count = 0, width = 1, status = ESP_OK;
-    read_costs(d, s);
-    look_at_text(d, s);
-    s->count = 0;
-    s->spent = 0;
-    s->hope = 1;
-    s->nodes[0] = 0;
-    if (is_plain(d, s)) {
-        d->tree->tree.nodes[0].reason = ESP_REASON_PLAIN;
-        s->since_plain = 0;
+    struct esp_retrieval *r = &s->retrieval;
+    const struct esp_guess_plan plan = {
+        .nodes = s->budget,
+        .depth = d->max_depth < DEEPEST ? d->max_depth : DEEPEST,
+        .factor = RETRIEVED_PER_TOKEN,
+        .least = 0.25 * row_price(s, 0),
+    };
+    r->count = 0;
+    if (!d->greedy || s->budget < 1 || esp_param(d->params, RETRIEVAL) == 0)
         return ESP_OK;
+    int status = esp_retrieval_find(r, d->text, d->text_length, &plan);
+    for (int i = 0; i < r->count; i++) {
+        const int parent = r->guesses[i].parent;
+        value[i] = (parent < 0 ? 1 : value[parent]) * esp_retrieval_rate(r, &r->guesses[i]);
     }
+    return status;
+}
+
+/* How many guesses make the most of their rows, and what they are expected to gain above plain
+ * decoding. They come in the order of their frequency, parents first. */
+static int count_retrieved(const struct state *s, const double *value, double *gain)
+{
+    double sum = 0;
+    int count = 0;
+    *gain = 0;
+    for (int i = 0; i < s->retrieval.count && i < s->budget; i++) {
+        double more = s->verify[i + 2] - s->verify[1];
+        sum += value[i];
+        if (sum - s->price * more > *gain) {
+            *gain = sum - s->price * more;
+            count = i + 1;
+        }
+    }
+    return count;
+}
+
+static void take_retrieved(struct esp_draft *d, struct state *s, const double *value, int count)
+{
+    int32_t node[ESP_GUESSES];
+    s->hope = 1;
+    for (int i = 0; i < count; i++) {
+        const struct esp_guess *g = &s->retrieval.guesses[i];
+        int32_t parent = g->parent < 0 ? 0 : node[g->parent];
+        node[i] = esp_tree_add(d->tree, parent, g->token, g->q);
+        if (node[i] < 0)
+            break;
+        d->tree->tree.nodes[parent].reason = ESP_REASON_NONE;
+        d->tree->tree.nodes[node[i]].value = (float)value[i];
+        d->tree->tree.nodes[node[i]].reason = ESP_REASON_RETRIEVED;
+        s->hope += value[i];
+    }
+    d->tree->tree.nodes[0].reason = ESP_REASON_RETRIEVED;
+    s->row = row_price(s, count);
+}
+
+/* ------------------------------------------------------------------ the iteration */
+
+static int draft_with_model(struct esp_draft *d, struct state *s)
+{
+    int count = 0, width = 1, status = ESP_OK;
     s->since_plain++;
     while (width > 0 && status == ESP_OK) {
         status = expand(d, s, width);
@@ -414,6 +479,36 @@ static int draft(struct esp_draft *d)
     }
     if (status == ESP_OK)
         leave(d, s, count);
+    return status;
+}
+
+static int draft(struct esp_draft *d)
+{
+    struct state *s = d->state;
+    double value[ESP_GUESSES], gain = 0;
+    read_costs(d, s);
+    look_at_text(d, s);
+    s->count = 0;
+    s->spent = 0;
+    s->hope = 1;
+    s->nodes[0] = 0;
+    int status = retrieve(d, s, value);
+    if (status < 0)
+        return status;
+    const bool plain = is_plain(d, s);
+    const bool timed = s->since_plain >= REFRESH;
+    s->guessed = timed ? 0 : count_retrieved(s, value, &gain);
+    s->retrieved = s->guessed > 0 && (plain || gain >= s->model_gain) &&
+                   s->verify[s->guessed + 1] <= s->verify[1] * (1 + s->retrieval_account);
+    if (s->retrieved) {
+        take_retrieved(d, s, value, s->guessed);
+        s->since_plain++;
+    } else if (plain) {
+        d->tree->tree.nodes[0].reason = ESP_REASON_PLAIN;
+        s->since_plain = 0;
+    } else {
+        status = draft_with_model(d, s);
+    }
     return status;
 }
 
@@ -443,7 +538,9 @@ static void adapt(void *memory, const struct esp_params *values, const struct es
     const int rows = it->tree.verified, tokens = it->committed_count;
     (void)values;
     s->obtained = tokens;
-    learn_shift(s, it);
+    const int right = esp_retrieval_learn(&s->retrieval, it->committed, tokens);
+    if (!s->retrieved)
+        learn_shift(s, it);
     if (!(s->verify[1] > 0) || rows > s->budget + 1)
         return;
     double seconds = s->spent + s->verify[rows];
@@ -453,9 +550,18 @@ static void adapt(void *memory, const struct esp_params *values, const struct es
     if (s->plain) {
         s->wait -= tokens;
         s->account += ASIDE * tokens;
-        return;
     }
-    s->account = fmin(s->account + tokens - seconds / s->verify[1], SAVINGS);
+    const double saved = tokens - seconds / s->verify[1];
+    if (s->retrieved)
+        s->retrieval_account = fmin(s->retrieval_account + saved, SAVINGS);
+    else if (s->guessed > 0) /* what it would have saved, so that a bad start is made good */
+        s->retrieval_account +=
+            fmax(0, fmin(right - s->verify[s->guessed + 1] / s->verify[1] + 1,
+                         SAVINGS - s->retrieval_account));
+    if (s->plain || s->retrieved)
+        return;
+    s->model_gain += FADE * (tokens - 1 - s->price * (seconds - s->verify[1]) - s->model_gain);
+    s->account = fmin(s->account + saved, SAVINGS);
     if (s->account >= 1)
         s->interval = SHORTEST_WAIT;
 }
@@ -475,6 +581,11 @@ static int gauges(const void *memory, const struct esp_params *values, struct es
     return 7;
 }
 
+static void finish(void *memory)
+{
+    esp_retrieval_close(&((struct state *)memory)->retrieval);
+}
+
 static unsigned draws_with(const struct esp_params *values, bool greedy)
 {
     (void)values;
@@ -484,7 +595,7 @@ static unsigned draws_with(const struct esp_params *values, bool greedy)
 const struct esp_drafter_ops esp_drafter_goodput = {
     .name = "goodput",
     .summary = "nodes and layers while they pay, by costs measured here; plain if none does",
-    .source = "Dinkelbach 1967; SmartSpec, Liu et al. 2024",
+    .source = "Dinkelbach 1967; SmartSpec, Liu et al. 2024; SuffixDecoding, Oliaro et al. 2024",
     .differs = "the price is that of this machine and text, not a parameter; trees, not chains",
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .verifier = "traversal",
@@ -492,6 +603,7 @@ const struct esp_drafter_ops esp_drafter_goodput = {
     .params = params,
     .state_size = sizeof(struct state),
     .init = init,
+    .close = finish,
     .draws_with = draws_with,
     .draft = draft,
     .adapt = adapt,

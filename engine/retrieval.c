@@ -1,0 +1,67 @@
+/* retrieval.c - see retrieval.h. */
+#include "engine/retrieval.h"
+
+#include <math.h>
+
+static const double KEPT = 0.97; /* of what was learned, with each tested place */
+static const double PRIOR = 0.5; /* the rate before anything is known, */
+static const double WEIGHT = 2;  /* which counts as so many promised guesses */
+static const double MOST = 0.98; /* no guess is surer */
+
+static int class_of(int match)
+{
+    int class = 0;
+    for (int most = 1; most < match && class < ESP_MATCH_CLASSES - 1; most *= 2)
+        class ++;
+    return class;
+}
+
+int esp_retrieval_find(struct esp_retrieval *r, const int32_t *text, int length,
+                       const struct esp_guess_plan *plan)
+{
+    r->count = r->match = 0;
+    int status = esp_suffix_read(&r->suffix, text, length);
+    if (status == ESP_OK)
+        r->count = esp_suffix_guess(&r->suffix, plan, r->guesses, &r->match);
+    return status;
+}
+
+double esp_retrieval_rate(const struct esp_retrieval *r, const struct esp_guess *guess)
+{
+    const int class = class_of(r->match);
+    const double trust = (r->right[class] + PRIOR * WEIGHT) / (r->promised[class] + WEIGHT);
+    return fmin((double)guess->q * trust, MOST);
+}
+
+int esp_retrieval_learn(struct esp_retrieval *r, const int32_t *committed, int count)
+{
+    const int class = class_of(r->match);
+    int at = -1, depth = 0;
+    while (r->count > 0 && depth < count) {
+        double promised = 0;
+        int next = -1;
+        for (int i = at + 1; i < r->count; i++) {
+            const struct esp_guess *g = &r->guesses[i];
+            if (g->parent != at)
+                continue;
+            promised += (double)g->q;
+            if (g->token == committed[depth])
+                next = i;
+        }
+        if (promised <= 0)
+            break;
+        r->right[class] = KEPT * r->right[class] + (next >= 0);
+        r->promised[class] = KEPT * r->promised[class] + promised;
+        if (next < 0)
+            break;
+        at = next;
+        depth++;
+    }
+    return depth;
+}
+
+void esp_retrieval_close(struct esp_retrieval *r)
+{
+    esp_suffix_close(&r->suffix);
+    r->count = 0;
+}
