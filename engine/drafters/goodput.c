@@ -164,10 +164,11 @@ static double gain_of(const struct state *s, int kind, double value, double row)
 
 static void insert(struct state *s, struct entry e)
 {
-    int at = s->count < ENTRIES ? s->count++ : ENTRIES - 1;
-    if (at == ENTRIES - 1 && s->entry[at].node >= 0)
-        return; /* the list is full of nodes: one so unlikely is not missed */
+    const struct entry *last = &s->entry[ENTRIES - 1];
     e.key = e.value;
+    if (s->count == ENTRIES && (last->node >= 0 || last->key >= e.key))
+        return; /* the list is full: one so unlikely is not missed */
+    int at = s->count < ENTRIES ? s->count++ : ENTRIES - 1;
     for (; at > 0 && s->entry[at - 1].key < e.key; at--)
         s->entry[at] = s->entry[at - 1];
     s->entry[at] = e;

@@ -326,6 +326,27 @@ TEST(a_good_draft_is_used_and_found_again_after_noise)
     drafting_close(&d);
 }
 
+/* Where rows and passes cost next to nothing there are more candidates than are kept. */
+TEST(the_root_stays_where_there_are_more_candidates_than_are_kept)
+{
+    struct drafting d;
+    int most = 0;
+    drafting_open(&d, &(struct drafting_setup){.drafter = "goodput:N=256,retrieval=off",
+                                               .vocabulary = 200,
+                                               .context = 512});
+    draft_first = draft_row = verify_row = 1e-7;
+    verify_class = 1;
+    plant(&d);
+    esp_session_allow(d.session, 200);
+    for (int i = 0; i < 40 && drafting_step(&d); i++) {
+        const struct esp_tree *tree = &d.session->iteration.tree;
+        CHECK(tree->nodes[0].verdict != ESP_CUT, "iteration %d", i);
+        most = tree->count > most ? tree->count : most;
+    }
+    CHECK(most > 64, "%d", most);
+    drafting_close(&d);
+}
+
 /* ------------------------------------------------------------------ the tree and its record */
 
 TEST(refused_nodes_and_expanded_ones_tell_their_prices)
