@@ -37,15 +37,29 @@ int esp_export_of_path(const char *path)
 
 /* ------------------------------------------------------------------ text */
 
+/* A name from a recording may hold anything, also lines that look like ours. */
+static void put_name(FILE *file, const char *name)
+{
+    struct esp_safe_unit shown;
+    for (size_t left = name ? strlen(name) : 0; left > 0;) {
+        const size_t taken = esp_safe_next(name, left, ESP_SAFE_QUOTED, &shown);
+        fputs(shown.text, file);
+        name += taken;
+        left -= taken;
+    }
+}
+
 static void put_title(FILE *file, const struct esp_iteration *it)
 {
     int cut = 0, seen;
     for (int i = 1; i < it->tree.count; i++)
         cut += it->tree.nodes[i].verdict == ESP_CUT;
     seen = it->tree.count - 1 - cut;
-    esp_safe_print(file, "iteration %d, %s, %s: %d of %d accepted", it->index,
-                   it->drafter ? it->drafter : "", it->verifier ? it->verifier : "",
-                   it->path_length, seen);
+    fprintf(file, "iteration %d, ", it->index);
+    put_name(file, it->drafter);
+    fputs(", ", file);
+    put_name(file, it->verifier);
+    fprintf(file, ": %d of %d accepted", it->path_length, seen);
     if (cut > 0)
         fprintf(file, ", %d cut", cut);
     fprintf(file, ", %d committed\n", it->committed_count);
