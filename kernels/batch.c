@@ -16,19 +16,23 @@ static bool mask_fits(const struct esp_batch *b)
     return true;
 }
 
-static bool logits_fit(const struct esp_batch *b, const struct esp_cache *cache)
+/* Whether every row of the batch has its place in `rows`, `least` or more. */
+static bool rows_fit(const struct esp_batch *b, const struct esp_cache *cache,
+                     const struct esp_rows *rows, const int32_t *row, int least)
 {
-    const struct esp_rows *logits = b->logits;
-    if (!logits)
-        return true;
-    if (logits->backend != cache->weights->backend)
+    if (rows->backend != cache->weights->backend)
         return false;
     for (int i = 0; i < b->rows; i++) {
-        int at = b->logits_row ? b->logits_row[i] : i;
-        if (at < -1 || at >= logits->capacity)
+        int at = row ? row[i] : i;
+        if (at < least || at >= rows->capacity)
             return false;
     }
     return true;
+}
+
+static bool logits_fit(const struct esp_batch *b, const struct esp_cache *cache)
+{
+    return !b->logits || rows_fit(b, cache, b->logits, b->logits_row, -1);
 }
 
 static bool step_fits(const struct esp_batch *b)
@@ -36,6 +40,29 @@ static bool step_fits(const struct esp_batch *b)
     const struct esp_step *step = b->step;
     return !step || (b->logits && step->ids && step->values && step->k >= 1 &&
                      step->k <= b->logits->vocabulary);
+}
+
+static bool states_fit(const struct esp_batch *b, const struct esp_cache *cache,
+                       const struct esp_model_desc *desc)
+{
+    const struct esp_states *s = b->states;
+    if (!s)
+        return true;
+    if (s->count < 1 || s->count > ESP_MAX_STATES || !s->to ||
+        s->to->vocabulary != (int64_t)s->count * desc->hidden)
+        return false;
+    for (int i = 0; i < s->count; i++)
+        if (s->state[i] != ESP_STATE_NORMED && (s->state[i] < 0 || s->state[i] > desc->layers))
+            return false;
+    return rows_fit(b, cache, s->to, s->row, -1);
+}
+
+static bool input_fits(const struct esp_batch *b, const struct esp_cache *cache,
+                       const struct esp_model_desc *desc)
+{
+    if (desc->reads == ESP_READS_TOKENS || !b->input)
+        return desc->reads == ESP_READS_TOKENS && !b->input;
+    return b->input->vocabulary == desc->input && rows_fit(b, cache, b->input, b->input_row, 0);
 }
 
 bool esp_batch_fits(const struct esp_batch *b, const struct esp_cache *cache,
@@ -47,7 +74,8 @@ bool esp_batch_fits(const struct esp_batch *b, const struct esp_cache *cache,
     for (int i = 0; i < b->rows; i++)
         if (b->tokens[i] < 0 || b->tokens[i] >= desc->vocabulary || b->positions[i] < 0)
             return false;
-    return (!b->mask || mask_fits(b)) && logits_fit(b, cache) && step_fits(b);
+    return (!b->mask || mask_fits(b)) && logits_fit(b, cache) && step_fits(b) &&
+           states_fit(b, cache, desc) && input_fits(b, cache, desc);
 }
 
 int esp_batch_wanted(const struct esp_batch *b, int32_t *wanted, int32_t *wanted_at)

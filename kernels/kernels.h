@@ -76,8 +76,18 @@ struct esp_layer {
 enum esp_norm { ESP_NORM_RMS, ESP_NORM_LAYER };
 enum esp_activation { ESP_SWIGLU, ESP_GELU }; /* silu(gate) * up; exact (erf) gelu(up) */
 
+/* What the first layer reads.
+ *   ESP_READS_TOKENS: the embedding of the batch's tokens.
+ *   ESP_READS_EAGLE: fc [embedding, input], where input is a hidden state of another model. Such
+ *     a model is a draft head (Li et al., "EAGLE", 2024, section 4.1). Its layer 0 may lack
+ *     norm1, and it may lack norm_final: both are then the identity. */
+enum esp_reads { ESP_READS_TOKENS, ESP_READS_EAGLE };
+
 struct esp_model_desc {
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
+    enum esp_reads reads;
+    int input;                      /* width of the hidden states that it reads, or 0 */
+    struct esp_tensor fc, fc_bias;  /* (hidden, hidden + input), (hidden, 1) */
     enum esp_norm norm;
     enum esp_activation activation;
     bool parallel_residual; /* x + attention(norm1 x) + mlp(norm2 x), as in gpt_neox */
@@ -96,6 +106,20 @@ struct esp_model_desc {
  * row first + i. It sees the cache rows 0..prefix-1, and row prefix + j if bit j of its mask is
  * set. Its own row must be among them, and no row after it. mask = NULL: row i sees all rows up
  * to and including its own. The rows seen must be in ascending order of position. */
+/* Hidden states that a pass hands out. State i of a model, 0 <= i <= layers, is the residual
+ * stream in front of layer i; state `layers` is that behind the last layer, before the final
+ * norm. State ESP_STATE_NORMED is the one behind the final norm, of which logits are made. */
+enum { ESP_STATE_NORMED = -1, ESP_MAX_STATES = 4 };
+
+struct esp_states {
+    int count;
+    int state[ESP_MAX_STATES]; /* the first `count` of them, in the order they are stored */
+    /* (capacity, count * hidden), made by rows_open() with count * hidden as its vocabulary, and
+     * owned by the caller, who reads it with read_row() or hands it to another pass as input. */
+    struct esp_rows *to;
+    const int32_t *row; /* (rows) row of `to` for batch row i, -1: none; NULL: i */
+};
+
 struct esp_batch {
     int rows;
     const int32_t *tokens;    /* (rows) */
@@ -110,6 +134,12 @@ struct esp_batch {
     /* Softmax and top-k of those rows in the same call, which makes the pass a draft step; or
      * NULL. */
     const struct esp_step *step;
+    /* Hidden states to hand out, or NULL. ESP_E_UNSUPPORTED where a backend cannot. */
+    const struct esp_states *states;
+    /* The hidden states that a draft head reads: (capacity, desc->input); NULL for a model that
+     * reads tokens only. It may be the matrix that states go to: all input is read first. */
+    struct esp_rows *input;
+    const int32_t *input_row; /* (rows) row of `input` for batch row i; NULL: i */
 };
 
 /* How logits become probabilities. temperature > 0; top_k = 0 and top_p >= 1 mean off. */
@@ -213,7 +243,8 @@ struct esp_backend_ops {
     void (*cache_close)(struct esp_cache *cache);
     size_t (*cache_bytes)(const struct esp_cache *cache);
 
-    /* A matrix (capacity, vocabulary) of float32. */
+    /* A matrix (capacity, vocabulary) of float32: of logits, probabilities or hidden states.
+     */
     int (*rows_open)(struct esp_rows **rows, struct esp_backend *backend, int capacity,
                      int vocabulary, char *err, size_t errlen);
     void (*rows_close)(struct esp_rows *rows);

@@ -98,7 +98,9 @@ static bool fits_together(const struct esp_model_desc *d)
            (int64_t)d->heads * d->head_dim <= INT32_MAX / 2 && d->hidden <= INT32_MAX / 2 &&
            d->ffn <= INT32_MAX / 2 && d->vocabulary <= INT32_MAX / 2 && d->rotary >= 0 &&
            d->rotary <= d->head_dim && d->rotary % 2 == 0 &&
-           (d->rotary == 0 || d->inverse_frequency) && d->layer;
+           (d->rotary == 0 || d->inverse_frequency) && d->layer &&
+           (d->reads == ESP_READS_TOKENS ? d->input == 0
+                                         : d->input > 0 && d->input <= INT32_MAX / 4);
 }
 
 struct checker {
@@ -137,6 +139,12 @@ static int check_norm(const struct checker *c, const struct esp_tensor *t,
     return status == 0 && bias->data ? check(c, bias, "a norm bias", n, 1) : status;
 }
 
+/* A draft head may do without: see enum esp_reads. */
+static bool needs_norm(const struct esp_model_desc *d, const struct esp_tensor *weight)
+{
+    return d->reads == ESP_READS_TOKENS || weight->data;
+}
+
 static int check_layer(const struct checker *c, const struct esp_model_desc *d,
                        const struct esp_layer *l)
 {
@@ -154,7 +162,9 @@ static int check_layer(const struct checker *c, const struct esp_model_desc *d,
         {&l->up, &l->up_bias, "the up matrix", d->ffn, d->hidden},
         {&l->down, &l->down_bias, "the down matrix", d->hidden, d->ffn},
     };
-    int status = check_norm(c, &l->norm1, &l->norm1_bias, d->hidden);
+    int status = ESP_OK;
+    if (c->layer > 0 || needs_norm(d, &l->norm1))
+        status = check_norm(c, &l->norm1, &l->norm1_bias, d->hidden);
     if (status == 0 && l->query_norm.data)
         status = check(c, &l->query_norm, "the norm of the queries", d->head_dim, 1);
     if (status == 0 && l->key_norm.data)
@@ -180,8 +190,11 @@ int esp_model_desc_check(const struct esp_model_desc *d, char *err, size_t errle
     int status = check(&c, &d->embedding, "the embedding", d->vocabulary, d->hidden);
     if (status == 0)
         status = check(&c, &d->head, "the head matrix", d->vocabulary, d->hidden);
-    if (status == 0)
+    if (status == 0 && needs_norm(d, &d->norm_final))
         status = check_norm(&c, &d->norm_final, &d->norm_final_bias, d->hidden);
+    if (status == 0 && d->reads == ESP_READS_EAGLE)
+        status = check_matrix(&c, &d->fc, &d->fc_bias, "the fc matrix", d->hidden,
+                              d->hidden + d->input);
     for (c.layer = 0; c.layer < d->layers && status == 0; c.layer++)
         status = check_layer(&c, d, &d->layer[c.layer]);
     return status;

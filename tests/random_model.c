@@ -156,6 +156,18 @@ void random_model_make(struct random_model *m, const struct random_shape *s,
     m->desc.head = s->tied ? m->desc.embedding : matrix(m, s->vocabulary, s->hidden);
 }
 
+void random_head_make(struct random_model *m, const struct random_shape *s,
+                      unsigned long long seed)
+{
+    const struct esp_tensor none = {0};
+    random_model_make(m, s, seed);
+    m->desc.reads = ESP_READS_EAGLE;
+    m->desc.input = s->hidden;
+    m->desc.fc = matrix(m, s->hidden, 2 * s->hidden);
+    m->desc.fc_bias = tensor(m, s->hidden, 1, 0, 0.5);
+    m->desc.norm_final = m->layers[0].norm1 = none;
+}
+
 void random_model_free(struct random_model *m)
 {
     for (int i = 0; i < m->count; i++)
@@ -169,6 +181,10 @@ static void norm(const struct random_model *m, const struct esp_tensor *weight,
 {
     int n = m->desc.hidden;
     double mean = 0, variance = 0;
+    if (!weight->data) {
+        memcpy(out, x, (size_t)n * sizeof *out);
+        return;
+    }
     for (int i = 0; m->shape.neox && i < n; i++)
         mean += x[i] / n;
     for (int i = 0; i < n; i++)
@@ -251,8 +267,31 @@ static void mlp(const struct random_model *m, const struct esp_layer *layer, con
     free(gate);
 }
 
+/* What layer 0 reads: (hidden). */
+static void begin(const struct random_model *m, int32_t token, const double *input, double *x)
+{
+    const struct esp_model_desc *d = &m->desc;
+    double *joined = calloc((size_t)(d->hidden + d->input), sizeof *joined);
+    for (int i = 0; i < d->hidden; i++)
+        joined[i] = value_of(&d->embedding, token, i);
+    for (int i = 0; i < d->input; i++)
+        joined[d->hidden + i] = input[i];
+    if (d->reads == ESP_READS_EAGLE)
+        linear(&d->fc, &d->fc_bias, joined, x);
+    else
+        memcpy(x, joined, (size_t)d->hidden * sizeof *x);
+    free(joined);
+}
+
 void random_model_reference(const struct random_model *m, const int32_t *tokens,
                             const int32_t *parents, int n, double *logits)
+{
+    random_model_states(m, tokens, parents, n, NULL, NULL, logits);
+}
+
+void random_model_states(const struct random_model *m, const int32_t *tokens,
+                         const int32_t *parents, int n, const double *input, double *states,
+                         double *logits)
 {
     const struct esp_model_desc *d = &m->desc;
     size_t hidden = (size_t)d->hidden, dim = (size_t)d->head_dim;
@@ -267,9 +306,10 @@ void random_model_reference(const struct random_model *m, const int32_t *tokens,
         int depth = 0;
         for (int up = parents[node]; up >= 0; up = parents[up])
             depth++;
-        for (int i = 0; i < d->hidden; i++)
-            at[i] = value_of(&d->embedding, tokens[node], i);
+        begin(m, tokens[node], input ? input + (size_t)node * (size_t)d->input : NULL, at);
         for (int l = 0; l < d->layers; l++) {
+            if (states)
+                memcpy(states + (size_t)(l * n + node) * hidden, at, hidden * sizeof *at);
             const struct esp_layer *layer = &d->layer[l];
             double *k = keys + (size_t)(l * n) * kv_width,
                    *v = values + (size_t)(l * n) * kv_width;
@@ -295,6 +335,9 @@ void random_model_reference(const struct random_model *m, const int32_t *tokens,
                 at[i] += fed[i] + (d->parallel_residual ? attended[i] : 0);
         }
         norm(m, &d->norm_final, &d->norm_final_bias, at, normed);
+        for (int l = d->layers; states && l < d->layers + 2; l++)
+            memcpy(states + (size_t)(l * n + node) * hidden, l == d->layers ? at : normed,
+                   hidden * sizeof *at);
         linear(&d->head, NULL, normed, logits + (size_t)node * (size_t)d->vocabulary);
     }
     free(x), free(q), free(keys), free(values), free(normed), free(mixed), free(attended),

@@ -32,11 +32,21 @@ struct random_model {
 
 void random_model_make(struct random_model *model, const struct random_shape *shape,
                        unsigned long long seed);
+/* A draft head in the form of EAGLE-1, whose hidden states have the width of its own. */
+void random_head_make(struct random_model *model, const struct random_shape *shape,
+                      unsigned long long seed);
 void random_model_free(struct random_model *model);
 
 /* Logits of n nodes of a forest: node i sees itself and its ancestors (parents[i] < i, -1:
  * none) and stands at its depth. logits: (n, vocabulary). */
 void random_model_reference(const struct random_model *model, const int32_t *tokens,
                             const int32_t *parents, int n, double *logits);
+
+/* The same, and more: `input` (n, desc.input) is what a draft head reads, else NULL. If `states`
+ * is not NULL, it becomes the hidden states: (layers + 2, n, hidden), the last ones behind the
+ * final norm. */
+void random_model_states(const struct random_model *model, const int32_t *tokens,
+                         const int32_t *parents, int n, const double *input, double *states,
+                         double *logits);
 
 #endif

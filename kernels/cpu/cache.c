@@ -16,7 +16,7 @@ struct buffer {
     size_t count, each, size;
 };
 
-enum { BUFFERS = 19 };
+enum { BUFFERS = 22 };
 
 static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
 {
@@ -42,10 +42,13 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
         {&c->attended.parts, split, esp_parts_bytes(batch, c->q_width), 1},
         {&c->up.x, batch, c->ffn, f},
         {&c->up.parts, split, esp_parts_bytes(batch, c->ffn), 1},
+        {&c->joined.x, c->joined.stride ? batch : 0, c->joined.stride, f},
+        {&c->joined.parts, split, esp_parts_bytes(batch, c->joined.stride), 1},
         {&c->scores, threads * ESP_QUERIES, rows, f},
         {&c->extra, threads * ESP_QUERIES, rows, sizeof(int32_t)},
         {&c->wanted, batch, 1, sizeof(int32_t)},
         {&c->wanted_at, batch, 1, sizeof(int32_t)},
+        {&c->going, batch, 1, sizeof(int32_t)},
     };
     memcpy(list, all, sizeof all);
 }
@@ -75,6 +78,8 @@ int esp_cpu_cache_open(struct esp_cache **cache, struct esp_weights *weights, in
     c->normed.stride = c->hidden;
     c->attended.stride = c->q_width;
     c->up.stride = c->ffn;
+    c->joined.stride =
+        d->reads == ESP_READS_TOKENS ? 0 : esp_cpu_pad(d->hidden + d->input, ESP_PANEL);
 
     struct buffer list[BUFFERS];
     list_buffers(c, list);

@@ -7,7 +7,8 @@
  *
  * The steps of a layer, numbered below: 1 norm, 2 queries, keys and values, 3 rotation and
  * cache, 4 attention, 5 output added to the residual stream, 6 norm, 7 gate and up, 8 down
- * added. In the last layer, from step 4 on, only the rows whose logits are wanted go on.
+ * added. In the last layer, from step 4 on, only the rows go on whose logits are wanted, or
+ * hidden states of behind that layer.
  *
  * Invariant: how rows and parts are divided decides who computes a number, never how.
  */
@@ -30,6 +31,7 @@ struct pass {
     const struct esp_batch *batch;
     int threads;
     int wanted; /* rows with logits */
+    int last;   /* rows that go through the whole last layer */
 
     /* Of the step that is running: */
     int parts;
@@ -56,6 +58,33 @@ static void run_rows(struct pass *p, int rows, size_t width, part_function *run,
 
 /* ------------------------------------------------------------------ pieces */
 
+/* Columns begin..end-1 of a vector are done. */
+static void split(const struct pass *p, const struct esp_vectors *v, int row, int begin,
+                  int end)
+{
+    if (p->w->split)
+        p->isa->split(v, row, begin, end);
+}
+
+/* What batch row `row` of a draft head reads besides its token. */
+static const float *input_of(const struct pass *p, int row)
+{
+    const struct esp_cpu_rows *input = (const struct esp_cpu_rows *)p->batch->input;
+    int at = p->batch->input_row ? p->batch->input_row[row] : row;
+    return input->data + (size_t)at * input->stride;
+}
+
+/* The vector that fc of a draft head multiplies: embedding, hidden state. */
+static void join(const struct pass *p, int row)
+{
+    const struct esp_vectors *joined = &p->c->joined;
+    const int width = p->d->hidden + p->d->input;
+    float *to = joined->x + (size_t)row * joined->stride;
+    esp_tensor_read_row(&p->w->embedding, p->batch->tokens[row], to);
+    memcpy(to + p->d->hidden, input_of(p, row), (size_t)p->d->input * sizeof *to);
+    split(p, joined, row, 0, width);
+}
+
 static void embed(void *step, int part, int thread)
 {
     const struct pass *p = step;
@@ -65,21 +94,17 @@ static void embed(void *step, int part, int thread)
     (void)thread;
     esp_cpu_share(b->rows, part, p->parts, &begin, &end);
     for (int i = begin; i < end; i++) {
-        esp_tensor_read_row(&p->w->embedding, b->tokens[i], p->c->x + (size_t)i * p->c->hidden);
+        if (p->d->reads == ESP_READS_EAGLE)
+            join(p, i);
+        else
+            esp_tensor_read_row(&p->w->embedding, b->tokens[i],
+                                p->c->x + (size_t)i * p->c->hidden);
         for (int j = 0; j < half; j++) {
             float angle = (float)b->positions[i] * p->d->inverse_frequency[j];
             p->c->cosine[(size_t)i * (size_t)half + (size_t)j] = cosf(angle);
             p->c->sine[(size_t)i * (size_t)half + (size_t)j] = sinf(angle);
         }
     }
-}
-
-/* Columns begin..end-1 of a vector are done. */
-static void split(const struct pass *p, const struct esp_vectors *v, int row, int begin,
-                  int end)
-{
-    if (p->w->split)
-        p->isa->split(v, row, begin, end);
 }
 
 struct norm_step {
@@ -97,13 +122,18 @@ static void norm_part(void *arg, int part, int thread)
     (void)thread;
     esp_cpu_share(p->rows, part, p->parts, &begin, &end);
     for (int i = begin; i < end; i++) {
-        p->isa->norm(step->out->x + (size_t)i * width, p->c->x + (size_t)i * width,
-                     p->d->hidden, step->weight, step->bias, p->d->norm, p->d->norm_epsilon);
+        float *out = step->out->x + (size_t)i * width;
+        const float *x = p->c->x + (size_t)i * width;
+        if (step->weight)
+            p->isa->norm(out, x, p->d->hidden, step->weight, step->bias, p->d->norm,
+                         p->d->norm_epsilon);
+        else
+            memcpy(out, x, width * sizeof *out);
         split(p, step->out, i, 0, p->d->hidden);
     }
 }
 
-/* The rows of the residual stream, normalised, go to `out`. */
+/* The rows of the residual stream, normalised if there is a weight, go to `out`. */
 static void norm(struct pass *p, const struct esp_vectors *out, const float *weight,
                  const float *bias)
 {
@@ -157,12 +187,13 @@ static void project(struct pass *p, const struct esp_cpu_layer *layer)
     matmul(&step);
 }
 
-/* x += W y */
-static void add_matmul(struct pass *p, const struct esp_packed *w, struct esp_vectors y)
+/* x = W y, or x += W y */
+static void matmul_to_x(struct pass *p, const struct esp_packed *w, struct esp_vectors y,
+                        bool add)
 {
     struct matmul_step step = {.p = p, .count = 1, .panels = w->panels, .w = {w}};
     step.of[0] = (struct esp_matmul){
-        .in = y, .y = p->c->x, .y_stride = p->c->hidden, .rows = p->rows, .add = true};
+        .in = y, .y = p->c->x, .y_stride = p->c->hidden, .rows = p->rows, .add = add};
     matmul(&step);
 }
 
@@ -327,15 +358,64 @@ static void attention(struct pass *p)
 
 /* ------------------------------------------------------------------ the pass */
 
-/* Only wanted rows go on: moves them to the front. */
-static void compact(const struct pass *p, float *x)
+/* Of the rows of the residual stream, moves row `from` to the front, to row `to`. */
+static void move_row(const struct pass *p, int from, int to)
 {
     const size_t width = p->c->hidden;
-    for (int i = 0; i < p->wanted; i++)
-        if (p->c->wanted[i] != i)
-            memcpy(x + (size_t)i * width, x + (size_t)p->c->wanted[i] * width,
-                   width * sizeof *x);
+    if (from != to)
+        memcpy(p->c->x + (size_t)to * width, p->c->x + (size_t)from * width,
+               width * sizeof *p->c->x);
 }
+
+/* ------------------------------------------------------------------ hidden states */
+
+/* The row of the states that batch row `row` goes to, or -1. */
+static int states_row(const struct pass *p, int row)
+{
+    const struct esp_states *s = p->batch->states;
+    return !s ? -1 : s->row ? s->row[row] : row;
+}
+
+/* Copies the rows `from` (p->rows, hidden) to where state `state` is asked for. */
+static void hand_out(const struct pass *p, int state, const float *from)
+{
+    const struct esp_states *s = p->batch->states;
+    const size_t width = (size_t)p->d->hidden;
+    for (int slot = 0; s && slot < s->count; slot++)
+        for (int i = 0; s->state[slot] == state && i < p->rows; i++) {
+            const struct esp_cpu_rows *to = (const struct esp_cpu_rows *)s->to;
+            int at = states_row(p, p->going ? p->going[i] : i);
+            if (at >= 0)
+                memcpy(to->data + (size_t)at * to->stride + (size_t)slot * width,
+                       from + (size_t)i * p->c->hidden, width * sizeof *from);
+        }
+}
+
+static bool asks_for(const struct pass *p, int state)
+{
+    const struct esp_states *s = p->batch->states;
+    for (int i = 0; s && i < s->count; i++)
+        if (s->state[i] == state)
+            return true;
+    return false;
+}
+
+/* Lists the rows that go through the whole last layer. */
+static int list_going(const struct pass *p)
+{
+    bool states = asks_for(p, p->d->layers) || asks_for(p, ESP_STATE_NORMED);
+    int count = 0, wanted = 0;
+    for (int row = 0; row < p->batch->rows; row++) {
+        bool logits = wanted < p->wanted && p->c->wanted[wanted] == row;
+        if (logits)
+            wanted++;
+        if (logits || (states && states_row(p, row) >= 0))
+            p->c->going[count++] = row;
+    }
+    return count;
+}
+
+/* ------------------------------------------------------------------ layers and logits */
 
 struct mlp_step {
     struct pass *p;
@@ -380,22 +460,33 @@ static void run_layer(struct pass *p)
     const bool parallel = p->d->parallel_residual;
     norm(p, &c->normed, layer->norm1, layer->norm1_bias); /* 1 */
     project(p, layer);                                    /* 2 */
-    if (p->layer == p->d->layers - 1 && p->wanted < p->rows) {
-        p->going = c->wanted;
-        p->rows = p->wanted;
+    if (p->layer == p->d->layers - 1 && p->last < p->rows) {
+        p->going = c->going;
+        p->rows = p->last;
     }
     attention(p); /* 3, 4 */
-    if (p->going)
-        compact(p, c->x);
+    for (int i = 0; p->going && i < p->rows; i++)
+        move_row(p, p->going[i], i);
     if (p->rows == 0)
         return;
     if (parallel) /* 6 before 5: the MLP reads x as the layer found it */
         norm(p, &c->normed, layer->norm2, layer->norm2_bias);
-    add_matmul(p, &layer->output, c->attended); /* 5 */
+    matmul_to_x(p, &layer->output, c->attended, true); /* 5 */
     if (!parallel)
         norm(p, &c->normed, layer->norm2, layer->norm2_bias); /* 6 */
     mlp(p, layer, &c->normed);                                /* 7 */
-    add_matmul(p, &layer->down, c->up);                       /* 8 */
+    matmul_to_x(p, &layer->down, c->up, true);                /* 8 */
+}
+
+/* Of the rows that went through the last layer, those with logits go on. */
+static void keep_wanted(struct pass *p)
+{
+    for (int i = 0, from = 0; i < p->wanted; i++, from++) {
+        while ((p->going ? p->going[from] : from) != p->c->wanted[i])
+            from++;
+        move_row(p, from, i);
+    }
+    p->rows = p->wanted;
 }
 
 /* Logits may be wider or narrower than the model's vocabulary; see struct esp_batch. */
@@ -439,9 +530,20 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
     double work = batch->rows * w->work_layers + p.wanted * w->work_head;
     p.threads = threads_for(cpu, work);
     p.rows = batch->rows;
+    p.last = list_going(&p);
     run_rows(&p, p.rows, c->hidden, embed, &p);
-    for (; p.layer < p.d->layers; p.layer++)
+    if (w->fc.panels > 0)
+        matmul_to_x(&p, &w->fc, c->joined, false);
+    for (; p.layer < p.d->layers; p.layer++) {
+        hand_out(&p, p.layer, c->x);
         run_layer(&p);
+    }
+    hand_out(&p, p.d->layers, c->x);
+    if (asks_for(&p, ESP_STATE_NORMED)) {
+        norm(&p, &c->normed, w->norm_final, w->norm_final_bias);
+        hand_out(&p, ESP_STATE_NORMED, c->normed.x);
+    }
+    keep_wanted(&p);
     if (p.wanted > 0)
         run_head(&p);
     return batch->step ? esp_batch_step(batch, c->wanted_at, p.wanted) : ESP_OK;

@@ -166,8 +166,11 @@ static int pack_model(struct packer *p, struct esp_cpu_weights *w)
 {
     const struct esp_model_desc *d = w->desc;
     p->used = 0;
+    int status = d->reads == ESP_READS_TOKENS ? 0 : pack_matrix(p, &w->fc, &d->fc, &d->fc_bias);
+    if (status < 0)
+        return status;
     for (int i = 0; i < d->layers; i++) {
-        int status = pack_layer(p, &w->layer[i], &d->layer[i], d);
+        status = pack_layer(p, &w->layer[i], &d->layer[i], d);
         if (status < 0)
             return status;
     }
@@ -185,6 +188,7 @@ static void count_work(struct esp_cpu_weights *w)
     double q = (double)d->heads * d->head_dim, kv = (double)d->kv_heads * d->head_dim;
     double mlp = (d->activation == ESP_SWIGLU ? 3.0 : 2.0) * d->ffn;
     w->work_layers = d->layers * (2.0 * q + 2.0 * kv + mlp) * d->hidden;
+    w->work_layers += (double)d->fc.rows * d->fc.columns;
     w->work_head = (double)d->vocabulary * d->hidden;
 }
 
@@ -193,6 +197,7 @@ static size_t panel_room(const struct esp_model_desc *d)
 {
     int widest = d->hidden > d->ffn ? d->hidden : d->ffn;
     widest = widest > d->heads * d->head_dim ? widest : d->heads * d->head_dim;
+    widest = widest > d->fc.columns ? widest : d->fc.columns;
     return (size_t)widest * ESP_PANEL * sizeof(float);
 }
 

@@ -403,6 +403,8 @@ static int forward(struct esp_cache *cache, const struct esp_batch *batch)
     if (!esp_batch_fits(batch, cache, d, c->rows, c->max_batch) ||
         (batch->mask && batch->mask_words > c->at.seen_stride / 64))
         return ESP_E_ARGUMENT;
+    if (batch->states || batch->input)
+        return ESP_E_UNSUPPORTED;
     struct shape s = {};
     s.rows = batch->rows;
     s.chunks = (batch->first + batch->rows + ESP_CUDA_CHUNK - 1) / ESP_CUDA_CHUNK;

@@ -354,6 +354,10 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
     int status = esp_model_desc_check(desc, err, errlen);
     if (status < 0)
         return status;
+    if (desc->reads != ESP_READS_TOKENS)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "--backend cuda cannot compute draft heads yet; use --backend cpu, or a "
+                        "whole model as the draft");
     if (desc->head_dim > WIDEST_HEAD)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "heads of %d values are wider than the %d that --backend cuda can do; "
