@@ -14,6 +14,8 @@
 #include "kernels/backends.h"
 #include "kernels/status.h"
 #include "engine/memory_plan.h"
+#include "engine/model/draft_head.h"
+#include "engine/model/json.h"
 #include "engine/model/safetensors.h"
 #include "engine/support/paths.h"
 
@@ -33,12 +35,21 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
             draft_path = draft;
     }
     int status = esp_model_open(&e->target, target_path, err, errlen);
+    if (status == ESP_OK && e->target->head)
+        status = esp_fail(err, errlen, ESP_E_ARGUMENT,
+                          "%s is a draft head (%s), which needs a target: name the target model "
+                          "first, and the head as its draft",
+                          target_path, e->target->architecture);
     if (status == ESP_OK)
         status = esp_tokenizer_open(&e->tokenizer, target_path, err, errlen);
     if (status < 0 || !draft_path || !*draft_path)
         return status;
-    struct esp_tokenizer *other = NULL;
     status = esp_model_open(&e->draft, draft_path, err, errlen);
+    if (status == ESP_OK && e->draft->head)
+        status = esp_draft_head_join(e->draft, e->target, err, errlen);
+    if (status == ESP_OK && e->draft->head && !esp_file_exists(draft_path, "tokenizer.json"))
+        return ESP_OK;
+    struct esp_tokenizer *other = NULL;
     if (status == ESP_OK)
         status = esp_tokenizer_open(&other, draft_path, err, errlen);
     if (status == ESP_OK && esp_tokenizer_hash(e->tokenizer) != esp_tokenizer_hash(other))
@@ -88,6 +99,8 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
     if (status == ESP_OK)
         status = ops->weights_open(&e->target_weights, e->backend, &e->target->desc,
                                    o->progress, o->user, err, errlen);
+    if (e->draft && e->draft->head)
+        e->draft->desc.lender = e->target_weights;
     if (status == ESP_OK && e->draft)
         status = ops->weights_open(&e->draft_weights, e->backend, &e->draft->desc, o->progress,
                                    o->user, err, errlen);
@@ -103,7 +116,9 @@ static int open_best_device(struct esp_engine *e, const struct esp_engine_option
     if (o->backend && strcmp(o->backend, "auto") != 0)
         return open_device(e, o, o->backend, err, errlen);
     int status = open_device(e, o, "auto", e->notice, sizeof e->notice);
-    if (status == ESP_E_DEVICE || status == ESP_E_MEMORY) {
+    const bool head = e->draft && e->draft->head; /* which not every backend computes */
+    if (status == ESP_E_DEVICE || status == ESP_E_MEMORY ||
+        (status == ESP_E_UNSUPPORTED && head)) {
         struct esp_engine_options cpu = *o;
         cpu.device = 0;
         return open_device(e, &cpu, esp_backend_cpu.name, err, errlen);
@@ -174,6 +189,7 @@ static bool describe(const struct esp_model *m, struct esp_model_info *info)
         .path = m->path,
         .name = m->name,
         .architecture = m->architecture,
+        .head = m->head,
         .dtype = m->dtype,
         .parameters = m->parameters,
         .bytes = m->bytes,
@@ -184,6 +200,7 @@ static bool describe(const struct esp_model *m, struct esp_model_info *info)
         .head_dim = m->desc.head_dim,
         .ffn = m->desc.ffn,
         .vocabulary = m->desc.vocabulary,
+        .outputs = m->desc.outputs,
         .context = m->desc.context,
     };
     if (m->files)

@@ -54,9 +54,13 @@ void esp_engine_close(struct esp_engine *engine);
 
 struct esp_model_info {
     const char *path, *name, *architecture, *dtype;
+    /* A draft head, of architecture "eagle" or "eagle3": its own tensors are counted below and
+     * nothing of its target's. */
+    bool head;
     int64_t parameters;
     size_t bytes; /* of weights */
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
+    int outputs; /* tokens of the vocabulary that can get a probability above 0 */
     /* How many tensors of the folder the model does not use, such as layers beyond the number
      * that config.json gives; and the name of one of them, or NULL. */
     int unused;

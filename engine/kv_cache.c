@@ -56,6 +56,28 @@ const int32_t *esp_kv_cache_known(struct esp_kv_cache *c, const int32_t *tokens,
     return c->tokens;
 }
 
+const int32_t *esp_kv_cache_last(struct esp_kv_cache *c, int rows)
+{
+    for (int i = 0; i < rows; i++)
+        c->logits_row[i] = i == rows - 1 ? 0 : -1;
+    return c->logits_row;
+}
+
+int esp_kv_cache_run(struct esp_kv_cache *c, const int32_t *tokens, struct esp_batch *batch)
+{
+    for (int i = 0; i < batch->rows; i++)
+        c->positions[i] = c->length + i;
+    batch->tokens = esp_kv_cache_known(c, tokens, batch->rows);
+    batch->positions = c->positions;
+    batch->first = batch->prefix = c->length;
+    int status = c->ops->forward(c->cache, batch);
+    if (status < 0)
+        return status;
+    c->passes++;
+    c->length += batch->rows;
+    return ESP_OK;
+}
+
 int esp_kv_cache_append(struct esp_kv_cache *c, const int32_t *tokens, int count,
                         struct esp_rows *logits, const struct esp_step *step)
 {
@@ -64,27 +86,15 @@ int esp_kv_cache_append(struct esp_kv_cache *c, const int32_t *tokens, int count
     while (count > 0) {
         int rows = count < c->max_batch ? count : c->max_batch;
         bool last = rows == count;
-        for (int i = 0; i < rows; i++) {
-            c->positions[i] = c->length + i;
-            c->logits_row[i] = -1;
-        }
-        if (last)
-            c->logits_row[rows - 1] = 0;
         struct esp_batch batch = {
             .rows = rows,
-            .tokens = esp_kv_cache_known(c, tokens, rows),
-            .positions = c->positions,
-            .first = c->length,
-            .prefix = c->length,
             .logits = last ? logits : NULL,
-            .logits_row = c->logits_row,
+            .logits_row = esp_kv_cache_last(c, rows),
             .step = last ? step : NULL,
         };
-        int status = c->ops->forward(c->cache, &batch);
+        int status = esp_kv_cache_run(c, tokens, &batch);
         if (status < 0)
             return status;
-        c->passes++;
-        c->length += rows;
         tokens += rows;
         count -= rows;
     }

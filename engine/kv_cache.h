@@ -1,6 +1,7 @@
 /* kv_cache.h - the KV cache of one model, as a session uses it.
  *
- * Rows 0..length-1 hold the first `length` tokens of the text. The rows behind them belong to
+ * Rows 0..length-1 hold the first `length` tokens of the text; those of a draft head the
+ * `length` tokens behind the first one, in front of which there is no hidden state. The rows behind them belong to
  * the tree of the current iteration, in the order of its passes, until esp_kv_cache_keep()
  * makes the accepted ones part of the text or the next iteration overwrites them.
  */
@@ -36,6 +37,15 @@ void esp_kv_cache_close(struct esp_kv_cache *cache);
  * tokens than the target, whose logits are padded further; the replacement only makes drafts
  * worse. */
 const int32_t *esp_kv_cache_known(struct esp_kv_cache *cache, const int32_t *tokens, int count);
+
+/* The list of rows that sends the last of `rows` rows to row 0 and the others nowhere; valid
+ * until the next call. */
+const int32_t *esp_kv_cache_last(struct esp_kv_cache *cache, int rows);
+
+/* Runs batch->rows tokens of the text (at most max_batch) and appends them. The batch says what
+ * comes out; tokens, positions and rows of the cache are filled in here. */
+int esp_kv_cache_run(struct esp_kv_cache *cache, const int32_t *tokens,
+                     struct esp_batch *batch);
 
 /* Appends tokens of the text. If `logits` is not NULL, its row 0 becomes the logits after the
  * last token; if `step` is not NULL, it is computed on that row. ESP_E_CONTEXT if the tokens do

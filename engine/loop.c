@@ -96,6 +96,7 @@ static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position
         .first = c->length,
         .prefix = c->length,
         .logits = logits,
+        .input = c == &s->draft_cache ? s->states : NULL,
     };
     return s->ops->forward(c->cache, &batch);
 }
@@ -162,11 +163,18 @@ static int draft(struct esp_session *s, int remaining)
     d->max_depth = remaining - 1; /* the bonus token is the last that may be committed */
     if (drafter->needs_model && d->max_depth > s->draft_cache.context - s->length)
         d->max_depth = s->draft_cache.context - s->length;
+    if (drafter->needs_model && d->features && s->length < 2)
+        d->max_depth = 0; /* no hidden state in front of the first token */
     d->layer = s->observer ? layer_done : NULL;
     d->user = s;
     esp_tree_reset(&s->tree, s->text[s->length - 1]);
     esp_draft_begin(d);
-    int status = d->max_depth > 0 ? drafter->draft(d) : ESP_OK;
+    int status = ESP_OK;
+    if (drafter->needs_model && d->features && d->max_depth > 0)
+        status = esp_features_catch_up(&s->features, &s->target, &s->draft_cache, s->text,
+                                       s->length);
+    if (status == ESP_OK && d->max_depth > 0)
+        status = drafter->draft(d);
     esp_draft_end(d);
     s->iteration.tree = s->tree.tree;
     s->iteration.draft_passes = d->passes;
@@ -191,6 +199,8 @@ static int verify(struct esp_session *s)
         .mask = s->tree.mask,
         .mask_words = s->tree.mask_words,
         .logits = s->p,
+        .states =
+            esp_session_has_head(s) ? esp_features_ask(&s->features, tree->verified) : NULL,
     };
     s->target.passes++;
     return s->ops->forward(s->target.cache, &batch);
@@ -254,6 +264,11 @@ static int commit(struct esp_session *s, int count)
         s->target.length = s->length - 1;
         return status;
     }
+    if (esp_session_has_head(s)) {
+        for (int i = 0; i < count; i++)
+            s->tokens[i] = i ? s->tree.row[v->path[i - 1]] : 0;
+        esp_features_add(&s->features, s->length - 1, s->tokens, count);
+    }
     memcpy(s->text + s->length, s->committed, (size_t)count * sizeof *s->text);
     s->length += count;
     s->iteration.committed = s->committed;
@@ -276,7 +291,8 @@ static void learn(struct esp_session *s)
     esp_costs_verify_took(&s->costs, it->tree.verified, rest);
 }
 
-/* The draft's temperature, and how far the draft's probabilities are off without and with it. */
+/* The draft's temperature, and how far the draft's probabilities are off without and with it.
+ */
 static int session_gauges(const struct esp_session *s, struct esp_gauge *g)
 {
     if (!s->set.drafter->needs_model)

@@ -18,12 +18,13 @@ enum { SMALLEST_BIN = 5 }; /* tokens expected in a bin of `first` */
 
 struct scorer {
     struct esp_session *session;
-    int start;                            /* tokens of the text that is continued */
+    int start;                         /* tokens of the text that is continued */
     struct esp_kv_cache target, draft; /* hold the text but for its last token */
-    bool has_draft;
-    struct esp_rows *p, *q; /* (tokens) */
-    float *p_row, *q_row;   /* (vocabulary) */
-    int32_t *positions;     /* (tokens), and row numbers from 0 */
+    bool has_draft, has_head;          /* has_head: the draft is a draft head */
+    struct esp_features features;      /* for it */
+    struct esp_rows *p, *q;            /* (tokens) */
+    float *p_row, *q_row;              /* (vocabulary) */
+    int32_t *positions;                /* (tokens), and row numbers from 0 */
     int32_t *rows;
     double *first, *first_p; /* (vocabulary) counts of first tokens, exact probabilities */
     double rank[ESP_LOSSLESS_BINS], serial[ESP_LOSSLESS_SIDE * ESP_LOSSLESS_SIDE];
@@ -48,9 +49,19 @@ static int open_cache(struct scorer *s, struct esp_kv_cache *cache,
 {
     int status = esp_kv_cache_open(cache, s->session->ops, weights, model->desc.vocabulary,
                                    s->start + tokens, 1, err, errlen);
-    if (status == ESP_OK)
+    if (status == ESP_OK && !s->has_head)
         status = esp_kv_cache_append(cache, s->session->text, s->start - 1, NULL, NULL);
     return status;
+}
+
+static int open_head(struct scorer *s, char *err, size_t errlen)
+{
+    const struct esp_engine *e = s->session->engine;
+    int status = esp_features_open(&s->features, e->backend, e->draft, e->target,
+                                   s->target.max_batch, err, errlen);
+    return status < 0 ? status
+                      : esp_features_catch_up(&s->features, &s->target, &s->draft,
+                                              s->session->text, s->start);
 }
 
 static void close_scorer(struct scorer *s)
@@ -59,6 +70,7 @@ static void close_scorer(struct scorer *s)
     esp_kv_cache_close(&s->target);
     if (s->has_draft)
         esp_kv_cache_close(&s->draft);
+    esp_features_close(&s->features, ops);
     if (s->p)
         ops->rows_close(s->p);
     if (s->q)
@@ -76,6 +88,9 @@ static int open_scorer(struct scorer *s, int tokens, char *err, size_t errlen)
     const struct esp_engine *e = s->session->engine;
     const size_t vocabulary = (size_t)e->target->desc.vocabulary;
     s->has_draft = e->draft && s->start + tokens <= e->draft->desc.context;
+    s->has_head = s->has_draft && e->draft->head;
+    if (s->has_head && (s->start < 2 || tokens >= esp_kv_cache_batch(s->start + tokens, 1)))
+        s->has_draft = s->has_head = false; /* the order by p is then the only one */
     s->rng = (struct esp_rng){.seed = s->session->set.values.seed, .stream = ESP_RNG_CHECK};
     s->p_row = calloc(vocabulary, sizeof *s->p_row);
     s->q_row = calloc(vocabulary, sizeof *s->q_row);
@@ -99,6 +114,8 @@ static int open_scorer(struct scorer *s, int tokens, char *err, size_t errlen)
         if (status == ESP_OK)
             status = open_cache(s, &s->draft, e->draft, e->draft_weights, tokens, err, errlen);
     }
+    if (status == ESP_OK && s->has_head)
+        status = open_head(s, err, errlen);
     return status;
 }
 
@@ -137,13 +154,35 @@ static int plain_pass(struct scorer *s, struct esp_kv_cache *cache, struct esp_r
             .prefix = s->start - 1 + done,
             .logits = rows,
             .logits_row = s->rows + done,
+            .states = s->has_head ? esp_features_ask(&s->features, n) : NULL,
         };
         int status = ops->forward(cache->cache, &batch);
         if (status < 0)
             return status;
+        if (s->has_head)
+            esp_features_add(&s->features, batch.first, NULL, n);
         done += n;
     }
     return sampling->temperature > 0 ? ops->softmax(rows, s->rows, count, sampling) : ESP_OK;
+}
+
+/* The same with a draft head, which reads what the target's pass left; see features.h. */
+static int head_pass(struct scorer *s, int count, const struct esp_sampling *sampling)
+{
+    const struct esp_backend_ops *ops = s->session->ops;
+    struct esp_kv_cache *head = &s->draft;
+    const int before = head->length;
+    struct esp_batch batch = {.rows = count,
+                              .logits = s->q,
+                              .input = s->features.states.to,
+                              .input_row =
+                                  esp_features_find(&s->features, before, before + count)};
+    if (!batch.input_row)
+        return ESP_E_ARGUMENT;
+    int status = esp_kv_cache_run(head, s->session->text + before + 1, &batch);
+    head->length = before;
+    esp_features_cut(&s->features, s->start - 1);
+    return status < 0 ? status : ops->softmax(s->q, s->rows, count, sampling);
 }
 
 /* The value v of token x (see lossless.h) with the vocabulary ordered by p/q, and by falling p.
@@ -223,7 +262,9 @@ static int score(struct scorer *s, int count, struct esp_lossless *result)
     result->tokens += count;
     if (status < 0 || set->sampling.temperature == 0)
         return status < 0 ? status : score_greedy(s, count, result);
-    if (s->has_draft)
+    if (s->has_head)
+        status = head_pass(s, count, &draft);
+    else if (s->has_draft)
         status = plain_pass(s, &s->draft, s->q, count, &draft);
     return status < 0 ? status : score_sampled(s, count, result);
 }

@@ -97,9 +97,9 @@ static int choose_verifier(struct esp_settings *set, const char *spec, char *err
         return status;
     set->verifier_chosen = strcmp(name, "auto") != 0;
     if (!set->verifier_chosen && list)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "verifier auto takes no parameters; name the verifier that '%.64s' is for",
-                        list);
+        return esp_fail(
+            err, errlen, ESP_E_ARGUMENT,
+            "verifier auto takes no parameters; name the verifier that '%.64s' is for", list);
     if (!set->verifier_chosen)
         return ESP_OK;
     set->verifier = esp_verifier_find(name);
@@ -326,6 +326,22 @@ static int first_settings(struct esp_session *s, const struct esp_session_option
 
 /* ------------------------------------------------------------------ opening and closing */
 
+bool esp_session_has_head(const struct esp_session *s)
+{
+    return s->engine->draft && s->engine->draft->head;
+}
+
+/* Parameters that a pass of the draft computes with, over those of the target. An LM head that
+ * a draft head has from its target counts for both. */
+static double relative_cost(const struct esp_engine *e)
+{
+    const struct esp_model_desc *d = &e->draft->desc;
+    double parameters = (double)e->draft->parameters;
+    if (d->reads == ESP_READS_EAGLE)
+        parameters += (double)d->outputs * d->hidden;
+    return parameters / (double)e->target->parameters;
+}
+
 static int take_memory(struct esp_session *s, char *err, size_t errlen)
 {
     struct esp_engine *e = s->engine;
@@ -343,17 +359,27 @@ static int take_memory(struct esp_session *s, char *err, size_t errlen)
         if (status == ESP_OK)
             status = s->ops->rows_open(&s->q, e->backend, rows, vocabulary, err, errlen);
     }
+    if (status == ESP_OK && esp_session_has_head(s))
+        status = esp_features_open(&s->features, e->backend, e->draft, e->target,
+                                   s->target.max_batch, err, errlen);
+    if (status == ESP_OK && esp_session_has_head(s))
+        status =
+            s->ops->rows_open(&s->states, e->backend, rows, e->draft->desc.hidden, err, errlen);
     if (status == ESP_OK)
         status = esp_draft_open(&s->draft, e->draft ? &s->draft_cache : NULL, s->q, &s->tree,
                                 err, errlen);
     if (status < 0)
         return status;
+    if (esp_session_has_head(s)) {
+        s->draft.features = &s->features;
+        s->draft.states = s->states;
+    }
     if (e->draft && e->target->name && e->draft->name)
         snprintf(s->draft.pair, sizeof s->draft.pair, "%.64s (%lld), %.64s (%lld)",
                  e->target->name, (long long)e->target->parameters, e->draft->name,
                  (long long)e->draft->parameters);
     if (e->draft && e->target->parameters > 0)
-        s->costs.relative = (double)e->draft->parameters / (double)e->target->parameters;
+        s->costs.relative = relative_cost(e);
     struct esp_verify *v = &s->verify;
     status = esp_verify_open(v, &s->tree, err, errlen);
     if (status < 0)
@@ -414,6 +440,9 @@ void esp_session_close(struct esp_session *s)
         s->ops->rows_close(s->p);
     if (s->q)
         s->ops->rows_close(s->q);
+    if (s->states)
+        s->ops->rows_close(s->states);
+    esp_features_close(&s->features, s->ops);
     esp_tree_close(&s->tree);
     close_drafter(s);
     free(s->text);
@@ -442,6 +471,9 @@ const char *esp_session_failure(const struct esp_session *s, int status)
 static int prefill(struct esp_session *s)
 {
     int32_t *text = s->text;
+    if (esp_session_has_head(s) && s->set.drafter->needs_model)
+        return esp_features_catch_up(&s->features, &s->target, &s->draft_cache, text,
+                                     s->length);
     int status = esp_kv_cache_append(&s->target, text + s->target.length,
                                      s->length - 1 - s->target.length, NULL, NULL);
     int draft_length = s->length - 1;
@@ -453,10 +485,16 @@ static int prefill(struct esp_session *s)
     return status;
 }
 
-/* Rows of the last token that stays are computed anew: it is the next root. */
+/* Rows of the last token that stays are computed anew: it is the next root. A draft head has no
+ * row of the first token. */
 static void cut_text(struct esp_session *s, int count)
 {
     int computed = count > 0 ? count - 1 : 0;
+    if (esp_session_has_head(s)) {
+        esp_features_cut(&s->features, computed);
+        if (s->draft_cache.length > computed - 1)
+            s->draft_cache.length = computed > 0 ? computed - 1 : 0;
+    }
     s->length = count;
     if (s->target.length > computed)
         s->target.length = computed;
@@ -512,9 +550,9 @@ int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, 
     return ESP_OK;
 }
 
-/* Is a part of the text, as long as need be, far more than the context holds? That is known long
- * before megabytes are tokenized. What follows can change the tokens at the end of the part, but
- * not make them so much fewer. */
+/* Is a part of the text, as long as need be, far more than the context holds? That is known
+ * long before megabytes are tokenized. What follows can change the tokens at the end of the
+ * part, but not make them so much fewer. */
 static bool is_far_too_long(const struct esp_engine *engine, const char *text, size_t length)
 {
     const int64_t far = FAR_TOO_LONG * (int64_t)engine->context;
@@ -528,10 +566,11 @@ int esp_session_prompt_text(struct esp_session *s, const char *text, size_t leng
                             char *err, size_t errlen)
 {
     if (most == 0 && is_far_too_long(s->engine, text, length))
-        return esp_fail(err, errlen, ESP_E_CONTEXT,
-                        "the prompt has more than %d times the %d tokens of the context; give a "
-                        "shorter one",
-                        FAR_TOO_LONG, s->engine->context);
+        return esp_fail(
+            err, errlen, ESP_E_CONTEXT,
+            "the prompt has more than %d times the %d tokens of the context; give a "
+            "shorter one",
+            FAR_TOO_LONG, s->engine->context);
     int count = esp_tokenize(s->engine, text, length, NULL, 0);
     if (count < 0)
         return esp_fail(err, errlen, count, "the prompt cannot be tokenized: %s",
@@ -572,8 +611,7 @@ int esp_session_rewind(struct esp_session *s, int count)
     s->allowed = 0;
     s->end = "";
     if (shorter)
-        esp_session_emit(
-            s, (struct esp_event){.type = ESP_EVENT_REWIND, .token_count = count});
+        esp_session_emit(s, (struct esp_event){.type = ESP_EVENT_REWIND, .token_count = count});
     return ESP_OK;
 }
 

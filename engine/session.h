@@ -4,6 +4,7 @@
 #define ESP_SESSION_H
 
 #include "engine/calibration.h"
+#include "engine/features.h"
 #include "engine/kv_cache.h"
 #include "engine/costs.h"
 #include "engine/drafters/draft.h"
@@ -44,7 +45,8 @@ struct esp_session {
     const char *end; /* why it ended, or "" */
 
     struct esp_kv_cache target, draft_cache;
-    struct esp_rows *p, *q;
+    struct esp_features features; /* all zero unless the draft is a draft head */
+    struct esp_rows *p, *q, *states;
     struct esp_tree_builder tree;
     struct esp_draft draft;
     struct esp_verify verify;
@@ -66,6 +68,9 @@ void esp_session_emit(struct esp_session *session, struct esp_event event);
 
 /* Slots of a backend's marks: 2i and 2i + 1 are the beginning and the end of stage i. */
 enum { ESP_MARK_PREFILL = 2 * ESP_STAGES + 1, ESP_MARK_PREFILLED };
+
+/* Is the draft a draft head? */
+bool esp_session_has_head(const struct esp_session *session);
 
 /* Does nothing where the host's clock can time the backend. */
 void esp_session_mark(struct esp_session *session, int slot);

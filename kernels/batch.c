@@ -30,9 +30,11 @@ static bool rows_fit(const struct esp_batch *b, const struct esp_cache *cache,
     return true;
 }
 
-static bool logits_fit(const struct esp_batch *b, const struct esp_cache *cache)
+static bool logits_fit(const struct esp_batch *b, const struct esp_cache *cache,
+                       const struct esp_model_desc *desc)
 {
-    return !b->logits || rows_fit(b, cache, b->logits, b->logits_row, -1);
+    return !b->logits || ((!desc->output_token || b->logits->vocabulary >= desc->vocabulary) &&
+                          rows_fit(b, cache, b->logits, b->logits_row, -1));
 }
 
 static bool step_fits(const struct esp_batch *b)
@@ -62,7 +64,10 @@ static bool input_fits(const struct esp_batch *b, const struct esp_cache *cache,
 {
     if (desc->reads == ESP_READS_TOKENS || !b->input)
         return desc->reads == ESP_READS_TOKENS && !b->input;
-    return b->input->vocabulary == desc->input && rows_fit(b, cache, b->input, b->input_row, 0);
+    const int width = b->input->vocabulary;
+    return (width == desc->input ||
+            (desc->reads == ESP_READS_EAGLE3 && width == desc->hidden)) &&
+           rows_fit(b, cache, b->input, b->input_row, 0);
 }
 
 bool esp_batch_fits(const struct esp_batch *b, const struct esp_cache *cache,
@@ -74,7 +79,7 @@ bool esp_batch_fits(const struct esp_batch *b, const struct esp_cache *cache,
     for (int i = 0; i < b->rows; i++)
         if (b->tokens[i] < 0 || b->tokens[i] >= desc->vocabulary || b->positions[i] < 0)
             return false;
-    return (!b->mask || mask_fits(b)) && logits_fit(b, cache) && step_fits(b) &&
+    return (!b->mask || mask_fits(b)) && logits_fit(b, cache, desc) && step_fits(b) &&
            states_fit(b, cache, desc) && input_fits(b, cache, desc);
 }
 

@@ -76,18 +76,23 @@ struct esp_layer {
 enum esp_norm { ESP_NORM_RMS, ESP_NORM_LAYER };
 enum esp_activation { ESP_SWIGLU, ESP_GELU }; /* silu(gate) * up; exact (erf) gelu(up) */
 
-/* What the first layer reads.
+/* What the first layer reads. All but the first are draft heads, which read hidden states of
+ * another model, or their own.
  *   ESP_READS_TOKENS: the embedding of the batch's tokens.
- *   ESP_READS_EAGLE: fc [embedding, input], where input is a hidden state of another model. Such
- *     a model is a draft head (Li et al., "EAGLE", 2024, section 4.1). Its layer 0 may lack
- *     norm1, and it may lack norm_final: both are then the identity. */
-enum esp_reads { ESP_READS_TOKENS, ESP_READS_EAGLE };
+ *   ESP_READS_EAGLE: fc [embedding, input] (Li et al., "EAGLE", 2024, section 4.1). Layer 0 may
+ *     lack norm1, and the model may lack norm_final: both are then the identity.
+ *   ESP_READS_EAGLE3: x = fc input, or the input itself if it has the width `hidden`, is the
+ *     residual stream. The attention of the only layer reads [norm1 embedding, norm_input x], so
+ *     its matrices for query, key and value have 2 * hidden columns (Li et al., "EAGLE-3", 2025,
+ *     section 3.1). */
+enum esp_reads { ESP_READS_TOKENS, ESP_READS_EAGLE, ESP_READS_EAGLE3 };
 
 struct esp_model_desc {
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
     enum esp_reads reads;
     int input;                      /* width of the hidden states that it reads, or 0 */
-    struct esp_tensor fc, fc_bias;  /* (hidden, hidden + input), (hidden, 1) */
+    struct esp_tensor fc, fc_bias;  /* (hidden, hidden + input), EAGLE-3: (hidden, input); (hidden, 1) */
+    struct esp_tensor norm_input;   /* (hidden, 1) of EAGLE-3 */
     enum esp_norm norm;
     enum esp_activation activation;
     bool parallel_residual; /* x + attention(norm1 x) + mlp(norm2 x), as in gpt_neox */
@@ -95,7 +100,14 @@ struct esp_model_desc {
     int rotary; /* leading dimensions of a head that RoPE rotates; pairs (i, i + rotary/2) */
     const float *inverse_frequency; /* (rotary / 2) radians per position, scaling included */
     struct esp_tensor embedding;    /* (vocabulary, hidden) */
-    struct esp_tensor head;         /* (vocabulary, hidden); the embedding again if tied */
+    struct esp_tensor head;         /* (outputs, hidden); the embedding again if tied */
+    /* Tokens that get logits; all others get -1e30. output_token (outputs), ascending: the token
+     * of each row of `head`; NULL: outputs = vocabulary, row i is token i. */
+    int outputs;
+    const int32_t *output_token;
+    /* NULL, or weights on the same backend that outlive these: if the embedding or the head is
+     * the very same tensor there, it is shared, not copied. */
+    struct esp_weights *lender;
     struct esp_tensor norm_final, norm_final_bias; /* (hidden, 1) */
     struct esp_layer *layer;                       /* (layers) */
 };
@@ -136,8 +148,9 @@ struct esp_batch {
     const struct esp_step *step;
     /* Hidden states to hand out, or NULL. ESP_E_UNSUPPORTED where a backend cannot. */
     const struct esp_states *states;
-    /* The hidden states that a draft head reads: (capacity, desc->input); NULL for a model that
-     * reads tokens only. It may be the matrix that states go to: all input is read first. */
+    /* The hidden states that a draft head reads: (capacity, desc->input), for EAGLE-3 also
+     * (capacity, desc->hidden); NULL for a model that reads tokens only. It may be the matrix
+     * that states go to: all input is read first. */
     struct esp_rows *input;
     const int32_t *input_row; /* (rows) row of `input` for batch row i; NULL: i */
 };

@@ -99,8 +99,12 @@ static bool fits_together(const struct esp_model_desc *d)
            d->ffn <= INT32_MAX / 2 && d->vocabulary <= INT32_MAX / 2 && d->rotary >= 0 &&
            d->rotary <= d->head_dim && d->rotary % 2 == 0 &&
            (d->rotary == 0 || d->inverse_frequency) && d->layer &&
+           (d->output_token ? d->outputs > 0 && d->outputs <= d->vocabulary
+                            : d->outputs == d->vocabulary) &&
            (d->reads == ESP_READS_TOKENS ? d->input == 0
-                                         : d->input > 0 && d->input <= INT32_MAX / 4);
+                                         : d->input > 0 && d->input <= INT32_MAX / 4) &&
+           (d->reads != ESP_READS_EAGLE3 ||
+            (d->layers == 1 && d->input != d->hidden && d->hidden <= INT32_MAX / 8));
 }
 
 struct checker {
@@ -142,21 +146,22 @@ static int check_norm(const struct checker *c, const struct esp_tensor *t,
 /* A draft head may do without: see enum esp_reads. */
 static bool needs_norm(const struct esp_model_desc *d, const struct esp_tensor *weight)
 {
-    return d->reads == ESP_READS_TOKENS || weight->data;
+    return d->reads != ESP_READS_EAGLE || weight->data;
 }
 
 static int check_layer(const struct checker *c, const struct esp_model_desc *d,
                        const struct esp_layer *l)
 {
     const int q = d->heads * d->head_dim, kv = d->kv_heads * d->head_dim;
+    const int read = d->reads == ESP_READS_EAGLE3 ? 2 * d->hidden : d->hidden;
     const struct {
         const struct esp_tensor *tensor, *bias;
         const char *name;
         int rows, columns;
     } matrices[] = {
-        {&l->query, &l->query_bias, "the query matrix", q, d->hidden},
-        {&l->key, &l->key_bias, "the key matrix", kv, d->hidden},
-        {&l->value, &l->value_bias, "the value matrix", kv, d->hidden},
+        {&l->query, &l->query_bias, "the query matrix", q, read},
+        {&l->key, &l->key_bias, "the key matrix", kv, read},
+        {&l->value, &l->value_bias, "the value matrix", kv, read},
         {&l->output, &l->output_bias, "the output matrix", d->hidden, q},
         {&l->gate, &l->gate_bias, "the gate matrix", d->ffn, d->hidden},
         {&l->up, &l->up_bias, "the up matrix", d->ffn, d->hidden},
@@ -178,6 +183,24 @@ static int check_layer(const struct checker *c, const struct esp_model_desc *d,
     return status;
 }
 
+static bool tokens_ascend(const struct esp_model_desc *d)
+{
+    for (int i = 0; i < d->outputs; i++)
+        if (d->output_token[i] < (i ? d->output_token[i - 1] + 1 : 0) ||
+            d->output_token[i] >= d->vocabulary)
+            return false;
+    return true;
+}
+
+static int check_draft_head(const struct checker *c, const struct esp_model_desc *d)
+{
+    const bool eagle3 = d->reads == ESP_READS_EAGLE3;
+    int status = check_matrix(c, &d->fc, &d->fc_bias, "the fc matrix", d->hidden,
+                              eagle3 ? d->input : d->hidden + d->input);
+    return status == 0 && eagle3 ? check(c, &d->norm_input, "a norm weight", d->hidden, 1)
+                                 : status;
+}
+
 int esp_model_desc_check(const struct esp_model_desc *d, char *err, size_t errlen)
 {
     struct checker c = {.layer = -1, .err = err, .errlen = errlen};
@@ -189,12 +212,14 @@ int esp_model_desc_check(const struct esp_model_desc *d, char *err, size_t errle
                         d->ffn, d->vocabulary);
     int status = check(&c, &d->embedding, "the embedding", d->vocabulary, d->hidden);
     if (status == 0)
-        status = check(&c, &d->head, "the head matrix", d->vocabulary, d->hidden);
+        status = check(&c, &d->head, "the head matrix", d->outputs, d->hidden);
+    if (status == 0 && d->output_token && !tokens_ascend(d))
+        status = esp_fail(err, errlen, ESP_E_FORMAT,
+                          "the tokens that get logits are not ascending tokens of the model");
     if (status == 0 && needs_norm(d, &d->norm_final))
         status = check_norm(&c, &d->norm_final, &d->norm_final_bias, d->hidden);
-    if (status == 0 && d->reads == ESP_READS_EAGLE)
-        status = check_matrix(&c, &d->fc, &d->fc_bias, "the fc matrix", d->hidden,
-                              d->hidden + d->input);
+    if (status == 0 && d->reads != ESP_READS_TOKENS)
+        status = check_draft_head(&c, d);
     for (c.layer = 0; c.layer < d->layers && status == 0; c.layer++)
         status = check_layer(&c, d, &d->layer[c.layer]);
     return status;

@@ -42,9 +42,9 @@ void random_model_free(struct random_model *model);
 void random_model_reference(const struct random_model *model, const int32_t *tokens,
                             const int32_t *parents, int n, double *logits);
 
-/* The same, and more: `input` (n, desc.input) is what a draft head reads, else NULL. If `states`
- * is not NULL, it becomes the hidden states: (layers + 2, n, hidden), the last ones behind the
- * final norm. */
+/* The same, and more: `input` (n, desc.input) is what a draft head reads, else NULL. If
+ * `states` is not NULL, it becomes the hidden states: (layers + 2, n, hidden), the last ones
+ * behind the final norm. */
 void random_model_states(const struct random_model *model, const int32_t *tokens,
                          const int32_t *parents, int n, const double *input, double *states,
                          double *logits);

@@ -12,6 +12,11 @@
  * are made ahead of need, or in one call with others, changes no text: a seed gives the same
  * one on every backend, as far as their probabilities are the same.
  *
+ * A draft head (features.h) reads a hidden state with each token: that of the target in front
+ * of the text's tokens, the head's own of the parent in front of a node. So the rows of its
+ * tree are worth nothing once the tokens are text: they are computed again from the target's
+ * states with the next root.
+ *
  * Row q_row[u] of q is the distribution that the children of u are drawn from, unchanged until
  * the iteration ends: a verifier finds there exactly what was sampled from.
  */
@@ -21,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/features.h"
 #include "engine/kv_cache.h"
 #include "engine/engine.h"
 #include "kernels/status.h"
@@ -46,6 +52,7 @@ int esp_draft_open(struct esp_draft *d, struct esp_kv_cache *cache, struct esp_r
         s->tokens = calloc(rows, sizeof *s->tokens);
         s->positions = calloc(rows, sizeof *s->positions);
         s->rows = calloc(rows, sizeof *s->rows);
+        s->above = calloc(rows, sizeof *s->above);
         s->u = calloc(rows * ESP_MAX_DRAWS, sizeof *s->u);
         s->value = calloc(rows * ESP_MAX_DRAWS, sizeof *s->value);
         s->drawn = calloc(rows * ESP_MAX_DRAWS, sizeof *s->drawn);
@@ -59,9 +66,9 @@ int esp_draft_open(struct esp_draft *d, struct esp_kv_cache *cache, struct esp_r
         s->listed = calloc(record, sizeof *s->listed);
     }
     if (!s || !d->q_row || !d->top_token || !d->top_q || !d->candidates || !s->mask ||
-        !s->batch_mask || !s->tokens || !s->positions || !s->rows || !s->u || !s->value ||
-        !s->excluded || !s->frontier || !s->next || !s->end || !s->unsettled || !s->lacking ||
-        !s->listed || !s->drawn || !s->draws) {
+        !s->batch_mask || !s->tokens || !s->positions || !s->rows || !s->above || !s->u ||
+        !s->value || !s->excluded || !s->frontier || !s->next || !s->end || !s->unsettled ||
+        !s->lacking || !s->listed || !s->drawn || !s->draws) {
         esp_draft_close(d);
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for drafting");
     }
@@ -77,6 +84,7 @@ void esp_draft_close(struct esp_draft *d)
         free(s->tokens);
         free(s->positions);
         free(s->rows);
+        free(s->above);
         free(s->u);
         free(s->value);
         free(s->excluded);
@@ -129,10 +137,37 @@ void esp_draft_end(struct esp_draft *d)
     lap(d);
 }
 
+/* Tokens of the text that have rows in the draft's cache once it has caught up. */
+static int text_rows(const struct esp_draft *d)
+{
+    return d->features ? d->text_length - 1 : d->text_length;
+}
+
 int esp_draft_behind(const struct esp_draft *d)
 {
-    int behind = d->cache ? d->text_length - d->cache->length : 0;
+    int behind = d->cache ? text_rows(d) - d->cache->length : 0;
     return behind > 1 ? behind : 1;
+}
+
+static int run_root_of_head(struct esp_draft *d, const struct esp_step *step)
+{
+    struct esp_kv_cache *c = d->cache;
+    const int rows = text_rows(d) - c->length;
+    const struct esp_states states = {.count = 1,
+                                      .state = {d->features->fed_back},
+                                      .to = d->states,
+                                      .row = esp_kv_cache_last(c, rows)};
+    struct esp_batch batch = {.rows = rows,
+                              .logits = d->q,
+                              .logits_row = states.row,
+                              .step = step,
+                              .states = &states,
+                              .input = d->features->states.to,
+                              .input_row =
+                                  esp_features_find(d->features, c->length, text_rows(d))};
+    if (!batch.input_row)
+        return ESP_E_ARGUMENT;
+    return esp_kv_cache_run(c, d->text + c->length + 1, &batch);
 }
 
 /* The root: whatever of the text the draft model has not seen yet runs in front of it. */
@@ -140,11 +175,13 @@ static int run_root(struct esp_draft *d, const struct esp_step *step)
 {
     if (d->expanded > 0)
         return ESP_E_ARGUMENT;
-    if (d->cache->length >= d->text_length) /* an iteration that failed had run it already */
-        d->cache->length = d->text_length - 1;
+    if (d->cache->length >= text_rows(d)) /* an iteration that failed had run it already */
+        d->cache->length = text_rows(d) - 1;
     d->q_row[0] = 0;
     begin_draws(d, 0);
     d->expanded = 1;
+    if (d->features)
+        return run_root_of_head(d, step);
     return esp_kv_cache_append(d->cache, d->text + d->cache->length,
                                d->text_length - d->cache->length, d->q, step);
 }
@@ -169,11 +206,16 @@ static int run_nodes(struct esp_draft *d, const int32_t *nodes, int count,
         mask[row / 64] |= (uint64_t)1 << (row % 64);
         memcpy(s->batch_mask + (size_t)i * words, mask, bytes);
         s->tokens[i] = node->token;
-        s->positions[i] = d->text_length - 1 + node->depth;
+        s->positions[i] = text_rows(d) - 1 + node->depth;
+        s->above[i] = above + 1;
         d->q_row[nodes[i]] = row + 1;
         begin_draws(d, row + 1);
         s->rows[i] = row + 1;
     }
+    const struct esp_states states = {.count = 1,
+                                      .state = {d->features ? d->features->fed_back : 0},
+                                      .to = d->states,
+                                      .row = s->rows};
     struct esp_batch batch = {
         .rows = count,
         .tokens = s->tokens,
@@ -185,6 +227,9 @@ static int run_nodes(struct esp_draft *d, const int32_t *nodes, int count,
         .logits = d->q,
         .logits_row = s->rows,
         .step = step,
+        .states = d->features ? &states : NULL,
+        .input = d->states,
+        .input_row = s->above,
     };
     d->expanded += count;
     return d->cache->ops->forward(d->cache->cache, &batch);
@@ -389,7 +434,7 @@ int esp_draft_commit(struct esp_draft *d, const int32_t *path, int count, bool r
 {
     int32_t *rows = d->scratch->rows;
     int n = 0;
-    if (!d->cache || rebuild)
+    if (!d->cache || d->features || rebuild)
         return ESP_OK;
     while (n < count && d->q_row[path[n]] > 0) {
         rows[n] = d->q_row[path[n]] - 1;

@@ -22,6 +22,7 @@ struct esp_draft_scratch {
     uint64_t *batch_mask;           /* (rows, words) rows of one pass */
     int32_t *tokens, *positions;    /* (rows) of one pass */
     int32_t *rows;                  /* (rows) of q, or of the cache */
+    int32_t *above;                 /* (rows) of q of the parents */
     double *u, *value;              /* (rows, ESP_MAX_DRAWS) random numbers, probabilities */
     int32_t *drawn;                 /* (rows, ESP_MAX_DRAWS) drawn tokens */
     int32_t *excluded;              /* (ESP_EXCLUDED * rows) tokens not to be drawn again */

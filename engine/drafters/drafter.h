@@ -31,6 +31,7 @@ struct esp_candidate {
 };
 
 struct esp_kv_cache; /* a model's key/value rows; see kv_cache.h */
+struct esp_features;    /* hidden states of the target: see features.h */
 struct esp_calibration; /* how sure the draft may be: see calibration.h */
 struct esp_costs;       /* what passes cost on this machine: see costs.h */
 
@@ -63,6 +64,10 @@ struct esp_draft {
 
     /* Below: the session's business. */
     struct esp_kv_cache *cache; /* NULL: there is no draft model */
+    /* Only with a draft head: the target's hidden states, and the head's own after each expanded
+     * node, (capacity, hidden), in the rows of q. */
+    const struct esp_features *features;
+    struct esp_rows *states;
     struct esp_rows *q; /* (capacity) draft probabilities after each expanded node */
     int32_t *q_row;     /* (record) row of q of a node: root 0, others as expanded; -1: not */
     int expanded;       /* nodes expanded, root included */

@@ -41,6 +41,11 @@ struct esp_config {
 #define X(type, name, smallest, largest) type name;
     ESP_CONFIG_FIELDS(X)
 #undef X
+    /* Not keys of their own; set by model.c, for draft heads by draft_head.c: */
+    enum esp_reads reads;
+    int input, fc; /* hidden states read; columns of fc */
+    int attended;  /* what attention reads of each token */
+    int outputs;   /* rows of the head */
 };
 
 enum esp_config_field {
@@ -65,13 +70,26 @@ struct esp_config_rule {
 
 /* ------------------------------------------------------------------ tensors */
 
-enum esp_size { ESP_ONE, ESP_HIDDEN, ESP_HEAD, ESP_QUERIES, ESP_KEYS, ESP_FFN, ESP_VOCABULARY };
+enum esp_size {
+    ESP_ONE,
+    ESP_HIDDEN,
+    ESP_HEAD,
+    ESP_QUERIES,
+    ESP_KEYS,
+    ESP_FFN,
+    ESP_VOCABULARY,
+    ESP_ATTENDED,
+    ESP_FC,
+    ESP_OUTPUTS
+};
 enum esp_presence {
     ESP_ALWAYS,
     ESP_IF_ATTENTION_BIAS,
     ESP_IF_OUTPUT_BIAS,
     ESP_IF_MLP_BIAS,
     ESP_IF_HEAD_NORM,
+    ESP_IF_STORED,
+    ESP_IF_INPUT_NORM, /* the first layer of an EAGLE-1 head may lack it */
     ESP_UNLESS_TIED
 };
 
@@ -80,7 +98,8 @@ struct esp_tensor_rule {
     size_t slot;            /* offset of the struct esp_tensor */
     const char *name;       /* NULL ends the table */
     enum esp_size
-        rows; /* HEAD: head_dim; QUERIES: heads * head_dim; KEYS: kv_heads * head_dim */
+        rows; /* HEAD: head_dim; QUERIES: heads * head_dim; KEYS: kv_heads * head_dim;
+                 ATTENDED: hidden, of EAGLE-3 heads 2 * hidden */
     enum esp_size columns;  /* ESP_ONE: a vector */
     enum esp_presence when; /* when the file has it */
     int part, parts;        /* if parts > 0: the slot is part `part` of `parts` of every head */
@@ -103,6 +122,7 @@ struct esp_tensor_rule {
 struct esp_family {
     const char *prefix;             /* of tensor names; a file with the bare model lacks it */
     const char *layer_name;         /* what precedes the number of the layer in a tensor name */
+    bool single_layer;              /* there is one layer, and no number */
     const char *hidden_act;         /* the one value of hidden_act that is supported */
     enum esp_activation activation; /* what hidden_act stands for */
     enum esp_norm norm;
@@ -124,6 +144,7 @@ struct esp_architecture {
 
 /* Llama and the architectures made after it; see family_llama.c. */
 extern const struct esp_family esp_family_llama;
+extern const struct esp_tensor_rule esp_llama_layer_tensors[];
 
 /* ------------------------------------------------------------------ config.c */
 

@@ -35,13 +35,13 @@ static const struct esp_tensor_rule tensors[] = {
     {0},
 };
 
-static const struct esp_tensor_rule layer_tensors[] = {
-    ESP_LAYER(norm1, "input_layernorm.weight", HIDDEN, ONE, ALWAYS),
-    ESP_LAYER(query, "self_attn.q_proj.weight", QUERIES, HIDDEN, ALWAYS),
+const struct esp_tensor_rule esp_llama_layer_tensors[] = {
+    ESP_LAYER(norm1, "input_layernorm.weight", HIDDEN, ONE, IF_INPUT_NORM),
+    ESP_LAYER(query, "self_attn.q_proj.weight", QUERIES, ATTENDED, ALWAYS),
     ESP_LAYER(query_bias, "self_attn.q_proj.bias", QUERIES, ONE, IF_ATTENTION_BIAS),
-    ESP_LAYER(key, "self_attn.k_proj.weight", KEYS, HIDDEN, ALWAYS),
+    ESP_LAYER(key, "self_attn.k_proj.weight", KEYS, ATTENDED, ALWAYS),
     ESP_LAYER(key_bias, "self_attn.k_proj.bias", KEYS, ONE, IF_ATTENTION_BIAS),
-    ESP_LAYER(value, "self_attn.v_proj.weight", KEYS, HIDDEN, ALWAYS),
+    ESP_LAYER(value, "self_attn.v_proj.weight", KEYS, ATTENDED, ALWAYS),
     ESP_LAYER(value_bias, "self_attn.v_proj.bias", KEYS, ONE, IF_ATTENTION_BIAS),
     ESP_LAYER(query_norm, "self_attn.q_norm.weight", HEAD, ONE, IF_HEAD_NORM),
     ESP_LAYER(key_norm, "self_attn.k_norm.weight", HEAD, ONE, IF_HEAD_NORM),
@@ -65,5 +65,5 @@ const struct esp_family esp_family_llama = {
     .norm = ESP_NORM_RMS,
     .config = config,
     .tensors = tensors,
-    .layer_tensors = layer_tensors,
+    .layer_tensors = esp_llama_layer_tensors,
 };

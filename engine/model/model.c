@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "engine/model/architecture.h"
+#include "engine/model/draft_head.h"
 #include "kernels/status.h"
 #include "engine/model/safetensors.h"
 
@@ -54,7 +55,8 @@ static int find_architecture(const struct esp_architecture **found, const struct
 
 struct binding {
     struct esp_model *model;
-    const struct esp_architecture *architecture;
+    const char *architecture; /* its name */
+    const struct esp_family *family;
     const struct esp_config *config;
     bool bare; /* the file holds the bare model: its names lack the prefix */
 };
@@ -76,12 +78,23 @@ static int size_of(enum esp_size size, const struct esp_config *config)
         return config->ffn;
     case ESP_VOCABULARY:
         return config->vocabulary;
+    case ESP_ATTENDED:
+        return config->attended;
+    case ESP_FC:
+        return config->fc;
+    case ESP_OUTPUTS:
+        return config->outputs;
     }
     return 0;
 }
 
-static bool expected(enum esp_presence when, const struct esp_config *config)
+static bool expected(enum esp_presence when, const struct esp_config *config, int layer,
+                     bool stored)
 {
+    if (when == ESP_IF_STORED)
+        return stored;
+    if (when == ESP_IF_INPUT_NORM)
+        return stored || layer > 0 || config->reads != ESP_READS_EAGLE;
     return when == ESP_IF_ATTENTION_BIAS ? config->attention_bias
            : when == ESP_IF_OUTPUT_BIAS  ? config->output_bias
            : when == ESP_IF_MLP_BIAS     ? config->mlp_bias
@@ -152,30 +165,31 @@ static int bind_tensor(struct esp_tensor *slot, const struct binding *binding,
 static int bind_table(const struct binding *binding, const struct esp_tensor_rule *rule,
                       void *base, int layer, char *err, size_t errlen)
 {
-    const struct esp_architecture *architecture = binding->architecture;
-    size_t prefix = strlen(architecture->family->prefix);
+    const struct esp_family *family = binding->family;
+    size_t prefix = strlen(family->prefix);
     int status = 0;
     for (; rule->name && status == 0; rule++) {
         char full[256];
         const char *name = full;
         if (layer < 0)
             snprintf(full, sizeof full, "%s", rule->name);
+        else if (family->single_layer)
+            snprintf(full, sizeof full, "%s%s", family->layer_name, rule->name);
         else
-            snprintf(full, sizeof full, "%s%d.%s", architecture->family->layer_name, layer,
-                     rule->name);
-        if (binding->bare && strncmp(full, architecture->family->prefix, prefix) == 0)
+            snprintf(full, sizeof full, "%s%d.%s", family->layer_name, layer, rule->name);
+        if (binding->bare && strncmp(full, family->prefix, prefix) == 0)
             name += prefix;
+        const bool stored = esp_safetensors_find(binding->model->files, name) != NULL;
         struct esp_tensor *slot = (struct esp_tensor *)((char *)base + rule->slot);
-        if (rule->when == ESP_UNLESS_TIED && binding->config->tied &&
-            !esp_safetensors_find(binding->model->files, name))
+        if (rule->when == ESP_UNLESS_TIED && binding->config->tied && !stored)
             *slot = binding->model->desc.embedding;
-        else if (expected(rule->when, binding->config))
+        else if (expected(rule->when, binding->config, layer, stored))
             status = bind_tensor(slot, binding, rule, name, err, errlen);
-        else if (esp_safetensors_find(binding->model->files, name))
+        else if (stored)
             status = esp_fail(err, errlen, ESP_E_FORMAT,
                               "%s has the tensor %s, which a %s model with this config.json "
                               "does not have; correct %smodel_type there",
-                              binding->model->path, name, architecture->name,
+                              binding->model->path, name, binding->architecture,
                               rule->when == ESP_IF_HEAD_NORM  ? ""
                               : rule->when == ESP_IF_MLP_BIAS ? "mlp_bias or "
                                                               : "attention_bias or ");
@@ -183,23 +197,23 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
     return status;
 }
 
-static int bind_all(struct esp_model *model, const struct esp_architecture *architecture,
+static int bind_all(struct esp_model *model, const struct esp_family *family,
                     const struct esp_config *config, char *err, size_t errlen)
 {
     struct binding binding = {
         .model = model,
-        .architecture = architecture,
+        .architecture = model->architecture,
+        .family = family,
         .config = config,
-        .bare = !esp_safetensors_has_prefix(model->files, architecture->family->prefix),
+        .bare = !esp_safetensors_has_prefix(model->files, family->prefix),
     };
     model->desc.layer = calloc((size_t)config->layers, sizeof *model->desc.layer);
     if (!model->desc.layer)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", model->path);
-    int status =
-        bind_table(&binding, architecture->family->tensors, &model->desc, -1, err, errlen);
+    int status = bind_table(&binding, family->tensors, &model->desc, -1, err, errlen);
     for (int i = 0; i < config->layers && status == 0; i++)
-        status = bind_table(&binding, architecture->family->layer_tensors,
-                            &model->desc.layer[i], i, err, errlen);
+        status =
+            bind_table(&binding, family->layer_tensors, &model->desc.layer[i], i, err, errlen);
     if (status == 0)
         model->dtype = types[model->desc.layer[0].query.dtype].name;
     return status;
@@ -290,9 +304,11 @@ static int read_preset(struct esp_model *model, char *err, size_t errlen)
 
 /* ------------------------------------------------------------------ the folder */
 
-static void describe(struct esp_model_desc *desc, const struct esp_architecture *architecture,
+static void describe(struct esp_model_desc *desc, const struct esp_family *family,
                      const struct esp_config *config)
 {
+    desc->reads = config->reads;
+    desc->input = config->input;
     desc->layers = config->layers;
     desc->hidden = config->hidden;
     desc->heads = config->heads;
@@ -300,17 +316,36 @@ static void describe(struct esp_model_desc *desc, const struct esp_architecture 
     desc->head_dim = config->head_dim;
     desc->ffn = config->ffn;
     desc->vocabulary = config->vocabulary;
+    desc->outputs = config->outputs;
     desc->context = config->context;
-    desc->norm = architecture->family->norm;
-    desc->activation = architecture->family->activation;
+    desc->norm = family->norm;
+    desc->activation = family->activation;
     desc->parallel_residual = config->parallel_residual;
     desc->norm_epsilon = (float)config->norm_epsilon;
+}
+
+/* A whole model or a draft head: the tensors tell. */
+static int recognize(struct esp_model *model, const struct esp_family **family,
+                     struct esp_config *config, const struct esp_architecture *architecture,
+                     const struct esp_json *json, char *err, size_t errlen)
+{
+    enum esp_reads reads = esp_draft_head_kind(model->files);
+    *family = architecture->family;
+    config->attended = config->hidden;
+    config->outputs = config->vocabulary;
+    if (reads == ESP_READS_TOKENS)
+        return ESP_OK;
+    model->head = true;
+    model->architecture = reads == ESP_READS_EAGLE3 ? "eagle3" : "eagle";
+    *family = esp_draft_head_family(reads);
+    return esp_draft_head_config(config, reads, architecture, json, model->files, err, errlen);
 }
 
 static int open_configured(struct esp_model *model, const struct esp_json *json, char *err,
                            size_t errlen)
 {
     const struct esp_architecture *architecture;
+    const struct esp_family *family;
     struct esp_config config;
     int status = find_architecture(&architecture, json, err, errlen);
     if (status == 0)
@@ -318,14 +353,19 @@ static int open_configured(struct esp_model *model, const struct esp_json *json,
     if (status < 0)
         return status;
     model->architecture = architecture->name;
-    describe(&model->desc, architecture, &config);
     status = esp_config_rotary(&model->inverse_frequency, &model->desc.rotary, &config, json,
                                err, errlen);
     model->desc.inverse_frequency = model->inverse_frequency;
     if (status == 0)
         status = esp_safetensors_open(&model->files, model->path, err, errlen);
     if (status == 0)
-        status = bind_all(model, architecture, &config, err, errlen);
+        status = recognize(model, &family, &config, architecture, json, err, errlen);
+    if (status == 0) {
+        describe(&model->desc, family, &config);
+        status = bind_all(model, family, &config, err, errlen);
+    }
+    if (status == 0 && model->head)
+        status = esp_draft_head_outputs(model, err, errlen);
     if (status == 0)
         status = read_generation(model, json, err, errlen);
     return status < 0 ? status : read_preset(model, err, errlen);
@@ -385,6 +425,7 @@ void esp_model_close(struct esp_model *model)
         return;
     esp_safetensors_close(model->files);
     free(model->inverse_frequency);
+    free(model->output_token);
     free(model->desc.layer);
     free(model->preset);
     free(model->sampling_preset);

@@ -14,7 +14,8 @@ enum { ESP_MAX_END_TOKENS = 16 };
 
 struct esp_model {
     char *path, *name; /* folder as given; its last component */
-    const char *architecture;
+    const char *architecture; /* of a draft head "eagle" or "eagle3" */
+    bool head;                /* a draft head (draft_head.h), not a whole model */
     const char *dtype; /* of the first layer's query matrix: "F32", "F16", "BF16" */
     struct esp_model_desc desc;
     int64_t parameters;              /* numbers in all tensors used; tied ones counted once */
@@ -27,6 +28,7 @@ struct esp_model {
     char *preset, *sampling_preset;
     struct esp_safetensors *files;
     float *inverse_frequency;
+    int32_t *output_token; /* of the description, or NULL */
 };
 
 /* Opens and checks a folder; reads no weights yet. Close it after the weights made from it. */

@@ -78,8 +78,11 @@ int esp_cpu_cache_open(struct esp_cache **cache, struct esp_weights *weights, in
     c->normed.stride = c->hidden;
     c->attended.stride = c->q_width;
     c->up.stride = c->ffn;
-    c->joined.stride =
-        d->reads == ESP_READS_TOKENS ? 0 : esp_cpu_pad(d->hidden + d->input, ESP_PANEL);
+    if (d->reads == ESP_READS_EAGLE3)
+        c->joined.stride =
+            esp_cpu_pad(d->input > 2 * d->hidden ? d->input : 2 * d->hidden, ESP_PANEL);
+    else if (d->reads == ESP_READS_EAGLE)
+        c->joined.stride = esp_cpu_pad(d->hidden + d->input, ESP_PANEL);
 
     struct buffer list[BUFFERS];
     list_buffers(c, list);

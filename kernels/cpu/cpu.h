@@ -32,7 +32,7 @@ struct esp_cpu_weights {
     struct esp_weights base;
     const struct esp_model_desc *desc;
     struct esp_cpu_layer *layer; /* (layers) */
-    const float *norm_final, *norm_final_bias;
+    const float *norm_final, *norm_final_bias, *norm_input;
     struct esp_packed head, fc;
     struct esp_tensor embedding;   /* (vocabulary, hidden), a copy in its own dtype */
     bool split;                    /* some product reads vectors cut up */
@@ -60,7 +60,7 @@ struct esp_cpu_cache {
     struct esp_vectors normed;             /* (max_batch, hidden) */
     struct esp_vectors attended;           /* (max_batch, q_width) */
     struct esp_vectors up;                 /* (max_batch, ffn) */
-    struct esp_vectors joined;             /* (max_batch, columns of fc) of a draft head */
+    struct esp_vectors joined; /* (max_batch, widest) what is joined side by side for a matmul */
     float *scores;        /* (threads, ESP_QUERIES, blocks * 16) */
     int32_t *extra;       /* (threads, ESP_QUERIES, rows) */
     int32_t *wanted, *wanted_at; /* (max_batch) rows with logits; their rows there */

@@ -66,23 +66,49 @@ static void split(const struct pass *p, const struct esp_vectors *v, int row, in
         p->isa->split(v, row, begin, end);
 }
 
-/* What batch row `row` of a draft head reads besides its token. */
-static const float *input_of(const struct pass *p, int row)
+/* Columns begin..end-1 of a joined vector. */
+static void join(const struct pass *p, int row, int begin, int end, const float *values)
 {
-    const struct esp_cpu_rows *input = (const struct esp_cpu_rows *)p->batch->input;
-    int at = p->batch->input_row ? p->batch->input_row[row] : row;
-    return input->data + (size_t)at * input->stride;
+    float *to = p->c->joined.x + (size_t)row * p->c->joined.stride + begin;
+    memcpy(to, values, (size_t)(end - begin) * sizeof *to);
+    split(p, &p->c->joined, row, begin, end);
 }
 
-/* The vector that fc of a draft head multiplies: embedding, hidden state. */
-static void join(const struct pass *p, int row)
+/* A joined vector has `width` columns; matmul reads zeros behind them. */
+static void join_end(const struct pass *p, int row, int width)
 {
-    const struct esp_vectors *joined = &p->c->joined;
-    const int width = p->d->hidden + p->d->input;
-    float *to = joined->x + (size_t)row * joined->stride;
-    esp_tensor_read_row(&p->w->embedding, p->batch->tokens[row], to);
-    memcpy(to + p->d->hidden, input_of(p, row), (size_t)p->d->input * sizeof *to);
-    split(p, joined, row, 0, width);
+    const int end = (int)esp_cpu_pad(width, ESP_PANEL);
+    float *to = p->c->joined.x + (size_t)row * p->c->joined.stride;
+    memset(to + width, 0, (size_t)(end - width) * sizeof *to);
+    split(p, &p->c->joined, row, width, end);
+}
+
+static bool uses_fc(const struct pass *p)
+{
+    return p->d->reads != ESP_READS_TOKENS &&
+           (p->d->reads == ESP_READS_EAGLE || p->batch->input->vocabulary == p->d->input);
+}
+
+/* Row `row` of the residual stream, or what fc makes it of. */
+static void read_row(const struct pass *p, int row)
+{
+    const struct esp_cpu_rows *input = (const struct esp_cpu_rows *)p->batch->input;
+    const int hidden = p->d->hidden, begin = p->d->reads == ESP_READS_EAGLE ? hidden : 0;
+    float *x = p->c->x + (size_t)row * p->c->hidden;
+    if (p->d->reads != ESP_READS_EAGLE3)
+        esp_tensor_read_row(&p->w->embedding, p->batch->tokens[row], x);
+    if (p->d->reads == ESP_READS_TOKENS)
+        return;
+    int at = p->batch->input_row ? p->batch->input_row[row] : row;
+    const float *values = input->data + (size_t)at * input->stride;
+    if (!uses_fc(p)) {
+        memcpy(x, values, (size_t)hidden * sizeof *x);
+        return;
+    }
+    if (begin > 0)
+        join(p, row, 0, hidden, x);
+    join(p, row, begin, begin + p->d->input, values);
+    join_end(p, row, begin + p->d->input);
 }
 
 static void embed(void *step, int part, int thread)
@@ -94,11 +120,7 @@ static void embed(void *step, int part, int thread)
     (void)thread;
     esp_cpu_share(b->rows, part, p->parts, &begin, &end);
     for (int i = begin; i < end; i++) {
-        if (p->d->reads == ESP_READS_EAGLE)
-            join(p, i);
-        else
-            esp_tensor_read_row(&p->w->embedding, b->tokens[i],
-                                p->c->x + (size_t)i * p->c->hidden);
+        read_row(p, i);
         for (int j = 0; j < half; j++) {
             float angle = (float)b->positions[i] * p->d->inverse_frequency[j];
             p->c->cosine[(size_t)i * (size_t)half + (size_t)j] = cosf(angle);
@@ -141,6 +163,29 @@ static void norm(struct pass *p, const struct esp_vectors *out, const float *wei
     run_rows(p, p->rows, p->c->hidden, norm_part, &step);
 }
 
+/* What the attention of EAGLE-3 reads: the embedding and the residual stream, both normalised.
+ */
+static void join_part(void *step, int part, int thread)
+{
+    const struct pass *p = step;
+    const struct esp_model_desc *d = p->d;
+    const int hidden = d->hidden;
+    int begin, end;
+    (void)thread;
+    esp_cpu_share(p->rows, part, p->parts, &begin, &end);
+    for (int i = begin; i < end; i++) {
+        float *normed = p->c->normed.x + (size_t)i * p->c->hidden;
+        esp_tensor_read_row(&p->w->embedding, p->batch->tokens[i], normed);
+        p->isa->norm(normed, normed, hidden, p->w->layer[0].norm1, NULL, d->norm,
+                     d->norm_epsilon);
+        join(p, i, 0, hidden, normed);
+        p->isa->norm(normed, p->c->x + (size_t)i * p->c->hidden, hidden, p->w->norm_input, NULL,
+                     d->norm, d->norm_epsilon);
+        join(p, i, hidden, 2 * hidden, normed);
+        join_end(p, i, 2 * hidden);
+    }
+}
+
 /* Products of the same rows, whose panels count as one row of panels. */
 struct matmul_step {
     struct pass *p;
@@ -172,10 +217,9 @@ static void matmul(struct matmul_step *step)
     run_step(step->p, groups, matmul_part, step);
 }
 
-static void project(struct pass *p, const struct esp_cpu_layer *layer)
+static void project(struct pass *p, const struct esp_cpu_layer *layer, struct esp_vectors x)
 {
     const struct esp_cpu_cache *c = p->c;
-    const struct esp_vectors x = c->normed;
     struct matmul_step step = {
         .p = p,
         .count = 3,
@@ -458,8 +502,11 @@ static void run_layer(struct pass *p)
     struct esp_cpu_cache *c = p->c;
     const struct esp_cpu_layer *layer = &p->w->layer[p->layer];
     const bool parallel = p->d->parallel_residual;
-    norm(p, &c->normed, layer->norm1, layer->norm1_bias); /* 1 */
-    project(p, layer);                                    /* 2 */
+    if (p->d->reads == ESP_READS_EAGLE3)
+        run_rows(p, p->rows, c->joined.stride, join_part, p); /* 1 */
+    else
+        norm(p, &c->normed, layer->norm1, layer->norm1_bias);
+    project(p, layer, p->d->reads == ESP_READS_EAGLE3 ? c->joined : c->normed); /* 2 */
     if (p->layer == p->d->layers - 1 && p->last < p->rows) {
         p->going = c->going;
         p->rows = p->last;
@@ -489,6 +536,24 @@ static void keep_wanted(struct pass *p)
     p->rows = p->wanted;
 }
 
+/* Logits of some tokens only, side by side, go to the tokens' places: the last one first, so
+ * that none is overwritten. */
+static void spread_part(void *step, int part, int thread)
+{
+    const struct pass *p = step;
+    const struct esp_cpu_rows *logits = (const struct esp_cpu_rows *)p->batch->logits;
+    int begin, end;
+    (void)thread;
+    esp_cpu_share(p->wanted, part, p->parts, &begin, &end);
+    for (int i = begin; i < end; i++) {
+        float *row = logits->data + (size_t)p->c->wanted_at[i] * logits->stride;
+        int output = p->d->outputs - 1;
+        for (int token = p->d->vocabulary - 1; token >= 0; token--)
+            row[token] =
+                output >= 0 && p->d->output_token[output] == token ? row[output--] : -1e30f;
+    }
+}
+
 /* Logits may be wider or narrower than the model's vocabulary; see struct esp_batch. */
 static void run_head(struct pass *p)
 {
@@ -504,6 +569,8 @@ static void run_head(struct pass *p)
                                      .y_row = p->c->wanted_at,
                                      .rows = p->wanted};
     matmul(&step);
+    if (p->d->output_token)
+        run_rows(p, p->wanted, logits->stride, spread_part, p);
     for (int i = 0; i < p->wanted; i++) {
         float *row = logits->data + (size_t)p->c->wanted_at[i] * logits->stride;
         for (int j = p->d->vocabulary; j < logits->base.vocabulary; j++)
@@ -532,7 +599,7 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
     p.rows = batch->rows;
     p.last = list_going(&p);
     run_rows(&p, p.rows, c->hidden, embed, &p);
-    if (w->fc.panels > 0)
+    if (uses_fc(&p))
         matmul_to_x(&p, &w->fc, c->joined, false);
     for (; p.layer < p.d->layers; p.layer++) {
         hand_out(&p, p.layer, c->x);

@@ -162,6 +162,30 @@ static int pack_layer(struct packer *p, struct esp_cpu_layer *out, const struct 
     return pack_matrix(p, &out->down, &in->down, &in->down_bias);
 }
 
+static bool is_same(const struct esp_tensor *a, const struct esp_tensor *b)
+{
+    return a->source == b->source && (a->source ? a->offset == b->offset : a->data == b->data);
+}
+
+/* The embedding and the head, unless they are the lender's. */
+static int pack_ends(struct packer *p, struct esp_cpu_weights *w)
+{
+    const struct esp_model_desc *d = w->desc;
+    const struct esp_cpu_weights *lender = (const struct esp_cpu_weights *)d->lender;
+    if (lender && is_same(&d->embedding, &lender->desc->embedding))
+        w->embedding = lender->embedding;
+    else
+        pack_embedding(p, &w->embedding, &d->embedding);
+    w->norm_final = pack_vector(p, &d->norm_final);
+    w->norm_final_bias = pack_vector(p, &d->norm_final_bias);
+    w->norm_input = pack_vector(p, &d->norm_input);
+    if (!lender || !is_same(&d->head, &lender->desc->head))
+        return pack_matrix(p, &w->head, &d->head, NULL);
+    w->head = lender->head;
+    p->any_pairs |= w->head.pairs;
+    return 0;
+}
+
 static int pack_model(struct packer *p, struct esp_cpu_weights *w)
 {
     const struct esp_model_desc *d = w->desc;
@@ -174,10 +198,7 @@ static int pack_model(struct packer *p, struct esp_cpu_weights *w)
         if (status < 0)
             return status;
     }
-    pack_embedding(p, &w->embedding, &d->embedding);
-    w->norm_final = pack_vector(p, &d->norm_final);
-    w->norm_final_bias = pack_vector(p, &d->norm_final_bias);
-    return pack_matrix(p, &w->head, &d->head, NULL);
+    return pack_ends(p, w);
 }
 
 /* ------------------------------------------------------------------ open and close */
@@ -189,7 +210,9 @@ static void count_work(struct esp_cpu_weights *w)
     double mlp = (d->activation == ESP_SWIGLU ? 3.0 : 2.0) * d->ffn;
     w->work_layers = d->layers * (2.0 * q + 2.0 * kv + mlp) * d->hidden;
     w->work_layers += (double)d->fc.rows * d->fc.columns;
-    w->work_head = (double)d->vocabulary * d->hidden;
+    if (d->reads == ESP_READS_EAGLE3)
+        w->work_layers += (q + 2.0 * kv) * d->hidden;
+    w->work_head = (double)d->outputs * d->hidden;
 }
 
 /* Room for the rows of the widest panel. */
@@ -198,6 +221,7 @@ static size_t panel_room(const struct esp_model_desc *d)
     int widest = d->hidden > d->ffn ? d->hidden : d->ffn;
     widest = widest > d->heads * d->head_dim ? widest : d->heads * d->head_dim;
     widest = widest > d->fc.columns ? widest : d->fc.columns;
+    widest = widest > d->layer[0].query.columns ? widest : d->layer[0].query.columns;
     return (size_t)widest * ESP_PANEL * sizeof(float);
 }
 

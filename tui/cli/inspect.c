@@ -12,6 +12,7 @@ static cJSON *model_json(const struct esp_model_info *m)
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "path", m->path);
     cJSON_AddStringToObject(o, "architecture", m->architecture);
+    cJSON_AddBoolToObject(o, "draft_head", m->head);
     cJSON_AddStringToObject(o, "dtype", m->dtype);
     cJSON_AddNumberToObject(o, "parameters", (double)m->parameters);
     cJSON_AddNumberToObject(o, "bytes", (double)m->bytes);
@@ -22,6 +23,7 @@ static cJSON *model_json(const struct esp_model_info *m)
     cJSON_AddNumberToObject(o, "head_dim", m->head_dim);
     cJSON_AddNumberToObject(o, "ffn", m->ffn);
     cJSON_AddNumberToObject(o, "vocabulary", m->vocabulary);
+    cJSON_AddNumberToObject(o, "outputs", m->outputs);
     cJSON_AddNumberToObject(o, "context", m->context);
     cJSON_AddNumberToObject(o, "unused_tensors", m->unused);
     return o;
@@ -30,11 +32,14 @@ static cJSON *model_json(const struct esp_model_info *m)
 static void print_model(const char *role, const struct esp_model_info *m)
 {
     esp_safe_print(stdout, "%-12s %s\n", role, m->path);
-    printf("  architecture   %s, %d layers, hidden %d, ffn %d\n", m->architecture, m->layers,
-           m->hidden, m->ffn);
+    printf("  architecture   %s%s, %d layer%s, hidden %d, ffn %d\n", m->architecture,
+           m->head ? " draft head" : "", m->layers, m->layers == 1 ? "" : "s", m->hidden, m->ffn);
     printf("  attention      %d heads, %d key/value heads, head dimension %d\n", m->heads,
            m->kv_heads, m->head_dim);
-    printf("  vocabulary     %d tokens\n", m->vocabulary);
+    printf("  vocabulary     %d tokens", m->vocabulary);
+    if (m->outputs < m->vocabulary)
+        printf(", of which %d are drafted", m->outputs);
+    putchar('\n');
     printf("  context        %d tokens\n", m->context);
     printf("  weights        %lld parameters, %.1f MB, %s\n", (long long)m->parameters,
            (double)m->bytes / 1e6, m->dtype);
@@ -74,9 +79,11 @@ static int run(struct cli_options *o)
         print_model("target", &target);
         if (pair) {
             print_model("draft", &draft);
-            printf("%-12s yes: the vocabularies are the same; the draft has %.1f %% of the "
-                   "target's parameters\n",
-                   "pair fits", 100.0 * (double)draft.parameters / (double)target.parameters);
+            printf("%-12s yes: %s the same; the draft has %.1f %% of the target's parameters%s\n",
+                   "pair fits",
+                   draft.head ? "vocabulary and hidden states are" : "the vocabularies are",
+                   100.0 * (double)draft.parameters / (double)target.parameters,
+                   draft.head ? " and uses some of them" : "");
         }
         if (preset)
             esp_safe_print(stdout, "%-12s %s\n", "preset", preset);

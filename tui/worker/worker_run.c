@@ -195,8 +195,8 @@ static void take_over(struct esp_worker *worker, struct esp_models *next, const 
         esp_reporter_tell(&worker->report, ESP_SNAPSHOT_CLEAR, "");
     esp_engine_target(worker->pair.engine, &target);
     esp_engine_draft(worker->pair.engine, &draft);
-    snprintf(text, sizeof text, "%.60s, draft %.60s, on %.60s%s%s%s", target.name, draft.name,
-             esp_engine_device(worker->pair.engine), note,
+    snprintf(text, sizeof text, "%.60s, draft%s %.60s, on %.60s%s%s%s", target.name,
+             draft.head ? " head" : "", draft.name, esp_engine_device(worker->pair.engine), note,
              status < 0 ? "; the text was forgotten: "
              : anew     ? "; the text stays, but its tokens are others now"
                         : "",

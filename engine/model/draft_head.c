@@ -1,0 +1,220 @@
+/* draft_head.c - opens draft heads and joins them with their targets; see draft_head.h.
+ *
+ * Forms and order of computation are those of eagle/model/cnets1.py (EAGLE-1 and EAGLE-2) and
+ * eagle/model/cnets.py (EAGLE-3) of the authors' repository. The decoder layer is Llama's, so
+ * the table of its tensors is family_llama.c's.
+ */
+#include "engine/model/draft_head.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/model_desc.h"
+#include "kernels/status.h"
+
+enum { TARGET_STATES = 3 }; /* that an EAGLE-3 head reads */
+
+static const struct esp_tensor_rule eagle_tensors[] = {
+    ESP_MODEL(fc, "fc.weight", HIDDEN, FC, ALWAYS),
+    ESP_MODEL(fc_bias, "fc.bias", HIDDEN, ONE, IF_STORED),
+    ESP_MODEL(embedding, "embed_tokens.weight", VOCABULARY, HIDDEN, IF_STORED),
+    {0},
+};
+
+static const struct esp_family eagle_family = {
+    .prefix = "",
+    .layer_name = "layers.",
+    .activation = ESP_SWIGLU,
+    .norm = ESP_NORM_RMS,
+    .tensors = eagle_tensors,
+    .layer_tensors = esp_llama_layer_tensors,
+};
+
+static const struct esp_tensor_rule eagle3_tensors[] = {
+    ESP_MODEL(fc, "fc.weight", HIDDEN, FC, ALWAYS),
+    ESP_MODEL(fc_bias, "fc.bias", HIDDEN, ONE, IF_STORED),
+    ESP_MODEL(embedding, "embed_tokens.weight", VOCABULARY, HIDDEN, IF_STORED),
+    ESP_MODEL(norm_input, "midlayer.hidden_norm.weight", HIDDEN, ONE, ALWAYS),
+    ESP_MODEL(norm_final, "norm.weight", HIDDEN, ONE, ALWAYS),
+    ESP_MODEL(head, "lm_head.weight", OUTPUTS, HIDDEN, ALWAYS),
+    {0},
+};
+
+static const struct esp_family eagle3_family = {
+    .prefix = "",
+    .layer_name = "midlayer.",
+    .single_layer = true,
+    .activation = ESP_SWIGLU,
+    .norm = ESP_NORM_RMS,
+    .tensors = eagle3_tensors,
+    .layer_tensors = esp_llama_layer_tensors,
+};
+
+enum esp_reads esp_draft_head_kind(const struct esp_safetensors *files)
+{
+    if (!esp_safetensors_find(files, "fc.weight"))
+        return ESP_READS_TOKENS;
+    return esp_safetensors_has_prefix(files, "midlayer.") ? ESP_READS_EAGLE3 : ESP_READS_EAGLE;
+}
+
+const struct esp_family *esp_draft_head_family(enum esp_reads reads)
+{
+    return reads == ESP_READS_EAGLE3 ? &eagle3_family : &eagle_family;
+}
+
+/* A whole number of config.json from `least` to `most`; *value stays if it is not there. */
+static int read_size(int *value, const char *key, int least, int most,
+                     const struct esp_json *json, char *err, size_t errlen)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->root, key);
+    if (!item || cJSON_IsNull(item))
+        return ESP_OK;
+    double number = cJSON_IsNumber(item) ? item->valuedouble : -1;
+    if (!(number >= least && number <= most) || number != (int)number)
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "%s: %s must be a whole number from %d to %d", json->path, key, least,
+                        most);
+    *value = (int)number;
+    return ESP_OK;
+}
+
+int esp_draft_head_config(struct esp_config *c, enum esp_reads reads,
+                          const struct esp_architecture *architecture,
+                          const struct esp_json *json, const struct esp_safetensors *files,
+                          char *err, size_t errlen)
+{
+    const bool eagle3 = reads == ESP_READS_EAGLE3;
+    int target = c->hidden, status = ESP_OK;
+    if (architecture->family != &esp_family_llama)
+        return esp_fail(
+            err, errlen, ESP_E_UNSUPPORTED,
+            "%s: draft heads consist of Llama's layers, and model_type says so, not "
+            "%s",
+            json->path, architecture->name);
+    c->reads = reads;
+    c->attended = eagle3 ? 2 * c->hidden : c->hidden;
+    if (eagle3) {
+        c->layers = 1;
+        status = read_size(&target, "target_hidden_size", 1, 65536, json, err, errlen);
+        if (status == ESP_OK)
+            status =
+                read_size(&c->outputs, "draft_vocab_size", 1, c->vocabulary, json, err, errlen);
+    }
+    c->input = eagle3 ? TARGET_STATES * target : c->hidden;
+    c->fc = eagle3 ? c->input : c->hidden + c->input;
+    if (status == ESP_OK && eagle3 && c->input == c->hidden)
+        status = esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                          "%s: hidden_size is three times target_hidden_size, so that hidden "
+                          "states of head and target cannot be told apart",
+                          json->path);
+    const char *layer = eagle3 ? "midlayer." : "layers.0.";
+    char name[64];
+    const struct {
+        bool *flag;
+        const char *tensor;
+    } found[] = {{&c->attention_bias, "self_attn.q_proj.bias"},
+                 {&c->output_bias, "self_attn.o_proj.bias"},
+                 {&c->mlp_bias, "mlp.gate_proj.bias"},
+                 {&c->head_norm, "self_attn.q_norm.weight"}};
+    for (size_t i = 0; i < sizeof found / sizeof *found; i++) {
+        snprintf(name, sizeof name, "%s%s", layer, found[i].tensor);
+        *found[i].flag = esp_safetensors_find(files, name) != NULL;
+    }
+    return status;
+}
+
+/* ------------------------------------------------------------------ reduced vocabulary */
+
+/* Tensor d2t holds, for each row of lm_head, how far its token lies behind the row. t2d, a flag
+ * for each token, says the same. */
+int esp_draft_head_outputs(struct esp_model *head, char *err, size_t errlen)
+{
+    struct esp_model_desc *d = &head->desc;
+    struct esp_stored *map = esp_safetensors_find(head->files, "d2t");
+    struct esp_stored *flags = esp_safetensors_find(head->files, "t2d");
+    if (map)
+        map->used = true;
+    if (flags)
+        flags->used = true;
+    if (d->outputs == d->vocabulary)
+        return ESP_OK;
+    if (!map)
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "%s: tensor d2t of shape (%d) is missing, which says the tokens of the "
+                        "rows of lm_head.weight",
+                        head->path, d->outputs);
+    if (strcmp(map->type, "I64") != 0 || map->rank != 1 || map->shape[0] != d->outputs)
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "%s: tensor d2t must be of type I64 and shape (%d)", map->file,
+                        d->outputs);
+    const size_t count = (size_t)d->outputs;
+    int64_t *offsets = malloc(count * sizeof *offsets);
+    head->output_token = malloc(count * sizeof *head->output_token);
+    int status = ESP_OK;
+    if (!offsets || !head->output_token)
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", head->path);
+    else
+        esp_tensor_file_read(map->source, map->offset, offsets, count * sizeof *offsets);
+    for (int i = 0; i < d->outputs && status == ESP_OK; i++) {
+        const int least = i ? head->output_token[i - 1] + 1 : 0;
+        if (offsets[i] < least - i || offsets[i] >= d->vocabulary - i)
+            status = esp_fail(err, errlen, ESP_E_FORMAT,
+                              "%s: d2t puts row %d of lm_head.weight %lld tokens further, but "
+                              "its token must lie from %d to %d",
+                              map->file, i, (long long)offsets[i], least, d->vocabulary - 1);
+        else
+            head->output_token[i] = i + (int32_t)offsets[i];
+    }
+    free(offsets);
+    d->output_token = head->output_token;
+    return status;
+}
+
+/* ------------------------------------------------------------------ head and target */
+
+int esp_draft_head_join(struct esp_model *head, const struct esp_model *target, char *err,
+                        size_t errlen)
+{
+    struct esp_model_desc *d = &head->desc;
+    const struct esp_model_desc *t = &target->desc;
+    const int states = d->reads == ESP_READS_EAGLE3 ? TARGET_STATES : 1;
+    if (d->vocabulary != t->vocabulary)
+        return esp_fail(err, errlen, ESP_E_MISMATCH,
+                        "the draft head %s is for a target with a vocabulary of %d tokens, but "
+                        "%s has %d; name the target that it was trained for",
+                        head->path, d->vocabulary, target->path, t->vocabulary);
+    if (d->input != states * t->hidden)
+        return esp_fail(
+            err, errlen, ESP_E_MISMATCH,
+            "the draft head %s is for a target of hidden size %d, but that of %s is "
+            "%d; name the target that it was trained for",
+            head->path, d->input / states, target->path, t->hidden);
+    if (states > 1 && t->layers < TARGET_STATES)
+        return esp_fail(
+            err, errlen, ESP_E_MISMATCH,
+            "the draft head %s reads hidden states of three layers, but %s has only "
+            "%d",
+            head->path, target->path, t->layers);
+    if (!d->embedding.data && d->hidden != t->hidden)
+        return esp_fail(err, errlen, ESP_E_MISMATCH,
+                        "the draft head %s has no embed_tokens.weight, and that of %s is %d "
+                        "wide, not %d",
+                        head->path, target->path, t->hidden, d->hidden);
+    if (!d->embedding.data)
+        d->embedding = t->embedding;
+    if (!d->head.data)
+        d->head = t->head;
+    d->context = t->context;
+    return ESP_OK;
+}
+
+struct esp_states esp_draft_head_states(const struct esp_model *head,
+                                        const struct esp_model *target)
+{
+    const int layers = target->desc.layers;
+    if (head->desc.reads == ESP_READS_EAGLE)
+        return (struct esp_states){.count = 1, .state = {ESP_STATE_NORMED}};
+    return (struct esp_states){.count = TARGET_STATES,
+                               .state = {layers > 2 ? 2 : 0, layers / 2, layers - 3}};
+}

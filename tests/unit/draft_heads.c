@@ -1,0 +1,471 @@
+/* draft_heads.c - draft heads: what they compute, against an independent implementation
+ * (tests/vectors/make_head_vectors.py), and that a session uses them rightly.
+ *
+ * All heads of tests/vectors/heads belong to the target there. A session is built on them
+ * without a tokenizer.
+ */
+#include <cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/drafters/drafter.h"
+#include "engine/engine.h"
+#include "engine/espalier.h"
+#include "engine/lossless.h"
+#include "engine/model/draft_head.h"
+#include "engine/session.h"
+#include "kernels/backends.h"
+#include "tests/check.h"
+#include "tests/folder.h"
+
+enum {
+    TEXT = 20,
+    NODES = 7,
+    ROWS = TEXT - 1 + NODES,
+    VOCABULARY = 97,
+    WIDEST = 32 + VOCABULARY
+};
+
+static const char *const heads[] = {"eagle", "eagle-own", "eagle3", "eagle3-narrow"};
+
+enum { HEADS = sizeof heads / sizeof *heads };
+
+static char err[512];
+
+/* ------------------------------------------------------------------ an engine */
+
+static struct esp_model *open_model(const char *folder)
+{
+    struct esp_model *model;
+    char name[64];
+    snprintf(name, sizeof name, "vectors/heads/%s", folder);
+    CHECK(esp_model_open(&model, check_path(name), err, sizeof err) == 0, "%s", err);
+    return model;
+}
+
+static void open_engine(struct esp_engine *e, const char *head, int threads)
+{
+    *e = (struct esp_engine){.max_nodes = 64, .context = 128};
+    CHECK(esp_backend_open(&e->backend, "cpu", threads, 0, err, sizeof err) == 0, "%s", err);
+    const struct esp_backend_ops *ops = e->backend->ops;
+    e->target = open_model("target");
+    e->draft = open_model(head);
+    e->target->end_count = 0; /* a random model would soon write the end of the text */
+    CHECK(esp_draft_head_join(e->draft, e->target, err, sizeof err) == 0, "%s", err);
+    CHECK(ops->weights_open(&e->target_weights, e->backend, &e->target->desc, NULL, NULL, err,
+                            sizeof err) == 0,
+          "%s", err);
+    e->draft->desc.lender = e->target_weights;
+    CHECK(ops->weights_open(&e->draft_weights, e->backend, &e->draft->desc, NULL, NULL, err,
+                            sizeof err) == 0,
+          "%s", err);
+}
+
+static void close_engine(struct esp_engine *e)
+{
+    const struct esp_backend_ops *ops = e->backend->ops;
+    ops->weights_close(e->draft_weights);
+    ops->weights_close(e->target_weights);
+    ops->close(e->backend);
+    esp_model_close(e->draft);
+    esp_model_close(e->target);
+}
+
+/* ------------------------------------------------------------------ against the reference */
+
+struct reference {
+    int32_t tokens[TEXT], parents[NODES], nodes[NODES];
+    int outputs, width;
+    float rows[ROWS][WIDEST]; /* (rows, width): hidden state, logits */
+};
+
+static void read_reference(struct reference *r, const struct esp_model *head)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/reference.json", head->path);
+    struct folder_bytes bytes = folder_read(path);
+    cJSON *json = cJSON_ParseWithLength(bytes.data, bytes.size);
+    const cJSON *tokens = cJSON_GetObjectItem(json, "tokens");
+    const cJSON *tree = cJSON_GetObjectItem(json, "tree");
+    CHECK(cJSON_GetArraySize(tokens) == TEXT && cJSON_GetArraySize(tree) == NODES);
+    for (int i = 0; i < TEXT; i++)
+        r->tokens[i] = cJSON_GetArrayItem(tokens, i)->valueint;
+    for (int i = 0; i < NODES; i++) {
+        r->parents[i] = cJSON_GetArrayItem(cJSON_GetArrayItem(tree, i), 0)->valueint;
+        r->nodes[i] = cJSON_GetArrayItem(cJSON_GetArrayItem(tree, i), 1)->valueint;
+    }
+    cJSON_Delete(json);
+    free(bytes.data);
+    r->outputs = head->desc.outputs;
+    r->width = head->desc.hidden + r->outputs;
+    snprintf(path, sizeof path, "%s/drafts.f32", head->path);
+    bytes = folder_read(path);
+    CHECK(bytes.size == (size_t)(ROWS * r->width) * sizeof(float));
+    for (int i = 0; i < ROWS; i++)
+        memcpy(r->rows[i], bytes.data + (size_t)(i * r->width) * sizeof(float),
+               (size_t)r->width * sizeof(float));
+    free(bytes.data);
+}
+
+struct computed {
+    float states[ROWS][32], logits[ROWS][VOCABULARY];
+};
+
+struct passes {
+    struct esp_engine *engine;
+    const struct reference *want;
+    struct esp_cache *target, *head;
+    struct esp_rows *features, *states, *logits;
+};
+
+/* Batches of at most `chunk` tokens of the text. */
+static void run_text(struct passes *p, int chunk)
+{
+    const struct esp_backend_ops *ops = p->engine->backend->ops;
+    struct esp_states asked = esp_draft_head_states(p->engine->draft, p->engine->target);
+    struct esp_states drafted = {
+        .count = 1, .state = {p->engine->draft->desc.layers}, .to = p->states};
+    int32_t position[TEXT], row[TEXT];
+    asked.to = p->features;
+    for (int i = 0; i < TEXT; i++)
+        position[i] = row[i] = i;
+    for (int first = 0, rows; first < TEXT; first += rows) {
+        rows = TEXT - first < chunk ? TEXT - first : chunk;
+        asked.row = row + first;
+        struct esp_batch batch = {.rows = rows,
+                                  .tokens = p->want->tokens + first,
+                                  .positions = position + first,
+                                  .first = first,
+                                  .prefix = first,
+                                  .states = &asked};
+        CHECK(ops->forward(p->target, &batch) == 0);
+    }
+    for (int first = 0, rows; first < TEXT - 1; first += rows) {
+        rows = TEXT - 1 - first < chunk ? TEXT - 1 - first : chunk;
+        drafted.row = row + first;
+        struct esp_batch batch = {.rows = rows,
+                                  .tokens = p->want->tokens + first + 1,
+                                  .positions = position + first,
+                                  .first = first,
+                                  .prefix = first,
+                                  .logits = p->logits,
+                                  .logits_row = row + first,
+                                  .states = &drafted,
+                                  .input = p->features,
+                                  .input_row = row + first};
+        CHECK(ops->forward(p->head, &batch) == 0);
+    }
+}
+
+/* The nodes, one pass for those of each depth, which read the states of their parents. */
+static void run_tree(struct passes *p)
+{
+    const struct reference *want = p->want;
+    const int text = TEXT - 1;
+    int depth[NODES], place[NODES], done = 0;
+    uint64_t mask[NODES];
+    for (int i = 0; i < NODES; i++)
+        depth[i] = want->parents[i] < 0 ? 1 : depth[want->parents[i]] + 1;
+    for (int level = 1; done < NODES; level++) {
+        int32_t tokens[NODES], positions[NODES], above[NODES], row[NODES];
+        uint64_t seen[NODES];
+        int rows = 0;
+        for (int i = 0; i < NODES; i++) {
+            const int parent = want->parents[i];
+            if (depth[i] != level)
+                continue;
+            place[i] = done + rows;
+            mask[i] = (parent < 0 ? 0 : mask[parent]) | (uint64_t)1 << place[i];
+            tokens[rows] = want->nodes[i];
+            positions[rows] = text - 1 + level;
+            above[rows] = parent < 0 ? text - 1 : text + parent;
+            seen[rows] = mask[i];
+            row[rows++] = text + i;
+        }
+        const struct esp_states drafted = {
+            .count = 1, .state = {p->engine->draft->desc.layers}, .to = p->states, .row = row};
+        struct esp_batch batch = {.rows = rows,
+                                  .tokens = tokens,
+                                  .positions = positions,
+                                  .first = text + done,
+                                  .prefix = text,
+                                  .mask = seen,
+                                  .mask_words = 1,
+                                  .logits = p->logits,
+                                  .logits_row = row,
+                                  .states = &drafted,
+                                  .input = p->states,
+                                  .input_row = above};
+        CHECK(p->engine->backend->ops->forward(p->head, &batch) == 0);
+        done += rows;
+    }
+}
+
+static void compute(struct esp_engine *e, const struct reference *want, int chunk,
+                    struct computed *got)
+{
+    const struct esp_backend_ops *ops = e->backend->ops;
+    const struct esp_model_desc *d = &e->draft->desc;
+    struct passes p = {.engine = e, .want = want};
+    memset(got, 0, sizeof *got);
+    CHECK(ops->cache_open(&p.target, e->target_weights, 64, 64, err, sizeof err) == 0 &&
+          ops->cache_open(&p.head, e->draft_weights, 64, 64, err, sizeof err) == 0 &&
+          ops->rows_open(&p.features, e->backend, TEXT, d->input, err, sizeof err) == 0 &&
+          ops->rows_open(&p.states, e->backend, ROWS, d->hidden, err, sizeof err) == 0 &&
+          ops->rows_open(&p.logits, e->backend, ROWS, VOCABULARY, err, sizeof err) == 0);
+    run_text(&p, chunk);
+    run_tree(&p);
+    for (int i = 0; i < ROWS; i++) {
+        ops->read_row(p.states, i, got->states[i]);
+        ops->read_row(p.logits, i, got->logits[i]);
+    }
+    ops->cache_close(p.target);
+    ops->cache_close(p.head);
+    ops->rows_close(p.features);
+    ops->rows_close(p.states);
+    ops->rows_close(p.logits);
+}
+
+static void check_row(const char *name, const struct esp_model_desc *d,
+                      const struct reference *want, const struct computed *got, int row)
+{
+    int output = 0;
+    for (int i = 0; i < d->hidden; i++) {
+        double x = want->rows[row][i];
+        CHECK(fabs(got->states[row][i] - x) < 2e-4 * (1 + fabs(x)),
+              "%s, row %d, state %d: %g, not %g", name, row, i, got->states[row][i], x);
+    }
+    for (int token = 0; token < VOCABULARY; token++) {
+        bool has =
+            !d->output_token || (output < d->outputs && d->output_token[output] == token);
+        double x = has ? want->rows[row][d->hidden + output++] : -1e30;
+        CHECK(fabs(got->logits[row][token] - x) < 2e-4 * (1 + fabs(x)),
+              "%s, row %d, logit of %d: %g, not %g", name, row, token, got->logits[row][token],
+              x);
+    }
+    CHECK(output == d->outputs);
+}
+
+TEST(every_kind_of_head_drafts_what_the_reference_drafts)
+{
+    for (int h = 0; h < HEADS; h++) {
+        static struct reference want;
+        static struct computed first, got;
+        static const int chunks[] = {TEXT, 6, 1};
+        for (int i = 0; i < 3; i++) {
+            struct esp_engine e;
+            open_engine(&e, heads[h], i + 1);
+            read_reference(&want, e.draft);
+            compute(&e, &want, chunks[i], &got);
+            for (int row = 0; row < ROWS; row++)
+                check_row(heads[h], &e.draft->desc, &want, &got, row);
+            if (i == 0)
+                first = got;
+            CHECK(memcmp(&first, &got, sizeof got) == 0, "%s in batches of %d", heads[h],
+                  chunks[i]);
+            close_engine(&e);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ in a session */
+
+enum { NEW = 60 };
+
+static const int32_t prompt[] = {3, 60, 22, 9, 71, 5};
+
+enum { PROMPT = sizeof prompt / sizeof *prompt };
+
+static struct esp_session *open_session(struct esp_engine *e, const char *drafter,
+                                        esp_observer *observer, void *user)
+{
+    struct esp_session *session;
+    struct esp_session_options options = {
+        .drafter = drafter, .repeatable = true, .observer = observer, .user = user};
+    options.values.draft_temp = ESP_DRAFT_OFF; /* which would be learned otherwise */
+    CHECK(esp_session_open(&session, e, &options, err, sizeof err) == 0, "%s", err);
+    return session;
+}
+
+static void prompt_session(struct esp_session *session)
+{
+    CHECK(esp_session_prompt(session, prompt, PROMPT, err, sizeof err) == 0, "%s", err);
+    esp_session_allow(session, NEW);
+}
+
+static void finish(struct esp_session *session)
+{
+    int status;
+    while ((status = esp_session_step(session, err, sizeof err)) > 0)
+        continue;
+    CHECK(status == 0, "%s", err);
+}
+
+TEST(every_drafter_with_a_head_writes_what_plain_decoding_writes)
+{
+    for (int h = 0; h < HEADS; h++) {
+        struct esp_engine e;
+        int length;
+        open_engine(&e, heads[h], 2);
+        struct esp_session *plain = open_session(&e, "ar", NULL, NULL);
+        prompt_session(plain);
+        finish(plain);
+        const int32_t *want = esp_session_tokens(plain, &length);
+        CHECK(length == PROMPT + NEW);
+        for (int i = 0; esp_drafters[i]; i++) {
+            struct esp_session *session = open_session(&e, esp_drafters[i]->name, NULL, NULL);
+            prompt_session(session);
+            finish(session);
+            const int32_t *got = esp_session_tokens(session, &length);
+            CHECK(length == PROMPT + NEW &&
+                      memcmp(got, want, (size_t)length * sizeof *want) == 0,
+                  "%s, %s", heads[h], esp_drafters[i]->name);
+            esp_session_close(session);
+        }
+        esp_session_close(plain);
+        close_engine(&e);
+    }
+}
+
+/* What an iteration drafted: tokens and probabilities of all nodes, in order. */
+struct drafted {
+    int count;
+    struct {
+        int32_t token, parent;
+        float q;
+    } node[65];
+};
+
+static void note_drafted(void *user, const struct esp_event *event)
+{
+    struct drafted *d = user;
+    if (event->type != ESP_EVENT_ITERATION)
+        return;
+    const struct esp_tree *tree = &event->iteration->tree;
+    memset(d, 0, sizeof *d);
+    for (; d->count < tree->count && d->count < 65; d->count++) {
+        d->node[d->count].token = tree->nodes[d->count].token;
+        d->node[d->count].parent = tree->nodes[d->count].parent;
+        d->node[d->count].q = tree->nodes[d->count].q;
+    }
+}
+
+/* Whatever a session did before, it drafts to the bit what a new one drafts behind the same
+ * text: the head's rows come from the target's true states, not from its own drafts. */
+static void check_like_new(struct esp_engine *e, struct esp_session *session,
+                           const struct drafted *got, const char *what)
+{
+    struct drafted want = {0};
+    int length;
+    const int32_t *text = esp_session_tokens(session, &length);
+    struct esp_session *fresh = open_session(e, "fixed", note_drafted, &want);
+    CHECK(esp_session_prompt(fresh, text, length, err, sizeof err) == 0, "%s", err);
+    esp_session_allow(fresh, 40);
+    esp_session_allow(session, 40);
+    CHECK(esp_session_step(fresh, err, sizeof err) > 0, "%s", err);
+    CHECK(esp_session_step(session, err, sizeof err) > 0, "%s", err);
+    CHECK(want.count > 1 && memcmp(&want, got, sizeof want) == 0, "%s, after %d tokens: %s",
+          e->draft->path, length, what);
+    esp_session_close(fresh);
+}
+
+TEST(drafts_depend_on_the_text_and_on_nothing_else)
+{
+    for (int h = 0; h < HEADS; h++) {
+        struct esp_engine e;
+        struct drafted got = {0};
+        open_engine(&e, heads[h], 1);
+        struct esp_session *s = open_session(&e, "fixed", note_drafted, &got);
+        prompt_session(s);
+        for (int i = 0; i < 3; i++)
+            check_like_new(&e, s, &got, "iterations");
+        CHECK(esp_session_rewind(s, PROMPT + 2) == 0);
+        check_like_new(&e, s, &got, "a rewind");
+        CHECK(esp_session_prompt(s, prompt, PROMPT, err, sizeof err) == 0, "%s", err);
+        check_like_new(&e, s, &got, "a second prompt");
+        CHECK(esp_session_set(s, "drafter", "ar", err, sizeof err) == 0, "%s", err);
+        esp_session_allow(s, 4);
+        finish(s);
+        CHECK(esp_session_set(s, "drafter", "fixed", err, sizeof err) == 0, "%s", err);
+        check_like_new(&e, s, &got, "plain decoding");
+        CHECK(esp_session_set(s, "drafter", "fixed:cache=rebuild", err, sizeof err) == 0);
+        esp_session_allow(s, 8);
+        CHECK(esp_session_step(s, err, sizeof err) > 0, "%s", err);
+        CHECK(esp_session_set(s, "drafter", "fixed", err, sizeof err) == 0);
+        check_like_new(&e, s, &got, "rows that were computed again");
+        esp_session_warm(s);
+        check_like_new(&e, s, &got, "warming up");
+        CHECK(esp_session_rewind(s, 1) == 0); /* no hidden state in front of the first token */
+        esp_session_allow(s, 5);
+        finish(s);
+        check_like_new(&e, s, &got, "a text of one token");
+        esp_session_clear(s);
+        prompt_session(s);
+        check_like_new(&e, s, &got, "a new text");
+        esp_session_close(s);
+        close_engine(&e);
+    }
+}
+
+TEST(a_long_prompt_runs_in_several_passes)
+{
+    struct esp_engine e;
+    struct drafted got = {0}, want = {0};
+    open_engine(&e, "eagle", 2);
+    e.max_nodes = 8;
+    e.context = 400;
+    e.target->desc.context = e.draft->desc.context = 400;
+    int32_t tokens[300];
+    for (int i = 0; i < 300; i++)
+        tokens[i] = i * 7 % VOCABULARY;
+    struct esp_session *s = open_session(&e, "fixed", note_drafted, &want);
+    CHECK(esp_session_prompt(s, tokens, 300, err, sizeof err) == 0, "%s", err);
+    esp_session_allow(s, 20);
+    CHECK(esp_session_step(s, err, sizeof err) > 0, "%s", err);
+    struct esp_session *parts = open_session(&e, "fixed", note_drafted, &got);
+    for (int i = 0; i < 300; i += 25)
+        CHECK(esp_session_prompt(parts, tokens + i, 25, err, sizeof err) == 0, "%s", err);
+    esp_session_allow(parts, 20);
+    CHECK(esp_session_step(parts, err, sizeof err) > 0, "%s", err);
+    CHECK(want.count > 1 && memcmp(&want, &got, sizeof want) == 0);
+    esp_session_close(s);
+    esp_session_close(parts);
+    close_engine(&e);
+}
+
+/* The head's distribution is what is sampled from and what the rules divide by, tokens that it
+ * cannot draft included. */
+TEST(sampling_with_a_head_follows_the_target)
+{
+    static const char *const drafters[] = {"dynatree", "iid"};
+    const struct esp_lossless_plan plan = {.trials = check_quick() ? 40 : 150, .tokens = 4};
+    for (int i = 0; i < HEADS * 2; i++) {
+        struct esp_engine e;
+        struct esp_item rule;
+        int measured = 0;
+        open_engine(&e, heads[i / 2], 1);
+        for (int v = 0; esp_item(ESP_VERIFIERS, v, &rule); v++) {
+            struct esp_session *s;
+            struct esp_session_options options = {
+                .drafter = drafters[i % 2], .verifier = rule.name, .repeatable = true};
+            struct esp_lossless result;
+            options.values.temperature = 0.8;
+            options.values.seed = 7;
+            if (esp_session_open(&s, &e, &options, err, sizeof err) < 0)
+                continue; /* not exact with this drafter */
+            CHECK(esp_session_prompt(s, prompt, PROMPT, err, sizeof err) == 0, "%s", err);
+            CHECK(esp_lossless_measure(s, &plan, &result, err, sizeof err) == 0, "%s", err);
+            CHECK(result.impossible == 0, "%s, %s, %s", heads[i / 2], options.drafter,
+                  rule.name);
+            for (int t = 0; t < ESP_LOSSLESS_TEST_COUNT; t++)
+                CHECK(result.test[t].p > 1e-6, "%s, %s, %s: %s gives p = %g", heads[i / 2],
+                      options.drafter, rule.name, esp_lossless_test_name(t), result.test[t].p);
+            measured++;
+            esp_session_close(s);
+        }
+        CHECK(measured > 1, "%s: only %d rules", drafters[i % 2], measured);
+        close_engine(&e);
+    }
+}
