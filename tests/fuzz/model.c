@@ -1,5 +1,5 @@
-/* A model folder: config.json, generation_config.json, espalier.json, and tensors that fit them
- * or do not. The input holds the files as parts (fuzz.h). The number behind the name of a
+/* A model folder, of a whole model or a draft head: config.json, generation_config.json,
+ * espalier.json, and tensors that fit them or do not. The input holds the files as parts (fuzz.h). The number behind the name of a
  * .safetensors file is how many bytes of data, all 0, follow the header that stands there; what
  * is opened can be read to the last byte. */
 #include "engine/model/model.h"
@@ -48,6 +48,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     if (esp_model_open(&model, fuzz_folder(), err, sizeof err) < 0)
         return 0;
     touch(&model->desc.embedding);
+    touch(&model->desc.head);
+    touch(&model->desc.fc);
+    touch(&model->desc.norm_input);
+    for (int i = 0; i < model->desc.outputs && model->desc.output_token; i++)
+        FUZZ_REQUIRE(model->desc.output_token[i] < model->desc.vocabulary,
+                     "every row of a draft head's LM head has a token");
     for (int i = 0; i < model->desc.layers; i++) {
         touch(&model->desc.layer[i].query);
         touch(&model->desc.layer[i].key);

@@ -75,7 +75,7 @@ static const struct cli_flag fixed[] = {
     {"file", FILE_, "FILE", "read the prompt from a file; - is standard input"},
     {"tokens", TOKENS, "N", "new tokens at most (default 256); end-of-text ends earlier"},
     {"target", TARGET, "DIR", "model folder of the target (default: the built-in pair)"},
-    {"draft", DRAFT, "DIR", "model folder of the draft; it must share the target's vocabulary"},
+    {"draft", DRAFT, "DIR", "folder of the draft: a model, or an EAGLE head, for this target"},
     {"drafter", DRAFTER, "NAME[:K=V,...]",
      "how trees are drafted (default: the pair's preset, or dynatree)"},
     {"verifier", VERIFIER, "NAME[:K=V,...]",

@@ -1,0 +1,282 @@
+/* bad_head.c - damaged draft heads, and heads that are not their target's, are refused with one
+ * sentence; a good one is opened beside the built-in target as a user names it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/espalier.h"
+#include "engine/model/draft_head.h"
+#include "engine/support/paths.h"
+#include "tests/check.h"
+#include "tests/folder.h"
+
+static char err[512];
+
+static void check_sentence(int line, int status, int want, const char *first,
+                           const char *second)
+{
+    if (status != want || !strstr(err, first) || !strstr(err, second) || strchr(err, '\n'))
+        check_fail(__FILE__, line, " status %d (want %d), \"%s\" should name %s, %s", status,
+                   want, err, first, second);
+}
+
+static void copy_head(const char *head)
+{
+    char name[64];
+    snprintf(name, sizeof name, "../heads/%s", head);
+    folder_copy(name);
+}
+
+/* The folder as it is now must be refused. */
+static void check_refused(int line, int want, const char *first, const char *second)
+{
+    struct esp_model *model;
+    *err = '\0';
+    int status = esp_model_open(&model, folder_path(), err, sizeof err);
+    CHECK(!model);
+    check_sentence(line, status, want, first, second);
+}
+
+static void check_config(int line, const char *head, const char *key, const char *value,
+                         int want, const char *first, const char *second)
+{
+    copy_head(head);
+    folder_edit("config.json", key, NULL, value);
+    check_refused(line, want, first, second);
+}
+
+#define BAD_CONFIG(head, key, value, status, first, second)                                    \
+    check_config(__LINE__, head, key, value, status, first, second)
+
+TEST(a_config_that_does_not_fit_the_head_is_named)
+{
+    BAD_CONFIG("eagle", "hidden_size", "16", ESP_E_FORMAT, "fc.weight", "(16, 32)");
+    BAD_CONFIG("eagle", "num_hidden_layers", "2", ESP_E_FORMAT,
+               "layers.1.input_layernorm.weight", "missing");
+    BAD_CONFIG("eagle", "intermediate_size", "25", ESP_E_FORMAT,
+               "layers.0.mlp.gate_proj.weight", "(25, 32)");
+    BAD_CONFIG("eagle3", "draft_vocab_size", "41", ESP_E_FORMAT, "lm_head.weight", "(41, 32)");
+    BAD_CONFIG("eagle3", "draft_vocab_size", "98", ESP_E_FORMAT, "draft_vocab_size", "97");
+    BAD_CONFIG("eagle3", "draft_vocab_size", "0", ESP_E_FORMAT, "draft_vocab_size", "from 1");
+    BAD_CONFIG("eagle3", "draft_vocab_size", "\"all\"", ESP_E_FORMAT, "draft_vocab_size",
+               "whole number");
+    BAD_CONFIG("eagle3", "target_hidden_size", "1e9", ESP_E_FORMAT, "target_hidden_size",
+               "65536");
+    BAD_CONFIG("eagle3", "target_hidden_size", "31", ESP_E_FORMAT, "fc.weight", "(32, 93)");
+    BAD_CONFIG("eagle3-narrow", "target_hidden_size", "8", ESP_E_UNSUPPORTED,
+               "target_hidden_size", "told apart");
+    copy_head("eagle");
+    folder_edit("config.json", "hidden_act", NULL, "\"gelu\"");
+    folder_edit("config.json", "model_type", NULL, "\"gpt_neox\"");
+    check_refused(__LINE__, ESP_E_UNSUPPORTED, "config.json", "Llama's layers");
+}
+
+/* The first occurrence of `from` in a file becomes `to`, which is as long. */
+static void replace(const char *file, const char *from, const char *to)
+{
+    struct folder_bytes bytes = folder_read(folder_file(file));
+    char *at = memmem(bytes.data, bytes.size, from, strlen(from));
+    CHECK(at && strlen(from) == strlen(to));
+    memcpy(at, to, strlen(to));
+    folder_write(file, bytes.data, bytes.size);
+    free(bytes.data);
+}
+
+static void check_renamed(int line, const char *head, const char *from, const char *to,
+                          const char *first, const char *second)
+{
+    copy_head(head);
+    replace("model.safetensors", from, to);
+    check_refused(line, ESP_E_FORMAT, first, second);
+}
+
+TEST(a_tensor_that_is_missing_is_named)
+{
+    check_renamed(__LINE__, "eagle", "layers.0.self_attn.v_proj", "layers.0.self_attn.w_proj",
+                  "layers.0.self_attn.v_proj.weight", "missing");
+    check_renamed(__LINE__, "eagle3", "\"d2t\"", "\"d3t\"", "d2t", "missing");
+    check_renamed(__LINE__, "eagle3", "hidden_norm", "hidden_nose", "midlayer.hidden_norm",
+                  "missing");
+    check_renamed(__LINE__, "eagle3", "\"norm.weight\"", "\"nose.weight\"", "norm.weight",
+                  "missing");
+    check_renamed(__LINE__, "eagle-own", "layers.1.input_layernorm", "layers.1.input_layernose",
+                  "layers.1.input_layernorm.weight", "missing");
+}
+
+/* Number `row` of d2t becomes `value`; the file must be refused, but for d2t alone. */
+static void check_map(int line, int row, int64_t value)
+{
+    struct esp_model *good;
+    copy_head("eagle3");
+    CHECK(esp_model_open(&good, folder_path(), err, sizeof err) == 0, "%s", err);
+    const size_t at = esp_safetensors_find(good->files, "d2t")->offset + (size_t)row * 8;
+    esp_model_close(good);
+    struct folder_bytes bytes = folder_read(folder_file("model.safetensors"));
+    memcpy(bytes.data + at, &value, sizeof value);
+    folder_write("model.safetensors", bytes.data, bytes.size);
+    free(bytes.data);
+    check_refused(line, ESP_E_FORMAT, "d2t", "must lie from");
+}
+
+TEST(a_map_of_tokens_that_leads_astray_is_refused)
+{
+    static const int64_t values[] = {-1, 97, 1000, INT32_MAX, INT64_MAX, INT64_MIN, -INT32_MAX};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        check_map(__LINE__, 0, values[i]);
+        check_map(__LINE__, 39, i ? values[i] : 58);
+    }
+    copy_head("eagle3");
+    folder_edit_header("model.safetensors", "d2t", "dtype", "\"U64\"");
+    check_refused(__LINE__, ESP_E_FORMAT, "d2t", "I64");
+    copy_head("eagle3");
+    folder_edit_header("model.safetensors", "d2t", "shape", "[20, 2]");
+    check_refused(__LINE__, ESP_E_FORMAT, "d2t", "(40)");
+}
+
+/* ------------------------------------------------------------------ pairs */
+
+static void check_apart(int line, const char *target, const char *first, const char *second)
+{
+    struct esp_model *head, *other;
+    char name[80];
+    snprintf(name, sizeof name, "vectors/%s", target);
+    CHECK(esp_model_open(&head, folder_path(), err, sizeof err) == 0, "%s", err);
+    CHECK(esp_model_open(&other, check_path(name), err, sizeof err) == 0, "%s", err);
+    *err = '\0';
+    int status = esp_draft_head_join(head, other, err, sizeof err);
+    check_sentence(line, status, ESP_E_MISMATCH, first, second);
+    esp_model_close(head);
+    esp_model_close(other);
+}
+
+TEST(a_head_of_another_target_is_refused)
+{
+    copy_head("eagle");
+    check_apart(__LINE__, "logits/neox-bf16", "97 tokens", "103");
+    copy_head("eagle3");
+    check_apart(__LINE__, "logits/llama-gqa", "three layers", "only 2");
+    copy_head("eagle3-narrow");
+    replace("model.safetensors", "embed_tokens", "embed_tokers");
+    check_apart(__LINE__, "heads/target", "embed_tokens.weight", "32 wide, not 24");
+    copy_head("eagle-own");
+    replace("config.json", "\"vocab_size\": 97", "\"vocab_size\":103");
+    folder_edit_header("model.safetensors", "embed_tokens.weight", "dtype", "\"F16\"");
+    check_refused(__LINE__, ESP_E_FORMAT, "embed_tokens.weight", "(103, 32)");
+}
+
+static const char *target_folder(void)
+{
+    static char path[PATH_MAX];
+    CHECK(esp_find_data(path, sizeof path, "models", "fairytale-target") == 0);
+    return path;
+}
+
+static int open_pair(struct esp_engine **engine, const char *target, const char *draft)
+{
+    const struct esp_engine_options options = {
+        .target = target, .draft = draft, .backend = "cpu", .threads = 1};
+    *err = '\0';
+    return esp_engine_open(engine, &options, err, sizeof err);
+}
+
+TEST(a_user_is_told_which_pair_does_not_fit)
+{
+    struct esp_engine *engine;
+    copy_head("eagle");
+    check_sentence(__LINE__, open_pair(&engine, target_folder(), folder_path()), ESP_E_MISMATCH,
+                   "97 tokens", "4096");
+    folder_edit("config.json", "vocab_size", NULL, "4096");
+    check_sentence(__LINE__, open_pair(&engine, target_folder(), folder_path()), ESP_E_MISMATCH,
+                   "hidden size 32", "256");
+    check_sentence(__LINE__, open_pair(&engine, folder_path(), NULL), ESP_E_ARGUMENT,
+                   "draft head (eagle)", "name the target model first");
+}
+
+/* ------------------------------------------------------------------ a good one */
+
+enum { HIDDEN = 256, NUMBERS = HIDDEN * 2 * HIDDEN + 3 * 2 * HIDDEN + 2 * HIDDEN + 4 * HIDDEN };
+
+/* A head for the built-in target, as small as one can be. Its fc takes the hidden state as it
+ * is, and everything else is 0, so that it drafts what the target expected one token earlier.
+ */
+static void write_head(void)
+{
+    static const struct {
+        const char *name;
+        int rows, columns;
+    } tensors[] = {{"fc.weight", HIDDEN, 2 * HIDDEN},
+                   {"layers.0.self_attn.q_proj.weight", 2, HIDDEN},
+                   {"layers.0.self_attn.k_proj.weight", 2, HIDDEN},
+                   {"layers.0.self_attn.v_proj.weight", 2, HIDDEN},
+                   {"layers.0.self_attn.o_proj.weight", HIDDEN, 2},
+                   {"layers.0.mlp.gate_proj.weight", 1, HIDDEN},
+                   {"layers.0.mlp.up_proj.weight", 1, HIDDEN},
+                   {"layers.0.mlp.down_proj.weight", HIDDEN, 1},
+                   {"layers.0.post_attention_layernorm.weight", HIDDEN, 0}};
+    static float data[NUMBERS];
+    char header[4096] = "{";
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+        const int rows = tensors[i].rows, columns = tensors[i].columns;
+        const size_t end = at + (size_t)rows * (size_t)(columns ? columns : 1) * sizeof(float);
+        char shape[32], entry[256];
+        snprintf(shape, sizeof shape, columns ? "%d,%d" : "%d", rows, columns);
+        snprintf(entry, sizeof entry,
+                 "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}",
+                 i ? "," : "", tensors[i].name, shape, at, end);
+        strcat(header, entry);
+        at = end;
+    }
+    strcat(header, "}");
+    CHECK(at == sizeof data);
+    for (int i = 0; i < HIDDEN; i++)
+        data[i * 2 * HIDDEN + HIDDEN + i] = 1;
+    copy_head("eagle");
+    struct folder_bytes bytes = {.size = 8 + sizeof data};
+    bytes.data = calloc(1, bytes.size);
+    memcpy(bytes.data + 8, data, sizeof data);
+    folder_write_tensors("model.safetensors", header, &bytes);
+    free(bytes.data);
+    folder_write_text("config.json",
+                      "{\"model_type\": \"llama\", \"hidden_size\": 256, \"vocab_size\": 4096,"
+                      " \"num_hidden_layers\": 1, \"num_attention_heads\": 1, \"head_dim\": 2,"
+                      " \"intermediate_size\": 1}");
+}
+
+static void write_text(struct esp_engine *engine, const char *drafter, int32_t *tokens,
+                       int most, int *count, struct esp_stats *stats)
+{
+    static const char text[] = "Once upon a time there was";
+    struct esp_session *session;
+    const struct esp_session_options options = {.drafter = drafter, .repeatable = true};
+    CHECK(esp_session_open(&session, engine, &options, err, sizeof err) == 0, "%s", err);
+    CHECK(esp_session_prompt_text(session, text, strlen(text), 0, err, sizeof err) == 0, "%s",
+          err);
+    esp_session_allow(session, 40);
+    while (esp_session_step(session, err, sizeof err) > 0)
+        continue;
+    const int32_t *all = esp_session_tokens(session, count);
+    CHECK(*count <= most);
+    memcpy(tokens, all, (size_t)*count * sizeof *tokens);
+    esp_session_stats(session, stats);
+    esp_session_close(session);
+}
+
+TEST(a_good_head_is_a_draft_like_any_other)
+{
+    struct esp_engine *engine;
+    struct esp_model_info info;
+    struct esp_stats stats;
+    int32_t plain[100], drafted[100];
+    int length, count;
+    write_head();
+    CHECK(open_pair(&engine, target_folder(), folder_path()) == 0, "%s", err);
+    CHECK(esp_engine_target(engine, &info) && !info.head);
+    CHECK(esp_engine_draft(engine, &info) && info.head && info.outputs == 4096);
+    CHECK(strcmp(info.architecture, "eagle") == 0 && info.parameters == NUMBERS);
+    write_text(engine, "ar", plain, 100, &length, &stats);
+    write_text(engine, "dynatree", drafted, 100, &count, &stats);
+    CHECK(count == length && memcmp(plain, drafted, (size_t)count * sizeof *plain) == 0);
+    CHECK(stats.draft_passes > 0);
+    esp_engine_close(engine);
+}
