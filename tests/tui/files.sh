@@ -13,7 +13,7 @@ writes() { # ARGUMENTS: it starts, takes a prompt, remembers it for this session
     run "$*" -n 8
     see 'ready' || return 1
     keys 'Once upon a time' Enter
-    see 'n reached' && keys Up && see '> Once upon a time' && keys C-u :quit Enter && left 0
+    see 'token limit reached' && keys Up && see '> Once upon a time' && keys C-u :quit Enter && left 0
 }
 refuses() { # PATTERN ARGUMENTS: it leaves at once, and says why
     pattern=$1
@@ -37,7 +37,7 @@ pipe_later() { # it becomes one while the program runs
     see 'ready' || return 1
     rm "$history" && mkfifo "$history"
     keys 'Once upon a time' Enter
-    see 'n reached' && keys :quit Enter && left 0
+    see 'token limit reached' && keys :quit Enter && left 0
 }
 check "a history that becomes a pipe" pipe_later
 rm "$history"

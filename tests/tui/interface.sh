@@ -9,7 +9,7 @@ for size in 120x36 80x24 200x60; do
     run -n 24
     check "$size: the models load" see 'ready'
     keys 'Once upon a time there was a king' Enter
-    check "$size: text streams to its end" see 'n reached'
+    check "$size: text streams to its end" see 'token limit reached'
     check "$size: the prompt is shown" see 'Once upon a time'
     check "$size: the tree is shown" see '[├└]─ "'
     check "$size: the speed is compared" see 'plain'
@@ -24,7 +24,7 @@ for size in 120x36 80x24 200x60; do
     $terminal resize-window -t main -x 100 -y 30
     check "$size: the larger screen is drawn" see '^└\{1\}─\{98\}┘$'
     keys C-c
-    check "$size: C-c stops" see 'stopped\|ready\|n reached'
+    check "$size: C-c stops" see 'stopped\|ready\|token limit reached'
     keys ':quit' Enter
     check "$size: it leaves the terminal as it was" left 0
 done
@@ -55,7 +55,7 @@ check "20x6: it leaves the terminal as it was" left 0
 
 open 80x24
 run -n 8 -p "'Once upon a time'"
-check "a prompt from the command line is written on" see 'n reached'
+check "a prompt from the command line is written on" see 'token limit reached'
 keys F1
 check "F1 shows the help" see 'Keys'
 keys F1 F2
@@ -83,7 +83,7 @@ keys Space
 check "Space runs one stage" see 'Draft pass 2\|tree is drafted'
 check "the stages follow each other up to the last" steps_to 'drafted levels were accepted'
 keys F5
-check "F5 runs on" see 'n reached'
+check "F5 runs on" see 'token limit reached'
 keys ':drafter linear:K=4' Enter ':set n=200' Enter ':break path 1' Enter Enter
 check "a breakpoint stops" see 'tokens was accepted'
 keys C-c
@@ -122,7 +122,7 @@ open 100x24
 run --ascii --theme light -n 12
 check "--ascii: the models load" see 'ready'
 keys 'Once upon a time' Enter
-check "--ascii: text streams to its end" see 'n reached'
+check "--ascii: text streams to its end" see 'token limit reached'
 check "--ascii: no byte above 127 is drawn" only_ascii
 keys ':quit' Enter
 check "--ascii: it leaves the terminal as it was" left 0

@@ -130,7 +130,7 @@ $dump" -n 40
 wait
 check "a closed pipe suspends the recording" dumped "suspended: Broken pipe"
 check "the sign is gone, too" sh -c "! grep -q '● rec' $work/screen"
-check "and the text is whole" dumped "n reached"
+check "and the text is whole" dumped "token limit reached"
 
 (
     cd "$work"

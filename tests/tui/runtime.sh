@@ -56,8 +56,8 @@ key F8
 $dump" -n 20
 check "models that cannot be loaded leave those of before" same_text "$prompt" 40
 check "a folder that is not there is named" \
-    grep -q "nothing: No such file or directory; the models of before stay" "$work/missing"
-check "a folder without a tokenizer is named" grep -q "tokenizer.json.*; the models of before stay" "$work/without"
+    grep -q "nothing: No such file or directory; the loaded models stay in use" "$work/missing"
+check "a folder without a tokenizer is named" grep -q "tokenizer.json.*; the loaded models stay in use" "$work/without"
 check "three folders are too many" grep -q "model takes the folder of the target" "$work/three"
 play "size 100x24
 wait

@@ -50,7 +50,7 @@ suspended() { # KEY-OR-SIGNAL
     keys fg Enter
     see 'F1 help' || return 1
     keys F6 # full speed
-    see 'n reached' || return 1
+    see 'token limit reached' || return 1
     rm -f "$work/after"
     keys :quit Enter
     see '^@@$' || return 1

@@ -431,7 +431,7 @@ static void write_some(struct pty *pty, const char *const *environment,
                        const char *const *arguments)
 {
     pty_open(pty, 100, 30, environment, arguments);
-    CHECK(pty_wait(pty, "n reached", 20));
+    CHECK(pty_wait(pty, "token limit reached", 20));
     pty_type(pty, "\033OP");
     CHECK(pty_wait(pty, "step mode", 20));
     pty_type(pty, "\033OP\t\t\033[A\033[A\033[18~\033[B"); /* help, tree, palette, ... */

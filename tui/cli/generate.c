@@ -147,8 +147,8 @@ static void print_stats(const struct output *out, const struct esp_session *sess
                 s.draft_temp, s.calibration_error, s.calibration_error_raw);
     if (s.baseline > 0)
         fprintf(stderr,
-                "plain decoding       %.1f tokens/s; this run %.1f, without hiccups of the "
-                "machine: %.2fx\n",
+                "plain decoding       %.1f tokens/s; this run %.1f: %.2fx (pauses of the "
+                "machine are not counted)\n",
                 1 / s.baseline, 1 / s.token_seconds, s.baseline / s.token_seconds);
 }
 

@@ -93,7 +93,7 @@ int esp_state_neighbour(const struct esp_state *state, int index, int step);
 /* Figures over the iterations since a setting changed (the last 32, so that they follow). */
 struct esp_figures {
     int iterations;
-    double tokens_per_second; /* without hiccups of the machine (engine/pace.h); 0: not known */
+    double tokens_per_second; /* pauses of the machine left out (engine/pace.h); 0: not known */
     double tokens_per_iteration;
     double acceptance; /* accepted / drafted nodes; NaN if nothing was drafted */
     double path_share; /* accepted path length / deepest drafted depth; NaN if nothing was

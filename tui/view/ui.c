@@ -101,7 +101,7 @@ static int draw_phase(struct esp_canvas *canvas, int end, const struct esp_ui *u
         break;
     default:
         snprintf(text, sizeof text, "%s",
-                 strcmp(state->ended, "length") == 0 ? "n reached"
+                 strcmp(state->ended, "length") == 0 ? "token limit reached"
                  : state->ended[0]                   ? state->ended
                                                      : "ready");
         break;
@@ -188,25 +188,64 @@ static int urgency_of(const struct esp_binding *b)
     return b->when == ESP_WHEN_PANE;
 }
 
-/* Draws "Up Down move" if there is room; returns the column after it. */
-static int draw_hint(struct esp_canvas *canvas, int x, const struct esp_ui *ui,
-                     const struct esp_binding *b)
-{
+/* A hint of the footer, "Up Down move": its binding, its text, and where it stands. */
+struct hint {
+    const struct esp_binding *binding;
     char keys[32];
-    const char *label = b->label;
+    const char *label;
+    int x, width;
+};
+
+enum { MOST_HINTS = 64, HINT_GAP = 3 };
+
+static struct hint hint_of(const struct esp_ui *ui, const struct esp_binding *b)
+{
+    struct hint hint = {.binding = b, .label = b->label};
     const struct esp_binding *next = b + 1;
     const bool pair = next->key && !next->help[0] && next->action != b->action;
     if (b->action == ESP_ACTION_STEP_MODE && ui->stepping)
-        label = "run on";
+        hint.label = "run on";
     if (b->action == ESP_ACTION_PAUSE && !ui->player->playing)
-        label = "play";
+        hint.label = "play";
     if (b->action == ESP_ACTION_FULL_SPEED)
-        label = ui->pace > 0 ? "full speed" : "paced";
-    snprintf(keys, sizeof keys, "%s%s%s", b->key, pair ? " " : "", pair ? next->key : "");
-    if (x + (int)(strlen(keys) + 1 + strlen(label)) >= canvas->view.rect.width)
-        return x;
-    x = esp_draw(canvas, x, 0, ESP_STYLE_KEY, keys) + 1;
-    return esp_draw(canvas, x, 0, ESP_STYLE_LABEL, label) + 3;
+        hint.label = ui->pace > 0 ? "full speed" : "paced";
+    snprintf(hint.keys, sizeof hint.keys, "%s%s%s", b->key, pair ? " " : "",
+             pair ? next->key : "");
+    hint.width = (int)(strlen(hint.keys) + 1 + strlen(hint.label));
+    return hint;
+}
+
+/* The hints that a footer has room for; returns how many. The key of the menu, where everything
+ * else can be found, always has a place. */
+static int place_hints(const struct esp_canvas *canvas, const struct esp_ui *ui,
+                       const struct esp_state *state, struct hint hints[MOST_HINTS])
+{
+    int count = 0, x = 1, kept = 0;
+    const struct esp_binding *menu = NULL;
+    for (const struct esp_binding *b = esp_bindings; b->key && !menu; b++)
+        if (b->action == ESP_ACTION_PALETTE)
+            menu = b;
+    if (menu)
+        kept = hint_of(ui, menu).width + HINT_GAP;
+    for (int urgency = 2; urgency >= 0; urgency--)
+        for (const struct esp_binding *b = esp_bindings; b->key; b++) {
+            if (b == menu)
+                continue;
+            if (urgency_of(b) != urgency || count == MOST_HINTS - 1 ||
+                !is_valid(canvas, ui, state, b))
+                continue;
+            struct hint hint = hint_of(ui, b);
+            hint.x = x;
+            if (x + hint.width + kept >= canvas->width)
+                continue;
+            hints[count++] = hint;
+            x += hint.width + HINT_GAP;
+        }
+    if (menu) {
+        hints[count] = hint_of(ui, menu);
+        hints[count++].x = x;
+    }
+    return count;
 }
 
 /* Whether the message fits the one line of the footer. */
@@ -218,17 +257,18 @@ static bool fits_footer(const struct esp_canvas *canvas, const struct esp_ui *ui
 static void draw_footer(struct esp_canvas *canvas, const struct esp_ui *ui,
                         const struct esp_state *state)
 {
-    int width = canvas->view.rect.width, x = 1;
+    struct hint hints[MOST_HINTS];
     if (ui->message && ui->message[0] && fits_footer(canvas, ui)) {
-        esp_draw_bytes(canvas, 1, 0, width - 1,
+        esp_draw_bytes(canvas, 1, 0, canvas->view.rect.width - 1,
                        ui->message_is_error ? ESP_STYLE_ERROR : ESP_STYLE_STATUS, 0,
                        ui->message, strlen(ui->message));
         return;
     }
-    for (int urgency = 2; urgency >= 0; urgency--)
-        for (const struct esp_binding *b = esp_bindings; b->key; b++)
-            if (urgency_of(b) == urgency && is_valid(canvas, ui, state, b))
-                x = draw_hint(canvas, x, ui, b);
+    const int count = place_hints(canvas, ui, state, hints);
+    for (int i = 0; i < count; i++) {
+        int x = esp_draw(canvas, hints[i].x, 0, ESP_STYLE_KEY, hints[i].keys);
+        esp_draw(canvas, x + 1, 0, ESP_STYLE_LABEL, hints[i].label);
+    }
 }
 
 /* ------------------------------------------------------------------ input line */

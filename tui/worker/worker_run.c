@@ -224,7 +224,7 @@ static void run_load(struct esp_worker *worker, const struct esp_models_change *
     if (status == ESP_OK) {
         take_over(worker, &next, note);
     } else if (had) {
-        snprintf(text, sizeof text, "%s; the models of before stay",
+        snprintf(text, sizeof text, "%s; the loaded models stay in use",
                  status == ESP_E_CANCELLED ? "loading was stopped" : err);
         esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR, text);
     }
