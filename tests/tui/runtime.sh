@@ -33,7 +33,7 @@ $dump" -n 20
 check "another model is loaded" dumped 'fairytale-draft, draft none, on '
 check "and named in the header" dumped '^ espalier   fairytale-draft   ar, greedy, cpu'
 check "the text stays" dumped '^│ Once upon a time'
-play "size 180x24
+play "size 200x24
 wait
 type $prompt
 key Enter
@@ -320,7 +320,7 @@ check "a drafter that was chosen stays" dumped '^ espalier .*   eagle2, greedy, 
 mkdir "$work/other tokens"
 cp engine/models/fairytale-draft/* "$work/other tokens/"
 sed -i 's/"Once":/"@@":/; s/"Ġupon":/"Once":/; s/"@@":/"Ġupon":/' "$work/other tokens/tokenizer.json"
-play "size 180x24
+play "size 200x24
 wait
 type $prompt
 key Enter
