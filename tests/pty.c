@@ -62,6 +62,7 @@ _Noreturn static void run(int terminal, const char *const *environment,
     snprintf(path, sizeof path, "%s/state", home());
     setenv("XDG_STATE_HOME", path, 1);
     setenv("TERM", "xterm-256color", 1);
+    unsetenv("COLORTERM");
     setenv("LC_ALL", "C.UTF-8", 1);
     unsetenv("NO_COLOR");
     unsetenv("ESPALIER_SCRIPT");

@@ -512,6 +512,39 @@ TEST(no_color_is_obeyed)
     quit(&pty);
 }
 
+/* Of a theme's own colours, where the terminal says that it shows them; what it shows is the
+ * same. */
+TEST(colours_of_24_bits)
+{
+    static const char *const arguments[] = {"-p", "Once upon a time", "-n", "30",
+                                            "--theme", "dark", NULL};
+    static const char *const all[] = {"COLORTERM=truecolor", NULL},
+                             *const bits[] = {"COLORTERM=24bit", "TERM=tmux-256color", NULL},
+                             *const none[] = {"COLORTERM=truecolor", "NO_COLOR=1", NULL};
+    static const char text[] = ";38;2;211;218;230;48;2;16;21;29m";
+    struct pty pty;
+    write_some(&pty, all, arguments);
+    CHECK(has(&pty, text), "the colours of text on the background");
+    CHECK(has(&pty, "Once upon a time"));
+    pty_forget(&pty);
+    pty_type(&pty, ":theme light\r");
+    CHECK(pty_wait(&pty, ";48;2;255;255;255m", 5), "the light background");
+    pty_forget(&pty);
+    pty_resize(&pty, 70, 20);
+    CHECK(pty_wait(&pty, "Once upon a time", 5), "a resize draws everything");
+    quit(&pty);
+    CHECK(has(&pty, "\033[?25h"), "the cursor is seen again");
+    write_some(&pty, bits, arguments);
+    CHECK(has(&pty, text));
+    quit(&pty);
+    write_some(&pty, none, arguments);
+    CHECK(!has_colour(&pty));
+    quit(&pty);
+    write_some(&pty, NULL, arguments);
+    CHECK(!has(&pty, ";38;2;"), "nobody said that the terminal shows them");
+    quit(&pty);
+}
+
 TEST(other_terminals)
 {
     static const char *const types[] = {"TERM=xterm",         "TERM=vt100",

@@ -1,6 +1,7 @@
 /* Themes: what may stand in one, errors that name the line, colours for lesser terminals. */
 #include "tui/view/theme.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,6 +187,72 @@ TEST(themes_can_be_read_with_few_colours)
                       !looks_alike(&theme, ESP_STYLE_SELECTION, ESP_STYLE_TITLE, colours),
                   "%s with %d colours", name, colours);
         }
+}
+
+static double linear(int part)
+{
+    const double value = part / 255.0;
+    return value <= 0.03928 ? value / 12.92 : pow((value + 0.055) / 1.055, 2.4);
+}
+
+/* Of WCAG 2.1. */
+static double luminance(int32_t rgb)
+{
+    return 0.2126 * linear(rgb >> 16 & 255) + 0.7152 * linear(rgb >> 8 & 255) +
+           0.0722 * linear(rgb & 255);
+}
+
+static double contrast(int32_t one, int32_t other)
+{
+    const double a = luminance(one) + 0.05, b = luminance(other) + 0.05;
+    return a > b ? a / b : b / a;
+}
+
+/* The colour that a terminal of 256 colours shows for its number from 16 on. */
+static int32_t of_256(int number)
+{
+    static const int32_t level[6] = {0, 95, 135, 175, 215, 255};
+    const int at = number - 16, grey = 8 + 10 * (number - 232);
+    if (number >= 232)
+        return grey << 16 | grey << 8 | grey;
+    return level[at / 36] << 16 | level[at / 6 % 6] << 8 | level[at % 6];
+}
+
+/* Every theme with colours paints its own background, and what it writes and draws on it can be
+ * seen: text at 4.5 to 1, lines and bars at 3 to 1, with all colours and with 256. */
+TEST(themes_have_contrast)
+{
+    static const int drawn[] = {ESP_STYLE_EDGE,      ESP_STYLE_FRAME,      ESP_STYLE_SPARK,
+                                ESP_STYLE_BAR_DRAFT, ESP_STYLE_BAR_VERIFY, ESP_STYLE_BAR_REST};
+    char name[64], err[256];
+    struct esp_theme theme;
+    int painted = 0;
+    for (int i = 0; esp_list_data("themes", i, name, sizeof name) == 0; i++) {
+        CHECK(esp_theme_load(&theme, name, err, sizeof err) == 0, "%s", err);
+        if (theme.style[ESP_STYLE_TEXT].background < 0) {
+            CHECK(strcmp(name, "mono") == 0, "%s has no background", name);
+            continue;
+        }
+        painted++;
+        for (int style = 0; style < ESP_STYLE_COUNT; style++) {
+            const struct esp_appearance *look = &theme.style[style];
+            const struct esp_appearance few = esp_appearance_near(&theme, style, 256);
+            double least = 4.5;
+            for (size_t j = 0; j < sizeof drawn / sizeof *drawn; j++)
+                if (style == drawn[j])
+                    least = 3;
+            CHECK(look->foreground >= 0 && look->foreground < ESP_COLOUR_NAMED &&
+                      look->background >= 0 && look->background < ESP_COLOUR_NAMED,
+                  "%s: %s", name, esp_style_key(style));
+            const double all = contrast(look->foreground, look->background),
+                         less = contrast(of_256(few.foreground), of_256(few.background));
+            CHECK(all >= least && less >= least, "%s: %s has %.2f, with 256 colours %.2f", name,
+                  esp_style_key(style), all, less);
+            CHECK(!((look->attributes | few.attributes) & ESP_DIM),
+                  "%s: %s is dim, which halves its contrast", name, esp_style_key(style));
+        }
+    }
+    CHECK(painted >= 4);
 }
 
 TEST(hues_are_kept)

@@ -18,6 +18,7 @@
 #include "kernels/status.h"
 #include "engine/espalier.h"
 #include "engine/support/write_file.h"
+#include "tui/view/ansi.h"
 
 struct esp_screen {
     SCREEN *curses;
@@ -27,10 +28,14 @@ struct esp_screen {
     int pair[ESP_STYLE_COUNT]; /* of colours; 0: the terminal's own, on which every attribute
                                   can be shown */
     bool has_colours;
+    bool true_colours;      /* the terminal shows 24-bit colours */
+    bool direct;            /* and the theme is shown in them, past ncurses */
+    struct esp_theme theme; /* while `direct` */
     bool taken; /* modes beyond those of ncurses are on */
     bool mouse; /* mouse reports are on */
 };
 
+static const char cursor_on[] = "\033[?25h", cursor_off[] = "\033[?25l";
 static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l";
 static const char mouse_on[] = "\033[?1000h\033[?1006h", mouse_off[] = "\033[?1006l\033[?1000l";
 
@@ -67,6 +72,15 @@ static void send(const char *text)
     (void)!esp_write_all(STDOUT_FILENO, text, strlen(text));
 }
 
+/* COLORTERM is inherited by what runs inside of GNU screen, which knows no such colours. */
+static bool has_true_colours(void)
+{
+    const char *says = getenv("COLORTERM"), *type = getenv("TERM");
+    if (!says || (strcmp(says, "truecolor") != 0 && strcmp(says, "24bit") != 0))
+        return false;
+    return COLORS >= 256 && (strncmp(type, "screen", 6) != 0 || getenv("TMUX"));
+}
+
 int esp_screen_open(struct esp_screen **opened, struct esp_terminal *terminal, char *err,
                     size_t errlen)
 {
@@ -91,7 +105,9 @@ int esp_screen_open(struct esp_screen **opened, struct esp_terminal *terminal, c
     noecho();
     nonl();
     screen->has_colours = has_colors() && start_color() == OK && use_default_colors() == OK;
+    screen->true_colours = screen->has_colours && has_true_colours();
     screen->everything = true;
+    refresh();
     prepare_restore(terminal);
     send(paste_on);
     screen->taken = true;
@@ -107,6 +123,8 @@ void esp_screen_close(struct esp_screen *screen)
         esp_screen_mouse(screen, false);
         if (screen->taken)
             send(paste_off);
+        if (screen->direct)
+            send(cursor_on);
         endwin();
         delscreen(screen->curses);
     }
@@ -126,6 +144,8 @@ void esp_screen_leave(struct esp_screen *screen)
     if (screen->mouse)
         send(mouse_off);
     send(paste_off);
+    if (screen->direct)
+        send(cursor_on);
     endwin();
 }
 
@@ -155,6 +175,8 @@ void esp_screen_theme(struct esp_screen *screen, const struct esp_theme *theme, 
                  {ESP_UNDERLINE, A_UNDERLINE},
                  {ESP_REVERSE, A_REVERSE},
                  {ESP_ITALIC, A_ITALIC}};
+    screen->direct = colours && screen->true_colours;
+    screen->theme = *theme;
     for (int i = 0; i < ESP_STYLE_COUNT; i++) {
         const int count = colours && screen->has_colours ? COLORS : 0;
         const struct esp_appearance look = esp_appearance_near(theme, i, count);
@@ -244,16 +266,42 @@ static void put_cell(struct esp_screen *screen, const struct esp_canvas *canvas,
         mvadd_wch(y, x, &complex);
 }
 
+/* Shows a canvas in 24-bit colours. */
+static void paint_directly(struct esp_screen *screen, const struct esp_canvas *canvas)
+{
+    char *bytes = NULL;
+    size_t length = 0;
+    if (screen->everything && esp_canvas_resize(&screen->shown, 1, 1) < 0)
+        return;
+    FILE *file = open_memstream(&bytes, &length);
+    if (!file)
+        return;
+    fputs(cursor_off, file);
+    int status =
+        esp_ansi_update(file, &screen->shown, canvas, canvas->height, &screen->theme);
+    if (canvas->cursor_x >= 0 && canvas->cursor_x < canvas->width)
+        fprintf(file, "\033[%d;%dH%s", canvas->cursor_y + 1, canvas->cursor_x + 1, cursor_on);
+    screen->everything = status < 0;
+    if (fclose(file) == 0)
+        (void)!esp_write_all(STDOUT_FILENO, bytes, length); /* as in send() */
+    free(bytes);
+}
+
 void esp_screen_paint(struct esp_screen *screen, const struct esp_canvas *canvas)
 {
     struct esp_canvas *shown = &screen->shown;
+    if (shown->glyphs != canvas->glyphs)
+        screen->everything = true;
+    if (screen->direct) {
+        shown->glyphs = canvas->glyphs;
+        paint_directly(screen, canvas);
+        return;
+    }
     if (shown->width != canvas->width || shown->height != canvas->height) {
         if (esp_canvas_resize(shown, canvas->width, canvas->height) < 0)
             return;
         screen->everything = true;
     }
-    if (shown->glyphs != canvas->glyphs)
-        screen->everything = true;
     shown->glyphs = canvas->glyphs;
     if (screen->everything)
         erase();

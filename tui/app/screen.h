@@ -1,7 +1,9 @@
 /* screen.h - a canvas on a real terminal: the only file that knows ncurses.
  *
  * ncurses puts characters on the screen in as few bytes as it can and knows how each terminal
- * wants its colours. Input does not go through it (decode.h).
+ * wants its colours. A terminal that says in COLORTERM that it shows 24-bit colours gets them
+ * (tui/view/ansi.h): terminfo describes hardly any terminal as one that does. Input does not go
+ * through ncurses (decode.h).
  */
 #ifndef ESP_SCREEN_H
 #define ESP_SCREEN_H

@@ -1,6 +1,7 @@
 /* ansi.c - canvas to escape sequences; see ansi.h. */
 #include "tui/view/ansi.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "engine/espalier.h"
@@ -35,6 +36,31 @@ static void put_style(FILE *file, const struct esp_appearance *look)
     putc('m', file);
 }
 
+/* Whether terminals agree that the character takes one column: up to U+02FF, and from U+2000 to
+ * U+28FF, where punctuation, arrows, frames and bars are. */
+static bool has_sure_width(const char *text)
+{
+    const unsigned char first = (unsigned char)text[0], second = (unsigned char)text[1];
+    return first < 0xcc || (first == 0xe2 && second <= 0xa3);
+}
+
+/* Moves the cursor to column x of row y. Over a few cells in the style that is on, it writes
+ * them again, which takes no more bytes. */
+static void move_to(FILE *file, const struct esp_canvas *canvas, int from, int x, int y,
+                    int style)
+{
+    enum { FEW = 6 };
+    const struct esp_cell *row = &canvas->cells[(size_t)y * (size_t)canvas->width];
+    bool few = from >= 0 && x - from <= FEW;
+    for (int i = from; few && i < x; i++)
+        few = row[i].style == style && row[i].width == 1 &&
+              has_sure_width(esp_cell_text(canvas, &row[i]));
+    if (!few)
+        fprintf(file, "\033[%d;%dH", y + 1, x + 1);
+    for (int i = from; few && i < x; i++)
+        fputs(esp_cell_text(canvas, &row[i]), file);
+}
+
 int esp_ansi_update(FILE *file, struct esp_canvas *shown, const struct esp_canvas *canvas,
                     int rows, const struct esp_theme *theme)
 {
@@ -42,8 +68,12 @@ int esp_ansi_update(FILE *file, struct esp_canvas *shown, const struct esp_canva
     int style = -1;
     if (all && esp_canvas_resize(shown, canvas->width, canvas->height) < 0)
         return ESP_E_MEMORY;
-    if (all)
-        fputs("\033[0m\033[H\033[2J", file);
+    if (all) {
+        put_style(file, &theme->style[ESP_STYLE_TEXT]);
+        fputs("\033[H\033[2J", file);
+        memset(shown->cells, 0xff, /* like no cell: all are drawn, blanks for their background */
+               (size_t)shown->width * (size_t)shown->height * sizeof *shown->cells);
+    }
     for (int y = 0; y < rows && y < canvas->height; y++) {
         size_t row = (size_t)y * (size_t)canvas->width;
         int at = -1; /* column of the cursor, if it is in this row */
@@ -55,12 +85,13 @@ int esp_ansi_update(FILE *file, struct esp_canvas *shown, const struct esp_canva
             if (same || cell->width == 0)
                 continue;
             if (at != x)
-                fprintf(file, "\033[%d;%dH", y + 1, x + 1);
+                move_to(file, canvas, at, x, y, style);
             if (style != cell->style)
                 put_style(file, &theme->style[cell->style]);
-            fputs(esp_cell_text(canvas, cell), file);
+            const char *text = esp_cell_text(canvas, cell);
+            fputs(text, file);
             style = cell->style;
-            at = x + cell->width;
+            at = cell->width == 1 && has_sure_width(text) ? x + 1 : -1;
         }
     }
     return ESP_OK;

@@ -1,7 +1,7 @@
 /* ansi.h - what changed on a canvas, as the bytes that make a terminal show it.
  *
- * For players of recorded terminals, which do not use terminfo: the sequences are those that
- * all of them take (cursor position, colours of 24 bits, bold, dim, italic, underline,
+ * For terminals with 24-bit colours, which terminfo seldom describes, and for players of
+ * recorded terminals, which do not use terminfo. The sequences are those that all of them take (cursor position, colours of 24 bits, bold, dim, italic, underline,
  * reverse). The canvas holds safe text only, so what comes out is exactly these sequences and
  * text.
  */

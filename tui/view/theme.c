@@ -243,15 +243,21 @@ int esp_colour_near(int32_t rgb, int colours)
 
 struct esp_appearance esp_appearance_near(const struct esp_theme *theme, int style, int colours)
 {
-    const struct esp_appearance *look = &theme->style[style];
+    const struct esp_appearance *look = &theme->style[style],
+                                *text = &theme->style[ESP_STYLE_TEXT];
     struct esp_appearance shown = {esp_colour_near(look->foreground, colours),
                                    esp_colour_near(look->background, colours),
                                    look->attributes};
     if (colours < 256 && shown.background < 0 && look->foreground < ESP_COLOUR_NAMED &&
         (shown.foreground == 0 || shown.foreground % 8 == 7))
         shown.foreground = -1;
-    if ((look->foreground >= 0 && shown.foreground < 0) ||
-        (look->background >= 0 && shown.background < 0))
+    const int plain = esp_colour_near(text->foreground, colours);
+    if (shown.foreground >= 0 && shown.foreground == shown.background)
+        shown.foreground = plain;
+    const bool lost = (look->foreground >= 0 && shown.foreground < 0) ||
+                      (look->background >= 0 && shown.background < 0) ||
+                      (look->foreground != text->foreground && shown.foreground == plain);
+    if (lost && colours < 256)
         shown.attributes |= esp_style_attributes(style);
     return shown;
 }

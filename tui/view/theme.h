@@ -53,7 +53,8 @@ int esp_colour_near(int32_t colour, int colours);
 /* How a style looks on such a terminal: numbers of colours, and attributes. On the terminal's
  * own background, a grey that would become black or white becomes the terminal's default
  * instead, as either of the two might be unreadable there. A style that loses a colour gets its
- * default attributes (style.h) in addition, so that it still differs from others. */
+ * default attributes (style.h) in addition, so that it still differs from others. A colour that
+ * would become that of its background becomes that of `text`. */
 struct esp_appearance esp_appearance_near(const struct esp_theme *theme, int style,
                                           int colours);
 
