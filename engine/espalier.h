@@ -209,6 +209,12 @@ struct esp_item {
 /* Entry `index` of a list; false past its end. */
 bool esp_item(enum esp_list list, int index, struct esp_item *item);
 
+/* Whether a session at this temperature takes a drafter and a verifier ("name:k=v,..."; verifier
+ * NULL: the best that goes with it), with or without a draft model. ESP_E_ARGUMENT: no, and the
+ * sentence says why. */
+int esp_choice_check(const char *drafter, const char *verifier, double temperature,
+                     bool has_draft, char *err, size_t errlen);
+
 /* Opens and closes a backend on one of its devices, numbered from 0. `text` becomes the device
  * ("AVX-512, 2 threads", "NVIDIA H100, 85 GB, driver 580.65"); or, with a negative status, the
  * reason why it cannot be used here. */

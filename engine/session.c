@@ -4,6 +4,7 @@
  * the verifier and the temperature must go together, or the old ones stay. All memory is taken
  * at open; iterations (loop.c) allocate nothing.
  */
+#include "engine/support/guess.h"
 #include "engine/compatible.h"
 
 #include <stdio.h>
@@ -73,6 +74,19 @@ static int split_spec(const char *spec, char *name, size_t size, const char **li
     return ESP_OK;
 }
 
+static int refuse_name(enum esp_list list, const char *kind, const char *name, char *err,
+                       size_t errlen)
+{
+    struct esp_guess guess;
+    struct esp_item item;
+    char meant[96];
+    esp_guess_begin(&guess, name, strlen(name));
+    for (int i = 0; esp_item(list, i, &item); i++)
+        esp_guess_try(&guess, item.name);
+    return esp_fail(err, errlen, ESP_E_ARGUMENT, "there is no %s '%s'%s; see espalier list %ss",
+                    kind, name, esp_guess_text(&guess, meant), kind);
+}
+
 static int choose_drafter(struct esp_settings *set, const char *spec, char *err, size_t errlen)
 {
     char name[64];
@@ -82,8 +96,7 @@ static int choose_drafter(struct esp_settings *set, const char *spec, char *err,
         return status;
     set->drafter = esp_drafter_find(name);
     if (!set->drafter)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "there is no drafter '%s'; see espalier list drafters", name);
+        return refuse_name(ESP_DRAFTERS, "drafter", name, err, errlen);
     esp_params_init(&set->drafter_params, set->drafter->params);
     return esp_params_parse(&set->drafter_params, name, list, err, errlen);
 }
@@ -104,23 +117,37 @@ static int choose_verifier(struct esp_settings *set, const char *spec, char *err
         return ESP_OK;
     set->verifier = esp_verifier_find(name);
     if (!set->verifier)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "there is no verifier '%s'; see espalier list verifiers", name);
+        return refuse_name(ESP_VERIFIERS, "verifier", name, err, errlen);
     esp_params_init(&set->verifier_params, set->verifier->params);
     return esp_params_parse(&set->verifier_params, name, list, err, errlen);
 }
 
-static int check_settings(const struct esp_session *s, struct esp_settings *set, char *err,
-                          size_t errlen)
+static int check_choice(bool has_draft, struct esp_settings *set, char *err, size_t errlen)
 {
     const struct esp_drafter_ops *drafter = set->drafter;
-    if (drafter->needs_model && !s->engine->draft)
+    if (drafter->needs_model && !has_draft)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "drafter %s needs a draft model; name one with --draft, or use ar",
                         drafter->name);
     int status =
         drafter->check ? drafter->check(&set->drafter_params, err, errlen) : (int)ESP_OK;
     return status < 0 ? status : esp_choose_verifier(set, err, errlen);
+}
+
+int esp_choice_check(const char *drafter, const char *verifier, double temperature,
+                     bool has_draft, char *err, size_t errlen)
+{
+    struct esp_settings set = {.sampling = {.temperature = (float)temperature}};
+    int status = choose_drafter(&set, drafter, err, errlen);
+    if (status == ESP_OK)
+        status = choose_verifier(&set, verifier ? verifier : "auto", err, errlen);
+    return status < 0 ? status : check_choice(has_draft, &set, err, errlen);
+}
+
+static int check_settings(const struct esp_session *s, struct esp_settings *set, char *err,
+                          size_t errlen)
+{
+    return check_choice(s->engine->draft != NULL, set, err, errlen);
 }
 
 static bool same_params(const struct esp_params *a, const struct esp_params *b)

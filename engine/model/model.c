@@ -6,6 +6,8 @@
  * slot of the description is filled or known to be absent, and every tensor lies inside its
  * file.
  */
+#include "engine/support/guess.h"
+#include "engine/support/paths.h"
 #include "engine/model/model.h"
 
 #include <errno.h>
@@ -388,14 +390,27 @@ static char *folder_name(const char *path)
     return name;
 }
 
+/* Folders beside it, and models that come with the program, may be meant. */
+static int refuse_folder(const char *folder, int error, char *err, size_t errlen)
+{
+    const char *slash = strrchr(folder, '/'), *name = slash ? slash + 1 : folder;
+    struct esp_guess guess;
+    char meant[96], shipped[64];
+    esp_guess_begin(&guess, name, strlen(name));
+    esp_guess_folders(&guess, folder);
+    for (int i = 0; !slash && esp_list_data("models", i, shipped, sizeof shipped) == 0; i++)
+        esp_guess_try(&guess, shipped);
+    return esp_fail(err, errlen, ESP_E_FILE, "cannot open the model folder %s: %s%s", folder,
+                    strerror(error), esp_guess_text(&guess, meant));
+}
+
 int esp_model_open(struct esp_model **model, const char *folder, char *err, size_t errlen)
 {
     struct stat status_of;
     struct esp_json json;
     *model = NULL;
     if (stat(folder, &status_of) < 0)
-        return esp_fail(err, errlen, ESP_E_FILE, "cannot open the model folder %s: %s", folder,
-                        strerror(errno));
+        return refuse_folder(folder, errno, err, errlen);
     if (!S_ISDIR(status_of.st_mode))
         return esp_fail(err, errlen, ESP_E_FILE,
                         "%s is not a folder; name the folder that holds config.json", folder);

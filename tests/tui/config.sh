@@ -155,7 +155,7 @@ keys ':config save' Enter
 check ":config save" see 'settings were written to'
 keys ':quit' Enter
 left 0
-for line in 'theme light' 'layout stacked' 'hidden node' 'temp 0.5' 'pace 12' 'mouse off'; do
+for line in 'theme light' 'layout stacked' 'hidden node' 'temp 0.5' 'pace 12' 'mouse on'; do
     check "the file remembers $line" grep -qx "$line" "$config"
 done
 check "it has what was not chosen not" sh -c "! grep -q 'model\|drafter\|seed' '$config'"

@@ -147,7 +147,8 @@ paste one line\nand another
 key Left Left C-a
 type >
 $dump"
-check "a paste is not submitted" dumped '^> >one line^Jand another'
+check "a paste is not submitted" dumped '^  and another'
+check "and may be changed" dumped '^> >one line$'
 
 cursor() { # INSTRUCTIONS: the cursor stands under the mark that types X there
     play "size 60x16

@@ -25,7 +25,7 @@ TEST(names_and_keys_match)
 
 static int action_of(int key, struct esp_key_when when)
 {
-    const struct esp_binding *binding = esp_key_binding(key, when);
+    const struct esp_binding *binding = esp_key_binding(key, when, NULL);
     return binding ? binding->action : ESP_ACTION_NONE;
 }
 
@@ -107,6 +107,47 @@ TEST(terminals_sequences_are_known)
     sends("\033[?1;2cx\033[99~y", "x y ");
     sends("\u00e9\u6f22\U0001f333", "\u00e9 \u6f22 \U0001f333 ");
     sends("\x03\x1a", "C-c C-z ");
+}
+
+static void hear_background(void *user, int rgb)
+{
+    struct heard *heard = user;
+    size_t used = strlen(heard->text);
+    snprintf(heard->text + used, sizeof heard->text - used, "background(%06x) ", (unsigned)rgb);
+}
+
+/* As sends(), where the terminal was asked for its background. */
+static void answers(const char *bytes, const char *want)
+{
+    size_t length = strlen(bytes);
+    for (size_t cut = 1; cut <= length; cut++) {
+        struct heard heard = {.text = ""};
+        struct esp_decoder decoder = {
+            .user = &heard, .key = hear, .background = hear_background, .asked = true};
+        for (size_t i = 0; i < length; i += cut)
+            esp_decode(&decoder, bytes + i, length - i < cut ? length - i : cut);
+        esp_decode_flush(&decoder);
+        esp_decode_free(&decoder);
+        CHECK(strcmp(heard.text, want) == 0, "read by %zu: '%s', want '%s'", cut, heard.text,
+              want);
+    }
+}
+
+/* The answer is told from keys, and no key is lost, whatever comes in front of it, behind it or
+ * instead of it. */
+TEST(the_background_is_asked_for)
+{
+    answers("\033]11;rgb:ffff/8080/0000\a", "background(ff8000) ");
+    answers("\033]11;rgb:f/8/0\033\\", "background(ff8800) ");
+    answers("ab\033]11;rgb:10/15/1d\acd", "a b background(10151d) c d ");
+    answers("\033]11;rgb:10/15/1d\a\033]x", "background(10151d) M-] x ");
+    answers("\033]x\033[A", "M-] x Up ");
+    answers("\033]11x", "M-] 1 1 x ");
+    answers("\033]11;rgb:zz\a", "M-] 1 1 ; r g b : z z C-g ");
+    answers("\033]11;rgb:12345/1/1\a", "M-] 1 1 ; r g b : 1 2 3 4 5 / 1 / 1 C-g ");
+    answers("\033]11;rgb:1/1\a", "M-] 1 1 ; r g b : 1 / 1 C-g ");
+    answers("\033]11;r", "M-] 1 1 ; r ");
+    sends("\033]11;rgb:10/15/1d\a", "M-] 1 1 ; r g b : 1 0 / 1 5 / 1 d C-g ");
 }
 
 TEST(the_mouse_is_known)

@@ -60,7 +60,8 @@ TEST(every_size_has_a_sound_layout)
                                                      .height = height,
                                                      .current = way % ESP_PANES,
                                                      .zoomed = way == 3,
-                                                     .stacked = way & 1};
+                                                     .stacked = way & 1,
+                                                     .input_rows = way % 4 * 2};
                 options.hidden[ESP_PANE_text] = way == 4 || way == 6;
                 options.hidden[ESP_PANE_tree] = way == 5 || way == 6;
                 is_sound(&options);

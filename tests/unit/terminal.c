@@ -477,19 +477,20 @@ static bool has_colour(const struct pty *pty)
     return false;
 }
 
-/* OSC 52 with the text in base64; the mouse is not asked for. */
+/* OSC 52 with the text in base64. The mouse is asked for until the user has no use for it. */
 TEST(the_text_is_copied)
 {
     static const char *const arguments[] = {"-p", "Once upon a time", "-n", "30", NULL};
     static const char *const linux_console[] = {"TERM=linux", NULL};
     struct pty pty;
     write_some(&pty, NULL, arguments);
-    CHECK(!has(&pty, "\033[?1000h"), "the mouse is off by default");
+    CHECK(has(&pty, "\033[?1000h\033[?1006h"), "the mouse is on by default");
+    CHECK(has(&pty, "\033[?1007l"), "the wheel sends no keys");
     pty_forget(&pty);
     pty_type(&pty, ":copy\r");
     CHECK(pty_wait(&pty, "\033]52;c;T25jZSB1cG9uIGEgdGltZ", 5) && pty_wait(&pty, "\a", 5));
-    pty_type(&pty, ":mouse on\r");
-    CHECK(pty_wait(&pty, "\033[?1000h\033[?1006h", 5));
+    pty_type(&pty, ":mouse off\r");
+    CHECK(pty_wait(&pty, "\033[?1006l\033[?1000l", 5));
     quit(&pty);
     write_some(&pty, linux_console, arguments);
     pty_type(&pty, ":copy\r");
@@ -542,6 +543,22 @@ TEST(colours_of_24_bits)
     quit(&pty);
     write_some(&pty, NULL, arguments);
     CHECK(!has(&pty, ";38;2;"), "nobody said that the terminal shows them");
+    quit(&pty);
+}
+
+/* Of the terminal: a light background gets the light theme, unless the user chose one. */
+TEST(the_background_chooses_the_theme)
+{
+    static const char *const chosen[] = {"--theme", "dark", NULL};
+    struct pty pty;
+    pty_open(&pty, 80, 24, NULL, NULL);
+    CHECK(pty_wait(&pty, "\033]11;?\a", 20));
+    pty_type(&pty, "\033]11;rgb:fafa/fafa/f0f0\a:theme\r");
+    CHECK(pty_wait(&pty, "theme = light", 20));
+    quit(&pty);
+    pty_open(&pty, 80, 24, NULL, chosen);
+    CHECK(pty_wait(&pty, "ready", 20));
+    CHECK(!has(&pty, "\033]11"), "the user chose one");
     quit(&pty);
 }
 

@@ -1,5 +1,6 @@
 /* app.c - keys to actions, lines to commands and prompts, reports to the state; see app.h. */
 #include "tui/app/app.h"
+#include "tui/app/editor.h"
 
 #include <limits.h>
 #include <stdarg.h>
@@ -7,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tui/commands/bindings.h"
 #include "tui/commands/command.h"
 #include "tui/commands/config_settings.h"
 #include "kernels/status.h"
@@ -16,6 +18,7 @@
 #include "tui/commands/replay.h"
 #include "viz/safe.h"
 #include "tui/commands/settings.h"
+#include "tui/view/input_box.h"
 
 enum { NEW_TOKENS = 256, PACE = 12 /* iterations a second that an eye can follow */ };
 
@@ -46,10 +49,38 @@ static void run_line(struct esp_app *app, const char *line)
     show_reply(app, esp_command_run(&app->control, line));
 }
 
+static bool is_command_line(const char *line)
+{
+    return line[0] == ':' || line[0] == '/';
+}
+
+/* Begins a command line. A prompt that stands there comes back after it. */
+static void begin_command(struct esp_app *app, const char *line)
+{
+    const char *typed = esp_input_text(app->input);
+    if (*typed && !is_command_line(typed)) {
+        free(app->prompt);
+        app->prompt = strdup(typed);
+    }
+    app->control.ui.layout.focused = app->control.ui.help = false;
+    esp_input_replace(app->input, line);
+}
+
+/* Where a command line stood, the prompt that it took the place of stands again. */
+static void end_command(struct esp_app *app)
+{
+    esp_input_replace(app->input, app->prompt ? app->prompt : "");
+    free(app->prompt);
+    app->prompt = NULL;
+}
+
 /* Readline empties its line after it passed one on; only then can another be put there. */
 static void take_line(struct esp_app *app)
 {
     struct esp_control *control = &app->control;
+    if (app->ended && !control->line && app->prompt)
+        end_command(app);
+    app->ended = false;
     if (!control->line)
         return;
     if (!control->line_if_empty || esp_input_is_empty(app->input))
@@ -89,15 +120,36 @@ static void search(struct esp_app *app, const char *what)
     snprintf(look->search, sizeof look->search, "%s", what);
     look->match = -1;
     if (*what)
-        find(app, app->searched, 1);
+        find(app, app->searched < 0 ? ESP_PANE_text : app->searched, 1);
+}
+
+/* A line "/NAME ..." that begins with the name of a command or a setting means ":NAME ...". */
+static bool is_slash_command(const struct esp_app *app, const char *line)
+{
+    return line[0] == '/' && app->searched < 0 && esp_command_is(&app->control, line + 1);
+}
+
+static void run_slash_command(struct esp_app *app, const char *line)
+{
+    char *copy = strdup(line);
+    if (!copy)
+        return;
+    copy[0] = ':';
+    run_line(app, copy);
+    free(copy);
 }
 
 static void submit(void *user, const char *line)
 {
     struct esp_app *app = user;
+    app->ended = is_command_line(line);
     if (line[0] == '/') {
         esp_input_remember(app->input, line);
-        search(app, line + 1);
+        if (is_slash_command(app, line))
+            run_slash_command(app, line);
+        else
+            search(app, line + 1);
+        app->searched = -1;
         return;
     }
     if (line[0] == ':') {
@@ -119,11 +171,34 @@ static void submit(void *user, const char *line)
     esp_look_hold(&app->control.ui.look, &app->control.state, -1);
 }
 
+/* "/NAME" is completed as ":NAME"; its name is one word together with the slash. */
+static void complete_slash(struct esp_app *app, const char *before, const char *word,
+                           struct esp_choices *choices)
+{
+    static struct esp_choices names;
+    char line[1024], text[128];
+    if (before[0]) {
+        snprintf(line, sizeof line, ":%s", before + 1);
+        esp_command_complete(&app->control, line, word, choices);
+        return;
+    }
+    esp_choices_clear(&names);
+    esp_command_complete(&app->control, ":", word + 1, &names);
+    for (int i = 0; i < names.count; i++) {
+        snprintf(text, sizeof text, "/%s", names.choice[i].text);
+        esp_choices_add(choices, text, names.choice[i].summary);
+    }
+    esp_choices_clear(&names);
+}
+
 static void complete(void *user, const char *before, const char *word,
                      struct esp_choices *choices)
 {
+    struct esp_app *app = user;
     if (before[0] == ':')
-        esp_command_complete(&((struct esp_app *)user)->control, before, word, choices);
+        esp_command_complete(&app->control, before, word, choices);
+    else if (is_slash_command(app, before) || (!before[0] && word[0] == '/'))
+        complete_slash(app, before, word, choices);
 }
 
 /* Runs a command. One that ends with a blank is only put into the input line, for the user to
@@ -134,8 +209,7 @@ static void run_command(struct esp_app *app, const char *line)
         run_line(app, line);
         return;
     }
-    app->control.ui.layout.focused = app->control.ui.help = false;
-    esp_input_replace(app->input, line);
+    begin_command(app, line);
     esp_input_list(app->input);
 }
 
@@ -164,6 +238,47 @@ void esp_app_interrupt(struct esp_app *app)
     esp_app_say(app, false, "C-c again leaves");
 }
 
+/* Escape: ends what the input line has begun, else a command line, else the generation. */
+static void cancel(struct esp_app *app)
+{
+    const char *line = esp_input_text(app->input);
+    if (esp_input_escape(app->input))
+        return;
+    if (is_command_line(line) || (!*line && app->prompt)) {
+        end_command(app);
+        app->searched = -1;
+    } else if (app->control.worker && esp_state_is_busy(&app->control.state)) {
+        esp_mailbox_stop(esp_worker_mailbox(app->control.worker));
+        esp_app_say(app, false, "stopped");
+    }
+}
+
+/* In a command line, C-j is Enter. */
+static void new_line(struct esp_app *app)
+{
+    app->control.ui.layout.focused = app->control.ui.help = false;
+    if (is_command_line(esp_input_text(app->input)))
+        esp_input_key(app->input, ESP_KEY_ENTER);
+    else
+        esp_input_paste(app->input, "\n", 1);
+    take_line(app);
+}
+
+/* Up and Down go through the rows of an input line that has several, before they go to another
+ * line of the history. */
+static bool move_in_line(struct esp_app *app, int key)
+{
+    struct esp_ui *ui = &app->control.ui;
+    if (key != ESP_KEY_UP && key != ESP_KEY_DOWN)
+        return false;
+    esp_input_show(app->input, ui);
+    const struct esp_input_line line = {ui->prompt, ui->line, ui->line_length, ui->point};
+    const long point = esp_input_box_move(&line, app->canvas.width, key == ESP_KEY_UP ? -1 : 1);
+    if (point >= 0)
+        esp_input_go(app->input, (size_t)point);
+    return point >= 0;
+}
+
 /* Loads the theme that was asked for, which must exist, or else the one that suits the
  * background. */
 static int first_theme(struct esp_app *app, const char *name, char *err, size_t errlen)
@@ -182,6 +297,20 @@ static int first_theme(struct esp_app *app, const char *name, char *err, size_t 
                                            : "dark",
                                    err, errlen);
     return name ? status : 0;
+}
+
+bool esp_app_wants_background(const struct esp_app *app)
+{
+    const int theme = esp_setting_find("theme", strlen("theme"));
+    return !app->control.options.theme && !app->control.chosen[theme];
+}
+
+void esp_app_background(struct esp_app *app, int rgb)
+{
+    char err[256];
+    const int light = 3 * (rgb >> 16 & 255) + 6 * (rgb >> 8 & 255) + (rgb & 255);
+    if (esp_app_wants_background(app))
+        esp_control_theme(&app->control, light >= 10 * 128 ? "light" : "dark", err, sizeof err);
 }
 
 static void step(struct esp_app *app)
@@ -222,9 +351,20 @@ static void act(struct esp_app *app, int action, int key)
         break;
     case ESP_ACTION_SEARCH:
         app->searched =
-            app->control.ui.layout.focused ? app->control.ui.layout.current : ESP_PANE_text;
-        app->control.ui.layout.focused = app->control.ui.help = false;
-        esp_input_replace(app->input, "/");
+            app->control.ui.layout.focused ? app->control.ui.layout.current : -1;
+        begin_command(app, "/");
+        break;
+    case ESP_ACTION_NEW_LINE:
+        new_line(app);
+        break;
+    case ESP_ACTION_CANCEL:
+        cancel(app);
+        break;
+    case ESP_ACTION_DRAFTERS:
+        esp_palette_menu(&app->control, ESP_DRAFTERS);
+        break;
+    case ESP_ACTION_VERIFIERS:
+        esp_palette_menu(&app->control, ESP_VERIFIERS);
         break;
     case ESP_ACTION_SEARCH_NEXT:
     case ESP_ACTION_SEARCH_BACK:
@@ -252,24 +392,36 @@ static void act(struct esp_app *app, int action, int key)
     }
 }
 
+/* Does what a key is bound to. */
+static void obey(struct esp_app *app, const struct esp_binding *binding, int key)
+{
+    if (binding->command)
+        run_command(app, binding->command);
+    else if (binding->action == ESP_ACTION_INTERRUPT)
+        esp_app_interrupt(app);
+    else if (binding->action != ESP_ACTION_NONE)
+        act(app, binding->action, key);
+    else
+        esp_input_key(app->input, key);
+    take_line(app);
+}
+
 /* Carries out the selected item of the palette; a key among them works wherever the focus is.
  */
 static void choose(struct esp_app *app)
 {
     const struct esp_palette_item item = *esp_palette_selected(&app->control.ui.palette);
     char line[128];
+    if (item.refused) {
+        esp_app_say(app, true, "%s", item.summary);
+        return;
+    }
     snprintf(line, sizeof line, "%s", item.text);
     esp_palette_close(&app->control.ui.palette);
-    if (!item.binding)
-        run_command(app, line);
-    else if (item.binding->command)
-        run_command(app, item.binding->command);
-    else if (item.binding->action == ESP_ACTION_INTERRUPT)
-        esp_app_interrupt(app);
-    else if (item.binding->action != ESP_ACTION_NONE)
-        act(app, item.binding->action, esp_key_parse(item.binding->key));
+    if (item.binding)
+        obey(app, item.binding, esp_key_parse(item.binding->key));
     else
-        esp_input_key(app->input, esp_key_parse(item.binding->key));
+        run_command(app, line);
     take_line(app);
 }
 
@@ -304,39 +456,55 @@ void esp_app_key(struct esp_app *app, int key)
                                 .empty = empty,
                                 .step = app->control.ui.stepping,
                                 .replay = replay};
-    const struct esp_binding *binding = esp_key_binding(key, when);
+    const struct esp_binding *binding = esp_key_binding(key, when, &app->control.ui.own_keys);
     int action = binding ? binding->action : ESP_ACTION_NONE;
     app->control.changed = true;
     app->control.ui.message = NULL;
     esp_input_unlist(app->input);
-    if (action == ESP_ACTION_INTERRUPT) {
-        esp_app_interrupt(app);
-        return;
-    }
-    app->interrupts = 0;
-    if (binding && binding->command) {
-        run_command(app, binding->command);
-        take_line(app);
-        return;
-    }
-    if (action != ESP_ACTION_NONE) {
-        act(app, action, key);
+    if (action != ESP_ACTION_INTERRUPT)
+        app->interrupts = 0;
+    if (binding && (binding->command || action != ESP_ACTION_NONE)) {
+        obey(app, binding, key);
         return;
     }
     if (replay && empty && key != ':')
         return; /* a replay takes no prompt */
     app->control.ui.layout.focused = app->control.ui.help = false;
-    esp_input_key(app->input, key);
+    if (!move_in_line(app, key))
+        esp_input_key(app->input, key);
     take_line(app);
+}
+
+/* A click in the palette chooses; one outside of it leaves it. */
+static void click_palette(struct esp_app *app, struct esp_mouse mouse)
+{
+    struct esp_palette *palette = &app->control.ui.palette;
+    const int at = esp_palette_at(palette, app->canvas.width, app->canvas.height, mouse.x,
+                                  mouse.y);
+    if (at == ESP_PALETTE_OUTSIDE)
+        esp_palette_close(palette);
+    if (at < 0)
+        return;
+    palette->selected = at;
+    palette_key(app, ESP_KEY_ENTER);
 }
 
 void esp_app_mouse(struct esp_app *app, struct esp_mouse mouse)
 {
+    const struct esp_binding *hint =
+        mouse.button == 0 ? esp_ui_hint_at(&app->canvas, &app->control.ui, &app->control.state,
+                                           mouse.x, mouse.y)
+                          : NULL;
     app->control.changed = true;
-    app->interrupts = 0;
+    if (!hint || hint->action != ESP_ACTION_INTERRUPT)
+        app->interrupts = 0;
     app->control.ui.message = NULL;
     esp_input_unlist(app->input);
-    if (!app->control.ui.palette.open)
+    if (app->control.ui.palette.open && mouse.button == 0)
+        click_palette(app, mouse);
+    else if (hint)
+        obey(app, hint, esp_key_parse(hint->key));
+    else if (!app->control.ui.palette.open)
         esp_ui_mouse(&app->control.ui, &app->control.state, mouse, app->canvas.width,
                      app->canvas.height);
     else if (mouse.button >= 64)
@@ -436,14 +604,38 @@ int esp_app_resize(struct esp_app *app, int width, int height)
 
 void esp_app_draw(struct esp_app *app)
 {
-    esp_input_show(app->input, &app->control.ui);
+    struct esp_ui *ui = &app->control.ui;
+    esp_input_show(app->input, ui);
+    const struct esp_input_line line = {ui->prompt, ui->line, ui->line_length, ui->point};
+    ui->layout.input_rows = esp_input_box_rows(&line, app->canvas.width, app->canvas.height);
     esp_ui_draw(&app->canvas, &app->control.ui, &app->control.state);
     app->control.changed = false;
 }
 
+static void open_editor(void *user)
+{
+    struct esp_app *app = user;
+    app->control.edit = app->control.player == NULL;
+}
+
+void esp_app_edit(struct esp_app *app)
+{
+    char err[512], *text;
+    app->control.edit = false;
+    app->control.changed = true;
+    if (esp_editor_run(esp_input_text(app->input), &text, err, sizeof err) < 0) {
+        esp_app_say(app, true, "%s", err);
+        return;
+    }
+    esp_input_replace(app->input, "");
+    esp_input_paste(app->input, text, strlen(text));
+    free(text);
+}
+
 static int open_parts(struct esp_app *app, bool live, char *err, size_t errlen)
 {
-    struct esp_input_hooks hooks = {.user = app, .submit = submit, .complete = complete};
+    struct esp_input_hooks hooks = {
+        .user = app, .submit = submit, .editor = open_editor, .complete = complete};
     int status = esp_canvas_open(&app->canvas, 80, 24);
     if (status == 0)
         status = esp_input_open(&app->input, &hooks, live);
@@ -491,7 +683,8 @@ int esp_app_open(struct esp_app *app, const struct esp_interface_options *option
                  char *err, size_t errlen)
 {
     *app = (struct esp_app){
-        .control = {.changed = true, .options = *options, .pace = PACE, .kept = -1}};
+        .searched = -1,
+        .control = {.changed = true, .mouse = true, .options = *options, .pace = PACE, .kept = -1}};
     app->control.canvas = &app->canvas;
     app->control.tokens = options->tokens > 0 ? options->tokens : NEW_TOKENS;
     esp_ui_init(&app->control.ui);
@@ -527,7 +720,9 @@ void esp_app_close(struct esp_app *app)
     esp_catalogue_free(app->help);
     esp_configuration_free(&app->control.config);
     esp_palette_close(&app->control.ui.palette);
+    esp_bindings_free(&app->control);
     esp_prompts_forget(&app->control);
+    free(app->prompt);
     free(app->control.line);
     free(app->control.clipboard);
     esp_canvas_close(&app->canvas);

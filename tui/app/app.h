@@ -19,7 +19,10 @@ struct esp_app {
     char message[512]; /* at the foot of the screen */
     unsigned seen_messages;
     char **help;    /* lines of the help pane, NULL at the end */
-    int searched;   /* the pane that a line "/TEXT" searches */
+    int searched;   /* the pane that a line "/TEXT" searches; -1: a line "/NAME" is a command,
+                       and any other searches the text */
+    char *prompt;   /* that a command line took the place of, or NULL */
+    bool ended;     /* the command line is done, and the prompt comes back */
     int interrupts; /* C-c in a row */
     bool suspend;   /* requests to the runner (interface.c, script.c) */
     bool redraw;
@@ -35,9 +38,15 @@ void esp_app_paste(struct esp_app *app, const char *bytes, size_t length);
 void esp_app_mouse(struct esp_app *app, struct esp_mouse mouse);
 int esp_app_resize(struct esp_app *app, int width, int height);
 void esp_app_interrupt(struct esp_app *app);
+/* Opens the user's editor on the input line, which the runner has made room for. */
+void esp_app_edit(struct esp_app *app);
 /* Applies what the engine's thread reported, or what is due of a recording, and finishes a
  * picture that is drawn. */
 void esp_app_receive(struct esp_app *app);
+/* Whether the theme is to suit the terminal's background: nobody chose one. */
+bool esp_app_wants_background(const struct esp_app *app);
+/* The terminal's background is of this colour, 0xRRGGBB. */
+void esp_app_background(struct esp_app *app, int rgb);
 /* Becomes readable when there is something to receive; -1 in a replay. */
 int esp_app_wake_fd(const struct esp_app *app);
 /* Milliseconds until esp_app_receive() must be called even so; -1: never. */

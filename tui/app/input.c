@@ -187,6 +187,16 @@ static int read_bindings(int count, int key)
     return status;
 }
 
+/* C-x C-e, as in shells. */
+static int open_editor(int count, int key)
+{
+    (void)count;
+    (void)key;
+    if (esp_root.input->hooks.editor)
+        esp_root.input->hooks.editor(esp_root.input->hooks.user);
+    return 0;
+}
+
 static void set_up_readline(struct esp_input *input)
 {
     rl_readline_name = "espalier";
@@ -207,6 +217,7 @@ static void set_up_readline(struct esp_input *input)
     rl_sort_completion_matches = 0;
     rl_callback_handler_install("> ", line_done);
     bind_safely();
+    rl_bind_keyseq_if_unbound("\\C-x\\C-e", open_editor);
     rl_variable_bind("bell-style", "none");
     rl_variable_bind("show-all-if-ambiguous", "on");
     rl_variable_bind("horizontal-scroll-mode", "on");
@@ -430,14 +441,30 @@ static bool begins_sequence(int key)
 /* decode.c has told Escape alone from Meta already. Readline would take it for the first half
  * of a Meta key together with the next key; only vi's insert mode and a search know it by
  * itself. */
-static void escape(struct esp_input *input)
+static bool escape(struct esp_input *input)
 {
     const bool vi = rl_editing_mode == 0;
-    const int begun = RL_STATE_NSEARCH | RL_STATE_NUMERICARG | RL_STATE_MULTIKEY;
+    const int begun = RL_STATE_NSEARCH | RL_STATE_NUMERICARG | RL_STATE_MULTIKEY |
+                      (vi ? RL_STATE_VIMOTION : 0);
     if (RL_ISSTATE(RL_STATE_ISEARCH) || (vi && rl_get_keymap() == vi_insertion_keymap))
         feed(input, ESP_KEY_ESCAPE);
-    else if (vi || RL_ISSTATE(begun))
+    else if (RL_ISSTATE(begun))
         end_begun(input);
+    else
+        return false;
+    return true;
+}
+
+bool esp_input_escape(struct esp_input *input)
+{
+    input->show_choices = false;
+    return escape(input);
+}
+
+void esp_input_go(struct esp_input *input, size_t point)
+{
+    (void)input;
+    rl_point = point < (size_t)rl_end ? (int)point : rl_end;
 }
 
 void esp_input_key(struct esp_input *input, int key)
@@ -492,6 +519,12 @@ bool esp_input_is_empty(const struct esp_input *input)
     (void)input;
     return rl_end == 0 &&
            !RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH | RL_STATE_NUMERICARG);
+}
+
+const char *esp_input_text(const struct esp_input *input)
+{
+    (void)input;
+    return rl_line_buffer ? rl_line_buffer : "";
 }
 
 void esp_input_show(const struct esp_input *input, struct esp_ui *ui)

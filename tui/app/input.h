@@ -18,6 +18,8 @@ struct esp_input;
 struct esp_input_hooks {
     void *user;
     void (*submit)(void *user, const char *line);
+    /* The user wants to change the line in an editor. */
+    void (*editor)(void *user);
     /* Adds completions of `word`; `before` is the line up to it. */
     void (*complete)(void *user, const char *before, const char *word,
                      struct esp_choices *choices);
@@ -28,6 +30,10 @@ int esp_input_open(struct esp_input **input, const struct esp_input_hooks *hooks
 void esp_input_close(struct esp_input *input);
 
 void esp_input_key(struct esp_input *input, int key);
+/* Escape: false if nothing that it would end has begun (a search, a number, vi's insertion). */
+bool esp_input_escape(struct esp_input *input);
+/* Moves the cursor to a byte of the line. */
+void esp_input_go(struct esp_input *input, size_t point);
 /* Inserts text as one edit; newlines stay part of the line. */
 void esp_input_paste(struct esp_input *input, const char *bytes, size_t length);
 void esp_input_replace(struct esp_input *input, const char *line);
@@ -35,6 +41,8 @@ void esp_input_replace(struct esp_input *input, const char *line);
 void esp_input_list(struct esp_input *input);
 void esp_input_unlist(struct esp_input *input);
 bool esp_input_is_empty(const struct esp_input *input);
+/* The line; it holds until the next key. */
+const char *esp_input_text(const struct esp_input *input);
 /* Keeps a line that was submitted in the history. */
 void esp_input_remember(struct esp_input *input, const char *line);
 

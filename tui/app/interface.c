@@ -28,6 +28,8 @@
 #include "tui/app/script.h"
 
 enum { FRAME_MS = 33, ESCAPE_MS = 25 };
+/* How long pieces of an answer of the terminal may be apart, and how old it may be to matter. */
+enum { PIECES_MS = 300, ANSWER_MS = 1000 };
 
 struct session {
     struct esp_app app;
@@ -37,6 +39,7 @@ struct session {
     int ended_by; /* signal that ends the program, or 0 */
     bool key_pressed;
     int64_t painted, heard; /* when: ms. heard: from the keyboard */
+    int64_t asked;          /* for the background */
 };
 
 static int64_t now_ms(void)
@@ -79,6 +82,13 @@ static void on_mouse(void *user, int button, int x, int y)
     esp_app_mouse(&session->app, (struct esp_mouse){button, x, y});
 }
 
+static void on_background(void *user, int rgb)
+{
+    struct session *session = user;
+    if (now_ms() - session->asked < ANSWER_MS)
+        esp_app_background(&session->app, rgb);
+}
+
 static void read_keys(struct session *session)
 {
     char bytes[65536];
@@ -109,6 +119,18 @@ static void suspend(struct session *session, bool group)
 {
     esp_screen_leave(session->screen);
     esp_terminal_suspend(&session->terminal, group);
+    take_again(session);
+}
+
+/* Lends the terminal to the user's editor. */
+static void lend(struct session *session)
+{
+    struct termios ours;
+    esp_screen_leave(session->screen);
+    tcgetattr(STDIN_FILENO, &ours);
+    tcsetattr(STDIN_FILENO, TCSADRAIN, &session->terminal.saved);
+    esp_app_edit(&session->app);
+    tcsetattr(STDIN_FILENO, TCSADRAIN, &ours);
     take_again(session);
 }
 
@@ -169,6 +191,12 @@ static int sooner(int wait, int other)
     return wait < 0 || other < wait ? other : wait;
 }
 
+/* When what is pending is taken as it is. */
+static int64_t silence_ends(const struct session *session)
+{
+    return session->heard + (esp_decode_answers(&session->decoder) ? PIECES_MS : ESCAPE_MS);
+}
+
 /* Milliseconds until something must be done even if no event comes; -1: never. */
 static int patience(const struct session *session)
 {
@@ -176,7 +204,7 @@ static int patience(const struct session *session)
     if (session->app.control.changed)
         wait = sooner(wait, until(session->painted + FRAME_MS));
     if (esp_decode_waits(&session->decoder))
-        wait = sooner(wait, until(session->heard + ESCAPE_MS));
+        wait = sooner(wait, until(silence_ends(session)));
     return wait;
 }
 
@@ -209,12 +237,14 @@ static void run(struct session *session)
             read_signals(session);
         if (fds[0].revents)
             read_keys(session);
-        else if (esp_decode_waits(&session->decoder) && until(session->heard + ESCAPE_MS) == 0)
+        else if (esp_decode_waits(&session->decoder) && until(silence_ends(session)) == 0)
             esp_decode_flush(&session->decoder);
         if (fds[2].revents)
             esp_app_receive(app);
         if (app->control.clipboard)
             copy(session);
+        if (app->control.edit)
+            lend(session);
         if (app->suspend) {
             app->suspend = false;
             suspend(session, true);
@@ -246,6 +276,9 @@ static int on_terminal(struct session *session, const struct esp_interface_optio
     if (status == 0) {
         choose_glyphs(session, utf8);
         resize(session);
+        session->asked = now_ms();
+        if (esp_app_wants_background(&session->app))
+            session->decoder.asked = esp_screen_ask_background(session->screen);
         if (options->record)
             esp_worker_record(
                 session->app.control.worker,
@@ -270,7 +303,8 @@ int interface_main(const struct esp_interface_options *options)
     if (script && *script)
         return esp_script_run(script, options);
     session.decoder = (struct esp_decoder){
-        .user = &session, .key = on_key, .pasted = on_paste, .mouse = on_mouse};
+        .user = &session, .key = on_key, .pasted = on_paste, .mouse = on_mouse,
+        .background = on_background};
     int status = esp_terminal_open(&session.terminal, err, sizeof err);
     if (status == 0)
         status = on_terminal(&session, options, utf8, err, sizeof err);

@@ -37,6 +37,10 @@ struct esp_screen {
 
 static const char cursor_on[] = "\033[?25h", cursor_off[] = "\033[?25l";
 static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l";
+/* Without mouse reports, some terminals send the keys of the cursor for the wheel, which would
+ * go through the history. What the terminal did before is saved and comes back; one that cannot
+ * save it did so. */
+static const char wheel_off[] = "\033[?1007s\033[?1007l", wheel_on[] = "\033[?1007h\033[?1007r";
 static const char mouse_on[] = "\033[?1000h\033[?1006h", mouse_off[] = "\033[?1006l\033[?1000l";
 
 /* Appends a string capability without its padding marks, "$<5>". */
@@ -60,7 +64,7 @@ static void prepare_restore(struct esp_terminal *terminal)
 {
     static const char *const names[] = {"sgr0", "op", "cnorm", "rmkx", "rmcup"};
     char text[sizeof terminal->restore];
-    snprintf(text, sizeof text, "%s%s", mouse_off, paste_off);
+    snprintf(text, sizeof text, "%s%s%s", mouse_off, wheel_on, paste_off);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         append_capability(text, sizeof text, names[i]);
     esp_terminal_restore_with(terminal, text);
@@ -110,6 +114,7 @@ int esp_screen_open(struct esp_screen **opened, struct esp_terminal *terminal, c
     refresh();
     prepare_restore(terminal);
     send(paste_on);
+    send(wheel_off);
     screen->taken = true;
     *opened = screen;
     return 0;
@@ -121,8 +126,10 @@ void esp_screen_close(struct esp_screen *screen)
         return;
     if (screen->curses) {
         esp_screen_mouse(screen, false);
-        if (screen->taken)
+        if (screen->taken) {
+            send(wheel_on);
             send(paste_off);
+        }
         if (screen->direct)
             send(cursor_on);
         endwin();
@@ -143,6 +150,7 @@ void esp_screen_leave(struct esp_screen *screen)
 {
     if (screen->mouse)
         send(mouse_off);
+    send(wheel_on);
     send(paste_off);
     if (screen->direct)
         send(cursor_on);
@@ -152,6 +160,7 @@ void esp_screen_leave(struct esp_screen *screen)
 void esp_screen_enter(struct esp_screen *screen)
 {
     send(paste_on);
+    send(wheel_off);
     if (screen->mouse)
         send(mouse_on);
     screen->everything = true;
@@ -237,6 +246,16 @@ bool esp_screen_copy(const char *bytes, size_t length)
     memcpy(text + n, end, sizeof end);
     send(text);
     free(text);
+    return true;
+}
+
+bool esp_screen_ask_background(struct esp_screen *screen)
+{
+    const char *type = getenv("TERM");
+    if (!screen->has_colours || !type || strcmp(type, "linux") == 0 ||
+        strncmp(type, "vt", 2) == 0)
+        return false;
+    send("\033]11;?\a");
     return true;
 }
 

@@ -31,6 +31,10 @@ void esp_screen_redraw(struct esp_screen *screen);
 /* Hands bytes to the terminal's clipboard (OSC 52); false if it is of a type that has none. */
 bool esp_screen_copy(const char *bytes, size_t length);
 
+/* Asks the terminal for the colour of its background (OSC 11). False: it is of a type that
+ * does not answer, and was not asked. */
+bool esp_screen_ask_background(struct esp_screen *screen);
+
 /* Asks the terminal to report the mouse, or not to. */
 void esp_screen_mouse(struct esp_screen *screen, bool on);
 

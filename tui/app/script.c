@@ -20,6 +20,13 @@ struct script {
     int line;
 };
 
+/* What a runner does after a key. */
+static void serve(struct script *script)
+{
+    if (script->app.control.edit)
+        esp_app_edit(&script->app);
+}
+
 static int complain(const struct script *script, const char *what, const char *value)
 {
     esp_complain("%s, line %d: %s '%s'", script->path, script->line, what,
@@ -66,6 +73,7 @@ static int press(struct script *script, char *names)
         if (key < 0)
             return complain(script, "there is no key", name);
         esp_app_key(&script->app, key);
+        serve(script);
     }
     return 0;
 }

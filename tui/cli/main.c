@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/support/guess.h"
 #include "tui/cli/cli.h"
 #include "viz/safe.h"
 
@@ -37,7 +38,13 @@ static int run(int argc, char **argv)
     if (argc > 1 && argv[1][0] != '-') {
         command = find(argv[1]);
         if (!command || command == cli_commands[0]) {
-            esp_complain("there is no command '%s'; try espalier --help", argv[1]);
+            struct esp_guess guess;
+            char meant[96];
+            esp_guess_begin(&guess, argv[1], strlen(argv[1]));
+            for (int i = 1; cli_commands[i]; i++)
+                esp_guess_try(&guess, cli_commands[i]->name);
+            esp_complain("there is no command '%s'%s; try espalier --help", argv[1],
+                         esp_guess_text(&guess, meant));
             return EXIT_USAGE;
         }
         argc--;

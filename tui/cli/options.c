@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/support/guess.h"
 #include "tui/cli/cli.h"
 #include "tui/model/player.h"
 #include "sessions/recording.h"
@@ -239,6 +240,23 @@ static int usage(const struct cli_command *command, const char *what, const char
     return EXIT_USAGE;
 }
 
+/* An option that the command does not take, or the beginning of several. */
+static int unknown(const struct cli_command *command, const char *typed)
+{
+    struct esp_guess guess;
+    char what[200];
+    const char *name = typed + strspn(typed, "-");
+    esp_guess_begin(&guess, name, strcspn(name, "="));
+    for (int i = 0; i < FLAG_COUNT && strncmp(typed, "--", 2) == 0; i++)
+        if (takes(command, i))
+            esp_guess_try(&guess, flags[i].name);
+    snprintf(what, sizeof what, "unknown or ambiguous option '%.40s'%s%s", typed,
+             guess.best[0] ? " (did you mean --" : "", guess.best);
+    if (guess.best[0])
+        strcat(what, "?)");
+    return usage(command, what, NULL);
+}
+
 /* A flag's number; on failure prints a sentence and returns false. */
 static bool number(const char *flag, const char *text, double low, double high, bool whole,
                    double *value)
@@ -453,7 +471,7 @@ int cli_parse(struct cli_options *o, const struct cli_command *command, int argc
         if (flag == ':')
             return usage(command, "a value is missing after", argv[optind - 1]);
         if (flag == '?')
-            return usage(command, "unknown or ambiguous option", argv[optind - 1]);
+            return unknown(command, argv[optind - 1]);
         if (flag == HELP) {
             cli_help(command == cli_commands[0] ? NULL : command);
             return EXIT_DONE;

@@ -113,7 +113,9 @@ char **esp_catalogue_help(bool replay)
         "Prompts",
         "  Enter submits the line and continues the text; an empty line goes on writing.",
         "  A prompt starts a new paragraph; one that starts with a space goes on in the line.",
-        "  A line that starts with : is a command, one with / looks for a text.",
+        "  A line that starts with : is a command, and so is one that starts with / and the name "
+        "of one; any other with / looks for a text.",
+        "  C-j or M-Enter begins a new line; C-x C-e opens your editor; Esc stops the generation.",
         "  Editing keys are those of GNU readline (~/.inputrc); Up and Down recall earlier "
         "lines.",
         NULL,
@@ -184,8 +186,9 @@ static void print_keys(FILE *file, char *keys)
 
 void esp_catalogue_mdoc(FILE *file)
 {
-    char keys[64];
-    fputs(".Sh KEYS\n.Bl -tag -width Ds\n", file);
+    char keys[64], action[32];
+    fputs(".Sh KEYS\nIn parentheses, the name of the action, for\n.Ic :bind .\n.Bl -tag -width Ds\n",
+          file);
     for (const struct esp_binding *b = esp_bindings; b->key; b++) {
         if (begins_replay(b))
             fprintf(file, ".El\n.Ss \\&%s\n.Bl -tag -width Ds\n", replay_heading);
@@ -193,6 +196,8 @@ void esp_catalogue_mdoc(FILE *file)
             keys_of(b, keys, sizeof keys);
             print_keys(file, keys);
             print_text(file, b->help);
+            if (b->action != ESP_ACTION_NONE)
+                fprintf(file, ".Pq Cm %s\n", esp_action_name(b->action, action));
         }
     }
     fputs(".El\n.Sh COMMANDS\n.Bl -tag -width Ds\n", file);

@@ -27,6 +27,8 @@ struct esp_command_ops {
 /* Entry `index` of the table; NULL past its end. */
 const struct esp_command_ops *esp_command(int index);
 
+/* Whether a line begins with the whole name of a command or a setting that has a meaning here. */
+bool esp_command_is(const struct esp_control *control, const char *line);
 /* Runs a line that starts with ':'. Returns 0 or a negative status, with a reply. */
 int esp_command_run(struct esp_control *control, const char *line);
 /* Completes a word of a line that starts with ':'. */

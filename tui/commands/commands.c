@@ -1,6 +1,7 @@
 /* commands.c - the table of ':' commands, dispatch and completion; see command.h. */
 #include "tui/commands/command.h"
 #include "tui/commands/settings.h"
+#include "engine/support/guess.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,6 +66,36 @@ static const char *split(const char *line, const char **name, size_t *length)
     return *name + *length + strspn(*name + *length, " =");
 }
 
+bool esp_command_is(const struct esp_control *control, const char *line)
+{
+    const size_t length = strcspn(line, " !=");
+    const int setting = esp_setting_find(line, length);
+    for (int i = 0; i < COMMANDS; i++)
+        if (strlen(commands[i]->name) == length && strncmp(commands[i]->name, line, length) == 0)
+            return esp_control_is_in(control, commands[i]->in);
+    return setting >= 0 && esp_control_is_in(control, esp_setting_place(esp_setting(setting)));
+}
+
+static int refuse_name(struct esp_control *control, const char *name, size_t length,
+                       bool several)
+{
+    const int shown = (int)(length < 64 ? length : 64);
+    struct esp_guess guess;
+    char meant[96];
+    if (several)
+        return esp_refuse(control, "several commands begin with ':%.*s'; Tab lists them", shown,
+                          name);
+    esp_guess_begin(&guess, name, length);
+    for (int i = 0; i < COMMANDS; i++)
+        if (esp_control_is_in(control, commands[i]->in))
+            esp_guess_try(&guess, commands[i]->name);
+    for (int i = 0; esp_setting(i); i++)
+        if (esp_control_is_in(control, esp_setting_place(esp_setting(i))))
+            esp_guess_try(&guess, esp_setting(i)->key);
+    return esp_refuse(control, "there is no command ':%.*s'%s; F1 lists them", shown, name,
+                      esp_guess_text(&guess, meant));
+}
+
 int esp_command_run(struct esp_control *control, const char *line)
 {
     const char *name;
@@ -74,10 +105,7 @@ int esp_command_run(struct esp_control *control, const char *line)
     if (length > 0)
         meaning = find(control, name, length);
     if (!meaning.command && !meaning.setting)
-        return esp_refuse(control,
-                    meaning.several ? "several commands begin with ':%.*s'; Tab lists them"
-                                    : "there is no command ':%.*s'; F1 lists them",
-                    (int)(length < 64 ? length : 64), name);
+        return refuse_name(control, name, length, meaning.several);
     enum esp_place in =
         meaning.command ? meaning.command->in : esp_setting_place(meaning.setting);
     if (!esp_control_is_in(control, in))

@@ -8,6 +8,7 @@
 #include "engine/support/paths.h"
 #include "engine/support/write_file.h"
 #include "kernels/status.h"
+#include "tui/commands/bindings.h"
 #include "tui/commands/settings.h"
 
 /* ------------------------------------------------------------------ applying */
@@ -18,11 +19,16 @@ int esp_configuration_apply(const struct esp_configuration *config, struct esp_c
     char origin[1100], wrong[600];
     for (int i = 0; i < config->count; i++) {
         const struct esp_configuration_line *line = &config->lines[i];
+        snprintf(origin, sizeof origin, "%s, line %d: ", config->path, line->number);
+        if (strcmp(line->key, "bind") == 0) {
+            if (models || esp_bindings_set(control, line->value, wrong, sizeof wrong) == 0)
+                continue;
+            return esp_fail(err, errlen, ESP_E_ARGUMENT, "%s%s", origin, wrong);
+        }
         int index = esp_setting_find(line->key, strlen(line->key));
         bool of_models = index >= 0 && esp_setting(index)->kind == ESP_SETTING_MODELS;
         if (of_models != models || (index >= 0 && control->given[index]))
             continue;
-        snprintf(origin, sizeof origin, "%s, line %d: ", config->path, line->number);
         int status =
             esp_setting_change(control, line->key, line->value, origin, wrong, sizeof wrong);
         if (status < 0)
@@ -61,6 +67,10 @@ int esp_configuration_write(const struct esp_control *control, const char *path,
         if (*value)
             fprintf(stream, "%s %s\n", esp_setting(i)->key, value);
     }
+    const struct esp_own_keys *own = &control->ui.own_keys;
+    for (int i = 0; i < own->count; i++)
+        fprintf(stream, "bind %s %s\n", own->binding[i].key,
+                esp_bindings_text(&own->binding[i], value, sizeof value));
     bool failed = ferror(stream);
     failed = fclose(stream) != 0 || failed;
     int status;

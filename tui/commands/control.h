@@ -79,6 +79,7 @@ struct esp_control {
     bool changed;   /* the canvas is out of date */
     bool new_theme; /* the theme is to be shown */
     bool leaving;
+    bool edit;             /* the prompt is to be changed in an editor */
     char *line;            /* for the input line, allocated; NULL: it stays as it is */
     bool line_if_empty;    /* only if nothing stands there */
     char *clipboard;       /* (clipboard_length) bytes for the terminal's clipboard, allocated */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tui/commands/bindings.h"
 #include "tui/commands/command.h"
 #include "engine/support/paths.h"
 #include "tui/commands/settings.h"
@@ -79,10 +80,53 @@ static void add_themes(struct esp_control *control)
 
 static void add_keys(struct esp_control *control)
 {
+    const struct esp_own_keys *own = &control->ui.own_keys;
+    char text[200];
+    for (int i = 0; i < own->count; i++)
+        esp_palette_add(&control->ui.palette, "your key", own->binding[i].key,
+                        esp_bindings_text(&own->binding[i], text, sizeof text),
+                        &own->binding[i]);
     for (const struct esp_binding *b = esp_bindings; b->key; b++)
-        if (b->help[0] && (b->when != ESP_WHEN_REPLAY || control->player) &&
+        if (b->help[0] && !esp_own_key(own, esp_key_parse(b->key)) &&
+            (b->when != ESP_WHEN_REPLAY || control->player) &&
             (b->when != ESP_WHEN_LIVE || !control->player))
             esp_palette_add(&control->ui.palette, "key", b->key, b->help, b);
+}
+
+void esp_palette_menu(struct esp_control *control, enum esp_list list)
+{
+    const struct esp_loaded *loaded = &control->state.loaded;
+    const bool drafters = list == ESP_DRAFTERS;
+    const char *key = drafters ? "drafter" : "verifier",
+               *now = drafters ? loaded->drafter : loaded->verifier;
+    const int verifier = esp_setting_find("verifier", strlen("verifier"));
+    struct esp_palette *palette = &control->ui.palette;
+    struct esp_item item;
+    char why[400];
+    esp_palette_open(palette);
+    palette->title = drafters ? "drafter: how trees are drafted"
+                              : "verifier: the rule that accepts tokens";
+    palette->skipped = (int)strlen(key) + 2;
+    add(control, key,
+        drafters ? "what suits the models" : "the best that goes with the drafter", ":%s auto",
+        key);
+    for (int i = 0; esp_item(list, i, &item); i++) {
+        /* A verifier that nobody chose follows the drafter. */
+        const char *with = !drafters                   ? item.name
+                           : control->chosen[verifier] ? loaded->verifier
+                                                       : NULL;
+        const bool refused =
+            control->state.ready &&
+            esp_choice_check(drafters ? item.name : loaded->drafter, with,
+                             loaded->values.temperature, loaded->draft[0] != '\0', why,
+                             sizeof why) < 0;
+        add(control, key, refused ? why : item.summary, ":%s %s", key, item.name);
+        esp_palette_mark(palette,
+                         strlen(item.name) == strcspn(now, ":") &&
+                             strncmp(item.name, now, strlen(item.name)) == 0,
+                         refused);
+    }
+    esp_palette_filter(palette);
 }
 
 void esp_palette_fill(struct esp_control *control)

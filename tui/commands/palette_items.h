@@ -8,4 +8,8 @@
 /* Opens the palette with all of them. */
 void esp_palette_fill(struct esp_control *control);
 
+/* Opens it with the drafters or the verifiers alone: the one in use is marked, and those that
+ * do not go with the other settings are refused with the reason. */
+void esp_palette_menu(struct esp_control *control, enum esp_list list);
+
 #endif

@@ -5,6 +5,8 @@
  *     ESC [ M b x y              mouse, of terminals that know only the old form: dropped
  *     ESC O final                SS3: F1..F4, cursor keys in application mode
  *     ESC [ [ A..E               F1..F5 of the Linux console
+ *     ESC ] 11;rgb:R/G/B         the colour of the background, where it was asked for; ends
+ *                                with BEL or ESC \
  *     ESC key                    Meta
  */
 #include "tui/view/decode.h"
@@ -122,6 +124,49 @@ static struct match match_csi(struct esp_decoder *decoder, const char *bytes, si
     return (struct match){end + 1, final_key(bytes[end])};
 }
 
+/* The two highest digits of a part of "RRRR/GGGG/BBBB", which has one to four; moves on to the
+ * next part. -1: it has none. */
+static int read_part(const char **at)
+{
+    char digits[5] = "";
+    const size_t length = strspn(*at, "0123456789abcdefABCDEF");
+    if (length < 1 || length > 4)
+        return -1;
+    memcpy(digits, *at, length);
+    *at += length + ((*at)[length] == '/');
+    const int value = (int)strtol(digits, NULL, 16), most = (1 << 4 * length) - 1;
+    return (value * 255 + most / 2) / most;
+}
+
+/* The answer to OSC 11. What turns out to be none was typed: Meta and ]. */
+static struct match match_answer(struct esp_decoder *decoder, const char *bytes, size_t count)
+{
+    static const char start[] = "\033]11;rgb:";
+    const size_t prefix = sizeof start - 1, most = prefix + 14;
+    const struct match typed = {2, ']' | ESP_KEY_META};
+    size_t end = count < prefix ? count : prefix;
+    if (memcmp(bytes, start, end) != 0)
+        return typed;
+    while (end < count && end < most && bytes[end] && strchr("0123456789abcdefABCDEF/", bytes[end]))
+        end++;
+    const bool bell = end < count && bytes[end] == '\a',
+               escape = end < count && bytes[end] == ESP_KEY_ESCAPE;
+    if (end == count || (escape && end + 1 == count))
+        return (struct match){0, 0};
+    if (!bell && !(escape && bytes[end + 1] == '\\'))
+        return typed;
+    char colour[16];
+    snprintf(colour, sizeof colour, "%.*s", (int)(end - prefix), bytes + prefix);
+    const char *at = colour;
+    const int red = read_part(&at), green = read_part(&at), blue = read_part(&at);
+    if (red < 0 || green < 0 || blue < 0)
+        return typed;
+    decoder->asked = false;
+    if (decoder->background)
+        decoder->background(decoder->user, red << 16 | green << 8 | blue);
+    return (struct match){end + (bell ? 1 : 2), 0};
+}
+
 static struct match match_character(const char *bytes, size_t count)
 {
     utf8proc_int32_t c;
@@ -147,6 +192,8 @@ static struct match match_key(struct esp_decoder *decoder, const char *bytes, si
         return match_csi(decoder, bytes, count);
     if (bytes[1] == 'O')
         return count > 2 ? (struct match){3, final_key(bytes[2])} : (struct match){0, 0};
+    if (bytes[1] == ']' && decoder->asked)
+        return match_answer(decoder, bytes, count);
     if (bytes[1] == ESP_KEY_ESCAPE)
         return (struct match){1, ESP_KEY_ESCAPE};
     struct match match = match_character(bytes + 1, count - 1);
@@ -246,6 +293,11 @@ bool esp_decode_waits(const struct esp_decoder *decoder)
     return decoder->pending_count > 0 && !decoder->pasting;
 }
 
+bool esp_decode_answers(const struct esp_decoder *decoder)
+{
+    return decoder->asked && decoder->pending_count > 1 && decoder->pending[1] == ']';
+}
+
 void esp_decode_flush(struct esp_decoder *decoder)
 {
     const bool escape = decoder->pending_count > 0 && decoder->pending[0] == ESP_KEY_ESCAPE;
@@ -254,6 +306,12 @@ void esp_decode_flush(struct esp_decoder *decoder)
     if (decoder->pasting)
         return;
     decoder->pending_count = 0;
+    if (escape && count > 2 && second == ']') { /* the beginning of an answer, but typed */
+        decoder->key(decoder->user, ']' | ESP_KEY_META);
+        for (size_t i = 2; i < count; i++)
+            decoder->key(decoder->user, (unsigned char)decoder->pending[i]);
+        return;
+    }
     if (escape && count == 1)
         decoder->key(decoder->user, ESP_KEY_ESCAPE);
     else if (escape && count == 2) /* half a character is none */

@@ -19,6 +19,10 @@ struct esp_decoder {
     void *user;
     void (*key)(void *user, int key);
     void (*pasted)(void *user, const char *bytes, size_t count);
+    /* An answer to "what is your background" (OSC 11) is awaited; then its colour goes to
+     * background(), as 0xRRGGBB. */
+    bool asked;
+    void (*background)(void *user, int rgb);
     /* A button or the wheel, at a cell counted from 0 (mouse.h). May be NULL. */
     void (*mouse)(void *user, int button, int x, int y);
 };
@@ -28,6 +32,8 @@ void esp_decode(struct esp_decoder *decoder, const char *bytes, size_t count);
 bool esp_decode_waits(const struct esp_decoder *decoder);
 /* To be called after that silence: takes what is pending as it is. */
 void esp_decode_flush(struct esp_decoder *decoder);
+/* Whether what is pending may be that answer, which may come in pieces with longer pauses. */
+bool esp_decode_answers(const struct esp_decoder *decoder);
 void esp_decode_free(struct esp_decoder *decoder);
 
 #endif

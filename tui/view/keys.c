@@ -1,6 +1,7 @@
 /* keys.c - the table of keys and their names; see keys.h. */
 #include "tui/view/keys.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,42 @@ const struct esp_binding esp_bindings[] = {
 #define INPUT(key, when, label, help)                                                          \
     {ESP_ACTION_NONE, ESP_WHEN_##when, key, label, help, NULL},
 #include "tui/view/keys.def"
+#undef ACTION
+#undef KEY
+#undef COMMAND
+#undef INPUT
         {0, 0, NULL, NULL, NULL, NULL},
 };
+
+static const char *const actions[] = {
+    [ESP_ACTION_NONE] = "",
+#define ACTION(name, key, when, label, help) [ESP_ACTION_##name] = #name,
+#define KEY(name, key, when)
+#define COMMAND(line, key, when, label, help)
+#define INPUT(key, when, label, help)
+#include "tui/view/keys.def"
+#undef ACTION
+#undef KEY
+#undef COMMAND
+#undef INPUT
+};
+
+const char *esp_action_name(int action, char text[32])
+{
+    snprintf(text, 32, "%s", actions[action]);
+    for (char *c = text; *c; c++)
+        *c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
+    return text;
+}
+
+int esp_action_find(const char *name)
+{
+    char text[32];
+    for (int i = 1; i < ESP_ACTIONS; i++)
+        if (strcmp(esp_action_name(i, text), name) == 0)
+            return i;
+    return -1;
+}
 
 static const struct {
     int key;
@@ -92,8 +127,20 @@ static bool holds(const struct esp_binding *binding, struct esp_key_when when)
     }
 }
 
-const struct esp_binding *esp_key_binding(int key, struct esp_key_when when)
+const struct esp_binding *esp_own_key(const struct esp_own_keys *own, int key)
 {
+    for (int i = 0; own && i < own->count; i++)
+        if (esp_key_parse(own->binding[i].key) == key)
+            return &own->binding[i];
+    return NULL;
+}
+
+const struct esp_binding *esp_key_binding(int key, struct esp_key_when when,
+                                          const struct esp_own_keys *own)
+{
+    const struct esp_binding *mine = esp_own_key(own, key);
+    if (mine && holds(mine, when))
+        return mine->command || mine->action != ESP_ACTION_NONE ? mine : NULL;
     for (const struct esp_binding *binding = esp_bindings; binding->key; binding++)
         if (esp_key_parse(binding->key) == key && holds(binding, when))
             return binding;

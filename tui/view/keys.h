@@ -53,7 +53,13 @@ enum esp_action {
 #undef KEY
 #undef COMMAND
 #undef INPUT
+    ESP_ACTIONS
 };
+
+/* "full-speed", as keys are bound to it; returns text. */
+const char *esp_action_name(int action, char text[32]);
+/* -1: there is no such action. */
+int esp_action_find(const char *name);
 
 struct esp_binding {
     int action, when; /* NONE: `command`, or else the input line takes the key */
@@ -71,8 +77,18 @@ struct esp_key_when {
     bool replay; /* of a recording */
 };
 
-/* What a key is bound to; NULL: nothing, it goes to the input line. */
-const struct esp_binding *esp_key_binding(int key, struct esp_key_when when);
+/* Keys that the user bound. */
+struct esp_own_keys {
+    struct esp_binding *binding; /* (count) */
+    int count;
+};
+
+/* What a key is bound to, by the user or else by the table; NULL: nothing, it goes to the input
+ * line. `own` may be NULL. */
+const struct esp_binding *esp_key_binding(int key, struct esp_key_when when,
+                                          const struct esp_own_keys *own);
+/* The user's binding of a key, or NULL. */
+const struct esp_binding *esp_own_key(const struct esp_own_keys *own, int key);
 
 /* "F2", "Tab", "C-c", "M-f", "a" to a key and back. -1 if there is no such key. */
 int esp_key_parse(const char *name);

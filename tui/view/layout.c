@@ -129,16 +129,19 @@ struct esp_layout esp_layout_of(const struct esp_layout_options *options)
     if (width < LEAST_WIDTH || height < LEAST_HEIGHT)
         return layout;
     layout.footer = (struct esp_rect){0, height - 1, width, 1};
-    layout.input = (struct esp_rect){0, height - 2, width, 1};
+    const int rows = options->input_rows > 1 && options->input_rows <= height / 4
+                         ? options->input_rows
+                         : 1;
+    layout.input = (struct esp_rect){0, height - 1 - rows, width, rows};
     if (width < 60 || height < 14) {
         int top = height >= 10;
         layout.kind = ESP_LAYOUT_TABS;
         layout.header = (struct esp_rect){0, 0, top ? width : 0, 1};
         layout.tabs = (struct esp_rect){0, top, width, 1};
-        layout.pane[options->current] = (struct esp_rect){0, top + 1, width, height - top - 3};
+        layout.pane[options->current] = (struct esp_rect){0, top + 1, width, height - top - 2 - rows};
         return layout;
     }
-    struct esp_rect body = {0, 1, width, height - 3};
+    struct esp_rect body = {0, 1, width, height - 2 - rows};
     bool is_wide = width >= 100 && height >= 28;
     layout.kind = is_wide ? ESP_LAYOUT_WIDE : ESP_LAYOUT_NORMAL;
     layout.framed = true;

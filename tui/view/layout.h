@@ -32,13 +32,15 @@ struct esp_layout_options {
     bool zoomed;           /* only the current pane */
     bool stacked;          /* tree below the text instead of beside it */
     bool comparing;        /* the compare pane takes the place of all but the text */
+    int input_rows;        /* of the input line; 0: one */
     bool hidden[ESP_PANES];
 };
 
 struct esp_layout {
     int kind;
     bool framed;
-    struct esp_rect header, tabs, input, footer; /* one line each; width 0 if not shown */
+    struct esp_rect header, tabs, input, footer; /* one line each, but for the input; width 0 if
+                                                    not shown */
     struct esp_rect pane[ESP_PANES];             /* frame included; width 0 if not shown */
 };
 

@@ -47,7 +47,7 @@ static void scroll(struct esp_ui *ui, const struct esp_state *state,
                    const struct esp_layout *layout, int pane, int action)
 {
     struct esp_rect inside = esp_layout_inside(layout, pane);
-    for (int i = 0; i < LINES && esp_panes[pane]->request; i++)
+    for (int i = 0; i < LINES; i++)
         esp_panes[pane]->request(&ui->view[pane], &ui->look, state, action, inside.width,
                                  inside.height);
 }
@@ -59,7 +59,8 @@ void esp_ui_mouse(struct esp_ui *ui, const struct esp_state *state, struct esp_m
     int pane = pane_at(&layout, mouse.x, mouse.y);
     if (mouse.button == LEFT)
         click(ui, state, &layout, mouse.x, mouse.y);
-    else if ((mouse.button == WHEEL_UP || mouse.button == WHEEL_DOWN) && pane >= 0)
-        scroll(ui, state, &layout, pane,
+    else if (mouse.button == WHEEL_UP || mouse.button == WHEEL_DOWN)
+        scroll(ui, state, &layout,
+               pane >= 0 && esp_panes[pane]->request ? pane : ESP_PANE_text,
                mouse.button == WHEEL_UP ? ESP_ACTION_UP : ESP_ACTION_DOWN);
 }

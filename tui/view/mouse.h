@@ -11,7 +11,7 @@ struct esp_mouse {
 
 /* A click on a pane focuses it, and the pane may select what is there. A click on a tab shows
  * its pane. A click elsewhere focuses the input line. The wheel scrolls the pane under the
- * pointer and leaves the focus where it is. */
+ * pointer, or the text where that cannot be scrolled, and leaves the focus where it is. */
 void esp_ui_mouse(struct esp_ui *ui, const struct esp_state *state, struct esp_mouse mouse,
                   int width, int height);
 

@@ -8,8 +8,9 @@
 #include "tui/view/fuzzy.h"
 #include "tui/view/keys.h"
 #include "viz/safe.h"
+#include "viz/wrap.h"
 
-enum { WIDEST = 100, PAGE = 8 };
+enum { WIDEST = 100, PAGE = 8, DETAILS = 4 /* rows below a menu, a blank one among them */ };
 
 void esp_palette_open(struct esp_palette *palette)
 {
@@ -31,8 +32,10 @@ void esp_palette_close(struct esp_palette *palette)
 void esp_palette_add(struct esp_palette *palette, const char *kind, const char *text,
                      const char *summary, const struct esp_binding *binding)
 {
-    struct esp_palette_item item = {kind, strdup(text), strdup(summary ? summary : ""),
-                                    binding};
+    struct esp_palette_item item = {.kind = kind,
+                                    .text = strdup(text),
+                                    .summary = strdup(summary ? summary : ""),
+                                    .binding = binding};
     size_t count = (size_t)palette->count + 1;
     struct esp_palette_item *items = realloc(palette->items, count * sizeof *items);
     if (items)
@@ -46,6 +49,14 @@ void esp_palette_add(struct esp_palette *palette, const char *kind, const char *
         return;
     }
     palette->items[palette->count++] = item;
+}
+
+void esp_palette_mark(struct esp_palette *palette, bool current, bool refused)
+{
+    if (palette->count == 0)
+        return;
+    palette->items[palette->count - 1].current = current;
+    palette->items[palette->count - 1].refused = refused;
 }
 
 /* ------------------------------------------------------------------ filtering */
@@ -77,6 +88,9 @@ void esp_palette_filter(struct esp_palette *palette)
         palette->shown_count++;
     }
     free(scores);
+    for (int i = 0; !palette->query[0] && i < palette->shown_count; i++)
+        if (palette->items[palette->shown[i]].current)
+            palette->selected = i;
 }
 
 const struct esp_palette_item *esp_palette_selected(const struct esp_palette *palette)
@@ -169,17 +183,43 @@ enum esp_palette_answer esp_palette_key(struct esp_palette *palette, int key)
 
 /* ------------------------------------------------------------------ drawing */
 
-static void draw_item(struct esp_canvas *canvas, int y, const struct esp_palette_item *item,
-                      int column, bool selected)
+/* Columns in front of the texts of a menu, for the mark. */
+static int indent_of(const struct esp_palette *palette)
+{
+    return palette->title ? 2 : 0;
+}
+
+static bool has_details(const struct esp_palette *palette, struct esp_rect frame)
+{
+    return palette->title && frame.height >= 6 + DETAILS;
+}
+
+/* What stands on the right of an item: of a menu, which are the items that it marks. */
+static const char *mark_of(const struct esp_palette *palette,
+                           const struct esp_palette_item *item)
+{
+    return !palette->title ? item->kind
+           : item->current ? "now"
+           : item->refused ? "refused"
+                           : "";
+}
+
+static void draw_item(struct esp_canvas *canvas, int y, const struct esp_palette *palette,
+                      const struct esp_palette_item *item, int column, bool selected)
 {
     const int width = canvas->view.rect.width, kind = width >= 50 ? 10 : 0;
-    esp_draw_bytes(canvas, 2, y, width - 4 - kind, ESP_STYLE_VALUE, 0, item->text,
-                   strlen(item->text));
+    const char *text = item->text + palette->skipped;
+    const int style = item->refused ? ESP_STYLE_CUT : ESP_STYLE_VALUE;
+    if (item->current)
+        esp_draw(canvas, 2, y, ESP_STYLE_ACCEPTED, canvas->glyphs->accepted);
+    esp_draw_bytes(canvas, 2 + indent_of(palette), y, width - 4 - kind, style, 0, text,
+                   strlen(text));
     if (width - kind - column - 4 > 8)
-        esp_draw_bytes(canvas, column, y, width - kind - column - 3, ESP_STYLE_LABEL, 0,
-                       item->summary, strlen(item->summary));
+        esp_draw_bytes(canvas, column, y, width - kind - column - 3,
+                       item->refused ? style : ESP_STYLE_LABEL, 0, item->summary,
+                       strlen(item->summary));
     if (kind > 0)
-        esp_draw_right(canvas, width - 2, y, ESP_STYLE_LABEL, item->kind);
+        esp_draw_right(canvas, width - 2, y, ESP_STYLE_LABEL, mark_of(palette, item));
     if (selected)
         esp_draw_restyle(canvas, (struct esp_rect){1, y, width - 2, 1}, ESP_STYLE_SELECTION);
 }
@@ -189,11 +229,11 @@ static int summary_column(const struct esp_palette *palette, int first, int rows
 {
     int widest = 0;
     for (int i = first; i < first + rows; i++) {
-        const char *text = palette->items[palette->shown[i]].text;
+        const char *text = palette->items[palette->shown[i]].text + palette->skipped;
         int width = esp_safe_width(text, strlen(text), 0);
         widest = width > widest ? width : widest;
     }
-    return 2 + (widest < 34 ? widest : 34) + 2;
+    return 2 + indent_of(palette) + (widest < 34 ? widest : 34) + 2;
 }
 
 static void draw_hints(struct esp_canvas *canvas, int y)
@@ -207,18 +247,65 @@ static void draw_hints(struct esp_canvas *canvas, int y)
     }
 }
 
+/* Where the palette is drawn on a screen of this size; width 0: nowhere. A menu is as high as
+ * what it offers; the selected item's reason or summary stands below it in full. */
+static struct esp_rect frame_of(const struct esp_palette *palette, int width, int height)
+{
+    const int wide = width - 4 < WIDEST ? width - 4 : WIDEST, most = height - 5;
+    int high = palette->title ? palette->count + 3 + DETAILS : most;
+    high = high < most ? high : most;
+    if (wide < 12 || high < 4)
+        return (struct esp_rect){0, 0, 0, 0};
+    return (struct esp_rect){(width - wide) / 2, 2, wide, high};
+}
+
+/* How many rows there are for items, and which of the shown ones is the first. */
+static int rows_of(const struct esp_palette *palette, struct esp_rect frame, int *first)
+{
+    int rows = frame.height - 3 - (has_details(palette, frame) ? DETAILS : 0);
+    *first = palette->selected - rows / 2;
+    if (*first > palette->shown_count - rows)
+        *first = palette->shown_count - rows;
+    *first = *first < 0 ? 0 : *first;
+    return rows > palette->shown_count - *first ? palette->shown_count - *first : rows;
+}
+
+int esp_palette_at(const struct esp_palette *palette, int width, int height, int x, int y)
+{
+    const struct esp_rect frame = frame_of(palette, width, height);
+    int first, rows;
+    if (x < frame.x || x >= frame.x + frame.width || y < frame.y || y >= frame.y + frame.height)
+        return ESP_PALETTE_OUTSIDE;
+    rows = rows_of(palette, frame, &first);
+    return y - frame.y >= 2 && y - frame.y < 2 + rows ? first + y - frame.y - 2
+                                                      : ESP_PALETTE_NOTHING;
+}
+
+/* The summary of the selected item, which its row may have no room for. */
+static void draw_details(struct esp_canvas *canvas, const struct esp_palette *palette, int y)
+{
+    const struct esp_palette_item *item = esp_palette_selected(palette);
+    struct esp_rect inside = {2, y, canvas->view.rect.width - 4, DETAILS - 1};
+    if (!item)
+        return;
+    struct esp_view whole = esp_canvas_enter(canvas, inside);
+    esp_draw_paragraph(canvas, 0, item->refused ? ESP_STYLE_WARN : ESP_STYLE_TEXT,
+                       item->summary);
+    esp_canvas_leave(canvas, whole);
+}
+
 void esp_palette_draw(struct esp_canvas *canvas, const struct esp_palette *palette)
 {
-    const int width = canvas->width - 4 < WIDEST ? canvas->width - 4 : WIDEST;
-    const int height = canvas->height - 5;
-    if (width < 12 || height < 4)
+    const struct esp_rect frame = frame_of(palette, canvas->width, canvas->height);
+    const int width = frame.width, height = frame.height;
+    if (width == 0)
         return;
-    struct esp_rect frame = {(canvas->width - width) / 2, 2, width, height};
     struct esp_view whole = esp_canvas_enter(canvas, frame);
     struct esp_rect all = {0, 0, width, height};
     esp_draw_fill(canvas, all, ESP_STYLE_TEXT);
     esp_draw_frame(canvas, all, ESP_STYLE_FRAME_FOCUS);
-    esp_draw(canvas, 2, 0, ESP_STYLE_SELECTION, " what can be done ");
+    esp_drawf(canvas, 2, 0, ESP_STYLE_SELECTION, " %s ",
+              palette->title ? palette->title : "what can be done");
     draw_hints(canvas, height - 1);
     int x = esp_draw(canvas, 2, 1, ESP_STYLE_KEY, "> ");
     x = esp_draw_bytes(canvas, x, 1, width - x - 2, ESP_STYLE_TEXT, 0, palette->query,
@@ -228,15 +315,12 @@ void esp_palette_draw(struct esp_canvas *canvas, const struct esp_palette *palet
     esp_drawf(canvas, x + 3, 1, ESP_STYLE_LABEL,
               palette->shown_count ? "%d of %d" : "nothing matches", palette->shown_count,
               palette->count);
-    int rows = height - 3, first = palette->selected - rows / 2;
-    if (first > palette->shown_count - rows)
-        first = palette->shown_count - rows;
-    first = first < 0 ? 0 : first;
-    if (rows > palette->shown_count - first)
-        rows = palette->shown_count - first;
+    int first, rows = rows_of(palette, frame, &first);
+    if (has_details(palette, frame))
+        draw_details(canvas, palette, height - DETAILS);
     int column = summary_column(palette, first, rows);
     for (int i = 0; i < rows; i++)
-        draw_item(canvas, 2 + i, &palette->items[palette->shown[first + i]], column,
+        draw_item(canvas, 2 + i, palette, &palette->items[palette->shown[first + i]], column,
                   first + i == palette->selected);
     esp_canvas_leave(canvas, whole);
 }

@@ -10,6 +10,7 @@
 #include "kernels/status.h"
 #include "engine/espalier.h"
 #include "tui/model/line_file.h"
+#include "engine/support/guess.h"
 #include "engine/support/paths.h"
 
 void esp_theme_plain(struct esp_theme *theme)
@@ -139,6 +140,18 @@ static int find_by_name(const char *name, char *path, size_t size)
     return esp_find_data(path, size, "themes", file_name);
 }
 
+static int refuse_name(const char *name, char *err, size_t errlen)
+{
+    struct esp_guess guess;
+    char theme[64], meant[96];
+    esp_guess_begin(&guess, name, strlen(name));
+    for (int i = 0; esp_theme_list(i, theme, sizeof theme) == 0; i++)
+        esp_guess_try(&guess, theme);
+    return esp_fail(err, errlen, ESP_E_FILE,
+                    "there is no theme '%.60s'%s; espalier list themes shows those there are",
+                    name, esp_guess_text(&guess, meant));
+}
+
 int esp_theme_load(struct esp_theme *theme, const char *name, char *err, size_t errlen)
 {
     char path[640];
@@ -146,9 +159,7 @@ int esp_theme_load(struct esp_theme *theme, const char *name, char *err, size_t 
     const char *slash = strrchr(name, '/');
     snprintf(path, sizeof path, "%s", name);
     if (!slash && find_by_name(name, path, sizeof path) < 0)
-        return esp_fail(err, errlen, ESP_E_FILE,
-                        "there is no theme '%.60s'; espalier list themes shows those there are",
-                        name);
+        return refuse_name(name, err, errlen);
     esp_theme_plain(&reading.theme);
     int status = esp_line_file_read(path, read_line, &reading, err, errlen);
     if (status < 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "viz/chart.h"
+#include "tui/view/input_box.h"
 #include "tui/view/replay_line.h"
 #include "viz/safe.h"
 #include "viz/wrap.h"
@@ -158,7 +159,7 @@ static bool is_valid(const struct esp_canvas *canvas, const struct esp_ui *ui,
 {
     const bool pane = ui->layout.focused || ui->help;
     const bool line_is_free = pane || ui->line_length == 0;
-    if (!b->label[0])
+    if (!b->label[0] || esp_own_key(&ui->own_keys, esp_key_parse(b->key)))
         return false;
     switch (b->when) {
     case ESP_WHEN_PANE:
@@ -271,38 +272,36 @@ static void draw_footer(struct esp_canvas *canvas, const struct esp_ui *ui,
     }
 }
 
+const struct esp_binding *esp_ui_hint_at(const struct esp_canvas *canvas,
+                                         const struct esp_ui *ui,
+                                         const struct esp_state *state, int x, int y)
+{
+    struct hint hints[MOST_HINTS];
+    const bool says = ui->message && ui->message[0] && fits_footer(canvas, ui);
+    if (y != canvas->height - 1 || says || ui->palette.open ||
+        esp_ui_layout(ui, canvas->width, canvas->height).kind == ESP_LAYOUT_TINY)
+        return NULL;
+    const int count = place_hints(canvas, ui, state, hints);
+    for (int i = 0; i < count; i++) {
+        const int at = x - hints[i].x, first = (int)strlen(hints[i].binding->key);
+        if (at < 0 || at >= hints[i].width)
+            continue;
+        /* Of "Up Down move", a click on the second key means that one. */
+        return at > first && at < (int)strlen(hints[i].keys) ? hints[i].binding + 1
+                                                             : hints[i].binding;
+    }
+    return NULL;
+}
+
 /* ------------------------------------------------------------------ input line */
 
-/* Scrolls sideways so that the cursor stays inside: bytes are dropped on the left until it
- * does. */
 static void draw_input(struct esp_canvas *canvas, const struct esp_ui *ui)
 {
-    if (ui->player && ui->line_length == 0) {
+    const struct esp_input_line line = {ui->prompt, ui->line, ui->line_length, ui->point};
+    if (ui->player && ui->line_length == 0)
         esp_replay_line_draw(canvas, ui->player, ui->typed);
-        return;
-    }
-    int width = canvas->view.rect.width, flags = canvas->ascii_text ? ESP_SAFE_ASCII : 0;
-    int x = esp_draw(canvas, 0, 0, ui->layout.focused ? ESP_STYLE_LABEL : ESP_STYLE_KEY,
-                     ui->prompt);
-    struct esp_safe_unit shown;
-    size_t first = ui->point > 4 * (size_t)width ? ui->point - 4 * (size_t)width : 0;
-    while (first > 0 && ((unsigned char)ui->line[first] & 0xc0) == 0x80)
-        first--;
-    int before = esp_safe_width(ui->line + first, ui->point - first, flags);
-    while (first < ui->point && x + before >= width) {
-        first += esp_safe_next(ui->line + first, ui->line_length - first, flags, &shown);
-        before -= shown.width;
-    }
-    int cursor = x + before;
-    for (size_t i = first; i < ui->line_length && x < width;) {
-        i += esp_safe_next(ui->line + i, ui->line_length - i, flags, &shown);
-        x = esp_draw(canvas, x, 0, shown.stand_in ? ESP_STYLE_LABEL : ESP_STYLE_TEXT,
-                     shown.text);
-    }
-    if (!ui->layout.focused) {
-        canvas->cursor_x = canvas->view.rect.x + (cursor < width ? cursor : width - 1);
-        canvas->cursor_y = canvas->view.rect.y;
-    }
+    else
+        esp_input_box_draw(canvas, &line, !ui->layout.focused);
 }
 
 /* The completions, in a frame right above the input line. */

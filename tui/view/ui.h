@@ -28,6 +28,8 @@ struct esp_ui {
     const struct esp_choice *choices;
     int choice_count;
 
+    struct esp_own_keys own_keys;
+
     struct esp_palette palette; /* over everything, while it is open */
 
     const char *message; /* shown instead of the key hints; NULL or "": none */
@@ -42,6 +44,11 @@ void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui,
 
 /* Shows the compare pane in front when a comparison begins, or hides it when it ends. */
 void esp_ui_compare(struct esp_ui *ui, bool on);
+
+/* What the hint of the footer at a cell stands for; NULL: there is none. */
+const struct esp_binding *esp_ui_hint_at(const struct esp_canvas *canvas,
+                                         const struct esp_ui *ui,
+                                         const struct esp_state *state, int x, int y);
 
 /* The pane whose tab is at column x of a strip of this width, -1: none. */
 int esp_ui_tab_at(const struct esp_ui *ui, int width, int x);

@@ -1,0 +1,182 @@
+#!/bin/sh
+# Habits that users bring from other programs: Esc, new lines, /name, menus, a click on the footer, keys of
+# their own, their editor.
+. tests/shell.sh
+. tests/script.sh
+
+# play_and_see PATTERN INSTRUCTIONS [ARGUMENTS...]
+play_and_see() {
+    pattern=$1
+    shift
+    instructions=$1
+    shift
+    play "size 100x30
+wait
+$instructions
+$dump" "$@" && dumped "$pattern"
+}
+not_dumped() {
+    ! grep -q -e "$1" "$work/screen"
+}
+rows_of_input() { # the rows below the frames, without the footer
+    sed -e '1,/^└/d' "$work/screen" | sed '$d'
+}
+
+check "Esc clears a command line" play_and_see '^> *$' 'type :drafter line
+key Esc'
+check "Esc keeps a prompt" play_and_see '^> Once upon' 'type Once upon
+key Esc'
+check "Esc brings back the prompt that a command line took the place of" play_and_see '^> Once upon a' 'type Once upon
+key M-p Esc
+type  a'
+check "so does the end of the command" play_and_see '^> Once upon a' "type Once upon
+key M-p
+type $work/none.xyz
+key Enter
+type  a"
+check "Esc stops a generation" play_and_see 'stopped' 'key F5
+type Once upon a time
+key Enter
+wait
+key Esc'
+check "and only where no pane has the focus" play_and_see 'step mode, iter' 'key F5
+type Once upon a time
+key Enter
+wait
+key Tab Esc'
+check "in a replay keys mean keys again" play_and_see '^┌ help' 'key e Esc x F1' \
+    replay sessions/samples/dyspec.esp.jsonl
+
+play_and_see 'second line' 'type first
+key C-j
+type second line
+key M-Enter
+type third'
+check "C-j and M-Enter begin new lines, and the input grows" \
+    [ "$(rows_of_input | tr -s ' ' | tr '\n' '|')" = '> first| second line| third|' ]
+check "Up and Down go through them" play_and_see '^  secXond' 'type first
+key C-j
+type second
+key Up Home
+type a
+key Down Right Right
+type X'
+check "the lines are one prompt" play_and_see '^│ second' 'type first
+key C-j
+type second
+key Enter
+wait' -n 4
+check "in a command line, C-j is Enter" play_and_see 'theme = mono' 'type :theme mono
+key C-j'
+
+check "/name is :name" play_and_see 'theme = mono' 'type /theme mono
+key Enter'
+check "for commands, too" play_and_see 'nothing is recorded' 'type /mark here
+key Enter'
+check "it is completed" play_and_see '^> /theme mono' 'type /the
+key Tab
+type mo
+key Tab'
+check "another word is searched for" play_and_see "not found: 'themes' is not in the text" 'type /themes
+key Enter'
+check "and in a pane every word is" play_and_see "not found: 'theme' is not in the tree" 'type Once
+key Enter
+wait
+key Tab Tab
+type /theme
+key Enter' -n 4
+
+check "F2 is a menu that marks the drafter" play_and_see '✓ dynatree .* now' 'key F2' --drafter dynatree
+check "the arrows choose" play_and_see 'drafter = goodput' 'key F2 Down Enter
+wait' --drafter dynatree
+check "F3 refuses with the reason" play_and_see 'verifier nss draws at random and needs a temperature' 'key F3 Down Enter
+wait' --temp 0
+check "and what is refused is not chosen" play_and_see 'dynatree, greedy, cpu' 'key F3 Down Enter Esc
+wait' --drafter dynatree --temp 0
+check "a drafter that needs a draft model is refused without one" \
+    play_and_see 'fixed .*refused' 'type :model fairytale-target
+key Enter
+wait
+key F2'
+check "the menu keeps the prompt" play_and_see '^> Once X' 'type Once 
+key F3 Esc
+type X'
+play_and_see 'F2 drafter' ''
+column=$(awk 'END { print index($0, "F2 drafter") }' "$work/screen")
+check "the footer can be clicked" play_and_see 'how trees are drafted' "mouse 0 $column 29"
+check "so can the menu" play_and_see 'drafter = ar' "key F2
+mouse 0 10 5
+wait"
+check "a click outside leaves it" play_and_see '^│ *│ *│$' "key F2
+mouse 0 0 0"
+check "the wheel scrolls the text and not the history" play_and_see '^> *$' "type :theme mono
+key Enter
+mouse 64 5 28
+mouse 64 5 28"
+
+cat >"$work/config" <<END
+bind F12 :theme mono
+bind F6 help
+bind z zoom
+bind M-e none
+END
+check "a key of the configuration runs a command" play_and_see 'theme = mono' 'key F12' --config "$work/config"
+check "or an action" play_and_see '^┌ help' 'key F6' --config "$work/config"
+check "a character only while nothing is typed" play_and_see '^> xz' 'type xz' --config "$work/config"
+check "then it acts" play_and_see '^┌ text ─*┐$' 'type z' --config "$work/config"
+check "none: the input line gets the key" play_and_see '^ F1 help' 'key M-e' --config "$work/config"
+check "the menu lists keys of one's own" play_and_see 'F12 .*:theme mono .*your key' 'key F7
+type your key' --config "$work/config"
+check ":bind binds, and :config save remembers" play_and_see 'written to' "type :bind C-t full-speed
+key Enter
+type :bind F6 default
+key Enter
+type :config save
+key Enter
+wait" --config "$work/config"
+check "what was bound" grep -qx 'bind C-t full-speed' "$work/config"
+check "what was before" grep -qx 'bind F12 :theme mono' "$work/config"
+check "what is not bound any more" sh -c "! grep -q 'bind F6' $work/config"
+refuses() { # LINE PATTERN
+    echo "$1" >"$work/bad"
+    play 'size 80x24' --config "$work/bad"
+    grep -q "bad, line 1: $2" "$work/err" || { cat "$work/err"; return 1; }
+}
+check "an unknown key is named" refuses 'bind F99 help' "there is no key 'F99"
+check "an unknown action is named" refuses 'bind F9 hepl' "there is no action 'hepl' (did you mean help?)"
+check "C-c is not bound" refuses 'bind C-c help' 'C-c always'
+
+printf '#!/bin/sh\ntest "$(cat "$2")" = "$1" && printf "two\\nlines\\n" >"$2"\n' >"$work/editor"
+chmod +x "$work/editor"
+edits() { # PATTERN EDITOR INSTRUCTIONS
+    (EDITOR=$2 VISUAL='' TMPDIR=$work && export EDITOR VISUAL TMPDIR && play_and_see "$1" "$3")
+}
+check "C-x C-e opens the editor" edits '^  lines' "$work/editor one" 'type one
+key C-x C-e'
+check "so does :editor" edits '^  lines' "$work/editor one" 'type one
+key F7
+type :editor
+key Enter'
+check "if it fails, the line stays" edits '^> one' false 'type one
+key C-x C-e'
+check "and it is said" dumped 'the editor failed, and the line is as it was'
+check "no file stays behind" [ -z "$(ls "$work" | grep '^espalier-')" ]
+
+check "a command that was meant is named" play_and_see "no command ':drafer' (did you mean drafter?)" 'type :drafer
+key Enter'
+check "so is a drafter" play_and_see "no drafter 'dynatre' (did you mean dynatree?)" 'type :drafter dynatre
+key Enter
+wait'
+check "and a theme" play_and_see "no theme 'drak' (did you mean dark?)" 'type :theme drak
+key Enter'
+check "and a setting" play_and_see "no setting 'tmep' (did you mean temp?)" 'type :set tmep=1
+key Enter'
+check "and a folder" play_and_see 'fairytale-target?); the loaded models stay' 'type :model fairytale-traget
+key Enter
+wait'
+mkdir "$work/pythia-70m"
+check "on the command line, too" fails 1 'did you mean pythia-70m?' \
+    $ESPALIER inspect "$work/pythia-70n"
+check "and subcommands" fails 2 "no command 'repaly' (did you mean replay?)" $ESPALIER repaly
+check "and options" fails 2 "option '--tmep' (did you mean --temp?)" $ESPALIER generate --tmep 1
+finish

@@ -1,0 +1,17 @@
+/* editor.c - ":editor" opens the user's editor on the prompt; so does C-x C-e. */
+#include "tui/commands/command.h"
+
+static int run(struct esp_control *control, const char *arguments)
+{
+    (void)arguments;
+    control->edit = true;
+    control->ui.layout.focused = control->ui.help = false;
+    return ESP_OK;
+}
+
+const struct esp_command_ops esp_command_editor = {
+    .name = "editor",
+    .usage = "",
+    .summary = "change the prompt in an editor, that of VISUAL or EDITOR (also: C-x C-e)",
+    .run = run,
+};
