@@ -233,6 +233,11 @@ const char *esp_engine_notice(const struct esp_engine *e)
     return e->notice;
 }
 
+int esp_engine_context(const struct esp_engine *e)
+{
+    return e->context;
+}
+
 double esp_engine_load_seconds(const struct esp_engine *e)
 {
     return e->load_seconds;

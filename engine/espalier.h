@@ -75,6 +75,8 @@ const char *esp_engine_device(const struct esp_engine *engine);  /* e.g. "AVX-51
 /* With "auto": why a device that exists is not used; else "". */
 const char *esp_engine_notice(const struct esp_engine *engine);
 double esp_engine_load_seconds(const struct esp_engine *engine);
+/* Tokens that a text can have. */
+int esp_engine_context(const struct esp_engine *engine);
 /* The drafter specification that espalier.json of the target folder gives for this pair, for
  * greedy decoding or for sampling; NULL if there is none. */
 const char *esp_engine_preset(const struct esp_engine *engine, bool sampling);

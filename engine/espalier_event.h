@@ -24,7 +24,7 @@ enum esp_verdict {
 /* Why a node was cut, or (for a verified leaf) why it was not expanded. */
 #define ESP_REASON(X)                                                                          \
     X(NONE, "")                                                                                \
-    X(THRESHOLD, "P < threshold")                                                              \
+    X(THRESHOLD, "path too unlikely")                                                          \
     X(DEPTH, "depth limit")                                                                    \
     X(BUDGET, "node budget")                                                                   \
     X(BEAM, "outside the beam")                                                                \

@@ -559,6 +559,7 @@ static void read_header(struct reader *r, const cJSON *object, struct esp_record
     read_model(r, object, "target", &h->target);
     read_model(r, object, "draft", &h->draft);
     h->vocabulary = integer_or(r, vocabulary, "size", 0, MOST, 0);
+    h->context = integer_or(r, object, "context", 0, MOST, 0);
     copy(h->vocabulary_hash, sizeof h->vocabulary_hash, vocabulary, "hash");
     copy(h->drafter, sizeof h->drafter, object, "drafter");
     copy(h->verifier, sizeof h->verifier, object, "verifier");

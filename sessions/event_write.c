@@ -312,6 +312,7 @@ int esp_header_to_json(struct esp_line *line, const struct esp_recording_header 
     esp_line_integer(line, "size", h->vocabulary);
     put_text(line, "hash", h->vocabulary_hash);
     esp_line_close(line, '}');
+    esp_line_integer(line, "context", h->context);
     put_text(line, "drafter", h->drafter);
     put_text(line, "verifier", h->verifier);
     esp_line_flag(line, "lossy", h->lossy);

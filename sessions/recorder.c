@@ -87,6 +87,7 @@ void esp_recording_describe(struct esp_recording_header *h, const struct esp_eng
     h->lossy = esp_session_is_lossy(session);
     snprintf(h->backend, sizeof h->backend, "%s", esp_engine_backend(engine));
     snprintf(h->device, sizeof h->device, "%s", esp_engine_device(engine));
+    h->context = esp_engine_context(engine);
     h->load_seconds = esp_engine_load_seconds(engine);
 }
 

@@ -41,6 +41,7 @@ struct esp_recording_header {
     char started[32]; /* ISO 8601, UTC */
     struct esp_recorded_model target, draft;
     int vocabulary;           /* tokens; 0: unknown */
+    int context;              /* tokens that a text can have; 0: unknown */
     char vocabulary_hash[32]; /* of all token texts */
     char drafter[1024], verifier[1024];
     bool lossy;

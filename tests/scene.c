@@ -160,6 +160,7 @@ const struct esp_iteration *scene_king(int index)
         .path = path,
         .path_length = 3,
         .bonus = TOKEN_FELL,
+        .bonus_u = NAN,
         .committed = committed,
         .committed_count = 4,
         .deepest = 4,

@@ -10,9 +10,19 @@ const char *esp_probability(char text[8], double p)
         return strcpy(text, "  -");
     if (p >= 0.995)
         return strcpy(text, "1.0");
+    if (p > 0 && p < 0.005)
+        return strcpy(text, "<.01");
     snprintf(text, 8, "%.2f", p < 0 ? 0 : p);
     memmove(text, text + 1, strlen(text));
     return text;
+}
+
+int esp_draw_probability(struct esp_canvas *canvas, int x, int y, int style, double p)
+{
+    char text[8];
+    esp_probability(text, p);
+    esp_draw(canvas, text[0] == '<' ? x - 1 : x, y, style, text);
+    return x + 3;
 }
 
 const char *esp_probability_exact(char text[16], double p)
@@ -48,6 +58,21 @@ int esp_draw_bar(struct esp_canvas *canvas, int x, int y, int width, int style, 
     if (eighths % 8)
         x = esp_draw_repeat(canvas, x, y, 1, style, canvas->glyphs->eighths[eighths % 8]);
     return x;
+}
+
+void esp_draw_columns(struct esp_canvas *canvas, struct esp_rect rect, int style,
+                      const float *values, int count, double minimum, double maximum)
+{
+    const int first = count > rect.width ? count - rect.width : 0;
+    for (int i = first; i < count; i++) {
+        const double place = maximum > minimum ? (values[i] - minimum) / (maximum - minimum) : 0;
+        int eighths = isfinite(place) ? (int)lround(place * rect.height * 8) : 0;
+        for (int row = 0; row < rect.height && (eighths > 0 || row == 0); row++, eighths -= 8)
+            esp_draw_repeat(canvas, rect.x + i - first, rect.y + rect.height - 1 - row, 1, style,
+                            canvas->glyphs->sparks[eighths >= 8  ? 7
+                                                   : eighths > 1 ? eighths - 1
+                                                                 : 0]);
+    }
 }
 
 void esp_draw_spark(struct esp_canvas *canvas, int x, int y, int width, int style,

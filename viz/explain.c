@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "viz/chart.h"
+#include "viz/gauges.h"
 #include "viz/safe.h"
 
 const char *esp_quote_token(char text[48], const struct esp_tokens *tokens, int32_t token)
@@ -116,15 +117,16 @@ static void explain_rejected(char *text, size_t size, const struct esp_iteration
     if (is_greedy(it))
         snprintf(text, size, "rejected: the target's first choice is %s", quoted);
     else if (isfinite(n->u) && isfinite(n->acceptance))
-        snprintf(text, size, "rejected: u = %s is above its chance of %s; next is %s",
+        snprintf(text, size,
+                 "rejected: the random number %s (u) is above its chance of %s; next is %s",
                  esp_probability_exact(u, n->u), esp_probability_exact(a, n->acceptance),
                  quoted);
     else if (isfinite(n->branching))
         snprintf(text, size,
-                 "rejected: the target's sample is %s; the chance of this one was %s", quoted,
+                 "rejected: the target drew %s at random; the chance of this one was %s", quoted,
                  esp_probability_exact(a, n->branching));
     else
-        snprintf(text, size, "rejected: the target's sample is %s", quoted);
+        snprintf(text, size, "rejected: the target drew %s at random", quoted);
 }
 
 void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, int stages,
@@ -144,8 +146,8 @@ void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, i
     else if (n->verdict == ESP_CUT && explain_price(why, sizeof why, it, n))
         snprintf(text, size, "not drafted: %s", why);
     else if (n->verdict == ESP_CUT)
-        snprintf(text, size, "cut before the target saw it%s%s (P = %s)", n->reason ? ": " : "",
-                 esp_reason_text(n->reason),
+        snprintf(text, size, "cut before the target saw it%s%s; its path has %s (P)",
+                 n->reason ? ": " : "", esp_reason_text(n->reason),
                  esp_probability_exact(p, exp(n->cumulative_log_q)));
     else if (stages <= ESP_STAGE_SELECT)
         snprintf(text, size, "drafted: no decision yet");
@@ -156,10 +158,10 @@ void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, i
     else if (is_greedy(it))
         snprintf(text, size, "accepted: it is the target's first choice");
     else if (isfinite(n->u) && isfinite(n->acceptance))
-        snprintf(text, size, "accepted: u = %s is below its chance of %s",
+        snprintf(text, size, "accepted: the random number %s (u) is below its chance of %s",
                  esp_probability_exact(u, n->u), esp_probability_exact(a, n->acceptance));
     else
-        snprintf(text, size, "accepted: the target's sample is this token");
+        snprintf(text, size, "accepted: the target drew this token at random");
 }
 
 int esp_telling_node(const struct esp_iteration *it)
@@ -204,14 +206,42 @@ static void say_breadth(char *text, size_t size, const struct esp_iteration *it,
     esp_say(text, size, " After %s its best guess is %.0f %% sure",
             esp_quote_token(quoted, tokens, n->token), 100 * (double)n->confidence);
     if (high && n->confidence >= high->before)
-        esp_say(text, size, ", at least tauh = %.0f %%", 100 * high->before);
-    else if (low && n->confidence < low->before)
-        esp_say(text, size, ", below taul = %.0f %%", 100 * low->before);
-    else if (high && low)
-        esp_say(text, size, ", between taul = %.0f %% and tauh = %.0f %%", 100 * low->before,
+        esp_say(text, size, ", at least the upper confidence of %.0f %% (tauh)",
                 100 * high->before);
+    else if (low && n->confidence < low->before)
+        esp_say(text, size, ", below the lower confidence of %.0f %% (taul)", 100 * low->before);
+    else if (high && low)
+        esp_say(text, size, ", between the confidences of %.0f %% (taul) and %.0f %% (tauh)",
+                100 * low->before, 100 * high->before);
     esp_say(text, size, high && low ? ", so it tries %d child%s." : ". It has %d child%s.",
             children, children == 1 ? "" : "ren");
+}
+
+/* The draws of an entry of a list that "name" or "name:parameters" means; "" if there is none. */
+static const char *draws_of(enum esp_list list, const char *spec)
+{
+    struct esp_item item;
+    const size_t length = spec ? strcspn(spec, ":") : 0;
+    for (int i = 0; esp_item(list, i, &item); i++)
+        if (strlen(item.name) == length && strncmp(item.name, spec, length) == 0)
+            return item.draws ? item.draws : "";
+    return "";
+}
+
+/* Whether the target's token was drawn at random: above temperature 0. */
+static bool is_sampled(const struct esp_iteration *it)
+{
+    return isfinite(it->bonus_u) && !is_greedy(it);
+}
+
+/* Whether children were drawn at random from the draft's distribution, as far as that is sure:
+ * above temperature 0, where drafter or verifier know no other draws. */
+static bool draws_at_random(const struct esp_iteration *it)
+{
+    const char *drafter = draws_of(ESP_DRAFTERS, it->drafter),
+               *verifier = draws_of(ESP_VERIFIERS, it->verifier);
+    return is_sampled(it) && (strstr(drafter, "iid") || strstr(drafter, "swor")) &&
+           (!strstr(drafter, "topk") || (*verifier && !strstr(verifier, "topk")));
 }
 
 static void explain_layer(char *text, size_t size, const struct esp_iteration *it,
@@ -232,8 +262,9 @@ static void explain_layer(char *text, size_t size, const struct esp_iteration *i
     }
     for (int i = 1; i < tree->count; i++)
         children += tree->nodes[i].parent == best;
-    esp_say(text, size, "Draft pass %d: the draft model adds %d token%s at depth %d.",
-            it->draft_passes, added, plural(added), depth);
+    esp_say(text, size, "Draft pass %d: the draft model adds %d token%s at depth %d%s.",
+            it->draft_passes, added, plural(added), depth,
+            draws_at_random(it) ? ", drawn at random" : "");
     if (best >= 0)
         say_breadth(text, size, it, best, children, tokens);
 }
@@ -259,7 +290,7 @@ static void explain_draft(char *text, size_t size, const struct esp_iteration *i
     }
     const struct esp_node *n = &tree->nodes[example];
     esp_say(text, size,
-            " %d %s cut before the target sees %s: the path to %s, for one, has P = %.2g %%",
+            " %d %s cut before the target sees %s: the path to %s, for one, is %.2g %% likely (P)",
             cut, cut == 1 ? "is" : "are", cut == 1 ? "it" : "them",
             esp_quote_token(quoted, tokens, n->token), 100 * exp(n->cumulative_log_q));
     char why[128];
@@ -296,14 +327,15 @@ static void explain_select(char *text, size_t size, const struct esp_iteration *
                 esp_quote_token(quoted, tokens, it->tree.nodes[stop].token));
     else
         esp_say(text, size, " There the tree ends;");
-    esp_say(text, size, " the target adds %s of its own.",
-            esp_quote_token(quoted, tokens, it->bonus));
+    esp_say(text, size, " the target adds %s of its own%s.",
+            esp_quote_token(quoted, tokens, it->bonus),
+            is_sampled(it) ? ", drawn at random" : "");
 }
 
 static void explain_adapt(char *text, size_t size, const struct esp_iteration *it)
 {
     int moved = 0;
-    char before[16], after[16];
+    char before[16], after[16], name[64];
     const struct esp_gauge *hope = gauge(it, "expected"), *got = gauge(it, "obtained");
     if (hope && got)
         esp_say(text, size, "%.2f tokens were expected, %.0f came. ", hope->after, got->after);
@@ -314,8 +346,9 @@ static void explain_adapt(char *text, size_t size, const struct esp_iteration *i
         const struct esp_gauge *g = &it->gauges[i];
         if (g->before == g->after || g == hope || g == got)
             continue;
-        esp_say(text, size, "%s %s goes from %s to %s", moved++ ? "," : "", g->name,
-                esp_number(before, g->before, 3), esp_number(after, g->after, 3));
+        esp_say(text, size, "%s %s goes from %s to %s", moved++ ? ", the" : " The",
+                esp_gauge_full_name(name, it, g->name), esp_number(before, g->before, 3),
+                esp_number(after, g->after, 3));
     }
     const struct esp_gauge *depth = gauge(it, "D0");
     if (moved > 0 && depth && depth->after != depth->before)
@@ -347,9 +380,12 @@ static void explain_stage(char *text, size_t size, const struct esp_iteration *i
         break;
     case ESP_STAGE_VERIFY:
         esp_say(text, size,
-                "The target computed the root and %d node%s in one pass of %.2g ms.", nodes,
-                plural(nodes), 1e3 * it->seconds[ESP_STAGE_VERIFY]);
-        if (it->baseline > 0)
+                "The target computed the root and %d node%s in one pass", nodes, plural(nodes));
+        if (it->seconds[ESP_STAGE_VERIFY] > 0)
+            esp_say(text, size, " of %.2g ms.", 1e3 * it->seconds[ESP_STAGE_VERIFY]);
+        else
+            esp_say(text, size, ". Plain decoding takes a pass for every token.");
+        if (it->baseline > 0 && it->seconds[ESP_STAGE_VERIFY] > 0)
             esp_say(text, size, " Plain decoding takes a pass of %.2g ms for every token.",
                     1e3 * it->baseline);
         break;

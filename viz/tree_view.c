@@ -403,7 +403,7 @@ static void draw_row(struct esp_canvas *canvas, const struct esp_tree_rows *rows
         int style = esp_node_style(it, row->node);
         esp_draw_token(canvas, x, y, room, match ? ESP_STYLE_MATCH : style, &look->tokens,
                        node->token);
-        esp_draw(canvas, c->number, y, style, esp_probability(text, node->q));
+        esp_draw_probability(canvas, c->number, y, style, node->q);
         draw_note(canvas, it, row->node, c->note, y, look);
     }
 }

@@ -4,7 +4,7 @@
  *     ├─ " the"      .81  ✓
  *     │  ├─ " old"   .44  ✗  target: " young"
  *     │  ├─ " young"      +  from the target
- *     │  └┄ " dog"   .03  cut: P < threshold
+ *     │  └┄ " dog"   .03  cut: path too unlikely
  *     └─ … 3 more (1 cut)
  *
  * Building the rows decides what is shown: everything if it fits, else the accepted path first,

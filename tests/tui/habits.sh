@@ -146,6 +146,38 @@ check "an unknown key is named" refuses 'bind F99 help' "there is no key 'F99"
 check "an unknown action is named" refuses 'bind F9 hepl' "there is no action 'hepl' (did you mean help?)"
 check "C-c is not bound" refuses 'bind C-c help' 'C-c always'
 
+for pair in 'picture :export' 'svg :export' 'slide :export' 'zoom F8' 'exit :quit' 'faster F6' 'save slide :export'; do
+    check "the menu knows '${pair% *}'" play_and_see "│ ${pair##* } " "key F7
+type ${pair% *}"
+done
+
+check "a newcomer is told what the small models know" play_and_see 'continue a tale' ''
+play "size 100x30
+wait
+type Once upon a time
+key Enter
+wait
+$dump" -n 20 --context 64
+check "the text says how full the context is" dumped '^┌ text   [0-9]* tokens, [34][0-9] % of the context'
+cores=$(nproc)
+check "no more threads than processors" play_and_see "threads = $cores\$" 'type :threads 400
+key Enter
+wait
+type :set threads
+key Enter'
+stops() { # WHEN PATTERN
+    play_and_see "$2" "type :break $1
+key Enter
+type Once upon a time there was a king
+key Enter
+wait" --drafter fixed:D=6,B=2 -n 200 --temp 0 && dumped 'step mode, iter'
+}
+check "a breakpoint says when it will stop" play_and_see 'when a path of more than 3 tokens is accepted' 'type :break path 3
+key Enter'
+check "it stops after a long path" stops 'path 3' 'a path of [4-6] tokens was accepted'
+check "the path is that long" dumped 'tree .* [4-6] of [0-9]* accepted'
+check "or where all was rejected" stops rejected 'everything was rejected'
+
 printf '#!/bin/sh\ntest "$(cat "$2")" = "$1" && printf "two\\nlines\\n" >"$2"\n' >"$work/editor"
 chmod +x "$work/editor"
 edits() { # PATTERN EDITOR INSTRUCTIONS

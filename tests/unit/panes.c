@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/check.h"
+#include "viz/chart.h"
 #include "viz/explain.h"
 #include "viz/formula.h"
 #include "viz/mask_view.h"
@@ -128,7 +129,7 @@ TEST(sampled_decisions_are_explained)
     it.tree.nodes[6].u = 0.31f;
     it.tree.nodes[6].acceptance = 0.9f;
     esp_explain_node(text, sizeof text, &it, ESP_STAGES, 6, &tokens);
-    CHECK(strcmp(text, "accepted: u = .31 is below its chance of .90") == 0, "%s", text);
+    CHECK(strcmp(text, "accepted: the random number .31 (u) is below its chance of .90") == 0, "%s", text);
     esp_formula_text(text, sizeof text, &it, 6);
     CHECK(strcmp(text,
                  "accepted with probability min(1, p/q) = min(1, .64/.71) = .90, u = .31") == 0,
@@ -136,15 +137,67 @@ TEST(sampled_decisions_are_explained)
     it.tree.nodes[8].u = 0.95f;
     it.tree.nodes[8].acceptance = 0.5f;
     esp_explain_node(text, sizeof text, &it, ESP_STAGES, 8, &tokens);
-    CHECK(strcmp(text, "rejected: u = .95 is above its chance of .50; next is \" fell\"") == 0,
+    CHECK(strcmp(text, "rejected: the random number .95 (u) is above its chance of .50; next is \" "
+                 "fell\"") == 0,
           "%s", text);
     esp_explain_node(text, sizeof text, &it, ESP_STAGES, 3, &tokens);
     CHECK(strcmp(text, "not tried: \" old\" came first") == 0, "%s", text);
     esp_explain_node(text, sizeof text, &it, ESP_STAGE_VERIFY, 3, &tokens);
     CHECK(strcmp(text, "drafted: no decision yet") == 0, "%s", text);
     esp_explain_node(text, sizeof text, &it, ESP_STAGES, 10, &tokens);
-    CHECK(strcmp(text, "cut before the target saw it: P < threshold (P = .02)") == 0, "%s",
+    CHECK(strcmp(text, "cut before the target saw it: path too unlikely; its path has .02 (P)") == 0, "%s",
           text);
+}
+
+/* The controller alone: charts with the line that a share is steered to, and why values moved.
+ */
+TEST(the_controller_has_charts)
+{
+    struct scene scene;
+    scene_telling(&scene, 120, 36);
+    for (int i = 7; i < 60; i++) {
+        struct esp_iteration it = *scene_king(i);
+        it.gauges[0].after = it.gauges[0].before + 0.002 * (i % 20 - 10);
+        it.gauges[2].after = it.gauges[2].before + 0.05;
+        it.gauges[3] = (struct esp_gauge){"rhostop", 0.1, 0.1, 0, 1};
+        it.gauges[4] = (struct esp_gauge){"acceptance", 0.6 + 0.002 * i, 0.602 + 0.002 * i, 0, 1};
+        it.gauges[5] = (struct esp_gauge){"target", 0.7, 0.7, 0, 1};
+        it.gauge_count = 6;
+        scene_event(&scene, &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});
+    }
+    scene_golden(&scene, "controller_low_120x36");
+    scene_focus(&scene, ESP_PANE_controller, true);
+    scene_golden(&scene, "controller_120x36");
+    CHECK(esp_canvas_resize(&scene.canvas, 80, 24) == 0);
+    scene_golden(&scene, "controller_80x24");
+    scene_close(&scene);
+}
+
+/* Where no pane explains the node at the cursor, a sentence under the tree does. */
+TEST(the_tree_explains_its_node)
+{
+    struct scene scene;
+    scene_telling(&scene, 80, 24);
+    scene_focus(&scene, ESP_PANE_tree, false);
+    esp_look_hold(&scene.ui.look, &scene.state, 6);
+    scene_golden(&scene, "held_80x24");
+    CHECK(esp_canvas_resize(&scene.canvas, 120, 36) == 0);
+    char *text = scene_dump(&scene, false);
+    const char *first = strstr(text, "first choice is");
+    const bool once = first && !strstr(first + 1, "first choice is");
+    free(text);
+    scene_close(&scene);
+    CHECK(once, "the node pane says it there");
+}
+
+/* Small probabilities are not nothing. */
+TEST(small_probabilities)
+{
+    char text[8];
+    CHECK(strcmp(esp_probability(text, 0.0049), "<.01") == 0, "%s", text);
+    CHECK(strcmp(esp_probability(text, 1e-30), "<.01") == 0, "%s", text);
+    CHECK(strcmp(esp_probability(text, 0.0051), ".01") == 0, "%s", text);
+    CHECK(strcmp(esp_probability(text, 0), ".00") == 0, "%s", text);
 }
 
 /* The inspector with a rule that draws: formulas beside the numbers, in all its sizes. */

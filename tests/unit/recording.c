@@ -215,6 +215,7 @@ TEST(the_header_comes_back)
         .target = {"a \"target\"", "llama", "bf16", 123456789012},
         .draft = {"draft", "gpt_neox", "f16", 7},
         .vocabulary = 12,
+        .context = 512,
         .vocabulary_hash = "fnv1a:0123456789abcdef",
         .drafter = "dynatree:tau=0.05",
         .verifier = "traversal",

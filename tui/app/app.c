@@ -11,6 +11,7 @@
 #include "tui/commands/bindings.h"
 #include "tui/commands/command.h"
 #include "tui/commands/config_settings.h"
+#include "kernels/clock.h"
 #include "kernels/status.h"
 #include "tui/commands/palette_items.h"
 #include "tui/commands/prompts.h"
@@ -47,6 +48,23 @@ static void show_reply(struct esp_app *app, int status)
 static void run_line(struct esp_app *app, const char *line)
 {
     show_reply(app, esp_command_run(&app->control, line));
+}
+
+/* Measures how many iterations run in a second, once a second. */
+static void measure_rate(struct esp_app *app)
+{
+    const struct esp_iteration *it = esp_state_kept(&app->control.state, 0);
+    const double now = esp_clock();
+    const bool running = app->control.state.phase == ESP_PHASE_GENERATING && it;
+    if (!running || app->rated_at < 0 || it->index < app->rated_at) {
+        app->control.ui.rate = 0;
+        app->rated_at = running ? it->index : -1;
+        app->rated = now;
+    } else if (now - app->rated >= 1) {
+        app->control.ui.rate = (it->index - app->rated_at) / (now - app->rated);
+        app->rated_at = it->index;
+        app->rated = now;
+    }
 }
 
 static bool is_command_line(const char *line)
@@ -584,6 +602,7 @@ void esp_app_receive(struct esp_app *app)
         if (status < 0)
             esp_app_say(app, true, "out of memory: not everything can be shown");
     }
+    measure_rate(app);
     take_line(app);
     esp_ui_compare(&app->control.ui, app->control.state.second != NULL);
     if (!waited && app->control.state.phase == ESP_PHASE_WAITING)
@@ -684,6 +703,7 @@ int esp_app_open(struct esp_app *app, const struct esp_interface_options *option
 {
     *app = (struct esp_app){
         .searched = -1,
+        .rated_at = -1,
         .control = {.changed = true, .mouse = true, .options = *options, .pace = PACE, .kept = -1}};
     app->control.canvas = &app->canvas;
     app->control.tokens = options->tokens > 0 ? options->tokens : NEW_TOKENS;

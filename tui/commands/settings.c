@@ -2,6 +2,7 @@
 #include "tui/commands/settings.h"
 
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -325,6 +326,14 @@ static int set_threads(struct esp_control *control, const char *value, char *err
                         "threads takes a whole number from 1 to 1024, or 0 for one per core, "
                         "not '%.40s'",
                         value);
+    cpu_set_t cpus;
+    const int cores =
+        sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : (int)threads;
+    if (threads > cores) {
+        threads = cores;
+        esp_answer(control, "%d processor%s: as many threads; more would only take turns", cores,
+                   cores == 1 ? " is free" : "s are free");
+    }
     control->options.engine.threads = (int)threads;
     if (control->worker)
         esp_worker_load(control->worker, &(struct esp_models_change){.part = ESP_CHANGE_THREADS,
@@ -391,7 +400,7 @@ static const struct esp_setting settings[] = {
      ESP_SETTING_MODELS, set_model, get_model, complete_model},
     {"backend", "auto|NAME", "what computes", ESP_SETTING_MODELS, set_backend, get_backend,
      complete_backend},
-    {"threads", "NUMBER", "processor threads; 0: one per core", ESP_SETTING_MODELS, set_threads,
+    {"threads", "NUMBER", "processor threads, one per core at most; 0: one per core", ESP_SETTING_MODELS, set_threads,
      get_threads, NULL},
     {"device", "NUMBER", "which GPU, numbered from 0", ESP_SETTING_MODELS, set_device,
      get_device, NULL},
@@ -404,7 +413,7 @@ static const struct esp_setting settings[] = {
     {name, values, help, ESP_SETTING_SESSION, NULL, NULL, NULL},
     ESP_SESSION_SETTINGS(X)
 #undef X
-        {"pace", "NUMBER|full", "iterations per second at most, so that an eye can follow",
+        {"pace", "NUMBER|full", "iterations per second at most: slower, so that an eye can follow, or full: faster",
          ESP_SETTING_PROMPT, set_pace, get_pace, NULL},
     {"theme", "NAME|FILE", "the colours", ESP_SETTING_INTERFACE, set_theme, get_theme,
      complete_theme},

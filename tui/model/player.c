@@ -136,7 +136,15 @@ static int show_step(struct esp_player *player, int step, char *err, size_t errl
     hide_step(player);
     player->phase = player->state->phase;
     event = esp_recording_step(player->recording, step - 1);
-    if (!event || set_phase(player, ESP_PHASE_WAITING) < 0 || apply(player, event) < 0)
+    if (!event)
+        return no_memory(err, errlen);
+    struct esp_iteration untimed = *event->iteration;
+    struct esp_event shown = *event;
+    if (player->stepped) { /* its times mean nothing, and the live session did not show them */
+        memset(untimed.seconds, 0, sizeof untimed.seconds);
+        shown.iteration = &untimed;
+    }
+    if (set_phase(player, ESP_PHASE_WAITING) < 0 || apply(player, &shown) < 0)
         return no_memory(err, errlen);
     player->step = step;
     player->steps = steps;
@@ -160,6 +168,7 @@ static int show_header(struct esp_player *player)
     snprintf(loaded->verifier, sizeof loaded->verifier, "%.95s", header->verifier);
     loaded->values = header->values;
     loaded->lossy = header->lossy;
+    loaded->context = header->context;
     return esp_state_apply(player->state, snapshot);
 }
 

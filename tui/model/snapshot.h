@@ -51,6 +51,7 @@ struct esp_totals {
 struct esp_loaded {
     char target[96], draft[96], backend[32], device[96], drafter[256], verifier[96];
     char target_folder[512], draft_folder[512];
+    int context; /* tokens that a text can have; 0: not known */
     bool lossy; /* drafter and verifier may change what the model says */
     struct esp_session_values values;
     int serial; /* counts the pairs that were loaded; 0: none, or a recording */

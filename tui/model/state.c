@@ -224,6 +224,7 @@ struct esp_figures esp_state_figures(const struct esp_state *state)
             figures.seconds[stage] += summary->seconds[stage];
     }
     figures.iterations = count;
+    figures.timed = timed_count > 0;
     figures.tokens_per_iteration = count > 0 ? committed / count : 0;
     if (drafted > 0)
         figures.acceptance = accepted / drafted;

@@ -99,7 +99,8 @@ struct esp_figures {
     double path_share; /* accepted path length / deepest drafted depth; NaN if nothing was
                           drafted */
     double speedup;    /* over plain decoding, likewise; 0 if that was not measured */
-    double seconds[ESP_STAGES]; /* mean per iteration; times are those outside of step mode */
+    bool timed; /* some of them ran outside of step mode, whose times mean nothing */
+    double seconds[ESP_STAGES]; /* mean per iteration of those */
 };
 
 struct esp_figures esp_state_figures(const struct esp_state *state);

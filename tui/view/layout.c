@@ -32,15 +32,15 @@ static const struct pane_plan normal = {
 };
 
 static const struct pane_plan wide = {
-    .left = {{{ESP_PANE_text, 0}, {ESP_PANE_controller, 5}}, 2},
-    .right = {{{ESP_PANE_tree, 0}, {ESP_PANE_node, 5}}, 2},
+    .left = {{{ESP_PANE_text, 0}, {ESP_PANE_controller, 6}}, 2},
+    .right = {{{ESP_PANE_tree, 0}, {ESP_PANE_node, 6}}, 2},
     .bottom = {{{ESP_PANE_stats, 2}}, 1},
 };
 
 /* From TALL rows on, below the wide plan. */
 static const struct pane_plan tall = {
-    .left = {{{ESP_PANE_text, 0}, {ESP_PANE_controller, 5}}, 2},
-    .right = {{{ESP_PANE_tree, 0}, {ESP_PANE_node, 5}}, 2},
+    .left = {{{ESP_PANE_text, 0}, {ESP_PANE_controller, 6}}, 2},
+    .right = {{{ESP_PANE_tree, 0}, {ESP_PANE_node, 6}}, 2},
     .bottom = {{{ESP_PANE_timeline, 7}, {ESP_PANE_stats, 2}}, 2},
 };
 

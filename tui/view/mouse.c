@@ -37,6 +37,7 @@ static void click(struct esp_ui *ui, const struct esp_state *state,
     struct esp_rect inside = {0, 0, 0, 0};
     if (pane >= 0)
         inside = esp_layout_inside(layout, pane);
+    ui->look.explains = layout->pane[ESP_PANE_node].width == 0;
     focus(ui, pane);
     if (pane >= 0 && esp_panes[pane]->click && is_inside(inside, x, y))
         esp_panes[pane]->click(&ui->view[pane], &ui->look, state, inside, x - inside.x,

@@ -1,6 +1,7 @@
 /* palette.c - filtering, moving and drawing of the palette; see palette.h. */
 #include "tui/view/palette.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
@@ -61,6 +62,18 @@ void esp_palette_mark(struct esp_palette *palette, bool current, bool refused)
 
 /* ------------------------------------------------------------------ filtering */
 
+/* Whether every word of the query stands somewhere in what is said of the item. */
+static bool has_words(const struct esp_palette_item *item, const char *query)
+{
+    char words[sizeof((struct esp_palette *)0)->query], *rest = NULL;
+    snprintf(words, sizeof words, "%s", query);
+    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        if (!strcasestr(item->text, word) && !strcasestr(item->summary, word) &&
+            !strcasestr(item->kind, word))
+            return false;
+    return true;
+}
+
 /* The summary of an item counts, too, but less than its name. */
 static int score_of(const struct esp_palette_item *item, const char *query)
 {
@@ -68,7 +81,7 @@ static int score_of(const struct esp_palette_item *item, const char *query)
     int score = esp_fuzzy_score(query, item->text);
     if (score >= 0)
         return NAMED + score;
-    return strcasestr(item->summary, query) || strcasestr(item->kind, query) ? 0 : -1;
+    return has_words(item, query) ? 0 : -1;
 }
 
 void esp_palette_filter(struct esp_palette *palette)

@@ -86,11 +86,18 @@ static int draw_phase(struct esp_canvas *canvas, int end, const struct esp_ui *u
         snprintf(text, sizeof text, "reading the prompt");
         break;
     case ESP_PHASE_GENERATING:
-        if (ui->pace > 0)
-            snprintf(text, sizeof text, "%s iter %d, %g/s", canvas->glyphs->running, index,
+        /* A machine may be slower than the pace that was asked for. */
+        if (ui->pace > 0 && ui->rate > 0 && ui->rate < 0.9 * ui->pace)
+            snprintf(text, sizeof text, "%s iter %d, at %.2g/s of %g/s", canvas->glyphs->running,
+                     index, ui->rate, ui->pace);
+        else if (ui->pace > 0)
+            snprintf(text, sizeof text, "%s iter %d, paced %g/s", canvas->glyphs->running, index,
                      ui->pace);
-        else
+        else if (ui->player)
             snprintf(text, sizeof text, "%s iter %d", canvas->glyphs->running, index);
+        else
+            snprintf(text, sizeof text, "%s iter %d, %sfull speed", canvas->glyphs->running,
+                     index, canvas->width < 100 ? "" : "at ");
         break;
     case ESP_PHASE_WAITING:
         snprintf(text, sizeof text, "step mode, iter %d", index);
@@ -447,6 +454,8 @@ int esp_ui_tab_at(const struct esp_ui *ui, int width, int x)
 static void draw_panes(struct esp_canvas *canvas, const struct esp_ui *ui,
                        const struct esp_state *state, const struct esp_layout *layout)
 {
+    struct esp_look look = ui->look;
+    look.explains = layout->pane[ESP_PANE_node].width == 0;
     if (layout->framed)
         draw_frames(canvas, ui, state, layout);
     for (int i = 0; i < ESP_PANES; i++) {
@@ -456,7 +465,7 @@ static void draw_panes(struct esp_canvas *canvas, const struct esp_ui *ui,
         struct esp_pane_view view = ui->view[i];
         view.focused = ui->layout.focused && ui->layout.current == i;
         struct esp_view whole = esp_canvas_enter(canvas, inside);
-        esp_panes[i]->draw(canvas, state, &ui->look, &view);
+        esp_panes[i]->draw(canvas, state, &look, &view);
         esp_canvas_leave(canvas, whole);
     }
 }

@@ -20,6 +20,7 @@ struct esp_ui {
     bool help;                       /* the help pane covers the others */
     bool stepping;                   /* step mode is on */
     double pace;                     /* iterations per second at most, or 0 */
+    double rate;                     /* iterations per second of late; 0: not known */
     const struct esp_player *player; /* of a replay; NULL: the session is live */
     const char *typed;               /* digits typed in a replay */
 

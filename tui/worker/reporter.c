@@ -96,6 +96,7 @@ void esp_reporter_loaded(struct esp_reporter *report, const struct esp_models *p
     esp_session_get(pair->session, "verifier", loaded->verifier, sizeof loaded->verifier);
     esp_session_current(pair->session, &now);
     loaded->values = now.values;
+    loaded->context = esp_engine_context(pair->engine);
     loaded->lossy = esp_session_is_lossy(pair->session);
     esp_ring_publish(report->ring);
     esp_reporter_wake(report);

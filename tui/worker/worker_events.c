@@ -3,9 +3,11 @@
  * An event is recorded before it is shown, so that a replay shows what was seen. Between
  * iterations the thread waits here: for a step, or for the pace.
  */
+#include "viz/gauges.h"
 #include "tui/worker/worker_parts.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "kernels/clock.h"
 
@@ -32,17 +34,19 @@ static void keep_pace(struct esp_worker *worker)
 static void check_breakpoints(struct esp_worker *worker, const struct esp_iteration *it)
 {
     const struct esp_breakpoints breakpoints = esp_mailbox_breakpoints(&worker->mailbox);
-    char text[128] = "";
+    char text[200] = "", name[64];
     for (int i = 0; breakpoints.threshold && i < it->gauge_count && !*text; i++)
         if (it->gauges[i].before != it->gauges[i].after)
-            snprintf(text, sizeof text, "%s moved", it->gauges[i].name);
-    if (breakpoints.rejected && it->path_length == 0)
+            snprintf(text, sizeof text, "the %s moved",
+                     esp_gauge_full_name(name, it, it->gauges[i].name));
+    if (breakpoints.rejected && it->path_length == 0 && it->tree.count > 1)
         snprintf(text, sizeof text, "everything was rejected");
     if (breakpoints.path > 0 && it->path_length > breakpoints.path)
         snprintf(text, sizeof text, "a path of %d tokens was accepted", it->path_length);
     if (!*text || esp_mailbox_steps(&worker->mailbox))
         return;
     esp_mailbox_step_mode(&worker->mailbox, true);
+    strcat(text, "; Space goes on step by step, F5 runs on");
     esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, text);
     esp_reporter_phase(&worker->report, ESP_PHASE_WAITING, "", 0);
     esp_mailbox_wait_step(&worker->mailbox);
@@ -81,7 +85,15 @@ void esp_worker_observe(void *user, const struct esp_event *event)
     int phase = stepping ? ESP_PHASE_WAITING : ESP_PHASE_GENERATING;
     if ((partial || iteration) && worker->report.phase != phase)
         esp_reporter_phase(&worker->report, phase, "", 0);
-    if (esp_ring_write_event(worker->report.ring, event) < 0)
+    /* What a stage takes with a halt after it is no measure of what it takes without. */
+    struct esp_iteration untimed;
+    struct esp_event shown = *event;
+    if (partial && event->iteration) {
+        untimed = *event->iteration;
+        memset(untimed.seconds, 0, sizeof untimed.seconds);
+        shown.iteration = &untimed;
+    }
+    if (esp_ring_write_event(worker->report.ring, &shown) < 0)
         esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR,
                         "out of memory: an iteration could not be shown");
     if (iteration && !stepping)

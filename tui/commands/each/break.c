@@ -17,7 +17,14 @@ static int run(struct esp_control *control, const char *arguments)
         return esp_refuse(control, "write :break path NUMBER, :break rejected, :break "
                                    "threshold or :break off");
     esp_mailbox_break(esp_worker_mailbox(control->worker), breakpoints);
-    return esp_answer(control, "break: %s", arguments);
+    if (breakpoints.path > 0)
+        return esp_answer(control,
+                          "step mode begins when a path of more than %d token%s is accepted",
+                          breakpoints.path, breakpoints.path == 1 ? "" : "s");
+    return esp_answer(control, "%s",
+                      breakpoints.rejected    ? "step mode begins when all drafts are rejected"
+                      : breakpoints.threshold ? "step mode begins when a threshold moves"
+                                              : "step mode begins only with F5");
 }
 
 static void complete(const struct esp_control *control, const char *before, const char *word,

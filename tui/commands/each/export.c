@@ -94,7 +94,8 @@ static void complete(const struct esp_control *control, const char *before, cons
 const struct esp_command_ops esp_command_export = {
     .name = "export",
     .usage = "[FILE.svg|png|dot|txt] [dark]",
-    .summary = "write the tree that is shown to a file; :export! FILE writes over one",
+    .summary = "save the tree that is shown as a picture for a slide (SVG, PNG) or as text; "
+               ":export! FILE writes over a file",
     .in = ESP_IN_BOTH,
     .run = run,
     .complete = complete,

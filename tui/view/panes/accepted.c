@@ -4,7 +4,7 @@
  *         0 ████████▎     13 %  of 59          1 █████████▋  86 %  of 59
  *         1 ████████████▌ 20 %                 2 ████████▋   78 %  of 50
  *
- *     acceptance by child                  acceptance by q
+ *     acceptance by child                  acceptance by draft probability
  *
  * The tables of `espalier stats` (acceptance.h) over the iterations that are kept, as far as
  * they follow the last change of a setting. As many columns as fit.
@@ -59,7 +59,7 @@ static void fill_tables(struct table tables[TABLES], const struct esp_acceptance
     tables[0] = (struct table){.title = "length of the accepted path"};
     tables[1] = (struct table){.title = "acceptance by depth"};
     tables[2] = (struct table){.title = "acceptance by child"};
-    tables[3] = (struct table){.title = "acceptance by q"};
+    tables[3] = (struct table){.title = "acceptance by draft probability"};
     for (int i = 0; i <= longest; i++)
         add_row(&tables[0], a->length[i], a->iterations, i, false);
     for (int i = 0; i < ESP_ACCEPT_DEPTHS; i++)

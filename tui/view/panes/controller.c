@@ -1,13 +1,15 @@
 /* controller.c - the controller pane: the values that adapt, before and after this iteration,
  * and their course.
  *
- *     tauh         .90 → .87     ▇▇▆▆▆▅▅▅▅▄
- *     acceptance   .71 → .74     ▃▅▄▆▇▅▆▆▅▆
- *     taul .40   rhostop .10   tau .05   target .70
+ *     upper confidence (tauh)   .90 → .87   ▇▇▆▆▆▅▅▅▅▄
+ *     accepted share            .71 → .74   ▃▅▄▆▇▅▆▆▅▆
+ *     lower confidence .40   stopping bound .10   goal .70
  *
  * One line per value that moves, with its course over the last iterations, then those that
- * stand still. A low pane has all values in one row. Where a drafter has no
- * controller, the share of the drafted depth that was accepted is all there is to show.
+ * stand still. A low pane has all values in one row; a high one, as when it is zoomed, has a
+ * chart of each that moves, with the line it is steered to, and sentences that say what it does
+ * and why it moved. Where a drafter has no controller, the share of the drafted depth that was
+ * accepted is all there is to show.
  */
 #include "tui/view/pane.h"
 
@@ -15,6 +17,10 @@
 #include <string.h>
 
 #include "viz/chart.h"
+#include "viz/gauges.h"
+#include "viz/wrap.h"
+
+enum { HIGH = 12 /* rows of a pane with charts */ };
 
 /* The course of one value, oldest first; returns how many there are. */
 static int course(const struct esp_state *state, int gauge, float values[ESP_SUMMARIES])
@@ -59,40 +65,73 @@ static bool moves(const struct esp_state *state, const struct esp_iteration *it,
 }
 
 static void draw_course(struct esp_canvas *canvas, const struct esp_state *state, int gauge,
-                        int y, double minimum, double maximum)
+                        int x, int y, double minimum, double maximum)
 {
-    enum { COLUMN = 28 };
     float values[ESP_SUMMARIES];
     int count = course(state, gauge, values);
-    esp_draw_spark(canvas, COLUMN, y, canvas->view.rect.width - COLUMN, ESP_STYLE_SPARK, values,
-                   count, minimum, maximum);
+    esp_draw_spark(canvas, x, y, canvas->view.rect.width - x, ESP_STYLE_SPARK, values, count,
+                   minimum, maximum);
+}
+
+/* Values that stand still, in rows from `y` on. */
+static void draw_still(struct esp_canvas *canvas, const struct esp_state *state,
+                       const struct esp_iteration *it, int y)
+{
+    const int width = canvas->view.rect.width;
+    int x = 0;
+    for (int i = 0; i < it->gauge_count; i++) {
+        const char *name = esp_gauge_name(it, it->gauges[i].name);
+        if (moves(state, it, i))
+            continue;
+        if (x > 0 && x + (int)strlen(name) + 8 > width) {
+            x = 0;
+            y++;
+        }
+        x = esp_draw(canvas, x, y, ESP_STYLE_LABEL, name) + 1;
+        x = draw_change(canvas, x, y, &it->gauges[i]) + 3;
+    }
+}
+
+/* The widest name of a value that moves, and where its numbers start: with its symbol, if there
+ * is room. */
+static int name_column(const struct esp_canvas *canvas, const struct esp_state *state,
+                       const struct esp_iteration *it, bool *full)
+{
+    enum { LEAST = 34 /* columns of numbers and a course */ };
+    int widest[2] = {0, 0};
+    for (int i = 0; i < it->gauge_count; i++) {
+        char text[64];
+        if (!moves(state, it, i))
+            continue;
+        const int name = (int)strlen(esp_gauge_name(it, it->gauges[i].name)),
+                  whole = (int)strlen(esp_gauge_full_name(text, it, it->gauges[i].name));
+        widest[0] = name > widest[0] ? name : widest[0];
+        widest[1] = whole > widest[1] ? whole : widest[1];
+    }
+    *full = widest[1] + LEAST <= canvas->view.rect.width;
+    return widest[*full] + 2;
 }
 
 /* One value per line. */
 static void draw_lines(struct esp_canvas *canvas, const struct esp_state *state,
                        const struct esp_iteration *it)
 {
-    enum { COLUMN = 13 };
-    int y = 0, x = 0;
+    enum { NUMBERS = 14 };
+    bool full;
+    const int column = name_column(canvas, state, it, &full);
+    int y = 0;
     for (int i = 0; i < it->gauge_count; i++) {
         const struct esp_gauge *gauge = &it->gauges[i];
+        char name[64];
         if (!moves(state, it, i))
             continue;
-        esp_draw(canvas, 0, y, ESP_STYLE_LABEL, gauge->name);
-        draw_change(canvas, COLUMN, y, gauge);
-        draw_course(canvas, state, i, y++, gauge->minimum, gauge->maximum);
+        esp_draw(canvas, 0, y, ESP_STYLE_LABEL,
+                 full ? esp_gauge_full_name(name, it, gauge->name)
+                      : esp_gauge_name(it, gauge->name));
+        draw_change(canvas, column, y, gauge);
+        draw_course(canvas, state, i, column + NUMBERS, y++, gauge->minimum, gauge->maximum);
     }
-    for (int i = 0; i < it->gauge_count; i++) {
-        if (moves(state, it, i))
-            continue;
-        x = esp_draw(canvas, x, y, ESP_STYLE_LABEL, it->gauges[i].name) + 1;
-        x = draw_change(canvas, x, y, &it->gauges[i]) + 3;
-    }
-    if (it->gauge_count > 0)
-        return;
-    esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, "path / depth");
-    draw_share(canvas, COLUMN, 0, esp_state_figures(state).path_share);
-    draw_course(canvas, state, -1, 0, 0, 1);
+    draw_still(canvas, state, it, y);
 }
 
 /* All values in one row, those that move first. */
@@ -103,16 +142,112 @@ static void draw_row(struct esp_canvas *canvas, const struct esp_state *state,
     for (int pass = 1; pass >= 0; pass--)
         for (int i = 0; i < it->gauge_count; i++) {
             const struct esp_gauge *gauge = &it->gauges[i];
-            if (moves(state, it, i) != pass || x + (int)strlen(gauge->name) + 10 > width)
+            const char *name = esp_gauge_name(it, gauge->name);
+            if (moves(state, it, i) != pass || x + (int)strlen(name) + 10 > width)
                 continue;
-            x = esp_draw(canvas, x, 0, ESP_STYLE_LABEL, gauge->name) + 1;
+            x = esp_draw(canvas, x, 0, ESP_STYLE_LABEL, name) + 1;
             x = draw_change(canvas, x, 0, gauge) + 3;
         }
-    if (it->gauge_count > 0)
+}
+
+/* ------------------------------------------------------------------ charts */
+
+/* What stands above a chart: name, change, what it does and why it moved; returns its rows. */
+static int draw_heading(struct esp_canvas *canvas, const struct esp_iteration *it, int gauge,
+                        int y)
+{
+    const struct esp_gauge *g = &it->gauges[gauge];
+    char name[64], why[200], text[400];
+    int x = esp_draw(canvas, 0, y, ESP_STYLE_TITLE, esp_gauge_full_name(name, it, g->name));
+    draw_change(canvas, x + 2, y, g);
+    esp_gauge_why(why, sizeof why, it, gauge);
+    snprintf(text, sizeof text, "%s%s%s", esp_gauge_meaning(it, g->name), *why ? " " : "", why);
+    return *text ? esp_draw_paragraph(canvas, y + 1, ESP_STYLE_LABEL, text) - y : 1;
+}
+
+/* A chart of `rows` rows with its scale on the left and, if it is steered to one, a goal. */
+static void draw_chart(struct esp_canvas *canvas, const struct esp_state *state,
+                       const struct esp_iteration *it, int gauge, int y, int rows)
+{
+    enum { SCALE = 6 };
+    const struct esp_gauge *g = &it->gauges[gauge];
+    const struct esp_gauge *goal = esp_gauge_goal(it, g->name);
+    const int width = canvas->view.rect.width - SCALE;
+    float values[ESP_SUMMARIES];
+    char number[16];
+    const int count = course(state, gauge, values);
+    esp_draw(canvas, 0, y, ESP_STYLE_LABEL, esp_number(number, g->maximum, 2));
+    if (rows > 1)
+        esp_draw(canvas, 0, y + rows - 1, ESP_STYLE_LABEL, esp_number(number, g->minimum, 2));
+    esp_draw_columns(canvas, (struct esp_rect){SCALE, y, width, rows}, ESP_STYLE_SPARK, values,
+                     count, g->minimum, g->maximum);
+    if (!goal || !(g->maximum > g->minimum))
         return;
-    x = esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, "path / depth") + 1;
+    const double place = (goal->after - g->minimum) / (g->maximum - g->minimum);
+    const int row = y + rows - 1 - (int)(place * rows < rows ? place * rows : rows - 1);
+    const int shown = count < width ? count : width;
+    esp_draw_repeat(canvas, SCALE + shown, row, width - shown - 10, ESP_STYLE_WARN,
+                    canvas->glyphs->dash);
+    for (int x = 0; x < shown; x += 2)
+        esp_draw_repeat(canvas, SCALE + x, row, 1, ESP_STYLE_WARN, canvas->glyphs->dash);
+    esp_number(number, goal->after, 2);
+    char text[32];
+    snprintf(text, sizeof text, "goal %s", number);
+    esp_draw_right(canvas, canvas->view.rect.width, row, ESP_STYLE_WARN, text);
+}
+
+/* The rows that the heading of a value takes. */
+static int heading_rows(const struct esp_iteration *it, int gauge, int width)
+{
+    char why[200], text[400];
+    esp_gauge_why(why, sizeof why, it, gauge);
+    snprintf(text, sizeof text, "%s%s%s", esp_gauge_meaning(it, it->gauges[gauge].name),
+             *why ? " " : "", why);
+    return 1 + (*text ? esp_paragraph_height(text, width) : 0);
+}
+
+/* Charts of the values that move, as large as there is room; then those that stand still, each
+ * with what it does. */
+static void draw_charts(struct esp_canvas *canvas, const struct esp_state *state,
+                        const struct esp_iteration *it)
+{
+    enum { LEAST = 2, MOST = 8 };
+    const int width = canvas->view.rect.width, height = canvas->view.rect.height;
+    int moving = 0, needed = 0, y = 0;
+    for (int i = 0; i < it->gauge_count; i++) {
+        const bool still = !moves(state, it, i);
+        moving += !still;
+        needed += still ? 1 : heading_rows(it, i, width) + 1;
+    }
+    int rows = moving > 0 ? (height - needed) / moving : 0;
+    rows = rows > MOST ? MOST : rows < LEAST ? LEAST : rows;
+    for (int i = 0; i < it->gauge_count && y < height; i++) {
+        if (!moves(state, it, i))
+            continue;
+        y += draw_heading(canvas, it, i, y);
+        if (y + rows <= height)
+            draw_chart(canvas, state, it, i, y, rows);
+        y += rows + 1;
+    }
+    for (int i = 0; i < it->gauge_count && y < height; i++) {
+        char name[64];
+        if (moves(state, it, i))
+            continue;
+        int x = esp_draw(canvas, 0, y, ESP_STYLE_LABEL,
+                         esp_gauge_full_name(name, it, it->gauges[i].name));
+        x = draw_change(canvas, x + 1, y, &it->gauges[i]) + 2;
+        const char *meaning = esp_gauge_meaning(it, it->gauges[i].name);
+        esp_draw_bytes(canvas, x, y++, width - x, ESP_STYLE_LABEL, 0, meaning, strlen(meaning));
+    }
+}
+
+/* Of a drafter without a controller. */
+static void draw_path_share(struct esp_canvas *canvas, const struct esp_state *state)
+{
+    static const char label[] = "accepted path / drafted depth";
+    int x = esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, label) + 1;
     draw_share(canvas, x, 0, esp_state_figures(state).path_share);
-    draw_course(canvas, state, -1, 0, 0, 1);
+    draw_course(canvas, state, -1, x + 6, 0, 0, 1);
 }
 
 static void draw(struct esp_canvas *canvas, const struct esp_state *state,
@@ -123,6 +258,10 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
     (void)view;
     if (!it)
         esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, "Thresholds that adapt are shown here.");
+    else if (it->gauge_count == 0)
+        draw_path_share(canvas, state);
+    else if (canvas->view.rect.height >= HIGH)
+        draw_charts(canvas, state, it);
     else if (canvas->view.rect.height > 1)
         draw_lines(canvas, state, it);
     else

@@ -1,14 +1,14 @@
 /* node.c - the node inspector: everything that is known about one node of the tree.
  *
- *     q .71  p .83  P .25  confidence .38  depth 3, child 1/2
- *     accepted: u = .31 is below its chance of 1.0
+ *     draft (q) .71  target (p) .83  path (P) .25  confidence .38  depth 3, child 1 of 2
+ *     accepted: the random number .31 (u) is below its chance of 1.0
  *     token 318, bytes 20 6b 69 6e 67
  *     accepted with probability min(1, p/q) = 1.0, u = .31
  *     below: a child is accepted .62, at most .70 (alpha*), with these children .58
  *
- *     siblings: the draft's q, the target's p, → how likely each is accepted
- *     > " king"   q ███████▎ .71   p ████████▍ .83   → .83
- *       " woman"  q █▏       .12   p ▌         .06   → .06
+ *     siblings: by the draft (q), by the target (p), → accepted how likely
+ *     > " king"   draft ███████▎ .71  target ████████▍ .83  → .83
+ *       " woman"  draft █▏       .12  target ▌         .06  → .06
  *
  * Without a cursor in the tree it looks at the node where the verifier stopped. A low pane has
  * the numbers, the sentence and the siblings; a high one shows the children too.
@@ -49,14 +49,6 @@ static void title(const struct esp_state *state, const struct esp_look *look, ch
                  esp_quote_token(quoted, &state->tokens, it->tree.nodes[node].token));
 }
 
-static int draw_probability(struct esp_canvas *canvas, int x, int y, const char *label,
-                            double value)
-{
-    char text[16];
-    x = esp_draw(canvas, x, y, ESP_STYLE_LABEL, label) + 1;
-    return esp_draw(canvas, x, y, ESP_STYLE_VALUE, esp_probability_exact(text, value)) + 2;
-}
-
 static int child_count(const struct esp_iteration *it, int parent)
 {
     int count = 0;
@@ -65,26 +57,73 @@ static int child_count(const struct esp_iteration *it, int parent)
     return count;
 }
 
-static void draw_numbers(struct esp_canvas *canvas, const struct esp_iteration *it, int node)
+/* A number and what it is; its symbol stands in brackets where there is room for all of them. */
+struct figure {
+    const char *name, *symbol;
+    char text[48];
+    int style;
+};
+
+enum { MOST_FIGURES = 5 };
+
+static int figures_of(const struct esp_iteration *it, int node,
+                      struct figure figures[MOST_FIGURES])
 {
     static const int confidence_styles[] = {ESP_STYLE_CONFIDENCE_LOW, ESP_STYLE_CONFIDENCE_MID,
                                             ESP_STYLE_CONFIDENCE_HIGH};
     const struct esp_node *n = &it->tree.nodes[node];
-    char text[16];
-    int x = 0;
-    if (node > 0) {
-        x = draw_probability(canvas, x, 0, "q", n->q);
-        x = draw_probability(canvas, x, 0, "p", n->p);
-        x = draw_probability(canvas, x, 0, "P", exp(n->cumulative_log_q));
+    const struct {
+        const char *name, *symbol;
+        double value;
+    } shares[] = {
+        {"draft", "q", n->q}, {"target", "p", n->p}, {"path", "P", exp(n->cumulative_log_q)}};
+    int count = 0;
+    for (int i = 0; node > 0 && i < 3; i++) {
+        figures[count] = (struct figure){shares[i].name, shares[i].symbol, "", ESP_STYLE_VALUE};
+        esp_probability_exact(figures[count++].text, shares[i].value);
     }
-    x = esp_draw(canvas, x, 0, ESP_STYLE_LABEL, "confidence") + 1;
-    int level = n->confidence >= 0.9f ? 2 : n->confidence >= 0.4f ? 1 : 0;
-    x = esp_draw(canvas, x, 0, confidence_styles[level],
-                 esp_probability_exact(text, n->confidence)) +
-        2;
-    if (node > 0)
-        esp_drawf(canvas, x, 0, ESP_STYLE_LABEL, "depth %d, child %d/%d", n->depth, n->rank + 1,
-                  child_count(it, n->parent));
+    if (isfinite(n->confidence)) {
+        const int level = n->confidence >= 0.9f ? 2 : n->confidence >= 0.4f ? 1 : 0;
+        figures[count] = (struct figure){"confidence", NULL, "", confidence_styles[level]};
+        esp_probability_exact(figures[count++].text, n->confidence);
+    }
+    if (node > 0) {
+        figures[count] = (struct figure){"depth", NULL, "", ESP_STYLE_VALUE};
+        snprintf(figures[count].text, sizeof figures[count].text, "%d, child %d of %d", n->depth,
+                 n->rank + 1, child_count(it, n->parent));
+        count++;
+    }
+    return count;
+}
+
+/* The columns of a figure, with or without its symbol. */
+static int width_of(const struct figure *figure, bool symbol)
+{
+    return (int)(strlen(figure->name) + 1 + strlen(figure->text)) +
+           (symbol && figure->symbol ? (int)strlen(figure->symbol) + 3 : 0);
+}
+
+/* Goes on in the next row where one does not fit; returns the row after the last. */
+static int draw_numbers(struct esp_canvas *canvas, const struct esp_iteration *it, int node)
+{
+    struct figure figures[MOST_FIGURES];
+    const int count = figures_of(it, node, figures), width = canvas->view.rect.width;
+    int whole = 0, x = 0, y = 0;
+    for (int i = 0; i < count; i++)
+        whole += width_of(&figures[i], true) + 2;
+    const bool symbols = whole - 2 <= width;
+    for (int i = 0; i < count; i++) {
+        const struct figure *f = &figures[i];
+        if (x > 0 && x + width_of(f, symbols) > width) {
+            x = 0;
+            y++;
+        }
+        x = esp_draw(canvas, x, y, ESP_STYLE_LABEL, f->name) + 1;
+        if (symbols && f->symbol)
+            x = esp_drawf(canvas, x, y, ESP_STYLE_LABEL, "(%s)", f->symbol) + 1;
+        x = esp_draw(canvas, x, y, f->style, f->text) + 2;
+    }
+    return count > 0 ? y + 1 : 0;
 }
 
 static int draw_bytes_of(struct esp_canvas *canvas, const struct esp_state *state,
@@ -153,24 +192,13 @@ static int draw_details(struct esp_canvas *canvas, const struct esp_state *state
 
 /* ------------------------------------------------------------------ siblings and children */
 
-/* A probability in three columns; a small one has a digit more, in a fourth column. */
-static const char *share_text(char text[8], double p)
-{
-    if (!(p > 0 && p < 0.0095))
-        return esp_probability(text, p);
-    snprintf(text, 8, "%.3f", p);
-    return memmove(text, text + 1, strlen(text));
-}
-
+/* A bar on a scale from 0 to 1, and its number. */
 static int draw_share(struct esp_canvas *canvas, int x, int y, const char *label, int style,
-                      double value, double most, int bar)
+                      double value, int bar)
 {
-    char text[8];
     x = esp_draw(canvas, x, y, ESP_STYLE_LABEL, label) + 1;
-    esp_draw_bar(canvas, x, y, bar, style, most > 0 ? value / most : 0);
-    x += bar + 1;
-    esp_draw(canvas, x, y, ESP_STYLE_VALUE, share_text(text, value));
-    return x + 6;
+    esp_draw_bar(canvas, x, y, bar, style, value);
+    return esp_draw_probability(canvas, x + bar + 1, y, ESP_STYLE_VALUE, value) + 2;
 }
 
 /* What the rows of one family share. */
@@ -178,13 +206,12 @@ struct family {
     int parent, marked; /* marked: the node looked at, or -1 */
     int label, bar;     /* columns */
     bool branching;
-    double most;
 };
 
 static struct family family_of(const struct esp_canvas *canvas, const struct esp_state *state,
                                const struct esp_iteration *it, int parent, int marked)
 {
-    enum { SHARE = 9, BRANCHING = 6 };
+    enum { SHARES = 2 * (1 + 1 + 3 + 2) + 5 + 6 /* "draft", "target" */, BRANCHING = 5 };
     struct family f = {.parent = parent, .marked = marked, .label = 4};
     const struct esp_node *nodes = it->tree.nodes;
     int width = canvas->view.rect.width;
@@ -193,12 +220,11 @@ static struct family family_of(const struct esp_canvas *canvas, const struct esp
             continue;
         int token = esp_token_width(&state->tokens, nodes[i].token, canvas->ascii_text);
         f.label = token > f.label ? token : f.label;
-        f.most = fmax(f.most, fmax(nodes[i].q, isfinite(nodes[i].p) ? nodes[i].p : 0));
         f.branching = f.branching || isfinite(nodes[i].branching);
     }
     f.label = f.label > width / 3 ? width / 3 : f.label;
-    f.bar = (width - f.label - 4 - 2 * SHARE + 2 - (f.branching ? BRANCHING + 2 : 0)) / 2;
-    f.bar = f.bar > 40 ? 40 : f.bar;
+    f.bar = (width - f.label - 4 - SHARES + 2 - (f.branching ? BRANCHING + 2 : 0)) / 2;
+    f.bar = f.bar > 40 ? 40 : f.bar < 0 ? 0 : f.bar;
     return f;
 }
 
@@ -206,19 +232,17 @@ static void draw_member(struct esp_canvas *canvas, const struct esp_state *state
                         const struct esp_iteration *it, int node, const struct family *f, int y)
 {
     const struct esp_node *n = &it->tree.nodes[node];
-    char text[8];
     bool marked = node == f->marked;
     if (marked)
         esp_draw(canvas, 0, y, ESP_STYLE_KEY, ">");
     esp_draw_token(canvas, 2, y, f->label, marked ? ESP_STYLE_VALUE : ESP_STYLE_LABEL,
                    &state->tokens, n->token);
-    int x =
-        draw_share(canvas, f->label + 4, y, "q", ESP_STYLE_BAR_DRAFT, n->q, f->most, f->bar);
-    x = draw_share(canvas, x, y, "p", ESP_STYLE_BAR_VERIFY, n->p, f->most, f->bar);
+    int x = draw_share(canvas, f->label + 4, y, "draft", ESP_STYLE_BAR_DRAFT, n->q, f->bar);
+    x = draw_share(canvas, x, y, "target", ESP_STYLE_BAR_VERIFY, n->p, f->bar);
     if (!f->branching)
         return;
     x = esp_draw(canvas, x, y, ESP_STYLE_LABEL, canvas->glyphs->arrow) + 1;
-    esp_draw(canvas, x, y, ESP_STYLE_VALUE, share_text(text, n->branching));
+    esp_draw_probability(canvas, x, y, ESP_STYLE_VALUE, n->branching);
 }
 
 /* Children of one node by rank, in at most `rows` rows: what the draft thought of each, what
@@ -251,9 +275,8 @@ static void draw_families(struct esp_canvas *canvas, const struct esp_state *sta
         bool branching = isfinite(it->tree.nodes[node].branching);
         esp_drawf(canvas, 0, y, ESP_STYLE_LABEL,
                   branching
-                      ? "siblings: the draft's q, the target's p, %s how likely each "
-                        "is accepted"
-                      : "siblings: the draft's q, the target's p",
+                      ? "siblings: by the draft (q), by the target (p), %s accepted how likely"
+                      : "siblings: by the draft (q), by the target (p)",
                   canvas->glyphs->arrow);
         y = draw_family(canvas, state, it, parent, node, y + 1, rows > 1 ? rows : 1) + 1;
     }
@@ -263,17 +286,18 @@ static void draw_families(struct esp_canvas *canvas, const struct esp_state *sta
     }
 }
 
-/* Numbers, sentence, siblings, and what is below if there is a row left. */
+/* Sentence, siblings, and what is below if there is a row left. */
 static void draw_low(struct esp_canvas *canvas, const struct esp_state *state,
-                     const struct esp_iteration *it, int node, const char *sentence)
+                     const struct esp_iteration *it, int node, const char *sentence, int y)
 {
-    int width = canvas->view.rect.width, height = canvas->view.rect.height, y = 2;
-    char text[160];
-    esp_draw_bytes(canvas, 0, 1, width, ESP_STYLE_TEXT, 0, sentence, strlen(sentence));
-    if (node > 0)
+    const int height = canvas->view.rect.height;
+    char text[400];
+    y = esp_draw_paragraph(canvas, y, ESP_STYLE_TEXT, sentence);
+    if (node > 0 && y < height)
         y = draw_family(canvas, state, it, it->tree.nodes[node].parent, node, y, height - y);
     say_below(text, sizeof text, it, node);
-    esp_draw_bytes(canvas, 0, y, width, ESP_STYLE_TEXT, 0, text, strlen(text));
+    if (y < height)
+        esp_draw_paragraph(canvas, y, ESP_STYLE_TEXT, text);
 }
 
 static void draw(struct esp_canvas *canvas, const struct esp_state *state,
@@ -282,19 +306,19 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
     int stages;
     const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
     int node = chosen_node(it, look);
-    char text[160];
+    char text[400];
     (void)view;
     if (node < 0) {
         esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, "One node of the tree is explained here.");
         return;
     }
-    draw_numbers(canvas, it, node);
+    int y = draw_numbers(canvas, it, node);
     esp_explain_node(text, sizeof text, it, stages, node, &state->tokens);
     if (canvas->view.rect.height < HIGH) {
-        draw_low(canvas, state, it, node, text);
+        draw_low(canvas, state, it, node, text, y);
         return;
     }
-    int y = esp_draw_paragraph(canvas, 1, ESP_STYLE_TEXT, text);
+    y = esp_draw_paragraph(canvas, y, ESP_STYLE_TEXT, text);
     draw_families(canvas, state, it, node, draw_details(canvas, state, it, node, y));
 }
 

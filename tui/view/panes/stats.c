@@ -90,8 +90,11 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
         return;
     }
     draw_words(canvas, draw_figures(canvas, &figures), state, &figures);
-    if (canvas->view.rect.height > 1)
+    if (canvas->view.rect.height > 1 && figures.timed)
         draw_stages(canvas, 1, &figures);
+    else if (canvas->view.rect.height > 1)
+        esp_draw(canvas, 0, 1, ESP_STYLE_LABEL,
+                 "Times in step mode are not typical, and not shown.");
 }
 
 const struct esp_pane_ops esp_pane_stats = {

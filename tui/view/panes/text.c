@@ -175,21 +175,27 @@ static void draw_text(struct esp_canvas *canvas, const struct esp_state *state,
 
 static void draw_welcome(struct esp_canvas *canvas, const struct esp_state *state)
 {
-    static const char *const lines[] = {
+    /* The built-in pair. */
+    const bool small = strncmp(state->loaded.target, "fairytale-", 10) == 0;
+    const char *tales = small ? "The small models that come with the program have read fairy "
+                                "tales alone: they continue a tale, and answer no questions."
+                              : "";
+    const char *const lines[] = {
         "Type the beginning of a text and press Enter.",
         "",
         "A small draft model will guess a whole tree of continuations. The target model checks "
         "all of them in one pass and keeps the longest path it agrees with, plus one token of "
         "its own: the text is exactly what the target alone would write, in fewer passes.",
         "",
+        tales,
         "prompt",
         "drafted, and accepted by the target",
         "from the target",
     };
     enum { LINES = sizeof lines / sizeof *lines };
-    static const int styles[LINES] = {ESP_STYLE_TEXT,   ESP_STYLE_TEXT,    ESP_STYLE_LABEL,
-                                      ESP_STYLE_TEXT,   ESP_STYLE_PROMPT,  ESP_STYLE_DRAFTED,
-                                      ESP_STYLE_BONUS};
+    static const int styles[LINES] = {ESP_STYLE_TEXT,  ESP_STYLE_TEXT,   ESP_STYLE_LABEL,
+                                      ESP_STYLE_TEXT,  ESP_STYLE_LABEL,  ESP_STYLE_PROMPT,
+                                      ESP_STYLE_DRAFTED, ESP_STYLE_BONUS};
     int width = canvas->view.rect.width, y = 0;
     if (state->phase == ESP_PHASE_LOADING) {
         esp_drawf(canvas, 0, 0, ESP_STYLE_TEXT, "Loading %s %s", state->phase_text,
@@ -199,7 +205,8 @@ static void draw_welcome(struct esp_canvas *canvas, const struct esp_state *stat
         y = 3;
     }
     for (int i = 0; i < LINES; i++)
-        y = *lines[i] ? esp_draw_paragraph(canvas, y, styles[i], lines[i]) : y + 1;
+        y = *lines[i] ? esp_draw_paragraph(canvas, y, styles[i], lines[i]) + (lines[i] == tales)
+                      : y + (lines[i] != tales);
 }
 
 static void draw(struct esp_canvas *canvas, const struct esp_state *state,
@@ -303,9 +310,13 @@ static struct esp_search_result find(struct esp_pane_view *view, struct esp_look
 static void title(const struct esp_state *state, const struct esp_look *look, char *title_text,
                   size_t size)
 {
+    const int count = state->span_count, context = state->loaded.context;
     (void)look;
-    snprintf(title_text, size, state->span_count ? "text   %d tokens" : "text",
-             state->span_count);
+    if (count > 0 && context > 0)
+        snprintf(title_text, size, "text   %d tokens, %.0f %% of the context", count,
+                 100.0 * count / context);
+    else
+        snprintf(title_text, size, count > 0 ? "text   %d tokens" : "text", count);
 }
 
 const struct esp_pane_ops esp_pane_text = {

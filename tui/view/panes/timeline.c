@@ -14,7 +14,7 @@
 
 #include "viz/chart.h"
 
-enum { PARTS = 3, SERIES = 3, LABEL = 8, NUMBER = 8 };
+enum { PARTS = 3, SERIES = 3, LABEL = 8, NUMBER = 11 };
 
 struct part {
     int style;
@@ -24,6 +24,7 @@ struct part {
 static void parts_of(const struct esp_iteration_summary *summary, int series,
                      struct part parts[PARTS])
 {
+    static const double none[ESP_STAGES];
     const double *seconds = summary->seconds;
     switch (series) {
     case 0:
@@ -37,6 +38,8 @@ static void parts_of(const struct esp_iteration_summary *summary, int series,
         parts[2] = (struct part){ESP_STYLE_CUT, summary->cut};
         break;
     default:
+        if (summary->stepped) /* its times mean nothing */
+            seconds = none;
         parts[0] = (struct part){ESP_STYLE_BAR_DRAFT, 1e3 * seconds[ESP_STAGE_DRAFT]};
         parts[1] = (struct part){ESP_STYLE_BAR_VERIFY, 1e3 * seconds[ESP_STAGE_VERIFY]};
         parts[2] = (struct part){ESP_STYLE_BAR_REST,
@@ -111,7 +114,9 @@ static void draw_series(struct esp_canvas *canvas, const struct esp_state *state
         draw_stack(canvas, LABEL + i, top + rows, rows, parts, most);
     }
     double value = total_of(&state->summaries[marked], series);
-    if (series == 2)
+    if (series == 2 && state->summaries[marked].stepped)
+        snprintf(number, sizeof number, "-");
+    else if (series == 2)
         snprintf(number, sizeof number, "%.2f", value);
     else
         snprintf(number, sizeof number, "%.0f", value);
@@ -121,11 +126,37 @@ static void draw_series(struct esp_canvas *canvas, const struct esp_state *state
 static void title(const struct esp_state *state, const struct esp_look *look, char *text,
                   size_t size)
 {
-    static const char full[] = "timeline   from below: accepted, target's own | accepted, "
-                               "seen, cut | draft, verify, rest";
     (void)state;
     (void)look;
-    snprintf(text, size, "%s", sizeof full <= size ? full : "timeline");
+    snprintf(text, size, "timeline   one column per iteration");
+}
+
+/* What the parts of the stacks are, each behind a cell of its colour and shade: of each series
+ * beside it where its rows are enough, else of all of them in row `y`. */
+static void draw_legend(struct esp_canvas *canvas, int rows, int gap, int y, int end)
+{
+    static const struct {
+        int style;
+        const char *name;
+    } legend[SERIES][PARTS] = {
+        {{ESP_STYLE_ACCEPTED, "accepted"}, {ESP_STYLE_BONUS, "target's"}, {0, NULL}},
+        {{ESP_STYLE_ACCEPTED, "accepted"}, {ESP_STYLE_UNVISITED, "seen"}, {ESP_STYLE_CUT, "cut"}},
+        {{ESP_STYLE_BAR_DRAFT, "draft"}, {ESP_STYLE_BAR_VERIFY, "verify"}, {ESP_STYLE_BAR_REST, "rest"}}};
+    const bool beside = rows > PARTS;
+    const int width = canvas->view.rect.width;
+    for (int i = 0, x = LABEL; i < SERIES; i++, x += 3)
+        for (int part = 0; part < PARTS && legend[i][part].name; part++) {
+            const char *name = legend[i][part].name;
+            const int wide = 2 + (int)strlen(name);
+            const int at = beside ? width - NUMBER + 1 : x;
+            const int row = beside ? i * (rows + gap) + rows - 2 - part : y;
+            if (!beside && x + wide > end)
+                return;
+            esp_draw_repeat(canvas, at, row, 1, legend[i][part].style,
+                            canvas->glyphs->shades[part]);
+            esp_draw(canvas, at + 2, row, ESP_STYLE_LABEL, name);
+            x += wide + 2;
+        }
 }
 
 /* The leftmost of `count` summaries: the newest ones, or those from the held one on. */
@@ -153,6 +184,7 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
     for (int i = 0; i < SERIES && i * (rows + gap) < height; i++)
         draw_series(canvas, state, i, first, count, marked, i * (rows + gap), rows);
     int y = SERIES * (rows + gap) - gap;
+    draw_legend(canvas, rows, gap, y, canvas->view.rect.width - NUMBER);
     if (held >= 0)
         esp_draw(canvas, LABEL + marked - first, y, ESP_STYLE_KEY, "^");
     esp_drawf(canvas, 0, y, ESP_STYLE_LABEL, "%d", state->summaries[first].index);

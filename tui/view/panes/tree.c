@@ -206,16 +206,31 @@ static void draw_tree(struct esp_canvas *canvas, struct shown_tree *d,
                         start_of(box->y, box->y + 1, height, d->right.height));
 }
 
-/* In step mode, sentences at the foot of the pane say what just happened, if there is room.
- * Returns the rows left for the tree. */
+/* Sentences at the foot of the pane, if there is room: in step mode about what just happened,
+ * else about the node at the cursor, where no other pane tells. Returns the rows left for the
+ * tree. */
 static int tree_height(const struct esp_state *state, const struct esp_iteration *it,
-                       int stages, int width, int height, char *text, size_t size)
+                       int stages, const struct esp_look *look, int width, int height,
+                       char *text, size_t size)
 {
     enum { LEAST_TREE = 4 };
     *text = '\0';
-    if (!is_partial(state, it))
+    if (is_partial(state, it)) {
+        esp_explain_stop(text, size, it, state->partial_type, stages, &state->tokens);
+    } else if (look->explains && look->iteration == it->index && look->node >= 0 &&
+               look->node < it->tree.count) {
+        char quoted[48];
+        esp_explain_node(text, size, it, stages, look->node, &state->tokens);
+        const size_t used = strlen(text);
+        esp_quote_token(quoted, &state->tokens, it->tree.nodes[look->node].token);
+        if (used + strlen(quoted) + 2 < size) {
+            memmove(text + strlen(quoted) + 1, text, used + 1);
+            memcpy(text, quoted, strlen(quoted));
+            text[strlen(quoted)] = ' ';
+        }
+    } else {
         return height;
-    esp_explain_stop(text, size, it, state->partial_type, stages, &state->tokens);
+    }
     int left = height - esp_paragraph_height(text, width) - 1;
     return left < LEAST_TREE ? height : left;
 }
@@ -232,8 +247,8 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
         esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, "Draft trees are drawn here.");
         return;
     }
-    int height = tree_height(state, it, stages, width, canvas->view.rect.height, sentences,
-                             sizeof sentences);
+    int height = tree_height(state, it, stages, look, width, canvas->view.rect.height,
+                             sentences, sizeof sentences);
     if (height < canvas->view.rect.height)
         esp_draw_paragraph(canvas, height + 1, ESP_STYLE_WARN, sentences);
     if (open_drawing(&d, state, it, stages, look, width, height, canvas->ascii_text) < 0)
@@ -446,7 +461,7 @@ static bool click(struct esp_pane_view *view, struct esp_look *look,
     (void)view;
     if (!it || it->tree.count == 0)
         return false;
-    int height = tree_height(state, it, stages, inside.width, inside.height, sentences,
+    int height = tree_height(state, it, stages, look, inside.width, inside.height, sentences,
                              sizeof sentences);
     if (y >= height ||
         open_drawing(&d, state, it, stages, look, inside.width, height, false) < 0)
