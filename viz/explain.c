@@ -228,8 +228,7 @@ static const char *draws_of(enum esp_list list, const char *spec)
     return "";
 }
 
-/* Whether the target's token was drawn at random: above temperature 0. */
-static bool is_sampled(const struct esp_iteration *it)
+bool esp_is_sampled(const struct esp_iteration *it)
 {
     return isfinite(it->bonus_u) && !is_greedy(it);
 }
@@ -240,7 +239,7 @@ static bool draws_at_random(const struct esp_iteration *it)
 {
     const char *drafter = draws_of(ESP_DRAFTERS, it->drafter),
                *verifier = draws_of(ESP_VERIFIERS, it->verifier);
-    return is_sampled(it) && (strstr(drafter, "iid") || strstr(drafter, "swor")) &&
+    return esp_is_sampled(it) && (strstr(drafter, "iid") || strstr(drafter, "swor")) &&
            (!strstr(drafter, "topk") || (*verifier && !strstr(verifier, "topk")));
 }
 
@@ -329,7 +328,7 @@ static void explain_select(char *text, size_t size, const struct esp_iteration *
         esp_say(text, size, " There the tree ends;");
     esp_say(text, size, " the target adds %s of its own%s.",
             esp_quote_token(quoted, tokens, it->bonus),
-            is_sampled(it) ? ", drawn at random" : "");
+            esp_is_sampled(it) ? ", drawn at random" : "");
 }
 
 static void explain_adapt(char *text, size_t size, const struct esp_iteration *it)

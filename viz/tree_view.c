@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "viz/chart.h"
+#include "viz/explain.h"
 #include "viz/safe.h"
 #include "viz/search.h"
 
@@ -389,10 +390,13 @@ static void draw_row(struct esp_canvas *canvas, const struct esp_tree_rows *rows
                  canvas->glyphs->ellipsis, row->hidden, row->cut);
         esp_draw(canvas, x, y, ESP_STYLE_LABEL, text);
     } else if (row->kind == ESP_ROW_BONUS) {
+        const int left = canvas->view.rect.width - c->note;
         int style = esp_tree_matches(look, it->bonus) ? ESP_STYLE_MATCH : ESP_STYLE_BONUS;
         esp_draw_token(canvas, x, y, room, style, &look->tokens, it->bonus);
         esp_draw(canvas, c->note, y, ESP_STYLE_LABEL,
-                 canvas->view.rect.width - c->note < 18 ? "+" : "+  from the target");
+                 left < 18                          ? "+"
+                 : left >= 24 && esp_is_sampled(it) ? "+  drawn from the target"
+                                                    : "+  from the target");
     } else if (row->depth == 0) {
         x = esp_draw(canvas, 0, y, ESP_STYLE_EDGE, canvas->glyphs->dot) + 1;
         x = esp_draw_token(canvas, x, y, canvas->view.rect.width - x - 12,

@@ -190,6 +190,29 @@ TEST(the_tree_explains_its_node)
     CHECK(once, "the node pane says it there");
 }
 
+/* Above temperature 0 it is said that a token was drawn at random, and never at 0. */
+TEST(chance_is_named)
+{
+    char text[768] = "";
+    struct esp_tokens tokens = {scene_text, NULL};
+    struct esp_iteration it = *scene_king(0);
+    esp_explain_stop(text, sizeof text, &it, ESP_EVENT_STAGE, ESP_STAGE_SELECT + 1, &tokens);
+    CHECK(!strstr(text, "random"), "%s", text);
+    it.verifier = "traversal";
+    it.drafter = "iid";
+    it.bonus_u = 0.4f;
+    esp_explain_stop(text, sizeof text, &it, ESP_EVENT_STAGE, ESP_STAGE_SELECT + 1, &tokens);
+    CHECK(strstr(text, "of its own, drawn at random"), "%s", text);
+    esp_explain_stop(text, sizeof text, &it, ESP_EVENT_LAYER, 0, &tokens);
+    CHECK(strstr(text, ", drawn at random."), "%s", text);
+    it.drafter = "fixed";
+    esp_explain_stop(text, sizeof text, &it, ESP_EVENT_LAYER, 0, &tokens);
+    CHECK(!strstr(text, "random"), "%s", text);
+    it.seconds[ESP_STAGE_VERIFY] = 0;
+    esp_explain_stop(text, sizeof text, &it, ESP_EVENT_STAGE, ESP_STAGE_VERIFY + 1, &tokens);
+    CHECK(!strstr(text, "ms"), "a time that is not known is not said: %s", text);
+}
+
 /* Small probabilities are not nothing. */
 TEST(small_probabilities)
 {
