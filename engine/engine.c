@@ -16,6 +16,7 @@
 #include "engine/memory_plan.h"
 #include "engine/model/draft_head.h"
 #include "engine/model/json.h"
+#include "engine/model/inflate.h"
 #include "engine/model/safetensors.h"
 #include "engine/support/paths.h"
 
@@ -40,6 +41,8 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
                           "%s is a draft head (%s), which needs a target: name the target model "
                           "first, and the head as its draft",
                           target_path, e->target->architecture);
+    if (status == ESP_OK && (o->width > 0 || o->layers > 0))
+        status = esp_model_enlarge(e->target, o->width > 0 ? o->width : 1, o->layers, err, errlen);
     if (status == ESP_OK)
         status = esp_tokenizer_open(&e->tokenizer, target_path, err, errlen);
     if (status < 0 || !draft_path || !*draft_path)

@@ -39,6 +39,9 @@ struct esp_engine_options {
     bool exact; /* the same bits for any size of tree, on every backend; may be slower */
     int max_nodes;       /* largest tree, 1..ESP_MAX_NODES; 0: 256 */
     int context;         /* most tokens of a text; 0: as many as the target allows */
+    /* Make the target larger in memory, as esp_model_inflate() does: it says the same and costs as
+     * much as a model of its size. 0: as it is. */
+    int width, layers;
     esp_progress *progress;
     void *user;
 };

@@ -59,6 +59,10 @@ struct esp_tensor {
     int block, stride;
     struct esp_tensor_file *source; /* NULL: in memory, at `data` */
     size_t offset;                  /* of the first row in that file */
+    /* Larger than what is stored (F32 and BF16 only; engine/model/inflate.h): row r is stored row
+     * r % stored_rows, repeated until it has `columns`, divided by the power of two `divisor`; or
+     * zeros if that is 0. stored_rows = 0: as it is stored. */
+    int stored_rows, stored_columns, divisor;
 };
 
 struct esp_layer {

@@ -36,9 +36,9 @@ void esp_tensor_file_read(struct esp_tensor_file *file, size_t offset, void *to,
 }
 
 /* The rows of one block are contiguous in the file. */
-void esp_tensor_copy_rows(const struct esp_tensor *t, int row, int count, void *to)
+static void copy_stored(const struct esp_tensor *t, int columns, int row, int count, void *to)
 {
-    const size_t row_bytes = (size_t)t->columns * esp_dtype_size(t->dtype);
+    const size_t row_bytes = (size_t)columns * esp_dtype_size(t->dtype);
     for (int run; count > 0; row += run, count -= run) {
         const int left = t->block - row % t->block;
         size_t at = (size_t)(row / t->block) * (size_t)t->stride + (size_t)(row % t->block);
@@ -57,6 +57,44 @@ static float float_from_bits(uint32_t bits)
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
+}
+
+/* A number of BF16 is the upper half of one of F32, so a power of two divides both without
+ * rounding. */
+static void divide(char *numbers, int count, enum esp_dtype dtype, int divisor)
+{
+    const size_t size = esp_dtype_size(dtype);
+    for (int i = 0; i < count; i++) {
+        char *at = numbers + (size_t)i * size;
+        uint32_t bits = 0;
+        memcpy((char *)&bits + (4 - size), at, size);
+        const float value = float_from_bits(bits) / (float)divisor;
+        memcpy(&bits, &value, sizeof bits);
+        memcpy(at, (char *)&bits + (4 - size), size);
+    }
+}
+
+static void copy_larger(const struct esp_tensor *t, int row, char *to)
+{
+    const size_t size = esp_dtype_size(t->dtype), part = (size_t)t->stored_columns * size;
+    if (t->divisor == 0) {
+        memset(to, 0, (size_t)t->columns * size);
+        return;
+    }
+    copy_stored(t, t->stored_columns, row % t->stored_rows, 1, to);
+    if (t->divisor > 1)
+        divide(to, t->stored_columns, t->dtype, t->divisor);
+    for (int i = 1; i < t->columns / t->stored_columns; i++)
+        memcpy(to + (size_t)i * part, to, part);
+}
+
+void esp_tensor_copy_rows(const struct esp_tensor *t, int row, int count, void *to)
+{
+    const size_t row_bytes = (size_t)t->columns * esp_dtype_size(t->dtype);
+    if (t->stored_rows == 0)
+        copy_stored(t, t->columns, row, count, to);
+    for (int i = 0; i < count && t->stored_rows > 0; i++)
+        copy_larger(t, row + i, (char *)to + (size_t)i * row_bytes);
 }
 
 static float half_to_float(uint16_t half)

@@ -56,10 +56,42 @@ static int64_t columns_of(const struct esp_stored *t)
     return t->rank > 1 ? t->shape[1] : 1;
 }
 
+/* What becomes of a tensor. */
+struct growth {
+    bool repeat_rows, repeat_columns, divide;
+};
+
+static struct growth growth_of(const struct esp_tensor_rule *rule, bool embedding)
+{
+    const bool columns = rule->columns != ESP_ONE;
+    return (struct growth){.repeat_rows = rule->rows != ESP_VOCABULARY && rule->rows != ESP_HEAD,
+                           .repeat_columns = columns,
+                           .divide = columns && !embedding};
+}
+
+static bool is_embedding(const struct esp_tensor_rule *rule)
+{
+    return rule->slot == offsetof(struct esp_model_desc, embedding);
+}
+
+static int refuse_type(const char *type, const char *path, char *err, size_t errlen)
+{
+    return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                    "%s holds %s; only F32 and BF16 can be divided without rounding", path, type);
+}
+
+static const struct esp_architecture *architecture_of(const struct esp_model *model)
+{
+    for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++)
+        if (strcmp(architectures[i]->name, model->architecture) == 0)
+            return architectures[i];
+    return NULL;
+}
+
 /* ------------------------------------------------------------------ what is to be written */
 
 static int add(struct inflation *n, const char *name, const char *from,
-               const struct esp_tensor_rule *rule, bool divide, bool zero)
+               struct growth growth, bool zero)
 {
     const size_t prefix = strlen(n->architecture->family->prefix);
     const struct esp_stored *stored = esp_safetensors_find(n->model->files, from);
@@ -68,15 +100,13 @@ static int add(struct inflation *n, const char *name, const char *from,
     if (!stored)
         return ESP_OK; /* this model does not have it */
     if (strcmp(stored->type, "F32") != 0 && strcmp(stored->type, "BF16") != 0)
-        return esp_fail(n->err, n->errlen, ESP_E_UNSUPPORTED,
-                        "%s holds %s; only F32 and BF16 can be divided without rounding",
-                        n->model->path, stored->type);
+        return refuse_type(stored->type, n->model->path, n->err, n->errlen);
     struct made *m = &n->made[n->count++];
     snprintf(m->name, sizeof m->name, "%s", name);
     m->from = stored;
-    m->repeat_rows = rule->rows != ESP_VOCABULARY && rule->rows != ESP_HEAD;
-    m->repeat_columns = rule->columns != ESP_ONE;
-    m->divide = m->repeat_columns && divide;
+    m->repeat_rows = growth.repeat_rows;
+    m->repeat_columns = growth.repeat_columns;
+    m->divide = growth.divide;
     m->zero = zero;
     return ESP_OK;
 }
@@ -90,11 +120,11 @@ static int list_whole(struct inflation *n)
     for (const struct esp_tensor_rule *r = n->architecture->family->tensors;
          r->name && status == ESP_OK; r++) {
         bool head = r->slot == offsetof(struct esp_model_desc, head);
-        bool first = r->slot == offsetof(struct esp_model_desc, embedding);
-        if (first)
+        if (is_embedding(r))
             embedding = r->name;
         bool tied = head && n->model->desc.head.data == n->model->desc.embedding.data;
-        status = add(n, r->name, tied ? embedding : r->name, r, !first, false);
+        status = add(n, r->name, tied ? embedding : r->name, growth_of(r, is_embedding(r)),
+                     false);
     }
     return status;
 }
@@ -120,7 +150,8 @@ static int list_layer(struct inflation *n, int layer)
                  r->name);
         snprintf(from, sizeof from, "%s%d.%s", n->architecture->family->layer_name, layer % old,
                  r->name);
-        int status = add(n, name, from, r, true, layer >= old && adds(r));
+        int status =
+            add(n, name, from, growth_of(r, false), layer >= old && adds(r));
         if (status < 0)
             return status;
     }
@@ -382,9 +413,7 @@ int esp_model_inflate(const char *from, const char *to, int width, int layers, c
     int status = esp_model_open(&n.model, from, err, errlen);
     if (status < 0)
         return status;
-    for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++)
-        if (strcmp(architectures[i]->name, n.model->architecture) == 0)
-            n.architecture = architectures[i];
+    n.architecture = architecture_of(n.model);
     if (n.layers == 0)
         n.layers = n.model->desc.layers;
     status = check(&n);
@@ -394,5 +423,91 @@ int esp_model_inflate(const char *from, const char *to, int width, int layers, c
         status = make_folder(&n, to);
     free(n.made);
     esp_model_close(n.model);
+    return status;
+}
+
+/* ------------------------------------------------------------------ in memory */
+
+/* Makes one tensor larger and adds its size to the model's. */
+static int grow(struct esp_model *model, struct esp_tensor *t, struct growth growth, int width,
+                bool zero, char *err, size_t errlen)
+{
+    if (!t->data)
+        return ESP_OK;
+    if (growth.divide && t->dtype == ESP_F16)
+        return refuse_type("F16", model->path, err, errlen);
+    t->stored_rows = t->rows;
+    t->stored_columns = t->columns;
+    t->rows *= growth.repeat_rows ? width : 1;
+    t->columns *= growth.repeat_columns ? width : 1;
+    t->divisor = zero ? 0 : growth.divide ? width : 1;
+    model->parameters += (int64_t)t->rows * t->columns;
+    model->bytes += (size_t)t->rows * (size_t)t->columns * (t->dtype == ESP_F32 ? 4 : 2);
+    return ESP_OK;
+}
+
+static int grow_whole(struct esp_model *model, const struct esp_architecture *architecture,
+                      int width, char *err, size_t errlen)
+{
+    struct esp_model_desc *d = &model->desc;
+    const bool tied = d->head.data == d->embedding.data;
+    int status = ESP_OK;
+    for (const struct esp_tensor_rule *r = architecture->family->tensors;
+         r->name && status == ESP_OK; r++)
+        status = grow(model, (struct esp_tensor *)((char *)d + r->slot),
+                      growth_of(r, is_embedding(r)), width, false, err, errlen);
+    if (tied)
+        d->head.data = &d->head; /* its weights are divided now, those of the embedding are not */
+    return status;
+}
+
+static int grow_layers(struct esp_model *model, const struct esp_architecture *architecture,
+                       int width, int layers, char *err, size_t errlen)
+{
+    struct esp_model_desc *d = &model->desc;
+    struct esp_layer *layer = calloc((size_t)layers, sizeof *layer);
+    int status = ESP_OK;
+    if (!layer)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for %d layers", layers);
+    for (int i = 0; i < layers; i++) {
+        layer[i] = d->layer[i % d->layers];
+        for (const struct esp_tensor_rule *r = architecture->family->layer_tensors;
+             r->name && status == ESP_OK; r++)
+            status = grow(model, (struct esp_tensor *)((char *)&layer[i] + r->slot),
+                          growth_of(r, false), width, i >= d->layers && adds(r), err, errlen);
+    }
+    free(d->layer);
+    d->layer = layer;
+    d->layers = layers;
+    d->hidden *= width;
+    d->ffn *= width;
+    d->heads *= width;
+    d->kv_heads *= width;
+    return status;
+}
+
+int esp_model_enlarge(struct esp_model *model, int width, int layers, char *err, size_t errlen)
+{
+    const struct inflation n = {.model = model,
+                                .width = width,
+                                .layers = layers > 0 ? layers : model->desc.layers,
+                                .err = err,
+                                .errlen = errlen};
+    const struct esp_architecture *architecture = architecture_of(model);
+    char name[MOST_NAME];
+    int status = check(&n);
+    if (status < 0)
+        return status;
+    model->parameters = 0;
+    model->bytes = 0;
+    status = grow_whole(model, architecture, width, err, errlen);
+    if (status == ESP_OK)
+        status = grow_layers(model, architecture, width, n.layers, err, errlen);
+    snprintf(name, sizeof name, "%.200s x%d, %d layers", model->name, width, n.layers);
+    char *named = strdup(name);
+    if (!named)
+        return ESP_E_MEMORY;
+    free(model->name);
+    model->name = named;
     return status;
 }

@@ -10,4 +10,10 @@
 int esp_model_inflate(const char *from, const char *to, int width, int layers, char *err,
                       size_t errlen);
 
+struct esp_model;
+
+/* Makes an open model larger in the same way, without a file: its tensors are made so when they
+ * are read. layers = 0: as many as it has. After a failure the model can only be closed. */
+int esp_model_enlarge(struct esp_model *model, int width, int layers, char *err, size_t errlen);
+
 #endif

@@ -43,8 +43,9 @@ static void begin(void)
     snprintf(made, sizeof made, "%s/large", parent);
 }
 
-static void read_logits(const char *folder, float logits[TOKENS][MAX_VOCABULARY],
-                        struct esp_model_desc *desc)
+/* width > 0: of the model made larger in memory. */
+static void read_logits_of(const char *folder, int width, int layers,
+                           float logits[TOKENS][MAX_VOCABULARY], struct esp_model_desc *desc)
 {
     const struct esp_backend_ops *ops = &esp_backend_cpu;
     struct esp_model *model;
@@ -55,6 +56,8 @@ static void read_logits(const char *folder, float logits[TOKENS][MAX_VOCABULARY]
     char err[512] = "";
     int32_t tokens[TOKENS], positions[TOKENS];
     CHECK(esp_model_open(&model, folder, err, sizeof err) == 0, "%s", err);
+    if (width > 0)
+        CHECK(esp_model_enlarge(model, width, layers, err, sizeof err) == 0, "%s", err);
     CHECK(ops->open(&backend, 1, err, sizeof err) == 0, "%s", err);
     CHECK(ops->weights_open(&weights, backend, &model->desc, NULL, NULL, err, sizeof err) == 0,
           "%s", err);
@@ -78,13 +81,21 @@ static void read_logits(const char *folder, float logits[TOKENS][MAX_VOCABULARY]
     esp_model_close(model);
 }
 
+static void read_logits(const char *folder, float logits[TOKENS][MAX_VOCABULARY],
+                        struct esp_model_desc *desc)
+{
+    read_logits_of(folder, 0, 0, logits, desc);
+}
+
+/* Made in memory it is the same model, to the last bit. */
 TEST(a_larger_model_has_the_same_logits)
 {
     static const char *const folders[] = {
         "llama-mha",   "llama-gqa",  "llama-mqa-tied", "llama-bias",      "llama-head-dim",
         "llama-rope3", "llama-bf16", "neox-parallel",  "neox-sequential", "neox-bf16",
         "mistral",     "qwen2",      "qwen3"};
-    static float before[TOKENS][MAX_VOCABULARY], after[TOKENS][MAX_VOCABULARY];
+    static float before[TOKENS][MAX_VOCABULARY], after[TOKENS][MAX_VOCABULARY],
+        memory[TOKENS][MAX_VOCABULARY];
     begin();
     for (size_t f = 0; f < sizeof folders / sizeof *folders; f++) {
         struct esp_model_desc small, large;
@@ -104,6 +115,13 @@ TEST(a_larger_model_has_the_same_logits)
                 for (int j = 0; j < small.vocabulary; j++)
                     CHECK(fabsf(before[i][j] - after[i][j]) < 1e-4f, "%s x %d: %g, not %g",
                           folders[f], width, (double)after[i][j], (double)before[i][j]);
+            read_logits_of(from, width, layers, memory, &small);
+            CHECK(small.hidden == large.hidden && small.layers == large.layers);
+            for (int i = 0; i < TOKENS; i++)
+                CHECK(memcmp(memory[i], after[i],
+                             (size_t)small.vocabulary * sizeof *memory[i]) == 0,
+                      "%s x %d, row %d", folders[f], width, i);
+            read_logits(from, before, &small);
             remove_made();
         }
     }
@@ -181,6 +199,12 @@ TEST(what_cannot_be_done_leaves_nothing_behind)
     CHECK(esp_model_inflate(from, made, 2, 1, err, sizeof err) == ESP_E_ARGUMENT, "%s", err);
     CHECK(esp_model_inflate(half, made, 2, 0, err, sizeof err) == ESP_E_UNSUPPORTED);
     CHECK(strstr(err, "F16"), "%s", err);
+    struct esp_engine *engine;
+    CHECK(esp_engine_open(&engine, &(struct esp_engine_options){.target = half, .width = 2}, err,
+                          sizeof err) == ESP_E_UNSUPPORTED);
+    CHECK(strstr(err, "F16"), "%s", err);
+    CHECK(esp_engine_open(&engine, &(struct esp_engine_options){.target = from, .width = 3}, err,
+                          sizeof err) == ESP_E_ARGUMENT);
     CHECK(esp_model_inflate(from, from, 2, 0, err, sizeof err) == ESP_E_FILE);
     CHECK(strstr(err, "already"), "%s", err);
     CHECK(esp_model_inflate(from, "/nowhere/large", 2, 0, err, sizeof err) == ESP_E_FILE);

@@ -239,7 +239,7 @@ const struct cli_command cli_bench = {
     .summary = "choices measured on the same prompts, as the papers' tables",
     .flags =
         "prompt file tokens prompt-tokens warmup target draft settings backend threads device "
-        "exact max-nodes context json",
+        "exact width layers max-nodes context json",
     .chooses = "baseline",
     .most = MOST_CHOICES,
     .details =

@@ -21,7 +21,6 @@ struct cli_options {
     double seconds;    /* that a tuning takes */
     bool write;        /* its preset, to a file */
     int prompt_tokens; /* of each of its prompts at most */
-    int width, layers; /* of an inflated model; layers = 0: as many as before */
     bool json, stats, mdoc, ascii, explain;
     const char *theme, *config;
     bool no_config;

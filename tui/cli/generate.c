@@ -248,7 +248,7 @@ const struct cli_command cli_generate = {
     .summary = "stream a continuation to standard output",
     .flags = "prompt file tokens target draft drafter verifier settings backend threads device "
              "exact "
-             "max-nodes context json stats record explain force",
+             "width layers max-nodes context json stats record explain force",
     .most = 1,
     .run = run,
 };

@@ -7,7 +7,8 @@
 static int run(struct cli_options *o)
 {
     char err[512];
-    if (esp_model_inflate(o->arguments[0], o->arguments[1], o->width, o->layers, err,
+    const int width = o->engine.width > 0 ? o->engine.width : 1;
+    if (esp_model_inflate(o->arguments[0], o->arguments[1], width, o->engine.layers, err,
                           sizeof err) < 0)
         return cli_fail(err);
     return EXIT_DONE;

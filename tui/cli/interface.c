@@ -30,7 +30,7 @@ const struct cli_command cli_interface = {
     .summary = "the terminal interface",
     .flags =
         "prompt tokens target draft drafter verifier settings backend threads device exact "
-        "max-nodes context ascii theme config no-config record force",
+        "width layers max-nodes context ascii theme config no-config record force",
     .chooses = "baseline",
     .run = run,
 };

@@ -96,8 +96,8 @@ static const struct cli_flag fixed[] = {
     {"warmup", WARMUP, "N", "uncounted rounds over the first prompt (default 1)"},
     {"seconds", SECONDS, "N", "measure for about N seconds (default 60)"},
     {"write", WRITE, NULL, "write the preset to espalier.json in the target's folder"},
-    {"width", WIDTH, "N", "times as wide: 1, 2, 4, ... 64 (default 1)"},
-    {"layers", LAYERS, "N", "layers in all (default: as many as there are)"},
+    {"width", WIDTH, "N", "make the target N times as wide: 1, 2, 4, ... 64 (default 1)"},
+    {"layers", LAYERS, "N", "give the target N layers in all (default: as many as it has)"},
     {"json", JSON, NULL, "print one JSON object instead of text"},
     {"stats", STATS, NULL, "print statistics on standard error at the end"},
     {"record", RECORD, "FILE", "record the session, to be replayed and exported later"},
@@ -401,9 +401,9 @@ static bool set(struct cli_options *o, int flag, const char *value)
     case DEVICE:
         return whole_number("device", value, 0, 1023, &o->engine.device);
     case WIDTH:
-        return whole_number("width", value, 1, 64, &o->width);
+        return whole_number("width", value, 1, 64, &o->engine.width);
     case LAYERS:
-        return whole_number("layers", value, 1, 1000, &o->layers);
+        return whole_number("layers", value, 1, 1000, &o->engine.layers);
     case MAX_NODES:
         return whole_number("max-nodes", value, 1, ESP_MAX_NODES, &o->engine.max_nodes);
     case CONTEXT:
@@ -461,7 +461,6 @@ int cli_parse(struct cli_options *o, const struct cli_command *command, int argc
     o->warmup = 1;
     o->seconds = 60;
     o->prompt_tokens = MOST_TOKENS;
-    o->width = 1;
     o->speed = 1;
     o->idle = ESP_IDLE_DEFAULT;
     o->nodes = -1;

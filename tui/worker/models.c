@@ -74,7 +74,7 @@ void esp_models_options(struct esp_engine_options *options, const struct esp_mod
     case ESP_CHANGE_MODELS:
         options->target = change->target;
         options->draft = change->draft;
-        options->context = 0; /* was said of another model */
+        options->context = options->width = options->layers = 0; /* were said of another model */
         break;
     case ESP_CHANGE_BACKEND:
         options->backend = change->backend;
