@@ -91,7 +91,7 @@ endif
 
 .PHONY: fuzz fuzz-tests
 .PHONY: print-public-headers
-.PHONY: all cuda cuda-kit check-cuda bench-cuda demo check asan headless install uninstall clean help deps deps-check tests pages
+.PHONY: all cuda cuda-kit check-cuda bench-cuda demo race check asan headless install uninstall clean help deps deps-check tests pages
 
 # ---------------------------------------------------------------- what is shown
 
@@ -116,6 +116,7 @@ all: $(BUILD)/espalier $(BUILD)/libespalier.a $(BUILD)/libespalier.so cuda $(DOT
 help:
 	@echo 'make              build $(BUILD)/espalier and libespalier'
 	@echo 'make demo         install missing packages, build, open the interface on the built-in pair'
+	@echo 'make race         the same build, then plain decoding against trees at true speed'
 	@echo 'make check        all tests, then the unit and lossless tests under sanitizers'
 	@echo '                  QUICK=1: the short ones alone; V=1 shows the commands of any target'
 	@echo 'make cuda         $(BUILD)/libespalier-cuda.so, the GPU backend (needs nvcc; part of make)'
@@ -302,6 +303,10 @@ demo: deps
 	    printf '%s' '$(DEMO_PROMPT)'; \
 	    $(BUILD)/espalier generate -p '$(DEMO_PROMPT)' --temp 0.6 --drafter $(DEMO_DRAFTER) -n 200 --baseline --stats; \
 	fi
+
+race: deps
+	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/espalier
+	@$(BUILD)/espalier race
 
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 ASAN     := BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer' \

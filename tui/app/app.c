@@ -16,6 +16,8 @@
 #include "tui/commands/palette_items.h"
 #include "tui/commands/prompts.h"
 #include "tui/commands/catalogue.h"
+#include "kernels/clock.h"
+#include "tui/commands/race.h"
 #include "tui/commands/replay.h"
 #include "viz/safe.h"
 #include "tui/commands/settings.h"
@@ -233,9 +235,21 @@ static void run_command(struct esp_app *app, const char *line)
 
 /* ------------------------------------------------------------------ keys */
 
+/* A page that the program was opened for takes it along. */
+static void leave_page(struct esp_app *app)
+{
+    const struct esp_interface_options *options = &app->control.options;
+    esp_control_page(&app->control, NULL, NULL);
+    app->control.leaving = app->control.leaving || options->race != NULL;
+}
+
 void esp_app_interrupt(struct esp_app *app)
 {
     app->control.changed = true;
+    if (app->control.page.ops) {
+        leave_page(app);
+        return;
+    }
     if (app->interrupts++ > 0) {
         app->control.leaving = true;
         return;
@@ -460,8 +474,28 @@ static void palette_key(struct esp_app *app, int key)
     }
 }
 
+/* Keys that mean the same on every page are obeyed here. */
+static void page_key(struct esp_app *app, int key)
+{
+    const struct esp_binding *binding = esp_key_binding(key, (struct esp_key_when){.pane = true});
+    const int action = binding ? binding->action : ESP_ACTION_NONE;
+    app->control.changed = true;
+    app->interrupts = 0;
+    if (action == ESP_ACTION_SUSPEND)
+        app->suspend = true;
+    else if (action == ESP_ACTION_REDRAW)
+        app->redraw = true;
+    else if (action == ESP_ACTION_INTERRUPT ||
+             !app->control.page.ops->key(app->control.page.data, key))
+        leave_page(app);
+}
+
 void esp_app_key(struct esp_app *app, int key)
 {
+    if (app->control.page.ops) {
+        page_key(app, key);
+        return;
+    }
     if (app->control.ui.palette.open) {
         palette_key(app, key);
         return;
@@ -518,6 +552,8 @@ void esp_app_mouse(struct esp_app *app, struct esp_mouse mouse)
         app->interrupts = 0;
     app->control.ui.message = NULL;
     esp_input_unlist(app->input);
+    if (app->control.page.ops)
+        return;
     if (app->control.ui.palette.open && mouse.button == 0)
         click_palette(app, mouse);
     else if (hint)
@@ -532,7 +568,7 @@ void esp_app_mouse(struct esp_app *app, struct esp_mouse mouse)
 
 void esp_app_paste(struct esp_app *app, const char *bytes, size_t length)
 {
-    if (app->control.player && esp_input_is_empty(app->input))
+    if (app->control.page.ops || (app->control.player && esp_input_is_empty(app->input)))
         return;
     app->control.ui.layout.focused = app->control.ui.help = false;
     app->interrupts = 0;
@@ -549,10 +585,21 @@ int esp_app_wake_fd(const struct esp_app *app)
     return app->control.player ? -1 : esp_worker_wake_fd(app->control.worker);
 }
 
+/* Milliseconds until the page must be drawn anew; -1: never. */
+static int page_due(const struct esp_app *app)
+{
+    const struct esp_page *page = &app->control.page;
+    const int period = page->ops->due(page->data);
+    const double left = period - 1e3 * (esp_clock() - app->page_drawn);
+    return period < 0 ? -1 : left <= 0 ? 0 : (int)left + 1;
+}
+
 int esp_app_due(const struct esp_app *app)
 {
     enum { LOOK_MS = 30 }; /* between checks whether a picture is drawn */
     int due = app->control.player ? esp_replay_wait(&app->control) : -1;
+    if (app->control.page.ops)
+        due = page_due(app);
     if (!app->control.export)
         return due;
     if (esp_export_job_is_done(app->control.export))
@@ -562,7 +609,8 @@ int esp_app_due(const struct esp_app *app)
 
 bool esp_app_settled(struct esp_app *app)
 {
-    return !app->control.export &&
+    const struct esp_page *page = &app->control.page;
+    return (!page->ops || page->ops->settled(page->data)) && !app->control.export &&
            (app->control.player ? !app->control.player->playing
                                 : esp_worker_settled(app->control.worker));
 }
@@ -580,6 +628,8 @@ void esp_app_receive(struct esp_app *app)
 {
     if (app->control.export && esp_export_job_is_done(app->control.export))
         show_reply(app, esp_control_end_export(&app->control));
+    if (app->control.page.ops && page_due(app) == 0)
+        app->control.changed = true;
     if (app->control.player) {
         show_reply(app, esp_replay_receive(&app->control));
         return;
@@ -624,11 +674,17 @@ int esp_app_resize(struct esp_app *app, int width, int height)
 void esp_app_draw(struct esp_app *app)
 {
     struct esp_ui *ui = &app->control.ui;
+    app->control.changed = false;
+    if (app->control.page.ops) {
+        esp_canvas_clear(&app->canvas);
+        app->control.page.ops->draw(app->control.page.data, &app->canvas);
+        app->page_drawn = esp_clock();
+        return;
+    }
     esp_input_show(app->input, ui);
     const struct esp_input_line line = {ui->prompt, ui->line, ui->line_length, ui->point};
     ui->layout.input_rows = esp_input_box_rows(&line, app->canvas.width, app->canvas.height);
     esp_ui_draw(&app->canvas, &app->control.ui, &app->control.state);
-    app->control.changed = false;
 }
 
 static void open_editor(void *user)
@@ -717,6 +773,16 @@ int esp_app_open(struct esp_app *app, const struct esp_interface_options *option
     }
     if (options->ascii)
         app->canvas.glyphs = &esp_glyphs_ascii;
+    if (options->race_recordings[0])
+        status = esp_race_page_read(&app->control, options->race_recordings, err, errlen);
+    else if (options->race)
+        status = esp_race_page_open(&app->control, options->race);
+    if (status < 0) {
+        if (*app->control.reply)
+            snprintf(err, errlen, "%s", app->control.reply);
+        esp_app_close(app);
+        return status;
+    }
     if (options->prompt && *options->prompt)
         esp_prompts_send(&app->control, options->prompt);
     if (app->control.player && esp_recording_is_cut(app->control.player->recording))
@@ -728,6 +794,7 @@ int esp_app_open(struct esp_app *app, const struct esp_interface_options *option
 
 void esp_app_close(struct esp_app *app)
 {
+    esp_control_page(&app->control, NULL, NULL);
     if (app->control.worker)
         esp_worker_close(app->control.worker);
     if (app->control.export) {

@@ -26,6 +26,7 @@ struct esp_app {
     char *prompt;   /* that a command line took the place of, or NULL */
     bool ended;     /* the command line is done, and the prompt comes back */
     int interrupts; /* C-c in a row */
+    double page_drawn; /* when a page was, by esp_clock() */
     bool suspend;   /* requests to the runner (interface.c, script.c) */
     bool redraw;
 };

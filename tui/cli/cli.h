@@ -21,6 +21,7 @@ struct cli_options {
     double seconds;    /* that a tuning takes */
     bool write;        /* its preset, to a file */
     int prompt_tokens; /* of each of its prompts at most */
+    double pass; /* ms that one of a race's target takes; 0: as it is */
     bool json, stats, mdoc, ascii, explain;
     const char *theme, *config;
     bool no_config;

@@ -36,6 +36,7 @@ enum flag {
     PROMPT_TOKENS,
     WIDTH,
     LAYERS,
+    PASS,
     JSON,
     STATS,
     RECORD,
@@ -98,6 +99,7 @@ static const struct cli_flag fixed[] = {
     {"write", WRITE, NULL, "write the preset to espalier.json in the target's folder"},
     {"width", WIDTH, "N", "make the target N times as wide: 1, 2, 4, ... 64 (default 1)"},
     {"layers", LAYERS, "N", "give the target N layers in all (default: as many as it has)"},
+    {"pass", PASS, "MS", "make the target so large that a pass takes MS milliseconds; 0: as it is"},
     {"json", JSON, NULL, "print one JSON object instead of text"},
     {"stats", STATS, NULL, "print statistics on standard error at the end"},
     {"record", RECORD, "FILE", "record the session, to be replayed and exported later"},
@@ -404,6 +406,8 @@ static bool set(struct cli_options *o, int flag, const char *value)
         return whole_number("width", value, 1, 64, &o->engine.width);
     case LAYERS:
         return whole_number("layers", value, 1, 1000, &o->engine.layers);
+    case PASS:
+        return number("pass", value, 0, 10000, false, &o->pass);
     case MAX_NODES:
         return whole_number("max-nodes", value, 1, ESP_MAX_NODES, &o->engine.max_nodes);
     case CONTEXT:

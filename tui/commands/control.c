@@ -81,6 +81,14 @@ void esp_control_line(struct esp_control *control, const char *line, bool if_emp
     control->line_if_empty = if_empty;
 }
 
+void esp_control_page(struct esp_control *control, const struct esp_page_ops *ops, void *data)
+{
+    if (control->page.ops)
+        control->page.ops->close(control->page.data);
+    control->page = (struct esp_page){ops, data};
+    control->changed = true;
+}
+
 int esp_control_end_export(struct esp_control *control)
 {
     if (!control->export)

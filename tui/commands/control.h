@@ -10,8 +10,10 @@
 
 #include "tui/commands/config_file.h"
 #include "tui/model/export_job.h"
+#include "tui/view/page.h"
 #include "tui/view/theme.h"
 #include "tui/view/ui.h"
+#include "tui/worker/race_run.h"
 #include "tui/worker/worker.h"
 
 enum { ESP_MOST_SETTINGS = 64 };
@@ -33,6 +35,9 @@ struct esp_interface_options {
      * longest pause are those of player.h. */
     const char *recording;
     double speed, idle;
+    /* Open a race at once, and leave with it: between these recordings, or as `race` says. */
+    const char *race_recordings[2];
+    const struct esp_race_choice *race;
 };
 
 /* Where a command or a setting has a meaning: most need an engine. */
@@ -47,6 +52,7 @@ struct esp_turn {
 struct esp_control {
     struct esp_state state;
     struct esp_ui ui;
+    struct esp_page page; /* in place of the panes */
     const struct esp_canvas *canvas; /* its size, and what it can show */
     struct esp_worker *worker;       /* NULL in a replay */
     struct esp_player *player;       /* NULL in a live session (replay.h) */
@@ -106,6 +112,8 @@ int esp_control_theme(struct esp_control *control, const char *name, char *err, 
 int esp_control_copy(struct esp_control *control, const char *bytes, size_t length);
 /* Hands a line to the input line. */
 void esp_control_line(struct esp_control *control, const char *line, bool if_empty);
+/* Shows a page in place of the panes, and closes the one that was there; NULL: the panes again. */
+void esp_control_page(struct esp_control *control, const struct esp_page_ops *ops, void *data);
 /* Waits for the picture that is being drawn, if there is one, and says what became of it. */
 int esp_control_end_export(struct esp_control *control);
 

@@ -20,6 +20,8 @@ void esp_mailbox_close(struct esp_mailbox *mailbox)
 {
     while (mailbox->first) {
         struct esp_posted *next = mailbox->first->next;
+        if (mailbox->first->type == ESP_COMMAND_JOB)
+            mailbox->first->job.release(mailbox->first->job.user);
         free(mailbox->first);
         mailbox->first = next;
     }
@@ -87,6 +89,7 @@ static int strings_of(struct esp_posted *posted, struct string strings[MOST_STRI
     case ESP_COMMAND_CLEAR:
     case ESP_COMMAND_REWIND:
     case ESP_COMMAND_RETIRE:
+    case ESP_COMMAND_JOB:
         break;
     }
     return count;
@@ -120,6 +123,8 @@ static struct esp_posted *copy_of(const struct esp_posted *command)
 void esp_mailbox_post(struct esp_mailbox *mailbox, const struct esp_posted *command)
 {
     struct esp_posted *posted = copy_of(command);
+    if (!posted && command->type == ESP_COMMAND_JOB)
+        command->job.release(command->job.user);
     if (!posted)
         return;
     pthread_mutex_lock(&mailbox->lock);

@@ -28,6 +28,15 @@ enum esp_command_type {
     ESP_COMMAND_RECORD,
     ESP_COMMAND_MARK,
     ESP_COMMAND_RETIRE,
+    ESP_COMMAND_JOB,
+};
+
+/* Work that needs the engine's thread and is no part of its text: a race, the runs of a lesson.
+ * `models` are those that are loaded, if any are. */
+struct esp_job {
+    void (*run)(void *user, struct esp_models *models);
+    void (*release)(void *user); /* after it, or in its place if the thread ends before */
+    void *user;
 };
 
 /* A command, and what it needs: the member of the union that stands beside its type. */
@@ -49,6 +58,7 @@ struct esp_posted {
         struct esp_models_change load;
         struct esp_recording_request record;
         const char *mark; /* its text */
+        struct esp_job job;
         int retire;       /* nobody asks any more for tokens of pairs older than this serial */
     };
 };

@@ -69,6 +69,8 @@ static void *run(void *user)
         struct esp_posted *command =
             esp_mailbox_take(&worker->mailbox, !generating, &stop, &quit);
         if (quit) {
+            if (command && command->type == ESP_COMMAND_JOB)
+                command->job.release(command->job.user);
             free(command);
             break;
         }
@@ -214,6 +216,11 @@ void esp_worker_seen(struct esp_worker *worker, int serial)
 void esp_worker_compare(struct esp_worker *worker, const struct esp_compare_choice *choice)
 {
     post(worker, (struct esp_posted){.type = ESP_COMMAND_COMPARE, .compare = *choice});
+}
+
+void esp_worker_job(struct esp_worker *worker, const struct esp_job *job)
+{
+    post(worker, (struct esp_posted){.type = ESP_COMMAND_JOB, .job = *job});
 }
 
 struct esp_mailbox *esp_worker_mailbox(struct esp_worker *worker)

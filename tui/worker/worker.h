@@ -52,6 +52,8 @@ void esp_worker_rewind(struct esp_worker *worker, int count);
 void esp_worker_load(struct esp_worker *worker, const struct esp_models_change *change);
 /* The READY snapshot with this serial was applied. */
 void esp_worker_seen(struct esp_worker *worker, int serial);
+/* Runs `job` between iterations, after what was posted before it. */
+void esp_worker_job(struct esp_worker *worker, const struct esp_job *job);
 /* For what acts at once: stop, step mode, pace (mailbox.h). */
 struct esp_mailbox *esp_worker_mailbox(struct esp_worker *worker);
 

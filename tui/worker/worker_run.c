@@ -247,6 +247,10 @@ bool esp_worker_run(struct esp_worker *worker, const struct esp_posted *command,
     case ESP_COMMAND_LIMIT:
         worker->limit = command->limit;
         return generating;
+    case ESP_COMMAND_JOB:
+        command->job.run(command->job.user, &worker->pair);
+        command->job.release(command->job.user);
+        return generating;
     default:
         break;
     }

@@ -1,0 +1,111 @@
+/* race.c - `espalier race`: two ways to decode the same text, side by side at true speed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tui/app/interface.h"
+#include "tui/cli/cli.h"
+#include "tui/cli/prompt.h"
+#include "tui/worker/race_run.h"
+#include "viz/safe.h"
+
+static void print_side(struct esp_run *run, const char *name)
+{
+    const double seconds = esp_run_seconds(run);
+    const int written = esp_run_written(run);
+    char drafter[40];
+    snprintf(drafter, sizeof drafter, "%.*s", (int)strcspn(run->drafter, ":"), run->drafter);
+    esp_safe_print(stdout, "%-6s %-14s %7d %7d %12.2f %9.3f %9.1f\n", name, drafter, written,
+                   run->step_count, run->step_count > 0 ? (double)written / run->step_count : 0,
+                   seconds, seconds > 0 ? written / seconds : 0);
+}
+
+/* What the race came to, as text. At temperature 0 a difference is a fault. */
+static int print(struct esp_race *race)
+{
+    char verdict[400];
+    const bool good = esp_race_verdict(race, verdict, sizeof verdict);
+    esp_safe_print(stdout, "%s; %s\n\n", race->pair,
+                   race->recorded ? "by the times that they recorded"
+                                  : "each side decoded alone, timed by its own clock");
+    printf("%-6s %-14s %7s %7s %12s %9s %9s\n", "", "", "tokens", "passes", "tokens/pass",
+           "seconds", "tokens/s");
+    print_side(&race->side[0], "left");
+    print_side(&race->side[1], "right");
+    esp_safe_print(stdout, "\n%s\n", verdict);
+    return good ? EXIT_DONE : EXIT_BAD;
+}
+
+static int run_plain(const struct esp_interface_options *options)
+{
+    struct esp_race *race = esp_race_new();
+    char err[512] = "";
+    int code = EXIT_DONE;
+    if (!race)
+        return cli_fail("no memory for the race");
+    if (options->race_recordings[0]) {
+        if (esp_race_read(race, options->race_recordings, err, sizeof err) < 0)
+            code = cli_fail(err);
+    } else if (!esp_race_run(race, options->race, NULL)) {
+        code = cli_fail(race->doing);
+    }
+    if (code == EXIT_DONE)
+        code = print(race);
+    esp_race_release(race);
+    return code;
+}
+
+static int run(struct cli_options *o)
+{
+    struct esp_race_choice choice = {.engine = o->engine,
+                                     .pass = o->pass / 1e3,
+                                     .session = o->session,
+                                     .drafter = {o->session.drafter, o->with},
+                                     .verifier = {o->session.verifier, o->with_verifier},
+                                     .prompt = o->prompt,
+                                     .tokens = o->tokens};
+    struct esp_interface_options options = {.ascii = o->ascii,
+                                            .theme = o->theme,
+                                            .config = o->config,
+                                            .no_config = o->no_config,
+                                            .given = o->given,
+                                            .engine = o->engine,
+                                            .race = &choice};
+    const char *script = getenv("ESPALIER_SCRIPT");
+    const bool own = o->engine.target || o->engine.width > 0 || o->engine.layers > 0;
+    if (o->argument_count == 1) {
+        fprintf(stderr, "espalier: a race has two sides: name two recordings, or none\n");
+        return EXIT_USAGE;
+    }
+    for (int i = 0; i < o->argument_count; i++)
+        options.race_recordings[i] = o->arguments[i];
+    if (o->argument_count == 2)
+        options.recording = o->arguments[0];
+    if (choice.pass == 0 && !own && !strstr(o->given, " pass "))
+        choice.pass = 0.1;
+    if (!choice.engine.backend && choice.pass > 0)
+        choice.engine.backend = "cpu"; /* no GPU is kept busy so long by what memory holds */
+    if (!strstr(o->given, " tokens "))
+        choice.tokens = 0;
+    if (o->plain || (!isatty(STDOUT_FILENO) && !(script && *script)))
+        return run_plain(&options);
+    return interface_main(&options);
+}
+
+const struct cli_command cli_race = {
+    .name = "race",
+    .arguments = "[FILE FILE]",
+    .summary = "two ways to decode one text, side by side at their true speed",
+    .flags = "prompt tokens target draft drafter verifier with with-verifier settings backend "
+             "threads device exact width layers pass plain ascii theme config no-config",
+    .chooses = "baseline",
+    .details =
+        "Plain decoding on the left, trees on the right; --drafter and --with name others. "
+        "The\nbuilt-in target is made so large that a pass takes 100 ms (--pass), as one of "
+        "a real\nmodel does. Each side decodes alone, the right one first, and is shown by "
+        "its own clock.\nTwo recordings race by the times that they hold. Without a "
+        "terminal the figures are\nprinted.",
+    .most = 2,
+    .run = run,
+};

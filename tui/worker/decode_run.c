@@ -1,0 +1,181 @@
+/* decode_run.c - see decode_run.h. */
+#include "tui/worker/decode_run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/clock.h"
+
+static const char PRACTICE[] = "There was once a poor widow who lived in a little cottage";
+
+struct decoding {
+    struct esp_run *run;
+    struct esp_engine *engine;
+    bool practising;
+    int status;
+};
+
+static const char *token_text(void *engine, int32_t token, size_t *length)
+{
+    return esp_token_bytes(engine, token, length);
+}
+
+static void on_event(void *user, const struct esp_event *event)
+{
+    struct decoding *d = user;
+    const struct esp_tokens tokens = {token_text, d->engine};
+    if (d->practising || d->status < 0)
+        return;
+    pthread_mutex_lock(&d->run->lock);
+    d->status = esp_run_take(d->run, event, &tokens);
+    pthread_mutex_unlock(&d->run->lock);
+}
+
+/* Writes up to `tokens` tokens to a prompt. */
+static int write_text(struct esp_session *session, const char *prompt, int tokens,
+                      const struct esp_decode_options *o, bool practice, char *err,
+                      size_t errlen)
+{
+    struct esp_stats stats;
+    int status = esp_session_prompt_text(session, prompt, strlen(prompt), 0, err, errlen);
+    esp_session_allow(session, tokens);
+    while (status >= 0) {
+        esp_session_stats(session, &stats);
+        if (o->goes_on &&
+            !o->goes_on(o->user, practice, (double)stats.generated_tokens / tokens))
+            break;
+        status = esp_session_step(session, err, errlen);
+        if (status == 0)
+            break;
+    }
+    return status < 0 ? status : ESP_OK;
+}
+
+static void describe(struct esp_run *run, const struct esp_engine *engine,
+                     const struct esp_session *session)
+{
+    struct esp_model_info info;
+    pthread_mutex_lock(&run->lock);
+    esp_session_get(session, "drafter", run->drafter, sizeof run->drafter);
+    esp_session_get(session, "verifier", run->verifier, sizeof run->verifier);
+    if (esp_engine_target(engine, &info))
+        snprintf(run->target, sizeof run->target, "%s", info.name);
+    if (esp_engine_draft(engine, &info))
+        snprintf(run->draft, sizeof run->draft, "%s", info.name);
+    pthread_mutex_unlock(&run->lock);
+}
+
+int esp_decode_run(struct esp_run *run, struct esp_engine *engine,
+                   const struct esp_decode_options *o, char *err, size_t errlen)
+{
+    struct esp_session_options options = o->session;
+    struct esp_session *session;
+    struct decoding d = {.run = run, .engine = engine};
+    options.observer = on_event;
+    options.user = &d;
+    options.values.baseline = false;
+    int status = esp_session_open(&session, engine, &options, err, errlen);
+    if (status < 0)
+        return status;
+    run->temperature = options.values.temperature;
+    describe(run, engine, session);
+    if (o->practice > 0) {
+        d.practising = true;
+        status = write_text(session, PRACTICE, o->practice, o, true, err, errlen);
+        esp_session_clear(session);
+        d.practising = false;
+    }
+    if (status == ESP_OK)
+        status = write_text(session, o->prompt, o->tokens, o, false, err, errlen);
+    if (status == ESP_OK && d.status < 0)
+        status = esp_fail(err, errlen, d.status, "no memory for what was decoded");
+    pthread_mutex_lock(&run->lock);
+    run->complete = true;
+    pthread_mutex_unlock(&run->lock);
+    esp_session_close(session);
+    return status;
+}
+
+/* ------------------------------------------------------------------ a target that takes long
+ */
+
+/* Seconds of a pass of plain decoding: the median of a few. */
+static int time_pass(struct esp_engine *engine, double *seconds, char *err, size_t errlen)
+{
+    enum { PASSES = 6 };
+    struct esp_run run;
+    const struct esp_decode_options options = {
+        .session = {.drafter = "ar", .repeatable = true}, .prompt = PRACTICE, .tokens = PASSES};
+    esp_run_init(&run);
+    int status = esp_decode_run(&run, engine, &options, err, errlen);
+    double took[PASSES];
+    int count = 0;
+    for (int i = 0; i < run.step_count && i < PASSES; i++) {
+        const double one = run.steps[i].at - (i > 0 ? run.steps[i - 1].at : 0);
+        int at = count++;
+        for (; at > 0 && took[at - 1] > one; at--)
+            took[at] = took[at - 1];
+        took[at] = one;
+    }
+    *seconds = count > 0 ? took[count / 2] : 0;
+    esp_run_free(&run);
+    return status;
+}
+
+/* Bytes of weights that may be taken: a quarter of what is free, and not more than 4 GB. */
+static double room(void)
+{
+    const double free_pages = (double)sysconf(_SC_AVPHYS_PAGES),
+                 page = (double)sysconf(_SC_PAGESIZE);
+    const double quarter = free_pages * page / 4;
+    return quarter < 4e9 ? quarter : 4e9;
+}
+
+/* Opens the engine and times it; an engine that was there is closed before. */
+static int try_size(struct esp_engine **engine, struct esp_engine_options *o, double *took,
+                    char *err, size_t errlen)
+{
+    esp_engine_close(*engine);
+    int status = esp_engine_open(engine, o, err, errlen);
+    return status < 0 ? status : time_pass(*engine, took, err, errlen);
+}
+
+int esp_engine_open_slow(struct esp_engine **engine, const struct esp_engine_options *options,
+                         double seconds, double *took, char *err, size_t errlen)
+{
+    struct esp_engine_options o = *options;
+    struct esp_model_info info;
+    *engine = NULL;
+    o.width =
+        4; /* no cache holds the built-in target then: larger ones take longer in proportion */
+    o.layers = 0;
+    o.progress = NULL;
+    int status = try_size(engine, &o, took, err, errlen);
+    for (int tries = 0; tries < 2 && status == ESP_OK; tries++) {
+        esp_engine_target(*engine, &info);
+        const double layer = *took / info.layers, bytes = (double)info.bytes / info.layers;
+        const bool wider = o.width < 8 && seconds / *took > 4;
+        const double times = wider ? 4 : 1; /* as many weights in a layer */
+        double layers = seconds / (times * layer);
+        if (layers * times * bytes > room())
+            layers = room() / (times * bytes);
+        const int least = tries == 0 ? info.layers : 1;
+        int count = (int)layers < least ? least : (int)layers > 1000 ? 1000 : (int)layers;
+        if (count > least + 4)
+            count -= count % 4; /* few sizes, so that what is learned of one is found again */
+        const double off = *took / seconds;
+        if (!wider && (count == info.layers || (tries > 0 && off > 0.6 && off < 1.7)))
+            break;
+        o.width = wider ? 8 : o.width;
+        o.layers = count;
+        o.progress = options->progress;
+        status = try_size(engine, &o, took, err, errlen);
+    }
+    if (status < 0) {
+        esp_engine_close(*engine);
+        *engine = NULL;
+    }
+    return status;
+}

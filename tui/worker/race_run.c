@@ -1,0 +1,105 @@
+/* race_run.c - see race_run.h. */
+#include "tui/worker/race_run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/worker/decode_run.h"
+
+const char esp_race_prompt[] =
+    "There was once upon a time a fisherman who lived with his wife in a "
+    "little hut close by the sea.";
+
+enum { PRACTICE = 40, PLAIN_PRACTICE = 4 };
+
+struct racing {
+    struct esp_race *race;
+    int side;
+    const char *name; /* of its drafter */
+};
+
+static bool goes_on(void *user, bool practice, double share)
+{
+    struct racing *r = user;
+    if (r->side == 1 && !practice)
+        esp_race_say(r->race, ESP_RACE_PREPARES, 0.4 + 0.6 * share,
+                     "decoding the right side alone, so that it has the processors for itself");
+    else if (r->side == 1)
+        esp_race_say(r->race, ESP_RACE_PREPARES, 0.2 + 0.2 * share,
+                     "%s learns on another text what passes cost here", r->name);
+    else if (!practice && share == 0)
+        esp_race_begin(r->race);
+    return !atomic_load(&r->race->stopped);
+}
+
+static bool progress(void *user, const char *what, size_t done, size_t total)
+{
+    struct esp_race *race = user;
+    (void)what;
+    const double share = total > 0 ? (double)done / (double)total : 0;
+    esp_race_say(race, ESP_RACE_PREPARES, 0.2 * share, "loading the models");
+    return !atomic_load(&race->stopped);
+}
+
+static void name_pair(struct esp_race *race, const struct esp_engine *engine, double took)
+{
+    struct esp_model_info target = {.name = ""}, draft = {.name = ""};
+    char pass[48] = "";
+    esp_engine_target(engine, &target);
+    esp_engine_draft(engine, &draft);
+    if (took > 0)
+        snprintf(pass, sizeof pass, "a pass takes %.*f ms: ", took < 0.01 ? 1 : 0, 1e3 * took);
+    pthread_mutex_lock(&race->lock);
+    snprintf(race->pair, sizeof race->pair, "%s%.80s%s%.60s", pass, target.name,
+             *draft.name ? " <- " : "", draft.name);
+    pthread_mutex_unlock(&race->lock);
+}
+
+static int decode(struct racing *r, const struct esp_race_choice *c, struct esp_engine *engine,
+                  char *err, size_t errlen)
+{
+    const char *drafter = c->drafter[r->side] ? c->drafter[r->side]
+                          : r->side == 0      ? "ar"
+                                              : NULL;
+    const bool plain = drafter && strcmp(drafter, "ar") == 0;
+    struct esp_decode_options options = {.session = c->session,
+                                         .prompt = c->prompt ? c->prompt : esp_race_prompt,
+                                         .tokens = c->tokens > 0 ? c->tokens : ESP_RACE_TOKENS,
+                                         .practice = plain ? PLAIN_PRACTICE : PRACTICE,
+                                         .goes_on = goes_on,
+                                         .user = r};
+    options.session.drafter = drafter;
+    options.session.verifier = c->verifier[r->side];
+    r->name = drafter ? drafter : "the drafter";
+    return esp_decode_run(&r->race->side[r->side], engine, &options, err, errlen);
+}
+
+bool esp_race_run(struct esp_race *race, const struct esp_race_choice *c,
+                  struct esp_engine *engine)
+{
+    struct esp_engine_options models = c->engine;
+    struct esp_engine *own = NULL;
+    struct racing r = {.race = race, .side = 1};
+    char err[512] = "";
+    double took = 0;
+    int status = ESP_OK;
+    models.progress = progress;
+    models.user = race;
+    esp_race_say(race, ESP_RACE_PREPARES, 0, "loading the models");
+    if (c->pass > 0)
+        status = esp_engine_open_slow(&own, &models, c->pass, &took, err, sizeof err);
+    else if (!engine)
+        status = esp_engine_open(&own, &models, err, sizeof err);
+    engine = own ? own : engine;
+    if (status == ESP_OK) {
+        name_pair(race, engine, took);
+        status = decode(&r, c, engine, err, sizeof err);
+    }
+    r.side = 0;
+    if (status == ESP_OK && !atomic_load(&race->stopped))
+        status = decode(&r, c, engine, err, sizeof err);
+    esp_engine_close(own);
+    if (status < 0 && !atomic_load(&race->stopped))
+        esp_race_say(race, ESP_RACE_FAILED, 0, "%s", *err ? err : esp_status_message(status));
+    return status == ESP_OK && !atomic_load(&race->stopped);
+}
