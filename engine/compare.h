@@ -6,6 +6,10 @@
  * the first runs, then the second. So the last iterations of the two are always at neighbouring
  * places of the text, and an iteration of the second always starts from text of the first.
  *
+ * Each has its own clock, too. The other one's iteration has just taken the processor's caches,
+ * so where iterations are short, passes that nobody counts go before a timed one: it takes as
+ * long as in a run by itself, and a drafter that weighs costs learns those of such a run.
+ *
  * At temperature 0 both commit the same tokens, and the totals of each are those of a run by
  * itself. Above temperature 0 the second would write another text. So only the number of tokens
  * it commits is used, and before its next iteration its tokens are replaced by those of the
@@ -41,6 +45,8 @@ int esp_compare_begin(struct esp_compare *compare, char *err, size_t errlen);
 /* Compares the new tokens of the two sessions. Returns true if the second runs next; if false,
  * the first does, unless it has ended. */
 bool esp_compare_turn(struct esp_compare *compare);
+/* Runs one iteration of the first session, as esp_session_step() does. */
+int esp_compare_step_first(struct esp_compare *compare, char *err, size_t errlen);
 /* Runs one iteration of the second session, from the text that the first had at that place.
  * Returns the number of tokens committed or a negative status. */
 int esp_compare_step(struct esp_compare *compare, char *err, size_t errlen);

@@ -13,6 +13,11 @@
 enum { NAME = 96 };
 static const double EQUAL = 0.02;
 
+bool esp_spec_is_plain(const char *drafter)
+{
+    return strcmp(drafter, "ar") == 0;
+}
+
 void esp_contender_name(char *name, size_t size, const struct esp_contender *one,
                         const struct esp_contender *other)
 {

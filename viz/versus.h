@@ -2,6 +2,7 @@
 #ifndef ESP_VERSUS_H
 #define ESP_VERSUS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,6 +13,9 @@ struct esp_contender {
     int64_t tokens; /* that they committed */
     double pace;    /* seconds per token (engine/pace.h); 0: not known */
 };
+
+/* Does a drafter's specification stand for plain decoding? */
+bool esp_spec_is_plain(const char *drafter);
 
 /* The shortest name that tells `one` from `other`. */
 void esp_contender_name(char *name, size_t size, const struct esp_contender *one,

@@ -56,6 +56,12 @@ for seed in 1 9; do
     done
 done
 
+# Plain decoding as a side is the baseline: its own speedup is 1.
+for sides in "linear:K=4 --with ar" "ar --with linear:K=4"; do
+    $cmp "$prompt" --drafter $sides --seed 0 >"$work/out"
+    check "$sides: ar is the baseline" grep -q '^ar .* 1\.00x$' "$work/out"
+done
+
 check "a second choice is needed" fails 2 '--with' $cmp "$prompt"
 check "a drafter that is not there is named" fails 1 "no drafter 'linaer'" \
     $cmp "$prompt" --with linaer

@@ -117,6 +117,14 @@ $dump"
 check "off gives the other panes back" dumped '├ controller '
 check "and says so" dumped 'the comparison has ended'
 
+play "$begin
+type :compare ar
+key Enter
+wait
+key Enter
+wait
+$dump"
+check "plain decoding as a side is the baseline" dumped '^│ ar .* 1\.00x'
 # Step by step, and in the narrowest places.
 play "size 120x36
 wait

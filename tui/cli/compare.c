@@ -38,9 +38,19 @@ static double rest_seconds(const struct esp_stats *s)
            s->stage_seconds[ESP_STAGE_VERIFY];
 }
 
+/* Seconds of a plain decoding step: those of the side that decodes plainly, if one does, else
+ * measured in between. */
+static double baseline_of(const struct side sides[2])
+{
+    for (int i = 0; i < 2; i++)
+        if (esp_spec_is_plain(sides[i].drafter) && sides[i].stats.token_seconds > 0)
+            return sides[i].stats.token_seconds;
+    return sides[0].stats.baseline;
+}
+
 static void print_table(const struct side sides[2], const struct esp_contender both[2])
 {
-    const double baseline = sides[0].stats.baseline;
+    const double baseline = baseline_of(sides);
     char names[2][96];
     int wide = 0;
     for (int i = 0; i < 2; i++) {
@@ -64,9 +74,9 @@ static void print_table(const struct side sides[2], const struct esp_contender b
                        wide, names[i], s->tokens_per_iteration, s->iterations, accepted,
                        ms * s->stage_seconds[ESP_STAGE_DRAFT],
                        ms * s->stage_seconds[ESP_STAGE_VERIFY], ms * rest_seconds(s), speed,
-                       baseline * speed);
+                       s->token_seconds > 0 ? baseline / s->token_seconds : 0);
     }
-    if (baseline > 0)
+    if (baseline > 0 && baseline == sides[0].stats.baseline)
         printf("\nPlain decoding, measured in between: %.0f tokens/s.\n", 1 / baseline);
 }
 
@@ -109,7 +119,7 @@ static int print_json(const struct cli_options *o, const struct esp_engine *engi
     for (int i = 0; i < 2; i++) {
         cJSON *choice = cJSON_CreateObject();
         cli_json_choice(choice, sides[i].session);
-        cli_json_figures(choice, engine, sides[i].session, sides[0].stats.baseline);
+        cli_json_figures(choice, engine, sides[i].session, baseline_of(sides));
         cJSON_AddItemToArray(choices, choice);
     }
     cJSON_AddItemToObject(json, "choices", choices);
@@ -147,7 +157,7 @@ static int race(struct esp_compare *compare, int tokens, char *err, size_t errle
         return status;
     do
         status = esp_compare_turn(compare) ? esp_compare_step(compare, err, errlen)
-                                           : esp_session_step(compare->first, err, errlen);
+                                           : esp_compare_step_first(compare, err, errlen);
     while (status > 0 && !cli_interrupted);
     return status;
 }

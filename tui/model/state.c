@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/pace.h"
+#include "viz/versus.h"
 
 void esp_state_free(struct esp_state *state)
 {
@@ -203,6 +204,20 @@ double esp_state_pace(const struct esp_state *state, int count)
     return esp_pace_per_token(&pace);
 }
 
+double esp_state_baseline(const struct esp_state *state)
+{
+    const struct esp_state *const sides[] = {state, state->second};
+    for (int i = 0; i < 2; i++) {
+        const struct esp_state *side = sides[i];
+        const int count = side && state->second ? side->since.iterations : side ? side->since_setting : 0;
+        const double pace =
+            side && esp_spec_is_plain(side->loaded.drafter) ? esp_state_pace(side, count) : 0;
+        if (pace > 0)
+            return pace;
+    }
+    return state->baseline;
+}
+
 struct esp_figures esp_state_figures(const struct esp_state *state)
 {
     enum { WINDOW = 32 };
@@ -233,7 +248,9 @@ struct esp_figures esp_state_figures(const struct esp_state *state)
     const double pace = esp_state_pace(state, count);
     if (pace > 0) {
         figures.tokens_per_second = 1 / pace;
-        figures.speedup = state->baseline / pace;
+        figures.speedup = esp_spec_is_plain(state->loaded.drafter)
+                              ? 1
+                              : esp_state_baseline(state) / pace;
     }
     for (int stage = 0; stage < ESP_STAGES && timed_count > 0; stage++)
         figures.seconds[stage] /= timed_count;

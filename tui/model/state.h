@@ -109,6 +109,10 @@ struct esp_figures esp_state_figures(const struct esp_state *state);
  * decoding is timed (engine/pace.h); 0 if there is none. */
 double esp_state_pace(const struct esp_state *state, int count);
 
+/* Seconds of a plain decoding step: of the side that decodes plainly, if one does, else as it
+ * was measured in between; 0 if it was not. */
+double esp_state_baseline(const struct esp_state *state);
+
 /* Whether speculation is at least as fast as plain decoding, to the percent that is shown. */
 bool esp_state_wins(const struct esp_figures *figures);
 /* Says what speculation is worth, given the seconds of a plain decoding step: in a sentence, in

@@ -44,7 +44,7 @@ static int draw_speed(struct esp_canvas *canvas, int end, const struct esp_state
     char text[3][96];
     if (figures.speedup <= 0)
         return end;
-    esp_state_worth(&figures, state->baseline, text);
+    esp_state_worth(&figures, esp_state_baseline(state), text);
     const bool wins = esp_state_wins(&figures);
     enum { LEAST = 40, MODELS = 80 }; /* for what else a header says */
     int form = wins || (int)strlen(text[0]) > end - MODELS;

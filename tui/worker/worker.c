@@ -33,7 +33,9 @@ static bool iterate(struct esp_worker *worker)
     if (esp_compare_run_run(&worker->second))
         return true;
     esp_session_explain(worker->pair.session, esp_mailbox_watched(&worker->mailbox));
-    int status = esp_session_step(worker->pair.session, err, sizeof err);
+    int status = worker->second.compare.second
+                     ? esp_compare_step_first(&worker->second.compare, err, sizeof err)
+                     : esp_session_step(worker->pair.session, err, sizeof err);
     if (status > 0)
         return true;
     if (status < 0)

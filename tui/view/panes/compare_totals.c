@@ -132,8 +132,9 @@ void esp_draw_compare_totals(struct esp_canvas *canvas, const struct esp_state *
     int width = canvas->view.rect.width, room = choose(shown, width), longest = 0;
     double pace[2];
     paces(state, pace);
-    const struct figures figures[2] = {figures_of(state, state->baseline, pace[0]),
-                                       figures_of(state->second, state->baseline, pace[1])};
+    const double baseline = esp_state_baseline(state);
+    const struct figures figures[2] = {figures_of(state, baseline, pace[0]),
+                                       figures_of(state->second, baseline, pace[1])};
     esp_compare_names(state, names);
     for (int i = 0; i < 2; i++)
         longest = (int)strlen(names[i]) > longest ? (int)strlen(names[i]) : longest;

@@ -38,7 +38,7 @@ static void draw_words(struct esp_canvas *canvas, int x, const struct esp_state 
     char texts[3][96];
     if (figures->speedup <= 0)
         return;
-    esp_state_worth(figures, state->baseline, texts);
+    esp_state_worth(figures, esp_state_baseline(state), texts);
     for (int i = 0; i < 3; i++)
         if ((int)strlen(texts[i]) <= canvas->view.rect.width - x) {
             esp_draw(canvas, x, 0, esp_state_wins(figures) ? ESP_STYLE_GOOD : ESP_STYLE_BAD,
