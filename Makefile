@@ -495,6 +495,8 @@ install: all
 	$(INSTALL) -d $(SHARE)/espalier/themes
 	$(INSTALL) -m 644 themes/*.theme $(SHARE)/espalier/themes
 	$(INSTALL) -d $(SHARE)/espalier/sessions
+	$(INSTALL) -d $(SHARE)/espalier/lessons
+	$(INSTALL) -m 644 sessions/lessons/*.lesson sessions/lessons/README.md $(SHARE)/espalier/lessons
 	$(INSTALL) -m 644 sessions/samples/*.esp.jsonl sessions/samples/README.md $(SHARE)/espalier/sessions
 	$(if $(DESTDIR),,-ldconfig 2>/dev/null || true)
 

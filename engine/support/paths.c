@@ -28,14 +28,21 @@ static bool found(char *path, size_t size, const char *base, const char *below,
     return n >= 0 && (size_t)n < size && access(path, R_OK) == 0;
 }
 
-/* Looks in the folder of `file` and in its parents. The models are kept with the engine. */
+/* In the source tree models lie with the engine, lessons and recordings with the sessions. */
+static const char *tree_of(const char *kind)
+{
+    const bool sessions = strcmp(kind, "lessons") == 0 || strcmp(kind, "samples") == 0;
+    return sessions ? "sessions/" : strcmp(kind, "models") == 0 ? "engine/" : "";
+}
+
+/* Looks in the folder of `file` and in its parents. */
 static bool found_above(char *path, size_t size, const char *file, const char *kind,
                         const char *name)
 {
     char base[PATH_MAX];
     if (!file || !realpath(file, base))
         return false;
-    const char *tree = strcmp(kind, "models") == 0 ? "engine/" : "";
+    const char *tree = tree_of(kind);
     for (int i = 0; i <= PARENTS; i++) {
         char *slash = strrchr(base, '/');
         if (!slash)

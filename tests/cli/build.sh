@@ -20,6 +20,8 @@ if [ -x "$BUILD/espalier-dot" ]; then
         export tests/cli/three.esp.jsonl --iteration 1 | grep -q '</svg>'"
 fi
 check "installs recordings" sh -c "ls $prefix/share/espalier/sessions/*.esp.jsonl >/dev/null"
+check "installs lessons, and finds them and their recordings" sh -c \
+    "cd / && $prefix/bin/espalier learn 3 </dev/null | grep -q '3 of 3'"
 check "installs themes" sh -c "ls $prefix/share/espalier/themes/*.theme >/dev/null"
 cd "$work" || exit 1
 check "the installed program finds its pair" sh -c \

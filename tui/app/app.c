@@ -17,7 +17,8 @@
 #include "tui/commands/prompts.h"
 #include "tui/commands/catalogue.h"
 #include "kernels/clock.h"
-#include "tui/commands/race.h"
+#include "tui/commands/learn_page.h"
+#include "tui/commands/race_page.h"
 #include "tui/commands/replay.h"
 #include "viz/safe.h"
 #include "tui/commands/settings.h"
@@ -240,7 +241,7 @@ static void leave_page(struct esp_app *app)
 {
     const struct esp_interface_options *options = &app->control.options;
     esp_control_page(&app->control, NULL, NULL);
-    app->control.leaving = app->control.leaving || options->race != NULL;
+    app->control.leaving = app->control.leaving || options->race || options->lesson;
 }
 
 void esp_app_interrupt(struct esp_app *app)
@@ -777,6 +778,8 @@ int esp_app_open(struct esp_app *app, const struct esp_interface_options *option
         status = esp_race_page_read(&app->control, options->race_recordings, err, errlen);
     else if (options->race)
         status = esp_race_page_open(&app->control, options->race);
+    else if (options->lesson)
+        status = esp_learn_page_open(&app->control, options->lesson);
     if (status < 0) {
         if (*app->control.reply)
             snprintf(err, errlen, "%s", app->control.reply);

@@ -38,6 +38,7 @@ struct esp_interface_options {
     /* Open a race at once, and leave with it: between these recordings, or as `race` says. */
     const char *race_recordings[2];
     const struct esp_race_choice *race;
+    const char *lesson; /* open it at once, and leave with it; "": the list; NULL: none */
 };
 
 /* Where a command or a setting has a meaning: most need an engine. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/commands/race.h"
+#include "tui/commands/race_page.h"
 #include "tui/view/keys.h"
 #include "tui/view/race_view.h"
 

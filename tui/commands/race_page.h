@@ -1,6 +1,6 @@
-/* race.h - a race in place of the panes (tui/model/race.h). */
-#ifndef ESP_COMMANDS_RACE_H
-#define ESP_COMMANDS_RACE_H
+/* race_page.h - a race in place of the panes (tui/model/race.h). */
+#ifndef ESP_RACE_PAGE_H
+#define ESP_RACE_PAGE_H
 
 #include "tui/commands/control.h"
 

@@ -1,0 +1,101 @@
+#!/bin/sh
+# Lessons: each can be walked through, by a pipe and on a screen, and answers with its own numbers.
+. tests/shell.sh
+. tests/script.sh
+
+$ESPALIER learn >"$work/list"
+check "there are eight lessons" test "$(wc -l <"$work/list")" -eq 8
+for lesson in $(awk '{ print $1 }' "$work/list"); do
+    # In the file: how many pages, and questions.
+    file=sessions/lessons/$lesson.lesson
+    questions=$(grep -c '^\.ask ' $file)
+    yes 1 | head -n "$questions" | $ESPALIER learn "$lesson" >"$work/out" 2>"$work/err"
+    check "$lesson comes to its end" test $? -eq 0
+    check "$lesson asks for predictions" test "$questions" -ge 2
+    check "$lesson counts them" grep -q "^[0-9]* of $questions predictions were right\.$" "$work/out"
+    check "$lesson shows the right choice of each question" test \
+        "$(grep -c '^ ✓ [1-9] ' "$work/out")" -ge "$questions"
+    check "$lesson tells whether one was right" test "$(grep -c '^ *Right\. \|^ *Not so\. ' "$work/out")" -eq "$questions"
+    check "$lesson has a number wherever one belongs" sh -c "! grep -q '[{}]\| ? \|\^J' '$work/out'"
+    check "$lesson complains about nothing" test ! -s "$work/err"
+done
+
+# What is not known yet is not shown.
+$ESPALIER learn 3 </dev/null >"$work/out"
+check "a question can go without a prediction" test $? -eq 0
+awk '/page 1 of 3|  1 of 3/ { n++ } n == 1 && /─/' "$work/out" >"$work/tree"
+check "the tree is there before the answer" test "$(wc -l <"$work/tree")" -gt 5
+check "and tells nothing of it" sh -c "! grep -q '✓\|✗\|target' '$work/tree'"
+
+# On a screen: predict, go on, go back, to the end, and back to the list.
+play "size 80x24
+$dump
+key 3
+wait
+key 1
+$dump" learn
+check "a digit of the list begins a lesson" dumped 'A tree of guesses .*right   page 1 of 3'
+check "and a digit of a question predicts" dumped 'Right. \|Not so. '
+for size in 80x24 120x36 40x12 20x5; do
+    play "size $size
+wait
+key Space ? Space ? Left Right ? Space Space Space Space q" learn 3
+    check "at $size a lesson can be walked and left" test $? -eq 0
+done
+play "size 80x24
+wait
+type :learn 5
+key Enter
+wait
+$dump
+key Esc
+type :learn nothing
+key Enter
+$dump"
+check "Esc gives the panes back" dumped "there is no lesson 'nothing'"
+play "size 80x24
+wait
+type :learn 2
+key Enter
+wait
+$dump" --target engine/models/fairytale-target --draft engine/models/fairytale-draft
+check "a lesson opens in the interface" dumped 'A chain of guesses'
+
+# A file of one's own, and what can be wrong with it.
+lesson="$work/mine.lesson"
+cat >"$lesson" <<'END'
+.title Mine
+.tokens 6
+.run now linear:K=2
+.page
+It wrote {now.tokens} tokens, {now.tokens / now.iterations} a pass, {now.acceptance %}.
+.ask How many?
+.choice 6 | now.tokens == 6
+.choice other
+.answer
+{now.tokens}.
+END
+echo 1 | $ESPALIER learn "$lesson" >"$work/out"
+check "a lesson of one's own decodes what it names" grep -q 'It wrote 6 tokens, ' "$work/out"
+check "and knows what is right" grep -q '✓ 1 6' "$work/out"
+wrong() { # WHAT PATTERN SED: the lesson with a fault
+    sed "$3" "$lesson" >"$work/wrong.lesson"
+    check "$1 is refused" fails 1 "$2" $ESPALIER learn "$work/wrong.lesson"
+}
+wrong "an unknown instruction" 'line 2: there is no instruction .nonsense' 's/^.tokens 6/.nonsense/'
+wrong "an unknown number" "page 1: a run has no number 'colour'" 's/{now.tokens}/{now.colour}/'
+wrong "an unknown run" "no run or number" 's/{now.tokens}/{then.tokens}/'
+wrong "an iteration that is not there" "no such iteration" 's/{now.tokens}/{now[99].accepted}/'
+wrong "half an expression" "page 1:" 's/now.tokens == 6/now.tokens ==/'
+wrong "an open brace" "is missing" 's/^{now.tokens}[.]/{now.tokens/'
+wrong "a picture that is not there" "no picture 'bush'" 's/^.ask/.show bush now[0]\n.ask/'
+wrong "a single choice" "less than two choices" '/^.choice other/d'
+wrong "a drafter that is not there" "no drafter 'linaer'" 's/linear/linaer/'
+wrong "a recording that is not there" "no recording gone.esp.jsonl" 's/^.run now.*/.record now gone.esp.jsonl/'
+wrong "a way out of the folder" "no folder" 's/^.run now.*/.record now ..\/..\/x/'
+wrong "a lesson without a title" "has no .title" '/^.title/d'
+head -c 3000 /dev/zero | tr '\0' '(' | sed 's/^/.title x\n.page\n.ask q\n.choice a | /; s/$/\n.choice b/' >"$work/wrong.lesson"
+check "thousands of brackets are refused" fails 1 'too many brackets' $ESPALIER learn "$work/wrong.lesson"
+check "a lesson that is not there is named" fails 1 "no lesson '99'" $ESPALIER learn 99
+check "so is a file that is not" fails 1 "gone.lesson" $ESPALIER learn ./gone.lesson
+finish

@@ -1,0 +1,119 @@
+/* learn.c - `espalier learn`: lessons on a terminal, or as text with answers from a pipe. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tui/app/interface.h"
+#include "tui/cli/cli.h"
+#include "tui/view/lesson_view.h"
+#include "tui/worker/lecture_run.h"
+#include "viz/safe.h"
+
+enum { WIDTH = 80, HEIGHT = 60 };
+
+static int print_list(void)
+{
+    char name[256], title[200];
+    int count = 0;
+    for (; esp_lesson_list(count, name, sizeof name, title, sizeof title); count++)
+        esp_safe_print(stdout, "%-28s %s\n", name, title);
+    return count > 0 ? EXIT_DONE
+                     : cli_fail("no lessons were found; ESPALIER_DATA may name their folder");
+}
+
+/* The page as it would be on a high screen, without the blank lines at its end. */
+static int print_page(struct esp_canvas *canvas, struct esp_lecture *lecture)
+{
+    char *text = NULL;
+    size_t length;
+    FILE *file = open_memstream(&text, &length);
+    if (!file)
+        return ESP_E_MEMORY;
+    esp_canvas_clear(canvas);
+    esp_lesson_draw(canvas, lecture, false);
+    esp_canvas_dump(canvas, file, false);
+    if (fclose(file) != 0) {
+        free(text);
+        return ESP_E_MEMORY;
+    }
+    while (length > 0 && isspace((unsigned char)text[length - 1]))
+        length--;
+    printf("%.*s\n\n", (int)length, text);
+    free(text);
+    return ESP_OK;
+}
+
+/* The next line of standard input as a choice; -1: none. */
+static int read_choice(void)
+{
+    char line[64];
+    return fgets(line, sizeof line, stdin) ? atoi(line) - 1 : -1;
+}
+
+static int walk(struct esp_lecture *lecture)
+{
+    struct esp_canvas canvas;
+    int status = esp_canvas_open(&canvas, WIDTH, HEIGHT);
+    do {
+        if (status == ESP_OK)
+            status = print_page(&canvas, lecture);
+        if (status == ESP_OK && esp_lecture_asks(lecture)) {
+            const int choice = read_choice();
+            esp_lecture_answer(lecture, choice < esp_lecture_choices(lecture) ? choice : -1);
+            status = print_page(&canvas, lecture);
+        }
+    } while (status == ESP_OK && esp_lecture_turn(lecture, 1));
+    if (status == ESP_OK && lecture->asked > 0)
+        printf("%d of %d predictions were right.\n", lecture->right, lecture->asked);
+    esp_canvas_close(&canvas);
+    return status < 0 ? cli_fail(esp_status_message(status)) : EXIT_DONE;
+}
+
+static int run_plain(const struct cli_options *o)
+{
+    struct esp_lecture *lecture;
+    char path[PATH_MAX], err[512] = "", doing[512];
+    if (o->argument_count == 0)
+        return print_list();
+    if (esp_lesson_find(path, o->arguments[0], err, sizeof err) < 0 ||
+        esp_lecture_open(&lecture, path, err, sizeof err) < 0)
+        return cli_fail(err);
+    if (esp_lecture_phase(lecture, NULL, 0) == 0)
+        esp_lecture_decode(lecture, &o->engine, NULL);
+    int code =
+        esp_lecture_phase(lecture, doing, sizeof doing) < 0 ? cli_fail(doing) : walk(lecture);
+    esp_lecture_release(lecture);
+    return code;
+}
+
+static int run(struct cli_options *o)
+{
+    const char *script = getenv("ESPALIER_SCRIPT");
+    const struct esp_interface_options options = {
+        .engine = o->engine,
+        .ascii = o->ascii,
+        .theme = o->theme,
+        .config = o->config,
+        .no_config = o->no_config,
+        .given = o->given,
+        .lesson = o->argument_count > 0 ? o->arguments[0] : "",
+    };
+    if (o->plain || (!isatty(STDOUT_FILENO) && !(script && *script)))
+        return run_plain(o);
+    return interface_main(&options);
+}
+
+const struct cli_command cli_learn = {
+    .name = "learn",
+    .arguments = "[LESSON|FILE]",
+    .summary = "short lessons that let you predict before they show",
+    .flags = "target draft backend threads device plain ascii theme config no-config",
+    .details =
+        "Without an argument the list of lessons. A lesson is a text file that can be copied "
+        "and\nchanged (sessions/lessons/README.md): name it by its path. Without a terminal "
+        "its pages\nare printed, and each line of standard input is the number of a choice.",
+    .most = 1,
+    .run = run,
+};
