@@ -56,7 +56,7 @@ check "and replays as text" sh -c "$BUILD/headless/espalier generate -p Once -n 
 check "and says that it has no interface" fails 1 "interface" "$BUILD/headless/espalier"
 
 check "make demo without a terminal streams a sample" sh -c \
-    "ESPALIER_NO_APT=1 $MAKE --no-print-directory demo </dev/null 2>/dev/null | grep -q 'king'"
+    "ESPALIER_NO_APT=1 $MAKE --no-print-directory demo </dev/null 2>/dev/null | grep -q 'fisherman'"
 check "make help" sh -c "$MAKE help | grep -q 'make check'"
 check "the man pages are clean" sh -c "! mandoc -T lint -W warning man/*.[157] | grep ."
 for page in drafters interface; do

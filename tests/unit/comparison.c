@@ -170,7 +170,7 @@ TEST(before_anything_was_written)
     scene.ui.layout.focused = true;
     scene.ui.layout.current = ESP_PANE_compare;
     char *text = scene_dump(&scene, false);
-    CHECK(strstr(text, ":compare linear"), "%s", text);
+    CHECK(strstr(text, ":compare ar"), "%s", text);
     free(text);
     scene.ui.layout.focused = false;
     scene_compare(&scene, "linear:K=3");

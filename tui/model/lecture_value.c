@@ -158,8 +158,9 @@ static double named(struct parse *p)
     const struct esp_run_step *step = one ? step_at(run, &p->at) : NULL;
     if (one && !step)
         return fail(p, "there is no such iteration:", start);
-    if (*p->at++ != '.')
+    if (*p->at != '.')
         return fail(p, "a full stop and a name must follow", start);
+    p->at++;
     for (length = 0; (isalnum((unsigned char)p->at[length]) || p->at[length] == '_') &&
                      length + 1 < sizeof name;
          length++)

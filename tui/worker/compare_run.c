@@ -104,7 +104,7 @@ void esp_compare_run_choose(struct esp_compare_run *s, struct esp_session *first
         bool had = s->compare.second != NULL;
         esp_compare_run_end(s);
         tell(s, ESP_SNAPSHOT_MESSAGE,
-             had ? "the comparison has ended" : "nothing was compared; :compare linear begins");
+             had ? "the comparison has ended" : "nothing was compared; :compare ar begins");
         return;
     }
     if (keep_choice(s, choice))

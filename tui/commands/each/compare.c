@@ -1,4 +1,4 @@
-/* compare.c - ":compare linear" runs a second choice of drafter and verifier over the text. */
+/* compare.c - ":compare ar" runs a second choice of drafter and verifier over the text. */
 #include "tui/commands/command.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ static int run(struct esp_control *control, const char *arguments)
         return esp_answer(control, "compared with %s, %s; :compare off ends it",
                           second->loaded.drafter, second->loaded.verifier);
     if (!*arguments)
-        return esp_answer(control, "name what to compare with: :compare linear");
+        return esp_answer(control, "name what to compare with: :compare ar is plain decoding");
     return choose(control, arguments);
 }
 

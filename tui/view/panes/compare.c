@@ -154,7 +154,7 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
     if (!state->second) {
         esp_draw_paragraph(canvas, 0, ESP_STYLE_LABEL,
                            "Two drafters or verifiers side by side on one text: "
-                           ":compare linear, or :compare dyspec:N=32 swor. "
+                           ":compare ar is plain decoding, :compare dyspec:N=32 swor a tree. "
                            ":compare off ends it.");
         return;
     }
