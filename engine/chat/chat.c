@@ -1,0 +1,300 @@
+/* chat.c - reads templates and writes conversations; see chat.h and chat_format.h. */
+#include <stdlib.h>
+#include <time.h>
+
+#include "engine/chat/chat_format.h"
+#include "engine/espalier_chat.h"
+#include "engine/model/json.h"
+#include "engine/support/utf8_stream.h"
+#include "kernels/status.h"
+
+#define EXTERN(name) extern const struct esp_chat_format esp_chat_format_##name;
+ESP_CHAT_FORMATS(EXTERN)
+
+#define ADDRESS(name) &esp_chat_format_##name,
+const struct esp_chat_format *const esp_chat_formats[] = {ESP_CHAT_FORMATS(ADDRESS) NULL};
+
+/* ------------------------------------------------------------------ templates */
+
+bool esp_chat_has(const char *text, const char *part)
+{
+    return strstr(text, part) != NULL;
+}
+
+char *esp_chat_between(const char *text, const char *before, const char *after)
+{
+    for (const char *at = strstr(text, before); at; at = strstr(at, before)) {
+        at += strlen(before);
+        const size_t length = strcspn(at, "'\"{}");
+        const char *end = strstr(at, after);
+        if (end && (size_t)(end - at) <= length)
+            return strndup(at, (size_t)(end - at));
+    }
+    return NULL;
+}
+
+/* The template as formats look at it: the line break that a literal writes as \n as such, and
+ * all quotes as single ones. */
+static char *plain(const char *text, size_t length)
+{
+    char *out = malloc(length + 1), *to = out;
+    for (size_t i = 0; out && i < length; i++) {
+        const bool escaped = text[i] == '\\' && i + 1 < length && text[i + 1] == 'n';
+        *to++ = escaped          ? '\n'
+                : text[i] == '"' ? '\''
+                                 : text[i];
+        i += escaped;
+    }
+    if (out)
+        *to = '\0';
+    return out;
+}
+
+int esp_chat_read(struct esp_chat *chat, const char *text, size_t length, const char *bos,
+                  const char *eos)
+{
+    *chat = (struct esp_chat){.has_template = length > 0};
+    snprintf(chat->bos, sizeof chat->bos, "%s", bos ? bos : "");
+    snprintf(chat->eos, sizeof chat->eos, "%s", eos ? eos : "");
+    char *template_text = plain(text, length);
+    if (!template_text)
+        return ESP_E_MEMORY;
+    for (int i = 0; esp_chat_formats[i] && !chat->format; i++)
+        if (esp_chat_formats[i]->recognise(template_text))
+            chat->format = esp_chat_formats[i];
+    if (chat->format && chat->format->read)
+        chat->format->read(chat, template_text);
+    free(template_text);
+    return ESP_OK;
+}
+
+void esp_chat_free(struct esp_chat *chat)
+{
+    free(chat->system);
+    *chat = (struct esp_chat){.format = NULL};
+}
+
+/* The text of a token in tokenizer_config.json: itself, or the content of an object. */
+static const char *token_text(const cJSON *config, const char *key)
+{
+    const cJSON *token = cJSON_GetObjectItemCaseSensitive(config, key);
+    if (cJSON_IsObject(token))
+        token = cJSON_GetObjectItemCaseSensitive(token, "content");
+    return cJSON_GetStringValue(token);
+}
+
+/* chat_template is a text, or a list of named ones, of which "default" is for conversations. */
+static const char *template_of(const cJSON *config)
+{
+    const cJSON *found = cJSON_GetObjectItemCaseSensitive(config, "chat_template"), *item;
+    if (!cJSON_IsArray(found))
+        return cJSON_GetStringValue(found);
+    cJSON_ArrayForEach(item, found)
+    {
+        const char *name =
+            cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "name"));
+        if (name && strcmp(name, "default") == 0)
+            return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "template"));
+    }
+    return NULL;
+}
+
+int esp_chat_open(struct esp_chat *chat, const char *folder, char *err, size_t errlen)
+{
+    static const char JINJA[] = "chat_template.jinja", CONFIG[] = "tokenizer_config.json";
+    struct esp_json config = {.root = NULL};
+    char path[PATH_MAX], *file = NULL;
+    size_t length = 0;
+    int status = ESP_OK;
+    *chat = (struct esp_chat){.format = NULL};
+    if (esp_file_exists(folder, CONFIG))
+        status = esp_json_read(&config, folder, CONFIG, err, errlen);
+    if (status == ESP_OK && esp_file_exists(folder, JINJA))
+        status = esp_file_read(&file, &length, path, folder, JINJA, ESP_CHAT_TEMPLATE_LIMIT,
+                               err, errlen);
+    const char *text = file ? file : template_of(config.root);
+    length = text ? strlen(text) : 0;
+    if (status == ESP_OK && length > ESP_CHAT_TEMPLATE_LIMIT)
+        status = esp_fail(err, errlen, ESP_E_FORMAT,
+                          "%s: chat_template is longer than %d bytes", config.path,
+                          ESP_CHAT_TEMPLATE_LIMIT);
+    if (status == ESP_OK && esp_chat_read(chat, text, length, token_text(config.root, "bos_token"),
+                                          token_text(config.root, "eos_token")) < 0)
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the chat template");
+    free(file);
+    esp_json_close(&config);
+    return status;
+}
+
+void esp_chat_choose(struct esp_chat *chosen, const struct esp_chat *own, int choice)
+{
+    *chosen = *own;
+    if (choice == ESP_CHAT_AUTO)
+        return;
+    const struct esp_chat_format *format =
+        choice > ESP_CHAT_NONE ? esp_chat_formats[choice - ESP_CHAT_NONE - 1] : NULL;
+    if (format == own->format)
+        return;
+    chosen->format = format;
+    chosen->variant = 0;
+    chosen->system = NULL;
+    if (format && format->read)
+        format->read(chosen, "");
+}
+
+/* ------------------------------------------------------------------ text */
+
+static void append(struct esp_chat_text *out, const char *text, size_t length)
+{
+    if (out->failed || length > INT32_MAX - 1 - out->length) {
+        out->failed = true;
+        return;
+    }
+    const size_t needed = out->length + length + 1;
+    if (needed > out->capacity) {
+        char *grown = realloc(out->bytes, 2 * needed);
+        if (!grown) {
+            out->failed = true;
+            return;
+        }
+        out->bytes = grown;
+        out->capacity = 2 * needed;
+    }
+    memcpy(out->bytes + out->length, text, length);
+    out->length += length;
+    out->bytes[out->length] = '\0';
+}
+
+void esp_chat_put(struct esp_chat_text *out, const char *text)
+{
+    append(out, text, strlen(text));
+}
+
+void esp_chat_say(struct esp_chat_text *out, const char *text, size_t length)
+{
+    const size_t start = out->length;
+    append(out, text, length);
+    if (!out->failed && length > 0 &&
+        !esp_spans_add(&out->said, (int32_t)start, (int32_t)out->length, 0))
+        out->failed = true;
+}
+
+void esp_chat_text_free(struct esp_chat_text *text)
+{
+    free(text->bytes);
+    esp_spans_free(&text->said);
+    *text = (struct esp_chat_text){.bytes = NULL};
+}
+
+/* Bytes of the white space at the start of a text, by str.isspace() of Python; 0: none. */
+static size_t space_at(const char *text, size_t length)
+{
+    static const char *const wide[] = {"\xC2\x85",     "\xC2\xA0",     "\xE1\x9A\x80",
+                                       "\xE2\x80\xA8", "\xE2\x80\xA9", "\xE2\x80\xAF",
+                                       "\xE2\x81\x9F", "\xE3\x80\x80"};
+    const unsigned char first = length > 0 ? (unsigned char)*text : 'x';
+    if (first == ' ' || (first >= '\t' && first <= '\r') || (first >= 0x1C && first <= 0x1F))
+        return 1;
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
+        if (length >= strlen(wide[i]) && memcmp(text, wide[i], strlen(wide[i])) == 0)
+            return strlen(wide[i]);
+    /* U+2000 to U+200A */
+    const bool quad = length >= 3 && memcmp(text, "\xE2\x80", 2) == 0 &&
+                      (unsigned char)text[2] >= 0x80 && (unsigned char)text[2] <= 0x8A;
+    return quad ? 3 : 0;
+}
+
+void esp_chat_strip(const char **text, size_t *length)
+{
+    size_t n;
+    while ((n = space_at(*text, *length)) > 0) {
+        *text += n;
+        *length -= n;
+    }
+    while (*length > 0) {
+        size_t start = *length - 1;
+        while (start > 0 && ((*text)[start] & 0xC0) == 0x80)
+            start--;
+        if (space_at(*text + start, *length - start) != *length - start)
+            break;
+        *length = start;
+    }
+}
+
+void esp_chat_skip(const char **text, size_t *length, const char *mark)
+{
+    const size_t size = strlen(mark);
+    for (size_t i = *length; i >= size; i--)
+        if (memcmp(*text + i - size, mark, size) == 0) {
+            *text += i;
+            *length -= i;
+            return;
+        }
+}
+
+void esp_chat_date(char *text, size_t size, bool in_words)
+{
+    static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                         "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    const time_t now = time(NULL);
+    struct tm day = {.tm_mday = 1};
+    localtime_r(&now, &day);
+    if (in_words)
+        snprintf(text, size, "%02d %s %d", day.tm_mday, months[day.tm_mon],
+                 1900 + day.tm_year);
+    else
+        snprintf(text, size, "%d-%02d-%02d", 1900 + day.tm_year, day.tm_mon + 1, day.tm_mday);
+}
+
+/* ------------------------------------------------------------------ conversations */
+
+void esp_chat_begin(struct esp_chat_text *out, const struct esp_chat *chat, const char *system)
+{
+    chat->format->begin(out, chat, system);
+}
+
+void esp_chat_turn(struct esp_chat_text *out, const struct esp_chat *chat, bool first,
+                   const char *system, const char *text, size_t length)
+{
+    chat->format->user(out, chat, text, length, first ? system : NULL);
+    chat->format->cue(out, chat);
+}
+
+void esp_chat_close(struct esp_chat_text *out, const struct esp_chat *chat)
+{
+    chat->format->close(out, chat);
+}
+
+int esp_chat_render(struct esp_chat_text *out, const struct esp_chat *chat,
+                    const struct esp_chat_message *messages, int count)
+{
+    const struct esp_chat_format *format = chat->format;
+    const bool given = count > 0 && messages[0].role == ESP_CHAT_SYSTEM;
+    char *system = given ? strndup(messages[0].text, messages[0].length) : NULL;
+    int carrier = given;
+    if (given && !system)
+        return ESP_E_MEMORY;
+    for (int i = given; i < count; i++)
+        if (messages[i].role == ESP_CHAT_USER && format->system_is_last &&
+            format->system_is_last(chat))
+            carrier = i;
+    format->begin(out, chat, system);
+    for (int i = given; i < count; i++) {
+        const struct esp_chat_message *message = &messages[i];
+        if (message->role == ESP_CHAT_USER) {
+            format->user(out, chat, message->text, message->length,
+                         i == carrier ? system : NULL);
+            continue;
+        }
+        if (format->answer) {
+            format->answer(out, chat, message->text, message->length);
+        } else {
+            format->cue(out, chat);
+            esp_chat_say(out, message->text, message->length);
+        }
+        format->close(out, chat);
+    }
+    format->cue(out, chat);
+    free(system);
+    return out->failed ? ESP_E_MEMORY : (int)ESP_OK;
+}
