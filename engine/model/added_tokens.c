@@ -110,16 +110,48 @@ void esp_added_tokens_free(struct esp_added_tokens *added)
 
 /* ------------------------------------------------------------------ finding */
 
-/* Returns the longest token at the start of `text`, and its length in bytes; -1 if there is
- * none. */
-static int32_t longest(const struct esp_added_tokens *added, const char *text, int32_t length,
-                       int32_t *matched)
+/* May a text become this token also where people wrote it? */
+static bool is_harmless(const struct esp_token *token, const char *const *marks)
 {
+    if (token->flags & ESP_TOKEN_SPECIAL)
+        return false;
+    for (; marks && *marks; marks++)
+        if (strlen(*marks) == (size_t)token->length &&
+            memcmp(*marks, token->bytes, (size_t)token->length) == 0)
+            return false;
+    return true;
+}
+
+/* Does a literal part have a byte of [start, end)? */
+static bool touches_literal(const struct esp_literals *literals, int32_t start, int32_t end)
+{
+    int32_t low = 0, high = literals->count; /* the first part that ends behind `start` */
+    while (low < high) {
+        const int32_t middle = low + (high - low) / 2;
+        if (literals->items[middle].end > start)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low < literals->count && literals->items[low].start < end;
+}
+
+/* Returns the longest token at byte `at` of `text`, and its length in bytes; -1 if there is
+ * none. */
+static int32_t longest(const struct esp_added_tokens *added, const char *whole, int32_t at,
+                       int32_t whole_length, const struct esp_literals *literals,
+                       int32_t offset, int32_t *matched)
+{
+    const char *text = whole + at;
+    const int32_t length = whole_length - at;
     uint64_t node = 0, token = ESP_INT_MAP_NONE;
     for (int32_t i = 0; i <= length; i++) {
         uint64_t end =
             i > 0 ? esp_int_map_get(&added->trie, edge(node, END)) : ESP_INT_MAP_NONE;
-        if (end != ESP_INT_MAP_NONE) {
+        if (end != ESP_INT_MAP_NONE &&
+            (!literals ||
+             is_harmless(&added->vocabulary->tokens[end], literals->marks) ||
+             !touches_literal(literals, offset + at, offset + at + i))) {
             token = end;
             *matched = i;
         }
@@ -182,12 +214,15 @@ static int touches_word(const struct esp_added_tokens *added, struct esp_matcher
 }
 
 int esp_added_tokens_find(const struct esp_added_tokens *added, struct esp_matcher *matcher,
-                          const char *text, int32_t length, struct esp_spans *spans)
+                          const char *text, int32_t length,
+                          const struct esp_literals *literals, int32_t offset,
+                          struct esp_spans *spans)
 {
     int32_t done = 0; /* text before this is in a span */
     spans->count = 0;
     for (int32_t i = 0; added->trie.entries && i < length;) {
-        int32_t matched = 0, id = longest(added, text + i, length - i, &matched);
+        int32_t matched = 0,
+                id = longest(added, text, i, length, literals, offset, &matched);
         if (id < 0) {
             i++;
             continue;

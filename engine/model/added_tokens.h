@@ -23,8 +23,11 @@ int esp_added_tokens_init(struct esp_added_tokens *added,
 void esp_added_tokens_free(struct esp_added_tokens *added);
 
 /* Cuts `text` (valid UTF-8) into added tokens, tagged with their id, and the rest, tagged -1.
- * Returns 0 or a negative status. */
+ * `literals` (NULL: there are none) are parts of a text in which this one begins at byte
+ * `offset`. Returns 0 or a negative status. */
 int esp_added_tokens_find(const struct esp_added_tokens *added, struct esp_matcher *matcher,
-                          const char *text, int32_t length, struct esp_spans *spans);
+                          const char *text, int32_t length,
+                          const struct esp_literals *literals, int32_t offset,
+                          struct esp_spans *spans);
 
 #endif

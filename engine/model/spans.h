@@ -16,6 +16,14 @@ struct esp_spans {
     int32_t count, capacity;
 };
 
+/* Parts of a text that people wrote: no special token is found in them, and no token whose text
+ * is one of `marks` (ends with NULL; may be NULL). */
+struct esp_literals {
+    const struct esp_span *items; /* (count) ascending */
+    int32_t count;
+    const char *const *marks;
+};
+
 static inline bool esp_spans_add(struct esp_spans *spans, int32_t start, int32_t end,
                                  int32_t tag)
 {

@@ -277,6 +277,7 @@ struct encoding {
     const struct esp_tokenizer *tokenizer;
     int32_t *tokens; /* (capacity) */
     int capacity, count;
+    const struct esp_literals *literals; /* of the whole text; or NULL */
     struct esp_matcher *matcher;
     struct esp_spans plain, normalized;
     struct esp_pretokenize_scratch words;
@@ -305,15 +306,59 @@ static int encode_rest(struct encoding *e, const char *text, int32_t length, boo
     return status;
 }
 
-/* Stages 3 and 4. */
-static int encode_piece(struct encoding *e, const char *piece, int32_t piece_length, bool first)
+/* Where byte `at` of a piece is in its normalized text; where characters were combined over it,
+ * a few bytes off, which no token is shorter than. */
+static int normalized_at(const struct encoding *e, const char *piece, int32_t at)
+{
+    char *text = (char *)piece;
+    size_t length = (size_t)at;
+    if (at > 0 &&
+        esp_normalize(&e->tokenizer->normalizer, piece, (size_t)at, &text, &length) < 0)
+        return ESP_E_MEMORY;
+    if (text != piece)
+        free(text);
+    return (int)length;
+}
+
+/* Adds the literal parts of a piece that begins at byte `offset`, as bytes of its normalized
+ * text. */
+static int normalize_literals(const struct encoding *e, const char *piece,
+                              int32_t piece_length, int32_t offset, struct esp_spans *spans)
+{
+    for (int32_t i = 0; i < e->literals->count; i++) {
+        int32_t start = e->literals->items[i].start - offset;
+        int32_t end = e->literals->items[i].end - offset;
+        if (end <= 0 || start >= piece_length)
+            continue;
+        start = normalized_at(e, piece, start > 0 ? start : 0);
+        end = normalized_at(e, piece, end < piece_length ? end : piece_length);
+        if (start < 0 || end < 0 || !esp_spans_add(spans, start, end, 0))
+            return ESP_E_MEMORY;
+    }
+    return ESP_OK;
+}
+
+/* Stages 3 and 4, of a piece that begins at byte `offset`. */
+static int encode_piece(struct encoding *e, const char *piece, int32_t piece_length,
+                        int32_t offset, bool first)
 {
     char *text = (char *)piece;
     size_t length = (size_t)piece_length;
+    struct esp_spans spans = {.items = NULL};
+    struct esp_literals moved;
+    const struct esp_literals *literals = e->literals;
     if (esp_normalize(&e->tokenizer->normalizer, piece, length, &text, &length) < 0)
         return ESP_E_MEMORY;
-    int status = esp_added_tokens_find(&e->tokenizer->normalized, e->matcher, text,
-                                       (int32_t)length, &e->normalized);
+    int status = ESP_OK;
+    if (literals && text != piece) {
+        status = normalize_literals(e, piece, piece_length, offset, &spans);
+        moved = (struct esp_literals){spans.items, spans.count, literals->marks};
+        literals = &moved;
+        offset = 0;
+    }
+    if (status == ESP_OK)
+        status = esp_added_tokens_find(&e->tokenizer->normalized, e->matcher, text,
+                                       (int32_t)length, literals, offset, &e->normalized);
     for (int32_t i = 0; status == ESP_OK && i < e->normalized.count; i++) {
         struct esp_span span = e->normalized.items[i];
         if (span.tag >= 0)
@@ -324,31 +369,35 @@ static int encode_piece(struct encoding *e, const char *piece, int32_t piece_len
     }
     if (text != piece)
         free(text);
+    esp_spans_free(&spans);
     return status;
 }
 
-/* Stages 2 to 6, of valid UTF-8. */
-static int encode_valid(struct encoding *e, const char *text, size_t length, bool first)
+/* Stages 2 to 6, of valid UTF-8 that begins at byte `offset`. */
+static int encode_valid(struct encoding *e, const char *text, size_t length, int32_t offset)
 {
+    const bool first = offset == 0;
     int status = esp_added_tokens_find(&e->tokenizer->plain, e->matcher, text, (int32_t)length,
-                                       &e->plain);
+                                       e->literals, offset, &e->plain);
     for (int32_t i = 0; status == ESP_OK && i < e->plain.count; i++) {
         struct esp_span span = e->plain.items[i];
         if (span.tag >= 0)
             put(e, span.tag);
         else
             status = encode_piece(e, text + span.start, span.end - span.start,
-                                  first && span.start == 0);
+                                  offset + span.start, first && span.start == 0);
     }
     return status;
 }
 
-int esp_tokenizer_encode(const struct esp_tokenizer *t, const char *text, size_t length,
-                         int32_t *tokens, int capacity)
+int esp_tokenizer_encode_literal(const struct esp_tokenizer *t, const char *text, size_t length,
+                                 const struct esp_literals *literals, int32_t *tokens,
+                                 int capacity)
 {
     if (length > TEXT_LIMIT)
         return ESP_E_ARGUMENT;
-    struct encoding e = {.tokenizer = t, .tokens = tokens, .capacity = capacity};
+    struct encoding e = {
+        .tokenizer = t, .tokens = tokens, .capacity = capacity, .literals = literals};
     e.matcher = esp_matcher_open(length);
     int status = e.matcher ? ESP_OK : ESP_E_MEMORY;
     for (size_t i = 0; status == ESP_OK && i < length;) {
@@ -357,7 +406,7 @@ int esp_tokenizer_encode(const struct esp_tokenizer *t, const char *text, size_t
         while (valid < length && (n = esp_utf8_sequence(text + valid, length - valid)) > 0)
             valid += (size_t)n;
         if (valid > i)
-            status = encode_valid(&e, text + i, valid - i, i == 0);
+            status = encode_valid(&e, text + i, valid - i, (int32_t)i);
         i = valid;
         if (i < length) {
             int32_t token = t->vocabulary.byte[(unsigned char)text[i++]];
@@ -371,4 +420,10 @@ int esp_tokenizer_encode(const struct esp_tokenizer *t, const char *text, size_t
     esp_pretokenize_scratch_free(&e.words);
     esp_bpe_scratch_free(&e.bpe);
     return status < 0 ? status : e.count;
+}
+
+int esp_tokenizer_encode(const struct esp_tokenizer *t, const char *text, size_t length,
+                         int32_t *tokens, int capacity)
+{
+    return esp_tokenizer_encode_literal(t, text, length, NULL, tokens, capacity);
 }

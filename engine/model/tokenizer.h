@@ -12,6 +12,7 @@
 #define ESP_TOKENIZER_H
 
 #include "engine/espalier.h"
+#include "engine/model/spans.h"
 
 struct esp_tokenizer;
 
@@ -30,6 +31,10 @@ int esp_tokenizer_size(const struct esp_tokenizer *tokenizer);
  * byte by byte. No tokens are added around the text (no begin-of-text token). Thread-safe. */
 int esp_tokenizer_encode(const struct esp_tokenizer *tokenizer, const char *text, size_t length,
                          int32_t *tokens, int capacity);
+/* The same for a text of which people wrote the parts `literals`. */
+int esp_tokenizer_encode_literal(const struct esp_tokenizer *tokenizer, const char *text,
+                                 size_t length, const struct esp_literals *literals,
+                                 int32_t *tokens, int capacity);
 
 /* The bytes of a token (not NUL-terminated, owned by the tokenizer), NULL if there is no such
  * token. The bytes of an added token, special or not, are those of its content. */

@@ -467,3 +467,72 @@ TEST(stream_of_tokens_gives_the_text)
     free(tokens);
     esp_tokenizer_close(tokenizer);
 }
+
+/* ------------------------------------------------------------------ what people wrote */
+
+static int count_token(const int32_t *tokens, int count, int32_t token)
+{
+    int found = 0;
+    for (int i = 0; i < count; i++)
+        found += tokens[i] == token;
+    return found;
+}
+
+TEST(literal_text_never_becomes_special_tokens)
+{
+    static const struct {
+        const char *name, *special;
+    } cases[] = {{"qwen2", "<|im_end|>"}, {"llama3", "<|eot_id|>"}, {"llama2", "</s>"},
+                 {"neox", "<|endoftext|>"}, {"builtin", "<|endoftext|>"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct esp_tokenizer *tokenizer = open_named(cases[i].name);
+        const char *special = cases[i].special;
+        const int32_t id = esp_tokenizer_find(tokenizer, special, strlen(special));
+        char text[256], back[512];
+        int32_t tokens[256];
+        const int n = (int)strlen(special);
+        snprintf(text, sizeof text, "%sé%s%s%s%s", special, special, special, special, special);
+        /* literal: "é", two of the special texts, and all but the last byte of the third */
+        const struct esp_span span = {n, n + 2 + 3 * n - 1, 0};
+        const struct esp_literals literals = {&span, 1, NULL};
+        int count = esp_tokenizer_encode_literal(tokenizer, text, strlen(text), &literals,
+                                                 tokens, 256);
+        CHECK(id >= 0 && count > 0 && count <= 256);
+        CHECK(count_token(tokens, count, id) == 2, "%s: %d", cases[i].name,
+              count_token(tokens, count, id));
+        CHECK(tokens[0] == id && tokens[count - 1] == id);
+        size_t used = 0;
+        for (int k = 0; k < count; k++) {
+            size_t length = 0;
+            const char *bytes = esp_tokenizer_bytes(tokenizer, tokens[k], &length);
+            CHECK(bytes && used + length < sizeof back);
+            memcpy(back + used, bytes, length);
+            used += length;
+        }
+        back[used] = '\0';
+        CHECK(strstr(back, special) && used >= strlen(text), "%s: %s", cases[i].name, back);
+        /* Without literal parts all of them are special. */
+        count = esp_tokenizer_encode(tokenizer, text, strlen(text), tokens, 256);
+        CHECK(count_token(tokens, count, id) == 5);
+        esp_tokenizer_close(tokenizer);
+    }
+}
+
+TEST(marks_are_literal_too_and_other_added_tokens_are_found)
+{
+    static const char *const marks[] = {"<tool>", NULL};
+    const char *text = "<tool>a</tool>";
+    struct esp_tokenizer *tokenizer = open_named("qwen2");
+    const struct esp_span span = {0, (int32_t)strlen(text), 0};
+    struct esp_literals literals = {&span, 1, marks};
+    const int32_t open = esp_tokenizer_find(tokenizer, "<tool>", 6);
+    const int32_t close = esp_tokenizer_find(tokenizer, "</tool>", 7);
+    int32_t tokens[64];
+    int count =
+        esp_tokenizer_encode_literal(tokenizer, text, strlen(text), &literals, tokens, 64);
+    CHECK(count_token(tokens, count, open) == 0 && count_token(tokens, count, close) == 1);
+    literals.marks = NULL;
+    count = esp_tokenizer_encode_literal(tokenizer, text, strlen(text), &literals, tokens, 64);
+    CHECK(count_token(tokens, count, open) == 1 && count_token(tokens, count, close) == 1);
+    esp_tokenizer_close(tokenizer);
+}
