@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/chat/chat_format.h"
 #include "kernels/backends.h"
 #include "kernels/status.h"
 #include "engine/memory_plan.h"
@@ -45,6 +46,8 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
         status = esp_model_enlarge(e->target, o->width > 0 ? o->width : 1, o->layers, err, errlen);
     if (status == ESP_OK)
         status = esp_tokenizer_open(&e->tokenizer, target_path, err, errlen);
+    if (status == ESP_OK)
+        status = esp_chat_open(&e->chat, target_path, err, errlen);
     if (status < 0 || !draft_path || !*draft_path)
         return status;
     status = esp_model_open(&e->draft, draft_path, err, errlen);
@@ -181,6 +184,7 @@ void esp_engine_close(struct esp_engine *e)
     esp_model_close(e->draft);
     esp_model_close(e->target);
     esp_tokenizer_close(e->tokenizer);
+    esp_chat_free(&e->chat);
     free(e);
 }
 
@@ -252,6 +256,13 @@ const char *esp_engine_preset(const struct esp_engine *e, bool sampling)
         return NULL;
     return sampling && e->target->sampling_preset ? e->target->sampling_preset
                                                   : e->target->preset;
+}
+
+const char *esp_engine_chat(const struct esp_engine *e)
+{
+    return e->chat.format      ? e->chat.format->name
+           : e->chat.has_template ? NULL
+                                  : "";
 }
 
 int esp_tokenize(const struct esp_engine *e, const char *text, size_t length, int32_t *tokens,

@@ -2,6 +2,7 @@
 #ifndef ESP_ENGINE_H
 #define ESP_ENGINE_H
 
+#include "engine/chat/chat.h"
 #include "kernels/clock.h"
 #include "kernels/kernels.h"
 #include "engine/model/model.h"
@@ -11,6 +12,7 @@ struct esp_engine {
     struct esp_backend *backend;
     struct esp_tokenizer *tokenizer;
     struct esp_model *target, *draft; /* draft may be NULL */
+    struct esp_chat chat;             /* of the target */
     struct esp_weights *target_weights, *draft_weights;
     int max_nodes, context; /* nodes of a tree, tokens of a text: the most of a session */
     double load_seconds;

@@ -77,12 +77,16 @@ const char *esp_engine_backend(const struct esp_engine *engine); /* e.g. "cpu" *
 const char *esp_engine_device(const struct esp_engine *engine);  /* e.g. "AVX-512, 2 threads" */
 /* With "auto": why a device that exists is not used; else "". */
 const char *esp_engine_notice(const struct esp_engine *engine);
+int esp_engine_context(const struct esp_engine *engine); /* tokens of a text at most */
 double esp_engine_load_seconds(const struct esp_engine *engine);
 /* Tokens that a text can have. */
 int esp_engine_context(const struct esp_engine *engine);
 /* The drafter specification that espalier.json of the target folder gives for this pair, for
  * greedy decoding or for sampling; NULL if there is none. */
 const char *esp_engine_preset(const struct esp_engine *engine, bool sampling);
+/* The chat format of the target's template (espalier list settings, chat); "" if it has no
+ * template, as base models; NULL if it has one that is not known. */
+const char *esp_engine_chat(const struct esp_engine *engine);
 
 /* Encodes `length` bytes of text (any bytes) into at most `capacity` tokens. Returns how many
  * the text has, which may be more than capacity: call again with more room; or a negative
@@ -100,6 +104,9 @@ bool esp_token_is_special(const struct esp_engine *engine, int32_t token);
 struct esp_session_options {
     const char *drafter;  /* "name:k=v,..."; NULL, "auto": the pair's preset, else dynatree */
     const char *verifier; /* NULL: greedy at temperature 0, else the best lossless one */
+    /* System text of conversations; NULL, "auto": what the model's template writes without one.
+     */
+    const char *system;
     struct esp_session_values values; /* zeros: all defaults; see espalier_settings.h */
     /* Start from nothing that earlier sessions have learned about the draft's probabilities, and
      * leave nothing to later ones, so that a seed gives the same text again. Drafter
@@ -127,14 +134,34 @@ int esp_session_prompt(struct esp_session *session, const int32_t *tokens, int c
  * esp_session_prompt() does. */
 int esp_session_prompt_text(struct esp_session *session, const char *text, size_t length,
                             int most, char *err, size_t errlen);
+/* Adds what a user says: in the chat format of the session's settings as the next turn of the
+ * conversation, else as esp_session_prompt_text(). A turn adds text behind what is there and
+ * changes none, so only that is computed. If there is no room, the oldest turns are dropped. */
+int esp_session_say(struct esp_session *session, const char *text, size_t length, char *err,
+                    size_t errlen);
+/* The name of that format; "" if text is raw. */
+const char *esp_session_chat(const struct esp_session *session);
+/* Does this token end an answer or a text? */
+bool esp_session_is_end(const struct esp_session *session, int32_t token);
+/* Drops the oldest turns if there is no room for `tokens` more (and, in a conversation, for an
+ * answer); 0: for what the last turn is continued by. Returns how many, or a negative status;
+ * 0 also where that does not help. */
+int esp_session_make_room(struct esp_session *session, int tokens, char *err, size_t errlen);
+/* Gives the text of `from` to `to`, which has none: as it is, where both models have the same
+ * tokens; or turn by turn, in the chat format of `to`. */
+int esp_session_continue(struct esp_session *to, const struct esp_session *from, char *err,
+                         size_t errlen);
+int esp_session_retell(struct esp_session *to, const struct esp_session *from, char *err,
+                       size_t errlen);
 /* Allows `tokens` more tokens before the generation ends; a session starts with 0 allowed. */
 void esp_session_allow(struct esp_session *session, int tokens);
 /* Runs one iteration. Returns the number of tokens committed, 0 when the generation has ended
  * (end of text, nothing allowed any more, context full), or a negative status. */
 int esp_session_step(struct esp_session *session, char *err, size_t errlen);
-/* Why the last generation ended: "end of text", "length", "context full"; "" while it runs. */
+/* Why the last generation ended: "end of text", "end of turn", "length", "context full"; "" while
+ * it runs. */
 const char *esp_session_end(const struct esp_session *session);
-/* Changes a setting: drafter, verifier, one of espalier_settings.h, or a parameter of the
+/* Changes a setting: drafter, verifier, system, one of espalier_settings.h, or a parameter of the
  * current drafter by its name. Takes effect at the next iteration; on failure nothing changes.
  */
 int esp_session_set(struct esp_session *session, const char *key, const char *value, char *err,
@@ -177,6 +204,7 @@ struct esp_stats {
     double mean_path_length;
     double tokens_per_iteration;
     double acceptance_rate; /* accepted / drafted, 0 if nothing was drafted */
+    int64_t prefill_rows; /* that the target computed of prompts */
     double prefill_seconds, decode_seconds;
     double first_token_seconds; /* prefill and the first iteration */
     double stage_seconds[ESP_STAGES];

@@ -108,6 +108,8 @@ struct esp_iteration {
     float bonus_u;            /* the random number that drew it; NaN at temperature 0 */
     const int32_t *committed; /* (committed_count) tokens appended to the text */
     int committed_count;      /* path_length + 1, or less at the end of a generation */
+    bool ends_turn;           /* the last of them is a mark of the chat format that ends the
+                                 answer */
     int deepest;              /* depth of the deepest verified node */
     int draft_passes, target_passes;
     int mask_blocks; /* non-empty 32x32 blocks of the tree attention mask */
@@ -127,6 +129,7 @@ enum esp_event_type {
     ESP_EVENT_SETTING,   /* a setting changed; takes effect from the next iteration on */
     ESP_EVENT_END,       /* the generation ended; `text` says why */
     ESP_EVENT_REWIND,    /* the text was shortened to its first `token_count` tokens */
+    ESP_EVENT_DROP,      /* `token_count` tokens from `token_start` on were taken out of it */
 };
 
 /* Everything an event points to belongs to the session and is valid only during the callback.
@@ -138,6 +141,10 @@ struct esp_event {
     const struct esp_iteration *iteration;
     const int32_t *tokens; /* prompt */
     int token_count;
+    int token_start;      /* drop */
+    /* Prompt: how many of its tokens, at its beginning and at its end, are marks of the chat
+     * format around what the user said. */
+    int marks, marks_after;
     const char *key, *text; /* setting: name and value */
     bool lossy; /* setting: from now on drafter and verifier may change what the model says */
 };

@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/espalier_chat.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -38,7 +40,9 @@ extern "C" {
     X(choice, order, "order", 0, 2, 0, "bfs|dfs|hpd",                                          \
       "order of the tree's rows in the target's pass")                                         \
     X(flag, baseline, "baseline", 0, 1, 0, "on|off",                                           \
-      "measure plain decoding now and then, for comparison")
+      "measure plain decoding now and then, for comparison")                                   \
+    X(choice, chat, "chat", 0, ESP_CHAT_CHOICES - 1, 0, ESP_CHAT_NAMES,                        \
+      "format of conversations: the model's own, none (raw text), or one by name")
 
 /* Types of C by kind. */
 #define ESP_VALUE_real double

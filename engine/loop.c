@@ -222,8 +222,8 @@ static int select_path(struct esp_session *s)
     return status;
 }
 
-/* The tokens that join the text: the path, then the bonus token, up to the first end-of-text
- * token and to the tokens still allowed. */
+/* The tokens that join the text: the path, then the bonus token, up to the first token
+ * that ends it and to the tokens still allowed. */
 static int choose_committed(struct esp_session *s, int remaining)
 {
     const struct esp_verify *v = &s->verify;
@@ -233,8 +233,8 @@ static int choose_committed(struct esp_session *s, int remaining)
         int32_t token =
             count < v->path_length ? s->tree.tree.nodes[v->path[count]].token : v->bonus;
         s->committed[count++] = token;
-        if (esp_token_is_end(s->engine, token)) {
-            s->end = "end of text";
+        if (esp_session_is_end(s, token)) {
+            s->end = s->conversation.chat.format ? "end of turn" : "end of text";
             break;
         }
     }
@@ -373,6 +373,7 @@ static int run(struct esp_session *s, int remaining)
     stage_done(s, ESP_STAGE_SELECT, &start);
 
     int count = choose_committed(s, remaining);
+    it->ends_turn = *s->end && s->conversation.chat.format;
     status = commit(s, count); /* 5 */
     it->target_passes = s->target.passes;
     if (status < 0)

@@ -215,6 +215,7 @@ static int apply_settings(struct esp_session *s, const struct esp_settings *set,
     esp_params_spec(&set->verifier_params, set->verifier->name, s->verifier_spec,
                     sizeof s->verifier_spec);
     turn_to_learned(s);
+    esp_conversation_choose(s);
     if (set->drafter->init)
         set->drafter->init(state, &s->set.drafter_params, changed);
     return ESP_OK;
@@ -256,11 +257,35 @@ static int change(struct esp_settings *set, const char *key, const char *value, 
     return *changed < 0 ? *changed : (int)ESP_OK;
 }
 
+/* The system text of conversations that begin from now on; "auto": the template's own. */
+static int choose_system(struct esp_session *s, const char *value, char *err, size_t errlen)
+{
+    char *copy = value && strcmp(value, "auto") != 0 ? strdup(value) : NULL;
+    if (!copy && value && strcmp(value, "auto") != 0)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the system text");
+    free(s->conversation.system);
+    s->conversation.system = copy;
+    return ESP_OK;
+}
+
+static int set_system(struct esp_session *s, const char *value, char *err, size_t errlen)
+{
+    int status = choose_system(s, value, err, errlen);
+    if (status == ESP_OK)
+        esp_session_emit(s, (struct esp_event){.type = ESP_EVENT_SETTING,
+                                               .key = "system",
+                                               .text = value,
+                                               .lossy = s->set.lossy});
+    return status;
+}
+
 int esp_session_set(struct esp_session *s, const char *key, const char *value, char *err,
                     size_t errlen)
 {
     struct esp_settings set = s->set;
     int changed;
+    if (strcmp(key, "system") == 0)
+        return set_system(s, value, err, errlen);
     int status = change(&set, key, value, &changed, err, errlen);
     if (status == ESP_OK && !set.drafter_chosen)
         status = choose_default(s, &set, &changed, err, errlen);
@@ -306,6 +331,8 @@ int esp_session_get(const struct esp_session *s, const char *key, char *value, s
         snprintf(value, size, "%s", s->verifier_spec);
     else if (index >= 0)
         esp_value_print(&set->values, index, value, size);
+    else if (strcmp(key, "system") == 0)
+        snprintf(value, size, "%s", s->conversation.system ? s->conversation.system : "auto");
     else if (strcmp(key, "lossy") == 0)
         snprintf(value, size, "%s", set->lossy ? "yes" : "no");
     else if (strcmp(key, "notice") == 0)
@@ -327,6 +354,7 @@ void esp_session_current(const struct esp_session *s, struct esp_session_options
     *options = (struct esp_session_options){
         .drafter = s->set.drafter_chosen ? s->drafter_spec : NULL,
         .verifier = s->set.verifier_chosen ? s->verifier_spec : NULL,
+        .system = s->conversation.system,
         .values = s->set.values,
     };
 }
@@ -337,6 +365,8 @@ static int first_settings(struct esp_session *s, const struct esp_session_option
     struct esp_settings set = {.values = o->values};
     int changed = -1, status = esp_values_check(&set.values, err, errlen);
     set.sampling = sampling_of(&set.values);
+    if (status == ESP_OK)
+        status = choose_system(s, o->system, err, errlen);
     if (status == ESP_OK && o->verifier)
         status = choose_verifier(&set, o->verifier, err, errlen);
     set.drafter_chosen = o->drafter && strcmp(o->drafter, "auto") != 0;
@@ -472,6 +502,7 @@ void esp_session_close(struct esp_session *s)
     esp_features_close(&s->features, s->ops);
     esp_tree_close(&s->tree);
     close_drafter(s);
+    esp_conversation_close(&s->conversation);
     free(s->text);
     free(s->positions);
     free(s->tokens);
@@ -495,9 +526,10 @@ const char *esp_session_failure(const struct esp_session *s, int status)
     return device && *failure ? failure : esp_status_message(status);
 }
 
-static int prefill(struct esp_session *s)
+int esp_session_prefill(struct esp_session *s)
 {
     int32_t *text = s->text;
+    s->stats.prefill_rows += s->length - 1 - s->target.length;
     if (esp_session_has_head(s) && s->set.drafter->needs_model)
         return esp_features_catch_up(&s->features, &s->target, &s->draft_cache, text,
                                      s->length);
@@ -514,7 +546,7 @@ static int prefill(struct esp_session *s)
 
 /* Rows of the last token that stays are computed anew: it is the next root. A draft head has no
  * row of the first token. */
-static void cut_text(struct esp_session *s, int count)
+void esp_session_shorten(struct esp_session *s, int count)
 {
     int computed = count > 0 ? count - 1 : 0;
     if (esp_session_has_head(s)) {
@@ -529,11 +561,12 @@ static void cut_text(struct esp_session *s, int count)
         s->draft_cache.length = computed;
 }
 
-int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, char *err,
-                       size_t errlen)
+int esp_session_append(struct esp_session *s, const int32_t *tokens, int count, bool begin,
+                       int said, int said_end, char *err, size_t errlen)
 {
     const struct esp_tokenizer *tokenizer = s->engine->tokenizer;
-    int32_t prefix = tokenizer && s->length == 0 ? esp_tokenizer_prefix(tokenizer) : -1;
+    int32_t prefix =
+        begin && tokenizer && s->length == 0 ? esp_tokenizer_prefix(tokenizer) : -1;
     int before = s->length, room = s->engine->context - s->length;
     if (count < 1)
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "the prompt is empty");
@@ -556,10 +589,15 @@ int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, 
     memcpy(s->text + s->length, tokens, (size_t)count * sizeof *tokens);
     s->length += count;
     esp_session_mark(s, ESP_MARK_PREFILL);
-    int status = prefill(s);
+    int status = esp_session_prefill(s);
     esp_session_mark(s, ESP_MARK_PREFILLED);
+    if (status == ESP_OK)
+        status = esp_conversation_add(&s->conversation,
+                                      (struct esp_turn_places){before, s->length - count + said,
+                                                               s->length - count + said_end,
+                                                               s->length});
     if (status < 0) {
-        cut_text(s, before);
+        esp_session_shorten(s, before);
         return esp_fail(err, errlen, status, "the prompt could not be computed: %s",
                         esp_session_failure(s, status));
     }
@@ -573,18 +611,26 @@ int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, 
                             .type = ESP_EVENT_PROMPT,
                             .tokens = s->text + before,
                             .token_count = s->length - before,
+                            .marks = s->length - count - before + said,
+                            .marks_after = count - said_end,
                         });
     return ESP_OK;
+}
+
+int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, char *err,
+                       size_t errlen)
+{
+    return esp_session_append(s, tokens, count, true, 0, count, err, errlen);
 }
 
 /* Is a part of the text, as long as need be, far more than the context holds? That is known
  * long before megabytes are tokenized. What follows can change the tokens at the end of the
  * part, but not make them so much fewer. */
-static bool is_far_too_long(const struct esp_engine *engine, const char *text, size_t length)
+bool esp_session_is_far_too_long(const struct esp_session *s, const char *text, size_t length)
 {
-    const int64_t far = FAR_TOO_LONG * (int64_t)engine->context;
+    const int64_t far = FAR_TOO_LONG * (int64_t)s->engine->context;
     for (size_t part = 16 * (size_t)far; part < length; part *= 2)
-        if (esp_tokenize(engine, text, part, NULL, 0) > far)
+        if (esp_tokenize(s->engine, text, part, NULL, 0) > far)
             return true;
     return false;
 }
@@ -592,7 +638,7 @@ static bool is_far_too_long(const struct esp_engine *engine, const char *text, s
 int esp_session_prompt_text(struct esp_session *s, const char *text, size_t length, int most,
                             char *err, size_t errlen)
 {
-    if (most == 0 && is_far_too_long(s->engine, text, length))
+    if (most == 0 && esp_session_is_far_too_long(s, text, length))
         return esp_fail(
             err, errlen, ESP_E_CONTEXT,
             "the prompt has more than %d times the %d tokens of the context; give a "
@@ -634,7 +680,8 @@ int esp_session_rewind(struct esp_session *s, int count)
     if (count < 0 || count > s->length)
         return ESP_E_ARGUMENT;
     bool shorter = count < s->length;
-    cut_text(s, count);
+    esp_session_shorten(s, count);
+    esp_conversation_cut(&s->conversation, count);
     s->allowed = 0;
     s->end = "";
     if (shorter)

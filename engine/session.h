@@ -4,6 +4,7 @@
 #define ESP_SESSION_H
 
 #include "engine/calibration.h"
+#include "engine/conversation.h"
 #include "engine/features.h"
 #include "engine/kv_cache.h"
 #include "engine/costs.h"
@@ -43,6 +44,7 @@ struct esp_session {
     int length;
     int allowed;     /* tokens this generation may still add */
     const char *end; /* why it ended, or "" */
+    struct esp_conversation conversation;
 
     struct esp_kv_cache target, draft_cache;
     struct esp_features features; /* all zero unless the draft is a draft head */
@@ -65,6 +67,18 @@ struct esp_session {
 };
 
 void esp_session_emit(struct esp_session *session, struct esp_event event);
+
+/* Appends tokens to the text and runs the target over them; tokens [said, said_end) are what a
+ * user said. `begin`: a new text gets the begin-of-text token first. */
+int esp_session_append(struct esp_session *session, const int32_t *tokens, int count,
+                       bool begin, int said, int said_end, char *err, size_t errlen);
+/* Computes the rows of the text that are not in the caches. */
+int esp_session_prefill(struct esp_session *session);
+/* Makes the text its first `count` tokens; turns and events are the caller's. */
+void esp_session_shorten(struct esp_session *session, int count);
+/* Is a text, as long as need be, far more than the context holds? */
+bool esp_session_is_far_too_long(const struct esp_session *session, const char *text,
+                                 size_t length);
 
 /* Slots of a backend's marks: 2i and 2i + 1 are the beginning and the end of stage i. */
 enum { ESP_MARK_PREFILL = 2 * ESP_STAGES + 1, ESP_MARK_PREFILLED };

@@ -41,7 +41,7 @@ static const struct {
     {ESP_EVENT_ITERATION, "iteration"}, {ESP_EVENT_PROMPT, "prompt"},
     {ESP_EVENT_SETTING, "setting"},     {ESP_EVENT_END, "end"},
     {ESP_EVENT_REWIND, "rewind"},       {ESP_EVENT_CLEAR, "clear"},
-    {ESP_EVENT_MARKER, "marker"},
+    {ESP_EVENT_MARKER, "marker"},       {ESP_EVENT_DROP, "drop"},
 };
 
 const char *esp_event_type_name(int type)

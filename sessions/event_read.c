@@ -342,6 +342,7 @@ static void read_numbers(struct reader *r, const cJSON *object)
     it->index = integer(r, object, "index", 0, MOST);
     it->position = integer(r, object, "position", 0, MOST);
     it->lossy = flag(object, "lossy");
+    it->ends_turn = flag(object, "ends_turn");
     it->bonus = token(r, bonus);
     it->bonus_u = (float)real_or(r, bonus, "u", 0, ONE, NAN);
     it->deepest = integer_or(r, object, "deepest", 0, ESP_RECORDING_NODES, 0);
@@ -405,6 +406,10 @@ static void read_prompt(struct reader *r, const cJSON *object)
             return;
         to->ids[to->event.token_count++] = token(r, item);
     }
+    if (member(object, "marks"))
+        to->event.marks = integer(r, object, "marks", 0, count);
+    if (member(object, "marks_after"))
+        to->event.marks_after = integer(r, object, "marks_after", 0, count);
 }
 
 /* Copies a text of the line, as it must live as long as the event. */
@@ -437,6 +442,10 @@ static void read_event(struct reader *r, const cJSON *object)
         to->event.key = keep(r, &to->key, text(object, "key"));
         to->event.text = keep(r, &to->text, text(object, "value"));
         to->event.lossy = flag(object, "lossy");
+        break;
+    case ESP_EVENT_DROP:
+        to->event.token_start = integer(r, object, "start", 0, MOST);
+        to->event.token_count = integer(r, object, "count", 1, MOST);
         break;
     case ESP_EVENT_REWIND:
         to->event.token_count = integer(r, object, "count", 0, MOST);

@@ -199,6 +199,8 @@ static void put_iteration(const struct writer *w, const struct esp_event *event,
     esp_line_integer(line, "target_passes", it->target_passes);
     esp_line_integer(line, "mask_blocks", it->mask_blocks);
     put_seconds(line, it);
+    if (it->ends_turn)
+        esp_line_flag(line, "ends_turn", true);
     if (it->baseline > 0)
         esp_line_double(line, "baseline", it->baseline);
     put_gauges(line, it);
@@ -212,11 +214,20 @@ static void put_iteration(const struct writer *w, const struct esp_event *event,
     end(line);
 }
 
+/* How many of the `count` tokens of this line are marks. */
+static void put_marks(struct esp_line *line, const char *name, int marks, int count)
+{
+    if (marks > 0)
+        esp_line_integer(line, name, marks < count ? marks : count);
+}
+
 static void put_prompt(const struct writer *w, const struct esp_event *event)
 {
     struct esp_line *line = w->line;
+    const int said_end = event->token_count - event->marks_after;
     int i = 0;
     do {
+        const int first = i;
         size_t start = line->length;
         begin(line, event);
         esp_line_open(line, "tokens", '[');
@@ -224,6 +235,8 @@ static void put_prompt(const struct writer *w, const struct esp_event *event)
              i++)
             put_token(w, event->tokens[i]);
         esp_line_close(line, ']');
+        put_marks(line, "marks", event->marks - first, i - first);
+        put_marks(line, "marks_after", i - said_end, i - first);
         end(line);
     } while (i < event->token_count && !line->failed);
 }
@@ -249,7 +262,9 @@ int esp_event_to_json(struct esp_line *line, const struct esp_event *event,
         break;
     default:
         begin(line, event);
-        if (event->type == ESP_EVENT_REWIND)
+        if (event->type == ESP_EVENT_DROP)
+            esp_line_integer(line, "start", event->token_start);
+        if (event->type == ESP_EVENT_REWIND || event->type == ESP_EVENT_DROP)
             esp_line_integer(line, "count", event->token_count);
         if (event->type == ESP_EVENT_SETTING)
             put_text(line, "key", event->key);

@@ -48,6 +48,7 @@ struct esp_recording {
     int iteration_count, iteration_capacity;
     struct esp_text_token *tokens; /* (token_count) that events added, in order */
     int token_count, token_capacity;
+    int dropped;  /* tokens that were added again because others were taken out before them */
     bool writing; /* a generation has not ended after the last event */
     bool cut;     /* the last line is left out */
 
@@ -76,11 +77,33 @@ static int add_text(struct esp_recording *r, const struct esp_event *event)
 {
     int status = ESP_OK, prompt = event->type == ESP_EVENT_PROMPT ? event->token_count : 0;
     for (int i = 0; i < prompt && status == ESP_OK; i++)
-        status = add_token(r, event->tokens[i], ESP_TEXT_PROMPT);
+        status = add_token(r, event->tokens[i], esp_text_kind_of(event, i));
     const struct esp_iteration *it = event->iteration;
     for (int i = 0; it && i < it->committed_count && status == ESP_OK; i++)
-        status = add_token(r, it->committed[i],
-                           i < it->path_length ? ESP_TEXT_DRAFTED : ESP_TEXT_BONUS);
+        status = add_token(r, it->committed[i], esp_text_kind_of(event, i));
+    return status;
+}
+
+/* Tokens that may be added again: a file of a few megabytes must not ask for gigabytes. */
+enum { DROPPED_MOST = 8 << 20 };
+
+/* Tokens were taken out of the text of `before` tokens: those behind them are added again. */
+static int add_rest(struct esp_recording *r, const struct esp_event *event, int before)
+{
+    const struct esp_text_token *text;
+    const int start = event->token_start, count = event->token_count;
+    int status = ESP_OK;
+    if (start > before || count > before - start)
+        return ESP_E_FORMAT;
+    const int rest = before - start - count;
+    if (rest > DROPPED_MOST - r->dropped)
+        return ESP_E_UNSUPPORTED;
+    r->dropped += rest;
+    if (rest > 0 && esp_recording_text(r, r->count - 1, &text) < 0)
+        return ESP_E_MEMORY;
+    for (int i = 0; i < rest && status == ESP_OK; i++)
+        status = add_token(r, r->text[start + count + i].token,
+                           r->text[start + count + i].kind);
     return status;
 }
 
@@ -109,6 +132,11 @@ static int add_event(struct esp_recording *r, struct index_entry entry)
         return ESP_E_FORMAT;
     if (event->type == ESP_EVENT_REWIND || event->type == ESP_EVENT_CLEAR)
         before = event->token_count;
+    if (event->type == ESP_EVENT_DROP) {
+        if ((status = add_rest(r, event, before)) < 0)
+            return status;
+        before = event->token_start;
+    }
     if (event->type != ESP_EVENT_SETTING && event->type != ESP_EVENT_MARKER)
         r->writing = event->type == ESP_EVENT_ITERATION;
     status = add_text(r, event);
@@ -139,6 +167,8 @@ static int add_line(struct esp_recording *r, struct index_entry entry, const cha
                                  r->header.vocabulary, why, sizeof why);
     if (status > 0)
         status = add_event(r, entry);
+    if (status == ESP_E_UNSUPPORTED && !*why)
+        snprintf(why, sizeof why, "too much of the text was moved");
     if (status == ESP_E_FORMAT && !*why)
         snprintf(why, sizeof why, "the text is not as long as it says");
     if (status < 0 && status != ESP_E_MEMORY && !whole) {

@@ -8,6 +8,8 @@
 #include "kernels/batch.h"
 #include "tests/check.h"
 
+enum { MOST = 1024 /* tokens of a vocabulary */ };
+
 struct toy_weights {
     struct esp_weights base;
     const struct toy *toy;
@@ -50,7 +52,7 @@ static void random_logs(const struct toy *toy, unsigned long long seed, const in
 void toy_distribution(const struct toy *toy, bool draft, const int32_t *tokens, int count,
                       double *p)
 {
-    double other[256], most = -INFINITY, sum = 0;
+    double other[MOST], most = -INFINITY, sum = 0;
     random_logs(toy, toy->seed, tokens, count, p);
     if (draft) {
         random_logs(toy, toy->seed + 77, tokens, count, other);
@@ -148,7 +150,7 @@ static int top_k(struct esp_rows *rows, const int32_t *which, int count, int k, 
     (void)when;
     for (int i = 0; i < count; i++) {
         const double *v = row_of(rows, which[i]);
-        bool taken[256] = {false};
+        bool taken[MOST] = {false};
         for (int j = 0; j < k; j++) {
             int best = -1;
             for (int x = 0; x < rows->vocabulary; x++)
@@ -177,8 +179,8 @@ static int softmax(struct esp_rows *rows, const int32_t *which, int count,
 {
     int n = rows->vocabulary;
     for (int i = 0; i < count; i++) {
-        double *v = row_of(rows, which[i]), out[256], most = -INFINITY, sum = 0, ahead = 0;
-        int order[256];
+        double *v = row_of(rows, which[i]), out[MOST], most = -INFINITY, sum = 0, ahead = 0;
+        int order[MOST];
         for (int x = 0; x < n; x++) {
             if (isnan(v[x]) || v[x] == INFINITY)
                 return ESP_E_NUMERIC;
@@ -235,7 +237,7 @@ static int sample(struct esp_rows *rows, const int32_t *which, const double *u, 
 {
     (void)when;
     for (int i = 0; i < count; i++) {
-        double weight[256];
+        double weight[MOST];
         memcpy(weight, row_of(rows, which[i]), (size_t)rows->vocabulary * sizeof *weight);
         for (int j = 0; j < per; j++)
             if (excluded[i * per + j] >= 0)
@@ -255,7 +257,7 @@ static int combine(struct esp_rows *p, int p_row, struct esp_rows *q, int q_row,
                    double *sum)
 {
     const double *pv = row_of(p, p_row), *qv = row_of(q, q_row);
-    double value[256], total;
+    double value[MOST], total;
     sum = sum ? sum : &total;
     *sum = 0;
     for (int x = 0; x < p->vocabulary; x++) {
@@ -311,7 +313,7 @@ static int ratio_residual(struct esp_rows *p, int p_row, struct esp_rows *q, int
                           const double *factor, struct esp_rows *to, int to_row, double *sum)
 {
     const double *pv = row_of(p, p_row), *qv = row_of(q, q_row);
-    double value[256], total;
+    double value[MOST], total;
     sum = sum ? sum : &total;
     *sum = 0;
     for (int x = 0; x < p->vocabulary; x++) {

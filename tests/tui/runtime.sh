@@ -362,14 +362,19 @@ wait
 type :n 500
 key Enter Enter
 wait
+key Enter
+wait
+dump $work/full
 type more
 key Enter
-dump $work/full" -n 4 --context 20
+wait
+dump $work/dropped" -n 4 --context 20
 check "a prompt for which there is no room is refused" dumped "of the context's 20 are free"
 check "and stands in the line again" dumped '^> there was a king'
 check "and is not the one that is edited" grep -q "^> $prompt" "$work/edit"
 check "a full context is told at once" grep -q 'context is full; :clear' "$work/full"
-check "and the prompt stays" grep -q '^> more' "$work/full"
+check "and a new prompt drops the oldest turn" grep -q 'oldest turn was dropped' "$work/dropped"
+check "so it is the text now" grep -q '^│ more' "$work/dropped"
 
 # Files.
 play "size 100x24

@@ -641,6 +641,10 @@ void esp_app_receive(struct esp_app *app)
     esp_worker_rest(app->control.worker);
     while ((snapshot = esp_ring_front(ring))) {
         const int serial = app->control.state.loaded.serial;
+        if (snapshot->type == ESP_EVENT_DROP)
+            esp_prompts_taken_out(&app->control, snapshot->start, snapshot->kept);
+        if (snapshot->type == ESP_EVENT_REWIND)
+            esp_prompts_shortened(&app->control, snapshot->kept);
         int status = esp_state_apply(&app->control.state, snapshot);
         if (snapshot->type == ESP_SNAPSHOT_REFUSED)
             esp_prompts_refused(&app->control);

@@ -240,7 +240,7 @@ const struct cli_command cli_bench = {
     .flags =
         "prompt file tokens prompt-tokens warmup target draft settings backend threads device "
         "exact width layers max-nodes context json",
-    .chooses = "baseline",
+    .chooses = "baseline chat",
     .most = MOST_CHOICES,
     .details =
         "Every line of the file is a prompt; every choice of drafter, or drafter+verifier, "

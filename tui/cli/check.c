@@ -305,7 +305,7 @@ const struct cli_command cli_check = {
     .flags =
         "prompt target draft drafter verifier trials settings backend threads device exact "
         "max-nodes context json",
-    .chooses = "baseline",
+    .chooses = "baseline chat",
     .details = "Without a drafter or verifier, all pairs that keep what the model says are "
                "checked, at\ntemperature 1 unless told otherwise. Exit code 1: a pair changes "
                "what the model says.",

@@ -75,5 +75,7 @@ int cli_open_engine(struct esp_engine **engine, const struct cli_options *option
 void cli_draw_bar(FILE *file, double share);
 /* Says on standard error what of a session's settings there is no room for. */
 void cli_note(const struct esp_session *session);
+/* Says on standard error that the model's chat template is not known, if that matters. */
+void cli_note_chat(const struct esp_engine *engine, const struct esp_session *session);
 
 #endif

@@ -211,7 +211,7 @@ const struct cli_command cli_compare = {
     .flags =
         "prompt file tokens target draft drafter verifier with with-verifier settings backend "
         "threads device exact width layers max-nodes context json",
-    .chooses = "baseline",
+    .chooses = "baseline chat",
     .details = "Both run in lock step on one text, each with its own caches and its own clock. "
                "At\ntemperature 0 their texts must be identical; exit code 1: they differ. "
                "Above it, the\ntext is that of the first; the second drafts and verifies along "

@@ -20,6 +20,7 @@
 
 struct output {
     const struct esp_engine *engine;
+    const struct esp_session *session;
     bool print;    /* stream to stdout */
     bool terminal; /* stdout is one: neutralise controls */
     struct esp_utf8_stream stream;
@@ -70,7 +71,7 @@ static void on_event(void *user, const struct esp_event *event)
         size_t length;
         const char *bytes = esp_token_bytes(out->engine, token, &length);
         char text[ESP_UTF8_ROOM(256)];
-        while (bytes && length > 0 && !esp_token_is_end(out->engine, token)) {
+        while (bytes && length > 0 && !esp_session_is_end(out->session, token)) {
             size_t part = length < 256 ? length : 256;
             write_text(out, text, esp_utf8_stream_push(&out->stream, bytes, part, text));
             bytes += part;
@@ -92,6 +93,10 @@ static int print_json(const struct output *out, const struct esp_session *sessio
     cJSON_AddStringToObject(o, "end", cli_interrupted ? "interrupted" : esp_session_end(session));
     cli_json_models(o, engine);
     cli_json_choice(o, session);
+    cJSON_AddItemToObject(o, "chat",
+                          *esp_session_chat(session)
+                              ? cJSON_CreateString(esp_session_chat(session))
+                              : cJSON_CreateNull());
     cli_json_setting(o, "temperature", &now.values, ESP_VALUE_OF_temperature);
     cli_json_setting(o, "top_p", &now.values, ESP_VALUE_OF_top_p);
     cli_json_setting(o, "top_k", &now.values, ESP_VALUE_OF_top_k);
@@ -210,12 +215,14 @@ static int run(struct cli_options *o)
     out.engine = engine;
     if (status == ESP_OK)
         status = esp_session_open(&session, engine, &o->session, err, sizeof err);
-    if (status == ESP_OK)
+    out.session = session;
+    if (status == ESP_OK) {
         cli_note(session);
-    if (status == ESP_OK)
+        cli_note_chat(engine, session);
         status = start_recording(o, &out, session, err, sizeof err);
+    }
     if (status == ESP_OK)
-        status = esp_session_prompt_text(session, text, length, 0, err, sizeof err);
+        status = esp_session_say(session, text, length, err, sizeof err);
     bool started = status == ESP_OK;
     if (started) {
         esp_session_explain(session, o->explain);
@@ -246,9 +253,8 @@ const struct cli_command cli_generate = {
     .name = "generate",
     .arguments = "-p TEXT | -f FILE | -",
     .summary = "stream a continuation to standard output",
-    .flags = "prompt file tokens target draft drafter verifier settings backend threads device "
-             "exact "
-             "width layers max-nodes context json stats record explain force",
+    .flags = "prompt file tokens target draft drafter verifier settings system backend threads "
+             "device exact width layers max-nodes context json stats record explain force",
     .most = 1,
     .run = run,
 };

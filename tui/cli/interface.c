@@ -29,8 +29,8 @@ const struct cli_command cli_interface = {
     .arguments = "[options]",
     .summary = "the terminal interface",
     .flags =
-        "prompt tokens target draft drafter verifier settings backend threads device exact "
-        "width layers max-nodes context ascii theme config no-config record force",
+        "prompt tokens target draft drafter verifier settings system backend threads device "
+        "exact width layers max-nodes context ascii theme config no-config record force",
     .chooses = "baseline",
     .run = run,
 };

@@ -5,6 +5,7 @@
  * to wonder.
  */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tui/cli/cli.h"
@@ -54,6 +55,16 @@ int cli_open_engine(struct esp_engine **engine, const struct cli_options *option
         esp_complain("%s; using the %s backend", esp_engine_notice(*engine),
                      esp_engine_backend(*engine));
     return status;
+}
+
+void cli_note_chat(const struct esp_engine *engine, const struct esp_session *session)
+{
+    char chosen[64] = "";
+    esp_session_get(session, "chat", chosen, sizeof chosen);
+    if (!esp_engine_chat(engine) && strcmp(chosen, "auto") == 0)
+        fprintf(stderr, "espalier: the model's chat template is not one that espalier knows, so "
+                        "text is raw; --chat NAME chooses a format, --chat none says that this "
+                        "is meant\n");
 }
 
 void cli_note(const struct esp_session *session)

@@ -55,6 +55,7 @@ enum flag {
     NODES,
     ASCIICAST,
     SIZE,
+    SYSTEM,
     SETTINGS, /* the first of them; the others follow */
     HELP = 'h',
     VERSION = 'V',
@@ -85,6 +86,7 @@ static const struct cli_flag fixed[] = {
     {"with", WITH, "NAME[:K=V,...]", "the second drafter (default: as the first)"},
     {"with-verifier", WITH_VERIFIER, "NAME[:K=V,...]",
      "the second verifier (default: the best lossless one)"},
+    {"system", SYSTEM, "TEXT", "system text of conversations (default: the template's own)"},
     {"settings", SETTINGS, NULL, NULL}, /* stands for all of them */
     {"backend", BACKEND, "NAME", "auto, or one of `espalier list backends`"},
     {"threads", THREADS, "N", "processor threads (default: one per core)"},
@@ -216,7 +218,7 @@ void cli_help(const struct cli_command *command)
     for (int i = 0; i < FLAG_COUNT; i++) {
         if (!takes(command, i))
             continue;
-        char left[64], letter[8] = "    ";
+        char left[128], letter[8] = "    ";
         if (flags[i].flag < 256)
             snprintf(letter, sizeof letter, "-%c, ", (char)flags[i].flag);
         snprintf(left, sizeof left, "%s--%s %s", letter, flags[i].name,
@@ -331,6 +333,8 @@ static const char **text_of(struct cli_options *o, int flag)
         return &o->session.drafter;
     case VERIFIER:
         return &o->session.verifier;
+    case SYSTEM:
+        return &o->session.system;
     case WITH:
         return &o->with;
     case WITH_VERIFIER:

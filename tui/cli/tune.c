@@ -345,7 +345,7 @@ const struct cli_command cli_tune = {
     .flags =
         "prompt file tokens prompt-tokens seconds write target draft settings backend threads "
         "device exact max-nodes context json",
-    .chooses = "baseline",
+    .chooses = "baseline chat",
     .most = 1,
     .temperature = SAMPLING,
     .details =

@@ -15,9 +15,6 @@ const char *esp_prompts_refusal(const struct esp_control *control)
         return "no models are loaded; :model loads some";
     if (esp_state_is_busy(&control->state) && control->kept < 0)
         return "the text is still being written; C-c stops it";
-    if (strcmp(control->state.ended, "context full") == 0 && control->kept < 0)
-        return "the context is full; :clear begins a new text, :edit takes the last prompt "
-               "back";
     if (phase == ESP_PHASE_LOADING && control->turn_count > 0 && control->state.span_count == 0)
         return "one prompt waits for the models already";
     if (phase == ESP_PHASE_LOADING && control->state.ready)
@@ -66,6 +63,51 @@ int esp_prompts_edit(struct esp_control *control)
     esp_control_line(control, turn->text, false);
     free(turn->text);
     return esp_answer(control, "change the prompt and send it again");
+}
+
+int esp_prompts_regenerate(struct esp_control *control)
+{
+    const struct esp_state *state = &control->state;
+    const int answer = esp_state_answer(state);
+    if (control->kept >= 0)
+        return esp_refuse(control, "the text is just being taken back");
+    if (!state->ready || state->span_count == 0)
+        return esp_refuse(control, "there is no answer to write again");
+    if (answer < state->span_count) {
+        esp_worker_rewind(control->worker, answer);
+        control->kept = answer;
+    }
+    esp_look_hold(&control->ui.look, state, -1);
+    control->ui.view[ESP_PANE_text].anchor = -1;
+    esp_worker_prompt(control->worker, "", 0);
+    if (state->loaded.values.temperature == 0)
+        return esp_answer(control, "at temperature 0 the same is written; :temp 0.8 draws");
+    return ESP_OK;
+}
+
+void esp_prompts_taken_out(struct esp_control *control, int start, int count)
+{
+    int gone = 0;
+    const bool all = start + count >= control->state.span_count;
+    while (gone < control->turn_count && control->turns[gone].before < start + count)
+        gone++;
+    if (!all && gone > 0) /* of the last of them only what stood in front of its text */
+        control->turns[--gone].before = control->turns[0].before;
+    for (int i = 0; i < gone; i++)
+        free(control->turns[i].text);
+    for (int i = gone; i < control->turn_count; i++) {
+        control->turns[i - gone] = control->turns[i];
+        if (control->turns[i - gone].before >= start + count)
+            control->turns[i - gone].before -= count;
+    }
+    control->turn_count -= gone;
+}
+
+void esp_prompts_shortened(struct esp_control *control, int count)
+{
+    for (int i = 0; i < control->turn_count; i++)
+        if (control->turns[i].before > count)
+            control->turns[i].before = count;
 }
 
 void esp_prompts_clear(struct esp_control *control)

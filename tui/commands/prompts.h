@@ -11,6 +11,12 @@ void esp_prompts_send(struct esp_control *control, const char *line);
 void esp_prompts_refused(struct esp_control *control);
 /* Takes the last prompt back to the input line, and the text to where it was before it. */
 int esp_prompts_edit(struct esp_control *control);
+/* Takes what followed the last prompt back, and has it written anew. */
+int esp_prompts_regenerate(struct esp_control *control);
+/* Tokens are about to be taken out of the text: `count` from `start` on; or all but the first
+ * `count`. */
+void esp_prompts_taken_out(struct esp_control *control, int start, int count);
+void esp_prompts_shortened(struct esp_control *control, int count);
 /* Forgets the text. */
 void esp_prompts_clear(struct esp_control *control);
 /* The text has other tokens now: where its prompts began is not known any more. */

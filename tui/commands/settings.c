@@ -381,6 +381,20 @@ static void complete_drafter(const char *before, const char *word, struct esp_ch
     esp_complete_spec(ESP_DRAFTERS, before, word, choices);
 }
 
+/* A text of several lines is for --system alone: a line of the configuration has one. */
+static void get_system(const struct esp_control *control, char *value, size_t size)
+{
+    const char *system = control->state.loaded.system;
+    const bool whole = strlen(system) + 1 < sizeof control->state.loaded.system;
+    snprintf(value, size, "%s", whole && !strchr(system, '\n') ? system : "");
+}
+
+static void complete_system(const char *before, const char *word, struct esp_choices *choices)
+{
+    if (!*before)
+        esp_choices_offer(choices, word, "auto", "what the model's template writes by itself");
+}
+
 static void get_verifier(const struct esp_control *control, char *value, size_t size)
 {
     snprintf(value, size, "%s", control->state.loaded.verifier);
@@ -408,6 +422,8 @@ static const struct esp_setting settings[] = {
      get_drafter, complete_drafter},
     {"verifier", "NAME[:key=value,...]", "the rule that accepts tokens", ESP_SETTING_SESSION,
      NULL, get_verifier, complete_verifier},
+    {"system", "TEXT|auto", "system text of the next conversation", ESP_SETTING_SESSION, NULL,
+     get_system, complete_system},
     {"n", "NUMBER", "new tokens per prompt", ESP_SETTING_PROMPT, set_n, get_n, NULL},
 #define X(kind, field, name, minimum, maximum, value, values, help)                            \
     {name, values, help, ESP_SETTING_SESSION, NULL, NULL, NULL},

@@ -52,7 +52,7 @@ static int look_at(struct esp_player *player, struct tail *tail, int event)
 {
     const struct esp_text_token *tokens;
     int type = esp_recording_entry(player->recording, event).type, count, status;
-    if (type == ESP_EVENT_REWIND || type == ESP_EVENT_CLEAR) {
+    if (type == ESP_EVENT_REWIND || type == ESP_EVENT_CLEAR || type == ESP_EVENT_DROP) {
         tail->count = 0;
         count = esp_recording_text(player->recording, event, &tokens);
         return add_tokens(player, tail, tokens, count);

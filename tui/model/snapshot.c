@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int append(struct esp_snapshot *snapshot, const int32_t *tokens, int count, int drafted,
-                  int kind)
+static int append(struct esp_snapshot *snapshot, const int32_t *tokens, int count)
 {
     int needed = snapshot->token_count + count;
     if (needed > snapshot->token_capacity) {
@@ -18,9 +17,18 @@ static int append(struct esp_snapshot *snapshot, const int32_t *tokens, int coun
         snapshot->token_capacity = capacity;
     }
     for (int i = 0; i < count; i++)
-        snapshot->tokens[snapshot->token_count++] = (struct esp_text_token){
-            tokens[i], (uint8_t)(i < drafted ? ESP_TEXT_DRAFTED : kind)};
+        snapshot->tokens[snapshot->token_count++] = (struct esp_text_token){.token = tokens[i]};
     return 0;
+}
+
+/* Adds tokens as those of an event: `kind` says of what kind each is. */
+static int append_event(struct esp_snapshot *snapshot, const struct esp_event *event,
+                        const int32_t *tokens, int count)
+{
+    const int first = snapshot->token_count, status = append(snapshot, tokens, count);
+    for (int i = 0; status == 0 && i < count; i++)
+        snapshot->tokens[first + i].kind = (uint8_t)esp_text_kind_of(event, i);
+    return status;
 }
 
 void esp_totals_add(struct esp_totals *totals, const struct esp_totals *more)
@@ -49,8 +57,7 @@ static void add_iteration(struct esp_totals *totals, const struct esp_iteration 
 int esp_snapshot_merge(struct esp_snapshot *snapshot, const struct esp_event *event)
 {
     const struct esp_iteration *it = event->iteration;
-    int status = append(snapshot, it->committed, it->committed_count, it->path_length,
-                        ESP_TEXT_BONUS);
+    int status = append_event(snapshot, event, it->committed, it->committed_count);
     if (status < 0)
         return status;
     add_iteration(&snapshot->totals, it);
@@ -72,12 +79,13 @@ int esp_snapshot_take(struct esp_snapshot *snapshot, const struct esp_event *eve
     esp_snapshot_reset(snapshot, event->type);
     snapshot->stage = event->stage;
     snapshot->kept = event->token_count;
+    snapshot->start = event->token_start;
     snapshot->lossy = event->lossy;
     snprintf(snapshot->key, sizeof snapshot->key, "%s", event->key ? event->key : "");
     snprintf(snapshot->text, sizeof snapshot->text, "%s", event->text ? event->text : "");
     switch (event->type) {
     case ESP_EVENT_PROMPT:
-        return append(snapshot, event->tokens, event->token_count, 0, ESP_TEXT_PROMPT);
+        return append_event(snapshot, event, event->tokens, event->token_count);
     case ESP_EVENT_ITERATION:
         return esp_snapshot_merge(snapshot, event);
     case ESP_EVENT_LAYER:

@@ -52,6 +52,7 @@ struct esp_loaded {
     char target[96], draft[96], backend[32], device[96], drafter[256], verifier[96];
     char target_folder[512], draft_folder[512];
     int context; /* tokens that a text can have; 0: not known */
+    char system[512], chat[16]; /* system text or "auto"; format of conversations or "" */
     bool lossy; /* drafter and verifier may change what the model says */
     struct esp_session_values values;
     int serial; /* counts the pairs that were loaded; 0: none, or a recording */
@@ -63,7 +64,8 @@ struct esp_snapshot {
     int type;
     bool second; /* an iteration of the session that is compared with */
     int stage;                           /* stage events */
-    int kept;                            /* rewind: tokens of the text that stay */
+    int kept;                            /* rewind: tokens of the text that stay; drop: that go */
+    int start;                           /* drop: the first of them */
     struct esp_iteration_copy iteration; /* layer, stage and iteration events */
     struct esp_text_token *tokens;       /* (token_count) appended to the text */
     int token_count, token_capacity;

@@ -47,34 +47,66 @@ static int reserve_text(struct esp_state *state, size_t bytes)
     return 0;
 }
 
-static int append_text(struct esp_state *state, const struct esp_snapshot *snapshot)
+static void add_bytes(struct esp_state *state, const char *bytes, size_t length)
 {
-    for (int i = 0; i < snapshot->token_count; i++) {
-        const struct esp_text_token *token = &snapshot->tokens[i];
-        size_t length = 0;
-        const char *bytes = state->tokens.text
-                                ? state->tokens.text(state->tokens.user, token->token, &length)
-                                : NULL;
-        if (!bytes)
-            length = 0;
-        int status = reserve_text(state, length);
-        if (status < 0)
-            return status;
-        state->spans[state->span_count++] =
-            (struct esp_text_span){(uint32_t)state->byte_count, token->token, token->kind};
-        if (length > 0)
-            memcpy(state->bytes + state->byte_count, bytes, length);
-        state->byte_count += length;
-    }
+    if (length > 0)
+        memcpy(state->bytes + state->byte_count, bytes, length);
+    state->byte_count += length;
+}
+
+/* What stands between the turns of a conversation, in the place of the chat format's marks: an
+ * empty line, and a sign in front of what the user says. It belongs to the last mark. */
+static const char *separator(const struct esp_state *state, int kind)
+{
+    const int last = state->span_count - 1;
+    if (kind == ESP_TEXT_MARK || last < 0 || state->spans[last].kind != ESP_TEXT_MARK)
+        return "";
+    if (kind == ESP_TEXT_PROMPT)
+        return state->byte_count > 0 ? "\n\n> " : "> ";
+    return state->byte_count > 0 ? "\n\n" : "";
+}
+
+static int append_token(struct esp_state *state, const struct esp_text_token *token)
+{
+    const char *before = separator(state, token->kind), *bytes = NULL;
+    size_t length = 0;
+    if (token->kind != ESP_TEXT_MARK && state->tokens.text)
+        bytes = state->tokens.text(state->tokens.user, token->token, &length);
+    if (!bytes)
+        length = 0;
+    int status = reserve_text(state, strlen(before) + length);
+    if (status < 0)
+        return status;
+    add_bytes(state, before, strlen(before));
+    state->spans[state->span_count++] =
+        (struct esp_text_span){(uint32_t)state->byte_count, token->token, token->kind};
+    add_bytes(state, bytes, length);
     return 0;
 }
 
-size_t esp_state_last_answer(const struct esp_state *state)
+static int append_text(struct esp_state *state, const struct esp_snapshot *snapshot)
+{
+    int status = 0;
+    for (int i = 0; i < snapshot->token_count && status == 0; i++)
+        status = append_token(state, &snapshot->tokens[i]);
+    return status;
+}
+
+int esp_state_answer(const struct esp_state *state)
 {
     int last = state->span_count - 1;
     while (last >= 0 && state->spans[last].kind != ESP_TEXT_PROMPT)
         last--;
-    return last + 1 < state->span_count ? state->spans[last + 1].start : state->byte_count;
+    do
+        last++;
+    while (last < state->span_count && state->spans[last].kind == ESP_TEXT_MARK);
+    return last;
+}
+
+size_t esp_state_last_answer(const struct esp_state *state)
+{
+    const int answer = esp_state_answer(state);
+    return answer < state->span_count ? state->spans[answer].start : state->byte_count;
 }
 
 /* ------------------------------------------------------------------ iterations */
@@ -311,6 +343,8 @@ static void set_setting(struct esp_state *state, const struct esp_snapshot *snap
         snprintf(state->loaded.drafter, sizeof state->loaded.drafter, "%.255s", value);
     if (strcmp(key, "verifier") == 0)
         snprintf(state->loaded.verifier, sizeof state->loaded.verifier, "%.95s", value);
+    if (strcmp(key, "system") == 0)
+        snprintf(state->loaded.system, sizeof state->loaded.system, "%s", value);
     state->since_setting = 0;
     restart_totals(state);
 }
@@ -346,10 +380,33 @@ static void rewind_text(struct esp_state *state, int kept)
 {
     if (kept < 0 || kept >= state->span_count)
         return;
-    state->byte_count = state->spans[kept].start;
+    /* The separator behind a mark is written again with what follows. */
+    const bool mark = kept > 0 && state->spans[kept - 1].kind == ESP_TEXT_MARK;
+    state->byte_count = state->spans[kept - mark].start;
     state->span_count = kept;
     state->has_partial = false;
     state->ended[0] = '\0';
+}
+
+/* Tokens were taken out of the text; those behind them are added again, with the separators that
+ * belong there now. */
+static int drop_text(struct esp_state *state, int start, int count)
+{
+    const int rest = state->span_count - start - count;
+    int status = 0;
+    if (start < 0 || count < 1 || rest < 0)
+        return 0;
+    struct esp_text_token *tokens = malloc(((size_t)rest + 1) * sizeof *tokens);
+    if (!tokens)
+        return ESP_E_MEMORY;
+    for (int i = 0; i < rest; i++)
+        tokens[i] = (struct esp_text_token){state->spans[start + count + i].token,
+                                            state->spans[start + count + i].kind};
+    rewind_text(state, start);
+    for (int i = 0; i < rest && status == 0; i++)
+        status = append_token(state, &tokens[i]);
+    free(tokens);
+    return status;
 }
 
 static void clear(struct esp_state *state)
@@ -405,6 +462,8 @@ static int apply(struct esp_state *state, const struct esp_snapshot *snapshot)
     case ESP_SNAPSHOT_READY:
         set_loaded(state, &snapshot->loaded);
         return 0;
+    case ESP_EVENT_DROP:
+        return drop_text(state, snapshot->start, snapshot->kept);
     case ESP_EVENT_REWIND:
         rewind_text(state, snapshot->kept);
         return 0;

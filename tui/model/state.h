@@ -69,7 +69,8 @@ void esp_state_free(struct esp_state *state);
 /* Returns 0 or ESP_E_MEMORY. */
 int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot);
 
-/* The byte where what was written after the last prompt starts. */
+/* The token where what was written after the last prompt starts; and its byte. */
+int esp_state_answer(const struct esp_state *state);
 size_t esp_state_last_answer(const struct esp_state *state);
 
 /* How many summaries there are after so many iterations since the text was cleared. */

@@ -172,10 +172,13 @@ int esp_models_hand_over(const struct esp_models *from, struct esp_models *to, c
                        size_t errlen)
 {
     int count = 0;
-    const int32_t *tokens = from->session ? esp_session_tokens(from->session, &count) : NULL;
+    if (from->session)
+        esp_session_tokens(from->session, &count);
     if (count == 0)
         return ESP_OK;
-    if (!esp_models_shares_tokens(from, to))
-        return prompt_anew(from, to, err, errlen);
-    return esp_session_prompt(to->session, tokens, count, err, errlen);
+    if (esp_models_shares_tokens(from, to))
+        return esp_session_continue(to->session, from->session, err, errlen);
+    if (*esp_session_chat(from->session) && *esp_session_chat(to->session))
+        return esp_session_retell(to->session, from->session, err, errlen);
+    return prompt_anew(from, to, err, errlen);
 }

@@ -40,6 +40,8 @@ static bool iterate(struct esp_worker *worker)
         return true;
     if (status < 0)
         esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR, err);
+    else
+        esp_worker_warn_of_context(worker);
     end_generation(worker);
     return false;
 }
@@ -59,6 +61,7 @@ static void load(struct esp_worker *worker)
     }
     worker->serial = 1;
     esp_reporter_loaded(&worker->report, &worker->pair, worker->serial, false);
+    esp_worker_warn_of_template(worker);
     esp_reporter_phase(&worker->report, ESP_PHASE_IDLE, "", 1);
 }
 

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/status.h"
+
 /* Models that others took the place of, whose tokens may still be on the screen. */
 struct retired {
     struct retired *next;
@@ -41,17 +43,87 @@ static char *joined(struct esp_worker *worker, const char *prompt, size_t prompt
     return text;
 }
 
+/* Drops the oldest turns where there is no room for `tokens` more, and says so. Returns a
+ * negative status, or 0. */
+static int make_room(struct esp_worker *worker, int tokens, char *err, size_t errlen)
+{
+    char text[128];
+    const int dropped = esp_session_make_room(worker->pair.session, tokens, err, errlen);
+    if (dropped <= 0)
+        return dropped;
+    if (dropped == 1)
+        snprintf(text, sizeof text, "the context was full: the oldest turn was dropped");
+    else
+        snprintf(text, sizeof text, "the context was full: the %d oldest turns were dropped",
+                 dropped);
+    esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, text);
+    return ESP_OK;
+}
+
+void esp_worker_warn_of_context(struct esp_worker *worker)
+{
+    enum { FULL = 75 /* per cent, from where on turns are dropped */ };
+    char text[200];
+    int count;
+    esp_session_tokens(worker->pair.session, &count);
+    const int context = esp_engine_context(worker->pair.engine);
+    const int share = (int)(100 * (int64_t)count / context);
+    if (!*esp_session_chat(worker->pair.session) || share < FULL)
+        return;
+    snprintf(text, sizeof text,
+             "%d %% of the context's %d tokens are used: the next prompt drops the oldest turns",
+             share, context);
+    esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, text);
+}
+
+void esp_worker_warn_of_template(struct esp_worker *worker)
+{
+    char chosen[32] = "";
+    esp_session_get(worker->pair.session, "chat", chosen, sizeof chosen);
+    if (!esp_engine_chat(worker->pair.engine) && strcmp(chosen, "auto") == 0)
+        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE,
+                          "the model's chat template is not one that espalier knows: text is raw; "
+                          ":chat chooses a format");
+}
+
 static int prefill(struct esp_worker *worker, const char *prompt, size_t prompt_length,
                    char *err, size_t errlen)
 {
+    enum { MARKS = 32 }; /* tokens, more than the marks of a turn */
+    struct esp_session *session = worker->pair.session;
+    const bool chat = *esp_session_chat(session);
     size_t length;
-    int status = ESP_E_MEMORY;
+    int status = esp_tokenize(worker->pair.engine, prompt, prompt_length, NULL, 0);
+    if (status >= 0)
+        status = make_room(worker, status + (chat ? MARKS : 3), err, errlen);
+    if (status < 0)
+        return status;
+    if (chat)
+        return esp_session_say(session, prompt, prompt_length, err, errlen);
     char *text = joined(worker, prompt, prompt_length, &length);
-    snprintf(err, errlen, "no memory for the prompt");
-    if (text)
-        status = esp_session_prompt_text(worker->pair.session, text, length, 0, err, errlen);
+    if (!text)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the prompt");
+    status = esp_session_say(session, text, length, err, errlen);
     free(text);
     return status;
+}
+
+/* Is there room for more of the last turn, perhaps without older ones? */
+static bool can_go_on(struct esp_worker *worker)
+{
+    char err[256] = "";
+    int count;
+    if (make_room(worker, 0, err, sizeof err) < 0) {
+        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR, err);
+        return false;
+    }
+    esp_session_tokens(worker->pair.session, &count);
+    if (count < esp_engine_context(worker->pair.engine))
+        return true;
+    esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR,
+                      "the context is full; :clear begins a new text, :edit takes the last "
+                      "prompt back; a new prompt drops the oldest turns");
+    return false;
 }
 
 /* Returns whether a generation has begun. */
@@ -68,11 +140,15 @@ static bool run_prompt(struct esp_worker *worker, const char *prompt, size_t len
     if (length > 0) {
         esp_reporter_phase(&worker->report, ESP_PHASE_PREFILL, "", 0);
         if (prefill(worker, prompt, length, err, sizeof err) < 0) {
+            if (!*err)
+                snprintf(err, sizeof err, "the prompt cannot be tokenized");
             esp_reporter_tell(&worker->report, ESP_SNAPSHOT_REFUSED, err);
             esp_reporter_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
             return false;
         }
     }
+    if (length == 0 && !can_go_on(worker))
+        return false;
     esp_session_allow(worker->pair.session, worker->limit);
     esp_compare_run_begin(&worker->second);
     esp_reporter_phase(&worker->report, ESP_PHASE_GENERATING, "", 0);
@@ -94,7 +170,7 @@ static void run_ask(struct esp_worker *worker, const char *key)
 static void run_set(struct esp_worker *worker, const char *key, const char *value,
                     const char *origin)
 {
-    char err[256], now[256], note[300] = "", text[700];
+    char err[256], now[512], note[300] = "", text[900];
     if (esp_session_set(worker->pair.session, key, value, err, sizeof err) < 0) {
         snprintf(text, sizeof text, "%.300s%s", origin ? origin : "", err);
         esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR, text);
@@ -102,8 +178,12 @@ static void run_set(struct esp_worker *worker, const char *key, const char *valu
     }
     if (esp_session_get(worker->pair.session, key, now, sizeof now) < 0)
         snprintf(now, sizeof now, "%.200s", value);
+    int count;
+    esp_session_tokens(worker->pair.session, &count);
     esp_reporter_loaded(&worker->report, &worker->pair, worker->serial, false);
     esp_session_get(worker->pair.session, "notice", note, sizeof note);
+    if (strcmp(key, "system") == 0 && count > 0)
+        snprintf(note, sizeof note, "this conversation keeps its own; :clear begins another");
     snprintf(text, sizeof text, "%s = %s%s%s", key, now, *note ? "; " : "", note);
     if (!origin)
         esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, text);

@@ -58,7 +58,8 @@ static void draw_text(struct esp_canvas *canvas, const struct esp_state *state,
 {
     static const int styles[] = {[ESP_TEXT_PROMPT] = ESP_STYLE_PROMPT,
                                  [ESP_TEXT_DRAFTED] = ESP_STYLE_DRAFTED,
-                                 [ESP_TEXT_BONUS] = ESP_STYLE_BONUS};
+                                 [ESP_TEXT_BONUS] = ESP_STYLE_BONUS,
+                                 [ESP_TEXT_MARK] = ESP_STYLE_LABEL};
     for (int i = 0; i < w->count; i++) {
         int place = w->first + i;
         size_t start = state->spans[place].start;

@@ -135,7 +135,8 @@ static int draw_line(struct esp_canvas *canvas, const struct esp_state *state,
 {
     static const int styles[] = {[ESP_TEXT_PROMPT] = ESP_STYLE_PROMPT,
                                  [ESP_TEXT_DRAFTED] = ESP_STYLE_DRAFTED,
-                                 [ESP_TEXT_BONUS] = ESP_STYLE_BONUS};
+                                 [ESP_TEXT_BONUS] = ESP_STYLE_BONUS,
+                                 [ESP_TEXT_MARK] = ESP_STYLE_LABEL};
     int span = span_at(state, at), x = 0;
     struct matches matches = matches_in(w, look, at, end);
     while (end < w->count && end > at && w->bytes[end - 1] == ' ')
@@ -312,11 +313,14 @@ static void title(const struct esp_state *state, const struct esp_look *look, ch
 {
     const int count = state->span_count, context = state->loaded.context;
     (void)look;
+    const char *chat = state->loaded.chat, *gap = *chat ? "   " : "";
     if (count > 0 && context > 0)
-        snprintf(title_text, size, "text   %d tokens, %.0f %% of the context", count,
-                 100.0 * count / context);
+        snprintf(title_text, size, "text   %d tokens, %.0f %% of the context%s%s", count,
+                 100.0 * count / context, gap, chat);
+    else if (count > 0)
+        snprintf(title_text, size, "text   %d tokens%s%s", count, gap, chat);
     else
-        snprintf(title_text, size, count > 0 ? "text   %d tokens" : "text", count);
+        snprintf(title_text, size, "text%s%s", gap, chat);
 }
 
 const struct esp_pane_ops esp_pane_text = {

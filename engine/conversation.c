@@ -1,0 +1,73 @@
+/* conversation.c - the turns of a session's text and its chat format; see conversation.h. */
+#include "engine/conversation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/chat/chat_format.h"
+#include "engine/session.h"
+#include "kernels/status.h"
+
+/* ------------------------------------------------------------------ turns */
+
+void esp_conversation_choose(struct esp_session *s)
+{
+    struct esp_conversation *c = &s->conversation;
+    const struct esp_tokenizer *tokenizer = s->engine->tokenizer;
+    esp_chat_choose(&c->chat, &s->engine->chat, s->set.values.chat);
+    c->end_count = 0;
+    for (int i = 0; c->chat.format && c->chat.format->ends[i] && i < ESP_CHAT_ENDS; i++) {
+        const char *name = c->chat.format->ends[i];
+        const int32_t token =
+            tokenizer ? esp_tokenizer_find(tokenizer, name, strlen(name)) : -1;
+        if (token >= 0)
+            c->ends[c->end_count++] = token;
+    }
+}
+
+int esp_conversation_add(struct esp_conversation *c, struct esp_turn_places turn)
+{
+    if (c->count == c->capacity) {
+        const int capacity = c->capacity ? 2 * c->capacity : 16;
+        struct esp_turn_places *grown =
+            realloc(c->turns, (size_t)capacity * sizeof *grown);
+        if (!grown)
+            return ESP_E_MEMORY;
+        c->turns = grown;
+        c->capacity = capacity;
+    }
+    c->turns[c->count++] = turn;
+    return ESP_OK;
+}
+
+void esp_conversation_cut(struct esp_conversation *c, int count)
+{
+    while (c->count > 0 && c->turns[c->count - 1].before >= count)
+        c->count--;
+    if (c->count > 0 && c->turns[c->count - 1].answer > count)
+        c->turns[c->count - 1].answer = count;
+    if (c->count > 0 && c->turns[c->count - 1].said_end > count)
+        c->turns[c->count - 1].said_end = count;
+    if (c->count > 0 && c->turns[c->count - 1].said > count)
+        c->turns[c->count - 1].said = count;
+}
+
+void esp_conversation_close(struct esp_conversation *c)
+{
+    free(c->turns);
+    free(c->system);
+    *c = (struct esp_conversation){.turns = NULL};
+}
+
+const char *esp_session_chat(const struct esp_session *s)
+{
+    return s->conversation.chat.format ? s->conversation.chat.format->name : "";
+}
+
+bool esp_session_is_end(const struct esp_session *s, int32_t token)
+{
+    for (int i = 0; i < s->conversation.end_count; i++)
+        if (s->conversation.ends[i] == token)
+            return true;
+    return esp_token_is_end(s->engine, token);
+}
