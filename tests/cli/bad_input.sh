@@ -59,7 +59,7 @@ check "an unknown command" fails 2 "dance" $ESPALIER dance
 check "an unknown option" fails 2 "--dance" $ESPALIER generate --dance
 check "a missing value" fails 2 "-p" $ESPALIER generate -p
 check "two prompts" fails 2 "one prompt" $ESPALIER generate -p a -f b
-check "a stray argument" fails 2 "stray" $ESPALIER generate -p a stray
+check "a stray argument" fails 1 "no model 'stray'" $ESPALIER generate -p a stray
 check "a list that does not exist" fails 2 "trees" $ESPALIER list trees
 check "a prompt file that does not exist" fails 1 "$work/none" $ESPALIER generate -f "$work/none"
 check "an empty prompt" fails 1 "prompt" $ESPALIER generate -p ""

@@ -24,6 +24,7 @@ check "a command from two letters" completes "tune" tu
 check "several commands" completes "inspect inflate" in
 check "options of a command" completes "--draft --drafter --draft-temp" generate --draft
 check "options without a command" completes "--no-config" --no-
+check "models" completes "fairytale-draft fairytale-target" generate --target fairy
 check "drafters" completes "dynatree dyspec dyspec-layer" generate -p x --drafter dy
 check "verifiers" completes "spectr specinfer" compare --with-verifier spec
 check "themes" completes "dark" replay x --theme da

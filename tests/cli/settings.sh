@@ -11,6 +11,7 @@ other_of() { # NAME: a value that is not the default
     top_p) echo 0.5 ;;
     order) echo hpd ;;
     baseline) echo on ;;
+    chat) echo phi ;;
     *) echo 7 ;;
     esac
 }
@@ -28,6 +29,7 @@ for setting in $settings; do
     check "the manual has $flag" grep -q "^[.]It Fl $(echo "$flag" | cut -c2-)\( \|\$\)" man/espalier.1
     check "the manual of the interface has $setting" grep -q "^[.]It Cm $setting Ar" man/espalier-interface.7
     [ "$setting" = baseline ] || for command in "" bench check compare; do
+        [ "$command" != "" ] && [ "$setting" = chat ] && continue # they measure raw text
         check "so has ${command:-the interface} $flag" has_flag "$command" "$setting"
     done
     [ "$setting" = baseline ] && arguments="$arguments $flag" || arguments="$arguments $flag $(other_of "$setting")"

@@ -43,7 +43,8 @@ done
 check "nothing was made" [ ! -e "$work/larger" ]
 
 mkdir "$work/model"
-for file in config.json tokenizer.json generation_config.json model.safetensors espalier.json; do
+for file in config.json tokenizer.json generation_config.json model.safetensors espalier.json tokenizer_config.json \
+    chat_template.jinja; do
     for kind in pipe folder device; do
         rm -rf "$work/model"/*
         cp $draft/* "$work/model"

@@ -3,6 +3,7 @@
 #ifndef ESP_CLI_H
 #define ESP_CLI_H
 
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -14,6 +15,7 @@ enum { EXIT_DONE = 0, EXIT_BAD = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 struct cli_options {
     struct esp_engine_options engine;
     struct esp_session_options session;
+    char target[PATH_MAX], draft[PATH_MAX]; /* where the named models are */
     const char *prompt, *prompt_file; /* "-": stdin */
     int tokens;                       /* -n */
     int trials;
@@ -44,6 +46,7 @@ struct cli_command {
     const char
         *chooses; /* settings that it chooses itself, so that they are no flags; or NULL */
     int least, most;     /* number of arguments */
+    bool names_models;   /* its arguments are a target and a draft, besides "-" */
     double temperature;  /* where --temp is not given */
     const char *details; /* more help, or NULL */
     int (*run)(struct cli_options *options); /* an exit code */
@@ -75,6 +78,12 @@ int cli_open_engine(struct esp_engine **engine, const struct cli_options *option
 void cli_draw_bar(FILE *file, double share);
 /* Says on standard error what of a session's settings there is no room for. */
 void cli_note(const struct esp_session *session);
+/* Makes arguments but "-" the target and the draft; the others stay. Returns -1, or an exit code
+ * after printing a sentence. */
+int cli_take_models(struct cli_options *options);
+/* Finds the target and the draft by their names, and puts their paths in the place of them.
+ * Returns as above. */
+int cli_find_models(struct cli_options *options);
 /* Says on standard error that the model's chat template is not known, if that matters. */
 void cli_note_chat(const struct esp_engine *engine, const struct esp_session *session);
 

@@ -9,12 +9,19 @@ _espalier_values() {
         name == flag && $2 != "on|off" { gsub("NUMBER|[|]", " ", $2); print $2 }'
 }
 
+# Names of models, and paths: a model may be named by either.
+_espalier_models() {
+    local IFS=$'\n'
+    COMPREPLY=($(compgen -W "$("$1" list models 2>/dev/null | awk '/^[^ ]/ { print $1 }')" -- "$2") $(compgen -f -- "$2"))
+}
+
 _espalier() {
     local program=${COMP_WORDS[0]} current=${COMP_WORDS[COMP_CWORD]} words command=
     if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} != -* ]]; then
         command=${COMP_WORDS[1]}
     fi
     case ${COMP_WORDS[COMP_CWORD - 1]} in
+    --target | --draft | models) _espalier_models "$program" "$current"; return ;;
     --drafter | --with) words=$(_espalier_names "$program" drafters) ;;
     --verifier | --with-verifier) words=$(_espalier_names "$program" verifiers) ;;
     --backend) words="auto $(_espalier_names "$program" backends)" ;;

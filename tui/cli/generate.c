@@ -251,10 +251,11 @@ static int run(struct cli_options *o)
 
 const struct cli_command cli_generate = {
     .name = "generate",
-    .arguments = "-p TEXT | -f FILE | -",
+    .arguments = "[TARGET [DRAFT]] -p TEXT | -f FILE | -",
     .summary = "stream a continuation to standard output",
     .flags = "prompt file tokens target draft drafter verifier settings system backend threads "
              "device exact width layers max-nodes context json stats record explain force",
-    .most = 1,
+    .most = 3,
+    .names_models = true,
     .run = run,
 };

@@ -56,10 +56,6 @@ static int run(struct cli_options *o)
     int code = EXIT_DONE;
     struct esp_engine *engine;
     struct esp_model_info target, draft;
-    if (o->argument_count > 0)
-        o->engine.target = o->arguments[0];
-    if (o->argument_count > 1)
-        o->engine.draft = o->arguments[1];
     if (cli_open_engine(&engine, o, err, sizeof err) < 0)
         return cli_fail(err);
     esp_engine_target(engine, &target);
@@ -96,9 +92,10 @@ static int run(struct cli_options *o)
 
 const struct cli_command cli_inspect = {
     .name = "inspect",
-    .arguments = "[DIR [DRAFT]]",
-    .summary = "what a model folder holds and whether a pair fits",
+    .arguments = "[TARGET [DRAFT]]",
+    .summary = "what a model holds and whether a pair fits",
     .flags = "target draft backend json",
     .most = 2,
+    .names_models = true,
     .run = run,
 };

@@ -26,11 +26,13 @@ static int run(struct cli_options *o)
 
 const struct cli_command cli_interface = {
     .name = "interface",
-    .arguments = "[options]",
+    .arguments = "[TARGET [DRAFT]] [options]",
     .summary = "the terminal interface",
     .flags =
         "prompt tokens target draft drafter verifier settings system backend threads device "
         "exact width layers max-nodes context ascii theme config no-config record force",
     .chooses = "baseline",
+    .most = 2,
+    .names_models = true,
     .run = run,
 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tui/cli/cli.h"
-#include "engine/support/paths.h"
+#include "engine/find_models.h"
 #include "tui/cli/session_json.h"
 #include "viz/safe.h"
 #include "tui/view/theme.h"
@@ -222,24 +222,98 @@ static cJSON *list_json(enum esp_list list)
     return all;
 }
 
-/* Names of themes, or of the built-in models. */
-static cJSON *names_json(bool themes)
+static cJSON *themes_json(void)
 {
     cJSON *all = cJSON_CreateArray();
     char name[256];
-    for (int i = 0; (themes ? esp_theme_list(i, name, sizeof name)
-                            : esp_list_data("models", i, name, sizeof name)) == ESP_OK;
-         i++)
+    for (int i = 0; esp_theme_list(i, name, sizeof name) == ESP_OK; i++)
         cJSON_AddItemToArray(all, cJSON_CreateString(name));
     return all;
+}
+
+/* ------------------------------------------------------------------ models */
+
+/* Prints a model; with a target, also whether it fits as its draft. */
+static void print_model(const struct esp_found_model *model,
+                        const struct esp_found_model *target)
+{
+    char why[400];
+    esp_safe_print(stdout, "%-36s %8.1f MB  %-12s %s\n", model->name,
+                   (double)model->bytes / 1e6, model->gguf ? "GGUF" : model->family,
+                   model->source);
+    esp_safe_print(stdout, "    %s\n", model->path);
+    if (!target || model == target)
+        return;
+    if (esp_draft_fits(target, model, why, sizeof why))
+        puts("    fits as a draft");
+    else
+        esp_safe_print(stdout, "    no draft for it: %s\n", why);
+}
+
+static cJSON *model_json(const struct esp_found_model *model,
+                         const struct esp_found_model *target)
+{
+    cJSON *o = cJSON_CreateObject();
+    char why[400];
+    cJSON_AddStringToObject(o, "name", model->name);
+    cJSON_AddStringToObject(o, "path", model->path);
+    cJSON_AddStringToObject(o, "source", model->source);
+    cJSON_AddStringToObject(o, "kind", model->gguf ? "gguf" : "folder");
+    cJSON_AddStringToObject(o, "family", model->family);
+    cJSON_AddNumberToObject(o, "bytes", (double)model->bytes);
+    if (target && model != target) {
+        cJSON_AddBoolToObject(o, "fits", esp_draft_fits(target, model, why, sizeof why));
+        cJSON_AddStringToObject(o, "why", why);
+    }
+    return o;
+}
+
+/* The models that there are; where one is named, how the others fit as its draft. */
+static int list_models(const char *named, bool json)
+{
+    struct esp_found_models found;
+    const struct esp_found_model *target = NULL;
+    char path[PATH_MAX], err[512] = "";
+    cJSON *all = json ? cJSON_CreateArray() : NULL;
+    int code = EXIT_DONE;
+    if (named && esp_model_path(path, sizeof path, named, err, sizeof err) < 0)
+        code = cli_fail(err);
+    else if (esp_find_models(&found) < 0)
+        code = cli_fail("no memory to look for models");
+    if (code != EXIT_DONE) {
+        cJSON_Delete(all);
+        return code;
+    }
+    struct esp_found_model outside;
+    for (int i = 0; named && i < found.count && !target; i++)
+        target = strcmp(found.models[i].path, path) == 0 ? &found.models[i] : NULL;
+    if (named && !target && esp_found_model_at(&outside, path) == ESP_OK)
+        target = &outside;
+    if (named && !target) {
+        esp_complain("%s is neither a model folder nor a GGUF file", path);
+        code = EXIT_BAD;
+    }
+    for (int i = 0; i < found.count && code == EXIT_DONE; i++) {
+        if (json)
+            cJSON_AddItemToArray(all, model_json(&found.models[i], target));
+        else
+            print_model(&found.models[i], target);
+    }
+    if (found.more)
+        esp_complain("there are more than %d models; the others are left out", ESP_MODELS_MOST);
+    esp_found_models_free(&found);
+    if (json && code == EXIT_DONE)
+        return cli_print_json(all);
+    cJSON_Delete(all);
+    return code;
 }
 
 static int run(struct cli_options *o)
 {
     static const char *const kinds[] = {"drafters", "verifiers", "backends",
                                         "themes",   "models",    "settings"};
-    enum { KINDS = sizeof kinds / sizeof *kinds, SETTINGS = KINDS - 1 };
-    const char *kind = o->arguments[0];
+    enum { KINDS = sizeof kinds / sizeof *kinds, SETTINGS = KINDS - 1, MODELS = KINDS - 2 };
+    const char *kind = o->arguments[0], *named = o->argument_count > 1 ? o->arguments[1] : NULL;
     int i = 0;
     while (i < KINDS && strcmp(kinds[i], kind) != 0)
         i++;
@@ -250,6 +324,12 @@ static int run(struct cli_options *o)
             kind);
         return EXIT_USAGE;
     }
+    if (named && i != MODELS) {
+        esp_complain("unexpected argument '%s'; only a list of models takes one", named);
+        return EXIT_USAGE;
+    }
+    if (i == MODELS)
+        return list_models(named, o->json);
     if (i == SETTINGS && !o->json) {
         (o->mdoc ? print_settings_mdoc : print_settings)();
         return EXIT_DONE;
@@ -260,7 +340,7 @@ static int run(struct cli_options *o)
     }
     cJSON *all = i < 3           ? list_json((enum esp_list)i)
                  : i == SETTINGS ? settings_json()
-                                 : names_json(i == 3),
+                                 : themes_json(),
           *item;
     if (o->json)
         return cli_print_json(all);
@@ -271,10 +351,10 @@ static int run(struct cli_options *o)
 
 const struct cli_command cli_list = {
     .name = "list",
-    .arguments = "drafters|verifiers|backends|themes|models|settings",
+    .arguments = "drafters|verifiers|backends|themes|models [TARGET]|settings",
     .summary = "what there is to choose from",
     .flags = "json mdoc",
     .least = 1,
-    .most = 1,
+    .most = 2,
     .run = run,
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/find_models.h"
 #include "tui/cli/cli.h"
 #include "kernels/clock.h"
 #include "viz/safe.h"
@@ -55,6 +56,50 @@ int cli_open_engine(struct esp_engine **engine, const struct cli_options *option
         esp_complain("%s; using the %s backend", esp_engine_notice(*engine),
                      esp_engine_backend(*engine));
     return status;
+}
+
+int cli_take_models(struct cli_options *o)
+{
+    const char **models[] = {&o->engine.target, &o->engine.draft};
+    int taken = 0, left = 0;
+    for (int i = 0; i < o->argument_count; i++) {
+        const char *argument = o->arguments[i];
+        if (strcmp(argument, "-") == 0) {
+            o->arguments[left++] = argument;
+            continue;
+        }
+        if (taken == 2) {
+            esp_complain("unexpected argument '%s'; a target and a draft are named already",
+                         argument);
+            return EXIT_USAGE;
+        }
+        if (*models[taken]) {
+            esp_complain("unexpected argument '%s'; %s is given already", argument,
+                         taken == 0 ? "--target" : "--draft");
+            return EXIT_USAGE;
+        }
+        *models[taken++] = argument;
+    }
+    o->argument_count = left;
+    if (taken > 0)
+        snprintf(o->given + strlen(o->given), sizeof o->given - strlen(o->given), " target ");
+    return -1;
+}
+
+int cli_find_models(struct cli_options *o)
+{
+    char err[512];
+    if (o->engine.target) {
+        if (esp_model_path(o->target, sizeof o->target, o->engine.target, err, sizeof err) < 0)
+            return cli_fail(err);
+        o->engine.target = o->target;
+    }
+    if (o->engine.draft && *o->engine.draft) {
+        if (esp_model_path(o->draft, sizeof o->draft, o->engine.draft, err, sizeof err) < 0)
+            return cli_fail(err);
+        o->engine.draft = o->draft;
+    }
+    return -1;
 }
 
 void cli_note_chat(const struct esp_engine *engine, const struct esp_session *session)

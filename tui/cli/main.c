@@ -6,8 +6,10 @@
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/find_models.h"
 #include "engine/support/guess.h"
 #include "tui/cli/cli.h"
 #include "viz/safe.h"
@@ -31,29 +33,46 @@ static void hold_streams(void)
         close(fd);
 }
 
+/* Is this the path of a model, or the name of one or of several? */
+static bool is_model(const char *name)
+{
+    char path[PATH_MAX], err[512];
+    struct stat about;
+    return (stat(name, &about) == 0 || esp_model_path(path, sizeof path, name, err, sizeof err) == 0 ||
+            strstr(err, "several"));
+}
+
 static int run(int argc, char **argv)
 {
     struct cli_options options = {0};
     const struct cli_command *command = cli_commands[0];
     if (argc > 1 && argv[1][0] != '-') {
         command = find(argv[1]);
-        if (!command || command == cli_commands[0]) {
+        if (!command && is_model(argv[1])) {
+            command = cli_commands[0];
+        } else if (!command || command == cli_commands[0]) {
             struct esp_guess guess;
             char meant[96];
             esp_guess_begin(&guess, argv[1], strlen(argv[1]));
             for (int i = 1; cli_commands[i]; i++)
                 esp_guess_try(&guess, cli_commands[i]->name);
-            esp_complain("there is no command '%s'%s; try espalier --help", argv[1],
-                         esp_guess_text(&guess, meant));
+            esp_complain("there is no command '%s', and no model of this name%s; try espalier "
+                         "--help or espalier list models",
+                         argv[1], esp_guess_text(&guess, meant));
             return EXIT_USAGE;
+        } else {
+            argc--;
+            argv++;
         }
-        argc--;
-        argv++;
     } else if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
         cli_help(NULL);
         return EXIT_DONE;
     }
     int code = cli_parse(&options, command, argc, argv);
+    if (code < 0 && command->names_models)
+        code = cli_take_models(&options);
+    if (code < 0)
+        code = cli_find_models(&options);
     return code >= 0 ? code : command->run(&options);
 }
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "engine/support/paths.h"
+#include "engine/find_models.h"
 
 void esp_choices_offer(struct esp_choices *choices, const char *word, const char *text,
                        const char *summary)
@@ -152,9 +152,50 @@ void esp_complete_path(const char *before, const char *word, bool folders,
           by_text);
 }
 
-void esp_complete_model(const char *word, struct esp_choices *choices)
+/* Can a name be typed as a word of the input line? */
+static bool is_word(const char *name)
 {
-    char name[64];
-    for (int i = 0; esp_list_data("models", i, name, sizeof name) == 0; i++)
-        esp_choices_offer(choices, word, name, "comes with the program");
+    for (; *name; name++)
+        if (*name == ' ' || *name == '\\' || (unsigned char)*name < ' ' || *name == 0x7F)
+            return false;
+    return true;
+}
+
+/* What is said of a model in a list of choices. */
+static void describe_model(const struct esp_found_model *model,
+                           const struct esp_found_model *target, int *checked, char *text,
+                           size_t size)
+{
+    enum { CHECKED = 12 }; /* vocabularies: reading one may take a tenth of a second */
+    char why[300] = "";
+    bool fits = false;
+    if (target && (model->bytes >= target->bytes || (*checked)++ < CHECKED))
+        fits = esp_draft_fits(target, model, why, sizeof why);
+    if (fits || *why)
+        snprintf(text, size, "%s%s", fits ? "fits as a draft" : "no draft: ", why);
+    else
+        snprintf(text, size, "%s, %.0f MB%s%s", model->source, (double)model->bytes / 1e6,
+                 *model->family ? ", " : "", model->family);
+}
+
+void esp_complete_model(const char *target_name, const char *word, struct esp_choices *choices)
+{
+    struct esp_found_models found;
+    struct esp_found_model target;
+    char path[PATH_MAX], text[400], err[512];
+    int checked = 0;
+    const bool paired =
+        target_name &&
+        esp_model_path(path, sizeof path, target_name, err, sizeof err) == 0 &&
+        esp_found_model_at(&target, path) == 0;
+    if (esp_find_models(&found) == 0) {
+        for (int i = 0; i < found.count; i++) {
+            const struct esp_found_model *model = &found.models[i];
+            if (!is_word(model->name) || strncmp(model->name, word, strlen(word)) != 0)
+                continue;
+            describe_model(model, paired ? &target : NULL, &checked, text, sizeof text);
+            esp_choices_offer(choices, word, model->name, text);
+        }
+    }
+    esp_found_models_free(&found);
 }

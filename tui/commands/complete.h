@@ -21,7 +21,7 @@ void esp_typed_path(char *path, size_t size, const char *typed);
 /* A path, of which `before` may hold the beginning. */
 void esp_complete_path(const char *before, const char *word, bool folders,
                        struct esp_choices *choices);
-/* Names of the models that come with the program. */
-void esp_complete_model(const char *word, struct esp_choices *choices);
+/* Names of the models that there are; with a target, how they fit as its draft. */
+void esp_complete_model(const char *target, const char *word, struct esp_choices *choices);
 
 #endif

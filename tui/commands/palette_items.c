@@ -66,9 +66,11 @@ static void add_parameters(struct esp_control *control)
 
 static void add_models(struct esp_control *control)
 {
-    char name[64];
-    for (int i = 0; esp_list_data("models", i, name, sizeof name) == 0; i++)
-        add(control, "model", "comes with the program", ":model %s", name);
+    struct esp_choices choices = {.count = 0};
+    esp_complete_model(NULL, "", &choices);
+    for (int i = 0; i < choices.count; i++)
+        add(control, "model", choices.choice[i].summary, ":model %s", choices.choice[i].text);
+    esp_choices_clear(&choices);
 }
 
 static void add_themes(struct esp_control *control)

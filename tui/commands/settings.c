@@ -10,8 +10,8 @@
 
 #include "tui/commands/complete.h"
 #include "kernels/status.h"
+#include "engine/find_models.h"
 #include "engine/support/guess.h"
-#include "engine/support/paths.h"
 #include "tui/commands/replay.h"
 
 /* ------------------------------------------------------------------ of the interface */
@@ -217,26 +217,28 @@ static bool next_word(const char **text, char *word, size_t size)
     return true;
 }
 
-/* The folder that a word names: a path, or a model that comes with the program. */
-static void model_folder(const char *word, char *path, size_t size)
+/* The path of the model that a word names. */
+static int model_path(const char *word, char *path, size_t size, char *err, size_t errlen)
 {
     const char *home = getenv("HOME");
-    struct stat status;
-    if (word[0] == '~' && word[1] == '/' && home)
-        snprintf(path, size, "%s%s", home, word + 1);
-    else if (stat(word, &status) == 0 || esp_find_data(path, size, "models", word) < 0)
-        snprintf(path, size, "%s", word);
+    if (word[0] != '~' || word[1] != '/' || !home)
+        return esp_model_path(path, size, word, err, errlen);
+    snprintf(path, size, "%s%s", home, word + 1);
+    return ESP_OK;
 }
 
 static int set_model(struct esp_control *control, const char *value, char *err, size_t errlen)
 {
     char word[1024], folder[2][1200] = {"", ""};
     int count = 0;
-    while (count < 2 && next_word(&value, word, sizeof word))
-        model_folder(word, folder[count++], sizeof *folder);
+    while (count < 2 && next_word(&value, word, sizeof word)) {
+        int status = model_path(word, folder[count++], sizeof *folder, err, errlen);
+        if (status < 0)
+            return status;
+    }
     if (count == 0 || next_word(&value, word, sizeof word))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "model takes the folder of the target and that of the draft");
+                        "model takes a target and perhaps a draft, by name or path");
     if (!control->worker) {
         snprintf(control->target, sizeof control->target, "%s", folder[0]);
         snprintf(control->draft, sizeof control->draft, "%s", folder[1]);
@@ -278,9 +280,12 @@ static void get_model(const struct esp_control *control, char *value, size_t siz
 static void complete_model(const char *before, const char *word, struct esp_choices *choices)
 {
     esp_complete_path(before, word, true, choices);
-    size_t length = strlen(before);
-    if (length == 0 || before[length - 1] == ' ')
-        esp_complete_model(word, choices);
+    char target[1024];
+    const char *rest = before;
+    if (!next_word(&rest, target, sizeof target))
+        esp_complete_model(NULL, word, choices);
+    else if (*rest == ' ' && rest[strspn(rest, " ")] == '\0')
+        esp_complete_model(target, word, choices);
 }
 
 static int set_backend(struct esp_control *control, const char *value, char *err, size_t errlen)
@@ -410,7 +415,7 @@ static void complete_verifier(const char *before, const char *word, struct esp_c
 /* ------------------------------------------------------------------ the table */
 
 static const struct esp_setting settings[] = {
-    {"model", "TARGET [DRAFT]", "model folders of the target and of the draft",
+    {"model", "TARGET [DRAFT]", "target and draft: names of models, or paths",
      ESP_SETTING_MODELS, set_model, get_model, complete_model},
     {"backend", "auto|NAME", "what computes", ESP_SETTING_MODELS, set_backend, get_backend,
      complete_backend},

@@ -1,0 +1,531 @@
+/* find_models.c - looks through the places where models are kept; see find_models.h. */
+#include "engine/find_models.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "engine/model/json.h"
+#include "engine/model/tokenizer.h"
+#include "engine/support/paths.h"
+#include "kernels/status.h"
+
+enum {
+    DEPTH = 4,              /* folders below a place that are looked into */
+    ENTRIES = 5000,         /* of a folder that are looked at */
+    FOLDERS = 20000,        /* that are looked into in all */
+    MANIFEST_LIMIT = 1 << 20,
+};
+
+struct visit {
+    dev_t device;
+    ino_t inode;
+};
+
+/* What a search has found so far. */
+struct search {
+    struct esp_found_models *found;
+    struct visit *visited; /* (visited_count) folders */
+    int visited_count, visited_capacity;
+    const char *source;
+    bool failed; /* no memory */
+};
+
+/* ------------------------------------------------------------------ folders */
+
+/* Notes a folder. Returns false if it was looked into before, or if there are too many: links
+ * may lead round and round. */
+static bool visit(struct search *s, const char *path)
+{
+    struct stat about;
+    if (stat(path, &about) < 0 || !S_ISDIR(about.st_mode) || s->visited_count >= FOLDERS)
+        return false;
+    for (int i = 0; i < s->visited_count; i++)
+        if (s->visited[i].inode == about.st_ino && s->visited[i].device == about.st_dev)
+            return false;
+    if (s->visited_count == s->visited_capacity) {
+        const int capacity = s->visited_capacity ? 2 * s->visited_capacity : 64;
+        struct visit *grown = realloc(s->visited, (size_t)capacity * sizeof *grown);
+        if (!grown) {
+            s->failed = true;
+            return false;
+        }
+        s->visited = grown;
+        s->visited_capacity = capacity;
+    }
+    s->visited[s->visited_count++] = (struct visit){about.st_dev, about.st_ino};
+    return true;
+}
+
+static bool join(char path[PATH_MAX], const char *folder, const char *name)
+{
+    return snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX;
+}
+
+static int is_shown(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+/* Calls `look` for the entries of a folder, in alphabetical order. */
+static void each_entry(struct search *s, const char *folder, const char *name,
+                       void (*look)(struct search *, const char *path, const char *name,
+                                    const char *entry))
+{
+    struct dirent **entries;
+    char path[PATH_MAX];
+    const int count = visit(s, folder) ? scandir(folder, &entries, is_shown, alphasort) : 0;
+    for (int i = 0; i < count; i++) {
+        if (i < ENTRIES && join(path, folder, entries[i]->d_name))
+            look(s, path, name, entries[i]->d_name);
+        free(entries[i]);
+    }
+    if (count > 0)
+        free(entries);
+}
+
+static bool is_regular(const char *path, int64_t *bytes)
+{
+    struct stat about;
+    if (stat(path, &about) < 0 || !S_ISREG(about.st_mode))
+        return false;
+    *bytes = about.st_size;
+    return true;
+}
+
+static bool ends_with(const char *name, const char *ending)
+{
+    const size_t length = strlen(name), n = strlen(ending);
+    return length > n && strcasecmp(name + length - n, ending) == 0;
+}
+
+/* ------------------------------------------------------------------ models */
+
+static struct esp_found_model *add(struct search *s, const char *name, const char *path)
+{
+    struct esp_found_models *found = s->found;
+    if (found->count >= ESP_MODELS_MOST) {
+        found->more = true;
+        return NULL;
+    }
+    struct esp_found_model *grown =
+        realloc(found->models, ((size_t)found->count + 1) * sizeof *grown);
+    if (!grown) {
+        s->failed = true;
+        return NULL;
+    }
+    found->models = grown;
+    struct esp_found_model *model = &grown[found->count++];
+    *model = (struct esp_found_model){.source = s->source};
+    snprintf(model->name, sizeof model->name, "%s", name);
+    snprintf(model->path, sizeof model->path, "%s", path);
+    return model;
+}
+
+static void read_family(struct esp_found_model *model)
+{
+    struct esp_json json = {.root = NULL};
+    char err[256];
+    if (esp_json_read(&json, model->path, "config.json", err, sizeof err) == ESP_OK) {
+        const char *type = cJSON_GetStringValue(
+            cJSON_GetObjectItemCaseSensitive(json.root, "model_type"));
+        snprintf(model->family, sizeof model->family, "%s", type ? type : "");
+    }
+    esp_json_close(&json);
+}
+
+/* Bytes of the weights of a folder; 0: it has none. */
+static int64_t weights_of(const char *folder)
+{
+    struct dirent **entries;
+    char path[PATH_MAX];
+    int64_t all = 0, bytes;
+    const int count = scandir(folder, &entries, is_shown, alphasort);
+    for (int i = 0; i < count; i++) {
+        if (i < ENTRIES && ends_with(entries[i]->d_name, ".safetensors") &&
+            join(path, folder, entries[i]->d_name) && is_regular(path, &bytes))
+            all += bytes;
+        free(entries[i]);
+    }
+    if (count >= 0)
+        free(entries);
+    return all;
+}
+
+/* Adds a folder if it is a model. */
+static bool add_folder(struct search *s, const char *path, const char *name)
+{
+    char config[PATH_MAX];
+    int64_t bytes;
+    if (!join(config, path, "config.json") || !is_regular(config, &bytes))
+        return false;
+    bytes = weights_of(path);
+    struct esp_found_model *model = bytes > 0 ? add(s, name, path) : NULL;
+    if (model) {
+        model->bytes = bytes;
+        read_family(model);
+    }
+    return model != NULL;
+}
+
+/* The number of a part of a split file, "NAME-00002-of-00003.gguf"; 0: it is not split. */
+static int part_of(const char *name)
+{
+    int part = 0, parts = 0, end = 0;
+    const size_t length = strlen(name), tail = strlen("-00001-of-00003.gguf");
+    if (length < tail ||
+        sscanf(name + length - tail, "-%5d-of-%5d.gguf%n", &part, &parts, &end) != 2 || !end)
+        return 0;
+    return part;
+}
+
+static void add_file(struct search *s, const char *path, const char *name)
+{
+    int64_t bytes;
+    struct esp_found_model *model;
+    if (part_of(path) > 1 || !is_regular(path, &bytes) || !(model = add(s, name, path)))
+        return;
+    model->gguf = true;
+    model->bytes = bytes;
+}
+
+/* ------------------------------------------------------------------ any folder */
+
+static void look_into(struct search *s, const char *folder, const char *name, int depth);
+
+/* How deep a path is below the place that is looked through: one per part of its name. */
+static int depth_of(const char *name)
+{
+    int depth = *name != '\0';
+    for (; *name; name++)
+        depth += *name == '/';
+    return depth;
+}
+
+static void look_at(struct search *s, const char *path, const char *above, const char *entry)
+{
+    char name[PATH_MAX];
+    struct stat about;
+    snprintf(name, sizeof name, "%s%s%s", above, *above ? "/" : "", entry);
+    if (stat(path, &about) < 0)
+        return;
+    if (S_ISREG(about.st_mode) && ends_with(entry, ".gguf")) {
+        name[strlen(name) - strlen(".gguf")] = '\0';
+        add_file(s, path, name);
+    }
+    if (S_ISDIR(about.st_mode))
+        look_into(s, path, name, depth_of(name));
+}
+
+/* A folder is a model, or it holds some. */
+static void look_into(struct search *s, const char *folder, const char *name, int depth)
+{
+    if (depth > DEPTH || s->failed)
+        return;
+    const char *last = strrchr(folder, '/');
+    const bool model = add_folder(s, folder, *name ? name : last ? last + 1 : folder);
+    if (!model)
+        each_entry(s, folder, name, look_at);
+}
+
+static void look_through(struct search *s, const char *source, const char *folder)
+{
+    s->source = source;
+    look_into(s, folder, "", 0);
+}
+
+/* ------------------------------------------------------------------ Hugging Face */
+
+/* Adds a snapshot of a repository: a model, or GGUF files with names of their own. */
+static bool add_snapshot(struct search *s, const char *snapshot, const char *name)
+{
+    const int before = s->found->count;
+    if (!add_folder(s, snapshot, name))
+        each_entry(s, snapshot, name, look_at);
+    return s->found->count > before;
+}
+
+/* models--ORG--NAME/snapshots/COMMIT; refs/main names the commit that is the newest. */
+static void look_at_repository(struct search *s, const char *path, const char *above,
+                               const char *entry)
+{
+    static const char PREFIX[] = "models--";
+    char name[256], file[PATH_MAX], *text = NULL, err[256];
+    char snapshots[PATH_MAX], snapshot[PATH_MAX];
+    size_t used = 0, size = 0;
+    (void)above;
+    if (strncmp(entry, PREFIX, strlen(PREFIX)) != 0 || !join(snapshots, path, "snapshots"))
+        return;
+    for (const char *c = entry + strlen(PREFIX); *c && used + 1 < sizeof name; c++) {
+        const bool slash = c[0] == '-' && c[1] == '-';
+        name[used++] = slash ? '/' : *c;
+        c += slash;
+    }
+    name[used] = '\0';
+    if (esp_file_read(&text, &size, file, path, "refs/main", 256, err, sizeof err) == ESP_OK) {
+        text[strcspn(text, "\r\n")] = '\0';
+        const bool plain = *text && !strchr(text, '/') && *text != '.';
+        const bool added =
+            plain && join(snapshot, snapshots, text) && add_snapshot(s, snapshot, name);
+        free(text);
+        if (added)
+            return;
+    }
+    struct dirent **entries;
+    const int count = scandir(snapshots, &entries, is_shown, alphasort);
+    bool added = false;
+    for (int i = 0; i < count; i++) {
+        if (!added && i < ENTRIES && join(snapshot, snapshots, entries[i]->d_name))
+            added = add_snapshot(s, snapshot, name);
+        free(entries[i]);
+    }
+    if (count >= 0)
+        free(entries);
+}
+
+/* ------------------------------------------------------------------ ollama */
+
+/* The blob of the layer that is the model: sha256:HEX is the file blobs/sha256-HEX. */
+static bool blob_of(const cJSON *manifest, const char *models, char path[PATH_MAX])
+{
+    const cJSON *layer;
+    cJSON_ArrayForEach(layer, cJSON_GetObjectItemCaseSensitive(manifest, "layers"))
+    {
+        const char *type =
+            cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(layer, "mediaType"));
+        const char *digest =
+            cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(layer, "digest"));
+        if (!type || !digest || strcmp(type, "application/vnd.ollama.image.model") != 0 ||
+            strncmp(digest, "sha256:", 7) != 0 || strlen(digest) != 7 + 64 ||
+            strspn(digest + 7, "0123456789abcdef") != 64)
+            continue;
+        return snprintf(path, PATH_MAX, "%s/blobs/sha256-%s", models, digest + 7) < PATH_MAX;
+    }
+    return false;
+}
+
+/* manifests/HOST/NAMESPACE/NAME/TAG; "library" is the namespace that has no name. */
+static void look_at_manifest(struct search *s, const char *path, const char *above,
+                             const char *entry)
+{
+    char name[PATH_MAX], blob[PATH_MAX], models[PATH_MAX], manifest[PATH_MAX], err[256];
+    struct stat about;
+    snprintf(name, sizeof name, "%s%s%s", above, *above ? "/" : "", entry);
+    if (stat(path, &about) < 0)
+        return;
+    if (S_ISDIR(about.st_mode) && depth_of(name) < DEPTH)
+        each_entry(s, path, name, look_at_manifest);
+    if (!S_ISREG(about.st_mode) || depth_of(name) != DEPTH || about.st_size > MANIFEST_LIMIT)
+        return;
+    /* The path ends with manifests/ and the name. */
+    const size_t root = strlen(path) - strlen(name) - strlen("/manifests/");
+    snprintf(models, sizeof models, "%.*s", (int)root, path);
+    snprintf(manifest, sizeof manifest, "%.*s", (int)(strlen(path) - strlen(entry) - 1), path);
+    struct esp_json json = {.root = NULL};
+    if (esp_json_read(&json, manifest, entry, err, sizeof err) == ESP_OK &&
+        blob_of(json.root, models, blob)) {
+        char *last = strrchr(name, '/'), *space = strchr(name, '/');
+        *last = ':';
+        space++;
+        if (strncmp(space, "library/", 8) == 0)
+            space += 8;
+        add_file(s, blob, space);
+    }
+    esp_json_close(&json);
+}
+
+static void look_through_ollama(struct search *s, const char *models)
+{
+    char manifests[PATH_MAX];
+    s->source = "ollama";
+    if (join(manifests, models, "manifests"))
+        each_entry(s, manifests, "", look_at_manifest);
+}
+
+/* ------------------------------------------------------------------ all places */
+
+/* The folder that a variable names, or one below the home folder; false: neither. */
+static bool place(char path[PATH_MAX], const char *variable, const char *below_variable,
+                  const char *below_home)
+{
+    const char *value = variable ? getenv(variable) : NULL, *home = getenv("HOME");
+    if (value && *value)
+        return snprintf(path, PATH_MAX, "%s%s", value, below_variable) < PATH_MAX;
+    return below_home && home && *home == '/' && join(path, home, below_home);
+}
+
+static void look_through_hugging_face(struct search *s)
+{
+    char path[PATH_MAX];
+    s->source = "Hugging Face";
+    if (place(path, "HF_HUB_CACHE", "", NULL) || place(path, "HF_HOME", "/hub", NULL) ||
+        place(path, "XDG_CACHE_HOME", "/huggingface/hub", ".cache/huggingface/hub"))
+        each_entry(s, path, "", look_at_repository);
+}
+
+static void look_through_list(struct search *s, const char *list)
+{
+    for (size_t n; *list; list += n + (list[n] == ':')) {
+        char path[PATH_MAX];
+        n = strcspn(list, ":");
+        if (n > 0 && n < sizeof path) {
+            snprintf(path, sizeof path, "%.*s", (int)n, list);
+            look_through(s, "ESPALIER_MODELS", path);
+        }
+    }
+}
+
+int esp_find_models(struct esp_found_models *found)
+{
+    struct search s = {.found = found};
+    char path[PATH_MAX];
+    const char *list = getenv("ESPALIER_MODELS");
+    *found = (struct esp_found_models){.models = NULL};
+    if (esp_find_data(path, sizeof path, "models", "") == ESP_OK)
+        look_through(&s, "built-in", path);
+    if (list)
+        look_through_list(&s, list);
+    look_through_hugging_face(&s);
+    if (place(path, NULL, NULL, ".lmstudio/models"))
+        look_through(&s, "LM Studio", path);
+    if (place(path, NULL, NULL, ".cache/lm-studio/models"))
+        look_through(&s, "LM Studio", path);
+    if (place(path, "OLLAMA_MODELS", "", ".ollama/models"))
+        look_through_ollama(&s, path);
+    look_through_ollama(&s, "/usr/share/ollama/.ollama/models");
+    free(s.visited);
+    return s.failed ? ESP_E_MEMORY : (int)ESP_OK;
+}
+
+void esp_found_models_free(struct esp_found_models *found)
+{
+    free(found->models);
+    *found = (struct esp_found_models){.models = NULL};
+}
+
+int esp_found_model_at(struct esp_found_model *model, const char *path)
+{
+    struct esp_found_models found = {.models = NULL};
+    struct search s = {.found = &found, .source = ""};
+    const char *last = strrchr(path, '/');
+    last = last && last[1] ? last + 1 : path;
+    if (!add_folder(&s, path, last) && ends_with(path, ".gguf"))
+        add_file(&s, path, last);
+    const int status = found.count == 1 ? (int)ESP_OK : ESP_E_FILE;
+    if (status == ESP_OK)
+        *model = found.models[0];
+    esp_found_models_free(&found);
+    return status;
+}
+
+/* ------------------------------------------------------------------ names */
+
+static const char *short_name(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return slash ? slash + 1 : name;
+}
+
+/* How well a name fits a model: 3 its own, 2 its own but for upper and lower case, 1 the part
+ * behind the last slash, 0 not at all. */
+static int match_of(const struct esp_found_model *model, const char *name)
+{
+    return strcmp(model->name, name) == 0                     ? 3
+           : strcasecmp(model->name, name) == 0               ? 2
+           : strcasecmp(short_name(model->name), name) == 0   ? 1
+                                                              : 0;
+}
+
+int esp_model_path(char *path, size_t size, const char *name, char *err, size_t errlen)
+{
+    struct esp_found_models found;
+    struct stat about;
+    int best = 0, status = ESP_OK, first = -1, other = -1;
+    if (stat(name, &about) == 0 || *name == '/' || *name == '.') {
+        if (snprintf(path, size, "%s", name) >= (int)size)
+            return esp_fail(err, errlen, ESP_E_FILE, "the path of the model is too long");
+        return ESP_OK; /* whoever opens it says what is wrong with it */
+    }
+    if (esp_find_models(&found) < 0)
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory to look for models");
+    for (int i = 0; i < found.count; i++) {
+        const int match = match_of(&found.models[i], name);
+        if (match > best) {
+            first = i;
+            other = -1;
+        } else if (match == best && match > 0 && other < 0 &&
+                   strcmp(found.models[i].path, found.models[first].path) != 0) {
+            other = i;
+        }
+        best = match > best ? match : best;
+    }
+    if (status == ESP_OK && first < 0)
+        status = esp_fail(err, errlen, ESP_E_FILE,
+                          "there is no model '%.100s': no folder or file of this path, and none "
+                          "of this name in `espalier list models`",
+                          name);
+    else if (status == ESP_OK && other >= 0)
+        status = esp_fail(err, errlen, ESP_E_FILE,
+                          "several models are called '%.60s': %.100s (%s) and %.100s (%s); "
+                          "give the whole name or the path",
+                          name, found.models[first].name, found.models[first].source,
+                          found.models[other].name, found.models[other].source);
+    else if (status == ESP_OK &&
+             snprintf(path, size, "%s", found.models[first].path) >= (int)size)
+        status = esp_fail(err, errlen, ESP_E_FILE, "the path of the model is too long");
+    esp_found_models_free(&found);
+    return status;
+}
+
+/* ------------------------------------------------------------------ pairs */
+
+static uint64_t vocabulary_of(const struct esp_found_model *model, int *tokens, char *err,
+                              size_t errlen)
+{
+    struct esp_tokenizer *tokenizer;
+    uint64_t hash = 0;
+    *tokens = 0;
+    if (esp_tokenizer_open(&tokenizer, model->path, err, errlen) < 0)
+        return 0;
+    hash = esp_tokenizer_hash(tokenizer);
+    *tokens = esp_tokenizer_size(tokenizer);
+    esp_tokenizer_close(tokenizer);
+    return hash;
+}
+
+bool esp_draft_fits(const struct esp_found_model *target, const struct esp_found_model *draft,
+                    char *why, size_t size)
+{
+    char err[256] = "";
+    int ours, theirs;
+    if (strcmp(target->path, draft->path) == 0) {
+        snprintf(why, size, "it is the target itself");
+        return false;
+    }
+    if (draft->bytes >= target->bytes) {
+        snprintf(why, size, "its weights are as large as the target's");
+        return false;
+    }
+    if (draft->gguf || target->gguf) {
+        snprintf(why, size, "whether the vocabulary of a GGUF file fits shows when it is loaded");
+        return false;
+    }
+    const uint64_t hash = vocabulary_of(target, &ours, err, sizeof err);
+    const uint64_t other = *err ? 0 : vocabulary_of(draft, &theirs, err, sizeof err);
+    if (*err)
+        snprintf(why, size, "%s", err);
+    else if (hash != other && strcmp(target->family, draft->family) != 0)
+        snprintf(why, size, "another vocabulary, of %d tokens instead of %d, and another family "
+                            "(%s instead of %s)",
+                 theirs, ours, *draft->family ? draft->family : "unknown",
+                 *target->family ? target->family : "unknown");
+    else if (hash != other)
+        snprintf(why, size, "another vocabulary, of %d tokens instead of %d", theirs, ours);
+    else
+        snprintf(why, size, "%s", "");
+    return !*err && hash == other;
+}

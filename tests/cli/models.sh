@@ -1,0 +1,137 @@
+#!/bin/sh
+# The models that are on a machine: found where programs keep them, named by their names, and what fits as
+# a draft. Homes are made up here; nothing of the real one is looked at.
+. tests/shell.sh
+home="$work/home"
+export HOME="$home" XDG_STATE_HOME="$work/state" XDG_CONFIG_HOME="$work/config"
+unset ESPALIER_MODELS HF_HOME HF_HUB_CACHE XDG_CACHE_HOME OLLAMA_MODELS
+target=$PWD/engine/models/fairytale-target
+draft=$PWD/engine/models/fairytale-draft
+list="timeout 60 $ESPALIER list models"
+
+model() { # FOLDER FROM: a model folder of links to another
+    mkdir -p "$1"
+    for file in config.json tokenizer.json generation_config.json model.safetensors; do
+        ln -s "$2/$file" "$1/$file"
+    done
+}
+
+hub="$home/.cache/huggingface/hub"
+model "$hub/models--org--Some-Model/snapshots/aaaa" "$target"
+model "$hub/models--org--Some-Model/snapshots/bbbb" "$draft"
+mkdir -p "$hub/models--org--Some-Model/refs" "$hub/models--org--Half/snapshots/cccc" "$hub/datasets--x--y/snapshots/d"
+printf bbbb >"$hub/models--org--Some-Model/refs/main"
+printf '{"model_type": "llama"}' >"$hub/models--org--Half/snapshots/cccc/config.json"
+model "$hub/datasets--x--y/snapshots/d" "$draft"
+mkdir -p "$home/.lmstudio/models/maker/Tiny-GGUF" "$home/.cache/lm-studio/models/old/one"
+printf x >"$home/.lmstudio/models/maker/Tiny-GGUF/tiny-Q8_0.gguf"
+for part in 1 2 3; do printf xx >"$home/.lmstudio/models/maker/Tiny-GGUF/large-0000$part-of-00003.gguf"; done
+printf x >"$home/.cache/lm-studio/models/old/one/old.GGUF"
+ollama="$home/.ollama/models"
+digest=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+mkdir -p "$ollama/manifests/registry.ollama.ai/library/llama3.2" "$ollama/manifests/registry.ollama.ai/me/mine" "$ollama/blobs"
+printf gguf >"$ollama/blobs/sha256-$digest"
+manifest() {
+    printf '{"layers": [{"mediaType": "application/vnd.ollama.image.license", "digest": "sha256:%s"},
+        {"mediaType": "application/vnd.ollama.image.model", "digest": "%s"}]}' "$digest" "$1"
+}
+manifest "sha256:$digest" >"$ollama/manifests/registry.ollama.ai/library/llama3.2/1b"
+manifest "sha256:$digest" >"$ollama/manifests/registry.ollama.ai/me/mine/latest"
+manifest "sha256:../../../../etc/passwd" >"$ollama/manifests/registry.ollama.ai/me/mine/evil"
+printf '{"layers": ' >"$ollama/manifests/registry.ollama.ai/me/mine/broken"
+
+$list >"$work/list" 2>"$work/err"
+check "the list is printed" [ $? -eq 0 ]
+check "without complaint" test ! -s "$work/err"
+listed() { grep -q -e "^$1 .* $2\$" "$work/list"; }
+check "built-in models are found" listed fairytale-draft built-in
+check "the Hugging Face cache is" listed org/Some-Model 'llama *Hugging Face'
+check "by the commit that is the newest" grep -q "models--org--Some-Model/snapshots/bbbb$" "$work/list"
+check "and not twice" [ "$(grep -c '^org/Some-Model ' "$work/list")" = 1 ]
+check "what is not a whole model is not listed" sh -c "! grep -q 'Half\|datasets' '$work/list'"
+check "LM Studio's models are" listed maker/Tiny-GGUF/tiny-Q8_0 'GGUF *LM Studio'
+check "those of its old folder, too" listed old/one/old 'GGUF *LM Studio'
+check "a split file is one model" [ "$(grep -c '^maker/Tiny-GGUF/large' "$work/list")" = 1 ]
+check "ollama's models are" listed llama3.2:1b 'GGUF *ollama'
+check "with their name spaces" listed me/mine:latest ollama
+check "a manifest leads nowhere else" sh -c "! grep -q 'evil\|broken\|passwd' '$work/list'"
+$list --json >"$work/json"
+check "the list is JSON, too" grep -q '"name":	"llama3.2:1b"' "$work/json"
+
+# Other places.
+model "$work/my/first" "$target"
+model "$work/your/deep/er/second" "$draft"
+model "$work/your/a/b/c/d/e/lost" "$draft"
+ESPALIER_MODELS="$work/my:$work/nowhere::$work/your" $list >"$work/list"
+check "ESPALIER_MODELS lists folders" listed first ESPALIER_MODELS
+check "that are looked through" listed deep/er/second ESPALIER_MODELS
+check "to a certain depth" sh -c "! grep -q lost '$work/list'"
+ESPALIER_MODELS="$work/my/first" $list >"$work/list"
+check "or is a model itself" listed first ESPALIER_MODELS
+HF_HOME="$work/none" $list >"$work/list"
+check "HF_HOME moves the cache" sh -c "! grep -q Some-Model '$work/list'"
+OLLAMA_MODELS="$work/none" $list >"$work/list"
+check "OLLAMA_MODELS moves ollama's" sh -c "! grep -q 'llama3.2' '$work/list'"
+
+# Names.
+gen="$ESPALIER generate -p once -n 4"
+$gen --target fairytale-target --draft fairytale-draft >"$work/named"
+$gen >"$work/unnamed"
+check "models are named by their names" cmp -s "$work/named" "$work/unnamed"
+$ESPALIER generate fairytale-target fairytale-draft -p once -n 4 >"$work/named"
+check "without --target, too" cmp -s "$work/named" "$work/unnamed"
+printf once | $ESPALIER generate fairytale-target fairytale-draft - -n 4 >"$work/named"
+check "and with a prompt from a pipe" cmp -s "$work/named" "$work/unnamed"
+$ESPALIER inspect some-model >"$work/named"
+check "a short name will do, in any case of letters" grep -q snapshots/bbbb "$work/named"
+check "a name that there is not is refused" fails 1 "no model 'nobody'" $gen --target nobody
+check "and one of two models is" env ESPALIER_MODELS="$work/twice" sh -c \
+    "mkdir -p '$work/twice/a' '$work/twice/b' && ln -s '$work/my/first' '$work/twice/a/same' && ln -s '$work/your/deep/er/second' '$work/twice/b/same' &&
+    ! $gen --target same 2>'$work/err' && grep -q 'a/same (ESPALIER_MODELS) and b/same' '$work/err'"
+check "a third model is refused" fails 2 "unexpected argument 'three'" $gen one two three
+check "and one that is named twice" fails 2 'given already' $gen --target one two
+check "a word that is neither a command nor a model" fails 2 "no command 'nonsense'" $ESPALIER nonsense
+check "a list takes no other argument" fails 2 "unexpected argument" $ESPALIER list themes x
+
+# Pairs.
+ESPALIER_MODELS="$work/my:$work/pairs" && export ESPALIER_MODELS
+model "$work/pairs/other" "$draft"
+rm "$work/pairs/other/tokenizer.json" "$work/pairs/other/config.json"
+sed 's/"model_type": "llama"/"model_type": "qwen2"/' "$draft/config.json" >"$work/pairs/other/config.json"
+cp tests/vectors/tokenizers/qwen2/tokenizer.json "$work/pairs/other"
+$list fairytale-target >"$work/list"
+fits() { grep -A2 "^$1 " "$work/list" | grep -q "$2"; }
+check "a draft that fits is named" fits fairytale-draft 'fits as a draft'
+check "another vocabulary is told, and another family" fits other 'another vocabulary.*qwen2 instead of llama'
+check "a model as large is told" fits first 'as large as the target'
+$list fairytale-target --json >"$work/json"
+check "in JSON, too" grep -q '"fits":	true' "$work/json"
+check "a target that there is not is refused" fails 1 "no model 'nobody'" $list nobody
+check "and what is no model is" fails 1 'neither a model folder' $list "$work"
+
+# What nobody should have made.
+bad="$work/bad"
+mkdir -p "$bad/loop" "$bad/closed" "$bad/fifo" "$bad/$(printf 'x\033[31mred')"
+ln -s .. "$bad/loop/up"
+ln -s loop "$bad/loop/itself"
+ln -s "$bad" "$bad/loop/all"
+mkfifo "$bad/fifo/config.json" "$bad/fifo/model.safetensors" "$bad/pipe.gguf"
+mkfifo "$ollama/manifests/registry.ollama.ai/me/mine/pipe"
+ln -s /dev/zero "$bad/zero.gguf"
+model "$bad/closed/in" "$draft"
+chmod 000 "$bad/closed"
+printf x >"$bad/$(printf 'x\033[31mred')/$(printf 'b\377ad\n').gguf"
+printf 'not json' >"$bad/config.json"
+model "$bad/broken" "$draft"
+rm "$bad/broken/config.json"
+printf '{"model_type": "\\u001b[31m"}' >"$bad/broken/config.json"
+ESPALIER_MODELS="$bad:/dev/zero:$work/list" $list >"$work/list" 2>"$work/err"
+check "loops, pipes and closed folders do no harm" [ $? -eq 0 ]
+check "no device is a model" sh -c "! grep -q '^zero\|^pipe' '$work/list'"
+check "names reach no terminal as they are" sh -c "! grep -q '$(printf '\033')' '$work/list'"
+ESPALIER_MODELS="$bad" $list --json >"$work/json"
+check "nor in JSON" sh -c "! grep -q '$(printf '\033')' '$work/json' && grep -q broken '$work/json'"
+chmod 700 "$bad/closed"
+HOME=relative ESPALIER_MODELS= $list >"$work/list"
+check "a home that is no folder is none" listed fairytale-draft built-in
+finish
