@@ -59,6 +59,14 @@ void esp_conversation_close(struct esp_conversation *c)
     *c = (struct esp_conversation){.turns = NULL};
 }
 
+bool esp_session_turn(const struct esp_session *s, int index, struct esp_turn_places *turn)
+{
+    if (index < 0 || index >= s->conversation.count)
+        return false;
+    *turn = s->conversation.turns[index];
+    return true;
+}
+
 const char *esp_session_chat(const struct esp_session *s)
 {
     return s->conversation.chat.format ? s->conversation.chat.format->name : "";

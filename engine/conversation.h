@@ -8,16 +8,10 @@
 #define ESP_CONVERSATION_H
 
 #include "engine/chat/chat.h"
+#include "engine/espalier.h"
 #include "kernels/kernels.h"
 
 enum { ESP_CHAT_ENDS = 8 };
-
-struct esp_turn_places {
-    int before; /* tokens of the text in front of the turn */
-    int said;   /* where what the user said begins, and where it ends: [said, said_end) */
-    int said_end;
-    int answer; /* where the answer begins */
-};
 
 struct esp_conversation {
     struct esp_turn_places *turns; /* (count) */

@@ -153,6 +153,17 @@ int esp_session_continue(struct esp_session *to, const struct esp_session *from,
                          size_t errlen);
 int esp_session_retell(struct esp_session *to, const struct esp_session *from, char *err,
                        size_t errlen);
+/* Where the parts of a turn are in the text, in tokens. */
+struct esp_turn_places {
+    int before; /* tokens of the text in front of the turn */
+    int said;   /* where what the user said begins, and where it ends: [said, said_end) */
+    int said_end;
+    int answer; /* where the answer begins */
+};
+
+/* Turn `index` of the text, from the oldest on; false past the last. */
+bool esp_session_turn(const struct esp_session *session, int index,
+                      struct esp_turn_places *turn);
 /* Allows `tokens` more tokens before the generation ends; a session starts with 0 allowed. */
 void esp_session_allow(struct esp_session *session, int tokens);
 /* Runs one iteration. Returns the number of tokens committed, 0 when the generation has ended
