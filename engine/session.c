@@ -4,7 +4,7 @@
  * the verifier and the temperature must go together, or the old ones stay. All memory is taken
  * at open; iterations (loop.c) allocate nothing.
  */
-#include "engine/support/guess.h"
+#include "engine/support/suggestion.h"
 #include "engine/compatible.h"
 
 #include <stdio.h>
@@ -77,14 +77,14 @@ static int split_spec(const char *spec, char *name, size_t size, const char **li
 static int refuse_name(enum esp_list list, const char *kind, const char *name, char *err,
                        size_t errlen)
 {
-    struct esp_guess guess;
+    struct esp_suggestion guess;
     struct esp_item item;
     char meant[96];
-    esp_guess_begin(&guess, name, strlen(name));
+    esp_suggestion_begin(&guess, name, strlen(name));
     for (int i = 0; esp_item(list, i, &item); i++)
-        esp_guess_try(&guess, item.name);
+        esp_suggestion_try(&guess, item.name);
     return esp_fail(err, errlen, ESP_E_ARGUMENT, "there is no %s '%s'%s; see espalier list %ss",
-                    kind, name, esp_guess_text(&guess, meant), kind);
+                    kind, name, esp_suggestion_text(&guess, meant), kind);
 }
 
 static int choose_drafter(struct esp_settings *set, const char *spec, char *err, size_t errlen)

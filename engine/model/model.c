@@ -6,7 +6,7 @@
  * slot of the description is filled or known to be absent, and every tensor lies inside its
  * file.
  */
-#include "engine/support/guess.h"
+#include "engine/support/suggestion.h"
 #include "engine/support/paths.h"
 #include "engine/model/model.h"
 
@@ -394,14 +394,14 @@ static char *folder_name(const char *path)
 static int refuse_folder(const char *folder, int error, char *err, size_t errlen)
 {
     const char *slash = strrchr(folder, '/'), *name = slash ? slash + 1 : folder;
-    struct esp_guess guess;
+    struct esp_suggestion guess;
     char meant[96], shipped[64];
-    esp_guess_begin(&guess, name, strlen(name));
-    esp_guess_folders(&guess, folder);
+    esp_suggestion_begin(&guess, name, strlen(name));
+    esp_suggestion_folders(&guess, folder);
     for (int i = 0; !slash && esp_list_data("models", i, shipped, sizeof shipped) == 0; i++)
-        esp_guess_try(&guess, shipped);
+        esp_suggestion_try(&guess, shipped);
     return esp_fail(err, errlen, ESP_E_FILE, "cannot open the model folder %s: %s%s", folder,
-                    strerror(error), esp_guess_text(&guess, meant));
+                    strerror(error), esp_suggestion_text(&guess, meant));
 }
 
 int esp_model_open(struct esp_model **model, const char *folder, char *err, size_t errlen)

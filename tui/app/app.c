@@ -478,7 +478,7 @@ static void palette_key(struct esp_app *app, int key)
 /* Keys that mean the same on every page are obeyed here. */
 static void page_key(struct esp_app *app, int key)
 {
-    const struct esp_binding *binding = esp_key_binding(key, (struct esp_key_when){.pane = true});
+    const struct esp_binding *binding = esp_key_binding(key, (struct esp_key_when){.pane = true}, &app->control.ui.own_keys);
     const int action = binding ? binding->action : ESP_ACTION_NONE;
     app->control.changed = true;
     app->interrupts = 0;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "engine/find_models.h"
-#include "engine/support/guess.h"
+#include "engine/support/suggestion.h"
 #include "tui/cli/cli.h"
 #include "viz/safe.h"
 
@@ -51,14 +51,14 @@ static int run(int argc, char **argv)
         if (!command && is_model(argv[1])) {
             command = cli_commands[0];
         } else if (!command || command == cli_commands[0]) {
-            struct esp_guess guess;
+            struct esp_suggestion guess;
             char meant[96];
-            esp_guess_begin(&guess, argv[1], strlen(argv[1]));
+            esp_suggestion_begin(&guess, argv[1], strlen(argv[1]));
             for (int i = 1; cli_commands[i]; i++)
-                esp_guess_try(&guess, cli_commands[i]->name);
+                esp_suggestion_try(&guess, cli_commands[i]->name);
             esp_complain("there is no command '%s', and no model of this name%s; try espalier "
                          "--help or espalier list models",
-                         argv[1], esp_guess_text(&guess, meant));
+                         argv[1], esp_suggestion_text(&guess, meant));
             return EXIT_USAGE;
         } else {
             argc--;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/support/guess.h"
+#include "engine/support/suggestion.h"
 #include "tui/cli/cli.h"
 #include "tui/model/player.h"
 #include "sessions/recording.h"
@@ -249,13 +249,13 @@ static int usage(const struct cli_command *command, const char *what, const char
 /* An option that the command does not take, or the beginning of several. */
 static int unknown(const struct cli_command *command, const char *typed)
 {
-    struct esp_guess guess;
+    struct esp_suggestion guess;
     char what[200];
     const char *name = typed + strspn(typed, "-");
-    esp_guess_begin(&guess, name, strcspn(name, "="));
+    esp_suggestion_begin(&guess, name, strcspn(name, "="));
     for (int i = 0; i < FLAG_COUNT && strncmp(typed, "--", 2) == 0; i++)
         if (takes(command, i))
-            esp_guess_try(&guess, flags[i].name);
+            esp_suggestion_try(&guess, flags[i].name);
     snprintf(what, sizeof what, "unknown or ambiguous option '%.40s'%s%s", typed,
              guess.best[0] ? " (did you mean --" : "", guess.best);
     if (guess.best[0])

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/support/guess.h"
+#include "engine/support/suggestion.h"
 #include "kernels/status.h"
 
 static void forget(struct esp_own_keys *own, int at)
@@ -19,15 +19,15 @@ static void forget(struct esp_own_keys *own, int at)
 
 static int refuse_action(const char *name, char *err, size_t errlen)
 {
-    struct esp_guess guess;
+    struct esp_suggestion guess;
     char action[32], meant[96];
-    esp_guess_begin(&guess, name, strlen(name));
+    esp_suggestion_begin(&guess, name, strlen(name));
     for (int i = 1; i < ESP_ACTIONS; i++)
-        esp_guess_try(&guess, esp_action_name(i, action));
+        esp_suggestion_try(&guess, esp_action_name(i, action));
     return esp_fail(err, errlen, ESP_E_ARGUMENT,
                     "there is no action '%.40s'%s; write an action of espalier-interface(7), "
                     ":COMMAND, none or default",
-                    name, esp_guess_text(&guess, meant));
+                    name, esp_suggestion_text(&guess, meant));
 }
 
 static int add(struct esp_own_keys *own, struct esp_binding binding, const char *key,

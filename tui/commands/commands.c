@@ -1,7 +1,7 @@
 /* commands.c - the table of ':' commands, dispatch and completion; see command.h. */
 #include "tui/commands/command.h"
 #include "tui/commands/settings.h"
-#include "engine/support/guess.h"
+#include "engine/support/suggestion.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,20 +80,20 @@ static int refuse_name(struct esp_control *control, const char *name, size_t len
                        bool several)
 {
     const int shown = (int)(length < 64 ? length : 64);
-    struct esp_guess guess;
+    struct esp_suggestion guess;
     char meant[96];
     if (several)
         return esp_refuse(control, "several commands begin with ':%.*s'; Tab lists them", shown,
                           name);
-    esp_guess_begin(&guess, name, length);
+    esp_suggestion_begin(&guess, name, length);
     for (int i = 0; i < COMMANDS; i++)
         if (esp_control_is_in(control, commands[i]->in))
-            esp_guess_try(&guess, commands[i]->name);
+            esp_suggestion_try(&guess, commands[i]->name);
     for (int i = 0; esp_setting(i); i++)
         if (esp_control_is_in(control, esp_setting_place(esp_setting(i))))
-            esp_guess_try(&guess, esp_setting(i)->key);
+            esp_suggestion_try(&guess, esp_setting(i)->key);
     return esp_refuse(control, "there is no command ':%.*s'%s; F1 lists them", shown, name,
-                      esp_guess_text(&guess, meant));
+                      esp_suggestion_text(&guess, meant));
 }
 
 int esp_command_run(struct esp_control *control, const char *line)

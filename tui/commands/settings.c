@@ -11,7 +11,7 @@
 #include "tui/commands/complete.h"
 #include "kernels/status.h"
 #include "engine/find_models.h"
-#include "engine/support/guess.h"
+#include "engine/support/suggestion.h"
 #include "tui/commands/replay.h"
 
 /* ------------------------------------------------------------------ of the interface */
@@ -524,14 +524,14 @@ static int check_key(const struct esp_control *control, int index, const char *k
                      char *err, size_t errlen)
 {
     if (index < 0 && !is_drafter_parameter(key)) {
-        struct esp_guess guess;
+        struct esp_suggestion guess;
         char meant[96];
-        esp_guess_begin(&guess, key, strlen(key));
+        esp_suggestion_begin(&guess, key, strlen(key));
         for (int i = 0; i < SETTINGS; i++)
-            esp_guess_try(&guess, settings[i].key);
+            esp_suggestion_try(&guess, settings[i].key);
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "there is no setting '%.40s'%s; Tab after :set lists them", key,
-                        esp_guess_text(&guess, meant));
+                        esp_suggestion_text(&guess, meant));
     }
     enum esp_place in = index < 0 ? ESP_IN_LIVE : esp_setting_place(&settings[index]);
     if (!of_file && !esp_control_is_in(control, in))

@@ -10,7 +10,7 @@
 #include "kernels/status.h"
 #include "engine/espalier.h"
 #include "tui/model/line_file.h"
-#include "engine/support/guess.h"
+#include "engine/support/suggestion.h"
 #include "engine/support/paths.h"
 
 void esp_theme_plain(struct esp_theme *theme)
@@ -142,14 +142,14 @@ static int find_by_name(const char *name, char *path, size_t size)
 
 static int refuse_name(const char *name, char *err, size_t errlen)
 {
-    struct esp_guess guess;
+    struct esp_suggestion guess;
     char theme[64], meant[96];
-    esp_guess_begin(&guess, name, strlen(name));
+    esp_suggestion_begin(&guess, name, strlen(name));
     for (int i = 0; esp_theme_list(i, theme, sizeof theme) == 0; i++)
-        esp_guess_try(&guess, theme);
+        esp_suggestion_try(&guess, theme);
     return esp_fail(err, errlen, ESP_E_FILE,
                     "there is no theme '%.60s'%s; espalier list themes shows those there are",
-                    name, esp_guess_text(&guess, meant));
+                    name, esp_suggestion_text(&guess, meant));
 }
 
 int esp_theme_load(struct esp_theme *theme, const char *name, char *err, size_t errlen)

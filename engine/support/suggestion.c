@@ -1,5 +1,5 @@
-/* guess.c - distances between names; see guess.h. */
-#include "engine/support/guess.h"
+/* suggestion.c - distances between names; see suggestion.h. */
+#include "engine/support/suggestion.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -8,10 +8,10 @@
 
 enum { LONGEST = 63 };
 
-void esp_guess_begin(struct esp_guess *guess, const char *typed, size_t length)
+void esp_suggestion_begin(struct esp_suggestion *suggestion, const char *typed, size_t length)
 {
-    *guess = (struct esp_guess){.distance = LONGEST + 1};
-    snprintf(guess->typed, sizeof guess->typed, "%.*s", (int)(length < 64 ? length : 0), typed);
+    *suggestion = (struct esp_suggestion){.distance = LONGEST + 1};
+    snprintf(suggestion->typed, sizeof suggestion->typed, "%.*s", (int)(length < 64 ? length : 0), typed);
 }
 
 static int least(int a, int b)
@@ -39,22 +39,22 @@ static int distance_of(const char *a, const char *b)
     return rows[n % 3][m];
 }
 
-void esp_guess_try(struct esp_guess *guess, const char *name)
+void esp_suggestion_try(struct esp_suggestion *suggestion, const char *name)
 {
-    const size_t typed = strlen(guess->typed), length = strlen(name);
+    const size_t typed = strlen(suggestion->typed), length = strlen(name);
     if (typed < 2 || length > LONGEST)
         return;
-    int distance = distance_of(guess->typed, name);
-    if (strncmp(name, guess->typed, typed) == 0)
+    int distance = distance_of(suggestion->typed, name);
+    if (strncmp(name, suggestion->typed, typed) == 0)
         distance = 0;
     const size_t longer = typed > length ? typed : length;
-    if (distance > (int)(longer + 2) / 3 || distance >= guess->distance)
+    if (distance > (int)(longer + 2) / 3 || distance >= suggestion->distance)
         return;
-    guess->distance = distance;
-    snprintf(guess->best, sizeof guess->best, "%s", name);
+    suggestion->distance = distance;
+    snprintf(suggestion->best, sizeof suggestion->best, "%s", name);
 }
 
-void esp_guess_folders(struct esp_guess *guess, const char *path)
+void esp_suggestion_folders(struct esp_suggestion *suggestion, const char *path)
 {
     char above[1024], whole[1300];
     const char *slash = strrchr(path, '/');
@@ -67,16 +67,16 @@ void esp_guess_folders(struct esp_guess *guess, const char *path)
     while (entries && (entry = readdir(entries))) {
         snprintf(whole, sizeof whole, "%s/%s", above, entry->d_name);
         if (entry->d_name[0] != '.' && stat(whole, &status) == 0 && S_ISDIR(status.st_mode))
-            esp_guess_try(guess, entry->d_name);
+            esp_suggestion_try(suggestion, entry->d_name);
     }
     if (entries)
         closedir(entries);
 }
 
-const char *esp_guess_text(const struct esp_guess *guess, char text[96])
+const char *esp_suggestion_text(const struct esp_suggestion *suggestion, char text[96])
 {
     *text = '\0';
-    if (guess->best[0])
-        snprintf(text, 96, " (did you mean %s?)", guess->best);
+    if (suggestion->best[0])
+        snprintf(text, 96, " (did you mean %s?)", suggestion->best);
     return text;
 }
