@@ -16,9 +16,9 @@
 #include "kernels/status.h"
 #include "engine/memory_plan.h"
 #include "engine/model/draft_head.h"
-#include "engine/model/json.h"
 #include "engine/model/inflate.h"
-#include "engine/model/safetensors.h"
+#include "engine/model/json.h"
+#include "engine/model/stored.h"
 #include "engine/support/paths.h"
 
 static int open_models(struct esp_engine *e, const struct esp_engine_options *o, char *err,
@@ -164,9 +164,9 @@ int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options 
         status = open_best_device(e, o, err, errlen);
     }
     if (status == ESP_OK)
-        status = esp_safetensors_release(e->target->files, err, errlen);
+        status = esp_stored_release(e->target->files, err, errlen);
     if (status == ESP_OK && e->draft)
-        status = esp_safetensors_release(e->draft->files, err, errlen);
+        status = esp_stored_release(e->draft->files, err, errlen);
     if (status < 0) {
         esp_engine_close(e);
         return status;
@@ -211,7 +211,7 @@ static bool describe(const struct esp_model *m, struct esp_model_info *info)
         .context = m->desc.context,
     };
     if (m->files)
-        info->unused = esp_safetensors_unused(m->files, &info->unused_name);
+        info->unused = esp_stored_unused(m->files, &info->unused_name);
     return true;
 }
 

@@ -51,11 +51,11 @@ static const struct esp_family eagle3_family = {
     .layer_tensors = esp_llama_layer_tensors,
 };
 
-enum esp_reads esp_draft_head_kind(const struct esp_safetensors *files)
+enum esp_reads esp_draft_head_kind(const struct esp_stored_set *files)
 {
-    if (!esp_safetensors_find(files, "fc.weight"))
+    if (!esp_stored_find(files, "fc.weight"))
         return ESP_READS_TOKENS;
-    return esp_safetensors_has_prefix(files, "midlayer.") ? ESP_READS_EAGLE3 : ESP_READS_EAGLE;
+    return esp_stored_has_prefix(files, "midlayer.") ? ESP_READS_EAGLE3 : ESP_READS_EAGLE;
 }
 
 const struct esp_family *esp_draft_head_family(enum esp_reads reads)
@@ -81,7 +81,7 @@ static int read_size(int *value, const char *key, int least, int most,
 
 int esp_draft_head_config(struct esp_config *c, enum esp_reads reads,
                           const struct esp_architecture *architecture,
-                          const struct esp_json *json, const struct esp_safetensors *files,
+                          const struct esp_json *json, const struct esp_stored_set *files,
                           char *err, size_t errlen)
 {
     const bool eagle3 = reads == ESP_READS_EAGLE3;
@@ -119,7 +119,7 @@ int esp_draft_head_config(struct esp_config *c, enum esp_reads reads,
                  {&c->head_norm, "self_attn.q_norm.weight"}};
     for (size_t i = 0; i < sizeof found / sizeof *found; i++) {
         snprintf(name, sizeof name, "%s%s", layer, found[i].tensor);
-        *found[i].flag = esp_safetensors_find(files, name) != NULL;
+        *found[i].flag = esp_stored_find(files, name) != NULL;
     }
     return status;
 }
@@ -131,8 +131,8 @@ int esp_draft_head_config(struct esp_config *c, enum esp_reads reads,
 int esp_draft_head_outputs(struct esp_model *head, char *err, size_t errlen)
 {
     struct esp_model_desc *d = &head->desc;
-    struct esp_stored *map = esp_safetensors_find(head->files, "d2t");
-    struct esp_stored *flags = esp_safetensors_find(head->files, "t2d");
+    struct esp_stored *map = esp_stored_find(head->files, "d2t");
+    struct esp_stored *flags = esp_stored_find(head->files, "t2d");
     if (map)
         map->used = true;
     if (flags)

@@ -8,10 +8,10 @@
 #define ESP_DRAFT_HEAD_H
 
 #include "engine/model/architecture.h"
-#include "engine/model/safetensors.h"
+#include "engine/model/stored.h"
 
 /* What the tensors of a folder are: ESP_READS_TOKENS for a whole model. */
-enum esp_reads esp_draft_head_kind(const struct esp_safetensors *files);
+enum esp_reads esp_draft_head_kind(const struct esp_stored_set *files);
 
 /* Tensor names of a kind of head. */
 const struct esp_family *esp_draft_head_family(enum esp_reads reads);
@@ -20,7 +20,7 @@ const struct esp_family *esp_draft_head_family(enum esp_reads reads);
  * (the files tell; config.json does not). */
 int esp_draft_head_config(struct esp_config *config, enum esp_reads reads,
                           const struct esp_architecture *architecture,
-                          const struct esp_json *json, const struct esp_safetensors *files,
+                          const struct esp_json *json, const struct esp_stored_set *files,
                           char *err, size_t errlen);
 
 /* Reads which tokens get logits, once the tensors are bound. The model owns the list. */

@@ -23,7 +23,7 @@
 #include "engine/model/architecture.h"
 #include "kernels/status.h"
 #include "kernels/model_desc.h"
-#include "engine/model/safetensors.h"
+#include "engine/model/stored.h"
 
 enum { MOST_NAME = 256, MOST_TENSORS = 64 };
 
@@ -94,9 +94,9 @@ static int add(struct inflation *n, const char *name, const char *from,
                struct growth growth, bool zero)
 {
     const size_t prefix = strlen(n->architecture->family->prefix);
-    const struct esp_stored *stored = esp_safetensors_find(n->model->files, from);
+    const struct esp_stored *stored = esp_stored_find(n->model->files, from);
     if (!stored && strncmp(from, n->architecture->family->prefix, prefix) == 0)
-        stored = esp_safetensors_find(n->model->files, from + prefix); /* the bare model */
+        stored = esp_stored_find(n->model->files, from + prefix); /* the bare model */
     if (!stored)
         return ESP_OK; /* this model does not have it */
     if (strcmp(stored->type, "F32") != 0 && strcmp(stored->type, "BF16") != 0)
@@ -273,7 +273,7 @@ static int write_weights(const struct inflation *n)
     int status = good ? ESP_OK : fail_write(n, path);
     if (fclose(file) != 0 && status == ESP_OK)
         status = fail_write(n, path);
-    return status < 0 ? status : esp_safetensors_release(n->model->files, n->err, n->errlen);
+    return status < 0 ? status : esp_stored_release(n->model->files, n->err, n->errlen);
 }
 
 /* ------------------------------------------------------------------ the rest of the folder */

@@ -16,32 +16,45 @@
 
 #include "kernels/status.h"
 
-int esp_file_open(int *fd, size_t *size, char path[PATH_MAX], const char *folder,
-                  const char *name, char *err, size_t errlen)
+int esp_file_path(char path[PATH_MAX], const char *folder, const char *name, char *err,
+                  size_t errlen)
+{
+    if (snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX)
+        return 0;
+    return esp_fail(err, errlen, ESP_E_FILE, "the path of %s in the model folder is too long",
+                    name);
+}
+
+int esp_path_open(int *fd, size_t *size, const char *path, char *err, size_t errlen)
 {
     struct stat status;
-    if (snprintf(path, PATH_MAX, "%s/%s", folder, name) >= PATH_MAX)
-        return esp_fail(err, errlen, ESP_E_FILE,
-                        "the path of %s in the model folder is too long", name);
     /* Non-blocking: opening a pipe by mistake must not hang. */
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (*fd < 0 && errno == ENOENT && strcmp(name, "tokenizer.json") == 0)
-        return esp_fail(err, errlen, ESP_E_FILE,
-                        "%s has no tokenizer.json; the transformers library writes one: "
-                        "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)",
-                        folder);
     if (*fd < 0)
-        return errno == ENOENT && strcmp(name, "config.json") == 0
-                   ? esp_fail(err, errlen, ESP_E_FILE,
-                              "%s is not a model folder: it has no config.json", folder)
-                   : esp_fail(err, errlen, ESP_E_FILE, "cannot open %s: %s", path,
-                              strerror(errno));
+        return esp_fail(err, errlen, ESP_E_FILE, "cannot open %s: %s", path, strerror(errno));
     if (fstat(*fd, &status) == 0 && S_ISREG(status.st_mode)) {
         *size = (size_t)status.st_size;
         return 0;
     }
     close(*fd);
     return esp_fail(err, errlen, ESP_E_FILE, "%s is not a regular file", path);
+}
+
+int esp_file_open(int *fd, size_t *size, char path[PATH_MAX], const char *folder,
+                  const char *name, char *err, size_t errlen)
+{
+    int status = esp_file_path(path, folder, name, err, errlen);
+    if (status < 0)
+        return status;
+    if (access(path, F_OK) < 0 && errno == ENOENT && strcmp(name, "tokenizer.json") == 0)
+        return esp_fail(err, errlen, ESP_E_FILE,
+                        "%s has no tokenizer.json; the transformers library writes one: "
+                        "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)",
+                        folder);
+    if (access(path, F_OK) < 0 && errno == ENOENT && strcmp(name, "config.json") == 0)
+        return esp_fail(err, errlen, ESP_E_FILE,
+                        "%s is not a model folder: it has no config.json", folder);
+    return esp_path_open(fd, size, path, err, errlen);
 }
 
 bool esp_file_exists(const char *folder, const char *name)

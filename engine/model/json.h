@@ -19,6 +19,11 @@ struct esp_json {
 
 enum { ESP_JSON_LIMIT = 100 << 20 }; /* bytes */
 
+/* Writes `folder`/`name`; fails if it is too long. */
+int esp_file_path(char path[PATH_MAX], const char *folder, const char *name, char *err,
+                  size_t errlen);
+/* Opens a regular file for reading; anything else is refused. */
+int esp_path_open(int *fd, size_t *size, const char *path, char *err, size_t errlen);
 /* Opens `folder`/`name`, which must be a regular file, for reading; writes its path and size.
  */
 int esp_file_open(int *fd, size_t *size, char path[PATH_MAX], const char *folder,

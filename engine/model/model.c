@@ -127,7 +127,7 @@ static int bind_tensor(struct esp_tensor *slot, const struct binding *binding,
     int parts = rule->parts > 0 ? rule->parts : 1;
     int64_t want[2] = {(int64_t)rows * parts, columns};
     int rank = rule->columns == ESP_ONE ? 1 : 2;
-    struct esp_stored *stored = esp_safetensors_find(model->files, name);
+    struct esp_stored *stored = esp_stored_find(model->files, name);
     shape_text(want_text, sizeof want_text, want, rank);
     if (!stored)
         return esp_fail(err, errlen, ESP_E_FORMAT, "%s: tensor %s of shape %s is missing",
@@ -181,7 +181,7 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
             snprintf(full, sizeof full, "%s%d.%s", family->layer_name, layer, rule->name);
         if (binding->bare && strncmp(full, family->prefix, prefix) == 0)
             name += prefix;
-        const bool stored = esp_safetensors_find(binding->model->files, name) != NULL;
+        const bool stored = esp_stored_find(binding->model->files, name) != NULL;
         struct esp_tensor *slot = (struct esp_tensor *)((char *)base + rule->slot);
         if (rule->when == ESP_UNLESS_TIED && binding->config->tied && !stored)
             *slot = binding->model->desc.embedding;
@@ -207,7 +207,7 @@ static int bind_all(struct esp_model *model, const struct esp_family *family,
         .architecture = model->architecture,
         .family = family,
         .config = config,
-        .bare = !esp_safetensors_has_prefix(model->files, family->prefix),
+        .bare = !esp_stored_has_prefix(model->files, family->prefix),
     };
     model->desc.layer = calloc((size_t)config->layers, sizeof *model->desc.layer);
     if (!model->desc.layer)
@@ -438,7 +438,7 @@ void esp_model_close(struct esp_model *model)
 {
     if (!model)
         return;
-    esp_safetensors_close(model->files);
+    esp_stored_close(model->files);
     free(model->inverse_frequency);
     free(model->output_token);
     free(model->desc.layer);

@@ -26,7 +26,7 @@ struct esp_model {
     /* Drafter specifications "name:k=v,..." of espalier.json, or NULL: in general, and for
      * temperatures above 0. */
     char *preset, *sampling_preset;
-    struct esp_safetensors *files;
+    struct esp_stored_set *files;
     float *inverse_frequency;
     int32_t *output_token; /* of the description, or NULL */
 };

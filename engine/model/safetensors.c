@@ -4,38 +4,18 @@
  * of the header; for each tensor that its numbers are whole, and that shape times element size
  * is exactly its range of bytes; and that all ranges together fill the data part without gaps
  * or overlaps. A file that was cut, or to which something was appended, fails the last check.
- *
- * Files are read and not mapped, because reading a mapped file that was cut meanwhile ends the
- * program (SIGBUS). A change of a file while the weights are read is found when the files are
- * released.
  */
 #include "engine/model/safetensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "kernels/status.h"
 #include "engine/model/json.h"
 #include "kernels/model_desc.h"
 
 enum { LENGTH_BYTES = 8, MAX_FILES = 4096 };
-
-struct shard {
-    char path[PATH_MAX];
-    struct esp_tensor_file source;
-    struct timespec changed; /* when the file was last written */
-    size_t size;
-};
-
-struct esp_safetensors {
-    struct shard **shards;
-    int shard_count;
-    struct esp_stored *tensors; /* sorted by name once all shards are read */
-    size_t count;
-};
 
 /* Bits per element of every type of the format; other types cannot be checked and are refused.
  */
@@ -131,39 +111,31 @@ static int check_tiling(struct esp_stored *tensors, size_t count, size_t data_si
     return 0;
 }
 
-static int read_header(struct esp_safetensors *set, struct shard *shard, const cJSON *header,
-                       size_t data_at, char *err, size_t errlen)
+static int read_header(struct esp_stored_set *set, struct esp_shard *shard,
+                       const cJSON *header, size_t data_at, char *err, size_t errlen)
 {
     const cJSON *entry;
     size_t data_size = shard->size - data_at, first = set->count;
-    struct esp_stored *tensors = realloc(
-        set->tensors, (first + (size_t)cJSON_GetArraySize(header) + 1) * sizeof *tensors);
-    if (!tensors)
+    if (!esp_stored_reserve(set, (size_t)cJSON_GetArraySize(header)))
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", shard->path);
-    set->tensors = tensors;
     cJSON_ArrayForEach(entry, header)
     {
         if (strcmp(entry->string, "__metadata__") == 0)
             continue;
-        struct esp_stored *tensor = &set->tensors[set->count];
-        memset(tensor, 0, sizeof *tensor);
+        struct esp_stored *tensor = esp_stored_add(set, shard, entry->string);
+        if (!tensor)
+            return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", shard->path);
         const char *wrong = read_entry(tensor, entry, data_size);
         if (wrong)
             return esp_fail(err, errlen, ESP_E_FORMAT, "%s: tensor %s %s", shard->path,
                             entry->string, wrong);
-        tensor->name = strdup(entry->string);
-        if (!tensor->name)
-            return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", shard->path);
-        tensor->source = &shard->source;
         tensor->offset = data_at + tensor->begin;
-        tensor->file = shard->path;
-        set->count++;
     }
     return check_tiling(set->tensors + first, set->count - first, data_size, shard->path, err,
                         errlen);
 }
 
-static int read_shard(struct esp_safetensors *set, struct shard *shard, char *err,
+static int read_shard(struct esp_stored_set *set, struct esp_shard *shard, char *err,
                       size_t errlen)
 {
     unsigned char bytes[LENGTH_BYTES];
@@ -194,24 +166,15 @@ static int read_shard(struct esp_safetensors *set, struct shard *shard, char *er
     return status;
 }
 
-/* The shard belongs to `set` as soon as it is open, so that a failure later closes it. */
-static int add_shard(struct esp_safetensors *set, const char *folder, const char *name,
+static int add_shard(struct esp_stored_set *set, const char *folder, const char *name,
                      char *err, size_t errlen)
 {
-    struct stat status_of;
-    struct shard *shard = calloc(1, sizeof *shard);
-    if (!shard)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", name);
-    int status = esp_file_open(&shard->source.fd, &shard->size, shard->path, folder, name, err,
-                               errlen);
-    if (status < 0) {
-        free(shard);
-        return status;
-    }
-    set->shards[set->shard_count++] = shard;
-    if (fstat(shard->source.fd, &status_of) == 0)
-        shard->changed = status_of.st_mtim;
-    return read_shard(set, shard, err, errlen);
+    char path[PATH_MAX];
+    struct esp_shard *shard;
+    int status = esp_file_path(path, folder, name, err, errlen);
+    if (status == 0)
+        status = esp_stored_open_file(set, path, &shard, err, errlen);
+    return status < 0 ? status : read_shard(set, shard, err, errlen);
 }
 
 /* ------------------------------------------------------------------ the folder */
@@ -252,7 +215,7 @@ static int shard_names(const struct esp_json *index, const char ***names, char *
     return distinct;
 }
 
-static int add_shards(struct esp_safetensors *set, const char *folder, char *err, size_t errlen)
+static int add_shards(struct esp_stored_set *set, const char *folder, char *err, size_t errlen)
 {
     struct esp_json index;
     const char **names = NULL;
@@ -261,8 +224,6 @@ static int add_shards(struct esp_safetensors *set, const char *folder, char *err
         return status;
     int count = shard_names(&index, &names, err, errlen);
     status = count;
-    if (count > 0 && !(set->shards = calloc((size_t)count, sizeof *set->shards)))
-        status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", index.path);
     for (int i = 0; i < count && status >= 0; i++)
         status = add_shard(set, folder, names[i], err, errlen);
     free(names);
@@ -270,40 +231,23 @@ static int add_shards(struct esp_safetensors *set, const char *folder, char *err
     return status;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct esp_stored *)a)->name, ((const struct esp_stored *)b)->name);
-}
-
-static int open_all(struct esp_safetensors *set, const char *folder, char *err, size_t errlen)
+static int open_all(struct esp_stored_set *set, const char *folder, char *err, size_t errlen)
 {
     int status;
-    if (esp_file_exists(folder, "model.safetensors")) {
-        set->shards = calloc(1, sizeof *set->shards);
-        status = set->shards ? add_shard(set, folder, "model.safetensors", err, errlen)
-                             : esp_fail(err, errlen, ESP_E_MEMORY,
-                                        "not enough memory for %s", folder);
-    } else if (esp_file_exists(folder, "model.safetensors.index.json")) {
+    if (esp_file_exists(folder, "model.safetensors"))
+        status = add_shard(set, folder, "model.safetensors", err, errlen);
+    else if (esp_file_exists(folder, "model.safetensors.index.json"))
         status = add_shards(set, folder, err, errlen);
-    } else {
+    else
         status =
             esp_fail(err, errlen, ESP_E_FILE,
                      "%s holds neither model.safetensors nor model.safetensors.index.json: "
-                     "save the model in the safetensors format",
+                     "save the model in the safetensors format, or name a GGUF file",
                      folder);
-    }
-    if (status < 0)
-        return status;
-    if (set->count > 0)
-        qsort(set->tensors, set->count, sizeof *set->tensors, by_name);
-    for (size_t i = 1; i < set->count; i++)
-        if (by_name(&set->tensors[i - 1], &set->tensors[i]) == 0)
-            return esp_fail(err, errlen, ESP_E_FORMAT, "%s: tensor %s is there twice",
-                            set->tensors[i].file, set->tensors[i].name);
-    return 0;
+    return status < 0 ? status : esp_stored_finish(set, err, errlen);
 }
 
-int esp_safetensors_open(struct esp_safetensors **set, const char *folder, char *err,
+int esp_safetensors_open(struct esp_stored_set **set, const char *folder, char *err,
                          size_t errlen)
 {
     *set = calloc(1, sizeof **set);
@@ -311,74 +255,8 @@ int esp_safetensors_open(struct esp_safetensors **set, const char *folder, char 
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", folder);
     int status = open_all(*set, folder, err, errlen);
     if (status < 0) {
-        esp_safetensors_close(*set);
+        esp_stored_close(*set);
         *set = NULL;
     }
     return status;
-}
-
-void esp_safetensors_close(struct esp_safetensors *set)
-{
-    if (!set)
-        return;
-    for (size_t i = 0; i < set->count; i++)
-        free(set->tensors[i].name);
-    for (int i = 0; i < set->shard_count; i++) {
-        if (set->shards[i]->source.fd >= 0)
-            close(set->shards[i]->source.fd);
-        free(set->shards[i]);
-    }
-    free(set->tensors);
-    free(set->shards);
-    free(set);
-}
-
-static bool as_it_was(const struct shard *shard)
-{
-    struct stat now;
-    return !shard->source.failed && fstat(shard->source.fd, &now) == 0 &&
-           (size_t)now.st_size == shard->size && now.st_mtim.tv_sec == shard->changed.tv_sec &&
-           now.st_mtim.tv_nsec == shard->changed.tv_nsec;
-}
-
-int esp_safetensors_release(struct esp_safetensors *set, char *err, size_t errlen)
-{
-    int status = 0;
-    for (int i = 0; i < set->shard_count; i++) {
-        struct shard *shard = set->shards[i];
-        if (shard->source.fd < 0)
-            continue;
-        if (status == 0 && !as_it_was(shard))
-            status = esp_fail(err, errlen, ESP_E_FILE,
-                              "%s changed while it was read, or could not be read to its end: "
-                              "load it again when it is complete",
-                              shard->path);
-        close(shard->source.fd);
-        shard->source.fd = -1;
-    }
-    return status;
-}
-
-struct esp_stored *esp_safetensors_find(const struct esp_safetensors *set, const char *name)
-{
-    struct esp_stored key = {.name = (char *)name};
-    return set->count ? bsearch(&key, set->tensors, set->count, sizeof key, by_name) : NULL;
-}
-
-int esp_safetensors_unused(const struct esp_safetensors *set, const char **first)
-{
-    int count = 0;
-    for (size_t i = 0; i < set->count; i++)
-        if (!set->tensors[i].used && count++ == 0)
-            *first = set->tensors[i].name;
-    return count;
-}
-
-bool esp_safetensors_has_prefix(const struct esp_safetensors *set, const char *prefix)
-{
-    size_t length = strlen(prefix);
-    for (size_t i = 0; i < set->count; i++)
-        if (strncmp(set->tensors[i].name, prefix, length) == 0)
-            return true;
-    return false;
 }

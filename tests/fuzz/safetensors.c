@@ -20,18 +20,18 @@ static void read_all(const struct esp_stored *stored)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
-    struct esp_safetensors *set;
+    struct esp_stored_set *set;
     const char *name;
     char err[512];
     fuzz_folder_write("model.safetensors", bytes, length, 0);
     if (esp_safetensors_open(&set, fuzz_folder(), err, sizeof err) < 0)
         return 0;
-    for (int i = 0; i < MOST_READ && esp_safetensors_unused(set, &name) > 0; i++) {
-        struct esp_stored *tensor = esp_safetensors_find(set, name);
+    for (int i = 0; i < MOST_READ && esp_stored_unused(set, &name) > 0; i++) {
+        struct esp_stored *tensor = esp_stored_find(set, name);
         FUZZ_REQUIRE(tensor && !tensor->used, "tensor %s is found by its name", name);
         read_all(tensor);
         tensor->used = true;
     }
-    esp_safetensors_close(set);
+    esp_stored_close(set);
     return 0;
 }

@@ -109,7 +109,7 @@ static void check_map(int line, int row, int64_t value)
     struct esp_model *good;
     copy_head("eagle3");
     CHECK(esp_model_open(&good, folder_path(), err, sizeof err) == 0, "%s", err);
-    const size_t at = esp_safetensors_find(good->files, "d2t")->offset + (size_t)row * 8;
+    const size_t at = esp_stored_find(good->files, "d2t")->offset + (size_t)row * 8;
     esp_model_close(good);
     struct folder_bytes bytes = folder_read(folder_file("model.safetensors"));
     memcpy(bytes.data + at, &value, sizeof value);

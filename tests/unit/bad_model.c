@@ -408,7 +408,7 @@ TEST(random_damage_never_crashes)
             CHECK(touch(&model->desc.embedding) + touch(&model->desc.head) +
                       touch(&layer->key) + touch(&layer->value_bias) + touch(&layer->down) >
                   0);
-            CHECK(esp_safetensors_release(model->files, err, sizeof err) == 0, "%s", err);
+            CHECK(esp_stored_release(model->files, err, sizeof err) == 0, "%s", err);
             esp_model_close(model);
         }
         CHECK(opened > 0 && opened < 1000, "%d opened", opened);

@@ -166,7 +166,7 @@ TEST(fused_attention_is_split_by_head)
     const char *stored[2] = {"gpt_neox.layers.1.attention.query_key_value.weight",
                              "gpt_neox.layers.1.attention.query_key_value.bias"};
     for (int k = 0; k < 2; k++) {
-        const struct esp_stored *fused = esp_safetensors_find(model->files, stored[k]);
+        const struct esp_stored *fused = esp_stored_find(model->files, stored[k]);
         CHECK(fused && fused->shape[0] == 96);
         for (int part = 0; part < 3; part++) {
             const struct esp_tensor *slot = slots[k][part];
@@ -186,12 +186,12 @@ TEST(plain_tensors_are_contiguous)
     struct esp_model *model = open_vector("llama-gqa");
     const struct esp_tensor *key = &model->desc.layer[1].key;
     const struct esp_stored *stored =
-        esp_safetensors_find(model->files, "model.layers.1.self_attn.k_proj.weight");
+        esp_stored_find(model->files, "model.layers.1.self_attn.k_proj.weight");
     CHECK(stored && key->source == stored->source && key->offset == stored->offset &&
           strstr(stored->file, "-of-00003"));
     CHECK(key->rows == 16 && key->columns == 32 && key->block == 16 && key->stride == 16);
     CHECK(model->desc.layer[0].norm1.rows == 32 && model->desc.layer[0].norm1.columns == 1);
-    CHECK(!esp_safetensors_find(model->files, "model.layers.2.self_attn.k_proj.weight"));
+    CHECK(!esp_stored_find(model->files, "model.layers.2.self_attn.k_proj.weight"));
     esp_model_close(model);
 }
 
@@ -238,13 +238,13 @@ TEST(tensors_that_are_not_used_are_counted)
 {
     const char *name = NULL;
     struct esp_model *model = open_vector("llama-mha");
-    CHECK(esp_safetensors_unused(model->files, &name) == 0 && !name);
+    CHECK(esp_stored_unused(model->files, &name) == 0 && !name);
     esp_model_close(model);
     folder_copy("llama-mha");
     folder_edit("config.json", "num_hidden_layers", NULL, "1");
     model = open_good(folder_path());
-    CHECK(esp_safetensors_unused(model->files, &name) == 9, "%d",
-          esp_safetensors_unused(model->files, &name));
+    CHECK(esp_stored_unused(model->files, &name) == 9, "%d",
+          esp_stored_unused(model->files, &name));
     CHECK(strcmp(name, "model.layers.1.input_layernorm.weight") == 0, "%s", name);
     esp_model_close(model);
 }

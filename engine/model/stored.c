@@ -1,0 +1,146 @@
+/* stored.c - the set of tensors that the readers of the formats fill; see stored.h. */
+#include "engine/model/stored.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/model/json.h"
+#include "kernels/status.h"
+
+/* ------------------------------------------------------------------ filling */
+
+int esp_stored_open_file(struct esp_stored_set *set, const char *path, struct esp_shard **shard,
+                         char *err, size_t errlen)
+{
+    struct stat about;
+    struct esp_shard *opened = calloc(1, sizeof *opened);
+    struct esp_shard **shards =
+        realloc(set->shards, ((size_t)set->shard_count + 1) * sizeof *shards);
+    if (shards)
+        set->shards = shards;
+    if (!opened || !shards) {
+        free(opened);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", path);
+    }
+    int status = esp_path_open(&opened->source.fd, &opened->size, path, err, errlen);
+    if (status < 0) {
+        free(opened);
+        return status;
+    }
+    snprintf(opened->path, sizeof opened->path, "%s", path);
+    if (fstat(opened->source.fd, &about) == 0)
+        opened->changed = about.st_mtim;
+    set->shards[set->shard_count++] = *shard = opened;
+    return 0;
+}
+
+bool esp_stored_reserve(struct esp_stored_set *set, size_t more)
+{
+    struct esp_stored *tensors =
+        realloc(set->tensors, (set->count + more + 1) * sizeof *tensors);
+    if (tensors)
+        set->tensors = tensors;
+    return tensors != NULL;
+}
+
+struct esp_stored *esp_stored_add(struct esp_stored_set *set, struct esp_shard *shard,
+                                  const char *name)
+{
+    struct esp_stored *tensor = &set->tensors[set->count];
+    memset(tensor, 0, sizeof *tensor);
+    tensor->name = strdup(name);
+    if (!tensor->name)
+        return NULL;
+    tensor->source = &shard->source;
+    tensor->file = shard->path;
+    set->count++;
+    return tensor;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct esp_stored *)a)->name, ((const struct esp_stored *)b)->name);
+}
+
+int esp_stored_finish(struct esp_stored_set *set, char *err, size_t errlen)
+{
+    if (set->count > 0)
+        qsort(set->tensors, set->count, sizeof *set->tensors, by_name);
+    for (size_t i = 1; i < set->count; i++)
+        if (by_name(&set->tensors[i - 1], &set->tensors[i]) == 0)
+            return esp_fail(err, errlen, ESP_E_FORMAT, "%s: tensor %s is there twice",
+                            set->tensors[i].file, set->tensors[i].name);
+    return 0;
+}
+
+/* ------------------------------------------------------------------ closing */
+
+void esp_stored_close(struct esp_stored_set *set)
+{
+    if (!set)
+        return;
+    for (size_t i = 0; i < set->count; i++)
+        free(set->tensors[i].name);
+    for (int i = 0; i < set->shard_count; i++) {
+        if (set->shards[i]->source.fd >= 0)
+            close(set->shards[i]->source.fd);
+        free(set->shards[i]);
+    }
+    free(set->tensors);
+    free(set->shards);
+    free(set);
+}
+
+static bool as_it_was(const struct esp_shard *shard)
+{
+    struct stat now;
+    return !shard->source.failed && fstat(shard->source.fd, &now) == 0 &&
+           (size_t)now.st_size == shard->size && now.st_mtim.tv_sec == shard->changed.tv_sec &&
+           now.st_mtim.tv_nsec == shard->changed.tv_nsec;
+}
+
+int esp_stored_release(struct esp_stored_set *set, char *err, size_t errlen)
+{
+    int status = 0;
+    for (int i = 0; i < set->shard_count; i++) {
+        struct esp_shard *shard = set->shards[i];
+        if (shard->source.fd < 0)
+            continue;
+        if (status == 0 && !as_it_was(shard))
+            status = esp_fail(err, errlen, ESP_E_FILE,
+                              "%s changed while it was read, or could not be read to its end: "
+                              "load it again when it is complete",
+                              shard->path);
+        close(shard->source.fd);
+        shard->source.fd = -1;
+    }
+    return status;
+}
+
+/* ------------------------------------------------------------------ finding */
+
+struct esp_stored *esp_stored_find(const struct esp_stored_set *set, const char *name)
+{
+    struct esp_stored key = {.name = (char *)name};
+    return set->count ? bsearch(&key, set->tensors, set->count, sizeof key, by_name) : NULL;
+}
+
+int esp_stored_unused(const struct esp_stored_set *set, const char **first)
+{
+    int count = 0;
+    for (size_t i = 0; i < set->count; i++)
+        if (!set->tensors[i].used && count++ == 0)
+            *first = set->tensors[i].name;
+    return count;
+}
+
+bool esp_stored_has_prefix(const struct esp_stored_set *set, const char *prefix)
+{
+    size_t length = strlen(prefix);
+    for (size_t i = 0; i < set->count; i++)
+        if (strncmp(set->tensors[i].name, prefix, length) == 0)
+            return true;
+    return false;
+}

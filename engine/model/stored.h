@@ -1,0 +1,84 @@
+/* stored.h - the tensors that a model's files hold, and their places in these files.
+ *
+ * A reader of a format (safetensors.h, gguf.h) fills a set; model.c looks tensors up in it by the
+ * names that the architecture's tables use. The type, shape and place of every tensor are
+ * checked by the reader, so that a caller may read all of a tensor with the functions of
+ * model_desc.h.
+ *
+ * Files are read and not mapped, because reading a mapped file that was cut meanwhile ends the
+ * program (SIGBUS). A change of a file while the weights are read is found when the files are
+ * released.
+ */
+#ifndef ESP_STORED_H
+#define ESP_STORED_H
+
+#include <limits.h>
+#include <time.h>
+
+#include "kernels/kernels.h"
+
+enum { ESP_MAX_RANK = 8 };
+
+struct esp_stored {
+    char *name;
+    char type[16]; /* as the file has it: "F32", "BF16", "I64", "Q4_K", ... */
+    int rank;
+    int64_t shape[ESP_MAX_RANK]; /* rows first */
+    size_t begin, end;           /* bytes within the data part */
+    struct esp_tensor_file *source;
+    size_t offset;    /* of the first byte in that file */
+    const char *file; /* path, for error sentences */
+    bool used;        /* the model has a slot for it; set by model.c */
+    /* How a GGUF file may order rows. `apart`: the parts of a fused matrix follow one another
+     * instead of being interleaved head by head. `paired`: the rows of each head are in pairs,
+     * see struct esp_tensor. */
+    bool apart, paired;
+};
+
+/* One open file of a set. */
+struct esp_shard {
+    char path[PATH_MAX];
+    struct esp_tensor_file source;
+    struct timespec changed; /* when the file was last written */
+    size_t size;
+};
+
+struct esp_stored_set {
+    struct esp_shard **shards; /* (shard_count) */
+    int shard_count;
+    struct esp_stored *tensors; /* (count) sorted by name once all files are read */
+    size_t count;
+};
+
+/* ------------------------------------------------------------------ for readers */
+
+/* Opens the file at `path` as the next of the set, to which it belongs even if a later step
+ * fails. */
+int esp_stored_open_file(struct esp_stored_set *set, const char *path, struct esp_shard **shard,
+                         char *err, size_t errlen);
+/* Makes room for `more` tensors, so that the next so many calls of esp_stored_add() need none.
+ * False: there is no memory. */
+bool esp_stored_reserve(struct esp_stored_set *set, size_t more);
+/* A new tensor of that file, all zero but for name, source and file. NULL: there is no memory.
+ * The pointer is valid until the next reserve. */
+struct esp_stored *esp_stored_add(struct esp_stored_set *set, struct esp_shard *shard,
+                                  const char *name);
+/* Sorts the tensors; fails if a name is there twice. */
+int esp_stored_finish(struct esp_stored_set *set, char *err, size_t errlen);
+
+/* ------------------------------------------------------------------ for everyone */
+
+void esp_stored_close(struct esp_stored_set *set);
+
+/* Closes the files, after all weights have been read. ESP_E_FILE if a file changed meanwhile or
+ * could not be read, so that the weights must not be used. */
+int esp_stored_release(struct esp_stored_set *set, char *err, size_t errlen);
+
+/* NULL if there is no tensor of that name. */
+struct esp_stored *esp_stored_find(const struct esp_stored_set *set, const char *name);
+/* How many tensors are not marked as used; *first becomes the name of one of them. */
+int esp_stored_unused(const struct esp_stored_set *set, const char **first);
+/* Whether the name of any tensor starts with `prefix`. */
+bool esp_stored_has_prefix(const struct esp_stored_set *set, const char *prefix);
+
+#endif
