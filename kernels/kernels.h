@@ -57,6 +57,10 @@ struct esp_tensor {
     enum esp_dtype dtype;
     int rows, columns; /* (out, in); a vector has columns = 1 */
     int block, stride;
+    /* 0, or the rows of a head: then rows i and i + paired / 2 of each head, which RoPE rotates
+     * together, are stored next to each other, as in GGUF files of Llama. Row i < paired / 2 of
+     * a head is its stored row 2 i, row i + paired / 2 its stored row 2 i + 1. */
+    int paired;
     struct esp_tensor_file *source; /* NULL: in memory, at `data` */
     size_t offset;                  /* of the first row in that file */
     /* Larger than what is stored (F32 and BF16 only; engine/model/inflate.h): row r is stored row

@@ -35,14 +35,26 @@ void esp_tensor_file_read(struct esp_tensor_file *file, size_t offset, void *to,
     }
 }
 
-/* The rows of one block are contiguous in the file. */
+/* The stored row of row `row`, and in *run how many of the rows from it on are contiguous. */
+static size_t stored_row(const struct esp_tensor *t, int row, int *run)
+{
+    const int in_block = row % t->block;
+    size_t at = (size_t)(row / t->block) * (size_t)t->stride + (size_t)in_block;
+    *run = t->block - in_block;
+    if (t->paired > 0) {
+        const size_t head = (size_t)t->paired, in_head = at % head, half = head / 2;
+        at += (in_head < half ? 2 * in_head : 2 * (in_head - half) + 1) - in_head;
+        *run = 1;
+    }
+    return at;
+}
+
 static void copy_stored(const struct esp_tensor *t, int columns, int row, int count, void *to)
 {
     const size_t row_bytes = (size_t)columns * esp_dtype_size(t->dtype);
     for (int run; count > 0; row += run, count -= run) {
-        const int left = t->block - row % t->block;
-        size_t at = (size_t)(row / t->block) * (size_t)t->stride + (size_t)(row % t->block);
-        run = count < left ? count : left;
+        size_t at = stored_row(t, row, &run);
+        run = count < run ? count : run;
         if (t->source)
             esp_tensor_file_read(t->source, t->offset + at * row_bytes, to,
                                  (size_t)run * row_bytes);

@@ -58,7 +58,12 @@ static struct esp_tensor tensor(struct random_model *m, int rows, int columns, d
     m->memory[m->count++] = data;
     for (size_t i = 0; i < n; i++)
         store(data + 1 + i * size, dtype, middle + spread * (2 * check_uniform(&m->state) - 1));
-    return (struct esp_tensor){data + 1, dtype, rows, columns, rows, rows, NULL, 0, 0, 0, 0};
+    return (struct esp_tensor){.data = data + 1,
+                               .dtype = dtype,
+                               .rows = rows,
+                               .columns = columns,
+                               .block = rows,
+                               .stride = rows};
 }
 
 static struct esp_tensor matrix(struct random_model *m, int rows, int columns)

@@ -17,6 +17,8 @@
 #include "kernels/status.h"
 #include "engine/support/utf8_stream.h"
 
+enum { LONGEST_SCORED = 1024 /* bytes */ };
+
 struct esp_bpe_symbol {
     int32_t token;          /* -1: merged into its left neighbour */
     int32_t previous, next; /* -1: none */
@@ -134,9 +136,85 @@ int esp_bpe_check(const cJSON *model, bool *byte_fallback, char *err, size_t err
     return ESP_OK;
 }
 
+/* ------------------------------------------------------------------ scores instead of merges */
+
+struct scored {
+    double score;
+    int32_t token;
+};
+
+static int by_score(const void *a, const void *b)
+{
+    const struct scored *x = a, *y = b;
+    if (x->score != y->score)
+        return x->score > y->score ? -1 : 1;
+    return (x->token > y->token) - (x->token < y->token);
+}
+
+/* Adds every pair of tokens that makes `id`, or only counts the places where it could be cut.
+ * Each place is looked up by hashing the token, so a very long token, which no vocabulary in use
+ * has, is left out: it could take minutes. */
+static size_t add_pairs(struct esp_bpe *bpe, int32_t id, int32_t rank)
+{
+    const struct esp_token *token = &bpe->vocabulary->tokens[id];
+    size_t places = 0;
+    for (int32_t i = 1; i < token->length && token->length <= LONGEST_SCORED; i++) {
+        if ((token->bytes[i] & 0xC0) == 0x80)
+            continue;
+        places++;
+        if (!bpe->merges.entries)
+            continue;
+        int32_t left = esp_vocabulary_find(bpe->vocabulary, true, token->bytes, (size_t)i);
+        int32_t right = esp_vocabulary_find(bpe->vocabulary, true, token->bytes + i,
+                                            (size_t)(token->length - i));
+        if (left >= 0 && right >= 0)
+            esp_int_map_put(&bpe->merges, (uint64_t)left << 32 | (uint32_t)right,
+                            (uint64_t)rank << 32 | (uint32_t)id);
+    }
+    return places;
+}
+
+/* Reads the list of scores, one for each token: SentencePiece merges the pair whose token has
+ * the highest score first, the leftmost of several. So the rank of a merge is the rank of its
+ * token's score, and tokens of one score share a rank. */
+static int read_scores(struct esp_bpe *bpe, const cJSON *scores, char *err, size_t errlen)
+{
+    const struct esp_vocabulary *v = bpe->vocabulary;
+    struct scored *order = malloc(((size_t)v->size + 1) * sizeof *order);
+    size_t count = 0, places = 0;
+    int32_t id = 0, rank = 0;
+    const cJSON *item;
+    if (!order)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for model.scores");
+    cJSON_ArrayForEach(item, scores)
+    {
+        if (id < v->size && v->tokens[id].flags & ESP_TOKEN_SPELLED) {
+            order[count++] = (struct scored){item->valuedouble, id};
+            places += add_pairs(bpe, id, 0);
+        }
+        id++;
+    }
+    if (!esp_int_map_init(&bpe->merges, places)) {
+        free(order);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for model.scores");
+    }
+    qsort(order, count, sizeof *order, by_score);
+    for (size_t i = 0; i < count; i++) {
+        rank += i > 0 && order[i].score != order[i - 1].score;
+        add_pairs(bpe, order[i].token, rank);
+    }
+    free(order);
+    return ESP_OK;
+}
+
 int esp_bpe_read(struct esp_bpe *bpe, const struct esp_vocabulary *vocabulary,
                  const cJSON *model, char *err, size_t errlen)
 {
+    const cJSON *scores = cJSON_GetObjectItemCaseSensitive(model, "scores");
+    if (cJSON_IsArray(scores)) {
+        bpe->vocabulary = vocabulary;
+        return read_scores(bpe, scores, err, errlen);
+    }
     int status = ESP_OK;
     const cJSON *ignore = cJSON_GetObjectItemCaseSensitive(model, "ignore_merges");
     if (ignore && !cJSON_IsNull(ignore) && !cJSON_IsBool(ignore))

@@ -1,4 +1,5 @@
-/* model.c - opens a model folder: configuration, tensors, end tokens, preset; see model.h.
+/* model.c - opens a model folder or a GGUF file: configuration, tensors, end tokens, preset; see
+ * model.h.
  *
  * The steps are those of esp_model_open: (1) the architecture that config.json names, (2)
  * dimensions, (3) weight files, (4) a tensor for every slot of the architecture's table, with
@@ -18,8 +19,10 @@
 
 #include "engine/model/architecture.h"
 #include "engine/model/draft_head.h"
+#include "engine/model/gguf_model.h"
 #include "kernels/status.h"
 #include "engine/model/safetensors.h"
+#include "kernels/status.h"
 
 static const struct esp_architecture *const architectures[] = {
 #define X(name) &esp_architecture_##name,
@@ -145,7 +148,7 @@ static int bind_tensor(struct esp_tensor *slot, const struct binding *binding,
                         "%s: tensor %s is stored as %s; only F32, F16 and BF16 are supported",
                         stored->file, name, stored->type);
 
-    int block = rule->parts > 0 ? config->head_dim : rows;
+    int block = rule->parts > 0 && !stored->apart ? config->head_dim : rows;
     size_t row_bytes = (size_t)columns * types[type].bytes;
     *slot = (struct esp_tensor){
         .data = stored,
@@ -155,7 +158,8 @@ static int bind_tensor(struct esp_tensor *slot, const struct binding *binding,
         .rows = rows,
         .columns = columns,
         .block = block,
-        .stride = block * parts,
+        .stride = stored->apart ? block : block * parts,
+        .paired = stored->paired ? config->head_dim : 0,
     };
     stored->used = true;
     model->parameters += (int64_t)rows * columns;
@@ -343,8 +347,20 @@ static int recognize(struct esp_model *model, const struct esp_family **family,
     return esp_draft_head_config(config, reads, architecture, json, model->files, err, errlen);
 }
 
-static int open_configured(struct esp_model *model, const struct esp_json *json, char *err,
-                           size_t errlen)
+/* `gguf` is NULL for a folder. */
+static int open_tensors(struct esp_model *model, const struct esp_architecture *architecture,
+                        const struct esp_gguf *gguf, char *err, size_t errlen)
+{
+    if (!gguf)
+        return esp_safetensors_open(&model->files, model->path, err, errlen);
+    int status = esp_gguf_tensors(model->files, gguf, architecture, err, errlen);
+    return status < 0 ? status
+                      : esp_gguf_rotary(model->inverse_frequency, model->desc.rotary, gguf,
+                                        model->files, err, errlen);
+}
+
+static int open_configured(struct esp_model *model, const struct esp_json *json,
+                           const struct esp_gguf *gguf, char *err, size_t errlen)
 {
     const struct esp_architecture *architecture;
     const struct esp_family *family;
@@ -359,7 +375,7 @@ static int open_configured(struct esp_model *model, const struct esp_json *json,
                                err, errlen);
     model->desc.inverse_frequency = model->inverse_frequency;
     if (status == 0)
-        status = esp_safetensors_open(&model->files, model->path, err, errlen);
+        status = open_tensors(model, architecture, gguf, err, errlen);
     if (status == 0)
         status = recognize(model, &family, &config, architecture, json, err, errlen);
     if (status == 0) {
@@ -368,9 +384,49 @@ static int open_configured(struct esp_model *model, const struct esp_json *json,
     }
     if (status == 0 && model->head)
         status = esp_draft_head_outputs(model, err, errlen);
+    return status;
+}
+
+static int open_folder(struct esp_model *model, char *err, size_t errlen)
+{
+    struct esp_json json;
+    int status = esp_json_read(&json, model->path, "config.json", err, errlen);
     if (status == 0)
-        status = read_generation(model, json, err, errlen);
-    return status < 0 ? status : read_preset(model, err, errlen);
+        status = open_configured(model, &json, NULL, err, errlen);
+    if (status == 0)
+        status = read_generation(model, &json, err, errlen);
+    if (status == 0)
+        status = read_preset(model, err, errlen);
+    esp_json_close(&json);
+    return status;
+}
+
+static int open_gguf(struct esp_model *model, char *err, size_t errlen)
+{
+    struct esp_gguf gguf = {.header = NULL};
+    struct esp_json json = {.root = NULL};
+    model->files = calloc(1, sizeof *model->files);
+    int status = model->files
+                     ? esp_gguf_open_first(&gguf, model->files, model->path, err, errlen)
+                     : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s",
+                                model->path);
+    if (status == 0) {
+        snprintf(json.path, sizeof json.path, "%s", gguf.path);
+        status = esp_gguf_config(&json.root, &gguf, err, errlen);
+    }
+    if (status == 0)
+        status = open_configured(model, &json, &gguf, err, errlen);
+    if (status == 0)
+        status = read_end(model, &json, err, errlen);
+    if (status == 0) {
+        model->chat_template = esp_gguf_copy_text(esp_gguf_find(&gguf, "tokenizer.chat_template"));
+        model->preset = esp_gguf_copy_text(esp_gguf_find(&gguf, "espalier.drafter"));
+        model->sampling_preset =
+            esp_gguf_copy_text(esp_gguf_find(&gguf, "espalier.sampling_drafter"));
+    }
+    esp_json_close(&json);
+    esp_gguf_close(&gguf);
+    return status;
 }
 
 /* The last component of a path; for "", "." and ".." that of the folder they lead to. */
@@ -391,47 +447,51 @@ static char *folder_name(const char *path)
 }
 
 /* Folders beside it, and models that come with the program, may be meant. */
-static int refuse_folder(const char *folder, int error, char *err, size_t errlen)
+static int refuse_path(const char *path, int error, char *err, size_t errlen)
 {
-    const char *slash = strrchr(folder, '/'), *name = slash ? slash + 1 : folder;
-    struct esp_suggestion guess;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    struct esp_suggestion suggestion;
     char meant[96], shipped[64];
-    esp_suggestion_begin(&guess, name, strlen(name));
-    esp_suggestion_folders(&guess, folder);
+    esp_suggestion_begin(&suggestion, name, strlen(name));
+    esp_suggestion_folders(&suggestion, path);
     for (int i = 0; !slash && esp_list_data("models", i, shipped, sizeof shipped) == 0; i++)
-        esp_suggestion_try(&guess, shipped);
-    return esp_fail(err, errlen, ESP_E_FILE, "cannot open the model folder %s: %s%s", folder,
-                    strerror(error), esp_suggestion_text(&guess, meant));
+        esp_suggestion_try(&suggestion, shipped);
+    return esp_fail(err, errlen, ESP_E_FILE, "cannot open the model %s: %s%s", path,
+                    strerror(error), esp_suggestion_text(&suggestion, meant));
 }
 
-int esp_model_open(struct esp_model **model, const char *folder, char *err, size_t errlen)
+int esp_model_open(struct esp_model **model, const char *path, char *err, size_t errlen)
 {
     struct stat status_of;
-    struct esp_json json;
     *model = NULL;
-    if (stat(folder, &status_of) < 0)
-        return refuse_folder(folder, errno, err, errlen);
-    if (!S_ISDIR(status_of.st_mode))
+    if (stat(path, &status_of) < 0)
+        return refuse_path(path, errno, err, errlen);
+    if (!S_ISDIR(status_of.st_mode) && !esp_gguf_is(path))
         return esp_fail(err, errlen, ESP_E_FILE,
-                        "%s is not a folder; name the folder that holds config.json", folder);
+                        "%s is neither a folder nor a GGUF file; name the folder that holds "
+                        "config.json, or a file NAME.gguf",
+                        path);
     struct esp_model *opened = calloc(1, sizeof *opened);
     if (opened) {
-        opened->path = strdup(folder);
-        opened->name = folder_name(folder);
+        opened->path = strdup(path);
+        opened->name = folder_name(path);
     }
     if (!opened || !opened->path || !opened->name) {
         esp_model_close(opened);
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", folder);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", path);
     }
-    int status = esp_json_read(&json, folder, "config.json", err, errlen);
-    if (status == 0)
-        status = open_configured(opened, &json, err, errlen);
-    esp_json_close(&json);
+    int status = S_ISDIR(status_of.st_mode) ? open_folder(opened, err, errlen)
+                                            : open_gguf(opened, err, errlen);
     if (status < 0)
         esp_model_close(opened);
     else
         *model = opened;
     return status;
+}
+
+const char *esp_model_chat_template(const struct esp_model *model)
+{
+    return model->chat_template;
 }
 
 void esp_model_close(struct esp_model *model)
@@ -444,6 +504,7 @@ void esp_model_close(struct esp_model *model)
     free(model->desc.layer);
     free(model->preset);
     free(model->sampling_preset);
+    free(model->chat_template);
     free(model->path);
     free(model->name);
     free(model);

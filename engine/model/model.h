@@ -1,8 +1,9 @@
-/* model.h - a model folder in Hugging Face form, opened and checked.
+/* model.h - a model folder in Hugging Face form, or a GGUF file, opened and checked.
  *
  * config.json names the architecture (architecture.h; architectures.def lists all of them).
  * model.safetensors, or the files that model.safetensors.index.json names, hold the weights,
- * which the backend reads. Everything in the folder is untrusted: sizes are checked before they
+ * which the backend reads. A GGUF file has all of it in one (gguf_model.h); of a file in parts,
+ * NAME-00001-of-0000N.gguf, any part stands for the whole. Everything read is untrusted: sizes are checked before they
  * are multiplied or used, and a failure is one sentence that names the file and the value.
  */
 #ifndef ESP_MODEL_H
@@ -13,10 +14,10 @@
 enum { ESP_MAX_END_TOKENS = 16 };
 
 struct esp_model {
-    char *path, *name; /* folder as given; its last component */
+    char *path, *name; /* folder or file as given; its last component */
     const char *architecture; /* of a draft head "eagle" or "eagle3" */
     bool head;                /* a draft head (draft_head.h), not a whole model */
-    const char *dtype; /* of the first layer's query matrix: "F32", "F16", "BF16" */
+    const char *dtype; /* of the first layer's query matrix: "F32", "BF16", "Q4_K", ... */
     struct esp_model_desc desc;
     int64_t parameters;              /* numbers in all tensors used; tied ones counted once */
     size_t bytes;                    /* of these tensors */
@@ -26,13 +27,18 @@ struct esp_model {
     /* Drafter specifications "name:k=v,..." of espalier.json, or NULL: in general, and for
      * temperatures above 0. */
     char *preset, *sampling_preset;
+    char *chat_template; /* Jinja text that comes with the weights, or NULL */
     struct esp_stored_set *files;
     float *inverse_frequency;
     int32_t *output_token; /* of the description, or NULL */
 };
 
-/* Opens and checks a folder; reads no weights yet. Close it after the weights made from it. */
-int esp_model_open(struct esp_model **model, const char *folder, char *err, size_t errlen);
+/* Opens and checks a folder or a GGUF file; reads no weights yet. Close it after the weights made
+ * from it. */
+int esp_model_open(struct esp_model **model, const char *path, char *err, size_t errlen);
+/* The key tokenizer.chat_template of a GGUF file: untrusted text, owned by the model. NULL if
+ * there is none, and for a folder. */
+const char *esp_model_chat_template(const struct esp_model *model);
 void esp_model_close(struct esp_model *model);
 
 #endif

@@ -1,6 +1,7 @@
 /* stored.c - the set of tensors that the readers of the formats fill; see stored.h. */
 #include "engine/model/stored.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -34,6 +35,18 @@ int esp_stored_open_file(struct esp_stored_set *set, const char *path, struct es
         opened->changed = about.st_mtim;
     set->shards[set->shard_count++] = *shard = opened;
     return 0;
+}
+
+static void close_shard(struct esp_shard *shard)
+{
+    if (shard->source.fd >= 0)
+        close(shard->source.fd);
+    free(shard);
+}
+
+void esp_stored_drop_file(struct esp_stored_set *set)
+{
+    close_shard(set->shards[--set->shard_count]);
 }
 
 bool esp_stored_reserve(struct esp_stored_set *set, size_t more)
@@ -83,11 +96,8 @@ void esp_stored_close(struct esp_stored_set *set)
         return;
     for (size_t i = 0; i < set->count; i++)
         free(set->tensors[i].name);
-    for (int i = 0; i < set->shard_count; i++) {
-        if (set->shards[i]->source.fd >= 0)
-            close(set->shards[i]->source.fd);
-        free(set->shards[i]);
-    }
+    for (int i = 0; i < set->shard_count; i++)
+        close_shard(set->shards[i]);
     free(set->tensors);
     free(set->shards);
     free(set);

@@ -56,6 +56,8 @@ struct esp_stored_set {
  * fails. */
 int esp_stored_open_file(struct esp_stored_set *set, const char *path, struct esp_shard **shard,
                          char *err, size_t errlen);
+/* Closes and forgets the file that was opened last, of which there is no tensor yet. */
+void esp_stored_drop_file(struct esp_stored_set *set);
 /* Makes room for `more` tensors, so that the next so many calls of esp_stored_add() need none.
  * False: there is no memory. */
 bool esp_stored_reserve(struct esp_stored_set *set, size_t more);

@@ -26,11 +26,13 @@
 #include "engine/model/tokenizer.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/model/added_tokens.h"
 #include "engine/model/bpe.h"
+#include "engine/model/gguf_tokenizer.h"
 #include "kernels/status.h"
 #include "engine/model/json.h"
 #include "engine/model/normalize.h"
@@ -77,6 +79,10 @@ static int read_json(cJSON **json, char path[PATH_MAX], const char *folder, char
 {
     char *text;
     size_t size;
+    if (esp_gguf_is(folder)) {
+        snprintf(path, PATH_MAX, "%s", folder);
+        return esp_gguf_tokenizer(json, folder, err, errlen);
+    }
     int status =
         esp_file_read(&text, &size, path, folder, "tokenizer.json", FILE_LIMIT, err, errlen);
     if (status == ESP_OK && !is_plain(text, size))

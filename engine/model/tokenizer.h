@@ -1,4 +1,4 @@
-/* tokenizer.h - text to tokens and back, from a Hugging Face tokenizer.json.
+/* tokenizer.h - text to tokens and back, from a Hugging Face tokenizer.json or a GGUF file.
  *
  * Byte-level BPE as used by GPT-2, GPT-NeoX, Llama 3, Qwen and the built-in pair: added tokens
  * are cut out first, the rest is normalised (none or NFC), split by a pattern (the GPT-2 one or
@@ -16,7 +16,7 @@
 
 struct esp_tokenizer;
 
-/* Reads `folder`/tokenizer.json. The file is untrusted: anything unexpected is a failure with
+/* Reads `folder`/tokenizer.json, or the GGUF file that `folder` is. The file is untrusted: anything unexpected is a failure with
  * one sentence in err. */
 int esp_tokenizer_open(struct esp_tokenizer **tokenizer, const char *folder, char *err,
                        size_t errlen);

@@ -112,7 +112,12 @@ static void pack_part(void *arg, int part, int thread)
 static void pack_embedding(struct packer *p, struct esp_tensor *out, const struct esp_tensor *t)
 {
     char *data = take(p, (size_t)t->rows * (size_t)t->columns, esp_dtype_size(t->dtype));
-    *out = (struct esp_tensor){data, t->dtype, t->rows, t->columns, t->rows, t->rows, NULL, 0, 0, 0, 0};
+    *out = (struct esp_tensor){.data = data,
+                               .dtype = t->dtype,
+                               .rows = t->rows,
+                               .columns = t->columns,
+                               .block = t->rows,
+                               .stride = t->rows};
     if (data)
         esp_tensor_copy_rows(t, 0, t->rows, data);
 }

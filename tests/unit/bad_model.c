@@ -63,7 +63,7 @@ TEST(missing_files_are_named)
     folder_copy("llama-mha");
     check_refused(__LINE__, folder_file("nothing"), ESP_E_FILE, "/nothing", "No such file");
     check_refused(__LINE__, folder_file("config.json"), ESP_E_FILE, "config.json",
-                  "not a folder");
+                  "neither a folder");
     unlink(folder_file("model.safetensors"));
     REFUSED(ESP_E_FILE, folder_path(), "model.safetensors.index.json");
     unlink(folder_file("config.json"));

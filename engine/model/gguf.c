@@ -1,0 +1,490 @@
+/* gguf.c - reads the header of a GGUF file; see gguf.h.
+ *
+ * The length of the header is not written anywhere. So the first megabyte is read and parsed; if
+ * the header turns out to be longer, twice as much is read and parsed again from the start.
+ * The parser works on memory and knows three answers: done, more bytes are needed, and one
+ * sentence on what is wrong. Values stay where they were read: a struct esp_gguf_value points
+ * into the header.
+ */
+#include "engine/model/gguf.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/model/json.h"
+#include "engine/support/utf8_stream.h"
+#include "kernels/model_desc.h"
+#include "kernels/status.h"
+
+enum {
+    FIRST_READ = 1 << 20,     /* bytes */
+    HEADER_LIMIT = 256 << 20, /* bytes */
+    VALUE_LIMIT = 1 << 16,
+    TENSOR_LIMIT = 1 << 20,
+    NAME_LIMIT = 255, /* bytes of the name of a tensor */
+    SMALLEST_FILE = 4 + 4 + 8 + 8,
+    SMALLEST_VALUE = 8 + 4 + 1,
+    SMALLEST_TENSOR = 8 + 4 + 4 + 8,
+};
+
+static const struct esp_gguf_type types[] = {
+    {"F32", 0, 1, 4},         {"F16", 1, 1, 2},         {"Q4_0", 2, 32, 18},
+    {"Q4_1", 3, 32, 20},      {"Q5_0", 6, 32, 22},      {"Q5_1", 7, 32, 24},
+    {"Q8_0", 8, 32, 34},      {"Q8_1", 9, 32, 36},      {"Q2_K", 10, 256, 84},
+    {"Q3_K", 11, 256, 110},   {"Q4_K", 12, 256, 144},   {"Q5_K", 13, 256, 176},
+    {"Q6_K", 14, 256, 210},   {"Q8_K", 15, 256, 292},   {"IQ2_XXS", 16, 256, 66},
+    {"IQ2_XS", 17, 256, 74},  {"IQ3_XXS", 18, 256, 98}, {"IQ1_S", 19, 256, 50},
+    {"IQ4_NL", 20, 32, 18},   {"IQ3_S", 21, 256, 110},  {"IQ2_S", 22, 256, 82},
+    {"IQ4_XS", 23, 256, 136}, {"I8", 24, 1, 1},         {"I16", 25, 1, 2},
+    {"I32", 26, 1, 4},        {"I64", 27, 1, 8},        {"F64", 28, 1, 8},
+    {"IQ1_M", 29, 256, 56},   {"BF16", 30, 1, 2},       {"TQ1_0", 34, 256, 54},
+    {"TQ2_0", 35, 256, 66},   {"MXFP4", 39, 32, 17},
+};
+
+enum { TYPES = sizeof types / sizeof *types };
+
+const struct esp_gguf_type *esp_gguf_type(uint32_t number)
+{
+    for (int i = 0; i < TYPES; i++)
+        if (types[i].number == number)
+            return &types[i];
+    return NULL;
+}
+
+const struct esp_gguf_type *esp_gguf_type_named(const char *name)
+{
+    for (int i = 0; i < TYPES; i++)
+        if (strcmp(types[i].name, name) == 0)
+            return &types[i];
+    return NULL;
+}
+
+/* ------------------------------------------------------------------ the parser */
+
+struct parser {
+    const unsigned char *bytes;
+    size_t at, size; /* what has been read of the file */
+    size_t whole;    /* bytes of the file */
+    bool more;       /* the parser came to the end of what has been read */
+    char *err;
+    size_t errlen;
+    const char *path;
+};
+
+static int wrong(struct parser *p, const char *what)
+{
+    return esp_fail(p->err, p->errlen, ESP_E_FORMAT, "%s: %s", p->path, what);
+}
+
+static int cut(struct parser *p)
+{
+    return wrong(p, "the header goes beyond the end of the file, which may have been cut: get "
+                    "it again");
+}
+
+/* Skips `count` bytes, or says that they are not there (yet). */
+static int skip(struct parser *p, uint64_t count)
+{
+    if (count > p->whole - p->at)
+        return cut(p);
+    if (count > p->size - p->at) {
+        p->more = true;
+        return ESP_E_FORMAT;
+    }
+    p->at += (size_t)count;
+    return 0;
+}
+
+static uint64_t little(const unsigned char *bytes, int count)
+{
+    uint64_t value = 0;
+    for (int i = count - 1; i >= 0; i--)
+        value = value << 8 | bytes[i];
+    return value;
+}
+
+static int read_number(struct parser *p, int bytes, uint64_t *value)
+{
+    int status = skip(p, (uint64_t)bytes);
+    if (status == 0)
+        *value = little(p->bytes + p->at - bytes, bytes);
+    return status;
+}
+
+static int read_text(struct parser *p, struct esp_gguf_text *text)
+{
+    uint64_t length = 0;
+    int status = read_number(p, 8, &length);
+    if (status == 0)
+        status = skip(p, length);
+    if (status == 0)
+        *text = (struct esp_gguf_text){(const char *)p->bytes + p->at - length, (size_t)length};
+    return status;
+}
+
+/* Bytes of a value of fixed size; 0 for texts and arrays. */
+static int kind_size(uint64_t kind)
+{
+    static const unsigned char sizes[ESP_GGUF_KINDS] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+    return kind < ESP_GGUF_KINDS ? sizes[kind] : 0;
+}
+
+/* Skips `count` elements. An array of arrays is skipped one level deep, which is all that is in
+ * use. */
+static int skip_elements(struct parser *p, uint64_t kind, uint64_t count, bool nested)
+{
+    if (kind >= ESP_GGUF_KINDS || (kind == ESP_GGUF_ARRAY && nested))
+        return wrong(p, "a value has a type that is not known");
+    if (kind_size(kind) > 0) {
+        uint64_t bytes;
+        return __builtin_mul_overflow(count, (uint64_t)kind_size(kind), &bytes) ? cut(p)
+                                                                                 : skip(p, bytes);
+    }
+    /* Each of them takes at least the eight bytes of its length. */
+    if (count > (p->whole - p->at) / 8)
+        return cut(p);
+    for (uint64_t i = 0; i < count; i++) {
+        struct esp_gguf_text text;
+        uint64_t inner_kind = 0, inner_count = 0;
+        int status;
+        if (kind == ESP_GGUF_TEXT) {
+            status = read_text(p, &text);
+        } else {
+            status = read_number(p, 4, &inner_kind);
+            if (status == 0)
+                status = read_number(p, 8, &inner_count);
+            if (status == 0)
+                status = skip_elements(p, inner_kind, inner_count, true);
+        }
+        if (status < 0)
+            return status;
+    }
+    return 0;
+}
+
+static int read_value(struct parser *p, struct esp_gguf_value *value)
+{
+    uint64_t kind = 0;
+    value->count = 1;
+    int status = read_text(p, &value->key);
+    if (status == 0)
+        status = read_number(p, 4, &kind);
+    if (status == 0 && kind == ESP_GGUF_ARRAY) {
+        value->array = true;
+        status = read_number(p, 4, &kind);
+        if (status == 0)
+            status = read_number(p, 8, &value->count);
+    }
+    size_t start = p->at;
+    if (status == 0)
+        status = skip_elements(p, kind, value->count, false);
+    value->kind = (enum esp_gguf_kind)kind;
+    value->bytes = p->bytes + start;
+    value->size = p->at - start;
+    return status;
+}
+
+static int tensor_wrong(struct parser *p, const struct esp_gguf_tensor *tensor, const char *what)
+{
+    return esp_fail(p->err, p->errlen, ESP_E_FORMAT, "%s: tensor %.*s %s", p->path,
+                    (int)tensor->name.length, tensor->name.bytes, what);
+}
+
+/* Reads one entry of the list of tensors. `offset` is relative to the data, which begin where
+ * the header ends; that is known only later. */
+static int read_tensor(struct parser *p, struct esp_gguf_tensor *tensor)
+{
+    uint64_t rank = 0, type = 0, offset = 0, shape[ESP_GGUF_RANK] = {0};
+    int status = read_text(p, &tensor->name);
+    if (status == 0 && (tensor->name.length == 0 || tensor->name.length > NAME_LIMIT ||
+                        !esp_gguf_is_plain(tensor->name)))
+        return wrong(p, "the name of a tensor is empty, too long or no UTF-8 text");
+    if (status == 0)
+        status = read_number(p, 4, &rank);
+    if (status == 0 && rank > ESP_GGUF_RANK)
+        return tensor_wrong(p, tensor, "has more than 4 dimensions");
+    for (uint64_t i = 0; i < rank && status == 0; i++)
+        status = read_number(p, 8, &shape[i]);
+    if (status == 0)
+        status = read_number(p, 4, &type);
+    if (status == 0)
+        status = read_number(p, 8, &offset);
+    if (status < 0)
+        return status;
+
+    const struct esp_gguf_type *known = esp_gguf_type((uint32_t)type);
+    int64_t elements = 1;
+    if (!known)
+        return esp_fail(p->err, p->errlen, ESP_E_UNSUPPORTED,
+                        "%s: tensor %.*s is stored as type %u, which is not known", p->path,
+                        (int)tensor->name.length, tensor->name.bytes, (unsigned)type);
+    for (uint64_t i = 0; i < rank; i++) {
+        tensor->shape[i] = (int64_t)shape[i];
+        if (tensor->shape[i] < 0 ||
+            __builtin_mul_overflow(elements, tensor->shape[i], &elements))
+            return tensor_wrong(p, tensor, "has a bad shape");
+    }
+    /* The bytes of a number take at most 8 times as many as there are numbers. */
+    if (elements > INT64_MAX / 16 || (rank > 0 ? tensor->shape[0] : 1) % known->block != 0)
+        return tensor_wrong(p, tensor, "has rows that are not whole blocks of its type");
+    tensor->rank = (int)rank;
+    tensor->type = (uint32_t)type;
+    tensor->bytes = (size_t)(elements / known->block) * (size_t)known->bytes;
+    if (offset > p->whole || tensor->bytes > p->whole - offset)
+        return tensor_wrong(p, tensor,
+                            "lies outside the file, which may have been cut: get it again");
+    tensor->offset = (size_t)offset;
+    return 0;
+}
+
+static int read_start(struct parser *p, uint64_t *tensors, uint64_t *values)
+{
+    uint64_t magic = 0, version = 0;
+    if (p->whole < SMALLEST_FILE)
+        return esp_fail(p->err, p->errlen, ESP_E_FORMAT,
+                        "%s is not a GGUF file, or was cut: it has %zu bytes", p->path, p->whole);
+    int status = read_number(p, 4, &magic);
+    if (status == 0)
+        status = read_number(p, 4, &version);
+    if (status < 0)
+        return status;
+    if (magic != 0x46554747)
+        return esp_fail(p->err, p->errlen, ESP_E_FORMAT,
+                        "%s is not a GGUF file: it does not begin with GGUF", p->path);
+    if (version != 2 && version != 3)
+        return esp_fail(p->err, p->errlen, ESP_E_UNSUPPORTED,
+                        "%s has version %u of GGUF; only 2 and 3, little-endian, are supported",
+                        p->path, (unsigned)version);
+    status = read_number(p, 8, tensors);
+    if (status == 0)
+        status = read_number(p, 8, values);
+    if (status < 0)
+        return status;
+    if (*tensors > TENSOR_LIMIT || *tensors > p->whole / SMALLEST_TENSOR)
+        return wrong(p, "the header announces more tensors than there can be");
+    if (*values > VALUE_LIMIT || *values > p->whole / SMALLEST_VALUE)
+        return wrong(p, "the header announces more keys than there can be");
+    return 0;
+}
+
+static int read_alignment(const struct esp_gguf *g, struct parser *p, size_t *alignment)
+{
+    const struct esp_gguf_value *value = esp_gguf_find(g, "general.alignment");
+    double number = value ? esp_gguf_number(value, 0) : ESP_GGUF_ALIGNMENT;
+    *alignment = ESP_GGUF_ALIGNMENT;
+    if (!(number >= 1 && number <= 1 << 20) || ((uint32_t)number & ((uint32_t)number - 1)) != 0)
+        return wrong(p, "general.alignment is not a power of two from 1 to 1048576");
+    *alignment = (size_t)number;
+    return 0;
+}
+
+/* The data begin at the next aligned byte after the header. */
+static int place_tensors(struct esp_gguf *g, struct parser *p)
+{
+    size_t alignment;
+    int status = read_alignment(g, p, &alignment);
+    if (status < 0)
+        return status;
+    g->data = (p->at + alignment - 1) / alignment * alignment;
+    for (size_t i = 0; i < g->tensor_count; i++) {
+        struct esp_gguf_tensor *t = &g->tensors[i];
+        if (t->offset % alignment != 0)
+            return tensor_wrong(p, t, "does not start at an aligned byte");
+        if (t->bytes > 0 && (g->data > p->whole || t->offset > p->whole - g->data ||
+                             t->bytes > p->whole - g->data - t->offset))
+            return tensor_wrong(p, t,
+                                "lies outside the file, which may have been cut: get it again");
+        t->offset += g->data;
+    }
+    return 0;
+}
+
+static int parse(struct esp_gguf *g, struct parser *p)
+{
+    uint64_t tensors = 0, values = 0;
+    int status = read_start(p, &tensors, &values);
+    if (status < 0)
+        return status;
+    g->values = calloc((size_t)values + 1, sizeof *g->values);
+    g->tensors = calloc((size_t)tensors + 1, sizeof *g->tensors);
+    if (!g->values || !g->tensors)
+        return esp_fail(p->err, p->errlen, ESP_E_MEMORY, "not enough memory for %s", p->path);
+    for (; g->value_count < values && status == 0; g->value_count++)
+        status = read_value(p, &g->values[g->value_count]);
+    for (; g->tensor_count < tensors && status == 0; g->tensor_count++)
+        status = read_tensor(p, &g->tensors[g->tensor_count]);
+    return status < 0 ? status : place_tensors(g, p);
+}
+
+/* ------------------------------------------------------------------ the file */
+
+bool esp_gguf_is(const char *path)
+{
+    char magic[4];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    bool is = fd >= 0 && read(fd, magic, sizeof magic) == sizeof magic &&
+              memcmp(magic, "GGUF", sizeof magic) == 0;
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
+static void forget(struct esp_gguf *g)
+{
+    free(g->values);
+    free(g->tensors);
+    free(g->header);
+    g->values = NULL;
+    g->tensors = NULL;
+    g->header = NULL;
+    g->value_count = g->tensor_count = 0;
+}
+
+int esp_gguf_open(struct esp_gguf *g, struct esp_stored_set *set, const char *path, char *err,
+                  size_t errlen)
+{
+    memset(g, 0, sizeof *g);
+    int status = esp_stored_open_file(set, path, &g->shard, err, errlen);
+    if (status < 0)
+        return status;
+    g->path = g->shard->path;
+    for (size_t room = FIRST_READ;; room *= 2) {
+        size_t size = g->shard->size < room ? g->shard->size : room;
+        struct parser p = {.size = size, .whole = g->shard->size, .path = g->path};
+        p.err = err;
+        p.errlen = errlen;
+        forget(g);
+        if (room > HEADER_LIMIT)
+            return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                            "%s has a header of more than %d MiB, which is not supported",
+                            g->path, HEADER_LIMIT >> 20);
+        g->header = malloc(size + 1);
+        if (!g->header)
+            return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", g->path);
+        esp_tensor_file_read(&g->shard->source, 0, g->header, size);
+        p.bytes = g->header;
+        g->header_size = size;
+        status = parse(g, &p);
+        if (!p.more)
+            break;
+    }
+    if (status < 0)
+        forget(g);
+    return status;
+}
+
+int esp_gguf_open_first(struct esp_gguf *g, struct esp_stored_set *set, const char *path,
+                        char *err, size_t errlen)
+{
+    char first[PATH_MAX];
+    int status = esp_gguf_open(g, set, path, err, errlen);
+    const struct esp_gguf_value *number = status == 0 ? esp_gguf_find(g, "split.no") : NULL;
+    const struct esp_gguf_value *count = status == 0 ? esp_gguf_find(g, "split.count") : NULL;
+    double parts = count ? esp_gguf_number(count, 0) : 0;
+    if (!number || !(esp_gguf_number(number, 0) > 0) || !(parts > 1 && parts <= 99999) ||
+        !esp_gguf_part(first, path, 1, (int)parts))
+        return status;
+    esp_gguf_close(g);
+    esp_stored_drop_file(set);
+    return esp_gguf_open(g, set, first, err, errlen);
+}
+
+void esp_gguf_close(struct esp_gguf *g)
+{
+    forget(g);
+}
+
+bool esp_gguf_part(char part[PATH_MAX], const char *path, int number, int count)
+{
+    static const char form[] = "-00001-of-00001.gguf";
+    const size_t tail = sizeof form - 1, length = strlen(path);
+    if (length <= tail || number < 1 || count < 1 || number > 99999 || count > 99999)
+        return false;
+    for (size_t i = 0; i < tail; i++) {
+        char c = path[length - tail + i];
+        if (form[i] == '0' || form[i] == '1' ? c < '0' || c > '9' : c != form[i])
+            return false;
+    }
+    return snprintf(part, PATH_MAX, "%.*s-%05d-of-%05d.gguf", (int)(length - tail), path, number,
+                    count) < PATH_MAX;
+}
+
+/* ------------------------------------------------------------------ values */
+
+const struct esp_gguf_value *esp_gguf_find(const struct esp_gguf *g, const char *key)
+{
+    size_t length = strlen(key);
+    for (size_t i = 0; i < g->value_count; i++)
+        if (g->values[i].key.length == length &&
+            memcmp(g->values[i].key.bytes, key, length) == 0)
+            return &g->values[i];
+    return NULL;
+}
+
+double esp_gguf_number(const struct esp_gguf_value *value, uint64_t index)
+{
+    const int size = kind_size(value->kind);
+    if (size == 0 || index >= value->count)
+        return NAN;
+    uint64_t bits = little(value->bytes + index * (uint64_t)size, size);
+    uint32_t half = (uint32_t)bits;
+    float single;
+    double number;
+    switch (value->kind) {
+    case ESP_GGUF_I8:
+        return (int8_t)bits;
+    case ESP_GGUF_I16:
+        return (int16_t)bits;
+    case ESP_GGUF_I32:
+        return (int32_t)bits;
+    case ESP_GGUF_I64:
+        return (double)(int64_t)bits;
+    case ESP_GGUF_F32:
+        memcpy(&single, &half, sizeof single);
+        return single;
+    case ESP_GGUF_F64:
+        memcpy(&number, &bits, sizeof number);
+        return number;
+    case ESP_GGUF_BOOL:
+        return bits != 0;
+    default:
+        return (double)bits;
+    }
+}
+
+bool esp_gguf_next_text(const struct esp_gguf_value *value, const unsigned char **at,
+                        struct esp_gguf_text *text)
+{
+    const unsigned char *from = *at ? *at : value->bytes;
+    if (value->kind != ESP_GGUF_TEXT || from >= value->bytes + value->size)
+        return false;
+    text->length = (size_t)little(from, 8); /* was checked when the header was read */
+    text->bytes = (const char *)from + 8;
+    *at = from + 8 + text->length;
+    return true;
+}
+
+bool esp_gguf_is_plain(struct esp_gguf_text text)
+{
+    int n;
+    for (size_t i = 0; i < text.length; i += (size_t)n) {
+        n = esp_utf8_sequence(text.bytes + i, text.length - i);
+        if (n <= 0 || text.bytes[i] == '\0')
+            return false;
+    }
+    return true;
+}
+
+char *esp_gguf_copy_text(const struct esp_gguf_value *value)
+{
+    const unsigned char *at = NULL;
+    struct esp_gguf_text text;
+    if (!value || value->array || !esp_gguf_next_text(value, &at, &text) ||
+        !esp_gguf_is_plain(text))
+        return NULL;
+    return strndup(text.bytes, text.length);
+}

@@ -1,0 +1,121 @@
+/* gguf.h - reads the container GGUF: key-value metadata, a list of tensors, and their data.
+ *
+ * Only the header is read and checked here; nothing in it is trusted. Every count, length and
+ * offset is compared with the size of the file before it is used, and no more memory is taken
+ * than the header has bytes. What keys and tensors mean is told by gguf_model.h (weights and
+ * configuration) and gguf_tokenizer.h.
+ *
+ * The format: docs/gguf.md in the repository of ggml; versions 2 and 3, little-endian.
+ */
+#ifndef ESP_GGUF_H
+#define ESP_GGUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/model/stored.h"
+
+enum { ESP_GGUF_RANK = 4, ESP_GGUF_ALIGNMENT = 32 };
+
+/* The types of values, with the numbers that files use. */
+enum esp_gguf_kind {
+    ESP_GGUF_U8,
+    ESP_GGUF_I8,
+    ESP_GGUF_U16,
+    ESP_GGUF_I16,
+    ESP_GGUF_U32,
+    ESP_GGUF_I32,
+    ESP_GGUF_F32,
+    ESP_GGUF_BOOL,
+    ESP_GGUF_TEXT,
+    ESP_GGUF_ARRAY,
+    ESP_GGUF_U64,
+    ESP_GGUF_I64,
+    ESP_GGUF_F64,
+    ESP_GGUF_KINDS
+};
+
+/* Bytes of the header; no NUL follows them. */
+struct esp_gguf_text {
+    const char *bytes;
+    size_t length;
+};
+
+struct esp_gguf_value {
+    struct esp_gguf_text key;
+    enum esp_gguf_kind kind; /* of the value, or of each element of an array; ESP_GGUF_ARRAY:
+                                an array of arrays, whose elements cannot be read here */
+    bool array;
+    uint64_t count;             /* of elements; 1 if it is no array */
+    const unsigned char *bytes; /* the elements as the file has them */
+    size_t size;                /* of these bytes */
+};
+
+struct esp_gguf_tensor {
+    struct esp_gguf_text name;
+    uint32_t type;
+    int rank;
+    int64_t shape[ESP_GGUF_RANK]; /* in the file's order: columns first */
+    size_t offset;                /* of the data in the file */
+    size_t bytes;
+};
+
+/* A type of tensor data. `name` is that of struct esp_stored. */
+struct esp_gguf_type {
+    const char *name;
+    uint32_t number;
+    int block, bytes; /* so many numbers of a row take so many bytes */
+};
+
+struct esp_gguf {
+    const char *path; /* of the file, which the set owns */
+    struct esp_shard *shard;
+    unsigned char *header;
+    size_t header_size;
+    struct esp_gguf_value *values; /* (value_count) */
+    size_t value_count;
+    struct esp_gguf_tensor *tensors; /* (tensor_count) */
+    size_t tensor_count;
+    size_t data; /* where the data begin in the file */
+};
+
+/* Whether a file begins as a GGUF file does. False if it cannot be read. */
+bool esp_gguf_is(const char *path);
+
+/* Opens the file as the next of `set` and reads its header. The text and values that it gives
+ * are valid until esp_gguf_close(); the set may live longer. */
+int esp_gguf_open(struct esp_gguf *gguf, struct esp_stored_set *set, const char *path, char *err,
+                  size_t errlen);
+/* The same; but of a file in parts the first part is opened, which has the keys of all, whichever
+ * part `path` names. */
+int esp_gguf_open_first(struct esp_gguf *gguf, struct esp_stored_set *set, const char *path,
+                        char *err, size_t errlen);
+void esp_gguf_close(struct esp_gguf *gguf);
+
+/* The name of part `number` (from 1) of `count` if `path` is that of a part:
+ * NAME-00001-of-00003.gguf. False if it is not, or too long. */
+bool esp_gguf_part(char part[PATH_MAX], const char *path, int number, int count);
+
+/* ------------------------------------------------------------------ values */
+
+/* NULL if there is no such key. */
+const struct esp_gguf_value *esp_gguf_find(const struct esp_gguf *gguf, const char *key);
+/* Element `index` of numbers or flags as a number; NaN if they are neither. */
+double esp_gguf_number(const struct esp_gguf_value *value, uint64_t index);
+/* Walks the texts of an array, or of one text: *at starts as NULL. False at the end. */
+bool esp_gguf_next_text(const struct esp_gguf_value *value, const unsigned char **at,
+                        struct esp_gguf_text *text);
+/* A copy of a text with a NUL behind it, which the caller frees; NULL if the value (which may be
+ * NULL) is no single text, or holds a NUL or what is not UTF-8. */
+char *esp_gguf_copy_text(const struct esp_gguf_value *value);
+/* Whether a text is valid UTF-8 without NUL. */
+bool esp_gguf_is_plain(struct esp_gguf_text text);
+
+/* ------------------------------------------------------------------ types */
+
+/* NULL if there is no such type. */
+const struct esp_gguf_type *esp_gguf_type(uint32_t number);
+const struct esp_gguf_type *esp_gguf_type_named(const char *name);
+
+#endif

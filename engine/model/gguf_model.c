@@ -1,0 +1,493 @@
+/* gguf_model.c - a GGUF file as a model folder; see gguf_model.h.
+ *
+ * Names of keys and tensors are those of the gguf Python package. What llama.cpp's converter
+ * changes on the way from a folder is undone where tensors are read: the rows of query and key
+ * that stand in pairs (struct esp_tensor), and GPT-NeoX's fused matrix, whose parts follow one
+ * another (struct esp_stored). Llama 3's scaling of frequencies is a tensor, rope_freqs.weight.
+ */
+#include "engine/model/gguf_model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/model_desc.h"
+#include "kernels/status.h"
+
+enum { MOST_NAME = 256, MOST_PARTS = 1000 };
+
+/* ------------------------------------------------------------------ names */
+
+static const struct esp_gguf_architecture architectures[] = {
+#define X(name, model_type, paired) {name, model_type, paired},
+#include "engine/model/gguf_architectures.def"
+#undef X
+};
+
+enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
+
+const struct esp_gguf_architecture *esp_gguf_architecture_named(const char *name)
+{
+    for (int i = 0; i < ARCHITECTURES; i++)
+        if (strcmp(architectures[i].name, name) == 0)
+            return &architectures[i];
+    return NULL;
+}
+
+const struct esp_gguf_architecture *esp_gguf_architecture_of(const char *model_type)
+{
+    /* Mistral's models are written as llama, with attention.sliding_window. */
+    if (strcmp(model_type, "mistral") == 0)
+        model_type = "llama";
+    for (int i = 0; i < ARCHITECTURES; i++)
+        if (strcmp(architectures[i].model_type, model_type) == 0)
+            return &architectures[i];
+    return NULL;
+}
+
+struct slot_name {
+    size_t slot;
+    const char *name;
+};
+
+#define MODEL(field, name) {offsetof(struct esp_model_desc, field), name}
+#define LAYER(field, name) {offsetof(struct esp_layer, field), name}
+
+static const struct slot_name model_slots[] = {
+    MODEL(embedding, "token_embd.weight"),
+    MODEL(head, "output.weight"),
+    MODEL(norm_final, "output_norm.weight"),
+    MODEL(norm_final_bias, "output_norm.bias"),
+    {0, NULL},
+};
+
+static const struct slot_name layer_slots[] = {
+    LAYER(norm1, "attn_norm.weight"),
+    LAYER(norm1_bias, "attn_norm.bias"),
+    LAYER(query, "attn_q.weight"),
+    LAYER(query_bias, "attn_q.bias"),
+    LAYER(key, "attn_k.weight"),
+    LAYER(key_bias, "attn_k.bias"),
+    LAYER(value, "attn_v.weight"),
+    LAYER(value_bias, "attn_v.bias"),
+    LAYER(query_norm, "attn_q_norm.weight"),
+    LAYER(key_norm, "attn_k_norm.weight"),
+    LAYER(output, "attn_output.weight"),
+    LAYER(output_bias, "attn_output.bias"),
+    LAYER(norm2, "ffn_norm.weight"),
+    LAYER(norm2_bias, "ffn_norm.bias"),
+    LAYER(gate, "ffn_gate.weight"),
+    LAYER(gate_bias, "ffn_gate.bias"),
+    LAYER(up, "ffn_up.weight"),
+    LAYER(up_bias, "ffn_up.bias"),
+    LAYER(down, "ffn_down.weight"),
+    LAYER(down_bias, "ffn_down.bias"),
+    {0, NULL},
+};
+
+/* A fused matrix has one name for all of its parts. */
+static const struct slot_name fused_slots[] = {
+    LAYER(query, "attn_qkv.weight"), LAYER(query_bias, "attn_qkv.bias"),
+    LAYER(key, "attn_qkv.weight"),   LAYER(key_bias, "attn_qkv.bias"),
+    LAYER(value, "attn_qkv.weight"), LAYER(value_bias, "attn_qkv.bias"),
+    {0, NULL},
+};
+
+static const char *name_of(const struct slot_name *table, size_t slot)
+{
+    for (; table->name; table++)
+        if (table->slot == slot)
+            return table->name;
+    return NULL;
+}
+
+bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_tensor_rule *rule,
+                          int layer)
+{
+    const char *own = name_of(layer < 0         ? model_slots
+                              : rule->parts > 0 ? fused_slots
+                                                : layer_slots,
+                              rule->slot);
+    if (own && layer < 0)
+        snprintf(name, size, "%s", own);
+    else if (own)
+        snprintf(name, size, "blk.%d.%s", layer, own);
+    return own != NULL;
+}
+
+/* ------------------------------------------------------------------ configuration */
+
+const struct esp_gguf_key esp_gguf_keys[] = {
+    {"block_count", "num_hidden_layers", true, ESP_GGUF_U32},
+    {"embedding_length", "hidden_size", true, ESP_GGUF_U32},
+    {"feed_forward_length", "intermediate_size", true, ESP_GGUF_U32},
+    {"context_length", "max_position_embeddings", true, ESP_GGUF_U32},
+    {"attention.head_count", "num_attention_heads", true, ESP_GGUF_U32},
+    {"attention.head_count_kv", "num_key_value_heads", false, ESP_GGUF_U32},
+    {"attention.key_length", "head_dim", false, ESP_GGUF_U32},
+    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", false, ESP_GGUF_F32},
+    {"attention.layer_norm_epsilon", "layer_norm_eps", false, ESP_GGUF_F32},
+    {"attention.sliding_window", "sliding_window", false, ESP_GGUF_U32},
+    {"rope.freq_base", "rope_theta", false, ESP_GGUF_F32},
+    {"use_parallel_residual", "use_parallel_residual", false, ESP_GGUF_BOOL},
+};
+const int esp_gguf_key_count = sizeof esp_gguf_keys / sizeof *esp_gguf_keys;
+
+static const struct esp_gguf_value *find(const struct esp_gguf *g, const char *architecture,
+                                         const char *key)
+{
+    char name[MOST_NAME];
+    snprintf(name, sizeof name, "%s.%s", architecture, key);
+    return esp_gguf_find(g, name);
+}
+
+/* A key may hold one value for each layer; models whose layers differ are not supported. */
+static int add_key(cJSON *config, const struct esp_gguf *g, const char *architecture,
+                   const struct esp_gguf_key *key, char *err, size_t errlen)
+{
+    const struct esp_gguf_value *value = find(g, architecture, key->gguf);
+    if (!value && key->required)
+        return esp_fail(err, errlen, ESP_E_FORMAT, "%s does not give %s.%s", g->path,
+                        architecture, key->gguf);
+    if (!value)
+        return 0;
+    double number = esp_gguf_number(value, 0);
+    for (uint64_t i = 1; i < value->count; i++)
+        if (esp_gguf_number(value, i) != number)
+            return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                            "%s: %s.%s differs from layer to layer, which is not supported",
+                            g->path, architecture, key->gguf);
+    if (isnan(number) || isinf(number))
+        return esp_fail(err, errlen, ESP_E_FORMAT, "%s: %s.%s must be a number", g->path,
+                        architecture, key->gguf);
+    if (value->kind == ESP_GGUF_BOOL)
+        cJSON_AddBoolToObject(config, key->config, number != 0);
+    else if (number != 0 || strcmp(key->config, "sliding_window") != 0) /* 0: no window */
+        cJSON_AddNumberToObject(config, key->config, number);
+    return 0;
+}
+
+static bool has_tensor(const struct esp_gguf *g, const char *name)
+{
+    size_t length = strlen(name);
+    for (size_t i = 0; i < g->tensor_count; i++)
+        if (g->tensors[i].name.length == length &&
+            memcmp(g->tensors[i].name.bytes, name, length) == 0)
+            return true;
+    return false;
+}
+
+/* What a folder says in config.json and a GGUF file shows by the tensors it has. A file in parts
+ * has these in its first part. */
+static void add_presence(cJSON *config, const struct esp_gguf *g)
+{
+    bool bias = has_tensor(g, "blk.0.attn_q.bias") || has_tensor(g, "blk.0.attn_qkv.bias");
+    cJSON_AddBoolToObject(config, "attention_bias", bias);
+    cJSON_AddBoolToObject(config, "mlp_bias", has_tensor(g, "blk.0.ffn_gate.bias"));
+}
+
+static int add_vocabulary(cJSON *config, const struct esp_gguf *g, const char *architecture,
+                          char *err, size_t errlen)
+{
+    for (size_t i = 0; i < g->tensor_count; i++)
+        if (g->tensors[i].name.length == strlen("token_embd.weight") &&
+            memcmp(g->tensors[i].name.bytes, "token_embd.weight", strlen("token_embd.weight")) ==
+                0 &&
+            g->tensors[i].rank == 2) {
+            cJSON_AddNumberToObject(config, "vocab_size", (double)g->tensors[i].shape[1]);
+            return 0;
+        }
+    const struct esp_gguf_value *tokens = esp_gguf_find(g, "tokenizer.ggml.tokens");
+    const struct esp_gguf_value *size = find(g, architecture, "vocab_size");
+    if (!size && !(tokens && tokens->array))
+        return esp_fail(err, errlen, ESP_E_FORMAT, "%s does not give %s.vocab_size", g->path,
+                        architecture);
+    cJSON_AddNumberToObject(config, "vocab_size",
+                            size ? esp_gguf_number(size, 0) : (double)tokens->count);
+    return 0;
+}
+
+static void add_scaling(cJSON *config, const struct esp_gguf *g, const char *architecture)
+{
+    static const struct esp_gguf_key keys[] = {
+        {"rope.scaling.factor", "factor", false, ESP_GGUF_F32},
+        {"rope.scaling.original_context_length", "original_max_position_embeddings", false,
+         ESP_GGUF_U32},
+        {"rope.scaling.attn_factor", "attention_factor", false, ESP_GGUF_F32},
+    };
+    char *type = esp_gguf_copy_text(find(g, architecture, "rope.scaling.type"));
+    if (type && strcmp(type, "none") != 0) {
+        cJSON *scaling = cJSON_AddObjectToObject(config, "rope_scaling");
+        cJSON_AddStringToObject(scaling, "rope_type", type);
+        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+            const struct esp_gguf_value *value = find(g, architecture, keys[i].gguf);
+            if (value)
+                cJSON_AddNumberToObject(scaling, keys[i].config, esp_gguf_number(value, 0));
+        }
+    }
+    free(type);
+}
+
+/* GPT-NeoX rotates a part of each head. */
+static void add_rotation(cJSON *config, const struct esp_gguf *g, const char *architecture)
+{
+    const struct esp_gguf_value *rotated = find(g, architecture, "rope.dimension_count");
+    double heads = cJSON_GetNumberValue(cJSON_GetObjectItem(config, "num_attention_heads"));
+    double hidden = cJSON_GetNumberValue(cJSON_GetObjectItem(config, "hidden_size"));
+    const cJSON *own = cJSON_GetObjectItem(config, "head_dim");
+    double head = own ? cJSON_GetNumberValue(own) : hidden / heads;
+    if (rotated && head >= 1)
+        cJSON_AddNumberToObject(config, "partial_rotary_factor",
+                                esp_gguf_number(rotated, 0) / head);
+}
+
+static void add_token(cJSON *list, double number)
+{
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list)
+    {
+        if (item->valuedouble == number)
+            return;
+    }
+    cJSON_AddItemToArray(list, cJSON_CreateNumber(number));
+}
+
+/* The tokens that end a text: those that keys name, and control tokens that are known to end a
+ * turn, since one key alone would let a conversation model run on. */
+static void add_end_tokens(cJSON *config, const struct esp_gguf *g)
+{
+    static const char *const keys[] = {"tokenizer.ggml.eos_token_id",
+                                       "tokenizer.ggml.eot_token_id",
+                                       "tokenizer.ggml.eom_token_id"};
+    static const char *const known[] = {"<|eot_id|>",      "<|eom_id|>",    "<|im_end|>",
+                                        "<|end|>",         "<end_of_turn>", "<|endoftext|>",
+                                        "<|end_of_text|>", "<|return|>",    "<|call|>"};
+    const struct esp_gguf_value *own = esp_gguf_find(g, "espalier.end_tokens");
+    const struct esp_gguf_value *tokens = esp_gguf_find(g, "tokenizer.ggml.tokens");
+    const struct esp_gguf_value *types = esp_gguf_find(g, "tokenizer.ggml.token_type");
+    cJSON *list = cJSON_AddArrayToObject(config, "eos_token_id");
+    for (uint64_t i = 0; own && i < own->count && i < ESP_MAX_END_TOKENS; i++)
+        add_token(list, esp_gguf_number(own, i));
+    for (size_t i = 0; !own && i < sizeof keys / sizeof *keys; i++) {
+        const struct esp_gguf_value *value = esp_gguf_find(g, keys[i]);
+        if (value)
+            add_token(list, esp_gguf_number(value, 0));
+    }
+    const unsigned char *at = NULL;
+    struct esp_gguf_text text;
+    for (uint64_t id = 0; !own && tokens && types && esp_gguf_next_text(tokens, &at, &text); id++)
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+            if (text.length == strlen(known[i]) && esp_gguf_number(types, id) == 3 &&
+                memcmp(text.bytes, known[i], text.length) == 0 &&
+                cJSON_GetArraySize(list) < ESP_MAX_END_TOKENS)
+                add_token(list, (double)id);
+    if (cJSON_GetArraySize(list) == 0)
+        cJSON_DeleteItemFromObject(config, "eos_token_id");
+}
+
+static int read_config(cJSON *config, const struct esp_gguf *g, const char *architecture,
+                       char *err, size_t errlen)
+{
+    const struct esp_gguf_architecture *known = esp_gguf_architecture_named(architecture);
+    if (!known) {
+        char list[256] = "";
+        for (int i = 0; i < ARCHITECTURES; i++)
+            snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "",
+                     architectures[i].name);
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "%s: general.architecture is %s; supported are: %s", g->path,
+                        architecture, list);
+    }
+    const struct esp_gguf_value *experts = find(g, architecture, "expert_count");
+    if (experts && esp_gguf_number(experts, 0) > 0 && strstr(known->model_type, "moe") == NULL)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "%s is a mixture of %g experts, which is not supported for %s", g->path,
+                        esp_gguf_number(experts, 0), architecture);
+    int status = 0;
+    for (int i = 0; i < esp_gguf_key_count && status == 0; i++)
+        status = add_key(config, g, architecture, &esp_gguf_keys[i], err, errlen);
+    if (status == 0)
+        status = add_vocabulary(config, g, architecture, err, errlen);
+    if (status < 0)
+        return status;
+    bool window = strcmp(known->model_type, "llama") == 0 &&
+                  cJSON_GetObjectItem(config, "sliding_window");
+    cJSON_AddStringToObject(config, "model_type", window ? "mistral" : known->model_type);
+    cJSON_AddBoolToObject(config, "tie_word_embeddings", true); /* where there is no head */
+    add_presence(config, g);
+    add_scaling(config, g, architecture);
+    add_rotation(config, g, architecture);
+    add_end_tokens(config, g);
+    return 0;
+}
+
+int esp_gguf_config(cJSON **config, const struct esp_gguf *g, char *err, size_t errlen)
+{
+    char *architecture = esp_gguf_copy_text(esp_gguf_find(g, "general.architecture"));
+    *config = NULL;
+    if (!architecture)
+        return esp_fail(err, errlen, ESP_E_FORMAT, "%s does not give general.architecture",
+                        g->path);
+    cJSON *made = cJSON_CreateObject();
+    int status = made ? read_config(made, g, architecture, err, errlen)
+                      : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", g->path);
+    free(architecture);
+    if (status < 0)
+        cJSON_Delete(made);
+    else
+        *config = made;
+    return status;
+}
+
+/* ------------------------------------------------------------------ tensors */
+
+/* The layer that the name "blk.N...." tells, or -1. */
+static int layer_of(const char *stored)
+{
+    int layer = -1, length = 0;
+    return sscanf(stored, "blk.%9d.%n", &layer, &length) == 1 && length > 0 ? layer : -1;
+}
+
+/* Writes the name that a tensor has in a folder. False: the architecture has no such tensor, and
+ * the name stays as it is. */
+static bool folder_name(char *name, size_t size, const struct esp_architecture *architecture,
+                        const char *stored, const struct esp_tensor_rule **found)
+{
+    const struct esp_family *family = architecture->family;
+    const int layer = layer_of(stored);
+    for (const struct esp_tensor_rule *rule = layer < 0 ? family->tensors : family->layer_tensors;
+         rule->name; rule++) {
+        char own[MOST_NAME];
+        if (!esp_gguf_tensor_name(own, sizeof own, rule, layer) || strcmp(own, stored) != 0)
+            continue;
+        if (layer < 0)
+            snprintf(name, size, "%s", rule->name);
+        else
+            snprintf(name, size, "%s%d.%s", family->layer_name, layer, rule->name);
+        *found = rule;
+        return true;
+    }
+    snprintf(name, size, "%s", stored);
+    *found = NULL;
+    return false;
+}
+
+/* Whether a tensor of a layer is one of query or key. */
+static bool is_rotated(const struct esp_tensor_rule *rule)
+{
+    return (rule->slot == offsetof(struct esp_layer, query) ||
+                    rule->slot == offsetof(struct esp_layer, query_bias) ||
+                    rule->slot == offsetof(struct esp_layer, key) ||
+                    rule->slot == offsetof(struct esp_layer, key_bias));
+}
+
+static int add_tensor(struct esp_stored_set *set, const struct esp_gguf *g,
+                      const struct esp_gguf_tensor *tensor,
+                      const struct esp_architecture *architecture, bool paired, char *err,
+                      size_t errlen)
+{
+    char stored[MOST_NAME], name[2 * MOST_NAME];
+    const struct esp_tensor_rule *rule;
+    snprintf(stored, sizeof stored, "%.*s", (int)tensor->name.length, tensor->name.bytes);
+    bool known = folder_name(name, sizeof name, architecture, stored, &rule);
+    struct esp_stored *made = esp_stored_add(set, g->shard, name);
+    if (!made)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", g->path);
+    snprintf(made->type, sizeof made->type, "%s", esp_gguf_type(tensor->type)->name);
+    made->rank = tensor->rank;
+    for (int i = 0; i < tensor->rank; i++)
+        made->shape[i] = tensor->shape[tensor->rank - 1 - i];
+    made->begin = tensor->offset - g->data;
+    made->end = made->begin + tensor->bytes;
+    made->offset = tensor->offset;
+    made->apart = known && rule->parts > 0;
+    made->paired = known && paired && is_rotated(rule) && layer_of(stored) >= 0;
+    return 0;
+}
+
+static int add_tensors(struct esp_stored_set *set, const struct esp_gguf *g,
+                       const struct esp_architecture *architecture, bool paired, char *err,
+                       size_t errlen)
+{
+    if (!esp_stored_reserve(set, g->tensor_count))
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", g->path);
+    int status = 0;
+    for (size_t i = 0; i < g->tensor_count && status == 0; i++)
+        status = add_tensor(set, g, &g->tensors[i], architecture, paired, err, errlen);
+    return status;
+}
+
+static int add_part(struct esp_stored_set *set, const char *path, int number, int count,
+                    const struct esp_architecture *architecture, bool paired, char *err,
+                    size_t errlen)
+{
+    struct esp_gguf part;
+    int status = esp_gguf_open(&part, set, path, err, errlen);
+    const struct esp_gguf_value *own = status == 0 ? esp_gguf_find(&part, "split.no") : NULL;
+    if (status == 0 && own && esp_gguf_number(own, 0) != number - 1)
+        status = esp_fail(err, errlen, ESP_E_FORMAT,
+                          "%s is not part %d of %d: its split.no is %g", path, number, count,
+                          esp_gguf_number(own, 0));
+    if (status == 0)
+        status = add_tensors(set, &part, architecture, paired, err, errlen);
+    esp_gguf_close(&part);
+    return status;
+}
+
+int esp_gguf_tensors(struct esp_stored_set *set, const struct esp_gguf *g,
+                     const struct esp_architecture *architecture, char *err, size_t errlen)
+{
+    const struct esp_gguf_value *split = esp_gguf_find(g, "split.count");
+    double parts = split ? esp_gguf_number(split, 0) : 1;
+    const struct esp_gguf_architecture *own = esp_gguf_architecture_of(architecture->name);
+    bool paired = own && own->paired;
+    if (split && !(parts >= 1 && parts <= MOST_PARTS))
+        return esp_fail(err, errlen, ESP_E_FORMAT, "%s: split.count must be from 1 to %d",
+                        g->path, MOST_PARTS);
+    int status = add_tensors(set, g, architecture, paired, err, errlen);
+    for (int i = 2; i <= (int)parts && status == 0; i++) {
+        char path[PATH_MAX];
+        if (!esp_gguf_part(path, g->path, i, (int)parts))
+            return esp_fail(err, errlen, ESP_E_FILE,
+                            "%s is the first of %d parts, but is not named "
+                            "NAME-00001-of-%05d.gguf as they are",
+                            g->path, (int)parts, (int)parts);
+        status = add_part(set, path, i, (int)parts, architecture, paired, err, errlen);
+    }
+    return status < 0 ? status : esp_stored_finish(set, err, errlen);
+}
+
+/* ------------------------------------------------------------------ rotation */
+
+int esp_gguf_rotary(float *inverse_frequency, int rotary, const struct esp_gguf *g,
+                    struct esp_stored_set *set, char *err, size_t errlen)
+{
+    char *architecture = esp_gguf_copy_text(esp_gguf_find(g, "general.architecture"));
+    const struct esp_gguf_value *rotated =
+        architecture ? find(g, architecture, "rope.dimension_count") : NULL;
+    struct esp_stored *stored = esp_stored_find(set, "rope_freqs.weight");
+    free(architecture);
+    if (rotated && esp_gguf_number(rotated, 0) != rotary)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "%s: rope.dimension_count is %g, but %d dimensions of a head are rotated",
+                        g->path, esp_gguf_number(rotated, 0), rotary);
+    if (!stored)
+        return 0;
+    if (strcmp(stored->type, "F32") != 0 || stored->rank != 1 || stored->shape[0] != rotary / 2)
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "%s: rope_freqs.weight must be %d numbers of type F32", g->path,
+                        rotary / 2);
+    for (int i = 0; i < rotary / 2; i++) {
+        float factor;
+        esp_tensor_file_read(stored->source, stored->offset + (size_t)i * sizeof factor, &factor,
+                             sizeof factor);
+        if (!(factor >= 1e-6f && factor <= 1e6f))
+            return esp_fail(err, errlen, ESP_E_FORMAT,
+                            "%s: rope_freqs.weight has the factor %g, which is none", g->path,
+                            (double)factor);
+        inverse_frequency[i] /= factor;
+    }
+    stored->used = true;
+    return 0;
+}

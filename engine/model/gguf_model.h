@@ -1,0 +1,51 @@
+/* gguf_model.h - what the keys and tensors of a GGUF file mean for a model.
+ *
+ * A GGUF file is read as if it were a model folder: its keys become the config.json that the
+ * tables of the architectures expect, its tensors get the names that they have in a folder. So
+ * whatever is checked of a folder is checked here, by the same code.
+ */
+#ifndef ESP_GGUF_MODEL_H
+#define ESP_GGUF_MODEL_H
+
+#include "engine/model/architecture.h"
+#include "engine/model/gguf.h"
+
+/* An architecture's name in GGUF files and what goes with it. */
+struct esp_gguf_architecture {
+    const char *name, *model_type;
+    bool paired; /* rows of query and key, see struct esp_tensor */
+};
+
+/* NULL if there is none. */
+const struct esp_gguf_architecture *esp_gguf_architecture_named(const char *name);
+const struct esp_gguf_architecture *esp_gguf_architecture_of(const char *model_type);
+
+/* Writes the name that the tensor of a rule has in a GGUF file; `layer` is -1 outside the
+ * layers. False if GGUF has no name for it. */
+bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_tensor_rule *rule,
+                          int layer);
+
+/* Which key of GGUF holds what a key of config.json does. */
+struct esp_gguf_key {
+    const char *gguf; /* after "ARCHITECTURE." */
+    const char *config;
+    bool required;
+    enum esp_gguf_kind kind; /* as the key is written */
+};
+extern const struct esp_gguf_key esp_gguf_keys[];
+extern const int esp_gguf_key_count;
+
+/* Makes the config.json of the file; the caller deletes it. */
+int esp_gguf_config(cJSON **config, const struct esp_gguf *gguf, char *err, size_t errlen);
+
+/* Adds the tensors of the file, and those of the other parts if it is the first of several, to
+ * `set`, which the file belongs to. */
+int esp_gguf_tensors(struct esp_stored_set *set, const struct esp_gguf *gguf,
+                     const struct esp_architecture *architecture, char *err, size_t errlen);
+
+/* Divides frequencies by the factors that the file gives (Llama 3), and checks that as many
+ * dimensions are rotated as the file says. */
+int esp_gguf_rotary(float *inverse_frequency, int rotary, const struct esp_gguf *gguf,
+                    struct esp_stored_set *set, char *err, size_t errlen);
+
+#endif

@@ -1,0 +1,415 @@
+/* gguf_tokenizer.c - see gguf_tokenizer.h.
+ *
+ * The patterns are those of the models' own tokenizer.json files; the names, and which of them
+ * begin a text with a token, are llama.cpp's. NFC is what those files ask for, too, although
+ * llama.cpp leaves it out: the models were trained with it.
+ */
+#include "engine/model/gguf_tokenizer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/model/vocabulary.h"
+#include "kernels/status.h"
+
+/* ------------------------------------------------------------------ splits */
+
+#define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+/* Words of Llama 3 and Qwen 2, which differ in how many digits stand together. */
+#define WORDS(digits)                                                                          \
+    CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits                                      \
+                 "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+#define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+/* Words of GPT-4o and Tekken: a capital letter begins a new one. */
+#define CASES(tail, digits)                                                                    \
+    "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" tail "|[^\\r\\n\\p{L}\\p{N}]?" UPPER          \
+    "+" LOWER "*" tail "|" digits                                                              \
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
+static const struct esp_gguf_split splits[] = {
+    {"gpt-2", {""}, false, false, false},
+    {"llama-bpe", {WORDS("\\p{N}{1,3}")}, false, true, true},
+    {"qwen2", {WORDS("\\p{N}")}, true, false, false},
+    {"smollm", {"\\p{N}", ""}, false, false, false},
+    {"olmo", {""}, true, false, false},
+    {"dbrx", {WORDS("\\p{N}{1,3}")}, false, false, false},
+    {"tekken", {CASES("", "\\p{N}")}, false, true, true},
+    {"gpt-4o", {CASES(CONTRACTIONS "?", "\\p{N}{1,3}")}, false, false, false},
+    {"deepseek-v3",
+     {"\\p{N}{1,3}", "[\xE4\xB8\x80-\xE9\xBE\xA5\xE3\x81\x80-\xE3\x82\x9F\xE3\x82\xA0-\xE3\x83\xBF]+",
+      "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}"
+      "\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"},
+     false,
+     false,
+     false},
+    {"default",
+     {"[\\p{P}\\$\\+<=>\\^~\\|]+", "", "\\p{N}+", "[0-9][0-9][0-9]"},
+     false,
+     false,
+     false},
+};
+
+/* Other names for the same splits. */
+static const char *const aliases[][2] = {
+    {"phi-2", "gpt-2"},          {"mpt", "gpt-2"},
+    {"jais", "gpt-2"},           {"exaone4", "gpt-2"},
+    {"modern-bert", "gpt-2"},    {"llama3", "llama-bpe"},
+    {"llama-v3", "llama-bpe"},   {"falcon3", "llama-bpe"},
+    {"pixtral", "llama-bpe"},    {"lfm2", "llama-bpe"},
+    {"stablelm2", "qwen2"},      {"deepseek-r1-qwen", "qwen2"},
+    {"megrez", "qwen2"},         {"starcoder", "smollm"},
+    {"refact", "smollm"},        {"command-r", "smollm"},
+    {"codeshell", "smollm"},     {"exaone", "smollm"},
+    {"minerva-7b", "smollm"},    {"smaug-bpe", "dbrx"},
+    {"chatglm-bpe", "dbrx"},     {"llama4", "gpt-4o"},
+    {"hunyuan-dense", "deepseek-v3"},
+};
+
+enum {
+    SPLITS = sizeof splits / sizeof *splits,
+    ALIASES = sizeof aliases / sizeof *aliases,
+};
+
+const struct esp_gguf_split *esp_gguf_split_named(const char *name)
+{
+    for (int i = 0; i < ALIASES; i++)
+        if (strcmp(aliases[i][0], name) == 0)
+            name = aliases[i][1];
+    for (int i = 0; i < SPLITS; i++)
+        if (strcmp(splits[i].name, name) == 0)
+            return &splits[i];
+    return NULL;
+}
+
+static cJSON *typed(const char *type)
+{
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddStringToObject(json, "type", type);
+    return json;
+}
+
+static void add_byte_level(cJSON *list, bool pattern)
+{
+    cJSON *step = typed("ByteLevel");
+    cJSON_AddBoolToObject(step, "add_prefix_space", false);
+    cJSON_AddBoolToObject(step, "use_regex", pattern);
+    cJSON_AddItemToArray(list, step);
+}
+
+static void add_split(cJSON *list, const char *pattern)
+{
+    cJSON *step = typed("Split"), *regex = cJSON_AddObjectToObject(step, "pattern");
+    cJSON_AddStringToObject(regex, "Regex", pattern);
+    cJSON_AddStringToObject(step, "behavior", "Isolated");
+    cJSON_AddBoolToObject(step, "invert", false);
+    cJSON_AddItemToArray(list, step);
+}
+
+/* GPT-2's pattern, for where it is not the last step. */
+#define GPT2_PATTERN                                                                           \
+    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
+
+static cJSON *make_splits(const struct esp_gguf_split *split)
+{
+    cJSON *sequence = typed("Sequence");
+    cJSON *list = cJSON_AddArrayToObject(sequence, "pretokenizers");
+    bool last = false;
+    for (int i = 0; split->patterns[i]; i++) {
+        last = !*split->patterns[i] && !split->patterns[i + 1];
+        if (!last)
+            add_split(list, *split->patterns[i] ? split->patterns[i] : GPT2_PATTERN);
+    }
+    add_byte_level(list, last);
+    return sequence;
+}
+
+/* ------------------------------------------------------------------ names for splits */
+
+static const char *text_of(const cJSON *json, const char *name)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, name));
+    return text ? text : "";
+}
+
+/* Writes the patterns of a pre_tokenizer one after another, "" for ByteLevel's own. Returns how
+ * many, or -1 if it has a step that is none of these. */
+static int list_patterns(const cJSON *step, const char *patterns[8], int count)
+{
+    const char *type = text_of(step, "type");
+    const cJSON *item;
+    if (strcmp(type, "Sequence") == 0) {
+        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(step, "pretokenizers"))
+        {
+            count = count < 0 ? -1 : list_patterns(item, patterns, count);
+        }
+        return count;
+    }
+    const cJSON *pattern = cJSON_GetObjectItemCaseSensitive(step, "pattern");
+    if (strcmp(type, "ByteLevel") == 0) {
+        if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(step, "add_prefix_space")))
+            return -1;
+        if (cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(step, "use_regex")))
+            return count;
+        patterns[count] = "";
+    } else if (strcmp(type, "Digits") == 0 &&
+               cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(step, "individual_digits"))) {
+        patterns[count] = "\\p{N}";
+    } else if (strcmp(type, "Split") == 0 && *text_of(pattern, "Regex") &&
+               strcmp(text_of(step, "behavior"), "Isolated") == 0) {
+        patterns[count] = text_of(pattern, "Regex");
+    } else {
+        return -1;
+    }
+    return count < 7 ? count + 1 : -1;
+}
+
+const char *esp_gguf_split_name(const cJSON *tokenizer)
+{
+    const char *patterns[8] = {NULL};
+    const cJSON *model = cJSON_GetObjectItemCaseSensitive(tokenizer, "model");
+    const cJSON *normalizer = cJSON_GetObjectItemCaseSensitive(tokenizer, "normalizer");
+    bool ignore = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(model, "ignore_merges"));
+    bool compose = strcmp(text_of(normalizer, "type"), "NFC") == 0;
+    int count = list_patterns(cJSON_GetObjectItemCaseSensitive(tokenizer, "pre_tokenizer"),
+                              patterns, 0);
+    for (int i = 0; i < SPLITS; i++) {
+        int same = 0;
+        while (same < count && splits[i].patterns[same] &&
+               strcmp(splits[i].patterns[same], patterns[same]) == 0)
+            same++;
+        if (same == count && !splits[i].patterns[same] && splits[i].ignore_merges == ignore &&
+            splits[i].compose == compose)
+            return splits[i].name;
+    }
+    return NULL;
+}
+
+/* ------------------------------------------------------------------ tokens */
+
+struct reader {
+    const struct esp_gguf *gguf;
+    const struct esp_gguf_value *tokens, *types, *scores, *merges;
+    cJSON *json, *model, *vocab, *added;
+    bool fallback; /* SentencePiece's */
+    char *err;
+    size_t errlen;
+};
+
+static int wrong(const struct reader *r, const char *what)
+{
+    return esp_fail(r->err, r->errlen, ESP_E_FORMAT, "%s: %s", r->gguf->path, what);
+}
+
+static bool flag(const struct reader *r, const char *key, bool otherwise)
+{
+    const struct esp_gguf_value *value = esp_gguf_find(r->gguf, key);
+    return value ? esp_gguf_number(value, 0) == 1 : otherwise;
+}
+
+static void add_added(struct reader *r, const char *content, double id, bool special)
+{
+    static const char *const names[] = {"single_word", "lstrip", "rstrip", "normalized"};
+    cJSON *token = cJSON_CreateObject();
+    cJSON_AddNumberToObject(token, "id", id);
+    cJSON_AddStringToObject(token, "content", content);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        cJSON_AddBoolToObject(token, names[i], false);
+    cJSON_AddBoolToObject(token, "special", special);
+    cJSON_AddItemToArray(r->added, token);
+}
+
+/* Converters fill a vocabulary up with such tokens, which have no text. */
+static bool is_padding(const char *text, uint64_t id)
+{
+    char padding[32];
+    snprintf(padding, sizeof padding, "[PAD%llu]", (unsigned long long)id);
+    return strcmp(text, padding) == 0;
+}
+
+static void add_token(struct reader *r, const char *text, uint64_t id)
+{
+    double type = r->types ? esp_gguf_number(r->types, id) : ESP_GGUF_NORMAL;
+    bool special = type == ESP_GGUF_CONTROL || type == ESP_GGUF_UNKNOWN;
+    if (type == ESP_GGUF_UNUSED && is_padding(text, id))
+        return;
+    if (special || type == ESP_GGUF_USER_DEFINED)
+        add_added(r, text, (double)id, special);
+    if (r->fallback || !(special || type == ESP_GGUF_USER_DEFINED))
+        cJSON_AddNumberToObject(r->vocab, text, (double)id);
+}
+
+static int read_tokens(struct reader *r)
+{
+    const unsigned char *at = NULL;
+    struct esp_gguf_text text;
+    for (uint64_t id = 0; esp_gguf_next_text(r->tokens, &at, &text); id++) {
+        if (text.length == 0)
+            continue; /* no text leads to it */
+        char *copy = esp_gguf_is_plain(text) ? strndup(text.bytes, text.length) : NULL;
+        if (!copy)
+            return esp_fail(r->err, r->errlen, ESP_E_FORMAT,
+                            "%s: token %llu is no UTF-8 text", r->gguf->path,
+                            (unsigned long long)id);
+        add_token(r, copy, id);
+        free(copy);
+    }
+    return 0;
+}
+
+static int read_merges(struct reader *r)
+{
+    const unsigned char *at = NULL;
+    struct esp_gguf_text text;
+    cJSON *list = cJSON_AddArrayToObject(r->model, "merges");
+    while (esp_gguf_next_text(r->merges, &at, &text)) {
+        char *copy = esp_gguf_is_plain(text) ? strndup(text.bytes, text.length) : NULL;
+        if (!copy)
+            return wrong(r, "an entry of tokenizer.ggml.merges is no UTF-8 text");
+        cJSON_AddItemToArray(list, cJSON_CreateString(copy));
+        free(copy);
+    }
+    return 0;
+}
+
+static int read_scores(struct reader *r)
+{
+    cJSON *list = cJSON_AddArrayToObject(r->model, "scores");
+    for (uint64_t id = 0; id < r->scores->count; id++) {
+        double score = esp_gguf_number(r->scores, id);
+        if (isnan(score))
+            return wrong(r, "tokenizer.ggml.scores holds what is no number");
+        cJSON_AddItemToArray(list, cJSON_CreateNumber(score));
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------ the rest of the file */
+
+static int set_splits(struct reader *r)
+{
+    char *name = esp_gguf_copy_text(esp_gguf_find(r->gguf, "tokenizer.ggml.pre"));
+    const struct esp_gguf_split *split = esp_gguf_split_named(name ? name : "default");
+    int status = 0;
+    if (!split)
+        status = esp_fail(r->err, r->errlen, ESP_E_UNSUPPORTED,
+                          "%s: tokenizer.ggml.pre is %.40s, a way to split text that is not "
+                          "known",
+                          r->gguf->path, name);
+    free(name);
+    if (status < 0)
+        return status;
+    cJSON_AddItemToObject(r->json, "pre_tokenizer", make_splits(split));
+    if (split->compose)
+        cJSON_AddItemToObject(r->json, "normalizer", typed("NFC"));
+    cJSON_AddBoolToObject(r->model, "ignore_merges", split->ignore_merges);
+    return split->begins;
+}
+
+/* SentencePiece writes a space as U+2581, and one before a text unless it is told not to. */
+static void set_spaces(struct reader *r)
+{
+    cJSON *sequence = typed("Sequence");
+    cJSON *list = cJSON_AddArrayToObject(sequence, "normalizers");
+    if (flag(r, "tokenizer.ggml.add_space_prefix", true)) {
+        cJSON *prepend = typed("Prepend");
+        cJSON_AddStringToObject(prepend, "prepend", ESP_SPACE_MARK);
+        cJSON_AddItemToArray(list, prepend);
+    }
+    cJSON *replace = typed("Replace"), *pattern = cJSON_AddObjectToObject(replace, "pattern");
+    cJSON_AddStringToObject(pattern, "String", " ");
+    cJSON_AddStringToObject(replace, "content", ESP_SPACE_MARK);
+    cJSON_AddItemToArray(list, replace);
+    cJSON_AddItemToObject(r->json, "normalizer", sequence);
+}
+
+/* The token before every text, as the post_processor of a folder says it. */
+static void set_begin(struct reader *r)
+{
+    const struct esp_gguf_value *value = esp_gguf_find(r->gguf, "tokenizer.ggml.bos_token_id");
+    double bos = value ? esp_gguf_number(value, 0) : r->fallback ? 1 : -1;
+    const unsigned char *at = NULL;
+    struct esp_gguf_text text = {NULL, 0};
+    for (double id = 0; id <= bos; id++)
+        if (!esp_gguf_next_text(r->tokens, &at, &text))
+            return;
+    char *content = text.length && esp_gguf_is_plain(text) ? strndup(text.bytes, text.length)
+                                                           : NULL;
+    if (content) {
+        cJSON *processor = typed("TemplateProcessing");
+        cJSON *single = cJSON_AddArrayToObject(processor, "single");
+        cJSON *part = cJSON_CreateObject(), *token = cJSON_AddObjectToObject(part, "SpecialToken");
+        cJSON_AddStringToObject(token, "id", content);
+        cJSON_AddItemToArray(single, part);
+        cJSON_AddItemToObject(r->json, "post_processor", processor);
+    }
+    free(content);
+}
+
+static int read_all(struct reader *r, const char *kind)
+{
+    const struct esp_gguf *g = r->gguf;
+    int begins = r->fallback = strcmp(kind, "llama") == 0, status = 0;
+    r->tokens = esp_gguf_find(g, "tokenizer.ggml.tokens");
+    r->types = esp_gguf_find(g, "tokenizer.ggml.token_type");
+    r->scores = esp_gguf_find(g, "tokenizer.ggml.scores");
+    r->merges = esp_gguf_find(g, "tokenizer.ggml.merges");
+    if (!r->fallback && strcmp(kind, "gpt2") != 0)
+        return esp_fail(r->err, r->errlen, ESP_E_UNSUPPORTED,
+                        "%s: tokenizer.ggml.model is %.40s; supported are gpt2 and llama", g->path,
+                        kind);
+    if (!r->tokens || !r->tokens->array || r->tokens->kind != ESP_GGUF_TEXT)
+        return wrong(r, "tokenizer.ggml.tokens is missing or no list of texts");
+    if (r->types && r->types->count != r->tokens->count)
+        return wrong(r, "tokenizer.ggml.token_type and tokens have not the same length");
+    if (r->fallback && (!r->scores || r->scores->count != r->tokens->count))
+        return wrong(r, "tokenizer.ggml.scores is missing or not as long as tokens");
+    if (!r->fallback && (!r->merges || r->merges->kind != ESP_GGUF_TEXT))
+        return wrong(r, "tokenizer.ggml.merges is missing or no list of texts");
+    cJSON_AddStringToObject(r->model, "type", "BPE");
+    cJSON_AddBoolToObject(r->model, "byte_fallback", r->fallback);
+    r->vocab = cJSON_AddObjectToObject(r->model, "vocab");
+    r->added = cJSON_AddArrayToObject(r->json, "added_tokens");
+    if (r->fallback)
+        set_spaces(r);
+    else
+        begins = set_splits(r);
+    if (begins >= 0)
+        status = read_tokens(r);
+    if (begins < 0 || status < 0)
+        return begins < 0 ? begins : status;
+    if (flag(r, "tokenizer.ggml.add_bos_token", begins))
+        set_begin(r);
+    return r->fallback ? read_scores(r) : read_merges(r);
+}
+
+int esp_gguf_tokenizer(cJSON **json, const char *path, char *err, size_t errlen)
+{
+    struct esp_gguf gguf;
+    struct esp_stored_set *set = calloc(1, sizeof *set);
+    char *kind = NULL;
+    *json = NULL;
+    if (!set)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", path);
+    int status = esp_gguf_open_first(&gguf, set, path, err, errlen);
+    if (status == 0 &&
+        !(kind = esp_gguf_copy_text(esp_gguf_find(&gguf, "tokenizer.ggml.model"))))
+        status = esp_fail(err, errlen, ESP_E_FORMAT, "%s has no tokenizer", path);
+    if (status == 0) {
+        struct reader r = {.gguf = &gguf, .json = cJSON_CreateObject()};
+        r.model = cJSON_AddObjectToObject(r.json, "model");
+        r.err = err;
+        r.errlen = errlen;
+        status = read_all(&r, kind);
+        if (status < 0)
+            cJSON_Delete(r.json);
+        else
+            *json = r.json;
+    }
+    free(kind);
+    esp_gguf_close(&gguf);
+    esp_stored_close(set);
+    return status;
+}

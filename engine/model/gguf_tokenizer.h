@@ -1,0 +1,43 @@
+/* gguf_tokenizer.h - the tokenizer of a GGUF file, as the tokenizer.json of a model folder.
+ *
+ * Two kinds are known. `gpt2` is byte-level BPE with merges; how text is split into words is only
+ * named (tokenizer.ggml.pre), so the splits that the names stand for are listed here. `llama` is
+ * SentencePiece's BPE with byte fallback, which has scores instead of merges (bpe.h).
+ */
+#ifndef ESP_GGUF_TOKENIZER_H
+#define ESP_GGUF_TOKENIZER_H
+
+#include <cJSON.h>
+
+#include "engine/model/gguf.h"
+
+/* The values of tokenizer.ggml.token_type. */
+enum {
+    ESP_GGUF_NORMAL = 1,
+    ESP_GGUF_UNKNOWN = 2,
+    ESP_GGUF_CONTROL = 3,
+    ESP_GGUF_USER_DEFINED = 4,
+    ESP_GGUF_UNUSED = 5,
+    ESP_GGUF_BYTE = 6,
+};
+
+/* One way to split text into words. */
+struct esp_gguf_split {
+    const char *name;        /* of tokenizer.ggml.pre */
+    const char *patterns[8]; /* each splits the words of those before it; NULL-terminated. An
+                                empty pattern stands for GPT-2's, which ByteLevel brings. */
+    bool compose;            /* text is normalised to NFC first */
+    bool ignore_merges;      /* a word that is a token is never split */
+    bool begins;             /* a text begins with the begin-of-text token */
+};
+
+/* NULL if there is none of that name. */
+const struct esp_gguf_split *esp_gguf_split_named(const char *name);
+/* The name for the splits of a tokenizer.json: its members pre_tokenizer, normalizer and
+ * model.ignore_merges. NULL if no name stands for them. */
+const char *esp_gguf_split_name(const cJSON *tokenizer);
+
+/* Makes the tokenizer.json of the file at `path`; the caller deletes it. */
+int esp_gguf_tokenizer(cJSON **json, const char *path, char *err, size_t errlen);
+
+#endif
