@@ -238,7 +238,7 @@ $(BUILD)/cuda/%.cu.o: %.cu
 	$(call say,NVCC,$<)$(NVCC) -std=c++17 $(CUDA_GENCODE) $(NVCC_FLAGS) $(INCLUDE) -MMD -MP -MF $(@:.o=.d) \
 	    -Xcompiler=-fPIC,-Wall$(if $(filter true,$(CI)),$(comma)-Werror) -c -o $@ $<
 
-CUDA_SHARED := $(addprefix $(BUILD)/obj/,kernels/status.o kernels/batch.o kernels/model_desc.o)
+CUDA_SHARED := $(addprefix $(BUILD)/obj/,kernels/status.o kernels/batch.o kernels/dtype.o kernels/model_desc.o)
 
 $(BUILD)/libespalier-cuda.so: $(CUDA_OBJ) $(CUDA_SHARED) kernels/cuda/plugin.map
 	$(call say,LINK,$@)$(NVCC) $(CUDA_GENCODE) -shared -cudart static -Xlinker --version-script=kernels/cuda/plugin.map \

@@ -18,6 +18,7 @@
 
 #include <stdint.h>
 
+#include "kernels/dtype.h"
 #include "kernels/ratio.h"
 #include "kernels/status.h"
 
@@ -26,17 +27,6 @@ extern "C" {
 #endif
 
 /* ------------------------------------------------------------------ a model, described */
-
-#define ESP_DTYPES(X)                                                                          \
-    X(F32, 4)                                                                                  \
-    X(F16, 2)                                                                                  \
-    X(BF16, 2)
-
-enum esp_dtype {
-#define X(name, bytes) ESP_##name,
-    ESP_DTYPES(X)
-#undef X
-};
 
 /* A file that tensors are read from. If the file has become shorter since it was opened, a read
  * beyond its end gives zeros and sets `failed`. The owner of the file checks that after all
@@ -50,7 +40,8 @@ struct esp_tensor_file {
  * (r / block) * stride + r % block of `data`, so that one matrix can be read out of a fused one
  * (gpt_neox interleaves q, k and v per head). A plain matrix has block = stride = rows. A
  * vector is a matrix with one column: its element r is found by the same rule, so a fused bias
- * is read in the same way. data is NULL for a tensor that the model does not have. */
+ * is read in the same way; it is never quantised. The columns of a quantised matrix are a
+ * multiple of its dtype's block. data is NULL for a tensor that the model does not have. */
 struct esp_tensor {
     const void
         *data; /* row-major, unaligned; with a source only a mark that there is a tensor */

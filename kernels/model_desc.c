@@ -15,11 +15,6 @@
 
 /* ------------------------------------------------------------------ reading the file */
 
-size_t esp_dtype_size(enum esp_dtype dtype)
-{
-    return dtype == ESP_F32 ? 4 : 2;
-}
-
 void esp_tensor_file_read(struct esp_tensor_file *file, size_t offset, void *to, size_t size)
 {
     for (size_t done = 0; done < size;) {
@@ -51,7 +46,7 @@ static size_t stored_row(const struct esp_tensor *t, int row, int *run)
 
 static void copy_stored(const struct esp_tensor *t, int columns, int row, int count, void *to)
 {
-    const size_t row_bytes = (size_t)columns * esp_dtype_size(t->dtype);
+    const size_t row_bytes = esp_dtype_row_bytes(t->dtype, columns);
     for (int run; count > 0; row += run, count -= run) {
         size_t at = stored_row(t, row, &run);
         run = count < run ? count : run;
@@ -64,31 +59,28 @@ static void copy_stored(const struct esp_tensor *t, int columns, int row, int co
     }
 }
 
-static float float_from_bits(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 /* A number of BF16 is the upper half of one of F32, so a power of two divides both without
  * rounding. */
 static void divide(char *numbers, int count, enum esp_dtype dtype, int divisor)
 {
-    const size_t size = esp_dtype_size(dtype);
+    const size_t size = esp_dtype_block_bytes(dtype);
     for (int i = 0; i < count; i++) {
         char *at = numbers + (size_t)i * size;
         uint32_t bits = 0;
+        float value;
         memcpy((char *)&bits + (4 - size), at, size);
-        const float value = float_from_bits(bits) / (float)divisor;
+        memcpy(&value, &bits, sizeof value);
+        value /= (float)divisor;
         memcpy(&bits, &value, sizeof bits);
         memcpy(at, (char *)&bits + (4 - size), size);
     }
 }
 
+/* Of a tensor of floats (model.c enlarges no other). */
 static void copy_larger(const struct esp_tensor *t, int row, char *to)
 {
-    const size_t size = esp_dtype_size(t->dtype), part = (size_t)t->stored_columns * size;
+    const size_t size = esp_dtype_block_bytes(t->dtype);
+    const size_t part = (size_t)t->stored_columns * size;
     if (t->divisor == 0) {
         memset(to, 0, (size_t)t->columns * size);
         return;
@@ -102,35 +94,30 @@ static void copy_larger(const struct esp_tensor *t, int row, char *to)
 
 void esp_tensor_copy_rows(const struct esp_tensor *t, int row, int count, void *to)
 {
-    const size_t row_bytes = (size_t)t->columns * esp_dtype_size(t->dtype);
+    const size_t row_bytes = esp_dtype_row_bytes(t->dtype, t->columns);
     if (t->stored_rows == 0)
         copy_stored(t, t->columns, row, count, to);
     for (int i = 0; i < count && t->stored_rows > 0; i++)
         copy_larger(t, row + i, (char *)to + (size_t)i * row_bytes);
 }
 
-static float half_to_float(uint16_t half)
-{
-    uint32_t rest = half & 0x7fffu;
-    float size = rest >= 0x7c00u ? float_from_bits(rest << 13 | 0x7f800000u)
-                                 : float_from_bits(rest << 13) * 0x1p112f;
-    return half & 0x8000u ? -size : size;
-}
+enum { FLOATS_TOGETHER = 64 };
 
-/* 16-bit numbers are read into the second half of `out` and converted in place from the front:
- * the float of number i is written only over numbers that have been converted. */
+/* No number takes more bytes stored than as a float. Rows are read into the end of `out` and
+ * converted in place from the front: floats are written only over what has been converted. */
 void esp_tensor_read_rows(const struct esp_tensor *tensor, int row, int count, float *out)
 {
-    const size_t n = (size_t)count * (size_t)tensor->columns;
-    const bool wide = tensor->dtype == ESP_F32;
-    char *from = (char *)out + (wide ? 0 : n * sizeof(uint16_t));
+    const size_t block = (size_t)esp_dtype_block(tensor->dtype);
+    const size_t bytes = esp_dtype_block_bytes(tensor->dtype);
+    const size_t blocks = (size_t)count * (size_t)tensor->columns / block;
+    const size_t most = block == 1 ? FLOATS_TOGETHER : 1;
+    char *from = (char *)out + blocks * (block * sizeof *out - bytes);
     esp_tensor_copy_rows(tensor, row, count, from);
-    for (size_t i = 0; i < n && !wide; i++) {
-        uint16_t bits;
-        memcpy(&bits, from + i * sizeof bits, sizeof bits);
-        float value = tensor->dtype == ESP_F16 ? half_to_float(bits)
-                                               : float_from_bits((uint32_t)bits << 16);
-        memcpy(&out[i], &value, sizeof value);
+    for (size_t i = 0, n; i < blocks && tensor->dtype != ESP_F32; i += n) {
+        char stored[ESP_DTYPE_BLOCK_BYTES];
+        n = blocks - i < most ? blocks - i : most;
+        memcpy(stored, from + i * bytes, n * bytes);
+        esp_dequantise(tensor->dtype, stored, (int)(n * block), out + i * block);
     }
 }
 
@@ -166,14 +153,20 @@ struct checker {
 static int check(const struct checker *c, const struct esp_tensor *t, const char *name,
                  int rows, int columns)
 {
-    if (t->data && t->rows == rows && t->columns == columns && t->block > 0 && t->stride > 0 &&
-        t->dtype >= ESP_F32 && t->dtype <= ESP_BF16)
+    const bool known = (unsigned)t->dtype < ESP_DTYPE_COUNT;
+    const bool fits = t->data && t->rows == rows && t->columns == columns && t->block > 0 &&
+                      t->stride > 0 && known;
+    if (fits && columns % esp_dtype_block(t->dtype) == 0)
         return 0;
     char where[32] = "";
     if (c->layer >= 0)
         snprintf(where, sizeof where, " of layer %d", c->layer);
     if (!t->data)
         return esp_fail(c->err, c->errlen, ESP_E_FORMAT, "the model has no %s%s", name, where);
+    if (fits)
+        return esp_fail(c->err, c->errlen, ESP_E_FORMAT,
+                        "%s%s has %d columns, which blocks of %d (%s) do not divide", name,
+                        where, columns, esp_dtype_block(t->dtype), esp_dtype_name(t->dtype));
     return esp_fail(c->err, c->errlen, ESP_E_FORMAT,
                     "%s%s has the shape (%d, %d), not (%d, %d)", name, where, t->rows,
                     t->columns, rows, columns);

@@ -12,8 +12,6 @@ extern "C" {
  * ESP_E_FORMAT and one sentence in err. */
 int esp_model_desc_check(const struct esp_model_desc *desc, char *err, size_t errlen);
 
-size_t esp_dtype_size(enum esp_dtype dtype); /* bytes */
-
 /* Reads bytes offset..offset+size-1; see struct esp_tensor_file. */
 void esp_tensor_file_read(struct esp_tensor_file *file, size_t offset, void *to, size_t size);
 

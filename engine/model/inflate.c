@@ -434,15 +434,15 @@ static int grow(struct esp_model *model, struct esp_tensor *t, struct growth gro
 {
     if (!t->data)
         return ESP_OK;
-    if (growth.divide && t->dtype == ESP_F16)
-        return refuse_type("F16", model->path, err, errlen);
+    if (esp_dtype_quantised(t->dtype) || (growth.divide && t->dtype == ESP_F16))
+        return refuse_type(esp_dtype_name(t->dtype), model->path, err, errlen);
     t->stored_rows = t->rows;
     t->stored_columns = t->columns;
     t->rows *= growth.repeat_rows ? width : 1;
     t->columns *= growth.repeat_columns ? width : 1;
     t->divisor = zero ? 0 : growth.divide ? width : 1;
     model->parameters += (int64_t)t->rows * t->columns;
-    model->bytes += (size_t)t->rows * (size_t)t->columns * (t->dtype == ESP_F32 ? 4 : 2);
+    model->bytes += (size_t)t->rows * esp_dtype_row_bytes(t->dtype, t->columns);
     return ESP_OK;
 }
 

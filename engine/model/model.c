@@ -30,15 +30,6 @@ static const struct esp_architecture *const architectures[] = {
 #undef X
 };
 
-static const struct {
-    const char *name;
-    size_t bytes;
-} types[] = {
-#define X(name, bytes) [ESP_##name] = {#name, bytes},
-    ESP_DTYPES(X)
-#undef X
-};
-
 static int find_architecture(const struct esp_architecture **found, const struct esp_json *json,
                              char *err, size_t errlen)
 {
@@ -140,21 +131,19 @@ static int bind_tensor(struct esp_tensor *slot, const struct binding *binding,
             err, errlen, ESP_E_FORMAT,
             "%s: tensor %s has shape %s, but config.json asks for %s", stored->file, name,
             shape_text(found_text, sizeof found_text, stored->shape, stored->rank), want_text);
-    size_t type = 0, count = sizeof types / sizeof *types;
-    while (type < count && strcmp(types[type].name, stored->type) != 0)
-        type++;
-    if (type == count)
+    enum esp_dtype dtype = esp_dtype_find(stored->type);
+    if (dtype == ESP_DTYPE_COUNT || esp_dtype_quantised(dtype))
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "%s: tensor %s is stored as %s; only F32, F16 and BF16 are supported",
                         stored->file, name, stored->type);
 
     int block = rule->parts > 0 && !stored->apart ? config->head_dim : rows;
-    size_t row_bytes = (size_t)columns * types[type].bytes;
+    size_t row_bytes = esp_dtype_row_bytes(dtype, columns);
     *slot = (struct esp_tensor){
         .data = stored,
         .source = stored->source,
         .offset = stored->offset + (size_t)rule->part * (size_t)block * row_bytes,
-        .dtype = (enum esp_dtype)type,
+        .dtype = dtype,
         .rows = rows,
         .columns = columns,
         .block = block,
@@ -221,7 +210,7 @@ static int bind_all(struct esp_model *model, const struct esp_family *family,
         status =
             bind_table(&binding, family->layer_tensors, &model->desc.layer[i], i, err, errlen);
     if (status == 0)
-        model->dtype = types[model->desc.layer[0].query.dtype].name;
+        model->dtype = esp_dtype_name(model->desc.layer[0].query.dtype);
     return status;
 }
 

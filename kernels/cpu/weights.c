@@ -3,8 +3,9 @@
  * The file keeps a matrix row by row; the product wants, for one input after the other, the
  * weights of 32 outputs side by side (struct esp_packed). Everything goes into one block of
  * memory in the order in which a forward pass reads it: one walk over the model measures the
- * block, a second one fills it. Matrices keep their dtype; norm weights and biases become
- * float32. The embedding is copied as it is. After that nothing depends on the file.
+ * block, a second one fills it. Matrices of floats keep their dtype; quantised matrices, norm
+ * weights and biases become float32. The embedding is copied as it is. After that nothing
+ * depends on the file.
  */
 #include "kernels/cpu/cpu.h"
 
@@ -78,11 +79,14 @@ static size_t packed_columns(const struct esp_packed *w)
 static void pack_panel(const struct esp_packed *w, const struct esp_tensor *t, int panel,
                        char *stored)
 {
-    const size_t size = esp_dtype_size(w->dtype);
+    const size_t size = esp_dtype_block_bytes(w->dtype);
     char *out = (char *)w->data + (size_t)panel * packed_columns(w) * ESP_PANEL * size;
     int first = panel * ESP_PANEL;
     int rows = w->rows - first < ESP_PANEL ? w->rows - first : ESP_PANEL;
-    esp_tensor_copy_rows(t, first, rows, stored);
+    if (w->dtype == t->dtype)
+        esp_tensor_copy_rows(t, first, rows, stored);
+    else
+        esp_tensor_read_rows(t, first, rows, (float *)stored);
     for (int begin = 0; begin < w->columns; begin += COLUMN_TILE) {
         int end = begin + COLUMN_TILE < w->columns ? begin + COLUMN_TILE : w->columns;
         for (int j = 0; j < rows; j++) {
@@ -111,7 +115,7 @@ static void pack_part(void *arg, int part, int thread)
 
 static void pack_embedding(struct packer *p, struct esp_tensor *out, const struct esp_tensor *t)
 {
-    char *data = take(p, (size_t)t->rows * (size_t)t->columns, esp_dtype_size(t->dtype));
+    char *data = take(p, (size_t)t->rows, esp_dtype_row_bytes(t->dtype, t->columns));
     *out = (struct esp_tensor){.data = data,
                                .dtype = t->dtype,
                                .rows = t->rows,
@@ -126,13 +130,13 @@ static int pack_matrix(struct packer *p, struct esp_packed *w, const struct esp_
                        const struct esp_tensor *bias)
 {
     size_t outputs = esp_cpu_pad(t->rows, ESP_PANEL);
-    w->dtype = t->dtype;
+    w->dtype = esp_dtype_quantised(t->dtype) ? ESP_F32 : t->dtype;
     w->rows = t->rows;
     w->columns = t->columns;
     w->panels = (int)(outputs / ESP_PANEL);
     w->pairs = p->pairs && t->dtype == ESP_BF16;
     p->any_pairs |= w->pairs;
-    w->data = take(p, outputs * packed_columns(w), esp_dtype_size(t->dtype));
+    w->data = take(p, outputs * packed_columns(w), esp_dtype_block_bytes(w->dtype));
     float *biases = take(p, outputs, sizeof *biases);
     w->bias = biases;
     if (!p->memory)

@@ -1,0 +1,496 @@
+/* dtype.c - floats of every stored type to and from float32; see dtype.h.
+ *
+ * Blocks, in the layouts of GGUF (little-endian; d and dmin are F16):
+ *   Q8_0    d, 32 signed bytes q                                         x = d q
+ *   Q4_0    d, 16 bytes: q 0-15 in the low halves, 16-31 in the high     x = d (q - 8)
+ *   Q5_0    d, 32 fifth bits, 16 bytes as Q4_0                           x = d (q - 16)
+ *   IQ4_NL  d, 16 bytes as Q4_0                                          x = d table[q]
+ *   Q4_K    d, dmin, 12 bytes of scales, 128 bytes                       x = d s q - dmin m
+ *   Q5_K    d, dmin, 12 bytes of scales, 32 bytes of fifth bits, 128     the same
+ *   Q6_K    128 bytes of low halves, 64 of upper two bits, 16 signed
+ *           bytes of scales, d                                           x = d s (q - 32)
+ * Q4_K and Q5_K have a scale s and a minimum m of six bits for each 32 of their 256 numbers,
+ * Q6_K a scale for each 16. In the K types a run of bytes holds, half by half or two bits by
+ * two bits, numbers that lie 32 or 64 apart.
+ */
+#include "kernels/dtype.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SMALL = 32, LARGE = 256 };
+
+static const struct {
+    const char *name;
+    int numbers;
+    size_t bytes;
+} types[] = {
+#define X(name, numbers, bytes) [ESP_##name] = {#name, numbers, bytes},
+    ESP_DTYPES(X)
+#undef X
+};
+
+const char *esp_dtype_name(enum esp_dtype dtype)
+{
+    return types[dtype].name;
+}
+
+enum esp_dtype esp_dtype_find(const char *name)
+{
+    int i = 0;
+    while (i < ESP_DTYPE_COUNT && strcmp(types[i].name, name) != 0)
+        i++;
+    return (enum esp_dtype)i;
+}
+
+bool esp_dtype_quantised(enum esp_dtype dtype)
+{
+    return types[dtype].numbers > 1;
+}
+
+int esp_dtype_block(enum esp_dtype dtype)
+{
+    return types[dtype].numbers;
+}
+
+size_t esp_dtype_block_bytes(enum esp_dtype dtype)
+{
+    return types[dtype].bytes;
+}
+
+size_t esp_dtype_row_bytes(enum esp_dtype dtype, int columns)
+{
+    return (size_t)(columns / types[dtype].numbers) * types[dtype].bytes;
+}
+
+/* ------------------------------------------------------------------ floats */
+
+static float float_from_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static uint32_t bits_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+float esp_half_to_float(uint16_t half)
+{
+    uint32_t rest = half & 0x7fffu;
+    float size = rest >= 0x7c00u ? float_from_bits(rest << 13 | 0x7f800000u)
+                                 : float_from_bits(rest << 13) * 0x1p112f;
+    return half & 0x8000u ? -size : size;
+}
+
+uint16_t esp_float_to_half(float x)
+{
+    const uint32_t sign = bits_of(x) >> 16 & 0x8000u, size = bits_of(x) & 0x7fffffffu;
+    if (size > 0x7f800000u)
+        return (uint16_t)(sign | 0x7e00u);
+    if (size >= 0x477ff000u) /* from halfway between the largest half and the next power on */
+        return (uint16_t)(sign | 0x7c00u);
+    if (size < 0x38800000u) /* a subnormal half: a multiple of 2^-24 */
+        return (uint16_t)(sign | (bits_of(float_from_bits(size) + 0.5f) - bits_of(0.5f)));
+    return (uint16_t)(sign | ((size - 0x38000000u + 0xfffu + (size >> 13 & 1)) >> 13));
+}
+
+static uint16_t float_to_bf16(float x)
+{
+    uint32_t bits = bits_of(x);
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        return (uint16_t)(bits >> 16 | 0x40u);
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+}
+
+static uint16_t load_16(const uint8_t *p)
+{
+    uint16_t value;
+    memcpy(&value, p, sizeof value);
+    return value;
+}
+
+static float load_half(const uint8_t *p)
+{
+    return esp_half_to_float(load_16(p));
+}
+
+/* Stores x as F16 and gives what was stored. */
+static float store_half(uint8_t *p, float x)
+{
+    uint16_t half = esp_float_to_half(x);
+    memcpy(p, &half, sizeof half);
+    return esp_half_to_float(half);
+}
+
+/* ------------------------------------------------------------------ integers of a block */
+
+static const int8_t nonlinear[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                     1,    13,   25,  38,  53,  69,  89,  113};
+
+/* Scale and minimum number i (0..7) of a Q4_K or Q5_K block, six bits each, of its 12 bytes. */
+static void load_scale(const uint8_t *s, int i, int *scale, int *minimum)
+{
+    if (i < 4) {
+        *scale = s[i] & 63;
+        *minimum = s[i + 4] & 63;
+    } else {
+        *scale = (s[i + 4] & 15) | s[i - 4] >> 6 << 4;
+        *minimum = s[i + 4] >> 4 | s[i] >> 6 << 4;
+    }
+}
+
+/* `s` is zero before number 0. */
+static void store_scale(uint8_t *s, int i, int scale, int minimum)
+{
+    if (i < 4) {
+        s[i] = (uint8_t)scale;
+        s[i + 4] = (uint8_t)minimum;
+    } else {
+        s[i + 4] = (uint8_t)((scale & 15) | minimum << 4);
+        s[i - 4] = (uint8_t)(s[i - 4] | scale >> 4 << 6);
+        s[i] = (uint8_t)(s[i] | minimum >> 4 << 6);
+    }
+}
+
+/* Half a byte of `bytes` for each of `run` numbers, then the other half for the next `run`. */
+static void load_halves(const uint8_t *bytes, int n, int run, uint8_t *q)
+{
+    for (int i = 0; i < n; i++)
+        q[i] = bytes[i / (2 * run) * run + i % run] >> (i / run % 2 * 4) & 15;
+}
+
+static void store_halves(uint8_t *bytes, int n, int run, const uint8_t *q)
+{
+    memset(bytes, 0, (size_t)n / 2);
+    for (int i = 0; i < n; i++)
+        bytes[i / (2 * run) * run + i % run] |= (uint8_t)((q[i] & 15) << (i / run % 2 * 4));
+}
+
+static const int low_run[ESP_DTYPE_COUNT] = {
+    [ESP_Q4_0] = 16, [ESP_Q5_0] = 16, [ESP_IQ4_NL] = 16,
+    [ESP_Q4_K] = 32, [ESP_Q5_K] = 32, [ESP_Q6_K] = 64};
+
+/* Where a block keeps the halves. */
+static size_t low_offset(enum esp_dtype dtype)
+{
+    return dtype == ESP_Q6_K ? 0 : types[dtype].bytes - (size_t)types[dtype].numbers / 2;
+}
+
+/* The integers q of a block other than Q8_0, without their offset. */
+static void load_integers(enum esp_dtype dtype, const uint8_t *block, uint8_t *q)
+{
+    load_halves(block + low_offset(dtype), types[dtype].numbers, low_run[dtype], q);
+    if (dtype == ESP_Q5_0)
+        for (int i = 0; i < SMALL; i++)
+            q[i] |= (uint8_t)((block[2 + i / 8] >> i % 8 & 1) << 4);
+    if (dtype == ESP_Q5_K)
+        for (int i = 0; i < LARGE; i++)
+            q[i] |= (uint8_t)((block[16 + i % 32] >> i / 32 & 1) << 4);
+    if (dtype == ESP_Q6_K)
+        for (int i = 0; i < LARGE; i++)
+            q[i] |= (uint8_t)((block[128 + i / 128 * 32 + i % 32] >> i / 32 % 4 * 2 & 3) << 4);
+}
+
+static void store_integers(enum esp_dtype dtype, uint8_t *block, const uint8_t *q)
+{
+    store_halves(block + low_offset(dtype), types[dtype].numbers, low_run[dtype], q);
+    if (dtype == ESP_Q5_0) {
+        memset(block + 2, 0, 4);
+        for (int i = 0; i < SMALL; i++)
+            block[2 + i / 8] |= (uint8_t)((q[i] >> 4) << i % 8);
+    }
+    if (dtype == ESP_Q5_K) {
+        memset(block + 16, 0, 32);
+        for (int i = 0; i < LARGE; i++)
+            block[16 + i % 32] |= (uint8_t)((q[i] >> 4) << i / 32);
+    }
+    if (dtype == ESP_Q6_K) {
+        memset(block + 128, 0, 64);
+        for (int i = 0; i < LARGE; i++)
+            block[128 + i / 128 * 32 + i % 32] |= (uint8_t)((q[i] >> 4) << i / 32 % 4 * 2);
+    }
+}
+
+/* ------------------------------------------------------------------ to floats */
+
+static void read_block(enum esp_dtype dtype, const uint8_t *block, float *out)
+{
+    const float d = load_half(block + (dtype == ESP_Q6_K ? 208 : 0));
+    uint8_t q[LARGE];
+    if (dtype == ESP_Q8_0) {
+        for (int i = 0; i < SMALL; i++)
+            out[i] = d * (float)(int8_t)block[2 + i];
+        return;
+    }
+    load_integers(dtype, block, q);
+    if (dtype == ESP_Q4_0 || dtype == ESP_Q5_0) {
+        const int middle = dtype == ESP_Q4_0 ? 8 : 16;
+        for (int i = 0; i < SMALL; i++)
+            out[i] = d * (float)(q[i] - middle);
+    } else if (dtype == ESP_IQ4_NL) {
+        for (int i = 0; i < SMALL; i++)
+            out[i] = d * (float)nonlinear[q[i]];
+    } else if (dtype == ESP_Q6_K) {
+        for (int i = 0; i < LARGE; i++)
+            out[i] = d * (float)(int8_t)block[192 + i / 16] * (float)(q[i] - 32);
+    } else {
+        const float dmin = load_half(block + 2);
+        for (int i = 0; i < LARGE; i++) {
+            int scale, minimum;
+            load_scale(block + 4, i / 32, &scale, &minimum);
+            out[i] = d * (float)scale * (float)q[i] - dmin * (float)minimum;
+        }
+    }
+}
+
+void esp_dequantise(enum esp_dtype dtype, const void *stored, int n, float *out)
+{
+    const uint8_t *p = stored;
+    if (dtype == ESP_F32) {
+        memcpy(out, stored, (size_t)n * sizeof *out);
+        return;
+    }
+    const int numbers = types[dtype].numbers;
+    if (dtype == ESP_F16)
+        for (int i = 0; i < n; i++)
+            out[i] = load_half(p + 2 * i);
+    else if (dtype == ESP_BF16)
+        for (int i = 0; i < n; i++)
+            out[i] = float_from_bits((uint32_t)load_16(p + 2 * i) << 16);
+    else
+        for (int i = 0; i < n; i += numbers, p += types[dtype].bytes)
+            read_block(dtype, p, out + i);
+}
+
+/* ------------------------------------------------------------------ from floats */
+
+/* Also for NaN, a value from low to high. */
+static int nearest(float x, int low, int high)
+{
+    if (!(x > (float)low))
+        return low;
+    return x < (float)high ? (int)roundf(x) : high;
+}
+
+/* What an integer stands for before the scale. */
+static int level(enum esp_dtype dtype, float x)
+{
+    if (dtype == ESP_Q4_0)
+        return nearest(x, -8, 7);
+    if (dtype == ESP_Q5_0)
+        return nearest(x, -16, 15);
+    if (dtype == ESP_Q6_K)
+        return nearest(x, -32, 31);
+    int i = 0; /* IQ4_NL */
+    while (i < 15 && x > 0.5f * (float)(nonlinear[i] + nonlinear[i + 1]))
+        i++;
+    return nonlinear[i];
+}
+
+static void weigh(const float *x, int n, float *weight)
+{
+    float squares = 0.0f;
+    for (int i = 0; i < n; i++)
+        squares += x[i] * x[i];
+    const float rms = sqrtf(squares / (float)n);
+    for (int i = 0; i < n; i++)
+        weight[i] = fabsf(x[i]) + rms;
+}
+
+enum { TRIES = 9 }; /* to each side of the scale that just holds the largest number */
+
+/* The scale s for which the weighted squares of x - s level(x / s) are few. For levels l found
+ * with some scale, the best is sum w x l / sum w l^2, and it takes (sum w x l)^2 / sum w l^2
+ * off the squares. The largest number becomes the lowest level, of which there is one more than
+ * above zero, or the highest. */
+static float fit_scale(enum esp_dtype dtype, const float *x, int n)
+{
+    const float lowest = (float)level(dtype, -1e9f), highest = (float)level(dtype, 1e9f);
+    float weight[SMALL], largest = 0.0f, best = 0.0f, gain = 0.0f;
+    for (int i = 0; i < n; i++)
+        if (fabsf(x[i]) > fabsf(largest))
+            largest = x[i];
+    if (largest == 0.0f)
+        return 0.0f;
+    weigh(x, n, weight);
+    for (int k = -TRIES; k <= 2 * TRIES + 1 + TRIES; k++) {
+        const bool low = k <= TRIES;
+        const float end = low ? lowest : highest;
+        const float stretch = 1.0f + 0.012f * (float)(low ? k : k - 2 * TRIES - 1);
+        const float inverse = end * stretch / largest;
+        float xl = 0.0f, ll = 0.0f;
+        for (int i = 0; i < n; i++) {
+            const float l = (float)level(dtype, x[i] * inverse);
+            xl += weight[i] * x[i] * l;
+            ll += weight[i] * l * l;
+        }
+        if (ll > 0.0f && xl * xl > gain * ll) {
+            gain = xl * xl / ll;
+            best = xl / ll;
+        }
+    }
+    return best;
+}
+
+/* Scale and minimum of 32 numbers x = s q - m with q in 0..high, m >= 0, in the same way: for
+ * given q, weighted least squares gives s and m. */
+static void fit_scale_and_minimum(const float *x, int high, float *scale, float *minimum)
+{
+    float weight[SMALL], low = 0.0f, top = x[0], least = INFINITY;
+    for (int i = 0; i < SMALL; i++) {
+        low = x[i] < low ? x[i] : low;
+        top = x[i] > top ? x[i] : top;
+    }
+    *scale = 0.0f;
+    *minimum = -low;
+    if (!(top > low))
+        return;
+    weigh(x, SMALL, weight);
+    for (int k = -TRIES; k <= TRIES; k++) {
+        const float inverse = (float)high * (1.0f + 0.02f * (float)k) / (top - low);
+        double w = 0, q1 = 0, q2 = 0, x1 = 0, xq = 0;
+        for (int i = 0; i < SMALL; i++) {
+            const double q = nearest((x[i] - low) * inverse, 0, high), wi = weight[i];
+            w += wi;
+            q1 += wi * q;
+            q2 += wi * q * q;
+            x1 += wi * x[i];
+            xq += wi * q * x[i];
+        }
+        const double det = w * q2 - q1 * q1;
+        double s = det > 0 ? (w * xq - q1 * x1) / det : 0;
+        double m = det > 0 ? (q1 * xq - q2 * x1) / det : 0;
+        if (m < 0 || det <= 0) {
+            m = 0;
+            s = q2 > 0 ? xq / q2 : 0;
+        }
+        if (!(s > 0))
+            continue;
+        double error = 0;
+        for (int i = 0; i < SMALL; i++) {
+            const double q = nearest((float)((x[i] + m) / s), 0, high);
+            const double off = s * q - m - x[i];
+            error += weight[i] * off * off;
+        }
+        if (error < (double)least) {
+            least = (float)error;
+            *scale = (float)s;
+            *minimum = (float)m;
+        }
+    }
+}
+
+static float inverse_of(float x)
+{
+    return x == 0.0f ? 0.0f : 1.0f / x;
+}
+
+static void write_q8(const float *x, uint8_t *block)
+{
+    float largest = 0.0f;
+    for (int i = 0; i < SMALL; i++)
+        largest = fabsf(x[i]) > largest ? fabsf(x[i]) : largest;
+    const float d = largest / 127.0f, inverse = inverse_of(d);
+    store_half(block, d);
+    for (int i = 0; i < SMALL; i++)
+        block[2 + i] = (uint8_t)(int8_t)nearest(x[i] * inverse, -127, 127);
+}
+
+static uint8_t integer_of(enum esp_dtype dtype, int l)
+{
+    uint8_t i = 0;
+    if (dtype != ESP_IQ4_NL)
+        return (uint8_t)(l + (dtype == ESP_Q4_0 ? 8 : dtype == ESP_Q5_0 ? 16 : 32));
+    while (nonlinear[i] != l)
+        i++;
+    return i;
+}
+
+static void write_small(enum esp_dtype dtype, const float *x, uint8_t *block)
+{
+    uint8_t q[SMALL];
+    const float inverse = inverse_of(store_half(block, fit_scale(dtype, x, SMALL)));
+    for (int i = 0; i < SMALL; i++)
+        q[i] = integer_of(dtype, level(dtype, x[i] * inverse));
+    store_integers(dtype, block, q);
+}
+
+static void write_with_minima(enum esp_dtype dtype, const float *x, uint8_t *block)
+{
+    const int high = dtype == ESP_Q4_K ? 15 : 31;
+    float scale[8], minimum[8], most = 0.0f, deepest = 0.0f;
+    uint8_t q[LARGE];
+    for (int i = 0; i < 8; i++) {
+        fit_scale_and_minimum(x + i * SMALL, high, &scale[i], &minimum[i]);
+        most = scale[i] > most ? scale[i] : most;
+        deepest = minimum[i] > deepest ? minimum[i] : deepest;
+    }
+    const float d = store_half(block, most / 63.0f),
+                dmin = store_half(block + 2, deepest / 63.0f);
+    memset(block + 4, 0, 12);
+    for (int i = 0; i < 8; i++) {
+        const int s = nearest(scale[i] * inverse_of(d), 0, 63);
+        const int m = nearest(minimum[i] * inverse_of(dmin), 0, 63);
+        const float step = inverse_of(d * (float)s), shift = dmin * (float)m;
+        store_scale(block + 4, i, s, m);
+        for (int j = i * SMALL; j < (i + 1) * SMALL; j++)
+            q[j] = (uint8_t)nearest((x[j] + shift) * step, 0, high);
+    }
+    store_integers(dtype, block, q);
+}
+
+static void write_q6(const float *x, uint8_t *block)
+{
+    float scale[16], largest = 0.0f;
+    uint8_t q[LARGE];
+    for (int i = 0; i < 16; i++) {
+        scale[i] = fit_scale(ESP_Q6_K, x + i * 16, 16);
+        if (fabsf(scale[i]) > fabsf(largest))
+            largest = scale[i];
+    }
+    const float d = store_half(block + 208, largest / -128.0f);
+    for (int i = 0; i < 16; i++) {
+        const int s = nearest(scale[i] * inverse_of(d), -128, 127);
+        const float step = inverse_of(d * (float)s);
+        block[192 + i] = (uint8_t)(int8_t)s;
+        for (int j = i * 16; j < (i + 1) * 16; j++)
+            q[j] = integer_of(ESP_Q6_K, level(ESP_Q6_K, x[j] * step));
+    }
+    store_integers(ESP_Q6_K, block, q);
+}
+
+static void write_block(enum esp_dtype dtype, const float *x, uint8_t *block)
+{
+    if (dtype == ESP_Q8_0)
+        write_q8(x, block);
+    else if (dtype == ESP_Q6_K)
+        write_q6(x, block);
+    else if (dtype == ESP_Q4_K || dtype == ESP_Q5_K)
+        write_with_minima(dtype, x, block);
+    else
+        write_small(dtype, x, block);
+}
+
+void esp_quantise(enum esp_dtype dtype, const float *x, int n, void *stored)
+{
+    uint8_t *p = stored;
+    if (dtype == ESP_F32) {
+        memcpy(stored, x, (size_t)n * sizeof *x);
+        return;
+    }
+    const int numbers = types[dtype].numbers;
+    for (int i = 0; i < n; i += numbers, p += types[dtype].bytes)
+        if (dtype == ESP_F16) {
+            store_half(p, x[i]);
+        } else if (dtype == ESP_BF16) {
+            uint16_t bits = float_to_bf16(x[i]);
+            memcpy(p, &bits, sizeof bits);
+        } else {
+            write_block(dtype, x + i, p);
+        }
+}

@@ -1,0 +1,189 @@
+/* Stored numbers of every dtype, against blocks that the gguf package of Python wrote
+ * (tests/vectors/make_quantised_vectors.py).
+ */
+#include "kernels/dtype.h"
+
+#include "kernels/model_desc.h"
+#include "tests/check.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { N = 1024, MOST = N * 2 };
+
+struct example {
+    uint32_t n, size;
+    float x[N], y[N], error;
+    unsigned char stored[MOST];
+};
+
+static void read_example(struct example *e, enum esp_dtype dtype)
+{
+    char name[64];
+    snprintf(name, sizeof name, "vectors/quantised/%s.bin", esp_dtype_name(dtype));
+    FILE *f = fopen(check_path(name), "rb");
+    CHECK(f, "cannot open %s", name);
+    CHECK(fread(&e->n, 4, 1, f) == 1 && fread(&e->size, 4, 1, f) == 1 && e->n == N);
+    CHECK(e->size == esp_dtype_row_bytes(dtype, N) && e->size <= MOST, "%s: %u", name, e->size);
+    CHECK(fread(e->x, 4, N, f) == N && fread(e->stored, 1, e->size, f) == e->size &&
+          fread(e->y, 4, N, f) == N && fread(&e->error, 4, 1, f) == 1);
+    fclose(f);
+}
+
+TEST(blocks_become_the_numbers_of_the_gguf_package)
+{
+    static struct example e;
+    static float out[N];
+    for (int t = ESP_Q8_0; t < ESP_DTYPE_COUNT; t++) {
+        const enum esp_dtype dtype = (enum esp_dtype)t;
+        read_example(&e, dtype);
+        esp_dequantise(dtype, e.stored, N, out);
+        for (int i = 0; i < N; i++)
+            CHECK(out[i] == e.y[i], "%s, number %d: %g, not %g", esp_dtype_name(dtype), i,
+                  out[i], e.y[i]);
+    }
+}
+
+static double rms_error(const float *x, const float *y)
+{
+    double sum = 0;
+    for (int i = 0; i < N; i++)
+        sum += ((double)x[i] - y[i]) * ((double)x[i] - y[i]);
+    return sqrt(sum / N);
+}
+
+TEST(q8_0_blocks_are_the_bytes_of_the_gguf_package)
+{
+    static struct example e;
+    static unsigned char stored[MOST];
+    read_example(&e, ESP_Q8_0);
+    esp_quantise(ESP_Q8_0, e.x, N, stored);
+    CHECK(memcmp(stored, e.stored, e.size) == 0);
+}
+
+TEST(a_search_for_the_scale_loses_less_than_the_gguf_package)
+{
+    static struct example e;
+    static unsigned char stored[MOST];
+    static float out[N];
+    for (int i = 0; i < 2; i++) {
+        const enum esp_dtype dtype = i ? ESP_Q5_0 : ESP_Q4_0;
+        read_example(&e, dtype);
+        esp_quantise(dtype, e.x, N, stored);
+        esp_dequantise(dtype, stored, N, out);
+        CHECK(rms_error(e.x, out) < e.error, "%s: %g, not below %g", esp_dtype_name(dtype),
+              rms_error(e.x, out), (double)e.error);
+    }
+}
+
+/* Of the standard deviation of normal numbers; the bounds lie a tenth above what is measured.
+ */
+TEST(more_bits_lose_less)
+{
+    static const struct {
+        enum esp_dtype dtype;
+        double most;
+    } bounds[] = {{ESP_Q4_0, 0.094},  {ESP_IQ4_NL, 0.084}, {ESP_Q4_K, 0.08},
+                  {ESP_Q5_0, 0.0456}, {ESP_Q5_K, 0.0406},  {ESP_Q6_K, 0.0181},
+                  {ESP_Q8_0, 0.0062}};
+    static float x[N], out[N];
+    static unsigned char stored[MOST];
+    unsigned long long state = 3;
+    for (int i = 0; i < N; i++) {
+        double u = check_uniform(&state), v = check_uniform(&state);
+        x[i] = (float)(sqrt(-2 * log(1 - u)) * cos(6.283185307179586 * v));
+    }
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
+        esp_quantise(bounds[i].dtype, x, N, stored);
+        esp_dequantise(bounds[i].dtype, stored, N, out);
+        CHECK(rms_error(x, out) < bounds[i].most, "%s: %g", esp_dtype_name(bounds[i].dtype),
+              rms_error(x, out));
+    }
+}
+
+TEST(what_is_stored_stays_as_it_is_when_quantised_again)
+{
+    static const enum esp_dtype same[] = {ESP_F32, ESP_F16, ESP_BF16, ESP_Q8_0};
+    static float x[N], y[N], z[N];
+    static unsigned char stored[4 * N];
+    unsigned long long state = 4;
+    for (int i = 0; i < N; i++)
+        x[i] = (float)ldexp(check_uniform(&state) - 0.5, i % 40 - 30);
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        esp_quantise(same[i], x, N, stored);
+        esp_dequantise(same[i], stored, N, y);
+        esp_quantise(same[i], y, N, stored);
+        esp_dequantise(same[i], stored, N, z);
+        for (int j = 0; j < N; j++)
+            CHECK(fabsf(z[j] - y[j]) <= (same[i] == ESP_Q8_0 ? 2e-3f * fabsf(y[j]) : 0.0f),
+                  "%s, number %d: %g, then %g", esp_dtype_name(same[i]), j, y[j], z[j]);
+    }
+}
+
+TEST(halves_round_to_nearest)
+{
+    for (unsigned h = 0; h < 0x7c00; h++) {
+        const float x = esp_half_to_float((uint16_t)h),
+                    next = esp_half_to_float((uint16_t)(h + 1));
+        CHECK(esp_float_to_half(x) == h && esp_float_to_half(-x) == (h | 0x8000u), "%x", h);
+        if (h + 1 == 0x7c00)
+            continue;
+        const float middle = x + (next - x) / 2;
+        CHECK(esp_float_to_half(middle) == (h + 1) / 2 * 2, "halfway after %x", h);
+        CHECK(esp_float_to_half(nextafterf(middle, 0)) == h, "below halfway after %x", h);
+        CHECK(esp_float_to_half(nextafterf(middle, 1e9f)) == h + 1, "above halfway after %x",
+              h);
+    }
+    CHECK(esp_float_to_half(65519.0f) == 0x7bff && esp_float_to_half(65520.0f) == 0x7c00);
+    CHECK(esp_float_to_half(INFINITY) == 0x7c00 && esp_float_to_half(NAN) == 0x7e00);
+}
+
+TEST(zeros_and_what_is_no_number_are_harmless)
+{
+    static float x[N], out[N];
+    static unsigned char stored[MOST];
+    for (int t = ESP_Q8_0; t < ESP_DTYPE_COUNT; t++) {
+        const enum esp_dtype dtype = (enum esp_dtype)t;
+        memset(x, 0, sizeof x);
+        esp_quantise(dtype, x, N, stored);
+        esp_dequantise(dtype, stored, N, out);
+        for (int i = 0; i < N; i++)
+            CHECK(out[i] == 0.0f, "%s: %g", esp_dtype_name(dtype), out[i]);
+        for (int i = 0; i < N; i++)
+            x[i] = i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : -INFINITY;
+        esp_quantise(dtype, x, N,
+                     stored); /* the sanitizer pass looks for undefined behaviour */
+    }
+}
+
+TEST(rows_of_a_tensor_are_read_from_blocks)
+{
+    static struct example e;
+    static float out[N];
+    for (int t = ESP_Q8_0; t < ESP_DTYPE_COUNT; t++) {
+        const enum esp_dtype dtype = (enum esp_dtype)t;
+        read_example(&e, dtype);
+        /* Two rows of 512 numbers, of which a fused matrix has one between. */
+        struct esp_tensor tensor = {.data = e.stored,
+                                    .dtype = dtype,
+                                    .rows = 2,
+                                    .columns = 256,
+                                    .block = 1,
+                                    .stride = 2};
+        esp_tensor_read_rows(&tensor, 0, 2, out);
+        CHECK(memcmp(out, e.y, 256 * sizeof *out) == 0, "%s", esp_dtype_name(dtype));
+        CHECK(memcmp(out + 256, e.y + 512, 256 * sizeof *out) == 0, "%s",
+              esp_dtype_name(dtype));
+    }
+}
+
+TEST(names_are_found)
+{
+    for (int t = 0; t < ESP_DTYPE_COUNT; t++)
+        CHECK((int)esp_dtype_find(esp_dtype_name((enum esp_dtype)t)) == t);
+    CHECK(esp_dtype_find("Q9_9") == ESP_DTYPE_COUNT);
+    for (int t = 0; t < ESP_DTYPE_COUNT; t++)
+        CHECK(esp_dtype_block_bytes((enum esp_dtype)t) <= ESP_DTYPE_BLOCK_BYTES);
+}

@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Writes quantised/*.bin: blocks of every quantised type and what they stand for.
+
+Needs numpy and the gguf package. Each file begins with two little-endian 32-bit numbers, n and
+the size of the stored blocks. Then come n float32 `x`, the stored blocks, n float32 `y` that the
+blocks stand for, and one float32 `error`: the root of the mean square of y - x that the package's
+own quantisation has. Where the package can quantise, the stored blocks are its quantisation of x;
+where it cannot (Q4_K, Q5_K, Q6_K, IQ4_NL), they are random bytes with scales of a usual size, and
+`error` is 0.
+"""
+import os
+import struct
+
+import numpy as np
+from gguf import GGMLQuantizationType as T
+from gguf.quants import GGML_QUANT_SIZES, dequantize, quantize
+
+HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "quantised")
+HALVES = {"IQ4_NL": [0], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208]}
+N = 1024
+
+
+def main():
+    rng = np.random.default_rng(7)
+    os.makedirs(HERE, exist_ok=True)
+    for name in ["Q8_0", "Q4_0", "Q5_0", "IQ4_NL", "Q4_K", "Q5_K", "Q6_K"]:
+        x = rng.standard_normal(N).astype(np.float32)
+        x[:256] *= np.exp(rng.standard_normal(256)).astype(np.float32)
+        x[256:288] = 0
+        x[288:320] = np.abs(x[288:320])
+        if name in HALVES:
+            numbers, size = GGML_QUANT_SIZES[T[name]]
+            blocks = rng.integers(0, 256, (N // numbers, size), dtype=np.uint8)
+            for at in HALVES[name]:
+                d = (rng.standard_normal(len(blocks)) * 0.01).astype(np.float16)
+                blocks[:, at : at + 2] = d.view(np.uint8).reshape(-1, 2)
+            stored = blocks.reshape(1, -1)
+        else:
+            stored = quantize(x.reshape(1, -1), T[name])
+        y = dequantize(stored, T[name]).astype(np.float32).ravel()
+        error = 0.0 if name in HALVES else float(np.sqrt(np.mean((y - x) ** 2)))
+        with open(os.path.join(HERE, name + ".bin"), "wb") as out:
+            out.write(struct.pack("<II", N, stored.size))
+            out.write(x.tobytes() + stored.tobytes() + y.tobytes())
+            out.write(struct.pack("<f", error))
+
+
+main()
