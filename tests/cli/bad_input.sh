@@ -25,6 +25,13 @@ check "a draft with another vocabulary" fails 1 "vocabulary" \
     $gen --target "$target" --draft "$work/other"
 copy json && printf '{"model_type": ' >"$work/json/config.json"
 check "a config that is not JSON" fails 1 "config.json" $gen --target "$work/json"
+copy gguf && printf 'GGUF\003\000\000\000\377\377\377\377\377\377\377\377AAAAAAAA' >"$work/gguf/a.gguf"
+check "a GGUF file with absurd counts" fails 1 "more tensors" $gen --target "$work/gguf/a.gguf"
+printf 'GGUF\003\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000' >"$work/b.gguf"
+printf '\024\000\000\000\000\000\000\000general.architecture\010\000\000\000' >>"$work/b.gguf"
+printf '\006\000\000\000\000\000\000\000a\033[31m' >>"$work/b.gguf"
+check "a GGUF file with escape codes in a text" fails 1 'is a?\[31m' $gen --target "$work/b.gguf"
+check "a file that is no model" fails 1 "neither a folder nor a GGUF" $gen --target "$work/long"
 
 yes 'There was a king, who had 3 sons.' | head -c 10000000 >"$work/long"
 check "a prompt of 10 MB" fails 1 "more than 4 times the 768 tokens" $ESPALIER generate -f "$work/long" -n 4
