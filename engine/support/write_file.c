@@ -64,10 +64,10 @@ static bool take_name(const char *from, const char *path, bool over)
     return rename(from, path) == 0;
 }
 
-int esp_write_file(const char *path, const char *bytes, size_t length, bool over, char *err,
-                   size_t errlen)
+int esp_write_begin(struct esp_writing *w, const char *path, bool over, char *err,
+                    size_t errlen)
 {
-    char beside[PATH_MAX], real[PATH_MAX];
+    char real[PATH_MAX];
     struct stat status;
     bool there = stat(path, &status) == 0;
     if (there && !S_ISREG(status.st_mode))
@@ -78,20 +78,41 @@ int esp_write_file(const char *path, const char *bytes, size_t length, bool over
                         "%.300s is there already; choose another name, or add a ! to write "
                         "over it",
                         path);
+    w->over = over;
+    snprintf(w->path, sizeof w->path, "%s", path);
     /* A symbolic link is kept: the file that it leads to is written. */
-    const char *place = there && realpath(path, real) ? real : path;
-    int file = make_beside(place, beside, sizeof beside);
-    if (file < 0)
+    snprintf(w->place, sizeof w->place, "%s", there && realpath(path, real) ? real : path);
+    w->file = make_beside(w->place, w->beside, sizeof w->beside);
+    if (w->file < 0)
         return esp_fail(err, errlen, ESP_E_FILE, "%.300s cannot be written: %s", path,
                         strerror(errno));
-    bool written = esp_write_all(file, bytes, length);
-    written = close(file) == 0 && written;
-    if (written && take_name(beside, place, over))
+    return ESP_OK;
+}
+
+int esp_write_end(struct esp_writing *w, bool good, char *err, size_t errlen)
+{
+    bool closed = close(w->file) == 0;
+    if (good && closed && take_name(w->beside, w->place, w->over))
         return ESP_OK;
     int error = errno;
-    unlink(beside);
-    return esp_fail(err, errlen, ESP_E_FILE, "%.300s cannot be written: %s", path,
-                    strerror(error));
+    unlink(w->beside);
+    return good ? esp_fail(err, errlen, ESP_E_FILE, "%.300s cannot be written: %s", w->path,
+                           strerror(error))
+                : (int)ESP_E_FILE;
+}
+
+int esp_write_file(const char *path, const char *bytes, size_t length, bool over, char *err,
+                   size_t errlen)
+{
+    struct esp_writing writing;
+    int status = esp_write_begin(&writing, path, over, err, errlen);
+    if (status < 0)
+        return status;
+    bool written = esp_write_all(writing.file, bytes, length);
+    if (!written)
+        esp_fail(err, errlen, ESP_E_FILE, "%.300s cannot be written: %s", path,
+                 strerror(errno));
+    return esp_write_end(&writing, written, err, errlen);
 }
 
 void esp_make_folders(const char *path)

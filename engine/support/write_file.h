@@ -15,6 +15,21 @@
 int esp_write_file(const char *path, const char *bytes, size_t length, bool over, char *err,
                    size_t errlen);
 
+/* A file that is being written part by part, under another name. */
+struct esp_writing {
+    int file; /* write to it with esp_write_all() */
+    bool over;
+    char path[4096], place[4096], beside[4096];
+};
+
+/* Begins to write `path`, by the same rules. */
+int esp_write_begin(struct esp_writing *writing, const char *path, bool over, char *err,
+                    size_t errlen);
+/* Ends it: with `good` the file gets its name, else it is removed. A sentence is written only if
+ * it was good until now; `good` false is the caller's own failure, for which ESP_E_FILE is
+ * returned, too. */
+int esp_write_end(struct esp_writing *writing, bool good, char *err, size_t errlen);
+
 /* Writes all bytes, with as many calls of write() as needed. False: it failed, and errno says
  * why. Async-signal-safe. */
 bool esp_write_all(int file, const char *bytes, size_t length);

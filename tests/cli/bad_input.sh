@@ -31,7 +31,7 @@ printf 'GGUF\003\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000
 printf '\024\000\000\000\000\000\000\000general.architecture\010\000\000\000' >>"$work/b.gguf"
 printf '\006\000\000\000\000\000\000\000a\033[31m' >>"$work/b.gguf"
 check "a GGUF file with escape codes in a text" fails 1 'is a?\[31m' $gen --target "$work/b.gguf"
-check "a file that is no model" fails 1 "neither a folder nor a GGUF" $gen --target "$work/long"
+check "a file that is no model" fails 1 "neither a folder nor a GGUF" $gen --target "$target/config.json"
 
 yes 'There was a king, who had 3 sons.' | head -c 10000000 >"$work/long"
 check "a prompt of 10 MB" fails 1 "more than 4 times the 768 tokens" $ESPALIER generate -f "$work/long" -n 4

@@ -24,6 +24,8 @@ struct cli_options {
     bool write;        /* its preset, to a file */
     int prompt_tokens; /* of each of its prompts at most */
     double pass; /* ms that one of a race's target takes; 0: as it is */
+    const char *type;       /* of the file that quantize writes */
+    const char *perplexity; /* FILE that inspect measures */
     bool json, stats, mdoc, ascii, explain;
     const char *theme, *config;
     bool no_config;
@@ -76,6 +78,13 @@ int cli_open_engine(struct esp_engine **engine, const struct cli_options *option
                     size_t errlen);
 /* Draws a bar from the start of a terminal's line on; a text may follow it. */
 void cli_draw_bar(FILE *file, double share);
+/* A bar for work that takes long, in the form of an esp_progress; `user` is a struct
+ * cli_loading. If `shown` is set at the end, the line is to be cleared. */
+struct cli_loading {
+    double start; /* esp_clock() */
+    bool shown;
+};
+bool cli_progress(void *user, const char *what, size_t done, size_t total);
 /* Says on standard error what of a session's settings there is no room for. */
 void cli_note(const struct esp_session *session);
 /* Makes arguments but "-" the target and the draft; the others stay. Returns -1, or an exit code

@@ -16,20 +16,15 @@
 enum { BAR = 30 };
 static const double PATIENCE = 0.5; /* seconds */
 
-struct loading {
-    double start;
-    bool shown;
-};
-
 void cli_draw_bar(FILE *file, double share)
 {
     int filled = share >= 1 ? BAR : share > 0 ? (int)(share * BAR) : 0;
     fprintf(file, "\r[%.*s%*s] ", filled, "##############################", BAR - filled, "");
 }
 
-static bool progress(void *user, const char *what, size_t done, size_t total)
+bool cli_progress(void *user, const char *what, size_t done, size_t total)
 {
-    struct loading *l = user;
+    struct cli_loading *l = user;
     if (!l->shown && esp_clock() - l->start < PATIENCE)
         return true;
     l->shown = true;
@@ -44,9 +39,9 @@ int cli_open_engine(struct esp_engine **engine, const struct cli_options *option
                     size_t errlen)
 {
     struct esp_engine_options with = options->engine;
-    struct loading loading = {.start = esp_clock()};
+    struct cli_loading loading = {.start = esp_clock()};
     if (isatty(STDERR_FILENO)) {
-        with.progress = progress;
+        with.progress = cli_progress;
         with.user = &loading;
     }
     int status = esp_engine_open(engine, &with, err, errlen);

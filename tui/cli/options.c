@@ -34,6 +34,8 @@ enum flag {
     SECONDS,
     WRITE,
     PROMPT_TOKENS,
+    TYPE,
+    PERPLEXITY,
     WIDTH,
     LAYERS,
     PASS,
@@ -78,7 +80,7 @@ static const struct cli_flag fixed[] = {
     {"file", FILE_, "FILE", "read the prompt from a file; - is standard input"},
     {"tokens", TOKENS, "N", "new tokens at most (default 256); end-of-text ends earlier"},
     {"target", TARGET, "MODEL",
-     "target: a folder, or a name of `espalier list models` (default: the built-in pair)"},
+     "target: a folder, a GGUF file or a name of `espalier list models` (default: the built-in pair)"},
     {"draft", DRAFT, "MODEL",
      "draft, likewise: a model of the target's vocabulary, or an EAGLE head for it"},
     {"drafter", DRAFTER, "NAME[:K=V,...]",
@@ -101,6 +103,8 @@ static const struct cli_flag fixed[] = {
     {"warmup", WARMUP, "N", "uncounted rounds over the first prompt (default 1)"},
     {"seconds", SECONDS, "N", "measure for about N seconds (default 60)"},
     {"write", WRITE, NULL, "write the preset to espalier.json in the target's folder"},
+    {"type", TYPE, "NAME", "how numbers are stored: q8_0, q6_k, q5_k, q4_k, q4_0, bf16, f16, f32"},
+    {"perplexity", PERPLEXITY, "FILE", "also measure how well the target predicts this text"},
     {"width", WIDTH, "N", "make the target N times as wide: 1, 2, 4, ... 64 (default 1)"},
     {"layers", LAYERS, "N", "give the target N layers in all (default: as many as it has)"},
     {"pass", PASS, "MS", "make the target so large that a pass takes MS milliseconds; 0: as it is"},
@@ -323,6 +327,10 @@ static bool size(const char *text, int *columns, int *rows)
 static const char **text_of(struct cli_options *o, int flag)
 {
     switch (flag) {
+    case TYPE:
+        return &o->type;
+    case PERPLEXITY:
+        return &o->perplexity;
     case PROMPT:
         return &o->prompt;
     case FILE_:

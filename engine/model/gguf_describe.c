@@ -1,0 +1,450 @@
+/* gguf_describe.c - the keys of a GGUF file for a model; see gguf_describe.h.
+ *
+ * The names of keys, and what llama.cpp needs of them, are those of gguf_model.c and
+ * gguf_tokenizer.c, which read them back. What GGUF cannot say of a tokenizer (single words,
+ * spaces that an added token swallows) is lost.
+ */
+#include "engine/model/gguf_describe.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "engine/model/gguf_model.h"
+#include "engine/model/gguf_tokenizer.h"
+#include "engine/model/tokenizer.h"
+#include "engine/model/vocabulary.h"
+#include "engine/support/int_map.h"
+#include "kernels/status.h"
+
+enum { TEMPLATE_LIMIT = 1 << 20, KEY = 128 };
+
+struct describing {
+    struct esp_gguf_header *header;
+    const struct esp_model *model;
+    const struct esp_architecture *architecture;
+    const struct esp_gguf_architecture *own;
+    const cJSON *config; /* config.json */
+    char *err;
+    size_t errlen;
+};
+
+/* ------------------------------------------------------------------ configuration */
+
+static void put(const struct describing *d, const char *key, enum esp_gguf_kind kind,
+                double value)
+{
+    char name[KEY];
+    snprintf(name, sizeof name, "%s.%s", d->own->name, key);
+    esp_gguf_put(d->header, name, kind, value);
+}
+
+static const cJSON *find(const struct describing *d, const char *keys)
+{
+    const char *name;
+    int length;
+    return esp_json_find(d->config, keys, &name, &length);
+}
+
+static void put_dimensions(const struct describing *d)
+{
+    const struct esp_model_desc *m = &d->model->desc;
+    const cJSON *context = find(d, "max_position_embeddings");
+    const cJSON *window = strcmp(d->architecture->name, "mistral") == 0
+                              ? find(d, "sliding_window")
+                              : NULL;
+    put(d, "block_count", ESP_GGUF_U32, m->layers);
+    put(d, "context_length", ESP_GGUF_U32,
+        cJSON_IsNumber(context) ? context->valuedouble : m->context);
+    put(d, "embedding_length", ESP_GGUF_U32, m->hidden);
+    put(d, "feed_forward_length", ESP_GGUF_U32, m->ffn);
+    put(d, "attention.head_count", ESP_GGUF_U32, m->heads);
+    put(d, "attention.head_count_kv", ESP_GGUF_U32, m->kv_heads);
+    put(d, "attention.key_length", ESP_GGUF_U32, m->head_dim);
+    put(d, "attention.value_length", ESP_GGUF_U32, m->head_dim);
+    put(d, "rope.dimension_count", ESP_GGUF_U32, m->rotary);
+    put(d, "vocab_size", ESP_GGUF_U32, m->vocabulary);
+    if (cJSON_IsNumber(window))
+        put(d, "attention.sliding_window", ESP_GGUF_U32, window->valuedouble);
+    if (m->norm == ESP_NORM_RMS)
+        put(d, "attention.layer_norm_rms_epsilon", ESP_GGUF_F32, (double)m->norm_epsilon);
+    else
+        put(d, "attention.layer_norm_epsilon", ESP_GGUF_F32, (double)m->norm_epsilon);
+    if (strcmp(d->architecture->name, "gpt_neox") == 0)
+        put(d, "use_parallel_residual", ESP_GGUF_BOOL, m->parallel_residual);
+}
+
+/* What differs between the model's frequencies and those of its base: nothing, one factor for
+ * all (linear scaling), or a factor for each (Llama 3). */
+static int put_rotation(const struct describing *d, float **factors)
+{
+    const struct esp_model_desc *m = &d->model->desc;
+    const struct esp_config_rule *rule = esp_config_rule(d->architecture, ESP_CONFIG_rope_theta);
+    const cJSON *item = rule ? find(d, rule->keys) : NULL;
+    double theta = cJSON_IsNumber(item) ? item->valuedouble : rule ? rule->fallback : 1e4;
+    int count = m->rotary / 2;
+    bool one = true;
+    float *own = malloc(((size_t)count + 1) * sizeof *own);
+    if (!own)
+        return esp_fail(d->err, d->errlen, ESP_E_MEMORY, "not enough memory for %s",
+                        d->model->path);
+    for (int i = 0; i < count; i++) {
+        own[i] = 1.0f / powf((float)theta, (float)(2 * i) / (float)m->rotary) /
+                 m->inverse_frequency[i];
+        one &= fabsf(own[i] - own[0]) <= 1e-6f * own[0];
+    }
+    put(d, "rope.freq_base", ESP_GGUF_F32, theta);
+    if (one && count > 0 && fabsf(own[0] - 1) > 1e-6f) {
+        char name[KEY];
+        snprintf(name, sizeof name, "%s.rope.scaling.type", d->own->name);
+        esp_gguf_put_text(d->header, name, "linear");
+        put(d, "rope.scaling.factor", ESP_GGUF_F32, (double)own[0]);
+    }
+    if (!one && !d->own->paired) {
+        free(own);
+        return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
+                        "%s scales its rotation in a way that GGUF has no key for in %s models",
+                        d->model->path, d->own->name);
+    }
+    if (one)
+        free(own);
+    else
+        *factors = own;
+    return ESP_OK;
+}
+
+/* ------------------------------------------------------------------ tokenizer */
+
+struct tokens {
+    const char **texts; /* (count) NULL: no token has this id */
+    int32_t *types;     /* (count) */
+    float *scores;      /* (count) with byte fallback */
+    int count;
+    bool fallback;
+};
+
+static int take_token(const struct describing *d, struct tokens *t, const cJSON *number,
+                      const char *text, int type)
+{
+    double id = cJSON_GetNumberValue(number);
+    if (!(id >= 0 && id < t->count))
+        return esp_fail(d->err, d->errlen, ESP_E_MISMATCH,
+                        "%s: tokenizer.json has the token %g, the model only %d", d->model->path,
+                        id, t->count);
+    t->texts[(int)id] = text;
+    t->types[(int)id] = type;
+    return 0;
+}
+
+static bool is_byte(const char *text)
+{
+    return strlen(text) == 6 && strncmp(text, "<0x", 3) == 0 && text[5] == '>';
+}
+
+static int take_tokens(const struct describing *d, struct tokens *t, const cJSON *json)
+{
+    const cJSON *model = cJSON_GetObjectItemCaseSensitive(json, "model"), *item;
+    const char *unknown =
+        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(model, "unk_token"));
+    int status = 0;
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(model, "vocab"))
+    {
+        int type = t->fallback && is_byte(item->string) ? ESP_GGUF_BYTE : ESP_GGUF_NORMAL;
+        if (status == 0)
+            status = take_token(d, t, item, item->string, type);
+    }
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "added_tokens"))
+    {
+        const char *text =
+            cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "content"));
+        bool special = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "special"));
+        bool is_unknown = t->fallback && unknown && strcmp(unknown, text) == 0;
+        if (status == 0 && *text)
+            status = take_token(d, t, cJSON_GetObjectItemCaseSensitive(item, "id"), text,
+                                is_unknown ? ESP_GGUF_UNKNOWN
+                                : special  ? ESP_GGUF_CONTROL
+                                           : ESP_GGUF_USER_DEFINED);
+    }
+    return status;
+}
+
+/* "left right" of one merge, which the caller frees. */
+static char *merge_text(const cJSON *item)
+{
+    const char *left = cJSON_GetStringValue(cJSON_GetArrayItem(item, 0));
+    const char *right = cJSON_GetStringValue(cJSON_GetArrayItem(item, 1));
+    char *text = NULL;
+    if (cJSON_IsString(item))
+        return strdup(item->valuestring);
+    return left && right && asprintf(&text, "%s %s", left, right) >= 0 ? text : NULL;
+}
+
+static void put_merges(const struct describing *d, const cJSON *merges)
+{
+    struct esp_bytes texts = {NULL, 0, 0, false};
+    uint64_t count = 0;
+    const cJSON *item;
+    cJSON_ArrayForEach(item, merges)
+    {
+        char *text = merge_text(item);
+        if (text && strncmp(text, "#version", 8) != 0) {
+            esp_bytes_text(&texts, text, strlen(text));
+            count++;
+        }
+        texts.failed |= !text;
+        free(text);
+    }
+    esp_gguf_put_array(d->header, "tokenizer.ggml.merges", ESP_GGUF_TEXT, count, &texts);
+    free(texts.data);
+}
+
+/* A token's score is minus the rank of the first merge that makes it. */
+static int find_scores(struct tokens *t, const cJSON *merges)
+{
+    struct esp_int_map ids = {.entries = NULL};
+    const cJSON *item;
+    int rank = 0;
+    if (!esp_int_map_init(&ids, (size_t)t->count))
+        return ESP_E_MEMORY;
+    for (int i = 0; i < t->count; i++)
+        if (t->texts[i])
+            esp_int_map_put(&ids, esp_fnv(ESP_FNV_START, t->texts[i], strlen(t->texts[i])) >> 1,
+                            (uint64_t)i);
+    cJSON_ArrayForEach(item, merges)
+    {
+        char *text = merge_text(item), *space = text ? strchr(text, ' ') : NULL;
+        if (space)
+            memmove(space, space + 1, strlen(space));
+        uint64_t id = text ? esp_int_map_get(&ids, esp_fnv(ESP_FNV_START, text, strlen(text)) >> 1)
+                           : ESP_INT_MAP_NONE;
+        rank++;
+        if (id != ESP_INT_MAP_NONE && t->scores[id] == 0)
+            t->scores[id] = (float)-rank;
+        free(text);
+    }
+    esp_int_map_free(&ids);
+    return ESP_OK;
+}
+
+static void put_tokens(const struct describing *d, const struct tokens *t)
+{
+    struct esp_bytes texts = {NULL, 0, 0, false}, types = texts, scores = texts;
+    for (int i = 0; i < t->count; i++) {
+        char padding[32];
+        snprintf(padding, sizeof padding, "[PAD%d]", i);
+        const char *text = t->texts[i] ? t->texts[i] : padding;
+        esp_bytes_text(&texts, text, strlen(text));
+    }
+    esp_bytes_add(&types, t->types, (size_t)t->count * sizeof *t->types);
+    esp_bytes_add(&scores, t->scores, (size_t)t->count * sizeof *t->scores);
+    uint64_t count = (uint64_t)t->count;
+    esp_gguf_put_array(d->header, "tokenizer.ggml.tokens", ESP_GGUF_TEXT, count, &texts);
+    esp_gguf_put_array(d->header, "tokenizer.ggml.token_type", ESP_GGUF_I32, count, &types);
+    if (t->fallback)
+        esp_gguf_put_array(d->header, "tokenizer.ggml.scores", ESP_GGUF_F32, count, &scores);
+    free(texts.data);
+    free(types.data);
+    free(scores.data);
+}
+
+/* Whether the file puts a space before a text: Prepend in the normalizer, or Metaspace. */
+static bool prepends(const cJSON *json)
+{
+    const cJSON *item;
+    const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "type"));
+    const char *scheme =
+        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "prepend_scheme"));
+    if (type && strcmp(type, "Prepend") == 0)
+        return true;
+    if (type && strcmp(type, "Metaspace") == 0)
+        return !(scheme && strcmp(scheme, "never") == 0);
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "normalizers"))
+    {
+        if (prepends(item))
+            return true;
+    }
+    return false;
+}
+
+static int put_vocabulary(const struct describing *d, const cJSON *json)
+{
+    const cJSON *model = cJSON_GetObjectItemCaseSensitive(json, "model");
+    const cJSON *merges = cJSON_GetObjectItemCaseSensitive(model, "merges");
+    size_t count = (size_t)d->model->desc.vocabulary;
+    struct tokens t = {.count = (int)count};
+    t.fallback = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(model, "byte_fallback"));
+    const char *split = t.fallback ? "default" : esp_gguf_split_name(json);
+    if (!split)
+        return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
+                        "%s: tokenizer.json splits text in a way that GGUF has no name for",
+                        d->model->path);
+    t.texts = calloc(count, sizeof *t.texts);
+    t.types = malloc(count * sizeof *t.types);
+    t.scores = calloc(count, sizeof *t.scores);
+    int status = t.texts && t.types && t.scores ? ESP_OK : ESP_E_MEMORY;
+    for (size_t i = 0; i < count && status == ESP_OK; i++)
+        t.types[i] = ESP_GGUF_UNUSED;
+    if (status == ESP_OK)
+        status = take_tokens(d, &t, json);
+    if (status == ESP_OK && t.fallback)
+        status = find_scores(&t, merges);
+    if (status == ESP_OK) {
+        esp_gguf_put_text(d->header, "tokenizer.ggml.model", t.fallback ? "llama" : "gpt2");
+        esp_gguf_put_text(d->header, "tokenizer.ggml.pre", split);
+        put_tokens(d, &t);
+        if (t.fallback)
+            esp_gguf_put(d->header, "tokenizer.ggml.add_space_prefix", ESP_GGUF_BOOL,
+                         prepends(cJSON_GetObjectItemCaseSensitive(json, "normalizer")) ||
+                             prepends(cJSON_GetObjectItemCaseSensitive(json, "pre_tokenizer")));
+        else
+            put_merges(d, merges);
+    }
+    free(t.texts);
+    free(t.types);
+    free(t.scores);
+    return status == ESP_E_MEMORY
+               ? esp_fail(d->err, d->errlen, status, "not enough memory for the tokenizer")
+               : status;
+}
+
+/* The tokens that begin and end a text. */
+static void put_special(const struct describing *d, int32_t prefix)
+{
+    const struct esp_model *m = d->model;
+    struct esp_bytes ends = {NULL, 0, 0, false};
+    const cJSON *bos = find(d, "bos_token_id");
+    if (prefix >= 0)
+        esp_gguf_put(d->header, "tokenizer.ggml.bos_token_id", ESP_GGUF_U32, prefix);
+    else if (cJSON_IsNumber(bos) && bos->valuedouble >= 0 &&
+             bos->valuedouble < m->desc.vocabulary)
+        esp_gguf_put(d->header, "tokenizer.ggml.bos_token_id", ESP_GGUF_U32, bos->valuedouble);
+    esp_gguf_put(d->header, "tokenizer.ggml.add_bos_token", ESP_GGUF_BOOL, prefix >= 0);
+    if (m->end_count > 0)
+        esp_gguf_put(d->header, "tokenizer.ggml.eos_token_id", ESP_GGUF_U32, m->end[0]);
+    if (m->end_count > 1)
+        esp_gguf_put(d->header, "tokenizer.ggml.eot_token_id", ESP_GGUF_U32, m->end[1]);
+    esp_bytes_add(&ends, m->end, (size_t)m->end_count * sizeof *m->end);
+    esp_gguf_put_array(d->header, "espalier.end_tokens", ESP_GGUF_I32, (uint64_t)m->end_count,
+                       &ends);
+    free(ends.data);
+}
+
+static int put_tokenizer(const struct describing *d)
+{
+    struct esp_json json;
+    struct esp_tokenizer *tokenizer;
+    /* Opening it checks it, so that its parts may be used below without looking again. */
+    int status = esp_tokenizer_open(&tokenizer, d->model->path, d->err, d->errlen);
+    if (status < 0)
+        return status;
+    int32_t prefix = esp_tokenizer_prefix(tokenizer);
+    esp_tokenizer_close(tokenizer);
+    status = esp_json_read(&json, d->model->path, "tokenizer.json", d->err, d->errlen);
+    if (status == ESP_OK)
+        status = put_vocabulary(d, json.root);
+    if (status == ESP_OK)
+        put_special(d, prefix);
+    esp_json_close(&json);
+    return status;
+}
+
+/* The chat template of tokenizer_config.json, or of the file that newer folders have. */
+static int put_template(const struct describing *d)
+{
+    static const char key[] = "tokenizer.chat_template";
+    char path[PATH_MAX], *text;
+    size_t size;
+    struct esp_json json;
+    int status = ESP_OK;
+    if (esp_file_exists(d->model->path, "chat_template.jinja")) {
+        status = esp_file_read(&text, &size, path, d->model->path, "chat_template.jinja",
+                               TEMPLATE_LIMIT, d->err, d->errlen);
+        if (status == ESP_OK)
+            esp_gguf_put_text(d->header, key, text);
+        free(text);
+    } else if (esp_file_exists(d->model->path, "tokenizer_config.json")) {
+        status = esp_json_read(&json, d->model->path, "tokenizer_config.json", d->err, d->errlen);
+        const cJSON *item =
+            status == ESP_OK ? cJSON_GetObjectItemCaseSensitive(json.root, "chat_template") : NULL;
+        if (cJSON_IsString(item))
+            esp_gguf_put_text(d->header, key, item->valuestring);
+        esp_json_close(&json);
+    }
+    return status;
+}
+
+/* ------------------------------------------------------------------ both kinds of source */
+
+static int describe_folder(struct describing *d, float **factors)
+{
+    struct esp_json json;
+    const struct esp_model *m = d->model;
+    d->own = esp_gguf_architecture_of(d->architecture->name);
+    if (!d->own)
+        return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
+                        "%s: models of architecture %s cannot be written as GGUF", m->path,
+                        d->architecture->name);
+    int status = esp_json_read(&json, m->path, "config.json", d->err, d->errlen);
+    if (status < 0)
+        return status;
+    d->config = json.root;
+    esp_gguf_put_text(d->header, "general.architecture", d->own->name);
+    esp_gguf_put_text(d->header, "general.name", m->name);
+    put_dimensions(d);
+    status = put_rotation(d, factors);
+    if (status == ESP_OK)
+        status = put_tokenizer(d);
+    if (status == ESP_OK)
+        status = put_template(d);
+    if (m->preset)
+        esp_gguf_put_text(d->header, "espalier.drafter", m->preset);
+    if (m->sampling_preset)
+        esp_gguf_put_text(d->header, "espalier.sampling_drafter", m->sampling_preset);
+    esp_json_close(&json);
+    return status;
+}
+
+static bool is_key(const struct esp_gguf_value *value, const char *key)
+{
+    return value->key.length == strlen(key) &&
+           memcmp(value->key.bytes, key, value->key.length) == 0;
+}
+
+static int describe_file(const struct describing *d)
+{
+    static const char *const replaced[] = {
+        "general.alignment", "general.file_type", "general.quantization_version",
+        "split.no",          "split.count",       "split.tensors.count",
+    };
+    struct esp_gguf gguf;
+    struct esp_stored_set *set = calloc(1, sizeof *set);
+    if (!set)
+        return esp_fail(d->err, d->errlen, ESP_E_MEMORY, "not enough memory for %s",
+                        d->model->path);
+    int status = esp_gguf_open_first(&gguf, set, d->model->path, d->err, d->errlen);
+    for (size_t i = 0; status == ESP_OK && i < gguf.value_count; i++) {
+        bool keep = true;
+        for (size_t k = 0; k < sizeof replaced / sizeof *replaced; k++)
+            keep &= !is_key(&gguf.values[i], replaced[k]);
+        if (keep)
+            esp_gguf_put_value(d->header, &gguf.values[i]);
+    }
+    esp_gguf_close(&gguf);
+    esp_stored_close(set);
+    return status;
+}
+
+int esp_gguf_describe(struct esp_gguf_header *header, float **factors,
+                      const struct esp_model *model,
+                      const struct esp_architecture *architecture, char *err, size_t errlen)
+{
+    struct stat about;
+    struct describing d = {.header = header, .model = model, .architecture = architecture};
+    d.err = err;
+    d.errlen = errlen;
+    *factors = NULL;
+    bool folder = stat(model->path, &about) == 0 && S_ISDIR(about.st_mode);
+    return folder ? describe_folder(&d, factors) : describe_file(&d);
+}

@@ -1,0 +1,47 @@
+/* gguf_write.h - makes the header of a GGUF file in memory. */
+#ifndef ESP_GGUF_WRITE_H
+#define ESP_GGUF_WRITE_H
+
+#include "engine/model/gguf.h"
+
+/* Bytes that grow. After a failure to get memory, `failed` is set and nothing more is added. */
+struct esp_bytes {
+    unsigned char *data; /* (size); free it */
+    size_t size, room;
+    bool failed;
+};
+
+struct esp_gguf_header {
+    struct esp_bytes values, tensors;
+    uint64_t value_count, tensor_count;
+    size_t data; /* bytes of the tensors announced so far, each aligned */
+};
+
+void esp_bytes_add(struct esp_bytes *bytes, const void *data, size_t size);
+void esp_bytes_text(struct esp_bytes *bytes, const char *text, size_t length);
+
+void esp_gguf_put_text(struct esp_gguf_header *header, const char *key, const char *text);
+/* A number or flag. */
+void esp_gguf_put(struct esp_gguf_header *header, const char *key, enum esp_gguf_kind kind,
+                  double value);
+/* An array of `count` elements, which `elements` holds as the file has them. */
+void esp_gguf_put_array(struct esp_gguf_header *header, const char *key,
+                        enum esp_gguf_kind kind, uint64_t count,
+                        const struct esp_bytes *elements);
+/* A value as another file has it. */
+void esp_gguf_put_value(struct esp_gguf_header *header, const struct esp_gguf_value *value);
+/* Announces the next tensor; its data follow those of the tensors before it, aligned. Shape:
+ * rows and columns; columns = 1 and `vector`: one dimension. */
+void esp_gguf_put_tensor(struct esp_gguf_header *header, const char *name, int64_t rows,
+                         int64_t columns, bool vector, uint32_t type, size_t size);
+
+/* The whole header with the padding up to the data; false if there is no memory. */
+bool esp_gguf_header_bytes(const struct esp_gguf_header *header, struct esp_bytes *bytes);
+void esp_gguf_header_free(struct esp_gguf_header *header);
+
+static inline size_t esp_gguf_padding(size_t size)
+{
+    return (ESP_GGUF_ALIGNMENT - size % ESP_GGUF_ALIGNMENT) % ESP_GGUF_ALIGNMENT;
+}
+
+#endif

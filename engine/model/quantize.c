@@ -1,0 +1,494 @@
+/* quantize.c - writes a model as a GGUF file in another type; see quantize.h.
+ *
+ * 1. The model is opened and checked as for running it, whatever container it is in. 2. Every
+ * filled slot of its description becomes a tensor of the plan, with a name, a type and an order
+ * of rows. 3. The header is made of the plan and of the keys. 4. The tensors are read, rounded
+ * and written one after the other; what rounding changes is summed up on the way. 5. The file
+ * gets its name.
+ *
+ * Some matrices cost little and are felt much, so the mixes of 4 and 5 bits keep more bits for
+ * them: the head, and value and down in the first and last eighth of the layers and in every
+ * third between. These are the mixes that are known as Q4_K_M and Q5_K_M.
+ */
+#include "engine/model/quantize.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/model/gguf_describe.h"
+#include "engine/model/gguf_model.h"
+#include "engine/model/tokenizer.h"
+#include "engine/support/write_file.h"
+#include "kernels/cpu/pool.h"
+#include "kernels/model_desc.h"
+
+enum { CHUNK = 8 << 20 /* bytes written at once */, MOST_PARTS = 3, PARTS = 64 };
+
+/* A type that can be asked for: what most matrices get, what the important ones get, and its
+ * number in general.file_type. */
+static const struct mix {
+    const char *name;
+    enum esp_dtype most, important;
+    int file_type;
+} mixes[] = {
+    {"q8_0", ESP_Q8_0, ESP_Q8_0, 7},  {"q6_k", ESP_Q6_K, ESP_Q6_K, 18},
+    {"q5_k", ESP_Q5_K, ESP_Q6_K, 17}, {"q4_k", ESP_Q4_K, ESP_Q6_K, 15},
+    {"q4_0", ESP_Q4_0, ESP_Q4_0, 2},  {"bf16", ESP_BF16, ESP_BF16, 32},
+    {"f16", ESP_F16, ESP_F16, 1},     {"f32", ESP_F32, ESP_F32, 0},
+};
+
+enum { MIXES = sizeof mixes / sizeof *mixes };
+
+const char *esp_quantize_types(void)
+{
+    return "q8_0, q6_k, q5_k, q4_k, q4_0, bf16, f16, f32";
+}
+
+/* One tensor of the new file. A fused one is made of several slots, one after the other. */
+struct planned {
+    char name[128];
+    const struct esp_tensor *parts[MOST_PARTS];
+    int part_count;
+    enum esp_dtype dtype;
+    bool vector;
+    int paired; /* rows of a head, if they are to be in pairs */
+};
+
+struct quantizing {
+    struct esp_model *model;
+    const struct esp_architecture *architecture;
+    const struct mix *mix;
+    struct planned *planned; /* (count) */
+    int count;
+    float *factors; /* for rope_freqs.weight, or NULL */
+    struct esp_pool *pool;
+    struct esp_quantize_report *report;
+    double lost, all; /* squared differences, squared numbers */
+    double numbers, stored;
+    esp_progress *progress;
+    void *user;
+    char *err;
+    size_t errlen;
+};
+
+static const struct esp_architecture *const architectures[] = {
+#define X(name) &esp_architecture_##name,
+#include "engine/model/architectures.def"
+#undef X
+};
+
+/* ------------------------------------------------------------------ the plan */
+
+static int rows_of(const struct planned *p)
+{
+    int rows = 0;
+    for (int i = 0; i < p->part_count; i++)
+        rows += p->parts[i]->rows;
+    return rows;
+}
+
+static size_t size_of(const struct planned *p)
+{
+    return (size_t)rows_of(p) * esp_dtype_row_bytes(p->dtype, p->parts[0]->columns);
+}
+
+/* Rows that are no whole blocks get a type with smaller ones that keeps at least as much. */
+static enum esp_dtype fitting(enum esp_dtype dtype, int columns)
+{
+    if (columns % esp_dtype_block(dtype) != 0)
+        dtype = dtype == ESP_Q4_K ? ESP_Q5_0 : ESP_Q8_0;
+    return columns % esp_dtype_block(dtype) != 0 ? ESP_F16 : dtype;
+}
+
+static bool is_important(const struct quantizing *q, size_t slot, int layer)
+{
+    const int layers = q->model->desc.layers, eighth = layers / 8;
+    const bool tied = q->model->desc.head.data == q->model->desc.embedding.data;
+    if (layer < 0)
+        return slot == offsetof(struct esp_model_desc, head) ||
+               (tied && slot == offsetof(struct esp_model_desc, embedding));
+    if (slot != offsetof(struct esp_layer, value) && slot != offsetof(struct esp_layer, down))
+        return false;
+    return layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2;
+}
+
+static bool is_rotated(const struct esp_tensor_rule *rule)
+{
+    return rule->slot == offsetof(struct esp_layer, query) ||
+           rule->slot == offsetof(struct esp_layer, query_bias) ||
+           rule->slot == offsetof(struct esp_layer, key) ||
+           rule->slot == offsetof(struct esp_layer, key_bias);
+}
+
+/* Plans the tensors of one table; `base` is the struct that its slots lie in. */
+static int plan_table(struct quantizing *q, const struct esp_tensor_rule *rules, const void *base,
+                      int layer)
+{
+    const struct esp_gguf_architecture *own = esp_gguf_architecture_of(q->architecture->name);
+    for (const struct esp_tensor_rule *rule = rules; rule->name; rule++) {
+        const struct esp_tensor *slot =
+            (const struct esp_tensor *)((const char *)base + rule->slot);
+        bool tied = layer < 0 && rule->slot == offsetof(struct esp_model_desc, head) &&
+                    slot->data == q->model->desc.embedding.data;
+        if (!slot->data || rule->part > 0 || tied)
+            continue;
+        struct planned *p = &q->planned[q->count];
+        *p = (struct planned){.vector = rule->columns == ESP_ONE};
+        if (!esp_gguf_tensor_name(p->name, sizeof p->name, rule, layer))
+            return esp_fail(q->err, q->errlen, ESP_E_UNSUPPORTED,
+                            "%s: GGUF has no name for the tensor %s", q->model->path, rule->name);
+        for (const struct esp_tensor_rule *part = rules; part->name; part++)
+            if (part == rule || (rule->parts > 0 && strcmp(part->name, rule->name) == 0))
+                p->parts[p->part_count++] =
+                    (const struct esp_tensor *)((const char *)base + part->slot);
+        enum esp_dtype wanted =
+            is_important(q, rule->slot, layer) ? q->mix->important : q->mix->most;
+        p->dtype = p->vector ? ESP_F32 : fitting(wanted, slot->columns);
+        p->paired = layer >= 0 && own && own->paired && is_rotated(rule)
+                        ? q->model->desc.head_dim
+                        : 0;
+        q->count++;
+    }
+    return ESP_OK;
+}
+
+static int count_rules(const struct esp_tensor_rule *rule)
+{
+    int count = 0;
+    while (rule[count].name)
+        count++;
+    return count;
+}
+
+static int plan(struct quantizing *q)
+{
+    const struct esp_family *family = q->architecture->family;
+    const struct esp_model_desc *d = &q->model->desc;
+    size_t most = (size_t)count_rules(family->tensors) +
+                  (size_t)d->layers * (size_t)count_rules(family->layer_tensors);
+    q->planned = calloc(most, sizeof *q->planned);
+    if (!q->planned)
+        return esp_fail(q->err, q->errlen, ESP_E_MEMORY, "not enough memory for %s",
+                        q->model->path);
+    int status = plan_table(q, family->tensors, d, -1);
+    for (int i = 0; i < d->layers && status == ESP_OK; i++)
+        status = plan_table(q, family->layer_tensors, &d->layer[i], i);
+    return status;
+}
+
+/* ------------------------------------------------------------------ the header */
+
+/* Factors of a GGUF source lie in its tensor. */
+static int find_factors(struct quantizing *q)
+{
+    const struct esp_stored *stored = esp_stored_find(q->model->files, "rope_freqs.weight");
+    if (q->factors || !stored || !stored->used)
+        return ESP_OK;
+    q->factors = malloc(stored->end - stored->begin);
+    if (!q->factors)
+        return esp_fail(q->err, q->errlen, ESP_E_MEMORY, "not enough memory for %s",
+                        q->model->path);
+    esp_tensor_file_read(stored->source, stored->offset, q->factors, stored->end - stored->begin);
+    return ESP_OK;
+}
+
+static int make_header(struct quantizing *q, struct esp_bytes *bytes)
+{
+    struct esp_gguf_header header = {.value_count = 0};
+    int status = esp_gguf_describe(&header, &q->factors, q->model, q->architecture, q->err,
+                                   q->errlen);
+    if (status == ESP_OK)
+        status = find_factors(q);
+    if (status == ESP_OK) {
+        size_t factors = (size_t)q->model->desc.rotary / 2;
+        esp_gguf_put(&header, "general.file_type", ESP_GGUF_U32, q->mix->file_type);
+        esp_gguf_put(&header, "general.quantization_version", ESP_GGUF_U32, 2);
+        if (q->factors)
+            esp_gguf_put_tensor(&header, "rope_freqs.weight", (int64_t)factors, 1, true, 0,
+                                factors * sizeof *q->factors);
+        for (int i = 0; i < q->count; i++) {
+            const struct planned *p = &q->planned[i];
+            const struct esp_gguf_type *type =
+                esp_gguf_type_named(esp_dtype_name(p->dtype));
+            esp_gguf_put_tensor(&header, p->name, rows_of(p), p->parts[0]->columns, p->vector,
+                                type->number, size_of(p));
+        }
+        if (!esp_gguf_header_bytes(&header, bytes))
+            status = esp_fail(q->err, q->errlen, ESP_E_MEMORY, "not enough memory for %s",
+                              q->model->path);
+    }
+    esp_gguf_header_free(&header);
+    return status;
+}
+
+/* ------------------------------------------------------------------ the tensors */
+
+/* Some rows of a tensor, cut into parts for the threads. */
+struct chunk {
+    const struct planned *planned;
+    int first, rows, parts;
+    unsigned char *out;          /* (rows) as they are stored */
+    float *room;                 /* (threads, 2, columns) */
+    double lost[PARTS], all[PARTS];
+    bool infinite[PARTS];
+};
+
+/* The row of the model that is row `row` of the file. */
+static void read_row(const struct planned *p, int row, float *out)
+{
+    if (p->paired > 0) {
+        const int in_head = row % p->paired;
+        row += in_head / 2 + (in_head % 2) * p->paired / 2 - in_head;
+    }
+    int part = 0;
+    while (row >= p->parts[part]->rows)
+        row -= p->parts[part++]->rows;
+    esp_tensor_read_row(p->parts[part], row, out);
+}
+
+static void round_part(void *arg, int part, int thread)
+{
+    struct chunk *c = arg;
+    const int columns = c->planned->parts[0]->columns;
+    const size_t bytes = esp_dtype_row_bytes(c->planned->dtype, columns);
+    float *row = c->room + (size_t)thread * 2 * (size_t)columns, *back = row + columns;
+    int begin = (int)((int64_t)c->rows * part / c->parts);
+    int end = (int)((int64_t)c->rows * (part + 1) / c->parts);
+    c->lost[part] = c->all[part] = 0;
+    c->infinite[part] = false;
+    for (int i = begin; i < end; i++) {
+        unsigned char *out = c->out + (size_t)i * bytes;
+        bool finite = true;
+        read_row(c->planned, c->first + i, row);
+        for (int k = 0; k < columns; k++)
+            finite &= isfinite(row[k]) != 0;
+        c->infinite[part] |= !finite;
+        if (!finite)
+            continue;
+        if (c->planned->dtype == ESP_F32)
+            memcpy(out, row, bytes);
+        else
+            esp_quantise(c->planned->dtype, row, columns, out);
+        esp_dequantise(c->planned->dtype, out, columns, back);
+        for (int k = 0; k < columns; k++) {
+            double difference = (double)back[k] - (double)row[k];
+            c->lost[part] += difference * difference;
+            c->all[part] += (double)row[k] * (double)row[k];
+        }
+    }
+}
+
+static int fail_write(const struct quantizing *q, const struct esp_writing *w)
+{
+    return esp_fail(q->err, q->errlen, ESP_E_FILE, "%.300s cannot be written: %s", w->path,
+                    strerror(errno));
+}
+
+static int write_padded(const struct quantizing *q, const struct esp_writing *w,
+                        const void *bytes, size_t size, size_t padding)
+{
+    static const char zeros[ESP_GGUF_ALIGNMENT];
+    return esp_write_all(w->file, bytes, size) && esp_write_all(w->file, zeros, padding)
+               ? (int)ESP_OK
+               : fail_write(q, w);
+}
+
+static void count_loss(struct quantizing *q, const struct planned *p, double lost, double all)
+{
+    double share = all > 0 ? sqrt(lost / all) : 0;
+    if (p->vector)
+        return;
+    q->lost += lost;
+    q->all += all;
+    q->numbers += (double)rows_of(p) * p->parts[0]->columns;
+    q->stored += (double)size_of(p);
+    if (share > q->report->worst) {
+        q->report->worst = share;
+        snprintf(q->report->worst_name, sizeof q->report->worst_name, "%s", p->name);
+    }
+}
+
+static int write_tensor(struct quantizing *q, const struct esp_writing *w,
+                        const struct planned *p)
+{
+    const int rows = rows_of(p), columns = p->parts[0]->columns;
+    const size_t bytes = esp_dtype_row_bytes(p->dtype, columns);
+    const int most = (int)(bytes < CHUNK ? CHUNK / bytes : 1);
+    struct chunk c = {.planned = p};
+    double lost = 0, all = 0;
+    int status = ESP_OK;
+    c.out = malloc((size_t)(rows < most ? rows : most) * bytes);
+    c.room = malloc((size_t)esp_pool_threads(q->pool) * 2 * (size_t)columns * sizeof *c.room);
+    if (!c.out || !c.room)
+        status = esp_fail(q->err, q->errlen, ESP_E_MEMORY, "not enough memory for %s", p->name);
+    for (; c.first < rows && status == ESP_OK; c.first += c.rows) {
+        c.rows = rows - c.first < most ? rows - c.first : most;
+        c.parts = c.rows < PARTS ? c.rows : PARTS;
+        esp_pool_run(q->pool, c.parts, round_part, &c);
+        for (int i = 0; i < c.parts; i++) {
+            lost += c.lost[i];
+            all += c.all[i];
+            if (c.infinite[i])
+                status = esp_fail(q->err, q->errlen, ESP_E_NUMERIC,
+                                  "%s: the matrix that becomes %s holds a number that is not "
+                                  "finite",
+                                  q->model->path, p->name);
+        }
+        if (status == ESP_OK)
+            status = write_padded(q, w, c.out, (size_t)c.rows * bytes, 0);
+    }
+    free(c.out);
+    free(c.room);
+    count_loss(q, p, lost, all);
+    return status == ESP_OK ? write_padded(q, w, NULL, 0, esp_gguf_padding(size_of(p))) : status;
+}
+
+static int write_tensors(struct quantizing *q, const struct esp_writing *w)
+{
+    size_t factors = (size_t)q->model->desc.rotary / 2 * sizeof *q->factors;
+    size_t done = 0, total = 0;
+    int status = q->factors
+                     ? write_padded(q, w, q->factors, factors, esp_gguf_padding(factors))
+                     : (int)ESP_OK;
+    for (int i = 0; i < q->count; i++)
+        total += size_of(&q->planned[i]);
+    for (int i = 0; i < q->count && status == ESP_OK; i++) {
+        status = write_tensor(q, w, &q->planned[i]);
+        done += size_of(&q->planned[i]);
+        if (status == ESP_OK && q->progress && !q->progress(q->user, "writing", done, total))
+            status = esp_fail(q->err, q->errlen, ESP_E_CANCELLED, "writing was cancelled");
+    }
+    q->report->bytes_before = (double)q->model->bytes;
+    q->report->bytes_after = (double)total;
+    q->report->loss = q->all > 0 ? sqrt(q->lost / q->all) : 0;
+    q->report->bits = q->numbers > 0 ? 8 * q->stored / q->numbers : 0;
+    return status < 0 ? status : esp_stored_release(q->model->files, q->err, q->errlen);
+}
+
+/* ------------------------------------------------------------------ the tokenizer */
+
+/* All texts of the vocabulary, one after the other; the caller frees them. */
+static char *all_texts(const struct esp_tokenizer *t, size_t *length)
+{
+    char *text = NULL;
+    FILE *stream = open_memstream(&text, length);
+    for (int32_t id = 0; stream && id < esp_tokenizer_size(t); id++) {
+        size_t size = 0;
+        const char *bytes = esp_tokenizer_bytes(t, id, &size);
+        if (bytes)
+            fwrite(bytes, 1, size, stream);
+        if (bytes && id % 3 == 0)
+            fputc(' ', stream);
+    }
+    if (!stream || fclose(stream) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+static void compare_tokens(const struct esp_tokenizer *a, const struct esp_tokenizer *b,
+                           struct esp_quantize_report *report)
+{
+    size_t length = 0;
+    char *text = all_texts(a, &length);
+    int32_t *tokens = text ? malloc(2 * (4 * length + 1) * sizeof *tokens) : NULL;
+    if (tokens) {
+        int room = (int)(4 * length + 1);
+        int32_t *others = tokens + room;
+        int n = esp_tokenizer_encode(a, text, length, tokens, room);
+        int m = esp_tokenizer_encode(b, text, length, others, room);
+        report->tokens = n > 0 ? n : 0;
+        report->other_tokens = n > m ? n - m : m - n;
+        for (int i = 0; i < n && i < m; i++)
+            report->other_tokens += tokens[i] != others[i];
+    }
+    free(text);
+    free(tokens);
+}
+
+/* Reads back what was written, and counts the tokens of a text that are others. */
+static int check_tokenizer(const struct quantizing *q, const char *path)
+{
+    struct esp_tokenizer *before, *after;
+    char why[512];
+    int status = esp_tokenizer_open(&before, q->model->path, q->err, q->errlen);
+    if (status < 0)
+        return status;
+    status = esp_tokenizer_open(&after, path, why, sizeof why);
+    if (status == ESP_OK)
+        compare_tokens(before, after, q->report);
+    else
+        esp_fail(q->err, q->errlen, status, "%s: its tokenizer cannot be written as GGUF: %s",
+                 q->model->path, why);
+    if (status == ESP_OK)
+        esp_tokenizer_close(after);
+    esp_tokenizer_close(before);
+    return status;
+}
+
+/* ------------------------------------------------------------------ all of it */
+
+static int write_file(struct quantizing *q, const char *to, bool over)
+{
+    struct esp_bytes header = {.size = 0};
+    struct esp_writing writing;
+    int status = plan(q);
+    if (status == ESP_OK)
+        status = make_header(q, &header);
+    if (status == ESP_OK)
+        status = esp_write_begin(&writing, to, over, q->err, q->errlen);
+    if (status == ESP_OK) {
+        status = write_padded(q, &writing, header.data, header.size, 0);
+        if (status == ESP_OK)
+            status = write_tensors(q, &writing);
+        if (status == ESP_OK)
+            status = check_tokenizer(q, writing.beside);
+        int ended = esp_write_end(&writing, status == ESP_OK, q->err, q->errlen);
+        status = status < 0 ? status : ended;
+    }
+    free(header.data);
+    return status;
+}
+
+static bool same_name(const char *a, const char *b)
+{
+    while (*a && tolower((unsigned char)*a) == tolower((unsigned char)*b)) {
+        a++;
+        b++;
+    }
+    return !*a && !*b;
+}
+
+int esp_model_quantize(const char *from, const char *to, const char *type, bool over,
+                       struct esp_quantize_report *report, esp_progress *progress, void *user,
+                       char *err, size_t errlen)
+{
+    struct quantizing q = {.report = report, .progress = progress, .user = user, .err = err};
+    q.errlen = errlen;
+    *report = (struct esp_quantize_report){.tokens = 0};
+    for (int i = 0; i < MIXES; i++)
+        if (same_name(mixes[i].name, type))
+            q.mix = &mixes[i];
+    if (!q.mix)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "there is no type %.40s; there are %s", type,
+                        esp_quantize_types());
+    int status = esp_model_open(&q.model, from, err, errlen);
+    if (status < 0)
+        return status;
+    for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++)
+        if (strcmp(architectures[i]->name, q.model->architecture) == 0)
+            q.architecture = architectures[i];
+    q.pool = esp_pool_open(esp_pool_cores());
+    status = q.pool ? write_file(&q, to, over)
+                    : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for threads");
+    esp_pool_close(q.pool);
+    free(q.planned);
+    free(q.factors);
+    esp_model_close(q.model);
+    return status;
+}

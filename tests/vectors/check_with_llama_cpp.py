@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Reads a GGUF file with llama.cpp and compares: tokens of a text, greedy tokens, perplexity.
+
+    check_with_llama_cpp.py ESPALIER FILE.gguf TEXT_FILE
+
+Prints one line for each comparison. Needs llama-cpp-python; not part of `make check`.
+"""
+import ctypes
+import json
+import math
+import subprocess
+import sys
+
+import llama_cpp as ll
+import numpy as np
+
+PROMPTS = ["Once upon a time", "The king said to his three sons:", "In a dark forest"]
+NEW = 60
+
+
+def decode(context, tokens):
+    array = (ctypes.c_int32 * len(tokens))(*tokens)
+    batch = ll.llama_batch_get_one(array, len(tokens))
+    assert ll.llama_decode(context, batch) == 0
+
+
+def tokenize(vocab, text):
+    data = text.encode()
+    room = (ctypes.c_int32 * (len(data) + 16))()
+    n = ll.llama_tokenize(vocab, data, len(data), room, len(room), True, False)
+    assert n >= 0
+    return list(room[:n])
+
+
+def perplexity(model, vocab, tokens, size=512):
+    """llama.cpp's own measure: the second half of each piece of 512 tokens."""
+    options = ll.llama_context_default_params()
+    options.n_ctx = options.n_batch = size
+    options.n_ubatch = size
+    options.n_threads = options.n_threads_batch = 2
+    context = ll.llama_init_from_model(model, options)
+    n_vocab = ll.llama_vocab_n_tokens(vocab)
+    total, count = 0.0, 0
+    for at in range(0, len(tokens) - size + 1, size):
+        piece = tokens[at:at + size]
+        ll.llama_memory_clear(ll.llama_get_memory(context), True)
+        batch = ll.llama_batch_init(size, 0, 1)
+        batch.n_tokens = size
+        for i, token in enumerate(piece):
+            batch.token[i], batch.pos[i], batch.n_seq_id[i] = token, i, 1
+            batch.seq_id[i][0], batch.logits[i] = 0, True
+        assert ll.llama_decode(context, batch) == 0
+        for i in range(size // 2, size - 1):
+            row = np.ctypeslib.as_array(ll.llama_get_logits_ith(context, i), (n_vocab,))
+            row = row.astype(np.float64)
+            total += np.log(np.exp(row - row.max()).sum()) + row.max() - row[piece[i + 1]]
+            count += 1
+        ll.llama_batch_free(batch)
+    ll.llama_free(context)
+    return math.exp(total / count)
+
+
+def main():
+    espalier, path, text_file = sys.argv[1:]
+    ll.llama_backend_init()
+    quiet = ll.llama_log_callback(lambda level, text, user: None)
+    ll.llama_log_set(quiet, ctypes.c_void_p(0))
+    params = ll.llama_model_default_params()
+    params.use_extra_bufts = False
+    model = ll.llama_model_load_from_file(path.encode(), params)
+    assert model, f"llama.cpp does not read {path}"
+    vocab = ll.llama_model_get_vocab(model)
+    for prompt in PROMPTS:
+        options = ll.llama_context_default_params()
+        options.n_ctx = 512
+        options.type_k = options.type_v = 0  # float32
+        options.flash_attn_type = 0
+        options.n_threads = options.n_threads_batch = 1
+        context = ll.llama_init_from_model(model, options)
+        tokens = tokenize(vocab, prompt)
+        decode(context, tokens)
+        theirs = []
+        while len(theirs) < NEW:
+            row = np.ctypeslib.as_array(ll.llama_get_logits_ith(context, -1),
+                                        (ll.llama_vocab_n_tokens(vocab),))
+            theirs.append(int(row.argmax()))
+            if ll.llama_vocab_is_eog(vocab, theirs[-1]):
+                break
+            decode(context, theirs[-1:])
+        ll.llama_free(context)
+        ours = json.loads(subprocess.run(
+            [espalier, "generate", "--target", path, "--drafter", "ar", "-p", prompt, "-n",
+             str(NEW), "--temp", "0", "--json"], capture_output=True, check=True).stdout)
+        own = ours["tokens"][-ours["generated_tokens"]:] if ours["generated_tokens"] else []
+        same = 0
+        while same < min(len(own), len(theirs)) and own[same] == theirs[same]:
+            same += 1
+        print(f"{prompt!r}: {same} of {len(theirs)} greedy tokens are the same")
+    text = open(text_file, encoding="utf-8").read()[:60000]
+    print(f"perplexity of {text_file}: {perplexity(model, vocab, tokenize(vocab, text)):.4f}")
+
+
+if __name__ == "__main__":
+    main()
