@@ -27,7 +27,7 @@ def decode(context, tokens):
 def tokenize(vocab, text):
     data = text.encode()
     room = (ctypes.c_int32 * (len(data) + 16))()
-    n = ll.llama_tokenize(vocab, data, len(data), room, len(room), True, False)
+    n = ll.llama_tokenize(vocab, data, len(data), room, len(room), True, True)
     assert n >= 0
     return list(room[:n])
 

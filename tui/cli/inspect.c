@@ -1,9 +1,14 @@
-/* inspect.c - `espalier inspect DIR [DRAFT]`: what a model folder holds and whether a pair
- * fits. */
+/* inspect.c - `espalier inspect MODEL [DRAFT]`: what a model folder or GGUF file holds,
+ * whether a pair fits, and how well the target predicts a text. */
 #include <cJSON.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
+#include "engine/perplexity.h"
+#include "kernels/clock.h"
 #include "tui/cli/cli.h"
+#include "tui/cli/prompt.h"
 #include "tui/cli/session_json.h"
 #include "viz/safe.h"
 
@@ -50,10 +55,39 @@ static void print_model(const char *role, const struct esp_model_info *m)
                        m->unused, m->unused == 1 ? "" : "s", m->unused_name);
 }
 
+static int measure(struct esp_perplexity *result, struct esp_engine *engine, const char *file)
+{
+    char err[512], *text;
+    size_t length;
+    struct cli_loading loading = {.start = esp_clock()};
+    int code = cli_read_text(file, &text, &length);
+    if (code != EXIT_DONE)
+        return code;
+    int status =
+        esp_perplexity_measure(engine, text, length, result,
+                               isatty(STDERR_FILENO) ? cli_progress : NULL, &loading, err,
+                               sizeof err);
+    if (loading.shown)
+        fprintf(stderr, "\r\033[K");
+    free(text);
+    return status < 0 ? cli_fail(err) : EXIT_DONE;
+}
+
+static cJSON *perplexity_json(const struct esp_perplexity *p)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddNumberToObject(o, "value", p->value);
+    cJSON_AddNumberToObject(o, "standard_error", p->error);
+    cJSON_AddNumberToObject(o, "tokens", p->tokens);
+    cJSON_AddNumberToObject(o, "piece", p->piece);
+    return o;
+}
+
 static int run(struct cli_options *o)
 {
     char err[512];
     int code = EXIT_DONE;
+    struct esp_perplexity perplexity;
     struct esp_engine *engine;
     struct esp_model_info target, draft;
     if (cli_open_engine(&engine, o, err, sizeof err) < 0)
@@ -62,6 +96,12 @@ static int run(struct cli_options *o)
     bool pair = esp_engine_draft(engine, &draft);
     const char *preset = esp_engine_preset(engine, false);
     const char *sampling = esp_engine_preset(engine, true);
+    if (o->perplexity)
+        code = measure(&perplexity, engine, o->perplexity);
+    if (code != EXIT_DONE) {
+        esp_engine_close(engine);
+        return code;
+    }
     if (o->json) {
         cJSON *all = cJSON_CreateObject();
         cJSON_AddItemToObject(all, "target", model_json(&target));
@@ -70,6 +110,8 @@ static int run(struct cli_options *o)
                               preset ? cJSON_CreateString(preset) : cJSON_CreateNull());
         cJSON_AddItemToObject(all, "sampling_preset",
                               sampling ? cJSON_CreateString(sampling) : cJSON_CreateNull());
+        if (o->perplexity)
+            cJSON_AddItemToObject(all, "perplexity", perplexity_json(&perplexity));
         code = cli_print_json(all);
     } else {
         print_model("target", &target);
@@ -85,6 +127,10 @@ static int run(struct cli_options *o)
             esp_safe_print(stdout, "%-12s %s\n", "preset", preset);
         if (sampling && sampling != preset)
             esp_safe_print(stdout, "%-12s %s\n", "  sampling", sampling);
+        if (o->perplexity)
+            printf("%-12s %.4f +- %.4f on %d tokens, the second half of each piece of %d\n",
+                   "perplexity", perplexity.value, perplexity.error, perplexity.tokens,
+                   perplexity.piece);
     }
     esp_engine_close(engine);
     return code;
@@ -94,7 +140,7 @@ const struct cli_command cli_inspect = {
     .name = "inspect",
     .arguments = "[TARGET [DRAFT]]",
     .summary = "what a model holds and whether a pair fits",
-    .flags = "target draft backend json",
+    .flags = "target draft backend threads json perplexity",
     .most = 2,
     .names_models = true,
     .run = run,

@@ -54,13 +54,13 @@ static int read_all(int file, char **text, size_t *length)
 
 static int refuse(const char *name, const char *why)
 {
-    esp_complain("cannot read the prompt from %s: %s", name, why);
+    esp_complain("cannot read %s: %s", name, why);
     return EXIT_BAD;
 }
 
-/* Reads a file, or standard input (NULL). A pipe is not waited for until somebody writes to it,
- * which may be never; one that has a writer, as the shell's <(...), is read to its end. */
-static int read_prompt(const char *path, char **text, size_t *length)
+/* A pipe is not waited for until somebody writes to it, which may be never; one that has a writer,
+ * as the shell's <(...), is read to its end. */
+int cli_read_text(const char *path, char **text, size_t *length)
 {
     struct stat about;
     int file = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : STDIN_FILENO;
@@ -103,5 +103,5 @@ int cli_read_prompt(const struct cli_options *o, char **text, size_t *length)
         fprintf(stderr, "espalier: there is no prompt; give -p TEXT, -f FILE or -\n");
         return EXIT_USAGE;
     }
-    return read_prompt(file && strcmp(file, "-") != 0 ? file : NULL, text, length);
+    return cli_read_text(file && strcmp(file, "-") != 0 ? file : NULL, text, length);
 }
