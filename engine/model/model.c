@@ -20,6 +20,7 @@
 #include "engine/model/architecture.h"
 #include "engine/model/draft_head.h"
 #include "engine/model/gguf_model.h"
+#include "engine/model/preset.h"
 #include "kernels/status.h"
 #include "engine/model/safetensors.h"
 #include "kernels/status.h"
@@ -285,10 +286,11 @@ static int read_spec(struct esp_model *model, const cJSON *item, const char *pat
 
 static int read_preset(struct esp_model *model, char *err, size_t errlen)
 {
+    char folder[4096], name[4096];
     struct esp_json json;
-    if (!esp_file_exists(model->path, "espalier.json"))
+    if (!esp_preset_place(model->path, folder, name) || !esp_file_exists(folder, name))
         return 0;
-    int status = esp_json_read(&json, model->path, "espalier.json", err, errlen);
+    int status = esp_json_read(&json, folder, name, err, errlen);
     if (status < 0)
         return status;
     for (const cJSON *item = json.root->child; item && status == 0; item = item->next)
@@ -390,6 +392,18 @@ static int open_folder(struct esp_model *model, char *err, size_t errlen)
     return status;
 }
 
+/* A preset beside the file comes before one in it. */
+static void read_texts(struct esp_model *model, const struct esp_gguf *gguf)
+{
+    bool beside = model->preset || model->sampling_preset;
+    model->chat_template = esp_gguf_copy_text(esp_gguf_find(gguf, "tokenizer.chat_template"));
+    if (beside)
+        return;
+    model->preset = esp_gguf_copy_text(esp_gguf_find(gguf, "espalier.drafter"));
+    model->sampling_preset =
+        esp_gguf_copy_text(esp_gguf_find(gguf, "espalier.sampling_drafter"));
+}
+
 static int open_gguf(struct esp_model *model, char *err, size_t errlen)
 {
     struct esp_gguf gguf = {.header = NULL};
@@ -407,12 +421,10 @@ static int open_gguf(struct esp_model *model, char *err, size_t errlen)
         status = open_configured(model, &json, &gguf, err, errlen);
     if (status == 0)
         status = read_end(model, &json, err, errlen);
-    if (status == 0) {
-        model->chat_template = esp_gguf_copy_text(esp_gguf_find(&gguf, "tokenizer.chat_template"));
-        model->preset = esp_gguf_copy_text(esp_gguf_find(&gguf, "espalier.drafter"));
-        model->sampling_preset =
-            esp_gguf_copy_text(esp_gguf_find(&gguf, "espalier.sampling_drafter"));
-    }
+    if (status == 0)
+        status = read_preset(model, err, errlen);
+    if (status == 0)
+        read_texts(model, &gguf);
     esp_json_close(&json);
     esp_gguf_close(&gguf);
     return status;

@@ -8,12 +8,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "engine/model/json.h"
 #include "engine/support/write_file.h"
 #include "kernels/status.h"
 
 static const char NAME[] = "espalier.json";
+
+bool esp_preset_place(const char *target, char folder[4096], char name[4096])
+{
+    static const char ending[] = ".gguf";
+    struct stat about;
+    if (stat(target, &about) < 0 || !S_ISREG(about.st_mode)) {
+        snprintf(name, 4096, "%s", NAME);
+        return snprintf(folder, 4096, "%s", target) < 4096;
+    }
+    const char *slash = strrchr(target, '/'), *file = slash ? slash + 1 : target;
+    size_t length = strlen(file), tail = sizeof ending - 1;
+    if (length > tail && strcmp(file + length - tail, ending) == 0)
+        length -= tail;
+    int above = slash ? (int)(slash - target) + (slash == target) : 1;
+    return snprintf(folder, 4096, "%.*s", above, slash ? target : ".") < 4096 &&
+           snprintf(name, 4096, "%.*s.%s", (int)length, file, NAME) < 4096;
+}
 
 static bool set_member(cJSON *root, const char *key, const char *value)
 {
@@ -30,16 +48,18 @@ static bool set_member(cJSON *root, const char *key, const char *value)
     return done;
 }
 
-int esp_preset_write(const char *folder, const char *drafter, const char *sampling_drafter,
+int esp_preset_write(const char *target, const char *drafter, const char *sampling_drafter,
                      char *err, size_t errlen)
 {
+    char folder[4096], name[4096];
     struct esp_json json = {.root = NULL};
     int status = ESP_OK;
-    if (esp_file_exists(folder, NAME))
-        status = esp_json_read(&json, folder, NAME, err, errlen);
-    else if (snprintf(json.path, sizeof json.path, "%s/%s", folder, NAME) >= PATH_MAX)
-        status = esp_fail(err, errlen, ESP_E_FILE,
-                          "the path of %s in the model folder is too long", NAME);
+    if (!esp_preset_place(target, folder, name))
+        status = esp_fail(err, errlen, ESP_E_FILE, "the path of %.300s is too long", target);
+    else if (esp_file_exists(folder, name))
+        status = esp_json_read(&json, folder, name, err, errlen);
+    else
+        status = esp_file_path(json.path, folder, name, err, errlen);
     if (status < 0)
         return status;
     if (!json.root)

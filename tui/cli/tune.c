@@ -273,7 +273,7 @@ static int can_write(const struct tuning *t, char *err, size_t errlen)
 /* Writes what --write asks for, and prints. */
 static int finish(const struct tuning *t)
 {
-    char path[PATH_MAX + 16], err[512];
+    char path[2 * PATH_MAX + 2], folder[PATH_MAX], name[PATH_MAX], err[512];
     int status = ESP_OK;
     const struct cli_contest *greedy = measured(t, 0), *sampling = measured(t, 1);
     if (!greedy && cli_interrupted) {
@@ -286,7 +286,8 @@ static int finish(const struct tuning *t)
     if (write)
         status = esp_preset_write(t->target.path, best_spec(greedy),
                                   sampling ? best_spec(sampling) : NULL, err, sizeof err);
-    snprintf(path, sizeof path, "%s/espalier.json", t->target.path);
+    esp_preset_place(t->target.path, folder, name);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     const char *written = write && status == ESP_OK ? path : NULL;
     int code = EXIT_DONE;
     if (t->o->json)

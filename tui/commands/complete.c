@@ -99,15 +99,21 @@ void esp_typed_path(char *path, size_t size, const char *typed)
     path[used < size ? used : size - 1] = '\0';
 }
 
+static bool is_gguf(const char *name)
+{
+    size_t length = strlen(name);
+    return length > 5 && strcmp(name + length - 5, ".gguf") == 0;
+}
+
 /* Adds an entry of a folder, as it goes on after the word's own beginning. */
 static void offer_entry(const char *folder, const char *name, const char *typed, size_t skip,
-                        const char *word, bool folders, struct esp_choices *choices)
+                        const char *word, bool models, struct esp_choices *choices)
 {
     char path[1300], text[1300];
     struct stat status;
     snprintf(path, sizeof path, "%s/%s", folder, name);
     bool is_folder = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-    if (folders && !is_folder)
+    if (models && !is_folder && !is_gguf(name))
         return;
     size_t used = (size_t)snprintf(text, sizeof text, "%.*s", (int)skip, typed);
     for (; *name && used + 3 < sizeof text; name++) {
@@ -128,7 +134,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(((const struct esp_choice *)a)->text, ((const struct esp_choice *)b)->text);
 }
 
-void esp_complete_path(const char *before, const char *word, bool folders,
+void esp_complete_path(const char *before, const char *word, bool models,
                        struct esp_choices *choices)
 {
     char typed[1024], above[1024], folder[1024];
@@ -145,7 +151,7 @@ void esp_complete_path(const char *before, const char *word, bool folders,
     struct dirent *entry;
     while (entries && (entry = readdir(entries)))
         if (entry->d_name[0] != '.' || typed[skip] == '.')
-            offer_entry(folder, entry->d_name, typed, skip, word, folders, choices);
+            offer_entry(folder, entry->d_name, typed, skip, word, models, choices);
     if (entries)
         closedir(entries);
     qsort(choices->choice + first, (size_t)(choices->count - first), sizeof *choices->choice,

@@ -18,8 +18,8 @@ void esp_complete_value(const struct esp_param_info *param, const char *word,
                         struct esp_choices *choices);
 /* A path as it was typed: '~' resolved, backslashes in front of blanks taken off. */
 void esp_typed_path(char *path, size_t size, const char *typed);
-/* A path, of which `before` may hold the beginning. */
-void esp_complete_path(const char *before, const char *word, bool folders,
+/* A path, of which `before` may hold the beginning. `models`: only folders and GGUF files. */
+void esp_complete_path(const char *before, const char *word, bool models,
                        struct esp_choices *choices);
 /* Names of the models that there are; with a target, how they fit as its draft. */
 void esp_complete_model(const char *target, const char *word, struct esp_choices *choices);

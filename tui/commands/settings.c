@@ -415,7 +415,7 @@ static void complete_verifier(const char *before, const char *word, struct esp_c
 /* ------------------------------------------------------------------ the table */
 
 static const struct esp_setting settings[] = {
-    {"model", "TARGET [DRAFT]", "target and draft: names of models, or paths",
+    {"model", "TARGET [DRAFT]", "target and draft: names of models, folders or GGUF files",
      ESP_SETTING_MODELS, set_model, get_model, complete_model},
     {"backend", "auto|NAME", "what computes", ESP_SETTING_MODELS, set_backend, get_backend,
      complete_backend},

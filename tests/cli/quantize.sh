@@ -1,0 +1,48 @@
+#!/bin/sh
+# `espalier quantize`: what it writes says what the folder said, is whole or not there, and is measured.
+. tests/shell.sh
+target=engine/models/fairytale-target
+draft=engine/models/fairytale-draft
+q="$ESPALIER quantize"
+text() { $ESPALIER generate -p "Once upon a time" -n 24 --temp 0 --drafter "$1" --target "$2" --draft "$3"; }
+
+check "a target is written" $q $target "$work/t.gguf" --type bf16 >"$work/said"
+check "the loss of no rounding is none" grep -q '^loss  *0\.00 %' "$work/said"
+check "a draft is written" $q $draft "$work/d.gguf" --type BF16 >/dev/null
+check "the same text" test "$(text dynatree "$work/t.gguf" "$work/d.gguf")" = "$(text dynatree $target $draft)"
+check "a file and a folder are a pair" test "$(text linear "$work/t.gguf" $draft)" = "$(text linear $target $draft)"
+check "the preset went along" sh -c "$ESPALIER inspect $work/t.gguf $work/d.gguf | grep -q '^preset  *goodput'"
+printf '{"drafter": "linear:K=3"}' >"$work/t.espalier.json"
+check "one beside the file comes first" \
+    sh -c "$ESPALIER inspect $work/t.gguf $work/d.gguf | grep -q '^preset  *linear:K=3'"
+check "a GGUF file is a source" $q "$work/t.gguf" "$work/again.gguf" --type bf16 >/dev/null
+check "and comes out as it was" test "$(text ar "$work/again.gguf" "")" = "$(text ar $target "")"
+
+check "q4_k is written" $q $target "$work/q4.gguf" --type q4_k >"$work/said"
+check "and its loss is said" grep -q '^loss  *[1-9][.][0-9]* % .*; most in blk\.' "$work/said"
+check "bits per number, too" grep -q ' [45][.][0-9]* bits per number' "$work/said"
+
+touch "$work/there"
+check "a file that is there stays" fails 1 "there already" $q $target "$work/there" --type q8_0
+check "and is empty as before" test ! -s "$work/there"
+check "--force overwrites it" $q $target "$work/there" --type q8_0 --force >/dev/null
+check "an unknown type" fails 1 "there are q8_0, q6_k" $q $target "$work/x.gguf" --type q2
+check "no type" fails 2 "name a type" $q $target "$work/x.gguf"
+check "a source that is none" fails 1 "none" $q "$work/none" "$work/x.gguf" --type q8_0
+mkdir "$work/bad" && cp $draft/* "$work/bad" && rm "$work/bad/tokenizer.json"
+check "a folder without a tokenizer" fails 1 "tokenizer.json" $q "$work/bad" "$work/x.gguf" --type q8_0
+check "a device is no file to write" fails 1 "no regular file" $q $target /dev/full --type q8_0 --force
+full() { (ulimit -f 1000; trap '' XFSZ; exec $q $target "$work/x.gguf" --type q8_0); }
+check "a full disk" fails 1 "cannot be written" full
+check "nothing is left behind" test -z "$(ls "$work" | grep '^x\|[.][0-9]')"
+check "inflate takes folders" fails 1 "only a model folder" $ESPALIER inflate "$work/t.gguf" "$work/wide"
+
+head -c 12000 README.md >"$work/text"
+check "perplexity is measured" $ESPALIER inspect $target --perplexity "$work/text" >"$work/said"
+check "and said with its error" grep -q '^perplexity  *[0-9.]* +- [0-9.]* on [0-9]* tokens' "$work/said"
+a=$($ESPALIER inspect $target --perplexity "$work/text" --json | sed -n 's/.*"value":[[:space:]]*\([0-9.]*\).*/\1/p')
+b=$($ESPALIER inspect "$work/t.gguf" --perplexity "$work/text" --json | sed -n 's/.*"value":[[:space:]]*\([0-9.]*\).*/\1/p')
+check "it is that of the folder ($a, $b)" test -n "$a" -a "$a" = "$b"
+check "a text that is too short" fails 1 "at least 4" $ESPALIER inspect $target --perplexity /dev/null
+check "a text that is not there" fails 1 "none" $ESPALIER inspect $target --perplexity "$work/none"
+finish
