@@ -34,18 +34,22 @@ DOT        := $(shell $(PKG_CONFIG) --exists $(DOT_PKGS) && echo $(BUILD)/espali
 
 # ---------------------------------------------------------------- sources
 
-# kernels/cpu/isa/*.c is compiled once per instruction set; which one runs is decided at start.
+# kernels/cpu/isa/*.c is compiled once per instruction set; which one runs is decided at start. VNNI has only
+# the products of quantised blocks for itself, and AVX-512's functions for the rest.
 ifneq ($(filter x86_64 amd64,$(shell uname -m)),)
 ISAS := generic avx2 avx512
+VNNI := vnni
 AMX  := amx
 else
 ISAS := generic
+VNNI :=
 AMX  :=
 endif
 ISA_FLAGS_generic :=
 KERNEL_OPT        := -O3
 ISA_FLAGS_avx2    := -mavx2 -mfma -mf16c
 ISA_FLAGS_avx512  := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
+ISA_FLAGS_vnni     = $(ISA_FLAGS_avx512) -mavx512vnni -DESP_VNNI
 
 # What is installed with the library. Other programs, tui/, viz/ and sessions/ among them, include no
 # other header of engine/ and kernels/; the shared library exports what these declare.
@@ -63,7 +67,8 @@ obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 ISA_SRC  := $(call sources,kernels/cpu/isa)
 NO_LIB   := engine/example.c $(if $(AMX),,kernels/cpu/amx.c) $(ISA_SRC)
 LIB_OBJ  := $(call obj,$(filter-out $(NO_LIB),$(call sources,kernels engine))) \
-            $(foreach isa,$(ISAS),$(patsubst %.c,$(BUILD)/obj/%.$(isa).o,$(ISA_SRC)))
+            $(foreach isa,$(ISAS),$(patsubst %.c,$(BUILD)/obj/%.$(isa).o,$(ISA_SRC))) \
+            $(foreach isa,$(VNNI),$(addprefix $(BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o))
 # What needs no terminal is in every program and in the tests; tui/app and tui/cli only in the first.
 DRAW_OBJ := $(call obj,$(filter-out viz/dot/%,$(call sources,viz sessions)))
 VIEW_OBJ := $(DRAW_OBJ) $(call obj,$(call sources,tui/model tui/view tui/worker tui/commands))
@@ -92,7 +97,7 @@ endif
 
 .PHONY: fuzz fuzz-tests
 .PHONY: print-public-headers
-.PHONY: all cuda cuda-kit check-cuda bench-cuda demo race check asan headless install uninstall clean help deps deps-check tests pages
+.PHONY: all cuda cuda-kit check-cuda bench-cuda bench-cpu demo race check asan headless install uninstall clean help deps deps-check tests pages
 
 # ---------------------------------------------------------------- what is shown
 
@@ -125,6 +130,7 @@ help:
 	@echo 'make fuzz         each harness of tests/fuzz for FUZZ_SECONDS=$(FUZZ_SECONDS) seconds; FUZZ=NAME: only that one (needs clang)'
 	@echo 'make check-cuda   on a machine with a GPU: the tests of the CUDA backend'
 	@echo 'make bench-cuda   on a machine with a GPU: its speed, as tables'
+	@echo 'make bench-cpu    speed of the CPU backend for every weight type, as a table'
 	@echo 'make cuda-kit     $(KIT): what those two need, to be carried there and run'
 	@echo 'make headless     $(BUILD)/headless/espalier: no ncurses, readline or graphviz'
 	@echo 'make install      to $$(DESTDIR)$$(PREFIX), PREFIX=$(PREFIX)'
@@ -145,10 +151,10 @@ $(BUILD)/obj/%.$(1).o: %.c
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$<:$(1))$$(CC) $$(ALL_CFLAGS) $$(KERNEL_OPT) $$(ISA_FLAGS_$(1)) -DESP_ISA=$(1) -c -o $$@ $$<
 endef
-$(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
+$(foreach isa,$(ISAS) $(VNNI),$(eval $(call isa_rule,$(isa))))
 
-$(BUILD)/obj/kernels/cpu/%.o: DEFS += $(foreach isa,$(ISAS) $(AMX),-DESP_HAVE_$(isa))
-$(BUILD)/obj/kernels/cpu/amx.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_avx512) -mavx512bf16 -mamx-tile -mamx-bf16
+$(BUILD)/obj/kernels/cpu/%.o: DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX),-DESP_HAVE_$(isa))
+$(BUILD)/obj/kernels/cpu/amx.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_vnni) -mavx512bf16 -mamx-tile -mamx-bf16
 # Where the built-in pair and the themes are once installed; a build tree finds its own first.
 $(BUILD)/obj/engine/support/paths.o: DEFS += -DESP_DATA_DIR='"$(PREFIX)/share/espalier"'
 
@@ -194,7 +200,7 @@ $(BUILD)/tests/%: tests/%.c $(TEST_OBJ) $(BUILD)/libtui.a $(BUILD)/libespalier.a
 	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -o $@ $< $(TEST_OBJ) \
 	    $(BUILD)/libtui.a $(BUILD)/libespalier.a $(TUI_LIBS) $(LIB_LIBS)
 
-$(BUILD)/tests/cuda/bench: tests/cuda/bench.c $(BUILD)/libespalier.a
+$(BUILD)/tests/cuda/bench $(BUILD)/tests/cpu/bench: $(BUILD)/tests/%/bench: tests/%/bench.c $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -o $@ $< $(BUILD)/libespalier.a $(LIB_LIBS)
 
@@ -407,6 +413,10 @@ check-cuda:
 bench-cuda:
 	@$(if $(KIT_MADE),$(MAKE) --no-print-directory -j$$(nproc) cuda-kit)
 	@$(KIT)/run bench
+
+# BENCH='best 1 64 Q8_0 Q4_K': instruction set, threads, megabytes of weights, types.
+bench-cpu: $(BUILD)/tests/cpu/bench
+	@$< $(BENCH)
 
 # ---------------------------------------------------------------- fuzzing
 

@@ -52,7 +52,7 @@ static double value_of(const struct esp_tensor *t, int row, int column)
 static struct esp_tensor tensor(struct random_model *m, int rows, int columns, double middle,
                                 double spread)
 {
-    enum esp_dtype dtype = m->shape.dtype;
+    enum esp_dtype dtype = esp_dtype_quantised(m->shape.dtype) ? ESP_F32 : m->shape.dtype;
     size_t size = dtype == ESP_F32 ? 4 : 2, n = (size_t)rows * (size_t)columns;
     unsigned char *data = malloc(n * size + 1);
     m->memory[m->count++] = data;
@@ -66,8 +66,37 @@ static struct esp_tensor tensor(struct random_model *m, int rows, int columns, d
                                .stride = rows};
 }
 
+/* Every quantised type in turn, as far as its blocks divide the columns. */
+static struct esp_tensor quantised(struct random_model *m, int rows, int columns)
+{
+    enum esp_dtype dtype;
+    for (int i = m->count;; i++) {
+        dtype = (enum esp_dtype)(ESP_Q8_0 + i % (ESP_DTYPE_COUNT - ESP_Q8_0));
+        if (columns % esp_dtype_block(dtype) == 0)
+            break;
+    }
+    const size_t row_bytes = esp_dtype_row_bytes(dtype, columns);
+    float *row = malloc((size_t)columns * sizeof *row);
+    char *data = malloc((size_t)rows * row_bytes);
+    m->memory[m->count++] = data;
+    for (int i = 0; i < rows; i++) {
+        for (int c = 0; c < columns; c++)
+            row[c] = (float)((4 * check_uniform(&m->state) - 2) / sqrt(columns));
+        esp_quantise(dtype, row, columns, data + (size_t)i * row_bytes);
+    }
+    free(row);
+    return (struct esp_tensor){.data = data,
+                               .dtype = dtype,
+                               .rows = rows,
+                               .columns = columns,
+                               .block = rows,
+                               .stride = rows};
+}
+
 static struct esp_tensor matrix(struct random_model *m, int rows, int columns)
 {
+    if (esp_dtype_quantised(m->shape.dtype))
+        return quantised(m, rows, columns);
     return tensor(m, rows, columns, 0, 2 / sqrt(columns));
 }
 

@@ -1,7 +1,7 @@
 /* random_model.h - small models with random weights, and a transformer written to be read.
  *
  * The reference computes in double, one token after the other, straight from the formulas; it
- * shares no code with any backend, not even the reading of weights.
+ * shares no code with any backend, not even the reading of weights. It knows no quantised ones.
  */
 #ifndef ESP_RANDOM_MODEL_H
 #define ESP_RANDOM_MODEL_H
@@ -13,7 +13,7 @@ enum { RANDOM_LAYERS = 4, RANDOM_TENSORS = 128 };
 struct random_shape {
     const char *name;
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, rotary;
-    enum esp_dtype dtype;
+    enum esp_dtype dtype; /* a quantised one: matrices of every quantised type, mixed */
     bool neox;     /* LayerNorm, GELU, fused q/k/v; else RMSNorm, SwiGLU */
     bool parallel; /* residual */
     bool bias, tied;

@@ -1,4 +1,5 @@
-/* amx.c - matrix products on Intel's tile unit (AMX), for BF16 weights; all else is AVX-512's.
+/* amx.c - matrix products on Intel's tile unit (AMX), for BF16 weights; all else is AVX-512's
+ * with VNNI, which every processor with AMX has.
  *
  * The unit multiplies BF16 by BF16 and adds in float32, sixteen times as fast as AVX-512
  * multiplies float32. The weights are BF16 as they are. An activation is cut into two BF16
@@ -16,7 +17,7 @@
  * outputs; a tile is (16 pairs of inputs, 16 outputs, 2). Parts lie in tiles too (esp_vectors):
  * per 16 parts and 32 inputs, (16 parts, 32 inputs); part k of vector i is number 2 i + k.
  */
-#define ESP_ISA avx512
+#define ESP_ISA vnni
 #include "kernels/cpu/isa/parts.h"
 
 #include <immintrin.h>
@@ -96,8 +97,7 @@ static void two_by_one(const char *a, const char *b, int blocks)
 {
     const char *a2 = a + (size_t)blocks * TILE_BYTES;
     clear_sums();
-    for (int i = 0; i < blocks;
-         i++, a += TILE_BYTES, a2 += TILE_BYTES, b += 2 * TILE_BYTES) {
+    for (int i = 0; i < blocks; i++, a += TILE_BYTES, a2 += TILE_BYTES, b += 2 * TILE_BYTES) {
         prefetch(b);
         _tile_loadd(6, b, ROW_BYTES);
         _tile_loadd(4, a, ROW_BYTES);
@@ -160,8 +160,8 @@ static void finish(const struct esp_packed *w, const struct esp_matmul *p, int p
 }
 
 /* Up to eight vectors: their parts are one tile. */
-static void few_rows(const struct esp_packed *w, int begin, int end,
-                     const struct esp_matmul *p, int blocks)
+static void few_rows(const struct esp_packed *w, int begin, int end, const struct esp_matmul *p,
+                     int blocks)
 {
     const size_t panel = (size_t)blocks * 2 * TILE_BYTES;
     float sums[4 * TILE_FLOATS] __attribute__((aligned(64)));
@@ -223,7 +223,9 @@ const struct esp_cpu_isa esp_cpu_isa_amx = {
     .name = "AMX",
     .pairs = true,
     .split = split,
+    .cut = esp_cut_vector,
     .matmul = matmul,
+    .matmul_blocks = esp_matmul_blocks,
     .attention = esp_attention_queries,
     .norm = esp_norm_vector,
     .rmsnorm_head = esp_rmsnorm_head,

@@ -16,7 +16,7 @@ struct buffer {
     size_t count, each, size;
 };
 
-enum { BUFFERS = 22 };
+enum { BUFFERS = 26 };
 
 static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
 {
@@ -25,7 +25,7 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
     const size_t threads = (size_t)((struct esp_cpu_backend *)w->base.backend)->threads;
     const size_t batch = (size_t)c->max_batch, rows = (size_t)c->blocks * ESP_LANES;
     const size_t heads = (size_t)d->layers * (size_t)d->kv_heads, f = sizeof(float);
-    const size_t split = w->split ? 1 : 0;
+    const size_t split = w->split ? 1 : 0, cut = w->cut ? 1 : 0;
     const struct buffer all[BUFFERS] = {
         {&c->k, heads * rows, (size_t)d->head_dim, f},
         {&c->v, heads * rows, c->v_stride, f},
@@ -38,12 +38,16 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
         {&c->sine, batch, (size_t)d->rotary / 2, f},
         {&c->normed.x, batch, c->hidden, f},
         {&c->normed.parts, split, esp_parts_bytes(batch, c->hidden), 1},
+        {&c->normed.cut, cut, esp_cut_count(batch, c->hidden), sizeof(struct esp_cut)},
         {&c->attended.x, batch, c->q_width, f},
         {&c->attended.parts, split, esp_parts_bytes(batch, c->q_width), 1},
+        {&c->attended.cut, cut, esp_cut_count(batch, c->q_width), sizeof(struct esp_cut)},
         {&c->up.x, batch, c->ffn, f},
         {&c->up.parts, split, esp_parts_bytes(batch, c->ffn), 1},
+        {&c->up.cut, cut, esp_cut_count(batch, c->ffn), sizeof(struct esp_cut)},
         {&c->joined.x, c->joined.stride ? batch : 0, c->joined.stride, f},
         {&c->joined.parts, split, esp_parts_bytes(batch, c->joined.stride), 1},
+        {&c->joined.cut, cut, esp_cut_count(batch, c->joined.stride), sizeof(struct esp_cut)},
         {&c->scores, threads * ESP_QUERIES, rows, f},
         {&c->extra, threads * ESP_QUERIES, rows, sizeof(int32_t)},
         {&c->wanted, batch, 1, sizeof(int32_t)},

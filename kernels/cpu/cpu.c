@@ -46,6 +46,14 @@ static bool has_avx512(void)
 }
 #endif
 
+#ifdef ESP_HAVE_vnni
+static bool has_vnni(void)
+{
+    unsigned a, b, c, d;
+    return has_avx512() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c >> 11 & 1);
+}
+#endif
+
 #ifdef ESP_HAVE_amx
 static bool has_amx(void)
 {
@@ -59,7 +67,10 @@ static const struct esp_cpu_isa *choose(const char *name)
 {
     const struct choice choices[] = {
 #ifdef ESP_HAVE_amx
-        {"amx", &esp_cpu_isa_amx, has_avx512() && has_amx() && esp_cpu_amx_allowed()},
+        {"amx", &esp_cpu_isa_amx, has_vnni() && has_amx() && esp_cpu_amx_allowed()},
+#endif
+#ifdef ESP_HAVE_vnni
+        {"vnni", &esp_cpu_isa_vnni, has_vnni()},
 #endif
 #ifdef ESP_HAVE_avx512
         {"avx512", &esp_cpu_isa_avx512, has_avx512()},

@@ -1,6 +1,7 @@
 /* cpu.h - what the files of the CPU backend share.
  *
- * cpu.c opens the backend and picks an instruction set, weights.c repacks a model, cache.c
+ * cpu.c opens the backend and picks an instruction set, weights.c loads a model, pack.c packs
+ * its matrices, cache.c
  * holds keys and values, forward.c runs a batch through the model on the threads of pool.c,
  * rows.c answers questions about logits. The arithmetic lies behind struct esp_cpu_isa. The
  * structs begin with the public ones of kernels.h, so that a pointer to one is a pointer to the
@@ -16,7 +17,7 @@ struct esp_cpu_backend {
     struct esp_backend base;
     const struct esp_cpu_isa *isa;
     struct esp_pool *pool;
-    int threads; /* of the pool */
+    int threads;           /* of the pool */
     double worth_a_thread; /* a pass is divided among one thread for so many multiply-adds */
     char device[64];
 };
@@ -34,8 +35,10 @@ struct esp_cpu_weights {
     struct esp_cpu_layer *layer; /* (layers) */
     const float *norm_final, *norm_final_bias, *norm_input;
     struct esp_packed head, fc;
-    struct esp_tensor embedding;   /* (vocabulary, hidden), a copy in its own dtype */
-    bool split;                    /* some product reads vectors cut up */
+    /* (vocabulary, hidden), a copy; no data: the rows of `embedding_head` */
+    struct esp_tensor embedding;
+    const struct esp_packed *embedding_head;
+    bool split, cut;               /* some product reads vectors split; as integers */
     double work_layers, work_head; /* multiply-adds for one row */
     void *memory;
     size_t bytes;
@@ -61,10 +64,10 @@ struct esp_cpu_cache {
     struct esp_vectors attended;           /* (max_batch, q_width) */
     struct esp_vectors up;                 /* (max_batch, ffn) */
     struct esp_vectors joined; /* (max_batch, widest) what is joined side by side for a matmul */
-    float *scores;        /* (threads, ESP_QUERIES, blocks * 16) */
-    int32_t *extra;       /* (threads, ESP_QUERIES, rows) */
-    int32_t *wanted, *wanted_at; /* (max_batch) rows with logits; their rows there */
-    int32_t *going;              /* (max_batch) rows that go through the whole last layer */
+    float *scores;                         /* (threads, ESP_QUERIES, blocks * 16) */
+    int32_t *extra;                        /* (threads, ESP_QUERIES, rows) */
+    int32_t *wanted, *wanted_at;           /* (max_batch) rows with logits; their rows there */
+    int32_t *going;                        /* (max_batch) rows that go through the whole last layer */
 };
 
 struct esp_cpu_rows {
@@ -74,7 +77,8 @@ struct esp_cpu_rows {
     void *scratch; /* (threads, 2 * vocabulary) 32-bit words */
 };
 
-/* Opens a backend that uses this instruction set ("amx", "avx512", "avx2", "generic"); NULL:
+/* Opens a backend that uses this instruction set ("amx", "vnni", "avx512", "avx2",
+ * "generic"); NULL:
  * the best there is. ESP_E_DEVICE if the processor does not have it. threads = 0: one per core;
  * any number of them is started here, however few cores there are. */
 int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, char *err,
@@ -105,6 +109,16 @@ static inline int esp_cpu_parts(int units, int threads)
     return units < most ? units : most;
 }
 
+/* Packs rows 32 panel.. of a matrix from `rows`, as stored, one after the other. w->data has
+ * room for esp_cpu_panel_bytes() for each panel. */
+void esp_cpu_pack(const struct esp_packed *w, int panel, const void *rows);
+size_t esp_cpu_panel_bytes(const struct esp_packed *w);
+/* One row as floats (columns). */
+void esp_cpu_packed_row(const struct esp_packed *w, int row, float *out);
+
+/* Large pages save the product most of its address translation misses. */
+void esp_cpu_use_huge_pages(char *memory, size_t bytes);
+void esp_cpu_embedding(const struct esp_cpu_weights *w, int32_t token, float *out);
 int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backend,
                          const struct esp_model_desc *desc, esp_progress *progress, void *user,
                          char *err, size_t errlen);

@@ -58,12 +58,14 @@ static void run_rows(struct pass *p, int rows, size_t width, part_function *run,
 
 /* ------------------------------------------------------------------ pieces */
 
-/* Columns begin..end-1 of a vector are done. */
-static void split(const struct pass *p, const struct esp_vectors *v, int row, int begin,
-                  int end)
+/* Columns begin..end-1 of a vector, multiples of ESP_CUT or all of them, are done. */
+static void prepare(const struct pass *p, const struct esp_vectors *v, int row, int begin,
+                    int end)
 {
     if (p->w->split)
         p->isa->split(v, row, begin, end);
+    if (p->w->cut)
+        p->isa->cut(v, row, begin, (int)esp_cpu_pad(end, ESP_CUT));
 }
 
 /* Columns begin..end-1 of a joined vector. */
@@ -71,16 +73,15 @@ static void join(const struct pass *p, int row, int begin, int end, const float 
 {
     float *to = p->c->joined.x + (size_t)row * p->c->joined.stride + begin;
     memcpy(to, values, (size_t)(end - begin) * sizeof *to);
-    split(p, &p->c->joined, row, begin, end);
 }
 
-/* A joined vector has `width` columns; matmul reads zeros behind them. */
+/* A joined vector is whole, with `width` columns; matmul reads zeros behind them. */
 static void join_end(const struct pass *p, int row, int width)
 {
     const int end = (int)esp_cpu_pad(width, ESP_PANEL);
     float *to = p->c->joined.x + (size_t)row * p->c->joined.stride;
     memset(to + width, 0, (size_t)(end - width) * sizeof *to);
-    split(p, &p->c->joined, row, width, end);
+    prepare(p, &p->c->joined, row, 0, end);
 }
 
 static bool uses_fc(const struct pass *p)
@@ -96,7 +97,7 @@ static void read_row(const struct pass *p, int row)
     const int hidden = p->d->hidden, begin = p->d->reads == ESP_READS_EAGLE ? hidden : 0;
     float *x = p->c->x + (size_t)row * p->c->hidden;
     if (p->d->reads != ESP_READS_EAGLE3)
-        esp_tensor_read_row(&p->w->embedding, p->batch->tokens[row], x);
+        esp_cpu_embedding(p->w, p->batch->tokens[row], x);
     if (p->d->reads == ESP_READS_TOKENS)
         return;
     int at = p->batch->input_row ? p->batch->input_row[row] : row;
@@ -151,7 +152,7 @@ static void norm_part(void *arg, int part, int thread)
                          p->d->norm_epsilon);
         else
             memcpy(out, x, width * sizeof *out);
-        split(p, step->out, i, 0, p->d->hidden);
+        prepare(p, step->out, i, 0, p->d->hidden);
     }
 }
 
@@ -175,7 +176,7 @@ static void join_part(void *step, int part, int thread)
     esp_cpu_share(p->rows, part, p->parts, &begin, &end);
     for (int i = begin; i < end; i++) {
         float *normed = p->c->normed.x + (size_t)i * p->c->hidden;
-        esp_tensor_read_row(&p->w->embedding, p->batch->tokens[i], normed);
+        esp_cpu_embedding(p->w, p->batch->tokens[i], normed);
         p->isa->norm(normed, normed, hidden, p->w->layer[0].norm1, NULL, d->norm,
                      d->norm_epsilon);
         join(p, i, 0, hidden, normed);
@@ -194,6 +195,15 @@ struct matmul_step {
     struct esp_matmul of[3];
 };
 
+static void multiply(const struct pass *p, const struct esp_packed *w, int begin, int end,
+                     const struct esp_matmul *product)
+{
+    if (esp_dtype_quantised(w->dtype))
+        p->isa->matmul_blocks(w, begin, end, product);
+    else
+        p->isa->matmul(w, begin, end, product);
+}
+
 static void matmul_part(void *arg, int part, int thread)
 {
     const struct matmul_step *step = arg;
@@ -207,7 +217,7 @@ static void matmul_part(void *arg, int part, int thread)
         int from = begin > first ? begin - first : 0;
         int to = end - first < step->w[i]->panels ? end - first : step->w[i]->panels;
         if (from < to)
-            step->p->isa->matmul(step->w[i], from, to, &step->of[i]);
+            multiply(step->p, step->w[i], from, to, &step->of[i]);
     }
 }
 
@@ -290,6 +300,12 @@ static int list_seen(const struct esp_batch *b, int row, int32_t *seen)
     return count;
 }
 
+/* Do the heads divide a vector into whole blocks? */
+static bool whole_blocks(const struct pass *p)
+{
+    return p->d->head_dim % ESP_CUT == 0;
+}
+
 /* Queries begin..end-1 of a key/value head; query i is head i % group of its group in the i /
  * group th row that goes on. */
 static void attend(const struct pass *p, int thread, int kv_head, int begin, int end)
@@ -335,7 +351,10 @@ static void attend(const struct pass *p, int thread, int kv_head, int begin, int
     p->isa->attention(&a);
     for (int i = 0; i < a.queries; i++) {
         int column = (kv_head * group + (begin + i) % group) * p->d->head_dim;
-        split(p, &c->attended, (begin + i) / group, column, column + p->d->head_dim);
+        if (p->w->split)
+            p->isa->split(&c->attended, (begin + i) / group, column, column + p->d->head_dim);
+        if (p->w->cut && whole_blocks(p))
+            p->isa->cut(&c->attended, (begin + i) / group, column, column + p->d->head_dim);
     }
 }
 
@@ -388,16 +407,29 @@ static void heads_part(void *step, int part, int thread)
     }
 }
 
+/* Integers of what step 4 gave, where heads share blocks. */
+static void cut_part(void *step, int part, int thread)
+{
+    const struct pass *p = step;
+    int begin, end;
+    (void)thread;
+    esp_cpu_share(p->rows, part, p->parts, &begin, &end);
+    for (int i = begin; i < end; i++)
+        p->isa->cut(&p->c->attended, i, 0, (int)p->c->q_width);
+}
+
 /* Steps 3 and 4. Nobody has to wait between them if the key/value heads divide evenly. */
 static void attention(struct pass *p)
 {
     const int kv_heads = p->d->kv_heads;
     if (kv_heads % p->threads == 0) {
         run_step(p, kv_heads, heads_part, p);
-        return;
+    } else {
+        run_rows(p, kv_heads * p->batch->rows, (size_t)p->d->head_dim, append_part, p);
+        run_step(p, kv_heads * tiles_of(p), attend_part, p);
     }
-    run_rows(p, kv_heads * p->batch->rows, (size_t)p->d->head_dim, append_part, p);
-    run_step(p, kv_heads * tiles_of(p), attend_part, p);
+    if (p->w->cut && !whole_blocks(p))
+        run_rows(p, p->rows, p->c->q_width, cut_part, p);
 }
 
 /* ------------------------------------------------------------------ the pass */
@@ -479,15 +511,15 @@ static void mlp_part(void *arg, int part, int thread)
     int begin, end;
     (void)thread;
     esp_cpu_share(layer->up.panels, part, p->parts, &begin, &end);
-    p->isa->matmul(&layer->up, begin, end, &product);
+    multiply(p, &layer->up, begin, end, &product);
     product.y = c->gate;
     if (gated)
-        p->isa->matmul(&layer->gate, begin, end, &product);
+        multiply(p, &layer->gate, begin, end, &product);
     for (int i = 0; i < p->rows; i++) {
         size_t at = (size_t)i * c->ffn + (size_t)begin * ESP_PANEL;
         p->isa->activation(c->up.x + at, gated ? c->gate + at : NULL, c->up.x + at,
                            (end - begin) * ESP_PANEL);
-        split(p, &c->up, i, begin * ESP_PANEL, end * ESP_PANEL);
+        prepare(p, &c->up, i, begin * ESP_PANEL, end * ESP_PANEL);
     }
 }
 
@@ -495,6 +527,14 @@ static void mlp(struct pass *p, const struct esp_cpu_layer *layer, const struct 
 {
     struct mlp_step step = {p, layer, in};
     run_step(p, (layer->up.panels + PANELS_TOGETHER - 1) / PANELS_TOGETHER, mlp_part, &step);
+}
+
+/* From here on so many rows go on. */
+static void set_rows(struct pass *p, int rows)
+{
+    p->rows = rows;
+    p->c->normed.together = p->c->attended.together = p->c->up.together =
+        p->c->joined.together = esp_cut_together(rows);
 }
 
 static void run_layer(struct pass *p)
@@ -509,7 +549,7 @@ static void run_layer(struct pass *p)
     project(p, layer, p->d->reads == ESP_READS_EAGLE3 ? c->joined : c->normed); /* 2 */
     if (p->layer == p->d->layers - 1 && p->last < p->rows) {
         p->going = c->going;
-        p->rows = p->last;
+        set_rows(p, p->last);
     }
     attention(p); /* 3, 4 */
     for (int i = 0; p->going && i < p->rows; i++)
@@ -596,7 +636,7 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
     p.wanted = esp_batch_wanted(batch, c->wanted, c->wanted_at);
     double work = batch->rows * w->work_layers + p.wanted * w->work_head;
     p.threads = threads_for(cpu, work);
-    p.rows = batch->rows;
+    set_rows(&p, batch->rows);
     p.last = list_going(&p);
     run_rows(&p, p.rows, c->hidden, embed, &p);
     if (uses_fc(&p))

@@ -17,24 +17,41 @@ enum {
     ESP_LANES = 16,  /* floats computed together; reductions are defined over this many lanes */
     ESP_PANEL = 32,  /* outputs of a matrix product computed together */
     ESP_QUERIES = 4, /* query heads that share one pass over a key/value head */
+    ESP_CUT = 32,    /* activations that share an exponent in products with quantised blocks */
+    ESP_TOGETHER = 32, /* rows that a block of weights is multiplied by at once */
 };
 
 /* A weight matrix in panels of 32 outputs, inputs in order within a panel, in its own dtype.
  * BF16 outputs j and j + 16 of a panel share a 32-bit word (j in the low half): a shift and a
- * mask expand them. Outputs past `rows` are zero. */
+ * mask expand them. Quantised blocks: see blocks.c. Outputs past `rows` are zero. */
 struct esp_packed {
     enum esp_dtype dtype;
     int rows, columns, panels;
-    bool pairs;        /* packed for tiles: see amx.c */
-    const void *data;  /* (panels, columns, 32) */
+    bool pairs; /* packed for tiles: see amx.c */
+    const void
+        *data; /* (panels, columns, 32), or of blocks (panels, columns / block, fields) */
     const float *bias; /* (panels * 32), zeros if the model has none */
 };
 
-/* Vectors of activations, padded, and the same as split() left them, if there is one. */
+/* ESP_CUT activations as integers of 16 bits and a power of two. A function of an instruction
+ * set reads what another function of the same set wrote. */
+struct esp_cut {
+    float scale; /* activation = scale * integer; NaN if one of them is no finite number */
+    float less_total; /* -scale * sum of the integers */
+    int32_t by_8, by_16, by_128;       /* sum of the integers times that */
+    int32_t first_by_32, second_by_32; /* of the first and the last 16 of them */
+    int32_t unused;
+    int16_t x[ESP_CUT]; /* in the order and form that the instruction set wants */
+};
+
+/* Vectors of activations, padded, and the same as split() and cut() left them, for products
+ * that want them so. */
 struct esp_vectors {
     float *x;      /* (rows, stride) */
     size_t stride; /* a multiple of ESP_PANEL */
     void *parts;   /* esp_parts_bytes(rows, stride), zeroed once */
+    struct esp_cut *cut; /* esp_cut_count(rows, stride), see esp_cut_at() */
+    int together;        /* rows of cut */
 };
 
 /* y[i] = W x[i] + bias for `rows` vectors, or y[i] += that. Row i of y is y_row[i] if given. */
@@ -70,8 +87,12 @@ struct esp_cpu_isa {
 
     /* Cuts columns begin..end-1 of vector `row` up for products. NULL: they take them whole. */
     void (*split)(const struct esp_vectors *vectors, int row, int begin, int end);
-    /* Panels begin..end-1 of the product. */
+    /* Makes integers of columns begin..end-1 of vector `row`, multiples of ESP_CUT. */
+    void (*cut)(const struct esp_vectors *vectors, int row, int begin, int end);
+    /* Panels begin..end-1 of the product of weights that are floats, or quantised blocks. */
     void (*matmul)(const struct esp_packed *w, int begin, int end, const struct esp_matmul *p);
+    void (*matmul_blocks)(const struct esp_packed *w, int begin, int end,
+                          const struct esp_matmul *p);
     void (*attention)(const struct esp_attention *a);
 
     /* RMSNorm or LayerNorm of x (n) with `weight` and `bias` (NULL: none), all padded. */
@@ -99,14 +120,33 @@ struct esp_cpu_isa {
     void (*temper)(const float *x, int n, double power, double *mean_log, double *power_sum);
 };
 
-/* Only those that this build has are defined; amx (amx.c) rests on avx512. */
+/* Only those that this build has are defined; amx (amx.c) rests on vnni. */
 extern const struct esp_cpu_isa esp_cpu_isa_generic, esp_cpu_isa_avx2, esp_cpu_isa_avx512,
-    esp_cpu_isa_amx;
+    esp_cpu_isa_vnni, esp_cpu_isa_amx;
 
 /* Asks the system for the use of AMX's tiles. */
 bool esp_cpu_amx_allowed(void);
 
-/* Bytes of `rows` vectors cut up: two BF16 parts of each, in whole tiles of 16 parts. */
+/* Up to ESP_TOGETHER rows lie together, (block, row); `together` is the same for all rows. */
+static inline struct esp_cut *esp_cut_at(const struct esp_vectors *v, int row, int block)
+{
+    const size_t blocks = v->stride / ESP_CUT, t = (size_t)v->together;
+    const size_t first = (size_t)row / t * t * blocks;
+    return v->cut + first + (size_t)block * t + (size_t)row % t;
+}
+
+/* How many together for a batch of `rows`, and how much room all then need. */
+static inline int esp_cut_together(int rows)
+{
+    return rows < ESP_TOGETHER ? rows : ESP_TOGETHER;
+}
+
+static inline size_t esp_cut_count(size_t rows, size_t stride)
+{
+    return (rows + ESP_TOGETHER - 1) / ESP_TOGETHER * ESP_TOGETHER * (stride / ESP_CUT);
+}
+
+/* Bytes of `rows` vectors split: two BF16 parts of each, in whole tiles of 16 parts. */
 static inline size_t esp_parts_bytes(size_t rows, size_t stride)
 {
     return (2 * rows + ESP_LANES - 1) / ESP_LANES * ESP_LANES * stride * sizeof(uint16_t);

@@ -1,11 +1,11 @@
-/* weights.c - a model's matrices, repacked for the matrix product.
+/* weights.c - a model's matrices, loaded and packed for the matrix product.
  *
- * The file keeps a matrix row by row; the product wants, for one input after the other, the
- * weights of 32 outputs side by side (struct esp_packed). Everything goes into one block of
- * memory in the order in which a forward pass reads it: one walk over the model measures the
- * block, a second one fills it. Matrices of floats keep their dtype; quantised matrices, norm
- * weights and biases become float32. The embedding is copied as it is. After that nothing
- * depends on the file.
+ * The file keeps a matrix row by row; the product wants the weights of 32 outputs side by side
+ * (pack.c). Everything goes into one block of memory in the order in which a forward pass reads
+ * it: one walk over the model measures the block, a second one fills it. The threads read 32
+ * rows each and pack them while the caches hold them, so that loading takes little more than
+ * reading, and no memory but the weights'. Matrices keep their dtype; norm weights and biases
+ * become float32. After that nothing depends on the file.
  */
 #include "kernels/cpu/cpu.h"
 
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { COLUMN_TILE = 64, HUGE_PAGE = 2 << 20 };
+enum { HUGE_PAGE = 2 << 20, LARGE = 16 << 20 };
 
 /* ------------------------------------------------------------------ the walk */
 
@@ -29,7 +29,7 @@ struct packer {
     struct esp_pool *pool;
     int threads;
     bool pairs; /* the instruction set wants them */
-    bool any_pairs;
+    bool any_pairs, any_blocks;
     char *stored; /* (threads, room) bytes for rows as they are stored */
     size_t room;
     char *err;
@@ -56,94 +56,86 @@ static const float *pack_vector(struct packer *p, const struct esp_tensor *t)
     return values;
 }
 
-/* Place of input c of output j in a panel, in weights. BF16: in its half of a 32-bit word;
- * packed for tiles: blocks of 32 inputs, then two tiles of 16 outputs, then (pair of inputs,
- * output, 2). */
-static size_t place(const struct esp_packed *w, int j, int c)
-{
-    size_t row = (size_t)c * ESP_PANEL;
-    if (w->pairs)
-        return (size_t)(c / 32) * 1024 + (size_t)(j / ESP_LANES) * 512 +
-               (size_t)(c % 32 / 2) * 32 + (size_t)(j % ESP_LANES) * 2 + (size_t)(c % 2);
-    if (w->dtype != ESP_BF16)
-        return row + (size_t)j;
-    return row + (size_t)(j < ESP_LANES ? 2 * j : 2 * (j - ESP_LANES) + 1);
-}
-
-static size_t packed_columns(const struct esp_packed *w)
-{
-    return w->pairs ? esp_cpu_pad(w->columns, 32) : (size_t)w->columns;
-}
-
-/* `stored` has room for the rows of a panel as they are stored. */
-static void pack_panel(const struct esp_packed *w, const struct esp_tensor *t, int panel,
-                       char *stored)
-{
-    const size_t size = esp_dtype_block_bytes(w->dtype);
-    char *out = (char *)w->data + (size_t)panel * packed_columns(w) * ESP_PANEL * size;
-    int first = panel * ESP_PANEL;
-    int rows = w->rows - first < ESP_PANEL ? w->rows - first : ESP_PANEL;
-    if (w->dtype == t->dtype)
-        esp_tensor_copy_rows(t, first, rows, stored);
-    else
-        esp_tensor_read_rows(t, first, rows, (float *)stored);
-    for (int begin = 0; begin < w->columns; begin += COLUMN_TILE) {
-        int end = begin + COLUMN_TILE < w->columns ? begin + COLUMN_TILE : w->columns;
-        for (int j = 0; j < rows; j++) {
-            const char *from = stored + (size_t)j * (size_t)w->columns * size;
-            for (int c = begin; c < end; c++)
-                memcpy(out + place(w, j, c) * size, from + (size_t)c * size, size);
-        }
-    }
-}
-
 struct packing {
     const struct packer *packer;
     const struct esp_packed *w;
     const struct esp_tensor *t;
+    char *copy;
     int parts;
 };
 
 static void pack_part(void *arg, int part, int thread)
 {
     const struct packing *p = arg;
+    char *stored = p->packer->stored + (size_t)thread * p->packer->room;
     int begin, end;
     esp_cpu_share(p->w->panels, part, p->parts, &begin, &end);
-    for (int panel = begin; panel < end; panel++)
-        pack_panel(p->w, p->t, panel, p->packer->stored + (size_t)thread * p->packer->room);
+    for (int panel = begin; panel < end; panel++) {
+        const int first = panel * ESP_PANEL, left = p->w->rows - first;
+        esp_tensor_copy_rows(p->t, first, left < ESP_PANEL ? left : ESP_PANEL, stored);
+        esp_cpu_pack(p->w, panel, stored);
+    }
 }
 
-static void pack_embedding(struct packer *p, struct esp_tensor *out, const struct esp_tensor *t)
+static void copy_part(void *arg, int part, int thread)
 {
-    char *data = take(p, (size_t)t->rows, esp_dtype_row_bytes(t->dtype, t->columns));
-    *out = (struct esp_tensor){.data = data,
-                               .dtype = t->dtype,
+    const struct packing *p = arg;
+    int begin, end;
+    (void)thread;
+    esp_cpu_share(p->t->rows, part, p->parts, &begin, &end);
+    esp_tensor_copy_rows(p->t, begin, end - begin,
+                         p->copy +
+                             (size_t)begin * esp_dtype_row_bytes(p->t->dtype, p->t->columns));
+}
+
+static bool same(const struct esp_tensor *a, const struct esp_tensor *b)
+{
+    return a->data == b->data && a->source == b->source && a->offset == b->offset &&
+           a->dtype == b->dtype && a->block == b->block && a->stride == b->stride &&
+           a->paired == b->paired;
+}
+
+/* A large matrix that is also the head's is not kept twice: its rows are gathered from the
+ * head's panels, where they lie in many places. */
+static void pack_embedding(struct packer *p, struct esp_tensor *out,
+                           const struct esp_model_desc *d)
+{
+    const struct esp_tensor *t = &d->embedding;
+    const size_t row_bytes = esp_dtype_row_bytes(t->dtype, t->columns);
+    *out = (struct esp_tensor){.dtype = t->dtype,
                                .rows = t->rows,
                                .columns = t->columns,
                                .block = t->rows,
                                .stride = t->rows};
+    if (same(t, &d->head) && (double)t->rows * (double)row_bytes > LARGE)
+        return;
+    char *data = take(p, (size_t)t->rows, row_bytes);
+    out->data = data;
+    struct packing packing = {.packer = p, .t = t, .copy = data};
+    packing.parts = esp_cpu_parts(t->rows, p->threads);
     if (data)
-        esp_tensor_copy_rows(t, 0, t->rows, data);
+        esp_pool_run(p->pool, packing.parts, copy_part, &packing);
 }
 
 static int pack_matrix(struct packer *p, struct esp_packed *w, const struct esp_tensor *t,
                        const struct esp_tensor *bias)
 {
     size_t outputs = esp_cpu_pad(t->rows, ESP_PANEL);
-    w->dtype = esp_dtype_quantised(t->dtype) ? ESP_F32 : t->dtype;
+    w->dtype = t->dtype;
     w->rows = t->rows;
     w->columns = t->columns;
     w->panels = (int)(outputs / ESP_PANEL);
     w->pairs = p->pairs && t->dtype == ESP_BF16;
     p->any_pairs |= w->pairs;
-    w->data = take(p, outputs * packed_columns(w), esp_dtype_block_bytes(w->dtype));
+    p->any_blocks |= esp_dtype_quantised(t->dtype);
+    w->data = take(p, (size_t)w->panels, esp_cpu_panel_bytes(w));
     float *biases = take(p, outputs, sizeof *biases);
     w->bias = biases;
     if (!p->memory)
         return 0;
     if (bias && bias->data)
         esp_tensor_read_rows(bias, 0, t->rows, biases);
-    struct packing packing = {p, w, t, esp_cpu_parts(w->panels, p->threads)};
+    struct packing packing = {p, w, t, NULL, esp_cpu_parts(w->panels, p->threads)};
     esp_pool_run(p->pool, packing.parts, pack_part, &packing);
     if (p->progress && !p->progress(p->user, "weights", p->used, p->total))
         return esp_fail(p->err, p->errlen, ESP_E_CANCELLED, "loading was cancelled");
@@ -171,27 +163,26 @@ static int pack_layer(struct packer *p, struct esp_cpu_layer *out, const struct 
     return pack_matrix(p, &out->down, &in->down, &in->down_bias);
 }
 
-static bool is_same(const struct esp_tensor *a, const struct esp_tensor *b)
-{
-    return a->source == b->source && (a->source ? a->offset == b->offset : a->data == b->data);
-}
-
 /* The embedding and the head, unless they are the lender's. */
 static int pack_ends(struct packer *p, struct esp_cpu_weights *w)
 {
     const struct esp_model_desc *d = w->desc;
     const struct esp_cpu_weights *lender = (const struct esp_cpu_weights *)d->lender;
-    if (lender && is_same(&d->embedding, &lender->desc->embedding))
+    if (lender && same(&d->embedding, &lender->desc->embedding)) {
         w->embedding = lender->embedding;
-    else
-        pack_embedding(p, &w->embedding, &d->embedding);
+        w->embedding_head = lender->embedding_head;
+    } else {
+        pack_embedding(p, &w->embedding, d);
+        w->embedding_head = &w->head;
+    }
     w->norm_final = pack_vector(p, &d->norm_final);
     w->norm_final_bias = pack_vector(p, &d->norm_final_bias);
     w->norm_input = pack_vector(p, &d->norm_input);
-    if (!lender || !is_same(&d->head, &lender->desc->head))
+    if (!lender || !same(&d->head, &lender->desc->head))
         return pack_matrix(p, &w->head, &d->head, NULL);
     w->head = lender->head;
     p->any_pairs |= w->head.pairs;
+    p->any_blocks |= esp_dtype_quantised(w->head.dtype);
     return 0;
 }
 
@@ -208,6 +199,14 @@ static int pack_model(struct packer *p, struct esp_cpu_weights *w)
             return status;
     }
     return pack_ends(p, w);
+}
+
+void esp_cpu_embedding(const struct esp_cpu_weights *w, int32_t token, float *out)
+{
+    if (w->embedding.data)
+        esp_tensor_read_row(&w->embedding, token, out);
+    else
+        esp_cpu_packed_row(w->embedding_head, token, out);
 }
 
 /* ------------------------------------------------------------------ open and close */
@@ -234,8 +233,7 @@ static size_t panel_room(const struct esp_model_desc *d)
     return (size_t)widest * ESP_PANEL * sizeof(float);
 }
 
-/* Large pages save the product most of its address translation misses. */
-static void use_huge_pages(char *memory, size_t bytes)
+void esp_cpu_use_huge_pages(char *memory, size_t bytes)
 {
     char *begin = memory + (HUGE_PAGE - (uintptr_t)memory % HUGE_PAGE) % HUGE_PAGE;
     if (bytes >= 2 * HUGE_PAGE)
@@ -279,7 +277,7 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
                          (double)p.total / 1e6);
     }
     if (status == 0) {
-        use_huge_pages(w->memory, w->bytes);
+        esp_cpu_use_huge_pages(w->memory, w->bytes);
         status = pack_model(&p, w);
     }
     esp_cpu_free(p.stored);
@@ -288,6 +286,7 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
         return status;
     }
     w->split = p.any_pairs;
+    w->cut = p.any_blocks;
     *weights = &w->base;
     return 0;
 }

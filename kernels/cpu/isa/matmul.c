@@ -1,4 +1,4 @@
-/* product.c - the matrix product, where nearly all of the time goes.
+/* matmul.c - the matrix product of weights that are floats, where nearly all of the time goes.
  *
  * One output is one chain of fused multiply-adds over the inputs in order, started from the
  * bias. A register tile holds `rows` x `panels` x 32 such chains and walks the inputs once; the

@@ -1,29 +1,40 @@
 /* parts.h - the functions of kernels/cpu/isa that table.c gathers, under their names in this
- * build. */
+ * build. Where VNNI has nothing of its own, the functions are AVX-512's. */
 #ifndef ESP_CPU_ISA_PARTS_H
 #define ESP_CPU_ISA_PARTS_H
 
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/simd.h"
 
-#define esp_matmul_panels ESP_ISA_NAME(esp_matmul_panels)
-#define esp_attention_queries ESP_ISA_NAME(esp_attention_queries)
-#define esp_norm_vector ESP_ISA_NAME(esp_norm_vector)
-#define esp_rmsnorm_head ESP_ISA_NAME(esp_rmsnorm_head)
-#define esp_rope_head ESP_ISA_NAME(esp_rope_head)
-#define esp_scale_vector ESP_ISA_NAME(esp_scale_vector)
-#define esp_activation_vector ESP_ISA_NAME(esp_activation_vector)
-#define esp_row_argmax ESP_ISA_NAME(esp_row_argmax)
-#define esp_row_top_k ESP_ISA_NAME(esp_row_top_k)
-#define esp_row_softmax ESP_ISA_NAME(esp_row_softmax)
-#define esp_row_sum ESP_ISA_NAME(esp_row_sum)
-#define esp_row_sample ESP_ISA_NAME(esp_row_sample)
-#define esp_row_combine ESP_ISA_NAME(esp_row_combine)
-#define esp_row_remove ESP_ISA_NAME(esp_row_remove)
-#define esp_row_temper ESP_ISA_NAME(esp_row_temper)
+#ifdef ESP_VNNI
+#define SHARED(name) ESP_PASTE(name, _avx512)
+#else
+#define SHARED(name) ESP_ISA_NAME(name)
+#endif
+
+#define esp_matmul_blocks ESP_ISA_NAME(esp_matmul_blocks)
+#define esp_cut_vector ESP_ISA_NAME(esp_cut_vector)
+#define esp_matmul_panels SHARED(esp_matmul_panels)
+#define esp_attention_queries SHARED(esp_attention_queries)
+#define esp_norm_vector SHARED(esp_norm_vector)
+#define esp_rmsnorm_head SHARED(esp_rmsnorm_head)
+#define esp_rope_head SHARED(esp_rope_head)
+#define esp_scale_vector SHARED(esp_scale_vector)
+#define esp_activation_vector SHARED(esp_activation_vector)
+#define esp_row_argmax SHARED(esp_row_argmax)
+#define esp_row_top_k SHARED(esp_row_top_k)
+#define esp_row_softmax SHARED(esp_row_softmax)
+#define esp_row_sum SHARED(esp_row_sum)
+#define esp_row_sample SHARED(esp_row_sample)
+#define esp_row_combine SHARED(esp_row_combine)
+#define esp_row_remove SHARED(esp_row_remove)
+#define esp_row_temper SHARED(esp_row_temper)
 
 void esp_matmul_panels(const struct esp_packed *w, int begin, int end,
                        const struct esp_matmul *p);
+void esp_matmul_blocks(const struct esp_packed *w, int begin, int end,
+                       const struct esp_matmul *p);
+void esp_cut_vector(const struct esp_vectors *v, int row, int begin, int end);
 void esp_attention_queries(const struct esp_attention *a);
 void esp_norm_vector(float *out, const float *x, int n, const float *weight, const float *bias,
                      enum esp_norm kind, float epsilon);

@@ -1,7 +1,9 @@
 /* table.c - what this instruction set offers the backend; see isa.h. */
 #include "kernels/cpu/isa/parts.h"
 
-#if ESP_SIMD == 3
+#ifdef ESP_VNNI
+#define NAME "AVX-512 VNNI"
+#elif ESP_SIMD == 3
 #define NAME "AVX-512"
 #elif ESP_SIMD == 2
 #define NAME "AVX2"
@@ -11,7 +13,9 @@
 
 const struct esp_cpu_isa ESP_ISA_NAME(esp_cpu_isa) = {
     .name = NAME,
+    .cut = esp_cut_vector,
     .matmul = esp_matmul_panels,
+    .matmul_blocks = esp_matmul_blocks,
     .attention = esp_attention_queries,
     .norm = esp_norm_vector,
     .rmsnorm_head = esp_rmsnorm_head,

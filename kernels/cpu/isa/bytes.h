@@ -1,0 +1,471 @@
+/* bytes.h - sixty-four bytes and sixteen 32-bit integers at a time, the same on every
+ * instruction set, beside the floats of simd.h.
+ *
+ * `struct b64` holds four columns of sixteen outputs: 32-bit lane j is output j. The bytes are
+ * unsigned weights. s16_dot() adds their products with sixteen-bit activations; the sums are
+ * exact, so it does not matter that each instruction set finds them in its own way: VNNI bytes
+ * by bytes (vpdpbusd); an activation is 256 high + low AVX-512, AVX2 sixteen by sixteen bits
+ * (vpmaddwd), even and odd columns apart portable C    one by one The activations of a block
+ * lie as the instruction set wants them, which s16_store_block() knows.
+ */
+#ifndef ESP_CPU_BYTES_H
+#define ESP_CPU_BYTES_H
+
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/simd.h"
+
+/* Four columns make a group. */
+enum { GROUPS = ESP_CUT / 4, ESP_ROWS = 2 /* rows that s16_dots() takes at most */ };
+
+#if ESP_SIMD == 1
+#define UNROLL
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
+
+/* A shift by a constant 0..7 of each 16-bit word, left or (negative) right. */
+#define B64_SHIFTS(shift, left, right, v)                                                      \
+    switch (shift) {                                                                           \
+    case 4:                                                                                    \
+        return left(v, 4);                                                                     \
+    case 3:                                                                                    \
+        return left(v, 3);                                                                     \
+    case 2:                                                                                    \
+        return left(v, 2);                                                                     \
+    case 1:                                                                                    \
+        return left(v, 1);                                                                     \
+    case -1:                                                                                   \
+        return right(v, 1);                                                                    \
+    case -2:                                                                                   \
+        return right(v, 2);                                                                    \
+    case -3:                                                                                   \
+        return right(v, 3);                                                                    \
+    case -4:                                                                                   \
+        return right(v, 4);                                                                    \
+    default:                                                                                   \
+        return v;                                                                              \
+    }
+
+#if ESP_SIMD == 3
+
+struct b64 {
+    __m512i v;
+};
+struct s16 {
+    __m512i v;
+};
+
+V16 struct b64 b64_load(const void *p)
+{
+    return (struct b64){_mm512_loadu_si512(p)};
+}
+
+V16 __m512i b64_shift_words(__m512i v, const int shift){
+    B64_SHIFTS(shift, _mm512_slli_epi16, _mm512_srli_epi16, v)}
+
+V16 struct b64 b64_shift_and(struct b64 a, const int shift, const int mask)
+{
+    __m512i v = b64_shift_words(a.v, shift);
+    return (struct b64){_mm512_and_si512(v, _mm512_set1_epi8((char)mask))};
+}
+
+V16 struct b64 b64_or(struct b64 a, struct b64 b)
+{
+    return (struct b64){_mm512_or_si512(a.v, b.v)};
+}
+
+V16 struct b64 b64_flip_signs(struct b64 a)
+{
+    return (struct b64){_mm512_xor_si512(a.v, _mm512_set1_epi8((char)0x80))};
+}
+
+V16 struct b64 b64_look_up(const uint8_t table[16], struct b64 a)
+{
+    __m512i t = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)table));
+    return (struct b64){_mm512_shuffle_epi8(t, a.v)};
+}
+
+/* Bits 4 group..4 group + 3 of lane j to bit 4 of the lane's four bytes. */
+V16 struct b64 b64_spread(struct s16 a, const int group)
+{
+    __m512i four = _mm512_srlv_epi32(a.v, _mm512_set1_epi32(4 * group));
+    four = _mm512_and_si512(four, _mm512_set1_epi32(15));
+    four = _mm512_mullo_epi32(four, _mm512_set1_epi32(0x02040810));
+    return (struct b64){_mm512_and_si512(four, _mm512_set1_epi32(0x10101010))};
+}
+
+V16 struct s16 s16_load(const void *p)
+{
+    return (struct s16){_mm512_loadu_si512(p)};
+}
+
+V16 struct s16 s16_set(int32_t x)
+{
+    return (struct s16){_mm512_set1_epi32(x)};
+}
+
+V16 struct s16 s16_sub(struct s16 a, struct s16 b)
+{
+    return (struct s16){_mm512_sub_epi32(a.v, b.v)};
+}
+
+V16 struct s16 s16_and(struct s16 a, uint32_t mask)
+{
+    return (struct s16){_mm512_and_si512(a.v, _mm512_set1_epi32((int)mask))};
+}
+
+V16 struct s16 s16_or(struct s16 a, struct s16 b)
+{
+    return (struct s16){_mm512_or_si512(a.v, b.v)};
+}
+
+V16 struct s16 s16_shift_right(struct s16 a, const int n)
+{
+    return (struct s16){_mm512_srlv_epi32(a.v, _mm512_set1_epi32(n))};
+}
+
+/* Byte k of each lane as a signed number. */
+V16 struct s16 s16_signed_byte(struct s16 a, const int k)
+{
+    __m512i high = _mm512_sllv_epi32(a.v, _mm512_set1_epi32(24 - 8 * k));
+    return (struct s16){_mm512_srav_epi32(high, _mm512_set1_epi32(24))};
+}
+
+V16 struct v16 s16_to_float(struct s16 a)
+{
+    return (struct v16){_mm512_cvtepi32_ps(a.v)};
+}
+
+#ifdef ESP_VNNI
+
+V16 void s16_store_block(void *to, const int16_t x[ESP_CUT])
+{
+    int8_t *high = to, *low = high + ESP_CUT;
+    for (int i = 0; i < ESP_CUT; i++) {
+        high[i] = (int8_t)((x[i] + 128) >> 8);
+        low[i] = (int8_t)x[i];
+    }
+}
+
+V16 __m512i s16_columns(const struct esp_cut *x, int at)
+{
+    int32_t four;
+    memcpy(&four, (const char *)x->x + 4 * at, sizeof four);
+    return _mm512_set1_epi32(four);
+}
+
+V16 void s16_dots(struct s16 out[][2], const struct b64 w[2][GROUPS], const int from,
+                  const int to, const struct esp_cut *x, const int rows)
+{
+    __m512i high[ESP_ROWS][2], low[ESP_ROWS][2];
+    UNROLL for (int r = 0; r < rows; r++) high[r][0] = high[r][1] = low[r][0] = low[r][1] =
+        _mm512_setzero_si512();
+    UNROLL for (int g = from; g < to; g++)
+    {
+        UNROLL for (int r = 0; r < rows; r++)
+        {
+            const __m512i a = s16_columns(x + r, g), b = s16_columns(x + r, GROUPS + g);
+            high[r][0] = _mm512_dpbusd_epi32(high[r][0], w[0][g].v, a);
+            high[r][1] = _mm512_dpbusd_epi32(high[r][1], w[1][g].v, a);
+            low[r][0] = _mm512_dpbusd_epi32(low[r][0], w[0][g].v, b);
+            low[r][1] = _mm512_dpbusd_epi32(low[r][1], w[1][g].v, b);
+        }
+    }
+    UNROLL for (int r = 0; r < rows; r++) for (int half = 0; half < 2; half++) out[r][half].v =
+        _mm512_add_epi32(_mm512_slli_epi32(high[r][half], 8), low[r][half]);
+}
+
+#else
+
+V16 struct s16 s16_dot(const struct b64 *w, const int from, const int to,
+                       const struct esp_cut *x)
+{
+    const __m512i low = _mm512_set1_epi16(255);
+    __m512i sum = _mm512_setzero_si512();
+    UNROLL for (int g = from; g < to; g++)
+    {
+        int32_t even, odd;
+        memcpy(&even, x->x + 4 * g, sizeof even);
+        memcpy(&odd, x->x + 4 * g + 2, sizeof odd);
+        __m512i a = _mm512_madd_epi16(_mm512_and_si512(w[g].v, low), _mm512_set1_epi32(even));
+        __m512i b = _mm512_madd_epi16(_mm512_srli_epi16(w[g].v, 8), _mm512_set1_epi32(odd));
+        sum = _mm512_add_epi32(sum, _mm512_add_epi32(a, b));
+    }
+    return (struct s16){sum};
+}
+
+#endif
+
+#elif ESP_SIMD == 2
+
+struct b64 {
+    __m256i a, b; /* outputs 0-7, 8-15 */
+};
+struct s16 {
+    __m256i a, b;
+};
+
+V16 struct b64 b64_load(const void *p)
+{
+    const __m256i *q = p;
+    return (struct b64){_mm256_loadu_si256(q), _mm256_loadu_si256(q + 1)};
+}
+
+V16 __m256i b64_shift_words(__m256i v, const int shift){
+    B64_SHIFTS(shift, _mm256_slli_epi16, _mm256_srli_epi16, v)}
+
+V16 struct b64 b64_shift_and(struct b64 x, const int shift, const int mask)
+{
+    const __m256i m = _mm256_set1_epi8((char)mask);
+    return (struct b64){_mm256_and_si256(b64_shift_words(x.a, shift), m),
+                        _mm256_and_si256(b64_shift_words(x.b, shift), m)};
+}
+
+V16 struct b64 b64_or(struct b64 x, struct b64 y)
+{
+    return (struct b64){_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)};
+}
+
+V16 struct b64 b64_flip_signs(struct b64 x)
+{
+    const __m256i sign = _mm256_set1_epi8((char)0x80);
+    return (struct b64){_mm256_xor_si256(x.a, sign), _mm256_xor_si256(x.b, sign)};
+}
+
+V16 struct b64 b64_look_up(const uint8_t table[16], struct b64 x)
+{
+    __m256i t = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)table));
+    return (struct b64){_mm256_shuffle_epi8(t, x.a), _mm256_shuffle_epi8(t, x.b)};
+}
+
+V16 __m256i spread_8(__m256i v, const int group)
+{
+    __m256i four = _mm256_srlv_epi32(v, _mm256_set1_epi32(4 * group));
+    four = _mm256_and_si256(four, _mm256_set1_epi32(15));
+    four = _mm256_mullo_epi32(four, _mm256_set1_epi32(0x02040810));
+    return _mm256_and_si256(four, _mm256_set1_epi32(0x10101010));
+}
+
+V16 struct b64 b64_spread(struct s16 x, const int group)
+{
+    return (struct b64){spread_8(x.a, group), spread_8(x.b, group)};
+}
+
+V16 struct s16 s16_load(const void *p)
+{
+    const __m256i *q = p;
+    return (struct s16){_mm256_loadu_si256(q), _mm256_loadu_si256(q + 1)};
+}
+
+V16 struct s16 s16_set(int32_t x)
+{
+    return (struct s16){_mm256_set1_epi32(x), _mm256_set1_epi32(x)};
+}
+
+V16 struct s16 s16_sub(struct s16 x, struct s16 y)
+{
+    return (struct s16){_mm256_sub_epi32(x.a, y.a), _mm256_sub_epi32(x.b, y.b)};
+}
+
+V16 struct s16 s16_and(struct s16 x, uint32_t mask)
+{
+    const __m256i m = _mm256_set1_epi32((int)mask);
+    return (struct s16){_mm256_and_si256(x.a, m), _mm256_and_si256(x.b, m)};
+}
+
+V16 struct s16 s16_or(struct s16 x, struct s16 y)
+{
+    return (struct s16){_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)};
+}
+
+V16 struct s16 s16_shift_right(struct s16 x, const int n)
+{
+    const __m256i count = _mm256_set1_epi32(n);
+    return (struct s16){_mm256_srlv_epi32(x.a, count), _mm256_srlv_epi32(x.b, count)};
+}
+
+V16 struct s16 s16_signed_byte(struct s16 x, const int k)
+{
+    const __m256i up = _mm256_set1_epi32(24 - 8 * k), down = _mm256_set1_epi32(24);
+    return (struct s16){_mm256_srav_epi32(_mm256_sllv_epi32(x.a, up), down),
+                        _mm256_srav_epi32(_mm256_sllv_epi32(x.b, up), down)};
+}
+
+V16 struct v16 s16_to_float(struct s16 x)
+{
+    return (struct v16){_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)};
+}
+
+V16 struct s16 s16_dot(const struct b64 *w, const int from, const int to,
+                       const struct esp_cut *x)
+{
+    const __m256i low = _mm256_set1_epi16(255);
+    __m256i a = _mm256_setzero_si256(), b = _mm256_setzero_si256();
+    UNROLL for (int g = from; g < to; g++)
+    {
+        int32_t first, second;
+        memcpy(&first, x->x + 4 * g, sizeof first);
+        memcpy(&second, x->x + 4 * g + 2, sizeof second);
+        const __m256i even = _mm256_set1_epi32(first), odd = _mm256_set1_epi32(second);
+        a = _mm256_add_epi32(a, _mm256_madd_epi16(_mm256_and_si256(w[g].a, low), even));
+        b = _mm256_add_epi32(b, _mm256_madd_epi16(_mm256_and_si256(w[g].b, low), even));
+        a = _mm256_add_epi32(a, _mm256_madd_epi16(_mm256_srli_epi16(w[g].a, 8), odd));
+        b = _mm256_add_epi32(b, _mm256_madd_epi16(_mm256_srli_epi16(w[g].b, 8), odd));
+    }
+    return (struct s16){a, b};
+}
+
+#else
+
+struct b64 {
+    uint8_t b[64];
+};
+struct s16 {
+    int32_t i[16];
+};
+
+#define B64_BYTES(expression)                                                                  \
+    do {                                                                                       \
+        struct b64 out;                                                                        \
+        for (int i = 0; i < 64; i++)                                                           \
+            out.b[i] = (uint8_t)(expression);                                                  \
+        return out;                                                                            \
+    } while (0)
+#define S16_LANES(expression)                                                                  \
+    do {                                                                                       \
+        struct s16 out;                                                                        \
+        for (int j = 0; j < 16; j++)                                                           \
+            out.i[j] = (int32_t)(expression);                                                  \
+        return out;                                                                            \
+    } while (0)
+
+V16 struct b64 b64_load(const void *p)
+{
+    struct b64 a;
+    memcpy(&a, p, sizeof a);
+    return a;
+}
+
+V16 struct b64 b64_shift_and(struct b64 a, const int shift, const int mask)
+{
+    B64_BYTES((shift > 0 ? a.b[i] << shift : a.b[i] >> -shift) & mask);
+}
+
+V16 struct b64 b64_or(struct b64 a, struct b64 b)
+{
+    B64_BYTES(a.b[i] | b.b[i]);
+}
+
+V16 struct b64 b64_flip_signs(struct b64 a)
+{
+    B64_BYTES(a.b[i] ^ 0x80);
+}
+
+V16 struct b64 b64_look_up(const uint8_t table[16], struct b64 a)
+{
+    B64_BYTES(table[a.b[i]]);
+}
+
+V16 struct b64 b64_spread(struct s16 a, const int group)
+{
+    B64_BYTES(((uint32_t)a.i[i / 4] >> (4 * group + i % 4) & 1) << 4);
+}
+
+V16 struct s16 s16_load(const void *p)
+{
+    struct s16 a;
+    memcpy(&a, p, sizeof a);
+    return a;
+}
+
+V16 struct s16 s16_set(int32_t x)
+{
+    S16_LANES(x);
+}
+
+V16 struct s16 s16_sub(struct s16 a, struct s16 b)
+{
+    S16_LANES(a.i[j] - b.i[j]);
+}
+
+V16 struct s16 s16_and(struct s16 a, uint32_t mask)
+{
+    S16_LANES((uint32_t)a.i[j] & mask);
+}
+
+V16 struct s16 s16_or(struct s16 a, struct s16 b)
+{
+    S16_LANES(a.i[j] | b.i[j]);
+}
+
+V16 struct s16 s16_shift_right(struct s16 a, const int n)
+{
+    S16_LANES((uint32_t)a.i[j] >> n);
+}
+
+V16 struct s16 s16_signed_byte(struct s16 a, const int k)
+{
+    S16_LANES((int8_t)((uint32_t)a.i[j] >> 8 * k));
+}
+
+V16 struct v16 s16_to_float(struct s16 a)
+{
+    struct v16 out;
+    for (int j = 0; j < 16; j++)
+        out.f[j] = (float)a.i[j];
+    return out;
+}
+
+V16 void s16_store_block(void *to, const int16_t x[ESP_CUT])
+{
+    memcpy(to, x, ESP_CUT * sizeof *x);
+}
+
+V16 struct s16 s16_dot(const struct b64 *w, const int from, const int to,
+                       const struct esp_cut *x)
+{
+    struct s16 sum = {{0}};
+    for (int g = from; g < to; g++)
+        for (int j = 0; j < 16; j++)
+            for (int i = 0; i < 4; i++)
+                sum.i[j] += w[g].b[4 * j + i] * x->x[4 * g + i];
+    return sum;
+}
+
+#endif
+
+#if ESP_SIMD == 2 || (ESP_SIMD == 3 && !defined ESP_VNNI)
+
+/* Even columns of four, then odd ones: what vpmaddwd pairs. */
+V16 void s16_store_block(void *to, const int16_t x[ESP_CUT])
+{
+    int16_t *out = to;
+    for (int i = 0; i < ESP_CUT; i += 4) {
+        out[i] = x[i];
+        out[i + 1] = x[i + 2];
+        out[i + 2] = x[i + 1];
+        out[i + 3] = x[i + 3];
+    }
+}
+
+#endif
+
+#ifndef ESP_VNNI
+
+V16 void s16_dots(struct s16 out[][2], const struct b64 w[2][GROUPS], const int from,
+                  const int to, const struct esp_cut *x, const int rows)
+{
+    for (int r = 0; r < rows; r++)
+        for (int half = 0; half < 2; half++)
+            out[r][half] = s16_dot(w[half], from, to, x + r);
+}
+
+#endif
+
+/* Byte k of each lane as a float. */
+V16 struct v16 s16_byte_to_float(struct s16 a, const int k)
+{
+    return s16_to_float(s16_and(s16_shift_right(a, 8 * k), 255));
+}
+
+#endif

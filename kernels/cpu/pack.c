@@ -1,0 +1,212 @@
+/* pack.c - a panel of 32 rows of a stored matrix, side by side as the matrix product wants
+ * them, and one row back out of a panel.
+ *
+ * A panel takes as many bytes as its rows in the file:
+ *   F32, F16      (column, 32)
+ *   BF16          (column, 16) words of 32 bits: rows j and j + 16
+ *   BF16, pairs   (32 columns, half, pair of columns, 16) words: see amx.c
+ *   blocks        (block, field): the fields of the format one after the other, those of 2
+ * bytes as (field, 32), those of 4 as (half, word, 16); no bit is moved The loops move 32-bit
+ * words from 16 rows to one line, at the speed of the memory.
+ */
+#include "kernels/cpu/cpu.h"
+
+#include <string.h>
+
+enum { TILE_COLUMNS = 64, FIELDS = 5 };
+
+/* A run of `count` fields of `size` bytes, at byte `offset` of a stored block. */
+struct field {
+    uint8_t offset, size, count;
+};
+
+/* In the order in which a panel has them. */
+static const struct field fields[ESP_DTYPE_COUNT][FIELDS] = {
+    [ESP_Q8_0] = {{0, 2, 1}, {2, 4, 8}},
+    [ESP_Q4_0] = {{0, 2, 1}, {2, 4, 4}},
+    [ESP_Q5_0] = {{0, 2, 1}, {2, 4, 1}, {6, 4, 4}},
+    [ESP_IQ4_NL] = {{0, 2, 1}, {2, 4, 4}},
+    [ESP_Q4_K] = {{0, 2, 1}, {2, 2, 1}, {4, 4, 3}, {16, 4, 32}},
+    [ESP_Q5_K] = {{0, 2, 1}, {2, 2, 1}, {4, 4, 3}, {16, 4, 8}, {48, 4, 32}},
+    [ESP_Q6_K] = {{208, 2, 1}, {192, 4, 4}, {128, 4, 16}, {0, 4, 32}},
+};
+
+size_t esp_cpu_panel_bytes(const struct esp_packed *w)
+{
+    const size_t columns = w->pairs ? esp_cpu_pad(w->columns, 32) : (size_t)w->columns;
+    return columns / (size_t)esp_dtype_block(w->dtype) * esp_dtype_block_bytes(w->dtype) *
+           ESP_PANEL;
+}
+
+/* ------------------------------------------------------------------ floats */
+
+/* The rows of a panel, as stored. */
+struct source {
+    const char *rows;
+    size_t stride;
+    int count;
+};
+
+/* Columns begin..begin+n-1 of all rows, close together: rows of a power of two bytes would
+ * otherwise meet in the same places of the cache. Rows and columns that are not there are zero.
+ */
+static void gather(char *tile, size_t tile_stride, const struct source *s, size_t size,
+                   int begin, int n)
+{
+    for (int j = 0; j < ESP_PANEL; j++, tile += tile_stride) {
+        size_t bytes = j < s->count ? (size_t)n * size : 0;
+        memcpy(tile, s->rows + (size_t)j * s->stride + (size_t)begin * size, bytes);
+        memset(tile + bytes, 0, TILE_COLUMNS * size - bytes);
+    }
+}
+
+static void place_f32(uint32_t *out, const uint32_t (*tile)[TILE_COLUMNS + 4], int n)
+{
+    for (int c = 0; c < n; c++)
+        for (int j = 0; j < ESP_PANEL; j++)
+            out[c * ESP_PANEL + j] = tile[j][c];
+}
+
+static void place_f16(uint16_t *out, const uint16_t (*tile)[TILE_COLUMNS + 8], int n)
+{
+    for (int c = 0; c < n; c++)
+        for (int j = 0; j < ESP_PANEL; j++)
+            out[c * ESP_PANEL + j] = tile[j][c];
+}
+
+static void place_bf16(uint32_t *out, const uint16_t (*tile)[TILE_COLUMNS + 8], int n)
+{
+    for (int c = 0; c < n; c++)
+        for (int j = 0; j < ESP_LANES; j++)
+            out[c * ESP_LANES + j] = tile[j][c] | (uint32_t)tile[j + ESP_LANES][c] << 16;
+}
+
+static void place_pairs(uint32_t *out, const uint16_t (*tile)[TILE_COLUMNS + 8], int n)
+{
+    for (int block = 0; block < n; block += 32)
+        for (int half = 0; half < 2; half++)
+            for (int c = 0; c < 32; c += 2, out += ESP_LANES)
+                for (int j = 0; j < ESP_LANES; j++)
+                    memcpy(&out[j], &tile[half * ESP_LANES + j][block + c], sizeof *out);
+}
+
+static void pack_floats(const struct esp_packed *w, const struct source *s, char *out)
+{
+    const size_t size = esp_dtype_block_bytes(w->dtype);
+    uint32_t wide[ESP_PANEL][TILE_COLUMNS + 4];
+    uint16_t narrow[ESP_PANEL][TILE_COLUMNS + 8];
+    for (int begin = 0, n; begin < w->columns; begin += n) {
+        char *to = out + (size_t)begin * ESP_PANEL * size;
+        n = w->columns - begin < TILE_COLUMNS ? w->columns - begin : TILE_COLUMNS;
+        if (size == sizeof wide[0][0])
+            gather((char *)wide, sizeof wide[0], s, size, begin, n);
+        else
+            gather((char *)narrow, sizeof narrow[0], s, size, begin, n);
+        if (w->dtype == ESP_F32)
+            place_f32((uint32_t *)(void *)to, wide, n);
+        else if (w->dtype == ESP_F16)
+            place_f16((uint16_t *)(void *)to, narrow, n);
+        else if (w->pairs)
+            place_pairs((uint32_t *)(void *)to, narrow, (int)esp_cpu_pad(n, 32));
+        else
+            place_bf16((uint32_t *)(void *)to, narrow, n);
+    }
+}
+
+/* ------------------------------------------------------------------ blocks */
+
+/* Words of up to 16 rows go to lanes of 16. */
+static void place_words(char *out, const char *row, size_t stride, int rows, int count)
+{
+    for (int k = 0; k < count; k++, row += 4, out += ESP_LANES * 4)
+        for (int j = 0; j < rows; j++)
+            memcpy(out + 4 * j, row + (size_t)j * stride, 4);
+}
+
+static char *place_field(char *out, const struct field *f, const struct source *s,
+                         const char *block)
+{
+    block += f->offset;
+    if (f->size == 4)
+        for (int half = 0; half < 2; half++) {
+            const int first = half * ESP_LANES;
+            const int rows = s->count - first;
+            if (rows >= ESP_LANES) /* a constant makes it a fast loop */
+                place_words(out, block + (size_t)first * s->stride, s->stride, ESP_LANES,
+                            f->count);
+            else if (rows > 0)
+                place_words(out, block + (size_t)first * s->stride, s->stride, rows, f->count);
+            out += ESP_LANES * 4 * f->count;
+        }
+    else
+        for (int k = 0; k < f->count; k++, out += ESP_PANEL * 2)
+            for (int j = 0; j < s->count; j++)
+                memcpy(out + 2 * j, block + 2 * k + (size_t)j * s->stride, 2);
+    return out;
+}
+
+static void pack_blocks(const struct esp_packed *w, const struct source *s, char *out)
+{
+    const size_t bytes = esp_dtype_block_bytes(w->dtype);
+    const int blocks = w->columns / esp_dtype_block(w->dtype);
+    if (s->count < ESP_PANEL)
+        memset(out, 0, esp_cpu_panel_bytes(w));
+    for (int b = 0; b < blocks; b++)
+        for (int f = 0; f < FIELDS && fields[w->dtype][f].count; f++)
+            out = place_field(out, &fields[w->dtype][f], s, s->rows + (size_t)b * bytes);
+}
+
+/* ------------------------------------------------------------------ both */
+
+void esp_cpu_pack(const struct esp_packed *w, int panel, const void *rows)
+{
+    const int left = w->rows - panel * ESP_PANEL;
+    const struct source s = {rows, esp_dtype_row_bytes(w->dtype, w->columns),
+                             left < ESP_PANEL ? left : ESP_PANEL};
+    char *out = (char *)w->data + (size_t)panel * esp_cpu_panel_bytes(w);
+    if (esp_dtype_quantised(w->dtype))
+        pack_blocks(w, &s, out);
+    else
+        pack_floats(w, &s, out);
+}
+
+/* Where a panel has row j, column c, in numbers. */
+static size_t place_of(const struct esp_packed *w, size_t j, size_t c)
+{
+    if (w->dtype != ESP_BF16)
+        return c * ESP_PANEL + j;
+    if (!w->pairs)
+        return c * ESP_PANEL + j % ESP_LANES * 2 + j / ESP_LANES;
+    return c / 32 * 1024 + j / ESP_LANES * 512 + c % 32 / 2 * 32 + j % ESP_LANES * 2 + c % 2;
+}
+
+/* One stored block of row j, from a packed block of the panel; gives the next one. */
+static const char *take_block(enum esp_dtype dtype, const char *packed, int j, char *block)
+{
+    const int half = j / ESP_LANES, lane = j % ESP_LANES;
+    for (const struct field *f = fields[dtype]; f < fields[dtype] + FIELDS && f->count; f++) {
+        for (int k = 0; k < f->count; k++) {
+            const int at =
+                f->size == 2 ? k * ESP_PANEL + j : (half * f->count + k) * ESP_LANES + lane;
+            memcpy(block + f->offset + k * f->size, packed + at * f->size, f->size);
+        }
+        packed += f->count * f->size * ESP_PANEL;
+    }
+    return packed;
+}
+
+void esp_cpu_packed_row(const struct esp_packed *w, int row, float *out)
+{
+    const char *panel =
+        (const char *)w->data + (size_t)(row / ESP_PANEL) * esp_cpu_panel_bytes(w);
+    const int j = row % ESP_PANEL, numbers = esp_dtype_block(w->dtype);
+    const size_t bytes = esp_dtype_block_bytes(w->dtype);
+    char stored[ESP_DTYPE_BLOCK_BYTES];
+    for (int c = 0; c < w->columns; c += numbers) {
+        if (numbers > 1)
+            panel = take_block(w->dtype, panel, j, stored);
+        else
+            memcpy(stored, panel + place_of(w, (size_t)j, (size_t)c) * bytes, bytes);
+        esp_dequantise(w->dtype, stored, numbers, out + c);
+    }
+}
