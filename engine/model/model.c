@@ -110,6 +110,16 @@ static const char *shape_text(char *text, size_t size, const int64_t *shape, int
     return text;
 }
 
+/* "F32, F16, ...": the types that a backend computes with. */
+static const char *type_names(char *text, size_t size)
+{
+    size_t used = 0;
+    for (int i = 0; i < ESP_DTYPE_COUNT && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "",
+                                 esp_dtype_name((enum esp_dtype)i));
+    return text;
+}
+
 /* Fills `slot` from the stored tensor that `rule` names, checking type and shape. */
 static int bind_tensor(struct esp_tensor *slot, const struct binding *binding,
                        const struct esp_tensor_rule *rule, const char *name, char *err,
@@ -117,7 +127,7 @@ static int bind_tensor(struct esp_tensor *slot, const struct binding *binding,
 {
     const struct esp_config *config = binding->config;
     struct esp_model *model = binding->model;
-    char want_text[256], found_text[256];
+    char want_text[256], found_text[256], names[128];
     int rows = size_of(rule->rows, config), columns = size_of(rule->columns, config);
     int parts = rule->parts > 0 ? rule->parts : 1;
     int64_t want[2] = {(int64_t)rows * parts, columns};
@@ -133,9 +143,14 @@ static int bind_tensor(struct esp_tensor *slot, const struct binding *binding,
             "%s: tensor %s has shape %s, but config.json asks for %s", stored->file, name,
             shape_text(found_text, sizeof found_text, stored->shape, stored->rank), want_text);
     enum esp_dtype dtype = esp_dtype_find(stored->type);
-    if (dtype == ESP_DTYPE_COUNT || esp_dtype_quantised(dtype))
+    if (dtype == ESP_DTYPE_COUNT)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "%s: tensor %s is stored as %s; only F32, F16 and BF16 are supported",
+                        "%s: tensor %s is stored as %s; supported are %s", stored->file, name,
+                        stored->type, type_names(names, sizeof names));
+    if (esp_dtype_quantised(dtype) && rank == 1)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "%s: tensor %s, which is no matrix, is stored as %s; only F32, F16 and "
+                        "BF16 are supported there",
                         stored->file, name, stored->type);
 
     int block = rule->parts > 0 && !stored->apart ? config->head_dim : rows;

@@ -3,6 +3,7 @@
  * tests/vectors/gguf holds folders of tests/vectors/logits as llama.cpp's converter would write
  * them. So both must give the same logits: to the bit where nothing was rounded on the way.
  */
+#include <cJSON.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -108,6 +109,31 @@ TEST(a_file_gives_the_logits_of_its_folder)
         esp_model_close(file);
         esp_model_close(folder);
     }
+}
+
+/* mixed.gguf has every quantised type. llama.cpp's logits are for the same numbers as floats. */
+TEST(every_quantised_type_gives_the_logits_of_its_numbers)
+{
+    static float logits[TOKENS][MAX_VOCABULARY], wanted[TOKENS][MAX_VOCABULARY];
+    int32_t tokens[TOKENS];
+    struct folder_bytes text = folder_read(check_path("vectors/gguf/mixed.json"));
+    cJSON *json = cJSON_Parse(text.data), *list = cJSON_GetObjectItem(json, "tokens");
+    CHECK(cJSON_GetArraySize(list) == TOKENS);
+    for (int i = 0; i < TOKENS; i++)
+        tokens[i] = cJSON_GetArrayItem(list, i)->valueint;
+    cJSON_Delete(json);
+    free(text.data);
+    struct esp_model *model = open_good(check_path("vectors/gguf/mixed.gguf"));
+    const size_t row = (size_t)model->desc.vocabulary * sizeof(float);
+    struct folder_bytes known = folder_read(check_path("vectors/gguf/mixed.f32"));
+    CHECK(known.size == TOKENS * row);
+    for (int i = 0; i < TOKENS; i++)
+        memcpy(wanted[i], known.data + (size_t)i * row, row);
+    free(known.data);
+    run(model, tokens, logits);
+    double error = distance(logits, wanted, model->desc.vocabulary);
+    CHECK(error < 1e-3, "logits differ by %g", error);
+    esp_model_close(model);
 }
 
 /* ------------------------------------------------------------------ a file made by hand */
