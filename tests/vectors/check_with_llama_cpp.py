@@ -3,13 +3,16 @@
 
     check_with_llama_cpp.py ESPALIER FILE.gguf TEXT_FILE
 
-Prints one line for each comparison. Needs llama-cpp-python; not part of `make check`.
+Prints one line for each comparison. llama.cpp rounds activations to 8 bits where weights are
+quantised, so its tokens may leave ours where two are nearly tied. It is therefore run on the same
+numbers as floats, too (`espalier quantize FILE ... --type f32`), where they must not. Needs llama-cpp-python; not part of `make check`.
 """
 import ctypes
 import json
 import math
 import subprocess
 import sys
+import tempfile
 
 import llama_cpp as ll
 import numpy as np
@@ -60,6 +63,25 @@ def perplexity(model, vocab, tokens, size=512):
     return math.exp(total / count)
 
 
+def greedy(model, vocab, prompt):
+    options = ll.llama_context_default_params()
+    options.n_ctx = 512
+    options.type_k = options.type_v = 0  # float32
+    options.flash_attn_type = 0
+    options.n_threads = options.n_threads_batch = 1
+    context = ll.llama_init_from_model(model, options)
+    decode(context, tokenize(vocab, prompt))
+    tokens = []
+    while len(tokens) < NEW and not (tokens and ll.llama_vocab_is_eog(vocab, tokens[-1])):
+        if tokens:
+            decode(context, tokens[-1:])
+        row = np.ctypeslib.as_array(ll.llama_get_logits_ith(context, -1),
+                                    (ll.llama_vocab_n_tokens(vocab),))
+        tokens.append(int(row.argmax()))
+    ll.llama_free(context)
+    return tokens
+
+
 def main():
     espalier, path, text_file = sys.argv[1:]
     ll.llama_backend_init()
@@ -67,36 +89,25 @@ def main():
     ll.llama_log_set(quiet, ctypes.c_void_p(0))
     params = ll.llama_model_default_params()
     params.use_extra_bufts = False
-    model = ll.llama_model_load_from_file(path.encode(), params)
-    assert model, f"llama.cpp does not read {path}"
+    with tempfile.TemporaryDirectory() as folder:
+        wide_path = folder + "/wide.gguf"
+        subprocess.run([espalier, "quantize", path, wide_path, "--type", "f32"], check=True,
+                       capture_output=True)
+        model, wide = (ll.llama_model_load_from_file(file.encode(), params)
+                       for file in (path, wide_path))
+        assert model and wide, f"llama.cpp does not read {path}"
     vocab = ll.llama_model_get_vocab(model)
     for prompt in PROMPTS:
-        options = ll.llama_context_default_params()
-        options.n_ctx = 512
-        options.type_k = options.type_v = 0  # float32
-        options.flash_attn_type = 0
-        options.n_threads = options.n_threads_batch = 1
-        context = ll.llama_init_from_model(model, options)
-        tokens = tokenize(vocab, prompt)
-        decode(context, tokens)
-        theirs = []
-        while len(theirs) < NEW:
-            row = np.ctypeslib.as_array(ll.llama_get_logits_ith(context, -1),
-                                        (ll.llama_vocab_n_tokens(vocab),))
-            theirs.append(int(row.argmax()))
-            if ll.llama_vocab_is_eog(vocab, theirs[-1]):
-                break
-            decode(context, theirs[-1:])
-        ll.llama_free(context)
         ours = json.loads(subprocess.run(
             [espalier, "generate", "--target", path, "--drafter", "ar", "-p", prompt, "-n",
              str(NEW), "--temp", "0", "--json"], capture_output=True, check=True).stdout)
         own = ours["tokens"][-ours["generated_tokens"]:] if ours["generated_tokens"] else []
-        same = 0
-        while same < min(len(own), len(theirs)) and own[same] == theirs[same]:
-            same += 1
-        print(f"{prompt!r}: {same} of {len(theirs)} greedy tokens are the same")
-    text = open(text_file, encoding="utf-8").read()[:60000]
+        for name, loaded in (("the file", model), ("its numbers as floats", wide)):
+            theirs, same = greedy(loaded, vocab, prompt), 0
+            while same < min(len(own), len(theirs)) and own[same] == theirs[same]:
+                same += 1
+            print(f"{prompt!r}, {name}: {same} of {len(theirs)} greedy tokens are the same")
+    text = open(text_file, encoding="utf-8").read()
     print(f"perplexity of {text_file}: {perplexity(model, vocab, tokenize(vocab, text)):.4f}")
 
 
