@@ -136,7 +136,8 @@ int esp_bpe_check(const cJSON *model, bool *byte_fallback, char *err, size_t err
     return ESP_OK;
 }
 
-/* ------------------------------------------------------------------ scores instead of merges */
+/* ------------------------------------------------------------------ scores instead of merges
+ */
 
 struct scored {
     double score;
@@ -152,8 +153,8 @@ static int by_score(const void *a, const void *b)
 }
 
 /* Adds every pair of tokens that makes `id`, or only counts the places where it could be cut.
- * Each place is looked up by hashing the token, so a very long token, which no vocabulary in use
- * has, is left out: it could take minutes. */
+ * Each place is looked up by hashing the token, so a very long token, which no vocabulary in
+ * use has, is left out: it could take minutes. */
 static size_t add_pairs(struct esp_bpe *bpe, int32_t id, int32_t rank)
 {
     const struct esp_token *token = &bpe->vocabulary->tokens[id];

@@ -25,9 +25,8 @@ struct esp_bpe_scratch {
  * becomes true for the latter. */
 int esp_bpe_check(const cJSON *model, bool *byte_fallback, char *err, size_t errlen);
 /* Reads a checked `model`, except its vocabulary, which was read before and must outlive this.
- * It has merges; or, made of a GGUF file, `scores`, one number for each token (with byte fallback
- * only).
- * Free it even if reading fails. */
+ * It has merges; or, made of a GGUF file, `scores`, one number for each token (with byte
+ * fallback only). Free it even if reading fails. */
 int esp_bpe_read(struct esp_bpe *bpe, const struct esp_vocabulary *vocabulary,
                  const cJSON *model, char *err, size_t errlen);
 void esp_bpe_free(struct esp_bpe *bpe);

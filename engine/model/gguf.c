@@ -1,7 +1,7 @@
 /* gguf.c - reads the header of a GGUF file; see gguf.h.
  *
- * The length of the header is not written anywhere. So the first megabyte is read and parsed; if
- * the header turns out to be longer, twice as much is read and parsed again from the start.
+ * The length of the header is not written anywhere. So the first megabyte is read and parsed;
+ * if the header turns out to be longer, twice as much is read and parsed again from the start.
  * The parser works on memory and knows three answers: done, more bytes are needed, and one
  * sentence on what is wrong. Values stay where they were read: a struct esp_gguf_value points
  * into the header.
@@ -141,8 +141,9 @@ static int skip_elements(struct parser *p, uint64_t kind, uint64_t count, bool n
         return wrong(p, "a value has a type that is not known");
     if (kind_size(kind) > 0) {
         uint64_t bytes;
-        return __builtin_mul_overflow(count, (uint64_t)kind_size(kind), &bytes) ? cut(p)
-                                                                                 : skip(p, bytes);
+        return __builtin_mul_overflow(count, (uint64_t)kind_size(kind), &bytes)
+                   ? cut(p)
+                   : skip(p, bytes);
     }
     /* Each of them takes at least the eight bytes of its length. */
     if (count > (p->whole - p->at) / 8)
@@ -188,7 +189,8 @@ static int read_value(struct parser *p, struct esp_gguf_value *value)
     return status;
 }
 
-static int tensor_wrong(struct parser *p, const struct esp_gguf_tensor *tensor, const char *what)
+static int tensor_wrong(struct parser *p, const struct esp_gguf_tensor *tensor,
+                        const char *what)
 {
     return esp_fail(p->err, p->errlen, ESP_E_FORMAT, "%s: tensor %.*s %s", p->path,
                     (int)tensor->name.length, tensor->name.bytes, what);
@@ -246,7 +248,8 @@ static int read_start(struct parser *p, uint64_t *tensors, uint64_t *values)
     uint64_t magic = 0, version = 0;
     if (p->whole < SMALLEST_FILE)
         return esp_fail(p->err, p->errlen, ESP_E_FORMAT,
-                        "%s is not a GGUF file, or was cut: it has %zu bytes", p->path, p->whole);
+                        "%s is not a GGUF file, or was cut: it has %zu bytes", p->path,
+                        p->whole);
     int status = read_number(p, 4, &magic);
     if (status == 0)
         status = read_number(p, 4, &version);
@@ -409,8 +412,8 @@ bool esp_gguf_part(char part[PATH_MAX], const char *path, int number, int count)
         if (form[i] == '0' || form[i] == '1' ? c < '0' || c > '9' : c != form[i])
             return false;
     }
-    return snprintf(part, PATH_MAX, "%.*s-%05d-of-%05d.gguf", (int)(length - tail), path, number,
-                    count) < PATH_MAX;
+    return snprintf(part, PATH_MAX, "%.*s-%05d-of-%05d.gguf", (int)(length - tail), path,
+                    number, count) < PATH_MAX;
 }
 
 /* ------------------------------------------------------------------ values */

@@ -85,10 +85,10 @@ bool esp_gguf_is(const char *path);
 
 /* Opens the file as the next of `set` and reads its header. The text and values that it gives
  * are valid until esp_gguf_close(); the set may live longer. */
-int esp_gguf_open(struct esp_gguf *gguf, struct esp_stored_set *set, const char *path, char *err,
-                  size_t errlen);
-/* The same; but of a file in parts the first part is opened, which has the keys of all, whichever
- * part `path` names. */
+int esp_gguf_open(struct esp_gguf *gguf, struct esp_stored_set *set, const char *path,
+                  char *err, size_t errlen);
+/* The same; but of a file in parts the first part is opened, which has the keys of all,
+ * whichever part `path` names. */
 int esp_gguf_open_first(struct esp_gguf *gguf, struct esp_stored_set *set, const char *path,
                         char *err, size_t errlen);
 void esp_gguf_close(struct esp_gguf *gguf);
@@ -106,8 +106,8 @@ double esp_gguf_number(const struct esp_gguf_value *value, uint64_t index);
 /* Walks the texts of an array, or of one text: *at starts as NULL. False at the end. */
 bool esp_gguf_next_text(const struct esp_gguf_value *value, const unsigned char **at,
                         struct esp_gguf_text *text);
-/* A copy of a text with a NUL behind it, which the caller frees; NULL if the value (which may be
- * NULL) is no single text, or holds a NUL or what is not UTF-8. */
+/* A copy of a text with a NUL behind it, which the caller frees; NULL if the value (which may
+ * be NULL) is no single text, or holds a NUL or what is not UTF-8. */
 char *esp_gguf_copy_text(const struct esp_gguf_value *value);
 /* Whether a text is valid UTF-8 without NUL. */
 bool esp_gguf_is_plain(struct esp_gguf_text text);

@@ -52,9 +52,8 @@ static void put_dimensions(const struct describing *d)
 {
     const struct esp_model_desc *m = &d->model->desc;
     const cJSON *context = find(d, "max_position_embeddings");
-    const cJSON *window = strcmp(d->architecture->name, "mistral") == 0
-                              ? find(d, "sliding_window")
-                              : NULL;
+    const cJSON *window =
+        strcmp(d->architecture->name, "mistral") == 0 ? find(d, "sliding_window") : NULL;
     put(d, "block_count", ESP_GGUF_U32, m->layers);
     put(d, "context_length", ESP_GGUF_U32,
         cJSON_IsNumber(context) ? context->valuedouble : m->context);
@@ -81,7 +80,8 @@ static void put_dimensions(const struct describing *d)
 static int put_rotation(const struct describing *d, float **factors)
 {
     const struct esp_model_desc *m = &d->model->desc;
-    const struct esp_config_rule *rule = esp_config_rule(d->architecture, ESP_CONFIG_rope_theta);
+    const struct esp_config_rule *rule =
+        esp_config_rule(d->architecture, ESP_CONFIG_rope_theta);
     const cJSON *item = rule ? find(d, rule->keys) : NULL;
     double theta = cJSON_IsNumber(item) ? item->valuedouble : rule ? rule->fallback : 1e4;
     int count = m->rotary / 2;
@@ -131,8 +131,8 @@ static int take_token(const struct describing *d, struct tokens *t, const cJSON 
     double id = cJSON_GetNumberValue(number);
     if (!(id >= 0 && id < t->count))
         return esp_fail(d->err, d->errlen, ESP_E_MISMATCH,
-                        "%s: tokenizer.json has the token %g, the model only %d", d->model->path,
-                        id, t->count);
+                        "%s: tokenizer.json has the token %g, the model only %d",
+                        d->model->path, id, t->count);
     t->texts[(int)id] = text;
     t->types[(int)id] = type;
     return 0;
@@ -217,8 +217,9 @@ static int find_scores(struct tokens *t, const cJSON *merges)
         char *text = merge_text(item), *space = text ? strchr(text, ' ') : NULL;
         if (space)
             memmove(space, space + 1, strlen(space));
-        uint64_t id = text ? esp_int_map_get(&ids, esp_fnv(ESP_FNV_START, text, strlen(text)) >> 1)
-                           : ESP_INT_MAP_NONE;
+        uint64_t id =
+            text ? esp_int_map_get(&ids, esp_fnv(ESP_FNV_START, text, strlen(text)) >> 1)
+                 : ESP_INT_MAP_NONE;
         rank++;
         if (id != ESP_INT_MAP_NONE && t->scores[id] == 0)
             t->scores[id] = (float)-rank;
@@ -365,9 +366,11 @@ static int put_template(const struct describing *d)
             esp_gguf_put_text(d->header, key, text);
         free(text);
     } else if (esp_file_exists(d->model->path, "tokenizer_config.json")) {
-        status = esp_json_read(&json, d->model->path, "tokenizer_config.json", d->err, d->errlen);
-        const cJSON *item =
-            status == ESP_OK ? cJSON_GetObjectItemCaseSensitive(json.root, "chat_template") : NULL;
+        status =
+            esp_json_read(&json, d->model->path, "tokenizer_config.json", d->err, d->errlen);
+        const cJSON *item = status == ESP_OK
+                                ? cJSON_GetObjectItemCaseSensitive(json.root, "chat_template")
+                                : NULL;
         if (cJSON_IsString(item))
             esp_gguf_put_text(d->header, key, item->valuestring);
         esp_json_close(&json);

@@ -51,8 +51,14 @@ struct slot_name {
     const char *name;
 };
 
-#define MODEL(field, name) {offsetof(struct esp_model_desc, field), name}
-#define LAYER(field, name) {offsetof(struct esp_layer, field), name}
+#define MODEL(field, name)                                                                     \
+    {                                                                                          \
+        offsetof(struct esp_model_desc, field), name                                           \
+    }
+#define LAYER(field, name)                                                                     \
+    {                                                                                          \
+        offsetof(struct esp_layer, field), name                                                \
+    }
 
 static const struct slot_name model_slots[] = {
     MODEL(embedding, "token_embd.weight"),
@@ -88,9 +94,12 @@ static const struct slot_name layer_slots[] = {
 
 /* A fused matrix has one name for all of its parts. */
 static const struct slot_name fused_slots[] = {
-    LAYER(query, "attn_qkv.weight"), LAYER(query_bias, "attn_qkv.bias"),
-    LAYER(key, "attn_qkv.weight"),   LAYER(key_bias, "attn_qkv.bias"),
-    LAYER(value, "attn_qkv.weight"), LAYER(value_bias, "attn_qkv.bias"),
+    LAYER(query, "attn_qkv.weight"),
+    LAYER(query_bias, "attn_qkv.bias"),
+    LAYER(key, "attn_qkv.weight"),
+    LAYER(key_bias, "attn_qkv.bias"),
+    LAYER(value, "attn_qkv.weight"),
+    LAYER(value_bias, "attn_qkv.bias"),
     {0, NULL},
 };
 
@@ -178,8 +187,8 @@ static bool has_tensor(const struct esp_gguf *g, const char *name)
     return false;
 }
 
-/* What a folder says in config.json and a GGUF file shows by the tensors it has. A file in parts
- * has these in its first part. */
+/* What a folder says in config.json and a GGUF file shows by the tensors it has. A file in
+ * parts has these in its first part. */
 static void add_presence(cJSON *config, const struct esp_gguf *g)
 {
     bool bias = has_tensor(g, "blk.0.attn_q.bias") || has_tensor(g, "blk.0.attn_qkv.bias");
@@ -192,8 +201,8 @@ static int add_vocabulary(cJSON *config, const struct esp_gguf *g, const char *a
 {
     for (size_t i = 0; i < g->tensor_count; i++)
         if (g->tensors[i].name.length == strlen("token_embd.weight") &&
-            memcmp(g->tensors[i].name.bytes, "token_embd.weight", strlen("token_embd.weight")) ==
-                0 &&
+            memcmp(g->tensors[i].name.bytes, "token_embd.weight",
+                   strlen("token_embd.weight")) == 0 &&
             g->tensors[i].rank == 2) {
             cJSON_AddNumberToObject(config, "vocab_size", (double)g->tensors[i].shape[1]);
             return 0;
@@ -276,7 +285,8 @@ static void add_end_tokens(cJSON *config, const struct esp_gguf *g)
     }
     const unsigned char *at = NULL;
     struct esp_gguf_text text;
-    for (uint64_t id = 0; !own && tokens && types && esp_gguf_next_text(tokens, &at, &text); id++)
+    for (uint64_t id = 0; !own && tokens && types && esp_gguf_next_text(tokens, &at, &text);
+         id++)
         for (size_t i = 0; i < sizeof known / sizeof *known; i++)
             if (text.length == strlen(known[i]) && esp_gguf_number(types, id) == 3 &&
                 memcmp(text.bytes, known[i], text.length) == 0 &&
@@ -330,8 +340,9 @@ int esp_gguf_config(cJSON **config, const struct esp_gguf *g, char *err, size_t 
         return esp_fail(err, errlen, ESP_E_FORMAT, "%s does not give general.architecture",
                         g->path);
     cJSON *made = cJSON_CreateObject();
-    int status = made ? read_config(made, g, architecture, err, errlen)
-                      : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", g->path);
+    int status = made
+                     ? read_config(made, g, architecture, err, errlen)
+                     : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", g->path);
     free(architecture);
     if (status < 0)
         cJSON_Delete(made);
@@ -349,14 +360,15 @@ static int layer_of(const char *stored)
     return sscanf(stored, "blk.%9d.%n", &layer, &length) == 1 && length > 0 ? layer : -1;
 }
 
-/* Writes the name that a tensor has in a folder. False: the architecture has no such tensor, and
- * the name stays as it is. */
+/* Writes the name that a tensor has in a folder. False: the architecture has no such tensor,
+ * and the name stays as it is. */
 static bool folder_name(char *name, size_t size, const struct esp_architecture *architecture,
                         const char *stored, const struct esp_tensor_rule **found)
 {
     const struct esp_family *family = architecture->family;
     const int layer = layer_of(stored);
-    for (const struct esp_tensor_rule *rule = layer < 0 ? family->tensors : family->layer_tensors;
+    for (const struct esp_tensor_rule *rule = layer < 0 ? family->tensors
+                                                        : family->layer_tensors;
          rule->name; rule++) {
         char own[MOST_NAME];
         if (!esp_gguf_tensor_name(own, sizeof own, rule, layer) || strcmp(own, stored) != 0)
@@ -377,9 +389,9 @@ static bool folder_name(char *name, size_t size, const struct esp_architecture *
 static bool is_rotated(const struct esp_tensor_rule *rule)
 {
     return (rule->slot == offsetof(struct esp_layer, query) ||
-                    rule->slot == offsetof(struct esp_layer, query_bias) ||
-                    rule->slot == offsetof(struct esp_layer, key) ||
-                    rule->slot == offsetof(struct esp_layer, key_bias));
+            rule->slot == offsetof(struct esp_layer, query_bias) ||
+            rule->slot == offsetof(struct esp_layer, key) ||
+            rule->slot == offsetof(struct esp_layer, key_bias));
 }
 
 static int add_tensor(struct esp_stored_set *set, const struct esp_gguf *g,
@@ -426,9 +438,9 @@ static int add_part(struct esp_stored_set *set, const char *path, int number, in
     int status = esp_gguf_open(&part, set, path, err, errlen);
     const struct esp_gguf_value *own = status == 0 ? esp_gguf_find(&part, "split.no") : NULL;
     if (status == 0 && own && esp_gguf_number(own, 0) != number - 1)
-        status = esp_fail(err, errlen, ESP_E_FORMAT,
-                          "%s is not part %d of %d: its split.no is %g", path, number, count,
-                          esp_gguf_number(own, 0));
+        status =
+            esp_fail(err, errlen, ESP_E_FORMAT, "%s is not part %d of %d: its split.no is %g",
+                     path, number, count, esp_gguf_number(own, 0));
     if (status == 0)
         status = add_tensors(set, &part, architecture, paired, err, errlen);
     esp_gguf_close(&part);
@@ -469,9 +481,10 @@ int esp_gguf_rotary(float *inverse_frequency, int rotary, const struct esp_gguf 
     struct esp_stored *stored = esp_stored_find(set, "rope_freqs.weight");
     free(architecture);
     if (rotated && esp_gguf_number(rotated, 0) != rotary)
-        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "%s: rope.dimension_count is %g, but %d dimensions of a head are rotated",
-                        g->path, esp_gguf_number(rotated, 0), rotary);
+        return esp_fail(
+            err, errlen, ESP_E_UNSUPPORTED,
+            "%s: rope.dimension_count is %g, but %d dimensions of a head are rotated", g->path,
+            esp_gguf_number(rotated, 0), rotary);
     if (!stored)
         return 0;
     if (strcmp(stored->type, "F32") != 0 || stored->rank != 1 || stored->shape[0] != rotary / 2)
@@ -480,8 +493,8 @@ int esp_gguf_rotary(float *inverse_frequency, int rotary, const struct esp_gguf 
                         rotary / 2);
     for (int i = 0; i < rotary / 2; i++) {
         float factor;
-        esp_tensor_file_read(stored->source, stored->offset + (size_t)i * sizeof factor, &factor,
-                             sizeof factor);
+        esp_tensor_file_read(stored->source, stored->offset + (size_t)i * sizeof factor,
+                             &factor, sizeof factor);
         if (!(factor >= 1e-6f && factor <= 1e6f))
             return esp_fail(err, errlen, ESP_E_FORMAT,
                             "%s: rope_freqs.weight has the factor %g, which is none", g->path,

@@ -39,7 +39,8 @@ static const struct esp_gguf_split splits[] = {
     {"tekken", {CASES("", "\\p{N}")}, false, true, true},
     {"gpt-4o", {CASES(CONTRACTIONS "?", "\\p{N}{1,3}")}, false, false, false},
     {"deepseek-v3",
-     {"\\p{N}{1,3}", "[\xE4\xB8\x80-\xE9\xBE\xA5\xE3\x81\x80-\xE3\x82\x9F\xE3\x82\xA0-\xE3\x83\xBF]+",
+     {"\\p{N}{1,3}",
+      "[\xE4\xB8\x80-\xE9\xBE\xA5\xE3\x81\x80-\xE3\x82\x9F\xE3\x82\xA0-\xE3\x83\xBF]+",
       "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}"
       "\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"},
      false,
@@ -54,17 +55,28 @@ static const struct esp_gguf_split splits[] = {
 
 /* Other names for the same splits. */
 static const char *const aliases[][2] = {
-    {"phi-2", "gpt-2"},          {"mpt", "gpt-2"},
-    {"jais", "gpt-2"},           {"exaone4", "gpt-2"},
-    {"modern-bert", "gpt-2"},    {"llama3", "llama-bpe"},
-    {"llama-v3", "llama-bpe"},   {"falcon3", "llama-bpe"},
-    {"pixtral", "llama-bpe"},    {"lfm2", "llama-bpe"},
-    {"stablelm2", "qwen2"},      {"deepseek-r1-qwen", "qwen2"},
-    {"megrez", "qwen2"},         {"starcoder", "smollm"},
-    {"refact", "smollm"},        {"command-r", "smollm"},
-    {"codeshell", "smollm"},     {"exaone", "smollm"},
-    {"minerva-7b", "smollm"},    {"smaug-bpe", "dbrx"},
-    {"chatglm-bpe", "dbrx"},     {"llama4", "gpt-4o"},
+    {"phi-2", "gpt-2"},
+    {"mpt", "gpt-2"},
+    {"jais", "gpt-2"},
+    {"exaone4", "gpt-2"},
+    {"modern-bert", "gpt-2"},
+    {"llama3", "llama-bpe"},
+    {"llama-v3", "llama-bpe"},
+    {"falcon3", "llama-bpe"},
+    {"pixtral", "llama-bpe"},
+    {"lfm2", "llama-bpe"},
+    {"stablelm2", "qwen2"},
+    {"deepseek-r1-qwen", "qwen2"},
+    {"megrez", "qwen2"},
+    {"starcoder", "smollm"},
+    {"refact", "smollm"},
+    {"command-r", "smollm"},
+    {"codeshell", "smollm"},
+    {"exaone", "smollm"},
+    {"minerva-7b", "smollm"},
+    {"smaug-bpe", "dbrx"},
+    {"chatglm-bpe", "dbrx"},
+    {"llama4", "gpt-4o"},
     {"hunyuan-dense", "deepseek-v3"},
 };
 
@@ -250,9 +262,8 @@ static int read_tokens(struct reader *r)
             continue; /* no text leads to it */
         char *copy = esp_gguf_is_plain(text) ? strndup(text.bytes, text.length) : NULL;
         if (!copy)
-            return esp_fail(r->err, r->errlen, ESP_E_FORMAT,
-                            "%s: token %llu is no UTF-8 text", r->gguf->path,
-                            (unsigned long long)id);
+            return esp_fail(r->err, r->errlen, ESP_E_FORMAT, "%s: token %llu is no UTF-8 text",
+                            r->gguf->path, (unsigned long long)id);
         add_token(r, copy, id);
         free(copy);
     }
@@ -335,12 +346,13 @@ static void set_begin(struct reader *r)
     for (double id = 0; id <= bos; id++)
         if (!esp_gguf_next_text(r->tokens, &at, &text))
             return;
-    char *content = text.length && esp_gguf_is_plain(text) ? strndup(text.bytes, text.length)
-                                                           : NULL;
+    char *content =
+        text.length && esp_gguf_is_plain(text) ? strndup(text.bytes, text.length) : NULL;
     if (content) {
         cJSON *processor = typed("TemplateProcessing");
         cJSON *single = cJSON_AddArrayToObject(processor, "single");
-        cJSON *part = cJSON_CreateObject(), *token = cJSON_AddObjectToObject(part, "SpecialToken");
+        cJSON *part = cJSON_CreateObject(),
+              *token = cJSON_AddObjectToObject(part, "SpecialToken");
         cJSON_AddStringToObject(token, "id", content);
         cJSON_AddItemToArray(single, part);
         cJSON_AddItemToObject(r->json, "post_processor", processor);
@@ -358,8 +370,8 @@ static int read_all(struct reader *r, const char *kind)
     r->merges = esp_gguf_find(g, "tokenizer.ggml.merges");
     if (!r->fallback && strcmp(kind, "gpt2") != 0)
         return esp_fail(r->err, r->errlen, ESP_E_UNSUPPORTED,
-                        "%s: tokenizer.ggml.model is %.40s; supported are gpt2 and llama", g->path,
-                        kind);
+                        "%s: tokenizer.ggml.model is %.40s; supported are gpt2 and llama",
+                        g->path, kind);
     if (!r->tokens || !r->tokens->array || r->tokens->kind != ESP_GGUF_TEXT)
         return wrong(r, "tokenizer.ggml.tokens is missing or no list of texts");
     if (r->types && r->types->count != r->tokens->count)

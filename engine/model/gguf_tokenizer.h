@@ -1,8 +1,9 @@
 /* gguf_tokenizer.h - the tokenizer of a GGUF file, as the tokenizer.json of a model folder.
  *
- * Two kinds are known. `gpt2` is byte-level BPE with merges; how text is split into words is only
- * named (tokenizer.ggml.pre), so the splits that the names stand for are listed here. `llama` is
- * SentencePiece's BPE with byte fallback, which has scores instead of merges (bpe.h).
+ * Two kinds are known. `gpt2` is byte-level BPE with merges; how text is split into words is
+ * only named (tokenizer.ggml.pre), so the splits that the names stand for are listed here.
+ * `llama` is SentencePiece's BPE with byte fallback, which has scores instead of merges
+ * (bpe.h).
  */
 #ifndef ESP_GGUF_TOKENIZER_H
 #define ESP_GGUF_TOKENIZER_H

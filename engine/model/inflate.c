@@ -412,10 +412,11 @@ int esp_model_inflate(const char *from, const char *to, int width, int layers, c
 {
     struct inflation n = {.width = width, .layers = layers, .err = err, .errlen = errlen};
     if (esp_gguf_is(from))
-        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "%s is a GGUF file; only a model folder can be inflated (inflate first, "
-                        "then quantize)",
-                        from);
+        return esp_fail(
+            err, errlen, ESP_E_UNSUPPORTED,
+            "%s is a GGUF file; only a model folder can be inflated (inflate first, "
+            "then quantize)",
+            from);
     int status = esp_model_open(&n.model, from, err, errlen);
     if (status < 0)
         return status;

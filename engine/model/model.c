@@ -1,5 +1,5 @@
-/* model.c - opens a model folder or a GGUF file: configuration, tensors, end tokens, preset; see
- * model.h.
+/* model.c - opens a model folder or a GGUF file: configuration, tensors, end tokens, preset;
+ * see model.h.
  *
  * The steps are those of esp_model_open: (1) the architecture that config.json names, (2)
  * dimensions, (3) weight files, (4) a tensor for every slot of the architecture's table, with
@@ -424,10 +424,10 @@ static int open_gguf(struct esp_model *model, char *err, size_t errlen)
     struct esp_gguf gguf = {.header = NULL};
     struct esp_json json = {.root = NULL};
     model->files = calloc(1, sizeof *model->files);
-    int status = model->files
-                     ? esp_gguf_open_first(&gguf, model->files, model->path, err, errlen)
-                     : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s",
-                                model->path);
+    int status =
+        model->files
+            ? esp_gguf_open_first(&gguf, model->files, model->path, err, errlen)
+            : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", model->path);
     if (status == 0) {
         snprintf(json.path, sizeof json.path, "%s", gguf.path);
         status = esp_gguf_config(&json.root, &gguf, err, errlen);

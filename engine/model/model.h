@@ -3,8 +3,9 @@
  * config.json names the architecture (architecture.h; architectures.def lists all of them).
  * model.safetensors, or the files that model.safetensors.index.json names, hold the weights,
  * which the backend reads. A GGUF file has all of it in one (gguf_model.h); of a file in parts,
- * NAME-00001-of-0000N.gguf, any part stands for the whole. Everything read is untrusted: sizes are checked before they
- * are multiplied or used, and a failure is one sentence that names the file and the value.
+ * NAME-00001-of-0000N.gguf, any part stands for the whole. Everything read is untrusted: sizes
+ * are checked before they are multiplied or used, and a failure is one sentence that names the
+ * file and the value.
  */
 #ifndef ESP_MODEL_H
 #define ESP_MODEL_H
@@ -33,8 +34,8 @@ struct esp_model {
     int32_t *output_token; /* of the description, or NULL */
 };
 
-/* Opens and checks a folder or a GGUF file; reads no weights yet. Close it after the weights made
- * from it. */
+/* Opens and checks a folder or a GGUF file; reads no weights yet. Close it after the weights
+ * made from it. */
 int esp_model_open(struct esp_model **model, const char *path, char *err, size_t errlen);
 /* The key tokenizer.chat_template of a GGUF file: untrusted text, owned by the model. NULL if
  * there is none, and for a folder. */

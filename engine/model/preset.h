@@ -4,8 +4,8 @@
 
 #include "engine/espalier.h"
 
-/* Where the preset of a target is: espalier.json in its folder, or NAME.espalier.json beside the
- * GGUF file NAME.gguf. Writes the folder and the name. False if they are too long. */
+/* Where the preset of a target is: espalier.json in its folder, or NAME.espalier.json beside
+ * the GGUF file NAME.gguf. Writes the folder and the name. False if they are too long. */
 bool esp_preset_place(const char *target, char folder[4096], char name[4096]);
 
 /* Sets members of the file at that place: "drafter", and "sampling_drafter" for

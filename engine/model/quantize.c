@@ -125,8 +125,8 @@ static bool is_rotated(const struct esp_tensor_rule *rule)
 }
 
 /* Plans the tensors of one table; `base` is the struct that its slots lie in. */
-static int plan_table(struct quantizing *q, const struct esp_tensor_rule *rules, const void *base,
-                      int layer)
+static int plan_table(struct quantizing *q, const struct esp_tensor_rule *rules,
+                      const void *base, int layer)
 {
     const struct esp_gguf_architecture *own = esp_gguf_architecture_of(q->architecture->name);
     for (const struct esp_tensor_rule *rule = rules; rule->name; rule++) {
@@ -140,7 +140,8 @@ static int plan_table(struct quantizing *q, const struct esp_tensor_rule *rules,
         *p = (struct planned){.vector = rule->columns == ESP_ONE};
         if (!esp_gguf_tensor_name(p->name, sizeof p->name, rule, layer))
             return esp_fail(q->err, q->errlen, ESP_E_UNSUPPORTED,
-                            "%s: GGUF has no name for the tensor %s", q->model->path, rule->name);
+                            "%s: GGUF has no name for the tensor %s", q->model->path,
+                            rule->name);
         for (const struct esp_tensor_rule *part = rules; part->name; part++)
             if (part == rule || (rule->parts > 0 && strcmp(part->name, rule->name) == 0))
                 p->parts[p->part_count++] =
@@ -148,9 +149,8 @@ static int plan_table(struct quantizing *q, const struct esp_tensor_rule *rules,
         enum esp_dtype wanted =
             is_important(q, rule->slot, layer) ? q->mix->important : q->mix->most;
         p->dtype = p->vector ? ESP_F32 : fitting(wanted, slot->columns);
-        p->paired = layer >= 0 && own && own->paired && is_rotated(rule)
-                        ? q->model->desc.head_dim
-                        : 0;
+        p->paired =
+            layer >= 0 && own && own->paired && is_rotated(rule) ? q->model->desc.head_dim : 0;
         q->count++;
     }
     return ESP_OK;
@@ -192,15 +192,16 @@ static int find_factors(struct quantizing *q)
     if (!q->factors)
         return esp_fail(q->err, q->errlen, ESP_E_MEMORY, "not enough memory for %s",
                         q->model->path);
-    esp_tensor_file_read(stored->source, stored->offset, q->factors, stored->end - stored->begin);
+    esp_tensor_file_read(stored->source, stored->offset, q->factors,
+                         stored->end - stored->begin);
     return ESP_OK;
 }
 
 static int make_header(struct quantizing *q, struct esp_bytes *bytes)
 {
     struct esp_gguf_header header = {.value_count = 0};
-    int status = esp_gguf_describe(&header, &q->factors, q->model, q->architecture, q->err,
-                                   q->errlen);
+    int status =
+        esp_gguf_describe(&header, &q->factors, q->model, q->architecture, q->err, q->errlen);
     if (status == ESP_OK)
         status = find_factors(q);
     if (status == ESP_OK) {
@@ -212,8 +213,7 @@ static int make_header(struct quantizing *q, struct esp_bytes *bytes)
                                 factors * sizeof *q->factors);
         for (int i = 0; i < q->count; i++) {
             const struct planned *p = &q->planned[i];
-            const struct esp_gguf_type *type =
-                esp_gguf_type_named(esp_dtype_name(p->dtype));
+            const struct esp_gguf_type *type = esp_gguf_type_named(esp_dtype_name(p->dtype));
             esp_gguf_put_tensor(&header, p->name, rows_of(p), p->parts[0]->columns, p->vector,
                                 type->number, size_of(p));
         }
@@ -231,8 +231,8 @@ static int make_header(struct quantizing *q, struct esp_bytes *bytes)
 struct chunk {
     const struct planned *planned;
     int first, rows, parts;
-    unsigned char *out;          /* (rows) as they are stored */
-    float *room;                 /* (threads, 2, columns) */
+    unsigned char *out; /* (rows) as they are stored */
+    float *room;        /* (threads, 2, columns) */
     double lost[PARTS], all[PARTS];
     bool infinite[PARTS];
 };
@@ -344,16 +344,16 @@ static int write_tensor(struct quantizing *q, const struct esp_writing *w,
     free(c.out);
     free(c.room);
     count_loss(q, p, lost, all);
-    return status == ESP_OK ? write_padded(q, w, NULL, 0, esp_gguf_padding(size_of(p))) : status;
+    return status == ESP_OK ? write_padded(q, w, NULL, 0, esp_gguf_padding(size_of(p)))
+                            : status;
 }
 
 static int write_tensors(struct quantizing *q, const struct esp_writing *w)
 {
     size_t factors = (size_t)q->model->desc.rotary / 2 * sizeof *q->factors;
     size_t done = 0, total = 0;
-    int status = q->factors
-                     ? write_padded(q, w, q->factors, factors, esp_gguf_padding(factors))
-                     : (int)ESP_OK;
+    int status = q->factors ? write_padded(q, w, q->factors, factors, esp_gguf_padding(factors))
+                            : (int)ESP_OK;
     for (int i = 0; i < q->count; i++)
         total += size_of(&q->planned[i]);
     for (int i = 0; i < q->count && status == ESP_OK; i++) {
@@ -475,8 +475,8 @@ int esp_model_quantize(const char *from, const char *to, const char *type, bool 
         if (same_name(mixes[i].name, type))
             q.mix = &mixes[i];
     if (!q.mix)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "there is no type %.40s; there are %s", type,
-                        esp_quantize_types());
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "there is no type %.40s; there are %s",
+                        type, esp_quantize_types());
     int status = esp_model_open(&q.model, from, err, errlen);
     if (status < 0)
         return status;

@@ -23,10 +23,10 @@ struct esp_quantize_report {
 /* "q8_0, q6_k, ...": the types there are, separated by ", ". */
 const char *esp_quantize_types(void);
 
-/* Reads `from`, a model folder or a GGUF file, and writes the GGUF file `to`, as a whole or not at
- * all; with `over`, also where a file is. `type` is one of the types; rows whose length is no
- * multiple of its block get the next larger type with blocks of 32, or F16. `progress` may be
- * NULL. */
+/* Reads `from`, a model folder or a GGUF file, and writes the GGUF file `to`, as a whole or not
+ * at all; with `over`, also where a file is. `type` is one of the types; rows whose length is
+ * no multiple of its block get the next larger type with blocks of 32, or F16. `progress` may
+ * be NULL. */
 int esp_model_quantize(const char *from, const char *to, const char *type, bool over,
                        struct esp_quantize_report *report, esp_progress *progress, void *user,
                        char *err, size_t errlen);

@@ -111,8 +111,8 @@ static int check_tiling(struct esp_stored *tensors, size_t count, size_t data_si
     return 0;
 }
 
-static int read_header(struct esp_stored_set *set, struct esp_shard *shard,
-                       const cJSON *header, size_t data_at, char *err, size_t errlen)
+static int read_header(struct esp_stored_set *set, struct esp_shard *shard, const cJSON *header,
+                       size_t data_at, char *err, size_t errlen)
 {
     const cJSON *entry;
     size_t data_size = shard->size - data_at, first = set->count;

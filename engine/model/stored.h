@@ -1,7 +1,7 @@
 /* stored.h - the tensors that a model's files hold, and their places in these files.
  *
- * A reader of a format (safetensors.h, gguf.h) fills a set; model.c looks tensors up in it by the
- * names that the architecture's tables use. The type, shape and place of every tensor are
+ * A reader of a format (safetensors.h, gguf.h) fills a set; model.c looks tensors up in it by
+ * the names that the architecture's tables use. The type, shape and place of every tensor are
  * checked by the reader, so that a caller may read all of a tensor with the functions of
  * model_desc.h.
  *

@@ -38,7 +38,8 @@ static int make_beside(const char *path, char *beside, size_t size)
     for (int i = 0; i < TRIES && file < 0; i++) {
         struct timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
-        if (snprintf(beside, size, "%s.%d-%09ld", path, (int)getpid(), now.tv_nsec) >= (int)size)
+        if (snprintf(beside, size, "%s.%d-%09ld", path, (int)getpid(), now.tv_nsec) >=
+            (int)size)
             errno = ENAMETOOLONG;
         else
             file = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

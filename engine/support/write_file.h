@@ -25,8 +25,8 @@ struct esp_writing {
 /* Begins to write `path`, by the same rules. */
 int esp_write_begin(struct esp_writing *writing, const char *path, bool over, char *err,
                     size_t errlen);
-/* Ends it: with `good` the file gets its name, else it is removed. A sentence is written only if
- * it was good until now; `good` false is the caller's own failure, for which ESP_E_FILE is
+/* Ends it: with `good` the file gets its name, else it is removed. A sentence is written only
+ * if it was good until now; `good` false is the caller's own failure, for which ESP_E_FILE is
  * returned, too. */
 int esp_write_end(struct esp_writing *writing, bool good, char *err, size_t errlen);
 

@@ -1,6 +1,6 @@
-/* A GGUF file: its values and tensors, the model and the tokenizer that are made of it. The input
- * is the header; zeros stand for the data behind it. What is opened can be read to the last byte,
- * and a text that is encoded has tokens that there are. */
+/* A GGUF file: its values and tensors, the model and the tokenizer that are made of it. The
+ * input is the header; zeros stand for the data behind it. What is opened can be read to the
+ * last byte, and a text that is encoded has tokens that there are. */
 #include "engine/model/gguf.h"
 
 #include <limits.h>

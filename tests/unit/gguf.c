@@ -32,8 +32,8 @@ static struct esp_model *open_good(const char *path)
     return model;
 }
 
-static const int32_t some_tokens[TOKENS] = {1,  5,  9,  33, 2,  60, 61, 7, 0,  12, 40, 41,
-                                            11, 18, 3,  22, 27, 50, 6,  8, 19, 30, 31, 4};
+static const int32_t some_tokens[TOKENS] = {1,  5,  9, 33, 2,  60, 61, 7, 0,  12, 40, 41,
+                                            11, 18, 3, 22, 27, 50, 6,  8, 19, 30, 31, 4};
 
 /* Logits of every token of the sequence: (TOKENS, vocabulary). */
 static void run(const struct esp_model *model, const int32_t *tokens,
@@ -111,7 +111,8 @@ TEST(a_file_gives_the_logits_of_its_folder)
     }
 }
 
-/* mixed.gguf has every quantised type. llama.cpp's logits are for the same numbers as floats. */
+/* mixed.gguf has every quantised type. llama.cpp's logits are for the same numbers as floats.
+ */
 TEST(every_quantised_type_gives_the_logits_of_its_numbers)
 {
     static float logits[TOKENS][MAX_VOCABULARY], wanted[TOKENS][MAX_VOCABULARY];
@@ -234,7 +235,8 @@ TEST(what_is_no_gguf_file_is_refused)
     REFUSED(&m, "20 bytes");
     m.bytes[0] = 'X';
     CHECK(esp_model_open(&model, write_made(&m), err, sizeof err) < 0 &&
-          strstr(err, "neither a folder nor a GGUF file"), "%s", err);
+              strstr(err, "neither a folder nor a GGUF file"),
+          "%s", err);
 }
 
 TEST(counts_lengths_and_offsets_are_checked)
@@ -374,7 +376,8 @@ TEST(random_damage_never_crashes)
         char *copy = malloc(bytes.size);
         memcpy(copy, bytes.data, bytes.size);
         for (int k = 0; k < 3; k++)
-            copy[4 + (size_t)(check_uniform(&state) * 2200)] = (char)(check_uniform(&state) * 256);
+            copy[4 + (size_t)(check_uniform(&state) * 2200)] =
+                (char)(check_uniform(&state) * 256);
         folder_write("made.gguf", copy, bytes.size);
         free(copy);
         CHECK(esp_tokenizer_open(&tokenizer, folder_file("made.gguf"), err, sizeof err) < 0);

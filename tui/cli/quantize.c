@@ -1,4 +1,5 @@
-/* quantize.c - `espalier quantize SRC DST --type NAME`: a model as a GGUF file of fewer bits. */
+/* quantize.c - `espalier quantize SRC DST --type NAME`: a model as a GGUF file of fewer bits.
+ */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -22,8 +23,9 @@ static int run(struct cli_options *o)
         return EXIT_BAD;
     }
     bool shown = isatty(STDERR_FILENO);
-    int status = esp_model_quantize(o->arguments[0], o->arguments[1], o->type, o->force, &report,
-                                    shown ? cli_progress : NULL, &loading, err, sizeof err);
+    int status =
+        esp_model_quantize(o->arguments[0], o->arguments[1], o->type, o->force, &report,
+                           shown ? cli_progress : NULL, &loading, err, sizeof err);
     if (loading.shown)
         fprintf(stderr, "\r\033[K");
     if (status < 0)
@@ -49,9 +51,10 @@ const struct cli_command cli_quantize = {
     .flags = "type force",
     .least = 2,
     .most = 2,
-    .details = "SRC is a model folder or a GGUF file. Types: q8_0, q6_k, q5_k, q4_k, q4_0, and bf16,\n"
-               "f16, f32. Of q4_k and q5_k, the matrices that matter most get 6 bits. What rounding\n"
-               "changed is printed; `espalier inspect DST --perplexity FILE` says what that does to\n"
-               "the predictions of a text.\n",
+    .details =
+        "SRC is a model folder or a GGUF file. Types: q8_0, q6_k, q5_k, q4_k, q4_0, and bf16,\n"
+        "f16, f32. Of q4_k and q5_k, the matrices that matter most get 6 bits. What rounding\n"
+        "changed is printed; `espalier inspect DST --perplexity FILE` says what that does to\n"
+        "the predictions of a text.\n",
     .run = run,
 };
