@@ -92,7 +92,8 @@ static bool same(const struct esp_tensor *a, const struct esp_tensor *b)
 {
     return a->data == b->data && a->source == b->source && a->offset == b->offset &&
            a->dtype == b->dtype && a->block == b->block && a->stride == b->stride &&
-           a->paired == b->paired;
+           a->paired == b->paired && a->stored_rows == b->stored_rows &&
+           a->stored_columns == b->stored_columns && a->divisor == b->divisor;
 }
 
 /* A large matrix that is also the head's is not kept twice: its rows are gathered from the

@@ -291,7 +291,8 @@ static int send_model(struct loader *l)
     const struct esp_model_desc *d = w->desc;
     const size_t hidden = esp_cuda_pad(d->hidden, ESP_CUDA_PAD);
     const struct esp_tensor frequencies = {
-        d->inverse_frequency, ESP_F32, d->rotary / 2, 1, d->rotary / 2, d->rotary / 2, NULL, 0};
+        d->inverse_frequency, ESP_F32, d->rotary / 2, 1, d->rotary / 2, d->rotary / 2, NULL, 0,
+        0, 0, 0};
     for (int i = 0; i < 2; i++) {
         ESP_CUDA(l->backend, cudaMallocHost((void **)&l->piece[i], l->piece_bytes));
         ESP_CUDA(l->backend, cudaEventCreateWithFlags(&l->sent[i], cudaEventDisableTiming));

@@ -54,10 +54,11 @@ static int write_text(struct esp_session *session, const char *prompt, int token
 }
 
 static void describe(struct esp_run *run, const struct esp_engine *engine,
-                     const struct esp_session *session)
+                     const struct esp_session *session, double temperature)
 {
     struct esp_model_info info;
     pthread_mutex_lock(&run->lock);
+    run->temperature = temperature;
     esp_session_get(session, "drafter", run->drafter, sizeof run->drafter);
     esp_session_get(session, "verifier", run->verifier, sizeof run->verifier);
     if (esp_engine_target(engine, &info))
@@ -79,8 +80,7 @@ int esp_decode_run(struct esp_run *run, struct esp_engine *engine,
     int status = esp_session_open(&session, engine, &options, err, errlen);
     if (status < 0)
         return status;
-    run->temperature = options.values.temperature;
-    describe(run, engine, session);
+    describe(run, engine, session, options.values.temperature);
     if (o->practice > 0) {
         d.practising = true;
         status = write_text(session, PRACTICE, o->practice, o, true, err, errlen);
