@@ -34,5 +34,6 @@ check "words of a setting" completes "bfs dfs hpd" generate -p x --order ""
 check "words of one that can be a number" completes "auto off" generate -p x --draft-temp ""
 check "after a flag that takes no value, more flags" completes "--baseline" generate -p x --baseline --base
 check "drafters to measure" completes "eagle2" bench linear ea
+check "lessons" completes "3-a-tree" learn 3
 check "files" completes "tests/shell.sh" generate -f tests/she
 finish

@@ -36,6 +36,8 @@ _espalier() {
             words=$("$program" --help 2>/dev/null | awk '$1 == "espalier" && $2 ~ /^[a-z]+$/ { print $2 }')
         elif [ "$command" = bench ]; then
             words=$(_espalier_names "$program" drafters)
+        elif [ "$command" = learn ]; then
+            words="$("$program" learn --plain 2>/dev/null | awk '{ print $1 }') $(compgen -f -- "$current")"
         fi
         ;;
     esac
