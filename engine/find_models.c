@@ -469,7 +469,7 @@ int esp_model_path(char *path, size_t size, const char *name, char *err, size_t 
                           "of this name in `espalier list models`",
                           name);
     else if (status == ESP_OK && other >= 0)
-        status = esp_fail(err, errlen, ESP_E_FILE,
+        status = esp_fail(err, errlen, ESP_E_MISMATCH,
                           "several models are called '%.60s': %.100s (%s) and %.100s (%s); "
                           "give the whole name or the path",
                           name, found.models[first].name, found.models[first].source,

@@ -45,7 +45,8 @@ int esp_found_model_at(struct esp_found_model *model, const char *path);
 
 /* Writes the path of a model that is named by its path, or by its name as a list of them has it,
  * or by the part of it behind the last slash, upper and lower case alike. Returns 0, or a
- * negative status with a sentence, also if several models have this name. */
+ * negative status with a sentence: ESP_E_FILE if there is none, ESP_E_MISMATCH if several models
+ * have this name. */
 int esp_model_path(char *path, size_t size, const char *name, char *err, size_t errlen);
 
 /* Can `draft` draft for `target`, and is it worth it? If not, writes why: its vocabulary, its

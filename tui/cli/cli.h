@@ -91,8 +91,9 @@ void cli_note(const struct esp_session *session);
  * after printing a sentence. */
 int cli_take_models(struct cli_options *options);
 /* Finds the target and the draft by their names, and puts their paths in the place of them.
- * Returns as above. */
-int cli_find_models(struct cli_options *options);
+ * `later`: names of which there is no model stay, and who opens them says so. Returns as above.
+ */
+int cli_find_models(struct cli_options *options, bool later);
 /* Says on standard error that the model's chat template is not known, if that matters. */
 void cli_note_chat(const struct esp_engine *engine, const struct esp_session *session);
 

@@ -81,20 +81,26 @@ int cli_take_models(struct cli_options *o)
     return -1;
 }
 
-int cli_find_models(struct cli_options *o)
+/* Puts the path of a model in the place of its name. Returns false after printing a sentence. */
+static bool find_model(const char **name, char path[PATH_MAX], bool later)
 {
     char err[512];
-    if (o->engine.target) {
-        if (esp_model_path(o->target, sizeof o->target, o->engine.target, err, sizeof err) < 0)
-            return cli_fail(err);
-        o->engine.target = o->target;
-    }
-    if (o->engine.draft && *o->engine.draft) {
-        if (esp_model_path(o->draft, sizeof o->draft, o->engine.draft, err, sizeof err) < 0)
-            return cli_fail(err);
-        o->engine.draft = o->draft;
-    }
-    return -1;
+    const int status = *name && **name ? esp_model_path(path, PATH_MAX, *name, err, sizeof err)
+                                       : (int)ESP_E_FILE;
+    if (status == ESP_OK)
+        *name = path;
+    if (status == ESP_OK || !*name || !**name || (later && status == ESP_E_FILE))
+        return true;
+    cli_fail(err);
+    return false;
+}
+
+int cli_find_models(struct cli_options *o, bool later)
+{
+    return find_model(&o->engine.target, o->target, later) &&
+                   find_model(&o->engine.draft, o->draft, later)
+               ? -1
+               : EXIT_BAD;
 }
 
 void cli_note_chat(const struct esp_engine *engine, const struct esp_session *session)

@@ -39,7 +39,7 @@ static bool is_model(const char *name)
     char path[PATH_MAX], err[512];
     struct stat about;
     return (stat(name, &about) == 0 || esp_model_path(path, sizeof path, name, err, sizeof err) == 0 ||
-            strstr(err, "several"));
+            strstr(err, "several models"));
 }
 
 static int run(int argc, char **argv)
@@ -72,7 +72,7 @@ static int run(int argc, char **argv)
     if (code < 0 && command->names_models)
         code = cli_take_models(&options);
     if (code < 0)
-        code = cli_find_models(&options);
+        code = cli_find_models(&options, command == cli_commands[0]);
     return code >= 0 ? code : command->run(&options);
 }
 
