@@ -13,9 +13,12 @@
 
 #include "kernels/status.h"
 #include "engine/model/json.h"
+#include "engine/model/torch_file.h"
 #include "kernels/model_desc.h"
 
 enum { LENGTH_BYTES = 8, MAX_FILES = 4096 };
+
+static const char TORCH[] = "pytorch_model.bin";
 
 /* Bits per element of every type of the format; other types cannot be checked and are refused.
  */
@@ -166,6 +169,39 @@ static int read_shard(struct esp_stored_set *set, struct esp_shard *shard, char 
     return status;
 }
 
+/* ------------------------------------------------------------------ a file of PyTorch */
+
+struct torch_shard {
+    struct esp_stored_set *set;
+    struct esp_shard *shard;
+};
+
+static int add_found(void *user, const char *name, const struct esp_stored *found, char *err,
+                     size_t errlen)
+{
+    const struct torch_shard *to = user;
+    struct esp_stored *added =
+        esp_stored_reserve(to->set, 1) ? esp_stored_add(to->set, to->shard, name) : NULL;
+    if (!added)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", to->shard->path);
+    const struct esp_stored own = *added;
+    *added = *found;
+    added->name = own.name;
+    added->source = own.source;
+    added->file = own.file;
+    return ESP_OK;
+}
+
+static int read_torch_shard(struct esp_stored_set *set, struct esp_shard *shard, char *err,
+                            size_t errlen)
+{
+    struct torch_shard to = {set, shard};
+    return esp_torch_read(&shard->source, shard->size, shard->path, add_found, &to, err,
+                          errlen);
+}
+
+/* ------------------------------------------------------------------ any file */
+
 static int add_shard(struct esp_stored_set *set, const char *folder, const char *name,
                      char *err, size_t errlen)
 {
@@ -174,7 +210,10 @@ static int add_shard(struct esp_stored_set *set, const char *folder, const char 
     int status = esp_file_path(path, folder, name, err, errlen);
     if (status == 0)
         status = esp_stored_open_file(set, path, &shard, err, errlen);
-    return status < 0 ? status : read_shard(set, shard, err, errlen);
+    if (status < 0)
+        return status;
+    return strcmp(name, TORCH) == 0 ? read_torch_shard(set, shard, err, errlen)
+                                    : read_shard(set, shard, err, errlen);
 }
 
 /* ------------------------------------------------------------------ the folder */
@@ -234,8 +273,13 @@ static int add_shards(struct esp_stored_set *set, const char *folder, char *err,
 static int open_all(struct esp_stored_set *set, const char *folder, char *err, size_t errlen)
 {
     int status;
-    if (esp_file_exists(folder, "model.safetensors"))
-        status = add_shard(set, folder, "model.safetensors", err, errlen);
+    const char *single =
+        esp_file_exists(folder, "model.safetensors") ? "model.safetensors" : NULL;
+    if (!single && !esp_file_exists(folder, "model.safetensors.index.json") &&
+        esp_file_exists(folder, TORCH))
+        single = TORCH;
+    if (single)
+        status = add_shard(set, folder, single, err, errlen);
     else if (esp_file_exists(folder, "model.safetensors.index.json"))
         status = add_shards(set, folder, err, errlen);
     else

@@ -1,6 +1,7 @@
 /* safetensors.h - reads the weights of a model folder in the safetensors format.
  *
- * Reads model.safetensors, or the shards that model.safetensors.index.json names.
+ * Reads model.safetensors, or the shards that model.safetensors.index.json names, or, where
+ * there is neither, pytorch_model.bin (torch_file.h), in which draft heads are published.
  *
  * The format (https://huggingface.co/docs/safetensors): a length (8 bytes, little-endian), that
  * many bytes of JSON, then the data, which the tensors fill without gaps or overlaps.

@@ -90,6 +90,76 @@ static void check_renamed(int line, const char *head, const char *from, const ch
     check_refused(line, ESP_E_FORMAT, first, second);
 }
 
+/* Opens the folder's pytorch_model.bin with `size` bytes of `bytes`. */
+static int open_torch(const char *bytes, size_t size)
+{
+    struct esp_model *model;
+    folder_write("pytorch_model.bin", bytes, size);
+    *err = '\0';
+    int status = esp_model_open(&model, folder_path(), err, sizeof err);
+    CHECK((status == 0) == (model != NULL) && !strchr(err, '\n'));
+    esp_model_close(model);
+    return status;
+}
+
+TEST(a_file_of_pytorch_that_is_cut_or_is_none_is_refused)
+{
+    copy_head("eagle3-torch");
+    struct folder_bytes good = folder_read(folder_file("pytorch_model.bin"));
+    CHECK(open_torch(good.data, good.size) == 0, "%s", err);
+    for (size_t size = 0; size < good.size; size += 1 + good.size / 97)
+        CHECK(open_torch(good.data, size) == ESP_E_FORMAT, "%zu bytes", size);
+    check_sentence(__LINE__, open_torch("PK\3\4", 4), ESP_E_FORMAT, "pytorch_model.bin",
+                   "not a zip archive");
+    free(good.data);
+}
+
+/* Every byte of the pickle and of the archive's directory, changed in a few ways: the folder
+ * may open or be refused. Reads beyond the file would show in the sanitizer pass. */
+TEST(a_damaged_file_of_pytorch_never_crashes)
+{
+    static const unsigned char flips[] = {0x01, 0x80, 0xff};
+    copy_head("eagle3-torch");
+    struct folder_bytes good = folder_read(folder_file("pytorch_model.bin"));
+    const char *pickle = memmem(good.data, good.size, "\x80\2}q", 4);
+    CHECK(pickle);
+    const size_t begin = (size_t)(pickle - good.data), end = begin + 1388;
+    const size_t directory = good.size - 1700;
+    int refused = 0;
+    for (size_t at = begin; at < good.size; at += check_quick() ? 11 : 3) {
+        if (at >= end && at < directory)
+            at = directory;
+        good.data[at] ^= (char)flips[at % 3];
+        refused += open_torch(good.data, good.size) < 0;
+        good.data[at] ^= (char)flips[at % 3];
+    }
+    CHECK(refused > 50, "only %d were refused", refused);
+    CHECK(open_torch(good.data, good.size) == 0, "%s", err);
+    free(good.data);
+}
+
+/* One part of the pickle is replaced by another of the same length. */
+static void check_pickle(int line, const char *from, const char *to, size_t length,
+                         const char *text)
+{
+    copy_head("eagle3-torch");
+    struct folder_bytes bytes = folder_read(folder_file("pytorch_model.bin"));
+    char *at = memmem(bytes.data, bytes.size, from, length);
+    CHECK(at, "no %s", from);
+    memcpy(at, to, length);
+    check_sentence(line, open_torch(bytes.data, bytes.size), ESP_E_FORMAT, "pytorch_model.bin",
+                   text);
+    free(bytes.data);
+}
+
+TEST(what_a_pickle_must_not_do_is_refused)
+{
+    check_pickle(__LINE__, "BFloat16Storage", "BFloat17Storage", 15, "unknown type");
+    check_pickle(__LINE__, "X\7\0\0\0storage", "X\7\0\0\0storagf", 12, "no storage");
+    check_pickle(__LINE__, "}q", "iq", 2, "weights do not need"); /* INST: makes an object */
+    check_pickle(__LINE__, "X\7\0\0\0storage", "X\7\0\0\7storage", 12, "is cut");
+}
+
 TEST(a_tensor_that_is_missing_is_named)
 {
     check_renamed(__LINE__, "eagle", "layers.0.self_attn.v_proj", "layers.0.self_attn.w_proj",

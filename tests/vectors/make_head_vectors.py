@@ -224,6 +224,17 @@ def make_eagle3(folder, hidden, outputs, own, seed):
            draft_vocab_size=outputs, **changes)
 
 
+def make_eagle3_torch(folder, like):
+    """Another folder's head as pytorch_model.bin, in which one tensor is a part of a storage."""
+    tensors = load_file(like / "model.safetensors")
+    storage = torch.cat((torch.zeros(7, dtype=tensors["norm.weight"].dtype), tensors["norm.weight"]))
+    tensors["norm.weight"] = storage[7:]
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.save(tensors, folder / "pytorch_model.bin")
+    for name in "config.json", "reference.json", "drafts.f32":
+        (folder / name).write_bytes((like / name).read_bytes())
+
+
 def make_reference(folder, target, run, inputs, layers):
     tokens = torch.randint(VOCABULARY, (TEXT,), generator=torch.Generator().manual_seed(9)).tolist()
     states = run_target(target, tokens)
@@ -247,6 +258,7 @@ def main():
     make_reference(base / "eagle-own", target, run_eagle, [LAYERS], 2)
     make_reference(base / "eagle3", target, run_eagle3, three, 1)
     make_reference(base / "eagle3-narrow", target, run_eagle3, three, 1)
+    make_eagle3_torch(base / "eagle3-torch", base / "eagle3")
 
 
 main()

@@ -1,0 +1,35 @@
+/* zip.h - finds the files inside a zip archive that are stored as they are, without
+ * compression.
+ *
+ * PyTorch writes its weights that way (torch_file.h). The format: APPNOTE.TXT of PKWARE,
+ * sections 4.3.7, 4.3.12 to 4.3.16 and 4.5.3 (sizes of more than 32 bits). An archive is
+ * untrusted: whatever is found lies inside the file.
+ */
+#ifndef ESP_ZIP_H
+#define ESP_ZIP_H
+
+#include "kernels/kernels.h"
+
+struct esp_zip_entry {
+    const char *name;    /* not NUL-terminated; belongs to the archive */
+    size_t length;       /* of the name */
+    size_t offset, size; /* of the contents, in the file */
+};
+
+struct esp_zip {
+    struct esp_zip_entry *entries; /* sorted by name */
+    size_t count;
+    char *directory;
+};
+
+/* Reads the list of a file of `size` bytes; `path` is for sentences. */
+int esp_zip_open(struct esp_zip *zip, struct esp_tensor_file *file, size_t size,
+                 const char *path, char *err, size_t errlen);
+void esp_zip_close(struct esp_zip *zip);
+
+/* NULL if there is none of that name, given in two parts. */
+const struct esp_zip_entry *esp_zip_find(const struct esp_zip *zip, const char *folder,
+                                         size_t folder_length, const char *name,
+                                         size_t name_length);
+
+#endif
