@@ -18,7 +18,7 @@ enum { TOKENS = 168, CACHE = 240, BATCH = 64, VOCABULARY = 75 };
 static const struct random_shape shapes[] = {
     {"llama", 2, 72, 6, 3, 24, 80, VOCABULARY, 24, ESP_BF16, false, false, false, false, false},
     {"neox", 2, 40, 2, 2, 20, 96, VOCABULARY, 6, ESP_F32, true, true, true, false, false},
-    {"mixed blocks", 2, 256, 4, 2, 24, 288, VOCABULARY, 24, ESP_Q8_0, false, false, true, false,
+    {"mixed blocks", 1, 256, 4, 2, 24, 64, VOCABULARY, 24, ESP_Q8_0, false, false, true, false,
      false},
     {"llama f16", 1, 64, 4, 1, 16, 64, VOCABULARY, 16, ESP_F16, false, false, true, true, true},
 };
