@@ -151,7 +151,7 @@ for pair in 'picture :export' 'svg :export' 'slide :export' 'zoom F8' 'exit :qui
 type ${pair% *}"
 done
 
-check "a newcomer is told what the small models know" play_and_see 'continue a tale' ''
+check "a newcomer is told what the small models know" play_and_see 'read fairy tales alone' ''
 play "size 100x30
 wait
 type Once upon a time

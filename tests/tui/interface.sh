@@ -60,7 +60,7 @@ keys F1
 check "F1 shows the help" see 'Keys'
 keys F1 F2
 check "F2 lists the drafters" see 'dynatree .*adapt\|dynatree .*confidence'
-keys Escape Enter
+keys C-c Enter
 check "an empty line goes on" see 'text   .* tokens'
 keys ':nonsense' Enter
 check "an unknown command is named" see "no command ':nonsense'"

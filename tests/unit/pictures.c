@@ -295,7 +295,7 @@ TEST(the_picture_says_what_happened)
         "greedy",
         "fairytale",
         "tauh",
-        "cut: P &lt; threshold",
+        "cut: path too unlikely",
         "from the target itself",
         "&quot;\u2423king&quot;",
         "q .71",

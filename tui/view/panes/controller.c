@@ -169,24 +169,23 @@ static int draw_heading(struct esp_canvas *canvas, const struct esp_iteration *i
 static void draw_chart(struct esp_canvas *canvas, const struct esp_state *state,
                        const struct esp_iteration *it, int gauge, int y, int rows)
 {
-    enum { SCALE = 6 };
+    enum { SCALE = 6, GOAL = 10 /* columns of its words */ };
     const struct esp_gauge *g = &it->gauges[gauge];
     const struct esp_gauge *goal = esp_gauge_goal(it, g->name);
-    const int width = canvas->view.rect.width - SCALE;
+    const int width = canvas->view.rect.width - SCALE - GOAL;
     float values[ESP_SUMMARIES];
     char number[16];
     const int count = course(state, gauge, values);
     esp_draw(canvas, 0, y, ESP_STYLE_LABEL, esp_number(number, g->maximum, 2));
     if (rows > 1)
         esp_draw(canvas, 0, y + rows - 1, ESP_STYLE_LABEL, esp_number(number, g->minimum, 2));
-    esp_draw_columns(canvas, (struct esp_rect){SCALE, y, width, rows}, ESP_STYLE_SPARK, values,
-                     count, g->minimum, g->maximum);
+    const int shown = esp_draw_columns(canvas, (struct esp_rect){SCALE, y, width, rows},
+                                       ESP_STYLE_SPARK, values, count, g->minimum, g->maximum);
     if (!goal || !(g->maximum > g->minimum))
         return;
     const double place = (goal->after - g->minimum) / (g->maximum - g->minimum);
     const int row = y + rows - 1 - (int)(place * rows < rows ? place * rows : rows - 1);
-    const int shown = count < width ? count : width;
-    esp_draw_repeat(canvas, SCALE + shown, row, width - shown - 10, ESP_STYLE_WARN,
+    esp_draw_repeat(canvas, SCALE + shown, row, width - shown, ESP_STYLE_WARN,
                     canvas->glyphs->dash);
     for (int x = 0; x < shown; x += 2)
         esp_draw_repeat(canvas, SCALE + x, row, 1, ESP_STYLE_WARN, canvas->glyphs->dash);
