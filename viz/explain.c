@@ -333,6 +333,7 @@ static void explain_select(char *text, size_t size, const struct esp_iteration *
 
 static void explain_adapt(char *text, size_t size, const struct esp_iteration *it)
 {
+    enum { MOST = 2 /* values that are named */ };
     int moved = 0;
     char before[16], after[16], name[64];
     const struct esp_gauge *hope = gauge(it, "expected"), *got = gauge(it, "obtained");
@@ -345,10 +346,13 @@ static void explain_adapt(char *text, size_t size, const struct esp_iteration *i
         const struct esp_gauge *g = &it->gauges[i];
         if (g->before == g->after || g == hope || g == got)
             continue;
-        esp_say(text, size, "%s %s goes from %s to %s", moved++ ? ", the" : " The",
-                esp_gauge_full_name(name, it, g->name), esp_number(before, g->before, 3),
-                esp_number(after, g->after, 3));
+        if (moved++ < MOST)
+            esp_say(text, size, "%s %s goes from %s to %s", moved > 1 ? ", the" : " The",
+                    esp_gauge_full_name(name, it, g->name), esp_number(before, g->before, 3),
+                    esp_number(after, g->after, 3));
     }
+    if (moved > MOST)
+        esp_say(text, size, ", and %d more move", moved - MOST);
     const struct esp_gauge *depth = gauge(it, "D0");
     if (moved > 0 && depth && depth->after != depth->before)
         esp_say(text, size, ": the next tree may be %s.",

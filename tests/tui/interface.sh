@@ -81,7 +81,7 @@ keys :clear Enter F5 'Once upon a time' Enter
 check "step mode stops after a draft pass" see 'Draft pass 1'
 keys Space
 check "Space runs one stage" see 'Draft pass 2\|tree is drafted'
-check "the stages follow each other up to the last" steps_to 'drafted levels were accepted'
+check "the stages follow each other up to the last" steps_to 'levels were accepted\|were expected'
 keys F5
 check "F5 runs on" see 'token limit reached'
 keys ':drafter linear:K=4' Enter ':set n=200' Enter ':break path 1' Enter Enter
