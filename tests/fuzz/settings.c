@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/fuzz/support/fuzz.h"
+#include "tui/commands/bindings.h"
 #include "tui/commands/config_settings.h"
 #include "tui/commands/replay.h"
 #include "tui/commands/settings.h"
@@ -65,6 +66,7 @@ static bool open_control(struct esp_control *control, const char *played, const 
 static void close_control(struct esp_control *control)
 {
     esp_replay_close(control);
+    esp_bindings_free(control);
     esp_configuration_free(&control->config);
     esp_state_free(&control->state);
 }

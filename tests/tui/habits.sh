@@ -127,9 +127,13 @@ check "then it acts" play_and_see '^┌ text ─*┐$' 'type z' --config "$work/
 check "none: the input line gets the key" play_and_see '^ F1 help' 'key M-e' --config "$work/config"
 check "the menu lists keys of one's own" play_and_see 'F12 .*:theme mono .*your key' 'key F7
 type your key' --config "$work/config"
+check "what begins a value is no trouble" play_and_see 'Equal: help' 'type :bind = help
+key Enter' --config "$work/config"
 check ":bind binds, and :config save remembers" play_and_see 'written to' "type :bind C-t full-speed
 key Enter
 type :bind F6 default
+key Enter
+type :bind = help
 key Enter
 type :config save
 key Enter
@@ -137,6 +141,7 @@ wait" --config "$work/config"
 check "what was bound" grep -qx 'bind C-t full-speed' "$work/config"
 check "what was before" grep -qx 'bind F12 :theme mono' "$work/config"
 check "what is not bound any more" sh -c "! grep -q 'bind F6' $work/config"
+check "what was saved is read" play_and_see '^┌ help' 'key Equal' --config "$work/config"
 refuses() { # LINE PATTERN
     echo "$1" >"$work/bad"
     play 'size 80x24' --config "$work/bad"
@@ -144,6 +149,7 @@ refuses() { # LINE PATTERN
 }
 check "an unknown key is named" refuses 'bind F99 help' "there is no key 'F99"
 check "an unknown action is named" refuses 'bind F9 hepl' "there is no action 'hepl' (did you mean help?)"
+check "digits are keys of their own" refuses 'bind F9 digit' 'digit is for the keys 0 to 9'
 check "C-c is not bound" refuses 'bind C-c help' 'C-c always'
 
 for pair in 'picture :export' 'svg :export' 'slide :export' 'zoom F8' 'exit :quit' 'faster F6' 'save slide :export'; do

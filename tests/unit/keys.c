@@ -12,7 +12,7 @@ TEST(names_and_keys_match)
 {
     const char *const good[] = {"F1",  "F12",    "Tab",    "S-Tab",    "Up",    "PgDn",
                                 "C-c", "M-f",    "a",      "?",        "Space", "Enter",
-                                "Esc", "\u00e9", "M-Left", "Backspace"};
+                                "Equal", "Esc", "\u00e9", "M-Left", "Backspace"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         char name[16];
         int key = esp_key_parse(good[i]);

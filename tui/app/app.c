@@ -292,7 +292,7 @@ static void new_line(struct esp_app *app)
     app->control.ui.layout.focused = app->control.ui.help = false;
     if (is_command_line(esp_input_text(app->input)))
         esp_input_key(app->input, ESP_KEY_ENTER);
-    else
+    else if (!app->control.player)
         esp_input_paste(app->input, "\n", 1);
     take_line(app);
 }

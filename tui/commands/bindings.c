@@ -8,6 +8,8 @@
 #include "engine/support/suggestion.h"
 #include "kernels/status.h"
 
+enum { LONGEST = 400 };
+
 static void forget(struct esp_own_keys *own, int at)
 {
     free((char *)own->binding[at].key);
@@ -63,6 +65,11 @@ int esp_bindings_set(struct esp_control *control, const char *text, char *err, s
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "C-c always stops and leaves");
     const int action = esp_action_find(what);
     const bool none = strcmp(what, "none") == 0, normal = strcmp(what, "default") == 0;
+    if (action == ESP_ACTION_DIGIT && (key < '0' || key > '9'))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "digit is for the keys 0 to 9");
+    if (strlen(what) > LONGEST)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "a command of a key has at most %d bytes",
+                        LONGEST);
     if (what[0] != ':' && !none && !normal && action < 0)
         return refuse_action(what, err, errlen);
     for (int i = own->count - 1; i >= 0; i--)

@@ -62,7 +62,7 @@ static const struct {
     {ESP_KEY_PAGE_UP, "PgUp"},   {ESP_KEY_PAGE_DOWN, "PgDn"}, {ESP_KEY_INSERT, "Ins"},
     {ESP_KEY_DELETE, "Del"},     {ESP_KEY_BACKTAB, "S-Tab"},  {ESP_KEY_ENTER, "Enter"},
     {ESP_KEY_TAB, "Tab"},        {ESP_KEY_ESCAPE, "Esc"},     {' ', "Space"},
-    {127, "Backspace"},
+    {127, "Backspace"},         {'=', "Equal"},
 };
 
 enum { NAMES = sizeof names / sizeof *names };
