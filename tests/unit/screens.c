@@ -120,6 +120,48 @@ TEST(a_lossy_rule_is_called_so)
     CHECK(!exact && !iterated);
 }
 
+static bool header_says(struct scene *scene, const char *what)
+{
+    char *text = scene_dump(scene, false);
+    text[strcspn(text, "\n")] = '\0';
+    const bool says = strstr(text, what) != NULL;
+    free(text);
+    return says;
+}
+
+/* A pace that is kept, one that the machine does not keep, and none. */
+TEST(the_pace_is_said)
+{
+    struct scene scene;
+    scene_telling(&scene, 120, 36);
+    const bool full = header_says(&scene, "iter 6, at full speed");
+    scene.ui.pace = 12;
+    const bool paced = header_says(&scene, "iter 6, paced 12/s");
+    scene.ui.rate = 11.5;
+    const bool kept = header_says(&scene, "iter 6, paced 12/s");
+    scene.ui.rate = 7.34;
+    const bool slower = header_says(&scene, "iter 6, at 7.3/s of 12/s");
+    scene_close(&scene);
+    CHECK(full && paced && kept && slower);
+}
+
+/* F7 is in the footer at every width that has one, whatever the focus is. */
+TEST(the_menu_stays_in_the_footer)
+{
+    struct scene scene;
+    scene_telling(&scene, 20, 24);
+    for (int width = 20; width < 200; width += 7) {
+        CHECK(esp_canvas_resize(&scene.canvas, width, 24) == 0);
+        scene.ui.layout.focused = width % 2;
+        scene.ui.layout.current = width % ESP_PANES;
+        char *text = scene_dump(&scene, false);
+        const bool there = strstr(text, "F7 menu") != NULL;
+        free(text);
+        CHECK(there, "at %d columns", width);
+    }
+    scene_close(&scene);
+}
+
 /* At every width the header says how speculation does, in words where it loses. */
 TEST(a_loss_stands_in_the_header)
 {
