@@ -2,13 +2,13 @@
 #include "viz/explain.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "viz/chart.h"
 #include "viz/gauges.h"
 #include "viz/safe.h"
+#include "viz/say.h"
 
 const char *esp_quote_token(char text[48], const struct esp_tokens *tokens, int32_t token)
 {
@@ -180,15 +180,6 @@ int esp_telling_node(const struct esp_iteration *it)
 
 /* ------------------------------------------------------------------ step mode */
 
-void esp_say(char *text, size_t size, const char *format, ...)
-{
-    size_t used = strlen(text);
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text + used, size - used, format, args);
-    va_end(args);
-}
-
 static const char *plural(int count)
 {
     return count == 1 ? "" : "s";
@@ -226,11 +217,6 @@ static const char *draws_of(enum esp_list list, const char *spec)
         if (strlen(item.name) == length && strncmp(item.name, spec, length) == 0)
             return item.draws ? item.draws : "";
     return "";
-}
-
-bool esp_is_sampled(const struct esp_iteration *it)
-{
-    return isfinite(it->bonus_u) && !is_greedy(it);
 }
 
 /* Whether children were drawn at random from the draft's distribution, as far as that is sure:

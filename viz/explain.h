@@ -20,14 +20,7 @@ bool esp_explain_refusal(char *text, size_t size, const struct esp_iteration *it
 void esp_explain_stop(char *text, size_t size, const struct esp_iteration *it, int type,
                       int stages, const struct esp_tokens *tokens);
 
-/* Whether the target's own token was drawn at random: above temperature 0. */
-bool esp_is_sampled(const struct esp_iteration *it);
-
 /* The node most worth a look: where the verifier stopped, else the last accepted one. */
 int esp_telling_node(const struct esp_iteration *it);
-
-/* Appends to a sentence, as far as there is room. */
-__attribute__((format(printf, 3, 4))) void esp_say(char *text, size_t size, const char *format,
-                                                   ...);
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "viz/chart.h"
-#include "viz/explain.h"
+#include "viz/say.h"
 
 static const struct entry {
     const char *symbol, *name, *meaning;

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "viz/chart.h"
-#include "viz/explain.h"
 #include "viz/safe.h"
 #include "viz/search.h"
 
@@ -223,6 +222,11 @@ void esp_tree_rows_free(struct esp_tree_rows *rows)
     free(rows->row);
     rows->row = NULL;
     rows->count = 0;
+}
+
+bool esp_is_sampled(const struct esp_iteration *it)
+{
+    return isfinite(it->bonus_u) && !(it->verifier && strncmp(it->verifier, "greedy", 6) == 0);
 }
 
 int32_t esp_target_choice(const struct esp_iteration *it, int node)

@@ -71,6 +71,9 @@ int esp_node_style(const struct esp_iteration *it, int node);
 /* Whether the text that the user searches for occurs in this token. */
 bool esp_tree_matches(const struct esp_tree_look *look, int32_t token);
 
+/* Whether the target's own token was drawn at random: above temperature 0. */
+bool esp_is_sampled(const struct esp_iteration *it);
+
 /* The token that the target chose after `node`, or -1 if the verifier did not get there. */
 int32_t esp_target_choice(const struct esp_iteration *it, int node);
 

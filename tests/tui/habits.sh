@@ -127,13 +127,13 @@ check "then it acts" play_and_see '^┌ text ─*┐$' 'type z' --config "$work/
 check "none: the input line gets the key" play_and_see '^ F1 help' 'key M-e' --config "$work/config"
 check "the menu lists keys of one's own" play_and_see 'F12 .*:theme mono .*your key' 'key F7
 type your key' --config "$work/config"
-check "what begins a value is no trouble" play_and_see 'Equal: help' 'type :bind = help
+check "what begins a value is no trouble" play_and_see 'Equal: help' 'type :bind Equal help
 key Enter' --config "$work/config"
 check ":bind binds, and :config save remembers" play_and_see 'written to' "type :bind C-t full-speed
 key Enter
 type :bind F6 default
 key Enter
-type :bind = help
+type :bind Equal help
 key Enter
 type :config save
 key Enter

@@ -21,6 +21,7 @@
 #include "viz/chart.h"
 #include "viz/explain.h"
 #include "viz/formula.h"
+#include "viz/say.h"
 #include "viz/wrap.h"
 
 enum { HIGH = 10 /* rows of a pane that shows everything */ };
