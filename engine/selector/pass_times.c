@@ -1,0 +1,64 @@
+/* pass_times.c - times between those that were measured: linear in rows and in length. */
+#include "engine/selector/pass_times.h"
+
+#include <math.h>
+
+const int esp_time_rows[ESP_TIME_ROWS] = {1, 2, 4, 8, 16, 28, 41};
+
+static const int draft_rows[ESP_TIME_DRAFT_ROWS] = {1, 2, 3, 4};
+
+bool esp_pass_times_sound(const struct esp_pass_times *t)
+{
+    bool sound = true;
+    for (int i = 0; i < ESP_TIME_LENGTHS; i++) {
+        sound &= isfinite(t->length[i]) && t->length[i] > (i > 0 ? t->length[i - 1] : 0);
+        for (int j = 0; j < ESP_TIME_DRAFT_ROWS; j++)
+            sound &= isfinite(t->draft[i][j]) && t->draft[i][j] > 0;
+        for (int j = 0; j < ESP_TIME_ROWS; j++)
+            sound &= isfinite(t->target[i][j]) && t->target[i][j] > 0;
+    }
+    return sound;
+}
+
+/* The value at x of a line through points; beyond the last point it goes on as before it. */
+static double between_rows(const float *y, const int *at, int count, double x)
+{
+    int i = 0;
+    while (i < count - 2 && x > at[i + 1])
+        i++;
+    return y[i] + (y[i + 1] - y[i]) * (x - at[i]) / (at[i + 1] - at[i]);
+}
+
+static double at_length(const struct esp_pass_times *t, const float *y, int stride,
+                        const int *at, int count, double rows, double length)
+{
+    int i = 0;
+    while (i < ESP_TIME_LENGTHS - 2 && length > t->length[i + 1])
+        i++;
+    const double part = (length - t->length[i]) / (t->length[i + 1] - t->length[i]);
+    const double share = fmin(fmax(part, 0), 2);
+    const double low = between_rows(y + i * stride, at, count, rows);
+    const double high = between_rows(y + (i + 1) * stride, at, count, rows);
+    return fmax(low + (high - low) * share, 0.5 * fmin(low, high));
+}
+
+double esp_time_draft(const struct esp_pass_times *t, int rows, double length)
+{
+    return at_length(t, t->draft[0], ESP_TIME_DRAFT_ROWS, draft_rows, ESP_TIME_DRAFT_ROWS, rows,
+                     length);
+}
+
+double esp_time_target(const struct esp_pass_times *t, int rows, double length)
+{
+    return at_length(t, t->target[0], ESP_TIME_ROWS, esp_time_rows, ESP_TIME_ROWS, rows,
+                     length);
+}
+
+double esp_time_of_action(const struct esp_pass_times *t, struct esp_action a, int length)
+{
+    const int passes = esp_action_depth(a) > 0 ? esp_action_depth(a) : 1;
+    double sum = esp_time_target(t, esp_action_rows(a), length);
+    for (int i = 0; i < passes; i++)
+        sum += esp_time_draft(t, i <= a.stem ? 1 : a.paths, length + i);
+    return sum;
+}

@@ -1,0 +1,76 @@
+/* selector_shape.h - the selector's network: which tensors it has (delayed-tree-expansion, eq.
+ * 10).
+ *
+ * Three hidden states (h_prev of target and draft, h_cur of the draft) are each projected to
+ * 128 numbers and normalised (LayerNorm); they and 11 scalars go through 395 -> 512 -> 32 with
+ * GELU, and 324 logits come out, one for each action.
+ */
+#ifndef ESP_SELECTOR_SHAPE_H
+#define ESP_SELECTOR_SHAPE_H
+
+#include <stddef.h>
+
+#include "engine/selector/actions.h"
+#include "engine/selector/features.h"
+
+enum {
+    ESP_STATES = 3, /* hidden states */
+    ESP_STATE_WIDTH = 128,
+    ESP_JOINED = ESP_STATES * ESP_STATE_WIDTH + ESP_SCALARS,
+    ESP_WIDE = 512,
+    ESP_NARROW = 32,
+};
+
+/* h_prev of the target and of the draft, h_cur of the draft. */
+enum esp_state { ESP_STATE_TARGET, ESP_STATE_DRAFT, ESP_STATE_ROOT };
+
+/* The tensors, in the order of their memory. A matrix has a row for each input. */
+#define ESP_SELECTOR_TENSORS(X)                                                                \
+    X(TARGET, "target.weight")                                                                 \
+    X(TARGET_BIAS, "target.bias")                                                              \
+    X(TARGET_GAIN, "target.norm.weight")                                                       \
+    X(TARGET_SHIFT, "target.norm.bias")                                                        \
+    X(DRAFT, "draft.weight")                                                                   \
+    X(DRAFT_BIAS, "draft.bias")                                                                \
+    X(DRAFT_GAIN, "draft.norm.weight")                                                         \
+    X(DRAFT_SHIFT, "draft.norm.bias")                                                          \
+    X(ROOT, "root.weight")                                                                     \
+    X(ROOT_BIAS, "root.bias")                                                                  \
+    X(ROOT_GAIN, "root.norm.weight")                                                           \
+    X(ROOT_SHIFT, "root.norm.bias")                                                            \
+    X(WIDE, "wide.weight")                                                                     \
+    X(WIDE_BIAS, "wide.bias")                                                                  \
+    X(NARROW, "narrow.weight")                                                                 \
+    X(NARROW_BIAS, "narrow.bias")                                                              \
+    X(OUT, "out.weight")                                                                       \
+    X(OUT_BIAS, "out.bias")
+
+enum esp_selector_tensor {
+#define X(name, text) ESP_SELECTOR_##name,
+    ESP_SELECTOR_TENSORS(X)
+#undef X
+        ESP_SELECTOR_TENSOR_COUNT
+};
+
+enum { ESP_TENSORS_PER_STATE = ESP_SELECTOR_DRAFT - ESP_SELECTOR_TARGET };
+
+struct esp_selector_shape {
+    int hidden[ESP_STATES]; /* width of each hidden state */
+};
+
+struct esp_selector_part {
+    const char *name;
+    int inputs, outputs; /* a vector has inputs = 1 */
+    size_t offset, count;
+};
+
+/* Tensor number `index`: its name, its size, its place among all numbers. */
+struct esp_selector_part esp_selector_part(const struct esp_selector_shape *shape, int index);
+
+/* How many numbers the network has. */
+size_t esp_selector_count(const struct esp_selector_shape *shape);
+
+/* LayerNorm's epsilon. */
+#define ESP_SELECTOR_EPSILON 1e-5
+
+#endif

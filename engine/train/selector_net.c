@@ -1,0 +1,331 @@
+/* selector_net.c - forward and backward through the selector's network; see selector_net.h.
+ *
+ * For each hidden state h: u = h W + b, n = (u - mean) / deviation, x = n gain + shift. The
+ * three x and the scalars s are joined: a = GELU([x; s] W + b), dropped out; c = GELU(a W + b),
+ * dropped out; logits = c W + b.
+ */
+#include "engine/train/selector_net.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/train/product.h"
+#include "kernels/status.h"
+
+static const double DROPOUT = 0.1;
+
+static double *weights_of(const struct esp_selector_net *net, int tensor)
+{
+    return net->weights + esp_selector_part(&net->shape, tensor).offset;
+}
+
+static double *gradient_of(const struct esp_selector_net *net, int tensor)
+{
+    return net->gradient + esp_selector_part(&net->shape, tensor).offset;
+}
+
+/* ------------------------------------------------------------------ memory */
+
+static void set_weights(struct esp_selector_net *net, uint64_t seed)
+{
+    struct esp_rng rng = {.seed = seed, .stream = 1};
+    for (int i = 0; i < ESP_SELECTOR_TENSOR_COUNT; i++) {
+        const struct esp_selector_part part = esp_selector_part(&net->shape, i);
+        const bool gain = i < ESP_SELECTOR_WIDE && i % ESP_TENSORS_PER_STATE == 2;
+        const double bound = part.inputs > 1 ? 1 / sqrt(part.inputs) : 0;
+        for (size_t j = 0; j < part.count; j++)
+            net->weights[part.offset + j] = gain ? 1 : bound * (2 * esp_rng_uniform(&rng) - 1);
+    }
+}
+
+static int largest_matrix(const struct esp_selector_net *net)
+{
+    size_t most = 0;
+    for (int i = 0; i < ESP_SELECTOR_TENSOR_COUNT; i++) {
+        const struct esp_selector_part part = esp_selector_part(&net->shape, i);
+        most = part.count > most ? part.count : most;
+    }
+    return (int)most;
+}
+
+int esp_selector_net_open(struct esp_selector_net *net, const struct esp_selector_shape *shape,
+                          int capacity, uint64_t seed)
+{
+    *net = (struct esp_selector_net){.shape = *shape, .capacity = capacity};
+    net->count = esp_selector_count(shape);
+    const size_t rows = (size_t)capacity;
+    struct {
+        double **at;
+        size_t count;
+    } const blocks[] = {
+        {&net->weights, net->count},
+        {&net->gradient, net->count},
+        {&net->state[0], rows * (size_t)shape->hidden[0]},
+        {&net->state[1], rows * (size_t)shape->hidden[1]},
+        {&net->state[2], rows * (size_t)shape->hidden[2]},
+        {&net->scalars, rows * ESP_SCALARS},
+        {&net->logits, rows * ESP_ACTIONS},
+        {&net->logit_gradient, rows * ESP_ACTIONS},
+        {&net->projected, rows * ESP_STATES * ESP_STATE_WIDTH},
+        {&net->normal, rows * ESP_STATES * ESP_STATE_WIDTH},
+        {&net->deviation, rows * ESP_STATES},
+        {&net->joined, rows * ESP_JOINED},
+        {&net->wide_in, rows * ESP_WIDE},
+        {&net->wide, rows * ESP_WIDE},
+        {&net->narrow_in, rows * ESP_NARROW},
+        {&net->narrow, rows * ESP_NARROW},
+        {&net->wide_kept, rows * ESP_WIDE},
+        {&net->narrow_kept, rows * ESP_NARROW},
+        {&net->turned, (size_t)largest_matrix(net)},
+        {&net->back, rows * ESP_WIDE},
+        {&net->back_narrow, rows * ESP_NARROW},
+        {&net->back_joined, rows * ESP_JOINED},
+    };
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        if (!(*blocks[i].at = calloc(blocks[i].count, sizeof(double)))) {
+            esp_selector_net_close(net);
+            return ESP_E_MEMORY;
+        }
+    set_weights(net, seed);
+    return ESP_OK;
+}
+
+void esp_selector_net_close(struct esp_selector_net *net)
+{
+    double *blocks[] = {net->weights,     net->gradient,    net->state[0],  net->state[1],
+                        net->state[2],    net->scalars,     net->logits,    net->logit_gradient,
+                        net->projected,   net->normal,      net->deviation, net->joined,
+                        net->wide_in,     net->wide,        net->narrow_in, net->narrow,
+                        net->wide_kept,   net->narrow_kept, net->turned,    net->back,
+                        net->back_narrow, net->back_joined};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        free(blocks[i]);
+    memset(net, 0, sizeof *net);
+}
+
+/* ------------------------------------------------------------------ layers */
+
+/* y (rows, outputs) = x (rows, inputs) W + b */
+static void linear(const struct esp_selector_net *net, int tensor, const double *x, double *y,
+                   int rows)
+{
+    const struct esp_selector_part w = esp_selector_part(&net->shape, tensor);
+    const double *bias = weights_of(net, tensor + 1);
+    for (int i = 0; i < rows; i++)
+        memcpy(y + (size_t)i * (size_t)w.outputs, bias, (size_t)w.outputs * sizeof *y);
+    esp_product_add(y, (struct esp_view){x, (size_t)w.inputs, 1}, net->weights + w.offset, rows,
+                    w.outputs, w.inputs);
+}
+
+/* The gradients of W and b, and that of x unless it is NULL, from that of y. */
+static void linear_back(struct esp_selector_net *net, int tensor, const double *x,
+                        const double *y_back, double *x_back, int rows)
+{
+    const struct esp_selector_part w = esp_selector_part(&net->shape, tensor);
+    double *bias = gradient_of(net, tensor + 1);
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < w.outputs; j++)
+            bias[j] += y_back[(size_t)i * (size_t)w.outputs + (size_t)j];
+    esp_product_add(net->gradient + w.offset, (struct esp_view){x, 1, (size_t)w.inputs}, y_back,
+                    w.inputs, w.outputs, rows);
+    if (!x_back)
+        return;
+    esp_transpose(net->turned, net->weights + w.offset, w.inputs, w.outputs);
+    memset(x_back, 0, (size_t)rows * (size_t)w.inputs * sizeof *x_back);
+    esp_product_add(x_back, (struct esp_view){y_back, (size_t)w.outputs, 1}, net->turned, rows,
+                    w.inputs, w.outputs);
+}
+
+static double gelu(double x)
+{
+    return 0.5 * x * (1 + erf(x * M_SQRT1_2));
+}
+
+static double gelu_slope(double x)
+{
+    return 0.5 * (1 + erf(x * M_SQRT1_2)) + x * exp(-0.5 * x * x) * M_SQRT1_2 * M_2_SQRTPI / 2;
+}
+
+static void activate(const double *in, double *out, double *kept, size_t count,
+                     struct esp_rng *rng)
+{
+    for (size_t i = 0; i < count; i++) {
+        kept[i] = !rng ? 1 : esp_rng_uniform(rng) < DROPOUT ? 0 : 1 / (1 - DROPOUT);
+        out[i] = kept[i] * gelu(in[i]);
+    }
+}
+
+static void activate_back(const double *in, const double *kept, double *back, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        back[i] *= kept[i] * gelu_slope(in[i]);
+}
+
+/* LayerNorm of one row: n, and its deviation. */
+static double normalise(const double *u, double *n)
+{
+    double mean = 0, square = 0;
+    for (int i = 0; i < ESP_STATE_WIDTH; i++)
+        mean += u[i] / ESP_STATE_WIDTH;
+    for (int i = 0; i < ESP_STATE_WIDTH; i++)
+        square += (u[i] - mean) * (u[i] - mean) / ESP_STATE_WIDTH;
+    const double deviation = sqrt(square + ESP_SELECTOR_EPSILON);
+    for (int i = 0; i < ESP_STATE_WIDTH; i++)
+        n[i] = (u[i] - mean) / deviation;
+    return deviation;
+}
+
+static void project(struct esp_selector_net *net, int state, int rows)
+{
+    const int first = state * ESP_TENSORS_PER_STATE;
+    const size_t block = (size_t)net->capacity * ESP_STATE_WIDTH;
+    double *u = net->projected + (size_t)state * block,
+           *n = net->normal + (size_t)state * block;
+    const double *gain = weights_of(net, first + 2), *shift = weights_of(net, first + 3);
+    linear(net, first, net->state[state], u, rows);
+    for (int i = 0; i < rows; i++) {
+        double *to = net->joined + (size_t)i * ESP_JOINED + state * ESP_STATE_WIDTH;
+        const size_t row = (size_t)i * ESP_STATE_WIDTH;
+        net->deviation[(size_t)state * (size_t)net->capacity + (size_t)i] =
+            normalise(u + row, n + row);
+        for (int j = 0; j < ESP_STATE_WIDTH; j++)
+            to[j] = n[row + (size_t)j] * gain[j] + shift[j];
+    }
+}
+
+static void project_back(struct esp_selector_net *net, int state, int rows)
+{
+    const int first = state * ESP_TENSORS_PER_STATE;
+    const size_t block = (size_t)net->capacity * ESP_STATE_WIDTH;
+    double *u_back = net->projected + (size_t)state * block; /* no longer needed as u */
+    const double *gain = weights_of(net, first + 2);
+    double *gain_back = gradient_of(net, first + 2), *shift_back = gradient_of(net, first + 3);
+    for (int i = 0; i < rows; i++) {
+        const size_t row = (size_t)i * ESP_STATE_WIDTH;
+        const double *n = net->normal + (size_t)state * block + row;
+        const double *back =
+            net->back_joined + (size_t)i * ESP_JOINED + state * ESP_STATE_WIDTH;
+        const double deviation =
+            net->deviation[(size_t)state * (size_t)net->capacity + (size_t)i];
+        double mean = 0, along = 0;
+        for (int j = 0; j < ESP_STATE_WIDTH; j++) {
+            gain_back[j] += back[j] * n[j];
+            shift_back[j] += back[j];
+            mean += back[j] * gain[j] / ESP_STATE_WIDTH;
+            along += back[j] * gain[j] * n[j] / ESP_STATE_WIDTH;
+        }
+        for (int j = 0; j < ESP_STATE_WIDTH; j++)
+            u_back[row + (size_t)j] = (back[j] * gain[j] - mean - n[j] * along) / deviation;
+    }
+    linear_back(net, first, net->state[state], u_back, NULL, rows);
+}
+
+/* ------------------------------------------------------------------ the network */
+
+void esp_selector_net_forward(struct esp_selector_net *net, int rows, struct esp_rng *rng)
+{
+    const size_t n = (size_t)rows;
+    for (int i = 0; i < ESP_STATES; i++)
+        project(net, i, rows);
+    for (int i = 0; i < rows; i++)
+        memcpy(net->joined + (size_t)i * ESP_JOINED + ESP_STATES * ESP_STATE_WIDTH,
+               net->scalars + (size_t)i * ESP_SCALARS, ESP_SCALARS * sizeof *net->scalars);
+    linear(net, ESP_SELECTOR_WIDE, net->joined, net->wide_in, rows);
+    activate(net->wide_in, net->wide, net->wide_kept, n * ESP_WIDE, rng);
+    linear(net, ESP_SELECTOR_NARROW, net->wide, net->narrow_in, rows);
+    activate(net->narrow_in, net->narrow, net->narrow_kept, n * ESP_NARROW, rng);
+    linear(net, ESP_SELECTOR_OUT, net->narrow, net->logits, rows);
+}
+
+void esp_selector_net_backward(struct esp_selector_net *net, int rows)
+{
+    const size_t n = (size_t)rows;
+    memset(net->gradient, 0, net->count * sizeof *net->gradient);
+    linear_back(net, ESP_SELECTOR_OUT, net->narrow, net->logit_gradient, net->back_narrow,
+                rows);
+    activate_back(net->narrow_in, net->narrow_kept, net->back_narrow, n * ESP_NARROW);
+    linear_back(net, ESP_SELECTOR_NARROW, net->wide, net->back_narrow, net->back, rows);
+    activate_back(net->wide_in, net->wide_kept, net->back, n * ESP_WIDE);
+    linear_back(net, ESP_SELECTOR_WIDE, net->joined, net->back, net->back_joined, rows);
+    for (int i = 0; i < ESP_STATES; i++)
+        project_back(net, i, rows);
+}
+
+/* ------------------------------------------------------------------ the loss */
+
+struct share {
+    double value; /* of the penalty */
+    int row;
+};
+
+static int by_value(const void *a, const void *b)
+{
+    const struct share *x = a, *y = b;
+    if (x->value != y->value)
+        return x->value > y->value ? -1 : 1;
+    return x->row - y->row;
+}
+
+/* pi, and the policy's sums of E^ and T^. */
+static double softmax(const double *logits, const struct esp_selector_goal *goal, double *pi,
+                      double *tokens, double *seconds)
+{
+    double top = -INFINITY, total = 0;
+    for (int a = 0; a < ESP_ACTIONS; a++)
+        if (goal->expected[a] > 0)
+            top = fmax(top, logits[a]);
+    for (int a = 0; a < ESP_ACTIONS; a++)
+        total += pi[a] = goal->expected[a] > 0 ? exp(logits[a] - top) : 0;
+    *tokens = *seconds = 0;
+    for (int a = 0; a < ESP_ACTIONS; a++) {
+        pi[a] /= total;
+        *tokens += pi[a] * goal->expected[a];
+        *seconds += pi[a] * goal->seconds[a];
+    }
+    return *tokens / *seconds / goal->base;
+}
+
+/* d log r / d logit a = pi_a (E_a / tokens - T_a / seconds), since the sums over pi cancel. */
+static void add_slope(const double *pi, const struct esp_selector_goal *goal, double tokens,
+                      double seconds, double factor, double *gradient)
+{
+    for (int a = 0; a < ESP_ACTIONS; a++)
+        gradient[a] =
+            factor * pi[a] * (goal->expected[a] / tokens - goal->seconds[a] / seconds);
+}
+
+double esp_selector_loss(const struct esp_selector_loss *loss, const double *logits,
+                         const struct esp_selector_goal *goals, int rows, double *gradient)
+{
+    struct share shares[ESP_SELECTOR_BATCH];
+    double pi[ESP_ACTIONS], sum = 0, penalty = 0, tokens, seconds;
+    assert(rows > 0 && rows <= ESP_SELECTOR_BATCH);
+    for (int i = 0; i < rows; i++) {
+        const double r =
+            softmax(logits + (size_t)i * ESP_ACTIONS, &goals[i], pi, &tokens, &seconds);
+        shares[i] = (struct share){r < 1 ? (1 - r) * (1 - r) : 0, i};
+        sum -= log(r);
+        if (gradient)
+            add_slope(pi, &goals[i], tokens, seconds, -1.0 / rows,
+                      gradient + (size_t)i * ESP_ACTIONS);
+    }
+    qsort(shares, (size_t)rows, sizeof *shares, by_value);
+    int worst = (int)ceil(loss->alpha * rows);
+    worst = worst < 1 ? 1 : worst > rows ? rows : worst;
+    for (int i = 0; i < worst; i++) {
+        const int row = shares[i].row;
+        double slope[ESP_ACTIONS];
+        penalty += shares[i].value / worst;
+        if (!gradient || shares[i].value == 0)
+            continue;
+        const double r =
+            softmax(logits + (size_t)row * ESP_ACTIONS, &goals[row], pi, &tokens, &seconds);
+        add_slope(pi, &goals[row], tokens, seconds, -2 * loss->lambda * (1 - r) * r / worst,
+                  slope);
+        for (int a = 0; a < ESP_ACTIONS; a++)
+            gradient[(size_t)row * ESP_ACTIONS + (size_t)a] += slope[a];
+    }
+    return sum / rows + loss->lambda * penalty;
+}

@@ -1,0 +1,65 @@
+/* selector_net.h - the selector's network in double precision: forward, backward and its loss.
+ *
+ * delayed-tree-expansion, sec. 6 and app. E. A batch goes forward, the loss gives the gradient
+ * of the logits, and a pass backward gives that of the weights.
+ */
+#ifndef ESP_SELECTOR_NET_H
+#define ESP_SELECTOR_NET_H
+
+#include "engine/selector/selector_shape.h"
+#include "engine/support/rng.h"
+
+/* What a batch of `rows` needs; see selector_net.c for the shapes. */
+struct esp_selector_net {
+    struct esp_selector_shape shape;
+    size_t count;                    /* numbers */
+    int capacity;                    /* rows */
+    double *weights;                 /* (count) */
+    double *gradient;                /* (count) */
+    double *state[ESP_STATES];       /* (capacity, hidden[i]) inputs */
+    double *scalars;                 /* (capacity, ESP_SCALARS) standardised inputs */
+    double *logits, *logit_gradient; /* (capacity, ESP_ACTIONS) */
+    /* Of the last pass: */
+    double *projected,
+        *normal;       /* (ESP_STATES, capacity, ESP_STATE_WIDTH) before LayerNorm's gain */
+    double *deviation; /* (ESP_STATES, capacity) */
+    double *joined;    /* (capacity, ESP_JOINED) */
+    double *wide_in, *wide;     /* (capacity, ESP_WIDE) before and after GELU and dropout */
+    double *narrow_in, *narrow; /* (capacity, ESP_NARROW) */
+    double *wide_kept, *narrow_kept;          /* the factors of dropout */
+    double *turned;                           /* scratch: a transposed matrix */
+    double *back, *back_narrow, *back_joined; /* gradients on the way */
+};
+
+/* Takes memory and sets the weights to random numbers (uniform, +-1 / sqrt(inputs)), gains to
+ * 1. Returns 0 or ESP_E_MEMORY. */
+int esp_selector_net_open(struct esp_selector_net *net, const struct esp_selector_shape *shape,
+                          int capacity, uint64_t seed);
+void esp_selector_net_close(struct esp_selector_net *net);
+
+/* Inputs of `rows` rows become logits. With `rng`, dropout of a tenth; NULL: none. */
+void esp_selector_net_forward(struct esp_selector_net *net, int rows, struct esp_rng *rng);
+
+/* logit_gradient of the rows of the last forward pass becomes `gradient`, which is overwritten.
+ */
+void esp_selector_net_backward(struct esp_selector_net *net, int rows);
+
+/* What the loss knows of a row: by action, E^ and T^. Actions with E^ = 0 cannot be taken. */
+struct esp_selector_goal {
+    const float *expected, *seconds; /* (ESP_ACTIONS) */
+    double base;                     /* tokens per second of the static action */
+};
+
+struct esp_selector_loss {
+    double lambda, alpha; /* weight of the penalty, and the share of rows that it is about */
+};
+
+enum { ESP_SELECTOR_BATCH = 256 }; /* rows of a batch at most */
+
+/* Equation 12: mean of -log r, and lambda times the mean, over the worst share alpha of the
+ * rows, of max(1 - r, 0)^2; r = (sum pi E^ / sum pi T^) / base. Sets `gradient` (rows,
+ * ESP_ACTIONS) unless it is NULL, and returns the loss. rows: 1..ESP_SELECTOR_BATCH. */
+double esp_selector_loss(const struct esp_selector_loss *loss, const double *logits,
+                         const struct esp_selector_goal *goals, int rows, double *gradient);
+
+#endif
