@@ -11,29 +11,29 @@ static void size_of(const struct esp_selector_shape *shape, int index, int *inpu
                     int *outputs)
 {
     *inputs = 1;
-    *outputs = ESP_STATE_WIDTH;
+    *outputs = ESP_SELECTOR_WIDTH;
     switch (index) {
     case ESP_SELECTOR_TARGET:
     case ESP_SELECTOR_DRAFT:
     case ESP_SELECTOR_ROOT:
-        *inputs = shape->hidden[index / ESP_TENSORS_PER_STATE];
+        *inputs = shape->hidden[index / ESP_SELECTOR_PER_STATE];
         break;
     case ESP_SELECTOR_WIDE:
-        *inputs = ESP_JOINED;
-        *outputs = ESP_WIDE;
+        *inputs = ESP_SELECTOR_JOINED;
+        *outputs = ESP_SELECTOR_WIDE_WIDTH;
         break;
     case ESP_SELECTOR_WIDE_BIAS:
-        *outputs = ESP_WIDE;
+        *outputs = ESP_SELECTOR_WIDE_WIDTH;
         break;
     case ESP_SELECTOR_NARROW:
-        *inputs = ESP_WIDE;
-        *outputs = ESP_NARROW;
+        *inputs = ESP_SELECTOR_WIDE_WIDTH;
+        *outputs = ESP_SELECTOR_NARROW_WIDTH;
         break;
     case ESP_SELECTOR_NARROW_BIAS:
-        *outputs = ESP_NARROW;
+        *outputs = ESP_SELECTOR_NARROW_WIDTH;
         break;
     case ESP_SELECTOR_OUT:
-        *inputs = ESP_NARROW;
+        *inputs = ESP_SELECTOR_NARROW_WIDTH;
         *outputs = ESP_ACTIONS;
         break;
     case ESP_SELECTOR_OUT_BIAS:

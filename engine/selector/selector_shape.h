@@ -14,15 +14,15 @@
 #include "engine/selector/features.h"
 
 enum {
-    ESP_STATES = 3, /* hidden states */
-    ESP_STATE_WIDTH = 128,
-    ESP_JOINED = ESP_STATES * ESP_STATE_WIDTH + ESP_SCALARS,
-    ESP_WIDE = 512,
-    ESP_NARROW = 32,
+    ESP_SELECTOR_STATES = 3, /* hidden states */
+    ESP_SELECTOR_WIDTH = 128,
+    ESP_SELECTOR_JOINED = ESP_SELECTOR_STATES * ESP_SELECTOR_WIDTH + ESP_SCALARS,
+    ESP_SELECTOR_WIDE_WIDTH = 512,
+    ESP_SELECTOR_NARROW_WIDTH = 32,
 };
 
 /* h_prev of the target and of the draft, h_cur of the draft. */
-enum esp_state { ESP_STATE_TARGET, ESP_STATE_DRAFT, ESP_STATE_ROOT };
+enum esp_selector_state { ESP_SELECTOR_H_TARGET, ESP_SELECTOR_H_DRAFT, ESP_SELECTOR_H_ROOT };
 
 /* The tensors, in the order of their memory. A matrix has a row for each input. */
 #define ESP_SELECTOR_TENSORS(X)                                                                \
@@ -52,10 +52,10 @@ enum esp_selector_tensor {
         ESP_SELECTOR_TENSOR_COUNT
 };
 
-enum { ESP_TENSORS_PER_STATE = ESP_SELECTOR_DRAFT - ESP_SELECTOR_TARGET };
+enum { ESP_SELECTOR_PER_STATE = ESP_SELECTOR_DRAFT - ESP_SELECTOR_TARGET };
 
 struct esp_selector_shape {
-    int hidden[ESP_STATES]; /* width of each hidden state */
+    int hidden[ESP_SELECTOR_STATES]; /* width of each hidden state */
 };
 
 struct esp_selector_part {

@@ -33,7 +33,7 @@ static void set_weights(struct esp_selector_net *net, uint64_t seed)
     struct esp_rng rng = {.seed = seed, .stream = 1};
     for (int i = 0; i < ESP_SELECTOR_TENSOR_COUNT; i++) {
         const struct esp_selector_part part = esp_selector_part(&net->shape, i);
-        const bool gain = i < ESP_SELECTOR_WIDE && i % ESP_TENSORS_PER_STATE == 2;
+        const bool gain = i < ESP_SELECTOR_WIDE && i % ESP_SELECTOR_PER_STATE == 2;
         const double bound = part.inputs > 1 ? 1 / sqrt(part.inputs) : 0;
         for (size_t j = 0; j < part.count; j++)
             net->weights[part.offset + j] = gain ? 1 : bound * (2 * esp_rng_uniform(&rng) - 1);
@@ -68,20 +68,20 @@ int esp_selector_net_open(struct esp_selector_net *net, const struct esp_selecto
         {&net->scalars, rows * ESP_SCALARS},
         {&net->logits, rows * ESP_ACTIONS},
         {&net->logit_gradient, rows * ESP_ACTIONS},
-        {&net->projected, rows * ESP_STATES * ESP_STATE_WIDTH},
-        {&net->normal, rows * ESP_STATES * ESP_STATE_WIDTH},
-        {&net->deviation, rows * ESP_STATES},
-        {&net->joined, rows * ESP_JOINED},
-        {&net->wide_in, rows * ESP_WIDE},
-        {&net->wide, rows * ESP_WIDE},
-        {&net->narrow_in, rows * ESP_NARROW},
-        {&net->narrow, rows * ESP_NARROW},
-        {&net->wide_kept, rows * ESP_WIDE},
-        {&net->narrow_kept, rows * ESP_NARROW},
+        {&net->projected, rows * ESP_SELECTOR_STATES * ESP_SELECTOR_WIDTH},
+        {&net->normal, rows * ESP_SELECTOR_STATES * ESP_SELECTOR_WIDTH},
+        {&net->deviation, rows * ESP_SELECTOR_STATES},
+        {&net->joined, rows * ESP_SELECTOR_JOINED},
+        {&net->wide_in, rows * ESP_SELECTOR_WIDE_WIDTH},
+        {&net->wide, rows * ESP_SELECTOR_WIDE_WIDTH},
+        {&net->narrow_in, rows * ESP_SELECTOR_NARROW_WIDTH},
+        {&net->narrow, rows * ESP_SELECTOR_NARROW_WIDTH},
+        {&net->wide_kept, rows * ESP_SELECTOR_WIDE_WIDTH},
+        {&net->narrow_kept, rows * ESP_SELECTOR_NARROW_WIDTH},
         {&net->turned, (size_t)largest_matrix(net)},
-        {&net->back, rows * ESP_WIDE},
-        {&net->back_narrow, rows * ESP_NARROW},
-        {&net->back_joined, rows * ESP_JOINED},
+        {&net->back, rows * ESP_SELECTOR_WIDE_WIDTH},
+        {&net->back_narrow, rows * ESP_SELECTOR_NARROW_WIDTH},
+        {&net->back_joined, rows * ESP_SELECTOR_JOINED},
     };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         if (!(*blocks[i].at = calloc(blocks[i].count, sizeof(double)))) {
@@ -167,56 +167,56 @@ static void activate_back(const double *in, const double *kept, double *back, si
 static double normalise(const double *u, double *n)
 {
     double mean = 0, square = 0;
-    for (int i = 0; i < ESP_STATE_WIDTH; i++)
-        mean += u[i] / ESP_STATE_WIDTH;
-    for (int i = 0; i < ESP_STATE_WIDTH; i++)
-        square += (u[i] - mean) * (u[i] - mean) / ESP_STATE_WIDTH;
+    for (int i = 0; i < ESP_SELECTOR_WIDTH; i++)
+        mean += u[i] / ESP_SELECTOR_WIDTH;
+    for (int i = 0; i < ESP_SELECTOR_WIDTH; i++)
+        square += (u[i] - mean) * (u[i] - mean) / ESP_SELECTOR_WIDTH;
     const double deviation = sqrt(square + ESP_SELECTOR_EPSILON);
-    for (int i = 0; i < ESP_STATE_WIDTH; i++)
+    for (int i = 0; i < ESP_SELECTOR_WIDTH; i++)
         n[i] = (u[i] - mean) / deviation;
     return deviation;
 }
 
 static void project(struct esp_selector_net *net, int state, int rows)
 {
-    const int first = state * ESP_TENSORS_PER_STATE;
-    const size_t block = (size_t)net->capacity * ESP_STATE_WIDTH;
+    const int first = state * ESP_SELECTOR_PER_STATE;
+    const size_t block = (size_t)net->capacity * ESP_SELECTOR_WIDTH;
     double *u = net->projected + (size_t)state * block,
            *n = net->normal + (size_t)state * block;
     const double *gain = weights_of(net, first + 2), *shift = weights_of(net, first + 3);
     linear(net, first, net->state[state], u, rows);
     for (int i = 0; i < rows; i++) {
-        double *to = net->joined + (size_t)i * ESP_JOINED + state * ESP_STATE_WIDTH;
-        const size_t row = (size_t)i * ESP_STATE_WIDTH;
+        double *to = net->joined + (size_t)i * ESP_SELECTOR_JOINED + state * ESP_SELECTOR_WIDTH;
+        const size_t row = (size_t)i * ESP_SELECTOR_WIDTH;
         net->deviation[(size_t)state * (size_t)net->capacity + (size_t)i] =
             normalise(u + row, n + row);
-        for (int j = 0; j < ESP_STATE_WIDTH; j++)
+        for (int j = 0; j < ESP_SELECTOR_WIDTH; j++)
             to[j] = n[row + (size_t)j] * gain[j] + shift[j];
     }
 }
 
 static void project_back(struct esp_selector_net *net, int state, int rows)
 {
-    const int first = state * ESP_TENSORS_PER_STATE;
-    const size_t block = (size_t)net->capacity * ESP_STATE_WIDTH;
+    const int first = state * ESP_SELECTOR_PER_STATE;
+    const size_t block = (size_t)net->capacity * ESP_SELECTOR_WIDTH;
     double *u_back = net->projected + (size_t)state * block; /* no longer needed as u */
     const double *gain = weights_of(net, first + 2);
     double *gain_back = gradient_of(net, first + 2), *shift_back = gradient_of(net, first + 3);
     for (int i = 0; i < rows; i++) {
-        const size_t row = (size_t)i * ESP_STATE_WIDTH;
+        const size_t row = (size_t)i * ESP_SELECTOR_WIDTH;
         const double *n = net->normal + (size_t)state * block + row;
         const double *back =
-            net->back_joined + (size_t)i * ESP_JOINED + state * ESP_STATE_WIDTH;
+            net->back_joined + (size_t)i * ESP_SELECTOR_JOINED + state * ESP_SELECTOR_WIDTH;
         const double deviation =
             net->deviation[(size_t)state * (size_t)net->capacity + (size_t)i];
         double mean = 0, along = 0;
-        for (int j = 0; j < ESP_STATE_WIDTH; j++) {
+        for (int j = 0; j < ESP_SELECTOR_WIDTH; j++) {
             gain_back[j] += back[j] * n[j];
             shift_back[j] += back[j];
-            mean += back[j] * gain[j] / ESP_STATE_WIDTH;
-            along += back[j] * gain[j] * n[j] / ESP_STATE_WIDTH;
+            mean += back[j] * gain[j] / ESP_SELECTOR_WIDTH;
+            along += back[j] * gain[j] * n[j] / ESP_SELECTOR_WIDTH;
         }
-        for (int j = 0; j < ESP_STATE_WIDTH; j++)
+        for (int j = 0; j < ESP_SELECTOR_WIDTH; j++)
             u_back[row + (size_t)j] = (back[j] * gain[j] - mean - n[j] * along) / deviation;
     }
     linear_back(net, first, net->state[state], u_back, NULL, rows);
@@ -227,15 +227,16 @@ static void project_back(struct esp_selector_net *net, int state, int rows)
 void esp_selector_net_forward(struct esp_selector_net *net, int rows, struct esp_rng *rng)
 {
     const size_t n = (size_t)rows;
-    for (int i = 0; i < ESP_STATES; i++)
+    for (int i = 0; i < ESP_SELECTOR_STATES; i++)
         project(net, i, rows);
     for (int i = 0; i < rows; i++)
-        memcpy(net->joined + (size_t)i * ESP_JOINED + ESP_STATES * ESP_STATE_WIDTH,
+        memcpy(net->joined + (size_t)i * ESP_SELECTOR_JOINED +
+                   ESP_SELECTOR_STATES * ESP_SELECTOR_WIDTH,
                net->scalars + (size_t)i * ESP_SCALARS, ESP_SCALARS * sizeof *net->scalars);
     linear(net, ESP_SELECTOR_WIDE, net->joined, net->wide_in, rows);
-    activate(net->wide_in, net->wide, net->wide_kept, n * ESP_WIDE, rng);
+    activate(net->wide_in, net->wide, net->wide_kept, n * ESP_SELECTOR_WIDE_WIDTH, rng);
     linear(net, ESP_SELECTOR_NARROW, net->wide, net->narrow_in, rows);
-    activate(net->narrow_in, net->narrow, net->narrow_kept, n * ESP_NARROW, rng);
+    activate(net->narrow_in, net->narrow, net->narrow_kept, n * ESP_SELECTOR_NARROW_WIDTH, rng);
     linear(net, ESP_SELECTOR_OUT, net->narrow, net->logits, rows);
 }
 
@@ -245,11 +246,12 @@ void esp_selector_net_backward(struct esp_selector_net *net, int rows)
     memset(net->gradient, 0, net->count * sizeof *net->gradient);
     linear_back(net, ESP_SELECTOR_OUT, net->narrow, net->logit_gradient, net->back_narrow,
                 rows);
-    activate_back(net->narrow_in, net->narrow_kept, net->back_narrow, n * ESP_NARROW);
+    activate_back(net->narrow_in, net->narrow_kept, net->back_narrow,
+                  n * ESP_SELECTOR_NARROW_WIDTH);
     linear_back(net, ESP_SELECTOR_NARROW, net->wide, net->back_narrow, net->back, rows);
-    activate_back(net->wide_in, net->wide_kept, net->back, n * ESP_WIDE);
+    activate_back(net->wide_in, net->wide_kept, net->back, n * ESP_SELECTOR_WIDE_WIDTH);
     linear_back(net, ESP_SELECTOR_WIDE, net->joined, net->back, net->back_joined, rows);
-    for (int i = 0; i < ESP_STATES; i++)
+    for (int i = 0; i < ESP_SELECTOR_STATES; i++)
         project_back(net, i, rows);
 }
 

@@ -12,20 +12,21 @@
 /* What a batch of `rows` needs; see selector_net.c for the shapes. */
 struct esp_selector_net {
     struct esp_selector_shape shape;
-    size_t count;                    /* numbers */
-    int capacity;                    /* rows */
-    double *weights;                 /* (count) */
-    double *gradient;                /* (count) */
-    double *state[ESP_STATES];       /* (capacity, hidden[i]) inputs */
-    double *scalars;                 /* (capacity, ESP_SCALARS) standardised inputs */
-    double *logits, *logit_gradient; /* (capacity, ESP_ACTIONS) */
+    size_t count;                       /* numbers */
+    int capacity;                       /* rows */
+    double *weights;                    /* (count) */
+    double *gradient;                   /* (count) */
+    double *state[ESP_SELECTOR_STATES]; /* (capacity, hidden[i]) inputs */
+    double *scalars;                    /* (capacity, ESP_SCALARS) standardised inputs */
+    double *logits, *logit_gradient;    /* (capacity, ESP_ACTIONS) */
     /* Of the last pass: */
-    double *projected,
-        *normal;       /* (ESP_STATES, capacity, ESP_STATE_WIDTH) before LayerNorm's gain */
-    double *deviation; /* (ESP_STATES, capacity) */
-    double *joined;    /* (capacity, ESP_JOINED) */
-    double *wide_in, *wide;     /* (capacity, ESP_WIDE) before and after GELU and dropout */
-    double *narrow_in, *narrow; /* (capacity, ESP_NARROW) */
+    double *projected, *normal; /* (ESP_SELECTOR_STATES, capacity, ESP_SELECTOR_WIDTH) before
+                                   LayerNorm's gain */
+    double *deviation;          /* (ESP_SELECTOR_STATES, capacity) */
+    double *joined;             /* (capacity, ESP_SELECTOR_JOINED) */
+    double *wide_in,
+        *wide; /* (capacity, ESP_SELECTOR_WIDE_WIDTH) before and after GELU and dropout */
+    double *narrow_in, *narrow;               /* (capacity, ESP_SELECTOR_NARROW_WIDTH) */
     double *wide_kept, *narrow_kept;          /* the factors of dropout */
     double *turned;                           /* scratch: a transposed matrix */
     double *back, *back_narrow, *back_joined; /* gradients on the way */

@@ -21,7 +21,7 @@ static struct esp_selector_goal goals[ROWS];
 static void fill(struct esp_selector_net *net)
 {
     unsigned long long state = 7;
-    for (int i = 0; i < ESP_STATES; i++)
+    for (int i = 0; i < ESP_SELECTOR_STATES; i++)
         for (int j = 0; j < ROWS * small.hidden[i]; j++)
             net->state[i][j] = 2 * check_uniform(&state) - 1;
     for (int j = 0; j < ROWS * ESP_SCALARS; j++)

@@ -1,0 +1,241 @@
+/* tree_value.c - mean tokens of a tree under a verifier; see tree_value.h. */
+#include "engine/train/tree_value.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/status.h"
+
+static const double NOTHING = 1e-30; /* as in verify.c */
+
+bool esp_tree_has_value(const struct esp_verifier_ops *rule)
+{
+    return (rule->branching && !rule->single_path && (rule->lossless & ESP_DRAW_IID)) ||
+           rule == esp_verifier_find("traversal");
+}
+
+void esp_drawn_tree_begin(struct esp_drawn_tree *tree, int row)
+{
+    tree->count = 1;
+    tree->node[0] = (struct esp_drawn_node){.parent = -1, .row = row};
+}
+
+int esp_drawn_tree_add(struct esp_drawn_tree *tree, int parent, int32_t token, int row)
+{
+    struct esp_drawn_node *above = &tree->node[parent];
+    int child = -1;
+    for (int i = 0; i < above->draws; i++)
+        if (tree->node[above->draw[i]].token == token)
+            child = above->draw[i];
+    if (child < 0) {
+        child = tree->count++;
+        tree->node[child] = (struct esp_drawn_node){
+            .parent = parent, .depth = above->depth + 1, .token = token, .row = row};
+    }
+    above->draw[above->draws++] = child;
+    return child;
+}
+
+/* ------------------------------------------------------------------ node by node */
+
+/* With one draft every verifier that reads q is speculative sampling (sec. 3.2, note 2). */
+static int branch_of(const struct esp_drawn_tree *tree, const struct esp_drawn_node *node,
+                     const struct esp_distributions *d, const struct esp_verifier_ops *rule,
+                     double *branch)
+{
+    const double *p = d->p[node->row], *q = d->q[node->row];
+    int32_t token[ESP_ACTION_PATHS];
+    for (int i = 0; i < node->draws; i++)
+        token[i] = tree->node[node->draw[i]].token;
+    if (node->draws > 1 || rule->without_q)
+        return rule->branching(p, q, d->n, token, node->draws, branch);
+    branch[0] = esp_keep(p[token[0]], q[token[0]]);
+    return ESP_OK;
+}
+
+int esp_tree_reach(const struct esp_drawn_tree *tree, const struct esp_distributions *d,
+                   const struct esp_verifier_ops *rule, double *reach)
+{
+    double branch[ESP_ACTION_PATHS];
+    reach[0] = 1;
+    for (int u = 0; u < tree->count; u++) {
+        const struct esp_drawn_node *node = &tree->node[u];
+        int status = node->draws ? branch_of(tree, node, d, rule, branch) : (int)ESP_OK;
+        if (status < 0)
+            return status;
+        for (int i = 0; i < node->draws; i++)
+            reach[node->draw[i]] = reach[u] * branch[i];
+    }
+    return ESP_OK;
+}
+
+/* ------------------------------------------------------------------ Traversal */
+
+typedef double two __attribute__((vector_size(16)));
+typedef long long two_bits __attribute__((vector_size(16)));
+
+/* The sum of (a p - b q)+ over all tokens. */
+static double positive_sum(const double *p, const double *q, int n, double a, double b)
+{
+    two sum[2] = {{0, 0}, {0, 0}};
+    double rest = 0;
+    int x = 0;
+    for (; x + 4 <= n; x += 4)
+        for (int i = 0; i < 2; i++) {
+            two left, right;
+            memcpy(&left, p + x + 2 * i, sizeof left);
+            memcpy(&right, q + x + 2 * i, sizeof right);
+            left = left * a - right * b;
+            sum[i] += (two)((two_bits)left & (left > 0));
+        }
+    for (; x < n; x++)
+        rest += fmax(a * p[x] - b * q[x], 0);
+    return sum[0][0] + sum[0][1] + sum[1][0] + sum[1][1] + rest;
+}
+
+/* Of each node, as traversal.c has it: weight, residual max(0, a p - b q), next draw. */
+struct walk {
+    const struct esp_drawn_tree *tree;
+    const struct esp_distributions *d;
+    double weight[ESP_ACTION_ROWS], a[ESP_ACTION_ROWS], b[ESP_ACTION_ROWS];
+    int next[ESP_ACTION_ROWS];
+    bool entered[ESP_ACTION_ROWS];
+    double left, tokens; /* probability that nothing was accepted yet; accepted nodes so far */
+};
+
+static void enter(struct walk *w, int node, double weight)
+{
+    w->weight[node] = weight;
+    w->a[node] = 1;
+    w->b[node] = 0;
+    w->next[node] = 0;
+    w->entered[node] = true;
+}
+
+static void test(struct walk *w, int node, double acceptance)
+{
+    w->tokens += w->left * acceptance * w->tree->node[node].depth;
+    w->left *= 1 - acceptance;
+}
+
+static void delete_leaf(struct walk *w, int node)
+{
+    const int row = w->tree->node[node].row;
+    const double weight = w->weight[node], a = weight * w->a[node], b = weight * w->b[node] + 1;
+    const double sum = positive_sum(w->d->p[row], w->d->q[row], w->d->n, a, b);
+    if (sum > NOTHING) {
+        w->a[node] = a / sum;
+        w->b[node] = b / sum;
+    }
+    w->weight[node] = sum > 0 ? sum / (sum + (1 - weight)) : 0;
+}
+
+double esp_tree_traversal(const struct esp_drawn_tree *tree, const struct esp_distributions *d)
+{
+    struct walk w = {.tree = tree, .d = d, .left = 1};
+    int node = 0;
+    enter(&w, 0, 1);
+    while (w.left > 0) {
+        const struct esp_drawn_node *at = &tree->node[node];
+        if (w.next[node] < at->draws) {
+            const int child = at->draw[w.next[node]++];
+            const int32_t token = tree->node[child].token;
+            const double q = d->q[at->row][token];
+            const double p = fmax(w.a[node] * d->p[at->row][token] - w.b[node] * q, 0);
+            const double weight = esp_keep(w.weight[node] * p, q);
+            if (!w.entered[child]) {
+                enter(&w, child, weight);
+                node = child;
+                continue;
+            }
+            test(&w, child, weight);
+        } else if (node == 0) {
+            break;
+        } else {
+            test(&w, node, w.weight[node]);
+            node = at->parent;
+        }
+        delete_leaf(&w, node);
+    }
+    return w.tokens + 1;
+}
+
+/* ------------------------------------------------------------------ all actions */
+
+int esp_rollout_row(int stem, int path, int at)
+{
+    return ESP_ROLLOUT_STEM + (stem * ESP_ACTION_PATHS + path) * (ESP_ACTION_LENGTH - 1) + at;
+}
+
+/* The trees from which an action's value is averaged: which of the paths, for each K. */
+static const struct {
+    int count, path[2][ESP_ACTION_PATHS];
+} choices[ESP_ACTION_PATHS] = {
+    {2, {{0}, {1}}},
+    {2, {{0, 1}, {2, 3}}},
+    {2, {{0, 1, 2}, {3, 2, 1}}},
+    {1, {{0, 1, 2, 3}}},
+};
+
+static void build(struct esp_drawn_tree *tree, const struct esp_rollouts *r,
+                  struct esp_action action, const int *paths)
+{
+    int end = 0;
+    esp_drawn_tree_begin(tree, 0);
+    for (int i = 0; i < action.stem; i++)
+        end = esp_drawn_tree_add(tree, end, r->stem[i], i + 1);
+    for (int k = 0; k < action.paths; k++)
+        for (int i = 0, node = end; i < action.branch; i++)
+            node = esp_drawn_tree_add(tree, node, r->path[action.stem][paths[k]][i],
+                                      esp_rollout_row(action.stem, paths[k], i));
+}
+
+/* Adds the values of all L2 with this K, L1 and choice of paths to sum[L2]. */
+static int add_values(const struct esp_rollouts *r, const struct esp_distributions *d,
+                      const struct esp_verifier_ops *rule, int paths, int stem,
+                      const int *which, double *sum)
+{
+    struct esp_drawn_tree tree;
+    double reach[ESP_ACTION_ROWS], by_depth[2 * ESP_ACTION_LENGTH + 1] = {0}, total = 0;
+    struct esp_action action = {paths, stem, ESP_ACTION_LENGTH};
+    if (!rule->branching) {
+        for (action.branch = 0; action.branch <= ESP_ACTION_LENGTH; action.branch++) {
+            build(&tree, r, action, which);
+            sum[action.branch] += esp_tree_traversal(&tree, d);
+        }
+        return ESP_OK;
+    }
+    build(&tree, r, action, which);
+    int status = esp_tree_reach(&tree, d, rule, reach);
+    for (int u = 0; u < tree.count && status == ESP_OK; u++)
+        by_depth[tree.node[u].depth] += reach[u];
+    for (int i = 0; i <= stem + ESP_ACTION_LENGTH; i++) {
+        total += by_depth[i];
+        if (i >= stem)
+            sum[i - stem] += total;
+    }
+    return status;
+}
+
+int esp_action_values(const struct esp_rollouts *r, const struct esp_distributions *d,
+                      const struct esp_verifier_ops *rule, float expected[ESP_ACTIONS])
+{
+    double sum[ESP_ACTIONS] = {0};
+    int trees[ESP_ACTIONS] = {0};
+    for (int k = 1; k <= ESP_ACTION_PATHS; k++)
+        for (int stem = 0; stem <= ESP_ACTION_LENGTH; stem++)
+            for (int c = 0; c < choices[k - 1].count; c++) {
+                double values[ESP_ACTION_LENGTH + 1] = {0};
+                int status = add_values(r, d, rule, k, stem, choices[k - 1].path[c], values);
+                if (status < 0)
+                    return status;
+                for (int branch = 0; branch <= ESP_ACTION_LENGTH; branch++) {
+                    const struct esp_action action = {k, stem, branch};
+                    sum[esp_action_same(action)] += values[branch];
+                    trees[esp_action_same(action)]++;
+                }
+            }
+    for (int a = 0; a < ESP_ACTIONS; a++)
+        expected[a] = trees[a] ? (float)(sum[a] / trees[a]) : 0;
+    return ESP_OK;
+}
