@@ -261,8 +261,8 @@ static int unknown(const struct cli_command *command, const char *typed)
         if (takes(command, i))
             esp_suggestion_try(&guess, flags[i].name);
     snprintf(what, sizeof what, "unknown or ambiguous option '%.40s'%s%s", typed,
-             suggestion.best[0] ? " (did you mean --" : "", suggestion.best);
-    if (suggestion.best[0])
+             guess.best[0] ? " (did you mean --" : "", guess.best);
+    if (guess.best[0])
         strcat(what, "?)");
     return usage(command, what, NULL);
 }

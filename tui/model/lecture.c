@@ -11,6 +11,7 @@
 #include "tui/model/lecture_value.h"
 #include "viz/chart.h"
 #include "viz/explain.h"
+#include "viz/say.h"
 
 /* ------------------------------------------------------------------ opening */
 
