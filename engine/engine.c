@@ -13,6 +13,7 @@
 
 #include "engine/chat/chat_format.h"
 #include "kernels/backends.h"
+#include "kernels/model_desc.h"
 #include "kernels/status.h"
 #include "engine/memory_plan.h"
 #include "engine/model/draft_head.h"
@@ -134,6 +135,34 @@ static int open_best_device(struct esp_engine *e, const struct esp_engine_option
     return status;
 }
 
+#define FNV_BASE 0xcbf29ce484222325u
+
+/* FNV-1a, 64 bit. */
+static uint64_t hash_bytes(const void *bytes, size_t length, uint64_t hash)
+{
+    const unsigned char *byte = bytes;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ byte[i]) * 0x100000001b3u;
+    return hash;
+}
+
+/* A model's sizes and two of its rows: another training leaves no number as it was. */
+static uint64_t hash_model(const struct esp_model *m, uint64_t hash)
+{
+    const struct esp_model_desc *d = &m->desc;
+    const struct esp_tensor *query = &d->layer[0].query;
+    const int sizes[] = {d->layers, d->hidden, d->heads, d->kv_heads, d->ffn, d->vocabulary};
+    const size_t row = esp_dtype_row_bytes(query->dtype, query->columns);
+    char *stored = malloc(2 * row);
+    hash = hash_bytes(sizes, sizeof sizes, hash);
+    for (int i = 0; stored && i < 2; i++) {
+        esp_tensor_copy_rows(query, i * (query->rows - 1), 1, stored + (size_t)i * row);
+        hash = hash_bytes(stored + (size_t)i * row, row, hash);
+    }
+    free(stored);
+    return hash;
+}
+
 int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options *options,
                     char *err, size_t errlen)
 {
@@ -163,6 +192,8 @@ int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options 
         e->context = o->context ? o->context : e->target->desc.context;
         status = open_best_device(e, o, err, errlen);
     }
+    if (status == ESP_OK && e->draft)
+        e->pair = hash_model(e->draft, hash_model(e->target, FNV_BASE));
     if (status == ESP_OK)
         status = esp_stored_release(e->target->files, err, errlen);
     if (status == ESP_OK && e->draft)

@@ -16,6 +16,7 @@ struct esp_engine {
     struct esp_weights *target_weights, *draft_weights;
     int max_nodes, context; /* nodes of a tree, tokens of a text: the most of a session */
     double load_seconds;
+    uint64_t pair;    /* of both models' numbers, for files that go with them; 0: no draft */
     char notice[300]; /* why a faster backend is not used, or "" */
 };
 

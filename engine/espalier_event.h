@@ -96,7 +96,16 @@ struct esp_gauge {
     double minimum, maximum; /* range it is clipped to */
 };
 
-enum { ESP_MAX_GAUGES = 12, ESP_MAX_NODES = 2048 };
+/* A shape of tree that the drafter considered for this iteration: a path of `stem` tokens, then
+ * `paths` paths of `branch` tokens. */
+struct esp_shape_choice {
+    int paths, stem, branch;
+    double share;   /* of the drafter's preference, 0..1 */
+    double tokens;  /* expected to be committed */
+    double seconds; /* that its passes are expected to take */
+};
+
+enum { ESP_MAX_GAUGES = 12, ESP_MAX_NODES = 2048, ESP_MAX_CHOICES = 4 };
 
 struct esp_iteration {
     int index;    /* from 0 within the session */
@@ -115,6 +124,8 @@ struct esp_iteration {
     int mask_blocks; /* non-empty 32x32 blocks of the tree attention mask */
     struct esp_gauge gauges[ESP_MAX_GAUGES];
     int gauge_count;
+    struct esp_shape_choice choices[ESP_MAX_CHOICES]; /* the one taken, then the next best */
+    int choice_count; /* 0: the drafter does not choose among shapes */
     double seconds[ESP_STAGES];
     double baseline; /* measured seconds of one plain decoding step; 0 if not measured */
     const char *drafter, *verifier;

@@ -157,6 +157,8 @@ static int draft(struct esp_session *s, int remaining)
     d->greedy = d->temperature == 0;
     d->calibration = &s->calibration;
     d->costs = &s->costs;
+    d->back = &s->back;
+    d->root_states = s->draft_states;
     esp_costs_at(&s->costs, s->length);
     d->text = s->text;
     d->text_length = s->length;
@@ -179,6 +181,9 @@ static int draft(struct esp_session *s, int remaining)
     s->iteration.tree = s->tree.tree;
     s->iteration.draft_passes = d->passes;
     s->iteration.deepest = esp_tree_deepest(&s->tree.tree);
+    s->iteration.choice_count = drafter->choices && d->max_depth > 0
+                                    ? drafter->choices(s->drafter_state, s->iteration.choices)
+                                    : 0;
     return status;
 }
 
@@ -190,6 +195,7 @@ static int verify(struct esp_session *s)
         s->tokens[i] = node->token;
         s->positions[i] = s->length - 1 + node->depth;
     }
+    const struct esp_states states = {1, {ESP_STATE_NORMED}, s->back.state, NULL};
     struct esp_batch batch = {
         .rows = tree->verified,
         .tokens = s->tokens,
@@ -199,11 +205,34 @@ static int verify(struct esp_session *s)
         .mask = s->tree.mask,
         .mask_words = s->tree.mask_words,
         .logits = s->p,
-        .states =
-            esp_session_has_head(s) ? esp_features_ask(&s->features, tree->verified) : NULL,
+        .states = esp_session_has_head(s) ? esp_features_ask(&s->features, tree->verified)
+                  : s->set.drafter->looks_back ? &states
+                                               : NULL,
     };
     s->target.passes++;
     return s->ops->forward(s->target.cache, &batch);
+}
+
+/* What the target says where the path ends is kept for the next iteration, whose root comes
+ * after it. At temperature 0 that is its distribution at the temperature `low`. */
+static int look_back(struct esp_session *s)
+{
+    static const struct esp_sampling low = {0.2, 1, 0};
+    const struct esp_verify *v = &s->verify;
+    const int node = v->path_length > 0 ? v->path[v->path_length - 1] : 0;
+    const int32_t row = s->tree.row[node];
+    const struct esp_combination all = {.a = 1};
+    int status = ESP_OK;
+    if (!s->set.drafter->looks_back)
+        return ESP_OK;
+    if (s->set.sampling.temperature == 0) {
+        status = s->ops->softmax(s->p, &row, 1, &low);
+        if (status == ESP_OK)
+            status = s->ops->combine(s->p, row, s->p, row, &all, s->back.p, 0, NULL);
+    }
+    s->back.state_row = row;
+    s->back.length = s->length + v->path_length + 1;
+    return status;
 }
 
 static int select_path(struct esp_session *s)
@@ -213,8 +242,11 @@ static int select_path(struct esp_session *s)
     v->sampling = s->set.sampling;
     v->draws = esp_draws_of(&s->set);
     int status = esp_calibration_look(&s->calibration, &s->draft, s->beta);
+    v->end = s->set.drafter->looks_back ? s->back.p : NULL;
     if (status == ESP_OK)
         status = esp_verify_run(v, s->set.verifier);
+    if (status == ESP_OK)
+        status = look_back(s);
     s->iteration.path = v->path;
     s->iteration.path_length = v->path_length;
     s->iteration.bonus = v->bonus;

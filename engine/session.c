@@ -199,12 +199,19 @@ static void close_drafter(struct esp_session *s)
 static int apply_settings(struct esp_session *s, const struct esp_settings *set, int changed,
                           char *err, size_t errlen)
 {
+    const bool same = set->drafter == s->set.drafter;
     void *state = s->drafter_state;
-    if (set->drafter != s->set.drafter) {
-        state = calloc(1, set->drafter->state_size ? set->drafter->state_size : 1);
-        if (!state)
-            return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for drafter %s",
-                            set->drafter->name);
+    int status = ESP_OK;
+    if (!same && !(state = calloc(1, set->drafter->state_size ? set->drafter->state_size : 1)))
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for drafter %s",
+                        set->drafter->name);
+    if (set->drafter->bind)
+        status = set->drafter->bind(state, s->engine, set->verifier->name, err, errlen);
+    if (status < 0 && !same)
+        free(state);
+    if (status < 0)
+        return status;
+    if (!same) {
         close_drafter(s);
         s->drafter_state = state;
         changed = -1;
@@ -399,6 +406,20 @@ static double relative_cost(const struct esp_engine *e)
     return parameters / (double)e->target->parameters;
 }
 
+static int open_look_back(struct esp_session *s, int rows, char *err, size_t errlen)
+{
+    const struct esp_engine *e = s->engine;
+    int status =
+        s->ops->rows_open(&s->draft_states, e->backend, 2, e->draft->desc.hidden, err, errlen);
+    if (status == ESP_OK)
+        status = s->ops->rows_open(&s->back.state, e->backend, rows, e->target->desc.hidden,
+                                   err, errlen);
+    if (status == ESP_OK)
+        status = s->ops->rows_open(&s->back.p, e->backend, 1, e->target->desc.vocabulary, err,
+                                   errlen);
+    return status;
+}
+
 static int take_memory(struct esp_session *s, char *err, size_t errlen)
 {
     struct esp_engine *e = s->engine;
@@ -414,7 +435,9 @@ static int take_memory(struct esp_session *s, char *err, size_t errlen)
         status = esp_kv_cache_open(&s->draft_cache, s->ops, e->draft_weights,
                                    e->draft->desc.vocabulary, context, rows, err, errlen);
         if (status == ESP_OK)
-            status = s->ops->rows_open(&s->q, e->backend, rows, vocabulary, err, errlen);
+            status = s->ops->rows_open(&s->q, e->backend, rows + 1, vocabulary, err, errlen);
+        if (status == ESP_OK)
+            status = open_look_back(s, rows, err, errlen);
     }
     if (status == ESP_OK && esp_session_has_head(s))
         status = esp_features_open(&s->features, e->backend, e->draft, e->target,
@@ -500,6 +523,12 @@ void esp_session_close(struct esp_session *s)
     if (s->states)
         s->ops->rows_close(s->states);
     esp_features_close(&s->features, s->ops);
+    if (s->draft_states)
+        s->ops->rows_close(s->draft_states);
+    if (s->back.state)
+        s->ops->rows_close(s->back.state);
+    if (s->back.p)
+        s->ops->rows_close(s->back.p);
     esp_tree_close(&s->tree);
     close_drafter(s);
     esp_conversation_close(&s->conversation);

@@ -296,6 +296,25 @@ static void read_gauges(struct reader *r, const cJSON *object)
     }
 }
 
+static void read_choices(struct reader *r, const cJSON *object)
+{
+    struct esp_iteration *it = &r->to->iteration;
+    const cJSON *item,
+        *choices = array(r, object, "choices", ESP_MAX_CHOICES, &it->choice_count);
+    int count = 0;
+    cJSON_ArrayForEach(item, choices)
+    {
+        it->choices[count++] = (struct esp_shape_choice){
+            .paths = integer(r, item, "K", 1, ESP_MAX_NODES),
+            .stem = integer(r, item, "L1", 0, ESP_MAX_NODES),
+            .branch = integer(r, item, "L2", 0, ESP_MAX_NODES),
+            .share = real_or(r, item, "share", 0, ONE, NAN),
+            .tokens = real_or(r, item, "tokens", 0, LARGEST, NAN),
+            .seconds = real_or(r, item, "seconds", 0, LARGEST, NAN),
+        };
+    }
+}
+
 static void read_change(struct reader *r, const cJSON *item, int nodes)
 {
     struct esp_change change = {.was = {.copies = 1, .confidence = NAN}};
@@ -384,6 +403,7 @@ static void read_iteration(struct reader *r, const cJSON *object)
     committed = order + path;
     cJSON_ArrayForEach(item, committed_items) to->ids[committed++] = token(r, item);
     read_gauges(r, object);
+    read_choices(r, object);
     read_layers(r, object);
     if (r->status == 0)
         check_order(r);

@@ -111,6 +111,25 @@ static void put_gauges(struct esp_line *line, const struct esp_iteration *it)
     esp_line_close(line, ']');
 }
 
+static void put_choices(struct esp_line *line, const struct esp_iteration *it)
+{
+    if (it->choice_count == 0)
+        return;
+    esp_line_open(line, "choices", '[');
+    for (int i = 0; i < it->choice_count; i++) {
+        const struct esp_shape_choice *choice = &it->choices[i];
+        esp_line_open(line, NULL, '{');
+        esp_line_integer(line, "K", choice->paths);
+        esp_line_integer(line, "L1", choice->stem);
+        esp_line_integer(line, "L2", choice->branch);
+        esp_line_double(line, "share", choice->share);
+        esp_line_double(line, "tokens", choice->tokens);
+        esp_line_double(line, "seconds", choice->seconds);
+        esp_line_close(line, '}');
+    }
+    esp_line_close(line, ']');
+}
+
 static void put_seconds(struct esp_line *line, const struct esp_iteration *it)
 {
     esp_line_open(line, "seconds", '{');
@@ -204,6 +223,7 @@ static void put_iteration(const struct writer *w, const struct esp_event *event,
     if (it->baseline > 0)
         esp_line_double(line, "baseline", it->baseline);
     put_gauges(line, it);
+    put_choices(line, it);
     esp_line_open(line, "nodes", '[');
     for (int i = 0; i < it->tree.count; i++)
         put_node(w, &it->tree.nodes[i]);

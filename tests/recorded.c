@@ -253,6 +253,15 @@ void recorded_same(const struct esp_iteration *a, const struct esp_iteration *b,
     CHECK(a->bonus == b->bonus && same_float(a->bonus_u, b->bonus_u), "%s: bonus", what);
     for (int i = 0; i < a->gauge_count; i++)
         same_gauge(&a->gauges[i], &b->gauges[i], what);
+    CHECK(a->choice_count == b->choice_count, "%s: %d choices, not %d", what, a->choice_count,
+          b->choice_count);
+    for (int i = 0; i < a->choice_count; i++) {
+        const struct esp_shape_choice *x = &a->choices[i], *y = &b->choices[i];
+        CHECK(x->paths == y->paths && x->stem == y->stem && x->branch == y->branch &&
+                  same_double(x->share, y->share) && same_double(x->tokens, y->tokens) &&
+                  same_double(x->seconds, y->seconds),
+              "%s: choice %d", what, i);
+    }
     for (int i = 0; i < ESP_STAGES; i++)
         CHECK(same_double(a->seconds[i], b->seconds[i]), "%s: seconds of stage %d: %g, not %g",
               what, i, a->seconds[i], b->seconds[i]);

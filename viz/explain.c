@@ -254,6 +254,44 @@ static void explain_layer(char *text, size_t size, const struct esp_iteration *i
         say_breadth(text, size, it, best, children, tokens);
 }
 
+const char *esp_shape_text(char text[48], const struct esp_shape_choice *c)
+{
+    enum { SIZE = 48 };
+    const int length = c->stem + c->branch;
+    if (length == 0)
+        snprintf(text, SIZE, "no draft");
+    else if (c->paths == 1 || c->branch == 0)
+        snprintf(text, SIZE, "chain of %d", length);
+    else
+        snprintf(text, SIZE, "K %d, L1 %d, L2 %d", c->paths, c->stem, c->branch);
+    return text;
+}
+
+static void say_brings(char *text, size_t size, const struct esp_shape_choice *c)
+{
+    if (isfinite(c->tokens) && isfinite(c->seconds))
+        esp_say(text, size, "%.2f tokens in %.2g ms", c->tokens, 1e3 * c->seconds);
+    else
+        esp_say(text, size, "an amount that nothing is known of yet");
+}
+
+/* Which shape was taken, and instead of which. */
+static void say_choice(char *text, size_t size, const struct esp_iteration *it)
+{
+    char shape[48];
+    if (it->choice_count < 1)
+        return;
+    const struct esp_shape_choice *taken = &it->choices[0], *next = &it->choices[1];
+    esp_say(text, size, " The selector took %s: it expects it to bring ",
+            esp_shape_text(shape, taken));
+    say_brings(text, size, taken);
+    if (it->choice_count > 1) {
+        esp_say(text, size, "; next best was %s, with ", esp_shape_text(shape, next));
+        say_brings(text, size, next);
+    }
+    esp_say(text, size, ".");
+}
+
 static void explain_draft(char *text, size_t size, const struct esp_iteration *it,
                           const struct esp_tokens *tokens)
 {
@@ -269,6 +307,9 @@ static void explain_draft(char *text, size_t size, const struct esp_iteration *i
     esp_say(text, size, "The tree is drafted: %d node%s in %d pass%s of the draft model.",
             tree->count - 1, plural(tree->count - 1), it->draft_passes,
             it->draft_passes == 1 ? "" : "es");
+    say_choice(text, size, it);
+    if (cut == 0 && it->choice_count > 0)
+        return;
     if (cut == 0) {
         esp_say(text, size, " Nothing is cut.");
         return;

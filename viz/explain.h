@@ -15,6 +15,9 @@ void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, i
  * numbers. False: there is nothing to add to the node's reason. */
 bool esp_explain_refusal(char *text, size_t size, const struct esp_iteration *it, int node);
 
+/* Names a shape of tree: "K 2, L1 3, L2 4", "chain of 5" or "no draft". Returns text. */
+const char *esp_shape_text(char text[48], const struct esp_shape_choice *shape);
+
 /* Step mode: two or three sentences about what just ended. `type` is ESP_EVENT_LAYER (one draft
  * pass) or ESP_EVENT_STAGE; `stages` of the iteration have ended. */
 void esp_explain_stop(char *text, size_t size, const struct esp_iteration *it, int type,

@@ -186,6 +186,49 @@ static int run_root(struct esp_draft *d, const struct esp_step *step)
                                d->text_length - d->cache->length, d->q, step);
 }
 
+int esp_draft_expand_root(struct esp_draft *d)
+{
+    struct esp_draft_scratch *s = d->scratch;
+    const int first = d->text_length - 2;
+    const struct esp_step step = {d->sampling, 1, d->top_token, d->top_q, ESP_NOW};
+    const int32_t rows[2] = {d->capacity, 0}, state_rows[2] = {0, 1};
+    if (!d->cache || first < 0 || d->expanded > 0)
+        return ESP_E_ARGUMENT;
+    lap(d);
+    if (d->passes < ESP_TIMED_PASSES)
+        d->pass_rows[d->passes] = 2;
+    if (d->cache->length > first)
+        d->cache->length = first;
+    int status = esp_kv_cache_append(d->cache, d->text + d->cache->length,
+                                     first - d->cache->length, NULL, NULL);
+    if (status < 0)
+        return status;
+    s->positions[0] = first;
+    s->positions[1] = first + 1;
+    const struct esp_states states = {1, {ESP_STATE_NORMED}, d->root_states, state_rows};
+    const struct esp_batch batch = {
+        .rows = 2,
+        .tokens = esp_kv_cache_known(d->cache, d->text + first, 2),
+        .positions = s->positions,
+        .first = first,
+        .prefix = first,
+        .logits = d->q,
+        .logits_row = rows,
+        .step = &step,
+        .states = &states,
+    };
+    status = d->cache->ops->forward(d->cache->cache, &batch);
+    if (status < 0)
+        return status;
+    d->cache->length = d->text_length;
+    d->passes++;
+    d->q_row[0] = 0;
+    begin_draws(d, 0);
+    d->expanded = 1;
+    d->tree->tree.nodes[0].confidence = d->top_q[1];
+    return ESP_OK;
+}
+
 static int run_nodes(struct esp_draft *d, const int32_t *nodes, int count,
                      const struct esp_step *step)
 {

@@ -30,10 +30,20 @@ struct esp_candidate {
     bool taken;
 };
 
+struct esp_engine;
 struct esp_kv_cache; /* a model's key/value rows; see kv_cache.h */
 struct esp_features;    /* hidden states of the target: see features.h */
 struct esp_calibration; /* how sure the draft may be: see calibration.h */
 struct esp_costs;       /* what passes cost on this machine: see costs.h */
+
+/* What the target says after the token before the root, kept from the last iteration for
+ * drafters that look back. */
+struct esp_look_back {
+    int length;             /* of the text that it is about; another length: nothing is known */
+    struct esp_rows *p;     /* (1, vocabulary) the target's distribution */
+    struct esp_rows *state; /* (rows, hidden) its hidden states behind the final norm */
+    int state_row;
+};
 
 enum { ESP_TIMED_PASSES = 64 };
 
@@ -53,6 +63,7 @@ struct esp_draft {
 
     const struct esp_calibration *calibration;
     const struct esp_costs *costs;
+    const struct esp_look_back *back;
 
     char pair[256]; /* names target and draft, for what is learned about them; empty: unknown */
 
@@ -71,7 +82,8 @@ struct esp_draft {
     struct esp_rows *q; /* (capacity) draft probabilities after each expanded node */
     int32_t *q_row;     /* (record) row of q of a node: root 0, others as expanded; -1: not */
     int expanded;       /* nodes expanded, root included */
-    int capacity;       /* nodes that can be expanded */
+    int capacity;       /* nodes that can be expanded; q has one more row */
+    struct esp_rows *root_states; /* (2, hidden) of esp_draft_expand_root() */
     int passes;         /* of this iteration */
     /* Of the first passes: rows computed, and seconds from the start of a pass to that of the
      * next one (the last: to the end of the stage), without those of an observer. */
@@ -93,6 +105,13 @@ enum { ESP_MAX_TOP = 64 }; /* children of one node at most */
  * follow: one wait then serves both, and the confidence is known after them. Returns 0 or a
  * negative status. */
 int esp_draft_expand(struct esp_draft *draft, const int32_t *nodes, int count, int k);
+
+/* As esp_draft_expand() of the root, for drafters that look back: the pass also covers the
+ * token before the root. Row `capacity` of q becomes the distribution after it, and rows 0 and
+ * 1 of `states` become its hidden state and that of the root (behind the final norm). The text
+ * has at least two tokens. Where this pass was made, esp_draft_paths() makes no other over the
+ * root. */
+int esp_draft_expand_root(struct esp_draft *draft);
 
 /* Draws one child below each of `count` expanded nodes. ESP_DRAW_IID: a parent may be named
  * several times, and a token drawn again is counted as a copy. ESP_DRAW_SWOR: each parent is
@@ -193,6 +212,15 @@ struct esp_drafter_ops {
     bool needs_model;               /* asks the draft model */
     const struct esp_param *params; /* ended by a row without a name, or NULL */
     size_t state_size;
+
+    /* It looks back: esp_look_back is filled after each iteration. */
+    bool looks_back;
+    /* Opens what it needs for a pair and a verifier, when the drafter or the verifier was
+     * chosen. On failure, with a sentence, the state is as before. NULL: needs nothing. */
+    int (*bind)(void *state, const struct esp_engine *engine, const char *verifier, char *err,
+                size_t errlen);
+    /* The shapes that it considered for the tree just drafted; returns how many. NULL: none. */
+    int (*choices)(const void *state, struct esp_shape_choice choices[ESP_MAX_CHOICES]);
 
     /* Checks parameters against each other; NULL: nothing to check. */
     int (*check)(const struct esp_params *params, char *err, size_t errlen);

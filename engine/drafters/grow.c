@@ -137,8 +137,8 @@ static bool may_expand(struct esp_draft *d, const struct esp_layer_rule *rule, i
         reason = ESP_REASON_THRESHOLD;
         allowed = false;
     }
-    allowed = allowed && ((u == 0 && rule->draft_root) ||
-                          rule->expand(rule->drafter, node, &reason));
+    allowed =
+        allowed && ((u == 0 && rule->draft_root) || rule->expand(rule->drafter, node, &reason));
     if (!allowed)
         node->reason = (uint8_t)reason;
     return allowed;
@@ -224,7 +224,9 @@ int esp_draft_paths(struct esp_draft *d, const struct esp_path_rule *rule)
         if (draws == 0)
             return ESP_OK;
         int nodes = list_once(d, parents, draws, d->scratch->frontier);
-        int status = esp_draft_expand(d, d->scratch->frontier, nodes, 0);
+        const bool expanded = level == 0 && d->expanded > 0; /* by esp_draft_expand_root() */
+        int status =
+            expanded ? (int)ESP_OK : esp_draft_expand(d, d->scratch->frontier, nodes, 0);
         if (status == ESP_OK)
             status = esp_draft_draw(d, parents, draws, ESP_DRAW_IID, end);
         if (status < 0)

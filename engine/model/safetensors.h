@@ -14,5 +14,9 @@
 /* Opens the folder's files; close the set with esp_stored_close(). */
 int esp_safetensors_open(struct esp_stored_set **set, const char *folder, char *err,
                          size_t errlen);
+/* The same for a single file of that folder; with a name of NULL it is esp_safetensors_open().
+ */
+int esp_safetensors_open_file(struct esp_stored_set **set, const char *folder,
+                              const char *name, char *err, size_t errlen);
 
 #endif

@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "engine/selector/actions.h"
-#include "engine/selector/features.h"
+#include "engine/selector/selector_features.h"
 
 enum {
     ESP_SELECTOR_STATES = 3, /* hidden states */

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/train/product.h"
+#include "kernels/product.h"
 #include "kernels/status.h"
 
 static const double DROPOUT = 0.1;
@@ -115,8 +115,8 @@ static void linear(const struct esp_selector_net *net, int tensor, const double 
     const double *bias = weights_of(net, tensor + 1);
     for (int i = 0; i < rows; i++)
         memcpy(y + (size_t)i * (size_t)w.outputs, bias, (size_t)w.outputs * sizeof *y);
-    esp_product_add(y, (struct esp_view){x, (size_t)w.inputs, 1}, net->weights + w.offset, rows,
-                    w.outputs, w.inputs);
+    esp_product_add(y, (struct esp_strided){x, (size_t)w.inputs, 1}, net->weights + w.offset,
+                    rows, w.outputs, w.inputs);
 }
 
 /* The gradients of W and b, and that of x unless it is NULL, from that of y. */
@@ -128,14 +128,14 @@ static void linear_back(struct esp_selector_net *net, int tensor, const double *
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < w.outputs; j++)
             bias[j] += y_back[(size_t)i * (size_t)w.outputs + (size_t)j];
-    esp_product_add(net->gradient + w.offset, (struct esp_view){x, 1, (size_t)w.inputs}, y_back,
-                    w.inputs, w.outputs, rows);
+    esp_product_add(net->gradient + w.offset, (struct esp_strided){x, 1, (size_t)w.inputs},
+                    y_back, w.inputs, w.outputs, rows);
     if (!x_back)
         return;
     esp_transpose(net->turned, net->weights + w.offset, w.inputs, w.outputs);
     memset(x_back, 0, (size_t)rows * (size_t)w.inputs * sizeof *x_back);
-    esp_product_add(x_back, (struct esp_view){y_back, (size_t)w.outputs, 1}, net->turned, rows,
-                    w.inputs, w.outputs);
+    esp_product_add(x_back, (struct esp_strided){y_back, (size_t)w.outputs, 1}, net->turned,
+                    rows, w.inputs, w.outputs);
 }
 
 static double gelu(double x)
@@ -298,6 +298,17 @@ static void add_slope(const double *pi, const struct esp_selector_goal *goal, do
             factor * pi[a] * (goal->expected[a] / tokens - goal->seconds[a] / seconds);
 }
 
+/* The negative entropy of pi; its slope times `factor` is added. */
+static double add_order(const double *pi, double factor, double *gradient)
+{
+    double order = 0;
+    for (int a = 0; a < ESP_ACTIONS; a++)
+        order += pi[a] > 0 ? pi[a] * log(pi[a]) : 0;
+    for (int a = 0; a < ESP_ACTIONS && gradient; a++)
+        gradient[a] += pi[a] > 0 ? factor * pi[a] * (log(pi[a]) - order) : 0;
+    return order;
+}
+
 double esp_selector_loss(const struct esp_selector_loss *loss, const double *logits,
                          const struct esp_selector_goal *goals, int rows, double *gradient)
 {
@@ -312,6 +323,10 @@ double esp_selector_loss(const struct esp_selector_loss *loss, const double *log
         if (gradient)
             add_slope(pi, &goals[i], tokens, seconds, -1.0 / rows,
                       gradient + (size_t)i * ESP_ACTIONS);
+        if (loss->entropy > 0)
+            sum +=
+                loss->entropy * add_order(pi, loss->entropy / rows,
+                                          gradient ? gradient + (size_t)i * ESP_ACTIONS : NULL);
     }
     qsort(shares, (size_t)rows, sizeof *shares, by_value);
     int worst = (int)ceil(loss->alpha * rows);

@@ -53,13 +53,15 @@ struct esp_selector_goal {
 
 struct esp_selector_loss {
     double lambda, alpha; /* weight of the penalty, and the share of rows that it is about */
+    double entropy;       /* weight of the policy's entropy, which is taken off; 0: none */
 };
 
 enum { ESP_SELECTOR_BATCH = 256 }; /* rows of a batch at most */
 
-/* Equation 12: mean of -log r, and lambda times the mean, over the worst share alpha of the
- * rows, of max(1 - r, 0)^2; r = (sum pi E^ / sum pi T^) / base. Sets `gradient` (rows,
- * ESP_ACTIONS) unless it is NULL, and returns the loss. rows: 1..ESP_SELECTOR_BATCH. */
+/* Equation 12 (without entropy): mean of -log r, and lambda times the mean, over the worst
+ * share alpha of the rows, of max(1 - r, 0)^2; r = (sum pi E^ / sum pi T^) / base. Sets
+ * `gradient` (rows, ESP_ACTIONS) unless it is NULL, and returns the loss.
+ * rows: 1..ESP_SELECTOR_BATCH. */
 double esp_selector_loss(const struct esp_selector_loss *loss, const double *logits,
                          const struct esp_selector_goal *goals, int rows, double *gradient);
 

@@ -167,7 +167,8 @@ int esp_rollout_row(int stem, int path, int at)
     return ESP_ROLLOUT_STEM + (stem * ESP_ACTION_PATHS + path) * (ESP_ACTION_LENGTH - 1) + at;
 }
 
-/* The trees from which an action's value is averaged: which of the paths, for each K. */
+/* The trees from which an action's value is averaged: which of the paths, for each K.
+ * Traversal, which takes longest, has one. */
 static const struct {
     int count, path[2][ESP_ACTION_PATHS];
 } choices[ESP_ACTION_PATHS] = {
@@ -224,7 +225,7 @@ int esp_action_values(const struct esp_rollouts *r, const struct esp_distributio
     int trees[ESP_ACTIONS] = {0};
     for (int k = 1; k <= ESP_ACTION_PATHS; k++)
         for (int stem = 0; stem <= ESP_ACTION_LENGTH; stem++)
-            for (int c = 0; c < choices[k - 1].count; c++) {
+            for (int c = 0; c < (rule->branching ? choices[k - 1].count : 1); c++) {
                 double values[ESP_ACTION_LENGTH + 1] = {0};
                 int status = add_values(r, d, rule, k, stem, choices[k - 1].path[c], values);
                 if (status < 0)

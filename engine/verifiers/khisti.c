@@ -199,6 +199,9 @@ static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *tok
         *token = v->tree->tree.nodes[site->draws[which]].token;
         return ESP_OK;
     }
+    status = esp_verify_keep_end(v, site->node);
+    if (status < 0)
+        return status;
     status = v->ops->ratio_residual(v->p, site->p_row, v->q, site->q_row, plan.factor, v->p,
                                     site->p_row, NULL);
     return status < 0 ? status : esp_residual_draw(v, site->node, &esp_whole, token);

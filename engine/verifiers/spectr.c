@@ -95,6 +95,9 @@ static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *tok
         }
     }
     const struct esp_combination left = {.a = 1, .c = -s.gamma, .d = 1 / s.rho};
+    status = esp_verify_keep_end(v, site->node);
+    if (status < 0)
+        return status;
     status =
         v->ops->combine(v->p, site->p_row, v->q, site->q_row, &left, v->p, site->p_row, NULL);
     return status < 0 ? status : esp_residual_draw(v, site->node, &esp_whole, token);

@@ -52,6 +52,11 @@ struct esp_verify {
     int32_t bonus;
     float bonus_u; /* the random number that drew it; NaN if it was not drawn */
 
+    /* (1) becomes the target's distribution at the node where the path ends, before a residual
+     * replaces it; or NULL. */
+    struct esp_rows *end;
+    int end_node; /* the node whose distribution it has; -1: none */
+
     bool explain;             /* evaluate the verifier's formulas before it runs */
     double explained_seconds; /* the time of that in the last run */
 };
@@ -152,6 +157,10 @@ int esp_residual_remove(struct esp_verify *verify, int node, int child,
  * that were not tested and are not the token are rejected. */
 int esp_residual_draw(struct esp_verify *verify, int node, const struct esp_residual *residual,
                       int32_t *token);
+
+/* To be called by a verifier that writes another residual than max(0, a p - b q) into the row of
+ * p of `node`, before it does: keeps the distribution for `end`. */
+int esp_verify_keep_end(struct esp_verify *verify, int node);
 
 /* Ends a select(): the nodes from the root to `node` become the path, and the bonus token is
  * drawn from the residual of the target after it. */

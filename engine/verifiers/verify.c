@@ -207,12 +207,26 @@ int esp_residual_remove(struct esp_verify *v, int node, int child, struct esp_re
     return status < 0 ? status : look_up_children(v, node, p_row, q_row);
 }
 
+int esp_verify_keep_end(struct esp_verify *v, int node)
+{
+    const struct esp_combination all = {.a = 1};
+    const int row = v->tree->row[node];
+    if (!v->end || v->end_node == node)
+        return ESP_OK;
+    v->end_node = node;
+    return v->ops->combine(v->p, row, v->p, row, &all, v->end, 0, NULL);
+}
+
 static int draw(struct esp_verify *v, int node, const struct esp_residual *r, int32_t *token,
                 double *value, double *u)
 {
     int32_t row = v->tree->row[node];
-    int status = v->tree->first_child[node] >= 0 ? write_residual(v, node, r)
-                                                 : v->ops->softmax(v->p, &row, 1, &v->sampling);
+    const bool leaf = v->tree->first_child[node] < 0;
+    int status = leaf ? v->ops->softmax(v->p, &row, 1, &v->sampling) : (int)ESP_OK;
+    if (status == ESP_OK)
+        status = esp_verify_keep_end(v, node);
+    if (status == ESP_OK && !leaf)
+        status = write_residual(v, node, r);
     if (status == ESP_OK)
         status = esp_chance_draw(&v->chance, v->ops, v->p, row, token, value, u);
     v->bonus_u = (float)*u;
@@ -299,6 +313,7 @@ int esp_verify_run(struct esp_verify *v, const struct esp_verifier_ops *ops)
     v->bonus = -1;
     v->bonus_u = NAN;
     v->explained_seconds = 0;
+    v->end_node = -1;
     int status = ESP_OK;
     if (!ops->greedy) {
         status = esp_verify_probabilities(v, &v->sampling, v->q != NULL);

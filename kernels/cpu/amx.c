@@ -239,4 +239,5 @@ const struct esp_cpu_isa esp_cpu_isa_amx = {
     .combine = esp_row_combine,
     .remove = esp_row_remove,
     .temper = esp_row_temper,
+    .product = esp_product_tile,
 };

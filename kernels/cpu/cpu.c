@@ -86,6 +86,15 @@ static const struct esp_cpu_isa *choose(const char *name)
     return NULL;
 }
 
+const struct esp_cpu_isa *esp_cpu_vectors(void)
+{
+    static const char *const names[] = {"avx512", "avx2", "generic"};
+    const struct esp_cpu_isa *isa = NULL;
+    for (size_t i = 0; !isa; i++)
+        isa = choose(names[i]);
+    return isa;
+}
+
 int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, char *err,
                  size_t errlen)
 {

@@ -84,6 +84,9 @@ struct esp_cpu_rows {
 int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, char *err,
                  size_t errlen);
 
+/* The best instruction set here of those that give the same bits. */
+const struct esp_cpu_isa *esp_cpu_vectors(void);
+
 /* Zeroed, aligned to a cache line; NULL if there is not so much or the product overflows. */
 void *esp_cpu_alloc(size_t count, size_t size);
 void esp_cpu_free(void *memory);

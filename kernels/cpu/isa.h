@@ -118,6 +118,11 @@ struct esp_cpu_isa {
                       const struct esp_combination *f);
     double (*remove)(float *x, int n, int32_t token);
     void (*temper)(const float *x, int n, double power, double *mean_log, double *power_sum);
+
+    /* c (4, 8), of rows `stride` apart, += a (4, k) panel (k, 8); element (i, j) of a is
+     * a[i * row + j * column]. */
+    void (*product)(double *c, size_t stride, const double *a, size_t row, size_t column,
+                    const double *panel, int k);
 };
 
 /* Only those that this build has are defined; amx (amx.c) rests on vnni. */

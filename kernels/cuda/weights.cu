@@ -27,7 +27,7 @@ struct loader {
     void *user;
     char *piece[2]; /* (piece_bytes) pinned */
     size_t piece_bytes;
-    float *wide;    /* a row as floats */
+    float *wide; /* a row as floats */
     cudaEvent_t sent[2];
     int current;
     size_t filled, done;
@@ -202,8 +202,8 @@ static struct esp_cuda_matrix take_matrix(struct esp_cuda_arena *arena, int rows
 
 static const float *take_vector(struct esp_cuda_arena *arena, const struct esp_tensor *t)
 {
-    return t->data ? (const float *)esp_cuda_take(
-                         arena, esp_cuda_pad(t->rows, ESP_CUDA_PAD), sizeof(float))
+    return t->data ? (const float *)esp_cuda_take(arena, esp_cuda_pad(t->rows, ESP_CUDA_PAD),
+                                                  sizeof(float))
                    : NULL;
 }
 
@@ -245,7 +245,7 @@ static void lay_out(struct esp_cuda_arena *arena, const struct esp_model_desc *d
     w->inverse_frequency =
         (const float *)esp_cuda_take(arena, d->rotary / 2 + 1, sizeof(float));
     w->embedding = take_matrix(arena, d->vocabulary, d->hidden, false);
-    w->head = d->head.data == d->embedding.data
+    w->head = d->head.data == d->embedding.data && d->head.divisor == d->embedding.divisor
                   ? w->embedding
                   : take_matrix(arena, d->vocabulary, d->hidden, false);
     for (int i = 0; i < d->layers; i++) {
@@ -290,9 +290,11 @@ static int send_model(struct loader *l)
     struct esp_cuda_weights *w = l->w;
     const struct esp_model_desc *d = w->desc;
     const size_t hidden = esp_cuda_pad(d->hidden, ESP_CUDA_PAD);
-    const struct esp_tensor frequencies = {
-        d->inverse_frequency, ESP_F32, d->rotary / 2, 1, d->rotary / 2, d->rotary / 2, NULL, 0,
-        0, 0, 0};
+    struct esp_tensor frequencies = {};
+    frequencies.data = d->inverse_frequency;
+    frequencies.dtype = ESP_F32;
+    frequencies.rows = frequencies.block = frequencies.stride = d->rotary / 2;
+    frequencies.columns = 1;
     for (int i = 0; i < 2; i++) {
         ESP_CUDA(l->backend, cudaMallocHost((void **)&l->piece[i], l->piece_bytes));
         ESP_CUDA(l->backend, cudaEventCreateWithFlags(&l->sent[i], cudaEventDisableTiming));
@@ -307,7 +309,8 @@ static int send_model(struct loader *l)
     for (int i = 0; i < d->layers && l->status == ESP_OK; i++)
         send_layer(l, i);
     ESP_CUDA(l->backend, cudaStreamSynchronize(l->backend->stream));
-    if (l->status == ESP_OK && l->progress && !l->progress(l->user, "weights", w->bytes, w->bytes))
+    if (l->status == ESP_OK && l->progress &&
+        !l->progress(l->user, "weights", w->bytes, w->bytes))
         return ESP_E_CANCELLED;
     return l->status;
 }
@@ -356,9 +359,10 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
     if (status < 0)
         return status;
     if (desc->reads != ESP_READS_TOKENS)
-        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "--backend cuda cannot compute draft heads yet; use --backend cpu, or a "
-                        "whole model as the draft");
+        return esp_fail(
+            err, errlen, ESP_E_UNSUPPORTED,
+            "--backend cuda cannot compute draft heads yet; use --backend cpu, or a "
+            "whole model as the draft");
     if (desc->head_dim > WIDEST_HEAD)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "heads of %d values are wider than the %d that --backend cuda can do; "

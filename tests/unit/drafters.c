@@ -53,9 +53,13 @@ static const char *const specs[] = {
 static const char *spec_of(int i)
 {
     int drafters = 0;
-    while (esp_drafters[drafters])
-        drafters++;
-    return i < drafters ? esp_drafters[i]->name : specs[i - drafters];
+    for (int j = 0; esp_drafters[j]; j++) {
+        if (esp_drafters[j]->bind) /* nde: there is no selector for a toy */
+            continue;
+        if (drafters++ == i)
+            return esp_drafters[j]->name;
+    }
+    return specs[i - drafters];
 }
 
 static void plain(const struct toy *toy, int length, int32_t *text)
@@ -168,7 +172,7 @@ TEST(passes_are_as_many_as_the_tree_is_deep)
     for (int i = 0; esp_drafters[i]; i++) {
         const char *name = esp_drafters[i]->name;
         double passes = 0, nodes = 0;
-        for (int sharpness = 1; sharpness <= 4; sharpness++) {
+        for (int sharpness = 1; sharpness <= 4 && !esp_drafters[i]->bind; sharpness++) {
             struct drafting d;
             drafting_open(&d, &(struct drafting_setup){.drafter = name,
                                                        .vocabulary = 60,

@@ -10,6 +10,7 @@
 
 #include "tests/check.h"
 #include "sessions/event_json.h"
+#include "engine/drafters/drafter.h"
 #include "tests/recorded.h"
 
 static char err[512];
@@ -75,7 +76,7 @@ TEST(what_is_read_is_what_was_seen)
 {
     struct esp_item item;
     for (int i = 0; esp_item(ESP_DRAFTERS, i, &item); i++)
-        for (int t = 0; t < 2; t++) {
+        for (int t = 0; t < 2 && !esp_drafter_find(item.name)->bind; t++) {
             struct recorded_events events = {.count = 0};
             recorded_session(&events, item.name, t, 12);
             struct esp_recording *recording = recorded_open();
@@ -339,6 +340,11 @@ static void make_iteration(struct random_iteration *r, unsigned long long *rando
     for (int i = 0; i < it->gauge_count; i++)
         it->gauges[i] = (struct esp_gauge){names[i], random_double(random), NAN,
                                            -random_double(random), random_double(random)};
+    it->choice_count = (int)(check_uniform(random) * (ESP_MAX_CHOICES + 1));
+    for (int i = 0; i < it->choice_count; i++)
+        it->choices[i] = (struct esp_shape_choice){1 + i, i, 8 - i, check_uniform(random),
+                                                   i ? random_double(random) : NAN,
+                                                   random_double(random)};
     for (int i = 0; i < ESP_STAGES; i++)
         it->seconds[i] = random_double(random);
 }

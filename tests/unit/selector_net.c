@@ -7,13 +7,13 @@
 #include "tests/check.h"
 #include "engine/selector/pass_times.h"
 #include "engine/train/adamw.h"
-#include "engine/train/product.h"
+#include "kernels/product.h"
 #include "engine/train/selector_net.h"
 
 enum { ROWS = 6 };
 
 static const struct esp_selector_shape small = {{20, 12, 8}};
-static const struct esp_selector_loss loss = {1, 0.5};
+static const struct esp_selector_loss loss = {1, 0.5, 0.05}, plain_loss = {1, 0.5, 0};
 
 static float expected[ROWS][ESP_ACTIONS], seconds[ROWS][ESP_ACTIONS];
 static struct esp_selector_goal goals[ROWS];
@@ -118,7 +118,7 @@ TEST(the_loss_is_equation_12)
         worst += pow(fmax(1 - r[at], 0), 2) / (ROWS / 2);
         r[at] = INFINITY;
     }
-    const double found = esp_selector_loss(&loss, logits, goals, ROWS, NULL);
+    const double found = esp_selector_loss(&plain_loss, logits, goals, ROWS, NULL);
     CHECK(worst > 0 && fabs(found - sum - worst) < 1e-12, "%.12g, not %.12g + %.12g", found,
           sum, worst);
     esp_selector_net_close(&net);
@@ -137,7 +137,7 @@ TEST(a_product_of_any_size_is_a_product)
                 b[i] = check_uniform(&state) - 0.5;
                 c[i] = i;
             }
-            esp_product_add(c, (struct esp_view){a, 1, (size_t)m}, b, m, n, k);
+            esp_product_add(c, (struct esp_strided){a, 1, (size_t)m}, b, m, n, k);
             for (int i = 0; i < m; i++)
                 for (int j = 0; j < n; j++) {
                     double sum = i * n + j;

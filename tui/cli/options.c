@@ -39,6 +39,10 @@ enum flag {
     WIDTH,
     LAYERS,
     PASS,
+    TEXT,
+    PIECES,
+    EPOCHS,
+    GOAL,
     JSON,
     STATS,
     RECORD,
@@ -108,6 +112,10 @@ static const struct cli_flag fixed[] = {
     {"width", WIDTH, "N", "make the target N times as wide: 1, 2, 4, ... 64 (default 1)"},
     {"layers", LAYERS, "N", "give the target N layers in all (default: as many as it has)"},
     {"pass", PASS, "MS", "make the target so large that a pass takes MS milliseconds; 0: as it is"},
+    {"text", TEXT, "FILE", "text to learn from; more files may follow"},
+    {"pieces", PIECES, "N", "texts that the target writes, 8 samples each (default 1600)"},
+    {"epochs", EPOCHS, "N", "times that all samples are gone through"},
+    {"goal", GOAL, "speed|tokens", "what is chosen for: tokens per second, or per iteration"},
     {"json", JSON, NULL, "print one JSON object instead of text"},
     {"stats", STATS, NULL, "print statistics on standard error at the end"},
     {"record", RECORD, "FILE", "record the session, to be replayed and exported later"},
@@ -365,6 +373,10 @@ static const char **text_of(struct cli_options *o, int flag)
         return &o->output;
     case ASCIICAST:
         return &o->asciicast;
+    case TEXT:
+        return &o->text;
+    case GOAL:
+        return &o->goal;
     }
     return NULL;
 }
@@ -422,6 +434,10 @@ static bool set(struct cli_options *o, int flag, const char *value)
         return whole_number("layers", value, 1, 1000, &o->engine.layers);
     case PASS:
         return number("pass", value, 0, 10000, false, &o->pass);
+    case PIECES:
+        return whole_number("pieces", value, 1, 1000000, &o->pieces);
+    case EPOCHS:
+        return whole_number("epochs", value, 1, 1000, &o->epochs);
     case MAX_NODES:
         return whole_number("max-nodes", value, 1, ESP_MAX_NODES, &o->engine.max_nodes);
     case CONTEXT:
@@ -479,6 +495,7 @@ int cli_parse(struct cli_options *o, const struct cli_command *command, int argc
     o->warmup = 1;
     o->seconds = 60;
     o->prompt_tokens = MOST_TOKENS;
+    o->pieces = 1600;
     o->speed = 1;
     o->idle = ESP_IDLE_DEFAULT;
     o->nodes = -1;

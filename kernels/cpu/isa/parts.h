@@ -29,6 +29,7 @@
 #define esp_row_combine SHARED(esp_row_combine)
 #define esp_row_remove SHARED(esp_row_remove)
 #define esp_row_temper SHARED(esp_row_temper)
+#define esp_product_tile SHARED(esp_product_tile)
 
 void esp_matmul_panels(const struct esp_packed *w, int begin, int end,
                        const struct esp_matmul *p);
@@ -52,5 +53,7 @@ double esp_row_combine(float *out, const float *p, const float *q, int n,
                        const struct esp_combination *f);
 double esp_row_remove(float *x, int n, int32_t token);
 void esp_row_temper(const float *x, int n, double power, double *mean_log, double *power_sum);
+void esp_product_tile(double *c, size_t stride, const double *a, size_t row, size_t column,
+                      const double *panel, int k);
 
 #endif

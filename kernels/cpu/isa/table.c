@@ -29,4 +29,5 @@ const struct esp_cpu_isa ESP_ISA_NAME(esp_cpu_isa) = {
     .combine = esp_row_combine,
     .remove = esp_row_remove,
     .temper = esp_row_temper,
+    .product = esp_product_tile,
 };

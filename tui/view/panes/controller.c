@@ -5,18 +5,23 @@
  *     accepted share            .71 → .74   ▃▅▄▆▇▅▆▆▅▆
  *     lower confidence .40   stopping bound .10   goal .70
  *
- * One line per value that moves, with its course over the last iterations, then those that
- * stand still. A low pane has all values in one row; a high one, as when it is zoomed, has a
- * chart of each that moves, with the line it is steered to, and sentences that say what it does
- * and why it moved. Where a drafter has no controller, the share of the drafted depth that was
- * accepted is all there is to show.
+ *     K 2, L1 3, L2 4     .41   3.12 tokens in 2.3 ms
+ *
+ * Where a drafter chose among shapes of trees: those, the one taken first, with their shares
+ * and what each was expected to bring. Then one line per value that moves, with its course over
+ * the last iterations, then those that stand still. A low pane has all values in one row; a
+ * high one, as when it is zoomed, has a chart of each that moves, with the line it is steered
+ * to, and sentences that say what it does and why it moved. Where a drafter has no controller,
+ * the share of the drafted depth that was accepted is all there is to show.
  */
 #include "tui/view/pane.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "viz/chart.h"
+#include "viz/explain.h"
 #include "viz/gauges.h"
 #include "viz/wrap.h"
 
@@ -112,6 +117,24 @@ static int name_column(const struct esp_canvas *canvas, const struct esp_state *
     return widest[*full] + 2;
 }
 
+/* What a drafter chose from, a line each, the one taken first. Returns how many lines. */
+static int draw_choices(struct esp_canvas *canvas, const struct esp_iteration *it)
+{
+    enum { SHARE = 20, BRINGS = 26 };
+    for (int i = 0; i < it->choice_count; i++) {
+        const struct esp_shape_choice *choice = &it->choices[i];
+        char shape[48], brings[64];
+        snprintf(brings, sizeof brings, "%.2f tokens in %.2g ms", choice->tokens,
+                 1e3 * choice->seconds);
+        esp_draw(canvas, 0, i, i ? ESP_STYLE_LABEL : ESP_STYLE_VALUE,
+                 esp_shape_text(shape, choice));
+        draw_share(canvas, SHARE, i, choice->share);
+        if (isfinite(choice->tokens) && isfinite(choice->seconds))
+            esp_draw(canvas, BRINGS, i, i ? ESP_STYLE_LABEL : ESP_STYLE_VALUE, brings);
+    }
+    return it->choice_count;
+}
+
 /* One value per line. */
 static void draw_lines(struct esp_canvas *canvas, const struct esp_state *state,
                        const struct esp_iteration *it)
@@ -119,7 +142,7 @@ static void draw_lines(struct esp_canvas *canvas, const struct esp_state *state,
     enum { NUMBERS = 14 };
     bool full;
     const int column = name_column(canvas, state, it, &full);
-    int y = 0;
+    int y = draw_choices(canvas, it);
     for (int i = 0; i < it->gauge_count; i++) {
         const struct esp_gauge *gauge = &it->gauges[i];
         char name[64];

@@ -1,18 +1,20 @@
-/* product.h - a matrix product in double precision, for training on the processor. */
+/* product.h - a matrix product in double precision on the processor, for training small
+ * networks.
+ */
 #ifndef ESP_PRODUCT_H
 #define ESP_PRODUCT_H
 
 #include <stddef.h>
 
 /* A matrix that is read in any order: element (i, j) is at[i * row + j * column]. */
-struct esp_view {
+struct esp_strided {
     const double *at;
     size_t row, column;
 };
 
 /* c (m, n) += a (m, k) b (k, n). c and b are row-major without gaps. Each element is a sum in
- * the order of k, so the result does not depend on how the work is divided. */
-void esp_product_add(double *c, struct esp_view a, const double *b, int m, int n, int k);
+ * the order of k, so that all instruction sets give the same bits. */
+void esp_product_add(double *c, struct esp_strided a, const double *b, int m, int n, int k);
 
 /* to (n, m) = from (m, n) transposed. */
 void esp_transpose(double *to, const double *from, int m, int n);

@@ -1,0 +1,268 @@
+/* nde.c - `delayed` with K, L1 and L2 chosen for each tree by a trained selector
+ * (delayed-tree-expansion, sec. 6).
+ *
+ * One argmax per iteration over the selector's logits, from what is known at the root: hidden
+ * states of both models, how far apart they were at the token before the root, how sure the
+ * draft is now. All of it is the past and the draft's own distribution at the root, never a
+ * number of the verifier, so the text keeps its law. The first pass of the draft covers the
+ * token before the root and the root; it is made in any case, since the choice depends on its
+ * outcome.
+ *
+ * Right after a prompt nothing is known of the target, and the static action that was best in
+ * training is taken.
+ */
+#include "engine/drafters/drafter.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "engine/selector/selector.h"
+#include "kernels/status.h"
+
+struct state {
+    struct esp_selector selector;
+    bool bound;
+    float *numbers; /* states, then p, q and q at the root */
+    struct esp_shape_choice choices[ESP_MAX_CHOICES];
+    int choice_count;
+    double obtained;
+};
+
+/* At temperature 0 a token is the target's likeliest, as nss accepts it in the limit. */
+static const char *rule_of(const char *verifier)
+{
+    return strcmp(verifier, "greedy") == 0 ? "nss" : verifier;
+}
+
+static int refuse(const struct esp_engine *e, const char *rule, int status, const char *why,
+                  char *err, size_t errlen)
+{
+    if (status != ESP_E_FILE)
+        return esp_fail(err, errlen, status, "drafter nde: %s", why);
+    return esp_fail(
+        err, errlen, status,
+        "drafter nde needs a selector that was trained for this pair and verifier %s, "
+        "and there is none: make it with espalier train selector --target %.200s "
+        "--draft %.200s --verifier %s --text FILE",
+        rule, e->target->path, e->draft->path, rule);
+}
+
+static int bind_selector(void *memory, const struct esp_engine *e, const char *verifier,
+                         char *err, size_t errlen)
+{
+    struct state *s = memory;
+    struct esp_selector selector;
+    const char *rule = rule_of(verifier);
+    char why[512];
+    if (s->bound && strcmp(s->selector.rule, rule) == 0)
+        return ESP_OK;
+    const struct esp_selector_shape shape = {
+        {e->target->desc.hidden, e->draft->desc.hidden, e->draft->desc.hidden}};
+    int status = esp_selector_read(&selector, e->target->path ? e->target->path : "", rule,
+                                   e->pair, &shape, why, sizeof why);
+    if (status < 0)
+        return refuse(e, rule, status, why, err, errlen);
+    const size_t widths =
+        (size_t)shape.hidden[0] + (size_t)shape.hidden[1] + (size_t)shape.hidden[2];
+    float *numbers = calloc(widths + 3 * (size_t)e->target->desc.vocabulary, sizeof *numbers);
+    if (!numbers) {
+        esp_selector_close(&selector);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for drafter nde");
+    }
+    if (s->bound)
+        esp_selector_close(&s->selector);
+    free(s->numbers);
+    s->selector = selector;
+    s->numbers = numbers;
+    s->bound = true;
+    return ESP_OK;
+}
+
+static void close_selector(void *memory)
+{
+    struct state *s = memory;
+    if (s->bound)
+        esp_selector_close(&s->selector);
+    free(s->numbers);
+    s->numbers = NULL;
+    s->bound = false;
+}
+
+/* ------------------------------------------------------------------ the choice */
+
+static int read_rows(struct esp_draft *d, struct state *s, const float *states[],
+                     float *scalars)
+{
+    const struct esp_backend_ops *ops = d->q->backend->ops;
+    const int *hidden = s->selector.shape.hidden, n = d->q->vocabulary;
+    float *at = s->numbers;
+    struct {
+        struct esp_rows *rows;
+        int row, width;
+    } const parts[] = {
+        {d->back->state, d->back->state_row, hidden[ESP_SELECTOR_H_TARGET]},
+        {d->root_states, 0, hidden[ESP_SELECTOR_H_DRAFT]},
+        {d->root_states, 1, hidden[ESP_SELECTOR_H_ROOT]},
+        {d->back->p, 0, n},
+        {d->q, d->capacity, n},
+        {d->q, 0, n},
+    };
+    for (int i = 0; i < 6; i++) {
+        int status = ops->read_row(parts[i].rows, parts[i].row, at);
+        if (status < 0)
+            return status;
+        if (i < ESP_SELECTOR_STATES)
+            states[i] = at;
+        at += parts[i].width;
+    }
+    esp_features_of(at - 3 * n, at - 2 * n, at - n, n, scalars);
+    return ESP_OK;
+}
+
+/* Can the tree be drafted here? */
+static bool fits(const struct esp_draft *d, int action)
+{
+    const struct esp_action a = esp_action_at(action);
+    return esp_action_canonical(action) && esp_action_depth(a) <= d->max_depth &&
+           esp_action_rows(a) - 1 <= d->tree->room;
+}
+
+static struct esp_shape_choice describe(const struct esp_draft *d, const struct state *s,
+                                  const struct esp_selector_score *score, int action)
+{
+    const struct esp_action a = esp_action_at(action);
+    struct esp_shape_choice choice = {a.paths, a.stem, a.branch, .tokens = NAN};
+    choice.seconds = esp_time_of_action(&s->selector.times, a, d->text_length);
+    if (score)
+        choice.tokens = esp_selector_tokens(&s->selector, score, action);
+    return choice;
+}
+
+/* The best actions, likeliest first, with their shares of the policy. */
+static void rank(const struct esp_draft *d, struct state *s,
+                 const struct esp_selector_score *score)
+{
+    int best[ESP_MAX_CHOICES], count = 0;
+    double total = 0;
+    for (int a = 0; a < ESP_ACTIONS; a++) {
+        if (!fits(d, a))
+            continue;
+        int at = count < ESP_MAX_CHOICES ? count++ : ESP_MAX_CHOICES;
+        for (; at > 0 && score->logits[a] > score->logits[best[at - 1]]; at--)
+            if (at < ESP_MAX_CHOICES)
+                best[at] = best[at - 1];
+        if (at < ESP_MAX_CHOICES)
+            best[at] = a;
+    }
+    for (int a = 0; a < ESP_ACTIONS; a++)
+        if (fits(d, a))
+            total += exp((double)score->logits[a] - score->logits[best[0]]);
+    for (int i = 0; i < count; i++) {
+        s->choices[i] = describe(d, s, score, best[i]);
+        s->choices[i].share =
+            exp((double)score->logits[best[i]] - score->logits[best[0]]) / total;
+    }
+    s->choice_count = count;
+}
+
+/* Right after a prompt. */
+static void take_first(const struct esp_draft *d, struct state *s)
+{
+    int action = s->selector.first;
+    while (action > 0 && !fits(d, action))
+        action--;
+    s->choices[0] = describe(d, s, NULL, action);
+    s->choices[0].share = 1;
+    s->choice_count = 1;
+}
+
+static int choose(struct esp_draft *d, struct state *s)
+{
+    const float *states[ESP_SELECTOR_STATES];
+    float scalars[ESP_SCALARS];
+    struct esp_selector_score score;
+    if (d->back->length != d->text_length || d->text_length < 2) {
+        take_first(d, s);
+        return ESP_OK;
+    }
+    int status = esp_draft_expand_root(d);
+    if (status == ESP_OK)
+        status = read_rows(d, s, states, scalars);
+    if (status < 0)
+        return status;
+    scalars[ESP_FEATURE_LENGTH] = (float)d->text_length;
+    scalars[ESP_FEATURE_TEMPERATURE] = d->greedy ? 0.2f : (float)d->temperature;
+    scalars[ESP_FEATURE_TOP_P] = d->greedy ? 1 : (float)d->sampling.top_p;
+    scalars[ESP_FEATURE_TIME_Q] = (float)esp_time_draft(&s->selector.times, 1, d->text_length);
+    scalars[ESP_FEATURE_TIME_P] = (float)esp_time_target(&s->selector.times, 1, d->text_length);
+    esp_selector_run(&s->selector, states, scalars, &score);
+    rank(d, s, &score);
+    return ESP_OK;
+}
+
+static int draft(struct esp_draft *d)
+{
+    struct state *s = d->state;
+    int width[2 * ESP_ACTION_LENGTH];
+    int status = choose(d, s);
+    const struct esp_shape_choice *c = &s->choices[0];
+    struct esp_path_rule rule = {.width = width, .levels = c->stem + c->branch};
+    for (int i = 0; i < rule.levels; i++)
+        width[i] = i == c->stem ? c->paths : 1;
+    if (status == ESP_OK && rule.levels == 0)
+        d->tree->tree.nodes[0].reason = ESP_REASON_PLAIN;
+    return status == ESP_OK && rule.levels > 0 ? esp_draft_paths(d, &rule) : status;
+}
+
+/* ------------------------------------------------------------------ what is shown */
+
+static int list_choices(const void *memory, struct esp_shape_choice choices[ESP_MAX_CHOICES])
+{
+    const struct state *s = memory;
+    memcpy(choices, s->choices, sizeof s->choices);
+    return s->choice_count;
+}
+
+static void adapt(void *memory, const struct esp_params *values, const struct esp_iteration *it)
+{
+    struct state *s = memory;
+    (void)values;
+    s->obtained = it->committed_count;
+}
+
+static int gauges(const void *memory, const struct esp_params *values, struct esp_gauge *g)
+{
+    const struct state *s = memory;
+    const struct esp_shape_choice *c = &s->choices[0];
+    (void)values;
+    g[0] = (struct esp_gauge){"K", .after = c->paths, .maximum = ESP_ACTION_PATHS};
+    g[1] = (struct esp_gauge){"L1", .after = c->stem, .maximum = ESP_ACTION_LENGTH};
+    g[2] = (struct esp_gauge){"L2", .after = c->branch, .maximum = ESP_ACTION_LENGTH};
+    g[3] = (struct esp_gauge){"expected", .after = isnan(c->tokens) ? 0 : c->tokens,
+                              .maximum = 2 * ESP_ACTION_LENGTH};
+    g[4] =
+        (struct esp_gauge){"obtained", .after = s->obtained, .maximum = 2 * ESP_ACTION_LENGTH};
+    return 5;
+}
+
+const struct esp_drafter_ops esp_drafter_nde = {
+    .name = "nde",
+    .summary = "delayed, its K, L1 and L2 chosen for each tree by a trained selector",
+    .source = "delayed-tree-expansion, sec. 6",
+    .differs =
+        "passes are timed by rows as well as by length, once, in training; trees that mean "
+        "the same are one action; a head of its own says what an action brings",
+    .draws = ESP_DRAW_IID,
+    .verifier = "traversal",
+    .needs_model = true,
+    .state_size = sizeof(struct state),
+    .looks_back = true,
+    .bind = bind_selector,
+    .choices = list_choices,
+    .close = close_selector,
+    .draft = draft,
+    .adapt = adapt,
+    .gauges = gauges,
+};

@@ -1,0 +1,122 @@
+/* selector.c - what a trained selector says about a root; see selector.h. */
+#include "engine/selector/selector.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/status.h"
+
+enum { ROOM = ESP_SELECTOR_WIDE_WIDTH };
+
+static const int layer_tensors[ESP_SELECTOR_STATES + 3] = {
+    ESP_SELECTOR_TARGET, ESP_SELECTOR_DRAFT,  ESP_SELECTOR_ROOT,
+    ESP_SELECTOR_WIDE,   ESP_SELECTOR_NARROW, ESP_SELECTOR_OUT,
+};
+
+int esp_selector_open(struct esp_selector *s, const struct esp_selector_shape *shape)
+{
+    memset(s, 0, sizeof *s);
+    s->shape = *shape;
+    s->weights = calloc(esp_selector_count(shape), sizeof *s->weights);
+    s->value = calloc((ESP_SELECTOR_NARROW_WIDTH + 1) * ESP_ACTIONS, sizeof *s->value);
+    s->scratch = calloc(4 * ROOM, sizeof *s->scratch);
+    if (s->weights && s->value && s->scratch)
+        return ESP_OK;
+    esp_selector_close(s);
+    return ESP_E_MEMORY;
+}
+
+void esp_selector_close(struct esp_selector *s)
+{
+    for (size_t i = 0; i < sizeof s->layer / sizeof *s->layer; i++)
+        esp_dense_close(s->layer[i]);
+    free(s->weights);
+    free(s->value);
+    free(s->scratch);
+    memset(s, 0, sizeof *s);
+}
+
+/* A column of a matrix to multiples of a 127th of its largest value. */
+static void round_column(float *weights, int inputs, int outputs, int column)
+{
+    float largest = 0;
+    for (int i = 0; i < inputs; i++)
+        largest = fmaxf(largest, fabsf(weights[(size_t)i * (size_t)outputs + (size_t)column]));
+    const float scale = largest / 127;
+    for (int i = 0; i < inputs && scale > 0; i++) {
+        float *w = &weights[(size_t)i * (size_t)outputs + (size_t)column];
+        *w = rintf(*w / scale) * scale;
+    }
+}
+
+int esp_selector_prepare(struct esp_selector *s)
+{
+    for (size_t i = 0; i < sizeof s->layer / sizeof *s->layer; i++) {
+        const struct esp_selector_part part = esp_selector_part(&s->shape, layer_tensors[i]);
+        const struct esp_selector_part bias =
+            esp_selector_part(&s->shape, layer_tensors[i] + 1);
+        for (int j = 0; j < part.outputs; j++)
+            round_column(s->weights + part.offset, part.inputs, part.outputs, j);
+        esp_dense_close(s->layer[i]);
+        s->layer[i] = esp_dense_open(s->weights + part.offset, s->weights + bias.offset,
+                                     part.inputs, part.outputs);
+        if (!s->layer[i])
+            return ESP_E_MEMORY;
+    }
+    return ESP_OK;
+}
+
+/* LayerNorm in place. */
+static void normalise(const struct esp_selector *s, int state, float *x)
+{
+    const int first = state * ESP_SELECTOR_PER_STATE;
+    const float *gain = s->weights + esp_selector_part(&s->shape, first + 2).offset;
+    const float *shift = s->weights + esp_selector_part(&s->shape, first + 3).offset;
+    float mean = 0, square = 0;
+    for (int i = 0; i < ESP_SELECTOR_WIDTH; i++)
+        mean += x[i] / ESP_SELECTOR_WIDTH;
+    for (int i = 0; i < ESP_SELECTOR_WIDTH; i++)
+        square += (x[i] - mean) * (x[i] - mean) / ESP_SELECTOR_WIDTH;
+    const float factor = 1 / sqrtf(square + (float)ESP_SELECTOR_EPSILON);
+    for (int i = 0; i < ESP_SELECTOR_WIDTH; i++)
+        x[i] = (x[i] - mean) * factor * gain[i] + shift[i];
+}
+
+static void gelu(float *x, int n)
+{
+    for (int i = 0; i < n; i++)
+        x[i] *= 0.5f * (1 + erff(x[i] * (float)M_SQRT1_2));
+}
+
+void esp_selector_run(const struct esp_selector *s, const float *const *states,
+                      const float *scalars, struct esp_selector_score *score)
+{
+    float *joined = s->scratch, *wide = joined + ROOM, *narrow = wide + ROOM,
+          *logits = narrow + ROOM;
+    for (int i = 0; i < ESP_SELECTOR_STATES; i++) {
+        float *to = joined + i * ESP_SELECTOR_WIDTH;
+        esp_dense_apply(s->layer[i], states[i], to);
+        normalise(s, i, to);
+    }
+    for (int i = 0; i < ESP_SCALARS; i++)
+        joined[ESP_SELECTOR_STATES * ESP_SELECTOR_WIDTH + i] =
+            (scalars[i] - s->mean[i]) / s->deviation[i];
+    esp_dense_apply(s->layer[ESP_SELECTOR_STATES], joined, wide);
+    gelu(wide, ESP_SELECTOR_WIDE_WIDTH);
+    esp_dense_apply(s->layer[ESP_SELECTOR_STATES + 1], wide, narrow);
+    gelu(narrow, ESP_SELECTOR_NARROW_WIDTH);
+    esp_dense_apply(s->layer[ESP_SELECTOR_STATES + 2], narrow, logits);
+    memcpy(score->logits, logits, sizeof score->logits);
+    memcpy(score->narrow, narrow, sizeof score->narrow);
+}
+
+double esp_selector_tokens(const struct esp_selector *s, const struct esp_selector_score *score,
+                           int action)
+{
+    double sum = s->value[ESP_SELECTOR_NARROW_WIDTH * ESP_ACTIONS + action];
+    for (int i = 0; i < ESP_SELECTOR_NARROW_WIDTH; i++)
+        sum += (double)score->narrow[i] * s->value[i * ESP_ACTIONS + action];
+    const int most = esp_action_depth(esp_action_at(action)) + 1;
+    return sum < 1 ? 1 : sum > most ? most : sum;
+}

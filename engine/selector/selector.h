@@ -1,0 +1,68 @@
+/* selector.h - a trained selector of (K, L1, L2), and its file (delayed-tree-expansion, sec.
+ * 6).
+ *
+ * A selector is for one pair of models and one verifier. Its file is in the safetensors format
+ * and lies beside the target's weights as nde-VERIFIER.safetensors. Matrices are stored as
+ * 8-bit integers with a scale for each output. Everything in a file is untrusted.
+ */
+#ifndef ESP_SELECTOR_H
+#define ESP_SELECTOR_H
+
+#include <stdint.h>
+
+#include "engine/selector/pass_times.h"
+#include "engine/selector/selector_shape.h"
+#include "kernels/dense.h"
+
+enum { ESP_RULE_NAME = 32, ESP_SELECTOR_PATH = 4096 };
+
+struct esp_selector {
+    char rule[ESP_RULE_NAME]; /* name of the verifier */
+    uint64_t pair;            /* esp_pair_hash() of the models that it was trained with */
+    struct esp_selector_shape shape;
+    float mean[ESP_SCALARS], deviation[ESP_SCALARS]; /* of the scalars in training */
+    struct esp_pass_times times;
+    int first;      /* the action where nothing is known yet: right after a prompt */
+    float *weights; /* (esp_selector_count()) */
+    float *value;   /* (ESP_SELECTOR_NARROW_WIDTH + 1, ESP_ACTIONS): E^ of an action from the
+                       narrow   layer, a constant last */
+    struct esp_dense *layer[ESP_SELECTOR_STATES + 3];
+    float *scratch;
+};
+
+/* Takes memory for weights and values. Returns 0 or ESP_E_MEMORY. */
+int esp_selector_open(struct esp_selector *selector, const struct esp_selector_shape *shape);
+void esp_selector_close(struct esp_selector *selector);
+
+/* Rounds the weights to what a file holds and prepares them for esp_selector_score(). To be
+ * called when they are set. 0 or ESP_E_MEMORY. */
+int esp_selector_prepare(struct esp_selector *selector);
+
+struct esp_selector_score {
+    float logits[ESP_ACTIONS];
+    float narrow[ESP_SELECTOR_NARROW_WIDTH];
+};
+
+/* One pass: hidden states (shape.hidden[i]) and scalars, which are not standardised yet. */
+void esp_selector_run(const struct esp_selector *selector, const float *const *states,
+                      const float *scalars, struct esp_selector_score *score);
+
+/* The tokens that the selector expects of an action, at least 1. */
+double esp_selector_tokens(const struct esp_selector *selector,
+                           const struct esp_selector_score *score, int action);
+
+/* Writes the path of the file for a verifier, in the target's folder. False: it is too long. */
+bool esp_selector_path(char *path, size_t size, const char *folder, const char *rule);
+
+/* Reads nde-RULE.safetensors of a folder and prepares it. The pair and the widths must be
+ * these. ESP_E_FILE if there is no file; other negative statuses if it cannot be used; a
+ * sentence. */
+int esp_selector_read(struct esp_selector *selector, const char *folder, const char *rule,
+                      uint64_t pair, const struct esp_selector_shape *shape, char *err,
+                      size_t errlen);
+
+/* Writes a file as a whole or not at all. */
+int esp_selector_write(const struct esp_selector *selector, const char *path, char *err,
+                       size_t errlen);
+
+#endif

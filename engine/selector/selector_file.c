@@ -1,0 +1,275 @@
+/* selector_file.c - selectors in files; see selector.h.
+ *
+ * Tensors: `rule` and `pair` (bytes of text), `scalars.mean`, `scalars.deviation`,
+ * `times.length`, `times.draft`, `times.target`, `first`, `value`, and those of the network. A
+ * matrix NAME is I8 (inputs, outputs) with F32 (outputs) in NAME.scale; everything else is F32.
+ */
+#include "engine/selector/selector.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/model/safetensors.h"
+#include "engine/support/write_file.h"
+#include "kernels/model_desc.h"
+#include "kernels/status.h"
+
+enum { PAIR_TEXT = 16, NAME = 64 };
+
+bool esp_selector_path(char *path, size_t size, const char *folder, const char *rule)
+{
+    int n = snprintf(path, size, "%s/nde-%s.safetensors", folder, rule);
+    return n > 0 && (size_t)n < size;
+}
+
+/* ------------------------------------------------------------------ writing */
+
+struct writer {
+    cJSON *header;
+    char *data;
+    size_t used, room;
+    bool failed;
+};
+
+static void put(struct writer *w, const char *name, const char *type, int rows, int columns,
+                const void *bytes, size_t length)
+{
+    char *more = w->data;
+    while (!w->failed && w->room - w->used < length) {
+        w->room = 2 * w->room + length;
+        more = realloc(w->data, w->room);
+        w->failed = !more;
+        w->data = more ? more : w->data;
+    }
+    cJSON *entry = cJSON_CreateObject();
+    const int shape[2] = {rows, columns};
+    const double offsets[2] = {(double)w->used, (double)(w->used + length)};
+    cJSON_AddStringToObject(entry, "dtype", type);
+    cJSON_AddItemToObject(entry, "shape",
+                          cJSON_CreateIntArray(rows ? shape : shape + 1, rows ? 2 : 1));
+    cJSON_AddItemToObject(entry, "data_offsets", cJSON_CreateDoubleArray(offsets, 2));
+    w->failed |= !cJSON_AddItemToObject(w->header, name, entry);
+    if (w->failed)
+        return;
+    memcpy(w->data + w->used, bytes, length);
+    w->used += length;
+}
+
+static void put_floats(struct writer *w, const char *name, int rows, int columns,
+                       const float *values)
+{
+    put(w, name, "F32", rows, columns, values,
+        (size_t)(rows ? rows : 1) * (size_t)columns * sizeof *values);
+}
+
+/* The values are multiples of a 127th of the largest already; see esp_selector_prepare(). */
+static void put_matrix(struct writer *w, const struct esp_selector_part *part,
+                       const float *weights)
+{
+    char name[NAME];
+    float *scales = calloc((size_t)part->outputs, sizeof *scales);
+    int8_t *steps = malloc(part->count);
+    for (int j = 0; j < part->outputs && scales && steps; j++) {
+        for (int i = 0; i < part->inputs; i++)
+            scales[j] =
+                fmaxf(scales[j], fabsf(weights[(size_t)i * (size_t)part->outputs + (size_t)j]));
+        scales[j] /= 127;
+        for (int i = 0; i < part->inputs; i++) {
+            const size_t at = (size_t)i * (size_t)part->outputs + (size_t)j;
+            steps[at] = (int8_t)(scales[j] > 0 ? lrintf(weights[at] / scales[j]) : 0);
+        }
+    }
+    w->failed |= !scales || !steps;
+    if (!w->failed) {
+        put(w, part->name, "I8", part->inputs, part->outputs, steps, part->count);
+        snprintf(name, sizeof name, "%s.scale", part->name);
+        put_floats(w, name, 0, part->outputs, scales);
+    }
+    free(scales);
+    free(steps);
+}
+
+static void put_all(struct writer *w, const struct esp_selector *s)
+{
+    char pair[PAIR_TEXT + 1];
+    const float first = (float)s->first;
+    snprintf(pair, sizeof pair, "%016llx", (unsigned long long)s->pair);
+    put(w, "rule", "U8", 0, (int)strlen(s->rule), s->rule, strlen(s->rule));
+    put(w, "pair", "U8", 0, PAIR_TEXT, pair, PAIR_TEXT);
+    put_floats(w, "scalars.mean", 0, ESP_SCALARS, s->mean);
+    put_floats(w, "scalars.deviation", 0, ESP_SCALARS, s->deviation);
+    put_floats(w, "times.length", 0, ESP_TIME_LENGTHS, s->times.length);
+    put_floats(w, "times.draft", ESP_TIME_LENGTHS, ESP_TIME_DRAFT_ROWS, s->times.draft[0]);
+    put_floats(w, "times.target", ESP_TIME_LENGTHS, ESP_TIME_ROWS, s->times.target[0]);
+    put_floats(w, "first", 0, 1, &first);
+    put_floats(w, "value", ESP_SELECTOR_NARROW_WIDTH + 1, ESP_ACTIONS, s->value);
+    for (int i = 0; i < ESP_SELECTOR_TENSOR_COUNT; i++) {
+        const struct esp_selector_part part = esp_selector_part(&s->shape, i);
+        if (part.inputs > 1)
+            put_matrix(w, &part, s->weights + part.offset);
+        else
+            put_floats(w, part.name, 0, part.outputs, s->weights + part.offset);
+    }
+}
+
+int esp_selector_write(const struct esp_selector *s, const char *path, char *err, size_t errlen)
+{
+    struct writer w = {.header = cJSON_CreateObject()};
+    char *text = NULL, *file = NULL;
+    size_t length = 0;
+    int status = ESP_OK;
+    put_all(&w, s);
+    if (!w.failed && (text = cJSON_PrintUnformatted(w.header))) {
+        length = strlen(text);
+        file = malloc(8 + length + w.used);
+    }
+    if (file) {
+        for (int i = 0; i < 8; i++)
+            file[i] = (char)(length >> (8 * i) & 255);
+        memcpy(file + 8, text, length);
+        memcpy(file + 8 + length, w.data, w.used);
+        status = esp_write_file(path, file, 8 + length + w.used, true, err, errlen);
+    } else {
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory to write %s", path);
+    }
+    free(file);
+    free(text);
+    free(w.data);
+    cJSON_Delete(w.header);
+    return status;
+}
+
+/* ------------------------------------------------------------------ reading */
+
+struct reader {
+    struct esp_stored_set *set;
+    const char *path;
+    char *err;
+    size_t errlen;
+    int status;
+};
+
+static void complain(struct reader *r, const char *name, const char *what)
+{
+    if (r->status == ESP_OK)
+        r->status =
+            esp_fail(r->err, r->errlen, ESP_E_FORMAT,
+                     "%s: tensor %s %s; make the selector again with espalier train selector",
+                     r->path, name, what);
+}
+
+/* Reads a tensor of exactly this type and size. Returns whether it did. */
+static bool get(struct reader *r, const char *name, const char *type, size_t length, void *to)
+{
+    struct esp_stored *tensor = r->status == ESP_OK ? esp_stored_find(r->set, name) : NULL;
+    if (r->status < 0)
+        return false;
+    if (!tensor)
+        complain(r, name, "is missing");
+    else if (strcmp(tensor->type, type) != 0 || tensor->end - tensor->begin != length)
+        complain(r, name, "has another type or size than it must have");
+    else
+        esp_tensor_file_read(tensor->source, tensor->offset, to, length);
+    return r->status == ESP_OK;
+}
+
+static void get_floats(struct reader *r, const char *name, size_t count, float *to)
+{
+    if (!get(r, name, "F32", count * sizeof *to, to))
+        return;
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(to[i])) {
+            complain(r, name, "holds a value that is no number");
+            return;
+        }
+}
+
+static void get_matrix(struct reader *r, const struct esp_selector_part *part, float *weights)
+{
+    char name[NAME];
+    int8_t *steps = malloc(part->count);
+    float *scales = calloc((size_t)part->outputs, sizeof *scales);
+    snprintf(name, sizeof name, "%s.scale", part->name);
+    if (!steps || !scales)
+        r->status =
+            r->status < 0 ? r->status : esp_fail(r->err, r->errlen, ESP_E_MEMORY, "no memory");
+    else if (get(r, part->name, "I8", part->count, steps))
+        get_floats(r, name, (size_t)part->outputs, scales);
+    for (size_t i = 0; i < part->count && r->status == ESP_OK; i++)
+        weights[i] = (float)steps[i] * scales[i % (size_t)part->outputs];
+    free(steps);
+    free(scales);
+}
+
+static void get_identity(struct reader *r, const char *rule, uint64_t pair)
+{
+    char name[ESP_RULE_NAME] = "", has[PAIR_TEXT + 1] = "", wants[PAIR_TEXT + 1];
+    snprintf(wants, sizeof wants, "%016llx", (unsigned long long)pair);
+    if (get(r, "rule", "U8", strlen(rule), name) && strcmp(name, rule) != 0)
+        complain(r, "rule", "names another verifier");
+    if (get(r, "pair", "U8", PAIR_TEXT, has) && strcmp(has, wants) != 0)
+        r->status =
+            esp_fail(r->err, r->errlen, ESP_E_MISMATCH,
+                     "%s was trained for another pair of models; make one for this pair "
+                     "with espalier train selector --verifier %s",
+                     r->path, rule);
+}
+
+static void get_all(struct reader *r, struct esp_selector *s)
+{
+    float first = 0;
+    get_floats(r, "scalars.mean", ESP_SCALARS, s->mean);
+    get_floats(r, "scalars.deviation", ESP_SCALARS, s->deviation);
+    for (int i = 0; i < ESP_SCALARS; i++)
+        if (r->status == ESP_OK && !(s->deviation[i] > 0))
+            complain(r, "scalars.deviation", "holds a value that is not above 0");
+    get_floats(r, "times.length", ESP_TIME_LENGTHS, s->times.length);
+    get_floats(r, "times.draft", ESP_TIME_LENGTHS * ESP_TIME_DRAFT_ROWS, s->times.draft[0]);
+    get_floats(r, "times.target", ESP_TIME_LENGTHS * ESP_TIME_ROWS, s->times.target[0]);
+    if (r->status == ESP_OK && !esp_pass_times_sound(&s->times))
+        complain(r, "times.target", "or another of the times is not above 0");
+    get_floats(r, "first", 1, &first);
+    s->first = (int)first;
+    if (r->status == ESP_OK && !(first >= 0 && first < ESP_ACTIONS))
+        complain(r, "first", "is no action");
+    get_floats(r, "value", (ESP_SELECTOR_NARROW_WIDTH + 1) * ESP_ACTIONS, s->value);
+    for (int i = 0; i < ESP_SELECTOR_TENSOR_COUNT; i++) {
+        const struct esp_selector_part part = esp_selector_part(&s->shape, i);
+        if (part.inputs > 1)
+            get_matrix(r, &part, s->weights + part.offset);
+        else
+            get_floats(r, part.name, part.count, s->weights + part.offset);
+    }
+}
+
+int esp_selector_read(struct esp_selector *s, const char *folder, const char *rule,
+                      uint64_t pair, const struct esp_selector_shape *shape, char *err,
+                      size_t errlen)
+{
+    char path[ESP_SELECTOR_PATH], file[ESP_RULE_NAME + 32];
+    struct reader r = {.path = path, .err = err, .errlen = errlen};
+    memset(s, 0, sizeof *s);
+    if (!esp_selector_path(path, sizeof path, folder, rule))
+        return esp_fail(err, errlen, ESP_E_FILE, "the path of %.200s is too long", folder);
+    snprintf(file, sizeof file, "nde-%s.safetensors", rule);
+    r.status = esp_safetensors_open_file(&r.set, folder, file, err, errlen);
+    if (r.status == ESP_OK && esp_selector_open(s, shape) < 0)
+        r.status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for %s", path);
+    if (r.status == ESP_OK) {
+        snprintf(s->rule, sizeof s->rule, "%s", rule);
+        s->pair = pair;
+        get_identity(&r, rule, pair);
+        get_all(&r, s);
+    }
+    if (r.status == ESP_OK)
+        r.status = esp_stored_release(r.set, err, errlen);
+    if (r.status == ESP_OK && esp_selector_prepare(s) < 0)
+        r.status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for %s", path);
+    esp_stored_close(r.set);
+    if (r.status < 0)
+        esp_selector_close(s);
+    return r.status;
+}

@@ -1,0 +1,443 @@
+/* fit_selector.c - the training loop; see fit_selector.h.
+ *
+ * AdamW at 1e-3, falling as a cosine, batches of 64, dropout .1, loss 12 with lambda 1 and
+ * alpha .1. The base of the loss is the best static action of each sampling setting on the
+ * samples trained on. Two things are not in the paper. The policy begins as the best static
+ * actions, and .03 of its entropy is taken off the loss: without them the softmax closes on one
+ * action, of an average root, before the network has learned to tell roots apart. After each
+ * epoch the policy's choices on the samples kept apart are compared with that base, and the
+ * weights of the best epoch are kept. What actions bring is then fitted to the narrow layer by
+ * least squares, for display.
+ */
+#include "engine/train/fit_selector.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/train/adamw.h"
+#include "engine/train/selector_net.h"
+#include "kernels/status.h"
+
+enum { FEATURES = ESP_SELECTOR_NARROW_WIDTH + 1, BATCH = 64 };
+
+static const struct esp_selector_loss loss = {.lambda = 1, .alpha = 0.1, .entropy = 0.03};
+static const double RATE = 1e-3, RIDGE = 1e-3;
+
+struct fit {
+    const struct esp_selector_fit *of;
+    struct esp_selector *selector;
+    struct esp_selector_net net;
+    struct esp_adamw adam;
+    int *train, *apart; /* numbers of samples */
+    int train_count, apart_count;
+    float *seconds; /* (samples, ESP_ACTIONS) */
+    int base[ESP_SAMPLE_SETTINGS];
+    double *best; /* weights of the best epoch */
+    double best_ratio;
+    struct esp_rng rng;
+};
+
+static const float *sample_at(const struct fit *f, int i)
+{
+    return f->of->samples->samples + (size_t)i * f->of->samples->size;
+}
+
+static const float *expected_of(const struct fit *f, int i)
+{
+    return sample_at(f, i) + esp_sample_expected(&f->of->layout, f->of->rule);
+}
+
+static int setting_of(const struct fit *f, int i)
+{
+    return (int)sample_at(f, i)[ESP_SAMPLE_SETTING];
+}
+
+static const float *seconds_of(const struct fit *f, int i)
+{
+    return f->seconds + (size_t)i * ESP_ACTIONS;
+}
+
+/* The scalars as drafter nde will see them. */
+static void scalars_of(const struct fit *f, int i, float scalars[ESP_SCALARS])
+{
+    const float *sample = sample_at(f, i);
+    const double length = sample[ESP_SAMPLE_LENGTH];
+    memcpy(scalars, sample + ESP_SAMPLE_SCALARS, ESP_SCALARS * sizeof *scalars);
+    scalars[ESP_FEATURE_TIME_Q] = (float)esp_time_draft(f->of->times, 1, length);
+    scalars[ESP_FEATURE_TIME_P] = (float)esp_time_target(f->of->times, 1, length);
+}
+
+/* ------------------------------------------------------------------ preparation */
+
+static bool split(struct fit *f)
+{
+    const struct esp_sample_file *s = f->of->samples;
+    f->train = calloc((size_t)s->count + 1, sizeof *f->train);
+    f->apart = calloc((size_t)s->count + 1, sizeof *f->apart);
+    f->seconds = calloc((size_t)s->count * ESP_ACTIONS, sizeof *f->seconds);
+    if (!f->train || !f->apart || !f->seconds)
+        return false;
+    for (int i = 0; i < s->count; i++) {
+        const bool apart = s->piece[i] / ESP_SAMPLE_SETTINGS % 8 == 7;
+        if (apart)
+            f->apart[f->apart_count++] = i;
+        else
+            f->train[f->train_count++] = i;
+        const int length = (int)sample_at(f, i)[ESP_SAMPLE_LENGTH];
+        for (int a = 0; a < ESP_ACTIONS; a++)
+            f->seconds[(size_t)i * ESP_ACTIONS + (size_t)a] =
+                f->of->training->tokens_only
+                    ? 1
+                    : (float)esp_time_of_action(f->of->times, esp_action_at(a), length);
+    }
+    return true;
+}
+
+/* The static action with most tokens per second, or per iteration, on these samples of one
+ * setting (-1: all). */
+static int best_static(const struct fit *f, const int *which, int count, int setting,
+                       bool timed)
+{
+    double best = 0;
+    int found = 0;
+    for (int a = 0; a < ESP_ACTIONS; a++) {
+        double tokens = 0, seconds = 0;
+        if (!esp_action_canonical(a))
+            continue;
+        for (int i = 0; i < count; i++) {
+            if (setting >= 0 && setting_of(f, which[i]) != setting)
+                continue;
+            tokens += expected_of(f, which[i])[a];
+            seconds += timed ? seconds_of(f, which[i])[a] : 1;
+        }
+        if (seconds > 0 && tokens / seconds > best) {
+            best = tokens / seconds;
+            found = a;
+        }
+    }
+    return found;
+}
+
+static void standardise(struct fit *f)
+{
+    double sum[ESP_SCALARS] = {0}, square[ESP_SCALARS] = {0};
+    float scalars[ESP_SCALARS];
+    for (int i = 0; i < f->train_count; i++) {
+        scalars_of(f, f->train[i], scalars);
+        for (int j = 0; j < ESP_SCALARS; j++)
+            sum[j] += scalars[j];
+    }
+    for (int i = 0; i < f->train_count; i++) {
+        scalars_of(f, f->train[i], scalars);
+        for (int j = 0; j < ESP_SCALARS; j++)
+            square[j] += pow(scalars[j] - sum[j] / f->train_count, 2);
+    }
+    for (int j = 0; j < ESP_SCALARS; j++) {
+        f->selector->mean[j] = (float)(sum[j] / f->train_count);
+        f->selector->deviation[j] = (float)fmax(sqrt(square[j] / f->train_count), 1e-9);
+    }
+}
+
+static void load_rows(struct fit *f, const int *which, int count)
+{
+    float scalars[ESP_SCALARS];
+    for (int i = 0; i < count; i++) {
+        const float *sample = sample_at(f, which[i]);
+        const float *state = sample + esp_sample_states(&f->of->layout);
+        for (int s = 0; s < ESP_SELECTOR_STATES; s++) {
+            const int width = f->net.shape.hidden[s];
+            for (int j = 0; j < width; j++)
+                f->net.state[s][(size_t)i * (size_t)width + (size_t)j] = *state++;
+        }
+        scalars_of(f, which[i], scalars);
+        for (int j = 0; j < ESP_SCALARS; j++)
+            f->net.scalars[i * ESP_SCALARS + j] =
+                ((double)scalars[j] - f->selector->mean[j]) / f->selector->deviation[j];
+    }
+}
+
+/* The policy begins as a mixture of the best static actions: the last layer's weights are small
+ * and its biases grow with the logarithm of an action's tokens per second. From random logits
+ * the first steps go to whatever beats an average tree, and the softmax closes there. */
+static void begin_with_static(struct fit *f)
+{
+    static const double SMALL = 0.1;
+    const struct esp_selector_part out = esp_selector_part(&f->net.shape, ESP_SELECTOR_OUT);
+    const struct esp_selector_part bias =
+        esp_selector_part(&f->net.shape, ESP_SELECTOR_OUT_BIAS);
+    const int best = best_static(f, f->train, f->train_count, -1, true);
+    double tokens[ESP_ACTIONS] = {0}, seconds[ESP_ACTIONS] = {0};
+    for (int i = 0; i < f->train_count; i++)
+        for (int a = 0; a < ESP_ACTIONS; a++) {
+            tokens[a] += expected_of(f, f->train[i])[a];
+            seconds[a] += seconds_of(f, f->train[i])[a];
+        }
+    for (int a = 0; a < ESP_ACTIONS; a++)
+        if (tokens[a] > 0)
+            f->net.weights[bias.offset + (size_t)a] =
+                log(tokens[a] / seconds[a] * seconds[best] / tokens[best]) / loss.entropy;
+    for (size_t i = 0; i < out.count; i++)
+        f->net.weights[out.offset + i] *= SMALL;
+}
+
+/* ------------------------------------------------------------------ epochs */
+
+static void shuffle(struct fit *f)
+{
+    for (int i = f->train_count - 1; i > 0; i--) {
+        const int j = (int)(esp_rng_uniform(&f->rng) * (i + 1));
+        const int kept = f->train[i];
+        f->train[i] = f->train[j];
+        f->train[j] = kept;
+    }
+}
+
+static double train_epoch(struct fit *f)
+{
+    struct esp_selector_goal goals[BATCH];
+    double sum = 0;
+    shuffle(f);
+    for (int first = 0; first < f->train_count; first += BATCH) {
+        const int left = f->train_count - first;
+        const int rows = left < BATCH ? left : BATCH;
+        load_rows(f, f->train + first, rows);
+        for (int i = 0; i < rows; i++) {
+            const int at = f->train[first + i], base = f->base[setting_of(f, at)];
+            goals[i] = (struct esp_selector_goal){expected_of(f, at), seconds_of(f, at),
+                                                  (double)expected_of(f, at)[base] /
+                                                      seconds_of(f, at)[base]};
+        }
+        esp_selector_net_forward(&f->net, rows, &f->rng);
+        sum +=
+            rows * esp_selector_loss(&loss, f->net.logits, goals, rows, f->net.logit_gradient);
+        esp_selector_net_backward(&f->net, rows);
+        esp_adamw_step(&f->adam, f->net.weights, f->net.gradient);
+    }
+    return sum / f->train_count;
+}
+
+static int best_logit(const double *logits)
+{
+    int best = 0;
+    for (int a = 1; a < ESP_ACTIONS; a++)
+        if (esp_action_canonical(a) && logits[a] > logits[best])
+            best = a;
+    return best;
+}
+
+/* Tokens per second of the choices over those of the base, on the samples kept apart: the mean
+ * over settings. */
+static double judge(struct fit *f)
+{
+    double tokens[2][ESP_SAMPLE_SETTINGS] = {{0}}, seconds[2][ESP_SAMPLE_SETTINGS] = {{0}};
+    double sum = 0;
+    int settings = 0;
+    for (int first = 0; first < f->apart_count; first += ESP_SELECTOR_BATCH) {
+        const int left = f->apart_count - first;
+        const int rows = left < ESP_SELECTOR_BATCH ? left : ESP_SELECTOR_BATCH;
+        load_rows(f, f->apart + first, rows);
+        esp_selector_net_forward(&f->net, rows, NULL);
+        for (int i = 0; i < rows; i++) {
+            const int at = f->apart[first + i], setting = setting_of(f, at);
+            const int chosen[2] = {best_logit(f->net.logits + (size_t)i * ESP_ACTIONS),
+                                   f->base[setting]};
+            for (int k = 0; k < 2; k++) {
+                tokens[k][setting] += expected_of(f, at)[chosen[k]];
+                seconds[k][setting] += seconds_of(f, at)[chosen[k]];
+            }
+        }
+    }
+    for (int i = 0; i < ESP_SAMPLE_SETTINGS; i++)
+        if (seconds[0][i] > 0) {
+            sum += tokens[0][i] / seconds[0][i] / (tokens[1][i] / seconds[1][i]);
+            settings++;
+        }
+    return settings ? sum / settings : NAN;
+}
+
+static int train(struct fit *f)
+{
+    const struct esp_selector_training *t = f->of->training;
+    for (int epoch = 0; epoch < t->epochs; epoch++) {
+        f->adam.rate = RATE * 0.5 * (1 + cos(M_PI * epoch / t->epochs));
+        const double found = train_epoch(f), ratio = judge(f);
+        if (!(ratio <= f->best_ratio)) {
+            f->best_ratio = ratio;
+            memcpy(f->best, f->net.weights, f->net.count * sizeof *f->best);
+        }
+        const struct esp_selector_progress progress = {
+            ESP_TRAIN_NETWORK, f->selector->rule, epoch + 1, t->epochs, found, ratio};
+        if (t->progress && !t->progress(t->user, &progress))
+            return ESP_E_CANCELLED;
+    }
+    memcpy(f->net.weights, f->best, f->net.count * sizeof *f->best);
+    return ESP_OK;
+}
+
+/* ------------------------------------------------------------------ what actions bring */
+
+/* Solves a x = b for all columns of b (n, ESP_ACTIONS), a symmetric and positive (Cholesky). */
+static void solve(double a[FEATURES][FEATURES], double *b)
+{
+    for (int i = 0; i < FEATURES; i++)
+        for (int j = 0; j <= i; j++) {
+            double sum = a[i][j];
+            for (int k = 0; k < j; k++)
+                sum -= a[i][k] * a[j][k];
+            a[i][j] = i == j ? sqrt(sum) : sum / a[j][j];
+        }
+    for (int c = 0; c < ESP_ACTIONS; c++) {
+        for (int i = 0; i < FEATURES; i++) {
+            for (int k = 0; k < i; k++)
+                b[i * ESP_ACTIONS + c] -= a[i][k] * b[k * ESP_ACTIONS + c];
+            b[i * ESP_ACTIONS + c] /= a[i][i];
+        }
+        for (int i = FEATURES - 1; i >= 0; i--) {
+            for (int k = i + 1; k < FEATURES; k++)
+                b[i * ESP_ACTIONS + c] -= a[k][i] * b[k * ESP_ACTIONS + c];
+            b[i * ESP_ACTIONS + c] /= a[i][i];
+        }
+    }
+}
+
+static int fit_values(struct fit *f)
+{
+    static double square[FEATURES][FEATURES];
+    double *sum = calloc((size_t)FEATURES * ESP_ACTIONS, sizeof *sum);
+    if (!sum)
+        return ESP_E_MEMORY;
+    memset(square, 0, sizeof square);
+    for (int first = 0; first < f->train_count; first += ESP_SELECTOR_BATCH) {
+        const int left = f->train_count - first;
+        const int rows = left < ESP_SELECTOR_BATCH ? left : ESP_SELECTOR_BATCH;
+        load_rows(f, f->train + first, rows);
+        esp_selector_net_forward(&f->net, rows, NULL);
+        for (int i = 0; i < rows; i++) {
+            double x[FEATURES];
+            memcpy(x, f->net.narrow + (size_t)i * ESP_SELECTOR_NARROW_WIDTH,
+                   sizeof x - sizeof *x);
+            x[FEATURES - 1] = 1;
+            const float *y = expected_of(f, f->train[first + i]);
+            for (int j = 0; j < FEATURES; j++) {
+                for (int k = 0; k < FEATURES; k++)
+                    square[j][k] += x[j] * x[k];
+                for (int a = 0; a < ESP_ACTIONS; a++)
+                    sum[j * ESP_ACTIONS + a] += x[j] * y[a];
+            }
+        }
+    }
+    for (int j = 0; j < FEATURES; j++)
+        square[j][j] += RIDGE * f->train_count;
+    solve(square, sum);
+    for (int i = 0; i < FEATURES * ESP_ACTIONS; i++)
+        f->selector->value[i] = (float)sum[i];
+    free(sum);
+    return ESP_OK;
+}
+
+/* ------------------------------------------------------------------ public */
+
+static void close_fit(struct fit *f)
+{
+    esp_selector_net_close(&f->net);
+    esp_adamw_close(&f->adam);
+    free(f->train);
+    free(f->apart);
+    free(f->seconds);
+    free(f->best);
+}
+
+int esp_selector_fit(const struct esp_selector_fit *of, struct esp_selector *selector)
+{
+    struct fit f = {.of = of, .selector = selector, .best_ratio = -INFINITY};
+    const uint64_t seed = of->training->seed;
+    int status = esp_selector_net_open(&f.net, &selector->shape, ESP_SELECTOR_BATCH, seed);
+    if (status == ESP_OK)
+        status = esp_adamw_open(&f.adam, f.net.count);
+    f.best = status == ESP_OK ? calloc(f.net.count, sizeof *f.best) : NULL;
+    f.rng = (struct esp_rng){.seed = seed, .stream = 2};
+    if (status == ESP_OK && (!f.best || !split(&f)))
+        status = ESP_E_MEMORY;
+    if (status == ESP_OK && f.train_count == 0)
+        status = ESP_E_ARGUMENT;
+    if (status == ESP_OK) {
+        for (int i = 0; i < ESP_SAMPLE_SETTINGS; i++)
+            f.base[i] = best_static(&f, f.train, f.train_count, i, true);
+        selector->first = best_static(&f, f.train, f.train_count, -1, true);
+        selector->times = *of->times;
+        standardise(&f);
+        begin_with_static(&f);
+        status = train(&f);
+    }
+    if (status == ESP_OK)
+        status = fit_values(&f);
+    for (size_t i = 0; i < f.net.count && status == ESP_OK; i++)
+        selector->weights[i] = (float)f.net.weights[i];
+    close_fit(&f);
+    return status;
+}
+
+static int choose(const struct fit *f, const struct esp_selector *selector, int i)
+{
+    const float *sample = sample_at(f, i);
+    const float *states[ESP_SELECTOR_STATES];
+    struct esp_selector_score score;
+    float scalars[ESP_SCALARS];
+    int best = 0;
+    scalars_of(f, i, scalars);
+    states[0] = sample + esp_sample_states(&f->of->layout);
+    for (int s = 1; s < ESP_SELECTOR_STATES; s++)
+        states[s] = states[s - 1] + selector->shape.hidden[s - 1];
+    esp_selector_run(selector, states, scalars, &score);
+    for (int a = 1; a < ESP_ACTIONS; a++)
+        if (esp_action_canonical(a) && score.logits[a] > score.logits[best])
+            best = a;
+    return best;
+}
+
+static void report(const struct fit *f, const struct esp_selector *selector, int setting)
+{
+    const bool all = setting == ESP_SAMPLE_SETTINGS;
+    struct esp_selector_result result = {.rule = selector->rule};
+    double seconds = 0, fastest_seconds = 0;
+    const int fastest = best_static(f, f->train, f->train_count, all ? -1 : setting, true);
+    const int most = best_static(f, f->train, f->train_count, all ? -1 : setting, false);
+    for (int n = 0; n < f->apart_count; n++) {
+        const int i = f->apart[n];
+        if (!all && setting_of(f, i) != setting)
+            continue;
+        const int chosen = choose(f, selector, i);
+        result.samples++;
+        result.tokens += expected_of(f, i)[chosen];
+        result.fastest_tokens += expected_of(f, i)[fastest];
+        result.most_tokens += expected_of(f, i)[most];
+        seconds += seconds_of(f, i)[chosen];
+        fastest_seconds += seconds_of(f, i)[fastest];
+    }
+    if (result.samples == 0)
+        return;
+    result.speed = result.tokens / seconds / (result.fastest_tokens / fastest_seconds);
+    result.tokens /= result.samples;
+    result.fastest_tokens /= result.samples;
+    result.most_tokens /= result.samples;
+    if (!all) {
+        result.temperature = esp_sample_settings[setting].temperature;
+        result.top_p = esp_sample_settings[setting].top_p;
+    }
+    esp_action_print(esp_action_at(fastest), result.fastest, sizeof result.fastest);
+    esp_action_print(esp_action_at(most), result.most, sizeof result.most);
+    f->of->training->result(f->of->training->user, &result);
+}
+
+int esp_selector_compare(const struct esp_selector_fit *of, const struct esp_selector *selector)
+{
+    struct fit f = {.of = of};
+    if (!of->training->result)
+        return ESP_OK;
+    const bool split_up = split(&f);
+    for (int i = 0; i <= ESP_SAMPLE_SETTINGS && split_up; i++)
+        report(&f, selector, i);
+    close_fit(&f);
+    return split_up ? ESP_OK : ESP_E_MEMORY;
+}

@@ -1,0 +1,65 @@
+/* measure_times.c - how long passes take here; see pass_times.h.
+ *
+ * A pass is what an iteration does with it: the draft's is followed by softmax and a draw below
+ * each row, the target's by softmax. What the cache holds does not matter for the time, so that
+ * no text is needed.
+ */
+#include "engine/train/selector_samples.h"
+
+#include <math.h>
+
+#include "kernels/clock.h"
+
+enum { TRIES = 12 };
+
+static int time_pass(struct esp_sampler *s, struct esp_kv_cache *c, struct esp_rows *rows,
+                     int count, int length, float *seconds)
+{
+    static const struct esp_sampling sampling = {1, 1, 0};
+    double least = INFINITY;
+    for (int i = 0; i < count; i++) {
+        s->tokens[i] = 0;
+        s->positions[i] = length + i;
+        s->logits_row[i] = i;
+        s->u[i] = 0.5;
+    }
+    for (int try = 0; try < TRIES; try++) {
+        const struct esp_batch batch = {
+            .rows = count,
+            .tokens = s->tokens,
+            .positions = s->positions,
+            .first = length,
+            .prefix = length,
+            .logits = rows,
+        };
+        const double start = esp_clock();
+        int status = s->ops->forward(c->cache, &batch);
+        if (status == ESP_OK)
+            status = s->ops->softmax(rows, s->logits_row, count, &sampling);
+        if (status == ESP_OK)
+            status = s->ops->sample(rows, s->logits_row, s->u, c == &s->draft ? count : 1, 1,
+                                    NULL, 0, s->tokens, s->values, ESP_NOW);
+        if (status < 0)
+            return status;
+        least = fmin(least, esp_clock() - start);
+        for (int i = 0; i < count; i++)
+            s->tokens[i] = 0;
+    }
+    *seconds = (float)least;
+    return ESP_OK;
+}
+
+int esp_measure_times(struct esp_sampler *s, struct esp_pass_times *times)
+{
+    int status = ESP_OK;
+    for (int i = 0; i < ESP_TIME_LENGTHS && status == ESP_OK; i++) {
+        const int length = s->context * (i + 1) / (ESP_TIME_LENGTHS + 1);
+        times->length[i] = (float)length;
+        for (int j = 0; j < ESP_TIME_DRAFT_ROWS && status == ESP_OK; j++)
+            status = time_pass(s, &s->draft, s->q, j + 1, length, &times->draft[i][j]);
+        for (int j = 0; j < ESP_TIME_ROWS && status == ESP_OK; j++)
+            status =
+                time_pass(s, &s->target, s->p, esp_time_rows[j], length, &times->target[i][j]);
+    }
+    return status;
+}

@@ -1,0 +1,423 @@
+/* selector_samples.c - makes the samples that a selector learns from; see selector_samples.h.
+ *
+ * A piece: (1) a prompt from the text; (2) the target writes up to the next root, token by
+ * token; (3) the draft catches up, and its last pass covers the token before the root and the
+ * root; (4) the draft draws stem and paths, one pass for each depth; (5) one pass of the target
+ * over root, stem and paths; (6) features, E^ of all actions; then (2) again.
+ */
+#include "engine/train/selector_samples.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "engine/espalier.h"
+#include "engine/support/rng.h"
+
+enum {
+    STEM = ESP_ACTION_LENGTH,
+    PATHS = ESP_ROLLOUT_STEM * ESP_ACTION_PATHS, /* side by side */
+    WORDS = (ESP_ROLLOUT_ROWS + 63) / 64,
+    PREVIOUS = ESP_ROLLOUT_ROWS, /* row of p and q for the token before the root */
+    LEAST_PROMPT = 8,
+};
+
+const struct esp_sampling esp_sample_settings[ESP_SAMPLE_SETTINGS] = {
+    {0.2, 1, 0}, {0.4, 1, 0}, {0.6, 1, 0}, {0.8, 1, 0},
+    {1, 1, 0},   {1.2, 1, 0}, {1, 0.9, 0}, {1, 0.99, 0},
+};
+
+size_t esp_sample_states(const struct esp_sample_layout *layout)
+{
+    (void)layout;
+    return ESP_SAMPLE_SCALARS + ESP_SCALARS;
+}
+
+size_t esp_sample_expected(const struct esp_sample_layout *layout, int rule)
+{
+    size_t at = esp_sample_states(layout) + (size_t)rule * ESP_ACTIONS;
+    for (int i = 0; i < ESP_SELECTOR_STATES; i++)
+        at += (size_t)layout->hidden[i];
+    return at;
+}
+
+size_t esp_sample_size(const struct esp_sample_layout *layout)
+{
+    return esp_sample_expected(layout, layout->rules);
+}
+
+/* ------------------------------------------------------------------ memory */
+
+static int open_rows(struct esp_sampler *s, char *err, size_t errlen)
+{
+    struct esp_backend *backend = s->engine->backend;
+    int status = s->ops->rows_open(&s->p, backend, PREVIOUS + 1, s->vocabulary, err, errlen);
+    if (status == ESP_OK)
+        status = s->ops->rows_open(&s->q, backend, PREVIOUS + 1, s->vocabulary, err, errlen);
+    if (status == ESP_OK)
+        status = s->ops->rows_open(&s->target_states, backend, 1,
+                                   s->engine->target->desc.hidden, err, errlen);
+    if (status == ESP_OK)
+        status = s->ops->rows_open(&s->draft_states, backend, 2, s->engine->draft->desc.hidden,
+                                   err, errlen);
+    return status;
+}
+
+static bool take_memory(struct esp_sampler *s)
+{
+    const size_t rows = ESP_ROLLOUT_ROWS, width = (size_t)s->vocabulary;
+    bool taken = true;
+    s->piece = calloc((size_t)s->context + 1, sizeof *s->piece);
+    s->tokens = calloc(rows, sizeof *s->tokens);
+    s->positions = calloc(rows, sizeof *s->positions);
+    s->logits_row = calloc(rows, sizeof *s->logits_row);
+    s->state_row = calloc(rows, sizeof *s->state_row);
+    s->mask = calloc(rows * WORDS, sizeof *s->mask);
+    s->u = calloc(rows, sizeof *s->u);
+    s->values = calloc(rows, sizeof *s->values);
+    for (int i = 0; i < 3; i++)
+        taken &= (s->row[i] = calloc(width, sizeof *s->row[i])) != NULL;
+    s->distributions = calloc(2 * rows * width, sizeof *s->distributions);
+    s->p_at = calloc(rows, sizeof *s->p_at);
+    s->q_at = calloc(rows, sizeof *s->q_at);
+    return taken && s->piece && s->tokens && s->positions && s->logits_row && s->state_row &&
+           s->mask && s->u && s->values && s->distributions && s->p_at && s->q_at;
+}
+
+int esp_sampler_open(struct esp_sampler *s, char *err, size_t errlen)
+{
+    const struct esp_engine *e = s->engine;
+    const struct esp_model_desc *target = &e->target->desc, *draft = &e->draft->desc;
+    s->ops = e->backend->ops;
+    s->vocabulary = target->vocabulary;
+    s->context = draft->context < e->context ? draft->context : e->context;
+    s->context -= 2 * STEM;
+    s->layout.hidden[ESP_SELECTOR_H_TARGET] = target->hidden;
+    s->layout.hidden[ESP_SELECTOR_H_DRAFT] = s->layout.hidden[ESP_SELECTOR_H_ROOT] =
+        draft->hidden;
+    if (s->context < LEAST_PROMPT + 2 * ESP_SAMPLE_EVERY)
+        return esp_fail(
+            err, errlen, ESP_E_ARGUMENT,
+            "a context of %d tokens is too short to train a selector: give %d or more",
+            s->context + 2 * STEM, LEAST_PROMPT + 2 * ESP_SAMPLE_EVERY + 2 * STEM);
+    if (s->length < 2 * LEAST_PROMPT)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "the text has only %d tokens: give more with --text", s->length);
+    int status = esp_kv_cache_open(&s->target, s->ops, e->target_weights, target->vocabulary,
+                                   s->context, ESP_ROLLOUT_ROWS, err, errlen);
+    if (status == ESP_OK)
+        status = esp_kv_cache_open(&s->draft, s->ops, e->draft_weights, draft->vocabulary,
+                                   s->context, ESP_ROLLOUT_ROWS, err, errlen);
+    if (status == ESP_OK)
+        status = open_rows(s, err, errlen);
+    if (status == ESP_OK && !take_memory(s))
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory to make samples");
+    if (status < 0)
+        esp_sampler_close(s);
+    return status;
+}
+
+void esp_sampler_close(struct esp_sampler *s)
+{
+    struct esp_rows **rows[] = {&s->p, &s->q, &s->target_states, &s->draft_states};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (*rows[i])
+            s->ops->rows_close(*rows[i]);
+        *rows[i] = NULL;
+    }
+    if (s->target.cache)
+        esp_kv_cache_close(&s->target);
+    if (s->draft.cache)
+        esp_kv_cache_close(&s->draft);
+    void *blocks[] = {
+        s->piece,        s->tokens, s->positions, s->logits_row,    s->state_row,
+        s->mask,         s->u,      s->values,    s->distributions, (void *)s->p_at,
+        (void *)s->q_at, s->row[0], s->row[1],    s->row[2]};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        free(blocks[i]);
+    s->piece = s->tokens = s->positions = s->logits_row = s->state_row = NULL;
+    s->mask = NULL;
+    s->u = s->values = s->distributions = NULL;
+    s->p_at = s->q_at = NULL;
+    s->row[0] = s->row[1] = s->row[2] = NULL;
+}
+
+/* ------------------------------------------------------------------ the text */
+
+/* A draw from each of the rows s->logits_row (count) of the matrix, to s->tokens. */
+static int draw(struct esp_sampler *s, struct esp_rows *rows, int count, struct esp_rng *rng)
+{
+    for (int i = 0; i < count; i++)
+        s->u[i] = esp_rng_uniform(rng);
+    return s->ops->sample(rows, s->logits_row, s->u, count, 1, NULL, 0, s->tokens, s->values,
+                          ESP_NOW);
+}
+
+/* Tokens of the piece from the cache's length to `end` join the cache. The last `wanted` of
+ * them get logits in rows `to` and hidden states in rows 0, 1, .. */
+static int append(struct esp_sampler *s, struct esp_kv_cache *c, int end, int wanted,
+                  struct esp_rows *logits, const int32_t *to, struct esp_rows *hidden)
+{
+    const int first = end - wanted;
+    int status = first > c->length ? esp_kv_cache_append(c, s->piece + c->length,
+                                                         first - c->length, NULL, NULL)
+                                   : (int)ESP_OK;
+    if (status < 0)
+        return status;
+    c->length = first;
+    for (int i = 0; i < wanted; i++) {
+        s->positions[i] = first + i;
+        s->state_row[i] = i;
+    }
+    const struct esp_states states = {1, {ESP_STATE_NORMED}, hidden, s->state_row};
+    const struct esp_batch batch = {
+        .rows = wanted,
+        .tokens = esp_kv_cache_known(c, s->piece + first, wanted),
+        .positions = s->positions,
+        .first = first,
+        .prefix = first,
+        .logits = logits,
+        .logits_row = to,
+        .states = &states,
+    };
+    status = s->ops->forward(c->cache, &batch);
+    c->length = end;
+    return status;
+}
+
+/* The target writes `count` tokens. Row PREVIOUS of p is then the distribution that the last
+ * one was drawn from. Returns ESP_OK, 1 at the end of a text, or a negative status. */
+static int write_text(struct esp_sampler *s, int count, const struct esp_sampling *sampling,
+                      struct esp_rng *rng)
+{
+    const int32_t previous = PREVIOUS;
+    for (int i = 0; i < count; i++) {
+        int status =
+            append(s, &s->target, s->piece_length, 1, s->p, &previous, s->target_states);
+        if (status == ESP_OK)
+            status = s->ops->softmax(s->p, &previous, 1, sampling);
+        s->logits_row[0] = PREVIOUS;
+        if (status == ESP_OK)
+            status = draw(s, s->p, 1, rng);
+        if (status < 0)
+            return status;
+        if (esp_token_is_end(s->engine, s->tokens[0]))
+            return 1;
+        s->piece[s->piece_length++] = s->tokens[0];
+    }
+    return ESP_OK;
+}
+
+static int begin_piece(struct esp_sampler *s, struct esp_rng *rng)
+{
+    const int room = s->context - ESP_SAMPLE_EVERY * ESP_SAMPLE_ROOTS - 1;
+    const double share = esp_rng_uniform(rng);
+    int prompt = LEAST_PROMPT + (int)(share * (room - LEAST_PROMPT));
+    prompt = prompt < LEAST_PROMPT ? LEAST_PROMPT : prompt;
+    prompt = prompt > s->length ? s->length : prompt;
+    const int at = (int)(esp_rng_uniform(rng) * (s->length - prompt + 1));
+    memcpy(s->piece, s->text + at, (size_t)prompt * sizeof *s->piece);
+    s->piece_length = prompt;
+    s->target.length = s->draft.length = 0;
+    return prompt;
+}
+
+/* ------------------------------------------------------------------ stem and paths */
+
+static void set_bit(uint64_t *mask, int bit)
+{
+    mask[bit / 64] |= (uint64_t)1 << (bit % 64);
+}
+
+/* The mask of a row that sees `before` rows in front of the stem, `stem` tokens of the stem and
+ * tokens 0..at of its path (-1: none), which lie PATHS rows apart. */
+static void set_mask(struct esp_sampler *s, int row, int before, int stem, int path, int at)
+{
+    uint64_t *mask = s->mask + (size_t)row * WORDS;
+    memset(mask, 0, WORDS * sizeof *mask);
+    for (int i = 0; i < before + stem; i++)
+        set_bit(mask, i);
+    for (int i = 0; i <= at; i++)
+        set_bit(mask, before + STEM + PATHS * i + path);
+}
+
+static int pass(struct esp_sampler *s, struct esp_kv_cache *c, int rows, int first,
+                struct esp_rows *logits)
+{
+    const struct esp_batch batch = {
+        .rows = rows,
+        .tokens = esp_kv_cache_known(c, s->tokens, rows),
+        .positions = s->positions,
+        .first = c->length + first,
+        .prefix = c->length,
+        .mask = s->mask,
+        .mask_words = WORDS,
+        .logits = logits,
+        .logits_row = s->logits_row,
+    };
+    return s->ops->forward(c->cache, &batch);
+}
+
+static int draw_stem(struct esp_sampler *s, const struct esp_sampling *sampling,
+                     struct esp_rng *rng)
+{
+    for (int i = 0; i < STEM; i++) {
+        s->logits_row[0] = i;
+        int status = draw(s, s->q, 1, rng);
+        s->rollouts.stem[i] = s->tokens[0];
+        s->positions[0] = s->piece_length + i;
+        s->logits_row[0] = i + 1;
+        set_mask(s, 0, 0, i + 1, 0, -1);
+        if (status == ESP_OK)
+            status = pass(s, &s->draft, 1, i, s->q);
+        if (status == ESP_OK)
+            status = s->ops->softmax(s->q, s->logits_row, 1, sampling);
+        if (status < 0)
+            return status;
+    }
+    return ESP_OK;
+}
+
+static int draw_paths(struct esp_sampler *s, const struct esp_sampling *sampling,
+                      struct esp_rng *rng)
+{
+    int status = ESP_OK;
+    for (int at = 0; at < ESP_ACTION_LENGTH && status == ESP_OK; at++) {
+        for (int i = 0; i < PATHS; i++) {
+            const int stem = i / ESP_ACTION_PATHS, path = i % ESP_ACTION_PATHS;
+            s->logits_row[i] = at == 0 ? stem : esp_rollout_row(stem, path, at - 1);
+        }
+        status = draw(s, s->q, PATHS, rng);
+        for (int i = 0; i < PATHS; i++) {
+            const int stem = i / ESP_ACTION_PATHS, path = i % ESP_ACTION_PATHS;
+            s->rollouts.path[stem][path][at] = s->tokens[i];
+            s->positions[i] = s->piece_length + stem + at;
+            if (at < ESP_ACTION_LENGTH - 1)
+                s->logits_row[i] = esp_rollout_row(stem, path, at);
+            set_mask(s, i, 0, stem, i, at);
+        }
+        if (at == ESP_ACTION_LENGTH - 1 || status < 0)
+            break;
+        status = pass(s, &s->draft, PATHS, STEM + PATHS * at, s->q);
+        if (status == ESP_OK)
+            status = s->ops->softmax(s->q, s->logits_row, PATHS, sampling);
+    }
+    return status;
+}
+
+/* The target sees it all; the root is row 0. */
+static int judge(struct esp_sampler *s, const struct esp_sampling *sampling)
+{
+    s->target.length = s->piece_length - 1;
+    s->tokens[0] = s->piece[s->piece_length - 1];
+    for (int i = 0; i <= STEM; i++) {
+        if (i > 0)
+            s->tokens[i] = s->rollouts.stem[i - 1];
+        s->positions[i] = s->piece_length - 1 + i;
+        s->logits_row[i] = i;
+        set_mask(s, i, 1, i, 0, -1);
+    }
+    for (int at = 0; at < ESP_ACTION_LENGTH - 1; at++)
+        for (int i = 0; i < PATHS; i++) {
+            const int stem = i / ESP_ACTION_PATHS, path = i % ESP_ACTION_PATHS;
+            const int row = 1 + STEM + PATHS * at + i;
+            s->tokens[row] = s->rollouts.path[stem][path][at];
+            s->positions[row] = s->piece_length + stem + at;
+            s->logits_row[row] = esp_rollout_row(stem, path, at);
+            set_mask(s, row, 1, stem, i, at);
+        }
+    int status = pass(s, &s->target, ESP_ROLLOUT_ROWS, 0, s->p);
+    return status < 0 ? status
+                      : s->ops->softmax(s->p, s->logits_row, ESP_ROLLOUT_ROWS, sampling);
+}
+
+static int read_distributions(struct esp_sampler *s)
+{
+    const size_t width = (size_t)s->vocabulary;
+    int status = ESP_OK;
+    for (int i = 0; i < 2 * ESP_ROLLOUT_ROWS && status == ESP_OK; i++) {
+        const int row = i / 2;
+        double *to = s->distributions + (size_t)i * width;
+        status = s->ops->read_row(i % 2 ? s->q : s->p, row, s->row[0]);
+        for (size_t x = 0; x < width; x++)
+            to[x] = s->row[0][x];
+        *(i % 2 ? &s->q_at[row] : &s->p_at[row]) = to;
+    }
+    return status;
+}
+
+/* ------------------------------------------------------------------ a sample */
+
+static int look(struct esp_sampler *s, const struct esp_sampling *sampling, float *sample)
+{
+    static const int32_t to[2] = {PREVIOUS, 0};
+    float *scalars = sample + ESP_SAMPLE_SCALARS;
+    float *states = sample + esp_sample_states(&s->layout);
+    int status = append(s, &s->draft, s->piece_length, 2, s->q, to, s->draft_states);
+    if (status == ESP_OK)
+        status = s->ops->softmax(s->q, to, 2, sampling);
+    if (status == ESP_OK)
+        status = s->ops->read_row(s->p, PREVIOUS, s->row[0]);
+    if (status == ESP_OK)
+        status = s->ops->read_row(s->q, PREVIOUS, s->row[1]);
+    if (status == ESP_OK)
+        status = s->ops->read_row(s->q, 0, s->row[2]);
+    if (status == ESP_OK)
+        status = s->ops->read_row(s->target_states, 0, states);
+    states += s->layout.hidden[ESP_SELECTOR_H_TARGET];
+    if (status == ESP_OK)
+        status = s->ops->read_row(s->draft_states, 0, states);
+    states += s->layout.hidden[ESP_SELECTOR_H_DRAFT];
+    if (status == ESP_OK)
+        status = s->ops->read_row(s->draft_states, 1, states);
+    if (status < 0)
+        return status;
+    esp_features_of(s->row[0], s->row[1], s->row[2], s->vocabulary, scalars);
+    scalars[ESP_FEATURE_LENGTH] = (float)s->piece_length;
+    scalars[ESP_FEATURE_TEMPERATURE] = (float)sampling->temperature;
+    scalars[ESP_FEATURE_TOP_P] = (float)sampling->top_p;
+    return ESP_OK;
+}
+
+static int make_sample(struct esp_sampler *s, int setting, struct esp_rng *rng, float *sample)
+{
+    const struct esp_sampling *sampling = &esp_sample_settings[setting];
+    const struct esp_distributions d = {s->vocabulary, s->p_at, s->q_at};
+    sample[ESP_SAMPLE_SETTING] = (float)setting;
+    sample[ESP_SAMPLE_LENGTH] = (float)s->piece_length;
+    int status = look(s, sampling, sample);
+    if (status == ESP_OK)
+        status = draw_stem(s, sampling, rng);
+    if (status == ESP_OK)
+        status = draw_paths(s, sampling, rng);
+    if (status == ESP_OK)
+        status = judge(s, sampling);
+    if (status == ESP_OK)
+        status = read_distributions(s);
+    for (int i = 0; i < s->layout.rules && status == ESP_OK; i++)
+        status = esp_action_values(&s->rollouts, &d, s->rules[i],
+                                   sample + esp_sample_expected(&s->layout, i));
+    return status;
+}
+
+int esp_sampler_piece(struct esp_sampler *s, int index, float *samples)
+{
+    struct esp_rng rng = {.seed = s->seed, .stream = 1000 + (uint64_t)index};
+    const int setting = index % ESP_SAMPLE_SETTINGS;
+    int count = 0;
+    begin_piece(s, &rng);
+    while (count < ESP_SAMPLE_ROOTS && s->piece_length + ESP_SAMPLE_EVERY < s->context) {
+        int status = write_text(s, ESP_SAMPLE_EVERY, &esp_sample_settings[setting], &rng);
+        if (status < 0)
+            return status;
+        if (status == 1)
+            break;
+        status = make_sample(s, setting, &rng,
+                             samples + (size_t)count * esp_sample_size(&s->layout));
+        if (status < 0)
+            return status;
+        count++;
+    }
+    return count;
+}

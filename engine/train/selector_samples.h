@@ -1,0 +1,78 @@
+/* selector_samples.h - what a selector learns from: roots of text that the target wrote, and
+ * what each action brings there under each verifier.
+ *
+ * The target continues pieces of the user's text, plainly, with one of eight sampling settings
+ * (delayed-tree-expansion, sec. 4.1). Every ESP_SAMPLE_EVERY tokens is a root: the draft draws
+ * a stem and paths behind each of its nodes (struct esp_rollouts), the target sees all of that
+ * in one pass, and every action is valued with trees made of it (tree_value.h).
+ *
+ * Pieces are independent: number i depends on the seed and on i alone. So samples can be made
+ * in several runs.
+ */
+#ifndef ESP_SELECTOR_SAMPLES_H
+#define ESP_SELECTOR_SAMPLES_H
+
+#include "engine/kv_cache.h"
+#include "engine/selector/pass_times.h"
+#include "engine/selector/selector_shape.h"
+#include "engine/train/tree_value.h"
+
+enum {
+    ESP_SAMPLE_EVERY = 16,
+    ESP_SAMPLE_ROOTS = 8,
+    ESP_SAMPLE_SETTINGS = 8,
+    ESP_MAX_RULES = 8
+};
+
+extern const struct esp_sampling esp_sample_settings[ESP_SAMPLE_SETTINGS];
+
+/* A sample: floats one after the other. Its scalars lack times, which are known elsewhere. */
+struct esp_sample_layout {
+    int hidden[ESP_SELECTOR_STATES], rules;
+};
+enum { ESP_SAMPLE_SETTING, ESP_SAMPLE_LENGTH, ESP_SAMPLE_SCALARS };
+
+/* Where the hidden states, in order, and E^ of rule `rule` (ESP_ACTIONS) begin; the size. */
+size_t esp_sample_states(const struct esp_sample_layout *layout);
+size_t esp_sample_expected(const struct esp_sample_layout *layout, int rule);
+size_t esp_sample_size(const struct esp_sample_layout *layout);
+
+struct esp_engine;
+
+struct esp_sampler {
+    struct esp_engine *engine;
+    const struct esp_backend_ops *ops;
+    const struct esp_verifier_ops *rules[ESP_MAX_RULES];
+    struct esp_sample_layout layout;
+    const int32_t *text; /* (length) */
+    int length;
+    uint64_t seed;
+
+    struct esp_kv_cache target, draft;
+    struct esp_rows *p, *q, *target_states, *draft_states;
+    struct esp_rollouts rollouts;
+    int32_t *piece; /* (context) tokens of the piece */
+    int piece_length, context, vocabulary;
+    int32_t *tokens, *positions, *logits_row; /* (ESP_ROLLOUT_ROWS) of a pass */
+    int32_t *state_row;
+    uint64_t *mask;
+    double *u, *values;          /* (ESP_ROLLOUT_ROWS) */
+    float *row[3];               /* (vocabulary) p and q before the root, q at the root */
+    double *distributions;       /* (2, ESP_ROLLOUT_ROWS, vocabulary) */
+    const double **p_at, **q_at; /* (ESP_ROLLOUT_ROWS) */
+};
+
+/* Takes memory. engine, rules, layout.rules, text, length and seed are set before. The
+ * draft model must be there. */
+int esp_sampler_open(struct esp_sampler *sampler, char *err, size_t errlen);
+void esp_sampler_close(struct esp_sampler *sampler);
+
+/* Makes the samples of piece number `index`: at most ESP_SAMPLE_ROOTS, written one after the
+ * other. Returns how many there are, or a negative status. */
+int esp_sampler_piece(struct esp_sampler *sampler, int index, float *samples);
+
+/* Measures passes of both models (see pass_times.h): the quickest of some tries each. Takes
+ * about two seconds on the built-in pair. */
+int esp_measure_times(struct esp_sampler *sampler, struct esp_pass_times *times);
+
+#endif

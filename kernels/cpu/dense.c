@@ -1,0 +1,85 @@
+/* dense.c - a small matrix in the form of the CPU backend's products, used alone; see dense.h.
+ *
+ * BF16 halves what is read for each product, which is what it costs: such a network is called
+ * once in a while, when larger weights have just gone through the caches.
+ */
+#include "kernels/dense.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cpu/cpu.h"
+
+struct esp_dense {
+    const struct esp_cpu_isa *isa;
+    struct esp_packed w;
+    void *data;
+    float *bias;
+};
+
+/* Rounds to nearest, ties to even. */
+static uint16_t to_bf16(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+}
+
+/* Outputs j and j + 16 of a panel share a word: see struct esp_packed. */
+static void pack(struct esp_dense *d, const float *weights)
+{
+    uint16_t *to = d->data;
+    for (int c = 0; c < d->w.columns; c++)
+        for (int r = 0; r < d->w.rows; r++) {
+            const int panel = r / ESP_PANEL, j = r % ESP_PANEL;
+            const int at = j < ESP_LANES ? 2 * j : 2 * (j - ESP_LANES) + 1;
+            to[((size_t)panel * (size_t)d->w.columns + (size_t)c) * ESP_PANEL + (size_t)at] =
+                to_bf16(weights[(size_t)c * (size_t)d->w.rows + (size_t)r]);
+        }
+}
+
+struct esp_dense *esp_dense_open(const float *weights, const float *bias, int inputs,
+                                 int outputs)
+{
+    struct esp_dense *d = calloc(1, sizeof *d);
+    if (!d)
+        return NULL;
+    const size_t padded = esp_cpu_pad(outputs, ESP_PANEL);
+    d->isa = esp_cpu_vectors();
+    d->w = (struct esp_packed){.dtype = ESP_BF16,
+                               .rows = outputs,
+                               .columns = inputs,
+                               .panels = (int)(padded / ESP_PANEL)};
+    d->w.data = d->data = esp_cpu_alloc(padded * (size_t)inputs, sizeof(uint16_t));
+    d->w.bias = d->bias = esp_cpu_alloc(padded, sizeof *d->bias);
+    if (!d->data || !d->bias) {
+        esp_dense_close(d);
+        return NULL;
+    }
+    memcpy(d->bias, bias, (size_t)outputs * sizeof *bias);
+    pack(d, weights);
+    return d;
+}
+
+void esp_dense_close(struct esp_dense *d)
+{
+    if (!d)
+        return;
+    if (d->data)
+        esp_cpu_free(d->data);
+    if (d->bias)
+        esp_cpu_free(d->bias);
+    free(d);
+}
+
+int esp_dense_room(const struct esp_dense *d)
+{
+    return d->w.panels * ESP_PANEL;
+}
+
+void esp_dense_apply(const struct esp_dense *d, const float *x, float *y)
+{
+    const struct esp_matmul product = {
+        .in = {(float *)x, (size_t)d->w.columns, NULL}, .y = y, .rows = 1};
+    d->isa->matmul(&d->w, 0, d->w.panels, &product);
+}

@@ -1,0 +1,53 @@
+#!/bin/sh
+# `espalier train selector`: a selector that nde takes, the same one after an interruption at any place, and
+# sentences for what is wrong.
+. tests/shell.sh
+cp -r engine/models/fairytale-target "$work/target"
+rm -f "$work/target"/nde-*
+draft=engine/models/fairytale-draft
+models="--target $work/target --draft $draft"
+nde="$ESPALIER generate $models -p Once -n 24 --drafter nde --temp 0.6 --seed 3"
+printf '%s\n' 'There was once a king who had three sons. The eldest was strong, the second was clever, and of the
+youngest nobody said anything at all, until one day an old woman came to the castle and asked for bread and a
+place to sleep. Nobody would let her in but him.' >"$work/text"
+train="$ESPALIER train selector $models --text $work/text --context 200 --epochs 2 --seed 5 --threads 1"
+
+$nde --verifier nss >"$work/out" 2>"$work/err"
+check "without a selector nde is refused" test $? -eq 1 -a ! -s "$work/out"
+check "and says how to make one" grep -q 'train selector --target .* --draft .* --verifier nss --text' "$work/err"
+
+$train --verifier nss --pieces 2 --json >"$work/json" 2>"$work/err"
+check "training succeeds and says nothing else" test $? -eq 0 -a ! -s "$work/err"
+file=$work/target/nde-nss.safetensors
+cp "$file" "$work/whole"
+size=$(wc -c <"$work/target/nde-nss.samples")
+for part in 3 8; do
+    rm "$file"
+    truncate -s $((size * part / 10)) "$work/target/nde-nss.samples"
+    $train --verifier nss --pieces 2 --json >/dev/null 2>"$work/err"
+    check "interrupted after $part tenths it ends with the same file" cmp -s "$file" "$work/whole"
+done
+$train --verifier nss --pieces 1 --seed 6 2>"$work/err" >/dev/null
+check "samples of another training are not mixed in" test $? -eq 1 -a "$(grep -c 'another -o' "$work/err")" = 1
+
+$nde --verifier nss --json >"$work/json" 2>"$work/err"
+check "nde writes with it" grep -q '"drafter":.*"nde"' "$work/json"
+$nde --verifier nss >"$work/one"
+$nde --verifier nss >"$work/two"
+check "a seed gives the same text again" cmp -s "$work/one" "$work/two"
+$nde --verifier khisti >/dev/null 2>"$work/err"
+check "it is for one verifier" test $? -eq 1 -a "$(grep -c 'verifier khisti' "$work/err")" = 1
+$nde --temp 0 >"$work/greedy"
+$ESPALIER generate $models -p Once -n 24 --drafter ar >"$work/plain"
+check "at temperature 0 the text is that of plain decoding" cmp -s "$work/greedy" "$work/plain"
+printf x >"$file"
+$nde --verifier nss >/dev/null 2>"$work/err"
+check "a damaged selector gives one sentence" test $? -eq 1 -a "$(wc -l <"$work/err")" = 1
+
+$ESPALIER train selector $models --verifier nss --pieces 1 >/dev/null 2>"$work/err"
+check "without a text it says so" test $? -eq 1 -a "$(grep -c -e '--text' "$work/err")" = 1
+$train --verifier greedy >/dev/null 2>"$work/err"
+check "a verifier without a formula is refused" test $? -eq 1 -a "$(grep -c "for verifier 'greedy'" "$work/err")" = 1
+$ESPALIER train bread >/dev/null 2>"$work/err"
+check "other things cannot be trained" test $? -eq 2
+finish

@@ -1,0 +1,203 @@
+/* selector: a selector says what the network said that was trained, also after its file was
+ * written and read; damaged files give one sentence; features are what their names say. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/check.h"
+#include "engine/selector/selector.h"
+#include "engine/train/selector_net.h"
+#include "kernels/status.h"
+
+enum { PAIR = 77 };
+
+static const struct esp_selector_shape shape = {{24, 16, 16}};
+static char err[512];
+
+static void folder_make(char *folder, size_t size)
+{
+    const char *at = getenv("TMPDIR");
+    snprintf(folder, size, "%s/espalier-selector-XXXXXX", at ? at : "/tmp");
+    CHECK(mkdtemp(folder), "%s", folder);
+}
+
+static void folder_remove(const char *folder)
+{
+    char path[512];
+    if (esp_selector_path(path, sizeof path, folder, "nss"))
+        unlink(path);
+    rmdir(folder);
+}
+
+/* A selector with random weights. */
+static void make(struct esp_selector *s, struct esp_selector_net *net)
+{
+    unsigned long long state = 5;
+    CHECK(esp_selector_net_open(net, &shape, 1, 9) == 0);
+    CHECK(esp_selector_open(s, &shape) == 0);
+    snprintf(s->rule, sizeof s->rule, "nss");
+    s->pair = PAIR;
+    s->first = 12;
+    for (size_t i = 0; i < net->count; i++)
+        s->weights[i] = (float)(net->weights[i] += 0.02 * (check_uniform(&state) - 0.5));
+    for (int i = 0; i < ESP_SCALARS; i++) {
+        s->mean[i] = (float)check_uniform(&state);
+        s->deviation[i] = (float)(1 + check_uniform(&state));
+    }
+    for (int i = 0; i < (ESP_SELECTOR_NARROW_WIDTH + 1) * ESP_ACTIONS; i++)
+        s->value[i] = (float)check_uniform(&state);
+    for (int i = 0; i < ESP_TIME_LENGTHS; i++) {
+        s->times.length[i] = (float)(100 * (i + 1));
+        for (int j = 0; j < ESP_TIME_DRAFT_ROWS; j++)
+            s->times.draft[i][j] = 0.001f;
+        for (int j = 0; j < ESP_TIME_ROWS; j++)
+            s->times.target[i][j] = 0.002f;
+    }
+    CHECK(esp_selector_prepare(s) == 0);
+}
+
+/* What it says of random inputs. */
+static void run(const struct esp_selector *s, struct esp_selector_net *net,
+                struct esp_selector_score *score)
+{
+    float numbers[24 + 16 + 16], scalars[ESP_SCALARS];
+    const float *states[ESP_SELECTOR_STATES] = {numbers, numbers + 24, numbers + 40};
+    unsigned long long state = 6;
+    for (int i = 0; i < 56; i++)
+        numbers[i] = (float)(2 * check_uniform(&state) - 1);
+    for (int i = 0; i < ESP_SCALARS; i++)
+        scalars[i] = (float)(3 * check_uniform(&state));
+    for (int i = 0, at = 0; net && i < ESP_SELECTOR_STATES; at += shape.hidden[i++])
+        for (int j = 0; j < shape.hidden[i]; j++)
+            net->state[i][j] = numbers[at + j];
+    for (int i = 0; net && i < ESP_SCALARS; i++)
+        net->scalars[i] = ((double)scalars[i] - s->mean[i]) / s->deviation[i];
+    esp_selector_run(s, states, scalars, score);
+}
+
+TEST(a_selector_says_what_its_network_says)
+{
+    struct esp_selector s;
+    struct esp_selector_net net;
+    struct esp_selector_score score;
+    make(&s, &net);
+    run(&s, &net, &score);
+    esp_selector_net_forward(&net, 1, NULL);
+    double most = 0;
+    for (int a = 0; a < ESP_ACTIONS; a++)
+        most = fmax(most, fabs(net.logits[a]));
+    for (int a = 0; a < ESP_ACTIONS; a++) /* but for the rounding to 8 bits */
+        CHECK(fabs(net.logits[a] - score.logits[a]) < 0.03 * most, "logit %d: %g, not %g", a,
+              (double)score.logits[a], net.logits[a]);
+    esp_selector_close(&s);
+    esp_selector_net_close(&net);
+}
+
+TEST(a_file_keeps_a_selector)
+{
+    char folder[256], path[512];
+    struct esp_selector s, read;
+    struct esp_selector_net net;
+    struct esp_selector_score score, again;
+    folder_make(folder, sizeof folder);
+    make(&s, &net);
+    CHECK(esp_selector_path(path, sizeof path, folder, "nss"));
+    CHECK(esp_selector_write(&s, path, err, sizeof err) == 0, "%s", err);
+    CHECK(esp_selector_read(&read, folder, "nss", PAIR, &shape, err, sizeof err) == 0, "%s",
+          err);
+    CHECK(read.first == 12 && strcmp(read.rule, "nss") == 0);
+    CHECK(memcmp(&read.times, &s.times, sizeof s.times) == 0);
+    run(&s, NULL, &score);
+    run(&read, NULL, &again);
+    for (int a = 0; a < ESP_ACTIONS; a++) {
+        CHECK(fabsf(score.logits[a] - again.logits[a]) < 1e-3f);
+        CHECK(fabs(esp_selector_tokens(&s, &score, a) - esp_selector_tokens(&read, &again, a)) <
+              1e-3);
+    }
+    esp_selector_close(&read);
+    esp_selector_close(&s);
+    esp_selector_net_close(&net);
+    folder_remove(folder);
+}
+
+static void refused(const char *folder, const char *rule, uint64_t pair,
+                    const struct esp_selector_shape *with, const char *why)
+{
+    struct esp_selector s;
+    *err = '\0';
+    CHECK(esp_selector_read(&s, folder, rule, pair, with, err, sizeof err) < 0, "%s", why);
+    CHECK(*err && !strchr(err, '\n'), "%s: '%s'", why, err);
+    CHECK(s.weights == NULL, "%s", why);
+}
+
+TEST(damaged_files_and_other_pairs_are_refused)
+{
+    static const struct esp_selector_shape wider = {{25, 16, 16}};
+    char folder[256], path[512], other[512];
+    struct esp_selector s;
+    struct esp_selector_net net;
+    folder_make(folder, sizeof folder);
+    refused(folder, "nss", PAIR, &shape, "no file");
+    make(&s, &net);
+    CHECK(esp_selector_path(path, sizeof path, folder, "nss"));
+    CHECK(esp_selector_write(&s, path, err, sizeof err) == 0, "%s", err);
+    refused(folder, "nss", PAIR + 1, &shape, "another pair");
+    CHECK(strstr(err, "another pair"), "%s", err);
+    refused(folder, "nss", PAIR, &wider, "another width");
+    CHECK(esp_selector_path(other, sizeof other, folder, "khisti"));
+    CHECK(rename(path, other) == 0);
+    refused(folder, "khisti", PAIR, &shape, "another rule");
+    CHECK(rename(other, path) == 0);
+
+    FILE *file = fopen(path, "rb");
+    static char bytes[1 << 20];
+    const size_t length = file ? fread(bytes, 1, sizeof bytes, file) : 0;
+    CHECK(file && length > 1000 && length < sizeof bytes);
+    fclose(file);
+    for (size_t cut = 0; cut < length; cut += length / 23) { /* cut anywhere */
+        CHECK(truncate(path, 0) == 0 && (file = fopen(path, "wb")));
+        fwrite(bytes, 1, cut, file);
+        fclose(file);
+        refused(folder, "nss", PAIR, &shape, "cut");
+    }
+    const float nan = NAN;
+    memcpy(bytes + length - sizeof nan, &nan, sizeof nan); /* a bias of the last layer */
+    CHECK((file = fopen(path, "wb")));
+    fwrite(bytes, 1, length, file);
+    fclose(file);
+    refused(folder, "nss", PAIR, &shape, "no number");
+    esp_selector_close(&s);
+    esp_selector_net_close(&net);
+    folder_remove(folder);
+}
+
+TEST(features_are_entropies_and_divergences)
+{
+    enum { N = 333 };
+    float p[N], q[N], root[N], features[ESP_SCALARS];
+    double want[6] = {0}, sum[3] = {0};
+    unsigned long long state = 8;
+    for (int x = 0; x < N; x++) {
+        sum[0] += p[x] = x % 9 ? (float)exp(-9 * check_uniform(&state)) : 0;
+        sum[1] += q[x] = x % 7 ? (float)exp(-9 * check_uniform(&state)) : 0;
+        sum[2] += root[x] = (float)exp(-9 * check_uniform(&state));
+    }
+    for (int x = 0; x < N; x++) {
+        p[x] = (float)(p[x] / sum[0]);
+        q[x] = (float)(q[x] / sum[1]);
+        root[x] = (float)(root[x] / sum[2]);
+        const double log_p = log(fmax(p[x], 1e-9)), log_q = log(fmax(q[x], 1e-9));
+        want[ESP_FEATURE_ENTROPY_P] -= p[x] * log_p;
+        want[ESP_FEATURE_ENTROPY_Q] -= q[x] * log_q;
+        want[ESP_FEATURE_ENTROPY_ROOT] -= root[x] * log(root[x]);
+        want[ESP_FEATURE_KL_PQ] += p[x] * (log_p - log_q);
+        want[ESP_FEATURE_KL_QP] += q[x] * (log_q - log_p);
+        want[ESP_FEATURE_DISTANCE] += fabs((double)p[x] - q[x]);
+    }
+    esp_features_of(p, q, root, N, features);
+    for (int i = 0; i < 6; i++)
+        CHECK(fabs(features[i] - want[i]) < 1e-4 * (1 + fabs(want[i])), "%s: %g, not %g",
+              esp_feature_text(i), (double)features[i], want[i]);
+}

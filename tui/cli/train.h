@@ -1,0 +1,9 @@
+/* train.h - what `espalier train` can train. */
+#ifndef ESP_CLI_TRAIN_H
+#define ESP_CLI_TRAIN_H
+
+#include "tui/cli/cli.h"
+
+int cli_train_selector(struct cli_options *options);
+
+#endif
