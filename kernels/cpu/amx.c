@@ -240,4 +240,5 @@ const struct esp_cpu_isa esp_cpu_isa_amx = {
     .remove = esp_row_remove,
     .temper = esp_row_temper,
     .product = esp_product_tile,
+    .gradients = &SHARED(esp_cpu_gradients),
 };

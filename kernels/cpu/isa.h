@@ -81,6 +81,8 @@ struct esp_attention {
     size_t scores_stride;
 };
 
+struct esp_cpu_gradients;
+
 struct esp_cpu_isa {
     const char *name; /* as people know it: "AVX-512" */
     bool pairs;       /* wants BF16 matrices packed for tiles */
@@ -123,6 +125,8 @@ struct esp_cpu_isa {
      * a[i * row + j * column]. */
     void (*product)(double *c, size_t stride, const double *a, size_t row, size_t column,
                     const double *panel, int k);
+
+    const struct esp_cpu_gradients *gradients; /* of training; see gradients.h */
 };
 
 /* Only those that this build has are defined; amx (amx.c) rests on vnni. */

@@ -3,6 +3,7 @@
 #ifndef ESP_CPU_ISA_PARTS_H
 #define ESP_CPU_ISA_PARTS_H
 
+#include "kernels/cpu/gradients.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/simd.h"
 
@@ -30,6 +31,7 @@
 #define esp_row_remove SHARED(esp_row_remove)
 #define esp_row_temper SHARED(esp_row_temper)
 #define esp_product_tile SHARED(esp_product_tile)
+#define esp_gemm_whole SHARED(esp_gemm_whole)
 
 void esp_matmul_panels(const struct esp_packed *w, int begin, int end,
                        const struct esp_matmul *p);
@@ -55,5 +57,10 @@ double esp_row_remove(float *x, int n, int32_t token);
 void esp_row_temper(const float *x, int n, double power, double *mean_log, double *power_sum);
 void esp_product_tile(double *c, size_t stride, const double *a, size_t row, size_t column,
                       const double *panel, int k);
+
+/* All of the product; scratch: ESP_GEMM_SCRATCH floats. */
+void esp_gemm_whole(const struct esp_gemm *g, float *scratch);
+
+extern const struct esp_cpu_gradients SHARED(esp_cpu_gradients);
 
 #endif

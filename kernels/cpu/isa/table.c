@@ -30,4 +30,5 @@ const struct esp_cpu_isa ESP_ISA_NAME(esp_cpu_isa) = {
     .remove = esp_row_remove,
     .temper = esp_row_temper,
     .product = esp_product_tile,
+    .gradients = &SHARED(esp_cpu_gradients),
 };

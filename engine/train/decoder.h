@@ -1,0 +1,83 @@
+/* decoder.h - the network that is trained, forward and backward: a draft head or a draft model.
+ *
+ * Llama's layers: RMSNorm, grouped-query attention with RoPE, SwiGLU (family_llama.c). A draft
+ * model reads the embedding of a token; a draft head reads fc [embedding, feature], where the
+ * feature is the hidden state of the target, or of the head itself, at the row before (Li et
+ * al., "EAGLE", 2024, section 4.1). Neither has a language model head here: loss.h has it.
+ *
+ * A batch is rows of several texts and of trees that hang on them. Rows come in passes: pass 0
+ * has the tokens of the texts, pass d the tree nodes at depth d, whose features are outputs of
+ * pass d - 1. A network without features takes all rows in one pass. Row i sees the first
+ * seen[i] rows of its text, and rows `extra` lists for it: its ancestors in the tree and
+ * itself.
+ */
+#ifndef ESP_TRAIN_DECODER_H
+#define ESP_TRAIN_DECODER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/train/operations.h"
+#include "engine/train/parameters.h"
+
+enum { ESP_MAX_PASSES = 16, ESP_MAX_EXTRAS = 16 };
+
+struct esp_decoder_shape {
+    int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary;
+    bool features; /* a draft head: fc in front, neither first nor final norm, and the
+                      embedding is the target's and stays as it is */
+    bool fc_bias, qkv_bias;
+    bool tied;                      /* without features: the head matrix is the embedding */
+    float epsilon;                  /* of the norms */
+    const float *inverse_frequency; /* (head_dim / 2) radians per position */
+};
+
+struct esp_training_rows {
+    int count, passes;
+    int pass_end[ESP_MAX_PASSES]; /* rows before the end of each pass */
+    int extras;                   /* of a row, at most */
+    int32_t *token, *position;
+    int32_t *parent;      /* row of an earlier pass whose output is the row's feature; or -1 */
+    int32_t *first;       /* first row of its text, in pass 0 */
+    int32_t *seen;        /* rows of the text that it sees, counted from `first` */
+    int32_t *extra;       /* (count, extras) rows counted from `first`; -1: no more */
+    const float *feature; /* (pass_end[0], hidden) the target's, for pass 0; or NULL */
+};
+
+struct esp_decoder_layer {
+    int norm1, query, key, value, output, norm2, gate, up, down; /* numbers of parameters */
+    int query_bias, key_bias, value_bias;
+};
+
+struct esp_decoder_memory; /* of one batch */
+
+struct esp_decoder {
+    struct esp_decoder_shape shape;
+    struct esp_workers *workers;
+    struct esp_parameters parameters;
+    int embedding, head, fc, fc_bias, norm_final; /* numbers of parameters, or -1 */
+    struct esp_decoder_layer *layer;
+    const float *frozen_embedding; /* (vocabulary, hidden), of a draft head; the caller's */
+    struct esp_decoder_memory *memory;
+    int rows; /* for which there is memory */
+};
+
+/* Makes the network with zero weights. `inverse_frequency` and `frozen_embedding` must outlive
+ * it. */
+int esp_decoder_open(struct esp_decoder *decoder, const struct esp_decoder_shape *shape,
+                     struct esp_workers *workers, const float *frozen_embedding, char *err,
+                     size_t errlen);
+void esp_decoder_close(struct esp_decoder *decoder);
+
+/* Runs all rows. Returns the outputs (count, hidden), valid until the next call; NULL: out of
+ * memory. */
+const float *esp_decoder_forward(struct esp_decoder *decoder,
+                                 const struct esp_training_rows *rows);
+
+/* The gradient of the loss by the outputs of the last forward pass, (count, hidden), zeroed: to
+ * be filled in before esp_decoder_backward(), which adds to the gradients of all parameters. */
+float *esp_decoder_output_gradient(struct esp_decoder *decoder,
+                                   const struct esp_training_rows *rows);
+void esp_decoder_backward(struct esp_decoder *decoder, const struct esp_training_rows *rows);
+
+#endif

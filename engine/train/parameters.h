@@ -1,0 +1,51 @@
+/* parameters.h - the weights that are trained, with their gradients and AdamW's moments.
+ *
+ * All of one kind lie in one block, so that a step, a sum of squares and a checkpoint go over
+ * one array. A parameter begins at a multiple of 16 floats; what lies between stays zero.
+ */
+#ifndef ESP_TRAIN_PARAMETERS_H
+#define ESP_TRAIN_PARAMETERS_H
+
+#include <stddef.h>
+
+enum { ESP_PARAMETER_NAME = 64 };
+
+struct esp_parameter {
+    char name[ESP_PARAMETER_NAME]; /* of the tensor in model.safetensors */
+    int rows, columns;             /* (out, in); a vector has columns = 0 */
+    size_t offset;                 /* in each of the arrays below */
+};
+
+struct esp_parameters {
+    struct esp_parameter *list;
+    int count, room;
+    size_t total;            /* floats of each array */
+    float *value, *gradient; /* (total) */
+    float *first, *second;   /* (total) AdamW's running means of the gradient and its square */
+};
+
+/* Adds a parameter; all are added before esp_parameters_open(). Returns its number, or a
+ * negative status. */
+int esp_parameters_add(struct esp_parameters *p, const char *name, int rows, int columns);
+/* Allocates the arrays, zeroed. */
+int esp_parameters_open(struct esp_parameters *p, char *err, size_t errlen);
+void esp_parameters_close(struct esp_parameters *p);
+
+/* Its values and gradient; NULL for number -1, which stands for a parameter that is not there.
+ */
+static inline float *esp_parameter_value(const struct esp_parameters *p, int number)
+{
+    return number < 0 ? NULL : p->value + p->list[number].offset;
+}
+
+static inline float *esp_parameter_gradient(const struct esp_parameters *p, int number)
+{
+    return number < 0 ? NULL : p->gradient + p->list[number].offset;
+}
+
+static inline size_t esp_parameter_size(const struct esp_parameter *p)
+{
+    return (size_t)p->rows * (size_t)(p->columns > 0 ? p->columns : 1);
+}
+
+#endif

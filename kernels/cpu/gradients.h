@@ -1,0 +1,126 @@
+/* gradients.h - the arithmetic of training on the CPU: matrix products of any layout, and the
+ * forward and backward passes of what lies between them.
+ *
+ * A table for each instruction set, like isa.h, which names it. Every function runs in the
+ * calling thread on its share of the work and allocates nothing. Rows need no padding. The
+ * order of every sum depends on the sizes of the whole operation alone, not on how it is
+ * divided among threads, so that training gives the same bits for any number of them.
+ *
+ * Names: `dx` is the gradient of the loss by x.
+ */
+#ifndef ESP_CPU_GRADIENTS_H
+#define ESP_CPU_GRADIENTS_H
+
+#include "kernels/kernels.h"
+
+/* C (m, n) = A (m, k) B (k, n), or C += A B. Element (i, j) of A is a[i * a_row + j *
+ * a_column], so that a transposed matrix is one with the two strides exchanged. A part of the
+ * product is computed with pointers to a part of A, B and C; only k must stay whole. */
+struct esp_gemm {
+    int m, n, k;
+    const float *a;
+    size_t a_row, a_column;
+    const float *b;
+    size_t b_row, b_column;
+    float *c;
+    size_t c_row; /* C lies in rows */
+    bool add;
+};
+
+enum {
+    ESP_GEMM_ROWS = 96,     /* of A that are packed together */
+    ESP_GEMM_DEPTH = 256,   /* of k */
+    ESP_GEMM_COLUMNS = 512, /* of B */
+    ESP_GEMM_SCRATCH = (ESP_GEMM_ROWS + ESP_GEMM_COLUMNS) * ESP_GEMM_DEPTH, /* floats */
+};
+
+/* Some queries of one head. Query i sees rows 0..seen[i]-1 of its text, and then the rows that
+ * extra (rows, extras) lists for it: its ancestors in a tree and itself; -1: no more. Row
+ * numbers count from the row to which k and v point. */
+struct esp_tree_attention {
+    int rows, head_dim;
+    int keys; /* the largest of seen */
+    const int32_t *seen;
+    const int32_t *extra;
+    int extras;
+    float scale;      /* of the scores */
+    size_t q_stride;  /* floats between rows of q, out, d_out and dq */
+    size_t kv_stride; /* of k, v, dk and dv */
+    const float *q, *k, *v;
+    float *out;          /* forward */
+    const float *d_out;  /* backward: */
+    float *dq, *dk, *dv; /* dq is set, the others are added to */
+    float *scratch;      /* esp_tree_attention_scratch() floats */
+};
+
+/* How the draft's distribution q is held against the target's p. The loss of a row is
+ * -sum t(x) log q(x) with t = cls p, plus distil p for the `top` largest of p. */
+struct esp_soft_loss {
+    float cls, distil;
+    int top;      /* at most ESP_SOFT_TOP */
+    float weight; /* of the gradient */
+};
+
+enum { ESP_SOFT_TOP = 64 };
+
+struct esp_soft_result {
+    double loss;        /* of the row, not weighted */
+    double entropy_gap; /* KL divergence of q from p */
+    double overlap;     /* sum of min(p, q): the chance that a token drawn from q is accepted */
+    bool agrees;        /* on the likeliest token */
+};
+
+/* One step of AdamW (Loshchilov and Hutter 2019): `rate` is the learning rate of this step, the
+ * corrections are 1 - beta^step, `factor` multiplies the gradient (clipping). */
+struct esp_adamw {
+    float rate, beta1, beta2, correction1, correction2, epsilon, decay, factor;
+};
+
+struct esp_cpu_gradients {
+    void (*gemm)(const struct esp_gemm *g, float *scratch);
+
+    void (*attention)(const struct esp_tree_attention *a);
+    void (*attention_backward)(const struct esp_tree_attention *a);
+
+    /* RMSNorm of one row; returns the factor 1 / rms(x), which the backward pass wants back. */
+    float (*rmsnorm)(float *out, const float *x, const float *weight, int n, float epsilon);
+    /* dx += */
+    void (*rmsnorm_backward)(float *dx, const float *x, const float *weight, const float *dy,
+                             int n, float factor);
+    /* Columns begin..end-1 of dw (n) += sum over rows of dy x factor. */
+    void (*rmsnorm_weight)(float *dw, const float *x, const float *dy, const float *factor,
+                           int rows, int n, int begin, int end);
+    /* Columns begin..end-1 of sums (n) += sum over rows of y (rows, n). */
+    void (*column_sums)(float *sums, const float *y, int rows, int n, int begin, int end);
+
+    /* out = silu(gate) up */
+    void (*swiglu)(float *out, const float *gate, const float *up, int n);
+    /* gate becomes its gradient, up likewise. */
+    void (*swiglu_backward)(float *gate, float *up, const float *d_out, int n);
+
+    void (*rope)(float *x, int half, const float *cosine, const float *sine);
+
+    /* On one row of logits (n) of the draft and of the target. The target's become
+     * probabilities, the draft's the weighted gradient. ESP_E_NUMERIC if a logit is NaN or
+     * infinite. */
+    int (*soft_loss)(float *draft, float *target, int n, const struct esp_soft_loss *how,
+                     struct esp_soft_result *result);
+    /* Returns the mean over n of |x - to|, or of the smooth L1 loss (x - to)^2 / 2 below 1 and
+     * |x - to| - 1/2 above it; dx += weight times its gradient. */
+    double (*regression)(float *dx, const float *x, const float *to, int n, bool smooth,
+                         float weight);
+
+    double (*square_sum)(const float *x, size_t n);
+    void (*adamw)(float *w, const float *dw, float *m, float *v, size_t n,
+                  const struct esp_adamw *how);
+    /* x += y */
+    void (*add)(float *x, const float *y, size_t n);
+};
+
+/* Floats of scratch for that many queries, keys and extras. */
+static inline size_t esp_tree_attention_scratch(int rows, int keys, int extras)
+{
+    return ESP_GEMM_SCRATCH + 2 * (size_t)rows * ((size_t)keys + (size_t)extras);
+}
+
+#endif
