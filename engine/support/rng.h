@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-enum esp_rng_stream { ESP_RNG_DRAFT, ESP_RNG_VERIFY, ESP_RNG_CHECK };
+enum esp_rng_stream { ESP_RNG_DRAFT, ESP_RNG_VERIFY, ESP_RNG_CHECK, ESP_RNG_TRAIN };
 
 struct esp_rng {
     uint64_t seed, stream, next;

@@ -20,7 +20,7 @@ double esp_learning_rate(const struct esp_optimizer *o, int64_t step)
 struct update {
     const struct esp_cpu_gradients *gradients;
     struct esp_parameters *p;
-    struct esp_adamw how;
+    struct esp_adamw_update how;
 };
 
 static void update_part(void *arg, int begin, int end, float *scratch)
@@ -40,7 +40,7 @@ double esp_optimizer_step(const struct esp_optimizer *o, struct esp_workers *wor
     struct update u = {.gradients = esp_workers_gradients(workers), .p = p};
     const double length = sqrt(u.gradients->square_sum(p->gradient, p->total));
     const double clipped = o->clip > 0.0 && length > o->clip ? o->clip / length : 1.0;
-    u.how = (struct esp_adamw){
+    u.how = (struct esp_adamw_update){
         .rate = (float)esp_learning_rate(o, step),
         .beta1 = (float)o->beta1,
         .beta2 = (float)o->beta2,

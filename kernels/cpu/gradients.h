@@ -72,7 +72,7 @@ struct esp_soft_result {
 
 /* One step of AdamW (Loshchilov and Hutter 2019): `rate` is the learning rate of this step, the
  * corrections are 1 - beta^step, `factor` multiplies the gradient (clipping). */
-struct esp_adamw {
+struct esp_adamw_update {
     float rate, beta1, beta2, correction1, correction2, epsilon, decay, factor;
 };
 
@@ -112,7 +112,7 @@ struct esp_cpu_gradients {
 
     double (*square_sum)(const float *x, size_t n);
     void (*adamw)(float *w, const float *dw, float *m, float *v, size_t n,
-                  const struct esp_adamw *how);
+                  const struct esp_adamw_update *how);
     /* x += y */
     void (*add)(float *x, const float *y, size_t n);
 };

@@ -276,7 +276,7 @@ TEST(all_instruction_sets_give_the_same_bits)
     for (int i = 0; i < count; i++) {
         unsigned long long state = 9;
         const struct esp_soft_loss soft = {1.0f, 0.5f, 10, 0.25f};
-        const struct esp_adamw step = {1e-2f, .9f, .95f, .1f, .05f, 1e-8f, .01f, .5f};
+        const struct esp_adamw_update step = {1e-2f, .9f, .95f, .1f, .05f, 1e-8f, .01f, .5f};
         for (int j = 0; j < 8; j++)
             fill(now[j], N, &state);
         for (int j = 0; j < N; j++)

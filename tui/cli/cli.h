@@ -26,8 +26,10 @@ struct cli_options {
     double pass; /* ms that one of a race's target takes; 0: as it is */
     const char *type;       /* of the file that quantize writes */
     const char *perplexity; /* FILE that inspect measures */
-    const char *text, *goal; /* of a training */
-    int pieces, epochs;
+    const char *text, *loss, *goal; /* of a training */
+    int pieces, epochs, batch, length;
+    double rate;
+    bool resume;
     bool json, stats, mdoc, ascii, explain;
     const char *theme, *config;
     bool no_config;

@@ -40,9 +40,14 @@ enum flag {
     LAYERS,
     PASS,
     TEXT,
+    LOSS,
     PIECES,
     EPOCHS,
     GOAL,
+    RATE,
+    BATCH,
+    LENGTH,
+    RESUME,
     JSON,
     STATS,
     RECORD,
@@ -113,9 +118,14 @@ static const struct cli_flag fixed[] = {
     {"layers", LAYERS, "N", "give the target N layers in all (default: as many as it has)"},
     {"pass", PASS, "MS", "make the target so large that a pass takes MS milliseconds; 0: as it is"},
     {"text", TEXT, "FILE", "text to learn from; more files may follow"},
+    {"loss", LOSS, "NAME[:K=V,...]", "what is minimised (default talf)"},
     {"pieces", PIECES, "N", "texts that the target writes, 8 samples each (default 1600)"},
     {"epochs", EPOCHS, "N", "times that all samples are gone through"},
     {"goal", GOAL, "speed|tokens", "what is chosen for: tokens per second, or per iteration"},
+    {"rate", RATE, "X", "the largest learning rate (default 0.0003)"},
+    {"batch", BATCH, "N", "pieces of text in a step (default 8)"},
+    {"length", LENGTH, "N", "tokens of a piece (default 512, or what the models allow)"},
+    {"resume", RESUME, NULL, "go on with a training that was interrupted"},
     {"json", JSON, NULL, "print one JSON object instead of text"},
     {"stats", STATS, NULL, "print statistics on standard error at the end"},
     {"record", RECORD, "FILE", "record the session, to be replayed and exported later"},
@@ -375,6 +385,8 @@ static const char **text_of(struct cli_options *o, int flag)
         return &o->asciicast;
     case TEXT:
         return &o->text;
+    case LOSS:
+        return &o->loss;
     case GOAL:
         return &o->goal;
     }
@@ -405,6 +417,8 @@ static bool *switch_of(struct cli_options *o, int flag)
         return &o->mdoc;
     case WRITE:
         return &o->write;
+    case RESUME:
+        return &o->resume;
     }
     return NULL;
 }
@@ -438,6 +452,12 @@ static bool set(struct cli_options *o, int flag, const char *value)
         return whole_number("pieces", value, 1, 1000000, &o->pieces);
     case EPOCHS:
         return whole_number("epochs", value, 1, 1000, &o->epochs);
+    case BATCH:
+        return whole_number("batch", value, 1, 4096, &o->batch);
+    case LENGTH:
+        return whole_number("length", value, 8, 1 << 16, &o->length);
+    case RATE:
+        return number("rate", value, 1e-9, 1, false, &o->rate);
     case MAX_NODES:
         return whole_number("max-nodes", value, 1, ESP_MAX_NODES, &o->engine.max_nodes);
     case CONTEXT:

@@ -1,4 +1,4 @@
-/* train.c - `espalier train`: trains what decoding learns from; a file of train_*.c for each.
+/* train.c - `espalier train`: trains what decoding learns from; a function for each.
  */
 #include <string.h>
 
@@ -9,6 +9,8 @@ static const struct {
     const char *name;
     int (*run)(struct cli_options *options);
 } trainings[] = {
+    {"head", cli_train_head},
+    {"draft", cli_train_draft},
     {"selector", cli_train_selector},
 };
 
@@ -24,24 +26,37 @@ static int run(struct cli_options *o)
 
 const struct cli_command cli_train = {
     .name = "train",
-    .arguments = "selector --text FILE...",
-    .summary = "train the selector of drafter nde for a pair",
-    .flags =
-        "target draft verifier text pieces epochs goal output settings backend threads device "
-        "context json",
+    .arguments = "head|draft|selector --text FILE... -o DIR",
+    .summary = "train a draft head or a draft model for a target, or the selector of drafter nde",
+    .flags = "target draft verifier text loss pieces epochs goal rate batch length tokens output "
+             "resume force settings backend threads device context json",
     .chooses = "temp draft-temp top-p top-k order baseline",
     .least = 1,
     .most = 64,
     .details =
-        "The target continues pieces of the text with eight sampling settings; what each tree\n"
-        "brings there is worked out by the verifier's formulas. --verifier names one verifier "
+        "head: a draft head on the target's hidden states (--draft DIR: begin with that "
+        "head).\n"
+        "draft: the draft model --draft DIR, trained further. Losses and their parameters:\n"
+        "  head:  eagle, hass, talf (default); draft: ce, talf (default)\n"
+        "  eagle:cls=10,reg=1,smooth=no,noise=0; hass: the same and distil=10,top=10,depth=3,\n"
+        "  every=4; talf:k=4,depth=3,every=4. The papers train a head ten epochs with eagle "
+        "and\n"
+        "  three more with hass or talf.\n"
+        "The target runs over the text once; what it says is kept in DIR/features.bin until "
+        "the\n"
+        "end. Ctrl-C leaves a checkpoint, from which --resume goes on to the same bits; the\n"
+        "other options must be the same then. Every twentieth piece of the text is kept apart "
+        "to\nmeasure the draft after each epoch.\n"
+        "\n"
+        "selector: the target continues --pieces of the text with eight sampling settings; "
+        "what\n"
+        "each tree brings there is worked out by the verifier's formulas. --verifier names one "
         "or\n"
         "several, divided by commas (default: "
         "nss,naivetree,spectr,specinfer,khisti,traversal).\n"
         "-o is a file, or for several a folder; without it selectors go to the target's "
         "folder,\n"
-        "where drafter nde finds them. After Ctrl-C the same command goes on where it was; "
-        "its\n"
+        "where drafter nde finds them. After Ctrl-C the same command goes on where it was; its\n"
         "samples are in a file that ends in .samples and may be removed when it is done.",
     .run = run,
 };

@@ -4,6 +4,8 @@
 
 #include "tui/cli/cli.h"
 
+int cli_train_head(struct cli_options *options);
+int cli_train_draft(struct cli_options *options);
 int cli_train_selector(struct cli_options *options);
 
 #endif

@@ -372,7 +372,7 @@ V16 struct v16 square_root(struct v16 x)
 }
 
 static void adamw(float *w, const float *dw, float *m, float *v, size_t n,
-                  const struct esp_adamw *how)
+                  const struct esp_adamw_update *how)
 {
     const struct v16 beta1 = v16_set(how->beta1), rest1 = v16_set(1.0f - how->beta1);
     const struct v16 beta2 = v16_set(how->beta2), rest2 = v16_set(1.0f - how->beta2);

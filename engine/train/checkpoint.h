@@ -1,0 +1,35 @@
+/* checkpoint.h - a training that was interrupted, in a file.
+ *
+ * Weights, AdamW's moments, the number of steps done and the losses so far. Together with the
+ * settings, which the fingerprint stands for, that is all that the next step depends on: a
+ * training that goes on from a checkpoint ends with the same bits.
+ */
+#ifndef ESP_TRAIN_CHECKPOINT_H
+#define ESP_TRAIN_CHECKPOINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/train/parameters.h"
+
+struct esp_progress_state {
+    int64_t step, steps; /* done, in all */
+    float *loss;         /* (steps) of each step done */
+};
+
+/* Writes the file as a whole or not at all. */
+int esp_checkpoint_write(const char *path, uint64_t fingerprint,
+                         const struct esp_parameters *parameters,
+                         const struct esp_progress_state *state, char *err, size_t errlen);
+
+/* Reads it into parameters and state of the same sizes. ESP_E_MISMATCH if it belongs to another
+ * training, ESP_E_FORMAT if it is damaged. */
+int esp_checkpoint_read(const char *path, uint64_t fingerprint,
+                        struct esp_parameters *parameters, struct esp_progress_state *state,
+                        char *err, size_t errlen);
+
+/* FNV-1a, 64 bit: continues `hash`, which begins as ESP_FINGERPRINT. */
+#define ESP_FINGERPRINT 0xcbf29ce484222325u
+uint64_t esp_fingerprint(uint64_t hash, const void *bytes, size_t size);
+
+#endif

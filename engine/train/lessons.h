@@ -1,0 +1,37 @@
+/* lessons.h - the text cut into pieces, and what the target says of each, in a file. */
+#ifndef ESP_TRAIN_LESSONS_H
+#define ESP_TRAIN_LESSONS_H
+
+#include "engine/train/teacher.h"
+
+struct esp_lessons {
+    struct esp_teacher_shape shape;
+    int32_t *token; /* (count, length) */
+    int count;
+    int fd; /* of the file; -1: not open */
+    char path[4096];
+    uint64_t fingerprint; /* of the tokens */
+};
+
+/* Reads and tokenizes the files and cuts them into pieces of shape->length tokens, or of all
+ * tokens if there are fewer: shape->length then becomes that. Of `most` tokens at most; 0: all.
+ */
+int esp_lessons_read(struct esp_lessons *lessons, const char *target,
+                     const struct esp_teacher_shape *shape, const char *const *texts, int count,
+                     int vocabulary, int64_t most, char *err, size_t errlen);
+void esp_lessons_close(struct esp_lessons *lessons);
+
+/* Called after each piece; returns false to stop. */
+typedef bool esp_lessons_progress(void *user, int64_t done, int64_t total);
+
+/* Lets the target teach all pieces and stores that at `path`, or opens what is there already
+ * with this fingerprint. The file appears when it is complete. */
+int esp_lessons_make(struct esp_lessons *lessons, const char *path, uint64_t fingerprint,
+                     const struct esp_model *target, int threads,
+                     esp_lessons_progress *progress, void *user, char *err, size_t errlen);
+
+/* Reads lesson `index` into memory of esp_lesson_open(). */
+int esp_lessons_get(const struct esp_lessons *lessons, int index, struct esp_lesson *lesson,
+                    char *err, size_t errlen);
+
+#endif

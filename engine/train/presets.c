@@ -1,0 +1,157 @@
+/* presets.c - the losses by name. A new one is a table of its parameters and a line in
+ * `losses`.
+ *
+ * Defaults are those of the papers. Where a paper leaves a value open it is the released code's
+ * (EAGLE's: `eagle:cls=0.1,smooth=yes,noise=0.2`), or it is said in the help. A root at every
+ * token costs much more than it teaches, since the next root's tree holds half of the same
+ * nodes: `every` thins them out.
+ */
+#include "engine/train/presets.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/support/params.h"
+#include "engine/train/train.h"
+#include "kernels/status.h"
+
+#define CLS(value)                                                                             \
+    {                                                                                          \
+        "cls", ESP_REAL, 0, 1000, value, .help = "weight of -sum p log q"                      \
+    }
+#define REG(value)                                                                             \
+    {                                                                                          \
+        "reg", ESP_REAL, 0, 1000, value, .help = "weight of the mean distance of the features" \
+    }
+#define SMOOTH                                                                                 \
+    {                                                                                          \
+        "smooth", ESP_FLAG, 0, 1, 0, .help = "that distance is smooth L1, not L1"              \
+    }
+#define NOISE                                                                                  \
+    {                                                                                          \
+        "noise", ESP_REAL, 0, 10, 0,                                                           \
+            .help = "width of uniform noise on the features of a text"                         \
+    }
+#define DEPTH                                                                                  \
+    {                                                                                          \
+        "depth", ESP_INT, 2, 8, 3, .help = "passes that a path is followed"                    \
+    }
+#define EVERY                                                                                  \
+    {                                                                                          \
+        "every", ESP_INT, 1, 64, 4, .help = "paths begin at every N-th token"                  \
+    }
+
+static const struct esp_param eagle[] = {CLS(10), REG(1), SMOOTH, NOISE, {0}};
+static const struct esp_param hass[] = {
+    CLS(10),
+    REG(1),
+    SMOOTH,
+    NOISE,
+    {"distil", ESP_REAL, 0, 1000, 10, .help = "weight of the likeliest tokens, once more"},
+    {"top", ESP_INT, 1, ESP_SOFT_TOP, 10, .help = "how many those are"},
+    DEPTH,
+    EVERY,
+    {0}};
+static const struct esp_param talf[] = {
+    {"k", ESP_INT, 1, 16, 4, .help = "nodes of the target's tree at each depth"},
+    DEPTH,
+    EVERY,
+    {0}};
+static const struct esp_param ce[] = {{0}};
+
+static const struct {
+    struct esp_train_loss_info info;
+    const struct esp_param *params;
+    enum esp_paths paths;
+    double cls; /* without a parameter */
+} losses[] = {
+    {{"eagle", "distributions and features along the text", "EAGLE (2024), section 4.2", true,
+      false},
+     eagle,
+     ESP_PATHS_NONE,
+     0},
+    {{"hass", "the same, going on with the head's own features", "HASS (2025), section 3", true,
+      false},
+     hass,
+     ESP_PATHS_TEXT,
+     0},
+    {{"talf", "distributions on all paths of trees that the target grows",
+      "SALF & TALF, algorithm 1", true, true},
+     talf,
+     ESP_PATHS_TREE,
+     1},
+    {{"ce", "distributions along the text", "Hinton et al. (2015)", false, true},
+     ce,
+     ESP_PATHS_NONE,
+     1},
+};
+enum { LOSSES = sizeof losses / sizeof *losses };
+
+bool esp_train_loss(int index, struct esp_train_loss_info *info)
+{
+    if (index < 0 || index >= LOSSES)
+        return false;
+    *info = losses[index].info;
+    return true;
+}
+
+static int find(const char *name, size_t length)
+{
+    for (int i = 0; i < LOSSES; i++)
+        if (strlen(losses[i].info.name) == length &&
+            strncmp(losses[i].info.name, name, length) == 0)
+            return i;
+    return -1;
+}
+
+bool esp_train_loss_param(const char *name, int index, struct esp_param_info *info)
+{
+    static const char *const types[] = {"int", "real", "flag", "choice", "text"};
+    const int loss = find(name, strlen(name));
+    if (loss < 0 || index < 0)
+        return false;
+    for (int i = 0; i <= index; i++)
+        if (!losses[loss].params[i].name)
+            return false;
+    const struct esp_param *p = &losses[loss].params[index];
+    *info = (struct esp_param_info){p->name, types[p->type], p->help,    p->choices,
+                                    p->text, p->minimum,     p->maximum, p->value};
+    return true;
+}
+
+static double value_of(const struct esp_params *params, const char *name, double fallback)
+{
+    const int index = esp_params_find(params, name);
+    return index < 0 ? fallback : esp_param(params, index);
+}
+
+int esp_loss_preset(struct esp_loss_preset *preset, const char *spec, bool head, char *err,
+                    size_t errlen)
+{
+    const size_t length = strcspn(spec, ":");
+    const int loss = find(spec, length);
+    struct esp_params params;
+    if (loss < 0 || !(head ? losses[loss].info.head : losses[loss].info.draft))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "there is no loss %.*s for a draft %s; %s",
+                        (int)(length < 40 ? length : 40), spec, head ? "head" : "model",
+                        head ? "there are eagle, hass and talf" : "there are ce and talf");
+    esp_params_init(&params, losses[loss].params);
+    int status = esp_params_parse(&params, losses[loss].info.name,
+                                  spec[length] ? spec + length + 1 : NULL, err, errlen);
+    if (status < 0)
+        return status;
+    *preset = (struct esp_loss_preset){
+        .weights = {.cls = value_of(&params, "cls", losses[loss].cls),
+                    .reg = value_of(&params, "reg", 0),
+                    .distil = value_of(&params, "distil", 0),
+                    .top = (int)value_of(&params, "top", 0),
+                    .smooth = value_of(&params, "smooth", 0) > 0},
+        .paths = losses[loss].paths,
+        .k = (int)value_of(&params, "k", 0),
+        .depth = (int)value_of(&params, "depth", 1),
+        .every = (int)value_of(&params, "every", 0),
+        .noise = value_of(&params, "noise", 0),
+    };
+    esp_params_spec(&params, losses[loss].info.name, preset->spec, sizeof preset->spec);
+    return ESP_OK;
+}

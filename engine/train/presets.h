@@ -1,0 +1,20 @@
+/* presets.h - the losses by name, with their parameters. */
+#ifndef ESP_TRAIN_PRESETS_H
+#define ESP_TRAIN_PRESETS_H
+
+#include "engine/train/batch.h"
+#include "engine/train/loss.h"
+
+struct esp_loss_preset {
+    struct esp_loss_weights weights;
+    enum esp_paths paths;
+    int k, depth, every;
+    double noise;
+    char spec[128]; /* "name:k=v,..." with what differs from the defaults */
+};
+
+/* Parses "name:k=v,..." for a draft head or a draft model. */
+int esp_loss_preset(struct esp_loss_preset *preset, const char *spec, bool head, char *err,
+                    size_t errlen);
+
+#endif

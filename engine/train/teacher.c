@@ -1,0 +1,342 @@
+/* teacher.c - runs a target over texts and trees; see teacher.h.
+ *
+ * A text is run once, in batches; its keys and values stay in the cache. Trees then hang on it,
+ * those of many roots in one batch: a row sees the text up to its root, its ancestors and
+ * itself.
+ */
+#include "engine/train/teacher.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+#include "kernels/status.h"
+
+enum { MOST_ROWS = 256, MOST_NODES = 256 };
+
+struct esp_teacher {
+    const struct esp_model *target;
+    struct esp_teacher_shape shape;
+    struct esp_backend *backend;
+    struct esp_weights *weights;
+    struct esp_cache *cache;
+    struct esp_rows *logits, *states; /* (MOST_ROWS, vocabulary), (MOST_ROWS, hidden) */
+    uint64_t *mask;
+    int mask_words;
+    float *row;        /* (hidden) */
+    int32_t *ids;      /* (MOST_ROWS, k) */
+    float *values;     /* (MOST_ROWS, k) */
+    int32_t *root_ids; /* (roots, k) the likeliest tokens after each root */
+    float *root_values;
+    int32_t tokens[MOST_ROWS], positions[MOST_ROWS], wanted[MOST_ROWS];
+};
+
+/* ------------------------------------------------------------------ float16 */
+
+uint16_t esp_half(float value)
+{
+    uint32_t bits, sign;
+    memcpy(&bits, &value, sizeof bits);
+    sign = bits >> 16 & 0x8000u;
+    bits &= 0x7fffffffu;
+    if (bits >= 0x477ff000u)
+        return (uint16_t)(sign | (bits > 0x7f800000u ? 0x7e00u : 0x7bffu));
+    if (bits < 0x38800000u) { /* subnormal: in units of 2^-24 */
+        float size;
+        memcpy(&size, &bits, sizeof size);
+        return (uint16_t)(sign | (uint32_t)lrintf(size * 0x1p24f));
+    }
+    bits += 0xfffu + (bits >> 13 & 1u);
+    return (uint16_t)(sign | (bits - 0x38000000u) >> 13);
+}
+
+float esp_from_half(uint16_t half)
+{
+    uint32_t bits = (uint32_t)(half & 0x7fffu) << 13;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    value *= 0x1p112f;
+    return half & 0x8000u ? -value : value;
+}
+
+/* ------------------------------------------------------------------ lessons */
+
+int esp_lesson_open(struct esp_lesson *l, const struct esp_teacher_shape *s)
+{
+    const size_t length = (size_t)s->length, hidden = (size_t)s->hidden;
+    *l = (struct esp_lesson){.roots = esp_lesson_roots(s), .nodes = esp_lesson_nodes(s)};
+    const size_t nodes = (size_t)l->roots * (size_t)l->nodes;
+    l->bytes = (length + 2 * nodes) * sizeof *l->token +
+               (length + nodes) * hidden * sizeof *l->feature;
+    if (!(l->memory = calloc(l->bytes, 1)))
+        return ESP_E_MEMORY;
+    l->token = l->memory;
+    l->node_token = l->token + length;
+    l->node_parent = l->node_token + nodes;
+    l->feature = (uint16_t *)(l->node_parent + nodes);
+    l->node_feature = l->feature + length * hidden;
+    return ESP_OK;
+}
+
+void esp_lesson_close(struct esp_lesson *l)
+{
+    free(l->memory);
+    *l = (struct esp_lesson){0};
+}
+
+/* ------------------------------------------------------------------ the teacher */
+
+static int make_room(struct esp_teacher *t, char *err, size_t errlen)
+{
+    const struct esp_backend_ops *ops = t->backend->ops;
+    const struct esp_model_desc *desc = &t->target->desc;
+    const size_t k = (size_t)(t->shape.k > 0 ? t->shape.k : 1);
+    const size_t roots = (size_t)esp_lesson_roots(&t->shape);
+    int status = ops->cache_open(&t->cache, t->weights, t->shape.length + MOST_NODES, MOST_ROWS,
+                                 err, errlen);
+    if (status == ESP_OK)
+        status =
+            ops->rows_open(&t->logits, t->backend, MOST_ROWS, desc->vocabulary, err, errlen);
+    if (status == ESP_OK)
+        status = ops->rows_open(&t->states, t->backend, MOST_ROWS, desc->hidden, err, errlen);
+    if (status < 0)
+        return status;
+    t->mask_words = (t->shape.length + MOST_NODES + 63) / 64;
+    t->mask = calloc((size_t)t->mask_words * MOST_ROWS, sizeof *t->mask);
+    t->row = calloc((size_t)desc->hidden, sizeof *t->row);
+    t->ids = calloc(MOST_ROWS * k, sizeof *t->ids);
+    t->values = calloc(MOST_ROWS * k, sizeof *t->values);
+    t->root_ids = calloc(roots * k + 1, sizeof *t->root_ids);
+    t->root_values = calloc(roots * k + 1, sizeof *t->root_values);
+    if (t->mask && t->row && t->ids && t->values && t->root_ids && t->root_values)
+        return ESP_OK;
+    return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the target's trees");
+}
+
+int esp_teacher_open(struct esp_teacher **teacher, const struct esp_model *target,
+                     const struct esp_teacher_shape *shape, int threads, char *err,
+                     size_t errlen)
+{
+    struct esp_teacher *t = calloc(1, sizeof *t);
+    *teacher = NULL;
+    if (!t)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the target");
+    t->target = target;
+    t->shape = *shape;
+    int status = esp_backend_cpu.open(&t->backend, threads, err, errlen);
+    if (status == ESP_OK)
+        status = t->backend->ops->weights_open(&t->weights, t->backend, &target->desc, NULL,
+                                               NULL, err, errlen);
+    if (status == ESP_OK)
+        status = make_room(t, err, errlen);
+    if (status < 0)
+        esp_teacher_close(t);
+    else
+        *teacher = t;
+    return status;
+}
+
+void esp_teacher_close(struct esp_teacher *t)
+{
+    if (!t)
+        return;
+    const struct esp_backend_ops *ops = t->backend ? t->backend->ops : NULL;
+    if (t->logits)
+        ops->rows_close(t->logits);
+    if (t->states)
+        ops->rows_close(t->states);
+    if (t->cache)
+        ops->cache_close(t->cache);
+    if (t->weights)
+        ops->weights_close(t->weights);
+    if (t->backend)
+        ops->close(t->backend);
+    free(t->mask);
+    free(t->row);
+    free(t->ids);
+    free(t->values);
+    free(t->root_ids);
+    free(t->root_values);
+    free(t);
+}
+
+/* ------------------------------------------------------------------ passes */
+
+/* Runs the batch, whose rows are in t->tokens and t->positions, and stores a feature of each
+ * row at feature + i * stride. `wanted` rows get the likeliest tokens and their probabilities.
+ */
+static int run(struct esp_teacher *t, struct esp_batch *b, int wanted, uint16_t *const *feature)
+{
+    const struct esp_backend_ops *ops = t->backend->ops;
+    const struct esp_states states = {
+        .count = 1, .state = {ESP_STATE_NORMED}, .to = t->states, .row = NULL};
+    const struct esp_step step = {.sampling = {.temperature = 1.0, .top_p = 1.0},
+                                  .k = t->shape.k,
+                                  .ids = t->ids,
+                                  .values = t->values,
+                                  .when = ESP_NOW};
+    b->tokens = t->tokens;
+    b->positions = t->positions;
+    b->states = &states;
+    if (wanted > 0) {
+        b->logits = t->logits;
+        b->logits_row = t->wanted;
+        b->step = &step;
+    }
+    int status = ops->forward(t->cache, b);
+    for (int i = 0; i < b->rows && status >= 0; i++) {
+        status = ops->read_row(t->states, i, t->row);
+        for (int j = 0; j < t->shape.hidden && status >= 0; j++) {
+            if (!isfinite(t->row[j]))
+                status = ESP_E_NUMERIC;
+            feature[i][j] = esp_half(t->row[j]);
+        }
+    }
+    return status < 0 ? status : ESP_OK;
+}
+
+static int run_text(struct esp_teacher *t, struct esp_lesson *l)
+{
+    const int length = t->shape.length, every = t->shape.every, k = t->shape.k;
+    uint16_t *feature[MOST_ROWS];
+    int status = ESP_OK, root = 0;
+    for (int first = 0; first < length && status == ESP_OK; first += MOST_ROWS) {
+        struct esp_batch b = {.first = first, .prefix = first};
+        int wanted = 0;
+        b.rows = length - first < MOST_ROWS ? length - first : MOST_ROWS;
+        for (int i = 0; i < b.rows; i++) {
+            const bool is_root = every > 0 && (first + i) % every == 0;
+            t->tokens[i] = l->token[first + i];
+            t->positions[i] = first + i;
+            t->wanted[i] = is_root ? wanted++ : -1;
+            feature[i] = l->feature + (size_t)(first + i) * (size_t)t->shape.hidden;
+        }
+        status = run(t, &b, wanted, feature);
+        for (int i = 0; i < wanted * k && status == ESP_OK; i++) {
+            t->root_ids[root * k + i] = t->ids[i];
+            t->root_values[root * k + i] = t->values[i];
+        }
+        root += wanted;
+    }
+    return status;
+}
+
+/* ------------------------------------------------------------------ trees */
+
+/* Some trees that grow together. Node j of tree i has row rows_of(i, j) of the batch's depth.
+ */
+struct grove {
+    int first, count;        /* roots */
+    float chance[MOST_ROWS]; /* (count, k) of the paths to the nodes of the last depth */
+    int32_t next[MOST_ROWS]; /* (count, k, for the next depth) tokens */
+    int32_t parent[MOST_ROWS];
+    float next_chance[MOST_ROWS];
+};
+
+static void see(uint64_t *mask, int bit)
+{
+    mask[bit / 64] |= (uint64_t)1 << bit % 64;
+}
+
+/* What node `node` of tree `tree` sees: the text up to its root, its ancestors, itself. Bits
+ * count from the row behind the first root of the grove. */
+static void set_mask(struct esp_teacher *t, const struct esp_lesson *l, const struct grove *g,
+                     int tree, int node, uint64_t *mask)
+{
+    const int every = t->shape.every, k = t->shape.k, root = g->first + tree;
+    const int prefix = g->first * every + 1;
+    memset(mask, 0, (size_t)t->mask_words * sizeof *mask);
+    for (int i = prefix; i <= root * every; i++)
+        see(mask, i - prefix);
+    for (int at = node; at >= 0; at = l->node_parent[root * l->nodes + at]) {
+        const int row = at / k * g->count * k + tree * k + at % k;
+        see(mask, t->shape.length + row - prefix);
+    }
+}
+
+/* One depth (1..) of all trees of a grove. */
+static int run_depth(struct esp_teacher *t, struct esp_lesson *l, struct grove *g, int depth)
+{
+    const int k = t->shape.k, rows = g->count * k, before = (depth - 1) * rows;
+    const bool last = depth == t->shape.depth - 1;
+    uint16_t *feature[MOST_ROWS];
+    struct esp_batch b = {.rows = rows,
+                          .first = t->shape.length + before,
+                          .prefix = g->first * t->shape.every + 1,
+                          .mask = t->mask,
+                          .mask_words = t->mask_words};
+    for (int i = 0; i < rows; i++) {
+        const int tree = i / k, node = (depth - 1) * k + i % k, root = g->first + tree;
+        const size_t at = (size_t)root * (size_t)l->nodes + (size_t)node;
+        l->node_token[at] = g->next[i];
+        l->node_parent[at] = g->parent[i];
+        g->chance[i] = g->next_chance[i];
+        t->tokens[i] = g->next[i];
+        t->positions[i] = root * t->shape.every + depth;
+        t->wanted[i] = last ? -1 : i;
+        feature[i] = l->node_feature + at * (size_t)t->shape.hidden;
+        set_mask(t, l, g, tree, node, t->mask + (size_t)i * (size_t)t->mask_words);
+    }
+    return run(t, &b, last ? 0 : rows, feature);
+}
+
+/* The k likeliest children of the k nodes of a depth, by the chance of their paths. */
+static void choose_next(const struct esp_teacher *t, struct grove *g, int depth)
+{
+    const int k = t->shape.k;
+    for (int tree = 0; tree < g->count; tree++) {
+        int used[MOST_ROWS] = {0}; /* children taken of each node, likeliest first */
+        for (int i = 0; i < k; i++) {
+            int best = -1;
+            float chance = -1.0f;
+            for (int j = 0; j < k; j++) {
+                const int row = tree * k + j;
+                if (used[j] == k)
+                    continue;
+                float c = g->chance[row] * t->values[row * k + used[j]];
+                if (c > chance) {
+                    chance = c;
+                    best = j;
+                }
+            }
+            const int row = tree * k + best;
+            g->next[tree * k + i] = t->ids[row * k + used[best]++];
+            g->parent[tree * k + i] = (depth - 1) * k + best;
+            g->next_chance[tree * k + i] = chance;
+        }
+    }
+}
+
+static int grow(struct esp_teacher *t, struct esp_lesson *l, struct grove *g)
+{
+    const int k = t->shape.k;
+    int status = ESP_OK;
+    for (int i = 0; i < g->count * k; i++) {
+        g->next[i] = t->root_ids[g->first * k + i];
+        g->next_chance[i] = t->root_values[g->first * k + i];
+        g->parent[i] = -1;
+    }
+    for (int depth = 1; depth < t->shape.depth && status == ESP_OK; depth++) {
+        status = run_depth(t, l, g, depth);
+        if (status == ESP_OK && depth < t->shape.depth - 1)
+            choose_next(t, g, depth);
+    }
+    return status;
+}
+
+int esp_teacher_teach(struct esp_teacher *t, struct esp_lesson *l, char *err, size_t errlen)
+{
+    int status = run_text(t, l);
+    const int together = l->nodes > 0 ? MOST_NODES / l->nodes : 1;
+    for (int first = 0; first < l->roots && l->nodes > 0 && status == ESP_OK;
+         first += together) {
+        struct grove g = {.first = first};
+        g.count = l->roots - first < together ? l->roots - first : together;
+        status = grow(t, l, &g);
+    }
+    if (status < 0)
+        return esp_fail(err, errlen, status, "%s cannot be learned from: %s", t->target->path,
+                        esp_status_message(status));
+    return ESP_OK;
+}

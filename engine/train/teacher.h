@@ -1,0 +1,67 @@
+/* teacher.h - what a target says of a text, and of trees that it grows on the text.
+ *
+ * A draft learns from the target's hidden states after the final norm ("features"), of which
+ * the LM head makes logits again. For each token of a text there is one. TALF also wants a tree
+ * at some tokens, its roots: the target itself expands the likeliest paths by a beam search
+ * ("SALF & TALF", section 3.2: EAGLE-2's search, with the target's probabilities). A tree has
+ * `k` nodes at each of the depths 1..depth - 1; together with the root, a draft's path through
+ * it takes `depth` passes.
+ *
+ * Features are kept as float16 in one file, a record for each text, because every epoch reads
+ * them again and they are larger than memory.
+ */
+#ifndef ESP_TRAIN_TEACHER_H
+#define ESP_TRAIN_TEACHER_H
+
+#include "engine/model/model.h"
+
+struct esp_teacher_shape {
+    int length; /* tokens of a text */
+    int hidden; /* of the target */
+    int vocabulary;
+    int every;    /* a root at every `every`-th token; 0: no trees */
+    int k, depth; /* of a tree */
+};
+
+/* One text with its trees. Node j of root r is number r * nodes + j. */
+struct esp_lesson {
+    int32_t *token;    /* (length) */
+    uint16_t *feature; /* (length, hidden) float16 */
+    int roots, nodes;
+    int32_t *node_token;    /* (roots, nodes) */
+    int32_t *node_parent;   /* (roots, nodes) a node of the same tree before it; -1: the root */
+    uint16_t *node_feature; /* (roots, nodes, hidden) float16 */
+    void *memory;
+    size_t bytes;
+};
+
+static inline int esp_lesson_roots(const struct esp_teacher_shape *shape)
+{
+    return shape->every > 0 ? (shape->length + shape->every - 1) / shape->every : 0;
+}
+
+static inline int esp_lesson_nodes(const struct esp_teacher_shape *shape)
+{
+    return shape->every > 0 ? shape->k * (shape->depth - 1) : 0;
+}
+
+/* Memory for a lesson; its record in a file is memory[0..bytes-1]. */
+int esp_lesson_open(struct esp_lesson *lesson, const struct esp_teacher_shape *shape);
+void esp_lesson_close(struct esp_lesson *lesson);
+
+struct esp_teacher;
+
+/* Loads the target's weights. `target` must outlive it. */
+int esp_teacher_open(struct esp_teacher **teacher, const struct esp_model *target,
+                     const struct esp_teacher_shape *shape, int threads, char *err,
+                     size_t errlen);
+void esp_teacher_close(struct esp_teacher *teacher);
+
+/* Fills in a lesson whose tokens are there. */
+int esp_teacher_teach(struct esp_teacher *teacher, struct esp_lesson *lesson, char *err,
+                      size_t errlen);
+
+uint16_t esp_half(float value); /* rounded to even; out of range: the largest half */
+float esp_from_half(uint16_t half);
+
+#endif

@@ -1,0 +1,507 @@
+/* train.c - trains a draft head or a draft model; see train.h.
+ *
+ * A step: (1) read the lessons of its pieces, (2) make rows of them, (3) forward, (4) loss and
+ * its gradient, (5) backward, (6) AdamW. What a step does depends on the settings, the weights
+ * and its number, and on nothing else, so that a checkpoint is enough to go on.
+ */
+#include "engine/train/train.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/support/rng.h"
+#include "engine/train/checkpoint.h"
+#include "engine/train/draft_folder.h"
+#include "engine/train/lessons.h"
+#include "engine/train/optimizer.h"
+#include "engine/train/presets.h"
+#include "kernels/clock.h"
+#include "kernels/cpu/cpu.h"
+#include "kernels/model_desc.h"
+
+enum { LENGTH = 512, BATCH = 8, KEPT_APART = 20, MOST_LENGTH = 1 << 16 };
+static const double WARMUP = 0.05; /* of all steps */
+
+struct training {
+    const struct esp_train_options *o;
+    char *err;
+    size_t errlen;
+    struct esp_loss_preset loss;
+    struct esp_model *target, *draft;
+    float *inverse_frequency; /* of a head */
+    float *embedding;         /* (vocabulary, hidden) of the target, for a head */
+    float *target_head;       /* (vocabulary, hidden) */
+    struct esp_workers *workers;
+    struct esp_decoder decoder;
+    struct esp_loss_memory *memory;
+    struct esp_lessons lessons;
+    struct esp_lesson *lesson; /* (batch) */
+    struct esp_learning_batch batch;
+    int *order;         /* pieces to learn from, then those kept apart */
+    int learned, apart; /* how many of each */
+    int epochs, texts;  /* texts: pieces in a step */
+    struct esp_optimizer optimizer;
+    struct esp_progress_state state;
+    uint64_t fingerprint;
+    double written; /* when the last checkpoint was */
+    struct esp_train_report report;
+};
+
+static int fail_memory(const struct training *t)
+{
+    return esp_fail(t->err, t->errlen, ESP_E_MEMORY, "not enough memory to train");
+}
+
+static int in_output(const struct training *t, const char *name, char path[4096])
+{
+    if (snprintf(path, 4096, "%s/%s", t->o->output, name) < 4096)
+        return ESP_OK;
+    return esp_fail(t->err, t->errlen, ESP_E_FILE, "the name %.60s... is too long",
+                    t->o->output);
+}
+
+/* ------------------------------------------------------------------ what is trained */
+
+static int read_matrix(const struct training *t, float **to, const struct esp_tensor *from)
+{
+    *to = esp_cpu_alloc((size_t)from->rows, (size_t)from->columns * sizeof **to);
+    if (!*to)
+        return fail_memory(t);
+    esp_tensor_read_rows(from, 0, from->rows, *to);
+    return ESP_OK;
+}
+
+static void randomise(const struct esp_parameters *p, uint64_t seed)
+{
+    struct esp_rng rng = {.seed = seed, .stream = ESP_RNG_TRAIN};
+    for (int i = 0; i < p->count; i++) {
+        const struct esp_parameter *one = &p->list[i];
+        const bool norm = strstr(one->name, "layernorm") != NULL;
+        const double width = one->columns > 0 ? 1.0 / sqrt(one->columns) : 0.0;
+        for (size_t j = 0; j < esp_parameter_size(one); j++)
+            p->value[one->offset + j] =
+                norm ? 1.0f : (float)(width * (2.0 * esp_rng_uniform(&rng) - 1.0));
+    }
+}
+
+static int open_head(struct training *t)
+{
+    struct esp_decoder_shape shape;
+    int status = read_matrix(t, &t->embedding, &t->target->desc.embedding);
+    if (status == ESP_OK)
+        status = esp_head_shape(&shape, t->target, &t->inverse_frequency, t->err, t->errlen);
+    if (status == ESP_OK)
+        status =
+            esp_decoder_open(&t->decoder, &shape, t->workers, t->embedding, t->err, t->errlen);
+    if (status < 0)
+        return status;
+    if (t->o->draft)
+        return esp_draft_weights_read(&t->decoder, t->o->draft, t->err, t->errlen);
+    randomise(&t->decoder.parameters, t->o->seed);
+    return ESP_OK;
+}
+
+static int open_draft(struct training *t)
+{
+    struct esp_decoder_shape shape;
+    if (!t->o->draft)
+        return esp_fail(t->err, t->errlen, ESP_E_ARGUMENT,
+                        "name the draft model to train with --draft DIR");
+    int status = esp_model_open(&t->draft, t->o->draft, t->err, t->errlen);
+    if (status == ESP_OK && t->draft->desc.vocabulary != t->target->desc.vocabulary)
+        status =
+            esp_fail(t->err, t->errlen, ESP_E_MISMATCH,
+                     "%s has %d tokens and %s has %d; they must have the same", t->o->draft,
+                     t->draft->desc.vocabulary, t->o->target, t->target->desc.vocabulary);
+    if (status == ESP_OK)
+        status = esp_draft_shape(&shape, t->draft, t->err, t->errlen);
+    if (status == ESP_OK)
+        status = esp_decoder_open(&t->decoder, &shape, t->workers, NULL, t->err, t->errlen);
+    if (status == ESP_OK)
+        status = esp_draft_weights_read(&t->decoder, t->o->draft, t->err, t->errlen);
+    return status;
+}
+
+static int open_models(struct training *t)
+{
+    int status = esp_model_open(&t->target, t->o->target, t->err, t->errlen);
+    if (status == ESP_OK)
+        status = read_matrix(t, &t->target_head, &t->target->desc.head);
+    if (status == ESP_OK)
+        status = esp_workers_open(&t->workers, t->o->threads, t->err, t->errlen);
+    if (status == ESP_OK)
+        status = t->o->head ? open_head(t) : open_draft(t);
+    if (status == ESP_OK)
+        status = esp_loss_open(&t->memory, t->target->desc.vocabulary, t->err, t->errlen);
+    t->report.parameters = 0;
+    for (int i = 0; i < t->decoder.parameters.count; i++)
+        t->report.parameters += (int64_t)esp_parameter_size(&t->decoder.parameters.list[i]);
+    return status;
+}
+
+/* ------------------------------------------------------------------ what it learns from */
+
+/* All that the result depends on. */
+static uint64_t fingerprint_of(const struct training *t, bool of_target)
+{
+    const struct esp_train_options *o = t->o;
+    const struct esp_teacher_shape *s = &t->lessons.shape;
+    const size_t matrix = (size_t)t->target->desc.vocabulary * (size_t)t->target->desc.hidden;
+    uint64_t hash = esp_fingerprint(t->lessons.fingerprint, s, sizeof *s);
+    hash = esp_fingerprint(hash, t->target_head, matrix * sizeof *t->target_head);
+    if (of_target)
+        return hash;
+    const double numbers[] = {
+        o->head,           (double)t->epochs,       (double)t->texts,
+        t->optimizer.rate, (double)(o->seed >> 32), (double)(o->seed & 0xffffffffu)};
+    hash = esp_fingerprint(hash, t->loss.spec, strlen(t->loss.spec));
+    hash = esp_fingerprint(hash, numbers, sizeof numbers);
+    return esp_fingerprint(hash, t->decoder.parameters.value,
+                           t->decoder.parameters.total * sizeof(float));
+}
+
+static bool report(struct training *t, enum esp_train_stage stage, int64_t done, int64_t total)
+{
+    t->report.stage = stage;
+    t->report.done = done;
+    t->report.total = total;
+    t->report.loss = stage == ESP_TRAIN_STEPS ? t->state.loss : NULL;
+    return !t->o->progress || t->o->progress(t->o->user, &t->report);
+}
+
+static bool report_target(void *user, int64_t done, int64_t total)
+{
+    return report(user, ESP_TRAIN_TARGET, done, total);
+}
+
+static int open_lessons(struct training *t)
+{
+    const struct esp_model_desc *d = &t->target->desc;
+    const bool trees = t->loss.paths == ESP_PATHS_TREE;
+    int context = d->context;
+    if (t->draft && t->draft->desc.context < context)
+        context = t->draft->desc.context;
+    context -= t->loss.depth;
+    struct esp_teacher_shape shape = {
+        .length = t->o->length > 0 ? t->o->length : LENGTH,
+        .hidden = d->hidden,
+        .vocabulary = d->vocabulary,
+        .every = trees ? t->loss.every : 0,
+        .k = trees ? t->loss.k : 0,
+        .depth = trees ? t->loss.depth : 1,
+    };
+    if (t->o->length > context)
+        return esp_fail(t->err, t->errlen, ESP_E_ARGUMENT,
+                        "pieces of %d tokens are too long: at most %d fit", t->o->length,
+                        context);
+    shape.length = shape.length < context ? shape.length : context;
+    char path[4096];
+    int status =
+        esp_lessons_read(&t->lessons, t->o->target, &shape, t->o->texts, t->o->text_count,
+                         d->vocabulary, t->o->tokens, t->err, t->errlen);
+    if (status == ESP_OK)
+        status = in_output(t, "features.bin", path);
+    if (status == ESP_OK)
+        status = esp_lessons_make(&t->lessons, path, fingerprint_of(t, true), t->target,
+                                  t->o->threads, report_target, t, t->err, t->errlen);
+    return status;
+}
+
+/* Every twentieth piece is kept apart, where there are enough. */
+static int divide(struct training *t)
+{
+    const int count = t->lessons.count, step = count >= KEPT_APART ? KEPT_APART : count + 1;
+    t->order = calloc((size_t)count, sizeof *t->order);
+    if (!t->order)
+        return fail_memory(t);
+    for (int i = 0; i < count; i++)
+        if (i % step != step - 1)
+            t->order[t->learned++] = i;
+    for (int i = 0; i < count; i++)
+        if (i % step == step - 1)
+            t->order[t->learned + t->apart++] = i;
+    return ESP_OK;
+}
+
+static int open_batch(struct training *t)
+{
+    const int wanted = t->o->batch > 0 ? t->o->batch : BATCH;
+    int status = divide(t);
+    if (status < 0)
+        return status;
+    t->texts = wanted < t->learned ? wanted : t->learned;
+    t->lesson = calloc((size_t)t->texts, sizeof *t->lesson);
+    if (!t->lesson)
+        return fail_memory(t);
+    for (int i = 0; i < t->texts; i++)
+        if (esp_lesson_open(&t->lesson[i], &t->lessons.shape) < 0)
+            return fail_memory(t);
+    const struct esp_batch_shape shape = {
+        .lesson = t->lessons.shape,
+        .texts = t->texts,
+        .head = t->o->head,
+        .paths = t->loss.paths,
+        .depth = t->loss.depth,
+        .every = t->loss.every,
+        .noise = t->loss.noise,
+    };
+    return esp_learning_batch_open(&t->batch, &shape, t->err, t->errlen);
+}
+
+static int plan(struct training *t)
+{
+    const int64_t each = (t->learned + t->texts - 1) / t->texts, steps = each * t->epochs;
+    const int64_t warmup = (int64_t)ceil(WARMUP * (double)steps);
+    t->optimizer = (struct esp_optimizer){
+        .rate = t->o->rate > 0 ? t->o->rate : 3e-4,
+        .beta1 = 0.9,
+        .beta2 = 0.95,
+        .epsilon = 1e-8,
+        .decay = 0.0,
+        .clip = 0.5,
+        .warmup = warmup,
+        .steps = steps,
+    };
+    t->state.steps = steps;
+    t->state.loss = calloc((size_t)steps, sizeof *t->state.loss);
+    if (!t->state.loss)
+        return fail_memory(t);
+    t->fingerprint = fingerprint_of(t, false);
+    return ESP_OK;
+}
+
+/* ------------------------------------------------------------------ steps */
+
+static int run_batch(struct training *t, const int *pieces, int count, struct esp_rng *noise,
+                     bool learn, struct esp_loss_sums *sums)
+{
+    int status = ESP_OK;
+    for (int i = 0; i < count && status == ESP_OK; i++) /* 1 */
+        status = esp_lessons_get(&t->lessons, pieces[i], &t->lesson[i], t->err, t->errlen);
+    if (status < 0)
+        return status;
+    esp_learning_batch_fill(&t->batch, t->lesson, count, noise); /* 2 */
+    const struct esp_training_rows *rows = &t->batch.rows;
+    const struct esp_parameters *p = &t->decoder.parameters;
+    const float *out = esp_decoder_forward(&t->decoder, rows); /* 3 */
+    if (!out)
+        return fail_memory(t);
+    const struct esp_loss_input in = {
+        .rows = rows->count,
+        .vocabulary = t->target->desc.vocabulary,
+        .weight = t->batch.weight,
+        .depth = t->batch.depth,
+        .hidden = t->decoder.shape.hidden,
+        .out = out,
+        .head = t->o->head ? t->target_head : esp_parameter_value(p, t->decoder.head),
+        .target_hidden = t->target->desc.hidden,
+        .feature = t->batch.target_feature,
+        .target_head = t->target_head,
+        .d_out = learn ? esp_decoder_output_gradient(&t->decoder, rows) : NULL,
+        .d_head = t->o->head ? NULL : esp_parameter_gradient(p, t->decoder.head),
+    };
+    status = esp_loss(t->workers, t->memory, &t->loss.weights, &in, sums); /* 4 */
+    if (status < 0)
+        return esp_fail(t->err, t->errlen, status,
+                        status == ESP_E_NUMERIC
+                            ? "the draft's weights are no longer numbers: give a smaller --rate"
+                            : "not enough memory to train");
+    if (learn)
+        esp_decoder_backward(&t->decoder, rows); /* 5 */
+    return ESP_OK;
+}
+
+/* The pieces in the order of an epoch. */
+static void shuffle(const struct training *t, int epoch, int *order)
+{
+    struct esp_rng rng = {.seed = t->o->seed,
+                          .stream = ESP_RNG_TRAIN | (uint64_t)(2 * epoch + 1) << 32};
+    memcpy(order, t->order, (size_t)t->learned * sizeof *order);
+    for (int i = t->learned - 1; i > 0; i--) {
+        const int j = (int)(esp_rng_uniform(&rng) * (i + 1)), piece = order[i];
+        order[i] = order[j];
+        order[j] = piece;
+    }
+}
+
+static int step(struct training *t, const int *order, int64_t each)
+{
+    const int64_t number = t->state.step, at = number % each * t->texts;
+    const int count = (int)(t->learned - at < t->texts ? t->learned - at : t->texts);
+    struct esp_rng noise = {.seed = t->o->seed,
+                            .stream = ESP_RNG_TRAIN | (uint64_t)(2 * number + 2) << 32};
+    struct esp_loss_sums sums = {0};
+    double loss = 0;
+    int status = run_batch(t, order + at, count, &noise, true, &sums);
+    if (status < 0)
+        return status;
+    t->report.rate = esp_learning_rate(&t->optimizer, number);
+    esp_optimizer_step(&t->optimizer, t->workers, &t->decoder.parameters, number); /* 6 */
+    for (int i = 0; i < ESP_LOSS_DEPTHS; i++)
+        if (sums.rows[i] > 0)
+            loss += sums.loss[i] / sums.rows[i];
+    t->state.loss[t->state.step++] = (float)loss;
+    t->report.tokens += (int64_t)count * t->lessons.shape.length;
+    return ESP_OK;
+}
+
+/* Measures the draft on the pieces kept apart. */
+static int validate(struct training *t, int epoch)
+{
+    struct esp_loss_sums sums = {0};
+    struct esp_train_check *check = &t->report.check;
+    const int *pieces = t->order + t->learned;
+    int status = ESP_OK;
+    for (int i = 0; i < t->apart && status == ESP_OK; i += t->texts) {
+        const int count = t->apart - i < t->texts ? t->apart - i : t->texts;
+        status = run_batch(t, pieces + i, count, NULL, false, &sums);
+        if (status == ESP_OK && !report(t, ESP_TRAIN_VALIDATE, i + count, t->apart))
+            status = esp_fail(t->err, t->errlen, ESP_E_CANCELLED, "interrupted");
+    }
+    *check = (struct esp_train_check){.epoch = status == ESP_OK && t->apart > 0 ? epoch : 0};
+    for (int i = 0; i < ESP_LOSS_DEPTHS && sums.rows[i] > 0; i++) {
+        check->depths = i + 1;
+        check->overlap[i] = sums.overlap[i] / sums.rows[i];
+        check->agrees[i] = sums.agrees[i] / sums.rows[i];
+        check->gap[i] = sums.gap[i] / sums.rows[i];
+    }
+    report(t, ESP_TRAIN_VALIDATE, t->apart, t->apart);
+    return status;
+}
+
+static int write_checkpoint(struct training *t)
+{
+    char path[4096];
+    int status = in_output(t, "checkpoint", path);
+    if (status == ESP_OK)
+        status = esp_checkpoint_write(path, t->fingerprint, &t->decoder.parameters, &t->state,
+                                      t->err, t->errlen);
+    t->written = esp_clock();
+    return status;
+}
+
+static int learn(struct training *t)
+{
+    const int64_t each = t->state.steps / t->epochs;
+    int *order = calloc((size_t)t->learned, sizeof *order);
+    int status = order ? ESP_OK : fail_memory(t), shuffled = -1;
+    t->written = esp_clock();
+    t->report.first = t->state.step;
+    while (status == ESP_OK && t->state.step < t->state.steps) {
+        const int epoch = (int)(t->state.step / each);
+        t->report.epoch = epoch + 1;
+        if (shuffled != epoch)
+            shuffle(t, shuffled = epoch, order);
+        status = step(t, order, each);
+        if (status < 0)
+            break;
+        const bool go_on = report(t, ESP_TRAIN_STEPS, t->state.step, t->state.steps);
+        if (!go_on || esp_clock() - t->written >= t->o->checkpoint_seconds)
+            status = write_checkpoint(t);
+        if (status == ESP_OK && !go_on)
+            status = esp_fail(t->err, t->errlen, ESP_E_CANCELLED, "interrupted");
+        if (status == ESP_OK && t->state.step % each == 0)
+            status = validate(t, epoch + 1);
+    }
+    free(order);
+    return status;
+}
+
+/* ------------------------------------------------------------------ the folder */
+
+static enum esp_dtype output_dtype(const struct training *t)
+{
+    const struct esp_model *like = t->draft ? t->draft : t->target;
+    return like->desc.layer[0].query.dtype;
+}
+
+static int begin_folder(const struct training *t)
+{
+    char path[4096];
+    if (mkdir(t->o->output, 0777) != 0 && errno != EEXIST)
+        return esp_fail(t->err, t->errlen, ESP_E_FILE, "cannot make the folder %s: %s",
+                        t->o->output, strerror(errno));
+    int status = in_output(t, "model.safetensors", path);
+    if (status == ESP_OK && !t->o->force && access(path, F_OK) == 0)
+        return esp_fail(t->err, t->errlen, ESP_E_FILE,
+                        "%s is already there; name a new folder, or add --force", path);
+    status = in_output(t, "checkpoint", path);
+    if (status == ESP_OK && t->o->resume && access(path, F_OK) != 0)
+        return esp_fail(t->err, t->errlen, ESP_E_FILE,
+                        "there is no %s to go on from; train without --resume", path);
+    if (status == ESP_OK && !t->o->resume && !t->o->force && access(path, F_OK) == 0)
+        return esp_fail(t->err, t->errlen, ESP_E_FILE,
+                        "%s is of a training that was interrupted; add --resume to go on, or "
+                        "--force to begin again",
+                        path);
+    return status;
+}
+
+static int end_folder(const struct training *t)
+{
+    char path[4096];
+    int status = t->o->head ? esp_head_folder_write(t->o->output, &t->decoder, t->target,
+                                                    output_dtype(t), t->err, t->errlen)
+                            : esp_draft_folder_write(t->o->output, &t->decoder, t->o->draft,
+                                                     output_dtype(t), t->err, t->errlen);
+    const char *const made[] = {"checkpoint", "features.bin"};
+    for (size_t i = 0; i < 2 && status == ESP_OK; i++)
+        if ((status = in_output(t, made[i], path)) == ESP_OK)
+            unlink(path);
+    return status;
+}
+
+static int run(struct training *t)
+{
+    char path[4096];
+    int status = begin_folder(t);
+    report(t, ESP_TRAIN_READ, 0, 1);
+    if (status == ESP_OK)
+        status = open_models(t);
+    if (status == ESP_OK)
+        status = open_lessons(t);
+    if (status == ESP_OK)
+        status = open_batch(t);
+    if (status == ESP_OK)
+        status = plan(t);
+    if (status == ESP_OK && t->o->resume) {
+        status = in_output(t, "checkpoint", path);
+        if (status == ESP_OK)
+            status = esp_checkpoint_read(path, t->fingerprint, &t->decoder.parameters,
+                                         &t->state, t->err, t->errlen);
+    }
+    if (status == ESP_OK)
+        status = learn(t);
+    return status == ESP_OK ? end_folder(t) : status;
+}
+
+int esp_train(const struct esp_train_options *options, char *err, size_t errlen)
+{
+    struct training t = {.o = options, .err = err, .errlen = errlen, .lessons = {.fd = -1}};
+    t.epochs = t.report.epochs = options->epochs > 0 ? options->epochs : 1;
+    int status = esp_loss_preset(&t.loss, options->loss ? options->loss : "talf", options->head,
+                                 err, errlen);
+    if (status == ESP_OK)
+        status = run(&t);
+    for (int i = 0; t.lesson && i < t.texts; i++)
+        esp_lesson_close(&t.lesson[i]);
+    free(t.lesson);
+    free(t.order);
+    free(t.state.loss);
+    esp_learning_batch_close(&t.batch);
+    esp_lessons_close(&t.lessons);
+    esp_loss_close(t.memory);
+    esp_decoder_close(&t.decoder);
+    esp_workers_close(t.workers);
+    free(t.inverse_frequency);
+    esp_cpu_free(t.embedding);
+    esp_cpu_free(t.target_head);
+    esp_model_close(t.draft);
+    esp_model_close(t.target);
+    return status;
+}

@@ -1,0 +1,73 @@
+/* train.h - trains a draft head on a target's hidden states, or a draft model on its
+ * distributions: `espalier train head`, `espalier train draft`.
+ *
+ * Four steps: (1) the text is cut into pieces; (2) the target runs over all of them once, and
+ * for TALF grows its trees; what it says is stored in OUTPUT/features.bin; (3) epochs over the
+ * pieces in random order; (4) the folder is written. An interrupted training leaves
+ * OUTPUT/checkpoint and goes on from it to the same bits. Both files are removed at the end.
+ */
+#ifndef ESP_TRAIN_H
+#define ESP_TRAIN_H
+
+#include "engine/espalier.h"
+
+enum esp_train_stage { ESP_TRAIN_READ, ESP_TRAIN_TARGET, ESP_TRAIN_STEPS, ESP_TRAIN_VALIDATE };
+
+enum { ESP_TRAIN_DEPTHS = 16 };
+
+/* How near the draft is to the target on the pieces kept apart, by depth below the text. */
+struct esp_train_check {
+    int epoch; /* epochs done; 0: nothing was checked yet */
+    int depths;
+    double overlap[ESP_TRAIN_DEPTHS]; /* sum of min(p, q): the chance of acceptance */
+    double agrees[ESP_TRAIN_DEPTHS];  /* how often the likeliest token is the same */
+    double gap[ESP_TRAIN_DEPTHS];     /* KL divergence of the draft from the target, in nats */
+};
+
+struct esp_train_report {
+    enum esp_train_stage stage;
+    int64_t first, done, total; /* pieces or steps: at the start of this run, now, at the end */
+    int epoch, epochs;
+    int64_t tokens;               /* learned from in this run */
+    int64_t parameters;           /* that are trained */
+    const float *loss;            /* (done) of each step; only while stage is ESP_TRAIN_STEPS */
+    double rate;                  /* learning rate */
+    struct esp_train_check check; /* the last one */
+};
+
+struct esp_train_options {
+    bool head;          /* a draft head; else a draft model */
+    const char *target; /* model folder */
+    const char *draft; /* the draft model to train, or a head to begin with; NULL: a new head */
+    const char *output;       /* folder */
+    const char *loss;         /* "name:k=v,..."; NULL: talf. See esp_train_loss() */
+    const char *const *texts; /* (text_count) files */
+    int text_count;
+    int64_t tokens; /* of the text at most; 0: all */
+    int length;     /* tokens of a piece; 0: 512, or the context if that is shorter */
+    int batch;      /* pieces in a step; 0: 8 */
+    int epochs;     /* 0: 1 */
+    double rate;    /* the largest learning rate; 0: 3e-4 */
+    uint64_t seed;
+    int threads;               /* 0: one per core */
+    bool resume;               /* go on from OUTPUT/checkpoint */
+    bool force;                /* write over a model that is in OUTPUT */
+    double checkpoint_seconds; /* between two checkpoints; 0: after every step */
+    /* Called after every piece and step; returns false to stop with ESP_E_CANCELLED, which
+     * leaves a checkpoint. */
+    bool (*progress)(void *user, const struct esp_train_report *report);
+    void *user;
+};
+
+int esp_train(const struct esp_train_options *options, char *err, size_t errlen);
+
+/* Entry `index` of the list of losses; false past its end. */
+struct esp_train_loss_info {
+    const char *name, *summary, *source;
+    bool head, draft; /* what it can train */
+};
+bool esp_train_loss(int index, struct esp_train_loss_info *info);
+/* Parameter `index` of a loss; false past the end or if there is no such loss. */
+bool esp_train_loss_param(const char *name, int index, struct esp_param_info *info);
+
+#endif
