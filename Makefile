@@ -56,7 +56,7 @@ ISA_FLAGS_vnni     = $(ISA_FLAGS_avx512) -mavx512vnni -DESP_VNNI
 PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_settings.h espalier_chat.h compare.h \
                       find_models.h lossless.h pace.h perplexity.h) \
                   $(addprefix engine/model/,inflate.h preset.h quantize.h) \
-                  $(addprefix engine/train/,train.h train_selector.h) \
+                  $(addprefix engine/train/,train_draft.h train_selector.h) \
                   $(addprefix engine/support/,suggestion.h hash.h int_map.h open_file.h paths.h statistics.h \
                       utf8_stream.h write_file.h) \
                   $(addprefix kernels/,clock.h status.h version.h)

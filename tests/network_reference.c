@@ -10,9 +10,9 @@
 
 static const float frequencies[3] = {1.0f, 0.3f, 0.05f};
 
-void reference_shape(struct esp_decoder_shape *shape, bool features, bool bias, bool tied)
+void reference_shape(struct esp_network_shape *shape, bool features, bool bias, bool tied)
 {
-    *shape = (struct esp_decoder_shape){
+    *shape = (struct esp_network_shape){
         .layers = features ? 1 : 2,
         .hidden = REFERENCE_HIDDEN,
         .heads = 4,
@@ -125,7 +125,7 @@ struct memory {
     double out[REFERENCE_ROWS][REFERENCE_HIDDEN];
 };
 
-static const double *weights_of(const struct esp_decoder *d, const double *value, int number)
+static const double *weights_of(const struct esp_network *d, const double *value, int number)
 {
     return number < 0 ? NULL : value + d->parameters.list[number].offset;
 }
@@ -185,12 +185,12 @@ static void attend(const struct reference_batch *b, const struct memory *m, int 
     }
 }
 
-static void run_layer(const struct esp_decoder *d, const double *value,
+static void run_layer(const struct esp_network *d, const double *value,
                       const struct reference_batch *b, struct memory *m, int layer, int row,
                       double *x)
 {
     enum { H = REFERENCE_HIDDEN, F = 19 };
-    const struct esp_decoder_layer *l = &d->layer[layer];
+    const struct esp_network_layer *l = &d->layer[layer];
     double n[H], q[H], a[H], y[H], gate[F], up[F];
     memcpy(n, x, sizeof n);
     if (l->norm1 >= 0)
@@ -216,7 +216,7 @@ static void run_layer(const struct esp_decoder *d, const double *value,
         x[i] += y[i];
 }
 
-static void run_row(const struct esp_decoder *d, const double *value,
+static void run_row(const struct esp_network *d, const double *value,
                     const struct reference_batch *b, struct memory *m, int row)
 {
     enum { H = REFERENCE_HIDDEN };
@@ -260,7 +260,7 @@ static int rank_of(const double *p, int token)
     return rank;
 }
 
-double reference_loss(const struct esp_decoder *d, const double *value,
+double reference_loss(const struct esp_network *d, const double *value,
                       const struct reference_batch *b, const struct esp_loss_input *in,
                       const struct esp_loss_weights *weights)
 {

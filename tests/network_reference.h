@@ -4,7 +4,7 @@
 #ifndef ESP_NETWORK_REFERENCE_H
 #define ESP_NETWORK_REFERENCE_H
 
-#include "engine/train/decoder.h"
+#include "engine/train/network.h"
 #include "engine/train/loss.h"
 
 enum { REFERENCE_ROWS = 64, REFERENCE_VOCABULARY = 37, REFERENCE_HIDDEN = 24 };
@@ -24,13 +24,13 @@ struct reference_batch {
 /* With features: in passes. Without: the rows of a text and its trees one after the other. */
 void reference_batch_make(struct reference_batch *batch, bool features);
 
-void reference_shape(struct esp_decoder_shape *shape, bool features, bool bias, bool tied);
+void reference_shape(struct esp_network_shape *shape, bool features, bool bias, bool tied);
 
 /* Random values for all parameters. */
 void reference_randomise(struct esp_parameters *parameters, unsigned long long seed);
 
 /* The weighted loss of the batch where the parameters have the values `value` (total). */
-double reference_loss(const struct esp_decoder *decoder, const double *value,
+double reference_loss(const struct esp_network *network, const double *value,
                       const struct reference_batch *batch, const struct esp_loss_input *input,
                       const struct esp_loss_weights *weights);
 

@@ -19,7 +19,7 @@
 
 /* ------------------------------------------------------------------ shapes */
 
-int esp_draft_shape(struct esp_decoder_shape *shape, const struct esp_model *draft, char *err,
+int esp_draft_shape(struct esp_network_shape *shape, const struct esp_model *draft, char *err,
                     size_t errlen)
 {
     const struct esp_model_desc *d = &draft->desc;
@@ -38,7 +38,7 @@ int esp_draft_shape(struct esp_decoder_shape *shape, const struct esp_model *dra
                         "%s is of architecture %s; only drafts of the form of Llama can be "
                         "trained",
                         draft->path, draft->architecture);
-    *shape = (struct esp_decoder_shape){
+    *shape = (struct esp_network_shape){
         .layers = d->layers,
         .hidden = d->hidden,
         .heads = d->heads,
@@ -71,7 +71,7 @@ static double theta_of(const struct esp_model *target)
     return theta;
 }
 
-int esp_head_shape(struct esp_decoder_shape *shape, const struct esp_model *target,
+int esp_head_shape(struct esp_network_shape *shape, const struct esp_model *target,
                    float **inverse_frequency, char *err, size_t errlen)
 {
     const struct esp_model_desc *d = &target->desc;
@@ -86,7 +86,7 @@ int esp_head_shape(struct esp_decoder_shape *shape, const struct esp_model *targ
     const double theta = theta_of(target);
     for (int i = 0; i < half; i++)
         (*inverse_frequency)[i] = (float)pow(theta, -(double)i / half);
-    *shape = (struct esp_decoder_shape){
+    *shape = (struct esp_network_shape){
         .layers = 1,
         .hidden = d->hidden,
         .heads = d->heads,
@@ -146,7 +146,7 @@ static int read_parameter(const struct esp_safetensors *set, const struct esp_pa
     return ESP_OK;
 }
 
-int esp_draft_weights_read(struct esp_decoder *d, const char *folder, char *err, size_t errlen)
+int esp_draft_weights_read(struct esp_network *d, const char *folder, char *err, size_t errlen)
 {
     struct esp_safetensors *set;
     int status = esp_safetensors_open(&set, folder, err, errlen);
@@ -265,12 +265,12 @@ static int write_json(const char *folder, const char *name, cJSON *json, char *e
     return status;
 }
 
-int esp_head_folder_write(const char *folder, const struct esp_decoder *d,
+int esp_head_folder_write(const char *folder, const struct esp_network *d,
                           const struct esp_model *target, enum esp_dtype dtype, char *err,
                           size_t errlen)
 {
     static const char *const types[] = {"float32", "float16", "bfloat16"};
-    const struct esp_decoder_shape *s = &d->shape;
+    const struct esp_network_shape *s = &d->shape;
     cJSON *config = cJSON_CreateObject(),
           *names = cJSON_AddArrayToObject(config, "architectures");
     cJSON_AddItemToArray(names, cJSON_CreateString("LlamaForCausalLM"));
@@ -296,7 +296,7 @@ int esp_head_folder_write(const char *folder, const struct esp_decoder *d,
     return write_json(folder, "config.json", config, err, errlen);
 }
 
-int esp_draft_folder_write(const char *folder, const struct esp_decoder *d, const char *from,
+int esp_draft_folder_write(const char *folder, const struct esp_network *d, const char *from,
                            enum esp_dtype dtype, char *err, size_t errlen)
 {
     static const char *const copied[] = {"tokenizer.json", "tokenizer_config.json",

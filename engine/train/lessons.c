@@ -34,10 +34,13 @@ struct tokens {
 static int add_file(struct tokens *t, const struct esp_tokenizer *tokenizer, const char *path,
                     int64_t most, char *err, size_t errlen)
 {
-    char *text, whole[PATH_MAX];
+    char *text, whole[PATH_MAX], folder[PATH_MAX];
     size_t size;
-    int status =
-        esp_file_read(&text, &size, whole, *path == '/' ? "" : ".", path, LARGEST, err, errlen);
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1,
+             slash ? path : ".");
+    int status = esp_file_read(&text, &size, whole, folder, slash ? slash + 1 : path, LARGEST,
+                               err, errlen);
     if (status < 0)
         return status;
     if (most > 0 && size > (size_t)most * LONG_TOKEN)

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "engine/support/params.h"
-#include "engine/train/train.h"
+#include "engine/train/train_draft.h"
 #include "kernels/status.h"
 
 #define CLS(value)                                                                             \

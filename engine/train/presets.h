@@ -2,7 +2,7 @@
 #ifndef ESP_TRAIN_PRESETS_H
 #define ESP_TRAIN_PRESETS_H
 
-#include "engine/train/batch.h"
+#include "engine/train/learning_batch.h"
 #include "engine/train/loss.h"
 
 struct esp_loss_preset {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/train/decoder.h"
+#include "engine/train/network.h"
 #include "engine/train/loss.h"
 #include "engine/train/optimizer.h"
 #include "kernels/cpu/cpu.h"
@@ -20,7 +20,7 @@ enum { H = REFERENCE_HIDDEN, V = REFERENCE_VOCABULARY };
 
 struct network {
     struct esp_workers *workers;
-    struct esp_decoder decoder;
+    struct esp_network network;
     struct esp_loss_memory *memory;
     struct reference_batch batch;
     struct esp_loss_input input;
@@ -30,7 +30,7 @@ struct network {
 
 static void open_network(struct network *n, bool features, bool bias, bool tied, int threads)
 {
-    struct esp_decoder_shape shape;
+    struct esp_network_shape shape;
     unsigned long long state = 3;
     char err[256] = "";
     memset(n, 0, sizeof *n);
@@ -40,17 +40,17 @@ static void open_network(struct network *n, bool features, bool bias, bool tied,
     }
     reference_shape(&shape, features, bias, tied);
     CHECK(esp_workers_open(&n->workers, threads, err, sizeof err) == 0, "%s", err);
-    CHECK(esp_decoder_open(&n->decoder, &shape, n->workers, features ? n->table : NULL, err,
+    CHECK(esp_network_open(&n->network, &shape, n->workers, features ? n->table : NULL, err,
                            sizeof err) == 0,
           "%s", err);
     CHECK(esp_loss_open(&n->memory, V, err, sizeof err) == 0, "%s", err);
-    reference_randomise(&n->decoder.parameters, 11);
+    reference_randomise(&n->network.parameters, 11);
     reference_batch_make(&n->batch, features);
 }
 
 static void close_network(struct network *n)
 {
-    esp_decoder_close(&n->decoder);
+    esp_network_close(&n->network);
     esp_loss_close(n->memory);
     esp_workers_close(n->workers);
 }
@@ -58,8 +58,8 @@ static void close_network(struct network *n)
 static void run(struct network *n, const struct esp_loss_weights *weights)
 {
     const struct esp_training_rows *rows = &n->batch.rows;
-    const int head = n->decoder.head;
-    const float *out = esp_decoder_forward(&n->decoder, rows);
+    const int head = n->network.head;
+    const float *out = esp_network_forward(&n->network, rows);
     CHECK(out, "no memory");
     n->input = (struct esp_loss_input){
         .rows = rows->count,
@@ -68,29 +68,29 @@ static void run(struct network *n, const struct esp_loss_weights *weights)
         .depth = n->batch.depth,
         .hidden = H,
         .out = out,
-        .head = head < 0 ? n->target_head : esp_parameter_value(&n->decoder.parameters, head),
+        .head = head < 0 ? n->target_head : esp_parameter_value(&n->network.parameters, head),
         .target_hidden = H,
         .feature = n->batch.target_feature,
         .target_head = n->target_head,
-        .d_out = esp_decoder_output_gradient(&n->decoder, rows),
-        .d_head = esp_parameter_gradient(&n->decoder.parameters, head),
+        .d_out = esp_network_output_gradient(&n->network, rows),
+        .d_head = esp_parameter_gradient(&n->network.parameters, head),
     };
     memset(&n->sums, 0, sizeof n->sums);
     CHECK(esp_loss(n->workers, n->memory, weights, &n->input, &n->sums) == 0, "loss");
-    esp_decoder_backward(&n->decoder, rows);
+    esp_network_backward(&n->network, rows);
 }
 
 /* The slope of the reference along `direction` (total). */
 static double slope(const struct network *n, const double *direction,
                     const struct esp_loss_weights *weights)
 {
-    const size_t total = n->decoder.parameters.total;
+    const size_t total = n->network.parameters.total;
     const double h = 1e-5;
     double *at = calloc(total, sizeof *at), loss[2];
     for (int side = 0; side < 2; side++) {
         for (size_t i = 0; i < total; i++)
-            at[i] = n->decoder.parameters.value[i] + (side ? h : -h) * direction[i];
-        loss[side] = reference_loss(&n->decoder, at, &n->batch, &n->input, weights);
+            at[i] = n->network.parameters.value[i] + (side ? h : -h) * direction[i];
+        loss[side] = reference_loss(&n->network, at, &n->batch, &n->input, weights);
     }
     free(at);
     return (loss[1] - loss[0]) / (2 * h);
@@ -99,7 +99,7 @@ static double slope(const struct network *n, const double *direction,
 /* For every parameter: along its gradient with a random direction added. */
 static void check_slopes(struct network *n, const struct esp_loss_weights *weights)
 {
-    const struct esp_parameters *p = &n->decoder.parameters;
+    const struct esp_parameters *p = &n->network.parameters;
     unsigned long long state = 5;
     double *direction = calloc(p->total, sizeof *direction);
     for (int i = 0; i < p->count; i++) {
@@ -160,10 +160,10 @@ TEST(the_loss_is_that_of_the_reference)
     for (int i = 0; i < n.batch.rows.count; i++)
         n.batch.weight[i] = 1.0f;
     run(&n, &losses[3]);
-    double *value = calloc(n.decoder.parameters.total, sizeof *value);
-    for (size_t i = 0; i < n.decoder.parameters.total; i++)
-        value[i] = n.decoder.parameters.value[i];
-    expected = reference_loss(&n.decoder, value, &n.batch, &n.input, &losses[3]);
+    double *value = calloc(n.network.parameters.total, sizeof *value);
+    for (size_t i = 0; i < n.network.parameters.total; i++)
+        value[i] = n.network.parameters.value[i];
+    expected = reference_loss(&n.network, value, &n.batch, &n.input, &losses[3]);
     for (int i = 0; i < ESP_LOSS_DEPTHS; i++)
         loss += n.sums.loss[i];
     CHECK(fabs(loss - expected) <= 1e-5 * expected, "%.9g, want %.9g", loss, expected);
@@ -182,8 +182,8 @@ TEST(any_number_of_threads_gives_the_same_bits)
     open_network(&b, true, true, false, 2);
     run(&a, &losses[3]);
     run(&b, &losses[3]);
-    CHECK(memcmp(a.decoder.parameters.gradient, b.decoder.parameters.gradient,
-                 a.decoder.parameters.total * sizeof(float)) == 0,
+    CHECK(memcmp(a.network.parameters.gradient, b.network.parameters.gradient,
+                 a.network.parameters.total * sizeof(float)) == 0,
           "gradients differ");
     close_network(&a);
     close_network(&b);

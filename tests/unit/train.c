@@ -11,7 +11,7 @@
 
 #include "engine/support/paths.h"
 #include "engine/train/lessons.h"
-#include "engine/train/train.h"
+#include "engine/train/train_draft.h"
 #include "tests/check.h"
 #include "tests/folder.h"
 

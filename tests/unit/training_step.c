@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "engine/model/safetensors.h"
-#include "engine/train/decoder.h"
+#include "engine/train/network.h"
 #include "engine/train/loss.h"
 #include "engine/train/optimizer.h"
 #include "kernels/model_desc.h"
@@ -79,7 +79,7 @@ static void check_changes(const struct esp_parameters *p, const float *before)
     }
 }
 
-static double run(struct esp_decoder *d, struct esp_workers *workers, struct reference_batch *b,
+static double run(struct esp_network *d, struct esp_workers *workers, struct reference_batch *b,
                   const float *target_head)
 {
     static const struct esp_loss_weights weights = {
@@ -98,10 +98,10 @@ static double run(struct esp_decoder *d, struct esp_workers *workers, struct ref
                                 .target_hidden = H,
                                 .feature = b->target_feature,
                                 .target_head = target_head};
-    in.out = esp_decoder_forward(d, &b->rows);
-    in.d_out = esp_decoder_output_gradient(d, &b->rows);
+    in.out = esp_network_forward(d, &b->rows);
+    in.d_out = esp_network_output_gradient(d, &b->rows);
     CHECK(esp_loss(workers, memory, &weights, &in, &sums) == 0, "loss");
-    esp_decoder_backward(d, &b->rows);
+    esp_network_backward(d, &b->rows);
     esp_loss_close(memory);
     for (int i = 0; i < PASSES; i++)
         loss += sums.loss[i];
@@ -121,8 +121,8 @@ TEST(one_step_is_that_of_pytorch)
                                             .warmup = 6,
                                             .steps = 100};
     struct esp_workers *workers;
-    struct esp_decoder d;
-    struct esp_decoder_shape shape;
+    struct esp_network d;
+    struct esp_network_shape shape;
     char err[256] = "";
     float expected;
     CHECK(esp_safetensors_open(&set, check_path("vectors/training"), err, sizeof err) == 0,
@@ -133,7 +133,7 @@ TEST(one_step_is_that_of_pytorch)
     reference_shape(&shape, true, true, false);
     shape.qkv_bias = false;
     CHECK(esp_workers_open(&workers, 2, err, sizeof err) == 0, "%s", err);
-    CHECK(esp_decoder_open(&d, &shape, workers, embedding, err, sizeof err) == 0, "%s", err);
+    CHECK(esp_network_open(&d, &shape, workers, embedding, err, sizeof err) == 0, "%s", err);
     read_parameters(&d.parameters);
     float *before = calloc(d.parameters.total, sizeof *before);
     memcpy(before, d.parameters.value, d.parameters.total * sizeof *before);
@@ -148,7 +148,7 @@ TEST(one_step_is_that_of_pytorch)
           (double)expected);
     check_changes(&d.parameters, before);
     free(before);
-    esp_decoder_close(&d);
+    esp_network_close(&d);
     esp_workers_close(workers);
     esp_safetensors_close(set);
 }

@@ -42,6 +42,7 @@ const struct cli_command cli_train = {
         "  every=4; talf:k=4,depth=3,every=4. The papers train a head ten epochs with eagle "
         "and\n"
         "  three more with hass or talf.\n"
+        "-n: tokens of the text to learn from (default: all). -o: the folder to make.\n"
         "The target runs over the text once; what it says is kept in DIR/features.bin until "
         "the\n"
         "end. Ctrl-C leaves a checkpoint, from which --resume goes on to the same bits; the\n"

@@ -12,7 +12,7 @@
 #include <cJSON.h>
 
 #include "engine/support/paths.h"
-#include "engine/train/train.h"
+#include "engine/train/train_draft.h"
 #include "kernels/clock.h"
 #include "tui/cli/session_json.h"
 #include "tui/cli/train.h"
@@ -176,7 +176,7 @@ static bool show(void *user, const struct esp_train_report *r)
         if (now - s->drawn >= REDRAW || r->done == r->total)
             draw(s, r);
         s->drawn = now - s->drawn >= REDRAW ? now : s->drawn;
-    } else if (r->stage != ESP_TRAIN_VALIDATE && r->total > 0 &&
+    } else if (r->stage != ESP_TRAIN_VALIDATE && r->stage != ESP_TRAIN_READ &&
                r->done * LINES / r->total > s->printed) {
         s->printed = r->done * LINES / r->total;
         print_status(s, r);

@@ -1,4 +1,4 @@
-/* decoder.h - the network that is trained, forward and backward: a draft head or a draft model.
+/* network.h - the network that is trained, forward and backward: a draft head or a draft model.
  *
  * Llama's layers: RMSNorm, grouped-query attention with RoPE, SwiGLU (family_llama.c). A draft
  * model reads the embedding of a token; a draft head reads fc [embedding, feature], where the
@@ -11,8 +11,8 @@
  * seen[i] rows of its text, and rows `extra` lists for it: its ancestors in the tree and
  * itself.
  */
-#ifndef ESP_TRAIN_DECODER_H
-#define ESP_TRAIN_DECODER_H
+#ifndef ESP_TRAIN_NETWORK_H
+#define ESP_TRAIN_NETWORK_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,7 +22,7 @@
 
 enum { ESP_MAX_PASSES = 16, ESP_MAX_EXTRAS = 16 };
 
-struct esp_decoder_shape {
+struct esp_network_shape {
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary;
     bool features; /* a draft head: fc in front, neither first nor final norm, and the
                       embedding is the target's and stays as it is */
@@ -44,40 +44,40 @@ struct esp_training_rows {
     const float *feature; /* (pass_end[0], hidden) the target's, for pass 0; or NULL */
 };
 
-struct esp_decoder_layer {
+struct esp_network_layer {
     int norm1, query, key, value, output, norm2, gate, up, down; /* numbers of parameters */
     int query_bias, key_bias, value_bias;
 };
 
-struct esp_decoder_memory; /* of one batch */
+struct esp_network_memory; /* of one batch */
 
-struct esp_decoder {
-    struct esp_decoder_shape shape;
+struct esp_network {
+    struct esp_network_shape shape;
     struct esp_workers *workers;
     struct esp_parameters parameters;
     int embedding, head, fc, fc_bias, norm_final; /* numbers of parameters, or -1 */
-    struct esp_decoder_layer *layer;
+    struct esp_network_layer *layer;
     const float *frozen_embedding; /* (vocabulary, hidden), of a draft head; the caller's */
-    struct esp_decoder_memory *memory;
+    struct esp_network_memory *memory;
     int rows; /* for which there is memory */
 };
 
 /* Makes the network with zero weights. `inverse_frequency` and `frozen_embedding` must outlive
  * it. */
-int esp_decoder_open(struct esp_decoder *decoder, const struct esp_decoder_shape *shape,
+int esp_network_open(struct esp_network *network, const struct esp_network_shape *shape,
                      struct esp_workers *workers, const float *frozen_embedding, char *err,
                      size_t errlen);
-void esp_decoder_close(struct esp_decoder *decoder);
+void esp_network_close(struct esp_network *network);
 
 /* Runs all rows. Returns the outputs (count, hidden), valid until the next call; NULL: out of
  * memory. */
-const float *esp_decoder_forward(struct esp_decoder *decoder,
+const float *esp_network_forward(struct esp_network *network,
                                  const struct esp_training_rows *rows);
 
 /* The gradient of the loss by the outputs of the last forward pass, (count, hidden), zeroed: to
- * be filled in before esp_decoder_backward(), which adds to the gradients of all parameters. */
-float *esp_decoder_output_gradient(struct esp_decoder *decoder,
+ * be filled in before esp_network_backward(), which adds to the gradients of all parameters. */
+float *esp_network_output_gradient(struct esp_network *network,
                                    const struct esp_training_rows *rows);
-void esp_decoder_backward(struct esp_decoder *decoder, const struct esp_training_rows *rows);
+void esp_network_backward(struct esp_network *network, const struct esp_training_rows *rows);
 
 #endif

@@ -1,11 +1,11 @@
-/* decoder.c - a draft head or draft model, forward and backward; see decoder.h.
+/* network.c - a draft head or draft model, forward and backward; see network.h.
  *
  * Forward goes pass by pass, and in a pass layer by layer; keys and values of all rows lie in
  * one array per layer, so that later passes see those of earlier ones. Backward goes the other
  * way round. When it comes to a pass, all rows that see the keys, values and outputs of that
  * pass have already added to their gradients.
  */
-#include "engine/train/decoder.h"
+#include "engine/train/network.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ struct layer_memory {
     float *dk, *dv;
 };
 
-struct esp_decoder_memory {
+struct esp_network_memory {
     float *input; /* (rows, 2 hidden) embedding and feature, with features */
     float *dinput;
     float *out, *final_factor; /* (rows, hidden) */
@@ -44,10 +44,10 @@ static size_t floats(int rows, int width)
 
 /* ------------------------------------------------------------------ parameters */
 
-static int add_layer(struct esp_decoder *d, int i)
+static int add_layer(struct esp_network *d, int i)
 {
-    const struct esp_decoder_shape *s = &d->shape;
-    struct esp_decoder_layer *l = &d->layer[i];
+    const struct esp_network_shape *s = &d->shape;
+    struct esp_network_layer *l = &d->layer[i];
     const int queries = s->heads * s->head_dim, keys = s->kv_heads * s->head_dim;
     const char *prefix = s->features ? "" : "model.";
     const struct {
@@ -82,9 +82,9 @@ static int add_layer(struct esp_decoder *d, int i)
     return ESP_OK;
 }
 
-static int add_parameters(struct esp_decoder *d)
+static int add_parameters(struct esp_network *d)
 {
-    const struct esp_decoder_shape *s = &d->shape;
+    const struct esp_network_shape *s = &d->shape;
     d->embedding = d->head = d->fc = d->fc_bias = d->norm_final = -1;
     if (s->features) {
         d->fc = esp_parameters_add(&d->parameters, "fc.weight", s->hidden, 2 * s->hidden);
@@ -104,11 +104,11 @@ static int add_parameters(struct esp_decoder *d)
     return status;
 }
 
-int esp_decoder_open(struct esp_decoder *d, const struct esp_decoder_shape *shape,
+int esp_network_open(struct esp_network *d, const struct esp_network_shape *shape,
                      struct esp_workers *workers, const float *frozen_embedding, char *err,
                      size_t errlen)
 {
-    *d = (struct esp_decoder){
+    *d = (struct esp_network){
         .shape = *shape, .workers = workers, .frozen_embedding = frozen_embedding};
     d->layer = calloc((size_t)shape->layers, sizeof *d->layer);
     int status = d->layer ? add_parameters(d) : ESP_E_MEMORY;
@@ -117,11 +117,11 @@ int esp_decoder_open(struct esp_decoder *d, const struct esp_decoder_shape *shap
     else
         status = esp_parameters_open(&d->parameters, err, errlen);
     if (status < 0)
-        esp_decoder_close(d);
+        esp_network_close(d);
     return status;
 }
 
-static void forget(struct esp_decoder *d)
+static void forget(struct esp_network *d)
 {
     if (d->memory) {
         esp_cpu_free(d->memory->block);
@@ -132,7 +132,7 @@ static void forget(struct esp_decoder *d)
     d->rows = 0;
 }
 
-void esp_decoder_close(struct esp_decoder *d)
+void esp_network_close(struct esp_network *d)
 {
     forget(d);
     esp_parameters_close(&d->parameters);
@@ -148,10 +148,10 @@ struct wanted {
 };
 
 /* What a batch of `rows` rows needs, in one block. */
-static int lay_out(struct esp_decoder *d, struct esp_decoder_memory *m, int rows)
+static int lay_out(struct esp_network *d, struct esp_network_memory *m, int rows)
 {
     enum { OF_LAYER = 15, REST = 12 };
-    const struct esp_decoder_shape *s = &d->shape;
+    const struct esp_network_shape *s = &d->shape;
     const int h = s->hidden, queries = s->heads * s->head_dim, keys = s->kv_heads * s->head_dim;
     const int count = REST + OF_LAYER * s->layers;
     struct wanted *all = calloc((size_t)count, sizeof *all);
@@ -202,7 +202,7 @@ static int lay_out(struct esp_decoder *d, struct esp_decoder_memory *m, int rows
     return m->block ? ESP_OK : ESP_E_MEMORY;
 }
 
-static int make_room(struct esp_decoder *d, const struct esp_training_rows *rows)
+static int make_room(struct esp_network *d, const struct esp_training_rows *rows)
 {
     int keys = 0;
     for (int i = 0; i < rows->count; i++)
@@ -227,10 +227,10 @@ static int make_room(struct esp_decoder *d, const struct esp_training_rows *rows
 /* ------------------------------------------------------------------ one step of a pass */
 
 struct step {
-    struct esp_decoder *d;
+    struct esp_network *d;
     const struct esp_training_rows *rows;
-    struct esp_decoder_memory *m;
-    const struct esp_decoder_layer *p;
+    struct esp_network_memory *m;
+    const struct esp_network_layer *p;
     struct layer_memory *l;
     int begin, end; /* rows of the pass */
     bool backward;
@@ -268,7 +268,7 @@ static void angles_part(void *arg, int begin, int end, float *scratch)
 static void embed_part(void *arg, int begin, int end, float *scratch)
 {
     const struct step *s = arg;
-    const struct esp_decoder *d = s->d;
+    const struct esp_network *d = s->d;
     const int h = d->shape.hidden;
     const float *table = d->shape.features ? d->frozen_embedding : value(s, d->embedding);
     (void)scratch;
@@ -329,7 +329,7 @@ static int text_end(const struct step *s, int row)
 
 static void attend_rows(const struct step *s, int head, int begin, int end, float *scratch)
 {
-    const struct esp_decoder_shape *shape = &s->d->shape;
+    const struct esp_network_shape *shape = &s->d->shape;
     const struct esp_training_rows *rows = s->rows;
     const struct esp_cpu_gradients *g = esp_workers_gradients(s->d->workers);
     const int n = shape->head_dim, kv_head = head / (shape->heads / shape->kv_heads);
@@ -397,7 +397,7 @@ static float *normed1(const struct step *s)
 /* The layer reads l->x and writes `out`, rows begin..end-1 of each. */
 static void forward_layer(struct step *s, float *out)
 {
-    const struct esp_decoder_shape *shape = &s->d->shape;
+    const struct esp_network_shape *shape = &s->d->shape;
     struct esp_workers *w = s->d->workers;
     struct layer_memory *l = s->l;
     const int n = s->end - s->begin, b = s->begin, h = shape->hidden;
@@ -440,7 +440,7 @@ static void enter_layer(struct step *s, int i)
 
 static void forward_pass(struct step *s)
 {
-    struct esp_decoder *d = s->d;
+    struct esp_network *d = s->d;
     const int n = s->end - s->begin, b = s->begin, h = d->shape.hidden, last = d->shape.layers;
     esp_workers_share(d->workers, n, embed_part, s);
     if (d->shape.features)
@@ -458,7 +458,7 @@ static void forward_pass(struct step *s)
                     row_of(s->m->dx, b, h), value(s, d->norm_final), n, h, d->shape.epsilon);
 }
 
-const float *esp_decoder_forward(struct esp_decoder *d, const struct esp_training_rows *rows)
+const float *esp_network_forward(struct esp_network *d, const struct esp_training_rows *rows)
 {
     if (make_room(d, rows) < 0)
         return NULL;
@@ -475,7 +475,7 @@ const float *esp_decoder_forward(struct esp_decoder *d, const struct esp_trainin
 
 /* ------------------------------------------------------------------ backward */
 
-float *esp_decoder_output_gradient(struct esp_decoder *d, const struct esp_training_rows *rows)
+float *esp_network_output_gradient(struct esp_network *d, const struct esp_training_rows *rows)
 {
     const size_t keys = (size_t)d->shape.kv_heads * (size_t)d->shape.head_dim;
     memset(d->memory->d_out, 0,
@@ -491,7 +491,7 @@ float *esp_decoder_output_gradient(struct esp_decoder *d, const struct esp_train
  * reads. */
 static void backward_mlp(struct step *s, float *dx)
 {
-    const struct esp_decoder_shape *shape = &s->d->shape;
+    const struct esp_network_shape *shape = &s->d->shape;
     struct esp_workers *w = s->d->workers;
     struct layer_memory *l = s->l;
     const int n = s->end - s->begin, b = s->begin, h = shape->hidden, f = shape->ffn;
@@ -512,7 +512,7 @@ static void backward_mlp(struct step *s, float *dx)
 /* The same for the attention. */
 static void backward_attention(struct step *s, float *dx)
 {
-    const struct esp_decoder_shape *shape = &s->d->shape;
+    const struct esp_network_shape *shape = &s->d->shape;
     struct esp_workers *w = s->d->workers;
     struct layer_memory *l = s->l;
     const int n = s->end - s->begin, b = s->begin, h = shape->hidden;
@@ -576,7 +576,7 @@ static void feed_back_part(void *arg, int begin, int end, float *scratch)
 
 static void backward_input(struct step *s, float *dx)
 {
-    struct esp_decoder *d = s->d;
+    struct esp_network *d = s->d;
     const int n = s->end - s->begin, b = s->begin, h = d->shape.hidden;
     if (!d->shape.features) {
         struct scatter c = {s, dx};
@@ -594,7 +594,7 @@ static void backward_input(struct step *s, float *dx)
 
 static void backward_pass(struct step *s)
 {
-    struct esp_decoder *d = s->d;
+    struct esp_network *d = s->d;
     const int n = s->end - s->begin, h = d->shape.hidden;
     float *d_out = row_of(s->m->d_out, s->begin, h), *dx = d_out;
     if (d->norm_final >= 0) {
@@ -613,7 +613,7 @@ static void backward_pass(struct step *s)
     backward_input(s, dx);
 }
 
-void esp_decoder_backward(struct esp_decoder *d, const struct esp_training_rows *rows)
+void esp_network_backward(struct esp_network *d, const struct esp_training_rows *rows)
 {
     struct step s = {.d = d, .rows = rows, .m = d->memory, .backward = true};
     for (int pass = rows->passes - 1; pass >= 0; pass--) {

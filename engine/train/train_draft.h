@@ -1,4 +1,4 @@
-/* train.h - trains a draft head on a target's hidden states, or a draft model on its
+/* train_draft.h - trains a draft head on a target's hidden states, or a draft model on its
  * distributions: `espalier train head`, `espalier train draft`.
  *
  * Four steps: (1) the text is cut into pieces; (2) the target runs over all of them once, and
@@ -6,8 +6,8 @@
  * pieces in random order; (4) the folder is written. An interrupted training leaves
  * OUTPUT/checkpoint and goes on from it to the same bits. Both files are removed at the end.
  */
-#ifndef ESP_TRAIN_H
-#define ESP_TRAIN_H
+#ifndef ESP_TRAIN_DRAFT_H
+#define ESP_TRAIN_DRAFT_H
 
 #include "engine/espalier.h"
 

@@ -1,10 +1,10 @@
-/* train.c - trains a draft head or a draft model; see train.h.
+/* train_draft.c - trains a draft head or a draft model; see train_draft.h.
  *
  * A step: (1) read the lessons of its pieces, (2) make rows of them, (3) forward, (4) loss and
  * its gradient, (5) backward, (6) AdamW. What a step does depends on the settings, the weights
  * and its number, and on nothing else, so that a checkpoint is enough to go on.
  */
-#include "engine/train/train.h"
+#include "engine/train/train_draft.h"
 
 #include <errno.h>
 #include <math.h>
@@ -37,7 +37,7 @@ struct training {
     float *embedding;         /* (vocabulary, hidden) of the target, for a head */
     float *target_head;       /* (vocabulary, hidden) */
     struct esp_workers *workers;
-    struct esp_decoder decoder;
+    struct esp_network network;
     struct esp_loss_memory *memory;
     struct esp_lessons lessons;
     struct esp_lesson *lesson; /* (batch) */
@@ -91,24 +91,24 @@ static void randomise(const struct esp_parameters *p, uint64_t seed)
 
 static int open_head(struct training *t)
 {
-    struct esp_decoder_shape shape;
+    struct esp_network_shape shape;
     int status = read_matrix(t, &t->embedding, &t->target->desc.embedding);
     if (status == ESP_OK)
         status = esp_head_shape(&shape, t->target, &t->inverse_frequency, t->err, t->errlen);
     if (status == ESP_OK)
         status =
-            esp_decoder_open(&t->decoder, &shape, t->workers, t->embedding, t->err, t->errlen);
+            esp_network_open(&t->network, &shape, t->workers, t->embedding, t->err, t->errlen);
     if (status < 0)
         return status;
     if (t->o->draft)
-        return esp_draft_weights_read(&t->decoder, t->o->draft, t->err, t->errlen);
-    randomise(&t->decoder.parameters, t->o->seed);
+        return esp_draft_weights_read(&t->network, t->o->draft, t->err, t->errlen);
+    randomise(&t->network.parameters, t->o->seed);
     return ESP_OK;
 }
 
 static int open_draft(struct training *t)
 {
-    struct esp_decoder_shape shape;
+    struct esp_network_shape shape;
     if (!t->o->draft)
         return esp_fail(t->err, t->errlen, ESP_E_ARGUMENT,
                         "name the draft model to train with --draft DIR");
@@ -121,9 +121,9 @@ static int open_draft(struct training *t)
     if (status == ESP_OK)
         status = esp_draft_shape(&shape, t->draft, t->err, t->errlen);
     if (status == ESP_OK)
-        status = esp_decoder_open(&t->decoder, &shape, t->workers, NULL, t->err, t->errlen);
+        status = esp_network_open(&t->network, &shape, t->workers, NULL, t->err, t->errlen);
     if (status == ESP_OK)
-        status = esp_draft_weights_read(&t->decoder, t->o->draft, t->err, t->errlen);
+        status = esp_draft_weights_read(&t->network, t->o->draft, t->err, t->errlen);
     return status;
 }
 
@@ -139,8 +139,8 @@ static int open_models(struct training *t)
     if (status == ESP_OK)
         status = esp_loss_open(&t->memory, t->target->desc.vocabulary, t->err, t->errlen);
     t->report.parameters = 0;
-    for (int i = 0; i < t->decoder.parameters.count; i++)
-        t->report.parameters += (int64_t)esp_parameter_size(&t->decoder.parameters.list[i]);
+    for (int i = 0; i < t->network.parameters.count; i++)
+        t->report.parameters += (int64_t)esp_parameter_size(&t->network.parameters.list[i]);
     return status;
 }
 
@@ -161,8 +161,8 @@ static uint64_t fingerprint_of(const struct training *t, bool of_target)
         t->optimizer.rate, (double)(o->seed >> 32), (double)(o->seed & 0xffffffffu)};
     hash = esp_fingerprint(hash, t->loss.spec, strlen(t->loss.spec));
     hash = esp_fingerprint(hash, numbers, sizeof numbers);
-    return esp_fingerprint(hash, t->decoder.parameters.value,
-                           t->decoder.parameters.total * sizeof(float));
+    return esp_fingerprint(hash, t->network.parameters.value,
+                           t->network.parameters.total * sizeof(float));
 }
 
 static bool report(struct training *t, enum esp_train_stage stage, int64_t done, int64_t total)
@@ -287,8 +287,8 @@ static int run_batch(struct training *t, const int *pieces, int count, struct es
         return status;
     esp_learning_batch_fill(&t->batch, t->lesson, count, noise); /* 2 */
     const struct esp_training_rows *rows = &t->batch.rows;
-    const struct esp_parameters *p = &t->decoder.parameters;
-    const float *out = esp_decoder_forward(&t->decoder, rows); /* 3 */
+    const struct esp_parameters *p = &t->network.parameters;
+    const float *out = esp_network_forward(&t->network, rows); /* 3 */
     if (!out)
         return fail_memory(t);
     const struct esp_loss_input in = {
@@ -296,14 +296,14 @@ static int run_batch(struct training *t, const int *pieces, int count, struct es
         .vocabulary = t->target->desc.vocabulary,
         .weight = t->batch.weight,
         .depth = t->batch.depth,
-        .hidden = t->decoder.shape.hidden,
+        .hidden = t->network.shape.hidden,
         .out = out,
-        .head = t->o->head ? t->target_head : esp_parameter_value(p, t->decoder.head),
+        .head = t->o->head ? t->target_head : esp_parameter_value(p, t->network.head),
         .target_hidden = t->target->desc.hidden,
         .feature = t->batch.target_feature,
         .target_head = t->target_head,
-        .d_out = learn ? esp_decoder_output_gradient(&t->decoder, rows) : NULL,
-        .d_head = t->o->head ? NULL : esp_parameter_gradient(p, t->decoder.head),
+        .d_out = learn ? esp_network_output_gradient(&t->network, rows) : NULL,
+        .d_head = t->o->head ? NULL : esp_parameter_gradient(p, t->network.head),
     };
     status = esp_loss(t->workers, t->memory, &t->loss.weights, &in, sums); /* 4 */
     if (status < 0)
@@ -312,7 +312,7 @@ static int run_batch(struct training *t, const int *pieces, int count, struct es
                             ? "the draft's weights are no longer numbers: give a smaller --rate"
                             : "not enough memory to train");
     if (learn)
-        esp_decoder_backward(&t->decoder, rows); /* 5 */
+        esp_network_backward(&t->network, rows); /* 5 */
     return ESP_OK;
 }
 
@@ -341,7 +341,7 @@ static int step(struct training *t, const int *order, int64_t each)
     if (status < 0)
         return status;
     t->report.rate = esp_learning_rate(&t->optimizer, number);
-    esp_optimizer_step(&t->optimizer, t->workers, &t->decoder.parameters, number); /* 6 */
+    esp_optimizer_step(&t->optimizer, t->workers, &t->network.parameters, number); /* 6 */
     for (int i = 0; i < ESP_LOSS_DEPTHS; i++)
         if (sums.rows[i] > 0)
             loss += sums.loss[i] / sums.rows[i];
@@ -379,7 +379,7 @@ static int write_checkpoint(struct training *t)
     char path[4096];
     int status = in_output(t, "checkpoint", path);
     if (status == ESP_OK)
-        status = esp_checkpoint_write(path, t->fingerprint, &t->decoder.parameters, &t->state,
+        status = esp_checkpoint_write(path, t->fingerprint, &t->network.parameters, &t->state,
                                       t->err, t->errlen);
     t->written = esp_clock();
     return status;
@@ -445,9 +445,9 @@ static int begin_folder(const struct training *t)
 static int end_folder(const struct training *t)
 {
     char path[4096];
-    int status = t->o->head ? esp_head_folder_write(t->o->output, &t->decoder, t->target,
+    int status = t->o->head ? esp_head_folder_write(t->o->output, &t->network, t->target,
                                                     output_dtype(t), t->err, t->errlen)
-                            : esp_draft_folder_write(t->o->output, &t->decoder, t->o->draft,
+                            : esp_draft_folder_write(t->o->output, &t->network, t->o->draft,
                                                      output_dtype(t), t->err, t->errlen);
     const char *const made[] = {"checkpoint", "features.bin"};
     for (size_t i = 0; i < 2 && status == ESP_OK; i++)
@@ -472,7 +472,7 @@ static int run(struct training *t)
     if (status == ESP_OK && t->o->resume) {
         status = in_output(t, "checkpoint", path);
         if (status == ESP_OK)
-            status = esp_checkpoint_read(path, t->fingerprint, &t->decoder.parameters,
+            status = esp_checkpoint_read(path, t->fingerprint, &t->network.parameters,
                                          &t->state, t->err, t->errlen);
     }
     if (status == ESP_OK)
@@ -496,7 +496,7 @@ int esp_train(const struct esp_train_options *options, char *err, size_t errlen)
     esp_learning_batch_close(&t.batch);
     esp_lessons_close(&t.lessons);
     esp_loss_close(t.memory);
-    esp_decoder_close(&t.decoder);
+    esp_network_close(&t.network);
     esp_workers_close(t.workers);
     free(t.inverse_frequency);
     esp_cpu_free(t.embedding);

@@ -1,5 +1,5 @@
-/* batch.c - rows for one step, made of lessons; see batch.h. */
-#include "engine/train/batch.h"
+/* learning_batch.c - rows for one step, made of lessons; see learning_batch.h. */
+#include "engine/train/learning_batch.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,15 +1,15 @@
-/* batch.h - rows for one step, made of lessons: texts, and what hangs on their roots.
+/* learning_batch.h - rows for one step, made of lessons: texts, and what hangs on their roots.
  *
  * A draft head has a row for each token but the first of a text: it reads that token and the
  * target's feature in front of it, and should give the target's feature and distribution after
  * it. HASS lets the head go on for some tokens of the text with its own features; TALF lets it
  * follow every path of the target's tree. A draft model has a row for each token and each node.
  */
-#ifndef ESP_TRAIN_BATCH_H
-#define ESP_TRAIN_BATCH_H
+#ifndef ESP_LEARNING_BATCH_H
+#define ESP_LEARNING_BATCH_H
 
 #include "engine/support/rng.h"
-#include "engine/train/decoder.h"
+#include "engine/train/network.h"
 #include "engine/train/teacher.h"
 
 enum esp_paths { ESP_PATHS_NONE, ESP_PATHS_TEXT, ESP_PATHS_TREE };

@@ -1,0 +1,53 @@
+#!/bin/sh
+# `espalier train`: plain lines that are no terminal's, a folder at the end, Ctrl-C and --resume, sentences for
+# what is wrong. No speeds and no qualities: those are measured, not tested.
+. tests/shell.sh
+yes 'Once upon a time there was a king who had three sons, and the youngest of them had a golden bird.' |
+    head -60 >"$work/text"
+train="$ESPALIER train head --text $work/text -n 600 --length 24 --batch 2 --seed 3"
+
+$train --loss talf:every=6 --epochs 2 -o "$work/head" >"$work/out" 2>"$work/err"
+check "it succeeds" test $? -eq 0
+check "its lines are plain" sh -c "! grep -q '$(printf '\033')' '$work/err' && ! grep -q '$(printf '\r')' '$work/err'"
+check "they tell the step, the loss and the time left" grep -q \
+    '^training, epoch 1 of 2, step [0-9]* of 24, loss [0-9.]*, .* left$' "$work/err"
+check "each epoch is measured" grep -q '^epoch 2, on the pieces kept apart, by depth: overlap 0\.' "$work/err"
+check "so is the end, at every depth" test "$(grep -c '^ *[0-2]  *[0-9.]*  *[0-9.]*  *[0-9.]*$' "$work/out")" = 3
+check "only the head is left" test "$(ls "$work/head" | tr '\n' ' ')" = "config.json model.safetensors "
+
+# Interrupted while it runs or, on a fast machine, not at all: the end is the same.
+again="$train --loss eagle --epochs 8 --force"
+$again -o "$work/whole" >/dev/null 2>&1
+$again -o "$work/parts" >/dev/null 2>"$work/err" &
+pid=$!
+while kill -0 $pid 2>/dev/null && ! grep -q '^training' "$work/err"; do sleep 0.05; done
+kill -INT $pid 2>/dev/null
+wait $pid
+code=$?
+if [ -e "$work/parts/checkpoint" ]; then
+    check "an interrupted one exits with 130" test $code -eq 130
+    check "it says how to go on" grep -q 'the same command with --resume goes on' "$work/err"
+    check "it leaves no model" test ! -e "$work/parts/model.safetensors"
+    $again --resume -o "$work/parts" >/dev/null 2>&1
+    check "it goes on" test $? -eq 0
+else
+    check "one that was not interrupted has ended" test $code -eq 0
+fi
+check "the end is the same to the last bit" cmp "$work/whole/model.safetensors" "$work/parts/model.safetensors"
+
+$ESPALIER train draft --text "$work/text" -n 500 --length 24 --batch 4 --loss ce -o "$work/draft" --json \
+    >"$work/json" 2>/dev/null
+check "a draft model is trained further" grep -q '"overlap"' "$work/json"
+check "it decodes" test -n "$($ESPALIER generate -p 'Once' -n 4 --target engine/models/fairytale-target \
+    --draft "$work/draft")"
+
+check "no text" fails 1 "no text to learn from" $ESPALIER train head -o "$work/x"
+check "no folder" fails 1 "with -o DIR" $ESPALIER train head --text "$work/text"
+check "a text that is not there" fails 1 "none" $ESPALIER train head --text "$work/none" -o "$work/x"
+check "an unknown loss" fails 1 "no loss mse for a draft head; there are eagle" $train --loss mse -o "$work/x"
+check "a parameter of another loss" fails 1 "eagle" $train --loss eagle:k=4 -o "$work/x"
+check "a folder that holds a model" fails 1 "add --force" $train -o "$work/head"
+check "nothing to go on from" fails 1 "train without --resume" $train --resume -o "$work/y"
+check "something else to train" fails 2 "nothing called 'tail'" $ESPALIER train tail
+check "nothing at all" fails 2 "something is missing" $ESPALIER train
+finish
