@@ -41,6 +41,14 @@ check "a draft model is trained further" grep -q '"overlap"' "$work/json"
 check "it decodes" test -n "$($ESPALIER generate -p 'Once' -n 4 --target engine/models/fairytale-target \
     --draft "$work/draft")"
 
+$ESPALIER train text --text "$work/text" -n 40 --length 48 --seed 2 -o "$work/own" >"$work/out"
+check "the target writes a text" test "$(wc -c <"$work/own")" -gt 100
+check "it says how long" grep -q ': 4[0-9] tokens\|: [5-9][0-9] tokens' "$work/out"
+$ESPALIER train text --text "$work/text" -n 40 --length 48 --seed 2 -o "$work/again" >/dev/null
+check "a seed gives it again" cmp "$work/own" "$work/again"
+check "it is not written over" fails 1 "add --force" $ESPALIER train text --text "$work/text" -o "$work/own"
+check "a text from nothing" fails 1 "cannot read" $ESPALIER train text --text "$work/none" -o "$work/x"
+
 check "no text" fails 1 "no text to learn from" $ESPALIER train head -o "$work/x"
 check "no folder" fails 1 "with -o DIR" $ESPALIER train head --text "$work/text"
 check "a text that is not there" fails 1 "none" $ESPALIER train head --text "$work/none" -o "$work/x"

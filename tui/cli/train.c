@@ -12,6 +12,7 @@ static const struct {
     {"head", cli_train_head},
     {"draft", cli_train_draft},
     {"selector", cli_train_selector},
+    {"text", cli_train_text},
 };
 
 static int run(struct cli_options *o)
@@ -26,8 +27,8 @@ static int run(struct cli_options *o)
 
 const struct cli_command cli_train = {
     .name = "train",
-    .arguments = "head|draft|selector --text FILE... -o DIR",
-    .summary = "train a draft head or a draft model for a target, or the selector of drafter nde",
+    .arguments = "head|draft|text|selector --text FILE... -o DIR",
+    .summary = "train a draft head, a draft model or a selector, or make text for it",
     .flags = "target draft verifier text loss pieces epochs goal rate batch length tokens output "
              "resume force settings backend threads device context json",
     .chooses = "temp draft-temp top-p top-k order baseline",
@@ -42,6 +43,9 @@ const struct cli_command cli_train = {
         "  every=4; talf:k=4,depth=3,every=4. The papers train a head ten epochs with eagle "
         "and\n"
         "  three more with hass or talf.\n"
+        "text: text that the target writes at temperature 1, -n tokens (default 100000) in "
+        "pieces\n"
+        "that each begin with 32 tokens of the given text, to train on; -o is a file.\n"
         "-n: tokens of the text to learn from (default: all). -o: the folder to make.\n"
         "The target runs over the text once; what it says is kept in DIR/features.bin until "
         "the\n"

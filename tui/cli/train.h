@@ -7,5 +7,6 @@
 int cli_train_head(struct cli_options *options);
 int cli_train_draft(struct cli_options *options);
 int cli_train_selector(struct cli_options *options);
+int cli_train_text(struct cli_options *options);
 
 #endif
