@@ -5,7 +5,7 @@
 
 #include "engine/calibration.h"
 #include "engine/conversation.h"
-#include "engine/features.h"
+#include "engine/target_features.h"
 #include "engine/kv_cache.h"
 #include "engine/costs.h"
 #include "engine/drafters/draft.h"

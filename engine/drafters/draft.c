@@ -12,7 +12,7 @@
  * are made ahead of need, or in one call with others, changes no text: a seed gives the same
  * one on every backend, as far as their probabilities are the same.
  *
- * A draft head (features.h) reads a hidden state with each token: that of the target in front
+ * A draft head (target_features.h) reads a hidden state with each token: that of the target in front
  * of the text's tokens, the head's own of the parent in front of a node. So the rows of its
  * tree are worth nothing once the tokens are text: they are computed again from the target's
  * states with the next root.
@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/features.h"
+#include "engine/target_features.h"
 #include "engine/kv_cache.h"
 #include "engine/engine.h"
 #include "kernels/status.h"

@@ -32,7 +32,7 @@ struct esp_candidate {
 
 struct esp_engine;
 struct esp_kv_cache; /* a model's key/value rows; see kv_cache.h */
-struct esp_features;    /* hidden states of the target: see features.h */
+struct esp_features;    /* hidden states of the target: see target_features.h */
 struct esp_calibration; /* how sure the draft may be: see calibration.h */
 struct esp_costs;       /* what passes cost on this machine: see costs.h */
 

@@ -104,19 +104,19 @@ int esp_head_shape(struct esp_network_shape *shape, const struct esp_model *targ
 /* ------------------------------------------------------------------ reading */
 
 /* The tensor of that name, or without "model." in front, as folders of bare models have it. */
-static const struct esp_stored *find(const struct esp_safetensors *set, const char *name)
+static const struct esp_stored *find(const struct esp_stored_set *set, const char *name)
 {
-    const struct esp_stored *found = esp_safetensors_find(set, name);
+    const struct esp_stored *found = esp_stored_find(set, name);
     if (!found && strncmp(name, "model.", 6) == 0)
-        found = esp_safetensors_find(set, name + 6);
+        found = esp_stored_find(set, name + 6);
     return found;
 }
 
-static int read_parameter(const struct esp_safetensors *set, const struct esp_parameter *p,
+static int read_parameter(const struct esp_stored_set *set, const struct esp_parameter *p,
                           float *to, const char *folder, char *err, size_t errlen)
 {
     static const char *const types[] = {
-#define X(name, bytes) #name,
+#define X(name, numbers, bytes) #name,
         ESP_DTYPES(X)
 #undef X
     };
@@ -148,7 +148,7 @@ static int read_parameter(const struct esp_safetensors *set, const struct esp_pa
 
 int esp_draft_weights_read(struct esp_network *d, const char *folder, char *err, size_t errlen)
 {
-    struct esp_safetensors *set;
+    struct esp_stored_set *set;
     int status = esp_safetensors_open(&set, folder, err, errlen);
     if (status < 0)
         return status;
@@ -156,8 +156,8 @@ int esp_draft_weights_read(struct esp_network *d, const char *folder, char *err,
         status = read_parameter(set, &d->parameters.list[i],
                                 esp_parameter_value(&d->parameters, i), folder, err, errlen);
     if (status == ESP_OK)
-        status = esp_safetensors_release(set, err, errlen);
-    esp_safetensors_close(set);
+        status = esp_stored_release(set, err, errlen);
+    esp_stored_close(set);
     return status;
 }
 
@@ -165,7 +165,7 @@ int esp_draft_weights_read(struct esp_network *d, const char *folder, char *err,
 
 static size_t width_of(enum esp_dtype dtype)
 {
-    return esp_dtype_size(dtype);
+    return esp_dtype_block_bytes(dtype);
 }
 
 static uint16_t bf16(float value)
@@ -191,7 +191,7 @@ static void write_numbers(char *to, const float *from, size_t count, enum esp_dt
 static char *header_of(const struct esp_parameters *p, enum esp_dtype dtype, size_t *data)
 {
     static const char *const types[] = {
-#define X(name, bytes) #name,
+#define X(name, numbers, bytes) #name,
         ESP_DTYPES(X)
 #undef X
     };

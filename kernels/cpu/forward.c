@@ -58,14 +58,14 @@ static void run_rows(struct pass *p, int rows, size_t width, part_function *run,
 
 /* ------------------------------------------------------------------ pieces */
 
-/* Columns begin..end-1 of a vector, multiples of ESP_CUT or all of them, are done. */
+/* Columns begin..end-1 of a vector, multiples of ESP_CUT_COLUMNS or all of them, are done. */
 static void prepare(const struct pass *p, const struct esp_vectors *v, int row, int begin,
                     int end)
 {
     if (p->w->split)
         p->isa->split(v, row, begin, end);
     if (p->w->cut)
-        p->isa->cut(v, row, begin, (int)esp_cpu_pad(end, ESP_CUT));
+        p->isa->cut(v, row, begin, (int)esp_cpu_pad(end, ESP_CUT_COLUMNS));
 }
 
 /* Columns begin..end-1 of a joined vector. */
@@ -303,7 +303,7 @@ static int list_seen(const struct esp_batch *b, int row, int32_t *seen)
 /* Do the heads divide a vector into whole blocks? */
 static bool whole_blocks(const struct pass *p)
 {
-    return p->d->head_dim % ESP_CUT == 0;
+    return p->d->head_dim % ESP_CUT_COLUMNS == 0;
 }
 
 /* Queries begin..end-1 of a key/value head; query i is head i % group of its group in the i /

@@ -17,7 +17,7 @@ enum {
     ESP_LANES = 16,  /* floats computed together; reductions are defined over this many lanes */
     ESP_PANEL = 32,  /* outputs of a matrix product computed together */
     ESP_QUERIES = 4, /* query heads that share one pass over a key/value head */
-    ESP_CUT = 32,    /* activations that share an exponent in products with quantised blocks */
+    ESP_CUT_COLUMNS = 32,    /* activations that share an exponent in products with quantised blocks */
     ESP_TOGETHER = 32, /* rows that a block of weights is multiplied by at once */
 };
 
@@ -33,7 +33,7 @@ struct esp_packed {
     const float *bias; /* (panels * 32), zeros if the model has none */
 };
 
-/* ESP_CUT activations as integers of 16 bits and a power of two. A function of an instruction
+/* ESP_CUT_COLUMNS activations as integers of 16 bits and a power of two. A function of an instruction
  * set reads what another function of the same set wrote. */
 struct esp_cut {
     float scale; /* activation = scale * integer; NaN if one of them is no finite number */
@@ -41,7 +41,7 @@ struct esp_cut {
     int32_t by_8, by_16, by_128;       /* sum of the integers times that */
     int32_t first_by_32, second_by_32; /* of the first and the last 16 of them */
     int32_t unused;
-    int16_t x[ESP_CUT]; /* in the order and form that the instruction set wants */
+    int16_t x[ESP_CUT_COLUMNS]; /* in the order and form that the instruction set wants */
 };
 
 /* Vectors of activations, padded, and the same as split() and cut() left them, for products
@@ -89,7 +89,7 @@ struct esp_cpu_isa {
 
     /* Cuts columns begin..end-1 of vector `row` up for products. NULL: they take them whole. */
     void (*split)(const struct esp_vectors *vectors, int row, int begin, int end);
-    /* Makes integers of columns begin..end-1 of vector `row`, multiples of ESP_CUT. */
+    /* Makes integers of columns begin..end-1 of vector `row`, multiples of ESP_CUT_COLUMNS. */
     void (*cut)(const struct esp_vectors *vectors, int row, int begin, int end);
     /* Panels begin..end-1 of the product of weights that are floats, or quantised blocks. */
     void (*matmul)(const struct esp_packed *w, int begin, int end, const struct esp_matmul *p);
@@ -139,7 +139,7 @@ bool esp_cpu_amx_allowed(void);
 /* Up to ESP_TOGETHER rows lie together, (block, row); `together` is the same for all rows. */
 static inline struct esp_cut *esp_cut_at(const struct esp_vectors *v, int row, int block)
 {
-    const size_t blocks = v->stride / ESP_CUT, t = (size_t)v->together;
+    const size_t blocks = v->stride / ESP_CUT_COLUMNS, t = (size_t)v->together;
     const size_t first = (size_t)row / t * t * blocks;
     return v->cut + first + (size_t)block * t + (size_t)row % t;
 }
@@ -152,7 +152,7 @@ static inline int esp_cut_together(int rows)
 
 static inline size_t esp_cut_count(size_t rows, size_t stride)
 {
-    return (rows + ESP_TOGETHER - 1) / ESP_TOGETHER * ESP_TOGETHER * (stride / ESP_CUT);
+    return (rows + ESP_TOGETHER - 1) / ESP_TOGETHER * ESP_TOGETHER * (stride / ESP_CUT_COLUMNS);
 }
 
 /* Bytes of `rows` vectors split: two BF16 parts of each, in whole tiles of 16 parts. */

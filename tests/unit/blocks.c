@@ -219,16 +219,16 @@ TEST(activations_that_are_no_number_show)
 TEST(activations_of_every_size_are_cut_well)
 {
     static const float sizes[] = {1e-45f, 1e-40f, 1e-37f, 1e-30f, 1, 1.9844f, 3e20f, 3.4e38f};
-    float x[ESP_CUT] = {0};
+    float x[ESP_CUT_COLUMNS] = {0};
     struct esp_cut out;
     for (int i = 0; i < ISAS; i++) {
         const struct esp_cpu_isa *isa = open_isa(i);
         for (size_t k = 0; isa && k < sizeof sizes / sizeof *sizes; k++) {
-            struct esp_vectors v = {.x = x, .stride = ESP_CUT, .cut = &out, .together = 1};
+            struct esp_vectors v = {.x = x, .stride = ESP_CUT_COLUMNS, .cut = &out, .together = 1};
             x[0] = sizes[k];
             x[1] = -sizes[k];
             x[2] = sizes[k];
-            isa->cut(&v, 0, 0, ESP_CUT);
+            isa->cut(&v, 0, 0, ESP_CUT_COLUMNS);
             const double total = out.scale * (out.by_8 / 8.0);
             CHECK(fabs(total - sizes[k]) <= sizes[k] / 32000.0 + 0x1p-127, "%s: %g becomes %g",
                   names[i], sizes[k], total);

@@ -17,14 +17,14 @@
 
 enum { H = REFERENCE_HIDDEN, V = REFERENCE_VOCABULARY, PASSES = 3 };
 
-static struct esp_safetensors *set;
+static struct esp_stored_set *set;
 
 /* The numbers of a tensor of the file; `count` must be how many it has. */
 static void read_tensor(const char *prefix, const char *name, float *to, size_t count)
 {
     char whole[128];
     snprintf(whole, sizeof whole, "%s%s", prefix, name);
-    const struct esp_stored *t = esp_safetensors_find(set, whole);
+    const struct esp_stored *t = esp_stored_find(set, whole);
     CHECK(t, "no %s", whole);
     CHECK(t->end - t->begin == count * sizeof *to, "size of %s", whole);
     esp_tensor_file_read(t->source, t->offset, to, count * sizeof *to);
@@ -33,7 +33,7 @@ static void read_tensor(const char *prefix, const char *name, float *to, size_t 
 static void read_batch(struct reference_batch *b)
 {
     static float rows[REFERENCE_ROWS][6];
-    const struct esp_stored *t = esp_safetensors_find(set, "rows");
+    const struct esp_stored *t = esp_stored_find(set, "rows");
     CHECK(t && t->rank == 2 && t->shape[0] <= REFERENCE_ROWS, "rows");
     const int n = (int)t->shape[0];
     read_tensor("", "rows", &rows[0][0], (size_t)n * 6);
@@ -150,5 +150,5 @@ TEST(one_step_is_that_of_pytorch)
     free(before);
     esp_network_close(&d);
     esp_workers_close(workers);
-    esp_safetensors_close(set);
+    esp_stored_close(set);
 }

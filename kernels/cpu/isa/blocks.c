@@ -31,7 +31,7 @@ enum { AHEAD = 2048, LINE = 64, HALF = 32 };
 V16 uint32_t common_exponent(const float *x)
 {
     uint32_t most = 0;
-    for (int i = 0; i < ESP_CUT; i++) {
+    for (int i = 0; i < ESP_CUT_COLUMNS; i++) {
         uint32_t bits;
         memcpy(&bits, &x[i], sizeof bits);
         bits &= 0x7fffffffu;
@@ -55,17 +55,17 @@ V16 void cut_block(struct esp_cut *out, const float *x)
     const uint32_t exponent = common_exponent(x);
     const float scale = exponent ? power_of_two(exponent - 14) : NAN;
     const float up = exponent ? power_of_two(268 - exponent) : 0.0f;
-    int16_t q[ESP_CUT];
+    int16_t q[ESP_CUT_COLUMNS];
     int32_t first = 0, second = 0;
-    for (int i = 0; i < ESP_CUT; i++) {
+    for (int i = 0; i < ESP_CUT_COLUMNS; i++) {
         const float shifted = (exponent ? x[i] : 0.0f) * up + V16_ROUND;
         int32_t bits;
         memcpy(&bits, &shifted, sizeof bits);
         q[i] = (int16_t)(bits - 0x4b400000);
     }
-    for (int i = 0; i < ESP_CUT / 2; i++) {
+    for (int i = 0; i < ESP_CUT_COLUMNS / 2; i++) {
         first += q[i];
-        second += q[i + ESP_CUT / 2];
+        second += q[i + ESP_CUT_COLUMNS / 2];
     }
     s16_store_block(out->x, q);
     out->scale = scale;
@@ -79,8 +79,8 @@ V16 void cut_block(struct esp_cut *out, const float *x)
 
 void esp_cut_vector(const struct esp_vectors *v, int row, int begin, int end)
 {
-    for (int c = begin; c < end; c += ESP_CUT)
-        cut_block(esp_cut_at(v, row, c / ESP_CUT), v->x + (size_t)row * v->stride + (size_t)c);
+    for (int c = begin; c < end; c += ESP_CUT_COLUMNS)
+        cut_block(esp_cut_at(v, row, c / ESP_CUT_COLUMNS), v->x + (size_t)row * v->stride + (size_t)c);
 }
 
 /* ------------------------------------------------------------------ a block by all rows */
@@ -395,7 +395,7 @@ V16 void panel_by_tile(const enum esp_dtype dtype, const struct esp_packed *w, i
         memcpy(sum + i * ESP_PANEL, w->bias + (size_t)panel * ESP_PANEL,
                ESP_PANEL * sizeof *sum);
     for (int b = 0; b < blocks; b++, data += bytes)
-        block_of(dtype, &t, data, b * (numbers / ESP_CUT));
+        block_of(dtype, &t, data, b * (numbers / ESP_CUT_COLUMNS));
     finish(p, row, rows, panel, sum);
 }
 

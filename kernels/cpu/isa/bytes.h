@@ -15,7 +15,7 @@
 #include "kernels/cpu/simd.h"
 
 /* Four columns make a group. */
-enum { GROUPS = ESP_CUT / 4, ESP_ROWS = 2 /* rows that s16_dots() takes at most */ };
+enum { GROUPS = ESP_CUT_COLUMNS / 4, ESP_ROWS = 2 /* rows that s16_dots() takes at most */ };
 
 #if ESP_SIMD == 1
 #define UNROLL
@@ -138,10 +138,10 @@ V16 struct v16 s16_to_float(struct s16 a)
 
 #ifdef ESP_VNNI
 
-V16 void s16_store_block(void *to, const int16_t x[ESP_CUT])
+V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
 {
-    int8_t *high = to, *low = high + ESP_CUT;
-    for (int i = 0; i < ESP_CUT; i++) {
+    int8_t *high = to, *low = high + ESP_CUT_COLUMNS;
+    for (int i = 0; i < ESP_CUT_COLUMNS; i++) {
         high[i] = (int8_t)((x[i] + 128) >> 8);
         low[i] = (int8_t)x[i];
     }
@@ -416,9 +416,9 @@ V16 struct v16 s16_to_float(struct s16 a)
     return out;
 }
 
-V16 void s16_store_block(void *to, const int16_t x[ESP_CUT])
+V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
 {
-    memcpy(to, x, ESP_CUT * sizeof *x);
+    memcpy(to, x, ESP_CUT_COLUMNS * sizeof *x);
 }
 
 V16 struct s16 s16_dot(const struct b64 *w, const int from, const int to,
@@ -437,10 +437,10 @@ V16 struct s16 s16_dot(const struct b64 *w, const int from, const int to,
 #if ESP_SIMD == 2 || (ESP_SIMD == 3 && !defined ESP_VNNI)
 
 /* Even columns of four, then odd ones: what vpmaddwd pairs. */
-V16 void s16_store_block(void *to, const int16_t x[ESP_CUT])
+V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
 {
     int16_t *out = to;
-    for (int i = 0; i < ESP_CUT; i += 4) {
+    for (int i = 0; i < ESP_CUT_COLUMNS; i += 4) {
         out[i] = x[i];
         out[i + 1] = x[i + 2];
         out[i + 2] = x[i + 1];

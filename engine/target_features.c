@@ -1,6 +1,6 @@
-/* features.c - keeps the hidden states for a draft head, and its cache up to date; see
+/* target_features.c - keeps the hidden states for a draft head, and its cache up to date; see
  * features.h. */
-#include "engine/features.h"
+#include "engine/target_features.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
-/* features.h - the target's hidden states that a draft head reads.
+/* target_features.h - the target's hidden states that a draft head reads.
  *
  * The passes of the target leave them here: those of a stretch of the text, by the position of
  * their tokens. The head computes a row of its own cache from each, together with the token
  * behind it (Li et al., "EAGLE", 2024, section 4.1), and then they are forgotten.
  */
-#ifndef ESP_FEATURES_H
-#define ESP_FEATURES_H
+#ifndef ESP_TARGET_FEATURES_H
+#define ESP_TARGET_FEATURES_H
 
 #include "engine/kv_cache.h"
 #include "engine/model/model.h"
