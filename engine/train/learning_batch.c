@@ -96,7 +96,7 @@ static int add_row(struct esp_learning_batch *b, int32_t token, int first, int s
 }
 
 /* Token number s of a text has row first + s, or first + s - 1 in a head's batch. */
-static void add_text(struct esp_learning_batch *b, const struct esp_lesson *l)
+static void add_text(struct esp_learning_batch *b, const struct esp_training_sample *l)
 {
     const int hidden = b->shape.lesson.hidden, head = b->shape.head, first = b->rows.count;
     for (int s = head; s < b->shape.lesson.length; s++) {
@@ -116,7 +116,7 @@ static int root_row(const struct esp_learning_batch *b, int first, int root)
 }
 
 /* The rows of one depth (1..) of a text whose row 0 is `first`; `last` (roots, nodes). */
-static void add_depth(struct esp_learning_batch *b, const struct esp_lesson *l, int first,
+static void add_depth(struct esp_learning_batch *b, const struct esp_training_sample *l, int first,
                       int depth, int32_t *last)
 {
     const struct esp_batch_shape *s = &b->shape;
@@ -156,7 +156,7 @@ static void set_weights(struct esp_learning_batch *b, int texts)
         b->weight[i] = 1.0f / (float)(b->depth[i] == 0 ? texts * length : roots);
 }
 
-void esp_learning_batch_fill(struct esp_learning_batch *b, const struct esp_lesson *lessons,
+void esp_learning_batch_fill(struct esp_learning_batch *b, const struct esp_training_sample *lessons,
                              int count, struct esp_rng *rng)
 {
     const struct esp_batch_shape *s = &b->shape;

@@ -137,7 +137,7 @@ void esp_lessons_close(struct esp_lessons *l)
 
 static size_t record_size(const struct esp_lessons *l)
 {
-    struct esp_lesson lesson;
+    struct esp_training_sample lesson;
     if (esp_lesson_open(&lesson, &l->shape) < 0)
         return 0;
     const size_t size = lesson.bytes;
@@ -164,7 +164,7 @@ static bool open_made(struct esp_lessons *l, const char *path, uint64_t fingerpr
     return false;
 }
 
-static void set_tokens(const struct esp_lessons *l, int index, struct esp_lesson *lesson)
+static void set_tokens(const struct esp_lessons *l, int index, struct esp_training_sample *lesson)
 {
     memcpy(lesson->token, l->token + (size_t)index * (size_t)l->shape.length,
            (size_t)l->shape.length * sizeof *l->token);
@@ -174,7 +174,7 @@ static int teach_all(struct esp_lessons *l, int file, const char *path,
                      struct esp_teacher *teacher, esp_lessons_progress *progress, void *user,
                      char *err, size_t errlen)
 {
-    struct esp_lesson lesson;
+    struct esp_training_sample lesson;
     int status = esp_lesson_open(&lesson, &l->shape);
     if (status < 0)
         return esp_fail(err, errlen, status, "not enough memory for a piece of the text");
@@ -228,7 +228,7 @@ int esp_lessons_make(struct esp_lessons *l, const char *path, uint64_t fingerpri
     return status;
 }
 
-int esp_lessons_get(const struct esp_lessons *l, int index, struct esp_lesson *lesson,
+int esp_lessons_get(const struct esp_lessons *l, int index, struct esp_training_sample *lesson,
                     char *err, size_t errlen)
 {
     char *to = lesson->memory;

@@ -62,10 +62,10 @@ float esp_from_half(uint16_t half)
 
 /* ------------------------------------------------------------------ lessons */
 
-int esp_lesson_open(struct esp_lesson *l, const struct esp_teacher_shape *s)
+int esp_lesson_open(struct esp_training_sample *l, const struct esp_teacher_shape *s)
 {
     const size_t length = (size_t)s->length, hidden = (size_t)s->hidden;
-    *l = (struct esp_lesson){.roots = esp_lesson_roots(s), .nodes = esp_lesson_nodes(s)};
+    *l = (struct esp_training_sample){.roots = esp_lesson_roots(s), .nodes = esp_lesson_nodes(s)};
     const size_t nodes = (size_t)l->roots * (size_t)l->nodes;
     l->bytes = (length + 2 * nodes) * sizeof *l->token +
                (length + nodes) * hidden * sizeof *l->feature;
@@ -79,10 +79,10 @@ int esp_lesson_open(struct esp_lesson *l, const struct esp_teacher_shape *s)
     return ESP_OK;
 }
 
-void esp_lesson_close(struct esp_lesson *l)
+void esp_lesson_close(struct esp_training_sample *l)
 {
     free(l->memory);
-    *l = (struct esp_lesson){0};
+    *l = (struct esp_training_sample){0};
 }
 
 /* ------------------------------------------------------------------ the teacher */
@@ -196,7 +196,7 @@ static int run(struct esp_teacher *t, struct esp_batch *b, int wanted, uint16_t 
     return status < 0 ? status : ESP_OK;
 }
 
-static int run_text(struct esp_teacher *t, struct esp_lesson *l)
+static int run_text(struct esp_teacher *t, struct esp_training_sample *l)
 {
     const int length = t->shape.length, every = t->shape.every, k = t->shape.k;
     uint16_t *feature[MOST_ROWS];
@@ -241,7 +241,7 @@ static void see(uint64_t *mask, int bit)
 
 /* What node `node` of tree `tree` sees: the text up to its root, its ancestors, itself. Bits
  * count from the row behind the first root of the grove. */
-static void set_mask(struct esp_teacher *t, const struct esp_lesson *l, const struct grove *g,
+static void set_mask(struct esp_teacher *t, const struct esp_training_sample *l, const struct grove *g,
                      int tree, int node, uint64_t *mask)
 {
     const int every = t->shape.every, k = t->shape.k, root = g->first + tree;
@@ -256,7 +256,7 @@ static void set_mask(struct esp_teacher *t, const struct esp_lesson *l, const st
 }
 
 /* One depth (1..) of all trees of a grove. */
-static int run_depth(struct esp_teacher *t, struct esp_lesson *l, struct grove *g, int depth)
+static int run_depth(struct esp_teacher *t, struct esp_training_sample *l, struct grove *g, int depth)
 {
     const int k = t->shape.k, rows = g->count * k, before = (depth - 1) * rows;
     const bool last = depth == t->shape.depth - 1;
@@ -308,7 +308,7 @@ static void choose_next(const struct esp_teacher *t, struct grove *g, int depth)
     }
 }
 
-static int grow(struct esp_teacher *t, struct esp_lesson *l, struct grove *g)
+static int grow(struct esp_teacher *t, struct esp_training_sample *l, struct grove *g)
 {
     const int k = t->shape.k;
     int status = ESP_OK;
@@ -325,7 +325,7 @@ static int grow(struct esp_teacher *t, struct esp_lesson *l, struct grove *g)
     return status;
 }
 
-int esp_teacher_teach(struct esp_teacher *t, struct esp_lesson *l, char *err, size_t errlen)
+int esp_teacher_teach(struct esp_teacher *t, struct esp_training_sample *l, char *err, size_t errlen)
 {
     int status = run_text(t, l);
     const int together = l->nodes > 0 ? MOST_NODES / l->nodes : 1;

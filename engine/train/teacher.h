@@ -24,7 +24,7 @@ struct esp_teacher_shape {
 };
 
 /* One text with its trees. Node j of root r is number r * nodes + j. */
-struct esp_lesson {
+struct esp_training_sample {
     int32_t *token;    /* (length) */
     uint16_t *feature; /* (length, hidden) float16 */
     int roots, nodes;
@@ -46,8 +46,8 @@ static inline int esp_lesson_nodes(const struct esp_teacher_shape *shape)
 }
 
 /* Memory for a lesson; its record in a file is memory[0..bytes-1]. */
-int esp_lesson_open(struct esp_lesson *lesson, const struct esp_teacher_shape *shape);
-void esp_lesson_close(struct esp_lesson *lesson);
+int esp_lesson_open(struct esp_training_sample *lesson, const struct esp_teacher_shape *shape);
+void esp_lesson_close(struct esp_training_sample *lesson);
 
 struct esp_teacher;
 
@@ -58,7 +58,7 @@ int esp_teacher_open(struct esp_teacher **teacher, const struct esp_model *targe
 void esp_teacher_close(struct esp_teacher *teacher);
 
 /* Fills in a lesson whose tokens are there. */
-int esp_teacher_teach(struct esp_teacher *teacher, struct esp_lesson *lesson, char *err,
+int esp_teacher_teach(struct esp_teacher *teacher, struct esp_training_sample *lesson, char *err,
                       size_t errlen);
 
 uint16_t esp_half(float value); /* rounded to even; out of range: the largest half */

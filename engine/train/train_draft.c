@@ -40,7 +40,7 @@ struct training {
     struct esp_network network;
     struct esp_loss_memory *memory;
     struct esp_lessons lessons;
-    struct esp_lesson *lesson; /* (batch) */
+    struct esp_training_sample *lesson; /* (batch) */
     struct esp_learning_batch batch;
     int *order;         /* pieces to learn from, then those kept apart */
     int learned, apart; /* how many of each */

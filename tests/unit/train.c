@@ -103,7 +103,7 @@ TEST(a_tree_holds_what_the_target_says_of_its_paths)
     const struct esp_teacher_shape with = {.length = length(), .every = 5, .k = 3, .depth = 4};
     struct esp_teacher_shape shape = with, plain = with;
     struct esp_lessons lessons;
-    struct esp_lesson lesson, path;
+    struct esp_training_sample lesson, path;
     struct esp_model *model;
     struct esp_teacher *teacher;
     char err[512] = "";
