@@ -125,10 +125,13 @@ static void wipe(struct showing *s)
     s->rows = 0;
 }
 
+/* A line that is longer than the terminal is cut off, not wrapped: the picture keeps its rows.
+ */
 static void draw(struct showing *s, const struct esp_train_report *r)
 {
+    fputs("\033[?7l\r", stderr);
     if (s->rows > 0)
-        fprintf(stderr, "\r\033[%dA", s->rows);
+        fprintf(stderr, "\033[%dA", s->rows);
     s->rows = 0;
     if (r->stage == ESP_TRAIN_STEPS) {
         draw_curve(r);
@@ -136,7 +139,7 @@ static void draw(struct showing *s, const struct esp_train_report *r)
     }
     cli_draw_bar(stderr, r->total > 0 ? (double)r->done / (double)r->total : 0);
     print_status(s, r);
-    fputs("\033[K", stderr);
+    fputs("\033[K\033[?7h", stderr);
     fflush(stderr);
 }
 
