@@ -12,12 +12,13 @@
 #include "engine/model/json.h"
 #include "engine/model/tokenizer.h"
 #include "engine/support/paths.h"
+#include "engine/support/suggestion.h"
 #include "kernels/status.h"
 
 enum {
-    DEPTH = 4,              /* folders below a place that are looked into */
-    ENTRIES = 5000,         /* of a folder that are looked at */
-    FOLDERS = 20000,        /* that are looked into in all */
+    DEPTH = 4,       /* folders below a place that are looked into */
+    ENTRIES = 5000,  /* of a folder that are looked at */
+    FOLDERS = 20000, /* that are looked into in all */
     MANIFEST_LIMIT = 1 << 20,
 };
 
@@ -131,8 +132,8 @@ static void read_family(struct esp_found_model *model)
     struct esp_json json = {.root = NULL};
     char err[256];
     if (esp_json_read(&json, model->path, "config.json", err, sizeof err) == ESP_OK) {
-        const char *type = cJSON_GetStringValue(
-            cJSON_GetObjectItemCaseSensitive(json.root, "model_type"));
+        const char *type =
+            cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json.root, "model_type"));
         snprintf(model->family, sizeof model->family, "%s", type ? type : "");
     }
     esp_json_close(&json);
@@ -146,7 +147,8 @@ static int64_t weights_of(const char *folder)
     int64_t all = 0, bytes;
     const int count = scandir(folder, &entries, is_shown, alphasort);
     for (int i = 0; i < count; i++) {
-        if (i < ENTRIES && ends_with(entries[i]->d_name, ".safetensors") &&
+        if (i < ENTRIES && strncmp(entries[i]->d_name, "model", 5) == 0 &&
+            ends_with(entries[i]->d_name, ".safetensors") &&
             join(path, folder, entries[i]->d_name) && is_regular(path, &bytes))
             all += bytes;
         free(entries[i]);
@@ -434,10 +436,25 @@ static const char *short_name(const char *name)
  * behind the last slash, 0 not at all. */
 static int match_of(const struct esp_found_model *model, const char *name)
 {
-    return strcmp(model->name, name) == 0                     ? 3
-           : strcasecmp(model->name, name) == 0               ? 2
-           : strcasecmp(short_name(model->name), name) == 0   ? 1
-                                                              : 0;
+    return strcmp(model->name, name) == 0                   ? 3
+           : strcasecmp(model->name, name) == 0             ? 2
+           : strcasecmp(short_name(model->name), name) == 0 ? 1
+                                                            : 0;
+}
+
+static int refuse_name(const struct esp_found_models *found, const char *name, char *err,
+                       size_t errlen)
+{
+    struct esp_suggestion suggestion;
+    char meant[96];
+    esp_suggestion_begin(&suggestion, name, strlen(name));
+    for (int i = 0; i < found->count; i++)
+        esp_suggestion_try(&suggestion, found->models[i].name);
+    esp_suggestion_folders(&suggestion, name);
+    return esp_fail(err, errlen, ESP_E_FILE,
+                    "there is no model '%.100s'%s: no folder or file of this path, and none of "
+                    "this name in `espalier list models`",
+                    name, esp_suggestion_text(&suggestion, meant));
 }
 
 int esp_model_path(char *path, size_t size, const char *name, char *err, size_t errlen)
@@ -464,10 +481,7 @@ int esp_model_path(char *path, size_t size, const char *name, char *err, size_t 
         best = match > best ? match : best;
     }
     if (status == ESP_OK && first < 0)
-        status = esp_fail(err, errlen, ESP_E_FILE,
-                          "there is no model '%.100s': no folder or file of this path, and none "
-                          "of this name in `espalier list models`",
-                          name);
+        status = refuse_name(&found, name, err, errlen);
     else if (status == ESP_OK && other >= 0)
         status = esp_fail(err, errlen, ESP_E_MISMATCH,
                           "several models are called '%.60s': %.100s (%s) and %.100s (%s); "
@@ -511,7 +525,8 @@ bool esp_draft_fits(const struct esp_found_model *target, const struct esp_found
         return false;
     }
     if (draft->gguf || target->gguf) {
-        snprintf(why, size, "whether the vocabulary of a GGUF file fits shows when it is loaded");
+        snprintf(why, size,
+                 "whether the vocabulary of a GGUF file fits shows when it is loaded");
         return false;
     }
     const uint64_t hash = vocabulary_of(target, &ours, err, sizeof err);
@@ -519,8 +534,9 @@ bool esp_draft_fits(const struct esp_found_model *target, const struct esp_found
     if (*err)
         snprintf(why, size, "%s", err);
     else if (hash != other && strcmp(target->family, draft->family) != 0)
-        snprintf(why, size, "another vocabulary, of %d tokens instead of %d, and another family "
-                            "(%s instead of %s)",
+        snprintf(why, size,
+                 "another vocabulary, of %d tokens instead of %d, and another family "
+                 "(%s instead of %s)",
                  theirs, ours, *draft->family ? draft->family : "unknown",
                  *target->family ? target->family : "unknown");
     else if (hash != other)

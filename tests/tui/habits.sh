@@ -209,12 +209,12 @@ check "and a theme" play_and_see "no theme 'drak' (did you mean dark?)" 'type :t
 key Enter'
 check "and a setting" play_and_see "no setting 'tmep' (did you mean temp?)" 'type :set tmep=1
 key Enter'
-check "and a folder" play_and_see 'fairytale-target?); the loaded models stay' 'type :model fairytale-traget
+check "and a folder" play_and_see "'fairytale-traget' (did you mean fairytale-target?)" 'type :model fairytale-traget
 key Enter
 wait'
 mkdir "$work/pythia-70m"
 check "on the command line, too" fails 1 'did you mean pythia-70m?' \
     $ESPALIER inspect "$work/pythia-70n"
-check "and subcommands" fails 2 "no command 'repaly' (did you mean replay?)" $ESPALIER repaly
+check "and subcommands" fails 2 "no command 'repaly', and no model of this name (did you mean replay?)" $ESPALIER repaly
 check "and options" fails 2 "option '--tmep' (did you mean --temp?)" $ESPALIER generate --tmep 1
 finish

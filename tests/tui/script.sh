@@ -174,7 +174,7 @@ type $prompt
 key Enter
 wait
 $1
-$dump" -n 40 --seed 1
+$dump" -n 40 --seed 1 --drafter dynatree
 }
 found 'type /THREE'
 check "/ begins a search" dumped '^> /THREE'
