@@ -2,6 +2,7 @@
 # The interface driven by scripts, without a terminal: the same code, the same screens.
 . tests/shell.sh
 . tests/script.sh
+default_drafter=dynatree
 
 # One list: every key and command of the tables is in the help, in the manual and in completion.
 play "size 100x120
