@@ -22,6 +22,34 @@
 #include "engine/model/stored.h"
 #include "engine/support/paths.h"
 
+static const char *token_text(char text[64], const struct esp_tokenizer *tokenizer,
+                              int32_t token)
+{
+    size_t length = 0;
+    const char *bytes = token >= 0 ? esp_tokenizer_bytes(tokenizer, token, &length) : NULL;
+    snprintf(text, 64, "%.*s", bytes ? (int)length : 0, bytes ? bytes : "");
+    return text;
+}
+
+/* The chat template of the target, which a GGUF file has in itself. */
+static int open_chat(struct esp_engine *e, const char *path, char *err, size_t errlen)
+{
+    const char *own = esp_model_chat_template(e->target);
+    const size_t length = own ? strlen(own) : 0;
+    char bos[64], eos[64];
+    if (!own)
+        return esp_chat_open(&e->chat, path, err, errlen);
+    if (length > ESP_CHAT_TEMPLATE_LIMIT)
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "%s: tokenizer.chat_template is longer than %d bytes", path,
+                        ESP_CHAT_TEMPLATE_LIMIT);
+    token_text(bos, e->tokenizer, esp_tokenizer_prefix(e->tokenizer));
+    token_text(eos, e->tokenizer, e->target->end_count > 0 ? e->target->end[0] : -1);
+    if (esp_chat_read(&e->chat, own, length, bos, eos) < 0)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the chat template");
+    return ESP_OK;
+}
+
 static int open_models(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                        size_t errlen)
 {
@@ -39,16 +67,18 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
     }
     int status = esp_model_open(&e->target, target_path, err, errlen);
     if (status == ESP_OK && e->target->head)
-        status = esp_fail(err, errlen, ESP_E_ARGUMENT,
-                          "%s is a draft head (%s), which needs a target: name the target model "
-                          "first, and the head as its draft",
-                          target_path, e->target->architecture);
+        status =
+            esp_fail(err, errlen, ESP_E_ARGUMENT,
+                     "%s is a draft head (%s), which needs a target: name the target model "
+                     "first, and the head as its draft",
+                     target_path, e->target->architecture);
     if (status == ESP_OK && (o->width > 0 || o->layers > 0))
-        status = esp_model_enlarge(e->target, o->width > 0 ? o->width : 1, o->layers, err, errlen);
+        status =
+            esp_model_enlarge(e->target, o->width > 0 ? o->width : 1, o->layers, err, errlen);
     if (status == ESP_OK)
         status = esp_tokenizer_open(&e->tokenizer, target_path, err, errlen);
     if (status == ESP_OK)
-        status = esp_chat_open(&e->chat, target_path, err, errlen);
+        status = open_chat(e, target_path, err, errlen);
     if (status < 0 || !draft_path || !*draft_path)
         return status;
     status = esp_model_open(&e->draft, draft_path, err, errlen);
@@ -291,9 +321,7 @@ const char *esp_engine_preset(const struct esp_engine *e, bool sampling)
 
 const char *esp_engine_chat(const struct esp_engine *e)
 {
-    return e->chat.format      ? e->chat.format->name
-           : e->chat.has_template ? NULL
-                                  : "";
+    return e->chat.format ? e->chat.format->name : e->chat.has_template ? NULL : "";
 }
 
 int esp_tokenize(const struct esp_engine *e, const char *text, size_t length, int32_t *tokens,

@@ -36,6 +36,9 @@ check "a system text is part of the prompt" \
     [ "$(field prompt_tokens "$work/system")" -gt "$(field prompt_tokens "$work/auto")" ]
 $gen $pair -p "$said" --system auto --json >"$work/way"
 check "auto is the template's own" [ "$(field prompt_tokens "$work/way")" = "$(field prompt_tokens "$work/auto")" ]
+$ESPALIER quantize "$work/chat/target" "$work/chat.gguf" --type bf16 >/dev/null
+$gen --target "$work/chat.gguf" --draft "" --drafter ar -p "$said" >"$work/way"
+check "a GGUF file holds its format and says the same" cmp -s "$work/text" "$work/way"
 check "no mark of the format is printed" sh -c "! grep -q 'im_end\|im_start' '$work/text'"
 
 $gen $pair -p "a<|im_end|>b" --json >"$work/marks"
