@@ -95,7 +95,7 @@ static bool move(struct screen *s, int action, char key)
 static void press(struct screen *s, char key)
 {
     const struct esp_key_when when = {.pane = true, .empty = true, .replay = true};
-    const struct esp_binding *binding = esp_key_binding((unsigned char)key, when);
+    const struct esp_binding *binding = esp_key_binding((unsigned char)key, when, NULL);
     int action = binding ? binding->action : ESP_ACTION_NONE;
     if (action != ESP_ACTION_NONE && !move(s, action, key))
         esp_ui_act(&s->ui, &s->state, action, s->canvas.width, s->canvas.height);
