@@ -208,6 +208,7 @@ struct esp_backend_ops {
     /* True: calls only queue work for a device, and every call with ESP_NOW waits for it. Few
      * calls that each ask for many values are then best. */
     bool asynchronous;
+    bool gives_states; /* passes can hand out hidden states (esp_batch.states) */
 
     /* threads = 0: one per core. Fails with ESP_E_UNSUPPORTED if there is no such device here,
      * ESP_E_DEVICE if there is but it does not work. */

@@ -56,6 +56,12 @@ static int bind_selector(void *memory, const struct esp_engine *e, const char *v
     struct esp_selector selector;
     const char *rule = rule_of(verifier);
     char why[512];
+    if (!e->backend->ops->gives_states)
+        return esp_fail(
+            err, errlen, ESP_E_UNSUPPORTED,
+            "drafter nde reads the target's hidden states, which the backend %s does "
+            "not hand out yet; use --backend cpu, or another drafter",
+            e->backend->ops->name);
     if (s->bound && strcmp(s->selector.rule, rule) == 0)
         return ESP_OK;
     const struct esp_selector_shape shape = {
@@ -130,7 +136,7 @@ static bool fits(const struct esp_draft *d, int action)
 }
 
 static struct esp_shape_choice describe(const struct esp_draft *d, const struct state *s,
-                                  const struct esp_selector_score *score, int action)
+                                        const struct esp_selector_score *score, int action)
 {
     const struct esp_action a = esp_action_at(action);
     struct esp_shape_choice choice = {a.paths, a.stem, a.branch, .tokens = NAN};

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "engine/drafters/drafter.h"
+#include "engine/engine.h"
 #include "tests/each_backend.h"
 
 enum { PROMPTS = 50, TOKENS = 256, LONGEST = 512, WORKERS = 2, FIFTH = 5 };
@@ -128,7 +129,8 @@ static void close_engines(void)
         esp_engine_close(engines[i]);
 }
 
-/* The plain texts are made once, then those of every `step`-th drafter are compared with them. */
+/* The plain texts are made once, then those of every `step`-th drafter are compared with them.
+ */
 static void check_drafters(int step)
 {
     run("ar", 1, true);
@@ -137,7 +139,9 @@ static void check_drafters(int step)
     for (int i = 0; esp_drafters[i]; i++) {
         char spec[64];
         struct esp_params params;
-        if (i % step != 0)
+        /* A drafter that reads hidden states can do so on the CPU only, so far. */
+        if (i % step != 0 ||
+            (esp_drafters[i]->looks_back && !engines[0]->backend->ops->gives_states))
             continue;
         run(esp_drafters[i]->name, 1, false);
         esp_params_init(&params, esp_drafters[i]->params);

@@ -327,6 +327,8 @@ TEST(every_drafter_with_a_head_writes_what_plain_decoding_writes)
         const int32_t *want = esp_session_tokens(plain, &length);
         CHECK(length == PROMPT + new_tokens());
         for (int i = 0; esp_drafters[i]; i++) {
+            if (esp_drafters[i]->bind) /* nde: there is no selector for these models */
+                continue;
             struct esp_session *session = open_session(&e, esp_drafters[i]->name, NULL, NULL);
             prompt_session(session);
             finish(session);
