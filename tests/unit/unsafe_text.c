@@ -32,9 +32,9 @@ enum { SECONDS = 60 };
  * clear their progress, the interface moves about. Returns its length; 0: it is not. */
 static size_t own_sequence(const char *bytes, size_t length, bool interface)
 {
-    static const char *const whole[] = {
-        "\033(B", "\033)0", "\0337",        "\0338",       "\033M",
-        "\033=",  "\033>",  "\033[22;0;0t", "\033[23;0;0t"};
+    static const char *const whole[] = {"\033(B",       "\033)0",     "\0337", "\0338",
+                                        "\033M",        "\033=",      "\033>", "\033[22;0;0t",
+                                        "\033[23;0;0t", "\033]11;?\a"};
     for (size_t i = 0; interface && i < sizeof whole / sizeof *whole; i++)
         if (length >= strlen(whole[i]) && memcmp(bytes, whole[i], strlen(whole[i])) == 0)
             return strlen(whole[i]);
@@ -47,7 +47,7 @@ static size_t own_sequence(const char *bytes, size_t length, bool interface)
             return 0;
     if (at == length || !bytes[at])
         return 0;
-    const char *finals = private ? "hl" : interface ? "ABCDGHJKLMPSTXZ@bdfhlmr" : "mK";
+    const char *finals = private ? "hlsr" : interface ? "ABCDGHJKLMPSTXZ@bdfhlmr" : "mK";
     return strchr(finals, bytes[at]) ? at + 1 : 0;
 }
 
