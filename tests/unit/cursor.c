@@ -90,7 +90,10 @@ static void open_terminal(void)
     const char *program = getenv("ESPALIER");
     snprintf(folder, sizeof folder, P_tmpdir "/espalier-cursor-XXXXXX");
     CHECK(mkdtemp(folder));
-    snprintf(socket_name, sizeof socket_name, "espalier-cursor-%d", (int)getpid());
+    /* A server of its own: that of the test before may still be closing. */
+    static int servers;
+    snprintf(socket_name, sizeof socket_name, "espalier-cursor-%d-%d", (int)getpid(),
+             ++servers);
     snprintf(arguments, sizeof arguments,
              "new-session -d -s main -x %d -y 24 'env -u ESPALIER_SCRIPT LC_ALL=C.UTF-8 "
              "XDG_STATE_HOME=%s XDG_CONFIG_HOME=%s %s' ';' set -g status off",
