@@ -180,7 +180,7 @@ TEST(every_drafter_equals_plain_decoding_on_cuda)
         prompts = 1;
         new_tokens = check_quick() ? EMULATED_TOKENS / 2 : EMULATED_TOKENS;
     }
-    /* Under sanitizers the emulator is slow: a third of them. */
-    check_drafters(check_quick() && !real ? 3 : 1);
+    /* Under sanitizers the emulator is slow: a fifth of them. The other pass runs all. */
+    check_drafters(check_quick() && !real ? 5 : 1);
     close_engines();
 }
