@@ -78,14 +78,26 @@ static void hear_mouse(void *user, int button, int x, int y)
     snprintf(heard->text + used, sizeof heard->text - used, "mouse(%d,%d,%d) ", button, x, y);
 }
 
-/* The same keys must come out however the bytes are cut into reads. */
-static void sends(const char *bytes, const char *want)
+static void hear_background(void *user, int rgb)
+{
+    struct heard *heard = user;
+    size_t used = strlen(heard->text);
+    snprintf(heard->text + used, sizeof heard->text - used, "background(%06x) ", (unsigned)rgb);
+}
+
+/* The same must come out however the bytes are cut into reads. `asked`: the terminal was asked
+ * for its background. */
+static void check_cuts(const char *bytes, const char *want, bool asked)
 {
     size_t length = strlen(bytes);
     for (size_t cut = 1; cut <= length; cut++) {
         struct heard heard = {.text = ""};
-        struct esp_decoder decoder = {
-            .user = &heard, .key = hear, .pasted = hear_paste, .mouse = hear_mouse};
+        struct esp_decoder decoder = {.user = &heard,
+                                      .key = hear,
+                                      .pasted = hear_paste,
+                                      .mouse = hear_mouse,
+                                      .background = hear_background,
+                                      .asked = asked};
         for (size_t i = 0; i < length; i += cut)
             esp_decode(&decoder, bytes + i, length - i < cut ? length - i : cut);
         esp_decode_flush(&decoder);
@@ -93,6 +105,11 @@ static void sends(const char *bytes, const char *want)
         CHECK(strcmp(heard.text, want) == 0, "read by %zu: '%s', want '%s'", cut, heard.text,
               want);
     }
+}
+
+static void sends(const char *bytes, const char *want)
+{
+    check_cuts(bytes, want, false);
 }
 
 TEST(terminals_sequences_are_known)
@@ -109,28 +126,9 @@ TEST(terminals_sequences_are_known)
     sends("\x03\x1a", "C-c C-z ");
 }
 
-static void hear_background(void *user, int rgb)
-{
-    struct heard *heard = user;
-    size_t used = strlen(heard->text);
-    snprintf(heard->text + used, sizeof heard->text - used, "background(%06x) ", (unsigned)rgb);
-}
-
-/* As sends(), where the terminal was asked for its background. */
 static void answers(const char *bytes, const char *want)
 {
-    size_t length = strlen(bytes);
-    for (size_t cut = 1; cut <= length; cut++) {
-        struct heard heard = {.text = ""};
-        struct esp_decoder decoder = {
-            .user = &heard, .key = hear, .background = hear_background, .asked = true};
-        for (size_t i = 0; i < length; i += cut)
-            esp_decode(&decoder, bytes + i, length - i < cut ? length - i : cut);
-        esp_decode_flush(&decoder);
-        esp_decode_free(&decoder);
-        CHECK(strcmp(heard.text, want) == 0, "read by %zu: '%s', want '%s'", cut, heard.text,
-              want);
-    }
+    check_cuts(bytes, want, true);
 }
 
 /* The answer is told from keys, and no key is lost, whatever comes in front of it, behind it or
