@@ -292,7 +292,8 @@ static void read_gauges(struct reader *r, const cJSON *object)
             .maximum = real_or(r, item, "maximum", -LARGEST, LARGEST, NAN),
         };
         if (!it->gauges[count - 1].name)
-            refuse(r, ESP_E_FORMAT, "gauges have names that are too long or too many");
+            refuse(r, ESP_E_FORMAT,
+                   "gauges have names that are too long, too many or not UTF-8");
     }
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/support/utf8_stream.h"
 #include "sessions/grow.h"
 
 enum { FIRST_BYTES = 8192 };
@@ -52,12 +53,20 @@ const char *esp_texts_find(void *user, int32_t token, size_t *length)
     return texts->bytes + texts->texts[place].start;
 }
 
+static bool is_utf8(const char *text)
+{
+    for (int n; *text; text += n)
+        if ((n = esp_utf8_sequence(text, strlen(text))) <= 0)
+            return false;
+    return true;
+}
+
 const char *esp_texts_name(struct esp_texts *texts, const char *name)
 {
     for (int i = 0; i < texts->name_count; i++)
         if (strcmp(texts->names[i], name) == 0)
             return texts->names[i];
-    if (texts->name_count == ESP_MAX_NAMES || strlen(name) >= ESP_NAME_SIZE)
+    if (texts->name_count == ESP_MAX_NAMES || strlen(name) >= ESP_NAME_SIZE || !is_utf8(name))
         return NULL;
     char *copy = strdup(name);
     if (copy)

@@ -30,7 +30,7 @@ int esp_texts_add(struct esp_texts *texts, int32_t token, const char *bytes, siz
 /* An esp_token_text: the text, valid until another is added, or NULL. */
 const char *esp_texts_find(void *texts, int32_t token, size_t *length);
 /* A copy of `name` that lives as long as the texts, the same one for equal names. NULL if it is
- * too long, if there are too many, or if there is no memory. */
+ * too long or not UTF-8, if there are too many, or if there is no memory. */
 const char *esp_texts_name(struct esp_texts *texts, const char *name);
 void esp_texts_free(struct esp_texts *texts);
 
