@@ -437,11 +437,11 @@ $(BUILD)/obj/tests/fuzz/%.o: DEFS += $(FUZZ_FLAGS)
 # Harnesses have another main().
 $(BUILD)/obj/no_main/%.o: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
-	objcopy --localize-symbol=main $< $@
+	$(call say,COPY,$@)objcopy --localize-symbol=main $< $@
 
 $(BUILD)/fuzz-parts.a: $(FUZZ_PARTS)
 	@rm -f $@
-	$(AR) qcs $@ $^
+	$(call say,AR,$@)$(AR) qcs $@ $^
 
 $(FUZZ_BIN): $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(FUZZ_MAIN) $(BUILD)/fuzz-parts.a $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
