@@ -70,7 +70,13 @@ struct esp_layer {
     struct esp_tensor norm2, norm2_bias;            /* (hidden, 1) before the MLP */
     struct esp_tensor gate, gate_bias, up, up_bias; /* (ffn, hidden) */
     struct esp_tensor down, down_bias;              /* (hidden, ffn) */
-};                                                  /* biases (out, 1) */
+    /* biases: (out, 1) */
+
+    /* Of the rows that a row of a batch sees, attention takes the last `window` ones, the row's
+     * own included; 0: all. As these rows are at consecutive positions, it sees the positions
+     * above its own - window. */
+    int window;
+};
 
 enum esp_norm { ESP_NORM_RMS, ESP_NORM_LAYER };
 enum esp_activation { ESP_SWIGLU, ESP_GELU }; /* silu(gate) * up; exact (erf) gelu(up) */

@@ -26,6 +26,8 @@
     X(int, vocabulary, 1, 2 << 20)                                                             \
     X(int, context, 1, 16 << 20)                                                               \
     X(int, window, 1, 16 << 20) /* positions that attention sees, its own included */          \
+    X(int, window_from, 0, 1000) /* the first layer that may have the window */                \
+    X(int, full_every, 1, 1000)  /* of so many layers the last one has none */                 \
     X(double, norm_epsilon, 0, 1)                                                              \
     X(double, rope_theta, 1, 1e15)                                                             \
     X(double, rotary_fraction, 0, 1) /* of head_dim that is rotated */                         \
@@ -58,8 +60,8 @@ enum esp_config_field {
 #define ESP_REQUIRED (-1.0) /* as a fallback: config.json must have the key */
 
 /* Where the value of one field comes from. A field without a rule is 0. kv_heads = 0 then
- * becomes heads, and head_dim = 0 becomes hidden / heads. With `windowed` the context is
- * limited to the window, because up to that length attention in a window equals full attention.
+ * becomes heads, and head_dim = 0 becomes hidden / heads. Only with `windowed` is there a window
+ * (see esp_config_layers).
  */
 struct esp_config_rule {
     enum esp_config_field field;
@@ -155,6 +157,11 @@ const struct esp_config_rule *esp_config_rule(const struct esp_architecture *arc
 /* Reads and checks all fields that have a rule; derives kv_heads and head_dim. */
 int esp_config_read(struct esp_config *config, const struct esp_architecture *architecture,
                     const struct esp_json *json, char *err, size_t errlen);
+
+/* Gives every layer (config->layers) its window. The file's layer_types names the layers that
+ * have one; without it, all do that `window_from` and `full_every` leave. */
+int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,
+                      const struct esp_json *json, char *err, size_t errlen);
 
 /* Radians per position of each of the `rotary` / 2 pairs, RoPE scaling included. The caller
  * frees *inverse_frequency. */

@@ -150,10 +150,51 @@ int esp_config_read(struct esp_config *config, const struct esp_architecture *ar
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "%s: the head dimension is %d, but must be even and at most 4096",
                         json->path, config->head_dim);
-    if (config->windowed && config->window > 0 && config->window < config->context)
-        config->context = config->window;
     int status = check_weights(json, err, errlen);
     return status < 0 ? status : check_activation(architecture, json, err, errlen);
+}
+
+/* ------------------------------------------------------------------ layers */
+
+/* Whether the file's list of layer types gives a layer a window: 1, 0, or a negative status. */
+static int windowed_type(const cJSON *item, const struct esp_json *json, char *err,
+                         size_t errlen)
+{
+    const char *type = cJSON_GetStringValue(item);
+    if (type && strcmp(type, "sliding_attention") == 0)
+        return 1;
+    if (type && strcmp(type, "full_attention") == 0)
+        return 0;
+    return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                    "%s: layer_types has %s; only full_attention and sliding_attention are "
+                    "supported",
+                    json->path, type ? type : "an entry that is not text");
+}
+
+int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,
+                      const struct esp_json *json, char *err, size_t errlen)
+{
+    const cJSON *types = cJSON_GetObjectItemCaseSensitive(json->root, "layer_types"), *type;
+    if (!config->windowed || config->window == 0)
+        return 0;
+    if (cJSON_IsNull(types))
+        types = NULL;
+    if (types && (!cJSON_IsArray(types) || cJSON_GetArraySize(types) != config->layers))
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "%s: layer_types must list the type of each of the %d layers",
+                        json->path, config->layers);
+    type = types ? types->child : NULL;
+    for (int i = 0; i < config->layers; i++, type = type ? type->next : NULL) {
+        int windowed = i >= config->window_from &&
+                       (config->full_every == 0 || (i + 1) % config->full_every != 0);
+        if (type)
+            windowed = windowed_type(type, json, err, errlen);
+        if (windowed < 0)
+            return windowed;
+        if (windowed && config->window < config->context)
+            layer[i].window = config->window;
+    }
+    return 0;
 }
 
 /* ------------------------------------------------------------------ rotary embedding */

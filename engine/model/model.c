@@ -388,6 +388,8 @@ static int open_configured(struct esp_model *model, const struct esp_json *json,
         describe(&model->desc, family, &config);
         status = bind_all(model, family, &config, err, errlen);
     }
+    if (status == 0 && !model->head)
+        status = esp_config_layers(model->desc.layer, &config, json, err, errlen);
     if (status == 0 && model->head)
         status = esp_draft_head_outputs(model, err, errlen);
     return status;

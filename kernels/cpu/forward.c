@@ -300,6 +300,20 @@ static int list_seen(const struct esp_batch *b, int row, int32_t *seen)
     return count;
 }
 
+/* Takes from query i the rows in front of the layer's window. */
+static void narrow(const struct pass *p, struct esp_attention *a, int i)
+{
+    const int window = p->d->layer[p->layer].window;
+    int skip = window > 0 ? a->contiguous[i] + a->extras[i] - window : 0;
+    if (skip <= 0)
+        return;
+    const int first = skip < a->contiguous[i] ? skip : a->contiguous[i];
+    a->begin[i] += first;
+    a->contiguous[i] -= first;
+    a->extra[i] += skip - first;
+    a->extras[i] -= skip - first;
+}
+
 /* Do the heads divide a vector into whole blocks? */
 static bool whole_blocks(const struct pass *p)
 {
@@ -325,28 +339,33 @@ static void attend(const struct pass *p, int thread, int kv_head, int begin, int
         .scores = c->scores + scratch,
         .scores_stride = capacity,
     };
-    int last = 0, previous = -1;
+    int first = INT32_MAX, last = 0, previous = -1;
     for (int i = 0; i < a.queries; i++) {
         int at = (begin + i) / group, row = p->going ? p->going[at] : at;
         size_t offset = (size_t)(kv_head * group + (begin + i) % group) * head_dim;
         a.q[i] = c->q + (size_t)row * c->q_width + offset;
         a.out[i] = c->attended.x + (size_t)at * c->q_width + offset;
         last = row;
-        if (!b->mask) {
-            a.contiguous[i] = b->first + row + 1;
-            continue;
-        }
-        a.contiguous[i] = b->prefix;
         if (row == previous) {
+            a.begin[i] = a.begin[i - 1];
+            a.contiguous[i] = a.contiguous[i - 1];
             a.extra[i] = a.extra[i - 1];
             a.extras[i] = a.extras[i - 1];
-        } else {
+            continue;
+        }
+        previous = row;
+        a.contiguous[i] = b->first + row + 1;
+        if (b->mask) {
             int32_t *seen = c->extra + scratch + (size_t)i * capacity;
+            a.contiguous[i] = b->prefix;
             a.extras[i] = list_seen(b, row, seen);
             a.extra[i] = seen;
         }
-        previous = row;
+        narrow(p, &a, i);
+        const int begin_row = a.contiguous[i] > 0 ? a.begin[i] : a.extra[i][0];
+        first = begin_row < first ? begin_row : first;
     }
+    a.first_block = first / ESP_LANES;
     a.blocks = (b->first + last) / ESP_LANES + 1;
     p->isa->attention(&a);
     for (int i = 0; i < a.queries; i++) {

@@ -118,6 +118,12 @@ TEST(configurations_out_of_range_are_refused)
 
 TEST(what_cannot_be_computed_is_refused_by_name)
 {
+    BAD_CONFIG("qwen3-window", "layer_types", NULL, "[\"sliding_attention\"]", ESP_E_FORMAT,
+               "layer_types must list the type of each of the 2 layers");
+    BAD_CONFIG("qwen3-window", "layer_types", NULL, "[1, 2]", ESP_E_UNSUPPORTED, "not text");
+    BAD_CONFIG("qwen3-window", "layer_types", NULL, "[\"chunked_attention\", \"x\"]",
+               ESP_E_UNSUPPORTED, "chunked_attention");
+    BAD_CONFIG("mistral-window", "sliding_window", NULL, "0", ESP_E_FORMAT, "sliding_window");
     BAD_CONFIG("llama-mha", "model_type", NULL, "\"gpt2\"", ESP_E_UNSUPPORTED,
                "gpt2; supported are: llama, gpt_neox, mistral, qwen2, qwen3");
     BAD_CONFIG("llama-mha", "model_type", NULL, NULL, ESP_E_UNSUPPORTED, "not given");

@@ -23,7 +23,8 @@ static const char *const folders[] = {
     "llama-mha",      "llama-gqa",       "llama-mqa-tied",  "llama-bias",
     "llama-head-dim", "llama-rope3",     "llama-rope3-f16", "llama-bf16",
     "neox-parallel",  "neox-sequential", "neox-bf16",       "neox-f16-tied",
-    "llama-linear",   "mistral",         "qwen2",           "qwen3"};
+    "llama-linear",   "mistral",         "qwen2",           "qwen3",
+    "mistral-window", "qwen2-window",    "qwen3-window"};
 
 enum { FOLDERS = sizeof folders / sizeof *folders };
 

@@ -83,19 +83,24 @@ TEST(dimensions_are_read)
     }
 }
 
-/* Everything in the window is all there is as long as the context ends with it. */
-TEST(a_window_limits_the_context)
+TEST(layers_have_their_windows)
 {
-    struct esp_model *mistral = open_vector("mistral"), *qwen2 = open_vector("qwen2");
-    CHECK(mistral->desc.context == 200, "%d", mistral->desc.context);
-    CHECK(qwen2->desc.context == 256, "%d", qwen2->desc.context);
-    esp_model_close(mistral);
-    esp_model_close(qwen2);
-    folder_copy("qwen2");
-    folder_edit("config.json", "use_sliding_window", NULL, "true");
-    qwen2 = open_good(folder_path());
-    CHECK(qwen2->desc.context == 16, "%d", qwen2->desc.context);
-    esp_model_close(qwen2);
+    static const struct {
+        const char *name;
+        int first, second;
+    } rows[] = {{"mistral", 200, 200},
+                {"mistral-window", 7, 7},
+                {"qwen2", 0, 0},
+                {"qwen2-window", 0, 5},
+                {"qwen3-window", 6, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct esp_model *model = open_vector(rows[i].name);
+        CHECK(model->desc.context == 256, "%s: %d", rows[i].name, model->desc.context);
+        CHECK(model->desc.layer[0].window == rows[i].first &&
+                  model->desc.layer[1].window == rows[i].second,
+              "%s", rows[i].name);
+        esp_model_close(model);
+    }
 }
 
 TEST(biases_of_qwen2)
