@@ -77,6 +77,7 @@ struct esp_attention {
     float *out[ESP_QUERIES];     /* (head_dim) */
     int begin[ESP_QUERIES], contiguous[ESP_QUERIES], extras[ESP_QUERIES];
     const int32_t *extra[ESP_QUERIES];
+    float cap;     /* scores x become cap * tanh(x / cap); 0: they stay */
     float *scores; /* (queries, scores_stride), scratch for blocks * 16 each */
     size_t scores_stride;
 };
@@ -105,8 +106,11 @@ struct esp_cpu_isa {
     /* Rotates pairs (i, i + half) of x by angles given as (half) cosines and sines. */
     void (*rope)(float *x, int half, const float *cosine, const float *sine);
     void (*scale)(float *x, int n, float factor);
-    /* out = silu(gate) * up, or gelu(up) if gate is NULL; n is a multiple of 16. */
-    void (*activation)(float *out, const float *gate, const float *up, int n);
+    /* x = cap * tanh(x / cap) */
+    void (*cap)(float *x, int n, float cap);
+    /* out = the activation of gate (NULL where it has none) and up; n is a multiple of 16. */
+    void (*activation)(float *out, const float *gate, const float *up, int n,
+                       enum esp_activation kind);
 
     /* On one row of n values; see esp_backend_ops. scratch: room for 2 * n 32-bit words. */
     int (*argmax)(const float *x, int n, int32_t *id);

@@ -103,6 +103,35 @@ TEST(layers_have_their_windows)
     }
 }
 
+/* Two sets of frequencies: the text's length decides. */
+TEST(the_context_chooses_frequencies)
+{
+    struct esp_model *model = open_vector("phi3-short");
+    const float last = model->desc.inverse_frequency[7];
+    esp_model_set_context(model, 129);
+    CHECK(model->desc.inverse_frequency[7] == last);
+    esp_model_set_context(model, 128);
+    CHECK(fabsf(model->desc.inverse_frequency[7] - 8 * last) < 1e-5f * last);
+    esp_model_close(model);
+}
+
+/* Windowed layers rotate by frequencies of their own; every fourth layer does not rotate. */
+TEST(layers_have_their_rotations)
+{
+    struct esp_model *gemma = open_vector("gemma3"), *smol = open_vector("smollm3");
+    for (int i = 0; i < 3; i++)
+        CHECK(gemma->desc.layer[i].rotation ==
+                  (i < 2 ? ESP_ROTATION_LOCAL : ESP_ROTATION_GLOBAL) &&
+              gemma->desc.layer[i].window == (i < 2 ? 6 : 0));
+    for (int i = 0; i < 4; i++)
+        CHECK(smol->desc.layer[i].rotation ==
+                  (i < 3 ? ESP_ROTATION_GLOBAL : ESP_ROTATION_NONE) &&
+              smol->desc.layer[i].window == 0);
+    CHECK(gemma->desc.local_inverse_frequency[1] > gemma->desc.inverse_frequency[1]);
+    esp_model_close(gemma);
+    esp_model_close(smol);
+}
+
 TEST(biases_of_qwen2)
 {
     struct esp_model *model = open_vector("qwen2");
@@ -129,7 +158,10 @@ TEST(every_stored_number_is_used)
 {
     static const char *const names[] = {"llama-gqa", "llama-bias",    "llama-mqa-tied",
                                         "neox-bf16", "neox-f16-tied", "mistral",
-                                        "qwen2",     "qwen3"};
+                                        "qwen2",     "qwen3",         "gemma3",
+                                        "phi3-long", "phi3-partial",  "olmo2",
+                                        "smollm3",   "gpt2",          "gpt2-f16",
+                                        "granite"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         folder_copy(names[i]);
         size_t total = 0;
@@ -206,10 +238,13 @@ TEST(rotary_frequencies_match)
 {
     static const char *const names[] = {
         "llama-mha",       "llama-rope3",  "llama-rope3-f16", "llama-mqa-tied", "neox-parallel",
-        "neox-sequential", "llama-linear", "mistral",         "qwen2",          "qwen3"};
+        "neox-sequential", "llama-linear", "mistral",         "qwen2",          "qwen3",
+        "llama-yarn",      "qwen3-yarn",   "gemma2",          "gemma3",         "gemma3-layers",
+        "phi3-short",      "phi3-long",    "phi3-partial",    "olmo2",          "smollm3"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct esp_model *model = open_vector(names[i]);
         char path[PATH_MAX];
+        esp_model_set_context(model, 64);
         snprintf(path, sizeof path, "%s/reference.json", model->path);
         struct folder_bytes bytes = folder_read(path);
         cJSON *reference = cJSON_Parse(bytes.data);

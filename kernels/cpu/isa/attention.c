@@ -70,13 +70,15 @@ V16 void score_rows(const struct esp_attention *a, int query, const int m)
 /* Scores by cache row become weights by logical index, zero past the last up to a multiple
  * of 16. Returns 1 / their sum. */
 static float softmax_scores(float *score, int begin, int contiguous, const int32_t *extra,
-                            int extras)
+                            int extras, float cap)
 {
     int n = contiguous + extras;
     if (begin > 0)
         memmove(score, score + begin, (size_t)contiguous * sizeof *score);
     for (int i = 0; i < extras; i++)
         score[contiguous + i] = score[extra[i]];
+    if (cap > 0)
+        esp_cap_vector(score, n, cap);
     for (int i = n; i % ESP_LANES; i++)
         score[i] = -INFINITY;
 
@@ -194,7 +196,7 @@ void esp_attention_queries(const struct esp_attention *a)
     for (int i = 0; i < a->queries; i++)
         normaliser[i] =
             softmax_scores(a->scores + (size_t)i * a->scores_stride, a->begin[i],
-                           a->contiguous[i], a->extra[i], a->extras[i]);
+                           a->contiguous[i], a->extra[i], a->extras[i], a->cap);
     for (int query = 0, m; query < a->queries; query += m) {
         m = a->queries - query < TILE_QUERIES ? a->queries - query : TILE_QUERIES;
         switch (m) {
