@@ -220,6 +220,9 @@ int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options 
                      e->target->path, e->target->desc.context, o->context);
     if (status == ESP_OK) {
         e->context = o->context ? o->context : e->target->desc.context;
+        esp_model_set_context(e->target, e->context);
+        if (e->draft)
+            esp_model_set_context(e->draft, e->context);
         status = open_best_device(e, o, err, errlen);
     }
     if (status == ESP_OK && e->draft)

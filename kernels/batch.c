@@ -77,7 +77,9 @@ bool esp_batch_fits(const struct esp_batch *b, const struct esp_cache *cache,
         b->prefix > b->first || b->first > rows - b->rows)
         return false;
     for (int i = 0; i < b->rows; i++)
-        if (b->tokens[i] < 0 || b->tokens[i] >= desc->vocabulary || b->positions[i] < 0)
+        if (b->tokens[i] < 0 || b->tokens[i] >= desc->vocabulary || b->positions[i] < 0 ||
+            (desc->position_embedding.data &&
+             b->positions[i] >= desc->position_embedding.rows))
             return false;
     return (!b->mask || mask_fits(b)) && logits_fit(b, cache, desc) && step_fits(b) &&
            states_fit(b, cache, desc) && input_fits(b, cache, desc);

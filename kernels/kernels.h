@@ -52,6 +52,10 @@ struct esp_tensor {
      * together, are stored next to each other, as in GGUF files of Llama. Row i < paired / 2 of
      * a head is its stored row 2 i, row i + paired / 2 its stored row 2 i + 1. */
     int paired;
+    /* 0, or: the matrix is stored transposed (floats only), with so many numbers in a stored row,
+     * so that element (r, c) is number c * transposed + r. block = stride = rows. */
+    int transposed;
+    float added; /* to every number of a vector: Gemma stores the weights of its norms less 1 */
     struct esp_tensor_file *source; /* NULL: in memory, at `data` */
     size_t offset;                  /* of the first row in that file */
     /* Larger than what is stored (F32 and BF16 only; engine/model/inflate.h): row r is stored row
@@ -60,20 +64,42 @@ struct esp_tensor {
     int stored_rows, stored_columns, divisor;
 };
 
+/* By which frequencies a layer rotates: those of the model, its local ones, or none. */
+enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE };
+
 struct esp_layer {
     struct esp_tensor norm1, norm1_bias;            /* (hidden, 1) before attention */
     struct esp_tensor query, query_bias;            /* (heads * head_dim, hidden) */
     struct esp_tensor key, key_bias;                /* (kv_heads * head_dim, hidden) */
     struct esp_tensor value, value_bias;            /* (kv_heads * head_dim, hidden) */
-    struct esp_tensor query_norm, key_norm;         /* (head_dim, 1) RMSNorm of each head */
+    /* RMSNorm of each head (head_dim, 1), or of all heads together (heads * head_dim, 1) and
+     * (kv_heads * head_dim, 1) */
+    struct esp_tensor query_norm, key_norm;
     struct esp_tensor output, output_bias;          /* (hidden, heads * head_dim) */
     struct esp_tensor norm2, norm2_bias;            /* (hidden, 1) before the MLP */
     struct esp_tensor gate, gate_bias, up, up_bias; /* (ffn, hidden) */
     struct esp_tensor down, down_bias;              /* (hidden, ffn) */
-};                                                  /* biases (out, 1) */
+    /* biases: (out, 1) */
+
+    /* (hidden, 1) RMSNorm of what attention and MLP add to the residual stream, or none. A layer
+     * that has them may lack norm1 and norm2, which are then the identity. */
+    struct esp_tensor norm_attended, norm_mlp;
+
+    /* Of the rows that a row of a batch sees, attention takes the last `window` ones, the row's
+     * own included; 0: all. As these rows are at consecutive positions, it sees the positions
+     * above its own - window. */
+    int window;
+    enum esp_rotation rotation;
+};
 
 enum esp_norm { ESP_NORM_RMS, ESP_NORM_LAYER };
-enum esp_activation { ESP_SWIGLU, ESP_GELU }; /* silu(gate) * up; exact (erf) gelu(up) */
+/* silu(gate) * up; gelu(up), exact (erf) or by tanh; gelu by tanh of gate * up */
+enum esp_activation { ESP_SWIGLU, ESP_GELU, ESP_GELU_TANH, ESP_GEGLU };
+
+static inline bool esp_gated(enum esp_activation activation)
+{
+    return activation == ESP_SWIGLU || activation == ESP_GEGLU;
+}
 
 /* What the first layer reads. All but the first are draft heads, which read hidden states of
  * another model, or their own.
@@ -98,6 +124,15 @@ struct esp_model_desc {
     float norm_epsilon;
     int rotary; /* leading dimensions of a head that RoPE rotates; pairs (i, i + rotary/2) */
     const float *inverse_frequency; /* (rotary / 2) radians per position, scaling included */
+    const float *local_inverse_frequency; /* the same of ESP_ROTATION_LOCAL, or NULL */
+    float rotary_scale;             /* of cosine and sine, or 0: 1 */
+    /* Factors of the embedding, of what attention and MLP add to the residual stream, and of the
+     * logits; 0 stands for 1. Factor of attention's scores, or 0: 1 / sqrt(head_dim). */
+    float embedding_scale, residual_scale, logit_scale, attention_scale;
+    /* Attention's scores and logits x become cap * tanh(x / cap); 0: they do not. */
+    float attention_cap, logit_cap;
+    /* (positions, hidden), added to the embedding, or none. There are `context` rows or more. */
+    struct esp_tensor position_embedding;
     struct esp_tensor embedding;    /* (vocabulary, hidden) */
     struct esp_tensor head;         /* (outputs, hidden); the embedding again if tied */
     /* Tokens that get logits; all others get -1e30. output_token (outputs), ascending: the token

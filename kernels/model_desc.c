@@ -44,17 +44,43 @@ static size_t stored_row(const struct esp_tensor *t, int row, int *run)
     return at;
 }
 
+/* Bytes at `offset` of the tensor's data. */
+static void read_stored(const struct esp_tensor *t, size_t offset, void *to, size_t size)
+{
+    if (t->source)
+        esp_tensor_file_read(t->source, t->offset + offset, to, size);
+    else
+        memcpy(to, (const char *)t->data + offset, size);
+}
+
+/* A piece of each stored row, turned. */
+static void copy_transposed(const struct esp_tensor *t, int row, int count, char *to)
+{
+    enum { TOGETHER = 64 };
+    const size_t size = esp_dtype_block_bytes(t->dtype), columns = (size_t)t->columns;
+    char piece[TOGETHER * sizeof(float)];
+    for (int n; count > 0; row += n, count -= n, to += (size_t)n * columns * size) {
+        n = count < TOGETHER ? count : TOGETHER;
+        for (size_t c = 0; c < columns; c++) {
+            read_stored(t, (c * (size_t)t->transposed + (size_t)row) * size, piece,
+                        (size_t)n * size);
+            for (size_t i = 0; i < (size_t)n; i++)
+                memcpy(to + (i * columns + c) * size, piece + i * size, size);
+        }
+    }
+}
+
 static void copy_stored(const struct esp_tensor *t, int columns, int row, int count, void *to)
 {
     const size_t row_bytes = esp_dtype_row_bytes(t->dtype, columns);
+    if (t->transposed > 0) {
+        copy_transposed(t, row, count, to);
+        return;
+    }
     for (int run; count > 0; row += run, count -= run) {
         size_t at = stored_row(t, row, &run);
         run = count < run ? count : run;
-        if (t->source)
-            esp_tensor_file_read(t->source, t->offset + at * row_bytes, to,
-                                 (size_t)run * row_bytes);
-        else
-            memcpy(to, (const char *)t->data + at * row_bytes, (size_t)run * row_bytes);
+        read_stored(t, at * row_bytes, to, (size_t)run * row_bytes);
         to = (char *)to + (size_t)run * row_bytes;
     }
 }
@@ -119,6 +145,8 @@ void esp_tensor_read_rows(const struct esp_tensor *tensor, int row, int count, f
         memcpy(stored, from + i * bytes, n * bytes);
         esp_dequantise(tensor->dtype, stored, (int)(n * block), out + i * block);
     }
+    for (size_t i = 0; i < blocks * block && tensor->added != 0; i++)
+        out[i] += tensor->added;
 }
 
 void esp_tensor_read_row(const struct esp_tensor *tensor, int row, float *out)
@@ -136,6 +164,7 @@ static bool fits_together(const struct esp_model_desc *d)
            d->ffn <= INT32_MAX / 2 && d->vocabulary <= INT32_MAX / 2 && d->rotary >= 0 &&
            d->rotary <= d->head_dim && d->rotary % 2 == 0 &&
            (d->rotary == 0 || d->inverse_frequency) && d->layer &&
+           (!d->position_embedding.data || d->position_embedding.rows >= d->context) &&
            (d->output_token ? d->outputs > 0 && d->outputs <= d->vocabulary
                             : d->outputs == d->vocabulary) &&
            (d->reads == ESP_READS_TOKENS ? d->input == 0
@@ -155,7 +184,9 @@ static int check(const struct checker *c, const struct esp_tensor *t, const char
 {
     const bool known = (unsigned)t->dtype < ESP_DTYPE_COUNT;
     const bool fits = t->data && t->rows == rows && t->columns == columns && t->block > 0 &&
-                      t->stride > 0 && known;
+                      t->stride > 0 && known &&
+                      (t->transposed == 0 ||
+                       (t->transposed >= rows && !esp_dtype_quantised(t->dtype)));
     if (fits && columns % esp_dtype_block(t->dtype) == 0)
         return 0;
     char where[32] = "";
@@ -186,6 +217,15 @@ static int check_norm(const struct checker *c, const struct esp_tensor *t,
     return status == 0 && bias->data ? check(c, bias, "a norm bias", n, 1) : status;
 }
 
+/* The norm of query or key is of each head, or of all together. */
+static int check_head_norm(const struct checker *c, const struct esp_tensor *t,
+                           const char *name, int heads, int head_dim)
+{
+    if (!t->data)
+        return 0;
+    return check(c, t, name, t->rows == head_dim ? head_dim : heads * head_dim, 1);
+}
+
 /* A draft head may do without: see enum esp_reads. */
 static bool needs_norm(const struct esp_model_desc *d, const struct esp_tensor *weight)
 {
@@ -211,16 +251,26 @@ static int check_layer(const struct checker *c, const struct esp_model_desc *d,
         {&l->down, &l->down_bias, "the down matrix", d->hidden, d->ffn},
     };
     int status = ESP_OK;
-    if (c->layer > 0 || needs_norm(d, &l->norm1))
+    if (l->norm_attended.data)
+        status = check(c, &l->norm_attended, "a norm weight", d->hidden, 1);
+    if (status == 0 && l->norm_mlp.data)
+        status = check(c, &l->norm_mlp, "a norm weight", d->hidden, 1);
+    if (status == 0 && (l->norm1.data || !l->norm_attended.data) &&
+        (c->layer > 0 || needs_norm(d, &l->norm1)))
         status = check_norm(c, &l->norm1, &l->norm1_bias, d->hidden);
-    if (status == 0 && l->query_norm.data)
-        status = check(c, &l->query_norm, "the norm of the queries", d->head_dim, 1);
-    if (status == 0 && l->key_norm.data)
-        status = check(c, &l->key_norm, "the norm of the keys", d->head_dim, 1);
     if (status == 0)
+        status = check_head_norm(c, &l->query_norm, "the norm of the queries", d->heads,
+                                 d->head_dim);
+    if (status == 0)
+        status = check_head_norm(c, &l->key_norm, "the norm of the keys", d->kv_heads,
+                                 d->head_dim);
+    if (status == 0 && (l->norm2.data || !l->norm_mlp.data))
         status = check_norm(c, &l->norm2, &l->norm2_bias, d->hidden);
+    if (status == 0 && l->rotation == ESP_ROTATION_LOCAL && !d->local_inverse_frequency)
+        status = esp_fail(c->err, c->errlen, ESP_E_FORMAT,
+                          "the model has no local frequencies for layer %d", c->layer);
     for (size_t i = 0; i < sizeof matrices / sizeof *matrices && status == 0; i++)
-        if (matrices[i].tensor != &l->gate || d->activation == ESP_SWIGLU)
+        if (matrices[i].tensor != &l->gate || esp_gated(d->activation))
             status = check_matrix(c, matrices[i].tensor, matrices[i].bias, matrices[i].name,
                                   matrices[i].rows, matrices[i].columns);
     return status;
@@ -261,9 +311,39 @@ int esp_model_desc_check(const struct esp_model_desc *d, char *err, size_t errle
                           "the tokens that get logits are not ascending tokens of the model");
     if (status == 0 && needs_norm(d, &d->norm_final))
         status = check_norm(&c, &d->norm_final, &d->norm_final_bias, d->hidden);
+    if (status == 0 && d->position_embedding.data)
+        status = check(&c, &d->position_embedding, "the embedding of positions",
+                       d->position_embedding.rows, d->hidden);
     if (status == 0 && d->reads != ESP_READS_TOKENS)
         status = check_draft_head(&c, d);
     for (c.layer = 0; c.layer < d->layers && status == 0; c.layer++)
         status = check_layer(&c, d, &d->layer[c.layer]);
     return status;
+}
+
+const char *esp_model_desc_special(const struct esp_model_desc *d)
+{
+    if (d->position_embedding.data)
+        return "learned positions";
+    if (d->activation == ESP_GELU_TANH || d->activation == ESP_GEGLU)
+        return "GELU by tanh";
+    if (d->attention_cap != 0 || d->logit_cap != 0)
+        return "capped scores";
+    if (d->embedding_scale != 0 || d->residual_scale != 0 || d->logit_scale != 0 ||
+        d->attention_scale != 0)
+        return "scaled embeddings, scores or logits";
+    if (d->rotary_scale != 0)
+        return "a scaled rotation";
+    for (int i = 0; i < d->layers; i++) {
+        const struct esp_layer *l = &d->layer[i];
+        if (l->norm_attended.data || l->norm_mlp.data || !l->norm2.data)
+            return "norms behind attention and MLP";
+        if (l->rotation != ESP_ROTATION_GLOBAL)
+            return "a rotation that differs from layer to layer";
+        if (l->query_norm.data && l->query_norm.rows != d->head_dim)
+            return "norms of all heads together";
+        if (l->query.transposed != 0)
+            return "transposed weights";
+    }
+    return NULL;
 }

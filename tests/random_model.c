@@ -268,12 +268,12 @@ static void rotate(const struct random_model *m, double *heads, int count, int p
 /* One query head over itself and its ancestors. */
 static void attend(const struct random_model *m, const double *q, const double *keys,
                    const double *values, size_t stride, const int32_t *parents, int node,
-                   double *out)
+                   int window, double *out)
 {
-    int dim = m->desc.head_dim;
+    int dim = m->desc.head_dim, seen = 0;
     double total = 0;
     memset(out, 0, (size_t)dim * sizeof *out);
-    for (int at = node; at >= 0; at = parents[at]) {
+    for (int at = node; at >= 0 && (window == 0 || seen < window); at = parents[at], seen++) {
         double score = 0;
         for (int i = 0; i < dim; i++)
             score += q[i] * keys[(size_t)at * stride + (size_t)i];
@@ -359,7 +359,7 @@ void random_model_states(const struct random_model *m, const int32_t *tokens,
             for (int h = 0; h < d->heads; h++) {
                 size_t shared = (size_t)(h / (d->heads / d->kv_heads)) * dim;
                 attend(m, q + (size_t)h * dim, k + shared, v + shared, kv_width, parents, node,
-                       mixed + (size_t)h * dim);
+                       layer->window, mixed + (size_t)h * dim);
             }
             linear(&layer->output, &layer->output_bias, mixed, attended);
             for (int i = 0; !d->parallel_residual && i < d->hidden; i++)

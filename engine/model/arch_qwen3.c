@@ -12,6 +12,7 @@ static const struct esp_config_rule config[] = {
     {ESP_CONFIG_context, "max_position_embeddings", 32768},
     {ESP_CONFIG_window, "sliding_window", 0},
     {ESP_CONFIG_windowed, "use_sliding_window", false},
+    {ESP_CONFIG_window_from, "max_window_layers", 28},
     {ESP_CONFIG_attention_bias, "attention_bias", false},
     {ESP_CONFIG_output_bias, "attention_bias", false},
     {ESP_CONFIG_head_norm, "", true},

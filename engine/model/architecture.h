@@ -26,15 +26,27 @@
     X(int, vocabulary, 1, 2 << 20)                                                             \
     X(int, context, 1, 16 << 20)                                                               \
     X(int, window, 1, 16 << 20) /* positions that attention sees, its own included */          \
+    X(int, window_from, 0, 1000) /* the first layer that may have the window */                \
+    X(int, full_every, 1, 1000)  /* of so many layers the last one has none */                 \
+    X(int, unrotated_every, 1, 1000) /* of so many layers the last one does not rotate */      \
     X(double, norm_epsilon, 0, 1)                                                              \
     X(double, rope_theta, 1, 1e15)                                                             \
-    X(double, rotary_fraction, 0, 1) /* of head_dim that is rotated */                         \
+    X(double, rope_theta_local, 1, 1e15) /* of layers with a window, if it is another one */   \
+    X(double, rotary_fraction, 0, 1)     /* of head_dim that is rotated */                     \
+    X(double, embedding_scale, 1e-6, 1e6)                                                      \
+    X(double, residual_scale, 1e-6, 1e6)                                                       \
+    X(double, attention_scale, 1e-6, 1e6) /* of the scores; else 1 / sqrt(head_dim) */         \
+    X(double, attention_divisor, 1e-6, 1e9) /* the scores are divided by its root */           \
+    X(double, logit_divisor, 1e-6, 1e6)                                                        \
+    X(double, attention_cap, 1e-3, 1e6)                                                        \
+    X(double, logit_cap, 1e-3, 1e6)                                                            \
     X(bool, parallel_residual, 0, 1)                                                           \
     X(bool, windowed, 0, 1)                                                                    \
     X(bool, attention_bias, 0, 1) /* of query, key and value */                                \
     X(bool, output_bias, 0, 1)    /* of the attention's output */                              \
     X(bool, mlp_bias, 0, 1)                                                                    \
     X(bool, head_norm, 0, 1) /* of each head of query and key */                               \
+    X(bool, root_embedding, 0, 1) /* the embedding is multiplied by the root of its width */   \
     X(bool, tied, 0, 1)      /* the output head may be the embedding */
 
 struct esp_config {
@@ -58,8 +70,8 @@ enum esp_config_field {
 #define ESP_REQUIRED (-1.0) /* as a fallback: config.json must have the key */
 
 /* Where the value of one field comes from. A field without a rule is 0. kv_heads = 0 then
- * becomes heads, and head_dim = 0 becomes hidden / heads. With `windowed` the context is
- * limited to the window, because up to that length attention in a window equals full attention.
+ * becomes heads, head_dim = 0 becomes hidden / heads, and ffn = 0 becomes 4 * hidden. Only with `windowed` is there a window
+ * (see esp_config_layers).
  */
 struct esp_config_rule {
     enum esp_config_field field;
@@ -76,6 +88,7 @@ enum esp_size {
     ESP_HEAD,
     ESP_QUERIES,
     ESP_KEYS,
+    ESP_POSITIONS,
     ESP_FFN,
     ESP_VOCABULARY,
     ESP_ATTENDED,
@@ -99,21 +112,45 @@ struct esp_tensor_rule {
     const char *name;       /* NULL ends the table */
     enum esp_size
         rows; /* HEAD: head_dim; QUERIES: heads * head_dim; KEYS: kv_heads * head_dim;
-                 ATTENDED: hidden, of EAGLE-3 heads 2 * hidden */
+                 POSITIONS: context; ATTENDED: hidden, of EAGLE-3 heads 2 * hidden */
     enum esp_size columns;  /* ESP_ONE: a vector */
     enum esp_presence when; /* when the file has it */
     int part, parts;        /* if parts > 0: the slot is part `part` of `parts` of every head */
+    bool stacked;    /* the tensor is those of all rules with its name, one below the other */
+    bool transposed; /* stored (columns, rows); stacked ones are then side by side */
+    float added;     /* to every number of a vector */
 };
 
 #define ESP_MODEL(field, name, rows, columns, when)                                            \
     {                                                                                          \
         offsetof(struct esp_model_desc, field), name, ESP_##rows, ESP_##columns, ESP_##when,   \
-            0, 0                                                                               \
+            0, 0, false, false, 0                                                              \
     }
 #define ESP_LAYER_PART(field, name, rows, columns, when, part, parts)                          \
     {                                                                                          \
         offsetof(struct esp_layer, field), name, ESP_##rows, ESP_##columns, ESP_##when, part,  \
-            parts                                                                              \
+            parts, false, false, 0                                                             \
+    }
+#define ESP_LAYER_STACKED(field, name, rows, columns, when, transposed)                        \
+    {                                                                                          \
+        offsetof(struct esp_layer, field), name, ESP_##rows, ESP_##columns, ESP_##when, 0, 0,  \
+            true, transposed, 0                                                                \
+    }
+#define ESP_LAYER_TRANSPOSED(field, name, rows, columns, when)                                 \
+    {                                                                                          \
+        offsetof(struct esp_layer, field), name, ESP_##rows, ESP_##columns, ESP_##when, 0, 0,  \
+            false, true, 0                                                                     \
+    }
+/* Norms whose stored weights are one less than they count. */
+#define ESP_MODEL_LESS_ONE(field, name, rows, when)                                            \
+    {                                                                                          \
+        offsetof(struct esp_model_desc, field), name, ESP_##rows, ESP_ONE, ESP_##when, 0, 0,   \
+            false, false, 1                                                                    \
+    }
+#define ESP_LAYER_LESS_ONE(field, name, rows, when)                                            \
+    {                                                                                          \
+        offsetof(struct esp_layer, field), name, ESP_##rows, ESP_ONE, ESP_##when, 0, 0, false, \
+            false, 1                                                                           \
     }
 #define ESP_LAYER(field, name, rows, columns, when)                                            \
     ESP_LAYER_PART(field, name, rows, columns, when, 0, 0)
@@ -123,7 +160,8 @@ struct esp_family {
     const char *prefix;             /* of tensor names; a file with the bare model lacks it */
     const char *layer_name;         /* what precedes the number of the layer in a tensor name */
     bool single_layer;              /* there is one layer, and no number */
-    const char *hidden_act;         /* the one value of hidden_act that is supported */
+    const char *activation_key;     /* of config.json; NULL: hidden_act */
+    const char *hidden_act;         /* its one value that is supported */
     enum esp_activation activation; /* what hidden_act stands for */
     enum esp_norm norm;
     const struct esp_config_rule *config;
@@ -131,9 +169,16 @@ struct esp_family {
     const struct esp_tensor_rule *layer_tensors; /* of struct esp_layer; names follow "N." */
 };
 
+/* A flag of config.json that must have this value, which is its fallback. */
+struct esp_config_flag {
+    const char *key; /* NULL: end of table */
+    bool value;
+};
+
 struct esp_architecture {
     const char *name; /* model_type in config.json */
     const struct esp_family *family;
+    const struct esp_config_flag *flags; /* or NULL */
     const struct esp_config_rule
         *config; /* replace the family's rules of these fields; or NULL */
 };
@@ -142,6 +187,7 @@ struct esp_architecture {
 #include "engine/model/architectures.def"
 #undef X
 
+extern const struct esp_family esp_family_gemma;
 /* Llama and the architectures made after it; see family_llama.c. */
 extern const struct esp_family esp_family_llama;
 extern const struct esp_tensor_rule esp_llama_layer_tensors[];
@@ -156,9 +202,25 @@ const struct esp_config_rule *esp_config_rule(const struct esp_architecture *arc
 int esp_config_read(struct esp_config *config, const struct esp_architecture *architecture,
                     const struct esp_json *json, char *err, size_t errlen);
 
-/* Radians per position of each of the `rotary` / 2 pairs, RoPE scaling included. The caller
- * frees *inverse_frequency. */
-int esp_config_rotary(float **inverse_frequency, int *rotary, const struct esp_config *config,
+/* The first of `keys` that the file has, in a range; else *value keeps its fallback, unless that
+ * is ESP_REQUIRED. */
+int esp_config_number(double *value, double smallest, double largest, const char *keys,
                       const struct esp_json *json, char *err, size_t errlen);
+
+/* ------------------------------------------------------------------ layers.c */
+
+/* Gives every layer (config->layers) its window and its rotation. The file's layer_types names
+ * the layers that have a window; without it, all do that `window_from` and `full_every` leave.
+ * Its no_rope_layers has a 0 for layers that do not rotate; without it, `unrotated_every` tells.
+ */
+int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,
+                      const struct esp_json *json, char *err, size_t errlen);
+
+/* ------------------------------------------------------------------ rotation.c */
+
+/* Reads how heads are rotated, RoPE scaling included. The caller frees it, also after a failure.
+ */
+int esp_config_rotation(struct esp_rotation_tables *tables, const struct esp_config *config,
+                        const struct esp_json *json, char *err, size_t errlen);
 
 #endif

@@ -1,10 +1,7 @@
 /* config.c - reads config.json by the rules of an architecture; see architecture.h.
  *
  * Every number is checked against its range before anything is computed from it, and the
- * sentence of a failure names the key as it stands in the file. The rotary embedding is
- * computed in float32, operation by operation as the transformers library does it
- * (modeling_rope_utils.py), because at large positions a last-bit difference in a frequency
- * becomes a visible difference in an angle.
+ * sentence of a failure names the key as it stands in the file.
  */
 #include "engine/model/architecture.h"
 
@@ -28,7 +25,7 @@ static const struct {
 };
 
 /* Reads and checks a number or flag. *value keeps its fallback if the file has none. */
-static int read_value(double *value, enum kind kind, double smallest, double largest,
+static int read_kind(double *value, enum kind kind, double smallest, double largest,
                       const char *keys, const struct esp_json *json, char *err, size_t errlen)
 {
     const char *key;
@@ -56,6 +53,12 @@ static int read_value(double *value, enum kind kind, double smallest, double lar
     return 0;
 }
 
+int esp_config_number(double *value, double smallest, double largest, const char *keys,
+                      const struct esp_json *json, char *err, size_t errlen)
+{
+    return read_kind(value, KIND_double, smallest, largest, keys, json, err, errlen);
+}
+
 /* Quantized weights are refused: they are stored in other tensors than the tables name. */
 static int check_weights(const struct esp_json *json, char *err, size_t errlen)
 {
@@ -73,15 +76,31 @@ static int check_weights(const struct esp_json *json, char *err, size_t errlen)
 static int check_activation(const struct esp_architecture *architecture,
                             const struct esp_json *json, char *err, size_t errlen)
 {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->root, "hidden_act");
+    const struct esp_family *family = architecture->family;
+    const char *key = family->activation_key ? family->activation_key : "hidden_act";
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->root, key);
     if (!item || cJSON_IsNull(item) ||
-        (cJSON_IsString(item) &&
-         strcmp(item->valuestring, architecture->family->hidden_act) == 0))
+        (cJSON_IsString(item) && strcmp(item->valuestring, family->hidden_act) == 0))
         return 0;
     return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                    "%s: hidden_act is %s, but %s models are computed with %s only", json->path,
+                    "%s: %s is %s, but %s models are computed with %s only", json->path, key,
                     cJSON_IsString(item) ? item->valuestring : "not text", architecture->name,
-                    architecture->family->hidden_act);
+                    family->hidden_act);
+}
+
+static int check_flags(const struct esp_architecture *architecture, const struct esp_json *json,
+                       char *err, size_t errlen)
+{
+    const struct esp_config_flag *flag = architecture->flags;
+    for (; flag && flag->key; flag++) {
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->root, flag->key);
+        if (item && !cJSON_IsNull(item) &&
+            !(flag->value ? cJSON_IsTrue(item) : cJSON_IsFalse(item)))
+            return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                            "%s: %s models are computed only if %s is %s", json->path,
+                            architecture->name, flag->key, flag->value ? "true" : "false");
+    }
+    return 0;
 }
 
 static const struct esp_config_rule *find_rule(const struct esp_config_rule *table,
@@ -105,7 +124,7 @@ static int read_field(struct esp_config *config, const struct esp_config_rule *r
 {
     double value = rule->fallback;
     void *field = (char *)config + fields[rule->field].offset;
-    int status = read_value(&value, fields[rule->field].kind, fields[rule->field].smallest,
+    int status = read_kind(&value, fields[rule->field].kind, fields[rule->field].smallest,
                             fields[rule->field].largest, rule->keys, json, err, errlen);
     if (status < 0)
         return status;
@@ -150,114 +169,10 @@ int esp_config_read(struct esp_config *config, const struct esp_architecture *ar
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "%s: the head dimension is %d, but must be even and at most 4096",
                         json->path, config->head_dim);
-    if (config->windowed && config->window > 0 && config->window < config->context)
-        config->context = config->window;
+    if (config->ffn == 0)
+        config->ffn = 4 * config->hidden;
     int status = check_weights(json, err, errlen);
+    if (status == 0)
+        status = check_flags(architecture, json, err, errlen);
     return status < 0 ? status : check_activation(architecture, json, err, errlen);
-}
-
-/* ------------------------------------------------------------------ rotary embedding */
-
-enum { FACTOR, LOW, HIGH, ORIGINAL, LLAMA3_VALUES };
-
-static int read_llama3(double value[LLAMA3_VALUES], int context, const struct esp_json *json,
-                       char *err, size_t errlen)
-{
-#define EITHER(key) "rope_scaling." key "|rope_parameters." key
-    static const struct {
-        const char *keys;
-        double smallest, largest;
-    } rules[LLAMA3_VALUES] = {
-        [FACTOR] = {EITHER("factor"), 1, 1e6},
-        [LOW] = {EITHER("low_freq_factor"), 1e-6, 1e6},
-        [HIGH] = {EITHER("high_freq_factor"), 1e-6, 1e6},
-        [ORIGINAL] = {EITHER("original_max_position_embeddings"), 1, 16 << 20},
-    };
-#undef EITHER
-    int status = 0;
-    for (int i = 0; i < LLAMA3_VALUES && status == 0; i++) {
-        value[i] = i == ORIGINAL ? context : ESP_REQUIRED;
-        status = read_value(&value[i], KIND_double, rules[i].smallest, rules[i].largest,
-                            rules[i].keys, json, err, errlen);
-    }
-    if (status == 0 && value[HIGH] <= value[LOW])
-        return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s: high_freq_factor (%g) must be larger than low_freq_factor (%g)",
-                        json->path, value[HIGH], value[LOW]);
-    return status;
-}
-
-/* Llama 3.1: wavelengths far beyond the original context are stretched by `factor`, short ones
- * kept, those in between blended. 1 / x and a / x are reciprocals times a, as in PyTorch. */
-static void scale_llama3(float *frequency, int count, const double value[LLAMA3_VALUES])
-{
-    float factor = (float)value[FACTOR], original = (float)value[ORIGINAL];
-    float longest = (float)(value[ORIGINAL] / value[LOW]);
-    float shortest = (float)(value[ORIGINAL] / value[HIGH]);
-    float low = (float)value[LOW], width = (float)(value[HIGH] - value[LOW]);
-    for (int i = 0; i < count; i++) {
-        float wavelength = 1.0f / frequency[i] * (float)(2 * M_PI);
-        if (wavelength > longest) {
-            frequency[i] /= factor;
-        } else if (!(wavelength < shortest)) {
-            float smooth = (1.0f / wavelength * original - low) / width;
-            frequency[i] = (1.0f - smooth) * frequency[i] / factor + smooth * frequency[i];
-        }
-    }
-}
-
-/* DYNAMIC scales only positions beyond max_position_embeddings. The context ends there, so it
- * needs no code. */
-enum rope_type { DEFAULT, LINEAR, DYNAMIC, LLAMA3, ROPE_TYPES };
-
-/* Returns the kind of RoPE scaling, or a negative status. */
-static int rope_type(const struct esp_json *json, char *err, size_t errlen)
-{
-    static const char *const names[ROPE_TYPES] = {"default", "linear", "dynamic", "llama3"};
-    const char *key;
-    int length;
-    const cJSON *item = esp_json_find(json->root,
-                                      "rope_scaling.rope_type|rope_scaling.type|"
-                                      "rope_parameters.rope_type|rope_parameters.type",
-                                      &key, &length);
-    const char *name = item ? cJSON_GetStringValue(item) : "default";
-    for (int type = 0; name && type < ROPE_TYPES; type++)
-        if (strcmp(name, names[type]) == 0)
-            return type;
-    return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                    "%s: %.*s is %s; only default, linear, dynamic and llama3 are supported",
-                    json->path, length, key, name ? name : "not text");
-}
-
-int esp_config_rotary(float **inverse_frequency, int *rotary, const struct esp_config *config,
-                      const struct esp_json *json, char *err, size_t errlen)
-{
-    double values[LLAMA3_VALUES] = {[FACTOR] = ESP_REQUIRED};
-    *rotary = (int)(config->head_dim * config->rotary_fraction);
-    if (*rotary < 2 || *rotary % 2 != 0)
-        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "%s: %d of %d dimensions of a head are rotated; must be even and not 0",
-                        json->path, *rotary, config->head_dim);
-    int status = rope_type(json, err, errlen);
-    enum rope_type type = (enum rope_type)status;
-    if (status == LLAMA3)
-        status = read_llama3(values, config->context, json, err, errlen);
-    else if (status == LINEAR)
-        status = read_value(&values[FACTOR], KIND_double, 1, 1e6,
-                            "rope_scaling.factor|rope_parameters.factor", json, err, errlen);
-    if (status < 0)
-        return status;
-
-    int count = *rotary / 2;
-    float *frequency = malloc((size_t)count * sizeof *frequency);
-    if (!frequency)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", json->path);
-    for (int i = 0; i < count; i++)
-        frequency[i] = 1.0f / powf((float)config->rope_theta, (float)(2 * i) / (float)*rotary);
-    for (int i = 0; i < count && type == LINEAR; i++)
-        frequency[i] /= (float)values[FACTOR];
-    if (type == LLAMA3)
-        scale_llama3(frequency, count, values);
-    *inverse_frequency = frequency;
-    return 0;
 }

@@ -413,7 +413,7 @@ static int add_tensor(struct esp_stored_set *set, const struct esp_gguf *g,
     made->begin = tensor->offset - g->data;
     made->end = made->begin + tensor->bytes;
     made->offset = tensor->offset;
-    made->apart = known && rule->parts > 0;
+    made->converted = true;
     made->paired = known && paired && is_rotated(rule) && layer_of(stored) >= 0;
     return 0;
 }

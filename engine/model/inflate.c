@@ -381,6 +381,11 @@ static int check(const struct inflation *n)
         return esp_fail(n->err, n->errlen, ESP_E_ARGUMENT,
                         "%s has %d layers; it can be given %d to 1000, not %d", n->model->path,
                         d->layers, d->layers, n->layers);
+    const char *special = esp_model_desc_special(d);
+    if (special)
+        return esp_fail(n->err, n->errlen, ESP_E_UNSUPPORTED,
+                        "%s is a model with %s; only models without can be made larger",
+                        n->model->path, special);
     if ((int64_t)d->hidden * n->width > 65536 || (int64_t)d->heads * n->width > 4096 ||
         (int64_t)d->ffn * n->width > 1 << 20)
         return esp_fail(n->err, n->errlen, ESP_E_ARGUMENT,

@@ -12,6 +12,7 @@
 #include "engine/model/model.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +76,8 @@ static int size_of(enum esp_size size, const struct esp_config *config)
         return config->ffn;
     case ESP_VOCABULARY:
         return config->vocabulary;
+    case ESP_POSITIONS:
+        return config->context;
     case ESP_ATTENDED:
         return config->attended;
     case ESP_FC:
@@ -120,19 +123,37 @@ static const char *type_names(char *text, size_t size)
     return text;
 }
 
-/* Fills `slot` from the stored tensor that `rule` names, checking type and shape. */
+/* Rows of the stored tensor that `rule` of `table` names; *before: those above the slot's. */
+static int64_t stored_rows(const struct esp_tensor_rule *table,
+                           const struct esp_tensor_rule *rule, const struct esp_config *config,
+                           int64_t *before)
+{
+    int64_t all = 0;
+    *before = 0;
+    for (; rule->stacked && table->name; table++)
+        if (strcmp(table->name, rule->name) == 0) {
+            *before = table == rule ? all : *before;
+            all += size_of(table->rows, config);
+        }
+    return rule->stacked ? all
+                         : (int64_t)size_of(rule->rows, config) *
+                               (rule->parts > 0 ? rule->parts : 1);
+}
+
+/* Fills `slot` from the stored tensor that `rule` of `table` names, checking type and shape. */
 static int bind_tensor(struct esp_tensor *slot, const struct binding *binding,
-                       const struct esp_tensor_rule *rule, const char *name, char *err,
-                       size_t errlen)
+                       const struct esp_tensor_rule *table, const struct esp_tensor_rule *rule,
+                       const char *name, char *err, size_t errlen)
 {
     const struct esp_config *config = binding->config;
     struct esp_model *model = binding->model;
     char want_text[256], found_text[256], names[128];
     int rows = size_of(rule->rows, config), columns = size_of(rule->columns, config);
-    int parts = rule->parts > 0 ? rule->parts : 1;
-    int64_t want[2] = {(int64_t)rows * parts, columns};
+    int64_t before, all = stored_rows(table, rule, config, &before);
     int rank = rule->columns == ESP_ONE ? 1 : 2;
     struct esp_stored *stored = esp_stored_find(model->files, name);
+    const bool transposed = rule->transposed && rank == 2 && !(stored && stored->converted);
+    const int64_t want[2] = {transposed ? columns : all, transposed ? all : columns};
     shape_text(want_text, sizeof want_text, want, rank);
     if (!stored)
         return esp_fail(err, errlen, ESP_E_FORMAT, "%s: tensor %s of shape %s is missing",
@@ -153,18 +174,24 @@ static int bind_tensor(struct esp_tensor *slot, const struct binding *binding,
                         "BF16 are supported there",
                         stored->file, name, stored->type);
 
-    int block = rule->parts > 0 && !stored->apart ? config->head_dim : rows;
+    bool interleaved = rule->parts > 0 && !stored->converted;
+    int block = interleaved ? config->head_dim : rows;
     size_t row_bytes = esp_dtype_row_bytes(dtype, columns);
+    if (rule->parts > 0)
+        before = (int64_t)rule->part * block;
     *slot = (struct esp_tensor){
         .data = stored,
         .source = stored->source,
-        .offset = stored->offset + (size_t)rule->part * (size_t)block * row_bytes,
+        .offset = stored->offset +
+                  (size_t)before * (transposed ? esp_dtype_block_bytes(dtype) : row_bytes),
         .dtype = dtype,
         .rows = rows,
         .columns = columns,
         .block = block,
-        .stride = stored->apart ? block : block * parts,
+        .stride = interleaved ? block * rule->parts : block,
         .paired = stored->paired ? config->head_dim : 0,
+        .transposed = transposed ? (int)all : 0,
+        .added = stored->converted ? 0 : rule->added,
     };
     stored->used = true;
     model->parameters += (int64_t)rows * columns;
@@ -177,6 +204,7 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
                       void *base, int layer, char *err, size_t errlen)
 {
     const struct esp_family *family = binding->family;
+    const struct esp_tensor_rule *table = rule;
     size_t prefix = strlen(family->prefix);
     int status = 0;
     for (; rule->name && status == 0; rule++) {
@@ -195,7 +223,7 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
         if (rule->when == ESP_UNLESS_TIED && binding->config->tied && !stored)
             *slot = binding->model->desc.embedding;
         else if (expected(rule->when, binding->config, layer, stored))
-            status = bind_tensor(slot, binding, rule, name, err, errlen);
+            status = bind_tensor(slot, binding, table, rule, name, err, errlen);
         else if (stored)
             status = esp_fail(err, errlen, ESP_E_FORMAT,
                               "%s has the tensor %s, which a %s model with this config.json "
@@ -334,6 +362,35 @@ static void describe(struct esp_model_desc *desc, const struct esp_family *famil
     desc->activation = family->activation;
     desc->parallel_residual = config->parallel_residual;
     desc->norm_epsilon = (float)config->norm_epsilon;
+    desc->embedding_scale = config->root_embedding ? sqrtf((float)config->hidden)
+                            : config->embedding_scale == 1 ? 0
+                                                           : (float)config->embedding_scale;
+    desc->residual_scale = config->residual_scale == 1 ? 0 : (float)config->residual_scale;
+    desc->logit_scale = config->logit_divisor == 0 || config->logit_divisor == 1
+                            ? 0
+                            : (float)(1 / config->logit_divisor);
+    desc->attention_scale = config->attention_divisor > 0
+                                ? (float)(1 / sqrt(config->attention_divisor))
+                                : (float)config->attention_scale;
+    desc->attention_cap = (float)config->attention_cap;
+    desc->logit_cap = (float)config->logit_cap;
+}
+
+static void use_rotation(struct esp_model *model)
+{
+    const struct esp_rotation_tables *r = &model->rotation;
+    model->desc.rotary = r->rotary;
+    model->desc.inverse_frequency = r->extended ? r->extended : r->global;
+    model->desc.local_inverse_frequency = r->local;
+    model->desc.rotary_scale = r->scale == 1 ? 0 : r->scale;
+}
+
+void esp_model_set_context(struct esp_model *model, int context)
+{
+    if (model->rotation.extended && context <= model->rotation.original)
+        model->desc.inverse_frequency = model->rotation.global;
+    else
+        use_rotation(model);
 }
 
 /* A whole model or a draft head: the tensors tell. */
@@ -361,7 +418,7 @@ static int open_tensors(struct esp_model *model, const struct esp_architecture *
         return esp_safetensors_open(&model->files, model->path, err, errlen);
     int status = esp_gguf_tensors(model->files, gguf, architecture, err, errlen);
     return status < 0 ? status
-                      : esp_gguf_rotary(model->inverse_frequency, model->desc.rotary, gguf,
+                      : esp_gguf_rotary(model->rotation.global, model->desc.rotary, gguf,
                                         model->files, err, errlen);
 }
 
@@ -377,9 +434,8 @@ static int open_configured(struct esp_model *model, const struct esp_json *json,
     if (status < 0)
         return status;
     model->architecture = architecture->name;
-    status = esp_config_rotary(&model->inverse_frequency, &model->desc.rotary, &config, json,
-                               err, errlen);
-    model->desc.inverse_frequency = model->inverse_frequency;
+    status = esp_config_rotation(&model->rotation, &config, json, err, errlen);
+    use_rotation(model);
     if (status == 0)
         status = open_tensors(model, architecture, gguf, err, errlen);
     if (status == 0)
@@ -388,6 +444,8 @@ static int open_configured(struct esp_model *model, const struct esp_json *json,
         describe(&model->desc, family, &config);
         status = bind_all(model, family, &config, err, errlen);
     }
+    if (status == 0 && !model->head)
+        status = esp_config_layers(model->desc.layer, &config, json, err, errlen);
     if (status == 0 && model->head)
         status = esp_draft_head_outputs(model, err, errlen);
     return status;
@@ -515,7 +573,9 @@ void esp_model_close(struct esp_model *model)
     if (!model)
         return;
     esp_stored_close(model->files);
-    free(model->inverse_frequency);
+    free(model->rotation.global);
+    free(model->rotation.local);
+    free(model->rotation.extended);
     free(model->output_token);
     free(model->desc.layer);
     free(model->preset);

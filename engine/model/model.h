@@ -14,6 +14,16 @@
 
 enum { ESP_MAX_END_TOKENS = 16 };
 
+/* Radians per position of each of the `rotary` / 2 pairs. */
+struct esp_rotation_tables {
+    int rotary;
+    float scale;     /* of cosine and sine */
+    float *global;   /* (rotary / 2) */
+    float *local;    /* of layers with a window, or NULL: as global */
+    float *extended; /* in place of `global` for contexts above `original`, or NULL */
+    int original;
+};
+
 struct esp_model {
     char *path, *name; /* folder or file as given; its last component */
     const char *architecture; /* of a draft head "eagle" or "eagle3" */
@@ -30,13 +40,16 @@ struct esp_model {
     char *preset, *sampling_preset;
     char *chat_template; /* Jinja text that comes with the weights, or NULL */
     struct esp_stored_set *files;
-    float *inverse_frequency;
+    struct esp_rotation_tables rotation;
     int32_t *output_token; /* of the description, or NULL */
 };
 
 /* Opens and checks a folder or a GGUF file; reads no weights yet. Close it after the weights
  * made from it. */
 int esp_model_open(struct esp_model **model, const char *path, char *err, size_t errlen);
+/* Chooses the frequencies for texts of at most `context` tokens (LongRoPE has two sets of them;
+ * Ding et al., 2024). Before it is called they are those for the longest texts. */
+void esp_model_set_context(struct esp_model *model, int context);
 /* The key tokenizer.chat_template of a GGUF file: untrusted text, owned by the model. NULL if
  * there is none, and for a folder. */
 const char *esp_model_chat_template(const struct esp_model *model);

@@ -33,7 +33,7 @@ int esp_draft_shape(struct esp_network_shape *shape, const struct esp_model *dra
                 draft->path);
     }
     if (d->norm != ESP_NORM_RMS || d->activation != ESP_SWIGLU || d->parallel_residual ||
-        d->rotary != d->head_dim)
+        d->rotary != d->head_dim || esp_model_desc_special(d))
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "%s is of architecture %s; only drafts of the form of Llama can be "
                         "trained",

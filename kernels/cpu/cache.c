@@ -16,7 +16,16 @@ struct buffer {
     size_t count, each, size;
 };
 
-enum { BUFFERS = 26 };
+enum { BUFFERS = 27 };
+
+/* Do attention and MLP compute what they add before they add it? */
+static bool has_branch(const struct esp_model_desc *d)
+{
+    bool any = d->residual_scale != 0;
+    for (int i = 0; i < d->layers; i++)
+        any |= d->layer[i].norm_attended.data || d->layer[i].norm_mlp.data;
+    return any;
+}
 
 static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
 {
@@ -25,6 +34,7 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
     const size_t threads = (size_t)((struct esp_cpu_backend *)w->base.backend)->threads;
     const size_t batch = (size_t)c->max_batch, rows = (size_t)c->blocks * ESP_LANES;
     const size_t heads = (size_t)d->layers * (size_t)d->kv_heads, f = sizeof(float);
+    const size_t turns = (size_t)(d->rotary / 2) * (d->local_inverse_frequency ? 2 : 1);
     const size_t split = w->split ? 1 : 0, cut = w->cut ? 1 : 0;
     const struct buffer all[BUFFERS] = {
         {&c->k, heads * rows, (size_t)d->head_dim, f},
@@ -34,8 +44,9 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
         {&c->key, batch, c->kv_width, f},
         {&c->value, batch, c->kv_width, f},
         {&c->gate, batch, c->ffn, f},
-        {&c->cosine, batch, (size_t)d->rotary / 2, f},
-        {&c->sine, batch, (size_t)d->rotary / 2, f},
+        {&c->branch, has_branch(d) ? batch : 0, c->hidden, f},
+        {&c->cosine, batch, turns, f},
+        {&c->sine, batch, turns, f},
         {&c->normed.x, batch, c->hidden, f},
         {&c->normed.parts, split, esp_parts_bytes(batch, c->hidden), 1},
         {&c->normed.cut, cut, esp_cut_count(batch, c->hidden), sizeof(struct esp_cut)},

@@ -25,7 +25,8 @@ struct esp_cpu_backend {
 struct esp_cpu_layer {
     /* (hidden), padded; a bias may be NULL */
     const float *norm1, *norm1_bias, *norm2, *norm2_bias;
-    const float *query_norm, *key_norm; /* (head_dim) or NULL */
+    const float *norm_attended, *norm_mlp;
+    const float *query_norm, *key_norm; /* (head_dim), or padded of all heads, or NULL */
     struct esp_packed query, key, value, output, gate, up, down;
 };
 
@@ -37,6 +38,7 @@ struct esp_cpu_weights {
     struct esp_packed head, fc;
     /* (vocabulary, hidden), a copy; no data: the rows of `embedding_head` */
     struct esp_tensor embedding;
+    struct esp_tensor position_embedding; /* a copy, or no data */
     const struct esp_packed *embedding_head;
     bool split, cut;               /* some product reads vectors split; as integers */
     double work_layers, work_head; /* multiply-adds for one row */
@@ -59,7 +61,8 @@ struct esp_cpu_cache {
     float *q;                              /* (max_batch, q_width) */
     float *key, *value;                    /* (max_batch, kv_width) */
     float *gate;                           /* (max_batch, ffn) */
-    float *cosine, *sine;                  /* (max_batch, rotary / 2) */
+    float *branch;          /* (max_batch, hidden) what is to be added to x; or NULL */
+    float *cosine, *sine;   /* (1 or 2 sets of frequencies, max_batch, rotary / 2) */
     struct esp_vectors normed;             /* (max_batch, hidden) */
     struct esp_vectors attended;           /* (max_batch, q_width) */
     struct esp_vectors up;                 /* (max_batch, ffn) */

@@ -7,7 +7,7 @@
  *
  * The steps of a layer, numbered below: 1 norm, 2 queries, keys and values, 3 rotation and
  * cache, 4 attention, 5 output added to the residual stream, 6 norm, 7 gate and up, 8 down
- * added. In the last layer, from step 4 on, only the rows go on whose logits are wanted, or
+ * added (to both, a norm or a factor may be applied first). In the last layer, from step 4 on, only the rows go on whose logits are wanted, or
  * hidden states of behind that layer.
  *
  * Invariant: how rows and parts are divided decides who computes a number, never how.
@@ -90,6 +90,27 @@ static bool uses_fc(const struct pass *p)
            (p->d->reads == ESP_READS_EAGLE || p->batch->input->vocabulary == p->d->input);
 }
 
+static void add_position(const struct pass *p, int row, float *x)
+{
+    float *position = p->c->normed.x + (size_t)row * p->c->hidden;
+    esp_tensor_read_row(&p->w->position_embedding, p->batch->positions[row], position);
+    for (int i = 0; i < p->d->hidden; i++)
+        x[i] += position[i];
+}
+
+/* Cosines and sines of a row's position, by one set of frequencies. */
+static void turn(const struct pass *p, int row, int set, const float *inverse_frequency)
+{
+    const size_t half = (size_t)p->d->rotary / 2;
+    const size_t at = ((size_t)set * (size_t)p->c->max_batch + (size_t)row) * half;
+    const float scale = p->d->rotary_scale != 0 ? p->d->rotary_scale : 1.0f;
+    for (size_t i = 0; i < half; i++) {
+        float angle = (float)p->batch->positions[row] * inverse_frequency[i];
+        p->c->cosine[at + i] = cosf(angle) * scale;
+        p->c->sine[at + i] = sinf(angle) * scale;
+    }
+}
+
 /* Row `row` of the residual stream, or what fc makes it of. */
 static void read_row(const struct pass *p, int row)
 {
@@ -98,6 +119,10 @@ static void read_row(const struct pass *p, int row)
     float *x = p->c->x + (size_t)row * p->c->hidden;
     if (p->d->reads != ESP_READS_EAGLE3)
         esp_cpu_embedding(p->w, p->batch->tokens[row], x);
+    if (p->d->embedding_scale != 0)
+        p->isa->scale(x, hidden, p->d->embedding_scale);
+    if (p->d->position_embedding.data)
+        add_position(p, row, x);
     if (p->d->reads == ESP_READS_TOKENS)
         return;
     int at = p->batch->input_row ? p->batch->input_row[row] : row;
@@ -115,18 +140,14 @@ static void read_row(const struct pass *p, int row)
 static void embed(void *step, int part, int thread)
 {
     const struct pass *p = step;
-    const struct esp_batch *b = p->batch;
-    const int half = p->d->rotary / 2;
     int begin, end;
     (void)thread;
-    esp_cpu_share(b->rows, part, p->parts, &begin, &end);
+    esp_cpu_share(p->batch->rows, part, p->parts, &begin, &end);
     for (int i = begin; i < end; i++) {
         read_row(p, i);
-        for (int j = 0; j < half; j++) {
-            float angle = (float)b->positions[i] * p->d->inverse_frequency[j];
-            p->c->cosine[(size_t)i * (size_t)half + (size_t)j] = cosf(angle);
-            p->c->sine[(size_t)i * (size_t)half + (size_t)j] = sinf(angle);
-        }
+        turn(p, i, 0, p->d->inverse_frequency);
+        if (p->d->local_inverse_frequency)
+            turn(p, i, 1, p->d->local_inverse_frequency);
     }
 }
 
@@ -251,15 +272,94 @@ static void matmul_to_x(struct pass *p, const struct esp_packed *w, struct esp_v
     matmul(&step);
 }
 
+struct add_step {
+    const struct pass *p;
+    const float *norm;
+};
+
+static void add_part(void *arg, int part, int thread)
+{
+    const struct add_step *step = arg;
+    const struct pass *p = step->p;
+    const struct esp_model_desc *d = p->d;
+    int begin, end;
+    (void)thread;
+    esp_cpu_share(p->rows, part, p->parts, &begin, &end);
+    for (int row = begin; row < end; row++) {
+        float *branch = p->c->branch + (size_t)row * p->c->hidden;
+        float *x = p->c->x + (size_t)row * p->c->hidden;
+        if (step->norm)
+            p->isa->norm(branch, branch, d->hidden, step->norm, NULL, ESP_NORM_RMS,
+                         d->norm_epsilon);
+        if (d->residual_scale != 0)
+            p->isa->scale(branch, d->hidden, d->residual_scale);
+        for (int i = 0; i < d->hidden; i++)
+            x[i] += branch[i];
+    }
+}
+
+/* x += W y, or x += factor * norm(W y) */
+static void add(struct pass *p, const struct esp_packed *w, struct esp_vectors y,
+                const float *norm)
+{
+    struct add_step step = {p, norm};
+    if (!norm && p->d->residual_scale == 0) {
+        matmul_to_x(p, w, y, true);
+        return;
+    }
+    struct matmul_step product = {.p = p, .count = 1, .panels = w->panels, .w = {w}};
+    product.of[0] = (struct esp_matmul){
+        .in = y, .y = p->c->branch, .y_stride = p->c->hidden, .rows = p->rows};
+    matmul(&product);
+    run_rows(p, p->rows, p->c->hidden, add_part, &step);
+}
+
 /* ------------------------------------------------------------------ attention */
 
+/* Is the norm of query or key one of all heads together? */
+static bool of_all_heads(const struct pass *p, const struct esp_tensor *norm)
+{
+    return norm->data && norm->rows != p->d->head_dim;
+}
+
+static void norm_heads_part(void *arg, int part, int thread)
+{
+    const struct pass *p = arg;
+    const struct esp_layer *layer = &p->d->layer[p->layer];
+    const struct esp_cpu_layer *own = &p->w->layer[p->layer];
+    const struct esp_cpu_cache *c = p->c;
+    int begin, end;
+    (void)thread;
+    esp_cpu_share(p->batch->rows, part, p->parts, &begin, &end);
+    for (int i = begin; i < end; i++) {
+        float *q = c->q + (size_t)i * c->q_width, *key = c->key + (size_t)i * c->kv_width;
+        if (of_all_heads(p, &layer->query_norm))
+            p->isa->norm(q, q, layer->query_norm.rows, own->query_norm, NULL, ESP_NORM_RMS,
+                         p->d->norm_epsilon);
+        if (of_all_heads(p, &layer->key_norm))
+            p->isa->norm(key, key, layer->key_norm.rows, own->key_norm, NULL, ESP_NORM_RMS,
+                         p->d->norm_epsilon);
+    }
+}
+
 /* Normalises a head, if the model does so, and rotates it. */
-static void prepare_head(const struct pass *p, float *head, const float *norm, size_t angles)
+static void prepare_head(const struct pass *p, float *head, const struct esp_tensor *norm,
+                         const float *weight, int row)
 {
     const struct esp_model_desc *d = p->d;
-    if (norm)
-        p->isa->rmsnorm_head(head, d->head_dim, norm, d->norm_epsilon);
-    p->isa->rope(head, d->rotary / 2, p->c->cosine + angles, p->c->sine + angles);
+    const enum esp_rotation rotation = d->layer[p->layer].rotation;
+    const size_t set = rotation == ESP_ROTATION_LOCAL ? 1 : 0;
+    const size_t at = set * (size_t)p->c->max_batch + (size_t)row;
+    const size_t angles = at * ((size_t)d->rotary / 2);
+    if (weight && !of_all_heads(p, norm))
+        p->isa->rmsnorm_head(head, d->head_dim, weight, d->norm_epsilon);
+    if (rotation != ESP_ROTATION_NONE)
+        p->isa->rope(head, d->rotary / 2, p->c->cosine + angles, p->c->sine + angles);
+}
+
+static float attention_scale(const struct esp_model_desc *d)
+{
+    return d->attention_scale != 0 ? d->attention_scale : 1.0f / sqrtf((float)d->head_dim);
 }
 
 /* Rotates row `row` of the queries and keys of one key/value head; key and value join the
@@ -269,18 +369,18 @@ static void append(const struct pass *p, int kv_head, int row)
     struct esp_cpu_cache *c = p->c;
     const struct esp_model_desc *d = p->d;
     const struct esp_cpu_layer *layer = &p->w->layer[p->layer];
-    const int half = d->rotary / 2, group = d->heads / d->kv_heads;
+    const struct esp_layer *described = &d->layer[p->layer];
+    const int group = d->heads / d->kv_heads;
     const size_t head_dim = (size_t)d->head_dim, rows = (size_t)c->blocks * ESP_LANES;
     const size_t head = (size_t)(p->layer * d->kv_heads + kv_head);
-    const size_t angles = (size_t)row * (size_t)half;
     const size_t at = (size_t)(p->batch->first + row);
     for (int i = 0; i < group; i++) {
         float *q = c->q + (size_t)row * c->q_width + (size_t)(kv_head * group + i) * head_dim;
-        prepare_head(p, q, layer->query_norm, angles);
-        p->isa->scale(q, d->head_dim, 1.0f / sqrtf((float)d->head_dim));
+        prepare_head(p, q, &described->query_norm, layer->query_norm, row);
+        p->isa->scale(q, d->head_dim, attention_scale(d));
     }
     float *key = c->key + (size_t)row * c->kv_width + (size_t)kv_head * head_dim;
-    prepare_head(p, key, layer->key_norm, angles);
+    prepare_head(p, key, &described->key_norm, layer->key_norm, row);
     float *k = c->k + (head * rows + at / ESP_LANES * ESP_LANES) * head_dim + at % ESP_LANES;
     for (size_t i = 0; i < head_dim; i++)
         k[i * ESP_LANES] = key[i];
@@ -298,6 +398,20 @@ static int list_seen(const struct esp_batch *b, int row, int32_t *seen)
         for (uint64_t word = mask[i]; word; word &= word - 1)
             seen[count++] = b->prefix + 64 * i + __builtin_ctzll(word);
     return count;
+}
+
+/* Takes from query i the rows in front of the layer's window. */
+static void narrow(const struct pass *p, struct esp_attention *a, int i)
+{
+    const int window = p->d->layer[p->layer].window;
+    int skip = window > 0 ? a->contiguous[i] + a->extras[i] - window : 0;
+    if (skip <= 0)
+        return;
+    const int first = skip < a->contiguous[i] ? skip : a->contiguous[i];
+    a->begin[i] += first;
+    a->contiguous[i] -= first;
+    a->extra[i] += skip - first;
+    a->extras[i] -= skip - first;
 }
 
 /* Do the heads divide a vector into whole blocks? */
@@ -322,31 +436,37 @@ static void attend(const struct pass *p, int thread, int kv_head, int begin, int
         .k = c->k + head * capacity * head_dim,
         .v = c->v + head * capacity * c->v_stride,
         .v_stride = c->v_stride,
+        .cap = p->d->attention_cap,
         .scores = c->scores + scratch,
         .scores_stride = capacity,
     };
-    int last = 0, previous = -1;
+    int first = INT32_MAX, last = 0, previous = -1;
     for (int i = 0; i < a.queries; i++) {
         int at = (begin + i) / group, row = p->going ? p->going[at] : at;
         size_t offset = (size_t)(kv_head * group + (begin + i) % group) * head_dim;
         a.q[i] = c->q + (size_t)row * c->q_width + offset;
         a.out[i] = c->attended.x + (size_t)at * c->q_width + offset;
         last = row;
-        if (!b->mask) {
-            a.contiguous[i] = b->first + row + 1;
-            continue;
-        }
-        a.contiguous[i] = b->prefix;
         if (row == previous) {
+            a.begin[i] = a.begin[i - 1];
+            a.contiguous[i] = a.contiguous[i - 1];
             a.extra[i] = a.extra[i - 1];
             a.extras[i] = a.extras[i - 1];
-        } else {
+            continue;
+        }
+        previous = row;
+        a.contiguous[i] = b->first + row + 1;
+        if (b->mask) {
             int32_t *seen = c->extra + scratch + (size_t)i * capacity;
+            a.contiguous[i] = b->prefix;
             a.extras[i] = list_seen(b, row, seen);
             a.extra[i] = seen;
         }
-        previous = row;
+        narrow(p, &a, i);
+        const int begin_row = a.contiguous[i] > 0 ? a.begin[i] : a.extra[i][0];
+        first = begin_row < first ? begin_row : first;
     }
+    a.first_block = first / ESP_LANES;
     a.blocks = (b->first + last) / ESP_LANES + 1;
     p->isa->attention(&a);
     for (int i = 0; i < a.queries; i++) {
@@ -422,6 +542,9 @@ static void cut_part(void *step, int part, int thread)
 static void attention(struct pass *p)
 {
     const int kv_heads = p->d->kv_heads;
+    const struct esp_layer *layer = &p->d->layer[p->layer];
+    if (of_all_heads(p, &layer->query_norm) || of_all_heads(p, &layer->key_norm))
+        run_rows(p, p->batch->rows, p->c->q_width, norm_heads_part, p);
     if (kv_heads % p->threads == 0) {
         run_step(p, kv_heads, heads_part, p);
     } else {
@@ -505,7 +628,7 @@ static void mlp_part(void *arg, int part, int thread)
     const struct pass *p = step->p;
     const struct esp_cpu_layer *layer = step->layer;
     const struct esp_cpu_cache *c = p->c;
-    const bool gated = p->d->activation == ESP_SWIGLU;
+    const bool gated = esp_gated(p->d->activation);
     struct esp_matmul product = {
         .in = *step->in, .y = c->up.x, .y_stride = c->ffn, .rows = p->rows};
     int begin, end;
@@ -518,7 +641,7 @@ static void mlp_part(void *arg, int part, int thread)
     for (int i = 0; i < p->rows; i++) {
         size_t at = (size_t)i * c->ffn + (size_t)begin * ESP_PANEL;
         p->isa->activation(c->up.x + at, gated ? c->gate + at : NULL, c->up.x + at,
-                           (end - begin) * ESP_PANEL);
+                           (end - begin) * ESP_PANEL, p->d->activation);
         prepare(p, &c->up, i, begin * ESP_PANEL, end * ESP_PANEL);
     }
 }
@@ -558,11 +681,11 @@ static void run_layer(struct pass *p)
         return;
     if (parallel) /* 6 before 5: the MLP reads x as the layer found it */
         norm(p, &c->normed, layer->norm2, layer->norm2_bias);
-    matmul_to_x(p, &layer->output, c->attended, true); /* 5 */
+    add(p, &layer->output, c->attended, layer->norm_attended); /* 5 */
     if (!parallel)
         norm(p, &c->normed, layer->norm2, layer->norm2_bias); /* 6 */
-    mlp(p, layer, &c->normed);                                /* 7 */
-    matmul_to_x(p, &layer->down, c->up, true);                /* 8 */
+    mlp(p, layer, &c->normed);                   /* 7 */
+    add(p, &layer->down, c->up, layer->norm_mlp); /* 8 */
 }
 
 /* Of the rows that went through the last layer, those with logits go on. */
@@ -594,6 +717,24 @@ static void spread_part(void *step, int part, int thread)
     }
 }
 
+static void cap_part(void *step, int part, int thread)
+{
+    const struct pass *p = step;
+    const struct esp_cpu_rows *logits = (const struct esp_cpu_rows *)p->batch->logits;
+    const size_t own = (size_t)p->w->head.panels * ESP_PANEL;
+    const int n = (int)(own < logits->stride ? own : logits->stride);
+    int begin, end;
+    (void)thread;
+    esp_cpu_share(p->wanted, part, p->parts, &begin, &end);
+    for (int i = begin; i < end; i++) {
+        float *row = logits->data + (size_t)p->c->wanted_at[i] * logits->stride;
+        if (p->d->logit_scale != 0)
+            p->isa->scale(row, n, p->d->logit_scale);
+        if (p->d->logit_cap != 0)
+            p->isa->cap(row, n, p->d->logit_cap);
+    }
+}
+
 /* Logits may be wider or narrower than the model's vocabulary; see struct esp_batch. */
 static void run_head(struct pass *p)
 {
@@ -609,6 +750,8 @@ static void run_head(struct pass *p)
                                      .y_row = p->c->wanted_at,
                                      .rows = p->wanted};
     matmul(&step);
+    if (p->d->logit_scale != 0 || p->d->logit_cap != 0)
+        run_rows(p, p->wanted, logits->stride, cap_part, p);
     if (p->d->output_token)
         run_rows(p, p->wanted, logits->stride, spread_part, p);
     for (int i = 0; i < p->wanted; i++) {

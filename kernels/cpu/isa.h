@@ -64,19 +64,20 @@ struct esp_matmul {
     bool add;
 };
 
-/* Up to ESP_QUERIES queries that read the same key/value head. Query i sees cache rows
- * 0..contiguous[i]-1 and then extra[i][0..extras[i]-1], ascending; the place in that sequence,
+/* Up to ESP_QUERIES queries that read the same key/value head. Query i sees `contiguous[i]` cache
+ * rows from begin[i] on and then extra[i][0..extras[i]-1], ascending; the place in that sequence,
  * not the cache row, decides the order of every sum. */
 struct esp_attention {
     int head_dim, queries;
-    int blocks;     /* key blocks that hold all rows seen */
+    int first_block, blocks; /* key blocks first_block..blocks-1 hold all rows seen */
     const float *k; /* (position / 16, head_dim, 16) */
     const float *v; /* (position, v_stride) */
     size_t v_stride;
     const float *q[ESP_QUERIES]; /* (head_dim) rotated, scaled by 1 / sqrt(head_dim) */
     float *out[ESP_QUERIES];     /* (head_dim) */
-    int contiguous[ESP_QUERIES], extras[ESP_QUERIES];
+    int begin[ESP_QUERIES], contiguous[ESP_QUERIES], extras[ESP_QUERIES];
     const int32_t *extra[ESP_QUERIES];
+    float cap;     /* scores x become cap * tanh(x / cap); 0: they stay */
     float *scores; /* (queries, scores_stride), scratch for blocks * 16 each */
     size_t scores_stride;
 };
@@ -105,8 +106,11 @@ struct esp_cpu_isa {
     /* Rotates pairs (i, i + half) of x by angles given as (half) cosines and sines. */
     void (*rope)(float *x, int half, const float *cosine, const float *sine);
     void (*scale)(float *x, int n, float factor);
-    /* out = silu(gate) * up, or gelu(up) if gate is NULL; n is a multiple of 16. */
-    void (*activation)(float *out, const float *gate, const float *up, int n);
+    /* x = cap * tanh(x / cap) */
+    void (*cap)(float *x, int n, float cap);
+    /* out = the activation of gate (NULL where it has none) and up; n is a multiple of 16. */
+    void (*activation)(float *out, const float *gate, const float *up, int n,
+                       enum esp_activation kind);
 
     /* On one row of n values; see esp_backend_ops. scratch: room for 2 * n 32-bit words. */
     int (*argmax)(const float *x, int n, int32_t *id);

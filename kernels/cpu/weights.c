@@ -99,16 +99,15 @@ static bool same(const struct esp_tensor *a, const struct esp_tensor *b)
 /* A large matrix that is also the head's is not kept twice: its rows are gathered from the
  * head's panels, where they lie in many places. */
 static void pack_embedding(struct packer *p, struct esp_tensor *out,
-                           const struct esp_model_desc *d)
+                           const struct esp_tensor *t, const struct esp_tensor *head)
 {
-    const struct esp_tensor *t = &d->embedding;
     const size_t row_bytes = esp_dtype_row_bytes(t->dtype, t->columns);
     *out = (struct esp_tensor){.dtype = t->dtype,
                                .rows = t->rows,
                                .columns = t->columns,
                                .block = t->rows,
                                .stride = t->rows};
-    if (same(t, &d->head) && (double)t->rows * (double)row_bytes > LARGE)
+    if (!t->data || (head && same(t, head) && (double)t->rows * (double)row_bytes > LARGE))
         return;
     char *data = take(p, (size_t)t->rows, row_bytes);
     out->data = data;
@@ -151,13 +150,15 @@ static int pack_layer(struct packer *p, struct esp_cpu_layer *out, const struct 
     out->norm1_bias = pack_vector(p, &in->norm1_bias);
     out->norm2 = pack_vector(p, &in->norm2);
     out->norm2_bias = pack_vector(p, &in->norm2_bias);
+    out->norm_attended = pack_vector(p, &in->norm_attended);
+    out->norm_mlp = pack_vector(p, &in->norm_mlp);
     out->query_norm = pack_vector(p, &in->query_norm);
     out->key_norm = pack_vector(p, &in->key_norm);
     if ((status = pack_matrix(p, &out->query, &in->query, &in->query_bias)) < 0 ||
         (status = pack_matrix(p, &out->key, &in->key, &in->key_bias)) < 0 ||
         (status = pack_matrix(p, &out->value, &in->value, &in->value_bias)) < 0 ||
         (status = pack_matrix(p, &out->output, &in->output, &in->output_bias)) < 0 ||
-        (d->activation == ESP_SWIGLU &&
+        (esp_gated(d->activation) &&
          (status = pack_matrix(p, &out->gate, &in->gate, &in->gate_bias)) < 0) ||
         (status = pack_matrix(p, &out->up, &in->up, &in->up_bias)) < 0)
         return status;
@@ -173,9 +174,10 @@ static int pack_ends(struct packer *p, struct esp_cpu_weights *w)
         w->embedding = lender->embedding;
         w->embedding_head = lender->embedding_head;
     } else {
-        pack_embedding(p, &w->embedding, d);
+        pack_embedding(p, &w->embedding, &d->embedding, &d->head);
         w->embedding_head = &w->head;
     }
+    pack_embedding(p, &w->position_embedding, &d->position_embedding, NULL);
     w->norm_final = pack_vector(p, &d->norm_final);
     w->norm_final_bias = pack_vector(p, &d->norm_final_bias);
     w->norm_input = pack_vector(p, &d->norm_input);
@@ -216,7 +218,7 @@ static void count_work(struct esp_cpu_weights *w)
 {
     const struct esp_model_desc *d = w->desc;
     double q = (double)d->heads * d->head_dim, kv = (double)d->kv_heads * d->head_dim;
-    double mlp = (d->activation == ESP_SWIGLU ? 3.0 : 2.0) * d->ffn;
+    double mlp = (esp_gated(d->activation) ? 3.0 : 2.0) * d->ffn;
     w->work_layers = d->layers * (2.0 * q + 2.0 * kv + mlp) * d->hidden;
     w->work_layers += (double)d->fc.rows * d->fc.columns;
     if (d->reads == ESP_READS_EAGLE3)

@@ -15,6 +15,8 @@
  */
 #include "kernels/cuda/cuda.h"
 
+#include <limits.h>
+
 enum {
     WARPS = 4,
     THREADS = WARPS * ESP_WARP,
@@ -28,27 +30,30 @@ template <typename T> struct attend_args {
     const T *k, *v; /* of the layer: (kv_head, cache_rows, width) */
     float *partial;
     int heads, group, width, cache_rows, chunks, first_row, end_row;
+    int window; /* of the layer; 0: none */
 };
 
 /* One of the queries of a warp. */
 struct query {
-    int row, head, length; /* length: keys seen; 0: an unused place */
+    int row, head, length; /* length: keys in front of the query and its own; 0: an unused place */
+    int from;              /* the first of these keys in the layer's window */
     int contiguous;        /* the first so many of these keys are cache rows 0, 1, ... */
 };
 
 static __device__ __forceinline__ struct query find_query(const struct esp_cuda_arrays &at,
                                                           int index, int kv_head, int group,
-                                                          int first_row, int end_row)
+                                                          int first_row, int end_row, int window)
 {
     struct query q;
     const int last = end_row < at.pass->rows ? end_row : at.pass->rows;
     q.row = first_row + index / group;
     q.head = kv_head * group + index % group;
-    q.length = q.contiguous = 0;
+    q.length = q.contiguous = q.from = 0;
     if (q.row < last) {
         const bool masked = at.pass->words > 0;
         q.contiguous = masked ? at.pass->prefix : at.pass->first + q.row + 1;
         q.length = q.contiguous + (masked ? at.seen_count[q.row] : 0);
+        q.from = window > 0 && q.length > window ? q.length - window : 0;
     }
     return q;
 }
@@ -120,10 +125,12 @@ static __device__ void gather_tile(const struct esp_cuda_arrays &at,
                                    struct state<DIMS> &s)
 {
     const int lane = threadIdx.x % ESP_WARP, rank = start + lane;
-    if (start >= query.length)
+    if (start >= query.length || start + ESP_WARP <= query.from)
         return;
     int row = -1;
-    if (rank < query.contiguous)
+    if (rank < query.from)
+        row = -1;
+    else if (rank < query.contiguous)
         row = rank;
     else if (rank < query.length)
         row = at.seen[(size_t)query.row * at.seen_stride + rank - query.contiguous];
@@ -149,16 +156,17 @@ static __device__ void shared_tile(const struct attend_args<T> &a, const struct 
 #pragma unroll
     for (int j = 0; j < EACH; j++) {
         weight[j] = 0.0f;
-        if (start < query[j].length) {
+        if (start < query[j].length && start + ESP_WARP > query[j].from) {
             const float score = dot(q[j], k + lane * stride, a.width);
-            weight[j] = weigh(s[j], score, start + lane < query[j].length);
+            const bool sees = start + lane < query[j].length && start + lane >= query[j].from;
+            weight[j] = weigh(s[j], score, sees);
         }
     }
 #pragma unroll 4
     for (int i = 0; i < ESP_WARP; i++)
 #pragma unroll
         for (int j = 0; j < EACH; j++)
-            if (start < query[j].length)
+            if (start < query[j].length && start + ESP_WARP > query[j].from)
                 add_value(s[j], __shfl_sync(ESP_ALL_LANES, weight[j], i), v + i * stride, lane,
                           a.width);
 }
@@ -176,10 +184,12 @@ static __global__ void __launch_bounds__(THREADS, 4)
     const T *k = a.k + (size_t)kv_head * a.cache_rows * a.width;
     const T *v = a.v + (size_t)kv_head * a.cache_rows * a.width;
 
-    int longest = 0;
+    int longest = 0, earliest = INT_MAX;
     for (int i = 0; i < QUERIES; i++) {
-        struct query q = find_query(at, base + i, kv_head, a.group, a.first_row, a.end_row);
+        struct query q =
+            find_query(at, base + i, kv_head, a.group, a.first_row, a.end_row, a.window);
         longest = q.length > longest ? q.length : longest;
+        earliest = q.length > 0 && q.from < earliest ? q.from : earliest;
         for (int d = threadIdx.x; q.length > 0 && d < a.width; d += THREADS)
             q_shared[i * a.width + d] = a.q[((size_t)q.row * a.heads + q.head) * a.width + d];
     }
@@ -194,7 +204,7 @@ static __global__ void __launch_bounds__(THREADS, 4)
     for (int j = 0; j < EACH; j++) {
         const int index = warp + WARPS * j; /* spreads a few queries over all warps */
         query[j] =
-            find_query(at, base + index, kv_head, a.group, a.first_row, a.end_row);
+            find_query(at, base + index, kv_head, a.group, a.first_row, a.end_row, a.window);
         q[j] = q_shared + index * a.width;
         s[j].top = -INFINITY;
         s[j].weight = 0.0f;
@@ -203,6 +213,8 @@ static __global__ void __launch_bounds__(THREADS, 4)
     }
     for (int start = begin; start < begin + ESP_CUDA_CHUNK && start < longest;
          start += ESP_WARP) {
+        if (start + ESP_WARP <= earliest)
+            continue;
         if (at.pass->words > 0 && start + ESP_WARP > at.pass->prefix) {
 #pragma unroll
             for (int j = 0; j < EACH; j++)
@@ -237,7 +249,7 @@ static __global__ void join_kernel(struct esp_cuda_arrays at, struct attend_args
                                    int head_dim, T *out, size_t out_stride)
 {
     const int head = blockIdx.y;
-    const struct query q = find_query(at, blockIdx.x, 0, 1, a.first_row, a.end_row);
+    const struct query q = find_query(at, blockIdx.x, 0, 1, a.first_row, a.end_row, a.window);
     const int count = (q.length + ESP_CUDA_CHUNK - 1) / ESP_CUDA_CHUNK;
     const float *parts = a.partial + ((size_t)blockIdx.x * a.heads + head) * a.chunks *
                                          (a.width + 2);
@@ -290,7 +302,8 @@ void esp_cuda_attention(struct esp_cuda_cache *c, int layer, int rows, int chunk
                                c->rows,
                                c->chunks,
                                0,
-                               0};
+                               0,
+                               d->layer[layer].window};
     for (; a.first_row < rows; a.first_row = a.end_row) {
         a.end_row = rows - a.first_row < c->partial_rows ? rows : a.first_row + c->partial_rows;
         const int count = a.end_row - a.first_row;

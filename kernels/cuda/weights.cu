@@ -363,6 +363,11 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
             err, errlen, ESP_E_UNSUPPORTED,
             "--backend cuda cannot compute draft heads yet; use --backend cpu, or a "
             "whole model as the draft");
+    const char *special = esp_model_desc_special(desc);
+    if (special)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "--backend cuda cannot compute a model with %s yet; use --backend cpu",
+                        special);
     if (desc->head_dim > WIDEST_HEAD)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "heads of %d values are wider than the %d that --backend cuda can do; "

@@ -118,22 +118,49 @@ TEST(configurations_out_of_range_are_refused)
 
 TEST(what_cannot_be_computed_is_refused_by_name)
 {
-    BAD_CONFIG("llama-mha", "model_type", NULL, "\"gpt2\"", ESP_E_UNSUPPORTED,
-               "gpt2; supported are: llama, gpt_neox, mistral, qwen2, qwen3");
+    BAD_CONFIG("qwen3-window", "layer_types", NULL, "[\"sliding_attention\"]", ESP_E_FORMAT,
+               "layer_types must be a list of 2 entries");
+    BAD_CONFIG("qwen3-window", "layer_types", NULL, "[1, 2]", ESP_E_UNSUPPORTED, "not text");
+    BAD_CONFIG("qwen3-window", "layer_types", NULL, "[\"chunked_attention\", \"x\"]",
+               ESP_E_UNSUPPORTED, "chunked_attention");
+    BAD_CONFIG("mistral-window", "sliding_window", NULL, "0", ESP_E_FORMAT, "sliding_window");
+    BAD_CONFIG("llama-mha", "model_type", NULL, "\"mamba\"", ESP_E_UNSUPPORTED,
+               "mamba; supported are: llama, gpt_neox, mistral, qwen2, qwen3");
     BAD_CONFIG("llama-mha", "model_type", NULL, NULL, ESP_E_UNSUPPORTED, "not given");
     BAD_CONFIG("llama-mha", "model_type", NULL, "\"\\u001b[2J\"", ESP_E_UNSUPPORTED, "?[2J");
     BAD_CONFIG("llama-mha", "hidden_act", NULL, "\"relu\"", ESP_E_UNSUPPORTED, "relu");
     BAD_CONFIG("neox-parallel", "hidden_act", NULL, "\"gelu_fast\"", ESP_E_UNSUPPORTED,
                "gelu_fast");
     BAD_CONFIG("llama-mha", "rope_scaling", NULL, "{\"type\": \"longrope\", \"factor\": 2}",
-               ESP_E_UNSUPPORTED, "rope_scaling.type is longrope");
+               ESP_E_FORMAT, "rope_scaling.short_factor");
     BAD_CONFIG("llama-linear", "rope_scaling", "factor", "0.5", ESP_E_FORMAT, "factor is 0.5");
     BAD_CONFIG("llama-mha", "quantization_config", NULL, "{\"quant_method\": \"awq\"}",
                ESP_E_UNSUPPORTED, "quantized (awq)");
     BAD_CONFIG("llama-mha", "quantization_config", NULL, "{}", ESP_E_UNSUPPORTED,
                "quantized (method not given)");
-    BAD_CONFIG("llama-rope3", "rope_parameters", "rope_type", "\"yarn\"", ESP_E_UNSUPPORTED,
-               "rope_parameters.rope_type is yarn");
+    BAD_CONFIG("llama-rope3", "rope_parameters", "rope_type", "\"ntk\"", ESP_E_UNSUPPORTED,
+               "rope_parameters.rope_type is ntk");
+    BAD_CONFIG("phi3-short", "rope_parameters", "long_factor", "[1, 2]", ESP_E_FORMAT,
+               "rope_parameters.long_factor must be a list of 8 numbers");
+    BAD_CONFIG("phi3-short", "rope_parameters", "short_factor", "[0, 1, 1, 1, 1, 1, 1, 1]",
+               ESP_E_FORMAT, "rope_parameters.short_factor");
+    BAD_CONFIG("qwen3-yarn", "rope_parameters", "factor", "1e-3", ESP_E_FORMAT,
+               "rope_parameters.factor");
+    BAD_CONFIG("qwen3-yarn", "rope_parameters", "beta_fast", "-1", ESP_E_FORMAT, "beta_fast");
+    BAD_CONFIG("smollm3-window", "no_rope_layers", NULL, "[0, 1]", ESP_E_FORMAT,
+               "no_rope_layers must be a list of 3 entries");
+    BAD_CONFIG("smollm3-window", "no_rope_layers", NULL, "[0, 1, 2]", ESP_E_FORMAT,
+               "no_rope_layers must be a list of 0 and 1");
+    BAD_CONFIG("gpt2", "scale_attn_by_inverse_layer_idx", NULL, "true", ESP_E_UNSUPPORTED,
+               "scale_attn_by_inverse_layer_idx is false");
+    BAD_CONFIG("gpt2", "activation_function", NULL, "\"relu\"", ESP_E_UNSUPPORTED,
+               "activation_function is relu");
+    BAD_CONFIG("gpt2", "n_positions", NULL, "300", ESP_E_FORMAT, "(300, 32)");
+    BAD_CONFIG("gemma2", "query_pre_attn_scalar", NULL, "0", ESP_E_FORMAT,
+               "query_pre_attn_scalar");
+    BAD_CONFIG("granite", "logits_scaling", NULL, "\"2\"", ESP_E_FORMAT, "logits_scaling");
+    BAD_CONFIG("phi3-partial", "intermediate_size", NULL, "25", ESP_E_FORMAT, "(50, 32)");
+    BAD_CONFIG("olmo2", "num_key_value_heads", NULL, "4", ESP_E_FORMAT, "k_proj");
     BAD_CONFIG("llama-rope3", "rope_parameters", "rope_type", "3", ESP_E_UNSUPPORTED,
                "rope_parameters.rope_type");
     BAD_CONFIG("llama-rope3", "rope_parameters", "factor", NULL, ESP_E_FORMAT, "factor");

@@ -56,6 +56,8 @@ static void open_setup(struct setup *s, const struct random_shape *shape,
     memset(s, 0, sizeof *s);
     s->backend = backend;
     random_model_make(&s->model, shape, seed);
+    if (shape->layers > 1)
+        s->model.layers[shape->layers - 1].window = 3;
     if (ops == &esp_backend_cpu)
         ((struct esp_cpu_backend *)s->backend)->worth_a_thread = 0;
     CHECK(ops->weights_open(&s->weights, backend, &s->model.desc, NULL, NULL, err,

@@ -225,8 +225,8 @@ TEST(activations_agree_with_double_precision)
             one[i] = 1;
         }
         for (int isa = 0; isa < count; isa++) {
-            isas[isa]->activation(silu[isa], x, one, 16);
-            isas[isa]->activation(gelu[isa], NULL, x, 16);
+            isas[isa]->activation(silu[isa], x, one, 16, ESP_SWIGLU);
+            isas[isa]->activation(gelu[isa], NULL, x, 16, ESP_GELU);
             CHECK(memcmp(silu[isa], silu[0], 64) == 0 && memcmp(gelu[isa], gelu[0], 64) == 0,
                   "%s differs", isas[isa]->name);
         }
@@ -240,9 +240,41 @@ TEST(activations_agree_with_double_precision)
     }
     float odd[16] = {INFINITY, -INFINITY, NAN, 0, -0.0f, 1e30f, -1e30f, 1e-40f}, out[16];
     for (int isa = 0; isa < count; isa++) {
-        isas[isa]->activation(out, NULL, odd, 16);
+        isas[isa]->activation(out, NULL, odd, 16, ESP_GELU);
         CHECK(out[0] == INFINITY && isnan(out[2]) && out[3] == 0 && out[5] == 1e30f &&
               out[6] == 0);
+    }
+}
+
+TEST(gelu_by_tanh_and_caps_agree_with_double_precision)
+{
+    const struct esp_cpu_isa *isas[ISAS];
+    int count = find_isas(isas);
+    for (int block = -13000; block < 13000; block += 16) {
+        float x[16], two[16], alone[ISAS][16], gate[ISAS][16], cap[ISAS][19];
+        for (int i = 0; i < 16; i++) {
+            x[i] = (float)(block + i) / 128;
+            two[i] = 2;
+        }
+        for (int isa = 0; isa < count; isa++) {
+            isas[isa]->activation(alone[isa], NULL, x, 16, ESP_GELU_TANH);
+            isas[isa]->activation(gate[isa], x, two, 16, ESP_GEGLU);
+            memcpy(cap[isa], x, sizeof x);
+            cap[isa][13] = 77;
+            isas[isa]->cap(cap[isa], 13, 5);
+            CHECK(cap[isa][13] == 77);
+            CHECK(memcmp(alone[isa], alone[0], 64) == 0 && memcmp(gate[isa], gate[0], 64) == 0 &&
+                      memcmp(cap[isa], cap[0], 52) == 0,
+                  "%s differs", isas[isa]->name);
+        }
+        for (int i = 0; i < 16; i++) {
+            double v = x[i], u = sqrt(2 / M_PI) * (v + 0.044715 * v * v * v);
+            double g = 0.5 * v * (1 + tanh(u));
+            CHECK(fabs(alone[0][i] - g) <= 6e-7 * fabs(v) && gate[0][i] == 2 * alone[0][i],
+                  "gelu(%g) is %.9g, not %.9g", v, alone[0][i], g);
+            CHECK(i >= 13 || fabs(cap[0][i] - 5 * tanh(v / 5)) <= 2e-6, "cap of %g is %.9g", v,
+                  cap[0][i]);
+        }
     }
 }
 

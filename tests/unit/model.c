@@ -83,19 +83,53 @@ TEST(dimensions_are_read)
     }
 }
 
-/* Everything in the window is all there is as long as the context ends with it. */
-TEST(a_window_limits_the_context)
+TEST(layers_have_their_windows)
 {
-    struct esp_model *mistral = open_vector("mistral"), *qwen2 = open_vector("qwen2");
-    CHECK(mistral->desc.context == 200, "%d", mistral->desc.context);
-    CHECK(qwen2->desc.context == 256, "%d", qwen2->desc.context);
-    esp_model_close(mistral);
-    esp_model_close(qwen2);
-    folder_copy("qwen2");
-    folder_edit("config.json", "use_sliding_window", NULL, "true");
-    qwen2 = open_good(folder_path());
-    CHECK(qwen2->desc.context == 16, "%d", qwen2->desc.context);
-    esp_model_close(qwen2);
+    static const struct {
+        const char *name;
+        int first, second;
+    } rows[] = {{"mistral", 200, 200},
+                {"mistral-window", 7, 7},
+                {"qwen2", 0, 0},
+                {"qwen2-window", 0, 5},
+                {"qwen3-window", 6, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct esp_model *model = open_vector(rows[i].name);
+        CHECK(model->desc.context == 256, "%s: %d", rows[i].name, model->desc.context);
+        CHECK(model->desc.layer[0].window == rows[i].first &&
+                  model->desc.layer[1].window == rows[i].second,
+              "%s", rows[i].name);
+        esp_model_close(model);
+    }
+}
+
+/* Two sets of frequencies: the text's length decides. */
+TEST(the_context_chooses_frequencies)
+{
+    struct esp_model *model = open_vector("phi3-short");
+    const float last = model->desc.inverse_frequency[7];
+    esp_model_set_context(model, 129);
+    CHECK(model->desc.inverse_frequency[7] == last);
+    esp_model_set_context(model, 128);
+    CHECK(fabsf(model->desc.inverse_frequency[7] - 8 * last) < 1e-5f * last);
+    esp_model_close(model);
+}
+
+/* Windowed layers rotate by frequencies of their own; every fourth layer does not rotate. */
+TEST(layers_have_their_rotations)
+{
+    struct esp_model *gemma = open_vector("gemma3"), *smol = open_vector("smollm3");
+    for (int i = 0; i < 3; i++)
+        CHECK(gemma->desc.layer[i].rotation ==
+                  (i < 2 ? ESP_ROTATION_LOCAL : ESP_ROTATION_GLOBAL) &&
+              gemma->desc.layer[i].window == (i < 2 ? 6 : 0));
+    for (int i = 0; i < 4; i++)
+        CHECK(smol->desc.layer[i].rotation ==
+                  (i < 3 ? ESP_ROTATION_GLOBAL : ESP_ROTATION_NONE) &&
+              smol->desc.layer[i].window == 0);
+    CHECK(gemma->desc.local_inverse_frequency[1] > gemma->desc.inverse_frequency[1]);
+    esp_model_close(gemma);
+    esp_model_close(smol);
 }
 
 TEST(biases_of_qwen2)
@@ -124,7 +158,10 @@ TEST(every_stored_number_is_used)
 {
     static const char *const names[] = {"llama-gqa", "llama-bias",    "llama-mqa-tied",
                                         "neox-bf16", "neox-f16-tied", "mistral",
-                                        "qwen2",     "qwen3"};
+                                        "qwen2",     "qwen3",         "gemma3",
+                                        "phi3-long", "phi3-partial",  "olmo2",
+                                        "smollm3",   "gpt2",          "gpt2-f16",
+                                        "granite"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         folder_copy(names[i]);
         size_t total = 0;
@@ -201,10 +238,13 @@ TEST(rotary_frequencies_match)
 {
     static const char *const names[] = {
         "llama-mha",       "llama-rope3",  "llama-rope3-f16", "llama-mqa-tied", "neox-parallel",
-        "neox-sequential", "llama-linear", "mistral",         "qwen2",          "qwen3"};
+        "neox-sequential", "llama-linear", "mistral",         "qwen2",          "qwen3",
+        "llama-yarn",      "qwen3-yarn",   "gemma2",          "gemma3",         "gemma3-layers",
+        "phi3-short",      "phi3-long",    "phi3-partial",    "olmo2",          "smollm3"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct esp_model *model = open_vector(names[i]);
         char path[PATH_MAX];
+        esp_model_set_context(model, 64);
         snprintf(path, sizeof path, "%s/reference.json", model->path);
         struct folder_bytes bytes = folder_read(path);
         cJSON *reference = cJSON_Parse(bytes.data);

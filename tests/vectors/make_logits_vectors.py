@@ -8,7 +8,8 @@ shards), the configuration partly rewritten in the spelling of older releases, a
     logits.f32       (tokens, vocabulary) little-endian float32
 
 The reference is computed in float32 from the folder as it lies on disk, so BF16 and F16 weights
-are widened first and rounding of the storage is not part of the comparison. Weights, norms and
+are widened first and rounding of the storage is not part of the comparison. Names of folders as
+arguments make only these. Weights, norms and
 biases are drawn wide enough that a wrong head, bias, rotation or residual moves the logits by
 far more than the tolerance of the test. Needs torch and transformers 5; the results are
 committed.
@@ -19,8 +20,9 @@ import shutil
 import sys
 
 import torch
-from transformers import (AutoModelForCausalLM, GPTNeoXConfig, LlamaConfig, MistralConfig,
-                          Qwen2Config, Qwen3Config)
+from transformers import (AutoModelForCausalLM, Gemma2Config, Gemma3TextConfig, GPT2Config,
+                          GPTNeoXConfig, GraniteConfig, LlamaConfig, MistralConfig, Olmo2Config,
+                          Phi3Config, Qwen2Config, Qwen3Config, SmolLM3Config)
 from transformers.utils import logging
 
 TOKENS = 24
@@ -46,6 +48,45 @@ def neox(parallel, rotary, **changes):
 
 LLAMA3 = dict(rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0,
               high_freq_factor=4.0, original_max_position_embeddings=32)
+
+
+YARN = dict(rope_type="yarn", rope_theta=10000.0, factor=4.0,
+            original_max_position_embeddings=64)
+# Factors of the frequencies of a head of 16, from one to as many as fit in a context.
+SHORT = [1.0, 1.05, 1.1, 1.2, 1.3, 1.5, 1.8, 2.0]
+LONG = [1.0, 1.2, 1.9, 3.0, 5.5, 8.0, 13.0, 16.0]
+
+
+def longrope(original):
+    return dict(rope_type="longrope", rope_theta=10000.0, short_factor=SHORT, long_factor=LONG,
+                original_max_position_embeddings=original)
+
+
+def gpt2(**changes):
+    values = dict(vocab_size=97, n_embd=32, n_layer=2, n_head=4, n_positions=256,
+                  bos_token_id=1, eos_token_id=2)
+    values.update(changes)
+    return GPT2Config(**values)
+
+
+def older_gemma3(config):
+    """As Gemma 3 was published."""
+    rope = config.pop("rope_parameters")
+    config["rope_theta"] = rope["full_attention"]["rope_theta"]
+    config["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
+    config["rope_scaling"] = dict(rope_type="linear", factor=rope["full_attention"]["factor"])
+    config["sliding_window_pattern"] = 3
+    del config["layer_types"]
+
+
+def older_phi3(config):
+    """As Phi-3 was published, with original_max_position_embeddings outside."""
+    rope = config.pop("rope_parameters")
+    config["rope_theta"] = rope.pop("rope_theta")
+    config["original_max_position_embeddings"] = rope.pop("original_max_position_embeddings")
+    rope.pop("partial_rotary_factor", None)
+    rope["type"] = rope.pop("rope_type")
+    config["rope_scaling"] = rope
 
 
 def older_llama(config):
@@ -77,6 +118,15 @@ def window_not_used(config):
     """As Qwen 2.5 was published."""
     older_llama(config)
     config["sliding_window"] = 16
+
+
+def without_layer_types(config):
+    """As written before transformers 4.53."""
+    del config["layer_types"]
+
+
+def without_layer_lists(config):
+    del config["layer_types"], config["no_rope_layers"]
 
 
 # name: configuration, storage type, largest shard in bytes or None, change to config.json
@@ -112,6 +162,65 @@ FOLDERS = {
               torch.bfloat16, None, window_not_used),
     "qwen3": (llama(Qwen3Config, num_key_value_heads=2, head_dim=12, tie_word_embeddings=True),
               torch.bfloat16, None, window_not_used),
+    "mistral-window": (llama(MistralConfig, num_key_value_heads=2, sliding_window=7),
+                       torch.float32, None, older_llama),
+    "qwen2-window": (llama(Qwen2Config, num_key_value_heads=1, sliding_window=5,
+                           use_sliding_window=True, max_window_layers=1),
+                     torch.float32, None, without_layer_types),
+    "qwen3-window": (llama(Qwen3Config, num_key_value_heads=4, sliding_window=6, head_dim=8,
+                           use_sliding_window=True,
+                           layer_types=["sliding_attention", "full_attention"]),
+                     torch.float32, None, None),
+    "llama-yarn": (llama(head_dim=16, num_attention_heads=2, num_key_value_heads=1,
+                         rope_parameters=YARN),
+                   torch.float32, None, older_llama),
+    "qwen3-yarn": (llama(Qwen3Config, num_attention_heads=2, num_key_value_heads=1, head_dim=16,
+                         rope_parameters=dict(YARN, mscale=0.7, mscale_all_dim=1.1, beta_fast=4,
+                                              truncate=False)),
+                   torch.float32, None, None),
+    "gemma2": (llama(Gemma2Config, num_key_value_heads=2, head_dim=12, sliding_window=7,
+                     query_pre_attn_scalar=20, final_logit_softcapping=3.0,
+                     attn_logit_softcapping=2.0, tie_word_embeddings=True),
+               torch.float32, None, older_llama),
+    "gemma3": (llama(Gemma3TextConfig, num_hidden_layers=3, num_key_value_heads=1, head_dim=12,
+                     sliding_window=6, query_pre_attn_scalar=9, tie_word_embeddings=True,
+                     layer_types=["sliding_attention", "sliding_attention", "full_attention"],
+                     rope_parameters=dict(
+                         full_attention=dict(rope_type="linear", rope_theta=1e5, factor=4.0),
+                         sliding_attention=dict(rope_type="default", rope_theta=1e4))),
+               torch.bfloat16, None, older_gemma3),
+    "gemma3-layers": (llama(Gemma3TextConfig, num_key_value_heads=2, head_dim=8,
+                            sliding_window=5, tie_word_embeddings=True,
+                            layer_types=["full_attention", "sliding_attention"]),
+                      torch.float32, None, None),
+    "phi3-short": (llama(Phi3Config, num_attention_heads=2, num_key_value_heads=1,
+                         sliding_window=9, rope_parameters=longrope(128),
+                         original_max_position_embeddings=128, pad_token_id=0),
+                   torch.float32, None, None),
+    "phi3-long": (llama(Phi3Config, num_attention_heads=2, num_key_value_heads=2,
+                        rope_parameters=longrope(16),
+                        original_max_position_embeddings=16, pad_token_id=0),
+                  torch.float32, None, older_phi3),
+    "phi3-partial": (llama(Phi3Config, num_key_value_heads=2, tie_word_embeddings=True,
+                           rope_parameters=dict(rope_type="default", rope_theta=10000.0,
+                                                partial_rotary_factor=0.75),
+                           pad_token_id=0),
+                     torch.bfloat16, None, None),
+    "olmo2": (llama(Olmo2Config, num_key_value_heads=2, num_hidden_layers=2), torch.float32,
+              None, None),
+    "smollm3": (llama(SmolLM3Config, num_hidden_layers=4, num_key_value_heads=2,
+                      tie_word_embeddings=True, pad_token_id=0),
+                torch.bfloat16, None, without_layer_lists),
+    "smollm3-window": (llama(SmolLM3Config, num_hidden_layers=3, num_key_value_heads=1,
+                             no_rope_layers=[0, 1, 0], use_sliding_window=True, sliding_window=6,
+                             pad_token_id=0),
+                       torch.float32, None, without_layer_types),
+    "gpt2": (gpt2(), torch.float32, None, None),
+    "gpt2-f16": (gpt2(n_inner=40, n_layer=1, n_head=1), torch.float16, None, None),
+    "granite": (llama(GraniteConfig, num_key_value_heads=2, embedding_multiplier=3.0,
+                      residual_multiplier=0.5, attention_multiplier=0.2, logits_scaling=2.0,
+                      tie_word_embeddings=True),
+                torch.float32, None, None),
 }
 
 
@@ -138,22 +247,26 @@ def make(folder, seed, config, dtype, shard, change):
         logits = model(tokens).logits[0]
     assert logits.abs().mean() > 0.3, f"{folder.name}: logits too small to show a mistake"
     (folder / "logits.f32").write_bytes(logits.numpy().astype("<f4").tobytes())
-    frequencies = model.base_model.rotary_emb.inv_freq.double().tolist()
-    (folder / "reference.json").write_text(
-        json.dumps({"tokens": tokens[0].tolist(), "inverse_frequency": frequencies}) + "\n")
+    reference = {"tokens": tokens[0].tolist()}
+    rotary = getattr(model.base_model, "rotary_emb", None)
+    for name in ("inv_freq", "full_attention_inv_freq"):
+        if hasattr(rotary, name):
+            reference["inverse_frequency"] = getattr(rotary, name).double().tolist()
+    (folder / "reference.json").write_text(json.dumps(reference) + "\n")
     size = sum(path.stat().st_size for path in folder.iterdir())
     print(f"{folder.name:16} {size} bytes, logits {logits.mean():.2f} +- {logits.std():.2f}")
-    return size
 
 
 def main():
     logging.disable_progress_bar()
     root = pathlib.Path(__file__).parent / "logits"
-    shutil.rmtree(root, ignore_errors=True)
-    total = sum(make(root / name, seed, *settings)
-                for seed, (name, settings) in enumerate(FOLDERS.items()))
+    for seed, (name, settings) in enumerate(FOLDERS.items()):
+        if not sys.argv[1:] or name in sys.argv[1:]:
+            shutil.rmtree(root / name, ignore_errors=True)
+            make(root / name, seed, *settings)
+    total = sum(path.stat().st_size for path in root.glob("*/*"))
     print(f"{total} bytes in {len(FOLDERS)} folders")
-    return total > 1_300_000
+    return total > 2_600_000
 
 
 if __name__ == "__main__":

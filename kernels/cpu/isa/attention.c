@@ -11,6 +11,8 @@
  * Several queries share one walk over the keys and values where they can: the heads of a group
  * (grouped-query attention, Ainslie et al. 2023) and neighbouring rows of a batch.
  */
+#include <string.h>
+
 #include "kernels/cpu/isa/parts.h"
 
 #if ESP_SIMD == 3
@@ -56,7 +58,7 @@ V16 void score_tile(const struct esp_attention *a, int query, const int m, int b
 
 V16 void score_rows(const struct esp_attention *a, int query, const int m)
 {
-    int block = 0;
+    int block = a->first_block;
     for (; block + TILE_BLOCKS <= a->blocks; block += TILE_BLOCKS)
         score_tile(a, query, m, block, TILE_BLOCKS);
     for (; block < a->blocks; block++)
@@ -67,11 +69,16 @@ V16 void score_rows(const struct esp_attention *a, int query, const int m)
 
 /* Scores by cache row become weights by logical index, zero past the last up to a multiple
  * of 16. Returns 1 / their sum. */
-static float softmax_scores(float *score, int contiguous, const int32_t *extra, int extras)
+static float softmax_scores(float *score, int begin, int contiguous, const int32_t *extra,
+                            int extras, float cap)
 {
     int n = contiguous + extras;
+    if (begin > 0)
+        memmove(score, score + begin, (size_t)contiguous * sizeof *score);
     for (int i = 0; i < extras; i++)
         score[contiguous + i] = score[extra[i]];
+    if (cap > 0)
+        esp_cap_vector(score, n, cap);
     for (int i = n; i % ESP_LANES; i++)
         score[i] = -INFINITY;
 
@@ -89,18 +96,21 @@ static float softmax_scores(float *score, int contiguous, const int32_t *extra, 
 
 /* ------------------------------------------------------------------ values */
 
-/* Columns 16 * vector .. of queries query..query+m-1: first the rows that all of them see, then
- * the rest of each. sum[.][.][0] has the even logical indices, [1] the odd ones. */
+/* Columns 16 * vector .. of queries query..query+m-1: first the rows that all of them see at the
+ * same places, then the rest of each. sum[.][.][0] has the even logical indices, [1] the odd
+ * ones. */
 V16 void value_tile(const struct esp_attention *a, const float *normaliser, int query,
                     const int m, int vector, const int n)
 {
     const float *v = a->v + (size_t)vector * ESP_LANES, *score[TILE_QUERIES];
+    const float *begin = v + (size_t)a->begin[query] * a->v_stride;
     struct v16 sum[TILE_QUERIES][TILE_VECTORS][2];
     int common = a->contiguous[query];
 #pragma GCC unroll 4
     for (int i = 0; i < m; i++) {
         score[i] = a->scores + (size_t)(query + i) * a->scores_stride;
         common = a->contiguous[query + i] < common ? a->contiguous[query + i] : common;
+        common = a->begin[query + i] == a->begin[query] ? common : 0;
 #pragma GCC unroll 4
         for (int j = 0; j < n; j++)
             sum[i][j][0] = sum[i][j][1] = v16_set(0.0f);
@@ -109,7 +119,7 @@ V16 void value_tile(const struct esp_attention *a, const float *normaliser, int 
     for (int index = 0; index < common; index += 2) {
 #pragma GCC unroll 2
         for (int odd = 0; odd < 2; odd++) {
-            const float *row = v + (size_t)(index + odd) * a->v_stride;
+            const float *row = begin + (size_t)(index + odd) * a->v_stride;
 #pragma GCC unroll 4
             for (int i = 0; i < m; i++) {
                 struct v16 weight = v16_set(score[i][index + odd]);
@@ -130,7 +140,8 @@ V16 void value_tile(const struct esp_attention *a, const float *normaliser, int 
                 if (index + odd >= seen)
                     break;
                 int at = index + odd;
-                at = at < contiguous ? at : a->extra[query + i][at - contiguous];
+                at = at < contiguous ? a->begin[query + i] + at
+                                     : a->extra[query + i][at - contiguous];
                 struct v16 weight = v16_set(score[i][index + odd]);
 #pragma GCC unroll 4
                 for (int j = 0; j < n; j++) {
@@ -183,8 +194,9 @@ void esp_attention_queries(const struct esp_attention *a)
         }
     }
     for (int i = 0; i < a->queries; i++)
-        normaliser[i] = softmax_scores(a->scores + (size_t)i * a->scores_stride,
-                                       a->contiguous[i], a->extra[i], a->extras[i]);
+        normaliser[i] =
+            softmax_scores(a->scores + (size_t)i * a->scores_stride, a->begin[i],
+                           a->contiguous[i], a->extra[i], a->extras[i], a->cap);
     for (int query = 0, m; query < a->queries; query += m) {
         m = a->queries - query < TILE_QUERIES ? a->queries - query : TILE_QUERIES;
         switch (m) {

@@ -21,6 +21,7 @@
 #define esp_rmsnorm_head SHARED(esp_rmsnorm_head)
 #define esp_rope_head SHARED(esp_rope_head)
 #define esp_scale_vector SHARED(esp_scale_vector)
+#define esp_cap_vector SHARED(esp_cap_vector)
 #define esp_activation_vector SHARED(esp_activation_vector)
 #define esp_row_argmax SHARED(esp_row_argmax)
 #define esp_row_top_k SHARED(esp_row_top_k)
@@ -44,7 +45,9 @@ void esp_norm_vector(float *out, const float *x, int n, const float *weight, con
 void esp_rmsnorm_head(float *x, int n, const float *weight, float epsilon);
 void esp_rope_head(float *x, int half, const float *cosine, const float *sine);
 void esp_scale_vector(float *x, int n, float factor);
-void esp_activation_vector(float *out, const float *gate, const float *up, int n);
+void esp_cap_vector(float *x, int n, float cap);
+void esp_activation_vector(float *out, const float *gate, const float *up, int n,
+                           enum esp_activation kind);
 int esp_row_argmax(const float *x, int n, int32_t *id);
 int esp_row_top_k(const float *x, int n, int k, int32_t *ids, float *values);
 int esp_row_softmax(float *x, int n, const struct esp_sampling *sampling, void *scratch);

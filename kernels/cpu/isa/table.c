@@ -21,6 +21,7 @@ const struct esp_cpu_isa ESP_ISA_NAME(esp_cpu_isa) = {
     .rmsnorm_head = esp_rmsnorm_head,
     .rope = esp_rope_head,
     .scale = esp_scale_vector,
+    .cap = esp_cap_vector,
     .activation = esp_activation_vector,
     .argmax = esp_row_argmax,
     .top_k = esp_row_top_k,

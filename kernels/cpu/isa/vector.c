@@ -85,18 +85,58 @@ void esp_scale_vector(float *x, int n, float factor)
         x[i] *= factor;
 }
 
-void esp_activation_vector(float *out, const float *gate, const float *up, int n)
+/* 1 - 2 / (1 + exp 2y) */
+void esp_cap_vector(float *x, int n, float cap)
 {
-    const struct v16 one = v16_set(1.0f);
+    const struct v16 one = v16_set(1.0f), twice = v16_set(2.0f / cap), scale = v16_set(cap);
+    for (int i = 0; i < n; i += ESP_LANES) {
+        int part = n - i < ESP_LANES ? n - i : ESP_LANES;
+        struct v16 e = v16_exp(v16_mul(v16_load_part(x + i, part, 0.0f), twice));
+        struct v16 rest = v16_div(v16_set(2.0f), v16_add(one, e));
+        v16_store_part(x + i, part, v16_mul(scale, v16_sub(one, rest)));
+    }
+}
+
+/* x / (1 + exp -x) */
+V16 struct v16 silu(struct v16 x)
+{
+    struct v16 decay = v16_exp(v16_sub(v16_set(0.0f), x));
+    return v16_div(x, v16_add(v16_set(1.0f), decay));
+}
+
+V16 struct v16 gelu(struct v16 x)
+{
+    struct v16 erf = v16_erf(v16_mul(x, v16_set(0x1.6a09e6p-1f)));
+    return v16_mul(v16_mul(v16_set(0.5f), x), v16_add(v16_set(1.0f), erf));
+}
+
+/* x (1 + tanh u) / 2 = x / (1 + exp -2u) with u = sqrt(2 / pi) (x + 0.044715 x^3); Hendrycks and
+ * Gimpel 2016, section 2. */
+V16 struct v16 gelu_tanh(struct v16 x)
+{
+    struct v16 inner = v16_fma(v16_mul(x, x), v16_set(0.044715f), v16_set(1.0f));
+    struct v16 u = v16_mul(v16_mul(x, inner), v16_set(-2 * 0x1.988454p-1f));
+    return v16_div(x, v16_add(v16_set(1.0f), v16_exp(u)));
+}
+
+void esp_activation_vector(float *out, const float *gate, const float *up, int n,
+                           enum esp_activation kind)
+{
     for (int i = 0; i < n; i += ESP_LANES) {
         struct v16 value = v16_load(up + i);
-        if (gate) {
-            struct v16 g = v16_load(gate + i);
-            struct v16 decay = v16_exp(v16_sub(v16_set(0.0f), g));
-            value = v16_mul(v16_div(g, v16_add(one, decay)), value);
-        } else {
-            struct v16 erf = v16_erf(v16_mul(value, v16_set(0x1.6a09e6p-1f)));
-            value = v16_mul(v16_mul(v16_set(0.5f), value), v16_add(one, erf));
+        switch (kind) {
+        case ESP_SWIGLU:
+            value = v16_mul(silu(v16_load(gate + i)), value);
+            break;
+        case ESP_GEGLU:
+            value = v16_mul(gelu_tanh(v16_load(gate + i)), value);
+            break;
+        case ESP_GELU:
+            value = gelu(value);
+            break;
+        case ESP_GELU_TANH:
+            value = gelu_tanh(value);
+            break;
         }
         v16_store(out + i, value);
     }

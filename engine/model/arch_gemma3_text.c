@@ -1,0 +1,32 @@
+/* arch_gemma3_text.c - the Gemma 3 architecture (text): five of six layers see a window and
+ * rotate by frequencies of their own; each head of query and key is normalised.
+ *
+ * Key names and fallbacks are those of Gemma3TextConfig in the transformers library, whose
+ * release 5 moved the two bases of the rotation into rope_parameters.
+ * Gemma Team, "Gemma 3 Technical Report", 2025, section 2.
+ */
+#include "engine/model/architecture.h"
+
+static const struct esp_config_rule config[] = {
+    {ESP_CONFIG_context, "max_position_embeddings", 131072},
+    {ESP_CONFIG_full_every, "sliding_window_pattern|_sliding_window_pattern", 6},
+    {ESP_CONFIG_rope_theta, "rope_parameters.full_attention.rope_theta|rope_theta", 1e6},
+    {ESP_CONFIG_rope_theta_local,
+     "rope_parameters.sliding_attention.rope_theta|rope_local_base_freq", 1e4},
+    {ESP_CONFIG_head_norm, "", true},
+    {ESP_CONFIG_attention_cap, "attn_logit_softcapping", 0},
+    {ESP_CONFIG_logit_cap, "final_logit_softcapping", 0},
+    {0},
+};
+
+static const struct esp_config_flag flags[] = {
+    {"use_bidirectional_attention", false},
+    {0},
+};
+
+const struct esp_architecture esp_architecture_gemma3_text = {
+    .name = "gemma3_text",
+    .family = &esp_family_gemma,
+    .flags = flags,
+    .config = config,
+};

@@ -1,0 +1,67 @@
+/* arch_olmo2.c - the OLMo 2 architecture: Llama's layers with norms behind attention and MLP
+ * instead of in front of them, and norms of all heads of query and key together.
+ *
+ * Key names and fallbacks are those of Olmo2Config in the transformers library.
+ * OLMo Team, "2 OLMo 2 Furious", 2025, section 2.1.
+ */
+#include "engine/model/architecture.h"
+
+static const struct esp_config_rule config[] = {
+    {ESP_CONFIG_layers, "num_hidden_layers", ESP_REQUIRED},
+    {ESP_CONFIG_hidden, "hidden_size", ESP_REQUIRED},
+    {ESP_CONFIG_heads, "num_attention_heads", ESP_REQUIRED},
+    {ESP_CONFIG_kv_heads, "num_key_value_heads", 0},
+    {ESP_CONFIG_ffn, "intermediate_size", ESP_REQUIRED},
+    {ESP_CONFIG_vocabulary, "vocab_size", ESP_REQUIRED},
+    {ESP_CONFIG_context, "max_position_embeddings", 2048},
+    {ESP_CONFIG_norm_epsilon, "rms_norm_eps", 1e-5},
+    {ESP_CONFIG_rope_theta, "rope_scaling.rope_theta|rope_parameters.rope_theta|rope_theta",
+     1e4},
+    {ESP_CONFIG_rotary_fraction, "", 1},
+    {ESP_CONFIG_attention_bias, "attention_bias", false},
+    {ESP_CONFIG_output_bias, "attention_bias", false},
+    {ESP_CONFIG_tied, "tie_word_embeddings", false},
+    {0},
+};
+
+static const struct esp_tensor_rule tensors[] = {
+    ESP_MODEL(embedding, "model.embed_tokens.weight", VOCABULARY, HIDDEN, ALWAYS),
+    ESP_MODEL(head, "lm_head.weight", VOCABULARY, HIDDEN, UNLESS_TIED),
+    ESP_MODEL(norm_final, "model.norm.weight", HIDDEN, ONE, ALWAYS),
+    {0},
+};
+
+static const struct esp_tensor_rule layer_tensors[] = {
+    ESP_LAYER(query, "self_attn.q_proj.weight", QUERIES, HIDDEN, ALWAYS),
+    ESP_LAYER(query_bias, "self_attn.q_proj.bias", QUERIES, ONE, IF_ATTENTION_BIAS),
+    ESP_LAYER(key, "self_attn.k_proj.weight", KEYS, HIDDEN, ALWAYS),
+    ESP_LAYER(key_bias, "self_attn.k_proj.bias", KEYS, ONE, IF_ATTENTION_BIAS),
+    ESP_LAYER(value, "self_attn.v_proj.weight", KEYS, HIDDEN, ALWAYS),
+    ESP_LAYER(value_bias, "self_attn.v_proj.bias", KEYS, ONE, IF_ATTENTION_BIAS),
+    ESP_LAYER(query_norm, "self_attn.q_norm.weight", QUERIES, ONE, ALWAYS),
+    ESP_LAYER(key_norm, "self_attn.k_norm.weight", KEYS, ONE, ALWAYS),
+    ESP_LAYER(output, "self_attn.o_proj.weight", HIDDEN, QUERIES, ALWAYS),
+    ESP_LAYER(output_bias, "self_attn.o_proj.bias", HIDDEN, ONE, IF_OUTPUT_BIAS),
+    ESP_LAYER(norm_attended, "post_attention_layernorm.weight", HIDDEN, ONE, ALWAYS),
+    ESP_LAYER(gate, "mlp.gate_proj.weight", FFN, HIDDEN, ALWAYS),
+    ESP_LAYER(up, "mlp.up_proj.weight", FFN, HIDDEN, ALWAYS),
+    ESP_LAYER(down, "mlp.down_proj.weight", HIDDEN, FFN, ALWAYS),
+    ESP_LAYER(norm_mlp, "post_feedforward_layernorm.weight", HIDDEN, ONE, ALWAYS),
+    {0},
+};
+
+static const struct esp_family family = {
+    .prefix = "model.",
+    .layer_name = "model.layers.",
+    .hidden_act = "silu",
+    .activation = ESP_SWIGLU,
+    .norm = ESP_NORM_RMS,
+    .config = config,
+    .tensors = tensors,
+    .layer_tensors = layer_tensors,
+};
+
+const struct esp_architecture esp_architecture_olmo2 = {
+    .name = "olmo2",
+    .family = &family,
+};

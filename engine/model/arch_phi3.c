@@ -1,0 +1,68 @@
+/* arch_phi3.c - the Phi-3 architecture (Phi 3, 3.5 and 4): Llama's layers with fused matrices.
+ *
+ * Query, key and value are one matrix, one below the other, and so are gate and up. Texts longer
+ * than those of the first training rotate by other frequencies (LongRoPE). Key names and
+ * fallbacks are those of Phi3Config in the transformers library.
+ * Abdin et al., "Phi-3 Technical Report", 2024, section 2.
+ */
+#include "engine/model/architecture.h"
+
+static const struct esp_config_rule config[] = {
+    {ESP_CONFIG_layers, "num_hidden_layers", ESP_REQUIRED},
+    {ESP_CONFIG_hidden, "hidden_size", ESP_REQUIRED},
+    {ESP_CONFIG_heads, "num_attention_heads", ESP_REQUIRED},
+    {ESP_CONFIG_kv_heads, "num_key_value_heads", 0},
+    {ESP_CONFIG_ffn, "intermediate_size", ESP_REQUIRED},
+    {ESP_CONFIG_vocabulary, "vocab_size", ESP_REQUIRED},
+    {ESP_CONFIG_context, "max_position_embeddings", 4096},
+    {ESP_CONFIG_window, "sliding_window", 0},
+    {ESP_CONFIG_windowed, "", true},
+    {ESP_CONFIG_norm_epsilon, "rms_norm_eps", 1e-5},
+    {ESP_CONFIG_rope_theta, "rope_scaling.rope_theta|rope_parameters.rope_theta|rope_theta",
+     1e4},
+    {ESP_CONFIG_rotary_fraction,
+     "rope_scaling.partial_rotary_factor|rope_parameters.partial_rotary_factor|"
+     "partial_rotary_factor",
+     1},
+    {ESP_CONFIG_tied, "tie_word_embeddings", false},
+    {0},
+};
+
+static const struct esp_tensor_rule tensors[] = {
+    ESP_MODEL(embedding, "model.embed_tokens.weight", VOCABULARY, HIDDEN, ALWAYS),
+    ESP_MODEL(head, "lm_head.weight", VOCABULARY, HIDDEN, UNLESS_TIED),
+    ESP_MODEL(norm_final, "model.norm.weight", HIDDEN, ONE, ALWAYS),
+    {0},
+};
+
+#define QKV "self_attn.qkv_proj.weight"
+#define GATE_UP "mlp.gate_up_proj.weight"
+
+static const struct esp_tensor_rule layer_tensors[] = {
+    ESP_LAYER(norm1, "input_layernorm.weight", HIDDEN, ONE, ALWAYS),
+    ESP_LAYER_STACKED(query, QKV, QUERIES, HIDDEN, ALWAYS, false),
+    ESP_LAYER_STACKED(key, QKV, KEYS, HIDDEN, ALWAYS, false),
+    ESP_LAYER_STACKED(value, QKV, KEYS, HIDDEN, ALWAYS, false),
+    ESP_LAYER(output, "self_attn.o_proj.weight", HIDDEN, QUERIES, ALWAYS),
+    ESP_LAYER(norm2, "post_attention_layernorm.weight", HIDDEN, ONE, ALWAYS),
+    ESP_LAYER_STACKED(gate, GATE_UP, FFN, HIDDEN, ALWAYS, false),
+    ESP_LAYER_STACKED(up, GATE_UP, FFN, HIDDEN, ALWAYS, false),
+    ESP_LAYER(down, "mlp.down_proj.weight", HIDDEN, FFN, ALWAYS),
+    {0},
+};
+
+static const struct esp_family family = {
+    .prefix = "model.",
+    .layer_name = "model.layers.",
+    .hidden_act = "silu",
+    .activation = ESP_SWIGLU,
+    .norm = ESP_NORM_RMS,
+    .config = config,
+    .tensors = tensors,
+    .layer_tensors = layer_tensors,
+};
+
+const struct esp_architecture esp_architecture_phi3 = {
+    .name = "phi3",
+    .family = &family,
+};

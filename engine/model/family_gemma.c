@@ -1,0 +1,73 @@
+/* family_gemma.c - what Gemma 2 and 3 have in common.
+ *
+ * The embedding is multiplied by the root of its width; norms are stored less one and stand in
+ * front of and behind attention and MLP; the MLP is gated by GELU (tanh). Some layers see a
+ * window. An architecture of this family is a file arch_NAME.c with its differences.
+ *
+ * Gemma Team, "Gemma 2", 2024, section 2; "Gemma 3 Technical Report", 2025, section 2.
+ */
+#include "engine/model/architecture.h"
+
+static const struct esp_config_rule config[] = {
+    {ESP_CONFIG_layers, "num_hidden_layers", ESP_REQUIRED},
+    {ESP_CONFIG_hidden, "hidden_size", ESP_REQUIRED},
+    {ESP_CONFIG_heads, "num_attention_heads", 8},
+    {ESP_CONFIG_kv_heads, "num_key_value_heads", 4},
+    {ESP_CONFIG_head_dim, "head_dim", 256},
+    {ESP_CONFIG_ffn, "intermediate_size", ESP_REQUIRED},
+    {ESP_CONFIG_vocabulary, "vocab_size", ESP_REQUIRED},
+    {ESP_CONFIG_context, "max_position_embeddings", 8192},
+    {ESP_CONFIG_window, "sliding_window", 4096},
+    {ESP_CONFIG_windowed, "", true},
+    {ESP_CONFIG_full_every, "", 2},
+    {ESP_CONFIG_norm_epsilon, "rms_norm_eps", 1e-6},
+    {ESP_CONFIG_rope_theta, "rope_scaling.rope_theta|rope_parameters.rope_theta|rope_theta",
+     1e4},
+    {ESP_CONFIG_rotary_fraction, "", 1},
+    {ESP_CONFIG_root_embedding, "", true},
+    {ESP_CONFIG_attention_divisor, "query_pre_attn_scalar", 256},
+    {ESP_CONFIG_attention_bias, "attention_bias", false},
+    {ESP_CONFIG_output_bias, "attention_bias", false},
+    {ESP_CONFIG_tied, "tie_word_embeddings", true},
+    {0},
+};
+
+static const struct esp_tensor_rule tensors[] = {
+    ESP_MODEL(embedding, "model.embed_tokens.weight", VOCABULARY, HIDDEN, ALWAYS),
+    ESP_MODEL(head, "lm_head.weight", VOCABULARY, HIDDEN, UNLESS_TIED),
+    ESP_MODEL_LESS_ONE(norm_final, "model.norm.weight", HIDDEN, ALWAYS),
+    {0},
+};
+
+static const struct esp_tensor_rule layer_tensors[] = {
+    ESP_LAYER_LESS_ONE(norm1, "input_layernorm.weight", HIDDEN, ALWAYS),
+    ESP_LAYER(query, "self_attn.q_proj.weight", QUERIES, HIDDEN, ALWAYS),
+    ESP_LAYER(query_bias, "self_attn.q_proj.bias", QUERIES, ONE, IF_ATTENTION_BIAS),
+    ESP_LAYER(key, "self_attn.k_proj.weight", KEYS, HIDDEN, ALWAYS),
+    ESP_LAYER(key_bias, "self_attn.k_proj.bias", KEYS, ONE, IF_ATTENTION_BIAS),
+    ESP_LAYER(value, "self_attn.v_proj.weight", KEYS, HIDDEN, ALWAYS),
+    ESP_LAYER(value_bias, "self_attn.v_proj.bias", KEYS, ONE, IF_ATTENTION_BIAS),
+    ESP_LAYER_LESS_ONE(query_norm, "self_attn.q_norm.weight", HEAD, IF_HEAD_NORM),
+    ESP_LAYER_LESS_ONE(key_norm, "self_attn.k_norm.weight", HEAD, IF_HEAD_NORM),
+    ESP_LAYER(output, "self_attn.o_proj.weight", HIDDEN, QUERIES, ALWAYS),
+    ESP_LAYER(output_bias, "self_attn.o_proj.bias", HIDDEN, ONE, IF_OUTPUT_BIAS),
+    ESP_LAYER_LESS_ONE(norm_attended, "post_attention_layernorm.weight", HIDDEN, ALWAYS),
+    ESP_LAYER_LESS_ONE(norm2, "pre_feedforward_layernorm.weight", HIDDEN, ALWAYS),
+    ESP_LAYER(gate, "mlp.gate_proj.weight", FFN, HIDDEN, ALWAYS),
+    ESP_LAYER(up, "mlp.up_proj.weight", FFN, HIDDEN, ALWAYS),
+    ESP_LAYER(down, "mlp.down_proj.weight", HIDDEN, FFN, ALWAYS),
+    ESP_LAYER_LESS_ONE(norm_mlp, "post_feedforward_layernorm.weight", HIDDEN, ALWAYS),
+    {0},
+};
+
+const struct esp_family esp_family_gemma = {
+    .prefix = "model.",
+    .layer_name = "model.layers.",
+    .activation_key = "hidden_activation",
+    .hidden_act = "gelu_pytorch_tanh",
+    .activation = ESP_GEGLU,
+    .norm = ESP_NORM_RMS,
+    .config = config,
+    .tensors = tensors,
+    .layer_tensors = layer_tensors,
+};

@@ -1,0 +1,82 @@
+/* layers.c - in what the layers of a model differ: windows and rotations; see architecture.h. */
+#include <string.h>
+
+#include "engine/model/architecture.h"
+#include "kernels/status.h"
+
+/* The list `key` of the file, of one entry for each layer; *list = NULL: it has none. */
+static int find_list(const cJSON **list, const char *key, const struct esp_config *config,
+                     const struct esp_json *json, char *err, size_t errlen)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->root, key);
+    *list = NULL;
+    if (!item || cJSON_IsNull(item))
+        return 0;
+    if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != config->layers)
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "%s: %s must be a list of %d entries, one for each layer", json->path,
+                        key, config->layers);
+    *list = item;
+    return 0;
+}
+
+/* Whether an entry of layer_types gives the layer a window: 1, 0, or a negative status. */
+static int windowed_type(const cJSON *item, const struct esp_json *json, char *err,
+                         size_t errlen)
+{
+    const char *type = cJSON_GetStringValue(item);
+    if (type && strcmp(type, "sliding_attention") == 0)
+        return 1;
+    if (type && strcmp(type, "full_attention") == 0)
+        return 0;
+    return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                    "%s: layer_types has %s; only full_attention and sliding_attention are "
+                    "supported",
+                    json->path, type ? type : "an entry that is not text");
+}
+
+static int rotates(const cJSON *item, const struct esp_json *json, char *err, size_t errlen)
+{
+    if (cJSON_IsNumber(item) && (item->valuedouble == 0 || item->valuedouble == 1))
+        return item->valuedouble == 1;
+    return esp_fail(err, errlen, ESP_E_FORMAT, "%s: no_rope_layers must be a list of 0 and 1",
+                    json->path);
+}
+
+/* Where layers differ in both, those that do not rotate have the window. */
+static bool has_window(const struct esp_config *config, int layer, bool rotated)
+{
+    if (config->unrotated_every > 0)
+        return !rotated;
+    return layer >= config->window_from &&
+           (config->full_every == 0 || (layer + 1) % config->full_every != 0);
+}
+
+int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,
+                      const struct esp_json *json, char *err, size_t errlen)
+{
+    const cJSON *types = NULL, *rotations = NULL;
+    const bool windows = config->windowed && config->window > 0;
+    int status =
+        windows ? find_list(&types, "layer_types", config, json, err, errlen) : 0;
+    if (status == 0 && config->unrotated_every > 0)
+        status = find_list(&rotations, "no_rope_layers", config, json, err, errlen);
+    const cJSON *type = types ? types->child : NULL;
+    const cJSON *rotation = rotations ? rotations->child : NULL;
+    for (int i = 0; i < config->layers && status >= 0; i++) {
+        int rotated = config->unrotated_every == 0 || (i + 1) % config->unrotated_every != 0;
+        if (rotation)
+            rotated = status = rotates(rotation, json, err, errlen);
+        int windowed = windows && has_window(config, i, rotated);
+        if (type && status >= 0)
+            windowed = status = windowed_type(type, json, err, errlen);
+        if (windowed && config->window < config->context)
+            layer[i].window = config->window;
+        layer[i].rotation = !rotated ? ESP_ROTATION_NONE
+                            : windowed && config->rope_theta_local > 0 ? ESP_ROTATION_LOCAL
+                                                                       : ESP_ROTATION_GLOBAL;
+        type = type ? type->next : NULL;
+        rotation = rotation ? rotation->next : NULL;
+    }
+    return status < 0 ? status : 0;
+}
