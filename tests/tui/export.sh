@@ -34,6 +34,24 @@ key Enter" --prompt "Once upon a time" -n 20
 check "a file that is there stays" dumped "is there already"
 cp "$work/screen-2" "$work/screen" && check "paths are completed" dumped "^> :export $work/tree.txt"
 
+play "size 120x20
+wait
+type Once upon a time
+key Enter
+wait
+type :export $work/live.html
+key Enter
+$dump" -n 20
+check "a live session becomes a page" dumped "a page of [0-9]* iterations, 0.1 MB, written to $work/live.html"
+check "with its text" grep -q '"iterations":\[' "$work/live.html"
+echo "size 120x20
+key Right
+type :export $work/replay.html
+key Enter" >"$work/script"
+ESPALIER_SCRIPT="$work/script" timeout 60 $ESPALIER replay tests/cli/three.esp.jsonl >/dev/null 2>&1
+$ESPALIER export tests/cli/three.esp.jsonl --html 2>/dev/null | cmp -s - "$work/replay.html"
+check "a replay becomes the page that the command line writes" [ $? -eq 0 ]
+
 if ! [ -x "$BUILD/espalier-dot" ]; then
     echo "  $BUILD/espalier-dot is not there: pictures are not tested"
     finish

@@ -63,6 +63,7 @@ enum flag {
     PLAIN,
     ITERATION,
     FORMAT,
+    HTML,
     NODES,
     ASCIICAST,
     SIZE,
@@ -145,7 +146,8 @@ static const struct cli_flag fixed[] = {
     {"plain", PLAIN, NULL, "print every iteration's screen as text; needs no terminal"},
     {"iteration", ITERATION, "N|A-B", "which iteration, or from which to which"},
     {"format", FORMAT, "FORMAT",
-     "dot, svg, png, txt or json (default: as the file of -o ends)"},
+     "dot, svg, png, txt, json or html (default: as the file of -o ends)"},
+    {"html", HTML, NULL, "the whole recording as one page that plays in a browser; as --format html"},
     {"output", OUTPUT, "FILE", "write to a file instead of standard output"},
     {"asciicast", ASCIICAST, "FILE",
      "write the whole replay for terminal players (asciicast v2)"},
@@ -419,6 +421,8 @@ static bool *switch_of(struct cli_options *o, int flag)
         return &o->write;
     case RESUME:
         return &o->resume;
+    case HTML:
+        return &o->html;
     }
     return NULL;
 }

@@ -1,5 +1,7 @@
 /* export.c - ":export tree.svg" writes the tree that is shown as a picture or as text;
  * ":export! tree.svg" also over a file that is there, ":export tree.svg dark" in dark colours.
+ * ":export page.html" writes a page that plays the whole replay, or of a live session the last
+ * iterations.
  */
 #include "tui/model/export.h"
 
@@ -8,6 +10,7 @@
 #include <string.h>
 
 #include "tui/commands/command.h"
+#include "tui/model/web_page.h"
 #include "engine/support/write_file.h"
 
 /* Takes "dark" or "light" off the end of what was typed. */
@@ -51,6 +54,29 @@ static int draw_picture(struct esp_control *control, const struct esp_export_opt
     return esp_answer(control, "drawing iteration %d", options->iteration->index);
 }
 
+static int write_page(struct esp_control *control, const char *path, bool over)
+{
+    const struct esp_player *player = control->player;
+    char err[512], *bytes;
+    size_t length;
+    int count = player ? esp_player_iterations(player) : 0, status;
+    if (player && count == 0)
+        return esp_refuse(control, "this recording holds no iteration");
+    if (player)
+        status =
+            esp_web_page(player->recording, 0, count - 1, &bytes, &length, err, sizeof err);
+    else
+        status =
+            esp_web_page_of_state(&control->state, &bytes, &length, &count, err, sizeof err);
+    if (status == 0)
+        status = esp_write_file(path, bytes, length, over, err, sizeof err);
+    free(bytes);
+    if (status < 0)
+        return esp_refuse(control, "%s", err);
+    return esp_answer(control, "a page of %d iteration%s, %.1f MB, written to %s", count,
+                      count == 1 ? "" : "s", 1e-6 * (double)length, path);
+}
+
 static int run(struct esp_control *control, const char *arguments)
 {
     const struct esp_loaded *loaded = &control->state.loaded;
@@ -79,7 +105,9 @@ static int run(struct esp_control *control, const char *arguments)
         snprintf(path, sizeof path, "iteration-%d.svg", it->index);
     options.format = esp_export_of_path(path);
     if (options.format < 0 || options.format == ESP_EXPORT_JSON)
-        return esp_refuse(control, "%s does not end in .svg, .png, .dot or .txt", path);
+        return esp_refuse(control, "%s does not end in .svg, .png, .dot, .txt or .html", path);
+    if (options.format == ESP_EXPORT_HTML)
+        return write_page(control, path, over);
     return options.format == ESP_EXPORT_TXT ? write_text(control, &options, path, over)
                                             : draw_picture(control, &options, path, over);
 }
@@ -93,9 +121,9 @@ static void complete(const struct esp_control *control, const char *before, cons
 
 const struct esp_command_ops esp_command_export = {
     .name = "export",
-    .usage = "[FILE.svg|png|dot|txt] [dark]",
-    .summary = "save the tree that is shown as a picture for a slide (SVG, PNG) or as text; "
-               ":export! FILE writes over a file",
+    .usage = "[FILE.svg|png|dot|txt|html] [dark]",
+    .summary = "save the tree that is shown as a picture for a slide (SVG, PNG) or as text, or all "
+               "of them as a page (HTML); :export! FILE writes over a file",
     .in = ESP_IN_BOTH,
     .run = run,
     .complete = complete,
