@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "tests/check.h"
-#include "viz/page/parts.h"
+#include "viz/page/page_parts.h"
 
 static char err[512];
 

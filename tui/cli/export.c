@@ -17,6 +17,7 @@
 
 #include "tui/view/cast.h"
 #include "tui/cli/cli.h"
+#include "tui/model/export_chart.h"
 #include "tui/model/web_page.h"
 #include "kernels/status.h"
 #include "viz/safe.h"
@@ -26,6 +27,9 @@ struct job {
     const struct cli_options *o;
     struct esp_recording *recording;
     int first, last, format;
+    int chart; /* -1: none */
+    int caption;
+    double aspect;
     char models[256];
 };
 
@@ -47,7 +51,7 @@ static int read_range(struct job *job, char *err, size_t errlen)
 {
     const char *range = job->o->iteration, *text = range;
     int there = esp_recording_iterations(job->recording);
-    if (!range && there > 0 && job->format == ESP_EXPORT_HTML) {
+    if (!range && there > 0 && (job->format == ESP_EXPORT_HTML || job->chart >= 0)) {
         job->last = there - 1;
         return ESP_OK;
     }
@@ -103,6 +107,38 @@ static int read_format(struct job *job, char *err, size_t errlen)
     return ESP_OK;
 }
 
+/* What a picture is to look like. */
+static int read_look(struct job *job, char *err, size_t errlen)
+{
+    const struct cli_options *o = job->o;
+    const bool picture = job->chart >= 0 || job->format == ESP_EXPORT_SVG ||
+                         job->format == ESP_EXPORT_PNG || job->format == ESP_EXPORT_DOT;
+    if ((o->aspect || o->caption) && !picture)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "--aspect and --caption are for pictures: svg, png and charts");
+    job->aspect = o->aspect ? esp_aspect_of(o->aspect) : 0;
+    job->caption = o->caption ? esp_caption_find(o->caption) : ESP_CAPTION_FULL;
+    if (o->aspect && job->aspect == 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "--aspect takes W:H, as 16:9, from 1:5 to 5:1, not '%.40s'", o->aspect);
+    if (job->caption < 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "--caption takes full, short or none, not '%.40s'", o->caption);
+    return ESP_OK;
+}
+
+static int read_chart(struct job *job, char *err, size_t errlen)
+{
+    const char *chart = job->o->chart;
+    job->chart = chart ? esp_svg_chart_find(chart) : -1;
+    if (chart && job->chart < 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "--chart takes thresholds, acceptance or stages, not '%.40s'", chart);
+    if (chart && job->format != ESP_EXPORT_SVG)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "charts are written as svg only");
+    return ESP_OK;
+}
+
 static int check_pictures(const struct job *job, char *err, size_t errlen)
 {
     if (!job->o->output && job->last > job->first &&
@@ -129,7 +165,7 @@ static int name_file(const struct job *job, int iteration, char path[PATH_MAX])
     const char *output = job->o->output, *mark = strstr(output, "%d");
     const char *name = strrchr(output, '/'), *dot = strrchr(name ? name : output, '.');
     int length;
-    if ((job->first == job->last || job->format == ESP_EXPORT_HTML) && !mark)
+    if ((job->first == job->last || job->format == ESP_EXPORT_HTML || job->chart >= 0) && !mark)
         length = snprintf(path, PATH_MAX, "%s", output);
     else if (mark)
         length = snprintf(path, PATH_MAX, "%.*s%d%s", (int)(mark - output), output, iteration,
@@ -173,6 +209,8 @@ static int export_one(const struct job *job, int iteration, char *err, size_t er
                                          .format = job->format,
                                          .theme = job->o->theme,
                                          .nodes = job->o->nodes,
+                                         .caption = job->caption,
+                                         .aspect = job->aspect,
                                          .ascii = job->o->ascii};
     char *bytes = NULL;
     size_t length = 0;
@@ -203,10 +241,10 @@ static int export_replay(const struct cli_options *o, char *err, size_t errlen)
                                              .ascii = o->ascii};
     char *bytes = NULL;
     size_t length = 0;
-    if (o->iteration || o->format || o->output || o->html)
+    if (o->iteration || o->format || o->output || o->html || o->chart || o->aspect || o->caption)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "--asciicast writes the whole replay to its own file, without "
-                        "--iteration, --format, --html and -o");
+                        "--iteration, --format, --html, --chart, --aspect, --caption and -o");
     if (!o->force && access(o->asciicast, F_OK) == 0)
         return esp_fail(err, errlen, ESP_E_FILE,
                         "%.300s is there already; choose another name, or --force",
@@ -235,14 +273,37 @@ static int export_page(const struct job *job, char *err, size_t errlen)
     return status;
 }
 
+static int export_chart(const struct job *job, char *err, size_t errlen)
+{
+    const struct esp_svg_chart_options options = {.kind = job->chart,
+                                                  .theme = job->o->theme,
+                                                  .models = job->models,
+                                                  .aspect = job->aspect,
+                                                  .caption = job->caption};
+    char *bytes = NULL;
+    size_t length = 0;
+    int status = esp_export_chart(job->recording, job->first, job->last, &options, &bytes,
+                                  &length, err, errlen);
+    if (status == ESP_OK)
+        status = write_out(job, job->first, bytes, length, err, errlen);
+    free(bytes);
+    return status;
+}
+
 static int export_iterations(struct job *job, char *err, size_t errlen)
 {
     name_models(job);
     int status = read_format(job, err, errlen);
     if (status == ESP_OK)
+        status = read_chart(job, err, errlen);
+    if (status == ESP_OK)
+        status = read_look(job, err, errlen);
+    if (status == ESP_OK)
         status = read_range(job, err, errlen);
     if (status == ESP_OK && job->format == ESP_EXPORT_HTML)
         return export_page(job, err, errlen);
+    if (status == ESP_OK && job->chart >= 0)
+        return export_chart(job, err, errlen);
     if (status == ESP_OK)
         status = check_pictures(job, err, errlen);
     for (int i = job->first; status == ESP_OK && i <= job->last; i++)
@@ -266,9 +327,9 @@ static int run(struct cli_options *o)
 
 const struct cli_command cli_export = {
     .name = "export",
-    .arguments = "FILE --iteration N|A-B | --html",
+    .arguments = "FILE --iteration N|A-B | --html | --chart NAME",
     .summary = "trees of a recording as pictures, text or JSON; a page or an asciicast that plays it",
-    .flags = "iteration html format output theme nodes ascii force asciicast speed idle size",
+    .flags = "iteration html chart format output theme aspect caption nodes ascii force asciicast speed idle size",
     .least = 1,
     .most = 1,
     .details =
@@ -277,6 +338,8 @@ const struct cli_command cli_export = {
         "stands for the number. Pictures are drawn by espalier-dot, with Graphviz.\n"
         "`espalier export FILE --html -o OUT.html` writes a page that plays the whole recording\n"
         "in any browser, or iterations A to B of it; the page is one file and loads nothing.\n"
+        "`espalier export FILE --chart NAME` draws how thresholds, acceptance by depth or the time\n"
+        "of the stages went, over all iterations or over A to B.\n"
         "`espalier export FILE --asciicast OUT` writes the whole replay for terminals.",
     .run = run,
 };

@@ -64,6 +64,9 @@ enum flag {
     ITERATION,
     FORMAT,
     HTML,
+    CHART,
+    ASPECT,
+    CAPTION,
     NODES,
     ASCIICAST,
     SIZE,
@@ -153,6 +156,10 @@ static const struct cli_flag fixed[] = {
      "write the whole replay for terminal players (asciicast v2)"},
     {"size", SIZE, "WxH", "columns and rows of the replay (default: as recorded)"},
     {"nodes", NODES, "N", "nodes of a picture at most; 0: all (default: as fit on a slide)"},
+    {"chart", CHART, "NAME",
+     "thresholds, acceptance or stages: an SVG chart of all iterations, or of A-B"},
+    {"aspect", ASPECT, "W:H", "shape of a picture, as 16:9 or 4:3 (default: as large as the tree)"},
+    {"caption", CAPTION, "NAME", "words around a picture: full (default), short or none"},
     {"help", HELP, NULL, "show this help"},
     {"version", VERSION, NULL, "show the version"},
 };
@@ -385,6 +392,12 @@ static const char **text_of(struct cli_options *o, int flag)
         return &o->output;
     case ASCIICAST:
         return &o->asciicast;
+    case CHART:
+        return &o->chart;
+    case ASPECT:
+        return &o->aspect;
+    case CAPTION:
+        return &o->caption;
     case TEXT:
         return &o->text;
     case LOSS:

@@ -9,6 +9,7 @@
 #define ESP_EXPORT_H
 
 #include "sessions/recording.h"
+#include "viz/picture_options.h"
 #include "viz/tree_view.h"
 
 /* X(identifier, name, whether espalier-dot draws it) */
@@ -42,6 +43,8 @@ struct esp_export_options {
     int format;
     const char *theme; /* of a picture: "light" (NULL) or "dark" */
     int nodes;         /* of a picture: nodes at most; 0: all, -1: as fit on a slide */
+    int caption;       /* of a picture: enum esp_caption */
+    double aspect;     /* of a picture: width by height; 0: as it comes */
     bool ascii;        /* of a text: nothing beyond ASCII */
 };
 

@@ -18,7 +18,7 @@
 #include "tui/model/web_strings.h"
 #include "viz/explain.h"
 #include "viz/gauges.h"
-#include "viz/page/parts.h"
+#include "viz/page/page_parts.h"
 #include "viz/safe.h"
 
 enum { SENTENCE = 1024, GAUGES = 256, SHOWN_STAGES = 5 };

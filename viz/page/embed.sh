@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints C source with the parts of the page (parts.h): the files of this folder as strings.
+# Prints C source with the parts of the page (page_parts.h): the files of this folder as strings.
 set -eu
 cd "$(dirname "$0")"
 
@@ -15,7 +15,7 @@ hash() {
     printf 'const char esp_page_%s_hash[] = "%s";\n' "$1" "$(env printf "$digits" | base64)"
 }
 
-echo '#include "viz/page/parts.h"'
+echo '#include "viz/page/page_parts.h"'
 text html page.html
 text style page.css
 text script page.js

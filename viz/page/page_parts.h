@@ -1,4 +1,4 @@
-/* parts.h - the files of this folder as strings in the program; embed.sh makes them.
+/* page_parts.h - the files of this folder as strings in the program; embed.sh makes them.
  *
  * page.html is the page, with a mark of the form @NAME@ where each of the other parts stands.
  */
