@@ -72,6 +72,10 @@ LIB_OBJ  := $(call obj,$(filter-out $(NO_LIB),$(call sources,kernels engine))) \
             $(foreach isa,$(VNNI),$(addprefix $(BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o))
 # What needs no terminal is in every program and in the tests; tui/app and tui/cli only in the first.
 DRAW_OBJ := $(call obj,$(filter-out viz/dot/%,$(call sources,viz sessions)))
+# The page of a recording, as strings in the program.
+PAGE     := $(addprefix viz/page/,embed.sh page.html page.css page.js)
+PAGE_OBJ := $(BUILD)/obj/viz/page/parts.o
+DRAW_OBJ += $(PAGE_OBJ)
 VIEW_OBJ := $(DRAW_OBJ) $(call obj,$(call sources,tui/model tui/view tui/worker tui/commands))
 APP_OBJ  := $(call obj,$(call sources,tui/app))
 CLI_OBJ  := $(call obj,$(filter-out %/no_interface.c,$(call sources,tui/cli)))
@@ -158,6 +162,10 @@ $(BUILD)/obj/kernels/cpu/%.o: DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX),-DESP
 $(BUILD)/obj/kernels/cpu/amx.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_vnni) -mavx512bf16 -mamx-tile -mamx-bf16
 # Where the built-in pair and the themes are once installed; a build tree finds its own first.
 $(BUILD)/obj/engine/support/paths.o: DEFS += -DESP_DATA_DIR='"$(PREFIX)/share/espalier"'
+
+$(PAGE_OBJ): $(PAGE)
+	@mkdir -p $(@D)
+	$(call say,CC,viz/page)viz/page/embed.sh >$(@:.o=.c) && $(CC) $(STRICT) $(WARN) $(INCLUDE) $(CFLAGS) $(EXTRA) -c -o $@ $(@:.o=.c)
 
 # What every program and library is linked with.
 LINK = $(CC) $(CFLAGS) $(EXTRA)

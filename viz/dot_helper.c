@@ -38,7 +38,7 @@ static const char helper_name[] = "espalier-dot";
 
 struct dot_process {
     char path[PATH_MAX];
-    char *arguments[12];
+    char *arguments[16];
     int seconds;
     int input, output, messages[2];
     char said[256]; /* the first line of standard error */
@@ -201,11 +201,13 @@ static int take(struct dot_process *h, char **picture, size_t *size, char *err, 
 int esp_dot_draw(const char *line, size_t length, const struct esp_dot_options *options,
                  char **picture, size_t *size, char *err, size_t errlen)
 {
-    char nodes[16];
+    char nodes[16], aspect[32];
+    int count = 9;
     struct dot_process h = {
         .arguments = {(char *)helper_name, "--format", (char *)options->format, "--theme",
                       (char *)options->theme, "--models",
-                      (char *)(options->models ? options->models : ""), NULL},
+                      (char *)(options->models ? options->models : ""), "--caption",
+                      (char *)esp_caption_name(options->caption), NULL},
         .seconds = options->seconds > 0 ? options->seconds : SECONDS,
         .input = -1,
         .output = -1,
@@ -213,8 +215,13 @@ int esp_dot_draw(const char *line, size_t length, const struct esp_dot_options *
     };
     if (options->nodes >= 0) {
         snprintf(nodes, sizeof nodes, "%d", options->nodes);
-        h.arguments[7] = "--nodes";
-        h.arguments[8] = nodes;
+        h.arguments[count++] = "--nodes";
+        h.arguments[count++] = nodes;
+    }
+    if (options->aspect > 0) {
+        snprintf(aspect, sizeof aspect, "%.6f:1", options->aspect);
+        h.arguments[count++] = "--aspect";
+        h.arguments[count] = aspect;
     }
     *picture = NULL;
     *size = 0;

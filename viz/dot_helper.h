@@ -8,12 +8,15 @@
 #define ESP_DOT_HELPER_H
 
 #include "engine/espalier.h"
+#include "viz/picture_options.h"
 
 struct esp_dot_options {
     const char *format; /* "dot", "svg" or "png" */
     const char *theme;  /* "light" or "dark" */
     const char *models; /* for the caption; NULL: none */
     int nodes;          /* at most; 0: all, -1: as fit on a slide */
+    int caption;        /* enum esp_caption */
+    double aspect;      /* width by height; 0: as it comes */
     int seconds;        /* it may take; 0: 10 */
 };
 

@@ -52,6 +52,31 @@ check "a wrong speed" fails 1 "speed" $export --asciicast "$work/x.cast" --speed
 check "a wrong theme of a replay" fails 1 "no theme 'pink'" $export --asciicast "$work/x.cast" --theme pink
 check "one thing at a time" fails 1 "the whole replay" $export --asciicast "$work/x.cast" --iteration 1
 
+# Charts need no Graphviz.
+adapting=sessions/samples/dynatree-adapting.esp.jsonl
+chart="$ESPALIER export $adapting --chart"
+for kind in thresholds acceptance stages; do
+    $chart $kind -o "$work/$kind.svg"
+    check "the chart of $kind is well-formed" xmllint --noout "$work/$kind.svg"
+done
+xpath() { xmllint --xpath "$2" "$1" 2>/dev/null; }
+check "thresholds that move have a panel each" test \
+    "$(xpath "$work/thresholds.svg" "count(//*[local-name()='text'][starts-with(., 'at the end')])")" = 4
+check "with names" grep -q '>upper confidence (tauh)<' "$work/thresholds.svg"
+check "and a goal" grep -q 'stroke-dasharray' "$work/thresholds.svg"
+check "acceptance has a bar for each depth" test "$(xpath "$work/acceptance.svg" "count(//*[local-name()='circle'])")" = 6
+check "with the numbers of stats" grep -q '>26 tried<' "$work/acceptance.svg"
+check "stages have a column for each iteration" test \
+    "$(xpath "$work/stages.svg" "count(//*[local-name()='path'][@stroke-width=2])")" -ge 60
+check "and a mean for each" grep -q '>verify [0-9.]* ms<' "$work/stages.svg"
+check "part of a recording has a chart" sh -c "$chart stages --iteration 3-9 | grep -q '>7 iterations; line'"
+$chart acceptance --aspect 4:3 --caption none --theme dark >"$work/bare.svg"
+check "a chart has a shape" grep -q 'viewBox="0 0 831.38 623.54"' "$work/bare.svg"
+check "and no words where none are wanted" sh -c "! grep -q 'Acceptance by depth' '$work/bare.svg'"
+check "a chart of nothing" fails 1 "thresholds" $ESPALIER export sessions/samples/traversal-sampling.esp.jsonl --chart thresholds
+check "a chart that there is not" fails 1 "thresholds, acceptance or stages" $chart ring
+check "charts are SVG" fails 1 "svg only" $chart stages --format png
+
 if ! [ -x "$BUILD/espalier-dot" ]; then
     echo "  $BUILD/espalier-dot is not there: pictures are not tested"
     finish
@@ -68,6 +93,36 @@ check "the default is a picture on standard output" cmp -s "$work/stdout.svg" "$
 $export --iteration 1 --format json | "$BUILD/espalier-dot" --models 'fairytale-target ← fairytale-draft' |
     cmp -s - "$work/stdout.svg"
 check "espalier-dot draws what export --format json prints" [ $? -eq 0 ]
+# No program may lose the blanks between the words of a caption: none stands where a run of text begins.
+check "runs of text begin with a word" sh -c "! LC_ALL=C.UTF-8 grep -q '<text[^>]*>[ Â ][^< Â ]' '$work/tree-0001.svg'"
+check "a short caption names no settings" sh -c "$export --iteration 1 --caption short |
+    tee '$work/short.svg' | grep -q 'Iteration 1: ' && ! grep -q 'drafter' '$work/short.svg'"
+check "a full one does" grep -q '>drafter ' "$work/tree-0001.svg"
+check "the legend has what is shown" grep -q '>accepted' "$work/tree-0001.svg"
+$export --iteration 1 --caption none >"$work/none.svg"
+check "without a caption there are no words around the tree" sh -c "! grep -q 'Iteration 1\|>accepted\|shade:' '$work/none.svg'"
+tale=sessions/samples/traversal-sampling.esp.jsonl
+$ESPALIER export $tale --iteration 5 >"$work/kinds.svg"
+check "and nothing else: nothing was rejected here" sh -c "grep -q '>not visited' '$work/kinds.svg' &&
+    ! grep -q '>rejected\|>cut before' '$work/kinds.svg'"
+# Width and height of a picture, and whether they are W:H to a hundredth.
+shaped() {
+    sed -n 's/.*viewBox="[-0-9.]* [-0-9.]* \([0-9.]*\) \([0-9.]*\)".*/\1 \2/p' "$1" |
+        awk -v w="$2" -v h="$3" '{ d = $1 / $2 / (w / h) - 1; good = d < 0.01 && d > -0.01 } END { exit !good }'
+}
+for shape in 16:9 4:3 1:2; do
+    for of in "$recording --iteration 1" "$tale --iteration 5"; do
+        $ESPALIER export $of --aspect $shape >"$work/shaped.svg"
+        check "a picture is $shape" shaped "$work/shaped.svg" ${shape%:*} ${shape#*:}
+    done
+done
+check "a wrong shape" fails 1 "as 16:9" $export --iteration 1 --aspect wide
+check "one that is too wide" fails 1 "as 16:9" $export --iteration 1 --aspect 100:1
+check "a wrong caption" fails 1 "full, short or none" $export --iteration 1 --caption some
+check "a text has no shape" fails 1 "are for pictures" $export --iteration 1 --format txt --aspect 16:9
+for option in --aspect --caption; do
+    check "espalier-dot refuses $option x" fails 1 "$option takes" "$BUILD/espalier-dot" $option x
+done
 for nodes in many 12x -1 99999999999 ''; do
     check "espalier-dot refuses --nodes '$nodes'" fails 1 "whole number" "$BUILD/espalier-dot" --nodes "$nodes"
 done

@@ -1,6 +1,7 @@
 /* A picture of a tree, as espalier-dot draws it: DOT and SVG are text without control
  * characters, whatever stands in the tokens and names. The first line holds "dot" or "svg",
- * a theme and how many nodes are shown at most; the line of an iteration follows. */
+ * a theme, how many nodes are shown at most, a caption and an aspect; the line of an iteration
+ * follows. */
 #include "viz/dot/picture.h"
 
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <gvc.h>
 
 #include "viz/dot/curves.h"
+#include "viz/dot/frame.h"
 #include "sessions/event_json.h"
 #include "tests/fuzz/support/fuzz.h"
 
@@ -39,14 +41,14 @@ static void write_dot(Agraph_t *graph)
     free(text);
 }
 
-static void write_svg(Agraph_t *graph)
+static void write_svg(Agraph_t *graph, double aspect)
 {
     static GVC_t *context; /* takes long to make */
     char *text = NULL;
     unsigned size = 0;
     if (!context)
         context = gvContext();
-    FUZZ_REQUIRE(context && gvLayout(context, graph, "dot") == 0, "a tree can be laid out");
+    FUZZ_REQUIRE(context && esp_frame_layout(context, graph, aspect), "a tree can be laid out");
     esp_curves_bend(graph);
     FUZZ_REQUIRE(gvRenderData(context, graph, "svg", &text, &size) == 0, "it can be drawn");
     require_text(text, size);
@@ -57,20 +59,23 @@ static void write_svg(Agraph_t *graph)
 static void draw(const struct esp_recorded_event *recorded, struct esp_texts *texts,
                  const char *how)
 {
-    char format[8] = "", theme[8] = "";
+    char format[8] = "", theme[8] = "", caption[8] = "", aspect[16] = "";
     int nodes = -1;
-    sscanf(how, "%7s %7s %d", format, theme, &nodes);
-    struct esp_picture_look look = {esp_colours_find(theme), how, nodes};
+    sscanf(how, "%7s %7s %d %7s %15s", format, theme, &nodes, caption, aspect);
+    struct esp_picture_look look = {esp_colours_find(theme), how, nodes,
+                                    esp_caption_find(caption), esp_aspect_of(aspect)};
     struct esp_tokens tokens = {esp_texts_find, texts};
     if (!look.colours)
         look.colours = esp_colours_find("light");
     if (look.most < -1 || look.most > ESP_RECORDING_NODES)
         look.most = -1;
+    if (look.caption < 0)
+        look.caption = ESP_CAPTION_FULL;
     agseterrf(ignore);
     Agraph_t *graph = esp_picture(&recorded->iteration, &tokens, &look);
     FUZZ_REQUIRE(graph, "there is memory");
     if (strcmp(format, "svg") == 0 && agnnodes(graph) <= MOST_DRAWN)
-        write_svg(graph);
+        write_svg(graph, look.aspect);
     else
         write_dot(graph);
     agclose(graph);

@@ -1,6 +1,7 @@
 /* A recording: every event of a file that is accepted can be read, with its text, its sums
  * and its steps; an iteration can be exported, and nothing unsafe for a terminal comes out;
- * the line that would be written for it can be read again. The input is the file. */
+ * the line that would be written for it can be read again. All of it becomes a page and charts.
+ * The input is the file. */
 #include "sessions/recording.h"
 
 #include <stdlib.h>
@@ -8,6 +9,8 @@
 
 #include "sessions/event_json.h"
 #include "tui/model/export.h"
+#include "tui/model/export_chart.h"
+#include "tui/model/web_page.h"
 #include "tests/fuzz/support/fuzz.h"
 
 static void export(const struct esp_export_options *options, const char *what)
@@ -66,6 +69,26 @@ static void look(struct esp_recording *recording, int number)
     export(&options, "an exported line");
 }
 
+/* A chart may be refused: there may be nothing to draw. */
+static void draw_all(struct esp_recording *recording)
+{
+    const int last = esp_recording_iterations(recording) - 1;
+    char *bytes, err[512];
+    size_t size;
+    if (last < 0)
+        return;
+    FUZZ_REQUIRE(esp_web_page(recording, 0, last, &bytes, &size, err, sizeof err) == 0, "%s",
+                 err);
+    fuzz_require_safe(bytes, size, "a page");
+    free(bytes);
+    for (int kind = 0; kind < ESP_SVG_CHART_KINDS; kind++) {
+        const struct esp_svg_chart_options options = {.kind = kind};
+        if (esp_export_chart(recording, 0, last, &options, &bytes, &size, err, sizeof err) == 0)
+            fuzz_require_safe(bytes, size, "a chart");
+        free(bytes);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     struct esp_recording *recording;
@@ -77,6 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         return 0;
     for (int i = 0; i < esp_recording_events(recording); i++)
         look(recording, i);
+    draw_all(recording);
     esp_recording_close(recording);
     return 0;
 }

@@ -34,6 +34,50 @@ key Enter" --prompt "Once upon a time" -n 20
 check "a file that is there stays" dumped "is there already"
 cp "$work/screen-2" "$work/screen" && check "paths are completed" dumped "^> :export $work/tree.txt"
 
+play "size 120x20
+wait
+type Once upon a time
+key Enter
+wait
+type :export $work/live.html
+key Enter
+$dump
+type :export stages $work/live.svg 16:9
+key Enter
+$dump-2" -n 20 --drafter fixed
+check "a live session becomes a page" dumped "a page of [0-9]* iterations, 0.1 MB, written to $work/live.html"
+check "and a chart" xmllint --noout "$work/live.svg"
+check "with its text" grep -q '"iterations":\[' "$work/live.html"
+echo "size 120x20
+key Right
+type :export $work/replay.html
+key Enter" >"$work/script"
+ESPALIER_SCRIPT="$work/script" timeout 60 $ESPALIER replay tests/cli/three.esp.jsonl >/dev/null 2>&1
+$ESPALIER export tests/cli/three.esp.jsonl --html 2>/dev/null | cmp -s - "$work/replay.html"
+check "a replay becomes the page that the command line writes" [ $? -eq 0 ]
+
+# A key saves what the focused pane shows.
+echo "size 120x40
+key G
+key Tab Tab Tab e
+$dump
+type $work/chart.svg dark 4:3 short
+key Enter
+$dump-2
+type :export acceptance $work/depths.svg
+key Enter
+type :export stages $work/stages.png
+key Enter
+$dump-3" >"$work/script"
+ESPALIER_SCRIPT="$work/script" timeout 60 $ESPALIER replay sessions/samples/dynatree-adapting.esp.jsonl >/dev/null 2>&1
+check "in the controller pane it begins a chart of the thresholds" dumped '^> :export thresholds *$'
+cp "$work/screen-2" "$work/screen" && check "which is written" dumped "a chart of the thresholds written to $work/chart.svg"
+check "with the look that was asked for" sh -c "grep -q 'fill=\"#10151d\"' '$work/chart.svg' &&
+    grep -q 'viewBox=\"0 0 831' '$work/chart.svg' && ! grep -q 'drafter ' '$work/chart.svg'"
+$ESPALIER export sessions/samples/dynatree-adapting.esp.jsonl --chart acceptance | cmp -s - "$work/depths.svg"
+check "a replay draws the chart that the command line draws" [ $? -eq 0 ]
+cp "$work/screen-3" "$work/screen" && check "charts are SVG" dumped 'does not end in .svg, as charts do'
+
 if ! [ -x "$BUILD/espalier-dot" ]; then
     echo "  $BUILD/espalier-dot is not there: pictures are not tested"
     finish
@@ -44,7 +88,7 @@ type :export! $work/tree.txt
 key Enter
 type :export $work/tree.svg
 key Enter
-type :export $work/dark.svg dark
+type :export $work/dark.svg dark 4:3 short
 key Enter
 wait
 $dump
@@ -57,6 +101,9 @@ key Enter
 $dump-2" --prompt "Once upon a time" -n 20
 check "a picture is written" xmllint --noout "$work/tree.svg" "$work/dark.svg"
 check "in the colours that were asked for" sh -c "! cmp -s '$work/tree.svg' '$work/dark.svg'"
+check "with few words, and in that shape" sh -c "! grep -q 'drafter' '$work/dark.svg' &&
+    sed -n 's/.*viewBox=.0.00 0.00 \([0-9.]*\) \([0-9.]*\)\".*/\1 \2/p' '$work/dark.svg' |
+    awk '{ d = \$1 / \$2 * 3 / 4 - 1; exit !(d < 0.01 && d > -0.01) }'"
 check "and that is told" dumped "written to $work/dark.svg"
 check "it names the models" grep -q 'fairytale&#45;target ← fairytale' "$work/tree.svg"
 check "M-p begins the command" dot -Tplain -o /dev/null "$work/key.dot"

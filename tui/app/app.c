@@ -230,7 +230,9 @@ static void run_command(struct esp_app *app, const char *line)
         run_line(app, line);
         return;
     }
-    begin_command(app, line);
+    char begun[256];
+    snprintf(begun, sizeof begun, "%s%s", line, esp_command_begin(&app->control, line));
+    begin_command(app, begun);
     esp_input_list(app->input);
 }
 

@@ -37,6 +37,8 @@ struct cli_options {
     double speed, idle; /* of a replay (player.h) */
     bool plain;
     const char *iteration, *format, *output, *asciicast; /* of an export */
+    bool html;
+    const char *chart, *aspect, *caption;
     int nodes, columns, rows;
     const char *with, *with_verifier; /* the second choice to compare */
     const char *record; /* file to record to */

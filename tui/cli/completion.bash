@@ -26,7 +26,10 @@ _espalier() {
     --verifier | --with-verifier) words=$(_espalier_names "$program" verifiers) ;;
     --backend) words="auto $(_espalier_names "$program" backends)" ;;
     --theme) words=$(_espalier_names "$program" themes) ;;
-    --format) words='dot svg png txt json' ;;
+    --format) words='dot svg png txt json html' ;;
+    --chart) words='thresholds acceptance stages' ;;
+    --aspect) words='16:9 4:3 1:1' ;;
+    --caption) words='full short none' ;;
     --type) words='q8_0 q6_k q5_k q4_k q4_0 bf16 f16 f32' ;;
     list) words='drafters verifiers backends themes models settings' ;;
     *)

@@ -1,4 +1,5 @@
-/* export.c - `espalier export FILE`: iterations of a recording as pictures, text or JSON.
+/* export.c - `espalier export FILE`: iterations of a recording as pictures, text or JSON, or
+ * all of them as a page for a browser.
  *
  * Iterations are counted from 0 through the whole recording, as replay counts them. One of them
  * goes to standard output or to the file of -o; several go to one file each, or, where that
@@ -16,6 +17,8 @@
 
 #include "tui/view/cast.h"
 #include "tui/cli/cli.h"
+#include "tui/model/export_chart.h"
+#include "tui/model/web_page.h"
 #include "kernels/status.h"
 #include "viz/safe.h"
 #include "engine/support/write_file.h"
@@ -24,6 +27,9 @@ struct job {
     const struct cli_options *o;
     struct esp_recording *recording;
     int first, last, format;
+    int chart; /* -1: none */
+    int caption;
+    double aspect;
     char models[256];
 };
 
@@ -45,6 +51,10 @@ static int read_range(struct job *job, char *err, size_t errlen)
 {
     const char *range = job->o->iteration, *text = range;
     int there = esp_recording_iterations(job->recording);
+    if (!range && there > 0 && (job->format == ESP_EXPORT_HTML || job->chart >= 0)) {
+        job->last = there - 1;
+        return ESP_OK;
+    }
     if (!range)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "say which iteration, as --iteration 3 or --iteration 3-9");
@@ -70,24 +80,68 @@ static int read_range(struct job *job, char *err, size_t errlen)
 static int read_format(struct job *job, char *err, size_t errlen)
 {
     const char *format = job->o->format, *output = job->o->output;
-    job->format = format   ? esp_export_find(format)
+    if (job->o->html && format && strcmp(format, "html") != 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "--html and --format %.40s exclude each other",
+                        format);
+    job->format = job->o->html ? ESP_EXPORT_HTML
+                  : format   ? esp_export_find(format)
                   : output ? esp_export_of_path(output)
                            : ESP_EXPORT_SVG;
     if (job->format < 0 && format)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "--format takes dot, svg, png, txt or json, not '%.40s'", format);
+                        "--format takes dot, svg, png, txt, json or html, not '%.40s'", format);
     if (job->format < 0)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "%.300s does not end in .dot, .svg, .png, .txt or .json; say --format",
+                        "%.300s does not end in .dot, .svg, .png, .txt, .json or .html; say "
+                        "--format",
                         output);
     if (job->o->theme && strcmp(job->o->theme, "light") != 0 &&
         strcmp(job->o->theme, "dark") != 0)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "pictures have the themes light and dark, not '%.40s'", job->o->theme);
-    if (!output && job->format == ESP_EXPORT_PNG && isatty(STDOUT_FILENO))
+    if (!output && (job->format == ESP_EXPORT_PNG || job->format == ESP_EXPORT_HTML) &&
+        isatty(STDOUT_FILENO))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "a PNG picture is not for a terminal; name a file with -o");
-    if (!output && job->last > job->first &&
+                        "%s is not for a terminal; name a file with -o",
+                        job->format == ESP_EXPORT_PNG ? "a PNG picture" : "a page");
+    return ESP_OK;
+}
+
+/* What a picture is to look like. */
+static int read_look(struct job *job, char *err, size_t errlen)
+{
+    const struct cli_options *o = job->o;
+    const bool picture = job->chart >= 0 || job->format == ESP_EXPORT_SVG ||
+                         job->format == ESP_EXPORT_PNG || job->format == ESP_EXPORT_DOT;
+    if ((o->aspect || o->caption) && !picture)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "--aspect and --caption are for pictures: svg, png and charts");
+    job->aspect = o->aspect ? esp_aspect_of(o->aspect) : 0;
+    job->caption = o->caption ? esp_caption_find(o->caption) : ESP_CAPTION_FULL;
+    if (o->aspect && job->aspect == 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "--aspect takes W:H, as 16:9, from 1:5 to 5:1, not '%.40s'", o->aspect);
+    if (job->caption < 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "--caption takes full, short or none, not '%.40s'", o->caption);
+    return ESP_OK;
+}
+
+static int read_chart(struct job *job, char *err, size_t errlen)
+{
+    const char *chart = job->o->chart;
+    job->chart = chart ? esp_svg_chart_find(chart) : -1;
+    if (chart && job->chart < 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "--chart takes thresholds, acceptance or stages, not '%.40s'", chart);
+    if (chart && job->format != ESP_EXPORT_SVG)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "charts are written as svg only");
+    return ESP_OK;
+}
+
+static int check_pictures(const struct job *job, char *err, size_t errlen)
+{
+    if (!job->o->output && job->last > job->first &&
         (job->format == ESP_EXPORT_PNG || job->format == ESP_EXPORT_SVG))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "several pictures need a name with -o; tree.svg gives tree-0003.svg");
@@ -111,7 +165,7 @@ static int name_file(const struct job *job, int iteration, char path[PATH_MAX])
     const char *output = job->o->output, *mark = strstr(output, "%d");
     const char *name = strrchr(output, '/'), *dot = strrchr(name ? name : output, '.');
     int length;
-    if (job->first == job->last && !mark)
+    if ((job->first == job->last || job->format == ESP_EXPORT_HTML || job->chart >= 0) && !mark)
         length = snprintf(path, PATH_MAX, "%s", output);
     else if (mark)
         length = snprintf(path, PATH_MAX, "%.*s%d%s", (int)(mark - output), output, iteration,
@@ -155,6 +209,8 @@ static int export_one(const struct job *job, int iteration, char *err, size_t er
                                          .format = job->format,
                                          .theme = job->o->theme,
                                          .nodes = job->o->nodes,
+                                         .caption = job->caption,
+                                         .aspect = job->aspect,
                                          .ascii = job->o->ascii};
     char *bytes = NULL;
     size_t length = 0;
@@ -185,10 +241,10 @@ static int export_replay(const struct cli_options *o, char *err, size_t errlen)
                                              .ascii = o->ascii};
     char *bytes = NULL;
     size_t length = 0;
-    if (o->iteration || o->format || o->output)
+    if (o->iteration || o->format || o->output || o->html || o->chart || o->aspect || o->caption)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "--asciicast writes the whole replay to its own file, without "
-                        "--iteration, --format and -o");
+                        "--iteration, --format, --html, --chart, --aspect, --caption and -o");
     if (!o->force && access(o->asciicast, F_OK) == 0)
         return esp_fail(err, errlen, ESP_E_FILE,
                         "%.300s is there already; choose another name, or --force",
@@ -202,12 +258,54 @@ static int export_replay(const struct cli_options *o, char *err, size_t errlen)
     return status;
 }
 
+static int export_page(const struct job *job, char *err, size_t errlen)
+{
+    char *bytes = NULL;
+    size_t length = 0;
+    int status =
+        esp_web_page(job->recording, job->first, job->last, &bytes, &length, err, errlen);
+    if (status == ESP_OK)
+        status = write_out(job, job->first, bytes, length, err, errlen);
+    if (status == ESP_OK && job->o->output)
+        fprintf(stderr, "espalier: a page of %d iteration%s, %.1f MB\n",
+                job->last - job->first + 1, job->last > job->first ? "s" : "", 1e-6 * length);
+    free(bytes);
+    return status;
+}
+
+static int export_chart(const struct job *job, char *err, size_t errlen)
+{
+    const struct esp_svg_chart_options options = {.kind = job->chart,
+                                                  .theme = job->o->theme,
+                                                  .models = job->models,
+                                                  .aspect = job->aspect,
+                                                  .caption = job->caption};
+    char *bytes = NULL;
+    size_t length = 0;
+    int status = esp_export_chart(job->recording, job->first, job->last, &options, &bytes,
+                                  &length, err, errlen);
+    if (status == ESP_OK)
+        status = write_out(job, job->first, bytes, length, err, errlen);
+    free(bytes);
+    return status;
+}
+
 static int export_iterations(struct job *job, char *err, size_t errlen)
 {
     name_models(job);
-    int status = read_range(job, err, errlen);
+    int status = read_format(job, err, errlen);
     if (status == ESP_OK)
-        status = read_format(job, err, errlen);
+        status = read_chart(job, err, errlen);
+    if (status == ESP_OK)
+        status = read_look(job, err, errlen);
+    if (status == ESP_OK)
+        status = read_range(job, err, errlen);
+    if (status == ESP_OK && job->format == ESP_EXPORT_HTML)
+        return export_page(job, err, errlen);
+    if (status == ESP_OK && job->chart >= 0)
+        return export_chart(job, err, errlen);
+    if (status == ESP_OK)
+        status = check_pictures(job, err, errlen);
     for (int i = job->first; status == ESP_OK && i <= job->last; i++)
         status = export_one(job, i, err, errlen);
     return status;
@@ -229,15 +327,19 @@ static int run(struct cli_options *o)
 
 const struct cli_command cli_export = {
     .name = "export",
-    .arguments = "FILE --iteration N|A-B",
-    .summary = "trees of a recording as pictures, text or JSON; a replay as an asciicast",
-    .flags = "iteration format output theme nodes ascii force asciicast speed idle size",
+    .arguments = "FILE --iteration N|A-B | --html | --chart NAME",
+    .summary = "trees of a recording as pictures, text or JSON; a page or an asciicast that plays it",
+    .flags = "iteration html chart format output theme aspect caption nodes ascii force asciicast speed idle size",
     .least = 1,
     .most = 1,
     .details =
         "Iterations are counted from 0. Without -o the file goes to standard output.\n"
         "Several iterations with -o tree.svg give tree-0003.svg and so on; %d in the name\n"
         "stands for the number. Pictures are drawn by espalier-dot, with Graphviz.\n"
-        "`espalier export FILE --asciicast OUT` writes the whole replay instead.",
+        "`espalier export FILE --html -o OUT.html` writes a page that plays the whole recording\n"
+        "in any browser, or iterations A to B of it; the page is one file and loads nothing.\n"
+        "`espalier export FILE --chart NAME` draws how thresholds, acceptance by depth or the time\n"
+        "of the stages went, over all iterations or over A to B.\n"
+        "`espalier export FILE --asciicast OUT` writes the whole replay for terminals.",
     .run = run,
 };

@@ -63,6 +63,10 @@ enum flag {
     PLAIN,
     ITERATION,
     FORMAT,
+    HTML,
+    CHART,
+    ASPECT,
+    CAPTION,
     NODES,
     ASCIICAST,
     SIZE,
@@ -145,12 +149,17 @@ static const struct cli_flag fixed[] = {
     {"plain", PLAIN, NULL, "print every iteration's screen as text; needs no terminal"},
     {"iteration", ITERATION, "N|A-B", "which iteration, or from which to which"},
     {"format", FORMAT, "FORMAT",
-     "dot, svg, png, txt or json (default: as the file of -o ends)"},
+     "dot, svg, png, txt, json or html (default: as the file of -o ends)"},
+    {"html", HTML, NULL, "the whole recording as one page that plays in a browser; as --format html"},
     {"output", OUTPUT, "FILE", "write to a file instead of standard output"},
     {"asciicast", ASCIICAST, "FILE",
      "write the whole replay for terminal players (asciicast v2)"},
     {"size", SIZE, "WxH", "columns and rows of the replay (default: as recorded)"},
     {"nodes", NODES, "N", "nodes of a picture at most; 0: all (default: as fit on a slide)"},
+    {"chart", CHART, "NAME",
+     "thresholds, acceptance or stages: an SVG chart of all iterations, or of A-B"},
+    {"aspect", ASPECT, "W:H", "shape of a picture, as 16:9 or 4:3 (default: as large as the tree)"},
+    {"caption", CAPTION, "NAME", "words around a picture: full (default), short or none"},
     {"help", HELP, NULL, "show this help"},
     {"version", VERSION, NULL, "show the version"},
 };
@@ -383,6 +392,12 @@ static const char **text_of(struct cli_options *o, int flag)
         return &o->output;
     case ASCIICAST:
         return &o->asciicast;
+    case CHART:
+        return &o->chart;
+    case ASPECT:
+        return &o->aspect;
+    case CAPTION:
+        return &o->caption;
     case TEXT:
         return &o->text;
     case LOSS:
@@ -419,6 +434,8 @@ static bool *switch_of(struct cli_options *o, int flag)
         return &o->write;
     case RESUME:
         return &o->resume;
+    case HTML:
+        return &o->html;
     }
     return NULL;
 }

@@ -22,6 +22,9 @@ struct esp_command_ops {
     /* Adds what the word after `before` (the arguments up to it) can be. May be NULL. */
     void (*complete)(const struct esp_control *control, const char *before, const char *word,
                      struct esp_choices *choices);
+    /* What follows the name where a key begins the command, by what is shown: "" or words with
+     * a blank behind each. May be NULL. */
+    const char *(*begin)(const struct esp_control *control);
 };
 
 /* Entry `index` of the table; NULL past its end. */
@@ -31,6 +34,8 @@ const struct esp_command_ops *esp_command(int index);
 bool esp_command_is(const struct esp_control *control, const char *line);
 /* Runs a line that starts with ':'. Returns 0 or a negative status, with a reply. */
 int esp_command_run(struct esp_control *control, const char *line);
+/* What a key that begins this line adds to it, by what is shown; "": nothing. */
+const char *esp_command_begin(const struct esp_control *control, const char *line);
 /* Completes a word of a line that starts with ':'. */
 void esp_command_complete(struct esp_control *control, const char *before, const char *word,
                           struct esp_choices *choices);

@@ -123,6 +123,17 @@ int esp_command_run(struct esp_control *control, const char *line)
     return status;
 }
 
+const char *esp_command_begin(const struct esp_control *control, const char *line)
+{
+    const char *name;
+    size_t length;
+    split(line, &name, &length);
+    if (length == 0)
+        return "";
+    const struct meaning meaning = find(control, name, length);
+    return meaning.command && meaning.command->begin ? meaning.command->begin(control) : "";
+}
+
 /* ------------------------------------------------------------------ completion */
 
 void esp_command_complete(struct esp_control *control, const char *before, const char *word,

@@ -133,7 +133,9 @@ static int make_picture(const struct esp_export_options *options, char **bytes, 
     const struct esp_dot_options picture = {.format = formats[options->format].name,
                                             .theme = options->theme ? options->theme : "light",
                                             .models = options->models,
-                                            .nodes = options->nodes};
+                                            .nodes = options->nodes,
+                                            .caption = options->caption,
+                                            .aspect = options->aspect};
     char *line = NULL;
     size_t line_length = 0;
     int status = make_line(options, &line, &line_length);

@@ -1,5 +1,6 @@
 /* export.h - one iteration as a file: a picture, a text or a line of JSON.
  *
+ * A page plays several iterations: web_page.h makes it.
  * The command line exports iterations of a recording, the interface the one it shows; both come
  * here. Text is what the tree pane draws, JSON is the line that a recording has, pictures come
  * from espalier-dot (viz/dot_helper.h).
@@ -8,6 +9,7 @@
 #define ESP_EXPORT_H
 
 #include "sessions/recording.h"
+#include "viz/picture_options.h"
 #include "viz/tree_view.h"
 
 /* X(identifier, name, whether espalier-dot draws it) */
@@ -16,7 +18,8 @@
     X(SVG, "svg", true)                                                                        \
     X(PNG, "png", true)                                                                        \
     X(TXT, "txt", false)                                                                       \
-    X(JSON, "json", false)
+    X(JSON, "json", false)                                                                     \
+    X(HTML, "html", false)
 
 enum esp_export_format {
 #define X(name, text, picture) ESP_EXPORT_##name,
@@ -40,11 +43,13 @@ struct esp_export_options {
     int format;
     const char *theme; /* of a picture: "light" (NULL) or "dark" */
     int nodes;         /* of a picture: nodes at most; 0: all, -1: as fit on a slide */
+    int caption;       /* of a picture: enum esp_caption */
+    double aspect;     /* of a picture: width by height; 0: as it comes */
     bool ascii;        /* of a text: nothing beyond ASCII */
 };
 
 /* Makes the whole file in memory; the caller frees *bytes. Returns 0 or a negative status with
- * a sentence. */
+ * a sentence. The format is none of web_page.h's. */
 int esp_export(const struct esp_export_options *options, char **bytes, size_t *length,
                char *err, size_t errlen);
 

@@ -7,6 +7,7 @@
 
 #include "viz/chart.h"
 #include "viz/dot/label.h"
+#include "viz/gauges.h"
 
 enum { TITLE = 20, LINE = 13, LEGEND = 12 };
 
@@ -51,62 +52,80 @@ static void put_title(FILE *file, const struct esp_iteration *it,
     end_row(file);
 }
 
+/* "draft <b>.51</b> ms", with a gap behind it: the blanks stand where a run ends. */
+static void put_fact(FILE *file, const char *before, const char *value, const char *after)
+{
+    fprintf(file, "%s <b>%s%s</b>%s%s", before, value, *after ? " " : gap, after,
+            *after ? gap : "");
+}
+
+static void put_name(FILE *file, const char *before, const char *name)
+{
+    fprintf(file, "%s <b>", before);
+    esp_label_text(file, name ? name : "");
+    fprintf(file, "%s</b>", gap);
+}
+
 static void put_setup(FILE *file, const struct esp_iteration *it,
                       const struct esp_picture_look *look)
 {
     const struct esp_colours *colours = look->colours;
-    char before[16], after[16];
     begin_row(file, LINE, colours->label);
-    fputs("drafter <b>", file);
-    esp_label_text(file, it->drafter ? it->drafter : "");
-    fprintf(file, "</b>%sverifier <b>", gap);
-    esp_label_text(file, it->verifier ? it->verifier : "");
-    fputs("</b>", file);
+    put_name(file, "drafter", it->drafter);
+    put_name(file, "verifier", it->verifier);
     if (it->lossy)
-        fprintf(file, "%s<font color=\"%s\"><b>LOSSY</b></font>", gap, colours->rejected);
-    if (look->models && *look->models) {
-        fputs(gap, file);
+        fprintf(file, "<font color=\"%s\"><b>LOSSY%s</b></font>", colours->rejected, gap);
+    if (look->models && *look->models)
         esp_label_text(file, look->models);
-    }
     end_row(file);
-    if (it->gauge_count < 1)
-        return;
-    begin_row(file, LINE, colours->label);
+}
+
+/* The values of the controller, a few in a row. */
+static void put_gauges(FILE *file, const struct esp_iteration *it,
+                       const struct esp_colours *colours)
+{
+    enum { IN_A_ROW = 3 };
+    char before[16], after[16], name[64];
     for (int i = 0; i < it->gauge_count && i < ESP_MAX_GAUGES; i++) {
         const struct esp_gauge *g = &it->gauges[i];
-        fputs(i ? gap : "", file);
-        esp_label_text(file, g->name ? g->name : "");
-        fprintf(file, " <b>%s</b>", esp_number(before, g->before, 3));
+        if (i % IN_A_ROW == 0)
+            begin_row(file, LINE, colours->label);
+        esp_label_text(file, esp_gauge_full_name(name, it, g->name));
+        fprintf(file, " <b>%s", esp_number(before, g->before, 3));
         if (g->after != g->before)
-            fprintf(file, " \u2192 <b>%s</b>", esp_number(after, g->after, 3));
+            fprintf(file, " \u2192 %s", esp_number(after, g->after, 3));
+        fprintf(file, "%s</b>", gap);
+        if (i % IN_A_ROW == IN_A_ROW - 1 || i + 1 == it->gauge_count)
+            end_row(file);
     }
-    end_row(file);
 }
 
 static void put_times(FILE *file, const struct esp_iteration *it,
                       const struct esp_colours *colours)
 {
     const double *s = it->seconds;
-    char text[16];
+    char number[16], words[64];
     double all = 0;
     for (int i = 0; i < ESP_STAGES; i++)
         all += s[i];
     if (!(all > 0))
         return;
     begin_row(file, LINE, colours->label);
-    fprintf(file, "draft <b>%s</b> ms in %d pass%s",
-            esp_number(text, 1e3 * s[ESP_STAGE_DRAFT], 2), it->draft_passes,
-            it->draft_passes == 1 ? "" : "es");
-    fprintf(file, "%sverify <b>%s</b> ms%s", gap,
-            esp_number(text, 1e3 * s[ESP_STAGE_VERIFY], 2), gap);
-    fprintf(file, "rest <b>%s</b> ms%s",
-            esp_number(text, 1e3 * (all - s[ESP_STAGE_DRAFT] - s[ESP_STAGE_VERIFY]), 2), gap);
-    if (it->committed_count > 0) {
-        double each = all / it->committed_count;
-        fprintf(file, "per token <b>%s</b> ms", esp_number(text, 1e3 * each, 2));
-        if (it->baseline > 0)
-            fprintf(file, ", plain decoding %s ms: <b>%.2fx</b>",
-                    esp_number(text, 1e3 * it->baseline, 2), it->baseline / each);
+    snprintf(words, sizeof words, "ms in %d pass%s", it->draft_passes,
+             it->draft_passes == 1 ? "" : "es");
+    put_fact(file, "draft", esp_number(number, 1e3 * s[ESP_STAGE_DRAFT], 2), words);
+    put_fact(file, "verify", esp_number(number, 1e3 * s[ESP_STAGE_VERIFY], 2), "ms");
+    put_fact(file, "rest",
+             esp_number(number, 1e3 * (all - s[ESP_STAGE_DRAFT] - s[ESP_STAGE_VERIFY]), 2), "ms");
+    end_row(file);
+    if (it->committed_count < 1)
+        return;
+    const double each = all / it->committed_count;
+    begin_row(file, LINE, colours->label);
+    put_fact(file, "per token", esp_number(number, 1e3 * each, 2), "ms");
+    if (it->baseline > 0) {
+        put_fact(file, "plain decoding", esp_number(number, 1e3 * it->baseline, 2), "ms");
+        fprintf(file, "<b>%.2fx</b>", it->baseline / each);
     }
     end_row(file);
 }
@@ -116,8 +135,11 @@ void esp_picture_caption(FILE *file, const struct esp_iteration *it,
 {
     fputs("<table border=\"0\" cellborder=\"0\" cellspacing=\"0\" cellpadding=\"2\">", file);
     put_title(file, it, look->colours);
-    put_setup(file, it, look);
-    put_times(file, it, look->colours);
+    if (look->caption == ESP_CAPTION_FULL) {
+        put_setup(file, it, look);
+        put_gauges(file, it, look->colours);
+        put_times(file, it, look->colours);
+    }
     fputs("</table>", file);
 }
 
@@ -178,6 +200,31 @@ static void put_widths(FILE *file, const struct esp_colours *colours)
             gap);
 }
 
+static bool has_verdict(const struct esp_iteration *it, int verdict)
+{
+    for (int i = 1; i < it->tree.count; i++)
+        if (it->tree.nodes[i].verdict == verdict)
+            return true;
+    return false;
+}
+
+static bool has_confidence(const struct esp_iteration *it)
+{
+    for (int i = 0; i < it->tree.count; i++)
+        if (isfinite(it->tree.nodes[i].confidence))
+            return true;
+    return false;
+}
+
+/* Whether any node has a probability of the target below it. */
+static bool has_target(const struct esp_iteration *it)
+{
+    for (int i = 1; i < it->tree.count; i++)
+        if (isfinite(it->tree.nodes[i].p))
+            return true;
+    return false;
+}
+
 static bool has_draws(const struct esp_iteration *it)
 {
     for (int i = 1; i < it->tree.count; i++)
@@ -202,6 +249,45 @@ static void put_draws(FILE *file, const struct esp_iteration *it)
     fprintf(file, "%su: random number drawn</td></tr>", gap);
 }
 
+/* The kinds of nodes that there are. A row that is narrower than the others is stretched, each
+ * column alike; empty columns take that for those that are not there. */
+static void put_samples(FILE *file, const struct esp_iteration *it,
+                        const struct esp_colours *colours)
+{
+    enum { EMPTY = 12 };
+    const bool cut = has_verdict(it, ESP_CUT), accepted = has_verdict(it, ESP_ACCEPTED),
+               rejected = has_verdict(it, ESP_REJECTED), other = has_verdict(it, ESP_UNVISITED);
+    if (accepted)
+        put_sample(file, colours->accepted, 3, "", "\u2713", "accepted");
+    if (rejected)
+        put_sample(file, colours->rejected, 2, "", "\u2717", "rejected");
+    if (other)
+        put_sample(file, colours->frame, 1, "", "&#160;", "not visited");
+    if (cut)
+        put_sample(file, colours->cut, 1, ",dashed", "&#160;", "cut before the target saw it");
+    put_sample(file, colours->bonus, 1, "double", "+", "from the target");
+    for (int i = EMPTY * (4 - accepted - rejected - other - cut); i > 0; i--)
+        fputs("<td></td>", file);
+}
+
+/* What shades, edges and numbers mean, where there are some. */
+static void put_measures(FILE *file, const struct esp_iteration *it,
+                         const struct esp_colours *colours)
+{
+    if (it->tree.count < 2 && !has_confidence(it))
+        return;
+    fputs("<tr><td align=\"left\"><table border=\"0\" cellborder=\"0\" cellspacing=\"2\" "
+          "cellpadding=\"1\"><tr>",
+          file);
+    if (has_confidence(it))
+        put_shades(file, colours);
+    if (it->tree.count > 1)
+        put_widths(file, colours);
+    if (has_target(it))
+        fputs("<td align=\"left\">p: the target's probability</td>", file);
+    fputs("</tr></table></td></tr>", file);
+}
+
 void esp_picture_legend(FILE *file, const struct esp_iteration *it,
                         const struct esp_picture_look *look)
 {
@@ -212,18 +298,9 @@ void esp_picture_legend(FILE *file, const struct esp_iteration *it,
             "<td align=\"left\"><font point-size=\"%d\" color=\"%s\">"
             "<table border=\"0\" cellborder=\"0\" cellspacing=\"2\" cellpadding=\"1\"><tr>",
             LEGEND, colours->label);
-    put_sample(file, colours->accepted, 3, "", "\u2713", "accepted");
-    put_sample(file, colours->rejected, 2, "", "\u2717", "rejected");
-    put_sample(file, colours->frame, 1, "", "&#160;", "not visited");
-    put_sample(file, colours->cut, 1, ",dashed", "&#160;", "cut before the target saw it");
-    put_sample(file, colours->bonus, 1, "double", "+", "from the target");
-    fputs("</tr></table></font></td></tr><tr><td align=\"left\"><table border=\"0\" "
-          "cellborder=\"0\" "
-          "cellspacing=\"2\" cellpadding=\"1\"><tr>",
-          file);
-    put_shades(file, colours);
-    put_widths(file, colours);
-    fputs("<td align=\"left\">p: the target's probability</td></tr></table></td></tr>", file);
+    put_samples(file, it, colours);
+    fputs("</tr></table></font></td></tr>", file);
+    put_measures(file, it, colours);
     if (has_draws(it))
         put_draws(file, it);
     fputs("</table>", file);

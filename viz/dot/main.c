@@ -22,6 +22,7 @@
 
 #include "viz/dot/curves.h"
 #include "sessions/event_json.h"
+#include "viz/dot/frame.h"
 #include "viz/dot/picture.h"
 
 enum { DONE, BAD, USAGE };
@@ -40,14 +41,16 @@ static int fail(const char *sentence)
 static void help(void)
 {
     puts("usage: espalier-dot [--format dot|svg|png] [--theme light|dark] [--nodes N] "
-         "[--models TEXT] <LINE\n\n"
+         "[--models TEXT] [--aspect W:H] [--caption full|short|none] <LINE\n\n"
          "Draws the tree of one iteration. LINE is an iteration as a recording holds it:\n"
          "    espalier export FILE --iteration 3 --format json | espalier-dot >tree.svg\n\n"
          "  --format FORMAT   dot, svg (default) or png\n"
          "  --theme NAME      light (default) or dark\n"
          "  --nodes N         nodes to show at most, the likeliest; 0: all (default: what fits "
          "on a slide)\n"
-         "  --models TEXT     names of the models, for the caption");
+         "  --models TEXT     names of the models, for the caption\n"
+         "  --aspect W:H      width by height, as 16:9 (default: as large as the tree needs)\n"
+         "  --caption NAME    full (default), short or none: words above and below the tree");
 }
 
 /* A number of nodes, or -1. */
@@ -65,12 +68,15 @@ static int parse(struct picture_request *request, int argc, char **argv)
                                             {"theme", required_argument, NULL, 't'},
                                             {"models", required_argument, NULL, 'm'},
                                             {"nodes", required_argument, NULL, 'n'},
+                                            {"aspect", required_argument, NULL, 'a'},
+                                            {"caption", required_argument, NULL, 'c'},
                                             {"help", no_argument, NULL, 'h'},
                                             {"version", no_argument, NULL, 'V'},
                                             {NULL, 0, NULL, 0}};
     int flag;
     *request =
-        (struct picture_request){.format = "svg", .look = {esp_colours_find("light"), "", -1}};
+        (struct picture_request){.format = "svg",
+                                 .look = {esp_colours_find("light"), "", .most = -1}};
     while ((flag = getopt_long(argc, argv, "T:hV", options, NULL)) != -1) {
         switch (flag) {
         case 'T':
@@ -86,6 +92,16 @@ static int parse(struct picture_request *request, int argc, char **argv)
             request->look.most = count(optarg);
             if (request->look.most < 0)
                 return fail("--nodes takes a whole number, 0 for all nodes");
+            break;
+        case 'a':
+            request->look.aspect = esp_aspect_of(optarg);
+            if (request->look.aspect == 0)
+                return fail("--aspect takes W:H, as 16:9, from 1:5 to 5:1");
+            break;
+        case 'c':
+            request->look.caption = esp_caption_find(optarg);
+            if (request->look.caption < 0)
+                return fail("--caption takes full, short or none");
             break;
         case 'h':
             help();
@@ -207,10 +223,10 @@ static int render(GVC_t *context, Agraph_t *graph, const char *format)
     return code;
 }
 
-static int write_picture(Agraph_t *graph, const char *format)
+static int write_picture(Agraph_t *graph, const char *format, double aspect)
 {
     GVC_t *context = gvContext();
-    if (!context || gvLayout(context, graph, "dot") != 0)
+    if (!context || !esp_frame_layout(context, graph, aspect))
         return fail("Graphviz cannot lay the tree out; is its dot plugin installed?");
     int code = render(context, graph, format);
     gvFreeLayout(context, graph);
@@ -238,7 +254,8 @@ int main(int argc, char **argv)
     if (!graph)
         return fail("no memory for the picture");
     code = strcmp(request.format, "dot") == 0 ? write_dot(graph)
-                                              : write_picture(graph, request.format);
+                                              : write_picture(graph, request.format,
+                                                              request.look.aspect);
     agclose(graph);
     esp_recorded_event_free(&recorded);
     esp_texts_free(&texts);

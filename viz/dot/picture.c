@@ -17,8 +17,9 @@
 #include "viz/dot/label.h"
 
 enum { TOKEN_COLUMNS = 28, BIG = 17, SMALL = 11 };
-/* What fits on a slide. */
-enum { LEAVES = 20, LEVELS = 10 };
+/* What fits on a slide, and on a wide one. */
+enum { LEAVES = 20, WIDE_LEAVES = 12, LEVELS = 10 };
+#define WIDE 1.5 /* from this aspect on */
 
 struct picture {
     const struct esp_iteration *it;
@@ -290,10 +291,11 @@ static int leaves(const struct esp_tree_rows *rows)
 static int choose_most(const struct picture *d, struct esp_tree_choice *choice,
                        struct esp_tree_rows *rows)
 {
+    const int fit = d->look->aspect >= WIDE ? WIDE_LEAVES : LEAVES;
     int status, count = d->it->tree.count;
     choice->most = count < 8 * LEAVES ? count + 1 : 8 * LEAVES;
-    while ((status = esp_tree_rows_build(rows, d->it, choice)) == 0 && leaves(rows) > LEAVES &&
-           choice->most > LEAVES) {
+    while ((status = esp_tree_rows_build(rows, d->it, choice)) == 0 && leaves(rows) > fit &&
+           choice->most > fit) {
         esp_tree_rows_free(rows);
         choice->most = choice->most * 7 / 8;
     }
@@ -391,8 +393,10 @@ Agraph_t *esp_picture(const struct esp_iteration *it, const struct esp_tokens *t
         return NULL;
     declare(&d);
     d.tree = agsubg(d.graph, cluster, 1);
-    label_graph(&d, d.graph, esp_picture_caption);
-    label_graph(&d, d.tree, esp_picture_legend);
+    if (look->caption != ESP_CAPTION_NONE) {
+        label_graph(&d, d.graph, esp_picture_caption);
+        label_graph(&d, d.tree, esp_picture_legend);
+    }
     set(d.tree, "labelloc", "b");
     add_tree(&d);
     if (d.failed) {

@@ -20,13 +20,16 @@
 
 #include <cgraph.h>
 
-#include "viz/dot/colours.h"
+#include "viz/colours.h"
+#include "viz/picture_options.h"
 #include "viz/tree_view.h"
 
 struct esp_picture_look {
     const struct esp_colours *colours;
     const char *models; /* for the caption, e.g. "target <- draft"; "": none */
     int most; /* nodes to show, if the accepted path allows it; 0: all, -1: as fit on a slide */
+    int caption;   /* enum esp_caption */
+    double aspect; /* width by height of what it is for; 0: as it comes */
 };
 
 /* The caller closes the graph with agclose(). NULL if there is no memory. */
@@ -34,7 +37,8 @@ Agraph_t *esp_picture(const struct esp_iteration *it, const struct esp_tokens *t
                       const struct esp_picture_look *look);
 
 /* caption.c: the two labels around the tree, in Graphviz's HTML-like form without the outer
- * angle brackets. */
+ * angle brackets. The legend has only what the picture shows. No run of text begins with a
+ * blank: some programs that draw SVG leave it out, and the run then touches the one before. */
 void esp_picture_caption(FILE *file, const struct esp_iteration *it,
                          const struct esp_picture_look *look);
 void esp_picture_legend(FILE *file, const struct esp_iteration *it,

@@ -1,5 +1,8 @@
 /* export.c - ":export tree.svg" writes the tree that is shown as a picture or as text;
- * ":export! tree.svg" also over a file that is there, ":export tree.svg dark" in dark colours.
+ * ":export! tree.svg" also over a file that is there, ":export tree.svg dark 16:9 short" in dark
+ * colours, in the shape of a slide and with few words. ":export thresholds chart.svg" draws a
+ * chart of the whole replay, or of a live session the last iterations; ":export page.html"
+ * writes a page that plays them.
  */
 #include "tui/model/export.h"
 
@@ -8,22 +11,58 @@
 #include <string.h>
 
 #include "tui/commands/command.h"
+#include "tui/model/export_chart.h"
+#include "tui/model/web_page.h"
 #include "engine/support/write_file.h"
 
-/* Takes "dark" or "light" off the end of what was typed. */
-static const char *take_theme(char *typed)
+/* What words behind the file's name say about a picture. */
+struct look {
+    const char *theme;
+    double aspect;
+    int caption;
+};
+
+static bool read_word(struct look *look, const char *word)
 {
-    static const char *const themes[] = {"dark", "light"};
-    size_t length = strlen(typed);
-    for (size_t i = 0; i < 2; i++) {
-        size_t name = strlen(themes[i]);
-        if (length < name || strcmp(typed + length - name, themes[i]) != 0 ||
-            (length > name && typed[length - name - 1] != ' '))
-            continue;
-        typed[length > name ? length - name - 1 : 0] = '\0';
-        return themes[i];
+    const bool theme = strcmp(word, "dark") == 0 || strcmp(word, "light") == 0;
+    const double aspect = esp_aspect_of(word);
+    const int caption = esp_caption_find(word);
+    if (theme)
+        look->theme = word[0] == 'd' ? "dark" : "light";
+    if (aspect > 0)
+        look->aspect = aspect;
+    if (caption >= 0)
+        look->caption = caption;
+    return theme || aspect > 0 || caption >= 0;
+}
+
+/* Takes such words off the end of what was typed. */
+static struct look take_look(char *typed)
+{
+    struct look look = {.caption = ESP_CAPTION_FULL};
+    for (;;) {
+        char *blank = strrchr(typed, ' ');
+        if (!read_word(&look, blank ? blank + 1 : typed))
+            return look;
+        while (blank && blank > typed && blank[-1] == ' ')
+            blank--;
+        *(blank ? blank : typed) = '\0';
     }
-    return NULL;
+}
+
+/* Takes the name of a chart off the start of what was typed; returns it, or -1. */
+static int take_chart(char *typed)
+{
+    const size_t length = strcspn(typed, " ");
+    for (int i = 0; i < ESP_SVG_CHART_KINDS; i++) {
+        const char *name = esp_svg_chart_name(i);
+        if (strlen(name) != length || strncmp(typed, name, length) != 0)
+            continue;
+        const char *rest = typed + length + strspn(typed + length, " ");
+        memmove(typed, rest, strlen(rest) + 1);
+        return i;
+    }
+    return -1;
 }
 
 static int write_text(struct esp_control *control, const struct esp_export_options *options,
@@ -51,52 +90,147 @@ static int draw_picture(struct esp_control *control, const struct esp_export_opt
     return esp_answer(control, "drawing iteration %d", options->iteration->index);
 }
 
-static int run(struct esp_control *control, const char *arguments)
+static int write_page(struct esp_control *control, const char *path, bool over)
+{
+    const struct esp_player *player = control->player;
+    char err[512], *bytes;
+    size_t length;
+    int count = player ? esp_player_iterations(player) : 0, status;
+    if (player && count == 0)
+        return esp_refuse(control, "this recording holds no iteration");
+    if (player)
+        status =
+            esp_web_page(player->recording, 0, count - 1, &bytes, &length, err, sizeof err);
+    else
+        status =
+            esp_web_page_of_state(&control->state, &bytes, &length, &count, err, sizeof err);
+    if (status == 0)
+        status = esp_write_file(path, bytes, length, over, err, sizeof err);
+    free(bytes);
+    if (status < 0)
+        return esp_refuse(control, "%s", err);
+    return esp_answer(control, "a page of %d iteration%s, %.1f MB, written to %s", count,
+                      count == 1 ? "" : "s", 1e-6 * (double)length, path);
+}
+
+/* Names of the models, for captions. */
+static const char *name_models(const struct esp_control *control, char models[256])
 {
     const struct esp_loaded *loaded = &control->state.loaded;
-    char typed[1024], path[1024], models[256];
-    const bool over = *arguments == '!';
+    snprintf(models, 256, loaded->draft[0] ? "%s \u2190 %s" : "%s", loaded->target,
+             loaded->draft);
+    return models;
+}
+
+static int write_chart(struct esp_control *control, int kind, const struct look *look,
+                       const char *path, bool over)
+{
+    const struct esp_player *player = control->player;
+    char err[512], models[256], *bytes;
+    size_t length;
+    const struct esp_svg_chart_options options = {.kind = kind,
+                                                  .theme = look->theme,
+                                                  .models = name_models(control, models),
+                                                  .aspect = look->aspect,
+                                                  .caption = look->caption};
+    if (esp_export_of_path(path) != ESP_EXPORT_SVG)
+        return esp_refuse(control, "%s does not end in .svg, as charts do", path);
+    int status =
+        player ? esp_export_chart(player->recording, 0, esp_player_iterations(player) - 1,
+                                  &options, &bytes, &length, err, sizeof err)
+               : esp_export_chart_of_state(&control->state, &options, &bytes, &length, err,
+                                           sizeof err);
+    if (status == 0)
+        status = esp_write_file(path, bytes, length, over, err, sizeof err);
+    free(bytes);
+    if (status < 0)
+        return esp_refuse(control, "%s", err);
+    return esp_answer(control, "a chart of the %s written to %s", esp_svg_chart_name(kind), path);
+}
+
+static int write_tree(struct esp_control *control, const struct look *look, const char *named,
+                      bool over)
+{
+    char path[1024], models[256];
     int stages;
     const struct esp_iteration *it =
         esp_state_iteration(&control->state, control->ui.look.iteration, &stages);
     if (!it || stages < ESP_STAGES)
         return esp_refuse(control, it ? "this iteration has not ended yet"
                                       : "there is no tree yet");
-    arguments += over;
-    arguments += strspn(arguments, " ");
-    snprintf(models, sizeof models, loaded->draft[0] ? "%s \u2190 %s" : "%s", loaded->target,
-             loaded->draft);
-    snprintf(typed, sizeof typed, "%s", arguments);
     struct esp_export_options options = {.iteration = it,
                                          .tokens = control->state.tokens,
-                                         .models = models,
-                                         .theme = take_theme(typed),
+                                         .models = name_models(control, models),
+                                         .theme = look->theme,
                                          .nodes = -1,
+                                         .caption = look->caption,
+                                         .aspect = look->aspect,
                                          .ascii = control->canvas->ascii_text};
-    if (*typed)
-        esp_typed_path(path, sizeof path, typed);
+    if (*named)
+        snprintf(path, sizeof path, "%s", named);
     else
         snprintf(path, sizeof path, "iteration-%d.svg", it->index);
     options.format = esp_export_of_path(path);
     if (options.format < 0 || options.format == ESP_EXPORT_JSON)
-        return esp_refuse(control, "%s does not end in .svg, .png, .dot or .txt", path);
+        return esp_refuse(control, "%s does not end in .svg, .png, .dot, .txt or .html", path);
     return options.format == ESP_EXPORT_TXT ? write_text(control, &options, path, over)
                                             : draw_picture(control, &options, path, over);
+}
+
+static int run(struct esp_control *control, const char *arguments)
+{
+    char typed[1024], path[1024];
+    const bool over = *arguments == '!';
+    arguments += over;
+    snprintf(typed, sizeof typed, "%s", arguments + strspn(arguments, " "));
+    const int chart = take_chart(typed);
+    const struct look look = take_look(typed);
+    esp_typed_path(path, sizeof path, typed);
+    if (chart < 0 && esp_export_of_path(path) == ESP_EXPORT_HTML)
+        return write_page(control, path, over);
+    if (chart < 0)
+        return write_tree(control, &look, path, over);
+    if (!*path)
+        snprintf(path, sizeof path, "%s.svg", esp_svg_chart_name(chart));
+    return write_chart(control, chart, &look, path, over);
+}
+
+/* A key saves what the focused pane shows. */
+static const char *begin(const struct esp_control *control)
+{
+    const struct esp_layout_options *layout = &control->ui.layout;
+    if (!layout->focused)
+        return "";
+    switch (layout->current) {
+    case ESP_PANE_controller:
+        return "thresholds ";
+    case ESP_PANE_accepted:
+        return "acceptance ";
+    case ESP_PANE_timeline:
+    case ESP_PANE_stats:
+        return "stages ";
+    default:
+        return "";
+    }
 }
 
 static void complete(const struct esp_control *control, const char *before, const char *word,
                      struct esp_choices *choices)
 {
     (void)control;
+    for (int i = 0; !*before && i < ESP_SVG_CHART_KINDS; i++)
+        esp_choices_offer(choices, word, esp_svg_chart_name(i), "a chart of it");
     esp_complete_path(before, word, false, choices);
 }
 
 const struct esp_command_ops esp_command_export = {
     .name = "export",
-    .usage = "[FILE.svg|png|dot|txt] [dark]",
-    .summary = "save the tree that is shown as a picture for a slide (SVG, PNG) or as text; "
+    .usage = "[thresholds|acceptance|stages] [FILE.svg|png|dot|txt|html] [dark] [16:9] [short|none]",
+    .summary = "save the tree that is shown, or a chart, as a picture for a slide (SVG, PNG) or as "
+               "text, or all trees as a page (HTML); short and none leave out words around it; "
                ":export! FILE writes over a file",
     .in = ESP_IN_BOTH,
     .run = run,
     .complete = complete,
+    .begin = begin,
 };

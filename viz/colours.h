@@ -1,4 +1,4 @@
-/* colours.h - the colours of a picture of a tree, light and dark.
+/* colours.h - the colours of pictures and charts, light and dark.
  *
  * Hues are those of the terminal's light and dark themes, so that a slide and a screen agree.
  * Nothing is shown by colour alone: what was accepted also has a thick frame and a check mark,
@@ -12,6 +12,8 @@ struct esp_colours {
     const char *background, *text, *label, *edge, *frame; /* #rrggbb */
     const char *number;                                   /* as label, but on a shaded node */
     const char *accepted, *rejected, *cut, *bonus;
+    const char *stage[6]; /* of bars: draft, flatten, verify, select, commit, adapt */
+    const char *course;   /* of a line in a chart */
     int plain, sure; /* 0xRRGGBB: fill of a node with confidence 0 and 1 */
 };
 

@@ -1,5 +1,5 @@
 /* colours.c - two sets of colours; see colours.h. */
-#include "viz/dot/colours.h"
+#include "viz/colours.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -18,6 +18,8 @@ static const struct esp_colours sets[] = {
         .rejected = "#a8432f",
         .cut = "#78818f",
         .bonus = "#7a4fa8",
+        .stage = {"#b15c00", "#8792a2", "#2f6fb0", "#7a4fa8", "#1a7f3c", "#646d7b"},
+        .course = "#2f6fb0",
         .plain = 0xffffff,
         .sure = 0x9fc8f0,
     },
@@ -33,6 +35,8 @@ static const struct esp_colours sets[] = {
         .rejected = "#e9957f",
         .cut = "#8c98ab",
         .bonus = "#c9b0ea",
+        .stage = {"#e8a35c", "#6b7990", "#6aa9e6", "#c9b0ea", "#7fd99a", "#8c98ab"},
+        .course = "#6aa9e6",
         .plain = 0x161d27,
         .sure = 0x2f6398,
     },

@@ -1,0 +1,296 @@
+#!/usr/bin/env python3
+"""Looks at the page of a recording (espalier export FILE --html) in a browser.
+
+    tests/browser/page.py BROWSER PAGE.html HOSTILE.html [PICTURES]
+
+BROWSER is a Chromium or Chrome; it is asked over its pipe (--remote-debugging-pipe), so that nothing but
+Python's own library is needed. Facts are read from the document: what is shown follows the recording, keys and
+buttons move it, text stays text, nothing is loaded, every text has a contrast of 4.5:1, and a phone needs no
+sideways scrolling. With PICTURES, a folder, screens are stored there, to be looked at.
+"""
+import base64
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+PASSED = FAILED = 0
+
+
+def check(what, good, more=""):
+    global PASSED, FAILED
+    PASSED, FAILED = PASSED + bool(good), FAILED + (not good)
+    if not good:
+        print(f"  FAILED page: {what} {more}")
+
+
+class Browser:
+    """A headless browser with one page."""
+
+    def __init__(self, program, profile):
+        (read, self.out), (self.inp, write) = os.pipe(), os.pipe()
+
+        def places():  # the browser reads file 3 and writes file 4
+            os.dup2(os.dup(read), 30)
+            os.dup2(os.dup(write), 40)
+            os.dup2(30, 3)
+            os.dup2(40, 4)
+
+        self.process = subprocess.Popen(
+            [program, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
+             f"--user-data-dir={profile}", "--no-first-run", "--disable-extensions",
+             "--disable-background-networking", "--hide-scrollbars", "about:blank"],
+            close_fds=False, preexec_fn=places, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(read)
+        os.close(write)
+        self.number, self.rest, self.events, self.session = 0, b"", [], None
+        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.ask(domain + ".enable")
+
+    def message(self):
+        while b"\0" not in self.rest:
+            more = os.read(self.inp, 1 << 20)
+            if not more:
+                raise SystemExit("page: the browser ended")
+            self.rest += more
+        one, self.rest = self.rest.split(b"\0", 1)
+        return json.loads(one)
+
+    def ask(self, method, **params):
+        self.number += 1
+        call = {"id": self.number, "method": method, "params": params}
+        if self.session:
+            call["sessionId"] = self.session
+        os.write(self.out, json.dumps(call).encode() + b"\0")
+        while True:
+            answer = self.message()
+            if answer.get("id") == self.number:
+                if "error" in answer:
+                    raise RuntimeError(f"{method}: {answer['error']}")
+                return answer["result"]
+            self.events.append(answer)
+
+    def run(self, script):
+        answer = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(answer["exceptionDetails"])
+        return answer["result"].get("value")
+
+    def open(self, path, width=1280, height=800, phone=False, media=()):
+        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                 deviceScaleFactor=2 if phone else 1, mobile=phone)
+        self.ask("Emulation.setEmulatedMedia", media="",
+                 features=[{"name": name, "value": value} for name, value in media])
+        self.events = []
+        self.ask("Page.navigate", url=pathlib.Path(path).resolve().as_uri())
+        while not any(event["method"] == "Page.loadEventFired" for event in self.events):
+            self.events.append(self.message())
+
+    def key(self, key, text=None):
+        code = {" ": 32, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Home": 36,
+                "End": 35}.get(key, 0)
+        more = {"text": text} if text else {}
+        self.ask("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, **more)
+        self.ask("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
+
+    def picture(self, path):
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(self.ask("Page.captureScreenshot")["data"]))
+
+    def close(self):
+        try:
+            self.session = None
+            self.ask("Browser.close")
+        except (OSError, SystemExit):
+            pass
+        self.process.wait()
+
+
+HELPERS = """
+const $ = (id) => document.getElementById(id);
+const data = JSON.parse($("recording").textContent);
+const at = () => Number($("place").value);
+const stage = () => (document.querySelector('#stages [aria-current]') || {textContent: "whole"}).textContent;
+"""
+
+# The least contrast of a text with what is behind it, and which text that is.
+CONTRAST = """(() => {
+const light = (c) => { const f = c.map((v) => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+                       return .2126 * f[0] + .7152 * f[1] + .0722 * f[2]; };
+const rgb = (s) => s.match(/[\\d.]+/g).map(Number);
+const behind = (e) => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor);
+                        if (c.length < 4 || c[3] > 0) return c; } return [255, 255, 255]; };
+let least = [99, ""];
+for (const e of document.querySelectorAll("body *")) {
+    const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+    if (!own || e.closest("script, noscript") || !e.getClientRects().length) continue;
+    const a = light(rgb(getComputedStyle(e).color)), b = light(behind(e));
+    const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+    if (ratio < least[0]) least = [ratio, e.className + " " + e.textContent.slice(0, 40)];
+}
+return least; })()"""
+
+
+def look_at_page(browser, path):
+    browser.open(path)
+    run = browser.run
+    run(HELPERS.replace("const ", "var "))
+    count = run("data.iterations.length")
+    errors = [event for event in browser.events if event["method"] in ("Runtime.exceptionThrown", "Log.entryAdded")]
+    check("nothing is reported as wrong", not errors, str(errors)[:300])
+    asked = [event["params"]["request"]["url"] for event in browser.events
+             if event["method"] == "Network.requestWillBeSent"]
+    check("nothing but the page is loaded", len(asked) == 1 and asked[0].startswith("file:"), asked)
+    check("it opens at the first iteration", run("at()") == 0 and run("stage()") == "whole")
+    check("the scrubber goes to the last one", run("Number($('place').max)") == count - 1)
+    check("the tree has the recorded nodes",
+          run("document.querySelectorAll('.item').length") ==
+          run("data.iterations[0].nodes.length + (data.iterations[0].bonus === undefined ? 0 : 1)"))
+    check("the accepted path is marked",
+          run("document.querySelectorAll('.item.accepted').length") ==
+          run("data.iterations[0].nodes.filter((n, i) => i && n[2] === 1).length"))
+    text = run("$('text').textContent")
+    browser.key("ArrowRight")
+    check("Right goes to the next iteration", run("at()") == 1)
+    check("and the text grows", len(run("$('text').textContent")) > len(text))
+    check("by what it committed",
+          run("[...document.querySelectorAll('#text .new')].map((e) => e.textContent).join('')") ==
+          run("data.iterations[1].text.filter((v, i) => i % 2 === 0).map((s) => data.strings[s]).join('')"))
+    browser.key(",", ",")
+    check("a comma goes a stage back", run("stage()") == "commit" and run("at()") == 1)
+    for _ in range(3):
+        browser.key(",", ",")
+    check("to the drafted tree, without verdicts", run("stage()") == "draft" and
+          run("document.querySelectorAll('.item.accepted, .item.target').length") == 0)
+    check("whose text is that of before", run("$('text').textContent") == text)
+    browser.key(".", ".")
+    check("a dot goes on", run("stage()") == "verify")
+    browser.key("End")
+    check("End goes to the end", run("at()") == count - 1)
+    browser.key("Home")
+    check("Home to the start", run("at()") == 0 and run("$('text').textContent") == text)
+    run("$('forward').click()")
+    check("so does the button", run("at()") == 1)
+    run("$('place').value = 3; $('place').dispatchEvent(new Event('input'))")
+    check("and the scrubber", run("at()") == 3 and "(4 of" in run("$('number').textContent"))
+    run("document.querySelector('.item[data-index=\"1\"]').click()")
+    check("a node that is chosen says its sentence", run("$('node-said').textContent") ==
+          run("(() => { const n = data.iterations[3].nodes[1]; "
+              "return data.strings[n[0]] + ': ' + data.strings[n[10]] + '.'; })()"))
+    browser.key("ArrowLeft")
+    check("arrows walk the tree from there", run("document.activeElement.dataset.index") == "0" and run("at()") == 3)
+    run("document.activeElement.blur(); $('speed').value = '12'")
+    browser.key(" ", " ")
+    check("Space plays", run("$('play').getAttribute('aria-label')") == "pause")
+    moved = run("new Promise((done) => { const start = Date.now(), look = () => at() > 4 ? done(true) : "
+                "Date.now() - start > 30000 ? done(false) : setTimeout(look, 50); look(); })")
+    check("by itself", moved)
+    browser.key(" ", " ")
+    check("and again pauses", run("$('play').getAttribute('aria-label')") == "play")
+    check("thresholds have charts", run("document.querySelectorAll('#charts .course').length") > 0)
+    check("stages have times", run("document.querySelectorAll('#time dd').length") == 6)
+    check("every picture has words",
+          run("[...document.querySelectorAll('svg')].every((s) => s.getAttribute('aria-label') || "
+              "s.getAttribute('aria-hidden'))"))
+    check("every button has a name", run("[...document.querySelectorAll('button')].every((b) => "
+                                         "b.getAttribute('aria-label') || b.textContent)"))
+    paper = run("getComputedStyle(document.documentElement).backgroundColor")
+    run("$('theme').click()")
+    check("a button changes light and dark",
+          run("getComputedStyle(document.documentElement).backgroundColor") != paper)
+
+
+def look_at_colours(browser, path):
+    for scheme in ("light", "dark"):
+        browser.open(path, media=(("prefers-color-scheme", scheme), ("prefers-reduced-motion", "reduce")))
+        browser.run(HELPERS.replace("const ", "var "))
+        for _ in range(4):
+            browser.key("ArrowRight")
+            least = browser.run(CONTRAST)
+            check(f"contrast, {scheme}", least[0] >= 4.5, least)
+        check("reduced motion is honoured",
+              browser.run("parseFloat(getComputedStyle(document.querySelector('.item')).transitionDuration)") == 0)
+
+
+def look_at_phone(browser, path):
+    browser.open(path, 390, 844, True)
+    browser.run(HELPERS.replace("const ", "var "))
+    for _ in range(5):
+        check("a phone needs no sideways scrolling",
+              browser.run("document.documentElement.scrollWidth <= 390 && $('tree-box').scrollWidth <= "
+                          "$('tree-box').clientWidth"))
+        browser.key("ArrowRight")
+    check("its buttons are as large as a finger",
+          browser.run("[...document.querySelectorAll('#buttons button')].every((b) => "
+                      "b.getBoundingClientRect().width >= 44 && b.getBoundingClientRect().height >= 44)"))
+    place = browser.run("(() => { const r = $('forward').getBoundingClientRect(); return [r.x + 9, r.y + 9]; })()")
+    before = browser.run("at()")
+    for kind in ("touchStart", "touchEnd"):
+        points = [{"x": place[0], "y": place[1]}] if kind == "touchStart" else []
+        browser.ask("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+    moved = browser.run(f"new Promise((done) => setTimeout(() => done(at()), 400))")
+    check("and obey a touch", moved == before + 1, moved)
+
+
+def look_at_hostile(browser, path):
+    browser.open(path)
+    run = browser.run
+    run(HELPERS.replace("const ", "var "))
+    names = "html head meta title style body header h1 span p button noscript main section h2 div ol li dl dt dd " \
+            "figure figcaption footer label output input select option script svg path bdi".split()
+    for at in range(run("data.iterations.length")):
+        run(f"$('place').value = {at}; $('place').dispatchEvent(new Event('input'))")
+        found = run("[...new Set([...document.querySelectorAll('*')].map((e) => e.localName))]")
+        check("only the page's own elements are there", set(found) <= set(names), set(found) - set(names))
+        check("nothing ran", run("window.evil === undefined && document.scripts.length === 2"))
+        check("nothing reorders or controls",
+              not run(r"/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/"
+                      ".test(document.body.innerText + document.title)"))
+    try:
+        run("document.body.innerHTML = '<b>x</b>'")
+        check("the page's policy forbids markup from text", False)
+    except RuntimeError:
+        check("the page's policy forbids markup from text", True)
+
+
+def take_pictures(browser, path, folder):
+    for name, scheme, width, height, phone, at in (
+            ("desktop-light", "light", 1280, 800, False, 5), ("desktop-dark", "dark", 1280, 800, False, 12),
+            ("wide", "light", 1920, 1080, False, 20), ("phone", "light", 390, 844, True, 5),
+            ("phone-dark", "dark", 390, 844, True, 8)):
+        browser.open(path, width, height, phone, (("prefers-color-scheme", scheme),))
+        browser.run(HELPERS.replace("const ", "var "))
+        browser.run(f"$('place').value = {at}; $('place').dispatchEvent(new Event('input'))")
+        browser.picture(os.path.join(folder, name + ".png"))
+        if phone:
+            browser.run("scrollTo(0, 99999)")
+            browser.picture(os.path.join(folder, name + "-end.png"))
+    browser.open(path, 1280, 800)
+    browser.run(HELPERS.replace("const ", "var "))
+    browser.run("$('place').value = 5; $('place').dispatchEvent(new Event('input'))")
+    with open(os.path.join(folder, "print.pdf"), "wb") as file:
+        file.write(base64.b64decode(browser.ask("Page.printToPDF")["data"]))
+
+
+def main():
+    program, page, hostile = sys.argv[1:4]
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        browser = Browser(program, profile)
+        try:
+            look_at_page(browser, page)
+            look_at_colours(browser, page)
+            look_at_phone(browser, page)
+            look_at_hostile(browser, hostile)
+            if len(sys.argv) > 4:
+                take_pictures(browser, page, sys.argv[4])
+        finally:
+            browser.close()
+    print(f"page: {PASSED} passed, {FAILED} failed")
+    return FAILED > 0
+
+
+sys.exit(main())

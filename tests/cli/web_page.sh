@@ -1,0 +1,68 @@
+#!/bin/sh
+# `espalier export FILE --html`: one file that is HTML, runs nothing but its own script, and plays in a browser.
+. tests/shell.sh
+recording=sessions/samples/dynatree-adapting.esp.jsonl
+export="$ESPALIER export $recording"
+
+$export --html -o "$work/page.html" 2>"$work/err"
+check "a page is written" test -s "$work/page.html"
+check "and how large it is" grep -q 'a page of 74 iterations, [0-9.]* MB' "$work/err"
+$export -o "$work/named.html" 2>/dev/null
+check "the name of the file is enough" cmp -s "$work/page.html" "$work/named.html"
+$export --format html >"$work/piped.html"
+check "and standard output will do" cmp -s "$work/page.html" "$work/piped.html"
+$export --html --iteration 3-5 -o "$work/part.html" 2>"$work/err"
+check "some iterations make a smaller one" grep -q 'a page of 3 iterations' "$work/err"
+check "one that is there stays" fails 1 "is there already" $export --html -o "$work/page.html"
+check "two formats are one too many" fails 1 "exclude each other" $export --html --format svg
+check "an iteration that is not there" fails 1 "holds 0 to 73" $export --html --iteration 90
+sed '/"iteration"/d' "$recording" >"$work/none.esp.jsonl"
+check "a recording without iterations" fails 1 "holds no iteration\|say which" $ESPALIER export "$work/none.esp.jsonl" --html
+
+awk 'NR == 1 || /"type":"iteration"/ { if (NR > 1) { if (!done++) kept = $0 } else print }
+    END { for (text = "a"; length(text) < 900000;) text = text text
+          for (i = 0; i < 68; i++) printf "{\"t\":0,\"type\":\"prompt\",\"tokens\":[{\"id\":%d,\"text\":\"%d%s\"}]}\n", 3000 + i, i, substr(text, 1, 1000000)
+          print kept }' "$recording" >"$work/large.esp.jsonl"
+check "a page that no browser would open is refused" fails 1 "larger than 64 MB; choose fewer" \
+    $ESPALIER export "$work/large.esp.jsonl" --html
+rm "$work/large.esp.jsonl"
+
+# What a policy names by its digest is what stands in the page.
+digest() {
+    awk -v from="$1" -v to="$2" 'function rest(s) { return substr(s, index(s, from) + length(from)) }
+        !on && index($0, from) { on = 1; print rest($0); next } on && index($0, to) { exit } on' "$work/page.html" |
+        sha256sum | cut -c-64
+}
+named() {
+    grep -o "$1-src 'sha256-[^']*'" "$work/page.html" | sed "s/.*sha256-//; s/'//" | base64 -d | od -An -v -tx1 | tr -d ' \n'
+}
+check "the policy names the style" test "$(digest '<style>' '</style>')" = "$(named style)"
+check "and the script" test "$(digest '<script>' '</script>')" = "$(named script)"
+check "and nothing else may be loaded" grep -q "Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-[^' ]*'; style-src 'sha256-[^' ]*'; base-uri" "$work/page.html"
+check "nothing leads out of the page" sh -c "! grep -v 'http://www.w3.org/2000/svg' '$work/page.html' | grep -q 'https\\?://\\|src=\\|href=\\|@import\\|url('"
+
+$ESPALIER export tests/vectors/recordings/hostile.esp.jsonl --html -o "$work/hostile.html" 2>/dev/null
+if command -v xmllint >/dev/null; then
+    for page in page hostile; do
+        # libxml2 does not know the elements that came with HTML 5; any other complaint counts.
+        xmllint --html --noout "$work/$page.html" 2>&1 | grep 'error :' | grep -v 'Tag [a-z]* invalid' >"$work/complaints"
+        check "$page.html is HTML" test ! -s "$work/complaints"; cat "$work/complaints"
+    done
+    check "hostile text is in no element" test \
+        "$(xmllint --html --xpath 'count(//script) + 100 * count(//style) + 10000 * count(//b | //a | //img | //iframe)' \
+            "$work/hostile.html" 2>/dev/null)" = 102
+fi
+
+# The rest needs a browser, which is too large to be installed for this alone.
+browser=
+for program in chromium chromium-browser google-chrome chrome; do
+    [ -n "$browser" ] || browser=$(command -v $program)
+done
+if [ -z "$browser" ] || ! command -v python3 >/dev/null; then
+    echo "  no Chromium or no python3 here: the page was not looked at in a browser"
+    finish
+fi
+timeout 120 python3 tests/browser/page.py "$browser" "$work/page.html" "$work/hostile.html" >"$work/browser" 2>&1
+check "in a browser it plays" grep -q '^page: [0-9]* passed, 0 failed$' "$work/browser"
+grep -v ' 0 failed$' "$work/browser"
+finish

@@ -1,0 +1,96 @@
+/* course.c - collects what charts need of iterations; see course.h. */
+#include "viz/course.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/status.h"
+#include "viz/gauges.h"
+
+static bool grow(struct esp_course *course)
+{
+    if (course->count < course->capacity)
+        return true;
+    const int capacity = course->capacity ? 2 * course->capacity : 256;
+    struct esp_course_point *points =
+        realloc(course->points, (size_t)capacity * sizeof *points);
+    if (!points)
+        return false;
+    course->points = points;
+    for (int i = 0; i < course->gauge_count; i++) {
+        float *values = realloc(course->gauges[i].values, (size_t)capacity * sizeof *values);
+        if (!values)
+            return false;
+        course->gauges[i].values = values;
+    }
+    course->capacity = capacity;
+    return true;
+}
+
+/* The gauge of this name; a new one has no values so far. NULL: no memory, or too many. */
+static struct esp_course_gauge *find(struct esp_course *course, const struct esp_iteration *it,
+                                     const char *symbol)
+{
+    for (int i = 0; i < course->gauge_count; i++)
+        if (strcmp(course->gauges[i].symbol, symbol) == 0)
+            return &course->gauges[i];
+    if (course->gauge_count == ESP_COURSE_GAUGES ||
+        strlen(symbol) >= sizeof course->gauges->symbol)
+        return NULL;
+    struct esp_course_gauge *new = &course->gauges[course->gauge_count];
+    const struct esp_gauge *goal = esp_gauge_goal(it, symbol);
+    new->values = malloc((size_t)course->capacity * sizeof *new->values);
+    if (!new->values)
+        return NULL;
+    for (int i = 0; i < course->count; i++)
+        new->values[i] = NAN;
+    snprintf(new->symbol, sizeof new->symbol, "%s", symbol);
+    esp_gauge_full_name(new->name, it, symbol);
+    snprintf(new->goal, sizeof new->goal, "%s", goal ? goal->name : "");
+    course->gauge_count++;
+    return new;
+}
+
+int esp_course_add(struct esp_course *course, const struct esp_iteration *it)
+{
+    if (!grow(course))
+        return ESP_E_MEMORY;
+    struct esp_course_point *point = &course->points[course->count];
+    *point = (struct esp_course_point){it->index, it->committed_count, {0}, it->baseline};
+    memcpy(point->seconds, it->seconds, sizeof point->seconds);
+    for (int i = 0; i < course->gauge_count; i++)
+        course->gauges[i].values[course->count] = NAN;
+    for (int i = 0; i < it->gauge_count && i < ESP_MAX_GAUGES; i++) {
+        struct esp_course_gauge *gauge = find(course, it, it->gauges[i].name);
+        if (gauge)
+            gauge->values[course->count] = (float)it->gauges[i].after;
+    }
+    course->count++;
+    esp_acceptance_add(&course->acceptance, it);
+    snprintf(course->drafter, sizeof course->drafter, "%s", it->drafter ? it->drafter : "");
+    snprintf(course->verifier, sizeof course->verifier, "%s", it->verifier ? it->verifier : "");
+    return ESP_OK;
+}
+
+void esp_course_free(struct esp_course *course)
+{
+    for (int i = 0; i < course->gauge_count; i++)
+        free(course->gauges[i].values);
+    free(course->points);
+    *course = (struct esp_course){.count = 0};
+}
+
+bool esp_course_moves(const struct esp_course *course, int gauge)
+{
+    float first = NAN;
+    for (int i = 0; i < course->count; i++) {
+        const float value = course->gauges[gauge].values[i];
+        if (isfinite(value) && isfinite(first) && value != first)
+            return true;
+        if (!isfinite(first))
+            first = value;
+    }
+    return false;
+}

@@ -1,0 +1,38 @@
+/* course.h - how a session went: what charts need of its iterations. */
+#ifndef ESP_COURSE_H
+#define ESP_COURSE_H
+
+#include "viz/acceptance.h"
+
+enum { ESP_COURSE_GAUGES = 24 };
+
+struct esp_course_point {
+    int index, committed;
+    double seconds[ESP_STAGES], baseline;
+};
+
+/* A value of the controller. */
+struct esp_course_gauge {
+    char symbol[32], name[64]; /* "tauh", "upper confidence (tauh)" */
+    char goal[32];             /* symbol of the value it is steered to; "": none */
+    float *values;             /* (count) after each iteration; NaN where it was not there */
+};
+
+/* Zeroed: empty. */
+struct esp_course {
+    struct esp_course_point *points; /* (count) */
+    int count, capacity;
+    struct esp_course_gauge gauges[ESP_COURSE_GAUGES]; /* (gauge_count) in order of coming */
+    int gauge_count;
+    struct esp_acceptance acceptance;
+    char drafter[256], verifier[256]; /* of the last iteration */
+};
+
+/* Returns 0 or ESP_E_MEMORY. */
+int esp_course_add(struct esp_course *course, const struct esp_iteration *it);
+void esp_course_free(struct esp_course *course);
+
+/* Whether a value is not the same all the time. */
+bool esp_course_moves(const struct esp_course *course, int gauge);
+
+#endif

@@ -1,0 +1,506 @@
+/* svg_chart.c - draws a course as SVG; see svg_chart.h.
+ *
+ * Lengths are in points; a chart of any shape has the area of one of 960 x 540. Texts are
+ * placed by their ends and by generous estimates of their widths, for the program that shows
+ * them may have another font.
+ */
+#include "viz/svg_chart.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/status.h"
+#include "viz/chart.h"
+#include "viz/colours.h"
+#include "viz/safe.h"
+
+enum { AREA = 960 * 540, EDGE = 30, TITLE = 20, LINE = 13, SMALL = 11, MOST_PANELS = 8 };
+enum { MOST_POINTS = 1000, MOST_COLUMNS = 200 };
+
+static const char *const names[] = {
+#define X(name, text) text,
+    ESP_SVG_CHARTS(X)
+#undef X
+};
+
+struct drawing {
+    FILE *file;
+    const struct esp_course *course;
+    const struct esp_svg_chart_options *options;
+    const struct esp_colours *colours;
+    double width, height;
+    double top; /* where the next thing may begin */
+};
+
+struct box {
+    double x, y, width, height;
+};
+
+int esp_svg_chart_find(const char *name)
+{
+    for (int i = 0; i < ESP_SVG_CHART_KINDS; i++)
+        if (strcmp(names[i], name) == 0)
+            return i;
+    return -1;
+}
+
+const char *esp_svg_chart_name(int kind)
+{
+    return names[kind];
+}
+
+/* ------------------------------------------------------------------ parts */
+
+static void put_text(FILE *file, const char *text)
+{
+    struct esp_safe_unit shown;
+    for (size_t left = strlen(text), taken; left > 0; text += taken, left -= taken) {
+        taken = esp_safe_next(text, left, ESP_SAFE_QUOTED, &shown);
+        for (const char *c = shown.text; *c; c++)
+            if (strchr("&<>\"'", *c))
+                fprintf(file, "&#%d;", *c);
+            else
+                putc(*c, file);
+    }
+}
+
+/* A line of text whose start ("start"), middle or end is at x. */
+static void draw_text(struct drawing *d, double x, double y, int size, const char *anchor,
+                      const char *colour, bool bold, const char *text)
+{
+    fprintf(d->file,
+            "<text x=\"%.1f\" y=\"%.1f\" font-size=\"%d\" text-anchor=\"%s\" fill=\"%s\"%s>", x,
+            y, size, anchor, colour, bold ? " font-weight=\"bold\"" : "");
+    put_text(d->file, text);
+    fputs("</text>\n", d->file);
+}
+
+static void draw_line(struct drawing *d, double x1, double y1, double x2, double y2,
+                      const char *colour)
+{
+    fprintf(
+        d->file,
+        "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"%s\" stroke-width=\"1\" fill=\"none\"/>\n",
+        x1, y1, x2, y2, colour);
+}
+
+static void draw_rect(struct drawing *d, struct box box, const char *fill)
+{
+    fprintf(d->file,
+            "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"/>\n", box.x,
+            box.y, box.width, box.height, fill);
+}
+
+/* About how wide a text is. */
+static double width_of(const char *text, int size)
+{
+    return 0.62 * size * esp_safe_width(text, strlen(text), ESP_SAFE_QUOTED);
+}
+
+/* An entry of a legend: a swatch and a text. Returns where the next one may begin. */
+static double draw_entry(struct drawing *d, double x, double y, const char *colour,
+                         const char *text)
+{
+    draw_rect(d, (struct box){x, y - 10, 12, 12}, colour);
+    draw_text(d, x + 18, y, LINE, "start", d->colours->label, false, text);
+    return x + 18 + width_of(text, LINE) + 20;
+}
+
+__attribute__((format(printf, 3, 4))) static void
+draw_caption(struct drawing *d, const char *title, const char *format, ...)
+{
+    const struct esp_course *course = d->course;
+    char text[768];
+    va_list args;
+    if (d->options->caption == ESP_CAPTION_NONE)
+        return;
+    d->top += TITLE;
+    draw_text(d, EDGE, d->top, TITLE, "start", d->colours->text, true, title);
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    d->top += LINE + 7;
+    draw_text(d, EDGE, d->top, LINE, "start", d->colours->text, false, text);
+    if (d->options->caption == ESP_CAPTION_FULL) {
+        snprintf(text, sizeof text, "drafter %s, verifier %s%s%s", course->drafter,
+                 course->verifier, d->options->models && *d->options->models ? ", " : "",
+                 d->options->models ? d->options->models : "");
+        d->top += LINE + 5;
+        draw_text(d, EDGE, d->top, LINE, "start", d->colours->label, false, text);
+    }
+    d->top += LINE;
+}
+
+static double across(const struct esp_course *course, struct box box, int i)
+{
+    return course->count > 1 ? box.x + box.width * i / (course->count - 1)
+                             : box.x + box.width / 2;
+}
+
+/* The first and the last iteration below a chart. */
+static void draw_iterations(struct drawing *d, struct box box)
+{
+    const struct esp_course *course = d->course;
+    const double y = box.y + box.height + SMALL + 4;
+    char text[32];
+    snprintf(text, sizeof text, "%d", course->points[0].index);
+    draw_text(d, box.x, y, SMALL, "start", d->colours->label, false, text);
+    draw_text(d, box.x + box.width / 2, y, SMALL, "middle", d->colours->label, false,
+              "iteration");
+    snprintf(text, sizeof text, "%d", course->points[course->count - 1].index);
+    draw_text(d, box.x + box.width, y, SMALL, "end", d->colours->label, false, text);
+}
+
+/* ------------------------------------------------------------------ thresholds */
+
+static void widen(const struct esp_course *course, int gauge, double *least, double *most)
+{
+    for (int i = 0; i < course->count; i++) {
+        const float value = course->gauges[gauge].values[i];
+        if (!isfinite(value))
+            continue;
+        *least = fmin(*least, (double)value);
+        *most = fmax(*most, (double)value);
+    }
+}
+
+static void draw_course(struct drawing *d, struct box box, int gauge, double least, double most,
+                        const char *colour, const char *dashes)
+{
+    const struct esp_course *course = d->course;
+    const int step = 1 + (course->count - 1) / MOST_POINTS;
+    bool pen = false;
+    fputs("<path d=\"", d->file);
+    for (int i = 0; i < course->count; i += step) {
+        const double value = (double)course->gauges[gauge].values[i];
+        if (!isfinite(value)) {
+            pen = false;
+            continue;
+        }
+        const double y = most > least ? box.y + box.height * (most - value) / (most - least)
+                                      : box.y + box.height / 2;
+        fprintf(d->file, "%c%.1f %.1f", pen ? 'L' : 'M', across(course, box, i), y);
+        pen = true;
+    }
+    fprintf(d->file, "\" stroke=\"%s\" stroke-width=\"2\" fill=\"none\"%s/>\n", colour, dashes);
+}
+
+static int find_gauge(const struct esp_course *course, const char *symbol)
+{
+    for (int i = 0; *symbol && i < course->gauge_count; i++)
+        if (strcmp(course->gauges[i].symbol, symbol) == 0)
+            return i;
+    return -1;
+}
+
+static double last_value(const struct esp_course *course, int gauge)
+{
+    int i = course->count - 1;
+    while (i > 0 && !isfinite(course->gauges[gauge].values[i]))
+        i--;
+    return (double)course->gauges[gauge].values[i];
+}
+
+static void draw_panel(struct drawing *d, struct box box, int gauge)
+{
+    enum { SCALE = 44 };
+    const struct esp_course *course = d->course;
+    const struct esp_course_gauge *g = &course->gauges[gauge];
+    const int goal = find_gauge(course, g->goal);
+    double least = INFINITY, most = -INFINITY;
+    char number[16], text[64];
+    widen(course, gauge, &least, &most);
+    if (goal >= 0)
+        widen(course, goal, &least, &most);
+    draw_text(d, box.x + SCALE, box.y + LINE, LINE, "start", d->colours->text, true, g->name);
+    snprintf(text, sizeof text, "at the end %s",
+             esp_number(number, last_value(course, gauge), 3));
+    draw_text(d, box.x + box.width, box.y + LINE, LINE, "end", d->colours->label, false, text);
+    const struct box plot = {box.x + SCALE, box.y + LINE + 9, box.width - SCALE,
+                             box.height - LINE - 9 - SMALL - 10};
+    draw_line(d, plot.x, plot.y, plot.x, plot.y + plot.height, d->colours->frame);
+    draw_line(d, plot.x, plot.y + plot.height, plot.x + plot.width, plot.y + plot.height,
+              d->colours->frame);
+    draw_text(d, plot.x - 5, plot.y + SMALL - 1, SMALL, "end", d->colours->label, false,
+              esp_number(number, most, 3));
+    draw_text(d, plot.x - 5, plot.y + plot.height, SMALL, "end", d->colours->label, false,
+              esp_number(number, least, 3));
+    if (goal >= 0)
+        draw_course(d, plot, goal, least, most, d->colours->rejected,
+                    " stroke-dasharray=\"6 4\"");
+    draw_course(d, plot, gauge, least, most, d->colours->course, "");
+    draw_iterations(d, plot);
+}
+
+static int draw_thresholds(struct drawing *d, char *err, size_t errlen)
+{
+    const struct esp_course *course = d->course;
+    int shown[MOST_PANELS], count = 0;
+    bool goals = false;
+    for (int i = 0; i < course->gauge_count && count < MOST_PANELS; i++)
+        if (esp_course_moves(course, i)) {
+            goals = goals || find_gauge(course, course->gauges[i].goal) >= 0;
+            shown[count++] = i;
+        }
+    if (count == 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        course->gauge_count > 0 ? "no threshold moves there"
+                                                : "this drafter has no thresholds");
+    draw_caption(d, "Thresholds over the iterations", "%d iterations%s", course->count,
+                 goals ? "; dashed: the goal that a value is steered to" : "");
+    const int columns = count > 2 && d->width >= d->height ? 2 : 1,
+              rows = (count + columns - 1) / columns;
+    const double wide = (d->width - 2 * EDGE - 30 * (columns - 1)) / columns,
+                 high = (d->height - EDGE / 2.0 - d->top) / rows;
+    for (int i = 0; i < count; i++)
+        draw_panel(d,
+                   (struct box){EDGE + (i % columns) * (wide + 30),
+                                d->top + (i / columns) * high, wide, high - 8},
+                   shown[i]);
+    return ESP_OK;
+}
+
+/* ------------------------------------------------------------------ acceptance */
+
+static void draw_scale(struct drawing *d, struct box plot)
+{
+    for (int i = 0; i <= 4; i++) {
+        const double y = plot.y + plot.height * (1 - i / 4.0);
+        char number[16];
+        draw_line(d, plot.x, y, plot.x + plot.width, y,
+                  i ? d->colours->edge : d->colours->frame);
+        draw_text(d, plot.x - 6, y + 4, SMALL, "end", d->colours->label, false,
+                  i ? esp_number(number, i / 4.0, 2) : "0");
+    }
+}
+
+static void draw_depth(struct drawing *d, struct box plot, double wide, int depth)
+{
+    const struct esp_acceptance *a = &d->course->acceptance;
+    const struct esp_accept_depth *at = &a->depth[depth];
+    const double share = (double)at->accepted / (double)at->tried,
+                 all = (double)at->accepted / a->iterations, x = plot.x + wide * (depth + 0.5);
+    const double y = plot.y + plot.height * (1 - all);
+    char text[32], number[8];
+    draw_rect(d,
+              (struct box){x - 0.3 * wide, plot.y + plot.height * (1 - share), 0.6 * wide,
+                           plot.height * share},
+              d->colours->course);
+    draw_text(d, x, plot.y + plot.height * (1 - share) - 6, LINE, "middle", d->colours->text,
+              true, esp_probability(number, share));
+    fprintf(d->file,
+            "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"6\" fill=\"%s\" stroke=\"%s\" "
+            "stroke-width=\"2\"/>\n",
+            x, y, d->colours->background, d->colours->accepted);
+    snprintf(text, sizeof text, "%d", depth + 1);
+    draw_text(d, x, plot.y + plot.height + LINE + 4, LINE, "middle", d->colours->text, true,
+              text);
+    snprintf(text, sizeof text, "%lld tried", (long long)at->tried);
+    draw_text(d, x, plot.y + plot.height + 2 * LINE + 7, SMALL, "middle", d->colours->label,
+              false, wide > 60 ? text : "");
+}
+
+static int draw_acceptance(struct drawing *d, char *err, size_t errlen)
+{
+    const struct esp_acceptance *a = &d->course->acceptance;
+    int deepest = 0;
+    for (int i = 0; i < ESP_ACCEPT_DEPTHS; i++)
+        if (a->depth[i].tried > 0)
+            deepest = i + 1;
+    if (deepest == 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "nothing was drafted there");
+    draw_caption(d, "Acceptance by depth",
+                 "%d iterations; %.2f drafted tokens accepted in each on average",
+                 a->iterations, (double)a->accepted / a->iterations);
+    const bool words = d->options->caption != ESP_CAPTION_NONE;
+    const struct box plot = {EDGE + 30, d->top + 16, d->width - 2 * EDGE - 30,
+                             d->height - d->top - 16 - (words ? 84 : 54)};
+    draw_scale(d, plot);
+    for (int i = 0; i < deepest; i++)
+        if (a->depth[i].tried > 0)
+            draw_depth(d, plot, plot.width / deepest, i);
+    if (!words)
+        return ESP_OK;
+    const double y = d->height - EDGE / 2.0 - 4;
+    double x = draw_entry(d, plot.x, y, d->colours->course,
+                          "accepted where the verifier came to that depth");
+    fprintf(d->file,
+            "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"6\" fill=\"%s\" stroke=\"%s\" "
+            "stroke-width=\"2\"/>\n",
+            x + 6, y - 4, d->colours->background, d->colours->accepted);
+    draw_text(d, x + 18, y, LINE, "start", d->colours->label, false, "in all iterations");
+    return ESP_OK;
+}
+
+/* ------------------------------------------------------------------ stages */
+
+/* The mean of several iterations, or one. */
+struct column {
+    double seconds[ESP_STAGES], all, plain;
+};
+
+static double sane(double seconds)
+{
+    return isfinite(seconds) && seconds > 0 ? seconds : 0;
+}
+
+static int make_columns(const struct esp_course *course, struct column columns[MOST_COLUMNS])
+{
+    const int each = 1 + (course->count - 1) / MOST_COLUMNS;
+    int made = 0;
+    for (int first = 0; first < course->count; first += each, made++) {
+        struct column *c = &columns[made];
+        const int end = first + each < course->count ? first + each : course->count;
+        *c = (struct column){.all = 0};
+        for (int i = first; i < end; i++) {
+            const struct esp_course_point *p = &course->points[i];
+            for (int s = 0; s < ESP_STAGES; s++)
+                c->seconds[s] += sane(p->seconds[s]) / (end - first);
+            c->plain += sane(p->baseline) * p->committed / (end - first);
+        }
+        for (int s = 0; s < ESP_STAGES; s++)
+            c->all += c->seconds[s];
+    }
+    return made;
+}
+
+static int rising(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* What the height of the chart stands for: the longest column, unless that is much longer than
+ * nearly all others. */
+static double find_scale(const struct column *columns, int count, bool *cut)
+{
+    double sorted[MOST_COLUMNS];
+    for (int i = 0; i < count; i++)
+        sorted[i] = fmax(columns[i].all, columns[i].plain);
+    qsort(sorted, (size_t)count, sizeof *sorted, rising);
+    const double usual = 1.2 * sorted[(count - 1) * 95 / 100], most = sorted[count - 1];
+    *cut = most > 2 * usual && usual > 0;
+    return *cut ? usual : most;
+}
+
+static void draw_column(struct drawing *d, struct box place, const struct column *c,
+                        double scale)
+{
+    double reached = 0;
+    for (int s = 0; s < ESP_STAGES; s++) {
+        const double from = fmin(reached / scale, 1),
+                     to = fmin((reached + c->seconds[s]) / scale, 1);
+        reached += c->seconds[s];
+        if (to - from > 0.0005)
+            draw_rect(d,
+                      (struct box){place.x, place.y + place.height * (1 - to), place.width,
+                                   place.height * (to - from)},
+                      d->colours->stage[s]);
+    }
+    if (c->plain > 0 && c->plain <= scale)
+        fprintf(
+            d->file,
+            "<path d=\"M%.1f %.1fh%.1f\" stroke=\"%s\" stroke-width=\"2\" fill=\"none\"/>\n",
+            place.x, place.y + place.height * (1 - c->plain / scale), place.width,
+            d->colours->text);
+}
+
+/* Returns the row after them. */
+static double draw_stage_legend(struct drawing *d, double x, double y)
+{
+    const struct esp_course *course = d->course;
+    const double start = x;
+    char text[64], number[16];
+    for (int s = 0; s < ESP_STAGES; s++) {
+        double all = 0;
+        for (int i = 0; i < course->count; i++)
+            all += sane(course->points[i].seconds[s]) / course->count;
+        snprintf(text, sizeof text, "%s %s ms", esp_stage_name(s),
+                 esp_number(number, 1e3 * all, 2));
+        if (x > start && x + 18 + width_of(text, LINE) > d->width - EDGE) {
+            x = start;
+            y += LINE + 6;
+        }
+        x = draw_entry(d, x, y, d->colours->stage[s], text);
+    }
+    return y + LINE + 6;
+}
+
+static int draw_stages(struct drawing *d, char *err, size_t errlen)
+{
+    struct column columns[MOST_COLUMNS];
+    const int count = make_columns(d->course, columns);
+    const bool words = d->options->caption != ESP_CAPTION_NONE;
+    bool cut;
+    char text[64], number[16];
+    const double scale = find_scale(columns, count, &cut);
+    if (!(scale > 0))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "no times were measured there");
+    draw_caption(d, "Time by stage", "%d iterations; line: plain decoding of as many tokens%s",
+                 d->course->count, cut ? "; the highest columns are cut off" : "");
+    if (words)
+        d->top = draw_stage_legend(d, EDGE + 30, d->top + 8) - 6;
+    const struct box plot = {EDGE + 30, d->top + 10, d->width - 2 * EDGE - 30,
+                             d->height - d->top - 10 - EDGE};
+    draw_line(d, plot.x, plot.y + plot.height, plot.x + plot.width, plot.y + plot.height,
+              d->colours->frame);
+    draw_line(d, plot.x, plot.y, plot.x, plot.y + plot.height, d->colours->frame);
+    snprintf(text, sizeof text, "%s ms", esp_number(number, 1e3 * scale, 2));
+    draw_text(d, plot.x - 6, plot.y + SMALL - 1, SMALL, "end", d->colours->label, false, text);
+    draw_text(d, plot.x - 6, plot.y + plot.height, SMALL, "end", d->colours->label, false, "0");
+    const double each = plot.width / count;
+    for (int i = 0; i < count; i++)
+        draw_column(d, (struct box){plot.x + each * (i + 0.1), plot.y, 0.8 * each, plot.height},
+                    &columns[i], scale);
+    draw_iterations(d, plot);
+    return ESP_OK;
+}
+
+/* ------------------------------------------------------------------ the whole */
+
+static int draw(struct drawing *d, char *err, size_t errlen)
+{
+    fprintf(
+        d->file,
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"%.0f\" height=\"%.0f\" "
+        "viewBox=\"0 0 %.2f %.2f\" font-family=\"DejaVu Sans,Verdana,sans-serif\">\n"
+        "<title>%s of %d iterations</title>\n",
+        d->width, d->height, d->width, d->height, names[d->options->kind], d->course->count);
+    fprintf(d->file, "<rect width=\"100%%\" height=\"100%%\" fill=\"%s\"/>\n",
+            d->colours->background);
+    int status = d->options->kind == ESP_SVG_CHART_THRESHOLDS ? draw_thresholds(d, err, errlen)
+                 : d->options->kind == ESP_SVG_CHART_ACCEPTANCE
+                     ? draw_acceptance(d, err, errlen)
+                     : draw_stages(d, err, errlen);
+    fputs("</svg>\n", d->file);
+    return status;
+}
+
+int esp_svg_chart(const struct esp_course *course, const struct esp_svg_chart_options *options,
+                  char **svg, size_t *length, char *err, size_t errlen)
+{
+    const double aspect = options->aspect > 0 ? options->aspect : 16.0 / 9;
+    struct drawing d = {.course = course,
+                        .options = options,
+                        .colours = esp_colours_find(options->theme ? options->theme : "light"),
+                        .width = sqrt(AREA * aspect),
+                        .top = EDGE / 2.0};
+    d.height = d.width / aspect;
+    *svg = NULL;
+    if (course->count == 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "there is no iteration yet");
+    d.file = open_memstream(svg, length);
+    int status = d.file ? draw(&d, err, errlen) : ESP_E_MEMORY;
+    const bool bad = d.file && (ferror(d.file) || fclose(d.file) != 0);
+    if (!d.file || bad)
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the chart");
+    if (status < 0) {
+        free(*svg);
+        *svg = NULL;
+    }
+    return status;
+}
