@@ -98,7 +98,7 @@ endif
 
 .PHONY: fuzz fuzz-tests
 .PHONY: print-public-headers
-.PHONY: all cuda cuda-kit check-cuda bench-cuda bench-cpu demo race check asan headless install uninstall clean help deps deps-check tests pages
+.PHONY: all cuda cuda-kit check-cuda bench-cuda bench-cpu bench-attention demo race check asan headless install uninstall clean help deps deps-check tests pages
 
 # ---------------------------------------------------------------- what is shown
 
@@ -132,6 +132,7 @@ help:
 	@echo 'make check-cuda   on a machine with a GPU: the tests of the CUDA backend'
 	@echo 'make bench-cuda   on a machine with a GPU: its speed, as tables'
 	@echo 'make bench-cpu    speed of the CPU backend for every weight type, as a table'
+	@echo 'make bench-attention  time of the CPU backend'"'"'s attention by the order of a tree, as CSV'
 	@echo 'make cuda-kit     $(KIT): what those two need, to be carried there and run'
 	@echo 'make headless     $(BUILD)/headless/espalier: no ncurses, readline or graphviz'
 	@echo 'make install      to $$(DESTDIR)$$(PREFIX), PREFIX=$(PREFIX)'
@@ -201,7 +202,9 @@ $(BUILD)/tests/%: tests/%.c $(TEST_OBJ) $(BUILD)/libtui.a $(BUILD)/libespalier.a
 	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -o $@ $< $(TEST_OBJ) \
 	    $(BUILD)/libtui.a $(BUILD)/libespalier.a $(TUI_LIBS) $(LIB_LIBS)
 
-$(BUILD)/tests/cuda/bench $(BUILD)/tests/cpu/bench: $(BUILD)/tests/%/bench: tests/%/bench.c $(BUILD)/libespalier.a
+BENCHES = $(addprefix $(BUILD)/tests/,cuda/bench cpu/bench cpu/attention)
+
+$(BENCHES): $(BUILD)/tests/%: tests/%.c $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -o $@ $< $(BUILD)/libespalier.a $(LIB_LIBS)
 
@@ -417,6 +420,10 @@ bench-cuda:
 
 # BENCH='best 1 64 Q8_0 Q4_K': instruction set, threads, megabytes of weights, types.
 bench-cpu: $(BUILD)/tests/cpu/bench
+	@$< $(BENCH)
+
+# BENCH='64 256': sizes of trees.
+bench-attention: $(BUILD)/tests/cpu/attention
 	@$< $(BENCH)
 
 # ---------------------------------------------------------------- fuzzing
