@@ -54,7 +54,7 @@ ISA_FLAGS_vnni     = $(ISA_FLAGS_avx512) -mavx512vnni -DESP_VNNI
 # What is installed with the library. Other programs, tui/, viz/ and sessions/ among them, include no
 # other header of engine/ and kernels/; the shared library exports what these declare.
 PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_settings.h espalier_chat.h compare.h \
-                      find_models.h lossless.h pace.h perplexity.h) \
+                      find_models.h lossless.h pace.h perplexity.h tree_measure.h) \
                   $(addprefix engine/model/,inflate.h preset.h quantize.h) \
                   $(addprefix engine/train/,train_draft.h train_selector.h) \
                   $(addprefix engine/support/,suggestion.h hash.h int_map.h open_file.h paths.h statistics.h \
