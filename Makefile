@@ -516,6 +516,8 @@ install: all
 	$(INSTALL) -m 644 tui/cli/completion.bash $(SHARE)/bash-completion/completions/espalier
 	$(INSTALL) -d $(SHARE)/espalier/themes
 	$(INSTALL) -m 644 themes/*.theme $(SHARE)/espalier/themes
+	$(INSTALL) -d $(SHARE)/espalier/suites
+	$(INSTALL) -m 644 suites/*.suite suites/*.jsonl suites/README.md $(SHARE)/espalier/suites
 	$(INSTALL) -d $(SHARE)/espalier/sessions
 	$(INSTALL) -d $(SHARE)/espalier/lessons
 	$(INSTALL) -m 644 sessions/lessons/*.lesson sessions/lessons/README.md $(SHARE)/espalier/lessons

@@ -41,10 +41,11 @@ struct esp_rank_measure {
 
 /* To be zeroed but for `draws`, and freed by esp_tree_measure_free(). */
 struct esp_tree_measure {
-    int draws; /* k, 1 to 16 */
-    const struct esp_verifier_ops *const *rules; /* filled in by esp_session_measure() */
+    int draws;                                          /* k, 1 to 16 */
+    const struct esp_verifier_ops *const *rules;        /* filled in by esp_session_measure() */
     struct esp_depth_measure depth[ESP_MEASURE_DEPTHS]; /* [0]: at the root */
-    struct esp_rank_measure rank[ESP_MEASURE_RANKS]; /* [i]: after a node of depth 1 and rank i */
+    struct esp_rank_measure
+        rank[ESP_MEASURE_RANKS]; /* [i]: after a node of depth 1 and rank i */
 };
 
 void esp_tree_measure_free(struct esp_tree_measure *measure);

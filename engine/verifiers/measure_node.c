@@ -1,4 +1,5 @@
-/* measure_node.c - adds a node of a verified tree to a measurement; see engine/tree_measure.h. */
+/* measure_node.c - adds a node of a verified tree to a measurement; see engine/tree_measure.h.
+ */
 #include <math.h>
 #include <stdlib.h>
 
@@ -14,8 +15,8 @@ static int likeliest(const double *p, int n)
     return best;
 }
 
-static void add_depth(struct esp_depth_measure *d, const struct esp_tree_measure *m, const double *p, const double *q,
-                      int n)
+static void add_depth(struct esp_depth_measure *d, const struct esp_tree_measure *m,
+                      const double *p, const double *q, int n)
 {
     for (int x = 0; x < n; x++)
         d->distance += fabs(p[x] - q[x]);

@@ -8,7 +8,13 @@
 #include "kernels/cpu/cpu.h"
 #include "tests/check.h"
 
-enum { HEAD_DIM = 32, BLOCKS = 12, ROWS = BLOCKS * ESP_LANES, PREFIX = 40, QUERIES = ESP_QUERIES };
+enum {
+    HEAD_DIM = 32,
+    BLOCKS = 12,
+    ROWS = BLOCKS * ESP_LANES,
+    PREFIX = 40,
+    QUERIES = ESP_QUERIES
+};
 
 static const float untouched = 12345.0f;
 
@@ -26,8 +32,7 @@ static void fill(float *x, int n, unsigned long long *state)
 /* Every query sees the prefix and two rows more, all of them in blocks 4 and 9. */
 static void make(struct problem *p, unsigned long long seed)
 {
-    static const int32_t extra[QUERIES][2] = {
-        {64, 147}, {65, 148}, {70, 150}, {79, 159}};
+    static const int32_t extra[QUERIES][2] = {{64, 147}, {65, 148}, {70, 150}, {79, 159}};
     p->k = esp_cpu_alloc(ROWS * HEAD_DIM, sizeof(float));
     p->v = esp_cpu_alloc(ROWS * HEAD_DIM, sizeof(float));
     p->q = esp_cpu_alloc(QUERIES * HEAD_DIM, sizeof(float));
@@ -96,8 +101,8 @@ static void check_isa(const struct esp_cpu_isa *isa)
     for (int i = 0; i < QUERIES; i++)
         for (int c = 0; c < HEAD_DIM; c++) {
             double want = expected(&p.a, i, c), got = p.out[i * HEAD_DIM + c];
-            CHECK(fabs(got - want) < 1e-5, "%s: query %d, column %d is %g, not %g", isa->name, i,
-                  c, got, want);
+            CHECK(fabs(got - want) < 1e-5, "%s: query %d, column %d is %g, not %g", isa->name,
+                  i, c, got, want);
         }
     for (int i = 0; i < QUERIES; i++)
         for (int block = PREFIX / ESP_LANES + 1; block < BLOCKS; block++) {

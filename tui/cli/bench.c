@@ -14,6 +14,7 @@
 #include "kernels/status.h"
 #include "tui/cli/prompt_list.h"
 #include "tui/cli/session_json.h"
+#include "tui/cli/suite.h"
 #include "viz/safe.h"
 
 enum { MOST_CHOICES = 64 };
@@ -217,6 +218,8 @@ static int run_bench(struct bench *b)
 
 static int run(struct cli_options *o)
 {
+    if (o->suite)
+        return cli_suite_run(o);
     struct cli_options prompt = *o;
     struct bench b = {.o = o, .differs = -1};
     prompt.argument_count = 0; /* they are choices */
@@ -230,10 +233,10 @@ static int run(struct cli_options *o)
 
 const struct cli_command cli_bench = {
     .name = "bench",
-    .arguments = "-f FILE [D[+V] ...]",
+    .arguments = "-f FILE [D[+V] ...] | --suite NAME",
     .summary = "choices measured on the same prompts, as the papers' tables",
     .flags =
-        "prompt file tokens prompt-tokens warmup target draft settings backend threads device "
+        "prompt file tokens prompt-tokens suite prompts output resume force warmup target draft settings backend threads device "
         "exact width layers max-nodes context json",
     .chooses = "baseline chat",
     .most = MOST_CHOICES,
@@ -242,6 +245,8 @@ const struct cli_command cli_bench = {
         ";\nevery choice of drafter, or drafter+verifier, "
         "continues\neach of them in turn. Without choices all drafters are measured. Speedups "
         "are over the\nfirst choice. At temperature 0 all texts must be those of the first; "
-        "exit code 1: one is not.",
+        "exit code 1: one is not.\n\n--suite runs an experiment "
+        "that is a file; its tables and plots go to the folder of -o, too,\nand --resume goes on "
+        "with one that was interrupted.",
     .run = run,
 };

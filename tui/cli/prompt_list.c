@@ -80,8 +80,8 @@ int cli_prompts_take(struct cli_prompts *list, const char *text, size_t length,
             status = add(list, text + at, end - at, "", err, errlen);
     }
     if (status == ESP_OK && list->count == 0)
-        status = esp_fail(err, errlen, ESP_E_ARGUMENT, "%s: there is no prompt: every line is empty",
-                          name);
+        status = esp_fail(err, errlen, ESP_E_ARGUMENT,
+                          "%s: there is no prompt: every line is empty", name);
     if (status < 0)
         cli_prompts_free(list);
     return status;

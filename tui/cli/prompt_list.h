@@ -1,4 +1,5 @@
-/* prompt_list.h - the prompts of a measurement: lines of text, or JSON Lines with categories. */
+/* prompt_list.h - the prompts of a measurement: lines of text, or JSON Lines with categories.
+ */
 #ifndef ESP_PROMPT_LIST_H
 #define ESP_PROMPT_LIST_H
 
@@ -17,9 +18,9 @@ struct cli_prompts {
 
 /* Takes a text apart. Its first line that is not empty decides what it is: if it begins with
  * '{', every line is a JSON object {"prompt": TEXT, "category": TEXT}, whose other members are
- * left aside; else every line is a prompt. Empty lines and empty prompts are left out; no prompt
- * at all is an error. `name` stands for the text in sentences. Returns 0 or a negative status
- * with a sentence; then the list is empty. */
+ * left aside; else every line is a prompt. Empty lines and empty prompts are left out; no
+ * prompt at all is an error. `name` stands for the text in sentences. Returns 0 or a negative
+ * status with a sentence; then the list is empty. */
 int cli_prompts_take(struct cli_prompts *prompts, const char *text, size_t length,
                      const char *name, char *err, size_t errlen);
 /* The prompts of -p, -f or standard input. Returns 0, or an exit code after a sentence. */
