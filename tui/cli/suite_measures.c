@@ -145,15 +145,13 @@ static cJSON *depth_json(const struct esp_depth_measure *d)
     return o;
 }
 
-/* [confidence, ..], below 0 where the guess was wrong: -1 - confidence. */
+/* [confidence, ..], below 0 where the guess was wrong: -1 - confidence. Six digits are enough. */
 static cJSON *rank_json(const struct esp_rank_measure *r)
 {
     cJSON *o = cJSON_CreateArray();
-    char text[32];
     for (int i = 0; i < r->count; i++) {
-        const double c = r->guess[i].confidence;
-        snprintf(text, sizeof text, "%.6f", r->guess[i].right ? c : -1 - c);
-        cJSON_AddItemToArray(o, cJSON_CreateRaw(text));
+        const double c = r->guess[i].confidence, value = r->guess[i].right ? c : -1 - c;
+        cJSON_AddItemToArray(o, cJSON_CreateNumber(round(1e6 * value) / 1e6));
     }
     return o;
 }
