@@ -24,7 +24,8 @@ struct esp_depth_measure {
     int64_t nodes;
     double distance; /* sum over tokens of |p - q|: 0 to 2 */
     double ceiling;  /* alpha*, which no lossless verifier exceeds */
-    /* By place in the list ESP_VERIFIERS; NaN where a verifier has no such formula. */
+    /* By place in the list ESP_VERIFIERS; NaN where a verifier has no such formula, or
+     * takes single paths only. */
     double rate[ESP_MEASURE_RULES];
 };
 

@@ -23,7 +23,9 @@ static void add_depth(struct esp_depth_measure *d, const struct esp_tree_measure
     d->ceiling += esp_acceptance_ceiling(p, q, n, m->draws);
     for (int i = 0; i < ESP_MEASURE_RULES && m->rules[i]; i++) {
         const struct esp_verifier_ops *rule = m->rules[i];
-        d->rate[i] += rule->acceptance_rate ? rule->acceptance_rate(p, q, n, m->draws) : NAN;
+        d->rate[i] += rule->acceptance_rate && !rule->single_path
+                          ? rule->acceptance_rate(p, q, n, m->draws)
+                          : NAN;
     }
     d->nodes++;
 }

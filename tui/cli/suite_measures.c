@@ -145,7 +145,8 @@ static cJSON *depth_json(const struct esp_depth_measure *d)
     return o;
 }
 
-/* [confidence, ..], below 0 where the guess was wrong: -1 - confidence. Six digits are enough. */
+/* [confidence, ..], below 0 where the guess was wrong: -1 - confidence. Six digits are enough.
+ */
 static cJSON *rank_json(const struct esp_rank_measure *r)
 {
     cJSON *o = cJSON_CreateArray();
@@ -185,16 +186,25 @@ static int measure_nodes(const struct cli_options *o, const struct cli_case *c,
     return status;
 }
 
-/* The verifiers that have a formula for independent draws, as columns. Returns how many;
- * rule[i] is their place in the list. */
-static int rule_columns(struct cli_table *t, int rule[ESP_MEASURE_RULES])
+/* Has a run a figure of verifier `index`? One whose formula does not hold for several draws, or
+ * that has none, has not. */
+static bool has_rule(const struct cli_suite_plan *plan, int index)
+{
+    for (int i = 0; i < plan->count; i++)
+        for (int j = 0; j < plan->prompts->count; j++)
+            if (isfinite(sum_of(part(plan->cases[i].run[j], "depths", 0), 3 + index)))
+                return true;
+    return false;
+}
+
+/* Columns for those verifiers. Returns how many; rule[i] is their place in the list. */
+static int rule_columns(struct cli_table *t, const struct cli_suite_plan *plan,
+                        int rule[ESP_MEASURE_RULES])
 {
     static struct esp_item item[ESP_MEASURE_RULES];
     int count = 0;
     for (int i = 0; i < ESP_MEASURE_RULES && esp_item(ESP_VERIFIERS, i, &item[i]); i++)
-        if (strstr(item[i].draws, "iid") && strcmp(item[i].name, "naive") != 0 &&
-            strcmp(item[i].name, "bv") != 0 && strcmp(item[i].name, "traversal") != 0 &&
-            cli_table_column(t, item[i].name, item[i].name, 3, false))
+        if (has_rule(plan, i) && cli_table_column(t, item[i].name, item[i].name, 3, false))
             rule[count++] = i;
     return count;
 }
@@ -207,7 +217,7 @@ static bool fill_by_depth(struct cli_table *t, const struct cli_suite_plan *plan
     bool good = cli_suite_keys(t, plan) && cli_table_column(t, "depth", "depth", 0, true) &&
                 cli_table_column(t, "nodes", "nodes", 0, false) &&
                 cli_table_column(t, "distance", "L1 distance", 3, false);
-    const int rules = rule_columns(t, rule);
+    const int rules = rule_columns(t, plan, rule);
     good = good && cli_table_column(t, "ceiling", "ceiling", 3, false);
     for (int row = 0; good && row < plan->rows; row++) {
         const struct cli_case *c = cli_suite_best(plan, row, "");
