@@ -54,7 +54,7 @@ ISA_FLAGS_vnni     = $(ISA_FLAGS_avx512) -mavx512vnni -DESP_VNNI
 # What is installed with the library. Other programs, tui/, viz/ and sessions/ among them, include no
 # other header of engine/ and kernels/; the shared library exports what these declare.
 PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_settings.h espalier_chat.h compare.h \
-                      find_models.h lossless.h pace.h perplexity.h) \
+                      find_models.h lossless.h pace.h perplexity.h tree_measure.h) \
                   $(addprefix engine/model/,inflate.h preset.h quantize.h) \
                   $(addprefix engine/train/,train_draft.h train_selector.h) \
                   $(addprefix engine/support/,suggestion.h hash.h int_map.h open_file.h paths.h statistics.h \
@@ -102,7 +102,7 @@ endif
 
 .PHONY: fuzz fuzz-tests
 .PHONY: print-public-headers
-.PHONY: all cuda cuda-kit check-cuda bench-cuda bench-cpu demo race check asan headless install uninstall clean help deps deps-check tests pages
+.PHONY: all cuda cuda-kit check-cuda bench-cuda bench-cpu bench-attention demo race check asan headless install uninstall clean help deps deps-check tests pages
 
 # ---------------------------------------------------------------- what is shown
 
@@ -136,6 +136,7 @@ help:
 	@echo 'make check-cuda   on a machine with a GPU: the tests of the CUDA backend'
 	@echo 'make bench-cuda   on a machine with a GPU: its speed, as tables'
 	@echo 'make bench-cpu    speed of the CPU backend for every weight type, as a table'
+	@echo 'make bench-attention  time of the CPU backend'"'"'s attention by the order of a tree, as CSV'
 	@echo 'make cuda-kit     $(KIT): what those two need, to be carried there and run'
 	@echo 'make headless     $(BUILD)/headless/espalier: no ncurses, readline or graphviz'
 	@echo 'make install      to $$(DESTDIR)$$(PREFIX), PREFIX=$(PREFIX)'
@@ -209,7 +210,9 @@ $(BUILD)/tests/%: tests/%.c $(TEST_OBJ) $(BUILD)/libtui.a $(BUILD)/libespalier.a
 	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -o $@ $< $(TEST_OBJ) \
 	    $(BUILD)/libtui.a $(BUILD)/libespalier.a $(TUI_LIBS) $(LIB_LIBS)
 
-$(BUILD)/tests/cuda/bench $(BUILD)/tests/cpu/bench: $(BUILD)/tests/%/bench: tests/%/bench.c $(BUILD)/libespalier.a
+BENCHES = $(addprefix $(BUILD)/tests/,cuda/bench cpu/bench cpu/attention)
+
+$(BENCHES): $(BUILD)/tests/%: tests/%.c $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -o $@ $< $(BUILD)/libespalier.a $(LIB_LIBS)
 
@@ -427,6 +430,10 @@ bench-cuda:
 bench-cpu: $(BUILD)/tests/cpu/bench
 	@$< $(BENCH)
 
+# BENCH='64 256': sizes of trees.
+bench-attention: $(BUILD)/tests/cpu/attention
+	@$< $(BENCH)
+
 # ---------------------------------------------------------------- fuzzing
 
 # A harness is tests/fuzz/NAME.c and its inputs are tests/fuzz/corpus/NAME; both are found. It may look
@@ -517,6 +524,8 @@ install: all
 	$(INSTALL) -m 644 tui/cli/completion.bash $(SHARE)/bash-completion/completions/espalier
 	$(INSTALL) -d $(SHARE)/espalier/themes
 	$(INSTALL) -m 644 themes/*.theme $(SHARE)/espalier/themes
+	$(INSTALL) -d $(SHARE)/espalier/suites
+	$(INSTALL) -m 644 suites/*.suite suites/*.jsonl suites/README.md $(SHARE)/espalier/suites
 	$(INSTALL) -d $(SHARE)/espalier/sessions
 	$(INSTALL) -d $(SHARE)/espalier/lessons
 	$(INSTALL) -m 644 sessions/lessons/*.lesson sessions/lessons/README.md $(SHARE)/espalier/lessons

@@ -132,6 +132,7 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
     const struct esp_backend_ops *ops = e->backend->ops;
     if (ops->set_exact)
         ops->set_exact(e->backend, o->exact);
+    e->device_free = ops->memory_free ? ops->memory_free(e->backend) : 0;
     status = esp_memory_plan(e, err, errlen);
     if (status == ESP_OK)
         status = ops->weights_open(&e->target_weights, e->backend, &e->target->desc,

@@ -41,6 +41,8 @@ extern "C" {
       "order of the tree's rows in the target's pass")                                         \
     X(flag, baseline, "baseline", 0, 1, 0, "on|off",                                           \
       "measure plain decoding now and then, for comparison")                                   \
+    X(flag, ignore_eos, "ignore_eos", 0, 1, 0, "on|off",                                       \
+      "go on where the text or the turn ends, to measure a length")                            \
     X(choice, chat, "chat", 0, ESP_CHAT_CHOICES - 1, 0, ESP_CHAT_NAMES,                        \
       "format of conversations: the model's own, none (raw text), or one by name")
 

@@ -265,7 +265,7 @@ static int choose_committed(struct esp_session *s, int remaining)
         int32_t token =
             count < v->path_length ? s->tree.tree.nodes[v->path[count]].token : v->bonus;
         s->committed[count++] = token;
-        if (esp_session_is_end(s, token)) {
+        if (!s->set.values.ignore_eos && esp_session_is_end(s, token)) {
             s->end = s->conversation.chat.format ? "end of turn" : "end of text";
             break;
         }
@@ -367,6 +367,7 @@ static void count_up(struct esp_session *s)
         stats->stage_seconds[i] += it->seconds[i];
         stats->decode_seconds += it->seconds[i];
     }
+    stats->draft_pass_seconds += s->draft.model_seconds;
     if (it->index == 0)
         stats->first_token_seconds = stats->prefill_seconds + stats->decode_seconds;
     esp_pace_add(&s->pace, it->seconds, it->committed_count,

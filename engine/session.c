@@ -750,4 +750,10 @@ void esp_session_stats(const struct esp_session *s, struct esp_stats *stats)
     stats->calibration_error = esp_tally_error(&s->calibration.tempered);
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         stats->peak_bytes = (size_t)usage.ru_maxrss * 1024;
+    const struct esp_backend *backend = s->engine->backend;
+    if (backend->ops->memory_free) {
+        const size_t left = backend->ops->memory_free(backend);
+        stats->device_bytes =
+            left < s->engine->device_free ? s->engine->device_free - left : 0;
+    }
 }

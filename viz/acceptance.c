@@ -66,6 +66,12 @@ static void count_node(struct esp_acceptance *a, const struct esp_node *node)
     }
 }
 
+/* Blocks of 32 rows, as those of esp_iteration.mask_blocks. */
+static int blocks_of(int rows)
+{
+    return rows > 0 ? (rows + 31) / 32 : 0;
+}
+
 void esp_acceptance_add(struct esp_acceptance *a, const struct esp_iteration *it)
 {
     const struct esp_tree *tree = &it->tree;
@@ -82,6 +88,7 @@ void esp_acceptance_add(struct esp_acceptance *a, const struct esp_iteration *it
     a->most_nodes = drafted > a->most_nodes ? drafted : a->most_nodes;
     a->accepted += length;
     a->deepest += it->deepest;
+    a->prefix_blocks += (int64_t)blocks_of(it->position - 1) * blocks_of(it->tree.verified);
     a->mask_blocks += it->mask_blocks;
     double expected = esp_formula_tokens(it);
     if (drafted > 0 && isfinite(expected)) {

@@ -110,6 +110,7 @@ void esp_draft_begin(struct esp_draft *d)
     d->expanded = 0;
     d->passes = 0;
     d->watched = 0;
+    d->model_seconds = 0;
     d->scratch->unsettled_count = 0;
     for (int i = 0; i < d->tree->record; i++)
         d->q_row[i] = -1;
@@ -194,6 +195,7 @@ int esp_draft_expand_root(struct esp_draft *d)
     const int32_t rows[2] = {d->capacity, 0}, state_rows[2] = {0, 1};
     if (!d->cache || first < 0 || d->expanded > 0)
         return ESP_E_ARGUMENT;
+    const double start = esp_clock();
     lap(d);
     if (d->passes < ESP_TIMED_PASSES)
         d->pass_rows[d->passes] = 2;
@@ -218,6 +220,7 @@ int esp_draft_expand_root(struct esp_draft *d)
         .states = &states,
     };
     status = d->cache->ops->forward(d->cache->cache, &batch);
+    d->model_seconds += esp_clock() - start;
     if (status < 0)
         return status;
     d->cache->length = d->text_length;
@@ -307,7 +310,9 @@ int esp_draft_expand(struct esp_draft *d, const int32_t *nodes, int count, int k
     lap(d);
     if (d->passes < ESP_TIMED_PASSES)
         d->pass_rows[d->passes] = nodes[0] == 0 ? esp_draft_behind(d) : count;
+    const double start = esp_clock();
     int status = nodes[0] == 0 ? run_root(d, &step) : run_nodes(d, nodes, count, &step);
+    d->model_seconds += esp_clock() - start;
     if (status < 0)
         return status;
     d->passes++;

@@ -89,6 +89,7 @@ struct esp_draft {
      * next one (the last: to the end of the stage), without those of an observer. */
     int pass_rows[ESP_TIMED_PASSES];
     double pass_seconds[ESP_TIMED_PASSES], pass_began;
+    double model_seconds; /* that the draft model's passes of this iteration took */
     double watched; /* seconds that the observer took while the draft ran */
     struct esp_draft_scratch *scratch;
     void (*layer)(void *user); /* called after each pass: a front end can watch the tree grow */

@@ -5,7 +5,7 @@
 
 #include "engine/espalier.h"
 
-/* Writes the path of `name` of a kind ("models", "themes", "lessons", "samples") to `path`; an empty name stands
+/* Writes the path of `name` of a kind ("models", "themes", "lessons", "samples", "suites") to `path`; an empty name stands
  * for the folder of that kind. These places are searched in this order: the folder that the
  * environment variable ESPALIER_DATA names; the source tree or the installation that holds the
  * running program, then the one that holds the loaded library; the folder of `make install`.

@@ -77,7 +77,9 @@ static int explain_node(struct esp_verify *v, const struct esp_verifier_ops *ops
     int status = read_row(v, v->p, v->tree->row[node], a, a->p);
     if (status == ESP_OK && q_row >= 0)
         status = read_row(v, v->q, q_row, a, a->q);
-    if (status < 0)
+    if (status == ESP_OK && v->measure && q_row >= 0)
+        status = esp_tree_measure_add(v->measure, record, a->p, a->q, a->n);
+    if (status < 0 || !v->explain)
         return status;
     double sum = set_branching(v, ops, a, draws, count);
     if (v->draws == ESP_DRAW_TOPK) {

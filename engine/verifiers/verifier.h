@@ -58,6 +58,7 @@ struct esp_verify {
     int end_node; /* the node whose distribution it has; -1: none */
 
     bool explain;             /* evaluate the verifier's formulas before it runs */
+    struct esp_tree_measure *measure; /* what p and q are is added to it first, or NULL */
     double explained_seconds; /* the time of that in the last run */
 };
 
@@ -105,9 +106,13 @@ struct esp_verifier_ops {
 extern const struct esp_verifier_ops *const esp_verifiers[]; /* NULL-terminated */
 const struct esp_verifier_ops *esp_verifier_find(const char *name);
 
-/* Fills branching, acceptance_rate and ceiling of the nodes. Call it before the verifier
- * changes the rows. Without memory for it they stay NaN. */
+/* With `explain`, fills branching, acceptance_rate and ceiling of the nodes; adds them to
+ * `measure`. Call it before the verifier changes the rows. Without memory for it they stay NaN. */
 int esp_verify_explain(struct esp_verify *verify, const struct esp_verifier_ops *ops);
+/* Adds one node, after which the distributions (n) of target and draft are p and q. Returns 0 or
+ * ESP_E_MEMORY. */
+int esp_tree_measure_add(struct esp_tree_measure *measure, const struct esp_node *node,
+                         const double *p, const double *q, int n);
 
 /* Runs a verifier on a tree: sets path and bonus, and in the tree's nodes what was tested and
  * decided. On failure the path is empty and bonus is -1. ESP_E_NUMERIC if a logit that matters

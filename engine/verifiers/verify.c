@@ -317,7 +317,7 @@ int esp_verify_run(struct esp_verify *v, const struct esp_verifier_ops *ops)
     int status = ESP_OK;
     if (!ops->greedy) {
         status = esp_verify_probabilities(v, &v->sampling, v->q != NULL);
-        if (status == ESP_OK && v->explain)
+        if (status == ESP_OK && (v->explain || v->measure))
             status = esp_verify_explain(v, ops);
     }
     if (status == ESP_OK)

@@ -46,6 +46,13 @@ check "a rule that would change the text" fails 1 "change what the model says" $
 check "more choices than there is room for" fails 2 "at most 64 arguments" $bench $(seq -f 'linear:K=%g' 1 65)
 check "a wrong parameter" fails 1 "K takes" $bench linear:K=0
 check "a file that is not there" fails 1 "none" $ESPALIER bench -f "$work/none" ar
+printf '{"prompt": "Once upon a time\\nthere was", "category": "tales"}\n\n{"prompt": "A fox"}\n' >"$work/prompts"
+$bench linear:K=3 --json >"$work/json"
+check "JSON Lines are prompts, with newlines" test "$(number prompts 1)" = 2
+printf '{"prompt": 3}\n' >"$work/prompts"
+check "a prompt that is no text" fails 1 "line 1" $bench ar
+printf '{"prompt": "A fox"}\nA king\n' >"$work/prompts"
+check "a line that is no JSON" fails 1 "line 2.*no JSON object" $bench ar
 printf '\n\n' >"$work/prompts"
 check "nothing but empty lines" fails 1 "no prompt" $bench ar
 finish

@@ -10,7 +10,7 @@ other_of() { # NAME: a value that is not the default
     draft_temp) echo 0.7 ;;
     top_p) echo 0.5 ;;
     order) echo hpd ;;
-    baseline) echo on ;;
+    baseline | ignore_eos) echo on ;;
     chat) echo phi ;;
     *) echo 7 ;;
     esac
@@ -32,7 +32,8 @@ for setting in $settings; do
         [ "$command" != "" ] && [ "$setting" = chat ] && continue # they measure raw text
         check "so has ${command:-the interface} $flag" has_flag "$command" "$setting"
     done
-    [ "$setting" = baseline ] && arguments="$arguments $flag" || arguments="$arguments $flag $(other_of "$setting")"
+    arguments="$arguments $flag"
+    [ "$(other_of "$setting")" = on ] || arguments="$arguments $(other_of "$setting")"
 done
 check "what measures plain decoding anyway has no flag for it" \
     sh -c "for command in '' bench check compare; do $ESPALIER \$command --help | grep -e --baseline && exit 1; done; :"

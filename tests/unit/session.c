@@ -251,6 +251,12 @@ TEST(end_of_text_ends)
         CHECK(generate(session, 100, text) == stop + 1, "%s", specs[i]);
         CHECK(strcmp(esp_session_end(session), "end of text") == 0);
         esp_session_close(session);
+        session = open_session(specs[i], NULL, NULL);
+        prompt(session, 3);
+        CHECK(esp_session_set(session, "ignore_eos", "on", NULL, 0) == 0 &&
+                  generate(session, 100, text) == 104 && memcmp(text, want, 104 * 4) == 0,
+              "%s goes on", specs[i]);
+        esp_session_close(session);
     }
     toy_close(&toy);
 }

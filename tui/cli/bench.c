@@ -12,8 +12,9 @@
 #include "tui/cli/choice.h"
 #include "tui/cli/cli.h"
 #include "kernels/status.h"
-#include "tui/cli/prompt.h"
+#include "tui/cli/prompt_list.h"
 #include "tui/cli/session_json.h"
+#include "tui/cli/suite.h"
 #include "viz/safe.h"
 
 enum { MOST_CHOICES = 64 };
@@ -23,8 +24,7 @@ struct bench {
     struct esp_engine *engine;
     struct cli_choice *choice; /* (count) */
     int count;
-    char *text; /* prompts, one a line */
-    size_t length;
+    struct cli_prompts list;
     int prompts;    /* counted */
     int32_t *first; /* what the first choice wrote for this prompt, prompt included */
     int first_length;
@@ -80,14 +80,14 @@ static int compare(struct bench *b, int which)
     return ESP_OK;
 }
 
-static int run_prompt(struct bench *b, const char *prompt, size_t length, bool counted,
-                      char *err, size_t errlen)
+static int run_prompt(struct bench *b, const struct cli_prompt *prompt, bool counted, char *err,
+                      size_t errlen)
 {
     for (int i = 0; i < b->count; i++) {
         struct cli_choice *choice = &b->choice[i];
         choice->counting = counted;
-        int status = cli_choice_run(choice, prompt, length, b->o->prompt_tokens, b->o->tokens,
-                                    err, errlen);
+        int status = cli_choice_run(choice, prompt->text, prompt->length, b->o->prompt_tokens,
+                                    b->o->tokens, err, errlen);
         if (status == ESP_OK)
             status = compare(b, i);
         if (status < 0 || cli_interrupted)
@@ -99,21 +99,14 @@ static int run_prompt(struct bench *b, const char *prompt, size_t length, bool c
     return ESP_OK;
 }
 
-/* All lines that are not empty; the first one `warmup` times before. */
+/* All prompts; the first one `warmup` times before. */
 static int run_prompts(struct bench *b, char *err, size_t errlen)
 {
-    int status = ESP_OK, warmup = b->o->warmup;
-    size_t at = 0, length;
-    const char *line;
-    while (status == ESP_OK && !cli_interrupted &&
-           (line = cli_next_prompt(b->text, b->length, &at, &length))) {
-        for (; warmup > 0 && status == ESP_OK && !cli_interrupted; warmup--)
-            status = run_prompt(b, line, length, false, err, errlen);
-        if (status == ESP_OK && !cli_interrupted)
-            status = run_prompt(b, line, length, true, err, errlen);
-    }
-    if (status == ESP_OK && b->prompts == 0 && !cli_interrupted)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "there is no prompt: every line is empty");
+    int status = ESP_OK;
+    for (int i = 0; i < b->o->warmup && status == ESP_OK && !cli_interrupted; i++)
+        status = run_prompt(b, &b->list.prompt[0], false, err, errlen);
+    for (int i = 0; i < b->list.count && status == ESP_OK && !cli_interrupted; i++)
+        status = run_prompt(b, &b->list.prompt[i], true, err, errlen);
     return status;
 }
 
@@ -225,30 +218,35 @@ static int run_bench(struct bench *b)
 
 static int run(struct cli_options *o)
 {
+    if (o->suite)
+        return cli_suite_run(o);
     struct cli_options prompt = *o;
     struct bench b = {.o = o, .differs = -1};
     prompt.argument_count = 0; /* they are choices */
-    int code = cli_read_prompt(&prompt, &b.text, &b.length);
-    if (code != 0)
+    int code = cli_read_prompts(&b.list, &prompt);
+    if (code != EXIT_DONE)
         return code;
     code = run_bench(&b);
-    free(b.text);
+    cli_prompts_free(&b.list);
     return code == EXIT_DONE && cli_interrupted ? EXIT_INTERRUPTED : code;
 }
 
 const struct cli_command cli_bench = {
     .name = "bench",
-    .arguments = "-f FILE [D[+V] ...]",
+    .arguments = "-f FILE [D[+V] ...] | --suite NAME",
     .summary = "choices measured on the same prompts, as the papers' tables",
     .flags =
-        "prompt file tokens prompt-tokens warmup target draft settings backend threads device "
+        "prompt file tokens prompt-tokens suite prompts output resume force warmup target draft settings backend threads device "
         "exact width layers max-nodes context json",
     .chooses = "baseline chat",
     .most = MOST_CHOICES,
     .details =
-        "Every line of the file is a prompt; every choice of drafter, or drafter+verifier, "
+        "Every line of the file is a prompt, or a JSON object {\"prompt\": .., \"category\": ..}"
+        ";\nevery choice of drafter, or drafter+verifier, "
         "continues\neach of them in turn. Without choices all drafters are measured. Speedups "
         "are over the\nfirst choice. At temperature 0 all texts must be those of the first; "
-        "exit code 1: one is not.",
+        "exit code 1: one is not.\n\n--suite runs an experiment "
+        "that is a file; its tables and plots go to the folder of -o, too,\nand --resume goes on "
+        "with one that was interrupted.",
     .run = run,
 };

@@ -98,16 +98,3 @@ void cli_choice_count(struct cli_choice *choice)
     cli_count(&choice->tokens, s.generated_tokens);
     cli_count(&choice->iterations, s.iterations);
 }
-
-const char *cli_next_prompt(const char *text, size_t text_length, size_t *at, size_t *length)
-{
-    while (*at < text_length) {
-        const char *line = text + *at;
-        const char *end = memchr(line, '\n', text_length - *at);
-        *length = end ? (size_t)(end - line) : text_length - *at;
-        *at += *length + 1;
-        if (*length > 0)
-            return line;
-    }
-    return NULL;
-}

@@ -51,8 +51,4 @@ int cli_choice_run(struct cli_choice *choice, const char *prompt, size_t length,
 /* Adds the last run to the figures. */
 void cli_choice_count(struct cli_choice *choice);
 
-/* The next line of a text that is not empty, from *at on, and moves *at behind it. Returns NULL
- * if there is none. */
-const char *cli_next_prompt(const char *text, size_t text_length, size_t *at, size_t *length);
-
 #endif

@@ -30,6 +30,8 @@ struct cli_options {
     int pieces, epochs, batch, length;
     double rate;
     bool resume;
+    const char *suite; /* of a bench */
+    int most_prompts;
     bool json, stats, mdoc, ascii, explain;
     const char *theme, *config;
     bool no_config;

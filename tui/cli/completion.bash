@@ -24,6 +24,7 @@ _espalier() {
     --target | --draft | models) _espalier_models "$program" "$current"; return ;;
     --drafter | --with) words=$(_espalier_names "$program" drafters) ;;
     --verifier | --with-verifier) words=$(_espalier_names "$program" verifiers) ;;
+    --suite) words="list $("$program" bench --suite list 2>/dev/null | awk '{ print $1 }') $(compgen -f -- "$current")" ;;
     --backend) words="auto $(_espalier_names "$program" backends)" ;;
     --theme) words=$(_espalier_names "$program" themes) ;;
     --format) words='dot svg png txt json html' ;;

@@ -66,26 +66,22 @@ static void tell(const struct cli_contest *c, const struct time *time)
 }
 
 /* The next prompt, from the first one on again after the last one. */
-static const char *next_prompt(struct cli_contest *c, size_t *length)
+static const struct cli_prompt *next_prompt(struct cli_contest *c)
 {
-    const char *prompt = cli_next_prompt(c->text, c->length, &c->at, length);
-    if (prompt)
-        return prompt;
-    c->at = 0;
-    return cli_next_prompt(c->text, c->length, &c->at, length);
+    return &c->prompts->prompt[c->at++ % c->prompts->count];
 }
 
 /* All that are left continue a prompt. Nothing of it is counted yet. */
-static int continue_prompt(struct cli_contest *c, const struct time *time, const char *prompt,
-                           size_t length, int tokens, char *err, size_t errlen)
+static int continue_prompt(struct cli_contest *c, const struct time *time, const struct cli_prompt *prompt,
+                           int tokens, char *err, size_t errlen)
 {
     int status = ESP_OK;
     for (int i = 0; i < c->count && status == ESP_OK && !cli_interrupted; i++) {
         if (c->candidate[i].left)
             continue;
         tell(c, time);
-        status = cli_choice_run(&c->candidate[i].choice, prompt, length, c->prompt_tokens,
-                                tokens, err, errlen);
+        status = cli_choice_run(&c->candidate[i].choice, prompt->text, prompt->length,
+                                c->prompt_tokens, tokens, err, errlen);
     }
     return status;
 }
@@ -96,9 +92,7 @@ static int warm_up(struct cli_contest *c, const struct time *time, double second
                    size_t errlen)
 {
     struct esp_stats plain;
-    size_t at = 0, length;
-    const char *prompt = cli_next_prompt(c->text, c->length, &at, &length);
-    int status = continue_prompt(c, time, prompt, length, WARMUP, err, errlen);
+    int status = continue_prompt(c, time, &c->prompts->prompt[0], WARMUP, err, errlen);
     if (status < 0 || cli_interrupted || c->tokens > 0)
         return status;
     esp_session_stats(c->candidate[0].choice.session, &plain);
@@ -141,9 +135,7 @@ static int run_rounds(struct cli_contest *c, const struct time *time, double end
 {
     int status;
     do {
-        size_t length;
-        const char *prompt = next_prompt(c, &length);
-        status = continue_prompt(c, time, prompt, length, c->tokens, err, errlen);
+        status = continue_prompt(c, time, next_prompt(c), c->tokens, err, errlen);
         if (status == ESP_OK && !cli_interrupted)
             count_round(c);
     } while (status == ESP_OK && !cli_interrupted && esp_clock() < end);

@@ -10,6 +10,7 @@
 #define ESP_CLI_CONTEST_H
 
 #include "tui/cli/choice.h"
+#include "tui/cli/prompt_list.h"
 
 enum { CLI_CANDIDATES = 24 };
 
@@ -30,8 +31,8 @@ struct cli_contest {
     int tokens;        /* new ones in a round; 0: as many as the time allows */
     int prompt_tokens; /* of each prompt at most */
     double temperature;
-    const char *text; /* prompts, one a line; one at least */
-    size_t length, at;
+    const struct cli_prompts *prompts; /* one at least */
+    int at;                            /* whose turn it is */
     /* Is called before each continuation: 0 to 1 of the contest's time is over. NULL: not. */
     void (*progress)(void *user, const struct cli_contest *contest, double share);
     void *user;

@@ -34,6 +34,8 @@ enum flag {
     SECONDS,
     WRITE,
     PROMPT_TOKENS,
+    SUITE,
+    PROMPTS,
     TYPE,
     PERPLEXITY,
     WIDTH,
@@ -113,6 +115,8 @@ static const struct cli_flag fixed[] = {
     {"context", CONTEXT, "N", "tokens of context (default: what the target allows)"},
     {"trials", TRIALS, "N", "continuations that are sampled per pair (default 200)"},
     {"prompt-tokens", PROMPT_TOKENS, "N", "only the first N tokens of each prompt"},
+    {"suite", SUITE, "NAME|FILE", "run an experiment that is a file; list: show which there are"},
+    {"prompts", PROMPTS, "N", "only the first N prompts"},
     {"warmup", WARMUP, "N", "uncounted rounds over the first prompt (default 1)"},
     {"seconds", SECONDS, "N", "measure for about N seconds (default 60)"},
     {"write", WRITE, NULL, "write the preset to espalier.json in the target's folder"},
@@ -129,7 +133,7 @@ static const struct cli_flag fixed[] = {
     {"rate", RATE, "X", "the largest learning rate (default 0.0003)"},
     {"batch", BATCH, "N", "pieces of text in a step (default 8)"},
     {"length", LENGTH, "N", "tokens of a piece (default 512, or what the models allow)"},
-    {"resume", RESUME, NULL, "go on with a training that was interrupted"},
+    {"resume", RESUME, NULL, "go on with what was interrupted"},
     {"json", JSON, NULL, "print one JSON object instead of text"},
     {"stats", STATS, NULL, "print statistics on standard error at the end"},
     {"record", RECORD, "FILE", "record the session, to be replayed and exported later"},
@@ -398,6 +402,8 @@ static const char **text_of(struct cli_options *o, int flag)
         return &o->aspect;
     case CAPTION:
         return &o->caption;
+    case SUITE:
+        return &o->suite;
     case TEXT:
         return &o->text;
     case LOSS:
@@ -483,6 +489,8 @@ static bool set(struct cli_options *o, int flag, const char *value)
         return whole_number("trials", value, 1, MOST_TOKENS, &o->trials);
     case PROMPT_TOKENS:
         return whole_number("prompt-tokens", value, 1, MOST_TOKENS, &o->prompt_tokens);
+    case PROMPTS:
+        return whole_number("prompts", value, 1, MOST_TOKENS, &o->most_prompts);
     case WARMUP:
         return whole_number("warmup", value, 0, 1000, &o->warmup);
     case SECONDS:
@@ -532,6 +540,7 @@ int cli_parse(struct cli_options *o, const struct cli_command *command, int argc
     o->warmup = 1;
     o->seconds = 60;
     o->prompt_tokens = MOST_TOKENS;
+    o->most_prompts = MOST_TOKENS;
     o->pieces = 1600;
     o->speed = 1;
     o->idle = ESP_IDLE_DEFAULT;

@@ -18,7 +18,6 @@
 #include "kernels/status.h"
 #include "tui/cli/cli.h"
 #include "tui/cli/contest.h"
-#include "tui/cli/prompt.h"
 #include "tui/cli/session_json.h"
 #include "viz/safe.h"
 
@@ -58,8 +57,7 @@ struct tuning {
     const struct cli_options *o;
     struct esp_engine *engine;
     struct esp_model_info target;
-    char *text; /* prompts, one a line */
-    size_t length;
+    struct cli_prompts prompts;
     struct cli_contest contest[2]; /* at temperature 0, and above it */
     int count;
 };
@@ -112,8 +110,7 @@ static int run_contest(struct tuning *t, double temperature, double seconds, cha
     *contest = (struct cli_contest){
         .tokens = strstr(t->o->given, " tokens ") ? t->o->tokens : 0,
         .prompt_tokens = t->o->prompt_tokens,
-        .text = t->text,
-        .length = t->length,
+        .prompts = &t->prompts,
         .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
         .user = t,
     };
@@ -321,21 +318,17 @@ static int tune(struct tuning *t)
 static int run(struct cli_options *o)
 {
     struct tuning t = {.o = o};
-    size_t at = 0, length;
-    int code = 0;
+    char err[512];
+    int code = EXIT_DONE;
     if (o->prompt || o->prompt_file || o->argument_count > 0)
-        code = cli_read_prompt(o, &t.text, &t.length);
-    else if ((t.text = strdup(PROMPTS)))
-        t.length = strlen(PROMPTS);
-    else
-        code = cli_fail("no memory for the prompts");
-    if (code != 0)
+        code = cli_read_prompts(&t.prompts, o);
+    else if (cli_prompts_take(&t.prompts, PROMPTS, strlen(PROMPTS), "the prompts", err,
+                              sizeof err) < 0)
+        code = cli_fail(err);
+    if (code != EXIT_DONE)
         return code;
-    if (cli_next_prompt(t.text, t.length, &at, &length))
-        code = tune(&t);
-    else
-        code = cli_fail("there is no prompt: every line is empty");
-    free(t.text);
+    code = tune(&t);
+    cli_prompts_free(&t.prompts);
     return code == EXIT_DONE && cli_interrupted ? EXIT_INTERRUPTED : code;
 }
 

@@ -1,12 +1,13 @@
 /* attention.c - a few queries against one key/value head of the cache.
  *
  * Keys lie in blocks of 16 positions with the positions side by side, so that a score is one
- * chain of multiply-adds over head_dim in its own lane. All blocks that hold a visible row are
- * scored; then each query's visible scores are moved together into the order it sees them
- * (logical order), and from there on only that order counts: the softmax sums in 16 lanes by
- * logical index, values are added in two chains, even and odd logical index. What a query gets
- * is therefore the same whether its ancestors lie side by side or scattered among the branches
- * of a tree.
+ * chain of multiply-adds over head_dim in its own lane. Blocks of which no query of a tile sees a
+ * row are skipped, which in a large tree are many of those behind the prefix, and most where the
+ * nodes of a subtree lie together (dyspec, app. C). Then each query's visible scores are moved
+ * together into the order it sees them (logical order), and from there on only that order counts:
+ * the softmax sums in 16 lanes by logical index, values are added in two chains, even and odd
+ * logical index. What a query gets is therefore the same whether its ancestors lie side by side
+ * or scattered among the branches of a tree.
  *
  * Several queries share one walk over the keys and values where they can: the heads of a group
  * (grouped-query attention, Ainslie et al. 2023) and neighbouring rows of a batch.
@@ -23,12 +24,16 @@ enum { TILE_QUERIES = 2, TILE_BLOCKS = 2, TILE_VECTORS = 1 };
 
 /* ------------------------------------------------------------------ scores */
 
-V16 void score_tile(const struct esp_attention *a, int query, const int m, int block,
+/* Queries query..query+m-1 by the keys of blocks block[0..n-1]. */
+V16 void score_tile(const struct esp_attention *a, int query, const int m, const int *block,
                     const int n)
 {
     const size_t block_size = (size_t)a->head_dim * ESP_LANES;
-    const float *k = a->k + (size_t)block * block_size;
+    const float *k[TILE_BLOCKS];
     struct v16 sum[TILE_QUERIES][TILE_BLOCKS];
+#pragma GCC unroll 4
+    for (int j = 0; j < n; j++)
+        k[j] = a->k + (size_t)block[j] * block_size;
 #pragma GCC unroll 4
     for (int i = 0; i < m; i++)
 #pragma GCC unroll 4
@@ -41,7 +46,7 @@ V16 void score_tile(const struct esp_attention *a, int query, const int m, int b
             q[i] = v16_set(a->q[query + i][d]);
 #pragma GCC unroll 4
         for (int j = 0; j < n; j++) {
-            struct v16 key = v16_load(k + (size_t)j * block_size + (size_t)d * ESP_LANES);
+            struct v16 key = v16_load(k[j] + (size_t)d * ESP_LANES);
 #pragma GCC unroll 4
             for (int i = 0; i < m; i++)
                 sum[i][j] = v16_fma(q[i], key, sum[i][j]);
@@ -52,17 +57,41 @@ V16 void score_tile(const struct esp_attention *a, int query, const int m, int b
 #pragma GCC unroll 4
         for (int j = 0; j < n; j++)
             v16_store(a->scores + (size_t)(query + i) * a->scores_stride +
-                          (size_t)(block + j) * ESP_LANES,
+                          (size_t)block[j] * ESP_LANES,
                       sum[i][j]);
+}
+
+/* Does one of m queries see a row of the block? next[i] moves on in the rows that query i sees
+ * one by one; blocks are asked for in ascending order. */
+static bool is_seen(const struct esp_attention *a, int query, int m, int block, int *next)
+{
+    const int first = block * ESP_LANES, end = first + ESP_LANES;
+    bool seen = false;
+    for (int i = query; i < query + m && !seen; i++, next++) {
+        const int32_t *extra = a->extra[i];
+        const int extras = a->extras[i];
+        while (*next < extras && extra[*next] < first)
+            ++*next;
+        seen = (a->begin[i] < end && first < a->begin[i] + a->contiguous[i]) ||
+               (*next < extras && extra[*next] < end);
+    }
+    return seen;
 }
 
 V16 void score_rows(const struct esp_attention *a, int query, const int m)
 {
-    int block = a->first_block;
-    for (; block + TILE_BLOCKS <= a->blocks; block += TILE_BLOCKS)
-        score_tile(a, query, m, block, TILE_BLOCKS);
-    for (; block < a->blocks; block++)
-        score_tile(a, query, m, block, 1);
+    int block[TILE_BLOCKS], count = 0, next[TILE_QUERIES] = {0};
+    for (int i = a->first_block; i < a->blocks; i++) {
+        if (!is_seen(a, query, m, i, next))
+            continue;
+        block[count++] = i;
+        if (count == TILE_BLOCKS) {
+            score_tile(a, query, m, block, TILE_BLOCKS);
+            count = 0;
+        }
+    }
+    for (int i = 0; i < count; i++)
+        score_tile(a, query, m, block + i, 1);
 }
 
 /* ------------------------------------------------------------------ softmax */

@@ -1,0 +1,322 @@
+/* result_table.c - tables of results; see result_table.h. */
+#include "tui/cli/result_table.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "viz/plot.h"
+
+enum { CELL = 512, SERIES = 64 };
+
+void cli_table_free(struct cli_table *t)
+{
+    for (int i = 0; i < t->rows * t->columns; i++)
+        free(t->cell[i].text);
+    free(t->cell);
+    *t = (struct cli_table){0};
+}
+
+bool cli_table_column(struct cli_table *t, const char *name, const char *heading, int digits,
+                      bool key)
+{
+    if (t->columns == TABLE_COLUMNS || t->rows > 0)
+        return false;
+    const int i = t->columns++;
+    t->column[i].name = name;
+    t->column[i].heading = heading;
+    t->column[i].digits = digits;
+    t->column[i].key = key;
+    return true;
+}
+
+struct cli_cell *cli_table_row(struct cli_table *t)
+{
+    const size_t columns = (size_t)t->columns;
+    if (t->rows == t->room) {
+        const int room = t->room ? 2 * t->room : 16;
+        struct cli_cell *cell = realloc(t->cell, (size_t)room * columns * sizeof *cell);
+        if (!cell)
+            return NULL;
+        t->cell = cell;
+        t->room = room;
+    }
+    struct cli_cell *row = t->cell + (size_t)t->rows++ * columns;
+    for (size_t i = 0; i < columns; i++)
+        row[i] = (struct cli_cell){.number = NAN};
+    return row;
+}
+
+bool cli_cell_text(struct cli_cell *cell, const char *text)
+{
+    free(cell->text);
+    return (cell->text = strdup(text)) != NULL;
+}
+
+int cli_table_find(const struct cli_table *t, const char *name)
+{
+    for (int i = 0; i < t->columns; i++)
+        if (strcmp(t->column[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+static const struct cli_cell *at(const struct cli_table *t, int row, int column)
+{
+    return &t->cell[(size_t)row * (size_t)t->columns + (size_t)column];
+}
+
+/* A cell as text; a number that there is not is `none`. */
+static const char *shown(const struct cli_table *t, int row, int column, const char *none,
+                         char text[CELL])
+{
+    const struct cli_cell *cell = at(t, row, column);
+    if (cell->text)
+        snprintf(text, CELL, "%s", *cell->text ? cell->text : none);
+    else if (!isfinite(cell->number))
+        snprintf(text, CELL, "%s", none);
+    else
+        snprintf(text, CELL, "%.*f", t->column[column].digits, cell->number);
+    return text;
+}
+
+/* ------------------------------------------------------------------ CSV, JSON, Markdown */
+
+static void print_csv(FILE *file, const char *text)
+{
+    if (!strpbrk(text, ",\"\n\r")) {
+        fputs(text, file);
+        return;
+    }
+    fputc('"', file);
+    for (; *text; text++)
+        fprintf(file, *text == '"' ? "\"\"" : "%c", *text);
+    fputc('"', file);
+}
+
+void cli_table_csv(const struct cli_table *t, FILE *file)
+{
+    char text[CELL];
+    for (int row = -1; row < t->rows; row++) {
+        for (int i = 0; i < t->columns; i++) {
+            if (i > 0)
+                fputc(',', file);
+            print_csv(file, row < 0 ? t->column[i].name : shown(t, row, i, "", text));
+        }
+        fputc('\n', file);
+    }
+}
+
+cJSON *cli_table_json(const struct cli_table *t)
+{
+    cJSON *rows = cJSON_CreateArray();
+    for (int row = 0; row < t->rows; row++) {
+        cJSON *o = cJSON_CreateObject();
+        for (int i = 0; i < t->columns; i++) {
+            const struct cli_cell *cell = at(t, row, i);
+            if (isfinite(cell->number))
+                cJSON_AddNumberToObject(o, t->column[i].name, cell->number);
+            else if (cell->text)
+                cJSON_AddStringToObject(o, t->column[i].name, cell->text);
+            else
+                cJSON_AddNullToObject(o, t->column[i].name);
+        }
+        cJSON_AddItemToArray(rows, o);
+    }
+    return rows;
+}
+
+static void print_cell(FILE *file, const char *text)
+{
+    fputs("| ", file);
+    for (; *text; text++)
+        fprintf(file, *text == '|' ? "\\|" : "%c", *text);
+    fputc(' ', file);
+}
+
+static void print_rule(FILE *file, bool key)
+{
+    fputs(key ? "|---" : "|---:", file);
+}
+
+void cli_table_markdown(const struct cli_table *t, FILE *file)
+{
+    char text[CELL];
+    for (int i = 0; i < t->columns; i++)
+        print_cell(file, t->column[i].heading);
+    fputs("|\n", file);
+    for (int i = 0; i < t->columns; i++)
+        print_rule(file, t->column[i].key);
+    fputs("|\n", file);
+    for (int row = 0; row < t->rows; row++) {
+        for (int i = 0; i < t->columns; i++)
+            print_cell(file, shown(t, row, i, "-", text));
+        fputs("|\n", file);
+    }
+}
+
+/* ------------------------------------------------------------------ pivots */
+
+/* Do two rows have the same keys, but for column `besides`? */
+static bool same_keys(const struct cli_table *t, int a, int b, int besides)
+{
+    char one[CELL], other[CELL];
+    for (int i = 0; i < t->columns; i++)
+        if (t->column[i].key && i != besides &&
+            strcmp(shown(t, a, i, "", one), shown(t, b, i, "", other)) != 0)
+            return false;
+    return true;
+}
+
+static bool same_cell(const struct cli_table *t, int a, int b, int column)
+{
+    char one[CELL], other[CELL];
+    return strcmp(shown(t, a, column, "", one), shown(t, b, column, "", other)) == 0;
+}
+
+/* Is the row the first with its keys (but for `besides`), or with its value of `column`? */
+static bool is_first(const struct cli_table *t, int row, int besides)
+{
+    for (int i = 0; i < row; i++)
+        if (same_keys(t, i, row, besides))
+            return false;
+    return true;
+}
+
+static bool is_new_value(const struct cli_table *t, int row, int column)
+{
+    for (int i = 0; i < row; i++)
+        if (same_cell(t, i, row, column))
+            return false;
+    return true;
+}
+
+void cli_table_pivot(const struct cli_table *t, const char *across, const char *column,
+                     FILE *file)
+{
+    const int x = cli_table_find(t, across), y = cli_table_find(t, column);
+    char text[CELL], heading[2 * CELL];
+    if (x < 0 || y < 0)
+        return;
+    for (int i = 0; i < t->columns; i++)
+        if (t->column[i].key && i != x)
+            print_cell(file, t->column[i].heading);
+    for (int row = 0; row < t->rows; row++)
+        if (is_new_value(t, row, x)) {
+            snprintf(heading, sizeof heading, "%s %s", t->column[x].heading,
+                     shown(t, row, x, "-", text));
+            print_cell(file, heading);
+        }
+    fputs("|\n", file);
+    for (int i = 0; i < t->columns; i++)
+        if (t->column[i].key && i != x)
+            print_rule(file, true);
+    for (int row = 0; row < t->rows; row++)
+        if (is_new_value(t, row, x))
+            print_rule(file, false);
+    fputs("|\n", file);
+    for (int row = 0; row < t->rows; row++) {
+        if (!is_first(t, row, x))
+            continue;
+        for (int i = 0; i < t->columns; i++)
+            if (t->column[i].key && i != x)
+                print_cell(file, shown(t, row, i, "-", text));
+        for (int value = 0; value < t->rows; value++) {
+            if (!is_new_value(t, value, x))
+                continue;
+            int found = 0;
+            while (found < t->rows &&
+                   !(same_keys(t, found, row, x) && same_cell(t, found, value, x)))
+                found++;
+            print_cell(file, found < t->rows ? shown(t, found, y, "-", text) : "-");
+        }
+        fputs("|\n", file);
+    }
+}
+
+/* ------------------------------------------------------------------ plots */
+
+/* The keys of a row but for x, as one label. */
+static void label_row(const struct cli_table *t, int row, int x, char label[CELL])
+{
+    char text[CELL];
+    size_t used = 0;
+    label[0] = '\0';
+    for (int i = 0; i < t->columns; i++) {
+        if (!t->column[i].key || i == x || used >= CELL - 1)
+            continue;
+        if (!at(t, row, i)->text && !isfinite(at(t, row, i)->number))
+            continue;
+        const bool number = isfinite(at(t, row, i)->number);
+        used += (size_t)snprintf(label + used, CELL - used, "%s%s%s%s", used ? ", " : "",
+                                 number ? t->column[i].heading : "", number ? " " : "",
+                                 shown(t, row, i, "-", text));
+        used = used < CELL ? used : CELL - 1;
+    }
+}
+
+struct plotted {
+    char label[SERIES][CELL];
+    struct esp_plot_series series[SERIES];
+    const char **names;
+    double *x, *y; /* (rows) */
+    int names_count, count;
+};
+
+/* The place of a row's x: its number, or that of its name. */
+static double place(const struct cli_table *t, int row, int x, struct plotted *p)
+{
+    const struct cli_cell *cell = at(t, row, x);
+    if (isfinite(cell->number) || !cell->text)
+        return cell->number;
+    for (int i = 0; i < p->names_count; i++)
+        if (strcmp(p->names[i], cell->text) == 0)
+            return i;
+    p->names[p->names_count] = cell->text;
+    return p->names_count++;
+}
+
+void cli_table_plot(const struct cli_table *t, const char *title, const char *x_name,
+                    const char *y_name, FILE *file)
+{
+    const int x = cli_table_find(t, x_name), y = cli_table_find(t, y_name);
+    struct plotted *p = calloc(1, sizeof *p);
+    const size_t rows = (size_t)t->rows + 1;
+    if (p) {
+        p->names = calloc(rows, sizeof *p->names);
+        p->x = calloc(rows, sizeof *p->x);
+        p->y = calloc(rows, sizeof *p->y);
+    }
+    int used = 0;
+    for (int row = 0; p && p->names && p->x && p->y && x >= 0 && y >= 0 && row < t->rows;
+         row++) {
+        if (!is_first(t, row, x) || p->count == SERIES)
+            continue;
+        struct esp_plot_series *s = &p->series[p->count];
+        label_row(t, row, x, p->label[p->count]);
+        *s = (struct esp_plot_series){p->label[p->count], 0, p->x + used, p->y + used};
+        for (int i = row; i < t->rows; i++)
+            if (same_keys(t, i, row, x)) {
+                p->x[used] = place(t, i, x, p);
+                p->y[used++] = at(t, i, y)->number;
+                s->count++;
+            }
+        p->count++;
+    }
+    if (p && x >= 0 && y >= 0) {
+        const struct esp_plot plot = {title,
+                                      t->column[x].heading,
+                                      t->column[y].heading,
+                                      p->names_count ? p->names : NULL,
+                                      p->names_count,
+                                      p->series,
+                                      p->count};
+        esp_plot_write(&plot, file);
+    }
+    if (p) {
+        free(p->names);
+        free(p->x);
+        free(p->y);
+    }
+    free(p);
+}
