@@ -19,9 +19,10 @@ check "an iteration that is not there" fails 1 "holds 0 to 73" $export --html --
 sed '/"iteration"/d' "$recording" >"$work/none.esp.jsonl"
 check "a recording without iterations" fails 1 "holds no iteration\|say which" $ESPALIER export "$work/none.esp.jsonl" --html
 
+# A "<" takes six bytes.
 awk 'NR == 1 || /"type":"iteration"/ { if (NR > 1) { if (!done++) kept = $0 } else print }
-    END { for (text = "a"; length(text) < 900000;) text = text text
-          for (i = 0; i < 68; i++) printf "{\"t\":0,\"type\":\"prompt\",\"tokens\":[{\"id\":%d,\"text\":\"%d%s\"}]}\n", 3000 + i, i, substr(text, 1, 1000000)
+    END { for (text = "<"; length(text) < 900000;) text = text text
+          for (i = 0; i < 12; i++) printf "{\"t\":0,\"type\":\"prompt\",\"tokens\":[{\"id\":%d,\"text\":\"%d%s\"}]}\n", 3000 + i, i, substr(text, 1, 1000000)
           print kept }' "$recording" >"$work/large.esp.jsonl"
 check "a page that no browser would open is refused" fails 1 "larger than 64 MB; choose fewer" \
     $ESPALIER export "$work/large.esp.jsonl" --html

@@ -21,6 +21,7 @@
 
     const frames = data.iterations;
     let at = 0, stage = STAGES.length, chosen = 0, timer = 0, printing = false;
+    let picked = false; /* the chosen node was chosen by hand */
     let whole = true; /* the iteration is shown as a whole, not at one of its stages */
 
     /* ------------------------------------------------------------ making elements */
@@ -274,6 +275,7 @@
 
     function choose(index) {
         chosen = index;
+        picked = true;
         drawTree();
         focusItem();
     }
@@ -325,8 +327,10 @@
         const frame = frames[at];
         $("said").textContent = (whole ? [2, 4] : [stage - 1])
             .map((said) => string(frame.said[said])).join(" ");
-        $("note").textContent = (frame.before || []).map((change) =>
-            change.note === undefined ? "" : string(change.note)).filter((note) => note).join(" \u00b7 ");
+        const earlier = at === 0 && data.earlier > 0 ? [data.earlier +
+            " iterations came before this one; they are not on this page"] : [];
+        $("note").textContent = earlier.concat((frame.before || []).map((change) =>
+            change.note === undefined ? "" : string(change.note))).filter((note) => note).join(" \u00b7 ");
         $("setup").textContent = "drafter " + string(frame.drafter) + " \u00b7 verifier " +
             string(frame.verifier) + (frame.lossy ? " \u00b7 LOSSY" : "") +
             [data.device, data.started].map((index) => string(index) ? " \u00b7 " + string(index) : "").join("");
@@ -507,6 +511,8 @@
     /* ------------------------------------------------------------ going about */
 
     function draw() {
+        if (!picked) /* before the decision, nothing tells of it */
+            chosen = stage >= 3 ? frames[at].telling : 0;
         $("number").textContent = frames[at].index + " (" + (at + 1) + " of " + frames.length + ")";
         $("place").value = at;
         $("place").setAttribute("aria-valuetext", "iteration " + (at + 1) + " of " + frames.length);
@@ -524,7 +530,7 @@
         at = Math.min(frames.length - 1, Math.max(0, index));
         stage = ended === undefined ? STAGES.length : ended;
         whole = ended === undefined;
-        chosen = frames[at].telling || 0;
+        picked = false;
         draw();
     }
 
