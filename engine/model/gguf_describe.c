@@ -48,12 +48,76 @@ static const cJSON *find(const struct describing *d, const char *keys)
     return esp_json_find(d->config, keys, &name, &length);
 }
 
+/* The window that the architecture's models always have, as config.json says, or 0. */
+static double window_of(const struct describing *d)
+{
+    const struct esp_config_rule *always =
+        esp_config_rule(d->architecture, ESP_CONFIG_windowed);
+    const struct esp_config_rule *rule = esp_config_rule(d->architecture, ESP_CONFIG_window);
+    if (!always || *always->keys || !rule)
+        return 0;
+    const cJSON *window = find(d, rule->keys);
+    return cJSON_IsNumber(window) ? window->valuedouble : rule->fallback;
+}
+
+/* Factors and caps. */
+static void put_scales(const struct describing *d)
+{
+    const struct esp_model_desc *m = &d->model->desc;
+    const struct esp_config_rule *embedding =
+        esp_config_rule(d->architecture, ESP_CONFIG_embedding_scale);
+    const cJSON *logits = find(d, "logits_scaling");
+    if (m->attention_scale != 0)
+        put(d, "attention.scale", ESP_GGUF_F32, (double)m->attention_scale);
+    if (embedding && m->embedding_scale != 0)
+        put(d, "embedding_scale", ESP_GGUF_F32, (double)m->embedding_scale);
+    if (m->residual_scale != 0)
+        put(d, "residual_scale", ESP_GGUF_F32, (double)m->residual_scale);
+    if (m->logit_scale != 0 && cJSON_IsNumber(logits))
+        put(d, "logit_scale", ESP_GGUF_F32, logits->valuedouble);
+    if (m->attention_cap != 0)
+        put(d, "attn_logit_softcapping", ESP_GGUF_F32, (double)m->attention_cap);
+    if (m->logit_cap != 0)
+        put(d, "final_logit_softcapping", ESP_GGUF_F32, (double)m->logit_cap);
+}
+
+/* GGUF has no keys for lists of what layers are: a file stands for what config.json would mean
+ * without them. */
+static int check_layers(const struct describing *d)
+{
+    static const char *const lost[] = {"layer_types",          "sliding_window_pattern",
+                                       "_sliding_window_pattern", "no_rope_layers",
+                                       "no_rope_layer_interval", "use_sliding_window"};
+    const struct esp_model_desc *m = &d->model->desc;
+    struct esp_layer *layer = calloc((size_t)m->layers, sizeof *layer);
+    struct esp_json json = {.root = cJSON_Duplicate(d->config, true)};
+    struct esp_config config;
+    bool same = layer && json.root;
+    snprintf(json.path, sizeof json.path, "%s", d->model->path);
+    for (size_t i = 0; same && i < sizeof lost / sizeof *lost; i++)
+        cJSON_DeleteItemFromObjectCaseSensitive(json.root, lost[i]);
+    int status = !same ? ESP_E_MEMORY
+                       : esp_config_read(&config, d->architecture, &json, d->err, d->errlen);
+    if (status == ESP_OK)
+        status = esp_config_layers(layer, &config, &json, d->err, d->errlen);
+    for (int i = 0; i < m->layers && status == ESP_OK; i++)
+        same &= layer[i].window == m->layer[i].window &&
+                layer[i].rotation == m->layer[i].rotation;
+    free(layer);
+    cJSON_Delete(json.root);
+    if (status == ESP_OK && !same)
+        return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
+                        "%s: windows or rotations of its layers are others than GGUF files of %s "
+                        "models have",
+                        d->model->path, d->own->name);
+    return status;
+}
+
 static void put_dimensions(const struct describing *d)
 {
     const struct esp_model_desc *m = &d->model->desc;
     const cJSON *context = find(d, "max_position_embeddings");
-    const cJSON *window =
-        strcmp(d->architecture->name, "mistral") == 0 ? find(d, "sliding_window") : NULL;
+    const double window = window_of(d);
     put(d, "block_count", ESP_GGUF_U32, m->layers);
     put(d, "context_length", ESP_GGUF_U32,
         cJSON_IsNumber(context) ? context->valuedouble : m->context);
@@ -65,14 +129,15 @@ static void put_dimensions(const struct describing *d)
     put(d, "attention.value_length", ESP_GGUF_U32, m->head_dim);
     put(d, "rope.dimension_count", ESP_GGUF_U32, m->rotary);
     put(d, "vocab_size", ESP_GGUF_U32, m->vocabulary);
-    if (cJSON_IsNumber(window))
-        put(d, "attention.sliding_window", ESP_GGUF_U32, window->valuedouble);
+    if (window > 0)
+        put(d, "attention.sliding_window", ESP_GGUF_U32, window);
     if (m->norm == ESP_NORM_RMS)
         put(d, "attention.layer_norm_rms_epsilon", ESP_GGUF_F32, (double)m->norm_epsilon);
     else
         put(d, "attention.layer_norm_epsilon", ESP_GGUF_F32, (double)m->norm_epsilon);
     if (strcmp(d->architecture->name, "gpt_neox") == 0)
         put(d, "use_parallel_residual", ESP_GGUF_BOOL, m->parallel_residual);
+    put_scales(d);
 }
 
 /* What differs between the model's frequencies and those of its base: nothing, one factor for
@@ -83,6 +148,9 @@ static int put_rotation(const struct describing *d, float **factors)
     const struct esp_config_rule *rule =
         esp_config_rule(d->architecture, ESP_CONFIG_rope_theta);
     const cJSON *item = rule ? find(d, rule->keys) : NULL;
+    const struct esp_config_rule *local =
+        esp_config_rule(d->architecture, ESP_CONFIG_rope_theta_local);
+    const cJSON *local_item = local ? find(d, local->keys) : NULL;
     double theta = cJSON_IsNumber(item) ? item->valuedouble : rule ? rule->fallback : 1e4;
     int count = m->rotary / 2;
     bool one = true;
@@ -96,13 +164,16 @@ static int put_rotation(const struct describing *d, float **factors)
         one &= fabsf(own[i] - own[0]) <= 1e-6f * own[0];
     }
     put(d, "rope.freq_base", ESP_GGUF_F32, theta);
+    if (local)
+        put(d, "rope.freq_base_swa", ESP_GGUF_F32,
+            cJSON_IsNumber(local_item) ? local_item->valuedouble : local->fallback);
     if (one && count > 0 && fabsf(own[0] - 1) > 1e-6f) {
         char name[KEY];
         snprintf(name, sizeof name, "%s.rope.scaling.type", d->own->name);
         esp_gguf_put_text(d->header, name, "linear");
         put(d, "rope.scaling.factor", ESP_GGUF_F32, (double)own[0]);
     }
-    if (!one && !d->own->paired) {
+    if ((!one && !d->own->paired) || m->rotary_scale != 0) {
         free(own);
         return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
                         "%s scales its rotation in a way that GGUF has no key for in %s models",
@@ -396,7 +467,9 @@ static int describe_folder(struct describing *d, float **factors)
     esp_gguf_put_text(d->header, "general.architecture", d->own->name);
     esp_gguf_put_text(d->header, "general.name", m->name);
     put_dimensions(d);
-    status = put_rotation(d, factors);
+    status = check_layers(d);
+    if (status == ESP_OK)
+        status = put_rotation(d, factors);
     if (status == ESP_OK)
         status = put_tokenizer(d);
     if (status == ESP_OK)
@@ -448,6 +521,10 @@ int esp_gguf_describe(struct esp_gguf_header *header, float **factors,
     d.err = err;
     d.errlen = errlen;
     *factors = NULL;
+    if (model->rotation.extended)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "%s has two sets of frequencies (longrope), which cannot be written yet",
+                        model->path);
     bool folder = stat(model->path, &about) == 0 && S_ISDIR(about.st_mode);
     return folder ? describe_folder(&d, factors) : describe_file(&d);
 }

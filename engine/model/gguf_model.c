@@ -62,6 +62,7 @@ struct slot_name {
 
 static const struct slot_name model_slots[] = {
     MODEL(embedding, "token_embd.weight"),
+    MODEL(position_embedding, "position_embd.weight"),
     MODEL(head, "output.weight"),
     MODEL(norm_final, "output_norm.weight"),
     MODEL(norm_final_bias, "output_norm.bias"),
@@ -81,6 +82,7 @@ static const struct slot_name layer_slots[] = {
     LAYER(key_norm, "attn_k_norm.weight"),
     LAYER(output, "attn_output.weight"),
     LAYER(output_bias, "attn_output.bias"),
+    LAYER(norm_attended, "post_attention_norm.weight"),
     LAYER(norm2, "ffn_norm.weight"),
     LAYER(norm2_bias, "ffn_norm.bias"),
     LAYER(gate, "ffn_gate.weight"),
@@ -89,6 +91,7 @@ static const struct slot_name layer_slots[] = {
     LAYER(up_bias, "ffn_up.bias"),
     LAYER(down, "ffn_down.weight"),
     LAYER(down_bias, "ffn_down.bias"),
+    LAYER(norm_mlp, "post_ffw_norm.weight"),
     {0, NULL},
 };
 
@@ -100,6 +103,8 @@ static const struct slot_name fused_slots[] = {
     LAYER(key_bias, "attn_qkv.bias"),
     LAYER(value, "attn_qkv.weight"),
     LAYER(value_bias, "attn_qkv.bias"),
+    LAYER(gate, "ffn_up.weight"),
+    LAYER(up, "ffn_up.weight"),
     {0, NULL},
 };
 
@@ -114,9 +119,10 @@ static const char *name_of(const struct slot_name *table, size_t slot)
 bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_tensor_rule *rule,
                           int layer)
 {
-    const char *own = name_of(layer < 0         ? model_slots
-                              : rule->parts > 0 ? fused_slots
-                                                : layer_slots,
+    const bool fused = rule->parts > 0 || rule->stacked;
+    const char *own = name_of(layer < 0 ? model_slots
+                              : fused   ? fused_slots
+                                        : layer_slots,
                               rule->slot);
     if (own && layer < 0)
         snprintf(name, size, "%s", own);
@@ -138,7 +144,14 @@ const struct esp_gguf_key esp_gguf_keys[] = {
     {"attention.layer_norm_rms_epsilon", "rms_norm_eps", false, ESP_GGUF_F32},
     {"attention.layer_norm_epsilon", "layer_norm_eps", false, ESP_GGUF_F32},
     {"attention.sliding_window", "sliding_window", false, ESP_GGUF_U32},
+    {"attention.scale", "attention_multiplier", false, ESP_GGUF_F32},
+    {"embedding_scale", "embedding_multiplier", false, ESP_GGUF_F32},
+    {"residual_scale", "residual_multiplier", false, ESP_GGUF_F32},
+    {"logit_scale", "logits_scaling", false, ESP_GGUF_F32},
+    {"attn_logit_softcapping", "attn_logit_softcapping", false, ESP_GGUF_F32},
+    {"final_logit_softcapping", "final_logit_softcapping", false, ESP_GGUF_F32},
     {"rope.freq_base", "rope_theta", false, ESP_GGUF_F32},
+    {"rope.freq_base_swa", "rope_local_base_freq", false, ESP_GGUF_F32},
     {"use_parallel_residual", "use_parallel_residual", false, ESP_GGUF_BOOL},
 };
 const int esp_gguf_key_count = sizeof esp_gguf_keys / sizeof *esp_gguf_keys;
@@ -217,25 +230,74 @@ static int add_vocabulary(cJSON *config, const struct esp_gguf *g, const char *a
     return 0;
 }
 
+/* A tensor of factors as a list, or nothing. */
+static bool add_factors(cJSON *scaling, const char *key, const struct esp_gguf *g,
+                        const char *name)
+{
+    enum { MOST_FACTORS = 4096 };
+    const size_t length = strlen(name);
+    for (size_t i = 0; i < g->tensor_count; i++) {
+        const struct esp_gguf_tensor *t = &g->tensors[i];
+        if (t->name.length != length || memcmp(t->name.bytes, name, length) != 0 ||
+            t->rank != 1 || t->shape[0] > MOST_FACTORS ||
+            strcmp(esp_gguf_type(t->type)->name, "F32") != 0)
+            continue;
+        cJSON *list = cJSON_AddArrayToObject(scaling, key);
+        for (int64_t k = 0; k < t->shape[0]; k++) {
+            float factor;
+            esp_tensor_file_read(&g->shard->source, t->offset + (size_t)k * sizeof factor,
+                                 &factor, sizeof factor);
+            cJSON_AddItemToArray(list, cJSON_CreateNumber((double)factor));
+        }
+        return true;
+    }
+    return false;
+}
+
 static void add_scaling(cJSON *config, const struct esp_gguf *g, const char *architecture)
 {
     static const struct esp_gguf_key keys[] = {
         {"rope.scaling.factor", "factor", false, ESP_GGUF_F32},
+        {"rope.scaling.yarn_beta_fast", "beta_fast", false, ESP_GGUF_F32},
+        {"rope.scaling.yarn_beta_slow", "beta_slow", false, ESP_GGUF_F32},
         {"rope.scaling.original_context_length", "original_max_position_embeddings", false,
          ESP_GGUF_U32},
         {"rope.scaling.attn_factor", "attention_factor", false, ESP_GGUF_F32},
     };
     char *type = esp_gguf_copy_text(find(g, architecture, "rope.scaling.type"));
-    if (type && strcmp(type, "none") != 0) {
-        cJSON *scaling = cJSON_AddObjectToObject(config, "rope_scaling");
-        cJSON_AddStringToObject(scaling, "rope_type", type);
+    cJSON *scaling = cJSON_CreateObject();
+    const bool lists = add_factors(scaling, "long_factor", g, "rope_factors_long.weight") &&
+                       add_factors(scaling, "short_factor", g, "rope_factors_short.weight");
+    if (lists || (type && strcmp(type, "none") != 0)) {
+        cJSON_AddItemToObject(config, "rope_scaling", scaling);
+        cJSON_AddStringToObject(scaling, "rope_type", lists ? "longrope" : type);
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
             const struct esp_gguf_value *value = find(g, architecture, keys[i].gguf);
             if (value)
                 cJSON_AddNumberToObject(scaling, keys[i].config, esp_gguf_number(value, 0));
         }
+    } else {
+        cJSON_Delete(scaling);
     }
     free(type);
+}
+
+/* What the converter leaves out of Gemma's scores: they are divided by the root of a head's width,
+ * but in the 27B models (of 46 and 62 layers) of what the hidden size is to a head. espalier writes
+ * the factor. */
+static void add_attention_divisor(cJSON *config, const struct esp_gguf *g,
+                                  const char *architecture)
+{
+    const struct esp_gguf_value *scale = find(g, architecture, "attention.scale");
+    const double layers = cJSON_GetNumberValue(cJSON_GetObjectItem(config, "num_hidden_layers"));
+    const double hidden = cJSON_GetNumberValue(cJSON_GetObjectItem(config, "hidden_size"));
+    const double heads = cJSON_GetNumberValue(cJSON_GetObjectItem(config, "num_attention_heads"));
+    const cJSON *own = cJSON_GetObjectItem(config, "head_dim");
+    double divisor = own && layers != 46 && layers != 62 ? own->valuedouble : hidden / heads;
+    if (scale && esp_gguf_number(scale, 0) > 0)
+        divisor = 1 / (esp_gguf_number(scale, 0) * esp_gguf_number(scale, 0));
+    if (strncmp(architecture, "gemma", 5) == 0 && divisor > 0)
+        cJSON_AddNumberToObject(config, "query_pre_attn_scalar", divisor);
 }
 
 /* GPT-NeoX rotates a part of each head. */
@@ -327,6 +389,7 @@ static int read_config(cJSON *config, const struct esp_gguf *g, const char *arch
     cJSON_AddBoolToObject(config, "tie_word_embeddings", true); /* where there is no head */
     add_presence(config, g);
     add_scaling(config, g, architecture);
+    add_attention_divisor(config, g, architecture);
     add_rotation(config, g, architecture);
     add_end_tokens(config, g);
     return 0;
@@ -472,6 +535,14 @@ int esp_gguf_tensors(struct esp_stored_set *set, const struct esp_gguf *g,
 
 /* ------------------------------------------------------------------ rotation */
 
+/* Factors that are part of the configuration already (add_factors). */
+static void mark_used(struct esp_stored_set *set, const char *name)
+{
+    struct esp_stored *stored = esp_stored_find(set, name);
+    if (stored)
+        stored->used = true;
+}
+
 int esp_gguf_rotary(float *inverse_frequency, int rotary, const struct esp_gguf *g,
                     struct esp_stored_set *set, char *err, size_t errlen)
 {
@@ -480,6 +551,8 @@ int esp_gguf_rotary(float *inverse_frequency, int rotary, const struct esp_gguf 
         architecture ? find(g, architecture, "rope.dimension_count") : NULL;
     struct esp_stored *stored = esp_stored_find(set, "rope_freqs.weight");
     free(architecture);
+    mark_used(set, "rope_factors_long.weight");
+    mark_used(set, "rope_factors_short.weight");
     if (rotated && esp_gguf_number(rotated, 0) != rotary)
         return esp_fail(
             err, errlen, ESP_E_UNSUPPORTED,

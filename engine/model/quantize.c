@@ -124,6 +124,20 @@ static bool is_rotated(const struct esp_tensor_rule *rule)
            rule->slot == offsetof(struct esp_layer, key_bias);
 }
 
+/* The rule of the first part of the tensor that `rule` names. */
+static const struct esp_tensor_rule *first_of(const struct esp_tensor_rule *rules,
+                                              const struct esp_tensor_rule *rule)
+{
+    while (strcmp(rules->name, rule->name) != 0)
+        rules++;
+    return rules;
+}
+
+static bool is_positions(const struct esp_tensor_rule *rule, int layer)
+{
+    return layer < 0 && rule->slot == offsetof(struct esp_model_desc, position_embedding);
+}
+
 /* Plans the tensors of one table; `base` is the struct that its slots lie in. */
 static int plan_table(struct quantizing *q, const struct esp_tensor_rule *rules,
                       const void *base, int layer)
@@ -134,7 +148,7 @@ static int plan_table(struct quantizing *q, const struct esp_tensor_rule *rules,
             (const struct esp_tensor *)((const char *)base + rule->slot);
         bool tied = layer < 0 && rule->slot == offsetof(struct esp_model_desc, head) &&
                     slot->data == q->model->desc.embedding.data;
-        if (!slot->data || rule->part > 0 || tied)
+        if (!slot->data || tied || first_of(rules, rule) != rule)
             continue;
         struct planned *p = &q->planned[q->count];
         *p = (struct planned){.vector = rule->columns == ESP_ONE};
@@ -143,12 +157,13 @@ static int plan_table(struct quantizing *q, const struct esp_tensor_rule *rules,
                             "%s: GGUF has no name for the tensor %s", q->model->path,
                             rule->name);
         for (const struct esp_tensor_rule *part = rules; part->name; part++)
-            if (part == rule || (rule->parts > 0 && strcmp(part->name, rule->name) == 0))
+            if (part == rule || first_of(rules, part) == rule)
                 p->parts[p->part_count++] =
                     (const struct esp_tensor *)((const char *)base + part->slot);
         enum esp_dtype wanted =
             is_important(q, rule->slot, layer) ? q->mix->important : q->mix->most;
-        p->dtype = p->vector ? ESP_F32 : fitting(wanted, slot->columns);
+        const bool kept = p->vector || is_positions(rule, layer);
+        p->dtype = kept ? ESP_F32 : fitting(wanted, slot->columns);
         p->paired =
             layer >= 0 && own && own->paired && is_rotated(rule) ? q->model->desc.head_dim : 0;
         q->count++;

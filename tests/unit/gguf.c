@@ -90,6 +90,15 @@ TEST(a_file_gives_the_logits_of_its_folder)
         {"qwen2.gguf", "qwen2", 0},
         {"qwen3.gguf", "qwen3", 0},
         {"llama-rope3.gguf", "llama-rope3", 2e-6}, /* its factors are rounded */
+        {"gemma2.gguf", "gemma2", 2e-6},
+        {"gemma3.gguf", "gemma3", 2e-6},
+        {"phi3-short.gguf", "phi3-short", 2e-6},
+        {"phi3-long.gguf", "phi3-long", 2e-6},
+        {"phi3-partial.gguf", "phi3-partial", 0},
+        {"olmo2.gguf", "olmo2", 0},
+        {"smollm3.gguf", "smollm3", 0},
+        {"gpt2.gguf", "gpt2", 0},
+        {"granite.gguf", "granite", 2e-6},
     };
     static float from_file[TOKENS][MAX_VOCABULARY], from_folder[TOKENS][MAX_VOCABULARY];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -102,6 +111,8 @@ TEST(a_file_gives_the_logits_of_its_folder)
         CHECK(esp_stored_unused(file->files, &unused) == 0, "%s: %s", cases[i].file, unused);
         CHECK(strcmp(file->architecture, folder->architecture) == 0);
         CHECK(file->parameters == folder->parameters);
+        esp_model_set_context(file, TOKENS);
+        esp_model_set_context(folder, TOKENS);
         run(file, some_tokens, from_file);
         run(folder, some_tokens, from_folder);
         double error = distance(from_file, from_folder, file->desc.vocabulary);

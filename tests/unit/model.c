@@ -119,10 +119,10 @@ TEST(the_context_chooses_frequencies)
 TEST(layers_have_their_rotations)
 {
     struct esp_model *gemma = open_vector("gemma3"), *smol = open_vector("smollm3");
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 6; i++)
         CHECK(gemma->desc.layer[i].rotation ==
-                  (i < 2 ? ESP_ROTATION_LOCAL : ESP_ROTATION_GLOBAL) &&
-              gemma->desc.layer[i].window == (i < 2 ? 6 : 0));
+                  (i < 5 ? ESP_ROTATION_LOCAL : ESP_ROTATION_GLOBAL) &&
+              gemma->desc.layer[i].window == (i < 5 ? 6 : 0));
     for (int i = 0; i < 4; i++)
         CHECK(smol->desc.layer[i].rotation ==
                   (i < 3 ? ESP_ROTATION_GLOBAL : ESP_ROTATION_NONE) &&

@@ -4,7 +4,8 @@
 Each folder holds what save_pretrained writes (config.json and weights, in one file or in
 shards), the configuration partly rewritten in the spelling of older releases, and
 
-    reference.json   tokens: the sequence; inverse_frequency: of the rotary embedding
+    reference.json   tokens: the sequence; greedy: the likeliest tokens behind it, one after the
+                     other; inverse_frequency: of the rotary embedding
     logits.f32       (tokens, vocabulary) little-endian float32
 
 The reference is computed in float32 from the folder as it lies on disk, so BF16 and F16 weights
@@ -25,7 +26,7 @@ from transformers import (AutoModelForCausalLM, Gemma2Config, Gemma3TextConfig, 
                           Phi3Config, Qwen2Config, Qwen3Config, SmolLM3Config)
 from transformers.utils import logging
 
-TOKENS = 24
+TOKENS, GREEDY = 24, 48
 
 
 def llama(cls=LlamaConfig, **changes):
@@ -75,7 +76,7 @@ def older_gemma3(config):
     config["rope_theta"] = rope["full_attention"]["rope_theta"]
     config["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
     config["rope_scaling"] = dict(rope_type="linear", factor=rope["full_attention"]["factor"])
-    config["sliding_window_pattern"] = 3
+    config["sliding_window_pattern"] = 6
     del config["layer_types"]
 
 
@@ -179,18 +180,17 @@ FOLDERS = {
                                               truncate=False)),
                    torch.float32, None, None),
     "gemma2": (llama(Gemma2Config, num_key_value_heads=2, head_dim=12, sliding_window=7,
-                     query_pre_attn_scalar=20, final_logit_softcapping=3.0,
+                     query_pre_attn_scalar=12, final_logit_softcapping=3.0,
                      attn_logit_softcapping=2.0, tie_word_embeddings=True),
                torch.float32, None, older_llama),
-    "gemma3": (llama(Gemma3TextConfig, num_hidden_layers=3, num_key_value_heads=1, head_dim=12,
-                     sliding_window=6, query_pre_attn_scalar=9, tie_word_embeddings=True,
-                     layer_types=["sliding_attention", "sliding_attention", "full_attention"],
+    "gemma3": (llama(Gemma3TextConfig, num_hidden_layers=6, num_key_value_heads=1, head_dim=12,
+                     sliding_window=6, query_pre_attn_scalar=12, tie_word_embeddings=True,
                      rope_parameters=dict(
                          full_attention=dict(rope_type="linear", rope_theta=1e5, factor=4.0),
                          sliding_attention=dict(rope_type="default", rope_theta=1e4))),
                torch.bfloat16, None, older_gemma3),
     "gemma3-layers": (llama(Gemma3TextConfig, num_key_value_heads=2, head_dim=8,
-                            sliding_window=5, tie_word_embeddings=True,
+                            sliding_window=5, query_pre_attn_scalar=20, tie_word_embeddings=True,
                             layer_types=["full_attention", "sliding_attention"]),
                       torch.float32, None, None),
     "phi3-short": (llama(Phi3Config, num_attention_heads=2, num_key_value_heads=1,
@@ -224,6 +224,14 @@ FOLDERS = {
 }
 
 
+def greedy(model, tokens):
+    """The GREEDY likeliest tokens that follow, each computed without a cache."""
+    for _ in range(GREEDY):
+        with torch.no_grad():
+            tokens = torch.cat([tokens, model(tokens).logits[:, -1:].argmax(-1)], dim=1)
+    return tokens[0, -GREEDY:].tolist()
+
+
 def make(folder, seed, config, dtype, shard, change):
     torch.manual_seed(seed)
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
@@ -247,7 +255,7 @@ def make(folder, seed, config, dtype, shard, change):
         logits = model(tokens).logits[0]
     assert logits.abs().mean() > 0.3, f"{folder.name}: logits too small to show a mistake"
     (folder / "logits.f32").write_bytes(logits.numpy().astype("<f4").tobytes())
-    reference = {"tokens": tokens[0].tolist()}
+    reference = {"tokens": tokens[0].tolist(), "greedy": greedy(model, tokens)}
     rotary = getattr(model.base_model, "rotary_emb", None)
     for name in ("inv_freq", "full_attention_inv_freq"):
         if hasattr(rotary, name):

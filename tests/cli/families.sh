@@ -1,0 +1,55 @@
+#!/bin/sh
+# Every family of models with a vector in tests/vectors: text with a drafter is that without one, from the folder and
+# from the GGUF file written from it.
+. tests/shell.sh
+
+# A token for each printable character, the space, the end of a line and the end of the text.
+tokenizer() {
+    awk -v end="<e>" 'BEGIN {
+        printf "{\"model\": {\"type\": \"BPE\", \"merges\": [], \"vocab\": {"
+        for (i = 33; i < 127; i++) {
+            c = sprintf("%c", i)
+            if (c == "\"" || c == "\\") c = "\\" c
+            printf "\"%s\": %d, ", c, i - 33
+        }
+        printf "\"\\u0120\": 94, \"\\u010a\": 95, \"%s\": 96}},", end
+        printf "\"added_tokens\": [{\"id\": 96, \"content\": \"%s\", \"special\": true, ", end
+        printf "\"normalized\": false, \"single_word\": false, \"lstrip\": false, \"rstrip\": false}],"
+        printf "\"normalizer\": null, \"post_processor\": null,"
+        printf "\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": true, "
+        printf "\"use_regex\": true}, \"decoder\": {\"type\": \"ByteLevel\", \"add_prefix_space\": true, "
+        printf "\"trim_offsets\": true, \"use_regex\": true}}\n"
+    }'
+}
+text() {
+    $ESPALIER generate -p "A tree that grows on a wall" -n 48 --temp 0 --backend cpu --context 100 \
+        --drafter "$1" --target "$2" --draft "$3"
+}
+
+for family in mistral-window qwen3-window llama-yarn gemma2 gemma3 phi3-short phi3-partial olmo2 smollm3 gpt2 granite; do
+    model=$work/$family
+    mkdir "$model" && cp tests/vectors/logits/$family/* "$model" && tokenizer >"$model/tokenizer.json"
+    rm -f "$model/generation_config.json"
+    sed -i "s/\"eos_token_id\": 2/\"eos_token_id\": 96/" "$model/config.json"
+    kind=$(sed -n 's/.*"model_type": "\(.*\)".*/\1/p' "$model/config.json")
+    check "$family: inspect says $kind" sh -c "$ESPALIER inspect '$model' | grep -q '$kind'"
+    plain=$(text ar "$model" "")
+    check "$family: there is text" test ${#plain} -ge 40
+    check "$family: a tree draws the same" test "$(text dynatree "$model" "$model")" = "$plain"
+    check "$family: a chain, too" test "$(text linear "$model" "$model")" = "$plain"
+    case $family in
+    qwen3-window | llama-yarn | phi3-short)
+        check "$family: GGUF has no keys for it" fails 1 "GGUF\|longrope" \
+            $ESPALIER quantize "$model" "$work/$family.gguf" --type f32
+        ;;
+    *)
+        check "$family: a GGUF file is written" \
+            $ESPALIER quantize "$model" "$work/$family.gguf" --type f32 >/dev/null
+        check "$family: it gives the same text" test "$(text dynatree "$work/$family.gguf" "$model")" = "$plain"
+        check "$family: 8 bits draft for it" \
+            $ESPALIER quantize "$work/$family.gguf" "$work/$family-8.gguf" --type q8_0 >/dev/null
+        check "$family: and change nothing" test "$(text dynatree "$model" "$work/$family-8.gguf")" = "$plain"
+        ;;
+    esac
+done
+finish

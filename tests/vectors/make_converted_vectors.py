@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Makes the files of tests/vectors/gguf whose names are those of newer families: folders of
+tests/vectors/logits as llama.cpp's own converter writes them, without a vocabulary. llama.cpp is
+run on them, and how far its logits are from those of the Hugging Face library is printed.
+
+    make_converted_vectors.py LLAMA_CPP [NAME...]
+
+LLAMA_CPP is the folder with convert_hf_to_gguf.py of llama.cpp's source (llama-cpp-python's source
+package has it in vendor/llama.cpp). Needs torch, transformers, gguf and llama-cpp-python; the
+results are committed.
+"""
+import importlib
+import json
+import pathlib
+import sys
+import tempfile
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).parent
+FOLDERS = ["gemma2", "gemma3", "phi3-short", "phi3-long", "phi3-partial", "olmo2", "smollm3", "gpt2",
+           "granite"]
+
+
+def load_converter(folder):
+    sys.path.insert(0, str(folder / "gguf-py"))
+    sys.path.insert(0, str(folder))
+    return importlib.import_module("conversion")
+
+
+def no_vocabulary(model):
+    model.gguf_writer.add_tokenizer_model("no_vocab")
+    if not any("vocab_size" in key for values in model.gguf_writer.kv_data for key in values):
+        model.gguf_writer.add_vocab_size(model.hparams["vocab_size"])
+
+
+def prepare(source, folder):
+    """What the converter looks for besides: as many tokens as there are, and GPT-2's old key."""
+    config = json.loads((source / "config.json").read_text())
+    for path in source.glob("*.safetensors*"):
+        (folder / path.name).write_bytes(path.read_bytes())
+    (folder / "config.json").write_text(
+        json.dumps({**config, "n_ctx": config.get("n_positions")}))
+    tokens = {f"t{i}": i for i in range(config["vocab_size"])}
+    (folder / "tokenizer.json").write_text(
+        json.dumps({"model": {"vocab": tokens}, "added_tokens": []}))
+
+
+def convert(converter, folder, path):
+    hparams = converter.ModelBase.load_hparams(folder, False)
+    kind = converter.get_model_architecture(hparams, converter.ModelType.TEXT)
+    base = converter.get_model_class(kind)
+    own = type(base.__name__, (base,), {"set_vocab": no_vocabulary, "model_arch": base.model_arch,
+                                        "get_vocab_base_pre": lambda self, tokenizer: "default"})
+    files = importlib.import_module("gguf").LlamaFileType
+    types = {"bfloat16": files.MOSTLY_BF16,
+            "float16": files.MOSTLY_F16}
+    kind = types.get(json.loads((folder / "config.json").read_text())["dtype"],
+                    files.ALL_F32)
+    own(folder, kind, path).write()
+
+
+def main():
+    converter = load_converter(pathlib.Path(sys.argv[1]))
+    import make_gguf_vectors  # after the converter, which brings its own gguf
+    for name in sys.argv[2:] or FOLDERS:
+        path = HERE / "gguf" / f"{name}.gguf"
+        folder = HERE / "logits" / name
+        with tempfile.TemporaryDirectory() as scratch:
+            prepare(folder, pathlib.Path(scratch))
+            convert(converter, pathlib.Path(scratch), path)
+        tokens = json.loads((folder / "reference.json").read_text())["tokens"]
+        known = np.fromfile(folder / "logits.f32", "<f4").reshape(len(tokens), -1)
+        values = make_gguf_vectors.logits(path, tokens, known.shape[1])
+        error = np.linalg.norm(values - known) / np.linalg.norm(known)
+        print(f"{name}: {path.stat().st_size} bytes, llama.cpp is {error:.2g} from the Hugging "
+              "Face library", flush=True)
+
+
+if __name__ == "__main__":
+    main()
