@@ -1,12 +1,14 @@
 /* The mailbox between two threads: commands keep their order, and whoever waits is woken. */
 #include "tui/worker/mailbox.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "kernels/clock.h"
 #include "tests/check.h"
 
 enum { COMMANDS = 2000 };
@@ -34,7 +36,7 @@ static void *serve(void *user)
                 esp_mailbox_wait_step(&served->mailbox);
                 served->steps++;
             }
-            esp_mailbox_wait_pace(&served->mailbox);
+            esp_mailbox_wait_pace(&served->mailbox, 1);
         }
         free(posted);
     }
@@ -190,4 +192,28 @@ TEST(the_end_is_heard_at_once)
         clock_gettime(CLOCK_MONOTONIC, &after);
         CHECK(after.tv_sec - before.tv_sec < 10);
     }
+}
+
+/* Seconds of two waits: the second is as long as its share of the pace. */
+static double wait_twice(struct esp_mailbox *mailbox, double share)
+{
+    esp_mailbox_wait_pace(mailbox, 1e-9);
+    double start = esp_clock();
+    esp_mailbox_wait_pace(mailbox, share);
+    return esp_clock() - start;
+}
+
+/* What compared choices need: the pace's time is shared by the iterations of both. */
+TEST(a_wait_is_a_share_of_the_pace)
+{
+    struct esp_mailbox mailbox;
+    double whole, quarter = 1;
+    esp_mailbox_open(&mailbox);
+    esp_mailbox_pace(&mailbox, 5);
+    whole = wait_twice(&mailbox, 1);
+    for (int i = 0; i < 20 && quarter > 0.15; i++)
+        quarter = fmin(quarter, wait_twice(&mailbox, 0.25));
+    esp_mailbox_close(&mailbox);
+    CHECK(whole > 0.19, "%g s", whole);
+    CHECK(quarter > 0.04 && quarter <= 0.15, "%g s", quarter);
 }

@@ -279,11 +279,11 @@ static bool earlier(const struct timespec *a, const struct timespec *b)
     return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
 }
 
-/* The end of the last iteration and its share of a second later. */
-static struct timespec next_due(const struct esp_mailbox *mailbox)
+/* The end of the last iteration, and then `share` of what an iteration takes at the pace. */
+static struct timespec next_due(const struct esp_mailbox *mailbox, double share)
 {
     struct timespec due = mailbox->iterated;
-    double pause = mailbox->pace > 0 ? 1 / mailbox->pace : 0;
+    double pause = mailbox->pace > 0 ? share / mailbox->pace : 0;
     due.tv_sec += (time_t)pause;
     due.tv_nsec += (long)((pause - (double)(time_t)pause) * 1e9);
     if (due.tv_nsec >= 1000000000) {
@@ -293,11 +293,11 @@ static struct timespec next_due(const struct esp_mailbox *mailbox)
     return due;
 }
 
-void esp_mailbox_wait_pace(struct esp_mailbox *mailbox)
+void esp_mailbox_wait_pace(struct esp_mailbox *mailbox, double share)
 {
     pthread_mutex_lock(&mailbox->lock);
     const double pace = mailbox->pace;
-    struct timespec due = next_due(mailbox);
+    struct timespec due = next_due(mailbox, share);
     while (pace > 0 && mailbox->pace == pace && !mailbox->first && !mailbox->stop &&
            !mailbox->quit && !mailbox->stepping)
         if (pthread_cond_timedwait(&mailbox->changed, &mailbox->lock, &due) != 0)

@@ -116,7 +116,8 @@ bool esp_mailbox_watched(struct esp_mailbox *mailbox);
 struct esp_breakpoints esp_mailbox_breakpoints(struct esp_mailbox *mailbox);
 /* In step mode: waits until told to go on. */
 void esp_mailbox_wait_step(struct esp_mailbox *mailbox);
-/* Waits until the pace allows the next iteration, or something else is to do. */
-void esp_mailbox_wait_pace(struct esp_mailbox *mailbox);
+/* Waits until the pace allows the next iteration, or something else is to do. The wait is `share`
+ * (above 0, at most 1) of what one iteration takes at the pace. */
+void esp_mailbox_wait_pace(struct esp_mailbox *mailbox, double share);
 
 #endif

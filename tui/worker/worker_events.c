@@ -6,6 +6,7 @@
 #include "viz/gauges.h"
 #include "tui/worker/worker_parts.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,14 +14,32 @@
 
 static const double WARM = 8e-3; /* seconds in which processors come up to speed */
 
+/* Tokens per iteration, at least 1. */
+static double stride(const struct esp_session *session)
+{
+    struct esp_stats stats;
+    esp_session_stats(session, &stats);
+    return fmax(stats.tokens_per_iteration, 1);
+}
+
+/* Of the time of one iteration at the pace: where two choices are compared, half of it is the
+ * second's, for as many of its iterations as write the same tokens. */
+static double share_of_pace(const struct esp_worker *worker, bool second)
+{
+    const struct esp_session *other = worker->second.compare.second;
+    if (!other)
+        return 1;
+    return second ? fmin(0.5 * stride(other) / stride(worker->pair.session), 1) : 0.5;
+}
+
 /* After a pause caches are cold and processors slow, and the iteration would take several times
  * as long as without. Where it is short beside the pause, passes that nobody counts go before
  * it, so that the times shown are those at full speed. */
-static void keep_pace(struct esp_worker *worker)
+static void keep_pace(struct esp_worker *worker, bool second)
 {
     struct esp_stats stats;
     const double before = esp_clock();
-    esp_mailbox_wait_pace(&worker->mailbox);
+    esp_mailbox_wait_pace(&worker->mailbox, share_of_pace(worker, second));
     const double start = esp_clock(), paused = start - before;
     const double enough = paused / 10 < WARM ? paused / 10 : WARM;
     esp_session_stats(worker->pair.session, &stats);
@@ -105,11 +124,11 @@ void esp_worker_observe(void *user, const struct esp_event *event)
     if (iteration)
         check_breakpoints(worker, event->iteration);
     if (iteration && !stepping)
-        keep_pace(worker);
+        keep_pace(worker, false);
 }
 
-/* The second keeps the pace too: after a pause an iteration takes longer, and that must not
- * always be the same one's. */
+/* The second waits, too: after a pause an iteration takes longer, and that must not always be the
+ * same one's. */
 void esp_worker_wake_for_second(void *user, bool iteration)
 {
     struct esp_worker *worker = user;
@@ -119,7 +138,7 @@ void esp_worker_wake_for_second(void *user, bool iteration)
     }
     esp_reporter_wake_for_iteration(&worker->report);
     if (!esp_mailbox_steps(&worker->mailbox))
-        keep_pace(worker);
+        keep_pace(worker, true);
 }
 
 bool esp_worker_progress(void *user, const char *what, size_t done, size_t total)
