@@ -65,11 +65,13 @@ PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_setti
 sources = $(shell find $(1) -name '*.c' | LC_ALL=C sort)
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
+# Objects of instruction sets may be those of another build.
+ISA_BUILD := $(BUILD)
 ISA_SRC  := $(call sources,kernels/cpu/isa)
 NO_LIB   := engine/example.c $(if $(AMX),,kernels/cpu/amx.c) $(ISA_SRC)
 LIB_OBJ  := $(call obj,$(filter-out $(NO_LIB),$(call sources,kernels engine))) \
-            $(foreach isa,$(ISAS),$(patsubst %.c,$(BUILD)/obj/%.$(isa).o,$(ISA_SRC))) \
-            $(foreach isa,$(VNNI),$(addprefix $(BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o))
+            $(foreach isa,$(ISAS),$(patsubst %.c,$(ISA_BUILD)/obj/%.$(isa).o,$(ISA_SRC))) \
+            $(foreach isa,$(VNNI),$(addprefix $(ISA_BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o))
 # What needs no terminal is in every program and in the tests; tui/app and tui/cli only in the first.
 DRAW_OBJ := $(call obj,$(filter-out viz/dot/%,$(call sources,viz sessions)))
 # The page of a recording, as strings in the program.
@@ -153,13 +155,13 @@ $(BUILD)/obj/%.o: %.c
 	    $(if $(filter viz/dot/%,$<),$(DOT_CFLAGS)) -c -o $@ $<
 
 define isa_rule
-$(BUILD)/obj/%.$(1).o: %.c
+$(ISA_BUILD)/obj/%.$(1).o: %.c
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$<:$(1))$$(CC) $$(ALL_CFLAGS) $$(KERNEL_OPT) $$(ISA_FLAGS_$(1)) -DESP_ISA=$(1) -c -o $$@ $$<
 endef
 $(foreach isa,$(ISAS) $(VNNI),$(eval $(call isa_rule,$(isa))))
 
-$(BUILD)/obj/kernels/cpu/%.o: DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX),-DESP_HAVE_$(isa))
+$(sort $(BUILD)/obj/kernels/cpu/%.o $(ISA_BUILD)/obj/kernels/cpu/%.o): DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX),-DESP_HAVE_$(isa))
 $(BUILD)/obj/kernels/cpu/amx.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_vnni) -mavx512bf16 -mamx-tile -mamx-bf16
 # Where the built-in pair and the themes are once installed; a build tree finds its own first.
 $(BUILD)/obj/engine/support/paths.o: DEFS += -DESP_DATA_DIR='"$(PREFIX)/share/espalier"'
@@ -333,8 +335,9 @@ race: deps
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 ASAN     := BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer' \
             KERNEL_OPT='-O2 -fno-var-tracking -fno-sanitize=undefined' EXTRA='$(SANITIZE)'
-# Only what has two threads of its own: tests/tui/races.sh runs it.
-TSAN     := BUILD=$(BUILD)/tsan CFLAGS='-O1 -g -fno-omit-frame-pointer' \
+# Only what has two threads of its own: tests/tui/races.sh runs it. Its products are those of the program,
+# which the sanitizer does not look into.
+TSAN     := BUILD=$(BUILD)/tsan ISA_BUILD=$(BUILD) CFLAGS='-O1 -g -fno-omit-frame-pointer' \
             KERNEL_OPT='-O2 -fno-sanitize=thread' EXTRA='-fsanitize=thread'
 TSAN_BIN  = $(addprefix $(BUILD)/tsan/,espalier tests/unit/ring tests/unit/mailbox tests/unit/pool)
 TIMED_BIN = $(BUILD)/tests/unit/terminal
