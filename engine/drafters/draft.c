@@ -175,8 +175,8 @@ static int run_root(struct esp_draft *d, const struct esp_step *step)
 {
     if (d->expanded > 0)
         return ESP_E_ARGUMENT;
-    if (d->cache->length >= text_rows(d)) /* an iteration that failed had run it already */
-        d->cache->length = text_rows(d) - 1;
+    /* An iteration that failed may have run it already. */
+    esp_kv_cache_cut(d->cache, text_rows(d) - 1);
     d->q_row[0] = 0;
     begin_draws(d, 0);
     d->expanded = 1;
@@ -197,26 +197,27 @@ int esp_draft_expand_root(struct esp_draft *d)
     lap(d);
     if (d->passes < ESP_TIMED_PASSES)
         d->pass_rows[d->passes] = 2;
-    if (d->cache->length > first)
-        d->cache->length = first;
+    esp_kv_cache_cut(d->cache, first);
     int status = esp_kv_cache_append(d->cache, d->text + d->cache->length,
                                      first - d->cache->length, NULL, NULL);
     if (status < 0)
         return status;
     s->positions[0] = first;
     s->positions[1] = first + 1;
+    status = esp_kv_cache_make_room(d->cache, 2 + d->capacity);
+    if (status < 0)
+        return status;
     const struct esp_states states = {1, {ESP_STATE_NORMED}, d->root_states, state_rows};
-    const struct esp_batch batch = {
+    struct esp_batch batch = {
         .rows = 2,
         .tokens = esp_kv_cache_known(d->cache, d->text + first, 2),
         .positions = s->positions,
-        .first = first,
-        .prefix = first,
         .logits = d->q,
         .logits_row = rows,
         .step = &step,
         .states = &states,
     };
+    esp_kv_cache_place(d->cache, 0, &batch);
     status = d->cache->ops->forward(d->cache->cache, &batch);
     if (status < 0)
         return status;
@@ -263,8 +264,6 @@ static int run_nodes(struct esp_draft *d, const int32_t *nodes, int count,
         .rows = count,
         .tokens = s->tokens,
         .positions = s->positions,
-        .first = d->cache->length + d->expanded - 1,
-        .prefix = d->cache->length,
         .mask = s->batch_mask,
         .mask_words = s->words,
         .logits = d->q,
@@ -274,6 +273,7 @@ static int run_nodes(struct esp_draft *d, const int32_t *nodes, int count,
         .input = d->states,
         .input_row = s->above,
     };
+    esp_kv_cache_place(d->cache, d->expanded - 1, &batch);
     d->expanded += count;
     return d->cache->ops->forward(d->cache->cache, &batch);
 }
@@ -308,6 +308,9 @@ int esp_draft_expand(struct esp_draft *d, const int32_t *nodes, int count, int k
     if (d->passes < ESP_TIMED_PASSES)
         d->pass_rows[d->passes] = nodes[0] == 0 ? esp_draft_behind(d) : count;
     int status = nodes[0] == 0 ? run_root(d, &step) : run_nodes(d, nodes, count, &step);
+    if (status == ESP_OK && nodes[0] == 0)
+        status =
+            esp_kv_cache_make_room(d->cache, d->capacity - 1); /* rows do not move later on */
     if (status < 0)
         return status;
     d->passes++;
