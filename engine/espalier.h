@@ -186,6 +186,9 @@ int esp_session_get(const struct esp_session *session, const char *key, char *va
 bool esp_session_is_lossy(const struct esp_session *session);
 /* May drafter and verifier alone, against plain decoding with the same window? */
 bool esp_session_rule_is_lossy(const struct esp_session *session);
+/* What settings mean in a context of so many tokens: the recent tokens that a token sees, itself
+ * among them, and the first ones of the text besides; recent = 0: it sees all. */
+void esp_window_of(const struct esp_session_values *values, int context, int *recent, int *sinks);
 /* Tokens that the text can have: those of the engine's context, or with a window any number. */
 int esp_session_context(const struct esp_session *session);
 /* The options with which another session would begin with the settings that this one has now:

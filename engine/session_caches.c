@@ -75,19 +75,27 @@ static bool has_positions(const struct esp_model *model)
     return model && model->desc.position_embedding.data;
 }
 
+void esp_window_of(const struct esp_session_values *values, int context, int *recent, int *sinks)
+{
+    const int word = values->sinks;
+    *recent = *sinks = 0;
+    if (values->window == ESP_WINDOW_OFF)
+        return;
+    *sinks = word == ESP_SINKS_AUTO ? SINKS : word == ESP_SINKS_NONE ? 0 : word;
+    const int room = context - *sinks;
+    *recent = values->window != ESP_WINDOW_ON ? values->window : room < RECENT ? room : RECENT;
+}
+
 int esp_session_choose_window(const struct esp_session *s,
                               const struct esp_session_values *values,
                               struct esp_window *window, char *err, size_t errlen)
 {
-    const int context = s->engine->context, word = values->sinks;
-    const int sinks = word == ESP_SINKS_AUTO ? SINKS : word == ESP_SINKS_NONE ? 0 : word;
+    const int context = s->engine->context;
+    int recent, sinks;
+    esp_window_of(values, context, &recent, &sinks);
     const int room = context - sinks;
-    const int recent = values->window != ESP_WINDOW_ON ? values->window
-                       : room < RECENT                 ? room
-                                                       : RECENT;
     *window = (struct esp_window){.sinks = sinks, .recent = recent};
     if (values->window == ESP_WINDOW_OFF) {
-        *window = (struct esp_window){.recent = 0};
         return s->length <= context
                    ? ESP_OK
                    : esp_fail(err, errlen, ESP_E_CONTEXT,
