@@ -528,7 +528,7 @@ install: all
 	$(INSTALL) -d $(SHARE)/espalier/themes
 	$(INSTALL) -m 644 themes/*.theme $(SHARE)/espalier/themes
 	$(INSTALL) -d $(SHARE)/espalier/suites
-	$(INSTALL) -m 644 suites/*.suite suites/*.jsonl suites/README.md $(SHARE)/espalier/suites
+	$(INSTALL) -m 644 sessions/suites/*.suite sessions/suites/*.jsonl sessions/suites/README.md $(SHARE)/espalier/suites
 	$(INSTALL) -d $(SHARE)/espalier/sessions
 	$(INSTALL) -d $(SHARE)/espalier/lessons
 	$(INSTALL) -m 644 sessions/lessons/*.lesson sessions/lessons/README.md $(SHARE)/espalier/lessons

@@ -53,7 +53,7 @@ static int follow(struct esp_compare *c, int count, char *err, size_t errlen)
 
 int esp_compare_begin(struct esp_compare *c, char *err, size_t errlen)
 {
-    int length = c->first->length, most = c->first->engine->context - 1;
+    int length = c->first->length, most = c->first->context - 1;
     c->limit = length + c->first->allowed;
     return follow(c, length < most ? length : most, err, errlen);
 }

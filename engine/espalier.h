@@ -182,8 +182,15 @@ int esp_session_set(struct esp_session *session, const char *key, const char *va
  * be followed because there is no room, or "". */
 int esp_session_get(const struct esp_session *session, const char *key, char *value,
                     size_t size);
-/* May drafter and verifier, with the settings as they are, change what the model says? */
+/* May the settings as they are, drafter and verifier or a window, change what the model says? */
 bool esp_session_is_lossy(const struct esp_session *session);
+/* May drafter and verifier alone, against plain decoding with the same window? */
+bool esp_session_rule_is_lossy(const struct esp_session *session);
+/* What settings mean in a context of so many tokens: the recent tokens that a token sees, itself
+ * among them, and the first ones of the text besides; recent = 0: it sees all. */
+void esp_window_of(const struct esp_session_values *values, int context, int *recent, int *sinks);
+/* Tokens that the text can have: those of the engine's context, or with a window any number. */
+int esp_session_context(const struct esp_session *session);
 /* The options with which another session would begin with the settings that this one has now:
  * drafter and verifier only if they were chosen, not where they follow the models and the
  * temperature; neither observer nor user. The strings belong to the session and are valid until

@@ -44,7 +44,12 @@ extern "C" {
     X(flag, ignore_eos, "ignore_eos", 0, 1, 0, "on|off",                                       \
       "go on where the text or the turn ends, to measure a length")                            \
     X(choice, chat, "chat", 0, ESP_CHAT_CHOICES - 1, 0, ESP_CHAT_NAMES,                        \
-      "format of conversations: the model's own, none (raw text), or one by name")
+      "format of conversations: the model's own, none (raw text), or one by name")           \
+    X(whole, window, "window", 1, 1 << 20, 0, "off|on|NUMBER",                                 \
+      "tokens see the sinks and this many last tokens only: a text without end, but other "    \
+      "text; on: 1020")                                                                        \
+    X(whole, sinks, "sinks", 1, 1 << 20, 0, "auto|none|NUMBER",                                \
+      "first tokens of the text that all tokens see in spite of a window; auto: 4")
 
 /* Types of C by kind. */
 #define ESP_VALUE_real double
@@ -70,6 +75,8 @@ enum esp_session_value {
 
 /* Values of draft_temp besides temperatures. */
 enum { ESP_DRAFT_AUTO = 0, ESP_DRAFT_OFF = -1 };
+/* Those of window and sinks besides numbers of tokens. */
+enum { ESP_WINDOW_OFF = 0, ESP_WINDOW_ON = -1, ESP_SINKS_AUTO = 0, ESP_SINKS_NONE = -1 };
 
 struct esp_value_info {
     const char *name, *kind, *values, *help;

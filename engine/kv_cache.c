@@ -6,7 +6,22 @@
 
 #include "kernels/status.h"
 
-enum { PREFILL_ROWS = 128 };
+/* With a window: rows are dropped SLACK or more at a time, since the others must be moved; and
+ * those of the last REWIND tokens stay complete, so that a text may lose its end without being
+ * computed again. */
+enum { PREFILL_ROWS = 128, SLACK = 256, REWIND = 64 };
+
+static int round_up(int rows)
+{
+    return (rows + ESP_WINDOW_STEP - 1) / ESP_WINDOW_STEP * ESP_WINDOW_STEP;
+}
+
+int esp_kv_cache_window_rows(const struct esp_window *w)
+{
+    return round_up(w->sinks) + w->recent + REWIND + SLACK;
+}
+
+_Static_assert((int)SLACK >= PREFILL_ROWS + 2 * ESP_WINDOW_STEP, "a pass fits");
 
 int esp_kv_cache_batch(int tokens, int tree_rows)
 {
@@ -23,6 +38,7 @@ int esp_kv_cache_open(struct esp_kv_cache *c, const struct esp_backend_ops *ops,
     c->weights = weights;
     c->vocabulary = vocabulary;
     c->context = tokens;
+    c->rows = tokens + tree_rows;
     c->max_batch = esp_kv_cache_batch(tokens, tree_rows);
     c->tokens = calloc((size_t)c->max_batch, sizeof *c->tokens);
     c->positions = calloc((size_t)c->max_batch, sizeof *c->positions);
@@ -49,6 +65,59 @@ void esp_kv_cache_close(struct esp_kv_cache *c)
     memset(c, 0, sizeof *c);
 }
 
+void esp_kv_cache_set_window(struct esp_kv_cache *c, const struct esp_window *window,
+                             int context)
+{
+    c->window = *window;
+    c->window.dropped = 0;
+    c->context = context;
+}
+
+/* The first token behind the sinks that has a row. */
+static int first_kept(const struct esp_kv_cache *c)
+{
+    return round_up(c->window.sinks) + c->window.dropped;
+}
+
+int esp_kv_cache_make_room(struct esp_kv_cache *c, int rows)
+{
+    struct esp_window *w = &c->window;
+    const int begin = round_up(w->sinks), end = c->length - w->dropped;
+    if (rows <= c->rows - end)
+        return ESP_OK;
+    const int gone = c->length - w->recent - REWIND - first_kept(c);
+    const int step = gone / ESP_WINDOW_STEP * ESP_WINDOW_STEP;
+    if (w->recent == 0 || gone < 0 || rows > c->rows - end + step)
+        return ESP_E_CONTEXT;
+    for (int at = begin, n; at + step < end; at += n) {
+        n = end - step - at < c->max_batch ? end - step - at : c->max_batch;
+        for (int i = 0; i < n; i++)
+            c->positions[i] = at + step + i;
+        int status = c->ops->keep(c->cache, at, c->positions, n);
+        if (status < 0)
+            return status;
+    }
+    w->dropped += step;
+    return ESP_OK;
+}
+
+void esp_kv_cache_place(const struct esp_kv_cache *c, int ahead, struct esp_batch *batch)
+{
+    batch->prefix = c->length - c->window.dropped;
+    batch->first = batch->prefix + ahead;
+    batch->window = c->window.recent > 0 ? &c->window : NULL;
+}
+
+void esp_kv_cache_cut(struct esp_kv_cache *c, int length)
+{
+    if (length >= c->length)
+        return;
+    c->length = length;
+    if (c->window.dropped == 0 || length + 1 - c->window.recent >= first_kept(c))
+        return;
+    c->length = c->window.dropped = 0;
+}
+
 const int32_t *esp_kv_cache_known(struct esp_kv_cache *c, const int32_t *tokens, int count)
 {
     for (int i = 0; i < count; i++)
@@ -65,12 +134,15 @@ const int32_t *esp_kv_cache_last(struct esp_kv_cache *c, int rows)
 
 int esp_kv_cache_run(struct esp_kv_cache *c, const int32_t *tokens, struct esp_batch *batch)
 {
+    int status = esp_kv_cache_make_room(c, batch->rows);
+    if (status < 0)
+        return status;
     for (int i = 0; i < batch->rows; i++)
         c->positions[i] = c->length + i;
     batch->tokens = esp_kv_cache_known(c, tokens, batch->rows);
     batch->positions = c->positions;
-    batch->first = batch->prefix = c->length;
-    int status = c->ops->forward(c->cache, batch);
+    esp_kv_cache_place(c, 0, batch);
+    status = c->ops->forward(c->cache, batch);
     if (status < 0)
         return status;
     c->passes++;
@@ -103,12 +175,13 @@ int esp_kv_cache_append(struct esp_kv_cache *c, const int32_t *tokens, int count
 
 int esp_kv_cache_keep(struct esp_kv_cache *c, const int32_t *which, int count)
 {
+    const int end = c->length - c->window.dropped;
     bool moved = false;
     for (int i = 0; i < count; i++) {
         moved |= which[i] != i;
-        c->logits_row[i] = c->length + which[i];
+        c->logits_row[i] = end + which[i];
     }
-    int status = moved ? c->ops->keep(c->cache, c->length, c->logits_row, count) : ESP_OK;
+    int status = moved ? c->ops->keep(c->cache, end, c->logits_row, count) : ESP_OK;
     if (status == ESP_OK)
         c->length += count;
     return status;

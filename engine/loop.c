@@ -85,6 +85,9 @@ static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position
                      struct esp_rows *logits)
 {
     const int32_t token = *esp_kv_cache_known(c, s->text + position, 1);
+    int status = esp_kv_cache_make_room(c, rows);
+    if (status < 0)
+        return status;
     for (int i = 0; i < rows; i++) {
         s->tokens[i] = token;
         s->positions[i] = position + i;
@@ -93,11 +96,10 @@ static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position
         .rows = rows,
         .tokens = s->tokens,
         .positions = s->positions,
-        .first = c->length,
-        .prefix = c->length,
         .logits = logits,
         .input = c == &s->draft_cache ? s->states : NULL,
     };
+    esp_kv_cache_place(c, 0, &batch);
     return s->ops->forward(c->cache, &batch);
 }
 
@@ -159,7 +161,8 @@ static int draft(struct esp_session *s, int remaining)
     d->costs = &s->costs;
     d->back = &s->back;
     d->root_states = s->draft_states;
-    esp_costs_at(&s->costs, s->length);
+    d->seen = esp_session_seen(s, s->length);
+    esp_costs_at(&s->costs, d->seen);
     d->text = s->text;
     d->text_length = s->length;
     d->max_depth = remaining - 1; /* the bonus token is the last that may be committed */
@@ -200,8 +203,6 @@ static int verify(struct esp_session *s)
         .rows = tree->verified,
         .tokens = s->tokens,
         .positions = s->positions,
-        .first = s->target.length,
-        .prefix = s->target.length,
         .mask = s->tree.mask,
         .mask_words = s->tree.mask_words,
         .logits = s->p,
@@ -209,6 +210,10 @@ static int verify(struct esp_session *s)
                   : s->set.drafter->looks_back ? &states
                                                : NULL,
     };
+    int status = esp_kv_cache_make_room(&s->target, tree->verified);
+    if (status < 0)
+        return status;
+    esp_kv_cache_place(&s->target, 0, &batch);
     s->target.passes++;
     return s->ops->forward(s->target.cache, &batch);
 }
@@ -293,7 +298,7 @@ static int commit(struct esp_session *s, int count)
     if (status == ESP_OK && s->draft.expanded > 0)
         status = esp_draft_commit(&s->draft, v->path, count - 1, rebuild);
     if (status < 0) { /* the text stays as it was, and its last token the root */
-        s->target.length = s->length - 1;
+        esp_kv_cache_cut(&s->target, s->length - 1);
         return status;
     }
     if (esp_session_has_head(s)) {
@@ -437,7 +442,7 @@ int esp_session_step(struct esp_session *s, char *err, size_t errlen)
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "there is no prompt to continue");
     if (*s->end)
         return 0;
-    int remaining = s->engine->context - s->length;
+    int remaining = s->context - s->length;
     if (remaining <= 0)
         return finish(s, "context full");
     if (s->allowed <= 0)
@@ -451,11 +456,13 @@ int esp_session_step(struct esp_session *s, char *err, size_t errlen)
         .position = s->length,
         .drafter = s->set.drafter->name,
         .verifier = s->set.verifier->name,
-        .lossy = s->set.lossy,
+        .lossy = esp_session_is_lossy(s),
     };
     s->target.passes = 0;
     read_gauges(s, true);
-    int status = s->set.values.baseline ? measure_baseline(s) : ESP_OK;
+    int status = esp_session_text_room(s, s->length + s->tree.capacity + 1);
+    if (status == ESP_OK && s->set.values.baseline)
+        status = measure_baseline(s);
     if (status == ESP_OK)
         status = run(s, remaining);
     if (status < 0) {

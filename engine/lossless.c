@@ -44,11 +44,13 @@ const char *esp_lossless_test_name(int test)
 /* ------------------------------------------------------------------ memory */
 
 static int open_cache(struct scorer *s, struct esp_kv_cache *cache,
-                      const struct esp_model *model, struct esp_weights *weights, int tokens,
-                      char *err, size_t errlen)
+                      const struct esp_model *model, struct esp_weights *weights,
+                      const struct esp_kv_cache *like, int tokens, char *err, size_t errlen)
 {
     int status = esp_kv_cache_open(cache, s->session->ops, weights, model->desc.vocabulary,
                                    s->start + tokens, 1, err, errlen);
+    if (status == ESP_OK)
+        esp_kv_cache_set_window(cache, &like->window, s->start + tokens);
     if (status == ESP_OK && !s->has_head)
         status = esp_kv_cache_append(cache, s->session->text, s->start - 1, NULL, NULL);
     return status;
@@ -87,7 +89,7 @@ static int open_scorer(struct scorer *s, int tokens, char *err, size_t errlen)
 {
     const struct esp_engine *e = s->session->engine;
     const size_t vocabulary = (size_t)e->target->desc.vocabulary;
-    s->has_draft = e->draft && s->start + tokens <= e->draft->desc.context;
+    s->has_draft = e->draft && s->start + tokens <= s->session->draft_cache.context;
     s->has_head = s->has_draft && e->draft->head;
     if (s->has_head && (s->start < 2 || tokens >= esp_kv_cache_batch(s->start + tokens, 1)))
         s->has_draft = s->has_head = false; /* the order by p is then the only one */
@@ -107,12 +109,14 @@ static int open_scorer(struct scorer *s, int tokens, char *err, size_t errlen)
     int status =
         s->session->ops->rows_open(&s->p, e->backend, tokens, (int)vocabulary, err, errlen);
     if (status == ESP_OK)
-        status = open_cache(s, &s->target, e->target, e->target_weights, tokens, err, errlen);
+        status = open_cache(s, &s->target, e->target, e->target_weights, &s->session->target,
+                            tokens, err, errlen);
     if (status == ESP_OK && s->has_draft) {
         status =
             s->session->ops->rows_open(&s->q, e->backend, tokens, (int)vocabulary, err, errlen);
         if (status == ESP_OK)
-            status = open_cache(s, &s->draft, e->draft, e->draft_weights, tokens, err, errlen);
+            status = open_cache(s, &s->draft, e->draft, e->draft_weights,
+                                &s->session->draft_cache, tokens, err, errlen);
     }
     if (status == ESP_OK && s->has_head)
         status = open_head(s, err, errlen);
@@ -129,7 +133,7 @@ static int continue_text(struct scorer *s, int tokens, struct esp_lossless *resu
     struct esp_session *session = s->session;
     int status;
     esp_session_rewind(session, s->start);
-    esp_session_allow(session, session->engine->context);
+    esp_session_allow(session, session->context);
     do {
         status = esp_session_step(session, err, errlen);
         result->iterations += status > 0;
@@ -152,6 +156,7 @@ static int plain_pass(struct scorer *s, struct esp_kv_cache *cache, struct esp_r
             .positions = s->positions + done,
             .first = s->start - 1 + done,
             .prefix = s->start - 1 + done,
+            .window = cache->window.recent > 0 ? &cache->window : NULL,
             .logits = rows,
             .logits_row = s->rows + done,
             .states = s->has_head ? esp_features_ask(&s->features, n) : NULL,
@@ -320,10 +325,10 @@ int esp_lossless_measure(struct esp_session *session, const struct esp_lossless_
     memset(result, 0, sizeof *result);
     if (errlen > 0)
         *err = '\0';
-    if (session->length < 1 || plan->tokens >= session->engine->context - session->length)
+    if (session->length < 1 || plan->tokens >= session->context - session->length)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "%d tokens do not fit behind a text of %d in a context of %d",
-                        plan->tokens, session->length, session->engine->context);
+                        plan->tokens, session->length, session->context);
     int status = open_scorer(&s, plan->tokens, err, errlen), count = 0;
     for (int trial = 0; trial < plan->trials && status == ESP_OK; trial++) {
         count = continue_text(&s, plan->tokens, result, err, errlen);

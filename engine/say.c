@@ -29,7 +29,7 @@ enum { ROOM = 4, LEAST = 16, MARKUP = 32 /* tokens; more than the marks of a tur
 static int turns_to_drop(const struct esp_session *s, int most, int tokens)
 {
     const struct esp_conversation *c = &s->conversation;
-    const int context = s->engine->context;
+    const int context = s->context;
     int best = 0;
     for (int k = 1; k <= most; k++) {
         const int next = k < c->count ? c->turns[k].said : s->length;
@@ -85,7 +85,7 @@ static int drop_oldest(struct esp_session *s, int count, char *err, size_t errle
 int esp_session_make_room(struct esp_session *s, int tokens, char *err, size_t errlen)
 {
     const struct esp_conversation *c = &s->conversation;
-    const int context = s->engine->context, left = context - s->length - tokens;
+    const int context = s->context, left = context - s->length - tokens;
     if (left > (c->chat.format ? context / ROOM : 0))
         return 0;
     /* The last turn is what goes on if nothing is added. */
@@ -187,7 +187,7 @@ int esp_session_say(struct esp_session *s, const char *text, size_t length, char
         return esp_fail(err, errlen, ESP_E_CONTEXT,
                         "the prompt is far longer than the %d tokens of the context; give a "
                         "shorter one",
-                        s->engine->context);
+                        s->context);
     const int tokens = esp_tokenize(s->engine, text, length, NULL, 0);
     if (tokens < 0)
         return esp_fail(err, errlen, tokens, "the prompt cannot be tokenized: %s",

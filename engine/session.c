@@ -201,12 +201,17 @@ static int apply_settings(struct esp_session *s, const struct esp_settings *set,
 {
     const bool same = set->drafter == s->set.drafter;
     void *state = s->drafter_state;
-    int status = ESP_OK;
+    struct esp_window window;
+    int status = esp_session_choose_window(s, &set->values, &window, err, errlen);
+    if (status < 0)
+        return status;
     if (!same && !(state = calloc(1, set->drafter->state_size ? set->drafter->state_size : 1)))
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for drafter %s",
                         set->drafter->name);
     if (set->drafter->bind)
         status = set->drafter->bind(state, s->engine, set->verifier->name, err, errlen);
+    if (status == ESP_OK)
+        status = esp_session_open_caches(s, &window, err, errlen);
     if (status < 0 && !same)
         free(state);
     if (status < 0)
@@ -282,7 +287,7 @@ static int set_system(struct esp_session *s, const char *value, char *err, size_
         esp_session_emit(s, (struct esp_event){.type = ESP_EVENT_SETTING,
                                                .key = "system",
                                                .text = value,
-                                               .lossy = s->set.lossy});
+                                               .lossy = esp_session_is_lossy(s)});
     return status;
 }
 
@@ -307,9 +312,10 @@ int esp_session_set(struct esp_session *s, const char *key, const char *value, c
     char now[ESP_SPEC_TEXT];
     if (esp_session_get(s, key, now, sizeof now) == ESP_OK)
         value = now;
-    esp_session_emit(
-        s, (struct esp_event){
-               .type = ESP_EVENT_SETTING, .key = key, .text = value, .lossy = s->set.lossy});
+    esp_session_emit(s, (struct esp_event){.type = ESP_EVENT_SETTING,
+                                           .key = key,
+                                           .text = value,
+                                           .lossy = esp_session_is_lossy(s)});
     return ESP_OK;
 }
 
@@ -341,7 +347,7 @@ int esp_session_get(const struct esp_session *s, const char *key, char *value, s
     else if (strcmp(key, "system") == 0)
         snprintf(value, size, "%s", s->conversation.system ? s->conversation.system : "auto");
     else if (strcmp(key, "lossy") == 0)
-        snprintf(value, size, "%s", set->lossy ? "yes" : "no");
+        snprintf(value, size, "%s", esp_session_is_lossy(s) ? "yes" : "no");
     else if (strcmp(key, "notice") == 0)
         note_nodes(s, value, size);
     else if ((param = esp_params_find(&set->drafter_params, key)) >= 0)
@@ -353,7 +359,17 @@ int esp_session_get(const struct esp_session *s, const char *key, char *value, s
 
 bool esp_session_is_lossy(const struct esp_session *s)
 {
+    return s->set.lossy || s->set.values.window != ESP_WINDOW_OFF;
+}
+
+bool esp_session_rule_is_lossy(const struct esp_session *s)
+{
     return s->set.lossy;
+}
+
+int esp_session_context(const struct esp_session *s)
+{
+    return s->context;
 }
 
 void esp_session_current(const struct esp_session *s, struct esp_session_options *options)
@@ -390,11 +406,6 @@ static int first_settings(struct esp_session *s, const struct esp_session_option
 
 /* ------------------------------------------------------------------ opening and closing */
 
-bool esp_session_has_head(const struct esp_session *s)
-{
-    return s->engine->draft && s->engine->draft->head;
-}
-
 /* Parameters that a pass of the draft computes with, over those of the target. An LM head that
  * a draft head has from its target counts for both. */
 static double relative_cost(const struct esp_engine *e)
@@ -426,22 +437,15 @@ static int take_memory(struct esp_session *s, char *err, size_t errlen)
     const int nodes = e->max_nodes, rows = nodes + 1, vocabulary = e->target->desc.vocabulary;
     int status = esp_tree_open(&s->tree, nodes, err, errlen);
     if (status == ESP_OK)
-        status = esp_kv_cache_open(&s->target, s->ops, e->target_weights, vocabulary,
-                                   e->context, rows, err, errlen);
-    if (status == ESP_OK)
         status = s->ops->rows_open(&s->p, e->backend, rows, vocabulary, err, errlen);
     if (status == ESP_OK && e->draft) {
-        int context = e->draft->desc.context < e->context ? e->draft->desc.context : e->context;
-        status = esp_kv_cache_open(&s->draft_cache, s->ops, e->draft_weights,
-                                   e->draft->desc.vocabulary, context, rows, err, errlen);
-        if (status == ESP_OK)
-            status = s->ops->rows_open(&s->q, e->backend, rows + 1, vocabulary, err, errlen);
+        status = s->ops->rows_open(&s->q, e->backend, rows + 1, vocabulary, err, errlen);
         if (status == ESP_OK)
             status = open_look_back(s, rows, err, errlen);
     }
     if (status == ESP_OK && esp_session_has_head(s))
         status = esp_features_open(&s->features, e->backend, e->draft, e->target,
-                                   s->target.max_batch, err, errlen);
+                                   esp_kv_cache_batch(INT32_MAX / 2, rows), err, errlen);
     if (status == ESP_OK && esp_session_has_head(s))
         status =
             s->ops->rows_open(&s->states, e->backend, rows, e->draft->desc.hidden, err, errlen);
@@ -464,13 +468,11 @@ static int take_memory(struct esp_session *s, char *err, size_t errlen)
     status = esp_verify_open(v, &s->tree, err, errlen);
     if (status < 0)
         return status;
-    s->text = calloc((size_t)e->context, sizeof *s->text);
     s->positions = calloc((size_t)rows, sizeof *s->positions);
     s->tokens = calloc((size_t)rows, sizeof *s->tokens);
     s->committed = calloc((size_t)rows, sizeof *s->committed);
-    if (!s->text || !s->positions || !s->tokens || !s->committed)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a session of %d tokens",
-                        e->context);
+    if (!s->positions || !s->tokens || !s->committed || esp_session_text_room(s, rows) < 0)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for trees of %d nodes", nodes);
     v->ops = s->ops;
     v->p = s->p;
     v->q = s->q;
@@ -548,55 +550,13 @@ void esp_session_mark(struct esp_session *s, int slot)
         s->ops->mark(s->engine->backend, slot);
 }
 
-const char *esp_session_failure(const struct esp_session *s, int status)
-{
-    const char *failure = s->ops->failure ? s->ops->failure(s->engine->backend) : "";
-    bool device = status == ESP_E_DEVICE || status == ESP_E_MEMORY;
-    return device && *failure ? failure : esp_status_message(status);
-}
-
-int esp_session_prefill(struct esp_session *s)
-{
-    int32_t *text = s->text;
-    s->stats.prefill_rows += s->length - 1 - s->target.length;
-    if (esp_session_has_head(s) && s->set.drafter->needs_model)
-        return esp_features_catch_up(&s->features, &s->target, &s->draft_cache, text,
-                                     s->length);
-    int status = esp_kv_cache_append(&s->target, text + s->target.length,
-                                     s->length - 1 - s->target.length, NULL, NULL);
-    int draft_length = s->length - 1;
-    if (draft_length > s->draft_cache.context)
-        draft_length = s->draft_cache.context; /* beyond it there is no drafting */
-    if (status == ESP_OK && s->set.drafter->needs_model && s->draft_cache.length < draft_length)
-        status = esp_kv_cache_append(&s->draft_cache, text + s->draft_cache.length,
-                                     draft_length - s->draft_cache.length, NULL, NULL);
-    return status;
-}
-
-/* Rows of the last token that stays are computed anew: it is the next root. A draft head has no
- * row of the first token. */
-void esp_session_shorten(struct esp_session *s, int count)
-{
-    int computed = count > 0 ? count - 1 : 0;
-    if (esp_session_has_head(s)) {
-        esp_features_cut(&s->features, computed);
-        if (s->draft_cache.length > computed - 1)
-            s->draft_cache.length = computed > 0 ? computed - 1 : 0;
-    }
-    s->length = count;
-    if (s->target.length > computed)
-        s->target.length = computed;
-    if (s->draft_cache.length > computed)
-        s->draft_cache.length = computed;
-}
-
 int esp_session_append(struct esp_session *s, const int32_t *tokens, int count, bool begin,
                        int said, int said_end, char *err, size_t errlen)
 {
     const struct esp_tokenizer *tokenizer = s->engine->tokenizer;
     int32_t prefix =
         begin && tokenizer && s->length == 0 ? esp_tokenizer_prefix(tokenizer) : -1;
-    int before = s->length, room = s->engine->context - s->length;
+    int before = s->length, room = s->context - s->length;
     if (count < 1)
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "the prompt is empty");
     if (prefix >= 0 && tokens[0] != prefix)
@@ -606,12 +566,15 @@ int esp_session_append(struct esp_session *s, const int32_t *tokens, int count, 
     if (count > room - 1)
         return esp_fail(err, errlen, ESP_E_CONTEXT,
                         "the prompt has %d tokens, but only %d of the context's %d are free%s",
-                        count, room > 0 ? room - 1 : 0, s->engine->context,
+                        count, room > 0 ? room - 1 : 0, s->context,
                         s->length ? "; clear the text to start again" : "");
     for (int i = 0; i < count; i++)
         if (tokens[i] < 0 || tokens[i] >= s->engine->target->desc.vocabulary)
             return esp_fail(err, errlen, ESP_E_ARGUMENT, "the model has no token %d",
                             tokens[i]);
+    if (esp_session_text_room(s, s->length + count + 1) < 0)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a text of %d tokens",
+                        s->length + count);
     double start = esp_clock();
     if (prefix >= 0)
         s->text[s->length++] = prefix;
@@ -657,7 +620,7 @@ int esp_session_prompt(struct esp_session *s, const int32_t *tokens, int count, 
  * part, but not make them so much fewer. */
 bool esp_session_is_far_too_long(const struct esp_session *s, const char *text, size_t length)
 {
-    const int64_t far = FAR_TOO_LONG * (int64_t)s->engine->context;
+    const int64_t far = FAR_TOO_LONG * (int64_t)s->context;
     for (size_t part = 16 * (size_t)far; part < length; part *= 2)
         if (esp_tokenize(s->engine, text, part, NULL, 0) > far)
             return true;
@@ -672,7 +635,7 @@ int esp_session_prompt_text(struct esp_session *s, const char *text, size_t leng
             err, errlen, ESP_E_CONTEXT,
             "the prompt has more than %d times the %d tokens of the context; give a "
             "shorter one",
-            FAR_TOO_LONG, s->engine->context);
+            FAR_TOO_LONG, s->context);
     int count = esp_tokenize(s->engine, text, length, NULL, 0);
     if (count < 0)
         return esp_fail(err, errlen, count, "the prompt cannot be tokenized: %s",

@@ -39,9 +39,10 @@ struct esp_session {
     double opened;
     bool repeatable; /* nothing learned about the draft is read or kept */
 
-    int32_t
-        *text; /* (context) tokens; the last one is the root, its target row not yet computed */
-    int length;
+    int32_t *text; /* (text_room) tokens; the last one is the root, its target row not yet
+                      computed */
+    int text_room, length;
+    int context;     /* tokens that the text may have */
     int allowed;     /* tokens this generation may still add */
     const char *end; /* why it ended, or "" */
     struct esp_conversation conversation;
@@ -74,6 +75,18 @@ void esp_session_emit(struct esp_session *session, struct esp_event event);
  * user said. `begin`: a new text gets the begin-of-text token first. */
 int esp_session_append(struct esp_session *session, const int32_t *tokens, int count,
                        bool begin, int said, int said_end, char *err, size_t errlen);
+/* What the settings say of a window; recent = 0: none. Returns 0 or an error. */
+int esp_session_choose_window(const struct esp_session *session,
+                              const struct esp_session_values *values,
+                              struct esp_window *window, char *err, size_t errlen);
+/* Opens the caches for it, and computes the text in them; does nothing if the ones that are
+ * open are for the same. On failure the old ones stay. */
+int esp_session_open_caches(struct esp_session *session, const struct esp_window *window,
+                            char *err, size_t errlen);
+/* How many tokens of a text of `length` its last one sees. */
+int esp_session_seen(const struct esp_session *session, int length);
+/* Makes room for a text of so many tokens; 0 or ESP_E_MEMORY. */
+int esp_session_text_room(struct esp_session *session, int tokens);
 /* Computes the rows of the text that are not in the caches. */
 int esp_session_prefill(struct esp_session *session);
 /* Makes the text its first `count` tokens; turns and events are the caller's. */

@@ -115,11 +115,10 @@ int esp_features_catch_up(struct esp_features *f, struct esp_kv_cache *target,
     int status = ESP_OK;
     if (last < 1)
         return ESP_OK;
-    if (head->length > last - 1) /* an iteration that failed had run the root already */
-        head->length = last - 1;
+    esp_kv_cache_cut(head, last - 1); /* an iteration that failed had run the root already */
     forget(f, head->length);
     if (head->length < target->length && !esp_features_find(f, head->length, target->length))
-        target->length = head->length;
+        esp_kv_cache_cut(target, head->length);
     if (target->length == last && last - head->length <= f->room / 2)
         return ESP_OK;
     do {

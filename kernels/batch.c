@@ -70,6 +70,14 @@ static bool input_fits(const struct esp_batch *b, const struct esp_cache *cache,
            rows_fit(b, cache, b->input, b->input_row, 0);
 }
 
+static bool window_fits(const struct esp_batch *b, const struct esp_cache *cache)
+{
+    const struct esp_window *w = b->window;
+    return !w || (cache->weights->backend->ops->windows && w->sinks >= 0 && w->recent > 0 &&
+                  w->sinks <= INT32_MAX - w->recent && w->dropped >= 0 &&
+                  w->dropped % ESP_WINDOW_STEP == 0);
+}
+
 bool esp_batch_fits(const struct esp_batch *b, const struct esp_cache *cache,
                     const struct esp_model_desc *desc, int rows, int max_batch)
 {
@@ -81,8 +89,8 @@ bool esp_batch_fits(const struct esp_batch *b, const struct esp_cache *cache,
             (desc->position_embedding.data &&
              b->positions[i] >= desc->position_embedding.rows))
             return false;
-    return (!b->mask || mask_fits(b)) && logits_fit(b, cache, desc) && step_fits(b) &&
-           states_fit(b, cache, desc) && input_fits(b, cache, desc);
+    return (!b->mask || mask_fits(b)) && window_fits(b, cache) && logits_fit(b, cache, desc) &&
+           step_fits(b) && states_fit(b, cache, desc) && input_fits(b, cache, desc);
 }
 
 int esp_batch_wanted(const struct esp_batch *b, int32_t *wanted, int32_t *wanted_at)

@@ -166,13 +166,31 @@ struct esp_states {
     const int32_t *row; /* (rows) row of `to` for batch row i, -1: none; NULL: i */
 };
 
+/* A window of the text ("StreamingLLM", Xiao et al. 2024, section 3.2). The row at position t
+ * sees the first `sinks` tokens and the last `recent` ones, itself among them: positions
+ * 0..sinks-1 and t-recent+1..t. As soon as that leaves a gap, the row computes as if there were
+ * none: it is at position sinks + recent - 1 for the sinks, and at its own distance for the
+ * others, so that no distance is ever larger than those in a text of sinks + recent tokens. It
+ * follows from t alone what a row sees, never from what else is in the cache. */
+struct esp_window {
+    int sinks, recent; /* 0 or more; 1 or more */
+    /* Tokens behind the sinks that have no row any more: cache row r >= sinks has position r +
+     * dropped. A multiple of ESP_WINDOW_STEP. */
+    int dropped;
+};
+
+enum { ESP_WINDOW_STEP = 16 };
+
 struct esp_batch {
     int rows;
     const int32_t *tokens;    /* (rows) */
-    const int32_t *positions; /* (rows) */
+    const int32_t *positions; /* (rows); with a window, of the whole text */
     int first, prefix;        /* cache rows; prefix <= first */
     const uint64_t *mask;     /* (rows, mask_words) */
     int mask_words;
+    /* What the rows see of the rows above, or NULL: all. Only where the backend has `windows`.
+     */
+    const struct esp_window *window;
     /* Where logits go, or NULL. If it has more columns than the model has tokens, the others
      * get -1e30, which is probability 0. If it has fewer, the rest of the logits is dropped. */
     struct esp_rows *logits;
@@ -244,6 +262,7 @@ struct esp_backend_ops {
      * calls that each ask for many values are then best. */
     bool asynchronous;
     bool gives_states; /* passes can hand out hidden states (esp_batch.states) */
+    bool windows;      /* passes can see a window of the text (esp_batch.window) */
 
     /* threads = 0: one per core. Fails with ESP_E_UNSUPPORTED if there is no such device here,
      * ESP_E_DEVICE if there is but it does not work. */

@@ -88,15 +88,20 @@ static int forward(struct esp_cache *base, const struct esp_batch *b)
         int n = 0, own = b->first + i;
         if (own >= cache->rows || b->tokens[i] < 0 || b->tokens[i] >= known)
             return ESP_E_ARGUMENT;
+        const int sinks = b->window ? b->window->sinks : 0;
+        const int first = b->window ? b->positions[i] - b->window->recent + 1 : 0;
+        int next = 0; /* the position that must come next */
         cache->tokens[own] = b->tokens[i];
         cache->positions[own] = b->positions[i];
         for (int r = 0; r <= own; r++) {
             int bit = r - b->prefix;
             bool visible = r < b->prefix || !b->mask ||
                            (b->mask[i * b->mask_words + bit / 64] >> (bit % 64) & 1);
-            if (!visible)
+            if (!visible || (cache->positions[r] >= sinks && cache->positions[r] < first))
                 continue;
-            if (cache->tokens[r] < 0 || cache->positions[r] != n || n == 4096)
+            if (next == sinks && first > sinks)
+                next = first;
+            if (cache->tokens[r] < 0 || cache->positions[r] != next++ || n == 4096)
                 return ESP_E_ARGUMENT; /* a hole, or positions that do not follow each other */
             seen[n++] = cache->tokens[r];
         }
@@ -387,6 +392,7 @@ const struct esp_backend_ops toy_backend = {
     .cache_close = cache_close,
     .rows_open = rows_open,
     .rows_close = rows_close,
+    .windows = true,
     .forward = forward,
     .keep = keep,
     .argmax = argmax,

@@ -176,8 +176,8 @@ static int run_root(struct esp_draft *d, const struct esp_step *step)
 {
     if (d->expanded > 0)
         return ESP_E_ARGUMENT;
-    if (d->cache->length >= text_rows(d)) /* an iteration that failed had run it already */
-        d->cache->length = text_rows(d) - 1;
+    /* An iteration that failed may have run it already. */
+    esp_kv_cache_cut(d->cache, text_rows(d) - 1);
     d->q_row[0] = 0;
     begin_draws(d, 0);
     d->expanded = 1;
@@ -199,26 +199,27 @@ int esp_draft_expand_root(struct esp_draft *d)
     lap(d);
     if (d->passes < ESP_TIMED_PASSES)
         d->pass_rows[d->passes] = 2;
-    if (d->cache->length > first)
-        d->cache->length = first;
+    esp_kv_cache_cut(d->cache, first);
     int status = esp_kv_cache_append(d->cache, d->text + d->cache->length,
                                      first - d->cache->length, NULL, NULL);
     if (status < 0)
         return status;
     s->positions[0] = first;
     s->positions[1] = first + 1;
+    status = esp_kv_cache_make_room(d->cache, 2 + d->capacity);
+    if (status < 0)
+        return status;
     const struct esp_states states = {1, {ESP_STATE_NORMED}, d->root_states, state_rows};
-    const struct esp_batch batch = {
+    struct esp_batch batch = {
         .rows = 2,
         .tokens = esp_kv_cache_known(d->cache, d->text + first, 2),
         .positions = s->positions,
-        .first = first,
-        .prefix = first,
         .logits = d->q,
         .logits_row = rows,
         .step = &step,
         .states = &states,
     };
+    esp_kv_cache_place(d->cache, 0, &batch);
     status = d->cache->ops->forward(d->cache->cache, &batch);
     d->model_seconds += esp_clock() - start;
     if (status < 0)
@@ -266,8 +267,6 @@ static int run_nodes(struct esp_draft *d, const int32_t *nodes, int count,
         .rows = count,
         .tokens = s->tokens,
         .positions = s->positions,
-        .first = d->cache->length + d->expanded - 1,
-        .prefix = d->cache->length,
         .mask = s->batch_mask,
         .mask_words = s->words,
         .logits = d->q,
@@ -277,6 +276,7 @@ static int run_nodes(struct esp_draft *d, const int32_t *nodes, int count,
         .input = d->states,
         .input_row = s->above,
     };
+    esp_kv_cache_place(d->cache, d->expanded - 1, &batch);
     d->expanded += count;
     return d->cache->ops->forward(d->cache->cache, &batch);
 }
@@ -313,6 +313,8 @@ int esp_draft_expand(struct esp_draft *d, const int32_t *nodes, int count, int k
     const double start = esp_clock();
     int status = nodes[0] == 0 ? run_root(d, &step) : run_nodes(d, nodes, count, &step);
     d->model_seconds += esp_clock() - start;
+    if (status == ESP_OK && nodes[0] == 0)
+        status = esp_kv_cache_make_room(d->cache, d->capacity - 1); /* rows stay from now on */
     if (status < 0)
         return status;
     d->passes++;

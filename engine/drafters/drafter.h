@@ -55,6 +55,7 @@ struct esp_draft {
     struct esp_sampling sampling; /* how q is made, at the draft's temperature */
     double temperature;           /* of the text; 0: greedy */
     bool greedy;                  /* the text is generated at temperature 0 */
+    int seen; /* tokens of the text that its last one sees: all, or those of a window */
     int max_depth;                /* no node may be deeper (context and length limits) */
 
     /* Tokens committed so far, root last. For drafters that look at the text. */

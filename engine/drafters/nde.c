@@ -140,7 +140,7 @@ static struct esp_shape_choice describe(const struct esp_draft *d, const struct 
 {
     const struct esp_action a = esp_action_at(action);
     struct esp_shape_choice choice = {a.paths, a.stem, a.branch, .tokens = NAN};
-    choice.seconds = esp_time_of_action(&s->selector.times, a, d->text_length);
+    choice.seconds = esp_time_of_action(&s->selector.times, a, d->seen);
     if (score)
         choice.tokens = esp_selector_tokens(&s->selector, score, action);
     return choice;
@@ -198,11 +198,11 @@ static int choose(struct esp_draft *d, struct state *s)
         status = read_rows(d, s, states, scalars);
     if (status < 0)
         return status;
-    scalars[ESP_FEATURE_LENGTH] = (float)d->text_length;
+    scalars[ESP_FEATURE_LENGTH] = (float)d->seen;
     scalars[ESP_FEATURE_TEMPERATURE] = d->greedy ? 0.2f : (float)d->temperature;
     scalars[ESP_FEATURE_TOP_P] = d->greedy ? 1 : (float)d->sampling.top_p;
-    scalars[ESP_FEATURE_TIME_Q] = (float)esp_time_draft(&s->selector.times, 1, d->text_length);
-    scalars[ESP_FEATURE_TIME_P] = (float)esp_time_target(&s->selector.times, 1, d->text_length);
+    scalars[ESP_FEATURE_TIME_Q] = (float)esp_time_draft(&s->selector.times, 1, d->seen);
+    scalars[ESP_FEATURE_TIME_P] = (float)esp_time_target(&s->selector.times, 1, d->seen);
     esp_selector_run(&s->selector, states, scalars, &score);
     rank(d, s, &score);
     return ESP_OK;

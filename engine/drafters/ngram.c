@@ -17,7 +17,7 @@
 
 enum { LONGEST, K, N };
 
-enum { MATCHES = 256 };
+enum { MATCHES = 256, LOOK_BACK = 1 << 16 /* tokens of a text that may have no end */ };
 
 static const struct esp_param params[] = {
     [LONGEST] = {"n", ESP_INT, 1, 16, 3, .help = "tokens that must match, at first"},
@@ -43,8 +43,8 @@ struct state {
 static int find_matches(struct state *s, const int32_t *text, int length, int n)
 {
     const int32_t *tail = text + length - n;
-    int count = 0;
-    for (int i = length - 2; i >= n - 1 && count < MATCHES; i--)
+    int count = 0, least = length - LOOK_BACK > n - 1 ? length - LOOK_BACK : n - 1;
+    for (int i = length - 2; i >= least && count < MATCHES; i--)
         if (memcmp(text + i - n + 1, tail, (size_t)n * sizeof *text) == 0)
             s->match[count++] = i;
     return count;

@@ -16,7 +16,7 @@ struct buffer {
     size_t count, each, size;
 };
 
-enum { BUFFERS = 27 };
+enum { BUFFERS = 28 };
 
 /* Do attention and MLP compute what they add before they add it? */
 static bool has_branch(const struct esp_model_desc *d)
@@ -41,12 +41,13 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
         {&c->v, heads * rows, c->v_stride, f},
         {&c->x, batch, c->hidden, f},
         {&c->q, batch, c->q_width, f},
+        {&c->for_sinks, batch, c->q_width, f},
         {&c->key, batch, c->kv_width, f},
         {&c->value, batch, c->kv_width, f},
         {&c->gate, batch, c->ffn, f},
         {&c->branch, has_branch(d) ? batch : 0, c->hidden, f},
-        {&c->cosine, batch, turns, f},
-        {&c->sine, batch, turns, f},
+        {&c->cosine, batch + 1, turns, f},
+        {&c->sine, batch + 1, turns, f},
         {&c->normed.x, batch, c->hidden, f},
         {&c->normed.parts, split, esp_parts_bytes(batch, c->hidden), 1},
         {&c->normed.cut, cut, esp_cut_count(batch, c->hidden), sizeof(struct esp_cut)},
@@ -139,6 +140,28 @@ size_t esp_cpu_cache_bytes(const struct esp_cache *cache)
     return ((const struct esp_cpu_cache *)cache)->bytes;
 }
 
+static void move_row(const struct esp_cpu_cache *c, size_t head_dim, float *k, float *v,
+                     size_t from, size_t to)
+{
+    const float *k_from = k + from / ESP_LANES * ESP_LANES * head_dim + from % ESP_LANES;
+    float *k_to = k + to / ESP_LANES * ESP_LANES * head_dim + to % ESP_LANES;
+    for (size_t j = 0; j < head_dim; j++)
+        k_to[j * ESP_LANES] = k_from[j * ESP_LANES];
+    memcpy(v + to * c->v_stride, v + from * c->v_stride, head_dim * sizeof *v);
+}
+
+/* How many of the rows that `which` begins with, `count` at most, are whole blocks one after
+ * the other that are to become whole blocks from row `to` on. */
+static int whole_blocks(const int32_t *which, int count, int to)
+{
+    int run = 0;
+    if (which[0] % ESP_LANES != 0 || to % ESP_LANES != 0)
+        return 0;
+    while (run < count && which[run] == which[0] + run)
+        run++;
+    return run / ESP_LANES * ESP_LANES;
+}
+
 /* Moved in order, no row is overwritten that is still to be moved: which[i] >= first + i. */
 int esp_cpu_keep(struct esp_cache *cache, int first, const int32_t *which, int count)
 {
@@ -154,16 +177,18 @@ int esp_cpu_keep(struct esp_cache *cache, int first, const int32_t *which, int c
     for (int head = 0; head < d->layers * d->kv_heads; head++) {
         float *k = c->k + (size_t)head * rows * head_dim;
         float *v = c->v + (size_t)head * rows * c->v_stride;
-        for (int i = 0; i < count; i++) {
-            size_t from = (size_t)which[i], to = (size_t)(first + i);
-            if (from == to)
-                continue;
-            const float *k_from =
-                k + from / ESP_LANES * ESP_LANES * head_dim + from % ESP_LANES;
-            float *k_to = k + to / ESP_LANES * ESP_LANES * head_dim + to % ESP_LANES;
-            for (size_t j = 0; j < head_dim; j++)
-                k_to[j * ESP_LANES] = k_from[j * ESP_LANES];
-            memcpy(v + to * c->v_stride, v + from * c->v_stride, head_dim * sizeof *v);
+        for (int i = 0; i < count;) {
+            const size_t from = (size_t)which[i], to = (size_t)(first + i);
+            const int run = whole_blocks(which + i, count - i, first + i);
+            if (run > 0) {
+                memmove(k + to * head_dim, k + from * head_dim,
+                        (size_t)run * head_dim * sizeof *k);
+                memmove(v + to * c->v_stride, v + from * c->v_stride,
+                        (size_t)run * c->v_stride * sizeof *v);
+            } else if (from != to) {
+                move_row(c, head_dim, k, v, from, to);
+            }
+            i += run > 0 ? run : 1;
         }
     }
     return 0;

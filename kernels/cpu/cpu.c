@@ -146,6 +146,7 @@ static const char *device(const struct esp_backend *backend)
 
 const struct esp_backend_ops esp_backend_cpu = {
     .gives_states = true,
+    .windows = true,
     .name = "cpu",
     .summary = "this computer's processor, all cores",
     .open = open_best,

@@ -59,10 +59,12 @@ struct esp_cpu_cache {
     size_t hidden, q_width, kv_width, ffn; /* padded widths */
     float *x;                              /* (max_batch, hidden) the residual stream */
     float *q;                              /* (max_batch, q_width) */
+    float *for_sinks;                      /* (max_batch, q_width) see struct esp_attention */
     float *key, *value;                    /* (max_batch, kv_width) */
     float *gate;                           /* (max_batch, ffn) */
     float *branch;          /* (max_batch, hidden) what is to be added to x; or NULL */
-    float *cosine, *sine;   /* (1 or 2 sets of frequencies, max_batch, rotary / 2) */
+    /* (1 or 2 sets of frequencies, max_batch + 1, rotary / 2), see row_for_sinks() */
+    float *cosine, *sine;
     struct esp_vectors normed;             /* (max_batch, hidden) */
     struct esp_vectors attended;           /* (max_batch, q_width) */
     struct esp_vectors up;                 /* (max_batch, ffn) */

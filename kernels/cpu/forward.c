@@ -98,16 +98,39 @@ static void add_position(const struct pass *p, int row, float *x)
         x[i] += position[i];
 }
 
-/* Cosines and sines of a row's position, by one set of frequencies. */
-static void turn(const struct pass *p, int row, int set, const float *inverse_frequency)
+/* Does the window leave a gap in what this row sees? */
+static bool has_gap(const struct pass *p, int row)
 {
-    const size_t half = (size_t)p->d->rotary / 2;
-    const size_t at = ((size_t)set * (size_t)p->c->max_batch + (size_t)row) * half;
+    const struct esp_window *w = p->batch->window;
+    return w && p->batch->positions[row] >= w->sinks + w->recent;
+}
+
+/* Where the angles are of the rows that have a gap, as the sinks see them. */
+static int row_for_sinks(const struct pass *p)
+{
+    return p->c->max_batch;
+}
+
+static size_t angles_of(const struct pass *p, int row, int set)
+{
+    return ((size_t)set * (size_t)(p->c->max_batch + 1) + (size_t)row) *
+           ((size_t)p->d->rotary / 2);
+}
+
+/* Cosines and sines of a row's position, by one set of frequencies. The product of a float is off
+ * by 1e-3 at position 10,000, as it is for everybody who computes RoPE in floats; in a text
+ * without end it would grow further. Positions behind a window that is full are multiplied as
+ * doubles (`far`). */
+static void turn(const struct pass *p, int row, int set, int position, bool far)
+{
+    const float *frequency = set ? p->d->local_inverse_frequency : p->d->inverse_frequency;
+    const size_t half = (size_t)p->d->rotary / 2, at = angles_of(p, row, set);
     const float scale = p->d->rotary_scale != 0 ? p->d->rotary_scale : 1.0f;
-    for (size_t i = 0; i < half; i++) {
-        float angle = (float)p->batch->positions[row] * inverse_frequency[i];
-        p->c->cosine[at + i] = cosf(angle) * scale;
-        p->c->sine[at + i] = sinf(angle) * scale;
+    for (size_t i = 0; i < half && frequency; i++) {
+        const double angle = (double)position * (double)frequency[i];
+        const float near = (float)position * frequency[i];
+        p->c->cosine[at + i] = (far ? (float)cos(angle) : cosf(near)) * scale;
+        p->c->sine[at + i] = (far ? (float)sin(angle) : sinf(near)) * scale;
     }
 }
 
@@ -145,10 +168,12 @@ static void embed(void *step, int part, int thread)
     esp_cpu_share(p->batch->rows, part, p->parts, &begin, &end);
     for (int i = begin; i < end; i++) {
         read_row(p, i);
-        turn(p, i, 0, p->d->inverse_frequency);
-        if (p->d->local_inverse_frequency)
-            turn(p, i, 1, p->d->local_inverse_frequency);
+        for (int set = 0; set < 2; set++)
+            turn(p, i, set, p->batch->positions[i], has_gap(p, i));
     }
+    for (int set = 0; set < 2 && p->batch->window && part == 0; set++)
+        turn(p, row_for_sinks(p), set, p->batch->window->sinks + p->batch->window->recent - 1,
+             false);
 }
 
 struct norm_step {
@@ -348,9 +373,7 @@ static void prepare_head(const struct pass *p, float *head, const struct esp_ten
 {
     const struct esp_model_desc *d = p->d;
     const enum esp_rotation rotation = d->layer[p->layer].rotation;
-    const size_t set = rotation == ESP_ROTATION_LOCAL ? 1 : 0;
-    const size_t at = set * (size_t)p->c->max_batch + (size_t)row;
-    const size_t angles = at * ((size_t)d->rotary / 2);
+    const size_t angles = angles_of(p, row, rotation == ESP_ROTATION_LOCAL ? 1 : 0);
     if (weight && !of_all_heads(p, norm))
         p->isa->rmsnorm_head(head, d->head_dim, weight, d->norm_epsilon);
     if (rotation != ESP_ROTATION_NONE)
@@ -375,7 +398,14 @@ static void append(const struct pass *p, int kv_head, int row)
     const size_t head = (size_t)(p->layer * d->kv_heads + kv_head);
     const size_t at = (size_t)(p->batch->first + row);
     for (int i = 0; i < group; i++) {
-        float *q = c->q + (size_t)row * c->q_width + (size_t)(kv_head * group + i) * head_dim;
+        const size_t head_at =
+            (size_t)row * c->q_width + (size_t)(kv_head * group + i) * head_dim;
+        float *q = c->q + head_at, *other = c->for_sinks + head_at;
+        if (has_gap(p, row)) {
+            memcpy(other, q, head_dim * sizeof *q);
+            prepare_head(p, other, &described->query_norm, layer->query_norm, row_for_sinks(p));
+            p->isa->scale(other, d->head_dim, attention_scale(d));
+        }
         prepare_head(p, q, &described->query_norm, layer->query_norm, row);
         p->isa->scale(q, d->head_dim, attention_scale(d));
     }
@@ -400,18 +430,29 @@ static int list_seen(const struct esp_batch *b, int row, int32_t *seen)
     return count;
 }
 
-/* Takes from query i the rows in front of the layer's window. */
-static void narrow(const struct pass *p, struct esp_attention *a, int i)
+/* How many sinks this layer's rows see: none where its own window is smaller than the text's. */
+static int sinks_of(const struct pass *p)
 {
-    const int window = p->d->layer[p->layer].window;
-    int skip = window > 0 ? a->contiguous[i] + a->extras[i] - window : 0;
-    if (skip <= 0)
-        return;
-    const int first = skip < a->contiguous[i] ? skip : a->contiguous[i];
-    a->begin[i] += first;
-    a->contiguous[i] -= first;
-    a->extra[i] += skip - first;
-    a->extras[i] -= skip - first;
+    const struct esp_window *w = p->batch->window;
+    const int own = p->d->layer[p->layer].window;
+    return w && (own == 0 || own >= w->sinks + w->recent) ? w->sinks : 0;
+}
+
+/* Query i, of batch row `row`, sees what the windows of layer and text leave it. offset: of its
+ * head. */
+static void set_windows(const struct pass *p, struct esp_attention *a, int i, int row,
+                        size_t offset)
+{
+    const struct esp_window *w = p->batch->window;
+    const int own = a->contiguous[i] + a->extras[i] - 1;
+    const int layer = p->d->layer[p->layer].window;
+    const int of_layer = layer > 0 ? own - layer + 1 : 0;
+    const int of_text = w ? p->batch->positions[row] - w->dropped - w->recent + 1 : 0;
+    const int from = of_layer > of_text ? of_layer : of_text;
+    a->from[i] = from < own ? from : own;
+    a->for_sinks[i] = NULL;
+    if (a->sinks > 0 && has_gap(p, row))
+        a->for_sinks[i] = p->c->for_sinks + (size_t)row * p->c->q_width + offset;
 }
 
 /* Do the heads divide a vector into whole blocks? */
@@ -439,8 +480,9 @@ static void attend(const struct pass *p, int thread, int kv_head, int begin, int
         .cap = p->d->attention_cap,
         .scores = c->scores + scratch,
         .scores_stride = capacity,
+        .sinks = sinks_of(p),
     };
-    int first = INT32_MAX, last = 0, previous = -1;
+    int last = 0, previous = -1;
     for (int i = 0; i < a.queries; i++) {
         int at = (begin + i) / group, row = p->going ? p->going[at] : at;
         size_t offset = (size_t)(kv_head * group + (begin + i) % group) * head_dim;
@@ -448,25 +490,21 @@ static void attend(const struct pass *p, int thread, int kv_head, int begin, int
         a.out[i] = c->attended.x + (size_t)at * c->q_width + offset;
         last = row;
         if (row == previous) {
-            a.begin[i] = a.begin[i - 1];
             a.contiguous[i] = a.contiguous[i - 1];
             a.extra[i] = a.extra[i - 1];
             a.extras[i] = a.extras[i - 1];
-            continue;
+        } else {
+            a.contiguous[i] = b->first + row + 1;
+            if (b->mask) {
+                int32_t *seen = c->extra + scratch + (size_t)i * capacity;
+                a.contiguous[i] = b->prefix;
+                a.extras[i] = list_seen(b, row, seen);
+                a.extra[i] = seen;
+            }
         }
+        set_windows(p, &a, i, row, offset);
         previous = row;
-        a.contiguous[i] = b->first + row + 1;
-        if (b->mask) {
-            int32_t *seen = c->extra + scratch + (size_t)i * capacity;
-            a.contiguous[i] = b->prefix;
-            a.extras[i] = list_seen(b, row, seen);
-            a.extra[i] = seen;
-        }
-        narrow(p, &a, i);
-        const int begin_row = a.contiguous[i] > 0 ? a.begin[i] : a.extra[i][0];
-        first = begin_row < first ? begin_row : first;
     }
-    a.first_block = first / ESP_LANES;
     a.blocks = (b->first + last) / ESP_LANES + 1;
     p->isa->attention(&a);
     for (int i = 0; i < a.queries; i++) {

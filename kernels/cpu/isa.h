@@ -64,19 +64,23 @@ struct esp_matmul {
     bool add;
 };
 
-/* Up to ESP_QUERIES queries that read the same key/value head. Query i sees `contiguous[i]` cache
- * rows from begin[i] on and then extra[i][0..extras[i]-1], ascending; the place in that sequence,
- * not the cache row, decides the order of every sum. */
+/* Up to ESP_QUERIES queries that read the same key/value head. Query i sees cache rows
+ * 0..contiguous[i]-1 and then extra[i][0..extras[i]-1], ascending; the place in that sequence,
+ * not the cache row, decides the order of every sum. Places sinks..from[i]-1 of it are outside
+ * of its window: they count nothing, and what is in them must be finite. Where query i has
+ * for_sinks[i], that is what it asks places 0..sinks-1 with. */
 struct esp_attention {
     int head_dim, queries;
-    int first_block, blocks; /* key blocks first_block..blocks-1 hold all rows seen */
+    int blocks;     /* key blocks that hold all rows seen */
     const float *k; /* (position / 16, head_dim, 16) */
     const float *v; /* (position, v_stride) */
     size_t v_stride;
     const float *q[ESP_QUERIES]; /* (head_dim) rotated, scaled by 1 / sqrt(head_dim) */
     float *out[ESP_QUERIES];     /* (head_dim) */
-    int begin[ESP_QUERIES], contiguous[ESP_QUERIES], extras[ESP_QUERIES];
+    int contiguous[ESP_QUERIES], extras[ESP_QUERIES];
     const int32_t *extra[ESP_QUERIES];
+    int sinks, from[ESP_QUERIES];        /* from[i] <= sinks: it sees all */
+    const float *for_sinks[ESP_QUERIES]; /* (head_dim) as q, or NULL */
     float cap;     /* scores x become cap * tanh(x / cap); 0: they stay */
     float *scores; /* (queries, scores_stride), scratch for blocks * 16 each */
     size_t scores_stride;

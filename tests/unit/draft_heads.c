@@ -352,6 +352,41 @@ struct drafted {
     } node[65];
 };
 
+/* A window drops rows from the caches of target and head; an end that is taken back, too far for
+ * what is left, has both computed again. */
+TEST(with_a_window_a_head_drafts_and_changes_nothing)
+{
+    enum { MORE = 560 };
+    static int32_t want[PROMPT + MORE];
+    for (int h = 0; h < HEADS; h += 2 * head_step()) {
+        static const char *const drafters[] = {"ar", "linear", "eagle2"};
+        struct esp_engine e;
+        open_engine(&e, heads[h], 2);
+        for (int i = 0; i < 3; i++) {
+            int length;
+            struct esp_session *session = open_session(&e, drafters[i], NULL, NULL);
+            CHECK(esp_session_set(session, "window", "20", err, sizeof err) == 0, "%s", err);
+            prompt_session(session);
+            esp_session_allow(session, MORE);
+            finish(session);
+            if (i > 0) {
+                CHECK(esp_session_rewind(session, 200) == 0);
+                CHECK(session->target.length == 0 && session->draft_cache.length == 0);
+                esp_session_allow(session, PROMPT + MORE - 200);
+                CHECK(esp_session_step(session, err, sizeof err) > 0, "%s", err);
+                finish(session);
+            }
+            const int32_t *got = esp_session_tokens(session, &length);
+            CHECK(length == PROMPT + MORE, "%d", length);
+            if (i == 0)
+                memcpy(want, got, sizeof want);
+            CHECK(memcmp(got, want, sizeof want) == 0, "%s, %s", heads[h], drafters[i]);
+            esp_session_close(session);
+        }
+        close_engine(&e);
+    }
+}
+
 static void note_drafted(void *user, const struct esp_event *event)
 {
     struct drafted *d = user;

@@ -63,7 +63,7 @@ static void add_pair(struct run *r, const char *drafter, const char *verifier, c
         return;
     esp_session_get(session, "drafter", pair->drafter_name, sizeof pair->drafter_name);
     esp_session_get(session, "verifier", pair->verifier_name, sizeof pair->verifier_name);
-    pair->lossy = esp_session_is_lossy(session);
+    pair->lossy = esp_session_rule_is_lossy(session);
     esp_session_close(session);
     r->count++;
 }
@@ -158,6 +158,8 @@ static int longer(int width, const char *name)
 static void print_table(const struct run *r)
 {
     bool greedy = r->o->session.values.temperature == 0;
+    int window, sinks;
+    esp_window_of(&r->o->session.values, esp_engine_context(r->engine), &window, &sinks);
     int wide = (int)strlen("drafter"), wide_rule = (int)strlen("verifier");
     for (int i = 0; i < r->count; i++) {
         wide = longer(wide, r->pair[i].drafter_name);
@@ -183,6 +185,10 @@ static void print_table(const struct run *r)
         }
         printf("  %s%s\n", passes(r, pair) ? "ok" : "DIFFERS", pair->lossy ? " LOSSY" : "");
     }
+    if (window > 0)
+        printf("compared with plain decoding with the same window of %d tokens and %d sinks, "
+               "which\nis itself not what the model says without one\n",
+               window, sinks);
     if (!greedy)
         printf("a test fails below p = %.2g: by chance one check in %.0f fails; tv: distance\n"
                "of the text from the target in order of p/q, with 99 %% confidence below\n",
@@ -223,11 +229,15 @@ static cJSON *pair_json(const struct run *r, const struct pair *pair)
 static int print_json(const struct run *r, bool passed)
 {
     cJSON *o = cJSON_CreateObject(), *pairs = cJSON_CreateArray();
+    int window, sinks;
+    esp_window_of(&r->o->session.values, esp_engine_context(r->engine), &window, &sinks);
     cJSON_AddNumberToObject(o, "temperature", r->o->session.values.temperature);
     cJSON_AddNumberToObject(o, "top_p",
                             r->o->session.values.top_p > 0 ? r->o->session.values.top_p : 1);
     cJSON_AddNumberToObject(o, "top_k", r->o->session.values.top_k);
     cJSON_AddNumberToObject(o, "trials", r->o->trials);
+    cJSON_AddNumberToObject(o, "window", window);
+    cJSON_AddNumberToObject(o, "sinks", sinks);
     cJSON_AddNumberToObject(o, "false_alarms", FALSE_ALARMS);
     cJSON_AddNumberToObject(o, "least_p", least_p(r));
     for (int i = 0; i < r->count; i++)

@@ -117,10 +117,19 @@ static void print_stats(const struct output *out, const struct esp_session *sess
     esp_session_stats(session, &s);
     esp_session_get(session, "drafter", drafter, sizeof drafter);
     esp_session_get(session, "verifier", verifier, sizeof verifier);
+    int window, sinks;
+    struct esp_session_options now;
+    esp_session_current(session, &now);
+    esp_window_of(&now.values, esp_engine_context(out->engine), &window, &sinks);
     double speed = cli_speed(&s);
     esp_safe_print(stderr, "drafter              %s\n", drafter);
     esp_safe_print(stderr, "verifier             %s%s\n", verifier,
-                   esp_session_is_lossy(session) ? "  LOSSY" : "");
+                   esp_session_rule_is_lossy(session) ? "  LOSSY" : "");
+    if (window > 0)
+        fprintf(stderr,
+                "window               the first %d tokens and the last %d, which changes what the "
+                "model says\n",
+                sinks, window);
     fprintf(stderr, "prompt               %d tokens in %.1f ms\n", s.prompt_tokens,
             1e3 * s.prefill_seconds);
     fprintf(stderr, "generated            %d tokens in %.1f ms, %.1f tokens/s\n",

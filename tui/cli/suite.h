@@ -1,6 +1,6 @@
 /* suite.h - an experiment of a paper as data: what is varied, what is measured, what is shown.
  *
- * A suite is a text file of suites/ (suites/README.md describes its lines). Its choices of
+ * A suite is a text file of sessions/suites/ (sessions/suites/README.md describes its lines). Its choices of
  * drafter and verifier times its varied settings are the rows of a table; equal ones are run
  * once. Rows that are the best of a grid show the best of their candidates. Plain decoding and
  * the best of several chains stand beside every suite of runs.

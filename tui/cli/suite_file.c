@@ -1,4 +1,4 @@
-/* suite_file.c - reads a suite, line by line; see suites/README.md. */
+/* suite_file.c - reads a suite, line by line; see sessions/suites/README.md. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -176,7 +176,7 @@ static int take_best(struct reading *r, char *text)
 static int take_best_by(struct reading *r, char *text)
 {
     if (!cli_suite_can_choose(text))
-        return wrong(r, "best_by takes a column that is no comparison (suites/README.md)");
+        return wrong(r, "best_by takes a column that is no comparison (sessions/suites/README.md)");
     return take_text(r, r->suite->best_by, sizeof r->suite->best_by, text);
 }
 
@@ -188,7 +188,7 @@ static int take_columns(struct reading *r, char *text)
             return wrong(r, "there are too many columns");
         if (!next_word(&text, s->column[s->columns]) ||
             !cli_suite_has_column(s->column[s->columns]))
-            return wrong(r, "there is no such column (suites/README.md lists them)");
+            return wrong(r, "there is no such column (sessions/suites/README.md lists them)");
         s->columns++;
     }
     return ESP_OK;
@@ -255,7 +255,7 @@ static int take_line(void *user, char *line, int number, char *err, size_t errle
         if (strcmp(lines[i].name, word) == 0)
             return lines[i].take(r, line);
     return esp_fail(err, errlen, ESP_E_FORMAT,
-                    "%s, line %d: a suite has no line '%s'; suites/README.md lists them",
+                    "%s, line %d: a suite has no line '%s'; sessions/suites/README.md lists them",
                     r->path, number, word);
 }
 

@@ -53,7 +53,7 @@ struct esp_loaded {
     char target_folder[512], draft_folder[512];
     int context; /* tokens that a text can have; 0: not known */
     char system[512], chat[16]; /* system text or "auto"; format of conversations or "" */
-    bool lossy; /* drafter and verifier may change what the model says */
+    bool lossy; /* the settings may change what the model says */
     struct esp_session_values values;
     int serial; /* counts the pairs that were loaded; 0: none, or a recording */
     bool anew;  /* the text was tokenized again for them */

@@ -66,7 +66,7 @@ void esp_worker_warn_of_context(struct esp_worker *worker)
     char text[200];
     int count;
     esp_session_tokens(worker->pair.session, &count);
-    const int context = esp_engine_context(worker->pair.engine);
+    const int context = esp_session_context(worker->pair.session);
     const int share = (int)(100 * (int64_t)count / context);
     if (!*esp_session_chat(worker->pair.session) || share < FULL)
         return;
@@ -118,7 +118,7 @@ static bool can_go_on(struct esp_worker *worker)
         return false;
     }
     esp_session_tokens(worker->pair.session, &count);
-    if (count < esp_engine_context(worker->pair.engine))
+    if (count < esp_session_context(worker->pair.session))
         return true;
     esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR,
                       "the context is full; :clear begins a new text, :edit takes the last "

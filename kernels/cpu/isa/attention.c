@@ -9,11 +9,13 @@
  * logical index. What a query gets is therefore the same whether its ancestors lie side by side
  * or scattered among the branches of a tree.
  *
+ * With a window, places outside of it get the weight 0, which changes no sum. A place is then
+ * still the row's number in the text but for a multiple of 16, so the order of the sums is the
+ * same whatever has been dropped from the cache.
+ *
  * Several queries share one walk over the keys and values where they can: the heads of a group
  * (grouped-query attention, Ainslie et al. 2023) and neighbouring rows of a batch.
  */
-#include <string.h>
-
 #include "kernels/cpu/isa/parts.h"
 
 #if ESP_SIMD == 3
@@ -61,18 +63,33 @@ V16 void score_tile(const struct esp_attention *a, int query, const int m, const
                       sum[i][j]);
 }
 
+static int sink_blocks(const struct esp_attention *a)
+{
+    const int blocks = (a->sinks + ESP_LANES - 1) / ESP_LANES;
+    return blocks < a->blocks ? blocks : a->blocks;
+}
+
+/* The first place behind the sinks that one of m queries sees. */
+static int first_seen(const struct esp_attention *a, int query, int m)
+{
+    int from = a->from[query];
+    for (int i = 1; i < m; i++)
+        from = a->from[query + i] < from ? a->from[query + i] : from;
+    return from > a->sinks ? from : a->sinks;
+}
+
 /* Does one of m queries see a row of the block? next[i] moves on in the rows that query i sees
  * one by one; blocks are asked for in ascending order. */
 static bool is_seen(const struct esp_attention *a, int query, int m, int block, int *next)
 {
     const int first = block * ESP_LANES, end = first + ESP_LANES;
-    bool seen = false;
+    bool seen = block < sink_blocks(a);
     for (int i = query; i < query + m && !seen; i++, next++) {
         const int32_t *extra = a->extra[i];
         const int extras = a->extras[i];
         while (*next < extras && extra[*next] < first)
             ++*next;
-        seen = (a->begin[i] < end && first < a->begin[i] + a->contiguous[i]) ||
+        seen = (a->from[i] < end && first < a->contiguous[i]) ||
                (*next < extras && extra[*next] < end);
     }
     return seen;
@@ -81,7 +98,7 @@ static bool is_seen(const struct esp_attention *a, int query, int m, int block, 
 V16 void score_rows(const struct esp_attention *a, int query, const int m)
 {
     int block[TILE_BLOCKS], count = 0, next[TILE_QUERIES] = {0};
-    for (int i = a->first_block; i < a->blocks; i++) {
+    for (int i = 0; i < a->blocks; i++) {
         if (!is_seen(a, query, m, i, next))
             continue;
         block[count++] = i;
@@ -94,20 +111,37 @@ V16 void score_rows(const struct esp_attention *a, int query, const int m)
         score_tile(a, query, m, block + i, 1);
 }
 
+/* The sinks once more, with what this query asks them with. */
+V16 void score_sinks(const struct esp_attention *a, int query)
+{
+    float *score = a->scores + (size_t)query * a->scores_stride;
+    for (int block = 0; block < sink_blocks(a); block++) {
+        const float *k = a->k + (size_t)block * (size_t)a->head_dim * ESP_LANES;
+        const int left = a->sinks - block * ESP_LANES;
+        struct v16 sum = v16_set(0.0f);
+        for (int d = 0; d < a->head_dim; d++)
+            sum = v16_fma(v16_set(a->for_sinks[query][d]), v16_load(k + (size_t)d * ESP_LANES),
+                          sum);
+        v16_store_part(score + (size_t)block * ESP_LANES, left < ESP_LANES ? left : ESP_LANES,
+                       sum);
+    }
+}
+
 /* ------------------------------------------------------------------ softmax */
 
-/* Scores by cache row become weights by logical index, zero past the last up to a multiple
- * of 16. Returns 1 / their sum. */
-static float softmax_scores(float *score, int begin, int contiguous, const int32_t *extra,
-                            int extras, float cap)
+/* Scores by cache row become weights by logical index, zero outside of the window and past the
+ * last up to a multiple of 16. Returns 1 / their sum. */
+static float softmax_scores(const struct esp_attention *a, int query)
 {
-    int n = contiguous + extras;
-    if (begin > 0)
-        memmove(score, score + begin, (size_t)contiguous * sizeof *score);
+    const int contiguous = a->contiguous[query], extras = a->extras[query];
+    const int n = contiguous + extras;
+    float *score = a->scores + (size_t)query * a->scores_stride;
     for (int i = 0; i < extras; i++)
-        score[contiguous + i] = score[extra[i]];
-    if (cap > 0)
-        esp_cap_vector(score, n, cap);
+        score[contiguous + i] = score[a->extra[query][i]];
+    if (a->cap > 0)
+        esp_cap_vector(score, n, a->cap);
+    for (int i = a->sinks; i < a->from[query]; i++)
+        score[i] = -INFINITY;
     for (int i = n; i % ESP_LANES; i++)
         score[i] = -INFINITY;
 
@@ -125,40 +159,41 @@ static float softmax_scores(float *score, int begin, int contiguous, const int32
 
 /* ------------------------------------------------------------------ values */
 
-/* Columns 16 * vector .. of queries query..query+m-1: first the rows that all of them see at the
- * same places, then the rest of each. sum[.][.][0] has the even logical indices, [1] the odd
- * ones. */
+/* Columns 16 * vector .. of queries query..query+m-1: first the rows that all of them see, then
+ * the rest of each. sum[.][.][0] has the even logical indices, [1] the odd ones. */
 V16 void value_tile(const struct esp_attention *a, const float *normaliser, int query,
                     const int m, int vector, const int n)
 {
     const float *v = a->v + (size_t)vector * ESP_LANES, *score[TILE_QUERIES];
-    const float *begin = v + (size_t)a->begin[query] * a->v_stride;
     struct v16 sum[TILE_QUERIES][TILE_VECTORS][2];
     int common = a->contiguous[query];
 #pragma GCC unroll 4
     for (int i = 0; i < m; i++) {
         score[i] = a->scores + (size_t)(query + i) * a->scores_stride;
         common = a->contiguous[query + i] < common ? a->contiguous[query + i] : common;
-        common = a->begin[query + i] == a->begin[query] ? common : 0;
 #pragma GCC unroll 4
         for (int j = 0; j < n; j++)
             sum[i][j][0] = sum[i][j][1] = v16_set(0.0f);
     }
     common -= common % 2;
-    for (int index = 0; index < common; index += 2) {
+    const int sinks = (a->sinks + 1) / 2 * 2, first = first_seen(a, query, m) / 2 * 2;
+    const int begin[2] = {0, first > sinks ? first : sinks};
+    const int end[2] = {sinks < common ? sinks : common, common};
+    for (int range = 0; range < 2; range++)
+        for (int index = begin[range]; index < end[range]; index += 2) {
 #pragma GCC unroll 2
-        for (int odd = 0; odd < 2; odd++) {
-            const float *row = begin + (size_t)(index + odd) * a->v_stride;
+            for (int odd = 0; odd < 2; odd++) {
+                const float *row = v + (size_t)(index + odd) * a->v_stride;
 #pragma GCC unroll 4
-            for (int i = 0; i < m; i++) {
-                struct v16 weight = v16_set(score[i][index + odd]);
+                for (int i = 0; i < m; i++) {
+                    struct v16 weight = v16_set(score[i][index + odd]);
 #pragma GCC unroll 4
-                for (int j = 0; j < n; j++)
-                    sum[i][j][odd] =
-                        v16_fma(weight, v16_load(row + j * ESP_LANES), sum[i][j][odd]);
+                    for (int j = 0; j < n; j++)
+                        sum[i][j][odd] =
+                            v16_fma(weight, v16_load(row + j * ESP_LANES), sum[i][j][odd]);
+                }
             }
         }
-    }
 #pragma GCC unroll 4
     for (int i = 0; i < m; i++) {
         const int contiguous = a->contiguous[query + i];
@@ -169,8 +204,7 @@ V16 void value_tile(const struct esp_attention *a, const float *normaliser, int 
                 if (index + odd >= seen)
                     break;
                 int at = index + odd;
-                at = at < contiguous ? a->begin[query + i] + at
-                                     : a->extra[query + i][at - contiguous];
+                at = at < contiguous ? at : a->extra[query + i][at - contiguous];
                 struct v16 weight = v16_set(score[i][index + odd]);
 #pragma GCC unroll 4
                 for (int j = 0; j < n; j++) {
@@ -222,10 +256,11 @@ void esp_attention_queries(const struct esp_attention *a)
 #endif
         }
     }
-    for (int i = 0; i < a->queries; i++)
-        normaliser[i] =
-            softmax_scores(a->scores + (size_t)i * a->scores_stride, a->begin[i],
-                           a->contiguous[i], a->extra[i], a->extras[i], a->cap);
+    for (int i = 0; i < a->queries; i++) {
+        if (a->for_sinks[i])
+            score_sinks(a, i);
+        normaliser[i] = softmax_scores(a, i);
+    }
     for (int query = 0, m; query < a->queries; query += m) {
         m = a->queries - query < TILE_QUERIES ? a->queries - query : TILE_QUERIES;
         switch (m) {

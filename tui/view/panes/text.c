@@ -314,7 +314,12 @@ static void title(const struct esp_state *state, const struct esp_look *look, ch
     const int count = state->span_count, context = state->loaded.context;
     (void)look;
     const char *chat = state->loaded.chat, *gap = *chat ? "   " : "";
-    if (count > 0 && context > 0)
+    int window, sinks;
+    esp_window_of(&state->loaded.values, context, &window, &sinks);
+    if (count > 0 && window > 0)
+        snprintf(title_text, size, "text   %d tokens, window %d + %d%s%s", count, sinks, window,
+                 gap, chat);
+    else if (count > 0 && context > 0)
         snprintf(title_text, size, "text   %d tokens, %.0f %% of the context%s%s", count,
                  100.0 * count / context, gap, chat);
     else if (count > 0)

@@ -1,0 +1,215 @@
+/* session_caches.c - the KV caches of a session, which hold the whole text or a window of it.
+ *
+ * With a window ("StreamingLLM", Xiao et al. 2024) a text has no end: each token sees the first
+ * few tokens of the text (the sinks) and the most recent ones. This changes what the model
+ * says. But it is the token's place in the text that decides what it sees, never a tree, a
+ * cache or a drafter: so every drafter writes what plain decoding writes with the same window.
+ * Draft models have the same window as the target, or one as large as their own context allows.
+ *
+ * Differences to the paper: the window counts the token itself, so that `sinks` + `window`
+ * positions are all that a model must have learned; tokens of a prompt have windows as those of
+ * an answer; keys are not rotated anew with every token, see kv_cache.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/session.h"
+#include "kernels/status.h"
+
+enum { SINKS = 4, RECENT = 1020 /* as the released StreamingLLM has it: a cache of 1024 */ };
+
+/* A number of tokens that no text reaches. */
+enum { ENDLESS = 1 << 30 };
+
+bool esp_session_has_head(const struct esp_session *s)
+{
+    return s->engine->draft && s->engine->draft->head;
+}
+
+const char *esp_session_failure(const struct esp_session *s, int status)
+{
+    const char *failure = s->ops->failure ? s->ops->failure(s->engine->backend) : "";
+    bool device = status == ESP_E_DEVICE || status == ESP_E_MEMORY;
+    return device && *failure ? failure : esp_status_message(status);
+}
+
+/* ------------------------------------------------------------------ rows */
+
+int esp_session_prefill(struct esp_session *s)
+{
+    int32_t *text = s->text;
+    s->stats.prefill_rows += s->length - 1 - s->target.length;
+    if (esp_session_has_head(s) && s->set.drafter->needs_model)
+        return esp_features_catch_up(&s->features, &s->target, &s->draft_cache, text,
+                                     s->length);
+    int status = esp_kv_cache_append(&s->target, text + s->target.length,
+                                     s->length - 1 - s->target.length, NULL, NULL);
+    int draft_length = s->length - 1;
+    if (draft_length > s->draft_cache.context)
+        draft_length = s->draft_cache.context; /* beyond it there is no drafting */
+    if (status == ESP_OK && s->set.drafter->needs_model && s->draft_cache.length < draft_length)
+        status = esp_kv_cache_append(&s->draft_cache, text + s->draft_cache.length,
+                                     draft_length - s->draft_cache.length, NULL, NULL);
+    return status;
+}
+
+/* Rows of the last token that stays are computed anew: it is the next root. A draft head has no
+ * row of the first token. */
+void esp_session_shorten(struct esp_session *s, int count)
+{
+    int computed = count > 0 ? count - 1 : 0;
+    if (esp_session_has_head(s)) {
+        esp_features_cut(&s->features, computed);
+        esp_kv_cache_cut(&s->draft_cache, computed > 0 ? computed - 1 : 0);
+    }
+    s->length = count;
+    esp_kv_cache_cut(&s->target, computed);
+    esp_kv_cache_cut(&s->draft_cache, computed);
+}
+
+/* ------------------------------------------------------------------ the window */
+
+/* Does the model learn each position by itself? */
+static bool has_positions(const struct esp_model *model)
+{
+    return model && model->desc.position_embedding.data;
+}
+
+void esp_window_of(const struct esp_session_values *values, int context, int *recent, int *sinks)
+{
+    const int word = values->sinks;
+    *recent = *sinks = 0;
+    if (values->window == ESP_WINDOW_OFF)
+        return;
+    *sinks = word == ESP_SINKS_AUTO ? SINKS : word == ESP_SINKS_NONE ? 0 : word;
+    const int room = context - *sinks;
+    *recent = values->window != ESP_WINDOW_ON ? values->window : room < RECENT ? room : RECENT;
+}
+
+int esp_session_choose_window(const struct esp_session *s,
+                              const struct esp_session_values *values,
+                              struct esp_window *window, char *err, size_t errlen)
+{
+    const int context = s->engine->context;
+    int recent, sinks;
+    esp_window_of(values, context, &recent, &sinks);
+    const int room = context - sinks;
+    *window = (struct esp_window){.sinks = sinks, .recent = recent};
+    if (values->window == ESP_WINDOW_OFF) {
+        return s->length <= context
+                   ? ESP_OK
+                   : esp_fail(err, errlen, ESP_E_CONTEXT,
+                              "the text has %d tokens, which without a window the context of "
+                              "%d does not hold; clear the text first",
+                              s->length, context);
+    }
+    if (!s->ops->windows)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "backend %s does not compute windows yet; use --backend cpu, or "
+                        "window off",
+                        s->ops->name);
+    if (has_positions(s->engine->target) || has_positions(s->engine->draft))
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "%s has learned positions, which end with its context: it computes no "
+                        "windows",
+                        has_positions(s->engine->target) ? s->engine->target->path
+                                                         : s->engine->draft->path);
+    if (room < 1)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "%d sinks leave no room for a window in a context of %d tokens", sinks,
+                        context);
+    if (recent > room)
+        return esp_fail(
+            err, errlen, ESP_E_ARGUMENT,
+            "a window of %d tokens with %d sinks does not fit into a context of %d: "
+            "the window may have %d",
+            recent, sinks, context, room);
+    return ESP_OK;
+}
+
+/* The same in a context of so many tokens. */
+static struct esp_window within(const struct esp_window *window, int context)
+{
+    struct esp_window w = *window;
+    w.sinks = w.sinks < context ? w.sinks : context - 1;
+    w.recent = w.recent < context - w.sinks ? w.recent : context - w.sinks;
+    return w;
+}
+
+static int open_cache(struct esp_session *s, struct esp_kv_cache *cache,
+                      const struct esp_model *model, struct esp_weights *weights,
+                      const struct esp_window *window, char *err, size_t errlen)
+{
+    const struct esp_engine *e = s->engine;
+    const int own = model->desc.context < e->context ? model->desc.context : e->context;
+    const struct esp_window w = within(window, own);
+    const bool windowed = window->recent > 0;
+    const int tokens = windowed ? esp_kv_cache_window_rows(&w) : own;
+    int status = esp_kv_cache_open(cache, s->ops, weights, model->desc.vocabulary, tokens,
+                                   e->max_nodes + 1, err, errlen);
+    if (status == ESP_OK && windowed)
+        esp_kv_cache_set_window(cache, &w, ENDLESS);
+    return status;
+}
+
+/* Exchanges the caches that the session has for others. */
+static void exchange(struct esp_session *s, struct esp_kv_cache caches[2])
+{
+    const struct esp_kv_cache target = s->target, draft = s->draft_cache;
+    s->target = caches[0];
+    s->draft_cache = caches[1];
+    caches[0] = target;
+    caches[1] = draft;
+    s->context = s->target.context;
+    if (esp_session_has_head(s))
+        esp_features_cut(&s->features, 0);
+}
+
+int esp_session_open_caches(struct esp_session *s, const struct esp_window *window, char *err,
+                            size_t errlen)
+{
+    const struct esp_engine *e = s->engine;
+    struct esp_kv_cache caches[2] = {{.ops = NULL}};
+    if (s->target.cache && window->recent == s->target.window.recent &&
+        window->sinks == s->target.window.sinks)
+        return ESP_OK;
+    int status = open_cache(s, &caches[0], e->target, e->target_weights, window, err, errlen);
+    if (status == ESP_OK && e->draft)
+        status = open_cache(s, &caches[1], e->draft, e->draft_weights, window, err, errlen);
+    if (status == ESP_OK) {
+        exchange(s, caches);
+        status = s->length > 1 ? esp_session_prefill(s) : (int)ESP_OK;
+        if (status < 0) {
+            esp_fail(err, errlen, status, "the text could not be computed again: %s",
+                     esp_session_failure(s, status));
+            exchange(s, caches);
+        }
+    }
+    esp_kv_cache_close(&caches[0]);
+    esp_kv_cache_close(&caches[1]);
+    return status;
+}
+
+int esp_session_seen(const struct esp_session *s, int length)
+{
+    const struct esp_window *w = &s->target.window;
+    const int most = w->recent > 0 ? w->sinks + w->recent : length;
+    return length < most ? length : most;
+}
+
+/* ------------------------------------------------------------------ the text */
+
+int esp_session_text_room(struct esp_session *s, int tokens)
+{
+    int64_t room = s->text_room > 0 ? s->text_room : 1024;
+    while (room < tokens)
+        room *= 2;
+    if (room == s->text_room)
+        return ESP_OK;
+    int32_t *text = realloc(s->text, (size_t)room * sizeof *text);
+    if (!text)
+        return ESP_E_MEMORY;
+    s->text = text;
+    s->text_room = (int)(room < INT32_MAX ? room : INT32_MAX);
+    return ESP_OK;
+}

@@ -1,0 +1,27 @@
+#!/bin/sh
+# A text without end, by hand: 100,000 tokens of the built-in pair in a window, with several drafters; the same text
+# from all of them, and no more memory at its end than at a fifth of it. ESPALIER names the program; arguments: drafters.
+ESPALIER=${ESPALIER:-build/espalier} tokens=${TOKENS:-100000} window=${WINDOW:-250}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+[ $# -gt 0 ] || set -- suffix goodput dynatree linear ar
+first=$1
+for drafter; do
+    "$ESPALIER" generate -p "Once upon a time there was" -n "$tokens" --window "$window" --drafter "$drafter" \
+        --seed 1 --stats >"$work/$drafter" 2>"$work/stats" &
+    program=$!
+    : >"$work/kilobytes"
+    while sleep 0.2 && kill -0 $program 2>/dev/null; do
+        awk '/^VmRSS/ { print $2 }' /proc/$program/status >>"$work/kilobytes" 2>/dev/null
+    done
+    wait $program || failed=1
+    awk -v drafter="$drafter" '{ kilobytes[NR] = $1 }
+        END { early = kilobytes[int(NR / 5) + 1]
+            printf "%-10s %d kB at a fifth, %d kB at the end: %+d kB\n", drafter, early, $1, $1 - early
+            exit $1 - early > 1024 }' "$work/kilobytes" || failed=1
+    grep '^generated' "$work/stats" || failed=1
+    cmp "$work/$first" "$work/$drafter" || failed=1
+done
+[ $failed = 0 ] && echo "endless: passed" || echo "endless: FAILED"
+exit $failed

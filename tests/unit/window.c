@@ -1,0 +1,441 @@
+/* window.c - a window of the text: what the tokens see is what StreamingLLM shows them,
+ * whatever was dropped from the cache, drafted or taken back; and a text has no end.
+ *
+ * tests/vectors/window.json holds logits and greedy texts of the built-in target by an
+ * implementation that shares no idea with this one.
+ */
+#include <cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/lossless.h"
+#include "engine/session.h"
+#include "tests/check.h"
+#include "tests/drafting.h"
+
+enum { NODES = 16, LONG = 780 };
+
+static struct esp_engine *engine;
+static char err[512];
+
+static void open_engine(void)
+{
+    const struct esp_engine_options options = {.backend = "cpu", .max_nodes = NODES};
+    if (!engine)
+        CHECK(esp_engine_open(&engine, &options, err, sizeof err) == 0, "%s", err);
+}
+
+/* ------------------------------------------------------------------ the reference */
+
+static cJSON *read_reference(void)
+{
+    static char text[1 << 16];
+    FILE *file = fopen(check_path("vectors/window.json"), "r");
+    CHECK(file);
+    const size_t n = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    cJSON *json = cJSON_ParseWithLength(text, n);
+    CHECK(json);
+    return json;
+}
+
+static int number(const cJSON *object, const char *name)
+{
+    return cJSON_GetObjectItem(object, name)->valueint;
+}
+
+static int read_tokens(const cJSON *list, int32_t *tokens)
+{
+    const int count = cJSON_GetArraySize(list);
+    for (int i = 0; i < count; i++)
+        tokens[i] = cJSON_GetArrayItem(list, i)->valueint;
+    return count;
+}
+
+/* ------------------------------------------------------------------ one cache */
+
+struct caches {
+    struct esp_kv_cache cache;
+    struct esp_rows *logits;
+    float *row; /* (vocabulary) */
+};
+
+static void open_cache(struct caches *c, struct esp_window window, int rows)
+{
+    const struct esp_backend_ops *ops = engine->backend->ops;
+    const int vocabulary = engine->target->desc.vocabulary;
+    CHECK(esp_kv_cache_open(&c->cache, ops, engine->target_weights, vocabulary, rows, NODES,
+                            err, sizeof err) == 0,
+          "%s", err);
+    esp_kv_cache_set_window(&c->cache, &window, 1 << 30);
+    CHECK(ops->rows_open(&c->logits, engine->backend, c->cache.max_batch, vocabulary, err,
+                         sizeof err) == 0,
+          "%s", err);
+    c->row = calloc((size_t)vocabulary, sizeof *c->row);
+}
+
+static void close_cache(struct caches *c)
+{
+    engine->backend->ops->rows_close(c->logits);
+    esp_kv_cache_close(&c->cache);
+    free(c->row);
+}
+
+/* Runs the next `count` tokens; the logits are in rows 0..count-1. */
+static void run(struct caches *c, const int32_t *text, int count)
+{
+    struct esp_batch batch = {.rows = count, .logits = c->logits};
+    const int status = esp_kv_cache_run(&c->cache, text + c->cache.length, &batch);
+    CHECK(status == 0, "%d", status);
+}
+
+static const float *row_of(struct caches *c, int row)
+{
+    CHECK(engine->backend->ops->read_row(c->logits, row, c->row) == 0);
+    return c->row;
+}
+
+static void check_row(const cJSON *row, const float *logits)
+{
+    const cJSON *ids = cJSON_GetObjectItem(row, "ids");
+    for (int i = 0; i < cJSON_GetArraySize(ids); i++) {
+        const double want =
+            cJSON_GetArrayItem(cJSON_GetObjectItem(row, "logits"), i)->valuedouble;
+        const double is = (double)logits[cJSON_GetArrayItem(ids, i)->valueint];
+        CHECK(fabs(is - want) < 2e-3, "position %d, logit %d: %g, not %g",
+              number(row, "position"), i, is, want);
+    }
+}
+
+TEST(tokens_see_what_streamingllm_shows_them)
+{
+    int32_t text[256];
+    open_engine();
+    cJSON *json = read_reference();
+    const int count = read_tokens(cJSON_GetObjectItem(json, "tokens"), text);
+    const cJSON *of;
+    cJSON_ArrayForEach(of, cJSON_GetObjectItem(json, "cases"))
+    {
+        const struct esp_window window = {number(of, "sinks"), number(of, "recent"), 0};
+        for (int together = 1; together <= 64; together *= 8) {
+            struct caches c;
+            open_cache(&c, window, esp_kv_cache_window_rows(&window));
+            const cJSON *row = cJSON_GetObjectItem(of, "rows")->child;
+            while (c.cache.length < count) {
+                const int left = count - c.cache.length, n = left < together ? left : together;
+                run(&c, text, n);
+                for (; row && number(row, "position") < c.cache.length; row = row->next)
+                    check_row(row, row_of(&c, number(row, "position") - (c.cache.length - n)));
+            }
+            CHECK(!row);
+            close_cache(&c);
+        }
+    }
+    cJSON_Delete(json);
+}
+
+/* ------------------------------------------------------------------ what was dropped */
+
+static void make_text(int32_t *text, int count)
+{
+    unsigned long long random = 5;
+    for (int i = 0; i < count; i++)
+        text[i] = (int32_t)(3 + check_uniform(&random) * 4000);
+}
+
+/* Gives the last `count` rows the very bits that a cache with all rows gives them. */
+static void check_same(struct caches *dropping, struct caches *whole, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const float *is = row_of(dropping, i), *want = row_of(whole, i);
+        CHECK(memcmp(is, want, 4096 * sizeof *is) == 0, "position %d",
+              dropping->cache.length - count + i);
+    }
+}
+
+/* Chunks of many sizes, now and then an end that is taken back, and once nearly all of it. */
+TEST(what_was_dropped_from_the_cache_changes_no_bit)
+{
+    static const struct esp_window windows[] = {{19, 40, 0}, {0, 16, 0}};
+    int32_t text[LONG];
+    unsigned long long random = 3;
+    open_engine();
+    make_text(text, LONG);
+    for (int w = 0; w < (check_quick() ? 1 : 2); w++) {
+        struct caches dropping, whole;
+        bool dropped = false, again = false;
+        open_cache(&dropping, windows[w], esp_kv_cache_window_rows(&windows[w]));
+        open_cache(&whole, windows[w], LONG);
+        while (dropping.cache.length < LONG) {
+            const int length = dropping.cache.length, left = LONG - length;
+            int n = 1 + (int)(check_uniform(&random) * 60), back = n / 3;
+            n = n < left ? n : left;
+            run(&dropping, text, n);
+            run(&whole, text, n);
+            check_same(&dropping, &whole, n);
+            dropped |= dropping.cache.window.dropped > 0;
+            if (!again && length > 3 * LONG / 4)
+                back = length - 10;
+            esp_kv_cache_cut(&dropping.cache, length + n - back);
+            if (back >
+                n) { /* what is computed again is the same, but begins at the beginning */
+                CHECK(dropping.cache.length == 0);
+                again = true;
+                for (int to; (to = length + n - back - dropping.cache.length) > 0;)
+                    run(&dropping, text, to < 99 ? to : 99);
+            }
+            esp_kv_cache_cut(&whole.cache, length + n - back);
+            CHECK(dropping.cache.length == whole.cache.length);
+            if (length + n == LONG)
+                break;
+        }
+        CHECK(dropped && again && whole.cache.window.dropped == 0);
+        close_cache(&dropping);
+        close_cache(&whole);
+    }
+}
+
+TEST(a_window_that_is_not_full_changes_no_bit)
+{
+    const struct esp_window window = {4, 80, 0}, none = {0, 0, 0};
+    int32_t text[84];
+    struct caches with, without;
+    open_engine();
+    make_text(text, 84);
+    open_cache(&with, window, esp_kv_cache_window_rows(&window));
+    open_cache(&without, none, 84);
+    run(&with, text, 84);
+    run(&without, text, 84);
+    check_same(&with, &without, 84);
+    close_cache(&with);
+    close_cache(&without);
+}
+
+/* ------------------------------------------------------------------ sessions */
+
+static struct esp_session *open_session(const char *drafter, int window, int sinks)
+{
+    struct esp_session_options options = {
+        .drafter = drafter,
+        .values = {.window = window, .sinks = sinks, .seed = 1},
+        .repeatable = true,
+    };
+    struct esp_session *session;
+    open_engine();
+    CHECK(esp_session_open(&session, engine, &options, err, sizeof err) == 0, "%s", err);
+    return session;
+}
+
+static void generate(struct esp_session *session, int tokens)
+{
+    int status;
+    esp_session_allow(session, tokens);
+    while ((status = esp_session_step(session, err, sizeof err)) > 0)
+        continue;
+    CHECK(status == 0, "%s", err);
+}
+
+static void check_text(const struct esp_session *session, const int32_t *want, int from,
+                       int count, const char *who)
+{
+    int length;
+    const int32_t *text = esp_session_tokens(session, &length);
+    for (int i = from; i < from + count && i < length; i++)
+        CHECK(text[i] == want[i - from], "%s: token %d is %d, not %d", who, i, text[i],
+              want[i - from]);
+    CHECK(length >= from + count || esp_session_is_end(session, text[length - 1]), "%s: %d",
+          who, length);
+}
+
+/* With every drafter; the first two windows are smaller than trees are deep. */
+TEST(the_greedy_text_is_that_of_the_reference)
+{
+    int32_t prompt[256], text[256];
+    cJSON *json = read_reference();
+    read_tokens(cJSON_GetObjectItem(json, "tokens"), prompt);
+    const cJSON *cases = cJSON_GetObjectItem(json, "cases");
+    const int used = number(json, "prompt");
+    struct esp_item drafter;
+    for (int d = 0; esp_item(ESP_DRAFTERS, d, &drafter); d++)
+        for (int i = 0; i < cJSON_GetArraySize(cases); i++) {
+            const cJSON *of = cJSON_GetArrayItem(cases, i);
+            const int sinks = number(of, "sinks");
+            if (i != 3 && d % (check_quick() ? 9 : 6) != 0)
+                continue;
+            struct esp_session *session = open_session(drafter.name, number(of, "recent"),
+                                                       sinks ? sinks : ESP_SINKS_NONE);
+            const int count = read_tokens(cJSON_GetObjectItem(of, "text"), text);
+            CHECK(esp_session_prompt(session, prompt, used, err, sizeof err) == 0, "%s", err);
+            int start;
+            esp_session_tokens(session, &start);
+            generate(session, count);
+            check_text(session, text, start, count, drafter.name);
+            CHECK(esp_session_is_lossy(session) && !esp_session_rule_is_lossy(session));
+            esp_session_close(session);
+        }
+    cJSON_Delete(json);
+}
+
+enum { START = 330, MORE = 60 };
+
+/* The caches drop rows while these are written, behind a prompt that is longer than the cache.
+ */
+TEST(every_drafter_writes_what_plain_decoding_writes)
+{
+    static const char *const others[] = {"dynatree:cache=rebuild", "fixed:D=12,B=1", NULL};
+    int32_t prompt[START], plain[START + MORE];
+    int length;
+    make_text(prompt, START);
+    struct esp_session *session = open_session("ar", 24, 0);
+    CHECK(esp_session_prompt(session, prompt, START, err, sizeof err) == 0, "%s", err);
+    generate(session, MORE);
+    const int32_t *text = esp_session_tokens(session, &length);
+    memcpy(plain, text, (size_t)length * sizeof *plain);
+    esp_session_close(session);
+    struct esp_item drafter;
+    for (int d = 0; esp_item(ESP_DRAFTERS, d, &drafter) || others[d - 100]; d++) {
+        if (!esp_item(ESP_DRAFTERS, d, &drafter) && d < 100)
+            d = 100;
+        const char *name = d < 100 ? drafter.name : others[d - 100];
+        if (check_quick() && d < 100 && d % 4)
+            continue;
+        session = open_session(name, 24, 0);
+        CHECK(esp_session_prompt(session, prompt, START, err, sizeof err) == 0, "%s", err);
+        generate(session, MORE);
+        check_text(session, plain, 0, length, name);
+        CHECK(session->target.window.dropped > 0, "%s", name);
+        esp_session_close(session);
+        if (d >= 100 && !others[d - 99])
+            break;
+    }
+}
+
+TEST(a_window_may_come_and_go_while_text_is_written)
+{
+    int32_t prompt[START], plain[START + 60];
+    char value[64];
+    make_text(prompt, START);
+    struct esp_session *session = open_session("dynatree", 40, 6);
+    CHECK(esp_session_prompt(session, prompt, START, err, sizeof err) == 0, "%s", err);
+    generate(session, 60);
+    memcpy(plain, session->text, sizeof plain);
+    CHECK(esp_session_rewind(session, START + 30) == 0); /* within what is kept */
+    generate(session, 30);
+    check_text(session, plain, 0, START + 60, "rewound");
+    CHECK(esp_session_rewind(session, 100) == 0); /* far beyond */
+    CHECK(esp_session_prompt(session, prompt + 100, START - 100, err, sizeof err) == 0, "%s",
+          err);
+    generate(session, 60);
+    check_text(session, plain, 0, START + 60, "rewound far");
+    esp_session_close(session);
+
+    session = open_session("dynatree", 0, 0);
+    CHECK(esp_session_prompt(session, prompt, START, err, sizeof err) == 0, "%s", err);
+    CHECK(!esp_session_is_lossy(session));
+    CHECK(esp_session_set(session, "window", "40", err, sizeof err) == 0, "%s", err);
+    CHECK(esp_session_set(session, "sinks", "6", err, sizeof err) == 0, "%s", err);
+    CHECK(esp_session_is_lossy(session));
+    generate(session, 60);
+    check_text(session, plain, 0, START + 60, "set later");
+    CHECK(esp_session_set(session, "window", "off", err, sizeof err) == 0, "%s", err);
+    CHECK(esp_session_get(session, "window", value, sizeof value) == 0);
+    CHECK(strcmp(value, "off") == 0 && !esp_session_is_lossy(session), "%s", value);
+    esp_session_close(session);
+}
+
+static void refused(struct esp_session *session, const char *key, const char *value,
+                    const char *why)
+{
+    char before[64], after[64];
+    esp_session_get(session, key, before, sizeof before);
+    CHECK(esp_session_set(session, key, value, err, sizeof err) < 0, "%s %s", key, value);
+    CHECK(strstr(err, why), "%s", err);
+    esp_session_get(session, key, after, sizeof after);
+    CHECK(strcmp(before, after) == 0, "%s", after);
+}
+
+TEST(what_does_not_go_is_refused)
+{
+    struct esp_session *session = open_session("ar", ESP_WINDOW_ON, 0);
+    CHECK(session->target.window.recent == 764, "%d", session->target.window.recent);
+    CHECK(session->target.window.sinks == 4);
+    refused(session, "window", "0", "off, on or a whole number from 1");
+    refused(session, "window", "765", "the window may have 764");
+    refused(session, "sinks", "768", "no room for a window in a context of 768");
+    refused(session, "sinks", "-3", "auto, none or a whole number");
+    int32_t prompt[LONG];
+    make_text(prompt, LONG);
+    CHECK(esp_session_prompt(session, prompt, LONG, err, sizeof err) == 0, "%s", err);
+    refused(session, "window", "off", "the text has 780 tokens");
+    CHECK(esp_session_set(session, "sinks", "none", err, sizeof err) == 0, "%s", err);
+    esp_session_clear(session);
+    CHECK(esp_session_set(session, "window", "off", err, sizeof err) == 0, "%s", err);
+    esp_session_close(session);
+
+    struct drafting toy;
+    drafting_open(&toy, &(struct drafting_setup){.drafter = "ar"});
+    toy.ops.windows = false;
+    refused(toy.session, "window", "20", "does not compute windows yet");
+    drafting_close(&toy);
+}
+
+/* ------------------------------------------------------------------ sampling */
+
+/* Against plain passes with the same window over a cache that drops nothing. */
+TEST(sampling_follows_the_target_with_the_same_window)
+{
+    const struct esp_lossless_plan plan = {.trials = check_quick() ? 20 : 100, .tokens = 6};
+    struct esp_lossless result;
+    int32_t prompt[START];
+    make_text(prompt, START);
+    struct esp_session *session = open_session("iid", 20, 0);
+    CHECK(esp_session_set(session, "temp", "1", err, sizeof err) == 0, "%s", err);
+    CHECK(esp_session_prompt(session, prompt, START, err, sizeof err) == 0, "%s", err);
+    CHECK(esp_lossless_measure(session, &plan, &result, err, sizeof err) == 0, "%s", err);
+    for (int i = 0; i < ESP_LOSSLESS_TEST_COUNT; i++)
+        CHECK(result.test[i].freedom == 0 || result.test[i].p > 1e-4, "%s: p = %g",
+              esp_lossless_test_name(i), result.test[i].p);
+    CHECK(result.impossible == 0);
+    esp_session_close(session);
+}
+
+/* ------------------------------------------------------------------ without end */
+
+static long resident(void)
+{
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file && fscanf(file, "%*s %ld", &pages) == 1);
+    fclose(file);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+TEST(a_text_goes_on_for_many_contexts_in_the_same_memory)
+{
+    open_engine();
+    const int context = esp_engine_context(engine), rounds = check_quick() ? 2 : 4;
+    static const char *const drafters[] = {"suffix", "linear"};
+    int32_t prompt[4];
+    make_text(prompt, 4);
+    for (int d = 0; d < 2; d++) {
+        struct esp_session *session = open_session(drafters[d], 60, 0);
+        long before = 0;
+        CHECK(esp_session_context(session) > 1000 * context);
+        CHECK(esp_session_prompt(session, prompt, 4, err, sizeof err) == 0, "%s", err);
+        for (int i = 0; i < rounds; i++) {
+            generate(session, context);
+            if (i == 0)
+                before = resident();
+        }
+        int length;
+        esp_session_tokens(session, &length);
+        CHECK(length >= rounds * context, "%d tokens, %s", length, esp_session_end(session));
+        CHECK(esp_session_end(session)[0] == 'l', "%s", esp_session_end(session));
+        CHECK(check_quick() || resident() - before < 1 << 20, "%ld bytes more",
+              resident() - before);
+        esp_session_close(session);
+    }
+}
