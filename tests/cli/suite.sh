@@ -51,6 +51,17 @@ check "a damaged journal" fails 1 "this is no run" $suite "$work/s.suite" -o "$w
 $suite "$work/s.suite" -o "$work/dir" --force -n 2 --prompts 1 --temp 0.5 >"$work/table"
 check "flags win over the file" sh -c "grep -q '| 0.5 |' '$work/table' && ! grep -q '| 0.8 |' '$work/table'"
 
+write <<'SUITE'
+prompts two.jsonl
+set     tokens 4
+vary    D,temp 2,0 3,0.8
+chain   off
+choice  fixed:D=$D as tree
+columns tokens_per_iteration
+SUITE
+$suite "$work/s.suite" -o "$work/mixed" >/dev/null
+check "a name and a setting may vary together" test "$(grep -c '^plain decoding' "$work/mixed/s.csv")" = 2
+
 # Ctrl-C keeps what is done.
 write <<'SUITE'
 prompts two.jsonl

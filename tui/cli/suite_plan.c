@@ -27,6 +27,14 @@ static bool is_setting(const char *key)
            esp_value_find(key) >= 0;
 }
 
+static bool has_setting(const struct cli_vary *v)
+{
+    for (int i = 0; i < v->keys; i++)
+        if (is_setting(v->key[i]))
+            return true;
+    return false;
+}
+
 static int no_memory(const struct planning *p)
 {
     return esp_fail(p->err, p->errlen, ESP_E_MEMORY, "no memory for the suite");
@@ -109,7 +117,7 @@ static int apply_values(struct planning *p)
         for (int j = 0; j < v->keys && status == ESP_OK; j++)
             if (is_setting(v->key[j]))
                 status = set(p, v->key[j], v->value[p->value[i]][j]);
-        number = is_setting(v->key[0]) ? number * v->count + p->value[i] : number;
+        number = has_setting(v) ? number * v->count + p->value[i] : number;
     }
     p->settings.settings = number;
     p->plan->settings = number >= p->plan->settings ? number + 1 : p->plan->settings;
@@ -249,7 +257,7 @@ static int add_row(struct planning *p, int choice)
     if (status < 0)
         return status;
     for (int i = 0; i < p->suite->varies; i++)
-        row.value[i] = used[i] || is_setting(p->suite->vary[i].key[0]) ? p->value[i] : -1;
+        row.value[i] = used[i] || has_setting(&p->suite->vary[i]) ? p->value[i] : -1;
     if (is_there(plan, &row))
         return ESP_OK;
     if (plan->rows == SUITE_GRID)
