@@ -66,7 +66,7 @@ void scene_compare(struct scene *scene, const char *drafter)
                                     .loaded = {.verifier = "greedy"}};
     snprintf(snapshot.loaded.drafter, sizeof snapshot.loaded.drafter, "%s", drafter);
     apply(scene, &snapshot);
-    esp_ui_compare(&scene->ui, scene->state.second != NULL);
+    esp_ui_compare(&scene->ui, scene->state.compared != NULL);
 }
 
 void scene_second(struct scene *scene, const struct esp_iteration *it)
@@ -236,7 +236,8 @@ void scene_random(struct esp_iteration *it, struct esp_node *nodes, int32_t *pat
     CHECK(children);
     int at = 0;
     *it = (struct esp_iteration){.tree = {.nodes = nodes, .count = count, .verified = 1},
-                                 .path = path, .bonus = TOKEN_FELL};
+                                 .path = path,
+                                 .bonus = TOKEN_FELL};
     for (int i = 0; i < count; i++) {
         int parent = i == 0 ? -1 : (int)(check_uniform(random) * i);
         double q = check_uniform(random);

@@ -131,17 +131,17 @@ TEST(sums_begin_with_the_comparison_and_with_every_setting)
     CHECK(scene.state.since.iterations == 0);
     both_write(&scene, 9);
     CHECK(scene.state.since.iterations == 4 && scene.state.since.committed == 16);
-    CHECK(scene.state.second->since.iterations == 5);
-    CHECK(scene.state.second->since.committed == 16);
+    CHECK(scene.state.compared->since.iterations == 5);
+    CHECK(scene.state.compared->since.committed == 16);
     CHECK(scene.state.summary_count == 9, "the text's own figures go on");
     scene_phase(&scene, ESP_PHASE_WAITING, "", 0);
     both_write(&scene, 2);
     CHECK(scene.state.since.iterations == 5 && scene.state.timed.iterations == 4);
-    CHECK(scene.state.second->since.iterations == 6);
-    CHECK(scene.state.second->timed.iterations == 5, "times of step mode are counted");
+    CHECK(scene.state.compared->since.iterations == 6);
+    CHECK(scene.state.compared->timed.iterations == 5, "times of step mode are counted");
     scene_event(&scene,
                 &(struct esp_event){.type = ESP_EVENT_SETTING, .key = "drafter", .text = "ar"});
-    CHECK(scene.state.since.iterations == 0 && scene.state.second->since.iterations == 0);
+    CHECK(scene.state.since.iterations == 0 && scene.state.compared->since.iterations == 0);
     scene_close(&scene);
 }
 
@@ -176,7 +176,7 @@ TEST(before_anything_was_written)
     scene_compare(&scene, "linear:K=3");
     scene_golden(&scene, "compare_begins_80x24");
     scene_compare(&scene, "");
-    CHECK(!scene.state.second && scene.ui.layout.current == ESP_PANE_text);
+    CHECK(!scene.state.compared && scene.ui.layout.current == ESP_PANE_text);
     scene_close(&scene);
 }
 

@@ -67,7 +67,7 @@ TEST(no_pane_obeys_hostile_text)
     const struct esp_choice choices[] = {{ATTACK, ATTACK}, {"b", "c"}};
     scene_open(&scene, 100, 30);
     scene_ready(&scene);
-    struct esp_loaded *loaded = &scene.state.loaded;
+    struct esp_setup *loaded = &scene.state.loaded;
     snprintf(loaded->target, sizeof loaded->target, "%s", ATTACK);
     snprintf(loaded->draft, sizeof loaded->draft, "%s", ATTACK);
     snprintf(loaded->backend, sizeof loaded->backend, "%.20s", ATTACK);

@@ -24,7 +24,7 @@ static void *serve(void *user)
     struct served *served = user;
     bool stop, quit = false;
     while (!quit) {
-        struct esp_posted *posted = esp_mailbox_take(&served->mailbox, true, &stop, &quit);
+        struct esp_message *posted = esp_mailbox_take(&served->mailbox, true, &stop, &quit);
         served->stops += stop;
         if (posted) {
             char want[32];
@@ -55,7 +55,7 @@ static void post(struct served *served, int number)
     char text[32];
     snprintf(text, sizeof text, "text %d", number);
     esp_mailbox_post(&served->mailbox,
-                     &(struct esp_posted){.type = ESP_COMMAND_MARK, .mark = text});
+                     &(struct esp_message){.type = ESP_COMMAND_MARK, .mark = text});
 }
 
 static void wait_settled(struct served *served)
@@ -94,11 +94,11 @@ TEST(commands_keep_their_order)
 }
 
 /* Posts a command with strings that are gone afterwards, and takes it. */
-static struct esp_posted *through(struct esp_mailbox *mailbox, struct esp_posted command)
+static struct esp_message *through(struct esp_mailbox *mailbox, struct esp_message command)
 {
     bool stop, quit;
     esp_mailbox_post(mailbox, &command);
-    struct esp_posted *taken = esp_mailbox_take(mailbox, false, &stop, &quit);
+    struct esp_message *taken = esp_mailbox_take(mailbox, false, &stop, &quit);
     CHECK(taken && taken->type == command.type && !stop && !quit);
     return taken;
 }
@@ -107,50 +107,51 @@ static struct esp_posted *through(struct esp_mailbox *mailbox, struct esp_posted
 TEST(commands_are_copied_whole)
 {
     struct esp_mailbox mailbox;
-    struct esp_posted *p;
+    struct esp_message *p;
     char a[] = "a\0b", b[] = "second", c[] = "";
     esp_mailbox_open(&mailbox);
-    p = through(&mailbox, (struct esp_posted){.type = ESP_COMMAND_PROMPT, .prompt = {a, 3}});
+    p = through(&mailbox, (struct esp_message){.type = ESP_COMMAND_PROMPT, .prompt = {a, 3}});
     CHECK(p->prompt.text != a && p->prompt.length == 3 &&
           memcmp(p->prompt.text, "a\0b", 4) == 0);
     free(p);
-    p = through(&mailbox, (struct esp_posted){.type = ESP_COMMAND_PROMPT, .prompt = {NULL, 0}});
+    p = through(&mailbox,
+                (struct esp_message){.type = ESP_COMMAND_PROMPT, .prompt = {NULL, 0}});
     CHECK(p->prompt.length == 0 && !*p->prompt.text);
     free(p);
-    p = through(&mailbox, (struct esp_posted){.type = ESP_COMMAND_SET, .setting = {a, b, c}});
+    p = through(&mailbox, (struct esp_message){.type = ESP_COMMAND_SET, .setting = {a, b, c}});
     CHECK(p->setting.key != a && p->setting.value != b && p->setting.origin != c);
     CHECK(strcmp(p->setting.key, "a") == 0 && strcmp(p->setting.value, "second") == 0 &&
           !*p->setting.origin);
     free(p);
     p = through(&mailbox,
-                (struct esp_posted){.type = ESP_COMMAND_SET, .setting = {b, c, NULL}});
+                (struct esp_message){.type = ESP_COMMAND_SET, .setting = {b, c, NULL}});
     CHECK(strcmp(p->setting.key, "second") == 0 && !*p->setting.value && !p->setting.origin);
     free(p);
-    p = through(&mailbox, (struct esp_posted){.type = ESP_COMMAND_ASK, .key = b});
+    p = through(&mailbox, (struct esp_message){.type = ESP_COMMAND_ASK, .key = b});
     CHECK(p->key != b && strcmp(p->key, "second") == 0);
     free(p);
     p = through(&mailbox,
-                (struct esp_posted){.type = ESP_COMMAND_COMPARE, .compare = {b, NULL}});
+                (struct esp_message){.type = ESP_COMMAND_COMPARE, .compare = {b, NULL}});
     CHECK(strcmp(p->compare.drafter, "second") == 0 && !p->compare.verifier);
     free(p);
-    p = through(&mailbox, (struct esp_posted){
+    p = through(&mailbox, (struct esp_message){
                               .type = ESP_COMMAND_LOAD,
                               .load = {.part = ESP_CHANGE_MODELS, .target = b, .device = 2}});
     CHECK(p->load.part == ESP_CHANGE_MODELS && strcmp(p->load.target, "second") == 0 &&
           !p->load.draft && !p->load.backend && p->load.device == 2);
     free(p);
     p = through(&mailbox,
-                (struct esp_posted){.type = ESP_COMMAND_RECORD, .record = {b, 80, 24, true}});
+                (struct esp_message){.type = ESP_COMMAND_RECORD, .record = {b, 80, 24, true}});
     CHECK(strcmp(p->record.path, "second") == 0 && p->record.columns == 80 &&
           p->record.rows == 24 && p->record.overwrite);
     free(p);
-    p = through(&mailbox, (struct esp_posted){.type = ESP_COMMAND_LIMIT, .limit = 7});
+    p = through(&mailbox, (struct esp_message){.type = ESP_COMMAND_LIMIT, .limit = 7});
     CHECK(p->limit == 7);
     free(p);
-    p = through(&mailbox, (struct esp_posted){.type = ESP_COMMAND_REWIND, .rewind = 8});
+    p = through(&mailbox, (struct esp_message){.type = ESP_COMMAND_REWIND, .rewind = 8});
     CHECK(p->rewind == 8);
     free(p);
-    p = through(&mailbox, (struct esp_posted){.type = ESP_COMMAND_RETIRE, .retire = 9});
+    p = through(&mailbox, (struct esp_message){.type = ESP_COMMAND_RETIRE, .retire = 9});
     CHECK(p->retire == 9);
     free(p);
     esp_mailbox_close(&mailbox);

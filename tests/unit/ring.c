@@ -82,14 +82,14 @@ TEST(two_sessions_are_not_mixed_up)
     CHECK(message);
     esp_ring_publish(ring);
     drain(ring, &scene.state);
-    const struct esp_state *second = scene.state.second;
+    const struct esp_state *second = scene.state.compared;
     CHECK(scene.state.since.iterations == 500 && scene.state.since.committed == 2000);
     CHECK(second->since.iterations == 500 && second->since.committed == 1000);
     CHECK(scene.state.span_count == 2000, "%d tokens", scene.state.span_count);
     CHECK(scene.state.since.accepted == 1500 && second->since.accepted == 500);
     CHECK(esp_state_kept(second, 0)->index == 499);
     scene_compare(&scene, "");
-    CHECK(!scene.state.second);
+    CHECK(!scene.state.compared);
     scene_close(&scene);
     esp_ring_close(ring);
 }

@@ -385,8 +385,7 @@ static void act(struct esp_app *app, int action, int key)
         app->redraw = true;
         break;
     case ESP_ACTION_SEARCH:
-        app->searched =
-            app->control.ui.layout.focused ? app->control.ui.layout.current : -1;
+        app->searched = app->control.ui.layout.focused ? app->control.ui.layout.current : -1;
         begin_command(app, "/");
         break;
     case ESP_ACTION_NEW_LINE:
@@ -480,7 +479,8 @@ static void palette_key(struct esp_app *app, int key)
 /* Keys that mean the same on every page are obeyed here. */
 static void page_key(struct esp_app *app, int key)
 {
-    const struct esp_binding *binding = esp_key_binding(key, (struct esp_key_when){.pane = true}, &app->control.ui.own_keys);
+    const struct esp_binding *binding =
+        esp_key_binding(key, (struct esp_key_when){.pane = true}, &app->control.ui.own_keys);
     const int action = binding ? binding->action : ESP_ACTION_NONE;
     app->control.changed = true;
     app->interrupts = 0;
@@ -534,8 +534,8 @@ void esp_app_key(struct esp_app *app, int key)
 static void click_palette(struct esp_app *app, struct esp_mouse mouse)
 {
     struct esp_palette *palette = &app->control.ui.palette;
-    const int at = esp_palette_at(palette, app->canvas.width, app->canvas.height, mouse.x,
-                                  mouse.y);
+    const int at =
+        esp_palette_at(palette, app->canvas.width, app->canvas.height, mouse.x, mouse.y);
     if (at == ESP_PALETTE_OUTSIDE)
         esp_palette_close(palette);
     if (at < 0)
@@ -546,10 +546,10 @@ static void click_palette(struct esp_app *app, struct esp_mouse mouse)
 
 void esp_app_mouse(struct esp_app *app, struct esp_mouse mouse)
 {
-    const struct esp_binding *hint =
-        mouse.button == 0 ? esp_ui_hint_at(&app->canvas, &app->control.ui, &app->control.state,
-                                           mouse.x, mouse.y)
-                          : NULL;
+    const struct esp_binding *hint = mouse.button == 0
+                                         ? esp_ui_hint_at(&app->canvas, &app->control.ui,
+                                                          &app->control.state, mouse.x, mouse.y)
+                                         : NULL;
     app->control.changed = true;
     if (!hint || hint->action != ESP_ACTION_INTERRUPT)
         app->interrupts = 0;
@@ -661,7 +661,7 @@ void esp_app_receive(struct esp_app *app)
     }
     measure_rate(app);
     take_line(app);
-    esp_ui_compare(&app->control.ui, app->control.state.second != NULL);
+    esp_ui_compare(&app->control.ui, app->control.state.compared != NULL);
     if (!waited && app->control.state.phase == ESP_PHASE_WAITING)
         app->control.ui.stepping = true; /* a breakpoint, if the user did not ask for it */
     if (app->control.state.message_count != app->seen_messages) {
@@ -767,7 +767,8 @@ int esp_app_open(struct esp_app *app, const struct esp_interface_options *option
     *app = (struct esp_app){
         .searched = -1,
         .rated_at = -1,
-        .control = {.changed = true, .mouse = true, .options = *options, .pace = PACE, .kept = -1}};
+        .control = {
+            .changed = true, .mouse = true, .options = *options, .pace = PACE, .kept = -1}};
     app->control.canvas = &app->canvas;
     app->control.tokens = options->tokens > 0 ? options->tokens : NEW_TOKENS;
     esp_ui_init(&app->control.ui);

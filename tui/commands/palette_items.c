@@ -30,7 +30,8 @@ static void add_commands(struct esp_control *control)
         const struct esp_command_ops *command = esp_command(i);
         bool complete = !*command->usage || *command->usage == '[';
         if (esp_control_is_in(control, command->in))
-            add(control, "command", command->summary, ":%s%s", command->name, complete ? "" : " ");
+            add(control, "command", command->summary, ":%s%s", command->name,
+                complete ? "" : " ");
     }
 }
 
@@ -97,7 +98,7 @@ static void add_keys(struct esp_control *control)
 
 void esp_palette_menu(struct esp_control *control, enum esp_list list)
 {
-    const struct esp_loaded *loaded = &control->state.loaded;
+    const struct esp_setup *loaded = &control->state.loaded;
     const bool drafters = list == ESP_DRAFTERS;
     const char *key = drafters ? "drafter" : "verifier",
                *now = drafters ? loaded->drafter : loaded->verifier;
@@ -106,8 +107,8 @@ void esp_palette_menu(struct esp_control *control, enum esp_list list)
     struct esp_item item;
     char why[400];
     esp_palette_open(palette);
-    palette->title = drafters ? "drafter: how trees are drafted"
-                              : "verifier: the rule that accepts tokens";
+    palette->title =
+        drafters ? "drafter: how trees are drafted" : "verifier: the rule that accepts tokens";
     palette->skipped = (int)strlen(key) + 2;
     add(control, key,
         drafters ? "what suits the models" : "the best that goes with the drafter", ":%s auto",
@@ -117,11 +118,10 @@ void esp_palette_menu(struct esp_control *control, enum esp_list list)
         const char *with = !drafters                   ? item.name
                            : control->chosen[verifier] ? loaded->verifier
                                                        : NULL;
-        const bool refused =
-            control->state.ready &&
-            esp_choice_check(drafters ? item.name : loaded->drafter, with,
-                             loaded->values.temperature, loaded->draft[0] != '\0', why,
-                             sizeof why) < 0;
+        const bool refused = control->state.ready &&
+                             esp_choice_check(drafters ? item.name : loaded->drafter, with,
+                                              loaded->values.temperature,
+                                              loaded->draft[0] != '\0', why, sizeof why) < 0;
         add(control, key, refused ? why : item.summary, ":%s %s", key, item.name);
         esp_palette_mark(palette,
                          strlen(item.name) == strcspn(now, ":") &&

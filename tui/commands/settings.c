@@ -102,7 +102,8 @@ static void get_layout(const struct esp_control *control, char *value, size_t si
 
 static int set_tree(struct esp_control *control, const char *value, char *err, size_t errlen)
 {
-    return choose(&control->ui.look.grows_right, "tree", "indented", "right", value, err, errlen);
+    return choose(&control->ui.look.grows_right, "tree", "indented", "right", value, err,
+                  errlen);
 }
 
 static void get_tree(const struct esp_control *control, char *value, size_t size)
@@ -269,7 +270,7 @@ static size_t add_path(char *value, size_t size, size_t used, const char *folder
 
 static void get_model(const struct esp_control *control, char *value, size_t size)
 {
-    const struct esp_loaded *loaded = &control->state.loaded;
+    const struct esp_setup *loaded = &control->state.loaded;
     size_t used = add_path(value, size, 0, loaded->target_folder);
     if (*loaded->draft_folder && used + 2 < size) {
         value[used++] = ' ';
@@ -336,8 +337,8 @@ static int set_threads(struct esp_control *control, const char *value, char *err
         sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : (int)threads;
     if (threads > cores) {
         threads = cores;
-        esp_answer(control, "%d processor%s: as many threads; more would only take turns", cores,
-                   cores == 1 ? " is free" : "s are free");
+        esp_answer(control, "%d processor%s: as many threads; more would only take turns",
+                   cores, cores == 1 ? " is free" : "s are free");
     }
     control->options.engine.threads = (int)threads;
     if (control->worker)
@@ -356,10 +357,11 @@ static int set_device(struct esp_control *control, const char *value, char *err,
     char *end;
     long device = strtol(value, &end, 10);
     if (end == value || *end || device < 0 || device > 1023)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "device takes the number of a GPU, from 0 on, not '%.40s'; see espalier "
-                        "list backends",
-                        value);
+        return esp_fail(
+            err, errlen, ESP_E_ARGUMENT,
+            "device takes the number of a GPU, from 0 on, not '%.40s'; see espalier "
+            "list backends",
+            value);
     control->options.engine.device = (int)device;
     if (control->worker)
         esp_worker_load(control->worker, &(struct esp_models_change){.part = ESP_CHANGE_DEVICE,
@@ -419,8 +421,8 @@ static const struct esp_setting settings[] = {
      ESP_SETTING_MODELS, set_model, get_model, complete_model},
     {"backend", "auto|NAME", "what computes", ESP_SETTING_MODELS, set_backend, get_backend,
      complete_backend},
-    {"threads", "NUMBER", "processor threads, one per core at most; 0: one per core", ESP_SETTING_MODELS, set_threads,
-     get_threads, NULL},
+    {"threads", "NUMBER", "processor threads, one per core at most; 0: one per core",
+     ESP_SETTING_MODELS, set_threads, get_threads, NULL},
     {"device", "NUMBER", "which GPU, numbered from 0", ESP_SETTING_MODELS, set_device,
      get_device, NULL},
     {"drafter", "NAME[:key=value,...]", "how trees are drafted", ESP_SETTING_SESSION, NULL,
@@ -434,7 +436,8 @@ static const struct esp_setting settings[] = {
     {name, values, help, ESP_SETTING_SESSION, NULL, NULL, NULL},
     ESP_SESSION_SETTINGS(X)
 #undef X
-        {"pace", "NUMBER|full", "iterations per second at most: slower, so that an eye can follow, or full: faster",
+        {"pace", "NUMBER|full",
+         "iterations per second at most: slower, so that an eye can follow, or full: faster",
          ESP_SETTING_PROMPT, set_pace, get_pace, NULL},
     {"theme", "NAME|FILE", "the colours", ESP_SETTING_INTERFACE, set_theme, get_theme,
      complete_theme},
@@ -520,8 +523,8 @@ static bool is_drafter_parameter(const char *key)
 }
 
 /* Is it a setting, or a parameter, that has a meaning here? A file is for both places. */
-static int check_key(const struct esp_control *control, int index, const char *key, bool of_file,
-                     char *err, size_t errlen)
+static int check_key(const struct esp_control *control, int index, const char *key,
+                     bool of_file, char *err, size_t errlen)
 {
     if (index < 0 && !is_drafter_parameter(key)) {
         struct esp_suggestion guess;
@@ -537,7 +540,7 @@ static int check_key(const struct esp_control *control, int index, const char *k
     if (!of_file && !esp_control_is_in(control, in))
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "%s needs %s", key,
                         control->player ? "models, and a replay has none"
-                                    : "a recording that is replayed");
+                                        : "a recording that is replayed");
     return ESP_OK;
 }
 
@@ -593,8 +596,9 @@ static void drafter_name(const struct esp_control *control, char *name, size_t s
     snprintf(name, size, "%.*s", (int)strcspn(drafter, ":"), drafter);
 }
 
-void esp_setting_complete_value(const struct esp_control *control, const char *key, const char *before,
-                                const char *word, struct esp_choices *choices)
+void esp_setting_complete_value(const struct esp_control *control, const char *key,
+                                const char *before, const char *word,
+                                struct esp_choices *choices)
 {
     char drafter[64];
     struct esp_param_info param;
@@ -609,8 +613,8 @@ void esp_setting_complete_value(const struct esp_control *control, const char *k
             esp_complete_value(&param, word, choices);
 }
 
-void esp_setting_complete(const struct esp_control *control, const char *before, const char *word,
-                          struct esp_choices *choices)
+void esp_setting_complete(const struct esp_control *control, const char *before,
+                          const char *word, struct esp_choices *choices)
 {
     char drafter[64];
     struct esp_param_info param;

@@ -41,8 +41,8 @@ struct esp_comparison esp_comparison_at(const struct esp_state *state, int place
 {
     struct esp_comparison both = {.place = place};
     both.it[0] = esp_iteration_covering(state, place);
-    if (state->second)
-        both.it[1] = esp_iteration_covering(state->second, place);
+    if (state->compared)
+        both.it[1] = esp_iteration_covering(state->compared, place);
     both.same = starts_at(both.it[0], place) && starts_at(both.it[1], place);
     return both;
 }
@@ -86,7 +86,7 @@ int esp_comparison_step(const struct esp_state *state, int place, int step, bool
 {
     int found = -1;
     for (int side = 0; side < 2; side++) {
-        const struct esp_state *from = side ? state->second : state;
+        const struct esp_state *from = side ? state->compared : state;
         const struct esp_iteration *it;
         int back = 0, before = INT_MAX;
         while (from && (it = next_kept(from, &back, &before))) {

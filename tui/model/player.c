@@ -158,8 +158,8 @@ static int show_header(struct esp_player *player)
     const struct esp_recording_header *header = esp_recording_header(player->recording);
     struct esp_snapshot *snapshot = &player->snapshot;
     esp_snapshot_reset(snapshot, ESP_SNAPSHOT_READY);
-    struct esp_loaded *loaded = &snapshot->loaded;
-    *loaded = (struct esp_loaded){.serial = 0};
+    struct esp_setup *loaded = &snapshot->loaded;
+    *loaded = (struct esp_setup){.serial = 0};
     snprintf(loaded->target, sizeof loaded->target, "%s", header->target.name);
     snprintf(loaded->draft, sizeof loaded->draft, "%s", header->draft.name);
     snprintf(loaded->backend, sizeof loaded->backend, "%s", header->backend);

@@ -48,24 +48,24 @@ struct esp_totals {
     double seconds[ESP_STAGES];
 };
 
-struct esp_loaded {
+struct esp_setup {
     char target[96], draft[96], backend[32], device[96], drafter[256], verifier[96];
     char target_folder[512], draft_folder[512];
-    int context; /* tokens that a text can have; 0: not known */
+    int context;                /* tokens that a text can have; 0: not known */
     char system[512], chat[16]; /* system text or "auto"; format of conversations or "" */
-    bool lossy; /* the settings may change what the model says */
+    bool lossy;                 /* the settings may change what the model says */
     struct esp_session_values values;
-    int serial; /* counts the pairs that were loaded; 0: none, or a recording */
-    bool anew;  /* the text was tokenized again for them */
+    int serial;               /* counts the pairs that were loaded; 0: none, or a recording */
+    bool anew;                /* the text was tokenized again for them */
     struct esp_tokens tokens; /* texts of their tokens; none: keep those from before */
 };
 
 struct esp_snapshot {
     int type;
     bool second; /* an iteration of the session that is compared with */
-    int stage;                           /* stage events */
-    int kept;                            /* rewind: tokens of the text that stay; drop: that go */
-    int start;                           /* drop: the first of them */
+    int stage;   /* stage events */
+    int kept;    /* rewind: tokens of the text that stay; drop: that go */
+    int start;   /* drop: the first of them */
     struct esp_iteration_copy iteration; /* layer, stage and iteration events */
     struct esp_text_token *tokens;       /* (token_count) appended to the text */
     int token_count, token_capacity;
@@ -74,7 +74,7 @@ struct esp_snapshot {
     double fraction;
     char key[64], text[512];
     bool lossy; /* setting: as of struct esp_event */
-    struct esp_loaded loaded;
+    struct esp_setup loaded;
 };
 
 /* Empties a snapshot, keeping its buffers. */

@@ -11,9 +11,9 @@
 
 void esp_state_free(struct esp_state *state)
 {
-    if (state->second)
-        esp_state_free(state->second);
-    free(state->second);
+    if (state->compared)
+        esp_state_free(state->compared);
+    free(state->compared);
     for (int i = 0; i < ESP_KEPT; i++)
         esp_iteration_free(&state->kept[i]);
     esp_iteration_free(&state->partial);
@@ -115,7 +115,7 @@ int esp_state_shown(int iterations)
 {
     const int half = ESP_SUMMARIES / 2; /* are dropped when there is no room */
     return iterations <= ESP_SUMMARIES ? iterations
-                                     : half + 1 + (iterations - ESP_SUMMARIES - 1) % half;
+                                       : half + 1 + (iterations - ESP_SUMMARIES - 1) % half;
 }
 
 static void add_summary(struct esp_state *state, const struct esp_iteration *it)
@@ -238,10 +238,12 @@ double esp_state_pace(const struct esp_state *state, int count)
 
 double esp_state_baseline(const struct esp_state *state)
 {
-    const struct esp_state *const sides[] = {state, state->second};
+    const struct esp_state *const sides[] = {state, state->compared};
     for (int i = 0; i < 2; i++) {
         const struct esp_state *side = sides[i];
-        const int count = side && state->second ? side->since.iterations : side ? side->since_setting : 0;
+        const int count = side && state->compared ? side->since.iterations
+                          : side                  ? side->since_setting
+                                                  : 0;
         const double pace =
             side && esp_spec_is_plain(side->loaded.drafter) ? esp_state_pace(side, count) : 0;
         if (pace > 0)
@@ -280,9 +282,8 @@ struct esp_figures esp_state_figures(const struct esp_state *state)
     const double pace = esp_state_pace(state, count);
     if (pace > 0) {
         figures.tokens_per_second = 1 / pace;
-        figures.speedup = esp_spec_is_plain(state->loaded.drafter)
-                              ? 1
-                              : esp_state_baseline(state) / pace;
+        figures.speedup =
+            esp_spec_is_plain(state->loaded.drafter) ? 1 : esp_state_baseline(state) / pace;
     }
     for (int stage = 0; stage < ESP_STAGES && timed_count > 0; stage++)
         figures.seconds[stage] /= timed_count;
@@ -327,8 +328,8 @@ static void set_message(struct esp_state *state, const struct esp_snapshot *snap
 static void restart_totals(struct esp_state *state)
 {
     state->since = state->timed = (struct esp_totals){.iterations = 0};
-    if (state->second)
-        restart_totals(state->second);
+    if (state->compared)
+        restart_totals(state->compared);
 }
 
 static void set_setting(struct esp_state *state, const struct esp_snapshot *snapshot)
@@ -354,24 +355,24 @@ static void forget_iterations(struct esp_state *state)
     state->summary_count = state->since_setting = state->kept_count = 0;
     state->has_partial = false;
     state->ended[0] = '\0';
-    if (state->second)
-        forget_iterations(state->second);
+    if (state->compared)
+        forget_iterations(state->compared);
     restart_totals(state);
 }
 
 /* A comparison begins, with the choices of the second session, or ends. */
-static int set_second(struct esp_state *state, const struct esp_loaded *loaded)
+static int set_second(struct esp_state *state, const struct esp_setup *loaded)
 {
     if (!loaded->drafter[0]) {
-        if (state->second)
-            esp_state_free(state->second);
-        free(state->second);
-        state->second = NULL;
+        if (state->compared)
+            esp_state_free(state->compared);
+        free(state->compared);
+        state->compared = NULL;
         return 0;
     }
-    if (!state->second && !(state->second = calloc(1, sizeof *state->second)))
+    if (!state->compared && !(state->compared = calloc(1, sizeof *state->compared)))
         return ESP_E_MEMORY;
-    state->second->loaded = *loaded;
+    state->compared->loaded = *loaded;
     restart_totals(state);
     return 0;
 }
@@ -388,8 +389,8 @@ static void rewind_text(struct esp_state *state, int kept)
     state->ended[0] = '\0';
 }
 
-/* Tokens were taken out of the text; those behind them are added again, with the separators that
- * belong there now. */
+/* Tokens were taken out of the text; those behind them are added again, with the separators
+ * that belong there now. */
 static int drop_text(struct esp_state *state, int start, int count)
 {
     const int rest = state->span_count - start - count;
@@ -416,7 +417,7 @@ static void clear(struct esp_state *state)
 }
 
 /* Other models have other tokens, so their iterations are counted from 0. */
-static void set_loaded(struct esp_state *state, const struct esp_loaded *loaded)
+static void set_loaded(struct esp_state *state, const struct esp_setup *loaded)
 {
     if (loaded->serial != state->loaded.serial) {
         forget_iterations(state);
@@ -489,8 +490,8 @@ int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot
 {
     if (!snapshot->second)
         return apply(state, snapshot);
-    if (!state->second)
+    if (!state->compared)
         return 0;
-    state->second->phase = state->phase;
-    return apply(state->second, snapshot);
+    state->compared->phase = state->phase;
+    return apply(state->compared, snapshot);
 }

@@ -34,7 +34,7 @@ struct esp_state {
     char phase_text[512]; /* what is loaded, or why loading failed */
     double fraction;      /* of the load */
     bool ready;
-    struct esp_loaded loaded;
+    struct esp_setup loaded;
 
     char *bytes; /* (byte_count) the text */
     size_t byte_count, byte_capacity;
@@ -45,19 +45,19 @@ struct esp_state {
     struct esp_totals timed; /* the part of `since` that ran outside of step mode */
     struct esp_iteration_summary summaries[ESP_SUMMARIES]; /* (summary_count) oldest first */
     int summary_count;
-    int since_setting; /* summaries since the last change of a setting */
-    struct esp_iteration_copy kept[ESP_KEPT];   /* a ring; see esp_state_iteration */
+    int since_setting;                        /* summaries since the last change of a setting */
+    struct esp_iteration_copy kept[ESP_KEPT]; /* a ring; see esp_state_iteration */
     int kept_count, kept_next;
     struct esp_iteration_copy partial; /* the iteration that runs, in step mode */
     bool has_partial;
     int partial_stages; /* of it that have ended */
     int partial_type;   /* ESP_EVENT_LAYER or ESP_EVENT_STAGE */
 
-    struct esp_state *second; /* the session that is compared with (comparison.h), or NULL;
+    struct esp_state *compared; /* the session that is compared with (comparison.h), or NULL;
                                  of it only iterations, sums and names are kept */
 
-    double baseline; /* seconds of one plain decoding step; 0 if not measured */
-    char ended[64]; /* why the last generation ended, "" while it runs */
+    double baseline;     /* seconds of one plain decoding step; 0 if not measured */
+    char ended[64];      /* why the last generation ended, "" while it runs */
     char recording[512]; /* path of the file that is written, or "" */
     char message[512];
     bool message_is_error;
@@ -100,7 +100,7 @@ struct esp_figures {
     double path_share; /* accepted path length / deepest drafted depth; NaN if nothing was
                           drafted */
     double speedup;    /* over plain decoding, likewise; 0 if that was not measured */
-    bool timed; /* some of them ran outside of step mode, whose times mean nothing */
+    bool timed;        /* some of them ran outside of step mode, whose times mean nothing */
     double seconds[ESP_STAGES]; /* mean per iteration of those */
 };
 

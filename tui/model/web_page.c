@@ -599,7 +599,7 @@ static int add_kept(struct web_page *page, const struct esp_state *state, int ba
 int esp_web_page_of_state(const struct esp_state *state, char **bytes, size_t *length,
                           int *iterations, char *err, size_t errlen)
 {
-    const struct esp_loaded *loaded = &state->loaded;
+    const struct esp_setup *loaded = &state->loaded;
     struct web_page page;
     int end = 0, status = open_page(&page, state->tokens);
     const struct about about = {name_of(&page, "espalier " ESP_VERSION),

@@ -88,11 +88,11 @@ static int draw_phase(struct esp_canvas *canvas, int end, const struct esp_ui *u
     case ESP_PHASE_GENERATING:
         /* A machine may be slower than the pace that was asked for. */
         if (ui->pace > 0 && ui->rate > 0 && ui->rate < 0.9 * ui->pace)
-            snprintf(text, sizeof text, "%s iter %d, at %.2g/s of %g/s", canvas->glyphs->running,
-                     index, ui->rate, ui->pace);
+            snprintf(text, sizeof text, "%s iter %d, at %.2g/s of %g/s",
+                     canvas->glyphs->running, index, ui->rate, ui->pace);
         else if (ui->pace > 0)
-            snprintf(text, sizeof text, "%s iter %d, paced %g/s", canvas->glyphs->running, index,
-                     ui->pace);
+            snprintf(text, sizeof text, "%s iter %d, paced %g/s", canvas->glyphs->running,
+                     index, ui->pace);
         else if (ui->player)
             snprintf(text, sizeof text, "%s iter %d", canvas->glyphs->running, index);
         else
@@ -120,7 +120,7 @@ static int draw_phase(struct esp_canvas *canvas, int end, const struct esp_ui *u
 static void draw_header(struct esp_canvas *canvas, const struct esp_ui *ui,
                         const struct esp_state *state)
 {
-    const struct esp_loaded *loaded = &state->loaded;
+    const struct esp_setup *loaded = &state->loaded;
     char models[256] = "", setup[320] = "";
     int width = canvas->view.rect.width, end = width - 1;
     int after = draw_speed(canvas, end, state);
@@ -280,8 +280,8 @@ static void draw_footer(struct esp_canvas *canvas, const struct esp_ui *ui,
 }
 
 const struct esp_binding *esp_ui_hint_at(const struct esp_canvas *canvas,
-                                         const struct esp_ui *ui,
-                                         const struct esp_state *state, int x, int y)
+                                         const struct esp_ui *ui, const struct esp_state *state,
+                                         int x, int y)
 {
     struct hint hints[MOST_HINTS];
     const bool says = ui->message && ui->message[0] && fits_footer(canvas, ui);
@@ -413,8 +413,8 @@ static int pane_order(const struct esp_ui *ui, int order[ESP_PANES])
     return count;
 }
 
-/* The first tab of a strip of `width` columns that is too narrow for all: from there on, the one
- * of the current pane can be seen. */
+/* The first tab of a strip of `width` columns that is too narrow for all: from there on, the
+ * one of the current pane can be seen. */
 static int first_tab(const struct esp_ui *ui, const int order[], int count, int width)
 {
     int first = 0, end = 0;

@@ -29,8 +29,8 @@ static void tell_choice(struct esp_compare_run *s)
     const struct esp_session *session = s->compare.second;
     if (!snapshot)
         return;
-    struct esp_loaded *loaded = &snapshot->loaded;
-    *loaded = (struct esp_loaded){.serial = 0};
+    struct esp_setup *loaded = &snapshot->loaded;
+    *loaded = (struct esp_setup){.serial = 0};
     if (session) {
         esp_session_get(session, "drafter", loaded->drafter, sizeof loaded->drafter);
         esp_session_get(session, "verifier", loaded->verifier, sizeof loaded->verifier);

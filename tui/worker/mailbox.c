@@ -19,7 +19,7 @@ void esp_mailbox_open(struct esp_mailbox *mailbox)
 void esp_mailbox_close(struct esp_mailbox *mailbox)
 {
     while (mailbox->first) {
-        struct esp_posted *next = mailbox->first->next;
+        struct esp_message *next = mailbox->first->next;
         if (mailbox->first->type == ESP_COMMAND_JOB)
             mailbox->first->job.release(mailbox->first->job.user);
         free(mailbox->first);
@@ -55,7 +55,7 @@ static int add(struct string *strings, int count, const char **at)
 }
 
 /* All strings of a command; returns how many. */
-static int strings_of(struct esp_posted *posted, struct string strings[MOST_STRINGS])
+static int strings_of(struct esp_message *posted, struct string strings[MOST_STRINGS])
 {
     int count = 0;
     switch (posted->type) {
@@ -96,9 +96,9 @@ static int strings_of(struct esp_posted *posted, struct string strings[MOST_STRI
 }
 
 /* The copy's strings lie behind it in one piece of memory. */
-static struct esp_posted *copy_of(const struct esp_posted *command)
+static struct esp_message *copy_of(const struct esp_message *command)
 {
-    struct esp_posted from = *command, *copy;
+    struct esp_message from = *command, *copy;
     struct string strings[MOST_STRINGS];
     const int count = strings_of(&from, strings);
     size_t size = sizeof *copy;
@@ -115,14 +115,14 @@ static struct esp_posted *copy_of(const struct esp_posted *command)
         end += strings[i].length + 1;
     }
     from.next = NULL;
-    copy = (struct esp_posted *)memory;
+    copy = (struct esp_message *)memory;
     *copy = from;
     return copy;
 }
 
-void esp_mailbox_post(struct esp_mailbox *mailbox, const struct esp_posted *command)
+void esp_mailbox_post(struct esp_mailbox *mailbox, const struct esp_message *command)
 {
-    struct esp_posted *posted = copy_of(command);
+    struct esp_message *posted = copy_of(command);
     if (!posted && command->type == ESP_COMMAND_JOB)
         command->job.release(command->job.user);
     if (!posted)
@@ -136,10 +136,10 @@ void esp_mailbox_post(struct esp_mailbox *mailbox, const struct esp_posted *comm
 void esp_mailbox_stop(struct esp_mailbox *mailbox)
 {
     pthread_mutex_lock(&mailbox->lock);
-    struct esp_posted **at = &mailbox->first;
+    struct esp_message **at = &mailbox->first;
     mailbox->stop = mailbox->busy;
     while (*at) {
-        struct esp_posted *posted = *at;
+        struct esp_message *posted = *at;
         if (posted->type == ESP_COMMAND_PROMPT) {
             *at = posted->next;
             free(posted);
@@ -198,8 +198,8 @@ bool esp_mailbox_settled(struct esp_mailbox *mailbox)
 
 /* ------------------------------------------------------------------ the engine's side */
 
-struct esp_posted *esp_mailbox_take(struct esp_mailbox *mailbox, bool wait, bool *stop,
-                                    bool *quit)
+struct esp_message *esp_mailbox_take(struct esp_mailbox *mailbox, bool wait, bool *stop,
+                                     bool *quit)
 {
     pthread_mutex_lock(&mailbox->lock);
     while (wait && !mailbox->first && !mailbox->quit) {
@@ -208,7 +208,7 @@ struct esp_posted *esp_mailbox_take(struct esp_mailbox *mailbox, bool wait, bool
         pthread_cond_wait(&mailbox->changed, &mailbox->lock);
     }
     mailbox->working = mailbox->busy = true;
-    struct esp_posted *posted = mailbox->first;
+    struct esp_message *posted = mailbox->first;
     if (posted) {
         mailbox->first = posted->next;
         if (!mailbox->first)

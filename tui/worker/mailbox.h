@@ -40,8 +40,8 @@ struct esp_job {
 };
 
 /* A command, and what it needs: the member of the union that stands beside its type. */
-struct esp_posted {
-    struct esp_posted *next;
+struct esp_message {
+    struct esp_message *next;
     enum esp_command_type type;
     union {
         struct {
@@ -59,7 +59,7 @@ struct esp_posted {
         struct esp_recording_request record;
         const char *mark; /* its text */
         struct esp_job job;
-        int retire;       /* nobody asks any more for tokens of pairs older than this serial */
+        int retire; /* nobody asks any more for tokens of pairs older than this serial */
     };
 };
 
@@ -73,7 +73,7 @@ struct esp_breakpoints {
 struct esp_mailbox {
     pthread_mutex_t lock; /* of everything below but `iterated` */
     pthread_cond_t changed;
-    struct esp_posted *first, **last;
+    struct esp_message *first, **last;
     bool stop, quit, stepping;
     int steps;   /* stages that may run without waiting */
     double pace; /* iterations per second, or 0 */
@@ -89,7 +89,7 @@ void esp_mailbox_close(struct esp_mailbox *mailbox);
 /* ---- the interface's side */
 
 /* Posts a copy, strings included. Without memory for it, the command is lost. */
-void esp_mailbox_post(struct esp_mailbox *mailbox, const struct esp_posted *command);
+void esp_mailbox_post(struct esp_mailbox *mailbox, const struct esp_message *command);
 /* Ends the generation that runs and withdraws commands that would start one. */
 void esp_mailbox_stop(struct esp_mailbox *mailbox);
 void esp_mailbox_quit(struct esp_mailbox *mailbox);
@@ -105,8 +105,8 @@ bool esp_mailbox_settled(struct esp_mailbox *mailbox);
 /* The next command, which the caller frees together with its strings by free(), or NULL if none
  * waits; with `wait`, waits for one. Says whether the generation is to stop and whether the
  * thread is to end. */
-struct esp_posted *esp_mailbox_take(struct esp_mailbox *mailbox, bool wait, bool *stop,
-                                    bool *quit);
+struct esp_message *esp_mailbox_take(struct esp_mailbox *mailbox, bool wait, bool *stop,
+                                     bool *quit);
 bool esp_mailbox_quits(struct esp_mailbox *mailbox);
 /* Is what the thread does now to be given up? */
 bool esp_mailbox_stops(struct esp_mailbox *mailbox);
@@ -116,8 +116,8 @@ bool esp_mailbox_watched(struct esp_mailbox *mailbox);
 struct esp_breakpoints esp_mailbox_breakpoints(struct esp_mailbox *mailbox);
 /* In step mode: waits until told to go on. */
 void esp_mailbox_wait_step(struct esp_mailbox *mailbox);
-/* Waits until the pace allows the next iteration, or something else is to do. The wait is `share`
- * (above 0, at most 1) of what one iteration takes at the pace. */
+/* Waits until the pace allows the next iteration, or something else is to do. The wait is
+ * `share` (above 0, at most 1) of what one iteration takes at the pace. */
 void esp_mailbox_wait_pace(struct esp_mailbox *mailbox, double share);
 
 #endif

@@ -53,7 +53,8 @@ void esp_reporter_tell(struct esp_reporter *report, int type, const char *text)
     esp_reporter_wake(report);
 }
 
-void esp_reporter_phase(struct esp_reporter *report, int phase, const char *text, double fraction)
+void esp_reporter_phase(struct esp_reporter *report, int phase, const char *text,
+                        double fraction)
 {
     struct esp_snapshot *snapshot = esp_ring_write(report->ring, ESP_SNAPSHOT_PHASE);
     report->phase = phase;
@@ -72,15 +73,15 @@ static const char *token_text(void *engine, int32_t token, size_t *length)
 }
 
 void esp_reporter_loaded(struct esp_reporter *report, const struct esp_models *pair, int serial,
-                       bool anew)
+                         bool anew)
 {
     struct esp_snapshot *snapshot = esp_ring_write(report->ring, ESP_SNAPSHOT_READY);
     struct esp_model_info info;
     struct esp_session_options now;
     if (!snapshot)
         return;
-    struct esp_loaded *loaded = &snapshot->loaded;
-    *loaded = (struct esp_loaded){
+    struct esp_setup *loaded = &snapshot->loaded;
+    *loaded = (struct esp_setup){
         .serial = serial, .anew = anew, .tokens = {token_text, pair->engine}};
     if (esp_engine_target(pair->engine, &info)) {
         snprintf(loaded->target, sizeof loaded->target, "%s", info.name);

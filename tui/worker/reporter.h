@@ -1,5 +1,5 @@
-/* reporter.h - what the engine's thread tells the interface: snapshots through the ring (ring.h),
- * and a descriptor that becomes readable when there are some. */
+/* reporter.h - what the engine's thread tells the interface: snapshots through the ring
+ * (ring.h), and a descriptor that becomes readable when there are some. */
 #ifndef ESP_REPORTER_H
 #define ESP_REPORTER_H
 
@@ -10,10 +10,10 @@
 
 struct esp_reporter {
     struct esp_ring *ring;
-    int wake;              /* descriptor */
-    atomic_bool awake;     /* it is readable */
-    double woken; /* when an iteration last made it so */
-    int phase;             /* that was told last */
+    int wake;          /* descriptor */
+    atomic_bool awake; /* it is readable */
+    double woken;      /* when an iteration last made it so */
+    int phase;         /* that was told last */
 };
 
 /* Returns 0 or ESP_E_MEMORY; close what was opened either way. */
@@ -29,10 +29,11 @@ void esp_reporter_wake_for_iteration(struct esp_reporter *report);
 
 /* An answer to a command: `type` is MESSAGE, ERROR, REFUSED or CLEAR. */
 void esp_reporter_tell(struct esp_reporter *report, int type, const char *text);
-void esp_reporter_phase(struct esp_reporter *report, int phase, const char *text, double fraction);
-/* What is loaded and set now; `anew` as in esp_loaded. */
+void esp_reporter_phase(struct esp_reporter *report, int phase, const char *text,
+                        double fraction);
+/* What is loaded and set now; `anew` as in esp_setup. */
 void esp_reporter_loaded(struct esp_reporter *report, const struct esp_models *pair, int serial,
-                       bool anew);
+                         bool anew);
 
 /* ---- the interface's side */
 

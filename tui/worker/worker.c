@@ -55,7 +55,7 @@ static void load(struct esp_worker *worker)
     worker->session_options.user = worker;
     esp_reporter_phase(&worker->report, ESP_PHASE_LOADING, "the models", 0);
     if (esp_models_open(&worker->pair, &worker->engine_options, &worker->session_options, err,
-                      sizeof err) < 0) {
+                        sizeof err) < 0) {
         esp_reporter_phase(&worker->report, ESP_PHASE_FAILED, err, 0);
         return;
     }
@@ -71,7 +71,7 @@ static void *run(void *user)
     bool generating = false, stop, quit;
     load(worker);
     for (;;) {
-        struct esp_posted *command =
+        struct esp_message *command =
             esp_mailbox_take(&worker->mailbox, !generating, &stop, &quit);
         if (quit) {
             if (command && command->type == ESP_COMMAND_JOB)
@@ -159,73 +159,74 @@ struct esp_ring *esp_worker_ring(struct esp_worker *worker)
     return worker->report.ring;
 }
 
-static void post(struct esp_worker *worker, struct esp_posted command)
+static void post(struct esp_worker *worker, struct esp_message command)
 {
     esp_mailbox_post(&worker->mailbox, &command);
 }
 
 void esp_worker_prompt(struct esp_worker *worker, const char *text, size_t length)
 {
-    post(worker, (struct esp_posted){.type = ESP_COMMAND_PROMPT, .prompt = {text, length}});
+    post(worker, (struct esp_message){.type = ESP_COMMAND_PROMPT, .prompt = {text, length}});
 }
 
 void esp_worker_set(struct esp_worker *worker, const char *key, const char *value,
                     const char *origin)
 {
-    post(worker, (struct esp_posted){.type = ESP_COMMAND_SET, .setting = {key, value, origin}});
+    post(worker,
+         (struct esp_message){.type = ESP_COMMAND_SET, .setting = {key, value, origin}});
 }
 
 void esp_worker_ask(struct esp_worker *worker, const char *key)
 {
-    post(worker, (struct esp_posted){.type = ESP_COMMAND_ASK, .key = key});
+    post(worker, (struct esp_message){.type = ESP_COMMAND_ASK, .key = key});
 }
 
 void esp_worker_limit(struct esp_worker *worker, int tokens)
 {
-    post(worker, (struct esp_posted){.type = ESP_COMMAND_LIMIT, .limit = tokens});
+    post(worker, (struct esp_message){.type = ESP_COMMAND_LIMIT, .limit = tokens});
 }
 
 void esp_worker_record(struct esp_worker *worker, const struct esp_recording_request *request)
 {
-    post(worker, (struct esp_posted){.type = ESP_COMMAND_RECORD, .record = *request});
+    post(worker, (struct esp_message){.type = ESP_COMMAND_RECORD, .record = *request});
 }
 
 void esp_worker_mark(struct esp_worker *worker, const char *text)
 {
-    post(worker, (struct esp_posted){.type = ESP_COMMAND_MARK, .mark = text});
+    post(worker, (struct esp_message){.type = ESP_COMMAND_MARK, .mark = text});
 }
 
 void esp_worker_clear(struct esp_worker *worker)
 {
     esp_mailbox_stop(&worker->mailbox);
-    post(worker, (struct esp_posted){.type = ESP_COMMAND_CLEAR});
+    post(worker, (struct esp_message){.type = ESP_COMMAND_CLEAR});
 }
 
 void esp_worker_rewind(struct esp_worker *worker, int count)
 {
     esp_mailbox_stop(&worker->mailbox);
-    post(worker, (struct esp_posted){.type = ESP_COMMAND_REWIND, .rewind = count});
+    post(worker, (struct esp_message){.type = ESP_COMMAND_REWIND, .rewind = count});
 }
 
 void esp_worker_load(struct esp_worker *worker, const struct esp_models_change *change)
 {
     esp_mailbox_stop(&worker->mailbox);
-    post(worker, (struct esp_posted){.type = ESP_COMMAND_LOAD, .load = *change});
+    post(worker, (struct esp_message){.type = ESP_COMMAND_LOAD, .load = *change});
 }
 
 void esp_worker_seen(struct esp_worker *worker, int serial)
 {
-    post(worker, (struct esp_posted){.type = ESP_COMMAND_RETIRE, .retire = serial});
+    post(worker, (struct esp_message){.type = ESP_COMMAND_RETIRE, .retire = serial});
 }
 
 void esp_worker_compare(struct esp_worker *worker, const struct esp_compare_choice *choice)
 {
-    post(worker, (struct esp_posted){.type = ESP_COMMAND_COMPARE, .compare = *choice});
+    post(worker, (struct esp_message){.type = ESP_COMMAND_COMPARE, .compare = *choice});
 }
 
 void esp_worker_job(struct esp_worker *worker, const struct esp_job *job)
 {
-    post(worker, (struct esp_posted){.type = ESP_COMMAND_JOB, .job = *job});
+    post(worker, (struct esp_message){.type = ESP_COMMAND_JOB, .job = *job});
 }
 
 struct esp_mailbox *esp_worker_mailbox(struct esp_worker *worker)

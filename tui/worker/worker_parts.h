@@ -30,7 +30,7 @@ struct esp_worker {
     struct esp_models pair;
     struct esp_compare_run second; /* that is compared with */
     struct retired *retired;
-    int serial; /* of the pair; see esp_loaded */
+    int serial; /* of the pair; see esp_setup */
     struct esp_session_recording record;
     bool quiet; /* the session does nothing that the interface does not know */
     double progress;
@@ -52,7 +52,7 @@ bool esp_worker_progress(void *user, const char *what, size_t done, size_t total
 /* ---- worker_run.c */
 
 /* Does what was posted; returns whether a generation runs after it. */
-bool esp_worker_run(struct esp_worker *worker, const struct esp_posted *command,
+bool esp_worker_run(struct esp_worker *worker, const struct esp_message *command,
                     bool generating);
 /* Says that the context is nearly full, if that is so. */
 void esp_worker_warn_of_context(struct esp_worker *worker);

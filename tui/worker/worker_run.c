@@ -70,9 +70,10 @@ void esp_worker_warn_of_context(struct esp_worker *worker)
     const int share = (int)(100 * (int64_t)count / context);
     if (!*esp_session_chat(worker->pair.session) || share < FULL)
         return;
-    snprintf(text, sizeof text,
-             "%d %% of the context's %d tokens are used: the next prompt drops the oldest turns",
-             share, context);
+    snprintf(
+        text, sizeof text,
+        "%d %% of the context's %d tokens are used: the next prompt drops the oldest turns",
+        share, context);
     esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, text);
 }
 
@@ -81,9 +82,10 @@ void esp_worker_warn_of_template(struct esp_worker *worker)
     char chosen[32] = "";
     esp_session_get(worker->pair.session, "chat", chosen, sizeof chosen);
     if (!esp_engine_chat(worker->pair.engine) && strcmp(chosen, "auto") == 0)
-        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE,
-                          "the model's chat template is not one that espalier knows: text is raw; "
-                          ":chat chooses a format");
+        esp_reporter_tell(
+            &worker->report, ESP_SNAPSHOT_MESSAGE,
+            "the model's chat template is not one that espalier knows: text is raw; "
+            ":chat chooses a format");
 }
 
 static int prefill(struct esp_worker *worker, const char *prompt, size_t prompt_length,
@@ -134,7 +136,7 @@ static bool run_prompt(struct esp_worker *worker, const char *prompt, size_t len
     esp_session_tokens(worker->pair.session, &count);
     if (length == 0 && count == 0) {
         esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR,
-                        "type the beginning of a text first");
+                          "type the beginning of a text first");
         return false;
     }
     if (length > 0) {
@@ -210,7 +212,7 @@ static void run_record(struct esp_worker *worker, const struct esp_recording_req
     }
     if (worker->record.recorder) {
         esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR,
-                        "one recording is going on; :record ends it");
+                          "one recording is going on; :record ends it");
         return;
     }
     if (esp_session_recording_start(&worker->record, &worker->pair, request, err, sizeof err) <
@@ -276,13 +278,14 @@ static void take_over(struct esp_worker *worker, struct esp_models *next, const 
     esp_engine_target(worker->pair.engine, &target);
     esp_engine_draft(worker->pair.engine, &draft);
     snprintf(text, sizeof text, "%.60s, draft%s %.60s, on %.60s%s%s%s", target.name,
-             draft.head ? " head" : "", draft.name, esp_engine_device(worker->pair.engine), note,
+             draft.head ? " head" : "", draft.name, esp_engine_device(worker->pair.engine),
+             note,
              status < 0 ? "; the text was forgotten: "
              : anew     ? "; the text stays, but its tokens are others now"
                         : "",
              err);
     esp_reporter_tell(&worker->report, status < 0 ? ESP_SNAPSHOT_ERROR : ESP_SNAPSHOT_MESSAGE,
-                    text);
+                      text);
     if (compared)
         esp_compare_run_again(&worker->second, worker->pair.session);
 }
@@ -299,8 +302,8 @@ static void run_load(struct esp_worker *worker, const struct esp_models_change *
     options.user = worker;
     worker->progress = 0;
     esp_reporter_phase(&worker->report, ESP_PHASE_LOADING, "the models", 0);
-    int status = esp_models_follow(&next, &worker->pair, &options, &worker->session_options, note,
-                                 sizeof note, err, sizeof err);
+    int status = esp_models_follow(&next, &worker->pair, &options, &worker->session_options,
+                                   note, sizeof note, err, sizeof err);
     if (status == ESP_OK) {
         take_over(worker, &next, note);
     } else if (had) {
@@ -309,12 +312,12 @@ static void run_load(struct esp_worker *worker, const struct esp_models_change *
         esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR, text);
     }
     esp_reporter_phase(&worker->report, status < 0 && !had ? ESP_PHASE_FAILED : ESP_PHASE_IDLE,
-                     err, 1);
+                       err, 1);
 }
 
 /* ------------------------------------------------------------------ one command */
 
-bool esp_worker_run(struct esp_worker *worker, const struct esp_posted *command,
+bool esp_worker_run(struct esp_worker *worker, const struct esp_message *command,
                     bool generating)
 {
     switch (command->type) {
@@ -336,7 +339,7 @@ bool esp_worker_run(struct esp_worker *worker, const struct esp_posted *command,
     }
     if (!worker->pair.session) {
         esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR,
-                        "no models are loaded; :model loads some");
+                          "no models are loaded; :model loads some");
         return false;
     }
     switch (command->type) {

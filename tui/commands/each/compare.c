@@ -23,7 +23,7 @@ static int choose(struct esp_control *control, const char *arguments)
 
 static int run(struct esp_control *control, const char *arguments)
 {
-    const struct esp_state *second = control->state.second;
+    const struct esp_state *second = control->state.compared;
     if (!*arguments && second)
         return esp_answer(control, "compared with %s, %s; :compare off ends it",
                           second->loaded.drafter, second->loaded.verifier);
@@ -40,7 +40,7 @@ static void complete(const struct esp_control *control, const char *before, cons
         esp_complete_spec(ESP_VERIFIERS, blank + strspn(blank, " "), word, choices);
         return;
     }
-    if (control->state.second && !*before)
+    if (control->state.compared && !*before)
         esp_choices_offer(choices, word, "off", "end the comparison");
     esp_complete_spec(ESP_DRAFTERS, before, word, choices);
 }

@@ -1,8 +1,8 @@
 /* export.c - ":export tree.svg" writes the tree that is shown as a picture or as text;
- * ":export! tree.svg" also over a file that is there, ":export tree.svg dark 16:9 short" in dark
- * colours, in the shape of a slide and with few words. ":export thresholds chart.svg" draws a
- * chart of the whole replay, or of a live session the last iterations; ":export page.html"
- * writes a page that plays them.
+ * ":export! tree.svg" also over a file that is there, ":export tree.svg dark 16:9 short" in
+ * dark colours, in the shape of a slide and with few words. ":export thresholds chart.svg"
+ * draws a chart of the whole replay, or of a live session the last iterations; ":export
+ * page.html" writes a page that plays them.
  */
 #include "tui/model/export.h"
 
@@ -116,7 +116,7 @@ static int write_page(struct esp_control *control, const char *path, bool over)
 /* Names of the models, for captions. */
 static const char *name_models(const struct esp_control *control, char models[256])
 {
-    const struct esp_loaded *loaded = &control->state.loaded;
+    const struct esp_setup *loaded = &control->state.loaded;
     snprintf(models, 256, loaded->draft[0] ? "%s \u2190 %s" : "%s", loaded->target,
              loaded->draft);
     return models;
@@ -135,17 +135,18 @@ static int write_chart(struct esp_control *control, int kind, const struct look 
                                                   .caption = look->caption};
     if (esp_export_of_path(path) != ESP_EXPORT_SVG)
         return esp_refuse(control, "%s does not end in .svg, as charts do", path);
-    int status =
-        player ? esp_export_chart(player->recording, 0, esp_player_iterations(player) - 1,
-                                  &options, &bytes, &length, err, sizeof err)
-               : esp_export_chart_of_state(&control->state, &options, &bytes, &length, err,
-                                           sizeof err);
+    int status = player
+                     ? esp_export_chart(player->recording, 0, esp_player_iterations(player) - 1,
+                                        &options, &bytes, &length, err, sizeof err)
+                     : esp_export_chart_of_state(&control->state, &options, &bytes, &length,
+                                                 err, sizeof err);
     if (status == 0)
         status = esp_write_file(path, bytes, length, over, err, sizeof err);
     free(bytes);
     if (status < 0)
         return esp_refuse(control, "%s", err);
-    return esp_answer(control, "a chart of the %s written to %s", esp_svg_chart_name(kind), path);
+    return esp_answer(control, "a chart of the %s written to %s", esp_svg_chart_name(kind),
+                      path);
 }
 
 static int write_tree(struct esp_control *control, const struct look *look, const char *named,
@@ -156,8 +157,8 @@ static int write_tree(struct esp_control *control, const struct look *look, cons
     const struct esp_iteration *it =
         esp_state_iteration(&control->state, control->ui.look.iteration, &stages);
     if (!it || stages < ESP_STAGES)
-        return esp_refuse(control, it ? "this iteration has not ended yet"
-                                      : "there is no tree yet");
+        return esp_refuse(control,
+                          it ? "this iteration has not ended yet" : "there is no tree yet");
     struct esp_export_options options = {.iteration = it,
                                          .tokens = control->state.tokens,
                                          .models = name_models(control, models),
@@ -225,10 +226,12 @@ static void complete(const struct esp_control *control, const char *before, cons
 
 const struct esp_command_ops esp_command_export = {
     .name = "export",
-    .usage = "[thresholds|acceptance|stages] [FILE.svg|png|dot|txt|html] [dark] [16:9] [short|none]",
-    .summary = "save the tree that is shown, or a chart, as a picture for a slide (SVG, PNG) or as "
-               "text, or all trees as a page (HTML); short and none leave out words around it; "
-               ":export! FILE writes over a file",
+    .usage =
+        "[thresholds|acceptance|stages] [FILE.svg|png|dot|txt|html] [dark] [16:9] [short|none]",
+    .summary =
+        "save the tree that is shown, or a chart, as a picture for a slide (SVG, PNG) or as "
+        "text, or all trees as a page (HTML); short and none leave out words around it; "
+        ":export! FILE writes over a file",
     .in = ESP_IN_BOTH,
     .run = run,
     .complete = complete,

@@ -15,7 +15,7 @@
 enum { LEAST_TREE = 6, NARROW = 56, ROOMY = 50 };
 
 static struct esp_comparison shown(const struct esp_state *state, const struct esp_look *look,
-                                     const struct esp_pane_view *view)
+                                   const struct esp_pane_view *view)
 {
     int stages;
     const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
@@ -30,7 +30,7 @@ static void title(const struct esp_state *state, const struct esp_look *look, ch
                   size_t size)
 {
     const char *held = look->iteration >= 0 ? " (held)" : "";
-    if (!state->second)
+    if (!state->compared)
         snprintf(text, size, "compare");
     else if (strcmp(state->loaded.verifier, "greedy") == 0)
         snprintf(text, size, "compare%s   two choices, one text", held);
@@ -88,7 +88,7 @@ static void draw_side(struct esp_canvas *canvas, const struct esp_state *state,
                       const struct esp_comparison *both, int side, struct esp_rect rect)
 {
     const struct esp_iteration *it = both->it[side];
-    const struct esp_loaded *loaded = side ? &state->second->loaded : &state->loaded;
+    const struct esp_setup *loaded = side ? &state->compared->loaded : &state->loaded;
     bool partial = it == &state->partial.it;
     int stages = partial ? state->partial_stages : ESP_STAGES;
     struct esp_view whole = esp_canvas_enter(canvas, rect);
@@ -103,8 +103,8 @@ static void draw_side(struct esp_canvas *canvas, const struct esp_state *state,
         draw_tree(canvas, state, it, stages, rect.height - 2);
     } else {
         esp_draw_paragraph(canvas, 1, ESP_STYLE_LABEL,
-                           state->has_partial          ? "runs after the other one's iteration"
-                           : state->second->kept_count ? "its tree is not kept any more"
+                           state->has_partial ? "runs after the other one's iteration"
+                           : state->compared->kept_count ? "its tree is not kept any more"
                            : esp_state_is_busy(state)
                                ? "it is about to begin"
                                : "begins with the next prompt, or with an "
@@ -151,7 +151,7 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
                  const struct esp_look *look, const struct esp_pane_view *view)
 {
     int width = canvas->view.rect.width, height = canvas->view.rect.height;
-    if (!state->second) {
+    if (!state->compared) {
         esp_draw_paragraph(canvas, 0, ESP_STYLE_LABEL,
                            "Two drafters or verifiers side by side on one text: "
                            ":compare ar is plain decoding, :compare dyspec:N=32 swor a tree. "
@@ -182,7 +182,7 @@ static bool request(struct esp_pane_view *view, struct esp_look *look,
     bool back = action == ESP_ACTION_LEFT || action == ESP_ACTION_PAGE_UP, turn;
     (void)width;
     (void)height;
-    if (!state->second)
+    if (!state->compared)
         return false;
     switch (action) {
     case ESP_ACTION_LEFT:

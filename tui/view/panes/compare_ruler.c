@@ -129,7 +129,7 @@ void esp_draw_ruler(struct esp_canvas *canvas, const struct esp_state *state,
         if (left > 0)
             esp_draw_bytes(canvas, 0, y + 1 + i, left - 2, ESP_STYLE_LABEL, 0, names[i],
                            strlen(names[i]));
-        draw_cuts(canvas, i ? state->second : state, &w, both->it[i], left, y + 1 + i);
+        draw_cuts(canvas, i ? state->compared : state, &w, both->it[i], left, y + 1 + i);
     }
     if (left > 0)
         esp_draw(canvas, 0, y, ESP_STYLE_LABEL, "text");

@@ -43,7 +43,7 @@ static int width_of(int column, int width)
 static void paces(const struct esp_state *state, double pace[2])
 {
     pace[0] = esp_state_pace(state, state->since.iterations);
-    pace[1] = esp_state_pace(state->second, state->second->since.iterations);
+    pace[1] = esp_state_pace(state->compared, state->compared->since.iterations);
 }
 
 static struct figures figures_of(const struct esp_state *state, double baseline, double pace)
@@ -73,7 +73,7 @@ static struct esp_contender contender(const struct esp_state *state, double pace
 
 void esp_compare_names(const struct esp_state *state, char names[2][ESP_COMPARE_NAME])
 {
-    struct esp_contender one = contender(state, 0), other = contender(state->second, 0);
+    struct esp_contender one = contender(state, 0), other = contender(state->compared, 0);
     esp_contender_name(names[0], ESP_COMPARE_NAME, &one, &other);
     esp_contender_name(names[1], ESP_COMPARE_NAME, &other, &one);
 }
@@ -112,7 +112,7 @@ static void draw_value(struct esp_canvas *canvas, int end, int y, int column,
 static void words(char *text, size_t size, const struct esp_state *state, const double pace[2])
 {
     struct esp_contender one = contender(state, pace[0]);
-    struct esp_contender other = contender(state->second, pace[1]);
+    struct esp_contender other = contender(state->compared, pace[1]);
     esp_versus(text, size, &one, &other);
 }
 
@@ -134,7 +134,7 @@ void esp_draw_compare_totals(struct esp_canvas *canvas, const struct esp_state *
     paces(state, pace);
     const double baseline = esp_state_baseline(state);
     const struct figures figures[2] = {figures_of(state, baseline, pace[0]),
-                                       figures_of(state->second, baseline, pace[1])};
+                                       figures_of(state->compared, baseline, pace[1])};
     esp_compare_names(state, names);
     for (int i = 0; i < 2; i++)
         longest = (int)strlen(names[i]) > longest ? (int)strlen(names[i]) : longest;
