@@ -197,8 +197,10 @@ TEST(every_failure_of_a_call_becomes_a_status_and_leaves_nothing)
 {
     struct controls c;
     struct life l;
+    struct random_shape small = shape;
     struct random_model *model = calloc(1, sizeof *model);
-    random_model_make(model, &shape, 3);
+    small.layers = check_quick() ? 1 : shape.layers; /* a second one makes the same calls */
+    random_model_make(model, &small, 3);
     if (find_controls(&c)) {
         fail_each(&c, model, DEVICE_FAULT, false, 1);
         fail_each(&c, model, DEVICE_FAULT, true, 5);
