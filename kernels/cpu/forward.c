@@ -7,8 +7,8 @@
  *
  * The steps of a layer, numbered below: 1 norm, 2 queries, keys and values, 3 rotation and
  * cache, 4 attention, 5 output added to the residual stream, 6 norm, 7 gate and up, 8 down
- * added (to both, a norm or a factor may be applied first). In the last layer, from step 4 on, only the rows go on whose logits are wanted, or
- * hidden states of behind that layer.
+ * added (to both, a norm or a factor may be applied first). In the last layer, from step 4 on,
+ * only the rows go on whose logits are wanted, or hidden states of behind that layer.
  *
  * Invariant: how rows and parts are divided decides who computes a number, never how.
  */
