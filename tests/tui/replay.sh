@@ -67,7 +67,7 @@ same_steps() {
         step=$((step + 1))
         grep -q ', step [0-9]* of ' "$work/step-$step" || step=$((step + 1))
         body "$work/live-$stop" >"$work/want"
-        body "$work/step-$step" | cmp "$work/want" - || return 1
+        body "$work/step-$step" | diff "$work/want" - || return 1
     done
 }
 check "every stop of step mode looks as it did live" same_steps
