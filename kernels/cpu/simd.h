@@ -27,11 +27,15 @@
 #define ESP_ISA_NAME(name) ESP_PASTE(ESP_PASTE(name, _), ESP_ISA)
 
 /* Inlined whatever it costs, for speed. The address sanitizer would take minutes to compile
- * that. */
+ * that. A V16_VALUE has no pointers: there is nothing to check, and checks of its own values
+ * would make it ten times slower.
+ */
 #ifdef __SANITIZE_ADDRESS__
 #define V16 static __attribute__((noinline, unused))
+#define V16_VALUE static __attribute__((noinline, unused, no_sanitize_address))
 #else
 #define V16 static inline __attribute__((always_inline))
+#define V16_VALUE V16
 #endif
 
 #define V16_ROUND 0x1.8p23f /* adding it rounds a float below 2^22 to an integer */
@@ -45,12 +49,12 @@ struct v16 {
 };
 
 #define V16_UNARY(name, expression)                                                            \
-    V16 struct v16 name(struct v16 a)                                                          \
+    V16_VALUE struct v16 name(struct v16 a)                                                    \
     {                                                                                          \
         return (struct v16){expression(a.v)};                                                  \
     }
 #define V16_BINARY(name, expression)                                                           \
-    V16 struct v16 name(struct v16 a, struct v16 b)                                            \
+    V16_VALUE struct v16 name(struct v16 a, struct v16 b)                                      \
     {                                                                                          \
         return (struct v16){expression(a.v, b.v)};                                             \
     }
@@ -62,12 +66,12 @@ V16_BINARY(v16_max, _mm512_max_ps)
 V16_BINARY(v16_min, _mm512_min_ps)
 V16_UNARY(v16_abs, _mm512_abs_ps)
 
-V16 struct v16 v16_set(float a)
+V16_VALUE struct v16 v16_set(float a)
 {
     return (struct v16){_mm512_set1_ps(a)};
 }
 
-V16 struct v16 v16_fma(struct v16 a, struct v16 b, struct v16 c)
+V16_VALUE struct v16 v16_fma(struct v16 a, struct v16 b, struct v16 c)
 {
     return (struct v16){_mm512_fmadd_ps(a.v, b.v, c.v)};
 }
@@ -93,28 +97,28 @@ V16 void v16_store_part(float *p, int n, struct v16 a)
     _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), a.v);
 }
 
-V16 unsigned v16_greater(struct v16 a, struct v16 b)
+V16_VALUE unsigned v16_greater(struct v16 a, struct v16 b)
 {
     return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ);
 }
 
-V16 unsigned v16_not_at_most(struct v16 a, struct v16 b)
+V16_VALUE unsigned v16_not_at_most(struct v16 a, struct v16 b)
 {
     return _mm512_cmp_ps_mask(a.v, b.v, _CMP_NLE_UQ);
 }
 
-V16 unsigned v16_equal(struct v16 a, struct v16 b)
+V16_VALUE unsigned v16_equal(struct v16 a, struct v16 b)
 {
     return _mm512_cmp_ps_mask(a.v, b.v, _CMP_EQ_OQ);
 }
 
-V16 struct v16 v16_where_less(struct v16 a, struct v16 b, struct v16 yes, struct v16 no)
+V16_VALUE struct v16 v16_where_less(struct v16 a, struct v16 b, struct v16 yes, struct v16 no)
 {
     return (struct v16){
         _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ), no.v, yes.v)};
 }
 
-V16 struct v16 v16_scale(struct v16 a, struct v16 n)
+V16_VALUE struct v16 v16_scale(struct v16 a, struct v16 n)
 {
     return (struct v16){_mm512_scalef_ps(a.v, _mm512_sub_ps(n.v, _mm512_set1_ps(V16_ROUND)))};
 }
@@ -131,7 +135,7 @@ V16 struct v16 v16_load_f16(const uint16_t *p)
     return (struct v16){_mm512_cvtph_ps(_mm256_loadu_si256((const void *)p))};
 }
 
-V16 float v16_sum(struct v16 a)
+V16_VALUE float v16_sum(struct v16 a)
 {
     __m256 high = _mm512_extractf32x8_ps(a.v, 1);
     __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a.v), high);
@@ -149,7 +153,7 @@ struct v16 {
 };
 
 #define V16_BINARY(name, expression)                                                           \
-    V16 struct v16 name(struct v16 x, struct v16 y)                                            \
+    V16_VALUE struct v16 name(struct v16 x, struct v16 y)                                      \
     {                                                                                          \
         return (struct v16){expression(x.a, y.a), expression(x.b, y.b)};                       \
     }
@@ -160,18 +164,18 @@ V16_BINARY(v16_div, _mm256_div_ps)
 V16_BINARY(v16_max, _mm256_max_ps)
 V16_BINARY(v16_min, _mm256_min_ps)
 
-V16 struct v16 v16_set(float x)
+V16_VALUE struct v16 v16_set(float x)
 {
     return (struct v16){_mm256_set1_ps(x), _mm256_set1_ps(x)};
 }
 
-V16 struct v16 v16_abs(struct v16 x)
+V16_VALUE struct v16 v16_abs(struct v16 x)
 {
     __m256 sign = _mm256_set1_ps(-0.0f);
     return (struct v16){_mm256_andnot_ps(sign, x.a), _mm256_andnot_ps(sign, x.b)};
 }
 
-V16 struct v16 v16_fma(struct v16 x, struct v16 y, struct v16 z)
+V16_VALUE struct v16 v16_fma(struct v16 x, struct v16 y, struct v16 z)
 {
     return (struct v16){_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
 }
@@ -203,25 +207,25 @@ V16 void v16_store_part(float *p, int n, struct v16 x)
     memcpy(p, lanes, (size_t)n * sizeof *p);
 }
 
-V16 unsigned v16_greater(struct v16 x, struct v16 y)
+V16_VALUE unsigned v16_greater(struct v16 x, struct v16 y)
 {
     unsigned low = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.a, y.a, _CMP_GT_OQ));
     return low | (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.b, y.b, _CMP_GT_OQ)) << 8;
 }
 
-V16 unsigned v16_not_at_most(struct v16 x, struct v16 y)
+V16_VALUE unsigned v16_not_at_most(struct v16 x, struct v16 y)
 {
     unsigned low = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.a, y.a, _CMP_NLE_UQ));
     return low | (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.b, y.b, _CMP_NLE_UQ)) << 8;
 }
 
-V16 unsigned v16_equal(struct v16 x, struct v16 y)
+V16_VALUE unsigned v16_equal(struct v16 x, struct v16 y)
 {
     unsigned low = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.a, y.a, _CMP_EQ_OQ));
     return low | (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(x.b, y.b, _CMP_EQ_OQ)) << 8;
 }
 
-V16 struct v16 v16_where_less(struct v16 x, struct v16 y, struct v16 yes, struct v16 no)
+V16_VALUE struct v16 v16_where_less(struct v16 x, struct v16 y, struct v16 yes, struct v16 no)
 {
     return (struct v16){
         _mm256_blendv_ps(no.a, yes.a, _mm256_cmp_ps(x.a, y.a, _CMP_LT_OQ)),
@@ -229,7 +233,7 @@ V16 struct v16 v16_where_less(struct v16 x, struct v16 y, struct v16 yes, struct
     };
 }
 
-V16 __m256 v8_scale(__m256 x, __m256 n)
+V16_VALUE __m256 v8_scale(__m256 x, __m256 n)
 {
     __m256i bias = _mm256_set1_epi32(127);
     __m256i i = _mm256_sub_epi32(_mm256_castps_si256(n), _mm256_set1_epi32(0x4b400000));
@@ -240,7 +244,7 @@ V16 __m256 v8_scale(__m256 x, __m256 n)
                          _mm256_castsi256_ps(rest));
 }
 
-V16 struct v16 v16_scale(struct v16 x, struct v16 n)
+V16_VALUE struct v16 v16_scale(struct v16 x, struct v16 n)
 {
     return (struct v16){v8_scale(x.a, n.a), v8_scale(x.b, n.b)};
 }
@@ -264,7 +268,7 @@ V16 struct v16 v16_load_f16(const uint16_t *p)
     };
 }
 
-V16 float v16_sum(struct v16 x)
+V16_VALUE float v16_sum(struct v16 x)
 {
     __m256 eight = _mm256_add_ps(x.a, x.b);
     __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
@@ -286,7 +290,7 @@ struct v16 {
         return out;                                                                            \
     } while (0)
 #define V16_BINARY(name, expression)                                                           \
-    V16 struct v16 name(struct v16 a, struct v16 b)                                            \
+    V16_VALUE struct v16 name(struct v16 a, struct v16 b)                                      \
     {                                                                                          \
         V16_LANES(expression);                                                                 \
     }
@@ -297,17 +301,17 @@ V16_BINARY(v16_div, a.f[i] / b.f[i])
 V16_BINARY(v16_max, a.f[i] > b.f[i] ? a.f[i] : b.f[i])
 V16_BINARY(v16_min, a.f[i] < b.f[i] ? a.f[i] : b.f[i])
 
-V16 struct v16 v16_set(float a)
+V16_VALUE struct v16 v16_set(float a)
 {
     V16_LANES(a);
 }
 
-V16 struct v16 v16_abs(struct v16 a)
+V16_VALUE struct v16 v16_abs(struct v16 a)
 {
     V16_LANES(fabsf(a.f[i]));
 }
 
-V16 struct v16 v16_fma(struct v16 a, struct v16 b, struct v16 c)
+V16_VALUE struct v16 v16_fma(struct v16 a, struct v16 b, struct v16 c)
 {
     V16_LANES(fmaf(a.f[i], b.f[i], c.f[i]));
 }
@@ -332,7 +336,7 @@ V16 void v16_store_part(float *p, int n, struct v16 a)
     memcpy(p, a.f, (size_t)n * sizeof *p);
 }
 
-V16 unsigned v16_greater(struct v16 a, struct v16 b)
+V16_VALUE unsigned v16_greater(struct v16 a, struct v16 b)
 {
     unsigned mask = 0;
     for (int i = 0; i < 16; i++)
@@ -340,7 +344,7 @@ V16 unsigned v16_greater(struct v16 a, struct v16 b)
     return mask;
 }
 
-V16 unsigned v16_not_at_most(struct v16 a, struct v16 b)
+V16_VALUE unsigned v16_not_at_most(struct v16 a, struct v16 b)
 {
     unsigned mask = 0;
     for (int i = 0; i < 16; i++)
@@ -348,7 +352,7 @@ V16 unsigned v16_not_at_most(struct v16 a, struct v16 b)
     return mask;
 }
 
-V16 unsigned v16_equal(struct v16 a, struct v16 b)
+V16_VALUE unsigned v16_equal(struct v16 a, struct v16 b)
 {
     unsigned mask = 0;
     for (int i = 0; i < 16; i++)
@@ -356,19 +360,19 @@ V16 unsigned v16_equal(struct v16 a, struct v16 b)
     return mask;
 }
 
-V16 struct v16 v16_where_less(struct v16 a, struct v16 b, struct v16 yes, struct v16 no)
+V16_VALUE struct v16 v16_where_less(struct v16 a, struct v16 b, struct v16 yes, struct v16 no)
 {
     V16_LANES(a.f[i] < b.f[i] ? yes.f[i] : no.f[i]);
 }
 
-V16 float float_from_bits(uint32_t bits)
+V16_VALUE float float_from_bits(uint32_t bits)
 {
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-V16 struct v16 v16_scale(struct v16 a, struct v16 n)
+V16_VALUE struct v16 v16_scale(struct v16 a, struct v16 n)
 {
     struct v16 out;
     for (int i = 0; i < 16; i++) {
@@ -405,7 +409,7 @@ V16 struct v16 v16_load_f16(const uint16_t *p)
     return out;
 }
 
-V16 float v16_sum(struct v16 a)
+V16_VALUE float v16_sum(struct v16 a)
 {
     for (int width = 8; width > 0; width /= 2)
         for (int i = 0; i < width; i++)
@@ -419,7 +423,7 @@ V16 float v16_sum(struct v16 a)
 
 /* v16_scale(a, n + V16_ROUND) is a * 2^n for integers -126 <= n <= 128; NaN in a stays NaN. */
 
-V16 float v16_highest(struct v16 a)
+V16_VALUE float v16_highest(struct v16 a)
 {
     float lanes[16];
     v16_store(lanes, a);
@@ -432,7 +436,7 @@ V16 float v16_highest(struct v16 a)
 /* e^x within 1 unit in the last place; below e^-87 (1.6e-38) it is 0, because subnormal results
  * cost the processor a hundred times as much. x = n ln 2 + r, |r| <= ln 2 / 2; e^r - 1 - r =
  * r^2 times a polynomial fitted for least relative error. */
-V16 struct v16 v16_exp(struct v16 x)
+V16_VALUE struct v16 v16_exp(struct v16 x)
 {
     const struct v16 least = v16_set(-87.0f), top = v16_set(89.0f);
     struct v16 y = v16_min(top, v16_max(least, x));
@@ -452,7 +456,7 @@ V16 struct v16 v16_exp(struct v16 x)
 
 /* The error function, within 2 units in the last place: x + x A(x^2) up to 1, and beyond it
  * 1 - e^(-t B(t)), t = min(|x|, 4). */
-V16 struct v16 v16_erf(struct v16 x)
+V16_VALUE struct v16 v16_erf(struct v16 x)
 {
     struct v16 s = v16_mul(x, x), t = v16_min(v16_set(4.0f), v16_abs(x));
     struct v16 a = v16_set(7.806903158780187e-05f);

@@ -60,21 +60,21 @@ V16 struct b64 b64_load(const void *p)
     return (struct b64){_mm512_loadu_si512(p)};
 }
 
-V16 __m512i b64_shift_words(__m512i v, const int shift){
+V16_VALUE __m512i b64_shift_words(__m512i v, const int shift){
     B64_SHIFTS(shift, _mm512_slli_epi16, _mm512_srli_epi16, v)}
 
-V16 struct b64 b64_shift_and(struct b64 a, const int shift, const int mask)
+V16_VALUE struct b64 b64_shift_and(struct b64 a, const int shift, const int mask)
 {
     __m512i v = b64_shift_words(a.v, shift);
     return (struct b64){_mm512_and_si512(v, _mm512_set1_epi8((char)mask))};
 }
 
-V16 struct b64 b64_or(struct b64 a, struct b64 b)
+V16_VALUE struct b64 b64_or(struct b64 a, struct b64 b)
 {
     return (struct b64){_mm512_or_si512(a.v, b.v)};
 }
 
-V16 struct b64 b64_flip_signs(struct b64 a)
+V16_VALUE struct b64 b64_flip_signs(struct b64 a)
 {
     return (struct b64){_mm512_xor_si512(a.v, _mm512_set1_epi8((char)0x80))};
 }
@@ -86,7 +86,7 @@ V16 struct b64 b64_look_up(const uint8_t table[16], struct b64 a)
 }
 
 /* Bits 4 group..4 group + 3 of lane j to bit 4 of the lane's four bytes. */
-V16 struct b64 b64_spread(struct s16 a, const int group)
+V16_VALUE struct b64 b64_spread(struct s16 a, const int group)
 {
     __m512i four = _mm512_srlv_epi32(a.v, _mm512_set1_epi32(4 * group));
     four = _mm512_and_si512(four, _mm512_set1_epi32(15));
@@ -99,39 +99,39 @@ V16 struct s16 s16_load(const void *p)
     return (struct s16){_mm512_loadu_si512(p)};
 }
 
-V16 struct s16 s16_set(int32_t x)
+V16_VALUE struct s16 s16_set(int32_t x)
 {
     return (struct s16){_mm512_set1_epi32(x)};
 }
 
-V16 struct s16 s16_sub(struct s16 a, struct s16 b)
+V16_VALUE struct s16 s16_sub(struct s16 a, struct s16 b)
 {
     return (struct s16){_mm512_sub_epi32(a.v, b.v)};
 }
 
-V16 struct s16 s16_and(struct s16 a, uint32_t mask)
+V16_VALUE struct s16 s16_and(struct s16 a, uint32_t mask)
 {
     return (struct s16){_mm512_and_si512(a.v, _mm512_set1_epi32((int)mask))};
 }
 
-V16 struct s16 s16_or(struct s16 a, struct s16 b)
+V16_VALUE struct s16 s16_or(struct s16 a, struct s16 b)
 {
     return (struct s16){_mm512_or_si512(a.v, b.v)};
 }
 
-V16 struct s16 s16_shift_right(struct s16 a, const int n)
+V16_VALUE struct s16 s16_shift_right(struct s16 a, const int n)
 {
     return (struct s16){_mm512_srlv_epi32(a.v, _mm512_set1_epi32(n))};
 }
 
 /* Byte k of each lane as a signed number. */
-V16 struct s16 s16_signed_byte(struct s16 a, const int k)
+V16_VALUE struct s16 s16_signed_byte(struct s16 a, const int k)
 {
     __m512i high = _mm512_sllv_epi32(a.v, _mm512_set1_epi32(24 - 8 * k));
     return (struct s16){_mm512_srav_epi32(high, _mm512_set1_epi32(24))};
 }
 
-V16 struct v16 s16_to_float(struct s16 a)
+V16_VALUE struct v16 s16_to_float(struct s16 a)
 {
     return (struct v16){_mm512_cvtepi32_ps(a.v)};
 }
@@ -211,22 +211,22 @@ V16 struct b64 b64_load(const void *p)
     return (struct b64){_mm256_loadu_si256(q), _mm256_loadu_si256(q + 1)};
 }
 
-V16 __m256i b64_shift_words(__m256i v, const int shift){
+V16_VALUE __m256i b64_shift_words(__m256i v, const int shift){
     B64_SHIFTS(shift, _mm256_slli_epi16, _mm256_srli_epi16, v)}
 
-V16 struct b64 b64_shift_and(struct b64 x, const int shift, const int mask)
+V16_VALUE struct b64 b64_shift_and(struct b64 x, const int shift, const int mask)
 {
     const __m256i m = _mm256_set1_epi8((char)mask);
     return (struct b64){_mm256_and_si256(b64_shift_words(x.a, shift), m),
                         _mm256_and_si256(b64_shift_words(x.b, shift), m)};
 }
 
-V16 struct b64 b64_or(struct b64 x, struct b64 y)
+V16_VALUE struct b64 b64_or(struct b64 x, struct b64 y)
 {
     return (struct b64){_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)};
 }
 
-V16 struct b64 b64_flip_signs(struct b64 x)
+V16_VALUE struct b64 b64_flip_signs(struct b64 x)
 {
     const __m256i sign = _mm256_set1_epi8((char)0x80);
     return (struct b64){_mm256_xor_si256(x.a, sign), _mm256_xor_si256(x.b, sign)};
@@ -238,7 +238,7 @@ V16 struct b64 b64_look_up(const uint8_t table[16], struct b64 x)
     return (struct b64){_mm256_shuffle_epi8(t, x.a), _mm256_shuffle_epi8(t, x.b)};
 }
 
-V16 __m256i spread_8(__m256i v, const int group)
+V16_VALUE __m256i spread_8(__m256i v, const int group)
 {
     __m256i four = _mm256_srlv_epi32(v, _mm256_set1_epi32(4 * group));
     four = _mm256_and_si256(four, _mm256_set1_epi32(15));
@@ -246,7 +246,7 @@ V16 __m256i spread_8(__m256i v, const int group)
     return _mm256_and_si256(four, _mm256_set1_epi32(0x10101010));
 }
 
-V16 struct b64 b64_spread(struct s16 x, const int group)
+V16_VALUE struct b64 b64_spread(struct s16 x, const int group)
 {
     return (struct b64){spread_8(x.a, group), spread_8(x.b, group)};
 }
@@ -257,41 +257,41 @@ V16 struct s16 s16_load(const void *p)
     return (struct s16){_mm256_loadu_si256(q), _mm256_loadu_si256(q + 1)};
 }
 
-V16 struct s16 s16_set(int32_t x)
+V16_VALUE struct s16 s16_set(int32_t x)
 {
     return (struct s16){_mm256_set1_epi32(x), _mm256_set1_epi32(x)};
 }
 
-V16 struct s16 s16_sub(struct s16 x, struct s16 y)
+V16_VALUE struct s16 s16_sub(struct s16 x, struct s16 y)
 {
     return (struct s16){_mm256_sub_epi32(x.a, y.a), _mm256_sub_epi32(x.b, y.b)};
 }
 
-V16 struct s16 s16_and(struct s16 x, uint32_t mask)
+V16_VALUE struct s16 s16_and(struct s16 x, uint32_t mask)
 {
     const __m256i m = _mm256_set1_epi32((int)mask);
     return (struct s16){_mm256_and_si256(x.a, m), _mm256_and_si256(x.b, m)};
 }
 
-V16 struct s16 s16_or(struct s16 x, struct s16 y)
+V16_VALUE struct s16 s16_or(struct s16 x, struct s16 y)
 {
     return (struct s16){_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)};
 }
 
-V16 struct s16 s16_shift_right(struct s16 x, const int n)
+V16_VALUE struct s16 s16_shift_right(struct s16 x, const int n)
 {
     const __m256i count = _mm256_set1_epi32(n);
     return (struct s16){_mm256_srlv_epi32(x.a, count), _mm256_srlv_epi32(x.b, count)};
 }
 
-V16 struct s16 s16_signed_byte(struct s16 x, const int k)
+V16_VALUE struct s16 s16_signed_byte(struct s16 x, const int k)
 {
     const __m256i up = _mm256_set1_epi32(24 - 8 * k), down = _mm256_set1_epi32(24);
     return (struct s16){_mm256_srav_epi32(_mm256_sllv_epi32(x.a, up), down),
                         _mm256_srav_epi32(_mm256_sllv_epi32(x.b, up), down)};
 }
 
-V16 struct v16 s16_to_float(struct s16 x)
+V16_VALUE struct v16 s16_to_float(struct s16 x)
 {
     return (struct v16){_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)};
 }
@@ -346,17 +346,17 @@ V16 struct b64 b64_load(const void *p)
     return a;
 }
 
-V16 struct b64 b64_shift_and(struct b64 a, const int shift, const int mask)
+V16_VALUE struct b64 b64_shift_and(struct b64 a, const int shift, const int mask)
 {
     B64_BYTES((shift > 0 ? a.b[i] << shift : a.b[i] >> -shift) & mask);
 }
 
-V16 struct b64 b64_or(struct b64 a, struct b64 b)
+V16_VALUE struct b64 b64_or(struct b64 a, struct b64 b)
 {
     B64_BYTES(a.b[i] | b.b[i]);
 }
 
-V16 struct b64 b64_flip_signs(struct b64 a)
+V16_VALUE struct b64 b64_flip_signs(struct b64 a)
 {
     B64_BYTES(a.b[i] ^ 0x80);
 }
@@ -366,7 +366,7 @@ V16 struct b64 b64_look_up(const uint8_t table[16], struct b64 a)
     B64_BYTES(table[a.b[i]]);
 }
 
-V16 struct b64 b64_spread(struct s16 a, const int group)
+V16_VALUE struct b64 b64_spread(struct s16 a, const int group)
 {
     B64_BYTES(((uint32_t)a.i[i / 4] >> (4 * group + i % 4) & 1) << 4);
 }
@@ -378,37 +378,37 @@ V16 struct s16 s16_load(const void *p)
     return a;
 }
 
-V16 struct s16 s16_set(int32_t x)
+V16_VALUE struct s16 s16_set(int32_t x)
 {
     S16_LANES(x);
 }
 
-V16 struct s16 s16_sub(struct s16 a, struct s16 b)
+V16_VALUE struct s16 s16_sub(struct s16 a, struct s16 b)
 {
     S16_LANES(a.i[j] - b.i[j]);
 }
 
-V16 struct s16 s16_and(struct s16 a, uint32_t mask)
+V16_VALUE struct s16 s16_and(struct s16 a, uint32_t mask)
 {
     S16_LANES((uint32_t)a.i[j] & mask);
 }
 
-V16 struct s16 s16_or(struct s16 a, struct s16 b)
+V16_VALUE struct s16 s16_or(struct s16 a, struct s16 b)
 {
     S16_LANES(a.i[j] | b.i[j]);
 }
 
-V16 struct s16 s16_shift_right(struct s16 a, const int n)
+V16_VALUE struct s16 s16_shift_right(struct s16 a, const int n)
 {
     S16_LANES((uint32_t)a.i[j] >> n);
 }
 
-V16 struct s16 s16_signed_byte(struct s16 a, const int k)
+V16_VALUE struct s16 s16_signed_byte(struct s16 a, const int k)
 {
     S16_LANES((int8_t)((uint32_t)a.i[j] >> 8 * k));
 }
 
-V16 struct v16 s16_to_float(struct s16 a)
+V16_VALUE struct v16 s16_to_float(struct s16 a)
 {
     struct v16 out;
     for (int j = 0; j < 16; j++)
@@ -463,7 +463,7 @@ V16 void s16_dots(struct s16 out[][2], const struct b64 w[2][GROUPS], const int 
 #endif
 
 /* Byte k of each lane as a float. */
-V16 struct v16 s16_byte_to_float(struct s16 a, const int k)
+V16_VALUE struct v16 s16_byte_to_float(struct s16 a, const int k)
 {
     return s16_to_float(s16_and(s16_shift_right(a, 8 * k), 255));
 }
