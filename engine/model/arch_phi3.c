@@ -8,30 +8,14 @@
 #include "engine/model/architecture.h"
 
 static const struct esp_config_rule config[] = {
-    {ESP_CONFIG_layers, "num_hidden_layers", ESP_REQUIRED},
-    {ESP_CONFIG_hidden, "hidden_size", ESP_REQUIRED},
-    {ESP_CONFIG_heads, "num_attention_heads", ESP_REQUIRED},
-    {ESP_CONFIG_kv_heads, "num_key_value_heads", 0},
-    {ESP_CONFIG_ffn, "intermediate_size", ESP_REQUIRED},
-    {ESP_CONFIG_vocabulary, "vocab_size", ESP_REQUIRED},
     {ESP_CONFIG_context, "max_position_embeddings", 4096},
     {ESP_CONFIG_window, "sliding_window", 0},
     {ESP_CONFIG_windowed, "", true},
     {ESP_CONFIG_norm_epsilon, "rms_norm_eps", 1e-5},
-    {ESP_CONFIG_rope_theta, "rope_scaling.rope_theta|rope_parameters.rope_theta|rope_theta",
-     1e4},
     {ESP_CONFIG_rotary_fraction,
      "rope_scaling.partial_rotary_factor|rope_parameters.partial_rotary_factor|"
      "partial_rotary_factor",
      1},
-    {ESP_CONFIG_tied, "tie_word_embeddings", false},
-    {0},
-};
-
-static const struct esp_tensor_rule tensors[] = {
-    ESP_MODEL(embedding, "model.embed_tokens.weight", VOCABULARY, HIDDEN, ALWAYS),
-    ESP_MODEL(head, "lm_head.weight", VOCABULARY, HIDDEN, UNLESS_TIED),
-    ESP_MODEL(norm_final, "model.norm.weight", HIDDEN, ONE, ALWAYS),
     {0},
 };
 
@@ -57,12 +41,13 @@ static const struct esp_family family = {
     .hidden_act = "silu",
     .activation = ESP_SWIGLU,
     .norm = ESP_NORM_RMS,
-    .config = config,
-    .tensors = tensors,
+    .config = esp_llama_config,
+    .tensors = esp_llama_tensors,
     .layer_tensors = layer_tensors,
 };
 
 const struct esp_architecture esp_architecture_phi3 = {
     .name = "phi3",
     .family = &family,
+    .config = config,
 };

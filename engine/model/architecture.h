@@ -70,8 +70,8 @@ enum esp_config_field {
 #define ESP_REQUIRED (-1.0) /* as a fallback: config.json must have the key */
 
 /* Where the value of one field comes from. A field without a rule is 0. kv_heads = 0 then
- * becomes heads, head_dim = 0 becomes hidden / heads, and ffn = 0 becomes 4 * hidden. Only with `windowed` is there a window
- * (see esp_config_layers).
+ * becomes heads, head_dim = 0 becomes hidden / heads, and ffn = 0 becomes 4 * hidden. Only with
+ * `windowed` is there a window (see esp_config_layers).
  */
 struct esp_config_rule {
     enum esp_config_field field;
@@ -188,8 +188,11 @@ struct esp_architecture {
 #undef X
 
 extern const struct esp_family esp_family_gemma;
-/* Llama and the architectures made after it; see family_llama.c. */
+/* Llama and the architectures made after it; see family_llama.c. A family that differs from it in
+ * one table uses the others. */
 extern const struct esp_family esp_family_llama;
+extern const struct esp_config_rule esp_llama_config[];
+extern const struct esp_tensor_rule esp_llama_tensors[];
 extern const struct esp_tensor_rule esp_llama_layer_tensors[];
 
 /* ------------------------------------------------------------------ config.c */

@@ -11,7 +11,7 @@
  */
 #include "engine/model/architecture.h"
 
-static const struct esp_config_rule config[] = {
+const struct esp_config_rule esp_llama_config[] = {
     {ESP_CONFIG_layers, "num_hidden_layers", ESP_REQUIRED},
     {ESP_CONFIG_hidden, "hidden_size", ESP_REQUIRED},
     {ESP_CONFIG_heads, "num_attention_heads", ESP_REQUIRED},
@@ -28,7 +28,7 @@ static const struct esp_config_rule config[] = {
     {0},
 };
 
-static const struct esp_tensor_rule tensors[] = {
+const struct esp_tensor_rule esp_llama_tensors[] = {
     ESP_MODEL(embedding, "model.embed_tokens.weight", VOCABULARY, HIDDEN, ALWAYS),
     ESP_MODEL(head, "lm_head.weight", VOCABULARY, HIDDEN, UNLESS_TIED),
     ESP_MODEL(norm_final, "model.norm.weight", HIDDEN, ONE, ALWAYS),
@@ -63,7 +63,7 @@ const struct esp_family esp_family_llama = {
     .hidden_act = "silu",
     .activation = ESP_SWIGLU,
     .norm = ESP_NORM_RMS,
-    .config = config,
-    .tensors = tensors,
+    .config = esp_llama_config,
+    .tensors = esp_llama_tensors,
     .layer_tensors = esp_llama_layer_tensors,
 };
