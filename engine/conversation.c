@@ -29,8 +29,7 @@ int esp_conversation_add(struct esp_conversation *c, struct esp_turn_places turn
 {
     if (c->count == c->capacity) {
         const int capacity = c->capacity ? 2 * c->capacity : 16;
-        struct esp_turn_places *grown =
-            realloc(c->turns, (size_t)capacity * sizeof *grown);
+        struct esp_turn_places *grown = realloc(c->turns, (size_t)capacity * sizeof *grown);
         if (!grown)
             return ESP_E_MEMORY;
         c->turns = grown;

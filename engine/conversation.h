@@ -1,8 +1,8 @@
 /* conversation.h - the turns of a session's text.
  *
- * A turn is what a user said and the answer to it. Its places are counted in tokens; they follow
- * the text when it is shortened or when turns are dropped. A raw text has turns, too: each
- * prompt and its continuation.
+ * A turn is what a user said and the answer to it. Its places are counted in tokens; they
+ * follow the text when it is shortened or when turns are dropped. A raw text has turns, too:
+ * each prompt and its continuation.
  */
 #ifndef ESP_CONVERSATION_H
 #define ESP_CONVERSATION_H

@@ -43,8 +43,8 @@ struct esp_costs {
     struct esp_cost_curve draft[ESP_COST_OCTAVES], verify[ESP_COST_OCTAVES];
     int octave;      /* of the text that is being written */
     double relative; /* a guess: a draft pass over a target pass, before one was measured */
-    bool nominal;    /* curves are fixed, not measured, so that a given seed repeats its trees: a
-                        further row costs NOMINAL_ROW of a pass (costs.c) */
+    bool nominal; /* curves are fixed, not measured, so that a given seed repeats its trees: a
+                     further row costs NOMINAL_ROW of a pass (costs.c) */
     /* Planted by a test: seconds of a draft pass and of the rest of an iteration. NULL: none.
      */
     double (*planted_draft)(int rows);

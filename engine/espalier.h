@@ -31,16 +31,16 @@ extern "C" {
 /* ------------------------------------------------------------------ engine */
 
 struct esp_engine_options {
-    const char *target; /* model folder; NULL: the built-in pair */
-    const char *draft;  /* likewise; NULL: the built-in one if target is NULL, or none */
+    const char *target;  /* model folder; NULL: the built-in pair */
+    const char *draft;   /* likewise; NULL: the built-in one if target is NULL, or none */
     const char *backend; /* "auto" (NULL), "cpu" or "cuda" */
     int threads;         /* 0: one per core, which is also the most */
     int device;          /* which GPU, numbered from 0 */
-    bool exact; /* the same bits for any size of tree, on every backend; may be slower */
-    int max_nodes;       /* largest tree, 1..ESP_MAX_NODES; 0: 256 */
-    int context;         /* most tokens of a text; 0: as many as the target allows */
-    /* Make the target larger in memory, as esp_model_inflate() does: it says the same and costs as
-     * much as a model of its size. 0: as it is. */
+    bool exact;    /* the same bits for any size of tree, on every backend; may be slower */
+    int max_nodes; /* largest tree, 1..ESP_MAX_NODES; 0: 256 */
+    int context;   /* most tokens of a text; 0: as many as the target allows */
+    /* Make the target larger in memory, as esp_model_inflate() does: it says the same and costs
+     * as much as a model of its size. 0: as it is. */
     int width, layers;
     esp_progress *progress;
     void *user;
@@ -108,8 +108,8 @@ struct esp_session_options {
      */
     const char *system;
     struct esp_session_values values; /* zeros: all defaults; see espalier_settings.h */
-    /* Start from nothing that earlier sessions have learned about the draft's probabilities, and
-     * leave nothing to later ones, so that a seed gives the same text again. Drafter
+    /* Start from nothing that earlier sessions have learned about the draft's probabilities,
+     * and leave nothing to later ones, so that a seed gives the same text again. Drafter
      * goodput then reckons with nominal costs of passes instead of measured ones. */
     bool repeatable;
     esp_observer *observer;
@@ -130,8 +130,8 @@ void esp_session_close(struct esp_session *session);
  * tokenizer's begin-of-text token first, if it has one. */
 int esp_session_prompt(struct esp_session *session, const int32_t *tokens, int count, char *err,
                        size_t errlen);
-/* Tokenizes `length` bytes of text and appends the first `most` tokens of it (0: all of them), as
- * esp_session_prompt() does. */
+/* Tokenizes `length` bytes of text and appends the first `most` tokens of it (0: all of them),
+ * as esp_session_prompt() does. */
 int esp_session_prompt_text(struct esp_session *session, const char *text, size_t length,
                             int most, char *err, size_t errlen);
 /* Adds what a user says: in the chat format of the session's settings as the next turn of the
@@ -169,11 +169,12 @@ void esp_session_allow(struct esp_session *session, int tokens);
 /* Runs one iteration. Returns the number of tokens committed, 0 when the generation has ended
  * (end of text, nothing allowed any more, context full), or a negative status. */
 int esp_session_step(struct esp_session *session, char *err, size_t errlen);
-/* Why the last generation ended: "end of text", "end of turn", "length", "context full"; "" while
- * it runs. */
+/* Why the last generation ended: "end of text", "end of turn", "length", "context full"; ""
+ * while it runs. */
 const char *esp_session_end(const struct esp_session *session);
-/* Changes a setting: drafter, verifier, system, one of espalier_settings.h, or a parameter of the
- * current drafter by its name. Takes effect at the next iteration; on failure nothing changes.
+/* Changes a setting: drafter, verifier, system, one of espalier_settings.h, or a parameter of
+ * the current drafter by its name. Takes effect at the next iteration; on failure nothing
+ * changes.
  */
 int esp_session_set(struct esp_session *session, const char *key, const char *value, char *err,
                     size_t errlen);
@@ -182,13 +183,15 @@ int esp_session_set(struct esp_session *session, const char *key, const char *va
  * be followed because there is no room, or "". */
 int esp_session_get(const struct esp_session *session, const char *key, char *value,
                     size_t size);
-/* May the settings as they are, drafter and verifier or a window, change what the model says? */
+/* May the settings as they are, drafter and verifier or a window, change what the model says?
+ */
 bool esp_session_is_lossy(const struct esp_session *session);
 /* May drafter and verifier alone, against plain decoding with the same window? */
 bool esp_session_rule_is_lossy(const struct esp_session *session);
-/* What settings mean in a context of so many tokens: the recent tokens that a token sees, itself
- * among them, and the first ones of the text besides; recent = 0: it sees all. */
-void esp_window_of(const struct esp_session_values *values, int context, int *recent, int *sinks);
+/* What settings mean in a context of so many tokens: the recent tokens that a token sees,
+ * itself among them, and the first ones of the text besides; recent = 0: it sees all. */
+void esp_window_of(const struct esp_session_values *values, int context, int *recent,
+                   int *sinks);
 /* Tokens that the text can have: those of the engine's context, or with a window any number. */
 int esp_session_context(const struct esp_session *session);
 /* The options with which another session would begin with the settings that this one has now:
@@ -222,7 +225,7 @@ struct esp_stats {
     double mean_path_length;
     double tokens_per_iteration;
     double acceptance_rate; /* accepted / drafted, 0 if nothing was drafted */
-    int64_t prefill_rows; /* that the target computed of prompts */
+    int64_t prefill_rows;   /* that the target computed of prompts */
     double prefill_seconds, decode_seconds;
     double first_token_seconds; /* prefill and the first iteration */
     double stage_seconds[ESP_STAGES];
@@ -239,8 +242,8 @@ struct esp_stats {
      */
     double calibration_error_raw, calibration_error;
     size_t peak_bytes;   /* of the whole process on the host */
-    size_t device_bytes; /* taken on the device since the engine was opened; 0: it has no memory of
-                            its own */
+    size_t device_bytes; /* taken on the device since the engine was opened; 0: it has no memory
+                            of its own */
 };
 
 /* Since the session was opened or cleared. */
@@ -265,9 +268,9 @@ struct esp_item {
 /* Entry `index` of a list; false past its end. */
 bool esp_item(enum esp_list list, int index, struct esp_item *item);
 
-/* Whether a session at this temperature takes a drafter and a verifier ("name:k=v,..."; verifier
- * NULL: the best that goes with it), with or without a draft model. ESP_E_ARGUMENT: no, and the
- * sentence says why. */
+/* Whether a session at this temperature takes a drafter and a verifier ("name:k=v,...";
+ * verifier NULL: the best that goes with it), with or without a draft model. ESP_E_ARGUMENT:
+ * no, and the sentence says why. */
 int esp_choice_check(const char *drafter, const char *verifier, double temperature,
                      bool has_draft, char *err, size_t errlen);
 

@@ -1,4 +1,5 @@
-/* espalier_chat.h - the list of chat formats: how conversations are written as text for a model.
+/* espalier_chat.h - the list of chat formats: how conversations are written as text for a
+ * model.
  *
  * One X(name) line each; the name is also that of the file engine/chat/format_NAME.c and of its
  * `esp_chat_format_NAME`. Setting `chat` (espalier_settings.h) takes these names.

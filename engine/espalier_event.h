@@ -152,7 +152,7 @@ struct esp_event {
     const struct esp_iteration *iteration;
     const int32_t *tokens; /* prompt */
     int token_count;
-    int token_start;      /* drop */
+    int token_start; /* drop */
     /* Prompt: how many of its tokens, at its beginning and at its end, are marks of the chat
      * format around what the user said. */
     int marks, marks_after;

@@ -44,7 +44,7 @@ extern "C" {
     X(flag, ignore_eos, "ignore_eos", 0, 1, 0, "on|off",                                       \
       "go on where the text or the turn ends, to measure a length")                            \
     X(choice, chat, "chat", 0, ESP_CHAT_CHOICES - 1, 0, ESP_CHAT_NAMES,                        \
-      "format of conversations: the model's own, none (raw text), or one by name")           \
+      "format of conversations: the model's own, none (raw text), or one by name")             \
     X(whole, window, "window", 1, 1 << 20, 0, "off|on|NUMBER",                                 \
       "tokens see the sinks and this many last tokens only: a text without end, but other "    \
       "text; on: 1020")                                                                        \

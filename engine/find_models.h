@@ -21,13 +21,14 @@ extern "C" {
 enum { ESP_MODELS_MOST = 1000 };
 
 struct esp_found_model {
-    char name[160];     /* short: "fairytale-target", "Qwen/Qwen2.5-0.5B", "llama3.2:1b"; bytes of
-                           a folder's name or a file, so not safe to print as they are */
+    char name[160]; /* short: "fairytale-target", "Qwen/Qwen2.5-0.5B", "llama3.2:1b"; bytes of
+                       a folder's name or a file, so not safe to print as they are */
     char path[PATH_MAX];
-    const char *source; /* "built-in", "ESPALIER_MODELS", "Hugging Face", "LM Studio", "ollama" */
-    bool gguf;          /* a GGUF file; else a folder */
-    int64_t bytes;      /* of its weights */
-    char family[32];    /* model_type of config.json; "" if not known */
+    const char
+        *source;     /* "built-in", "ESPALIER_MODELS", "Hugging Face", "LM Studio", "ollama" */
+    bool gguf;       /* a GGUF file; else a folder */
+    int64_t bytes;   /* of its weights */
+    char family[32]; /* model_type of config.json; "" if not known */
 };
 
 struct esp_found_models {
@@ -43,10 +44,10 @@ void esp_found_models_free(struct esp_found_models *found);
 /* Describes the model at this path. Returns 0, or ESP_E_FILE if there is none. */
 int esp_found_model_at(struct esp_found_model *model, const char *path);
 
-/* Writes the path of a model that is named by its path, or by its name as a list of them has it,
- * or by the part of it behind the last slash, upper and lower case alike. Returns 0, or a
- * negative status with a sentence: ESP_E_FILE if there is none, ESP_E_MISMATCH if several models
- * have this name. */
+/* Writes the path of a model that is named by its path, or by its name as a list of them has
+ * it, or by the part of it behind the last slash, upper and lower case alike. Returns 0, or a
+ * negative status with a sentence: ESP_E_FILE if there is none, ESP_E_MISMATCH if several
+ * models have this name. */
 int esp_model_path(char *path, size_t size, const char *name, char *err, size_t errlen);
 
 /* Can `draft` draft for `target`, and is it worth it? If not, writes why: its vocabulary, its

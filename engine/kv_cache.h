@@ -21,13 +21,13 @@ struct esp_kv_cache {
     const struct esp_backend_ops *ops;
     struct esp_weights *weights;
     struct esp_cache *cache;
-    int vocabulary; /* of the model */
-    int context;    /* tokens that the text may have */
-    int length;     /* tokens of the text that were computed */
-    int rows;       /* of the cache */
+    int vocabulary;           /* of the model */
+    int context;              /* tokens that the text may have */
+    int length;               /* tokens of the text that were computed */
+    int rows;                 /* of the cache */
     struct esp_window window; /* recent = 0: none, the cache holds the whole text */
-    int max_batch;  /* rows per pass */
-    int passes;     /* forward passes since the last reset of this counter */
+    int max_batch;            /* rows per pass */
+    int passes;               /* forward passes since the last reset of this counter */
     int32_t *tokens, *positions, *logits_row; /* (max_batch) */
 };
 

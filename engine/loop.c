@@ -206,7 +206,7 @@ static int verify(struct esp_session *s)
         .mask = s->tree.mask,
         .mask_words = s->tree.mask_words,
         .logits = s->p,
-        .states = esp_session_has_head(s) ? esp_features_ask(&s->features, tree->verified)
+        .states = esp_session_has_head(s)      ? esp_features_ask(&s->features, tree->verified)
                   : s->set.drafter->looks_back ? &states
                                                : NULL,
     };

@@ -171,7 +171,8 @@ static int plain_pass(struct scorer *s, struct esp_kv_cache *cache, struct esp_r
     return sampling->temperature > 0 ? ops->softmax(rows, s->rows, count, sampling) : ESP_OK;
 }
 
-/* The same with a draft head, which reads what the target's pass left; see target_features.h. */
+/* The same with a draft head, which reads what the target's pass left; see target_features.h.
+ */
 static int head_pass(struct scorer *s, int count, const struct esp_sampling *sampling)
 {
     const struct esp_backend_ops *ops = s->session->ops;

@@ -27,14 +27,14 @@ enum esp_lossless_test {
 #define X(name) ESP_LOSSLESS_##name,
     ESP_LOSSLESS_TESTS(X)
 #undef X
-    ESP_LOSSLESS_TEST_COUNT,
+        ESP_LOSSLESS_TEST_COUNT,
 };
 
 enum { ESP_LOSSLESS_BINS = 16, ESP_LOSSLESS_SIDE = 4 /* serial: SIDE x SIDE bins */ };
 
 struct esp_lossless_plan {
-    int trials; /* continuations */
-    int tokens; /* of each */
+    int trials;                                        /* continuations */
+    int tokens;                                        /* of each */
     bool (*progress)(void *user, int done, int total); /* NULL: none; false: stop */
     void *user;
 };

@@ -21,8 +21,8 @@ struct esp_pace {
     int count, next;
     struct esp_paced {
         double seconds[ESP_PACE_PARTS];
-        int tokens; /* that it added to the text */
-        int class;  /* of work: twice its logarithm to the base 2, rounded down */
+        int tokens;         /* that it added to the text */
+        int class;          /* of work: twice its logarithm to the base 2, rounded down */
     } step[ESP_PACE_STEPS]; /* (count) a ring */
 };
 

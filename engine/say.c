@@ -105,7 +105,8 @@ static int encode(const struct esp_session *s, const struct esp_chat_text *text,
     const struct esp_tokenizer *tokenizer = s->engine->tokenizer;
     const struct esp_literals literals = {text->said.items, text->said.count,
                                           s->conversation.chat.format->marks};
-    int count = esp_tokenizer_encode_literal(tokenizer, text->bytes, length, &literals, NULL, 0);
+    int count =
+        esp_tokenizer_encode_literal(tokenizer, text->bytes, length, &literals, NULL, 0);
     if (!tokens || count < 0)
         return count;
     *tokens = calloc((size_t)count + 1, sizeof **tokens);
@@ -115,7 +116,8 @@ static int encode(const struct esp_session *s, const struct esp_chat_text *text,
                                         count);
 }
 
-/* The text of a turn behind what is there. *start and *end become the bytes of what was said. */
+/* The text of a turn behind what is there. *start and *end become the bytes of what was said.
+ */
 static int write_turn(const struct esp_session *s, struct esp_chat_text *out, const char *text,
                       size_t length, size_t *start, size_t *end)
 {
@@ -150,8 +152,7 @@ static int join(struct esp_session *s, const int32_t *tokens, int count)
     return 0;
 }
 
-static int say(struct esp_session *s, const char *text, size_t length, char *err,
-               size_t errlen)
+static int say(struct esp_session *s, const char *text, size_t length, char *err, size_t errlen)
 {
     struct esp_chat_text turn = {.bytes = NULL};
     int32_t *tokens = NULL;
@@ -168,9 +169,8 @@ static int say(struct esp_session *s, const char *text, size_t length, char *err
         const int there = join(s, tokens, count), new = count - there;
         said = said > there ? said - there : 0;
         said_end = said_end > there ? said_end - there : 0;
-        status = esp_session_append(s, tokens + there, new, false,
-                                    said < new ? said : new, said_end < new ? said_end : new,
-                                    err, errlen);
+        status = esp_session_append(s, tokens + there, new, false, said < new ? said : new,
+                                    said_end < new ? said_end : new, err, errlen);
     }
     free(tokens);
     esp_chat_text_free(&turn);
@@ -196,7 +196,8 @@ int esp_session_say(struct esp_session *s, const char *text, size_t length, char
     return status < 0 ? status : say(s, text, length, err, errlen);
 }
 
-/* ------------------------------------------------------------------ the same for other models */
+/* ------------------------------------------------------------------ the same for other models
+ */
 
 static int add_bytes(struct esp_chat_text *out, const struct esp_session *s, int start, int end)
 {
@@ -233,11 +234,10 @@ static int retell(struct esp_session *to, const struct esp_session *from, int in
         status = esp_session_say(to, said.bytes ? said.bytes : "", said.length, err, errlen);
     if (status == ESP_OK && answer.length > 0) {
         const int count = encode(to, &answer, answer.length, &tokens);
-        const struct esp_turn_places kept =
-            to->conversation.turns[to->conversation.count - 1];
-        status = count < 0 ? count
-                           : esp_session_append(to, tokens, count, false, 0, count, err,
-                                                errlen);
+        const struct esp_turn_places kept = to->conversation.turns[to->conversation.count - 1];
+        status = count < 0
+                     ? count
+                     : esp_session_append(to, tokens, count, false, 0, count, err, errlen);
         if (status == ESP_OK) /* the answer is no turn of its own */
             to->conversation.turns[--to->conversation.count - 1] = kept;
     }
@@ -259,8 +259,8 @@ int esp_session_retell(struct esp_session *to, const struct esp_session *from, c
 int esp_session_continue(struct esp_session *to, const struct esp_session *from, char *err,
                          size_t errlen)
 {
-    int status = esp_session_append(to, from->text, from->length, false, 0, from->length, err,
-                                    errlen);
+    int status =
+        esp_session_append(to, from->text, from->length, false, 0, from->length, err, errlen);
     if (status < 0)
         return status;
     to->conversation.count = 0;

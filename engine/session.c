@@ -716,7 +716,6 @@ void esp_session_stats(const struct esp_session *s, struct esp_stats *stats)
     const struct esp_backend *backend = s->engine->backend;
     if (backend->ops->memory_free) {
         const size_t left = backend->ops->memory_free(backend);
-        stats->device_bytes =
-            left < s->engine->device_free ? s->engine->device_free - left : 0;
+        stats->device_bytes = left < s->engine->device_free ? s->engine->device_free - left : 0;
     }
 }

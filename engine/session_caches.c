@@ -75,7 +75,8 @@ static bool has_positions(const struct esp_model *model)
     return model && model->desc.position_embedding.data;
 }
 
-void esp_window_of(const struct esp_session_values *values, int context, int *recent, int *sinks)
+void esp_window_of(const struct esp_session_values *values, int context, int *recent,
+                   int *sinks)
 {
     const int word = values->sinks;
     *recent = *sinks = 0;

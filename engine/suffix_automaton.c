@@ -11,8 +11,8 @@
 /* ------------------------------------------------------------------ the automaton */
 
 enum { FIRST_ROOM = 512, LONGEST_LINKS = 64 };
-/* Of a longer text, MOST tokens at most and no fewer than half of them, its last ones: a text may
- * have no end, and one that repeats itself takes time for each place where it did. */
+/* Of a longer text, MOST tokens at most and no fewer than half of them, its last ones: a text
+ * may have no end, and one that repeats itself takes time for each place where it did. */
 enum { MOST = 1 << 14 };
 
 static size_t slot_of(const struct esp_suffix *s, int32_t state, int32_t token)

@@ -41,8 +41,8 @@ struct esp_suffix {
     int slots;
 };
 
-/* Makes it the automaton of this text, or of the last 8,192 to 16,384 tokens of a longer one; what
- * it has of them already is kept. ESP_E_MEMORY: it is empty then. */
+/* Makes it the automaton of this text, or of the last 8,192 to 16,384 tokens of a longer one;
+ * what it has of them already is kept. ESP_E_MEMORY: it is empty then. */
 int esp_suffix_read(struct esp_suffix *suffix, const int32_t *text, int length);
 void esp_suffix_close(struct esp_suffix *suffix);
 

@@ -8,8 +8,8 @@
 const struct esp_backend_ops *const esp_backends[] = {&esp_backend_cpu, &esp_backend_cuda,
                                                       NULL};
 
-static int open_one(const struct esp_backend_ops *ops, struct esp_backend **backend, int threads,
-                    int device, char *err, size_t errlen)
+static int open_one(const struct esp_backend_ops *ops, struct esp_backend **backend,
+                    int threads, int device, char *err, size_t errlen)
 {
     *backend = NULL;
     if (device == 0)

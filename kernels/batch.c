@@ -86,8 +86,7 @@ bool esp_batch_fits(const struct esp_batch *b, const struct esp_cache *cache,
         return false;
     for (int i = 0; i < b->rows; i++)
         if (b->tokens[i] < 0 || b->tokens[i] >= desc->vocabulary || b->positions[i] < 0 ||
-            (desc->position_embedding.data &&
-             b->positions[i] >= desc->position_embedding.rows))
+            (desc->position_embedding.data && b->positions[i] >= desc->position_embedding.rows))
             return false;
     return (!b->mask || mask_fits(b)) && window_fits(b, cache) && logits_fit(b, cache, desc) &&
            step_fits(b) && states_fit(b, cache, desc) && input_fits(b, cache, desc);

@@ -116,7 +116,8 @@ struct esp_model_desc {
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
     enum esp_reads reads;
     int input;                      /* width of the hidden states that it reads, or 0 */
-    struct esp_tensor fc, fc_bias;  /* (hidden, hidden + input), EAGLE-3: (hidden, input); (hidden, 1) */
+    struct esp_tensor fc;           /* (hidden, hidden + input), of EAGLE-3 (hidden, input) */
+    struct esp_tensor fc_bias;      /* (hidden, 1) */
     struct esp_tensor norm_input;   /* (hidden, 1) of EAGLE-3 */
     enum esp_norm norm;
     enum esp_activation activation;

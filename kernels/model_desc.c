@@ -183,10 +183,10 @@ static int check(const struct checker *c, const struct esp_tensor *t, const char
                  int rows, int columns)
 {
     const bool known = (unsigned)t->dtype < ESP_DTYPE_COUNT;
-    const bool fits = t->data && t->rows == rows && t->columns == columns && t->block > 0 &&
-                      t->stride > 0 && known &&
-                      (t->transposed == 0 ||
-                       (t->transposed >= rows && !esp_dtype_quantised(t->dtype)));
+    const bool fits =
+        t->data && t->rows == rows && t->columns == columns && t->block > 0 && t->stride > 0 &&
+        known &&
+        (t->transposed == 0 || (t->transposed >= rows && !esp_dtype_quantised(t->dtype)));
     if (fits && columns % esp_dtype_block(t->dtype) == 0)
         return 0;
     char where[32] = "";
@@ -262,8 +262,8 @@ static int check_layer(const struct checker *c, const struct esp_model_desc *d,
         status = check_head_norm(c, &l->query_norm, "the norm of the queries", d->heads,
                                  d->head_dim);
     if (status == 0)
-        status = check_head_norm(c, &l->key_norm, "the norm of the keys", d->kv_heads,
-                                 d->head_dim);
+        status =
+            check_head_norm(c, &l->key_norm, "the norm of the keys", d->kv_heads, d->head_dim);
     if (status == 0 && (l->norm2.data || !l->norm_mlp.data))
         status = check_norm(c, &l->norm2, &l->norm2_bias, d->hidden);
     if (status == 0 && l->rotation == ESP_ROTATION_LOCAL && !d->local_inverse_frequency)

@@ -189,8 +189,7 @@ static void put_character(struct esp_line *line, const char *bytes, size_t lengt
             snprintf(escape, sizeof escape, "\\u%04x", (unsigned)c);
         else
             snprintf(escape, sizeof escape, "\\u%04x\\u%04x",
-                     0xd800 + ((unsigned)(c - 0x10000) >> 10),
-                     0xdc00 + ((unsigned)c & 0x3ff));
+                     0xd800 + ((unsigned)(c - 0x10000) >> 10), 0xdc00 + ((unsigned)c & 0x3ff));
         put_text(line, escape);
     }
 }

@@ -236,9 +236,10 @@ static int reopen(struct esp_recorder *r, int flags, bool force, char *err, size
 {
     struct stat info;
     if (stat(r->path, &info) == 0 && S_ISREG(info.st_mode) && !force)
-        return esp_fail(err, errlen, ESP_E_FILE,
-                        "%s exists; give another name, or ask to overwrite it (--force, :record!)",
-                        r->path);
+        return esp_fail(
+            err, errlen, ESP_E_FILE,
+            "%s exists; give another name, or ask to overwrite it (--force, :record!)",
+            r->path);
     r->fd = open(r->path, flags);
     if (r->fd < 0 || fstat(r->fd, &info) < 0)
         return refuse(r, reason(), err, errlen);

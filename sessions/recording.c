@@ -54,10 +54,10 @@ struct esp_recording {
 
     struct esp_text_token *text; /* (text_capacity) what esp_recording_text() gives */
     int text_capacity;
-    char *line;                   /* (ESP_RECORDING_LINE + 1) the one read last */
+    char *line;                         /* (ESP_RECORDING_LINE + 1) the one read last */
     struct esp_recorded_event recorded; /* its event */
     bool has_iteration;                 /* that event is an iteration */
-    struct esp_iteration stepped; /* of esp_recording_step() */
+    struct esp_iteration stepped;       /* of esp_recording_step() */
     struct esp_node *stepped_nodes;
     int stepped_capacity;
     struct esp_event event;
@@ -102,8 +102,8 @@ static int add_rest(struct esp_recording *r, const struct esp_event *event, int 
     if (rest > 0 && esp_recording_text(r, r->count - 1, &text) < 0)
         return ESP_E_MEMORY;
     for (int i = 0; i < rest && status == ESP_OK; i++)
-        status = add_token(r, r->text[start + count + i].token,
-                           r->text[start + count + i].kind);
+        status =
+            add_token(r, r->text[start + count + i].token, r->text[start + count + i].kind);
     return status;
 }
 
@@ -332,8 +332,7 @@ int esp_recording_iteration_event(const struct esp_recording *r, int iteration)
 
 /* Fills the text from its end, going back through the events. Each event added the tokens that
  * stand before those of the next one; tokens that a later event took back are skipped. */
-int esp_recording_text(struct esp_recording *r, int event,
-                       const struct esp_text_token **tokens)
+int esp_recording_text(struct esp_recording *r, int event, const struct esp_text_token **tokens)
 {
     int count = event < 0 ? 0 : r->entries[event].text, left = count;
     if (count > r->text_capacity) {
@@ -376,8 +375,8 @@ double esp_recording_baseline(const struct esp_recording *r, int event)
 {
     int iterations = 0;
     if (event >= 0)
-        iterations = r->entries[event].iterations +
-                     (r->entries[event].type == ESP_EVENT_ITERATION);
+        iterations =
+            r->entries[event].iterations + (r->entries[event].type == ESP_EVENT_ITERATION);
     return iterations > 0 ? r->iterations[iterations - 1].baseline : 0;
 }
 

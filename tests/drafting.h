@@ -5,8 +5,8 @@
 
 #include "tests/toy.h"
 
-/* What is 0 gets: 12 tokens, a context of 256, 64 nodes, sharpness 2, toy seed 1, and the draft's
- * temperature is that of the text. */
+/* What is 0 gets: 12 tokens, a context of 256, 64 nodes, sharpness 2, toy seed 1, and the
+ * draft's temperature is that of the text. */
 struct drafting_setup {
     const char *drafter, *draft_temp;
     int vocabulary, context, max_nodes, top_k;

@@ -14,8 +14,8 @@ struct random_shape {
     const char *name;
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, rotary;
     enum esp_dtype dtype; /* a quantised one: matrices of every quantised type, mixed */
-    bool neox;     /* LayerNorm, GELU, fused q/k/v; else RMSNorm, SwiGLU */
-    bool parallel; /* residual */
+    bool neox;            /* LayerNorm, GELU, fused q/k/v; else RMSNorm, SwiGLU */
+    bool parallel;        /* residual */
     bool bias, tied;
     bool head_norm; /* of queries and keys */
 };

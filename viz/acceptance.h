@@ -35,10 +35,11 @@ struct esp_accept_depth {
 };
 
 struct esp_acceptance {
-    int iterations, most_nodes;            /* most_nodes: of a tree */
-    int64_t drafted, accepted, deepest;    /* summed */
-    int64_t mask_blocks;                   /* summed */
-    int64_t prefix_blocks; /* summed: blocks of the same size before the tree, all of them full */
+    int iterations, most_nodes;         /* most_nodes: of a tree */
+    int64_t drafted, accepted, deepest; /* summed */
+    int64_t mask_blocks;                /* summed */
+    int64_t
+        prefix_blocks; /* summed: blocks of the same size before the tree, all of them full */
     int64_t length[ESP_ACCEPT_DEPTHS + 1]; /* iterations by length of the accepted path */
     struct esp_accept_depth depth[ESP_ACCEPT_DEPTHS]; /* from depth 1 on */
     struct esp_trial_counts rank[ESP_ACCEPT_RANKS];

@@ -61,18 +61,19 @@ int esp_draw_bar(struct esp_canvas *canvas, int x, int y, int width, int style, 
 }
 
 int esp_draw_columns(struct esp_canvas *canvas, struct esp_rect rect, int style,
-                      const float *values, int count, double minimum, double maximum)
+                     const float *values, int count, double minimum, double maximum)
 {
     enum { WIDEST = 4 };
     const int first = count > rect.width ? count - rect.width : 0;
     int each = count > 0 ? rect.width / count : 0;
     each = each > WIDEST ? WIDEST : each < 1 ? 1 : each;
     for (int i = first; i < count; i++) {
-        const double place = maximum > minimum ? (values[i] - minimum) / (maximum - minimum) : 0;
+        const double place =
+            maximum > minimum ? (values[i] - minimum) / (maximum - minimum) : 0;
         int eighths = isfinite(place) ? (int)lround(place * rect.height * 8) : 0;
         for (int row = 0; row < rect.height && (eighths > 0 || row == 0); row++, eighths -= 8)
-            esp_draw_repeat(canvas, rect.x + (i - first) * each,
-                            rect.y + rect.height - 1 - row, each, style,
+            esp_draw_repeat(canvas, rect.x + (i - first) * each, rect.y + rect.height - 1 - row,
+                            each, style,
                             canvas->glyphs->sparks[eighths >= 8  ? 7
                                                    : eighths > 1 ? eighths - 1
                                                                  : 0]);

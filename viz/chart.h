@@ -25,7 +25,7 @@ int esp_draw_probability(struct esp_canvas *canvas, int x, int y, int style, dou
 /* The last `rect.width` of `count` values, oldest first, as columns over the rows of `rect`; of
  * few values each is wider. Returns the columns that were drawn. */
 int esp_draw_columns(struct esp_canvas *canvas, struct esp_rect rect, int style,
-                      const float *values, int count, double minimum, double maximum);
+                     const float *values, int count, double minimum, double maximum);
 
 /* The last `width` of `count` values, oldest first, drawn between minimum and maximum. */
 void esp_draw_spark(struct esp_canvas *canvas, int x, int y, int width, int style,

@@ -14,7 +14,7 @@ struct esp_colours {
     const char *accepted, *rejected, *cut, *bonus;
     const char *stage[6]; /* of bars: draft, flatten, verify, select, commit, adapt */
     const char *course;   /* of a line in a chart */
-    int plain, sure; /* 0xRRGGBB: fill of a node with confidence 0 and 1 */
+    int plain, sure;      /* 0xRRGGBB: fill of a node with confidence 0 and 1 */
 };
 
 /* The set of this name, or NULL. */

@@ -123,8 +123,8 @@ static void explain_rejected(char *text, size_t size, const struct esp_iteration
                  quoted);
     else if (isfinite(n->branching))
         snprintf(text, size,
-                 "rejected: the target drew %s at random; the chance of this one was %s", quoted,
-                 esp_probability_exact(a, n->branching));
+                 "rejected: the target drew %s at random; the chance of this one was %s",
+                 quoted, esp_probability_exact(a, n->branching));
     else
         snprintf(text, size, "rejected: the target drew %s at random", quoted);
 }
@@ -200,7 +200,8 @@ static void say_breadth(char *text, size_t size, const struct esp_iteration *it,
         esp_say(text, size, ", at least the upper confidence of %.0f %% (tauh)",
                 100 * high->before);
     else if (low && n->confidence < low->before)
-        esp_say(text, size, ", below the lower confidence of %.0f %% (taul)", 100 * low->before);
+        esp_say(text, size, ", below the lower confidence of %.0f %% (taul)",
+                100 * low->before);
     else if (high && low)
         esp_say(text, size, ", between the confidences of %.0f %% (taul) and %.0f %% (tauh)",
                 100 * low->before, 100 * high->before);
@@ -208,7 +209,8 @@ static void say_breadth(char *text, size_t size, const struct esp_iteration *it,
             children, children == 1 ? "" : "ren");
 }
 
-/* The draws of an entry of a list that "name" or "name:parameters" means; "" if there is none. */
+/* The draws of an entry of a list that "name" or "name:parameters" means; "" if there is none.
+ */
 static const char *draws_of(enum esp_list list, const char *spec)
 {
     struct esp_item item;
@@ -315,10 +317,11 @@ static void explain_draft(char *text, size_t size, const struct esp_iteration *i
         return;
     }
     const struct esp_node *n = &tree->nodes[example];
-    esp_say(text, size,
-            " %d %s cut before the target sees %s: the path to %s, for one, is %.2g %% likely (P)",
-            cut, cut == 1 ? "is" : "are", cut == 1 ? "it" : "them",
-            esp_quote_token(quoted, tokens, n->token), 100 * exp(n->cumulative_log_q));
+    esp_say(
+        text, size,
+        " %d %s cut before the target sees %s: the path to %s, for one, is %.2g %% likely (P)",
+        cut, cut == 1 ? "is" : "are", cut == 1 ? "it" : "them",
+        esp_quote_token(quoted, tokens, n->token), 100 * exp(n->cumulative_log_q));
     char why[128];
     if (explain_price(why, sizeof why, it, n))
         esp_say(text, size, " (%s)", why);
@@ -409,8 +412,8 @@ static void explain_stage(char *text, size_t size, const struct esp_iteration *i
             nodes, plural(nodes));
         break;
     case ESP_STAGE_VERIFY:
-        esp_say(text, size,
-                "The target computed the root and %d node%s in one pass", nodes, plural(nodes));
+        esp_say(text, size, "The target computed the root and %d node%s in one pass", nodes,
+                plural(nodes));
         if (it->seconds[ESP_STAGE_VERIFY] > 0)
             esp_say(text, size, " of %.2g ms.", 1e3 * it->seconds[ESP_STAGE_VERIFY]);
         else

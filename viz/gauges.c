@@ -13,10 +13,12 @@ static const struct entry {
     const char *up, *down; /* what it changes when it rises and when it falls; or NULL */
     const char *goal;      /* symbol of the value it is steered to; or NULL */
 } entries[] = {
-    {"tauh", "upper confidence", "A node whose best guess is at least this likely gets the fewest children.",
+    {"tauh", "upper confidence",
+     "A node whose best guess is at least this likely gets the fewest children.",
      "fewer nodes count as sure, so trees get wider",
      "more nodes count as sure, so trees get narrower", NULL},
-    {"taul", "lower confidence", "A node whose best guess is less likely than this gets the most children.",
+    {"taul", "lower confidence",
+     "A node whose best guess is less likely than this gets the most children.",
      "more nodes count as unsure, so trees get wider",
      "fewer nodes count as unsure, so trees get narrower", NULL},
     {"D0", "base depth", "Every path may be this deep; below, only likely ones go on.",
@@ -27,25 +29,27 @@ static const struct entry {
      "paths stop earlier", "paths go on longer", NULL},
     {"tau", "pruning bound", "A path less likely than this is cut before the target sees it.",
      "more nodes are cut", "fewer nodes are cut", NULL},
-    {"acceptance", "accepted share", "How much of the drafted depth was accepted of late.", NULL,
-     NULL, "target"},
+    {"acceptance", "accepted share", "How much of the drafted depth was accepted of late.",
+     NULL, NULL, "target"},
     {"target", "goal", "The accepted share that the controller steers for.", NULL, NULL, NULL},
     {"reached", "reached share", "How many accepted paths of late reached the deepest layer.",
      NULL, NULL, "price"},
-    {"row", "cost of a row", "What one more node costs the target, in tokens.", NULL, NULL, NULL},
+    {"row", "cost of a row", "What one more node costs the target, in tokens.", NULL, NULL,
+     NULL},
     {"layer", "cost of a pass", "What one more pass of the draft costs, in tokens.", NULL, NULL,
      NULL},
     {"expected", "expected tokens", "What the drafter expects of this tree.", NULL, NULL, NULL},
     {"obtained", "obtained tokens", "What the tree gave.", NULL, NULL, "expected"},
     {"account", "savings",
-     "Plain decoding steps that trees have saved; a tree may cost no more than that.", NULL, NULL,
-     NULL},
-    {"wait", "wait", "Tokens that are decoded plainly before a draft is tried again.", NULL, NULL,
-     NULL},
+     "Plain decoding steps that trees have saved; a tree may cost no more than that.", NULL,
+     NULL, NULL},
+    {"wait", "wait", "Tokens that are decoded plainly before a draft is tried again.", NULL,
+     NULL, NULL},
     {"match", "longest match", "Tokens of the text's end that were found earlier in it.", NULL,
      NULL, NULL},
     {"retrieved", "copied length", "Accepted tokens per copied passage.", NULL, NULL, NULL},
-    {"model", "drafted length", "Accepted tokens per tree of the draft model.", NULL, NULL, NULL},
+    {"model", "drafted length", "Accepted tokens per tree of the draft model.", NULL, NULL,
+     NULL},
     {"K", "chain length", "Tokens that the next chain has.", "the next chain is longer",
      "the next chain is shorter", NULL},
     {"threshold", "threshold", "A node is drafted where it is accepted at least this likely.",
@@ -55,16 +59,18 @@ static const struct entry {
     {"r3", "third child", "How often a third child was accepted.", NULL, NULL, NULL},
     {"r4", "fourth child", "How often a fourth child was accepted.", NULL, NULL, NULL},
     {"draft_temp", "draft temperature",
-     "The draft's probabilities are taken at this temperature, so that they mean what they say.",
+     "The draft's probabilities are taken at this temperature, so that they mean what they "
+     "say.",
      NULL, NULL, NULL},
-    {"error_raw", "error as drafted", "How far the draft's own probabilities are off.", NULL, NULL,
-     NULL},
-    {"error", "error as corrected", "How far they are off at the draft temperature.", NULL, NULL,
-     NULL},
+    {"error_raw", "error as drafted", "How far the draft's own probabilities are off.", NULL,
+     NULL, NULL},
+    {"error", "error as corrected", "How far they are off at the draft temperature.", NULL,
+     NULL, NULL},
 };
 
 static const struct entry price_of_layer = {
-    "price", "goal", "The share of paths that must reach a layer for it to pay.", NULL, NULL, NULL};
+    "price", "goal", "The share of paths that must reach a layer for it to pay.",
+    NULL,    NULL,   NULL};
 static const struct entry price_of_time = {
     "price", "price of time", "Tokens per second of late: what a second is worth.", NULL, NULL,
     NULL};
@@ -132,8 +138,8 @@ static void say_cause(char *text, size_t size, const struct esp_iteration *it)
         const struct esp_gauge *goal = share ? esp_gauge_goal(it, steered[i]) : NULL;
         if (!goal || !isfinite(share->after))
             continue;
-        esp_say(text, size, ", as the %s %s is %s the goal %s",
-                esp_gauge_name(it, steered[i]), esp_number(a, share->after, 2),
+        esp_say(text, size, ", as the %s %s is %s the goal %s", esp_gauge_name(it, steered[i]),
+                esp_number(a, share->after, 2),
                 share->after > goal->after   ? "above"
                 : share->after < goal->after ? "below"
                                              : "at",

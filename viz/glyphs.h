@@ -13,11 +13,11 @@ enum { ESP_LINE_UP = 1, ESP_LINE_DOWN = 2, ESP_LINE_LEFT = 4, ESP_LINE_RIGHT = 8
 
 struct esp_glyphs {
     const char *name;
-    const char *lines[16];   /* by a sum of ESP_LINE_*; 0 is blank */
-    const char *dash;        /* horizontal line to a node that was cut */
-    const char *eighths[9];  /* a cell filled from the left by 0/8..8/8 */
-    const char *sparks[8];   /* a cell filled from below by 1/8..8/8 */
-    const char *shades[3];   /* a full cell of the first, second, third part of a stack */
+    const char *lines[16];  /* by a sum of ESP_LINE_*; 0 is blank */
+    const char *dash;       /* horizontal line to a node that was cut */
+    const char *eighths[9]; /* a cell filled from the left by 0/8..8/8 */
+    const char *sparks[8];  /* a cell filled from below by 1/8..8/8 */
+    const char *shades[3];  /* a full cell of the first, second, third part of a stack */
     const char *halves[4]; /* neither half, upper, lower, both; [1] NULL: there are none, and no
                               braille either */
     const char *accepted, *rejected;

@@ -53,11 +53,11 @@ enum esp_style {
 #define X(name, key, attributes) ESP_STYLE_##name,
     ESP_STYLES(X)
 #undef X
-    ESP_STYLE_COUNT
+        ESP_STYLE_COUNT
 };
 
-const char *esp_style_key(int style);        /* "confidence-low" */
-int esp_style_attributes(int style);         /* its default attributes */
-int esp_style_find(const char *key);         /* -1 if no style has this key */
+const char *esp_style_key(int style); /* "confidence-low" */
+int esp_style_attributes(int style);  /* its default attributes */
+int esp_style_find(const char *key);  /* -1 if no style has this key */
 
 #endif

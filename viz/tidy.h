@@ -17,7 +17,8 @@
 #define ESP_TIDY_H
 
 struct esp_tidy_box {
-    int parent; /* index, below its own; -1 for box 0. Siblings in the order of their indices. */
+    int parent; /* index, below its own; -1 for box 0. Siblings in the order of their indices.
+                 */
     int width;  /* columns */
     int x, y;   /* set: first column and row; the root has x = 0, the topmost box y = 0 */
 };

@@ -93,15 +93,15 @@ static int by_interest(const void *left, const void *right)
  * draft's cumulative probability. */
 static struct interest *rank(const struct building *b)
 {
-    static const int class[] = {[ESP_ACCEPTED] = 1, [ESP_REJECTED] = 2, [ESP_UNVISITED] = 3,
-                                [ESP_CUT] = 4};
+    static const int class[] = {
+        [ESP_ACCEPTED] = 1, [ESP_REJECTED] = 2, [ESP_UNVISITED] = 3, [ESP_CUT] = 4};
     const struct esp_tree *tree = &b->it->tree;
     struct interest *order = calloc((size_t)tree->count, sizeof *order);
     if (!order)
         return NULL;
     for (int i = 0; i < tree->count; i++) {
         const struct esp_node *node = &tree->nodes[i];
-        order[i] = (struct interest){class[node->verdict & 3], i, node->cumulative_log_q};
+        order[i] = (struct interest){class[node->verdict & 3], i, node -> cumulative_log_q};
     }
     for (int i = tree->count - 1; i > 0; i--) {
         bool new = b->choice->new_depth > 0 && tree->nodes[i].depth == b->choice->new_depth;
@@ -340,8 +340,7 @@ static void draw_edges(struct esp_canvas *canvas, const struct esp_tree_rows *ro
     for (int up = row->parent_row; up > 0; up = rows->row[up].parent_row) {
         x = (rows->row[up].depth - 1) * step;
         if (!rows->row[up].last)
-            esp_draw(canvas, x, y, ESP_STYLE_EDGE,
-                     glyphs->lines[ESP_LINE_UP | ESP_LINE_DOWN]);
+            esp_draw(canvas, x, y, ESP_STYLE_EDGE, glyphs->lines[ESP_LINE_UP | ESP_LINE_DOWN]);
     }
 }
 

@@ -22,8 +22,8 @@ enum esp_tree_row_kind { ESP_ROW_NODE, ESP_ROW_BONUS, ESP_ROW_FOLD };
 
 struct esp_tree_row {
     int kind;
-    int node;        /* for the other kinds: their parent */
-    int parent_row;  /* -1 for the root */
+    int node;       /* for the other kinds: their parent */
+    int parent_row; /* -1 for the root */
     int depth;
     bool last;       /* no sibling row follows */
     int hidden, cut; /* fold: nodes below that are not shown, and how many of them were cut */

@@ -21,9 +21,7 @@ static char *plain(const char *text, size_t length)
     char *out = malloc(length + 1), *to = out;
     for (size_t i = 0; out && i < length; i++) {
         const bool escaped = text[i] == '\\' && i + 1 < length && text[i + 1] == 'n';
-        *to++ = escaped          ? '\n'
-                : text[i] == '"' ? '\''
-                                 : text[i];
+        *to++ = escaped ? '\n' : text[i] == '"' ? '\'' : text[i];
         i += escaped;
     }
     if (out)
@@ -72,8 +70,7 @@ static const char *template_of(const cJSON *config)
         return cJSON_GetStringValue(found);
     cJSON_ArrayForEach(item, found)
     {
-        const char *name =
-            cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "name"));
+        const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "name"));
         if (name && strcmp(name, "default") == 0)
             return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "template"));
     }
@@ -96,11 +93,12 @@ int esp_chat_open(struct esp_chat *chat, const char *folder, char *err, size_t e
     const char *text = file ? file : template_of(config.root);
     length = text ? strlen(text) : 0;
     if (status == ESP_OK && length > ESP_CHAT_TEMPLATE_LIMIT)
-        status = esp_fail(err, errlen, ESP_E_FORMAT,
-                          "%s: chat_template is longer than %d bytes", config.path,
-                          ESP_CHAT_TEMPLATE_LIMIT);
-    if (status == ESP_OK && esp_chat_read(chat, text, length, token_text(config.root, "bos_token"),
-                                          token_text(config.root, "eos_token")) < 0)
+        status =
+            esp_fail(err, errlen, ESP_E_FORMAT, "%s: chat_template is longer than %d bytes",
+                     config.path, ESP_CHAT_TEMPLATE_LIMIT);
+    if (status == ESP_OK &&
+        esp_chat_read(chat, text, length, token_text(config.root, "bos_token"),
+                      token_text(config.root, "eos_token")) < 0)
         status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the chat template");
     free(file);
     esp_json_close(&config);

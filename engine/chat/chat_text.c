@@ -121,8 +121,7 @@ void esp_chat_date(char *text, size_t size, bool in_words)
     struct tm day = {.tm_mday = 1};
     localtime_r(&now, &day);
     if (in_words)
-        snprintf(text, size, "%02d %s %d", day.tm_mday, months[day.tm_mon],
-                 1900 + day.tm_year);
+        snprintf(text, size, "%02d %s %d", day.tm_mday, months[day.tm_mon], 1900 + day.tm_year);
     else
         snprintf(text, size, "%d-%02d-%02d", 1900 + day.tm_year, day.tm_mon + 1, day.tm_mday);
 }

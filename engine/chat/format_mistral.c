@@ -3,18 +3,18 @@
  *     [INST] TEXT [/INST] TEXT</s>
  *
  * The formats of the years differ in their blanks: the first ones have one on both sides of
- * both marks, the third (0.3) only behind [INST] and before an answer, the fourth (Tekken) none.
- * The newest have a place for the system text; before, it stood in front of the user's first
- * text, or, in the templates of the third and fourth, of the last. In a conversation that goes
- * on it always stands in the first, because text that was computed is not moved.
+ * both marks, the third (0.3) only behind [INST] and before an answer, the fourth (Tekken)
+ * none. The newest have a place for the system text; before, it stood in front of the user's
+ * first text, or, in the templates of the third and fourth, of the last. In a conversation that
+ * goes on it always stands in the first, because text that was computed is not moved.
  */
 #include "engine/chat/chat_format.h"
 
 enum {
-    BLANK_BEFORE = 1,  /* " [INST]" */
-    BLANK_AFTER = 2,   /* "[INST] " */
-    BLANK_END = 4,     /* " [/INST]" */
-    BLANK_ANSWER = 8,  /* in front of an answer */
+    BLANK_BEFORE = 1, /* " [INST]" */
+    BLANK_AFTER = 2,  /* "[INST] " */
+    BLANK_END = 4,    /* " [/INST]" */
+    BLANK_ANSWER = 8, /* in front of an answer */
     STRIPS_ANSWER = 16,
     SYSTEM_LAST = 32,
     SYSTEM_PART = 64,

@@ -25,7 +25,7 @@ struct esp_shape {
 struct esp_shape_table {
     /* (depth left, rank, nodes) nodes that the child of this rank gets; 0: no such child */
     uint16_t given[ESP_SHAPE_DEPTH + 1][ESP_SHAPE_RANKS][ESP_MAX_NODES + 1];
-    double tree[2][ESP_MAX_NODES + 2]; /* (depth parity, nodes) T */
+    double tree[2][ESP_MAX_NODES + 2];                   /* (depth parity, nodes) T */
     double rest[ESP_SHAPE_RANKS + 1][ESP_MAX_NODES + 1]; /* (rank, nodes) C of one depth */
 };
 

@@ -12,10 +12,10 @@
  * are made ahead of need, or in one call with others, changes no text: a seed gives the same
  * one on every backend, as far as their probabilities are the same.
  *
- * A draft head (target_features.h) reads a hidden state with each token: that of the target in front
- * of the text's tokens, the head's own of the parent in front of a node. So the rows of its
- * tree are worth nothing once the tokens are text: they are computed again from the target's
- * states with the next root.
+ * A draft head (target_features.h) reads a hidden state with each token: that of the target in
+ * front of the text's tokens, the head's own of the parent in front of a node. So the rows of
+ * its tree are worth nothing once the tokens are text: they are computed again from the
+ * target's states with the next root.
  *
  * Row q_row[u] of q is the distribution that the children of u are drawn from, unchanged until
  * the iteration ends: a verifier finds there exactly what was sampled from.

@@ -73,8 +73,8 @@ static void split(const struct esp_draft *d, struct state *s, int first, int cou
             memmove(s->match + at + 1, s->match + at, (size_t)(i - at) * sizeof match);
             s->match[at++] = match;
         }
-        s->group[s->groups++] = (struct group){
-            from, at - from, parent, depth, (float)(at - from) / (float)count};
+        s->group[s->groups++] =
+            (struct group){from, at - from, parent, depth, (float)(at - from) / (float)count};
     }
 }
 
@@ -86,8 +86,7 @@ static struct group take(struct state *s)
         if (s->group[i].count > s->group[best].count)
             best = i;
     struct group group = s->group[best];
-    memmove(s->group + best, s->group + best + 1,
-            (size_t)(--s->groups - best) * sizeof group);
+    memmove(s->group + best, s->group + best + 1, (size_t)(--s->groups - best) * sizeof group);
     return group;
 }
 

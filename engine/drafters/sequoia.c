@@ -55,8 +55,7 @@ static void plan(struct state *s, const struct esp_draft *d)
     int nodes = (int)esp_param(d->params, N), depth = (int)esp_param(d->params, DEPTH);
     nodes = nodes < d->tree->capacity ? nodes : d->tree->capacity;
     if (*d->pair)
-        snprintf(key, sizeof key, "%s, temperature %g, %s", d->pair,
-                 d->temperature,
+        snprintf(key, sizeof key, "%s, temperature %g, %s", d->pair, d->temperature,
                  sampled(d->params, d->greedy) ? "swor" : "topk");
     esp_rank_rates_turn(&s->rates, esp_param(d->params, LEARN) != 0 ? key : NULL);
     bool moved = nodes != s->planned_nodes || depth != s->planned_depth;
@@ -68,8 +67,7 @@ static void plan(struct state *s, const struct esp_draft *d)
         s->planned[k] = esp_rank_rate(&s->rates, k);
     s->planned_nodes = nodes;
     s->planned_depth = depth;
-    s->expected =
-        esp_shape_best(&s->shape, &s->table, s->planned, ESP_RANKS, nodes, depth);
+    s->expected = esp_shape_best(&s->shape, &s->table, s->planned, ESP_RANKS, nodes, depth);
 }
 
 /* Lists the nodes of a layer of the shape that are in the tree and get children, and the most
@@ -100,8 +98,8 @@ static void add_likeliest(struct esp_draft *d, struct state *s, int count, int m
         for (int j = 0; j < s->shape.children[s->layer[i]]; j++) {
             int from = i * most + j;
             if (d->top_q[from] > 0)
-                s->node[s->shape.first_child[s->layer[i]] + j] = esp_tree_add(
-                    d->tree, s->parents[i], d->top_token[from], d->top_q[from]);
+                s->node[s->shape.first_child[s->layer[i]] + j] =
+                    esp_tree_add(d->tree, s->parents[i], d->top_token[from], d->top_q[from]);
         }
 }
 
@@ -169,8 +167,7 @@ static int gauges(const void *memory, const struct esp_params *values, struct es
     (void)values;
     for (int k = 0; k < 4; k++)
         g[k] = (struct esp_gauge){names[k], .after = esp_rank_rate(&s->rates, k), .maximum = 1};
-    g[4] = (struct esp_gauge){"expected", .after = s->expected,
-                              .maximum = ESP_SHAPE_DEPTH + 1};
+    g[4] = (struct esp_gauge){"expected", .after = s->expected, .maximum = ESP_SHAPE_DEPTH + 1};
     return 5;
 }
 

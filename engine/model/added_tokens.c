@@ -149,8 +149,7 @@ static int32_t longest(const struct esp_added_tokens *added, const char *whole, 
         uint64_t end =
             i > 0 ? esp_int_map_get(&added->trie, edge(node, END)) : ESP_INT_MAP_NONE;
         if (end != ESP_INT_MAP_NONE &&
-            (!literals ||
-             is_harmless(&added->vocabulary->tokens[end], literals->marks) ||
+            (!literals || is_harmless(&added->vocabulary->tokens[end], literals->marks) ||
              !touches_literal(literals, offset + at, offset + at + i))) {
             token = end;
             *matched = i;
@@ -214,15 +213,13 @@ static int touches_word(const struct esp_added_tokens *added, struct esp_matcher
 }
 
 int esp_added_tokens_find(const struct esp_added_tokens *added, struct esp_matcher *matcher,
-                          const char *text, int32_t length,
-                          const struct esp_literals *literals, int32_t offset,
-                          struct esp_spans *spans)
+                          const char *text, int32_t length, const struct esp_literals *literals,
+                          int32_t offset, struct esp_spans *spans)
 {
     int32_t done = 0; /* text before this is in a span */
     spans->count = 0;
     for (int32_t i = 0; added->trie.entries && i < length;) {
-        int32_t matched = 0,
-                id = longest(added, text, i, length, literals, offset, &matched);
+        int32_t matched = 0, id = longest(added, text, i, length, literals, offset, &matched);
         if (id < 0) {
             i++;
             continue;

@@ -26,8 +26,7 @@ void esp_added_tokens_free(struct esp_added_tokens *added);
  * `literals` (NULL: there are none) are parts of a text in which this one begins at byte
  * `offset`. Returns 0 or a negative status. */
 int esp_added_tokens_find(const struct esp_added_tokens *added, struct esp_matcher *matcher,
-                          const char *text, int32_t length,
-                          const struct esp_literals *literals, int32_t offset,
-                          struct esp_spans *spans);
+                          const char *text, int32_t length, const struct esp_literals *literals,
+                          int32_t offset, struct esp_spans *spans);
 
 #endif

@@ -1,7 +1,7 @@
 /* arch_phi3.c - the Phi-3 architecture (Phi 3, 3.5 and 4): Llama's layers with fused matrices.
  *
- * Query, key and value are one matrix, one below the other, and so are gate and up. Texts longer
- * than those of the first training rotate by other frequencies (LongRoPE). Key names and
+ * Query, key and value are one matrix, one below the other, and so are gate and up. Texts
+ * longer than those of the first training rotate by other frequencies (LongRoPE). Key names and
  * fallbacks are those of Phi3Config in the transformers library.
  * Abdin et al., "Phi-3 Technical Report", 2024, section 2.
  */

@@ -25,9 +25,9 @@
     X(int, ffn, 1, 1 << 20)                                                                    \
     X(int, vocabulary, 1, 2 << 20)                                                             \
     X(int, context, 1, 16 << 20)                                                               \
-    X(int, window, 1, 16 << 20) /* positions that attention sees, its own included */          \
-    X(int, window_from, 0, 1000) /* the first layer that may have the window */                \
-    X(int, full_every, 1, 1000)  /* of so many layers the last one has none */                 \
+    X(int, window, 1, 16 << 20)      /* positions that attention sees, its own included */     \
+    X(int, window_from, 0, 1000)     /* the first layer that may have the window */            \
+    X(int, full_every, 1, 1000)      /* of so many layers the last one has none */             \
     X(int, unrotated_every, 1, 1000) /* of so many layers the last one does not rotate */      \
     X(double, norm_epsilon, 0, 1)                                                              \
     X(double, rope_theta, 1, 1e15)                                                             \
@@ -35,7 +35,7 @@
     X(double, rotary_fraction, 0, 1)     /* of head_dim that is rotated */                     \
     X(double, embedding_scale, 1e-6, 1e6)                                                      \
     X(double, residual_scale, 1e-6, 1e6)                                                       \
-    X(double, attention_scale, 1e-6, 1e6) /* of the scores; else 1 / sqrt(head_dim) */         \
+    X(double, attention_scale, 1e-6, 1e6)   /* of the scores; else 1 / sqrt(head_dim) */       \
     X(double, attention_divisor, 1e-6, 1e9) /* the scores are divided by its root */           \
     X(double, logit_divisor, 1e-6, 1e6)                                                        \
     X(double, attention_cap, 1e-3, 1e6)                                                        \
@@ -45,9 +45,9 @@
     X(bool, attention_bias, 0, 1) /* of query, key and value */                                \
     X(bool, output_bias, 0, 1)    /* of the attention's output */                              \
     X(bool, mlp_bias, 0, 1)                                                                    \
-    X(bool, head_norm, 0, 1) /* of each head of query and key */                               \
+    X(bool, head_norm, 0, 1)      /* of each head of query and key */                          \
     X(bool, root_embedding, 0, 1) /* the embedding is multiplied by the root of its width */   \
-    X(bool, tied, 0, 1)      /* the output head may be the embedding */
+    X(bool, tied, 0, 1)           /* the output head may be the embedding */
 
 struct esp_config {
 #define X(type, name, smallest, largest) type name;
@@ -108,11 +108,10 @@ enum esp_presence {
 
 /* One slot of struct esp_layer or struct esp_model_desc and the tensor that fills it. */
 struct esp_tensor_rule {
-    size_t slot;            /* offset of the struct esp_tensor */
-    const char *name;       /* NULL ends the table */
-    enum esp_size
-        rows; /* HEAD: head_dim; QUERIES: heads * head_dim; KEYS: kv_heads * head_dim;
-                 POSITIONS: context; ATTENDED: hidden, of EAGLE-3 heads 2 * hidden */
+    size_t slot;        /* offset of the struct esp_tensor */
+    const char *name;   /* NULL ends the table */
+    enum esp_size rows; /* HEAD: head_dim; QUERIES: heads * head_dim; KEYS: kv_heads * head_dim;
+                           POSITIONS: context; ATTENDED: hidden, of EAGLE-3 heads 2 * hidden */
     enum esp_size columns;  /* ESP_ONE: a vector */
     enum esp_presence when; /* when the file has it */
     int part, parts;        /* if parts > 0: the slot is part `part` of `parts` of every head */
@@ -188,8 +187,8 @@ struct esp_architecture {
 #undef X
 
 extern const struct esp_family esp_family_gemma;
-/* Llama and the architectures made after it; see family_llama.c. A family that differs from it in
- * one table uses the others. */
+/* Llama and the architectures made after it; see family_llama.c. A family that differs from it
+ * in one table uses the others. */
 extern const struct esp_family esp_family_llama;
 extern const struct esp_config_rule esp_llama_config[];
 extern const struct esp_tensor_rule esp_llama_tensors[];
@@ -205,8 +204,8 @@ const struct esp_config_rule *esp_config_rule(const struct esp_architecture *arc
 int esp_config_read(struct esp_config *config, const struct esp_architecture *architecture,
                     const struct esp_json *json, char *err, size_t errlen);
 
-/* The first of `keys` that the file has, in a range; else *value keeps its fallback, unless that
- * is ESP_REQUIRED. */
+/* The first of `keys` that the file has, in a range; else *value keeps its fallback, unless
+ * that is ESP_REQUIRED. */
 int esp_config_number(double *value, double smallest, double largest, const char *keys,
                       const struct esp_json *json, char *err, size_t errlen);
 
@@ -214,14 +213,16 @@ int esp_config_number(double *value, double smallest, double largest, const char
 
 /* Gives every layer (config->layers) its window and its rotation. The file's layer_types names
  * the layers that have a window; without it, all do that `window_from` and `full_every` leave.
- * Its no_rope_layers has a 0 for layers that do not rotate; without it, `unrotated_every` tells.
+ * Its no_rope_layers has a 0 for layers that do not rotate; without it, `unrotated_every`
+ * tells.
  */
 int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,
                       const struct esp_json *json, char *err, size_t errlen);
 
 /* ------------------------------------------------------------------ rotation.c */
 
-/* Reads how heads are rotated, RoPE scaling included. The caller frees it, also after a failure.
+/* Reads how heads are rotated, RoPE scaling included. The caller frees it, also after a
+ * failure.
  */
 int esp_config_rotation(struct esp_rotation_tables *tables, const struct esp_config *config,
                         const struct esp_json *json, char *err, size_t errlen);

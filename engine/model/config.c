@@ -26,7 +26,7 @@ static const struct {
 
 /* Reads and checks a number or flag. *value keeps its fallback if the file has none. */
 static int read_kind(double *value, enum kind kind, double smallest, double largest,
-                      const char *keys, const struct esp_json *json, char *err, size_t errlen)
+                     const char *keys, const struct esp_json *json, char *err, size_t errlen)
 {
     const char *key;
     int length;
@@ -125,7 +125,7 @@ static int read_field(struct esp_config *config, const struct esp_config_rule *r
     double value = rule->fallback;
     void *field = (char *)config + fields[rule->field].offset;
     int status = read_kind(&value, fields[rule->field].kind, fields[rule->field].smallest,
-                            fields[rule->field].largest, rule->keys, json, err, errlen);
+                           fields[rule->field].largest, rule->keys, json, err, errlen);
     if (status < 0)
         return status;
     switch (fields[rule->field].kind) {

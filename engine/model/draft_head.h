@@ -1,8 +1,8 @@
 /* draft_head.h - draft heads in the forms that the authors of EAGLE publish
  * (github.com/SafeAILab/EAGLE); README.md describes the folders.
  *
- * A head is an esp_model whose description reads hidden states (enum esp_reads). What it has not
- * of its own, an embedding or an LM head, is its target's.
+ * A head is an esp_model whose description reads hidden states (enum esp_reads). What it has
+ * not of its own, an embedding or an LM head, is its target's.
  */
 #ifndef ESP_DRAFT_HEAD_H
 #define ESP_DRAFT_HEAD_H
@@ -27,7 +27,8 @@ int esp_draft_head_config(struct esp_config *config, enum esp_reads reads,
 int esp_draft_head_outputs(struct esp_model *head, char *err, size_t errlen);
 
 /* Makes a head that of a target: checks that they go together, and fills in what is the
- * target's. The target must outlive the head. ESP_E_MISMATCH and one sentence if they do not. */
+ * target's. The target must outlive the head. ESP_E_MISMATCH and one sentence if they do not.
+ */
 int esp_draft_head_join(struct esp_model *head, const struct esp_model *target, char *err,
                         size_t errlen);
 

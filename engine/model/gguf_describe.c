@@ -85,9 +85,9 @@ static void put_scales(const struct describing *d)
  * without them. */
 static int check_layers(const struct describing *d)
 {
-    static const char *const lost[] = {"layer_types",          "sliding_window_pattern",
-                                       "_sliding_window_pattern", "no_rope_layers",
-                                       "no_rope_layer_interval", "use_sliding_window"};
+    static const char *const lost[] = {
+        "layer_types",    "sliding_window_pattern", "_sliding_window_pattern",
+        "no_rope_layers", "no_rope_layer_interval", "use_sliding_window"};
     const struct esp_model_desc *m = &d->model->desc;
     struct esp_layer *layer = calloc((size_t)m->layers, sizeof *layer);
     struct esp_json json = {.root = cJSON_Duplicate(d->config, true)};
@@ -101,15 +101,16 @@ static int check_layers(const struct describing *d)
     if (status == ESP_OK)
         status = esp_config_layers(layer, &config, &json, d->err, d->errlen);
     for (int i = 0; i < m->layers && status == ESP_OK; i++)
-        same &= layer[i].window == m->layer[i].window &&
-                layer[i].rotation == m->layer[i].rotation;
+        same &=
+            layer[i].window == m->layer[i].window && layer[i].rotation == m->layer[i].rotation;
     free(layer);
     cJSON_Delete(json.root);
     if (status == ESP_OK && !same)
-        return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
-                        "%s: windows or rotations of its layers are others than GGUF files of %s "
-                        "models have",
-                        d->model->path, d->own->name);
+        return esp_fail(
+            d->err, d->errlen, ESP_E_UNSUPPORTED,
+            "%s: windows or rotations of its layers are others than GGUF files of %s "
+            "models have",
+            d->model->path, d->own->name);
     return status;
 }
 
@@ -522,9 +523,10 @@ int esp_gguf_describe(struct esp_gguf_header *header, float **factors,
     d.errlen = errlen;
     *factors = NULL;
     if (model->rotation.extended)
-        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "%s has two sets of frequencies (longrope), which cannot be written yet",
-                        model->path);
+        return esp_fail(
+            err, errlen, ESP_E_UNSUPPORTED,
+            "%s has two sets of frequencies (longrope), which cannot be written yet",
+            model->path);
     bool folder = stat(model->path, &about) == 0 && S_ISDIR(about.st_mode);
     return folder ? describe_folder(&d, factors) : describe_file(&d);
 }

@@ -282,16 +282,18 @@ static void add_scaling(cJSON *config, const struct esp_gguf *g, const char *arc
     free(type);
 }
 
-/* What the converter leaves out of Gemma's scores: they are divided by the root of a head's width,
- * but in the 27B models (of 46 and 62 layers) of what the hidden size is to a head. espalier writes
- * the factor. */
+/* What the converter leaves out of Gemma's scores: they are divided by the root of a head's
+ * width, but in the 27B models (of 46 and 62 layers) of what the hidden size is to a head.
+ * espalier writes the factor. */
 static void add_attention_divisor(cJSON *config, const struct esp_gguf *g,
                                   const char *architecture)
 {
     const struct esp_gguf_value *scale = find(g, architecture, "attention.scale");
-    const double layers = cJSON_GetNumberValue(cJSON_GetObjectItem(config, "num_hidden_layers"));
+    const double layers =
+        cJSON_GetNumberValue(cJSON_GetObjectItem(config, "num_hidden_layers"));
     const double hidden = cJSON_GetNumberValue(cJSON_GetObjectItem(config, "hidden_size"));
-    const double heads = cJSON_GetNumberValue(cJSON_GetObjectItem(config, "num_attention_heads"));
+    const double heads =
+        cJSON_GetNumberValue(cJSON_GetObjectItem(config, "num_attention_heads"));
     const cJSON *own = cJSON_GetObjectItem(config, "head_dim");
     double divisor = own && layers != 46 && layers != 62 ? own->valuedouble : hidden / heads;
     if (scale && esp_gguf_number(scale, 0) > 0)

@@ -65,7 +65,8 @@ struct growth {
 static struct growth growth_of(const struct esp_tensor_rule *rule, bool embedding)
 {
     const bool columns = rule->columns != ESP_ONE;
-    return (struct growth){.repeat_rows = rule->rows != ESP_VOCABULARY && rule->rows != ESP_HEAD,
+    return (struct growth){.repeat_rows =
+                               rule->rows != ESP_VOCABULARY && rule->rows != ESP_HEAD,
                            .repeat_columns = columns,
                            .divide = columns && !embedding};
 }
@@ -78,7 +79,8 @@ static bool is_embedding(const struct esp_tensor_rule *rule)
 static int refuse_type(const char *type, const char *path, char *err, size_t errlen)
 {
     return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                    "%s holds %s; only F32 and BF16 can be divided without rounding", path, type);
+                    "%s holds %s; only F32 and BF16 can be divided without rounding", path,
+                    type);
 }
 
 static const struct esp_architecture *architecture_of(const struct esp_model *model)
@@ -91,8 +93,8 @@ static const struct esp_architecture *architecture_of(const struct esp_model *mo
 
 /* ------------------------------------------------------------------ what is to be written */
 
-static int add(struct inflation *n, const char *name, const char *from,
-               struct growth growth, bool zero)
+static int add(struct inflation *n, const char *name, const char *from, struct growth growth,
+               bool zero)
 {
     const size_t prefix = strlen(n->architecture->family->prefix);
     const struct esp_stored *stored = esp_stored_find(n->model->files, from);
@@ -124,8 +126,8 @@ static int list_whole(struct inflation *n)
         if (is_embedding(r))
             embedding = r->name;
         bool tied = head && n->model->desc.head.data == n->model->desc.embedding.data;
-        status = add(n, r->name, tied ? embedding : r->name, growth_of(r, is_embedding(r)),
-                     false);
+        status =
+            add(n, r->name, tied ? embedding : r->name, growth_of(r, is_embedding(r)), false);
     }
     return status;
 }
@@ -151,8 +153,7 @@ static int list_layer(struct inflation *n, int layer)
                  r->name);
         snprintf(from, sizeof from, "%s%d.%s", n->architecture->family->layer_name, layer % old,
                  r->name);
-        int status =
-            add(n, name, from, growth_of(r, false), layer >= old && adds(r));
+        int status = add(n, name, from, growth_of(r, false), layer >= old && adds(r));
         if (status < 0)
             return status;
     }
@@ -469,7 +470,8 @@ static int grow_whole(struct esp_model *model, const struct esp_architecture *ar
         status = grow(model, (struct esp_tensor *)((char *)d + r->slot),
                       growth_of(r, is_embedding(r)), width, false, err, errlen);
     if (tied)
-        d->head.data = &d->head; /* its weights are divided now, those of the embedding are not */
+        d->head.data =
+            &d->head; /* its weights are divided now, those of the embedding are not */
     return status;
 }
 

@@ -1,4 +1,5 @@
-/* layers.c - in what the layers of a model differ: windows and rotations; see architecture.h. */
+/* layers.c - in what the layers of a model differ: windows and rotations; see architecture.h.
+ */
 #include <string.h>
 
 #include "engine/model/architecture.h"
@@ -57,8 +58,7 @@ int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,
 {
     const cJSON *types = NULL, *rotations = NULL;
     const bool windows = config->windowed && config->window > 0;
-    int status =
-        windows ? find_list(&types, "layer_types", config, json, err, errlen) : 0;
+    int status = windows ? find_list(&types, "layer_types", config, json, err, errlen) : 0;
     if (status == 0 && config->unrotated_every > 0)
         status = find_list(&rotations, "no_rope_layers", config, json, err, errlen);
     const cJSON *type = types ? types->child : NULL;
@@ -72,7 +72,7 @@ int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,
             windowed = status = windowed_type(type, json, err, errlen);
         if (windowed && config->window < config->context)
             layer[i].window = config->window;
-        layer[i].rotation = !rotated ? ESP_ROTATION_NONE
+        layer[i].rotation = !rotated                                   ? ESP_ROTATION_NONE
                             : windowed && config->rope_theta_local > 0 ? ESP_ROTATION_LOCAL
                                                                        : ESP_ROTATION_GLOBAL;
         type = type ? type->next : NULL;

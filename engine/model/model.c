@@ -135,9 +135,9 @@ static int64_t stored_rows(const struct esp_tensor_rule *table,
             *before = table == rule ? all : *before;
             all += size_of(table->rows, config);
         }
-    return rule->stacked ? all
-                         : (int64_t)size_of(rule->rows, config) *
-                               (rule->parts > 0 ? rule->parts : 1);
+    return rule->stacked
+               ? all
+               : (int64_t)size_of(rule->rows, config) * (rule->parts > 0 ? rule->parts : 1);
 }
 
 /* Fills `slot` from the stored tensor that `rule` of `table` names, checking type and shape. */
@@ -362,7 +362,7 @@ static void describe(struct esp_model_desc *desc, const struct esp_family *famil
     desc->activation = family->activation;
     desc->parallel_residual = config->parallel_residual;
     desc->norm_epsilon = (float)config->norm_epsilon;
-    desc->embedding_scale = config->root_embedding ? sqrtf((float)config->hidden)
+    desc->embedding_scale = config->root_embedding         ? sqrtf((float)config->hidden)
                             : config->embedding_scale == 1 ? 0
                                                            : (float)config->embedding_scale;
     desc->residual_scale = config->residual_scale == 1 ? 0 : (float)config->residual_scale;

@@ -25,7 +25,7 @@ struct esp_rotation_tables {
 };
 
 struct esp_model {
-    char *path, *name; /* folder or file as given; its last component */
+    char *path, *name;        /* folder or file as given; its last component */
     const char *architecture; /* of a draft head "eagle" or "eagle3" */
     bool head;                /* a draft head (draft_head.h), not a whole model */
     const char *dtype; /* of the first layer's query matrix: "F32", "BF16", "Q4_K", ... */

@@ -5,11 +5,10 @@
  * becomes a visible difference in an angle.
  *
  *   linear    positions are divided by a factor (Chen et al. 2023)
- *   dynamic   scales only positions beyond max_position_embeddings; the context ends there, so it
- *             needs no code
- *   llama3    long wavelengths are stretched (Llama 3.1)
- *   yarn      low frequencies are stretched, and cosine and sine scaled (Peng et al. 2023)
- *   longrope  a factor for each frequency, in two sets (Ding et al. 2024)
+ *   dynamic   scales only positions beyond max_position_embeddings; the context ends there, so
+ * it needs no code llama3    long wavelengths are stretched (Llama 3.1) yarn      low
+ * frequencies are stretched, and cosine and sine scaled (Peng et al. 2023) longrope  a factor
+ * for each frequency, in two sets (Ding et al. 2024)
  */
 #include <math.h>
 #include <stdlib.h>
@@ -54,8 +53,8 @@ static int rope_type(const struct rotation *r)
                                                   "llama3",  "yarn",   "longrope"};
     const char *key;
     int length;
-    const cJSON *item = esp_json_find(
-        r->json->root, EITHER("rope_type") "|" EITHER("type"), &key, &length);
+    const cJSON *item =
+        esp_json_find(r->json->root, EITHER("rope_type") "|" EITHER("type"), &key, &length);
     const char *name = item ? cJSON_GetStringValue(item) : "default";
     bool lists = find(r, EITHER("long_factor")) != NULL;
     if (name && (strcmp(name, "su") == 0 || (lists && strcmp(name, "yarn") == 0)))
@@ -207,9 +206,8 @@ static int scale_longrope(const struct rotation *r)
     if (status < 0)
         return status;
     if (scale == 0)
-        scale = r->factor <= 1 || r->original < 2
-                    ? 1
-                    : sqrt(1 + log(r->factor) / log(r->original));
+        scale =
+            r->factor <= 1 || r->original < 2 ? 1 : sqrt(1 + log(r->factor) / log(r->original));
     t->scale = (float)scale;
     t->original = (int)r->original;
     if (!(t->extended = new_table(r)))
@@ -233,9 +231,9 @@ static int read_scaling(struct rotation *r)
     if (r->type == DEFAULT || r->type == DYNAMIC)
         return 0;
     if (r->type != LINEAR)
-        status = read_number(r, &r->original, 1, 16 << 20,
-                             "original_max_position_embeddings|" EITHER(
-                                 "original_max_position_embeddings"));
+        status = read_number(
+            r, &r->original, 1, 16 << 20,
+            "original_max_position_embeddings|" EITHER("original_max_position_embeddings"));
     if (status < 0)
         return status;
     r->factor = r->type == LINEAR || r->type == LLAMA3 ? ESP_REQUIRED

@@ -291,14 +291,14 @@ static int open_all(struct esp_stored_set *set, const char *folder, char *err, s
     return status < 0 ? status : esp_stored_finish(set, err, errlen);
 }
 
-int esp_safetensors_open_file(struct esp_stored_set **set, const char *folder,
-                              const char *name, char *err, size_t errlen)
+int esp_safetensors_open_file(struct esp_stored_set **set, const char *folder, const char *name,
+                              char *err, size_t errlen)
 {
     *set = calloc(1, sizeof **set);
     if (!*set)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", folder);
-    int status = name ? add_shard(*set, folder, name, err, errlen)
-                      : open_all(*set, folder, err, errlen);
+    int status =
+        name ? add_shard(*set, folder, name, err, errlen) : open_all(*set, folder, err, errlen);
     if (status == 0 && name)
         status = esp_stored_finish(*set, err, errlen);
     if (status < 0) {

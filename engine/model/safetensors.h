@@ -16,7 +16,7 @@ int esp_safetensors_open(struct esp_stored_set **set, const char *folder, char *
                          size_t errlen);
 /* The same for a single file of that folder; with a name of NULL it is esp_safetensors_open().
  */
-int esp_safetensors_open_file(struct esp_stored_set **set, const char *folder,
-                              const char *name, char *err, size_t errlen);
+int esp_safetensors_open_file(struct esp_stored_set **set, const char *folder, const char *name,
+                              char *err, size_t errlen);
 
 #endif

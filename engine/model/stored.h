@@ -29,9 +29,10 @@ struct esp_stored {
     size_t offset;    /* of the first byte in that file */
     const char *file; /* path, for error sentences */
     bool used;        /* the model has a slot for it; set by model.c */
-    /* How a GGUF file has it. `converted`: the parts of a fused matrix follow one another instead
-     * of being interleaved head by head, no matrix is transposed, and what is to be added to norms
-     * is. `paired`: the rows of each head are in pairs, see struct esp_tensor. */
+    /* How a GGUF file has it. `converted`: the parts of a fused matrix follow one another
+     * instead of being interleaved head by head, no matrix is transposed, and what is to be
+     * added to norms is. `paired`: the rows of each head are in pairs, see struct esp_tensor.
+     */
     bool converted, paired;
 };
 

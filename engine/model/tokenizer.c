@@ -328,8 +328,8 @@ static int normalized_at(const struct encoding *e, const char *piece, int32_t at
 
 /* Adds the literal parts of a piece that begins at byte `offset`, as bytes of its normalized
  * text. */
-static int normalize_literals(const struct encoding *e, const char *piece,
-                              int32_t piece_length, int32_t offset, struct esp_spans *spans)
+static int normalize_literals(const struct encoding *e, const char *piece, int32_t piece_length,
+                              int32_t offset, struct esp_spans *spans)
 {
     for (int32_t i = 0; i < e->literals->count; i++) {
         int32_t start = e->literals->items[i].start - offset;

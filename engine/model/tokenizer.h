@@ -16,8 +16,8 @@
 
 struct esp_tokenizer;
 
-/* Reads `folder`/tokenizer.json, or the GGUF file that `folder` is. The file is untrusted: anything unexpected is a failure with
- * one sentence in err. */
+/* Reads `folder`/tokenizer.json, or the GGUF file that `folder` is. The file is untrusted:
+ * anything unexpected is a failure with one sentence in err. */
 int esp_tokenizer_open(struct esp_tokenizer **tokenizer, const char *folder, char *err,
                        size_t errlen);
 void esp_tokenizer_close(struct esp_tokenizer *tokenizer);

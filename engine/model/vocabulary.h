@@ -46,7 +46,7 @@ struct esp_vocabulary {
     int32_t *slots;    /* (slot_mask + 1) hash table of ids; -1: free */
     size_t slot_mask;
     struct esp_hash_key key; /* of that table */
-    char *text, *text_end; /* all bytes of all tokens */
+    char *text, *text_end;   /* all bytes of all tokens */
 };
 
 #define ESP_SPACE_MARK "\xE2\x96\x81" /* U+2581 */

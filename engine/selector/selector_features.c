@@ -1,4 +1,5 @@
-/* selector_features.c - entropies and divergences of three distributions in one pass; see selector_features.h.
+/* selector_features.c - entropies and divergences of three distributions in one pass; see
+ * selector_features.h.
  *
  * Sixteen lanes of floats, added in a fixed order, so that every build gives the same bits. The
  * logarithm is that of temper.c: error below 1e-7.

@@ -1,5 +1,5 @@
-/* selector_features.h - what the selector looks at besides hidden states (delayed-tree-expansion, app.
- * E).
+/* selector_features.h - what the selector looks at besides hidden states
+ * (delayed-tree-expansion, app. E).
  *
  * p and q are the distributions after the token before the root (both have seen everything but
  * the root), q_root is the draft's after the root. All are as the text is sampled, tempered.

@@ -1,4 +1,5 @@
-/* hash_steps.h - the steps of the hash of hash.h, for the two files that take them one by one. */
+/* hash_steps.h - the steps of the hash of hash.h, for the two files that take them one by one.
+ */
 #ifndef ESP_HASH_STEPS_H
 #define ESP_HASH_STEPS_H
 

@@ -28,7 +28,8 @@ static bool found(char *path, size_t size, const char *base, const char *below,
     return n >= 0 && (size_t)n < size && access(path, R_OK) == 0;
 }
 
-/* In the source tree models lie with the engine, lessons, recordings and suites with the sessions. */
+/* In the source tree models lie with the engine, lessons, recordings and suites with the
+ * sessions. */
 static const char *tree_of(const char *kind)
 {
     const bool sessions = strcmp(kind, "lessons") == 0 || strcmp(kind, "samples") == 0 ||

@@ -5,12 +5,12 @@
 
 #include "engine/espalier.h"
 
-/* Writes the path of `name` of a kind ("models", "themes", "lessons", "samples", "suites") to `path`; an empty name stands
- * for the folder of that kind. These places are searched in this order: the folder that the
- * environment variable ESPALIER_DATA names; the source tree or the installation that holds the
- * running program, then the one that holds the loaded library; the folder of `make install`.
- * Returns 0, or ESP_E_FILE if there is no such file or folder, if `name` is not a plain name,
- * or if the path does not fit. */
+/* Writes the path of `name` of a kind ("models", "themes", "lessons", "samples", "suites") to
+ * `path`; an empty name stands for the folder of that kind. These places are searched in this
+ * order: the folder that the environment variable ESPALIER_DATA names; the source tree or the
+ * installation that holds the running program, then the one that holds the loaded library; the
+ * folder of `make install`. Returns 0, or ESP_E_FILE if there is no such file or folder, if
+ * `name` is not a plain name, or if the path does not fit. */
 int esp_find_data(char *path, size_t size, const char *kind, const char *name);
 
 /* Writes the name of the `index`-th entry of that folder, in alphabetical order: folders of

@@ -11,7 +11,8 @@ enum { LONGEST = 63 };
 void esp_suggestion_begin(struct esp_suggestion *suggestion, const char *typed, size_t length)
 {
     *suggestion = (struct esp_suggestion){.distance = LONGEST + 1};
-    snprintf(suggestion->typed, sizeof suggestion->typed, "%.*s", (int)(length < 64 ? length : 0), typed);
+    snprintf(suggestion->typed, sizeof suggestion->typed, "%.*s",
+             (int)(length < 64 ? length : 0), typed);
 }
 
 static int least(int a, int b)
@@ -30,8 +31,8 @@ static int distance_of(const char *a, const char *b)
         int *now = rows[i % 3], *before = rows[(i + 2) % 3], *earlier = rows[(i + 1) % 3];
         now[0] = i;
         for (int j = 1; j <= m; j++) {
-            now[j] = least(least(before[j], now[j - 1]) + 1,
-                           before[j - 1] + (a[i - 1] != b[j - 1]));
+            now[j] =
+                least(least(before[j], now[j - 1]) + 1, before[j - 1] + (a[i - 1] != b[j - 1]));
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
                 now[j] = least(now[j], earlier[j - 2] + 1);
         }

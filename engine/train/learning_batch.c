@@ -116,8 +116,8 @@ static int root_row(const struct esp_learning_batch *b, int first, int root)
 }
 
 /* The rows of one depth (1..) of a text whose row 0 is `first`; `last` (roots, nodes). */
-static void add_depth(struct esp_learning_batch *b, const struct esp_training_sample *l, int first,
-                      int depth, int32_t *last)
+static void add_depth(struct esp_learning_batch *b, const struct esp_training_sample *l,
+                      int first, int depth, int32_t *last)
 {
     const struct esp_batch_shape *s = &b->shape;
     const size_t hidden = (size_t)s->lesson.hidden;
@@ -156,8 +156,9 @@ static void set_weights(struct esp_learning_batch *b, int texts)
         b->weight[i] = 1.0f / (float)(b->depth[i] == 0 ? texts * length : roots);
 }
 
-void esp_learning_batch_fill(struct esp_learning_batch *b, const struct esp_training_sample *lessons,
-                             int count, struct esp_rng *rng)
+void esp_learning_batch_fill(struct esp_learning_batch *b,
+                             const struct esp_training_sample *lessons, int count,
+                             struct esp_rng *rng)
 {
     const struct esp_batch_shape *s = &b->shape;
     struct esp_training_rows *r = &b->rows;

@@ -40,7 +40,8 @@ int esp_learning_batch_open(struct esp_learning_batch *batch,
 void esp_learning_batch_close(struct esp_learning_batch *batch);
 
 /* Fills in the batch. rng: of the noise; NULL: none. */
-void esp_learning_batch_fill(struct esp_learning_batch *batch, const struct esp_training_sample *lessons,
-                             int count, struct esp_rng *rng);
+void esp_learning_batch_fill(struct esp_learning_batch *batch,
+                             const struct esp_training_sample *lessons, int count,
+                             struct esp_rng *rng);
 
 #endif

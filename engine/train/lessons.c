@@ -164,7 +164,8 @@ static bool open_made(struct esp_lessons *l, const char *path, uint64_t fingerpr
     return false;
 }
 
-static void set_tokens(const struct esp_lessons *l, int index, struct esp_training_sample *lesson)
+static void set_tokens(const struct esp_lessons *l, int index,
+                       struct esp_training_sample *lesson)
 {
     memcpy(lesson->token, l->token + (size_t)index * (size_t)l->shape.length,
            (size_t)l->shape.length * sizeof *l->token);

@@ -31,7 +31,7 @@ int esp_lessons_make(struct esp_lessons *lessons, const char *path, uint64_t fin
                      esp_lessons_progress *progress, void *user, char *err, size_t errlen);
 
 /* Reads lesson `index` into memory of esp_lesson_open(). */
-int esp_lessons_get(const struct esp_lessons *lessons, int index, struct esp_training_sample *lesson,
-                    char *err, size_t errlen);
+int esp_lessons_get(const struct esp_lessons *lessons, int index,
+                    struct esp_training_sample *lesson, char *err, size_t errlen);
 
 #endif

@@ -65,7 +65,8 @@ float esp_from_half(uint16_t half)
 int esp_lesson_open(struct esp_training_sample *l, const struct esp_teacher_shape *s)
 {
     const size_t length = (size_t)s->length, hidden = (size_t)s->hidden;
-    *l = (struct esp_training_sample){.roots = esp_lesson_roots(s), .nodes = esp_lesson_nodes(s)};
+    *l = (struct esp_training_sample){.roots = esp_lesson_roots(s),
+                                      .nodes = esp_lesson_nodes(s)};
     const size_t nodes = (size_t)l->roots * (size_t)l->nodes;
     l->bytes = (length + 2 * nodes) * sizeof *l->token +
                (length + nodes) * hidden * sizeof *l->feature;
@@ -241,8 +242,8 @@ static void see(uint64_t *mask, int bit)
 
 /* What node `node` of tree `tree` sees: the text up to its root, its ancestors, itself. Bits
  * count from the row behind the first root of the grove. */
-static void set_mask(struct esp_teacher *t, const struct esp_training_sample *l, const struct grove *g,
-                     int tree, int node, uint64_t *mask)
+static void set_mask(struct esp_teacher *t, const struct esp_training_sample *l,
+                     const struct grove *g, int tree, int node, uint64_t *mask)
 {
     const int every = t->shape.every, k = t->shape.k, root = g->first + tree;
     const int prefix = g->first * every + 1;
@@ -256,7 +257,8 @@ static void set_mask(struct esp_teacher *t, const struct esp_training_sample *l,
 }
 
 /* One depth (1..) of all trees of a grove. */
-static int run_depth(struct esp_teacher *t, struct esp_training_sample *l, struct grove *g, int depth)
+static int run_depth(struct esp_teacher *t, struct esp_training_sample *l, struct grove *g,
+                     int depth)
 {
     const int k = t->shape.k, rows = g->count * k, before = (depth - 1) * rows;
     const bool last = depth == t->shape.depth - 1;
@@ -325,7 +327,8 @@ static int grow(struct esp_teacher *t, struct esp_training_sample *l, struct gro
     return status;
 }
 
-int esp_teacher_teach(struct esp_teacher *t, struct esp_training_sample *l, char *err, size_t errlen)
+int esp_teacher_teach(struct esp_teacher *t, struct esp_training_sample *l, char *err,
+                      size_t errlen)
 {
     int status = run_text(t, l);
     const int together = l->nodes > 0 ? MOST_NODES / l->nodes : 1;

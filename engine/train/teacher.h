@@ -58,8 +58,8 @@ int esp_teacher_open(struct esp_teacher **teacher, const struct esp_model *targe
 void esp_teacher_close(struct esp_teacher *teacher);
 
 /* Fills in a lesson whose tokens are there. */
-int esp_teacher_teach(struct esp_teacher *teacher, struct esp_training_sample *lesson, char *err,
-                      size_t errlen);
+int esp_teacher_teach(struct esp_teacher *teacher, struct esp_training_sample *lesson,
+                      char *err, size_t errlen);
 
 uint16_t esp_half(float value); /* rounded to even; out of range: the largest half */
 float esp_from_half(uint16_t half);

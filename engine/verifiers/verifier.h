@@ -57,9 +57,9 @@ struct esp_verify {
     struct esp_rows *end;
     int end_node; /* the node whose distribution it has; -1: none */
 
-    bool explain;             /* evaluate the verifier's formulas before it runs */
+    bool explain;                     /* evaluate the verifier's formulas before it runs */
     struct esp_tree_measure *measure; /* what p and q are is added to it first, or NULL */
-    double explained_seconds; /* the time of that in the last run */
+    double explained_seconds;         /* the time of that in the last run */
 };
 
 int esp_verify_open(struct esp_verify *verify, struct esp_tree_builder *tree, char *err,
@@ -107,10 +107,11 @@ extern const struct esp_verifier_ops *const esp_verifiers[]; /* NULL-terminated 
 const struct esp_verifier_ops *esp_verifier_find(const char *name);
 
 /* With `explain`, fills branching, acceptance_rate and ceiling of the nodes; adds them to
- * `measure`. Call it before the verifier changes the rows. Without memory for it they stay NaN. */
+ * `measure`. Call it before the verifier changes the rows. Without memory for it they stay NaN.
+ */
 int esp_verify_explain(struct esp_verify *verify, const struct esp_verifier_ops *ops);
-/* Adds one node, after which the distributions (n) of target and draft are p and q. Returns 0 or
- * ESP_E_MEMORY. */
+/* Adds one node, after which the distributions (n) of target and draft are p and q. Returns 0
+ * or ESP_E_MEMORY. */
 int esp_tree_measure_add(struct esp_tree_measure *measure, const struct esp_node *node,
                          const double *p, const double *q, int n);
 
@@ -163,8 +164,8 @@ int esp_residual_remove(struct esp_verify *verify, int node, int child,
 int esp_residual_draw(struct esp_verify *verify, int node, const struct esp_residual *residual,
                       int32_t *token);
 
-/* To be called by a verifier that writes another residual than max(0, a p - b q) into the row of
- * p of `node`, before it does: keeps the distribution for `end`. */
+/* To be called by a verifier that writes another residual than max(0, a p - b q) into the row
+ * of p of `node`, before it does: keeps the distribution for `end`. */
 int esp_verify_keep_end(struct esp_verify *verify, int node);
 
 /* Ends a select(): the nodes from the root to `node` become the path, and the bonus token is

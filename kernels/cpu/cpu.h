@@ -62,17 +62,18 @@ struct esp_cpu_cache {
     float *for_sinks;                      /* (max_batch, q_width) see struct esp_attention */
     float *key, *value;                    /* (max_batch, kv_width) */
     float *gate;                           /* (max_batch, ffn) */
-    float *branch;          /* (max_batch, hidden) what is to be added to x; or NULL */
+    float *branch; /* (max_batch, hidden) what is to be added to x; or NULL */
     /* (1 or 2 sets of frequencies, max_batch + 1, rotary / 2), see row_for_sinks() */
     float *cosine, *sine;
-    struct esp_vectors normed;             /* (max_batch, hidden) */
-    struct esp_vectors attended;           /* (max_batch, q_width) */
-    struct esp_vectors up;                 /* (max_batch, ffn) */
-    struct esp_vectors joined; /* (max_batch, widest) what is joined side by side for a matmul */
-    float *scores;                         /* (threads, ESP_QUERIES, blocks * 16) */
-    int32_t *extra;                        /* (threads, ESP_QUERIES, rows) */
-    int32_t *wanted, *wanted_at;           /* (max_batch) rows with logits; their rows there */
-    int32_t *going;                        /* (max_batch) rows that go through the whole last layer */
+    struct esp_vectors normed;   /* (max_batch, hidden) */
+    struct esp_vectors attended; /* (max_batch, q_width) */
+    struct esp_vectors up;       /* (max_batch, ffn) */
+    struct esp_vectors
+        joined;     /* (max_batch, widest) what is joined side by side for a matmul */
+    float *scores;  /* (threads, ESP_QUERIES, blocks * 16) */
+    int32_t *extra; /* (threads, ESP_QUERIES, rows) */
+    int32_t *wanted, *wanted_at; /* (max_batch) rows with logits; their rows there */
+    int32_t *going;              /* (max_batch) rows that go through the whole last layer */
 };
 
 struct esp_cpu_rows {

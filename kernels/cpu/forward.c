@@ -117,8 +117,8 @@ static size_t angles_of(const struct pass *p, int row, int set)
            ((size_t)p->d->rotary / 2);
 }
 
-/* Cosines and sines of a row's position, by one set of frequencies. The product of a float is off
- * by 1e-3 at position 10,000, as it is for everybody who computes RoPE in floats; in a text
+/* Cosines and sines of a row's position, by one set of frequencies. The product of a float is
+ * off by 1e-3 at position 10,000, as it is for everybody who computes RoPE in floats; in a text
  * without end it would grow further. Positions behind a window that is full are multiplied as
  * doubles (`far`). */
 static void turn(const struct pass *p, int row, int set, int position, bool far)
@@ -430,7 +430,8 @@ static int list_seen(const struct esp_batch *b, int row, int32_t *seen)
     return count;
 }
 
-/* How many sinks this layer's rows see: none where its own window is smaller than the text's. */
+/* How many sinks this layer's rows see: none where its own window is smaller than the text's.
+ */
 static int sinks_of(const struct pass *p)
 {
     const struct esp_window *w = p->batch->window;
@@ -722,8 +723,8 @@ static void run_layer(struct pass *p)
     add(p, &layer->output, c->attended, layer->norm_attended); /* 5 */
     if (!parallel)
         norm(p, &c->normed, layer->norm2, layer->norm2_bias); /* 6 */
-    mlp(p, layer, &c->normed);                   /* 7 */
-    add(p, &layer->down, c->up, layer->norm_mlp); /* 8 */
+    mlp(p, layer, &c->normed);                                /* 7 */
+    add(p, &layer->down, c->up, layer->norm_mlp);             /* 8 */
 }
 
 /* Of the rows that went through the last layer, those with logits go on. */

@@ -17,7 +17,8 @@ enum {
     ESP_LANES = 16,  /* floats computed together; reductions are defined over this many lanes */
     ESP_PANEL = 32,  /* outputs of a matrix product computed together */
     ESP_QUERIES = 4, /* query heads that share one pass over a key/value head */
-    ESP_CUT_COLUMNS = 32,    /* activations that share an exponent in products with quantised blocks */
+    ESP_CUT_COLUMNS =
+        32, /* activations that share an exponent in products with quantised blocks */
     ESP_TOGETHER = 32, /* rows that a block of weights is multiplied by at once */
 };
 
@@ -33,10 +34,10 @@ struct esp_packed {
     const float *bias; /* (panels * 32), zeros if the model has none */
 };
 
-/* ESP_CUT_COLUMNS activations as integers of 16 bits and a power of two. A function of an instruction
- * set reads what another function of the same set wrote. */
+/* ESP_CUT_COLUMNS activations as integers of 16 bits and a power of two. A function of an
+ * instruction set reads what another function of the same set wrote. */
 struct esp_cut {
-    float scale; /* activation = scale * integer; NaN if one of them is no finite number */
+    float scale;      /* activation = scale * integer; NaN if one of them is no finite number */
     float less_total; /* -scale * sum of the integers */
     int32_t by_8, by_16, by_128;       /* sum of the integers times that */
     int32_t first_by_32, second_by_32; /* of the first and the last 16 of them */
@@ -47,9 +48,9 @@ struct esp_cut {
 /* Vectors of activations, padded, and the same as split() and cut() left them, for products
  * that want them so. */
 struct esp_vectors {
-    float *x;      /* (rows, stride) */
-    size_t stride; /* a multiple of ESP_PANEL */
-    void *parts;   /* esp_parts_bytes(rows, stride), zeroed once */
+    float *x;            /* (rows, stride) */
+    size_t stride;       /* a multiple of ESP_PANEL */
+    void *parts;         /* esp_parts_bytes(rows, stride), zeroed once */
     struct esp_cut *cut; /* esp_cut_count(rows, stride), see esp_cut_at() */
     int together;        /* rows of cut */
 };
@@ -81,7 +82,7 @@ struct esp_attention {
     const int32_t *extra[ESP_QUERIES];
     int sinks, from[ESP_QUERIES];        /* from[i] <= sinks: it sees all */
     const float *for_sinks[ESP_QUERIES]; /* (head_dim) as q, or NULL */
-    float cap;     /* scores x become cap * tanh(x / cap); 0: they stay */
+    float cap;                           /* scores x become cap * tanh(x / cap); 0: they stay */
     float *scores; /* (queries, scores_stride), scratch for blocks * 16 each */
     size_t scores_stride;
 };

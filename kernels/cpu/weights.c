@@ -98,8 +98,8 @@ static bool same(const struct esp_tensor *a, const struct esp_tensor *b)
 
 /* A large matrix that is also the head's is not kept twice: its rows are gathered from the
  * head's panels, where they lie in many places. */
-static void pack_embedding(struct packer *p, struct esp_tensor *out,
-                           const struct esp_tensor *t, const struct esp_tensor *head)
+static void pack_embedding(struct packer *p, struct esp_tensor *out, const struct esp_tensor *t,
+                           const struct esp_tensor *head)
 {
     const size_t row_bytes = esp_dtype_row_bytes(t->dtype, t->columns);
     *out = (struct esp_tensor){.dtype = t->dtype,

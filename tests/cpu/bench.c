@@ -1,12 +1,12 @@
-/* bench.c - how fast the CPU backend multiplies by matrices that fit in no cache, for every dtype
- * and number of rows, beside the rate at which the same threads read memory.
+/* bench.c - how fast the CPU backend multiplies by matrices that fit in no cache, for every
+ * dtype and number of rows, beside the rate at which the same threads read memory.
  *
  *     make bench-cpu [BENCH='best 2 256 Q8_0 Q4_K']
  *
- * The arguments are an instruction set or `best`, the number of threads, megabytes of weights, and
- * types (none: all). Columns: the rate with one row, in GB/s and in percent of the read rate; the
- * time of 2, 4, .. rows over the time of one; the rate of multiplications with 256 rows. The best
- * of ROUNDS rounds counts.
+ * The arguments are an instruction set or `best`, the number of threads, megabytes of weights,
+ * and types (none: all). Columns: the rate with one row, in GB/s and in percent of the read
+ * rate; the time of 2, 4, .. rows over the time of one; the rate of multiplications with 256
+ * rows. The best of ROUNDS rounds counts.
  */
 #include <stdio.h>
 #include <stdlib.h>

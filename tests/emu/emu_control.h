@@ -1,8 +1,9 @@
 /* emu_control.h - how a test steers the emulator. Plain C, found in the emulated plugin.
  *
  * Environment variables do the same where a program loads the plugin: ESPALIER_EMU_DEVICES,
- * ESPALIER_EMU_DRIVER and ESPALIER_EMU_LT (versions), ESPALIER_EMU_MEMORY (bytes), ESPALIER_EMU_SEED, ESPALIER_EMU_FAIL (number of the call),
- * ESPALIER_EMU_LEAKS=1 (say at exit what was never given back).
+ * ESPALIER_EMU_DRIVER and ESPALIER_EMU_LT (versions), ESPALIER_EMU_MEMORY (bytes),
+ * ESPALIER_EMU_SEED, ESPALIER_EMU_FAIL (number of the call), ESPALIER_EMU_LEAKS=1 (say at exit
+ * what was never given back).
  */
 #ifndef EMU_CONTROL_H
 #define EMU_CONTROL_H
@@ -16,7 +17,8 @@ extern "C" {
 #endif
 
 void emu_set_devices(int count);
-void emu_set_driver(int version); /* of CUDA that the driver knows: 12040 is 12.4; 0: no driver */
+void emu_set_driver(
+    int version);             /* of CUDA that the driver knows: 12040 is 12.4; 0: no driver */
 void emu_set_lt(int version); /* of cuBLASLt that can be found, 13 at first; 0: none */
 void emu_set_memory(size_t bytes); /* of the device; what is in use stays in use */
 size_t emu_memory_used(void);
@@ -38,8 +40,8 @@ const char *emu_failed_call(void); /* the first that was made to fail since then
 /* How many things the program never gave back; `text` names them. */
 int emu_leaks(char *text, size_t bytes);
 
-/* Since the program began: kernels that ran, and how often the host waited for work that was not
- * done. */
+/* Since the program began: kernels that ran, and how often the host waited for work that was
+ * not done. */
 long emu_kernels_run(void), emu_waits_made(void);
 
 #ifdef __cplusplus

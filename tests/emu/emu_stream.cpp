@@ -148,8 +148,10 @@ void emu_enqueue_kernel(const emu_launch_shape &launch, cudaStream_t stream,
     cudaError_t result = emu_count_call(__func__);
     if (!result)
         result = emu_check_launch(launch);
-    if (!result && stream && streams().all.count(stream) && stream->device != emu_current_device())
-        result = cudaErrorInvalidResourceHandle; /* as a GPU refuses the stream of another one */
+    if (!result && stream && streams().all.count(stream) &&
+        stream->device != emu_current_device())
+        result =
+            cudaErrorInvalidResourceHandle; /* as a GPU refuses the stream of another one */
     if (!result)
         result = emu_enqueue(stream, [launch, owned] {
             emu_kernels++;

@@ -12,8 +12,10 @@
 static void write_conversation(const struct esp_chat *chat, const char *text, size_t length)
 {
     const struct esp_chat_message messages[] = {
-        {ESP_CHAT_SYSTEM, text, length},    {ESP_CHAT_USER, text, length},
-        {ESP_CHAT_ASSISTANT, text, length}, {ESP_CHAT_USER, text, length},
+        {ESP_CHAT_SYSTEM, text, length},
+        {ESP_CHAT_USER, text, length},
+        {ESP_CHAT_ASSISTANT, text, length},
+        {ESP_CHAT_USER, text, length},
     };
     struct esp_chat_text out = {.bytes = NULL};
     esp_chat_render(&out, chat, messages, 4);

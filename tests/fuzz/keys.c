@@ -51,8 +51,8 @@ static const char *copy(const uint8_t *bytes, size_t count)
     static char *end;
     if (!end) {
         const size_t page = (size_t)sysconf(_SC_PAGESIZE), room = MOST + page - MOST % page;
-        end = mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                   0);
+        end =
+            mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         FUZZ_REQUIRE(end != MAP_FAILED && mprotect(end + room, page, PROT_NONE) == 0,
                      "there is memory");
         end += room;

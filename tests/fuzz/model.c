@@ -1,7 +1,7 @@
 /* A model folder, of a whole model or a draft head: config.json, generation_config.json,
- * espalier.json, and tensors that fit them or do not. The input holds the files as parts (fuzz.h). The number behind the name of a
- * .safetensors file is how many bytes of data, all 0, follow the header that stands there; what
- * is opened can be read to the last byte. */
+ * espalier.json, and tensors that fit them or do not. The input holds the files as parts
+ * (fuzz.h). The number behind the name of a .safetensors file is how many bytes of data, all 0,
+ * follow the header that stands there; what is opened can be read to the last byte. */
 #include "engine/model/model.h"
 
 #include <stdlib.h>

@@ -36,8 +36,8 @@ static void show(const char *bytes, size_t length, int flags)
         FUZZ_REQUIRE(*shown.text && strlen(shown.text) < sizeof shown.text, "it is shown");
         FUZZ_REQUIRE(!strchr(shown.text, '\n'), "it stays on its line");
         fuzz_require_safe(shown.text, strlen(shown.text), "what is shown");
-        FUZZ_REQUIRE(shown.width == width_of(shown.text), "'%s' is %d wide, not %d",
-                     shown.text, width_of(shown.text), shown.width);
+        FUZZ_REQUIRE(shown.width == width_of(shown.text), "'%s' is %d wide, not %d", shown.text,
+                     width_of(shown.text), shown.width);
         for (const char *c = shown.text; (flags & ESP_SAFE_ASCII) && *c; c++)
             FUZZ_REQUIRE((unsigned char)*c < 0x80, "it is ASCII");
         width += shown.width;

@@ -38,8 +38,8 @@ static void read_values(const struct esp_control *control, char *values, size_t 
     size_t used = 0;
     for (int i = 0; esp_setting(i) && used < size; i++) {
         esp_setting_get(control, i, value, sizeof value);
-        used += (size_t)snprintf(values + used, size - used, "%s %s\n", esp_setting(i)->key,
-                                 value);
+        used +=
+            (size_t)snprintf(values + used, size - used, "%s %s\n", esp_setting(i)->key, value);
     }
 }
 
@@ -48,8 +48,8 @@ static bool open_control(struct esp_control *control, const char *played, const 
 {
     char err[512] = "";
     *control = (struct esp_control){.options = {.recording = played, .speed = 1, .idle = 2},
-                            .pace = 1,
-                            .theme_name = "mono"};
+                                    .pace = 1,
+                                    .theme_name = "mono"};
     esp_ui_init(&control->ui);
     esp_theme_plain(&control->theme);
     int status = esp_configuration_read(&control->config, config, true, err, sizeof err);

@@ -24,8 +24,8 @@ static void encode(const struct esp_tokenizer *tokenizer, const char *text, size
         FUZZ_REQUIRE(tokens[i] >= 0 && tokens[i] < esp_tokenizer_size(tokenizer),
                      "there is a token %d", (int)tokens[i]);
         FUZZ_REQUIRE(i >= LITTLE_ROOM || tokens[i] == few[i], "token %d is the same", i);
-        FUZZ_REQUIRE(esp_tokenizer_bytes(tokenizer, tokens[i], &bytes),
-                     "token %d has bytes", (int)tokens[i]);
+        FUZZ_REQUIRE(esp_tokenizer_bytes(tokenizer, tokens[i], &bytes), "token %d has bytes",
+                     (int)tokens[i]);
     }
     free(tokens);
 }

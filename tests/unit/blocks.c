@@ -224,7 +224,8 @@ TEST(activations_of_every_size_are_cut_well)
     for (int i = 0; i < ISAS; i++) {
         const struct esp_cpu_isa *isa = open_isa(i);
         for (size_t k = 0; isa && k < sizeof sizes / sizeof *sizes; k++) {
-            struct esp_vectors v = {.x = x, .stride = ESP_CUT_COLUMNS, .cut = &out, .together = 1};
+            struct esp_vectors v = {
+                .x = x, .stride = ESP_CUT_COLUMNS, .cut = &out, .together = 1};
             x[0] = sizes[k];
             x[1] = -sizes[k];
             x[2] = sizes[k];

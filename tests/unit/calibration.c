@@ -35,15 +35,18 @@ EACH_BACKEND(rows_tell_their_mean_log_and_the_sum_of_their_powers)
                 want_mean += x[j] > 0 ? x[j] * log(x[j]) : 0;
                 want_power += x[j] > 0 ? pow(x[j], a) : 0;
             }
-            CHECK(backend->ops->temper(rows, (int32_t[]){2, 0}, 2, a, mean, power, ESP_NOW) == 0);
+            CHECK(backend->ops->temper(rows, (int32_t[]){2, 0}, 2, a, mean, power, ESP_NOW) ==
+                  0);
             for (int k = 0; k < 2; k++)
                 CHECK(fabs(mean[k] - want_mean) < 2e-5 * (1 + fabs(want_mean)) &&
                           fabs(power[k] - want_power) < 2e-5 * want_power,
                       "%d values to the power of %g: %.9g and %.9g, not %.9g and %.9g", n, a,
                       mean[k], power[k], want_mean, want_power);
         }
-        CHECK(backend->ops->temper(rows, (int32_t[]){3}, 1, 1, mean, power, ESP_NOW) == ESP_E_ARGUMENT);
-        CHECK(backend->ops->temper(rows, (int32_t[]){0}, 1, 0, mean, power, ESP_NOW) == ESP_E_ARGUMENT);
+        CHECK(backend->ops->temper(rows, (int32_t[]){3}, 1, 1, mean, power, ESP_NOW) ==
+              ESP_E_ARGUMENT);
+        CHECK(backend->ops->temper(rows, (int32_t[]){0}, 1, 0, mean, power, ESP_NOW) ==
+              ESP_E_ARGUMENT);
         backend->ops->rows_close(rows);
     }
 }

@@ -87,7 +87,7 @@ TEST(probabilities_take_three_columns_and_small_ones_a_fourth)
     char text[8];
     const double values[] = {0, 0.004, 0.005, 0.5, 0.994, 0.995, 1, NAN, INFINITY};
     const char *const wanted[] = {".00", "<.01", ".01", ".50", ".99",
-                                  "1.0", "1.0", "  -", "  -"};
+                                  "1.0", "1.0",  "  -", "  -"};
     for (int i = 0; i < 9; i++)
         CHECK(strcmp(esp_probability(text, values[i]), wanted[i]) == 0, "%g is '%s', want '%s'",
               values[i], text, wanted[i]);
@@ -96,10 +96,10 @@ TEST(probabilities_take_three_columns_and_small_ones_a_fourth)
 TEST(numbers_keep_their_digits)
 {
     char text[16];
-    const double values[] = {0, 0.4,  0.004, 0.018,  0.01, 1,   5.25,
-                             31.44, 1240.3, -2.5, 1e-7, NAN};
-    const char *const wanted[] = {".00", ".40",  ".004", ".018", ".01", "1.0",
-                                  "5.2", "31", "1240", "-2.5", ".00", "-"};
+    const double values[] = {0,    0.4,   0.004,  0.018, 0.01, 1,
+                             5.25, 31.44, 1240.3, -2.5,  1e-7, NAN};
+    const char *const wanted[] = {".00", ".40", ".004", ".018", ".01", "1.0",
+                                  "5.2", "31",  "1240", "-2.5", ".00", "-"};
     for (int i = 0; i < 12; i++)
         CHECK(strcmp(esp_number(text, values[i], 2), wanted[i]) == 0, "%g is '%s', want '%s'",
               values[i], text, wanted[i]);

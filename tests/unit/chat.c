@@ -56,11 +56,11 @@ static int read_messages(struct esp_chat_message *messages, int most, const cJSO
     {
         const char *role = string(item, "role"), *text = string(item, "content");
         CHECK(count < most);
-        messages[count++] = (struct esp_chat_message){
-            strcmp(role, "system") == 0 ? ESP_CHAT_SYSTEM
-            : strcmp(role, "user") == 0 ? ESP_CHAT_USER
-                                        : ESP_CHAT_ASSISTANT,
-            text, strlen(text)};
+        messages[count++] =
+            (struct esp_chat_message){strcmp(role, "system") == 0 ? ESP_CHAT_SYSTEM
+                                      : strcmp(role, "user") == 0 ? ESP_CHAT_USER
+                                                                  : ESP_CHAT_ASSISTANT,
+                                      text, strlen(text)};
     }
     return count;
 }
@@ -184,7 +184,8 @@ TEST(a_choice_overrides_the_template)
     cJSON *json = vectors();
     struct esp_chat own, chat;
     read_template(&own, cJSON_GetArrayItem(cJSON_GetObjectItem(json, "templates"), 1));
-    CHECK(own.system && strcmp(own.system, "You are a helpful assistant.") == 0, "%s", own.system);
+    CHECK(own.system && strcmp(own.system, "You are a helpful assistant.") == 0, "%s",
+          own.system);
     esp_chat_choose(&chat, &own, ESP_CHAT_AUTO);
     CHECK(chat.format == own.format && chat.system == own.system);
     esp_chat_choose(&chat, &own, ESP_CHAT_CHOICE_chatml);
@@ -230,7 +231,8 @@ TEST(a_folder_says_its_format)
     char err[300] = "";
     CHECK(mkdtemp(folder));
     CHECK(open_folder(&chat, NULL, NULL, err) == ESP_OK && !chat.format && !chat.has_template);
-    CHECK(open_folder(&chat, "{\"chat_template\": null, \"bos_token\": 3}", NULL, err) == ESP_OK &&
+    CHECK(open_folder(&chat, "{\"chat_template\": null, \"bos_token\": 3}", NULL, err) ==
+              ESP_OK &&
           !chat.format);
     CHECK(open_folder(&chat, "{\"chat_template\": \"{{ x }}\"}", NULL, err) == ESP_OK &&
           !chat.format && chat.has_template);
@@ -241,10 +243,11 @@ TEST(a_folder_says_its_format)
           "%s", err);
     CHECK(chat.format && strcmp(chat.format->name, "gemma") == 0);
     CHECK(strcmp(chat.bos, "<bos>") == 0 && strcmp(chat.eos, "<eos>") == 0);
-    CHECK(open_folder(&chat,
-                      "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"[INST]\"}, "
-                      "{\"name\": \"default\", \"template\": \"<|im_start|>\"}]}",
-                      NULL, err) == ESP_OK);
+    CHECK(
+        open_folder(&chat,
+                    "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"[INST]\"}, "
+                    "{\"name\": \"default\", \"template\": \"<|im_start|>\"}]}",
+                    NULL, err) == ESP_OK);
     CHECK(chat.format && strcmp(chat.format->name, "chatml") == 0);
     CHECK(open_folder(&chat, "{\"chat_template\": \"[INST]\"}", "<|start_header_id|>", err) ==
           ESP_OK);

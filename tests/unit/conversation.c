@@ -43,8 +43,10 @@ static struct esp_session *open_chat(int context, int choice, const char *system
     im_end = esp_tokenizer_find(toy.engine.tokenizer, "<|im_end|>", 10);
     CHECK(im_start >= 0 && im_end >= 0);
     drops = 0;
-    struct esp_session_options options = {
-        .drafter = "fixed:D=3,B=2", .observer = observe, .system = system, .values.chat = choice};
+    struct esp_session_options options = {.drafter = "fixed:D=3,B=2",
+                                          .observer = observe,
+                                          .system = system,
+                                          .values.chat = choice};
     CHECK(esp_session_open(&session, &toy.engine, &options, err, sizeof err) == ESP_OK, "%s",
           err);
     return session;
@@ -166,8 +168,7 @@ TEST(the_text_is_that_of_the_format)
 TEST(an_answer_that_ended_is_not_ended_again)
 {
     struct esp_session *session = open_chat(4000, ESP_CHAT_CHOICE_chatml, NULL);
-    const int32_t endoftext =
-        esp_tokenizer_find(toy.engine.tokenizer, "<|endoftext|>", 13);
+    const int32_t endoftext = esp_tokenizer_find(toy.engine.tokenizer, "<|endoftext|>", 13);
     CHECK(esp_session_is_end(session, im_end) && esp_session_is_end(session, endoftext));
     CHECK(!esp_session_is_end(session, im_start));
     say(session, "one");
@@ -259,7 +260,8 @@ TEST(what_is_left_is_computed_for_its_new_place)
             answer(session, 25);
         CHECK(turn < 40);
     }
-    memcpy(text, esp_session_tokens(session, &count), sizeof(int32_t) * (size_t)length_of(session));
+    memcpy(text, esp_session_tokens(session, &count),
+           sizeof(int32_t) * (size_t)length_of(session));
     const int length = length_of(session);
     for (int i = 0; i < 20; i++) {
         double p[VOCABULARY];
@@ -318,7 +320,8 @@ TEST(raw_text_stays_raw)
     esp_session_clear(session);
     say(session, "Hi");
     CHECK(strcmp(text_of(session, 0, length_of(session)),
-                 "<start_of_turn>user\nBe odd.\n\nHi<end_of_turn>\n<start_of_turn>model\n") == 0);
+                 "<start_of_turn>user\nBe odd.\n\nHi<end_of_turn>\n<start_of_turn>model\n") ==
+          0);
     close_chat(session);
 }
 

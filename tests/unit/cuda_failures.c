@@ -71,7 +71,7 @@ static int open_parts(struct life *l)
 {
     const struct esp_backend_ops *ops = l->backend->ops;
     int status = ops->weights_open(&l->weights, l->backend, &l->model->desc, NULL, NULL, l->err,
-                               sizeof l->err);
+                                   sizeof l->err);
     if (status == 0)
         status = ops->cache_open(&l->cache, l->weights, CACHE, BATCH, l->err, sizeof l->err);
     if (status == 0)
@@ -239,7 +239,8 @@ TEST(too_little_memory_is_said_and_leaves_nothing)
     free(model);
 }
 
-/* ------------------------------------------------------------------ what a failure leaves behind */
+/* ------------------------------------------------------------------ what a failure leaves
+ * behind */
 
 enum { ASKED = 2, BEST = 4 };
 
@@ -273,8 +274,7 @@ static int ask_argmax(struct life *l, struct answers *to)
 
 static int ask_top_k(struct life *l, struct answers *to)
 {
-    return l->backend->ops->top_k(l->rows, asked, ASKED, BEST, to->ids, to->values,
-                                   ESP_NOW);
+    return l->backend->ops->top_k(l->rows, asked, ASKED, BEST, to->ids, to->values, ESP_NOW);
 }
 
 static int ask_gather(struct life *l, struct answers *to)
@@ -291,7 +291,7 @@ static int ask_sample(struct life *l, struct answers *to)
 {
     const double u[ASKED] = {0.2, 0.7};
     return l->backend->ops->sample(l->rows, asked, u, ASKED, 1, NULL, 0, to->ids, to->numbers,
-                                    ESP_NOW);
+                                   ESP_NOW);
 }
 
 static int ask_combine(struct life *l, struct answers *to)
@@ -330,8 +330,9 @@ static int make_ready(struct life *l)
     int status = pass(l, 0, BATCH);
     if (status == 0)
         status = l->backend->ops->softmax(l->rows, asked, ASKED, &sampling);
-    return status == 0 ? l->backend->ops->argmax(l->rows, asked, ASKED, (int32_t[ASKED]){0}, ESP_NOW)
-                       : status;
+    return status == 0
+               ? l->backend->ops->argmax(l->rows, asked, ASKED, (int32_t[ASKED]){0}, ESP_NOW)
+               : status;
 }
 
 static void open_life(struct life *l, struct random_model *model)
@@ -364,7 +365,7 @@ static void close_life(struct life *l)
 TEST(what_a_call_promised_is_forgotten_when_it_fails)
 {
     static int (*const ask[])(struct life *, struct answers *) = {
-        ask_step,   ask_argmax, ask_top_k, ask_gather,         ask_sample,
+        ask_step,    ask_argmax, ask_top_k, ask_gather,         ask_sample,
         ask_combine, ask_masses, ask_row,   ask_and_be_refused, ask_twice};
     static struct answers here, untouched;
     struct controls c;
@@ -394,7 +395,8 @@ TEST(what_a_call_promised_is_forgotten_when_it_fails)
     close_life(&l);
 }
 
-/* ------------------------------------------------------------------ failures that nobody is told */
+/* ------------------------------------------------------------------ failures that nobody is
+ * told */
 
 static void mark_time(struct life *l)
 {
@@ -526,8 +528,8 @@ TEST(without_cublaslt_products_are_our_own)
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
         c.set_lt(versions[i]);
         read_logits(&l, false, with);
-        CHECK(!strstr(l.backend->ops->device(l.backend), "cuBLASLt"), "version %d was not found",
-              versions[i]);
+        CHECK(!strstr(l.backend->ops->device(l.backend), "cuBLASLt"),
+              "version %d was not found", versions[i]);
         CHECK(memcmp(with, exact, sizeof with) != 0, "BATCH = %d rows are not cuBLASLt's",
               (int)BATCH);
         close_parts(&l);
@@ -536,7 +538,8 @@ TEST(without_cublaslt_products_are_our_own)
     read_logits(&l, false, without);
     CHECK(strstr(l.backend->ops->device(l.backend), "no cuBLASLt"), "%s",
           l.backend->ops->device(l.backend));
-    CHECK(memcmp(without, exact, sizeof without) == 0, "without cuBLASLt, sums have another order");
+    CHECK(memcmp(without, exact, sizeof without) == 0,
+          "without cuBLASLt, sums have another order");
     close_parts(&l);
     c.set_lt(13);
     random_model_free(l.model);

@@ -352,8 +352,8 @@ struct drafted {
     } node[65];
 };
 
-/* A window drops rows from the caches of target and head; an end that is taken back, too far for
- * what is left, has both computed again. */
+/* A window drops rows from the caches of target and head; an end that is taken back, too far
+ * for what is left, has both computed again. */
 TEST(with_a_window_a_head_drafts_and_changes_nothing)
 {
     enum { MORE = 560 };

@@ -89,9 +89,11 @@ static void check_record(const struct drafting *d, const char *what)
         const struct esp_node *node = &it->tree.nodes[u];
         bool leaf = b->first_child[u] < 0, cut = node->verdict == ESP_CUT;
         CHECK(!(cut || leaf) || node->reason != ESP_REASON_NONE ||
-              (leaf && !isnan(node->confidence)), "%s: node %d gives no reason", what, u);
+                  (leaf && !isnan(node->confidence)),
+              "%s: node %d gives no reason", what, u);
         CHECK(isfinite(node->cumulative_log_q) && node->copies >= 1 && node->token >= 0 &&
-              node->token < d->toy.vocabulary, "%s: node %d", what, u);
+                  node->token < d->toy.vocabulary,
+              "%s: node %d", what, u);
     }
 }
 
@@ -174,9 +176,8 @@ TEST(passes_are_as_many_as_the_tree_is_deep)
         double passes = 0, nodes = 0;
         for (int sharpness = 1; sharpness <= 4 && !esp_drafters[i]->bind; sharpness++) {
             struct drafting d;
-            drafting_open(&d, &(struct drafting_setup){.drafter = name,
-                                                       .vocabulary = 60,
-                                                       .sharpness = sharpness});
+            drafting_open(&d, &(struct drafting_setup){
+                                  .drafter = name, .vocabulary = 60, .sharpness = sharpness});
             for (int step = 0; step < 20 && drafting_step(&d); step++) {
                 const struct esp_iteration *it = &d.session->iteration;
                 int limit = deepest_in_record(&it->tree) + 1;
@@ -199,8 +200,11 @@ TEST(passes_are_as_many_as_the_tree_is_deep)
 static void same_trees(const char *a, const char *b, double temperature, int vocabulary)
 {
     for (unsigned long long seed = 1; seed <= 5; seed++) {
-        struct drafting_setup setup = {.drafter = a, .toy_seed = seed, .seed = seed,
-                                       .temperature = temperature, .vocabulary = vocabulary};
+        struct drafting_setup setup = {.drafter = a,
+                                       .toy_seed = seed,
+                                       .seed = seed,
+                                       .temperature = temperature,
+                                       .vocabulary = vocabulary};
         struct drafting one, other;
         drafting_open(&one, &setup);
         setup.drafter = b;
@@ -285,7 +289,8 @@ TEST(settings_take_effect_at_the_next_iteration)
         CHECK(larger, "%s shows no difference", cases[i].drafter);
         drafting_set(&d, cases[i].key, cases[i].value);
         CHECK(esp_session_get(d.session, cases[i].key, value, sizeof value) == 0 &&
-              strcmp(value, cases[i].value) == 0, "%s", value);
+                  strcmp(value, cases[i].value) == 0,
+              "%s", value);
         CHECK(drafting_step(&d));
         CHECK(it->tree.verified - 1 <= cases[i].nodes && it->deepest <= cases[i].depth,
               "%s %s=%s: %d nodes, depth %d", cases[i].drafter, cases[i].key, cases[i].value,
@@ -323,7 +328,8 @@ TEST(parameters_are_checked_against_each_other)
         char err[512] = "";
         struct esp_session_options options = {.drafter = wrong[i][0]};
         CHECK(esp_session_open(&session, &toy.engine, &options, err, sizeof err) ==
-              ESP_E_ARGUMENT, "%s", wrong[i][0]);
+                  ESP_E_ARGUMENT,
+              "%s", wrong[i][0]);
         CHECK(strstr(err, wrong[i][1]) && !strchr(err, '\n'), "%s: %s", wrong[i][0], err);
     }
     toy_close(&toy);
@@ -358,8 +364,8 @@ TEST(assisted_follows_success)
             bool last = u == d.tree->count - 1, low = d.tree->nodes[u].q < 0.3f;
             CHECK(last ? u == k || low : !low, "the chain of %g ends at %d", k, u);
             unsure += low;
-            CHECK(!last || d.tree->nodes[u].reason ==
-                               (low ? ESP_REASON_CONFIDENCE : ESP_REASON_DEPTH));
+            CHECK(!last ||
+                  d.tree->nodes[u].reason == (low ? ESP_REASON_CONFIDENCE : ESP_REASON_DEPTH));
         }
     } while (drafting_step(&d));
     CHECK(grown > 3 && shrunk > 3 && unsure > 3, "%d %d %d", grown, shrunk, unsure);
@@ -409,8 +415,8 @@ TEST(ngram_gives_what_followed_before)
     int several = 0, single = 0, none = 0, full = 0;
     for (int vocabulary = 3; vocabulary <= 30; vocabulary += 9) {
         struct drafting d;
-        drafting_open(&d, &(struct drafting_setup){
-                              .drafter = "ngram:K=6,N=20", .vocabulary = vocabulary});
+        drafting_open(&d, &(struct drafting_setup){.drafter = "ngram:K=6,N=20",
+                                                   .vocabulary = vocabulary});
         while (drafting_step(&d)) {
             const struct esp_iteration *it = &d.session->iteration;
             if (left_of(it) <= 6)

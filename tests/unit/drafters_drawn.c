@@ -144,12 +144,11 @@ static void check_three_children(const char *drafter, double sampling, const cha
     struct drafting d;
     int seen[64] = {0};
     double p[64] = {0}, q[4];
-    drafting_open(
-        &d, &(struct drafting_setup){.drafter = drafter,
-                                     .draft_temp = draft_temp,
-                                     .vocabulary = 4,
-                                     .temperature = sampling,
-                                     .waits = waits});
+    drafting_open(&d, &(struct drafting_setup){.drafter = drafter,
+                                               .draft_temp = draft_temp,
+                                               .vocabulary = 4,
+                                               .temperature = sampling,
+                                               .waits = waits});
     for (int run = 0; run < RUNS; run++) {
         int32_t token[4];
         drafting_restart(&d, (unsigned long long)run);
@@ -289,14 +288,13 @@ TEST(dyspec_trees_come_out_as_often_as_algorithm_1_says)
     for (int trial = 0; trial < 8; trial++) {
         struct drafting d;
         struct draw draws[8] = {{0}};
-        drafting_open(&d, &(struct drafting_setup){
-                              .drafter = "dyspec:N=3",
-                              .draft_temp = trial % 2 ? "1" : "0.6",
-                              .vocabulary = 4,
-                              .toy_seed = 10 + (unsigned)trial,
-                              .temperature = trial / 2 % 2,
-                              .sharpness = 1,
-                              .waits = trial / 4});
+        drafting_open(&d, &(struct drafting_setup){.drafter = "dyspec:N=3",
+                                                   .draft_temp = trial % 2 ? "1" : "0.6",
+                                                   .vocabulary = 4,
+                                                   .toy_seed = 10 + (unsigned)trial,
+                                                   .temperature = trial / 2 % 2,
+                                                   .sharpness = 1,
+                                                   .waits = trial / 4});
         memset(seen, 0, sizeof seen);
         c.count = 0;
         for (int run = 0; run < RUNS; run++) {

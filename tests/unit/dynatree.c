@@ -257,8 +257,10 @@ static void run(const char *drafter, struct plain_rule rule, bool adaptive, doub
                            .adaptive = adaptive,
                            .price = strstr(drafter, "history=price") != NULL};
     text_length = 0;
-    struct esp_session_options options = {
-        .drafter = drafter, .values.draft_temp = ESP_DRAFT_OFF, .observer = on_event, .user = &watch};
+    struct esp_session_options options = {.drafter = drafter,
+                                          .values.draft_temp = ESP_DRAFT_OFF,
+                                          .observer = on_event,
+                                          .user = &watch};
     CHECK(esp_session_open(&session, &toy.engine, &options, err, sizeof err) == ESP_OK, "%s",
           err);
     CHECK(esp_session_prompt(session, prompt, 3, err, sizeof err) == ESP_OK, "%s", err);

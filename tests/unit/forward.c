@@ -24,9 +24,10 @@ static const struct random_shape shapes[] = {
     {"neox sequential bf16", 2, 48, 3, 3, 16, 100, 130, 16, ESP_BF16, true, false, true, false,
      false},
     {"neox f16 odd sizes", 2, 39, 3, 3, 13, 71, 47, 6, ESP_F16, true, true, true, true, false},
-    /* The widths of heads that models have: Llama 3.2 1B, Pythia 2.8B, Llama 3.1 8B, Pythia 1B. */
-    {"llama bf16 heads of 64", 1, 32, 4, 1, 64, 40, 40, 64, ESP_BF16, false, false, false, false,
-     false},
+    /* The widths of heads that models have: Llama 3.2 1B, Pythia 2.8B, Llama 3.1 8B, Pythia 1B.
+     */
+    {"llama bf16 heads of 64", 1, 32, 4, 1, 64, 40, 40, 64, ESP_BF16, false, false, false,
+     false, false},
     {"neox f16 heads of 80", 1, 40, 2, 2, 80, 48, 50, 20, ESP_F16, true, true, true, false,
      false},
     {"llama bf16 heads of 128", 1, 48, 2, 1, 128, 56, 60, 128, ESP_BF16, false, false, false,
@@ -160,7 +161,8 @@ EACH_BACKEND(a_chain_agrees_with_the_reference)
 static void check_trees(struct esp_backend *backend)
 {
     for (int i = 0; i < SHAPES; i++)
-        for (int trunk = 1; trunk < 30; trunk += check_quick() && i >= NARROW_SHAPES ? 28 : 14) {
+        for (int trunk = 1; trunk < 30;
+             trunk += check_quick() && i >= NARROW_SHAPES ? 28 : 14) {
             struct setup s;
             open_setup(&s, &shapes[i], backend, 20 + (unsigned)i);
             plant(&s, trunk, 5 + (unsigned)trunk);

@@ -200,11 +200,11 @@ TEST(what_cannot_be_done_leaves_nothing_behind)
     CHECK(esp_model_inflate(half, made, 2, 0, err, sizeof err) == ESP_E_UNSUPPORTED);
     CHECK(strstr(err, "F16"), "%s", err);
     struct esp_engine *engine;
-    CHECK(esp_engine_open(&engine, &(struct esp_engine_options){.target = half, .width = 2}, err,
-                          sizeof err) == ESP_E_UNSUPPORTED);
+    CHECK(esp_engine_open(&engine, &(struct esp_engine_options){.target = half, .width = 2},
+                          err, sizeof err) == ESP_E_UNSUPPORTED);
     CHECK(strstr(err, "F16"), "%s", err);
-    CHECK(esp_engine_open(&engine, &(struct esp_engine_options){.target = from, .width = 3}, err,
-                          sizeof err) == ESP_E_ARGUMENT);
+    CHECK(esp_engine_open(&engine, &(struct esp_engine_options){.target = from, .width = 3},
+                          err, sizeof err) == ESP_E_ARGUMENT);
     CHECK(esp_model_inflate(from, from, 2, 0, err, sizeof err) == ESP_E_FILE);
     CHECK(strstr(err, "already"), "%s", err);
     CHECK(esp_model_inflate(from, "/nowhere/large", 2, 0, err, sizeof err) == ESP_E_FILE);

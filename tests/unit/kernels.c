@@ -82,15 +82,15 @@ static void make_example(struct example *e, enum esp_dtype dtype, int rows, int 
         e->x[i] = around(&seed, 1);
 }
 
-static void run_example(struct example *e, const struct esp_cpu_isa *isa, int rows,
-                        bool add, const int32_t *order, float *y)
+static void run_example(struct example *e, const struct esp_cpu_isa *isa, int rows, bool add,
+                        const int32_t *order, float *y)
 {
     struct esp_matmul p = {.in = {.x = e->x, .stride = MAX_COLUMNS},
-                            .y = y,
-                            .y_stride = MAX_OUTPUTS,
-                            .y_row = order,
-                            .rows = rows,
-                            .add = add};
+                           .y = y,
+                           .y_stride = MAX_OUTPUTS,
+                           .y_row = order,
+                           .rows = rows,
+                           .add = add};
     int middle = e->w.panels / 2;
     isa->matmul(&e->w, 0, middle, &p);
     isa->matmul(&e->w, middle, e->w.panels, &p);
@@ -263,8 +263,8 @@ TEST(gelu_by_tanh_and_caps_agree_with_double_precision)
             cap[isa][13] = 77;
             isas[isa]->cap(cap[isa], 13, 5);
             CHECK(cap[isa][13] == 77);
-            CHECK(memcmp(alone[isa], alone[0], 64) == 0 && memcmp(gate[isa], gate[0], 64) == 0 &&
-                      memcmp(cap[isa], cap[0], 52) == 0,
+            CHECK(memcmp(alone[isa], alone[0], 64) == 0 &&
+                      memcmp(gate[isa], gate[0], 64) == 0 && memcmp(cap[isa], cap[0], 52) == 0,
                   "%s differs", isas[isa]->name);
         }
         for (int i = 0; i < 16; i++) {

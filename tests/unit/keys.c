@@ -10,8 +10,8 @@
 
 TEST(names_and_keys_match)
 {
-    const char *const good[] = {"F1",  "F12",    "Tab",    "S-Tab",    "Up",    "PgDn",
-                                "C-c", "M-f",    "a",      "?",        "Space", "Enter",
+    const char *const good[] = {"F1",    "F12", "Tab",    "S-Tab",  "Up",       "PgDn",
+                                "C-c",   "M-f", "a",      "?",      "Space",    "Enter",
                                 "Equal", "Esc", "\u00e9", "M-Left", "Backspace"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         char name[16];
@@ -34,7 +34,7 @@ TEST(every_binding_names_a_key)
     for (const struct esp_binding *b = esp_bindings; b->key; b++)
         CHECK(esp_key_parse(b->key) >= 0, "%s", b->key);
     const struct esp_key_when typing = {.pane = false}, empty = {.empty = true},
-                          pane = {.pane = true};
+                              pane = {.pane = true};
     const struct esp_key_when step = {.empty = true, .step = true}, both = {.step = true};
     CHECK(action_of(esp_key_parse("F1"), typing) == ESP_ACTION_HELP);
     CHECK(action_of('?', empty) == ESP_ACTION_HELP);
@@ -193,7 +193,10 @@ TEST(half_a_character_behind_escape_is_no_negative_key)
 
 TEST(invalid_utf8_is_replaced)
 {
-    sends("\xff" "a\xc3" "b", "\ufffd a \ufffd b ");
+    sends("\xff"
+          "a\xc3"
+          "b",
+          "\ufffd a \ufffd b ");
 }
 
 TEST(a_paste_is_one_event)

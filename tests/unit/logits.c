@@ -21,16 +21,13 @@
 enum { TOKENS = 24, GREEDY = 48, PREFIX = 9, NODES = 20, CACHE = 80, MAX_VOCABULARY = 128 };
 
 static const char *const folders[] = {
-    "llama-mha",      "llama-gqa",       "llama-mqa-tied",  "llama-bias",
-    "llama-head-dim", "llama-rope3",     "llama-rope3-f16", "llama-bf16",
-    "neox-parallel",  "neox-sequential", "neox-bf16",       "neox-f16-tied",
-    "llama-linear",   "mistral",         "qwen2",           "qwen3",
-    "mistral-window", "qwen2-window",    "qwen3-window",
+    "llama-mha", "llama-gqa", "llama-mqa-tied", "llama-bias", "llama-head-dim", "llama-rope3",
+    "llama-rope3-f16", "llama-bf16", "neox-parallel", "neox-sequential", "neox-bf16",
+    "neox-f16-tied", "llama-linear", "mistral", "qwen2", "qwen3", "mistral-window",
+    "qwen2-window", "qwen3-window",
     /* of the CPU only */
-    "llama-yarn",     "qwen3-yarn",      "gemma2",          "gemma3",
-    "gemma3-layers",  "phi3-short",      "phi3-long",       "phi3-partial",
-    "olmo2",          "smollm3",         "smollm3-window",  "gpt2",
-    "gpt2-f16",       "granite"};
+    "llama-yarn", "qwen3-yarn", "gemma2", "gemma3", "gemma3-layers", "phi3-short", "phi3-long",
+    "phi3-partial", "olmo2", "smollm3", "smollm3-window", "gpt2", "gpt2-f16", "granite"};
 
 enum { FOLDERS = sizeof folders / sizeof *folders };
 

@@ -129,7 +129,8 @@ TEST(sampled_decisions_are_explained)
     it.tree.nodes[6].u = 0.31f;
     it.tree.nodes[6].acceptance = 0.9f;
     esp_explain_node(text, sizeof text, &it, ESP_STAGES, 6, &tokens);
-    CHECK(strcmp(text, "accepted: the random number .31 (u) is below its chance of .90") == 0, "%s", text);
+    CHECK(strcmp(text, "accepted: the random number .31 (u) is below its chance of .90") == 0,
+          "%s", text);
     esp_formula_text(text, sizeof text, &it, 6);
     CHECK(strcmp(text,
                  "accepted with probability min(1, p/q) = min(1, .64/.71) = .90, u = .31") == 0,
@@ -137,7 +138,8 @@ TEST(sampled_decisions_are_explained)
     it.tree.nodes[8].u = 0.95f;
     it.tree.nodes[8].acceptance = 0.5f;
     esp_explain_node(text, sizeof text, &it, ESP_STAGES, 8, &tokens);
-    CHECK(strcmp(text, "rejected: the random number .95 (u) is above its chance of .50; next is \" "
+    CHECK(strcmp(text,
+                 "rejected: the random number .95 (u) is above its chance of .50; next is \" "
                  "fell\"") == 0,
           "%s", text);
     esp_explain_node(text, sizeof text, &it, ESP_STAGES, 3, &tokens);
@@ -145,8 +147,9 @@ TEST(sampled_decisions_are_explained)
     esp_explain_node(text, sizeof text, &it, ESP_STAGE_VERIFY, 3, &tokens);
     CHECK(strcmp(text, "drafted: no decision yet") == 0, "%s", text);
     esp_explain_node(text, sizeof text, &it, ESP_STAGES, 10, &tokens);
-    CHECK(strcmp(text, "cut before the target saw it: path too unlikely; its path has .02 (P)") == 0, "%s",
-          text);
+    CHECK(strcmp(text,
+                 "cut before the target saw it: path too unlikely; its path has .02 (P)") == 0,
+          "%s", text);
 }
 
 /* The controller alone: charts with the line that a share is steered to, and why values moved.
@@ -160,7 +163,8 @@ TEST(the_controller_has_charts)
         it.gauges[0].after = it.gauges[0].before + 0.002 * (i % 20 - 10);
         it.gauges[2].after = it.gauges[2].before + 0.05;
         it.gauges[3] = (struct esp_gauge){"rhostop", 0.1, 0.1, 0, 1};
-        it.gauges[4] = (struct esp_gauge){"acceptance", 0.6 + 0.002 * i, 0.602 + 0.002 * i, 0, 1};
+        it.gauges[4] =
+            (struct esp_gauge){"acceptance", 0.6 + 0.002 * i, 0.602 + 0.002 * i, 0, 1};
         it.gauges[5] = (struct esp_gauge){"target", 0.7, 0.7, 0, 1};
         it.gauge_count = 6;
         scene_event(&scene, &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});

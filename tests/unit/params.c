@@ -71,8 +71,8 @@ TEST(wrong_values_are_named)
         struct esp_params p;
         char err[256] = "";
         esp_params_init(&p, table);
-        CHECK(esp_params_parse(&p, "drafter", wrong[i], err, sizeof err) == ESP_E_ARGUMENT, "%s",
-              wrong[i]);
+        CHECK(esp_params_parse(&p, "drafter", wrong[i], err, sizeof err) == ESP_E_ARGUMENT,
+              "%s", wrong[i]);
         CHECK(strncmp(err, "drafter", 6) == 0 && !strchr(err, '\n'), "%s: %s", wrong[i], err);
     }
 }

@@ -342,7 +342,10 @@ static void make_iteration(struct random_iteration *r, unsigned long long *rando
                                            -random_double(random), random_double(random)};
     it->choice_count = (int)(check_uniform(random) * (ESP_MAX_CHOICES + 1));
     for (int i = 0; i < it->choice_count; i++)
-        it->choices[i] = (struct esp_shape_choice){1 + i, i, 8 - i, check_uniform(random),
+        it->choices[i] = (struct esp_shape_choice){1 + i,
+                                                   i,
+                                                   8 - i,
+                                                   check_uniform(random),
                                                    i ? random_double(random) : NAN,
                                                    random_double(random)};
     for (int i = 0; i < ESP_STAGES; i++)

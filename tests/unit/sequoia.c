@@ -210,8 +210,8 @@ static void leave_home(void)
     unsetenv("XDG_STATE_HOME");
 }
 
-/* The files there but those of the session itself, which every drafter writes; the name of the last
- * one in `name`. */
+/* The files there but those of the session itself, which every drafter writes; the name of the
+ * last one in `name`. */
 static int list_files(char *name, size_t size)
 {
     int count = 0;
@@ -284,7 +284,13 @@ TEST(without_learning_nothing_is_written)
 TEST(a_state_file_may_hold_anything)
 {
     static const char *const contents[] = {
-        "", "{", "[]", "null", "{\"key\":1}", "\xff\xfe", "{\"key\":\"large\",\"tried\":[1]}",
+        "",
+        "{",
+        "[]",
+        "null",
+        "{\"key\":1}",
+        "\xff\xfe",
+        "{\"key\":\"large\",\"tried\":[1]}",
         "{\"key\":\"K\",\"tried\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16],\"accepted\":[]}",
         "{\"key\":\"K\",\"tried\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16],"
         "\"accepted\":[2,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}",

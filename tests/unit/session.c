@@ -1,5 +1,5 @@
-/* Sessions on the toy backend: what comes out never depends on the drafter, settings are checked
- * as a whole, and text, limits and events are what the header promises. */
+/* Sessions on the toy backend: what comes out never depends on the drafter, settings are
+ * checked as a whole, and text, limits and events are what the header promises. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

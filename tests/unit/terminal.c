@@ -540,8 +540,8 @@ TEST(no_color_is_obeyed)
  * same. */
 TEST(colours_of_24_bits)
 {
-    static const char *const arguments[] = {"-p", "Once upon a time", "-n", "30",
-                                            "--theme", "dark", NULL};
+    static const char *const arguments[] = {
+        "-p", "Once upon a time", "-n", "30", "--theme", "dark", NULL};
     static const char *const all[] = {"COLORTERM=truecolor", NULL},
                              *const bits[] = {"COLORTERM=24bit", "TERM=tmux-256color", NULL},
                              *const none[] = {"COLORTERM=truecolor", "NO_COLOR=1", NULL};

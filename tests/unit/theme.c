@@ -33,10 +33,12 @@ TEST(a_theme_names_colours_and_attributes)
 {
     struct esp_theme theme;
     char err[256];
-    CHECK(load(&theme, "# calm\n\ntext = #102030 on white\naccepted = bold italic #6fdc8c\n"
-                       "selection=reverse\n drafted = plain bright-cyan\ncut = on black\n"
-                       "error =\n",
-               err) == 0, "%s", err);
+    CHECK(load(&theme,
+               "# calm\n\ntext = #102030 on white\naccepted = bold italic #6fdc8c\n"
+               "selection=reverse\n drafted = plain bright-cyan\ncut = on black\n"
+               "error =\n",
+               err) == 0,
+          "%s", err);
     CHECK(theme.style[ESP_STYLE_TEXT].foreground == 0x102030);
     CHECK(theme.style[ESP_STYLE_TEXT].background == ESP_COLOUR_NAMED + 7);
     CHECK(theme.style[ESP_STYLE_ACCEPTED].foreground == 0x6fdc8c);

@@ -482,8 +482,11 @@ TEST(literal_text_never_becomes_special_tokens)
 {
     static const struct {
         const char *name, *special;
-    } cases[] = {{"qwen2", "<|im_end|>"}, {"llama3", "<|eot_id|>"}, {"llama2", "</s>"},
-                 {"neox", "<|endoftext|>"}, {"builtin", "<|endoftext|>"}};
+    } cases[] = {{"qwen2", "<|im_end|>"},
+                 {"llama3", "<|eot_id|>"},
+                 {"llama2", "</s>"},
+                 {"neox", "<|endoftext|>"},
+                 {"builtin", "<|endoftext|>"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct esp_tokenizer *tokenizer = open_named(cases[i].name);
         const char *special = cases[i].special;
@@ -495,8 +498,8 @@ TEST(literal_text_never_becomes_special_tokens)
         /* literal: "é", two of the special texts, and all but the last byte of the third */
         const struct esp_span span = {n, n + 2 + 3 * n - 1, 0};
         const struct esp_literals literals = {&span, 1, NULL};
-        int count = esp_tokenizer_encode_literal(tokenizer, text, strlen(text), &literals,
-                                                 tokens, 256);
+        int count =
+            esp_tokenizer_encode_literal(tokenizer, text, strlen(text), &literals, tokens, 256);
         CHECK(id >= 0 && count > 0 && count <= 256);
         CHECK(count_token(tokens, count, id) == 2, "%s: %d", cases[i].name,
               count_token(tokens, count, id));

@@ -96,7 +96,7 @@ TEST(new_nodes_come_first)
     CHECK(esp_tree_rows_build(&rows, it, &choice) == 0);
     int new = 0;
     for (int i = 0; i < rows.count; i++)
-        new += rows.row[i].kind == ESP_ROW_NODE && rows.row[i].depth == 4;
+        new += rows.row[i].kind == ESP_ROW_NODE &&rows.row[i].depth == 4;
     CHECK(new == 3, "%d of 3 new nodes are shown", new);
     esp_tree_rows_free(&rows);
 }

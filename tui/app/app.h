@@ -18,8 +18,8 @@ struct esp_app {
     struct esp_input *input;
     char message[512]; /* at the foot of the screen */
     unsigned seen_messages;
-    double rated;     /* when the rate of iterations was measured last, and at which */
-    int rated_at;     /* iteration; -1: not yet */
+    double rated;   /* when the rate of iterations was measured last, and at which */
+    int rated_at;   /* iteration; -1: not yet */
     char **help;    /* lines of the help pane, NULL at the end */
     int searched;   /* the pane that a line "/TEXT" searches; -1: a line "/NAME" is a command,
                        and any other searches the text */
@@ -27,7 +27,7 @@ struct esp_app {
     bool ended;     /* the command line is done, and the prompt comes back */
     int interrupts; /* C-c in a row */
     double page_drawn; /* when a page was, by esp_clock() */
-    bool suspend;   /* requests to the runner (interface.c, script.c) */
+    bool suspend;      /* requests to the runner (interface.c, script.c) */
     bool redraw;
 };
 

@@ -49,8 +49,9 @@ static int run(const char *path, char *err, size_t errlen)
         return esp_fail(err, errlen, ESP_E_FILE, "the editor cannot be run: %s",
                         strerror(errno));
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return esp_fail(err, errlen, ESP_E_FILE,
-                        "the editor failed, and the line is as it was; EDITOR names the program");
+        return esp_fail(
+            err, errlen, ESP_E_FILE,
+            "the editor failed, and the line is as it was; EDITOR names the program");
     return ESP_OK;
 }
 
@@ -64,10 +65,11 @@ static int read_back(const char *path, char **text, char *err, size_t errlen)
         fclose(file);
     if (failed || length > LONGEST || (length > 0 && memchr(bytes, '\0', length))) {
         free(bytes);
-        return esp_fail(err, errlen, ESP_E_FILE,
-                        "what the editor left is no text of at most %d bytes; the line is as it "
-                        "was",
-                        LONGEST);
+        return esp_fail(
+            err, errlen, ESP_E_FILE,
+            "what the editor left is no text of at most %d bytes; the line is as it "
+            "was",
+            LONGEST);
     }
     if (length > 0 && bytes[length - 1] == '\n')
         length--;

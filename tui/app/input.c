@@ -164,9 +164,9 @@ static void bind_safely(void)
         MOVES(X)
 #undef X
             {rl_re_read_init_file, read_bindings},
-            {rl_start_kbd_macro, refuse},
-            {rl_end_kbd_macro, refuse},
-            {rl_call_last_kbd_macro, refuse},
+        {rl_start_kbd_macro, refuse},
+        {rl_end_kbd_macro, refuse},
+        {rl_call_last_kbd_macro, refuse},
     };
     Keymap maps[] = {emacs_standard_keymap, vi_insertion_keymap, vi_movement_keymap};
     for (size_t map = 0; map < sizeof maps / sizeof *maps; map++)

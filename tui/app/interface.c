@@ -28,7 +28,8 @@
 #include "tui/app/script.h"
 
 enum { FRAME_MS = 33, ESCAPE_MS = 25 };
-/* How long pieces of an answer of the terminal may be apart, and how old it may be to matter. */
+/* How long pieces of an answer of the terminal may be apart, and how old it may be to matter.
+ */
 enum { PIECES_MS = 300, ANSWER_MS = 1000 };
 
 struct session {
@@ -226,7 +227,8 @@ static void run(struct session *session)
     while (!app->control.leaving) {
         if (esp_app_due(app) == 0)
             esp_app_receive(app);
-        if (app->control.changed && (session->key_pressed || now_ms() - session->painted >= FRAME_MS))
+        if (app->control.changed &&
+            (session->key_pressed || now_ms() - session->painted >= FRAME_MS))
             paint(session);
         int ready = poll(fds, 3, patience(session));
         if (ready < 0 && errno == EINTR)
@@ -302,9 +304,11 @@ int interface_main(const struct esp_interface_options *options)
     bool utf8 = choose_character_set();
     if (script && *script)
         return esp_script_run(script, options);
-    session.decoder = (struct esp_decoder){
-        .user = &session, .key = on_key, .pasted = on_paste, .mouse = on_mouse,
-        .background = on_background};
+    session.decoder = (struct esp_decoder){.user = &session,
+                                           .key = on_key,
+                                           .pasted = on_paste,
+                                           .mouse = on_mouse,
+                                           .background = on_background};
     int status = esp_terminal_open(&session.terminal, err, sizeof err);
     if (status == 0)
         status = on_terminal(&session, options, utf8, err, sizeof err);

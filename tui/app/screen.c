@@ -31,8 +31,8 @@ struct esp_screen {
     bool true_colours;      /* the terminal shows 24-bit colours */
     bool direct;            /* and the theme is shown in them, past ncurses */
     struct esp_theme theme; /* while `direct` */
-    bool taken; /* modes beyond those of ncurses are on */
-    bool mouse; /* mouse reports are on */
+    bool taken;             /* modes beyond those of ncurses are on */
+    bool mouse;             /* mouse reports are on */
 };
 
 static const char cursor_on[] = "\033[?25h", cursor_off[] = "\033[?25l";
@@ -296,8 +296,7 @@ static void paint_directly(struct esp_screen *screen, const struct esp_canvas *c
     if (!file)
         return;
     fputs(cursor_off, file);
-    int status =
-        esp_ansi_update(file, &screen->shown, canvas, canvas->height, &screen->theme);
+    int status = esp_ansi_update(file, &screen->shown, canvas, canvas->height, &screen->theme);
     if (canvas->cursor_x >= 0 && canvas->cursor_x < canvas->width)
         fprintf(file, "\033[%d;%dH%s", canvas->cursor_y + 1, canvas->cursor_x + 1, cursor_on);
     screen->everything = status < 0;
@@ -326,8 +325,8 @@ void esp_screen_paint(struct esp_screen *screen, const struct esp_canvas *canvas
         erase();
     for (int y = 0; y < canvas->height; y++) {
         const size_t width = (size_t)canvas->width, row = (size_t)y * width;
-        if (!screen->everything && memcmp(canvas->cells + row, shown->cells + row,
-                                          width * sizeof *canvas->cells) == 0)
+        if (!screen->everything &&
+            memcmp(canvas->cells + row, shown->cells + row, width * sizeof *canvas->cells) == 0)
             continue;
         for (int x = 0; x < canvas->width; x++) {
             const struct esp_cell *cell = &canvas->cells[row + (size_t)x];

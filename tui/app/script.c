@@ -29,8 +29,7 @@ static void serve(struct script *script)
 
 static int complain(const struct script *script, const char *what, const char *value)
 {
-    esp_complain("%s, line %d: %s '%s'", script->path, script->line, what,
-            value);
+    esp_complain("%s, line %d: %s '%s'", script->path, script->line, what, value);
     return 1;
 }
 

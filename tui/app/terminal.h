@@ -14,8 +14,8 @@
 
 struct esp_terminal {
     struct termios saved;
-    int signals[2];      /* pipe: [0] to poll and read signal numbers from */
-    char restore[256];   /* what gives the screen back */
+    int signals[2];    /* pipe: [0] to poll and read signal numbers from */
+    char restore[256]; /* what gives the screen back */
     size_t restore_count;
     volatile int terminating;
 };

@@ -35,8 +35,8 @@ struct bench {
 
 static int open_choice(struct bench *b, const char *spec, char *err, size_t errlen)
 {
-    int status = cli_choice_open(&b->choice[b->count], spec, b->engine, &b->o->session, err,
-                                 errlen);
+    int status =
+        cli_choice_open(&b->choice[b->count], spec, b->engine, &b->o->session, err, errlen);
     b->count += status == ESP_OK;
     return status;
 }
@@ -235,18 +235,20 @@ const struct cli_command cli_bench = {
     .name = "bench",
     .arguments = "-f FILE [D[+V] ...] | --suite NAME",
     .summary = "choices measured on the same prompts, as the papers' tables",
-    .flags =
-        "prompt file tokens prompt-tokens suite prompts output resume force warmup target draft settings backend threads device "
-        "exact width layers max-nodes context json",
+    .flags = "prompt file tokens prompt-tokens suite prompts output resume force warmup target "
+             "draft settings backend threads device "
+             "exact width layers max-nodes context json",
     .chooses = "baseline chat",
     .most = MOST_CHOICES,
     .details =
-        "Every line of the file is a prompt, or a JSON object {\"prompt\": .., \"category\": ..}"
+        "Every line of the file is a prompt, or a JSON object {\"prompt\": .., \"category\": "
+        "..}"
         ";\nevery choice of drafter, or drafter+verifier, "
         "continues\neach of them in turn. Without choices all drafters are measured. Speedups "
         "are over the\nfirst choice. At temperature 0 all texts must be those of the first; "
         "exit code 1: one is not.\n\n--suite runs an experiment "
-        "that is a file; its tables and plots go to the folder of -o, too,\nand --resume goes on "
+        "that is a file; its tables and plots go to the folder of -o, too,\nand --resume goes "
+        "on "
         "with one that was interrupted.",
     .run = run,
 };

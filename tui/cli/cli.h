@@ -16,16 +16,16 @@ struct cli_options {
     struct esp_engine_options engine;
     struct esp_session_options session;
     char target[PATH_MAX], draft[PATH_MAX]; /* where the named models are */
-    const char *prompt, *prompt_file; /* "-": stdin */
-    int tokens;                       /* -n */
+    const char *prompt, *prompt_file;       /* "-": stdin */
+    int tokens;                             /* -n */
     int trials;
-    int warmup; /* rounds of a bench that are not counted */
-    double seconds;    /* that a tuning takes */
-    bool write;        /* its preset, to a file */
-    int prompt_tokens; /* of each of its prompts at most */
-    double pass; /* ms that one of a race's target takes; 0: as it is */
-    const char *type;       /* of the file that quantize writes */
-    const char *perplexity; /* FILE that inspect measures */
+    int warmup;                     /* rounds of a bench that are not counted */
+    double seconds;                 /* that a tuning takes */
+    bool write;                     /* its preset, to a file */
+    int prompt_tokens;              /* of each of its prompts at most */
+    double pass;                    /* ms that one of a race's target takes; 0: as it is */
+    const char *type;               /* of the file that quantize writes */
+    const char *perplexity;         /* FILE that inspect measures */
     const char *text, *loss, *goal; /* of a training */
     int pieces, epochs, batch, length;
     double rate;
@@ -35,7 +35,7 @@ struct cli_options {
     bool json, stats, mdoc, ascii, explain;
     const char *theme, *config;
     bool no_config;
-    char given[512]; /* names of the flags that were given, a space before and after each */
+    char given[512];    /* names of the flags that were given, a space before and after each */
     double speed, idle; /* of a replay (player.h) */
     bool plain;
     const char *iteration, *format, *output, *asciicast; /* of an export */
@@ -43,9 +43,9 @@ struct cli_options {
     const char *chart, *aspect, *caption;
     int nodes, columns, rows;
     const char *with, *with_verifier; /* the second choice to compare */
-    const char *record; /* file to record to */
-    bool force;         /* overwrite it */
-    const char **arguments; /* what is not a flag */
+    const char *record;               /* file to record to */
+    bool force;                       /* overwrite it */
+    const char **arguments;           /* what is not a flag */
     int argument_count;
 };
 
@@ -54,11 +54,11 @@ struct cli_command {
     const char *flags; /* names of the long flags it takes, space-separated; "settings" stands
                           for those of a session */
     const char
-        *chooses; /* settings that it chooses itself, so that they are no flags; or NULL */
-    int least, most;     /* number of arguments */
-    bool names_models;   /* its arguments are a target and a draft, besides "-" */
-    double temperature;  /* where --temp is not given */
-    const char *details; /* more help, or NULL */
+        *chooses;      /* settings that it chooses itself, so that they are no flags; or NULL */
+    int least, most;   /* number of arguments */
+    bool names_models; /* its arguments are a target and a draft, besides "-" */
+    double temperature;                      /* where --temp is not given */
+    const char *details;                     /* more help, or NULL */
     int (*run)(struct cli_options *options); /* an exit code */
 };
 
@@ -95,8 +95,8 @@ struct cli_loading {
 bool cli_progress(void *user, const char *what, size_t done, size_t total);
 /* Says on standard error what of a session's settings there is no room for. */
 void cli_note(const struct esp_session *session);
-/* Makes arguments but "-" the target and the draft; the others stay. Returns -1, or an exit code
- * after printing a sentence. */
+/* Makes arguments but "-" the target and the draft; the others stay. Returns -1, or an exit
+ * code after printing a sentence. */
 int cli_take_models(struct cli_options *options);
 /* Finds the target and the draft by their names, and puts their paths in the place of them.
  * `later`: names of which there is no model stay, and who opens them says so. Returns as above.

@@ -72,8 +72,9 @@ static const struct cli_prompt *next_prompt(struct cli_contest *c)
 }
 
 /* All that are left continue a prompt. Nothing of it is counted yet. */
-static int continue_prompt(struct cli_contest *c, const struct time *time, const struct cli_prompt *prompt,
-                           int tokens, char *err, size_t errlen)
+static int continue_prompt(struct cli_contest *c, const struct time *time,
+                           const struct cli_prompt *prompt, int tokens, char *err,
+                           size_t errlen)
 {
     int status = ESP_OK;
     for (int i = 0; i < c->count && status == ESP_OK && !cli_interrupted; i++) {

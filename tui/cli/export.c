@@ -81,12 +81,12 @@ static int read_format(struct job *job, char *err, size_t errlen)
 {
     const char *format = job->o->format, *output = job->o->output;
     if (job->o->html && format && strcmp(format, "html") != 0)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "--html and --format %.40s exclude each other",
-                        format);
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "--html and --format %.40s exclude each other", format);
     job->format = job->o->html ? ESP_EXPORT_HTML
-                  : format   ? esp_export_find(format)
-                  : output ? esp_export_of_path(output)
-                           : ESP_EXPORT_SVG;
+                  : format     ? esp_export_find(format)
+                  : output     ? esp_export_of_path(output)
+                               : ESP_EXPORT_SVG;
     if (job->format < 0 && format)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "--format takes dot, svg, png, txt, json or html, not '%.40s'", format);
@@ -241,7 +241,8 @@ static int export_replay(const struct cli_options *o, char *err, size_t errlen)
                                              .ascii = o->ascii};
     char *bytes = NULL;
     size_t length = 0;
-    if (o->iteration || o->format || o->output || o->html || o->chart || o->aspect || o->caption)
+    if (o->iteration || o->format || o->output || o->html || o->chart || o->aspect ||
+        o->caption)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "--asciicast writes the whole replay to its own file, without "
                         "--iteration, --format, --html, --chart, --aspect, --caption and -o");
@@ -328,17 +329,21 @@ static int run(struct cli_options *o)
 const struct cli_command cli_export = {
     .name = "export",
     .arguments = "FILE --iteration N|A-B | --html | --chart NAME",
-    .summary = "trees of a recording as pictures, text or JSON; a page or an asciicast that plays it",
-    .flags = "iteration html chart format output theme aspect caption nodes ascii force asciicast speed idle size",
+    .summary =
+        "trees of a recording as pictures, text or JSON; a page or an asciicast that plays it",
+    .flags = "iteration html chart format output theme aspect caption nodes ascii force "
+             "asciicast speed idle size",
     .least = 1,
     .most = 1,
     .details =
         "Iterations are counted from 0. Without -o the file goes to standard output.\n"
         "Several iterations with -o tree.svg give tree-0003.svg and so on; %d in the name\n"
         "stands for the number. Pictures are drawn by espalier-dot, with Graphviz.\n"
-        "`espalier export FILE --html -o OUT.html` writes a page that plays the whole recording\n"
+        "`espalier export FILE --html -o OUT.html` writes a page that plays the whole "
+        "recording\n"
         "in any browser, or iterations A to B of it; the page is one file and loads nothing.\n"
-        "`espalier export FILE --chart NAME` draws how thresholds, acceptance by depth or the time\n"
+        "`espalier export FILE --chart NAME` draws how thresholds, acceptance by depth or the "
+        "time\n"
         "of the stages went, over all iterations or over A to B.\n"
         "`espalier export FILE --asciicast OUT` writes the whole replay for terminals.",
     .run = run,

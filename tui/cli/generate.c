@@ -90,7 +90,8 @@ static int print_json(const struct output *out, const struct esp_session *sessio
     esp_session_current(session, &now);
     esp_session_stats(session, &s);
     cli_json_text(o, engine, session);
-    cJSON_AddStringToObject(o, "end", cli_interrupted ? "interrupted" : esp_session_end(session));
+    cJSON_AddStringToObject(o, "end",
+                            cli_interrupted ? "interrupted" : esp_session_end(session));
     cli_json_models(o, engine);
     cli_json_choice(o, session);
     cJSON_AddItemToObject(o, "chat",
@@ -126,10 +127,11 @@ static void print_stats(const struct output *out, const struct esp_session *sess
     esp_safe_print(stderr, "verifier             %s%s\n", verifier,
                    esp_session_rule_is_lossy(session) ? "  LOSSY" : "");
     if (window > 0)
-        fprintf(stderr,
-                "window               the first %d tokens and the last %d, which changes what the "
-                "model says\n",
-                sinks, window);
+        fprintf(
+            stderr,
+            "window               the first %d tokens and the last %d, which changes what the "
+            "model says\n",
+            sinks, window);
     fprintf(stderr, "prompt               %d tokens in %.1f ms\n", s.prompt_tokens,
             1e3 * s.prefill_seconds);
     fprintf(stderr, "generated            %d tokens in %.1f ms, %.1f tokens/s\n",

@@ -21,8 +21,9 @@ const struct cli_command cli_inflate = {
     .flags = "width layers",
     .least = 2,
     .most = 2,
-    .details = "Every hidden dimension, head and MLP unit is repeated --width times with weights\n"
-               "divided so that the logits stay the same; layers beyond those of SRC compute\n"
-               "everything and add zero. The result costs as much as a model of its size.\n",
+    .details =
+        "Every hidden dimension, head and MLP unit is repeated --width times with weights\n"
+        "divided so that the logits stay the same; layers beyond those of SRC compute\n"
+        "everything and add zero. The result costs as much as a model of its size.\n",
     .run = run,
 };

@@ -38,7 +38,8 @@ static void print_model(const char *role, const struct esp_model_info *m)
 {
     esp_safe_print(stdout, "%-12s %s\n", role, m->path);
     printf("  architecture   %s%s, %d layer%s, hidden %d, ffn %d\n", m->architecture,
-           m->head ? " draft head" : "", m->layers, m->layers == 1 ? "" : "s", m->hidden, m->ffn);
+           m->head ? " draft head" : "", m->layers, m->layers == 1 ? "" : "s", m->hidden,
+           m->ffn);
     printf("  attention      %d heads, %d key/value heads, head dimension %d\n", m->heads,
            m->kv_heads, m->head_dim);
     printf("  vocabulary     %d tokens", m->vocabulary);
@@ -63,10 +64,9 @@ static int measure(struct esp_perplexity *result, struct esp_engine *engine, con
     int code = cli_read_text(file, &text, &length);
     if (code != EXIT_DONE)
         return code;
-    int status =
-        esp_perplexity_measure(engine, text, length, result,
-                               isatty(STDERR_FILENO) ? cli_progress : NULL, &loading, err,
-                               sizeof err);
+    int status = esp_perplexity_measure(engine, text, length, result,
+                                        isatty(STDERR_FILENO) ? cli_progress : NULL, &loading,
+                                        err, sizeof err);
     if (loading.shown)
         fprintf(stderr, "\r\033[K");
     free(text);
@@ -117,11 +117,12 @@ static int run(struct cli_options *o)
         print_model("target", &target);
         if (pair) {
             print_model("draft", &draft);
-            printf("%-12s yes: %s the same; the draft has %.1f %% of the target's parameters%s\n",
-                   "pair fits",
-                   draft.head ? "vocabulary and hidden states are" : "the vocabularies are",
-                   100.0 * (double)draft.parameters / (double)target.parameters,
-                   draft.head ? " and uses some of them" : "");
+            printf(
+                "%-12s yes: %s the same; the draft has %.1f %% of the target's parameters%s\n",
+                "pair fits",
+                draft.head ? "vocabulary and hidden states are" : "the vocabularies are",
+                100.0 * (double)draft.parameters / (double)target.parameters,
+                draft.head ? " and uses some of them" : "");
         }
         if (preset)
             esp_safe_print(stdout, "%-12s %s\n", "preset", preset);

@@ -1,8 +1,8 @@
 /* loading.c - opening an engine for a command: a bar while a large model loads, and a word on a
  * device that is there but cannot be used.
  *
- * Both go to standard error, the bar only to a terminal, and only when loading takes long enough
- * to wonder.
+ * Both go to standard error, the bar only to a terminal, and only when loading takes long
+ * enough to wonder.
  */
 #include <stdio.h>
 #include <string.h>
@@ -81,7 +81,8 @@ int cli_take_models(struct cli_options *o)
     return -1;
 }
 
-/* Puts the path of a model in the place of its name. Returns false after printing a sentence. */
+/* Puts the path of a model in the place of its name. Returns false after printing a sentence.
+ */
 static bool find_model(const char **name, char path[PATH_MAX], bool later)
 {
     char err[512];
@@ -108,9 +109,10 @@ void cli_note_chat(const struct esp_engine *engine, const struct esp_session *se
     char chosen[64] = "";
     esp_session_get(session, "chat", chosen, sizeof chosen);
     if (!esp_engine_chat(engine) && strcmp(chosen, "auto") == 0)
-        fprintf(stderr, "espalier: the model's chat template is not one that espalier knows, so "
-                        "text is raw; --chat NAME chooses a format, --chat none says that this "
-                        "is meant\n");
+        fprintf(stderr,
+                "espalier: the model's chat template is not one that espalier knows, so "
+                "text is raw; --chat NAME chooses a format, --chat none says that this "
+                "is meant\n");
 }
 
 void cli_note(const struct esp_session *session)

@@ -38,7 +38,8 @@ static bool is_model(const char *name)
 {
     char path[PATH_MAX], err[512];
     struct stat about;
-    return (stat(name, &about) == 0 || esp_model_path(path, sizeof path, name, err, sizeof err) == 0 ||
+    return (stat(name, &about) == 0 ||
+            esp_model_path(path, sizeof path, name, err, sizeof err) == 0 ||
             strstr(err, "several models"));
 }
 

@@ -58,8 +58,8 @@ static int refuse(const char *name, const char *why)
     return EXIT_BAD;
 }
 
-/* A pipe is not waited for until somebody writes to it, which may be never; one that has a writer,
- * as the shell's <(...), is read to its end. */
+/* A pipe is not waited for until somebody writes to it, which may be never; one that has a
+ * writer, as the shell's <(...), is read to its end. */
 int cli_read_text(const char *path, char **text, size_t *length)
 {
     struct stat about;

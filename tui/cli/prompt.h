@@ -8,8 +8,8 @@
  * is the caller's to free. Returns 0, or an exit code after printing a sentence. */
 int cli_read_prompt(const struct cli_options *options, char **text, size_t *length);
 
-/* Reads a file, or standard input (NULL), of at most 64 MB; the caller frees *text, which has no
- * NUL. Returns 0, or an exit code after a sentence on standard error. */
+/* Reads a file, or standard input (NULL), of at most 64 MB; the caller frees *text, which has
+ * no NUL. Returns 0, or an exit code after a sentence on standard error. */
 int cli_read_text(const char *path, char **text, size_t *length);
 
 #endif

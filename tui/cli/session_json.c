@@ -29,8 +29,7 @@ static char *whole_text(const struct esp_engine *engine, const int32_t *tokens, 
     return text;
 }
 
-void cli_json_text(cJSON *o, const struct esp_engine *engine,
-                     const struct esp_session *session)
+void cli_json_text(cJSON *o, const struct esp_engine *engine, const struct esp_session *session)
 {
     struct esp_stats s;
     int count;
@@ -113,7 +112,7 @@ static cJSON *seconds_json(const struct esp_engine *engine, const struct esp_sta
 }
 
 void cli_json_figures(cJSON *o, const struct esp_engine *engine,
-                        const struct esp_session *session, double baseline)
+                      const struct esp_session *session, double baseline)
 {
     struct esp_stats s;
     esp_session_stats(session, &s);

@@ -1,5 +1,5 @@
-/* session_json.h - what a session did, as members of a JSON object; for every command that prints
- * one. */
+/* session_json.h - what a session did, as members of a JSON object; for every command that
+ * prints one. */
 #ifndef ESP_CLI_SESSION_JSON_H
 #define ESP_CLI_SESSION_JSON_H
 
@@ -11,7 +11,7 @@
 
 /* text (valid UTF-8), tokens, prompt_tokens, generated_tokens */
 void cli_json_text(cJSON *o, const struct esp_engine *engine,
-                     const struct esp_session *session);
+                   const struct esp_session *session);
 /* target, draft (null if there is none), backend */
 void cli_json_models(cJSON *o, const struct esp_engine *engine);
 /* drafter, verifier, lossy */
@@ -24,7 +24,7 @@ void cli_json_settings(cJSON *o, const struct esp_session_values *values);
 /* counts, rates and seconds; the speed of plain decoding is `baseline` seconds per token, or
  * null where that is 0, and so is the speedup over it */
 void cli_json_figures(cJSON *o, const struct esp_engine *engine,
-                        const struct esp_session *session, double baseline);
+                      const struct esp_session *session, double baseline);
 /* acceptance: which drafts were accepted, by length, depth, place among siblings and q */
 void cli_json_acceptance(cJSON *o, const struct esp_acceptance *acceptance);
 /* " 0: 12, 1: 7, 3: 2" and a newline: iterations by length of the accepted path. */

@@ -1,9 +1,9 @@
 /* suite.h - an experiment of a paper as data: what is varied, what is measured, what is shown.
  *
- * A suite is a text file of sessions/suites/ (sessions/suites/README.md describes its lines). Its choices of
- * drafter and verifier times its varied settings are the rows of a table; equal ones are run
- * once. Rows that are the best of a grid show the best of their candidates. Plain decoding and
- * the best of several chains stand beside every suite of runs.
+ * A suite is a text file of sessions/suites/ (sessions/suites/README.md describes its lines).
+ * Its choices of drafter and verifier times its varied settings are the rows of a table; equal
+ * ones are run once. Rows that are the best of a grid show the best of their candidates. Plain
+ * decoding and the best of several chains stand beside every suite of runs.
  *
  * A case is a choice with its settings; a run is a case on one prompt. Its figures are a JSON
  * object: a line of the journal, and what the table's columns are computed from.

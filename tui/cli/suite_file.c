@@ -176,7 +176,8 @@ static int take_best(struct reading *r, char *text)
 static int take_best_by(struct reading *r, char *text)
 {
     if (!cli_suite_can_choose(text))
-        return wrong(r, "best_by takes a column that is no comparison (sessions/suites/README.md)");
+        return wrong(
+            r, "best_by takes a column that is no comparison (sessions/suites/README.md)");
     return take_text(r, r->suite->best_by, sizeof r->suite->best_by, text);
 }
 
@@ -254,9 +255,10 @@ static int take_line(void *user, char *line, int number, char *err, size_t errle
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (strcmp(lines[i].name, word) == 0)
             return lines[i].take(r, line);
-    return esp_fail(err, errlen, ESP_E_FORMAT,
-                    "%s, line %d: a suite has no line '%s'; sessions/suites/README.md lists them",
-                    r->path, number, word);
+    return esp_fail(
+        err, errlen, ESP_E_FORMAT,
+        "%s, line %d: a suite has no line '%s'; sessions/suites/README.md lists them", r->path,
+        number, word);
 }
 
 /* ------------------------------------------------------------------ files */

@@ -29,8 +29,9 @@ const struct cli_command cli_train = {
     .name = "train",
     .arguments = "head|draft|text|selector --text FILE... -o DIR",
     .summary = "train a draft head, a draft model or a selector, or make text for it",
-    .flags = "target draft verifier text loss pieces epochs goal rate batch length tokens output "
-             "resume force settings backend threads device context json",
+    .flags =
+        "target draft verifier text loss pieces epochs goal rate batch length tokens output "
+        "resume force settings backend threads device context json",
     .chooses = "temp draft-temp top-p top-k order baseline",
     .least = 1,
     .most = 64,
@@ -61,7 +62,8 @@ const struct cli_command cli_train = {
         "nss,naivetree,spectr,specinfer,khisti,traversal).\n"
         "-o is a file, or for several a folder; without it selectors go to the target's "
         "folder,\n"
-        "where drafter nde finds them. After Ctrl-C the same command goes on where it was; its\n"
+        "where drafter nde finds them. After Ctrl-C the same command goes on where it was; "
+        "its\n"
         "samples are in a file that ends in .samples and may be removed when it is done.",
     .run = run,
 };

@@ -100,7 +100,7 @@ const char *esp_bindings_text(const struct esp_binding *binding, char *text, siz
 {
     char action[32];
     snprintf(text, size, "%s",
-             binding->command                        ? binding->command
+             binding->command                     ? binding->command
              : binding->action != ESP_ACTION_NONE ? esp_action_name(binding->action, action)
                                                   : "none");
     return text;

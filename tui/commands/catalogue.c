@@ -113,9 +113,11 @@ char **esp_catalogue_help(bool replay)
         "Prompts",
         "  Enter submits the line and continues the text; an empty line goes on writing.",
         "  A prompt starts a new paragraph; one that starts with a space goes on in the line.",
-        "  A line that starts with : is a command, and so is one that starts with / and the name "
+        "  A line that starts with : is a command, and so is one that starts with / and the "
+        "name "
         "of one; any other with / looks for a text.",
-        "  C-j or M-Enter begins a new line; C-x C-e opens your editor; Esc stops the generation.",
+        "  C-j or M-Enter begins a new line; C-x C-e opens your editor; Esc stops the "
+        "generation.",
         "  Editing keys are those of GNU readline (~/.inputrc); Up and Down recall earlier "
         "lines.",
         NULL,
@@ -187,7 +189,8 @@ static void print_keys(FILE *file, char *keys)
 void esp_catalogue_mdoc(FILE *file)
 {
     char keys[64], action[32];
-    fputs(".Sh KEYS\nIn parentheses, the name of the action, for\n.Ic :bind .\n.Bl -tag -width Ds\n",
+    fputs(".Sh KEYS\nIn parentheses, the name of the action, for\n.Ic :bind .\n.Bl -tag -width "
+          "Ds\n",
           file);
     for (const struct esp_binding *b = esp_bindings; b->key; b++) {
         if (begins_replay(b))

@@ -16,8 +16,8 @@ struct esp_command_ops {
     const char *usage; /* its arguments */
     const char *summary;
     enum esp_place in;
-    /* `arguments` has no blanks around it, and starts with the '!' of ":name! ...". Returns 0 or
-     * a negative status; what there is to tell is in the reply. */
+    /* `arguments` has no blanks around it, and starts with the '!' of ":name! ...". Returns 0
+     * or a negative status; what there is to tell is in the reply. */
     int (*run)(struct esp_control *control, const char *arguments);
     /* Adds what the word after `before` (the arguments up to it) can be. May be NULL. */
     void (*complete)(const struct esp_control *control, const char *before, const char *word,
@@ -30,7 +30,8 @@ struct esp_command_ops {
 /* Entry `index` of the table; NULL past its end. */
 const struct esp_command_ops *esp_command(int index);
 
-/* Whether a line begins with the whole name of a command or a setting that has a meaning here. */
+/* Whether a line begins with the whole name of a command or a setting that has a meaning here.
+ */
 bool esp_command_is(const struct esp_control *control, const char *line);
 /* Runs a line that starts with ':'. Returns 0 or a negative status, with a reply. */
 int esp_command_run(struct esp_control *control, const char *line);

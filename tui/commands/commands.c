@@ -71,7 +71,8 @@ bool esp_command_is(const struct esp_control *control, const char *line)
     const size_t length = strcspn(line, " !=");
     const int setting = esp_setting_find(line, length);
     for (int i = 0; i < COMMANDS; i++)
-        if (strlen(commands[i]->name) == length && strncmp(commands[i]->name, line, length) == 0)
+        if (strlen(commands[i]->name) == length &&
+            strncmp(commands[i]->name, line, length) == 0)
             return esp_control_is_in(control, commands[i]->in);
     return setting >= 0 && esp_control_is_in(control, esp_setting_place(esp_setting(setting)));
 }

@@ -190,10 +190,9 @@ void esp_complete_model(const char *target_name, const char *word, struct esp_ch
     struct esp_found_model target;
     char path[PATH_MAX], text[400], err[512];
     int checked = 0;
-    const bool paired =
-        target_name &&
-        esp_model_path(path, sizeof path, target_name, err, sizeof err) == 0 &&
-        esp_found_model_at(&target, path) == 0;
+    const bool paired = target_name &&
+                        esp_model_path(path, sizeof path, target_name, err, sizeof err) == 0 &&
+                        esp_found_model_at(&target, path) == 0;
     if (esp_find_models(&found) == 0) {
         for (int i = 0; i < found.count; i++) {
             const struct esp_found_model *model = &found.models[i];

@@ -53,7 +53,7 @@ struct esp_turn {
 struct esp_control {
     struct esp_state state;
     struct esp_ui ui;
-    struct esp_page page; /* in place of the panes */
+    struct esp_page page;            /* in place of the panes */
     const struct esp_canvas *canvas; /* its size, and what it can show */
     struct esp_worker *worker;       /* NULL in a replay */
     struct esp_player *player;       /* NULL in a live session (replay.h) */
@@ -86,10 +86,10 @@ struct esp_control {
     bool changed;   /* the canvas is out of date */
     bool new_theme; /* the theme is to be shown */
     bool leaving;
-    bool edit;             /* the prompt is to be changed in an editor */
-    char *line;            /* for the input line, allocated; NULL: it stays as it is */
-    bool line_if_empty;    /* only if nothing stands there */
-    char *clipboard;       /* (clipboard_length) bytes for the terminal's clipboard, allocated */
+    bool edit;          /* the prompt is to be changed in an editor */
+    char *line;         /* for the input line, allocated; NULL: it stays as it is */
+    bool line_if_empty; /* only if nothing stands there */
+    char *clipboard;    /* (clipboard_length) bytes for the terminal's clipboard, allocated */
     size_t clipboard_length;
     struct esp_export_job *export; /* a picture that is being drawn, or NULL */
 };
@@ -113,7 +113,8 @@ int esp_control_theme(struct esp_control *control, const char *name, char *err, 
 int esp_control_copy(struct esp_control *control, const char *bytes, size_t length);
 /* Hands a line to the input line. */
 void esp_control_line(struct esp_control *control, const char *line, bool if_empty);
-/* Shows a page in place of the panes, and closes the one that was there; NULL: the panes again. */
+/* Shows a page in place of the panes, and closes the one that was there; NULL: the panes again.
+ */
 void esp_control_page(struct esp_control *control, const struct esp_page_ops *ops, void *data);
 /* Waits for the picture that is being drawn, if there is one, and says what became of it. */
 int esp_control_end_export(struct esp_control *control);

@@ -24,7 +24,8 @@ const char *esp_prompts_refusal(const struct esp_control *control)
 
 void esp_prompts_send(struct esp_control *control, const char *line)
 {
-    struct esp_turn turn = {control->kept >= 0 ? control->kept : control->state.span_count, strdup(line)};
+    struct esp_turn turn = {control->kept >= 0 ? control->kept : control->state.span_count,
+                            strdup(line)};
     size_t size = ((size_t)control->turn_count + 1) * sizeof turn;
     struct esp_turn *grown = *line && turn.text ? realloc(control->turns, size) : NULL;
     if (grown) {

@@ -1,7 +1,7 @@
 /* replay.h - the interface on a recording: keys and commands that move a player (player.h).
  *
- * The control has a player instead of a worker; everything else, panes above all, is as in a live
- * session. Where the input line stands, a line says where in the recording one is.
+ * The control has a player instead of a worker; everything else, panes above all, is as in a
+ * live session. Where the input line stands, a line says where in the recording one is.
  */
 #ifndef ESP_REPLAY_H
 #define ESP_REPLAY_H

@@ -48,9 +48,10 @@ int esp_setting_type(struct esp_control *control, const char *key, const char *v
 
 /* Completes "KEY" and "KEY=VALUE"; and the value of a setting, of which `before` may hold the
  * beginning. */
-void esp_setting_complete(const struct esp_control *control, const char *before, const char *word,
-                          struct esp_choices *choices);
-void esp_setting_complete_value(const struct esp_control *control, const char *key, const char *before,
-                                const char *word, struct esp_choices *choices);
+void esp_setting_complete(const struct esp_control *control, const char *before,
+                          const char *word, struct esp_choices *choices);
+void esp_setting_complete_value(const struct esp_control *control, const char *key,
+                                const char *before, const char *word,
+                                struct esp_choices *choices);
 
 #endif

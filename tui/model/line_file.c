@@ -50,8 +50,8 @@ static int read_lines(FILE *file, const char *path, esp_take_line *take, void *u
         }
     }
     if (status == ESP_OK && ferror(file))
-        status = esp_fail(err, errlen, ESP_E_FILE, "%s cannot be read: %s", path,
-                          strerror(errno));
+        status =
+            esp_fail(err, errlen, ESP_E_FILE, "%s cannot be read: %s", path, strerror(errno));
     free(line);
     return status;
 }

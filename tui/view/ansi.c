@@ -71,7 +71,8 @@ int esp_ansi_update(FILE *file, struct esp_canvas *shown, const struct esp_canva
     if (all) {
         put_style(file, &theme->style[ESP_STYLE_TEXT]);
         fputs("\033[H\033[2J", file);
-        memset(shown->cells, 0xff, /* like no cell: all are drawn, blanks for their background */
+        memset(shown->cells,
+               0xff, /* like no cell: all are drawn, blanks for their background */
                (size_t)shown->width * (size_t)shown->height * sizeof *shown->cells);
     }
     for (int y = 0; y < rows && y < canvas->height; y++) {

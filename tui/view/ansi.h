@@ -1,9 +1,9 @@
 /* ansi.h - what changed on a canvas, as the bytes that make a terminal show it.
  *
  * For terminals with 24-bit colours, which terminfo seldom describes, and for players of
- * recorded terminals, which do not use terminfo. The sequences are those that all of them take (cursor position, colours of 24 bits, bold, dim, italic, underline,
- * reverse). The canvas holds safe text only, so what comes out is exactly these sequences and
- * text.
+ * recorded terminals, which do not use terminfo. The sequences are those that all of them take
+ * (cursor position, colours of 24 bits, bold, dim, italic, underline, reverse). The canvas
+ * holds safe text only, so what comes out is exactly these sequences and text.
  */
 #ifndef ESP_ANSI_H
 #define ESP_ANSI_H

@@ -56,13 +56,13 @@ static int final_key(char final)
 static int numbered_key(int number)
 {
     static const int keys[] = {
-        [1] = ESP_KEY_HOME,       [2] = ESP_KEY_INSERT,     [3] = ESP_KEY_DELETE,
-        [4] = ESP_KEY_END,        [5] = ESP_KEY_PAGE_UP,    [6] = ESP_KEY_PAGE_DOWN,
-        [7] = ESP_KEY_HOME,       [8] = ESP_KEY_END,        [11] = ESP_KEY_F0 + 1,
-        [12] = ESP_KEY_F0 + 2,    [13] = ESP_KEY_F0 + 3,    [14] = ESP_KEY_F0 + 4,
-        [15] = ESP_KEY_F0 + 5,    [17] = ESP_KEY_F0 + 6,    [18] = ESP_KEY_F0 + 7,
-        [19] = ESP_KEY_F0 + 8,    [20] = ESP_KEY_F0 + 9,    [21] = ESP_KEY_F0 + 10,
-        [23] = ESP_KEY_F0 + 11,   [24] = ESP_KEY_F0 + 12,
+        [1] = ESP_KEY_HOME,     [2] = ESP_KEY_INSERT,   [3] = ESP_KEY_DELETE,
+        [4] = ESP_KEY_END,      [5] = ESP_KEY_PAGE_UP,  [6] = ESP_KEY_PAGE_DOWN,
+        [7] = ESP_KEY_HOME,     [8] = ESP_KEY_END,      [11] = ESP_KEY_F0 + 1,
+        [12] = ESP_KEY_F0 + 2,  [13] = ESP_KEY_F0 + 3,  [14] = ESP_KEY_F0 + 4,
+        [15] = ESP_KEY_F0 + 5,  [17] = ESP_KEY_F0 + 6,  [18] = ESP_KEY_F0 + 7,
+        [19] = ESP_KEY_F0 + 8,  [20] = ESP_KEY_F0 + 9,  [21] = ESP_KEY_F0 + 10,
+        [23] = ESP_KEY_F0 + 11, [24] = ESP_KEY_F0 + 12,
     };
     return number >= 0 && number < (int)(sizeof keys / sizeof *keys) ? keys[number] : 0;
 }
@@ -147,7 +147,8 @@ static struct match match_answer(struct esp_decoder *decoder, const char *bytes,
     size_t end = count < prefix ? count : prefix;
     if (memcmp(bytes, start, end) != 0)
         return typed;
-    while (end < count && end < most && bytes[end] && strchr("0123456789abcdefABCDEF/", bytes[end]))
+    while (end < count && end < most && bytes[end] &&
+           strchr("0123456789abcdefABCDEF/", bytes[end]))
         end++;
     const bool bell = end < count && bytes[end] == '\a',
                escape = end < count && bytes[end] == ESP_KEY_ESCAPE;

@@ -38,8 +38,8 @@ static void look(struct walk *w)
 
 static struct walk begin(const struct esp_input_line *line, int width, int flags)
 {
-    struct walk w = {.line = line, .width = width > 0 ? width : 1, .flags = flags,
-                     .end = line->length};
+    struct walk w = {
+        .line = line, .width = width > 0 ? width : 1, .flags = flags, .end = line->length};
     if (line->length > LONG) {
         w.at = line->point > LONG / 2 ? line->point - LONG / 2 : 0;
         while (w.at > 0 && ((unsigned char)line->line[w.at] & 0xc0) == 0x80)

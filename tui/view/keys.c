@@ -20,7 +20,7 @@ const struct esp_binding esp_bindings[] = {
 #undef KEY
 #undef COMMAND
 #undef INPUT
-        {0, 0, NULL, NULL, NULL, NULL},
+    {0, 0, NULL, NULL, NULL, NULL},
 };
 
 static const char *const actions[] = {
@@ -57,12 +57,23 @@ static const struct {
     int key;
     const char *name;
 } names[] = {
-    {ESP_KEY_UP, "Up"},          {ESP_KEY_DOWN, "Down"},      {ESP_KEY_LEFT, "Left"},
-    {ESP_KEY_RIGHT, "Right"},    {ESP_KEY_HOME, "Home"},      {ESP_KEY_END, "End"},
-    {ESP_KEY_PAGE_UP, "PgUp"},   {ESP_KEY_PAGE_DOWN, "PgDn"}, {ESP_KEY_INSERT, "Ins"},
-    {ESP_KEY_DELETE, "Del"},     {ESP_KEY_BACKTAB, "S-Tab"},  {ESP_KEY_ENTER, "Enter"},
-    {ESP_KEY_TAB, "Tab"},        {ESP_KEY_ESCAPE, "Esc"},     {' ', "Space"},
-    {127, "Backspace"},         {'=', "Equal"},
+    {ESP_KEY_UP, "Up"},
+    {ESP_KEY_DOWN, "Down"},
+    {ESP_KEY_LEFT, "Left"},
+    {ESP_KEY_RIGHT, "Right"},
+    {ESP_KEY_HOME, "Home"},
+    {ESP_KEY_END, "End"},
+    {ESP_KEY_PAGE_UP, "PgUp"},
+    {ESP_KEY_PAGE_DOWN, "PgDn"},
+    {ESP_KEY_INSERT, "Ins"},
+    {ESP_KEY_DELETE, "Del"},
+    {ESP_KEY_BACKTAB, "S-Tab"},
+    {ESP_KEY_ENTER, "Enter"},
+    {ESP_KEY_TAB, "Tab"},
+    {ESP_KEY_ESCAPE, "Esc"},
+    {' ', "Space"},
+    {127, "Backspace"},
+    {'=', "Equal"},
 };
 
 enum { NAMES = sizeof names / sizeof *names };

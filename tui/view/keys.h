@@ -71,9 +71,9 @@ extern const struct esp_binding esp_bindings[]; /* ends with key = NULL */
 
 /* What decides which bindings are valid now. */
 struct esp_key_when {
-    bool pane;  /* a pane has the focus */
-    bool empty; /* the input line is empty */
-    bool step;  /* step mode is on */
+    bool pane;   /* a pane has the focus */
+    bool empty;  /* the input line is empty */
+    bool step;   /* step mode is on */
     bool replay; /* of a recording */
 };
 

@@ -129,16 +129,16 @@ struct esp_layout esp_layout_of(const struct esp_layout_options *options)
     if (width < LEAST_WIDTH || height < LEAST_HEIGHT)
         return layout;
     layout.footer = (struct esp_rect){0, height - 1, width, 1};
-    const int rows = options->input_rows > 1 && options->input_rows <= height / 4
-                         ? options->input_rows
-                         : 1;
+    const int rows =
+        options->input_rows > 1 && options->input_rows <= height / 4 ? options->input_rows : 1;
     layout.input = (struct esp_rect){0, height - 1 - rows, width, rows};
     if (width < 60 || height < 14) {
         int top = height >= 10;
         layout.kind = ESP_LAYOUT_TABS;
         layout.header = (struct esp_rect){0, 0, top ? width : 0, 1};
         layout.tabs = (struct esp_rect){0, top, width, 1};
-        layout.pane[options->current] = (struct esp_rect){0, top + 1, width, height - top - 2 - rows};
+        layout.pane[options->current] =
+            (struct esp_rect){0, top + 1, width, height - top - 2 - rows};
         return layout;
     }
     struct esp_rect body = {0, 1, width, height - 2 - rows};

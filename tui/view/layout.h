@@ -27,12 +27,12 @@ enum esp_layout_kind { ESP_LAYOUT_TINY, ESP_LAYOUT_TABS, ESP_LAYOUT_NORMAL, ESP_
 
 struct esp_layout_options {
     int width, height;
-    int current; /* pane that has the focus or had it last: the one shown under tabs */
-    bool focused;          /* the current pane has the focus: it must be seen */
-    bool zoomed;           /* only the current pane */
-    bool stacked;          /* tree below the text instead of beside it */
-    bool comparing;        /* the compare pane takes the place of all but the text */
-    int input_rows;        /* of the input line; 0: one */
+    int current;    /* pane that has the focus or had it last: the one shown under tabs */
+    bool focused;   /* the current pane has the focus: it must be seen */
+    bool zoomed;    /* only the current pane */
+    bool stacked;   /* tree below the text instead of beside it */
+    bool comparing; /* the compare pane takes the place of all but the text */
+    int input_rows; /* of the input line; 0: one */
     bool hidden[ESP_PANES];
 };
 

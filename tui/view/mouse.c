@@ -61,7 +61,6 @@ void esp_ui_mouse(struct esp_ui *ui, const struct esp_state *state, struct esp_m
     if (mouse.button == LEFT)
         click(ui, state, &layout, mouse.x, mouse.y);
     else if (mouse.button == WHEEL_UP || mouse.button == WHEEL_DOWN)
-        scroll(ui, state, &layout,
-               pane >= 0 && esp_panes[pane]->request ? pane : ESP_PANE_text,
+        scroll(ui, state, &layout, pane >= 0 && esp_panes[pane]->request ? pane : ESP_PANE_text,
                mouse.button == WHEEL_UP ? ESP_ACTION_UP : ESP_ACTION_DOWN);
 }

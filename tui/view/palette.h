@@ -17,8 +17,8 @@ struct esp_palette_item {
     const char *kind;                  /* "command", "theme", ...: static */
     char *text, *summary;              /* owned; text: a ':' line, or the name of a key */
     const struct esp_binding *binding; /* of a key, else NULL */
-    bool current; /* what is set now; it is marked */
-    bool refused; /* it cannot be chosen; the summary says why */
+    bool current;                      /* what is set now; it is marked */
+    bool refused;                      /* it cannot be chosen; the summary says why */
 };
 
 struct esp_palette {

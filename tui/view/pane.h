@@ -24,11 +24,11 @@ struct esp_look {
     int iteration; /* its index, held while others come; -1: always the newest */
     int node;      /* where the cursor of the tree is, while an iteration is held */
     bool collapsed[ESP_MAX_NODES + 1]; /* nodes of the held tree whose children are hidden */
-    bool explains;    /* no pane shows the node at the cursor: the tree says a sentence about it */
-    bool grows_right; /* trees grow to the right; otherwise they are indented rows */
-    char search[96];  /* the text to find; "": none */
-    long match;       /* byte of the text where it was found last; -1: not yet */
-    const char *const *help;           /* lines of the help pane, NULL at the end */
+    bool explains; /* no pane shows the node at the cursor: the tree says a sentence about it */
+    bool grows_right;        /* trees grow to the right; otherwise they are indented rows */
+    char search[96];         /* the text to find; "": none */
+    long match;              /* byte of the text where it was found last; -1: not yet */
+    const char *const *help; /* lines of the help pane, NULL at the end */
 };
 
 /* Holds an iteration (its cursor goes to the telling node), or with -1 follows the newest

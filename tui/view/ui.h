@@ -48,8 +48,8 @@ void esp_ui_compare(struct esp_ui *ui, bool on);
 
 /* What the hint of the footer at a cell stands for; NULL: there is none. */
 const struct esp_binding *esp_ui_hint_at(const struct esp_canvas *canvas,
-                                         const struct esp_ui *ui,
-                                         const struct esp_state *state, int x, int y);
+                                         const struct esp_ui *ui, const struct esp_state *state,
+                                         int x, int y);
 
 /* The pane whose tab is at column x of a strip of this width, -1: none. */
 int esp_ui_tab_at(const struct esp_ui *ui, int width, int x);

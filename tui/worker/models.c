@@ -17,7 +17,8 @@ static int own(const char **string)
     return *string ? ESP_OK : ESP_E_MEMORY;
 }
 
-/* Copies all strings, so that esp_models_close() can free what there is even after a failure. */
+/* Copies all strings, so that esp_models_close() can free what there is even after a failure.
+ */
 static int own_strings(struct esp_engine_options *options)
 {
     int target = own(&options->target), draft = own(&options->draft),
@@ -42,7 +43,7 @@ static int open_session(struct esp_models *pair, const struct esp_session_option
 }
 
 int esp_models_open(struct esp_models *pair, const struct esp_engine_options *options,
-                  const struct esp_session_options *session, char *err, size_t errlen)
+                    const struct esp_session_options *session, char *err, size_t errlen)
 {
     int status = open_engine(pair, options, err, errlen);
     if (status == ESP_OK)
@@ -74,7 +75,8 @@ void esp_models_options(struct esp_engine_options *options, const struct esp_mod
     case ESP_CHANGE_MODELS:
         options->target = change->target;
         options->draft = change->draft;
-        options->context = options->width = options->layers = 0; /* were said of another model */
+        options->context = options->width = options->layers =
+            0; /* were said of another model */
         break;
     case ESP_CHANGE_BACKEND:
         options->backend = change->backend;
@@ -90,9 +92,9 @@ void esp_models_options(struct esp_engine_options *options, const struct esp_mod
 }
 
 int esp_models_follow(struct esp_models *next, const struct esp_models *pair,
-                    const struct esp_engine_options *options,
-                    const struct esp_session_options *session, char *note, size_t size,
-                    char *err, size_t errlen)
+                      const struct esp_engine_options *options,
+                      const struct esp_session_options *session, char *note, size_t size,
+                      char *err, size_t errlen)
 {
     struct esp_session_options settings = *session;
     snprintf(note, size, "%s", "");
@@ -169,7 +171,7 @@ static int prompt_anew(const struct esp_models *from, struct esp_models *to, cha
 }
 
 int esp_models_hand_over(const struct esp_models *from, struct esp_models *to, char *err,
-                       size_t errlen)
+                         size_t errlen)
 {
     int count = 0;
     if (from->session)

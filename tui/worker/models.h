@@ -32,7 +32,7 @@ struct esp_models_change {
 
 /* Opens a pair; all strings are copied. On failure it is empty but for its options. */
 int esp_models_open(struct esp_models *pair, const struct esp_engine_options *options,
-                  const struct esp_session_options *session, char *err, size_t errlen);
+                    const struct esp_session_options *session, char *err, size_t errlen);
 void esp_models_close(struct esp_models *pair);
 
 /* Makes `options` those of `pair` with one part changed. The strings are those of the pair and
@@ -44,15 +44,15 @@ void esp_models_options(struct esp_engine_options *options, const struct esp_mod
  * the verifier that was chosen does not go with the new models, theirs are taken, and `note`
  * says so. */
 int esp_models_follow(struct esp_models *next, const struct esp_models *pair,
-                    const struct esp_engine_options *options,
-                    const struct esp_session_options *session, char *note, size_t size,
-                    char *err, size_t errlen);
+                      const struct esp_engine_options *options,
+                      const struct esp_session_options *session, char *note, size_t size,
+                      char *err, size_t errlen);
 
 /* Do all tokens of `from`'s text mean the same to `to`'s models? */
 bool esp_models_shares_tokens(const struct esp_models *from, const struct esp_models *to);
 /* Gives `from`'s text to `to`'s session. Returns 0 or a negative status; then it has no text.
  */
 int esp_models_hand_over(const struct esp_models *from, struct esp_models *to, char *err,
-                       size_t errlen);
+                         size_t errlen);
 
 #endif

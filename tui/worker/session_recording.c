@@ -34,9 +34,10 @@ static bool record_text(struct esp_session_recording *record, const struct esp_s
     bool recorded = true;
     for (int i = 0; chat && recorded && esp_session_turn(session, i, &turn); i++) {
         /* The answer before this turn, and the mark that ended it, if it did. */
-        const bool ended = turn.before > done && esp_session_is_end(session, text[turn.before - 1]);
-        recorded = record_prompt(record, text, done, turn.before, done, turn.before - ended, err,
-                                 errlen) &&
+        const bool ended =
+            turn.before > done && esp_session_is_end(session, text[turn.before - 1]);
+        recorded = record_prompt(record, text, done, turn.before, done, turn.before - ended,
+                                 err, errlen) &&
                    record_prompt(record, text, turn.before, turn.answer, turn.said,
                                  turn.said_end, err, errlen);
         done = turn.answer;
@@ -64,20 +65,21 @@ int esp_session_recording_start(struct esp_session_recording *record,
     return record_text(record, pair->session, err, errlen) ? (int)ESP_OK : ESP_E_FILE;
 }
 
-bool esp_session_recording_step(struct esp_session_recording *record, bool stepped, char *err, size_t errlen)
+bool esp_session_recording_step(struct esp_session_recording *record, bool stepped, char *err,
+                                size_t errlen)
 {
     if (stepped == record->stepped)
         return true;
     record->stepped = stepped;
     return esp_session_recording_event(record,
-                            &(struct esp_event){.type = ESP_EVENT_SETTING,
-                                                .key = "step",
-                                                .text = stepped ? "on" : "off"},
-                            err, errlen);
+                                       &(struct esp_event){.type = ESP_EVENT_SETTING,
+                                                           .key = "step",
+                                                           .text = stepped ? "on" : "off"},
+                                       err, errlen);
 }
 
-bool esp_session_recording_event(struct esp_session_recording *record, const struct esp_event *event, char *err,
-                      size_t errlen)
+bool esp_session_recording_event(struct esp_session_recording *record,
+                                 const struct esp_event *event, char *err, size_t errlen)
 {
     if (!record->recorder)
         return true;

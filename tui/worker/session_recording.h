@@ -33,10 +33,11 @@ int esp_session_recording_start(struct esp_session_recording *record,
                                 size_t errlen);
 /* Before an iteration's event: whether it ran in step mode, where times mean little. Recorded
  * as a setting, "step", when it changes. */
-bool esp_session_recording_step(struct esp_session_recording *record, bool stepped, char *err, size_t errlen);
+bool esp_session_recording_step(struct esp_session_recording *record, bool stepped, char *err,
+                                size_t errlen);
 /* Returns false if the recording had to be ended, with a sentence in err. */
-bool esp_session_recording_event(struct esp_session_recording *record, const struct esp_event *event, char *err,
-                      size_t errlen);
+bool esp_session_recording_event(struct esp_session_recording *record,
+                                 const struct esp_event *event, char *err, size_t errlen);
 int esp_session_recording_stop(struct esp_session_recording *record, char *err, size_t errlen);
 
 #endif

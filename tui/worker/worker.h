@@ -5,8 +5,8 @@
  * through a ring of snapshots (ring.h). Posting never waits. In step mode the thread stops
  * after every draft layer and every stage until it is told to step.
  *
- * Other models can be loaded while it runs (models.h). The interface may ask for the texts of the
- * tokens of those before until it has seen the READY snapshot of the new ones and says so
+ * Other models can be loaded while it runs (models.h). The interface may ask for the texts of
+ * the tokens of those before until it has seen the READY snapshot of the new ones and says so
  * (esp_worker_seen); only then are they closed.
  */
 #ifndef ESP_WORKER_H

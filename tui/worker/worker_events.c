@@ -114,7 +114,7 @@ void esp_worker_observe(void *user, const struct esp_event *event)
     }
     if (esp_ring_write_event(worker->report.ring, &shown) < 0)
         esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR,
-                        "out of memory: an iteration could not be shown");
+                          "out of memory: an iteration could not be shown");
     if (iteration && !stepping)
         esp_reporter_wake_for_iteration(&worker->report);
     else
@@ -127,8 +127,8 @@ void esp_worker_observe(void *user, const struct esp_event *event)
         keep_pace(worker, false);
 }
 
-/* The second waits, too: after a pause an iteration takes longer, and that must not always be the
- * same one's. */
+/* The second waits, too: after a pause an iteration takes longer, and that must not always be
+ * the same one's. */
 void esp_worker_wake_for_second(void *user, bool iteration)
 {
     struct esp_worker *worker = user;

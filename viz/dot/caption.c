@@ -116,7 +116,8 @@ static void put_times(FILE *file, const struct esp_iteration *it,
     put_fact(file, "draft", esp_number(number, 1e3 * s[ESP_STAGE_DRAFT], 2), words);
     put_fact(file, "verify", esp_number(number, 1e3 * s[ESP_STAGE_VERIFY], 2), "ms");
     put_fact(file, "rest",
-             esp_number(number, 1e3 * (all - s[ESP_STAGE_DRAFT] - s[ESP_STAGE_VERIFY]), 2), "ms");
+             esp_number(number, 1e3 * (all - s[ESP_STAGE_DRAFT] - s[ESP_STAGE_VERIFY]), 2),
+             "ms");
     end_row(file);
     if (it->committed_count < 1)
         return;

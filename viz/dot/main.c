@@ -74,9 +74,8 @@ static int parse(struct picture_request *request, int argc, char **argv)
                                             {"version", no_argument, NULL, 'V'},
                                             {NULL, 0, NULL, 0}};
     int flag;
-    *request =
-        (struct picture_request){.format = "svg",
-                                 .look = {esp_colours_find("light"), "", .most = -1}};
+    *request = (struct picture_request){.format = "svg",
+                                        .look = {esp_colours_find("light"), "", .most = -1}};
     while ((flag = getopt_long(argc, argv, "T:hV", options, NULL)) != -1) {
         switch (flag) {
         case 'T':
@@ -253,9 +252,9 @@ int main(int argc, char **argv)
     Agraph_t *graph = esp_picture(&recorded.iteration, &tokens, &request.look);
     if (!graph)
         return fail("no memory for the picture");
-    code = strcmp(request.format, "dot") == 0 ? write_dot(graph)
-                                              : write_picture(graph, request.format,
-                                                              request.look.aspect);
+    code = strcmp(request.format, "dot") == 0
+               ? write_dot(graph)
+               : write_picture(graph, request.format, request.look.aspect);
     agclose(graph);
     esp_recorded_event_free(&recorded);
     esp_texts_free(&texts);

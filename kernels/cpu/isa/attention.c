@@ -1,13 +1,13 @@
 /* attention.c - a few queries against one key/value head of the cache.
  *
  * Keys lie in blocks of 16 positions with the positions side by side, so that a score is one
- * chain of multiply-adds over head_dim in its own lane. Blocks of which no query of a tile sees a
- * row are skipped, which in a large tree are many of those behind the prefix, and most where the
- * nodes of a subtree lie together (dyspec, app. C). Then each query's visible scores are moved
- * together into the order it sees them (logical order), and from there on only that order counts:
- * the softmax sums in 16 lanes by logical index, values are added in two chains, even and odd
- * logical index. What a query gets is therefore the same whether its ancestors lie side by side
- * or scattered among the branches of a tree.
+ * chain of multiply-adds over head_dim in its own lane. Blocks of which no query of a tile sees
+ * a row are skipped, which in a large tree are many of those behind the prefix, and most where
+ * the nodes of a subtree lie together (dyspec, app. C). Then each query's visible scores are
+ * moved together into the order it sees them (logical order), and from there on only that order
+ * counts: the softmax sums in 16 lanes by logical index, values are added in two chains, even
+ * and odd logical index. What a query gets is therefore the same whether its ancestors lie side
+ * by side or scattered among the branches of a tree.
  *
  * With a window, places outside of it get the weight 0, which changes no sum. A place is then
  * still the row's number in the text but for a multiple of 16, so the order of the sums is the

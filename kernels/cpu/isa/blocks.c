@@ -80,7 +80,8 @@ V16 void cut_block(struct esp_cut *out, const float *x)
 void esp_cut_vector(const struct esp_vectors *v, int row, int begin, int end)
 {
     for (int c = begin; c < end; c += ESP_CUT_COLUMNS)
-        cut_block(esp_cut_at(v, row, c / ESP_CUT_COLUMNS), v->x + (size_t)row * v->stride + (size_t)c);
+        cut_block(esp_cut_at(v, row, c / ESP_CUT_COLUMNS),
+                  v->x + (size_t)row * v->stride + (size_t)c);
 }
 
 /* ------------------------------------------------------------------ a block by all rows */

@@ -110,8 +110,8 @@ V16 struct v16 gelu(struct v16 x)
     return v16_mul(v16_mul(v16_set(0.5f), x), v16_add(v16_set(1.0f), erf));
 }
 
-/* x (1 + tanh u) / 2 = x / (1 + exp -2u) with u = sqrt(2 / pi) (x + 0.044715 x^3); Hendrycks and
- * Gimpel 2016, section 2. */
+/* x (1 + tanh u) / 2 = x / (1 + exp -2u) with u = sqrt(2 / pi) (x + 0.044715 x^3); Hendrycks
+ * and Gimpel 2016, section 2. */
 V16 struct v16 gelu_tanh(struct v16 x)
 {
     struct v16 inner = v16_fma(v16_mul(x, x), v16_set(0.044715f), v16_set(1.0f));

@@ -194,14 +194,12 @@ void fuzz_require_safe(const char *text, size_t length, const char *what)
         FUZZ_REQUIRE(n > 0, "%s is UTF-8, but byte %zu is %02x", what, at,
                      (unsigned char)text[at]);
         utf8proc_category_t category = utf8proc_category(c);
-        FUZZ_REQUIRE(c == '\n' || (category != UTF8PROC_CATEGORY_CC &&
-                                   category != UTF8PROC_CATEGORY_CF &&
-                                   category != UTF8PROC_CATEGORY_ZL &&
-                                   category != UTF8PROC_CATEGORY_ZP &&
-                                   category != UTF8PROC_CATEGORY_CS &&
-                                   category != UTF8PROC_CATEGORY_CN),
-                     "%s is safe on a terminal, but holds U+%04X at byte %zu", what,
-                     (unsigned)c, at);
+        FUZZ_REQUIRE(
+            c == '\n' ||
+                (category != UTF8PROC_CATEGORY_CC && category != UTF8PROC_CATEGORY_CF &&
+                 category != UTF8PROC_CATEGORY_ZL && category != UTF8PROC_CATEGORY_ZP &&
+                 category != UTF8PROC_CATEGORY_CS && category != UTF8PROC_CATEGORY_CN),
+            "%s is safe on a terminal, but holds U+%04X at byte %zu", what, (unsigned)c, at);
         at += (size_t)n;
     }
 }

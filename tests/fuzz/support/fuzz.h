@@ -53,8 +53,8 @@ void fuzz_folder_empty(void);
  *
  * What stands before the first such line is left out. */
 struct fuzz_part {
-    char name[64]; /* no '/'; never "", "." or ".." */
-    size_t number; /* behind the name; 0: none. At most 1 << 24 */
+    char name[64];     /* no '/'; never "", "." or ".." */
+    size_t number;     /* behind the name; 0: none. At most 1 << 24 */
     const char *bytes; /* (length) */
     size_t length;
 };

@@ -15,7 +15,8 @@ static int run(struct esp_control *control, const char *arguments)
     if (!*arguments)
         return esp_refuse(control, "write :save FILE, or :save! FILE to write over one");
     esp_typed_path(path, sizeof path, arguments);
-    if (esp_write_file(path, control->state.bytes, control->state.byte_count, over, err, sizeof err) < 0)
+    if (esp_write_file(path, control->state.bytes, control->state.byte_count, over, err,
+                       sizeof err) < 0)
         return esp_refuse(control, "%s", err);
     return esp_answer(control, "%zu bytes written to %s", control->state.byte_count, path);
 }

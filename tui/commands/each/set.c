@@ -12,7 +12,8 @@ static int run(struct esp_control *control, const char *arguments)
     if (length == 0 || length >= sizeof key)
         return esp_refuse(control, "write :set key=value; Tab after :set lists the keys");
     snprintf(key, sizeof key, "%.*s", (int)length, arguments);
-    return esp_setting_type(control, key, arguments + length + strspn(arguments + length, " ="));
+    return esp_setting_type(control, key,
+                            arguments + length + strspn(arguments + length, " ="));
 }
 
 const struct esp_command_ops esp_command_set = {

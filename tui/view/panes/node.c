@@ -58,7 +58,8 @@ static int child_count(const struct esp_iteration *it, int parent)
     return count;
 }
 
-/* A number and what it is; its symbol stands in brackets where there is room for all of them. */
+/* A number and what it is; its symbol stands in brackets where there is room for all of them.
+ */
 struct figure {
     const char *name, *symbol;
     char text[48];
@@ -90,8 +91,8 @@ static int figures_of(const struct esp_iteration *it, int node,
     }
     if (node > 0) {
         figures[count] = (struct figure){"depth", NULL, "", ESP_STYLE_VALUE};
-        snprintf(figures[count].text, sizeof figures[count].text, "%d, child %d of %d", n->depth,
-                 n->rank + 1, child_count(it, n->parent));
+        snprintf(figures[count].text, sizeof figures[count].text, "%d, child %d of %d",
+                 n->depth, n->rank + 1, child_count(it, n->parent));
         count++;
     }
     return count;

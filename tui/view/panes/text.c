@@ -194,8 +194,8 @@ static void draw_welcome(struct esp_canvas *canvas, const struct esp_state *stat
         "from the target",
     };
     enum { LINES = sizeof lines / sizeof *lines };
-    static const int styles[LINES] = {ESP_STYLE_TEXT,  ESP_STYLE_TEXT,   ESP_STYLE_LABEL,
-                                      ESP_STYLE_TEXT,  ESP_STYLE_LABEL,  ESP_STYLE_PROMPT,
+    static const int styles[LINES] = {ESP_STYLE_TEXT,    ESP_STYLE_TEXT,  ESP_STYLE_LABEL,
+                                      ESP_STYLE_TEXT,    ESP_STYLE_LABEL, ESP_STYLE_PROMPT,
                                       ESP_STYLE_DRAFTED, ESP_STYLE_BONUS};
     int width = canvas->view.rect.width, y = 0;
     if (state->phase == ESP_PHASE_LOADING) {

@@ -140,8 +140,12 @@ static void draw_legend(struct esp_canvas *canvas, int rows, int gap, int y, int
         const char *name;
     } legend[SERIES][PARTS] = {
         {{ESP_STYLE_ACCEPTED, "accepted"}, {ESP_STYLE_BONUS, "target's"}, {0, NULL}},
-        {{ESP_STYLE_ACCEPTED, "accepted"}, {ESP_STYLE_UNVISITED, "seen"}, {ESP_STYLE_CUT, "cut"}},
-        {{ESP_STYLE_BAR_DRAFT, "draft"}, {ESP_STYLE_BAR_VERIFY, "verify"}, {ESP_STYLE_BAR_REST, "rest"}}};
+        {{ESP_STYLE_ACCEPTED, "accepted"},
+         {ESP_STYLE_UNVISITED, "seen"},
+         {ESP_STYLE_CUT, "cut"}},
+        {{ESP_STYLE_BAR_DRAFT, "draft"},
+         {ESP_STYLE_BAR_VERIFY, "verify"},
+         {ESP_STYLE_BAR_REST, "rest"}}};
     const bool beside = rows > PARTS;
     const int width = canvas->view.rect.width;
     for (int i = 0, x = LABEL; i < SERIES; i++, x += 3)

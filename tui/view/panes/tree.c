@@ -144,9 +144,8 @@ static int open_drawing(struct shown_tree *d, const struct esp_state *state,
                         int width, int height, bool ascii)
 {
     bool held = look->iteration >= 0;
-    struct esp_tree_choice choice = {.stages = stages,
-                                     .most = held ? 0 : height,
-                                     .new_depth = new_depth(state, it)};
+    struct esp_tree_choice choice = {
+        .stages = stages, .most = held ? 0 : height, .new_depth = new_depth(state, it)};
     *d = (struct shown_tree){.grows_right = look->grows_right,
                              .look = {.tokens = state->tokens,
                                       .stages = stages,
