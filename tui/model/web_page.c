@@ -515,6 +515,22 @@ static int add_events(struct web_page *page, struct esp_recording *recording, in
     return status;
 }
 
+/* The bytes of the page, if `status` says that all went well until here; closes it. */
+static int finish_page(struct web_page *page, const struct about *about, int status,
+                       char **bytes, size_t *length, char *err, size_t errlen)
+{
+    if (status == ESP_OK)
+        status = put_together(page, about, bytes, length, err, errlen);
+    close_page(page);
+    if (status < 0) {
+        free(*bytes);
+        *bytes = NULL;
+    }
+    if (status < 0 && !*err)
+        esp_fail(err, errlen, status, "no page: %s", esp_status_message(status));
+    return status;
+}
+
 int esp_web_page(struct esp_recording *recording, int first, int last, char **bytes,
                  size_t *length, char *err, size_t errlen)
 {
@@ -529,16 +545,7 @@ int esp_web_page(struct esp_recording *recording, int first, int last, char **by
     *err = '\0';
     if (status == ESP_OK)
         status = add_events(&page, recording, first, last, err, errlen);
-    if (status == ESP_OK)
-        status = put_together(&page, &about, bytes, length, err, errlen);
-    close_page(&page);
-    if (status < 0) {
-        free(*bytes);
-        *bytes = NULL;
-    }
-    if (status < 0 && !*err)
-        esp_fail(err, errlen, status, "no page: %s", esp_status_message(status));
-    return status;
+    return finish_page(&page, &about, status, bytes, length, err, errlen);
 }
 
 /* ------------------------------------------------------------------ of a live session */
@@ -617,14 +624,5 @@ int esp_web_page_of_state(const struct esp_state *state, char **bytes, size_t *l
     }
     for (int back = *iterations - 1; status == ESP_OK && back >= 0; back--)
         status = add_kept(&page, state, back, &end, &time);
-    if (status == ESP_OK)
-        status = put_together(&page, &about, bytes, length, err, errlen);
-    close_page(&page);
-    if (status < 0) {
-        free(*bytes);
-        *bytes = NULL;
-    }
-    if (status < 0 && !*err)
-        esp_fail(err, errlen, status, "no page: %s", esp_status_message(status));
-    return status;
+    return finish_page(&page, &about, status, bytes, length, err, errlen);
 }
