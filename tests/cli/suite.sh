@@ -48,6 +48,9 @@ check "and keeps what is done" test $? -eq 0
 check "runs of other prompts are told" fails 1 "other models or prompts" $suite "$work/s.suite" -o "$work/dir" --resume --prompts 1
 printf 'x\n' >>"$work/dir/s.runs.jsonl"
 check "a damaged journal" fails 1 "this is no run" $suite "$work/s.suite" -o "$work/dir" --resume
+printf '{"runs_' >"$work/dir/s.runs.jsonl"
+$suite "$work/s.suite" -o "$work/dir" --resume >/dev/null
+check "a journal that ends in its first line begins anew" fails 1 "other models or prompts" $suite "$work/s.suite" -o "$work/dir" --resume --prompts 1
 $suite "$work/s.suite" -o "$work/dir" --force -n 2 --prompts 1 --temp 0.5 >"$work/table"
 check "flags win over the file" sh -c "grep -q '| 0.5 |' '$work/table' && ! grep -q '| 0.8 |' '$work/table'"
 

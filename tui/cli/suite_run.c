@@ -165,7 +165,7 @@ static int read_journal(struct running *r, const char *path, const char *id)
         (ftruncate(r->journal, whole) < 0 || lseek(r->journal, whole, SEEK_SET) < 0))
         status = esp_fail(r->err, r->errlen, ESP_E_FILE, "%s cannot be written: %s", path,
                           strerror(errno));
-    return status == ESP_OK && number == 0 ? 1 : status;
+    return status == ESP_OK && whole == 0 ? 1 : status;
 }
 
 static int open_journal(struct running *r)
