@@ -6,7 +6,6 @@
 #include "viz/plot.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "viz/safe.h"
 
@@ -23,32 +22,10 @@ struct scale {
 
 /* ------------------------------------------------------------------ text */
 
-static void write_text(FILE *file, const char *text)
-{
-    struct esp_safe_unit unit;
-    for (size_t left = strlen(text), used; left > 0; text += used, left -= used) {
-        used = esp_safe_next(text, left, 0, &unit);
-        for (const char *c = unit.text; *c; c++)
-            switch (*c) {
-            case '<':
-                fputs("&lt;", file);
-                break;
-            case '>':
-                fputs("&gt;", file);
-                break;
-            case '&':
-                fputs("&amp;", file);
-                break;
-            default:
-                fputc(*c, file);
-            }
-    }
-}
-
 static void label(FILE *file, double x, double y, const char *more, const char *text)
 {
     fprintf(file, "<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, more);
-    write_text(file, text);
+    esp_safe_xml(file, text, 0);
     fputs("</text>\n", file);
 }
 

@@ -202,6 +202,23 @@ static size_t put_json(FILE *file, const char *json, size_t length)
     return (size_t)n;
 }
 
+void esp_safe_xml(FILE *file, const char *text, int flags)
+{
+    static const char marks[] = "&<>\"'";
+    static const char *const names[] = {"amp", "lt", "gt", "quot", "#39"};
+    struct esp_safe_unit shown;
+    for (size_t left = strlen(text), taken; left > 0; text += taken, left -= taken) {
+        taken = esp_safe_next(text, left, flags, &shown);
+        for (const char *c = shown.text; *c; c++) {
+            const char *mark = strchr(marks, *c);
+            if (mark)
+                fprintf(file, "&%s;", names[mark - marks]);
+            else
+                putc(*c, file);
+        }
+    }
+}
+
 void esp_safe_json(FILE *file, const char *json, size_t length)
 {
     bool inside = false; /* a string */

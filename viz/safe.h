@@ -45,6 +45,9 @@ void esp_safe_print(FILE *file, const char *format, ...) __attribute__((format(p
  * between strings, where JSON has none but newlines and tabs, become blanks. */
 void esp_safe_json(FILE *file, const char *json, size_t length);
 
+/* Writes a string as the text of an XML element or attribute, its flags as above. */
+void esp_safe_xml(FILE *file, const char *text, int flags);
+
 /* Prints "espalier: ", the sentence and a newline on standard error; what it quotes may hold
  * anything. */
 void esp_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -54,19 +54,6 @@ const char *esp_svg_chart_name(int kind)
 
 /* ------------------------------------------------------------------ parts */
 
-static void put_text(FILE *file, const char *text)
-{
-    struct esp_safe_unit shown;
-    for (size_t left = strlen(text), taken; left > 0; text += taken, left -= taken) {
-        taken = esp_safe_next(text, left, ESP_SAFE_QUOTED, &shown);
-        for (const char *c = shown.text; *c; c++)
-            if (strchr("&<>\"'", *c))
-                fprintf(file, "&#%d;", *c);
-            else
-                putc(*c, file);
-    }
-}
-
 /* A line of text whose start ("start"), middle or end is at x. */
 static void draw_text(struct drawing *d, double x, double y, int size, const char *anchor,
                       const char *colour, bool bold, const char *text)
@@ -74,7 +61,7 @@ static void draw_text(struct drawing *d, double x, double y, int size, const cha
     fprintf(d->file,
             "<text x=\"%.1f\" y=\"%.1f\" font-size=\"%d\" text-anchor=\"%s\" fill=\"%s\"%s>", x,
             y, size, anchor, colour, bold ? " font-weight=\"bold\"" : "");
-    put_text(d->file, text);
+    esp_safe_xml(d->file, text, ESP_SAFE_QUOTED);
     fputs("</text>\n", d->file);
 }
 
