@@ -113,14 +113,15 @@ ifeq ($(V),1)
 say =
 Q   :=
 else
-MISSING = $(words $(filter-out $(wildcard $(ALL_OBJ)),$(ALL_OBJ)))
 ALL_OBJ := $(LIB_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(CLI_OBJ) $(if $(DOT),$(DOT_OBJ)) \
            $(if $(filter tests,$(MAKECMDGOALS)),$(TEST_OBJ) $(TEST_BIN) $(EMU_OBJ) $(EMU_CUDA_OBJ))
 ALL_OBJ := $(sort $(ALL_OBJ))
-TO_DO   := $(MISSING)
+TO_DO   := $(filter-out $(wildcard $(ALL_OBJ)),$(ALL_OBJ))
 DONE    :=
-count    = $(eval DONE += x)$(words $(DONE))
-say      = @printf '[%3d%s] %-4s %s\n' $(count) '$(if $(filter-out 0,$(TO_DO)),/$(TO_DO))' $(1) $(2);
+# Files that are made anew and what is linked are not among those that are counted before: behind the last
+# of them the total is left out.
+of_all   = $(if $(word $(words $(DONE)),$(TO_DO)),/$(words $(TO_DO)))
+say      = $(eval DONE += x)@printf '[%3d%s] %-4s %s\n' $(words $(DONE)) '$(of_all)' $(1) $(2);
 Q       := @
 endif
 
