@@ -400,13 +400,14 @@ static int learn(struct training *t)
         status = step(t, order, each);
         if (status < 0)
             break;
-        const bool go_on = report(t, ESP_TRAIN_STEPS, t->state.step, t->state.steps);
-        if (!go_on || esp_clock() - t->written >= t->o->checkpoint_seconds)
-            status = write_checkpoint(t);
-        if (status == ESP_OK && !go_on)
+        if (!report(t, ESP_TRAIN_STEPS, t->state.step, t->state.steps))
             status = esp_fail(t->err, t->errlen, ESP_E_CANCELLED, "interrupted");
         if (status == ESP_OK && t->state.step % each == 0)
             status = validate(t, epoch + 1);
+        const bool due = esp_clock() - t->written >= t->o->checkpoint_seconds;
+        const int kept =
+            status == ESP_E_CANCELLED || (status == ESP_OK && due) ? write_checkpoint(t) : 0;
+        status = kept < 0 ? kept : status;
     }
     free(order);
     return status;

@@ -18,9 +18,10 @@ check "only the head is left" test "$(ls "$work/head" | tr '\n' ' ')" = "config.
 # Interrupted while it runs or, on a fast machine, not at all: the end is the same.
 again="$train --loss eagle --epochs 8 --force"
 $again -o "$work/whole" >/dev/null 2>&1
+rm "$work/err"
 $again -o "$work/parts" >/dev/null 2>"$work/err" &
 pid=$!
-while kill -0 $pid 2>/dev/null && ! grep -q '^training' "$work/err"; do sleep 0.05; done
+while kill -0 $pid 2>/dev/null && ! grep -qs '^training' "$work/err"; do sleep 0.05; done
 kill -INT $pid 2>/dev/null
 wait $pid
 code=$?
