@@ -18,7 +18,7 @@ $race --with iid --temp 1 >"$work/out"
 check "drawn texts are not called identical" sh -c \
     "! grep -q '^identical' '$work/out' && grep -q 'a text of its own' '$work/out'"
 $ESPALIER race --pass 12 --with linear:K=2 -n 4 >"$work/out"
-check "the built-in target is made larger" grep -q '^a pass takes .* ms: fairytale-target x' "$work/out"
+check "the built-in target is made larger" grep -q '^fairytale-target x.*, .* ms a pass <- fairytale-draft;' "$work/out"
 
 # Recordings race by their own times.
 $ESPALIER race $samples/same-text-linear.esp.jsonl $samples/same-text-tree.esp.jsonl >"$work/out"
