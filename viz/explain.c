@@ -394,6 +394,18 @@ static void explain_adapt(char *text, size_t size, const struct esp_iteration *i
                 it->gauge_count > 0 ? " No threshold moves." : " This drafter does not adapt.");
 }
 
+static void explain_commit(char *text, size_t size, const struct esp_iteration *it, int dropped)
+{
+    const bool one = it->committed_count == 1;
+    esp_say(text, size, "%d token%s the text. The KV cache keeps %s", it->committed_count,
+            one ? " joins" : "s join",
+            one ? "its row where it is" : "their rows where they are");
+    if (dropped > 0)
+        esp_say(text, size, " and drops %s of the other %d node%s",
+                dropped == 1 ? "that" : "those", dropped, plural(dropped));
+    esp_say(text, size, ".");
+}
+
 static void explain_stage(char *text, size_t size, const struct esp_iteration *it, int stage,
                           const struct esp_tokens *tokens)
 {
@@ -426,12 +438,7 @@ static void explain_stage(char *text, size_t size, const struct esp_iteration *i
         explain_select(text, size, it, tokens);
         break;
     case ESP_STAGE_COMMIT:
-        esp_say(text, size,
-                "%d token%s the text. The KV cache keeps their rows where they are and drops "
-                "those of "
-                "the other %d node%s.",
-                it->committed_count, it->committed_count == 1 ? " joins" : "s join", dropped,
-                plural(dropped));
+        explain_commit(text, size, it, dropped);
         break;
     default:
         explain_adapt(text, size, it);

@@ -36,6 +36,18 @@ key 1
 $dump" learn
 check "a digit of the list begins a lesson" dumped 'A tree of guesses .*right   page 1 of 3'
 check "and a digit of a question predicts" dumped 'Right. \|Not so. '
+play "size 80x24
+$dump
+key Down Enter
+wait
+$dump" learn
+check "arrows choose a lesson, Enter begins it" dumped '^ A chain of guesses .* 1 of '
+play "size 80x24
+wait
+key ? Space ? Space ? Space Space
+wait
+$dump" learn 3
+check "behind a lesson the next one is chosen" dumped '^ The mask: .* 1 of '
 for size in 80x24 120x36 40x12 20x5; do
     play "size $size
 wait

@@ -18,7 +18,34 @@ $race --with iid --temp 1 >"$work/out"
 check "drawn texts are not called identical" sh -c \
     "! grep -q '^identical' '$work/out' && grep -q 'a text of its own' '$work/out'"
 $ESPALIER race --pass 12 --with linear:K=2 -n 4 >"$work/out"
-check "the built-in target is made larger" grep -q '^a pass takes .* ms: fairytale-target x' "$work/out"
+check "the built-in target is made larger" grep -q '^fairytale-target x.*, .* ms a pass <- fairytale-draft;' "$work/out"
+
+# For programs: one object.
+$race --with linear:K=4 --json >"$work/json" 2>"$work/err"
+check "--json ends well, too" test $? -eq 0
+check "nothing else is printed" test ! -s "$work/err"
+# lines PATTERN COUNT: how often a line is there.
+lines() { test "$(grep -c -e "$1" "$work/json")" -eq "$2"; }
+check "it says that the texts are identical" lines '^	"identical":	true,$' 1
+check "and how many times as fast" lines '^	"times_as_fast":	[0-9.e+-]*,$' 1
+check "and both sides' figures" sh -c "tr -d '\t\n' <'$work/json' | grep -q \
+    '\"left\":{.*\"drafter\":\"ar\",.*\"iterations\":24,.*\"right\":{.*\"drafter\":\"linear:K=4\",'"
+for key in text tokens seconds tokens_per_second tokens_per_iteration verifier target; do
+    check "both sides have $key" lines "^		\"$key\":	" 2
+done
+check "each has 24 tokens" lines '"tokens":	\[[0-9]*\(, [0-9]*\)\{23\}\],$' 2
+check "the same ones" test "$(grep '"tokens":' "$work/json" | sort -u | wc -l)" -eq 1
+check "and figures that go together" awk '
+    /"generated_tokens"/ { n = $2 + 0 }
+    /"iterations"/ { iterations = $2 + 0 }
+    /"tokens_per_iteration"/ { if (($2 * iterations - n) ^ 2 > 1e-6) exit 1 }
+    /"seconds"/ { seconds = $2 + 0 }
+    /"tokens_per_second"/ { if (n != 24 || ($2 * seconds - n) ^ 2 > 1e-6) exit 1; sides++ }
+    END { if (sides != 2) exit 1 }' "$work/json"
+$race --with iid --temp 1 --json >"$work/json"
+check "drawn texts are not identical there, either" lines '"identical":	false,$' 1
+$ESPALIER race $samples/same-text-linear.esp.jsonl $samples/dyspec.esp.jsonl --json >"$work/json"
+check "of other prompts nothing is said to be identical" lines '"identical":	null,$' 1
 
 # Recordings race by their own times.
 $ESPALIER race $samples/same-text-linear.esp.jsonl $samples/same-text-tree.esp.jsonl >"$work/out"

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tests/check.h"
+#include "viz/explain.h"
 #include "viz/page/page_parts.h"
 
 static char err[512];
@@ -117,9 +118,12 @@ static void check_text(struct esp_recording *recording, int event,
     CHECK(at == shown->length);
 }
 
-static void check_nodes(const cJSON *data, const cJSON *shown, const struct esp_iteration *it)
+static void check_nodes(struct esp_recording *recording, const cJSON *data, const cJSON *shown,
+                        const struct esp_iteration *it)
 {
     enum { TOKEN, PARENT, VERDICT, Q, P };
+    const struct esp_tokens tokens = {esp_recording_token_text, recording};
+    char said[1024];
     const cJSON *node;
     int i = 0;
     CHECK(cJSON_GetArraySize(shown) == it->tree.count);
@@ -134,7 +138,11 @@ static void check_nodes(const cJSON *data, const cJSON *shown, const struct esp_
                   fabs(cJSON_GetArrayItem(node, P)->valuedouble - (double)n->p) < 0.001,
               "node %d", i);
         CHECK(string_at(data, cJSON_GetArrayItem(node, TOKEN)->valueint)[0] == '"');
-        CHECK(*string_at(data, cJSON_GetArrayItem(node, 10)->valueint) != '\0', "says nothing");
+        esp_explain_node(said, sizeof said, it, ESP_STAGES, i, &tokens);
+        CHECK(*said != '\0', "says nothing");
+        CHECK(strcmp(string_at(data, cJSON_GetArrayItem(node, 10)->valueint), said) == 0,
+              "%s instead of %s", string_at(data, cJSON_GetArrayItem(node, 10)->valueint),
+              said);
         i++;
     }
 }
@@ -155,7 +163,7 @@ static void check_recording(const char *path)
         const int number = esp_recording_iteration_event(recording, i++);
         CHECK(esp_recording_read(recording, number, &event, err, sizeof err) == 0, "%s", err);
         CHECK(integer(iteration, "index") == event->iteration->index);
-        check_nodes(data, member(iteration, "nodes"), event->iteration);
+        check_nodes(recording, data, member(iteration, "nodes"), event->iteration);
         CHECK(cJSON_GetArraySize(member(iteration, "gauges")) == event->iteration->gauge_count);
         CHECK(cJSON_GetArraySize(member(iteration, "seconds")) == ESP_STAGES);
         CHECK(strcmp(string_at(data, integer(iteration, "drafter")),

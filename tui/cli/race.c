@@ -7,7 +7,9 @@
 #include "tui/app/interface.h"
 #include "tui/cli/cli.h"
 #include "tui/cli/prompt.h"
+#include "tui/cli/session_json.h"
 #include "tui/worker/race_run.h"
+#include "engine/support/utf8_stream.h"
 #include "viz/safe.h"
 
 static void print_side(struct esp_run *run, const char *name)
@@ -37,7 +39,86 @@ static int print(struct esp_race *race)
     return good ? EXIT_DONE : EXIT_BAD;
 }
 
-static int run_plain(const struct esp_interface_options *options)
+/* ------------------------------------------------------------------ JSON */
+
+/* What a side wrote behind its prompt, as valid UTF-8. The caller frees it. */
+static char *written_text(struct esp_run *run, int prompt)
+{
+    const struct esp_tokens tokens = esp_run_tokens(run);
+    struct esp_utf8_stream stream = {.mode = ESP_UTF8_TEXT};
+    size_t room = ESP_UTF8_ROOM(0) + 1, used = 0, length = 0;
+    for (int i = prompt; i < run->token_count; i++)
+        if (tokens.text(tokens.user, run->tokens[i].token, &length))
+            room += 3 * length;
+    char *text = malloc(room);
+    for (int i = prompt; text && i < run->token_count; i++) {
+        const char *bytes = tokens.text(tokens.user, run->tokens[i].token, &length);
+        if (bytes)
+            used += esp_utf8_stream_push(&stream, bytes, length, text + used);
+    }
+    if (text)
+        text[used + esp_utf8_stream_flush(&stream, text + used)] = '\0';
+    return text;
+}
+
+/* One side, with the names that `generate --json` has. */
+static cJSON *side_json(struct esp_run *run)
+{
+    cJSON *o = cJSON_CreateObject(), *tokens = cJSON_CreateArray();
+    const int written = esp_run_written(run), prompt = run->token_count - written;
+    const double seconds = esp_run_seconds(run);
+    char *text = written_text(run, prompt);
+    for (int i = prompt; i < run->token_count; i++)
+        cJSON_AddItemToArray(tokens, cJSON_CreateNumber(run->tokens[i].token));
+    cJSON_AddStringToObject(o, "text", text ? text : "");
+    cJSON_AddItemToObject(o, "tokens", tokens);
+    cJSON_AddNumberToObject(o, "prompt_tokens", prompt);
+    cJSON_AddNumberToObject(o, "generated_tokens", written);
+    cJSON_AddStringToObject(o, "target", run->target);
+    if (run->draft[0])
+        cJSON_AddStringToObject(o, "draft", run->draft);
+    else
+        cJSON_AddNullToObject(o, "draft");
+    cJSON_AddStringToObject(o, "drafter", run->drafter);
+    cJSON_AddStringToObject(o, "verifier", run->verifier);
+    cJSON_AddNumberToObject(o, "temperature", run->temperature);
+    cJSON_AddNumberToObject(o, "iterations", run->step_count);
+    cJSON_AddNumberToObject(o, "tokens_per_iteration",
+                            run->step_count > 0 ? (double)written / run->step_count : 0);
+    cJSON_AddNumberToObject(o, "seconds", seconds);
+    cJSON_AddNumberToObject(o, "tokens_per_second", seconds > 0 ? written / seconds : 0);
+    free(text);
+    return o;
+}
+
+static int print_json(struct esp_race *race)
+{
+    cJSON *o = cJSON_CreateObject();
+    char verdict[400];
+    int compared, differs;
+    const bool comparable = esp_race_check(race, &compared, &differs),
+               good = esp_race_verdict(race, verdict, sizeof verdict);
+    const double times = esp_race_times_as_fast(race);
+    if (comparable)
+        cJSON_AddBoolToObject(o, "identical", differs == 0);
+    else
+        cJSON_AddNullToObject(o, "identical");
+    cJSON_AddNumberToObject(o, "compared_tokens", compared);
+    if (times > 0)
+        cJSON_AddNumberToObject(o, "times_as_fast", times);
+    else
+        cJSON_AddNullToObject(o, "times_as_fast");
+    cJSON_AddStringToObject(o, "verdict", verdict);
+    cJSON_AddBoolToObject(o, "recorded", race->recorded);
+    cJSON_AddItemToObject(o, "left", side_json(&race->side[0]));
+    cJSON_AddItemToObject(o, "right", side_json(&race->side[1]));
+    const int code = cli_print_json(o);
+    return code == EXIT_DONE && !good ? EXIT_BAD : code;
+}
+
+/* ------------------------------------------------------------------ without a terminal */
+
+static int run_plain(const struct esp_interface_options *options, bool json)
 {
     struct esp_race *race = esp_race_new();
     char err[512] = "";
@@ -51,7 +132,7 @@ static int run_plain(const struct esp_interface_options *options)
         code = cli_fail(race->doing);
     }
     if (code == EXIT_DONE)
-        code = print(race);
+        code = json ? print_json(race) : print(race);
     esp_race_release(race);
     return code;
 }
@@ -88,8 +169,8 @@ static int run(struct cli_options *o)
         choice.engine.backend = "cpu"; /* no GPU is kept busy so long by what memory holds */
     if (!strstr(o->given, " tokens "))
         choice.tokens = 0;
-    if (o->plain || (!isatty(STDOUT_FILENO) && !(script && *script)))
-        return run_plain(&options);
+    if (o->json || o->plain || (!isatty(STDOUT_FILENO) && !(script && *script)))
+        return run_plain(&options, o->json);
     return interface_main(&options);
 }
 
@@ -98,7 +179,7 @@ const struct cli_command cli_race = {
     .arguments = "[FILE FILE]",
     .summary = "two ways to decode one text, side by side at their true speed",
     .flags = "prompt tokens target draft drafter verifier with with-verifier settings backend "
-             "threads device exact width layers pass plain ascii theme config no-config",
+             "threads device exact width layers pass json plain ascii theme config no-config",
     .chooses = "baseline",
     .details =
         "Plain decoding on the left, trees on the right; --drafter and --with name others. "

@@ -96,6 +96,15 @@ static void add_keys(struct esp_control *control)
             esp_palette_add(&control->ui.palette, "key", b->key, b->help, b);
 }
 
+/* "verifier greedy is for temperature 0" without "verifier greedy is", which stands beside it.
+ */
+static const char *without_name(const char *why, const char *kind, const char *name)
+{
+    char start[128];
+    const int length = snprintf(start, sizeof start, "%s %s is ", kind, name);
+    return strncmp(why, start, (size_t)length) == 0 ? why + length : why;
+}
+
 void esp_palette_menu(struct esp_control *control, enum esp_list list)
 {
     const struct esp_setup *loaded = &control->state.loaded;
@@ -122,7 +131,8 @@ void esp_palette_menu(struct esp_control *control, enum esp_list list)
                              esp_choice_check(drafters ? item.name : loaded->drafter, with,
                                               loaded->values.temperature,
                                               loaded->draft[0] != '\0', why, sizeof why) < 0;
-        add(control, key, refused ? why : item.summary, ":%s %s", key, item.name);
+        add(control, key, refused ? without_name(why, key, item.name) : item.summary, ":%s %s",
+            key, item.name);
         esp_palette_mark(palette,
                          strlen(item.name) == strcspn(now, ":") &&
                              strncmp(item.name, now, strlen(item.name)) == 0,

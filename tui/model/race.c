@@ -152,8 +152,7 @@ bool esp_race_check(struct esp_race *race, int *compared, int *differs)
     return same;
 }
 
-/* Tokens per second of the right side over those of the left one. */
-static double times_as_fast(const struct esp_race *race)
+double esp_race_times_as_fast(const struct esp_race *race)
 {
     double speed[2];
     for (int i = 0; i < 2; i++) {
@@ -166,7 +165,7 @@ static double times_as_fast(const struct esp_race *race)
 bool esp_race_verdict(struct esp_race *race, char *text, size_t size)
 {
     const bool drawn = race->side[0].temperature > 0 || race->side[1].temperature > 0;
-    const double times = times_as_fast(race);
+    const double times = esp_race_times_as_fast(race);
     char speed[96];
     int compared, differs;
     if (times >= 0.995)

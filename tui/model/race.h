@@ -57,6 +57,8 @@ int esp_race_now(struct esp_race *race);
 /* Do both sides hold the same text? `compared`: tokens that both wrote; `differs`: the first
  * one, counted from 1, that is another; 0: none. False where their prompts differ. */
 bool esp_race_check(struct esp_race *race, int *compared, int *differs);
+/* Tokens per second of the right side over those of the left one; 0: no time was measured. */
+double esp_race_times_as_fast(const struct esp_race *race);
 /* The sentence at the end: "identical, 2.78 times as fast", or what differs. Returns whether
  * that is as it should be: at temperature 0 a difference is a fault. */
 bool esp_race_verdict(struct esp_race *race, char *text, size_t size);

@@ -52,6 +52,12 @@ static int name_of(struct web_page *page, const char *text)
                                ESP_SAFE_QUOTED);
 }
 
+/* A sentence of viz/explain.h: the tokens in it are quoted and escaped already. */
+static int sentence_of(struct web_page *page, const char *sentence)
+{
+    return esp_web_strings_add(&page->strings, sentence, strlen(sentence), 0);
+}
+
 /* A token as it stands in a tree, in quotes. */
 static int token_of(struct web_page *page, int32_t token)
 {
@@ -193,7 +199,7 @@ static void put_node(struct web_page *page, const struct esp_iteration *it, int 
         put_number(page->events, values[i]);
         putc(',', page->events);
     }
-    fprintf(page->events, "%d,%d]", n->copies, name_of(page, said));
+    fprintf(page->events, "%d,%d]", n->copies, sentence_of(page, said));
 }
 
 static int put_tree(struct web_page *page, const struct esp_iteration *it)
@@ -268,7 +274,7 @@ static void put_said(struct web_page *page, const struct esp_iteration *it)
     fputs(",\"said\":[", page->events);
     for (int i = 0; i < SHOWN_STAGES; i++) {
         esp_explain_stop(said, sizeof said, it, ESP_EVENT_STAGE, stages[i] + 1, &page->tokens);
-        fprintf(page->events, "%s%d", i ? "," : "", name_of(page, said));
+        fprintf(page->events, "%s%d", i ? "," : "", sentence_of(page, said));
     }
     putc(']', page->events);
 }

@@ -231,7 +231,7 @@ void esp_lesson_draw(struct esp_canvas *canvas, struct esp_lecture *lecture, boo
         draw_keys(canvas, lecture, canvas->height - 1);
 }
 
-void esp_lesson_draw_list(struct esp_canvas *canvas)
+void esp_lesson_draw_list(struct esp_canvas *canvas, int selected)
 {
     char name[256], title[200];
     int y = 2;
@@ -241,10 +241,20 @@ void esp_lesson_draw_list(struct esp_canvas *canvas)
             esp_drawf(canvas, 1, y, ESP_STYLE_KEY, "%d", i + 1);
         esp_draw_bytes(canvas, 4, y, canvas->width - 5, ESP_STYLE_VALUE, 0, title,
                        strlen(title));
+        if (i == selected)
+            esp_draw_restyle(canvas, (struct esp_rect){0, y, canvas->width, 1},
+                             ESP_STYLE_SELECTION);
     }
     if (y == 2)
         esp_draw(canvas, 1, y, ESP_STYLE_ERROR,
                  "no lessons were found; ESPALIER_DATA may name their folder");
-    const int x = draw_key(canvas, 1, canvas->height - 1, "1 to 9", "begin");
+    char digits[16];
+    snprintf(digits, sizeof digits, "1 to %d", y - 2 < 9 ? y - 2 : 9);
+    int x = 1;
+    if (y > 2) {
+        x = draw_key(canvas, x, canvas->height - 1, "Up Down", "choose");
+        x = draw_key(canvas, x, canvas->height - 1, "Space", "begin");
+        x = draw_key(canvas, x, canvas->height - 1, digits, "begin that one");
+    }
     draw_key(canvas, x, canvas->height - 1, "Esc", "leave");
 }

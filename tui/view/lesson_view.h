@@ -7,7 +7,7 @@
 
 /* Draws the page. `keys`: with the line that says which keys there are. */
 void esp_lesson_draw(struct esp_canvas *canvas, struct esp_lecture *lecture, bool keys);
-/* Draws the lessons that come with the program. */
-void esp_lesson_draw_list(struct esp_canvas *canvas);
+/* Draws the lessons that come with the program, one of them as selected. */
+void esp_lesson_draw_list(struct esp_canvas *canvas, int selected);
 
 #endif

@@ -165,7 +165,7 @@ void esp_race_draw(struct esp_canvas *canvas, struct esp_race *race)
     pthread_mutex_unlock(&race->lock);
     for (int i = 0; i < 2; i++)
         pthread_mutex_lock(&race->side[i].lock);
-    const int x = esp_draw(canvas, 1, 0, ESP_STYLE_TITLE, "espalier race") + 3;
+    const int x = esp_draw(canvas, 1, 0, ESP_STYLE_TITLE, "espalier race") + 2;
     esp_draw_bytes(canvas, x, 0, width - x - 1, ESP_STYLE_STATUS, 0, pair, strlen(pair));
     const int room = height - 1 - BELOW;
     const bool narrow = width < NARROW;

@@ -48,9 +48,9 @@ static void name_pair(struct esp_race *race, const struct esp_engine *engine, do
     esp_engine_target(engine, &target);
     esp_engine_draft(engine, &draft);
     if (took > 0)
-        snprintf(pass, sizeof pass, "a pass takes %.*f ms: ", took < 0.01 ? 1 : 0, 1e3 * took);
+        snprintf(pass, sizeof pass, ", %.*f ms a pass", took < 0.01 ? 1 : 0, 1e3 * took);
     pthread_mutex_lock(&race->lock);
-    snprintf(race->pair, sizeof race->pair, "%s%.80s%s%.60s", pass, target.name,
+    snprintf(race->pair, sizeof race->pair, "%.80s%s%s%.60s", target.name, pass,
              *draft.name ? " <- " : "", draft.name);
     pthread_mutex_unlock(&race->lock);
 }

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tui/commands/learn_page.h"
 #include "tui/view/keys.h"
@@ -13,6 +14,7 @@
 struct learn_page {
     struct esp_control *control;
     struct esp_lecture *lecture; /* NULL: the list of lessons */
+    int selected;                /* in the list */
     bool drawn;                  /* as it will look until a key is pressed */
 };
 
@@ -51,7 +53,7 @@ static void draw(void *user, struct esp_canvas *canvas)
     if (page->lecture)
         esp_lesson_draw(canvas, page->lecture, true);
     else
-        esp_lesson_draw_list(canvas);
+        esp_lesson_draw_list(canvas, page->selected);
 }
 
 static int due(void *user)
@@ -99,16 +101,44 @@ static int begin(struct learn_page *page, const char *name, char *err, size_t er
     return ESP_OK;
 }
 
-/* In the list: a digit begins a lesson. */
+/* Selects a lesson of the list, if it is there; its name goes to `name`. */
+static bool select_lesson(struct learn_page *page, int lesson, char name[256])
+{
+    char title[200];
+    if (lesson < 0 || !esp_lesson_list(lesson, name, 256, title, sizeof title))
+        return false;
+    page->selected = lesson;
+    return true;
+}
+
+/* In the list: arrows choose a lesson and Space or Enter begins it; so does its digit. */
 static bool list_key(struct learn_page *page, int pressed)
 {
-    char name[256], title[200], err[512];
-    if (pressed < '1' || pressed > '9' ||
-        !esp_lesson_list(pressed - '1', name, sizeof name, title, sizeof title))
+    char name[256], err[512];
+    const bool digit = pressed >= '1' && pressed <= '9';
+    if (pressed == ESP_KEY_UP || pressed == ESP_KEY_DOWN) {
+        select_lesson(page, page->selected + (pressed == ESP_KEY_DOWN ? 1 : -1), name);
+    } else if (digit || pressed == ' ' || pressed == ESP_KEY_ENTER) {
+        if (select_lesson(page, digit ? pressed - '1' : page->selected, name) &&
+            begin(page, name, err, sizeof err) < 0)
+            leave_lecture(page);
+    } else {
         return pressed != ESP_KEY_ESCAPE && pressed != 'q';
-    if (begin(page, name, err, sizeof err) < 0)
-        leave_lecture(page);
+    }
     return true;
+}
+
+/* Behind the last page of a lesson: the list, with the lesson after it selected. */
+static void end_lecture(struct learn_page *page)
+{
+    char name[256], title[200];
+    const char *done = page->lecture->lesson.title;
+    int at = 0;
+    while (esp_lesson_list(at, name, sizeof name, title, sizeof title) &&
+           strcmp(title, done) != 0)
+        at++;
+    select_lesson(page, at + 1, name);
+    leave_lecture(page);
 }
 
 static bool key(void *user, int pressed)
@@ -133,7 +163,7 @@ static bool key(void *user, int pressed)
              (pressed == ' ' || pressed == ESP_KEY_ENTER || pressed == ESP_KEY_RIGHT ||
               pressed == ESP_KEY_PAGE_DOWN) &&
              !esp_lecture_turn(lecture, 1))
-        leave_lecture(page); /* behind the last page: the list */
+        end_lecture(page);
     return true;
 }
 

@@ -53,6 +53,16 @@ static int draw_change(struct esp_canvas *canvas, int x, int y, const struct esp
     return esp_draw(canvas, x, y, ESP_STYLE_VALUE, after);
 }
 
+/* The columns that draw_change() takes. */
+static int change_width(const struct esp_gauge *gauge)
+{
+    char before[16], after[16];
+    esp_number(before, gauge->before, 2);
+    esp_number(after, gauge->after, 2);
+    const int width = (int)strlen(after);
+    return strcmp(before, after) == 0 ? width : width + (int)strlen(before) + 3;
+}
+
 static void draw_share(struct esp_canvas *canvas, int x, int y, double share)
 {
     char text[8];
@@ -161,15 +171,22 @@ static void draw_lines(struct esp_canvas *canvas, const struct esp_state *state,
 static void draw_row(struct esp_canvas *canvas, const struct esp_state *state,
                      const struct esp_iteration *it)
 {
+    char after[16];
     int x = 0, width = canvas->view.rect.width;
     for (int pass = 1; pass >= 0; pass--)
         for (int i = 0; i < it->gauge_count; i++) {
             const struct esp_gauge *gauge = &it->gauges[i];
             const char *name = esp_gauge_name(it, gauge->name);
-            if (moves(state, it, i) != pass || x + (int)strlen(name) + 10 > width)
+            const int room = width - x - (int)strlen(name) - 1;
+            if (moves(state, it, i) != pass)
                 continue;
-            x = esp_draw(canvas, x, 0, ESP_STYLE_LABEL, name) + 1;
-            x = draw_change(canvas, x, 0, gauge) + 3;
+            if (room >= change_width(gauge)) {
+                x = esp_draw(canvas, x, 0, ESP_STYLE_LABEL, name) + 1;
+                x = draw_change(canvas, x, 0, gauge) + 3;
+            } else if (room >= (int)strlen(esp_number(after, gauge->after, 2))) {
+                x = esp_draw(canvas, x, 0, ESP_STYLE_LABEL, name) + 1;
+                x = esp_draw(canvas, x, 0, ESP_STYLE_VALUE, after) + 3;
+            }
         }
 }
 
@@ -188,6 +205,21 @@ static int draw_heading(struct esp_canvas *canvas, const struct esp_iteration *i
     return *text ? esp_draw_paragraph(canvas, y + 1, ESP_STYLE_LABEL, text) - y : 1;
 }
 
+/* The upper end of a chart: a tenth, a fifth, a half or all of what the value may reach, so
+ * that small values that move are seen to move. */
+static double chart_top(const struct esp_gauge *gauge, const struct esp_gauge *goal,
+                        const float *values, int count)
+{
+    static const double parts[] = {0.1, 0.2, 0.5};
+    double peak = goal ? fmax(gauge->after, goal->after) : gauge->after;
+    for (int i = 0; i < count; i++)
+        peak = fmax(peak, values[i]);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (gauge->minimum == 0 && peak > 0 && peak <= parts[i] * gauge->maximum)
+            return parts[i] * gauge->maximum;
+    return gauge->maximum;
+}
+
 /* A chart of `rows` rows with its scale on the left and, if it is steered to one, a goal. */
 static void draw_chart(struct esp_canvas *canvas, const struct esp_state *state,
                        const struct esp_iteration *it, int gauge, int y, int rows)
@@ -199,14 +231,15 @@ static void draw_chart(struct esp_canvas *canvas, const struct esp_state *state,
     float values[ESP_SUMMARIES];
     char number[16];
     const int count = course(state, gauge, values);
-    esp_draw(canvas, 0, y, ESP_STYLE_LABEL, esp_number(number, g->maximum, 2));
+    const double top = chart_top(g, goal, values, count);
+    esp_draw(canvas, 0, y, ESP_STYLE_LABEL, esp_number(number, top, 2));
     if (rows > 1)
         esp_draw(canvas, 0, y + rows - 1, ESP_STYLE_LABEL, esp_number(number, g->minimum, 2));
     const int shown = esp_draw_columns(canvas, (struct esp_rect){SCALE, y, width, rows},
-                                       ESP_STYLE_SPARK, values, count, g->minimum, g->maximum);
-    if (!goal || !(g->maximum > g->minimum))
+                                       ESP_STYLE_SPARK, values, count, g->minimum, top);
+    if (!goal || !(top > g->minimum))
         return;
-    const double place = (goal->after - g->minimum) / (g->maximum - g->minimum);
+    const double place = (goal->after - g->minimum) / (top - g->minimum);
     const int row = y + rows - 1 - (int)(place * rows < rows ? place * rows : rows - 1);
     esp_draw_repeat(canvas, SCALE + shown, row, width - shown, ESP_STYLE_WARN,
                     canvas->glyphs->dash);
@@ -228,39 +261,61 @@ static int heading_rows(const struct esp_iteration *it, int gauge, int width)
     return 1 + (*text ? esp_paragraph_height(text, width) : 0);
 }
 
-/* Charts of the values that move, as large as there is room; then those that stand still, each
- * with what it does. */
+/* A value on one line, with what it does. */
+static void draw_short(struct esp_canvas *canvas, const struct esp_iteration *it, int gauge,
+                       int y)
+{
+    const struct esp_gauge *g = &it->gauges[gauge];
+    const int width = canvas->view.rect.width;
+    char name[64];
+    int x = esp_draw(canvas, 0, y, ESP_STYLE_LABEL, esp_gauge_full_name(name, it, g->name)) + 1;
+    x = draw_change(canvas, x, y, g) + 2;
+    const char *meaning = esp_gauge_meaning(it, g->name);
+    if (x < width)
+        esp_draw_bytes(canvas, x, y, width - x, ESP_STYLE_LABEL, 0, meaning, strlen(meaning));
+}
+
+/* How many of the `moving` values that stand first in `order` get a chart, the others of
+ * `count` a line; `rows`: of a chart, `gap`: between two. */
+static int share_rows(const struct esp_iteration *it, const int *order, int moving, int count,
+                      const struct esp_rect *room, int *rows, int *gap)
+{
+    enum { LEAST = 2, MOST = 8 };
+    int charts = moving;
+    *rows = 0;
+    for (*gap = 1; charts > 0; *gap ? *gap = 0 : charts--) {
+        /* Values that stand still may fall off the end, those that move may not. */
+        int needed = *gap ? count - charts : moving - charts;
+        for (int i = 0; i < charts; i++)
+            needed += heading_rows(it, order[i], room->width) + *gap;
+        *rows = (room->height - needed) / charts;
+        *rows = *rows > MOST ? MOST : *rows;
+        if (*rows >= LEAST)
+            break;
+    }
+    return charts;
+}
+
+/* Charts of the values that move, as large as there is room; then a line for each of those that
+ * there is no room for, and of those that stand still. */
 static void draw_charts(struct esp_canvas *canvas, const struct esp_state *state,
                         const struct esp_iteration *it)
 {
-    enum { LEAST = 2, MOST = 8 };
-    const int width = canvas->view.rect.width, height = canvas->view.rect.height;
-    int moving = 0, needed = 0, y = 0;
-    for (int i = 0; i < it->gauge_count; i++) {
-        const bool still = !moves(state, it, i);
-        moving += !still;
-        needed += still ? 1 : heading_rows(it, i, width) + 1;
+    int order[ESP_MAX_GAUGES], moving = 0, count = 0, rows, gap, y = 0;
+    for (int pass = 1; pass >= 0; pass--)
+        for (int i = 0; i < it->gauge_count && count < ESP_MAX_GAUGES; i++)
+            if (moves(state, it, i) == pass) {
+                order[count++] = i;
+                moving += pass;
+            }
+    const int charts = share_rows(it, order, moving, count, &canvas->view.rect, &rows, &gap);
+    for (int i = 0; i < charts; i++) {
+        y += draw_heading(canvas, it, order[i], y);
+        draw_chart(canvas, state, it, order[i], y, rows);
+        y += rows + gap;
     }
-    int rows = moving > 0 ? (height - needed) / moving : 0;
-    rows = rows > MOST ? MOST : rows < LEAST ? LEAST : rows;
-    for (int i = 0; i < it->gauge_count && y < height; i++) {
-        if (!moves(state, it, i))
-            continue;
-        y += draw_heading(canvas, it, i, y);
-        if (y + rows <= height)
-            draw_chart(canvas, state, it, i, y, rows);
-        y += rows + 1;
-    }
-    for (int i = 0; i < it->gauge_count && y < height; i++) {
-        char name[64];
-        if (moves(state, it, i))
-            continue;
-        int x = esp_draw(canvas, 0, y, ESP_STYLE_LABEL,
-                         esp_gauge_full_name(name, it, it->gauges[i].name));
-        x = draw_change(canvas, x + 1, y, &it->gauges[i]) + 2;
-        const char *meaning = esp_gauge_meaning(it, it->gauges[i].name);
-        esp_draw_bytes(canvas, x, y++, width - x, ESP_STYLE_LABEL, 0, meaning, strlen(meaning));
-    }
+    for (int i = charts; i < count && y < canvas->view.rect.height; i++)
+        draw_short(canvas, it, order[i], y++);
 }
 
 /* Of a drafter without a controller. */

@@ -319,10 +319,12 @@ static void title(const struct esp_state *state, const struct esp_look *look, ch
     if (count > 0 && window > 0)
         snprintf(title_text, size, "text   %d tokens, window %d + %d%s%s", count, sinks, window,
                  gap, chat);
-    else if (count > 0 && context > 0)
-        snprintf(title_text, size, "text   %d tokens, %.0f %% of the context%s%s", count,
-                 100.0 * count / context, gap, chat);
-    else if (count > 0)
+    else if (count > 0 && context > 0) {
+        const double share = 100.0 * count / context;
+        if ((size_t)snprintf(title_text, size, "text   %d tokens, %.0f %% of the context%s%s",
+                             count, share, gap, chat) >= size)
+            snprintf(title_text, size, "text   %d tokens, context %.0f %%", count, share);
+    } else if (count > 0)
         snprintf(title_text, size, "text   %d tokens%s%s", count, gap, chat);
     else
         snprintf(title_text, size, "text%s%s", gap, chat);
