@@ -419,10 +419,13 @@ static int read_prompts(struct running *r)
     char *text = NULL;
     size_t length = 0;
     const char *path = r->o->prompt_file ? r->o->prompt_file : r->suite.prompts;
-    if (!*path)
+    const char *given = r->o->prompt_file ? NULL : r->o->prompt;
+    if (!*path && !given)
         return esp_fail(r->err, r->errlen, ESP_E_ARGUMENT,
                         "%s names no prompts: add a line `prompts FILE`, or give -f FILE",
                         r->suite.path);
+    if (given)
+        return cli_prompts_take(&r->prompts, given, strlen(given), "-p", r->err, r->errlen);
     if (cli_read_text(strcmp(path, "-") == 0 ? NULL : path, &text, &length) != EXIT_DONE)
         return ESP_E_FILE;
     int status = cli_prompts_take(&r->prompts, text, length, path, r->err, r->errlen);
