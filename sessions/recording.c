@@ -239,14 +239,19 @@ static int build_index(struct esp_recording *r, char *err, size_t errlen)
     return status;
 }
 
-static int open_file(struct esp_recording *r, const char *path, char *err, size_t errlen)
+/* `again`: a descriptor of the file, or -1. */
+static int open_file(struct esp_recording *r, const char *path, int again, char *err,
+                     size_t errlen)
 {
     struct stat info;
     r->path = strdup(path);
     r->line = malloc(ESP_RECORDING_LINE + 1);
     if (!r->path || !r->line)
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory to open %s", path);
-    r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    r->fd = again < 0 ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+                      : fcntl(again, F_DUPFD_CLOEXEC, 0);
+    if (r->fd >= 0 && again >= 0) /* its reader uses pread() by now, so the place is ours */
+        lseek(r->fd, 0, SEEK_SET);
     if (r->fd < 0 || fstat(r->fd, &info) < 0)
         return esp_fail(err, errlen, ESP_E_FILE, "cannot open %s: %s", path, strerror(errno));
     if (!S_ISREG(info.st_mode))
@@ -254,15 +259,15 @@ static int open_file(struct esp_recording *r, const char *path, char *err, size_
     return ESP_OK;
 }
 
-int esp_recording_open(struct esp_recording **recording, const char *path, char *err,
-                       size_t errlen)
+static int open_recording(struct esp_recording **recording, const char *path, int again,
+                          char *err, size_t errlen)
 {
     struct esp_recording *r = calloc(1, sizeof *r);
     *recording = NULL;
     if (!r)
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory to open %s", path);
     r->fd = -1;
-    int status = open_file(r, path, err, errlen);
+    int status = open_file(r, path, again, err, errlen);
     if (status == ESP_OK)
         status = build_index(r, err, errlen);
     if (status < 0) {
@@ -271,6 +276,18 @@ int esp_recording_open(struct esp_recording **recording, const char *path, char 
     }
     *recording = r;
     return ESP_OK;
+}
+
+int esp_recording_open(struct esp_recording **recording, const char *path, char *err,
+                       size_t errlen)
+{
+    return open_recording(recording, path, -1, err, errlen);
+}
+
+int esp_recording_open_again(struct esp_recording **recording, const struct esp_recording *of,
+                             char *err, size_t errlen)
+{
+    return open_recording(recording, of->path, of->fd, err, errlen);
 }
 
 void esp_recording_close(struct esp_recording *r)

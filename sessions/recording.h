@@ -56,6 +56,11 @@ struct esp_recording;
 /* Returns 0 or a negative status with a sentence in err. */
 int esp_recording_open(struct esp_recording **recording, const char *path, char *err,
                        size_t errlen);
+/* Another reader of the same file, also where its name leads elsewhere by now, for another
+ * thread. `of` stays open meanwhile; only one reader of it may be opened at a time. Returns as
+ * above. */
+int esp_recording_open_again(struct esp_recording **recording, const struct esp_recording *of,
+                             char *err, size_t errlen);
 void esp_recording_close(struct esp_recording *recording);
 
 const struct esp_recording_header *esp_recording_header(const struct esp_recording *recording);

@@ -121,9 +121,16 @@ wrong "a grid that is no best" "choice fixed:D={2,3}" "write best"
 wrong "a name that nothing varies" 'choice fixed:D=$D' "nothing that varies"
 wrong "a drafter that is none" "choice nonsense" "nonsense"
 wrong "a brace that is open" "best fixed:D={2 as x" "has no }"
+wrong "a choice that is too long" "vary a $(printf '%090d' 1)
+choice \$a\$a\$a" "a choice is too long"
+values=$(seq 0 31 | tr '\n' ' ')
+wrong "too many combinations of what varies" "$(printf "vary %s $values\n" a b c d e)" "more than 4096 combinations"
 wrong "too large a grid" "best fixed:D={1..64},B={1..64},N={1..64} as x" "more than 4096"
 printf 'prompts none.jsonl\nchoice ar\n' >"$work/s.suite"
 check "prompts that are not there" fails 1 "none.jsonl" $suite "$work/s.suite"
+printf 'choice ar\nchain off\n' >"$work/s.suite"
+check "a prompt of the command line goes before a file" sh -c \
+    "$suite '$work/s.suite' -p 'Once upon a time' -n 4 | grep -q 'Suite s, 1 prompt\.'"
 printf 'prompts two.jsonl\n' >"$work/s.suite"
 check "no choice at all" fails 1 "no line: choice" $suite "$work/s.suite"
 finish

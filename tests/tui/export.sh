@@ -41,6 +41,7 @@ key Enter
 wait
 type :export $work/live.html
 key Enter
+wait
 $dump
 type :export stages $work/live.svg 16:9
 key Enter
@@ -55,6 +56,22 @@ key Enter" >"$work/script"
 ESPALIER_SCRIPT="$work/script" timeout 60 $ESPALIER replay tests/cli/three.esp.jsonl >/dev/null 2>&1
 $ESPALIER export tests/cli/three.esp.jsonl --html 2>/dev/null | cmp -s - "$work/replay.html"
 check "a replay becomes the page that the command line writes" [ $? -eq 0 ]
+play "size 120x20
+wait
+type Once upon a time
+key Enter
+wait
+type :export $work/left.html
+key Enter
+type :quit
+key Enter" -n 40 --drafter fixed
+check "a page that is being made when somebody leaves is written" grep -q '</html>' "$work/left.html"
+play "size 120x20
+wait
+type :export $work/none.html
+key Enter
+$dump"
+check "without a tree there is no page" dumped "there is no tree yet"
 
 # A key saves what the focused pane shows.
 echo "size 120x40

@@ -41,6 +41,8 @@ key Enter
 wait
 type :export $work/tree.svg
 key Enter
+type :export $work/page.html
+key Enter
 type :draft none
 key Enter
 wait

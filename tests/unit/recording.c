@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <time.h>
 
 #include "tests/check.h"
@@ -106,6 +107,26 @@ TEST(events_can_be_read_in_any_order)
         }
         CHECK(seen == wanted && esp_recording_entry(recording, event).iterations == wanted);
     }
+    esp_recording_close(recording);
+    recorded_forget(&events);
+}
+
+/* A page is made by a reader of its own, while the screen goes on with the first one. */
+TEST(a_second_reader_sees_the_same_and_disturbs_nothing)
+{
+    struct recorded_events events = {.count = 0};
+    struct esp_recording *again;
+    recorded_session(&events, "dynatree", 0, 20);
+    struct esp_recording *recording = recorded_open();
+    const struct esp_event *first =
+        read_event(recording, esp_recording_iteration_event(recording, 19));
+    CHECK(unlink(recorded_path()) == 0);
+    recorded_write("another file\n", 13);
+    CHECK(esp_recording_open_again(&again, recording, err, sizeof err) == 0, "%s", err);
+    CHECK(first->iteration->index == 19, "what was read of the first one is still there");
+    compare(again, &events, "the second reader");
+    esp_recording_close(again);
+    compare(recording, &events, "the first reader");
     esp_recording_close(recording);
     recorded_forget(&events);
 }

@@ -622,6 +622,8 @@ bool esp_app_settled(struct esp_app *app)
 static void see_models(struct esp_app *app)
 {
     esp_look_hold(&app->control.ui.look, &app->control.state, -1);
+    if (app->control.export) /* a page may take token texts from the models before */
+        show_reply(app, esp_control_end_export(&app->control));
     if (app->control.state.loaded.anew)
         esp_prompts_retokenized(&app->control);
     esp_worker_seen(app->control.worker, app->control.state.loaded.serial);
@@ -805,13 +807,13 @@ int esp_app_open(struct esp_app *app, const struct esp_interface_options *option
 void esp_app_close(struct esp_app *app)
 {
     esp_control_page(&app->control, NULL, NULL);
-    if (app->control.worker)
-        esp_worker_close(app->control.worker);
-    if (app->control.export) {
+    if (app->control.export) { /* a page may take token texts from the models */
         show_reply(app, esp_control_end_export(&app->control));
         if (app->control.ui.message_is_error)
             esp_complain("%s", app->message);
     }
+    if (app->control.worker)
+        esp_worker_close(app->control.worker);
     esp_replay_close(&app->control);
     esp_input_close(app->input);
     esp_catalogue_free(app->help);

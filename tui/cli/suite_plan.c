@@ -40,6 +40,12 @@ static int no_memory(const struct planning *p)
     return esp_fail(p->err, p->errlen, ESP_E_MEMORY, "no memory for the suite");
 }
 
+static int too_long(const struct planning *p)
+{
+    return esp_fail(p->err, p->errlen, ESP_E_FORMAT, "%s: a choice is too long",
+                    p->suite->path);
+}
+
 /* ------------------------------------------------------------------ flags */
 
 static bool was_given(const struct cli_options *o, const char *key)
@@ -150,8 +156,7 @@ static int substitute(const struct planning *p, const char *spec, char out[SUITE
                             "%s: nothing that varies is called as in '%s'", s->path, spec);
         const size_t n = value ? strlen(value) : 1;
         if (length + n >= SUITE_WORD)
-            return esp_fail(p->err, p->errlen, ESP_E_FORMAT, "%s: a choice is too long",
-                            s->path);
+            return too_long(p);
         memcpy(out + length, value ? value : spec, n);
         length += n;
         spec += value ? longest + 1 : 1;
@@ -220,7 +225,7 @@ static int add_grid(struct planning *p, const char *spec)
             status =
                 snprintf(one, sizeof one, "%.*s%d%s", before, spec, i, close + 1) < SUITE_WORD
                     ? add_grid(p, one)
-                    : ESP_E_ARGUMENT;
+                    : too_long(p);
         return status;
     }
     for (char *at = part, *next; at && status == ESP_OK; at = next) {
@@ -229,7 +234,7 @@ static int add_grid(struct planning *p, const char *spec)
             *next++ = '\0';
         status = snprintf(one, sizeof one, "%.*s%s%s", before, spec, at, close + 1) < SUITE_WORD
                      ? add_grid(p, one)
-                     : ESP_E_ARGUMENT;
+                     : too_long(p);
     }
     return status;
 }
@@ -283,6 +288,19 @@ static bool next_values(struct planning *p)
     return false;
 }
 
+/* Every combination of values is gone through, also where no choice depends on it. */
+static int check_combinations(const struct planning *p)
+{
+    int combinations = 1;
+    for (int i = 0; i < p->suite->varies && combinations <= SUITE_GRID; i++)
+        combinations *= p->suite->vary[i].count;
+    if (combinations > SUITE_GRID)
+        return esp_fail(p->err, p->errlen, ESP_E_ARGUMENT,
+                        "%s: the lines that vary have more than %d combinations",
+                        p->suite->path, SUITE_GRID);
+    return ESP_OK;
+}
+
 int cli_suite_plan(struct cli_suite_plan *plan, struct cli_suite *suite,
                    const struct cli_prompts *prompts, const struct cli_options *options,
                    char *err, size_t errlen)
@@ -296,7 +314,9 @@ int cli_suite_plan(struct cli_suite_plan *plan, struct cli_suite *suite,
     if (!plan->cases || !plan->row || !plan->candidate)
         return no_memory(&p);
     follow_flags(suite, options);
-    int status;
+    int status = check_combinations(&p);
+    if (status < 0)
+        return status;
     do {
         status = apply_values(&p);
         for (int i = 0; i < suite->choices && status == ESP_OK; i++)

@@ -199,7 +199,8 @@ static int open_journal(struct running *r)
 
 /* ------------------------------------------------------------------ progress */
 
-static void tell(const struct running *r, const char *what)
+/* A line that is longer than the terminal is cut off, not wrapped: the next one covers it. */
+static void tell(const struct running *r, const char *doing, const char *what)
 {
     char left[64] = "";
     if (!isatty(STDERR_FILENO))
@@ -210,9 +211,10 @@ static void tell(const struct running *r, const char *what)
         snprintf(left, sizeof left, seconds < 90 ? ", %.0f s left" : ", %.0f min left",
                  seconds < 90 ? seconds : seconds / 60);
     }
+    fputs("\033[?7l", stderr);
     cli_draw_bar(stderr, r->all > 0 ? (double)r->done / r->all : 1);
-    esp_safe_print(stderr, "%d of %d runs%s: %.40s", r->done, r->all, left, what);
-    fputs("\033[K", stderr);
+    esp_safe_print(stderr, "%d of %d runs%s: %s%s", r->done, r->all, left, doing, what);
+    fputs("\033[K\033[?7h", stderr);
     fflush(stderr);
 }
 
@@ -221,7 +223,7 @@ static void tell(const struct running *r, const char *what)
 static int run_case(struct running *r, struct cli_case *c, struct cli_choice *choice,
                     int prompt)
 {
-    tell(r, c->spec);
+    tell(r, "", c->spec);
     int status = r->suite.measure->run(r->o, c, choice, &r->prompts.prompt[prompt],
                                        &c->run[prompt], r->err, r->errlen);
     if (status < 0 || !c->run[prompt])
@@ -245,6 +247,9 @@ static int open_cases(struct running *r, struct cli_case **c, struct cli_choice 
     for (int i = 0; i < count && status == ESP_OK && !r->suite.measure->alone; i++) {
         struct esp_session_options session = r->o->session;
         session.values = c[i]->values;
+        char doing[64];
+        snprintf(doing, sizeof doing, "warming up, %d of %d: ", i + 1, count);
+        tell(r, doing, c[i]->spec);
         status =
             cli_choice_open(&choice[i], c[i]->spec, r->engine, &session, r->err, r->errlen);
         for (int j = 0; j < r->o->warmup && status == ESP_OK && !cli_interrupted; j++)
@@ -419,10 +424,13 @@ static int read_prompts(struct running *r)
     char *text = NULL;
     size_t length = 0;
     const char *path = r->o->prompt_file ? r->o->prompt_file : r->suite.prompts;
-    if (!*path)
+    const char *given = r->o->prompt_file ? NULL : r->o->prompt;
+    if (!*path && !given)
         return esp_fail(r->err, r->errlen, ESP_E_ARGUMENT,
                         "%s names no prompts: add a line `prompts FILE`, or give -f FILE",
                         r->suite.path);
+    if (given)
+        return cli_prompts_take(&r->prompts, given, strlen(given), "-p", r->err, r->errlen);
     if (cli_read_text(strcmp(path, "-") == 0 ? NULL : path, &text, &length) != EXIT_DONE)
         return ESP_E_FILE;
     int status = cli_prompts_take(&r->prompts, text, length, path, r->err, r->errlen);

@@ -91,7 +91,7 @@ struct esp_control {
     bool line_if_empty; /* only if nothing stands there */
     char *clipboard;    /* (clipboard_length) bytes for the terminal's clipboard, allocated */
     size_t clipboard_length;
-    struct esp_export_job *export; /* a picture that is being drawn, or NULL */
+    struct esp_export_job *export; /* a picture or page that is being made, or NULL */
 };
 
 /* Sets the reply; returns 0. */

@@ -1,8 +1,10 @@
-/* export_job.c - a thread around esp_export(); see export_job.h.
+/* export_job.c - a thread around esp_export() and esp_web_page(); see export_job.h.
  *
- * The iteration and the models may be freed while the picture is drawn. So the calling thread
+ * The iteration and the models may be freed while a picture is drawn. So the calling thread
  * first turns the iteration into a line of a recording, and the picture is made from that line
- * alone. The calling thread also writes the file.
+ * alone. A page of a recording is made by a reader of its own; one of a live session from a
+ * copy of the iterations that are kept, and token texts of the models. The calling thread
+ * writes the file.
  */
 #include "tui/model/export_job.h"
 
@@ -11,37 +13,97 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "engine/support/write_file.h"
 #include "kernels/status.h"
 #include "tui/model/quiet_thread.h"
-#include "engine/support/write_file.h"
+#include "tui/model/web_page.h"
 
 struct esp_export_job {
     pthread_t thread;
     atomic_bool done;
+    int (*make)(struct esp_export_job *job);
+    /* A picture. */
     struct esp_export_options options;
     int iteration; /* its index */
-    char models[256], path[1024];
+    char models[256];
+    char *line; /* of the recording */
+    /* A page. */
+    struct esp_recording *recording; /* of the caller; NULL: of `state` */
+    struct esp_state *state;         /* a copy */
+    int iterations;                  /* on the page */
+
+    char path[1024];
     bool over;
-    char *line, *bytes; /* of the recording; of the picture */
-    size_t length;      /* of the picture */
+    char *bytes; /* (length) of the file */
+    size_t length;
     int status;
     char err[512];
 };
 
-static void *draw(void *user)
+static int draw_picture(struct esp_export_job *job)
+{
+    return esp_export(&job->options, &job->bytes, &job->length, job->err, sizeof job->err);
+}
+
+static int make_page(struct esp_export_job *job)
+{
+    struct esp_recording *again;
+    char *err = job->err;
+    const size_t errlen = sizeof job->err;
+    if (!job->recording)
+        return esp_web_page_of_state(job->state, &job->bytes, &job->length, &job->iterations,
+                                     err, errlen);
+    int status = esp_recording_open_again(&again, job->recording, err, errlen);
+    if (status < 0)
+        return status;
+    status =
+        esp_web_page(again, 0, job->iterations - 1, &job->bytes, &job->length, err, errlen);
+    esp_recording_close(again);
+    return status;
+}
+
+static void *run(void *user)
 {
     struct esp_export_job *job = user;
-    job->status =
-        esp_export(&job->options, &job->bytes, &job->length, job->err, sizeof job->err);
+    job->status = job->make(job);
     atomic_store(&job->done, true);
     return NULL;
 }
 
 static void destroy(struct esp_export_job *job)
 {
+    if (job->state)
+        esp_state_free(job->state);
+    free(job->state);
     free(job->line);
     free(job->bytes);
     free(job);
+}
+
+/* Starts the thread of a job that is complete, or frees it where `status` says that it is not.
+ */
+static int start(struct esp_export_job **started, struct esp_export_job *job, int status,
+                 char *err, size_t errlen)
+{
+    if (status == ESP_OK && (status = esp_quiet_thread(&job->thread, run, job)) < 0)
+        esp_fail(err, errlen, status, "no thread for the export");
+    if (status < 0)
+        destroy(job);
+    else
+        *started = job;
+    return status;
+}
+
+static struct esp_export_job *new_job(int (*make)(struct esp_export_job *), const char *path,
+                                      bool over)
+{
+    struct esp_export_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return NULL;
+    job->make = make;
+    job->over = over;
+    snprintf(job->path, sizeof job->path, "%s", path);
+    return job;
 }
 
 int esp_export_job_start(struct esp_export_job **started,
@@ -49,27 +111,38 @@ int esp_export_job_start(struct esp_export_job **started,
                          char *err, size_t errlen)
 {
     struct esp_export_options line = *options;
-    struct esp_export_job *job = calloc(1, sizeof *job);
+    struct esp_export_job *job = new_job(draw_picture, path, over);
     *started = NULL;
     if (!job)
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the picture");
     line.format = ESP_EXPORT_JSON;
     job->options = *options;
     job->iteration = options->iteration->index;
-    job->over = over;
-    snprintf(job->path, sizeof job->path, "%s", path);
     snprintf(job->models, sizeof job->models, "%s", options->models ? options->models : "");
     int status = esp_export(&line, &job->line, &job->options.line_length, err, errlen);
     job->options.line = job->line;
     job->options.models = job->models;
     job->options.iteration = NULL;
-    if (status == ESP_OK && (status = esp_quiet_thread(&job->thread, draw, job)) < 0)
-        esp_fail(err, errlen, status, "no thread for the picture");
+    return start(started, job, status, err, errlen);
+}
+
+int esp_export_job_start_page(struct esp_export_job **started, struct esp_recording *recording,
+                              const struct esp_state *state, const char *path, bool over,
+                              char *err, size_t errlen)
+{
+    struct esp_export_job *job = new_job(make_page, path, over);
+    int status = job ? ESP_OK : ESP_E_MEMORY;
+    *started = NULL;
+    if (job && recording) {
+        job->recording = recording;
+        job->iterations = esp_recording_iterations(recording);
+    } else if (job) {
+        job->state = calloc(1, sizeof *job->state);
+        status = job->state ? esp_state_copy(job->state, state) : ESP_E_MEMORY;
+    }
     if (status < 0)
-        destroy(job);
-    else
-        *started = job;
-    return status;
+        esp_fail(err, errlen, status, "no memory for the page");
+    return job ? start(started, job, status, err, errlen) : status;
 }
 
 bool esp_export_job_is_done(const struct esp_export_job *job)
@@ -85,8 +158,12 @@ int esp_export_job_end(struct esp_export_job *job, char *text, size_t size)
         snprintf(text, size, "%s", job->err);
     else
         status = esp_write_file(job->path, job->bytes, job->length, job->over, text, size);
-    if (status == ESP_OK)
+    if (status == ESP_OK && job->make == draw_picture)
         snprintf(text, size, "iteration %d written to %s", job->iteration, job->path);
+    else if (status == ESP_OK)
+        snprintf(text, size, "a page of %d iteration%s, %.1f MB, written to %s",
+                 job->iterations, job->iterations == 1 ? "" : "s", 1e-6 * (double)job->length,
+                 job->path);
     destroy(job);
     return status;
 }

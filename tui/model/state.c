@@ -22,6 +22,26 @@ void esp_state_free(struct esp_state *state)
     *state = (struct esp_state){.phase = ESP_PHASE_LOADING};
 }
 
+int esp_state_copy(struct esp_state *to, const struct esp_state *from)
+{
+    const size_t count = (size_t)from->span_count;
+    to->tokens = from->tokens;
+    to->loaded = from->loaded;
+    to->spans = malloc((count + 1) * sizeof *to->spans);
+    if (!to->spans)
+        return ESP_E_MEMORY;
+    if (count > 0)
+        memcpy(to->spans, from->spans, count * sizeof *to->spans);
+    to->span_count = to->span_capacity = from->span_count;
+    for (int back = from->kept_count - 1; back >= 0; back--) {
+        if (esp_iteration_copy(&to->kept[to->kept_next], esp_state_kept(from, back)) < 0)
+            return ESP_E_MEMORY;
+        to->kept_next = (to->kept_next + 1) % ESP_KEPT;
+        to->kept_count++;
+    }
+    return ESP_OK;
+}
+
 /* ------------------------------------------------------------------ text */
 
 static int reserve_text(struct esp_state *state, size_t bytes)

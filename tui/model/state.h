@@ -66,6 +66,10 @@ struct esp_state {
 
 /* A zeroed state is empty; set `tokens`. */
 void esp_state_free(struct esp_state *state);
+/* Copies to an empty state what a page of it is made of: its models' names, the tokens of the
+ * text (not their bytes) and the iterations that are kept. Returns 0 or ESP_E_MEMORY; the copy
+ * is freed in both cases. */
+int esp_state_copy(struct esp_state *to, const struct esp_state *from);
 /* Returns 0 or ESP_E_MEMORY. */
 int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot);
 

@@ -12,7 +12,6 @@
 
 #include "tui/commands/command.h"
 #include "tui/model/export_chart.h"
-#include "tui/model/web_page.h"
 #include "engine/support/write_file.h"
 
 /* What words behind the file's name say about a picture. */
@@ -90,27 +89,19 @@ static int draw_picture(struct esp_control *control, const struct esp_export_opt
     return esp_answer(control, "drawing iteration %d", options->iteration->index);
 }
 
-static int write_page(struct esp_control *control, const char *path, bool over)
+static int make_page(struct esp_control *control, const char *path, bool over)
 {
     const struct esp_player *player = control->player;
-    char err[512], *bytes;
-    size_t length;
-    int count = player ? esp_player_iterations(player) : 0, status;
-    if (player && count == 0)
-        return esp_refuse(control, "this recording holds no iteration");
-    if (player)
-        status =
-            esp_web_page(player->recording, 0, count - 1, &bytes, &length, err, sizeof err);
-    else
-        status =
-            esp_web_page_of_state(&control->state, &bytes, &length, &count, err, sizeof err);
-    if (status == 0)
-        status = esp_write_file(path, bytes, length, over, err, sizeof err);
-    free(bytes);
-    if (status < 0)
+    char err[512];
+    if (player ? esp_player_iterations(player) == 0 : !esp_state_kept(&control->state, 0))
+        return esp_refuse(control, player ? "this recording holds no iteration"
+                                          : "there is no tree yet");
+    esp_control_end_export(control); /* one at a time */
+    control->reply[0] = '\0';
+    if (esp_export_job_start_page(&control->export, player ? player->recording : NULL,
+                                  &control->state, path, over, err, sizeof err) < 0)
         return esp_refuse(control, "%s", err);
-    return esp_answer(control, "a page of %d iteration%s, %.1f MB, written to %s", count,
-                      count == 1 ? "" : "s", 1e-6 * (double)length, path);
+    return esp_answer(control, "making a page");
 }
 
 /* Names of the models, for captions. */
@@ -188,7 +179,7 @@ static int run(struct esp_control *control, const char *arguments)
     const struct look look = take_look(typed);
     esp_typed_path(path, sizeof path, typed);
     if (chart < 0 && esp_export_of_path(path) == ESP_EXPORT_HTML)
-        return write_page(control, path, over);
+        return make_page(control, path, over);
     if (chart < 0)
         return write_tree(control, &look, path, over);
     if (!*path)
