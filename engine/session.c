@@ -411,10 +411,10 @@ static int first_settings(struct esp_session *s, const struct esp_session_option
 static double relative_cost(const struct esp_engine *e)
 {
     const struct esp_model_desc *d = &e->draft->desc;
-    double parameters = (double)e->draft->parameters;
+    double parameters = (double)(e->draft->parameters - e->draft->idle);
     if (d->reads == ESP_READS_EAGLE)
         parameters += (double)d->outputs * d->hidden;
-    return parameters / (double)e->target->parameters;
+    return parameters / (double)(e->target->parameters - e->target->idle);
 }
 
 static int open_look_back(struct esp_session *s, int rows, char *err, size_t errlen)

@@ -52,26 +52,31 @@ struct esp_tensor {
      * together, are stored next to each other, as in GGUF files of Llama. Row i < paired / 2 of
      * a head is its stored row 2 i, row i + paired / 2 its stored row 2 i + 1. */
     int paired;
-    /* 0, or: the matrix is stored transposed (floats only), with so many numbers in a stored row,
-     * so that element (r, c) is number c * transposed + r. block = stride = rows. */
+    /* 0, or: the matrix is stored transposed (floats only), with so many numbers in a stored
+     * row, so that element (r, c) is number c * transposed + r. block = stride = rows. */
     int transposed;
     float added; /* to every number of a vector: Gemma stores the weights of its norms less 1 */
     struct esp_tensor_file *source; /* NULL: in memory, at `data` */
     size_t offset;                  /* of the first row in that file */
-    /* Larger than what is stored (F32 and BF16 only; engine/model/inflate.h): row r is stored row
-     * r % stored_rows, repeated until it has `columns`, divided by the power of two `divisor`; or
-     * zeros if that is 0. stored_rows = 0: as it is stored. */
+    /* Larger than what is stored (F32 and BF16 only; engine/model/inflate.h): row r is stored
+     * row r % stored_rows, repeated until it has `columns`, divided by the power of two
+     * `divisor`; or zeros if that is 0. stored_rows = 0: as it is stored. */
     int stored_rows, stored_columns, divisor;
 };
 
 /* By which frequencies a layer rotates: those of the model, its local ones, or none. */
 enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE };
 
+struct esp_expert {
+    struct esp_tensor gate, up; /* (expert_ffn, hidden) */
+    struct esp_tensor down;     /* (hidden, expert_ffn) */
+};
+
 struct esp_layer {
-    struct esp_tensor norm1, norm1_bias;            /* (hidden, 1) before attention */
-    struct esp_tensor query, query_bias;            /* (heads * head_dim, hidden) */
-    struct esp_tensor key, key_bias;                /* (kv_heads * head_dim, hidden) */
-    struct esp_tensor value, value_bias;            /* (kv_heads * head_dim, hidden) */
+    struct esp_tensor norm1, norm1_bias; /* (hidden, 1) before attention */
+    struct esp_tensor query, query_bias; /* (heads * head_dim, hidden) */
+    struct esp_tensor key, key_bias;     /* (kv_heads * head_dim, hidden) */
+    struct esp_tensor value, value_bias; /* (kv_heads * head_dim, hidden) */
     /* RMSNorm of each head (head_dim, 1), or of all heads together (heads * head_dim, 1) and
      * (kv_heads * head_dim, 1) */
     struct esp_tensor query_norm, key_norm;
@@ -81,9 +86,15 @@ struct esp_layer {
     struct esp_tensor down, down_bias;              /* (hidden, ffn) */
     /* biases: (out, 1) */
 
-    /* (hidden, 1) RMSNorm of what attention and MLP add to the residual stream, or none. A layer
-     * that has them may lack norm1 and norm2, which are then the identity. */
+    /* (hidden, 1) RMSNorm of what attention and MLP add to the residual stream, or none. A
+     * layer that has them may lack norm1 and norm2, which are then the identity. */
     struct esp_tensor norm_attended, norm_mlp;
+
+    /* A mixture of experts in place of gate, up and down, or `router` without data: the router
+     * (experts, hidden) chooses the `experts_used` experts of the highest probabilities, whose
+     * outputs are added, weighted by these. expert: (experts) of the three matrices. */
+    struct esp_tensor router;
+    struct esp_expert *expert;
 
     /* Of the rows that a row of a batch sees, attention takes the last `window` ones, the row's
      * own included; 0: all. As these rows are at consecutive positions, it sees the positions
@@ -107,37 +118,40 @@ static inline bool esp_gated(enum esp_activation activation)
  *   ESP_READS_EAGLE: fc [embedding, input] (Li et al., "EAGLE", 2024, section 4.1). Layer 0 may
  *     lack norm1, and the model may lack norm_final: both are then the identity.
  *   ESP_READS_EAGLE3: x = fc input, or the input itself if it has the width `hidden`, is the
- *     residual stream. The attention of the only layer reads [norm1 embedding, norm_input x], so
- *     its matrices for query, key and value have 2 * hidden columns (Li et al., "EAGLE-3", 2025,
- *     section 3.1). */
+ *     residual stream. The attention of the only layer reads [norm1 embedding, norm_input x],
+ *     so its matrices for query, key and value have 2 * hidden columns (Li et al., "EAGLE-3",
+ *     2025, section 3.1). */
 enum esp_reads { ESP_READS_TOKENS, ESP_READS_EAGLE, ESP_READS_EAGLE3 };
 
 struct esp_model_desc {
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
     enum esp_reads reads;
-    int input;                      /* width of the hidden states that it reads, or 0 */
-    struct esp_tensor fc;           /* (hidden, hidden + input), of EAGLE-3 (hidden, input) */
-    struct esp_tensor fc_bias;      /* (hidden, 1) */
-    struct esp_tensor norm_input;   /* (hidden, 1) of EAGLE-3 */
+    int input;                    /* width of the hidden states that it reads, or 0 */
+    struct esp_tensor fc;         /* (hidden, hidden + input), of EAGLE-3 (hidden, input) */
+    struct esp_tensor fc_bias;    /* (hidden, 1) */
+    struct esp_tensor norm_input; /* (hidden, 1) of EAGLE-3 */
     enum esp_norm norm;
     enum esp_activation activation;
     bool parallel_residual; /* x + attention(norm1 x) + mlp(norm2 x), as in gpt_neox */
     float norm_epsilon;
+    int experts, experts_used, expert_ffn; /* of layers with a router */
+    bool experts_normed; /* the weights of the experts used are divided by their sum */
     int rotary; /* leading dimensions of a head that RoPE rotates; pairs (i, i + rotary/2) */
     const float *inverse_frequency; /* (rotary / 2) radians per position, scaling included */
     const float *local_inverse_frequency; /* the same of ESP_ROTATION_LOCAL, or NULL */
-    float rotary_scale;             /* of cosine and sine, or 0: 1 */
-    /* Factors of the embedding, of what attention and MLP add to the residual stream, and of the
-     * logits; 0 stands for 1. Factor of attention's scores, or 0: 1 / sqrt(head_dim). */
+    float rotary_scale;                   /* of cosine and sine, or 0: 1 */
+    /* Factors of the embedding, of what attention and MLP add to the residual stream, and of
+     * the logits; 0 stands for 1. Factor of attention's scores, or 0: 1 / sqrt(head_dim). */
     float embedding_scale, residual_scale, logit_scale, attention_scale;
     /* Attention's scores and logits x become cap * tanh(x / cap); 0: they do not. */
     float attention_cap, logit_cap;
-    /* (positions, hidden), added to the embedding, or none. There are `context` rows or more. */
+    /* (positions, hidden), added to the embedding, or none. There are `context` rows or more.
+     */
     struct esp_tensor position_embedding;
-    struct esp_tensor embedding;    /* (vocabulary, hidden) */
-    struct esp_tensor head;         /* (outputs, hidden); the embedding again if tied */
-    /* Tokens that get logits; all others get -1e30. output_token (outputs), ascending: the token
-     * of each row of `head`; NULL: outputs = vocabulary, row i is token i. */
+    struct esp_tensor embedding; /* (vocabulary, hidden) */
+    struct esp_tensor head;      /* (outputs, hidden); the embedding again if tied */
+    /* Tokens that get logits; all others get -1e30. output_token (outputs), ascending: the
+     * token of each row of `head`; NULL: outputs = vocabulary, row i is token i. */
     int outputs;
     const int32_t *output_token;
     /* NULL, or weights on the same backend that outlive these: if the embedding or the head is
@@ -161,8 +175,9 @@ enum { ESP_STATE_NORMED = -1, ESP_MAX_STATES = 4 };
 struct esp_states {
     int count;
     int state[ESP_MAX_STATES]; /* the first `count` of them, in the order they are stored */
-    /* (capacity, count * hidden), made by rows_open() with count * hidden as its vocabulary, and
-     * owned by the caller, who reads it with read_row() or hands it to another pass as input. */
+    /* (capacity, count * hidden), made by rows_open() with count * hidden as its vocabulary,
+     * and owned by the caller, who reads it with read_row() or hands it to another pass as
+     * input. */
     struct esp_rows *to;
     const int32_t *row; /* (rows) row of `to` for batch row i, -1: none; NULL: i */
 };
@@ -229,8 +244,8 @@ enum esp_delivery { ESP_NOW, ESP_LATER };
 struct esp_step {
     struct esp_sampling sampling;
     int k;
-    int32_t *ids;       /* (rows with logits, k) */
-    float *values;      /* (rows with logits, k) */
+    int32_t *ids;           /* (rows with logits, k) */
+    float *values;          /* (rows with logits, k) */
     enum esp_delivery when; /* ids and values are there */
 };
 

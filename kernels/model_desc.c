@@ -232,6 +232,28 @@ static bool needs_norm(const struct esp_model_desc *d, const struct esp_tensor *
     return d->reads != ESP_READS_EAGLE || weight->data;
 }
 
+static int check_experts(const struct checker *c, const struct esp_model_desc *d,
+                         const struct esp_layer *l)
+{
+    const struct esp_tensor none = {.data = NULL};
+    if (d->experts < 1 || d->experts_used < 1 || d->experts_used > d->experts ||
+        d->expert_ffn < 1 || d->expert_ffn > INT32_MAX / 2 || !l->expert ||
+        d->activation != ESP_SWIGLU)
+        return esp_fail(c->err, c->errlen, ESP_E_FORMAT,
+                        "%d of %d experts of width %d in layer %d do not fit together",
+                        d->experts_used, d->experts, d->expert_ffn, c->layer);
+    int status = check(c, &l->router, "the router", d->experts, d->hidden);
+    for (int i = 0; i < d->experts && status == 0; i++) {
+        const struct esp_expert *e = &l->expert[i];
+        status = check_matrix(c, &e->gate, &none, "an expert", d->expert_ffn, d->hidden);
+        if (status == 0)
+            status = check_matrix(c, &e->up, &none, "an expert", d->expert_ffn, d->hidden);
+        if (status == 0)
+            status = check_matrix(c, &e->down, &none, "an expert", d->hidden, d->expert_ffn);
+    }
+    return status;
+}
+
 static int check_layer(const struct checker *c, const struct esp_model_desc *d,
                        const struct esp_layer *l)
 {
@@ -246,6 +268,7 @@ static int check_layer(const struct checker *c, const struct esp_model_desc *d,
         {&l->key, &l->key_bias, "the key matrix", kv, read},
         {&l->value, &l->value_bias, "the value matrix", kv, read},
         {&l->output, &l->output_bias, "the output matrix", d->hidden, q},
+        /* of the MLP: */
         {&l->gate, &l->gate_bias, "the gate matrix", d->ffn, d->hidden},
         {&l->up, &l->up_bias, "the up matrix", d->ffn, d->hidden},
         {&l->down, &l->down_bias, "the down matrix", d->hidden, d->ffn},
@@ -269,7 +292,11 @@ static int check_layer(const struct checker *c, const struct esp_model_desc *d,
     if (status == 0 && l->rotation == ESP_ROTATION_LOCAL && !d->local_inverse_frequency)
         status = esp_fail(c->err, c->errlen, ESP_E_FORMAT,
                           "the model has no local frequencies for layer %d", c->layer);
-    for (size_t i = 0; i < sizeof matrices / sizeof *matrices && status == 0; i++)
+    const bool mixed = l->router.data != NULL;
+    if (status == 0 && mixed)
+        status = check_experts(c, d, l);
+    const size_t count = sizeof matrices / sizeof *matrices - (mixed ? 3 : 0);
+    for (size_t i = 0; i < count && status == 0; i++)
         if (matrices[i].tensor != &l->gate || esp_gated(d->activation))
             status = check_matrix(c, matrices[i].tensor, matrices[i].bias, matrices[i].name,
                                   matrices[i].rows, matrices[i].columns);
@@ -342,6 +369,8 @@ const char *esp_model_desc_special(const struct esp_model_desc *d)
             return "a rotation that differs from layer to layer";
         if (l->query_norm.data && l->query_norm.rows != d->head_dim)
             return "norms of all heads together";
+        if (l->router.data)
+            return "a mixture of experts";
         if (l->query.transposed != 0)
             return "transposed weights";
     }

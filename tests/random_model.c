@@ -203,6 +203,23 @@ void random_head_make(struct random_model *m, const struct random_shape *s,
     m->desc.norm_final = m->layers[0].norm1 = none;
 }
 
+void random_model_mix(struct random_model *m, int layer, int used, int expert_ffn)
+{
+    struct esp_layer *l = &m->layers[layer];
+    const struct esp_tensor none = {0};
+    const int hidden = m->desc.hidden;
+    m->desc.experts = RANDOM_EXPERTS;
+    m->desc.experts_used = used;
+    m->desc.expert_ffn = expert_ffn;
+    l->router = tensor(m, RANDOM_EXPERTS, hidden, 0, 2 / sqrt(hidden));
+    l->expert = m->experts;
+    for (int i = 0; i < RANDOM_EXPERTS; i++)
+        m->experts[i] = (struct esp_expert){.gate = matrix(m, expert_ffn, hidden),
+                                            .up = matrix(m, expert_ffn, hidden),
+                                            .down = matrix(m, hidden, expert_ffn)};
+    l->gate = l->up = l->down = none;
+}
+
 void random_model_free(struct random_model *m)
 {
     for (int i = 0; i < m->count; i++)

@@ -8,7 +8,7 @@
 
 #include "kernels/kernels.h"
 
-enum { RANDOM_LAYERS = 4, RANDOM_TENSORS = 128 };
+enum { RANDOM_LAYERS = 4, RANDOM_TENSORS = 128, RANDOM_EXPERTS = 8 };
 
 struct random_shape {
     const char *name;
@@ -24,6 +24,7 @@ struct random_model {
     struct random_shape shape;
     struct esp_model_desc desc;
     struct esp_layer layers[RANDOM_LAYERS];
+    struct esp_expert experts[RANDOM_EXPERTS];
     float inverse_frequency[64];
     void *memory[RANDOM_TENSORS];
     int count;
@@ -35,6 +36,9 @@ void random_model_make(struct random_model *model, const struct random_shape *sh
 /* A draft head in the form of EAGLE-1, whose hidden states have the width of its own. */
 void random_head_make(struct random_model *model, const struct random_shape *shape,
                       unsigned long long seed);
+/* Makes layer `layer` a mixture of RANDOM_EXPERTS experts, of which a token uses `used`. The
+ * reference does not compute it. */
+void random_model_mix(struct random_model *model, int layer, int used, int expert_ffn);
 void random_model_free(struct random_model *model);
 
 /* Logits of n nodes of a forest: node i sees itself and its ancestors (parents[i] < i, -1:

@@ -23,6 +23,10 @@
     X(int, kv_heads, 1, 4096)                                                                  \
     X(int, head_dim, 2, 4096)                                                                  \
     X(int, ffn, 1, 1 << 20)                                                                    \
+    X(int, experts, 1, 4096)      /* of a mixture */                                           \
+    X(int, experts_used, 1, 4096) /* by each token */                                          \
+    X(int, expert_ffn, 1, 1 << 20)                                                             \
+    X(int, mixed_every, 1, 1000) /* of so many layers the last one is a mixture */             \
     X(int, vocabulary, 1, 2 << 20)                                                             \
     X(int, context, 1, 16 << 20)                                                               \
     X(int, window, 1, 16 << 20)      /* positions that attention sees, its own included */     \
@@ -40,6 +44,7 @@
     X(double, logit_divisor, 1e-6, 1e6)                                                        \
     X(double, attention_cap, 1e-3, 1e6)                                                        \
     X(double, logit_cap, 1e-3, 1e6)                                                            \
+    X(bool, experts_normed, 0, 1)                                                              \
     X(bool, parallel_residual, 0, 1)                                                           \
     X(bool, windowed, 0, 1)                                                                    \
     X(bool, attention_bias, 0, 1) /* of query, key and value */                                \
@@ -89,6 +94,8 @@ enum esp_size {
     ESP_QUERIES,
     ESP_KEYS,
     ESP_POSITIONS,
+    ESP_EXPERTS,
+    ESP_EXPERT_FFN,
     ESP_FFN,
     ESP_VOCABULARY,
     ESP_ATTENDED,
@@ -102,6 +109,8 @@ enum esp_presence {
     ESP_IF_MLP_BIAS,
     ESP_IF_HEAD_NORM,
     ESP_IF_STORED,
+    ESP_IF_MIXED, /* the layer is a mixture of experts */
+    ESP_UNLESS_MIXED,
     ESP_IF_INPUT_NORM, /* the first layer of an EAGLE-1 head may lack it */
     ESP_UNLESS_TIED
 };
@@ -151,6 +160,11 @@ struct esp_tensor_rule {
         offsetof(struct esp_layer, field), name, ESP_##rows, ESP_ONE, ESP_##when, 0, 0, false, \
             false, 1                                                                           \
     }
+#define ESP_EXPERT(field, name, rows, columns)                                                 \
+    {                                                                                          \
+        offsetof(struct esp_expert, field), name, ESP_##rows, ESP_##columns, ESP_ALWAYS, 0, 0, \
+            false, false, 0                                                                    \
+    }
 #define ESP_LAYER(field, name, rows, columns, when)                                            \
     ESP_LAYER_PART(field, name, rows, columns, when, 0, 0)
 
@@ -166,6 +180,10 @@ struct esp_family {
     const struct esp_config_rule *config;
     const struct esp_tensor_rule *tensors;       /* of struct esp_model_desc */
     const struct esp_tensor_rule *layer_tensors; /* of struct esp_layer; names follow "N." */
+    /* Of struct esp_expert, or NULL; names follow "N." expert_name "E.". One tensor (experts,
+     * rows, columns) may hold the matrices of all experts; its name lacks "E.". */
+    const struct esp_tensor_rule *expert_tensors;
+    const char *expert_name;
 };
 
 /* A flag of config.json that must have this value, which is its fallback. */
@@ -210,6 +228,10 @@ int esp_config_number(double *value, double smallest, double largest, const char
                       const struct esp_json *json, char *err, size_t errlen);
 
 /* ------------------------------------------------------------------ layers.c */
+
+/* Whether a layer is a mixture of experts: by decoder_sparse_step and mlp_only_layers. */
+int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
+                     const struct esp_json *json, char *err, size_t errlen);
 
 /* Gives every layer (config->layers) its window and its rotation. The file's layer_types names
  * the layers that have a window; without it, all do that `window_from` and `full_every` leave.

@@ -169,6 +169,9 @@ int esp_config_read(struct esp_config *config, const struct esp_architecture *ar
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "%s: the head dimension is %d, but must be even and at most 4096",
                         json->path, config->head_dim);
+    if (config->experts > 0 && config->experts_used > config->experts)
+        return esp_fail(err, errlen, ESP_E_FORMAT, "%s: a token cannot use %d of %d experts",
+                        json->path, config->experts_used, config->experts);
     if (config->ffn == 0)
         config->ffn = 4 * config->hidden;
     int status = check_weights(json, err, errlen);

@@ -527,6 +527,9 @@ int esp_gguf_describe(struct esp_gguf_header *header, float **factors,
             err, errlen, ESP_E_UNSUPPORTED,
             "%s has two sets of frequencies (longrope), which cannot be written yet",
             model->path);
+    if (model->desc.experts > 0)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "%s is a mixture of experts, which cannot be written yet", model->path);
     bool folder = stat(model->path, &about) == 0 && S_ISDIR(about.st_mode);
     return folder ? describe_folder(&d, factors) : describe_file(&d);
 }

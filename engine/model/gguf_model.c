@@ -85,6 +85,7 @@ static const struct slot_name layer_slots[] = {
     LAYER(norm_attended, "post_attention_norm.weight"),
     LAYER(norm2, "ffn_norm.weight"),
     LAYER(norm2_bias, "ffn_norm.bias"),
+    LAYER(router, "ffn_gate_inp.weight"),
     LAYER(gate, "ffn_gate.weight"),
     LAYER(gate_bias, "ffn_gate.bias"),
     LAYER(up, "ffn_up.weight"),
@@ -105,6 +106,14 @@ static const struct slot_name fused_slots[] = {
     LAYER(value_bias, "attn_qkv.bias"),
     LAYER(gate, "ffn_up.weight"),
     LAYER(up, "ffn_up.weight"),
+    {0, NULL},
+};
+
+/* Of struct esp_expert: one tensor for all experts of a layer. */
+static const struct slot_name expert_slots[] = {
+    {offsetof(struct esp_expert, gate), "ffn_gate_exps.weight"},
+    {offsetof(struct esp_expert, up), "ffn_up_exps.weight"},
+    {offsetof(struct esp_expert, down), "ffn_down_exps.weight"},
     {0, NULL},
 };
 
@@ -138,6 +147,9 @@ const struct esp_gguf_key esp_gguf_keys[] = {
     {"embedding_length", "hidden_size", true, ESP_GGUF_U32},
     {"feed_forward_length", "intermediate_size", true, ESP_GGUF_U32},
     {"context_length", "max_position_embeddings", true, ESP_GGUF_U32},
+    {"expert_count", "num_experts", false, ESP_GGUF_U32},
+    {"expert_used_count", "num_experts_per_tok", false, ESP_GGUF_U32},
+    {"expert_feed_forward_length", "moe_intermediate_size", false, ESP_GGUF_U32},
     {"attention.head_count", "num_attention_heads", true, ESP_GGUF_U32},
     {"attention.head_count_kv", "num_key_value_heads", false, ESP_GGUF_U32},
     {"attention.key_length", "head_dim", false, ESP_GGUF_U32},
@@ -388,6 +400,7 @@ static int read_config(cJSON *config, const struct esp_gguf *g, const char *arch
     bool window = strcmp(known->model_type, "llama") == 0 &&
                   cJSON_GetObjectItem(config, "sliding_window");
     cJSON_AddStringToObject(config, "model_type", window ? "mistral" : known->model_type);
+    cJSON_AddBoolToObject(config, "norm_topk_prob", true);      /* as llama.cpp computes it */
     cJSON_AddBoolToObject(config, "tie_word_embeddings", true); /* where there is no head */
     add_presence(config, g);
     add_scaling(config, g, architecture);
@@ -445,8 +458,18 @@ static bool folder_name(char *name, size_t size, const struct esp_architecture *
         *found = rule;
         return true;
     }
-    snprintf(name, size, "%s", stored);
     *found = NULL;
+    for (const struct esp_tensor_rule *rule = layer < 0 ? NULL : family->expert_tensors;
+         rule && rule->name; rule++) {
+        char own[MOST_NAME];
+        snprintf(own, sizeof own, "blk.%d.%s", layer, name_of(expert_slots, rule->slot));
+        if (strcmp(own, stored) != 0)
+            continue;
+        snprintf(name, size, "%s%d.%s%s", family->layer_name, layer, family->expert_name,
+                 rule->name);
+        return true;
+    }
+    snprintf(name, size, "%s", stored);
     return false;
 }
 
@@ -479,7 +502,7 @@ static int add_tensor(struct esp_stored_set *set, const struct esp_gguf *g,
     made->end = made->begin + tensor->bytes;
     made->offset = tensor->offset;
     made->converted = true;
-    made->paired = known && paired && is_rotated(rule) && layer_of(stored) >= 0;
+    made->paired = known && rule && paired && is_rotated(rule) && layer_of(stored) >= 0;
     return 0;
 }
 

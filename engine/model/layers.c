@@ -53,6 +53,30 @@ static bool has_window(const struct esp_config *config, int layer, bool rotated)
            (config->full_every == 0 || (layer + 1) % config->full_every != 0);
 }
 
+int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
+                     const struct esp_json *json, char *err, size_t errlen)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->root, "mlp_only_layers"), *item;
+    *mixed = config->experts > 0 && (layer + 1) % config->mixed_every == 0;
+    if (!list || cJSON_IsNull(list))
+        return 0;
+    if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) > config->layers)
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "%s: mlp_only_layers must be a list of some of the %d layers",
+                        json->path, config->layers);
+    cJSON_ArrayForEach(item, list)
+    {
+        if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) ||
+            !(item->valuedouble < config->layers))
+            return esp_fail(err, errlen, ESP_E_FORMAT,
+                            "%s: mlp_only_layers must list numbers of layers, 0 to %d",
+                            json->path, config->layers - 1);
+        if (item->valuedouble == layer)
+            *mixed = false;
+    }
+    return 0;
+}
+
 int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,
                       const struct esp_json *json, char *err, size_t errlen)
 {

@@ -56,7 +56,8 @@ struct binding {
     const char *architecture; /* its name */
     const struct esp_family *family;
     const struct esp_config *config;
-    bool bare; /* the file holds the bare model: its names lack the prefix */
+    bool bare;  /* the file holds the bare model: its names lack the prefix */
+    bool mixed; /* the layer is a mixture of experts */
 };
 
 static int size_of(enum esp_size size, const struct esp_config *config)
@@ -78,6 +79,10 @@ static int size_of(enum esp_size size, const struct esp_config *config)
         return config->vocabulary;
     case ESP_POSITIONS:
         return config->context;
+    case ESP_EXPERTS:
+        return config->experts;
+    case ESP_EXPERT_FFN:
+        return config->expert_ffn;
     case ESP_ATTENDED:
         return config->attended;
     case ESP_FC:
@@ -88,11 +93,14 @@ static int size_of(enum esp_size size, const struct esp_config *config)
     return 0;
 }
 
-static bool expected(enum esp_presence when, const struct esp_config *config, int layer,
+static bool expected(enum esp_presence when, const struct binding *binding, int layer,
                      bool stored)
 {
+    const struct esp_config *config = binding->config;
     if (when == ESP_IF_STORED)
         return stored;
+    if (when == ESP_IF_MIXED || when == ESP_UNLESS_MIXED)
+        return binding->mixed == (when == ESP_IF_MIXED);
     if (when == ESP_IF_INPUT_NORM)
         return stored || layer > 0 || config->reads != ESP_READS_EAGLE;
     return when == ESP_IF_ATTENTION_BIAS ? config->attention_bias
@@ -140,6 +148,34 @@ static int64_t stored_rows(const struct esp_tensor_rule *table,
                : (int64_t)size_of(rule->rows, config) * (rule->parts > 0 ? rule->parts : 1);
 }
 
+/* Checks shape and type of a stored tensor, which is NULL if there is none. want: (rank). */
+static int check_stored(enum esp_dtype *dtype, const struct esp_stored *stored,
+                        const char *name, const int64_t *want, int rank,
+                        const struct binding *binding, char *err, size_t errlen)
+{
+    char want_text[256], found_text[256], names[128];
+    shape_text(want_text, sizeof want_text, want, rank);
+    if (!stored)
+        return esp_fail(err, errlen, ESP_E_FORMAT, "%s: tensor %s of shape %s is missing",
+                        binding->model->path, name, want_text);
+    if (stored->rank != rank || memcmp(stored->shape, want, (size_t)rank * sizeof *want) != 0)
+        return esp_fail(
+            err, errlen, ESP_E_FORMAT,
+            "%s: tensor %s has shape %s, but config.json asks for %s", stored->file, name,
+            shape_text(found_text, sizeof found_text, stored->shape, stored->rank), want_text);
+    *dtype = esp_dtype_find(stored->type);
+    if (*dtype == ESP_DTYPE_COUNT)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "%s: tensor %s is stored as %s; supported are %s", stored->file, name,
+                        stored->type, type_names(names, sizeof names));
+    if (esp_dtype_quantised(*dtype) && rank == 1)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "%s: tensor %s, which is no matrix, is stored as %s; only F32, F16 and "
+                        "BF16 are supported there",
+                        stored->file, name, stored->type);
+    return 0;
+}
+
 /* Fills `slot` from the stored tensor that `rule` of `table` names, checking type and shape. */
 static int bind_tensor(struct esp_tensor *slot, const struct binding *binding,
                        const struct esp_tensor_rule *table, const struct esp_tensor_rule *rule,
@@ -147,32 +183,16 @@ static int bind_tensor(struct esp_tensor *slot, const struct binding *binding,
 {
     const struct esp_config *config = binding->config;
     struct esp_model *model = binding->model;
-    char want_text[256], found_text[256], names[128];
+    enum esp_dtype dtype;
     int rows = size_of(rule->rows, config), columns = size_of(rule->columns, config);
     int64_t before, all = stored_rows(table, rule, config, &before);
     int rank = rule->columns == ESP_ONE ? 1 : 2;
     struct esp_stored *stored = esp_stored_find(model->files, name);
     const bool transposed = rule->transposed && rank == 2 && !(stored && stored->converted);
     const int64_t want[2] = {transposed ? columns : all, transposed ? all : columns};
-    shape_text(want_text, sizeof want_text, want, rank);
-    if (!stored)
-        return esp_fail(err, errlen, ESP_E_FORMAT, "%s: tensor %s of shape %s is missing",
-                        model->path, name, want_text);
-    if (stored->rank != rank || memcmp(stored->shape, want, (size_t)rank * sizeof *want) != 0)
-        return esp_fail(
-            err, errlen, ESP_E_FORMAT,
-            "%s: tensor %s has shape %s, but config.json asks for %s", stored->file, name,
-            shape_text(found_text, sizeof found_text, stored->shape, stored->rank), want_text);
-    enum esp_dtype dtype = esp_dtype_find(stored->type);
-    if (dtype == ESP_DTYPE_COUNT)
-        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "%s: tensor %s is stored as %s; supported are %s", stored->file, name,
-                        stored->type, type_names(names, sizeof names));
-    if (esp_dtype_quantised(dtype) && rank == 1)
-        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "%s: tensor %s, which is no matrix, is stored as %s; only F32, F16 and "
-                        "BF16 are supported there",
-                        stored->file, name, stored->type);
+    int status = check_stored(&dtype, stored, name, want, rank, binding, err, errlen);
+    if (status < 0)
+        return status;
 
     bool interleaved = rule->parts > 0 && !stored->converted;
     int block = interleaved ? config->head_dim : rows;
@@ -222,7 +242,7 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
         struct esp_tensor *slot = (struct esp_tensor *)((char *)base + rule->slot);
         if (rule->when == ESP_UNLESS_TIED && binding->config->tied && !stored)
             *slot = binding->model->desc.embedding;
-        else if (expected(rule->when, binding->config, layer, stored))
+        else if (expected(rule->when, binding, layer, stored))
             status = bind_tensor(slot, binding, table, rule, name, err, errlen);
         else if (stored)
             status = esp_fail(err, errlen, ESP_E_FORMAT,
@@ -231,13 +251,88 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
                               binding->model->path, name, binding->architecture,
                               rule->when == ESP_IF_HEAD_NORM  ? ""
                               : rule->when == ESP_IF_MLP_BIAS ? "mlp_bias or "
-                                                              : "attention_bias or ");
+                              : rule->when == ESP_IF_MIXED || rule->when == ESP_UNLESS_MIXED
+                                  ? "mlp_only_layers or "
+                                  : "attention_bias or ");
     }
     return status;
 }
 
+/* The matrix that `rule` names of all experts of a layer, from one tensor. */
+static int bind_stack(struct esp_expert *expert, const struct binding *binding,
+                      const struct esp_tensor_rule *rule, struct esp_stored *stored,
+                      const char *name, char *err, size_t errlen)
+{
+    struct esp_model *model = binding->model;
+    const int experts = binding->config->experts;
+    const int rows = size_of(rule->rows, binding->config);
+    const int columns = size_of(rule->columns, binding->config);
+    const int64_t want[3] = {experts, rows, columns};
+    enum esp_dtype dtype;
+    int status = check_stored(&dtype, stored, name, want, 3, binding, err, errlen);
+    if (status < 0)
+        return status;
+    const size_t bytes = (size_t)rows * esp_dtype_row_bytes(dtype, columns);
+    for (int i = 0; i < experts; i++)
+        *(struct esp_tensor *)((char *)&expert[i] + rule->slot) =
+            (struct esp_tensor){.data = stored,
+                                .source = stored->source,
+                                .offset = stored->offset + (size_t)i * bytes,
+                                .dtype = dtype,
+                                .rows = rows,
+                                .columns = columns,
+                                .block = rows,
+                                .stride = rows};
+    stored->used = true;
+    model->parameters += (int64_t)experts * rows * columns;
+    model->bytes += (size_t)experts * bytes;
+    return 0;
+}
+
+/* One of the matrices of all experts of a layer. */
+static int bind_experts_matrix(const struct binding *binding, struct esp_layer *layer,
+                               int number, const struct esp_tensor_rule *rule, char *err,
+                               size_t errlen)
+{
+    const struct esp_family *family = binding->family;
+    const size_t prefix = binding->bare ? strlen(family->prefix) : 0;
+    char name[256];
+    int status = 0;
+    snprintf(name, sizeof name, "%s%d.%s%s", family->layer_name, number, family->expert_name,
+             rule->name);
+    struct esp_stored *stack = esp_stored_find(binding->model->files, name + prefix);
+    if (stack)
+        return bind_stack(layer->expert, binding, rule, stack, name + prefix, err, errlen);
+    for (int i = 0; i < binding->config->experts && status == 0; i++) {
+        struct esp_tensor *slot = (struct esp_tensor *)((char *)&layer->expert[i] + rule->slot);
+        snprintf(name, sizeof name, "%s%d.%s%d.%s", family->layer_name, number,
+                 family->expert_name, i, rule->name);
+        status = bind_tensor(slot, binding, family->expert_tensors, rule, name + prefix, err,
+                             errlen);
+    }
+    return status;
+}
+
+static int bind_experts(const struct binding *binding, struct esp_layer *layer, int number,
+                        char *err, size_t errlen)
+{
+    const struct esp_config *config = binding->config;
+    struct esp_model *model = binding->model;
+    const int64_t before = model->parameters;
+    int status = 0;
+    if (!(layer->expert = calloc((size_t)config->experts, sizeof *layer->expert)))
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", model->path);
+    for (const struct esp_tensor_rule *rule = binding->family->expert_tensors;
+         rule->name && status == 0; rule++)
+        status = bind_experts_matrix(binding, layer, number, rule, err, errlen);
+    model->idle += (model->parameters - before) / config->experts *
+                   (config->experts - config->experts_used);
+    return status;
+}
+
 static int bind_all(struct esp_model *model, const struct esp_family *family,
-                    const struct esp_config *config, char *err, size_t errlen)
+                    const struct esp_config *config, const struct esp_json *json, char *err,
+                    size_t errlen)
 {
     struct binding binding = {
         .model = model,
@@ -250,9 +345,16 @@ static int bind_all(struct esp_model *model, const struct esp_family *family,
     if (!model->desc.layer)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", model->path);
     int status = bind_table(&binding, family->tensors, &model->desc, -1, err, errlen);
-    for (int i = 0; i < config->layers && status == 0; i++)
-        status =
-            bind_table(&binding, family->layer_tensors, &model->desc.layer[i], i, err, errlen);
+    for (int i = 0; i < config->layers && status == 0; i++) {
+        status = family->expert_tensors
+                     ? esp_config_mixed(&binding.mixed, i, config, json, err, errlen)
+                     : 0;
+        if (status == 0)
+            status = bind_table(&binding, family->layer_tensors, &model->desc.layer[i], i, err,
+                                errlen);
+        if (status == 0 && model->desc.layer[i].router.data)
+            status = bind_experts(&binding, &model->desc.layer[i], i, err, errlen);
+    }
     if (status == 0)
         model->dtype = esp_dtype_name(model->desc.layer[0].query.dtype);
     return status;
@@ -355,6 +457,12 @@ static void describe(struct esp_model_desc *desc, const struct esp_family *famil
     desc->kv_heads = config->kv_heads;
     desc->head_dim = config->head_dim;
     desc->ffn = config->ffn;
+    if (family->expert_tensors) {
+        desc->experts = config->experts;
+        desc->experts_used = config->experts_used;
+        desc->expert_ffn = config->expert_ffn;
+        desc->experts_normed = config->experts_normed;
+    }
     desc->vocabulary = config->vocabulary;
     desc->outputs = config->outputs;
     desc->context = config->context;
@@ -442,7 +550,7 @@ static int open_configured(struct esp_model *model, const struct esp_json *json,
         status = recognize(model, &family, &config, architecture, json, err, errlen);
     if (status == 0) {
         describe(&model->desc, family, &config);
-        status = bind_all(model, family, &config, err, errlen);
+        status = bind_all(model, family, &config, json, err, errlen);
     }
     if (status == 0 && !model->head)
         status = esp_config_layers(model->desc.layer, &config, json, err, errlen);
@@ -577,6 +685,8 @@ void esp_model_close(struct esp_model *model)
     free(model->rotation.local);
     free(model->rotation.extended);
     free(model->output_token);
+    for (int i = 0; model->desc.layer && i < model->desc.layers; i++)
+        free(model->desc.layer[i].expert);
     free(model->desc.layer);
     free(model->preset);
     free(model->sampling_preset);

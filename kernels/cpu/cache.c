@@ -16,12 +16,12 @@ struct buffer {
     size_t count, each, size;
 };
 
-enum { BUFFERS = 28 };
+enum { BUFFERS = 35 };
 
 /* Do attention and MLP compute what they add before they add it? */
 static bool has_branch(const struct esp_model_desc *d)
 {
-    bool any = d->residual_scale != 0;
+    bool any = d->residual_scale != 0 || d->experts > 0;
     for (int i = 0; i < d->layers; i++)
         any |= d->layer[i].norm_attended.data || d->layer[i].norm_mlp.data;
     return any;
@@ -35,6 +35,7 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
     const size_t batch = (size_t)c->max_batch, rows = (size_t)c->blocks * ESP_LANES;
     const size_t heads = (size_t)d->layers * (size_t)d->kv_heads, f = sizeof(float);
     const size_t turns = (size_t)(d->rotary / 2) * (d->local_inverse_frequency ? 2 : 1);
+    const size_t mixed = d->experts > 0 ? batch : 0;
     const size_t split = w->split ? 1 : 0, cut = w->cut ? 1 : 0;
     const struct buffer all[BUFFERS] = {
         {&c->k, heads * rows, (size_t)d->head_dim, f},
@@ -60,6 +61,14 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
         {&c->joined.x, c->joined.stride ? batch : 0, c->joined.stride, f},
         {&c->joined.parts, split, esp_parts_bytes(batch, c->joined.stride), 1},
         {&c->joined.cut, cut, esp_cut_count(batch, c->joined.stride), sizeof(struct esp_cut)},
+        {&c->routed, mixed, esp_cpu_pad(d->experts, ESP_PANEL), f},
+        {&c->chosen, mixed, (size_t)d->experts_used, sizeof(int32_t)},
+        {&c->expert_in.x, mixed, c->hidden, f},
+        {&c->expert_in.parts, mixed ? split : 0, esp_parts_bytes(batch, c->hidden), 1},
+        {&c->expert_in.cut, mixed ? cut : 0, esp_cut_count(batch, c->hidden),
+         sizeof(struct esp_cut)},
+        {&c->expert_out, mixed, c->hidden, f},
+        {&c->choosers, mixed, 1, sizeof(int32_t)},
         {&c->scores, threads * ESP_QUERIES, rows, f},
         {&c->extra, threads * ESP_QUERIES, rows, sizeof(int32_t)},
         {&c->wanted, batch, 1, sizeof(int32_t)},
@@ -89,11 +98,12 @@ int esp_cpu_cache_open(struct esp_cache **cache, struct esp_weights *weights, in
     c->hidden = esp_cpu_pad(d->hidden, ESP_PANEL);
     c->q_width = esp_cpu_pad(d->heads * d->head_dim, ESP_PANEL);
     c->kv_width = esp_cpu_pad(d->kv_heads * d->head_dim, ESP_PANEL);
-    c->ffn = esp_cpu_pad(d->ffn, ESP_PANEL);
+    c->ffn = esp_cpu_pad(d->ffn > d->expert_ffn ? d->ffn : d->expert_ffn, ESP_PANEL);
 
     c->normed.stride = c->hidden;
     c->attended.stride = c->q_width;
     c->up.stride = c->ffn;
+    c->expert_in.stride = c->hidden;
     if (d->reads == ESP_READS_EAGLE3)
         c->joined.stride =
             esp_cpu_pad(d->input > 2 * d->hidden ? d->input : 2 * d->hidden, ESP_PANEL);

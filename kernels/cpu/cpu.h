@@ -22,12 +22,18 @@ struct esp_cpu_backend {
     char device[64];
 };
 
+struct esp_cpu_expert {
+    struct esp_packed gate, up, down;
+};
+
 struct esp_cpu_layer {
     /* (hidden), padded; a bias may be NULL */
     const float *norm1, *norm1_bias, *norm2, *norm2_bias;
     const float *norm_attended, *norm_mlp;
     const float *query_norm, *key_norm; /* (head_dim), or padded of all heads, or NULL */
     struct esp_packed query, key, value, output, gate, up, down;
+    struct esp_packed router;
+    struct esp_cpu_expert *expert; /* (experts), or NULL */
 };
 
 struct esp_cpu_weights {
@@ -68,6 +74,12 @@ struct esp_cpu_cache {
     struct esp_vectors normed;   /* (max_batch, hidden) */
     struct esp_vectors attended; /* (max_batch, q_width) */
     struct esp_vectors up;       /* (max_batch, ffn) */
+    /* Of a mixture of experts; NULL without one. */
+    float *routed;                /* (max_batch, experts, padded) */
+    int32_t *chosen;              /* (max_batch, experts_used) experts of a row */
+    int32_t *choosers;            /* (max_batch) rows that chose an expert */
+    struct esp_vectors expert_in; /* (max_batch, hidden) these rows */
+    float *expert_out;            /* (max_batch, hidden) what the expert makes of them */
     struct esp_vectors
         joined;     /* (max_batch, widest) what is joined side by side for a matmul */
     float *scores;  /* (threads, ESP_QUERIES, blocks * 16) */

@@ -7,8 +7,10 @@
  *
  * The steps of a layer, numbered below: 1 norm, 2 queries, keys and values, 3 rotation and
  * cache, 4 attention, 5 output added to the residual stream, 6 norm, 7 gate and up, 8 down
- * added (to both, a norm or a factor may be applied first). In the last layer, from step 4 on,
- * only the rows go on whose logits are wanted, or hidden states of behind that layer.
+ * added (to both, a norm or a factor may be applied first). A mixture of experts has in place
+ * of 7 and 8 a router and, for each expert that rows chose, gate, up and down for these rows.
+ * In the last layer, from step 4 on, only the rows go on whose logits are wanted, or hidden
+ * states of behind that layer.
  *
  * Invariant: how rows and parts are divided decides who computes a number, never how.
  */
@@ -691,6 +693,135 @@ static void mlp(struct pass *p, const struct esp_cpu_layer *layer, const struct 
     run_step(p, (layer->up.panels + PANELS_TOGETHER - 1) / PANELS_TOGETHER, mlp_part, &step);
 }
 
+/* ------------------------------------------------------------------ experts */
+
+/* Chooses the experts of the highest logits of a row, the best one first, of equal ones that of
+ * the lower number; their logits become weights. */
+static void choose(const struct pass *p, int row)
+{
+    const struct esp_model_desc *d = p->d;
+    float *logit = p->c->routed + (size_t)row * esp_cpu_pad(d->experts, ESP_PANEL);
+    int32_t *chosen = p->c->chosen + (size_t)row * (size_t)d->experts_used;
+    int count = 0;
+    for (int e = 0; e < d->experts; e++) {
+        int at = count;
+        for (; at > 0 && logit[e] > logit[chosen[at - 1]]; at--)
+            if (at < d->experts_used)
+                chosen[at] = chosen[at - 1];
+        if (at < d->experts_used)
+            chosen[at] = e;
+        count += count < d->experts_used;
+    }
+    const float top = logit[chosen[0]];
+    double sum = 0;
+    for (int i = 0; i < (d->experts_normed ? d->experts_used : d->experts); i++)
+        sum += exp((double)(logit[d->experts_normed ? chosen[i] : i] - top));
+    for (int i = 0; i < d->experts_used; i++)
+        logit[chosen[i]] = (float)(exp((double)(logit[chosen[i]] - top)) / sum);
+}
+
+static void choose_part(void *step, int part, int thread)
+{
+    const struct pass *p = step;
+    int begin, end;
+    (void)thread;
+    esp_cpu_share(p->rows, part, p->parts, &begin, &end);
+    for (int i = begin; i < end; i++) {
+        choose(p, i);
+        memset(p->c->branch + (size_t)i * p->c->hidden, 0, p->c->hidden * sizeof(float));
+    }
+}
+
+struct expert_step {
+    struct pass *p;
+    int expert, rows;
+};
+
+static void gather_part(void *arg, int part, int thread)
+{
+    const struct expert_step *step = arg;
+    const struct pass *p = step->p;
+    const struct esp_vectors *to = &p->c->expert_in;
+    int begin, end;
+    (void)thread;
+    esp_cpu_share(step->rows, part, p->parts, &begin, &end);
+    for (int i = begin; i < end; i++) {
+        memcpy(to->x + (size_t)i * to->stride,
+               p->c->normed.x + (size_t)p->c->choosers[i] * to->stride,
+               to->stride * sizeof(float));
+        prepare(p, to, i, 0, p->d->hidden);
+    }
+}
+
+static void scatter_part(void *arg, int part, int thread)
+{
+    const struct expert_step *step = arg;
+    const struct pass *p = step->p;
+    const size_t width = p->c->hidden, experts = esp_cpu_pad(p->d->experts, ESP_PANEL);
+    int begin, end;
+    (void)thread;
+    esp_cpu_share(step->rows, part, p->parts, &begin, &end);
+    for (int i = begin; i < end; i++) {
+        const size_t row = (size_t)p->c->choosers[i];
+        const float weight = p->c->routed[row * experts + (size_t)step->expert];
+        const float *from = p->c->expert_out + (size_t)i * width;
+        for (size_t k = 0; k < width; k++)
+            p->c->branch[row * width + k] += weight * from[k];
+    }
+}
+
+/* Rows that chose the expert. */
+static int list_choosers(const struct pass *p, int expert)
+{
+    int count = 0;
+    for (int row = 0; row < p->rows; row++)
+        for (int i = 0; i < p->d->experts_used; i++)
+            if (p->c->chosen[(size_t)row * (size_t)p->d->experts_used + (size_t)i] == expert)
+                p->c->choosers[count++] = row;
+    return count;
+}
+
+/* What an expert makes of its rows is added to theirs, the experts one after the other. */
+static void run_expert(struct pass *p, const struct esp_cpu_expert *expert, int number)
+{
+    struct esp_cpu_cache *c = p->c;
+    struct expert_step step = {p, number, list_choosers(p, number)};
+    const struct esp_cpu_layer as_mlp = {
+        .gate = expert->gate, .up = expert->up, .down = expert->down};
+    const int rows = p->rows;
+    if (step.rows == 0)
+        return;
+    p->rows = step.rows;
+    c->expert_in.together = c->up.together = esp_cut_together(step.rows);
+    run_rows(p, step.rows, c->hidden, gather_part, &step);
+    mlp(p, &as_mlp, &c->expert_in);
+    struct matmul_step product = {
+        .p = p, .count = 1, .panels = expert->down.panels, .w = {&expert->down}};
+    product.of[0] = (struct esp_matmul){
+        .in = c->up, .y = c->expert_out, .y_stride = c->hidden, .rows = step.rows};
+    matmul(&product);
+    run_rows(p, step.rows, c->hidden, scatter_part, &step);
+    p->rows = rows;
+}
+
+static void add_experts(struct pass *p, const struct esp_cpu_layer *layer)
+{
+    struct esp_cpu_cache *c = p->c;
+    struct add_step step = {p, layer->norm_mlp};
+    struct matmul_step product = {
+        .p = p, .count = 1, .panels = layer->router.panels, .w = {&layer->router}};
+    product.of[0] = (struct esp_matmul){.in = c->normed,
+                                        .y = c->routed,
+                                        .y_stride = esp_cpu_pad(p->d->experts, ESP_PANEL),
+                                        .rows = p->rows};
+    matmul(&product);
+    run_rows(p, p->rows, (size_t)p->d->experts * (size_t)p->d->experts_used, choose_part, p);
+    for (int i = 0; i < p->d->experts; i++)
+        run_expert(p, &layer->expert[i], i);
+    c->up.together = esp_cut_together(p->rows);
+    run_rows(p, p->rows, c->hidden, add_part, &step);
+}
+
 /* From here on so many rows go on. */
 static void set_rows(struct pass *p, int rows)
 {
@@ -723,8 +854,12 @@ static void run_layer(struct pass *p)
     add(p, &layer->output, c->attended, layer->norm_attended); /* 5 */
     if (!parallel)
         norm(p, &c->normed, layer->norm2, layer->norm2_bias); /* 6 */
-    mlp(p, layer, &c->normed);                                /* 7 */
-    add(p, &layer->down, c->up, layer->norm_mlp);             /* 8 */
+    if (layer->expert) {
+        add_experts(p, layer); /* 7, 8 */
+        return;
+    }
+    mlp(p, layer, &c->normed);                    /* 7 */
+    add(p, &layer->down, c->up, layer->norm_mlp); /* 8 */
 }
 
 /* Of the rows that went through the last layer, those with logits go on. */

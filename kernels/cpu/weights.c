@@ -142,6 +142,20 @@ static int pack_matrix(struct packer *p, struct esp_packed *w, const struct esp_
     return 0;
 }
 
+static int pack_experts(struct packer *p, struct esp_cpu_layer *out, const struct esp_layer *in,
+                        const struct esp_model_desc *d)
+{
+    int status = pack_matrix(p, &out->router, &in->router, NULL);
+    for (int i = 0; i < d->experts && status == 0; i++) {
+        struct esp_cpu_expert *to = &out->expert[i];
+        const struct esp_expert *from = &in->expert[i];
+        if ((status = pack_matrix(p, &to->gate, &from->gate, NULL)) == 0 &&
+            (status = pack_matrix(p, &to->up, &from->up, NULL)) == 0)
+            status = pack_matrix(p, &to->down, &from->down, NULL);
+    }
+    return status;
+}
+
 static int pack_layer(struct packer *p, struct esp_cpu_layer *out, const struct esp_layer *in,
                       const struct esp_model_desc *d)
 {
@@ -157,8 +171,11 @@ static int pack_layer(struct packer *p, struct esp_cpu_layer *out, const struct 
     if ((status = pack_matrix(p, &out->query, &in->query, &in->query_bias)) < 0 ||
         (status = pack_matrix(p, &out->key, &in->key, &in->key_bias)) < 0 ||
         (status = pack_matrix(p, &out->value, &in->value, &in->value_bias)) < 0 ||
-        (status = pack_matrix(p, &out->output, &in->output, &in->output_bias)) < 0 ||
-        (esp_gated(d->activation) &&
+        (status = pack_matrix(p, &out->output, &in->output, &in->output_bias)) < 0)
+        return status;
+    if (in->router.data)
+        return pack_experts(p, out, in, d);
+    if ((esp_gated(d->activation) &&
          (status = pack_matrix(p, &out->gate, &in->gate, &in->gate_bias)) < 0) ||
         (status = pack_matrix(p, &out->up, &in->up, &in->up_bias)) < 0)
         return status;
@@ -219,7 +236,10 @@ static void count_work(struct esp_cpu_weights *w)
     const struct esp_model_desc *d = w->desc;
     double q = (double)d->heads * d->head_dim, kv = (double)d->kv_heads * d->head_dim;
     double mlp = (esp_gated(d->activation) ? 3.0 : 2.0) * d->ffn;
-    w->work_layers = d->layers * (2.0 * q + 2.0 * kv + mlp) * d->hidden;
+    double mixture = d->experts + 3.0 * d->experts_used * d->expert_ffn;
+    for (int i = 0; i < d->layers; i++)
+        w->work_layers +=
+            (2.0 * q + 2.0 * kv + (d->layer[i].router.data ? mixture : mlp)) * d->hidden;
     w->work_layers += (double)d->fc.rows * d->fc.columns;
     if (d->reads == ESP_READS_EAGLE3)
         w->work_layers += (q + 2.0 * kv) * d->hidden;
@@ -231,6 +251,7 @@ static size_t panel_room(const struct esp_model_desc *d)
 {
     int widest = d->hidden > d->ffn ? d->hidden : d->ffn;
     widest = widest > d->heads * d->head_dim ? widest : d->heads * d->head_dim;
+    widest = widest > d->expert_ffn ? widest : d->expert_ffn;
     widest = widest > d->fc.columns ? widest : d->fc.columns;
     widest = widest > d->layer[0].query.columns ? widest : d->layer[0].query.columns;
     return (size_t)widest * ESP_PANEL * sizeof(float);
@@ -244,6 +265,22 @@ void esp_cpu_use_huge_pages(char *memory, size_t bytes)
                 MADV_HUGEPAGE);
 }
 
+static bool make_experts(struct esp_cpu_layer *layer, const struct esp_model_desc *d)
+{
+    for (int i = 0; i < d->layers; i++)
+        if (d->layer[i].router.data &&
+            !(layer[i].expert = calloc((size_t)d->experts, sizeof *layer[i].expert)))
+            return false;
+    return true;
+}
+
+static void free_layers(struct esp_cpu_layer *layer, const struct esp_model_desc *d)
+{
+    for (int i = 0; layer && i < d->layers; i++)
+        free(layer[i].expert);
+    free(layer);
+}
+
 int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backend,
                          const struct esp_model_desc *desc, esp_progress *progress, void *user,
                          char *err, size_t errlen)
@@ -254,9 +291,9 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
         return status;
     struct esp_cpu_weights *w = calloc(1, sizeof *w);
     struct esp_cpu_layer *layer = calloc((size_t)desc->layers, sizeof *layer);
-    if (!w || !layer) {
+    if (!w || !layer || !make_experts(layer, desc)) {
+        free_layers(layer, desc);
         free(w);
-        free(layer);
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the model's layers");
     }
     w->base.backend = backend;
@@ -300,7 +337,7 @@ void esp_cpu_weights_close(struct esp_weights *weights)
     if (!w)
         return;
     esp_cpu_free(w->memory);
-    free(w->layer);
+    free_layers(w->layer, w->desc);
     free(w);
 }
 

@@ -78,6 +78,9 @@ static void read_model(const char *path)
     touch(&model->desc.head);
     for (int i = 0; i < model->desc.layers; i++) {
         touch(&model->desc.layer[i].query);
+        touch(&model->desc.layer[i].router);
+        for (int e = 0; model->desc.layer[i].router.data && e < model->desc.experts; e++)
+            touch(&model->desc.layer[i].expert[e].down);
         touch(&model->desc.layer[i].key_bias);
         touch(&model->desc.layer[i].value);
         touch(&model->desc.layer[i].down);

@@ -56,6 +56,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
                      "every row of a draft head's LM head has a token");
     for (int i = 0; i < model->desc.layers; i++) {
         touch(&model->desc.layer[i].query);
+        touch(&model->desc.layer[i].router);
+        for (int e = 0; model->desc.layer[i].router.data && e < model->desc.experts; e++)
+            touch(&model->desc.layer[i].expert[e].down);
         touch(&model->desc.layer[i].key);
         touch(&model->desc.layer[i].value);
     }

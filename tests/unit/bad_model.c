@@ -171,6 +171,35 @@ TEST(what_cannot_be_computed_is_refused_by_name)
                ESP_E_FORMAT, "original_max_position_embeddings");
 }
 
+TEST(bad_mixtures_of_experts_are_refused)
+{
+    BAD_CONFIG("qwen3-moe", "num_local_experts", NULL, "0", ESP_E_FORMAT, "experts is 0");
+    BAD_CONFIG("qwen3-moe", "num_local_experts", NULL, "1e9", ESP_E_FORMAT, "1000000000");
+    BAD_CONFIG("qwen3-moe", "num_local_experts", NULL, "4", ESP_E_FORMAT, "(4, 32)");
+    BAD_CONFIG("qwen3-moe", "num_experts_per_tok", NULL, "6", ESP_E_FORMAT, "6 of 5 experts");
+    BAD_CONFIG("qwen3-moe", "num_experts_per_tok", NULL, "0", ESP_E_FORMAT, "per_tok is 0");
+    BAD_CONFIG("qwen3-moe", "moe_intermediate_size", NULL, "21", ESP_E_FORMAT, "(21, 32)");
+    BAD_CONFIG("qwen3-moe", "decoder_sparse_step", NULL, "0", ESP_E_FORMAT, "sparse_step is 0");
+    BAD_CONFIG("qwen3-moe", "mlp_only_layers", NULL, "[2]", ESP_E_FORMAT, "layers, 0 to 1");
+    BAD_CONFIG("qwen3-moe", "mlp_only_layers", NULL, "[0, 0, 0]", ESP_E_FORMAT, "2 layers");
+    BAD_CONFIG("qwen3-moe", "mlp_only_layers", NULL, "1", ESP_E_FORMAT, "2 layers");
+    folder_copy("qwen3-moe");
+    folder_edit("config.json", "mlp_only_layers", NULL, "[1]");
+    REFUSED(ESP_E_FORMAT, "layers.1.mlp.gate.weight", "mlp_only_layers");
+    folder_copy("qwen3-moe");
+    struct folder_bytes bytes = folder_read(folder_file("model.safetensors"));
+    char *expert = strstr(bytes.data + 8, "experts.3.up_proj");
+    CHECK(expert);
+    memcpy(expert, "experts.7", 9);
+    folder_write("model.safetensors", bytes.data, bytes.size);
+    free(bytes.data);
+    REFUSED(ESP_E_FORMAT, "experts.3.up_proj.weight", "missing");
+    folder_copy("qwen3-moe");
+    folder_edit_header("model.safetensors", "model.layers.0.mlp.experts.4.down_proj.weight",
+                       "shape", "[20, 32]");
+    REFUSED(ESP_E_FORMAT, "model.layers.0.mlp.experts.4.down_proj.weight", "(32, 20)");
+}
+
 TEST(bad_end_tokens_and_presets_are_refused)
 {
     folder_copy("llama-mha");

@@ -99,6 +99,7 @@ TEST(a_file_gives_the_logits_of_its_folder)
         {"smollm3.gguf", "smollm3", 0},
         {"gpt2.gguf", "gpt2", 0},
         {"granite.gguf", "granite", 2e-6},
+        {"qwen3-moe.gguf", "qwen3-moe", 0},
     };
     static float from_file[TOKENS][MAX_VOCABULARY], from_folder[TOKENS][MAX_VOCABULARY];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -157,9 +157,10 @@ TEST(norms_of_heads_of_qwen3)
 TEST(every_stored_number_is_used)
 {
     static const char *const names[] = {
-        "llama-gqa", "llama-bias", "llama-mqa-tied", "neox-bf16", "neox-f16-tied", "mistral",
-        "qwen2",     "qwen3",      "gemma3",         "phi3-long", "phi3-partial",  "olmo2",
-        "smollm3",   "gpt2",       "gpt2-f16",       "granite"};
+        "llama-gqa",    "llama-bias", "llama-mqa-tied", "neox-bf16", "neox-f16-tied",
+        "mistral",      "qwen2",      "qwen3",          "gemma3",    "phi3-long",
+        "phi3-partial", "olmo2",      "smollm3",        "gpt2",      "gpt2-f16",
+        "granite",      "qwen3-moe",  "qwen3-moe-some"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         folder_copy(names[i]);
         size_t total = 0;

@@ -23,7 +23,7 @@ import sys
 import torch
 from transformers import (AutoModelForCausalLM, Gemma2Config, Gemma3TextConfig, GPT2Config,
                           GPTNeoXConfig, GraniteConfig, LlamaConfig, MistralConfig, Olmo2Config,
-                          Phi3Config, Qwen2Config, Qwen3Config, SmolLM3Config)
+                          Phi3Config, Qwen2Config, Qwen3Config, Qwen3MoeConfig, SmolLM3Config)
 from transformers.utils import logging
 
 TOKENS, GREEDY = 24, 48
@@ -95,6 +95,12 @@ def older_llama(config):
     rope = config.pop("rope_parameters")
     config["rope_theta"] = rope.pop("rope_theta")
     config["rope_scaling"] = rope if rope["rope_type"] != "default" else None
+
+
+def older_qwen3_moe(config):
+    """As Qwen3's mixtures were published."""
+    older_llama(config)
+    config["num_experts"] = config.pop("num_local_experts")
 
 
 def older_neox(config):
@@ -221,6 +227,14 @@ FOLDERS = {
                       residual_multiplier=0.5, attention_multiplier=0.2, logits_scaling=2.0,
                       tie_word_embeddings=True),
                 torch.float32, None, None),
+    "qwen3-moe": (llama(Qwen3MoeConfig, num_key_value_heads=2, head_dim=12, num_experts=5,
+                        num_experts_per_tok=2, moe_intermediate_size=20, norm_topk_prob=True),
+                  torch.bfloat16, None, None),
+    "qwen3-moe-some": (llama(Qwen3MoeConfig, num_hidden_layers=4, num_key_value_heads=1,
+                             head_dim=8, num_experts=4, num_experts_per_tok=3,
+                             moe_intermediate_size=28, decoder_sparse_step=2,
+                             mlp_only_layers=[3]),
+                       torch.float32, None, older_qwen3_moe),
 }
 
 

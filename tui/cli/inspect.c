@@ -20,6 +20,10 @@ static cJSON *model_json(const struct esp_model_info *m)
     cJSON_AddBoolToObject(o, "draft_head", m->head);
     cJSON_AddStringToObject(o, "dtype", m->dtype);
     cJSON_AddNumberToObject(o, "parameters", (double)m->parameters);
+    cJSON_AddNumberToObject(o, "active_parameters", (double)m->active);
+    cJSON_AddNumberToObject(o, "experts", m->experts);
+    cJSON_AddNumberToObject(o, "experts_used", m->experts_used);
+    cJSON_AddNumberToObject(o, "expert_ffn", m->expert_ffn);
     cJSON_AddNumberToObject(o, "bytes", (double)m->bytes);
     cJSON_AddNumberToObject(o, "layers", m->layers);
     cJSON_AddNumberToObject(o, "hidden", m->hidden);
@@ -49,6 +53,9 @@ static void print_model(const char *role, const struct esp_model_info *m)
     printf("  context        %d tokens\n", m->context);
     printf("  weights        %lld parameters, %.1f MB, %s\n", (long long)m->parameters,
            (double)m->bytes / 1e6, m->dtype);
+    if (m->experts > 0)
+        printf("  experts        %d of %d for each token, ffn %d; %lld parameters active\n",
+               m->experts_used, m->experts, m->expert_ffn, (long long)m->active);
     if (m->unused > 0)
         esp_safe_print(stdout,
                        "  not used       %d more tensor%s that config.json does not ask for, "
