@@ -10,6 +10,7 @@
  * words from 16 rows to one line, at the speed of the memory.
  */
 #include "kernels/cpu/cpu.h"
+#include "kernels/model_desc.h"
 
 #include <string.h>
 
@@ -168,6 +169,41 @@ void esp_cpu_pack(const struct esp_packed *w, int panel, const void *rows)
         pack_blocks(w, &s, out);
     else
         pack_floats(w, &s, out);
+}
+
+static size_t rows_bytes(const struct esp_packed *w)
+{
+    return esp_cpu_pad((int)esp_dtype_row_bytes(w->dtype, w->columns), 64) * ESP_PANEL;
+}
+
+size_t esp_cpu_stored_room(const struct esp_packed *w)
+{
+    return ESP_PACKED_TOGETHER * esp_cpu_panel_bytes(w) + rows_bytes(w);
+}
+
+void esp_cpu_pack_stored(struct esp_packed *part, const struct esp_packed *w, int begin,
+                         int count, char *room)
+{
+    const struct esp_tensor *t = w->stored;
+    const bool plain = !t->paired && !t->transposed && t->block == t->rows;
+    const size_t row_bytes = esp_dtype_row_bytes(w->dtype, w->columns);
+    const int first = begin * ESP_PANEL;
+    char *copy = room + ESP_PACKED_TOGETHER * esp_cpu_panel_bytes(w);
+    *part = *w;
+    part->stored = NULL;
+    part->data = room;
+    part->bias = w->bias + first;
+    part->panels = count;
+    part->rows = w->rows - first < count * ESP_PANEL ? w->rows - first : count * ESP_PANEL;
+    for (int panel = 0; panel < count; panel++) {
+        const int row = panel * ESP_PANEL, left = part->rows - row;
+        const char *rows = (const char *)t->data + (size_t)(first + row) * row_bytes;
+        if (!plain) {
+            esp_tensor_copy_rows(t, first + row, left < ESP_PANEL ? left : ESP_PANEL, copy);
+            rows = copy;
+        }
+        esp_cpu_pack(part, panel, rows);
+    }
 }
 
 /* Where a panel has row j, column c, in numbers. */
