@@ -25,8 +25,7 @@ int esp_byte_size_parse(size_t *bytes, const char *name, const char *text, char 
                       value <= limit && !strpbrk(text, "xX");
     if (!none && !good)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "%s takes a size such as 600M or 1.5G, with K, M, G or T behind the "
-                        "number; 0: no limit; not '%.40s'",
+                        "%s takes a size such as 600M or 1.5G, or 0 for no limit, not '%.40s'",
                         name, text);
     *bytes = none ? 0 : (size_t)value;
     return ESP_OK;

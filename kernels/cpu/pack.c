@@ -75,9 +75,56 @@ static void place_f16(uint16_t *out, const uint16_t (*tile)[TILE_COLUMNS + 8], i
             out[c * ESP_PANEL + j] = tile[j][c];
 }
 
+typedef uint16_t halves __attribute__((vector_size(16)));
+typedef uint32_t words __attribute__((vector_size(16)));
+
+#ifdef __clang__
+#define SHUFFLE(type, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SHUFFLE(type, a, b, ...) __builtin_shuffle(a, b, (type){__VA_ARGS__})
+#endif
+
+/* Four rows of words turned: out[c * ESP_LANES + j] = row j, column c. */
+static void turn_words(uint32_t *out, words a, words b, words c, words d)
+{
+    const words ab_low = SHUFFLE(words, a, b, 0, 4, 1, 5);
+    const words ab_high = SHUFFLE(words, a, b, 2, 6, 3, 7);
+    const words cd_low = SHUFFLE(words, c, d, 0, 4, 1, 5);
+    const words cd_high = SHUFFLE(words, c, d, 2, 6, 3, 7);
+    const words turned[4] = {SHUFFLE(words, ab_low, cd_low, 0, 1, 4, 5),
+                             SHUFFLE(words, ab_low, cd_low, 2, 3, 6, 7),
+                             SHUFFLE(words, ab_high, cd_high, 0, 1, 4, 5),
+                             SHUFFLE(words, ab_high, cd_high, 2, 3, 6, 7)};
+    for (int i = 0; i < 4; i++)
+        memcpy(out + i * ESP_LANES, &turned[i], sizeof turned[i]);
+}
+
+/* Eight columns of four rows and of those 16 rows below. Streamed weights are packed for every
+ * pass, so that this is worth its vectors. */
+static void place_8_columns(uint32_t *out, const uint16_t *row, size_t stride)
+{
+    words low[4], high[4];
+    for (size_t j = 0; j < 4; j++) {
+        halves a, b;
+        memcpy(&a, row + j * stride, sizeof a);
+        memcpy(&b, row + (j + ESP_LANES) * stride, sizeof b);
+        const halves first = SHUFFLE(halves, a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+        const halves second = SHUFFLE(halves, a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+        memcpy(&low[j], &first, sizeof first);
+        memcpy(&high[j], &second, sizeof second);
+    }
+    turn_words(out, low[0], low[1], low[2], low[3]);
+    turn_words(out + 4 * ESP_LANES, high[0], high[1], high[2], high[3]);
+}
+
 static void place_bf16(uint32_t *out, const uint16_t (*tile)[TILE_COLUMNS + 8], int n)
 {
-    for (int c = 0; c < n; c++)
+    const bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+    int c = 0;
+    for (; little && c + 8 <= n; c += 8)
+        for (int j = 0; j < ESP_LANES; j += 4)
+            place_8_columns(out + c * ESP_LANES + j, &tile[j][c], TILE_COLUMNS + 8);
+    for (; c < n; c++)
         for (int j = 0; j < ESP_LANES; j++)
             out[c * ESP_LANES + j] = tile[j][c] | (uint32_t)tile[j + ESP_LANES][c] << 16;
 }
