@@ -57,9 +57,9 @@ PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_setti
                       find_models.h lossless.h pace.h perplexity.h tree_measure.h) \
                   $(addprefix engine/model/,inflate.h preset.h quantize.h) \
                   $(addprefix engine/train/,train_draft.h train_selector.h) \
-                  $(addprefix engine/support/,suggestion.h hash.h int_map.h open_file.h paths.h statistics.h \
+                  $(addprefix engine/support/,byte_size.h suggestion.h hash.h int_map.h open_file.h paths.h statistics.h \
                       utf8_stream.h write_file.h) \
-                  $(addprefix kernels/,clock.h status.h version.h)
+                  $(addprefix kernels/,clock.h status.h streamed.h version.h)
 
 # Every .c file of a folder and of the folders below it.
 sources = $(shell find $(1) -name '*.c' | LC_ALL=C sort)

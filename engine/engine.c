@@ -122,6 +122,16 @@ static void close_device(struct esp_engine *e)
     e->backend = NULL;
 }
 
+static void name_device(struct esp_engine *e)
+{
+    struct esp_streamed streamed;
+    snprintf(e->device, sizeof e->device, "%s", e->backend->ops->device(e->backend));
+    const size_t used = strlen(e->device);
+    if (esp_engine_streamed(e, &streamed))
+        snprintf(e->device + used, sizeof e->device - used, ", %d of %d layers in memory",
+                 streamed.resident, streamed.layers);
+}
+
 /* Opens a backend and copies the weights to it. */
 static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
                        const char *name, char *err, size_t errlen)
@@ -135,6 +145,8 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
     e->device_free = ops->memory_free ? ops->memory_free(e->backend) : 0;
     status = esp_memory_plan(e, err, errlen);
     if (status == ESP_OK)
+        status = esp_memory_limit(e, o->memory, err, errlen);
+    if (status == ESP_OK)
         status = ops->weights_open(&e->target_weights, e->backend, &e->target->desc,
                                    o->progress, o->user, err, errlen);
     if (e->draft && e->draft->head)
@@ -144,6 +156,8 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
                                    o->user, err, errlen);
     if (status < 0)
         close_device(e);
+    else
+        name_device(e);
     return status;
 }
 
@@ -156,7 +170,7 @@ static int open_best_device(struct esp_engine *e, const struct esp_engine_option
     int status = open_device(e, o, "auto", e->notice, sizeof e->notice);
     const bool head = e->draft && e->draft->head; /* which not every backend computes */
     if (status == ESP_E_DEVICE || status == ESP_E_MEMORY ||
-        (status == ESP_E_UNSUPPORTED && head)) {
+        (status == ESP_E_UNSUPPORTED && (head || o->memory > 0))) {
         struct esp_engine_options cpu = *o;
         cpu.device = 0;
         return open_device(e, &cpu, esp_backend_cpu.name, err, errlen);
@@ -301,7 +315,13 @@ const char *esp_engine_backend(const struct esp_engine *e)
 
 const char *esp_engine_device(const struct esp_engine *e)
 {
-    return e->backend->ops->device(e->backend);
+    return e->device;
+}
+
+bool esp_engine_streamed(const struct esp_engine *e, struct esp_streamed *streamed)
+{
+    const struct esp_backend_ops *ops = e->backend->ops;
+    return ops->weights_streamed && ops->weights_streamed(e->target_weights, streamed);
 }
 
 const char *esp_engine_notice(const struct esp_engine *e)

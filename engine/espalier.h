@@ -22,6 +22,7 @@
 #include "engine/espalier_event.h"
 #include "engine/espalier_settings.h"
 #include "kernels/status.h"
+#include "kernels/streamed.h"
 #include "kernels/version.h"
 
 #ifdef __cplusplus
@@ -39,6 +40,10 @@ struct esp_engine_options {
     bool exact;    /* the same bits for any size of tree, on every backend; may be slower */
     int max_nodes; /* largest tree, 1..ESP_MAX_NODES; 0: 256 */
     int context;   /* most tokens of a text; 0: as many as the target allows */
+    /* 0, or about how many bytes the process may take with one session: layers of the target
+     * that do not fit are read from its files for every pass (CPU only). The files must stay as
+     * they are. ESP_E_MEMORY if it is too little, and the sentence says what is enough. */
+    size_t memory;
     /* Make the target larger in memory, as esp_model_inflate() does: it says the same and costs
      * as much as a model of its size. 0: as it is. */
     int width, layers;
@@ -76,7 +81,11 @@ struct esp_model_info {
 bool esp_engine_target(const struct esp_engine *engine, struct esp_model_info *info);
 bool esp_engine_draft(const struct esp_engine *engine, struct esp_model_info *info);
 const char *esp_engine_backend(const struct esp_engine *engine); /* e.g. "cpu" */
-const char *esp_engine_device(const struct esp_engine *engine);  /* e.g. "AVX-512, 2 threads" */
+/* E.g. "AVX-512, 2 threads", or "AVX-512, 2 threads, 5 of 16 layers in memory". */
+const char *esp_engine_device(const struct esp_engine *engine);
+/* How much of the target is read again for every pass, and how fast that was so far. False: all
+ * of it is in memory. */
+bool esp_engine_streamed(const struct esp_engine *engine, struct esp_streamed *streamed);
 /* With "auto": why a device that exists is not used; else "". */
 const char *esp_engine_notice(const struct esp_engine *engine);
 int esp_engine_context(const struct esp_engine *engine); /* tokens of a text at most */

@@ -7,6 +7,7 @@
 #include "engine/memory_plan.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "engine/kv_cache.h"
 #include "kernels/status.h"
@@ -70,4 +71,47 @@ int esp_memory_plan(const struct esp_engine *e, char *err, size_t errlen)
                     "%.2f GB, but only %.2f GB are free on %s; %s",
                     (double)weights / 1e9, e->context, e->max_nodes, (double)session / 1e9,
                     (double)left / 1e9, ops->device(e->backend), advice);
+}
+
+/* ------------------------------------------------------------------ a limit */
+
+/* A small embedding is kept beside the head that equals it. */
+static const size_t SMALL_EMBEDDING = (size_t)16 << 20;
+/* For trees, texts, threads and what the program shows. */
+static const size_t PROGRAM = (size_t)16 << 20;
+
+static size_t draft_need(const struct esp_engine *e)
+{
+    if (!e->draft)
+        return 0;
+    const struct esp_tensor *t = &e->draft->desc.embedding;
+    const size_t embedding = (size_t)t->rows * esp_dtype_row_bytes(t->dtype, t->columns);
+    return e->draft->bytes + (embedding < SMALL_EMBEDDING ? embedding : 0);
+}
+
+/* Bytes of memory that this process has now; 0 where the system does not tell. */
+static size_t process_bytes(void)
+{
+    size_t pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file && fscanf(file, "%*s %zu", &pages) != 1)
+        pages = 0;
+    if (file)
+        fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+int esp_memory_limit(struct esp_engine *e, size_t bytes, char *err, size_t errlen)
+{
+    const struct esp_backend_ops *ops = e->backend->ops;
+    struct esp_memory_limit *limit = &e->target->desc.limit;
+    *limit = (struct esp_memory_limit){.bytes = bytes};
+    if (bytes == 0)
+        return ESP_OK;
+    if (!ops->weights_streamed)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "a limit of the memory works with --backend cpu so far");
+    limit->others =
+        process_bytes() + PROGRAM + draft_need(e) + session_need(e, e->context, e->max_nodes);
+    return ESP_OK;
 }

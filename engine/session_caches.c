@@ -29,7 +29,7 @@ bool esp_session_has_head(const struct esp_session *s)
 const char *esp_session_failure(const struct esp_session *s, int status)
 {
     const char *failure = s->ops->failure ? s->ops->failure(s->engine->backend) : "";
-    bool device = status == ESP_E_DEVICE || status == ESP_E_MEMORY;
+    bool device = status == ESP_E_DEVICE || status == ESP_E_MEMORY || status == ESP_E_FILE;
     return device && *failure ? failure : esp_status_message(status);
 }
 

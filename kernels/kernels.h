@@ -21,6 +21,7 @@
 #include "kernels/dtype.h"
 #include "kernels/ratio.h"
 #include "kernels/status.h"
+#include "kernels/streamed.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,6 +35,7 @@ extern "C" {
 struct esp_tensor_file {
     int fd;
     bool failed;
+    const char *path; /* for error sentences, or NULL */
 };
 
 /* A matrix or vector in the model file. Row r of the matrix starts at row
@@ -123,6 +125,12 @@ static inline bool esp_gated(enum esp_activation activation)
  *     2025, section 3.1). */
 enum esp_reads { ESP_READS_TOKENS, ESP_READS_EAGLE, ESP_READS_EAGLE3 };
 
+/* A limit for the memory that weights take. `others` of the `bytes` go to what the caller will
+ * open beside them. */
+struct esp_memory_limit {
+    size_t bytes, others; /* bytes = 0: no limit */
+};
+
 struct esp_model_desc {
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
     enum esp_reads reads;
@@ -157,6 +165,9 @@ struct esp_model_desc {
     /* NULL, or weights on the same backend that outlive these: if the embedding or the head is
      * the very same tensor there, it is shared, not copied. */
     struct esp_weights *lender;
+    /* Layers that do not fit are read from their files for every pass, where the backend has
+     * weights_streamed(). These files must stay as they are. */
+    struct esp_memory_limit limit;
     struct esp_tensor norm_final, norm_final_bias; /* (hidden, 1) */
     struct esp_layer *layer;                       /* (layers) */
 };
@@ -319,6 +330,8 @@ struct esp_backend_ops {
                         char *err, size_t errlen);
     void (*weights_close)(struct esp_weights *weights);
     size_t (*weights_bytes)(const struct esp_weights *weights);
+    /* False: the weights have no limit, or fit in it. NULL: the backend knows no limits. */
+    bool (*weights_streamed)(const struct esp_weights *weights, struct esp_streamed *streamed);
 
     /* A cache of `rows` rows for batches of at most `max_batch` rows. */
     int (*cache_open)(struct esp_cache **cache, struct esp_weights *weights, int rows,

@@ -31,6 +31,7 @@ int esp_stored_open_file(struct esp_stored_set *set, const char *path, struct es
         return status;
     }
     snprintf(opened->path, sizeof opened->path, "%s", path);
+    opened->source.path = opened->path;
     if (fstat(opened->source.fd, &about) == 0)
         opened->changed = about.st_mtim;
     set->shards[set->shard_count++] = *shard = opened;

@@ -78,18 +78,10 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
     memcpy(list, all, sizeof all);
 }
 
-int esp_cpu_cache_open(struct esp_cache **cache, struct esp_weights *weights, int rows,
-                       int max_batch, char *err, size_t errlen)
+static void set_sizes(struct esp_cpu_cache *c, struct esp_weights *weights, int rows,
+                      int max_batch)
 {
     const struct esp_model_desc *d = ((struct esp_cpu_weights *)weights)->desc;
-    *cache = NULL;
-    if (rows < 1 || max_batch < 1 || rows > INT32_MAX / 2)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "a cache of %d rows for batches of %d: both must be at least 1", rows,
-                        max_batch);
-    struct esp_cpu_cache *c = calloc(1, sizeof *c);
-    if (!c)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a cache");
     c->base.weights = weights;
     c->rows = rows;
     c->max_batch = max_batch < rows ? max_batch : rows;
@@ -109,7 +101,20 @@ int esp_cpu_cache_open(struct esp_cache **cache, struct esp_weights *weights, in
             esp_cpu_pad(d->input > 2 * d->hidden ? d->input : 2 * d->hidden, ESP_PANEL);
     else if (d->reads == ESP_READS_EAGLE)
         c->joined.stride = esp_cpu_pad(d->hidden + d->input, ESP_PANEL);
+}
 
+int esp_cpu_cache_open(struct esp_cache **cache, struct esp_weights *weights, int rows,
+                       int max_batch, char *err, size_t errlen)
+{
+    *cache = NULL;
+    if (rows < 1 || max_batch < 1 || rows > INT32_MAX / 2)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "a cache of %d rows for batches of %d: both must be at least 1", rows,
+                        max_batch);
+    struct esp_cpu_cache *c = calloc(1, sizeof *c);
+    if (!c)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a cache");
+    set_sizes(c, weights, rows, max_batch);
     struct buffer list[BUFFERS];
     list_buffers(c, list);
     for (int i = 0; i < BUFFERS; i++) {
@@ -143,6 +148,21 @@ void esp_cpu_cache_close(struct esp_cache *cache)
         esp_cpu_free(memory);
     }
     free(c);
+}
+
+/* At most: room for activations in every form is counted. */
+size_t esp_cpu_cache_need(const struct esp_model_desc *desc, int rows, int max_batch)
+{
+    struct esp_cpu_backend cpu = {.threads = esp_pool_cores()};
+    struct esp_cpu_weights w = {.base = {&cpu.base}, .desc = desc, .split = true, .cut = true};
+    struct esp_cpu_cache c = {.rows = 0};
+    struct buffer list[BUFFERS];
+    size_t bytes = 0;
+    set_sizes(&c, &w.base, rows, max_batch);
+    list_buffers(&c, list);
+    for (int i = 0; i < BUFFERS; i++)
+        bytes += list[i].count * list[i].each * list[i].size;
+    return bytes;
 }
 
 size_t esp_cpu_cache_bytes(const struct esp_cache *cache)

@@ -144,6 +144,11 @@ static const char *device(const struct esp_backend *backend)
     return ((const struct esp_cpu_backend *)backend)->device;
 }
 
+static const char *failure(const struct esp_backend *backend)
+{
+    return ((const struct esp_cpu_backend *)backend)->failure;
+}
+
 const struct esp_backend_ops esp_backend_cpu = {
     .gives_states = true,
     .windows = true,
@@ -152,9 +157,13 @@ const struct esp_backend_ops esp_backend_cpu = {
     .open = open_best,
     .close = close_backend,
     .device = device,
+    .failure = failure,
+    .cache_need = esp_cpu_cache_need,
+    .rows_need = esp_cpu_rows_need,
     .weights_open = esp_cpu_weights_open,
     .weights_close = esp_cpu_weights_close,
     .weights_bytes = esp_cpu_weights_bytes,
+    .weights_streamed = esp_cpu_weights_streamed,
     .cache_open = esp_cpu_cache_open,
     .cache_close = esp_cpu_cache_close,
     .cache_bytes = esp_cpu_cache_bytes,

@@ -12,6 +12,9 @@
 
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/stream.h"
+
+enum { ESP_PACKED_TOGETHER = 4 }; /* panels of a streamed matrix that are packed at once */
 
 struct esp_cpu_backend {
     struct esp_backend base;
@@ -20,6 +23,7 @@ struct esp_cpu_backend {
     int threads;           /* of the pool */
     double worth_a_thread; /* a pass is divided among one thread for so many multiply-adds */
     char device[64];
+    char failure[400]; /* of the last pass that failed, or "" */
 };
 
 struct esp_cpu_expert {
@@ -50,6 +54,10 @@ struct esp_cpu_weights {
     double work_layers, work_head; /* multiply-adds for one row */
     void *memory;
     size_t bytes;
+    /* With a limit of the memory; else NULL. */
+    struct esp_cpu_stream *stream;
+    char *packing; /* (threads, packing_bytes) for esp_cpu_pack_stored() */
+    size_t packing_bytes;
 };
 
 struct esp_cpu_cache {
@@ -134,6 +142,11 @@ static inline int esp_cpu_parts(int units, int threads)
  * room for esp_cpu_panel_bytes() for each panel. */
 void esp_cpu_pack(const struct esp_packed *w, int panel, const void *rows);
 size_t esp_cpu_panel_bytes(const struct esp_packed *w);
+/* Makes *part the panels begin..begin+count-1 of a streamed matrix, count at most
+ * ESP_PACKED_TOGETHER. They are packed into `room`, of esp_cpu_stored_room() bytes. */
+void esp_cpu_pack_stored(struct esp_packed *part, const struct esp_packed *w, int begin,
+                         int count, char *room);
+size_t esp_cpu_stored_room(const struct esp_packed *w);
 /* One row as floats (columns). */
 void esp_cpu_packed_row(const struct esp_packed *w, int row, float *out);
 
@@ -145,11 +158,13 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
                          char *err, size_t errlen);
 void esp_cpu_weights_close(struct esp_weights *weights);
 size_t esp_cpu_weights_bytes(const struct esp_weights *weights);
+bool esp_cpu_weights_streamed(const struct esp_weights *weights, struct esp_streamed *streamed);
 
 int esp_cpu_cache_open(struct esp_cache **cache, struct esp_weights *weights, int rows,
                        int max_batch, char *err, size_t errlen);
 void esp_cpu_cache_close(struct esp_cache *cache);
 size_t esp_cpu_cache_bytes(const struct esp_cache *cache);
+size_t esp_cpu_cache_need(const struct esp_model_desc *desc, int rows, int max_batch);
 int esp_cpu_keep(struct esp_cache *cache, int first, const int32_t *which, int count);
 
 int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch);
@@ -157,6 +172,7 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch);
 int esp_cpu_rows_open(struct esp_rows **rows, struct esp_backend *backend, int capacity,
                       int vocabulary, char *err, size_t errlen);
 void esp_cpu_rows_close(struct esp_rows *rows);
+size_t esp_cpu_rows_need(int capacity, int vocabulary);
 int esp_cpu_argmax(struct esp_rows *rows, const int32_t *which, int count, int32_t *ids,
                    enum esp_delivery when);
 int esp_cpu_top_k(struct esp_rows *rows, const int32_t *which, int count, int k, int32_t *ids,

@@ -19,6 +19,7 @@
 #include "kernels/model_desc.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* A part of a matmul: this many panels at least, which fill the registers with one row. */
@@ -243,8 +244,8 @@ struct matmul_step {
     struct esp_matmul of[3];
 };
 
-static void multiply(const struct pass *p, const struct esp_packed *w, int begin, int end,
-                     const struct esp_matmul *product)
+static void multiply_packed(const struct pass *p, const struct esp_packed *w, int begin,
+                            int end, const struct esp_matmul *product)
 {
     if (esp_dtype_quantised(w->dtype))
         p->isa->matmul_blocks(w, begin, end, product);
@@ -252,12 +253,31 @@ static void multiply(const struct pass *p, const struct esp_packed *w, int begin
         p->isa->matmul(w, begin, end, product);
 }
 
+/* Panels begin..end-1. Those of a streamed layer are packed on the way, few at a time, so that
+ * they are still in the cache. */
+static void multiply(const struct pass *p, const struct esp_packed *w, int begin, int end,
+                     const struct esp_matmul *product, int thread)
+{
+    char *room = p->w->packing + (size_t)thread * p->w->packing_bytes;
+    if (!w->stored) {
+        multiply_packed(p, w, begin, end, product);
+        return;
+    }
+    for (int n; begin < end; begin += n) {
+        struct esp_matmul some = *product;
+        struct esp_packed part;
+        n = end - begin < ESP_PACKED_TOGETHER ? end - begin : ESP_PACKED_TOGETHER;
+        some.y += (size_t)begin * ESP_PANEL;
+        esp_cpu_pack_stored(&part, w, begin, n, room);
+        multiply_packed(p, &part, 0, n, &some);
+    }
+}
+
 static void matmul_part(void *arg, int part, int thread)
 {
     const struct matmul_step *step = arg;
     const int groups = (step->panels + PANELS_TOGETHER - 1) / PANELS_TOGETHER;
     int begin, end, first = 0;
-    (void)thread;
     esp_cpu_share(groups, part, step->p->parts, &begin, &end);
     begin *= PANELS_TOGETHER;
     end = end < groups ? end * PANELS_TOGETHER : step->panels;
@@ -265,7 +285,7 @@ static void matmul_part(void *arg, int part, int thread)
         int from = begin > first ? begin - first : 0;
         int to = end - first < step->w[i]->panels ? end - first : step->w[i]->panels;
         if (from < to)
-            multiply(step->p, step->w[i], from, to, &step->of[i]);
+            multiply(step->p, step->w[i], from, to, &step->of[i], thread);
     }
 }
 
@@ -673,12 +693,11 @@ static void mlp_part(void *arg, int part, int thread)
     struct esp_matmul product = {
         .in = *step->in, .y = c->up.x, .y_stride = c->ffn, .rows = p->rows};
     int begin, end;
-    (void)thread;
     esp_cpu_share(layer->up.panels, part, p->parts, &begin, &end);
-    multiply(p, &layer->up, begin, end, &product);
+    multiply(p, &layer->up, begin, end, &product, thread);
     product.y = c->gate;
     if (gated)
-        multiply(p, &layer->gate, begin, end, &product);
+        multiply(p, &layer->gate, begin, end, &product, thread);
     for (int i = 0; i < p->rows; i++) {
         size_t at = (size_t)i * c->ffn + (size_t)begin * ESP_PANEL;
         p->isa->activation(c->up.x + at, gated ? c->gate + at : NULL, c->up.x + at,
@@ -942,6 +961,23 @@ static int threads_for(const struct esp_cpu_backend *cpu, double work)
     return work < 2 * cpu->worth_a_thread ? 1 : (int)(work / cpu->worth_a_thread);
 }
 
+/* All layers, of which those that are streamed are held in memory while they are computed. */
+static int run_layers(struct pass *p)
+{
+    struct esp_cpu_stream *stream = p->w->stream;
+    int status = ESP_OK;
+    esp_cpu_stream_begin(stream);
+    for (; p->layer < p->d->layers; p->layer++) {
+        hand_out(p, p->layer, p->c->x);
+        if ((status = esp_cpu_stream_hold(stream, p->layer)) < 0)
+            break;
+        run_layer(p);
+        esp_cpu_stream_release(stream, p->layer);
+    }
+    esp_cpu_stream_end(stream);
+    return status;
+}
+
 int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
 {
     struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;
@@ -958,9 +994,9 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
     run_rows(&p, p.rows, c->hidden, embed, &p);
     if (uses_fc(&p))
         matmul_to_x(&p, &w->fc, c->joined, false);
-    for (; p.layer < p.d->layers; p.layer++) {
-        hand_out(&p, p.layer, c->x);
-        run_layer(&p);
+    if (run_layers(&p) < 0) {
+        snprintf(cpu->failure, sizeof cpu->failure, "%s", esp_cpu_stream_failure(w->stream));
+        return ESP_E_FILE;
     }
     hand_out(&p, p.d->layers, c->x);
     if (asks_for(&p, ESP_STATE_NORMED)) {

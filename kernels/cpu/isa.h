@@ -32,6 +32,9 @@ struct esp_packed {
     const void
         *data; /* (panels, columns, 32), or of blocks (panels, columns / block, fields) */
     const float *bias; /* (panels * 32), zeros if the model has none */
+    /* NULL; or the matrix as its file has it, of a layer that is streamed: no data, see
+     * esp_cpu_pack_stored() */
+    const struct esp_tensor *stored;
 };
 
 /* ESP_CUT_COLUMNS activations as integers of 16 bits and a power of two. A function of an

@@ -4,8 +4,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20 };
 
 void *esp_cpu_alloc(size_t count, size_t size)
 {
@@ -29,4 +30,12 @@ void esp_cpu_free(void *memory)
     void *start;
     memcpy(&start, (char *)memory - sizeof(void *), sizeof start);
     free(start);
+}
+
+void esp_cpu_use_huge_pages(char *memory, size_t bytes)
+{
+    char *begin = memory + (HUGE_PAGE - (uintptr_t)memory % HUGE_PAGE) % HUGE_PAGE;
+    if (bytes >= 2 * HUGE_PAGE)
+        madvise(begin, (bytes - (size_t)(begin - memory)) & ~(size_t)(HUGE_PAGE - 1),
+                MADV_HUGEPAGE);
 }

@@ -10,6 +10,7 @@
  * words from 16 rows to one line, at the speed of the memory.
  */
 #include "kernels/cpu/cpu.h"
+#include "kernels/model_desc.h"
 
 #include <string.h>
 
@@ -74,9 +75,56 @@ static void place_f16(uint16_t *out, const uint16_t (*tile)[TILE_COLUMNS + 8], i
             out[c * ESP_PANEL + j] = tile[j][c];
 }
 
+typedef uint16_t halves __attribute__((vector_size(16)));
+typedef uint32_t words __attribute__((vector_size(16)));
+
+#ifdef __clang__
+#define SHUFFLE(type, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SHUFFLE(type, a, b, ...) __builtin_shuffle(a, b, (type){__VA_ARGS__})
+#endif
+
+/* Four rows of words turned: out[c * ESP_LANES + j] = row j, column c. */
+static void turn_words(uint32_t *out, words a, words b, words c, words d)
+{
+    const words ab_low = SHUFFLE(words, a, b, 0, 4, 1, 5);
+    const words ab_high = SHUFFLE(words, a, b, 2, 6, 3, 7);
+    const words cd_low = SHUFFLE(words, c, d, 0, 4, 1, 5);
+    const words cd_high = SHUFFLE(words, c, d, 2, 6, 3, 7);
+    const words turned[4] = {SHUFFLE(words, ab_low, cd_low, 0, 1, 4, 5),
+                             SHUFFLE(words, ab_low, cd_low, 2, 3, 6, 7),
+                             SHUFFLE(words, ab_high, cd_high, 0, 1, 4, 5),
+                             SHUFFLE(words, ab_high, cd_high, 2, 3, 6, 7)};
+    for (int i = 0; i < 4; i++)
+        memcpy(out + i * ESP_LANES, &turned[i], sizeof turned[i]);
+}
+
+/* Eight columns of four rows and of those 16 rows below. Streamed weights are packed for every
+ * pass, so that this is worth its vectors. */
+static void place_8_columns(uint32_t *out, const uint16_t *row, size_t stride)
+{
+    words low[4], high[4];
+    for (size_t j = 0; j < 4; j++) {
+        halves a, b;
+        memcpy(&a, row + j * stride, sizeof a);
+        memcpy(&b, row + (j + ESP_LANES) * stride, sizeof b);
+        const halves first = SHUFFLE(halves, a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+        const halves second = SHUFFLE(halves, a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+        memcpy(&low[j], &first, sizeof first);
+        memcpy(&high[j], &second, sizeof second);
+    }
+    turn_words(out, low[0], low[1], low[2], low[3]);
+    turn_words(out + 4 * ESP_LANES, high[0], high[1], high[2], high[3]);
+}
+
 static void place_bf16(uint32_t *out, const uint16_t (*tile)[TILE_COLUMNS + 8], int n)
 {
-    for (int c = 0; c < n; c++)
+    const bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+    int c = 0;
+    for (; little && c + 8 <= n; c += 8)
+        for (int j = 0; j < ESP_LANES; j += 4)
+            place_8_columns(out + c * ESP_LANES + j, &tile[j][c], TILE_COLUMNS + 8);
+    for (; c < n; c++)
         for (int j = 0; j < ESP_LANES; j++)
             out[c * ESP_LANES + j] = tile[j][c] | (uint32_t)tile[j + ESP_LANES][c] << 16;
 }
@@ -168,6 +216,41 @@ void esp_cpu_pack(const struct esp_packed *w, int panel, const void *rows)
         pack_blocks(w, &s, out);
     else
         pack_floats(w, &s, out);
+}
+
+static size_t rows_bytes(const struct esp_packed *w)
+{
+    return esp_cpu_pad((int)esp_dtype_row_bytes(w->dtype, w->columns), 64) * ESP_PANEL;
+}
+
+size_t esp_cpu_stored_room(const struct esp_packed *w)
+{
+    return ESP_PACKED_TOGETHER * esp_cpu_panel_bytes(w) + rows_bytes(w);
+}
+
+void esp_cpu_pack_stored(struct esp_packed *part, const struct esp_packed *w, int begin,
+                         int count, char *room)
+{
+    const struct esp_tensor *t = w->stored;
+    const bool plain = !t->paired && !t->transposed && t->block == t->rows;
+    const size_t row_bytes = esp_dtype_row_bytes(w->dtype, w->columns);
+    const int first = begin * ESP_PANEL;
+    char *copy = room + ESP_PACKED_TOGETHER * esp_cpu_panel_bytes(w);
+    *part = *w;
+    part->stored = NULL;
+    part->data = room;
+    part->bias = w->bias + first;
+    part->panels = count;
+    part->rows = w->rows - first < count * ESP_PANEL ? w->rows - first : count * ESP_PANEL;
+    for (int panel = 0; panel < count; panel++) {
+        const int row = panel * ESP_PANEL, left = part->rows - row;
+        const char *rows = (const char *)t->data + (size_t)(first + row) * row_bytes;
+        if (!plain) {
+            esp_tensor_copy_rows(t, first + row, left < ESP_PANEL ? left : ESP_PANEL, copy);
+            rows = copy;
+        }
+        esp_cpu_pack(part, panel, rows);
+    }
 }
 
 /* Where a panel has row j, column c, in numbers. */

@@ -55,6 +55,12 @@ int esp_cpu_rows_open(struct esp_rows **rows, struct esp_backend *backend, int c
     return 0;
 }
 
+size_t esp_cpu_rows_need(int capacity, int vocabulary)
+{
+    const size_t all = (size_t)capacity + 2 * (size_t)esp_pool_cores();
+    return all * esp_cpu_pad(vocabulary, ESP_PANEL) * sizeof(float);
+}
+
 void esp_cpu_rows_close(struct esp_rows *rows)
 {
     struct esp_cpu_rows *r = (struct esp_cpu_rows *)rows;

@@ -5,7 +5,8 @@
  * it: one walk over the model measures the block, a second one fills it. The threads read 32
  * rows each and pack them while the caches hold them, so that loading takes little more than
  * reading, and no memory but the weights'. Matrices keep their dtype; norm weights and biases
- * become float32. After that nothing depends on the file.
+ * become float32. After that nothing depends on the file, unless there is a limit: then the
+ * matrices of some layers are not loaded but read again for every pass (stream.c).
  */
 #include "kernels/cpu/cpu.h"
 
@@ -14,9 +15,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-enum { HUGE_PAGE = 2 << 20, LARGE = 16 << 20 };
+enum { LARGE = 16 << 20 };
 
 /* ------------------------------------------------------------------ the walk */
 
@@ -32,6 +32,12 @@ struct packer {
     bool any_pairs, any_blocks;
     char *stored; /* (threads, room) bytes for rows as they are stored */
     size_t room;
+    /* With a limit: the layer, or -1; the matrices of all layers are being told to the stream;
+     * the room that the streamed ones need. */
+    struct esp_cpu_stream *stream;
+    int layer;
+    bool telling;
+    size_t packing_bytes;
     char *err;
     size_t errlen;
 };
@@ -128,7 +134,14 @@ static int pack_matrix(struct packer *p, struct esp_packed *w, const struct esp_
     w->pairs = p->pairs && t->dtype == ESP_BF16;
     p->any_pairs |= w->pairs;
     p->any_blocks |= esp_dtype_quantised(t->dtype);
-    w->data = take(p, (size_t)w->panels, esp_cpu_panel_bytes(w));
+    const bool streamed = p->layer >= 0 && esp_cpu_stream_has(p->stream, p->layer);
+    if (p->telling && p->layer >= 0)
+        return esp_cpu_stream_add(p->stream, p->layer, t, &w->stored, p->err, p->errlen);
+    if (!streamed && p->memory)
+        w->stored = NULL;
+    if (streamed && esp_cpu_stored_room(w) > p->packing_bytes)
+        p->packing_bytes = esp_cpu_stored_room(w);
+    w->data = streamed ? NULL : take(p, (size_t)w->panels, esp_cpu_panel_bytes(w));
     float *biases = take(p, outputs, sizeof *biases);
     w->bias = biases;
     if (!p->memory)
@@ -136,6 +149,8 @@ static int pack_matrix(struct packer *p, struct esp_packed *w, const struct esp_
     if (bias && bias->data)
         esp_tensor_read_rows(bias, 0, t->rows, biases);
     struct packing packing = {p, w, t, NULL, esp_cpu_parts(w->panels, p->threads)};
+    if (streamed)
+        return 0;
     esp_pool_run(p->pool, packing.parts, pack_part, &packing);
     if (p->progress && !p->progress(p->user, "weights", p->used, p->total))
         return esp_fail(p->err, p->errlen, ESP_E_CANCELLED, "loading was cancelled");
@@ -209,15 +224,18 @@ static int pack_ends(struct packer *p, struct esp_cpu_weights *w)
 static int pack_model(struct packer *p, struct esp_cpu_weights *w)
 {
     const struct esp_model_desc *d = w->desc;
-    p->used = 0;
+    p->used = p->packing_bytes = 0;
+    p->layer = -1;
     int status = d->reads == ESP_READS_TOKENS ? 0 : pack_matrix(p, &w->fc, &d->fc, &d->fc_bias);
     if (status < 0)
         return status;
     for (int i = 0; i < d->layers; i++) {
+        p->layer = i;
         status = pack_layer(p, &w->layer[i], &d->layer[i], d);
         if (status < 0)
             return status;
     }
+    p->layer = -1;
     return pack_ends(p, w);
 }
 
@@ -227,6 +245,73 @@ void esp_cpu_embedding(const struct esp_cpu_weights *w, int32_t token, float *ou
         esp_tensor_read_row(&w->embedding, token, out);
     else
         esp_cpu_packed_row(w->embedding_head, token, out);
+}
+
+/* ------------------------------------------------------------------ a limit */
+
+/* Measures the model with `count` streamed layers: weights, buffers and room for packing. */
+static int measure(struct packer *p, struct esp_cpu_weights *w, int count, size_t *bytes)
+{
+    esp_cpu_stream_choose(p->stream, count);
+    int status = pack_model(p, w);
+    *bytes = p->used + esp_cpu_stream_buffer_bytes(p->stream) +
+             (size_t)p->threads * p->packing_bytes;
+    return status;
+}
+
+static size_t in_mebibytes(size_t bytes)
+{
+    return (bytes >> 20) + 1;
+}
+
+/* Finds the fewest layers that must be streamed so that all others fit. p has been measured
+ * with all of them in memory. */
+static int fit(struct packer *p, struct esp_cpu_weights *w)
+{
+    const struct esp_model_desc *d = w->desc;
+    const struct esp_memory_limit *limit = &d->limit;
+    const size_t left = limit->bytes > limit->others ? limit->bytes - limit->others : 0;
+    size_t bytes = p->used, least = SIZE_MAX;
+    int status = 0;
+    if (limit->bytes == 0 || bytes <= left)
+        return 0;
+    w->stream = p->stream = esp_cpu_stream_open(d->layers);
+    if (!w->stream)
+        return esp_fail(p->err, p->errlen, ESP_E_MEMORY,
+                        "not enough memory for the model's layers");
+    p->telling = true;
+    status = pack_model(p, w);
+    p->telling = false;
+    if (status == 0)
+        status = esp_cpu_stream_plan(p->stream, p->err, p->errlen);
+    for (int count = 1; count <= d->layers && bytes > left && status == 0; count++) {
+        status = measure(p, w, count, &bytes);
+        least = bytes < least ? bytes : least;
+    }
+    if (status == 0 && bytes > left)
+        return esp_fail(p->err, p->errlen, ESP_E_MEMORY,
+                        "%zuM of memory are too few: %zuM are needed, of which the embedding, "
+                        "the head and room for two layers take %zuM, and the draft model, the "
+                        "KV caches and the trees %zuM; a shorter --context and smaller trees "
+                        "(--max-nodes) take less",
+                        limit->bytes >> 20, in_mebibytes(least + limit->others),
+                        in_mebibytes(least), in_mebibytes(limit->others));
+    return status;
+}
+
+/* After the weights were read. */
+static int start_stream(struct packer *p, struct esp_cpu_weights *w)
+{
+    if (!w->stream)
+        return 0;
+    w->packing_bytes = esp_cpu_pad((int)p->packing_bytes, 64);
+    w->packing = esp_cpu_alloc((size_t)p->threads, w->packing_bytes);
+    if (!w->packing)
+        return esp_fail(p->err, p->errlen, ESP_E_MEMORY,
+                        "not enough memory for packing %.1f MB of weights",
+                        (double)p->packing_bytes / 1e6);
+    w->bytes += esp_cpu_stream_buffer_bytes(w->stream) + (size_t)p->threads * w->packing_bytes;
+    return esp_cpu_stream_start(w->stream, p->err, p->errlen);
 }
 
 /* ------------------------------------------------------------------ open and close */
@@ -255,14 +340,6 @@ static size_t panel_room(const struct esp_model_desc *d)
     widest = widest > d->fc.columns ? widest : d->fc.columns;
     widest = widest > d->layer[0].query.columns ? widest : d->layer[0].query.columns;
     return (size_t)widest * ESP_PANEL * sizeof(float);
-}
-
-void esp_cpu_use_huge_pages(char *memory, size_t bytes)
-{
-    char *begin = memory + (HUGE_PAGE - (uintptr_t)memory % HUGE_PAGE) % HUGE_PAGE;
-    if (bytes >= 2 * HUGE_PAGE)
-        madvise(begin, (bytes - (size_t)(begin - memory)) & ~(size_t)(HUGE_PAGE - 1),
-                MADV_HUGEPAGE);
 }
 
 static bool make_experts(struct esp_cpu_layer *layer, const struct esp_model_desc *d)
@@ -307,6 +384,8 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
     p.pairs = ((struct esp_cpu_backend *)backend)->isa->pairs;
     p.room = panel_room(desc);
     status = pack_model(&p, w);
+    if (status == 0)
+        status = fit(&p, w);
     if (status == 0) {
         w->bytes = p.total = p.used;
         w->memory = p.memory = p.overflow ? NULL : esp_cpu_alloc(p.total, 1);
@@ -321,6 +400,8 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
         status = pack_model(&p, w);
     }
     esp_cpu_free(p.stored);
+    if (status == 0)
+        status = start_stream(&p, w);
     if (status < 0) {
         esp_cpu_weights_close(&w->base);
         return status;
@@ -336,6 +417,8 @@ void esp_cpu_weights_close(struct esp_weights *weights)
     struct esp_cpu_weights *w = (struct esp_cpu_weights *)weights;
     if (!w)
         return;
+    esp_cpu_stream_close(w->stream);
+    esp_cpu_free(w->packing);
     esp_cpu_free(w->memory);
     free_layers(w->layer, w->desc);
     free(w);
@@ -344,4 +427,14 @@ void esp_cpu_weights_close(struct esp_weights *weights)
 size_t esp_cpu_weights_bytes(const struct esp_weights *weights)
 {
     return ((const struct esp_cpu_weights *)weights)->bytes;
+}
+
+bool esp_cpu_weights_streamed(const struct esp_weights *weights, struct esp_streamed *streamed)
+{
+    const struct esp_cpu_weights *w = (const struct esp_cpu_weights *)weights;
+    if (!w->stream)
+        return false;
+    esp_cpu_stream_count(w->stream, streamed);
+    streamed->resident_bytes = w->bytes;
+    return true;
 }

@@ -181,7 +181,9 @@ answers ':temp -1
 :hidden nobody
 :mouse maybe
 :threads -1
-:threads 2000' "s/^:[a-z_]* \\(.*\\)/\\\\(not\\\\|no pane\\\\) '\\1'/"
+:threads 2000
+:memory 12X
+:memory lots' "s/^:[a-z_]* \\(.*\\)/\\\\(not\\\\|no pane\\\\) '\\1'/"
 play "size 100x30
 wait
 type :temp

@@ -28,9 +28,9 @@ const struct cli_command cli_interface = {
     .name = "interface",
     .arguments = "[TARGET [DRAFT]] [options]",
     .summary = "the terminal interface",
-    .flags =
-        "prompt tokens target draft drafter verifier settings system backend threads device "
-        "exact width layers max-nodes context ascii theme config no-config record force",
+    .flags = "prompt tokens target draft drafter verifier settings system backend threads "
+             "memory device "
+             "exact width layers max-nodes context ascii theme config no-config record force",
     .chooses = "baseline",
     .most = 2,
     .names_models = true,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/support/byte_size.h"
 #include "engine/support/suggestion.h"
 #include "tui/cli/cli.h"
 #include "tui/model/player.h"
@@ -72,6 +73,7 @@ enum flag {
     NODES,
     ASCIICAST,
     SIZE,
+    MEMORY,
     SYSTEM,
     SETTINGS, /* the first of them; the others follow */
     HELP = 'h',
@@ -110,6 +112,9 @@ static const struct cli_flag fixed[] = {
     {"settings", SETTINGS, NULL, NULL}, /* stands for all of them */
     {"backend", BACKEND, "NAME", "auto, or one of `espalier list backends`"},
     {"threads", THREADS, "N", "processor threads (default: one per core)"},
+    {"memory", MEMORY, "SIZE",
+     "take about 600M, 2G ... of memory: what of the target does not fit is read from disk for "
+     "every pass"},
     {"device", DEVICE, "N", "which GPU, numbered from 0 (default: 0)"},
     {"exact", EXACT, NULL, "on a GPU: the same sums for every size of tree, to the last bit"},
     {"max-nodes", MAX_NODES, "N", "memory for trees of N nodes (default 256)"},
@@ -328,6 +333,15 @@ static bool whole_number(const char *flag, const char *text, int low, int high, 
     return true;
 }
 
+static bool memory_size(const char *text, size_t *bytes)
+{
+    char err[256];
+    if (esp_byte_size_parse(bytes, "--memory", text, err, sizeof err) == ESP_OK)
+        return true;
+    esp_complain("%s", err);
+    return false;
+}
+
 /* A setting of the session; a flag without a value turns it on. */
 static bool setting(struct cli_options *o, int index, const char *text)
 {
@@ -469,6 +483,8 @@ static bool set(struct cli_options *o, int flag, const char *value)
         return whole_number("tokens", value, 1, MOST_TOKENS, &o->tokens);
     case THREADS:
         return whole_number("threads", value, 1, 1024, &o->engine.threads);
+    case MEMORY:
+        return memory_size(value, &o->engine.memory);
     case DEVICE:
         return whole_number("device", value, 0, 1023, &o->engine.device);
     case WIDTH:

@@ -140,6 +140,29 @@ void cli_json_figures(cJSON *o, const struct esp_engine *engine,
         cJSON_AddNullToObject(o, "speedup");
     cJSON_AddItemToObject(o, "seconds", seconds_json(engine, &s));
     cJSON_AddNumberToObject(o, "peak_bytes", (double)s.peak_bytes);
+    cli_json_streamed(o, engine);
+}
+
+double cli_read_rate(const struct esp_streamed *s)
+{
+    return s->seconds > 0 ? s->bytes / s->seconds : 0;
+}
+
+void cli_json_streamed(cJSON *o, const struct esp_engine *engine)
+{
+    struct esp_streamed s;
+    if (!esp_engine_streamed(engine, &s)) {
+        cJSON_AddNullToObject(o, "streamed");
+        return;
+    }
+    cJSON *streamed = cJSON_AddObjectToObject(o, "streamed");
+    cJSON_AddNumberToObject(streamed, "layers", s.layers - s.resident);
+    cJSON_AddNumberToObject(streamed, "resident_layers", s.resident);
+    cJSON_AddNumberToObject(streamed, "resident_bytes", (double)s.resident_bytes);
+    cJSON_AddNumberToObject(streamed, "buffer_bytes", (double)s.buffer_bytes);
+    cJSON_AddNumberToObject(streamed, "pass_bytes", (double)s.pass_bytes);
+    cJSON_AddNumberToObject(streamed, "read_bytes", s.bytes);
+    cJSON_AddNumberToObject(streamed, "read_rate", cli_read_rate(&s));
 }
 
 /* A mean, or null of nothing. */

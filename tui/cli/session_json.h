@@ -25,6 +25,10 @@ void cli_json_settings(cJSON *o, const struct esp_session_values *values);
  * null where that is 0, and so is the speedup over it */
 void cli_json_figures(cJSON *o, const struct esp_engine *engine,
                       const struct esp_session *session, double baseline);
+/* streamed: which part of the target is read for every pass, and how fast; null: none */
+void cli_json_streamed(cJSON *o, const struct esp_engine *engine);
+/* Bytes per second while something was read; 0: nothing yet. */
+double cli_read_rate(const struct esp_streamed *streamed);
 /* acceptance: which drafts were accepted, by length, depth, place among siblings and q */
 void cli_json_acceptance(cJSON *o, const struct esp_acceptance *acceptance);
 /* " 0: 12, 1: 7, 3: 2" and a newline: iterations by length of the accepted path. */

@@ -336,9 +336,9 @@ const struct cli_command cli_tune = {
     .name = "tune",
     .arguments = "[-p TEXT | -f FILE | -] [--write]",
     .summary = "find the fastest drafter for a pair, and make it the preset",
-    .flags =
-        "prompt file tokens prompt-tokens seconds write target draft settings backend threads "
-        "device exact max-nodes context json",
+    .flags = "prompt file tokens prompt-tokens seconds write target draft settings backend "
+             "threads memory "
+             "device exact max-nodes context json",
     .chooses = "baseline chat",
     .most = 1,
     .temperature = SAMPLING,

@@ -11,6 +11,7 @@
 #include "tui/commands/complete.h"
 #include "kernels/status.h"
 #include "engine/find_models.h"
+#include "engine/support/byte_size.h"
 #include "engine/support/suggestion.h"
 #include "tui/commands/replay.h"
 
@@ -374,6 +375,24 @@ static void get_device(const struct esp_control *control, char *value, size_t si
     snprintf(value, size, "%d", control->options.engine.device);
 }
 
+static int set_memory(struct esp_control *control, const char *value, char *err, size_t errlen)
+{
+    size_t memory;
+    int status = esp_byte_size_parse(&memory, "memory", value, err, errlen);
+    if (status < 0)
+        return status;
+    control->options.engine.memory = memory;
+    if (control->worker)
+        esp_worker_load(control->worker, &(struct esp_models_change){.part = ESP_CHANGE_MEMORY,
+                                                                     .memory = memory});
+    return ESP_OK;
+}
+
+static void get_memory(const struct esp_control *control, char *value, size_t size)
+{
+    esp_byte_size_text(control->options.engine.memory, value, size);
+}
+
 /* ------------------------------------------------------------------ of the session */
 
 static void get_drafter(const struct esp_control *control, char *value, size_t size)
@@ -423,6 +442,9 @@ static const struct esp_setting settings[] = {
      complete_backend},
     {"threads", "NUMBER", "processor threads, one per core at most; 0: one per core",
      ESP_SETTING_MODELS, set_threads, get_threads, NULL},
+    {"memory", "SIZE",
+     "about 600M, 2G ...: what does not fit is read for every pass; 0: all fits",
+     ESP_SETTING_MODELS, set_memory, get_memory, NULL},
     {"device", "NUMBER", "which GPU, numbered from 0", ESP_SETTING_MODELS, set_device,
      get_device, NULL},
     {"drafter", "NAME[:key=value,...]", "how trees are drafted", ESP_SETTING_SESSION, NULL,

@@ -88,6 +88,9 @@ void esp_models_options(struct esp_engine_options *options, const struct esp_mod
     case ESP_CHANGE_THREADS:
         options->threads = change->threads;
         break;
+    case ESP_CHANGE_MEMORY:
+        options->memory = change->memory;
+        break;
     }
 }
 

@@ -24,10 +24,12 @@ struct esp_models_change {
         ESP_CHANGE_BACKEND,
         ESP_CHANGE_DEVICE,
         ESP_CHANGE_THREADS,
+        ESP_CHANGE_MEMORY,
     } part;
     const char *target, *draft; /* models: folders; NULL: as in struct esp_engine_options */
     const char *backend;
     int device, threads;
+    size_t memory;
 };
 
 /* Opens a pair; all strings are copied. On failure it is empty but for its options. */

@@ -1,0 +1,463 @@
+/* stream.c - reads the matrices of streamed layers for every pass; see stream.h.
+ *
+ * The order of reading is always the same: the streamed layers from the first to the last, and
+ * again. So the thread needs no requests: it reads on as soon as one of the buffers is free.
+ * Layer number n of that endless sequence goes to buffer n % BUFFERS. Two counters say where
+ * both sides are: layers 0..read-1 of the sequence have been read, 0..used-1 are not needed any
+ * more, and read - used is at most BUFFERS.
+ *
+ * The matrices of a layer mostly lie side by side in the file, so that a layer is one range or
+ * a few of them, each read in large pieces. O_DIRECT reads past the page cache: that of a model
+ * larger than memory would always hold the wrong layers, and would displace what else is there.
+ * Where a file system refuses it, ranges are read as usual and then dropped from the cache.
+ *
+ * Which layers stay in memory is the same for every pass. A cache of those used last would miss
+ * every time, because a pass comes back to a layer only after all others. They are spread
+ * evenly among the streamed ones: the disk goes on reading while they are computed.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* O_DIRECT */
+#endif
+#include "kernels/cpu/stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernels/clock.h"
+#include "kernels/cpu/cpu.h"
+
+enum { BUFFERS = 2, PAGE = 4096, PIECE = 16 << 20, GAP = 1 << 16 };
+
+struct file {
+    struct esp_tensor_file *source; /* to be opened again */
+    int fd;
+    bool direct;
+    struct stat about; /* when it was opened */
+    char path[256];    /* for the error sentence */
+};
+
+struct matrix {
+    struct esp_tensor stored; /* data: in a buffer while the layer is held */
+    int file;
+    size_t begin, end; /* in the file */
+    size_t at;         /* in the buffer */
+};
+
+/* Bytes of a file that are read at once: whole pages. */
+struct range {
+    int file;
+    size_t begin, end;
+    size_t needed; /* of them; a file need not end with a page */
+    size_t at;     /* in the buffer */
+};
+
+struct layer {
+    struct matrix **matrix; /* (matrices) by their places in the files, once planned */
+    struct range *range;    /* (ranges) */
+    int matrices, ranges;
+    size_t bytes;
+    bool streamed;
+};
+
+struct esp_cpu_stream {
+    struct layer *layer; /* (layers) */
+    struct file *file;   /* (files) */
+    int *order;          /* (streamed) layers */
+    int layers, files, streamed;
+    char *buffer[BUFFERS];
+
+    pthread_mutex_t pass; /* held during a pass */
+    pthread_t thread;
+    bool threaded; /* else hold() reads */
+
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t was_read, was_used;
+    int64_t read, used;
+    double bytes, seconds;
+    bool stop, failed;
+    char failure[400];
+};
+
+/* ------------------------------------------------------------------ which bytes */
+
+struct esp_cpu_stream *esp_cpu_stream_open(int layers)
+{
+    struct esp_cpu_stream *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->layers = layers;
+    s->layer = calloc((size_t)layers, sizeof *s->layer);
+    s->order = calloc((size_t)layers, sizeof *s->order);
+    pthread_mutex_init(&s->pass, NULL);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->was_read, NULL);
+    pthread_cond_init(&s->was_used, NULL);
+    if (!s->layer || !s->order) {
+        esp_cpu_stream_close(s);
+        return NULL;
+    }
+    return s;
+}
+
+/* The number of the file, or -1. */
+static int find_file(struct esp_cpu_stream *s, struct esp_tensor_file *source)
+{
+    for (int i = 0; i < s->files; i++)
+        if (s->file[i].source == source)
+            return i;
+    struct file *files = realloc(s->file, ((size_t)s->files + 1) * sizeof *files);
+    if (!files)
+        return -1;
+    s->file = files;
+    files[s->files] = (struct file){.source = source, .fd = -1};
+    snprintf(files[s->files].path, sizeof files[0].path, "%s",
+             source->path ? source->path : "the model's file");
+    return s->files++;
+}
+
+/* Bytes from the first stored row to the last one. */
+static size_t stored_bytes(const struct esp_tensor *t)
+{
+    const size_t rows = (size_t)t->rows, block = (size_t)t->block;
+    if (t->transposed)
+        return (((size_t)t->columns - 1) * (size_t)t->transposed + rows) *
+               esp_dtype_block_bytes(t->dtype);
+    return ((rows - 1) / block * (size_t)t->stride + (rows - 1) % block + 1) *
+           esp_dtype_row_bytes(t->dtype, t->columns);
+}
+
+int esp_cpu_stream_add(struct esp_cpu_stream *s, int layer, const struct esp_tensor *tensor,
+                       const struct esp_tensor **stored, char *err, size_t errlen)
+{
+    struct layer *l = &s->layer[layer];
+    if (!tensor->source || tensor->stored_rows > 0)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "layers can be streamed from a file only, and this model was made "
+                        "larger in memory: write it with `espalier inflate` first");
+    struct matrix **all = realloc(l->matrix, ((size_t)l->matrices + 1) * sizeof *all);
+    struct matrix *m = calloc(1, sizeof *m);
+    const int file = find_file(s, tensor->source);
+    if (all)
+        l->matrix = all;
+    if (!all || !m || file < 0) {
+        free(m);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the model's layers");
+    }
+    m->stored = *tensor;
+    m->stored.source = NULL;
+    m->file = file;
+    m->begin = tensor->offset;
+    m->end = tensor->offset + stored_bytes(tensor);
+    all[l->matrices++] = m;
+    *stored = &m->stored;
+    return ESP_OK;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct matrix *x = *(struct matrix *const *)a, *y = *(struct matrix *const *)b;
+    if (x->file != y->file)
+        return x->file < y->file ? -1 : 1;
+    return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* Joins the matrices of a layer to ranges. */
+static bool plan_layer(struct layer *l)
+{
+    l->range = calloc((size_t)l->matrices + 1, sizeof *l->range);
+    if (!l->range)
+        return false;
+    if (l->matrices > 0)
+        qsort(l->matrix, (size_t)l->matrices, sizeof *l->matrix, by_place);
+    for (int i = 0; i < l->matrices; i++) {
+        struct matrix *m = l->matrix[i];
+        struct range *r = l->ranges > 0 ? &l->range[l->ranges - 1] : NULL;
+        if (!r || r->file != m->file || m->begin > r->end + GAP) {
+            r = &l->range[l->ranges++];
+            *r = (struct range){
+                .file = m->file, .begin = m->begin / PAGE * PAGE, .at = l->bytes};
+            r->end = r->begin;
+        }
+        m->at = r->at + (m->begin - r->begin);
+        if (m->end > r->begin + r->needed)
+            r->needed = m->end - r->begin;
+        r->end = r->begin + (r->needed + PAGE - 1) / PAGE * PAGE;
+        l->bytes = r->at + (r->end - r->begin);
+    }
+    return true;
+}
+
+int esp_cpu_stream_plan(struct esp_cpu_stream *s, char *err, size_t errlen)
+{
+    for (int i = 0; i < s->layers; i++)
+        if (!plan_layer(&s->layer[i]))
+            return esp_fail(err, errlen, ESP_E_MEMORY,
+                            "not enough memory for the model's layers");
+    return ESP_OK;
+}
+
+size_t esp_cpu_stream_layer_bytes(const struct esp_cpu_stream *s, int layer)
+{
+    return s->layer[layer].bytes;
+}
+
+void esp_cpu_stream_choose(struct esp_cpu_stream *s, int count)
+{
+    s->streamed = 0;
+    for (int i = 0; i < s->layers; i++) {
+        const int64_t before = (int64_t)i * count / s->layers;
+        s->layer[i].streamed = ((int64_t)i + 1) * count / s->layers > before;
+        if (s->layer[i].streamed)
+            s->order[s->streamed++] = i;
+    }
+}
+
+bool esp_cpu_stream_has(const struct esp_cpu_stream *s, int layer)
+{
+    return s && s->layer[layer].streamed;
+}
+
+static size_t buffer_bytes(const struct esp_cpu_stream *s)
+{
+    size_t most = 0;
+    for (int i = 0; i < s->streamed; i++) {
+        const size_t bytes = s->layer[s->order[i]].bytes;
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+size_t esp_cpu_stream_buffer_bytes(const struct esp_cpu_stream *s)
+{
+    return BUFFERS * buffer_bytes(s);
+}
+
+/* ------------------------------------------------------------------ reading */
+
+static bool open_file(struct file *file)
+{
+    char again[64];
+    snprintf(again, sizeof again, "/proc/self/fd/%d", file->source->fd);
+    file->fd = open(again, O_RDONLY | O_CLOEXEC | O_DIRECT);
+    file->direct = file->fd >= 0;
+    if (!file->direct)
+        file->fd = fcntl(file->source->fd, F_DUPFD_CLOEXEC, 0);
+    return file->fd >= 0 && fstat(file->fd, &file->about) == 0;
+}
+
+static bool as_it_was(const struct file *file)
+{
+    struct stat now;
+    return fstat(file->fd, &now) == 0 && now.st_size == file->about.st_size &&
+           now.st_mtim.tv_sec == file->about.st_mtim.tv_sec &&
+           now.st_mtim.tv_nsec == file->about.st_mtim.tv_nsec;
+}
+
+/* Writes the failure. */
+static bool fail(struct esp_cpu_stream *s, const struct file *file, int error)
+{
+    pthread_mutex_lock(&s->lock);
+    if (error)
+        esp_fail(s->failure, sizeof s->failure, ESP_E_FILE,
+                 "%s: cannot read the layers that do not fit in memory: %s", file->path,
+                 strerror(error));
+    else
+        esp_fail(s->failure, sizeof s->failure, ESP_E_FILE,
+                 "%s changed while its layers were read for every pass: start again when it is "
+                 "complete",
+                 file->path);
+    pthread_mutex_unlock(&s->lock);
+    return false;
+}
+
+static bool stopped(struct esp_cpu_stream *s)
+{
+    pthread_mutex_lock(&s->lock);
+    const bool stop = s->stop;
+    pthread_mutex_unlock(&s->lock);
+    return stop;
+}
+
+static bool read_range(struct esp_cpu_stream *s, const struct range *r, char *buffer)
+{
+    struct file *file = &s->file[r->file];
+    const size_t size = r->end - r->begin;
+    for (size_t done = 0; done < r->needed && !stopped(s);) {
+        const size_t piece = size - done < PIECE ? size - done : PIECE;
+        const ssize_t n =
+            pread(file->fd, buffer + r->at + done, piece, (off_t)(r->begin + done));
+        if (n < 0 && errno == EINVAL && file->direct) {
+            file->direct = false;
+            fcntl(file->fd, F_SETFL, 0);
+        } else if (n < 0 && errno != EINTR) {
+            return fail(s, file, errno);
+        } else if (n == 0) {
+            return fail(s, file, 0);
+        }
+        done += n > 0 ? (size_t)n : 0;
+    }
+    if (!file->direct)
+        posix_fadvise(file->fd, (off_t)r->begin, (off_t)size, POSIX_FADV_DONTNEED);
+    return as_it_was(file) || fail(s, file, 0);
+}
+
+/* Reads the next layer; there is a free buffer. */
+static void read_next(struct esp_cpu_stream *s)
+{
+    const struct layer *l = &s->layer[s->order[s->read % s->streamed]];
+    char *buffer = s->buffer[s->read % BUFFERS];
+    const double start = esp_clock();
+    bool good = true;
+    for (int i = 0; i < l->ranges && good; i++)
+        good = read_range(s, &l->range[i], buffer);
+    const double seconds = esp_clock() - start;
+    pthread_mutex_lock(&s->lock);
+    s->failed = !good;
+    s->read += good;
+    s->bytes += (double)l->bytes;
+    s->seconds += seconds;
+    pthread_cond_broadcast(&s->was_read);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void *read_on(void *arg)
+{
+    struct esp_cpu_stream *s = arg;
+    for (;;) {
+        pthread_mutex_lock(&s->lock);
+        while (!s->stop && s->read - s->used == BUFFERS)
+            pthread_cond_wait(&s->was_used, &s->lock);
+        const bool end = s->stop || s->failed;
+        pthread_mutex_unlock(&s->lock);
+        if (end)
+            return NULL;
+        read_next(s);
+    }
+}
+
+int esp_cpu_stream_start(struct esp_cpu_stream *s, char *err, size_t errlen)
+{
+    const size_t bytes = buffer_bytes(s);
+    for (int i = 0; i < BUFFERS; i++) {
+        void *memory = NULL;
+        if (posix_memalign(&memory, PAGE, bytes) != 0)
+            return esp_fail(err, errlen, ESP_E_MEMORY,
+                            "not enough memory for two layers of %.1f MB", (double)bytes / 1e6);
+        s->buffer[i] = memory;
+        esp_cpu_use_huge_pages(memory, bytes);
+        memset(memory, 0, bytes); /* or the first reads would wait for pages */
+    }
+    for (int i = 0; i < s->files; i++)
+        if (!open_file(&s->file[i]))
+            return esp_fail(err, errlen, ESP_E_FILE, "%s: cannot be opened again: %s",
+                            s->file[i].path, strerror(errno));
+    sigset_t all, before; /* signals are for the program's own threads */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    s->threaded = pthread_create(&s->thread, NULL, read_on, s) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return ESP_OK;
+}
+
+void esp_cpu_stream_close(struct esp_cpu_stream *s)
+{
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->stop = true;
+    pthread_cond_broadcast(&s->was_used);
+    pthread_mutex_unlock(&s->lock);
+    if (s->threaded)
+        pthread_join(s->thread, NULL);
+    pthread_cond_destroy(&s->was_used);
+    pthread_cond_destroy(&s->was_read);
+    pthread_mutex_destroy(&s->lock);
+    pthread_mutex_destroy(&s->pass);
+    for (int i = 0; i < s->layers && s->layer; i++) {
+        for (int k = 0; k < s->layer[i].matrices; k++)
+            free(s->layer[i].matrix[k]);
+        free(s->layer[i].matrix);
+        free(s->layer[i].range);
+    }
+    for (int i = 0; i < s->files; i++)
+        if (s->file[i].fd >= 0)
+            close(s->file[i].fd);
+    for (int i = 0; i < BUFFERS; i++)
+        free(s->buffer[i]);
+    free(s->file);
+    free(s->layer);
+    free(s->order);
+    free(s);
+}
+
+/* ------------------------------------------------------------------ a pass */
+
+void esp_cpu_stream_begin(struct esp_cpu_stream *s)
+{
+    if (s)
+        pthread_mutex_lock(&s->pass);
+}
+
+void esp_cpu_stream_end(struct esp_cpu_stream *s)
+{
+    if (s)
+        pthread_mutex_unlock(&s->pass);
+}
+
+int esp_cpu_stream_hold(struct esp_cpu_stream *s, int layer)
+{
+    if (!esp_cpu_stream_has(s, layer))
+        return ESP_OK;
+    if (!s->threaded && s->read == s->used && !s->failed)
+        read_next(s);
+    pthread_mutex_lock(&s->lock);
+    while (s->read == s->used && !s->failed)
+        pthread_cond_wait(&s->was_read, &s->lock);
+    const bool there = s->read > s->used;
+    const char *buffer = s->buffer[s->used % BUFFERS];
+    pthread_mutex_unlock(&s->lock);
+    if (!there)
+        return ESP_E_FILE;
+    const struct layer *l = &s->layer[layer];
+    for (int i = 0; i < l->matrices; i++)
+        l->matrix[i]->stored.data = buffer + l->matrix[i]->at;
+    return ESP_OK;
+}
+
+void esp_cpu_stream_release(struct esp_cpu_stream *s, int layer)
+{
+    if (!esp_cpu_stream_has(s, layer))
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->used++;
+    pthread_cond_signal(&s->was_used);
+    pthread_mutex_unlock(&s->lock);
+}
+
+const char *esp_cpu_stream_failure(const struct esp_cpu_stream *s)
+{
+    return s->failure;
+}
+
+void esp_cpu_stream_count(struct esp_cpu_stream *s, struct esp_streamed *streamed)
+{
+    pthread_mutex_lock(&s->lock);
+    while (s->threaded && s->read < BUFFERS && !s->failed)
+        pthread_cond_wait(&s->was_read, &s->lock);
+    streamed->bytes = s->bytes;
+    streamed->seconds = s->seconds;
+    pthread_mutex_unlock(&s->lock);
+    streamed->layers = s->layers;
+    streamed->resident = s->layers - s->streamed;
+    streamed->buffer_bytes = esp_cpu_stream_buffer_bytes(s);
+    streamed->pass_bytes = 0;
+    for (int i = 0; i < s->streamed; i++)
+        streamed->pass_bytes += s->layer[s->order[i]].bytes;
+}
