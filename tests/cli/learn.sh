@@ -37,10 +37,12 @@ $dump" learn
 check "a digit of the list begins a lesson" dumped 'A tree of guesses .*right   page 1 of 3'
 check "and a digit of a question predicts" dumped 'Right. \|Not so. '
 play "size 80x24
-$dump
-key Down Enter
+key Down
+$dump-list
+key Enter
 wait
 $dump" learn
+check "the chosen one is marked" grep -q '^>2  A chain of guesses' "$work/screen-list"
 check "arrows choose a lesson, Enter begins it" dumped '^ A chain of guesses .* 1 of '
 play "size 80x24
 wait

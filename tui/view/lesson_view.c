@@ -241,9 +241,11 @@ void esp_lesson_draw_list(struct esp_canvas *canvas, int selected)
             esp_drawf(canvas, 1, y, ESP_STYLE_KEY, "%d", i + 1);
         esp_draw_bytes(canvas, 4, y, canvas->width - 5, ESP_STYLE_VALUE, 0, title,
                        strlen(title));
-        if (i == selected)
+        if (i == selected) {
+            esp_draw(canvas, 0, y, ESP_STYLE_KEY, ">");
             esp_draw_restyle(canvas, (struct esp_rect){0, y, canvas->width, 1},
                              ESP_STYLE_SELECTION);
+        }
     }
     if (y == 2)
         esp_draw(canvas, 1, y, ESP_STYLE_ERROR,
