@@ -145,7 +145,7 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
     e->device_free = ops->memory_free ? ops->memory_free(e->backend) : 0;
     status = esp_memory_plan(e, err, errlen);
     if (status == ESP_OK)
-        status = esp_memory_limit(e, o->memory, err, errlen);
+        status = esp_memory_set_limit(e, o->memory, err, errlen);
     if (status == ESP_OK)
         status = ops->weights_open(&e->target_weights, e->backend, &e->target->desc,
                                    o->progress, o->user, err, errlen);
@@ -223,6 +223,7 @@ int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options 
     struct esp_engine *e = calloc(1, sizeof *e);
     if (!e)
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the engine");
+    e->process_bytes = esp_process_bytes();
     e->max_nodes = o->max_nodes ? o->max_nodes : 256;
     int status = open_models(e, o, err, errlen);
     if (status == ESP_OK)

@@ -18,9 +18,10 @@ struct esp_engine {
     double load_seconds;
     size_t device_free; /* bytes that were free on the device before anything was loaded; 0: the
                            backend has no memory of its own */
-    uint64_t pair;      /* of both models' numbers, for files that go with them; 0: no draft */
-    char device[96];    /* what computes, and how much of the target is in memory */
-    char notice[300];   /* why a faster backend is not used, or "" */
+    size_t process_bytes; /* of memory that the process had before */
+    uint64_t pair;    /* of both models' numbers, for files that go with them; 0: no draft */
+    char device[96];  /* what computes, and how much of the target is in memory */
+    char notice[300]; /* why a faster backend is not used, or "" */
 };
 
 #endif

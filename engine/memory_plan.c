@@ -77,8 +77,8 @@ int esp_memory_plan(const struct esp_engine *e, char *err, size_t errlen)
 
 /* A small embedding is kept beside the head that equals it. */
 static const size_t SMALL_EMBEDDING = (size_t)16 << 20;
-/* For trees, texts, threads and what the program shows. */
-static const size_t PROGRAM = (size_t)16 << 20;
+/* The program itself, trees, texts, threads and what is shown. */
+static const size_t PROGRAM = (size_t)32 << 20;
 
 static size_t draft_need(const struct esp_engine *e)
 {
@@ -89,8 +89,7 @@ static size_t draft_need(const struct esp_engine *e)
     return e->draft->bytes + (embedding < SMALL_EMBEDDING ? embedding : 0);
 }
 
-/* Bytes of memory that this process has now; 0 where the system does not tell. */
-static size_t process_bytes(void)
+size_t esp_process_bytes(void)
 {
     size_t pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");
@@ -101,7 +100,7 @@ static size_t process_bytes(void)
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-int esp_memory_limit(struct esp_engine *e, size_t bytes, char *err, size_t errlen)
+int esp_memory_set_limit(struct esp_engine *e, size_t bytes, char *err, size_t errlen)
 {
     const struct esp_backend_ops *ops = e->backend->ops;
     struct esp_memory_limit *limit = &e->target->desc.limit;
@@ -111,7 +110,8 @@ int esp_memory_limit(struct esp_engine *e, size_t bytes, char *err, size_t errle
     if (!ops->weights_streamed)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "a limit of the memory works with --backend cpu so far");
-    limit->others =
-        process_bytes() + PROGRAM + draft_need(e) + session_need(e, e->context, e->max_nodes);
+    const size_t now = esp_process_bytes();
+    limit->others = PROGRAM + (now > e->process_bytes ? now - e->process_bytes : 0) +
+                    draft_need(e) + session_need(e, e->context, e->max_nodes);
     return ESP_OK;
 }

@@ -10,9 +10,13 @@
  * what would fit. */
 int esp_memory_plan(const struct esp_engine *engine, char *err, size_t errlen);
 
+/* Bytes of memory that this process has now; 0 where the system does not tell. */
+size_t esp_process_bytes(void);
+
 /* Tells the backend that the process is to take about `bytes` (0: any number), of which the
- * draft model, a session and what the process holds already have their share. To be called
+ * program, the tokenizer, the draft model and a session have their share. An older engine that
+ * is still open is not counted: it is closed when this one has taken its place. To be called
  * before the weights are opened. ESP_E_UNSUPPORTED if the backend knows no limits. */
-int esp_memory_limit(struct esp_engine *engine, size_t bytes, char *err, size_t errlen);
+int esp_memory_set_limit(struct esp_engine *engine, size_t bytes, char *err, size_t errlen);
 
 #endif

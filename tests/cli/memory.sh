@@ -5,9 +5,9 @@
 
 seed="engine/models/fairytale-target"
 draft="engine/models/fairytale-draft"
-$ESPALIER inflate $seed "$work/large" --width 2 --layers 8 >"$work/inflated" 2>&1
+$ESPALIER inflate $seed "$work/large" --width 2 --layers 12 >"$work/inflated" 2>&1
 small="--context 96 --max-nodes 24 --threads 2"
-text() { $ESPALIER generate --target "$work/large" --draft $draft $small -p "Once upon a time there" -n 8 "$@"; }
+text() { $ESPALIER generate --target "$work/large" --draft $draft $small -p "Once upon a time there" -n 6 "$@"; }
 number() { sed -n "s/.*\"$1\":[^0-9]*\([0-9]*\).*/\1/p" "$2" | head -n 1; }
 
 text --memory 1M >"$work/out" 2>"$work/err"
@@ -34,14 +34,14 @@ text --drafter linear --window 12 --memory ${limit}M --threads 1 >"$work/text"
 check "the same text with a window, on one thread" cmp "$work/plain" "$work/text"
 
 $ESPALIER inspect "$work/large" $draft $small --memory ${limit}M >"$work/plan" 2>&1
-check "the plan says what stays" grep -q '^memory  *of [0-9.]* MB, .* are for the target: [0-9]* of 8 layers' "$work/plan"
+check "the plan says what stays" grep -q '^memory  *of [0-9.]* MB, .* are for the target: [0-9]* of 12 layers' "$work/plan"
 check "and what a pass reads" grep -q '^  every pass  *reads [0-9.]* MB in .* tokens/s of plain decoding at most' "$work/plan"
 $ESPALIER inspect "$work/large" $small --memory 4g >"$work/plan" 2>&1
 check "a limit that all fits in keeps all" grep -q '^memory  *all layers stay in memory' "$work/plan"
 text --drafter linear --memory ${limit}M --stats >"$work/text" 2>"$work/stats"
-check "statistics name it" grep -q '^memory  *[0-9]* of 8 layers; the others, .* a pass, were read at' "$work/stats"
+check "statistics name it" grep -q '^memory  *[0-9]* of 12 layers; the others, .* a pass, were read at' "$work/stats"
 check "so does the device" sh -c \
-    "$ESPALIER generate --target '$work/large' --draft $draft $small -p a -n 2 --memory ${limit}M --record '$work/r' && grep -q ' of 8 layers in memory' '$work/r'"
+    "$ESPALIER generate --target '$work/large' --draft $draft $small -p a -n 2 --memory ${limit}M --record '$work/r' && grep -q ' of 12 layers in memory' '$work/r'"
 
 for size in "" x -1 12X 1.5Gb nan inf 0x10M 1e99 "6 M"; do
     check "no size: '$size'" fails 1 "takes a size such as 600M" text --memory "$size"

@@ -17,11 +17,13 @@
 
 enum { CACHE = 64, BATCH = 24, ROUNDS = 2, MANY = 24 };
 
-/* Plain, fused, transposed, paired and quantised matrices; two files. */
+/* Plain, fused, transposed, paired and quantised matrices; experts; two files. */
 static const char *const models[] = {"logits/llama-bf16",
                                      "logits/neox-parallel",
                                      "logits/gpt2",
                                      "logits/gemma3-layers",
+                                     "logits/qwen3-moe",
+                                     "gguf/qwen3-moe.gguf",
                                      "gguf/mixed.gguf",
                                      "gguf/phi3-partial.gguf",
                                      "gguf/llama-gqa-00001-of-00002.gguf",
@@ -35,17 +37,20 @@ struct runner {
     struct esp_weights *weights;
     struct esp_cache *cache;
     struct esp_rows *logits, *states;
+    struct esp_layer *own; /* the model's layers, instead of which it has many */
+    int own_layers;
 };
 
 /* The layers of the small models, again and again, so that two of them are less than all. */
-static void repeat_layers(struct esp_model_desc *d)
+static void repeat_layers(struct runner *r)
 {
-    struct esp_layer *layer = malloc(MANY * sizeof *layer);
-    for (int i = 0; i < MANY; i++)
-        layer[i] = d->layer[i % d->layers];
-    free(d->layer);
-    d->layer = layer;
+    struct esp_model_desc *d = &r->model->desc;
+    r->own = d->layer;
+    r->own_layers = d->layers;
     d->layers = MANY;
+    d->layer = malloc(MANY * sizeof *d->layer);
+    for (int i = 0; i < MANY; i++)
+        d->layer[i] = r->own[i % r->own_layers];
 }
 
 static void open_model(struct runner *r, const char *path)
@@ -53,7 +58,7 @@ static void open_model(struct runner *r, const char *path)
     char err[300] = "";
     CHECK(esp_model_open(&r->model, path, err, sizeof err) == 0, "%s: %s", path, err);
     esp_model_set_context(r->model, CACHE);
-    repeat_layers(&r->model->desc);
+    repeat_layers(r);
 }
 
 static int open_weights(struct runner *r, size_t limit, char *err, size_t errlen)
@@ -97,6 +102,11 @@ static void close_runner(struct runner *r)
     if (r->states)
         ops->rows_close(r->states);
     ops->weights_close(r->weights);
+    if (r->own) {
+        free(r->model->desc.layer);
+        r->model->desc.layer = r->own;
+        r->model->desc.layers = r->own_layers;
+    }
     esp_model_close(r->model);
     ops->close(r->backend);
 }
