@@ -34,6 +34,12 @@ for n in 0 1; do
     check "and says nothing of it" test ! -s "$work/err"
     check "and writes the same" cmp -s "$work/want" "$work/got"
 done
+$ESPALIER inflate engine/models/fairytale-target "$work/large" --width 2 --layers 12 >"$work/inflated"
+streamed="$ESPALIER generate --target $work/large --draft engine/models/fairytale-draft --context 96 --max-nodes 24 -n 6 -p '$prompt' --drafter linear --stats"
+eval "$streamed" >"$work/whole" 2>"$work/err"
+eval "few 0 $streamed --memory 76M" >"$work/read" 2>"$work/err"
+check "layers are read without a thread, too" grep -q '^memory .* of 12 layers' "$work/err"
+check "and the text is the same" cmp "$work/whole" "$work/read"
 few 0 $ESPALIER list backends >"$work/backends"
 check "the device line has the threads there are" grep -q ', 1 thread$' "$work/backends"
 $ESPALIER list backends >"$work/backends"

@@ -28,7 +28,7 @@ $gen -p "$prompt" --json --baseline >"$work/json" 2>"$work/err"
 for key in text tokens prompt_tokens generated_tokens target draft drafter verifier backend seed \
     iterations drafted_nodes accepted_nodes acceptance_rate tokens_per_iteration mean_path_length \
     tokens_per_second baseline_tokens_per_second speedup seconds load prefill draft flatten verify select \
-    commit adapt decode peak_bytes first_token acceptance block_efficiency expected_tokens path_share \
+    commit adapt decode peak_bytes streamed first_token acceptance block_efficiency expected_tokens path_share \
     nodes_per_tree most_nodes mask_blocks calibration_error path_lengths depths ranks probabilities; do
     check "JSON has $key" grep -q "\"$key\":" "$work/json"
 done
