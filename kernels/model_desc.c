@@ -53,19 +53,34 @@ static void read_stored(const struct esp_tensor *t, size_t offset, void *to, siz
         memcpy(to, (const char *)t->data + offset, size);
 }
 
-/* A piece of each stored row, turned. */
+/* piece (columns, rows) becomes `columns` of the numbers of each row of `to`, which has a row
+ * every `stride` numbers. The size is a constant where this is called: the copies are moves. */
+static inline void turn(char *to, size_t stride, const char *piece, size_t columns, size_t rows,
+                        size_t size)
+{
+    for (size_t i = 0; i < rows; i++)
+        for (size_t c = 0; c < columns; c++)
+            memcpy(to + (i * stride + c) * size, piece + (c * rows + i) * size, size);
+}
+
+/* Pieces of stored rows, turned. A piece is as long as the rows that are asked for, which
+ * decides the speed. */
 static void copy_transposed(const struct esp_tensor *t, int row, int count, char *to)
 {
-    enum { TOGETHER = 64 };
+    enum { ROWS = 512, COLUMNS = 16 };
     const size_t size = esp_dtype_block_bytes(t->dtype), columns = (size_t)t->columns;
-    char piece[TOGETHER * sizeof(float)];
+    char piece[ROWS * COLUMNS * sizeof(float)];
     for (int n; count > 0; row += n, count -= n, to += (size_t)n * columns * size) {
-        n = count < TOGETHER ? count : TOGETHER;
-        for (size_t c = 0; c < columns; c++) {
-            read_stored(t, (c * (size_t)t->transposed + (size_t)row) * size, piece,
-                        (size_t)n * size);
-            for (size_t i = 0; i < (size_t)n; i++)
-                memcpy(to + (i * columns + c) * size, piece + i * size, size);
+        n = count < ROWS ? count : ROWS;
+        for (size_t c = 0, m; c < columns; c += m) {
+            m = columns - c < COLUMNS ? columns - c : COLUMNS;
+            for (size_t i = 0; i < m; i++)
+                read_stored(t, ((c + i) * (size_t)t->transposed + (size_t)row) * size,
+                            piece + i * (size_t)n * size, (size_t)n * size);
+            if (size == sizeof(uint32_t))
+                turn(to + c * size, columns, piece, m, (size_t)n, sizeof(uint32_t));
+            else
+                turn(to + c * size, columns, piece, m, (size_t)n, sizeof(uint16_t));
         }
     }
 }

@@ -5,9 +5,10 @@
  *   F32, F16      (column, 32)
  *   BF16          (column, 16) words of 32 bits: rows j and j + 16
  *   BF16, pairs   (32 columns, half, pair of columns, 16) words: see amx.c
- *   blocks        (block, field): the fields of the format one after the other, those of 2
- * bytes as (field, 32), those of 4 as (half, word, 16); no bit is moved The loops move 32-bit
- * words from 16 rows to one line, at the speed of the memory.
+ *   blocks        (block, field): the fields of the format one after the other, those
+ *                 of 2 bytes as (field, 32), those of 4 as (half, word, 16); no bit is moved
+ *
+ * Four words of four rows are turned at once: streamed weights are packed for every pass.
  */
 #include "kernels/cpu/cpu.h"
 #include "kernels/model_desc.h"
@@ -61,20 +62,6 @@ static void gather(char *tile, size_t tile_stride, const struct source *s, size_
     }
 }
 
-static void place_f32(uint32_t *out, const uint32_t (*tile)[TILE_COLUMNS + 4], int n)
-{
-    for (int c = 0; c < n; c++)
-        for (int j = 0; j < ESP_PANEL; j++)
-            out[c * ESP_PANEL + j] = tile[j][c];
-}
-
-static void place_f16(uint16_t *out, const uint16_t (*tile)[TILE_COLUMNS + 8], int n)
-{
-    for (int c = 0; c < n; c++)
-        for (int j = 0; j < ESP_PANEL; j++)
-            out[c * ESP_PANEL + j] = tile[j][c];
-}
-
 typedef uint16_t halves __attribute__((vector_size(16)));
 typedef uint32_t words __attribute__((vector_size(16)));
 
@@ -84,37 +71,70 @@ typedef uint32_t words __attribute__((vector_size(16)));
 #define SHUFFLE(type, a, b, ...) __builtin_shuffle(a, b, (type){__VA_ARGS__})
 #endif
 
-/* Four rows of words turned: out[c * ESP_LANES + j] = row j, column c. */
-static void turn_words(uint32_t *out, words a, words b, words c, words d)
+static words load(const void *from)
+{
+    words w;
+    memcpy(&w, from, sizeof w);
+    return w;
+}
+
+/* Four rows of words turned: word i of each goes to line i; a line is `stride` bytes. */
+static void turn_words(void *out, size_t stride, words a, words b, words c, words d)
 {
     const words ab_low = SHUFFLE(words, a, b, 0, 4, 1, 5);
     const words ab_high = SHUFFLE(words, a, b, 2, 6, 3, 7);
     const words cd_low = SHUFFLE(words, c, d, 0, 4, 1, 5);
     const words cd_high = SHUFFLE(words, c, d, 2, 6, 3, 7);
-    const words turned[4] = {SHUFFLE(words, ab_low, cd_low, 0, 1, 4, 5),
-                             SHUFFLE(words, ab_low, cd_low, 2, 3, 6, 7),
-                             SHUFFLE(words, ab_high, cd_high, 0, 1, 4, 5),
-                             SHUFFLE(words, ab_high, cd_high, 2, 3, 6, 7)};
-    for (int i = 0; i < 4; i++)
-        memcpy(out + i * ESP_LANES, &turned[i], sizeof turned[i]);
+    const words first = SHUFFLE(words, ab_low, cd_low, 0, 1, 4, 5);
+    const words second = SHUFFLE(words, ab_low, cd_low, 2, 3, 6, 7);
+    const words third = SHUFFLE(words, ab_high, cd_high, 0, 1, 4, 5);
+    const words fourth = SHUFFLE(words, ab_high, cd_high, 2, 3, 6, 7);
+    char *line = out;
+    memcpy(line, &first, sizeof first);
+    memcpy(line + stride, &second, sizeof second);
+    memcpy(line + 2 * stride, &third, sizeof third);
+    memcpy(line + 3 * stride, &fourth, sizeof fourth);
 }
 
-/* Eight columns of four rows and of those 16 rows below. Streamed weights are packed for every
- * pass, so that this is worth its vectors. */
-static void place_8_columns(uint32_t *out, const uint16_t *row, size_t stride)
+/* Eight columns of four pairs of rows: the pairs are `next` numbers apart, the second row of a
+ * pair is `second` numbers behind the first. */
+static void place_8_columns(void *out, const uint16_t *row, size_t next, size_t second)
 {
+    const size_t line = ESP_LANES * sizeof(uint32_t);
     words low[4], high[4];
     for (size_t j = 0; j < 4; j++) {
         halves a, b;
-        memcpy(&a, row + j * stride, sizeof a);
-        memcpy(&b, row + (j + ESP_LANES) * stride, sizeof b);
-        const halves first = SHUFFLE(halves, a, b, 0, 8, 1, 9, 2, 10, 3, 11);
-        const halves second = SHUFFLE(halves, a, b, 4, 12, 5, 13, 6, 14, 7, 15);
-        memcpy(&low[j], &first, sizeof first);
-        memcpy(&high[j], &second, sizeof second);
+        memcpy(&a, row + j * next, sizeof a);
+        memcpy(&b, row + j * next + second, sizeof b);
+        low[j] = (words)SHUFFLE(halves, a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+        high[j] = (words)SHUFFLE(halves, a, b, 4, 12, 5, 13, 6, 14, 7, 15);
     }
-    turn_words(out, low[0], low[1], low[2], low[3]);
-    turn_words(out + 4 * ESP_LANES, high[0], high[1], high[2], high[3]);
+    turn_words(out, line, low[0], low[1], low[2], low[3]);
+    turn_words((char *)out + 4 * line, line, high[0], high[1], high[2], high[3]);
+}
+
+static void place_f32(uint32_t *out, const uint32_t (*tile)[TILE_COLUMNS + 4], int n)
+{
+    int c = 0;
+    for (; c + 4 <= n; c += 4)
+        for (int j = 0; j < ESP_PANEL; j += 4)
+            turn_words(&out[c * ESP_PANEL + j], ESP_PANEL * sizeof *out, load(&tile[j][c]),
+                       load(&tile[j + 1][c]), load(&tile[j + 2][c]), load(&tile[j + 3][c]));
+    for (; c < n; c++)
+        for (int j = 0; j < ESP_PANEL; j++)
+            out[c * ESP_PANEL + j] = tile[j][c];
+}
+
+static void place_f16(uint16_t *out, const uint16_t (*tile)[TILE_COLUMNS + 8], int n)
+{
+    int c = 0;
+    for (; c + 8 <= n; c += 8)
+        for (int j = 0; j < ESP_PANEL; j += 8)
+            place_8_columns(out + c * ESP_PANEL + j, &tile[j][c], 2 * (TILE_COLUMNS + 8),
+                            TILE_COLUMNS + 8);
+    for (; c < n; c++)
+        for (int j = 0; j < ESP_PANEL; j++)
+            out[c * ESP_PANEL + j] = tile[j][c];
 }
 
 static void place_bf16(uint32_t *out, const uint16_t (*tile)[TILE_COLUMNS + 8], int n)
@@ -123,7 +143,8 @@ static void place_bf16(uint32_t *out, const uint16_t (*tile)[TILE_COLUMNS + 8], 
     int c = 0;
     for (; little && c + 8 <= n; c += 8)
         for (int j = 0; j < ESP_LANES; j += 4)
-            place_8_columns(out + c * ESP_LANES + j, &tile[j][c], TILE_COLUMNS + 8);
+            place_8_columns(out + c * ESP_LANES + j, &tile[j][c], TILE_COLUMNS + 8,
+                            ESP_LANES * (TILE_COLUMNS + 8));
     for (; c < n; c++)
         for (int j = 0; j < ESP_LANES; j++)
             out[c * ESP_LANES + j] = tile[j][c] | (uint32_t)tile[j + ESP_LANES][c] << 16;
@@ -133,9 +154,13 @@ static void place_pairs(uint32_t *out, const uint16_t (*tile)[TILE_COLUMNS + 8],
 {
     for (int block = 0; block < n; block += 32)
         for (int half = 0; half < 2; half++)
-            for (int c = 0; c < 32; c += 2, out += ESP_LANES)
-                for (int j = 0; j < ESP_LANES; j++)
-                    memcpy(&out[j], &tile[half * ESP_LANES + j][block + c], sizeof *out);
+            for (int c = 0; c < 32; c += 8, out += 4 * ESP_LANES)
+                for (int j = 0; j < ESP_LANES; j += 4) {
+                    const uint16_t(*rows)[TILE_COLUMNS + 8] = tile + half * ESP_LANES + j;
+                    turn_words(&out[j], ESP_LANES * sizeof *out, load(&rows[0][block + c]),
+                               load(&rows[1][block + c]), load(&rows[2][block + c]),
+                               load(&rows[3][block + c]));
+                }
 }
 
 static void pack_floats(const struct esp_packed *w, const struct source *s, char *out)
@@ -166,7 +191,15 @@ static void pack_floats(const struct esp_packed *w, const struct source *s, char
 /* Words of up to 16 rows go to lanes of 16. */
 static void place_words(char *out, const char *row, size_t stride, int rows, int count)
 {
-    for (int k = 0; k < count; k++, row += 4, out += ESP_LANES * 4)
+    const size_t line = ESP_LANES * sizeof(uint32_t);
+    int k = 0;
+    for (; rows == ESP_LANES && k + 4 <= count; k += 4, row += 16, out += 4 * line)
+        for (int j = 0; j < ESP_LANES; j += 4) {
+            const char *from = row + (size_t)j * stride;
+            turn_words(out + 4 * j, line, load(from), load(from + stride),
+                       load(from + 2 * stride), load(from + 3 * stride));
+        }
+    for (; k < count; k++, row += 4, out += ESP_LANES * 4)
         for (int j = 0; j < rows; j++)
             memcpy(out + 4 * j, row + (size_t)j * stride, 4);
 }

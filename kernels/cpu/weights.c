@@ -38,6 +38,7 @@ struct packer {
     int layer;
     bool telling;
     size_t packing_bytes;
+    int together; /* panels that are read together of a matrix that is stored transposed */
     char *err;
     size_t errlen;
 };
@@ -76,10 +77,14 @@ static void pack_part(void *arg, int part, int thread)
     char *stored = p->packer->stored + (size_t)thread * p->packer->room;
     int begin, end;
     esp_cpu_share(p->w->panels, part, p->parts, &begin, &end);
-    for (int panel = begin; panel < end; panel++) {
+    const size_t row_bytes = esp_dtype_row_bytes(p->t->dtype, p->t->columns);
+    const int most = p->t->transposed > 0 ? p->packer->together : 1;
+    for (int panel = begin, n; panel < end; panel += n) {
+        n = end - panel < most ? end - panel : most;
         const int first = panel * ESP_PANEL, left = p->w->rows - first;
-        esp_tensor_copy_rows(p->t, first, left < ESP_PANEL ? left : ESP_PANEL, stored);
-        esp_cpu_pack(p->w, panel, stored);
+        esp_tensor_copy_rows(p->t, first, left < n * ESP_PANEL ? left : n * ESP_PANEL, stored);
+        for (int i = 0; i < n; i++)
+            esp_cpu_pack(p->w, panel + i, stored + (size_t)(i * ESP_PANEL) * row_bytes);
     }
 }
 
@@ -342,6 +347,17 @@ static size_t panel_room(const struct esp_model_desc *d)
     return (size_t)widest * ESP_PANEL * sizeof(float);
 }
 
+/* Of a row that is stored transposed, its numbers lie far apart: the more rows are read at a
+ * time, the longer are the pieces. */
+static int panels_together(const struct esp_model_desc *d)
+{
+    enum { MOST = 16 };
+    const size_t fit = ((size_t)8 << 20) / panel_room(d);
+    if (d->layer[0].query.transposed == 0)
+        return 1;
+    return fit < 1 ? 1 : fit > MOST ? MOST : (int)fit;
+}
+
 static bool make_experts(struct esp_cpu_layer *layer, const struct esp_model_desc *d)
 {
     for (int i = 0; i < d->layers; i++)
@@ -382,7 +398,8 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
     p.pool = ((struct esp_cpu_backend *)backend)->pool;
     p.threads = ((struct esp_cpu_backend *)backend)->threads;
     p.pairs = ((struct esp_cpu_backend *)backend)->isa->pairs;
-    p.room = panel_room(desc);
+    p.together = panels_together(desc);
+    p.room = panel_room(desc) * (size_t)p.together;
     status = pack_model(&p, w);
     if (status == 0)
         status = fit(&p, w);
