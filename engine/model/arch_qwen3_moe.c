@@ -7,35 +7,17 @@
 #include "engine/model/architecture.h"
 
 static const struct esp_config_rule config[] = {
-    {ESP_CONFIG_layers, "num_hidden_layers", ESP_REQUIRED},
-    {ESP_CONFIG_hidden, "hidden_size", ESP_REQUIRED},
-    {ESP_CONFIG_heads, "num_attention_heads", ESP_REQUIRED},
     {ESP_CONFIG_kv_heads, "num_key_value_heads", 4},
-    {ESP_CONFIG_head_dim, "head_dim", 0},
-    {ESP_CONFIG_ffn, "intermediate_size", ESP_REQUIRED},
     {ESP_CONFIG_experts, "num_experts|num_local_experts", 128},
     {ESP_CONFIG_experts_used, "num_experts_per_tok", 8},
     {ESP_CONFIG_expert_ffn, "moe_intermediate_size", 768},
     {ESP_CONFIG_mixed_every, "decoder_sparse_step", 1},
     {ESP_CONFIG_experts_normed, "norm_topk_prob", false},
-    {ESP_CONFIG_vocabulary, "vocab_size", ESP_REQUIRED},
     {ESP_CONFIG_context, "max_position_embeddings", 32768},
     {ESP_CONFIG_window, "sliding_window", 0},
     {ESP_CONFIG_windowed, "use_sliding_window", false},
-    {ESP_CONFIG_norm_epsilon, "rms_norm_eps", 1e-6},
-    {ESP_CONFIG_rope_theta, "rope_scaling.rope_theta|rope_parameters.rope_theta|rope_theta",
-     1e4},
-    {ESP_CONFIG_rotary_fraction, "", 1},
     {ESP_CONFIG_attention_bias, "attention_bias", false},
     {ESP_CONFIG_output_bias, "attention_bias", false},
-    {ESP_CONFIG_tied, "tie_word_embeddings", false},
-    {0},
-};
-
-static const struct esp_tensor_rule tensors[] = {
-    ESP_MODEL(embedding, "model.embed_tokens.weight", VOCABULARY, HIDDEN, ALWAYS),
-    ESP_MODEL(head, "lm_head.weight", VOCABULARY, HIDDEN, UNLESS_TIED),
-    ESP_MODEL(norm_final, "model.norm.weight", HIDDEN, ONE, ALWAYS),
     {0},
 };
 
@@ -72,8 +54,8 @@ static const struct esp_family family = {
     .hidden_act = "silu",
     .activation = ESP_SWIGLU,
     .norm = ESP_NORM_RMS,
-    .config = config,
-    .tensors = tensors,
+    .config = esp_llama_config,
+    .tensors = esp_llama_tensors,
     .layer_tensors = layer_tensors,
     .expert_tensors = expert_tensors,
     .expert_name = "mlp.experts.",
@@ -82,4 +64,5 @@ static const struct esp_family family = {
 const struct esp_architecture esp_architecture_qwen3_moe = {
     .name = "qwen3_moe",
     .family = &family,
+    .config = config,
 };
