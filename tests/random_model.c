@@ -34,17 +34,17 @@ static double value_of(const struct esp_tensor *t, int row, int column)
     size_t size = t->dtype == ESP_F32 ? 4 : 2;
     size_t at = (size_t)(row / t->block * t->stride + row % t->block) * (size_t)t->columns;
     const unsigned char *p = (const unsigned char *)t->data + (at + (size_t)column) * size;
-    if (t->dtype == ESP_F32) {
+    if (t->dtype != ESP_F16) {
+        /* BF16 is the upper half of a float. */
+        uint32_t bits = size == 2 ? (uint32_t)p[0] << 16 | (uint32_t)p[1] << 24 : 0;
         float value;
-        memcpy(&value, p, sizeof value);
+        memcpy(&value, size == 2 ? (const void *)&bits : p, sizeof value);
         return value;
     }
     int bits = p[0] | p[1] << 8, sign = bits & 0x8000 ? -1 : 1;
-    int width = t->dtype == ESP_F16 ? 10 : 7, bias = t->dtype == ESP_F16 ? 15 : 127;
-    int exponent = (bits & 0x7fff) >> width, fraction = bits & ((1 << width) - 1);
-    if (exponent == 0)
-        return sign * ldexp(fraction, 1 - bias - width);
-    return sign * ldexp(fraction + (1 << width), exponent - bias - width);
+    int exponent = (bits & 0x7fff) >> 10, fraction = bits & 1023;
+    return sign *
+           (exponent == 0 ? ldexp(fraction, -24) : ldexp(fraction + 1024, exponent - 25));
 }
 
 /* `rows` x `columns` numbers around `middle`, kept by the model, at an odd address for good

@@ -261,7 +261,7 @@ static double seconds_used(void)
 TEST(long_words_take_no_quadratic_time)
 {
     static const char *const units[] = {"a", " ", "=", "ab", "\n", "9", "\xC3\xA9", "\x80"};
-    size_t length = 1 << 20;
+    size_t length = check_quick() ? 1 << 18 : 1 << 20;
     char *text = malloc(length);
     int32_t *tokens = malloc((length + 1) * sizeof *tokens);
     for (int i = 0; i < CONFIGURATIONS; i++) {
@@ -274,7 +274,7 @@ TEST(long_words_take_no_quadratic_time)
             const double start = seconds_used();
             int count = esp_tokenizer_encode(tokenizer, text, length, tokens, (int)length + 1);
             const double seconds = seconds_used() - start;
-            CHECK(seconds < 20, "%s: %.1f s for 1 MB of \"%s\"", names[i], seconds, units[u]);
+            CHECK(seconds < 20, "%s: %.1f s for \"%s\"", names[i], seconds, units[u]);
             char *got = decode(tokenizer, tokens, count, &got_length);
             size_t space = prepends && *got == ' ';
             CHECK(got_length == length + space && memcmp(got + space, text, length) == 0);
