@@ -18,26 +18,7 @@ static const struct esp_config_rule config[] = {
     {ESP_CONFIG_windowed, "use_sliding_window", false},
     {ESP_CONFIG_attention_bias, "attention_bias", false},
     {ESP_CONFIG_output_bias, "attention_bias", false},
-    {0},
-};
-
-static const struct esp_tensor_rule layer_tensors[] = {
-    ESP_LAYER(norm1, "input_layernorm.weight", HIDDEN, ONE, ALWAYS),
-    ESP_LAYER(query, "self_attn.q_proj.weight", QUERIES, HIDDEN, ALWAYS),
-    ESP_LAYER(query_bias, "self_attn.q_proj.bias", QUERIES, ONE, IF_ATTENTION_BIAS),
-    ESP_LAYER(key, "self_attn.k_proj.weight", KEYS, HIDDEN, ALWAYS),
-    ESP_LAYER(key_bias, "self_attn.k_proj.bias", KEYS, ONE, IF_ATTENTION_BIAS),
-    ESP_LAYER(value, "self_attn.v_proj.weight", KEYS, HIDDEN, ALWAYS),
-    ESP_LAYER(value_bias, "self_attn.v_proj.bias", KEYS, ONE, IF_ATTENTION_BIAS),
-    ESP_LAYER(query_norm, "self_attn.q_norm.weight", HEAD, ONE, ALWAYS),
-    ESP_LAYER(key_norm, "self_attn.k_norm.weight", HEAD, ONE, ALWAYS),
-    ESP_LAYER(output, "self_attn.o_proj.weight", HIDDEN, QUERIES, ALWAYS),
-    ESP_LAYER(output_bias, "self_attn.o_proj.bias", HIDDEN, ONE, IF_OUTPUT_BIAS),
-    ESP_LAYER(norm2, "post_attention_layernorm.weight", HIDDEN, ONE, ALWAYS),
-    ESP_LAYER(router, "mlp.gate.weight", EXPERTS, HIDDEN, IF_MIXED),
-    ESP_LAYER(gate, "mlp.gate_proj.weight", FFN, HIDDEN, UNLESS_MIXED),
-    ESP_LAYER(up, "mlp.up_proj.weight", FFN, HIDDEN, UNLESS_MIXED),
-    ESP_LAYER(down, "mlp.down_proj.weight", HIDDEN, FFN, UNLESS_MIXED),
+    {ESP_CONFIG_head_norm, "", true},
     {0},
 };
 
@@ -56,7 +37,7 @@ static const struct esp_family family = {
     .norm = ESP_NORM_RMS,
     .config = esp_llama_config,
     .tensors = esp_llama_tensors,
-    .layer_tensors = layer_tensors,
+    .layer_tensors = esp_llama_layer_tensors,
     .expert_tensors = expert_tensors,
     .expert_name = "mlp.experts.",
 };

@@ -3,7 +3,7 @@
  * RMSNorm, grouped-query attention, SwiGLU and the tensor names of Llama. An architecture of
  * this family is a file arch_NAME.c with only its differences. A tensor that not every member
  * has (a bias, a norm of the heads) is in the table below, with the config field that asks for
- * it.
+ * it; of a mixture of experts, a family of its own names the experts' tensors.
  *
  * Touvron et al., "LLaMA: Open and Efficient Foundation Language Models", 2023. Since release 5
  * the transformers library writes the rotary settings as rope_parameters; before, rope_theta
@@ -48,11 +48,12 @@ const struct esp_tensor_rule esp_llama_layer_tensors[] = {
     ESP_LAYER(output, "self_attn.o_proj.weight", HIDDEN, QUERIES, ALWAYS),
     ESP_LAYER(output_bias, "self_attn.o_proj.bias", HIDDEN, ONE, IF_OUTPUT_BIAS),
     ESP_LAYER(norm2, "post_attention_layernorm.weight", HIDDEN, ONE, ALWAYS),
-    ESP_LAYER(gate, "mlp.gate_proj.weight", FFN, HIDDEN, ALWAYS),
+    ESP_LAYER(router, "mlp.gate.weight", EXPERTS, HIDDEN, IF_MIXED),
+    ESP_LAYER(gate, "mlp.gate_proj.weight", FFN, HIDDEN, UNLESS_MIXED),
     ESP_LAYER(gate_bias, "mlp.gate_proj.bias", FFN, ONE, IF_MLP_BIAS),
-    ESP_LAYER(up, "mlp.up_proj.weight", FFN, HIDDEN, ALWAYS),
+    ESP_LAYER(up, "mlp.up_proj.weight", FFN, HIDDEN, UNLESS_MIXED),
     ESP_LAYER(up_bias, "mlp.up_proj.bias", FFN, ONE, IF_MLP_BIAS),
-    ESP_LAYER(down, "mlp.down_proj.weight", HIDDEN, FFN, ALWAYS),
+    ESP_LAYER(down, "mlp.down_proj.weight", HIDDEN, FFN, UNLESS_MIXED),
     ESP_LAYER(down_bias, "mlp.down_proj.bias", HIDDEN, ONE, IF_MLP_BIAS),
     {0},
 };

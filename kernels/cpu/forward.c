@@ -15,7 +15,8 @@
  * Invariant: how rows and parts are divided decides who computes a number, never how.
  */
 #include "kernels/batch.h"
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/pass.h"
+#include "kernels/cpu/pass_attention.h"
 #include "kernels/model_desc.h"
 
 #include <math.h>
@@ -24,76 +25,32 @@
 
 /* A part of a matmul: this many panels at least, which fill the registers with one row. */
 enum { PANELS_TOGETHER = 4 };
-enum { VALUES_WORTH_THREADS = 16384 };
-
-struct pass {
-    const struct esp_cpu_weights *w;
-    const struct esp_model_desc *d;
-    struct esp_cpu_cache *c;
-    const struct esp_cpu_isa *isa;
-    const struct esp_batch *batch;
-    int threads;
-    int wanted; /* rows with logits */
-    int last;   /* rows that go through the whole last layer */
-
-    /* Of the step that is running: */
-    int parts;
-    int layer;
-    int rows;             /* that go on */
-    const int32_t *going; /* their numbers in the batch; NULL: all */
-};
-
-typedef void part_function(void *step, int part, int thread);
-
-/* Runs a step of `units` pieces that are worth a thread each. */
-static void run_step(struct pass *p, int units, part_function *run, void *step)
-{
-    p->parts = esp_cpu_parts(units, p->threads);
-    esp_pool_run(((struct esp_cpu_backend *)p->w->base.backend)->pool, p->parts, run, step);
-}
-
-/* The same for rows of `width` values each, on which little is done. */
-static void run_rows(struct pass *p, int rows, size_t width, part_function *run, void *step)
-{
-    bool small = (size_t)rows * width < VALUES_WORTH_THREADS;
-    run_step(p, small ? 1 : rows, run, step);
-}
 
 /* ------------------------------------------------------------------ pieces */
 
-/* Columns begin..end-1 of a vector, multiples of ESP_CUT_COLUMNS or all of them, are done. */
-static void prepare(const struct pass *p, const struct esp_vectors *v, int row, int begin,
-                    int end)
-{
-    if (p->w->split)
-        p->isa->split(v, row, begin, end);
-    if (p->w->cut)
-        p->isa->cut(v, row, begin, (int)esp_cpu_pad(end, ESP_CUT_COLUMNS));
-}
-
 /* Columns begin..end-1 of a joined vector. */
-static void join(const struct pass *p, int row, int begin, int end, const float *values)
+static void join(const struct esp_cpu_pass *p, int row, int begin, int end, const float *values)
 {
     float *to = p->c->joined.x + (size_t)row * p->c->joined.stride + begin;
     memcpy(to, values, (size_t)(end - begin) * sizeof *to);
 }
 
 /* A joined vector is whole, with `width` columns; matmul reads zeros behind them. */
-static void join_end(const struct pass *p, int row, int width)
+static void join_end(const struct esp_cpu_pass *p, int row, int width)
 {
     const int end = (int)esp_cpu_pad(width, ESP_PANEL);
     float *to = p->c->joined.x + (size_t)row * p->c->joined.stride;
     memset(to + width, 0, (size_t)(end - width) * sizeof *to);
-    prepare(p, &p->c->joined, row, 0, end);
+    esp_cpu_prepare(p, &p->c->joined, row, 0, end);
 }
 
-static bool uses_fc(const struct pass *p)
+static bool uses_fc(const struct esp_cpu_pass *p)
 {
     return p->d->reads != ESP_READS_TOKENS &&
            (p->d->reads == ESP_READS_EAGLE || p->batch->input->vocabulary == p->d->input);
 }
 
-static void add_position(const struct pass *p, int row, float *x)
+static void add_position(const struct esp_cpu_pass *p, int row, float *x)
 {
     float *position = p->c->normed.x + (size_t)row * p->c->hidden;
     esp_tensor_read_row(&p->w->position_embedding, p->batch->positions[row], position);
@@ -101,33 +58,14 @@ static void add_position(const struct pass *p, int row, float *x)
         x[i] += position[i];
 }
 
-/* Does the window leave a gap in what this row sees? */
-static bool has_gap(const struct pass *p, int row)
-{
-    const struct esp_window *w = p->batch->window;
-    return w && p->batch->positions[row] >= w->sinks + w->recent;
-}
-
-/* Where the angles are of the rows that have a gap, as the sinks see them. */
-static int row_for_sinks(const struct pass *p)
-{
-    return p->c->max_batch;
-}
-
-static size_t angles_of(const struct pass *p, int row, int set)
-{
-    return ((size_t)set * (size_t)(p->c->max_batch + 1) + (size_t)row) *
-           ((size_t)p->d->rotary / 2);
-}
-
 /* Cosines and sines of a row's position, by one set of frequencies. The product of a float is
  * off by 1e-3 at position 10,000, as it is for everybody who computes RoPE in floats; in a text
  * without end it would grow further. Positions behind a window that is full are multiplied as
  * doubles (`far`). */
-static void turn(const struct pass *p, int row, int set, int position, bool far)
+static void turn(const struct esp_cpu_pass *p, int row, int set, int position, bool far)
 {
     const float *frequency = set ? p->d->local_inverse_frequency : p->d->inverse_frequency;
-    const size_t half = (size_t)p->d->rotary / 2, at = angles_of(p, row, set);
+    const size_t half = (size_t)p->d->rotary / 2, at = esp_cpu_angles(p, row, set);
     const float scale = p->d->rotary_scale != 0 ? p->d->rotary_scale : 1.0f;
     for (size_t i = 0; i < half && frequency; i++) {
         const double angle = (double)position * (double)frequency[i];
@@ -138,7 +76,7 @@ static void turn(const struct pass *p, int row, int set, int position, bool far)
 }
 
 /* Row `row` of the residual stream, or what fc makes it of. */
-static void read_row(const struct pass *p, int row)
+static void read_row(const struct esp_cpu_pass *p, int row)
 {
     const struct esp_cpu_rows *input = (const struct esp_cpu_rows *)p->batch->input;
     const int hidden = p->d->hidden, begin = p->d->reads == ESP_READS_EAGLE ? hidden : 0;
@@ -165,22 +103,22 @@ static void read_row(const struct pass *p, int row)
 
 static void embed(void *step, int part, int thread)
 {
-    const struct pass *p = step;
+    const struct esp_cpu_pass *p = step;
     int begin, end;
     (void)thread;
     esp_cpu_share(p->batch->rows, part, p->parts, &begin, &end);
     for (int i = begin; i < end; i++) {
         read_row(p, i);
         for (int set = 0; set < 2; set++)
-            turn(p, i, set, p->batch->positions[i], has_gap(p, i));
+            turn(p, i, set, p->batch->positions[i], esp_cpu_has_gap(p, i));
     }
     for (int set = 0; set < 2 && p->batch->window && part == 0; set++)
-        turn(p, row_for_sinks(p), set, p->batch->window->sinks + p->batch->window->recent - 1,
-             false);
+        turn(p, esp_cpu_row_for_sinks(p), set,
+             p->batch->window->sinks + p->batch->window->recent - 1, false);
 }
 
 struct norm_step {
-    const struct pass *p;
+    const struct esp_cpu_pass *p;
     const struct esp_vectors *out;
     const float *weight, *bias;
 };
@@ -188,7 +126,7 @@ struct norm_step {
 static void norm_part(void *arg, int part, int thread)
 {
     const struct norm_step *step = arg;
-    const struct pass *p = step->p;
+    const struct esp_cpu_pass *p = step->p;
     const size_t width = p->c->hidden;
     int begin, end;
     (void)thread;
@@ -201,23 +139,23 @@ static void norm_part(void *arg, int part, int thread)
                          p->d->norm_epsilon);
         else
             memcpy(out, x, width * sizeof *out);
-        prepare(p, step->out, i, 0, p->d->hidden);
+        esp_cpu_prepare(p, step->out, i, 0, p->d->hidden);
     }
 }
 
 /* The rows of the residual stream, normalised if there is a weight, go to `out`. */
-static void norm(struct pass *p, const struct esp_vectors *out, const float *weight,
+static void norm(struct esp_cpu_pass *p, const struct esp_vectors *out, const float *weight,
                  const float *bias)
 {
     struct norm_step step = {p, out, weight, bias};
-    run_rows(p, p->rows, p->c->hidden, norm_part, &step);
+    esp_cpu_run_rows(p, p->rows, p->c->hidden, norm_part, &step);
 }
 
 /* What the attention of EAGLE-3 reads: the embedding and the residual stream, both normalised.
  */
 static void join_part(void *step, int part, int thread)
 {
-    const struct pass *p = step;
+    const struct esp_cpu_pass *p = step;
     const struct esp_model_desc *d = p->d;
     const int hidden = d->hidden;
     int begin, end;
@@ -238,13 +176,13 @@ static void join_part(void *step, int part, int thread)
 
 /* Products of the same rows, whose panels count as one row of panels. */
 struct matmul_step {
-    struct pass *p;
+    struct esp_cpu_pass *p;
     int count, panels; /* panels: in all */
     const struct esp_packed *w[3];
     struct esp_matmul of[3];
 };
 
-static void multiply_packed(const struct pass *p, const struct esp_packed *w, int begin,
+static void multiply_packed(const struct esp_cpu_pass *p, const struct esp_packed *w, int begin,
                             int end, const struct esp_matmul *product)
 {
     if (esp_dtype_quantised(w->dtype))
@@ -255,8 +193,8 @@ static void multiply_packed(const struct pass *p, const struct esp_packed *w, in
 
 /* Panels begin..end-1. Those of a streamed layer are packed on the way, few at a time, so that
  * they are still in the cache. */
-static void multiply(const struct pass *p, const struct esp_packed *w, int begin, int end,
-                     const struct esp_matmul *product, int thread)
+static void multiply(const struct esp_cpu_pass *p, const struct esp_packed *w, int begin,
+                     int end, const struct esp_matmul *product, int thread)
 {
     char *room = p->w->packing + (size_t)thread * p->w->packing_bytes;
     if (!w->stored) {
@@ -292,10 +230,11 @@ static void matmul_part(void *arg, int part, int thread)
 static void matmul(struct matmul_step *step)
 {
     const int groups = (step->panels + PANELS_TOGETHER - 1) / PANELS_TOGETHER;
-    run_step(step->p, groups, matmul_part, step);
+    esp_cpu_run_step(step->p, groups, matmul_part, step);
 }
 
-static void project(struct pass *p, const struct esp_cpu_layer *layer, struct esp_vectors x)
+static void project(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer,
+                    struct esp_vectors x)
 {
     const struct esp_cpu_cache *c = p->c;
     struct matmul_step step = {
@@ -310,8 +249,8 @@ static void project(struct pass *p, const struct esp_cpu_layer *layer, struct es
 }
 
 /* x = W y, or x += W y */
-static void matmul_to_x(struct pass *p, const struct esp_packed *w, struct esp_vectors y,
-                        bool add)
+static void matmul_to_x(struct esp_cpu_pass *p, const struct esp_packed *w,
+                        struct esp_vectors y, bool add)
 {
     struct matmul_step step = {.p = p, .count = 1, .panels = w->panels, .w = {w}};
     step.of[0] = (struct esp_matmul){
@@ -320,14 +259,14 @@ static void matmul_to_x(struct pass *p, const struct esp_packed *w, struct esp_v
 }
 
 struct add_step {
-    const struct pass *p;
+    const struct esp_cpu_pass *p;
     const float *norm;
 };
 
 static void add_part(void *arg, int part, int thread)
 {
     const struct add_step *step = arg;
-    const struct pass *p = step->p;
+    const struct esp_cpu_pass *p = step->p;
     const struct esp_model_desc *d = p->d;
     int begin, end;
     (void)thread;
@@ -346,7 +285,7 @@ static void add_part(void *arg, int part, int thread)
 }
 
 /* x += W y, or x += factor * norm(W y) */
-static void add(struct pass *p, const struct esp_packed *w, struct esp_vectors y,
+static void add(struct esp_cpu_pass *p, const struct esp_packed *w, struct esp_vectors y,
                 const float *norm)
 {
     struct add_step step = {p, norm};
@@ -358,268 +297,13 @@ static void add(struct pass *p, const struct esp_packed *w, struct esp_vectors y
     product.of[0] = (struct esp_matmul){
         .in = y, .y = p->c->branch, .y_stride = p->c->hidden, .rows = p->rows};
     matmul(&product);
-    run_rows(p, p->rows, p->c->hidden, add_part, &step);
-}
-
-/* ------------------------------------------------------------------ attention */
-
-/* Is the norm of query or key one of all heads together? */
-static bool of_all_heads(const struct pass *p, const struct esp_tensor *norm)
-{
-    return norm->data && norm->rows != p->d->head_dim;
-}
-
-static void norm_heads_part(void *arg, int part, int thread)
-{
-    const struct pass *p = arg;
-    const struct esp_layer *layer = &p->d->layer[p->layer];
-    const struct esp_cpu_layer *own = &p->w->layer[p->layer];
-    const struct esp_cpu_cache *c = p->c;
-    int begin, end;
-    (void)thread;
-    esp_cpu_share(p->batch->rows, part, p->parts, &begin, &end);
-    for (int i = begin; i < end; i++) {
-        float *q = c->q + (size_t)i * c->q_width, *key = c->key + (size_t)i * c->kv_width;
-        if (of_all_heads(p, &layer->query_norm))
-            p->isa->norm(q, q, layer->query_norm.rows, own->query_norm, NULL, ESP_NORM_RMS,
-                         p->d->norm_epsilon);
-        if (of_all_heads(p, &layer->key_norm))
-            p->isa->norm(key, key, layer->key_norm.rows, own->key_norm, NULL, ESP_NORM_RMS,
-                         p->d->norm_epsilon);
-    }
-}
-
-/* Normalises a head, if the model does so, and rotates it. */
-static void prepare_head(const struct pass *p, float *head, const struct esp_tensor *norm,
-                         const float *weight, int row)
-{
-    const struct esp_model_desc *d = p->d;
-    const enum esp_rotation rotation = d->layer[p->layer].rotation;
-    const size_t angles = angles_of(p, row, rotation == ESP_ROTATION_LOCAL ? 1 : 0);
-    if (weight && !of_all_heads(p, norm))
-        p->isa->rmsnorm_head(head, d->head_dim, weight, d->norm_epsilon);
-    if (rotation != ESP_ROTATION_NONE)
-        p->isa->rope(head, d->rotary / 2, p->c->cosine + angles, p->c->sine + angles);
-}
-
-static float attention_scale(const struct esp_model_desc *d)
-{
-    return d->attention_scale != 0 ? d->attention_scale : 1.0f / sqrtf((float)d->head_dim);
-}
-
-/* Rotates row `row` of the queries and keys of one key/value head; key and value join the
- * cache. */
-static void append(const struct pass *p, int kv_head, int row)
-{
-    struct esp_cpu_cache *c = p->c;
-    const struct esp_model_desc *d = p->d;
-    const struct esp_cpu_layer *layer = &p->w->layer[p->layer];
-    const struct esp_layer *described = &d->layer[p->layer];
-    const int group = d->heads / d->kv_heads;
-    const size_t head_dim = (size_t)d->head_dim, rows = (size_t)c->blocks * ESP_LANES;
-    const size_t head = (size_t)(p->layer * d->kv_heads + kv_head);
-    const size_t at = (size_t)(p->batch->first + row);
-    for (int i = 0; i < group; i++) {
-        const size_t head_at =
-            (size_t)row * c->q_width + (size_t)(kv_head * group + i) * head_dim;
-        float *q = c->q + head_at, *other = c->for_sinks + head_at;
-        if (has_gap(p, row)) {
-            memcpy(other, q, head_dim * sizeof *q);
-            prepare_head(p, other, &described->query_norm, layer->query_norm, row_for_sinks(p));
-            p->isa->scale(other, d->head_dim, attention_scale(d));
-        }
-        prepare_head(p, q, &described->query_norm, layer->query_norm, row);
-        p->isa->scale(q, d->head_dim, attention_scale(d));
-    }
-    float *key = c->key + (size_t)row * c->kv_width + (size_t)kv_head * head_dim;
-    prepare_head(p, key, &described->key_norm, layer->key_norm, row);
-    float *k = c->k + (head * rows + at / ESP_LANES * ESP_LANES) * head_dim + at % ESP_LANES;
-    for (size_t i = 0; i < head_dim; i++)
-        k[i * ESP_LANES] = key[i];
-    memcpy(c->v + (head * rows + at) * c->v_stride,
-           c->value + (size_t)row * c->kv_width + (size_t)kv_head * head_dim,
-           head_dim * sizeof(float));
-}
-
-/* The cache rows beyond the prefix that batch row `row` sees, ascending. */
-static int list_seen(const struct esp_batch *b, int row, int32_t *seen)
-{
-    const uint64_t *mask = b->mask + (size_t)row * (size_t)b->mask_words;
-    int count = 0, words = (b->first - b->prefix + row) / 64 + 1;
-    for (int i = 0; i < words; i++)
-        for (uint64_t word = mask[i]; word; word &= word - 1)
-            seen[count++] = b->prefix + 64 * i + __builtin_ctzll(word);
-    return count;
-}
-
-/* How many sinks this layer's rows see: none where its own window is smaller than the text's.
- */
-static int sinks_of(const struct pass *p)
-{
-    const struct esp_window *w = p->batch->window;
-    const int own = p->d->layer[p->layer].window;
-    return w && (own == 0 || own >= w->sinks + w->recent) ? w->sinks : 0;
-}
-
-/* Query i, of batch row `row`, sees what the windows of layer and text leave it. offset: of its
- * head. */
-static void set_windows(const struct pass *p, struct esp_attention *a, int i, int row,
-                        size_t offset)
-{
-    const struct esp_window *w = p->batch->window;
-    const int own = a->contiguous[i] + a->extras[i] - 1;
-    const int layer = p->d->layer[p->layer].window;
-    const int of_layer = layer > 0 ? own - layer + 1 : 0;
-    const int of_text = w ? p->batch->positions[row] - w->dropped - w->recent + 1 : 0;
-    const int from = of_layer > of_text ? of_layer : of_text;
-    a->from[i] = from < own ? from : own;
-    a->for_sinks[i] = NULL;
-    if (a->sinks > 0 && has_gap(p, row))
-        a->for_sinks[i] = p->c->for_sinks + (size_t)row * p->c->q_width + offset;
-}
-
-/* Do the heads divide a vector into whole blocks? */
-static bool whole_blocks(const struct pass *p)
-{
-    return p->d->head_dim % ESP_CUT_COLUMNS == 0;
-}
-
-/* Queries begin..end-1 of a key/value head; query i is head i % group of its group in the i /
- * group th row that goes on. */
-static void attend(const struct pass *p, int thread, int kv_head, int begin, int end)
-{
-    const struct esp_cpu_cache *c = p->c;
-    const struct esp_batch *b = p->batch;
-    const int group = p->d->heads / p->d->kv_heads;
-    const size_t head_dim = (size_t)p->d->head_dim, capacity = (size_t)c->blocks * ESP_LANES;
-    const size_t head = (size_t)(p->layer * p->d->kv_heads + kv_head);
-    const size_t scratch = (size_t)thread * ESP_QUERIES * capacity;
-    struct esp_attention a = {
-        .head_dim = p->d->head_dim,
-        .queries = end - begin,
-        .k = c->k + head * capacity * head_dim,
-        .v = c->v + head * capacity * c->v_stride,
-        .v_stride = c->v_stride,
-        .cap = p->d->attention_cap,
-        .scores = c->scores + scratch,
-        .scores_stride = capacity,
-        .sinks = sinks_of(p),
-    };
-    int last = 0, previous = -1;
-    for (int i = 0; i < a.queries; i++) {
-        int at = (begin + i) / group, row = p->going ? p->going[at] : at;
-        size_t offset = (size_t)(kv_head * group + (begin + i) % group) * head_dim;
-        a.q[i] = c->q + (size_t)row * c->q_width + offset;
-        a.out[i] = c->attended.x + (size_t)at * c->q_width + offset;
-        last = row;
-        if (row == previous) {
-            a.contiguous[i] = a.contiguous[i - 1];
-            a.extra[i] = a.extra[i - 1];
-            a.extras[i] = a.extras[i - 1];
-        } else {
-            a.contiguous[i] = b->first + row + 1;
-            if (b->mask) {
-                int32_t *seen = c->extra + scratch + (size_t)i * capacity;
-                a.contiguous[i] = b->prefix;
-                a.extras[i] = list_seen(b, row, seen);
-                a.extra[i] = seen;
-            }
-        }
-        set_windows(p, &a, i, row, offset);
-        previous = row;
-    }
-    a.blocks = (b->first + last) / ESP_LANES + 1;
-    p->isa->attention(&a);
-    for (int i = 0; i < a.queries; i++) {
-        int column = (kv_head * group + (begin + i) % group) * p->d->head_dim;
-        if (p->w->split)
-            p->isa->split(&c->attended, (begin + i) / group, column, column + p->d->head_dim);
-        if (p->w->cut && whole_blocks(p))
-            p->isa->cut(&c->attended, (begin + i) / group, column, column + p->d->head_dim);
-    }
-}
-
-static int tiles_of(const struct pass *p)
-{
-    return (p->rows * (p->d->heads / p->d->kv_heads) + ESP_QUERIES - 1) / ESP_QUERIES;
-}
-
-static void attend_tile(const struct pass *p, int thread, int kv_head, int tile)
-{
-    const int queries = p->rows * (p->d->heads / p->d->kv_heads);
-    const int begin = tile * ESP_QUERIES, end = begin + ESP_QUERIES;
-    attend(p, thread, kv_head, begin, end < queries ? end : queries);
-}
-
-/* Step 3, divided by heads and rows. */
-static void append_part(void *step, int part, int thread)
-{
-    const struct pass *p = step;
-    const int rows = p->batch->rows;
-    int begin, end;
-    (void)thread;
-    esp_cpu_share(p->d->kv_heads * rows, part, p->parts, &begin, &end);
-    for (int i = begin; i < end; i++)
-        append(p, i / rows, i % rows);
-}
-
-/* Step 4, divided by heads and queries. */
-static void attend_part(void *step, int part, int thread)
-{
-    const struct pass *p = step;
-    const int tiles = tiles_of(p);
-    int begin, end;
-    esp_cpu_share(p->d->kv_heads * tiles, part, p->parts, &begin, &end);
-    for (int i = begin; i < end; i++)
-        attend_tile(p, thread, i / tiles, i % tiles);
-}
-
-/* Steps 3 and 4 of whole heads. */
-static void heads_part(void *step, int part, int thread)
-{
-    const struct pass *p = step;
-    int begin, end;
-    esp_cpu_share(p->d->kv_heads, part, p->parts, &begin, &end);
-    for (int head = begin; head < end; head++) {
-        for (int row = 0; row < p->batch->rows; row++)
-            append(p, head, row);
-        for (int tile = 0; tile < tiles_of(p); tile++)
-            attend_tile(p, thread, head, tile);
-    }
-}
-
-/* Integers of what step 4 gave, where heads share blocks. */
-static void cut_part(void *step, int part, int thread)
-{
-    const struct pass *p = step;
-    int begin, end;
-    (void)thread;
-    esp_cpu_share(p->rows, part, p->parts, &begin, &end);
-    for (int i = begin; i < end; i++)
-        p->isa->cut(&p->c->attended, i, 0, (int)p->c->q_width);
-}
-
-/* Steps 3 and 4. Nobody has to wait between them if the key/value heads divide evenly. */
-static void attention(struct pass *p)
-{
-    const int kv_heads = p->d->kv_heads;
-    const struct esp_layer *layer = &p->d->layer[p->layer];
-    if (of_all_heads(p, &layer->query_norm) || of_all_heads(p, &layer->key_norm))
-        run_rows(p, p->batch->rows, p->c->q_width, norm_heads_part, p);
-    if (kv_heads % p->threads == 0) {
-        run_step(p, kv_heads, heads_part, p);
-    } else {
-        run_rows(p, kv_heads * p->batch->rows, (size_t)p->d->head_dim, append_part, p);
-        run_step(p, kv_heads * tiles_of(p), attend_part, p);
-    }
-    if (p->w->cut && !whole_blocks(p))
-        run_rows(p, p->rows, p->c->q_width, cut_part, p);
+    esp_cpu_run_rows(p, p->rows, p->c->hidden, add_part, &step);
 }
 
 /* ------------------------------------------------------------------ the pass */
 
 /* Of the rows of the residual stream, moves row `from` to the front, to row `to`. */
-static void move_row(const struct pass *p, int from, int to)
+static void move_row(const struct esp_cpu_pass *p, int from, int to)
 {
     const size_t width = p->c->hidden;
     if (from != to)
@@ -630,14 +314,14 @@ static void move_row(const struct pass *p, int from, int to)
 /* ------------------------------------------------------------------ hidden states */
 
 /* The row of the states that batch row `row` goes to, or -1. */
-static int states_row(const struct pass *p, int row)
+static int states_row(const struct esp_cpu_pass *p, int row)
 {
     const struct esp_states *s = p->batch->states;
     return !s ? -1 : s->row ? s->row[row] : row;
 }
 
 /* Copies the rows `from` (p->rows, hidden) to where state `state` is asked for. */
-static void hand_out(const struct pass *p, int state, const float *from)
+static void hand_out(const struct esp_cpu_pass *p, int state, const float *from)
 {
     const struct esp_states *s = p->batch->states;
     const size_t width = (size_t)p->d->hidden;
@@ -651,7 +335,7 @@ static void hand_out(const struct pass *p, int state, const float *from)
         }
 }
 
-static bool asks_for(const struct pass *p, int state)
+static bool asks_for(const struct esp_cpu_pass *p, int state)
 {
     const struct esp_states *s = p->batch->states;
     for (int i = 0; s && i < s->count; i++)
@@ -661,7 +345,7 @@ static bool asks_for(const struct pass *p, int state)
 }
 
 /* Lists the rows that go through the whole last layer. */
-static int list_going(const struct pass *p)
+static int list_going(const struct esp_cpu_pass *p)
 {
     bool states = asks_for(p, p->d->layers) || asks_for(p, ESP_STATE_NORMED);
     int count = 0, wanted = 0;
@@ -678,45 +362,45 @@ static int list_going(const struct pass *p)
 /* ------------------------------------------------------------------ layers and logits */
 
 struct mlp_step {
-    struct pass *p;
-    const struct esp_cpu_layer *layer;
+    struct esp_cpu_pass *p;
+    const struct esp_packed *gate, *up;
     const struct esp_vectors *in;
 };
 
 static void mlp_part(void *arg, int part, int thread)
 {
     const struct mlp_step *step = arg;
-    const struct pass *p = step->p;
-    const struct esp_cpu_layer *layer = step->layer;
+    const struct esp_cpu_pass *p = step->p;
     const struct esp_cpu_cache *c = p->c;
     const bool gated = esp_gated(p->d->activation);
     struct esp_matmul product = {
         .in = *step->in, .y = c->up.x, .y_stride = c->ffn, .rows = p->rows};
     int begin, end;
-    esp_cpu_share(layer->up.panels, part, p->parts, &begin, &end);
-    multiply(p, &layer->up, begin, end, &product, thread);
+    esp_cpu_share(step->up->panels, part, p->parts, &begin, &end);
+    multiply(p, step->up, begin, end, &product, thread);
     product.y = c->gate;
     if (gated)
-        multiply(p, &layer->gate, begin, end, &product, thread);
+        multiply(p, step->gate, begin, end, &product, thread);
     for (int i = 0; i < p->rows; i++) {
         size_t at = (size_t)i * c->ffn + (size_t)begin * ESP_PANEL;
         p->isa->activation(c->up.x + at, gated ? c->gate + at : NULL, c->up.x + at,
                            (end - begin) * ESP_PANEL, p->d->activation);
-        prepare(p, &c->up, i, begin * ESP_PANEL, end * ESP_PANEL);
+        esp_cpu_prepare(p, &c->up, i, begin * ESP_PANEL, end * ESP_PANEL);
     }
 }
 
-static void mlp(struct pass *p, const struct esp_cpu_layer *layer, const struct esp_vectors *in)
+static void mlp(struct esp_cpu_pass *p, const struct esp_packed *gate,
+                const struct esp_packed *up, const struct esp_vectors *in)
 {
-    struct mlp_step step = {p, layer, in};
-    run_step(p, (layer->up.panels + PANELS_TOGETHER - 1) / PANELS_TOGETHER, mlp_part, &step);
+    struct mlp_step step = {p, gate, up, in};
+    esp_cpu_run_step(p, (up->panels + PANELS_TOGETHER - 1) / PANELS_TOGETHER, mlp_part, &step);
 }
 
 /* ------------------------------------------------------------------ experts */
 
 /* Chooses the experts of the highest logits of a row, the best one first, of equal ones that of
  * the lower number; their logits become weights. */
-static void choose(const struct pass *p, int row)
+static void choose(const struct esp_cpu_pass *p, int row)
 {
     const struct esp_model_desc *d = p->d;
     float *logit = p->c->routed + (size_t)row * esp_cpu_pad(d->experts, ESP_PANEL);
@@ -741,7 +425,7 @@ static void choose(const struct pass *p, int row)
 
 static void choose_part(void *step, int part, int thread)
 {
-    const struct pass *p = step;
+    const struct esp_cpu_pass *p = step;
     int begin, end;
     (void)thread;
     esp_cpu_share(p->rows, part, p->parts, &begin, &end);
@@ -752,14 +436,14 @@ static void choose_part(void *step, int part, int thread)
 }
 
 struct expert_step {
-    struct pass *p;
+    struct esp_cpu_pass *p;
     int expert, rows;
 };
 
 static void gather_part(void *arg, int part, int thread)
 {
     const struct expert_step *step = arg;
-    const struct pass *p = step->p;
+    const struct esp_cpu_pass *p = step->p;
     const struct esp_vectors *to = &p->c->expert_in;
     int begin, end;
     (void)thread;
@@ -768,14 +452,14 @@ static void gather_part(void *arg, int part, int thread)
         memcpy(to->x + (size_t)i * to->stride,
                p->c->normed.x + (size_t)p->c->choosers[i] * to->stride,
                to->stride * sizeof(float));
-        prepare(p, to, i, 0, p->d->hidden);
+        esp_cpu_prepare(p, to, i, 0, p->d->hidden);
     }
 }
 
 static void scatter_part(void *arg, int part, int thread)
 {
     const struct expert_step *step = arg;
-    const struct pass *p = step->p;
+    const struct esp_cpu_pass *p = step->p;
     const size_t width = p->c->hidden, experts = esp_cpu_pad(p->d->experts, ESP_PANEL);
     int begin, end;
     (void)thread;
@@ -790,7 +474,7 @@ static void scatter_part(void *arg, int part, int thread)
 }
 
 /* Rows that chose the expert. */
-static int list_choosers(const struct pass *p, int expert)
+static int list_choosers(const struct esp_cpu_pass *p, int expert)
 {
     int count = 0;
     for (int row = 0; row < p->rows; row++)
@@ -801,29 +485,27 @@ static int list_choosers(const struct pass *p, int expert)
 }
 
 /* What an expert makes of its rows is added to theirs, the experts one after the other. */
-static void run_expert(struct pass *p, const struct esp_cpu_expert *expert, int number)
+static void run_expert(struct esp_cpu_pass *p, const struct esp_cpu_expert *expert, int number)
 {
     struct esp_cpu_cache *c = p->c;
     struct expert_step step = {p, number, list_choosers(p, number)};
-    const struct esp_cpu_layer as_mlp = {
-        .gate = expert->gate, .up = expert->up, .down = expert->down};
     const int rows = p->rows;
     if (step.rows == 0)
         return;
     p->rows = step.rows;
     c->expert_in.together = c->up.together = esp_cut_together(step.rows);
-    run_rows(p, step.rows, c->hidden, gather_part, &step);
-    mlp(p, &as_mlp, &c->expert_in);
+    esp_cpu_run_rows(p, step.rows, c->hidden, gather_part, &step);
+    mlp(p, &expert->gate, &expert->up, &c->expert_in);
     struct matmul_step product = {
         .p = p, .count = 1, .panels = expert->down.panels, .w = {&expert->down}};
     product.of[0] = (struct esp_matmul){
         .in = c->up, .y = c->expert_out, .y_stride = c->hidden, .rows = step.rows};
     matmul(&product);
-    run_rows(p, step.rows, c->hidden, scatter_part, &step);
+    esp_cpu_run_rows(p, step.rows, c->hidden, scatter_part, &step);
     p->rows = rows;
 }
 
-static void add_experts(struct pass *p, const struct esp_cpu_layer *layer)
+static void add_experts(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer)
 {
     struct esp_cpu_cache *c = p->c;
     struct add_step step = {p, layer->norm_mlp};
@@ -834,28 +516,29 @@ static void add_experts(struct pass *p, const struct esp_cpu_layer *layer)
                                         .y_stride = esp_cpu_pad(p->d->experts, ESP_PANEL),
                                         .rows = p->rows};
     matmul(&product);
-    run_rows(p, p->rows, (size_t)p->d->experts * (size_t)p->d->experts_used, choose_part, p);
+    esp_cpu_run_rows(p, p->rows, (size_t)p->d->experts * (size_t)p->d->experts_used,
+                     choose_part, p);
     for (int i = 0; i < p->d->experts; i++)
         run_expert(p, &layer->expert[i], i);
     c->up.together = esp_cut_together(p->rows);
-    run_rows(p, p->rows, c->hidden, add_part, &step);
+    esp_cpu_run_rows(p, p->rows, c->hidden, add_part, &step);
 }
 
 /* From here on so many rows go on. */
-static void set_rows(struct pass *p, int rows)
+static void set_rows(struct esp_cpu_pass *p, int rows)
 {
     p->rows = rows;
     p->c->normed.together = p->c->attended.together = p->c->up.together =
         p->c->joined.together = esp_cut_together(rows);
 }
 
-static void run_layer(struct pass *p)
+static void run_layer(struct esp_cpu_pass *p)
 {
     struct esp_cpu_cache *c = p->c;
     const struct esp_cpu_layer *layer = &p->w->layer[p->layer];
     const bool parallel = p->d->parallel_residual;
     if (p->d->reads == ESP_READS_EAGLE3)
-        run_rows(p, p->rows, c->joined.stride, join_part, p); /* 1 */
+        esp_cpu_run_rows(p, p->rows, c->joined.stride, join_part, p); /* 1 */
     else
         norm(p, &c->normed, layer->norm1, layer->norm1_bias);
     project(p, layer, p->d->reads == ESP_READS_EAGLE3 ? c->joined : c->normed); /* 2 */
@@ -863,7 +546,7 @@ static void run_layer(struct pass *p)
         p->going = c->going;
         set_rows(p, p->last);
     }
-    attention(p); /* 3, 4 */
+    esp_cpu_attention(p); /* 3, 4 */
     for (int i = 0; p->going && i < p->rows; i++)
         move_row(p, p->going[i], i);
     if (p->rows == 0)
@@ -877,12 +560,12 @@ static void run_layer(struct pass *p)
         add_experts(p, layer); /* 7, 8 */
         return;
     }
-    mlp(p, layer, &c->normed);                    /* 7 */
+    mlp(p, &layer->gate, &layer->up, &c->normed); /* 7 */
     add(p, &layer->down, c->up, layer->norm_mlp); /* 8 */
 }
 
 /* Of the rows that went through the last layer, those with logits go on. */
-static void keep_wanted(struct pass *p)
+static void keep_wanted(struct esp_cpu_pass *p)
 {
     for (int i = 0, from = 0; i < p->wanted; i++, from++) {
         while ((p->going ? p->going[from] : from) != p->c->wanted[i])
@@ -896,7 +579,7 @@ static void keep_wanted(struct pass *p)
  * that none is overwritten. */
 static void spread_part(void *step, int part, int thread)
 {
-    const struct pass *p = step;
+    const struct esp_cpu_pass *p = step;
     const struct esp_cpu_rows *logits = (const struct esp_cpu_rows *)p->batch->logits;
     int begin, end;
     (void)thread;
@@ -912,7 +595,7 @@ static void spread_part(void *step, int part, int thread)
 
 static void cap_part(void *step, int part, int thread)
 {
-    const struct pass *p = step;
+    const struct esp_cpu_pass *p = step;
     const struct esp_cpu_rows *logits = (const struct esp_cpu_rows *)p->batch->logits;
     const size_t own = (size_t)p->w->head.panels * ESP_PANEL;
     const int n = (int)(own < logits->stride ? own : logits->stride);
@@ -929,7 +612,7 @@ static void cap_part(void *step, int part, int thread)
 }
 
 /* Logits may be wider or narrower than the model's vocabulary; see struct esp_batch. */
-static void run_head(struct pass *p)
+static void run_head(struct esp_cpu_pass *p)
 {
     const struct esp_packed *w = &p->w->head;
     struct esp_cpu_rows *logits = (struct esp_cpu_rows *)p->batch->logits;
@@ -944,9 +627,9 @@ static void run_head(struct pass *p)
                                      .rows = p->wanted};
     matmul(&step);
     if (p->d->logit_scale != 0 || p->d->logit_cap != 0)
-        run_rows(p, p->wanted, logits->stride, cap_part, p);
+        esp_cpu_run_rows(p, p->wanted, logits->stride, cap_part, p);
     if (p->d->output_token)
-        run_rows(p, p->wanted, logits->stride, spread_part, p);
+        esp_cpu_run_rows(p, p->wanted, logits->stride, spread_part, p);
     for (int i = 0; i < p->wanted; i++) {
         float *row = logits->data + (size_t)p->c->wanted_at[i] * logits->stride;
         for (int j = p->d->vocabulary; j < logits->base.vocabulary; j++)
@@ -962,7 +645,7 @@ static int threads_for(const struct esp_cpu_backend *cpu, double work)
 }
 
 /* All layers, of which those that are streamed are held in memory while they are computed. */
-static int run_layers(struct pass *p)
+static int run_layers(struct esp_cpu_pass *p)
 {
     struct esp_cpu_stream *stream = p->w->stream;
     int status = ESP_OK;
@@ -983,7 +666,7 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
     struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;
     const struct esp_cpu_weights *w = (const struct esp_cpu_weights *)c->base.weights;
     struct esp_cpu_backend *cpu = (struct esp_cpu_backend *)w->base.backend;
-    struct pass p = {.w = w, .d = w->desc, .c = c, .isa = cpu->isa, .batch = batch};
+    struct esp_cpu_pass p = {.w = w, .d = w->desc, .c = c, .isa = cpu->isa, .batch = batch};
     if (!esp_batch_fits(batch, cache, w->desc, c->rows, c->max_batch))
         return ESP_E_ARGUMENT;
     p.wanted = esp_batch_wanted(batch, c->wanted, c->wanted_at);
@@ -991,7 +674,7 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
     p.threads = threads_for(cpu, work);
     set_rows(&p, batch->rows);
     p.last = list_going(&p);
-    run_rows(&p, p.rows, c->hidden, embed, &p);
+    esp_cpu_run_rows(&p, p.rows, c->hidden, embed, &p);
     if (uses_fc(&p))
         matmul_to_x(&p, &w->fc, c->joined, false);
     if (run_layers(&p) < 0) {

@@ -1,0 +1,43 @@
+/* pass.c - what the steps of a pass share; see pass.h. */
+#include "kernels/cpu/pass.h"
+
+enum { VALUES_WORTH_THREADS = 16384 };
+
+void esp_cpu_run_step(struct esp_cpu_pass *p, int units, esp_cpu_part *run, void *step)
+{
+    p->parts = esp_cpu_parts(units, p->threads);
+    esp_pool_run(((struct esp_cpu_backend *)p->w->base.backend)->pool, p->parts, run, step);
+}
+
+void esp_cpu_run_rows(struct esp_cpu_pass *p, int rows, size_t width, esp_cpu_part *run,
+                      void *step)
+{
+    bool small = (size_t)rows * width < VALUES_WORTH_THREADS;
+    esp_cpu_run_step(p, small ? 1 : rows, run, step);
+}
+
+void esp_cpu_prepare(const struct esp_cpu_pass *p, const struct esp_vectors *v, int row,
+                     int begin, int end)
+{
+    if (p->w->split)
+        p->isa->split(v, row, begin, end);
+    if (p->w->cut)
+        p->isa->cut(v, row, begin, (int)esp_cpu_pad(end, ESP_CUT_COLUMNS));
+}
+
+bool esp_cpu_has_gap(const struct esp_cpu_pass *p, int row)
+{
+    const struct esp_window *w = p->batch->window;
+    return w && p->batch->positions[row] >= w->sinks + w->recent;
+}
+
+int esp_cpu_row_for_sinks(const struct esp_cpu_pass *p)
+{
+    return p->c->max_batch;
+}
+
+size_t esp_cpu_angles(const struct esp_cpu_pass *p, int row, int set)
+{
+    return ((size_t)set * (size_t)(p->c->max_batch + 1) + (size_t)row) *
+           ((size_t)p->d->rotary / 2);
+}

@@ -1,0 +1,12 @@
+/* pass_attention.h - attention of all rows of a pass. */
+#ifndef ESP_CPU_PASS_ATTENTION_H
+#define ESP_CPU_PASS_ATTENTION_H
+
+#include "kernels/cpu/pass.h"
+
+/* Steps 3 and 4 of the pass's layer (forward.c numbers them): reads queries, keys and values of
+ * all rows of the batch, writes what the rows that go on attend to into the cache's `attended`.
+ */
+void esp_cpu_attention(struct esp_cpu_pass *p);
+
+#endif
