@@ -24,20 +24,3 @@ void esp_cpu_prepare(const struct esp_cpu_pass *p, const struct esp_vectors *v, 
     if (p->w->cut)
         p->isa->cut(v, row, begin, (int)esp_cpu_pad(end, ESP_CUT_COLUMNS));
 }
-
-bool esp_cpu_has_gap(const struct esp_cpu_pass *p, int row)
-{
-    const struct esp_window *w = p->batch->window;
-    return w && p->batch->positions[row] >= w->sinks + w->recent;
-}
-
-int esp_cpu_row_for_sinks(const struct esp_cpu_pass *p)
-{
-    return p->c->max_batch;
-}
-
-size_t esp_cpu_angles(const struct esp_cpu_pass *p, int row, int set)
-{
-    return ((size_t)set * (size_t)(p->c->max_batch + 1) + (size_t)row) *
-           ((size_t)p->d->rotary / 2);
-}

@@ -37,10 +37,23 @@ void esp_cpu_prepare(const struct esp_cpu_pass *p, const struct esp_vectors *v, 
                      int begin, int end);
 
 /* Does the window leave a gap in what this row sees? */
-bool esp_cpu_has_gap(const struct esp_cpu_pass *p, int row);
+static inline bool esp_cpu_has_gap(const struct esp_cpu_pass *p, int row)
+{
+    const struct esp_window *w = p->batch->window;
+    return w && p->batch->positions[row] >= w->sinks + w->recent;
+}
+
 /* Where the angles are of the rows that have a gap, as the sinks see them. */
-int esp_cpu_row_for_sinks(const struct esp_cpu_pass *p);
+static inline int esp_cpu_row_for_sinks(const struct esp_cpu_pass *p)
+{
+    return p->c->max_batch;
+}
+
 /* The first angle of a row in cosine and sine, by one of the two sets of frequencies. */
-size_t esp_cpu_angles(const struct esp_cpu_pass *p, int row, int set);
+static inline size_t esp_cpu_angles(const struct esp_cpu_pass *p, int row, int set)
+{
+    return ((size_t)set * (size_t)(p->c->max_batch + 1) + (size_t)row) *
+           ((size_t)p->d->rotary / 2);
+}
 
 #endif
