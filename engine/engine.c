@@ -283,6 +283,7 @@ static bool describe(const struct esp_model *m, struct esp_model_info *info)
         .experts = m->desc.experts,
         .experts_used = m->desc.experts_used,
         .expert_ffn = m->desc.expert_ffn,
+        .expert_dtype = m->expert_dtype,
         .bytes = m->bytes,
         .layers = m->desc.layers,
         .hidden = m->desc.hidden,

@@ -69,6 +69,7 @@ struct esp_model_info {
     int64_t active;                        /* of them, those that a token is computed with */
     size_t bytes;                          /* of weights */
     int experts, experts_used, expert_ffn; /* of a mixture: all, by a token; 0: none */
+    const char *expert_dtype;              /* of their matrices, or NULL */
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
     int outputs; /* tokens of the vocabulary that can get a probability above 0 */
     /* How many tensors of the folder the model does not use, such as layers beyond the number

@@ -234,9 +234,23 @@ void random_model_mix(struct random_model *m, int layer, int used, int expert_ff
     l->expert = m->experts;
     for (int i = 0; i < RANDOM_EXPERTS; i++)
         m->experts[i] = (struct esp_expert){.gate = matrix(m, expert_ffn, hidden),
+                                            .gate_bias = bias(m, expert_ffn),
                                             .up = matrix(m, expert_ffn, hidden),
-                                            .down = matrix(m, hidden, expert_ffn)};
+                                            .up_bias = bias(m, expert_ffn),
+                                            .down = matrix(m, hidden, expert_ffn),
+                                            .down_bias = bias(m, hidden)};
     l->gate = l->up = l->down = none;
+}
+
+void random_model_add_sinks(struct random_model *m)
+{
+    for (int i = 0; i < m->desc.layers; i++) {
+        m->layers[i].sink_logit = tensor(m, m->desc.heads, 1, 0, 2);
+        if (m->layers[i].router.data)
+            m->layers[i].router_bias = tensor(m, RANDOM_EXPERTS, 1, 0, 1);
+    }
+    m->desc.activation = ESP_SWIGLU_CLAMPED;
+    m->desc.clamp = (struct esp_clamp){0.8f, 1.702f};
 }
 
 void random_model_free(struct random_model *m)

@@ -22,7 +22,11 @@ const struct esp_gguf_architecture *esp_gguf_architecture_of(const char *model_t
 
 /* Writes the name that the tensor of a rule has in a GGUF file; `layer` is -1 outside the
  * layers. False if GGUF has no name for it. */
-bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_tensor_rule *rule,
+bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_family *family,
+                          const struct esp_tensor_rule *rule, int layer);
+
+/* The same of a tensor with the matrices, or biases, of all experts of a layer. */
+void esp_gguf_expert_name(char *name, size_t size, const struct esp_tensor_rule *rule,
                           int layer);
 
 /* Which key of GGUF holds what a key of config.json does. */

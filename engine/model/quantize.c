@@ -152,7 +152,8 @@ static int plan_table(struct quantizing *q, const struct esp_tensor_rule *rules,
             continue;
         struct planned *p = &q->planned[q->count];
         *p = (struct planned){.vector = rule->columns == ESP_ONE};
-        if (!esp_gguf_tensor_name(p->name, sizeof p->name, rule, layer))
+        if (!esp_gguf_tensor_name(p->name, sizeof p->name, q->architecture->family, rule,
+                                  layer))
             return esp_fail(q->err, q->errlen, ESP_E_UNSUPPORTED,
                             "%s: GGUF has no name for the tensor %s", q->model->path,
                             rule->name);

@@ -23,6 +23,8 @@ static const struct random_shape shapes[] = {
      false},
     {"experts of mixed blocks", 1, 256, 4, 2, 24, 64, VOCABULARY, 24, ESP_Q8_0, false, false,
      false, false, false},
+    {"experts with limits and sinks", 1, 64, 4, 2, 24, 64, VOCABULARY, 24, ESP_Q8_0, false,
+     false, true, false, false},
     {"experts of f16", 1, 64, 4, 1, 16, 64, VOCABULARY, 16, ESP_F16, false, false, true, true,
      true},
 };
@@ -40,6 +42,8 @@ static void make_model(struct random_model *model, int shape, unsigned long long
     random_model_make(model, &shapes[shape], seed);
     if (strncmp(shapes[shape].name, "experts", 7) == 0)
         random_model_mix(model, shapes[shape].layers - 1, 2, shapes[shape].hidden);
+    if (strstr(shapes[shape].name, "sinks"))
+        random_model_add_sinks(model);
     if (shape < 2)
         model->layers[shapes[shape].layers - 1].window = 21;
 }

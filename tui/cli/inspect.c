@@ -24,6 +24,9 @@ static cJSON *model_json(const struct esp_model_info *m)
     cJSON_AddNumberToObject(o, "experts", m->experts);
     cJSON_AddNumberToObject(o, "experts_used", m->experts_used);
     cJSON_AddNumberToObject(o, "expert_ffn", m->expert_ffn);
+    cJSON_AddItemToObject(o, "expert_dtype",
+                          m->expert_dtype ? cJSON_CreateString(m->expert_dtype)
+                                          : cJSON_CreateNull());
     cJSON_AddNumberToObject(o, "bytes", (double)m->bytes);
     cJSON_AddNumberToObject(o, "layers", m->layers);
     cJSON_AddNumberToObject(o, "hidden", m->hidden);
@@ -54,8 +57,9 @@ static void print_model(const char *role, const struct esp_model_info *m)
     printf("  weights        %lld parameters, %.1f MB, %s\n", (long long)m->parameters,
            (double)m->bytes / 1e6, m->dtype);
     if (m->experts > 0)
-        printf("  experts        %d of %d for each token, ffn %d; %lld parameters active\n",
-               m->experts_used, m->experts, m->expert_ffn, (long long)m->active);
+        printf("  experts        %d of %d for each token, ffn %d, %s; %lld parameters active\n",
+               m->experts_used, m->experts, m->expert_ffn, m->expert_dtype,
+               (long long)m->active);
     if (m->unused > 0)
         esp_safe_print(stdout,
                        "  not used       %d more tensor%s that config.json does not ask for, "
@@ -78,7 +82,8 @@ static void print_memory(const struct esp_engine *engine, size_t limit)
            s.layers, 1e-6 * (double)s.buffer_bytes);
     printf("  every pass     reads %.1f MB", 1e-6 * (double)s.pass_bytes);
     if (rate > 0)
-        printf(" in %.2f s, at the %.0f MB/s measured now: %.2f tokens/s of plain decoding at most",
+        printf(" in %.2f s, at the %.0f MB/s measured now: %.2f tokens/s of plain decoding at "
+               "most",
                (double)s.pass_bytes / rate, 1e-6 * rate, rate / (double)s.pass_bytes);
     putchar('\n');
 }
