@@ -284,6 +284,7 @@ static bool describe(const struct esp_model *m, struct esp_model_info *info)
         .experts_used = m->desc.experts_used,
         .expert_ffn = m->desc.expert_ffn,
         .expert_dtype = m->expert_dtype,
+        .ignored = m->ignored,
         .bytes = m->bytes,
         .layers = m->desc.layers,
         .hidden = m->desc.hidden,

@@ -76,6 +76,7 @@ struct esp_model_info {
      * that config.json gives; and the name of one of them, or NULL. */
     int unused;
     const char *unused_name;
+    int ignored; /* tensors of what is no text, such as a vision tower */
 };
 
 /* Return false if there is no such model. The text belongs to the engine. */

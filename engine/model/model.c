@@ -21,6 +21,7 @@
 #include "engine/model/architecture.h"
 #include "engine/model/draft_head.h"
 #include "engine/model/gguf_model.h"
+#include "engine/model/multimodal.h"
 #include "engine/model/preset.h"
 #include "kernels/status.h"
 #include "engine/model/safetensors.h"
@@ -549,8 +550,11 @@ static int recognize(struct esp_model *model, const struct esp_family **family,
 static int open_tensors(struct esp_model *model, const struct esp_architecture *architecture,
                         const struct esp_gguf *gguf, char *err, size_t errlen)
 {
-    if (!gguf)
-        return esp_safetensors_open(&model->files, model->path, err, errlen);
+    if (!gguf) {
+        int opened = esp_safetensors_open(&model->files, model->path, err, errlen);
+        return opened < 0 ? opened
+                          : esp_multimodal_tensors(model->files, &model->ignored, err, errlen);
+    }
     int status = esp_gguf_tensors(model->files, gguf, architecture, err, errlen);
     return status < 0 ? status
                       : esp_gguf_rotary(model->rotation.global, model->desc.rotary, gguf,
@@ -590,6 +594,8 @@ static int open_folder(struct esp_model *model, char *err, size_t errlen)
 {
     struct esp_json json;
     int status = esp_json_read(&json, model->path, "config.json", err, errlen);
+    if (status == 0)
+        status = esp_multimodal_config(&json, err, errlen);
     if (status == 0)
         status = open_configured(model, &json, NULL, err, errlen);
     if (status == 0)

@@ -34,6 +34,7 @@ struct esp_model {
     int64_t parameters; /* numbers in all tensors used; tied ones counted once */
     int64_t idle;       /* of them, those of the experts that a token does not use */
     size_t bytes;       /* of these tensors */
+    int ignored;        /* tensors that are of no text (multimodal.h) */
     int32_t end[ESP_MAX_END_TOKENS]; /* end-of-text tokens of generation_config.json or
                                         config.json */
     int end_count;

@@ -228,6 +228,19 @@ TEST(bad_tensors_of_gpt_oss_are_refused)
     REFUSED(ESP_E_FORMAT, "model.layers.2.self_attn.sinks", "(4)");
 }
 
+TEST(bad_text_parts_are_refused)
+{
+    BAD_CONFIG("gemma3-pictures", "text_config", NULL, NULL, ESP_E_FORMAT, "text_config");
+    BAD_CONFIG("gemma3-pictures", "text_config", NULL, "[1]", ESP_E_FORMAT, "text_config");
+    BAD_CONFIG("gemma3-pictures", "text_config", "model_type", "\"mamba\"", ESP_E_UNSUPPORTED,
+               "mamba");
+    BAD_CONFIG("gemma3-pictures", "text_config", "hidden_size", "64", ESP_E_FORMAT, "(97, 64)");
+    BAD_CONFIG("gemma3-pictures", "model_type", NULL, "\"paligemma\"", ESP_E_UNSUPPORTED,
+               "paligemma");
+    BAD_CONFIG("mistral3-pictures", "quantization_config", NULL, "{\"quant_method\": \"fp8\"}",
+               ESP_E_UNSUPPORTED, "fp8");
+}
+
 TEST(bad_end_tokens_and_presets_are_refused)
 {
     folder_copy("llama-mha");

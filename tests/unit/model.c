@@ -182,6 +182,35 @@ TEST(every_stored_number_is_used)
     }
 }
 
+static void check_text_part(const char *folder, const char *architecture, const char *prefix)
+{
+    struct esp_model *model = open_good(folder);
+    const char *unused = NULL;
+    CHECK(strcmp(model->architecture, architecture) == 0);
+    CHECK(model->ignored > 10 && esp_stored_unused(model->files, &unused) == 0,
+          "%d ignored, %s", model->ignored, unused);
+    CHECK(!esp_stored_has_prefix(model->files, prefix) && model->end_count == 1);
+    esp_model_close(model);
+}
+
+/* Releases of the transformers library differ in where they put "language_model". */
+TEST(text_parts_of_models_of_pictures_open)
+{
+    static const char *const names[][2] = {{"gemma3-pictures", "gemma3_text"},
+                                           {"mistral3-pictures", "mistral"}};
+    for (int i = 0; i < 2; i++) {
+        folder_copy(names[i][0]);
+        check_text_part(folder_path(), names[i][1], "language_model.");
+        struct folder_bytes bytes = folder_read(folder_file("model.safetensors"));
+        char *at = bytes.data + 8;
+        while ((at = strstr(at, "language_model.model.")))
+            memcpy(at, "model.language_model.", strlen("model.language_model."));
+        folder_write("model.safetensors", bytes.data, bytes.size);
+        free(bytes.data);
+        check_text_part(folder_path(), names[i][1], "model.language_model.");
+    }
+}
+
 /* Where a row begins in the file. */
 static size_t row_of(const struct esp_tensor *tensor, int row)
 {

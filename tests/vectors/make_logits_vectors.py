@@ -22,8 +22,9 @@ import sys
 
 import safetensors.torch
 import torch
-from transformers import (AutoModelForCausalLM, Gemma2Config, Gemma3TextConfig, GPT2Config,
-                          GPTNeoXConfig, GptOssConfig, GraniteConfig, LlamaConfig, MistralConfig, Olmo2Config,
+from transformers import (AutoModelForCausalLM, AutoModelForImageTextToText, Gemma2Config,
+                          Gemma3Config, Gemma3TextConfig, GPT2Config,
+                          GPTNeoXConfig, GptOssConfig, GraniteConfig, LlamaConfig, Mistral3Config, MistralConfig, Olmo2Config,
                           Phi3Config, Qwen2Config, Qwen3Config, Qwen3MoeConfig, SmolLM3Config)
 from transformers.utils import logging
 
@@ -69,6 +70,15 @@ def gpt2(**changes):
                   bos_token_id=1, eos_token_id=2)
     values.update(changes)
     return GPT2Config(**values)
+
+
+def with_pictures(cls, text, **changes):
+    """A model of text and pictures; its logits are those of text alone."""
+    vision = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1,
+                  image_size=28, patch_size=14, head_dim=8)
+    kind = "siglip_vision_model" if cls is Gemma3Config else "pixtral"
+    return cls(text_config=text, vision_config=dict(vision, model_type=kind),
+               vocab_size=text.vocab_size, image_token_index=3, image_token_id=3, **changes)
 
 
 def older_gemma3(config):
@@ -300,6 +310,13 @@ FOLDERS = {
                                           "full_attention"],
                              rope_parameters=dict(rope_type="default", rope_theta=10000.0)),
                        torch.float32, None, None),
+    "gemma3-pictures": (with_pictures(Gemma3Config, llama(
+        Gemma3TextConfig, num_key_value_heads=2, head_dim=8, sliding_window=5,
+        query_pre_attn_scalar=20, tie_word_embeddings=True), mm_tokens_per_image=1),
+                        torch.bfloat16, None, None),
+    "mistral3-pictures": (with_pictures(Mistral3Config, llama(
+        MistralConfig, num_key_value_heads=2, sliding_window=None)),
+                          torch.bfloat16, None, None),
 }
 
 
@@ -317,7 +334,9 @@ def greedy(model, tokens):
 
 def make(folder, seed, config, dtype, shard, change):
     torch.manual_seed(seed)
-    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    text = getattr(config, "text_config", config)
+    kind = AutoModelForCausalLM if text is config else AutoModelForImageTextToText
+    model = kind.from_config(config, dtype=torch.float32)
     with torch.no_grad():
         for name, value in model.named_parameters():
             center = 1.0 if "norm" in name and name.endswith("weight") else 0.0
@@ -332,9 +351,8 @@ def make(folder, seed, config, dtype, shard, change):
         path.write_text(json.dumps(values, indent=2) + "\n")
     published = store_mxfp4(folder) if folder.name in PUBLISHED else None
 
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32,
-                                                 attn_implementation="eager").eval()
-    tokens = torch.randint(0, config.vocab_size, (1, TOKENS))
+    model = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    tokens = torch.randint(0, text.vocab_size, (1, TOKENS))
     with torch.no_grad():
         logits = model(tokens).logits[0]
     assert logits.abs().mean() > 0.3, f"{folder.name}: logits too small to show a mistake"

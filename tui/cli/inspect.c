@@ -38,6 +38,7 @@ static cJSON *model_json(const struct esp_model_info *m)
     cJSON_AddNumberToObject(o, "outputs", m->outputs);
     cJSON_AddNumberToObject(o, "context", m->context);
     cJSON_AddNumberToObject(o, "unused_tensors", m->unused);
+    cJSON_AddNumberToObject(o, "ignored_tensors", m->ignored);
     return o;
 }
 
@@ -60,6 +61,10 @@ static void print_model(const char *role, const struct esp_model_info *m)
         printf("  experts        %d of %d for each token, ffn %d, %s; %lld parameters active\n",
                m->experts_used, m->experts, m->expert_ffn, m->expert_dtype,
                (long long)m->active);
+    if (m->ignored > 0)
+        printf("  ignored        %d tensor%s of pictures: this program computes the text part "
+               "only\n",
+               m->ignored, m->ignored == 1 ? "" : "s");
     if (m->unused > 0)
         esp_safe_print(stdout,
                        "  not used       %d more tensor%s that config.json does not ask for, "
