@@ -467,7 +467,7 @@ const char *esp_model_desc_special(const struct esp_model_desc *d)
         if (l->query_norm.data && l->query_norm.rows != d->head_dim)
             return "norms of all heads together";
         if (l->router.data)
-            return "a mixture of experts";
+            return ESP_SPECIAL_MIXTURE;
         if (l->sink_logit.data)
             return "logits of sinks";
         if (l->query.transposed != 0)

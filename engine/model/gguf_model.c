@@ -15,7 +15,7 @@
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
 
-enum { MOST_NAME = 256, MOST_PARTS = 1000 };
+enum { MOST_NAME = 256 };
 
 /* ------------------------------------------------------------------ names */
 
@@ -567,9 +567,9 @@ int esp_gguf_tensors(struct esp_stored_set *set, const struct esp_gguf *g,
     double parts = split ? esp_gguf_number(split, 0) : 1;
     const struct esp_gguf_architecture *own = esp_gguf_architecture_of(architecture->name);
     bool paired = own && own->paired;
-    if (split && !(parts >= 1 && parts <= MOST_PARTS))
+    if (split && !(parts >= 1 && parts <= ESP_GGUF_PARTS))
         return esp_fail(err, errlen, ESP_E_FORMAT, "%s: split.count must be from 1 to %d",
-                        g->path, MOST_PARTS);
+                        g->path, ESP_GGUF_PARTS);
     int status = add_tensors(set, g, architecture, paired, err, errlen);
     for (int i = 2; i <= (int)parts && status == 0; i++) {
         char path[PATH_MAX];

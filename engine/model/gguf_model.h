@@ -10,6 +10,8 @@
 #include "engine/model/architecture.h"
 #include "engine/model/gguf.h"
 
+enum { ESP_GGUF_PARTS = 1000 }; /* of a split file, at most */
+
 /* An architecture's name in GGUF files and what goes with it. */
 struct esp_gguf_architecture {
     const char *name, *model_type;

@@ -106,7 +106,7 @@ TEST(more_bits_lose_less)
 
 TEST(what_is_stored_stays_as_it_is_when_quantised_again)
 {
-    static const enum esp_dtype same[] = {ESP_F32, ESP_F16, ESP_BF16, ESP_Q8_0};
+    static const enum esp_dtype same[] = {ESP_F32, ESP_F16, ESP_BF16, ESP_MXFP4, ESP_Q8_0};
     static float x[N], y[N], z[N];
     static unsigned char stored[4 * N];
     unsigned long long state = 4;

@@ -128,7 +128,7 @@ static const struct cli_flag fixed[] = {
     {"seconds", SECONDS, "N", "measure for about N seconds (default 60)"},
     {"write", WRITE, NULL, "write the preset to espalier.json in the target's folder"},
     {"type", TYPE, "NAME",
-     "how numbers are stored: q8_0, q6_k, q5_k, q4_k, q4_0, bf16, f16, f32"},
+     "how numbers are stored: q8_0, q6_k, q5_k, q4_k, q4_0, mxfp4, bf16, f16, f32"},
     {"perplexity", PERPLEXITY, "FILE", "also measure how well the target predicts this text"},
     {"width", WIDTH, "N", "make the target N times as wide: 1, 2, 4, ... 64 (default 1)"},
     {"layers", LAYERS, "N", "give the target N layers in all (default: as many as it has)"},
