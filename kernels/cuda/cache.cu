@@ -78,7 +78,7 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
 size_t esp_cuda_cache_need(const struct esp_model_desc *desc, int rows, int max_batch)
 {
     struct esp_cuda_cache c = {};
-    struct esp_cuda_arena arena = {NULL, 0};
+    struct esp_cuda_arena arena = {};
     c.rows = rows;
     c.max_batch = max_batch;
     measure(&c, desc);
@@ -90,7 +90,7 @@ static int prepare(struct esp_cuda_cache *c)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     struct esp_cuda_backend *backend = (struct esp_cuda_backend *)w->base.backend;
-    struct esp_cuda_arena arena = {NULL, 0};
+    struct esp_cuda_arena arena = {};
     c->bytes = esp_cuda_cache_need(w->desc, c->rows, c->max_batch);
     ESP_CUDA(backend, cudaMalloc((void **)&c->memory, c->bytes));
     ESP_CUDA(backend, cudaMemsetAsync(c->memory, 0, c->bytes, backend->stream));

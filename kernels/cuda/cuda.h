@@ -21,6 +21,7 @@ extern "C" {
 }
 
 struct esp_cuda_lt;
+struct esp_cuda_stream;
 
 /* Values that a call still owes: they are copied from pinned memory when the stream is idle.
  * `to` belongs to the caller and may be freed after a failure, so a call that fails discards
@@ -85,17 +86,19 @@ int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err,
 
 double esp_cuda_read_rate(struct esp_backend *backend, size_t bytes);
 
-/* Divides one allocation: with base = NULL it only counts. */
+/* Divides one allocation: with base = NULL it only counts. `shared`: others divide the same
+ * memory otherwise, so there are no fences in it. */
 struct esp_cuda_arena {
     char *base;
     size_t used;
+    bool shared;
 };
 
 static inline void *esp_cuda_take(struct esp_cuda_arena *arena, size_t count, size_t size)
 {
     const size_t bytes = count * size, room = (bytes + 255) / 256 * 256 + ESP_FENCE;
     char *at = arena->base ? arena->base + arena->used : NULL;
-    if (at)
+    if (at && !arena->shared)
         ESP_PUT_FENCE(at + bytes, room - bytes);
     arena->used += room;
     return at;
@@ -141,6 +144,9 @@ struct esp_cuda_weights {
     struct esp_cuda_matrix embedding, head;   /* the same memory if tied */
     char *memory;                             /* the one allocation behind all of it */
     size_t bytes;
+    /* NULL: all layers stay. Otherwise `layer` has those that do not as they lie in the first
+     * buffer. */
+    struct esp_cuda_stream *stream;
 };
 
 static inline struct esp_cuda_weights *esp_cuda_weights_of(const struct esp_cache *cache)
@@ -153,7 +159,40 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
                           char *err, size_t errlen);
 void esp_cuda_weights_close(struct esp_weights *weights);
 size_t esp_cuda_weights_bytes(const struct esp_weights *weights);
+/* With a limit: the most that fits in it, or the least that is possible. */
 size_t esp_cuda_weights_need(const struct esp_model_desc *desc);
+bool esp_cuda_weights_streamed(const struct esp_weights *weights,
+                               struct esp_streamed *streamed);
+
+/* ------------------------------------------------------------------ layers that do not fit */
+
+/* Of `layers` layers, `count` are streamed, evenly among the others: whether this one is. */
+bool esp_cuda_is_streamed(int layer, int layers, int count);
+
+/* NULL: no memory. */
+struct esp_cuda_stream *esp_cuda_stream_open(struct esp_cuda_backend *backend, int layers,
+                                             int streamed);
+void esp_cuda_stream_close(struct esp_cuda_stream *stream); /* NULL is allowed */
+/* For each streamed layer: its size, and its pieces in the second buffer. */
+void esp_cuda_stream_put(struct esp_cuda_stream *stream, int layer, size_t bytes,
+                         const struct esp_cuda_layer *second);
+void esp_cuda_stream_set_buffers(struct esp_cuda_stream *stream, char *first, char *second);
+size_t esp_cuda_stream_host_bytes(const struct esp_cuda_stream *stream);
+/* Takes the host's memory for all of them. esp_cuda_stream_host: where in it the piece of a
+ * layer is to be written that lies at `to` in the first buffer; NULL: the layer stays. */
+int esp_cuda_stream_pin(struct esp_cuda_stream *stream);
+char *esp_cuda_stream_host(const struct esp_cuda_stream *stream, int layer, const void *to);
+/* When all are written: asks for the first ones, and measures the speed of the copies. */
+int esp_cuda_stream_start(struct esp_cuda_stream *stream);
+/* All but resident_bytes. */
+void esp_cuda_stream_count(const struct esp_cuda_stream *stream, struct esp_streamed *streamed);
+
+/* A pass begins, and takes the layers in order. What is launched between hold and release may
+ * use *held. */
+int esp_cuda_stream_begin(struct esp_cuda_stream *stream);
+int esp_cuda_stream_hold(struct esp_cuda_weights *weights, int layer,
+                         const struct esp_cuda_layer **held);
+int esp_cuda_stream_release(struct esp_cuda_weights *weights, int layer);
 
 /* ------------------------------------------------------------------ one pass */
 

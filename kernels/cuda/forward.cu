@@ -194,10 +194,10 @@ template <typename T> static int head(struct esp_cuda_cache *c, const struct sha
 /* ------------------------------------------------------------------ the model */
 
 template <typename T>
-static int run_layer(struct esp_cuda_cache *c, int i, int rows, int chunks)
+static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
+                     int rows, int chunks)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    const struct esp_cuda_layer *layer = &w->layer[i];
     const bool parallel = w->desc->parallel_residual;
     esp_cuda_norm<T>(c, c->normed, layer->norm1, layer->norm1_bias, false, rows); /* 1 */
     int status = to_floats<T>(c, &layer->qkv, c->normed, c->hidden, c->qkv, c->qkv_width, false,
@@ -222,11 +222,17 @@ static int run_layer(struct esp_cuda_cache *c, int i, int rows, int chunks)
 
 template <typename T> static int run(struct esp_cuda_cache *c, const struct shape *s)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     esp_cuda_embed<T>(c, s->rows);
-    int status = ESP_OK;
-    for (int i = 0; i < w->desc->layers && status == ESP_OK; i++)
-        status = run_layer<T>(c, i, s->rows, s->chunks);
+    int status = esp_cuda_stream_begin(w->stream);
+    for (int i = 0; i < w->desc->layers && status == ESP_OK; i++) {
+        const struct esp_cuda_layer *layer = NULL;
+        status = esp_cuda_stream_hold(w, i, &layer);
+        if (status == ESP_OK)
+            status = run_layer<T>(c, layer, i, s->rows, s->chunks);
+        if (status == ESP_OK)
+            status = esp_cuda_stream_release(w, i);
+    }
     if (status == ESP_OK && s->head_rows > 0)
         status = head<T>(c, s);
     if (status == ESP_OK && s->step) {
@@ -276,9 +282,11 @@ static int capture(struct esp_cuda_cache *c, const struct shape *s, cudaGraphExe
 }
 
 /* Whether the device would finish such a pass sooner than the host could launch it kernel by
- * kernel. */
+ * kernel. A pass that waits for layers never does; its buffers are others from pass to pass. */
 static bool launch_bound(const struct esp_cuda_cache *c, int rows, bool step)
 {
+    if (esp_cuda_weights_of(&c->base)->stream)
+        return false;
     const bool small = esp_cuda_weights_of(&c->base)->bytes < LAUNCH_BOUND_BYTES;
     return small || (rows <= OWN_ROWS && !step);
 }

@@ -1,5 +1,8 @@
 /* weights.cu - a model on the device: one allocation, filled through pinned memory.
  *
+ * With a limit, layers that do not fit lie in pinned memory of the host, see stream.cu; the
+ * allocation then has two buffers for them.
+ *
  * The tensors are read row by row, converted to bf16 (fp16 stays fp16), arranged as the kernels
  * need them and sent in pieces: one piece is filled while the other is copied. Queries, keys
  * and values become one matrix. Gate and up become one matrix with groups of eight rows of each
@@ -32,6 +35,8 @@ struct loader {
     int current;
     size_t filled, done;
     char *to; /* where the current piece is copied to */
+    int layer;    /* that is being sent, -1: none */
+    bool on_host; /* a layer that is streamed */
     int status;
 };
 
@@ -66,19 +71,29 @@ static void read_row(const struct esp_cuda_weights *w, const struct source *s, f
 
 /* ------------------------------------------------------------------ sending */
 
+/* On the device and on the host. */
+static size_t all_bytes(const struct loader *l)
+{
+    return l->w->bytes + esp_cuda_stream_host_bytes(l->w->stream);
+}
+
 static int send(struct loader *l)
 {
     if (l->filled == 0)
         return ESP_OK;
-    ESP_CUDA(l->backend, cudaMemcpyAsync(l->to, l->piece[l->current], l->filled,
-                                         cudaMemcpyHostToDevice, l->backend->stream));
-    ESP_CUDA(l->backend, cudaEventRecord(l->sent[l->current], l->backend->stream));
+    if (l->on_host) {
+        memcpy(l->to, l->piece[l->current], l->filled);
+    } else {
+        ESP_CUDA(l->backend, cudaMemcpyAsync(l->to, l->piece[l->current], l->filled,
+                                             cudaMemcpyHostToDevice, l->backend->stream));
+        ESP_CUDA(l->backend, cudaEventRecord(l->sent[l->current], l->backend->stream));
+        l->current = 1 - l->current;
+        ESP_CUDA(l->backend, cudaEventSynchronize(l->sent[l->current]));
+    }
     l->to += l->filled;
     l->done += l->filled;
     l->filled = 0;
-    l->current = 1 - l->current;
-    ESP_CUDA(l->backend, cudaEventSynchronize(l->sent[l->current]));
-    if (l->progress && !l->progress(l->user, "weights", l->done, l->w->bytes))
+    if (l->progress && !l->progress(l->user, "weights", l->done, all_bytes(l)))
         return ESP_E_CANCELLED;
     return ESP_OK;
 }
@@ -95,7 +110,9 @@ static char *room(struct loader *l, size_t bytes)
 
 static void begin(struct loader *l, const void *to)
 {
-    l->to = (char *)to;
+    char *host = esp_cuda_stream_host(l->w->stream, l->layer, to);
+    l->on_host = host != NULL;
+    l->to = host ? host : (char *)to;
 }
 
 static void end(struct loader *l)
@@ -233,13 +250,10 @@ static struct esp_cuda_layer take_layer(struct esp_cuda_arena *arena,
     return l;
 }
 
-/* Lays the model out in the arena; `w` has room for its layers, or is NULL to count only. */
-static void lay_out(struct esp_cuda_arena *arena, const struct esp_model_desc *d,
-                    struct esp_cuda_weights *w)
+/* What is not a layer. */
+static void take_rest(struct esp_cuda_arena *arena, const struct esp_model_desc *d,
+                      struct esp_cuda_weights *w)
 {
-    struct esp_cuda_weights none = {};
-    if (!w)
-        w = &none;
     w->norm_final = take_vector(arena, &d->norm_final);
     w->norm_final_bias = take_vector(arena, &d->norm_final_bias);
     w->inverse_frequency =
@@ -248,18 +262,86 @@ static void lay_out(struct esp_cuda_arena *arena, const struct esp_model_desc *d
     w->head = d->head.data == d->embedding.data && d->head.divisor == d->embedding.divisor
                   ? w->embedding
                   : take_matrix(arena, d->vocabulary, d->hidden, false);
-    for (int i = 0; i < d->layers; i++) {
-        struct esp_cuda_layer layer = take_layer(arena, d, &d->layer[i]);
-        if (w->layer)
-            w->layer[i] = layer;
+}
+
+static size_t layer_bytes(const struct esp_model_desc *d, int i)
+{
+    struct esp_cuda_arena arena = {NULL, 0, true};
+    take_layer(&arena, d, &d->layer[i]);
+    return arena.used;
+}
+
+/* Of the largest layer among `count` streamed ones. */
+static size_t buffer_bytes(const struct esp_model_desc *d, int count)
+{
+    size_t most = 0;
+    for (int i = 0; i < d->layers && count > 0; i++) {
+        const size_t bytes = esp_cuda_is_streamed(i, d->layers, count) ? layer_bytes(d, i) : 0;
+        most = bytes > most ? bytes : most;
     }
+    return most;
+}
+
+/* Lays the model out in the arena, with as many streamed layers as w->stream has. */
+static void lay_out(struct esp_cuda_arena *arena, const struct esp_model_desc *d,
+                    struct esp_cuda_weights *w, int count)
+{
+    const size_t buffer = buffer_bytes(d, count);
+    take_rest(arena, d, w);
+    for (int i = 0; i < d->layers; i++)
+        if (!esp_cuda_is_streamed(i, d->layers, count))
+            w->layer[i] = take_layer(arena, d, &d->layer[i]);
+    if (count == 0)
+        return;
+    char *first = (char *)esp_cuda_take(arena, buffer, 1);
+    char *second = (char *)esp_cuda_take(arena, buffer, 1);
+    esp_cuda_stream_set_buffers(w->stream, first, second);
+    for (int i = 0; i < d->layers; i++)
+        if (esp_cuda_is_streamed(i, d->layers, count)) {
+            struct esp_cuda_arena one = {first, 0, true}, two = {second, 0, true};
+            const struct esp_cuda_layer there = take_layer(&two, d, &d->layer[i]);
+            w->layer[i] = take_layer(&one, d, &d->layer[i]);
+            esp_cuda_stream_put(w->stream, i, one.used, &there);
+        }
+}
+
+/* Bytes on the device with `count` streamed layers. */
+static size_t measure(const struct esp_model_desc *d, int count)
+{
+    struct esp_cuda_weights w = {};
+    struct esp_cuda_arena arena = {NULL, 0, true};
+    take_rest(&arena, d, &w);
+    for (int i = 0; i < d->layers; i++)
+        if (!esp_cuda_is_streamed(i, d->layers, count))
+            take_layer(&arena, d, &d->layer[i]);
+    for (int i = 0; count > 0 && i < 2; i++)
+        esp_cuda_take(&arena, buffer_bytes(d, count), 1);
+    return arena.used;
+}
+
+/* The fewest streamed layers with which the rest fits in the limit, or with which it takes
+ * least. *bytes: what that takes. */
+static int fit(const struct esp_model_desc *d, size_t *bytes)
+{
+    const struct esp_memory_limit *limit = &d->limit;
+    const size_t left = limit->bytes > limit->others ? limit->bytes - limit->others : 0;
+    int best = 0;
+    *bytes = measure(d, 0);
+    for (int count = 1; limit->bytes > 0 && *bytes > left && count <= d->layers; count++) {
+        const size_t now = measure(d, count);
+        if (now < *bytes) {
+            *bytes = now;
+            best = count;
+        }
+    }
+    return best;
 }
 
 size_t esp_cuda_weights_need(const struct esp_model_desc *desc)
 {
-    struct esp_cuda_arena arena = {NULL, 0};
-    lay_out(&arena, desc, NULL);
-    return arena.used;
+    size_t bytes;
+    fit(desc, &bytes);
+    return bytes;
 }
 
 /* ------------------------------------------------------------------ opening */
@@ -268,6 +350,7 @@ static void send_layer(struct loader *l, int i)
 {
     const struct esp_layer *from = &l->w->desc->layer[i];
     const struct esp_cuda_layer *to = &l->w->layer[i];
+    l->layer = i;
     const size_t hidden = esp_cuda_pad(l->w->desc->hidden, ESP_CUDA_PAD);
     const size_t head = esp_cuda_pad(l->w->desc->head_dim, ESP_CUDA_PAD);
     send_values(l, to->norm1, hidden, &from->norm1);
@@ -309,8 +392,10 @@ static int send_model(struct loader *l)
     for (int i = 0; i < d->layers && l->status == ESP_OK; i++)
         send_layer(l, i);
     ESP_CUDA(l->backend, cudaStreamSynchronize(l->backend->stream));
+    if (l->status == ESP_OK && w->stream)
+        l->status = esp_cuda_stream_start(w->stream);
     if (l->status == ESP_OK && l->progress &&
-        !l->progress(l->user, "weights", w->bytes, w->bytes))
+        !l->progress(l->user, "weights", all_bytes(l), all_bytes(l)))
         return ESP_E_CANCELLED;
     return l->status;
 }
@@ -325,21 +410,29 @@ static size_t widest(const struct esp_model_desc *d)
 static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
                 esp_progress *progress, void *user)
 {
-    struct esp_cuda_arena arena = {NULL, 0};
-    w->bytes = esp_cuda_weights_need(w->desc);
+    const int streamed = fit(w->desc, &w->bytes);
+    if (streamed > 0) {
+        w->stream = esp_cuda_stream_open(backend, w->desc->layers, streamed);
+        if (!w->stream)
+            return ESP_E_MEMORY;
+    }
     ESP_CUDA(backend, cudaMalloc((void **)&w->memory, w->bytes));
-    arena.base = w->memory;
-    lay_out(&arena, w->desc, w);
+    struct esp_cuda_arena arena = {w->memory, 0, false};
+    lay_out(&arena, w->desc, w, streamed);
+    int status = w->stream ? esp_cuda_stream_pin(w->stream) : ESP_OK;
+    if (status < 0)
+        return status;
     struct loader l = {};
     l.w = w;
     l.backend = backend;
+    l.layer = -1;
     l.progress = progress;
     l.user = user;
     l.piece_bytes = w->bytes < (size_t)PIECE ? w->bytes : (size_t)PIECE;
     l.wide = (float *)malloc(widest(w->desc) * sizeof *l.wide);
     if (!l.wide)
         return ESP_E_MEMORY;
-    int status = send_model(&l);
+    status = send_model(&l);
     free(l.wide);
     for (int i = 0; i < 2; i++) {
         esp_cuda_fine(cudaFreeHost(l.piece[i]));
@@ -391,7 +484,15 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
     w->half = desc->embedding.dtype == ESP_F16 && desc->layer[0].query.dtype == ESP_F16;
     status = load(w, cuda, progress, user);
     if (status < 0) {
+        const size_t pinned = esp_cuda_stream_host_bytes(w->stream);
+        const bool host = status == ESP_E_MEMORY && w->memory && pinned > 0;
         esp_cuda_weights_close(&w->base);
+        if (host)
+            return esp_fail(
+                err, errlen, status,
+                "%.2f GB of layers do not fit on the GPU, and this computer's memory "
+                "has no room to keep them ready for it; try --backend cpu --memory",
+                (double)pinned / 1e9);
         return esp_cuda_tell(cuda, status, err, errlen);
     }
     *weights = &w->base;
@@ -404,6 +505,7 @@ void esp_cuda_weights_close(struct esp_weights *weights)
     if (!w)
         return;
     esp_cuda_enter(weights->backend);
+    esp_cuda_stream_close(w->stream);
     esp_cuda_fine(cudaFree(w->memory));
     free(w->layer);
     free(w);
@@ -412,4 +514,14 @@ void esp_cuda_weights_close(struct esp_weights *weights)
 size_t esp_cuda_weights_bytes(const struct esp_weights *weights)
 {
     return ((const struct esp_cuda_weights *)weights)->bytes;
+}
+
+bool esp_cuda_weights_streamed(const struct esp_weights *weights, struct esp_streamed *streamed)
+{
+    const struct esp_cuda_weights *w = (const struct esp_cuda_weights *)weights;
+    if (!w->stream)
+        return false;
+    esp_cuda_stream_count(w->stream, streamed);
+    streamed->resident_bytes = w->bytes;
+    return true;
 }
