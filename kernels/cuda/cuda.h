@@ -22,6 +22,7 @@ extern "C" {
 
 struct esp_cuda_lt;
 struct esp_cuda_stream;
+struct esp_cuda_cut;
 
 /* Values that a call still owes: they are copied from pinned memory when the stream is idle.
  * `to` belongs to the caller and may be freed after a failure, so a call that fails discards
@@ -115,12 +116,13 @@ static inline size_t esp_cuda_pad(size_t n, size_t step)
     return (n + step - 1) / step * step;
 }
 
-/* A weight matrix: bf16 or fp16, row-major. */
+/* A weight matrix: bf16 or fp16, row-major; or quantised, in tiles (blocks.h). */
 struct esp_cuda_matrix {
     const void *data;  /* (rows padded to 16, stride) */
     const float *bias; /* (rows padded to 16) or NULL */
     int rows, columns;
-    size_t stride; /* columns, padded to 32 */
+    size_t stride;        /* columns, padded to 32 */
+    enum esp_dtype dtype; /* ESP_BF16, ESP_F16 or a quantised one */
 };
 
 struct esp_cuda_layer {
@@ -132,12 +134,18 @@ struct esp_cuda_layer {
      * of up alone where there is no gate */
     struct esp_cuda_matrix up;
     struct esp_cuda_matrix down; /* (hidden, ffn) */
+    /* Of weights with blocks, in place of qkv; `up` is then by itself, too. gate has no data
+     * where there is none. */
+    struct esp_cuda_matrix query, key, value, gate;
 };
 
 struct esp_cuda_weights {
     struct esp_weights base;
     const struct esp_model_desc *desc;
     bool half; /* fp16, else bf16 */
+    /* Some of the matrices are quantised. Then every tensor is a matrix of its own type, and
+     * activations are float32 except for c->attended. */
+    bool blocks;
     struct esp_cuda_layer *layer;
     const float *norm_final, *norm_final_bias;
     const float *inverse_frequency;           /* (rotary / 2) */
@@ -161,6 +169,8 @@ void esp_cuda_weights_close(struct esp_weights *weights);
 size_t esp_cuda_weights_bytes(const struct esp_weights *weights);
 /* With a limit: the most that fits in it, or the least that is possible. */
 size_t esp_cuda_weights_need(const struct esp_model_desc *desc);
+/* Is a matrix of the model quantised? */
+bool esp_cuda_has_blocks(const struct esp_model_desc *desc);
 bool esp_cuda_weights_streamed(const struct esp_weights *weights,
                                struct esp_streamed *streamed);
 
@@ -241,13 +251,17 @@ struct esp_cuda_cache {
 
     size_t hidden, q_width, qkv_width, up_width, ffn; /* padded */
     float *x;       /* (max_batch, hidden) residual stream */
-    void *normed;   /* (max_batch, hidden) */
-    void *normed2;  /* (max_batch, hidden) of models with a parallel residual */
+    void *normed;   /* (max_batch, hidden) of 16 bits, or floats in a model with blocks */
+    void *normed2;  /* (max_batch, hidden) of models with a parallel residual, likewise */
     float *qkv;     /* (max_batch, qkv_width) */
     float *q;       /* (max_batch, heads, head_width) rotated and scaled */
     void *attended; /* (max_batch, q_width) */
     float *up;      /* (max_batch, up_width) of cuBLASLt products before the activation */
-    void *active;   /* (max_batch, ffn) */
+    void *active;   /* (max_batch, ffn), likewise */
+    /* Of a model with blocks, for the widest matrix, see blocks.cu: */
+    void *cut_words;           /* (max_batch, blocks, 64 bytes) */
+    struct esp_cuda_cut *cuts; /* (max_batch, blocks) */
+    void *narrow;              /* (max_batch, columns) of 16 bits */
     float *partial; /* (partial_rows, heads, chunks, head_width + 2): sums, maximum, weight */
     int partial_rows; /* rows whose attention is computed at once */
 
@@ -282,8 +296,8 @@ int esp_cuda_send_slot(struct esp_cuda_cache *cache, size_t at, size_t bytes);
 
 /* x = embedding row of each token; expands the masks into `seen`. */
 template <typename T> void esp_cuda_embed(struct esp_cuda_cache *c, int rows);
-/* out = norm(x), zero in the padding. chosen: row i is made of x's row wanted[i] and there are
- * pass->wanted of them. */
+/* out = norm(x), zero in the padding; T may be float, too. chosen: row i is made of x's row
+ * wanted[i] and there are pass->wanted of them. */
 template <typename T>
 void esp_cuda_norm(struct esp_cuda_cache *c, void *out, const float *weight, const float *bias,
                    bool chosen, int rows);
@@ -328,6 +342,17 @@ struct esp_cuda_product {
  */
 template <typename T>
 void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows);
+
+/* blocks.cu: of weights with blocks. multiply() runs `count` products that read the same
+ * activations, with matrices of any type; no activation. Their order of sums does not depend on
+ * the rows either. activate() makes c->active of c->up (gate, then up), embed() writes the
+ * rows of a quantised embedding to c->x. */
+enum { ESP_CUDA_CUT_BYTES = 16, ESP_CUDA_CUT_WORD_BYTES = 64 };
+template <typename T>
+void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
+                              int count, int rows);
+void esp_cuda_blocks_activate(struct esp_cuda_cache *c, int rows);
+void esp_cuda_blocks_embed(struct esp_cuda_cache *c, int rows);
 /* The epilogue by itself, of y (rows, y_stride) that cuBLASLt has made. */
 template <typename T>
 void esp_cuda_finish(struct esp_cuda_cache *c, const struct esp_cuda_product *p,

@@ -9,7 +9,7 @@
  * in turn, so that one product gives both, and the thread that has a gate value also has the up
  * value that it multiplies.
  */
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/blocks.h"
 #include "kernels/model_desc.h"
 
 #include <cstdlib>
@@ -31,6 +31,7 @@ struct loader {
     char *piece[2]; /* (piece_bytes) pinned */
     size_t piece_bytes;
     float *wide; /* a row as floats */
+    char *tile_rows; /* 16 rows of a quantised matrix, as they are stored */
     cudaEvent_t sent[2];
     int current;
     size_t filled, done;
@@ -136,6 +137,22 @@ static void send_values(struct loader *l, const float *to, size_t padded,
 
 typedef struct source find_source(const void *layer, int row);
 
+static void send_bias(struct loader *l, const struct esp_cuda_matrix *m, find_source *find,
+                      const void *user)
+{
+    if (!m->bias || l->status < 0)
+        return;
+    begin(l, m->bias);
+    for (size_t i = 0; i < esp_cuda_pad(m->rows, ESP_CUDA_TILE) && l->status == ESP_OK; i++) {
+        struct source s = {NULL, NULL, -1};
+        if (i < (size_t)m->rows)
+            s = find(user, (int)i);
+        float value = s.from >= 0 && s.bias->data ? read_value(s.bias, s.from) : 0.0f;
+        memcpy(room(l, 4), &value, 4);
+    }
+    end(l);
+}
+
 static void send_matrix(struct loader *l, const struct esp_cuda_matrix *m, find_source *find,
                         const void *user)
 {
@@ -152,15 +169,25 @@ static void send_matrix(struct loader *l, const struct esp_cuda_matrix *m, find_
             read_row(l->w, &s, l->wide, to, m->stride);
     }
     end(l);
-    if (!m->bias || l->status < 0)
+    send_bias(l, m, find, user);
+}
+
+/* Tile by tile, see blocks.h. Rows behind the last one are zero. */
+static void send_blocks(struct loader *l, const struct esp_cuda_matrix *m,
+                        const struct esp_tensor *tensor)
+{
+    const size_t row_bytes = esp_dtype_row_bytes(m->dtype, m->columns);
+    if (l->status < 0)
         return;
-    begin(l, m->bias);
-    for (size_t i = 0; i < rows && l->status == ESP_OK; i++) {
-        struct source s = {NULL, NULL, -1};
-        if (i < (size_t)m->rows)
-            s = find(user, (int)i);
-        float value = s.from >= 0 && s.bias->data ? read_value(s.bias, s.from) : 0.0f;
-        memcpy(room(l, 4), &value, 4);
+    begin(l, m->data);
+    for (int row = 0; row < m->rows && l->status == ESP_OK; row += ESP_CUDA_TILE) {
+        const int left = m->rows - row, count = left < ESP_CUDA_TILE ? left : ESP_CUDA_TILE;
+        char *to = room(l, ESP_CUDA_TILE * row_bytes);
+        if (l->status < 0)
+            return;
+        memset(l->tile_rows, 0, ESP_CUDA_TILE * row_bytes);
+        esp_tensor_copy_rows(tensor, row, count, l->tile_rows);
+        esp_cuda_pack_tile(m->dtype, m->columns, l->tile_rows, to);
     }
     end(l);
 }
@@ -201,7 +228,12 @@ static void send_plain(struct loader *l, const struct esp_cuda_matrix *m,
                        const struct esp_tensor *tensor, const struct esp_tensor *bias)
 {
     const struct esp_tensor *pair[] = {tensor, bias};
-    send_matrix(l, m, find_plain, pair);
+    if (!esp_dtype_quantised(m->dtype)) {
+        send_matrix(l, m, find_plain, pair);
+    } else {
+        send_blocks(l, m, tensor);
+        send_bias(l, m, find_plain, pair);
+    }
 }
 
 /* ------------------------------------------------------------------ the layout */
@@ -209,10 +241,26 @@ static void send_plain(struct loader *l, const struct esp_cuda_matrix *m,
 static struct esp_cuda_matrix take_matrix(struct esp_cuda_arena *arena, int rows, int columns,
                                           bool bias)
 {
-    struct esp_cuda_matrix m = {NULL, NULL, rows, columns, esp_cuda_pad(columns, ESP_CUDA_PAD)};
+    struct esp_cuda_matrix m = {
+        NULL, NULL, rows, columns, esp_cuda_pad(columns, ESP_CUDA_PAD), ESP_BF16};
     const size_t padded = esp_cuda_pad(rows, ESP_CUDA_TILE);
     m.data = esp_cuda_take(arena, padded * m.stride, 2);
     if (bias)
+        m.bias = (const float *)esp_cuda_take(arena, padded, sizeof(float));
+    return m;
+}
+
+/* A tensor as a matrix: quantised as it is stored, or of 16 bits. */
+static struct esp_cuda_matrix take_tensor(struct esp_cuda_arena *arena,
+                                          const struct esp_tensor *t,
+                                          const struct esp_tensor *bias)
+{
+    if (!esp_dtype_quantised(t->dtype))
+        return take_matrix(arena, t->rows, t->columns, bias && bias->data);
+    struct esp_cuda_matrix m = {NULL, NULL, t->rows, t->columns, (size_t)t->columns, t->dtype};
+    const size_t padded = esp_cuda_pad(t->rows, ESP_CUDA_TILE);
+    m.data = esp_cuda_take(arena, padded, esp_dtype_row_bytes(t->dtype, t->columns));
+    if (bias && bias->data)
         m.bias = (const float *)esp_cuda_take(arena, padded, sizeof(float));
     return m;
 }
@@ -222,6 +270,19 @@ static const float *take_vector(struct esp_cuda_arena *arena, const struct esp_t
     return t->data ? (const float *)esp_cuda_take(arena, esp_cuda_pad(t->rows, ESP_CUDA_PAD),
                                                   sizeof(float))
                    : NULL;
+}
+
+bool esp_cuda_has_blocks(const struct esp_model_desc *d)
+{
+    bool any = esp_dtype_quantised(d->embedding.dtype) || esp_dtype_quantised(d->head.dtype);
+    for (int i = 0; i < d->layers && !any; i++) {
+        const struct esp_layer *l = &d->layer[i];
+        const struct esp_tensor *const matrices[] = {&l->query, &l->key, &l->value, &l->output,
+                                                     &l->gate,  &l->up,  &l->down};
+        for (const struct esp_tensor *t : matrices)
+            any = any || (t->data && esp_dtype_quantised(t->dtype));
+    }
+    return any;
 }
 
 static int up_rows(const struct esp_model_desc *d)
@@ -234,13 +295,24 @@ static struct esp_cuda_layer take_layer(struct esp_cuda_arena *arena,
                                         const struct esp_model_desc *d,
                                         const struct esp_layer *from)
 {
-    struct esp_cuda_layer l;
+    struct esp_cuda_layer l = {};
     l.norm1 = take_vector(arena, &from->norm1);
     l.norm1_bias = take_vector(arena, &from->norm1_bias);
     l.norm2 = take_vector(arena, &from->norm2);
     l.norm2_bias = take_vector(arena, &from->norm2_bias);
     l.query_norm = take_vector(arena, &from->query_norm);
     l.key_norm = take_vector(arena, &from->key_norm);
+    if (esp_cuda_has_blocks(d)) {
+        l.query = take_tensor(arena, &from->query, &from->query_bias);
+        l.key = take_tensor(arena, &from->key, &from->key_bias);
+        l.value = take_tensor(arena, &from->value, &from->value_bias);
+        l.output = take_tensor(arena, &from->output, &from->output_bias);
+        if (esp_gated(d->activation))
+            l.gate = take_tensor(arena, &from->gate, &from->gate_bias);
+        l.up = take_tensor(arena, &from->up, &from->up_bias);
+        l.down = take_tensor(arena, &from->down, &from->down_bias);
+        return l;
+    }
     l.qkv = take_matrix(arena, (d->heads + 2 * d->kv_heads) * d->head_dim, d->hidden,
                         from->query_bias.data || from->key_bias.data || from->value_bias.data);
     l.output = take_matrix(arena, d->hidden, d->heads * d->head_dim, from->output_bias.data);
@@ -258,10 +330,10 @@ static void take_rest(struct esp_cuda_arena *arena, const struct esp_model_desc 
     w->norm_final_bias = take_vector(arena, &d->norm_final_bias);
     w->inverse_frequency =
         (const float *)esp_cuda_take(arena, d->rotary / 2 + 1, sizeof(float));
-    w->embedding = take_matrix(arena, d->vocabulary, d->hidden, false);
+    w->embedding = take_tensor(arena, &d->embedding, NULL);
     w->head = d->head.data == d->embedding.data && d->head.divisor == d->embedding.divisor
                   ? w->embedding
-                  : take_matrix(arena, d->vocabulary, d->hidden, false);
+                  : take_tensor(arena, &d->head, NULL);
 }
 
 static size_t layer_bytes(const struct esp_model_desc *d, int i)
@@ -359,9 +431,17 @@ static void send_layer(struct loader *l, int i)
     send_values(l, to->norm2_bias, hidden, &from->norm2_bias);
     send_values(l, to->query_norm, head, &from->query_norm);
     send_values(l, to->key_norm, head, &from->key_norm);
-    send_matrix(l, &to->qkv, find_qkv, from);
+    if (l->w->blocks) {
+        send_plain(l, &to->query, &from->query, &from->query_bias);
+        send_plain(l, &to->key, &from->key, &from->key_bias);
+        send_plain(l, &to->value, &from->value, &from->value_bias);
+        if (to->gate.data)
+            send_plain(l, &to->gate, &from->gate, &from->gate_bias);
+    } else {
+        send_matrix(l, &to->qkv, find_qkv, from);
+    }
     send_plain(l, &to->output, &from->output, &from->output_bias);
-    if (l->w->desc->activation == ESP_SWIGLU)
+    if (!l->w->blocks && l->w->desc->activation == ESP_SWIGLU)
         send_matrix(l, &to->up, find_gated, from);
     else
         send_plain(l, &to->up, &from->up, &from->up_bias);
@@ -429,11 +509,12 @@ static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
     l.progress = progress;
     l.user = user;
     l.piece_bytes = w->bytes < (size_t)PIECE ? w->bytes : (size_t)PIECE;
+    /* 16 rows of the widest type take less than 64 bytes a column. */
     l.wide = (float *)malloc(widest(w->desc) * sizeof *l.wide);
-    if (!l.wide)
-        return ESP_E_MEMORY;
-    status = send_model(&l);
+    l.tile_rows = (char *)malloc(widest(w->desc) * ESP_CUDA_TILE * sizeof *l.wide);
+    status = l.wide && l.tile_rows ? send_model(&l) : ESP_E_MEMORY;
     free(l.wide);
+    free(l.tile_rows);
     for (int i = 0; i < 2; i++) {
         esp_cuda_fine(cudaFreeHost(l.piece[i]));
         if (l.sent[i])
@@ -466,7 +547,8 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
                         "heads of %d values are wider than the %d that --backend cuda can do; "
                         "use --backend cpu",
                         desc->head_dim, WIDEST_HEAD);
-    if (esp_cuda_pad(widest(desc), ESP_CUDA_PAD) * 2 > PIECE)
+    const size_t row = esp_cuda_pad(widest(desc), ESP_CUDA_PAD);
+    if ((esp_cuda_has_blocks(desc) ? 2 * ESP_CUDA_TILE * row : 2 * row) > PIECE)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "a model of hidden size %d is wider than --backend cuda can load; use "
                         "--backend cpu",
@@ -481,6 +563,7 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
     esp_cuda_enter(backend);
     w->base.backend = backend;
     w->desc = desc;
+    w->blocks = esp_cuda_has_blocks(desc);
     w->half = desc->embedding.dtype == ESP_F16 && desc->layer[0].query.dtype == ESP_F16;
     status = load(w, cuda, progress, user);
     if (status < 0) {
