@@ -44,6 +44,10 @@ struct esp_engine_options {
      * that do not fit are read from its files for every pass (CPU only). The files must stay as
      * they are. ESP_E_MEMORY if it is too little, and the sentence says what is enough. */
     size_t memory;
+    /* 0, or about how many bytes of a GPU's memory models and one session may take. Layers of
+     * the target that do not fit, in this or in what is free there, are kept in the computer's
+     * memory and copied to the GPU for every pass. ESP_E_MEMORY as above. */
+    size_t gpu_memory;
     /* Make the target larger in memory, as esp_model_inflate() does: it says the same and costs
      * as much as a model of its size. 0: as it is. */
     int width, layers;

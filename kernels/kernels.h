@@ -186,8 +186,9 @@ struct esp_model_desc {
     /* NULL, or weights on the same backend that outlive these: if the embedding or the head is
      * the very same tensor there, it is shared, not copied. */
     struct esp_weights *lender;
-    /* Layers that do not fit are read from their files for every pass, where the backend has
-     * weights_streamed(). These files must stay as they are. */
+    /* Where the backend has weights_streamed(), layers that do not fit are brought for every
+     * pass: by a backend with memory of its own from the host's memory, by others from their
+     * files, which must stay as they are. */
     struct esp_memory_limit limit;
     struct esp_tensor norm_final, norm_final_bias; /* (hidden, 1) */
     struct esp_layer *layer;                       /* (layers) */
@@ -330,7 +331,8 @@ struct esp_backend_ops {
      * the promise always holds. Without it, the order of a sum may depend on the size of the
      * batch. */
     void (*set_exact)(struct esp_backend *backend, bool exact);
-    /* Bytes that are free, and bytes that weights, a cache or rows will take. */
+    /* Of a memory of its own: bytes that are free, and bytes that weights (with a limit: the
+     * most that fits in it, or the least that is possible), a cache or rows will take. */
     size_t (*memory_free)(const struct esp_backend *backend);
     size_t (*weights_need)(const struct esp_model_desc *desc);
     size_t (*cache_need)(const struct esp_model_desc *desc, int rows, int max_batch);

@@ -21,6 +21,8 @@ extern "C" {
 }
 
 struct esp_cuda_lt;
+struct esp_cuda_stream;
+struct esp_cuda_cut;
 
 /* Values that a call still owes: they are copied from pinned memory when the stream is idle.
  * `to` belongs to the caller and may be freed after a failure, so a call that fails discards
@@ -85,17 +87,19 @@ int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err,
 
 double esp_cuda_read_rate(struct esp_backend *backend, size_t bytes);
 
-/* Divides one allocation: with base = NULL it only counts. */
+/* Divides one allocation: with base = NULL it only counts. `shared`: others divide the same
+ * memory otherwise, so there are no fences in it. */
 struct esp_cuda_arena {
     char *base;
     size_t used;
+    bool shared;
 };
 
 static inline void *esp_cuda_take(struct esp_cuda_arena *arena, size_t count, size_t size)
 {
     const size_t bytes = count * size, room = (bytes + 255) / 256 * 256 + ESP_FENCE;
     char *at = arena->base ? arena->base + arena->used : NULL;
-    if (at)
+    if (at && !arena->shared)
         ESP_PUT_FENCE(at + bytes, room - bytes);
     arena->used += room;
     return at;
@@ -112,12 +116,13 @@ static inline size_t esp_cuda_pad(size_t n, size_t step)
     return (n + step - 1) / step * step;
 }
 
-/* A weight matrix: bf16 or fp16, row-major. */
+/* A weight matrix: bf16 or fp16, row-major; or quantised, in tiles (blocks.h). */
 struct esp_cuda_matrix {
     const void *data;  /* (rows padded to 16, stride) */
     const float *bias; /* (rows padded to 16) or NULL */
     int rows, columns;
-    size_t stride; /* columns, padded to 32 */
+    size_t stride;        /* columns, padded to 32 */
+    enum esp_dtype dtype; /* ESP_BF16, ESP_F16 or a quantised one */
 };
 
 struct esp_cuda_layer {
@@ -129,18 +134,27 @@ struct esp_cuda_layer {
      * of up alone where there is no gate */
     struct esp_cuda_matrix up;
     struct esp_cuda_matrix down; /* (hidden, ffn) */
+    /* Of weights with blocks, in place of qkv; `up` is then by itself, too. gate has no data
+     * where there is none. */
+    struct esp_cuda_matrix query, key, value, gate;
 };
 
 struct esp_cuda_weights {
     struct esp_weights base;
     const struct esp_model_desc *desc;
     bool half; /* fp16, else bf16 */
+    /* Some of the matrices are quantised. Then every tensor is a matrix of its own type, and
+     * activations are float32 except for c->attended. */
+    bool blocks;
     struct esp_cuda_layer *layer;
     const float *norm_final, *norm_final_bias;
     const float *inverse_frequency;           /* (rotary / 2) */
     struct esp_cuda_matrix embedding, head;   /* the same memory if tied */
     char *memory;                             /* the one allocation behind all of it */
     size_t bytes;
+    /* NULL: all layers stay. Otherwise `layer` has those that do not as they lie in the first
+     * buffer. */
+    struct esp_cuda_stream *stream;
 };
 
 static inline struct esp_cuda_weights *esp_cuda_weights_of(const struct esp_cache *cache)
@@ -153,7 +167,42 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
                           char *err, size_t errlen);
 void esp_cuda_weights_close(struct esp_weights *weights);
 size_t esp_cuda_weights_bytes(const struct esp_weights *weights);
+/* With a limit: the most that fits in it, or the least that is possible. */
 size_t esp_cuda_weights_need(const struct esp_model_desc *desc);
+/* Is a matrix of the model quantised? */
+bool esp_cuda_has_blocks(const struct esp_model_desc *desc);
+bool esp_cuda_weights_streamed(const struct esp_weights *weights,
+                               struct esp_streamed *streamed);
+
+/* ------------------------------------------------------------------ layers that do not fit */
+
+/* Of `layers` layers, `count` are streamed, evenly among the others: whether this one is. */
+bool esp_cuda_is_streamed(int layer, int layers, int count);
+
+/* NULL: no memory. */
+struct esp_cuda_stream *esp_cuda_stream_open(struct esp_cuda_backend *backend, int layers,
+                                             int streamed);
+void esp_cuda_stream_close(struct esp_cuda_stream *stream); /* NULL is allowed */
+/* For each streamed layer: its size, and its pieces in the second buffer. */
+void esp_cuda_stream_put(struct esp_cuda_stream *stream, int layer, size_t bytes,
+                         const struct esp_cuda_layer *second);
+void esp_cuda_stream_set_buffers(struct esp_cuda_stream *stream, char *first, char *second);
+size_t esp_cuda_stream_host_bytes(const struct esp_cuda_stream *stream);
+/* Takes the host's memory for all of them. esp_cuda_stream_host: where in it the piece of a
+ * layer is to be written that lies at `to` in the first buffer; NULL: the layer stays. */
+int esp_cuda_stream_pin(struct esp_cuda_stream *stream);
+char *esp_cuda_stream_host(const struct esp_cuda_stream *stream, int layer, const void *to);
+/* When all are written: asks for the first ones, and measures the speed of the copies. */
+int esp_cuda_stream_start(struct esp_cuda_stream *stream);
+/* All but resident_bytes. */
+void esp_cuda_stream_count(const struct esp_cuda_stream *stream, struct esp_streamed *streamed);
+
+/* A pass begins, and takes the layers in order. What is launched between hold and release may
+ * use *held. */
+int esp_cuda_stream_begin(struct esp_cuda_stream *stream);
+int esp_cuda_stream_hold(struct esp_cuda_weights *weights, int layer,
+                         const struct esp_cuda_layer **held);
+int esp_cuda_stream_release(struct esp_cuda_weights *weights, int layer);
 
 /* ------------------------------------------------------------------ one pass */
 
@@ -202,13 +251,17 @@ struct esp_cuda_cache {
 
     size_t hidden, q_width, qkv_width, up_width, ffn; /* padded */
     float *x;       /* (max_batch, hidden) residual stream */
-    void *normed;   /* (max_batch, hidden) */
-    void *normed2;  /* (max_batch, hidden) of models with a parallel residual */
+    void *normed;   /* (max_batch, hidden) of 16 bits, or floats in a model with blocks */
+    void *normed2;  /* (max_batch, hidden) of models with a parallel residual, likewise */
     float *qkv;     /* (max_batch, qkv_width) */
     float *q;       /* (max_batch, heads, head_width) rotated and scaled */
     void *attended; /* (max_batch, q_width) */
     float *up;      /* (max_batch, up_width) of cuBLASLt products before the activation */
-    void *active;   /* (max_batch, ffn) */
+    void *active;   /* (max_batch, ffn), likewise */
+    /* Of a model with blocks, for the widest matrix, see blocks.cu: */
+    void *cut_words;           /* (max_batch, blocks, 64 bytes) */
+    struct esp_cuda_cut *cuts; /* (max_batch, blocks) */
+    void *narrow;              /* (max_batch, columns) of 16 bits */
     float *partial; /* (partial_rows, heads, chunks, head_width + 2): sums, maximum, weight */
     int partial_rows; /* rows whose attention is computed at once */
 
@@ -243,8 +296,8 @@ int esp_cuda_send_slot(struct esp_cuda_cache *cache, size_t at, size_t bytes);
 
 /* x = embedding row of each token; expands the masks into `seen`. */
 template <typename T> void esp_cuda_embed(struct esp_cuda_cache *c, int rows);
-/* out = norm(x), zero in the padding. chosen: row i is made of x's row wanted[i] and there are
- * pass->wanted of them. */
+/* out = norm(x), zero in the padding; T may be float, too. chosen: row i is made of x's row
+ * wanted[i] and there are pass->wanted of them. */
 template <typename T>
 void esp_cuda_norm(struct esp_cuda_cache *c, void *out, const float *weight, const float *bias,
                    bool chosen, int rows);
@@ -289,6 +342,17 @@ struct esp_cuda_product {
  */
 template <typename T>
 void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows);
+
+/* blocks.cu: of weights with blocks. multiply() runs `count` products that read the same
+ * activations, with matrices of any type; no activation. Their order of sums does not depend on
+ * the rows either. activate() makes c->active of c->up (gate, then up), embed() writes the
+ * rows of a quantised embedding to c->x. */
+enum { ESP_CUDA_CUT_BYTES = 16, ESP_CUDA_CUT_WORD_BYTES = 64 };
+template <typename T>
+void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
+                              int count, int rows);
+void esp_cuda_blocks_activate(struct esp_cuda_cache *c, int rows);
+void esp_cuda_blocks_embed(struct esp_cuda_cache *c, int rows);
 /* The epilogue by itself, of y (rows, y_stride) that cuBLASLt has made. */
 template <typename T>
 void esp_cuda_finish(struct esp_cuda_cache *c, const struct esp_cuda_product *p,

@@ -19,7 +19,8 @@ static __global__ void embed_kernel(struct esp_cuda_arrays at, const T *embeddin
         return;
     const T *from = embedding + (size_t)at.tokens[row] * embedding_stride;
     for (int i = threadIdx.x; i < hidden; i += blockDim.x)
-        x[(size_t)row * hidden + i] = esp_to_float(from[i]);
+        x[(size_t)row * hidden + i] =
+            embedding ? esp_to_float(from[i]) : x[(size_t)row * hidden + i];
 
     if (at.pass->words == 0 || threadIdx.x >= ESP_WARP)
         return;
@@ -45,8 +46,12 @@ template <typename T> void esp_cuda_embed(struct esp_cuda_cache *c, int rows)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
+    const bool quantised = esp_dtype_quantised(w->embedding.dtype);
+    if (quantised) /* then the kernel finds the embedding in x */
+        esp_cuda_blocks_embed(c, rows);
     ESP_LAUNCH((embed_kernel<T>), dim3(rows), dim3(THREADS), 0, stream, c->at,
-               (const T *)w->embedding.data, w->embedding.stride, c->x, (int)c->hidden);
+               quantised ? NULL : (const T *)w->embedding.data, w->embedding.stride, c->x,
+               (int)c->hidden);
 }
 
 template void esp_cuda_embed<esp_bf16>(struct esp_cuda_cache *, int);

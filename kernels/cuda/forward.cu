@@ -124,6 +124,10 @@ template <typename T>
 static int multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows)
 {
     struct esp_cuda_backend *backend = backend_of(c);
+    if (esp_cuda_weights_of(&c->base)->blocks) {
+        esp_cuda_blocks_multiply<T>(c, p, 1, rows);
+        return ESP_OK;
+    }
     if (is_own(backend, rows)) {
         esp_cuda_matmul<T>(c, p, rows);
         return ESP_OK;
@@ -133,6 +137,40 @@ static int multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, 
     if (status == ESP_OK && (!p->y || p->w->bias))
         esp_cuda_finish<T>(c, p, lt.y, lt.y_stride, rows);
     return status;
+}
+
+/* Activations are rounded to T, but not in a model with blocks. */
+template <typename T>
+static void norm(struct esp_cuda_cache *c, void *out, const float *weight, const float *bias,
+                 bool chosen, int rows)
+{
+    if (esp_cuda_weights_of(&c->base)->blocks)
+        esp_cuda_norm<float>(c, out, weight, bias, chosen, rows);
+    else
+        esp_cuda_norm<T>(c, out, weight, bias, chosen, rows);
+}
+
+/* Several products of the same activations, of a model with blocks: the parts of y lie side by
+ * side, `step` columns apart, or as many as a part has (0). Parts without data are left out. */
+template <typename T>
+static void multiply_parts(struct esp_cuda_cache *c, const struct esp_cuda_matrix *const *part,
+                           int parts, size_t step, const void *x, float *y, size_t y_stride,
+                           int rows)
+{
+    struct esp_cuda_product p[3] = {};
+    int count = 0;
+    for (int i = 0; i < parts; i++) {
+        if (!part[i]->data)
+            continue;
+        p[count].w = part[i];
+        p[count].x = x;
+        p[count].x_stride = c->hidden;
+        p[count].epilogue = ESP_CUDA_STORE;
+        p[count].y = y;
+        p[count++].y_stride = y_stride;
+        y += step ? step : (size_t)part[i]->rows;
+    }
+    esp_cuda_blocks_multiply<T>(c, p, count, rows);
 }
 
 /* y = W x, or y += W x */
@@ -156,6 +194,12 @@ static int activate(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer
 {
     const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
     struct esp_cuda_product p = {};
+    if (esp_cuda_weights_of(&c->base)->blocks) {
+        const struct esp_cuda_matrix *const parts[] = {&layer->gate, &layer->up};
+        multiply_parts<T>(c, parts, 2, c->ffn, x, c->up, c->up_width, rows);
+        esp_cuda_blocks_activate(c, rows);
+        return ESP_OK;
+    }
     p.w = &layer->up;
     p.x = x;
     p.x_stride = c->hidden;
@@ -170,11 +214,15 @@ template <typename T> static int head(struct esp_cuda_cache *c, const struct sha
     struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     struct esp_cuda_backend *backend = backend_of(c);
     struct esp_cuda_product p = {};
-    esp_cuda_norm<T>(c, c->normed, w->norm_final, w->norm_final_bias, true, s->head_rows);
+    norm<T>(c, c->normed, w->norm_final, w->norm_final_bias, true, s->head_rows);
     p.w = &w->head;
     p.x = c->normed;
     p.x_stride = c->hidden;
     p.epilogue = ESP_CUDA_LOGITS;
+    if (w->blocks) {
+        esp_cuda_blocks_multiply<T>(c, &p, 1, s->head_rows);
+        return ESP_OK;
+    }
     if (!s->logits || is_own(backend, s->head_rows)) {
         esp_cuda_matmul<T>(c, &p, s->head_rows);
         return ESP_OK;
@@ -194,26 +242,36 @@ template <typename T> static int head(struct esp_cuda_cache *c, const struct sha
 /* ------------------------------------------------------------------ the model */
 
 template <typename T>
-static int run_layer(struct esp_cuda_cache *c, int i, int rows, int chunks)
+static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int rows)
+{
+    if (!esp_cuda_weights_of(&c->base)->blocks)
+        return to_floats<T>(c, &layer->qkv, c->normed, c->hidden, c->qkv, c->qkv_width, false,
+                            rows);
+    const struct esp_cuda_matrix *const parts[] = {&layer->query, &layer->key, &layer->value};
+    multiply_parts<T>(c, parts, 3, 0, c->normed, c->qkv, c->qkv_width, rows);
+    return ESP_OK;
+}
+
+template <typename T>
+static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
+                     int rows, int chunks)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    const struct esp_cuda_layer *layer = &w->layer[i];
     const bool parallel = w->desc->parallel_residual;
-    esp_cuda_norm<T>(c, c->normed, layer->norm1, layer->norm1_bias, false, rows); /* 1 */
-    int status = to_floats<T>(c, &layer->qkv, c->normed, c->hidden, c->qkv, c->qkv_width, false,
-                              rows); /* 2 */
+    norm<T>(c, c->normed, layer->norm1, layer->norm1_bias, false, rows); /* 1 */
+    int status = project<T>(c, layer, rows);                             /* 2 */
     if (status < 0)
         return status;
     esp_cuda_rope<T>(c, i, rows);              /* 3 */
     esp_cuda_attention<T>(c, i, rows, chunks); /* 4 */
     if (parallel) /* 6 before 5: the MLP reads x as the layer found it */
-        esp_cuda_norm<T>(c, c->normed2, layer->norm2, layer->norm2_bias, false, rows);
+        norm<T>(c, c->normed2, layer->norm2, layer->norm2_bias, false, rows);
     status = to_floats<T>(c, &layer->output, c->attended, c->q_width, c->x, c->hidden, true,
                           rows); /* 5 */
     if (status < 0)
         return status;
     if (!parallel)
-        esp_cuda_norm<T>(c, c->normed, layer->norm2, layer->norm2_bias, false, rows); /* 6 */
+        norm<T>(c, c->normed, layer->norm2, layer->norm2_bias, false, rows);          /* 6 */
     status = activate<T>(c, layer, parallel ? c->normed2 : c->normed, rows);          /* 7 */
     if (status < 0)
         return status;
@@ -222,11 +280,17 @@ static int run_layer(struct esp_cuda_cache *c, int i, int rows, int chunks)
 
 template <typename T> static int run(struct esp_cuda_cache *c, const struct shape *s)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     esp_cuda_embed<T>(c, s->rows);
-    int status = ESP_OK;
-    for (int i = 0; i < w->desc->layers && status == ESP_OK; i++)
-        status = run_layer<T>(c, i, s->rows, s->chunks);
+    int status = esp_cuda_stream_begin(w->stream);
+    for (int i = 0; i < w->desc->layers && status == ESP_OK; i++) {
+        const struct esp_cuda_layer *layer = NULL;
+        status = esp_cuda_stream_hold(w, i, &layer);
+        if (status == ESP_OK)
+            status = run_layer<T>(c, layer, i, s->rows, s->chunks);
+        if (status == ESP_OK)
+            status = esp_cuda_stream_release(w, i);
+    }
     if (status == ESP_OK && s->head_rows > 0)
         status = head<T>(c, s);
     if (status == ESP_OK && s->step) {
@@ -276,9 +340,11 @@ static int capture(struct esp_cuda_cache *c, const struct shape *s, cudaGraphExe
 }
 
 /* Whether the device would finish such a pass sooner than the host could launch it kernel by
- * kernel. */
+ * kernel. A pass that waits for layers never does; its buffers are others from pass to pass. */
 static bool launch_bound(const struct esp_cuda_cache *c, int rows, bool step)
 {
+    if (esp_cuda_weights_of(&c->base)->stream)
+        return false;
     const bool small = esp_cuda_weights_of(&c->base)->bytes < LAUNCH_BOUND_BYTES;
     return small || (rows <= OWN_ROWS && !step);
 }
@@ -327,8 +393,9 @@ static int choose_algorithms(struct esp_cuda_cache *c)
 int esp_cuda_prepare(struct esp_cuda_cache *c)
 {
     struct esp_cuda_backend *backend = backend_of(c);
-    int status = backend->exact ? ESP_OK : esp_cuda_lt_open(backend);
-    if (status == ESP_OK && !backend->exact && backend->lt)
+    const bool own = backend->exact || esp_cuda_weights_of(&c->base)->blocks;
+    int status = own ? ESP_OK : esp_cuda_lt_open(backend);
+    if (status == ESP_OK && !own && backend->lt)
         status = choose_algorithms(c);
     return status == ESP_OK ? capture_graphs(c) : status;
 }

@@ -12,7 +12,7 @@
  * result has the same bits in a batch of one or of a thousand. Rows of x past the batch (up to
  * the next multiple of 8) are computed and dropped; they cannot touch the others.
  */
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/activation.h"
 
 enum { WARPS = 8, THREADS = WARPS * ESP_WARP, STEP = 32, AHEAD = 4, COLUMNS = 8 };
 
@@ -29,16 +29,6 @@ template <typename T> struct matmul_args {
     T *out;
     size_t out_stride;
 };
-
-static __device__ __forceinline__ float silu(float x)
-{
-    return x / (1.0f + expf(-x));
-}
-
-static __device__ __forceinline__ float gelu(float x)
-{
-    return 0.5f * x * (1.0f + erff(x * 0.70710678f));
-}
 
 /* The sum over the warps of output `row`, column `column` of the block's tile. */
 static __device__ __forceinline__ float collect(const float *parts, int width, int row,
@@ -68,9 +58,9 @@ static __device__ void finish_tile(const struct esp_cuda_arrays &at,
         if (gated) {
             float up = collect(parts, width, row + height, column) +
                        (a.bias ? a.bias[output + height] : 0.0f);
-            a.out[at_row * a.out_stride + tile / 2 + row] = esp_from_float<T>(silu(y) * up);
+            a.out[at_row * a.out_stride + tile / 2 + row] = esp_from_float<T>(esp_silu(y) * up);
         } else if (a.epilogue == ESP_CUDA_GELU) {
-            a.out[at_row * a.out_stride + output] = esp_from_float<T>(gelu(y));
+            a.out[at_row * a.out_stride + output] = esp_from_float<T>(esp_gelu(y));
         } else if (a.epilogue == ESP_CUDA_STORE) {
             a.y[at_row * a.y_stride + output] = y;
         } else if (a.epilogue == ESP_CUDA_ADD) {
@@ -193,12 +183,12 @@ static __global__ void finish_kernel(struct esp_cuda_arrays at, struct matmul_ar
         const float *y = product + row * product_stride;
         if (up < a.outputs)
             a.out[row * a.out_stride + i] =
-                esp_from_float<T>(silu(y[gate] + (a.bias ? a.bias[gate] : 0.0f)) *
+                esp_from_float<T>(esp_silu(y[gate] + (a.bias ? a.bias[gate] : 0.0f)) *
                                   (y[up] + (a.bias ? a.bias[up] : 0.0f)));
     } else if (a.epilogue == ESP_CUDA_GELU) {
         if (i < a.outputs)
             a.out[row * a.out_stride + i] = esp_from_float<T>(
-                gelu(product[row * product_stride + i] + (a.bias ? a.bias[i] : 0.0f)));
+                esp_gelu(product[row * product_stride + i] + (a.bias ? a.bias[i] : 0.0f)));
     } else if (a.epilogue == ESP_CUDA_LOGITS) {
         float *logits = at.pass->logits + at.wanted_at[row] * at.pass->logits_stride;
         if (i >= a.outputs && i < at.pass->logits_vocabulary)

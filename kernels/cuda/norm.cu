@@ -60,6 +60,8 @@ void esp_cuda_norm(struct esp_cuda_cache *c, void *out, const float *weight, con
                stream, c->at, a, (T *)out);
 }
 
+template void esp_cuda_norm<float>(struct esp_cuda_cache *, void *, const float *,
+                                   const float *, bool, int);
 template void esp_cuda_norm<esp_bf16>(struct esp_cuda_cache *, void *, const float *,
                                       const float *, bool, int);
 template void esp_cuda_norm<esp_f16>(struct esp_cuda_cache *, void *, const float *,

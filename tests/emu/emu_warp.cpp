@@ -150,3 +150,36 @@ void emu_finish_mma_f16(void **data, unsigned)
 {
     multiply<__half>(data);
 }
+
+static void unpack_bytes(int *to, uint32_t word)
+{
+    for (int i = 0; i < 4; i++)
+        to[i] = (int8_t)(word >> 8 * i & 0xff);
+}
+
+void emu_finish_mma_s8(void **data, unsigned)
+{
+    int a[16][32], b[32][8], d[16][8];
+    for (int lane = 0; lane < lanes; lane++) {
+        const emu_mma_integers *own = static_cast<emu_mma_integers *>(data[lane]);
+        int group = lane / 4, k = lane % 4 * 4;
+        for (int i = 0; i < 4; i++)
+            unpack_bytes(&a[group + i % 2 * 8][k + i / 2 * 16], own->a[i]);
+        for (int i = 0; i < 2; i++) {
+            int four[4];
+            unpack_bytes(four, own->b[i]);
+            for (int j = 0; j < 4; j++)
+                b[k + i * 16 + j][group] = four[j];
+        }
+        for (int i = 0; i < 4; i++)
+            d[group + i / 2 * 8][lane % 4 * 2 + i % 2] = own->d[i];
+    }
+    for (int row = 0; row < 16; row++)
+        for (int k = 0; k < 32; k++)
+            for (int column = 0; column < 8; column++)
+                d[row][column] += a[row][k] * b[k][column];
+    for (int lane = 0; lane < lanes; lane++)
+        for (int i = 0; i < 4; i++)
+            static_cast<emu_mma_integers *>(data[lane])->d[i] =
+                d[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
+}
