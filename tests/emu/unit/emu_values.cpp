@@ -225,7 +225,8 @@ TEST(tensor_core_products_of_bytes_are_exact)
             int want = d[i * 8 + j];
             for (size_t k = 0; k < 32; k++)
                 want += a[i * 32 + k] * b[j * 32 + k];
-            CHECK(got[i * 8 + j] == want, "(%zu, %zu): %d, want %d", i, j, got[i * 8 + j], want);
+            CHECK(got[i * 8 + j] == want, "(%zu, %zu): %d, want %d", i, j, got[i * 8 + j],
+                  want);
         }
 }
 
