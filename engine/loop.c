@@ -436,6 +436,17 @@ static int finish(struct esp_session *s, const char *why)
     return 0;
 }
 
+/* A text that lost more of its end than a window's cache can take back has no rows. */
+static int compute_again(struct esp_session *s)
+{
+    const double start = esp_clock();
+    if (s->target.window.recent == 0 || s->target.length > 0 || s->length < 2)
+        return ESP_OK;
+    const int status = esp_session_prefill(s);
+    s->stats.prefill_seconds += esp_clock() - start;
+    return status;
+}
+
 int esp_session_step(struct esp_session *s, char *err, size_t errlen)
 {
     if (s->length == 0)
@@ -461,6 +472,8 @@ int esp_session_step(struct esp_session *s, char *err, size_t errlen)
     s->target.passes = 0;
     read_gauges(s, true);
     int status = esp_session_text_room(s, s->length + s->tree.capacity + 1);
+    if (status == ESP_OK)
+        status = compute_again(s);
     if (status == ESP_OK && s->set.values.baseline)
         status = measure_baseline(s);
     if (status == ESP_OK)

@@ -403,6 +403,113 @@ TEST(sampling_follows_the_target_with_the_same_window)
     esp_session_close(session);
 }
 
+/* ------------------------------------------------------------------ conversations */
+
+enum { TURNS = 14, SAID = 40, ANSWER = 30, CHAT_WINDOW = 50 };
+
+static struct esp_session *open_chat(const char *drafter)
+{
+    struct esp_session *session = open_session(drafter, CHAT_WINDOW, 0);
+    CHECK(esp_session_set(session, "chat", "chatml", err, sizeof err) == 0, "%s", err);
+    return session;
+}
+
+static void say(struct esp_session *session, int turn)
+{
+    char text[128];
+    snprintf(text, sizeof text, "And what did brother number %d say to the king's daughter?",
+             turn);
+    CHECK(esp_session_say(session, text, strlen(text), err, sizeof err) == 0, "%s", err);
+}
+
+static int length_of(const struct esp_session *session)
+{
+    int length;
+    esp_session_tokens(session, &length);
+    return length;
+}
+
+/* The text as one prompt, with the same window, continues as the conversation did. */
+static void check_answer(const struct esp_session *session, int start)
+{
+    const int length = length_of(session);
+    struct esp_session *fresh = open_session("ar", CHAT_WINDOW, 0);
+    CHECK(esp_session_set(fresh, "chat", "none", err, sizeof err) == 0, "%s", err);
+    CHECK(esp_session_prompt(fresh, session->text, start, err, sizeof err) == 0, "%s", err);
+    generate(fresh, length - start);
+    check_text(fresh, session->text + start, start, length - start, "the whole text");
+    esp_session_close(fresh);
+}
+
+/* No turn is dropped, and none is computed twice. */
+TEST(a_conversation_goes_on_behind_the_context)
+{
+    static const char *const drafters[] = {"ar", "dynatree", "suffix"};
+    static int32_t want[TURNS * (SAID + ANSWER) + 2000];
+    const int turns = check_quick() ? 9 : TURNS;
+    int want_length = 0;
+    for (int d = 0; d < 3; d++) {
+        struct esp_session *session = open_chat(drafters[d]);
+        struct esp_stats stats;
+        int start = 0;
+        for (int turn = 0; turn < turns; turn++) {
+            say(session, turn);
+            start = length_of(session);
+            generate(session, ANSWER);
+            esp_session_stats(session, &stats);
+            CHECK(stats.prefill_rows + stats.generated_tokens == length_of(session) - 1,
+                  "%s, turn %d: %lld rows of prompts and %d of answers for %d tokens",
+                  drafters[d], turn, (long long)stats.prefill_rows, stats.generated_tokens,
+                  length_of(session));
+            CHECK(session->conversation.count == turn + 1, "%s: %d", drafters[d], turn);
+        }
+        CHECK(check_quick() || length_of(session) > esp_engine_context(engine), "%d",
+              length_of(session));
+        CHECK(session->target.window.dropped > 0);
+        check_answer(session, start);
+        if (d == 0) {
+            want_length = length_of(session);
+            CHECK(want_length < (int)(sizeof want / sizeof *want));
+            memcpy(want, session->text, (size_t)want_length * sizeof *want);
+        }
+        CHECK(length_of(session) == want_length, "%s", drafters[d]);
+        check_text(session, want, 0, want_length, drafters[d]);
+        esp_session_close(session);
+    }
+}
+
+enum { BACK = 9 };
+
+/* An answer that is taken back and written again, near and far behind what the caches hold. */
+TEST(turns_are_taken_back_behind_a_window)
+{
+    static int32_t want[BACK * (SAID + ANSWER) + 1000];
+    int starts[BACK], length = 0;
+    struct esp_session *session = open_chat("dynatree");
+    for (int turn = 0; turn < BACK; turn++) {
+        say(session, turn);
+        starts[turn] = length_of(session);
+        generate(session, ANSWER);
+    }
+    length = length_of(session);
+    CHECK(length < (int)(sizeof want / sizeof *want));
+    memcpy(want, session->text, (size_t)length * sizeof *want);
+    CHECK(esp_session_rewind(session, starts[BACK - 1]) == 0);
+    generate(session, ANSWER);
+    check_text(session, want, 0, length, "the last answer again");
+    CHECK(esp_session_rewind(session, starts[1]) == 0);
+    CHECK(session->target.length == 0); /* its window is not in the cache any more */
+    generate(session, ANSWER);
+    for (int turn = 2; turn < BACK; turn++) {
+        say(session, turn);
+        CHECK(length_of(session) == starts[turn], "%d, not %d", length_of(session),
+              starts[turn]);
+        generate(session, ANSWER);
+    }
+    check_text(session, want, 0, length, "from the second answer on again");
+    esp_session_close(session);
+}
+
 /* ------------------------------------------------------------------ without end */
 
 static long resident(void)
