@@ -163,15 +163,33 @@ static __device__ __forceinline__ uint32_t spread(uint32_t bits)
     return (bits & 1) << 4 | (bits & 2) << 11 | (bits & 4) << 18 | (bits & 8) << 25;
 }
 
-/* Of IQ4_NL: four numbers 0-15 in bytes to those of the table. */
-static __device__ __forceinline__ uint32_t look_up(uint32_t v)
+/* Four numbers 0-15 in bytes to those of a table, four of which are in a word. */
+static __device__ __forceinline__ uint32_t look_up(uint32_t v, uint32_t a, uint32_t b,
+                                                   uint32_t c, uint32_t d)
 {
     const uint32_t pairs = (v | v >> 4) & 0x00ff00ffu;
     const uint32_t all = (pairs | pairs >> 8) & 0xffffu, low_bits = all & 0x7777u;
-    const uint32_t low = __byte_perm(0xbfad9881u, 0xf6eaddcfu, low_bits);
-    const uint32_t high = __byte_perm(0x26190d01u, 0x71594535u, low_bits);
+    const uint32_t low = __byte_perm(a, b, low_bits);
+    const uint32_t high = __byte_perm(c, d, low_bits);
     const uint32_t upper = (v >> 3 & 0x01010101u) * 0xffu;
     return (low & ~upper) | (high & upper);
+}
+
+/* The table of IQ4_NL. */
+static __device__ __forceinline__ uint32_t nonlinear(uint32_t v)
+{
+    return look_up(v, 0xbfad9881u, 0xf6eaddcfu, 0x26190d01u, 0x71594535u);
+}
+
+/* The table of MXFP4, and 2^(e - 128); see dtype.c. */
+static __device__ __forceinline__ uint32_t doubled(uint32_t v)
+{
+    return look_up(v, 0x03020100u, 0x0c080604u, 0xfdfeff00u, 0xf4f8fafcu);
+}
+
+static __device__ __forceinline__ float half_power(uint8_t e)
+{
+    return __uint_as_float(e < 2 ? 0x200000u << e : (uint32_t)(e - 1) << 23);
 }
 
 /* Scale and minimum number i of Q4_K and Q5_K, see dtype.c. `head` is d, dmin and 12 bytes. */
@@ -239,7 +257,29 @@ template <> struct format<ESP_IQ4_NL> : format<ESP_Q4_0> {
         format<ESP_Q4_0>::unpack(u, sub);
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            u->a[i] = look_up(u->a[i]);
+            u->a[i] = nonlinear(u->a[i]);
+    }
+};
+
+template <> struct format<ESP_MXFP4> {
+    enum { SUBS = 1, AHEAD = 4, OFFSET = 0 };
+    static constexpr enum form FORM = LESS;
+    uint2 words;
+    uint8_t power[2];
+    __device__ __forceinline__ void load(const char *unit, int lane)
+    {
+        words = reinterpret_cast<const uint2 *>(unit)[lane];
+        for (int i = 0; i < 2; i++)
+            power[i] = (uint8_t)unit[256 + lane / 4 + 8 * i];
+    }
+    __device__ __forceinline__ void unpack(struct unpacked *u, int) const
+    {
+        small_halves(u, words);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            u->a[i] = doubled(u->a[i]);
+        for (int i = 0; i < 2; i++)
+            u->scale[i] = half_power(power[i]);
     }
 };
 
@@ -528,6 +568,8 @@ static void multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
         return launch<ESP_Q5_0>(c, a, rows);
     case ESP_IQ4_NL:
         return launch<ESP_IQ4_NL>(c, a, rows);
+    case ESP_MXFP4:
+        return launch<ESP_MXFP4>(c, a, rows);
     case ESP_Q4_K:
         return launch<ESP_Q4_K>(c, a, rows);
     case ESP_Q5_K:
@@ -618,10 +660,15 @@ static __device__ float read_number(enum esp_dtype dtype, const char *unit, int 
     if (dtype == ESP_Q8_0)
         return __fmul_rn(half_at(unit + 512, output),
                          (float)(int8_t)byte_of(unit, 0, 32, 32, output, i));
+    if (dtype == ESP_MXFP4) {
+        const uint32_t q = byte_of(unit, 0, 16, 16, output, i % 16) >> i / 16 * 4 & 15;
+        return __fmul_rn(half_power((uint8_t)byte_of(unit, 256, 0, 1, output, 0)),
+                         (float)(int8_t)(doubled(q) & 255));
+    }
     if (dtype == ESP_Q4_0 || dtype == ESP_Q5_0 || dtype == ESP_IQ4_NL) {
         uint32_t q = byte_of(unit, 0, 16, 16, output, i % 16) >> i / 16 * 4 & 15;
         if (dtype == ESP_IQ4_NL)
-            return __fmul_rn(half_at(unit + 256, output), (float)(int8_t)(look_up(q) & 255));
+            return __fmul_rn(half_at(unit + 256, output), (float)(int8_t)(nonlinear(q) & 255));
         if (dtype == ESP_Q4_0)
             return __fmul_rn(half_at(unit + 256, output), (float)((int)q - 8));
         q |= (byte_of(unit, 256, 0, 4, output, i / 8) >> i % 8 & 1) << 4;
