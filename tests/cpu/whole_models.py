@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""Speeds of whole models beside llama.cpp, for kernels/cpu/MEASURED.md.
+
+    whole_models.py make FILE TYPE                  random weights in the shape of Llama 3.2 1B;
+                                                    TYPE: q8_0 or q4_k (as the mix Q4_K_M)
+    whole_models.py espalier PROGRAM FILE [DRAFT]   one run of this program
+    whole_models.py llama FILE                      one run of llama.cpp
+
+A run prints tokens per second of a prompt of 645 bytes and of plain decoding behind it, with two
+threads; and for passes of 8 and 16 rows their time over that of one row. This program's such passes
+verify what DRAFT proposes. Needs numpy and gguf, and llama-cpp-python for `llama`.
+"""
+import ctypes
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+PROMPT, NEW, THREADS = 645, 48, 2
+TEXT = ("There was once a poor woodcutter who lived with his wife and his two children on the edge of a "
+        "great forest. ")
+
+
+# ---------------------------------------------------------------- a model
+
+def blocks(kind, rows, columns, rng):
+    """Random blocks, with scales that make numbers of the size 1 / sqrt(columns)."""
+    import gguf
+    numbers, size = gguf.GGML_QUANT_SIZES[kind]
+    made = np.frombuffer(rng.bytes(rows * columns // numbers * size), np.uint8).reshape(-1, size).copy()
+    spread = columns ** -0.5
+
+    def half(at, value):
+        values = np.full(len(made), value * spread, np.float16)
+        made[:, at:at + 2] = values.view(np.uint8).reshape(-1, 2)
+
+    if kind.name == "Q8_0":
+        half(0, 1 / 74)
+    elif kind.name == "Q6_K":
+        half(208, 1 / 1400)
+    else:
+        half(0, 1 / 150)
+        half(2, 1 / 20)
+    return kind, made.reshape(rows, -1)
+
+
+def make(path, kind):
+    import gguf
+    types = gguf.GGMLQuantizationType
+    most, important = {"q8_0": (types.Q8_0, types.Q8_0), "q4_k": (types.Q4_K, types.Q6_K)}[kind]
+    layers, hidden, ffn, heads, kv, head, vocabulary = 16, 2048, 8192, 32, 8, 64, 128256
+    rng = np.random.default_rng(1)
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_block_count(layers)
+    writer.add_context_length(8192)
+    writer.add_embedding_length(hidden)
+    writer.add_feed_forward_length(ffn)
+    writer.add_head_count(heads)
+    writer.add_head_count_kv(kv)
+    writer.add_rope_dimension_count(head)
+    writer.add_rope_freq_base(500000.0)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_vocab_size(vocabulary)
+    # Bytes as the tokenizers of GPT-2 write them, then tokens that no text has.
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    letters = [chr(b) for b in plain] + [chr(256 + i) for i in range(256 - len(plain))]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list(letters + ["!!"] + [f"unused{i}" for i in range(vocabulary - 257)])
+    writer.add_token_types([1] * vocabulary)
+    writer.add_token_merges(["! !"])
+    writer.add_tensor("output_norm.weight", np.ones(hidden, np.float32))
+
+    def add(name, kind, rows, columns):
+        kind, data = blocks(kind, rows, columns, rng)
+        writer.add_tensor(name, data, raw_dtype=kind)
+
+    add("token_embd.weight", important, vocabulary, hidden)
+    for i in range(layers):
+        more = important if i < layers // 8 or i >= 7 * layers // 8 or (i - layers // 8) % 3 == 2 else most
+        for name, kind, rows, columns in (
+                ("attn_q", most, heads * head, hidden), ("attn_k", most, kv * head, hidden),
+                ("attn_v", more, kv * head, hidden), ("attn_output", most, hidden, heads * head),
+                ("ffn_gate", most, ffn, hidden), ("ffn_up", most, ffn, hidden),
+                ("ffn_down", more, hidden, ffn)):
+            add(f"blk.{i}.{name}.weight", kind, rows, columns)
+        for name in ("attn_norm", "ffn_norm"):
+            writer.add_tensor(f"blk.{i}.{name}.weight", np.ones(hidden, np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+# ---------------------------------------------------------------- runs
+
+def report(engine, path, prefill, plain, ratios):
+    passes = ", ".join(f"{rows} rows {ratio:.2f}" for rows, ratio in ratios.items())
+    print(f"{engine} {path}: prompt {prefill:.1f} tokens/s, plain {plain:.2f} tokens/s"
+          + (f", times of one row: {passes}" if passes else ""), flush=True)
+
+
+def generate(program, path, draft, drafter, tokens):
+    run = subprocess.run([program, "generate", "--target", path, "--draft", draft, "--drafter", drafter,
+                          "-p", (TEXT * 8)[:PROMPT], "-n", str(tokens), "--temp", "0", "--backend", "cpu",
+                          "--threads", str(THREADS), "--chat", "none", "--json"],
+                         capture_output=True, text=True, check=True)
+    return json.loads(run.stdout)
+
+
+def espalier(program, path, draft=""):
+    plain = generate(program, path, "", "ar", NEW)
+    one = plain["seconds"]["verify"] / plain["iterations"]
+    ratios = {}
+    for rows in (8, 16) if draft else ():
+        run = generate(program, path, draft, f"linear:K={rows - 1}", NEW)
+        ratios[rows] = run["seconds"]["verify"] / run["iterations"] / one
+    report("espalier", path, plain["prompt_tokens"] / plain["seconds"]["prefill"],
+           plain["tokens_per_second"], ratios)
+
+
+def llama(path):
+    import llama_cpp as ll
+    ll.llama_backend_init()
+    quiet = ll.llama_log_callback(lambda level, text, user: None)
+    ll.llama_log_set(quiet, ctypes.c_void_p(0))
+    model = ll.llama_model_load_from_file(path.encode(), ll.llama_model_default_params())
+    options = ll.llama_context_default_params()
+    options.n_ctx = 1024
+    options.n_batch = options.n_ubatch = 1024
+    options.n_threads = options.n_threads_batch = THREADS
+    context = ll.llama_init_from_model(model, options)
+    memory = ll.llama_get_memory(context)
+    vocabulary = ll.llama_vocab_n_tokens(ll.llama_model_get_vocab(model))
+    batch = ll.llama_batch_init(1024, 0, 1)
+
+    def decode(first, tokens, every):
+        batch.n_tokens = len(tokens)
+        for i, token in enumerate(tokens):
+            batch.token[i], batch.pos[i], batch.n_seq_id[i] = token, first + i, 1
+            batch.seq_id[i][0] = 0
+            batch.logits[i] = every or i == len(tokens) - 1
+        start = time.monotonic()
+        assert ll.llama_decode(context, batch) == 0
+        row = np.ctypeslib.as_array(ll.llama_get_logits_ith(context, len(tokens) - 1), (vocabulary,))
+        return time.monotonic() - start, int(row.argmax())
+
+    tokens = [7 * i % 200 + 20 for i in range(PROMPT)]
+    decode(0, tokens[:8], False)
+    ll.llama_memory_seq_rm(memory, 0, 0, -1)
+    prefill, token = decode(0, tokens, False)
+    start = time.monotonic()
+    for i in range(NEW):
+        token = decode(PROMPT + i, [token], False)[1]
+    plain = (time.monotonic() - start) / NEW
+    ratios = {}
+    for rows in (8, 16):
+        times = []
+        for _ in range(5):
+            times.append(decode(PROMPT + NEW, tokens[:rows], True)[0])
+            ll.llama_memory_seq_rm(memory, 0, PROMPT + NEW, -1)
+        ratios[rows] = float(np.median(times)) / plain
+    report("llama.cpp", path, PROMPT / prefill, 1 / plain, ratios)
+
+
+if __name__ == "__main__":
+    {"make": make, "espalier": espalier, "llama": llama}[sys.argv[1]](*sys.argv[2:])
