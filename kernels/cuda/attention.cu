@@ -31,6 +31,7 @@ template <typename T> struct attend_args {
     float *partial;
     int heads, group, width, cache_rows, chunks, first_row, end_row;
     int window; /* of the layer; 0: none */
+    float cap;  /* scores become cap * tanh(score / cap); 0: they do not */
 };
 
 /* One of the queries of a warp. */
@@ -62,6 +63,12 @@ static __device__ __forceinline__ struct query find_query(const struct esp_cuda_
 template <int DIMS> struct state {
     float top, weight, out[DIMS];
 };
+
+template <typename T>
+static __device__ __forceinline__ float capped(const struct attend_args<T> &a, float score)
+{
+    return a.cap > 0.0f ? a.cap * tanhf(score / a.cap) : score;
+}
 
 /* The dot product of query and key, dimensions in order. Not inlined, because it is called at
  * eight places in eight kernels. */
@@ -134,7 +141,8 @@ static __device__ void gather_tile(const struct esp_cuda_arrays &at,
         row = rank;
     else if (rank < query.length)
         row = at.seen[(size_t)query.row * at.seen_stride + rank - query.contiguous];
-    const float score = row >= 0 ? dot(q, k + (size_t)row * a.width, a.width) : 0.0f;
+    const float score = 
+        row >= 0 ? capped(a, dot(q, k + (size_t)row * a.width, a.width)) : 0.0f;
     const float weight = weigh(s, score, row >= 0);
 #pragma unroll 1
     for (int i = 0; i < ESP_WARP; i++) {
@@ -157,7 +165,7 @@ static __device__ void shared_tile(const struct attend_args<T> &a, const struct 
     for (int j = 0; j < EACH; j++) {
         weight[j] = 0.0f;
         if (start < query[j].length && start + ESP_WARP > query[j].from) {
-            const float score = dot(q[j], k + lane * stride, a.width);
+            const float score = capped(a, dot(q[j], k + lane * stride, a.width));
             const bool sees = start + lane < query[j].length && start + lane >= query[j].from;
             weight[j] = weigh(s[j], score, sees);
         }
@@ -303,7 +311,8 @@ void esp_cuda_attention(struct esp_cuda_cache *c, int layer, int rows, int chunk
                                c->chunks,
                                0,
                                0,
-                               d->layer[layer].window};
+                               d->layer[layer].window,
+                               d->attention_cap};
     for (; a.first_row < rows; a.first_row = a.end_row) {
         a.end_row = rows - a.first_row < c->partial_rows ? rows : a.first_row + c->partial_rows;
         const int count = a.end_row - a.first_row;

@@ -18,6 +18,15 @@ static size_t mask_words(const struct esp_cuda_cache *c)
     return (size_t)c->at.seen_stride / 64;
 }
 
+/* Do attention and MLP compute what they add before they add it? */
+static bool has_branch(const struct esp_model_desc *d)
+{
+    bool any = d->residual_scale != 0;
+    for (int i = 0; i < d->layers; i++)
+        any = any || d->layer[i].norm_attended.data || d->layer[i].norm_mlp.data;
+    return any;
+}
+
 /* Sizes that follow from the model and from rows and max_batch. */
 static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
 {
@@ -27,7 +36,7 @@ static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
     c->q_width = esp_cuda_pad((size_t)d->heads * d->head_dim, ESP_CUDA_PAD);
     c->qkv_width = esp_cuda_pad((size_t)(d->heads + 2 * d->kv_heads) * d->head_dim, ESP_CUDA_PAD);
     c->ffn = esp_cuda_pad(d->ffn, ESP_CUDA_PAD);
-    c->up_width = d->activation == ESP_SWIGLU ? 2 * c->ffn : c->ffn;
+    c->up_width = esp_gated(d->activation) ? 2 * c->ffn : c->ffn;
     const size_t per_row =
         (size_t)d->heads * c->chunks * (c->head_width + 2) * sizeof *c->partial;
     const size_t fit = PARTIAL_LIMIT / per_row;
@@ -55,6 +64,8 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     c->attended = esp_cuda_take(arena, rows * c->q_width, 2);
     c->up = (float *)esp_cuda_take(arena, rows * c->up_width, sizeof(float));
     c->active = esp_cuda_take(arena, rows * c->ffn, 2);
+    if (has_branch(d))
+        c->branch = (float *)esp_cuda_take(arena, rows * c->hidden, sizeof(float));
     c->partial = (float *)esp_cuda_take(
         arena, (size_t)c->partial_rows * d->heads * c->chunks * (c->head_width + 2),
         sizeof(float));

@@ -122,7 +122,8 @@ struct esp_cuda_matrix {
 
 struct esp_cuda_layer {
     const float *norm1, *norm1_bias, *norm2, *norm2_bias; /* (hidden padded); bias may be NULL */
-    const float *query_norm, *key_norm; /* (head_dim padded) or NULL */
+    const float *norm_attended, *norm_mlp; /* (hidden padded) or NULL */
+    const float *query_norm, *key_norm; /* of a head or of all heads, padded; or NULL */
     struct esp_cuda_matrix qkv;    /* queries, keys, values one below the other */
     struct esp_cuda_matrix output; /* (hidden, heads * head_dim) */
     /* (2 ffn, hidden), in groups of 8 rows: gate 0-7, up 0-7, gate 8-15, ...; or (ffn, hidden)
@@ -137,7 +138,8 @@ struct esp_cuda_weights {
     bool half; /* fp16, else bf16 */
     struct esp_cuda_layer *layer;
     const float *norm_final, *norm_final_bias;
-    const float *inverse_frequency;           /* (rotary / 2) */
+    const float *inverse_frequency, *local_inverse_frequency; /* (rotary / 2); or NULL */
+    struct esp_cuda_matrix position_embedding; /* or no data */
     struct esp_cuda_matrix embedding, head;   /* the same memory if tied */
     char *memory;                             /* the one allocation behind all of it */
     size_t bytes;
@@ -209,6 +211,7 @@ struct esp_cuda_cache {
     void *attended; /* (max_batch, q_width) */
     float *up;      /* (max_batch, up_width) of cuBLASLt products before the activation */
     void *active;   /* (max_batch, ffn) */
+    float *branch;  /* (max_batch, hidden) what is to be added to x; or NULL */
     float *partial; /* (partial_rows, heads, chunks, head_width + 2): sums, maximum, weight */
     int partial_rows; /* rows whose attention is computed at once */
 
@@ -256,6 +259,10 @@ template <typename T>
 void esp_cuda_attention(struct esp_cuda_cache *c, int layer, int rows, int chunks);
 /* Once per backend: lets attention use the shared memory that heads of any width need. */
 int esp_cuda_attention_prepare(struct esp_cuda_backend *backend);
+/* x += residual_scale * norm(c->branch); norm = NULL: the identity. */
+void esp_cuda_add(struct esp_cuda_cache *c, const float *norm, int rows);
+/* Scales and caps the logits that the head has made. */
+void esp_cuda_logits(struct esp_cuda_cache *c, int rows);
 /* The rest of a draft step, for logits of the model's own vocabulary. softmax takes one launch
  * or six. */
 void esp_cuda_step_softmax(struct esp_cuda_cache *c, int rows);
@@ -268,7 +275,9 @@ enum esp_cuda_epilogue {
     ESP_CUDA_STORE,  /* y */
     ESP_CUDA_ADD,    /* to += y */
     ESP_CUDA_SWIGLU, /* out = silu(gate) * up of interleaved rows */
+    ESP_CUDA_GEGLU,  /* out = gelu(gate) * up, by tanh */
     ESP_CUDA_GELU,   /* out = gelu(y) */
+    ESP_CUDA_GELU_TANH,
     ESP_CUDA_LOGITS, /* into the rows wanted_at of pass->logits */
 };
 
@@ -279,7 +288,7 @@ struct esp_cuda_product {
     enum esp_cuda_epilogue epilogue;
     float *y; /* STORE, ADD: (rows, y_stride) */
     size_t y_stride;
-    void *out; /* SWIGLU, GELU: (rows, out_stride), padding zero */
+    void *out; /* activations: (rows, out_stride), padding zero */
     size_t out_stride;
     size_t columns; /* LOGITS after cuBLASLt: of a row of them */
 };

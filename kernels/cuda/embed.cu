@@ -1,5 +1,5 @@
-/* embed.cu - the first kernel of a pass: it writes token embeddings to the residual stream and
- * turns masks into lists.
+/* embed.cu - the first kernel of a pass: it writes the embeddings of tokens (and of positions,
+ * where these are learned) to the residual stream and turns masks into lists.
  *
  * A row of a tree sees the whole prefix and some rows behind it, given as a bitmask. Attention
  * needs the i-th of them, for every layer and head, so the mask is expanded once per pass:
@@ -12,14 +12,17 @@ enum { THREADS = 256 };
 
 template <typename T>
 static __global__ void embed_kernel(struct esp_cuda_arrays at, const T *embedding,
-                                    size_t embedding_stride, float *x, int hidden)
+                                    size_t embedding_stride, float scale, const T *position,
+                                    float *x, int hidden)
 {
     const int row = blockIdx.x;
     if (row >= at.pass->rows)
         return;
     const T *from = embedding + (size_t)at.tokens[row] * embedding_stride;
+    const T *place = position ? position + (size_t)at.positions[row] * embedding_stride : NULL;
     for (int i = threadIdx.x; i < hidden; i += blockDim.x)
-        x[(size_t)row * hidden + i] = esp_to_float(from[i]);
+        x[(size_t)row * hidden + i] =
+            esp_to_float(from[i]) * scale + (place ? esp_to_float(place[i]) : 0.0f);
 
     if (at.pass->words == 0 || threadIdx.x >= ESP_WARP)
         return;
@@ -46,7 +49,9 @@ template <typename T> void esp_cuda_embed(struct esp_cuda_cache *c, int rows)
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
     ESP_LAUNCH((embed_kernel<T>), dim3(rows), dim3(THREADS), 0, stream, c->at,
-               (const T *)w->embedding.data, w->embedding.stride, c->x, (int)c->hidden);
+               (const T *)w->embedding.data, w->embedding.stride,
+               w->desc->embedding_scale != 0 ? w->desc->embedding_scale : 1.0f,
+               (const T *)w->position_embedding.data, c->x, (int)c->hidden);
 }
 
 template void esp_cuda_embed<esp_bf16>(struct esp_cuda_cache *, int);

@@ -9,7 +9,7 @@
  *
  * The steps of a layer are those of the CPU backend (cpu/forward.c): 1 norm, 2 queries, keys
  * and values, 3 rotation and cache, 4 attention, 5 output added to the residual stream, 6 norm,
- * 7 gate and up, 8 down added.
+ * 7 gate and up, 8 down added (to what 5 and 8 add, a norm or a factor may be applied first).
  *
  * Products of up to 16 rows are those of matmul.cu. Larger ones use cuBLASLt, whose order of
  * summation depends on the number of rows. In exact mode, and without cuBLASLt, all products
@@ -135,19 +135,65 @@ static int multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, 
     return status;
 }
 
-/* y = W x, or y += W x */
+/* y = W x */
 template <typename T>
 static int to_floats(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, const void *x,
-                     size_t x_stride, float *y, size_t y_stride, bool add, int rows)
+                     size_t x_stride, float *y, size_t y_stride, int rows)
 {
     struct esp_cuda_product p = {};
     p.w = w;
     p.x = x;
     p.x_stride = x_stride;
-    p.epilogue = add ? ESP_CUDA_ADD : ESP_CUDA_STORE;
+    p.epilogue = ESP_CUDA_STORE;
     p.y = y;
     p.y_stride = y_stride;
     return multiply<T>(c, &p, rows);
+}
+
+/* Is what a product gives changed before it is added to the residual stream? */
+static bool has_branch(const struct esp_cuda_cache *c, const float *norm)
+{
+    return norm || esp_cuda_weights_of(&c->base)->desc->residual_scale != 0;
+}
+
+/* The product of step 5 or 8: into the residual stream, or first into c->branch. */
+static struct esp_cuda_product added(const struct esp_cuda_cache *c,
+                                     const struct esp_cuda_matrix *w, const void *x,
+                                     size_t x_stride, const float *norm)
+{
+    struct esp_cuda_product p = {};
+    p.w = w;
+    p.x = x;
+    p.x_stride = x_stride;
+    p.epilogue = has_branch(c, norm) ? ESP_CUDA_STORE : ESP_CUDA_ADD;
+    p.y = has_branch(c, norm) ? c->branch : c->x;
+    p.y_stride = c->hidden;
+    return p;
+}
+
+/* x += W y, or x += factor * norm(W y) */
+template <typename T>
+static int add(struct esp_cuda_cache *c, const struct esp_cuda_product *p, const float *norm,
+               int rows)
+{
+    const int status = multiply<T>(c, p, rows);
+    if (status == ESP_OK && has_branch(c, norm))
+        esp_cuda_add(c, norm, rows);
+    return status;
+}
+
+static enum esp_cuda_epilogue activation(const struct esp_model_desc *d)
+{
+    switch (d->activation) {
+    case ESP_SWIGLU:
+        return ESP_CUDA_SWIGLU;
+    case ESP_GEGLU:
+        return ESP_CUDA_GEGLU;
+    case ESP_GELU_TANH:
+        return ESP_CUDA_GELU_TANH;
+    default:
+        return ESP_CUDA_GELU;
+    }
 }
 
 template <typename T>
@@ -159,13 +205,13 @@ static int activate(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer
     p.w = &layer->up;
     p.x = x;
     p.x_stride = c->hidden;
-    p.epilogue = d->activation == ESP_SWIGLU ? ESP_CUDA_SWIGLU : ESP_CUDA_GELU;
+    p.epilogue = activation(d);
     p.out = c->active;
     p.out_stride = c->ffn;
     return multiply<T>(c, &p, rows);
 }
 
-template <typename T> static int head(struct esp_cuda_cache *c, const struct shape *s)
+template <typename T> static int multiply_head(struct esp_cuda_cache *c, const struct shape *s)
 {
     struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     struct esp_cuda_backend *backend = backend_of(c);
@@ -191,6 +237,15 @@ template <typename T> static int head(struct esp_cuda_cache *c, const struct sha
     return status;
 }
 
+template <typename T> static int head(struct esp_cuda_cache *c, const struct shape *s)
+{
+    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
+    int status = multiply_head<T>(c, s);
+    if (status == ESP_OK && (d->logit_scale != 0 || d->logit_cap != 0))
+        esp_cuda_logits(c, s->head_rows);
+    return status;
+}
+
 /* ------------------------------------------------------------------ the model */
 
 template <typename T>
@@ -200,7 +255,7 @@ static int run_layer(struct esp_cuda_cache *c, int i, int rows, int chunks)
     const struct esp_cuda_layer *layer = &w->layer[i];
     const bool parallel = w->desc->parallel_residual;
     esp_cuda_norm<T>(c, c->normed, layer->norm1, layer->norm1_bias, false, rows); /* 1 */
-    int status = to_floats<T>(c, &layer->qkv, c->normed, c->hidden, c->qkv, c->qkv_width, false,
+    int status = to_floats<T>(c, &layer->qkv, c->normed, c->hidden, c->qkv, c->qkv_width,
                               rows); /* 2 */
     if (status < 0)
         return status;
@@ -208,8 +263,9 @@ static int run_layer(struct esp_cuda_cache *c, int i, int rows, int chunks)
     esp_cuda_attention<T>(c, i, rows, chunks); /* 4 */
     if (parallel) /* 6 before 5: the MLP reads x as the layer found it */
         esp_cuda_norm<T>(c, c->normed2, layer->norm2, layer->norm2_bias, false, rows);
-    status = to_floats<T>(c, &layer->output, c->attended, c->q_width, c->x, c->hidden, true,
-                          rows); /* 5 */
+    struct esp_cuda_product p =
+        added(c, &layer->output, c->attended, c->q_width, layer->norm_attended);
+    status = add<T>(c, &p, layer->norm_attended, rows); /* 5 */
     if (status < 0)
         return status;
     if (!parallel)
@@ -217,7 +273,8 @@ static int run_layer(struct esp_cuda_cache *c, int i, int rows, int chunks)
     status = activate<T>(c, layer, parallel ? c->normed2 : c->normed, rows);          /* 7 */
     if (status < 0)
         return status;
-    return to_floats<T>(c, &layer->down, c->active, c->ffn, c->x, c->hidden, true, rows); /* 8 */
+    p = added(c, &layer->down, c->active, c->ffn, layer->norm_mlp);
+    return add<T>(c, &p, layer->norm_mlp, rows); /* 8 */
 }
 
 template <typename T> static int run(struct esp_cuda_cache *c, const struct shape *s)
@@ -310,9 +367,9 @@ static int choose_algorithms(struct esp_cuda_cache *c)
     const struct esp_cuda_layer *layer = &w->layer[0];
     const struct esp_cuda_product shapes[] = {
         {&layer->qkv, c->normed, c->hidden, ESP_CUDA_STORE, c->qkv, c->qkv_width, NULL, 0, 0},
-        {&layer->output, c->attended, c->q_width, ESP_CUDA_ADD, c->x, c->hidden, NULL, 0, 0},
+        added(c, &layer->output, c->attended, c->q_width, layer->norm_attended),
         {&layer->up, c->normed, c->hidden, ESP_CUDA_GELU, NULL, 0, c->active, c->ffn, 0},
-        {&layer->down, c->active, c->ffn, ESP_CUDA_ADD, c->x, c->hidden, NULL, 0, 0},
+        added(c, &layer->down, c->active, c->ffn, layer->norm_mlp),
     };
     for (int rows = OWN_ROWS + 1; rows <= c->max_batch + LT_STEP - 1; rows += LT_STEP)
         for (const struct esp_cuda_product &shape : shapes) {

@@ -40,6 +40,28 @@ static __device__ __forceinline__ float gelu(float x)
     return 0.5f * x * (1.0f + erff(x * 0.70710678f));
 }
 
+static __device__ __forceinline__ float gelu_tanh(float x)
+{
+    return 0.5f * x * (1.0f + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
+}
+
+static __device__ __forceinline__ bool is_gated(enum esp_cuda_epilogue epilogue)
+{
+    return epilogue == ESP_CUDA_SWIGLU || epilogue == ESP_CUDA_GEGLU;
+}
+
+static __device__ __forceinline__ bool is_gelu(enum esp_cuda_epilogue epilogue)
+{
+    return epilogue == ESP_CUDA_GELU || epilogue == ESP_CUDA_GELU_TANH;
+}
+
+static __device__ __forceinline__ float activated(enum esp_cuda_epilogue epilogue, float x)
+{
+    return epilogue == ESP_CUDA_SWIGLU ? silu(x)
+           : epilogue == ESP_CUDA_GELU ? gelu(x)
+                                       : gelu_tanh(x);
+}
+
 /* The sum over the warps of output `row`, column `column` of the block's tile. */
 static __device__ __forceinline__ float collect(const float *parts, int width, int row,
                                                 int column)
@@ -57,7 +79,7 @@ static __device__ void finish_tile(const struct esp_cuda_arrays &at,
                                    int first, int width, int rows)
 {
     const int tile = blockIdx.x * ESP_CUDA_TILE;
-    const bool gated = a.epilogue == ESP_CUDA_SWIGLU;
+    const bool gated = is_gated(a.epilogue);
     const int height = gated ? ESP_CUDA_TILE / 2 : ESP_CUDA_TILE;
     for (int i = threadIdx.x; i < height * width; i += THREADS) {
         const int row = i % height, column = i / height, output = tile + row;
@@ -68,9 +90,10 @@ static __device__ void finish_tile(const struct esp_cuda_arrays &at,
         if (gated) {
             float up = collect(parts, width, row + height, column) +
                        (a.bias ? a.bias[output + height] : 0.0f);
-            a.out[at_row * a.out_stride + tile / 2 + row] = esp_from_float<T>(silu(y) * up);
-        } else if (a.epilogue == ESP_CUDA_GELU) {
-            a.out[at_row * a.out_stride + output] = esp_from_float<T>(gelu(y));
+            a.out[at_row * a.out_stride + tile / 2 + row] =
+                esp_from_float<T>(activated(a.epilogue, y) * up);
+        } else if (is_gelu(a.epilogue)) {
+            a.out[at_row * a.out_stride + output] = esp_from_float<T>(activated(a.epilogue, y));
         } else if (a.epilogue == ESP_CUDA_STORE) {
             a.y[at_row * a.y_stride + output] = y;
         } else if (a.epilogue == ESP_CUDA_ADD) {
@@ -188,17 +211,17 @@ static __global__ void finish_kernel(struct esp_cuda_arrays at, struct matmul_ar
     const size_t row = blockIdx.x;
     if (row >= (size_t)(a.epilogue == ESP_CUDA_LOGITS ? at.pass->wanted : at.pass->rows))
         return;
-    if (a.epilogue == ESP_CUDA_SWIGLU) {
+    if (is_gated(a.epilogue)) {
         const int gate = i / half * ESP_CUDA_TILE + i % half, up = gate + half;
         const float *y = product + row * product_stride;
         if (up < a.outputs)
-            a.out[row * a.out_stride + i] =
-                esp_from_float<T>(silu(y[gate] + (a.bias ? a.bias[gate] : 0.0f)) *
-                                  (y[up] + (a.bias ? a.bias[up] : 0.0f)));
-    } else if (a.epilogue == ESP_CUDA_GELU) {
-        if (i < a.outputs)
             a.out[row * a.out_stride + i] = esp_from_float<T>(
-                gelu(product[row * product_stride + i] + (a.bias ? a.bias[i] : 0.0f)));
+                activated(a.epilogue, y[gate] + (a.bias ? a.bias[gate] : 0.0f)) *
+                (y[up] + (a.bias ? a.bias[up] : 0.0f)));
+    } else if (is_gelu(a.epilogue)) {
+        if (i < a.outputs)
+            a.out[row * a.out_stride + i] = esp_from_float<T>(activated(
+                a.epilogue, product[row * product_stride + i] + (a.bias ? a.bias[i] : 0.0f)));
     } else if (a.epilogue == ESP_CUDA_LOGITS) {
         float *logits = at.pass->logits + at.wanted_at[row] * at.pass->logits_stride;
         if (i >= a.outputs && i < at.pass->logits_vocabulary)

@@ -9,7 +9,7 @@
 enum { THREADS = 256 };
 
 struct norm_args {
-    const float *x, *weight, *bias;
+    const float *x, *weight, *bias; /* weight = NULL: only rounded */
     size_t stride;
     int n;
     float epsilon;
@@ -31,13 +31,16 @@ static __global__ void norm_kernel(struct esp_cuda_arrays at, struct norm_args a
             mean += x[i];
         mean = esp_block_sum(mean, room) / (float)a.n;
     }
-    for (int i = threadIdx.x; i < a.n; i += blockDim.x)
+    for (int i = threadIdx.x; a.weight && i < a.n; i += blockDim.x)
         sum = fmaf(x[i] - mean, x[i] - mean, sum);
-    const float scale = 1.0f / sqrtf(esp_block_sum(sum, room) / (float)a.n + a.epsilon);
+    const float scale =
+        a.weight ? 1.0f / sqrtf(esp_block_sum(sum, room) / (float)a.n + a.epsilon) : 1.0f;
     for (int i = threadIdx.x; i < (int)a.stride; i += blockDim.x) {
         float value = 0.0f;
-        if (i < a.n)
+        if (i < a.n && a.weight)
             value = fmaf((x[i] - mean) * scale, a.weight[i], a.bias ? a.bias[i] : 0.0f);
+        else if (i < a.n)
+            value = x[i];
         out[(size_t)row * a.stride + i] = esp_from_float<T>(value);
     }
 }
@@ -54,7 +57,7 @@ void esp_cuda_norm(struct esp_cuda_cache *c, void *out, const float *weight, con
                           c->hidden,
                           w->desc->hidden,
                           w->desc->norm_epsilon,
-                          w->desc->norm == ESP_NORM_LAYER,
+                          weight && w->desc->norm == ESP_NORM_LAYER,
                           chosen};
     ESP_LAUNCH((norm_kernel<T>), dim3(rows), dim3(THREADS), THREADS / ESP_WARP * sizeof(float),
                stream, c->at, a, (T *)out);

@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
-enum { PIECE = 8 << 20, WIDEST_HEAD = 256 };
+enum { PIECE = 8 << 20, WIDEST_HEAD = 256, TURNED_ROWS = 256 };
 
 /* Row `row` of the matrix on the device comes from `from` of a tensor; -1: zeros. */
 struct source {
@@ -28,6 +28,12 @@ struct loader {
     char *piece[2]; /* (piece_bytes) pinned */
     size_t piece_bytes;
     float *wide; /* a row as floats */
+    /* Of the tensor `turned_of`, which is stored transposed, many rows are read at a time:
+     * those from `turned_first` on. */
+    const struct esp_tensor *turned_of;
+    struct esp_tensor turned;
+    int turned_first;
+    char *turned_rows;
     cudaEvent_t sent[2];
     int current;
     size_t filled, done;
@@ -44,24 +50,56 @@ static float read_value(const struct esp_tensor *t, int row)
     return value;
 }
 
-/* Reads row `from` of a tensor in the dtype of the weights; `wide` has room for a row. */
-static void read_row(const struct esp_cuda_weights *w, const struct source *s, float *wide,
-                     char *to, size_t stride)
+/* The rows of a transposed tensor from row `first` on. */
+static void turn(struct loader *l, const struct esp_tensor *t, int first)
 {
-    const struct esp_tensor *t = s->tensor;
-    memset(to, 0, stride * 2);
-    if (s->from < 0)
-        return;
-    if (t->dtype == (w->half ? ESP_F16 : ESP_BF16)) {
-        esp_tensor_copy_rows(t, s->from, 1, to);
+    const int left = t->rows - first, count = left < TURNED_ROWS ? left : TURNED_ROWS;
+    char *rows = (char *)realloc(l->turned_rows,
+                                 (size_t)count * esp_dtype_row_bytes(t->dtype, t->columns));
+    if (!rows) {
+        l->status = ESP_E_MEMORY;
         return;
     }
-    esp_tensor_read_row(t, s->from, wide);
+    esp_tensor_copy_rows(t, first, count, rows);
+    l->turned_rows = rows;
+    l->turned_of = t;
+    l->turned_first = first;
+    l->turned = *t;
+    l->turned.data = rows;
+    l->turned.source = NULL;
+    l->turned.offset = 0;
+    l->turned.transposed = 0;
+    l->turned.rows = l->turned.block = l->turned.stride = count;
+}
+
+/* Reads row `from` of a tensor in the dtype of the weights. */
+static void read_row(struct loader *l, const struct source *s, char *to, size_t stride)
+{
+    const struct esp_tensor *t = s->tensor;
+    const bool half = l->w->half;
+    int from = s->from;
+    memset(to, 0, stride * 2);
+    if (from < 0)
+        return;
+    if (t->transposed > 0) {
+        if (t != l->turned_of || from < l->turned_first ||
+            from >= l->turned_first + l->turned.rows)
+            turn(l, t, from);
+        if (l->status < 0)
+            return;
+        t = &l->turned;
+        from -= l->turned_first;
+    }
+    if (t->dtype == (half ? ESP_F16 : ESP_BF16)) {
+        esp_tensor_copy_rows(t, from, 1, to);
+        return;
+    }
+    esp_tensor_read_row(t, from, l->wide);
     for (int i = 0; i < t->columns; i++)
-        if (w->half)
-            ((esp_f16 *)to)[i] = __float2half(wide[i]);
+        if (half)
+            ((esp_f16 *)to)[i] = __float2half(l->wide[i]);
         else
-            ((esp_bf16 *)to)[i] = __float2bfloat16(wide[i]);
+            ((esp_bf16 *)to)[i] = __float2bfloat16(l->wide[i]);
 }
 
 /* ------------------------------------------------------------------ sending */
@@ -104,9 +142,10 @@ static void end(struct loader *l)
         l->status = send(l);
 }
 
-static void send_values(struct loader *l, const float *to, size_t padded,
-                        const struct esp_tensor *t)
+/* A vector, padded with zeros. */
+static void send_values(struct loader *l, const float *to, const struct esp_tensor *t)
 {
+    const size_t padded = esp_cuda_pad(t->rows, ESP_CUDA_PAD);
     if (!to || l->status < 0)
         return;
     begin(l, to);
@@ -132,7 +171,7 @@ static void send_matrix(struct loader *l, const struct esp_cuda_matrix *m, find_
             s = find(user, (int)i);
         char *to = room(l, m->stride * 2);
         if (l->status == ESP_OK)
-            read_row(l->w, &s, l->wide, to, m->stride);
+            read_row(l, &s, to, m->stride);
     }
     end(l);
     if (!m->bias || l->status < 0)
@@ -209,8 +248,8 @@ static const float *take_vector(struct esp_cuda_arena *arena, const struct esp_t
 
 static int up_rows(const struct esp_model_desc *d)
 {
-    return d->activation == ESP_SWIGLU ? (int)(2 * esp_cuda_pad(d->ffn, ESP_CUDA_TILE / 2))
-                                       : d->ffn;
+    return esp_gated(d->activation) ? (int)(2 * esp_cuda_pad(d->ffn, ESP_CUDA_TILE / 2))
+                                    : d->ffn;
 }
 
 static struct esp_cuda_layer take_layer(struct esp_cuda_arena *arena,
@@ -222,6 +261,8 @@ static struct esp_cuda_layer take_layer(struct esp_cuda_arena *arena,
     l.norm1_bias = take_vector(arena, &from->norm1_bias);
     l.norm2 = take_vector(arena, &from->norm2);
     l.norm2_bias = take_vector(arena, &from->norm2_bias);
+    l.norm_attended = take_vector(arena, &from->norm_attended);
+    l.norm_mlp = take_vector(arena, &from->norm_mlp);
     l.query_norm = take_vector(arena, &from->query_norm);
     l.key_norm = take_vector(arena, &from->key_norm);
     l.qkv = take_matrix(arena, (d->heads + 2 * d->kv_heads) * d->head_dim, d->hidden,
@@ -233,6 +274,17 @@ static struct esp_cuda_layer take_layer(struct esp_cuda_arena *arena,
     return l;
 }
 
+/* The frequencies of a rotation as a tensor, or one without data. */
+static struct esp_tensor frequencies_of(const struct esp_model_desc *d, const float *values)
+{
+    struct esp_tensor t = {};
+    t.data = d->rotary > 1 ? values : NULL;
+    t.dtype = ESP_F32;
+    t.rows = t.block = t.stride = d->rotary / 2;
+    t.columns = 1;
+    return t;
+}
+
 /* Lays the model out in the arena; `w` has room for its layers, or is NULL to count only. */
 static void lay_out(struct esp_cuda_arena *arena, const struct esp_model_desc *d,
                     struct esp_cuda_weights *w)
@@ -242,8 +294,13 @@ static void lay_out(struct esp_cuda_arena *arena, const struct esp_model_desc *d
         w = &none;
     w->norm_final = take_vector(arena, &d->norm_final);
     w->norm_final_bias = take_vector(arena, &d->norm_final_bias);
-    w->inverse_frequency =
-        (const float *)esp_cuda_take(arena, d->rotary / 2 + 1, sizeof(float));
+    const struct esp_tensor frequencies = frequencies_of(d, d->inverse_frequency);
+    const struct esp_tensor local = frequencies_of(d, d->local_inverse_frequency);
+    w->inverse_frequency = take_vector(arena, &frequencies);
+    w->local_inverse_frequency = take_vector(arena, &local);
+    if (d->position_embedding.data)
+        w->position_embedding =
+            take_matrix(arena, d->position_embedding.rows, d->hidden, false);
     w->embedding = take_matrix(arena, d->vocabulary, d->hidden, false);
     w->head = d->head.data == d->embedding.data && d->head.divisor == d->embedding.divisor
                   ? w->embedding
@@ -268,17 +325,17 @@ static void send_layer(struct loader *l, int i)
 {
     const struct esp_layer *from = &l->w->desc->layer[i];
     const struct esp_cuda_layer *to = &l->w->layer[i];
-    const size_t hidden = esp_cuda_pad(l->w->desc->hidden, ESP_CUDA_PAD);
-    const size_t head = esp_cuda_pad(l->w->desc->head_dim, ESP_CUDA_PAD);
-    send_values(l, to->norm1, hidden, &from->norm1);
-    send_values(l, to->norm1_bias, hidden, &from->norm1_bias);
-    send_values(l, to->norm2, hidden, &from->norm2);
-    send_values(l, to->norm2_bias, hidden, &from->norm2_bias);
-    send_values(l, to->query_norm, head, &from->query_norm);
-    send_values(l, to->key_norm, head, &from->key_norm);
+    send_values(l, to->norm1, &from->norm1);
+    send_values(l, to->norm1_bias, &from->norm1_bias);
+    send_values(l, to->norm2, &from->norm2);
+    send_values(l, to->norm2_bias, &from->norm2_bias);
+    send_values(l, to->norm_attended, &from->norm_attended);
+    send_values(l, to->norm_mlp, &from->norm_mlp);
+    send_values(l, to->query_norm, &from->query_norm);
+    send_values(l, to->key_norm, &from->key_norm);
     send_matrix(l, &to->qkv, find_qkv, from);
     send_plain(l, &to->output, &from->output, &from->output_bias);
-    if (l->w->desc->activation == ESP_SWIGLU)
+    if (esp_gated(l->w->desc->activation))
         send_matrix(l, &to->up, find_gated, from);
     else
         send_plain(l, &to->up, &from->up, &from->up_bias);
@@ -289,20 +346,18 @@ static int send_model(struct loader *l)
 {
     struct esp_cuda_weights *w = l->w;
     const struct esp_model_desc *d = w->desc;
-    const size_t hidden = esp_cuda_pad(d->hidden, ESP_CUDA_PAD);
-    struct esp_tensor frequencies = {};
-    frequencies.data = d->inverse_frequency;
-    frequencies.dtype = ESP_F32;
-    frequencies.rows = frequencies.block = frequencies.stride = d->rotary / 2;
-    frequencies.columns = 1;
+    const struct esp_tensor frequencies = frequencies_of(d, d->inverse_frequency);
+    const struct esp_tensor local = frequencies_of(d, d->local_inverse_frequency);
     for (int i = 0; i < 2; i++) {
         ESP_CUDA(l->backend, cudaMallocHost((void **)&l->piece[i], l->piece_bytes));
         ESP_CUDA(l->backend, cudaEventCreateWithFlags(&l->sent[i], cudaEventDisableTiming));
     }
-    send_values(l, w->norm_final, hidden, &d->norm_final);
-    send_values(l, w->norm_final_bias, hidden, &d->norm_final_bias);
-    if (d->rotary > 1)
-        send_values(l, w->inverse_frequency, (size_t)d->rotary / 2, &frequencies);
+    send_values(l, w->norm_final, &d->norm_final);
+    send_values(l, w->norm_final_bias, &d->norm_final_bias);
+    send_values(l, w->inverse_frequency, &frequencies);
+    send_values(l, w->local_inverse_frequency, &local);
+    if (w->position_embedding.data)
+        send_plain(l, &w->position_embedding, &d->position_embedding, NULL);
     send_plain(l, &w->embedding, &d->embedding, NULL);
     if (w->head.data != w->embedding.data)
         send_plain(l, &w->head, &d->head, NULL);
@@ -341,6 +396,7 @@ static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
         return ESP_E_MEMORY;
     int status = send_model(&l);
     free(l.wide);
+    free(l.turned_rows);
     for (int i = 0; i < 2; i++) {
         esp_cuda_fine(cudaFreeHost(l.piece[i]));
         if (l.sent[i])
@@ -363,11 +419,10 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
             err, errlen, ESP_E_UNSUPPORTED,
             "--backend cuda cannot compute draft heads yet; use --backend cpu, or a "
             "whole model as the draft");
-    const char *special = esp_model_desc_special(desc);
-    if (special)
+    if (desc->experts > 0)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "--backend cuda cannot compute a model with %s yet; use --backend cpu",
-                        special);
+                        "--backend cuda cannot compute a mixture of experts yet; use --backend "
+                        "cpu");
     if (desc->head_dim > WIDEST_HEAD)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "heads of %d values are wider than the %d that --backend cuda can do; "
