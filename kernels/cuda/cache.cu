@@ -36,6 +36,12 @@ static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
     c->q_width = esp_cuda_pad((size_t)d->heads * d->head_dim, ESP_CUDA_PAD);
     c->qkv_width = esp_cuda_pad((size_t)(d->heads + 2 * d->kv_heads) * d->head_dim, ESP_CUDA_PAD);
     c->ffn = esp_cuda_pad(d->ffn, ESP_CUDA_PAD);
+    if (d->reads == ESP_READS_EAGLE)
+        c->joined_width = esp_cuda_pad((size_t)d->hidden + d->input, ESP_CUDA_PAD);
+    else if (d->reads == ESP_READS_EAGLE3)
+        c->joined_width = esp_cuda_pad(
+            d->input > 2 * d->hidden ? d->input : 2 * (size_t)d->hidden, ESP_CUDA_PAD);
+    c->outputs_width = d->output_token ? esp_cuda_pad(d->outputs, ESP_CUDA_PAD) : 0;
     c->up_width = esp_gated(d->activation) ? 2 * c->ffn : c->ffn;
     const size_t per_row =
         (size_t)d->heads * c->chunks * (c->head_width + 2) * sizeof *c->partial;
@@ -66,6 +72,10 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     c->active = esp_cuda_take(arena, rows * c->ffn, 2);
     if (has_branch(d))
         c->branch = (float *)esp_cuda_take(arena, rows * c->hidden, sizeof(float));
+    if (c->joined_width > 0)
+        c->joined = esp_cuda_take(arena, rows * c->joined_width, 2);
+    if (c->outputs_width > 0)
+        c->outputs = (float *)esp_cuda_take(arena, rows * c->outputs_width, sizeof(float));
     c->partial = (float *)esp_cuda_take(
         arena, (size_t)c->partial_rows * d->heads * c->chunks * (c->head_width + 2),
         sizeof(float));
@@ -81,6 +91,8 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     c->at.positions = (const int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
     c->at.wanted = (const int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
     c->at.wanted_at = (const int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
+    c->at.states_row = (const int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
+    c->at.input_row = (const int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
     c->keep_rows = (int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
     c->at.mask = (const uint64_t *)esp_cuda_take(arena, batch * mask_words(c), 8);
     c->pass_bytes = arena->used - start;

@@ -138,6 +138,9 @@ struct esp_cuda_weights {
     bool half; /* fp16, else bf16 */
     struct esp_cuda_layer *layer;
     const float *norm_final, *norm_final_bias;
+    const float *norm_input;     /* of EAGLE-3 */
+    struct esp_cuda_matrix fc;   /* of draft heads, or no data */
+    const int32_t *output_of;    /* (vocabulary) row of `head`, -1: none; NULL: token i is row i */
     const float *inverse_frequency, *local_inverse_frequency; /* (rotary / 2); or NULL */
     struct esp_cuda_matrix position_embedding; /* or no data */
     struct esp_cuda_matrix embedding, head;   /* the same memory if tied */
@@ -178,6 +181,13 @@ struct esp_cuda_pass {
     int32_t logits_vocabulary; /* columns of a row of logits */
     float *logits;             /* rows of `logits_stride` */
     size_t logits_stride;
+    /* Hidden states that are handed out: state[i] goes to columns i * hidden of states_to, rows
+     * of `states_stride`. */
+    int32_t states, state[ESP_MAX_STATES];
+    float *states_to;
+    size_t states_stride;
+    const float *input; /* of a draft head: rows of `input_stride` */
+    size_t input_stride;
     struct esp_cuda_step step;
 };
 
@@ -186,6 +196,8 @@ struct esp_cuda_arrays {
     const struct esp_cuda_pass *pass;
     const int32_t *tokens, *positions;
     const int32_t *wanted, *wanted_at; /* batch rows with logits; their rows there */
+    const int32_t *states_row;         /* of states_to for each batch row, -1: none */
+    const int32_t *input_row;          /* of `input` for each batch row */
     const uint64_t *mask;              /* (rows, pass->words) */
     int32_t *seen;       /* (rows, seen_stride) cache rows seen behind the prefix, ascending */
     int32_t *seen_count; /* (rows) */
@@ -203,6 +215,7 @@ struct esp_cuda_cache {
     size_t bytes;
 
     size_t hidden, q_width, qkv_width, up_width, ffn; /* padded */
+    size_t joined_width, outputs_width;               /* padded; 0: not needed */
     float *x;       /* (max_batch, hidden) residual stream */
     void *normed;   /* (max_batch, hidden) */
     void *normed2;  /* (max_batch, hidden) of models with a parallel residual */
@@ -212,6 +225,8 @@ struct esp_cuda_cache {
     float *up;      /* (max_batch, up_width) of cuBLASLt products before the activation */
     void *active;   /* (max_batch, ffn) */
     float *branch;  /* (max_batch, hidden) what is to be added to x; or NULL */
+    void *joined;   /* (max_batch, joined_width) what a draft head's products read; or NULL */
+    float *outputs; /* (max_batch, outputs_width) logits of some tokens only; or NULL */
     float *partial; /* (partial_rows, heads, chunks, head_width + 2): sums, maximum, weight */
     int partial_rows; /* rows whose attention is computed at once */
 
@@ -244,13 +259,19 @@ int esp_cuda_send_slot(struct esp_cuda_cache *cache, size_t at, size_t bytes);
  * rows, which may be more than the pass has: kernels stop at pass->rows. T is esp_bf16 or
  * esp_f16; every launcher is instantiated for both. */
 
-/* x = embedding row of each token; expands the masks into `seen`. */
-template <typename T> void esp_cuda_embed(struct esp_cuda_cache *c, int rows);
-/* out = norm(x), zero in the padding. chosen: row i is made of x's row wanted[i] and there are
- * pass->wanted of them. */
+/* x = embedding row of each token; expands the masks into `seen`. Of draft heads: c->joined
+ * becomes what fc reads, or x the input if fc is not used. */
+template <typename T> void esp_cuda_embed(struct esp_cuda_cache *c, bool fc, int rows);
+/* out = norm(x), zero in the padding; norm1 of layer `state` also hands out that hidden state. */
+enum { ESP_CUDA_NO_STATE = -2 };
 template <typename T>
 void esp_cuda_norm(struct esp_cuda_cache *c, void *out, const float *weight, const float *bias,
-                   bool chosen, int rows);
+                   int state, int rows);
+/* The final norm: row i of out is made of x's row wanted[i], and there are pass->wanted of them.
+ * Hands out the states behind the last layer and behind this norm. */
+template <typename T> void esp_cuda_norm_final(struct esp_cuda_cache *c, void *out, int rows);
+/* c->joined = [norm1 embedding, norm_input x] of EAGLE-3; hands out state 0. */
+template <typename T> void esp_cuda_join(struct esp_cuda_cache *c, int rows);
 /* Normalises and rotates queries and keys of c->qkv; queries go to c->q, keys and values into the
  * cache. */
 template <typename T> void esp_cuda_rope(struct esp_cuda_cache *c, int layer, int rows);
@@ -261,7 +282,7 @@ void esp_cuda_attention(struct esp_cuda_cache *c, int layer, int rows, int chunk
 int esp_cuda_attention_prepare(struct esp_cuda_backend *backend);
 /* x += residual_scale * norm(c->branch); norm = NULL: the identity. */
 void esp_cuda_add(struct esp_cuda_cache *c, const float *norm, int rows);
-/* Scales and caps the logits that the head has made. */
+/* Scales and caps the logits that the head has made; those in c->outputs go to their tokens. */
 void esp_cuda_logits(struct esp_cuda_cache *c, int rows);
 /* The rest of a draft step, for logits of the model's own vocabulary. softmax takes one launch
  * or six. */

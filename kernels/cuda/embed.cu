@@ -10,19 +10,53 @@
 
 enum { THREADS = 256 };
 
+template <typename T> struct embed_args {
+    enum esp_reads reads;
+    bool fc;                       /* c->joined is what fc reads */
+    const T *embedding, *position; /* rows of `stride`; position may be NULL */
+    size_t stride;
+    float scale, *x;
+    int hidden;        /* padded in x */
+    int values, input; /* hidden and input, not padded */
+    T *joined;
+    size_t joined_width;
+};
+
+/* What layer 0 of a draft head reads of another model, see enum esp_reads: behind the
+ * embedding, which is in x, or in place of it. */
 template <typename T>
-static __global__ void embed_kernel(struct esp_cuda_arrays at, const T *embedding,
-                                    size_t embedding_stride, float scale, const T *position,
-                                    float *x, int hidden)
+static __device__ void read_input(const struct esp_cuda_arrays &at,
+                                  const struct embed_args<T> &a, int row)
+{
+    const float *input = at.pass->input + (size_t)at.input_row[row] * at.pass->input_stride;
+    float *x = a.x + (size_t)row * a.hidden;
+    T *joined = a.joined + (size_t)row * a.joined_width;
+    const int begin = a.reads == ESP_READS_EAGLE ? a.values : 0;
+    if (!a.fc) {
+        for (int i = threadIdx.x; i < a.hidden; i += blockDim.x)
+            x[i] = i < a.values ? input[i] : 0.0f;
+        return;
+    }
+    for (int i = threadIdx.x; i < (int)a.joined_width; i += blockDim.x)
+        joined[i] = esp_from_float<T>(i < begin             ? x[i]
+                                      : i < begin + a.input ? input[i - begin]
+                                                            : 0.0f);
+}
+
+template <typename T>
+static __global__ void embed_kernel(struct esp_cuda_arrays at, struct embed_args<T> a)
 {
     const int row = blockIdx.x;
     if (row >= at.pass->rows)
         return;
-    const T *from = embedding + (size_t)at.tokens[row] * embedding_stride;
-    const T *place = position ? position + (size_t)at.positions[row] * embedding_stride : NULL;
-    for (int i = threadIdx.x; i < hidden; i += blockDim.x)
-        x[(size_t)row * hidden + i] =
-            esp_to_float(from[i]) * scale + (place ? esp_to_float(place[i]) : 0.0f);
+    const T *from = a.embedding + (size_t)at.tokens[row] * a.stride;
+    const T *place = a.position ? a.position + (size_t)at.positions[row] * a.stride : NULL;
+    for (int i = threadIdx.x; i < a.hidden; i += blockDim.x)
+        a.x[(size_t)row * a.hidden + i] =
+            esp_to_float(from[i]) * a.scale + (place ? esp_to_float(place[i]) : 0.0f);
+    __syncthreads();
+    if (a.reads != ESP_READS_TOKENS)
+        read_input(at, a, row);
 
     if (at.pass->words == 0 || threadIdx.x >= ESP_WARP)
         return;
@@ -44,15 +78,18 @@ static __global__ void embed_kernel(struct esp_cuda_arrays at, const T *embeddin
         at.seen_count[row] = count;
 }
 
-template <typename T> void esp_cuda_embed(struct esp_cuda_cache *c, int rows)
+template <typename T> void esp_cuda_embed(struct esp_cuda_cache *c, bool fc, int rows)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    const struct esp_model_desc *d = w->desc;
     cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
-    ESP_LAUNCH((embed_kernel<T>), dim3(rows), dim3(THREADS), 0, stream, c->at,
-               (const T *)w->embedding.data, w->embedding.stride,
-               w->desc->embedding_scale != 0 ? w->desc->embedding_scale : 1.0f,
-               (const T *)w->position_embedding.data, c->x, (int)c->hidden);
+    const struct embed_args<T> a = {
+        d->reads, fc, (const T *)w->embedding.data, (const T *)w->position_embedding.data,
+            w->embedding.stride, d->embedding_scale != 0 ? d->embedding_scale : 1.0f, c->x,
+            (int)c->hidden, d->hidden, d->input, (T *)c->joined, c->joined_width
+    };
+    ESP_LAUNCH((embed_kernel<T>), dim3(rows), dim3(THREADS), 0, stream, c->at, a);
 }
 
-template void esp_cuda_embed<esp_bf16>(struct esp_cuda_cache *, int);
-template void esp_cuda_embed<esp_f16>(struct esp_cuda_cache *, int);
+template void esp_cuda_embed<esp_bf16>(struct esp_cuda_cache *, bool, int);
+template void esp_cuda_embed<esp_f16>(struct esp_cuda_cache *, bool, int);

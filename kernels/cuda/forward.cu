@@ -28,6 +28,8 @@ static const size_t LAUNCH_BOUND_BYTES = (size_t)1 << 30;
 struct shape {
     int rows, chunks;
     bool step;          /* a draft step, in a graph */
+    bool fc;            /* a draft head's fc makes the residual stream */
+    bool states;        /* hidden states are handed out */
     int head_rows;      /* rows whose logits are wanted, 0: none */
     float *logits;      /* their rows if these are adjacent, else NULL */
     size_t stride;      /* of logits */
@@ -64,6 +66,33 @@ static V *in_slot(const struct esp_cuda_cache *c, char *slot, const V *on_device
     return (V *)(slot + ((const char *)on_device - c->pass_device));
 }
 
+/* Row `row[i]`, or i, for each row of the batch. */
+static void list_rows(int32_t *to, const int32_t *row, int count)
+{
+    for (int i = 0; i < count; i++)
+        to[i] = row ? row[i] : i;
+}
+
+/* Where hidden states come from and go to. */
+static void send_states(struct esp_cuda_cache *c, const struct esp_batch *b, char *slot,
+                        struct esp_cuda_pass *pass)
+{
+    const struct esp_cuda_rows *input = (const struct esp_cuda_rows *)b->input;
+    if (b->states) {
+        const struct esp_cuda_rows *to = (const struct esp_cuda_rows *)b->states->to;
+        pass->states = b->states->count;
+        memcpy(pass->state, b->states->state, sizeof pass->state);
+        pass->states_to = to->data;
+        pass->states_stride = to->stride;
+        list_rows((int32_t *)in_slot(c, slot, c->at.states_row), b->states->row, b->rows);
+    }
+    if (input) {
+        pass->input = input->data;
+        pass->input_stride = input->stride;
+        list_rows((int32_t *)in_slot(c, slot, c->at.input_row), b->input_row, b->rows);
+    }
+}
+
 /* `step`: arguments for a graph that ends with a draft step, see struct esp_cuda_step. */
 static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
                      const struct esp_cuda_step *step)
@@ -89,6 +118,7 @@ static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
         pass.logits_stride = logits->stride;
         pass.logits_vocabulary = logits->base.vocabulary;
     }
+    send_states(c, b, slot, &pass);
     memcpy(slot, &pass, sizeof pass);
     const size_t masks = count * (size_t)pass.words * sizeof(uint64_t);
     if (masks > 0)
@@ -135,10 +165,8 @@ static int multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, 
     return status;
 }
 
-/* y = W x */
-template <typename T>
-static int to_floats(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, const void *x,
-                     size_t x_stride, float *y, size_t y_stride, int rows)
+static struct esp_cuda_product floats(const struct esp_cuda_matrix *w, const void *x,
+                                      size_t x_stride, float *y, size_t y_stride)
 {
     struct esp_cuda_product p = {};
     p.w = w;
@@ -147,6 +175,15 @@ static int to_floats(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, 
     p.epilogue = ESP_CUDA_STORE;
     p.y = y;
     p.y_stride = y_stride;
+    return p;
+}
+
+/* y = W x */
+template <typename T>
+static int to_floats(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, const void *x,
+                     size_t x_stride, float *y, size_t y_stride, int rows)
+{
+    const struct esp_cuda_product p = floats(w, x, x_stride, y, y_stride);
     return multiply<T>(c, &p, rows);
 }
 
@@ -216,7 +253,9 @@ template <typename T> static int multiply_head(struct esp_cuda_cache *c, const s
     struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     struct esp_cuda_backend *backend = backend_of(c);
     struct esp_cuda_product p = {};
-    esp_cuda_norm<T>(c, c->normed, w->norm_final, w->norm_final_bias, true, s->head_rows);
+    if (c->outputs)
+        return to_floats<T>(c, &w->head, c->normed, c->hidden, c->outputs, c->outputs_width,
+                            s->head_rows);
     p.w = &w->head;
     p.x = c->normed;
     p.x_stride = c->hidden;
@@ -241,7 +280,7 @@ template <typename T> static int head(struct esp_cuda_cache *c, const struct sha
 {
     const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
     int status = multiply_head<T>(c, s);
-    if (status == ESP_OK && (d->logit_scale != 0 || d->logit_cap != 0))
+    if (status == ESP_OK && (c->outputs || d->logit_scale != 0 || d->logit_cap != 0))
         esp_cuda_logits(c, s->head_rows);
     return status;
 }
@@ -254,23 +293,30 @@ static int run_layer(struct esp_cuda_cache *c, int i, int rows, int chunks)
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     const struct esp_cuda_layer *layer = &w->layer[i];
     const bool parallel = w->desc->parallel_residual;
-    esp_cuda_norm<T>(c, c->normed, layer->norm1, layer->norm1_bias, false, rows); /* 1 */
-    int status = to_floats<T>(c, &layer->qkv, c->normed, c->hidden, c->qkv, c->qkv_width,
+    const bool joined = w->desc->reads == ESP_READS_EAGLE3;
+    if (joined)
+        esp_cuda_join<T>(c, rows); /* 1 */
+    else
+        esp_cuda_norm<T>(c, c->normed, layer->norm1, layer->norm1_bias, i, rows);
+    int status = to_floats<T>(c, &layer->qkv, joined ? c->joined : c->normed,
+                              joined ? c->joined_width : c->hidden, c->qkv, c->qkv_width,
                               rows); /* 2 */
     if (status < 0)
         return status;
     esp_cuda_rope<T>(c, i, rows);              /* 3 */
     esp_cuda_attention<T>(c, i, rows, chunks); /* 4 */
     if (parallel) /* 6 before 5: the MLP reads x as the layer found it */
-        esp_cuda_norm<T>(c, c->normed2, layer->norm2, layer->norm2_bias, false, rows);
+        esp_cuda_norm<T>(c, c->normed2, layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE,
+                         rows);
     struct esp_cuda_product p =
         added(c, &layer->output, c->attended, c->q_width, layer->norm_attended);
     status = add<T>(c, &p, layer->norm_attended, rows); /* 5 */
     if (status < 0)
         return status;
     if (!parallel)
-        esp_cuda_norm<T>(c, c->normed, layer->norm2, layer->norm2_bias, false, rows); /* 6 */
-    status = activate<T>(c, layer, parallel ? c->normed2 : c->normed, rows);          /* 7 */
+        esp_cuda_norm<T>(c, c->normed, layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE,
+                         rows); /* 6 */
+    status = activate<T>(c, layer, parallel ? c->normed2 : c->normed, rows); /* 7 */
     if (status < 0)
         return status;
     p = added(c, &layer->down, c->active, c->ffn, layer->norm_mlp);
@@ -280,10 +326,14 @@ static int run_layer(struct esp_cuda_cache *c, int i, int rows, int chunks)
 template <typename T> static int run(struct esp_cuda_cache *c, const struct shape *s)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    esp_cuda_embed<T>(c, s->rows);
+    esp_cuda_embed<T>(c, s->fc, s->rows);
     int status = ESP_OK;
+    if (s->fc)
+        status = to_floats<T>(c, &w->fc, c->joined, c->joined_width, c->x, c->hidden, s->rows);
     for (int i = 0; i < w->desc->layers && status == ESP_OK; i++)
         status = run_layer<T>(c, i, s->rows, s->chunks);
+    if (status == ESP_OK && (s->head_rows > 0 || s->states))
+        esp_cuda_norm_final<T>(c, c->normed, s->rows);
     if (status == ESP_OK && s->head_rows > 0)
         status = head<T>(c, s);
     if (status == ESP_OK && s->step) {
@@ -340,6 +390,13 @@ static bool launch_bound(const struct esp_cuda_cache *c, int rows, bool step)
     return small || (rows <= OWN_ROWS && !step);
 }
 
+/* EAGLE uses fc in every pass. EAGLE-3 uses it for hidden states of the target only; its draft
+ * steps, of which there are more, read its own. */
+static bool graphs_use_fc(const struct esp_cuda_cache *c)
+{
+    return esp_cuda_weights_of(&c->base)->desc->reads == ESP_READS_EAGLE;
+}
+
 static int capture_graphs(struct esp_cuda_cache *c)
 {
     int last, status = ESP_OK;
@@ -352,6 +409,7 @@ static int capture_graphs(struct esp_cuda_cache *c)
                 struct shape s = {};
                 s.rows = s.head_rows = bucket_rows[i];
                 s.step = step;
+                s.fc = graphs_use_fc(c);
                 length_of(c, 1 << j, &s.chunks);
                 status = capture(c, &s, &c->graph[step][i][j]);
             }
@@ -366,13 +424,17 @@ static int choose_algorithms(struct esp_cuda_cache *c)
     struct esp_cuda_backend *backend = backend_of(c);
     const struct esp_cuda_layer *layer = &w->layer[0];
     const struct esp_cuda_product shapes[] = {
-        {&layer->qkv, c->normed, c->hidden, ESP_CUDA_STORE, c->qkv, c->qkv_width, NULL, 0, 0},
+        floats(&layer->qkv, c->normed, c->hidden, c->qkv, c->qkv_width),
         added(c, &layer->output, c->attended, c->q_width, layer->norm_attended),
         {&layer->up, c->normed, c->hidden, ESP_CUDA_GELU, NULL, 0, c->active, c->ffn, 0},
         added(c, &layer->down, c->active, c->ffn, layer->norm_mlp),
+        floats(&w->fc, c->joined, c->joined_width, w->fc.data ? c->x : NULL, c->hidden),
+        floats(&w->head, c->normed, c->hidden, c->outputs, c->outputs_width),
     };
     for (int rows = OWN_ROWS + 1; rows <= c->max_batch + LT_STEP - 1; rows += LT_STEP)
         for (const struct esp_cuda_product &shape : shapes) {
+            if (!shape.y && !shape.out) /* not a product of this model */
+                continue;
             const struct esp_cuda_lt_product lt = lt_product(c, &shape, rows);
             int status = esp_cuda_lt_choose(backend, &lt);
             if (status < 0)
@@ -398,7 +460,7 @@ static cudaGraphExec_t find_graph(const struct esp_cuda_cache *c, const struct s
 {
     const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
     int captured;
-    for (int i = 0; s->head_rows > 0 && i < ESP_CUDA_BUCKETS; i++)
+    for (int i = 0; s->head_rows > 0 && s->fc == graphs_use_fc(c) && i < ESP_CUDA_BUCKETS; i++)
         if (s->rows <= bucket_rows[i])
             return s->step && !esp_cuda_step_fits(b->logits, d, b->step, bucket_rows[i])
                        ? NULL
@@ -460,10 +522,10 @@ static int forward(struct esp_cache *cache, const struct esp_batch *batch)
     if (!esp_batch_fits(batch, cache, d, c->rows, c->max_batch) ||
         (batch->mask && batch->mask_words > c->at.seen_stride / 64))
         return ESP_E_ARGUMENT;
-    if (batch->states || batch->input)
-        return ESP_E_UNSUPPORTED;
     struct shape s = {};
     s.rows = batch->rows;
+    s.states = batch->states != NULL;
+    s.fc = batch->input && (d->reads == ESP_READS_EAGLE || batch->input->vocabulary == d->input);
     s.chunks = (batch->first + batch->rows + ESP_CUDA_CHUNK - 1) / ESP_CUDA_CHUNK;
     s.step = batch->step != NULL;
     s.head_rows = esp_batch_wanted(batch, NULL, NULL);

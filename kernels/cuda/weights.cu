@@ -252,6 +252,11 @@ static int up_rows(const struct esp_model_desc *d)
                                     : d->ffn;
 }
 
+static int read_width(const struct esp_model_desc *d)
+{
+    return d->reads == ESP_READS_EAGLE3 ? 2 * d->hidden : d->hidden;
+}
+
 static struct esp_cuda_layer take_layer(struct esp_cuda_arena *arena,
                                         const struct esp_model_desc *d,
                                         const struct esp_layer *from)
@@ -265,7 +270,7 @@ static struct esp_cuda_layer take_layer(struct esp_cuda_arena *arena,
     l.norm_mlp = take_vector(arena, &from->norm_mlp);
     l.query_norm = take_vector(arena, &from->query_norm);
     l.key_norm = take_vector(arena, &from->key_norm);
-    l.qkv = take_matrix(arena, (d->heads + 2 * d->kv_heads) * d->head_dim, d->hidden,
+    l.qkv = take_matrix(arena, (d->heads + 2 * d->kv_heads) * d->head_dim, read_width(d),
                         from->query_bias.data || from->key_bias.data || from->value_bias.data);
     l.output = take_matrix(arena, d->hidden, d->heads * d->head_dim, from->output_bias.data);
     l.up =
@@ -285,10 +290,26 @@ static struct esp_tensor frequencies_of(const struct esp_model_desc *d, const fl
     return t;
 }
 
+static bool same(const struct esp_tensor *a, const struct esp_tensor *b)
+{
+    return a->data == b->data && a->source == b->source && a->offset == b->offset &&
+           a->dtype == b->dtype && a->block == b->block && a->stride == b->stride &&
+           a->paired == b->paired && a->stored_rows == b->stored_rows &&
+           a->stored_columns == b->stored_columns && a->divisor == b->divisor;
+}
+
+/* Is the embedding or the head that of the lender? */
+static bool lent(const struct esp_model_desc *d, const struct esp_tensor *t)
+{
+    const struct esp_cuda_weights *lender = (const struct esp_cuda_weights *)d->lender;
+    return lender && same(t, t == &d->head ? &lender->desc->head : &lender->desc->embedding);
+}
+
 /* Lays the model out in the arena; `w` has room for its layers, or is NULL to count only. */
 static void lay_out(struct esp_cuda_arena *arena, const struct esp_model_desc *d,
                     struct esp_cuda_weights *w)
 {
+    const struct esp_cuda_weights *lender = (const struct esp_cuda_weights *)d->lender;
     struct esp_cuda_weights none = {};
     if (!w)
         w = &none;
@@ -301,10 +322,17 @@ static void lay_out(struct esp_cuda_arena *arena, const struct esp_model_desc *d
     if (d->position_embedding.data)
         w->position_embedding =
             take_matrix(arena, d->position_embedding.rows, d->hidden, false);
-    w->embedding = take_matrix(arena, d->vocabulary, d->hidden, false);
-    w->head = d->head.data == d->embedding.data && d->head.divisor == d->embedding.divisor
+    w->norm_input = take_vector(arena, &d->norm_input);
+    if (d->reads != ESP_READS_TOKENS)
+        w->fc = take_matrix(arena, d->fc.rows, d->fc.columns, d->fc_bias.data);
+    if (d->output_token)
+        w->output_of = (const int32_t *)esp_cuda_take(arena, d->vocabulary, sizeof(int32_t));
+    w->embedding = lent(d, &d->embedding) ? lender->embedding
+                                          : take_matrix(arena, d->vocabulary, d->hidden, false);
+    w->head = lent(d, &d->head) ? lender->head
+              : same(&d->head, &d->embedding)
                   ? w->embedding
-                  : take_matrix(arena, d->vocabulary, d->hidden, false);
+                  : take_matrix(arena, d->outputs, d->hidden, false);
     for (int i = 0; i < d->layers; i++) {
         struct esp_cuda_layer layer = take_layer(arena, d, &d->layer[i]);
         if (w->layer)
@@ -342,6 +370,21 @@ static void send_layer(struct loader *l, int i)
     send_plain(l, &to->down, &from->down, &from->down_bias);
 }
 
+/* The row of the head for every token. */
+static void send_outputs(struct loader *l)
+{
+    const struct esp_model_desc *d = l->w->desc;
+    if (!l->w->output_of || l->status < 0)
+        return;
+    begin(l, l->w->output_of);
+    for (int32_t token = 0, next = 0; token < d->vocabulary && l->status == ESP_OK; token++) {
+        const bool has = next < d->outputs && d->output_token[next] == token;
+        const int32_t output = has ? next++ : -1;
+        memcpy(room(l, sizeof output), &output, sizeof output);
+    }
+    end(l);
+}
+
 static int send_model(struct loader *l)
 {
     struct esp_cuda_weights *w = l->w;
@@ -358,8 +401,13 @@ static int send_model(struct loader *l)
     send_values(l, w->local_inverse_frequency, &local);
     if (w->position_embedding.data)
         send_plain(l, &w->position_embedding, &d->position_embedding, NULL);
-    send_plain(l, &w->embedding, &d->embedding, NULL);
-    if (w->head.data != w->embedding.data)
+    send_values(l, w->norm_input, &d->norm_input);
+    if (w->fc.data)
+        send_plain(l, &w->fc, &d->fc, &d->fc_bias);
+    send_outputs(l);
+    if (!lent(d, &d->embedding))
+        send_plain(l, &w->embedding, &d->embedding, NULL);
+    if (!lent(d, &d->head) && w->head.data != w->embedding.data)
         send_plain(l, &w->head, &d->head, NULL);
     for (int i = 0; i < d->layers && l->status == ESP_OK; i++)
         send_layer(l, i);
@@ -374,7 +422,9 @@ static int send_model(struct loader *l)
 static size_t widest(const struct esp_model_desc *d)
 {
     const int values = d->heads * d->head_dim, most = d->hidden > d->ffn ? d->hidden : d->ffn;
-    return (size_t)(most > values ? most : values);
+    const int read = read_width(d) > d->fc.columns ? read_width(d) : d->fc.columns;
+    const int other = values > read ? values : read;
+    return (size_t)(most > other ? most : other);
 }
 
 static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
@@ -414,11 +464,6 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
     int status = esp_model_desc_check(desc, err, errlen);
     if (status < 0)
         return status;
-    if (desc->reads != ESP_READS_TOKENS)
-        return esp_fail(
-            err, errlen, ESP_E_UNSUPPORTED,
-            "--backend cuda cannot compute draft heads yet; use --backend cpu, or a "
-            "whole model as the draft");
     if (desc->experts > 0)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "--backend cuda cannot compute a mixture of experts yet; use --backend "
@@ -443,7 +488,9 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
     esp_cuda_enter(backend);
     w->base.backend = backend;
     w->desc = desc;
-    w->half = desc->embedding.dtype == ESP_F16 && desc->layer[0].query.dtype == ESP_F16;
+    w->half = desc->lender
+                  ? ((const struct esp_cuda_weights *)desc->lender)->half
+                  : desc->embedding.dtype == ESP_F16 && desc->layer[0].query.dtype == ESP_F16;
     status = load(w, cuda, progress, user);
     if (status < 0) {
         esp_cuda_weights_close(&w->base);
