@@ -30,7 +30,7 @@ static bool has_branch(const struct esp_model_desc *d)
 /* Sizes that follow from the model and from rows and max_batch. */
 static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
 {
-    c->chunks = (c->rows + ESP_CUDA_CHUNK - 1) / ESP_CUDA_CHUNK;
+    c->chunks = (c->rows + 2 * ESP_CUDA_CHUNK - 1 - ESP_WINDOW_STEP) / ESP_CUDA_CHUNK;
     c->head_width = esp_cuda_pad(d->head_dim, 8);
     c->hidden = esp_cuda_pad(d->hidden, ESP_CUDA_PAD);
     c->q_width = esp_cuda_pad((size_t)d->heads * d->head_dim, ESP_CUDA_PAD);
@@ -44,7 +44,7 @@ static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
     c->outputs_width = d->output_token ? esp_cuda_pad(d->outputs, ESP_CUDA_PAD) : 0;
     c->up_width = esp_gated(d->activation) ? 2 * c->ffn : c->ffn;
     const size_t per_row =
-        (size_t)d->heads * c->chunks * (c->head_width + 2) * sizeof *c->partial;
+        (size_t)d->heads * (c->chunks + 1) * (c->head_width + 2) * sizeof *c->partial;
     const size_t fit = PARTIAL_LIMIT / per_row;
     c->partial_rows = fit > (size_t)c->max_batch ? c->max_batch
                       : fit < FEWEST_AT_ONCE     ? FEWEST_AT_ONCE
@@ -67,6 +67,8 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     c->normed2 = d->parallel_residual ? esp_cuda_take(arena, rows * c->hidden, 2) : NULL;
     c->qkv = (float *)esp_cuda_take(arena, rows * c->qkv_width, sizeof(float));
     c->q = (float *)esp_cuda_take(arena, batch * d->heads * c->head_width, sizeof(float));
+    c->for_sinks =
+        (float *)esp_cuda_take(arena, batch * d->heads * c->head_width, sizeof(float));
     c->attended = esp_cuda_take(arena, rows * c->q_width, 2);
     c->up = (float *)esp_cuda_take(arena, rows * c->up_width, sizeof(float));
     c->active = esp_cuda_take(arena, rows * c->ffn, 2);
@@ -77,7 +79,7 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     if (c->outputs_width > 0)
         c->outputs = (float *)esp_cuda_take(arena, rows * c->outputs_width, sizeof(float));
     c->partial = (float *)esp_cuda_take(
-        arena, (size_t)c->partial_rows * d->heads * c->chunks * (c->head_width + 2),
+        arena, (size_t)c->partial_rows * d->heads * (c->chunks + 1) * (c->head_width + 2),
         sizeof(float));
     c->at.seen = (int32_t *)esp_cuda_take(arena, batch * c->at.seen_stride, sizeof(int32_t));
     c->at.seen_count = (int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));

@@ -178,6 +178,8 @@ struct esp_cuda_step {
 struct esp_cuda_pass {
     int32_t rows, first, prefix, wanted;
     int32_t words;             /* of each row's mask; 0: no masks */
+    int32_t sinks, recent;     /* of a window of the text; recent = 0: none */
+    int32_t dropped, shift;    /* see struct esp_window; shift = dropped % ESP_CUDA_CHUNK */
     int32_t logits_vocabulary; /* columns of a row of logits */
     float *logits;             /* rows of `logits_stride` */
     size_t logits_stride;
@@ -204,11 +206,18 @@ struct esp_cuda_arrays {
     int seen_stride;
 };
 
+/* Does the window of the text leave a gap in what this row sees? */
+static __device__ __forceinline__ bool esp_cuda_has_gap(const struct esp_cuda_arrays &at, int row)
+{
+    return at.pass->recent > 0 && at.positions[row] >= at.pass->sinks + at.pass->recent;
+}
+
 enum { ESP_CUDA_SLOTS = 4, ESP_CUDA_BUCKETS = 4, ESP_CUDA_LENGTHS = 16 };
 
 struct esp_cuda_cache {
     struct esp_cache base;
-    int rows, max_batch, chunks; /* chunks: of ESP_CUDA_CHUNK keys in a full cache */
+    int rows, max_batch;
+    int chunks; /* of ESP_CUDA_CHUNK keys in a full cache, shifted by some of them */
     size_t head_width;           /* head_dim, padded to 8 */
     void *k, *v;                 /* (layer, kv_head, rows, head_width) bf16 or fp16 */
     char *memory;                /* the one allocation behind all of this on the device */
@@ -221,13 +230,17 @@ struct esp_cuda_cache {
     void *normed2;  /* (max_batch, hidden) of models with a parallel residual */
     float *qkv;     /* (max_batch, qkv_width) */
     float *q;       /* (max_batch, heads, head_width) rotated and scaled */
+    /* The same for the sinks of a window, at another position; of rows that have a gap. */
+    float *for_sinks;
     void *attended; /* (max_batch, q_width) */
     float *up;      /* (max_batch, up_width) of cuBLASLt products before the activation */
     void *active;   /* (max_batch, ffn) */
     float *branch;  /* (max_batch, hidden) what is to be added to x; or NULL */
     void *joined;   /* (max_batch, joined_width) what a draft head's products read; or NULL */
     float *outputs; /* (max_batch, outputs_width) logits of some tokens only; or NULL */
-    float *partial; /* (partial_rows, heads, chunks, head_width + 2): sums, maximum, weight */
+    /* (partial_rows, heads, chunks + 1, head_width + 2): sums, maximum, weight; the last one of
+     * the sinks */
+    float *partial;
     int partial_rows; /* rows whose attention is computed at once */
 
     struct esp_cuda_arrays at;

@@ -110,6 +110,12 @@ static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
     pass.first = b->first;
     pass.prefix = b->prefix;
     pass.words = b->mask ? b->mask_words : 0;
+    if (b->window) {
+        pass.sinks = b->window->sinks;
+        pass.recent = b->window->recent;
+        pass.dropped = b->window->dropped;
+        pass.shift = pass.dropped % ESP_CUDA_CHUNK;
+    }
     pass.wanted = esp_batch_wanted(b, (int32_t *)in_slot(c, slot, c->at.wanted),
                                    (int32_t *)in_slot(c, slot, c->at.wanted_at));
     pass.step = *step;
@@ -526,7 +532,8 @@ static int forward(struct esp_cache *cache, const struct esp_batch *batch)
     s.rows = batch->rows;
     s.states = batch->states != NULL;
     s.fc = batch->input && (d->reads == ESP_READS_EAGLE || batch->input->vocabulary == d->input);
-    s.chunks = (batch->first + batch->rows + ESP_CUDA_CHUNK - 1) / ESP_CUDA_CHUNK;
+    const int shift = batch->window ? batch->window->dropped % ESP_CUDA_CHUNK : 0;
+    s.chunks = (batch->first + batch->rows + shift + ESP_CUDA_CHUNK - 1) / ESP_CUDA_CHUNK;
     s.step = batch->step != NULL;
     s.head_rows = esp_batch_wanted(batch, NULL, NULL);
     cudaGraphExec_t graph = s.step ? find_graph(c, &s, batch) : NULL;

@@ -17,7 +17,7 @@ struct rope_args {
     bool query_together, key_together;  /* they normalise all heads together */
     int heads, kv_heads, head_dim, half, cache_rows;
     float scale, rotary_scale, epsilon;
-    float *q;
+    float *q, *for_sinks;
 };
 
 /* A head, normalised if the model has weights for that. */
@@ -53,16 +53,34 @@ static __device__ __forceinline__ struct head normalised(const float *x, int num
     return head;
 }
 
+/* A position by which heads are rotated. The product of a float is off by 1e-3 at position
+ * 10,000, as it is for everybody who computes RoPE in floats; in a text without end it would
+ * grow further. Positions behind a window that is full are multiplied as doubles (`far`). */
+struct place {
+    int position;
+    bool far;
+};
+
 /* Dimension d of a head after the rotation. */
 static __device__ __forceinline__ float rotated(const struct head &head, int d,
-                                                const struct rope_args &a, int position)
+                                                const struct rope_args &a, struct place place)
 {
     const int half = a.half;
     if (d >= 2 * half)
         return head[d];
     const int pair = d < half ? d : d - half;
-    const float angle = (float)position * a.inverse_frequency[pair];
-    const float cosine = cosf(angle) * a.rotary_scale, sine = sinf(angle) * a.rotary_scale;
+    float cosine, sine;
+    if (place.far) {
+        const double angle = (double)place.position * (double)a.inverse_frequency[pair];
+        cosine = (float)cos(angle);
+        sine = (float)sin(angle);
+    } else {
+        const float angle = (float)place.position * a.inverse_frequency[pair];
+        cosine = cosf(angle);
+        sine = sinf(angle);
+    }
+    cosine *= a.rotary_scale;
+    sine *= a.rotary_scale;
     if (d < half)
         return fmaf(head[pair], cosine, -(head[pair + half] * sine));
     return fmaf(head[pair + half], cosine, head[pair] * sine);
@@ -85,15 +103,19 @@ static __global__ void rope_kernel(struct esp_cuda_arrays at, struct rope_args a
                               a.head_dim, is_key ? a.key_norm : NULL, a.key_together, a.epsilon,
                               room);
     const size_t cache_row = (size_t)at.pass->first + row;
-    const int position = at.positions[row];
+    const bool gap = esp_cuda_has_gap(at, row);
+    const struct place place = {at.positions[row], gap};
+    const struct place for_sinks = {at.pass->sinks + at.pass->recent - 1, false};
     for (int d = threadIdx.x; d < (int)a.head_width; d += blockDim.x) {
         const bool inside = d < a.head_dim;
         if (is_query) {
-            float value = inside ? rotated(from, d, a, position) : 0.0f;
-            a.q[((size_t)row * a.heads + head) * a.head_width + d] = value * a.scale;
+            const size_t to = ((size_t)row * a.heads + head) * a.head_width + d;
+            a.q[to] = (inside ? rotated(from, d, a, place) : 0.0f) * a.scale;
+            if (gap)
+                a.for_sinks[to] = (inside ? rotated(from, d, a, for_sinks) : 0.0f) * a.scale;
         } else if (is_key) {
             const size_t at_head = (size_t)(head - a.heads) * a.cache_rows + cache_row;
-            float value = inside ? rotated(from, d, a, position) : 0.0f;
+            float value = inside ? rotated(from, d, a, place) : 0.0f;
             k[at_head * a.head_width + d] = esp_from_float<T>(value);
         } else {
             const size_t at_head =
@@ -128,7 +150,8 @@ template <typename T> void esp_cuda_rope(struct esp_cuda_cache *c, int layer, in
         d->attention_scale != 0 ? d->attention_scale : 1.0f / sqrtf((float)d->head_dim),
         d->rotary_scale != 0 ? d->rotary_scale : 1.0f,
         d->norm_epsilon,
-        c->q};
+        c->q,
+        c->for_sinks};
     ESP_LAUNCH((rope_kernel<T>), dim3(rows, d->heads + 2 * d->kv_heads), dim3(THREADS),
                THREADS / ESP_WARP * sizeof(float), stream, c->at, a, (T *)c->k + at_layer,
                (T *)c->v + at_layer);
