@@ -1,5 +1,5 @@
-/* attention.cu - tree attention: queries of a batch over the prefix and over their own
- * ancestors.
+/* attention.cu - tree attention of exact mode: queries of a batch over the prefix and over their
+ * own ancestors, in one order of sums. That of default mode is attention_mma.cu.
  *
  * The keys that a query sees, in order, are the cache rows of the prefix and then the listed
  * rows behind it (embed.cu). That order, not the place in the cache, decides the order of every
@@ -18,7 +18,7 @@
  * from the cache, those beyond a multiple of ESP_CUDA_CHUNK shift the chunks: so the chunk and
  * the lane of a key follow from its position in the text.
  */
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/attention.h"
 
 #include <limits.h>
 
@@ -39,60 +39,10 @@ template <typename T> struct attend_args {
     float cap;  /* scores become cap * tanh(score / cap); 0: they do not */
 };
 
-/* One of the queries of a warp. */
-struct query {
-    int row, head, length; /* length: keys in front of the query and its own; 0: an unused place */
-    int from;              /* the first of these keys that the windows leave it */
-    int sinks;             /* keys in front of the gap, 0: there is no gap */
-    int contiguous;        /* the first so many of these keys are cache rows 0, 1, ... */
-};
-
-/* What the window of the text leaves of what a query sees. A layer whose own window is smaller
- * sees no sinks. */
-static __device__ void see_window(const struct esp_cuda_arrays &at, int window, struct query &q)
-{
-    const struct esp_cuda_pass *pass = at.pass;
-    const bool sinks = window == 0 || window >= pass->sinks + pass->recent;
-    const bool gap = esp_cuda_has_gap(at, q.row);
-    int from = at.positions[q.row] - pass->dropped - pass->recent + 1;
-    if (sinks && !gap)
-        return;
-    q.sinks = sinks ? pass->sinks : 0;
-    from = from > q.sinks ? from : q.sinks;
-    from = from > q.from ? from : q.from;
-    q.from = from < q.length ? from : q.length - 1;
-}
-
-static __device__ __forceinline__ struct query find_query(const struct esp_cuda_arrays &at,
-                                                          int index, int kv_head, int group,
-                                                          int first_row, int end_row, int window)
-{
-    struct query q;
-    const int last = end_row < at.pass->rows ? end_row : at.pass->rows;
-    q.row = first_row + index / group;
-    q.head = kv_head * group + index % group;
-    q.length = q.contiguous = q.from = q.sinks = 0;
-    if (q.row < last) {
-        const bool masked = at.pass->words > 0;
-        q.contiguous = masked ? at.pass->prefix : at.pass->first + q.row + 1;
-        q.length = q.contiguous + (masked ? at.seen_count[q.row] : 0);
-        q.from = window > 0 && q.length > window ? q.length - window : 0;
-        if (at.pass->recent > 0)
-            see_window(at, window, q);
-    }
-    return q;
-}
-
 /* The sums of one query over the keys so far. */
 template <int DIMS> struct state {
     float top, weight, out[DIMS];
 };
-
-template <typename T>
-static __device__ __forceinline__ float capped(const struct attend_args<T> &a, float score)
-{
-    return a.cap > 0.0f ? a.cap * tanhf(score / a.cap) : score;
-}
 
 /* The dot product of query and key, dimensions in order. Not inlined, because it is called at
  * eight places in eight kernels. */
@@ -151,7 +101,7 @@ static __device__ void stage(T *to, const T *from, int start, int end, int width
 /* Takes a tile whose rows differ from query to query: for query number `index` of the warp. */
 template <typename T, int DIMS>
 static __device__ void gather_tile(const struct esp_cuda_arrays &at,
-                                   const struct attend_args<T> &a, const struct query &query,
+                                   const struct attend_args<T> &a, const struct esp_cuda_query &query,
                                    const float *q, const T *k, const T *v, int start,
                                    struct state<DIMS> &s)
 {
@@ -166,7 +116,7 @@ static __device__ void gather_tile(const struct esp_cuda_arrays &at,
     else if (rank < query.length)
         row = at.seen[(size_t)query.row * at.seen_stride + rank - query.contiguous];
     const float score = 
-        row >= 0 ? capped(a, dot(q, k + (size_t)row * a.width, a.width)) : 0.0f;
+        row >= 0 ? esp_cuda_capped(a.cap, dot(q, k + (size_t)row * a.width, a.width)) : 0.0f;
     const float weight = weigh(s, score, row >= 0);
 #pragma unroll 1
     for (int i = 0; i < ESP_WARP; i++) {
@@ -179,7 +129,7 @@ static __device__ void gather_tile(const struct esp_cuda_arrays &at,
 
 /* Takes a tile in shared memory, for all queries of the warp. */
 template <typename T, int DIMS>
-static __device__ void shared_tile(const struct attend_args<T> &a, const struct query *query,
+static __device__ void shared_tile(const struct attend_args<T> &a, const struct esp_cuda_query *query,
                                    const float *const *q, const T *k, const T *v, int start,
                                    struct state<DIMS> *s)
 {
@@ -189,7 +139,7 @@ static __device__ void shared_tile(const struct attend_args<T> &a, const struct 
     for (int j = 0; j < EACH; j++) {
         weight[j] = 0.0f;
         if (start < query[j].length && start + ESP_WARP > query[j].from) {
-            const float score = capped(a, dot(q[j], k + lane * stride, a.width));
+            const float score = esp_cuda_capped(a.cap, dot(q[j], k + lane * stride, a.width));
             const bool sees = start + lane < query[j].length && start + lane >= query[j].from;
             weight[j] = weigh(s[j], score, sees);
         }
@@ -204,7 +154,7 @@ static __device__ void shared_tile(const struct attend_args<T> &a, const struct 
 }
 
 /* A query as it asks the sinks, or the chunks. The sinks are rows 0, 1, ... of the cache. */
-static __device__ __forceinline__ struct query part_of(struct query q, bool sinks)
+static __device__ __forceinline__ struct esp_cuda_query part_of(struct esp_cuda_query q, bool sinks)
 {
     if (sinks) {
         q.length = q.contiguous = q.sinks;
@@ -233,8 +183,8 @@ static __global__ void __launch_bounds__(THREADS, 4)
 
     int longest = 0, earliest = INT_MAX;
     for (int i = 0; i < QUERIES; i++) {
-        const struct query q = part_of(
-            find_query(at, base + i, kv_head, a.group, a.first_row, a.end_row, a.window), sinks);
+        const struct esp_cuda_query q = part_of(
+            esp_cuda_find_query(at, base + i, kv_head, a.group, a.first_row, a.end_row, a.window), sinks);
         longest = q.length > longest ? q.length : longest;
         earliest = q.length > 0 && q.from < earliest ? q.from : earliest;
         for (int d = threadIdx.x; q.length > 0 && d < a.width; d += THREADS)
@@ -244,14 +194,14 @@ static __global__ void __launch_bounds__(THREADS, 4)
         return;
     __syncthreads();
 
-    struct query query[EACH];
+    struct esp_cuda_query query[EACH];
     struct state<DIMS> s[EACH];
     const float *q[EACH];
 #pragma unroll
     for (int j = 0; j < EACH; j++) {
         const int index = warp + WARPS * j; /* spreads a few queries over all warps */
         query[j] = part_of(
-            find_query(at, base + index, kv_head, a.group, a.first_row, a.end_row, a.window),
+            esp_cuda_find_query(at, base + index, kv_head, a.group, a.first_row, a.end_row, a.window),
             sinks);
         q[j] = q_shared + index * a.width;
         s[j].top = -INFINITY;
@@ -297,7 +247,7 @@ static __global__ void join_kernel(struct esp_cuda_arrays at, struct attend_args
                                    int head_dim, T *out, size_t out_stride)
 {
     const int head = blockIdx.y;
-    const struct query q = find_query(at, blockIdx.x, 0, 1, a.first_row, a.end_row, a.window);
+    const struct esp_cuda_query q = esp_cuda_find_query(at, blockIdx.x, 0, 1, a.first_row, a.end_row, a.window);
     const int count = (q.length + at.pass->shift + ESP_CUDA_CHUNK - 1) / ESP_CUDA_CHUNK;
     const int all = q.sinks > 0 ? count + 1 : count; /* the sinks are part a.chunks */
     const float *parts = a.partial + ((size_t)blockIdx.x * a.heads + head) * (a.chunks + 1) *
@@ -339,7 +289,12 @@ void esp_cuda_attention(struct esp_cuda_cache *c, int layer, int rows, int chunk
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     const struct esp_model_desc *d = w->desc;
-    cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
+    const struct esp_cuda_backend *backend = (struct esp_cuda_backend *)w->base.backend;
+    cudaStream_t stream = backend->stream;
+    if (!backend->exact) {
+        esp_cuda_attention_mma<T>(c, layer, rows, chunks);
+        return;
+    }
     const size_t at_layer = (size_t)layer * d->kv_heads * c->rows * c->head_width;
     struct attend_args<T> a = {c->q,
                                c->for_sinks,
@@ -387,7 +342,9 @@ template <typename T> static int prepare(struct esp_cuda_backend *backend)
 int esp_cuda_attention_prepare(struct esp_cuda_backend *backend)
 {
     int status = prepare<esp_bf16>(backend);
-    return status < 0 ? status : prepare<esp_f16>(backend);
+    if (status == ESP_OK)
+        status = prepare<esp_f16>(backend);
+    return status < 0 ? status : esp_cuda_attention_mma_prepare(backend);
 }
 
 template void esp_cuda_attention<esp_bf16>(struct esp_cuda_cache *, int, int, int);
