@@ -270,7 +270,11 @@ $(BUILD)/libespalier-cuda.so: $(CUDA_OBJ) $(CUDA_SHARED) kernels/cuda/plugin.map
 # The same sources on the host, against tests/emu: what the tests load where there is no GPU.
 CXX_CFLAGS = -std=c++17 -ffp-contract=off -fno-strict-aliasing -fno-semantic-interposition -fPIC -Wall -Wextra -Wshadow=local -Wvla \
              -Wno-unknown-pragmas $(if $(filter true,$(CI)),-Werror) -DESP_EMULATE \
-             $(INCLUDE) $(CFLAGS) $(EXTRA) -MMD -MP
+             $(INCLUDE) $(CFLAGS) $(EXTRA) $(EMU_OPT) -MMD -MP
+# Most of the time goes to what threads of a warp do together. That reads and writes what they have brought,
+# nothing of the backend's: sanitizers have nothing to see there.
+$(EMU_OBJ): EMU_OPT := -O2
+$(addprefix $(BUILD)/emu/tests/emu/emu_,warp.cpp.o block.cpp.o): EMU_OPT := -O2 -fno-sanitize=all
 
 $(BUILD)/emu/%.o: %
 	@mkdir -p $(@D)
@@ -335,7 +339,8 @@ race: deps
 
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 ASAN     := BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer' \
-            KERNEL_OPT='-O2 -fno-var-tracking -fno-sanitize=undefined' EXTRA='$(SANITIZE)'
+            KERNEL_OPT='-O2 -fno-var-tracking -fno-sanitize=undefined -fno-sanitize-address-use-after-scope' \
+            EXTRA='$(SANITIZE)'
 # Only what has two threads of its own: tests/tui/races.sh runs it. Its products are those of the program,
 # which the sanitizer does not look into.
 TSAN     := BUILD=$(BUILD)/tsan ISA_BUILD=$(BUILD) CFLAGS='-O1 -g -fno-omit-frame-pointer' \

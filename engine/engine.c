@@ -128,8 +128,9 @@ static void name_device(struct esp_engine *e)
     snprintf(e->device, sizeof e->device, "%s", e->backend->ops->device(e->backend));
     const size_t used = strlen(e->device);
     if (esp_engine_streamed(e, &streamed))
-        snprintf(e->device + used, sizeof e->device - used, ", %d of %d layers in memory",
-                 streamed.resident, streamed.layers);
+        snprintf(e->device + used, sizeof e->device - used, ", %d of %d layers in%s memory",
+                 streamed.resident, streamed.layers,
+                 e->backend->ops->memory_free ? " its" : "");
 }
 
 /* Opens a backend and copies the weights to it. */
@@ -143,7 +144,13 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
     if (ops->set_exact)
         ops->set_exact(e->backend, o->exact);
     e->device_free = ops->memory_free ? ops->memory_free(e->backend) : 0;
-    status = esp_memory_plan(e, err, errlen);
+    if (o->gpu_memory > 0 && !ops->memory_free && o->backend && strcmp(o->backend, "auto") != 0)
+        status = esp_fail(err, errlen, ESP_E_ARGUMENT,
+                          "--gpu-memory limits what a GPU's memory holds, but --backend %s has "
+                          "no such memory; the limit for it is --memory",
+                          ops->name);
+    if (status == ESP_OK)
+        status = esp_memory_plan(e, o->gpu_memory, err, errlen);
     if (status == ESP_OK)
         status = esp_memory_set_limit(e, o->memory, err, errlen);
     if (status == ESP_OK)
@@ -283,6 +290,8 @@ static bool describe(const struct esp_model *m, struct esp_model_info *info)
         .experts = m->desc.experts,
         .experts_used = m->desc.experts_used,
         .expert_ffn = m->desc.expert_ffn,
+        .expert_dtype = m->expert_dtype,
+        .ignored = m->ignored,
         .bytes = m->bytes,
         .layers = m->desc.layers,
         .hidden = m->desc.hidden,

@@ -44,6 +44,10 @@ struct esp_engine_options {
      * that do not fit are read from its files for every pass (CPU only). The files must stay as
      * they are. ESP_E_MEMORY if it is too little, and the sentence says what is enough. */
     size_t memory;
+    /* 0, or about how many bytes of a GPU's memory models and one session may take. Layers of
+     * the target that do not fit, in this or in what is free there, are kept in the computer's
+     * memory and copied to the GPU for every pass. ESP_E_MEMORY as above. */
+    size_t gpu_memory;
     /* Make the target larger in memory, as esp_model_inflate() does: it says the same and costs
      * as much as a model of its size. 0: as it is. */
     int width, layers;
@@ -69,12 +73,14 @@ struct esp_model_info {
     int64_t active;                        /* of them, those that a token is computed with */
     size_t bytes;                          /* of weights */
     int experts, experts_used, expert_ffn; /* of a mixture: all, by a token; 0: none */
+    const char *expert_dtype;              /* of their matrices, or NULL */
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
     int outputs; /* tokens of the vocabulary that can get a probability above 0 */
     /* How many tensors of the folder the model does not use, such as layers beyond the number
      * that config.json gives; and the name of one of them, or NULL. */
     int unused;
     const char *unused_name;
+    int ignored; /* tensors of what is no text, such as a vision tower */
 };
 
 /* Return false if there is no such model. The text belongs to the engine. */

@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "engine/model/gguf_model.h"
 #include "engine/model/json.h"
 #include "engine/model/tokenizer.h"
 #include "engine/support/paths.h"
@@ -193,6 +194,67 @@ static void add_file(struct search *s, const char *path, const char *name)
         return;
     model->gguf = true;
     model->bytes = bytes;
+}
+
+/* ------------------------------------------------------------------ into GGUF files */
+
+/* The type that most numbers of the tensors have. */
+static const char *most_common_type(const struct esp_gguf *g)
+{
+    enum { TYPES = 64 };
+    double numbers[TYPES] = {0};
+    uint32_t best = 0;
+    for (size_t i = 0; i < g->tensor_count; i++) {
+        const struct esp_gguf_tensor *t = &g->tensors[i];
+        double n = 1;
+        for (int k = 0; k < t->rank; k++)
+            n *= (double)t->shape[k];
+        if (t->type < TYPES)
+            numbers[t->type] += n;
+    }
+    for (uint32_t type = 1; type < TYPES; type++)
+        best = numbers[type] > numbers[best] ? type : best;
+    return g->tensor_count > 0 ? esp_gguf_type(best)->name : "";
+}
+
+static int64_t bytes_of_parts(const struct esp_gguf *g)
+{
+    const struct esp_gguf_value *split = esp_gguf_find(g, "split.count");
+    const double parts = split ? esp_gguf_number(split, 0) : 1;
+    char path[PATH_MAX];
+    int64_t all = 0, bytes;
+    for (int i = 1; i <= ESP_GGUF_PARTS && i <= parts; i++)
+        if (esp_gguf_part(path, g->path, i, (int)parts) && is_regular(path, &bytes))
+            all += bytes;
+    return all;
+}
+
+void esp_found_model_look(struct esp_found_model *model)
+{
+    struct esp_gguf gguf = {.header = NULL};
+    struct esp_stored_set *set = model->gguf ? calloc(1, sizeof *set) : NULL;
+    if (!set)
+        return;
+    if (esp_gguf_open_first(&gguf, set, model->path, model->problem, sizeof model->problem) ==
+        ESP_OK) {
+        char *name = esp_gguf_copy_text(esp_gguf_find(&gguf, "general.architecture"));
+        const struct esp_gguf_architecture *known =
+            name ? esp_gguf_architecture_named(name) : NULL;
+        const int64_t bytes = bytes_of_parts(&gguf);
+        snprintf(model->family, sizeof model->family, "%s",
+                 known  ? known->model_type
+                 : name ? name
+                        : "");
+        snprintf(model->dtype, sizeof model->dtype, "%s", most_common_type(&gguf));
+        model->bytes = bytes > model->bytes ? bytes : model->bytes;
+        if (!known)
+            snprintf(model->problem, sizeof model->problem,
+                     "general.architecture is %s, which is not supported",
+                     *model->family ? model->family : "not given");
+        free(name);
+    }
+    esp_gguf_close(&gguf);
+    esp_stored_close(set);
 }
 
 /* ------------------------------------------------------------------ any folder */
@@ -524,9 +586,8 @@ bool esp_draft_fits(const struct esp_found_model *target, const struct esp_found
         snprintf(why, size, "its weights are as large as the target's");
         return false;
     }
-    if (draft->gguf || target->gguf) {
-        snprintf(why, size,
-                 "whether the vocabulary of a GGUF file fits shows when it is loaded");
+    if (*draft->problem || *target->problem) {
+        snprintf(why, size, "%s", *draft->problem ? draft->problem : target->problem);
         return false;
     }
     const uint64_t hash = vocabulary_of(target, &ours, err, sizeof err);

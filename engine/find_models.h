@@ -29,6 +29,8 @@ struct esp_found_model {
     bool gguf;       /* a GGUF file; else a folder */
     int64_t bytes;   /* of its weights */
     char family[32]; /* model_type of config.json; "" if not known */
+    char dtype[16];  /* that most numbers of a GGUF file have; "" if not known */
+    char problem[200]; /* why the header of a GGUF file cannot be read, or "" */
 };
 
 struct esp_found_models {
@@ -49,6 +51,11 @@ int esp_found_model_at(struct esp_found_model *model, const char *path);
  * negative status with a sentence: ESP_E_FILE if there is none, ESP_E_MISMATCH if several
  * models have this name. */
 int esp_model_path(char *path, size_t size, const char *name, char *err, size_t errlen);
+
+/* Looks into a GGUF file for what its name and size do not tell: family, dtype, and the bytes
+ * of all parts of a split one. A family that this program does not know is that of the file.
+ * Nothing happens to a folder. */
+void esp_found_model_look(struct esp_found_model *model);
 
 /* Can `draft` draft for `target`, and is it worth it? If not, writes why: its vocabulary, its
  * size or its kind of file. This reads both tokenizers. */

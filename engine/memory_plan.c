@@ -16,7 +16,7 @@ enum { LEAST_CONTEXT = 64 };
 
 static const char NO_LIMIT[] = "--backend cpu has no such limit";
 
-/* Memory for handles, workspaces and graphs. */
+/* Memory of the device for its own handles, workspaces and graphs. */
 static const size_t RESERVE = (size_t)160 << 20;
 
 static size_t model_need(const struct esp_engine *e, const struct esp_model *model, int context,
@@ -51,26 +51,59 @@ static void suggest(const struct esp_engine *e, size_t left, char *text, size_t 
         snprintf(text, size, "%s", NO_LIMIT);
 }
 
-int esp_memory_plan(const struct esp_engine *e, char *err, size_t errlen)
+static void write_size(size_t bytes, char *text, size_t size)
+{
+    if (bytes < 1000000000)
+        snprintf(text, size, "%.1f MB", (double)bytes / 1e6);
+    else
+        snprintf(text, size, "%.2f GB", (double)bytes / 1e9);
+}
+
+/* Bytes that espalier may take on the device; SIZE_MAX: it does not say. */
+static size_t device_room(const struct esp_engine *e, size_t limit)
+{
+    const size_t free = e->backend->ops->memory_free(e->backend);
+    const size_t left = free > RESERVE ? free - RESERVE : 0;
+    if (free == 0)
+        return limit ? limit : SIZE_MAX;
+    return limit > 0 && limit < left ? limit : left;
+}
+
+int esp_memory_plan(struct esp_engine *e, size_t limit, char *err, size_t errlen)
 {
     const struct esp_backend_ops *ops = e->backend->ops;
-    size_t left = ops->memory_free ? ops->memory_free(e->backend) : 0;
-    if (left == 0)
+    e->target->desc.limit = (struct esp_memory_limit){.bytes = 0};
+    if (!ops->memory_free)
         return ESP_OK;
-    size_t weights = ops->weights_need(&e->target->desc) +
-                     (e->draft ? ops->weights_need(&e->draft->desc) : 0) + RESERVE;
-    size_t session = session_need(e, e->context, e->max_nodes);
-    if (weights + session <= left)
+    const size_t room = device_room(e, limit);
+    const size_t draft = e->draft ? ops->weights_need(&e->draft->desc) : 0;
+    const size_t session = session_need(e, e->context, e->max_nodes);
+    size_t target = ops->weights_need(&e->target->desc);
+    const bool all = target + draft + session <= room;
+    if (all)
         return ESP_OK;
-    char advice[100];
+    if (ops->weights_streamed) {
+        e->target->desc.limit = (struct esp_memory_limit){room, draft + session};
+        target = ops->weights_need(&e->target->desc);
+    }
+    const size_t weights = target + draft;
+    if (weights + session <= room)
+        return ESP_OK;
+    char advice[100], where[200], models[32], sessions[32], allowed[32];
+    const bool chosen = limit > 0 && room == limit;
+    write_size(weights, models, sizeof models);
+    write_size(session, sessions, sizeof sessions);
+    write_size(room, allowed, sizeof allowed);
     snprintf(advice, sizeof advice, "%s", NO_LIMIT);
-    if (weights < left)
-        suggest(e, left - weights, advice, sizeof advice);
+    if (weights < room)
+        suggest(e, room - weights, advice, sizeof advice);
+    snprintf(where, sizeof where, "%s%s", chosen ? "allowed by --gpu-memory" : "free on ",
+             chosen ? "" : ops->device(e->backend));
     return esp_fail(err, errlen, ESP_E_MEMORY,
-                    "the models need %.2f GB and a context of %d tokens with trees of %d nodes "
-                    "%.2f GB, but only %.2f GB are free on %s; %s",
-                    (double)weights / 1e9, e->context, e->max_nodes, (double)session / 1e9,
-                    (double)left / 1e9, ops->device(e->backend), advice);
+                    "the models need %s, even if layers of the target wait in the computer's "
+                    "memory, and a context of %d tokens with trees of %d nodes %s, but only %s "
+                    "are %s; %s",
+                    models, e->context, e->max_nodes, sessions, allowed, where, advice);
 }
 
 /* ------------------------------------------------------------------ a limit */
@@ -104,12 +137,14 @@ int esp_memory_set_limit(struct esp_engine *e, size_t bytes, char *err, size_t e
 {
     const struct esp_backend_ops *ops = e->backend->ops;
     struct esp_memory_limit *limit = &e->target->desc.limit;
-    *limit = (struct esp_memory_limit){.bytes = bytes};
     if (bytes == 0)
         return ESP_OK;
-    if (!ops->weights_streamed)
+    if (ops->memory_free)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "a limit of the memory works with --backend cpu so far");
+                        "--memory limits what --backend cpu takes; the limit for --backend %s "
+                        "is --gpu-memory",
+                        ops->name);
+    limit->bytes = bytes;
     const size_t now = esp_process_bytes();
     limit->others = PROGRAM + (now > e->process_bytes ? now - e->process_bytes : 0) +
                     draft_need(e) + session_need(e, e->context, e->max_nodes);

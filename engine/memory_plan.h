@@ -5,10 +5,11 @@
 
 #include "engine/engine.h"
 
-/* Adds up the memory that an engine with open models and one session will take, before anything
- * is loaded. If the backend reports that less is free: ESP_E_MEMORY and a sentence that says
- * what would fit. */
-int esp_memory_plan(const struct esp_engine *engine, char *err, size_t errlen);
+/* Adds up the memory of the device that an engine with open models and one session will take,
+ * before anything is loaded. If less is free, or `limit` (0: none) allows less, the target's
+ * limit is set, so that layers that do not fit are streamed. If even that is too much:
+ * ESP_E_MEMORY and a sentence that says what would fit. */
+int esp_memory_plan(struct esp_engine *engine, size_t limit, char *err, size_t errlen);
 
 /* Bytes of memory that this process has now; 0 where the system does not tell. */
 size_t esp_process_bytes(void);
@@ -16,7 +17,7 @@ size_t esp_process_bytes(void);
 /* Tells the backend that the process is to take about `bytes` (0: any number), of which the
  * program, the tokenizer, the draft model and a session have their share. An older engine that
  * is still open is not counted: it is closed when this one has taken its place. To be called
- * before the weights are opened. ESP_E_UNSUPPORTED if the backend knows no limits. */
+ * before the weights are opened. ESP_E_UNSUPPORTED if the backend has a memory of its own. */
 int esp_memory_set_limit(struct esp_engine *engine, size_t bytes, char *err, size_t errlen);
 
 #endif

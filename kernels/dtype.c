@@ -5,16 +5,19 @@
  *   Q4_0    d, 16 bytes: q 0-15 in the low halves, 16-31 in the high     x = d (q - 8)
  *   Q5_0    d, 32 fifth bits, 16 bytes as Q4_0                           x = d (q - 16)
  *   IQ4_NL  d, 16 bytes as Q4_0                                          x = d table[q]
- *   Q4_K    d, dmin, 12 bytes of scales, 128 bytes                       x = d s q - dmin m
- *   Q5_K    d, dmin, 12 bytes of scales, 32 bytes of fifth bits, 128     the same
- *   Q6_K    128 bytes of low halves, 64 of upper two bits, 16 signed
- *           bytes of scales, d                                           x = d s (q - 32)
+ *   MXFP4   a byte e, 16 bytes as Q4_0                                   x = 2^(e - 128)
+ * table[q] Q4_K    d, dmin, 12 bytes of scales, 128 bytes                       x = d s q -
+ * dmin m Q5_K    d, dmin, 12 bytes of scales, 32 bytes of fifth bits, 128     the same Q6_K 128
+ * bytes of low halves, 64 of upper two bits, 16 signed bytes of scales, d x = d s (q - 32)
+ * MXFP4 is the format of that name of the OCP Microscaling Formats (2023): its table is that of
+ * E2M1 floats, doubled; in GGUF the scale 2^127 stands for e = 255, too.
  * Q4_K and Q5_K have a scale s and a minimum m of six bits for each 32 of their 256 numbers,
  * Q6_K a scale for each 16. In the K types a run of bytes holds, half by half or two bits by
  * two bits, numbers that lie 32 or 64 apart.
  */
 #include "kernels/dtype.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -132,6 +135,15 @@ static float store_half(uint8_t *p, float x)
 static const int8_t nonlinear[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                      1,    13,   25,  38,  53,  69,  89,  113};
 
+/* The floats of MXFP4, twice as large. */
+static const int8_t doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+/* 2^(e - 128) of a byte e, below 2^-126 as a subnormal number. */
+static float half_power(uint8_t e)
+{
+    return float_from_bits(e < 2 ? 0x200000u << e : (uint32_t)(e - 1) << 23);
+}
+
 /* Scale and minimum number i (0..7) of a Q4_K or Q5_K block, six bits each, of its 12 bytes. */
 static void load_scale(const uint8_t *s, int i, int *scale, int *minimum)
 {
@@ -172,7 +184,7 @@ static void store_halves(uint8_t *bytes, int n, int run, const uint8_t *q)
 }
 
 static const int low_run[ESP_DTYPE_COUNT] = {
-    [ESP_Q4_0] = 16, [ESP_Q5_0] = 16, [ESP_IQ4_NL] = 16,
+    [ESP_Q4_0] = 16, [ESP_Q5_0] = 16, [ESP_IQ4_NL] = 16, [ESP_MXFP4] = 16,
     [ESP_Q4_K] = 32, [ESP_Q5_K] = 32, [ESP_Q6_K] = 64};
 
 /* Where a block keeps the halves. */
@@ -228,7 +240,10 @@ static void read_block(enum esp_dtype dtype, const uint8_t *block, float *out)
         return;
     }
     load_integers(dtype, block, q);
-    if (dtype == ESP_Q4_0 || dtype == ESP_Q5_0) {
+    if (dtype == ESP_MXFP4) {
+        for (int i = 0; i < SMALL; i++)
+            out[i] = half_power(block[0]) * (float)doubled[q[i]];
+    } else if (dtype == ESP_Q4_0 || dtype == ESP_Q5_0) {
         const int middle = dtype == ESP_Q4_0 ? 8 : 16;
         for (int i = 0; i < SMALL; i++)
             out[i] = d * (float)(q[i] - middle);
@@ -420,6 +435,54 @@ static void write_small(enum esp_dtype dtype, const float *x, uint8_t *block)
     store_integers(dtype, block, q);
 }
 
+/* The q whose float is nearest to x, of two as near the one that ends in zero. */
+static uint8_t nearest_doubled(float x)
+{
+    const float size = fabsf(x);
+    uint8_t q = 0;
+    while (q < 7 && (size > 0.5f * (float)(doubled[q] + doubled[q + 1]) ||
+                     (q % 2 && size == 0.5f * (float)(doubled[q] + doubled[q + 1]))))
+        q++;
+    return (uint8_t)(q | (x < 0 ? 8 : 0));
+}
+
+/* Weighted squares of what 32 numbers lose with the scale of e; q becomes their integers. */
+static float try_power(const float *x, const float *weight, uint8_t e, uint8_t *q)
+{
+    const float scale = half_power(e);
+    float error = 0.0f;
+    for (int i = 0; i < SMALL; i++) {
+        q[i] = nearest_doubled(x[i] / scale);
+        const float off = scale * (float)doubled[q[i]] - x[i];
+        error += weight[i] * off * off;
+    }
+    return error;
+}
+
+/* Of the powers of two near the one that just holds the largest number. */
+static void write_mxfp4(const float *x, uint8_t *block)
+{
+    enum { LEAST = 1, MOST = 254 };
+    float weight[SMALL], largest = 0.0f, least = INFINITY;
+    uint8_t q[SMALL], best[SMALL] = {0};
+    int exponent = 0;
+    for (int i = 0; i < SMALL; i++)
+        largest = fabsf(x[i]) > largest ? fabsf(x[i]) : largest;
+    weigh(x, SMALL, weight);
+    frexpf(fminf(largest, FLT_MAX), &exponent);
+    block[0] = 0;
+    for (int e = exponent + 123; e <= exponent + 125 && largest > 0; e++) {
+        const uint8_t held = (uint8_t)(e < LEAST ? LEAST : e > MOST ? MOST : e);
+        const float error = try_power(x, weight, held, q);
+        if (error < least) {
+            least = error;
+            block[0] = held;
+            memcpy(best, q, sizeof best);
+        }
+    }
+    store_integers(ESP_MXFP4, block, best);
+}
+
 static void write_with_minima(enum esp_dtype dtype, const float *x, uint8_t *block)
 {
     const int high = dtype == ESP_Q4_K ? 15 : 31;
@@ -472,6 +535,8 @@ static void write_block(enum esp_dtype dtype, const float *x, uint8_t *block)
         write_q6(x, block);
     else if (dtype == ESP_Q4_K || dtype == ESP_Q5_K)
         write_with_minima(dtype, x, block);
+    else if (dtype == ESP_MXFP4)
+        write_mxfp4(x, block);
     else
         write_small(dtype, x, block);
 }

@@ -55,8 +55,17 @@ struct esp_tensor {
      * a head is its stored row 2 i, row i + paired / 2 its stored row 2 i + 1. */
     int paired;
     /* 0, or: the matrix is stored transposed (floats only), with so many numbers in a stored
-     * row, so that element (r, c) is number c * transposed + r. block = stride = rows. */
+     * row, so that element (r, c) is number c * transposed + r. block = stride = rows; or
+     * block = 1, and it is number c * transposed + r * stride. */
     int transposed;
+    /* NULL; or the matrix is of MXFP4 in the form in which Hugging Face stores it: a block is
+     * 16 bytes, numbers 2 i and 2 i + 1 of it in the low and the high half of byte i, and the
+     * scales, a byte for each block in the same order, lie apart, at `scales`, or with a source
+     * at scale_offset of scale_source. Rows that are read are those of GGUF. block = stride =
+     * rows, or block = 1. */
+    const void *scales;
+    struct esp_tensor_file *scale_source;
+    size_t scale_offset;
     float added; /* to every number of a vector: Gemma stores the weights of its norms less 1 */
     struct esp_tensor_file *source; /* NULL: in memory, at `data` */
     size_t offset;                  /* of the first row in that file */
@@ -70,8 +79,8 @@ struct esp_tensor {
 enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE };
 
 struct esp_expert {
-    struct esp_tensor gate, up; /* (expert_ffn, hidden) */
-    struct esp_tensor down;     /* (hidden, expert_ffn) */
+    struct esp_tensor gate, gate_bias, up, up_bias; /* (expert_ffn, hidden) */
+    struct esp_tensor down, down_bias;              /* (hidden, expert_ffn) */
 };
 
 struct esp_layer {
@@ -82,6 +91,9 @@ struct esp_layer {
     /* RMSNorm of each head (head_dim, 1), or of all heads together (heads * head_dim, 1) and
      * (kv_heads * head_dim, 1) */
     struct esp_tensor query_norm, key_norm;
+    /* (heads, 1) a score of each query head that takes part in the softmax and adds no value,
+     * as if of one more row (Xiao et al. 2024, section 3.3); or none */
+    struct esp_tensor sink_logit;
     struct esp_tensor output, output_bias;          /* (hidden, heads * head_dim) */
     struct esp_tensor norm2, norm2_bias;            /* (hidden, 1) before the MLP */
     struct esp_tensor gate, gate_bias, up, up_bias; /* (ffn, hidden) */
@@ -95,7 +107,7 @@ struct esp_layer {
     /* A mixture of experts in place of gate, up and down, or `router` without data: the router
      * (experts, hidden) chooses the `experts_used` experts of the highest probabilities, whose
      * outputs are added, weighted by these. expert: (experts) of the three matrices. */
-    struct esp_tensor router;
+    struct esp_tensor router, router_bias;
     struct esp_expert *expert;
 
     /* Of the rows that a row of a batch sees, attention takes the last `window` ones, the row's
@@ -106,13 +118,21 @@ struct esp_layer {
 };
 
 enum esp_norm { ESP_NORM_RMS, ESP_NORM_LAYER };
-/* silu(gate) * up; gelu(up), exact (erf) or by tanh; gelu by tanh of gate * up */
-enum esp_activation { ESP_SWIGLU, ESP_GELU, ESP_GELU_TANH, ESP_GEGLU };
+/* silu(gate) * up; gelu(up), exact (erf) or by tanh; gelu by tanh of gate * up; the first with
+ * limits, see struct esp_clamp */
+enum esp_activation { ESP_SWIGLU, ESP_GELU, ESP_GELU_TANH, ESP_GEGLU, ESP_SWIGLU_CLAMPED };
 
 static inline bool esp_gated(enum esp_activation activation)
 {
-    return activation == ESP_SWIGLU || activation == ESP_GEGLU;
+    return activation == ESP_SWIGLU || activation == ESP_GEGLU ||
+           activation == ESP_SWIGLU_CLAMPED;
 }
+
+/* Of ESP_SWIGLU_CLAMPED: gate = min(gate, limit) and up, within -limit and limit, give
+ * gate / (1 + exp(-slope * gate)) * (up + 1) (gpt-oss). */
+struct esp_clamp {
+    float limit, slope;
+};
 
 /* What the first layer reads. All but the first are draft heads, which read hidden states of
  * another model, or their own.
@@ -140,6 +160,7 @@ struct esp_model_desc {
     struct esp_tensor norm_input; /* (hidden, 1) of EAGLE-3 */
     enum esp_norm norm;
     enum esp_activation activation;
+    struct esp_clamp clamp;
     bool parallel_residual; /* x + attention(norm1 x) + mlp(norm2 x), as in gpt_neox */
     float norm_epsilon;
     int experts, experts_used, expert_ffn; /* of layers with a router */
@@ -165,8 +186,9 @@ struct esp_model_desc {
     /* NULL, or weights on the same backend that outlive these: if the embedding or the head is
      * the very same tensor there, it is shared, not copied. */
     struct esp_weights *lender;
-    /* Layers that do not fit are read from their files for every pass, where the backend has
-     * weights_streamed(). These files must stay as they are. */
+    /* Where the backend has weights_streamed(), layers that do not fit are brought for every
+     * pass: by a backend with memory of its own from the host's memory, by others from their
+     * files, which must stay as they are. */
     struct esp_memory_limit limit;
     struct esp_tensor norm_final, norm_final_bias; /* (hidden, 1) */
     struct esp_layer *layer;                       /* (layers) */
@@ -309,7 +331,8 @@ struct esp_backend_ops {
      * the promise always holds. Without it, the order of a sum may depend on the size of the
      * batch. */
     void (*set_exact)(struct esp_backend *backend, bool exact);
-    /* Bytes that are free, and bytes that weights, a cache or rows will take. */
+    /* Of a memory of its own: bytes that are free, and bytes that weights (with a limit: the
+     * most that fits in it, or the least that is possible), a cache or rows will take. */
     size_t (*memory_free)(const struct esp_backend *backend);
     size_t (*weights_need)(const struct esp_model_desc *desc);
     size_t (*cache_need)(const struct esp_model_desc *desc, int rows, int max_batch);

@@ -53,35 +53,100 @@ static void read_stored(const struct esp_tensor *t, size_t offset, void *to, siz
         memcpy(to, (const char *)t->data + offset, size);
 }
 
-/* piece (columns, rows) becomes `columns` of the numbers of each row of `to`, which has a row
- * every `stride` numbers. The size is a constant where this is called: the copies are moves. */
+/* piece (columns, length), of which every step-th number is a row's, becomes `columns` of the
+ * numbers of each row of `to`, which has a row every `stride` numbers. The size is a constant
+ * where this is called: the copies are moves. */
 static inline void turn(char *to, size_t stride, const char *piece, size_t columns, size_t rows,
-                        size_t size)
+                        size_t length, size_t step, size_t size)
 {
     for (size_t i = 0; i < rows; i++)
         for (size_t c = 0; c < columns; c++)
-            memcpy(to + (i * stride + c) * size, piece + (c * rows + i) * size, size);
+            memcpy(to + (i * stride + c) * size, piece + (c * length + i * step) * size, size);
+}
+
+/* Rows from one row of a matrix to its next, where single rows are interleaved with others'. */
+static size_t step_of(const struct esp_tensor *t)
+{
+    return t->block == 1 ? (size_t)t->stride : 1;
 }
 
 /* Pieces of stored rows, turned. A piece is as long as the rows that are asked for, which
- * decides the speed. */
+ * decides the speed. Rows of an interleaved matrix are `step` numbers apart. */
 static void copy_transposed(const struct esp_tensor *t, int row, int count, char *to)
 {
     enum { ROWS = 512, COLUMNS = 16 };
     const size_t size = esp_dtype_block_bytes(t->dtype), columns = (size_t)t->columns;
+    const size_t step = step_of(t);
+    const int most = step < ROWS ? (int)(ROWS / step) : 1;
     char piece[ROWS * COLUMNS * sizeof(float)];
     for (int n; count > 0; row += n, count -= n, to += (size_t)n * columns * size) {
-        n = count < ROWS ? count : ROWS;
+        n = count < most ? count : most;
+        const size_t length = ((size_t)n - 1) * step + 1;
         for (size_t c = 0, m; c < columns; c += m) {
             m = columns - c < COLUMNS ? columns - c : COLUMNS;
             for (size_t i = 0; i < m; i++)
-                read_stored(t, ((c + i) * (size_t)t->transposed + (size_t)row) * size,
-                            piece + i * (size_t)n * size, (size_t)n * size);
+                read_stored(t, ((c + i) * (size_t)t->transposed + (size_t)row * step) * size,
+                            piece + i * length * size, length * size);
             if (size == sizeof(uint32_t))
-                turn(to + c * size, columns, piece, m, (size_t)n, sizeof(uint32_t));
+                turn(to + c * size, columns, piece, m, (size_t)n, length, step,
+                     sizeof(uint32_t));
             else
-                turn(to + c * size, columns, piece, m, (size_t)n, sizeof(uint16_t));
+                turn(to + c * size, columns, piece, m, (size_t)n, length, step,
+                     sizeof(uint16_t));
         }
+    }
+}
+
+/* Blocks of MXFP4 with their scales, their halves in the order of GGUF. */
+static void join_scales(unsigned char *to, const unsigned char *blocks,
+                        const unsigned char *scales, size_t count)
+{
+    enum { BYTES = 16 };
+    for (size_t b = 0; b < count; b++, to += BYTES + 1, blocks += BYTES) {
+        to[0] = scales[b];
+        for (int i = 0; i < BYTES; i++) {
+            const unsigned char low = blocks[i / 2], high = blocks[BYTES / 2 + i / 2];
+            to[1 + i] = i % 2 ? (unsigned char)(low >> 4 | (high & 0xf0))
+                              : (unsigned char)((low & 15) | (high & 15) << 4);
+        }
+    }
+}
+
+static void read_scales(const struct esp_tensor *t, size_t offset, void *to, size_t size)
+{
+    if (t->scale_source)
+        esp_tensor_file_read(t->scale_source, t->scale_offset + offset, to, size);
+    else
+        memcpy(to, (const char *)t->scales + offset, size);
+}
+
+static void copy_joined(const struct esp_tensor *t, int row, int count, unsigned char *to)
+{
+    enum { MOST = 1024, BYTES = 16 };
+    const size_t blocks = (size_t)(t->columns / esp_dtype_block(t->dtype));
+    unsigned char block[MOST * BYTES], scale[MOST];
+    for (int i = 0; i < count; i++)
+        for (size_t b = 0, n; b < blocks; b += n, to += n * (BYTES + 1)) {
+            const size_t at = (size_t)(row + i) * step_of(t) * blocks + b;
+            n = blocks - b < MOST ? blocks - b : MOST;
+            read_stored(t, at * BYTES, block, n * BYTES);
+            read_scales(t, at, scale, n);
+            join_scales(to, block, scale, n);
+        }
+}
+
+/* Every step-th of many short rows, such as the numbers of a bias. */
+static void copy_interleaved(const struct esp_tensor *t, size_t row_bytes, int row, int count,
+                             char *to)
+{
+    enum { SPAN = 4096 };
+    const size_t step = step_of(t), most = (SPAN / row_bytes - 1) / step + 1;
+    char span[SPAN];
+    for (size_t n; count > 0; row += (int)n, count -= (int)n) {
+        n = (size_t)count < most ? (size_t)count : most;
+        read_stored(t, (size_t)row * step * row_bytes, span, ((n - 1) * step + 1) * row_bytes);
+        for (size_t i = 0; i < n; i++, to += row_bytes)
+            memcpy(to, span + i * step * row_bytes, row_bytes);
     }
 }
 
@@ -90,6 +155,14 @@ static void copy_stored(const struct esp_tensor *t, int columns, int row, int co
     const size_t row_bytes = esp_dtype_row_bytes(t->dtype, columns);
     if (t->transposed > 0) {
         copy_transposed(t, row, count, to);
+        return;
+    }
+    if (t->scales) {
+        copy_joined(t, row, count, to);
+        return;
+    }
+    if (t->block == 1 && t->paired == 0 && row_bytes <= 64) {
+        copy_interleaved(t, row_bytes, row, count, to);
         return;
     }
     for (int run; count > 0; row += run, count -= run) {
@@ -201,7 +274,9 @@ static int check(const struct checker *c, const struct esp_tensor *t, const char
     const bool fits =
         t->data && t->rows == rows && t->columns == columns && t->block > 0 && t->stride > 0 &&
         known &&
-        (t->transposed == 0 || (t->transposed >= rows && !esp_dtype_quantised(t->dtype)));
+        (t->transposed == 0 || (((size_t)rows - 1) * step_of(t) < (size_t)t->transposed &&
+                                !esp_dtype_quantised(t->dtype))) &&
+        (!t->scales || (t->dtype == ESP_MXFP4 && (t->block == 1 || t->block == rows)));
     if (fits && columns % esp_dtype_block(t->dtype) == 0)
         return 0;
     char where[32] = "";
@@ -250,21 +325,24 @@ static bool needs_norm(const struct esp_model_desc *d, const struct esp_tensor *
 static int check_experts(const struct checker *c, const struct esp_model_desc *d,
                          const struct esp_layer *l)
 {
-    const struct esp_tensor none = {.data = NULL};
     if (d->experts < 1 || d->experts_used < 1 || d->experts_used > d->experts ||
         d->expert_ffn < 1 || d->expert_ffn > INT32_MAX / 2 || !l->expert ||
-        d->activation != ESP_SWIGLU)
+        !esp_gated(d->activation))
         return esp_fail(c->err, c->errlen, ESP_E_FORMAT,
                         "%d of %d experts of width %d in layer %d do not fit together",
                         d->experts_used, d->experts, d->expert_ffn, c->layer);
-    int status = check(c, &l->router, "the router", d->experts, d->hidden);
+    int status =
+        check_matrix(c, &l->router, &l->router_bias, "the router", d->experts, d->hidden);
     for (int i = 0; i < d->experts && status == 0; i++) {
         const struct esp_expert *e = &l->expert[i];
-        status = check_matrix(c, &e->gate, &none, "an expert", d->expert_ffn, d->hidden);
+        status =
+            check_matrix(c, &e->gate, &e->gate_bias, "an expert", d->expert_ffn, d->hidden);
         if (status == 0)
-            status = check_matrix(c, &e->up, &none, "an expert", d->expert_ffn, d->hidden);
+            status =
+                check_matrix(c, &e->up, &e->up_bias, "an expert", d->expert_ffn, d->hidden);
         if (status == 0)
-            status = check_matrix(c, &e->down, &none, "an expert", d->hidden, d->expert_ffn);
+            status =
+                check_matrix(c, &e->down, &e->down_bias, "an expert", d->hidden, d->expert_ffn);
     }
     return status;
 }
@@ -302,6 +380,8 @@ static int check_layer(const struct checker *c, const struct esp_model_desc *d,
     if (status == 0)
         status =
             check_head_norm(c, &l->key_norm, "the norm of the keys", d->kv_heads, d->head_dim);
+    if (status == 0 && l->sink_logit.data)
+        status = check(c, &l->sink_logit, "the logits of the sinks", d->heads, 1);
     if (status == 0 && (l->norm2.data || !l->norm_mlp.data))
         status = check_norm(c, &l->norm2, &l->norm2_bias, d->hidden);
     if (status == 0 && l->rotation == ESP_ROTATION_LOCAL && !d->local_inverse_frequency)
@@ -369,6 +449,8 @@ const char *esp_model_desc_special(const struct esp_model_desc *d)
         return "learned positions";
     if (d->activation == ESP_GELU_TANH || d->activation == ESP_GEGLU)
         return "GELU by tanh";
+    if (d->activation == ESP_SWIGLU_CLAMPED)
+        return "SwiGLU with limits";
     if (d->attention_cap != 0 || d->logit_cap != 0)
         return "capped scores";
     if (d->embedding_scale != 0 || d->residual_scale != 0 || d->logit_scale != 0 ||
@@ -385,7 +467,9 @@ const char *esp_model_desc_special(const struct esp_model_desc *d)
         if (l->query_norm.data && l->query_norm.rows != d->head_dim)
             return "norms of all heads together";
         if (l->router.data)
-            return "a mixture of experts";
+            return ESP_SPECIAL_MIXTURE;
+        if (l->sink_logit.data)
+            return "logits of sinks";
         if (l->query.transposed != 0)
             return "transposed weights";
     }

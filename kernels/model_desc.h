@@ -15,6 +15,7 @@ int esp_model_desc_check(const struct esp_model_desc *desc, char *err, size_t er
 /* What a model has that not every backend computes ("norms of what attention adds"), or NULL. A
  * window of its layers is not among it. */
 const char *esp_model_desc_special(const struct esp_model_desc *desc);
+#define ESP_SPECIAL_MIXTURE "a mixture of experts"
 
 /* Reads bytes offset..offset+size-1; see struct esp_tensor_file. */
 void esp_tensor_file_read(struct esp_tensor_file *file, size_t offset, void *to, size_t size);

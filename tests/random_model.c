@@ -29,22 +29,41 @@ static void store(unsigned char *at, enum esp_dtype dtype, double value)
     memcpy(at, &half, sizeof half);
 }
 
+/* Numbers of a row, from `column` on. */
+static void read_values(const struct esp_tensor *t, int row, int column, int count, double *to)
+{
+    const size_t size = t->dtype == ESP_F32 ? 4 : 2;
+    const size_t at =
+        (size_t)(row / t->block * t->stride + row % t->block) * (size_t)t->columns;
+    const unsigned char *p = (const unsigned char *)t->data + (at + (size_t)column) * size;
+    if (t->dtype == ESP_F32) {
+        for (int i = 0; i < count; i++) {
+            float value;
+            memcpy(&value, p + 4 * i, sizeof value);
+            to[i] = value;
+        }
+    } else if (t->dtype == ESP_BF16) { /* the upper half of a float */
+        for (int i = 0; i < count; i++) {
+            uint32_t bits = (uint32_t)p[2 * i] << 16 | (uint32_t)p[2 * i + 1] << 24;
+            float value;
+            memcpy(&value, &bits, sizeof value);
+            to[i] = value;
+        }
+    } else {
+        for (int i = 0; i < count; i++) {
+            int bits = p[2 * i] | p[2 * i + 1] << 8, sign = bits & 0x8000 ? -1 : 1;
+            int exponent = (bits & 0x7fff) >> 10, fraction = bits & 1023;
+            to[i] = sign * (exponent == 0 ? ldexp(fraction, -24)
+                                          : ldexp(fraction + 1024, exponent - 25));
+        }
+    }
+}
+
 static double value_of(const struct esp_tensor *t, int row, int column)
 {
-    size_t size = t->dtype == ESP_F32 ? 4 : 2;
-    size_t at = (size_t)(row / t->block * t->stride + row % t->block) * (size_t)t->columns;
-    const unsigned char *p = (const unsigned char *)t->data + (at + (size_t)column) * size;
-    if (t->dtype != ESP_F16) {
-        /* BF16 is the upper half of a float. */
-        uint32_t bits = size == 2 ? (uint32_t)p[0] << 16 | (uint32_t)p[1] << 24 : 0;
-        float value;
-        memcpy(&value, size == 2 ? (const void *)&bits : p, sizeof value);
-        return value;
-    }
-    int bits = p[0] | p[1] << 8, sign = bits & 0x8000 ? -1 : 1;
-    int exponent = (bits & 0x7fff) >> 10, fraction = bits & 1023;
-    return sign *
-           (exponent == 0 ? ldexp(fraction, -24) : ldexp(fraction + 1024, exponent - 25));
+    double value;
+    read_values(t, row, column, 1, &value);
+    return value;
 }
 
 /* `rows` x `columns` numbers around `middle`, kept by the model, at an odd address for good
@@ -215,9 +234,23 @@ void random_model_mix(struct random_model *m, int layer, int used, int expert_ff
     l->expert = m->experts;
     for (int i = 0; i < RANDOM_EXPERTS; i++)
         m->experts[i] = (struct esp_expert){.gate = matrix(m, expert_ffn, hidden),
+                                            .gate_bias = bias(m, expert_ffn),
                                             .up = matrix(m, expert_ffn, hidden),
-                                            .down = matrix(m, hidden, expert_ffn)};
+                                            .up_bias = bias(m, expert_ffn),
+                                            .down = matrix(m, hidden, expert_ffn),
+                                            .down_bias = bias(m, hidden)};
     l->gate = l->up = l->down = none;
+}
+
+void random_model_add_sinks(struct random_model *m)
+{
+    for (int i = 0; i < m->desc.layers; i++) {
+        m->layers[i].sink_logit = tensor(m, m->desc.heads, 1, 0, 2);
+        if (m->layers[i].router.data)
+            m->layers[i].router_bias = tensor(m, RANDOM_EXPERTS, 1, 0, 1);
+    }
+    m->desc.activation = ESP_SWIGLU_CLAMPED;
+    m->desc.clamp = (struct esp_clamp){0.8f, 1.702f};
 }
 
 void random_model_free(struct random_model *m)
@@ -250,11 +283,14 @@ static void norm(const struct random_model *m, const struct esp_tensor *weight,
 static void linear(const struct esp_tensor *w, const struct esp_tensor *b, const double *x,
                    double *out)
 {
+    double *row = malloc((size_t)w->columns * sizeof *row);
     for (int i = 0; i < w->rows; i++) {
         out[i] = b && b->data ? value_of(b, i, 0) : 0;
+        read_values(w, i, 0, w->columns, row);
         for (int j = 0; j < w->columns; j++)
-            out[i] += value_of(w, i, j) * x[j];
+            out[i] += row[j] * x[j];
     }
+    free(row);
 }
 
 static void norm_heads(const struct random_model *m, const struct esp_tensor *weight,

@@ -39,6 +39,9 @@ void random_head_make(struct random_model *model, const struct random_shape *sha
 /* Makes layer `layer` a mixture of RANDOM_EXPERTS experts, of which a token uses `used`. The
  * reference does not compute it. */
 void random_model_mix(struct random_model *model, int layer, int used, int expert_ffn);
+/* Gives all layers logits of sinks, SwiGLU limits, and routers biases, as gpt-oss has them. The
+ * reference does not compute that. */
+void random_model_add_sinks(struct random_model *model);
 void random_model_free(struct random_model *model);
 
 /* Logits of n nodes of a forest: node i sees itself and its ancestors (parents[i] < i, -1:

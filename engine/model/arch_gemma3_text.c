@@ -8,6 +8,11 @@
 #include "engine/model/architecture.h"
 
 static const struct esp_config_rule config[] = {
+    {ESP_CONFIG_layers, "num_hidden_layers", 26},
+    {ESP_CONFIG_hidden, "hidden_size", 2304},
+    {ESP_CONFIG_heads, "num_attention_heads", 8},
+    {ESP_CONFIG_ffn, "intermediate_size", 9216},
+    {ESP_CONFIG_vocabulary, "vocab_size", 262208},
     {ESP_CONFIG_context, "max_position_embeddings", 131072},
     {ESP_CONFIG_full_every, "sliding_window_pattern|_sliding_window_pattern", 6},
     {ESP_CONFIG_rope_theta, "rope_parameters.full_attention.rope_theta|rope_theta", 1e6},

@@ -34,6 +34,8 @@
     X(int, full_every, 1, 1000)      /* of so many layers the last one has none */             \
     X(int, unrotated_every, 1, 1000) /* of so many layers the last one does not rotate */      \
     X(double, norm_epsilon, 0, 1)                                                              \
+    X(double, swiglu_limit, 1e-3, 1e6) /* see struct esp_clamp */                              \
+    X(double, swiglu_slope, 1e-3, 1e3)                                                         \
     X(double, rope_theta, 1, 1e15)                                                             \
     X(double, rope_theta_local, 1, 1e15) /* of layers with a window, if it is another one */   \
     X(double, rotary_fraction, 0, 1)     /* of head_dim that is rotated */                     \
@@ -91,6 +93,7 @@ enum esp_size {
     ESP_ONE,
     ESP_HIDDEN,
     ESP_HEAD,
+    ESP_HEADS,
     ESP_QUERIES,
     ESP_KEYS,
     ESP_POSITIONS,
@@ -117,13 +120,15 @@ enum esp_presence {
 
 /* One slot of struct esp_layer or struct esp_model_desc and the tensor that fills it. */
 struct esp_tensor_rule {
-    size_t slot;        /* offset of the struct esp_tensor */
-    const char *name;   /* NULL ends the table */
-    enum esp_size rows; /* HEAD: head_dim; QUERIES: heads * head_dim; KEYS: kv_heads * head_dim;
-                           POSITIONS: context; ATTENDED: hidden, of EAGLE-3 heads 2 * hidden */
+    size_t slot;      /* offset of the struct esp_tensor */
+    const char *name; /* NULL ends the table */
+    enum esp_size
+        rows; /* HEAD: head_dim; HEADS: heads; QUERIES: heads * head_dim; KEYS: kv_heads *
+                 head_dim; POSITIONS: context; ATTENDED: hidden, of EAGLE-3 heads 2 * hidden */
     enum esp_size columns;  /* ESP_ONE: a vector */
     enum esp_presence when; /* when the file has it */
-    int part, parts;        /* if parts > 0: the slot is part `part` of `parts` of every head */
+    int part, parts; /* if parts > 0: the slot is part `part` of `parts` of every head, of
+                        an expert of every group of `parts` rows */
     bool stacked;    /* the tensor is those of all rules with its name, one below the other */
     bool transposed; /* stored (columns, rows); stacked ones are then side by side */
     float added;     /* to every number of a vector */
@@ -165,6 +170,11 @@ struct esp_tensor_rule {
         offsetof(struct esp_expert, field), name, ESP_##rows, ESP_##columns, ESP_ALWAYS, 0, 0, \
             false, false, 0                                                                    \
     }
+#define ESP_EXPERT_PART(field, name, rows, columns, part, parts, transposed)                   \
+    {                                                                                          \
+        offsetof(struct esp_expert, field), name, ESP_##rows, ESP_##columns, ESP_ALWAYS, part, \
+            parts, false, transposed, 0                                                        \
+    }
 #define ESP_LAYER(field, name, rows, columns, when)                                            \
     ESP_LAYER_PART(field, name, rows, columns, when, 0, 0)
 
@@ -181,9 +191,12 @@ struct esp_family {
     const struct esp_tensor_rule *tensors;       /* of struct esp_model_desc */
     const struct esp_tensor_rule *layer_tensors; /* of struct esp_layer; names follow "N." */
     /* Of struct esp_expert, or NULL; names follow "N." expert_name "E.". One tensor (experts,
-     * rows, columns) may hold the matrices of all experts; its name lacks "E.". */
+     * rows, columns) may hold the matrices of all experts, or with experts_stacked always does;
+     * its name lacks "E.". */
     const struct esp_tensor_rule *expert_tensors;
     const char *expert_name;
+    bool experts_stacked;
+    const char *gguf_norm2; /* what norm2 is called in GGUF files; NULL: "ffn_norm.weight" */
 };
 
 /* A flag of config.json that must have this value, which is its fallback. */
@@ -242,6 +255,10 @@ int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,
                       const struct esp_json *json, char *err, size_t errlen);
 
 /* ------------------------------------------------------------------ rotation.c */
+
+/* Where config.json may have a key of RoPE scaling. */
+#define ESP_ROPE_KEY(key)                                                                      \
+    "rope_scaling." key "|rope_parameters." key "|rope_parameters.full_attention." key
 
 /* Reads how heads are rotated, RoPE scaling included. The caller frees it, also after a
  * failure.

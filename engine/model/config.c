@@ -59,7 +59,8 @@ int esp_config_number(double *value, double smallest, double largest, const char
     return read_kind(value, KIND_double, smallest, largest, keys, json, err, errlen);
 }
 
-/* Quantized weights are refused: they are stored in other tensors than the tables name. */
+/* Quantized weights are refused: they are stored in other tensors than the tables name. Those
+ * of MXFP4 get these names (esp_stored_join_scales). */
 static int check_weights(const struct esp_json *json, char *err, size_t errlen)
 {
     const char *key;
@@ -68,8 +69,11 @@ static int check_weights(const struct esp_json *json, char *err, size_t errlen)
         return 0;
     const char *method = cJSON_GetStringValue(
         esp_json_find(json->root, "quantization_config.quant_method", &key, &length));
+    if (method && strcmp(method, "mxfp4") == 0)
+        return 0;
     return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                    "%s: the weights are quantized (%s); only F32, F16 and BF16 are supported",
+                    "%s: the weights are quantized (%s); only F32, F16, BF16 "
+                    "and mxfp4 are supported",
                     json->path, method ? method : "method not given");
 }
 

@@ -14,6 +14,7 @@
 
 #include "engine/model/gguf_model.h"
 #include "engine/model/gguf_tokenizer.h"
+#include "engine/model/multimodal.h"
 #include "engine/model/tokenizer.h"
 #include "engine/model/vocabulary.h"
 #include "engine/support/int_map.h"
@@ -141,6 +142,77 @@ static void put_dimensions(const struct describing *d)
     put_scales(d);
 }
 
+/* llama.cpp computes every layer as a mixture, and divides the experts' weights by their sum.
+ */
+static int put_experts(const struct describing *d)
+{
+    const struct esp_model_desc *m = &d->model->desc;
+    bool same = m->experts_normed;
+    if (m->experts == 0)
+        return ESP_OK;
+    for (int i = 0; i < m->layers; i++)
+        same &= m->layer[i].expert != NULL;
+    if (!same)
+        return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
+                        "%s: GGUF files of %s models have experts in all layers and "
+                        "norm_topk_prob",
+                        d->model->path, d->own->name);
+    if (m->activation == ESP_SWIGLU_CLAMPED &&
+        (m->clamp.limit != 7.0f || m->clamp.slope != 1.702f))
+        return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
+                        "%s: GGUF files of %s models have a swiglu_limit of 7 and a "
+                        "swiglu_alpha of 1.702",
+                        d->model->path, d->own->name);
+    put(d, "expert_count", ESP_GGUF_U32, m->experts);
+    put(d, "expert_used_count", ESP_GGUF_U32, m->experts_used);
+    put(d, "expert_feed_forward_length", ESP_GGUF_U32, m->expert_ffn);
+    return ESP_OK;
+}
+
+/* YaRN with the scale that follows from its factor: what GGUF has keys for. llama.cpp rounds
+ * the ends of the ramp, as most models want it; models of gpt-oss are read without. */
+static int put_yarn(const struct describing *d, double theta)
+{
+    static const struct {
+        const char *config, *gguf;
+    } numbers[] = {
+        {ESP_ROPE_KEY("original_max_position_embeddings"),
+         "rope.scaling.original_context_length"},
+        {ESP_ROPE_KEY("beta_fast"), "rope.scaling.yarn_beta_fast"},
+        {ESP_ROPE_KEY("beta_slow"), "rope.scaling.yarn_beta_slow"},
+    };
+    const struct esp_model_desc *m = &d->model->desc;
+    const cJSON *own = find(d, ESP_ROPE_KEY("factor"));
+    const cJSON *original = find(d, numbers[0].config);
+    const double positions = cJSON_IsNumber(original) ? original->valuedouble : m->context;
+    const double factor = cJSON_IsNumber(own) ? own->valuedouble : m->context / positions;
+    const bool truncated = !cJSON_IsFalse(find(d, ESP_ROPE_KEY("truncate")));
+    char name[KEY];
+    if (fabs(0.1 * log(factor) + 1 - (double)m->rotary_scale) > 1e-6 ||
+        truncated == (strcmp(d->own->name, "gpt-oss") == 0))
+        return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
+                        "%s scales its rotation (yarn) in a way that GGUF has no key for in %s "
+                        "models",
+                        d->model->path, d->own->name);
+    put(d, "rope.freq_base", ESP_GGUF_F32, theta);
+    snprintf(name, sizeof name, "%s.rope.scaling.type", d->own->name);
+    esp_gguf_put_text(d->header, name, "yarn");
+    put(d, "rope.scaling.factor", ESP_GGUF_F32, factor);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        const cJSON *number = find(d, numbers[i].config);
+        if (cJSON_IsNumber(number))
+            put(d, numbers[i].gguf, i == 0 ? ESP_GGUF_U32 : ESP_GGUF_F32, number->valuedouble);
+    }
+    return ESP_OK;
+}
+
+static bool is_yarn(const struct describing *d)
+{
+    const char *type =
+        cJSON_GetStringValue(find(d, ESP_ROPE_KEY("rope_type") "|" ESP_ROPE_KEY("type")));
+    return type && strcmp(type, "yarn") == 0;
+}
+
 /* What differs between the model's frequencies and those of its base: nothing, one factor for
  * all (linear scaling), or a factor for each (Llama 3). */
 static int put_rotation(const struct describing *d, float **factors)
@@ -155,6 +227,8 @@ static int put_rotation(const struct describing *d, float **factors)
     double theta = cJSON_IsNumber(item) ? item->valuedouble : rule ? rule->fallback : 1e4;
     int count = m->rotary / 2;
     bool one = true;
+    if (is_yarn(d))
+        return put_yarn(d, theta);
     float *own = malloc(((size_t)count + 1) * sizeof *own);
     if (!own)
         return esp_fail(d->err, d->errlen, ESP_E_MEMORY, "not enough memory for %s",
@@ -462,13 +536,19 @@ static int describe_folder(struct describing *d, float **factors)
                         "%s: models of architecture %s cannot be written as GGUF", m->path,
                         d->architecture->name);
     int status = esp_json_read(&json, m->path, "config.json", d->err, d->errlen);
-    if (status < 0)
+    if (status == ESP_OK)
+        status = esp_multimodal_config(&json, d->err, d->errlen);
+    if (status < 0) {
+        esp_json_close(&json);
         return status;
+    }
     d->config = json.root;
     esp_gguf_put_text(d->header, "general.architecture", d->own->name);
     esp_gguf_put_text(d->header, "general.name", m->name);
     put_dimensions(d);
     status = check_layers(d);
+    if (status == ESP_OK)
+        status = put_experts(d);
     if (status == ESP_OK)
         status = put_rotation(d, factors);
     if (status == ESP_OK)
@@ -527,9 +607,6 @@ int esp_gguf_describe(struct esp_gguf_header *header, float **factors,
             err, errlen, ESP_E_UNSUPPORTED,
             "%s has two sets of frequencies (longrope), which cannot be written yet",
             model->path);
-    if (model->desc.experts > 0)
-        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "%s is a mixture of experts, which cannot be written yet", model->path);
     bool folder = stat(model->path, &about) == 0 && S_ISDIR(about.st_mode);
     return folder ? describe_folder(&d, factors) : describe_file(&d);
 }

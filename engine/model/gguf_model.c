@@ -15,7 +15,7 @@
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
 
-enum { MOST_NAME = 256, MOST_PARTS = 1000 };
+enum { MOST_NAME = 256 };
 
 /* ------------------------------------------------------------------ names */
 
@@ -60,6 +60,11 @@ struct slot_name {
         offsetof(struct esp_layer, field), name                                                \
     }
 
+#define EXPERT(field, name)                                                                    \
+    {                                                                                          \
+        offsetof(struct esp_expert, field), name                                               \
+    }
+
 static const struct slot_name model_slots[] = {
     MODEL(embedding, "token_embd.weight"),
     MODEL(position_embedding, "position_embd.weight"),
@@ -80,12 +85,14 @@ static const struct slot_name layer_slots[] = {
     LAYER(value_bias, "attn_v.bias"),
     LAYER(query_norm, "attn_q_norm.weight"),
     LAYER(key_norm, "attn_k_norm.weight"),
+    LAYER(sink_logit, "attn_sinks.weight"),
     LAYER(output, "attn_output.weight"),
     LAYER(output_bias, "attn_output.bias"),
     LAYER(norm_attended, "post_attention_norm.weight"),
     LAYER(norm2, "ffn_norm.weight"),
     LAYER(norm2_bias, "ffn_norm.bias"),
     LAYER(router, "ffn_gate_inp.weight"),
+    LAYER(router_bias, "ffn_gate_inp.bias"),
     LAYER(gate, "ffn_gate.weight"),
     LAYER(gate_bias, "ffn_gate.bias"),
     LAYER(up, "ffn_up.weight"),
@@ -111,9 +118,12 @@ static const struct slot_name fused_slots[] = {
 
 /* Of struct esp_expert: one tensor for all experts of a layer. */
 static const struct slot_name expert_slots[] = {
-    {offsetof(struct esp_expert, gate), "ffn_gate_exps.weight"},
-    {offsetof(struct esp_expert, up), "ffn_up_exps.weight"},
-    {offsetof(struct esp_expert, down), "ffn_down_exps.weight"},
+    EXPERT(gate, "ffn_gate_exps.weight"),
+    EXPERT(gate_bias, "ffn_gate_exps.bias"),
+    EXPERT(up, "ffn_up_exps.weight"),
+    EXPERT(up_bias, "ffn_up_exps.bias"),
+    EXPERT(down, "ffn_down_exps.weight"),
+    EXPERT(down_bias, "ffn_down_exps.bias"),
     {0, NULL},
 };
 
@@ -125,19 +135,27 @@ static const char *name_of(const struct slot_name *table, size_t slot)
     return NULL;
 }
 
-bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_tensor_rule *rule,
-                          int layer)
+bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_family *family,
+                          const struct esp_tensor_rule *rule, int layer)
 {
     const bool fused = rule->parts > 0 || rule->stacked;
     const char *own = name_of(layer < 0 ? model_slots
                               : fused   ? fused_slots
                                         : layer_slots,
                               rule->slot);
+    if (layer >= 0 && family->gguf_norm2 && rule->slot == offsetof(struct esp_layer, norm2))
+        own = family->gguf_norm2;
     if (own && layer < 0)
         snprintf(name, size, "%s", own);
     else if (own)
         snprintf(name, size, "blk.%d.%s", layer, own);
     return own != NULL;
+}
+
+void esp_gguf_expert_name(char *name, size_t size, const struct esp_tensor_rule *rule,
+                          int layer)
+{
+    snprintf(name, size, "blk.%d.%s", layer, name_of(expert_slots, rule->slot));
 }
 
 /* ------------------------------------------------------------------ configuration */
@@ -288,6 +306,8 @@ static void add_scaling(cJSON *config, const struct esp_gguf *g, const char *arc
             if (value)
                 cJSON_AddNumberToObject(scaling, keys[i].config, esp_gguf_number(value, 0));
         }
+        if (strcmp(architecture, "gpt-oss") == 0) /* so trained; GGUF has no key for it */
+            cJSON_AddBoolToObject(scaling, "truncate", false);
     } else {
         cJSON_Delete(scaling);
     }
@@ -386,7 +406,9 @@ static int read_config(cJSON *config, const struct esp_gguf *g, const char *arch
                         architecture, list);
     }
     const struct esp_gguf_value *experts = find(g, architecture, "expert_count");
-    if (experts && esp_gguf_number(experts, 0) > 0 && strstr(known->model_type, "moe") == NULL)
+    const bool mixture =
+        strstr(known->model_type, "moe") != NULL || strcmp(known->model_type, "gpt_oss") == 0;
+    if (experts && esp_gguf_number(experts, 0) > 0 && !mixture)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "%s is a mixture of %g experts, which is not supported for %s", g->path,
                         esp_gguf_number(experts, 0), architecture);
@@ -449,7 +471,8 @@ static bool folder_name(char *name, size_t size, const struct esp_architecture *
                                                         : family->layer_tensors;
          rule->name; rule++) {
         char own[MOST_NAME];
-        if (!esp_gguf_tensor_name(own, sizeof own, rule, layer) || strcmp(own, stored) != 0)
+        if (!esp_gguf_tensor_name(own, sizeof own, family, rule, layer) ||
+            strcmp(own, stored) != 0)
             continue;
         if (layer < 0)
             snprintf(name, size, "%s", rule->name);
@@ -462,11 +485,13 @@ static bool folder_name(char *name, size_t size, const struct esp_architecture *
     for (const struct esp_tensor_rule *rule = layer < 0 ? NULL : family->expert_tensors;
          rule && rule->name; rule++) {
         char own[MOST_NAME];
-        snprintf(own, sizeof own, "blk.%d.%s", layer, name_of(expert_slots, rule->slot));
+        esp_gguf_expert_name(own, sizeof own, rule, layer);
         if (strcmp(own, stored) != 0)
             continue;
         snprintf(name, size, "%s%d.%s%s", family->layer_name, layer, family->expert_name,
                  rule->name);
+        if (rule->parts > 0) /* a tensor of its own, with the number of the part */
+            snprintf(name + strlen(name), size - strlen(name), ".%d", rule->part);
         return true;
     }
     snprintf(name, size, "%s", stored);
@@ -542,9 +567,9 @@ int esp_gguf_tensors(struct esp_stored_set *set, const struct esp_gguf *g,
     double parts = split ? esp_gguf_number(split, 0) : 1;
     const struct esp_gguf_architecture *own = esp_gguf_architecture_of(architecture->name);
     bool paired = own && own->paired;
-    if (split && !(parts >= 1 && parts <= MOST_PARTS))
+    if (split && !(parts >= 1 && parts <= ESP_GGUF_PARTS))
         return esp_fail(err, errlen, ESP_E_FORMAT, "%s: split.count must be from 1 to %d",
-                        g->path, MOST_PARTS);
+                        g->path, ESP_GGUF_PARTS);
     int status = add_tensors(set, g, architecture, paired, err, errlen);
     for (int i = 2; i <= (int)parts && status == 0; i++) {
         char path[PATH_MAX];

@@ -10,6 +10,8 @@
 #include "engine/model/architecture.h"
 #include "engine/model/gguf.h"
 
+enum { ESP_GGUF_PARTS = 1000 }; /* of a split file, at most */
+
 /* An architecture's name in GGUF files and what goes with it. */
 struct esp_gguf_architecture {
     const char *name, *model_type;
@@ -22,7 +24,11 @@ const struct esp_gguf_architecture *esp_gguf_architecture_of(const char *model_t
 
 /* Writes the name that the tensor of a rule has in a GGUF file; `layer` is -1 outside the
  * layers. False if GGUF has no name for it. */
-bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_tensor_rule *rule,
+bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_family *family,
+                          const struct esp_tensor_rule *rule, int layer);
+
+/* The same of a tensor with the matrices, or biases, of all experts of a layer. */
+void esp_gguf_expert_name(char *name, size_t size, const struct esp_tensor_rule *rule,
                           int layer);
 
 /* Which key of GGUF holds what a key of config.json does. */

@@ -87,14 +87,13 @@ void esp_gguf_put_value(struct esp_gguf_header *h, const struct esp_gguf_value *
     h->value_count++;
 }
 
-void esp_gguf_put_tensor(struct esp_gguf_header *h, const char *name, int64_t rows,
-                         int64_t columns, bool vector, uint32_t type, size_t size)
+void esp_gguf_put_tensor(struct esp_gguf_header *h, const char *name, const int64_t *shape,
+                         int rank, uint32_t type, size_t size)
 {
     esp_bytes_text(&h->tensors, name, strlen(name));
-    add_number(&h->tensors, vector ? 1 : 2, 4);
-    if (!vector)
-        add_number(&h->tensors, (uint64_t)columns, 8);
-    add_number(&h->tensors, (uint64_t)rows, 8);
+    add_number(&h->tensors, (uint64_t)rank, 4);
+    for (int i = rank - 1; i >= 0; i--)
+        add_number(&h->tensors, (uint64_t)shape[i], 8);
     add_number(&h->tensors, type, 4);
     add_number(&h->tensors, h->data, 8);
     h->data += size + esp_gguf_padding(size);

@@ -30,10 +30,10 @@ void esp_gguf_put_array(struct esp_gguf_header *header, const char *key,
                         const struct esp_bytes *elements);
 /* A value as another file has it. */
 void esp_gguf_put_value(struct esp_gguf_header *header, const struct esp_gguf_value *value);
-/* Announces the next tensor; its data follow those of the tensors before it, aligned. Shape:
- * rows and columns; columns = 1 and `vector`: one dimension. */
-void esp_gguf_put_tensor(struct esp_gguf_header *header, const char *name, int64_t rows,
-                         int64_t columns, bool vector, uint32_t type, size_t size);
+/* Announces the next tensor; its data follow those of the tensors before it, aligned. shape:
+ * (rank), rows first. */
+void esp_gguf_put_tensor(struct esp_gguf_header *header, const char *name, const int64_t *shape,
+                         int rank, uint32_t type, size_t size);
 
 /* The whole header with the padding up to the data; false if there is no memory. */
 bool esp_gguf_header_bytes(const struct esp_gguf_header *header, struct esp_bytes *bytes);

@@ -7,7 +7,8 @@
  * repeated norm. A product that adds up `width` equal copies gives the old result if its
  * weights are divided by `width`; `width` is a power of two, so that nothing is rounded. The
  * embedding is only repeated. Layers beyond the old ones are copies whose last products are
- * zero: they compute everything and add nothing.
+ * zero: they compute everything and add nothing. Of a mixture, the experts become larger, not
+ * more: the router's logits stay the same.
  *
  * The architecture's tables say which tensors there are and what their dimensions mean.
  */
@@ -22,11 +23,12 @@
 
 #include "engine/model/architecture.h"
 #include "engine/model/gguf.h"
+#include "engine/model/multimodal.h"
 #include "kernels/status.h"
 #include "kernels/model_desc.h"
 #include "engine/model/stored.h"
 
-enum { MOST_NAME = 256, MOST_TENSORS = 64 };
+enum { MOST_NAME = 256 };
 
 /* One tensor of the new file. */
 struct made {
@@ -39,8 +41,8 @@ struct inflation {
     struct esp_model *model;
     const struct esp_architecture *architecture;
     int width, layers;
-    struct made *made;
-    int count;
+    struct made *made; /* (room) */
+    int count, room;
     char folder[PATH_MAX]; /* being written */
     char *err;
     size_t errlen;
@@ -65,8 +67,8 @@ struct growth {
 static struct growth growth_of(const struct esp_tensor_rule *rule, bool embedding)
 {
     const bool columns = rule->columns != ESP_ONE;
-    return (struct growth){.repeat_rows =
-                               rule->rows != ESP_VOCABULARY && rule->rows != ESP_HEAD,
+    return (struct growth){.repeat_rows = rule->rows != ESP_VOCABULARY &&
+                                          rule->rows != ESP_HEAD && rule->rows != ESP_EXPERTS,
                            .repeat_columns = columns,
                            .divide = columns && !embedding};
 }
@@ -104,6 +106,13 @@ static int add(struct inflation *n, const char *name, const char *from, struct g
         return ESP_OK; /* this model does not have it */
     if (strcmp(stored->type, "F32") != 0 && strcmp(stored->type, "BF16") != 0)
         return refuse_type(stored->type, n->model->path, n->err, n->errlen);
+    if (n->count == n->room) {
+        n->room = 2 * n->room + 64;
+        struct made *more = realloc(n->made, (size_t)n->room * sizeof *more);
+        if (!more)
+            return esp_fail(n->err, n->errlen, ESP_E_MEMORY, "no memory for a list of tensors");
+        n->made = more;
+    }
     struct made *m = &n->made[n->count++];
     snprintf(m->name, sizeof m->name, "%s", name);
     m->from = stored;
@@ -160,14 +169,34 @@ static int list_layer(struct inflation *n, int layer)
     return ESP_OK;
 }
 
+/* The tensors of each expert of a layer. */
+static int list_experts(struct inflation *n, int layer)
+{
+    const struct esp_family *family = n->architecture->family;
+    const int old = n->model->desc.layers;
+    for (const struct esp_tensor_rule *r = family->expert_tensors; r && r->name; r++)
+        for (int i = 0; i < n->model->desc.experts; i++) {
+            char name[MOST_NAME], from[MOST_NAME];
+            const bool down = r->slot == offsetof(struct esp_expert, down);
+            snprintf(name, sizeof name, "%s%d.%s%d.%s", family->layer_name, layer,
+                     family->expert_name, i, r->name);
+            snprintf(from, sizeof from, "%s%d.%s%d.%s", family->layer_name, layer % old,
+                     family->expert_name, i, r->name);
+            int status = add(n, name, from, growth_of(r, false), layer >= old && down);
+            if (status < 0)
+                return status;
+        }
+    return ESP_OK;
+}
+
 static int list_tensors(struct inflation *n)
 {
-    n->made = calloc((size_t)(n->layers + 1) * MOST_TENSORS, sizeof *n->made);
-    if (!n->made)
-        return esp_fail(n->err, n->errlen, ESP_E_MEMORY, "no memory for a list of tensors");
     int status = list_whole(n);
-    for (int i = 0; i < n->layers && status == ESP_OK; i++)
+    for (int i = 0; i < n->layers && status == ESP_OK; i++) {
         status = list_layer(n, i);
+        if (status == ESP_OK)
+            status = list_experts(n, i);
+    }
     return status;
 }
 
@@ -305,10 +334,16 @@ static int write_config(const struct inflation *n)
     char path[PATH_MAX] = "config.json";
     const struct esp_model_desc *d = &n->model->desc;
     int status = esp_json_read(&json, n->model->path, "config.json", n->err, n->errlen);
-    if (status < 0)
+    if (status == ESP_OK)
+        status = esp_multimodal_config(&json, n->err, n->errlen);
+    if (status < 0) {
+        esp_json_close(&json);
         return status;
+    }
     set_key(n, json.root, ESP_CONFIG_hidden, d->hidden * n->width);
     set_key(n, json.root, ESP_CONFIG_ffn, d->ffn * n->width);
+    if (d->experts > 0)
+        set_key(n, json.root, ESP_CONFIG_expert_ffn, d->expert_ffn * n->width);
     set_key(n, json.root, ESP_CONFIG_heads, d->heads * n->width);
     set_key(n, json.root, ESP_CONFIG_kv_heads, d->kv_heads * n->width);
     set_key(n, json.root, ESP_CONFIG_layers, n->layers);
@@ -383,12 +418,20 @@ static int check(const struct inflation *n)
                         "%s has %d layers; it can be given %d to 1000, not %d", n->model->path,
                         d->layers, d->layers, n->layers);
     const char *special = esp_model_desc_special(d);
-    if (special)
+    const struct esp_family *family = n->architecture->family;
+    const bool plain_mixture = family->expert_tensors && !family->experts_stacked;
+    if (special && !(plain_mixture && strcmp(special, ESP_SPECIAL_MIXTURE) == 0))
         return esp_fail(n->err, n->errlen, ESP_E_UNSUPPORTED,
                         "%s is a model with %s; only models without can be made larger",
                         n->model->path, special);
+    for (int i = 1; i < d->layers && n->layers > d->layers; i++)
+        if (!d->layer[i].expert != !d->layer[0].expert)
+            return esp_fail(n->err, n->errlen, ESP_E_UNSUPPORTED,
+                            "%s has experts in some layers only; it can be made wider, but not "
+                            "be given more layers",
+                            n->model->path);
     if ((int64_t)d->hidden * n->width > 65536 || (int64_t)d->heads * n->width > 4096 ||
-        (int64_t)d->ffn * n->width > 1 << 20)
+        (int64_t)d->ffn * n->width > 1 << 20 || (int64_t)d->expert_ffn * n->width > 1 << 20)
         return esp_fail(n->err, n->errlen, ESP_E_ARGUMENT,
                         "%s would become too wide to be opened again; take a smaller width",
                         n->model->path);
@@ -475,6 +518,29 @@ static int grow_whole(struct esp_model *model, const struct esp_architecture *ar
     return status;
 }
 
+/* A copy of the experts of a layer, made larger. */
+static int grow_experts(struct esp_model *model, struct esp_layer *layer,
+                        const struct esp_architecture *architecture, int width, bool zero,
+                        char *err, size_t errlen)
+{
+    const int64_t before = model->parameters;
+    const struct esp_model_desc *d = &model->desc;
+    struct esp_expert *expert = malloc((size_t)d->experts * sizeof *expert);
+    int status = ESP_OK;
+    if (!expert)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for %d experts", d->experts);
+    memcpy(expert, layer->expert, (size_t)d->experts * sizeof *expert);
+    layer->expert = expert;
+    for (int i = 0; i < d->experts; i++)
+        for (const struct esp_tensor_rule *r = architecture->family->expert_tensors;
+             r->name && status == ESP_OK; r++)
+            status = grow(model, (struct esp_tensor *)((char *)&expert[i] + r->slot),
+                          growth_of(r, false), width,
+                          zero && r->slot == offsetof(struct esp_expert, down), err, errlen);
+    model->idle += (model->parameters - before) / d->experts * (d->experts - d->experts_used);
+    return status;
+}
+
 static int grow_layers(struct esp_model *model, const struct esp_architecture *architecture,
                        int width, int layers, char *err, size_t errlen)
 {
@@ -489,12 +555,24 @@ static int grow_layers(struct esp_model *model, const struct esp_architecture *a
              r->name && status == ESP_OK; r++)
             status = grow(model, (struct esp_tensor *)((char *)&layer[i] + r->slot),
                           growth_of(r, false), width, i >= d->layers && adds(r), err, errlen);
+        struct esp_expert *old = layer[i].expert;
+        layer[i].expert = NULL;
+        if (old && status == ESP_OK) {
+            layer[i].expert = old;
+            status = grow_experts(model, &layer[i], architecture, width, i >= d->layers, err,
+                                  errlen);
+            if (layer[i].expert == old)
+                layer[i].expert = NULL;
+        }
     }
+    for (int i = 0; i < d->layers; i++)
+        free(d->layer[i].expert);
     free(d->layer);
     d->layer = layer;
     d->layers = layers;
     d->hidden *= width;
     d->ffn *= width;
+    d->expert_ffn *= width;
     d->heads *= width;
     d->kv_heads *= width;
     return status;
@@ -503,17 +581,19 @@ static int grow_layers(struct esp_model *model, const struct esp_architecture *a
 int esp_model_enlarge(struct esp_model *model, int width, int layers, char *err, size_t errlen)
 {
     const struct inflation n = {.model = model,
+                                .architecture = architecture_of(model),
                                 .width = width,
                                 .layers = layers > 0 ? layers : model->desc.layers,
                                 .err = err,
                                 .errlen = errlen};
-    const struct esp_architecture *architecture = architecture_of(model);
+    const struct esp_architecture *architecture = n.architecture;
     char name[MOST_NAME];
     int status = check(&n);
     if (status < 0)
         return status;
     model->parameters = 0;
     model->bytes = 0;
+    model->idle = 0;
     status = grow_whole(model, architecture, width, err, errlen);
     if (status == ESP_OK)
         status = grow_layers(model, architecture, width, n.layers, err, errlen);

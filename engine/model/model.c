@@ -21,6 +21,7 @@
 #include "engine/model/architecture.h"
 #include "engine/model/draft_head.h"
 #include "engine/model/gguf_model.h"
+#include "engine/model/multimodal.h"
 #include "engine/model/preset.h"
 #include "kernels/status.h"
 #include "engine/model/safetensors.h"
@@ -69,6 +70,8 @@ static int size_of(enum esp_size size, const struct esp_config *config)
         return config->hidden;
     case ESP_HEAD:
         return config->head_dim;
+    case ESP_HEADS:
+        return config->heads;
     case ESP_QUERIES:
         return config->heads * config->head_dim;
     case ESP_KEYS:
@@ -150,7 +153,7 @@ static int64_t stored_rows(const struct esp_tensor_rule *table,
 
 /* Checks shape and type of a stored tensor, which is NULL if there is none. want: (rank). */
 static int check_stored(enum esp_dtype *dtype, const struct esp_stored *stored,
-                        const char *name, const int64_t *want, int rank,
+                        const char *name, const int64_t *want, int rank, bool is_vector,
                         const struct binding *binding, char *err, size_t errlen)
 {
     char want_text[256], found_text[256], names[128];
@@ -168,7 +171,7 @@ static int check_stored(enum esp_dtype *dtype, const struct esp_stored *stored,
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "%s: tensor %s is stored as %s; supported are %s", stored->file, name,
                         stored->type, type_names(names, sizeof names));
-    if (esp_dtype_quantised(*dtype) && rank == 1)
+    if (esp_dtype_quantised(*dtype) && is_vector)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "%s: tensor %s, which is no matrix, is stored as %s; only F32, F16 and "
                         "BF16 are supported there",
@@ -190,7 +193,8 @@ static int bind_tensor(struct esp_tensor *slot, const struct binding *binding,
     struct esp_stored *stored = esp_stored_find(model->files, name);
     const bool transposed = rule->transposed && rank == 2 && !(stored && stored->converted);
     const int64_t want[2] = {transposed ? columns : all, transposed ? all : columns};
-    int status = check_stored(&dtype, stored, name, want, rank, binding, err, errlen);
+    int status =
+        check_stored(&dtype, stored, name, want, rank, rank == 1, binding, err, errlen);
     if (status < 0)
         return status;
 
@@ -267,25 +271,41 @@ static int bind_stack(struct esp_expert *expert, const struct binding *binding,
     const int experts = binding->config->experts;
     const int rows = size_of(rule->rows, binding->config);
     const int columns = size_of(rule->columns, binding->config);
-    const int64_t want[3] = {experts, rows, columns};
+    const int rank = rule->columns == ESP_ONE ? 2 : 3;
+    const bool converted = stored && stored->converted;
+    const bool interleaved = rule->parts > 0 && !converted;
+    const bool transposed = rule->transposed && stored && !converted && !stored->scale_source;
+    const int64_t all = interleaved ? (int64_t)rows * rule->parts : rows;
+    const int64_t want[3] = {experts, transposed ? columns : all, transposed ? all : columns};
     enum esp_dtype dtype;
-    int status = check_stored(&dtype, stored, name, want, 3, binding, err, errlen);
+    int status =
+        check_stored(&dtype, stored, name, want, rank, rank == 2, binding, err, errlen);
     if (status < 0)
         return status;
-    const size_t bytes = (size_t)rows * esp_dtype_row_bytes(dtype, columns);
+    /* Of one expert, with the parts that belong to other slots; without scales that lie apart.
+     */
+    const size_t row_bytes = esp_dtype_row_bytes(dtype, columns);
+    const size_t scales = stored->scale_source ? (size_t)(columns / esp_dtype_block(dtype)) : 0;
+    const size_t bytes = (size_t)all * (row_bytes - scales);
+    const size_t part = interleaved ? (size_t)rule->part : 0;
     for (int i = 0; i < experts; i++)
-        *(struct esp_tensor *)((char *)&expert[i] + rule->slot) =
-            (struct esp_tensor){.data = stored,
-                                .source = stored->source,
-                                .offset = stored->offset + (size_t)i * bytes,
-                                .dtype = dtype,
-                                .rows = rows,
-                                .columns = columns,
-                                .block = rows,
-                                .stride = rows};
+        *(struct esp_tensor *)((char *)&expert[i] + rule->slot) = (struct esp_tensor){
+            .data = stored,
+            .source = stored->source,
+            .offset = stored->offset + (size_t)i * bytes +
+                      part * (transposed ? esp_dtype_block_bytes(dtype) : row_bytes - scales),
+            .dtype = dtype,
+            .rows = rows,
+            .columns = columns,
+            .block = interleaved ? 1 : rows,
+            .stride = interleaved ? rule->parts : rows,
+            .transposed = transposed ? (int)all : 0,
+            .scales = stored->scale_source ? stored : NULL,
+            .scale_source = stored->scale_source,
+            .scale_offset = stored->scale_offset + ((size_t)i * (size_t)all + part) * scales};
     stored->used = true;
     model->parameters += (int64_t)experts * rows * columns;
-    model->bytes += (size_t)experts * bytes;
+    model->bytes += (size_t)experts * (size_t)rows * row_bytes;
     return 0;
 }
 
@@ -301,7 +321,12 @@ static int bind_experts_matrix(const struct binding *binding, struct esp_layer *
     snprintf(name, sizeof name, "%s%d.%s%s", family->layer_name, number, family->expert_name,
              rule->name);
     struct esp_stored *stack = esp_stored_find(binding->model->files, name + prefix);
-    if (stack)
+    if (!stack && rule->parts > 0) { /* as GGUF files have it */
+        char own[sizeof name + 16];
+        snprintf(own, sizeof own, "%s.%d", name + prefix, rule->part);
+        stack = esp_stored_find(binding->model->files, own);
+    }
+    if (stack || family->experts_stacked)
         return bind_stack(layer->expert, binding, rule, stack, name + prefix, err, errlen);
     for (int i = 0; i < binding->config->experts && status == 0; i++) {
         struct esp_tensor *slot = (struct esp_tensor *)((char *)&layer->expert[i] + rule->slot);
@@ -325,6 +350,7 @@ static int bind_experts(const struct binding *binding, struct esp_layer *layer, 
     for (const struct esp_tensor_rule *rule = binding->family->expert_tensors;
          rule->name && status == 0; rule++)
         status = bind_experts_matrix(binding, layer, number, rule, err, errlen);
+    model->expert_dtype = esp_dtype_name(layer->expert[0].up.dtype);
     model->idle += (model->parameters - before) / config->experts *
                    (config->experts - config->experts_used);
     return status;
@@ -468,6 +494,8 @@ static void describe(struct esp_model_desc *desc, const struct esp_family *famil
     desc->context = config->context;
     desc->norm = family->norm;
     desc->activation = family->activation;
+    desc->clamp.limit = (float)config->swiglu_limit;
+    desc->clamp.slope = (float)config->swiglu_slope;
     desc->parallel_residual = config->parallel_residual;
     desc->norm_epsilon = (float)config->norm_epsilon;
     desc->embedding_scale = config->root_embedding         ? sqrtf((float)config->hidden)
@@ -522,8 +550,11 @@ static int recognize(struct esp_model *model, const struct esp_family **family,
 static int open_tensors(struct esp_model *model, const struct esp_architecture *architecture,
                         const struct esp_gguf *gguf, char *err, size_t errlen)
 {
-    if (!gguf)
-        return esp_safetensors_open(&model->files, model->path, err, errlen);
+    if (!gguf) {
+        int opened = esp_safetensors_open(&model->files, model->path, err, errlen);
+        return opened < 0 ? opened
+                          : esp_multimodal_tensors(model->files, &model->ignored, err, errlen);
+    }
     int status = esp_gguf_tensors(model->files, gguf, architecture, err, errlen);
     return status < 0 ? status
                       : esp_gguf_rotary(model->rotation.global, model->desc.rotary, gguf,
@@ -563,6 +594,8 @@ static int open_folder(struct esp_model *model, char *err, size_t errlen)
 {
     struct esp_json json;
     int status = esp_json_read(&json, model->path, "config.json", err, errlen);
+    if (status == 0)
+        status = esp_multimodal_config(&json, err, errlen);
     if (status == 0)
         status = open_configured(model, &json, NULL, err, errlen);
     if (status == 0)

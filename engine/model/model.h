@@ -29,10 +29,12 @@ struct esp_model {
     const char *architecture; /* of a draft head "eagle" or "eagle3" */
     bool head;                /* a draft head (draft_head.h), not a whole model */
     const char *dtype; /* of the first layer's query matrix: "F32", "BF16", "Q4_K", ... */
+    const char *expert_dtype; /* of the first expert, or NULL */
     struct esp_model_desc desc;
     int64_t parameters; /* numbers in all tensors used; tied ones counted once */
     int64_t idle;       /* of them, those of the experts that a token does not use */
     size_t bytes;       /* of these tensors */
+    int ignored;        /* tensors that are of no text (multimodal.h) */
     int32_t end[ESP_MAX_END_TOKENS]; /* end-of-text tokens of generation_config.json or
                                         config.json */
     int end_count;

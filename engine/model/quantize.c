@@ -8,7 +8,8 @@
  *
  * Some matrices cost little and are felt much, so the mixes of 4 and 5 bits keep more bits for
  * them: the head, and value and down in the first and last eighth of the layers and in every
- * third between. These are the mixes that are known as Q4_K_M and Q5_K_M.
+ * third between. These are the mixes that are known as Q4_K_M and Q5_K_M. The experts of a
+ * mixture are most of its weights, and all of one kind go into one tensor.
  */
 #include "engine/model/quantize.h"
 
@@ -26,32 +27,39 @@
 #include "kernels/cpu/pool.h"
 #include "kernels/model_desc.h"
 
-enum { CHUNK = 8 << 20 /* bytes written at once */, MOST_PARTS = 3, PARTS = 64 };
+enum { CHUNK = 8 << 20 /* bytes written at once */, MOST_FUSED = 3, PARTS = 64 };
 
-/* A type that can be asked for: what most matrices get, what the important ones get, and its
- * number in general.file_type. */
+/* A type that can be asked for: what most matrices get, what the important ones and those of
+ * experts get, and its number in general.file_type. */
 static const struct mix {
     const char *name;
-    enum esp_dtype most, important;
+    enum esp_dtype most, important, experts, important_experts;
     int file_type;
 } mixes[] = {
-    {"q8_0", ESP_Q8_0, ESP_Q8_0, 7},  {"q6_k", ESP_Q6_K, ESP_Q6_K, 18},
-    {"q5_k", ESP_Q5_K, ESP_Q6_K, 17}, {"q4_k", ESP_Q4_K, ESP_Q6_K, 15},
-    {"q4_0", ESP_Q4_0, ESP_Q4_0, 2},  {"bf16", ESP_BF16, ESP_BF16, 32},
-    {"f16", ESP_F16, ESP_F16, 1},     {"f32", ESP_F32, ESP_F32, 0},
+    {"q8_0", ESP_Q8_0, ESP_Q8_0, ESP_Q8_0, ESP_Q8_0, 7},
+    {"q6_k", ESP_Q6_K, ESP_Q6_K, ESP_Q6_K, ESP_Q6_K, 18},
+    {"q5_k", ESP_Q5_K, ESP_Q6_K, ESP_Q5_K, ESP_Q6_K, 17},
+    {"q4_k", ESP_Q4_K, ESP_Q6_K, ESP_Q4_K, ESP_Q6_K, 15},
+    {"q4_0", ESP_Q4_0, ESP_Q4_0, ESP_Q4_0, ESP_Q4_0, 2},
+    {"mxfp4", ESP_Q8_0, ESP_Q8_0, ESP_MXFP4, ESP_MXFP4, 38},
+    {"bf16", ESP_BF16, ESP_BF16, ESP_BF16, ESP_BF16, 32},
+    {"f16", ESP_F16, ESP_F16, ESP_F16, ESP_F16, 1},
+    {"f32", ESP_F32, ESP_F32, ESP_F32, ESP_F32, 0},
 };
 
 enum { MIXES = sizeof mixes / sizeof *mixes };
 
 const char *esp_quantize_types(void)
 {
-    return "q8_0, q6_k, q5_k, q4_k, q4_0, bf16, f16, f32";
+    return "q8_0, q6_k, q5_k, q4_k, q4_0, mxfp4, bf16, f16, f32";
 }
 
-/* One tensor of the new file. A fused one is made of several slots, one after the other. */
+/* One tensor of the new file. A fused one is made of several slots, one after the other, and
+ * that of experts of the same slot of all. */
 struct planned {
     char name[128];
-    const struct esp_tensor *parts[MOST_PARTS];
+    const struct esp_tensor *fused[MOST_FUSED];
+    const struct esp_tensor *first_expert; /* or NULL */
     int part_count;
     enum esp_dtype dtype;
     bool vector;
@@ -83,17 +91,29 @@ static const struct esp_architecture *const architectures[] = {
 
 /* ------------------------------------------------------------------ the plan */
 
+static const struct esp_tensor *part_of(const struct planned *p, int i)
+{
+    const char *first = (const char *)p->first_expert;
+    return first ? (const struct esp_tensor *)(first + (size_t)i * sizeof(struct esp_expert))
+                 : p->fused[i];
+}
+
 static int rows_of(const struct planned *p)
 {
     int rows = 0;
     for (int i = 0; i < p->part_count; i++)
-        rows += p->parts[i]->rows;
+        rows += part_of(p, i)->rows;
     return rows;
+}
+
+static int columns_of(const struct planned *p)
+{
+    return part_of(p, 0)->columns;
 }
 
 static size_t size_of(const struct planned *p)
 {
-    return (size_t)rows_of(p) * esp_dtype_row_bytes(p->dtype, p->parts[0]->columns);
+    return (size_t)rows_of(p) * esp_dtype_row_bytes(p->dtype, columns_of(p));
 }
 
 /* Rows that are no whole blocks get a type with smaller ones that keeps at least as much. */
@@ -104,16 +124,22 @@ static enum esp_dtype fitting(enum esp_dtype dtype, int columns)
     return columns % esp_dtype_block(dtype) != 0 ? ESP_F16 : dtype;
 }
 
-static bool is_important(const struct quantizing *q, size_t slot, int layer)
+/* Of the layers whose value and down get more bits. */
+static bool is_important_layer(const struct quantizing *q, int layer)
 {
     const int layers = q->model->desc.layers, eighth = layers / 8;
+    return layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2;
+}
+
+static bool is_important(const struct quantizing *q, size_t slot, int layer)
+{
     const bool tied = q->model->desc.head.data == q->model->desc.embedding.data;
     if (layer < 0)
         return slot == offsetof(struct esp_model_desc, head) ||
                (tied && slot == offsetof(struct esp_model_desc, embedding));
     if (slot != offsetof(struct esp_layer, value) && slot != offsetof(struct esp_layer, down))
         return false;
-    return layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2;
+    return is_important_layer(q, layer);
 }
 
 static bool is_rotated(const struct esp_tensor_rule *rule)
@@ -138,6 +164,12 @@ static bool is_positions(const struct esp_tensor_rule *rule, int layer)
     return layer < 0 && rule->slot == offsetof(struct esp_model_desc, position_embedding);
 }
 
+/* A router is small, and who gets a token depends on it. */
+static bool is_router(const struct esp_tensor_rule *rule, int layer)
+{
+    return layer >= 0 && rule->slot == offsetof(struct esp_layer, router);
+}
+
 /* Plans the tensors of one table; `base` is the struct that its slots lie in. */
 static int plan_table(struct quantizing *q, const struct esp_tensor_rule *rules,
                       const void *base, int layer)
@@ -152,23 +184,42 @@ static int plan_table(struct quantizing *q, const struct esp_tensor_rule *rules,
             continue;
         struct planned *p = &q->planned[q->count];
         *p = (struct planned){.vector = rule->columns == ESP_ONE};
-        if (!esp_gguf_tensor_name(p->name, sizeof p->name, rule, layer))
+        if (!esp_gguf_tensor_name(p->name, sizeof p->name, q->architecture->family, rule,
+                                  layer))
             return esp_fail(q->err, q->errlen, ESP_E_UNSUPPORTED,
                             "%s: GGUF has no name for the tensor %s", q->model->path,
                             rule->name);
         for (const struct esp_tensor_rule *part = rules; part->name; part++)
             if (part == rule || first_of(rules, part) == rule)
-                p->parts[p->part_count++] =
+                p->fused[p->part_count++] =
                     (const struct esp_tensor *)((const char *)base + part->slot);
         enum esp_dtype wanted =
             is_important(q, rule->slot, layer) ? q->mix->important : q->mix->most;
-        const bool kept = p->vector || is_positions(rule, layer);
+        const bool kept = p->vector || is_positions(rule, layer) || is_router(rule, layer);
         p->dtype = kept ? ESP_F32 : fitting(wanted, slot->columns);
         p->paired =
             layer >= 0 && own && own->paired && is_rotated(rule) ? q->model->desc.head_dim : 0;
         q->count++;
     }
     return ESP_OK;
+}
+
+/* Plans the tensors with the experts of a layer. */
+static void plan_experts(struct quantizing *q, int layer)
+{
+    const struct esp_expert *expert = q->model->desc.layer[layer].expert;
+    for (const struct esp_tensor_rule *rule = q->architecture->family->expert_tensors;
+         expert && rule->name; rule++) {
+        struct planned *p = &q->planned[q->count++];
+        const bool down = rule->slot == offsetof(struct esp_expert, down);
+        const enum esp_dtype wanted =
+            down && is_important_layer(q, layer) ? q->mix->important_experts : q->mix->experts;
+        *p = (struct planned){.vector = rule->columns == ESP_ONE};
+        esp_gguf_expert_name(p->name, sizeof p->name, rule, layer);
+        p->first_expert = (const struct esp_tensor *)((const char *)expert + rule->slot);
+        p->part_count = q->model->desc.experts;
+        p->dtype = p->vector ? ESP_F32 : fitting(wanted, columns_of(p));
+    }
 }
 
 static int count_rules(const struct esp_tensor_rule *rule)
@@ -183,15 +234,19 @@ static int plan(struct quantizing *q)
 {
     const struct esp_family *family = q->architecture->family;
     const struct esp_model_desc *d = &q->model->desc;
+    const int experts = family->expert_tensors ? count_rules(family->expert_tensors) : 0;
     size_t most = (size_t)count_rules(family->tensors) +
-                  (size_t)d->layers * (size_t)count_rules(family->layer_tensors);
+                  (size_t)d->layers * (size_t)(count_rules(family->layer_tensors) + experts);
     q->planned = calloc(most, sizeof *q->planned);
     if (!q->planned)
         return esp_fail(q->err, q->errlen, ESP_E_MEMORY, "not enough memory for %s",
                         q->model->path);
     int status = plan_table(q, family->tensors, d, -1);
-    for (int i = 0; i < d->layers && status == ESP_OK; i++)
+    for (int i = 0; i < d->layers && status == ESP_OK; i++) {
         status = plan_table(q, family->layer_tensors, &d->layer[i], i);
+        if (status == ESP_OK)
+            plan_experts(q, i);
+    }
     return status;
 }
 
@@ -212,6 +267,16 @@ static int find_factors(struct quantizing *q)
     return ESP_OK;
 }
 
+/* Experts are a dimension of their own. */
+static void put_shape(struct esp_gguf_header *header, const struct planned *p, uint32_t type)
+{
+    const bool experts = p->first_expert != NULL;
+    const int64_t shape[] = {p->part_count, experts ? part_of(p, 0)->rows : rows_of(p),
+                             columns_of(p)};
+    esp_gguf_put_tensor(header, p->name, shape + !experts, 3 - !experts - p->vector, type,
+                        size_of(p));
+}
+
 static int make_header(struct quantizing *q, struct esp_bytes *bytes)
 {
     struct esp_gguf_header header = {.value_count = 0};
@@ -220,17 +285,16 @@ static int make_header(struct quantizing *q, struct esp_bytes *bytes)
     if (status == ESP_OK)
         status = find_factors(q);
     if (status == ESP_OK) {
-        size_t factors = (size_t)q->model->desc.rotary / 2;
+        const int64_t factors = q->model->desc.rotary / 2;
         esp_gguf_put(&header, "general.file_type", ESP_GGUF_U32, q->mix->file_type);
         esp_gguf_put(&header, "general.quantization_version", ESP_GGUF_U32, 2);
         if (q->factors)
-            esp_gguf_put_tensor(&header, "rope_freqs.weight", (int64_t)factors, 1, true, 0,
-                                factors * sizeof *q->factors);
+            esp_gguf_put_tensor(&header, "rope_freqs.weight", &factors, 1, 0,
+                                (size_t)factors * sizeof *q->factors);
         for (int i = 0; i < q->count; i++) {
             const struct planned *p = &q->planned[i];
             const struct esp_gguf_type *type = esp_gguf_type_named(esp_dtype_name(p->dtype));
-            esp_gguf_put_tensor(&header, p->name, rows_of(p), p->parts[0]->columns, p->vector,
-                                type->number, size_of(p));
+            put_shape(&header, p, type->number);
         }
         if (!esp_gguf_header_bytes(&header, bytes))
             status = esp_fail(q->err, q->errlen, ESP_E_MEMORY, "not enough memory for %s",
@@ -260,15 +324,15 @@ static void read_row(const struct planned *p, int row, float *out)
         row += in_head / 2 + (in_head % 2) * p->paired / 2 - in_head;
     }
     int part = 0;
-    while (row >= p->parts[part]->rows)
-        row -= p->parts[part++]->rows;
-    esp_tensor_read_row(p->parts[part], row, out);
+    while (row >= part_of(p, part)->rows)
+        row -= part_of(p, part++)->rows;
+    esp_tensor_read_row(part_of(p, part), row, out);
 }
 
 static void round_part(void *arg, int part, int thread)
 {
     struct chunk *c = arg;
-    const int columns = c->planned->parts[0]->columns;
+    const int columns = columns_of(c->planned);
     const size_t bytes = esp_dtype_row_bytes(c->planned->dtype, columns);
     float *row = c->room + (size_t)thread * 2 * (size_t)columns, *back = row + columns;
     int begin = (int)((int64_t)c->rows * part / c->parts);
@@ -319,7 +383,7 @@ static void count_loss(struct quantizing *q, const struct planned *p, double los
         return;
     q->lost += lost;
     q->all += all;
-    q->numbers += (double)rows_of(p) * p->parts[0]->columns;
+    q->numbers += (double)rows_of(p) * columns_of(p);
     q->stored += (double)size_of(p);
     if (share > q->report->worst) {
         q->report->worst = share;
@@ -330,7 +394,7 @@ static void count_loss(struct quantizing *q, const struct planned *p, double los
 static int write_tensor(struct quantizing *q, const struct esp_writing *w,
                         const struct planned *p)
 {
-    const int rows = rows_of(p), columns = p->parts[0]->columns;
+    const int rows = rows_of(p), columns = columns_of(p);
     const size_t bytes = esp_dtype_row_bytes(p->dtype, columns);
     const int most = (int)(bytes < CHUNK ? CHUNK / bytes : 1);
     struct chunk c = {.planned = p};

@@ -17,9 +17,6 @@
 #include "engine/model/architecture.h"
 #include "kernels/status.h"
 
-#define EITHER(key)                                                                            \
-    "rope_scaling." key "|rope_parameters." key "|rope_parameters.full_attention." key
-
 enum rope_type { DEFAULT, LINEAR, DYNAMIC, LLAMA3, YARN, LONGROPE, ROPE_TYPES };
 
 struct rotation {
@@ -53,10 +50,10 @@ static int rope_type(const struct rotation *r)
                                                   "llama3",  "yarn",   "longrope"};
     const char *key;
     int length;
-    const cJSON *item =
-        esp_json_find(r->json->root, EITHER("rope_type") "|" EITHER("type"), &key, &length);
+    const cJSON *item = esp_json_find(
+        r->json->root, ESP_ROPE_KEY("rope_type") "|" ESP_ROPE_KEY("type"), &key, &length);
     const char *name = item ? cJSON_GetStringValue(item) : "default";
-    bool lists = find(r, EITHER("long_factor")) != NULL;
+    bool lists = find(r, ESP_ROPE_KEY("long_factor")) != NULL;
     if (name && (strcmp(name, "su") == 0 || (lists && strcmp(name, "yarn") == 0)))
         name = "longrope"; /* as the first Phi-3 models call it */
     for (int type = 0; name && type < ROPE_TYPES; type++)
@@ -106,9 +103,9 @@ static void stretch_long(const struct rotation *r, const double value[LLAMA3_VAL
 static int scale_llama3(const struct rotation *r)
 {
     double value[LLAMA3_VALUES] = {ESP_REQUIRED, ESP_REQUIRED};
-    int status = read_number(r, &value[LOW], 1e-6, 1e6, EITHER("low_freq_factor"));
+    int status = read_number(r, &value[LOW], 1e-6, 1e6, ESP_ROPE_KEY("low_freq_factor"));
     if (status == 0)
-        status = read_number(r, &value[HIGH], 1e-6, 1e6, EITHER("high_freq_factor"));
+        status = read_number(r, &value[HIGH], 1e-6, 1e6, ESP_ROPE_KEY("high_freq_factor"));
     if (status == 0 && value[HIGH] <= value[LOW])
         return esp_fail(r->err, r->errlen, ESP_E_FORMAT,
                         "%s: high_freq_factor (%g) must be larger than low_freq_factor (%g)",
@@ -134,16 +131,16 @@ static double frequency_with(const struct rotation *r, double turns)
 static int scale_yarn(const struct rotation *r)
 {
     double fast = 32, slow = 1, scale = 0, mscale = 0, mscale_all = 0;
-    const cJSON *truncate = find(r, EITHER("truncate"));
-    int status = read_number(r, &fast, 1e-6, 1e6, EITHER("beta_fast"));
+    const cJSON *truncate = find(r, ESP_ROPE_KEY("truncate"));
+    int status = read_number(r, &fast, 1e-6, 1e6, ESP_ROPE_KEY("beta_fast"));
     if (status == 0)
-        status = read_number(r, &slow, 1e-6, 1e6, EITHER("beta_slow"));
+        status = read_number(r, &slow, 1e-6, 1e6, ESP_ROPE_KEY("beta_slow"));
     if (status == 0)
-        status = read_number(r, &mscale, 0, 1e3, EITHER("mscale"));
+        status = read_number(r, &mscale, 0, 1e3, ESP_ROPE_KEY("mscale"));
     if (status == 0)
-        status = read_number(r, &mscale_all, 0, 1e3, EITHER("mscale_all_dim"));
+        status = read_number(r, &mscale_all, 0, 1e3, ESP_ROPE_KEY("mscale_all_dim"));
     if (status == 0)
-        status = read_number(r, &scale, 1e-3, 1e3, EITHER("attention_factor"));
+        status = read_number(r, &scale, 1e-3, 1e3, ESP_ROPE_KEY("attention_factor"));
     if (status < 0)
         return status;
     if (r->theta <= 1)
@@ -202,7 +199,7 @@ static int scale_longrope(const struct rotation *r)
 {
     struct esp_rotation_tables *t = r->tables;
     double scale = 0;
-    int status = read_number(r, &scale, 1e-3, 1e3, EITHER("attention_factor"));
+    int status = read_number(r, &scale, 1e-3, 1e3, ESP_ROPE_KEY("attention_factor"));
     if (status < 0)
         return status;
     if (scale == 0)
@@ -213,8 +210,8 @@ static int scale_longrope(const struct rotation *r)
     if (!(t->extended = new_table(r)))
         return esp_fail(r->err, r->errlen, ESP_E_MEMORY, "not enough memory for %s",
                         r->json->path);
-    status = divide_by_list(r, t->global, EITHER("short_factor"));
-    return status < 0 ? status : divide_by_list(r, t->extended, EITHER("long_factor"));
+    status = divide_by_list(r, t->global, ESP_ROPE_KEY("short_factor"));
+    return status < 0 ? status : divide_by_list(r, t->extended, ESP_ROPE_KEY("long_factor"));
 }
 
 /* ------------------------------------------------------------------ all of them */
@@ -231,14 +228,15 @@ static int read_scaling(struct rotation *r)
     if (r->type == DEFAULT || r->type == DYNAMIC)
         return 0;
     if (r->type != LINEAR)
-        status = read_number(
-            r, &r->original, 1, 16 << 20,
-            "original_max_position_embeddings|" EITHER("original_max_position_embeddings"));
+        status = read_number(r, &r->original, 1, 16 << 20,
+                             "original_max_position_embeddings|" ESP_ROPE_KEY(
+                                 "original_max_position_embeddings"));
     if (status < 0)
         return status;
     r->factor = r->type == LINEAR || r->type == LLAMA3 ? ESP_REQUIRED
                                                        : r->config->context / r->original;
-    return read_number(r, &r->factor, r->type == LONGROPE ? 1e-6 : 1, 1e6, EITHER("factor"));
+    return read_number(r, &r->factor, r->type == LONGROPE ? 1e-6 : 1, 1e6,
+                       ESP_ROPE_KEY("factor"));
 }
 
 static int scale(const struct rotation *r)

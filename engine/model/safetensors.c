@@ -288,7 +288,9 @@ static int open_all(struct esp_stored_set *set, const char *folder, char *err, s
                      "%s holds neither model.safetensors nor model.safetensors.index.json: "
                      "save the model in the safetensors format, or name a GGUF file",
                      folder);
-    return status < 0 ? status : esp_stored_finish(set, err, errlen);
+    if (status == 0)
+        status = esp_stored_finish(set, err, errlen);
+    return status < 0 ? status : esp_stored_join_scales(set, err, errlen);
 }
 
 int esp_safetensors_open_file(struct esp_stored_set **set, const char *folder, const char *name,

@@ -138,6 +138,54 @@ struct esp_stored *esp_stored_find(const struct esp_stored_set *set, const char 
     return set->count ? bsearch(&key, set->tensors, set->count, sizeof key, by_name) : NULL;
 }
 
+/* ------------------------------------------------------------------ scales that lie apart */
+
+static const char BLOCKS[] = "_blocks", SCALES[] = "_scales";
+
+/* Whether `scales` has a byte for each 16 of `blocks`. */
+static bool go_together(const struct esp_stored *blocks, const struct esp_stored *scales)
+{
+    const int rank = blocks->rank - 1;
+    return rank >= 2 && scales && scales->rank == rank && blocks->shape[rank] == 16 &&
+           strcmp(blocks->type, "U8") == 0 && strcmp(scales->type, "U8") == 0 &&
+           memcmp(blocks->shape, scales->shape, (size_t)rank * sizeof *scales->shape) == 0 &&
+           blocks->shape[rank - 1] <= INT64_MAX / 32;
+}
+
+int esp_stored_join_scales(struct esp_stored_set *set, char *err, size_t errlen)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < set->count; i++) {
+        struct esp_stored *t = &set->tensors[i];
+        const size_t length = strlen(t->name), suffix = sizeof BLOCKS - 1;
+        char name[256];
+        if (length <= suffix || length >= sizeof name ||
+            strcmp(t->name + length - suffix, BLOCKS) != 0)
+            continue;
+        snprintf(name, sizeof name, "%.*s%s", (int)(length - suffix), t->name, SCALES);
+        struct esp_stored *scales = esp_stored_find(set, name);
+        if (!go_together(t, scales))
+            continue;
+        snprintf(t->type, sizeof t->type, "MXFP4");
+        t->shape[--t->rank - 1] *= 32;
+        t->scale_source = scales->source;
+        t->scale_offset = scales->offset;
+        scales->used = true; /* to be left out */
+    }
+    for (size_t i = 0; i < set->count; i++) {
+        struct esp_stored *t = &set->tensors[i];
+        if (t->used) {
+            free(t->name);
+            continue;
+        }
+        if (t->scale_source)
+            t->name[strlen(t->name) - (sizeof BLOCKS - 1)] = '\0';
+        set->tensors[kept++] = *t;
+    }
+    set->count = kept;
+    return esp_stored_finish(set, err, errlen);
+}
+
 int esp_stored_unused(const struct esp_stored_set *set, const char **first)
 {
     int count = 0;

@@ -34,6 +34,10 @@ struct esp_stored {
      * added to norms is. `paired`: the rows of each head are in pairs, see struct esp_tensor.
      */
     bool converted, paired;
+    /* MXFP4 of a folder: the scales (rows, blocks), a byte each, lie in this file; else NULL.
+     * See struct esp_tensor. */
+    struct esp_tensor_file *scale_source;
+    size_t scale_offset;
 };
 
 /* One open file of a set. */
@@ -66,6 +70,10 @@ bool esp_stored_reserve(struct esp_stored_set *set, size_t more);
  * The pointer is valid until the next reserve. */
 struct esp_stored *esp_stored_add(struct esp_stored_set *set, struct esp_shard *shard,
                                   const char *name);
+/* Makes one tensor NAME of type MXFP4 of each two bytes tensors NAME_blocks (..., blocks, 16)
+ * and NAME_scales (..., blocks), as Hugging Face stores that type. After esp_stored_finish().
+ */
+int esp_stored_join_scales(struct esp_stored_set *set, char *err, size_t errlen);
 /* Sorts the tensors; fails if a name is there twice. */
 int esp_stored_finish(struct esp_stored_set *set, char *err, size_t errlen);
 

@@ -35,6 +35,7 @@ struct esp_cpu_layer {
     const float *norm1, *norm1_bias, *norm2, *norm2_bias;
     const float *norm_attended, *norm_mlp;
     const float *query_norm, *key_norm; /* (head_dim), or padded of all heads, or NULL */
+    const float *sink_logit;            /* (heads), padded, or NULL */
     struct esp_packed query, key, value, output, gate, up, down;
     struct esp_packed router;
     struct esp_cpu_expert *expert; /* (experts), or NULL */

@@ -384,7 +384,7 @@ static void mlp_part(void *arg, int part, int thread)
     for (int i = 0; i < p->rows; i++) {
         size_t at = (size_t)i * c->ffn + (size_t)begin * ESP_PANEL;
         p->isa->activation(c->up.x + at, gated ? c->gate + at : NULL, c->up.x + at,
-                           (end - begin) * ESP_PANEL, p->d->activation);
+                           (end - begin) * ESP_PANEL, p->d->activation, &p->d->clamp);
         esp_cpu_prepare(p, &c->up, i, begin * ESP_PANEL, end * ESP_PANEL);
     }
 }

@@ -85,7 +85,9 @@ struct esp_attention {
     const int32_t *extra[ESP_QUERIES];
     int sinks, from[ESP_QUERIES];        /* from[i] <= sinks: it sees all */
     const float *for_sinks[ESP_QUERIES]; /* (head_dim) as q, or NULL */
-    float cap;                           /* scores x become cap * tanh(x / cap); 0: they stay */
+    /* A score of each query that is of no row: it takes part in the softmax; NULL: none. */
+    const float *sink_logit[ESP_QUERIES];
+    float cap;     /* scores x become cap * tanh(x / cap); 0: they stay */
     float *scores; /* (queries, scores_stride), scratch for blocks * 16 each */
     size_t scores_stride;
 };
@@ -116,9 +118,10 @@ struct esp_cpu_isa {
     void (*scale)(float *x, int n, float factor);
     /* x = cap * tanh(x / cap) */
     void (*cap)(float *x, int n, float cap);
-    /* out = the activation of gate (NULL where it has none) and up; n is a multiple of 16. */
+    /* out = the activation of gate (NULL where it has none) and up; n is a multiple of 16.
+     * clamp may be NULL for kinds that have no limits. */
     void (*activation)(float *out, const float *gate, const float *up, int n,
-                       enum esp_activation kind);
+                       enum esp_activation kind, const struct esp_clamp *clamp);
 
     /* On one row of n values; see esp_backend_ops. scratch: room for 2 * n 32-bit words. */
     int (*argmax)(const float *x, int n, int32_t *id);

@@ -6,7 +6,8 @@
  *   BF16          (column, 16) words of 32 bits: rows j and j + 16
  *   BF16, pairs   (32 columns, half, pair of columns, 16) words: see amx.c
  *   blocks        (block, field): the fields of the format one after the other, those
- *                 of 2 bytes as (field, 32), those of 4 as (half, word, 16); no bit is moved
+ *                 of 1 or 2 bytes as (field, 32), those of 4 as (half, word, 16); no bit is
+ * moved
  *
  * Four words of four rows are turned at once: streamed weights are packed for every pass.
  */
@@ -28,6 +29,7 @@ static const struct field fields[ESP_DTYPE_COUNT][FIELDS] = {
     [ESP_Q4_0] = {{0, 2, 1}, {2, 4, 4}},
     [ESP_Q5_0] = {{0, 2, 1}, {2, 4, 1}, {6, 4, 4}},
     [ESP_IQ4_NL] = {{0, 2, 1}, {2, 4, 4}},
+    [ESP_MXFP4] = {{0, 1, 1}, {1, 4, 4}},
     [ESP_Q4_K] = {{0, 2, 1}, {2, 2, 1}, {4, 4, 3}, {16, 4, 32}},
     [ESP_Q5_K] = {{0, 2, 1}, {2, 2, 1}, {4, 4, 3}, {16, 4, 8}, {48, 4, 32}},
     [ESP_Q6_K] = {{208, 2, 1}, {192, 4, 4}, {128, 4, 16}, {0, 4, 32}},
@@ -219,10 +221,14 @@ static char *place_field(char *out, const struct field *f, const struct source *
                 place_words(out, block + (size_t)first * s->stride, s->stride, rows, f->count);
             out += ESP_LANES * 4 * f->count;
         }
-    else
+    else if (f->size == 2)
         for (int k = 0; k < f->count; k++, out += ESP_PANEL * 2)
             for (int j = 0; j < s->count; j++)
                 memcpy(out + 2 * j, block + 2 * k + (size_t)j * s->stride, 2);
+    else
+        for (int k = 0; k < f->count; k++, out += ESP_PANEL)
+            for (int j = 0; j < s->count; j++)
+                out[j] = block[k + (ptrdiff_t)((size_t)j * s->stride)];
     return out;
 }
 
@@ -265,7 +271,7 @@ void esp_cpu_pack_stored(struct esp_packed *part, const struct esp_packed *w, in
                          int count, char *room)
 {
     const struct esp_tensor *t = w->stored;
-    const bool plain = !t->paired && !t->transposed && t->block == t->rows;
+    const bool plain = !t->paired && !t->transposed && !t->scales && t->block == t->rows;
     const size_t row_bytes = esp_dtype_row_bytes(w->dtype, w->columns);
     const int first = begin * ESP_PANEL;
     char *copy = room + ESP_PACKED_TOGETHER * esp_cpu_panel_bytes(w);
@@ -303,7 +309,7 @@ static const char *take_block(enum esp_dtype dtype, const char *packed, int j, c
     for (const struct field *f = fields[dtype]; f < fields[dtype] + FIELDS && f->count; f++) {
         for (int k = 0; k < f->count; k++) {
             const int at =
-                f->size == 2 ? k * ESP_PANEL + j : (half * f->count + k) * ESP_LANES + lane;
+                f->size < 4 ? k * ESP_PANEL + j : (half * f->count + k) * ESP_LANES + lane;
             memcpy(block + f->offset + k * f->size, packed + at * f->size, f->size);
         }
         packed += f->count * f->size * ESP_PANEL;

@@ -149,6 +149,7 @@ static void attend(const struct esp_cpu_pass *p, int thread, int kv_head, int be
         .scores_stride = capacity,
         .sinks = sinks_of(p),
     };
+    const float *sink_logit = p->w->layer[p->layer].sink_logit;
     int last = 0, previous = -1;
     for (int i = 0; i < a.queries; i++) {
         int at = (begin + i) / group, row = p->going ? p->going[at] : at;
@@ -170,6 +171,8 @@ static void attend(const struct esp_cpu_pass *p, int thread, int kv_head, int be
             }
         }
         set_windows(p, &a, i, row, offset);
+        a.sink_logit[i] =
+            sink_logit ? sink_logit + kv_head * group + (begin + i) % group : NULL;
         previous = row;
     }
     a.blocks = (b->first + last) / ESP_LANES + 1;

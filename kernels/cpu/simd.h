@@ -26,16 +26,15 @@
 /* ESP_ISA_NAME(matmul) is matmul_avx2 in the AVX2 build: no two builds share a symbol. */
 #define ESP_ISA_NAME(name) ESP_PASTE(ESP_PASTE(name, _), ESP_ISA)
 
-/* Inlined whatever it costs, for speed. The address sanitizer would take minutes to compile
- * that. A V16_VALUE has no pointers: there is nothing to check, and checks of its own values
- * would make it ten times slower.
+/* Inlined whatever it costs, for speed. A V16_VALUE has no pointers, so the address sanitizer
+ * has nothing to check in it. What reads and writes memory is not inlined where that sanitizer
+ * checks it: it would take minutes to compile.
  */
+#define V16_VALUE static inline __attribute__((always_inline))
 #ifdef __SANITIZE_ADDRESS__
 #define V16 static __attribute__((noinline, unused))
-#define V16_VALUE static __attribute__((noinline, unused, no_sanitize_address))
 #else
-#define V16 static inline __attribute__((always_inline))
-#define V16_VALUE V16
+#define V16 V16_VALUE
 #endif
 
 #define V16_ROUND 0x1.8p23f /* adding it rounds a float below 2^22 to an integer */

@@ -45,6 +45,7 @@ struct file {
 
 struct matrix {
     struct esp_tensor stored; /* data: in a buffer while the layer is held */
+    struct matrix *scales_of; /* NULL; or these are the scales of that matrix */
     int file;
     size_t begin, end; /* in the file */
     size_t at;         /* in the buffer */
@@ -122,15 +123,60 @@ static int find_file(struct esp_cpu_stream *s, struct esp_tensor_file *source)
     return s->files++;
 }
 
-/* Bytes from the first stored row to the last one. */
+/* Of a row whose scales lie apart: a byte for each block. */
+static size_t scale_bytes(const struct esp_tensor *t)
+{
+    return (size_t)(t->columns / esp_dtype_block(t->dtype));
+}
+
+/* Bytes from the first stored row to the last one, without scales that lie apart. */
 static size_t stored_bytes(const struct esp_tensor *t)
 {
-    const size_t rows = (size_t)t->rows, block = (size_t)t->block;
+    const size_t last = (size_t)t->rows - 1, block = (size_t)t->block;
+    const size_t at = last / block * (size_t)t->stride + last % block;
+    const size_t bytes = esp_dtype_row_bytes(t->dtype, t->columns);
     if (t->transposed)
-        return (((size_t)t->columns - 1) * (size_t)t->transposed + rows) *
+        return (((size_t)t->columns - 1) * (size_t)t->transposed + at + 1) *
                esp_dtype_block_bytes(t->dtype);
-    return ((rows - 1) / block * (size_t)t->stride + (rows - 1) % block + 1) *
-           esp_dtype_row_bytes(t->dtype, t->columns);
+    return (at + 1) * (t->scales ? bytes - scale_bytes(t) : bytes);
+}
+
+/* A matrix, or the scales of one, becomes the next one of the layer. */
+static struct matrix *add_matrix(struct esp_cpu_stream *s, struct layer *l,
+                                 const struct esp_tensor *tensor,
+                                 struct esp_tensor_file *source)
+{
+    struct matrix **all = realloc(l->matrix, ((size_t)l->matrices + 1) * sizeof *all);
+    struct matrix *m = calloc(1, sizeof *m);
+    const int file = find_file(s, source);
+    if (all)
+        l->matrix = all;
+    if (!all || !m || file < 0) {
+        free(m);
+        return NULL;
+    }
+    m->stored = *tensor;
+    m->stored.source = m->stored.scale_source = NULL;
+    m->file = file;
+    m->begin = tensor->offset;
+    m->end = tensor->offset + stored_bytes(tensor);
+    all[l->matrices++] = m;
+    return m;
+}
+
+static struct matrix *add_scales(struct esp_cpu_stream *s, struct layer *l, struct matrix *of,
+                                 const struct esp_tensor *tensor)
+{
+    struct matrix *m = add_matrix(s, l, tensor, tensor->scale_source);
+    if (m) {
+        const size_t rows =
+            stored_bytes(tensor) /
+            (esp_dtype_row_bytes(tensor->dtype, tensor->columns) - scale_bytes(tensor));
+        m->scales_of = of;
+        m->begin = tensor->scale_offset;
+        m->end = m->begin + rows * scale_bytes(tensor);
+    }
+    return m;
 }
 
 int esp_cpu_stream_add(struct esp_cpu_stream *s, int layer, const struct esp_tensor *tensor,
@@ -141,21 +187,9 @@ int esp_cpu_stream_add(struct esp_cpu_stream *s, int layer, const struct esp_ten
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "layers can be streamed from a file only, and this model was made "
                         "larger in memory: write it with `espalier inflate` first");
-    struct matrix **all = realloc(l->matrix, ((size_t)l->matrices + 1) * sizeof *all);
-    struct matrix *m = calloc(1, sizeof *m);
-    const int file = find_file(s, tensor->source);
-    if (all)
-        l->matrix = all;
-    if (!all || !m || file < 0) {
-        free(m);
+    struct matrix *m = add_matrix(s, l, tensor, tensor->source);
+    if (!m || (tensor->scales && !add_scales(s, l, m, tensor)))
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the model's layers");
-    }
-    m->stored = *tensor;
-    m->stored.source = NULL;
-    m->file = file;
-    m->begin = tensor->offset;
-    m->end = tensor->offset + stored_bytes(tensor);
-    all[l->matrices++] = m;
     *stored = &m->stored;
     return ESP_OK;
 }
@@ -426,8 +460,13 @@ int esp_cpu_stream_hold(struct esp_cpu_stream *s, int layer)
     if (!there)
         return ESP_E_FILE;
     const struct layer *l = &s->layer[layer];
-    for (int i = 0; i < l->matrices; i++)
-        l->matrix[i]->stored.data = buffer + l->matrix[i]->at;
+    for (int i = 0; i < l->matrices; i++) {
+        struct matrix *m = l->matrix[i];
+        if (m->scales_of)
+            m->scales_of->stored.scales = buffer + m->at;
+        else
+            m->stored.data = buffer + m->at;
+    }
     return ESP_OK;
 }
 

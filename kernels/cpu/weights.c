@@ -165,13 +165,13 @@ static int pack_matrix(struct packer *p, struct esp_packed *w, const struct esp_
 static int pack_experts(struct packer *p, struct esp_cpu_layer *out, const struct esp_layer *in,
                         const struct esp_model_desc *d)
 {
-    int status = pack_matrix(p, &out->router, &in->router, NULL);
+    int status = pack_matrix(p, &out->router, &in->router, &in->router_bias);
     for (int i = 0; i < d->experts && status == 0; i++) {
         struct esp_cpu_expert *to = &out->expert[i];
         const struct esp_expert *from = &in->expert[i];
-        if ((status = pack_matrix(p, &to->gate, &from->gate, NULL)) == 0 &&
-            (status = pack_matrix(p, &to->up, &from->up, NULL)) == 0)
-            status = pack_matrix(p, &to->down, &from->down, NULL);
+        if ((status = pack_matrix(p, &to->gate, &from->gate, &from->gate_bias)) == 0 &&
+            (status = pack_matrix(p, &to->up, &from->up, &from->up_bias)) == 0)
+            status = pack_matrix(p, &to->down, &from->down, &from->down_bias);
     }
     return status;
 }
@@ -188,6 +188,7 @@ static int pack_layer(struct packer *p, struct esp_cpu_layer *out, const struct 
     out->norm_mlp = pack_vector(p, &in->norm_mlp);
     out->query_norm = pack_vector(p, &in->query_norm);
     out->key_norm = pack_vector(p, &in->key_norm);
+    out->sink_logit = pack_vector(p, &in->sink_logit);
     if ((status = pack_matrix(p, &out->query, &in->query, &in->query_bias)) < 0 ||
         (status = pack_matrix(p, &out->key, &in->key, &in->key_bias)) < 0 ||
         (status = pack_matrix(p, &out->value, &in->value, &in->value_bias)) < 0 ||
@@ -353,7 +354,8 @@ static int panels_together(const struct esp_model_desc *d)
 {
     enum { MOST = 16 };
     const size_t fit = ((size_t)8 << 20) / panel_room(d);
-    if (d->layer[0].query.transposed == 0)
+    const struct esp_expert *expert = d->layer[0].expert;
+    if (d->layer[0].query.transposed == 0 && !(expert && expert->up.transposed))
         return 1;
     return fit < 1 ? 1 : fit > MOST ? MOST : (int)fit;
 }

@@ -55,29 +55,47 @@ static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
                                                                  : esp_cuda_pad(c->rows, 64));
 }
 
+/* Columns of the widest matrix. */
+static size_t widest(const struct esp_cuda_cache *c)
+{
+    size_t most = c->hidden > c->ffn ? c->hidden : c->ffn;
+    most = most > c->q_width ? most : c->q_width;
+    return most > c->joined_width ? most : c->joined_width;
+}
+
 static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
                     const struct esp_model_desc *d)
 {
     const size_t batch = c->max_batch, rows = esp_cuda_pad(batch, ROW_STEP);
+    const bool blocks = esp_cuda_has_blocks(d);
+    const size_t active = blocks ? sizeof(float) : 2; /* bytes of an activation */
     const size_t cached = (size_t)d->layers * d->kv_heads * c->rows * c->head_width;
     c->k = esp_cuda_take(arena, cached, 2);
     c->v = esp_cuda_take(arena, cached, 2);
     c->x = (float *)esp_cuda_take(arena, rows * c->hidden, sizeof(float));
-    c->normed = esp_cuda_take(arena, rows * c->hidden, 2);
-    c->normed2 = d->parallel_residual ? esp_cuda_take(arena, rows * c->hidden, 2) : NULL;
+    c->normed = esp_cuda_take(arena, rows * c->hidden, active);
+    c->normed2 = d->parallel_residual ? esp_cuda_take(arena, rows * c->hidden, active) : NULL;
     c->qkv = (float *)esp_cuda_take(arena, rows * c->qkv_width, sizeof(float));
     c->q = (float *)esp_cuda_take(arena, batch * d->heads * c->head_width, sizeof(float));
     c->for_sinks =
         (float *)esp_cuda_take(arena, batch * d->heads * c->head_width, sizeof(float));
     c->attended = esp_cuda_take(arena, rows * c->q_width, 2);
     c->up = (float *)esp_cuda_take(arena, rows * c->up_width, sizeof(float));
-    c->active = esp_cuda_take(arena, rows * c->ffn, 2);
+    c->active = esp_cuda_take(arena, rows * c->ffn, active);
     if (has_branch(d))
         c->branch = (float *)esp_cuda_take(arena, rows * c->hidden, sizeof(float));
     if (c->joined_width > 0)
-        c->joined = esp_cuda_take(arena, rows * c->joined_width, 2);
+        c->joined = esp_cuda_take(arena, rows * c->joined_width, active);
+    if (d->reads == ESP_READS_EAGLE3)
+        c->embedded = (float *)esp_cuda_take(arena, batch * c->hidden, sizeof(float));
     if (c->outputs_width > 0)
         c->outputs = (float *)esp_cuda_take(arena, rows * c->outputs_width, sizeof(float));
+    if (blocks) {
+        const size_t columns = widest(c), cuts = rows * columns / 32;
+        c->cut_words = esp_cuda_take(arena, cuts, ESP_CUDA_CUT_WORD_BYTES);
+        c->cuts = (struct esp_cuda_cut *)esp_cuda_take(arena, cuts, ESP_CUDA_CUT_BYTES);
+        c->narrow = esp_cuda_take(arena, rows * columns, 2);
+    }
     c->partial = (float *)esp_cuda_take(
         arena, (size_t)c->partial_rows * d->heads * (c->chunks + 1) * (c->head_width + 2),
         sizeof(float));
@@ -103,7 +121,7 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
 size_t esp_cuda_cache_need(const struct esp_model_desc *desc, int rows, int max_batch)
 {
     struct esp_cuda_cache c = {};
-    struct esp_cuda_arena arena = {NULL, 0};
+    struct esp_cuda_arena arena = {};
     c.rows = rows;
     c.max_batch = max_batch;
     measure(&c, desc);
@@ -115,7 +133,7 @@ static int prepare(struct esp_cuda_cache *c)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     struct esp_cuda_backend *backend = (struct esp_cuda_backend *)w->base.backend;
-    struct esp_cuda_arena arena = {NULL, 0};
+    struct esp_cuda_arena arena = {};
     c->bytes = esp_cuda_cache_need(w->desc, c->rows, c->max_batch);
     ESP_CUDA(backend, cudaMalloc((void **)&c->memory, c->bytes));
     ESP_CUDA(backend, cudaMemsetAsync(c->memory, 0, c->bytes, backend->stream));

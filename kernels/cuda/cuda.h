@@ -21,6 +21,8 @@ extern "C" {
 }
 
 struct esp_cuda_lt;
+struct esp_cuda_stream;
+struct esp_cuda_cut;
 
 /* Values that a call still owes: they are copied from pinned memory when the stream is idle.
  * `to` belongs to the caller and may be freed after a failure, so a call that fails discards
@@ -85,17 +87,19 @@ int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err,
 
 double esp_cuda_read_rate(struct esp_backend *backend, size_t bytes);
 
-/* Divides one allocation: with base = NULL it only counts. */
+/* Divides one allocation: with base = NULL it only counts. `shared`: others divide the same
+ * memory otherwise, so there are no fences in it. */
 struct esp_cuda_arena {
     char *base;
     size_t used;
+    bool shared;
 };
 
 static inline void *esp_cuda_take(struct esp_cuda_arena *arena, size_t count, size_t size)
 {
     const size_t bytes = count * size, room = (bytes + 255) / 256 * 256 + ESP_FENCE;
     char *at = arena->base ? arena->base + arena->used : NULL;
-    if (at)
+    if (at && !arena->shared)
         ESP_PUT_FENCE(at + bytes, room - bytes);
     arena->used += room;
     return at;
@@ -112,12 +116,13 @@ static inline size_t esp_cuda_pad(size_t n, size_t step)
     return (n + step - 1) / step * step;
 }
 
-/* A weight matrix: bf16 or fp16, row-major. */
+/* A weight matrix: bf16 or fp16, row-major; or quantised, in tiles (blocks.h). */
 struct esp_cuda_matrix {
     const void *data;  /* (rows padded to 16, stride) */
     const float *bias; /* (rows padded to 16) or NULL */
     int rows, columns;
-    size_t stride; /* columns, padded to 32 */
+    size_t stride;        /* columns, padded to 32 */
+    enum esp_dtype dtype; /* ESP_BF16, ESP_F16 or a quantised one */
 };
 
 struct esp_cuda_layer {
@@ -130,22 +135,31 @@ struct esp_cuda_layer {
      * of up alone where there is no gate */
     struct esp_cuda_matrix up;
     struct esp_cuda_matrix down; /* (hidden, ffn) */
+    /* Of weights with blocks, in place of qkv; `up` is then by itself, too. gate has no data
+     * where there is none. */
+    struct esp_cuda_matrix query, key, value, gate;
 };
 
 struct esp_cuda_weights {
     struct esp_weights base;
     const struct esp_model_desc *desc;
     bool half; /* fp16, else bf16 */
+    /* Some of the matrices are quantised. Then every tensor is a matrix of its own type, and
+     * activations are float32 except for c->attended. */
+    bool blocks;
     struct esp_cuda_layer *layer;
     const float *norm_final, *norm_final_bias;
     const float *norm_input;     /* of EAGLE-3 */
     struct esp_cuda_matrix fc;   /* of draft heads, or no data */
     const int32_t *output_of;    /* (vocabulary) row of `head`, -1: none; NULL: token i is row i */
     const float *inverse_frequency, *local_inverse_frequency; /* (rotary / 2); or NULL */
-    struct esp_cuda_matrix position_embedding; /* or no data */
+    struct esp_cuda_matrix position_embedding; /* 16 bits; or no data */
     struct esp_cuda_matrix embedding, head;   /* the same memory if tied */
     char *memory;                             /* the one allocation behind all of it */
     size_t bytes;
+    /* NULL: all layers stay. Otherwise `layer` has those that do not as they lie in the first
+     * buffer. */
+    struct esp_cuda_stream *stream;
 };
 
 static inline struct esp_cuda_weights *esp_cuda_weights_of(const struct esp_cache *cache)
@@ -158,7 +172,42 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
                           char *err, size_t errlen);
 void esp_cuda_weights_close(struct esp_weights *weights);
 size_t esp_cuda_weights_bytes(const struct esp_weights *weights);
+/* With a limit: the most that fits in it, or the least that is possible. */
 size_t esp_cuda_weights_need(const struct esp_model_desc *desc);
+/* Is a matrix of the model quantised? */
+bool esp_cuda_has_blocks(const struct esp_model_desc *desc);
+bool esp_cuda_weights_streamed(const struct esp_weights *weights,
+                               struct esp_streamed *streamed);
+
+/* ------------------------------------------------------------------ layers that do not fit */
+
+/* Of `layers` layers, `count` are streamed, evenly among the others: whether this one is. */
+bool esp_cuda_is_streamed(int layer, int layers, int count);
+
+/* NULL: no memory. */
+struct esp_cuda_stream *esp_cuda_stream_open(struct esp_cuda_backend *backend, int layers,
+                                             int streamed);
+void esp_cuda_stream_close(struct esp_cuda_stream *stream); /* NULL is allowed */
+/* For each streamed layer: its size, and its pieces in the second buffer. */
+void esp_cuda_stream_put(struct esp_cuda_stream *stream, int layer, size_t bytes,
+                         const struct esp_cuda_layer *second);
+void esp_cuda_stream_set_buffers(struct esp_cuda_stream *stream, char *first, char *second);
+size_t esp_cuda_stream_host_bytes(const struct esp_cuda_stream *stream);
+/* Takes the host's memory for all of them. esp_cuda_stream_host: where in it the piece of a
+ * layer is to be written that lies at `to` in the first buffer; NULL: the layer stays. */
+int esp_cuda_stream_pin(struct esp_cuda_stream *stream);
+char *esp_cuda_stream_host(const struct esp_cuda_stream *stream, int layer, const void *to);
+/* When all are written: asks for the first ones, and measures the speed of the copies. */
+int esp_cuda_stream_start(struct esp_cuda_stream *stream);
+/* All but resident_bytes. */
+void esp_cuda_stream_count(const struct esp_cuda_stream *stream, struct esp_streamed *streamed);
+
+/* A pass begins, and takes the layers in order. What is launched between hold and release may
+ * use *held. */
+int esp_cuda_stream_begin(struct esp_cuda_stream *stream);
+int esp_cuda_stream_hold(struct esp_cuda_weights *weights, int layer,
+                         const struct esp_cuda_layer **held);
+int esp_cuda_stream_release(struct esp_cuda_weights *weights, int layer);
 
 /* ------------------------------------------------------------------ one pass */
 
@@ -226,18 +275,23 @@ struct esp_cuda_cache {
     size_t hidden, q_width, qkv_width, up_width, ffn; /* padded */
     size_t joined_width, outputs_width;               /* padded; 0: not needed */
     float *x;       /* (max_batch, hidden) residual stream */
-    void *normed;   /* (max_batch, hidden) */
-    void *normed2;  /* (max_batch, hidden) of models with a parallel residual */
+    void *normed;   /* (max_batch, hidden) of 16 bits, or floats in a model with blocks */
+    void *normed2;  /* (max_batch, hidden) of models with a parallel residual, likewise */
     float *qkv;     /* (max_batch, qkv_width) */
     float *q;       /* (max_batch, heads, head_width) rotated and scaled */
     /* The same for the sinks of a window, at another position; of rows that have a gap. */
     float *for_sinks;
     void *attended; /* (max_batch, q_width) */
     float *up;      /* (max_batch, up_width) of cuBLASLt products before the activation */
-    void *active;   /* (max_batch, ffn) */
+    void *active;   /* (max_batch, ffn), likewise */
     float *branch;  /* (max_batch, hidden) what is to be added to x; or NULL */
     void *joined;   /* (max_batch, joined_width) what a draft head's products read; or NULL */
+    float *embedded; /* (max_batch, hidden) embeddings that EAGLE-3 reads beside x; or NULL */
     float *outputs; /* (max_batch, outputs_width) logits of some tokens only; or NULL */
+    /* Of a model with blocks, for the widest matrix, see blocks.cu: */
+    void *cut_words;           /* (max_batch, blocks, 64 bytes) */
+    struct esp_cuda_cut *cuts; /* (max_batch, blocks) */
+    void *narrow;              /* (max_batch, columns) of 16 bits */
     /* (partial_rows, heads, chunks + 1, head_width + 2): sums, maximum, weight; the last one of
      * the sinks */
     float *partial;
@@ -275,7 +329,8 @@ int esp_cuda_send_slot(struct esp_cuda_cache *cache, size_t at, size_t bytes);
 /* x = embedding row of each token; expands the masks into `seen`. Of draft heads: c->joined
  * becomes what fc reads, or x the input if fc is not used. */
 template <typename T> void esp_cuda_embed(struct esp_cuda_cache *c, bool fc, int rows);
-/* out = norm(x), zero in the padding; norm1 of layer `state` also hands out that hidden state. */
+/* out = norm(x), zero in the padding; T may be float, too. Norm1 of layer `state` also hands out
+ * that hidden state. */
 enum { ESP_CUDA_NO_STATE = -2 };
 template <typename T>
 void esp_cuda_norm(struct esp_cuda_cache *c, void *out, const float *weight, const float *bias,
@@ -283,7 +338,7 @@ void esp_cuda_norm(struct esp_cuda_cache *c, void *out, const float *weight, con
 /* The final norm: row i of out is made of x's row wanted[i], and there are pass->wanted of them.
  * Hands out the states behind the last layer and behind this norm. */
 template <typename T> void esp_cuda_norm_final(struct esp_cuda_cache *c, void *out, int rows);
-/* c->joined = [norm1 embedding, norm_input x] of EAGLE-3; hands out state 0. */
+/* c->joined = [norm1 c->embedded, norm_input x] of EAGLE-3; hands out state 0. */
 template <typename T> void esp_cuda_join(struct esp_cuda_cache *c, int rows);
 /* Normalises and rotates queries and keys of c->qkv; queries go to c->q, keys and values into the
  * cache. */
@@ -308,10 +363,8 @@ void esp_cuda_launch_keep(struct esp_cuda_cache *c, int first, int count);
 enum esp_cuda_epilogue {
     ESP_CUDA_STORE,  /* y */
     ESP_CUDA_ADD,    /* to += y */
-    ESP_CUDA_SWIGLU, /* out = silu(gate) * up of interleaved rows */
-    ESP_CUDA_GEGLU,  /* out = gelu(gate) * up, by tanh */
-    ESP_CUDA_GELU,   /* out = gelu(y) */
-    ESP_CUDA_GELU_TANH,
+    ESP_CUDA_GATED,     /* out = activation(gate) * up of interleaved rows */
+    ESP_CUDA_ACTIVATED, /* out = activation(y) */
     ESP_CUDA_LOGITS, /* into the rows wanted_at of pass->logits */
 };
 
@@ -322,7 +375,7 @@ struct esp_cuda_product {
     enum esp_cuda_epilogue epilogue;
     float *y; /* STORE, ADD: (rows, y_stride) */
     size_t y_stride;
-    void *out; /* activations: (rows, out_stride), padding zero */
+    void *out; /* GATED, ACTIVATED: (rows, out_stride), padding zero */
     size_t out_stride;
     size_t columns; /* LOGITS after cuBLASLt: of a row of them */
 };
@@ -332,6 +385,17 @@ struct esp_cuda_product {
  */
 template <typename T>
 void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows);
+
+/* blocks.cu: of weights with blocks. multiply() runs `count` products that read the same
+ * activations, with matrices of any type; no activation. Their order of sums does not depend on
+ * the rows either. activate() makes c->active of c->up (gate, then up), embed() writes the
+ * rows of a quantised embedding to c->x. */
+enum { ESP_CUDA_CUT_BYTES = 16, ESP_CUDA_CUT_WORD_BYTES = 64 };
+template <typename T>
+void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
+                              int count, int rows);
+void esp_cuda_blocks_activate(struct esp_cuda_cache *c, int rows);
+void esp_cuda_blocks_embed(struct esp_cuda_cache *c, int rows);
 /* The epilogue by itself, of y (rows, y_stride) that cuBLASLt has made. */
 template <typename T>
 void esp_cuda_finish(struct esp_cuda_cache *c, const struct esp_cuda_product *p,

@@ -156,6 +156,24 @@ static __device__ __forceinline__ void esp_mma(float d[4], uint32_t a0, uint32_t
 #endif
 }
 
+/* D += A B for one warp, of signed bytes: A (16, 32), B (32, 8), D (16, 8) of integers, as
+ * mma.sync.m16n8k32 lays them out: a word holds four bytes of neighbouring columns, from
+ *   a0: A[group][4t], a1: A[group + 8][4t], a2: A[group][4t + 16], a3: A[group + 8][4t + 16],
+ *   b0: B[4t][group], b1: B[4t + 16][group] on; d as above. */
+static __device__ __forceinline__ void esp_mma_s8(int d[4], uint32_t a0, uint32_t a1,
+                                                  uint32_t a2, uint32_t a3, uint32_t b0,
+                                                  uint32_t b1)
+{
+#if defined(ESP_EMULATE)
+    emu_mma_s8(d, a0, a1, a2, a3, b0, b1);
+#elif defined(__CUDA_ARCH__)
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+#endif
+}
+
 /* Four 8x8 matrices of 16-bit numbers from shared memory, as ldmatrix gives them: lane l names
  * row l % 8 (16 bytes, aligned) of matrix l / 8; lane (group, t) gets of matrix i, in r[i], the
  * numbers [group][2t] and [group][2t + 1], or with `turned` [2t][group] and [2t + 1][group]. */

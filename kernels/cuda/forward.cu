@@ -160,6 +160,10 @@ template <typename T>
 static int multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows)
 {
     struct esp_cuda_backend *backend = backend_of(c);
+    if (esp_cuda_weights_of(&c->base)->blocks) {
+        esp_cuda_blocks_multiply<T>(c, p, 1, rows);
+        return ESP_OK;
+    }
     if (is_own(backend, rows)) {
         esp_cuda_matmul<T>(c, p, rows);
         return ESP_OK;
@@ -169,6 +173,56 @@ static int multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, 
     if (status == ESP_OK && (!p->y || p->w->bias))
         esp_cuda_finish<T>(c, p, lt.y, lt.y_stride, rows);
     return status;
+}
+
+/* Activations are rounded to T, but not in a model with blocks. */
+template <typename T>
+static void norm(struct esp_cuda_cache *c, void *out, const float *weight, const float *bias,
+                 int state, int rows)
+{
+    if (esp_cuda_weights_of(&c->base)->blocks)
+        esp_cuda_norm<float>(c, out, weight, bias, state, rows);
+    else
+        esp_cuda_norm<T>(c, out, weight, bias, state, rows);
+}
+
+template <typename T> static void norm_final(struct esp_cuda_cache *c, int rows)
+{
+    if (esp_cuda_weights_of(&c->base)->blocks)
+        esp_cuda_norm_final<float>(c, c->normed, rows);
+    else
+        esp_cuda_norm_final<T>(c, c->normed, rows);
+}
+
+template <typename T> static void join(struct esp_cuda_cache *c, int rows)
+{
+    if (esp_cuda_weights_of(&c->base)->blocks)
+        esp_cuda_join<float>(c, rows);
+    else
+        esp_cuda_join<T>(c, rows);
+}
+
+/* Several products of the same activations, of a model with blocks: the parts of y lie side by
+ * side, `step` columns apart, or as many as a part has (0). Parts without data are left out. */
+template <typename T>
+static void multiply_parts(struct esp_cuda_cache *c, const struct esp_cuda_matrix *const *part,
+                           int parts, size_t step, const void *x, size_t x_stride, float *y,
+                           size_t y_stride, int rows)
+{
+    struct esp_cuda_product p[3] = {};
+    int count = 0;
+    for (int i = 0; i < parts; i++) {
+        if (!part[i]->data)
+            continue;
+        p[count].w = part[i];
+        p[count].x = x;
+        p[count].x_stride = x_stride;
+        p[count].epilogue = ESP_CUDA_STORE;
+        p[count].y = y;
+        p[count++].y_stride = y_stride;
+        y += step ? step : (size_t)part[i]->rows;
+    }
+    esp_cuda_blocks_multiply<T>(c, p, count, rows);
 }
 
 static struct esp_cuda_product floats(const struct esp_cuda_matrix *w, const void *x,
@@ -204,39 +258,24 @@ static struct esp_cuda_product added(const struct esp_cuda_cache *c,
                                      const struct esp_cuda_matrix *w, const void *x,
                                      size_t x_stride, const float *norm)
 {
-    struct esp_cuda_product p = {};
-    p.w = w;
-    p.x = x;
-    p.x_stride = x_stride;
-    p.epilogue = has_branch(c, norm) ? ESP_CUDA_STORE : ESP_CUDA_ADD;
-    p.y = has_branch(c, norm) ? c->branch : c->x;
-    p.y_stride = c->hidden;
+    struct esp_cuda_product p = floats(w, x, x_stride, c->branch, c->hidden);
+    if (!has_branch(c, norm)) {
+        p.epilogue = ESP_CUDA_ADD;
+        p.y = c->x;
+    }
     return p;
 }
 
 /* x += W y, or x += factor * norm(W y) */
 template <typename T>
-static int add(struct esp_cuda_cache *c, const struct esp_cuda_product *p, const float *norm,
-               int rows)
+static int add(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, const void *x,
+               size_t x_stride, const float *norm, int rows)
 {
-    const int status = multiply<T>(c, p, rows);
+    const struct esp_cuda_product p = added(c, w, x, x_stride, norm);
+    const int status = multiply<T>(c, &p, rows);
     if (status == ESP_OK && has_branch(c, norm))
         esp_cuda_add(c, norm, rows);
     return status;
-}
-
-static enum esp_cuda_epilogue activation(const struct esp_model_desc *d)
-{
-    switch (d->activation) {
-    case ESP_SWIGLU:
-        return ESP_CUDA_SWIGLU;
-    case ESP_GEGLU:
-        return ESP_CUDA_GEGLU;
-    case ESP_GELU_TANH:
-        return ESP_CUDA_GELU_TANH;
-    default:
-        return ESP_CUDA_GELU;
-    }
 }
 
 template <typename T>
@@ -245,16 +284,23 @@ static int activate(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer
 {
     const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
     struct esp_cuda_product p = {};
+    if (esp_cuda_weights_of(&c->base)->blocks) {
+        const struct esp_cuda_matrix *const parts[] = {&layer->gate, &layer->up};
+        multiply_parts<T>(c, parts, 2, c->ffn, x, c->hidden, c->up, c->up_width, rows);
+        esp_cuda_blocks_activate(c, rows);
+        return ESP_OK;
+    }
     p.w = &layer->up;
     p.x = x;
     p.x_stride = c->hidden;
-    p.epilogue = activation(d);
+    p.epilogue = esp_gated(d->activation) ? ESP_CUDA_GATED : ESP_CUDA_ACTIVATED;
     p.out = c->active;
     p.out_stride = c->ffn;
     return multiply<T>(c, &p, rows);
 }
 
-template <typename T> static int multiply_head(struct esp_cuda_cache *c, const struct shape *s)
+template <typename T>
+static int multiply_head(struct esp_cuda_cache *c, const struct shape *s)
 {
     struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     struct esp_cuda_backend *backend = backend_of(c);
@@ -266,6 +312,10 @@ template <typename T> static int multiply_head(struct esp_cuda_cache *c, const s
     p.x = c->normed;
     p.x_stride = c->hidden;
     p.epilogue = ESP_CUDA_LOGITS;
+    if (w->blocks) {
+        esp_cuda_blocks_multiply<T>(c, &p, 1, s->head_rows);
+        return ESP_OK;
+    }
     if (!s->logits || is_own(backend, s->head_rows)) {
         esp_cuda_matmul<T>(c, &p, s->head_rows);
         return ESP_OK;
@@ -294,52 +344,65 @@ template <typename T> static int head(struct esp_cuda_cache *c, const struct sha
 /* ------------------------------------------------------------------ the model */
 
 template <typename T>
-static int run_layer(struct esp_cuda_cache *c, int i, int rows, int chunks)
+static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int rows)
+{
+    const bool joined = esp_cuda_weights_of(&c->base)->desc->reads == ESP_READS_EAGLE3;
+    const void *x = joined ? c->joined : c->normed;
+    const size_t x_stride = joined ? c->joined_width : c->hidden;
+    if (!esp_cuda_weights_of(&c->base)->blocks)
+        return to_floats<T>(c, &layer->qkv, x, x_stride, c->qkv, c->qkv_width, rows);
+    const struct esp_cuda_matrix *const parts[] = {&layer->query, &layer->key, &layer->value};
+    multiply_parts<T>(c, parts, 3, 0, x, x_stride, c->qkv, c->qkv_width, rows);
+    return ESP_OK;
+}
+
+template <typename T>
+static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
+                     int rows, int chunks)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    const struct esp_cuda_layer *layer = &w->layer[i];
     const bool parallel = w->desc->parallel_residual;
-    const bool joined = w->desc->reads == ESP_READS_EAGLE3;
-    if (joined)
-        esp_cuda_join<T>(c, rows); /* 1 */
+    if (w->desc->reads == ESP_READS_EAGLE3)
+        join<T>(c, rows); /* 1 */
     else
-        esp_cuda_norm<T>(c, c->normed, layer->norm1, layer->norm1_bias, i, rows);
-    int status = to_floats<T>(c, &layer->qkv, joined ? c->joined : c->normed,
-                              joined ? c->joined_width : c->hidden, c->qkv, c->qkv_width,
-                              rows); /* 2 */
+        norm<T>(c, c->normed, layer->norm1, layer->norm1_bias, i, rows);
+    int status = project<T>(c, layer, rows); /* 2 */
     if (status < 0)
         return status;
     esp_cuda_rope<T>(c, i, rows);              /* 3 */
     esp_cuda_attention<T>(c, i, rows, chunks); /* 4 */
     if (parallel) /* 6 before 5: the MLP reads x as the layer found it */
-        esp_cuda_norm<T>(c, c->normed2, layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE,
-                         rows);
-    struct esp_cuda_product p =
-        added(c, &layer->output, c->attended, c->q_width, layer->norm_attended);
-    status = add<T>(c, &p, layer->norm_attended, rows); /* 5 */
+        norm<T>(c, c->normed2, layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE, rows);
+    status = add<T>(c, &layer->output, c->attended, c->q_width, layer->norm_attended,
+                    rows); /* 5 */
     if (status < 0)
         return status;
     if (!parallel)
-        esp_cuda_norm<T>(c, c->normed, layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE,
-                         rows); /* 6 */
+        norm<T>(c, c->normed, layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE,
+                rows); /* 6 */
     status = activate<T>(c, layer, parallel ? c->normed2 : c->normed, rows); /* 7 */
     if (status < 0)
         return status;
-    p = added(c, &layer->down, c->active, c->ffn, layer->norm_mlp);
-    return add<T>(c, &p, layer->norm_mlp, rows); /* 8 */
+    return add<T>(c, &layer->down, c->active, c->ffn, layer->norm_mlp, rows); /* 8 */
 }
 
 template <typename T> static int run(struct esp_cuda_cache *c, const struct shape *s)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     esp_cuda_embed<T>(c, s->fc, s->rows);
-    int status = ESP_OK;
-    if (s->fc)
+    int status = esp_cuda_stream_begin(w->stream);
+    if (status == ESP_OK && s->fc)
         status = to_floats<T>(c, &w->fc, c->joined, c->joined_width, c->x, c->hidden, s->rows);
-    for (int i = 0; i < w->desc->layers && status == ESP_OK; i++)
-        status = run_layer<T>(c, i, s->rows, s->chunks);
+    for (int i = 0; i < w->desc->layers && status == ESP_OK; i++) {
+        const struct esp_cuda_layer *layer = NULL;
+        status = esp_cuda_stream_hold(w, i, &layer);
+        if (status == ESP_OK)
+            status = run_layer<T>(c, layer, i, s->rows, s->chunks);
+        if (status == ESP_OK)
+            status = esp_cuda_stream_release(w, i);
+    }
     if (status == ESP_OK && (s->head_rows > 0 || s->states))
-        esp_cuda_norm_final<T>(c, c->normed, s->rows);
+        norm_final<T>(c, s->rows);
     if (status == ESP_OK && s->head_rows > 0)
         status = head<T>(c, s);
     if (status == ESP_OK && s->step) {
@@ -389,9 +452,11 @@ static int capture(struct esp_cuda_cache *c, const struct shape *s, cudaGraphExe
 }
 
 /* Whether the device would finish such a pass sooner than the host could launch it kernel by
- * kernel. */
+ * kernel. A pass that waits for layers never does; its buffers are others from pass to pass. */
 static bool launch_bound(const struct esp_cuda_cache *c, int rows, bool step)
 {
+    if (esp_cuda_weights_of(&c->base)->stream)
+        return false;
     const bool small = esp_cuda_weights_of(&c->base)->bytes < LAUNCH_BOUND_BYTES;
     return small || (rows <= OWN_ROWS && !step);
 }
@@ -430,9 +495,9 @@ static int choose_algorithms(struct esp_cuda_cache *c)
     struct esp_cuda_backend *backend = backend_of(c);
     const struct esp_cuda_layer *layer = &w->layer[0];
     const struct esp_cuda_product shapes[] = {
-        floats(&layer->qkv, c->normed, c->hidden, c->qkv, c->qkv_width),
+        {&layer->qkv, c->normed, c->hidden, ESP_CUDA_STORE, c->qkv, c->qkv_width, NULL, 0, 0},
         added(c, &layer->output, c->attended, c->q_width, layer->norm_attended),
-        {&layer->up, c->normed, c->hidden, ESP_CUDA_GELU, NULL, 0, c->active, c->ffn, 0},
+        {&layer->up, c->normed, c->hidden, ESP_CUDA_ACTIVATED, NULL, 0, c->active, c->ffn, 0},
         added(c, &layer->down, c->active, c->ffn, layer->norm_mlp),
         floats(&w->fc, c->joined, c->joined_width, w->fc.data ? c->x : NULL, c->hidden),
         floats(&w->head, c->normed, c->hidden, c->outputs, c->outputs_width),
@@ -452,8 +517,9 @@ static int choose_algorithms(struct esp_cuda_cache *c)
 int esp_cuda_prepare(struct esp_cuda_cache *c)
 {
     struct esp_cuda_backend *backend = backend_of(c);
-    int status = backend->exact ? ESP_OK : esp_cuda_lt_open(backend);
-    if (status == ESP_OK && !backend->exact && backend->lt)
+    const bool own = backend->exact || esp_cuda_weights_of(&c->base)->blocks;
+    int status = own ? ESP_OK : esp_cuda_lt_open(backend);
+    if (status == ESP_OK && !own && backend->lt)
         status = choose_algorithms(c);
     return status == ESP_OK ? capture_graphs(c) : status;
 }

@@ -12,7 +12,7 @@
  * result has the same bits in a batch of one or of a thousand. Rows of x past the batch (up to
  * the next multiple of 8) are computed and dropped; they cannot touch the others.
  */
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/activation.h"
 
 enum { WARPS = 8, THREADS = WARPS * ESP_WARP, STEP = 32, AHEAD = 4, COLUMNS = 8 };
 
@@ -24,43 +24,12 @@ template <typename T> struct matmul_args {
     const T *x;
     size_t x_stride;
     enum esp_cuda_epilogue epilogue;
+    enum esp_activation activation;
     float *y;
     size_t y_stride;
     T *out;
     size_t out_stride;
 };
-
-static __device__ __forceinline__ float silu(float x)
-{
-    return x / (1.0f + expf(-x));
-}
-
-static __device__ __forceinline__ float gelu(float x)
-{
-    return 0.5f * x * (1.0f + erff(x * 0.70710678f));
-}
-
-static __device__ __forceinline__ float gelu_tanh(float x)
-{
-    return 0.5f * x * (1.0f + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
-}
-
-static __device__ __forceinline__ bool is_gated(enum esp_cuda_epilogue epilogue)
-{
-    return epilogue == ESP_CUDA_SWIGLU || epilogue == ESP_CUDA_GEGLU;
-}
-
-static __device__ __forceinline__ bool is_gelu(enum esp_cuda_epilogue epilogue)
-{
-    return epilogue == ESP_CUDA_GELU || epilogue == ESP_CUDA_GELU_TANH;
-}
-
-static __device__ __forceinline__ float activated(enum esp_cuda_epilogue epilogue, float x)
-{
-    return epilogue == ESP_CUDA_SWIGLU ? silu(x)
-           : epilogue == ESP_CUDA_GELU ? gelu(x)
-                                       : gelu_tanh(x);
-}
 
 /* The sum over the warps of output `row`, column `column` of the block's tile. */
 static __device__ __forceinline__ float collect(const float *parts, int width, int row,
@@ -79,7 +48,7 @@ static __device__ void finish_tile(const struct esp_cuda_arrays &at,
                                    int first, int width, int rows)
 {
     const int tile = blockIdx.x * ESP_CUDA_TILE;
-    const bool gated = is_gated(a.epilogue);
+    const bool gated = a.epilogue == ESP_CUDA_GATED;
     const int height = gated ? ESP_CUDA_TILE / 2 : ESP_CUDA_TILE;
     for (int i = threadIdx.x; i < height * width; i += THREADS) {
         const int row = i % height, column = i / height, output = tile + row;
@@ -91,9 +60,10 @@ static __device__ void finish_tile(const struct esp_cuda_arrays &at,
             float up = collect(parts, width, row + height, column) +
                        (a.bias ? a.bias[output + height] : 0.0f);
             a.out[at_row * a.out_stride + tile / 2 + row] =
-                esp_from_float<T>(activated(a.epilogue, y) * up);
-        } else if (is_gelu(a.epilogue)) {
-            a.out[at_row * a.out_stride + output] = esp_from_float<T>(activated(a.epilogue, y));
+                esp_from_float<T>(esp_activated(a.activation, y, up));
+        } else if (a.epilogue == ESP_CUDA_ACTIVATED) {
+            a.out[at_row * a.out_stride + output] =
+                esp_from_float<T>(esp_activated(a.activation, y, 1.0f));
         } else if (a.epilogue == ESP_CUDA_STORE) {
             a.y[at_row * a.y_stride + output] = y;
         } else if (a.epilogue == ESP_CUDA_ADD) {
@@ -186,7 +156,7 @@ void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
 {
     const struct matmul_args<T> a = {
         (const T *)p->w->data, p->w->stride, p->w->bias, p->w->rows, (int)(p->w->stride / STEP),
-            (const T *)p->x, p->x_stride, p->epilogue, p->y, p->y_stride,
+            (const T *)p->x, p->x_stride, p->epilogue, esp_cuda_weights_of(&c->base)->desc->activation, p->y, p->y_stride,
             (T *)p->out, p->out_stride
     };
     if (rows <= COLUMNS)
@@ -211,17 +181,19 @@ static __global__ void finish_kernel(struct esp_cuda_arrays at, struct matmul_ar
     const size_t row = blockIdx.x;
     if (row >= (size_t)(a.epilogue == ESP_CUDA_LOGITS ? at.pass->wanted : at.pass->rows))
         return;
-    if (is_gated(a.epilogue)) {
+    if (a.epilogue == ESP_CUDA_GATED) {
         const int gate = i / half * ESP_CUDA_TILE + i % half, up = gate + half;
         const float *y = product + row * product_stride;
         if (up < a.outputs)
-            a.out[row * a.out_stride + i] = esp_from_float<T>(
-                activated(a.epilogue, y[gate] + (a.bias ? a.bias[gate] : 0.0f)) *
-                (y[up] + (a.bias ? a.bias[up] : 0.0f)));
-    } else if (is_gelu(a.epilogue)) {
+            a.out[row * a.out_stride + i] =
+                esp_from_float<T>(esp_activated(
+                    a.activation, y[gate] + (a.bias ? a.bias[gate] : 0.0f),
+                    y[up] + (a.bias ? a.bias[up] : 0.0f)));
+    } else if (a.epilogue == ESP_CUDA_ACTIVATED) {
         if (i < a.outputs)
-            a.out[row * a.out_stride + i] = esp_from_float<T>(activated(
-                a.epilogue, product[row * product_stride + i] + (a.bias ? a.bias[i] : 0.0f)));
+            a.out[row * a.out_stride + i] = esp_from_float<T>(esp_activated(
+                a.activation, product[row * product_stride + i] + (a.bias ? a.bias[i] : 0.0f),
+                1.0f));
     } else if (a.epilogue == ESP_CUDA_LOGITS) {
         float *logits = at.pass->logits + at.wanted_at[row] * at.pass->logits_stride;
         if (i >= a.outputs && i < at.pass->logits_vocabulary)
@@ -241,7 +213,7 @@ void esp_cuda_finish(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
     cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
     const struct matmul_args<T> a = {
         (const T *)p->w->data, p->w->stride, p->w->bias, p->w->rows, 0, NULL,
-            0, p->epilogue, p->y, p->y_stride, (T *)p->out, p->out_stride
+            0, p->epilogue, esp_cuda_weights_of(&c->base)->desc->activation, p->y, p->y_stride, (T *)p->out, p->out_stride
     };
     const size_t width = p->epilogue == ESP_CUDA_LOGITS ? p->columns : (size_t)p->w->rows;
     ESP_LAUNCH((finish_kernel<T>), dim3(rows, (unsigned)((width + THREADS - 1) / THREADS)),

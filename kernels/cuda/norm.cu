@@ -18,23 +18,23 @@ struct norm_args {
 };
 
 /* A row, normalised. Every thread of the block makes it. */
-template <typename X> struct normed {
-    const X *x;
+struct normed {
+    const float *x;
     const float *weight, *bias;
     float mean, scale;
 
     __device__ __forceinline__ float operator[](int i) const
     {
         if (!weight)
-            return esp_to_float(x[i]);
-        return fmaf((esp_to_float(x[i]) - mean) * scale, weight[i], bias ? bias[i] : 0.0f);
+            return x[i];
+        return fmaf((x[i] - mean) * scale, weight[i], bias ? bias[i] : 0.0f);
     }
 };
 
 template <typename X>
-static __device__ struct normed<X> normalise(const X *x, const struct norm_args &a,
+static __device__ struct normed normalise(const X *x, const struct norm_args &a,
                                              float *room) {
-    struct normed<X> row = {
+    struct normed row = {
         x, a.weight, a.bias, 0.0f, 1.0f
     };
     float sum = 0.0f;
@@ -42,11 +42,11 @@ static __device__ struct normed<X> normalise(const X *x, const struct norm_args 
         return row;
     if (a.centre) {
         for (int i = threadIdx.x; i < a.n; i += blockDim.x)
-            row.mean += esp_to_float(x[i]);
+            row.mean += x[i];
         row.mean = esp_block_sum(row.mean, room) / (float)a.n;
     }
     for (int i = threadIdx.x; i < a.n; i += blockDim.x) {
-        const float difference = esp_to_float(x[i]) - row.mean;
+        const float difference = x[i] - row.mean;
         sum = fmaf(difference, difference, sum);
     }
     row.scale = 1.0f / sqrtf(esp_block_sum(sum, room) / (float)a.n + a.epsilon);
@@ -54,8 +54,8 @@ static __device__ struct normed<X> normalise(const X *x, const struct norm_args 
 }
 
 /* Writes a row to out, with zeros in the columns n..width-1. */
-template <typename X, typename T>
-static __device__ void write(const struct normed<X> &row, int n, int width, T *out)
+template <typename T>
+static __device__ void write(const struct normed &row, int n, int width, T *out)
 {
     for (int i = threadIdx.x; i < width; i += blockDim.x)
         out[i] = esp_from_float<T>(i < n ? row[i] : 0.0f);
@@ -108,14 +108,13 @@ static __global__ void norm_final_kernel(struct esp_cuda_arrays at, struct norm_
 /* What the attention of EAGLE-3 reads (Li et al. 2025, section 3.1). */
 template <typename T>
 static __global__ void join_kernel(struct esp_cuda_arrays at, struct norm_args of_embedding,
-                                   struct norm_args of_input, const T *embedding,
-                                   size_t embedding_stride, T *joined, size_t width)
+                                   struct norm_args of_input, T *joined, size_t width)
 {
     ESP_SHARED(float, room);
     const int row = blockIdx.x, n = of_input.n;
     if (row >= at.pass->rows)
         return;
-    const T *token = embedding + (size_t)at.tokens[row] * embedding_stride;
+    const float *token = of_embedding.x + (size_t)row * of_embedding.stride;
     const float *x = of_input.x + (size_t)row * of_input.stride;
     T *out = joined + (size_t)row * width;
     write(normalise(token, of_embedding, room), n, n, out);
@@ -156,17 +155,21 @@ template <typename T> void esp_cuda_norm_final(struct esp_cuda_cache *c, void *o
 template <typename T> void esp_cuda_join(struct esp_cuda_cache *c, int rows)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    struct norm_args of_embedding = args_of(c, w->layer[0].norm1, NULL);
+    of_embedding.x = c->embedded;
     ESP_LAUNCH((join_kernel<T>), dim3(rows), dim3(THREADS), ROOM, stream_of(c), c->at,
-               args_of(c, w->layer[0].norm1, NULL), args_of(c, w->norm_input, NULL),
-               (const T *)w->embedding.data, w->embedding.stride, (T *)c->joined,
-               c->joined_width);
+               of_embedding, args_of(c, w->norm_input, NULL), (T *)c->joined, c->joined_width);
 }
 
-template void esp_cuda_norm<esp_bf16>(struct esp_cuda_cache *, void *, const float *,
-                                      const float *, int, int);
-template void esp_cuda_norm<esp_f16>(struct esp_cuda_cache *, void *, const float *,
-                                     const float *, int, int);
+template void esp_cuda_norm<float>(struct esp_cuda_cache *, void *, const float *, const float *,
+                                   int, int);
+template void esp_cuda_norm_final<float>(struct esp_cuda_cache *, void *, int);
+template void esp_cuda_join<float>(struct esp_cuda_cache *, int);
+template void esp_cuda_norm<esp_bf16>(struct esp_cuda_cache *, void *, const float *, const float *,
+                                   int, int);
 template void esp_cuda_norm_final<esp_bf16>(struct esp_cuda_cache *, void *, int);
-template void esp_cuda_norm_final<esp_f16>(struct esp_cuda_cache *, void *, int);
 template void esp_cuda_join<esp_bf16>(struct esp_cuda_cache *, int);
+template void esp_cuda_norm<esp_f16>(struct esp_cuda_cache *, void *, const float *, const float *,
+                                   int, int);
+template void esp_cuda_norm_final<esp_f16>(struct esp_cuda_cache *, void *, int);
 template void esp_cuda_join<esp_f16>(struct esp_cuda_cache *, int);

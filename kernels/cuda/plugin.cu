@@ -269,6 +269,7 @@ static struct esp_backend_ops make_ops(void)
     ops.weights_open = esp_cuda_weights_open;
     ops.weights_close = esp_cuda_weights_close;
     ops.weights_bytes = esp_cuda_weights_bytes;
+    ops.weights_streamed = esp_cuda_weights_streamed;
     ops.cache_open = esp_cuda_cache_open;
     ops.cache_close = esp_cuda_cache_close;
     ops.cache_bytes = esp_cuda_cache_bytes;

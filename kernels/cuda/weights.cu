@@ -1,12 +1,15 @@
 /* weights.cu - a model on the device: one allocation, filled through pinned memory.
  *
+ * With a limit, layers that do not fit lie in pinned memory of the host, see stream.cu; the
+ * allocation then has two buffers for them.
+ *
  * The tensors are read row by row, converted to bf16 (fp16 stays fp16), arranged as the kernels
  * need them and sent in pieces: one piece is filled while the other is copied. Queries, keys
  * and values become one matrix. Gate and up become one matrix with groups of eight rows of each
  * in turn, so that one product gives both, and the thread that has a gate value also has the up
  * value that it multiplies.
  */
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/blocks.h"
 #include "kernels/model_desc.h"
 
 #include <cstdlib>
@@ -34,10 +37,13 @@ struct loader {
     struct esp_tensor turned;
     int turned_first;
     char *turned_rows;
+    char *tile_rows; /* 16 rows of a quantised matrix, as they are stored */
     cudaEvent_t sent[2];
     int current;
     size_t filled, done;
     char *to; /* where the current piece is copied to */
+    int layer;    /* that is being sent, -1: none */
+    bool on_host; /* a layer that is streamed */
     int status;
 };
 
@@ -104,19 +110,29 @@ static void read_row(struct loader *l, const struct source *s, char *to, size_t 
 
 /* ------------------------------------------------------------------ sending */
 
+/* On the device and on the host. */
+static size_t all_bytes(const struct loader *l)
+{
+    return l->w->bytes + esp_cuda_stream_host_bytes(l->w->stream);
+}
+
 static int send(struct loader *l)
 {
     if (l->filled == 0)
         return ESP_OK;
-    ESP_CUDA(l->backend, cudaMemcpyAsync(l->to, l->piece[l->current], l->filled,
-                                         cudaMemcpyHostToDevice, l->backend->stream));
-    ESP_CUDA(l->backend, cudaEventRecord(l->sent[l->current], l->backend->stream));
+    if (l->on_host) {
+        memcpy(l->to, l->piece[l->current], l->filled);
+    } else {
+        ESP_CUDA(l->backend, cudaMemcpyAsync(l->to, l->piece[l->current], l->filled,
+                                             cudaMemcpyHostToDevice, l->backend->stream));
+        ESP_CUDA(l->backend, cudaEventRecord(l->sent[l->current], l->backend->stream));
+        l->current = 1 - l->current;
+        ESP_CUDA(l->backend, cudaEventSynchronize(l->sent[l->current]));
+    }
     l->to += l->filled;
     l->done += l->filled;
     l->filled = 0;
-    l->current = 1 - l->current;
-    ESP_CUDA(l->backend, cudaEventSynchronize(l->sent[l->current]));
-    if (l->progress && !l->progress(l->user, "weights", l->done, l->w->bytes))
+    if (l->progress && !l->progress(l->user, "weights", l->done, all_bytes(l)))
         return ESP_E_CANCELLED;
     return ESP_OK;
 }
@@ -133,7 +149,9 @@ static char *room(struct loader *l, size_t bytes)
 
 static void begin(struct loader *l, const void *to)
 {
-    l->to = (char *)to;
+    char *host = esp_cuda_stream_host(l->w->stream, l->layer, to);
+    l->on_host = host != NULL;
+    l->to = host ? host : (char *)to;
 }
 
 static void end(struct loader *l)
@@ -158,6 +176,22 @@ static void send_values(struct loader *l, const float *to, const struct esp_tens
 
 typedef struct source find_source(const void *layer, int row);
 
+static void send_bias(struct loader *l, const struct esp_cuda_matrix *m, find_source *find,
+                      const void *user)
+{
+    if (!m->bias || l->status < 0)
+        return;
+    begin(l, m->bias);
+    for (size_t i = 0; i < esp_cuda_pad(m->rows, ESP_CUDA_TILE) && l->status == ESP_OK; i++) {
+        struct source s = {NULL, NULL, -1};
+        if (i < (size_t)m->rows)
+            s = find(user, (int)i);
+        float value = s.from >= 0 && s.bias->data ? read_value(s.bias, s.from) : 0.0f;
+        memcpy(room(l, 4), &value, 4);
+    }
+    end(l);
+}
+
 static void send_matrix(struct loader *l, const struct esp_cuda_matrix *m, find_source *find,
                         const void *user)
 {
@@ -174,15 +208,25 @@ static void send_matrix(struct loader *l, const struct esp_cuda_matrix *m, find_
             read_row(l, &s, to, m->stride);
     }
     end(l);
-    if (!m->bias || l->status < 0)
+    send_bias(l, m, find, user);
+}
+
+/* Tile by tile, see blocks.h. Rows behind the last one are zero. */
+static void send_blocks(struct loader *l, const struct esp_cuda_matrix *m,
+                        const struct esp_tensor *tensor)
+{
+    const size_t row_bytes = esp_dtype_row_bytes(m->dtype, m->columns);
+    if (l->status < 0)
         return;
-    begin(l, m->bias);
-    for (size_t i = 0; i < rows && l->status == ESP_OK; i++) {
-        struct source s = {NULL, NULL, -1};
-        if (i < (size_t)m->rows)
-            s = find(user, (int)i);
-        float value = s.from >= 0 && s.bias->data ? read_value(s.bias, s.from) : 0.0f;
-        memcpy(room(l, 4), &value, 4);
+    begin(l, m->data);
+    for (int row = 0; row < m->rows && l->status == ESP_OK; row += ESP_CUDA_TILE) {
+        const int left = m->rows - row, count = left < ESP_CUDA_TILE ? left : ESP_CUDA_TILE;
+        char *to = room(l, ESP_CUDA_TILE * row_bytes);
+        if (l->status < 0)
+            return;
+        memset(l->tile_rows, 0, ESP_CUDA_TILE * row_bytes);
+        esp_tensor_copy_rows(tensor, row, count, l->tile_rows);
+        esp_cuda_pack_tile(m->dtype, m->columns, l->tile_rows, to);
     }
     end(l);
 }
@@ -223,7 +267,12 @@ static void send_plain(struct loader *l, const struct esp_cuda_matrix *m,
                        const struct esp_tensor *tensor, const struct esp_tensor *bias)
 {
     const struct esp_tensor *pair[] = {tensor, bias};
-    send_matrix(l, m, find_plain, pair);
+    if (!esp_dtype_quantised(m->dtype)) {
+        send_matrix(l, m, find_plain, pair);
+    } else {
+        send_blocks(l, m, tensor);
+        send_bias(l, m, find_plain, pair);
+    }
 }
 
 /* ------------------------------------------------------------------ the layout */
@@ -231,10 +280,26 @@ static void send_plain(struct loader *l, const struct esp_cuda_matrix *m,
 static struct esp_cuda_matrix take_matrix(struct esp_cuda_arena *arena, int rows, int columns,
                                           bool bias)
 {
-    struct esp_cuda_matrix m = {NULL, NULL, rows, columns, esp_cuda_pad(columns, ESP_CUDA_PAD)};
+    struct esp_cuda_matrix m = {
+        NULL, NULL, rows, columns, esp_cuda_pad(columns, ESP_CUDA_PAD), ESP_BF16};
     const size_t padded = esp_cuda_pad(rows, ESP_CUDA_TILE);
     m.data = esp_cuda_take(arena, padded * m.stride, 2);
     if (bias)
+        m.bias = (const float *)esp_cuda_take(arena, padded, sizeof(float));
+    return m;
+}
+
+/* A tensor as a matrix: quantised as it is stored, or of 16 bits. */
+static struct esp_cuda_matrix take_tensor(struct esp_cuda_arena *arena,
+                                          const struct esp_tensor *t,
+                                          const struct esp_tensor *bias)
+{
+    if (!esp_dtype_quantised(t->dtype))
+        return take_matrix(arena, t->rows, t->columns, bias && bias->data);
+    struct esp_cuda_matrix m = {NULL, NULL, t->rows, t->columns, (size_t)t->columns, t->dtype};
+    const size_t padded = esp_cuda_pad(t->rows, ESP_CUDA_TILE);
+    m.data = esp_cuda_take(arena, padded, esp_dtype_row_bytes(t->dtype, t->columns));
+    if (bias && bias->data)
         m.bias = (const float *)esp_cuda_take(arena, padded, sizeof(float));
     return m;
 }
@@ -244,6 +309,19 @@ static const float *take_vector(struct esp_cuda_arena *arena, const struct esp_t
     return t->data ? (const float *)esp_cuda_take(arena, esp_cuda_pad(t->rows, ESP_CUDA_PAD),
                                                   sizeof(float))
                    : NULL;
+}
+
+bool esp_cuda_has_blocks(const struct esp_model_desc *d)
+{
+    bool any = esp_dtype_quantised(d->embedding.dtype) || esp_dtype_quantised(d->head.dtype);
+    for (int i = 0; i < d->layers && !any; i++) {
+        const struct esp_layer *l = &d->layer[i];
+        const struct esp_tensor *const matrices[] = {&l->query, &l->key, &l->value, &l->output,
+                                                     &l->gate,  &l->up,  &l->down};
+        for (const struct esp_tensor *t : matrices)
+            any = any || (t->data && esp_dtype_quantised(t->dtype));
+    }
+    return any;
 }
 
 static int up_rows(const struct esp_model_desc *d)
@@ -261,7 +339,7 @@ static struct esp_cuda_layer take_layer(struct esp_cuda_arena *arena,
                                         const struct esp_model_desc *d,
                                         const struct esp_layer *from)
 {
-    struct esp_cuda_layer l;
+    struct esp_cuda_layer l = {};
     l.norm1 = take_vector(arena, &from->norm1);
     l.norm1_bias = take_vector(arena, &from->norm1_bias);
     l.norm2 = take_vector(arena, &from->norm2);
@@ -270,6 +348,17 @@ static struct esp_cuda_layer take_layer(struct esp_cuda_arena *arena,
     l.norm_mlp = take_vector(arena, &from->norm_mlp);
     l.query_norm = take_vector(arena, &from->query_norm);
     l.key_norm = take_vector(arena, &from->key_norm);
+    if (esp_cuda_has_blocks(d)) {
+        l.query = take_tensor(arena, &from->query, &from->query_bias);
+        l.key = take_tensor(arena, &from->key, &from->key_bias);
+        l.value = take_tensor(arena, &from->value, &from->value_bias);
+        l.output = take_tensor(arena, &from->output, &from->output_bias);
+        if (esp_gated(d->activation))
+            l.gate = take_tensor(arena, &from->gate, &from->gate_bias);
+        l.up = take_tensor(arena, &from->up, &from->up_bias);
+        l.down = take_tensor(arena, &from->down, &from->down_bias);
+        return l;
+    }
     l.qkv = take_matrix(arena, (d->heads + 2 * d->kv_heads) * d->head_dim, read_width(d),
                         from->query_bias.data || from->key_bias.data || from->value_bias.data);
     l.output = take_matrix(arena, d->hidden, d->heads * d->head_dim, from->output_bias.data);
@@ -305,16 +394,13 @@ static bool lent(const struct esp_model_desc *d, const struct esp_tensor *t)
     return lender && same(t, t == &d->head ? &lender->desc->head : &lender->desc->embedding);
 }
 
-/* Lays the model out in the arena; `w` has room for its layers, or is NULL to count only. */
-static void lay_out(struct esp_cuda_arena *arena, const struct esp_model_desc *d,
-                    struct esp_cuda_weights *w)
+/* What is not a layer. */
+static void take_rest(struct esp_cuda_arena *arena, const struct esp_model_desc *d,
+                      struct esp_cuda_weights *w)
 {
-    const struct esp_cuda_weights *lender = (const struct esp_cuda_weights *)d->lender;
-    struct esp_cuda_weights none = {};
-    if (!w)
-        w = &none;
     w->norm_final = take_vector(arena, &d->norm_final);
     w->norm_final_bias = take_vector(arena, &d->norm_final_bias);
+    const struct esp_cuda_weights *lender = (const struct esp_cuda_weights *)d->lender;
     const struct esp_tensor frequencies = frequencies_of(d, d->inverse_frequency);
     const struct esp_tensor local = frequencies_of(d, d->local_inverse_frequency);
     w->inverse_frequency = take_vector(arena, &frequencies);
@@ -324,27 +410,94 @@ static void lay_out(struct esp_cuda_arena *arena, const struct esp_model_desc *d
             take_matrix(arena, d->position_embedding.rows, d->hidden, false);
     w->norm_input = take_vector(arena, &d->norm_input);
     if (d->reads != ESP_READS_TOKENS)
-        w->fc = take_matrix(arena, d->fc.rows, d->fc.columns, d->fc_bias.data);
+        w->fc = take_tensor(arena, &d->fc, &d->fc_bias);
     if (d->output_token)
         w->output_of = (const int32_t *)esp_cuda_take(arena, d->vocabulary, sizeof(int32_t));
     w->embedding = lent(d, &d->embedding) ? lender->embedding
-                                          : take_matrix(arena, d->vocabulary, d->hidden, false);
-    w->head = lent(d, &d->head) ? lender->head
-              : same(&d->head, &d->embedding)
-                  ? w->embedding
-                  : take_matrix(arena, d->outputs, d->hidden, false);
-    for (int i = 0; i < d->layers; i++) {
-        struct esp_cuda_layer layer = take_layer(arena, d, &d->layer[i]);
-        if (w->layer)
-            w->layer[i] = layer;
+                                          : take_tensor(arena, &d->embedding, NULL);
+    w->head = lent(d, &d->head)               ? lender->head
+              : same(&d->head, &d->embedding) ? w->embedding
+                                              : take_tensor(arena, &d->head, NULL);
+}
+
+static size_t layer_bytes(const struct esp_model_desc *d, int i)
+{
+    struct esp_cuda_arena arena = {NULL, 0, true};
+    take_layer(&arena, d, &d->layer[i]);
+    return arena.used;
+}
+
+/* Of the largest layer among `count` streamed ones. */
+static size_t buffer_bytes(const struct esp_model_desc *d, int count)
+{
+    size_t most = 0;
+    for (int i = 0; i < d->layers && count > 0; i++) {
+        const size_t bytes = esp_cuda_is_streamed(i, d->layers, count) ? layer_bytes(d, i) : 0;
+        most = bytes > most ? bytes : most;
     }
+    return most;
+}
+
+/* Lays the model out in the arena, with as many streamed layers as w->stream has. */
+static void lay_out(struct esp_cuda_arena *arena, const struct esp_model_desc *d,
+                    struct esp_cuda_weights *w, int count)
+{
+    const size_t buffer = buffer_bytes(d, count);
+    take_rest(arena, d, w);
+    for (int i = 0; i < d->layers; i++)
+        if (!esp_cuda_is_streamed(i, d->layers, count))
+            w->layer[i] = take_layer(arena, d, &d->layer[i]);
+    if (count == 0)
+        return;
+    char *first = (char *)esp_cuda_take(arena, buffer, 1);
+    char *second = (char *)esp_cuda_take(arena, buffer, 1);
+    esp_cuda_stream_set_buffers(w->stream, first, second);
+    for (int i = 0; i < d->layers; i++)
+        if (esp_cuda_is_streamed(i, d->layers, count)) {
+            struct esp_cuda_arena one = {first, 0, true}, two = {second, 0, true};
+            const struct esp_cuda_layer there = take_layer(&two, d, &d->layer[i]);
+            w->layer[i] = take_layer(&one, d, &d->layer[i]);
+            esp_cuda_stream_put(w->stream, i, one.used, &there);
+        }
+}
+
+/* Bytes on the device with `count` streamed layers. */
+static size_t measure(const struct esp_model_desc *d, int count)
+{
+    struct esp_cuda_weights w = {};
+    struct esp_cuda_arena arena = {NULL, 0, true};
+    take_rest(&arena, d, &w);
+    for (int i = 0; i < d->layers; i++)
+        if (!esp_cuda_is_streamed(i, d->layers, count))
+            take_layer(&arena, d, &d->layer[i]);
+    for (int i = 0; count > 0 && i < 2; i++)
+        esp_cuda_take(&arena, buffer_bytes(d, count), 1);
+    return arena.used;
+}
+
+/* The fewest streamed layers with which the rest fits in the limit, or with which it takes
+ * least. *bytes: what that takes. */
+static int fit(const struct esp_model_desc *d, size_t *bytes)
+{
+    const struct esp_memory_limit *limit = &d->limit;
+    const size_t left = limit->bytes > limit->others ? limit->bytes - limit->others : 0;
+    int best = 0;
+    *bytes = measure(d, 0);
+    for (int count = 1; limit->bytes > 0 && *bytes > left && count <= d->layers; count++) {
+        const size_t now = measure(d, count);
+        if (now < *bytes) {
+            *bytes = now;
+            best = count;
+        }
+    }
+    return best;
 }
 
 size_t esp_cuda_weights_need(const struct esp_model_desc *desc)
 {
-    struct esp_cuda_arena arena = {NULL, 0};
-    lay_out(&arena, desc, NULL);
-    return arena.used;
+    size_t bytes;
+    fit(desc, &bytes);
+    return bytes;
 }
 
 /* ------------------------------------------------------------------ opening */
@@ -353,6 +506,7 @@ static void send_layer(struct loader *l, int i)
 {
     const struct esp_layer *from = &l->w->desc->layer[i];
     const struct esp_cuda_layer *to = &l->w->layer[i];
+    l->layer = i;
     send_values(l, to->norm1, &from->norm1);
     send_values(l, to->norm1_bias, &from->norm1_bias);
     send_values(l, to->norm2, &from->norm2);
@@ -361,9 +515,17 @@ static void send_layer(struct loader *l, int i)
     send_values(l, to->norm_mlp, &from->norm_mlp);
     send_values(l, to->query_norm, &from->query_norm);
     send_values(l, to->key_norm, &from->key_norm);
-    send_matrix(l, &to->qkv, find_qkv, from);
+    if (l->w->blocks) {
+        send_plain(l, &to->query, &from->query, &from->query_bias);
+        send_plain(l, &to->key, &from->key, &from->key_bias);
+        send_plain(l, &to->value, &from->value, &from->value_bias);
+        if (to->gate.data)
+            send_plain(l, &to->gate, &from->gate, &from->gate_bias);
+    } else {
+        send_matrix(l, &to->qkv, find_qkv, from);
+    }
     send_plain(l, &to->output, &from->output, &from->output_bias);
-    if (esp_gated(l->w->desc->activation))
+    if (!l->w->blocks && esp_gated(l->w->desc->activation))
         send_matrix(l, &to->up, find_gated, from);
     else
         send_plain(l, &to->up, &from->up, &from->up_bias);
@@ -397,11 +559,11 @@ static int send_model(struct loader *l)
     }
     send_values(l, w->norm_final, &d->norm_final);
     send_values(l, w->norm_final_bias, &d->norm_final_bias);
+    send_values(l, w->norm_input, &d->norm_input);
     send_values(l, w->inverse_frequency, &frequencies);
     send_values(l, w->local_inverse_frequency, &local);
     if (w->position_embedding.data)
         send_plain(l, &w->position_embedding, &d->position_embedding, NULL);
-    send_values(l, w->norm_input, &d->norm_input);
     if (w->fc.data)
         send_plain(l, &w->fc, &d->fc, &d->fc_bias);
     send_outputs(l);
@@ -412,8 +574,10 @@ static int send_model(struct loader *l)
     for (int i = 0; i < d->layers && l->status == ESP_OK; i++)
         send_layer(l, i);
     ESP_CUDA(l->backend, cudaStreamSynchronize(l->backend->stream));
+    if (l->status == ESP_OK && w->stream)
+        l->status = esp_cuda_stream_start(w->stream);
     if (l->status == ESP_OK && l->progress &&
-        !l->progress(l->user, "weights", w->bytes, w->bytes))
+        !l->progress(l->user, "weights", all_bytes(l), all_bytes(l)))
         return ESP_E_CANCELLED;
     return l->status;
 }
@@ -430,29 +594,62 @@ static size_t widest(const struct esp_model_desc *d)
 static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
                 esp_progress *progress, void *user)
 {
-    struct esp_cuda_arena arena = {NULL, 0};
-    w->bytes = esp_cuda_weights_need(w->desc);
+    const int streamed = fit(w->desc, &w->bytes);
+    if (streamed > 0) {
+        w->stream = esp_cuda_stream_open(backend, w->desc->layers, streamed);
+        if (!w->stream)
+            return ESP_E_MEMORY;
+    }
     ESP_CUDA(backend, cudaMalloc((void **)&w->memory, w->bytes));
-    arena.base = w->memory;
-    lay_out(&arena, w->desc, w);
+    struct esp_cuda_arena arena = {w->memory, 0, false};
+    lay_out(&arena, w->desc, w, streamed);
+    int status = w->stream ? esp_cuda_stream_pin(w->stream) : ESP_OK;
+    if (status < 0)
+        return status;
     struct loader l = {};
     l.w = w;
     l.backend = backend;
+    l.layer = -1;
     l.progress = progress;
     l.user = user;
     l.piece_bytes = w->bytes < (size_t)PIECE ? w->bytes : (size_t)PIECE;
+    /* 16 rows of the widest type take less than 64 bytes a column. */
     l.wide = (float *)malloc(widest(w->desc) * sizeof *l.wide);
-    if (!l.wide)
-        return ESP_E_MEMORY;
-    int status = send_model(&l);
+    l.tile_rows = (char *)malloc(widest(w->desc) * ESP_CUDA_TILE * sizeof *l.wide);
+    status = l.wide && l.tile_rows ? send_model(&l) : ESP_E_MEMORY;
     free(l.wide);
     free(l.turned_rows);
+    free(l.tile_rows);
     for (int i = 0; i < 2; i++) {
         esp_cuda_fine(cudaFreeHost(l.piece[i]));
         if (l.sent[i])
             esp_cuda_fine(cudaEventDestroy(l.sent[i]));
     }
     return status;
+}
+
+static bool is_mxfp4(const struct esp_tensor *t)
+{
+    return t->data && t->dtype == ESP_MXFP4;
+}
+
+/* What this backend does not compute of the model, or NULL. */
+static const char *missing_for(const struct esp_model_desc *d)
+{
+    bool mxfp4 = is_mxfp4(&d->embedding) || is_mxfp4(&d->head) || is_mxfp4(&d->fc);
+    if (d->experts > 0)
+        return ESP_SPECIAL_MIXTURE;
+    if (d->activation == ESP_SWIGLU_CLAMPED)
+        return "SwiGLU with limits";
+    for (int i = 0; i < d->layers; i++) {
+        const struct esp_layer *l = &d->layer[i];
+        if (l->sink_logit.data)
+            return "logits of sinks";
+        mxfp4 = mxfp4 || is_mxfp4(&l->query) || is_mxfp4(&l->key) || is_mxfp4(&l->value) ||
+                is_mxfp4(&l->output) || is_mxfp4(&l->gate) || is_mxfp4(&l->up) ||
+                is_mxfp4(&l->down);
+    }
+    return mxfp4 ? "weights of MXFP4" : NULL;
 }
 
 int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *backend,
@@ -464,16 +661,18 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
     int status = esp_model_desc_check(desc, err, errlen);
     if (status < 0)
         return status;
-    if (desc->experts > 0)
+    const char *missing = missing_for(desc);
+    if (missing)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "--backend cuda cannot compute a mixture of experts yet; use --backend "
-                        "cpu");
+                        "--backend cuda cannot compute a model with %s yet; use --backend cpu",
+                        missing);
     if (desc->head_dim > WIDEST_HEAD)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "heads of %d values are wider than the %d that --backend cuda can do; "
                         "use --backend cpu",
                         desc->head_dim, WIDEST_HEAD);
-    if (esp_cuda_pad(widest(desc), ESP_CUDA_PAD) * 2 > PIECE)
+    const size_t row = esp_cuda_pad(widest(desc), ESP_CUDA_PAD);
+    if ((esp_cuda_has_blocks(desc) ? 2 * ESP_CUDA_TILE * row : 2 * row) > PIECE)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "a model of hidden size %d is wider than --backend cuda can load; use "
                         "--backend cpu",
@@ -488,12 +687,21 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
     esp_cuda_enter(backend);
     w->base.backend = backend;
     w->desc = desc;
+    w->blocks = esp_cuda_has_blocks(desc);
     w->half = desc->lender
                   ? ((const struct esp_cuda_weights *)desc->lender)->half
                   : desc->embedding.dtype == ESP_F16 && desc->layer[0].query.dtype == ESP_F16;
     status = load(w, cuda, progress, user);
     if (status < 0) {
+        const size_t pinned = esp_cuda_stream_host_bytes(w->stream);
+        const bool host = status == ESP_E_MEMORY && w->memory && pinned > 0;
         esp_cuda_weights_close(&w->base);
+        if (host)
+            return esp_fail(
+                err, errlen, status,
+                "%.2f GB of layers do not fit on the GPU, and this computer's memory "
+                "has no room to keep them ready for it; try --backend cpu --memory",
+                (double)pinned / 1e9);
         return esp_cuda_tell(cuda, status, err, errlen);
     }
     *weights = &w->base;
@@ -506,6 +714,7 @@ void esp_cuda_weights_close(struct esp_weights *weights)
     if (!w)
         return;
     esp_cuda_enter(weights->backend);
+    esp_cuda_stream_close(w->stream);
     esp_cuda_fine(cudaFree(w->memory));
     free(w->layer);
     free(w);
@@ -514,4 +723,14 @@ void esp_cuda_weights_close(struct esp_weights *weights)
 size_t esp_cuda_weights_bytes(const struct esp_weights *weights)
 {
     return ((const struct esp_cuda_weights *)weights)->bytes;
+}
+
+bool esp_cuda_weights_streamed(const struct esp_weights *weights, struct esp_streamed *streamed)
+{
+    const struct esp_cuda_weights *w = (const struct esp_cuda_weights *)weights;
+    if (!w->stream)
+        return false;
+    esp_cuda_stream_count(w->stream, streamed);
+    streamed->resident_bytes = w->bytes;
+    return true;
 }

@@ -65,12 +65,36 @@ check "and it is said why, in one line" test \
     "$(grep -c 'driver is too old.*using the cpu backend' "$work/err")" -eq 1
 ESPALIER_EMU_LT=0 $run --backend cuda >"$work/out" 2>"$work/err"
 check "it works without cuBLASLt" cmp -s "$work/out" "$work/plain"
-check "too little memory is told, with what would fit" env ESPALIER_EMU_MEMORY=188000000 sh -c \
+check "too little memory is told, with what would fit" env ESPALIER_EMU_MEMORY=182000000 sh -c \
     '. tests/shell.sh; fails 1 "a context of .* tokens (--context) would fit" "$@"' sh \
     $ESPALIER generate -p Once -n 4 --backend cuda --max-nodes 64
 ESPALIER_EMU_MEMORY=1000000 $run >"$work/out" 2>"$work/err"
 check "then the processor is used" cmp -s "$work/out" "$work/plain"
 check "and it is said why, in one line" test "$(grep -c 'free on emulated GPU.*using the cpu backend' "$work/err")" -eq 1
+
+# A target that is larger than the limit: its layers are copied for every pass.
+limited="--backend cuda --exact --gpu-memory 10M"
+$run $limited --stats >"$work/out" 2>"$work/err"
+check "with --gpu-memory it generates the same" cmp -s "$work/out" "$work/plain"
+check "and says what was copied" grep -q '^memory  *[0-9] of 6 layers; the others, .* a pass, were copied at' "$work/err"
+small="--max-nodes 16 --context 64"
+check "the plan says what stays" grep -q '^GPU memory  *of 10.5 MB, .* are for the target: 0 of 6 layers' <<EOT
+$($ESPALIER inspect $small --backend cuda --gpu-memory 10M)
+EOT
+check "and how fast it can be" grep -q '^  every pass  *copies [0-9.]* MB in .* tokens/s of plain decoding at most' <<EOT
+$($ESPALIER inspect $small --backend cuda --gpu-memory 10M)
+EOT
+check "a limit that all fits in keeps all" grep -q '^GPU memory  *all layers stay in memory' <<EOT
+$($ESPALIER inspect $small --backend cuda --gpu-memory 1G)
+EOT
+check "a GPU that is too small by itself does the same" grep -q '[0-4] of 6 layers in its memory' <<EOT
+$(ESPALIER_EMU_MEMORY=178000000 $run --backend cuda --exact --record "$work/r" >"$work/out" && head -n 1 "$work/r")
+EOT
+check "with the same text" cmp -s "$work/out" "$work/plain"
+check "too small a limit is told" fails 1 "are allowed by --gpu-memory" $run --backend cuda --gpu-memory 2M
+check "the processor has no such memory" fails 1 "the limit for it is --memory" $run --backend cpu --gpu-memory 10M
+check "a GPU has a limit of its own" fails 1 "is --gpu-memory" $run --backend cuda --memory 10M
+check "a limit is a size" fails 1 "gpu-memory takes a size" $run --gpu-memory much
 
 # Every call of the runtime may fail; here some of all sorts of them.
 for call in 1 2 3 5 8 13 21 34 55 89 144 233 377 610 987 1597; do

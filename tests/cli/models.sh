@@ -109,6 +109,24 @@ check "in JSON, too" grep -q '"fits":	true' "$work/json"
 check "a target that there is not is refused" fails 1 "no model 'nobody'" $list nobody
 check "and what is no model is" fails 1 'neither a model folder' $list "$work"
 
+# GGUF files are looked into.
+mkdir -p "$work/files"
+$ESPALIER quantize "$draft" "$work/files/small.gguf" --type q8_0 >"$work/out" 2>&1
+cp tests/vectors/gguf/llama-gqa-0000?-of-00002.gguf tests/vectors/gguf/qwen3-moe.gguf "$work/files"
+printf 'GGUF\003\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\024\000\000\000\000\000\000\000general.architecture\010\000\000\000\005\000\000\000\000\000\000\000mamba' >"$work/files/mamba.gguf"
+ESPALIER_MODELS="$work/files" $list >"$work/list"
+check "their family and type are told" listed small 'llama GGUF Q8_0 *ESPALIER_MODELS'
+check "of a mixture, too" listed qwen3-moe 'qwen3_moe GGUF BF16 *ESPALIER_MODELS'
+check "what is not supported is told" sh -c "grep -A2 '^mamba ' '$work/list' | grep -q 'cannot be opened: .* is mamba'"
+ESPALIER_MODELS="$work/files" $list --json >"$work/json"
+bytes=$(cat "$work/files"/llama-gqa-* | wc -c)
+check "a split file is as large as its parts" sh -c "grep -A9 'llama-gqa' '$work/json' | grep -q '\"bytes\":.*$bytes\$'"
+ESPALIER_MODELS="$work/files" $list fairytale-target >"$work/list"
+check "one that fits is named" fits small 'fits as a draft'
+check "and what is no draft" fits mamba 'no draft for it: .* is mamba'
+ESPALIER_MODELS="$work/files" $list "$work/files/small.gguf" >"$work/list"
+check "a GGUF file is a target, too" fits fairytale-target 'as large as the target'
+
 # What nobody should have made.
 bad="$work/bad"
 mkdir -p "$bad/loop" "$bad/closed" "$bad/fifo" "$bad/$(printf 'x\033[31mred')"

@@ -190,15 +190,21 @@ EMU_REDUCE(__reduce_xor_sync, emu_finish_xor, unsigned)
 
 /* ------------------------------------------------------------------ tensor cores */
 
-/* D += A B, see esp_mma in kernels/cuda/device.h. Products are exact; an element is summed in
- * float in ascending order of k, beginning with what it was, so a column depends on no other.
+/* D += A B, see esp_mma and esp_mma_s8 in kernels/cuda/device.h. Products are exact; an element
+ * is summed in float in ascending order of k, beginning with what it was, so a column depends
+ * on no other.
  */
 struct emu_mma_operands {
     uint32_t a[4], b[2];
     float *d;
 };
+struct emu_mma_integers {
+    uint32_t a[4], b[2];
+    int *d;
+};
 void emu_finish_mma_bf16(void **data, unsigned mask);
 void emu_finish_mma_f16(void **data, unsigned mask);
+void emu_finish_mma_s8(void **data, unsigned mask);
 
 static inline void emu_mma_bf16(float *d, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
                                 uint32_t b0, uint32_t b1, EMU_SITE)
@@ -212,6 +218,13 @@ static inline void emu_mma_f16(float *d, uint32_t a0, uint32_t a1, uint32_t a2, 
 {
     emu_mma_operands operands = {{a0, a1, a2, a3}, {b0, b1}, d};
     emu_meet(emu_finish_mma_f16, "mma.f16", 0xffffffffu, &operands, file, line);
+}
+
+static inline void emu_mma_s8(int *d, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
+                              uint32_t b0, uint32_t b1, EMU_SITE)
+{
+    emu_mma_integers operands = {{a0, a1, a2, a3}, {b0, b1}, d};
+    emu_meet(emu_finish_mma_s8, "mma.s8", 0xffffffffu, &operands, file, line);
 }
 
 /* See esp_load_matrices in kernels/cuda/device.h. */

@@ -137,9 +137,12 @@ template <typename T> static void unpack(float *to, uint32_t pair)
     to[1] = widen((uint16_t)(pair >> 16), T());
 }
 
+/* Every sum has the order of the numbers 0 to 15 behind what is there. The loops go over columns
+ * last, so that the compiler can make vectors of them.
+ */
 template <typename T> static void multiply(void **data)
 {
-    float a[16][16], b[8][16]; /* b: by column */
+    float a[16][16], b[16][8], d[16][8];
     for (int lane = 0; lane < lanes; lane++) {
         const emu_mma_operands *own = static_cast<emu_mma_operands *>(data[lane]);
         int group = lane / 4, k = lane % 4 * 2;
@@ -147,19 +150,23 @@ template <typename T> static void multiply(void **data)
         unpack<T>(&a[group + 8][k], own->a[1]);
         unpack<T>(&a[group][k + 8], own->a[2]);
         unpack<T>(&a[group + 8][k + 8], own->a[3]);
-        unpack<T>(&b[group][k], own->b[0]);
-        unpack<T>(&b[group][k + 8], own->b[1]);
-    }
-    for (int lane = 0; lane < lanes; lane++) {
-        float *d = static_cast<emu_mma_operands *>(data[lane])->d;
-        for (int i = 0; i < 4; i++) {
-            int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
-            float sum = d[i];
-            for (int k = 0; k < 16; k++)
-                sum += a[row][k] * b[column][k];
-            d[i] = sum;
+        for (int i = 0; i < 2; i++) {
+            float pair[2];
+            unpack<T>(pair, own->b[i]);
+            b[k + i * 8][group] = pair[0];
+            b[k + i * 8 + 1][group] = pair[1];
         }
+        for (int i = 0; i < 4; i++)
+            d[group + i / 2 * 8][k + i % 2] = own->d[i];
     }
+    for (int row = 0; row < 16; row++)
+        for (int k = 0; k < 16; k++)
+            for (int column = 0; column < 8; column++)
+                d[row][column] += a[row][k] * b[k][column];
+    for (int lane = 0; lane < lanes; lane++)
+        for (int i = 0; i < 4; i++)
+            static_cast<emu_mma_operands *>(data[lane])->d[i] =
+                d[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
 }
 
 void emu_finish_mma_bf16(void **data, unsigned)
@@ -170,4 +177,37 @@ void emu_finish_mma_bf16(void **data, unsigned)
 void emu_finish_mma_f16(void **data, unsigned)
 {
     multiply<__half>(data);
+}
+
+static void unpack_bytes(int *to, uint32_t word)
+{
+    for (int i = 0; i < 4; i++)
+        to[i] = (int8_t)(word >> 8 * i & 0xff);
+}
+
+void emu_finish_mma_s8(void **data, unsigned)
+{
+    int a[16][32], b[32][8], d[16][8];
+    for (int lane = 0; lane < lanes; lane++) {
+        const emu_mma_integers *own = static_cast<emu_mma_integers *>(data[lane]);
+        int group = lane / 4, k = lane % 4 * 4;
+        for (int i = 0; i < 4; i++)
+            unpack_bytes(&a[group + i % 2 * 8][k + i / 2 * 16], own->a[i]);
+        for (int i = 0; i < 2; i++) {
+            int four[4];
+            unpack_bytes(four, own->b[i]);
+            for (int j = 0; j < 4; j++)
+                b[k + i * 16 + j][group] = four[j];
+        }
+        for (int i = 0; i < 4; i++)
+            d[group + i / 2 * 8][lane % 4 * 2 + i % 2] = own->d[i];
+    }
+    for (int row = 0; row < 16; row++)
+        for (int k = 0; k < 32; k++)
+            for (int column = 0; column < 8; column++)
+                d[row][column] += a[row][k] * b[k][column];
+    for (int lane = 0; lane < lanes; lane++)
+        for (int i = 0; i < 4; i++)
+            static_cast<emu_mma_integers *>(data[lane])->d[i] =
+                d[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
 }

@@ -62,9 +62,11 @@ check "no circle of includes" test ! -s "$work/loops"; cat "$work/loops"
 find "$BUILD/obj" -name '*.o' | grep -v -e /tests/ -e no_main -e no_interface -e avx2 -e avx512 | while read -r object; do
     unit=${object#"$BUILD/obj/"}
     unit=${unit%.o}
-    { [ -e "$unit.c" ] || [ -e "${unit%.generic}.c" ]; } && nm "$object" | awk -v unit="$unit" \
-        '$2 ~ /^[TDBRV]$/ { print "has", $3, unit } $1 == "U" { print "uses", $2, unit }'
-done | awk '$1 == "has" { owner[$2] = $3 } $1 == "uses" { used[NR] = $2; user[NR] = $3 }
+    if [ -e "$unit.c" ] || [ -e "${unit%.generic}.c" ]; then echo "$object"; fi
+done | xargs nm -o | awk -v from="$(echo "$BUILD/obj/" | wc -c)" '
+    { unit = substr($1, from, index($1, ".o:") - from) }
+    $(NF - 1) ~ /^[TDBRV]$/ { owner[$NF] = unit }
+    $(NF - 1) == "U" { used[NR] = $NF; user[NR] = unit }
     END { for (i in used) if (used[i] in owner && owner[used[i]] != user[i]) print user[i], owner[used[i]] }' |
     sort -u >"$work/calls"
 check "there are calls to look at" test "$(wc -l <"$work/calls")" -gt 300

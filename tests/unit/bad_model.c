@@ -200,6 +200,47 @@ TEST(bad_mixtures_of_experts_are_refused)
     REFUSED(ESP_E_FORMAT, "model.layers.0.mlp.experts.4.down_proj.weight", "(32, 20)");
 }
 
+TEST(bad_tensors_of_gpt_oss_are_refused)
+{
+    static const char blocks[] = "model.layers.0.mlp.experts.gate_up_proj_blocks";
+    static const char scales[] = "model.layers.1.mlp.experts.down_proj_scales";
+    BAD_CONFIG("gpt-oss", "quantization_config", "quant_method", "\"gptq\"", ESP_E_UNSUPPORTED,
+               "gptq");
+    BAD_CONFIG("gpt-oss", "num_local_experts", NULL, "4", ESP_E_FORMAT, "(4, 32)");
+    BAD_CONFIG("gpt-oss", "intermediate_size", NULL, "64", ESP_E_FORMAT, "(5, 128, 32)");
+    BAD_CONFIG("gpt-oss", "swiglu_limit", NULL, "0", ESP_E_FORMAT, "swiglu_limit");
+    BAD_CONFIG("gpt-oss-floats", "num_attention_heads", NULL, "8", ESP_E_FORMAT, "(64, 32)");
+    folder_copy("gpt-oss");
+    folder_edit_header("model.safetensors", blocks, "shape", "[5, 64, 2, 8]");
+    REFUSED(ESP_E_FORMAT, "layers.0.mlp.experts.gate_up_proj", "missing");
+    folder_copy("gpt-oss");
+    folder_edit_header("model.safetensors", blocks, "shape", "[64, 5, 1, 16]");
+    REFUSED(ESP_E_FORMAT, "layers.0.mlp.experts.gate_up_proj", "missing");
+    folder_copy("gpt-oss");
+    folder_edit_header("model.safetensors", blocks, "dtype", "\"I8\"");
+    REFUSED(ESP_E_FORMAT, "layers.0.mlp.experts.gate_up_proj", "missing");
+    folder_copy("gpt-oss");
+    folder_edit_header("model.safetensors", scales, "shape", "[160]");
+    REFUSED(ESP_E_FORMAT, "layers.1.mlp.experts.down_proj", "missing");
+    folder_copy("gpt-oss-floats");
+    folder_edit_header("model.safetensors", "model.layers.2.self_attn.sinks", "shape",
+                       "[2, 2]");
+    REFUSED(ESP_E_FORMAT, "model.layers.2.self_attn.sinks", "(4)");
+}
+
+TEST(bad_text_parts_are_refused)
+{
+    BAD_CONFIG("gemma3-pictures", "text_config", NULL, NULL, ESP_E_FORMAT, "text_config");
+    BAD_CONFIG("gemma3-pictures", "text_config", NULL, "[1]", ESP_E_FORMAT, "text_config");
+    BAD_CONFIG("gemma3-pictures", "text_config", "model_type", "\"mamba\"", ESP_E_UNSUPPORTED,
+               "mamba");
+    BAD_CONFIG("gemma3-pictures", "text_config", "hidden_size", "64", ESP_E_FORMAT, "(97, 64)");
+    BAD_CONFIG("gemma3-pictures", "model_type", NULL, "\"paligemma\"", ESP_E_UNSUPPORTED,
+               "paligemma");
+    BAD_CONFIG("mistral3-pictures", "quantization_config", NULL, "{\"quant_method\": \"fp8\"}",
+               ESP_E_UNSUPPORTED, "fp8");
+}
+
 TEST(bad_end_tokens_and_presets_are_refused)
 {
     folder_copy("llama-mha");

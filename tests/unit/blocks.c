@@ -259,3 +259,29 @@ TEST(rows_come_back_out_of_panels)
             close_example(e);
         }
 }
+
+/* Smallest and largest exponents, at which the scale is subnormal or a product overflows. */
+TEST(every_exponent_gives_the_same_bits)
+{
+    static float want[PANELS * ESP_PANEL], y[PANELS * ESP_PANEL];
+    const size_t row_bytes = esp_dtype_row_bytes(ESP_MXFP4, COLUMNS);
+    for (int first = 0; first < 256; first += 32) {
+        struct example *e = open_example(ESP_MXFP4, OUTPUTS, COLUMNS, 5);
+        for (int row = 0; row < OUTPUTS; row++)
+            for (int block = 0; block < COLUMNS / 32; block++)
+                e->stored[(size_t)row * row_bytes + (size_t)block * 17] =
+                    (char)(first + (row + block) % 32);
+        esp_cpu_free(e->packed);
+        pack_example(e, ESP_MXFP4, OUTPUTS, COLUMNS);
+        multiply(e, open_isa(0), 3, 1, false, want);
+        for (int i = 1; i < ISAS; i++) {
+            const struct esp_cpu_isa *isa = open_isa(i);
+            if (!isa)
+                continue;
+            multiply(e, isa, 3, 1, false, y);
+            CHECK(memcmp(want, y, OUTPUTS * sizeof *y) == 0, "%s, exponents from %d", names[i],
+                  first);
+        }
+        close_example(e);
+    }
+}

@@ -68,8 +68,9 @@ TEST(a_search_for_the_scale_loses_less_than_the_gguf_package)
     static struct example e;
     static unsigned char stored[MOST];
     static float out[N];
-    for (int i = 0; i < 2; i++) {
-        const enum esp_dtype dtype = i ? ESP_Q5_0 : ESP_Q4_0;
+    static const enum esp_dtype dtypes[] = {ESP_Q4_0, ESP_Q5_0, ESP_MXFP4};
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        const enum esp_dtype dtype = dtypes[i];
         read_example(&e, dtype);
         esp_quantise(dtype, e.x, N, stored);
         esp_dequantise(dtype, stored, N, out);
@@ -87,7 +88,7 @@ TEST(more_bits_lose_less)
         double most;
     } bounds[] = {{ESP_Q4_0, 0.094},  {ESP_IQ4_NL, 0.084}, {ESP_Q4_K, 0.08},
                   {ESP_Q5_0, 0.0456}, {ESP_Q5_K, 0.0406},  {ESP_Q6_K, 0.0181},
-                  {ESP_Q8_0, 0.0062}};
+                  {ESP_Q8_0, 0.0062}, {ESP_MXFP4, 0.124}};
     static float x[N], out[N];
     static unsigned char stored[MOST];
     unsigned long long state = 3;
@@ -105,7 +106,7 @@ TEST(more_bits_lose_less)
 
 TEST(what_is_stored_stays_as_it_is_when_quantised_again)
 {
-    static const enum esp_dtype same[] = {ESP_F32, ESP_F16, ESP_BF16, ESP_Q8_0};
+    static const enum esp_dtype same[] = {ESP_F32, ESP_F16, ESP_BF16, ESP_MXFP4, ESP_Q8_0};
     static float x[N], y[N], z[N];
     static unsigned char stored[4 * N];
     unsigned long long state = 4;
@@ -119,6 +120,24 @@ TEST(what_is_stored_stays_as_it_is_when_quantised_again)
         for (int j = 0; j < N; j++)
             CHECK(fabsf(z[j] - y[j]) <= (same[i] == ESP_Q8_0 ? 2e-3f * fabsf(y[j]) : 0.0f),
                   "%s, number %d: %g, then %g", esp_dtype_name(same[i]), j, y[j], z[j]);
+    }
+}
+
+TEST(every_scale_of_mxfp4_is_a_power_of_two)
+{
+    static const float sizes[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+    for (int e = 0; e < 256; e++) {
+        unsigned char block[17] = {(unsigned char)e};
+        float out[32];
+        for (int i = 0; i < 16; i++)
+            block[1 + i] = (unsigned char)(i | (15 - i) << 4);
+        esp_dequantise(ESP_MXFP4, block, 32, out);
+        for (int i = 0; i < 32; i++) {
+            const int q = i < 16 ? i : 31 - i;
+            const double want = ldexp((double)sizes[q % 8], e - 127) * (q < 8 ? 1 : -1);
+            CHECK((double)out[i] == want || (isinf(out[i]) && fabs(want) > 0x1.fp127),
+                  "e = %d, q = %d: %g, not %g", e, q, (double)out[i], want);
+        }
     }
 }
 

@@ -93,7 +93,7 @@ TEST(a_larger_model_has_the_same_logits)
     static const char *const folders[] = {
         "llama-mha",   "llama-gqa",  "llama-mqa-tied", "llama-bias",      "llama-head-dim",
         "llama-rope3", "llama-bf16", "neox-parallel",  "neox-sequential", "neox-bf16",
-        "mistral",     "qwen2",      "qwen3"};
+        "mistral",     "qwen2",      "qwen3",          "qwen3-moe",       "mistral3-pictures"};
     static float before[TOKENS][MAX_VOCABULARY], after[TOKENS][MAX_VOCABULARY],
         memory[TOKENS][MAX_VOCABULARY];
     begin();
@@ -199,6 +199,13 @@ TEST(what_cannot_be_done_leaves_nothing_behind)
     CHECK(esp_model_inflate(from, made, 2, 1, err, sizeof err) == ESP_E_ARGUMENT, "%s", err);
     CHECK(esp_model_inflate(half, made, 2, 0, err, sizeof err) == ESP_E_UNSUPPORTED);
     CHECK(strstr(err, "F16"), "%s", err);
+    snprintf(half, sizeof half, "%s", check_path("vectors/logits/qwen3-moe-some"));
+    CHECK(esp_model_inflate(half, made, 1, 8, err, sizeof err) == ESP_E_UNSUPPORTED);
+    CHECK(strstr(err, "some layers"), "%s", err);
+    snprintf(half, sizeof half, "%s", check_path("vectors/logits/gpt-oss-floats"));
+    CHECK(esp_model_inflate(half, made, 2, 0, err, sizeof err) == ESP_E_UNSUPPORTED);
+    CHECK(strstr(err, "limits"), "%s", err);
+    snprintf(half, sizeof half, "%s", check_path("vectors/logits/llama-rope3-f16"));
     struct esp_engine *engine;
     CHECK(esp_engine_open(&engine, &(struct esp_engine_options){.target = half, .width = 2},
                           err, sizeof err) == ESP_E_UNSUPPORTED);

@@ -225,8 +225,8 @@ TEST(activations_agree_with_double_precision)
             one[i] = 1;
         }
         for (int isa = 0; isa < count; isa++) {
-            isas[isa]->activation(silu[isa], x, one, 16, ESP_SWIGLU);
-            isas[isa]->activation(gelu[isa], NULL, x, 16, ESP_GELU);
+            isas[isa]->activation(silu[isa], x, one, 16, ESP_SWIGLU, NULL);
+            isas[isa]->activation(gelu[isa], NULL, x, 16, ESP_GELU, NULL);
             CHECK(memcmp(silu[isa], silu[0], 64) == 0 && memcmp(gelu[isa], gelu[0], 64) == 0,
                   "%s differs", isas[isa]->name);
         }
@@ -240,7 +240,7 @@ TEST(activations_agree_with_double_precision)
     }
     float odd[16] = {INFINITY, -INFINITY, NAN, 0, -0.0f, 1e30f, -1e30f, 1e-40f}, out[16];
     for (int isa = 0; isa < count; isa++) {
-        isas[isa]->activation(out, NULL, odd, 16, ESP_GELU);
+        isas[isa]->activation(out, NULL, odd, 16, ESP_GELU, NULL);
         CHECK(out[0] == INFINITY && isnan(out[2]) && out[3] == 0 && out[5] == 1e30f &&
               out[6] == 0);
     }
@@ -257,8 +257,8 @@ TEST(gelu_by_tanh_and_caps_agree_with_double_precision)
             two[i] = 2;
         }
         for (int isa = 0; isa < count; isa++) {
-            isas[isa]->activation(alone[isa], NULL, x, 16, ESP_GELU_TANH);
-            isas[isa]->activation(gate[isa], x, two, 16, ESP_GEGLU);
+            isas[isa]->activation(alone[isa], NULL, x, 16, ESP_GELU_TANH, NULL);
+            isas[isa]->activation(gate[isa], x, two, 16, ESP_GEGLU, NULL);
             memcpy(cap[isa], x, sizeof x);
             cap[isa][13] = 77;
             isas[isa]->cap(cap[isa], 13, 5);
@@ -274,6 +274,30 @@ TEST(gelu_by_tanh_and_caps_agree_with_double_precision)
                   "gelu(%g) is %.9g, not %.9g", v, alone[0][i], g);
             CHECK(i >= 13 || fabs(cap[0][i] - 5 * tanh(v / 5)) <= 2e-6, "cap of %g is %.9g", v,
                   cap[0][i]);
+        }
+    }
+}
+
+TEST(swiglu_with_limits_agrees_with_double_precision)
+{
+    const struct esp_clamp clamp = {7, 1.702f};
+    const struct esp_cpu_isa *isas[ISAS];
+    int count = find_isas(isas);
+    for (int block = -1300; block < 1300; block += 16) {
+        float gate[16], up[16], out[ISAS][16];
+        for (int i = 0; i < 16; i++) {
+            gate[i] = (float)(block + i) / 64;
+            up[i] = (float)(i * i - 128) / 12;
+        }
+        for (int isa = 0; isa < count; isa++) {
+            isas[isa]->activation(out[isa], gate, up, 16, ESP_SWIGLU_CLAMPED, &clamp);
+            CHECK(memcmp(out[isa], out[0], 64) == 0, "%s differs", isas[isa]->name);
+        }
+        for (int i = 0; i < 16; i++) {
+            const double g = fmin(gate[i], 7), u = fmax(-7, fmin(up[i], 7));
+            const double want = g / (1 + exp(-(double)clamp.slope * g)) * (u + 1);
+            CHECK(fabs(out[0][i] - want) <= 2e-6 * fabs(want) + 1e-12, "%g, %g: %.9g, not %.9g",
+                  (double)gate[i], (double)up[i], (double)out[0][i], want);
         }
     }
 }

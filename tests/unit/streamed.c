@@ -17,12 +17,15 @@
 
 enum { CACHE = 64, BATCH = 24, ROUNDS = 2, MANY = 24 };
 
-/* Plain, fused, transposed, paired and quantised matrices; experts; two files. */
+/* Plain, fused, transposed, paired, interleaved and quantised matrices; experts, and scales
+ * that lie apart; two files. */
 static const char *const models[] = {"logits/llama-bf16",
                                      "logits/neox-parallel",
                                      "logits/gpt2",
                                      "logits/gemma3-layers",
                                      "logits/qwen3-moe",
+                                     "logits/gpt-oss",
+                                     "logits/gpt-oss-floats",
                                      "gguf/qwen3-moe.gguf",
                                      "gguf/mixed.gguf",
                                      "gguf/phi3-partial.gguf",

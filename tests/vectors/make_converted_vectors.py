@@ -19,7 +19,7 @@ import numpy as np
 
 HERE = pathlib.Path(__file__).parent
 FOLDERS = ["gemma2", "gemma3", "phi3-short", "phi3-long", "phi3-partial", "olmo2", "smollm3", "gpt2",
-           "granite", "qwen3-moe"]
+           "granite", "qwen3-moe", "gpt-oss"]
 
 
 def load_converter(folder):

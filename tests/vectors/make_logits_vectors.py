@@ -20,9 +20,11 @@ import pathlib
 import shutil
 import sys
 
+import safetensors.torch
 import torch
-from transformers import (AutoModelForCausalLM, Gemma2Config, Gemma3TextConfig, GPT2Config,
-                          GPTNeoXConfig, GraniteConfig, LlamaConfig, MistralConfig, Olmo2Config,
+from transformers import (AutoModelForCausalLM, AutoModelForImageTextToText, Gemma2Config,
+                          Gemma3Config, Gemma3TextConfig, GPT2Config,
+                          GPTNeoXConfig, GptOssConfig, GraniteConfig, LlamaConfig, Mistral3Config, MistralConfig, Olmo2Config,
                           Phi3Config, Qwen2Config, Qwen3Config, Qwen3MoeConfig, SmolLM3Config)
 from transformers.utils import logging
 
@@ -70,6 +72,15 @@ def gpt2(**changes):
     return GPT2Config(**values)
 
 
+def with_pictures(cls, text, **changes):
+    """A model of text and pictures; its logits are those of text alone."""
+    vision = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1,
+                  image_size=28, patch_size=14, head_dim=8)
+    kind = "siglip_vision_model" if cls is Gemma3Config else "pixtral"
+    return cls(text_config=text, vision_config=dict(vision, model_type=kind),
+               vocab_size=text.vocab_size, image_token_index=3, image_token_id=3, **changes)
+
+
 def older_gemma3(config):
     """As Gemma 3 was published."""
     rope = config.pop("rope_parameters")
@@ -101,6 +112,59 @@ def older_qwen3_moe(config):
     """As Qwen3's mixtures were published."""
     older_llama(config)
     config["num_experts"] = config.pop("num_local_experts")
+
+
+MXFP4 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
+
+
+def to_mxfp4(weight):
+    """The blocks and scales that are published for a matrix (..., columns, rows), and the matrix
+    that they stand for."""
+    rows = weight.transpose(-1, -2).float()
+    parts = rows.reshape(*rows.shape[:-1], -1, 32)
+    exponent = parts.abs().amax(-1, keepdim=True).log2().floor() - 2
+    codes = (parts / 2 ** exponent).unsqueeze(-1).sub(MXFP4).abs().argmin(-1).to(torch.uint8)
+    blocks = codes[..., ::2] | codes[..., 1::2] << 4
+    known = (MXFP4[codes.long()] * 2 ** exponent).reshape(rows.shape).transpose(-1, -2)
+    return blocks, (exponent.squeeze(-1) + 127).to(torch.uint8), known
+
+
+def store_mxfp4(folder):
+    """Rounds the experts of a folder to MXFP4, in which gpt-oss is published; the reference is
+    computed from the floats they stand for."""
+    path = folder / "model.safetensors"
+    tensors = safetensors.torch.load_file(path)
+    published = {}
+    for name, value in list(tensors.items()):
+        if name.endswith("_proj") and ".experts." in name:
+            blocks, scales, known = to_mxfp4(value)
+            tensors[name] = known.to(value.dtype).contiguous()
+            published[name + "_blocks"], published[name + "_scales"] = blocks, scales
+        else:
+            published[name] = value
+    safetensors.torch.save_file(tensors, path, {"format": "pt"})
+    return published
+
+
+def publish_mxfp4(folder, published):
+    safetensors.torch.save_file({name: value.contiguous() for name, value in published.items()},
+                                folder / "model.safetensors", {"format": "pt"})
+    (folder / "model.safetensors").chmod(0o644)
+    path = folder / "config.json"
+    values = json.loads(path.read_text())
+    values["quantization_config"] = dict(
+        quant_method="mxfp4", modules_to_not_convert=["model.layers.*.self_attn",
+                                                      "model.layers.*.mlp.router",
+                                                      "model.embed_tokens", "lm_head"])
+    path.write_text(json.dumps(values, indent=2) + "\n")
+
+
+def older_gpt_oss(config):
+    """As gpt-oss was published."""
+    older_llama(config)
+    config["experts_per_token"] = config["num_experts_per_tok"]
+    config["swiglu_limit"] = 7.0
+    del config["swiglu_alpha"]
 
 
 def older_neox(config):
@@ -235,7 +299,29 @@ FOLDERS = {
                              moe_intermediate_size=28, decoder_sparse_step=2,
                              mlp_only_layers=[3]),
                        torch.float32, None, older_qwen3_moe),
+    "gpt-oss": (llama(GptOssConfig, num_key_value_heads=2, head_dim=16, intermediate_size=32,
+                      num_local_experts=5, num_experts_per_tok=2, sliding_window=7,
+                      rope_parameters=dict(YARN, beta_fast=4, truncate=False)),
+                torch.bfloat16, None, older_gpt_oss),
+    "gpt-oss-floats": (llama(GptOssConfig, num_hidden_layers=3, num_key_value_heads=1, head_dim=8,
+                             num_local_experts=3, num_experts_per_tok=3, sliding_window=5,
+                             swiglu_limit=0.6, swiglu_alpha=1.2,
+                             layer_types=["full_attention", "sliding_attention",
+                                          "full_attention"],
+                             rope_parameters=dict(rope_type="default", rope_theta=10000.0)),
+                       torch.float32, None, None),
+    "gemma3-pictures": (with_pictures(Gemma3Config, llama(
+        Gemma3TextConfig, num_key_value_heads=2, head_dim=8, sliding_window=5,
+        query_pre_attn_scalar=20, tie_word_embeddings=True), mm_tokens_per_image=1),
+                        torch.bfloat16, None, None),
+    "mistral3-pictures": (with_pictures(Mistral3Config, llama(
+        MistralConfig, num_key_value_heads=2, sliding_window=None)),
+                          torch.bfloat16, None, None),
 }
+
+
+# Folders whose experts are rounded to MXFP4.
+PUBLISHED = ["gpt-oss"]
 
 
 def greedy(model, tokens):
@@ -248,7 +334,9 @@ def greedy(model, tokens):
 
 def make(folder, seed, config, dtype, shard, change):
     torch.manual_seed(seed)
-    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    text = getattr(config, "text_config", config)
+    kind = AutoModelForCausalLM if text is config else AutoModelForImageTextToText
+    model = kind.from_config(config, dtype=torch.float32)
     with torch.no_grad():
         for name, value in model.named_parameters():
             center = 1.0 if "norm" in name and name.endswith("weight") else 0.0
@@ -261,10 +349,10 @@ def make(folder, seed, config, dtype, shard, change):
         values = json.loads(path.read_text())
         change(values)
         path.write_text(json.dumps(values, indent=2) + "\n")
+    published = store_mxfp4(folder) if folder.name in PUBLISHED else None
 
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32,
-                                                 attn_implementation="eager").eval()
-    tokens = torch.randint(0, config.vocab_size, (1, TOKENS))
+    model = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    tokens = torch.randint(0, text.vocab_size, (1, TOKENS))
     with torch.no_grad():
         logits = model(tokens).logits[0]
     assert logits.abs().mean() > 0.3, f"{folder.name}: logits too small to show a mistake"
@@ -275,6 +363,8 @@ def make(folder, seed, config, dtype, shard, change):
         if hasattr(rotary, name):
             reference["inverse_frequency"] = getattr(rotary, name).double().tolist()
     (folder / "reference.json").write_text(json.dumps(reference) + "\n")
+    if published:
+        publish_mxfp4(folder, published)
     size = sum(path.stat().st_size for path in folder.iterdir())
     print(f"{folder.name:16} {size} bytes, logits {logits.mean():.2f} +- {logits.std():.2f}")
 
@@ -288,7 +378,7 @@ def main():
             make(root / name, seed, *settings)
     total = sum(path.stat().st_size for path in root.glob("*/*"))
     print(f"{total} bytes in {len(FOLDERS)} folders")
-    return total > 2_600_000
+    return total > 3_200_000
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ N = 1024
 def main():
     rng = np.random.default_rng(7)
     os.makedirs(HERE, exist_ok=True)
-    for name in ["Q8_0", "Q4_0", "Q5_0", "IQ4_NL", "Q4_K", "Q5_K", "Q6_K"]:
+    for name in ["Q8_0", "Q4_0", "Q5_0", "IQ4_NL", "Q4_K", "Q5_K", "Q6_K", "MXFP4"]:
         x = rng.standard_normal(N).astype(np.float32)
         x[:256] *= np.exp(rng.standard_normal(256)).astype(np.float32)
         x[256:288] = 0

@@ -236,7 +236,7 @@ const struct cli_command cli_bench = {
     .arguments = "-f FILE [D[+V] ...] | --suite NAME",
     .summary = "choices measured on the same prompts, as the papers' tables",
     .flags = "prompt file tokens prompt-tokens suite prompts output resume force warmup target "
-             "draft settings backend threads memory device "
+             "draft settings backend threads memory gpu-memory device "
              "exact width layers max-nodes context json",
     .chooses = "baseline chat",
     .most = MOST_CHOICES,

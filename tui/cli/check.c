@@ -313,6 +313,7 @@ const struct cli_command cli_check = {
     .arguments = "[--drafter D] [--verifier V]",
     .summary = "prove that speculation changes nothing, on the loaded models",
     .flags = "prompt target draft drafter verifier trials settings backend threads memory "
+             "gpu-memory "
              "device exact "
              "max-nodes context json",
     .chooses = "baseline chat",

@@ -210,7 +210,7 @@ const struct cli_command cli_compare = {
     .summary = "two drafters or verifiers over one text, side by side",
     .flags =
         "prompt file tokens target draft drafter verifier with with-verifier settings backend "
-        "threads memory device exact width layers max-nodes context json",
+        "threads memory gpu-memory device exact width layers max-nodes context json",
     .chooses = "baseline chat",
     .details = "Both run in lock step on one text, each with its own caches and its own clock. "
                "At\ntemperature 0 their texts must be identical; exit code 1: they differ. "

@@ -31,7 +31,7 @@ _espalier() {
     --chart) words='thresholds acceptance stages' ;;
     --aspect) words='16:9 4:3 1:1' ;;
     --caption) words='full short none' ;;
-    --type) words='q8_0 q6_k q5_k q4_k q4_0 bf16 f16 f32' ;;
+    --type) words='q8_0 q6_k q5_k q4_k q4_0 mxfp4 bf16 f16 f32' ;;
     list) words='drafters verifiers backends themes models settings' ;;
     *)
         if [[ $current == -* ]]; then

@@ -158,12 +158,11 @@ static void print_stats(const struct output *out, const struct esp_session *sess
     fputc('\n', stderr);
     struct esp_streamed streamed;
     if (esp_engine_streamed(out->engine, &streamed))
-        fprintf(
-            stderr,
-            "memory               %d of %d layers; the others, %.1f MB a pass, were read at "
-            "%.1f MB/s\n",
-            streamed.resident, streamed.layers, 1e-6 * (double)streamed.pass_bytes,
-            1e-6 * cli_read_rate(&streamed));
+        fprintf(stderr,
+                "memory               %d of %d layers; the others, %.1f MB a pass, were %s at "
+                "%.1f MB/s\n",
+                streamed.resident, streamed.layers, 1e-6 * (double)streamed.pass_bytes,
+                s.device_bytes > 0 ? "copied" : "read", 1e-6 * cli_read_rate(&streamed));
     if (s.draft_temp > 0 && isfinite(s.calibration_error))
         fprintf(stderr,
                 "draft temperature    %.3g; its probabilities are off by %.3f of late, as they "
@@ -273,7 +272,7 @@ const struct cli_command cli_generate = {
     .arguments = "[TARGET [DRAFT]] -p TEXT | -f FILE | -",
     .summary = "stream a continuation to standard output",
     .flags = "prompt file tokens target draft drafter verifier settings system backend threads "
-             "memory "
+             "memory gpu-memory "
              "device exact width layers max-nodes context json stats record explain force",
     .most = 3,
     .names_models = true,

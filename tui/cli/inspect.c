@@ -3,6 +3,7 @@
 #include <cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "engine/perplexity.h"
@@ -24,6 +25,9 @@ static cJSON *model_json(const struct esp_model_info *m)
     cJSON_AddNumberToObject(o, "experts", m->experts);
     cJSON_AddNumberToObject(o, "experts_used", m->experts_used);
     cJSON_AddNumberToObject(o, "expert_ffn", m->expert_ffn);
+    cJSON_AddItemToObject(o, "expert_dtype",
+                          m->expert_dtype ? cJSON_CreateString(m->expert_dtype)
+                                          : cJSON_CreateNull());
     cJSON_AddNumberToObject(o, "bytes", (double)m->bytes);
     cJSON_AddNumberToObject(o, "layers", m->layers);
     cJSON_AddNumberToObject(o, "hidden", m->hidden);
@@ -35,6 +39,7 @@ static cJSON *model_json(const struct esp_model_info *m)
     cJSON_AddNumberToObject(o, "outputs", m->outputs);
     cJSON_AddNumberToObject(o, "context", m->context);
     cJSON_AddNumberToObject(o, "unused_tensors", m->unused);
+    cJSON_AddNumberToObject(o, "ignored_tensors", m->ignored);
     return o;
 }
 
@@ -54,8 +59,13 @@ static void print_model(const char *role, const struct esp_model_info *m)
     printf("  weights        %lld parameters, %.1f MB, %s\n", (long long)m->parameters,
            (double)m->bytes / 1e6, m->dtype);
     if (m->experts > 0)
-        printf("  experts        %d of %d for each token, ffn %d; %lld parameters active\n",
-               m->experts_used, m->experts, m->expert_ffn, (long long)m->active);
+        printf("  experts        %d of %d for each token, ffn %d, %s; %lld parameters active\n",
+               m->experts_used, m->experts, m->expert_ffn, m->expert_dtype,
+               (long long)m->active);
+    if (m->ignored > 0)
+        printf("  ignored        %d tensor%s of pictures: this program computes the text part "
+               "only\n",
+               m->ignored, m->ignored == 1 ? "" : "s");
     if (m->unused > 0)
         esp_safe_print(stdout,
                        "  not used       %d more tensor%s that config.json does not ask for, "
@@ -63,22 +73,31 @@ static void print_model(const char *role, const struct esp_model_info *m)
                        m->unused, m->unused == 1 ? "" : "s", m->unused_name);
 }
 
-/* What stays, what streams, and the speed to expect: no pass takes less time than reading. */
-static void print_memory(const struct esp_engine *engine, size_t limit)
+/* What stays, what streams, and the speed to expect: no pass takes less time than reading, or
+ * copying to the GPU. */
+static void print_memory(const struct esp_engine *engine, const struct cli_options *o)
 {
     struct esp_streamed s;
+    const bool gpu = strcmp(esp_engine_backend(engine), "cpu") != 0;
+    const size_t limit = gpu ? o->engine.gpu_memory : o->engine.memory;
+    const char *what = gpu ? "GPU memory" : "memory";
     if (!esp_engine_streamed(engine, &s)) {
-        printf("%-12s all layers stay in memory\n", "memory");
+        if (limit > 0)
+            printf("%-12s all layers stay in memory\n", what);
         return;
     }
     const double rate = cli_read_rate(&s);
-    printf("%-12s of %.1f MB, %.1f MB are for the target: %d of %d layers, %.1f MB for reading "
-           "the others\n",
-           "memory", 1e-6 * (double)limit, 1e-6 * (double)s.resident_bytes, s.resident,
-           s.layers, 1e-6 * (double)s.buffer_bytes);
-    printf("  every pass     reads %.1f MB", 1e-6 * (double)s.pass_bytes);
+    printf("%-12s ", what);
+    if (limit > 0)
+        printf("of %.1f MB, ", 1e-6 * (double)limit);
+    printf("%.1f MB are for the target: %d of %d layers, %.1f MB for %s the others\n",
+           1e-6 * (double)s.resident_bytes, s.resident, s.layers, 1e-6 * (double)s.buffer_bytes,
+           gpu ? "copying" : "reading");
+    printf("  every pass     %s %.1f MB", gpu ? "copies" : "reads",
+           1e-6 * (double)s.pass_bytes);
     if (rate > 0)
-        printf(" in %.2f s, at the %.0f MB/s measured now: %.2f tokens/s of plain decoding at most",
+        printf(" in %.2f s, at the %.0f MB/s measured now: %.2f tokens/s of plain decoding at "
+               "most",
                (double)s.pass_bytes / rate, 1e-6 * rate, rate / (double)s.pass_bytes);
     putchar('\n');
 }
@@ -152,8 +171,7 @@ static int run(struct cli_options *o)
                 100.0 * (double)draft.parameters / (double)target.parameters,
                 draft.head ? " and uses some of them" : "");
         }
-        if (o->engine.memory > 0)
-            print_memory(engine, o->engine.memory);
+        print_memory(engine, o);
         if (preset)
             esp_safe_print(stdout, "%-12s %s\n", "preset", preset);
         if (sampling && sampling != preset)
@@ -171,7 +189,8 @@ const struct cli_command cli_inspect = {
     .name = "inspect",
     .arguments = "[TARGET [DRAFT]]",
     .summary = "what a model holds and whether a pair fits",
-    .flags = "target draft backend threads memory max-nodes context json perplexity",
+    .flags = "target draft backend threads memory gpu-memory device max-nodes context json "
+             "perplexity",
     .most = 2,
     .names_models = true,
     .run = run,

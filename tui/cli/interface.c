@@ -29,7 +29,7 @@ const struct cli_command cli_interface = {
     .arguments = "[TARGET [DRAFT]] [options]",
     .summary = "the terminal interface",
     .flags = "prompt tokens target draft drafter verifier settings system backend threads "
-             "memory device "
+             "memory gpu-memory device "
              "exact width layers max-nodes context ascii theme config no-config record force",
     .chooses = "baseline",
     .most = 2,

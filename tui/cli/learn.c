@@ -109,7 +109,8 @@ const struct cli_command cli_learn = {
     .name = "learn",
     .arguments = "[LESSON|FILE]",
     .summary = "short lessons that let you predict before they show",
-    .flags = "target draft backend threads memory device plain ascii theme config no-config",
+    .flags = "target draft backend threads memory gpu-memory device plain ascii theme config "
+             "no-config",
     .details =
         "Without an argument the list of lessons. A lesson is a text file that can be copied "
         "and\nchanged (sessions/lessons/README.md): name it by its path. Without a terminal "

@@ -237,11 +237,15 @@ static cJSON *themes_json(void)
 static void print_model(const struct esp_found_model *model,
                         const struct esp_found_model *target)
 {
-    char why[400];
-    esp_safe_print(stdout, "%-36s %8.1f MB  %-12s %s\n", model->name,
-                   (double)model->bytes / 1e6, model->gguf ? "GGUF" : model->family,
-                   model->source);
+    char why[400], kind[64];
+    snprintf(kind, sizeof kind, "%s%s%s%s%s", model->family,
+             model->gguf && *model->family ? " " : "", model->gguf ? "GGUF" : "",
+             *model->dtype ? " " : "", model->dtype);
+    esp_safe_print(stdout, "%-36s %8.1f MB  %-20s %s\n", model->name,
+                   (double)model->bytes / 1e6, kind, model->source);
     esp_safe_print(stdout, "    %s\n", model->path);
+    if (*model->problem && !target)
+        esp_safe_print(stdout, "    cannot be opened: %s\n", model->problem);
     if (!target || model == target)
         return;
     if (esp_draft_fits(target, model, why, sizeof why))
@@ -260,7 +264,10 @@ static cJSON *model_json(const struct esp_found_model *model,
     cJSON_AddStringToObject(o, "source", model->source);
     cJSON_AddStringToObject(o, "kind", model->gguf ? "gguf" : "folder");
     cJSON_AddStringToObject(o, "family", model->family);
+    cJSON_AddStringToObject(o, "dtype", model->dtype);
     cJSON_AddNumberToObject(o, "bytes", (double)model->bytes);
+    if (*model->problem)
+        cJSON_AddStringToObject(o, "problem", model->problem);
     if (target && model != target) {
         cJSON_AddBoolToObject(o, "fits", esp_draft_fits(target, model, why, sizeof why));
         cJSON_AddStringToObject(o, "why", why);
@@ -293,6 +300,10 @@ static int list_models(const char *named, bool json)
         esp_complain("%s is neither a model folder nor a GGUF file", path);
         code = EXIT_BAD;
     }
+    if (target == &outside)
+        esp_found_model_look(&outside);
+    for (int i = 0; i < found.count && code == EXIT_DONE; i++)
+        esp_found_model_look(&found.models[i]);
     for (int i = 0; i < found.count && code == EXIT_DONE; i++) {
         if (json)
             cJSON_AddItemToArray(all, model_json(&found.models[i], target));

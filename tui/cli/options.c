@@ -74,6 +74,7 @@ enum flag {
     ASCIICAST,
     SIZE,
     MEMORY,
+    GPU_MEMORY,
     SYSTEM,
     SETTINGS, /* the first of them; the others follow */
     HELP = 'h',
@@ -115,6 +116,10 @@ static const struct cli_flag fixed[] = {
     {"memory", MEMORY, "SIZE",
      "take about 600M, 2G ... of memory: what of the target does not fit is read from disk for "
      "every pass"},
+    {"gpu-memory", GPU_MEMORY, "SIZE",
+     "take about 600M, 2G ... of a GPU's memory: what of the target does not fit is copied "
+     "there "
+     "for every pass"},
     {"device", DEVICE, "N", "which GPU, numbered from 0 (default: 0)"},
     {"exact", EXACT, NULL, "on a GPU: the same sums for every size of tree, to the last bit"},
     {"max-nodes", MAX_NODES, "N", "memory for trees of N nodes (default 256)"},
@@ -128,7 +133,7 @@ static const struct cli_flag fixed[] = {
     {"seconds", SECONDS, "N", "measure for about N seconds (default 60)"},
     {"write", WRITE, NULL, "write the preset to espalier.json in the target's folder"},
     {"type", TYPE, "NAME",
-     "how numbers are stored: q8_0, q6_k, q5_k, q4_k, q4_0, bf16, f16, f32"},
+     "how numbers are stored: q8_0, q6_k, q5_k, q4_k, q4_0, mxfp4, bf16, f16, f32"},
     {"perplexity", PERPLEXITY, "FILE", "also measure how well the target predicts this text"},
     {"width", WIDTH, "N", "make the target N times as wide: 1, 2, 4, ... 64 (default 1)"},
     {"layers", LAYERS, "N", "give the target N layers in all (default: as many as it has)"},
@@ -333,10 +338,10 @@ static bool whole_number(const char *flag, const char *text, int low, int high, 
     return true;
 }
 
-static bool memory_size(const char *text, size_t *bytes)
+static bool memory_size(const char *flag, const char *text, size_t *bytes)
 {
     char err[256];
-    if (esp_byte_size_parse(bytes, "--memory", text, err, sizeof err) == ESP_OK)
+    if (esp_byte_size_parse(bytes, flag, text, err, sizeof err) == ESP_OK)
         return true;
     esp_complain("%s", err);
     return false;
@@ -484,7 +489,9 @@ static bool set(struct cli_options *o, int flag, const char *value)
     case THREADS:
         return whole_number("threads", value, 1, 1024, &o->engine.threads);
     case MEMORY:
-        return memory_size(value, &o->engine.memory);
+        return memory_size("--memory", value, &o->engine.memory);
+    case GPU_MEMORY:
+        return memory_size("--gpu-memory", value, &o->engine.gpu_memory);
     case DEVICE:
         return whole_number("device", value, 0, 1023, &o->engine.device);
     case WIDTH:

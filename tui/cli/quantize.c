@@ -52,9 +52,9 @@ const struct cli_command cli_quantize = {
     .least = 2,
     .most = 2,
     .details =
-        "SRC is a model folder or a GGUF file. Types: q8_0, q6_k, q5_k, q4_k, q4_0, and bf16,\n"
-        "f16, f32. Of q4_k and q5_k, the matrices that matter most get 6 bits. What rounding\n"
-        "changed is printed; `espalier inspect DST --perplexity FILE` says what that does to\n"
-        "the predictions of a text.\n",
+        "SRC is a model folder or a GGUF file. Types: q8_0, q6_k, q5_k, q4_k, q4_0, mxfp4\n"
+        "(experts; all else q8_0), and bf16, f16, f32. Of q4_k and q5_k, the matrices that\n"
+        "matter most get 6 bits. What rounding changed is printed; `espalier inspect DST\n"
+        "--perplexity FILE` says what that does to the predictions of a text.\n",
     .run = run,
 };

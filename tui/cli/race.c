@@ -178,9 +178,9 @@ const struct cli_command cli_race = {
     .name = "race",
     .arguments = "[FILE FILE]",
     .summary = "two ways to decode one text, side by side at their true speed",
-    .flags =
-        "prompt tokens target draft drafter verifier with with-verifier settings backend "
-        "threads memory device exact width layers pass json plain ascii theme config no-config",
+    .flags = "prompt tokens target draft drafter verifier with with-verifier settings backend "
+             "threads memory gpu-memory device exact width layers pass json plain ascii theme "
+             "config no-config",
     .chooses = "baseline",
     .details =
         "Plain decoding on the left, trees on the right; --drafter and --with name others. "

@@ -337,7 +337,7 @@ const struct cli_command cli_tune = {
     .arguments = "[-p TEXT | -f FILE | -] [--write]",
     .summary = "find the fastest drafter for a pair, and make it the preset",
     .flags = "prompt file tokens prompt-tokens seconds write target draft settings backend "
-             "threads memory "
+             "threads memory gpu-memory "
              "device exact max-nodes context json",
     .chooses = "baseline chat",
     .most = 1,

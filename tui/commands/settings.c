@@ -375,22 +375,41 @@ static void get_device(const struct esp_control *control, char *value, size_t si
     snprintf(value, size, "%d", control->options.engine.device);
 }
 
-static int set_memory(struct esp_control *control, const char *value, char *err, size_t errlen)
+static int set_limit(struct esp_control *control, const char *name, const char *value,
+                     size_t *limit, enum esp_models_part part, char *err, size_t errlen)
 {
     size_t memory;
-    int status = esp_byte_size_parse(&memory, "memory", value, err, errlen);
+    int status = esp_byte_size_parse(&memory, name, value, err, errlen);
     if (status < 0)
         return status;
-    control->options.engine.memory = memory;
+    *limit = memory;
     if (control->worker)
-        esp_worker_load(control->worker, &(struct esp_models_change){.part = ESP_CHANGE_MEMORY,
-                                                                     .memory = memory});
+        esp_worker_load(control->worker,
+                        &(struct esp_models_change){.part = part, .memory = memory});
     return ESP_OK;
+}
+
+static int set_memory(struct esp_control *control, const char *value, char *err, size_t errlen)
+{
+    return set_limit(control, "memory", value, &control->options.engine.memory,
+                     ESP_CHANGE_MEMORY, err, errlen);
 }
 
 static void get_memory(const struct esp_control *control, char *value, size_t size)
 {
     esp_byte_size_text(control->options.engine.memory, value, size);
+}
+
+static int set_gpu_memory(struct esp_control *control, const char *value, char *err,
+                          size_t errlen)
+{
+    return set_limit(control, "gpu-memory", value, &control->options.engine.gpu_memory,
+                     ESP_CHANGE_GPU_MEMORY, err, errlen);
+}
+
+static void get_gpu_memory(const struct esp_control *control, char *value, size_t size)
+{
+    esp_byte_size_text(control->options.engine.gpu_memory, value, size);
 }
 
 /* ------------------------------------------------------------------ of the session */
@@ -445,6 +464,10 @@ static const struct esp_setting settings[] = {
     {"memory", "SIZE",
      "about 600M, 2G ...: what does not fit is read for every pass; 0: all fits",
      ESP_SETTING_MODELS, set_memory, get_memory, NULL},
+    {"gpu-memory", "SIZE",
+     "the same of a GPU's memory: what does not fit is copied there for every pass; 0: what is "
+     "free",
+     ESP_SETTING_MODELS, set_gpu_memory, get_gpu_memory, NULL},
     {"device", "NUMBER", "which GPU, numbered from 0", ESP_SETTING_MODELS, set_device,
      get_device, NULL},
     {"drafter", "NAME[:key=value,...]", "how trees are drafted", ESP_SETTING_SESSION, NULL,

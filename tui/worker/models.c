@@ -91,6 +91,9 @@ void esp_models_options(struct esp_engine_options *options, const struct esp_mod
     case ESP_CHANGE_MEMORY:
         options->memory = change->memory;
         break;
+    case ESP_CHANGE_GPU_MEMORY:
+        options->gpu_memory = change->memory;
+        break;
     }
 }
 

@@ -25,6 +25,7 @@ struct esp_models_change {
         ESP_CHANGE_DEVICE,
         ESP_CHANGE_THREADS,
         ESP_CHANGE_MEMORY,
+        ESP_CHANGE_GPU_MEMORY,
     } part;
     const char *target, *draft; /* models: folders; NULL: as in struct esp_engine_options */
     const char *backend;

@@ -148,13 +148,20 @@ static float softmax_scores(const struct esp_attention *a, int query)
     struct v16 top = v16_load(score), sum = v16_set(0.0f);
     for (int i = ESP_LANES; i < n; i += ESP_LANES)
         top = v16_max(top, v16_load(score + i));
-    const struct v16 highest = v16_set(v16_highest(top));
+    const float *sink = a->sink_logit[query];
+    const float most = v16_highest(top);
+    const struct v16 highest = v16_set(sink && *sink > most ? *sink : most);
     for (int i = 0; i < n; i += ESP_LANES) {
         struct v16 weight = v16_exp(v16_sub(v16_load(score + i), highest));
         v16_store(score + i, weight);
         sum = v16_add(sum, weight);
     }
-    return 1.0f / v16_sum(sum);
+    float total = v16_sum(sum), weights[ESP_LANES];
+    if (sink) {
+        v16_store(weights, v16_exp(v16_sub(v16_set(*sink), highest)));
+        total += weights[0];
+    }
+    return 1.0f / total;
 }
 
 /* ------------------------------------------------------------------ values */

@@ -16,8 +16,8 @@
  * block are unpacked once into registers and serve up to ESP_TOGETHER rows.
  *
  * Packed (see kernels/cpu/pack.c): for each panel of 32 outputs and each block, the fields of
- * the format, side by side for the 32 outputs: 2-byte fields as (field, 32), 4-byte words as
- * (half of the panel, word, 16).
+ * the format, side by side for the 32 outputs: fields of 1 or 2 bytes as (field, 32), 4-byte
+ * words as (half of the panel, word, 16).
  */
 #include "kernels/cpu/isa/bytes.h"
 #include "kernels/cpu/isa/parts.h"
@@ -211,13 +211,12 @@ V16 void q8_0(const struct tile *t, const char *p, int block)
     add_block(&u, LESS_128, t, block);
 }
 
-/* The weights of Q4_0, Q5_0 and IQ4_NL begin after `before` bytes. */
+/* The weights of a block of 32 half bytes begin after `before` bytes. */
 V16 void load_nibbles(struct unpacked *u, const char *p, const int before)
 {
     UNROLL for (int half = 0; half < 2; half++)
     {
         const char *bytes = words(p, before, 4, half);
-        u->scale[half] = halves(p, 0, half);
         UNROLL for (int g = 0; g < GROUPS / 2; g++)
         {
             const struct b64 both = b64_load(bytes + g * LINE);
@@ -227,11 +226,18 @@ V16 void load_nibbles(struct unpacked *u, const char *p, const int before)
     }
 }
 
+/* Of Q4_0, Q5_0 and IQ4_NL, which begin with the scale. */
+V16 void load_scaled_nibbles(struct unpacked *u, const char *p, const int before)
+{
+    load_nibbles(u, p, before);
+    UNROLL for (int half = 0; half < 2; half++) u->scale[half] = halves(p, 0, half);
+}
+
 V16 void q4_0(const struct tile *t, const char *p, int block)
 {
     struct unpacked u;
     call_ahead(p, 576);
-    load_nibbles(&u, p, LINE);
+    load_scaled_nibbles(&u, p, LINE);
     add_block(&u, LESS_8, t, block);
 }
 
@@ -239,7 +245,7 @@ V16 void q5_0(const struct tile *t, const char *p, int block)
 {
     struct unpacked u;
     call_ahead(p, 704);
-    load_nibbles(&u, p, 3 * LINE);
+    load_scaled_nibbles(&u, p, 3 * LINE);
     UNROLL for (int half = 0; half < 2; half++)
     {
         const struct s16 fifth = s16_load(words(p, LINE, 1, half));
@@ -255,12 +261,28 @@ V16 void iq4_nl(const struct tile *t, const char *p, int block)
                                       129, 141, 153, 166, 181, 197, 217, 241}; /* + 128 */
     struct unpacked u;
     call_ahead(p, 576);
-    load_nibbles(&u, p, LINE);
+    load_scaled_nibbles(&u, p, LINE);
     UNROLL for (int half = 0; half < 2; half++)
     {
         UNROLL for (int g = 0; g < GROUPS; g++) u.w[half][g] = b64_look_up(table, u.w[half][g]);
     }
     add_block(&u, LESS_128, t, block);
+}
+
+/* A scale is the byte of an exponent. */
+V16 void mxfp4(const struct tile *t, const char *p, int block)
+{
+    static const uint8_t table[16] = {16, 17, 18, 19, 20, 22, 24, 28,
+                                      16, 15, 14, 13, 12, 10, 8,  4}; /* + 16 */
+    struct unpacked u;
+    call_ahead(p, 544);
+    load_nibbles(&u, p, HALF);
+    UNROLL for (int half = 0; half < 2; half++)
+    {
+        u.scale[half] = v16_load_half_powers(p + half * ESP_LANES);
+        UNROLL for (int g = 0; g < GROUPS; g++) u.w[half][g] = b64_look_up(table, u.w[half][g]);
+    }
+    add_block(&u, LESS_16, t, block);
 }
 
 /* Scales and minima of a block of 256: four bytes in each lane, for 32 columns each. */
@@ -363,6 +385,8 @@ V16 void block_of(const enum esp_dtype dtype, const struct tile *t, const char *
         q5_0(t, p, block);
     else if (dtype == ESP_IQ4_NL)
         iq4_nl(t, p, block);
+    else if (dtype == ESP_MXFP4)
+        mxfp4(t, p, block);
     else if (dtype == ESP_Q4_K)
         q4_k(t, p, block);
     else if (dtype == ESP_Q5_K)

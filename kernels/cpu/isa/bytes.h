@@ -136,6 +136,16 @@ V16_VALUE struct v16 s16_to_float(struct s16 a)
     return (struct v16){_mm512_cvtepi32_ps(a.v)};
 }
 
+/* 2^(e - 128) of sixteen bytes e; see half_power() in kernels/dtype.c. */
+V16 struct v16 v16_load_half_powers(const void *p)
+{
+    const __m512i e = _mm512_cvtepu8_epi32(_mm_loadu_si128(p));
+    const __m512i low = _mm512_sllv_epi32(_mm512_set1_epi32(0x200000),
+                                          _mm512_min_epu32(e, _mm512_set1_epi32(1)));
+    const __m512i power = _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
+    return (struct v16){_mm512_castsi512_ps(_mm512_max_epi32(power, low))};
+}
+
 #ifdef ESP_VNNI
 
 V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
@@ -296,6 +306,20 @@ V16_VALUE struct v16 s16_to_float(struct s16 x)
     return (struct v16){_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)};
 }
 
+V16 __m256 half_powers_8(const void *p)
+{
+    const __m256i e = _mm256_cvtepu8_epi32(_mm_loadl_epi64(p));
+    const __m256i low = _mm256_sllv_epi32(_mm256_set1_epi32(0x200000),
+                                          _mm256_min_epu32(e, _mm256_set1_epi32(1)));
+    const __m256i power = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
+    return _mm256_castsi256_ps(_mm256_max_epi32(power, low));
+}
+
+V16 struct v16 v16_load_half_powers(const void *p)
+{
+    return (struct v16){half_powers_8(p), half_powers_8((const char *)p + 8)};
+}
+
 V16 struct s16 s16_dot(const struct b64 *w, const int from, const int to,
                        const struct esp_cut *x)
 {
@@ -413,6 +437,17 @@ V16_VALUE struct v16 s16_to_float(struct s16 a)
     struct v16 out;
     for (int j = 0; j < 16; j++)
         out.f[j] = (float)a.i[j];
+    return out;
+}
+
+V16 struct v16 v16_load_half_powers(const void *p)
+{
+    const uint8_t *e = p;
+    struct v16 out;
+    for (int j = 0; j < 16; j++) {
+        const uint32_t bits = e[j] < 2 ? 0x200000u << e[j] : (uint32_t)(e[j] - 1) << 23;
+        memcpy(&out.f[j], &bits, sizeof bits);
+    }
     return out;
 }
 

@@ -47,7 +47,7 @@ void esp_rope_head(float *x, int half, const float *cosine, const float *sine);
 void esp_scale_vector(float *x, int n, float factor);
 void esp_cap_vector(float *x, int n, float cap);
 void esp_activation_vector(float *out, const float *gate, const float *up, int n,
-                           enum esp_activation kind);
+                           enum esp_activation kind, const struct esp_clamp *clamp);
 int esp_row_argmax(const float *x, int n, int32_t *id);
 int esp_row_top_k(const float *x, int n, int k, int32_t *ids, float *values);
 int esp_row_softmax(float *x, int n, const struct esp_sampling *sampling, void *scratch);

@@ -119,8 +119,18 @@ V16 struct v16 gelu_tanh(struct v16 x)
     return v16_div(x, v16_add(v16_set(1.0f), v16_exp(u)));
 }
 
+/* See struct esp_clamp. */
+V16 struct v16 swiglu_clamped(struct v16 gate, struct v16 up, const struct esp_clamp *clamp)
+{
+    const struct v16 limit = v16_set(clamp->limit), one = v16_set(1.0f);
+    gate = v16_min(limit, gate);
+    up = v16_min(limit, v16_max(v16_set(-clamp->limit), up));
+    const struct v16 decay = v16_exp(v16_mul(v16_set(-clamp->slope), gate));
+    return v16_mul(v16_div(gate, v16_add(one, decay)), v16_add(up, one));
+}
+
 void esp_activation_vector(float *out, const float *gate, const float *up, int n,
-                           enum esp_activation kind)
+                           enum esp_activation kind, const struct esp_clamp *clamp)
 {
     for (int i = 0; i < n; i += ESP_LANES) {
         struct v16 value = v16_load(up + i);
@@ -130,6 +140,9 @@ void esp_activation_vector(float *out, const float *gate, const float *up, int n
             break;
         case ESP_GEGLU:
             value = v16_mul(gelu_tanh(v16_load(gate + i)), value);
+            break;
+        case ESP_SWIGLU_CLAMPED:
+            value = swiglu_clamped(v16_load(gate + i), value, clamp);
             break;
         case ESP_GELU:
             value = gelu(value);

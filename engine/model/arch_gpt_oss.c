@@ -1,0 +1,79 @@
+/* arch_gpt_oss.c - the gpt-oss architecture: every layer is a mixture of experts, every other
+ * one sees a window, and each head has a logit of its own in the softmax of attention.
+ *
+ * Key names and fallbacks are those of GptOssConfig in the transformers library. The gate and
+ * up matrices of an expert are the even and the odd rows of one tensor; its weights are MXFP4
+ * (NAME_blocks and NAME_scales, which safetensors.c joins) or floats, then stored transposed.
+ * OpenAI, "gpt-oss-120b & gpt-oss-20b Model Card", 2025, section 2.
+ */
+#include "engine/model/architecture.h"
+
+static const struct esp_config_rule config[] = {
+    {ESP_CONFIG_kv_heads, "num_key_value_heads", 8},
+    {ESP_CONFIG_head_dim, "head_dim", 64},
+    {ESP_CONFIG_experts, "num_local_experts|num_experts", 128},
+    {ESP_CONFIG_experts_used, "num_experts_per_tok|experts_per_token", 4},
+    {ESP_CONFIG_expert_ffn, "moe_intermediate_size|intermediate_size", ESP_REQUIRED},
+    {ESP_CONFIG_mixed_every, "", 1},
+    {ESP_CONFIG_experts_normed, "", true},
+    {ESP_CONFIG_swiglu_limit, "swiglu_limit", 7},
+    {ESP_CONFIG_swiglu_slope, "swiglu_alpha", 1.702},
+    {ESP_CONFIG_context, "max_position_embeddings", 131072},
+    {ESP_CONFIG_norm_epsilon, "rms_norm_eps", 1e-5},
+    {ESP_CONFIG_rope_theta, "rope_scaling.rope_theta|rope_parameters.rope_theta|rope_theta",
+     150000},
+    {ESP_CONFIG_window, "sliding_window", 128},
+    {ESP_CONFIG_windowed, "", true},
+    {ESP_CONFIG_full_every, "", 2},
+    {ESP_CONFIG_attention_bias, "attention_bias", true},
+    {ESP_CONFIG_output_bias, "attention_bias", true},
+    {0},
+};
+
+static const struct esp_tensor_rule layer_tensors[] = {
+    ESP_LAYER(norm1, "input_layernorm.weight", HIDDEN, ONE, ALWAYS),
+    ESP_LAYER(query, "self_attn.q_proj.weight", QUERIES, HIDDEN, ALWAYS),
+    ESP_LAYER(query_bias, "self_attn.q_proj.bias", QUERIES, ONE, IF_ATTENTION_BIAS),
+    ESP_LAYER(key, "self_attn.k_proj.weight", KEYS, HIDDEN, ALWAYS),
+    ESP_LAYER(key_bias, "self_attn.k_proj.bias", KEYS, ONE, IF_ATTENTION_BIAS),
+    ESP_LAYER(value, "self_attn.v_proj.weight", KEYS, HIDDEN, ALWAYS),
+    ESP_LAYER(value_bias, "self_attn.v_proj.bias", KEYS, ONE, IF_ATTENTION_BIAS),
+    ESP_LAYER(sink_logit, "self_attn.sinks", HEADS, ONE, ALWAYS),
+    ESP_LAYER(output, "self_attn.o_proj.weight", HIDDEN, QUERIES, ALWAYS),
+    ESP_LAYER(output_bias, "self_attn.o_proj.bias", HIDDEN, ONE, IF_OUTPUT_BIAS),
+    ESP_LAYER(norm2, "post_attention_layernorm.weight", HIDDEN, ONE, ALWAYS),
+    ESP_LAYER(router, "mlp.router.weight", EXPERTS, HIDDEN, IF_MIXED),
+    ESP_LAYER(router_bias, "mlp.router.bias", EXPERTS, ONE, IF_MIXED),
+    {0},
+};
+
+static const struct esp_tensor_rule expert_tensors[] = {
+    ESP_EXPERT_PART(gate, "gate_up_proj", EXPERT_FFN, HIDDEN, 0, 2, true),
+    ESP_EXPERT_PART(gate_bias, "gate_up_proj_bias", EXPERT_FFN, ONE, 0, 2, false),
+    ESP_EXPERT_PART(up, "gate_up_proj", EXPERT_FFN, HIDDEN, 1, 2, true),
+    ESP_EXPERT_PART(up_bias, "gate_up_proj_bias", EXPERT_FFN, ONE, 1, 2, false),
+    ESP_EXPERT_PART(down, "down_proj", HIDDEN, EXPERT_FFN, 0, 0, true),
+    ESP_EXPERT_PART(down_bias, "down_proj_bias", HIDDEN, ONE, 0, 0, false),
+    {0},
+};
+
+static const struct esp_family family = {
+    .prefix = "model.",
+    .layer_name = "model.layers.",
+    .hidden_act = "silu",
+    .activation = ESP_SWIGLU_CLAMPED,
+    .norm = ESP_NORM_RMS,
+    .config = esp_llama_config,
+    .tensors = esp_llama_tensors,
+    .layer_tensors = layer_tensors,
+    .expert_tensors = expert_tensors,
+    .expert_name = "mlp.experts.",
+    .experts_stacked = true,
+    .gguf_norm2 = "post_attention_norm.weight",
+};
+
+const struct esp_architecture esp_architecture_gpt_oss = {
+    .name = "gpt_oss",
+    .family = &family,
+    .config = config,
+};

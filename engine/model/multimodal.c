@@ -1,0 +1,90 @@
+/* multimodal.c - see multimodal.h. */
+#include "engine/model/multimodal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/status.h"
+
+/* What the text part is if text_config does not name it: the fallback of the outer model. */
+static const struct {
+    const char *type, *text;
+} known[] = {
+    {"gemma3", "gemma3_text"},
+    {"mistral3", "mistral"},
+    {"llava", "llama"},
+    {"llava_next", "llama"},
+};
+
+/* Keys that may be in the outer configuration only. */
+static const char *const shared[] = {"eos_token_id", "quantization_config"};
+
+int esp_multimodal_config(struct esp_json *json, char *err, size_t errlen)
+{
+    const char *type =
+        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json->root, "model_type"));
+    const char *text = NULL;
+    for (size_t i = 0; type && i < sizeof known / sizeof *known; i++)
+        if (strcmp(type, known[i].type) == 0)
+            text = known[i].text;
+    if (!text)
+        return ESP_OK;
+    cJSON *inner = cJSON_DetachItemFromObjectCaseSensitive(json->root, "text_config");
+    if (!cJSON_IsObject(inner)) {
+        cJSON_Delete(inner);
+        return esp_fail(err, errlen, ESP_E_FORMAT,
+                        "%s: a %s model must have its text part as text_config", json->path,
+                        type);
+    }
+    if (!cJSON_GetObjectItemCaseSensitive(inner, "model_type"))
+        cJSON_AddStringToObject(inner, "model_type", text);
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+        if (!cJSON_GetObjectItemCaseSensitive(inner, shared[i])) {
+            cJSON *item = cJSON_DetachItemFromObjectCaseSensitive(json->root, shared[i]);
+            if (item)
+                cJSON_AddItemToObject(inner, shared[i], item);
+        }
+    /* Both configurations may say that the head is the embedding, and not the same: what is
+     * stored decides. */
+    cJSON_DeleteItemFromObjectCaseSensitive(inner, "tie_word_embeddings");
+    cJSON_AddBoolToObject(inner, "tie_word_embeddings", true);
+    cJSON_Delete(json->root);
+    json->root = inner;
+    return ESP_OK;
+}
+
+/* What the text part calls it, within `name`; NULL: it is of no text. */
+static const char *text_name(char *name)
+{
+    static const char outer[] = "language_model.", inner[] = "model.language_model.";
+    if (strncmp(name, outer, strlen(outer)) == 0)
+        return name + strlen(outer);
+    if (strncmp(name, inner, strlen(inner)) == 0) {
+        char *own = name + strlen(inner) - strlen("model.");
+        memcpy(own, "model.", strlen("model."));
+        return own;
+    }
+    return strncmp(name, "lm_head.", strlen("lm_head.")) == 0 ? name : NULL;
+}
+
+int esp_multimodal_tensors(struct esp_stored_set *set, int *ignored, char *err, size_t errlen)
+{
+    size_t kept = 0;
+    *ignored = 0;
+    if (!esp_stored_has_prefix(set, "language_model.") &&
+        !esp_stored_has_prefix(set, "model.language_model."))
+        return ESP_OK;
+    for (size_t i = 0; i < set->count; i++) {
+        struct esp_stored *t = &set->tensors[i];
+        const char *name = text_name(t->name);
+        if (name) {
+            memmove(t->name, name, strlen(name) + 1);
+            set->tensors[kept++] = *t;
+        } else {
+            free(t->name);
+            ++*ignored;
+        }
+    }
+    set->count = kept;
+    return esp_stored_finish(set, err, errlen);
+}

@@ -1,0 +1,38 @@
+/* activation.h - the activation functions of an MLP, for one number. */
+#ifndef ESP_CUDA_ACTIVATION_H
+#define ESP_CUDA_ACTIVATION_H
+
+#include "kernels/cuda/cuda.h"
+
+static __device__ __forceinline__ float esp_silu(float x)
+{
+    return x / (1.0f + expf(-x));
+}
+
+static __device__ __forceinline__ float esp_gelu(float x)
+{
+    return 0.5f * x * (1.0f + erff(x * 0.70710678f));
+}
+
+static __device__ __forceinline__ float esp_gelu_tanh(float x)
+{
+    return 0.5f * x * (1.0f + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
+}
+
+/* `up` counts only where there is a gate; without one `gate` is what the matrix "up" gave. */
+static __device__ __forceinline__ float esp_activated(enum esp_activation activation,
+                                                      float gate, float up)
+{
+    switch (activation) {
+    case ESP_SWIGLU:
+        return esp_silu(gate) * up;
+    case ESP_GEGLU:
+        return esp_gelu_tanh(gate) * up;
+    case ESP_GELU_TANH:
+        return esp_gelu_tanh(gate);
+    default:
+        return esp_gelu(gate);
+    }
+}
+
+#endif

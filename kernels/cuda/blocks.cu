@@ -1,0 +1,678 @@
+/* blocks.cu - products with quantised weights, which are never expanded in memory.
+ *
+ * As on the CPU (kernels/cpu/isa/blocks.c), the activations of 32 columns become 16-bit
+ * integers with one power of two as their scale, and the weights of 32 columns are small
+ * integers with one scale, or with two for 16 columns each. The integers are cut into two
+ * signed bytes, x = 256 high + low, and int8 tensor cores multiply both with the weights: the
+ * dot product of a block is an exact integer, the one that the CPU finds. Then
+ *
+ *     sum <- fma(integer, scale of the weights * scale of the activations, sum)
+ *     sum <- fma(minimum of the weights, -total of the activations, sum)    Q4_K, Q5_K
+ *
+ * A block of threads owns 16 outputs. Each of its 8 warps takes every eighth unit (blocks.h)
+ * in ascending order, and their sums are added in the order of the warps. The order follows
+ * from the format and the width alone, so a row has the same bits in a batch of any size, in
+ * both modes. It is not the order of the CPU, which adds all blocks one after the other.
+ *
+ * In a model with quantised weights activations are float32, all but what attention gives;
+ * matrices that are not quantised read them rounded to 16 bits.
+ */
+#include "kernels/cuda/blocks.h"
+
+#include "kernels/cuda/activation.h"
+
+#include <cstring>
+
+enum { WARPS = 8, THREADS = WARPS * ESP_WARP, COLUMNS = 8, CUT_WORDS = 4, SUBS = 8 };
+
+void esp_cuda_pack_tile(enum esp_dtype dtype, int columns, const char *rows, char *tile)
+{
+    const struct esp_block_layout layout = esp_block_layout_of(dtype);
+    const size_t block = esp_dtype_block_bytes(dtype);
+    const size_t row_bytes = esp_dtype_row_bytes(dtype, columns);
+    for (size_t at = 0; at < row_bytes; at += block)
+        for (const struct esp_block_field &field : layout.field) {
+            const int step = field.chunk ? 4 : field.bytes;
+            for (int output = 0; output < ESP_CUDA_TILE; output++)
+                for (int byte = 0; byte < field.bytes; byte += step)
+                    memcpy(tile + esp_block_at(field.chunk, field.bytes, output, byte),
+                           rows + output * row_bytes + at + field.from + byte, step);
+            tile += ESP_CUDA_TILE * field.bytes;
+        }
+}
+
+/* ------------------------------------------------------------------ activations */
+
+/* Of 32 activations of a row: x = scale * integer. */
+struct esp_cuda_cut {
+    float scale;
+    int32_t first, second; /* the sums of the first and the last 16 integers */
+    int32_t unused;
+};
+
+static __device__ __forceinline__ uint32_t bits_of(float x)
+{
+    return __float_as_uint(x);
+}
+
+/* A warp cuts 32 numbers. Their bytes become, for each t < 4, the words high and low of the
+ * columns 4t.., high and low of the columns 4t + 16... */
+template <typename T>
+static __global__ void cut_kernel(struct esp_cuda_arrays at, const T *x, size_t x_stride,
+                                  int blocks, bool wanted, uint4 *words,
+                                  struct esp_cuda_cut *cuts)
+{
+    const int row = blockIdx.y, lane = threadIdx.x % ESP_WARP;
+    const int block = blockIdx.x * WARPS + threadIdx.x / ESP_WARP;
+    if (row >= (wanted ? at.pass->wanted : at.pass->rows) || block >= blocks)
+        return;
+    const float value =
+        esp_to_float(x[(size_t)row * x_stride + block * ESP_BLOCK_COLUMNS + lane]);
+    const uint32_t most = esp_warp_max(bits_of(value) & 0x7fffffffu);
+    const uint32_t rounded = (most + 0x1ffffu) >> 23;
+    const uint32_t exponent = most >= 0x7f800000u ? 0 : rounded < 15 ? 15 : rounded;
+    const float up = exponent ? __uint_as_float((268 - exponent) << 23) : 0.0f;
+    /* 1.5 * 2^23 rounds to an integer. */
+    const float shifted = __fmaf_rn(exponent ? value : 0.0f, up, 12582912.0f);
+    const int q = (int)(bits_of(shifted) - 0x4b400000u), high = (q + 128) >> 8;
+    const size_t index = (size_t)row * blocks + block;
+    char *to =
+        (char *)(words + index * CUT_WORDS) + lane % 16 / 4 * 16 + lane / 16 * 8 + lane % 4;
+    to[0] = (char)high;
+    to[4] = (char)(q - 256 * high);
+    int sum = q;
+    for (int step = 8; step > 0; step /= 2)
+        sum += __shfl_xor_sync(ESP_ALL_LANES, sum, step);
+    const int second = __shfl_sync(ESP_ALL_LANES, sum, 16);
+    if (lane > 0)
+        return;
+    struct esp_cuda_cut cut;
+    cut.scale = exponent ? __uint_as_float((exponent - 14) << 23)
+                         : __uint_as_float(0x7fc00000u); /* not a number */
+    cut.first = sum;
+    cut.second = second;
+    cut.unused = 0;
+    cuts[index] = cut;
+}
+
+/* Activations rounded for a matrix that is not quantised; padding is zero already. */
+template <typename T>
+static __global__ void narrow_kernel(struct esp_cuda_arrays at, const float *x, size_t stride,
+                                     bool wanted, T *out)
+{
+    const int row = blockIdx.y;
+    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (row < (wanted ? at.pass->wanted : at.pass->rows) && i < stride)
+        out[row * stride + i] = esp_from_float<T>(x[row * stride + i]);
+}
+
+/* ------------------------------------------------------------------ the formats */
+
+/* What a lane multiplies for 32 columns: bytes of its outputs `group` and `group + 8` as
+ * esp_mma_s8 wants them, and for each of these two outputs the scale and, where the format has
+ * one, a minimum or the scale of the last 16 columns. */
+struct unpacked {
+    uint32_t a[4];
+    float scale[2], more[2];
+};
+
+static __device__ __forceinline__ float half_of(uint32_t bits)
+{
+    const uint16_t low = (uint16_t)bits;
+    esp_f16 half;
+    memcpy(&half, &low, sizeof half);
+    return esp_to_float(half);
+}
+
+static __device__ __forceinline__ float half_at(const char *p, int output)
+{
+    return half_of(reinterpret_cast<const uint16_t *>(p)[output]);
+}
+
+static __device__ __forceinline__ void halves(struct unpacked *u, uint4 both, int shift)
+{
+    const uint32_t four = 0x0f0f0f0fu;
+    u->a[0] = both.x >> shift & four;
+    u->a[2] = both.y >> shift & four;
+    u->a[1] = both.z >> shift & four;
+    u->a[3] = both.w >> shift & four;
+}
+
+static __device__ __forceinline__ void add_bits(struct unpacked *u, uint4 bits, int shift,
+                                                uint32_t mask)
+{
+    u->a[0] |= (bits.x >> shift & mask) << 4;
+    u->a[2] |= (bits.y >> shift & mask) << 4;
+    u->a[1] |= (bits.z >> shift & mask) << 4;
+    u->a[3] |= (bits.w >> shift & mask) << 4;
+}
+
+/* Q4_0 and what resembles it: 32 columns in 16 bytes. */
+static __device__ __forceinline__ void small_halves(struct unpacked *u, uint2 both)
+{
+    const uint32_t four = 0x0f0f0f0fu;
+    u->a[0] = both.x & four;
+    u->a[2] = both.x >> 4 & four;
+    u->a[1] = both.y & four;
+    u->a[3] = both.y >> 4 & four;
+}
+
+/* Four bits to the fifth bit of four bytes. */
+static __device__ __forceinline__ uint32_t spread(uint32_t bits)
+{
+    return (bits & 1) << 4 | (bits & 2) << 11 | (bits & 4) << 18 | (bits & 8) << 25;
+}
+
+/* Of IQ4_NL: four numbers 0-15 in bytes to those of the table. */
+static __device__ __forceinline__ uint32_t look_up(uint32_t v)
+{
+    const uint32_t pairs = (v | v >> 4) & 0x00ff00ffu;
+    const uint32_t all = (pairs | pairs >> 8) & 0xffffu, low_bits = all & 0x7777u;
+    const uint32_t low = __byte_perm(0xbfad9881u, 0xf6eaddcfu, low_bits);
+    const uint32_t high = __byte_perm(0x26190d01u, 0x71594535u, low_bits);
+    const uint32_t upper = (v >> 3 & 0x01010101u) * 0xffu;
+    return (low & ~upper) | (high & upper);
+}
+
+/* Scale and minimum number i of Q4_K and Q5_K, see dtype.c. `head` is d, dmin and 12 bytes. */
+static __device__ __forceinline__ void k_scales(uint4 head, int i, float *scale, float *minimum)
+{
+    const uint32_t at = 8 * (i % 4);
+    const uint32_t a = head.y >> at, b = head.z >> at, c = head.w >> at;
+    const uint32_t s = i < 4 ? a & 63 : (c & 15) | (a >> 6 & 3) << 4;
+    const uint32_t m = i < 4 ? b & 63 : (c >> 4 & 15) | (b >> 6 & 3) << 4;
+    *scale = __fmul_rn(half_of(head.x), (float)s);
+    *minimum = __fmul_rn(half_of(head.x >> 16), (float)m);
+}
+
+/* How integers become numbers: less an offset; above a minimum; with two scales, less 32. */
+enum form { LESS, MINIMUM, TWO_SCALES };
+
+/* A format: what a lane loads of a unit, and how it unpacks 32 columns of that. */
+template <enum esp_dtype D> struct format;
+
+template <> struct format<ESP_Q8_0> {
+    enum { SUBS = 1, AHEAD = 4, OFFSET = 0 };
+    static constexpr enum form FORM = LESS;
+    uint4 words;
+    float scale[2];
+    __device__ __forceinline__ void load(const char *unit, int lane)
+    {
+        words = reinterpret_cast<const uint4 *>(unit)[lane];
+        scale[0] = half_at(unit + 512, lane / 4);
+        scale[1] = half_at(unit + 512, lane / 4 + 8);
+    }
+    __device__ __forceinline__ void unpack(struct unpacked *u, int) const
+    {
+        u->a[0] = words.x;
+        u->a[2] = words.y;
+        u->a[1] = words.z;
+        u->a[3] = words.w;
+        u->scale[0] = scale[0];
+        u->scale[1] = scale[1];
+    }
+};
+
+template <> struct format<ESP_Q4_0> {
+    enum { SUBS = 1, AHEAD = 4, OFFSET = 8 };
+    static constexpr enum form FORM = LESS;
+    uint2 words;
+    float scale[2];
+    __device__ __forceinline__ void load(const char *unit, int lane)
+    {
+        words = reinterpret_cast<const uint2 *>(unit)[lane];
+        scale[0] = half_at(unit + 256, lane / 4);
+        scale[1] = half_at(unit + 256, lane / 4 + 8);
+    }
+    __device__ __forceinline__ void unpack(struct unpacked *u, int) const
+    {
+        small_halves(u, words);
+        u->scale[0] = scale[0];
+        u->scale[1] = scale[1];
+    }
+};
+
+template <> struct format<ESP_IQ4_NL> : format<ESP_Q4_0> {
+    enum { OFFSET = 0 };
+    __device__ __forceinline__ void unpack(struct unpacked *u, int sub) const
+    {
+        format<ESP_Q4_0>::unpack(u, sub);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            u->a[i] = look_up(u->a[i]);
+    }
+};
+
+template <> struct format<ESP_Q5_0> {
+    enum { SUBS = 1, AHEAD = 4, OFFSET = 16 };
+    static constexpr enum form FORM = LESS;
+    uint2 words;
+    uint32_t fifth[2];
+    float scale[2];
+    __device__ __forceinline__ void load(const char *unit, int lane)
+    {
+        words = reinterpret_cast<const uint2 *>(unit)[lane];
+        for (int i = 0; i < 2; i++) {
+            fifth[i] = reinterpret_cast<const uint32_t *>(unit + 256)[lane / 4 + 8 * i] >>
+                       4 * (lane % 4);
+            scale[i] = half_at(unit + 320, lane / 4 + 8 * i);
+        }
+    }
+    __device__ __forceinline__ void unpack(struct unpacked *u, int) const
+    {
+        small_halves(u, words);
+        for (int i = 0; i < 2; i++) {
+            u->a[i] |= spread(fifth[i]);
+            u->a[i + 2] |= spread(fifth[i] >> 16);
+            u->scale[i] = scale[i];
+        }
+    }
+};
+
+template <> struct format<ESP_Q4_K> {
+    enum { SUBS = 8, AHEAD = 1, OFFSET = 0 };
+    static constexpr enum form FORM = MINIMUM;
+    uint4 words[4], head[2];
+    __device__ __forceinline__ void load(const char *unit, int lane)
+    {
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            words[i] = reinterpret_cast<const uint4 *>(unit)[i * ESP_WARP + lane];
+        for (int i = 0; i < 2; i++)
+            head[i] = reinterpret_cast<const uint4 *>(unit + 2048)[lane / 4 + 8 * i];
+    }
+    __device__ __forceinline__ void unpack(struct unpacked *u, int sub) const
+    {
+        halves(u, words[sub / 2], 4 * (sub % 2));
+        for (int i = 0; i < 2; i++)
+            k_scales(head[i], sub, &u->scale[i], &u->more[i]);
+    }
+};
+
+template <> struct format<ESP_Q5_K> {
+    enum { SUBS = 8, AHEAD = 1, OFFSET = 0 };
+    static constexpr enum form FORM = MINIMUM;
+    uint4 words[4], fifth, head[2];
+    __device__ __forceinline__ void load(const char *unit, int lane)
+    {
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            words[i] = reinterpret_cast<const uint4 *>(unit)[i * ESP_WARP + lane];
+        fifth = reinterpret_cast<const uint4 *>(unit + 2048)[lane];
+        for (int i = 0; i < 2; i++)
+            head[i] = reinterpret_cast<const uint4 *>(unit + 2560)[lane / 4 + 8 * i];
+    }
+    __device__ __forceinline__ void unpack(struct unpacked *u, int sub) const
+    {
+        halves(u, words[sub / 2], 4 * (sub % 2));
+        add_bits(u, fifth, sub, 0x01010101u);
+        for (int i = 0; i < 2; i++)
+            k_scales(head[i], sub, &u->scale[i], &u->more[i]);
+    }
+};
+
+template <> struct format<ESP_Q6_K> {
+    enum { SUBS = 8, AHEAD = 1, OFFSET = 32 };
+    static constexpr enum form FORM = TWO_SCALES;
+    uint4 low[4], high[2];
+    uint32_t scales[2][4];
+    float d[2];
+    __device__ __forceinline__ void load(const char *unit, int lane)
+    {
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            low[i] = reinterpret_cast<const uint4 *>(unit)[i * ESP_WARP + lane];
+        for (int i = 0; i < 2; i++) {
+            high[i] = reinterpret_cast<const uint4 *>(unit + 2048)[i * ESP_WARP + lane];
+            const uint4 s = reinterpret_cast<const uint4 *>(unit + 3072)[lane / 4 + 8 * i];
+            scales[i][0] = s.x;
+            scales[i][1] = s.y;
+            scales[i][2] = s.z;
+            scales[i][3] = s.w;
+            d[i] = half_at(unit + 3328, lane / 4 + 8 * i);
+        }
+    }
+    __device__ __forceinline__ void unpack(struct unpacked *u, int sub) const
+    {
+        halves(u, low[sub / 4 * 2 + sub % 2], sub / 2 % 2 * 4);
+        add_bits(u, high[sub / 4], sub % 4 * 2, 0x03030303u);
+        for (int i = 0; i < 2; i++) {
+            const uint32_t both = scales[i][sub / 2] >> sub % 2 * 16;
+            u->scale[i] = __fmul_rn(d[i], (float)(int8_t)(both & 255));
+            u->more[i] = __fmul_rn(d[i], (float)(int8_t)(both >> 8 & 255));
+        }
+    }
+};
+
+/* ------------------------------------------------------------------ the product */
+
+struct blocks_args {
+    const char *w;
+    const float *bias;
+    int outputs, units; /* units: of a tile */
+    size_t unit_bytes;
+    const uint4 *words;              /* (rows, blocks, 4) */
+    const struct esp_cuda_cut *cuts; /* (rows, blocks) */
+    int blocks;
+    enum esp_cuda_epilogue epilogue; /* STORE, ADD, LOGITS */
+    float *y;
+    size_t y_stride;
+};
+
+/* Adds 32 columns of 16 outputs by 8 rows to a lane's four sums. */
+template <enum esp_dtype D>
+static __device__ __forceinline__ void add_block(const struct unpacked &u, uint4 x,
+                                                 const struct esp_cuda_cut cut[2], float sum[4])
+{
+    int high[4] = {}, low[4] = {}, last_high[4] = {}, last_low[4] = {};
+    if (format<D>::FORM == TWO_SCALES) {
+        esp_mma_s8(high, u.a[0], u.a[1], 0, 0, x.x, 0);
+        esp_mma_s8(low, u.a[0], u.a[1], 0, 0, x.y, 0);
+        esp_mma_s8(last_high, u.a[2], u.a[3], 0, 0, x.z, 0);
+        esp_mma_s8(last_low, u.a[2], u.a[3], 0, 0, x.w, 0);
+    } else {
+        esp_mma_s8(high, u.a[0], u.a[1], u.a[2], u.a[3], x.x, x.z);
+        esp_mma_s8(low, u.a[0], u.a[1], u.a[2], u.a[3], x.y, x.w);
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const struct esp_cuda_cut &c = cut[i % 2];
+        const int dot = 256 * high[i] + low[i], total = c.first + c.second;
+        const float scale = __fmul_rn(u.scale[i / 2], c.scale);
+        if (format<D>::FORM == LESS) {
+            sum[i] = __fmaf_rn((float)(dot - format<D>::OFFSET * total), scale, sum[i]);
+        } else if (format<D>::FORM == MINIMUM) {
+            sum[i] = __fmaf_rn((float)dot, scale, sum[i]);
+            sum[i] = __fmaf_rn(u.more[i / 2], -__fmul_rn((float)total, c.scale), sum[i]);
+        } else {
+            const int last = 256 * last_high[i] + last_low[i];
+            sum[i] = __fmaf_rn((float)(dot - format<D>::OFFSET * c.first), scale, sum[i]);
+            sum[i] = __fmaf_rn((float)(last - format<D>::OFFSET * c.second),
+                               __fmul_rn(u.more[i / 2], c.scale), sum[i]);
+        }
+    }
+}
+
+/* Writes the block's outputs for the rows first..first+width-1. */
+static __device__ void finish_tile(const struct esp_cuda_arrays &at,
+                                   const struct blocks_args &a, const float *parts, int first,
+                                   int width, int rows)
+{
+    for (int i = threadIdx.x; i < ESP_CUDA_TILE * width; i += THREADS) {
+        const int output = blockIdx.x * ESP_CUDA_TILE + i % ESP_CUDA_TILE;
+        const int row = first + i / ESP_CUDA_TILE;
+        if (row >= rows || output >= a.outputs)
+            continue;
+        float y = 0.0f;
+        for (int warp = 0; warp < WARPS; warp++)
+            y += parts[(warp * ESP_CUDA_TILE + i % ESP_CUDA_TILE) * width + i / ESP_CUDA_TILE];
+        y += a.bias ? a.bias[output] : 0.0f;
+        if (a.epilogue == ESP_CUDA_STORE)
+            a.y[row * a.y_stride + output] = y;
+        else if (a.epilogue == ESP_CUDA_ADD)
+            a.y[row * a.y_stride + output] += y;
+        else if (output < at.pass->logits_vocabulary)
+            at.pass->logits[at.wanted_at[row] * at.pass->logits_stride + output] = y;
+    }
+    /* Columns of the logits that the model does not have. */
+    if (a.epilogue == ESP_CUDA_LOGITS && blockIdx.x == gridDim.x - 1)
+        for (int row = first; row < first + width && row < rows; row++) {
+            float *logits = at.pass->logits + at.wanted_at[row] * at.pass->logits_stride;
+            for (int i = a.outputs + (int)threadIdx.x; i < at.pass->logits_vocabulary;
+                 i += THREADS)
+                logits[i] = -1e30f;
+        }
+}
+
+template <enum esp_dtype D, int GROUPS>
+static __global__ void __launch_bounds__(THREADS)
+    blocks_kernel(struct esp_cuda_arrays at, struct blocks_args a)
+{
+    typedef struct format<D> F;
+    ESP_SHARED(float, parts); /* (WARPS, 16, width) */
+    const int width = COLUMNS * GROUPS, first = blockIdx.y * width;
+    const int rows = a.epilogue == ESP_CUDA_LOGITS ? at.pass->wanted : at.pass->rows;
+    if (first >= rows)
+        return;
+    const int warp = threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
+    const int group = lane / 4, t = lane % 4;
+    const char *tile = a.w + (size_t)blockIdx.x * a.units * a.unit_bytes;
+    float sum[GROUPS][4] = {};
+
+    for (int unit = warp; unit < a.units; unit += F::AHEAD * WARPS) {
+        F raw[F::AHEAD];
+#pragma unroll
+        for (int i = 0; i < F::AHEAD; i++)
+            if (unit + i * WARPS < a.units)
+                raw[i].load(tile + (size_t)(unit + i * WARPS) * a.unit_bytes, lane);
+#pragma unroll
+        for (int i = 0; i < F::AHEAD; i++) {
+            if (unit + i * WARPS >= a.units)
+                break;
+#pragma unroll
+            for (int sub = 0; sub < F::SUBS; sub++) {
+                const size_t block = (size_t)(unit + i * WARPS) * F::SUBS + sub;
+                struct unpacked u;
+                raw[i].unpack(&u, sub);
+#pragma unroll
+                for (int j = 0; j < GROUPS; j++) {
+                    const int row = first + COLUMNS * j;
+                    if (row >= rows)
+                        break;
+                    /* Rows behind the last one are multiplied, too, and not used. */
+                    const int mine = row + group < rows ? row + group : rows - 1;
+                    const int left = row + 2 * t < rows ? row + 2 * t : rows - 1;
+                    const int right = row + 2 * t + 1 < rows ? row + 2 * t + 1 : rows - 1;
+                    const uint4 x = a.words[(mine * (size_t)a.blocks + block) * CUT_WORDS + t];
+                    const struct esp_cuda_cut cut[2] = {
+                        a.cuts[left * (size_t)a.blocks + block],
+                        a.cuts[right * (size_t)a.blocks + block]};
+                    add_block<D>(u, x, cut, sum[j]);
+                }
+            }
+        }
+    }
+    float *mine = parts + (warp * ESP_CUDA_TILE + group) * width + 2 * t;
+    for (int j = 0; j < GROUPS; j++) {
+        mine[COLUMNS * j] = sum[j][0];
+        mine[COLUMNS * j + 1] = sum[j][1];
+        mine[8 * width + COLUMNS * j] = sum[j][2];
+        mine[8 * width + COLUMNS * j + 1] = sum[j][3];
+    }
+    __syncthreads();
+    finish_tile(at, a, parts, first, width, rows);
+}
+
+static cudaStream_t stream_of(const struct esp_cuda_cache *c)
+{
+    return ((struct esp_cuda_backend *)c->base.weights->backend)->stream;
+}
+
+template <enum esp_dtype D>
+static void launch(struct esp_cuda_cache *c, const struct blocks_args &a, int rows)
+{
+    enum { FEW = 1, MANY = 4 };
+    const int groups = rows <= COLUMNS ? FEW : MANY, width = COLUMNS * groups;
+    const dim3 grid((a.outputs + ESP_CUDA_TILE - 1) / ESP_CUDA_TILE,
+                    (rows + width - 1) / width);
+    const size_t shared = WARPS * ESP_CUDA_TILE * width * sizeof(float);
+    if (groups == FEW)
+        ESP_LAUNCH((blocks_kernel<D, FEW>), grid, dim3(THREADS), shared, stream_of(c), c->at,
+                   a);
+    else
+        ESP_LAUNCH((blocks_kernel<D, MANY>), grid, dim3(THREADS), shared, stream_of(c), c->at,
+                   a);
+}
+
+static void multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows)
+{
+    const struct esp_cuda_matrix *w = p->w;
+    const size_t numbers = esp_dtype_block(w->dtype);
+    const struct blocks_args a = {(const char *)w->data,
+                                  w->bias,
+                                  w->rows,
+                                  (int)(w->columns / numbers),
+                                  ESP_CUDA_TILE * esp_dtype_block_bytes(w->dtype),
+                                  (const uint4 *)c->cut_words,
+                                  c->cuts,
+                                  (int)(p->x_stride / ESP_BLOCK_COLUMNS),
+                                  p->epilogue,
+                                  p->y,
+                                  p->y_stride};
+    switch (w->dtype) {
+    case ESP_Q8_0:
+        return launch<ESP_Q8_0>(c, a, rows);
+    case ESP_Q4_0:
+        return launch<ESP_Q4_0>(c, a, rows);
+    case ESP_Q5_0:
+        return launch<ESP_Q5_0>(c, a, rows);
+    case ESP_IQ4_NL:
+        return launch<ESP_IQ4_NL>(c, a, rows);
+    case ESP_Q4_K:
+        return launch<ESP_Q4_K>(c, a, rows);
+    case ESP_Q5_K:
+        return launch<ESP_Q5_K>(c, a, rows);
+    default:
+        return launch<ESP_Q6_K>(c, a, rows);
+    }
+}
+
+template <typename T>
+void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
+                              int count, int rows)
+{
+    const bool wanted = p->epilogue == ESP_CUDA_LOGITS, floats = p->x != c->attended;
+    const int blocks = (int)(p->x_stride / ESP_BLOCK_COLUMNS);
+    bool cut = false, narrow = false;
+    for (int i = 0; i < count; i++) {
+        const bool quantised = esp_dtype_quantised(p[i].w->dtype);
+        cut = cut || quantised;
+        narrow = narrow || (!quantised && floats);
+    }
+    const dim3 cut_grid((blocks + WARPS - 1) / WARPS, rows);
+    if (cut && floats)
+        ESP_LAUNCH((cut_kernel<float>), cut_grid, dim3(THREADS), 0, stream_of(c), c->at,
+                   (const float *)p->x, p->x_stride, blocks, wanted, (uint4 *)c->cut_words,
+                   c->cuts);
+    else if (cut)
+        ESP_LAUNCH((cut_kernel<T>), cut_grid, dim3(THREADS), 0, stream_of(c), c->at,
+                   (const T *)p->x, p->x_stride, blocks, wanted, (uint4 *)c->cut_words,
+                   c->cuts);
+    if (narrow)
+        ESP_LAUNCH((narrow_kernel<T>),
+                   dim3((unsigned)((p->x_stride + THREADS - 1) / THREADS), rows), dim3(THREADS),
+                   0, stream_of(c), c->at, (const float *)p->x, p->x_stride, wanted,
+                   (T *)c->narrow);
+    for (int i = 0; i < count; i++) {
+        struct esp_cuda_product one = p[i];
+        if (floats && narrow)
+            one.x = c->narrow;
+        if (esp_dtype_quantised(one.w->dtype))
+            multiply(c, &one, rows);
+        else
+            esp_cuda_matmul<T>(c, &one, rows);
+    }
+}
+
+/* ------------------------------------------------------------------ activation */
+
+static __global__ void activate_kernel(struct esp_cuda_arrays at,
+                                       enum esp_activation activation, bool gated,
+                                       const float *y, size_t y_stride, float *out,
+                                       size_t stride, int n)
+{
+    const int row = blockIdx.y, i = blockIdx.x * THREADS + threadIdx.x;
+    if (row >= at.pass->rows || i >= n)
+        return;
+    const float *from = y + row * y_stride + i;
+    out[row * stride + i] = esp_activated(activation, from[0], gated ? from[stride] : 1.0f);
+}
+
+void esp_cuda_blocks_activate(struct esp_cuda_cache *c, int rows)
+{
+    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
+    ESP_LAUNCH(activate_kernel, dim3((d->ffn + THREADS - 1) / THREADS, rows), dim3(THREADS), 0,
+               stream_of(c), c->at, d->activation, esp_gated(d->activation), c->up, c->up_width,
+               (float *)c->active, c->ffn, d->ffn);
+}
+
+/* ------------------------------------------------------------------ embedding */
+
+struct embedding_args {
+    enum esp_dtype dtype;
+    const char *data;
+    size_t unit_bytes;
+    int units, numbers; /* units of a tile; columns of a unit */
+};
+
+/* A byte of a field that begins at `from` in a unit. */
+static __device__ __forceinline__ uint32_t byte_of(const char *unit, int from, int chunk,
+                                                   int bytes, int output, int byte)
+{
+    return (uint8_t)unit[from + esp_block_at(chunk, bytes, output, byte)];
+}
+
+/* Number `i` of an output's block, as esp_dequantise() computes it. */
+static __device__ float read_number(enum esp_dtype dtype, const char *unit, int output, int i)
+{
+    if (dtype == ESP_Q8_0)
+        return __fmul_rn(half_at(unit + 512, output),
+                         (float)(int8_t)byte_of(unit, 0, 32, 32, output, i));
+    if (dtype == ESP_Q4_0 || dtype == ESP_Q5_0 || dtype == ESP_IQ4_NL) {
+        uint32_t q = byte_of(unit, 0, 16, 16, output, i % 16) >> i / 16 * 4 & 15;
+        if (dtype == ESP_IQ4_NL)
+            return __fmul_rn(half_at(unit + 256, output), (float)(int8_t)(look_up(q) & 255));
+        if (dtype == ESP_Q4_0)
+            return __fmul_rn(half_at(unit + 256, output), (float)((int)q - 8));
+        q |= (byte_of(unit, 256, 0, 4, output, i / 8) >> i % 8 & 1) << 4;
+        return __fmul_rn(half_at(unit + 320, output), (float)((int)q - 16));
+    }
+    const int sub = i / 32, k = i % 32;
+    if (dtype == ESP_Q6_K) {
+        const int from = 64 * (sub / 4) + 32 * (sub % 2) + k;
+        const uint32_t low = byte_of(unit, 0, 32, 128, output, from) >> sub / 2 % 2 * 4 & 15;
+        const uint32_t high =
+            byte_of(unit, 2048, 32, 64, output, sub / 4 * 32 + k) >> sub % 4 * 2 & 3;
+        const float s = (float)(int8_t)byte_of(unit, 3072, 0, 16, output, i / 16);
+        return __fmul_rn(__fmul_rn(half_at(unit + 3328, output), s),
+                         (float)((int)(low | high << 4) - 32));
+    }
+    const bool five = dtype == ESP_Q5_K;
+    float scale, minimum;
+    k_scales(reinterpret_cast<const uint4 *>(unit + (five ? 2560 : 2048))[output], sub, &scale,
+             &minimum);
+    uint32_t q = byte_of(unit, 0, 32, 128, output, sub / 2 * 32 + k) >> sub % 2 * 4 & 15;
+    if (five)
+        q |= (byte_of(unit, 2048, 32, 32, output, k) >> sub & 1) << 4;
+    return __fsub_rn(__fmul_rn(scale, (float)q), minimum);
+}
+
+static __global__ void embed_blocks_kernel(struct esp_cuda_arrays at, struct embedding_args a,
+                                           float *x, size_t stride, int hidden)
+{
+    const int row = blockIdx.x;
+    if (row >= at.pass->rows)
+        return;
+    const int token = at.tokens[row];
+    const char *tile = a.data + (size_t)(token / ESP_CUDA_TILE) * a.units * a.unit_bytes;
+    for (int i = threadIdx.x; i < hidden; i += THREADS)
+        x[row * stride + i] =
+            read_number(a.dtype, tile + (size_t)(i / a.numbers) * a.unit_bytes,
+                        token % ESP_CUDA_TILE, i % a.numbers);
+}
+
+void esp_cuda_blocks_embed(struct esp_cuda_cache *c, int rows)
+{
+    const struct esp_cuda_matrix *w = &esp_cuda_weights_of(&c->base)->embedding;
+    const int numbers = esp_dtype_block(w->dtype);
+    const struct embedding_args a = {w->dtype, (const char *)w->data,
+                                     ESP_CUDA_TILE * esp_dtype_block_bytes(w->dtype),
+                                     w->columns / numbers, numbers};
+    ESP_LAUNCH(embed_blocks_kernel, dim3(rows), dim3(THREADS), 0, stream_of(c), c->at, a, c->x,
+               c->hidden, w->columns);
+}
+
+template void esp_cuda_blocks_multiply<esp_bf16>(struct esp_cuda_cache *,
+                                                 const struct esp_cuda_product *, int, int);
+template void esp_cuda_blocks_multiply<esp_f16>(struct esp_cuda_cache *,
+                                                const struct esp_cuda_product *, int, int);

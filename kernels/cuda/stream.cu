@@ -1,0 +1,242 @@
+/* stream.cu - layers of a model that is larger than the device's memory.
+ *
+ * These layers lie in pinned memory of the host, arranged as on the device. Every pass copies
+ * them, one after the other, into two buffers in turn, on a stream of its own: while a layer is
+ * computed, the next one comes. The two streams wait for each other by events only; the host
+ * waits for neither. After its last layer a pass asks for the first ones of the next pass,
+ * which come while trees are drafted. The kernels are those of layers that stay, so the bits
+ * are the same, too.
+ *
+ * A pass then takes as long as its copies, whatever its number of rows; so large trees pay most
+ * (Xiong et al., "DySpec", 2024, the experiments with CPU offloading).
+ */
+#include "kernels/cuda/cuda.h"
+
+#include <cstdlib>
+
+enum { BUFFERS = 2 };
+
+struct esp_cuda_stream {
+    struct esp_cuda_backend *backend;
+    int layers, streamed; /* of the model; of these, in the host's memory */
+    int *order;           /* (streamed) layers, ascending */
+    size_t *at, *bytes;   /* (streamed) where each lies in `host`, and its size */
+    char *host;           /* pinned */
+    size_t host_bytes;
+    char *buffer[BUFFERS];         /* on the device, part of the weights' allocation */
+    struct esp_cuda_layer *second; /* (layers) as they lie in the second buffer */
+    cudaStream_t copies;
+    cudaEvent_t arrived[BUFFERS], computed[BUFFERS];
+    /* Numbers of layers since the last restart: layer number n is order[n % streamed] and goes
+     * to buffer n % 2. requested = taken + 2 unless a pass has failed. */
+    uint64_t requested, taken;
+    double measured_bytes, measured_seconds;
+};
+
+bool esp_cuda_is_streamed(int layer, int layers, int count)
+{
+    const int64_t before = (int64_t)layer * count / layers;
+    return ((int64_t)layer + 1) * count / layers > before;
+}
+
+/* ------------------------------------------------------------------ requests */
+
+/* Copies the next layer into its buffer, once the layer there has been computed. */
+static int request(struct esp_cuda_stream *s)
+{
+    struct esp_cuda_backend *backend = s->backend;
+    const int i = (int)(s->requested % (uint64_t)s->streamed);
+    const int buffer = (int)(s->requested % BUFFERS);
+    ESP_CUDA(backend, cudaStreamWaitEvent(s->copies, s->computed[buffer], 0));
+    ESP_CUDA(backend, cudaMemcpyAsync(s->buffer[buffer], s->host + s->at[i], s->bytes[i],
+                                      cudaMemcpyHostToDevice, s->copies));
+    ESP_CUDA(backend, cudaEventRecord(s->arrived[buffer], s->copies));
+    s->requested++;
+    return ESP_OK;
+}
+
+/* Begins again with the first layer. */
+static int restart(struct esp_cuda_stream *s)
+{
+    s->requested = s->taken = 0;
+    for (int i = 0; i < BUFFERS; i++) {
+        ESP_CUDA(s->backend, cudaEventRecord(s->computed[i], s->backend->stream));
+        int status = request(s);
+        if (status < 0)
+            return status;
+    }
+    return ESP_OK;
+}
+
+int esp_cuda_stream_begin(struct esp_cuda_stream *s)
+{
+    if (!s || (s->taken % (uint64_t)s->streamed == 0 && s->requested == s->taken + BUFFERS))
+        return ESP_OK;
+    return restart(s); /* the last pass ended early */
+}
+
+static bool is_next(const struct esp_cuda_stream *s, int layer)
+{
+    return s && s->order[s->taken % (uint64_t)s->streamed] == layer;
+}
+
+int esp_cuda_stream_hold(struct esp_cuda_weights *w, int layer,
+                         const struct esp_cuda_layer **held)
+{
+    const struct esp_cuda_stream *s = w->stream;
+    *held = &w->layer[layer];
+    if (!is_next(s, layer))
+        return ESP_OK;
+    const int buffer = (int)(s->taken % BUFFERS);
+    if (buffer == 1)
+        *held = &s->second[layer];
+    ESP_CUDA(s->backend, cudaStreamWaitEvent(s->backend->stream, s->arrived[buffer], 0));
+    return ESP_OK;
+}
+
+int esp_cuda_stream_release(struct esp_cuda_weights *w, int layer)
+{
+    struct esp_cuda_stream *s = w->stream;
+    if (!is_next(s, layer))
+        return ESP_OK;
+    ESP_CUDA(s->backend, cudaEventRecord(s->computed[s->taken % BUFFERS], s->backend->stream));
+    s->taken++;
+    return request(s);
+}
+
+/* ------------------------------------------------------------------ opening */
+
+struct esp_cuda_stream *esp_cuda_stream_open(struct esp_cuda_backend *backend, int layers,
+                                             int streamed)
+{
+    struct esp_cuda_stream *s = (struct esp_cuda_stream *)calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->backend = backend;
+    s->layers = layers;
+    s->streamed = streamed;
+    s->order = (int *)calloc((size_t)streamed, sizeof *s->order);
+    s->at = (size_t *)calloc((size_t)streamed, sizeof *s->at);
+    s->bytes = (size_t *)calloc((size_t)streamed, sizeof *s->bytes);
+    s->second = (struct esp_cuda_layer *)calloc((size_t)layers, sizeof *s->second);
+    if (!s->order || !s->at || !s->bytes || !s->second) {
+        esp_cuda_stream_close(s);
+        return NULL;
+    }
+    for (int i = 0, count = 0; i < layers; i++)
+        if (esp_cuda_is_streamed(i, layers, streamed))
+            s->order[count++] = i;
+    return s;
+}
+
+void esp_cuda_stream_close(struct esp_cuda_stream *s)
+{
+    if (!s)
+        return;
+    if (s->copies) {
+        esp_cuda_fine(cudaStreamSynchronize(s->copies));
+        esp_cuda_fine(cudaStreamDestroy(s->copies));
+    }
+    for (int i = 0; i < BUFFERS; i++) {
+        if (s->arrived[i])
+            esp_cuda_fine(cudaEventDestroy(s->arrived[i]));
+        if (s->computed[i])
+            esp_cuda_fine(cudaEventDestroy(s->computed[i]));
+    }
+    esp_cuda_fine(cudaFreeHost(s->host));
+    free(s->order);
+    free(s->at);
+    free(s->bytes);
+    free(s->second);
+    free(s);
+}
+
+static int place_of(const struct esp_cuda_stream *s, int layer)
+{
+    for (int i = 0; i < s->streamed; i++)
+        if (s->order[i] == layer)
+            return i;
+    return -1;
+}
+
+void esp_cuda_stream_put(struct esp_cuda_stream *s, int layer, size_t bytes,
+                         const struct esp_cuda_layer *second)
+{
+    const int place = place_of(s, layer);
+    s->at[place] = s->host_bytes;
+    s->bytes[place] = bytes;
+    s->host_bytes += bytes;
+    s->second[layer] = *second;
+}
+
+void esp_cuda_stream_set_buffers(struct esp_cuda_stream *s, char *first, char *second)
+{
+    s->buffer[0] = first;
+    s->buffer[1] = second;
+}
+
+size_t esp_cuda_stream_host_bytes(const struct esp_cuda_stream *s)
+{
+    return s ? s->host_bytes : 0;
+}
+
+int esp_cuda_stream_pin(struct esp_cuda_stream *s)
+{
+    ESP_CUDA(s->backend, cudaMallocHost((void **)&s->host, s->host_bytes));
+    return ESP_OK;
+}
+
+char *esp_cuda_stream_host(const struct esp_cuda_stream *s, int layer, const void *to)
+{
+    const int place = s ? place_of(s, layer) : -1;
+    return place < 0 ? NULL : s->host + s->at[place] + ((const char *)to - s->buffer[0]);
+}
+
+/* Times the first copies, which a pass will take anyway. */
+static int measure(struct esp_cuda_stream *s, cudaEvent_t begin, cudaEvent_t end)
+{
+    float milliseconds = 0.0f;
+    ESP_CUDA(s->backend, cudaStreamSynchronize(s->backend->stream));
+    ESP_CUDA(s->backend, cudaEventRecord(begin, s->copies));
+    int status = restart(s);
+    if (status < 0)
+        return status;
+    ESP_CUDA(s->backend, cudaEventRecord(end, s->copies));
+    ESP_CUDA(s->backend, cudaEventSynchronize(end));
+    ESP_CUDA(s->backend, cudaEventElapsedTime(&milliseconds, begin, end));
+    s->measured_bytes = (double)s->bytes[0] + (double)s->bytes[1 % s->streamed];
+    s->measured_seconds = milliseconds * 1e-3;
+    return ESP_OK;
+}
+
+int esp_cuda_stream_start(struct esp_cuda_stream *s)
+{
+    struct esp_cuda_backend *backend = s->backend;
+    cudaEvent_t begin = NULL, end = NULL;
+    ESP_CUDA(backend, cudaStreamCreateWithFlags(&s->copies, cudaStreamNonBlocking));
+    for (int i = 0; i < BUFFERS; i++) {
+        ESP_CUDA(backend, cudaEventCreateWithFlags(&s->arrived[i], cudaEventDisableTiming));
+        ESP_CUDA(backend, cudaEventCreateWithFlags(&s->computed[i], cudaEventDisableTiming));
+    }
+    ESP_CUDA(backend, cudaEventCreate(&begin));
+    cudaError_t made = cudaEventCreate(&end);
+    int status = made == cudaSuccess ? measure(s, begin, end)
+                                     : esp_cuda_failed(backend, "cudaEventCreate", made);
+    esp_cuda_fine(cudaEventDestroy(begin));
+    if (made == cudaSuccess)
+        esp_cuda_fine(cudaEventDestroy(end));
+    return status;
+}
+
+void esp_cuda_stream_count(const struct esp_cuda_stream *s, struct esp_streamed *streamed)
+{
+    size_t most = 0;
+    for (int i = 0; i < s->streamed; i++)
+        most = s->bytes[i] > most ? s->bytes[i] : most;
+    streamed->layers = s->layers;
+    streamed->resident = s->layers - s->streamed;
+    streamed->buffer_bytes = BUFFERS * most;
+    streamed->pass_bytes = s->host_bytes;
+    streamed->bytes = s->measured_bytes;
+    streamed->seconds = s->measured_seconds;
+}
