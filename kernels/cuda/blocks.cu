@@ -425,7 +425,7 @@ static __device__ void finish_tile(const struct esp_cuda_arrays &at,
 }
 
 template <enum esp_dtype D, int GROUPS>
-static __global__ void __launch_bounds__(THREADS)
+static __global__ void __launch_bounds__(THREADS, 1)
     blocks_kernel(struct esp_cuda_arrays at, struct blocks_args a)
 {
     typedef struct format<D> F;

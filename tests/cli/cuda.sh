@@ -72,6 +72,15 @@ ESPALIER_EMU_MEMORY=1000000 $run >"$work/out" 2>"$work/err"
 check "then the processor is used" cmp -s "$work/out" "$work/plain"
 check "and it is said why, in one line" test "$(grep -c 'free on emulated GPU.*using the cpu backend' "$work/err")" -eq 1
 
+# Quantised weights stay as they are; the text is that of plain decoding.
+$ESPALIER quantize engine/models/fairytale-target "$work/t.gguf" --type q4_k >/dev/null
+$ESPALIER quantize engine/models/fairytale-draft "$work/d.gguf" --type q8_0 >/dev/null
+quantised="--target $work/t.gguf --draft $work/d.gguf --backend cuda --max-nodes 16 --context 64"
+$ESPALIER generate -p Once -n 4 $quantised --drafter ar >"$work/plain-q" 2>"$work/err"
+check "quantised weights generate" test -s "$work/plain-q"
+$ESPALIER generate -p Once -n 4 $quantised --drafter dynatree >"$work/out" 2>"$work/err"
+check "with a tree the same" cmp -s "$work/out" "$work/plain-q"
+
 # A target that is larger than the limit: its layers are copied for every pass.
 limited="--backend cuda --exact --gpu-memory 10M"
 $run $limited --stats >"$work/out" 2>"$work/err"

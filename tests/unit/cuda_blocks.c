@@ -13,7 +13,7 @@
 #include "tests/each_backend.h"
 #include "tests/random_model.h"
 
-enum { ROWS = 40, CACHE = 64, VOCABULARY = 50 };
+enum { ROWS = 20, CACHE = 64, VOCABULARY = 50 };
 
 static const struct random_shape shape = {"blocks", 1,     256,        4,     1,
                                           64,       256,   VOCABULARY, 64,    ESP_Q8_0,
