@@ -213,7 +213,7 @@ $(BUILD)/tests/%: tests/%.c $(TEST_OBJ) $(BUILD)/libtui.a $(BUILD)/libespalier.a
 	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -o $@ $< $(TEST_OBJ) \
 	    $(BUILD)/libtui.a $(BUILD)/libespalier.a $(TUI_LIBS) $(LIB_LIBS)
 
-BENCHES = $(addprefix $(BUILD)/tests/,cuda/bench cpu/bench cpu/attention)
+BENCHES = $(addprefix $(BUILD)/tests/,cuda/bench cuda/shapes cpu/bench cpu/attention)
 
 $(BENCHES): $(BUILD)/tests/%: tests/%.c $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
@@ -398,6 +398,7 @@ $(HEADLESS)/espalier: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
 # the tests read, and a script that runs it all.
 KIT       := $(BUILD)/cuda-kit
 KIT_TESTS := unit/rows unit/rows_agree unit/ratio unit/forward unit/step unit/batch_invariant unit/logits \
+             unit/cuda_blocks unit/cuda_streamed \
              lossless/greedy_identity
 KIT_LIBS  := -Wl,-rpath,'$$ORIGIN/../..:$$ORIGIN/..:$$ORIGIN' \
              -l:libpcre2-8.a -l:libutf8proc.a -lcjson -lm -lpthread -ldl
@@ -407,7 +408,7 @@ $(KIT)/tests/%: $(BUILD)/obj/tests/%.o $(TEST_OBJ) $(VIEW_OBJ) $(BUILD)/libespal
 	@mkdir -p $(@D)
 	$(KIT_LINK)
 
-$(KIT)/tests/bench: $(BUILD)/obj/tests/cuda/bench.o $(BUILD)/libespalier.a
+$(KIT)/tests/bench $(KIT)/tests/shapes: $(KIT)/tests/%: $(BUILD)/obj/tests/cuda/%.o $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
 	$(KIT_LINK)
 
@@ -415,7 +416,7 @@ $(KIT)/espalier: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
 	$(KIT_LINK)
 
-cuda-kit: $(KIT)/espalier $(KIT)/tests/bench $(addprefix $(KIT)/tests/,$(KIT_TESTS)) $(BUILD)/libespalier-cuda.so
+cuda-kit: $(KIT)/espalier $(KIT)/tests/bench $(KIT)/tests/shapes $(addprefix $(KIT)/tests/,$(KIT_TESTS)) $(BUILD)/libespalier-cuda.so
 	@cp $(BUILD)/libespalier-cuda.so $(KIT)
 	@cp -L "$$($(CC) -print-file-name=$(CJSON_SO))" $(KIT)/$(CJSON_SO)
 	@mkdir -p $(KIT)/share/espalier

@@ -163,15 +163,34 @@ static __device__ __forceinline__ uint32_t spread(uint32_t bits)
     return (bits & 1) << 4 | (bits & 2) << 11 | (bits & 4) << 18 | (bits & 8) << 25;
 }
 
-/* Of IQ4_NL: four numbers 0-15 in bytes to those of the table. */
-static __device__ __forceinline__ uint32_t look_up(uint32_t v)
+/* Four numbers 0-15 in bytes to those of a table of 16 bytes. */
+static __device__ __forceinline__ uint32_t look_up(uint4 table, uint32_t v)
 {
     const uint32_t pairs = (v | v >> 4) & 0x00ff00ffu;
     const uint32_t all = (pairs | pairs >> 8) & 0xffffu, low_bits = all & 0x7777u;
-    const uint32_t low = __byte_perm(0xbfad9881u, 0xf6eaddcfu, low_bits);
-    const uint32_t high = __byte_perm(0x26190d01u, 0x71594535u, low_bits);
+    const uint32_t low = __byte_perm(table.x, table.y, low_bits);
+    const uint32_t high = __byte_perm(table.z, table.w, low_bits);
     const uint32_t upper = (v >> 3 & 0x01010101u) * 0xffu;
     return (low & ~upper) | (high & upper);
+}
+
+/* The tables of dtype.c. */
+static __device__ __forceinline__ uint4 table_of(enum esp_dtype dtype)
+{
+    const bool power = dtype == ESP_MXFP4;
+    uint4 table;
+    table.x = power ? 0x03020100u : 0xbfad9881u;
+    table.y = power ? 0x0c080604u : 0xf6eaddcfu;
+    table.z = power ? 0xfdfeff00u : 0x26190d01u;
+    table.w = power ? 0xf4f8fafcu : 0x71594535u;
+    return table;
+}
+
+/* 2^(e - 128) of a byte e. */
+static __device__ __forceinline__ float half_power(const char *p, int output)
+{
+    const uint32_t e = (uint8_t)p[output];
+    return __uint_as_float(e < 2 ? 0x200000u << e : (e - 1) << 23);
 }
 
 /* Scale and minimum number i of Q4_K and Q5_K, see dtype.c. `head` is d, dmin and 12 bytes. */
@@ -239,7 +258,24 @@ template <> struct format<ESP_IQ4_NL> : format<ESP_Q4_0> {
         format<ESP_Q4_0>::unpack(u, sub);
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            u->a[i] = look_up(u->a[i]);
+            u->a[i] = look_up(table_of(ESP_IQ4_NL), u->a[i]);
+    }
+};
+
+template <> struct format<ESP_MXFP4> : format<ESP_Q4_0> {
+    enum { OFFSET = 0 };
+    __device__ __forceinline__ void load(const char *unit, int lane)
+    {
+        words = reinterpret_cast<const uint2 *>(unit)[lane];
+        scale[0] = half_power(unit + 256, lane / 4);
+        scale[1] = half_power(unit + 256, lane / 4 + 8);
+    }
+    __device__ __forceinline__ void unpack(struct unpacked *u, int sub) const
+    {
+        format<ESP_Q4_0>::unpack(u, sub);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            u->a[i] = look_up(table_of(ESP_MXFP4), u->a[i]);
     }
 };
 
@@ -425,7 +461,7 @@ static __device__ void finish_tile(const struct esp_cuda_arrays &at,
 }
 
 template <enum esp_dtype D, int GROUPS>
-static __global__ void __launch_bounds__(THREADS, 1)
+static __global__ void __launch_bounds__(THREADS, 2) /* at least two blocks at a time */
     blocks_kernel(struct esp_cuda_arrays at, struct blocks_args a)
 {
     typedef struct format<D> F;
@@ -491,7 +527,7 @@ static cudaStream_t stream_of(const struct esp_cuda_cache *c)
 template <enum esp_dtype D>
 static void launch(struct esp_cuda_cache *c, const struct blocks_args &a, int rows)
 {
-    enum { FEW = 1, MANY = 4 };
+    enum { FEW = 1, MANY = format<D>::FORM == TWO_SCALES ? 2 : 4 }; /* as registers allow */
     const int groups = rows <= COLUMNS ? FEW : MANY, width = COLUMNS * groups;
     const dim3 grid((a.outputs + ESP_CUDA_TILE - 1) / ESP_CUDA_TILE,
                     (rows + width - 1) / width);
@@ -528,6 +564,8 @@ static void multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
         return launch<ESP_Q5_0>(c, a, rows);
     case ESP_IQ4_NL:
         return launch<ESP_IQ4_NL>(c, a, rows);
+    case ESP_MXFP4:
+        return launch<ESP_MXFP4>(c, a, rows);
     case ESP_Q4_K:
         return launch<ESP_Q4_K>(c, a, rows);
     case ESP_Q5_K:
@@ -618,10 +656,12 @@ static __device__ float read_number(enum esp_dtype dtype, const char *unit, int 
     if (dtype == ESP_Q8_0)
         return __fmul_rn(half_at(unit + 512, output),
                          (float)(int8_t)byte_of(unit, 0, 32, 32, output, i));
-    if (dtype == ESP_Q4_0 || dtype == ESP_Q5_0 || dtype == ESP_IQ4_NL) {
+    if (dtype == ESP_Q4_0 || dtype == ESP_Q5_0 || dtype == ESP_IQ4_NL || dtype == ESP_MXFP4) {
         uint32_t q = byte_of(unit, 0, 16, 16, output, i % 16) >> i / 16 * 4 & 15;
-        if (dtype == ESP_IQ4_NL)
-            return __fmul_rn(half_at(unit + 256, output), (float)(int8_t)(look_up(q) & 255));
+        if (dtype == ESP_IQ4_NL || dtype == ESP_MXFP4)
+            return __fmul_rn(dtype == ESP_MXFP4 ? half_power(unit + 256, output)
+                                                : half_at(unit + 256, output),
+                             (float)(int8_t)(look_up(table_of(dtype), q) & 255));
         if (dtype == ESP_Q4_0)
             return __fmul_rn(half_at(unit + 256, output), (float)((int)q - 8));
         q |= (byte_of(unit, 256, 0, 4, output, i / 8) >> i % 8 & 1) << 4;

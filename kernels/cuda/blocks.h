@@ -33,6 +33,8 @@ static inline struct esp_block_layout esp_block_layout_of(enum esp_dtype dtype)
     case ESP_Q4_0:
     case ESP_IQ4_NL:
         return {{{2, 16, 16}, {0, 2, 0}}};
+    case ESP_MXFP4:
+        return {{{1, 16, 16}, {0, 1, 0}}};
     case ESP_Q5_0:
         return {{{6, 16, 16}, {2, 4, 0}, {0, 2, 0}}};
     case ESP_Q4_K:
