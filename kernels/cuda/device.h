@@ -6,8 +6,9 @@
  * shared memory, tensor core instructions, and libraries that are loaded by name.
  *
  * Rules that keep a kernel portable: all shared memory is dynamic, taken once at the top by
- * ESP_SHARED and divided by hand; every thread of a warp reaches every shuffle, vote, esp_mma and
- * esp_load_matrices; every thread of a block reaches every __syncthreads(); no inline assembly elsewhere.
+ * ESP_SHARED and divided by hand; every thread of a warp reaches every shuffle, vote, esp_mma
+ * and esp_load_matrices; every thread of a block reaches every __syncthreads(); no inline
+ * assembly elsewhere.
  */
 #ifndef ESP_CUDA_DEVICE_H
 #define ESP_CUDA_DEVICE_H
@@ -206,11 +207,12 @@ template <typename T> static __device__ __forceinline__ uint32_t esp_pack(float 
     return word;
 }
 
-/* ------------------------------------------------------------------ copies in the background */
+/* ------------------------------------------------------------------ copies in the background
+ */
 
-/* Begins to copy 16 bytes to shared memory; zeros where there is nothing to copy (`from` is then
- * not read). Both are aligned to 16 bytes. The bytes are there once the thread has waited for
- * the group of the copy; for other threads, behind a barrier after that. */
+/* Begins to copy 16 bytes to shared memory; zeros where there is nothing to copy (`from` is
+ * then not read). Both are aligned to 16 bytes. The bytes are there once the thread has waited
+ * for the group of the copy; for other threads, behind a barrier after that. */
 static __device__ __forceinline__ void esp_copy_begin(void *to, const void *from, bool there)
 {
 #if defined(ESP_EMULATE)

@@ -12,7 +12,7 @@ enum { THREADS = 256 };
 
 template <typename T, typename A> struct embed_args {
     enum esp_reads reads;
-    bool fc; /* c->joined is what fc reads */
+    bool fc;                       /* c->joined is what fc reads */
     const T *embedding, *position; /* rows of `stride`; embedding = NULL: it is in x already */
     size_t stride;
     float scale, *x, *embedded;
@@ -22,8 +22,8 @@ template <typename T, typename A> struct embed_args {
     size_t joined_width;
 };
 
-/* What layer 0 of a draft head reads of another model, see enum esp_reads: behind the embedding,
- * which is in x, or in place of it. */
+/* What layer 0 of a draft head reads of another model, see enum esp_reads: behind the
+ * embedding, which is in x, or in place of it. */
 template <typename T, typename A>
 static __device__ void read_input(const struct esp_cuda_arrays &at,
                                   const struct embed_args<T, A> &a, int row)
@@ -86,19 +86,12 @@ static void launch(struct esp_cuda_cache *c, bool fc, bool quantised, int rows)
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     const struct esp_model_desc *d = w->desc;
     cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
-    const struct embed_args<T, A> a = {d->reads,
-                                       fc,
-                                       quantised ? NULL : (const T *)w->embedding.data,
-                                       (const T *)w->position_embedding.data,
-                                       w->embedding.stride,
-                                       d->embedding_scale != 0 ? d->embedding_scale : 1.0f,
-                                       c->x,
-                                       c->embedded,
-                                       (int)c->hidden,
-                                       d->hidden,
-                                       d->input,
-                                       (A *)c->joined,
-                                       c->joined_width};
+    const struct embed_args<T, A> a = {
+        d->reads, fc, quantised ? NULL : (const T *)w->embedding.data,
+            (const T *)w->position_embedding.data, w->embedding.stride,
+            d->embedding_scale != 0 ? d->embedding_scale : 1.0f, c->x, c->embedded,
+            (int)c->hidden, d->hidden, d->input, (A *)c->joined, c->joined_width
+    };
     ESP_LAUNCH((embed_kernel<T, A>), dim3(rows), dim3(THREADS), 0, stream, c->at, a);
 }
 

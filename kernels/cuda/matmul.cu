@@ -156,7 +156,8 @@ void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
 {
     const struct matmul_args<T> a = {
         (const T *)p->w->data, p->w->stride, p->w->bias, p->w->rows, (int)(p->w->stride / STEP),
-            (const T *)p->x, p->x_stride, p->epilogue, esp_cuda_weights_of(&c->base)->desc->activation, p->y, p->y_stride,
+            (const T *)p->x, p->x_stride, p->epilogue,
+            esp_cuda_weights_of(&c->base)->desc->activation, p->y, p->y_stride,
             (T *)p->out, p->out_stride
     };
     if (rows <= COLUMNS)
@@ -185,10 +186,9 @@ static __global__ void finish_kernel(struct esp_cuda_arrays at, struct matmul_ar
         const int gate = i / half * ESP_CUDA_TILE + i % half, up = gate + half;
         const float *y = product + row * product_stride;
         if (up < a.outputs)
-            a.out[row * a.out_stride + i] =
-                esp_from_float<T>(esp_activated(
-                    a.activation, y[gate] + (a.bias ? a.bias[gate] : 0.0f),
-                    y[up] + (a.bias ? a.bias[up] : 0.0f)));
+            a.out[row * a.out_stride + i] = esp_from_float<T>(
+                esp_activated(a.activation, y[gate] + (a.bias ? a.bias[gate] : 0.0f),
+                              y[up] + (a.bias ? a.bias[up] : 0.0f)));
     } else if (a.epilogue == ESP_CUDA_ACTIVATED) {
         if (i < a.outputs)
             a.out[row * a.out_stride + i] = esp_from_float<T>(esp_activated(
@@ -212,8 +212,9 @@ void esp_cuda_finish(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
     const struct matmul_args<T> a = {
-        (const T *)p->w->data, p->w->stride, p->w->bias, p->w->rows, 0, NULL,
-            0, p->epilogue, esp_cuda_weights_of(&c->base)->desc->activation, p->y, p->y_stride, (T *)p->out, p->out_stride
+        (const T *)p->w->data, p->w->stride, p->w->bias, p->w->rows, 0, NULL, 0, p->epilogue,
+            esp_cuda_weights_of(&c->base)->desc->activation, p->y, p->y_stride,
+            (T *)p->out, p->out_stride
     };
     const size_t width = p->epilogue == ESP_CUDA_LOGITS ? p->columns : (size_t)p->w->rows;
     ESP_LAUNCH((finish_kernel<T>), dim3(rows, (unsigned)((width + THREADS - 1) / THREADS)),

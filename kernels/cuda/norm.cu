@@ -32,11 +32,9 @@ struct normed {
 };
 
 template <typename X>
-static __device__ struct normed normalise(const X *x, const struct norm_args &a,
-                                             float *room) {
-    struct normed row = {
-        x, a.weight, a.bias, 0.0f, 1.0f
-    };
+static __device__ struct normed normalise(const X *x, const struct norm_args &a, float *room)
+{
+    struct normed row = {x, a.weight, a.bias, 0.0f, 1.0f};
     float sum = 0.0f;
     if (!a.weight)
         return row;
@@ -161,15 +159,15 @@ template <typename T> void esp_cuda_join(struct esp_cuda_cache *c, int rows)
                of_embedding, args_of(c, w->norm_input, NULL), (T *)c->joined, c->joined_width);
 }
 
-template void esp_cuda_norm<float>(struct esp_cuda_cache *, void *, const float *, const float *,
-                                   int, int);
+template void esp_cuda_norm<float>(struct esp_cuda_cache *, void *, const float *,
+                                   const float *, int, int);
 template void esp_cuda_norm_final<float>(struct esp_cuda_cache *, void *, int);
 template void esp_cuda_join<float>(struct esp_cuda_cache *, int);
-template void esp_cuda_norm<esp_bf16>(struct esp_cuda_cache *, void *, const float *, const float *,
-                                   int, int);
+template void esp_cuda_norm<esp_bf16>(struct esp_cuda_cache *, void *, const float *,
+                                      const float *, int, int);
 template void esp_cuda_norm_final<esp_bf16>(struct esp_cuda_cache *, void *, int);
 template void esp_cuda_join<esp_bf16>(struct esp_cuda_cache *, int);
-template void esp_cuda_norm<esp_f16>(struct esp_cuda_cache *, void *, const float *, const float *,
-                                   int, int);
+template void esp_cuda_norm<esp_f16>(struct esp_cuda_cache *, void *, const float *,
+                                     const float *, int, int);
 template void esp_cuda_norm_final<esp_f16>(struct esp_cuda_cache *, void *, int);
 template void esp_cuda_join<esp_f16>(struct esp_cuda_cache *, int);

@@ -628,28 +628,17 @@ static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
     return status;
 }
 
-static bool is_mxfp4(const struct esp_tensor *t)
-{
-    return t->data && t->dtype == ESP_MXFP4;
-}
-
 /* What this backend does not compute of the model, or NULL. */
 static const char *missing_for(const struct esp_model_desc *d)
 {
-    bool mxfp4 = is_mxfp4(&d->embedding) || is_mxfp4(&d->head) || is_mxfp4(&d->fc);
     if (d->experts > 0)
         return ESP_SPECIAL_MIXTURE;
     if (d->activation == ESP_SWIGLU_CLAMPED)
         return "SwiGLU with limits";
-    for (int i = 0; i < d->layers; i++) {
-        const struct esp_layer *l = &d->layer[i];
-        if (l->sink_logit.data)
+    for (int i = 0; i < d->layers; i++)
+        if (d->layer[i].sink_logit.data)
             return "logits of sinks";
-        mxfp4 = mxfp4 || is_mxfp4(&l->query) || is_mxfp4(&l->key) || is_mxfp4(&l->value) ||
-                is_mxfp4(&l->output) || is_mxfp4(&l->gate) || is_mxfp4(&l->up) ||
-                is_mxfp4(&l->down);
-    }
-    return mxfp4 ? "weights of MXFP4" : NULL;
+    return NULL;
 }
 
 int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *backend,

@@ -24,10 +24,9 @@ static const char *const folders[] = {
     "llama-mha", "llama-gqa", "llama-mqa-tied", "llama-bias", "llama-head-dim", "llama-rope3",
     "llama-rope3-f16", "llama-bf16", "neox-parallel", "neox-sequential", "neox-bf16",
     "neox-f16-tied", "llama-linear", "mistral", "qwen2", "qwen3", "mistral-window",
-    "qwen2-window", "qwen3-window",
-    "llama-yarn", "qwen3-yarn", "gemma2", "gemma3", "gemma3-layers", "phi3-short", "phi3-long",
-    "phi3-partial", "olmo2", "smollm3", "smollm3-window", "gpt2", "gpt2-f16", "granite",
-    "gemma3-pictures", "mistral3-pictures",
+    "qwen2-window", "qwen3-window", "llama-yarn", "qwen3-yarn", "gemma2", "gemma3",
+    "gemma3-layers", "phi3-short", "phi3-long", "phi3-partial", "olmo2", "smollm3",
+    "smollm3-window", "gpt2", "gpt2-f16", "granite", "gemma3-pictures", "mistral3-pictures",
     /* of the CPU only */
     "qwen3-moe", "qwen3-moe-some", "gpt-oss", "gpt-oss-floats"};
 
