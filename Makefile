@@ -404,7 +404,12 @@ KIT_LIBS  := -Wl,-rpath,'$$ORIGIN/../..:$$ORIGIN/..:$$ORIGIN' \
              -l:libpcre2-8.a -l:libutf8proc.a -lcjson -lm -lpthread -ldl
 KIT_LINK   = $(CC) $(CFLAGS) $(EXTRA) -s -rdynamic -static-libgcc -o $@ $^ $(KIT_LIBS)
 
-$(KIT)/tests/%: $(BUILD)/obj/tests/%.o $(TEST_OBJ) $(VIEW_OBJ) $(BUILD)/libespalier.a
+# Of what tests share, each takes along only what it needs.
+$(BUILD)/libtests.a: $(TEST_OBJ) $(VIEW_OBJ)
+	@rm -f $@
+	$(call say,AR,$@)$(AR) rcs $@ $^
+
+$(KIT)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtests.a $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
 	$(KIT_LINK)
 
@@ -423,6 +428,7 @@ cuda-kit: $(KIT)/espalier $(KIT)/tests/bench $(KIT)/tests/shapes $(addprefix $(K
 	@cp -r engine/models $(KIT)/share/espalier
 	@cp -r tests/vectors tests/prompts.txt $(KIT)/tests
 	@cp tests/cuda/run $(KIT)
+	@du -sm $(KIT) | awk '$$1 > 60 { print "the kit has " $$1 " MB, more than the 60 that are easily carried"; exit 1 }'
 	@touch $(KIT)/ready
 
 # A kit that was brought along is used as it is.
