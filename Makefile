@@ -213,7 +213,7 @@ $(BUILD)/tests/%: tests/%.c $(TEST_OBJ) $(BUILD)/libtui.a $(BUILD)/libespalier.a
 	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -o $@ $< $(TEST_OBJ) \
 	    $(BUILD)/libtui.a $(BUILD)/libespalier.a $(TUI_LIBS) $(LIB_LIBS)
 
-BENCHES = $(addprefix $(BUILD)/tests/,cuda/bench cpu/bench cpu/attention)
+BENCHES = $(addprefix $(BUILD)/tests/,cuda/bench cuda/shapes cpu/bench cpu/attention)
 
 $(BENCHES): $(BUILD)/tests/%: tests/%.c $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
@@ -398,16 +398,22 @@ $(HEADLESS)/espalier: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
 # the tests read, and a script that runs it all.
 KIT       := $(BUILD)/cuda-kit
 KIT_TESTS := unit/rows unit/rows_agree unit/ratio unit/forward unit/step unit/batch_invariant unit/logits \
+             unit/cuda_blocks unit/cuda_streamed \
              lossless/greedy_identity
 KIT_LIBS  := -Wl,-rpath,'$$ORIGIN/../..:$$ORIGIN/..:$$ORIGIN' \
              -l:libpcre2-8.a -l:libutf8proc.a -lcjson -lm -lpthread -ldl
 KIT_LINK   = $(CC) $(CFLAGS) $(EXTRA) -s -rdynamic -static-libgcc -o $@ $^ $(KIT_LIBS)
 
-$(KIT)/tests/%: $(BUILD)/obj/tests/%.o $(TEST_OBJ) $(VIEW_OBJ) $(BUILD)/libespalier.a
+# Of what tests share, each takes along only what it needs.
+$(BUILD)/libtests.a: $(TEST_OBJ) $(VIEW_OBJ)
+	@rm -f $@
+	$(call say,AR,$@)$(AR) rcs $@ $^
+
+$(KIT)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtests.a $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
 	$(KIT_LINK)
 
-$(KIT)/tests/bench: $(BUILD)/obj/tests/cuda/bench.o $(BUILD)/libespalier.a
+$(KIT)/tests/bench $(KIT)/tests/shapes: $(KIT)/tests/%: $(BUILD)/obj/tests/cuda/%.o $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
 	$(KIT_LINK)
 
@@ -415,13 +421,14 @@ $(KIT)/espalier: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
 	$(KIT_LINK)
 
-cuda-kit: $(KIT)/espalier $(KIT)/tests/bench $(addprefix $(KIT)/tests/,$(KIT_TESTS)) $(BUILD)/libespalier-cuda.so
+cuda-kit: $(KIT)/espalier $(KIT)/tests/bench $(KIT)/tests/shapes $(addprefix $(KIT)/tests/,$(KIT_TESTS)) $(BUILD)/libespalier-cuda.so
 	@cp $(BUILD)/libespalier-cuda.so $(KIT)
 	@cp -L "$$($(CC) -print-file-name=$(CJSON_SO))" $(KIT)/$(CJSON_SO)
 	@mkdir -p $(KIT)/share/espalier
 	@cp -r engine/models $(KIT)/share/espalier
 	@cp -r tests/vectors tests/prompts.txt $(KIT)/tests
 	@cp tests/cuda/run $(KIT)
+	@du -sm $(KIT) | awk '$$1 > 60 { print "the kit has " $$1 " MB, more than the 60 that are easily carried"; exit 1 }'
 	@touch $(KIT)/ready
 
 # A kit that was brought along is used as it is.

@@ -1,5 +1,5 @@
-/* attention.cu - tree attention: queries of a batch over the prefix and over their own
- * ancestors.
+/* attention.cu - tree attention of exact mode: queries of a batch over the prefix and over their
+ * own ancestors, in one order of sums. That of default mode is attention_mma.cu.
  *
  * The keys that a query sees, in order, are the cache rows of the prefix and then the listed
  * rows behind it (embed.cu). That order, not the place in the cache, decides the order of every
@@ -12,8 +12,13 @@
  * these queries see at the same places are staged in shared memory. For other tiles (those of
  * the tree) each query gathers the rows of its list. A second kernel joins the chunks
  * ("split-KV").
+ *
+ * With a window of the text (see struct esp_window), the sinks are a part of their own, behind
+ * the chunks, because queries ask them at another position. Of the tokens that have been dropped
+ * from the cache, those beyond a multiple of ESP_CUDA_CHUNK shift the chunks: so the chunk and
+ * the lane of a key follow from its position in the text.
  */
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/attention.h"
 
 #include <limits.h>
 
@@ -26,37 +31,13 @@ enum {
 };
 
 template <typename T> struct attend_args {
-    const float *q; /* (rows, heads, width) */
+    const float *q, *for_sinks; /* (rows, heads, width) */
     const T *k, *v; /* of the layer: (kv_head, cache_rows, width) */
     float *partial;
     int heads, group, width, cache_rows, chunks, first_row, end_row;
     int window; /* of the layer; 0: none */
+    float cap;  /* scores become cap * tanh(score / cap); 0: they do not */
 };
-
-/* One of the queries of a warp. */
-struct query {
-    int row, head, length; /* length: keys in front of the query and its own; 0: an unused place */
-    int from;              /* the first of these keys in the layer's window */
-    int contiguous;        /* the first so many of these keys are cache rows 0, 1, ... */
-};
-
-static __device__ __forceinline__ struct query find_query(const struct esp_cuda_arrays &at,
-                                                          int index, int kv_head, int group,
-                                                          int first_row, int end_row, int window)
-{
-    struct query q;
-    const int last = end_row < at.pass->rows ? end_row : at.pass->rows;
-    q.row = first_row + index / group;
-    q.head = kv_head * group + index % group;
-    q.length = q.contiguous = q.from = 0;
-    if (q.row < last) {
-        const bool masked = at.pass->words > 0;
-        q.contiguous = masked ? at.pass->prefix : at.pass->first + q.row + 1;
-        q.length = q.contiguous + (masked ? at.seen_count[q.row] : 0);
-        q.from = window > 0 && q.length > window ? q.length - window : 0;
-    }
-    return q;
-}
 
 /* The sums of one query over the keys so far. */
 template <int DIMS> struct state {
@@ -103,7 +84,7 @@ static __device__ __forceinline__ void add_value(struct state<DIMS> &s, float we
             s.out[i] = fmaf(weight, esp_to_float(value[lane + ESP_WARP * i]), s.out[i]);
 }
 
-/* Rows start..start+31 of a key/value head into shared memory; zeros past `end`. */
+/* Rows start..start+31 of a key/value head into shared memory; zeros before 0 and past `end`. */
 template <typename T>
 static __device__ void stage(T *to, const T *from, int start, int end, int width)
 {
@@ -111,7 +92,7 @@ static __device__ void stage(T *to, const T *from, int start, int end, int width
     for (int i = threadIdx.x; i < ESP_WARP * eights; i += THREADS) {
         const int row = i / eights, at = i % eights * 8;
         esp_eight<T> eight;
-        if (start + row < end)
+        if (start + row >= 0 && start + row < end)
             eight = esp_load_eight(from + (size_t)(start + row) * width + at);
         *reinterpret_cast<uint4 *>(to + row * (width + SPARE) + at) = eight.words;
     }
@@ -120,7 +101,7 @@ static __device__ void stage(T *to, const T *from, int start, int end, int width
 /* Takes a tile whose rows differ from query to query: for query number `index` of the warp. */
 template <typename T, int DIMS>
 static __device__ void gather_tile(const struct esp_cuda_arrays &at,
-                                   const struct attend_args<T> &a, const struct query &query,
+                                   const struct attend_args<T> &a, const struct esp_cuda_query &query,
                                    const float *q, const T *k, const T *v, int start,
                                    struct state<DIMS> &s)
 {
@@ -134,7 +115,8 @@ static __device__ void gather_tile(const struct esp_cuda_arrays &at,
         row = rank;
     else if (rank < query.length)
         row = at.seen[(size_t)query.row * at.seen_stride + rank - query.contiguous];
-    const float score = row >= 0 ? dot(q, k + (size_t)row * a.width, a.width) : 0.0f;
+    const float score = 
+        row >= 0 ? esp_cuda_capped(a.cap, dot(q, k + (size_t)row * a.width, a.width)) : 0.0f;
     const float weight = weigh(s, score, row >= 0);
 #pragma unroll 1
     for (int i = 0; i < ESP_WARP; i++) {
@@ -147,7 +129,7 @@ static __device__ void gather_tile(const struct esp_cuda_arrays &at,
 
 /* Takes a tile in shared memory, for all queries of the warp. */
 template <typename T, int DIMS>
-static __device__ void shared_tile(const struct attend_args<T> &a, const struct query *query,
+static __device__ void shared_tile(const struct attend_args<T> &a, const struct esp_cuda_query *query,
                                    const float *const *q, const T *k, const T *v, int start,
                                    struct state<DIMS> *s)
 {
@@ -157,7 +139,7 @@ static __device__ void shared_tile(const struct attend_args<T> &a, const struct 
     for (int j = 0; j < EACH; j++) {
         weight[j] = 0.0f;
         if (start < query[j].length && start + ESP_WARP > query[j].from) {
-            const float score = dot(q[j], k + lane * stride, a.width);
+            const float score = esp_cuda_capped(a.cap, dot(q[j], k + lane * stride, a.width));
             const bool sees = start + lane < query[j].length && start + lane >= query[j].from;
             weight[j] = weigh(s[j], score, sees);
         }
@@ -171,6 +153,16 @@ static __device__ void shared_tile(const struct attend_args<T> &a, const struct 
                           a.width);
 }
 
+/* A query as it asks the sinks, or the chunks. The sinks are rows 0, 1, ... of the cache. */
+static __device__ __forceinline__ struct esp_cuda_query part_of(struct esp_cuda_query q, bool sinks)
+{
+    if (sinks) {
+        q.length = q.contiguous = q.sinks;
+        q.from = 0;
+    }
+    return q;
+}
+
 template <typename T, int DIMS>
 static __global__ void __launch_bounds__(THREADS, 4)
     attend_kernel(struct esp_cuda_arrays at, struct attend_args<T> a)
@@ -180,42 +172,48 @@ static __global__ void __launch_bounds__(THREADS, 4)
     T *v_shared = k_shared + ESP_WARP * (a.width + SPARE);
     const int warp = threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
     const int kv_head = blockIdx.x, base = blockIdx.y * QUERIES;
-    const int begin = blockIdx.z * ESP_CUDA_CHUNK;
+    const bool sinks = blockIdx.z == gridDim.z - 1; /* or a chunk */
+    const int begin = sinks ? 0 : (int)blockIdx.z * ESP_CUDA_CHUNK - at.pass->shift;
+    const int part = sinks ? a.chunks : (int)blockIdx.z;
+    const float *from = sinks ? a.for_sinks : a.q;
+    if (sinks && (at.pass->recent == 0 || at.pass->sinks == 0))
+        return;
     const T *k = a.k + (size_t)kv_head * a.cache_rows * a.width;
     const T *v = a.v + (size_t)kv_head * a.cache_rows * a.width;
 
     int longest = 0, earliest = INT_MAX;
     for (int i = 0; i < QUERIES; i++) {
-        struct query q =
-            find_query(at, base + i, kv_head, a.group, a.first_row, a.end_row, a.window);
+        const struct esp_cuda_query q = part_of(
+            esp_cuda_find_query(at, base + i, kv_head, a.group, a.first_row, a.end_row, a.window), sinks);
         longest = q.length > longest ? q.length : longest;
         earliest = q.length > 0 && q.from < earliest ? q.from : earliest;
         for (int d = threadIdx.x; q.length > 0 && d < a.width; d += THREADS)
-            q_shared[i * a.width + d] = a.q[((size_t)q.row * a.heads + q.head) * a.width + d];
+            q_shared[i * a.width + d] = from[((size_t)q.row * a.heads + q.head) * a.width + d];
     }
     if (begin >= longest)
         return;
     __syncthreads();
 
-    struct query query[EACH];
+    struct esp_cuda_query query[EACH];
     struct state<DIMS> s[EACH];
     const float *q[EACH];
 #pragma unroll
     for (int j = 0; j < EACH; j++) {
         const int index = warp + WARPS * j; /* spreads a few queries over all warps */
-        query[j] =
-            find_query(at, base + index, kv_head, a.group, a.first_row, a.end_row, a.window);
+        query[j] = part_of(
+            esp_cuda_find_query(at, base + index, kv_head, a.group, a.first_row, a.end_row, a.window),
+            sinks);
         q[j] = q_shared + index * a.width;
         s[j].top = -INFINITY;
         s[j].weight = 0.0f;
         for (int i = 0; i < DIMS; i++)
             s[j].out[i] = 0.0f;
     }
-    for (int start = begin; start < begin + ESP_CUDA_CHUNK && start < longest;
-         start += ESP_WARP) {
+    const int end = sinks ? longest : begin + ESP_CUDA_CHUNK;
+    for (int start = begin; start < end && start < longest; start += ESP_WARP) {
         if (start + ESP_WARP <= earliest)
             continue;
-        if (at.pass->words > 0 && start + ESP_WARP > at.pass->prefix) {
+        if (!sinks && at.pass->words > 0 && start + ESP_WARP > at.pass->prefix) {
 #pragma unroll
             for (int j = 0; j < EACH; j++)
                 gather_tile(at, a, query[j], q[j], k, v, start, s[j]);
@@ -232,7 +230,7 @@ static __global__ void __launch_bounds__(THREADS, 4)
         if (begin >= query[j].length)
             continue;
         const size_t head = (size_t)(query[j].row - a.first_row) * a.heads + query[j].head;
-        float *to = a.partial + (head * a.chunks + blockIdx.z) * (a.width + 2);
+        float *to = a.partial + (head * (a.chunks + 1) + part) * (a.width + 2);
         for (int i = 0; i < DIMS; i++)
             if (lane + ESP_WARP * i < a.width)
                 to[lane + ESP_WARP * i] = s[j].out[i];
@@ -249,21 +247,22 @@ static __global__ void join_kernel(struct esp_cuda_arrays at, struct attend_args
                                    int head_dim, T *out, size_t out_stride)
 {
     const int head = blockIdx.y;
-    const struct query q = find_query(at, blockIdx.x, 0, 1, a.first_row, a.end_row, a.window);
-    const int count = (q.length + ESP_CUDA_CHUNK - 1) / ESP_CUDA_CHUNK;
-    const float *parts = a.partial + ((size_t)blockIdx.x * a.heads + head) * a.chunks *
+    const struct esp_cuda_query q = esp_cuda_find_query(at, blockIdx.x, 0, 1, a.first_row, a.end_row, a.window);
+    const int count = (q.length + at.pass->shift + ESP_CUDA_CHUNK - 1) / ESP_CUDA_CHUNK;
+    const int all = q.sinks > 0 ? count + 1 : count; /* the sinks are part a.chunks */
+    const float *parts = a.partial + ((size_t)blockIdx.x * a.heads + head) * (a.chunks + 1) *
                                          (a.width + 2);
     float top = -INFINITY, weight = 0.0f;
-    for (int i = 0; i < count; i++)
-        top = fmaxf(top, parts[i * (a.width + 2) + a.width]);
-    for (int i = 0; i < count; i++) {
-        const float *part = parts + i * (a.width + 2);
+    for (int i = 0; i < all; i++)
+        top = fmaxf(top, parts[(i < count ? i : a.chunks) * (a.width + 2) + a.width]);
+    for (int i = 0; i < all; i++) {
+        const float *part = parts + (i < count ? i : a.chunks) * (a.width + 2);
         weight = fmaf(part[a.width + 1], expf(part[a.width] - top), weight);
     }
     for (int d = threadIdx.x; count > 0 && d < head_dim; d += blockDim.x) {
         float sum = 0.0f;
-        for (int i = 0; i < count; i++) {
-            const float *part = parts + i * (a.width + 2);
+        for (int i = 0; i < all; i++) {
+            const float *part = parts + (i < count ? i : a.chunks) * (a.width + 2);
             sum = fmaf(part[d], expf(part[a.width] - top), sum);
         }
         out[(size_t)q.row * out_stride + (size_t)head * head_dim + d] =
@@ -290,9 +289,15 @@ void esp_cuda_attention(struct esp_cuda_cache *c, int layer, int rows, int chunk
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     const struct esp_model_desc *d = w->desc;
-    cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
+    const struct esp_cuda_backend *backend = (struct esp_cuda_backend *)w->base.backend;
+    cudaStream_t stream = backend->stream;
+    if (!backend->exact) {
+        esp_cuda_attention_mma<T>(c, layer, rows, chunks);
+        return;
+    }
     const size_t at_layer = (size_t)layer * d->kv_heads * c->rows * c->head_width;
     struct attend_args<T> a = {c->q,
+                               c->for_sinks,
                                (const T *)c->k + at_layer,
                                (const T *)c->v + at_layer,
                                c->partial,
@@ -303,11 +308,12 @@ void esp_cuda_attention(struct esp_cuda_cache *c, int layer, int rows, int chunk
                                c->chunks,
                                0,
                                0,
-                               d->layer[layer].window};
+                               d->layer[layer].window,
+                               d->attention_cap};
     for (; a.first_row < rows; a.first_row = a.end_row) {
         a.end_row = rows - a.first_row < c->partial_rows ? rows : a.first_row + c->partial_rows;
         const int count = a.end_row - a.first_row;
-        const dim3 grid(d->kv_heads, (count * a.group + QUERIES - 1) / QUERIES, chunks);
+        const dim3 grid(d->kv_heads, (count * a.group + QUERIES - 1) / QUERIES, chunks + 1);
         if (a.width <= ESP_WARP)
             launch<T, 1>(stream, c->at, a, grid);
         else if (a.width <= 2 * ESP_WARP)
@@ -336,7 +342,9 @@ template <typename T> static int prepare(struct esp_cuda_backend *backend)
 int esp_cuda_attention_prepare(struct esp_cuda_backend *backend)
 {
     int status = prepare<esp_bf16>(backend);
-    return status < 0 ? status : prepare<esp_f16>(backend);
+    if (status == ESP_OK)
+        status = prepare<esp_f16>(backend);
+    return status < 0 ? status : esp_cuda_attention_mma_prepare(backend);
 }
 
 template void esp_cuda_attention<esp_bf16>(struct esp_cuda_cache *, int, int, int);

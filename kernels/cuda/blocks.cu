@@ -163,33 +163,34 @@ static __device__ __forceinline__ uint32_t spread(uint32_t bits)
     return (bits & 1) << 4 | (bits & 2) << 11 | (bits & 4) << 18 | (bits & 8) << 25;
 }
 
-/* Four numbers 0-15 in bytes to those of a table, four of which are in a word. */
-static __device__ __forceinline__ uint32_t look_up(uint32_t v, uint32_t a, uint32_t b,
-                                                   uint32_t c, uint32_t d)
+/* Four numbers 0-15 in bytes to those of a table of 16 bytes. */
+static __device__ __forceinline__ uint32_t look_up(uint4 table, uint32_t v)
 {
     const uint32_t pairs = (v | v >> 4) & 0x00ff00ffu;
     const uint32_t all = (pairs | pairs >> 8) & 0xffffu, low_bits = all & 0x7777u;
-    const uint32_t low = __byte_perm(a, b, low_bits);
-    const uint32_t high = __byte_perm(c, d, low_bits);
+    const uint32_t low = __byte_perm(table.x, table.y, low_bits);
+    const uint32_t high = __byte_perm(table.z, table.w, low_bits);
     const uint32_t upper = (v >> 3 & 0x01010101u) * 0xffu;
     return (low & ~upper) | (high & upper);
 }
 
-/* The table of IQ4_NL. */
-static __device__ __forceinline__ uint32_t nonlinear(uint32_t v)
+/* The tables of dtype.c. */
+static __device__ __forceinline__ uint4 table_of(enum esp_dtype dtype)
 {
-    return look_up(v, 0xbfad9881u, 0xf6eaddcfu, 0x26190d01u, 0x71594535u);
+    const bool power = dtype == ESP_MXFP4;
+    uint4 table;
+    table.x = power ? 0x03020100u : 0xbfad9881u;
+    table.y = power ? 0x0c080604u : 0xf6eaddcfu;
+    table.z = power ? 0xfdfeff00u : 0x26190d01u;
+    table.w = power ? 0xf4f8fafcu : 0x71594535u;
+    return table;
 }
 
-/* The table of MXFP4, and 2^(e - 128); see dtype.c. */
-static __device__ __forceinline__ uint32_t doubled(uint32_t v)
+/* 2^(e - 128) of a byte e. */
+static __device__ __forceinline__ float half_power(const char *p, int output)
 {
-    return look_up(v, 0x03020100u, 0x0c080604u, 0xfdfeff00u, 0xf4f8fafcu);
-}
-
-static __device__ __forceinline__ float half_power(uint8_t e)
-{
-    return __uint_as_float(e < 2 ? 0x200000u << e : (uint32_t)(e - 1) << 23);
+    const uint32_t e = (uint8_t)p[output];
+    return __uint_as_float(e < 2 ? 0x200000u << e : (e - 1) << 23);
 }
 
 /* Scale and minimum number i of Q4_K and Q5_K, see dtype.c. `head` is d, dmin and 12 bytes. */
@@ -257,29 +258,24 @@ template <> struct format<ESP_IQ4_NL> : format<ESP_Q4_0> {
         format<ESP_Q4_0>::unpack(u, sub);
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            u->a[i] = nonlinear(u->a[i]);
+            u->a[i] = look_up(table_of(ESP_IQ4_NL), u->a[i]);
     }
 };
 
-template <> struct format<ESP_MXFP4> {
-    enum { SUBS = 1, AHEAD = 4, OFFSET = 0 };
-    static constexpr enum form FORM = LESS;
-    uint2 words;
-    uint8_t power[2];
+template <> struct format<ESP_MXFP4> : format<ESP_Q4_0> {
+    enum { OFFSET = 0 };
     __device__ __forceinline__ void load(const char *unit, int lane)
     {
         words = reinterpret_cast<const uint2 *>(unit)[lane];
-        for (int i = 0; i < 2; i++)
-            power[i] = (uint8_t)unit[256 + lane / 4 + 8 * i];
+        scale[0] = half_power(unit + 256, lane / 4);
+        scale[1] = half_power(unit + 256, lane / 4 + 8);
     }
-    __device__ __forceinline__ void unpack(struct unpacked *u, int) const
+    __device__ __forceinline__ void unpack(struct unpacked *u, int sub) const
     {
-        small_halves(u, words);
+        format<ESP_Q4_0>::unpack(u, sub);
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            u->a[i] = doubled(u->a[i]);
-        for (int i = 0; i < 2; i++)
-            u->scale[i] = half_power(power[i]);
+            u->a[i] = look_up(table_of(ESP_MXFP4), u->a[i]);
     }
 };
 
@@ -465,7 +461,7 @@ static __device__ void finish_tile(const struct esp_cuda_arrays &at,
 }
 
 template <enum esp_dtype D, int GROUPS>
-static __global__ void __launch_bounds__(THREADS, 1)
+static __global__ void __launch_bounds__(THREADS, 2) /* at least two blocks at a time */
     blocks_kernel(struct esp_cuda_arrays at, struct blocks_args a)
 {
     typedef struct format<D> F;
@@ -531,7 +527,7 @@ static cudaStream_t stream_of(const struct esp_cuda_cache *c)
 template <enum esp_dtype D>
 static void launch(struct esp_cuda_cache *c, const struct blocks_args &a, int rows)
 {
-    enum { FEW = 1, MANY = 4 };
+    enum { FEW = 1, MANY = format<D>::FORM == TWO_SCALES ? 2 : 4 }; /* as registers allow */
     const int groups = rows <= COLUMNS ? FEW : MANY, width = COLUMNS * groups;
     const dim3 grid((a.outputs + ESP_CUDA_TILE - 1) / ESP_CUDA_TILE,
                     (rows + width - 1) / width);
@@ -555,7 +551,7 @@ static void multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
                                   ESP_CUDA_TILE * esp_dtype_block_bytes(w->dtype),
                                   (const uint4 *)c->cut_words,
                                   c->cuts,
-                                  w->columns / ESP_BLOCK_COLUMNS,
+                                  (int)(p->x_stride / ESP_BLOCK_COLUMNS),
                                   p->epilogue,
                                   p->y,
                                   p->y_stride};
@@ -660,15 +656,12 @@ static __device__ float read_number(enum esp_dtype dtype, const char *unit, int 
     if (dtype == ESP_Q8_0)
         return __fmul_rn(half_at(unit + 512, output),
                          (float)(int8_t)byte_of(unit, 0, 32, 32, output, i));
-    if (dtype == ESP_MXFP4) {
-        const uint32_t q = byte_of(unit, 0, 16, 16, output, i % 16) >> i / 16 * 4 & 15;
-        return __fmul_rn(half_power((uint8_t)byte_of(unit, 256, 0, 1, output, 0)),
-                         (float)(int8_t)(doubled(q) & 255));
-    }
-    if (dtype == ESP_Q4_0 || dtype == ESP_Q5_0 || dtype == ESP_IQ4_NL) {
+    if (dtype == ESP_Q4_0 || dtype == ESP_Q5_0 || dtype == ESP_IQ4_NL || dtype == ESP_MXFP4) {
         uint32_t q = byte_of(unit, 0, 16, 16, output, i % 16) >> i / 16 * 4 & 15;
-        if (dtype == ESP_IQ4_NL)
-            return __fmul_rn(half_at(unit + 256, output), (float)(int8_t)(nonlinear(q) & 255));
+        if (dtype == ESP_IQ4_NL || dtype == ESP_MXFP4)
+            return __fmul_rn(dtype == ESP_MXFP4 ? half_power(unit + 256, output)
+                                                : half_at(unit + 256, output),
+                             (float)(int8_t)(look_up(table_of(dtype), q) & 255));
         if (dtype == ESP_Q4_0)
             return __fmul_rn(half_at(unit + 256, output), (float)((int)q - 8));
         q |= (byte_of(unit, 256, 0, 4, output, i / 8) >> i % 8 & 1) << 4;

@@ -18,18 +18,33 @@ static size_t mask_words(const struct esp_cuda_cache *c)
     return (size_t)c->at.seen_stride / 64;
 }
 
+/* Do attention and MLP compute what they add before they add it? */
+static bool has_branch(const struct esp_model_desc *d)
+{
+    bool any = d->residual_scale != 0;
+    for (int i = 0; i < d->layers; i++)
+        any = any || d->layer[i].norm_attended.data || d->layer[i].norm_mlp.data;
+    return any;
+}
+
 /* Sizes that follow from the model and from rows and max_batch. */
 static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
 {
-    c->chunks = (c->rows + ESP_CUDA_CHUNK - 1) / ESP_CUDA_CHUNK;
+    c->chunks = (c->rows + 2 * ESP_CUDA_CHUNK - 1 - ESP_WINDOW_STEP) / ESP_CUDA_CHUNK;
     c->head_width = esp_cuda_pad(d->head_dim, 8);
     c->hidden = esp_cuda_pad(d->hidden, ESP_CUDA_PAD);
     c->q_width = esp_cuda_pad((size_t)d->heads * d->head_dim, ESP_CUDA_PAD);
     c->qkv_width = esp_cuda_pad((size_t)(d->heads + 2 * d->kv_heads) * d->head_dim, ESP_CUDA_PAD);
     c->ffn = esp_cuda_pad(d->ffn, ESP_CUDA_PAD);
-    c->up_width = d->activation == ESP_SWIGLU ? 2 * c->ffn : c->ffn;
+    if (d->reads == ESP_READS_EAGLE)
+        c->joined_width = esp_cuda_pad((size_t)d->hidden + d->input, ESP_CUDA_PAD);
+    else if (d->reads == ESP_READS_EAGLE3)
+        c->joined_width = esp_cuda_pad(
+            d->input > 2 * d->hidden ? d->input : 2 * (size_t)d->hidden, ESP_CUDA_PAD);
+    c->outputs_width = d->output_token ? esp_cuda_pad(d->outputs, ESP_CUDA_PAD) : 0;
+    c->up_width = esp_gated(d->activation) ? 2 * c->ffn : c->ffn;
     const size_t per_row =
-        (size_t)d->heads * c->chunks * (c->head_width + 2) * sizeof *c->partial;
+        (size_t)d->heads * (c->chunks + 1) * (c->head_width + 2) * sizeof *c->partial;
     const size_t fit = PARTIAL_LIMIT / per_row;
     c->partial_rows = fit > (size_t)c->max_batch ? c->max_batch
                       : fit < FEWEST_AT_ONCE     ? FEWEST_AT_ONCE
@@ -43,8 +58,9 @@ static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
 /* Columns of the widest matrix. */
 static size_t widest(const struct esp_cuda_cache *c)
 {
-    const size_t most = c->hidden > c->ffn ? c->hidden : c->ffn;
-    return most > c->q_width ? most : c->q_width;
+    size_t most = c->hidden > c->ffn ? c->hidden : c->ffn;
+    most = most > c->q_width ? most : c->q_width;
+    return most > c->joined_width ? most : c->joined_width;
 }
 
 static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
@@ -61,9 +77,19 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     c->normed2 = d->parallel_residual ? esp_cuda_take(arena, rows * c->hidden, active) : NULL;
     c->qkv = (float *)esp_cuda_take(arena, rows * c->qkv_width, sizeof(float));
     c->q = (float *)esp_cuda_take(arena, batch * d->heads * c->head_width, sizeof(float));
+    c->for_sinks =
+        (float *)esp_cuda_take(arena, batch * d->heads * c->head_width, sizeof(float));
     c->attended = esp_cuda_take(arena, rows * c->q_width, 2);
     c->up = (float *)esp_cuda_take(arena, rows * c->up_width, sizeof(float));
     c->active = esp_cuda_take(arena, rows * c->ffn, active);
+    if (has_branch(d))
+        c->branch = (float *)esp_cuda_take(arena, rows * c->hidden, sizeof(float));
+    if (c->joined_width > 0)
+        c->joined = esp_cuda_take(arena, rows * c->joined_width, active);
+    if (d->reads == ESP_READS_EAGLE3)
+        c->embedded = (float *)esp_cuda_take(arena, batch * c->hidden, sizeof(float));
+    if (c->outputs_width > 0)
+        c->outputs = (float *)esp_cuda_take(arena, rows * c->outputs_width, sizeof(float));
     if (blocks) {
         const size_t columns = widest(c), cuts = rows * columns / 32;
         c->cut_words = esp_cuda_take(arena, cuts, ESP_CUDA_CUT_WORD_BYTES);
@@ -71,7 +97,7 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
         c->narrow = esp_cuda_take(arena, rows * columns, 2);
     }
     c->partial = (float *)esp_cuda_take(
-        arena, (size_t)c->partial_rows * d->heads * c->chunks * (c->head_width + 2),
+        arena, (size_t)c->partial_rows * d->heads * (c->chunks + 1) * (c->head_width + 2),
         sizeof(float));
     c->at.seen = (int32_t *)esp_cuda_take(arena, batch * c->at.seen_stride, sizeof(int32_t));
     c->at.seen_count = (int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
@@ -85,6 +111,8 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     c->at.positions = (const int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
     c->at.wanted = (const int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
     c->at.wanted_at = (const int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
+    c->at.states_row = (const int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
+    c->at.input_row = (const int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
     c->keep_rows = (int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
     c->at.mask = (const uint64_t *)esp_cuda_take(arena, batch * mask_words(c), 8);
     c->pass_bytes = arena->used - start;

@@ -127,7 +127,8 @@ struct esp_cuda_matrix {
 
 struct esp_cuda_layer {
     const float *norm1, *norm1_bias, *norm2, *norm2_bias; /* (hidden padded); bias may be NULL */
-    const float *query_norm, *key_norm; /* (head_dim padded) or NULL */
+    const float *norm_attended, *norm_mlp; /* (hidden padded) or NULL */
+    const float *query_norm, *key_norm; /* of a head or of all heads, padded; or NULL */
     struct esp_cuda_matrix qkv;    /* queries, keys, values one below the other */
     struct esp_cuda_matrix output; /* (hidden, heads * head_dim) */
     /* (2 ffn, hidden), in groups of 8 rows: gate 0-7, up 0-7, gate 8-15, ...; or (ffn, hidden)
@@ -148,7 +149,11 @@ struct esp_cuda_weights {
     bool blocks;
     struct esp_cuda_layer *layer;
     const float *norm_final, *norm_final_bias;
-    const float *inverse_frequency;           /* (rotary / 2) */
+    const float *norm_input;     /* of EAGLE-3 */
+    struct esp_cuda_matrix fc;   /* of draft heads, or no data */
+    const int32_t *output_of;    /* (vocabulary) row of `head`, -1: none; NULL: token i is row i */
+    const float *inverse_frequency, *local_inverse_frequency; /* (rotary / 2); or NULL */
+    struct esp_cuda_matrix position_embedding; /* 16 bits; or no data */
     struct esp_cuda_matrix embedding, head;   /* the same memory if tied */
     char *memory;                             /* the one allocation behind all of it */
     size_t bytes;
@@ -222,9 +227,18 @@ struct esp_cuda_step {
 struct esp_cuda_pass {
     int32_t rows, first, prefix, wanted;
     int32_t words;             /* of each row's mask; 0: no masks */
+    int32_t sinks, recent;     /* of a window of the text; recent = 0: none */
+    int32_t dropped, shift;    /* see struct esp_window; shift = dropped % ESP_CUDA_CHUNK */
     int32_t logits_vocabulary; /* columns of a row of logits */
     float *logits;             /* rows of `logits_stride` */
     size_t logits_stride;
+    /* Hidden states that are handed out: state[i] goes to columns i * hidden of states_to, rows
+     * of `states_stride`. */
+    int32_t states, state[ESP_MAX_STATES];
+    float *states_to;
+    size_t states_stride;
+    const float *input; /* of a draft head: rows of `input_stride` */
+    size_t input_stride;
     struct esp_cuda_step step;
 };
 
@@ -233,36 +247,54 @@ struct esp_cuda_arrays {
     const struct esp_cuda_pass *pass;
     const int32_t *tokens, *positions;
     const int32_t *wanted, *wanted_at; /* batch rows with logits; their rows there */
+    const int32_t *states_row;         /* of states_to for each batch row, -1: none */
+    const int32_t *input_row;          /* of `input` for each batch row */
     const uint64_t *mask;              /* (rows, pass->words) */
     int32_t *seen;       /* (rows, seen_stride) cache rows seen behind the prefix, ascending */
     int32_t *seen_count; /* (rows) */
     int seen_stride;
 };
 
+/* Does the window of the text leave a gap in what this row sees? */
+static __device__ __forceinline__ bool esp_cuda_has_gap(const struct esp_cuda_arrays &at, int row)
+{
+    return at.pass->recent > 0 && at.positions[row] >= at.pass->sinks + at.pass->recent;
+}
+
 enum { ESP_CUDA_SLOTS = 4, ESP_CUDA_BUCKETS = 4, ESP_CUDA_LENGTHS = 16 };
 
 struct esp_cuda_cache {
     struct esp_cache base;
-    int rows, max_batch, chunks; /* chunks: of ESP_CUDA_CHUNK keys in a full cache */
+    int rows, max_batch;
+    int chunks; /* of ESP_CUDA_CHUNK keys in a full cache, shifted by some of them */
     size_t head_width;           /* head_dim, padded to 8 */
     void *k, *v;                 /* (layer, kv_head, rows, head_width) bf16 or fp16 */
     char *memory;                /* the one allocation behind all of this on the device */
     size_t bytes;
 
     size_t hidden, q_width, qkv_width, up_width, ffn; /* padded */
+    size_t joined_width, outputs_width;               /* padded; 0: not needed */
     float *x;       /* (max_batch, hidden) residual stream */
     void *normed;   /* (max_batch, hidden) of 16 bits, or floats in a model with blocks */
     void *normed2;  /* (max_batch, hidden) of models with a parallel residual, likewise */
     float *qkv;     /* (max_batch, qkv_width) */
     float *q;       /* (max_batch, heads, head_width) rotated and scaled */
+    /* The same for the sinks of a window, at another position; of rows that have a gap. */
+    float *for_sinks;
     void *attended; /* (max_batch, q_width) */
     float *up;      /* (max_batch, up_width) of cuBLASLt products before the activation */
     void *active;   /* (max_batch, ffn), likewise */
+    float *branch;  /* (max_batch, hidden) what is to be added to x; or NULL */
+    void *joined;   /* (max_batch, joined_width) what a draft head's products read; or NULL */
+    float *embedded; /* (max_batch, hidden) embeddings that EAGLE-3 reads beside x; or NULL */
+    float *outputs; /* (max_batch, outputs_width) logits of some tokens only; or NULL */
     /* Of a model with blocks, for the widest matrix, see blocks.cu: */
     void *cut_words;           /* (max_batch, blocks, 64 bytes) */
     struct esp_cuda_cut *cuts; /* (max_batch, blocks) */
     void *narrow;              /* (max_batch, columns) of 16 bits */
-    float *partial; /* (partial_rows, heads, chunks, head_width + 2): sums, maximum, weight */
+    /* (partial_rows, heads, chunks + 1, head_width + 2): sums, maximum, weight; the last one of
+     * the sinks */
+    float *partial;
     int partial_rows; /* rows whose attention is computed at once */
 
     struct esp_cuda_arrays at;
@@ -294,13 +326,20 @@ int esp_cuda_send_slot(struct esp_cuda_cache *cache, size_t at, size_t bytes);
  * rows, which may be more than the pass has: kernels stop at pass->rows. T is esp_bf16 or
  * esp_f16; every launcher is instantiated for both. */
 
-/* x = embedding row of each token; expands the masks into `seen`. */
-template <typename T> void esp_cuda_embed(struct esp_cuda_cache *c, int rows);
-/* out = norm(x), zero in the padding; T may be float, too. chosen: row i is made of x's row
- * wanted[i] and there are pass->wanted of them. */
+/* x = embedding row of each token; expands the masks into `seen`. Of draft heads: c->joined
+ * becomes what fc reads, or x the input if fc is not used. */
+template <typename T> void esp_cuda_embed(struct esp_cuda_cache *c, bool fc, int rows);
+/* out = norm(x), zero in the padding; T may be float, too. Norm1 of layer `state` also hands out
+ * that hidden state. */
+enum { ESP_CUDA_NO_STATE = -2 };
 template <typename T>
 void esp_cuda_norm(struct esp_cuda_cache *c, void *out, const float *weight, const float *bias,
-                   bool chosen, int rows);
+                   int state, int rows);
+/* The final norm: row i of out is made of x's row wanted[i], and there are pass->wanted of them.
+ * Hands out the states behind the last layer and behind this norm. */
+template <typename T> void esp_cuda_norm_final(struct esp_cuda_cache *c, void *out, int rows);
+/* c->joined = [norm1 c->embedded, norm_input x] of EAGLE-3; hands out state 0. */
+template <typename T> void esp_cuda_join(struct esp_cuda_cache *c, int rows);
 /* Normalises and rotates queries and keys of c->qkv; queries go to c->q, keys and values into the
  * cache. */
 template <typename T> void esp_cuda_rope(struct esp_cuda_cache *c, int layer, int rows);
@@ -309,6 +348,10 @@ template <typename T>
 void esp_cuda_attention(struct esp_cuda_cache *c, int layer, int rows, int chunks);
 /* Once per backend: lets attention use the shared memory that heads of any width need. */
 int esp_cuda_attention_prepare(struct esp_cuda_backend *backend);
+/* x += residual_scale * norm(c->branch); norm = NULL: the identity. */
+void esp_cuda_add(struct esp_cuda_cache *c, const float *norm, int rows);
+/* Scales and caps the logits that the head has made; those in c->outputs go to their tokens. */
+void esp_cuda_logits(struct esp_cuda_cache *c, int rows);
 /* The rest of a draft step, for logits of the model's own vocabulary. softmax takes one launch
  * or six. */
 void esp_cuda_step_softmax(struct esp_cuda_cache *c, int rows);
@@ -320,8 +363,8 @@ void esp_cuda_launch_keep(struct esp_cuda_cache *c, int first, int count);
 enum esp_cuda_epilogue {
     ESP_CUDA_STORE,  /* y */
     ESP_CUDA_ADD,    /* to += y */
-    ESP_CUDA_SWIGLU, /* out = silu(gate) * up of interleaved rows */
-    ESP_CUDA_GELU,   /* out = gelu(y) */
+    ESP_CUDA_GATED,     /* out = activation(gate) * up of interleaved rows */
+    ESP_CUDA_ACTIVATED, /* out = activation(y) */
     ESP_CUDA_LOGITS, /* into the rows wanted_at of pass->logits */
 };
 
@@ -332,7 +375,7 @@ struct esp_cuda_product {
     enum esp_cuda_epilogue epilogue;
     float *y; /* STORE, ADD: (rows, y_stride) */
     size_t y_stride;
-    void *out; /* SWIGLU, GELU: (rows, out_stride), padding zero */
+    void *out; /* GATED, ACTIVATED: (rows, out_stride), padding zero */
     size_t out_stride;
     size_t columns; /* LOGITS after cuBLASLt: of a row of them */
 };

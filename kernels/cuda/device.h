@@ -6,14 +6,16 @@
  * shared memory, tensor core instructions, and libraries that are loaded by name.
  *
  * Rules that keep a kernel portable: all shared memory is dynamic, taken once at the top by
- * ESP_SHARED and divided by hand; every thread of a warp reaches every shuffle, vote and
- * esp_mma; every thread of a block reaches every __syncthreads(); no inline assembly elsewhere.
+ * ESP_SHARED and divided by hand; every thread of a warp reaches every shuffle, vote, esp_mma
+ * and esp_load_matrices; every thread of a block reaches every __syncthreads(); no inline
+ * assembly elsewhere.
  */
 #ifndef ESP_CUDA_DEVICE_H
 #define ESP_CUDA_DEVICE_H
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #ifdef ESP_EMULATE
 #include "tests/emu/emu.h"
@@ -170,6 +172,76 @@ static __device__ __forceinline__ void esp_mma_s8(int d[4], uint32_t a0, uint32_
                  "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                  : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
                  : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+#endif
+}
+
+/* Four 8x8 matrices of 16-bit numbers from shared memory, as ldmatrix gives them: lane l names
+ * row l % 8 (16 bytes, aligned) of matrix l / 8; lane (group, t) gets of matrix i, in r[i], the
+ * numbers [group][2t] and [group][2t + 1], or with `turned` [2t][group] and [2t + 1][group]. */
+static __device__ __forceinline__ void esp_load_matrices(uint32_t r[4], const void *row,
+                                                         bool turned)
+{
+#if defined(ESP_EMULATE)
+    emu_load_matrices(r, row, turned);
+#elif defined(__CUDA_ARCH__)
+    const unsigned at = (unsigned)__cvta_generic_to_shared(row);
+    if (turned)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                     : "r"(at)
+                     : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                     : "r"(at)
+                     : "memory");
+#endif
+}
+
+/* Two floats as the word that holds them in a matrix of A or B. */
+template <typename T> static __device__ __forceinline__ uint32_t esp_pack(float low, float high)
+{
+    const T two[2] = {esp_from_float<T>(low), esp_from_float<T>(high)};
+    uint32_t word;
+    memcpy(&word, two, sizeof word);
+    return word;
+}
+
+/* ------------------------------------------------------------------ copies in the background
+ */
+
+/* Begins to copy 16 bytes to shared memory; zeros where there is nothing to copy (`from` is
+ * then not read). Both are aligned to 16 bytes. The bytes are there once the thread has waited
+ * for the group of the copy; for other threads, behind a barrier after that. */
+static __device__ __forceinline__ void esp_copy_begin(void *to, const void *from, bool there)
+{
+#if defined(ESP_EMULATE)
+    emu_copy_begin(to, from, there);
+#elif defined(__CUDA_ARCH__)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                     (unsigned)__cvta_generic_to_shared(to)),
+                 "l"(from), "r"(there ? 16 : 0)
+                 : "memory");
+#endif
+}
+
+/* The thread's copies since the last group are a group, which may be empty. */
+static __device__ __forceinline__ void esp_copy_group()
+{
+#if defined(ESP_EMULATE)
+    emu_copy_group();
+#elif defined(__CUDA_ARCH__)
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+/* Waits for all groups of the thread but the last `LEFT`. */
+template <int LEFT> static __device__ __forceinline__ void esp_copy_wait()
+{
+#if defined(ESP_EMULATE)
+    emu_copy_wait(LEFT);
+#elif defined(__CUDA_ARCH__)
+    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
 #endif
 }
 

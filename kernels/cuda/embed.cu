@@ -10,17 +10,55 @@
 
 enum { THREADS = 256 };
 
-template <typename T>
-static __global__ void embed_kernel(struct esp_cuda_arrays at, const T *embedding,
-                                    size_t embedding_stride, float *x, int hidden)
+template <typename T, typename A> struct embed_args {
+    enum esp_reads reads;
+    bool fc;                       /* c->joined is what fc reads */
+    const T *embedding, *position; /* rows of `stride`; embedding = NULL: it is in x already */
+    size_t stride;
+    float scale, *x, *embedded;
+    int hidden;        /* of a row of x and of embedded */
+    int values, input; /* hidden and input, not padded */
+    A *joined;
+    size_t joined_width;
+};
+
+/* What layer 0 of a draft head reads of another model, see enum esp_reads: behind the
+ * embedding, which is in x, or in place of it. */
+template <typename T, typename A>
+static __device__ void read_input(const struct esp_cuda_arrays &at,
+                                  const struct embed_args<T, A> &a, int row)
+{
+    const float *input = at.pass->input + (size_t)at.input_row[row] * at.pass->input_stride;
+    float *x = a.x + (size_t)row * a.hidden;
+    A *joined = a.joined + (size_t)row * a.joined_width;
+    const int begin = a.reads == ESP_READS_EAGLE ? a.values : 0;
+    for (int i = threadIdx.x; a.reads == ESP_READS_EAGLE3 && i < a.hidden; i += blockDim.x) {
+        a.embedded[(size_t)row * a.hidden + i] = x[i];
+        if (!a.fc)
+            x[i] = i < a.values ? input[i] : 0.0f;
+    }
+    for (int i = threadIdx.x; a.fc && i < (int)a.joined_width; i += blockDim.x)
+        joined[i] = esp_from_float<A>(i < begin             ? x[i]
+                                      : i < begin + a.input ? input[i - begin]
+                                                            : 0.0f);
+}
+
+template <typename T, typename A>
+static __global__ void embed_kernel(struct esp_cuda_arrays at, struct embed_args<T, A> a)
 {
     const int row = blockIdx.x;
     if (row >= at.pass->rows)
         return;
-    const T *from = embedding + (size_t)at.tokens[row] * embedding_stride;
-    for (int i = threadIdx.x; i < hidden; i += blockDim.x)
-        x[(size_t)row * hidden + i] =
-            embedding ? esp_to_float(from[i]) : x[(size_t)row * hidden + i];
+    const T *from = a.embedding + (size_t)at.tokens[row] * a.stride;
+    const T *place = a.position ? a.position + (size_t)at.positions[row] * a.hidden : NULL;
+    for (int i = threadIdx.x; i < a.hidden; i += blockDim.x) {
+        float *x = a.x + (size_t)row * a.hidden + i;
+        *x = (a.embedding ? esp_to_float(from[i]) : *x) * a.scale +
+             (place ? esp_to_float(place[i]) : 0.0f);
+    }
+    __syncthreads();
+    if (a.reads != ESP_READS_TOKENS)
+        read_input(at, a, row);
 
     if (at.pass->words == 0 || threadIdx.x >= ESP_WARP)
         return;
@@ -42,17 +80,32 @@ static __global__ void embed_kernel(struct esp_cuda_arrays at, const T *embeddin
         at.seen_count[row] = count;
 }
 
-template <typename T> void esp_cuda_embed(struct esp_cuda_cache *c, int rows)
+template <typename T, typename A>
+static void launch(struct esp_cuda_cache *c, bool fc, bool quantised, int rows)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    const struct esp_model_desc *d = w->desc;
     cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
+    const struct embed_args<T, A> a = {
+        d->reads, fc, quantised ? NULL : (const T *)w->embedding.data,
+            (const T *)w->position_embedding.data, w->embedding.stride,
+            d->embedding_scale != 0 ? d->embedding_scale : 1.0f, c->x, c->embedded,
+            (int)c->hidden, d->hidden, d->input, (A *)c->joined, c->joined_width
+    };
+    ESP_LAUNCH((embed_kernel<T, A>), dim3(rows), dim3(THREADS), 0, stream, c->at, a);
+}
+
+template <typename T> void esp_cuda_embed(struct esp_cuda_cache *c, bool fc, int rows)
+{
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     const bool quantised = esp_dtype_quantised(w->embedding.dtype);
     if (quantised) /* then the kernel finds the embedding in x */
         esp_cuda_blocks_embed(c, rows);
-    ESP_LAUNCH((embed_kernel<T>), dim3(rows), dim3(THREADS), 0, stream, c->at,
-               quantised ? NULL : (const T *)w->embedding.data, w->embedding.stride, c->x,
-               (int)c->hidden);
+    if (w->blocks)
+        launch<T, float>(c, fc, quantised, rows);
+    else
+        launch<T, T>(c, fc, quantised, rows);
 }
 
-template void esp_cuda_embed<esp_bf16>(struct esp_cuda_cache *, int);
-template void esp_cuda_embed<esp_f16>(struct esp_cuda_cache *, int);
+template void esp_cuda_embed<esp_bf16>(struct esp_cuda_cache *, bool, int);
+template void esp_cuda_embed<esp_f16>(struct esp_cuda_cache *, bool, int);

@@ -9,7 +9,7 @@
  *
  * The steps of a layer are those of the CPU backend (cpu/forward.c): 1 norm, 2 queries, keys
  * and values, 3 rotation and cache, 4 attention, 5 output added to the residual stream, 6 norm,
- * 7 gate and up, 8 down added.
+ * 7 gate and up, 8 down added (to what 5 and 8 add, a norm or a factor may be applied first).
  *
  * Products of up to 16 rows are those of matmul.cu. Larger ones use cuBLASLt, whose order of
  * summation depends on the number of rows. In exact mode, and without cuBLASLt, all products
@@ -28,6 +28,8 @@ static const size_t LAUNCH_BOUND_BYTES = (size_t)1 << 30;
 struct shape {
     int rows, chunks;
     bool step;          /* a draft step, in a graph */
+    bool fc;            /* a draft head's fc makes the residual stream */
+    bool states;        /* hidden states are handed out */
     int head_rows;      /* rows whose logits are wanted, 0: none */
     float *logits;      /* their rows if these are adjacent, else NULL */
     size_t stride;      /* of logits */
@@ -64,6 +66,33 @@ static V *in_slot(const struct esp_cuda_cache *c, char *slot, const V *on_device
     return (V *)(slot + ((const char *)on_device - c->pass_device));
 }
 
+/* Row `row[i]`, or i, for each row of the batch. */
+static void list_rows(int32_t *to, const int32_t *row, int count)
+{
+    for (int i = 0; i < count; i++)
+        to[i] = row ? row[i] : i;
+}
+
+/* Where hidden states come from and go to. */
+static void send_states(struct esp_cuda_cache *c, const struct esp_batch *b, char *slot,
+                        struct esp_cuda_pass *pass)
+{
+    const struct esp_cuda_rows *input = (const struct esp_cuda_rows *)b->input;
+    if (b->states) {
+        const struct esp_cuda_rows *to = (const struct esp_cuda_rows *)b->states->to;
+        pass->states = b->states->count;
+        memcpy(pass->state, b->states->state, sizeof pass->state);
+        pass->states_to = to->data;
+        pass->states_stride = to->stride;
+        list_rows((int32_t *)in_slot(c, slot, c->at.states_row), b->states->row, b->rows);
+    }
+    if (input) {
+        pass->input = input->data;
+        pass->input_stride = input->stride;
+        list_rows((int32_t *)in_slot(c, slot, c->at.input_row), b->input_row, b->rows);
+    }
+}
+
 /* `step`: arguments for a graph that ends with a draft step, see struct esp_cuda_step. */
 static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
                      const struct esp_cuda_step *step)
@@ -81,6 +110,12 @@ static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
     pass.first = b->first;
     pass.prefix = b->prefix;
     pass.words = b->mask ? b->mask_words : 0;
+    if (b->window) {
+        pass.sinks = b->window->sinks;
+        pass.recent = b->window->recent;
+        pass.dropped = b->window->dropped;
+        pass.shift = pass.dropped % ESP_CUDA_CHUNK;
+    }
     pass.wanted = esp_batch_wanted(b, (int32_t *)in_slot(c, slot, c->at.wanted),
                                    (int32_t *)in_slot(c, slot, c->at.wanted_at));
     pass.step = *step;
@@ -89,6 +124,7 @@ static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
         pass.logits_stride = logits->stride;
         pass.logits_vocabulary = logits->base.vocabulary;
     }
+    send_states(c, b, slot, &pass);
     memcpy(slot, &pass, sizeof pass);
     const size_t masks = count * (size_t)pass.words * sizeof(uint64_t);
     if (masks > 0)
@@ -142,20 +178,36 @@ static int multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, 
 /* Activations are rounded to T, but not in a model with blocks. */
 template <typename T>
 static void norm(struct esp_cuda_cache *c, void *out, const float *weight, const float *bias,
-                 bool chosen, int rows)
+                 int state, int rows)
 {
     if (esp_cuda_weights_of(&c->base)->blocks)
-        esp_cuda_norm<float>(c, out, weight, bias, chosen, rows);
+        esp_cuda_norm<float>(c, out, weight, bias, state, rows);
     else
-        esp_cuda_norm<T>(c, out, weight, bias, chosen, rows);
+        esp_cuda_norm<T>(c, out, weight, bias, state, rows);
+}
+
+template <typename T> static void norm_final(struct esp_cuda_cache *c, int rows)
+{
+    if (esp_cuda_weights_of(&c->base)->blocks)
+        esp_cuda_norm_final<float>(c, c->normed, rows);
+    else
+        esp_cuda_norm_final<T>(c, c->normed, rows);
+}
+
+template <typename T> static void join(struct esp_cuda_cache *c, int rows)
+{
+    if (esp_cuda_weights_of(&c->base)->blocks)
+        esp_cuda_join<float>(c, rows);
+    else
+        esp_cuda_join<T>(c, rows);
 }
 
 /* Several products of the same activations, of a model with blocks: the parts of y lie side by
  * side, `step` columns apart, or as many as a part has (0). Parts without data are left out. */
 template <typename T>
 static void multiply_parts(struct esp_cuda_cache *c, const struct esp_cuda_matrix *const *part,
-                           int parts, size_t step, const void *x, float *y, size_t y_stride,
-                           int rows)
+                           int parts, size_t step, const void *x, size_t x_stride, float *y,
+                           size_t y_stride, int rows)
 {
     struct esp_cuda_product p[3] = {};
     int count = 0;
@@ -164,7 +216,7 @@ static void multiply_parts(struct esp_cuda_cache *c, const struct esp_cuda_matri
             continue;
         p[count].w = part[i];
         p[count].x = x;
-        p[count].x_stride = c->hidden;
+        p[count].x_stride = x_stride;
         p[count].epilogue = ESP_CUDA_STORE;
         p[count].y = y;
         p[count++].y_stride = y_stride;
@@ -173,19 +225,57 @@ static void multiply_parts(struct esp_cuda_cache *c, const struct esp_cuda_matri
     esp_cuda_blocks_multiply<T>(c, p, count, rows);
 }
 
-/* y = W x, or y += W x */
-template <typename T>
-static int to_floats(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, const void *x,
-                     size_t x_stride, float *y, size_t y_stride, bool add, int rows)
+static struct esp_cuda_product floats(const struct esp_cuda_matrix *w, const void *x,
+                                      size_t x_stride, float *y, size_t y_stride)
 {
     struct esp_cuda_product p = {};
     p.w = w;
     p.x = x;
     p.x_stride = x_stride;
-    p.epilogue = add ? ESP_CUDA_ADD : ESP_CUDA_STORE;
+    p.epilogue = ESP_CUDA_STORE;
     p.y = y;
     p.y_stride = y_stride;
+    return p;
+}
+
+/* y = W x */
+template <typename T>
+static int to_floats(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, const void *x,
+                     size_t x_stride, float *y, size_t y_stride, int rows)
+{
+    const struct esp_cuda_product p = floats(w, x, x_stride, y, y_stride);
     return multiply<T>(c, &p, rows);
+}
+
+/* Is what a product gives changed before it is added to the residual stream? */
+static bool has_branch(const struct esp_cuda_cache *c, const float *norm)
+{
+    return norm || esp_cuda_weights_of(&c->base)->desc->residual_scale != 0;
+}
+
+/* The product of step 5 or 8: into the residual stream, or first into c->branch. */
+static struct esp_cuda_product added(const struct esp_cuda_cache *c,
+                                     const struct esp_cuda_matrix *w, const void *x,
+                                     size_t x_stride, const float *norm)
+{
+    struct esp_cuda_product p = floats(w, x, x_stride, c->branch, c->hidden);
+    if (!has_branch(c, norm)) {
+        p.epilogue = ESP_CUDA_ADD;
+        p.y = c->x;
+    }
+    return p;
+}
+
+/* x += W y, or x += factor * norm(W y) */
+template <typename T>
+static int add(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, const void *x,
+               size_t x_stride, const float *norm, int rows)
+{
+    const struct esp_cuda_product p = added(c, w, x, x_stride, norm);
+    const int status = multiply<T>(c, &p, rows);
+    if (status == ESP_OK && has_branch(c, norm))
+        esp_cuda_add(c, norm, rows);
+    return status;
 }
 
 template <typename T>
@@ -196,25 +286,28 @@ static int activate(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer
     struct esp_cuda_product p = {};
     if (esp_cuda_weights_of(&c->base)->blocks) {
         const struct esp_cuda_matrix *const parts[] = {&layer->gate, &layer->up};
-        multiply_parts<T>(c, parts, 2, c->ffn, x, c->up, c->up_width, rows);
+        multiply_parts<T>(c, parts, 2, c->ffn, x, c->hidden, c->up, c->up_width, rows);
         esp_cuda_blocks_activate(c, rows);
         return ESP_OK;
     }
     p.w = &layer->up;
     p.x = x;
     p.x_stride = c->hidden;
-    p.epilogue = d->activation == ESP_SWIGLU ? ESP_CUDA_SWIGLU : ESP_CUDA_GELU;
+    p.epilogue = esp_gated(d->activation) ? ESP_CUDA_GATED : ESP_CUDA_ACTIVATED;
     p.out = c->active;
     p.out_stride = c->ffn;
     return multiply<T>(c, &p, rows);
 }
 
-template <typename T> static int head(struct esp_cuda_cache *c, const struct shape *s)
+template <typename T>
+static int multiply_head(struct esp_cuda_cache *c, const struct shape *s)
 {
     struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     struct esp_cuda_backend *backend = backend_of(c);
     struct esp_cuda_product p = {};
-    norm<T>(c, c->normed, w->norm_final, w->norm_final_bias, true, s->head_rows);
+    if (c->outputs)
+        return to_floats<T>(c, &w->head, c->normed, c->hidden, c->outputs, c->outputs_width,
+                            s->head_rows);
     p.w = &w->head;
     p.x = c->normed;
     p.x_stride = c->hidden;
@@ -239,16 +332,27 @@ template <typename T> static int head(struct esp_cuda_cache *c, const struct sha
     return status;
 }
 
+template <typename T> static int head(struct esp_cuda_cache *c, const struct shape *s)
+{
+    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
+    int status = multiply_head<T>(c, s);
+    if (status == ESP_OK && (c->outputs || d->logit_scale != 0 || d->logit_cap != 0))
+        esp_cuda_logits(c, s->head_rows);
+    return status;
+}
+
 /* ------------------------------------------------------------------ the model */
 
 template <typename T>
 static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int rows)
 {
+    const bool joined = esp_cuda_weights_of(&c->base)->desc->reads == ESP_READS_EAGLE3;
+    const void *x = joined ? c->joined : c->normed;
+    const size_t x_stride = joined ? c->joined_width : c->hidden;
     if (!esp_cuda_weights_of(&c->base)->blocks)
-        return to_floats<T>(c, &layer->qkv, c->normed, c->hidden, c->qkv, c->qkv_width, false,
-                            rows);
+        return to_floats<T>(c, &layer->qkv, x, x_stride, c->qkv, c->qkv_width, rows);
     const struct esp_cuda_matrix *const parts[] = {&layer->query, &layer->key, &layer->value};
-    multiply_parts<T>(c, parts, 3, 0, c->normed, c->qkv, c->qkv_width, rows);
+    multiply_parts<T>(c, parts, 3, 0, x, x_stride, c->qkv, c->qkv_width, rows);
     return ESP_OK;
 }
 
@@ -258,31 +362,37 @@ static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *laye
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     const bool parallel = w->desc->parallel_residual;
-    norm<T>(c, c->normed, layer->norm1, layer->norm1_bias, false, rows); /* 1 */
-    int status = project<T>(c, layer, rows);                             /* 2 */
+    if (w->desc->reads == ESP_READS_EAGLE3)
+        join<T>(c, rows); /* 1 */
+    else
+        norm<T>(c, c->normed, layer->norm1, layer->norm1_bias, i, rows);
+    int status = project<T>(c, layer, rows); /* 2 */
     if (status < 0)
         return status;
     esp_cuda_rope<T>(c, i, rows);              /* 3 */
     esp_cuda_attention<T>(c, i, rows, chunks); /* 4 */
     if (parallel) /* 6 before 5: the MLP reads x as the layer found it */
-        norm<T>(c, c->normed2, layer->norm2, layer->norm2_bias, false, rows);
-    status = to_floats<T>(c, &layer->output, c->attended, c->q_width, c->x, c->hidden, true,
-                          rows); /* 5 */
+        norm<T>(c, c->normed2, layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE, rows);
+    status = add<T>(c, &layer->output, c->attended, c->q_width, layer->norm_attended,
+                    rows); /* 5 */
     if (status < 0)
         return status;
     if (!parallel)
-        norm<T>(c, c->normed, layer->norm2, layer->norm2_bias, false, rows);          /* 6 */
-    status = activate<T>(c, layer, parallel ? c->normed2 : c->normed, rows);          /* 7 */
+        norm<T>(c, c->normed, layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE,
+                rows); /* 6 */
+    status = activate<T>(c, layer, parallel ? c->normed2 : c->normed, rows); /* 7 */
     if (status < 0)
         return status;
-    return to_floats<T>(c, &layer->down, c->active, c->ffn, c->x, c->hidden, true, rows); /* 8 */
+    return add<T>(c, &layer->down, c->active, c->ffn, layer->norm_mlp, rows); /* 8 */
 }
 
 template <typename T> static int run(struct esp_cuda_cache *c, const struct shape *s)
 {
     struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    esp_cuda_embed<T>(c, s->rows);
+    esp_cuda_embed<T>(c, s->fc, s->rows);
     int status = esp_cuda_stream_begin(w->stream);
+    if (status == ESP_OK && s->fc)
+        status = to_floats<T>(c, &w->fc, c->joined, c->joined_width, c->x, c->hidden, s->rows);
     for (int i = 0; i < w->desc->layers && status == ESP_OK; i++) {
         const struct esp_cuda_layer *layer = NULL;
         status = esp_cuda_stream_hold(w, i, &layer);
@@ -291,6 +401,8 @@ template <typename T> static int run(struct esp_cuda_cache *c, const struct shap
         if (status == ESP_OK)
             status = esp_cuda_stream_release(w, i);
     }
+    if (status == ESP_OK && (s->head_rows > 0 || s->states))
+        norm_final<T>(c, s->rows);
     if (status == ESP_OK && s->head_rows > 0)
         status = head<T>(c, s);
     if (status == ESP_OK && s->step) {
@@ -349,6 +461,13 @@ static bool launch_bound(const struct esp_cuda_cache *c, int rows, bool step)
     return small || (rows <= OWN_ROWS && !step);
 }
 
+/* EAGLE uses fc in every pass. EAGLE-3 uses it for hidden states of the target only; its draft
+ * steps, of which there are more, read its own. */
+static bool graphs_use_fc(const struct esp_cuda_cache *c)
+{
+    return esp_cuda_weights_of(&c->base)->desc->reads == ESP_READS_EAGLE;
+}
+
 static int capture_graphs(struct esp_cuda_cache *c)
 {
     int last, status = ESP_OK;
@@ -361,6 +480,7 @@ static int capture_graphs(struct esp_cuda_cache *c)
                 struct shape s = {};
                 s.rows = s.head_rows = bucket_rows[i];
                 s.step = step;
+                s.fc = graphs_use_fc(c);
                 length_of(c, 1 << j, &s.chunks);
                 status = capture(c, &s, &c->graph[step][i][j]);
             }
@@ -376,12 +496,16 @@ static int choose_algorithms(struct esp_cuda_cache *c)
     const struct esp_cuda_layer *layer = &w->layer[0];
     const struct esp_cuda_product shapes[] = {
         {&layer->qkv, c->normed, c->hidden, ESP_CUDA_STORE, c->qkv, c->qkv_width, NULL, 0, 0},
-        {&layer->output, c->attended, c->q_width, ESP_CUDA_ADD, c->x, c->hidden, NULL, 0, 0},
-        {&layer->up, c->normed, c->hidden, ESP_CUDA_GELU, NULL, 0, c->active, c->ffn, 0},
-        {&layer->down, c->active, c->ffn, ESP_CUDA_ADD, c->x, c->hidden, NULL, 0, 0},
+        added(c, &layer->output, c->attended, c->q_width, layer->norm_attended),
+        {&layer->up, c->normed, c->hidden, ESP_CUDA_ACTIVATED, NULL, 0, c->active, c->ffn, 0},
+        added(c, &layer->down, c->active, c->ffn, layer->norm_mlp),
+        floats(&w->fc, c->joined, c->joined_width, w->fc.data ? c->x : NULL, c->hidden),
+        floats(&w->head, c->normed, c->hidden, c->outputs, c->outputs_width),
     };
     for (int rows = OWN_ROWS + 1; rows <= c->max_batch + LT_STEP - 1; rows += LT_STEP)
         for (const struct esp_cuda_product &shape : shapes) {
+            if (!shape.y && !shape.out) /* not a product of this model */
+                continue;
             const struct esp_cuda_lt_product lt = lt_product(c, &shape, rows);
             int status = esp_cuda_lt_choose(backend, &lt);
             if (status < 0)
@@ -408,7 +532,7 @@ static cudaGraphExec_t find_graph(const struct esp_cuda_cache *c, const struct s
 {
     const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
     int captured;
-    for (int i = 0; s->head_rows > 0 && i < ESP_CUDA_BUCKETS; i++)
+    for (int i = 0; s->head_rows > 0 && s->fc == graphs_use_fc(c) && i < ESP_CUDA_BUCKETS; i++)
         if (s->rows <= bucket_rows[i])
             return s->step && !esp_cuda_step_fits(b->logits, d, b->step, bucket_rows[i])
                        ? NULL
@@ -470,11 +594,12 @@ static int forward(struct esp_cache *cache, const struct esp_batch *batch)
     if (!esp_batch_fits(batch, cache, d, c->rows, c->max_batch) ||
         (batch->mask && batch->mask_words > c->at.seen_stride / 64))
         return ESP_E_ARGUMENT;
-    if (batch->states || batch->input)
-        return ESP_E_UNSUPPORTED;
     struct shape s = {};
     s.rows = batch->rows;
-    s.chunks = (batch->first + batch->rows + ESP_CUDA_CHUNK - 1) / ESP_CUDA_CHUNK;
+    s.states = batch->states != NULL;
+    s.fc = batch->input && (d->reads == ESP_READS_EAGLE || batch->input->vocabulary == d->input);
+    const int shift = batch->window ? batch->window->dropped % ESP_CUDA_CHUNK : 0;
+    s.chunks = (batch->first + batch->rows + shift + ESP_CUDA_CHUNK - 1) / ESP_CUDA_CHUNK;
     s.step = batch->step != NULL;
     s.head_rows = esp_batch_wanted(batch, NULL, NULL);
     cudaGraphExec_t graph = s.step ? find_graph(c, &s, batch) : NULL;

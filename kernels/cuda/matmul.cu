@@ -24,6 +24,7 @@ template <typename T> struct matmul_args {
     const T *x;
     size_t x_stride;
     enum esp_cuda_epilogue epilogue;
+    enum esp_activation activation;
     float *y;
     size_t y_stride;
     T *out;
@@ -47,7 +48,7 @@ static __device__ void finish_tile(const struct esp_cuda_arrays &at,
                                    int first, int width, int rows)
 {
     const int tile = blockIdx.x * ESP_CUDA_TILE;
-    const bool gated = a.epilogue == ESP_CUDA_SWIGLU;
+    const bool gated = a.epilogue == ESP_CUDA_GATED;
     const int height = gated ? ESP_CUDA_TILE / 2 : ESP_CUDA_TILE;
     for (int i = threadIdx.x; i < height * width; i += THREADS) {
         const int row = i % height, column = i / height, output = tile + row;
@@ -58,9 +59,11 @@ static __device__ void finish_tile(const struct esp_cuda_arrays &at,
         if (gated) {
             float up = collect(parts, width, row + height, column) +
                        (a.bias ? a.bias[output + height] : 0.0f);
-            a.out[at_row * a.out_stride + tile / 2 + row] = esp_from_float<T>(esp_silu(y) * up);
-        } else if (a.epilogue == ESP_CUDA_GELU) {
-            a.out[at_row * a.out_stride + output] = esp_from_float<T>(esp_gelu(y));
+            a.out[at_row * a.out_stride + tile / 2 + row] =
+                esp_from_float<T>(esp_activated(a.activation, y, up));
+        } else if (a.epilogue == ESP_CUDA_ACTIVATED) {
+            a.out[at_row * a.out_stride + output] =
+                esp_from_float<T>(esp_activated(a.activation, y, 1.0f));
         } else if (a.epilogue == ESP_CUDA_STORE) {
             a.y[at_row * a.y_stride + output] = y;
         } else if (a.epilogue == ESP_CUDA_ADD) {
@@ -153,7 +156,8 @@ void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
 {
     const struct matmul_args<T> a = {
         (const T *)p->w->data, p->w->stride, p->w->bias, p->w->rows, (int)(p->w->stride / STEP),
-            (const T *)p->x, p->x_stride, p->epilogue, p->y, p->y_stride,
+            (const T *)p->x, p->x_stride, p->epilogue,
+            esp_cuda_weights_of(&c->base)->desc->activation, p->y, p->y_stride,
             (T *)p->out, p->out_stride
     };
     if (rows <= COLUMNS)
@@ -178,17 +182,18 @@ static __global__ void finish_kernel(struct esp_cuda_arrays at, struct matmul_ar
     const size_t row = blockIdx.x;
     if (row >= (size_t)(a.epilogue == ESP_CUDA_LOGITS ? at.pass->wanted : at.pass->rows))
         return;
-    if (a.epilogue == ESP_CUDA_SWIGLU) {
+    if (a.epilogue == ESP_CUDA_GATED) {
         const int gate = i / half * ESP_CUDA_TILE + i % half, up = gate + half;
         const float *y = product + row * product_stride;
         if (up < a.outputs)
-            a.out[row * a.out_stride + i] =
-                esp_from_float<T>(esp_silu(y[gate] + (a.bias ? a.bias[gate] : 0.0f)) *
-                                  (y[up] + (a.bias ? a.bias[up] : 0.0f)));
-    } else if (a.epilogue == ESP_CUDA_GELU) {
-        if (i < a.outputs)
             a.out[row * a.out_stride + i] = esp_from_float<T>(
-                esp_gelu(product[row * product_stride + i] + (a.bias ? a.bias[i] : 0.0f)));
+                esp_activated(a.activation, y[gate] + (a.bias ? a.bias[gate] : 0.0f),
+                              y[up] + (a.bias ? a.bias[up] : 0.0f)));
+    } else if (a.epilogue == ESP_CUDA_ACTIVATED) {
+        if (i < a.outputs)
+            a.out[row * a.out_stride + i] = esp_from_float<T>(esp_activated(
+                a.activation, product[row * product_stride + i] + (a.bias ? a.bias[i] : 0.0f),
+                1.0f));
     } else if (a.epilogue == ESP_CUDA_LOGITS) {
         float *logits = at.pass->logits + at.wanted_at[row] * at.pass->logits_stride;
         if (i >= a.outputs && i < at.pass->logits_vocabulary)
@@ -207,8 +212,9 @@ void esp_cuda_finish(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
     const struct matmul_args<T> a = {
-        (const T *)p->w->data, p->w->stride, p->w->bias, p->w->rows, 0, NULL,
-            0, p->epilogue, p->y, p->y_stride, (T *)p->out, p->out_stride
+        (const T *)p->w->data, p->w->stride, p->w->bias, p->w->rows, 0, NULL, 0, p->epilogue,
+            esp_cuda_weights_of(&c->base)->desc->activation, p->y, p->y_stride,
+            (T *)p->out, p->out_stride
     };
     const size_t width = p->epilogue == ESP_CUDA_LOGITS ? p->columns : (size_t)p->w->rows;
     ESP_LAUNCH((finish_kernel<T>), dim3(rows, (unsigned)((width + THREADS - 1) / THREADS)),

@@ -251,6 +251,8 @@ static struct esp_backend_ops make_ops(void)
     ops.name = "cuda";
     ops.summary = "an NVIDIA GPU";
     ops.asynchronous = true;
+    ops.gives_states = true;
+    ops.windows = true;
     ops.open = open_first;
     ops.open_device = open_device;
     ops.close = close_backend;

@@ -15,7 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 
-enum { PIECE = 8 << 20, WIDEST_HEAD = 256 };
+enum { PIECE = 8 << 20, WIDEST_HEAD = 256, TURNED_ROWS = 256 };
 
 /* Row `row` of the matrix on the device comes from `from` of a tensor; -1: zeros. */
 struct source {
@@ -31,6 +31,12 @@ struct loader {
     char *piece[2]; /* (piece_bytes) pinned */
     size_t piece_bytes;
     float *wide; /* a row as floats */
+    /* Of the tensor `turned_of`, which is stored transposed, many rows are read at a time:
+     * those from `turned_first` on. */
+    const struct esp_tensor *turned_of;
+    struct esp_tensor turned;
+    int turned_first;
+    char *turned_rows;
     char *tile_rows; /* 16 rows of a quantised matrix, as they are stored */
     cudaEvent_t sent[2];
     int current;
@@ -50,24 +56,56 @@ static float read_value(const struct esp_tensor *t, int row)
     return value;
 }
 
-/* Reads row `from` of a tensor in the dtype of the weights; `wide` has room for a row. */
-static void read_row(const struct esp_cuda_weights *w, const struct source *s, float *wide,
-                     char *to, size_t stride)
+/* The rows of a transposed tensor from row `first` on. */
+static void turn(struct loader *l, const struct esp_tensor *t, int first)
 {
-    const struct esp_tensor *t = s->tensor;
-    memset(to, 0, stride * 2);
-    if (s->from < 0)
-        return;
-    if (t->dtype == (w->half ? ESP_F16 : ESP_BF16)) {
-        esp_tensor_copy_rows(t, s->from, 1, to);
+    const int left = t->rows - first, count = left < TURNED_ROWS ? left : TURNED_ROWS;
+    char *rows = (char *)realloc(l->turned_rows,
+                                 (size_t)count * esp_dtype_row_bytes(t->dtype, t->columns));
+    if (!rows) {
+        l->status = ESP_E_MEMORY;
         return;
     }
-    esp_tensor_read_row(t, s->from, wide);
+    esp_tensor_copy_rows(t, first, count, rows);
+    l->turned_rows = rows;
+    l->turned_of = t;
+    l->turned_first = first;
+    l->turned = *t;
+    l->turned.data = rows;
+    l->turned.source = NULL;
+    l->turned.offset = 0;
+    l->turned.transposed = 0;
+    l->turned.rows = l->turned.block = l->turned.stride = count;
+}
+
+/* Reads row `from` of a tensor in the dtype of the weights. */
+static void read_row(struct loader *l, const struct source *s, char *to, size_t stride)
+{
+    const struct esp_tensor *t = s->tensor;
+    const bool half = l->w->half;
+    int from = s->from;
+    memset(to, 0, stride * 2);
+    if (from < 0)
+        return;
+    if (t->transposed > 0) {
+        if (t != l->turned_of || from < l->turned_first ||
+            from >= l->turned_first + l->turned.rows)
+            turn(l, t, from);
+        if (l->status < 0)
+            return;
+        t = &l->turned;
+        from -= l->turned_first;
+    }
+    if (t->dtype == (half ? ESP_F16 : ESP_BF16)) {
+        esp_tensor_copy_rows(t, from, 1, to);
+        return;
+    }
+    esp_tensor_read_row(t, from, l->wide);
     for (int i = 0; i < t->columns; i++)
-        if (w->half)
-            ((esp_f16 *)to)[i] = __float2half(wide[i]);
+        if (half)
+            ((esp_f16 *)to)[i] = __float2half(l->wide[i]);
         else
-            ((esp_bf16 *)to)[i] = __float2bfloat16(wide[i]);
+            ((esp_bf16 *)to)[i] = __float2bfloat16(l->wide[i]);
 }
 
 /* ------------------------------------------------------------------ sending */
@@ -122,9 +160,10 @@ static void end(struct loader *l)
         l->status = send(l);
 }
 
-static void send_values(struct loader *l, const float *to, size_t padded,
-                        const struct esp_tensor *t)
+/* A vector, padded with zeros. */
+static void send_values(struct loader *l, const float *to, const struct esp_tensor *t)
 {
+    const size_t padded = esp_cuda_pad(t->rows, ESP_CUDA_PAD);
     if (!to || l->status < 0)
         return;
     begin(l, to);
@@ -166,7 +205,7 @@ static void send_matrix(struct loader *l, const struct esp_cuda_matrix *m, find_
             s = find(user, (int)i);
         char *to = room(l, m->stride * 2);
         if (l->status == ESP_OK)
-            read_row(l->w, &s, l->wide, to, m->stride);
+            read_row(l, &s, to, m->stride);
     }
     end(l);
     send_bias(l, m, find, user);
@@ -287,8 +326,13 @@ bool esp_cuda_has_blocks(const struct esp_model_desc *d)
 
 static int up_rows(const struct esp_model_desc *d)
 {
-    return d->activation == ESP_SWIGLU ? (int)(2 * esp_cuda_pad(d->ffn, ESP_CUDA_TILE / 2))
-                                       : d->ffn;
+    return esp_gated(d->activation) ? (int)(2 * esp_cuda_pad(d->ffn, ESP_CUDA_TILE / 2))
+                                    : d->ffn;
+}
+
+static int read_width(const struct esp_model_desc *d)
+{
+    return d->reads == ESP_READS_EAGLE3 ? 2 * d->hidden : d->hidden;
 }
 
 static struct esp_cuda_layer take_layer(struct esp_cuda_arena *arena,
@@ -300,6 +344,8 @@ static struct esp_cuda_layer take_layer(struct esp_cuda_arena *arena,
     l.norm1_bias = take_vector(arena, &from->norm1_bias);
     l.norm2 = take_vector(arena, &from->norm2);
     l.norm2_bias = take_vector(arena, &from->norm2_bias);
+    l.norm_attended = take_vector(arena, &from->norm_attended);
+    l.norm_mlp = take_vector(arena, &from->norm_mlp);
     l.query_norm = take_vector(arena, &from->query_norm);
     l.key_norm = take_vector(arena, &from->key_norm);
     if (esp_cuda_has_blocks(d)) {
@@ -313,7 +359,7 @@ static struct esp_cuda_layer take_layer(struct esp_cuda_arena *arena,
         l.down = take_tensor(arena, &from->down, &from->down_bias);
         return l;
     }
-    l.qkv = take_matrix(arena, (d->heads + 2 * d->kv_heads) * d->head_dim, d->hidden,
+    l.qkv = take_matrix(arena, (d->heads + 2 * d->kv_heads) * d->head_dim, read_width(d),
                         from->query_bias.data || from->key_bias.data || from->value_bias.data);
     l.output = take_matrix(arena, d->hidden, d->heads * d->head_dim, from->output_bias.data);
     l.up =
@@ -322,18 +368,56 @@ static struct esp_cuda_layer take_layer(struct esp_cuda_arena *arena,
     return l;
 }
 
+/* The frequencies of a rotation as a tensor, or one without data. */
+static struct esp_tensor frequencies_of(const struct esp_model_desc *d, const float *values)
+{
+    struct esp_tensor t = {};
+    t.data = d->rotary > 1 ? values : NULL;
+    t.dtype = ESP_F32;
+    t.rows = t.block = t.stride = d->rotary / 2;
+    t.columns = 1;
+    return t;
+}
+
+static bool same(const struct esp_tensor *a, const struct esp_tensor *b)
+{
+    return a->data == b->data && a->source == b->source && a->offset == b->offset &&
+           a->dtype == b->dtype && a->block == b->block && a->stride == b->stride &&
+           a->paired == b->paired && a->stored_rows == b->stored_rows &&
+           a->stored_columns == b->stored_columns && a->divisor == b->divisor;
+}
+
+/* Is the embedding or the head that of the lender? */
+static bool lent(const struct esp_model_desc *d, const struct esp_tensor *t)
+{
+    const struct esp_cuda_weights *lender = (const struct esp_cuda_weights *)d->lender;
+    return lender && same(t, t == &d->head ? &lender->desc->head : &lender->desc->embedding);
+}
+
 /* What is not a layer. */
 static void take_rest(struct esp_cuda_arena *arena, const struct esp_model_desc *d,
                       struct esp_cuda_weights *w)
 {
     w->norm_final = take_vector(arena, &d->norm_final);
     w->norm_final_bias = take_vector(arena, &d->norm_final_bias);
-    w->inverse_frequency =
-        (const float *)esp_cuda_take(arena, d->rotary / 2 + 1, sizeof(float));
-    w->embedding = take_tensor(arena, &d->embedding, NULL);
-    w->head = d->head.data == d->embedding.data && d->head.divisor == d->embedding.divisor
-                  ? w->embedding
-                  : take_tensor(arena, &d->head, NULL);
+    const struct esp_cuda_weights *lender = (const struct esp_cuda_weights *)d->lender;
+    const struct esp_tensor frequencies = frequencies_of(d, d->inverse_frequency);
+    const struct esp_tensor local = frequencies_of(d, d->local_inverse_frequency);
+    w->inverse_frequency = take_vector(arena, &frequencies);
+    w->local_inverse_frequency = take_vector(arena, &local);
+    if (d->position_embedding.data)
+        w->position_embedding =
+            take_matrix(arena, d->position_embedding.rows, d->hidden, false);
+    w->norm_input = take_vector(arena, &d->norm_input);
+    if (d->reads != ESP_READS_TOKENS)
+        w->fc = take_tensor(arena, &d->fc, &d->fc_bias);
+    if (d->output_token)
+        w->output_of = (const int32_t *)esp_cuda_take(arena, d->vocabulary, sizeof(int32_t));
+    w->embedding = lent(d, &d->embedding) ? lender->embedding
+                                          : take_tensor(arena, &d->embedding, NULL);
+    w->head = lent(d, &d->head)               ? lender->head
+              : same(&d->head, &d->embedding) ? w->embedding
+                                              : take_tensor(arena, &d->head, NULL);
 }
 
 static size_t layer_bytes(const struct esp_model_desc *d, int i)
@@ -423,14 +507,14 @@ static void send_layer(struct loader *l, int i)
     const struct esp_layer *from = &l->w->desc->layer[i];
     const struct esp_cuda_layer *to = &l->w->layer[i];
     l->layer = i;
-    const size_t hidden = esp_cuda_pad(l->w->desc->hidden, ESP_CUDA_PAD);
-    const size_t head = esp_cuda_pad(l->w->desc->head_dim, ESP_CUDA_PAD);
-    send_values(l, to->norm1, hidden, &from->norm1);
-    send_values(l, to->norm1_bias, hidden, &from->norm1_bias);
-    send_values(l, to->norm2, hidden, &from->norm2);
-    send_values(l, to->norm2_bias, hidden, &from->norm2_bias);
-    send_values(l, to->query_norm, head, &from->query_norm);
-    send_values(l, to->key_norm, head, &from->key_norm);
+    send_values(l, to->norm1, &from->norm1);
+    send_values(l, to->norm1_bias, &from->norm1_bias);
+    send_values(l, to->norm2, &from->norm2);
+    send_values(l, to->norm2_bias, &from->norm2_bias);
+    send_values(l, to->norm_attended, &from->norm_attended);
+    send_values(l, to->norm_mlp, &from->norm_mlp);
+    send_values(l, to->query_norm, &from->query_norm);
+    send_values(l, to->key_norm, &from->key_norm);
     if (l->w->blocks) {
         send_plain(l, &to->query, &from->query, &from->query_bias);
         send_plain(l, &to->key, &from->key, &from->key_bias);
@@ -441,33 +525,51 @@ static void send_layer(struct loader *l, int i)
         send_matrix(l, &to->qkv, find_qkv, from);
     }
     send_plain(l, &to->output, &from->output, &from->output_bias);
-    if (!l->w->blocks && l->w->desc->activation == ESP_SWIGLU)
+    if (!l->w->blocks && esp_gated(l->w->desc->activation))
         send_matrix(l, &to->up, find_gated, from);
     else
         send_plain(l, &to->up, &from->up, &from->up_bias);
     send_plain(l, &to->down, &from->down, &from->down_bias);
 }
 
+/* The row of the head for every token. */
+static void send_outputs(struct loader *l)
+{
+    const struct esp_model_desc *d = l->w->desc;
+    if (!l->w->output_of || l->status < 0)
+        return;
+    begin(l, l->w->output_of);
+    for (int32_t token = 0, next = 0; token < d->vocabulary && l->status == ESP_OK; token++) {
+        const bool has = next < d->outputs && d->output_token[next] == token;
+        const int32_t output = has ? next++ : -1;
+        memcpy(room(l, sizeof output), &output, sizeof output);
+    }
+    end(l);
+}
+
 static int send_model(struct loader *l)
 {
     struct esp_cuda_weights *w = l->w;
     const struct esp_model_desc *d = w->desc;
-    const size_t hidden = esp_cuda_pad(d->hidden, ESP_CUDA_PAD);
-    struct esp_tensor frequencies = {};
-    frequencies.data = d->inverse_frequency;
-    frequencies.dtype = ESP_F32;
-    frequencies.rows = frequencies.block = frequencies.stride = d->rotary / 2;
-    frequencies.columns = 1;
+    const struct esp_tensor frequencies = frequencies_of(d, d->inverse_frequency);
+    const struct esp_tensor local = frequencies_of(d, d->local_inverse_frequency);
     for (int i = 0; i < 2; i++) {
         ESP_CUDA(l->backend, cudaMallocHost((void **)&l->piece[i], l->piece_bytes));
         ESP_CUDA(l->backend, cudaEventCreateWithFlags(&l->sent[i], cudaEventDisableTiming));
     }
-    send_values(l, w->norm_final, hidden, &d->norm_final);
-    send_values(l, w->norm_final_bias, hidden, &d->norm_final_bias);
-    if (d->rotary > 1)
-        send_values(l, w->inverse_frequency, (size_t)d->rotary / 2, &frequencies);
-    send_plain(l, &w->embedding, &d->embedding, NULL);
-    if (w->head.data != w->embedding.data)
+    send_values(l, w->norm_final, &d->norm_final);
+    send_values(l, w->norm_final_bias, &d->norm_final_bias);
+    send_values(l, w->norm_input, &d->norm_input);
+    send_values(l, w->inverse_frequency, &frequencies);
+    send_values(l, w->local_inverse_frequency, &local);
+    if (w->position_embedding.data)
+        send_plain(l, &w->position_embedding, &d->position_embedding, NULL);
+    if (w->fc.data)
+        send_plain(l, &w->fc, &d->fc, &d->fc_bias);
+    send_outputs(l);
+    if (!lent(d, &d->embedding))
+        send_plain(l, &w->embedding, &d->embedding, NULL);
+    if (!lent(d, &d->head) && w->head.data != w->embedding.data)
         send_plain(l, &w->head, &d->head, NULL);
     for (int i = 0; i < d->layers && l->status == ESP_OK; i++)
         send_layer(l, i);
@@ -484,7 +586,9 @@ static int send_model(struct loader *l)
 static size_t widest(const struct esp_model_desc *d)
 {
     const int values = d->heads * d->head_dim, most = d->hidden > d->ffn ? d->hidden : d->ffn;
-    return (size_t)(most > values ? most : values);
+    const int read = read_width(d) > d->fc.columns ? read_width(d) : d->fc.columns;
+    const int other = values > read ? values : read;
+    return (size_t)(most > other ? most : other);
 }
 
 static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
@@ -514,6 +618,7 @@ static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
     l.tile_rows = (char *)malloc(widest(w->desc) * ESP_CUDA_TILE * sizeof *l.wide);
     status = l.wide && l.tile_rows ? send_model(&l) : ESP_E_MEMORY;
     free(l.wide);
+    free(l.turned_rows);
     free(l.tile_rows);
     for (int i = 0; i < 2; i++) {
         esp_cuda_fine(cudaFreeHost(l.piece[i]));
@@ -521,6 +626,19 @@ static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
             esp_cuda_fine(cudaEventDestroy(l.sent[i]));
     }
     return status;
+}
+
+/* What this backend does not compute of the model, or NULL. */
+static const char *missing_for(const struct esp_model_desc *d)
+{
+    if (d->experts > 0)
+        return ESP_SPECIAL_MIXTURE;
+    if (d->activation == ESP_SWIGLU_CLAMPED)
+        return "SwiGLU with limits";
+    for (int i = 0; i < d->layers; i++)
+        if (d->layer[i].sink_logit.data)
+            return "logits of sinks";
+    return NULL;
 }
 
 int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *backend,
@@ -532,16 +650,11 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
     int status = esp_model_desc_check(desc, err, errlen);
     if (status < 0)
         return status;
-    if (desc->reads != ESP_READS_TOKENS)
-        return esp_fail(
-            err, errlen, ESP_E_UNSUPPORTED,
-            "--backend cuda cannot compute draft heads yet; use --backend cpu, or a "
-            "whole model as the draft");
-    const char *special = esp_model_desc_special(desc);
-    if (special)
+    const char *missing = missing_for(desc);
+    if (missing)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "--backend cuda cannot compute a model with %s yet; use --backend cpu",
-                        special);
+                        missing);
     if (desc->head_dim > WIDEST_HEAD)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "heads of %d values are wider than the %d that --backend cuda can do; "
@@ -564,7 +677,9 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
     w->base.backend = backend;
     w->desc = desc;
     w->blocks = esp_cuda_has_blocks(desc);
-    w->half = desc->embedding.dtype == ESP_F16 && desc->layer[0].query.dtype == ESP_F16;
+    w->half = desc->lender
+                  ? ((const struct esp_cuda_weights *)desc->lender)->half
+                  : desc->embedding.dtype == ESP_F16 && desc->layer[0].query.dtype == ESP_F16;
     status = load(w, cuda, progress, user);
     if (status < 0) {
         const size_t pinned = esp_cuda_stream_host_bytes(w->stream);

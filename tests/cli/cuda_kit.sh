@@ -30,6 +30,10 @@ program tests/bench <<'END'
 #!/bin/sh
 echo "| rows | ms |"
 END
+program tests/shapes <<'END'
+#!/bin/sh
+echo "| rows | ms at 256 |"
+END
 
 # The tool of NVIDIA's toolkit has nothing to find in scripts.
 PATH=$(printf '%s' "$PATH" | tr ':' '\n' | grep -v cuda | paste -s -d : -)

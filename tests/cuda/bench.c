@@ -262,7 +262,7 @@ static double rows_share(const struct esp_engine *engine, const struct esp_sessi
 
 static void print_passes(const char *target, const char *draft, double rate)
 {
-    static const int rows[] = {1, 4, 16, 64, 256};
+    static const int rows[] = {1, 8, 16, 17, 64, 256};
     double share = 0;
     for (int exact = 0; exact < 2; exact++) {
         struct esp_engine *engine = open_engine(target, draft, exact);
@@ -271,7 +271,7 @@ static void print_passes(const char *target, const char *draft, double rate)
         printf("\n| rows of a pass%s | ms | to one row | GB/s | of the read rate |\n"
                "|---|---|---|---|---|\n",
                exact ? ", exact" : "");
-        for (int i = 0; i < 5; i++) {
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
             double seconds = pass_seconds(session, rows[i]);
             one = i == 0 ? seconds : one;
             printf("| %d | %.3f | %.2f | %.0f | %.0f %% |\n", rows[i], 1e3 * seconds,
@@ -360,6 +360,7 @@ static void print_speculation(const char *target, const char *draft)
     const char *preset = esp_engine_preset(engine, false);
     const char *const specs[][2] = {
         {"ar", "ar"},
+        {"goodput", "goodput"},
         {"linear", "linear"},
         {"dynatree (preset)", preset ? preset : "dynatree"},
         {"dynatree", "dynatree"},

@@ -31,6 +31,13 @@ enum thread_state : unsigned char {
     thread_done
 };
 
+/* 16 bytes on their way to shared memory; from = NULL: zeros. */
+struct background_copy {
+    void *to;
+    const void *from;
+    int group;
+};
+
 struct thread {
     uint3 index;
     thread_state state;
@@ -42,6 +49,8 @@ struct thread {
     int line;
     unsigned mask;
     void *data;
+    std::vector<background_copy> copies;
+    int groups; /* of copies, so far */
 };
 
 static struct {
@@ -203,8 +212,11 @@ static void begin_block()
     run.place.block.z = (unsigned)(number / grid.x / grid.y);
     memset(run.shared, 0xff, run.launch->shared);
     memset(run.meeting, 0, sizeof run.meeting);
-    for (int i = 0; i < run.threads; i++)
+    for (int i = 0; i < run.threads; i++) {
         run.thread_of[i].state = thread_new;
+        run.thread_of[i].copies.clear();
+        run.thread_of[i].groups = 0;
+    }
     run.begun = run.done = run.at_barrier = 0;
 }
 
@@ -328,6 +340,42 @@ void *emu_shared()
     if (!now)
         emu_fail("shared memory was asked for outside a kernel");
     return run.shared;
+}
+
+/* ------------------------------------------------------------------ copies in the background */
+
+enum { copied_together = 16 };
+
+void emu_copy_begin(void *to, const void *from, bool there)
+{
+    const uintptr_t at = reinterpret_cast<uintptr_t>(to);
+    const uintptr_t shared = reinterpret_cast<uintptr_t>(run.shared);
+    if (!now)
+        emu_fail("a copy to shared memory was begun outside a kernel");
+    if (at < shared || at + copied_together > shared + run.launch->shared)
+        emu_fail("a copy goes to an address outside shared memory");
+    if (at % copied_together != 0 || reinterpret_cast<uintptr_t>(from) % copied_together != 0)
+        emu_fail("a copy to shared memory is not aligned to 16 bytes");
+    memset(to, 0xff, copied_together);
+    now->copies.push_back({to, there ? from : nullptr, now->groups});
+}
+
+void emu_copy_group()
+{
+    now->groups++;
+}
+
+void emu_copy_wait(int left)
+{
+    std::vector<background_copy> later;
+    for (const background_copy &copy : now->copies)
+        if (copy.group >= now->groups - left)
+            later.push_back(copy);
+        else if (copy.from)
+            memcpy(copy.to, copy.from, copied_together);
+        else
+            memset(copy.to, 0, copied_together);
+    now->copies.swap(later);
 }
 
 int emu_lane()

@@ -227,5 +227,28 @@ static inline void emu_mma_s8(int *d, uint32_t a0, uint32_t a1, uint32_t a2, uin
     emu_meet(emu_finish_mma_s8, "mma.s8", 0xffffffffu, &operands, file, line);
 }
 
+/* See esp_load_matrices in kernels/cuda/device.h. */
+struct emu_matrices {
+    const void *row;
+    uint32_t *r;
+};
+void emu_finish_matrices(void **data, unsigned mask);
+void emu_finish_turned_matrices(void **data, unsigned mask);
+
+static inline void emu_load_matrices(uint32_t *r, const void *row, bool turned, EMU_SITE)
+{
+    emu_matrices matrices = {row, r};
+    emu_meet(turned ? emu_finish_turned_matrices : emu_finish_matrices, "ldmatrix", 0xffffffffu,
+             &matrices, file, line);
+}
+
+/* ------------------------------------------------------------------ copies in the background */
+
+/* See esp_copy_begin in kernels/cuda/device.h. What is copied to holds 0xff from the beginning of
+ * a copy until its thread waits; only then is the source read. */
+void emu_copy_begin(void *to, const void *from, bool there);
+void emu_copy_group();
+void emu_copy_wait(int left);
+
 #undef EMU_SITE
 #endif

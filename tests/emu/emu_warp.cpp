@@ -93,6 +93,34 @@ void emu_finish_max(void **data, unsigned)
 
 /* ------------------------------------------------------------------ tensor cores */
 
+static void load_matrices(void **data, bool turned)
+{
+    uint16_t matrix[4][8][8];
+    for (int lane = 0; lane < lanes; lane++) {
+        const void *row = static_cast<emu_matrices *>(data[lane])->row;
+        if (reinterpret_cast<uintptr_t>(row) % 16 != 0)
+            emu_fail("ldmatrix reads a row that is not aligned to 16 bytes");
+        memcpy(matrix[lane / 8][lane % 8], row, sizeof matrix[0][0]);
+    }
+    for (int lane = 0; lane < lanes; lane++)
+        for (int i = 0; i < 4; i++) {
+            const int group = lane / 4, t = lane % 4 * 2;
+            const uint32_t low = turned ? matrix[i][t][group] : matrix[i][group][t];
+            const uint32_t high = turned ? matrix[i][t + 1][group] : matrix[i][group][t + 1];
+            static_cast<emu_matrices *>(data[lane])->r[i] = low | high << 16;
+        }
+}
+
+void emu_finish_matrices(void **data, unsigned)
+{
+    load_matrices(data, false);
+}
+
+void emu_finish_turned_matrices(void **data, unsigned)
+{
+    load_matrices(data, true);
+}
+
 static float widen(uint16_t bits, __nv_bfloat16)
 {
     return __bfloat162float(__nv_bfloat16{bits});

@@ -365,3 +365,96 @@ TEST(blocks_that_count_on_their_order_show)
     }
     CHECK(right <= 2, "%d of 19 orders are the natural one", right);
 }
+
+/* ------------------------------------------------------------------ copies in the background */
+
+enum { NOT_READ = -1 }; /* what the emulator puts where a copy goes, as an int */
+
+/* Each thread copies 16 bytes twice and looks at them: before it waits, with one group left, and
+ * with none. */
+static __global__ void copy_and_look(const int *from, int *out)
+{
+    ESP_SHARED(int, room);
+    int *mine = room + 8 * threadIdx.x, *seen = out + 6 * threadIdx.x;
+    const int *source = from + 4 * threadIdx.x;
+    esp_copy_begin(mine, source, true);
+    esp_copy_group();
+    esp_copy_begin(mine + 4, source, threadIdx.x % 2 == 0);
+    esp_copy_group();
+    seen[0] = mine[1];
+    seen[1] = mine[5];
+    esp_copy_wait<1>();
+    seen[2] = mine[1];
+    seen[3] = mine[5];
+    esp_copy_wait<0>();
+    seen[4] = mine[1];
+    seen[5] = mine[5];
+}
+
+TEST(a_copy_arrives_when_its_thread_waits)
+{
+    std::vector<int> values(4 * THREADS);
+    for (int i = 0; i < 4 * THREADS; i++)
+        values[(size_t)i] = 100 + i;
+    device_array<int> from(values), out(6 * THREADS);
+    ESP_LAUNCH(copy_and_look, 1, THREADS, 8 * THREADS * sizeof(int), nullptr, from.data,
+               out.data);
+    std::vector<int> got = out.read();
+    for (int i = 0; i < THREADS; i++) {
+        const int value = 100 + 4 * i + 1, other = i % 2 == 0 ? value : 0;
+        const int want[6] = {NOT_READ, NOT_READ, value, NOT_READ, value, other};
+        for (int j = 0; j < 6; j++)
+            CHECK(got[(size_t)(6 * i + j)] == want[j], "thread %d, look %d: %d", i, j,
+                  got[(size_t)(6 * i + j)]);
+    }
+}
+
+static __global__ void copy_beyond(const int *from)
+{
+    ESP_SHARED(int, room);
+    esp_copy_begin(room + 4 * threadIdx.x, from, true);
+}
+
+TEST(a_copy_outside_shared_memory_is_caught)
+{
+    std::string words = last_words([] {
+        device_array<int> from(std::vector<int>(4, 0));
+        ESP_LAUNCH(copy_beyond, 1, 3, 2 * 16, nullptr, from.data);
+        from.read();
+    });
+    CHECK(words.find("outside shared memory") != std::string::npos, "%s", words.c_str());
+}
+
+/* ------------------------------------------------------------------ matrices */
+
+/* Number 64 m + 8 i + j stands in row i, column j of matrix m. */
+static __global__ void load_numbers(int *out, bool turned)
+{
+    ESP_SHARED(uint16_t, room);
+    const int lane = (int)threadIdx.x;
+    uint32_t r[4];
+    for (int i = lane; i < 256; i += 32)
+        room[i] = (uint16_t)i;
+    __syncthreads();
+    esp_load_matrices(r, room + 8 * lane, turned);
+    for (int i = 0; i < 4; i++) {
+        out[8 * lane + 2 * i] = (int)(r[i] & 0xffff);
+        out[8 * lane + 2 * i + 1] = (int)(r[i] >> 16);
+    }
+}
+
+TEST(matrices_are_spread_over_the_lanes)
+{
+    for (int turned = 0; turned < 2; turned++) {
+        device_array<int> out(256);
+        ESP_LAUNCH(load_numbers, 1, 32, 512, nullptr, out.data, turned != 0);
+        std::vector<int> got = out.read();
+        for (int lane = 0; lane < 32; lane++)
+            for (int i = 0; i < 8; i++) {
+                const int group = lane / 4, at = lane % 4 * 2 + i % 2;
+                const int want = 64 * (i / 2) + (turned ? 8 * at + group : 8 * group + at);
+                CHECK(got[(size_t)(8 * lane + i)] == want, "lane %d, number %d: %d", lane, i,
+                      got[(size_t)(8 * lane + i)]);
+            }
+    }
+}

@@ -1,0 +1,536 @@
+/* attention_mma.cu - tree attention on tensor cores, for default mode.
+ *
+ * A block takes one key/value head, 16 or 64 of its queries (rows of the batch times the heads
+ * of a group) and a share of the keys ("split-KV"). Keys come in tiles of neighbouring rows of
+ * the cache: first those of the prefix, then those behind it, of which each query sees some, by
+ * its mask: a word of the mask belongs to a tile. While a tile is computed, the next one is
+ * copied to shared memory. Scores and sums are float32; queries and weights are rounded to the
+ * type of the cache, as products need them ("FlashAttention-2", Dao 2023; the tree mask of
+ * "SpecInfer", Miao et al. 2024, section 4.2, as bits).
+ *
+ * Of 64 queries, each warp takes 16 and all keys of a tile. Of 16, the warps share the keys,
+ * and their sums are joined in the end. A second kernel joins the shares. The sinks of a window
+ * are a share of their own, see attention.cu.
+ *
+ * The number of shares follows from the device and from the number of queries, so that small
+ * passes over long texts fill all multiprocessors.
+ */
+#include "kernels/cuda/attention.h"
+
+#include <limits.h>
+
+enum { JOIN_THREADS = 128, FEW_QUERIES = 32, HIGH = 4, BLOCKS_EACH = 2, STAGES = 2 };
+
+static const float LOG2_E = 1.44269504f;
+
+/* What follows from the width of a head, padded to DIM, and from the number of warps side by
+ * side over the queries. */
+template <typename T, int DIM, int WARPS_HIGH> struct tiling {
+    static const int KEYS = DIM <= 128 ? 64 : 32;             /* of a tile */
+    static const int ACROSS = WARPS_HIGH > 1 ? 1 : KEYS / 16; /* warps that share the keys */
+    static const int EACH = KEYS / ACROSS;                    /* keys of a tile for a warp */
+    static const int ROWS = 16 * WARPS_HIGH;                  /* queries */
+    static const int THREADS = ESP_WARP * WARPS_HIGH * ACROSS;
+    static const int STRIDE = DIM + 8; /* of a row in shared memory, against bank conflicts */
+    static const int TILE = KEYS * STRIDE;
+    static const size_t BYTES = (ROWS * STRIDE + STAGES * 2 * TILE) * sizeof(T);
+};
+
+template <typename T> struct mma_args {
+    const float *q, *for_sinks; /* (rows, heads, width) */
+    const T *k, *v;             /* of the layer: (kv_head, cache_rows, width) */
+    float *partial;             /* (rows, heads, shares + 1, width + 2); the last: sinks */
+    int heads, group, width, cache_rows, shares, first_row, end_row, window;
+    float cap;
+};
+
+/* The tiles of a pass: those of the prefix, then those of the rows behind it. */
+struct tiles {
+    int keys, prefix, end; /* keys of a tile; cache rows */
+    int of_prefix, all;
+
+    __device__ __forceinline__ int start(int tile) const
+    {
+        return tile < of_prefix ? tile * keys : prefix + (tile - of_prefix) * keys;
+    }
+    __device__ __forceinline__ int stop(int tile) const
+    {
+        const int limit = tile < of_prefix ? prefix : end, last = start(tile) + keys;
+        return last < limit ? last : limit;
+    }
+};
+
+static __device__ __forceinline__ struct tiles tiles_of(const struct esp_cuda_pass *pass,
+                                                        bool sinks, int keys)
+{
+    struct tiles t;
+    t.keys = keys;
+    t.end = sinks ? pass->sinks : pass->first + pass->rows;
+    t.prefix = !sinks && pass->words > 0 ? pass->prefix : t.end;
+    t.of_prefix = (t.prefix + keys - 1) / keys;
+    t.all = t.of_prefix + (t.end - t.prefix + keys - 1) / keys;
+    return t;
+}
+
+static __device__ __forceinline__ int tiles_each(const struct tiles &t, int shares)
+{
+    return (t.all + shares - 1) / shares;
+}
+
+/* The cache rows that a query sees: from..end-1, and of those behind the prefix those of its
+ * mask. */
+struct sight {
+    int from, end;
+    const uint64_t *mask; /* NULL: all */
+};
+
+static __device__ struct sight sight_of(const struct esp_cuda_arrays &at,
+                                        const struct esp_cuda_query &q, bool sinks)
+{
+    struct sight s = {0, 0, NULL};
+    if (q.length == 0 || (sinks && q.sinks == 0))
+        return s;
+    if (sinks) {
+        s.end = q.sinks;
+        return s;
+    }
+    s.from = q.from < q.contiguous
+                 ? q.from
+                 : at.seen[(size_t)q.row * at.seen_stride + q.from - q.contiguous];
+    s.end = at.pass->first + q.row + 1;
+    if (at.pass->words > 0)
+        s.mask = at.mask + (size_t)q.row * at.pass->words;
+    return s;
+}
+
+/* Which columns start.. of a tile a query sees, as bits. */
+static __device__ __forceinline__ uint64_t seen_of(const struct sight &s, const struct tiles &t,
+                                                   int tile)
+{
+    const int start = t.start(tile), stop = s.end < t.stop(tile) ? s.end : t.stop(tile);
+    uint64_t bits = ~(uint64_t)0;
+    if (stop <= start || stop <= s.from)
+        return 0;
+    if (tile >= t.of_prefix && s.mask) {
+        const int first = start - t.prefix; /* bits of the mask */
+        bits = s.mask[first / 64] >> first % 64;
+    }
+    if (stop - start < 64)
+        bits &= ((uint64_t)1 << (stop - start)) - 1;
+    return s.from > start ? bits >> (s.from - start) << (s.from - start) : bits;
+}
+
+/* Begins to copy a tile of keys or values. */
+template <typename T, int DIM, int WARPS_HIGH>
+static __device__ __forceinline__ void load(T *to, const T *from, int start, int stop,
+                                            int width)
+{
+    typedef struct tiling<T, DIM, WARPS_HIGH> Z;
+    const int eights = DIM / 8;
+    for (int i = threadIdx.x; i < Z::KEYS * eights; i += Z::THREADS) {
+        const int row = i / eights, column = i % eights * 8;
+        const bool there = start + row < stop && column < width;
+        esp_copy_begin(to + row * Z::STRIDE + column,
+                       there ? from + (size_t)(start + row) * width + column : from, there);
+    }
+}
+
+/* The sums of the two queries of a lane, rows `group` and `group + 8` of its warp's tile. */
+template <int DIM> struct sums {
+    float out[DIM / 8][4], top[2], weight[2];
+};
+
+/* Scores of the warp's keys, in the layout of esp_mma's D. */
+template <typename T, int DIM, int WARPS_HIGH>
+static __device__ __forceinline__ void score(float s[][4], const T *q, const T *k)
+{
+    typedef struct tiling<T, DIM, WARPS_HIGH> Z;
+    const int lane = threadIdx.x % ESP_WARP, row = lane % 8, matrix = lane / 8;
+#pragma unroll
+    for (int n = 0; n < Z::EACH / 8; n++)
+        s[n][0] = s[n][1] = s[n][2] = s[n][3] = 0.0f;
+#pragma unroll
+    for (int d = 0; d < DIM; d += 16) {
+        uint32_t a[4];
+        esp_load_matrices(a, q + (row + matrix % 2 * 8) * Z::STRIDE + d + matrix / 2 * 8,
+                          false);
+#pragma unroll
+        for (int n = 0; n < Z::EACH / 8; n += 2) {
+            uint32_t b[4];
+            esp_load_matrices(
+                b, k + (8 * n + row + matrix / 2 * 8) * Z::STRIDE + d + matrix % 2 * 8, false);
+            esp_mma(s[n], a[0], a[1], a[2], a[3], b[0], b[1], T());
+            esp_mma(s[n + 1], a[0], a[1], a[2], a[3], b[2], b[3], T());
+        }
+    }
+}
+
+/* Scores become weights; what is summed so far shrinks if there is a new top. */
+template <typename T, int DIM, int WARPS_HIGH>
+static __device__ __forceinline__ void weigh(float s[][4], struct sums<DIM> &sums,
+                                             const uint64_t seen[2], int first, float cap)
+{
+    typedef struct tiling<T, DIM, WARPS_HIGH> Z;
+    const int t = threadIdx.x % 4;
+    float top[2] = {sums.top[0], sums.top[1]}, shrink[2];
+#pragma unroll
+    for (int n = 0; n < Z::EACH / 8; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const bool sees = seen[i / 2] >> (first + 8 * n + 2 * t + i % 2) & 1;
+            s[n][i] = sees ? esp_cuda_capped(cap, s[n][i]) * LOG2_E : -INFINITY;
+            top[i / 2] = fmaxf(top[i / 2], s[n][i]);
+        }
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        top[i] = fmaxf(top[i], __shfl_xor_sync(ESP_ALL_LANES, top[i], 1));
+        top[i] = fmaxf(top[i], __shfl_xor_sync(ESP_ALL_LANES, top[i], 2));
+        const float base = top[i] == -INFINITY ? 0.0f : top[i];
+        shrink[i] = exp2f(sums.top[i] - base);
+        sums.weight[i] *= shrink[i];
+        sums.top[i] = top[i];
+        top[i] = base;
+    }
+#pragma unroll
+    for (int n = 0; n < Z::EACH / 8; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            s[n][i] = exp2f(s[n][i] - top[i / 2]);
+            sums.weight[i / 2] += s[n][i];
+        }
+#pragma unroll
+    for (int n = 0; n < DIM / 8; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            sums.out[n][i] *= shrink[i / 2];
+}
+
+/* Adds the weighted values of the warp's keys. */
+template <typename T, int DIM, int WARPS_HIGH>
+static __device__ __forceinline__ void add_values(const float s[][4], struct sums<DIM> &sums,
+                                                  const T *v)
+{
+    typedef struct tiling<T, DIM, WARPS_HIGH> Z;
+    const int lane = threadIdx.x % ESP_WARP, row = lane % 8, matrix = lane / 8;
+#pragma unroll
+    for (int key = 0; key < Z::EACH; key += 16) {
+        const float *low = s[key / 8], *high = s[key / 8 + 1];
+        const uint32_t a0 = esp_pack<T>(low[0], low[1]), a1 = esp_pack<T>(low[2], low[3]);
+        const uint32_t a2 = esp_pack<T>(high[0], high[1]), a3 = esp_pack<T>(high[2], high[3]);
+#pragma unroll
+        for (int n = 0; n < DIM / 8; n += 2) {
+            uint32_t b[4];
+            esp_load_matrices(
+                b, v + (key + row + matrix % 2 * 8) * Z::STRIDE + 8 * n + matrix / 2 * 8, true);
+            esp_mma(sums.out[n], a0, a1, a2, a3, b[0], b[1], T());
+            esp_mma(sums.out[n + 1], a0, a1, a2, a3, b[2], b[3], T());
+        }
+    }
+}
+
+/* Where the sums of a query go. */
+template <typename T>
+static __device__ __forceinline__ float *place_of(const struct mma_args<T> &a,
+                                                  const struct esp_cuda_query &q, int share)
+{
+    const size_t head = (size_t)(q.row - a.first_row) * a.heads + q.head;
+    return a.partial + (head * (a.shares + 1) + share) * (a.width + 2);
+}
+
+template <typename T>
+static __device__ __forceinline__ struct esp_cuda_query
+query_of(const struct esp_cuda_arrays &at, const struct mma_args<T> &a, int index)
+{
+    return esp_cuda_find_query(at, index, blockIdx.x, a.group, a.first_row, a.end_row,
+                               a.window);
+}
+
+/* Writes the sums of a warp that has all keys of its queries. */
+template <typename T, int DIM>
+static __device__ void write_sums(const struct mma_args<T> &a, const struct sums<DIM> &sums,
+                                  const struct esp_cuda_query q[2], int share)
+{
+    const int t = threadIdx.x % 4;
+    for (int i = 0; i < 2; i++) {
+        if (q[i].length == 0)
+            continue;
+        float *to = place_of(a, q[i], share);
+#pragma unroll
+        for (int n = 0; n < DIM / 8; n++)
+#pragma unroll
+            for (int j = 0; j < 2; j++)
+                if (8 * n + 2 * t + j < a.width)
+                    to[8 * n + 2 * t + j] = sums.out[n][2 * i + j];
+        if (t == 0) {
+            to[a.width] = sums.top[i];
+            to[a.width + 1] = sums.weight[i];
+        }
+    }
+}
+
+/* Joins the sums of the warps that share the keys of 16 queries. `room`: shared memory, for
+ * (ACROSS, 16, DIM + 2) floats. */
+template <typename T, int DIM, int WARPS_HIGH>
+static __device__ void join_warps(const struct esp_cuda_arrays &at, const struct mma_args<T> &a,
+                                  const struct sums<DIM> &sums, int base, int share,
+                                  float *room)
+{
+    typedef struct tiling<T, DIM, WARPS_HIGH> Z;
+    const int width = DIM + 2, lane = threadIdx.x % ESP_WARP, t = lane % 4;
+    float *mine = room + (threadIdx.x / ESP_WARP * 16 + lane / 4) * width;
+    for (int i = 0; i < 2; i++, mine += 8 * width) {
+        for (int n = 0; n < DIM / 8; n++) {
+            mine[8 * n + 2 * t] = sums.out[n][2 * i];
+            mine[8 * n + 2 * t + 1] = sums.out[n][2 * i + 1];
+        }
+        if (t == 0) {
+            mine[DIM] = sums.top[i];
+            mine[DIM + 1] = sums.weight[i];
+        }
+    }
+    __syncthreads();
+    for (int row = 0; row < 16; row++) {
+        const struct esp_cuda_query q = query_of(at, a, base + row);
+        float top = -INFINITY, shrink[Z::ACROSS];
+        if (q.length == 0)
+            continue;
+        for (int i = 0; i < Z::ACROSS; i++)
+            top = fmaxf(top, room[(16 * i + row) * width + DIM]);
+        for (int i = 0; i < Z::ACROSS; i++)
+            shrink[i] =
+                top == -INFINITY ? 0.0f : exp2f(room[(16 * i + row) * width + DIM] - top);
+        float *to = place_of(a, q, share);
+        for (int d = threadIdx.x; d <= DIM; d += Z::THREADS) {
+            const int from = d < DIM ? d : DIM + 1; /* a value, or the weight */
+            float sum = 0.0f;
+            for (int i = 0; i < Z::ACROSS; i++)
+                sum = fmaf(room[(16 * i + row) * width + from], shrink[i], sum);
+            if (d == DIM) {
+                to[a.width] = top;
+                to[a.width + 1] = sum;
+            } else if (d < a.width) {
+                to[d] = sum;
+            }
+        }
+    }
+}
+
+/* Queries as T, with zeros beyond the width and for places without a query. */
+template <typename T, int DIM, int WARPS_HIGH>
+static __device__ void load_queries(const struct esp_cuda_arrays &at,
+                                    const struct mma_args<T> &a, const float *from, int base,
+                                    T *to)
+{
+    typedef struct tiling<T, DIM, WARPS_HIGH> Z;
+    for (int i = threadIdx.x; i < Z::ROWS * DIM; i += Z::THREADS) {
+        const int row = i / DIM, d = i % DIM;
+        const struct esp_cuda_query q = query_of(at, a, base + row);
+        const bool there = q.length > 0 && d < a.width;
+        to[row * Z::STRIDE + d] = esp_from_float<T>(
+            there ? from[((size_t)q.row * a.heads + q.head) * a.width + d] : 0.0f);
+    }
+}
+
+/* The tiles begin..end-1 that some query of the block sees. */
+template <typename T, int ROWS>
+static __device__ void clip(const struct esp_cuda_arrays &at, const struct mma_args<T> &a,
+                            const struct tiles &t, int base, bool sinks, int *begin, int *end)
+{
+    int first = INT_MAX, last = 0;
+    for (int i = threadIdx.x % ESP_WARP; i < ROWS; i += ESP_WARP) {
+        const struct sight s = sight_of(at, query_of(at, a, base + i), sinks);
+        first = s.end > 0 && s.from < first ? s.from : first;
+        last = s.end > last ? s.end : last;
+    }
+    first = __reduce_min_sync(ESP_ALL_LANES, first);
+    last = __reduce_max_sync(ESP_ALL_LANES, last);
+    while (*begin < *end && t.stop(*begin) <= first)
+        ++*begin;
+    while (*begin < *end && t.start(*end - 1) >= last)
+        --*end;
+}
+
+template <typename T, int DIM, int WARPS_HIGH>
+static __global__ void __launch_bounds__(tiling<T, DIM, WARPS_HIGH>::THREADS, 2)
+    attend_mma_kernel(struct esp_cuda_arrays at, struct mma_args<T> a)
+{
+    typedef struct tiling<T, DIM, WARPS_HIGH> Z;
+    ESP_SHARED(T, q_shared); /* (ROWS, STRIDE), then keys and values of each stage */
+    T *staged = q_shared + Z::ROWS * Z::STRIDE;
+    const int warp = threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
+    const int high = warp % WARPS_HIGH, across = warp / WARPS_HIGH;
+    const int base = blockIdx.y * Z::ROWS, share = blockIdx.z;
+    const bool sinks = share == a.shares;
+    const T *k = a.k + (size_t)blockIdx.x * a.cache_rows * a.width;
+    const T *v = a.v + (size_t)blockIdx.x * a.cache_rows * a.width;
+    if (sinks && at.pass->recent == 0)
+        return;
+    const struct tiles t = tiles_of(at.pass, sinks, Z::KEYS);
+    int begin = sinks ? 0 : share * tiles_each(t, a.shares);
+    int end = sinks ? t.all : begin + tiles_each(t, a.shares);
+    end = end < t.all ? end : t.all;
+    if (begin >= end)
+        return;
+    clip<T, Z::ROWS>(at, a, t, base, sinks, &begin, &end);
+
+    struct esp_cuda_query query[2];
+    struct sight sight[2];
+    struct sums<DIM> sums;
+    for (int i = 0; i < 2; i++) {
+        query[i] = query_of(at, a, base + 16 * high + lane / 4 + 8 * i);
+        sight[i] = sight_of(at, query[i], sinks);
+        sums.top[i] = -INFINITY;
+        sums.weight[i] = 0.0f;
+    }
+#pragma unroll
+    for (int n = 0; n < DIM / 8; n++)
+        sums.out[n][0] = sums.out[n][1] = sums.out[n][2] = sums.out[n][3] = 0.0f;
+
+    for (int tile = begin; tile <= end; tile++) {
+        if (tile < end) { /* the next one begins to be copied */
+            T *to = staged + (tile - begin) % STAGES * 2 * Z::TILE;
+            load<T, DIM, WARPS_HIGH>(to, k, t.start(tile), t.stop(tile), a.width);
+            load<T, DIM, WARPS_HIGH>(to + Z::TILE, v, t.start(tile), t.stop(tile), a.width);
+        }
+        esp_copy_group();
+        if (tile == begin) {
+            load_queries<T, DIM, WARPS_HIGH>(at, a, sinks ? a.for_sinks : a.q, base, q_shared);
+            continue;
+        }
+        esp_copy_wait<1>();
+        __syncthreads();
+        const T *from = staged + (tile - 1 - begin) % STAGES * 2 * Z::TILE;
+        const int first = across * Z::EACH;
+        const uint64_t seen[2] = {seen_of(sight[0], t, tile - 1),
+                                  seen_of(sight[1], t, tile - 1)};
+        float s[Z::EACH / 8][4];
+        score<T, DIM, WARPS_HIGH>(s, q_shared + 16 * high * Z::STRIDE,
+                                  from + first * Z::STRIDE);
+        weigh<T, DIM, WARPS_HIGH>(s, sums, seen, first, a.cap);
+        add_values<T, DIM, WARPS_HIGH>(s, sums, from + Z::TILE + first * Z::STRIDE);
+        __syncthreads();
+    }
+#pragma unroll
+    for (int i = 0; i < 2; i++) { /* the four lanes of a row have weights of their own */
+        sums.weight[i] += __shfl_xor_sync(ESP_ALL_LANES, sums.weight[i], 1);
+        sums.weight[i] += __shfl_xor_sync(ESP_ALL_LANES, sums.weight[i], 2);
+    }
+    if (Z::ACROSS == 1)
+        write_sums(a, sums, query, share);
+    else
+        join_warps<T, DIM, WARPS_HIGH>(at, a, sums, base, share,
+                                       reinterpret_cast<float *>(staged));
+}
+
+/* Block (row, head): joins the shares of a query to its result. `keys` of a tile. */
+template <typename T>
+static __global__ void join_mma_kernel(struct esp_cuda_arrays at, struct mma_args<T> a,
+                                       int keys, int head_dim, T *out, size_t out_stride)
+{
+    const int head = blockIdx.y;
+    const struct esp_cuda_query q =
+        esp_cuda_find_query(at, blockIdx.x, 0, 1, a.first_row, a.end_row, a.window);
+    if (q.length == 0)
+        return;
+    const struct tiles t = tiles_of(at.pass, false, keys);
+    const int each = tiles_each(t, a.shares), used = (t.all + each - 1) / each;
+    const int count = q.sinks > 0 ? used + 1 : used;
+    const float *parts =
+        a.partial + ((size_t)blockIdx.x * a.heads + head) * (a.shares + 1) * (a.width + 2);
+    float top = -INFINITY, weight = 0.0f;
+    for (int i = 0; i < count; i++)
+        top = fmaxf(top, parts[(i < used ? i : a.shares) * (a.width + 2) + a.width]);
+    for (int i = 0; i < count; i++) {
+        const float *part = parts + (i < used ? i : a.shares) * (a.width + 2);
+        weight = fmaf(part[a.width + 1], exp2f(part[a.width] - top), weight);
+    }
+    for (int d = threadIdx.x; d < head_dim; d += blockDim.x) {
+        float sum = 0.0f;
+        for (int i = 0; i < count; i++) {
+            const float *part = parts + (i < used ? i : a.shares) * (a.width + 2);
+            sum = fmaf(part[d], exp2f(part[a.width] - top), sum);
+        }
+        out[(size_t)q.row * out_stride + (size_t)head * head_dim + d] =
+            esp_from_float<T>(sum / weight);
+    }
+}
+
+/* ------------------------------------------------------------------ launching */
+
+/* The kernel for heads of a width: the narrowest that fits. */
+template <typename T> struct variant {
+    void (*kernel)(struct esp_cuda_arrays, struct mma_args<T>);
+    int widest, rows, threads, keys;
+    size_t bytes;
+};
+
+template <typename T, int DIM, int WARPS_HIGH> static struct variant<T> variant_of() {
+    typedef struct tiling<T, DIM, WARPS_HIGH> Z;
+    return {attend_mma_kernel<T, DIM, WARPS_HIGH>, DIM, Z::ROWS, Z::THREADS, Z::KEYS, Z::BYTES};
+}
+
+enum {
+    WIDTHS = 4,
+    VARIANTS = 2 * WIDTHS
+};
+
+/* For few queries, then for many. */
+template <typename T> static const struct variant<T> *variants() {
+    static const struct variant<T> all[VARIANTS] = {
+        variant_of<T, 64, 1>(), variant_of<T, 96, 1>(), variant_of<T, 128, 1>(),
+            variant_of<T, 256, 1>(), variant_of<T, 64, HIGH>(), variant_of<T, 96, HIGH>(),
+            variant_of<T, 128, HIGH>(), variant_of<T, 256, HIGH>()
+    };
+    return all;
+}
+
+template <typename T>
+void esp_cuda_attention_mma(struct esp_cuda_cache *c, int layer, int rows, int chunks)
+{
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    const struct esp_model_desc *d = w->desc;
+    const struct esp_cuda_backend *backend = (struct esp_cuda_backend *)w->base.backend;
+    const size_t at_layer = (size_t)layer * d->kv_heads * c->rows * c->head_width;
+    const int group = d->heads / d->kv_heads;
+    const struct variant<T> *v = variants<T>() + (rows * group > FEW_QUERIES ? (int)WIDTHS : 0);
+    while (v->widest < (int)c->head_width)
+        v++;
+    const int tiles_high = (rows * group + v->rows - 1) / v->rows;
+    int shares = BLOCKS_EACH * backend->multiprocessors / (d->kv_heads * tiles_high);
+    shares = shares < 1 ? 1 : shares < chunks ? shares : chunks;
+    struct mma_args<T> a = {
+        c->q, c->for_sinks, (const T *)c->k + at_layer,
+            (const T *)c->v + at_layer, c->partial, d->heads, group,
+            (int)c->head_width, c->rows, shares, 0, 0, d->layer[layer].window, d->attention_cap
+    };
+    const int together = (int)((size_t)c->partial_rows * (c->chunks + 1) / (shares + 1));
+    for (; a.first_row < rows; a.first_row = a.end_row) {
+        a.end_row = rows - a.first_row < together ? rows : a.first_row + together;
+        const int count = a.end_row - a.first_row;
+        const dim3 grid(d->kv_heads, (count * group + v->rows - 1) / v->rows, shares + 1);
+        ESP_LAUNCH(v->kernel, grid, dim3(v->threads), v->bytes, backend->stream, c->at, a);
+        ESP_LAUNCH((join_mma_kernel<T>), dim3(count, d->heads), dim3(JOIN_THREADS), 0,
+                   backend->stream, c->at, a, v->keys, d->head_dim, (T *)c->attended,
+                   c->q_width);
+    }
+}
+
+template <typename T> static int prepare(struct esp_cuda_backend *backend)
+{
+    for (int i = 0; i < VARIANTS; i++) {
+        const struct variant<T> *v = &variants<T>()[i];
+        ESP_CUDA(backend, cudaFuncSetAttribute((const void *)v->kernel,
+                                               cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                               (int)v->bytes));
+    }
+    return ESP_OK;
+}
+
+int esp_cuda_attention_mma_prepare(struct esp_cuda_backend *backend)
+{
+    int status = prepare<esp_bf16>(backend);
+    return status < 0 ? status : prepare<esp_f16>(backend);
+}
+
+template void esp_cuda_attention_mma<esp_bf16>(struct esp_cuda_cache *, int, int, int);
+template void esp_cuda_attention_mma<esp_f16>(struct esp_cuda_cache *, int, int, int);
