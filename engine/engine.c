@@ -133,6 +133,14 @@ static void name_device(struct esp_engine *e)
                  e->backend->ops->memory_free ? " its" : "");
 }
 
+static void set_context(struct esp_engine *e, int context)
+{
+    e->context = context;
+    esp_model_set_context(e->target, context);
+    if (e->draft)
+        esp_model_set_context(e->draft, context);
+}
+
 /* Opens a backend and copies the weights to it. */
 static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
                        const char *name, char *err, size_t errlen)
@@ -149,6 +157,15 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
                           "--gpu-memory limits what a GPU's memory holds, but --backend %s has "
                           "no such memory; the limit for it is --memory",
                           ops->name);
+    set_context(e, o->context ? o->context : e->target->desc.context);
+    if (status == ESP_OK && !o->context) {
+        esp_memory_fit_context(e, o->gpu_memory);
+        set_context(e, e->context);
+        if (e->context < e->target->desc.context)
+            snprintf(e->notice, sizeof e->notice,
+                     "%.150s has room for texts of %d of the model's %d tokens",
+                     ops->device(e->backend), e->context, e->target->desc.context);
+    }
     if (status == ESP_OK)
         status = esp_memory_plan(e, o->gpu_memory, err, errlen);
     if (status == ESP_OK)
@@ -241,13 +258,8 @@ int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options 
         status =
             esp_fail(err, errlen, ESP_E_ARGUMENT, "%s holds 1 to %d tokens of context, not %d",
                      e->target->path, e->target->desc.context, o->context);
-    if (status == ESP_OK) {
-        e->context = o->context ? o->context : e->target->desc.context;
-        esp_model_set_context(e->target, e->context);
-        if (e->draft)
-            esp_model_set_context(e->draft, e->context);
+    if (status == ESP_OK)
         status = open_best_device(e, o, err, errlen);
-    }
     if (status == ESP_OK && e->draft)
         e->pair = hash_model(e->draft, hash_model(e->target, FNV_BASE));
     if (status == ESP_OK)

@@ -21,7 +21,7 @@ struct esp_engine {
     size_t process_bytes; /* of memory that the process had before */
     uint64_t pair;    /* of both models' numbers, for files that go with them; 0: no draft */
     char device[96];  /* what computes, and how much of the target is in memory */
-    char notice[300]; /* why a faster backend is not used, or "" */
+    char notice[300]; /* why a faster backend is not used, or the context is short; or "" */
 };
 
 #endif

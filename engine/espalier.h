@@ -92,7 +92,8 @@ const char *esp_engine_device(const struct esp_engine *engine);
 /* How much of the target is read again for every pass, and how fast that was so far. False: all
  * of it is in memory. */
 bool esp_engine_streamed(const struct esp_engine *engine, struct esp_streamed *streamed);
-/* With "auto": why a device that exists is not used; else "". */
+/* With "auto": why a device that exists is not used; on a device with little memory: how long
+ * texts may be; else "". */
 const char *esp_engine_notice(const struct esp_engine *engine);
 int esp_engine_context(const struct esp_engine *engine); /* tokens of a text at most */
 double esp_engine_load_seconds(const struct esp_engine *engine);

@@ -69,6 +69,30 @@ static size_t device_room(const struct esp_engine *e, size_t limit)
     return limit > 0 && limit < left ? limit : left;
 }
 
+void esp_memory_fit_context(struct esp_engine *e, size_t limit)
+{
+    enum { STEP = 64, LEAST_SHARE = 4 };
+    const struct esp_backend_ops *ops = e->backend->ops;
+    if (!ops->memory_free)
+        return;
+    e->target->desc.limit = (struct esp_memory_limit){.bytes = 0};
+    const size_t room = device_room(e, limit),
+                 weights = ops->weights_need(&e->target->desc) +
+                           (e->draft ? ops->weights_need(&e->draft->desc) : 0);
+    int least = e->context / LEAST_SHARE / STEP, most = e->context / STEP;
+    if (weights + session_need(e, e->context, e->max_nodes) <= room || least < 1 ||
+        weights + session_need(e, least * STEP, e->max_nodes) > room)
+        return;
+    while (most - least > 1) { /* steps: `least` fits, `most` may not */
+        const int middle = (least + most) / 2;
+        if (weights + session_need(e, middle * STEP, e->max_nodes) <= room)
+            least = middle;
+        else
+            most = middle;
+    }
+    e->context = least * STEP;
+}
+
 int esp_memory_plan(struct esp_engine *e, size_t limit, char *err, size_t errlen)
 {
     const struct esp_backend_ops *ops = e->backend->ops;

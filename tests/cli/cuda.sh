@@ -67,7 +67,12 @@ ESPALIER_EMU_LT=0 $run --backend cuda >"$work/out" 2>"$work/err"
 check "it works without cuBLASLt" cmp -s "$work/out" "$work/plain"
 check "too little memory is told, with what would fit" env ESPALIER_EMU_MEMORY=182000000 sh -c \
     '. tests/shell.sh; fails 1 "a context of .* tokens (--context) would fit" "$@"' sh \
-    $ESPALIER generate -p Once -n 4 --backend cuda --max-nodes 64
+    $ESPALIER generate -p Once -n 4 --backend cuda --max-nodes 64 --context 768
+ESPALIER_EMU_MEMORY=187000000 $ESPALIER generate -p Once -n 4 --backend cuda --max-nodes 64 --drafter linear \
+    >"$work/out" 2>"$work/err"
+check "where no context was asked for, one that fits is taken" cmp -s "$work/out" "$work/plain"
+check "and said" \
+    grep -q "room for texts of [1-7][0-9][0-9] of the model's 768 tokens" "$work/err"
 ESPALIER_EMU_MEMORY=1000000 $run >"$work/out" 2>"$work/err"
 check "then the processor is used" cmp -s "$work/out" "$work/plain"
 check "and it is said why, in one line" test "$(grep -c 'free on emulated GPU.*using the cpu backend' "$work/err")" -eq 1
