@@ -185,16 +185,15 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
     return status;
 }
 
-/* With "auto", the CPU backend replaces a device that fails or is too small. */
+/* With "auto", the CPU backend replaces a device that fails, is too small, or does not compute
+ * what is asked for: a mixture of experts, say. */
 static int open_best_device(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                             size_t errlen)
 {
     if (o->backend && strcmp(o->backend, "auto") != 0)
         return open_device(e, o, o->backend, err, errlen);
     int status = open_device(e, o, "auto", e->notice, sizeof e->notice);
-    const bool head = e->draft && e->draft->head; /* which not every backend computes */
-    if (status == ESP_E_DEVICE || status == ESP_E_MEMORY ||
-        (status == ESP_E_UNSUPPORTED && (head || o->memory > 0))) {
+    if (status == ESP_E_DEVICE || status == ESP_E_MEMORY || status == ESP_E_UNSUPPORTED) {
         struct esp_engine_options cpu = *o;
         cpu.device = 0;
         return open_device(e, &cpu, esp_backend_cpu.name, err, errlen);
