@@ -56,9 +56,9 @@ done
 # The CUDA backend (here on the emulator) computes no mixtures of experts: the processor does then.
 export ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so"
 mixture="$ESPALIER generate -p A -n 4 --temp 0 --context 100 --drafter ar --target $work/qwen3-moe"
-check "a GPU refuses a mixture" fails 1 "mixtures of experts" $mixture --backend cuda
+check "a GPU refuses a mixture" fails 1 "a mixture of experts" $mixture --backend cuda
 $mixture --backend cpu >"$work/plain"
 $mixture --backend auto >"$work/out" 2>"$work/err"
 check "the processor takes it" cmp -s "$work/out" "$work/plain"
-check "and it is said" grep -q "mixtures of experts.*using the cpu backend" "$work/err"
+check "and it is said" grep -q "a mixture of experts.*using the cpu backend" "$work/err"
 finish
