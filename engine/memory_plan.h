@@ -11,9 +11,9 @@
  * ESP_E_MEMORY and a sentence that says what would fit. */
 int esp_memory_plan(struct esp_engine *engine, size_t limit, char *err, size_t errlen);
 
-/* For a user who asked for no context, and a device whose memory (or `limit`, 0: none) has no room
- * for a session of the model's: shortens the engine's context to what fits beside whole models,
- * unless less than a quarter of it is left. To be called before esp_memory_plan(). */
+/* For a user who asked for no context, and a device whose memory (or `limit`, 0: none) has no
+ * room for a session of the model's: shortens the engine's context to what fits beside whole
+ * models, unless less than a quarter of it is left. To be called before esp_memory_plan(). */
 void esp_memory_fit_context(struct esp_engine *engine, size_t limit);
 
 /* Bytes of memory that this process has now; 0 where the system does not tell. */

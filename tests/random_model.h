@@ -25,7 +25,7 @@ struct random_model {
     struct esp_model_desc desc;
     struct esp_layer layers[RANDOM_LAYERS];
     struct esp_expert experts[RANDOM_EXPERTS];
-    float inverse_frequency[64];
+    float inverse_frequency[128];
     void *memory[RANDOM_TENSORS];
     int count;
     unsigned long long state;

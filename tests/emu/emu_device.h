@@ -242,10 +242,11 @@ static inline void emu_load_matrices(uint32_t *r, const void *row, bool turned, 
              &matrices, file, line);
 }
 
-/* ------------------------------------------------------------------ copies in the background */
+/* ------------------------------------------------------------------ copies in the background
+ */
 
-/* See esp_copy_begin in kernels/cuda/device.h. What is copied to holds 0xff from the beginning of
- * a copy until its thread waits; only then is the source read. */
+/* See esp_copy_begin in kernels/cuda/device.h. What is copied to holds 0xff from the beginning
+ * of a copy until its thread waits; only then is the source read. */
 void emu_copy_begin(void *to, const void *from, bool there);
 void emu_copy_group();
 void emu_copy_wait(int left);
