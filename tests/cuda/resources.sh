@@ -27,7 +27,7 @@ awk -v archs="$*" '
         sub(/[<(].*/, "", name)
         variants[name, $1]++
     }
-    $2 == "spill" { most(spilled, name, $7 + $11); most(stack, name, $3) }
+    $2 == "spill" { most(spilled, name, $7 + $11) }
     $2 == "used" {
         most(registers, name SUBSEP $1, $3)
         if (match($0, /[0-9]+ bytes smem/)) most(shared, name, substr($0, RSTART) + 0)
