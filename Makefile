@@ -357,7 +357,8 @@ TEST_ENV := XDG_STATE_HOME=$(abspath $(BUILD))/state ESPALIER_TESTS=tests ESPALI
 CHECK_ARCHS = $(if $(filter true,$(CI)),80 90 100)
 
 # QUICK=1: the short tests alone, without sanitizers, for use while writing code.
-LONG_BIN  = %/terminal %/cursor %/unsafe_text %/bad_tokenizer %/bad_recording %/cuda_failures %/inflate %/pictures
+LONG_BIN  = %/terminal %/cursor %/unsafe_text %/bad_tokenizer %/bad_recording %/cuda_failures %/inflate %/pictures \
+            %/cuda_blocks %/tree_attention %/windows_agree
 QUICK_BIN = $(filter-out $(LONG_BIN),$(filter $(BUILD)/tests/unit/%,$(TEST_BIN)))
 
 ifeq ($(QUICK),1)
