@@ -246,7 +246,9 @@ CUDA_KNOWN     = $(filter $(CUDA_ARCHS),$(patsubst compute_%,%,$(shell $(NVCC) -
 CUDA_PTX       = $(sort $(firstword $(CUDA_KNOWN)) $(lastword $(CUDA_KNOWN)))
 CUDA_GENCODE   = $(foreach a,$(CUDA_KNOWN),-gencode arch=compute_$(a),code=sm_$(a)) \
                  $(foreach a,$(CUDA_PTX),-gencode arch=compute_$(a),code=compute_$(a))
-NVCC_FLAGS    ?= -O3 -lineinfo --threads 4
+# Compressed, the library is a sixth as large; older nvcc do not know that.
+NVCC_SMALL    := $(if $(NVCC),$(findstring --compress-mode,$(shell $(NVCC) --help)))
+NVCC_FLAGS    ?= -O3 -lineinfo --threads 4 $(NVCC_SMALL:%=%=size)
 
 ifneq ($(NVCC),)
 cuda: $(BUILD)/libespalier-cuda.so
