@@ -509,12 +509,8 @@ static __global__ void __launch_bounds__(THREADS, 2) /* at least two blocks at a
         }
     }
     float *mine = parts + (warp * ESP_CUDA_TILE + group) * width + 2 * t;
-    for (int j = 0; j < GROUPS; j++) {
-        mine[COLUMNS * j] = sum[j][0];
-        mine[COLUMNS * j + 1] = sum[j][1];
-        mine[8 * width + COLUMNS * j] = sum[j][2];
-        mine[8 * width + COLUMNS * j + 1] = sum[j][3];
-    }
+    for (int j = 0; j < GROUPS; j++)
+        esp_mma_store(mine + COLUMNS * j, width, sum[j]);
     __syncthreads();
     finish_tile(at, a, parts, first, width, rows);
 }

@@ -157,6 +157,15 @@ static __device__ __forceinline__ void esp_mma(float d[4], uint32_t a0, uint32_t
 #endif
 }
 
+/* Writes a lane's part of D; `to` is where d[0] belongs in rows of `width` numbers. */
+static __device__ __forceinline__ void esp_mma_store(float *to, int width, const float d[4])
+{
+    to[0] = d[0];
+    to[1] = d[1];
+    to[8 * width] = d[2];
+    to[8 * width + 1] = d[3];
+}
+
 /* D += A B for one warp, of signed bytes: A (16, 32), B (32, 8), D (16, 8) of integers, as
  * mma.sync.m16n8k32 lays them out: a word holds four bytes of neighbouring columns, from
  *   a0: A[group][4t], a1: A[group + 8][4t], a2: A[group][4t + 16], a3: A[group + 8][4t + 16],

@@ -127,12 +127,8 @@ static __global__ void __launch_bounds__(THREADS)
         }
     }
     float *mine = parts + (warp * ESP_CUDA_TILE + group) * width + 2 * t;
-    for (int j = 0; j < GROUPS; j++) {
-        mine[COLUMNS * j] = sum[j][0];
-        mine[COLUMNS * j + 1] = sum[j][1];
-        mine[8 * width + COLUMNS * j] = sum[j][2];
-        mine[8 * width + COLUMNS * j + 1] = sum[j][3];
-    }
+    for (int j = 0; j < GROUPS; j++)
+        esp_mma_store(mine + COLUMNS * j, width, sum[j]);
     __syncthreads();
     finish_tile(at, a, parts, first, width, rows);
     if (a.epilogue == ESP_CUDA_LOGITS && blockIdx.x == gridDim.x - 1)
