@@ -37,7 +37,9 @@ struct esp_engine_options {
     const char *backend; /* "auto" (NULL), "cpu" or "cuda" */
     int threads;         /* 0: one per core, which is also the most */
     int device;          /* which GPU, numbered from 0 */
-    bool exact;    /* the same bits for any size of tree, on every backend; may be slower */
+    /* The same bits for any size of tree, which the CPU always gives; and activations of 16
+     * bits beside weights of fewer than 8, where the CPU takes 8. Slower. */
+    bool exact;
     int max_nodes; /* largest tree, 1..ESP_MAX_NODES; 0: 256 */
     int context;   /* most tokens of a text; 0: as many as the target allows */
     /* 0, or about how many bytes the process may take with one session: layers of the target

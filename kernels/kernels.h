@@ -327,9 +327,10 @@ struct esp_backend_ops {
 
     /* One sentence about the last call that failed on the device, or "". */
     const char *(*failure)(const struct esp_backend *backend);
-    /* Asks for the promise above to the last bit; to be called before weights are opened. NULL:
-     * the promise always holds. Without it, the order of a sum may depend on the size of the
-     * batch. */
+    /* To be called before weights are opened. Asks for the promise above to the last bit, which
+     * the CPU always keeps; elsewhere the order of a sum may depend on the size of the batch.
+     * And for products that lose as little as they can: without it, the CPU cuts activations to
+     * 8 bits instead of 16 where some weights have fewer than 8. NULL: nothing changes. */
     void (*set_exact)(struct esp_backend *backend, bool exact);
     /* Of a memory of its own: bytes that are free, and bytes that weights (with a limit: the
      * most that fits in it, or the least that is possible), a cache or rows will take. */

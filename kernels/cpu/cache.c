@@ -96,6 +96,8 @@ static void set_sizes(struct esp_cpu_cache *c, struct esp_weights *weights, int 
     c->attended.stride = c->q_width;
     c->up.stride = c->ffn;
     c->expert_in.stride = c->hidden;
+    c->normed.bytes = c->attended.bytes = c->up.bytes = c->expert_in.bytes = c->joined.bytes =
+        ((const struct esp_cpu_weights *)weights)->cut_bytes;
     if (d->reads == ESP_READS_EAGLE3)
         c->joined.stride =
             esp_cpu_pad(d->input > 2 * d->hidden ? d->input : 2 * d->hidden, ESP_PANEL);

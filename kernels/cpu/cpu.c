@@ -149,6 +149,11 @@ static const char *failure(const struct esp_backend *backend)
     return ((const struct esp_cpu_backend *)backend)->failure;
 }
 
+static void set_exact(struct esp_backend *backend, bool exact)
+{
+    ((struct esp_cpu_backend *)backend)->exact = exact;
+}
+
 const struct esp_backend_ops esp_backend_cpu = {
     .gives_states = true,
     .windows = true,
@@ -158,6 +163,7 @@ const struct esp_backend_ops esp_backend_cpu = {
     .close = close_backend,
     .device = device,
     .failure = failure,
+    .set_exact = set_exact,
     .cache_need = esp_cpu_cache_need,
     .rows_need = esp_cpu_rows_need,
     .weights_open = esp_cpu_weights_open,

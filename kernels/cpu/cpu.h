@@ -20,6 +20,7 @@ struct esp_cpu_backend {
     struct esp_backend base;
     const struct esp_cpu_isa *isa;
     struct esp_pool *pool;
+    bool exact;            /* asked for by set_exact() */
     int threads;           /* of the pool */
     double worth_a_thread; /* a pass is divided among one thread for so many multiply-adds */
     char device[64];
@@ -51,7 +52,7 @@ struct esp_cpu_weights {
     struct esp_tensor embedding;
     struct esp_tensor position_embedding; /* a copy, or no data */
     const struct esp_packed *embedding_head;
-    bool split, cut;               /* some product reads vectors split; as integers */
+    bool split, cut, cut_bytes; /* some product reads vectors split; as integers; of 8 bits */
     double work_layers, work_head; /* multiply-adds for one row */
     void *memory;
     size_t bytes;

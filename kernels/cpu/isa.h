@@ -37,15 +37,17 @@ struct esp_packed {
     const struct esp_tensor *stored;
 };
 
-/* ESP_CUT_COLUMNS activations as integers of 16 bits and a power of two. A function of an
- * instruction set reads what another function of the same set wrote. */
+/* ESP_CUT_COLUMNS activations as integers and a scale. A function of an instruction set reads
+ * what another function of the same set wrote. */
 struct esp_cut {
     float scale;      /* activation = scale * integer; NaN if one of them is no finite number */
     float less_total; /* -scale * sum of the integers */
     int32_t by_8, by_16, by_128;       /* sum of the integers times that */
     int32_t first_by_32, second_by_32; /* of the first and the last 16 of them */
     int32_t unused;
-    int16_t x[ESP_CUT_COLUMNS]; /* in the order and form that the instruction set wants */
+    /* int16_t x[ESP_CUT_COLUMNS], in the order and form that the instruction set wants; or
+     * int8_t, where esp_vectors.bytes is set, in their own order, and then no more follows */
+    int16_t x[ESP_CUT_COLUMNS];
 };
 
 /* Vectors of activations, padded, and the same as split() and cut() left them, for products
@@ -55,7 +57,8 @@ struct esp_vectors {
     size_t stride;       /* a multiple of ESP_PANEL */
     void *parts;         /* esp_parts_bytes(rows, stride), zeroed once */
     struct esp_cut *cut; /* esp_cut_count(rows, stride), see esp_cut_at() */
-    int together;        /* rows of cut */
+    int together;        /* rows of cut that lie together */
+    bool bytes;          /* cut() makes integers of 8 bits, not of 16 */
 };
 
 /* y[i] = W x[i] + bias for `rows` vectors, or y[i] += that. Row i of y is y_row[i] if given. */
@@ -151,12 +154,20 @@ extern const struct esp_cpu_isa esp_cpu_isa_generic, esp_cpu_isa_avx2, esp_cpu_i
 /* Asks the system for the use of AMX's tiles. */
 bool esp_cpu_amx_allowed(void);
 
+/* The cut `count` places behind x. Those of bytes are shorter: each is one line of the cache.
+ */
+static inline struct esp_cut *esp_cut_skip(const struct esp_cut *x, size_t count, bool bytes)
+{
+    const size_t size = sizeof *x - (bytes ? ESP_CUT_COLUMNS : 0);
+    return (struct esp_cut *)(void *)((char *)(void *)x + count * size);
+}
+
 /* Up to ESP_TOGETHER rows lie together, (block, row); `together` is the same for all rows. */
 static inline struct esp_cut *esp_cut_at(const struct esp_vectors *v, int row, int block)
 {
     const size_t blocks = v->stride / ESP_CUT_COLUMNS, t = (size_t)v->together;
     const size_t first = (size_t)row / t * t * blocks;
-    return v->cut + first + (size_t)block * t + (size_t)row % t;
+    return esp_cut_skip(v->cut, first + (size_t)block * t + (size_t)row % t, v->bytes);
 }
 
 /* How many together for a batch of `rows`, and how much room all then need. */

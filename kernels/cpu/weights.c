@@ -28,8 +28,8 @@ struct packer {
     void *user;
     struct esp_pool *pool;
     int threads;
-    bool pairs; /* the instruction set wants them */
-    bool any_pairs, any_blocks;
+    bool pairs;                            /* the instruction set wants them */
+    bool any_pairs, any_blocks, any_small; /* any_small: of fewer than 8 bits */
     char *stored; /* (threads, room) bytes for rows as they are stored */
     size_t room;
     /* With a limit: the layer, or -1; the matrices of all layers are being told to the stream;
@@ -128,6 +128,12 @@ static void pack_embedding(struct packer *p, struct esp_tensor *out, const struc
         esp_pool_run(p->pool, packing.parts, copy_part, &packing);
 }
 
+static void note_blocks(struct packer *p, enum esp_dtype dtype)
+{
+    p->any_blocks |= esp_dtype_quantised(dtype);
+    p->any_small |= esp_dtype_quantised(dtype) && dtype != ESP_Q8_0;
+}
+
 static int pack_matrix(struct packer *p, struct esp_packed *w, const struct esp_tensor *t,
                        const struct esp_tensor *bias)
 {
@@ -138,7 +144,7 @@ static int pack_matrix(struct packer *p, struct esp_packed *w, const struct esp_
     w->panels = (int)(outputs / ESP_PANEL);
     w->pairs = p->pairs && t->dtype == ESP_BF16;
     p->any_pairs |= w->pairs;
-    p->any_blocks |= esp_dtype_quantised(t->dtype);
+    note_blocks(p, t->dtype);
     const bool streamed = p->layer >= 0 && esp_cpu_stream_has(p->stream, p->layer);
     if (p->telling && p->layer >= 0)
         return esp_cpu_stream_add(p->stream, p->layer, t, &w->stored, p->err, p->errlen);
@@ -223,7 +229,7 @@ static int pack_ends(struct packer *p, struct esp_cpu_weights *w)
         return pack_matrix(p, &w->head, &d->head, NULL);
     w->head = lender->head;
     p->any_pairs |= w->head.pairs;
-    p->any_blocks |= esp_dtype_quantised(w->head.dtype);
+    note_blocks(p, w->head.dtype);
     return 0;
 }
 
@@ -427,6 +433,7 @@ int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backe
     }
     w->split = p.any_pairs;
     w->cut = p.any_blocks;
+    w->cut_bytes = p.any_small && !((struct esp_cpu_backend *)backend)->exact;
     *weights = &w->base;
     return 0;
 }

@@ -22,7 +22,7 @@ tokenizer() {
     }'
 }
 text() {
-    $ESPALIER generate -p "A tree that grows on a wall" -n 48 --temp 0 --backend cpu --context 100 \
+    $ESPALIER generate -p "A tree that grows on a wall" -n 48 --temp 0 --backend cpu --exact --context 100 \
         --drafter "$1" --target "$2" --draft "$3"
 }
 

@@ -4,9 +4,10 @@
  *     make bench-cpu [BENCH='best 2 256 Q8_0 Q4_K']
  *
  * The arguments are an instruction set or `best`, the number of threads, megabytes of weights,
- * and types (none: all). Columns: the rate with one row, in GB/s and in percent of the read
- * rate; the time of 2, 4, .. rows over the time of one; the rate of multiplications with 256
- * rows. The best of ROUNDS rounds counts.
+ * and types (none: all). Quantised types are measured with activations of 16 and of 8 bits.
+ * Columns: the rate with one row, in GB/s and in percent of the read rate; the time of 2, 4, ..
+ * rows over the time of one; the rate of multiplications with 256 rows. The best of ROUNDS
+ * rounds counts.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include "kernels/dtype.h"
 
 enum { COLUMNS = 2048, PANELS_PART = 64, ROUNDS = 5, MOST_ROWS = 256 };
+#define SECONDS 0.4
 
 struct bench {
     const struct esp_cpu_isa *isa;
@@ -59,7 +61,8 @@ static void read_memory(void *arg, int part, int thread)
 static double best(struct esp_pool *pool, struct bench *b, void (*run)(void *, int, int))
 {
     double least = 1e9;
-    for (int i = 0; i < ROUNDS; i++) {
+    const double end = esp_clock() + SECONDS;
+    for (int i = 0; i < ROUNDS || esp_clock() < end; i++) {
         double start = esp_clock();
         esp_pool_run(pool, b->parts, run, b);
         double seconds = esp_clock() - start;
@@ -102,17 +105,17 @@ static void prepare(struct bench *b, const struct esp_vectors *in, float *y, int
         b->isa->cut(in, i, 0, COLUMNS);
 }
 
-static void measure(struct esp_pool *pool, struct bench *b, double rate)
+static void measure(struct esp_pool *pool, struct bench *b, double rate, bool bytes)
 {
     static const int rows[] = {1, 2, 4, 8, 16, 32, 64, 256};
-    struct esp_vectors in = {.stride = COLUMNS};
+    struct esp_vectors in = {.stride = COLUMNS, .bytes = bytes};
     in.x = esp_cpu_alloc(MOST_ROWS, COLUMNS * sizeof(float));
     in.cut = esp_cpu_alloc(esp_cut_count(MOST_ROWS, COLUMNS), sizeof *in.cut);
     float *y = esp_cpu_alloc((size_t)b->w.panels * ESP_PANEL, MOST_ROWS * sizeof(float));
     double one = 0, last = 0;
     for (int i = 0; i < MOST_ROWS * COLUMNS; i++)
         in.x[i] = (float)(i % 113 - 56) / 56;
-    printf("| %s |", esp_dtype_name(b->w.dtype));
+    printf("| %s%s |", esp_dtype_name(b->w.dtype), bytes ? ", 8 bits" : "");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         in.together = esp_cut_together(rows[i]);
         prepare(b, &in, y, rows[i]);
@@ -136,7 +139,7 @@ int main(int argc, char **argv)
 {
     const char *isa = argc > 1 && strcmp(argv[1], "best") != 0 ? argv[1] : NULL;
     const int threads = argc > 2 ? atoi(argv[2]) : 0;
-    const size_t bytes = (size_t)(argc > 3 ? atoi(argv[3]) : 256) << 20;
+    const size_t bytes = (size_t)((argc > 3 ? atof(argv[3]) : 256) * 1048576);
     char err[256];
     struct esp_backend *backend;
     if (esp_cpu_open(&backend, isa, threads, err, sizeof err) < 0) {
@@ -163,7 +166,9 @@ int main(int argc, char **argv)
         if (!wanted)
             continue;
         fill(&b, (enum esp_dtype)t, bytes);
-        measure(cpu->pool, &b, rate);
+        measure(cpu->pool, &b, rate, false);
+        if (esp_dtype_quantised(b.w.dtype))
+            measure(cpu->pool, &b, rate, true);
         esp_cpu_free((void *)b.w.bias);
     }
     esp_cpu_free(memory);

@@ -36,8 +36,8 @@ static const int32_t some_tokens[TOKENS] = {1,  5,  9, 33, 2,  60, 61, 7, 0,  12
                                             11, 18, 3, 22, 27, 50, 6,  8, 19, 30, 31, 4};
 
 /* Logits of every token of the sequence: (TOKENS, vocabulary). */
-static void run(const struct esp_model *model, const int32_t *tokens,
-                float logits[TOKENS][MAX_VOCABULARY])
+static void run_as(const struct esp_model *model, bool exact, const int32_t *tokens,
+                   float logits[TOKENS][MAX_VOCABULARY])
 {
     const struct esp_backend_ops *ops = &esp_backend_cpu;
     struct esp_backend *backend;
@@ -49,6 +49,7 @@ static void run(const struct esp_model *model, const int32_t *tokens,
     for (int i = 0; i < TOKENS; i++)
         positions[i] = i;
     CHECK(ops->open(&backend, 2, err, sizeof err) == 0, "%s", err);
+    ops->set_exact(backend, exact);
     CHECK(ops->weights_open(&weights, backend, &model->desc, NULL, NULL, err, sizeof err) == 0,
           "%s", err);
     CHECK(ops->cache_open(&cache, weights, TOKENS, TOKENS, err, sizeof err) == 0);
@@ -62,6 +63,12 @@ static void run(const struct esp_model *model, const int32_t *tokens,
     ops->cache_close(cache);
     ops->weights_close(weights);
     ops->close(backend);
+}
+
+static void run(const struct esp_model *model, const int32_t *tokens,
+                float logits[TOKENS][MAX_VOCABULARY])
+{
+    run_as(model, true, tokens, logits);
 }
 
 static double distance(float a[TOKENS][MAX_VOCABULARY], float b[TOKENS][MAX_VOCABULARY],
@@ -147,6 +154,9 @@ TEST(every_quantised_type_gives_the_logits_of_its_numbers)
     run(model, tokens, logits);
     double error = distance(logits, wanted, model->desc.vocabulary);
     CHECK(error < 1e-3, "logits differ by %g", error);
+    run_as(model, false, tokens, logits);
+    error = distance(logits, wanted, model->desc.vocabulary);
+    CHECK(error > 1e-3 && error < 0.1, "with activations of 8 bits logits differ by %g", error);
     esp_model_close(model);
 }
 

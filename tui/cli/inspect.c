@@ -189,8 +189,9 @@ const struct cli_command cli_inspect = {
     .name = "inspect",
     .arguments = "[TARGET [DRAFT]]",
     .summary = "what a model holds and whether a pair fits",
-    .flags = "target draft backend threads memory gpu-memory device max-nodes context json "
-             "perplexity",
+    .flags =
+        "target draft backend threads memory gpu-memory device exact max-nodes context json "
+        "perplexity",
     .most = 2,
     .names_models = true,
     .run = run,

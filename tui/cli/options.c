@@ -121,7 +121,9 @@ static const struct cli_flag fixed[] = {
      "there "
      "for every pass"},
     {"device", DEVICE, "N", "which GPU, numbered from 0 (default: 0)"},
-    {"exact", EXACT, NULL, "on a GPU: the same sums for every size of tree, to the last bit"},
+    {"exact", EXACT, NULL,
+     "on a GPU the same sums for every size of tree; on the processor 16 bits of activations, "
+     "not 8, beside weights of 4 to 6 bits"},
     {"max-nodes", MAX_NODES, "N", "memory for trees of N nodes (default 256)"},
     {"context", CONTEXT, "N", "tokens of context (default: what the target allows)"},
     {"trials", TRIALS, "N", "continuations that are sampled per pair (default 200)"},

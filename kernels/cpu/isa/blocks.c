@@ -1,7 +1,9 @@
 /* blocks.c - the matrix product on quantised blocks, which are never expanded in memory.
  *
- * The activations of 32 columns become 16-bit integers with one power of two as their scale
- * (esp_cut_vector): what is lost is at most 2^-15 of the largest of them. The weights of 32
+ * The activations of 32 columns become integers with one scale (esp_cut_vector): of 16 bits,
+ * with a power of two as their scale, so that at most 2^-15 of the largest of them is lost; or
+ * of 8 bits (esp_vectors.bytes), with a 127th of the largest as their scale, which takes half
+ * the work and loses little beside what weights of 4 to 6 bits have lost. The weights of 32
  * columns are small integers with one scale, or with two for 16 columns each. So the dot
  * product of a block is an exact integer, whatever the order and the instruction set. Then
  *
@@ -22,13 +24,12 @@
 #include "kernels/cpu/isa/bytes.h"
 #include "kernels/cpu/isa/parts.h"
 
-enum { AHEAD = 2048, LINE = 64, HALF = 32 };
+enum { AHEAD = 4096, LINE = 64, HALF = 32 };
 
 /* ------------------------------------------------------------------ activations */
 
-/* Numbers x of a block and their exponent: |x| 2^(141 - exponent) rounds to at most 32512, the
- * most for which 256 high + low with two signed bytes holds. */
-V16 uint32_t common_exponent(const float *x)
+/* The largest of the numbers of a block, without its sign. Above all: what is not finite. */
+V16 uint32_t largest_bits(const float *x)
 {
     uint32_t most = 0;
     for (int i = 0; i < ESP_CUT_COLUMNS; i++) {
@@ -37,6 +38,39 @@ V16 uint32_t common_exponent(const float *x)
         bits &= 0x7fffffffu;
         most = bits > most ? bits : most;
     }
+    return most;
+}
+
+/* x * up, rounded; at most 2^22. */
+V16 int16_t to_integer(float x, float up)
+{
+    const float shifted = x * up + V16_ROUND;
+    int32_t bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    return (int16_t)(bits - 0x4b400000);
+}
+
+V16 void store_totals(struct esp_cut *out, const int16_t q[ESP_CUT_COLUMNS], float scale)
+{
+    int32_t first = 0, second = 0;
+    for (int i = 0; i < ESP_CUT_COLUMNS / 2; i++) {
+        first += q[i];
+        second += q[i + ESP_CUT_COLUMNS / 2];
+    }
+    out->scale = scale;
+    out->less_total = -(float)(first + second) * scale;
+    out->by_8 = 8 * (first + second);
+    out->by_16 = 16 * (first + second);
+    out->by_128 = 128 * (first + second);
+    out->first_by_32 = 32 * first;
+    out->second_by_32 = 32 * second;
+}
+
+/* Numbers x of a block and their exponent: |x| 2^(141 - exponent) rounds to at most 32512, the
+ * most for which 256 high + low with two signed bytes holds. */
+V16 uint32_t common_exponent(const float *x)
+{
+    const uint32_t most = largest_bits(x);
     return most >= 0x7f800000u            ? 0
            : (most + 0x1ffffu) >> 23 < 15 ? 15
                                           : (most + 0x1ffffu) >> 23;
@@ -56,32 +90,39 @@ V16 void cut_block(struct esp_cut *out, const float *x)
     const float scale = exponent ? power_of_two(exponent - 14) : NAN;
     const float up = exponent ? power_of_two(268 - exponent) : 0.0f;
     int16_t q[ESP_CUT_COLUMNS];
-    int32_t first = 0, second = 0;
-    for (int i = 0; i < ESP_CUT_COLUMNS; i++) {
-        const float shifted = (exponent ? x[i] : 0.0f) * up + V16_ROUND;
-        int32_t bits;
-        memcpy(&bits, &shifted, sizeof bits);
-        q[i] = (int16_t)(bits - 0x4b400000);
-    }
-    for (int i = 0; i < ESP_CUT_COLUMNS / 2; i++) {
-        first += q[i];
-        second += q[i + ESP_CUT_COLUMNS / 2];
-    }
+    for (int i = 0; i < ESP_CUT_COLUMNS; i++)
+        q[i] = to_integer(exponent ? x[i] : 0.0f, up);
     s16_store_block(out->x, q);
-    out->scale = scale;
-    out->less_total = -(float)(first + second) * scale;
-    out->by_8 = 8 * (first + second);
-    out->by_16 = 16 * (first + second);
-    out->by_128 = 128 * (first + second);
-    out->first_by_32 = 32 * first;
-    out->second_by_32 = 32 * second;
+    store_totals(out, q, scale);
+}
+
+/* The same with 8 bits: the largest of them becomes 127. */
+V16 void cut_block_to_bytes(struct esp_cut *out, const float *x)
+{
+    const uint32_t bits = largest_bits(x);
+    const bool finite = bits < 0x7f800000u;
+    float most;
+    memcpy(&most, &bits, sizeof most);
+    most = most > 0x1p-100f ? most : 0x1p-100f;
+    const float scale = finite ? most / 127.0f : NAN, up = finite ? 127.0f / most : 0.0f;
+    int16_t q[ESP_CUT_COLUMNS];
+    for (int i = 0; i < ESP_CUT_COLUMNS; i++) {
+        q[i] = to_integer(finite ? x[i] : 0.0f, up);
+        ((int8_t *)out->x)[i] = (int8_t)q[i];
+    }
+    store_totals(out, q, scale);
 }
 
 void esp_cut_vector(const struct esp_vectors *v, int row, int begin, int end)
 {
-    for (int c = begin; c < end; c += ESP_CUT_COLUMNS)
-        cut_block(esp_cut_at(v, row, c / ESP_CUT_COLUMNS),
-                  v->x + (size_t)row * v->stride + (size_t)c);
+    for (int c = begin; c < end; c += ESP_CUT_COLUMNS) {
+        struct esp_cut *out = esp_cut_at(v, row, c / ESP_CUT_COLUMNS);
+        const float *x = v->x + (size_t)row * v->stride + (size_t)c;
+        if (v->bytes)
+            cut_block_to_bytes(out, x);
+        else
+            cut_block(out, x);
+    }
 }
 
 /* ------------------------------------------------------------------ a block by all rows */
@@ -99,6 +140,7 @@ enum form { LESS_8, LESS_16, LESS_128, MINIMUM, TWO_SCALES };
 struct tile {
     const struct esp_cut *cut; /* (block, together) */
     int rows, together;
+    bool bytes; /* activations of 8 bits */
     float *sum; /* (rows, 2, 16) */
 };
 
@@ -112,14 +154,25 @@ V16 struct v16 less(struct s16 sum, int32_t offset)
     return s16_to_float(s16_sub(sum, s16_set(offset)));
 }
 
-V16 void add_rows(const struct unpacked *u, const enum form form, const struct esp_cut *x,
-                  float *sum, const int rows)
+/* Weights below 64: two products with bytes fit 16 bits. */
+V16 void dots(struct s16 out[][2], const struct unpacked *u, const enum form form,
+              const int from, const int to, const struct esp_cut *x, const int rows,
+              const bool bytes)
 {
-    struct s16 dot[ESP_ROWS][2], last[ESP_ROWS][2];
-    s16_dots(dot, u->w, 0, form == TWO_SCALES ? GROUPS / 2 : GROUPS, x, rows);
+    if (bytes)
+        s8_dots(out, u->w, from, to, x, rows, form != LESS_128);
+    else
+        s16_dots(out, u->w, from, to, x, rows);
+}
+
+V16 void add_rows(const struct unpacked *u, const enum form form, const struct esp_cut *x,
+                  float *sum, const int rows, const bool bytes)
+{
+    struct s16 dot[ESP_BYTE_ROWS][2], last[ESP_BYTE_ROWS][2];
+    dots(dot, u, form, 0, form == TWO_SCALES ? GROUPS / 2 : GROUPS, x, rows, bytes);
     if (form == TWO_SCALES)
-        s16_dots(last, u->w, GROUPS / 2, GROUPS, x, rows);
-    UNROLL for (int r = 0; r < rows; r++, x++)
+        dots(last, u, form, GROUPS / 2, GROUPS, x, rows, bytes);
+    UNROLL for (int r = 0; r < rows; r++, x = esp_cut_skip(x, 1, bytes))
     {
         UNROLL for (int half = 0; half < 2; half++, sum += ESP_LANES)
         {
@@ -143,39 +196,47 @@ V16 void add_rows(const struct unpacked *u, const enum form form, const struct e
 
 /* Several rows. Functions of their own, so that the compiler keeps a panel's weights in
  * registers in their loops, whatever the formats do around them. */
-#define FORM(name, form)                                                                       \
+#define ROWS_OF(name, form, most, bytes)                                                       \
     static __attribute__((noinline)) void name(const struct unpacked *u,                       \
                                                const struct esp_cut *x, float *sum, int rows)  \
     {                                                                                          \
         const struct unpacked here = *u;                                                       \
-        for (; rows >= ESP_ROWS; rows -= ESP_ROWS, x += ESP_ROWS, sum += ESP_ROWS * ESP_PANEL) \
-            add_rows(&here, form, x, sum, ESP_ROWS);                                           \
-        if (rows)                                                                              \
-            add_rows(&here, form, x, sum, 1);                                                  \
+        for (; rows >= most; rows -= most, sum += most * ESP_PANEL) {                          \
+            add_rows(&here, form, x, sum, most, bytes);                                        \
+            x = esp_cut_skip(x, most, bytes);                                                  \
+        }                                                                                      \
+        for (; rows; rows--, sum += ESP_PANEL) {                                               \
+            add_rows(&here, form, x, sum, 1, bytes);                                           \
+            x = esp_cut_skip(x, 1, bytes);                                                     \
+        }                                                                                      \
     }
-FORM(rows_less_8, LESS_8)
-FORM(rows_less_16, LESS_16)
-FORM(rows_less_128, LESS_128)
-FORM(rows_above_minimum, MINIMUM)
-FORM(rows_of_two_scales, TWO_SCALES)
+#define FORM(form)                                                                             \
+    ROWS_OF(rows_##form, form, ESP_ROWS, false)                                                \
+    ROWS_OF(rows_of_bytes_##form, form, ESP_BYTE_ROWS, true)
+FORM(LESS_8)
+FORM(LESS_16)
+FORM(LESS_128)
+FORM(MINIMUM)
+FORM(TWO_SCALES)
 
 /* One row streams past the weights once: nothing but their way to the registers counts. */
 V16 void add_block(const struct unpacked *u, const enum form form, const struct tile *t,
                    int block)
 {
-    const struct esp_cut *x = t->cut + (size_t)block * (size_t)t->together;
-    if (t->rows == 1)
-        add_rows(u, form, x, t->sum, 1);
-    else if (form == LESS_8)
-        rows_less_8(u, x, t->sum, t->rows);
-    else if (form == LESS_16)
-        rows_less_16(u, x, t->sum, t->rows);
-    else if (form == LESS_128)
-        rows_less_128(u, x, t->sum, t->rows);
-    else if (form == MINIMUM)
-        rows_above_minimum(u, x, t->sum, t->rows);
+    typedef void rows_fn(const struct unpacked *, const struct esp_cut *, float *, int);
+    static rows_fn *const several[][2] = {{rows_LESS_8, rows_of_bytes_LESS_8},
+                                          {rows_LESS_16, rows_of_bytes_LESS_16},
+                                          {rows_LESS_128, rows_of_bytes_LESS_128},
+                                          {rows_MINIMUM, rows_of_bytes_MINIMUM},
+                                          {rows_TWO_SCALES, rows_of_bytes_TWO_SCALES}};
+    const struct esp_cut *x =
+        esp_cut_skip(t->cut, (size_t)block * (size_t)t->together, t->bytes);
+    if (t->rows > 1)
+        several[form][t->bytes](u, x, t->sum, t->rows);
+    else if (t->bytes)
+        add_rows(u, form, x, t->sum, 1, true);
     else
-        rows_of_two_scales(u, x, t->sum, t->rows);
+        add_rows(u, form, x, t->sum, 1, false);
 }
 
 /* ------------------------------------------------------------------ the formats */
@@ -415,7 +476,7 @@ V16 void panel_by_tile(const enum esp_dtype dtype, const struct esp_packed *w, i
     const int blocks = w->columns / numbers;
     const char *data = (const char *)w->data + (size_t)panel * (size_t)blocks * (size_t)bytes;
     float sum[ESP_TOGETHER * ESP_PANEL] __attribute__((aligned(64)));
-    const struct tile t = {esp_cut_at(&p->in, row, 0), rows, p->in.together, sum};
+    const struct tile t = {esp_cut_at(&p->in, row, 0), rows, p->in.together, p->in.bytes, sum};
     for (int i = 0; i < rows; i++)
         memcpy(sum + i * ESP_PANEL, w->bias + (size_t)panel * ESP_PANEL,
                ESP_PANEL * sizeof *sum);

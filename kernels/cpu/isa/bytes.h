@@ -2,11 +2,16 @@
  * instruction set, beside the floats of simd.h.
  *
  * `struct b64` holds four columns of sixteen outputs: 32-bit lane j is output j. The bytes are
- * unsigned weights. s16_dot() adds their products with sixteen-bit activations; the sums are
- * exact, so it does not matter that each instruction set finds them in its own way: VNNI bytes
- * by bytes (vpdpbusd); an activation is 256 high + low AVX-512, AVX2 sixteen by sixteen bits
- * (vpmaddwd), even and odd columns apart portable C    one by one The activations of a block
- * lie as the instruction set wants them, which s16_store_block() knows.
+ * unsigned weights. s16_dots() adds their products with activations of 16 bits, s8_dots() with
+ * activations of 8. The sums are exact, so it does not matter that each instruction set finds
+ * them in its own way:
+ *
+ *   VNNI              bytes by bytes (vpdpbusd); 16 bits are 256 high + low
+ *   AVX-512, AVX2     16 bits: vpmaddwd, even and odd columns apart;
+ *                     8 bits: vpmaddubsw where a pair's sum fits 16 bits, else as 16 bits
+ *   portable C        one by one
+ *
+ * Activations of 16 bits lie as the instruction set wants them, which s16_store_block() knows.
  */
 #ifndef ESP_CPU_BYTES_H
 #define ESP_CPU_BYTES_H
@@ -15,7 +20,11 @@
 #include "kernels/cpu/simd.h"
 
 /* Four columns make a group. */
-enum { GROUPS = ESP_CUT_COLUMNS / 4, ESP_ROWS = 2 /* rows that s16_dots() takes at most */ };
+enum {
+    GROUPS = ESP_CUT_COLUMNS / 4,
+    ESP_ROWS = 2,      /* rows that s16_dots() takes at most */
+    ESP_BYTE_ROWS = 4, /* rows that s8_dots() takes at most */
+};
 
 #if ESP_SIMD == 1
 #define UNROLL
@@ -185,7 +194,49 @@ V16 void s16_dots(struct s16 out[][2], const struct b64 w[2][GROUPS], const int 
         _mm512_add_epi32(_mm512_slli_epi32(high[r][half], 8), low[r][half]);
 }
 
+V16 void s8_dots(struct s16 out[][2], const struct b64 w[2][GROUPS], const int from,
+                 const int to, const struct esp_cut *x, const int rows, const bool narrow)
+{
+    (void)narrow;
+    __m512i sum[ESP_BYTE_ROWS][2];
+    UNROLL for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = _mm512_setzero_si512();
+    UNROLL for (int g = from; g < to; g++)
+    {
+        UNROLL for (int r = 0; r < rows; r++)
+        {
+            const __m512i a = s16_columns(esp_cut_skip(x, (size_t)r, true), g);
+            sum[r][0] = _mm512_dpbusd_epi32(sum[r][0], w[0][g].v, a);
+            sum[r][1] = _mm512_dpbusd_epi32(sum[r][1], w[1][g].v, a);
+        }
+    }
+    UNROLL for (int r = 0; r < rows; r++) for (int half = 0; half < 2; half++) out[r][half].v =
+        sum[r][half];
+}
+
 #else
+
+V16_VALUE __m512i dot_8(__m512i w, __m512i x, const bool narrow)
+{
+    if (narrow)
+        return _mm512_madd_epi16(_mm512_maddubs_epi16(w, x), _mm512_set1_epi16(1));
+    const __m512i even = _mm512_srai_epi16(_mm512_slli_epi16(x, 8), 8);
+    const __m512i a = _mm512_madd_epi16(_mm512_and_si512(w, _mm512_set1_epi16(255)), even);
+    const __m512i b = _mm512_madd_epi16(_mm512_srli_epi16(w, 8), _mm512_srai_epi16(x, 8));
+    return _mm512_add_epi32(a, b);
+}
+
+V16 struct s16 s8_dot(const struct b64 *w, const int from, const int to,
+                      const struct esp_cut *x, const bool narrow)
+{
+    __m512i sum = _mm512_setzero_si512();
+    UNROLL for (int g = from; g < to; g++)
+    {
+        int32_t four;
+        memcpy(&four, (const int8_t *)x->x + 4 * g, sizeof four);
+        sum = _mm512_add_epi32(sum, dot_8(w[g].v, _mm512_set1_epi32(four), narrow));
+    }
+    return (struct s16){sum};
+}
 
 V16 struct s16 s16_dot(const struct b64 *w, const int from, const int to,
                        const struct esp_cut *x)
@@ -318,6 +369,31 @@ V16 __m256 half_powers_8(const void *p)
 V16 struct v16 v16_load_half_powers(const void *p)
 {
     return (struct v16){half_powers_8(p), half_powers_8((const char *)p + 8)};
+}
+
+V16_VALUE __m256i dot_8(__m256i w, __m256i x, const bool narrow)
+{
+    if (narrow)
+        return _mm256_madd_epi16(_mm256_maddubs_epi16(w, x), _mm256_set1_epi16(1));
+    const __m256i even = _mm256_srai_epi16(_mm256_slli_epi16(x, 8), 8);
+    const __m256i a = _mm256_madd_epi16(_mm256_and_si256(w, _mm256_set1_epi16(255)), even);
+    const __m256i b = _mm256_madd_epi16(_mm256_srli_epi16(w, 8), _mm256_srai_epi16(x, 8));
+    return _mm256_add_epi32(a, b);
+}
+
+V16 struct s16 s8_dot(const struct b64 *w, const int from, const int to,
+                      const struct esp_cut *x, const bool narrow)
+{
+    __m256i a = _mm256_setzero_si256(), b = _mm256_setzero_si256();
+    UNROLL for (int g = from; g < to; g++)
+    {
+        int32_t four;
+        memcpy(&four, (const int8_t *)x->x + 4 * g, sizeof four);
+        const __m256i columns = _mm256_set1_epi32(four);
+        a = _mm256_add_epi32(a, dot_8(w[g].a, columns, narrow));
+        b = _mm256_add_epi32(b, dot_8(w[g].b, columns, narrow));
+    }
+    return (struct s16){a, b};
 }
 
 V16 struct s16 s16_dot(const struct b64 *w, const int from, const int to,
@@ -456,6 +532,18 @@ V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
     memcpy(to, x, ESP_CUT_COLUMNS * sizeof *x);
 }
 
+V16 struct s16 s8_dot(const struct b64 *w, const int from, const int to,
+                      const struct esp_cut *x, const bool narrow)
+{
+    (void)narrow;
+    struct s16 sum = {{0}};
+    for (int g = from; g < to; g++)
+        for (int j = 0; j < 16; j++)
+            for (int i = 0; i < 4; i++)
+                sum.i[j] += w[g].b[4 * j + i] * ((const int8_t *)x->x)[4 * g + i];
+    return sum;
+}
+
 V16 struct s16 s16_dot(const struct b64 *w, const int from, const int to,
                        const struct esp_cut *x)
 {
@@ -493,6 +581,14 @@ V16 void s16_dots(struct s16 out[][2], const struct b64 w[2][GROUPS], const int 
     for (int r = 0; r < rows; r++)
         for (int half = 0; half < 2; half++)
             out[r][half] = s16_dot(w[half], from, to, x + r);
+}
+
+V16 void s8_dots(struct s16 out[][2], const struct b64 w[2][GROUPS], const int from,
+                 const int to, const struct esp_cut *x, const int rows, const bool narrow)
+{
+    for (int r = 0; r < rows; r++)
+        for (int half = 0; half < 2; half++)
+            out[r][half] = s8_dot(w[half], from, to, esp_cut_skip(x, (size_t)r, true), narrow);
 }
 
 #endif
