@@ -1,5 +1,6 @@
 /* measure_times.c - how long passes take here; see pass_times.h.
  *
+ * The selector's own time is that of one with random weights, over distributions and states.
  * A pass is what an iteration does with it: the draft's is followed by softmax and a draw below
  * each row, the target's by softmax. What the cache holds does not matter for the time, so that
  * no text is needed.
@@ -7,8 +8,11 @@
 #include "engine/train/selector_samples.h"
 
 #include <math.h>
+#include <string.h>
 
+#include "engine/selector/selector.h"
 #include "kernels/clock.h"
+#include "kernels/status.h"
 
 enum { TRIES = 12 };
 
@@ -49,9 +53,40 @@ static int time_pass(struct esp_sampler *s, struct esp_kv_cache *c, struct esp_r
     return ESP_OK;
 }
 
+static int time_choice(struct esp_sampler *s, float *seconds)
+{
+    struct esp_selector selector;
+    struct esp_selector_shape shape;
+    struct esp_selector_score score;
+    float scalars[ESP_SCALARS] = {0};
+    const float *states[ESP_SELECTOR_STATES];
+    double least = INFINITY;
+    memcpy(shape.hidden, s->layout.hidden, sizeof shape.hidden);
+    int status = esp_selector_open(&selector, &shape);
+    if (status < 0)
+        return status;
+    for (int i = 0; i < ESP_SELECTOR_STATES; i++) /* any numbers */
+        states[i] =
+            selector.weights + esp_selector_part(&shape, ESP_SELECTOR_PER_STATE * i).offset;
+    for (int i = 0; i < ESP_SCALARS; i++)
+        selector.deviation[i] = 1;
+    status = esp_selector_prepare(&selector);
+    for (int try = 0; try < TRIES && status == ESP_OK; try++) {
+        const double start = esp_clock();
+        for (int i = 0; i < ESP_SELECTOR_STATES && status == ESP_OK; i++)
+            status = s->ops->read_row(i == 0 ? s->p : s->q, 0, s->row[i]);
+        esp_features_of(s->row[0], s->row[1], s->row[2], s->vocabulary, scalars);
+        esp_selector_run(&selector, states, scalars, &score);
+        least = fmin(least, esp_clock() - start);
+    }
+    esp_selector_close(&selector);
+    *seconds = (float)least;
+    return status;
+}
+
 int esp_measure_times(struct esp_sampler *s, struct esp_pass_times *times)
 {
-    int status = ESP_OK;
+    int status = time_choice(s, &times->choice);
     for (int i = 0; i < ESP_TIME_LENGTHS && status == ESP_OK; i++) {
         const int length = s->context * (i + 1) / (ESP_TIME_LENGTHS + 1);
         times->length[i] = (float)length;
