@@ -84,6 +84,8 @@ static int choose_plainly(struct esp_session *s)
 static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position, int rows,
                      struct esp_rows *logits)
 {
+    const bool draft = c == &s->draft_cache;
+    const int32_t spare = s->draft.capacity; /* other rows of q may be looked back at */
     const int32_t token = *esp_kv_cache_known(c, s->text + position, 1);
     int status = esp_kv_cache_make_room(c, rows);
     if (status < 0)
@@ -97,7 +99,8 @@ static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position
         .tokens = s->tokens,
         .positions = s->positions,
         .logits = logits,
-        .input = c == &s->draft_cache ? s->states : NULL,
+        .logits_row = draft ? &spare : NULL,
+        .input = draft ? s->states : NULL,
     };
     esp_kv_cache_place(c, 0, &batch);
     return s->ops->forward(c->cache, &batch);
@@ -160,7 +163,7 @@ static int draft(struct esp_session *s, int remaining)
     d->calibration = &s->calibration;
     d->costs = &s->costs;
     d->back = &s->back;
-    d->root_states = s->draft_states;
+    d->own_states = drafter->looks_back ? s->draft_states : NULL;
     d->seen = esp_session_seen(s, s->length);
     esp_costs_at(&s->costs, d->seen);
     d->text = s->text;
@@ -236,6 +239,7 @@ static int look_back(struct esp_session *s)
             status = s->ops->combine(s->p, row, s->p, row, &all, s->back.p, 0, NULL);
     }
     s->back.state_row = row;
+    s->back.draft_row = s->draft.q_row[node];
     s->back.length = s->length + v->path_length + 1;
     return status;
 }

@@ -420,8 +420,8 @@ static double relative_cost(const struct esp_engine *e)
 static int open_look_back(struct esp_session *s, int rows, char *err, size_t errlen)
 {
     const struct esp_engine *e = s->engine;
-    int status =
-        s->ops->rows_open(&s->draft_states, e->backend, 2, e->draft->desc.hidden, err, errlen);
+    int status = s->ops->rows_open(&s->draft_states, e->backend, rows + 1,
+                                   e->draft->desc.hidden, err, errlen);
     if (status == ESP_OK)
         status = s->ops->rows_open(&s->back.state, e->backend, rows, e->target->desc.hidden,
                                    err, errlen);

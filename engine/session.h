@@ -50,7 +50,7 @@ struct esp_session {
     struct esp_kv_cache target, draft_cache;
     struct esp_features features; /* all zero unless the draft is a draft head */
     struct esp_rows *p, *q, *states;
-    struct esp_rows *draft_states; /* (2, hidden) of the draft; see drafter.h */
+    struct esp_rows *draft_states; /* (max_nodes + 2, hidden) of the draft; see drafter.h */
     struct esp_look_back back;     /* its rows belong to the session */
     struct esp_tree_builder tree;
     struct esp_draft draft;

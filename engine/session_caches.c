@@ -62,6 +62,8 @@ void esp_session_shorten(struct esp_session *s, int count)
         esp_features_cut(&s->features, computed);
         esp_kv_cache_cut(&s->draft_cache, computed > 0 ? computed - 1 : 0);
     }
+    if (count < s->length)
+        s->back.length = 0; /* another text may follow */
     s->length = count;
     esp_kv_cache_cut(&s->target, computed);
     esp_kv_cache_cut(&s->draft_cache, computed);

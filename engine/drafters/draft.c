@@ -187,32 +187,32 @@ static int run_root(struct esp_draft *d, const struct esp_step *step)
                                d->text_length - d->cache->length, d->q, step);
 }
 
-int esp_draft_expand_root(struct esp_draft *d)
+int esp_draft_expand_root(struct esp_draft *d, bool before)
 {
     struct esp_draft_scratch *s = d->scratch;
-    const int first = d->text_length - 2;
+    const int count = before ? 2 : 1, first = d->text_length - count;
     const struct esp_step step = {d->sampling, 1, d->top_token, d->top_q, ESP_NOW};
-    const int32_t rows[2] = {d->capacity, 0}, state_rows[2] = {0, 1};
+    const int32_t both[2] = {d->capacity, 0}, *rows = before ? both : both + 1;
     if (!d->cache || first < 0 || d->expanded > 0)
         return ESP_E_ARGUMENT;
     const double start = esp_clock();
     lap(d);
     if (d->passes < ESP_TIMED_PASSES)
-        d->pass_rows[d->passes] = 2;
+        d->pass_rows[d->passes] = count;
     esp_kv_cache_cut(d->cache, first);
     int status = esp_kv_cache_append(d->cache, d->text + d->cache->length,
                                      first - d->cache->length, NULL, NULL);
     if (status < 0)
         return status;
-    s->positions[0] = first;
-    s->positions[1] = first + 1;
-    status = esp_kv_cache_make_room(d->cache, 2 + d->capacity);
+    for (int i = 0; i < count; i++)
+        s->positions[i] = first + i;
+    status = esp_kv_cache_make_room(d->cache, count + d->capacity);
     if (status < 0)
         return status;
-    const struct esp_states states = {1, {ESP_STATE_NORMED}, d->root_states, state_rows};
+    const struct esp_states states = {1, {ESP_STATE_NORMED}, d->own_states, rows};
     struct esp_batch batch = {
-        .rows = 2,
-        .tokens = esp_kv_cache_known(d->cache, d->text + first, 2),
+        .rows = count,
+        .tokens = esp_kv_cache_known(d->cache, d->text + first, count),
         .positions = s->positions,
         .logits = d->q,
         .logits_row = rows,
@@ -229,7 +229,7 @@ int esp_draft_expand_root(struct esp_draft *d)
     d->q_row[0] = 0;
     begin_draws(d, 0);
     d->expanded = 1;
-    d->tree->tree.nodes[0].confidence = d->top_q[1];
+    d->tree->tree.nodes[0].confidence = d->top_q[count - 1];
     return ESP_OK;
 }
 
@@ -259,10 +259,11 @@ static int run_nodes(struct esp_draft *d, const int32_t *nodes, int count,
         begin_draws(d, row + 1);
         s->rows[i] = row + 1;
     }
-    const struct esp_states states = {.count = 1,
-                                      .state = {d->features ? d->features->fed_back : 0},
-                                      .to = d->states,
-                                      .row = s->rows};
+    const struct esp_states fed_back = {1,
+                                        {d->features ? d->features->fed_back : 0},
+                                        d->states,
+                                        s->rows},
+                            own = {1, {ESP_STATE_NORMED}, d->own_states, s->rows};
     struct esp_batch batch = {
         .rows = count,
         .tokens = s->tokens,
@@ -272,7 +273,9 @@ static int run_nodes(struct esp_draft *d, const int32_t *nodes, int count,
         .logits = d->q,
         .logits_row = s->rows,
         .step = step,
-        .states = d->features ? &states : NULL,
+        .states = d->features     ? &fed_back
+                  : d->own_states ? &own
+                                  : NULL,
         .input = d->states,
         .input_row = s->above,
     };

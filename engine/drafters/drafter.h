@@ -43,6 +43,9 @@ struct esp_look_back {
     struct esp_rows *p;     /* (1, vocabulary) the target's distribution */
     struct esp_rows *state; /* (rows, hidden) its hidden states behind the final norm */
     int state_row;
+    /* Row of q and of the draft's states where the draft said something there, or -1; to be read
+     * before the next pass of the draft. */
+    int draft_row;
 };
 
 enum { ESP_TIMED_PASSES = 64 };
@@ -84,7 +87,9 @@ struct esp_draft {
     int32_t *q_row;     /* (record) row of q of a node: root 0, others as expanded; -1: not */
     int expanded;       /* nodes expanded, root included */
     int capacity;       /* nodes that can be expanded; q has one more row */
-    struct esp_rows *root_states; /* (2, hidden) of esp_draft_expand_root() */
+    /* (capacity + 1, hidden) hidden states after each expanded node (behind the final norm), in
+     * the rows of q; NULL: the drafter does not look back. */
+    struct esp_rows *own_states;
     int passes;         /* of this iteration */
     /* Of the first passes: rows computed, and seconds from the start of a pass to that of the
      * next one (the last: to the end of the stage), without those of an observer. */
@@ -108,12 +113,11 @@ enum { ESP_MAX_TOP = 64 }; /* children of one node at most */
  * negative status. */
 int esp_draft_expand(struct esp_draft *draft, const int32_t *nodes, int count, int k);
 
-/* As esp_draft_expand() of the root, for drafters that look back: the pass also covers the
- * token before the root. Row `capacity` of q becomes the distribution after it, and rows 0 and
- * 1 of `states` become its hidden state and that of the root (behind the final norm). The text
- * has at least two tokens. Where this pass was made, esp_draft_paths() makes no other over the
- * root. */
-int esp_draft_expand_root(struct esp_draft *draft);
+/* As esp_draft_expand() of the root, for drafters that look back. With `before` the pass also
+ * covers the token before the root, and row `capacity` of q and of own_states are about it. The
+ * text has at least two tokens. Where this pass was made, esp_draft_paths() makes no other over
+ * the root. */
+int esp_draft_expand_root(struct esp_draft *draft, bool before);
 
 /* Draws one child below each of `count` expanded nodes. ESP_DRAW_IID: a parent may be named
  * several times, and a token drawn again is counted as a copy. ESP_DRAW_SWOR: each parent is

@@ -5,8 +5,9 @@
  * states of both models, how far apart they were at the token before the root, how sure the
  * draft is now. All of it is the past and the draft's own distribution at the root, never a
  * number of the verifier, so the text keeps its law. The first pass of the draft covers the
- * token before the root and the root; it is made in any case, since the choice depends on its
- * outcome.
+ * root; it is made in any case, since the choice depends on its outcome. What the draft said
+ * before the root is kept from the last tree; only where that ended in a leaf, which the draft
+ * has yet to see, the pass covers that token, too.
  *
  * Right after a prompt nothing is known of the target, and the static action that was best in
  * training is taken.
@@ -24,7 +25,8 @@
 struct state {
     struct esp_selector selector;
     bool bound;
-    float *numbers; /* states, then p, q and q at the root */
+    float *numbers;                         /* states, then p, q and q at the root */
+    int actions[ESP_ACTIONS], action_count; /* the canonical ones */
     struct esp_shape_choice choices[ESP_MAX_CHOICES];
     int choice_count;
     double obtained;
@@ -83,6 +85,10 @@ static int bind_selector(void *memory, const struct esp_engine *e, const char *v
     s->selector = selector;
     s->numbers = numbers;
     s->bound = true;
+    s->action_count = 0;
+    for (int a = 0; a < ESP_ACTIONS; a++)
+        if (esp_action_canonical(a))
+            s->actions[s->action_count++] = a;
     return ESP_OK;
 }
 
@@ -98,32 +104,49 @@ static void close_selector(void *memory)
 
 /* ------------------------------------------------------------------ the choice */
 
-static int read_rows(struct esp_draft *d, struct state *s, const float *states[],
-                     float *scalars)
+struct part {
+    struct esp_rows *rows;
+    int row;
+    float *to;
+};
+
+static int read_parts(const struct esp_draft *d, const struct part *parts, int count)
 {
-    const struct esp_backend_ops *ops = d->q->backend->ops;
+    int status = ESP_OK;
+    for (int i = 0; i < count && status == ESP_OK; i++)
+        status = d->q->backend->ops->read_row(parts[i].rows, parts[i].row, parts[i].to);
+    return status;
+}
+
+/* Runs the root and reads what both models said before it and what the draft says now. What
+ * the draft said before is read ahead of the pass where it is kept, and else is part of it. */
+static int look(struct esp_draft *d, struct state *s, const float *states[], float *scalars)
+{
+    const struct esp_look_back *back = d->back;
     const int *hidden = s->selector.shape.hidden, n = d->q->vocabulary;
-    float *at = s->numbers;
-    struct {
-        struct esp_rows *rows;
-        int row, width;
-    } const parts[] = {
-        {d->back->state, d->back->state_row, hidden[ESP_SELECTOR_H_TARGET]},
-        {d->root_states, 0, hidden[ESP_SELECTOR_H_DRAFT]},
-        {d->root_states, 1, hidden[ESP_SELECTOR_H_ROOT]},
-        {d->back->p, 0, n},
-        {d->q, d->capacity, n},
-        {d->q, 0, n},
-    };
-    for (int i = 0; i < 6; i++) {
-        int status = ops->read_row(parts[i].rows, parts[i].row, at);
-        if (status < 0)
-            return status;
-        if (i < ESP_SELECTOR_STATES)
-            states[i] = at;
-        at += parts[i].width;
-    }
-    esp_features_of(at - 3 * n, at - 2 * n, at - n, n, scalars);
+    float *target = s->numbers, *draft = target + hidden[ESP_SELECTOR_H_TARGET],
+          *root = draft + hidden[ESP_SELECTOR_H_DRAFT], *p = root + hidden[ESP_SELECTOR_H_ROOT],
+          *q = p + n, *q_root = q + n;
+    const bool kept = back->draft_row >= 0 && esp_draft_behind(d) == 1;
+    const int row = kept ? back->draft_row : d->capacity;
+    const struct part before[] = {{d->own_states, row, draft}, {d->q, row, q}};
+    const struct part now[] = {{back->state, back->state_row, target},
+                               {back->p, 0, p},
+                               {d->own_states, 0, root},
+                               {d->q, 0, q_root}};
+    int status = kept ? read_parts(d, before, 2) : (int)ESP_OK;
+    if (status == ESP_OK)
+        status = esp_draft_expand_root(d, !kept);
+    if (status == ESP_OK && !kept)
+        status = read_parts(d, before, 2);
+    if (status == ESP_OK)
+        status = read_parts(d, now, 4);
+    if (status < 0)
+        return status;
+    states[ESP_SELECTOR_H_TARGET] = target;
+    states[ESP_SELECTOR_H_DRAFT] = draft;
+    states[ESP_SELECTOR_H_ROOT] = root;
+    esp_features_of(p, q, q_root, n, scalars);
     return ESP_OK;
 }
 
@@ -131,8 +154,7 @@ static int read_rows(struct esp_draft *d, struct state *s, const float *states[]
 static bool fits(const struct esp_draft *d, int action)
 {
     const struct esp_action a = esp_action_at(action);
-    return esp_action_canonical(action) && esp_action_depth(a) <= d->max_depth &&
-           esp_action_rows(a) - 1 <= d->tree->room;
+    return esp_action_depth(a) <= d->max_depth && esp_action_rows(a) - 1 <= d->tree->room;
 }
 
 static struct esp_shape_choice describe(const struct esp_draft *d, const struct state *s,
@@ -140,7 +162,8 @@ static struct esp_shape_choice describe(const struct esp_draft *d, const struct 
 {
     const struct esp_action a = esp_action_at(action);
     struct esp_shape_choice choice = {a.paths, a.stem, a.branch, .tokens = NAN};
-    choice.seconds = esp_time_of_action(&s->selector.times, a, d->seen);
+    choice.seconds =
+        s->selector.times.choice + esp_time_of_action(&s->selector.times, a, d->seen);
     if (score)
         choice.tokens = esp_selector_tokens(&s->selector, score, action);
     return choice;
@@ -150,25 +173,28 @@ static struct esp_shape_choice describe(const struct esp_draft *d, const struct 
 static void rank(const struct esp_draft *d, struct state *s,
                  const struct esp_selector_score *score)
 {
-    int best[ESP_MAX_CHOICES], count = 0;
-    double total = 0;
-    for (int a = 0; a < ESP_ACTIONS; a++) {
-        if (!fits(d, a))
+    const float *logits = score->logits;
+    const bool all = 2 * ESP_ACTION_LENGTH <= d->max_depth &&
+                     ESP_ACTION_ROWS - 1 <= d->tree->room; /* of them fit */
+    float fitting[ESP_ACTIONS], total = 0;
+    int best[ESP_MAX_CHOICES], count = 0, kept = 0;
+    for (int i = 0; i < s->action_count; i++) {
+        const int a = s->actions[i];
+        if (!all && !fits(d, a))
             continue;
-        int at = count < ESP_MAX_CHOICES ? count++ : ESP_MAX_CHOICES;
-        for (; at > 0 && score->logits[a] > score->logits[best[at - 1]]; at--)
-            if (at < ESP_MAX_CHOICES)
-                best[at] = best[at - 1];
-        if (at < ESP_MAX_CHOICES)
-            best[at] = a;
+        fitting[kept++] = logits[a];
+        if (count == ESP_MAX_CHOICES && logits[a] <= logits[best[count - 1]])
+            continue;
+        int at = count < ESP_MAX_CHOICES ? count++ : ESP_MAX_CHOICES - 1;
+        for (; at > 0 && logits[a] > logits[best[at - 1]]; at--)
+            best[at] = best[at - 1];
+        best[at] = a;
     }
-    for (int a = 0; a < ESP_ACTIONS; a++)
-        if (fits(d, a))
-            total += exp((double)score->logits[a] - score->logits[best[0]]);
+    for (int i = 0; i < kept; i++)
+        total += expf(fitting[i] - logits[best[0]]);
     for (int i = 0; i < count; i++) {
         s->choices[i] = describe(d, s, score, best[i]);
-        s->choices[i].share =
-            exp((double)score->logits[best[i]] - score->logits[best[0]]) / total;
+        s->choices[i].share = expf(logits[best[i]] - logits[best[0]]) / total;
     }
     s->choice_count = count;
 }
@@ -177,7 +203,7 @@ static void rank(const struct esp_draft *d, struct state *s,
 static void take_first(const struct esp_draft *d, struct state *s)
 {
     int action = s->selector.first;
-    while (action > 0 && !fits(d, action))
+    while (action > 0 && !(esp_action_canonical(action) && fits(d, action)))
         action--;
     s->choices[0] = describe(d, s, NULL, action);
     s->choices[0].share = 1;
@@ -189,13 +215,11 @@ static int choose(struct esp_draft *d, struct state *s)
     const float *states[ESP_SELECTOR_STATES];
     float scalars[ESP_SCALARS];
     struct esp_selector_score score;
-    if (d->back->length != d->text_length || d->text_length < 2) {
+    if (d->back->length != d->text_length || d->text_length < 2) { /* nothing is known */
         take_first(d, s);
         return ESP_OK;
     }
-    int status = esp_draft_expand_root(d);
-    if (status == ESP_OK)
-        status = read_rows(d, s, states, scalars);
+    int status = look(d, s, states, scalars);
     if (status < 0)
         return status;
     scalars[ESP_FEATURE_LENGTH] = (float)d->seen;
@@ -219,7 +243,11 @@ static int draft(struct esp_draft *d)
         width[i] = i == c->stem ? c->paths : 1;
     if (status == ESP_OK && rule.levels == 0)
         d->tree->tree.nodes[0].reason = ESP_REASON_PLAIN;
-    return status == ESP_OK && rule.levels > 0 ? esp_draft_paths(d, &rule) : status;
+    if (status < 0 || rule.levels == 0)
+        return status;
+    if (d->expanded == 0) /* right after a prompt; the next choice will ask for its state */
+        status = esp_draft_expand_root(d, false);
+    return status == ESP_OK ? esp_draft_paths(d, &rule) : status;
 }
 
 /* ------------------------------------------------------------------ what is shown */
@@ -258,8 +286,9 @@ const struct esp_drafter_ops esp_drafter_nde = {
     .summary = "delayed, its K, L1 and L2 chosen for each tree by a trained selector",
     .source = "delayed-tree-expansion, sec. 6",
     .differs =
-        "passes are timed by rows as well as by length, once, in training; trees that mean "
-        "the same are one action; a head of its own says what an action brings",
+        "passes are timed by rows as well as by length, once, in training, and so is the "
+        "selector; its network is narrower for small targets; trees that mean the same are one "
+        "action; a head of its own says what an action brings",
     .draws = ESP_DRAW_IID,
     .verifier = "traversal",
     .needs_model = true,

@@ -9,7 +9,7 @@ static const int draft_rows[ESP_TIME_DRAFT_ROWS] = {1, 2, 3, 4};
 
 bool esp_pass_times_sound(const struct esp_pass_times *t)
 {
-    bool sound = true;
+    bool sound = isfinite(t->choice) && t->choice > 0;
     for (int i = 0; i < ESP_TIME_LENGTHS; i++) {
         sound &= isfinite(t->length[i]) && t->length[i] > (i > 0 ? t->length[i - 1] : 0);
         for (int j = 0; j < ESP_TIME_DRAFT_ROWS; j++)

@@ -17,6 +17,7 @@ struct esp_pass_times {
     float length[ESP_TIME_LENGTHS]; /* tokens of text, ascending */
     float draft[ESP_TIME_LENGTHS][ESP_TIME_DRAFT_ROWS];
     float target[ESP_TIME_LENGTHS][ESP_TIME_ROWS]; /* seconds */
+    float choice; /* seconds that the selector itself takes, whatever it chooses */
 };
 
 /* Are all numbers finite and positive, and the lengths ascending? */
@@ -26,10 +27,10 @@ bool esp_pass_times_sound(const struct esp_pass_times *times);
 double esp_time_draft(const struct esp_pass_times *times, int rows, double length);
 double esp_time_target(const struct esp_pass_times *times, int rows, double length);
 
-/* Seconds that all passes of an iteration with this action take behind `length` tokens
- * (delayed-tree-expansion, eq. 11). Deviations: t depends on the rows of a pass, too, which
- * counts on a processor; the pass over the branching node has one row; and the pass over the
- * root is always made, because the selector reads its outcome. */
+/* Seconds, without `choice`, that all passes of an iteration with this action take behind
+ * `length` tokens (delayed-tree-expansion, eq. 11). Deviations: t depends on the rows of a
+ * pass, too, which counts on a processor; the pass over the branching node has one row; and the
+ * pass over the root is always made, because the selector reads its outcome. */
 double esp_time_of_action(const struct esp_pass_times *times, struct esp_action action,
                           int length);
 

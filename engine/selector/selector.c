@@ -7,7 +7,7 @@
 
 #include "kernels/status.h"
 
-enum { ROOM = ESP_SELECTOR_WIDE_WIDTH };
+enum { ROOM = 4 * ESP_SELECTOR_MOST_WIDTH };
 
 static const int layer_tensors[ESP_SELECTOR_STATES + 3] = {
     ESP_SELECTOR_TARGET, ESP_SELECTOR_DRAFT,  ESP_SELECTOR_ROOT,
@@ -73,13 +73,14 @@ static void normalise(const struct esp_selector *s, int state, float *x)
     const int first = state * ESP_SELECTOR_PER_STATE;
     const float *gain = s->weights + esp_selector_part(&s->shape, first + 2).offset;
     const float *shift = s->weights + esp_selector_part(&s->shape, first + 3).offset;
+    const int width = esp_selector_width(&s->shape);
     float mean = 0, square = 0;
-    for (int i = 0; i < ESP_SELECTOR_WIDTH; i++)
-        mean += x[i] / ESP_SELECTOR_WIDTH;
-    for (int i = 0; i < ESP_SELECTOR_WIDTH; i++)
-        square += (x[i] - mean) * (x[i] - mean) / ESP_SELECTOR_WIDTH;
+    for (int i = 0; i < width; i++)
+        mean += x[i] / width;
+    for (int i = 0; i < width; i++)
+        square += (x[i] - mean) * (x[i] - mean) / width;
     const float factor = 1 / sqrtf(square + (float)ESP_SELECTOR_EPSILON);
-    for (int i = 0; i < ESP_SELECTOR_WIDTH; i++)
+    for (int i = 0; i < width; i++)
         x[i] = (x[i] - mean) * factor * gain[i] + shift[i];
 }
 
@@ -92,18 +93,18 @@ static void gelu(float *x, int n)
 void esp_selector_run(const struct esp_selector *s, const float *const *states,
                       const float *scalars, struct esp_selector_score *score)
 {
+    const int width = esp_selector_width(&s->shape);
     float *joined = s->scratch, *wide = joined + ROOM, *narrow = wide + ROOM,
           *logits = narrow + ROOM;
     for (int i = 0; i < ESP_SELECTOR_STATES; i++) {
-        float *to = joined + i * ESP_SELECTOR_WIDTH;
+        float *to = joined + i * width;
         esp_dense_apply(s->layer[i], states[i], to);
         normalise(s, i, to);
     }
     for (int i = 0; i < ESP_SCALARS; i++)
-        joined[ESP_SELECTOR_STATES * ESP_SELECTOR_WIDTH + i] =
-            (scalars[i] - s->mean[i]) / s->deviation[i];
+        joined[ESP_SELECTOR_STATES * width + i] = (scalars[i] - s->mean[i]) / s->deviation[i];
     esp_dense_apply(s->layer[ESP_SELECTOR_STATES], joined, wide);
-    gelu(wide, ESP_SELECTOR_WIDE_WIDTH);
+    gelu(wide, esp_selector_wide(&s->shape));
     esp_dense_apply(s->layer[ESP_SELECTOR_STATES + 1], wide, narrow);
     gelu(narrow, ESP_SELECTOR_NARROW_WIDTH);
     esp_dense_apply(s->layer[ESP_SELECTOR_STATES + 2], narrow, logits);

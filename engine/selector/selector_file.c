@@ -1,8 +1,9 @@
 /* selector_file.c - selectors in files; see selector.h.
  *
  * Tensors: `rule` and `pair` (bytes of text), `scalars.mean`, `scalars.deviation`,
- * `times.length`, `times.draft`, `times.target`, `first`, `value`, and those of the network. A
- * matrix NAME is I8 (inputs, outputs) with F32 (outputs) in NAME.scale; everything else is F32.
+ * `times.length`, `times.draft`, `times.target`, `times.choice`, `first`, `value`, and those of
+ * the network. A matrix NAME is I8 (inputs, outputs) with F32 (outputs) in NAME.scale;
+ * everything else is F32.
  */
 #include "engine/selector/selector.h"
 
@@ -104,6 +105,7 @@ static void put_all(struct writer *w, const struct esp_selector *s)
     put_floats(w, "times.length", 0, ESP_TIME_LENGTHS, s->times.length);
     put_floats(w, "times.draft", ESP_TIME_LENGTHS, ESP_TIME_DRAFT_ROWS, s->times.draft[0]);
     put_floats(w, "times.target", ESP_TIME_LENGTHS, ESP_TIME_ROWS, s->times.target[0]);
+    put_floats(w, "times.choice", 0, 1, &s->times.choice);
     put_floats(w, "first", 0, 1, &first);
     put_floats(w, "value", ESP_SELECTOR_NARROW_WIDTH + 1, ESP_ACTIONS, s->value);
     for (int i = 0; i < ESP_SELECTOR_TENSOR_COUNT; i++) {
@@ -229,6 +231,7 @@ static void get_all(struct reader *r, struct esp_selector *s)
     get_floats(r, "times.length", ESP_TIME_LENGTHS, s->times.length);
     get_floats(r, "times.draft", ESP_TIME_LENGTHS * ESP_TIME_DRAFT_ROWS, s->times.draft[0]);
     get_floats(r, "times.target", ESP_TIME_LENGTHS * ESP_TIME_ROWS, s->times.target[0]);
+    get_floats(r, "times.choice", 1, &s->times.choice);
     if (r->status == ESP_OK && !esp_pass_times_sound(&s->times))
         complain(r, "times.target", "or another of the times is not above 0");
     get_floats(r, "first", 1, &first);

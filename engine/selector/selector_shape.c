@@ -7,11 +7,29 @@ static const char *const names[] = {
 #undef X
 };
 
+int esp_selector_width(const struct esp_selector_shape *shape)
+{
+    const int width = shape->hidden[ESP_SELECTOR_H_TARGET] / 8;
+    return width < ESP_SELECTOR_LEAST_WIDTH  ? ESP_SELECTOR_LEAST_WIDTH
+           : width > ESP_SELECTOR_MOST_WIDTH ? ESP_SELECTOR_MOST_WIDTH
+                                             : width;
+}
+
+int esp_selector_joined(const struct esp_selector_shape *shape)
+{
+    return ESP_SELECTOR_STATES * esp_selector_width(shape) + ESP_SCALARS;
+}
+
+int esp_selector_wide(const struct esp_selector_shape *shape)
+{
+    return 4 * esp_selector_width(shape);
+}
+
 static void size_of(const struct esp_selector_shape *shape, int index, int *inputs,
                     int *outputs)
 {
     *inputs = 1;
-    *outputs = ESP_SELECTOR_WIDTH;
+    *outputs = esp_selector_width(shape);
     switch (index) {
     case ESP_SELECTOR_TARGET:
     case ESP_SELECTOR_DRAFT:
@@ -19,14 +37,14 @@ static void size_of(const struct esp_selector_shape *shape, int index, int *inpu
         *inputs = shape->hidden[index / ESP_SELECTOR_PER_STATE];
         break;
     case ESP_SELECTOR_WIDE:
-        *inputs = ESP_SELECTOR_JOINED;
-        *outputs = ESP_SELECTOR_WIDE_WIDTH;
+        *inputs = esp_selector_joined(shape);
+        *outputs = esp_selector_wide(shape);
         break;
     case ESP_SELECTOR_WIDE_BIAS:
-        *outputs = ESP_SELECTOR_WIDE_WIDTH;
+        *outputs = esp_selector_wide(shape);
         break;
     case ESP_SELECTOR_NARROW:
-        *inputs = ESP_SELECTOR_WIDE_WIDTH;
+        *inputs = esp_selector_wide(shape);
         *outputs = ESP_SELECTOR_NARROW_WIDTH;
         break;
     case ESP_SELECTOR_NARROW_BIAS:

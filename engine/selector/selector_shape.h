@@ -1,9 +1,11 @@
 /* selector_shape.h - the selector's network: which tensors it has (delayed-tree-expansion, eq.
  * 10).
  *
- * Three hidden states (h_prev of target and draft, h_cur of the draft) are each projected to
- * 128 numbers and normalised (LayerNorm); they and 11 scalars go through 395 -> 512 -> 32 with
- * GELU, and 324 logits come out, one for each action.
+ * Three hidden states (h_prev of target and draft, h_cur of the draft) are each projected to w
+ * numbers and normalised (LayerNorm); they and 11 scalars go through 3 w + 11 -> 4 w -> 32 with
+ * GELU, and 324 logits come out, one for each action. The paper's w is 128, for targets of some
+ * billion weights; here it is an eighth of the target's width, at least 32 and at most 128, so
+ * that the selector stays small beside a small target.
  */
 #ifndef ESP_SELECTOR_SHAPE_H
 #define ESP_SELECTOR_SHAPE_H
@@ -15,9 +17,8 @@
 
 enum {
     ESP_SELECTOR_STATES = 3, /* hidden states */
-    ESP_SELECTOR_WIDTH = 128,
-    ESP_SELECTOR_JOINED = ESP_SELECTOR_STATES * ESP_SELECTOR_WIDTH + ESP_SCALARS,
-    ESP_SELECTOR_WIDE_WIDTH = 512,
+    ESP_SELECTOR_LEAST_WIDTH = 32,
+    ESP_SELECTOR_MOST_WIDTH = 128,
     ESP_SELECTOR_NARROW_WIDTH = 32,
 };
 
@@ -66,6 +67,11 @@ struct esp_selector_part {
 
 /* Tensor number `index`: its name, its size, its place among all numbers. */
 struct esp_selector_part esp_selector_part(const struct esp_selector_shape *shape, int index);
+
+/* Numbers that a hidden state is projected to, that are joined, and of the wide layer. */
+int esp_selector_width(const struct esp_selector_shape *shape);
+int esp_selector_joined(const struct esp_selector_shape *shape);
+int esp_selector_wide(const struct esp_selector_shape *shape);
 
 /* How many numbers the network has. */
 size_t esp_selector_count(const struct esp_selector_shape *shape);

@@ -31,7 +31,8 @@ struct fit {
     struct esp_adamw adam;
     int *train, *apart; /* numbers of samples */
     int train_count, apart_count;
-    float *seconds; /* (samples, ESP_ACTIONS) */
+    float *seconds; /* (samples, ESP_ACTIONS) with the selector's own */
+    float choice;   /* that; static trees do without */
     int base[ESP_SAMPLE_SETTINGS];
     double *best; /* weights of the best epoch */
     double best_ratio;
@@ -78,6 +79,7 @@ static bool split(struct fit *f)
     f->seconds = calloc((size_t)s->count * ESP_ACTIONS, sizeof *f->seconds);
     if (!f->train || !f->apart || !f->seconds)
         return false;
+    f->choice = f->of->training->tokens_only ? 0 : f->of->times->choice;
     for (int i = 0; i < s->count; i++) {
         const bool apart = s->piece[i] / ESP_SAMPLE_SETTINGS % 8 == 7;
         if (apart)
@@ -89,7 +91,8 @@ static bool split(struct fit *f)
             f->seconds[(size_t)i * ESP_ACTIONS + (size_t)a] =
                 f->of->training->tokens_only
                     ? 1
-                    : (float)esp_time_of_action(f->of->times, esp_action_at(a), length);
+                    : f->choice +
+                          (float)esp_time_of_action(f->of->times, esp_action_at(a), length);
     }
     return true;
 }
@@ -109,7 +112,7 @@ static int best_static(const struct fit *f, const int *which, int count, int set
             if (setting >= 0 && setting_of(f, which[i]) != setting)
                 continue;
             tokens += expected_of(f, which[i])[a];
-            seconds += timed ? seconds_of(f, which[i])[a] : 1;
+            seconds += timed ? seconds_of(f, which[i])[a] - f->choice : 1;
         }
         if (seconds > 0 && tokens / seconds > best) {
             best = tokens / seconds;
@@ -206,7 +209,7 @@ static double train_epoch(struct fit *f)
             const int at = f->train[first + i], base = f->base[setting_of(f, at)];
             goals[i] = (struct esp_selector_goal){expected_of(f, at), seconds_of(f, at),
                                                   (double)expected_of(f, at)[base] /
-                                                      seconds_of(f, at)[base]};
+                                                      (seconds_of(f, at)[base] - f->choice)};
         }
         esp_selector_net_forward(&f->net, rows, &f->rng);
         sum +=
@@ -244,7 +247,7 @@ static double judge(struct fit *f)
                                    f->base[setting]};
             for (int k = 0; k < 2; k++) {
                 tokens[k][setting] += expected_of(f, at)[chosen[k]];
-                seconds[k][setting] += seconds_of(f, at)[chosen[k]];
+                seconds[k][setting] += seconds_of(f, at)[chosen[k]] - k * f->choice;
             }
         }
     }
@@ -413,7 +416,7 @@ static void report(const struct fit *f, const struct esp_selector *selector, int
         result.fastest_tokens += expected_of(f, i)[fastest];
         result.most_tokens += expected_of(f, i)[most];
         seconds += seconds_of(f, i)[chosen];
-        fastest_seconds += seconds_of(f, i)[fastest];
+        fastest_seconds += seconds_of(f, i)[fastest] - f->choice;
     }
     if (result.samples == 0)
         return;

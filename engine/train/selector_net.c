@@ -55,7 +55,11 @@ int esp_selector_net_open(struct esp_selector_net *net, const struct esp_selecto
 {
     *net = (struct esp_selector_net){.shape = *shape, .capacity = capacity};
     net->count = esp_selector_count(shape);
-    const size_t rows = (size_t)capacity;
+    net->width = esp_selector_width(shape);
+    net->joined_width = esp_selector_joined(shape);
+    net->wide_width = esp_selector_wide(shape);
+    const size_t rows = (size_t)capacity, width = (size_t)net->width,
+                 wide = (size_t)net->wide_width, joined = (size_t)net->joined_width;
     struct {
         double **at;
         size_t count;
@@ -68,20 +72,20 @@ int esp_selector_net_open(struct esp_selector_net *net, const struct esp_selecto
         {&net->scalars, rows * ESP_SCALARS},
         {&net->logits, rows * ESP_ACTIONS},
         {&net->logit_gradient, rows * ESP_ACTIONS},
-        {&net->projected, rows * ESP_SELECTOR_STATES * ESP_SELECTOR_WIDTH},
-        {&net->normal, rows * ESP_SELECTOR_STATES * ESP_SELECTOR_WIDTH},
+        {&net->projected, rows * ESP_SELECTOR_STATES * width},
+        {&net->normal, rows * ESP_SELECTOR_STATES * width},
         {&net->deviation, rows * ESP_SELECTOR_STATES},
-        {&net->joined, rows * ESP_SELECTOR_JOINED},
-        {&net->wide_in, rows * ESP_SELECTOR_WIDE_WIDTH},
-        {&net->wide, rows * ESP_SELECTOR_WIDE_WIDTH},
+        {&net->joined, rows * joined},
+        {&net->wide_in, rows * wide},
+        {&net->wide, rows * wide},
         {&net->narrow_in, rows * ESP_SELECTOR_NARROW_WIDTH},
         {&net->narrow, rows * ESP_SELECTOR_NARROW_WIDTH},
-        {&net->wide_kept, rows * ESP_SELECTOR_WIDE_WIDTH},
+        {&net->wide_kept, rows * wide},
         {&net->narrow_kept, rows * ESP_SELECTOR_NARROW_WIDTH},
         {&net->turned, (size_t)largest_matrix(net)},
-        {&net->back, rows * ESP_SELECTOR_WIDE_WIDTH},
+        {&net->back, rows * wide},
         {&net->back_narrow, rows * ESP_SELECTOR_NARROW_WIDTH},
-        {&net->back_joined, rows * ESP_SELECTOR_JOINED},
+        {&net->back_joined, rows * joined},
     };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         if (!(*blocks[i].at = calloc(blocks[i].count, sizeof(double)))) {
@@ -164,59 +168,60 @@ static void activate_back(const double *in, const double *kept, double *back, si
 }
 
 /* LayerNorm of one row: n, and its deviation. */
-static double normalise(const double *u, double *n)
+static double normalise(const double *u, double *n, int width)
 {
     double mean = 0, square = 0;
-    for (int i = 0; i < ESP_SELECTOR_WIDTH; i++)
-        mean += u[i] / ESP_SELECTOR_WIDTH;
-    for (int i = 0; i < ESP_SELECTOR_WIDTH; i++)
-        square += (u[i] - mean) * (u[i] - mean) / ESP_SELECTOR_WIDTH;
+    for (int i = 0; i < width; i++)
+        mean += u[i] / width;
+    for (int i = 0; i < width; i++)
+        square += (u[i] - mean) * (u[i] - mean) / width;
     const double deviation = sqrt(square + ESP_SELECTOR_EPSILON);
-    for (int i = 0; i < ESP_SELECTOR_WIDTH; i++)
+    for (int i = 0; i < width; i++)
         n[i] = (u[i] - mean) / deviation;
     return deviation;
 }
 
 static void project(struct esp_selector_net *net, int state, int rows)
 {
-    const int first = state * ESP_SELECTOR_PER_STATE;
-    const size_t block = (size_t)net->capacity * ESP_SELECTOR_WIDTH;
+    const int first = state * ESP_SELECTOR_PER_STATE, width = net->width;
+    const size_t joined = (size_t)net->joined_width;
+    const size_t block = (size_t)net->capacity * (size_t)width;
     double *u = net->projected + (size_t)state * block,
            *n = net->normal + (size_t)state * block;
     const double *gain = weights_of(net, first + 2), *shift = weights_of(net, first + 3);
     linear(net, first, net->state[state], u, rows);
     for (int i = 0; i < rows; i++) {
-        double *to = net->joined + (size_t)i * ESP_SELECTOR_JOINED + state * ESP_SELECTOR_WIDTH;
-        const size_t row = (size_t)i * ESP_SELECTOR_WIDTH;
+        double *to = net->joined + (size_t)i * joined + state * width;
+        const size_t row = (size_t)i * (size_t)width;
         net->deviation[(size_t)state * (size_t)net->capacity + (size_t)i] =
-            normalise(u + row, n + row);
-        for (int j = 0; j < ESP_SELECTOR_WIDTH; j++)
+            normalise(u + row, n + row, width);
+        for (int j = 0; j < width; j++)
             to[j] = n[row + (size_t)j] * gain[j] + shift[j];
     }
 }
 
 static void project_back(struct esp_selector_net *net, int state, int rows)
 {
-    const int first = state * ESP_SELECTOR_PER_STATE;
-    const size_t block = (size_t)net->capacity * ESP_SELECTOR_WIDTH;
+    const int first = state * ESP_SELECTOR_PER_STATE, width = net->width;
+    const size_t joined = (size_t)net->joined_width;
+    const size_t block = (size_t)net->capacity * (size_t)width;
     double *u_back = net->projected + (size_t)state * block; /* no longer needed as u */
     const double *gain = weights_of(net, first + 2);
     double *gain_back = gradient_of(net, first + 2), *shift_back = gradient_of(net, first + 3);
     for (int i = 0; i < rows; i++) {
-        const size_t row = (size_t)i * ESP_SELECTOR_WIDTH;
+        const size_t row = (size_t)i * (size_t)width;
         const double *n = net->normal + (size_t)state * block + row;
-        const double *back =
-            net->back_joined + (size_t)i * ESP_SELECTOR_JOINED + state * ESP_SELECTOR_WIDTH;
+        const double *back = net->back_joined + (size_t)i * joined + state * width;
         const double deviation =
             net->deviation[(size_t)state * (size_t)net->capacity + (size_t)i];
         double mean = 0, along = 0;
-        for (int j = 0; j < ESP_SELECTOR_WIDTH; j++) {
+        for (int j = 0; j < width; j++) {
             gain_back[j] += back[j] * n[j];
             shift_back[j] += back[j];
-            mean += back[j] * gain[j] / ESP_SELECTOR_WIDTH;
-            along += back[j] * gain[j] * n[j] / ESP_SELECTOR_WIDTH;
+            mean += back[j] * gain[j] / width;
+            along += back[j] * gain[j] * n[j] / width;
         }
-        for (int j = 0; j < ESP_SELECTOR_WIDTH; j++)
+        for (int j = 0; j < width; j++)
             u_back[row + (size_t)j] = (back[j] * gain[j] - mean - n[j] * along) / deviation;
     }
     linear_back(net, first, net->state[state], u_back, NULL, rows);
@@ -226,15 +231,14 @@ static void project_back(struct esp_selector_net *net, int state, int rows)
 
 void esp_selector_net_forward(struct esp_selector_net *net, int rows, struct esp_rng *rng)
 {
-    const size_t n = (size_t)rows;
+    const size_t n = (size_t)rows, joined = (size_t)net->joined_width;
     for (int i = 0; i < ESP_SELECTOR_STATES; i++)
         project(net, i, rows);
     for (int i = 0; i < rows; i++)
-        memcpy(net->joined + (size_t)i * ESP_SELECTOR_JOINED +
-                   ESP_SELECTOR_STATES * ESP_SELECTOR_WIDTH,
+        memcpy(net->joined + (size_t)i * joined + ESP_SELECTOR_STATES * net->width,
                net->scalars + (size_t)i * ESP_SCALARS, ESP_SCALARS * sizeof *net->scalars);
     linear(net, ESP_SELECTOR_WIDE, net->joined, net->wide_in, rows);
-    activate(net->wide_in, net->wide, net->wide_kept, n * ESP_SELECTOR_WIDE_WIDTH, rng);
+    activate(net->wide_in, net->wide, net->wide_kept, n * (size_t)net->wide_width, rng);
     linear(net, ESP_SELECTOR_NARROW, net->wide, net->narrow_in, rows);
     activate(net->narrow_in, net->narrow, net->narrow_kept, n * ESP_SELECTOR_NARROW_WIDTH, rng);
     linear(net, ESP_SELECTOR_OUT, net->narrow, net->logits, rows);
@@ -249,7 +253,7 @@ void esp_selector_net_backward(struct esp_selector_net *net, int rows)
     activate_back(net->narrow_in, net->narrow_kept, net->back_narrow,
                   n * ESP_SELECTOR_NARROW_WIDTH);
     linear_back(net, ESP_SELECTOR_NARROW, net->wide, net->back_narrow, net->back, rows);
-    activate_back(net->wide_in, net->wide_kept, net->back, n * ESP_SELECTOR_WIDE_WIDTH);
+    activate_back(net->wide_in, net->wide_kept, net->back, n * (size_t)net->wide_width);
     linear_back(net, ESP_SELECTOR_WIDE, net->joined, net->back, net->back_joined, rows);
     for (int i = 0; i < ESP_SELECTOR_STATES; i++)
         project_back(net, i, rows);

@@ -14,18 +14,19 @@ struct esp_selector_net {
     struct esp_selector_shape shape;
     size_t count;                       /* numbers */
     int capacity;                       /* rows */
+    int width, joined_width, wide_width; /* of the layers: see selector_shape.h */
     double *weights;                    /* (count) */
     double *gradient;                   /* (count) */
     double *state[ESP_SELECTOR_STATES]; /* (capacity, hidden[i]) inputs */
     double *scalars;                    /* (capacity, ESP_SCALARS) standardised inputs */
     double *logits, *logit_gradient;    /* (capacity, ESP_ACTIONS) */
     /* Of the last pass: */
-    double *projected, *normal; /* (ESP_SELECTOR_STATES, capacity, ESP_SELECTOR_WIDTH) before
+    double *projected, *normal; /* (ESP_SELECTOR_STATES, capacity, width) before
                                    LayerNorm's gain */
     double *deviation;          /* (ESP_SELECTOR_STATES, capacity) */
-    double *joined;             /* (capacity, ESP_SELECTOR_JOINED) */
+    double *joined;             /* (capacity, joined) */
     double *wide_in,
-        *wide; /* (capacity, ESP_SELECTOR_WIDE_WIDTH) before and after GELU and dropout */
+        *wide; /* (capacity, wide) before and after GELU and dropout */
     double *narrow_in, *narrow;               /* (capacity, ESP_SELECTOR_NARROW_WIDTH) */
     double *wide_kept, *narrow_kept;          /* the factors of dropout */
     double *turned;                           /* scratch: a transposed matrix */

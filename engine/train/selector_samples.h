@@ -72,7 +72,7 @@ void esp_sampler_close(struct esp_sampler *sampler);
 int esp_sampler_piece(struct esp_sampler *sampler, int index, float *samples);
 
 /* Measures passes of both models (see pass_times.h): the quickest of some tries each. Takes
- * about two seconds on the built-in pair. */
+ * about four seconds on the built-in pair. */
 int esp_measure_times(struct esp_sampler *sampler, struct esp_pass_times *times);
 
 #endif

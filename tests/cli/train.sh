@@ -51,6 +51,8 @@ check "it is not written over" fails 1 "add --force" $ESPALIER train text --text
 check "a text from nothing" fails 1 "cannot read" $ESPALIER train text --text "$work/none" -o "$work/x"
 
 check "no text" fails 1 "no text to learn from" $ESPALIER train head -o "$work/x"
+check "two texts behind two flags" fails 1 "name all files behind one" \
+    $ESPALIER train head --text "$work/text" --text "$work/text" -o "$work/x"
 check "no folder" fails 1 "with -o DIR" $ESPALIER train head --text "$work/text"
 check "a text that is not there" fails 1 "none" $ESPALIER train head --text "$work/none" -o "$work/x"
 check "an unknown loss" fails 1 "no loss mse for a draft head; there are eagle" $train --loss mse -o "$work/x"

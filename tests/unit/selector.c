@@ -8,6 +8,7 @@
 
 #include "tests/check.h"
 #include "engine/selector/selector.h"
+#include "engine/session.h"
 #include "engine/train/selector_net.h"
 #include "kernels/status.h"
 
@@ -55,6 +56,7 @@ static void make(struct esp_selector *s, struct esp_selector_net *net)
         for (int j = 0; j < ESP_TIME_ROWS; j++)
             s->times.target[i][j] = 0.002f;
     }
+    s->times.choice = 0.0001f;
     CHECK(esp_selector_prepare(s) == 0);
 }
 
@@ -200,4 +202,61 @@ TEST(features_are_entropies_and_divergences)
     for (int i = 0; i < 6; i++)
         CHECK(fabs(features[i] - want[i]) < 1e-4 * (1 + fabs(want[i])), "%s: %g, not %g",
               esp_feature_text(i), (double)features[i], want[i]);
+}
+
+/* ------------------------------------------------------------------ drafter nde */
+
+struct chosen {
+    struct esp_shape_choice choice[64];
+    int count, rows_before; /* first passes that also covered the token before the root */
+};
+
+/* Writes tokens with the built-in pair. `forget`: what the draft said before is lost each time.
+ */
+static int write_text(struct esp_engine *engine, bool forget, struct chosen *chosen,
+                      int32_t *text, int most)
+{
+    static const char story[] = "The king said to his youngest daughter";
+    const struct esp_session_options options = {
+        .drafter = "nde", .verifier = "traversal", .values = {.seed = 3, .temperature = 0.8}};
+    struct esp_session *session;
+    int status, length = 0;
+    *chosen = (struct chosen){.count = 0};
+    CHECK(esp_session_open(&session, engine, &options, err, sizeof err) == 0, "%s", err);
+    CHECK(esp_session_prompt_text(session, story, strlen(story), 0, err, sizeof err) >= 0, "%s",
+          err);
+    CHECK(esp_session_set(session, "draft_temp", "off", err, sizeof err) == 0, "%s", err);
+    esp_session_allow(session, 60);
+    while ((status = esp_session_step(session, err, sizeof err)) > 0) {
+        if (chosen->count < 64 && session->iteration.choice_count > 0)
+            chosen->choice[chosen->count++] = session->iteration.choices[0];
+        chosen->rows_before += session->draft.pass_rows[0] == 2;
+        if (forget)
+            session->back.draft_row = -1;
+    }
+    CHECK(status == 0, "%s", err);
+    const int32_t *tokens = esp_session_tokens(session, &length);
+    CHECK(length <= most);
+    memcpy(text, tokens, (size_t)length * sizeof *text);
+    esp_session_close(session);
+    return length;
+}
+
+TEST(nde_uses_what_the_draft_said_before_and_chooses_alike_without_it)
+{
+    const struct esp_engine_options options = {.backend = "cpu", .threads = 1};
+    struct esp_engine *engine;
+    static struct chosen kept, lost;
+    int32_t text[512], again[512];
+    CHECK(esp_engine_open(&engine, &options, err, sizeof err) == 0, "%s", err);
+    const int length = write_text(engine, false, &kept, text, 512);
+    const int count = write_text(engine, true, &lost, again, 512);
+    CHECK(length == count && memcmp(text, again, (size_t)length * sizeof *text) == 0);
+    CHECK(kept.count == lost.count && kept.count > 5, "%d and %d", kept.count, lost.count);
+    for (int i = 0; i < kept.count; i++)
+        CHECK(memcmp(&kept.choice[i], &lost.choice[i], sizeof *kept.choice) == 0, "choice %d",
+              i);
+    CHECK(kept.rows_before < lost.rows_before, "%d of %d passes covered two tokens",
+          kept.rows_before, lost.rows_before);
+    esp_engine_close(engine);
 }

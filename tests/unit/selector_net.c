@@ -193,7 +193,7 @@ TEST(actions_that_give_the_same_tree_are_one)
 
 TEST(times_lie_between_those_measured)
 {
-    struct esp_pass_times t;
+    struct esp_pass_times t = {.choice = 0.1f};
     for (int i = 0; i < ESP_TIME_LENGTHS; i++) {
         t.length[i] = 100.0f * (float)(i + 1);
         for (int j = 0; j < ESP_TIME_DRAFT_ROWS; j++)

@@ -477,6 +477,11 @@ static bool set(struct cli_options *o, int flag, const char *value)
 {
     const char **text = text_of(o, flag);
     bool *on = switch_of(o, flag);
+    if (flag == TEXT && o->text) {
+        esp_complain("--text is given twice; name all files behind one: --text %s %s", o->text,
+                     value);
+        return false;
+    }
     if (text)
         *text = value;
     if (on)
