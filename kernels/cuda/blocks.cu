@@ -611,7 +611,8 @@ void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_pr
 /* ------------------------------------------------------------------ activation */
 
 static __global__ void activate_kernel(struct esp_cuda_arrays at,
-                                       enum esp_activation activation, bool gated,
+                                       enum esp_activation activation,
+                                       struct esp_clamp clamp, bool gated,
                                        const float *y, size_t y_stride, float *out,
                                        size_t stride, int n)
 {
@@ -619,14 +620,14 @@ static __global__ void activate_kernel(struct esp_cuda_arrays at,
     if (row >= at.pass->rows || i >= n)
         return;
     const float *from = y + row * y_stride + i;
-    out[row * stride + i] = esp_activated(activation, from[0], gated ? from[stride] : 1.0f);
+    out[row * stride + i] = esp_activated(activation, clamp, from[0], gated ? from[stride] : 1.0f);
 }
 
 void esp_cuda_blocks_activate(struct esp_cuda_cache *c, int rows)
 {
     const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
     ESP_LAUNCH(activate_kernel, dim3((d->ffn + THREADS - 1) / THREADS, rows), dim3(THREADS), 0,
-               stream_of(c), c->at, d->activation, esp_gated(d->activation), c->up, c->up_width,
+               stream_of(c), c->at, d->activation, d->clamp, esp_gated(d->activation), c->up, c->up_width,
                (float *)c->active, c->ffn, d->ffn);
 }
 

@@ -129,6 +129,7 @@ struct esp_cuda_layer {
     const float *norm1, *norm1_bias, *norm2, *norm2_bias; /* (hidden padded); bias may be NULL */
     const float *norm_attended, *norm_mlp; /* (hidden padded) or NULL */
     const float *query_norm, *key_norm; /* of a head or of all heads, padded; or NULL */
+    const float *sink_logit;            /* (heads padded) or NULL */
     struct esp_cuda_matrix qkv;    /* queries, keys, values one below the other */
     struct esp_cuda_matrix output; /* (hidden, heads * head_dim) */
     /* (2 ffn, hidden), in groups of 8 rows: gate 0-7, up 0-7, gate 8-15, ...; or (ffn, hidden)
@@ -340,12 +341,16 @@ void esp_cuda_norm(struct esp_cuda_cache *c, void *out, const float *weight, con
 template <typename T> void esp_cuda_norm_final(struct esp_cuda_cache *c, void *out, int rows);
 /* c->joined = [norm1 c->embedded, norm_input x] of EAGLE-3; hands out state 0. */
 template <typename T> void esp_cuda_join(struct esp_cuda_cache *c, int rows);
-/* Normalises and rotates queries and keys of c->qkv; queries go to c->q, keys and values into the
+/* Below, `held` is the layer where it lies for this pass, see esp_cuda_stream_hold.
+ * Normalises and rotates queries and keys of c->qkv; queries go to c->q, keys and values into the
  * cache. */
-template <typename T> void esp_cuda_rope(struct esp_cuda_cache *c, int layer, int rows);
+template <typename T>
+void esp_cuda_rope(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
+                   int rows);
 /* c->attended = attention of c->q over the cache, `chunks` chunks of keys at most. */
 template <typename T>
-void esp_cuda_attention(struct esp_cuda_cache *c, int layer, int rows, int chunks);
+void esp_cuda_attention(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
+                        int rows, int chunks);
 /* Once per backend: lets attention use the shared memory that heads of any width need. */
 int esp_cuda_attention_prepare(struct esp_cuda_backend *backend);
 /* x += residual_scale * norm(c->branch); norm = NULL: the identity. */

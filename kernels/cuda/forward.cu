@@ -369,8 +369,8 @@ static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *laye
     int status = project<T>(c, layer, rows); /* 2 */
     if (status < 0)
         return status;
-    esp_cuda_rope<T>(c, i, rows);              /* 3 */
-    esp_cuda_attention<T>(c, i, rows, chunks); /* 4 */
+    esp_cuda_rope<T>(c, layer, i, rows);              /* 3 */
+    esp_cuda_attention<T>(c, layer, i, rows, chunks); /* 4 */
     if (parallel) /* 6 before 5: the MLP reads x as the layer found it */
         norm<T>(c, c->normed2, layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE, rows);
     status = add<T>(c, &layer->output, c->attended, c->q_width, layer->norm_attended,

@@ -25,6 +25,7 @@ template <typename T> struct matmul_args {
     size_t x_stride;
     enum esp_cuda_epilogue epilogue;
     enum esp_activation activation;
+    struct esp_clamp clamp;
     float *y;
     size_t y_stride;
     T *out;
@@ -60,10 +61,10 @@ static __device__ void finish_tile(const struct esp_cuda_arrays &at,
             float up = collect(parts, width, row + height, column) +
                        (a.bias ? a.bias[output + height] : 0.0f);
             a.out[at_row * a.out_stride + tile / 2 + row] =
-                esp_from_float<T>(esp_activated(a.activation, y, up));
+                esp_from_float<T>(esp_activated(a.activation, a.clamp, y, up));
         } else if (a.epilogue == ESP_CUDA_ACTIVATED) {
             a.out[at_row * a.out_stride + output] =
-                esp_from_float<T>(esp_activated(a.activation, y, 1.0f));
+                esp_from_float<T>(esp_activated(a.activation, a.clamp, y, 1.0f));
         } else if (a.epilogue == ESP_CUDA_STORE) {
             a.y[at_row * a.y_stride + output] = y;
         } else if (a.epilogue == ESP_CUDA_ADD) {
@@ -150,10 +151,11 @@ static void launch(struct esp_cuda_cache *c, const struct matmul_args<T> &a, int
 template <typename T>
 void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows)
 {
+    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
     const struct matmul_args<T> a = {
         (const T *)p->w->data, p->w->stride, p->w->bias, p->w->rows, (int)(p->w->stride / STEP),
             (const T *)p->x, p->x_stride, p->epilogue,
-            esp_cuda_weights_of(&c->base)->desc->activation, p->y, p->y_stride,
+            d->activation, d->clamp, p->y, p->y_stride,
             (T *)p->out, p->out_stride
     };
     if (rows <= COLUMNS)
@@ -183,12 +185,12 @@ static __global__ void finish_kernel(struct esp_cuda_arrays at, struct matmul_ar
         const float *y = product + row * product_stride;
         if (up < a.outputs)
             a.out[row * a.out_stride + i] = esp_from_float<T>(
-                esp_activated(a.activation, y[gate] + (a.bias ? a.bias[gate] : 0.0f),
+                esp_activated(a.activation, a.clamp, y[gate] + (a.bias ? a.bias[gate] : 0.0f),
                               y[up] + (a.bias ? a.bias[up] : 0.0f)));
     } else if (a.epilogue == ESP_CUDA_ACTIVATED) {
         if (i < a.outputs)
             a.out[row * a.out_stride + i] = esp_from_float<T>(esp_activated(
-                a.activation, product[row * product_stride + i] + (a.bias ? a.bias[i] : 0.0f),
+                a.activation, a.clamp, product[row * product_stride + i] + (a.bias ? a.bias[i] : 0.0f),
                 1.0f));
     } else if (a.epilogue == ESP_CUDA_LOGITS) {
         float *logits = at.pass->logits + at.wanted_at[row] * at.pass->logits_stride;
@@ -207,9 +209,10 @@ void esp_cuda_finish(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
+    const struct esp_model_desc *d = w->desc;
     const struct matmul_args<T> a = {
         (const T *)p->w->data, p->w->stride, p->w->bias, p->w->rows, 0, NULL, 0, p->epilogue,
-            esp_cuda_weights_of(&c->base)->desc->activation, p->y, p->y_stride,
+            d->activation, d->clamp, p->y, p->y_stride,
             (T *)p->out, p->out_stride
     };
     const size_t width = p->epilogue == ESP_CUDA_LOGITS ? p->columns : (size_t)p->w->rows;

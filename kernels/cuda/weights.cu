@@ -348,6 +348,7 @@ static struct esp_cuda_layer take_layer(struct esp_cuda_arena *arena,
     l.norm_mlp = take_vector(arena, &from->norm_mlp);
     l.query_norm = take_vector(arena, &from->query_norm);
     l.key_norm = take_vector(arena, &from->key_norm);
+    l.sink_logit = take_vector(arena, &from->sink_logit);
     if (esp_cuda_has_blocks(d)) {
         l.query = take_tensor(arena, &from->query, &from->query_bias);
         l.key = take_tensor(arena, &from->key, &from->key_bias);
@@ -515,6 +516,7 @@ static void send_layer(struct loader *l, int i)
     send_values(l, to->norm_mlp, &from->norm_mlp);
     send_values(l, to->query_norm, &from->query_norm);
     send_values(l, to->key_norm, &from->key_norm);
+    send_values(l, to->sink_logit, &from->sink_logit);
     if (l->w->blocks) {
         send_plain(l, &to->query, &from->query, &from->query_bias);
         send_plain(l, &to->key, &from->key, &from->key_bias);
@@ -633,11 +635,6 @@ static const char *missing_for(const struct esp_model_desc *d)
 {
     if (d->experts > 0)
         return ESP_SPECIAL_MIXTURE;
-    if (d->activation == ESP_SWIGLU_CLAMPED)
-        return "SwiGLU with limits";
-    for (int i = 0; i < d->layers; i++)
-        if (d->layer[i].sink_logit.data)
-            return "logits of sinks";
     return NULL;
 }
 
