@@ -20,6 +20,7 @@
 #include "kernels/cuda/blocks.h"
 
 #include "kernels/cuda/activation.h"
+#include "kernels/cuda/experts.h"
 
 #include <cstring>
 
@@ -55,16 +56,16 @@ static __device__ __forceinline__ uint32_t bits_of(float x)
     return __float_as_uint(x);
 }
 
-/* A warp cuts 32 numbers. Their bytes become, for each t < 4, the words high and low of the
+/* A warp cuts 32 numbers. `each`: rows of x for a row of the pass. Their bytes become, for each t < 4, the words high and low of the
  * columns 4t.., high and low of the columns 4t + 16... */
 template <typename T>
 static __global__ void cut_kernel(struct esp_cuda_arrays at, const T *x, size_t x_stride,
-                                  int blocks, bool wanted, uint4 *words,
+                                  int blocks, bool wanted, int each, uint4 *words,
                                   struct esp_cuda_cut *cuts)
 {
     const int row = blockIdx.y, lane = threadIdx.x % ESP_WARP;
     const int block = blockIdx.x * WARPS + threadIdx.x / ESP_WARP;
-    if (row >= (wanted ? at.pass->wanted : at.pass->rows) || block >= blocks)
+    if (row >= (wanted ? at.pass->wanted : at.pass->rows * each) || block >= blocks)
         return;
     const float value =
         esp_to_float(x[(size_t)row * x_stride + block * ESP_BLOCK_COLUMNS + lane]);
@@ -98,11 +99,11 @@ static __global__ void cut_kernel(struct esp_cuda_arrays at, const T *x, size_t 
 /* Activations rounded for a matrix that is not quantised; padding is zero already. */
 template <typename T>
 static __global__ void narrow_kernel(struct esp_cuda_arrays at, const float *x, size_t stride,
-                                     bool wanted, T *out)
+                                     bool wanted, int each, T *out)
 {
     const int row = blockIdx.y;
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (row < (wanted ? at.pass->wanted : at.pass->rows) && i < stride)
+    if (row < (wanted ? at.pass->wanted : at.pass->rows * each) && i < stride)
         out[row * stride + i] = esp_from_float<T>(x[row * stride + i]);
 }
 
@@ -393,6 +394,7 @@ struct blocks_args {
     enum esp_cuda_epilogue epilogue; /* STORE, ADD, LOGITS */
     float *y;
     size_t y_stride;
+    struct esp_cuda_mixture mixture;
 };
 
 /* Adds 32 columns of 16 outputs by 8 rows to a lane's four sums. */
@@ -429,20 +431,20 @@ static __device__ __forceinline__ void add_block(const struct unpacked &u, uint4
     }
 }
 
-/* Writes the block's outputs for the rows first..first+width-1. */
+/* Writes the block's outputs for its rows. */
 static __device__ void finish_tile(const struct esp_cuda_arrays &at,
-                                   const struct blocks_args &a, const float *parts, int first,
-                                   int width, int rows)
+                                   const struct blocks_args &a, const float *parts,
+                                   const struct esp_cuda_span &s, const float *bias, int width)
 {
     for (int i = threadIdx.x; i < ESP_CUDA_TILE * width; i += THREADS) {
         const int output = blockIdx.x * ESP_CUDA_TILE + i % ESP_CUDA_TILE;
-        const int row = first + i / ESP_CUDA_TILE;
-        if (row >= rows || output >= a.outputs)
+        const int row = s.first + i / ESP_CUDA_TILE;
+        if (row >= s.end || output >= a.outputs)
             continue;
         float y = 0.0f;
         for (int warp = 0; warp < WARPS; warp++)
             y += parts[(warp * ESP_CUDA_TILE + i % ESP_CUDA_TILE) * width + i / ESP_CUDA_TILE];
-        y += a.bias ? a.bias[output] : 0.0f;
+        y += bias ? bias[output] : 0.0f;
         if (a.epilogue == ESP_CUDA_STORE)
             a.y[row * a.y_stride + output] = y;
         else if (a.epilogue == ESP_CUDA_ADD)
@@ -452,7 +454,7 @@ static __device__ void finish_tile(const struct esp_cuda_arrays &at,
     }
     /* Columns of the logits that the model does not have. */
     if (a.epilogue == ESP_CUDA_LOGITS && blockIdx.x == gridDim.x - 1)
-        for (int row = first; row < first + width && row < rows; row++) {
+        for (int row = s.first; row < s.end; row++) {
             float *logits = at.pass->logits + at.wanted_at[row] * at.pass->logits_stride;
             for (int i = a.outputs + (int)threadIdx.x; i < at.pass->logits_vocabulary;
                  i += THREADS)
@@ -466,13 +468,16 @@ static __global__ void __launch_bounds__(THREADS, 2) /* at least two blocks at a
 {
     typedef struct format<D> F;
     ESP_SHARED(float, parts); /* (WARPS, 16, width) */
-    const int width = COLUMNS * GROUPS, first = blockIdx.y * width;
-    const int rows = a.epilogue == ESP_CUDA_LOGITS ? at.pass->wanted : at.pass->rows;
-    if (first >= rows)
+    const int width = COLUMNS * GROUPS;
+    const struct esp_cuda_span s =
+        esp_cuda_span_of(at, a.mixture, a.epilogue == ESP_CUDA_LOGITS, width);
+    if (s.first >= s.end)
         return;
+    const size_t tiles = (size_t)(a.outputs + ESP_CUDA_TILE - 1) / ESP_CUDA_TILE;
+    const float *bias = a.bias ? a.bias + s.expert * tiles * ESP_CUDA_TILE : NULL;
     const int warp = threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
     const int group = lane / 4, t = lane % 4;
-    const char *tile = a.w + (size_t)blockIdx.x * a.units * a.unit_bytes;
+    const char *tile = a.w + (s.expert * tiles + blockIdx.x) * a.units * a.unit_bytes;
     float sum[GROUPS][4] = {};
 
     for (int unit = warp; unit < a.units; unit += F::AHEAD * WARPS) {
@@ -492,13 +497,12 @@ static __global__ void __launch_bounds__(THREADS, 2) /* at least two blocks at a
                 raw[i].unpack(&u, sub);
 #pragma unroll
                 for (int j = 0; j < GROUPS; j++) {
-                    const int row = first + COLUMNS * j;
-                    if (row >= rows)
+                    const int row = s.first + COLUMNS * j;
+                    if (row >= s.end)
                         break;
-                    /* Rows behind the last one are multiplied, too, and not used. */
-                    const int mine = row + group < rows ? row + group : rows - 1;
-                    const int left = row + 2 * t < rows ? row + 2 * t : rows - 1;
-                    const int right = row + 2 * t + 1 < rows ? row + 2 * t + 1 : rows - 1;
+                    const int mine = esp_cuda_row_of(s, row + group);
+                    const int left = esp_cuda_row_of(s, row + 2 * t);
+                    const int right = esp_cuda_row_of(s, row + 2 * t + 1);
                     const uint4 x = a.words[(mine * (size_t)a.blocks + block) * CUT_WORDS + t];
                     const struct esp_cuda_cut cut[2] = {
                         a.cuts[left * (size_t)a.blocks + block],
@@ -512,7 +516,7 @@ static __global__ void __launch_bounds__(THREADS, 2) /* at least two blocks at a
     for (int j = 0; j < GROUPS; j++)
         esp_mma_store(mine + COLUMNS * j, width, sum[j]);
     __syncthreads();
-    finish_tile(at, a, parts, first, width, rows);
+    finish_tile(at, a, parts, s, bias, width);
 }
 
 static cudaStream_t stream_of(const struct esp_cuda_cache *c)
@@ -521,12 +525,12 @@ static cudaStream_t stream_of(const struct esp_cuda_cache *c)
 }
 
 template <enum esp_dtype D>
-static void launch(struct esp_cuda_cache *c, const struct blocks_args &a, int rows)
+static void launch(struct esp_cuda_cache *c, const struct blocks_args &a, int rows, int tile)
 {
     enum { FEW = 1, MANY = format<D>::FORM == TWO_SCALES ? 2 : 4 }; /* as registers allow */
-    const int groups = rows <= COLUMNS ? FEW : MANY, width = COLUMNS * groups;
-    const dim3 grid((a.outputs + ESP_CUDA_TILE - 1) / ESP_CUDA_TILE,
-                    (rows + width - 1) / width);
+    const int groups = (tile > 0 ? tile : rows) <= COLUMNS ? FEW : MANY, width = COLUMNS * groups;
+    const int high = tile > 0 ? esp_cuda_tiles_of(c, rows, tile) : (rows + width - 1) / width;
+    const dim3 grid((a.outputs + ESP_CUDA_TILE - 1) / ESP_CUDA_TILE, high);
     const size_t shared = WARPS * ESP_CUDA_TILE * width * sizeof(float);
     if (groups == FEW)
         ESP_LAUNCH((blocks_kernel<D, FEW>), grid, dim3(THREADS), shared, stream_of(c), c->at,
@@ -550,24 +554,25 @@ static void multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
                                   (int)(p->x_stride / ESP_BLOCK_COLUMNS),
                                   p->epilogue,
                                   p->y,
-                                  p->y_stride};
+                                  p->y_stride,
+                                  esp_cuda_mixture_of(c, p)};
     switch (w->dtype) {
     case ESP_Q8_0:
-        return launch<ESP_Q8_0>(c, a, rows);
+        return launch<ESP_Q8_0>(c, a, rows, p->tile);
     case ESP_Q4_0:
-        return launch<ESP_Q4_0>(c, a, rows);
+        return launch<ESP_Q4_0>(c, a, rows, p->tile);
     case ESP_Q5_0:
-        return launch<ESP_Q5_0>(c, a, rows);
+        return launch<ESP_Q5_0>(c, a, rows, p->tile);
     case ESP_IQ4_NL:
-        return launch<ESP_IQ4_NL>(c, a, rows);
+        return launch<ESP_IQ4_NL>(c, a, rows, p->tile);
     case ESP_MXFP4:
-        return launch<ESP_MXFP4>(c, a, rows);
+        return launch<ESP_MXFP4>(c, a, rows, p->tile);
     case ESP_Q4_K:
-        return launch<ESP_Q4_K>(c, a, rows);
+        return launch<ESP_Q4_K>(c, a, rows, p->tile);
     case ESP_Q5_K:
-        return launch<ESP_Q5_K>(c, a, rows);
+        return launch<ESP_Q5_K>(c, a, rows, p->tile);
     default:
-        return launch<ESP_Q6_K>(c, a, rows);
+        return launch<ESP_Q6_K>(c, a, rows, p->tile);
     }
 }
 
@@ -576,6 +581,7 @@ void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_pr
                               int count, int rows)
 {
     const bool wanted = p->epilogue == ESP_CUDA_LOGITS, floats = p->x != c->attended;
+    const int each = p->by_pair ? esp_cuda_weights_of(&c->base)->desc->experts_used : 1;
     const int blocks = (int)(p->x_stride / ESP_BLOCK_COLUMNS);
     bool cut = false, narrow = false;
     for (int i = 0; i < count; i++) {
@@ -583,19 +589,19 @@ void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_pr
         cut = cut || quantised;
         narrow = narrow || (!quantised && floats);
     }
-    const dim3 cut_grid((blocks + WARPS - 1) / WARPS, rows);
+    const dim3 cut_grid((blocks + WARPS - 1) / WARPS, rows * each);
     if (cut && floats)
         ESP_LAUNCH((cut_kernel<float>), cut_grid, dim3(THREADS), 0, stream_of(c), c->at,
-                   (const float *)p->x, p->x_stride, blocks, wanted, (uint4 *)c->cut_words,
+                   (const float *)p->x, p->x_stride, blocks, wanted, each, (uint4 *)c->cut_words,
                    c->cuts);
     else if (cut)
         ESP_LAUNCH((cut_kernel<T>), cut_grid, dim3(THREADS), 0, stream_of(c), c->at,
-                   (const T *)p->x, p->x_stride, blocks, wanted, (uint4 *)c->cut_words,
+                   (const T *)p->x, p->x_stride, blocks, wanted, each, (uint4 *)c->cut_words,
                    c->cuts);
     if (narrow)
         ESP_LAUNCH((narrow_kernel<T>),
-                   dim3((unsigned)((p->x_stride + THREADS - 1) / THREADS), rows), dim3(THREADS),
-                   0, stream_of(c), c->at, (const float *)p->x, p->x_stride, wanted,
+                   dim3((unsigned)((p->x_stride + THREADS - 1) / THREADS), rows * each), dim3(THREADS),
+                   0, stream_of(c), c->at, (const float *)p->x, p->x_stride, wanted, each,
                    (T *)c->narrow);
     for (int i = 0; i < count; i++) {
         struct esp_cuda_product one = p[i];
@@ -610,25 +616,46 @@ void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_pr
 
 /* ------------------------------------------------------------------ activation */
 
-static __global__ void activate_kernel(struct esp_cuda_arrays at,
-                                       enum esp_activation activation,
-                                       struct esp_clamp clamp, bool gated,
-                                       const float *y, size_t y_stride, float *out,
-                                       size_t stride, int n)
+struct activate_args {
+    enum esp_activation activation;
+    struct esp_clamp clamp;
+    const float *y; /* (rows, y_stride): gate, if there is one, and up `stride` behind it */
+    float *out;     /* (rows, stride) */
+    size_t y_stride, stride;
+    int n, each; /* each: rows of y for a row of the pass */
+};
+
+static __global__ void activate_kernel(struct esp_cuda_arrays at, struct activate_args a)
 {
     const int row = blockIdx.y, i = blockIdx.x * THREADS + threadIdx.x;
-    if (row >= at.pass->rows || i >= n)
+    if (row >= at.pass->rows * a.each || i >= a.n)
         return;
-    const float *from = y + row * y_stride + i;
-    out[row * stride + i] = esp_activated(activation, clamp, from[0], gated ? from[stride] : 1.0f);
+    const float *from = a.y + row * a.y_stride + i;
+    a.out[row * a.stride + i] = esp_activated(a.activation, a.clamp, from[0],
+                                              esp_gated(a.activation) ? from[a.stride] : 1.0f);
+}
+
+static void activate(struct esp_cuda_cache *c, const struct activate_args &a, int rows)
+{
+    ESP_LAUNCH(activate_kernel, dim3((a.n + THREADS - 1) / THREADS, rows * a.each),
+               dim3(THREADS), 0, stream_of(c), c->at, a);
 }
 
 void esp_cuda_blocks_activate(struct esp_cuda_cache *c, int rows)
 {
     const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
-    ESP_LAUNCH(activate_kernel, dim3((d->ffn + THREADS - 1) / THREADS, rows), dim3(THREADS), 0,
-               stream_of(c), c->at, d->activation, d->clamp, esp_gated(d->activation), c->up, c->up_width,
-               (float *)c->active, c->ffn, d->ffn);
+    activate(c,
+             {d->activation, d->clamp, c->up, (float *)c->active, c->up_width, c->ffn, d->ffn, 1},
+             rows);
+}
+
+void esp_cuda_blocks_activate_pairs(struct esp_cuda_cache *c, int rows)
+{
+    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
+    activate(c,
+             {d->activation, d->clamp, c->pair_up, (float *)c->pair_active, 2 * c->expert_ffn,
+              c->expert_ffn, d->expert_ffn, d->experts_used},
+             rows);
 }
 
 /* ------------------------------------------------------------------ embedding */

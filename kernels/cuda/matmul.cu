@@ -13,6 +13,7 @@
  * the next multiple of 8) are computed and dropped; they cannot touch the others.
  */
 #include "kernels/cuda/activation.h"
+#include "kernels/cuda/experts.h"
 
 enum { WARPS = 8, THREADS = WARPS * ESP_WARP, STEP = 32, AHEAD = 4, COLUMNS = 8 };
 
@@ -30,6 +31,7 @@ template <typename T> struct matmul_args {
     size_t y_stride;
     T *out;
     size_t out_stride;
+    struct esp_cuda_mixture mixture;
 };
 
 /* The sum over the warps of output `row`, column `column` of the block's tile. */
@@ -42,24 +44,24 @@ static __device__ __forceinline__ float collect(const float *parts, int width, i
     return sum;
 }
 
-/* Writes the block's outputs for the rows first..first+width-1 of x. */
+/* Writes the block's outputs for its rows. */
 template <typename T>
 static __device__ void finish_tile(const struct esp_cuda_arrays &at,
                                    const struct matmul_args<T> &a, const float *parts,
-                                   int first, int width, int rows)
+                                   const struct esp_cuda_span &s, const float *bias, int width)
 {
     const int tile = blockIdx.x * ESP_CUDA_TILE;
     const bool gated = a.epilogue == ESP_CUDA_GATED;
     const int height = gated ? ESP_CUDA_TILE / 2 : ESP_CUDA_TILE;
     for (int i = threadIdx.x; i < height * width; i += THREADS) {
         const int row = i % height, column = i / height, output = tile + row;
-        if (first + column >= rows || output >= a.outputs)
+        if (s.first + column >= s.end || output >= a.outputs)
             continue;
-        const size_t at_row = first + column;
-        float y = collect(parts, width, row, column) + (a.bias ? a.bias[output] : 0.0f);
+        const size_t at_row = s.first + column;
+        float y = collect(parts, width, row, column) + (bias ? bias[output] : 0.0f);
         if (gated) {
             float up = collect(parts, width, row + height, column) +
-                       (a.bias ? a.bias[output + height] : 0.0f);
+                       (bias ? bias[output + height] : 0.0f);
             a.out[at_row * a.out_stride + tile / 2 + row] =
                 esp_from_float<T>(esp_activated(a.activation, a.clamp, y, up));
         } else if (a.epilogue == ESP_CUDA_ACTIVATED) {
@@ -93,16 +95,23 @@ static __global__ void __launch_bounds__(THREADS)
     matmul_kernel(struct esp_cuda_arrays at, struct matmul_args<T> a)
 {
     ESP_SHARED(float, parts); /* (WARPS, 16, width) */
-    const int width = COLUMNS * GROUPS, first = blockIdx.y * width;
-    const int rows = a.epilogue == ESP_CUDA_LOGITS ? at.pass->wanted : at.pass->rows;
-    if (first >= rows)
+    const int width = COLUMNS * GROUPS;
+    const bool logits = a.epilogue == ESP_CUDA_LOGITS;
+    const struct esp_cuda_span s = esp_cuda_span_of(at, a.mixture, logits, width);
+    if (s.first >= s.end)
         return;
+    const size_t height = (size_t)(a.outputs + ESP_CUDA_TILE - 1) / ESP_CUDA_TILE * ESP_CUDA_TILE;
+    const T *w = a.w + s.expert * height * a.w_stride;
+    const float *bias = a.bias ? a.bias + s.expert * height : NULL;
     const int warp = threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
     const int group = lane / 4, t = lane % 4;
-    const T *above = a.w + (size_t)(blockIdx.x * ESP_CUDA_TILE + group) * a.w_stride + 8 * t;
+    const T *above = w + (size_t)(blockIdx.x * ESP_CUDA_TILE + group) * a.w_stride + 8 * t;
     const T *below = above + 8 * a.w_stride;
-    const T *x = a.x + (size_t)(first + group) * a.x_stride + 8 * t;
+    const T *x[GROUPS];
     float sum[GROUPS][4] = {};
+#pragma unroll
+    for (int j = 0; j < GROUPS; j++)
+        x[j] = a.x + esp_cuda_row_of(s, s.first + COLUMNS * j + group) * a.x_stride + 8 * t;
 
     for (int step = warp; step < a.steps; step += AHEAD * WARPS) {
         esp_eight<T> wa[AHEAD], wb[AHEAD];
@@ -118,8 +127,8 @@ static __global__ void __launch_bounds__(THREADS)
                 break;
 #pragma unroll
             for (int j = 0; j < GROUPS; j++) {
-                const esp_eight<T> b = esp_load_eight(x + (size_t)(COLUMNS * j) * a.x_stride +
-                                                      (size_t)(step + i * WARPS) * STEP);
+                const esp_eight<T> b =
+                    esp_load_eight(x[j] + (size_t)(step + i * WARPS) * STEP);
                 esp_mma(sum[j], wa[i].pair[0], wb[i].pair[0], wa[i].pair[1], wb[i].pair[1],
                         b.pair[0], b.pair[1], T());
                 esp_mma(sum[j], wa[i].pair[2], wb[i].pair[2], wa[i].pair[3], wb[i].pair[3],
@@ -131,19 +140,19 @@ static __global__ void __launch_bounds__(THREADS)
     for (int j = 0; j < GROUPS; j++)
         esp_mma_store(mine + COLUMNS * j, width, sum[j]);
     __syncthreads();
-    finish_tile(at, a, parts, first, width, rows);
-    if (a.epilogue == ESP_CUDA_LOGITS && blockIdx.x == gridDim.x - 1)
-        fill_logits(at, a, first, width, rows);
+    finish_tile(at, a, parts, s, bias, width);
+    if (logits && blockIdx.x == gridDim.x - 1)
+        fill_logits(at, a, s.first, width, s.end);
 }
 
 template <typename T, int GROUPS>
-static void launch(struct esp_cuda_cache *c, const struct matmul_args<T> &a, int rows)
+static void launch(struct esp_cuda_cache *c, const struct matmul_args<T> &a, int rows, int tile)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
     const int width = COLUMNS * GROUPS;
-    const dim3 grid((a.outputs + ESP_CUDA_TILE - 1) / ESP_CUDA_TILE,
-                    (rows + width - 1) / width);
+    const int high = tile > 0 ? esp_cuda_tiles_of(c, rows, tile) : (rows + width - 1) / width;
+    const dim3 grid((a.outputs + ESP_CUDA_TILE - 1) / ESP_CUDA_TILE, high);
     ESP_LAUNCH((matmul_kernel<T, GROUPS>), grid, dim3(THREADS),
                WARPS * ESP_CUDA_TILE * width * sizeof(float), stream, c->at, a);
 }
@@ -156,16 +165,17 @@ void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
         (const T *)p->w->data, p->w->stride, p->w->bias, p->w->rows, (int)(p->w->stride / STEP),
             (const T *)p->x, p->x_stride, p->epilogue,
             d->activation, d->clamp, p->y, p->y_stride,
-            (T *)p->out, p->out_stride
+            (T *)p->out, p->out_stride, esp_cuda_mixture_of(c, p)
     };
-    if (rows <= COLUMNS)
-        launch<T, 1>(c, a, rows);
-    else if (rows <= 2 * COLUMNS)
-        launch<T, 2>(c, a, rows);
-    else if (rows <= 4 * COLUMNS)
-        launch<T, 4>(c, a, rows);
+    const int together = p->tile > 0 ? p->tile : rows;
+    if (together <= COLUMNS)
+        launch<T, 1>(c, a, rows, p->tile);
+    else if (together <= 2 * COLUMNS)
+        launch<T, 2>(c, a, rows, p->tile);
+    else if (together <= 4 * COLUMNS)
+        launch<T, 4>(c, a, rows, p->tile);
     else
-        launch<T, 8>(c, a, rows);
+        launch<T, 8>(c, a, rows, p->tile);
 }
 
 /* ------------------------------------------------------------------ after cuBLASLt */
@@ -213,7 +223,7 @@ void esp_cuda_finish(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
     const struct matmul_args<T> a = {
         (const T *)p->w->data, p->w->stride, p->w->bias, p->w->rows, 0, NULL, 0, p->epilogue,
             d->activation, d->clamp, p->y, p->y_stride,
-            (T *)p->out, p->out_stride
+            (T *)p->out, p->out_stride, {NULL, NULL, NULL}
     };
     const size_t width = p->epilogue == ESP_CUDA_LOGITS ? p->columns : (size_t)p->w->rows;
     ESP_LAUNCH((finish_kernel<T>), dim3(rows, (unsigned)((width + THREADS - 1) / THREADS)),

@@ -22,16 +22,22 @@ static const struct random_shape shapes[] = {
     {"neox", 2, 20, 2, 2, 10, 24, VOCABULARY, 6, ESP_F16, true, true, true, false, false},
 };
 
-/* The layers of a small model, again and again. Those of Llama have all vectors that a layer may
- * have: norms of heads, logits of sinks. */
+/* The layers of a small model, again and again. Those of Llama have all vectors that a layer
+ * may have: norms of heads, logits of sinks; and experts. */
 struct many {
     struct random_model model;
     struct esp_layer layer[LAYERS];
+    struct esp_expert expert[RANDOM_LAYERS][RANDOM_EXPERTS];
 };
 
 static void make_many(struct many *m, const struct random_shape *shape)
 {
     random_model_make(&m->model, shape, 11);
+    for (int i = 0; i < shape->layers && !shape->neox; i++) {
+        random_model_mix(&m->model, i, 2, 12);
+        memcpy(m->expert[i], m->model.experts, sizeof m->expert[i]);
+        m->model.layers[i].expert = m->expert[i];
+    }
     if (!shape->neox)
         random_model_add_sinks(&m->model);
     for (int i = 0; i < LAYERS; i++)
