@@ -623,6 +623,7 @@ struct activate_args {
     float *out;     /* (rows, stride) */
     size_t y_stride, stride;
     int n, each; /* each: rows of y for a row of the pass */
+    bool gated;
 };
 
 static __global__ void activate_kernel(struct esp_cuda_arrays at, struct activate_args a)
@@ -632,7 +633,7 @@ static __global__ void activate_kernel(struct esp_cuda_arrays at, struct activat
         return;
     const float *from = a.y + row * a.y_stride + i;
     a.out[row * a.stride + i] = esp_activated(a.activation, a.clamp, from[0],
-                                              esp_gated(a.activation) ? from[a.stride] : 1.0f);
+                                              a.gated ? from[a.stride] : 1.0f);
 }
 
 static void activate(struct esp_cuda_cache *c, const struct activate_args &a, int rows)
@@ -645,7 +646,8 @@ void esp_cuda_blocks_activate(struct esp_cuda_cache *c, int rows)
 {
     const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
     activate(c,
-             {d->activation, d->clamp, c->up, (float *)c->active, c->up_width, c->ffn, d->ffn, 1},
+             {d->activation, d->clamp, c->up, (float *)c->active, c->up_width, c->ffn, d->ffn, 1,
+              esp_gated(d->activation)},
              rows);
 }
 
@@ -654,7 +656,7 @@ void esp_cuda_blocks_activate_pairs(struct esp_cuda_cache *c, int rows)
     const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
     activate(c,
              {d->activation, d->clamp, c->pair_up, (float *)c->pair_active, 2 * c->expert_ffn,
-              c->expert_ffn, d->expert_ffn, d->experts_used},
+              c->expert_ffn, d->expert_ffn, d->experts_used, true},
              rows);
 }
 
