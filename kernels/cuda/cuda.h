@@ -448,6 +448,10 @@ static inline struct esp_cuda_mixture esp_cuda_mixture_of(const struct esp_cuda_
 template <typename T>
 void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows);
 
+/* Once per backend: lets products use the shared memory that they need. */
+int esp_cuda_matmul_prepare(struct esp_cuda_backend *backend);
+int esp_cuda_blocks_prepare(struct esp_cuda_backend *backend);
+
 /* blocks.cu: of weights with blocks. multiply() runs `count` products that read the same
  * activations, with matrices of any type; no activation. Their order of sums does not depend on
  * the rows either. activate() makes c->active of c->up (gate, then up), activate_pairs()

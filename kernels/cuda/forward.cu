@@ -13,7 +13,7 @@
  * mixture of experts has in place of 7 and 8 a router, the products of all experts that are used
  * and their sum.
  *
- * Products of up to 16 rows are those of matmul.cu. Larger ones use cuBLASLt, whose order of
+ * Products of up to 64 rows are those of matmul.cu. Larger ones use cuBLASLt, whose order of
  * summation depends on the number of rows. In exact mode, and without cuBLASLt, all products
  * are those of matmul.cu.
  */
@@ -21,9 +21,9 @@
 
 #include <cstring>
 
-enum { OWN_ROWS = 16, LT_STEP = 16 };
+enum { OWN_ROWS = 64, LT_STEP = 16 };
 /* Pairs of a tile of experts: if experts have about as many rows each, or more. */
-enum { FEW_PAIRS = 8, MANY_PAIRS = 16 };
+enum { FEW_PAIRS = 8, MANY_PAIRS = 32 };
 static const int bucket_rows[ESP_CUDA_BUCKETS] = {1, 4, 16, 64};
 /* With more weights than this, a pass of 64 rows keeps the device busy for longer than the host
  * needs to launch it. */
