@@ -186,7 +186,7 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
 }
 
 /* With "auto", the CPU backend replaces a device that fails, is too small, or does not compute
- * what is asked for: a mixture of experts, say. */
+ * what is asked for: heads that are too wide, say. */
 static int open_best_device(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                             size_t errlen)
 {

@@ -85,15 +85,20 @@ static struct esp_tensor tensor(struct random_model *m, int rows, int columns, d
                                .stride = rows};
 }
 
-/* Every quantised type in turn, as far as its blocks divide the columns. */
-static struct esp_tensor quantised(struct random_model *m, int rows, int columns)
+/* The quantised type of tensor number `i`: every one in turn, as far as its blocks divide the
+ * columns. */
+static enum esp_dtype type_of(int i, int columns)
 {
-    enum esp_dtype dtype;
-    for (int i = m->count;; i++) {
-        dtype = (enum esp_dtype)(ESP_Q8_0 + i % (ESP_DTYPE_COUNT - ESP_Q8_0));
+    for (;; i++) {
+        enum esp_dtype dtype = (enum esp_dtype)(ESP_Q8_0 + i % (ESP_DTYPE_COUNT - ESP_Q8_0));
         if (columns % esp_dtype_block(dtype) == 0)
-            break;
+            return dtype;
     }
+}
+
+static struct esp_tensor quantised(struct random_model *m, enum esp_dtype dtype, int rows,
+                                   int columns)
+{
     const size_t row_bytes = esp_dtype_row_bytes(dtype, columns);
     float *row = malloc((size_t)columns * sizeof *row);
     char *data = malloc((size_t)rows * row_bytes);
@@ -115,8 +120,16 @@ static struct esp_tensor quantised(struct random_model *m, int rows, int columns
 static struct esp_tensor matrix(struct random_model *m, int rows, int columns)
 {
     if (esp_dtype_quantised(m->shape.dtype))
-        return quantised(m, rows, columns);
+        return quantised(m, type_of(m->count, columns), rows, columns);
     return tensor(m, rows, columns, 0, 2 / sqrt(columns));
+}
+
+/* Matrix number `part` of an expert: as in files, of one type for all experts. */
+static struct esp_tensor expert_matrix(struct random_model *m, int part, int rows, int columns)
+{
+    if (esp_dtype_quantised(m->shape.dtype))
+        return quantised(m, type_of(m->shape.dtype - ESP_Q8_0 + part, columns), rows, columns);
+    return matrix(m, rows, columns);
 }
 
 static struct esp_tensor bias(struct random_model *m, int rows)
@@ -233,11 +246,11 @@ void random_model_mix(struct random_model *m, int layer, int used, int expert_ff
     l->router = tensor(m, RANDOM_EXPERTS, hidden, 0, 2 / sqrt(hidden));
     l->expert = m->experts;
     for (int i = 0; i < RANDOM_EXPERTS; i++)
-        m->experts[i] = (struct esp_expert){.gate = matrix(m, expert_ffn, hidden),
+        m->experts[i] = (struct esp_expert){.gate = expert_matrix(m, 0, expert_ffn, hidden),
                                             .gate_bias = bias(m, expert_ffn),
-                                            .up = matrix(m, expert_ffn, hidden),
+                                            .up = expert_matrix(m, 1, expert_ffn, hidden),
                                             .up_bias = bias(m, expert_ffn),
-                                            .down = matrix(m, hidden, expert_ffn),
+                                            .down = expert_matrix(m, 2, hidden, expert_ffn),
                                             .down_bias = bias(m, hidden)};
     l->gate = l->up = l->down = none;
 }

@@ -8,7 +8,7 @@
 
 #include "kernels/kernels.h"
 
-enum { RANDOM_LAYERS = 4, RANDOM_TENSORS = 128, RANDOM_EXPERTS = 8 };
+enum { RANDOM_LAYERS = 4, RANDOM_TENSORS = 160, RANDOM_EXPERTS = 8 };
 
 struct random_shape {
     const char *name;

@@ -19,8 +19,18 @@ static __device__ __forceinline__ float esp_gelu_tanh(float x)
     return 0.5f * x * (1.0f + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
 }
 
+/* See struct esp_clamp. */
+static __device__ __forceinline__ float esp_swiglu_clamped(const struct esp_clamp &clamp,
+                                                           float gate, float up)
+{
+    gate = fminf(gate, clamp.limit);
+    up = fminf(fmaxf(up, -clamp.limit), clamp.limit);
+    return gate / (1.0f + expf(-clamp.slope * gate)) * (up + 1.0f);
+}
+
 /* `up` counts only where there is a gate; without one `gate` is what the matrix "up" gave. */
 static __device__ __forceinline__ float esp_activated(enum esp_activation activation,
+                                                      const struct esp_clamp &clamp,
                                                       float gate, float up)
 {
     switch (activation) {
@@ -28,6 +38,8 @@ static __device__ __forceinline__ float esp_activated(enum esp_activation activa
         return esp_silu(gate) * up;
     case ESP_GEGLU:
         return esp_gelu_tanh(gate) * up;
+    case ESP_SWIGLU_CLAMPED:
+        return esp_swiglu_clamped(clamp, gate, up);
     case ESP_GELU_TANH:
         return esp_gelu_tanh(gate);
     default:

@@ -37,6 +37,7 @@ template <typename T> struct attend_args {
     int heads, group, width, cache_rows, chunks, first_row, end_row;
     int window; /* of the layer; 0: none */
     float cap;  /* scores become cap * tanh(score / cap); 0: they do not */
+    const float *sink_logit; /* (heads) or NULL */
 };
 
 /* The sums of one query over the keys so far. */
@@ -247,27 +248,14 @@ static __global__ void join_kernel(struct esp_cuda_arrays at, struct attend_args
                                    int head_dim, T *out, size_t out_stride)
 {
     const int head = blockIdx.y;
-    const struct esp_cuda_query q = esp_cuda_find_query(at, blockIdx.x, 0, 1, a.first_row, a.end_row, a.window);
+    const struct esp_cuda_query q =
+        esp_cuda_find_query(at, blockIdx.x, 0, 1, a.first_row, a.end_row, a.window);
     const int count = (q.length + at.pass->shift + ESP_CUDA_CHUNK - 1) / ESP_CUDA_CHUNK;
-    const int all = q.sinks > 0 ? count + 1 : count; /* the sinks are part a.chunks */
-    const float *parts = a.partial + ((size_t)blockIdx.x * a.heads + head) * (a.chunks + 1) *
-                                         (a.width + 2);
-    float top = -INFINITY, weight = 0.0f;
-    for (int i = 0; i < all; i++)
-        top = fmaxf(top, parts[(i < count ? i : a.chunks) * (a.width + 2) + a.width]);
-    for (int i = 0; i < all; i++) {
-        const float *part = parts + (i < count ? i : a.chunks) * (a.width + 2);
-        weight = fmaf(part[a.width + 1], expf(part[a.width] - top), weight);
-    }
-    for (int d = threadIdx.x; count > 0 && d < head_dim; d += blockDim.x) {
-        float sum = 0.0f;
-        for (int i = 0; i < all; i++) {
-            const float *part = parts + (i < count ? i : a.chunks) * (a.width + 2);
-            sum = fmaf(part[d], expf(part[a.width] - top), sum);
-        }
-        out[(size_t)q.row * out_stride + (size_t)head * head_dim + d] =
-            esp_from_float<T>(sum / weight);
-    }
+    if (q.length > 0)
+        esp_cuda_join_parts<false>(
+            a.partial + ((size_t)blockIdx.x * a.heads + head) * (a.chunks + 1) * (a.width + 2),
+            count, a.chunks, q.sinks > 0, a.width, a.sink_logit ? a.sink_logit + head : NULL,
+            head_dim, out + (size_t)q.row * out_stride + (size_t)head * head_dim);
 }
 
 static size_t shared_bytes(int width, size_t value)
@@ -285,14 +273,15 @@ static void launch(cudaStream_t stream, const struct esp_cuda_arrays &at,
 }
 
 template <typename T>
-void esp_cuda_attention(struct esp_cuda_cache *c, int layer, int rows, int chunks)
+void esp_cuda_attention(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
+                        int rows, int chunks)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     const struct esp_model_desc *d = w->desc;
     const struct esp_cuda_backend *backend = (struct esp_cuda_backend *)w->base.backend;
     cudaStream_t stream = backend->stream;
     if (!backend->exact) {
-        esp_cuda_attention_mma<T>(c, layer, rows, chunks);
+        esp_cuda_attention_mma<T>(c, held, layer, rows, chunks);
         return;
     }
     const size_t at_layer = (size_t)layer * d->kv_heads * c->rows * c->head_width;
@@ -309,7 +298,8 @@ void esp_cuda_attention(struct esp_cuda_cache *c, int layer, int rows, int chunk
                                0,
                                0,
                                d->layer[layer].window,
-                               d->attention_cap};
+                               d->attention_cap,
+                               held->sink_logit};
     for (; a.first_row < rows; a.first_row = a.end_row) {
         a.end_row = rows - a.first_row < c->partial_rows ? rows : a.first_row + c->partial_rows;
         const int count = a.end_row - a.first_row;
@@ -347,5 +337,7 @@ int esp_cuda_attention_prepare(struct esp_cuda_backend *backend)
     return status < 0 ? status : esp_cuda_attention_mma_prepare(backend);
 }
 
-template void esp_cuda_attention<esp_bf16>(struct esp_cuda_cache *, int, int, int);
-template void esp_cuda_attention<esp_f16>(struct esp_cuda_cache *, int, int, int);
+template void esp_cuda_attention<esp_bf16>(struct esp_cuda_cache *,
+                                           const struct esp_cuda_layer *, int, int, int);
+template void esp_cuda_attention<esp_f16>(struct esp_cuda_cache *,
+                                          const struct esp_cuda_layer *, int, int, int);

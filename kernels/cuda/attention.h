@@ -4,6 +4,8 @@
 
 #include "kernels/cuda/cuda.h"
 
+static const float ESP_LOG2_E = 1.44269504f;
+
 /* A query: one head of one row of a pass. */
 struct esp_cuda_query {
     int row, head,
@@ -55,10 +57,43 @@ static __device__ __forceinline__ float esp_cuda_capped(float cap, float score)
     return cap > 0.0f ? cap * tanhf(score / cap) : score;
 }
 
+/* Joins the parts of a query's keys to its result. parts: rows of `width` sums, the maximum and
+ * the weight; the first `used` of them, and of a query with sinks also part `of_sinks`. sink: a
+ * score that takes part in the softmax and adds no value (`struct esp_layer`), or NULL. EXP2:
+ * maxima are logarithms of base 2. Every thread of the block calls this. */
+template <bool EXP2, typename T>
+static __device__ void esp_cuda_join_parts(const float *parts, int used, int of_sinks,
+                                           bool sinks, int width, const float *sink,
+                                           int head_dim, T *out)
+{
+    const int count = sinks ? used + 1 : used;
+    const float score = !sink ? -INFINITY : EXP2 ? *sink * ESP_LOG2_E : *sink;
+    float top = score, weight = 0.0f;
+    for (int i = 0; i < count; i++)
+        top = fmaxf(top, parts[(i < used ? i : of_sinks) * (width + 2) + width]);
+    for (int i = 0; i < count; i++) {
+        const float *part = parts + (i < used ? i : of_sinks) * (width + 2);
+        const float below = part[width] - top;
+        weight = fmaf(part[width + 1], EXP2 ? exp2f(below) : expf(below), weight);
+    }
+    if (sink)
+        weight += EXP2 ? exp2f(score - top) : expf(score - top);
+    for (int d = threadIdx.x; d < head_dim; d += blockDim.x) {
+        float sum = 0.0f;
+        for (int i = 0; i < count; i++) {
+            const float *part = parts + (i < used ? i : of_sinks) * (width + 2);
+            const float below = part[width] - top;
+            sum = fmaf(part[d], EXP2 ? exp2f(below) : expf(below), sum);
+        }
+        out[d] = esp_from_float<T>(sum / weight);
+    }
+}
+
 /* c->attended = attention of c->q over the cache by tensor cores. The order of the sums depends
  * on where keys lie in the cache and on the number of rows. */
 template <typename T>
-void esp_cuda_attention_mma(struct esp_cuda_cache *c, int layer, int rows, int chunks);
+void esp_cuda_attention_mma(struct esp_cuda_cache *c, const struct esp_cuda_layer *held,
+                            int layer, int rows, int chunks);
 /* Once per backend: lets it use the shared memory that it needs. */
 int esp_cuda_attention_mma_prepare(struct esp_cuda_backend *backend);
 

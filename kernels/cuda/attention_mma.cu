@@ -21,8 +21,6 @@
 
 enum { JOIN_THREADS = 128, FEW_QUERIES = 32, HIGH = 4, BLOCKS_EACH = 2, STAGES = 2 };
 
-static const float LOG2_E = 1.44269504f;
-
 /* What follows from the width of a head, padded to DIM, and from the number of warps side by
  * side over the queries. */
 template <typename T, int DIM, int WARPS_HIGH> struct tiling {
@@ -42,6 +40,7 @@ template <typename T> struct mma_args {
     float *partial;             /* (rows, heads, shares + 1, width + 2); the last: sinks */
     int heads, group, width, cache_rows, shares, first_row, end_row, window;
     float cap;
+    const float *sink_logit; /* (heads) or NULL */
 };
 
 /* The tiles of a pass: those of the prefix, then those of the rows behind it. */
@@ -178,7 +177,7 @@ static __device__ __forceinline__ void weigh(float s[][4], struct sums<DIM> &sum
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const bool sees = seen[i / 2] >> (first + 8 * n + 2 * t + i % 2) & 1;
-            s[n][i] = sees ? esp_cuda_capped(cap, s[n][i]) * LOG2_E : -INFINITY;
+            s[n][i] = sees ? esp_cuda_capped(cap, s[n][i]) * ESP_LOG2_E : -INFINITY;
             top[i / 2] = fmaxf(top[i / 2], s[n][i]);
         }
 #pragma unroll
@@ -430,29 +429,13 @@ static __global__ void join_mma_kernel(struct esp_cuda_arrays at, struct mma_arg
     const int head = blockIdx.y;
     const struct esp_cuda_query q =
         esp_cuda_find_query(at, blockIdx.x, 0, 1, a.first_row, a.end_row, a.window);
-    if (q.length == 0)
-        return;
     const struct tiles t = tiles_of(at.pass, false, keys);
     const int each = tiles_each(t, a.shares), used = (t.all + each - 1) / each;
-    const int count = q.sinks > 0 ? used + 1 : used;
-    const float *parts =
-        a.partial + ((size_t)blockIdx.x * a.heads + head) * (a.shares + 1) * (a.width + 2);
-    float top = -INFINITY, weight = 0.0f;
-    for (int i = 0; i < count; i++)
-        top = fmaxf(top, parts[(i < used ? i : a.shares) * (a.width + 2) + a.width]);
-    for (int i = 0; i < count; i++) {
-        const float *part = parts + (i < used ? i : a.shares) * (a.width + 2);
-        weight = fmaf(part[a.width + 1], exp2f(part[a.width] - top), weight);
-    }
-    for (int d = threadIdx.x; d < head_dim; d += blockDim.x) {
-        float sum = 0.0f;
-        for (int i = 0; i < count; i++) {
-            const float *part = parts + (i < used ? i : a.shares) * (a.width + 2);
-            sum = fmaf(part[d], exp2f(part[a.width] - top), sum);
-        }
-        out[(size_t)q.row * out_stride + (size_t)head * head_dim + d] =
-            esp_from_float<T>(sum / weight);
-    }
+    if (q.length > 0)
+        esp_cuda_join_parts<true>(
+            a.partial + ((size_t)blockIdx.x * a.heads + head) * (a.shares + 1) * (a.width + 2),
+            used, a.shares, q.sinks > 0, a.width, a.sink_logit ? a.sink_logit + head : NULL,
+            head_dim, out + (size_t)q.row * out_stride + (size_t)head * head_dim);
 }
 
 /* ------------------------------------------------------------------ launching */
@@ -485,7 +468,8 @@ template <typename T> static const struct variant<T> *variants() {
 }
 
 template <typename T>
-void esp_cuda_attention_mma(struct esp_cuda_cache *c, int layer, int rows, int chunks)
+void esp_cuda_attention_mma(struct esp_cuda_cache *c, const struct esp_cuda_layer *held,
+                            int layer, int rows, int chunks)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     const struct esp_model_desc *d = w->desc;
@@ -501,7 +485,8 @@ void esp_cuda_attention_mma(struct esp_cuda_cache *c, int layer, int rows, int c
     struct mma_args<T> a = {
         c->q, c->for_sinks, (const T *)c->k + at_layer,
             (const T *)c->v + at_layer, c->partial, d->heads, group,
-            (int)c->head_width, c->rows, shares, 0, 0, d->layer[layer].window, d->attention_cap
+            (int)c->head_width, c->rows, shares, 0, 0, d->layer[layer].window, d->attention_cap,
+            held->sink_logit
     };
     const int together = (int)((size_t)c->partial_rows * (c->chunks + 1) / (shares + 1));
     for (; a.first_row < rows; a.first_row = a.end_row) {
@@ -532,5 +517,7 @@ int esp_cuda_attention_mma_prepare(struct esp_cuda_backend *backend)
     return status < 0 ? status : prepare<esp_f16>(backend);
 }
 
-template void esp_cuda_attention_mma<esp_bf16>(struct esp_cuda_cache *, int, int, int);
-template void esp_cuda_attention_mma<esp_f16>(struct esp_cuda_cache *, int, int, int);
+template void esp_cuda_attention_mma<esp_bf16>(struct esp_cuda_cache *,
+                                               const struct esp_cuda_layer *, int, int, int);
+template void esp_cuda_attention_mma<esp_f16>(struct esp_cuda_cache *,
+                                              const struct esp_cuda_layer *, int, int, int);

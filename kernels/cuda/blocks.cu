@@ -9,10 +9,12 @@
  *     sum <- fma(integer, scale of the weights * scale of the activations, sum)
  *     sum <- fma(minimum of the weights, -total of the activations, sum)    Q4_K, Q5_K
  *
- * A block of threads owns 16 outputs. Each of its 8 warps takes every eighth unit (blocks.h)
- * in ascending order, and their sums are added in the order of the warps. The order follows
- * from the format and the width alone, so a row has the same bits in a batch of any size, in
- * both modes. It is not the order of the CPU, which adds all blocks one after the other.
+ * A block of threads owns 1, 2 or 4 tiles of 16 outputs. Each of its 8 warps takes every eighth
+ * unit (blocks.h) in ascending order, and their sums are added in the order of the warps. The
+ * order follows from the format and the width alone, so a row has the same bits in a batch of
+ * any size, in both modes. It is not the order of the CPU, which adds all blocks one after the
+ * other. A warp copies its next units to shared memory in the background; weights are read once
+ * for 64 rows. As in matmul.cu, a tall block reads the activations less often.
  *
  * In a model with quantised weights activations are float32, all but what attention gives;
  * matrices that are not quantised read them rounded to 16 bits.
@@ -20,6 +22,7 @@
 #include "kernels/cuda/blocks.h"
 
 #include "kernels/cuda/activation.h"
+#include "kernels/cuda/experts.h"
 
 #include <cstring>
 
@@ -55,16 +58,16 @@ static __device__ __forceinline__ uint32_t bits_of(float x)
     return __float_as_uint(x);
 }
 
-/* A warp cuts 32 numbers. Their bytes become, for each t < 4, the words high and low of the
+/* A warp cuts 32 numbers. `each`: rows of x for a row of the pass. Their bytes become, for each t < 4, the words high and low of the
  * columns 4t.., high and low of the columns 4t + 16... */
 template <typename T>
 static __global__ void cut_kernel(struct esp_cuda_arrays at, const T *x, size_t x_stride,
-                                  int blocks, bool wanted, uint4 *words,
+                                  int blocks, bool wanted, int each, uint4 *words,
                                   struct esp_cuda_cut *cuts)
 {
     const int row = blockIdx.y, lane = threadIdx.x % ESP_WARP;
     const int block = blockIdx.x * WARPS + threadIdx.x / ESP_WARP;
-    if (row >= (wanted ? at.pass->wanted : at.pass->rows) || block >= blocks)
+    if (row >= (wanted ? at.pass->wanted : at.pass->rows * each) || block >= blocks)
         return;
     const float value =
         esp_to_float(x[(size_t)row * x_stride + block * ESP_BLOCK_COLUMNS + lane]);
@@ -98,11 +101,11 @@ static __global__ void cut_kernel(struct esp_cuda_arrays at, const T *x, size_t 
 /* Activations rounded for a matrix that is not quantised; padding is zero already. */
 template <typename T>
 static __global__ void narrow_kernel(struct esp_cuda_arrays at, const float *x, size_t stride,
-                                     bool wanted, T *out)
+                                     bool wanted, int each, T *out)
 {
     const int row = blockIdx.y;
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (row < (wanted ? at.pass->wanted : at.pass->rows) && i < stride)
+    if (row < (wanted ? at.pass->wanted : at.pass->rows * each) && i < stride)
         out[row * stride + i] = esp_from_float<T>(x[row * stride + i]);
 }
 
@@ -207,175 +210,128 @@ static __device__ __forceinline__ void k_scales(uint4 head, int i, float *scale,
 /* How integers become numbers: less an offset; above a minimum; with two scales, less 32. */
 enum form { LESS, MINIMUM, TWO_SCALES };
 
-/* A format: what a lane loads of a unit, and how it unpacks 32 columns of that. */
+/* A format: how a lane unpacks 32 columns, number `sub` of a unit, which lies in shared memory.
+ * BYTES of a unit; UNITS of them are copied at a time. */
 template <enum esp_dtype D> struct format;
 
 template <> struct format<ESP_Q8_0> {
-    enum { SUBS = 1, AHEAD = 4, OFFSET = 0 };
+    enum { SUBS = 1, UNITS = 4, BYTES = 544, OFFSET = 0 };
     static constexpr enum form FORM = LESS;
-    uint4 words;
-    float scale[2];
-    __device__ __forceinline__ void load(const char *unit, int lane)
+    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
+                                                  int)
     {
-        words = reinterpret_cast<const uint4 *>(unit)[lane];
-        scale[0] = half_at(unit + 512, lane / 4);
-        scale[1] = half_at(unit + 512, lane / 4 + 8);
-    }
-    __device__ __forceinline__ void unpack(struct unpacked *u, int) const
-    {
+        const uint4 words = reinterpret_cast<const uint4 *>(unit)[lane];
         u->a[0] = words.x;
         u->a[2] = words.y;
         u->a[1] = words.z;
         u->a[3] = words.w;
-        u->scale[0] = scale[0];
-        u->scale[1] = scale[1];
+        for (int i = 0; i < 2; i++)
+            u->scale[i] = half_at(unit + 512, lane / 4 + 8 * i);
     }
 };
 
 template <> struct format<ESP_Q4_0> {
-    enum { SUBS = 1, AHEAD = 4, OFFSET = 8 };
+    enum { SUBS = 1, UNITS = 4, BYTES = 288, OFFSET = 8 };
     static constexpr enum form FORM = LESS;
-    uint2 words;
-    float scale[2];
-    __device__ __forceinline__ void load(const char *unit, int lane)
+    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
+                                                  int)
     {
-        words = reinterpret_cast<const uint2 *>(unit)[lane];
-        scale[0] = half_at(unit + 256, lane / 4);
-        scale[1] = half_at(unit + 256, lane / 4 + 8);
-    }
-    __device__ __forceinline__ void unpack(struct unpacked *u, int) const
-    {
-        small_halves(u, words);
-        u->scale[0] = scale[0];
-        u->scale[1] = scale[1];
+        small_halves(u, reinterpret_cast<const uint2 *>(unit)[lane]);
+        for (int i = 0; i < 2; i++)
+            u->scale[i] = half_at(unit + 256, lane / 4 + 8 * i);
     }
 };
 
-template <> struct format<ESP_IQ4_NL> : format<ESP_Q4_0> {
-    enum { OFFSET = 0 };
-    __device__ __forceinline__ void unpack(struct unpacked *u, int sub) const
+template <> struct format<ESP_IQ4_NL> {
+    enum { SUBS = 1, UNITS = 4, BYTES = 288, OFFSET = 0 };
+    static constexpr enum form FORM = LESS;
+    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
+                                                  int sub)
     {
-        format<ESP_Q4_0>::unpack(u, sub);
+        format<ESP_Q4_0>::unpack(u, unit, lane, sub);
 #pragma unroll
         for (int i = 0; i < 4; i++)
             u->a[i] = look_up(table_of(ESP_IQ4_NL), u->a[i]);
     }
 };
 
-template <> struct format<ESP_MXFP4> : format<ESP_Q4_0> {
-    enum { OFFSET = 0 };
-    __device__ __forceinline__ void load(const char *unit, int lane)
+template <> struct format<ESP_MXFP4> {
+    enum { SUBS = 1, UNITS = 4, BYTES = 272, OFFSET = 0 };
+    static constexpr enum form FORM = LESS;
+    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
+                                                  int)
     {
-        words = reinterpret_cast<const uint2 *>(unit)[lane];
-        scale[0] = half_power(unit + 256, lane / 4);
-        scale[1] = half_power(unit + 256, lane / 4 + 8);
-    }
-    __device__ __forceinline__ void unpack(struct unpacked *u, int sub) const
-    {
-        format<ESP_Q4_0>::unpack(u, sub);
+        small_halves(u, reinterpret_cast<const uint2 *>(unit)[lane]);
 #pragma unroll
         for (int i = 0; i < 4; i++)
             u->a[i] = look_up(table_of(ESP_MXFP4), u->a[i]);
+        for (int i = 0; i < 2; i++)
+            u->scale[i] = half_power(unit + 256, lane / 4 + 8 * i);
     }
 };
 
 template <> struct format<ESP_Q5_0> {
-    enum { SUBS = 1, AHEAD = 4, OFFSET = 16 };
+    enum { SUBS = 1, UNITS = 4, BYTES = 352, OFFSET = 16 };
     static constexpr enum form FORM = LESS;
-    uint2 words;
-    uint32_t fifth[2];
-    float scale[2];
-    __device__ __forceinline__ void load(const char *unit, int lane)
+    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
+                                                  int)
     {
-        words = reinterpret_cast<const uint2 *>(unit)[lane];
+        small_halves(u, reinterpret_cast<const uint2 *>(unit)[lane]);
         for (int i = 0; i < 2; i++) {
-            fifth[i] = reinterpret_cast<const uint32_t *>(unit + 256)[lane / 4 + 8 * i] >>
-                       4 * (lane % 4);
-            scale[i] = half_at(unit + 320, lane / 4 + 8 * i);
-        }
-    }
-    __device__ __forceinline__ void unpack(struct unpacked *u, int) const
-    {
-        small_halves(u, words);
-        for (int i = 0; i < 2; i++) {
-            u->a[i] |= spread(fifth[i]);
-            u->a[i + 2] |= spread(fifth[i] >> 16);
-            u->scale[i] = scale[i];
+            const int output = lane / 4 + 8 * i;
+            const uint32_t fifth =
+                reinterpret_cast<const uint32_t *>(unit + 256)[output] >> 4 * (lane % 4);
+            u->a[i] |= spread(fifth);
+            u->a[i + 2] |= spread(fifth >> 16);
+            u->scale[i] = half_at(unit + 320, output);
         }
     }
 };
 
 template <> struct format<ESP_Q4_K> {
-    enum { SUBS = 8, AHEAD = 1, OFFSET = 0 };
+    enum { SUBS = 8, UNITS = 1, BYTES = 2304, OFFSET = 0 };
     static constexpr enum form FORM = MINIMUM;
-    uint4 words[4], head[2];
-    __device__ __forceinline__ void load(const char *unit, int lane)
+    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
+                                                  int sub)
     {
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            words[i] = reinterpret_cast<const uint4 *>(unit)[i * ESP_WARP + lane];
+        const uint4 *words = reinterpret_cast<const uint4 *>(unit);
+        halves(u, words[sub / 2 * ESP_WARP + lane], 4 * (sub % 2));
         for (int i = 0; i < 2; i++)
-            head[i] = reinterpret_cast<const uint4 *>(unit + 2048)[lane / 4 + 8 * i];
-    }
-    __device__ __forceinline__ void unpack(struct unpacked *u, int sub) const
-    {
-        halves(u, words[sub / 2], 4 * (sub % 2));
-        for (int i = 0; i < 2; i++)
-            k_scales(head[i], sub, &u->scale[i], &u->more[i]);
+            k_scales(reinterpret_cast<const uint4 *>(unit + 2048)[lane / 4 + 8 * i], sub,
+                     &u->scale[i], &u->more[i]);
     }
 };
 
 template <> struct format<ESP_Q5_K> {
-    enum { SUBS = 8, AHEAD = 1, OFFSET = 0 };
+    enum { SUBS = 8, UNITS = 1, BYTES = 2816, OFFSET = 0 };
     static constexpr enum form FORM = MINIMUM;
-    uint4 words[4], fifth, head[2];
-    __device__ __forceinline__ void load(const char *unit, int lane)
+    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
+                                                  int sub)
     {
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            words[i] = reinterpret_cast<const uint4 *>(unit)[i * ESP_WARP + lane];
-        fifth = reinterpret_cast<const uint4 *>(unit + 2048)[lane];
+        const uint4 *words = reinterpret_cast<const uint4 *>(unit);
+        halves(u, words[sub / 2 * ESP_WARP + lane], 4 * (sub % 2));
+        add_bits(u, words[4 * ESP_WARP + lane], sub, 0x01010101u);
         for (int i = 0; i < 2; i++)
-            head[i] = reinterpret_cast<const uint4 *>(unit + 2560)[lane / 4 + 8 * i];
-    }
-    __device__ __forceinline__ void unpack(struct unpacked *u, int sub) const
-    {
-        halves(u, words[sub / 2], 4 * (sub % 2));
-        add_bits(u, fifth, sub, 0x01010101u);
-        for (int i = 0; i < 2; i++)
-            k_scales(head[i], sub, &u->scale[i], &u->more[i]);
+            k_scales(reinterpret_cast<const uint4 *>(unit + 2560)[lane / 4 + 8 * i], sub,
+                     &u->scale[i], &u->more[i]);
     }
 };
 
 template <> struct format<ESP_Q6_K> {
-    enum { SUBS = 8, AHEAD = 1, OFFSET = 32 };
+    enum { SUBS = 8, UNITS = 1, BYTES = 3360, OFFSET = 32 };
     static constexpr enum form FORM = TWO_SCALES;
-    uint4 low[4], high[2];
-    uint32_t scales[2][4];
-    float d[2];
-    __device__ __forceinline__ void load(const char *unit, int lane)
+    static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int lane,
+                                                  int sub)
     {
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            low[i] = reinterpret_cast<const uint4 *>(unit)[i * ESP_WARP + lane];
+        const uint4 *words = reinterpret_cast<const uint4 *>(unit);
+        halves(u, words[(sub / 4 * 2 + sub % 2) * ESP_WARP + lane], sub / 2 % 2 * 4);
+        add_bits(u, words[(4 + sub / 4) * ESP_WARP + lane], sub % 4 * 2, 0x03030303u);
         for (int i = 0; i < 2; i++) {
-            high[i] = reinterpret_cast<const uint4 *>(unit + 2048)[i * ESP_WARP + lane];
-            const uint4 s = reinterpret_cast<const uint4 *>(unit + 3072)[lane / 4 + 8 * i];
-            scales[i][0] = s.x;
-            scales[i][1] = s.y;
-            scales[i][2] = s.z;
-            scales[i][3] = s.w;
-            d[i] = half_at(unit + 3328, lane / 4 + 8 * i);
-        }
-    }
-    __device__ __forceinline__ void unpack(struct unpacked *u, int sub) const
-    {
-        halves(u, low[sub / 4 * 2 + sub % 2], sub / 2 % 2 * 4);
-        add_bits(u, high[sub / 4], sub % 4 * 2, 0x03030303u);
-        for (int i = 0; i < 2; i++) {
-            const uint32_t both = scales[i][sub / 2] >> sub % 2 * 16;
-            u->scale[i] = __fmul_rn(d[i], (float)(int8_t)(both & 255));
-            u->more[i] = __fmul_rn(d[i], (float)(int8_t)(both >> 8 & 255));
+            const int output = lane / 4 + 8 * i;
+            const int8_t *scales = reinterpret_cast<const int8_t *>(unit + 3072) + 16 * output;
+            const float d = half_at(unit + 3328, output);
+            u->scale[i] = __fmul_rn(d, (float)scales[2 * sub]);
+            u->more[i] = __fmul_rn(d, (float)scales[2 * sub + 1]);
         }
     }
 };
@@ -386,13 +342,13 @@ struct blocks_args {
     const char *w;
     const float *bias;
     int outputs, units; /* units: of a tile */
-    size_t unit_bytes;
     const uint4 *words;              /* (rows, blocks, 4) */
     const struct esp_cuda_cut *cuts; /* (rows, blocks) */
     int blocks;
     enum esp_cuda_epilogue epilogue; /* STORE, ADD, LOGITS */
     float *y;
     size_t y_stride;
+    struct esp_cuda_mixture mixture;
 };
 
 /* Adds 32 columns of 16 outputs by 8 rows to a lane's four sums. */
@@ -429,20 +385,22 @@ static __device__ __forceinline__ void add_block(const struct unpacked &u, uint4
     }
 }
 
-/* Writes the block's outputs for the rows first..first+width-1. */
-static __device__ void finish_tile(const struct esp_cuda_arrays &at,
-                                   const struct blocks_args &a, const float *parts, int first,
-                                   int width, int rows)
+/* Writes the block's outputs for its rows. parts: (WARPS, 16 high, width). */
+static __device__ void finish_tiles(const struct esp_cuda_arrays &at,
+                                    const struct blocks_args &a, const float *parts,
+                                    const struct esp_cuda_span &s, const float *bias, int high,
+                                    int width)
 {
-    for (int i = threadIdx.x; i < ESP_CUDA_TILE * width; i += THREADS) {
-        const int output = blockIdx.x * ESP_CUDA_TILE + i % ESP_CUDA_TILE;
-        const int row = first + i / ESP_CUDA_TILE;
-        if (row >= rows || output >= a.outputs)
+    const int height = ESP_CUDA_TILE * high;
+    for (int i = threadIdx.x; i < height * width; i += THREADS) {
+        const int output = blockIdx.x * height + i % height;
+        const int row = s.first + i / height;
+        if (row >= s.end || output >= a.outputs)
             continue;
         float y = 0.0f;
         for (int warp = 0; warp < WARPS; warp++)
-            y += parts[(warp * ESP_CUDA_TILE + i % ESP_CUDA_TILE) * width + i / ESP_CUDA_TILE];
-        y += a.bias ? a.bias[output] : 0.0f;
+            y += parts[(warp * height + i % height) * width + i / height];
+        y += bias ? bias[output] : 0.0f;
         if (a.epilogue == ESP_CUDA_STORE)
             a.y[row * a.y_stride + output] = y;
         else if (a.epilogue == ESP_CUDA_ADD)
@@ -452,7 +410,7 @@ static __device__ void finish_tile(const struct esp_cuda_arrays &at,
     }
     /* Columns of the logits that the model does not have. */
     if (a.epilogue == ESP_CUDA_LOGITS && blockIdx.x == gridDim.x - 1)
-        for (int row = first; row < first + width && row < rows; row++) {
+        for (int row = s.first; row < s.end; row++) {
             float *logits = at.pass->logits + at.wanted_at[row] * at.pass->logits_stride;
             for (int i = a.outputs + (int)threadIdx.x; i < at.pass->logits_vocabulary;
                  i += THREADS)
@@ -460,59 +418,126 @@ static __device__ void finish_tile(const struct esp_cuda_arrays &at,
         }
 }
 
-template <enum esp_dtype D, int GROUPS>
-static __global__ void __launch_bounds__(THREADS, 2) /* at least two blocks at a time */
+/* What follows from the tiles of a block, HIGH over the outputs and GROUPS of 8 rows. */
+template <enum esp_dtype D, int HIGH, int GROUPS> struct tiling {
+    typedef struct format<D> F;
+    static const int WIDTH = COLUMNS * GROUPS, HEIGHT = ESP_CUDA_TILE * HIGH;
+    static const int STAGES = HIGH == 1 ? 3 : 2;
+    static const int BLOCKS = HIGH * GROUPS > 4 ? 1 : 2; /* at a time, at least */
+    static const int PIECE = F::UNITS * HIGH * F::BYTES; /* of a warp for a step */
+    static const size_t RING = (size_t)STAGES * WARPS * PIECE;
+    static const size_t PARTS = (size_t)WARPS * HEIGHT * WIDTH * sizeof(float);
+    static const size_t BYTES = RING > PARTS ? RING : PARTS;
+};
+
+/* The warp begins to copy its units from `unit` on, of each tile of the block, to `to` (UNITS,
+ * HIGH, unit). A step is UNITS units, WARPS apart. */
+template <enum esp_dtype D, int HIGH>
+static __device__ __forceinline__ void begin_step(char *to, const char *w, int tiles, int units,
+                                                  int unit, int lane)
+{
+    typedef struct format<D> F;
+    const int sixteens = F::BYTES / 16;
+#pragma unroll
+    for (int i = 0; i < F::UNITS; i++)
+#pragma unroll
+        for (int h = 0; h < HIGH; h++) {
+            const int at = unit + i * WARPS;
+            const bool there = at < units && h < tiles;
+            const char *from = w + (there ? ((size_t)h * units + at) * F::BYTES : 0);
+            char *place = to + (i * HIGH + h) * F::BYTES;
+            for (int k = lane; k < sixteens; k += ESP_WARP)
+                esp_copy_begin(place + 16 * k, from + 16 * k, there);
+        }
+}
+
+/* Multiplies 32 columns, number `sub` of the units at `unit`, which are number `block` of the
+ * columns. */
+template <enum esp_dtype D, int HIGH, int GROUPS>
+static __device__ __forceinline__ void multiply_block(const struct blocks_args &a,
+                                                      const struct esp_cuda_span &s,
+                                                      const char *unit, int sub, size_t block,
+                                                      float sum[HIGH][GROUPS][4])
+{
+    const int lane = threadIdx.x % ESP_WARP, group = lane / 4, t = lane % 4;
+    struct unpacked u[HIGH];
+#pragma unroll
+    for (int h = 0; h < HIGH; h++)
+        format<D>::unpack(&u[h], unit + h * format<D>::BYTES, lane, sub);
+#pragma unroll
+    for (int j = 0; j < GROUPS; j++) {
+        const int row = s.first + COLUMNS * j;
+        if (row >= s.end)
+            break;
+        const int mine = esp_cuda_row_of(s, row + group);
+        const int left = esp_cuda_row_of(s, row + 2 * t);
+        const int right = esp_cuda_row_of(s, row + 2 * t + 1);
+        const uint4 x = a.words[(mine * (size_t)a.blocks + block) * CUT_WORDS + t];
+        const struct esp_cuda_cut cut[2] = {a.cuts[left * (size_t)a.blocks + block],
+                                            a.cuts[right * (size_t)a.blocks + block]};
+#pragma unroll
+        for (int h = 0; h < HIGH; h++)
+            add_block<D>(u[h], x, cut, sum[h][j]);
+    }
+}
+
+template <enum esp_dtype D, int HIGH, int GROUPS>
+static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCKS)
     blocks_kernel(struct esp_cuda_arrays at, struct blocks_args a)
 {
     typedef struct format<D> F;
-    ESP_SHARED(float, parts); /* (WARPS, 16, width) */
-    const int width = COLUMNS * GROUPS, first = blockIdx.y * width;
-    const int rows = a.epilogue == ESP_CUDA_LOGITS ? at.pass->wanted : at.pass->rows;
-    if (first >= rows)
+    typedef struct tiling<D, HIGH, GROUPS> Z;
+    ESP_SHARED(char, ring); /* (WARPS, STAGES, PIECE); then (WARPS, HEIGHT, WIDTH) floats */
+    const struct esp_cuda_span s =
+        esp_cuda_span_of(at, a.mixture, a.epilogue == ESP_CUDA_LOGITS, Z::WIDTH);
+    if (s.first >= s.end)
         return;
     const int warp = threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
-    const int group = lane / 4, t = lane % 4;
-    const char *tile = a.w + (size_t)blockIdx.x * a.units * a.unit_bytes;
-    float sum[GROUPS][4] = {};
+    const size_t padded = esp_cuda_padded(a.outputs), tiles = padded / ESP_CUDA_TILE;
+    const int first = blockIdx.x * HIGH, left = (int)tiles - first;
+    const char *w = a.w + (s.expert * tiles + first) * a.units * F::BYTES;
+    char *mine = ring + (size_t)warp * Z::STAGES * Z::PIECE;
+    float sum[HIGH][GROUPS][4] = {};
 
-    for (int unit = warp; unit < a.units; unit += F::AHEAD * WARPS) {
-        F raw[F::AHEAD];
 #pragma unroll
-        for (int i = 0; i < F::AHEAD; i++)
-            if (unit + i * WARPS < a.units)
-                raw[i].load(tile + (size_t)(unit + i * WARPS) * a.unit_bytes, lane);
-#pragma unroll
-        for (int i = 0; i < F::AHEAD; i++) {
-            if (unit + i * WARPS >= a.units)
-                break;
-#pragma unroll
-            for (int sub = 0; sub < F::SUBS; sub++) {
-                const size_t block = (size_t)(unit + i * WARPS) * F::SUBS + sub;
-                struct unpacked u;
-                raw[i].unpack(&u, sub);
-#pragma unroll
-                for (int j = 0; j < GROUPS; j++) {
-                    const int row = first + COLUMNS * j;
-                    if (row >= rows)
-                        break;
-                    /* Rows behind the last one are multiplied, too, and not used. */
-                    const int mine = row + group < rows ? row + group : rows - 1;
-                    const int left = row + 2 * t < rows ? row + 2 * t : rows - 1;
-                    const int right = row + 2 * t + 1 < rows ? row + 2 * t + 1 : rows - 1;
-                    const uint4 x = a.words[(mine * (size_t)a.blocks + block) * CUT_WORDS + t];
-                    const struct esp_cuda_cut cut[2] = {
-                        a.cuts[left * (size_t)a.blocks + block],
-                        a.cuts[right * (size_t)a.blocks + block]};
-                    add_block<D>(u, x, cut, sum[j]);
-                }
-            }
-        }
+    for (int i = 0; i < Z::STAGES - 1; i++) {
+        begin_step<D, HIGH>(mine + i * Z::PIECE, w, left, a.units, warp + i * F::UNITS * WARPS,
+                            lane);
+        esp_copy_group();
     }
-    float *mine = parts + (warp * ESP_CUDA_TILE + group) * width + 2 * t;
-    for (int j = 0; j < GROUPS; j++)
-        esp_mma_store(mine + COLUMNS * j, width, sum[j]);
+    int stage = 0, next = Z::STAGES - 1;
+    for (int unit = warp; unit < a.units; unit += F::UNITS * WARPS) {
+        const int ahead = unit + (Z::STAGES - 1) * F::UNITS * WARPS;
+        __syncwarp(); /* all lanes have read what is overwritten now */
+        if (ahead < a.units)
+            begin_step<D, HIGH>(mine + next * Z::PIECE, w, left, a.units, ahead, lane);
+        esp_copy_group();
+        esp_copy_wait<Z::STAGES - 1>();
+        __syncwarp();
+#pragma unroll 1
+        for (int i = 0; i < F::UNITS; i++) {
+            const int at_unit = unit + i * WARPS;
+            if (at_unit >= a.units)
+                break;
+            const char *from = mine + stage * Z::PIECE + i * HIGH * F::BYTES;
+#pragma unroll(HIGH > 2 ? 1 : 2)
+            for (int sub = 0; sub < F::SUBS; sub++)
+                multiply_block<D, HIGH, GROUPS>(a, s, from, sub, (size_t)at_unit * F::SUBS + sub,
+                                                sum);
+        }
+        stage = stage + 1 == Z::STAGES ? 0 : stage + 1;
+        next = next + 1 == Z::STAGES ? 0 : next + 1;
+    }
+    __syncthreads(); /* the sums lie where the units were */
+    float *parts = reinterpret_cast<float *>(ring);
+    float *to = parts + (warp * Z::HEIGHT + lane / 4) * Z::WIDTH + 2 * (lane % 4);
+#pragma unroll
+    for (int h = 0; h < HIGH; h++)
+#pragma unroll
+        for (int j = 0; j < GROUPS; j++)
+            esp_mma_store(to + h * ESP_CUDA_TILE * Z::WIDTH + COLUMNS * j, Z::WIDTH, sum[h][j]);
     __syncthreads();
-    finish_tile(at, a, parts, first, width, rows);
+    finish_tiles(at, a, parts, s, a.bias ? a.bias + s.expert * padded : NULL, HIGH, Z::WIDTH);
 }
 
 static cudaStream_t stream_of(const struct esp_cuda_cache *c)
@@ -520,55 +545,104 @@ static cudaStream_t stream_of(const struct esp_cuda_cache *c)
     return ((struct esp_cuda_backend *)c->base.weights->backend)->stream;
 }
 
-template <enum esp_dtype D>
-static void launch(struct esp_cuda_cache *c, const struct blocks_args &a, int rows)
+/* The kernels of a format, by how many rows they take and how high they are; `bytes` of shared
+ * memory. */
+struct variant {
+    void (*kernel)(struct esp_cuda_arrays, struct blocks_args);
+    int width, height;
+    size_t bytes;
+};
+
+enum { VARIANTS = 4 };
+
+template <enum esp_dtype D, int HIGH, int GROUPS> static struct variant variant_of()
 {
-    enum { FEW = 1, MANY = format<D>::FORM == TWO_SCALES ? 2 : 4 }; /* as registers allow */
-    const int groups = rows <= COLUMNS ? FEW : MANY, width = COLUMNS * groups;
-    const dim3 grid((a.outputs + ESP_CUDA_TILE - 1) / ESP_CUDA_TILE,
-                    (rows + width - 1) / width);
-    const size_t shared = WARPS * ESP_CUDA_TILE * width * sizeof(float);
-    if (groups == FEW)
-        ESP_LAUNCH((blocks_kernel<D, FEW>), grid, dim3(THREADS), shared, stream_of(c), c->at,
-                   a);
-    else
-        ESP_LAUNCH((blocks_kernel<D, MANY>), grid, dim3(THREADS), shared, stream_of(c), c->at,
-                   a);
+    typedef struct tiling<D, HIGH, GROUPS> Z;
+    return {blocks_kernel<D, HIGH, GROUPS>, Z::WIDTH, Z::HEIGHT, Z::BYTES};
+}
+
+/* For Q6_K, registers do not suffice for four tiles. */
+template <enum esp_dtype D> static const struct variant *variants_of()
+{
+    enum { HIGHEST = format<D>::FORM == TWO_SCALES ? 2 : 4 };
+    static const struct variant all[VARIANTS] = {variant_of<D, 1, 1>(), variant_of<D, 1, 4>(),
+                                                 variant_of<D, 2, 8>(),
+                                                 variant_of<D, HIGHEST, 8>()};
+    return all;
+}
+
+static const struct variant *variants(enum esp_dtype dtype)
+{
+    switch (dtype) {
+    case ESP_Q8_0:
+        return variants_of<ESP_Q8_0>();
+    case ESP_Q4_0:
+        return variants_of<ESP_Q4_0>();
+    case ESP_Q5_0:
+        return variants_of<ESP_Q5_0>();
+    case ESP_IQ4_NL:
+        return variants_of<ESP_IQ4_NL>();
+    case ESP_MXFP4:
+        return variants_of<ESP_MXFP4>();
+    case ESP_Q4_K:
+        return variants_of<ESP_Q4_K>();
+    case ESP_Q5_K:
+        return variants_of<ESP_Q5_K>();
+    default:
+        return variants_of<ESP_Q6_K>();
+    }
+}
+
+/* The narrowest for `rows` rows or the widest, and of these the highest that occupies all of the
+ * device with `outputs` outputs; as far as the device has room for it. */
+static const struct variant *choose(const struct esp_cuda_backend *backend,
+                                    enum esp_dtype dtype, int rows, int outputs)
+{
+    const struct variant *all = variants(dtype), *best = all;
+    for (const struct variant *v = all + 1; v < all + VARIANTS; v++)
+        if (v->bytes <= backend->shared_limit &&
+            (best->width < rows ? v->width > best->width
+                                : v->width == best->width &&
+                                      outputs >= v->height * backend->multiprocessors))
+            best = v;
+    return best;
 }
 
 static void multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows)
 {
+    const struct esp_cuda_backend *backend =
+        (const struct esp_cuda_backend *)c->base.weights->backend;
     const struct esp_cuda_matrix *w = p->w;
-    const size_t numbers = esp_dtype_block(w->dtype);
     const struct blocks_args a = {(const char *)w->data,
                                   w->bias,
                                   w->rows,
-                                  (int)(w->columns / numbers),
-                                  ESP_CUDA_TILE * esp_dtype_block_bytes(w->dtype),
+                                  (int)(w->columns / esp_dtype_block(w->dtype)),
                                   (const uint4 *)c->cut_words,
                                   c->cuts,
                                   (int)(p->x_stride / ESP_BLOCK_COLUMNS),
                                   p->epilogue,
                                   p->y,
-                                  p->y_stride};
-    switch (w->dtype) {
-    case ESP_Q8_0:
-        return launch<ESP_Q8_0>(c, a, rows);
-    case ESP_Q4_0:
-        return launch<ESP_Q4_0>(c, a, rows);
-    case ESP_Q5_0:
-        return launch<ESP_Q5_0>(c, a, rows);
-    case ESP_IQ4_NL:
-        return launch<ESP_IQ4_NL>(c, a, rows);
-    case ESP_MXFP4:
-        return launch<ESP_MXFP4>(c, a, rows);
-    case ESP_Q4_K:
-        return launch<ESP_Q4_K>(c, a, rows);
-    case ESP_Q5_K:
-        return launch<ESP_Q5_K>(c, a, rows);
-    default:
-        return launch<ESP_Q6_K>(c, a, rows);
-    }
+                                  p->y_stride,
+                                  esp_cuda_mixture_of(c, p)};
+    const struct variant *v = choose(backend, w->dtype, p->tile > 0 ? p->tile : rows, a.outputs);
+    const int spans =
+        p->tile > 0 ? esp_cuda_tiles_of(c, rows, p->tile) : (rows + v->width - 1) / v->width;
+    ESP_LAUNCH(v->kernel, dim3((a.outputs + v->height - 1) / v->height, spans), dim3(THREADS),
+               v->bytes, backend->stream, c->at, a);
+}
+
+int esp_cuda_blocks_prepare(struct esp_cuda_backend *backend)
+{
+    for (int dtype = ESP_Q8_0; dtype < ESP_DTYPE_COUNT; dtype++)
+        for (int i = 0; i < VARIANTS; i++) {
+            const struct variant *v = &variants((enum esp_dtype)dtype)[i];
+            if (v->bytes <= backend->shared_limit)
+                ESP_CUDA(backend,
+                         cudaFuncSetAttribute((const void *)v->kernel,
+                                              cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                              (int)v->bytes));
+        }
+    return ESP_OK;
 }
 
 template <typename T>
@@ -576,6 +650,7 @@ void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_pr
                               int count, int rows)
 {
     const bool wanted = p->epilogue == ESP_CUDA_LOGITS, floats = p->x != c->attended;
+    const int each = p->by_pair ? esp_cuda_weights_of(&c->base)->desc->experts_used : 1;
     const int blocks = (int)(p->x_stride / ESP_BLOCK_COLUMNS);
     bool cut = false, narrow = false;
     for (int i = 0; i < count; i++) {
@@ -583,19 +658,19 @@ void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_pr
         cut = cut || quantised;
         narrow = narrow || (!quantised && floats);
     }
-    const dim3 cut_grid((blocks + WARPS - 1) / WARPS, rows);
+    const dim3 cut_grid((blocks + WARPS - 1) / WARPS, rows * each);
     if (cut && floats)
         ESP_LAUNCH((cut_kernel<float>), cut_grid, dim3(THREADS), 0, stream_of(c), c->at,
-                   (const float *)p->x, p->x_stride, blocks, wanted, (uint4 *)c->cut_words,
+                   (const float *)p->x, p->x_stride, blocks, wanted, each, (uint4 *)c->cut_words,
                    c->cuts);
     else if (cut)
         ESP_LAUNCH((cut_kernel<T>), cut_grid, dim3(THREADS), 0, stream_of(c), c->at,
-                   (const T *)p->x, p->x_stride, blocks, wanted, (uint4 *)c->cut_words,
+                   (const T *)p->x, p->x_stride, blocks, wanted, each, (uint4 *)c->cut_words,
                    c->cuts);
     if (narrow)
         ESP_LAUNCH((narrow_kernel<T>),
-                   dim3((unsigned)((p->x_stride + THREADS - 1) / THREADS), rows), dim3(THREADS),
-                   0, stream_of(c), c->at, (const float *)p->x, p->x_stride, wanted,
+                   dim3((unsigned)((p->x_stride + THREADS - 1) / THREADS), rows * each), dim3(THREADS),
+                   0, stream_of(c), c->at, (const float *)p->x, p->x_stride, wanted, each,
                    (T *)c->narrow);
     for (int i = 0; i < count; i++) {
         struct esp_cuda_product one = p[i];
@@ -610,24 +685,48 @@ void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_pr
 
 /* ------------------------------------------------------------------ activation */
 
-static __global__ void activate_kernel(struct esp_cuda_arrays at,
-                                       enum esp_activation activation, bool gated,
-                                       const float *y, size_t y_stride, float *out,
-                                       size_t stride, int n)
+struct activate_args {
+    enum esp_activation activation;
+    struct esp_clamp clamp;
+    const float *y; /* (rows, y_stride): gate, if there is one, and up `stride` behind it */
+    float *out;     /* (rows, stride) */
+    size_t y_stride, stride;
+    int n, each; /* each: rows of y for a row of the pass */
+    bool gated;
+};
+
+static __global__ void activate_kernel(struct esp_cuda_arrays at, struct activate_args a)
 {
     const int row = blockIdx.y, i = blockIdx.x * THREADS + threadIdx.x;
-    if (row >= at.pass->rows || i >= n)
+    if (row >= at.pass->rows * a.each || i >= a.n)
         return;
-    const float *from = y + row * y_stride + i;
-    out[row * stride + i] = esp_activated(activation, from[0], gated ? from[stride] : 1.0f);
+    const float *from = a.y + row * a.y_stride + i;
+    a.out[row * a.stride + i] = esp_activated(a.activation, a.clamp, from[0],
+                                              a.gated ? from[a.stride] : 1.0f);
+}
+
+static void activate(struct esp_cuda_cache *c, const struct activate_args &a, int rows)
+{
+    ESP_LAUNCH(activate_kernel, dim3((a.n + THREADS - 1) / THREADS, rows * a.each),
+               dim3(THREADS), 0, stream_of(c), c->at, a);
 }
 
 void esp_cuda_blocks_activate(struct esp_cuda_cache *c, int rows)
 {
     const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
-    ESP_LAUNCH(activate_kernel, dim3((d->ffn + THREADS - 1) / THREADS, rows), dim3(THREADS), 0,
-               stream_of(c), c->at, d->activation, esp_gated(d->activation), c->up, c->up_width,
-               (float *)c->active, c->ffn, d->ffn);
+    activate(c,
+             {d->activation, d->clamp, c->up, (float *)c->active, c->up_width, c->ffn, d->ffn, 1,
+              esp_gated(d->activation)},
+             rows);
+}
+
+void esp_cuda_blocks_activate_pairs(struct esp_cuda_cache *c, int rows)
+{
+    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
+    activate(c,
+             {d->activation, d->clamp, c->pair_up, (float *)c->pair_active, 2 * c->expert_ffn,
+              c->expert_ffn, d->expert_ffn, d->experts_used, true},
+             rows);
 }
 
 /* ------------------------------------------------------------------ embedding */

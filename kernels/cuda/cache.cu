@@ -5,7 +5,7 @@
  * Activations have room for a multiple of 64 rows, so that products may compute a few rows too
  * many.
  */
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/experts.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -42,6 +42,7 @@ static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
         c->joined_width = esp_cuda_pad(
             d->input > 2 * d->hidden ? d->input : 2 * (size_t)d->hidden, ESP_CUDA_PAD);
     c->outputs_width = d->output_token ? esp_cuda_pad(d->outputs, ESP_CUDA_PAD) : 0;
+    c->expert_ffn = esp_cuda_pad(d->expert_ffn, ESP_CUDA_PAD);
     c->up_width = esp_gated(d->activation) ? 2 * c->ffn : c->ffn;
     const size_t per_row =
         (size_t)d->heads * (c->chunks + 1) * (c->head_width + 2) * sizeof *c->partial;
@@ -61,6 +62,25 @@ static size_t widest(const struct esp_cuda_cache *c)
     size_t most = c->hidden > c->ffn ? c->hidden : c->ffn;
     most = most > c->q_width ? most : c->q_width;
     return most > c->joined_width ? most : c->joined_width;
+}
+
+/* Of a mixture of experts. */
+static void lay_out_experts(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
+                            const struct esp_model_desc *d, size_t pairs)
+{
+    struct esp_cuda_routing *r = &c->routing;
+    const bool blocks = esp_cuda_has_blocks(d);
+    c->routed = (float *)esp_cuda_take(arena, (size_t)c->max_batch * d->experts, sizeof(float));
+    r->chosen = (int32_t *)esp_cuda_take(arena, pairs, sizeof(int32_t));
+    r->share = (float *)esp_cuda_take(arena, pairs, sizeof(float));
+    r->place = (int32_t *)esp_cuda_take(arena, pairs, sizeof(int32_t));
+    r->row_of = (int32_t *)esp_cuda_take(arena, pairs, sizeof(int32_t));
+    r->tiles = (struct esp_cuda_tile *)esp_cuda_take(arena, pairs, sizeof *r->tiles);
+    r->tile_count = (int32_t *)esp_cuda_take(arena, 1, sizeof(int32_t));
+    if (blocks)
+        c->pair_up = (float *)esp_cuda_take(arena, pairs * 2 * c->expert_ffn, sizeof(float));
+    c->pair_active = esp_cuda_take(arena, pairs * c->expert_ffn, blocks ? sizeof(float) : 2);
+    c->pair_out = (float *)esp_cuda_take(arena, pairs * c->hidden, sizeof(float));
 }
 
 static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
@@ -90,11 +110,15 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
         c->embedded = (float *)esp_cuda_take(arena, batch * c->hidden, sizeof(float));
     if (c->outputs_width > 0)
         c->outputs = (float *)esp_cuda_take(arena, rows * c->outputs_width, sizeof(float));
+    const size_t pairs = d->experts > 0 ? batch * d->experts_used : 0;
+    if (pairs > 0)
+        lay_out_experts(arena, c, d, pairs);
     if (blocks) {
-        const size_t columns = widest(c), cuts = rows * columns / 32;
+        const size_t dense = rows * widest(c), of_pairs = pairs * c->expert_ffn;
+        const size_t values = dense > of_pairs ? dense : of_pairs, cuts = values / 32;
         c->cut_words = esp_cuda_take(arena, cuts, ESP_CUDA_CUT_WORD_BYTES);
         c->cuts = (struct esp_cuda_cut *)esp_cuda_take(arena, cuts, ESP_CUDA_CUT_BYTES);
-        c->narrow = esp_cuda_take(arena, rows * columns, 2);
+        c->narrow = esp_cuda_take(arena, values, 2);
     }
     c->partial = (float *)esp_cuda_take(
         arena, (size_t)c->partial_rows * d->heads * (c->chunks + 1) * (c->head_width + 2),

@@ -123,18 +123,23 @@ struct esp_cuda_matrix {
     int rows, columns;
     size_t stride;        /* columns, padded to 32 */
     enum esp_dtype dtype; /* ESP_BF16, ESP_F16 or a quantised one */
+    int count;            /* such matrices one behind the other: of experts; 0: one */
 };
 
 struct esp_cuda_layer {
     const float *norm1, *norm1_bias, *norm2, *norm2_bias; /* (hidden padded); bias may be NULL */
     const float *norm_attended, *norm_mlp; /* (hidden padded) or NULL */
     const float *query_norm, *key_norm; /* of a head or of all heads, padded; or NULL */
+    const float *sink_logit;            /* (heads padded) or NULL */
     struct esp_cuda_matrix qkv;    /* queries, keys, values one below the other */
     struct esp_cuda_matrix output; /* (hidden, heads * head_dim) */
     /* (2 ffn, hidden), in groups of 8 rows: gate 0-7, up 0-7, gate 8-15, ...; or (ffn, hidden)
      * of up alone where there is no gate */
     struct esp_cuda_matrix up;
     struct esp_cuda_matrix down; /* (hidden, ffn) */
+    /* Of a mixture of experts, whose matrices are in `up`, `gate` and `down`: (experts, hidden
+     * padded), (experts padded). NULL: there is none; the bias may be NULL. */
+    const float *router, *router_bias;
     /* Of weights with blocks, in place of qkv; `up` is then by itself, too. gate has no data
      * where there is none. */
     struct esp_cuda_matrix query, key, value, gate;
@@ -261,6 +266,32 @@ static __device__ __forceinline__ bool esp_cuda_has_gap(const struct esp_cuda_ar
     return at.pass->recent > 0 && at.positions[row] >= at.pass->sinks + at.pass->recent;
 }
 
+/* A tile of pairs first..end-1, all of one expert; see experts.h. */
+struct esp_cuda_tile {
+    int32_t expert, first, end;
+};
+
+/* What experts.cu finds out about the rows of a pass. A pair is a row with one of its experts.
+ */
+struct esp_cuda_routing {
+    int32_t *chosen; /* (rows, used) experts, ascending */
+    float *share;    /* (rows, used) of each */
+    int32_t *place;  /* (rows, used) its pair */
+    int32_t *row_of; /* (pairs) */
+    struct esp_cuda_tile *tiles;
+    int32_t *tile_count;
+};
+
+/* Of the arguments of a product's kernel: the tiles of pairs, or tiles = NULL. */
+struct esp_cuda_mixture {
+    const struct esp_cuda_tile *tiles;
+    const int32_t *tile_count;
+    const int32_t *row_of; /* of x, for each pair; NULL: its own */
+};
+
+/* Experts that there may be, and experts of a row. */
+enum { ESP_CUDA_EXPERTS = 1024, ESP_CUDA_EXPERTS_USED = 32 };
+
 enum { ESP_CUDA_SLOTS = 4, ESP_CUDA_BUCKETS = 4, ESP_CUDA_LENGTHS = 16 };
 
 struct esp_cuda_cache {
@@ -288,10 +319,18 @@ struct esp_cuda_cache {
     void *joined;   /* (max_batch, joined_width) what a draft head's products read; or NULL */
     float *embedded; /* (max_batch, hidden) embeddings that EAGLE-3 reads beside x; or NULL */
     float *outputs; /* (max_batch, outputs_width) logits of some tokens only; or NULL */
-    /* Of a model with blocks, for the widest matrix, see blocks.cu: */
+    /* Of a model with blocks, for the widest matrix (of experts: for all pairs), see blocks.cu:
+     */
     void *cut_words;           /* (max_batch, blocks, 64 bytes) */
     struct esp_cuda_cut *cuts; /* (max_batch, blocks) */
     void *narrow;              /* (max_batch, columns) of 16 bits */
+    /* Of a mixture of experts: */
+    struct esp_cuda_routing routing;
+    float *routed;     /* (max_batch, experts) logits */
+    size_t expert_ffn; /* padded */
+    float *pair_up;    /* (pairs, 2 expert_ffn) of weights with blocks, or NULL */
+    void *pair_active; /* (pairs, expert_ffn), as `active` */
+    float *pair_out;   /* (pairs, hidden) */
     /* (partial_rows, heads, chunks + 1, head_width + 2): sums, maximum, weight; the last one of
      * the sinks */
     float *partial;
@@ -340,16 +379,27 @@ void esp_cuda_norm(struct esp_cuda_cache *c, void *out, const float *weight, con
 template <typename T> void esp_cuda_norm_final(struct esp_cuda_cache *c, void *out, int rows);
 /* c->joined = [norm1 c->embedded, norm_input x] of EAGLE-3; hands out state 0. */
 template <typename T> void esp_cuda_join(struct esp_cuda_cache *c, int rows);
-/* Normalises and rotates queries and keys of c->qkv; queries go to c->q, keys and values into the
+/* Below, `held` is the layer where it lies for this pass, see esp_cuda_stream_hold.
+ * Normalises and rotates queries and keys of c->qkv; queries go to c->q, keys and values into the
  * cache. */
-template <typename T> void esp_cuda_rope(struct esp_cuda_cache *c, int layer, int rows);
+template <typename T>
+void esp_cuda_rope(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
+                   int rows);
 /* c->attended = attention of c->q over the cache, `chunks` chunks of keys at most. */
 template <typename T>
-void esp_cuda_attention(struct esp_cuda_cache *c, int layer, int rows, int chunks);
+void esp_cuda_attention(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
+                        int rows, int chunks);
 /* Once per backend: lets attention use the shared memory that heads of any width need. */
 int esp_cuda_attention_prepare(struct esp_cuda_backend *backend);
-/* x += residual_scale * norm(c->branch); norm = NULL: the identity. */
+/* x += residual_scale * norm(c->branch); norm = NULL: the identity. The other: of the sum of
+ * c->pair_out over each row's experts. */
 void esp_cuda_add(struct esp_cuda_cache *c, const float *norm, int rows);
+void esp_cuda_add_experts(struct esp_cuda_cache *c, const float *norm, int rows);
+/* Chooses the experts of x (rows, hidden) and makes tiles of at most `width` pairs: c->routing.
+ * A: what x is of. Two kernels. */
+template <typename A>
+void esp_cuda_route(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, const void *x,
+                    int rows, int width);
 /* Scales and caps the logits that the head has made; those in c->outputs go to their tokens. */
 void esp_cuda_logits(struct esp_cuda_cache *c, int rows);
 /* The rest of a draft step, for logits of the model's own vocabulary. softmax takes one launch
@@ -378,7 +428,19 @@ struct esp_cuda_product {
     void *out; /* GATED, ACTIVATED: (rows, out_stride), padding zero */
     size_t out_stride;
     size_t columns; /* LOGITS after cuBLASLt: of a row of them */
+    /* Of experts: pairs of a tile at most, and whether x has a row for each pair rather than
+     * for each row of the pass; y and out have. 0: not of experts. */
+    int tile;
+    bool by_pair;
 };
+
+static inline struct esp_cuda_mixture esp_cuda_mixture_of(const struct esp_cuda_cache *c,
+                                                          const struct esp_cuda_product *p)
+{
+    if (p->tile == 0)
+        return {NULL, NULL, NULL};
+    return {c->routing.tiles, c->routing.tile_count, p->by_pair ? NULL : c->routing.row_of};
+}
 
 /* Our own product, for any number of rows. The order of its sums does not depend on that
  * number.
@@ -386,15 +448,21 @@ struct esp_cuda_product {
 template <typename T>
 void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows);
 
+/* Once per backend: lets products use the shared memory that they need. */
+int esp_cuda_matmul_prepare(struct esp_cuda_backend *backend);
+int esp_cuda_blocks_prepare(struct esp_cuda_backend *backend);
+
 /* blocks.cu: of weights with blocks. multiply() runs `count` products that read the same
  * activations, with matrices of any type; no activation. Their order of sums does not depend on
- * the rows either. activate() makes c->active of c->up (gate, then up), embed() writes the
+ * the rows either. activate() makes c->active of c->up (gate, then up), activate_pairs()
+ * c->pair_active of c->pair_up, embed() writes the
  * rows of a quantised embedding to c->x. */
 enum { ESP_CUDA_CUT_BYTES = 16, ESP_CUDA_CUT_WORD_BYTES = 64 };
 template <typename T>
 void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
                               int count, int rows);
 void esp_cuda_blocks_activate(struct esp_cuda_cache *c, int rows);
+void esp_cuda_blocks_activate_pairs(struct esp_cuda_cache *c, int rows);
 void esp_cuda_blocks_embed(struct esp_cuda_cache *c, int rows);
 /* The epilogue by itself, of y (rows, y_stride) that cuBLASLt has made. */
 template <typename T>

@@ -9,9 +9,11 @@
  *
  * The steps of a layer are those of the CPU backend (cpu/forward.c): 1 norm, 2 queries, keys
  * and values, 3 rotation and cache, 4 attention, 5 output added to the residual stream, 6 norm,
- * 7 gate and up, 8 down added (to what 5 and 8 add, a norm or a factor may be applied first).
+ * 7 gate and up, 8 down added (to what 5 and 8 add, a norm or a factor may be applied first). A
+ * mixture of experts has in place of 7 and 8 a router, the products of all experts that are used
+ * and their sum.
  *
- * Products of up to 16 rows are those of matmul.cu. Larger ones use cuBLASLt, whose order of
+ * Products of up to 64 rows are those of matmul.cu. Larger ones use cuBLASLt, whose order of
  * summation depends on the number of rows. In exact mode, and without cuBLASLt, all products
  * are those of matmul.cu.
  */
@@ -19,7 +21,9 @@
 
 #include <cstring>
 
-enum { OWN_ROWS = 16, LT_STEP = 16 };
+enum { OWN_ROWS = 64, LT_STEP = 16 };
+/* Pairs of a tile of experts: if experts have about as many rows each, or more. */
+enum { FEW_PAIRS = 8, MANY_PAIRS = 32 };
 static const int bucket_rows[ESP_CUDA_BUCKETS] = {1, 4, 16, 64};
 /* With more weights than this, a pass of 64 rows keeps the device busy for longer than the host
  * needs to launch it. */
@@ -278,25 +282,70 @@ static int add(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, const 
     return status;
 }
 
-template <typename T>
-static int activate(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, const void *x,
-                    int rows)
+static struct esp_cuda_product activated(const struct esp_cuda_cache *c,
+                                         const struct esp_cuda_layer *layer, const void *x)
 {
     const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
     struct esp_cuda_product p = {};
-    if (esp_cuda_weights_of(&c->base)->blocks) {
-        const struct esp_cuda_matrix *const parts[] = {&layer->gate, &layer->up};
-        multiply_parts<T>(c, parts, 2, c->ffn, x, c->hidden, c->up, c->up_width, rows);
-        esp_cuda_blocks_activate(c, rows);
-        return ESP_OK;
-    }
     p.w = &layer->up;
     p.x = x;
     p.x_stride = c->hidden;
     p.epilogue = esp_gated(d->activation) ? ESP_CUDA_GATED : ESP_CUDA_ACTIVATED;
     p.out = c->active;
     p.out_stride = c->ffn;
+    return p;
+}
+
+template <typename T>
+static int activate(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, const void *x,
+                    int rows)
+{
+    if (esp_cuda_weights_of(&c->base)->blocks) {
+        const struct esp_cuda_matrix *const parts[] = {&layer->gate, &layer->up};
+        multiply_parts<T>(c, parts, 2, c->ffn, x, c->hidden, c->up, c->up_width, rows);
+        esp_cuda_blocks_activate(c, rows);
+        return ESP_OK;
+    }
+    const struct esp_cuda_product p = activated(c, layer, x);
     return multiply<T>(c, &p, rows);
+}
+
+/* 7 and 8 of a mixture of experts. */
+template <typename T>
+static int add_experts(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
+                       const void *x, int rows)
+{
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    const int pairs = rows * w->desc->experts_used;
+    struct esp_cuda_product up = {}, down = floats(&layer->down, c->pair_active, c->expert_ffn,
+                                                   c->pair_out, c->hidden);
+    up.w = &layer->up;
+    up.x = x;
+    up.x_stride = c->hidden;
+    up.epilogue = ESP_CUDA_GATED;
+    up.out = c->pair_active;
+    up.out_stride = c->expert_ffn;
+    up.tile = down.tile = pairs > FEW_PAIRS * w->desc->experts ? MANY_PAIRS : FEW_PAIRS;
+    down.by_pair = true;
+    if (w->blocks) {
+        struct esp_cuda_product both[2] = {up, up};
+        for (int i = 0; i < 2; i++) {
+            both[i].w = i ? &layer->up : &layer->gate;
+            both[i].epilogue = ESP_CUDA_STORE;
+            both[i].y = c->pair_up + i * c->expert_ffn;
+            both[i].y_stride = 2 * c->expert_ffn;
+        }
+        esp_cuda_route<float>(c, layer, x, rows, up.tile);
+        esp_cuda_blocks_multiply<T>(c, both, 2, rows);
+        esp_cuda_blocks_activate_pairs(c, rows);
+        esp_cuda_blocks_multiply<T>(c, &down, 1, rows);
+    } else {
+        esp_cuda_route<T>(c, layer, x, rows, up.tile);
+        esp_cuda_matmul<T>(c, &up, rows);
+        esp_cuda_matmul<T>(c, &down, rows);
+    }
+    esp_cuda_add_experts(c, layer->norm_mlp, rows);
+    return ESP_OK;
 }
 
 template <typename T>
@@ -369,8 +418,8 @@ static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *laye
     int status = project<T>(c, layer, rows); /* 2 */
     if (status < 0)
         return status;
-    esp_cuda_rope<T>(c, i, rows);              /* 3 */
-    esp_cuda_attention<T>(c, i, rows, chunks); /* 4 */
+    esp_cuda_rope<T>(c, layer, i, rows);              /* 3 */
+    esp_cuda_attention<T>(c, layer, i, rows, chunks); /* 4 */
     if (parallel) /* 6 before 5: the MLP reads x as the layer found it */
         norm<T>(c, c->normed2, layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE, rows);
     status = add<T>(c, &layer->output, c->attended, c->q_width, layer->norm_attended,
@@ -380,6 +429,8 @@ static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *laye
     if (!parallel)
         norm<T>(c, c->normed, layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE,
                 rows); /* 6 */
+    if (layer->router)
+        return add_experts<T>(c, layer, parallel ? c->normed2 : c->normed, rows);
     status = activate<T>(c, layer, parallel ? c->normed2 : c->normed, rows); /* 7 */
     if (status < 0)
         return status;
@@ -494,17 +545,19 @@ static int choose_algorithms(struct esp_cuda_cache *c)
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     struct esp_cuda_backend *backend = backend_of(c);
     const struct esp_cuda_layer *layer = &w->layer[0];
+    for (int i = 1; layer->router && i < w->desc->layers; i++)
+        layer = &w->layer[i]; /* one without experts, if there is any */
     const struct esp_cuda_product shapes[] = {
-        {&layer->qkv, c->normed, c->hidden, ESP_CUDA_STORE, c->qkv, c->qkv_width, NULL, 0, 0},
+        floats(&layer->qkv, c->normed, c->hidden, c->qkv, c->qkv_width),
         added(c, &layer->output, c->attended, c->q_width, layer->norm_attended),
-        {&layer->up, c->normed, c->hidden, ESP_CUDA_ACTIVATED, NULL, 0, c->active, c->ffn, 0},
+        activated(c, layer, c->normed),
         added(c, &layer->down, c->active, c->ffn, layer->norm_mlp),
         floats(&w->fc, c->joined, c->joined_width, w->fc.data ? c->x : NULL, c->hidden),
         floats(&w->head, c->normed, c->hidden, c->outputs, c->outputs_width),
     };
     for (int rows = OWN_ROWS + 1; rows <= c->max_batch + LT_STEP - 1; rows += LT_STEP)
         for (const struct esp_cuda_product &shape : shapes) {
-            if (!shape.y && !shape.out) /* not a product of this model */
+            if ((!shape.y && !shape.out) || shape.w->count > 1) /* not a product of this model */
                 continue;
             const struct esp_cuda_lt_product lt = lt_product(c, &shape, rows);
             int status = esp_cuda_lt_choose(backend, &lt);

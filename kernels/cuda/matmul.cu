@@ -1,5 +1,5 @@
-/* matmul.cu - our own product y = W x + bias for few rows of x, whose time is that of reading
- * W.
+/* matmul.cu - our own product y = W x + bias for up to 64 rows of x at a time, whose time is
+ * that of reading W.
  *
  * Tensor cores multiply a tile of 16 outputs by 8 inputs of the reduction and 8 rows of x.
  * Which inputs those are is free as long as W and x agree, so lane (group, t) takes 8
@@ -7,14 +7,19 @@
  * memory, and feeds them to two instructions. Nothing is repacked, and cuBLASLt can use the
  * same weights.
  *
- * A block owns 16 outputs; its 8 warps take every eighth step of the reduction and their sums
- * are added in the order of the warps. That order depends on the width of W alone: a row of the
- * result has the same bits in a batch of one or of a thousand. Rows of x past the batch (up to
- * the next multiple of 8) are computed and dropped; they cannot touch the others.
+ * A block owns 1, 2 or 4 tiles of outputs; its 8 warps take every eighth step of the reduction
+ * and their sums are added in the order of the warps. That order depends on the width of W
+ * alone: a row of the result has the same bits in a batch of one or of a thousand.
+ *
+ * Steps to come are on their way to shared memory while one is multiplied. A thread copies just
+ * what it multiplies itself, 16 bytes at a time, so the copies need no barrier: shared memory
+ * serves as registers that can be written in the background. W is read once for 64 rows. A tall
+ * block reads x less often, and a product of few outputs needs low ones to occupy the device.
  */
 #include "kernels/cuda/activation.h"
+#include "kernels/cuda/experts.h"
 
-enum { WARPS = 8, THREADS = WARPS * ESP_WARP, STEP = 32, AHEAD = 4, COLUMNS = 8 };
+enum { WARPS = 8, THREADS = WARPS * ESP_WARP, STEP = 32, COLUMNS = 8, TOGETHER = 64 };
 
 template <typename T> struct matmul_args {
     const T *w;
@@ -25,45 +30,49 @@ template <typename T> struct matmul_args {
     size_t x_stride;
     enum esp_cuda_epilogue epilogue;
     enum esp_activation activation;
+    struct esp_clamp clamp;
     float *y;
     size_t y_stride;
     T *out;
     size_t out_stride;
+    struct esp_cuda_mixture mixture;
 };
 
-/* The sum over the warps of output `row`, column `column` of the block's tile. */
-static __device__ __forceinline__ float collect(const float *parts, int width, int row,
+/* The sum over the warps of output `row`, column `column` of the block's tiles. */
+static __device__ __forceinline__ float collect(const float *parts, int rows, int width, int row,
                                                 int column)
 {
     float sum = 0.0f;
     for (int warp = 0; warp < WARPS; warp++)
-        sum += parts[(warp * ESP_CUDA_TILE + row) * width + column];
+        sum += parts[(warp * rows + row) * width + column];
     return sum;
 }
 
-/* Writes the block's outputs for the rows first..first+width-1 of x. */
+/* Writes the block's outputs for its rows. parts: (WARPS, 16 high, width). */
 template <typename T>
-static __device__ void finish_tile(const struct esp_cuda_arrays &at,
-                                   const struct matmul_args<T> &a, const float *parts,
-                                   int first, int width, int rows)
+static __device__ void finish_tiles(const struct esp_cuda_arrays &at,
+                                    const struct matmul_args<T> &a, const float *parts,
+                                    const struct esp_cuda_span &s, const float *bias, int high,
+                                    int width)
 {
-    const int tile = blockIdx.x * ESP_CUDA_TILE;
     const bool gated = a.epilogue == ESP_CUDA_GATED;
-    const int height = gated ? ESP_CUDA_TILE / 2 : ESP_CUDA_TILE;
-    for (int i = threadIdx.x; i < height * width; i += THREADS) {
-        const int row = i % height, column = i / height, output = tile + row;
-        if (first + column >= rows || output >= a.outputs)
+    const int height = gated ? ESP_CUDA_TILE / 2 : ESP_CUDA_TILE, rows = high * ESP_CUDA_TILE;
+    for (int i = threadIdx.x; i < high * height * width; i += THREADS) {
+        const int in_tile = i % height, column = i / height % width;
+        const int row = i / height / width * ESP_CUDA_TILE + in_tile;
+        const int output = blockIdx.x * rows + row;
+        if (s.first + column >= s.end || output >= a.outputs)
             continue;
-        const size_t at_row = first + column;
-        float y = collect(parts, width, row, column) + (a.bias ? a.bias[output] : 0.0f);
+        const size_t at_row = s.first + column;
+        float y = collect(parts, rows, width, row, column) + (bias ? bias[output] : 0.0f);
         if (gated) {
-            float up = collect(parts, width, row + height, column) +
-                       (a.bias ? a.bias[output + height] : 0.0f);
-            a.out[at_row * a.out_stride + tile / 2 + row] =
-                esp_from_float<T>(esp_activated(a.activation, y, up));
+            float up = collect(parts, rows, width, row + height, column) +
+                       (bias ? bias[output + height] : 0.0f);
+            a.out[at_row * a.out_stride + (output - in_tile) / 2 + in_tile] =
+                esp_from_float<T>(esp_activated(a.activation, a.clamp, y, up));
         } else if (a.epilogue == ESP_CUDA_ACTIVATED) {
             a.out[at_row * a.out_stride + output] =
-                esp_from_float<T>(esp_activated(a.activation, y, 1.0f));
+                esp_from_float<T>(esp_activated(a.activation, a.clamp, y, 1.0f));
         } else if (a.epilogue == ESP_CUDA_STORE) {
             a.y[at_row * a.y_stride + output] = y;
         } else if (a.epilogue == ESP_CUDA_ADD) {
@@ -87,83 +96,197 @@ static __device__ void fill_logits(const struct esp_cuda_arrays &at,
     }
 }
 
-template <typename T, int GROUPS>
-static __global__ void __launch_bounds__(THREADS)
+/* What follows from the tiles of a block, HIGH over the outputs and GROUPS of 8 rows. */
+template <int HIGH, int GROUPS> struct tiling {
+    static const int WIDTH = COLUMNS * GROUPS, HEIGHT = ESP_CUDA_TILE * HIGH;
+    static const int PIECES = 2 * HIGH + GROUPS; /* of 16 bytes, of a thread for a step */
+    static const int STAGES = PIECES < 6 ? 4 : PIECES == 12 ? 2 : 3;
+    static const int BLOCKS = HIGH * GROUPS > 8 ? 1 : 2; /* at a time, at least */
+    static const size_t RING = (size_t)STAGES * PIECES * THREADS * sizeof(uint4);
+    static const size_t PARTS = (size_t)WARPS * HEIGHT * WIDTH * sizeof(float);
+    static const size_t BYTES = RING > PARTS ? RING : PARTS;
+};
+
+/* Where a thread's operands of a step come from. */
+template <typename T, int HIGH, int GROUPS> struct operands {
+    const T *w, *x[GROUPS]; /* its columns of step 0: of the first tile, of its rows */
+    int outputs, rows;  /* that there are, from the tile's first output and from x[0] on */
+    size_t eight_rows;  /* numbers between rows i and i + 8 of W */
+
+    /* Begins to copy a step to `to`, pieces THREADS apart. */
+    __device__ __forceinline__ void begin(uint4 *to, int step) const
+    {
+        const size_t column = (size_t)step * STEP;
+#pragma unroll
+        for (int i = 0; i < 2 * HIGH; i++) {
+            const bool there = i < 2 || i / 2 * ESP_CUDA_TILE < outputs;
+            esp_copy_begin(to + i * THREADS, w + (there ? i * eight_rows : 0) + column, there);
+        }
+#pragma unroll
+        for (int j = 0; j < GROUPS; j++)
+            esp_copy_begin(to + (2 * HIGH + j) * THREADS, x[j] + column, COLUMNS * j < rows);
+    }
+};
+
+template <typename T>
+static __device__ __forceinline__ esp_eight<T> piece(const uint4 *from, int i)
+{
+    esp_eight<T> eight;
+    eight.words = from[i * THREADS];
+    return eight;
+}
+
+/* Multiplies a step that has arrived. */
+template <typename T, int HIGH, int GROUPS>
+static __device__ __forceinline__ void multiply(const uint4 *from, float sum[HIGH][GROUPS][4])
+{
+    esp_eight<T> x[GROUPS];
+#pragma unroll
+    for (int j = 0; j < GROUPS; j++)
+        x[j] = piece<T>(from, 2 * HIGH + j);
+#pragma unroll
+    for (int h = 0; h < HIGH; h++) {
+        const esp_eight<T> above = piece<T>(from, 2 * h), below = piece<T>(from, 2 * h + 1);
+#pragma unroll
+        for (int j = 0; j < GROUPS; j++) {
+            esp_mma(sum[h][j], above.pair[0], below.pair[0], above.pair[1], below.pair[1],
+                    x[j].pair[0], x[j].pair[1], T());
+            esp_mma(sum[h][j], above.pair[2], below.pair[2], above.pair[3], below.pair[3],
+                    x[j].pair[2], x[j].pair[3], T());
+        }
+    }
+}
+
+template <typename T, int HIGH, int GROUPS>
+static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS>::BLOCKS)
     matmul_kernel(struct esp_cuda_arrays at, struct matmul_args<T> a)
 {
-    ESP_SHARED(float, parts); /* (WARPS, 16, width) */
-    const int width = COLUMNS * GROUPS, first = blockIdx.y * width;
-    const int rows = a.epilogue == ESP_CUDA_LOGITS ? at.pass->wanted : at.pass->rows;
-    if (first >= rows)
+    typedef struct tiling<HIGH, GROUPS> Z;
+    ESP_SHARED(uint4, ring); /* (STAGES, PIECES, THREADS); then (WARPS, HEIGHT, WIDTH) floats */
+    const bool logits = a.epilogue == ESP_CUDA_LOGITS;
+    const struct esp_cuda_span s = esp_cuda_span_of(at, a.mixture, logits, Z::WIDTH);
+    if (s.first >= s.end)
         return;
     const int warp = threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
     const int group = lane / 4, t = lane % 4;
-    const T *above = a.w + (size_t)(blockIdx.x * ESP_CUDA_TILE + group) * a.w_stride + 8 * t;
-    const T *below = above + 8 * a.w_stride;
-    const T *x = a.x + (size_t)(first + group) * a.x_stride + 8 * t;
-    float sum[GROUPS][4] = {};
-
-    for (int step = warp; step < a.steps; step += AHEAD * WARPS) {
-        esp_eight<T> wa[AHEAD], wb[AHEAD];
+    const size_t padded = esp_cuda_padded(a.outputs);
+    const int tile = blockIdx.x * Z::HEIGHT;
+    struct operands<T, HIGH, GROUPS> from;
+    float sum[HIGH][GROUPS][4] = {};
+    from.w = a.w + (s.expert * padded + tile + group) * a.w_stride + 8 * t;
+    from.eight_rows = 8 * a.w_stride;
+    from.outputs = a.outputs - tile;
+    from.rows = s.end - s.first - group;
 #pragma unroll
-        for (int i = 0; i < AHEAD; i++)
-            if (step + i * WARPS < a.steps) {
-                wa[i] = esp_load_eight_once(above + (size_t)(step + i * WARPS) * STEP);
-                wb[i] = esp_load_eight_once(below + (size_t)(step + i * WARPS) * STEP);
-            }
-#pragma unroll
-        for (int i = 0; i < AHEAD; i++) {
-            if (step + i * WARPS >= a.steps)
-                break;
-#pragma unroll
-            for (int j = 0; j < GROUPS; j++) {
-                const esp_eight<T> b = esp_load_eight(x + (size_t)(COLUMNS * j) * a.x_stride +
-                                                      (size_t)(step + i * WARPS) * STEP);
-                esp_mma(sum[j], wa[i].pair[0], wb[i].pair[0], wa[i].pair[1], wb[i].pair[1],
-                        b.pair[0], b.pair[1], T());
-                esp_mma(sum[j], wa[i].pair[2], wb[i].pair[2], wa[i].pair[3], wb[i].pair[3],
-                        b.pair[2], b.pair[3], T());
-            }
-        }
-    }
-    float *mine = parts + (warp * ESP_CUDA_TILE + group) * width + 2 * t;
     for (int j = 0; j < GROUPS; j++)
-        esp_mma_store(mine + COLUMNS * j, width, sum[j]);
+        from.x[j] = a.x + esp_cuda_row_of(s, s.first + COLUMNS * j + group) * a.x_stride + 8 * t;
+
+    uint4 *const mine = ring + threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < Z::STAGES - 1; i++) {
+        if (warp + i * WARPS < a.steps)
+            from.begin(mine + i * Z::PIECES * THREADS, warp + i * WARPS);
+        esp_copy_group();
+    }
+    int stage = 0, next = Z::STAGES - 1;
+    for (int step = warp; step < a.steps; step += WARPS) {
+        const int ahead = step + (Z::STAGES - 1) * WARPS;
+        if (ahead < a.steps)
+            from.begin(mine + next * Z::PIECES * THREADS, ahead);
+        esp_copy_group();
+        esp_copy_wait<Z::STAGES - 1>();
+        multiply<T, HIGH, GROUPS>(mine + stage * Z::PIECES * THREADS, sum);
+        stage = stage + 1 == Z::STAGES ? 0 : stage + 1;
+        next = next + 1 == Z::STAGES ? 0 : next + 1;
+    }
+    __syncthreads(); /* the sums lie where the pieces were */
+    float *parts = reinterpret_cast<float *>(ring);
+    float *to = parts + (warp * Z::HEIGHT + group) * Z::WIDTH + 2 * t;
+#pragma unroll
+    for (int h = 0; h < HIGH; h++)
+#pragma unroll
+        for (int j = 0; j < GROUPS; j++)
+            esp_mma_store(to + h * ESP_CUDA_TILE * Z::WIDTH + COLUMNS * j, Z::WIDTH, sum[h][j]);
     __syncthreads();
-    finish_tile(at, a, parts, first, width, rows);
-    if (a.epilogue == ESP_CUDA_LOGITS && blockIdx.x == gridDim.x - 1)
-        fill_logits(at, a, first, width, rows);
+    finish_tiles(at, a, parts, s, a.bias ? a.bias + s.expert * padded : NULL, HIGH, Z::WIDTH);
+    if (logits && blockIdx.x == gridDim.x - 1)
+        fill_logits(at, a, s.first, Z::WIDTH, s.end);
 }
 
-template <typename T, int GROUPS>
-static void launch(struct esp_cuda_cache *c, const struct matmul_args<T> &a, int rows)
+/* The kernels, by how many rows they take and how high they are; `bytes` of shared memory. */
+template <typename T> struct variant {
+    void (*kernel)(struct esp_cuda_arrays, struct matmul_args<T>);
+    int width, height;
+    size_t bytes;
+};
+
+template <typename T, int HIGH, int GROUPS> static struct variant<T> variant_of()
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
-    const int width = COLUMNS * GROUPS;
-    const dim3 grid((a.outputs + ESP_CUDA_TILE - 1) / ESP_CUDA_TILE,
-                    (rows + width - 1) / width);
-    ESP_LAUNCH((matmul_kernel<T, GROUPS>), grid, dim3(THREADS),
-               WARPS * ESP_CUDA_TILE * width * sizeof(float), stream, c->at, a);
+    typedef struct tiling<HIGH, GROUPS> Z;
+    return {matmul_kernel<T, HIGH, GROUPS>, Z::WIDTH, Z::HEIGHT, Z::BYTES};
+}
+
+enum { VARIANTS = 6 };
+
+template <typename T> static const struct variant<T> *variants()
+{
+    static const struct variant<T> all[VARIANTS] = {
+        variant_of<T, 1, 1>(), variant_of<T, 1, 2>(), variant_of<T, 1, 4>(),
+        variant_of<T, 2, 4>(), variant_of<T, 2, 8>(), variant_of<T, 4, 8>()};
+    return all;
+}
+
+/* The narrowest for `rows` rows, and of these the highest that the device has room for and that
+ * occupies all of it with `outputs` outputs. */
+template <typename T>
+static const struct variant<T> *choose(const struct esp_cuda_backend *backend, int rows,
+                                       int outputs)
+{
+    const struct variant<T> *all = variants<T>(), *best = all;
+    rows = rows < TOGETHER ? rows : TOGETHER;
+    while (best->width < rows)
+        best++;
+    for (const struct variant<T> *v = best + 1; v < all + VARIANTS; v++)
+        if (v->width == best->width && v->bytes <= backend->shared_limit &&
+            outputs >= v->height * backend->multiprocessors)
+            best = v;
+    return best;
 }
 
 template <typename T>
 void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows)
 {
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    const struct esp_cuda_backend *backend = (const struct esp_cuda_backend *)w->base.backend;
     const struct matmul_args<T> a = {
         (const T *)p->w->data, p->w->stride, p->w->bias, p->w->rows, (int)(p->w->stride / STEP),
             (const T *)p->x, p->x_stride, p->epilogue,
-            esp_cuda_weights_of(&c->base)->desc->activation, p->y, p->y_stride,
-            (T *)p->out, p->out_stride
+            w->desc->activation, w->desc->clamp, p->y, p->y_stride,
+            (T *)p->out, p->out_stride, esp_cuda_mixture_of(c, p)
     };
-    if (rows <= COLUMNS)
-        launch<T, 1>(c, a, rows);
-    else if (rows <= 2 * COLUMNS)
-        launch<T, 2>(c, a, rows);
-    else if (rows <= 4 * COLUMNS)
-        launch<T, 4>(c, a, rows);
-    else
-        launch<T, 8>(c, a, rows);
+    const struct variant<T> *v = choose<T>(backend, p->tile > 0 ? p->tile : rows, a.outputs);
+    const int spans =
+        p->tile > 0 ? esp_cuda_tiles_of(c, rows, p->tile) : (rows + v->width - 1) / v->width;
+    ESP_LAUNCH(v->kernel, dim3((a.outputs + v->height - 1) / v->height, spans), dim3(THREADS),
+               v->bytes, backend->stream, c->at, a);
+}
+
+template <typename T> static int prepare(struct esp_cuda_backend *backend)
+{
+    for (int i = 0; i < VARIANTS; i++) {
+        const struct variant<T> *v = &variants<T>()[i];
+        if (v->bytes <= backend->shared_limit)
+            ESP_CUDA(backend, cudaFuncSetAttribute((const void *)v->kernel,
+                                                   cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                   (int)v->bytes));
+    }
+    return ESP_OK;
+}
+
+int esp_cuda_matmul_prepare(struct esp_cuda_backend *backend)
+{
+    int status = prepare<esp_bf16>(backend);
+    return status < 0 ? status : prepare<esp_f16>(backend);
 }
 
 /* ------------------------------------------------------------------ after cuBLASLt */
@@ -183,12 +306,12 @@ static __global__ void finish_kernel(struct esp_cuda_arrays at, struct matmul_ar
         const float *y = product + row * product_stride;
         if (up < a.outputs)
             a.out[row * a.out_stride + i] = esp_from_float<T>(
-                esp_activated(a.activation, y[gate] + (a.bias ? a.bias[gate] : 0.0f),
+                esp_activated(a.activation, a.clamp, y[gate] + (a.bias ? a.bias[gate] : 0.0f),
                               y[up] + (a.bias ? a.bias[up] : 0.0f)));
     } else if (a.epilogue == ESP_CUDA_ACTIVATED) {
         if (i < a.outputs)
             a.out[row * a.out_stride + i] = esp_from_float<T>(esp_activated(
-                a.activation, product[row * product_stride + i] + (a.bias ? a.bias[i] : 0.0f),
+                a.activation, a.clamp, product[row * product_stride + i] + (a.bias ? a.bias[i] : 0.0f),
                 1.0f));
     } else if (a.epilogue == ESP_CUDA_LOGITS) {
         float *logits = at.pass->logits + at.wanted_at[row] * at.pass->logits_stride;
@@ -207,10 +330,11 @@ void esp_cuda_finish(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
+    const struct esp_model_desc *d = w->desc;
     const struct matmul_args<T> a = {
         (const T *)p->w->data, p->w->stride, p->w->bias, p->w->rows, 0, NULL, 0, p->epilogue,
-            esp_cuda_weights_of(&c->base)->desc->activation, p->y, p->y_stride,
-            (T *)p->out, p->out_stride
+            d->activation, d->clamp, p->y, p->y_stride,
+            (T *)p->out, p->out_stride, {NULL, NULL, NULL}
     };
     const size_t width = p->epilogue == ESP_CUDA_LOGITS ? p->columns : (size_t)p->w->rows;
     ESP_LAUNCH((finish_kernel<T>), dim3(rows, (unsigned)((width + THREADS - 1) / THREADS)),

@@ -126,6 +126,10 @@ static int open_parts(struct esp_cuda_backend *cuda)
     int status = esp_cuda_softmax_prepare(cuda);
     if (status == ESP_OK)
         status = esp_cuda_sample_prepare(cuda);
+    if (status == ESP_OK)
+        status = esp_cuda_matmul_prepare(cuda);
+    if (status == ESP_OK)
+        status = esp_cuda_blocks_prepare(cuda);
     return status < 0 ? status : esp_cuda_attention_prepare(cuda);
 }
 

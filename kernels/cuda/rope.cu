@@ -125,7 +125,9 @@ static __global__ void rope_kernel(struct esp_cuda_arrays at, struct rope_args a
     }
 }
 
-template <typename T> void esp_cuda_rope(struct esp_cuda_cache *c, int layer, int rows)
+template <typename T>
+void esp_cuda_rope(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
+                   int rows)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     const struct esp_model_desc *d = w->desc;
@@ -138,8 +140,8 @@ template <typename T> void esp_cuda_rope(struct esp_cuda_cache *c, int layer, in
         rotation == ESP_ROTATION_LOCAL ? w->local_inverse_frequency : w->inverse_frequency,
         c->qkv_width,
         c->head_width,
-        w->layer[layer].query_norm,
-        w->layer[layer].key_norm,
+        held->query_norm,
+        held->key_norm,
         described->query_norm.rows != d->head_dim,
         described->key_norm.rows != d->head_dim,
         d->heads,
@@ -157,5 +159,7 @@ template <typename T> void esp_cuda_rope(struct esp_cuda_cache *c, int layer, in
                (T *)c->v + at_layer);
 }
 
-template void esp_cuda_rope<esp_bf16>(struct esp_cuda_cache *, int, int);
-template void esp_cuda_rope<esp_f16>(struct esp_cuda_cache *, int, int);
+template void esp_cuda_rope<esp_bf16>(struct esp_cuda_cache *, const struct esp_cuda_layer *, int,
+                                      int);
+template void esp_cuda_rope<esp_f16>(struct esp_cuda_cache *, const struct esp_cuda_layer *, int,
+                                      int);

@@ -23,6 +23,15 @@ struct source {
     int from;
 };
 
+/* Of the tensor `of`, which is stored transposed, many rows are read at a time: `rows` has those
+ * from `first` on. */
+struct turned {
+    const struct esp_tensor *of;
+    struct esp_tensor rows;
+    int first;
+    char *memory;
+};
+
 struct loader {
     struct esp_cuda_weights *w;
     struct esp_cuda_backend *backend;
@@ -31,12 +40,8 @@ struct loader {
     char *piece[2]; /* (piece_bytes) pinned */
     size_t piece_bytes;
     float *wide; /* a row as floats */
-    /* Of the tensor `turned_of`, which is stored transposed, many rows are read at a time:
-     * those from `turned_first` on. */
-    const struct esp_tensor *turned_of;
-    struct esp_tensor turned;
-    int turned_first;
-    char *turned_rows;
+    struct turned turned[2]; /* gate and up take turns */
+    int turned_last;
     char *tile_rows; /* 16 rows of a quantised matrix, as they are stored */
     cudaEvent_t sent[2];
     int current;
@@ -57,25 +62,39 @@ static float read_value(const struct esp_tensor *t, int row)
 }
 
 /* The rows of a transposed tensor from row `first` on. */
-static void turn(struct loader *l, const struct esp_tensor *t, int first)
+static void turn(struct loader *l, struct turned *turned, const struct esp_tensor *t, int first)
 {
     const int left = t->rows - first, count = left < TURNED_ROWS ? left : TURNED_ROWS;
-    char *rows = (char *)realloc(l->turned_rows,
+    char *rows = (char *)realloc(turned->memory,
                                  (size_t)count * esp_dtype_row_bytes(t->dtype, t->columns));
     if (!rows) {
         l->status = ESP_E_MEMORY;
         return;
     }
     esp_tensor_copy_rows(t, first, count, rows);
-    l->turned_rows = rows;
-    l->turned_of = t;
-    l->turned_first = first;
-    l->turned = *t;
-    l->turned.data = rows;
-    l->turned.source = NULL;
-    l->turned.offset = 0;
-    l->turned.transposed = 0;
-    l->turned.rows = l->turned.block = l->turned.stride = count;
+    turned->memory = rows;
+    turned->of = t;
+    turned->first = first;
+    turned->rows = *t;
+    turned->rows.data = rows;
+    turned->rows.source = NULL;
+    turned->rows.offset = 0;
+    turned->rows.transposed = 0;
+    turned->rows.rows = turned->rows.block = turned->rows.stride = count;
+}
+
+/* Rows of a transposed tensor, among them row `row`. */
+static const struct turned *find_turned(struct loader *l, const struct esp_tensor *t, int row)
+{
+    for (const struct turned &turned : l->turned)
+        if (t == turned.of && row >= turned.first && row < turned.first + turned.rows.rows)
+            return &turned;
+    int slot = l->turned_last = 1 - l->turned_last;
+    for (int i = 0; i < 2; i++)
+        if (l->turned[i].of == t)
+            slot = i;
+    turn(l, &l->turned[slot], t, row);
+    return &l->turned[slot];
 }
 
 /* Reads row `from` of a tensor in the dtype of the weights. */
@@ -88,13 +107,11 @@ static void read_row(struct loader *l, const struct source *s, char *to, size_t 
     if (from < 0)
         return;
     if (t->transposed > 0) {
-        if (t != l->turned_of || from < l->turned_first ||
-            from >= l->turned_first + l->turned.rows)
-            turn(l, t, from);
+        const struct turned *turned = find_turned(l, t, from);
         if (l->status < 0)
             return;
-        t = &l->turned;
-        from -= l->turned_first;
+        t = &turned->rows;
+        from -= turned->first;
     }
     if (t->dtype == (half ? ESP_F16 : ESP_BF16)) {
         esp_tensor_copy_rows(t, from, 1, to);
@@ -244,16 +261,17 @@ static struct source find_qkv(const void *user, int row)
     return {&layer->value, &layer->value_bias, row - layer->key.rows};
 }
 
+/* `user` is {gate, its bias, up, its bias}. */
 static struct source find_gated(const void *user, int row)
 {
-    const struct esp_layer *layer = (const struct esp_layer *)user;
+    const struct esp_tensor *const *pair = (const struct esp_tensor *const *)user;
     const int half = ESP_CUDA_TILE / 2, at = row % ESP_CUDA_TILE;
     const int from = row / ESP_CUDA_TILE * half + at % half;
-    if (from >= layer->up.rows)
+    if (from >= pair[2]->rows)
         return {NULL, NULL, -1};
     if (at < half)
-        return {&layer->gate, &layer->gate_bias, from};
-    return {&layer->up, &layer->up_bias, from};
+        return {pair[0], pair[1], from};
+    return {pair[2], pair[3], from};
 }
 
 /* A matrix that is one tensor: `user` is {tensor, bias}. */
@@ -275,33 +293,104 @@ static void send_plain(struct loader *l, const struct esp_cuda_matrix *m,
     }
 }
 
+static void send_gated(struct loader *l, const struct esp_cuda_matrix *m,
+                       const struct esp_tensor *gate, const struct esp_tensor *gate_bias,
+                       const struct esp_tensor *up, const struct esp_tensor *up_bias)
+{
+    const struct esp_tensor *pair[] = {gate, gate_bias, up, up_bias};
+    send_matrix(l, m, find_gated, pair);
+}
+
+/* Of the matrices of experts, that of number `i`. */
+static struct esp_cuda_matrix matrix_of(const struct esp_cuda_matrix *all, int i)
+{
+    struct esp_cuda_matrix m = *all;
+    const size_t rows = i * esp_cuda_pad(m.rows, ESP_CUDA_TILE);
+    const size_t row_bytes = esp_dtype_quantised(m.dtype)
+                                 ? esp_dtype_row_bytes(m.dtype, m.columns)
+                                 : m.stride * 2;
+    m.data = (const char *)m.data + rows * row_bytes;
+    if (m.bias)
+        m.bias += rows;
+    return m;
+}
+
+/* The router as floats, its rows padded with zeros. */
+static void send_router(struct loader *l, const float *to, const struct esp_tensor *router)
+{
+    const size_t stride = esp_cuda_pad(router->columns, ESP_CUDA_PAD);
+    begin(l, to);
+    for (int i = 0; i < router->rows && l->status == ESP_OK; i++) {
+        float *row = (float *)room(l, stride * sizeof *row);
+        if (l->status < 0)
+            return;
+        memset(row, 0, stride * sizeof *row);
+        esp_tensor_read_row(router, i, row);
+    }
+    end(l);
+}
+
+static void send_experts(struct loader *l, const struct esp_layer *from,
+                         const struct esp_cuda_layer *to)
+{
+    send_router(l, to->router, &from->router);
+    send_values(l, to->router_bias, &from->router_bias);
+    for (int i = 0; i < l->w->desc->experts && l->status == ESP_OK; i++) {
+        const struct esp_expert *e = &from->expert[i];
+        const struct esp_cuda_matrix up = matrix_of(&to->up, i), down = matrix_of(&to->down, i);
+        if (l->w->blocks) {
+            const struct esp_cuda_matrix gate = matrix_of(&to->gate, i);
+            send_plain(l, &gate, &e->gate, &e->gate_bias);
+            send_plain(l, &up, &e->up, &e->up_bias);
+        } else {
+            send_gated(l, &up, &e->gate, &e->gate_bias, &e->up, &e->up_bias);
+        }
+        send_plain(l, &down, &e->down, &e->down_bias);
+    }
+}
+
 /* ------------------------------------------------------------------ the layout */
 
-static struct esp_cuda_matrix take_matrix(struct esp_cuda_arena *arena, int rows, int columns,
-                                          bool bias)
+/* `count` matrices one behind the other, of experts. */
+static struct esp_cuda_matrix take_matrices(struct esp_cuda_arena *arena, int rows, int columns,
+                                            bool bias, int count)
 {
     struct esp_cuda_matrix m = {
-        NULL, NULL, rows, columns, esp_cuda_pad(columns, ESP_CUDA_PAD), ESP_BF16};
-    const size_t padded = esp_cuda_pad(rows, ESP_CUDA_TILE);
+        NULL, NULL, rows, columns, esp_cuda_pad(columns, ESP_CUDA_PAD), ESP_BF16, count};
+    const size_t padded = (size_t)count * esp_cuda_pad(rows, ESP_CUDA_TILE);
     m.data = esp_cuda_take(arena, padded * m.stride, 2);
     if (bias)
         m.bias = (const float *)esp_cuda_take(arena, padded, sizeof(float));
     return m;
 }
 
-/* A tensor as a matrix: quantised as it is stored, or of 16 bits. */
-static struct esp_cuda_matrix take_tensor(struct esp_cuda_arena *arena,
-                                          const struct esp_tensor *t,
-                                          const struct esp_tensor *bias)
+static struct esp_cuda_matrix take_matrix(struct esp_cuda_arena *arena, int rows, int columns,
+                                          bool bias)
+{
+    return take_matrices(arena, rows, columns, bias, 1);
+}
+
+/* A tensor as a matrix, or `count` of its form: quantised as it is stored, or of 16 bits. */
+static struct esp_cuda_matrix take_tensors(struct esp_cuda_arena *arena,
+                                           const struct esp_tensor *t,
+                                           const struct esp_tensor *bias, int count)
 {
     if (!esp_dtype_quantised(t->dtype))
-        return take_matrix(arena, t->rows, t->columns, bias && bias->data);
-    struct esp_cuda_matrix m = {NULL, NULL, t->rows, t->columns, (size_t)t->columns, t->dtype};
-    const size_t padded = esp_cuda_pad(t->rows, ESP_CUDA_TILE);
+        return take_matrices(arena, t->rows, t->columns, bias && bias->data, count);
+    struct esp_cuda_matrix m = {NULL,     NULL, t->rows, t->columns, (size_t)t->columns,
+                                t->dtype, count};
+    const size_t padded = (size_t)count * esp_cuda_pad(t->rows, ESP_CUDA_TILE);
     m.data = esp_cuda_take(arena, padded, esp_dtype_row_bytes(t->dtype, t->columns));
     if (bias && bias->data)
         m.bias = (const float *)esp_cuda_take(arena, padded, sizeof(float));
     return m;
+}
+
+static struct esp_cuda_matrix take_tensor(struct esp_cuda_arena *arena,
+                                          const struct esp_tensor *t,
+                                          const struct esp_tensor *bias)
+{
+    return take_tensors(arena, t, bias, 1);
 }
 
 static const float *take_vector(struct esp_cuda_arena *arena, const struct esp_tensor *t)
@@ -320,19 +409,41 @@ bool esp_cuda_has_blocks(const struct esp_model_desc *d)
                                                      &l->gate,  &l->up,  &l->down};
         for (const struct esp_tensor *t : matrices)
             any = any || (t->data && esp_dtype_quantised(t->dtype));
+        const struct esp_expert *e = l->router.data ? l->expert : NULL;
+        any = any || (e && (esp_dtype_quantised(e->gate.dtype) ||
+                            esp_dtype_quantised(e->up.dtype) ||
+                            esp_dtype_quantised(e->down.dtype)));
     }
     return any;
 }
 
-static int up_rows(const struct esp_model_desc *d)
+static int up_rows(const struct esp_model_desc *d, int ffn)
 {
-    return esp_gated(d->activation) ? (int)(2 * esp_cuda_pad(d->ffn, ESP_CUDA_TILE / 2))
-                                    : d->ffn;
+    return esp_gated(d->activation) ? (int)(2 * esp_cuda_pad(ffn, ESP_CUDA_TILE / 2)) : ffn;
 }
 
 static int read_width(const struct esp_model_desc *d)
 {
     return d->reads == ESP_READS_EAGLE3 ? 2 * d->hidden : d->hidden;
+}
+
+/* All experts of a layer have the types and the biases of the first one (missing_for). */
+static void take_experts(struct esp_cuda_arena *arena, const struct esp_model_desc *d,
+                         const struct esp_layer *from, struct esp_cuda_layer *l)
+{
+    const struct esp_expert *e = &from->expert[0];
+    const size_t experts = d->experts;
+    l->router = (const float *)esp_cuda_take(
+        arena, experts * esp_cuda_pad(d->hidden, ESP_CUDA_PAD), sizeof(float));
+    l->router_bias = take_vector(arena, &from->router_bias);
+    if (esp_cuda_has_blocks(d)) {
+        l->gate = take_tensors(arena, &e->gate, &e->gate_bias, d->experts);
+        l->up = take_tensors(arena, &e->up, &e->up_bias, d->experts);
+    } else {
+        l->up = take_matrices(arena, up_rows(d, d->expert_ffn), d->hidden,
+                              e->up_bias.data || e->gate_bias.data, d->experts);
+    }
+    l->down = take_tensors(arena, &e->down, &e->down_bias, d->experts);
 }
 
 static struct esp_cuda_layer take_layer(struct esp_cuda_arena *arena,
@@ -348,11 +459,16 @@ static struct esp_cuda_layer take_layer(struct esp_cuda_arena *arena,
     l.norm_mlp = take_vector(arena, &from->norm_mlp);
     l.query_norm = take_vector(arena, &from->query_norm);
     l.key_norm = take_vector(arena, &from->key_norm);
+    l.sink_logit = take_vector(arena, &from->sink_logit);
     if (esp_cuda_has_blocks(d)) {
         l.query = take_tensor(arena, &from->query, &from->query_bias);
         l.key = take_tensor(arena, &from->key, &from->key_bias);
         l.value = take_tensor(arena, &from->value, &from->value_bias);
         l.output = take_tensor(arena, &from->output, &from->output_bias);
+        if (from->router.data) {
+            take_experts(arena, d, from, &l);
+            return l;
+        }
         if (esp_gated(d->activation))
             l.gate = take_tensor(arena, &from->gate, &from->gate_bias);
         l.up = take_tensor(arena, &from->up, &from->up_bias);
@@ -362,8 +478,12 @@ static struct esp_cuda_layer take_layer(struct esp_cuda_arena *arena,
     l.qkv = take_matrix(arena, (d->heads + 2 * d->kv_heads) * d->head_dim, read_width(d),
                         from->query_bias.data || from->key_bias.data || from->value_bias.data);
     l.output = take_matrix(arena, d->hidden, d->heads * d->head_dim, from->output_bias.data);
-    l.up =
-        take_matrix(arena, up_rows(d), d->hidden, from->up_bias.data || from->gate_bias.data);
+    if (from->router.data) {
+        take_experts(arena, d, from, &l);
+        return l;
+    }
+    l.up = take_matrix(arena, up_rows(d, d->ffn), d->hidden,
+                       from->up_bias.data || from->gate_bias.data);
     l.down = take_matrix(arena, d->hidden, d->ffn, from->down_bias.data);
     return l;
 }
@@ -515,18 +635,23 @@ static void send_layer(struct loader *l, int i)
     send_values(l, to->norm_mlp, &from->norm_mlp);
     send_values(l, to->query_norm, &from->query_norm);
     send_values(l, to->key_norm, &from->key_norm);
+    send_values(l, to->sink_logit, &from->sink_logit);
     if (l->w->blocks) {
         send_plain(l, &to->query, &from->query, &from->query_bias);
         send_plain(l, &to->key, &from->key, &from->key_bias);
         send_plain(l, &to->value, &from->value, &from->value_bias);
-        if (to->gate.data)
-            send_plain(l, &to->gate, &from->gate, &from->gate_bias);
     } else {
         send_matrix(l, &to->qkv, find_qkv, from);
     }
     send_plain(l, &to->output, &from->output, &from->output_bias);
+    if (to->router) {
+        send_experts(l, from, to);
+        return;
+    }
+    if (to->gate.data)
+        send_plain(l, &to->gate, &from->gate, &from->gate_bias);
     if (!l->w->blocks && esp_gated(l->w->desc->activation))
-        send_matrix(l, &to->up, find_gated, from);
+        send_gated(l, &to->up, &from->gate, &from->gate_bias, &from->up, &from->up_bias);
     else
         send_plain(l, &to->up, &from->up, &from->up_bias);
     send_plain(l, &to->down, &from->down, &from->down_bias);
@@ -587,8 +712,8 @@ static size_t widest(const struct esp_model_desc *d)
 {
     const int values = d->heads * d->head_dim, most = d->hidden > d->ffn ? d->hidden : d->ffn;
     const int read = read_width(d) > d->fc.columns ? read_width(d) : d->fc.columns;
-    const int other = values > read ? values : read;
-    return (size_t)(most > other ? most : other);
+    const int other = values > read ? values : read, all = most > other ? most : other;
+    return (size_t)(all > d->expert_ffn ? all : d->expert_ffn);
 }
 
 static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
@@ -618,7 +743,8 @@ static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
     l.tile_rows = (char *)malloc(widest(w->desc) * ESP_CUDA_TILE * sizeof *l.wide);
     status = l.wide && l.tile_rows ? send_model(&l) : ESP_E_MEMORY;
     free(l.wide);
-    free(l.turned_rows);
+    free(l.turned[0].memory);
+    free(l.turned[1].memory);
     free(l.tile_rows);
     for (int i = 0; i < 2; i++) {
         esp_cuda_fine(cudaFreeHost(l.piece[i]));
@@ -628,16 +754,33 @@ static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
     return status;
 }
 
-/* What this backend does not compute of the model, or NULL. */
+/* Do the matrices lie on the device in one form? */
+static bool alike(const struct esp_tensor *a, const struct esp_tensor *b)
+{
+    return a->dtype == b->dtype ||
+           (!esp_dtype_quantised(a->dtype) && !esp_dtype_quantised(b->dtype));
+}
+
+static bool same_bias(const struct esp_tensor *a, const struct esp_tensor *b)
+{
+    return (a->data == NULL) == (b->data == NULL);
+}
+
+/* What this backend does not compute of the model, or NULL. Files have the experts of a layer in
+ * one tensor or in one type, so there is only that. */
 static const char *missing_for(const struct esp_model_desc *d)
 {
-    if (d->experts > 0)
-        return ESP_SPECIAL_MIXTURE;
-    if (d->activation == ESP_SWIGLU_CLAMPED)
-        return "SwiGLU with limits";
+    if (d->experts > ESP_CUDA_EXPERTS || d->experts_used > ESP_CUDA_EXPERTS_USED)
+        return "so many experts";
     for (int i = 0; i < d->layers; i++)
-        if (d->layer[i].sink_logit.data)
-            return "logits of sinks";
+        for (int j = 1; d->layer[i].router.data && j < d->experts; j++) {
+            const struct esp_expert *a = &d->layer[i].expert[0], *b = &d->layer[i].expert[j];
+            if (!alike(&a->gate, &b->gate) || !alike(&a->up, &b->up) ||
+                !alike(&a->down, &b->down) || !same_bias(&a->gate_bias, &b->gate_bias) ||
+                !same_bias(&a->up_bias, &b->up_bias) ||
+                !same_bias(&a->down_bias, &b->down_bias))
+                return "experts that differ in their types";
+        }
     return NULL;
 }
 
@@ -661,7 +804,7 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
                         "use --backend cpu",
                         desc->head_dim, WIDEST_HEAD);
     const size_t row = esp_cuda_pad(widest(desc), ESP_CUDA_PAD);
-    if ((esp_cuda_has_blocks(desc) ? 2 * ESP_CUDA_TILE * row : 2 * row) > PIECE)
+    if ((esp_cuda_has_blocks(desc) ? 2 * ESP_CUDA_TILE * row : 4 * row) > PIECE)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "a model of hidden size %d is wider than --backend cuda can load; use "
                         "--backend cpu",

@@ -367,15 +367,16 @@ void emu_copy_group()
 
 void emu_copy_wait(int left)
 {
-    std::vector<background_copy> later;
-    for (const background_copy &copy : now->copies)
+    std::vector<background_copy> &copies = now->copies;
+    size_t later = 0;
+    for (const background_copy &copy : copies)
         if (copy.group >= now->groups - left)
-            later.push_back(copy);
+            copies[later++] = copy;
         else if (copy.from)
             memcpy(copy.to, copy.from, copied_together);
         else
             memset(copy.to, 0, copied_together);
-    now->copies.swap(later);
+    copies.erase(copies.begin() + (ptrdiff_t)later, copies.end());
 }
 
 int emu_lane()

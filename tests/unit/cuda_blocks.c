@@ -171,6 +171,43 @@ TEST(a_model_of_all_types_gives_what_the_processor_gives)
     free_model(&m);
 }
 
+/* gpt-oss: experts in MXFP4 with biases, limits, logits of sinks, all else in 16 bits; and a
+ * mixture of all types. */
+TEST(experts_give_what_the_processor_gives)
+{
+    for (int types = 0; types < 2; types++) {
+        struct random_shape s = shape;
+        struct model m = {0};
+        s.dtype = types ? ESP_Q8_0 : ESP_MXFP4;
+        random_model_make(&m.random, &s, 5);
+        random_model_mix(&m.random, 0, 3, 96 + 160 * types);
+        if (types == 0)
+            random_model_add_sinks(&m.random);
+        m.random.desc.experts_normed = types;
+        const double off = difference_from_cpu(&m);
+        CHECK(off < 1e-2, "%g", off);
+        free_model(&m);
+    }
+}
+
+TEST(experts_of_several_types_are_refused)
+{
+    struct random_shape s = shape;
+    struct model m = {0};
+    struct esp_weights *weights;
+    char err[300] = "";
+    struct esp_backend *backend = open_cuda();
+    random_model_make(&m.random, &s, 5);
+    random_model_mix(&m.random, 0, 3, 64);
+    change(&m, &m.random.experts[5].up, ESP_BF16, 1);
+    CHECK(backend->ops->weights_open(&weights, backend, &m.random.desc, NULL, NULL, err,
+                                     sizeof err) == ESP_E_UNSUPPORTED);
+    CHECK(strstr(err, "experts that differ in their types") && strstr(err, "--backend cpu"),
+          "%s", err);
+    free_model(&m);
+    backend->ops->close(backend);
+}
+
 TEST(blocks_take_the_bytes_that_the_file_has)
 {
     struct esp_backend *backend = open_cuda();

@@ -18,7 +18,7 @@
 #include "tests/emu/emu_control.h"
 #include "tests/random_model.h"
 
-enum { BATCH = 40, CACHE = 64, VOCABULARY = 70, DEVICE_FAULT = 719, OUT_OF_MEMORY = 2 };
+enum { BATCH = 72, CACHE = 96, VOCABULARY = 70, DEVICE_FAULT = 719, OUT_OF_MEMORY = 2 };
 
 static const struct random_shape shape = {
     "small", 2, 32, 2, 1, 16, 40, VOCABULARY, 16, ESP_BF16, false, false, false, false, false};
@@ -105,7 +105,7 @@ static int pass(struct life *l, int first, int rows)
 static int use_all(struct life *l)
 {
     const struct esp_backend_ops *ops = l->backend->ops;
-    const int32_t which[] = {0, 2}, kept[] = {41, 43};
+    const int32_t which[] = {0, 2}, kept[] = {BATCH + 1, BATCH + 3};
     const double u[] = {0.2, 0.7};
     const struct esp_sampling sampling = {0.8, 0.9, 20};
     const struct esp_combination f = {1, 0, -1, 1};

@@ -18,19 +18,28 @@ enum { LAYERS = 4, VOCABULARY = 20, CACHE = 320, BATCH = 256, PROMPT = 18 };
 enum { DEVICE_FAULT = 719, OUT_OF_MEMORY = 2 };
 
 static const struct random_shape shapes[] = {
-    {"llama", 3, 16, 2, 1, 8, 20, VOCABULARY, 8, ESP_BF16, false, false, false, true, false},
+    {"llama", 3, 16, 2, 1, 8, 20, VOCABULARY, 8, ESP_BF16, false, false, false, true, true},
     {"neox", 2, 20, 2, 2, 10, 24, VOCABULARY, 6, ESP_F16, true, true, true, false, false},
 };
 
-/* The layers of a small model, again and again. */
+/* The layers of a small model, again and again. Those of Llama have all vectors that a layer
+ * may have: norms of heads, logits of sinks; and experts. */
 struct many {
     struct random_model model;
     struct esp_layer layer[LAYERS];
+    struct esp_expert expert[RANDOM_LAYERS][RANDOM_EXPERTS];
 };
 
 static void make_many(struct many *m, const struct random_shape *shape)
 {
     random_model_make(&m->model, shape, 11);
+    for (int i = 0; i < shape->layers && !shape->neox; i++) {
+        random_model_mix(&m->model, i, 2, 12);
+        memcpy(m->expert[i], m->model.experts, sizeof m->expert[i]);
+        m->model.layers[i].expert = m->expert[i];
+    }
+    if (!shape->neox)
+        random_model_add_sinks(&m->model);
     for (int i = 0; i < LAYERS; i++)
         m->layer[i] = m->model.layers[i % shape->layers];
     m->model.desc.layers = LAYERS;

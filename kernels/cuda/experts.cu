@@ -1,0 +1,206 @@
+/* experts.cu - the router of a mixture of experts: which experts a row uses, with what shares,
+ * and in which order the products take the rows.
+ *
+ * Rows choose the experts of their highest logits, of equal ones that of the lower number; the
+ * logits become shares by softmax, as on the CPU (cpu/forward.c). A row's choice and shares
+ * follow from the row alone. Each choice is a pair (row, expert). Pairs are sorted by expert, so
+ * that one launch multiplies all rows by all experts that are used and reads each of these once
+ * (see experts.h). add.cu adds up what the experts of a row have made, in ascending order of
+ * their numbers, which does not depend on the batch either.
+ *
+ * Router and shares are float32, because a choice can turn on the last bit.
+ */
+#include "kernels/cuda/experts.h"
+
+enum { ROUTE_WARPS = 8, SORT_WARPS = 32, EACH = 4 };
+
+/* ------------------------------------------------------------------ logits */
+
+struct route_args {
+    const float *router, *bias; /* (experts, stride), (experts) or NULL */
+    size_t stride;
+    int experts;
+    float *logits; /* (rows, experts) */
+};
+
+/* A warp computes the logit of an expert for a row. */
+template <typename A>
+static __global__ void route_kernel(struct esp_cuda_arrays at, struct route_args a, const A *x)
+{
+    const int row = blockIdx.y, lane = threadIdx.x % ESP_WARP;
+    const int expert = blockIdx.x * ROUTE_WARPS + threadIdx.x / ESP_WARP;
+    if (row >= at.pass->rows || expert >= a.experts)
+        return;
+    const float *w = a.router + (size_t)expert * a.stride;
+    const A *values = x + (size_t)row * a.stride;
+    float sum[EACH] = {};
+    for (int i = EACH * lane; i < (int)a.stride; i += EACH * ESP_WARP) {
+        const float4 weights = *reinterpret_cast<const float4 *>(w + i);
+        sum[0] = fmaf(weights.x, esp_to_float(values[i]), sum[0]);
+        sum[1] = fmaf(weights.y, esp_to_float(values[i + 1]), sum[1]);
+        sum[2] = fmaf(weights.z, esp_to_float(values[i + 2]), sum[2]);
+        sum[3] = fmaf(weights.w, esp_to_float(values[i + 3]), sum[3]);
+    }
+    const float logit = esp_warp_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
+    if (lane == 0)
+        a.logits[(size_t)row * a.experts + expert] = logit + (a.bias ? a.bias[expert] : 0.0f);
+}
+
+/* ------------------------------------------------------------------ choice and order */
+
+struct sort_args {
+    const float *logits; /* (rows, experts) */
+    int experts, used, width;
+    bool normed; /* shares add up to 1 */
+    struct esp_cuda_routing to;
+};
+
+/* Logit `v` of expert `i` comes before logit `w` of expert `j`. Those that are not numbers come
+ * last. */
+static __device__ __forceinline__ bool before(float v, int i, float w, int j)
+{
+    return v > w || (v == w && i < j);
+}
+
+/* A warp chooses for a row; lane i then has the i-th best. */
+static __device__ void choose(const struct sort_args &a, int row)
+{
+    const int lane = threadIdx.x % ESP_WARP;
+    const float *logit = a.logits + (size_t)row * a.experts;
+    float last = INFINITY, sum = 0.0f;
+    int last_at = -1, mine = 0, top = 0;
+    for (int k = 0; k < a.used; k++) {
+        float best = -INFINITY;
+        int best_at = a.experts;
+        for (int e = lane; e < a.experts; e += ESP_WARP) {
+            const float v = logit[e] == logit[e] ? logit[e] : -INFINITY;
+            if (before(last, last_at, v, e) && before(v, e, best, best_at)) {
+                best = v;
+                best_at = e;
+            }
+        }
+        for (int step = ESP_WARP / 2; step > 0; step /= 2) {
+            const float v = __shfl_xor_sync(ESP_ALL_LANES, best, step);
+            const int e = __shfl_xor_sync(ESP_ALL_LANES, best_at, step);
+            if (before(v, e, best, best_at)) {
+                best = v;
+                best_at = e;
+            }
+        }
+        last = best;
+        last_at = best_at;
+        mine = lane == k ? best_at : mine;
+        top = k == 0 ? best_at : top;
+    }
+    const float weight = lane < a.used ? expf(logit[mine] - logit[top]) : 0.0f;
+    for (int e = lane; !a.normed && e < a.experts; e += ESP_WARP)
+        sum += expf(logit[e] - logit[top]);
+    sum = esp_warp_sum(a.normed ? weight : sum);
+    int rank = 0; /* by number */
+    for (int k = 0; k < a.used; k++)
+        rank += __shfl_sync(ESP_ALL_LANES, mine, k) < mine;
+    if (lane < a.used) {
+        a.to.chosen[(size_t)row * a.used + rank] = mine;
+        a.to.share[(size_t)row * a.used + rank] = weight / sum;
+    }
+}
+
+/* Gives every expert its first pair and its first tile. count: pairs of each, which becomes the
+ * first one; by one warp. */
+static __device__ void number_tiles(const struct sort_args &a, int32_t *count, int32_t *tile)
+{
+    const int lane = threadIdx.x;
+    int pairs = 0, tiles = 0;
+    for (int base = 0; base < a.experts; base += ESP_WARP) {
+        const int e = base + lane, own = e < a.experts ? count[e] : 0;
+        const int own_tiles = (own + a.width - 1) / a.width;
+        int sum = own, tile_sum = own_tiles;
+        for (int step = 1; step < ESP_WARP; step *= 2) {
+            const int below = __shfl_up_sync(ESP_ALL_LANES, sum, step);
+            const int tiles_below = __shfl_up_sync(ESP_ALL_LANES, tile_sum, step);
+            sum += lane >= step ? below : 0;
+            tile_sum += lane >= step ? tiles_below : 0;
+        }
+        if (e < a.experts) {
+            count[e] = pairs + sum - own;
+            tile[e] = tiles + tile_sum - own_tiles;
+        }
+        pairs += __shfl_sync(ESP_ALL_LANES, sum, ESP_WARP - 1);
+        tiles += __shfl_sync(ESP_ALL_LANES, tile_sum, ESP_WARP - 1);
+    }
+    if (lane == 0)
+        *a.to.tile_count = tiles;
+}
+
+/* A warp looks for the pairs of an expert; `write`: gives them their places, from `first` on.
+ * Returns how many there are. */
+static __device__ int find_pairs(const struct sort_args &a, int expert, int pairs, int first,
+                                 bool write)
+{
+    const int lane = threadIdx.x % ESP_WARP;
+    int count = 0;
+    for (int base = 0; base < pairs; base += ESP_WARP) {
+        const int pair = base + lane;
+        const bool is = pair < pairs && a.to.chosen[pair] == expert;
+        const unsigned all = __ballot_sync(ESP_ALL_LANES, is);
+        const int place = first + count + __popc(all & ((1u << lane) - 1));
+        if (is && write) {
+            a.to.place[pair] = place;
+            a.to.row_of[place] = pair / a.used;
+        }
+        count += __popc(all);
+    }
+    return count;
+}
+
+/* One block. */
+static __global__ void sort_kernel(struct esp_cuda_arrays at, struct sort_args a)
+{
+    ESP_SHARED(int32_t, first); /* (experts) */
+    int32_t *tile = first + a.experts;
+    const int warp = threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
+    const int pairs = at.pass->rows * a.used;
+    for (int row = warp; row < at.pass->rows; row += SORT_WARPS)
+        choose(a, row);
+    __syncthreads();
+    for (int e = warp; e < a.experts; e += SORT_WARPS) {
+        const int count = find_pairs(a, e, pairs, 0, false);
+        if (lane == 0)
+            first[e] = count;
+    }
+    __syncthreads();
+    if (warp == 0)
+        number_tiles(a, first, tile);
+    __syncthreads();
+    for (int e = warp; e < a.experts; e += SORT_WARPS) {
+        const int count = find_pairs(a, e, pairs, first[e], true);
+        for (int i = lane; i * a.width < count; i += ESP_WARP) {
+            const int begin = first[e] + i * a.width, end = first[e] + count;
+            a.to.tiles[tile[e] + i] = {e, begin, begin + a.width < end ? begin + a.width : end};
+        }
+    }
+}
+
+template <typename A>
+void esp_cuda_route(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, const void *x,
+                    int rows, int width)
+{
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    const struct esp_model_desc *d = w->desc;
+    cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
+    const struct route_args route = {held->router, held->router_bias, c->hidden, d->experts,
+                                     c->routed};
+    const struct sort_args sort = {c->routed, d->experts, d->experts_used, width,
+                                   d->experts_normed, c->routing};
+    ESP_LAUNCH((route_kernel<A>), dim3((d->experts + ROUTE_WARPS - 1) / ROUTE_WARPS, rows),
+               dim3(ROUTE_WARPS * ESP_WARP), 0, stream, c->at, route, (const A *)x);
+    ESP_LAUNCH(sort_kernel, dim3(1), dim3(SORT_WARPS * ESP_WARP),
+               2 * (size_t)d->experts * sizeof(int32_t), stream, c->at, sort);
+}
+
+template void esp_cuda_route<float>(struct esp_cuda_cache *, const struct esp_cuda_layer *,
+                                    const void *, int, int);
+template void esp_cuda_route<esp_bf16>(struct esp_cuda_cache *, const struct esp_cuda_layer *,
+                                       const void *, int, int);
+template void esp_cuda_route<esp_f16>(struct esp_cuda_cache *, const struct esp_cuda_layer *,
+                                      const void *, int, int);

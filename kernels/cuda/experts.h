@@ -1,0 +1,58 @@
+/* experts.h - which rows a block of a product multiplies, and with which matrix.
+ *
+ * Without experts, blockIdx.y takes the next `width` rows of the pass. With experts, a row
+ * counts once for each expert that it has chosen: as a pair. Pairs are sorted by expert and cut
+ * into tiles of `width` or fewer, each of one expert (experts.cu), and blockIdx.y takes a tile.
+ */
+#ifndef ESP_CUDA_EXPERTS_H
+#define ESP_CUDA_EXPERTS_H
+
+#include "kernels/cuda/cuda.h"
+
+/* Rows first..end-1 of the result; x has row `row_of` of them, if there is such a list. */
+struct esp_cuda_span {
+    int first, end, expert;
+    const int32_t *row_of;
+};
+
+static __device__ __forceinline__ struct esp_cuda_span
+esp_cuda_span_of(const struct esp_cuda_arrays &at, const struct esp_cuda_mixture &m, bool wanted,
+                 int width)
+{
+    struct esp_cuda_span s = {(int)blockIdx.y * width, 0, 0, m.row_of};
+    if (!m.tiles) {
+        const int rows = wanted ? at.pass->wanted : at.pass->rows;
+        s.end = s.first + width < rows ? s.first + width : rows;
+    } else if ((int)blockIdx.y < *m.tile_count) {
+        const struct esp_cuda_tile tile = m.tiles[blockIdx.y];
+        s.first = tile.first;
+        s.end = tile.end;
+        s.expert = tile.expert;
+    }
+    return s;
+}
+
+/* Rows of a matrix with its padding. */
+static __host__ __device__ __forceinline__ size_t esp_cuda_padded(int rows)
+{
+    return (size_t)(rows + ESP_CUDA_TILE - 1) / ESP_CUDA_TILE * ESP_CUDA_TILE;
+}
+
+/* The row of x for row `row` of the result. Rows behind the last one are multiplied, too, and
+ * not used. */
+static __device__ __forceinline__ int esp_cuda_row_of(const struct esp_cuda_span &s, int row)
+{
+    row = row < s.end ? row : s.end - 1;
+    return s.row_of ? s.row_of[row] : row;
+}
+
+/* Tiles that there may be in a pass of `rows` rows. */
+static inline int esp_cuda_tiles_of(const struct esp_cuda_cache *c, int rows, int width)
+{
+    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
+    const int pairs = rows * d->experts_used;
+    const int most = (pairs < d->experts ? pairs : d->experts) + pairs / width;
+    return most < pairs ? most : pairs;
+}
+
+#endif
