@@ -114,7 +114,8 @@ say =
 Q   :=
 else
 ALL_OBJ := $(LIB_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(CLI_OBJ) $(if $(DOT),$(DOT_OBJ)) \
-           $(if $(filter tests,$(MAKECMDGOALS)),$(TEST_OBJ) $(TEST_BIN) $(EMU_OBJ) $(EMU_CUDA_OBJ))
+           $(if $(filter tests,$(MAKECMDGOALS)),$(TEST_OBJ) $(TEST_BIN) $(EMU_OBJ) $(EMU_CUDA_OBJ)) \
+           $(filter $(BUILD)/tests/%,$(MAKECMDGOALS))
 ALL_OBJ := $(sort $(ALL_OBJ))
 TO_DO   := $(filter-out $(wildcard $(ALL_OBJ)),$(ALL_OBJ))
 DONE    :=
@@ -132,6 +133,7 @@ help:
 	@echo 'make demo         install missing packages, build, open the interface on the built-in pair'
 	@echo 'make race         the same build, then plain decoding against trees at true speed'
 	@echo 'make check        all tests, then the unit and lossless tests under sanitizers'
+	@echo '                  CI=true: more repetitions, larger sizes, the emulated GPU under sanitizers, and nvcc'
 	@echo '                  QUICK=1: the short ones alone; V=1 shows the commands of any target'
 	@echo 'make cuda         $(BUILD)/libespalier-cuda.so, the GPU backend (needs nvcc; part of make)'
 	@echo 'make asan         only the sanitizer pass'
@@ -203,15 +205,16 @@ $(BUILD)/shared/espalier: $(PROGRAM_OBJ) $(BUILD)/libespalier.so
 $(BUILD)/espalier-dot: $(DOT_OBJ) $(BUILD)/libespalier.a
 	$(call say,LINK,$@)$(LINK) -o $@ $^ $(DOT_LIBS) $(LIB_LIBS)
 
-# Test programs link everything but tui/cli, so that they can look inside.
-$(BUILD)/libtui.a: $(VIEW_OBJ) $(APP_OBJ)
-	@rm -f $@
-	$(call say,AR,$@)$(AR) rcs $@ $^
-
-$(BUILD)/tests/%: tests/%.c $(TEST_OBJ) $(BUILD)/libtui.a $(BUILD)/libespalier.a
+# Test programs are linked with everything but tui/cli, so that they can look inside. It is one shared
+# library: a hundred programs with all of it in each took longer to link than to compile.
+$(BUILD)/tests/everything.so: $(TEST_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(LIB_OBJ)
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -o $@ $< $(TEST_OBJ) \
-	    $(BUILD)/libtui.a $(BUILD)/libespalier.a $(TUI_LIBS) $(LIB_LIBS)
+	$(call say,LINK,$@)$(LINK) -shared -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
+
+$(BUILD)/tests/%: tests/%.c $(BUILD)/tests/everything.so
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -o $@ $< $(BUILD)/tests/everything.so \
+	    -Wl,-rpath,'$$ORIGIN/..' -Wl,--as-needed $(TUI_LIBS) $(LIB_LIBS)
 
 BENCHES = $(addprefix $(BUILD)/tests/,cuda/bench cuda/shapes cpu/bench cpu/attention)
 
@@ -254,7 +257,7 @@ ifneq ($(NVCC),)
 cuda: $(BUILD)/libespalier-cuda.so
 else
 cuda:
-	@echo 'espalier: no nvcc here, so the CUDA backend is not built'
+	$(if $(filter command,$(origin NVCC)),,@echo 'espalier: no nvcc here, so the CUDA backend is not built')
 endif
 
 $(BUILD)/cuda/%.cu.o: %.cu
@@ -341,22 +344,38 @@ race: deps
 
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
 # gcc warns of numbers without a value where a sanitizer's code hides from it that they have one.
-ASAN     := BUILD=$(BUILD)/asan CFLAGS='-O1 -g -fno-omit-frame-pointer' \
-            KERNEL_OPT='-O2 -fno-var-tracking -fno-sanitize=undefined -fno-sanitize-address-use-after-scope -Wno-maybe-uninitialized' \
+# Lines are all that their reports need: complete debugging information takes a third of the time.
+ASAN     := BUILD=$(BUILD)/asan CFLAGS='-O1 -g1 -fno-omit-frame-pointer' \
+            KERNEL_OPT='-O2 -fno-sanitize=undefined -fno-sanitize-address-use-after-scope -Wno-maybe-uninitialized' \
             EXTRA='$(SANITIZE)'
 # Only what has two threads of its own: tests/tui/races.sh runs it. Its products are those of the program,
 # which the sanitizer does not look into.
-TSAN     := BUILD=$(BUILD)/tsan ISA_BUILD=$(BUILD) CFLAGS='-O1 -g -fno-omit-frame-pointer' \
+TSAN     := BUILD=$(BUILD)/tsan ISA_BUILD=$(BUILD) CFLAGS='-O1 -g1 -fno-omit-frame-pointer' \
             KERNEL_OPT='-O2 -fno-sanitize=thread' EXTRA='-fsanitize=thread'
 TSAN_BIN  = $(addprefix $(BUILD)/tsan/,espalier tests/unit/ring tests/unit/mailbox tests/unit/pool)
 TIMED_BIN = $(BUILD)/tests/unit/terminal
 # Three drive the program through a terminal, and that is the same program in both passes; chi_square
 # runs the code of chi_square_toy on the built-in pair, for minutes.
 ASAN_BIN  = $(filter-out %/terminal %/cursor %/unsafe_text %/lossless/chi_square,$(patsubst $(BUILD)/%,$(BUILD)/asan/%,$(TEST_BIN) $(FUZZ_BIN)))
-TEST_ENV := XDG_STATE_HOME=$(abspath $(BUILD))/state ESPALIER_TESTS=tests ESPALIER=$(BUILD)/espalier BUILD=$(BUILD) MAKE='$(MAKE)' LC_ALL=C.UTF-8
+TEST_ENV := XDG_STATE_HOME=$(abspath $(BUILD))/state ESPALIER_TESTS=tests ESPALIER=$(BUILD)/espalier BUILD=$(BUILD) MAKE='$(MAKE)$(if $(filter true,$(CI)),, NVCC=)' LC_ALL=C.UTF-8
 
-# Where nobody uses the plugin, code for three kinds of GPU shows that it compiles.
-CHECK_ARCHS = $(if $(filter true,$(CI)),80 90 100)
+# What a user's check leaves to that of continuous integration (CI=true): the CUDA library as nvcc compiles
+# it, repetitions and larger sizes, and the emulator of a GPU under sanitizers.
+ifeq ($(CI),true)
+CHECK_SIZE := --whole
+CHECK_ASAN := --quick $(ASAN_BIN)
+ASAN_MAKE  := tests fuzz-tests
+# Nobody uses this plugin: code for three kinds of GPU, hardly optimised, shows that it compiles.
+CHECK_CUDA := CUDA_ARCHS='80 90 100' NVCC_FLAGS='-Xcicc -O1 -Xptxas -O1 --threads 4'
+else
+CHECK_SIZE := --quick
+# Tests that need the emulator for all that they do.
+CUDA_TESTS := %/cuda_failures %/cuda_blocks %/cuda_streamed %/rows_agree %/tree_attention %/windows_agree %/same_draws
+CUDA_TESTS += $(addprefix $(BUILD)/asan/tests/emu/unit/,$(notdir $(basename $(wildcard tests/emu/unit/*.cpp))))
+CHECK_ASAN := --quick --cpu-only $(filter-out $(CUDA_TESTS),$(ASAN_BIN))
+ASAN_MAKE  := $(filter-out $(CUDA_TESTS),$(ASAN_BIN))
+CHECK_CUDA := NVCC=
+endif
 
 # QUICK=1: the short tests alone, without sanitizers, for use while writing code.
 LONG_BIN  = %/terminal %/cursor %/unsafe_text %/bad_tokenizer %/bad_recording %/cuda_failures %/inflate %/pictures \
@@ -369,10 +388,11 @@ check: deps-check
 	@$(TEST_ENV) tests/run --quick tests/structure/arrows.sh $(QUICK_BIN)
 else
 check: deps-check
-	@$(MAKE) --no-print-directory -j$$(nproc) CUDA_ARCHS='$(or $(CHECK_ARCHS),$(CUDA_ARCHS))' all tests $(BUILD)/example
-	@$(MAKE) --no-print-directory -j$$(nproc) $(ASAN) tests fuzz-tests
+	@$(MAKE) --no-print-directory -j$$(nproc) $(CHECK_CUDA) all tests $(BUILD)/example
+	@$(MAKE) --no-print-directory -j$$(nproc) $(ASAN) $(ASAN_MAKE)
 	@$(MAKE) --no-print-directory -j$$(nproc) $(TSAN) $(TSAN_BIN)
-	@$(TEST_ENV) tests/run $(filter-out $(TIMED_BIN),$(TEST_BIN)) $(TEST_SCRIPTS) --quick $(ASAN_BIN) --alone $(TIMED_BIN)
+	@$(TEST_ENV) tests/run $(CHECK_SIZE) $(filter-out $(TIMED_BIN),$(TEST_BIN)) $(TEST_SCRIPTS) $(CHECK_ASAN) \
+	    $(CHECK_SIZE) --alone $(TIMED_BIN)
 endif
 
 asan: deps-check

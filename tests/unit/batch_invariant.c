@@ -32,7 +32,11 @@ enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 static int shape_count(void)
 {
+#ifdef __SANITIZE_ADDRESS__
     return check_quick() ? 1 : SHAPES;
+#else
+    return SHAPES;
+#endif
 }
 
 /* The last layer of the first two sees a window. */
@@ -83,6 +87,8 @@ static bool open_runner(struct runner *r, const struct random_model *model, cons
 {
     char err[200] = "";
     if (strcmp(isa, "cuda") == 0) {
+        if (cuda_is_left_out())
+            return false;
         r->backend = open_cuda();
         r->backend->ops->set_exact(r->backend, true);
     } else {
@@ -249,16 +255,17 @@ static int path_to(const struct random_tree *t, int node, int32_t *path)
     return length;
 }
 
-/* want (rows, VOCABULARY): each node's path decoded alone. */
-static void decode_paths(struct runner *plain, const struct random_tree *t, int prefix,
+/* want (rows, VOCABULARY): each node's path decoded alone. Children follow their parents, so that
+ * the cache holds a node's path when its turn comes and one row is all that there is to decode.
+ */
+static void decode_paths(struct runner *plain, const struct random_tree *t, int node,
                          float *want)
 {
-    int32_t path[BATCH];
-    for (int node = 0; node < t->rows; node++) {
-        int length = path_to(t, node, path);
-        run_chain(plain, path, prefix, length, 1);
-        plain->backend->ops->read_row(plain->logits, 0, want + node * VOCABULARY);
-    }
+    run_chain(plain, t->tokens + node, t->positions[node], 1, 1);
+    plain->backend->ops->read_row(plain->logits, 0, want + node * VOCABULARY);
+    for (int child = node + 1; child < t->rows; child++)
+        if (t->parents[child] == node)
+            decode_paths(plain, t, child, want);
 }
 
 /* The logits of the paths stay for the next call with the same seed and the same yardstick,
@@ -271,7 +278,6 @@ static void check_trees(struct runner *r, struct runner *plain,
     enum { SIZES = sizeof rows / sizeof *rows };
     static float want[SIZES][BATCH * VOCABULARY];
     int32_t tokens[TOKENS];
-    /* The path of each node is decoded alone: 64 of them take minutes under sanitizers. */
     for (int i = 0; i < SIZES - (check_quick() ? 2 : 0); i += check_quick() ? 3 : 1) {
         struct random_tree tree;
         int prefix = (int)(check_uniform(&seed) * 100);
@@ -281,7 +287,7 @@ static void check_trees(struct runner *r, struct runner *plain,
         plant(&tree, rows[i], prefix, prefix + gap, &seed);
         if (plain) {
             run_chain(plain, tokens, 0, prefix, BATCH);
-            decode_paths(plain, &tree, prefix, want[i]);
+            decode_paths(plain, &tree, 0, want[i]);
         }
         run_tree(r, &tree, prefix, prefix + gap);
         for (int node = 0; node < rows[i]; node++)

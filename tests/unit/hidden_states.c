@@ -61,6 +61,8 @@ static bool open_runner(struct runner *r, const struct scene *s, const char *isa
     char err[200] = "";
     *r = (struct runner){0};
     if (isa && strcmp(isa, "cuda") == 0) {
+        if (cuda_is_left_out())
+            return false;
         r->backend = open_cuda();
         r->backend->ops->set_exact(r->backend, true);
     } else {
