@@ -12,6 +12,7 @@ number() {
 $bench ar linear:K=3 dynatree --json >"$work/json" 2>"$work/err"
 check "it succeeds and says nothing else" test $? -eq 0 -a ! -s "$work/err"
 check "empty lines are no prompts" test "$(number prompts 1)" = 3
+check "--prompts takes the first ones" sh -c "$bench ar --prompts 2 --json | grep -q '\"prompts\":[^0-9]*2,'"
 check "there are three choices" test "$(grep -c '"drafter"' "$work/json")" = 3
 check "the first is what the others are compared with" test "$(number speedup 1)" = 1
 check "plain decoding has a token per iteration" test "$(number block_efficiency 1)" = 1

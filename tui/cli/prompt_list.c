@@ -98,8 +98,19 @@ int cli_read_prompts(struct cli_prompts *list, const struct cli_options *o)
     const char *name = file ? o->prompt_file : o->prompt ? "-p" : "standard input";
     if (cli_prompts_take(list, text, length, name, err, sizeof err) < 0)
         code = cli_fail(err);
+    else
+        cli_prompts_keep(list, o->most_prompts);
     free(text);
     return code;
+}
+
+void cli_prompts_keep(struct cli_prompts *list, int most)
+{
+    while (list->count > most) {
+        struct cli_prompt *last = &list->prompt[--list->count];
+        free(last->text);
+        free(last->category);
+    }
 }
 
 void cli_prompts_free(struct cli_prompts *list)

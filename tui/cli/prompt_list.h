@@ -23,7 +23,9 @@ struct cli_prompts {
  * status with a sentence; then the list is empty. */
 int cli_prompts_take(struct cli_prompts *prompts, const char *text, size_t length,
                      const char *name, char *err, size_t errlen);
-/* The prompts of -p, -f or standard input. Returns 0, or an exit code after a sentence. */
+/* The first `most` of them stay. */
+void cli_prompts_keep(struct cli_prompts *prompts, int most);
+/* The prompts of -p, -f or standard input, --prompts of them at most. Returns 0, or an exit code after a sentence. */
 struct cli_options;
 int cli_read_prompts(struct cli_prompts *prompts, const struct cli_options *options);
 void cli_prompts_free(struct cli_prompts *prompts);

@@ -435,11 +435,8 @@ static int read_prompts(struct running *r)
         return ESP_E_FILE;
     int status = cli_prompts_take(&r->prompts, text, length, path, r->err, r->errlen);
     free(text);
-    while (status == ESP_OK && r->prompts.count > r->o->most_prompts) {
-        struct cli_prompt *last = &r->prompts.prompt[--r->prompts.count];
-        free(last->text);
-        free(last->category);
-    }
+    if (status == ESP_OK)
+        cli_prompts_keep(&r->prompts, r->o->most_prompts);
     return status;
 }
 
