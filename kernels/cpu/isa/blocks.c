@@ -168,7 +168,7 @@ V16 void dots(struct s16 out[][2], const struct unpacked *u, const enum form for
 V16 void add_rows(const struct unpacked *u, const enum form form, const struct esp_cut *x,
                   float *sum, const int rows, const bool bytes)
 {
-    struct s16 dot[ESP_BYTE_ROWS][2], last[ESP_BYTE_ROWS][2];
+    struct s16 dot[ESP_ROWS][2], last[ESP_ROWS][2];
     dots(dot, u, form, 0, form == TWO_SCALES ? GROUPS / 2 : GROUPS, x, rows, bytes);
     if (form == TWO_SCALES)
         dots(last, u, form, GROUPS / 2, GROUPS, x, rows, bytes);
@@ -211,8 +211,8 @@ V16 void add_rows(const struct unpacked *u, const enum form form, const struct e
         }                                                                                      \
     }
 #define FORM(form)                                                                             \
-    ROWS_OF(rows_##form, form, ESP_ROWS, false)                                                \
-    ROWS_OF(rows_of_bytes_##form, form, ESP_BYTE_ROWS, true)
+    ROWS_OF(rows_##form, form, ESP_ROWS / 2, false)                                            \
+    ROWS_OF(rows_of_bytes_##form, form, ESP_ROWS, true)
 FORM(LESS_8)
 FORM(LESS_16)
 FORM(LESS_128)

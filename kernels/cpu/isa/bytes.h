@@ -22,8 +22,7 @@
 /* Four columns make a group. */
 enum {
     GROUPS = ESP_CUT_COLUMNS / 4,
-    ESP_ROWS = 2,      /* rows that s16_dots() takes at most */
-    ESP_BYTE_ROWS = 4, /* rows that s8_dots() takes at most */
+    ESP_ROWS = 4, /* rows that s8_dots() and s16_dots() take at most */
 };
 
 #if ESP_SIMD == 1
@@ -198,7 +197,7 @@ V16 void s8_dots(struct s16 out[][2], const struct b64 w[2][GROUPS], const int f
                  const int to, const struct esp_cut *x, const int rows, const bool narrow)
 {
     (void)narrow;
-    __m512i sum[ESP_BYTE_ROWS][2];
+    __m512i sum[ESP_ROWS][2];
     UNROLL for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = _mm512_setzero_si512();
     UNROLL for (int g = from; g < to; g++)
     {
