@@ -203,6 +203,57 @@ EACH_BACKEND(a_deferred_answer_does_not_hide_a_bad_number)
 
 /* ------------------------------------------------------------------ what is saved */
 
+/* Kernels of a pass of one row through a model of so many layers. */
+static long kernels_of(struct esp_backend *backend, int layers, bool mixed, long (*run)(void))
+{
+    struct random_shape shape = shapes[0];
+    struct random_model model;
+    struct esp_weights *weights;
+    struct esp_cache *cache;
+    struct esp_rows *rows;
+    const struct esp_backend_ops *ops = backend->ops;
+    const int32_t token = 1, position = 0;
+    char err[200] = "";
+    float values[150];
+    shape.layers = layers;
+    random_model_make(&model, &shape, 3);
+    for (int i = 0; i < layers && mixed; i++)
+        random_model_mix(&model, i, 2, 20);
+    CHECK(ops->weights_open(&weights, backend, &model.desc, NULL, NULL, err, sizeof err) == 0 &&
+              ops->cache_open(&cache, weights, 8, 4, err, sizeof err) == 0 &&
+              ops->rows_open(&rows, backend, 4, shape.vocabulary, err, sizeof err) == 0,
+          "%s", err);
+    const struct esp_batch batch = {
+        .rows = 1, .tokens = &token, .positions = &position, .logits = rows};
+    const long before = run();
+    CHECK(ops->forward(cache, &batch) == 0 && ops->read_row(rows, 0, values) == 0);
+    const long count = run() - before;
+    ops->rows_close(rows);
+    ops->cache_close(cache);
+    ops->weights_close(weights);
+    random_model_free(&model);
+    return count;
+}
+
+/* Norm, product, rotation, attention and its join, product, norm, two products; of a mixture
+ * also the router, the order of the rows, and the sum. */
+TEST(a_layer_takes_nine_kernels_and_of_experts_twelve)
+{
+    static const int most[] = {9, 12};
+    long (*run)(void);
+    if (cuda_is_real())
+        return;
+    struct esp_backend *backend = open_cuda();
+    *(void **)&run = dlsym(dlopen(getenv("ESPALIER_CUDA_PLUGIN"), RTLD_NOW), "emu_kernels_run");
+    CHECK(run, "no emulator");
+    for (int mixed = 0; mixed < 2; mixed++) {
+        const long one = kernels_of(backend, 1, mixed, run);
+        const long two = kernels_of(backend, 2, mixed, run);
+        CHECK(two - one == most[mixed], "%ld, not %d", two - one, most[mixed]);
+    }
+    backend->ops->close(backend);
+}
+
 struct wait_count {
     long (*made)(void);
     long before;
