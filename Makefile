@@ -87,7 +87,7 @@ TEST_OBJ := $(call obj,$(wildcard tests/*.c))
 TEST_BIN := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/lossless/*.c tests/unit/*.c)) \
             $(patsubst tests/%.cpp,$(BUILD)/tests/%,$(wildcard tests/emu/unit/*.cpp))
 # The longest first: tests start in this order.
-LONGEST  := %/greedy_identity %/chi_square %/batch_invariant
+LONGEST  := %/greedy_identity %/chi_square %/batch_invariant %/cuda_failures %/chi_square_toy %/draft_heads %/logits %/forward
 TEST_BIN := $(filter $(LONGEST),$(TEST_BIN)) $(filter-out $(LONGEST),$(TEST_BIN))
 TEST_SCRIPTS := $(wildcard tests/structure/*.sh tests/cli/*.sh tests/tui/*.sh)
 

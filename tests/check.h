@@ -44,8 +44,8 @@ void check_fail(const char *file, int line, const char *format, ...)
 /* A deterministic random number for test data: splitmix64 of a counter. */
 double check_uniform(unsigned long long *state); /* in [0, 1) */
 
-/* Is this the slow sanitizer pass (ESPALIER_QUICK)? Tests that repeat the same thing may do
- * less of it. */
+/* Is this the short form (ESPALIER_QUICK), as under sanitizers and without CI=true? Tests that
+ * repeat the same thing may do less of it. */
 bool check_quick(void);
 
 /* Path of a file below the source tree's tests/ folder, from the environment variable

@@ -255,8 +255,9 @@ static int path_to(const struct random_tree *t, int node, int32_t *path)
     return length;
 }
 
-/* want (rows, VOCABULARY): each node's path decoded alone. Children follow their parents, so that
- * the cache holds a node's path when its turn comes and one row is all that there is to decode.
+/* want (rows, VOCABULARY): each node's path decoded alone. Children follow their parents, so
+ * that the cache holds a node's path when its turn comes and one row is all that there is to
+ * decode.
  */
 static void decode_paths(struct runner *plain, const struct random_tree *t, int node,
                          float *want)

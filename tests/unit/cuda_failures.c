@@ -20,6 +20,12 @@
 
 enum { BATCH = 72, CACHE = 96, VOCABULARY = 70, DEVICE_FAULT = 719, OUT_OF_MEMORY = 2 };
 
+#ifdef __SANITIZE_ADDRESS__
+enum { QUICK_STEP = 11 };
+#else
+enum { QUICK_STEP = 5 };
+#endif
+
 static const struct random_shape shape = {
     "small", 2, 32, 2, 1, 16, 40, VOCABULARY, 16, ESP_BF16, false, false, false, false, false};
 
@@ -175,7 +181,7 @@ static void fail_each(const struct controls *c, struct random_model *model, int 
     int status = live(&l, model, c);
     long calls = c->calls(), last = l.calls;
     CHECK(status == 0 && last > 50, "without a failure: %d after %ld calls", status, last);
-    for (long call = 1; call <= calls; call += check_quick() ? 5 * step : step) {
+    for (long call = 1; call <= calls; call += check_quick() ? QUICK_STEP * step : step) {
         c->fail_at(call, error, ever_after);
         status = live(&l, model, c);
         snprintf(name, sizeof name, "%s", c->failed_call());

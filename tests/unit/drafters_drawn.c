@@ -12,7 +12,11 @@
 #include "tests/check.h"
 #include "tests/drafting.h"
 
+#ifdef __SANITIZE_ADDRESS__
+enum { RUNS = 4000 };
+#else
 enum { RUNS = 20000 };
+#endif
 
 static double power(double q, double temperature)
 {

@@ -13,9 +13,6 @@
 
 #include "tests/check.h"
 #include "tui/view/keys.h"
-#include "tui/app/root.h"
-
-struct esp_root esp_root; /* tui/interface.c's, which no test links */
 
 /* Readline forgets some of what it allocates. Asked by the leak sanitizer, where there is one.
  */
@@ -189,14 +186,14 @@ TEST(every_pair_of_vis_keys)
 {
     const char *const before[] = {"", "\033", "\0330", "\033d", "\033/", "\033kk", "R"};
     int keys[MOST_KEYS];
-    const int count = list_keys(keys);
+    const int count = list_keys(keys), step = check_quick() ? 3 : 1;
     name_the_keys();
     open_input();
     rl_variable_bind("editing-mode", "vi");
     press_pairs();
     for (size_t i = 0; i < sizeof before / sizeof *before; i++)
         for (int a = 0; a < count; a++)
-            for (int b = 0x20; b < 0x80; b++) {
+            for (int b = 0x20 + a % step; b < 0x80; b += step) {
                 for (const char *key = before[i]; *key; key++)
                     esp_input_key(input, *key);
                 press((const int[]){keys[a], b}, 2);
