@@ -152,16 +152,17 @@ int esp_engine_open_slow(struct esp_engine **engine, const struct esp_engine_opt
         4; /* no cache holds the built-in target then: larger ones take longer in proportion */
     o.layers = 0;
     o.progress = NULL;
-    int status = try_size(engine, &o, took, err, errlen);
+    int status = try_size(engine, &o, took, err, errlen), least = 0;
     for (int tries = 0; tries < 2 && status == ESP_OK; tries++) {
         esp_engine_target(*engine, &info);
+        if (tries == 0)
+            least = info.layers; /* of the model as it is: it cannot have fewer */
         const double layer = *took / info.layers, bytes = (double)info.bytes / info.layers;
         const bool wider = o.width < 8 && seconds / *took > 4;
         const double times = wider ? 4 : 1; /* as many weights in a layer */
         double layers = seconds / (times * layer);
         if (layers * times * bytes > room())
             layers = room() / (times * bytes);
-        const int least = tries == 0 ? info.layers : 1;
         int count = (int)layers < least ? least : (int)layers > 1000 ? 1000 : (int)layers;
         if (count > least + 4)
             count -= count % 4; /* few sizes, so that what is learned of one is found again */
