@@ -209,12 +209,12 @@ $(BUILD)/espalier-dot: $(DOT_OBJ) $(BUILD)/libespalier.a
 # library: a hundred programs with all of it in each took longer to link than to compile.
 $(BUILD)/tests/everything.so: $(TEST_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(LIB_OBJ)
 	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(LINK) -shared -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
+	$(call say,LINK,$@)$(LINK) -shared -Wl,-soname,everything.so -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
 
 $(BUILD)/tests/%: tests/%.c $(BUILD)/tests/everything.so
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) $(LIB_CFLAGS) -MF $@.d -o $@ $< $(BUILD)/tests/everything.so \
-	    -Wl,-rpath,'$$ORIGIN/..' -Wl,--as-needed $(TUI_LIBS) $(LIB_LIBS)
+	    -Wl,-rpath,'$$ORIGIN/..:$(abspath $(BUILD)/tests)' -Wl,--as-needed $(TUI_LIBS) $(LIB_LIBS)
 
 BENCHES = $(addprefix $(BUILD)/tests/,cuda/bench cuda/shapes cpu/bench cpu/attention)
 
