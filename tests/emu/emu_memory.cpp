@@ -3,8 +3,8 @@
  * Device memory is a range of addresses of its own that the host cannot touch: it is opened
  * while kernels and copies run and closed when the host goes on, so that a host that follows a
  * device pointer faults as it would on a GPU. An allocation is 256-byte aligned, exactly as
- * large as asked for, and filled with 0xff: not a number in every format of float. Addresses
- * are reused as late as possible.
+ * large as asked for, and filled with 0xff: not a number in every format of float (of more than
+ * 8 MB the first and the last four). Addresses are reused as late as possible.
  */
 #include <cstdlib>
 #include <iterator>
@@ -163,6 +163,15 @@ void emu_restore_fences(const void *address, size_t bytes)
 
 /* ------------------------------------------------------------------ allocations */
 
+/* Of what is larger than any array of a test, the workspace of cuBLASLt, both ends. */
+static void fill(unsigned char *block, size_t bytes)
+{
+    const size_t end = (size_t)4 << 20;
+    memset(block, 0xff, bytes < 2 * end ? bytes : end);
+    if (bytes > 2 * end)
+        memset(block + bytes - end, 0xff, end);
+}
+
 cudaError_t cudaMalloc(void **address, size_t bytes)
 {
     EMU_CALL();
@@ -190,7 +199,7 @@ cudaError_t cudaMalloc(void **address, size_t bytes)
     unsigned char *block = arena().base + at + alignment;
     emu_memory_open();
     emu_guard(block, bytes, alignment, room - alignment - bytes);
-    memset(block, 0xff, bytes);
+    fill(block, bytes);
     emu_memory_close();
     emu_live_add(block, "device allocations", bytes);
     *address = block;
