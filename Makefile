@@ -132,7 +132,7 @@ help:
 	@echo 'make              build $(BUILD)/espalier and libespalier'
 	@echo 'make demo         install missing packages, build, open the interface on the built-in pair'
 	@echo 'make race         the same build, then plain decoding against trees at true speed'
-	@echo 'make check        all tests, then the unit and lossless tests under sanitizers'
+	@echo 'make check        all tests; CI=true: whole, and under sanitizers'
 	@echo '                  CI=true: more repetitions, larger sizes, the emulated GPU under sanitizers, and nvcc'
 	@echo '                  QUICK=1: the short ones alone; V=1 shows the commands of any target'
 	@echo 'make cuda         $(BUILD)/libespalier-cuda.so, the GPU backend (needs nvcc; part of make)'
@@ -359,23 +359,20 @@ TIMED_BIN = $(BUILD)/tests/unit/terminal
 ASAN_BIN  = $(filter-out %/terminal %/cursor %/unsafe_text %/lossless/chi_square,$(patsubst $(BUILD)/%,$(BUILD)/asan/%,$(TEST_BIN) $(FUZZ_BIN)))
 TEST_ENV := XDG_STATE_HOME=$(abspath $(BUILD))/state ESPALIER_TESTS=tests ESPALIER=$(BUILD)/espalier BUILD=$(BUILD) MAKE='$(MAKE)$(if $(filter true,$(CI)),, NVCC=)' LC_ALL=C.UTF-8
 
-# What a user's check leaves to that of continuous integration (CI=true): the CUDA library as nvcc compiles
-# it, repetitions and larger sizes, and the emulator of a GPU under sanitizers.
+# What a user's check leaves to that of continuous integration (CI=true): the sanitizers, under which the inputs
+# of tests/fuzz are read there, the CUDA library as nvcc compiles it, repetitions and larger sizes.
 ifeq ($(CI),true)
 CHECK_SIZE := --whole
-CHECK_ASAN := --quick $(ASAN_BIN)
-ASAN_MAKE  := tests fuzz-tests
+CHECK_ASAN  = --quick $(ASAN_BIN)
+CHECK_TSAN := tests/tui/races.sh
 # Nobody uses this plugin: code for three kinds of GPU, hardly optimised, shows that it compiles.
 CHECK_CUDA := CUDA_ARCHS='80 90 100' NVCC_FLAGS='-Xcicc -O1 -Xptxas -O1 --threads 4'
 else
 CHECK_SIZE := --quick
-# Tests that need the emulator for all that they do.
-CUDA_TESTS := %/cuda_failures %/cuda_blocks %/cuda_streamed %/rows_agree %/tree_attention %/windows_agree %/same_draws
-CUDA_TESTS += $(addprefix $(BUILD)/asan/tests/emu/unit/,$(notdir $(basename $(wildcard tests/emu/unit/*.cpp))))
-CHECK_ASAN := --quick --cpu-only $(filter-out $(CUDA_TESTS),$(ASAN_BIN))
-ASAN_MAKE  := $(filter-out $(CUDA_TESTS),$(ASAN_BIN))
+CHECK_FUZZ  = $(FUZZ_BIN)
 CHECK_CUDA := NVCC=
 endif
+CHECK_SCRIPTS := $(filter-out tests/tui/races.sh,$(TEST_SCRIPTS)) $(CHECK_TSAN)
 
 # QUICK=1: the short tests alone, without sanitizers, for use while writing code.
 LONG_BIN  = %/terminal %/cursor %/unsafe_text %/bad_tokenizer %/bad_recording %/cuda_failures %/inflate %/pictures \
@@ -388,10 +385,10 @@ check: deps-check
 	@$(TEST_ENV) tests/run --quick tests/structure/arrows.sh $(QUICK_BIN)
 else
 check: deps-check
-	@$(MAKE) --no-print-directory -j$$(nproc) $(CHECK_CUDA) all tests $(BUILD)/example
-	@$(MAKE) --no-print-directory -j$$(nproc) $(ASAN) $(ASAN_MAKE)
-	@$(MAKE) --no-print-directory -j$$(nproc) $(TSAN) $(TSAN_BIN)
-	@$(TEST_ENV) tests/run $(CHECK_SIZE) $(filter-out $(TIMED_BIN),$(TEST_BIN)) $(TEST_SCRIPTS) $(CHECK_ASAN) \
+	@$(MAKE) --no-print-directory -j$$(nproc) $(CHECK_CUDA) all tests $(BUILD)/example $(CHECK_FUZZ)
+	@$(if $(CHECK_ASAN),$(MAKE) --no-print-directory -j$$(nproc) $(ASAN) tests fuzz-tests)
+	@$(if $(CHECK_TSAN),$(MAKE) --no-print-directory -j$$(nproc) $(TSAN) $(TSAN_BIN))
+	@$(TEST_ENV) tests/run $(CHECK_SIZE) $(filter-out $(TIMED_BIN),$(TEST_BIN)) $(CHECK_FUZZ) $(CHECK_SCRIPTS) $(CHECK_ASAN) \
 	    $(CHECK_SIZE) --alone $(TIMED_BIN)
 endif
 

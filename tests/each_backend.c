@@ -25,11 +25,6 @@ bool cuda_is_real(void)
     return false;
 }
 
-bool cuda_is_left_out(void)
-{
-    return getenv("ESPALIER_TEST_CPU_ONLY") != NULL;
-}
-
 static struct esp_backend *open_one(const struct esp_backend_ops *ops)
 {
     struct esp_backend *backend;
@@ -47,8 +42,6 @@ struct esp_backend *open_cuda(void)
 void each_backend(const char *name, void (*run)(struct esp_backend *backend))
 {
     for (int i = 0; esp_backends[i]; i++) {
-        if (esp_backends[i] == &esp_backend_cuda && cuda_is_left_out())
-            continue;
         struct esp_backend *backend = open_one(esp_backends[i]);
         printf("    %s on %s: %s\n", name, esp_backends[i]->name,
                backend->ops->device(backend));

@@ -26,10 +26,6 @@ void each_backend(const char *name, void (*run)(struct esp_backend *backend));
 /* Is the plugin that of a GPU rather than the emulator's? Chooses it, as open_cuda() does. */
 bool cuda_is_real(void);
 
-/* Are these sanitized tests without the emulator (tests/run --cpu-only)? What a test would do
- * with CUDA is then left out. */
-bool cuda_is_left_out(void);
-
 /* Opens the backend on the plugin; one that does not open fails the test. */
 struct esp_backend *open_cuda(void);
 

@@ -126,7 +126,9 @@ static bool take(struct pty *pty)
 bool pty_read(struct pty *pty, double seconds)
 {
     struct pollfd ready = {.fd = pty->fd, .events = POLLIN};
-    return poll(&ready, 1, (int)(seconds * 1000)) > 0 && take(pty);
+    /* A negative number would wait forever. */
+    const int milliseconds = seconds > 0 ? (int)(seconds * 1000) : 0;
+    return poll(&ready, 1, milliseconds) > 0 && take(pty);
 }
 
 bool pty_wait(struct pty *pty, const char *text, double seconds)

@@ -177,8 +177,6 @@ TEST(every_drafter_equals_plain_decoding)
 
 TEST(every_drafter_equals_plain_decoding_on_cuda)
 {
-    if (cuda_is_left_out())
-        return;
     bool real = cuda_is_real();
     const struct esp_engine_options options = {
         .backend = "cuda", .exact = true, .max_nodes = real ? 0 : EMULATED_NODES};

@@ -61,8 +61,6 @@ static bool open_runner(struct runner *r, const struct scene *s, const char *isa
     char err[200] = "";
     *r = (struct runner){0};
     if (isa && strcmp(isa, "cuda") == 0) {
-        if (cuda_is_left_out())
-            return false;
         r->backend = open_cuda();
         r->backend->ops->set_exact(r->backend, true);
     } else {
@@ -237,8 +235,7 @@ static void check_wanted(const char *isa)
 TEST(which_rows_want_logits_does_not_change_the_states)
 {
     check_wanted(NULL);
-    if (!cuda_is_left_out())
-        check_wanted("cuda");
+    check_wanted("cuda");
 }
 
 static void check_refusals(const char *isa)
@@ -281,6 +278,5 @@ static void check_refusals(const char *isa)
 TEST(what_does_not_fit_is_refused)
 {
     check_refusals(NULL);
-    if (!cuda_is_left_out())
-        check_refusals("cuda");
+    check_refusals("cuda");
 }
