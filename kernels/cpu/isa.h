@@ -42,8 +42,8 @@ struct esp_packed {
 struct esp_cut {
     float scale;      /* activation = scale * integer; NaN if one of them is no finite number */
     float less_total; /* -scale * sum of the integers */
-    int32_t by_8, by_16, by_128;       /* sum of the integers times that */
-    int32_t first_by_32, second_by_32; /* of the first and the last 16 of them */
+    int32_t less_8, less_16, less_128;     /* sum of the integers times -8, .. */
+    int32_t first_less_32, second_less_32; /* of the first and the last 16 of them */
     int32_t unused;
     /* int16_t x[ESP_CUT_COLUMNS], in the order and form that the instruction set wants; or
      * int8_t, where esp_vectors.bytes is set, in their own order, and then no more follows */

@@ -258,7 +258,7 @@ TEST(activations_of_every_size_are_cut_well)
                 struct esp_vectors v = {
                     .x = x, .stride = ESP_CUT_COLUMNS, .cut = &out, .together = 1, .bytes = b};
                 isa->cut(&v, 0, 0, ESP_CUT_COLUMNS);
-                const double total = out.scale * (out.by_8 / 8.0);
+                const double total = out.scale * (out.less_8 / -8.0);
                 const double lost =
                     b ? sizes[k] * 1e-6 + 0x1p-107 : sizes[k] / 32000.0 + 0x1p-127;
                 CHECK(fabs(total - sizes[k]) <= lost, "%s: %g becomes %g", names[i], sizes[k],

@@ -26,6 +26,13 @@
 
 enum { AHEAD = 4096, LINE = 64, HALF = 32 };
 
+/* Eight parts of a block. What is done with a part depends on its place among `some` of them:
+ * so many are written out, as more than the loops need fall out of the cache of instructions.
+ */
+#define FOR_EIGHT(i, some)                                                                     \
+    _Pragma("GCC unroll 1") for (int first_ = 0; first_ < 8; first_ += some)                   \
+        UNROLL for (int i = first_; i < first_ + some; i++)
+
 /* ------------------------------------------------------------------ activations */
 
 /* The largest of the numbers of a block, without its sign. Above all: what is not finite. */
@@ -59,11 +66,11 @@ V16 void store_totals(struct esp_cut *out, const int16_t q[ESP_CUT_COLUMNS], flo
     }
     out->scale = scale;
     out->less_total = -(float)(first + second) * scale;
-    out->by_8 = 8 * (first + second);
-    out->by_16 = 16 * (first + second);
-    out->by_128 = 128 * (first + second);
-    out->first_by_32 = 32 * first;
-    out->second_by_32 = 32 * second;
+    out->less_8 = -8 * (first + second);
+    out->less_16 = -16 * (first + second);
+    out->less_128 = -128 * (first + second);
+    out->first_less_32 = -32 * first;
+    out->second_less_32 = -32 * second;
 }
 
 /* Numbers x of a block and their exponent: |x| 2^(141 - exponent) rounds to at most 32512, the
@@ -140,103 +147,127 @@ enum form { LESS_8, LESS_16, LESS_128, MINIMUM, TWO_SCALES };
 struct tile {
     const struct esp_cut *cut; /* (block, together) */
     int rows, together;
-    bool bytes; /* activations of 8 bits */
     float *sum; /* (rows, 2, 16) */
 };
 
-V16 int32_t offset_of(const struct esp_cut *x, const enum form form)
+/* By how many rows a block is multiplied at once (with one, nothing but the way of weights to
+ * the registers counts), and whether activations have 8 bits. */
+struct way {
+    int rows;
+    bool bytes;
+};
+
+/* What the products of a block begin with: the weights' offset times the activations. */
+V16 int32_t before_products(const struct esp_cut *x, const enum form form, const int from)
 {
-    return form == LESS_8 ? x->by_8 : form == LESS_16 ? x->by_16 : x->by_128;
+    return form == LESS_8      ? x->less_8
+           : form == LESS_16   ? x->less_16
+           : form == LESS_128  ? x->less_128
+           : form == MINIMUM   ? 0
+           : from < GROUPS / 2 ? x->first_less_32
+                               : x->second_less_32;
 }
 
-V16 struct v16 less(struct s16 sum, int32_t offset)
+/* Columns that share a scale, by some rows of activations. */
+V16 void add_columns(const struct unpacked *u, const enum form form, const struct esp_cut *x,
+                     float *sum, const int rows, const bool bytes, const int from, const int to)
 {
-    return s16_to_float(s16_sub(sum, s16_set(offset)));
-}
-
-/* Weights below 64: two products with bytes fit 16 bits. */
-V16 void dots(struct s16 out[][2], const struct unpacked *u, const enum form form,
-              const int from, const int to, const struct esp_cut *x, const int rows,
-              const bool bytes)
-{
+    const struct v16 *scales = from ? u->more : u->scale;
+    struct s16 dot[ESP_ROWS][2];
+    UNROLL for (int r = 0; r < rows; r++)
+    {
+        const struct esp_cut *row = esp_cut_skip(x, (size_t)r, bytes);
+        dot[r][0] = dot[r][1] = s16_set(before_products(row, form, from));
+    }
+    /* Weights below 64: two products with bytes fit 16 bits. */
     if (bytes)
-        s8_dots(out, u->w, from, to, x, rows, form != LESS_128);
+        s8_dots(dot, u->w, from, to, x, rows, form != LESS_128);
     else
-        s16_dots(out, u->w, from, to, x, rows);
-}
-
-V16 void add_rows(const struct unpacked *u, const enum form form, const struct esp_cut *x,
-                  float *sum, const int rows, const bool bytes)
-{
-    struct s16 dot[ESP_ROWS][2], last[ESP_ROWS][2];
-    dots(dot, u, form, 0, form == TWO_SCALES ? GROUPS / 2 : GROUPS, x, rows, bytes);
-    if (form == TWO_SCALES)
-        dots(last, u, form, GROUPS / 2, GROUPS, x, rows, bytes);
+        s16_dots(dot, u->w, from, to, x, rows);
     UNROLL for (int r = 0; r < rows; r++, x = esp_cut_skip(x, 1, bytes))
     {
         UNROLL for (int half = 0; half < 2; half++, sum += ESP_LANES)
         {
-            const struct v16 scale = v16_set(x->scale), before = v16_load(sum);
-            const struct v16 first = v16_mul(u->scale[half], scale);
-            struct v16 y;
-            if (form == MINIMUM) {
-                y = v16_fma(s16_to_float(dot[r][half]), first, before);
+            const struct v16 scale = v16_mul(scales[half], v16_set(x->scale));
+            struct v16 y = v16_fma(s16_to_float(dot[r][half]), scale, v16_load(sum));
+            if (form == MINIMUM)
                 y = v16_fma(u->more[half], v16_set(x->less_total), y);
-            } else if (form == TWO_SCALES) {
-                y = v16_fma(less(dot[r][half], x->first_by_32), first, before);
-                y = v16_fma(less(last[r][half], x->second_by_32), v16_mul(u->more[half], scale),
-                            y);
-            } else {
-                y = v16_fma(less(dot[r][half], offset_of(x, form)), first, before);
-            }
             v16_store(sum, y);
         }
     }
 }
 
-/* Several rows. Functions of their own, so that the compiler keeps a panel's weights in
- * registers in their loops, whatever the formats do around them. */
-#define ROWS_OF(name, form, most, bytes)                                                       \
-    static __attribute__((noinline)) void name(const struct unpacked *u,                       \
-                                               const struct esp_cut *x, float *sum, int rows)  \
+V16 void add_rows(const struct unpacked *u, const enum form form, const struct esp_cut *x,
+                  float *sum, const int rows, const bool bytes)
+{
+    if (form == TWO_SCALES) {
+        add_columns(u, form, x, sum, rows, bytes, 0, GROUPS / 2);
+        add_columns(u, form, x, sum, rows, bytes, GROUPS / 2, GROUPS);
+    } else {
+        add_columns(u, form, x, sum, rows, bytes, 0, GROUPS);
+    }
+}
+
+/* Rows that are left of a tile whose number of rows is no multiple. Functions of their own, so
+ * that the loop over all other rows keeps its weights in registers. Without VNNI a product
+ * needs too many registers of its own for that where columns have two scales: all rows are
+ * left. */
+#ifdef ESP_VNNI
+enum { TWO_SCALES_LEFT = 0 };
+#else
+enum { TWO_SCALES_LEFT = 1 };
+#endif
+
+#define ROWS_LEFT(form, name, bytes)                                                           \
+    static __attribute__((noinline)) void name##_##form(                                       \
+        const struct unpacked *u, const struct esp_cut *x, float *sum, int rows)               \
     {                                                                                          \
-        const struct unpacked here = *u;                                                       \
-        for (; rows >= most; rows -= most, sum += most * ESP_PANEL) {                          \
-            add_rows(&here, form, x, sum, most, bytes);                                        \
-            x = esp_cut_skip(x, most, bytes);                                                  \
+        for (; rows > 1; rows -= 2, sum += 2 * ESP_PANEL) {                                    \
+            add_rows(u, form, x, sum, 2, bytes);                                               \
+            x = esp_cut_skip(x, 2, bytes);                                                     \
         }                                                                                      \
-        for (; rows; rows--, sum += ESP_PANEL) {                                               \
-            add_rows(&here, form, x, sum, 1, bytes);                                           \
-            x = esp_cut_skip(x, 1, bytes);                                                     \
-        }                                                                                      \
+        if (rows)                                                                              \
+            add_rows(u, form, x, sum, 1, bytes);                                               \
     }
 #define FORM(form)                                                                             \
-    ROWS_OF(rows_##form, form, ESP_ROWS / 2, false)                                            \
-    ROWS_OF(rows_of_bytes_##form, form, ESP_ROWS, true)
+    ROWS_LEFT(form, left, false)                                                               \
+    ROWS_LEFT(form, left_of_bytes, true)
 FORM(LESS_8)
 FORM(LESS_16)
 FORM(LESS_128)
 FORM(MINIMUM)
 FORM(TWO_SCALES)
+#undef FORM
 
-/* One row streams past the weights once: nothing but their way to the registers counts. */
 V16 void add_block(const struct unpacked *u, const enum form form, const struct tile *t,
-                   int block)
+                   int block, const struct way way)
 {
-    typedef void rows_fn(const struct unpacked *, const struct esp_cut *, float *, int);
-    static rows_fn *const several[][2] = {{rows_LESS_8, rows_of_bytes_LESS_8},
-                                          {rows_LESS_16, rows_of_bytes_LESS_16},
-                                          {rows_LESS_128, rows_of_bytes_LESS_128},
-                                          {rows_MINIMUM, rows_of_bytes_MINIMUM},
-                                          {rows_TWO_SCALES, rows_of_bytes_TWO_SCALES}};
+    typedef void left_fn(const struct unpacked *, const struct esp_cut *, float *, int);
+#define FORM(form)                                                                             \
+    {                                                                                          \
+        left_##form, left_of_bytes_##form                                                      \
+    }
+    static left_fn *const left[][2] = {FORM(LESS_8), FORM(LESS_16), FORM(LESS_128),
+                                       FORM(MINIMUM), FORM(TWO_SCALES)};
+#undef FORM
     const struct esp_cut *x =
-        esp_cut_skip(t->cut, (size_t)block * (size_t)t->together, t->bytes);
-    if (t->rows > 1)
-        several[form][t->bytes](u, x, t->sum, t->rows);
-    else if (t->bytes)
-        add_rows(u, form, x, t->sum, 1, true);
-    else
-        add_rows(u, form, x, t->sum, 1, false);
+        esp_cut_skip(t->cut, (size_t)block * (size_t)t->together, way.bytes);
+    float *sum = t->sum;
+    __asm__ volatile("" ::: "memory"); /* else the next blocks are loaded before this one */
+    if (way.rows == 1) {
+        add_rows(u, form, x, sum, 1, way.bytes);
+        return;
+    }
+    int rows = t->rows;
+    const int least = form == TWO_SCALES && TWO_SCALES_LEFT ? ESP_TOGETHER + 1 : way.rows;
+    for (; rows >= least; rows -= way.rows, sum += way.rows * ESP_PANEL) {
+        add_rows(u, form, x, sum, way.rows, way.bytes);
+        x = esp_cut_skip(x, (size_t)way.rows, way.bytes);
+    }
+    if (rows) {
+        const struct unpacked copy = *u;
+        left[form][way.bytes](&copy, x, sum, rows);
+    }
 }
 
 /* ------------------------------------------------------------------ the formats */
@@ -249,7 +280,7 @@ V16 const char *words(const char *p, const int before, const int count, int half
 /* A part of a panel is used: calls for as many bytes that come AHEAD of it. */
 V16 void call_ahead(const char *part, const int bytes)
 {
-    UNROLL for (int line = 0; line < bytes; line += LINE)
+    _Pragma("GCC unroll 18") for (int line = 0; line < bytes; line += LINE)
         __builtin_prefetch(part + AHEAD + line);
 }
 
@@ -258,7 +289,7 @@ V16 struct v16 halves(const char *p, const int field, int half)
     return v16_load_f16((const uint16_t *)(const void *)(p + field * LINE + half * HALF));
 }
 
-V16 void q8_0(const struct tile *t, const char *p, int block)
+V16 void q8_0(const struct tile *t, const char *p, int block, const struct way way)
 {
     struct unpacked u;
     call_ahead(p, 1088);
@@ -269,7 +300,7 @@ V16 void q8_0(const struct tile *t, const char *p, int block)
         UNROLL for (int g = 0; g < GROUPS; g++) u.w[half][g] =
             b64_flip_signs(b64_load(bytes + g * LINE));
     }
-    add_block(&u, LESS_128, t, block);
+    add_block(&u, LESS_128, t, block, way);
 }
 
 /* The weights of a block of 32 half bytes begin after `before` bytes. */
@@ -294,15 +325,15 @@ V16 void load_scaled_nibbles(struct unpacked *u, const char *p, const int before
     UNROLL for (int half = 0; half < 2; half++) u->scale[half] = halves(p, 0, half);
 }
 
-V16 void q4_0(const struct tile *t, const char *p, int block)
+V16 void q4_0(const struct tile *t, const char *p, int block, const struct way way)
 {
     struct unpacked u;
     call_ahead(p, 576);
     load_scaled_nibbles(&u, p, LINE);
-    add_block(&u, LESS_8, t, block);
+    add_block(&u, LESS_8, t, block, way);
 }
 
-V16 void q5_0(const struct tile *t, const char *p, int block)
+V16 void q5_0(const struct tile *t, const char *p, int block, const struct way way)
 {
     struct unpacked u;
     call_ahead(p, 704);
@@ -313,10 +344,10 @@ V16 void q5_0(const struct tile *t, const char *p, int block)
         UNROLL for (int g = 0; g < GROUPS; g++) u.w[half][g] =
             b64_or(u.w[half][g], b64_spread(fifth, g));
     }
-    add_block(&u, LESS_16, t, block);
+    add_block(&u, LESS_16, t, block, way);
 }
 
-V16 void iq4_nl(const struct tile *t, const char *p, int block)
+V16 void iq4_nl(const struct tile *t, const char *p, int block, const struct way way)
 {
     static const uint8_t table[16] = {1,   24,  45,  63,  79,  93,  106, 118,
                                       129, 141, 153, 166, 181, 197, 217, 241}; /* + 128 */
@@ -327,11 +358,11 @@ V16 void iq4_nl(const struct tile *t, const char *p, int block)
     {
         UNROLL for (int g = 0; g < GROUPS; g++) u.w[half][g] = b64_look_up(table, u.w[half][g]);
     }
-    add_block(&u, LESS_128, t, block);
+    add_block(&u, LESS_128, t, block, way);
 }
 
 /* A scale is the byte of an exponent. */
-V16 void mxfp4(const struct tile *t, const char *p, int block)
+V16 void mxfp4(const struct tile *t, const char *p, int block, const struct way way)
 {
     static const uint8_t table[16] = {16, 17, 18, 19, 20, 22, 24, 28,
                                       16, 15, 14, 13, 12, 10, 8,  4}; /* + 16 */
@@ -343,7 +374,7 @@ V16 void mxfp4(const struct tile *t, const char *p, int block)
         u.scale[half] = v16_load_half_powers(p + half * ESP_LANES);
         UNROLL for (int g = 0; g < GROUPS; g++) u.w[half][g] = b64_look_up(table, u.w[half][g]);
     }
-    add_block(&u, LESS_16, t, block);
+    add_block(&u, LESS_16, t, block, way);
 }
 
 /* Scales and minima of a block of 256: four bytes in each lane, for 32 columns each. */
@@ -382,22 +413,22 @@ V16 void load_k(struct unpacked *u, const struct k_scales s[2], const char *p, c
     }
 }
 
-V16 void q4_k(const struct tile *t, const char *p, int block)
+V16 void q4_k(const struct tile *t, const char *p, int block, const struct way way)
 {
     const struct k_scales s[2] = {load_k_scales(p, 0), load_k_scales(p, 1)};
-    UNROLL for (int i = 0; i < 8; i++)
+    FOR_EIGHT(i, 2)
     {
         struct unpacked u;
         call_ahead(p + i * 576, 576);
         load_k(&u, s, p, 8 * LINE, i);
-        add_block(&u, MINIMUM, t, block + i);
+        add_block(&u, MINIMUM, t, block + i, way);
     }
 }
 
-V16 void q5_k(const struct tile *t, const char *p, int block)
+V16 void q5_k(const struct tile *t, const char *p, int block, const struct way way)
 {
     const struct k_scales s[2] = {load_k_scales(p, 0), load_k_scales(p, 1)};
-    UNROLL for (int i = 0; i < 8; i++)
+    FOR_EIGHT(i, 2)
     {
         struct unpacked u;
         call_ahead(p + i * 704, 704);
@@ -406,15 +437,15 @@ V16 void q5_k(const struct tile *t, const char *p, int block)
         {
             const char *fifth = words(p, 8 * LINE, 8, half);
             UNROLL for (int g = 0; g < GROUPS; g++) u.w[half][g] =
-                b64_or(u.w[half][g], b64_shift_and(b64_load(fifth + g * LINE), 4 - i, 16));
+                b64_set_fifth(u.w[half][g], b64_load(fifth + g * LINE), i);
         }
-        add_block(&u, MINIMUM, t, block + i);
+        add_block(&u, MINIMUM, t, block + i, way);
     }
 }
 
-V16 void q6_k(const struct tile *t, const char *p, int block)
+V16 void q6_k(const struct tile *t, const char *p, int block, const struct way way)
 {
-    UNROLL for (int i = 0; i < 8; i++)
+    FOR_EIGHT(i, 4)
     {
         struct unpacked u;
         call_ahead(p + i * 840, 840);
@@ -430,30 +461,31 @@ V16 void q6_k(const struct tile *t, const char *p, int block)
                 b64_or(b64_shift_and(b64_load(low + g * LINE), i / 2 % 2 * -4, 15),
                        b64_shift_and(b64_load(high + g * LINE), 4 - i % 4 * 2, 0x30));
         }
-        add_block(&u, TWO_SCALES, t, block + i);
+        add_block(&u, TWO_SCALES, t, block + i, way);
     }
 }
 
 /* ------------------------------------------------------------------ the product */
 
-V16 void block_of(const enum esp_dtype dtype, const struct tile *t, const char *p, int block)
+V16 void block_of(const enum esp_dtype dtype, const struct tile *t, const char *p, int block,
+                  const struct way way)
 {
     if (dtype == ESP_Q8_0)
-        q8_0(t, p, block);
+        q8_0(t, p, block, way);
     else if (dtype == ESP_Q4_0)
-        q4_0(t, p, block);
+        q4_0(t, p, block, way);
     else if (dtype == ESP_Q5_0)
-        q5_0(t, p, block);
+        q5_0(t, p, block, way);
     else if (dtype == ESP_IQ4_NL)
-        iq4_nl(t, p, block);
+        iq4_nl(t, p, block, way);
     else if (dtype == ESP_MXFP4)
-        mxfp4(t, p, block);
+        mxfp4(t, p, block, way);
     else if (dtype == ESP_Q4_K)
-        q4_k(t, p, block);
+        q4_k(t, p, block, way);
     else if (dtype == ESP_Q5_K)
-        q5_k(t, p, block);
+        q5_k(t, p, block, way);
     else
-        q6_k(t, p, block);
+        q6_k(t, p, block, way);
 }
 
 V16 void finish(const struct esp_matmul *p, int row, int rows, int panel, const float *sum)
@@ -469,45 +501,52 @@ V16 void finish(const struct esp_matmul *p, int row, int rows, int panel, const 
 }
 
 /* One panel by the rows of one tile. */
-V16 void panel_by_tile(const enum esp_dtype dtype, const struct esp_packed *w, int panel,
-                       const struct esp_matmul *p, int row, int rows, const int numbers,
-                       const int bytes)
+V16 void panel_by_tile(const enum esp_dtype dtype, const int numbers, const int bytes,
+                       const struct esp_packed *w, int panel, const struct esp_matmul *p,
+                       int row, int rows, const struct way way)
 {
     const int blocks = w->columns / numbers;
     const char *data = (const char *)w->data + (size_t)panel * (size_t)blocks * (size_t)bytes;
     float sum[ESP_TOGETHER * ESP_PANEL] __attribute__((aligned(64)));
-    const struct tile t = {esp_cut_at(&p->in, row, 0), rows, p->in.together, p->in.bytes, sum};
+    const struct tile t = {esp_cut_at(&p->in, row, 0), rows, p->in.together, sum};
     for (int i = 0; i < rows; i++)
         memcpy(sum + i * ESP_PANEL, w->bias + (size_t)panel * ESP_PANEL,
                ESP_PANEL * sizeof *sum);
     for (int b = 0; b < blocks; b++, data += bytes)
-        block_of(dtype, &t, data, b * (numbers / ESP_CUT_COLUMNS));
+        block_of(dtype, &t, data, b * (numbers / ESP_CUT_COLUMNS), way);
     finish(p, row, rows, panel, sum);
 }
 
-V16 void panels_of(const enum esp_dtype dtype, const struct esp_packed *w, int begin, int end,
-                   const struct esp_matmul *p, const int numbers, const int bytes)
-{
-    const int most = p->in.together;
-    for (int panel = begin; panel < end; panel++)
-        for (int row = 0; row < p->rows; row += most) {
-            const int left = p->rows - row;
-            panel_by_tile(dtype, w, panel, p, row, left < most ? left : most, numbers, bytes);
-        }
-}
+/* Functions of their own, so that the compiler keeps a block's weights in registers. */
+#define PANEL(type, name, numbers, bytes, ...)                                                 \
+    static __attribute__((noinline)) void type##_##name(                                       \
+        const struct esp_packed *w, int panel, const struct esp_matmul *p, int row, int rows)  \
+    {                                                                                          \
+        if (numbers > 1)                                                                       \
+            panel_by_tile(ESP_##type, numbers, (bytes)*ESP_PANEL, w, panel, p, row, rows,      \
+                          (struct way){__VA_ARGS__});                                          \
+    }
+#define X(type, numbers, bytes)                                                                \
+    PANEL(type, row, numbers, bytes, 1, false)                                                 \
+    PANEL(type, rows, numbers, bytes, ESP_ROWS / 2, false)                                     \
+    PANEL(type, row_of_bytes, numbers, bytes, 1, true)                                         \
+    PANEL(type, rows_of_bytes, numbers, bytes, ESP_ROWS, true)
+ESP_DTYPES(X)
+#undef X
 
 void esp_matmul_blocks(const struct esp_packed *w, int begin, int end,
                        const struct esp_matmul *p)
 {
-    switch (w->dtype) {
-#define X(name, numbers, bytes)                                                                \
-    case ESP_##name:                                                                           \
-        if (numbers > 1)                                                                       \
-            panels_of(ESP_##name, w, begin, end, p, numbers, bytes *ESP_PANEL);                \
-        break;
-        ESP_DTYPES(X)
+    typedef void panel_fn(const struct esp_packed *, int, const struct esp_matmul *, int, int);
+#define X(type, numbers, bytes)                                                                \
+    [ESP_##type] = {type##_row, type##_rows, type##_row_of_bytes, type##_rows_of_bytes},
+    static panel_fn *const panels[ESP_DTYPE_COUNT][4] = {ESP_DTYPES(X)};
 #undef X
-    case ESP_DTYPE_COUNT:
-        break;
-    }
+    panel_fn *const *ways = panels[w->dtype] + 2 * p->in.bytes;
+    const int most = p->in.together;
+    for (int panel = begin; panel < end; panel++)
+        for (int row = 0; row < p->rows; row += most) {
+            const int left = p->rows - row, rows = left < most ? left : most;
+            ways[rows > 1](w, panel, p, row, rows);
+        }
 }

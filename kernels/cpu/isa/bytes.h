@@ -2,9 +2,9 @@
  * instruction set, beside the floats of simd.h.
  *
  * `struct b64` holds four columns of sixteen outputs: 32-bit lane j is output j. The bytes are
- * unsigned weights. s16_dots() adds their products with activations of 16 bits, s8_dots() with
- * activations of 8. The sums are exact, so it does not matter that each instruction set finds
- * them in its own way:
+ * unsigned weights. s16_dots() adds to sums their products with activations of 16 bits,
+ * s8_dots() with activations of 8. The sums are exact, so it does not matter that each
+ * instruction set finds them in its own way:
  *
  *   VNNI              bytes by bytes (vpdpbusd); 16 bits are 256 high + low
  *   AVX-512, AVX2     16 bits: vpmaddwd, even and odd columns apart;
@@ -80,6 +80,13 @@ V16_VALUE struct b64 b64_shift_and(struct b64 a, const int shift, const int mask
 V16_VALUE struct b64 b64_or(struct b64 a, struct b64 b)
 {
     return (struct b64){_mm512_or_si512(a.v, b.v)};
+}
+
+/* Bit 4 of every byte of `a` is set where bit `which` of that of `bits` is. */
+V16 struct b64 b64_set_fifth(struct b64 a, struct b64 bits, int which)
+{
+    const __mmask64 set = _mm512_test_epi8_mask(bits.v, _mm512_set1_epi8((char)(1 << which)));
+    return (struct b64){_mm512_or_si512(a.v, _mm512_maskz_mov_epi8(set, _mm512_set1_epi8(16)))};
 }
 
 V16_VALUE struct b64 b64_flip_signs(struct b64 a)
@@ -172,12 +179,11 @@ V16 __m512i s16_columns(const struct esp_cut *x, int at)
     return _mm512_set1_epi32(four);
 }
 
-V16 void s16_dots(struct s16 out[][2], const struct b64 w[2][GROUPS], const int from,
+V16 void s16_dots(struct s16 sum[][2], const struct b64 w[2][GROUPS], const int from,
                   const int to, const struct esp_cut *x, const int rows)
 {
-    __m512i high[ESP_ROWS][2], low[ESP_ROWS][2];
-    UNROLL for (int r = 0; r < rows; r++) high[r][0] = high[r][1] = low[r][0] = low[r][1] =
-        _mm512_setzero_si512();
+    __m512i high[ESP_ROWS][2];
+    UNROLL for (int r = 0; r < rows; r++) high[r][0] = high[r][1] = _mm512_setzero_si512();
     UNROLL for (int g = from; g < to; g++)
     {
         UNROLL for (int r = 0; r < rows; r++)
@@ -185,31 +191,27 @@ V16 void s16_dots(struct s16 out[][2], const struct b64 w[2][GROUPS], const int 
             const __m512i a = s16_columns(x + r, g), b = s16_columns(x + r, GROUPS + g);
             high[r][0] = _mm512_dpbusd_epi32(high[r][0], w[0][g].v, a);
             high[r][1] = _mm512_dpbusd_epi32(high[r][1], w[1][g].v, a);
-            low[r][0] = _mm512_dpbusd_epi32(low[r][0], w[0][g].v, b);
-            low[r][1] = _mm512_dpbusd_epi32(low[r][1], w[1][g].v, b);
+            sum[r][0].v = _mm512_dpbusd_epi32(sum[r][0].v, w[0][g].v, b);
+            sum[r][1].v = _mm512_dpbusd_epi32(sum[r][1].v, w[1][g].v, b);
         }
     }
-    UNROLL for (int r = 0; r < rows; r++) for (int half = 0; half < 2; half++) out[r][half].v =
-        _mm512_add_epi32(_mm512_slli_epi32(high[r][half], 8), low[r][half]);
+    UNROLL for (int r = 0; r < rows; r++) for (int half = 0; half < 2; half++) sum[r][half].v =
+        _mm512_add_epi32(_mm512_slli_epi32(high[r][half], 8), sum[r][half].v);
 }
 
-V16 void s8_dots(struct s16 out[][2], const struct b64 w[2][GROUPS], const int from,
+V16 void s8_dots(struct s16 sum[][2], const struct b64 w[2][GROUPS], const int from,
                  const int to, const struct esp_cut *x, const int rows, const bool narrow)
 {
     (void)narrow;
-    __m512i sum[ESP_ROWS][2];
-    UNROLL for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = _mm512_setzero_si512();
     UNROLL for (int g = from; g < to; g++)
     {
         UNROLL for (int r = 0; r < rows; r++)
         {
             const __m512i a = s16_columns(esp_cut_skip(x, (size_t)r, true), g);
-            sum[r][0] = _mm512_dpbusd_epi32(sum[r][0], w[0][g].v, a);
-            sum[r][1] = _mm512_dpbusd_epi32(sum[r][1], w[1][g].v, a);
+            sum[r][0].v = _mm512_dpbusd_epi32(sum[r][0].v, w[0][g].v, a);
+            sum[r][1].v = _mm512_dpbusd_epi32(sum[r][1].v, w[1][g].v, a);
         }
     }
-    UNROLL for (int r = 0; r < rows; r++) for (int half = 0; half < 2; half++) out[r][half].v =
-        sum[r][half];
 }
 
 #else
@@ -224,10 +226,10 @@ V16_VALUE __m512i dot_8(__m512i w, __m512i x, const bool narrow)
     return _mm512_add_epi32(a, b);
 }
 
-V16 struct s16 s8_dot(const struct b64 *w, const int from, const int to,
+V16 struct s16 s8_dot(struct s16 before, const struct b64 *w, const int from, const int to,
                       const struct esp_cut *x, const bool narrow)
 {
-    __m512i sum = _mm512_setzero_si512();
+    __m512i sum = before.v;
     UNROLL for (int g = from; g < to; g++)
     {
         int32_t four;
@@ -237,11 +239,11 @@ V16 struct s16 s8_dot(const struct b64 *w, const int from, const int to,
     return (struct s16){sum};
 }
 
-V16 struct s16 s16_dot(const struct b64 *w, const int from, const int to,
+V16 struct s16 s16_dot(struct s16 before, const struct b64 *w, const int from, const int to,
                        const struct esp_cut *x)
 {
     const __m512i low = _mm512_set1_epi16(255);
-    __m512i sum = _mm512_setzero_si512();
+    __m512i sum = before.v;
     UNROLL for (int g = from; g < to; g++)
     {
         int32_t even, odd;
@@ -284,6 +286,19 @@ V16_VALUE struct b64 b64_shift_and(struct b64 x, const int shift, const int mask
 V16_VALUE struct b64 b64_or(struct b64 x, struct b64 y)
 {
     return (struct b64){_mm256_or_si256(x.a, y.a), _mm256_or_si256(x.b, y.b)};
+}
+
+V16_VALUE __m256i fifth_of(__m256i bits, int which)
+{
+    const __m256i mask = _mm256_set1_epi8((char)(1 << which));
+    const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(bits, mask), mask);
+    return _mm256_and_si256(set, _mm256_set1_epi8(16));
+}
+
+V16_VALUE struct b64 b64_set_fifth(struct b64 x, struct b64 bits, int which)
+{
+    return (struct b64){_mm256_or_si256(x.a, fifth_of(bits.a, which)),
+                        _mm256_or_si256(x.b, fifth_of(bits.b, which))};
 }
 
 V16_VALUE struct b64 b64_flip_signs(struct b64 x)
@@ -380,10 +395,10 @@ V16_VALUE __m256i dot_8(__m256i w, __m256i x, const bool narrow)
     return _mm256_add_epi32(a, b);
 }
 
-V16 struct s16 s8_dot(const struct b64 *w, const int from, const int to,
+V16 struct s16 s8_dot(struct s16 before, const struct b64 *w, const int from, const int to,
                       const struct esp_cut *x, const bool narrow)
 {
-    __m256i a = _mm256_setzero_si256(), b = _mm256_setzero_si256();
+    __m256i a = before.a, b = before.b;
     UNROLL for (int g = from; g < to; g++)
     {
         int32_t four;
@@ -395,11 +410,11 @@ V16 struct s16 s8_dot(const struct b64 *w, const int from, const int to,
     return (struct s16){a, b};
 }
 
-V16 struct s16 s16_dot(const struct b64 *w, const int from, const int to,
+V16 struct s16 s16_dot(struct s16 before, const struct b64 *w, const int from, const int to,
                        const struct esp_cut *x)
 {
     const __m256i low = _mm256_set1_epi16(255);
-    __m256i a = _mm256_setzero_si256(), b = _mm256_setzero_si256();
+    __m256i a = before.a, b = before.b;
     UNROLL for (int g = from; g < to; g++)
     {
         int32_t first, second;
@@ -453,6 +468,11 @@ V16_VALUE struct b64 b64_shift_and(struct b64 a, const int shift, const int mask
 V16_VALUE struct b64 b64_or(struct b64 a, struct b64 b)
 {
     B64_BYTES(a.b[i] | b.b[i]);
+}
+
+V16_VALUE struct b64 b64_set_fifth(struct b64 a, struct b64 bits, int which)
+{
+    B64_BYTES(a.b[i] | (bits.b[i] >> which & 1) << 4);
 }
 
 V16_VALUE struct b64 b64_flip_signs(struct b64 a)
@@ -531,11 +551,11 @@ V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
     memcpy(to, x, ESP_CUT_COLUMNS * sizeof *x);
 }
 
-V16 struct s16 s8_dot(const struct b64 *w, const int from, const int to,
+V16 struct s16 s8_dot(struct s16 before, const struct b64 *w, const int from, const int to,
                       const struct esp_cut *x, const bool narrow)
 {
     (void)narrow;
-    struct s16 sum = {{0}};
+    struct s16 sum = before;
     for (int g = from; g < to; g++)
         for (int j = 0; j < 16; j++)
             for (int i = 0; i < 4; i++)
@@ -543,10 +563,10 @@ V16 struct s16 s8_dot(const struct b64 *w, const int from, const int to,
     return sum;
 }
 
-V16 struct s16 s16_dot(const struct b64 *w, const int from, const int to,
+V16 struct s16 s16_dot(struct s16 before, const struct b64 *w, const int from, const int to,
                        const struct esp_cut *x)
 {
-    struct s16 sum = {{0}};
+    struct s16 sum = before;
     for (int g = from; g < to; g++)
         for (int j = 0; j < 16; j++)
             for (int i = 0; i < 4; i++)
@@ -574,20 +594,21 @@ V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
 
 #ifndef ESP_VNNI
 
-V16 void s16_dots(struct s16 out[][2], const struct b64 w[2][GROUPS], const int from,
+V16 void s16_dots(struct s16 sum[][2], const struct b64 w[2][GROUPS], const int from,
                   const int to, const struct esp_cut *x, const int rows)
 {
     for (int r = 0; r < rows; r++)
         for (int half = 0; half < 2; half++)
-            out[r][half] = s16_dot(w[half], from, to, x + r);
+            sum[r][half] = s16_dot(sum[r][half], w[half], from, to, x + r);
 }
 
-V16 void s8_dots(struct s16 out[][2], const struct b64 w[2][GROUPS], const int from,
+V16 void s8_dots(struct s16 sum[][2], const struct b64 w[2][GROUPS], const int from,
                  const int to, const struct esp_cut *x, const int rows, const bool narrow)
 {
     for (int r = 0; r < rows; r++)
         for (int half = 0; half < 2; half++)
-            out[r][half] = s8_dot(w[half], from, to, esp_cut_skip(x, (size_t)r, true), narrow);
+            sum[r][half] = s8_dot(sum[r][half], w[half], from, to,
+                                  esp_cut_skip(x, (size_t)r, true), narrow);
 }
 
 #endif
