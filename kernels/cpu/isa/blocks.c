@@ -150,8 +150,7 @@ struct tile {
     float *sum; /* (rows, 2, 16) */
 };
 
-/* By how many rows a block is multiplied at once (with one, nothing but the way of weights to
- * the registers counts), and whether activations have 8 bits. */
+/* By how many rows a block is multiplied at once, and whether activations have 8 bits. */
 struct way {
     int rows;
     bool bytes;
