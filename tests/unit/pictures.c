@@ -407,7 +407,8 @@ TEST(a_long_chain_fits_on_a_slide)
 TEST(a_large_png_can_be_read)
 {
     static struct esp_node nodes[2000];
-    const struct esp_dot_options options = {.format = "png", .theme = "light", .nodes = 0};
+    const struct esp_dot_options options = {
+        .format = "png", .theme = "light", .nodes = 0, .seconds = 300};
     struct esp_iteration it;
     size_t size;
     if (!has_helper())
