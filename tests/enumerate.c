@@ -68,6 +68,7 @@ void rig_open(struct rig *rig, int vocabulary, int nodes, unsigned draws)
     memset(rig, 0, sizeof *rig);
     toy_open(&rig->toy, vocabulary, 64, nodes, 1);
     rig->vocabulary = vocabulary;
+    rig->drawn = nodes;
     CHECK(esp_tree_open(&rig->tree, nodes, err, sizeof err) == ESP_OK, "%s", err);
     CHECK(esp_verify_open(&rig->verify, &rig->tree, err, sizeof err) == ESP_OK, "%s", err);
     toy_backend.rows_open(&rig->p, rig->toy.engine.backend, nodes + 1, vocabulary, err,
@@ -122,7 +123,7 @@ void rig_run(struct rig *rig, const struct esp_verifier_ops *rule)
         for (int x = 0; x < rig->vocabulary; x++)
             p[x] = log(p[x]);
         rig->distribution(rig->user, true, tokens, count, toy_row(rig->q, i));
-        rig->q_row[node] = i;
+        rig->q_row[node] = tree->nodes[node].depth < rig->drawn ? i : -1;
     }
     rig->verify.chance = (struct esp_chance){.number = enumerate_number, .user = &rig->all};
     int status = esp_verify_run(&rig->verify, rule);

@@ -44,6 +44,7 @@ struct rig {
     void (*distribution)(void *user, bool draft, const int32_t *tokens, int count,
                          double *values);
     void *user;
+    int drawn; /* q is known of nodes above this depth: their children were drawn (all: as opened) */
 };
 
 void rig_open(struct rig *rig, int vocabulary, int nodes, unsigned draws);

@@ -24,10 +24,11 @@
  * it is drawn (P of the parent, its confidence, and how many were drawn there before), so the
  * tree never favours a token and rules for such draws are exact.
  *
- * At temperature 0 there is a second tree to choose from, what followed the same words before
- * (retrieval.h). It takes no draft pass, only rows. It is verified instead of the draft model's
- * where its rows are expected to gain more than such trees gained of late, also while the draft
- * model is not asked at all. It has an account of its own.
+ * There is a second tree to choose from, what followed the same words before (retrieval.h). It
+ * takes no draft pass, only rows. It is verified instead of the draft model's where its rows are
+ * expected to gain more than such trees gained of late, also while the draft model is not asked
+ * at all. Nothing of it is drawn: above temperature 0 the target draws as it does without a tree,
+ * and goes on where the tree has that token. It has an account of its own.
  *
  * There is no clock in here and nothing to tune: costs come from d->costs.
  */
@@ -62,7 +63,7 @@ static const double FADE = 1.0 / 32; /* of the rate that becomes the price */
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, 256, 64, .help = "nodes at most"},
     [RETRIEVAL] = {"retrieval", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
-                   .help = "at temperature 0, trees of what followed the same words before"},
+                   .help = "trees of what followed the same words before"},
     {0},
 };
 
@@ -414,7 +415,7 @@ static int retrieve(const struct esp_draft *d, struct state *s, double *value)
         .least = 0.25 * row_price(s, 0),
     };
     r->count = 0;
-    if (!d->greedy || s->budget < 1 || esp_param(d->params, RETRIEVAL) == 0)
+    if (s->budget < 1 || esp_param(d->params, RETRIEVAL) == 0)
         return ESP_OK;
     int status = esp_retrieval_find(r, d->text, d->text_length, &plan);
     for (int i = 0; i < r->count; i++) {

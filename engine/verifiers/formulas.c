@@ -72,8 +72,13 @@ static int explain_node(struct esp_verify *v, const struct esp_verifier_ops *ops
     int32_t draws[ESP_MAX_TESTED];
     int q_row = v->q ? v->q_row[node] : -1;
     int count = esp_tree_draws(v->tree, node, draws, ESP_MAX_TESTED);
-    if (count == 0 || count > ESP_MAX_TESTED || (q_row < 0 && !ops->without_q))
+    if (count == 0 || count > ESP_MAX_TESTED)
         return ESP_OK;
+    if (q_row < 0 && !ops->without_q) { /* not drawn: the target's own token decides */
+        for (int i = 0; i < count; i++)
+            v->tree->tree.nodes[draws[i]].branching = (float)v->p_of[draws[i]];
+        return ESP_OK;
+    }
     int status = read_row(v, v->p, v->tree->row[node], a, a->p);
     if (status == ESP_OK && q_row >= 0)
         status = read_row(v, v->q, q_row, a, a->q);

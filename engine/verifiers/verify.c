@@ -7,8 +7,11 @@
  *
  * Why the walk is exact: the token that `solve` returns follows p at its node, given everything
  * above, whether it is one of the children or not (delayed-tree-expansion, sec. 3.2). So the
- * walk may stop where it is not, or where there are no children, and it may treat a node whose
- * q is not known as a leaf.
+ * walk may stop where it is not, or where there are no children.
+ *
+ * Children of a node whose q is not known were not drawn (retrieval.h finds such), so no verifier
+ * tests them: it takes the node for a leaf, and the token after it follows p. If it is one of the
+ * children by chance, that is followed, and what comes after it is drawn from p in turn.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -307,6 +310,23 @@ int esp_verify_end(struct esp_verify *v, int node, const struct esp_residual *r)
     return ESP_OK;
 }
 
+/* Follows the bonus token along children that were not drawn. */
+static int follow(struct esp_verify *v)
+{
+    struct esp_tree *tree = &v->tree->tree;
+    int node = v->path_length > 0 ? v->path[v->path_length - 1] : 0, status = ESP_OK;
+    while (status == ESP_OK && v->q_row[node] < 0) {
+        node = esp_tree_find(v->tree, node, v->bonus);
+        if (node < 0)
+            return ESP_OK;
+        esp_verify_record(v, node, v->p_of[node], (double)v->bonus_u, true);
+        tree->nodes[node].drawn = true;
+        v->path[v->path_length++] = node;
+        status = esp_residual_draw(v, node, &esp_whole, &v->bonus);
+    }
+    return status;
+}
+
 int esp_verify_run(struct esp_verify *v, const struct esp_verifier_ops *ops)
 {
     v->path_length = 0;
@@ -322,6 +342,8 @@ int esp_verify_run(struct esp_verify *v, const struct esp_verifier_ops *ops)
     }
     if (status == ESP_OK)
         status = ops->solve ? walk(v, ops) : ops->select(v);
+    if (status == ESP_OK && !ops->greedy)
+        status = follow(v);
     if (status < 0) {
         v->path_length = 0;
         v->bonus = -1;

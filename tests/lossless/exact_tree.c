@@ -286,6 +286,88 @@ TEST(draws_without_replacement_keep_the_target)
     }
 }
 
+/* ------------------------------------------------------------------ children not drawn */
+
+static struct {
+    struct mark before;
+    int child;
+} fixed[16];
+static int fixed_count;
+
+static int add_fixed(int parent, int32_t token)
+{
+    CHECK(fixed_count < (int)(sizeof fixed / sizeof *fixed));
+    fixed[fixed_count].before = mark(parent);
+    return fixed[fixed_count++].child = esp_tree_add(&rig.tree, parent, token, 0.5);
+}
+
+static void take_fixed_back(void)
+{
+    for (; fixed_count > 0; fixed_count--)
+        take_back(&fixed[fixed_count - 1].before, fixed[fixed_count - 1].child);
+}
+
+/* Below `node`: two children, of which the second has one, and that has one of two. */
+static void add_fixed_tree(int node)
+{
+    add_fixed(node, 1);
+    add_fixed(add_fixed(node, 2), 0);
+}
+
+/* Draws `left` children of the root, each with what was not drawn below it. */
+static void draw_children(const struct esp_verifier_ops *rule, unsigned draws, int left,
+                          double taken, double weight, struct law *law)
+{
+    struct esp_tree_builder *b = &rig.tree;
+    const double *q = draft_after(0);
+    if (left == 0) {
+        const int drawn = b->tree.count;
+        for (int u = 1; u < drawn; u++)
+            add_fixed_tree(u);
+        add_outcomes(rule, weight, law);
+        take_fixed_back();
+        return;
+    }
+    for (int x = 0; x < V; x++) {
+        if (draws == ESP_DRAW_SWOR && esp_tree_find(b, 0, x) >= 0)
+            continue;
+        struct mark before = mark(0);
+        int child = esp_tree_draw(b, 0, x, q[x]);
+        draw_children(rule, draws, left - 1, draws == ESP_DRAW_SWOR ? taken + q[x] : 0,
+                      weight * q[x] / (1 - taken), law);
+        take_back(&before, child);
+    }
+}
+
+/* A retrieved tree, and one below each child that was drawn. */
+TEST(what_was_not_drawn_keeps_the_target)
+{
+    static const unsigned draws[] = {ESP_DRAW_IID, ESP_DRAW_SWOR};
+    for (int i = 0; i < 2; i++) {
+        open_rig(draws[i], (unsigned long long)i + 40);
+        for (int r = 0; esp_verifiers[r]; r++) {
+            const struct esp_verifier_ops *rule = esp_verifiers[r];
+            if (!(rule->lossless & draws[i]) || rule->greedy)
+                continue;
+            for (int drawn = 0; drawn < 3; drawn++) {
+                struct law law = {{0}, 0, {0}};
+                rig.drawn = drawn > 0;
+                rig_reset(&rig);
+                if (drawn > 0) {
+                    draw_children(rule, draws[i], rule->single_path ? 1 : drawn, 0, 1, &law);
+                } else {
+                    add_fixed_tree(0);
+                    add_outcomes(rule, 1, &law);
+                    take_fixed_back();
+                }
+                check_law(rule, &law, "children that were not drawn");
+                CHECK(law.length > 0.2, "%s: a path of %.3f", rule->name, law.length);
+            }
+        }
+        rig_close(&rig);
+    }
+}
+
 /* ------------------------------------------------------------------ rules compared */
 
 static const struct esp_verifier_ops *rule(const char *name)
