@@ -14,11 +14,11 @@
  *          and what it cost more is taken from it. A tree may cost no more than the account
  *          holds; when that is not enough for a look at the text (the draft catches up, one
  *          node), nothing is drafted for a while: 16, 32, ... 512 tokens. One step in 100 is
- * put aside then, for the next look. So speculation never costs more than START steps of a
+ * put aside then, for the next look. So speculation never costs more than a few steps of a
  *          text, one percent, and what it had saved, whatever the draft is worth.
  *
  * P is the product along the path of what calibration.h says of the draft's probabilities, with
- * log odds shifted by how the draft did in the last ten iterations or so of this text. At
+ * log odds shifted by how the draft did in the last thirty iterations or so of this text. At
  * temperature 0 children are the likeliest tokens. Above it they are drawn without replacement:
  * how many, and which node is expanded, follows from P alone, and P of a child is fixed before
  * it is drawn (P of the parent, its confidence, and how many were drawn there before), so the
@@ -56,7 +56,8 @@ enum {
     REFRESH = 128, /* iterations between two that time plain decoding */
 };
 
-static const double SAVINGS = 4, START = 2, ASIDE = 0.01; /* plain steps */
+/* In plain steps; a text starts with PROVEN where drafting paid in the texts before. */
+static const double SAVINGS = 8, START = 2, PROVEN = 3, ASIDE = 0.01;
 static const double RETRIEVED_PER_TOKEN = 2;              /* guesses, of the match */
 static const double FADE = 1.0 / 32; /* of the rate that becomes the price */
 
@@ -376,7 +377,7 @@ static void look_at_text(const struct esp_draft *d, struct state *s)
 {
     bool pays = s->tokens * s->verify[1] > s->seconds;
     if (d->text_length < s->length && pays)
-        s->account = START;
+        s->account = PROVEN;
     else if (d->text_length < s->length)
         s->account = fmax(fmin(s->account, START), START / 2);
     if (d->text_length < s->length)
@@ -518,7 +519,7 @@ static int draft(struct esp_draft *d)
  * that? Texts differ: in a list or a refrain the draft is right far more often than it says. */
 static void learn_shift(struct state *s, const struct esp_iteration *it)
 {
-    static const double step = 0.15, kept = 0.9, most = 2;
+    static const double step = 0.05, kept = 0.97, most = 2;
     const struct esp_tree *tree = &it->tree;
     s->shift *= kept; /* also where nothing was drafted: or it would never be tried again */
     for (int i = 0; i <= it->path_length; i++) {
