@@ -15,6 +15,9 @@ check "empty lines are no prompts" test "$(number prompts 1)" = 3
 check "--prompts takes the first ones" sh -c "$bench ar --prompts 2 --json | grep -q '\"prompts\":[^0-9]*2,'"
 check "there are three choices" test "$(grep -c '"drafter"' "$work/json")" = 3
 check "the first is what the others are compared with" test "$(number speedup 1)" = 1
+check "also on the prompt where that is least" test "$(number least_speedup 1)" = 1
+check "which is no more than on all" sh -c "echo '$(number speedup 2) $(number least_speedup 2)' |
+    awk '{ exit !(\$2 > 0 && \$2 <= 1.001 * \$1) }'"
 check "plain decoding has a token per iteration" test "$(number block_efficiency 1)" = 1
 check "the others have more" sh -c "echo '$(number block_efficiency 2) $(number block_efficiency 3)' |
     awk '{ exit !(\$1 > 1 && \$2 > 1) }'"

@@ -22,7 +22,9 @@ enum { MOST_CHOICES = 64 };
 struct bench {
     const struct cli_options *o;
     struct esp_engine *engine;
-    struct cli_choice *choice; /* (count) */
+    struct cli_choice *choice;  /* (count) */
+    double least[MOST_CHOICES]; /* speedup over the first one on the prompt where it is least;
+                                   0: none */
     int count;
     struct cli_prompts list;
     int prompts;    /* counted */
@@ -95,6 +97,11 @@ static int run_prompt(struct bench *b, const struct cli_prompt *prompt, bool cou
         if (counted)
             cli_choice_count(choice);
     }
+    for (int i = 0; i < b->count && counted && b->choice[0].latest > 0; i++) {
+        const double speedup = b->choice[i].latest / b->choice[0].latest;
+        if (speedup > 0 && !(b->least[i] > 0 && b->least[i] < speedup))
+            b->least[i] = speedup;
+    }
     b->prompts += counted;
     return ESP_OK;
 }
@@ -131,20 +138,24 @@ static void print_table(const struct bench *b)
     int wide = 6;
     for (int i = 0; i < b->count; i++)
         wide = (int)strlen(b->choice[i].spec) > wide ? (int)strlen(b->choice[i].spec) : wide;
-    esp_safe_print(stdout,
-                   "%d prompt%s, at most %d tokens each, temperature %g; speedup over %s\n\n",
-                   b->prompts, b->prompts == 1 ? "" : "s", b->o->tokens,
-                   b->o->session.values.temperature, b->choice[0].spec);
-    printf("%-*s          tokens/s  speedup  tok/iter   path  path/depth  accepted  nodes  "
+    esp_safe_print(
+        stdout,
+        "%d prompt%s, at most %d tokens each, temperature %g; speedup over %s, and on the "
+        "prompt where it is least\n\n",
+        b->prompts, b->prompts == 1 ? "" : "s", b->o->tokens, b->o->session.values.temperature,
+        b->choice[0].spec);
+    printf("%-*s          tokens/s  speedup   least  tok/iter   path  path/depth  accepted  "
+           "nodes  "
            "iterations  TTFT ms        TPOT ms\n",
            wide, "choice");
     for (int i = 0; i < b->count; i++) {
         const struct cli_choice *c = &b->choice[i];
         const struct esp_acceptance *a = &c->acceptance;
         const double iterations = a->iterations > 0 ? a->iterations : 1;
-        esp_safe_print(stdout, "%-*s  %7.1f +- %5.1f  %6.2fx  %8.2f  %5.2f  ", wide, c->spec,
-                       cli_mean(&c->speed), cli_deviation(&c->speed), speedup(b, c),
-                       1 + (double)a->accepted / iterations, (double)a->accepted / iterations);
+        esp_safe_print(stdout, "%-*s  %7.1f +- %5.1f  %6.2fx  %5.2fx  %8.2f  %5.2f  ", wide,
+                       c->spec, cli_mean(&c->speed), cli_deviation(&c->speed), speedup(b, c),
+                       b->least[i], 1 + (double)a->accepted / iterations,
+                       (double)a->accepted / iterations);
         print_share((double)a->accepted, (double)a->deepest);
         print_share((double)a->accepted, (double)a->drafted);
         printf("  %5.1f  %10.1f  %7.2f  %5.2f +- %4.2f\n", (double)a->drafted / iterations,
@@ -166,6 +177,7 @@ static int print_json(const struct bench *b)
         cli_json_choice(choice, c->session);
         cli_add_series(choice, "tokens_per_second", &c->speed);
         cJSON_AddNumberToObject(choice, "speedup", speedup(b, c));
+        cJSON_AddNumberToObject(choice, "least_speedup", b->least[i]);
         cli_add_series(choice, "first_token_ms", &c->first_token);
         cli_add_series(choice, "token_ms", &c->token);
         cli_add_series(choice, "iterations", &c->iterations);

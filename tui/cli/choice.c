@@ -90,9 +90,10 @@ void cli_choice_count(struct cli_choice *choice)
 {
     struct esp_stats s;
     esp_session_stats(choice->session, &s);
+    choice->latest = s.generated_tokens > 0 ? cli_speed(&s) : 0;
     if (s.generated_tokens == 0)
         return;
-    cli_count(&choice->speed, cli_speed(&s));
+    cli_count(&choice->speed, choice->latest);
     cli_count(&choice->first_token, 1e3 * s.first_token_seconds);
     cli_count(&choice->token, 1e3 * s.decode_seconds / s.generated_tokens);
     cli_count(&choice->tokens, s.generated_tokens);

@@ -29,6 +29,7 @@ struct cli_choice {
     struct esp_acceptance acceptance;
     /* Speed in tokens per second, times in ms, tokens and iterations of a continuation. */
     struct cli_series speed, first_token, token, tokens, iterations;
+    double latest; /* speed of the last run that was counted; 0: it gave no token */
 };
 
 void cli_count(struct cli_series *series, double value);
