@@ -12,10 +12,10 @@ enum { EXACT = 16, FILE_SIZE = 1 << 17, SHORTEST = 8 /* octave 0: below 2^8 toke
 
 /* What a row more costs where nobody has measured it, as a share of one row. */
 static const double NOMINAL_ROW = 1.0 / 16; /* of a pass, as on processors with tile units */
-static const double OPTIMISTIC = 0.03;
-/* Weight that is left after a sample of another class, and after one of plain decoding; below
- * TRUSTED samples, what was measured counts in part only. */
-static const double LEFT = 0.998, LEFT_PLAIN = 0.9995, TRUSTED = 3;
+static const double OPTIMISTIC = 0.03, HOPE = 0.7;
+/* Weight that is left after a sample of another class, and after one of plain decoding; samples
+ * from which on no hope is needed; how many samples the line counts as. */
+static const double LEFT = 0.998, LEFT_PLAIN = 0.9995, TRUSTED = 3, SCATTER = 4;
 
 /* Classes: every number of rows up to 16, then four to an octave. */
 static int class_of(int rows)
@@ -49,16 +49,37 @@ static double quartile(const struct esp_cost_class *c)
     return sorted[(c->count - 1) / 4];
 }
 
-/* Seconds of a class that has samples: while there are few, or they are old, an optimist
- * believes them in part only, so that a size that was slow by chance is tried again. */
+/* What a row more costs: the slope of the line through the pass of one row that is closest to
+ * all classes, by their weights. Where little is known, or it is old, OPTIMISTIC pulls it down.
+ */
+static double slope_of(const struct esp_cost_curve *curve)
+{
+    static const double pull = 8; /* as strong as half a sample of five rows */
+    const double one = quartile(&curve->class[0]);
+    double sum = pull * OPTIMISTIC * one, squares = pull;
+    for (int i = 1; i < ESP_COST_CLASSES; i++) {
+        const struct esp_cost_class *c = &curve->class[i];
+        const double more = rows_of(i) - 1, weight = c->weight - 1; /* one may be a hiccup */
+        if (c->count == 0 || weight <= 0)
+            continue;
+        sum += weight * more * fmax(quartile(c) - one, 0);
+        squares += weight * more * more;
+    }
+    return sum / squares;
+}
+
+/* Seconds of a class that has samples. They are scattered by more than a row costs, so they are
+ * believed in part, and the line through all classes in part. Where there are few, the line is
+ * taken a little lower, so that a size that was slow by chance is tried again if it may pay. */
 static double believed(const struct esp_cost_curve *curve, int class)
 {
     const struct esp_cost_class *c = &curve->class[class], *one = &curve->class[0];
-    double share = fmin(c->weight / TRUSTED, 1), found = quartile(c);
+    double share = c->weight / (c->weight + SCATTER), found = quartile(c);
+    double hope = HOPE + (1 - HOPE) * fmin(c->weight / TRUSTED, 1);
     if (class == 0 || one->count == 0)
         return found;
-    double hoped = quartile(one) * (1 + OPTIMISTIC * (rows_of(class) - 1));
-    return hoped < found ? share * found + (1 - share) * hoped : found;
+    return share * found +
+           (1 - share) * (quartile(one) + hope * curve->slope * (rows_of(class) - 1));
 }
 
 /* Pools neighbours that are out of order (isotonic regression). */
@@ -67,6 +88,7 @@ static void fit(struct esp_cost_curve *curve)
     double value[ESP_COST_CLASSES], weight[ESP_COST_CLASSES];
     int width[ESP_COST_CLASSES], blocks = 0;
     curve->knots = 0;
+    curve->slope = curve->class[0].count > 0 ? slope_of(curve) : 0;
     for (int i = 0; i < ESP_COST_CLASSES; i++) {
         const struct esp_cost_class *c = &curve->class[i];
         if (c->count == 0)
@@ -111,7 +133,9 @@ static double value_at(const struct esp_cost_curve *curve, int rows)
         return curve->seconds[0];
     while (at <= last && curve->rows[at] < rows)
         at++;
-    if (at > last) {
+    if (at > last && curve->slope > 0)
+        return curve->seconds[last] + HOPE * curve->slope * (rows - curve->rows[last]);
+    if (at > last) { /* plain decoding was never measured */
         double known = 1 + OPTIMISTIC * (curve->rows[last] - 1);
         return curve->seconds[last] * (1 + OPTIMISTIC * (rows - 1)) / known;
     }
@@ -205,13 +229,14 @@ double esp_costs_draft(const struct esp_costs *costs, int rows)
 
 static const double LONGEST = 1e4; /* seconds of a pass that are believed */
 
-/* A curve is stored as pairs of class and seconds. */
+/* A curve is stored as class, seconds and weight of each class. */
 static void read_curve(const cJSON *array, struct esp_cost_curve *curve)
 {
     const cJSON *item;
     cJSON_ArrayForEach(item, array)
     {
         const cJSON *class = cJSON_GetArrayItem(item, 0), *took = cJSON_GetArrayItem(item, 1);
+        const cJSON *weight = cJSON_GetArrayItem(item, 2);
         if (!cJSON_IsNumber(class) || !cJSON_IsNumber(took) || !(class->valuedouble >= 0) ||
             !(class->valuedouble < ESP_COST_CLASSES) || !(took->valuedouble > 0) ||
             !(took->valuedouble < LONGEST))
@@ -219,7 +244,11 @@ static void read_curve(const cJSON *array, struct esp_cost_curve *curve)
         struct esp_cost_class *c = &curve->class[(int)class->valuedouble];
         if (!c->fresh)
             *c = (struct esp_cost_class){
-                .sample = {took->valuedouble}, .count = 1, .next = 1, .weight = TRUSTED};
+                .sample = {took->valuedouble},
+                .count = 1,
+                .next = 1,
+                .weight = cJSON_IsNumber(weight) ? fmin(fmax(weight->valuedouble, 0), TRUSTED)
+                                                 : TRUSTED};
     }
     fit(curve);
 }
@@ -252,8 +281,8 @@ static cJSON *curves_array(const struct esp_cost_curve *curves)
         for (int i = 0; i < ESP_COST_CLASSES; i++) {
             const struct esp_cost_class *c = &curves[j].class[i];
             if (c->count > 0)
-                cJSON_AddItemToArray(array,
-                                     cJSON_CreateDoubleArray((double[]){i, quartile(c)}, 2));
+                cJSON_AddItemToArray(
+                    array, cJSON_CreateDoubleArray((double[]){i, quartile(c), c->weight}, 3));
         }
         cJSON_AddItemToArray(octaves, array);
     }

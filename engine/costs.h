@@ -5,10 +5,10 @@
  * target verifies (the target's pass, the choice, the commit). Plain decoding is verify(1).
  *
  * A class of row counts stands for a few samples, of which the lower quartile counts (nothing
- * makes a pass quicker than it is); classes are pooled until more rows never cost less, and
- * interpolated between. Beyond what was measured a curve goes on as an optimist would draw it,
- * so that a size is tried if it may pay, and then is known. Few or old samples are believed in
- * part, so that a size that was slow by chance is tried again.
+ * makes a pass quicker than it is); they are drawn towards a line through all classes, pooled
+ * until more rows never cost less, and interpolated between. Beyond what was measured a curve
+ * goes on with a part of that line's slope, so that a size is tried if it may pay, and then is
+ * known. Few or old samples count less, so that a size that was slow by chance is tried again.
  *
  * A pass over a long text takes longer, so there is a pair of curves for each octave of the
  * text's length. Drafters see no clock: a test plants curves, and the same code runs on them.
@@ -37,6 +37,7 @@ struct esp_cost_curve {
     /* Of the classes seen, in order: rows, and seconds that never fall. */
     int knots;
     double rows[ESP_COST_CLASSES], seconds[ESP_COST_CLASSES];
+    double slope; /* seconds that a row more costs, about; 0: not known */
 };
 
 struct esp_costs {

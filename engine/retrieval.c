@@ -4,8 +4,7 @@
 #include <math.h>
 
 static const double KEPT = 0.97; /* of what was learned, with each tested place */
-static const double PRIOR = 0.5; /* the rate before anything is known, */
-static const double WEIGHT = 2;  /* which counts as so many promised guesses */
+static const double WEIGHT = 2;  /* promised guesses that the prior counts as */
 static const double MOST = 0.98; /* no guess is surer */
 
 static int class_of(int match)
@@ -29,7 +28,7 @@ int esp_retrieval_find(struct esp_retrieval *r, const int32_t *text, int length,
 double esp_retrieval_rate(const struct esp_retrieval *r, const struct esp_guess *guess)
 {
     const int class = class_of(r->match);
-    const double trust = (r->right[class] + PRIOR * WEIGHT) / (r->promised[class] + WEIGHT);
+    const double trust = (r->right[class] + r->prior * WEIGHT) / (r->promised[class] + WEIGHT);
     return fmin((double)guess->q * trust, MOST);
 }
 

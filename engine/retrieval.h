@@ -20,6 +20,7 @@ struct esp_retrieval {
     struct esp_suffix suffix;
     struct esp_guess guesses[ESP_GUESSES]; /* of this iteration; parents before children */
     int count, match;                      /* match: tokens, 0: none */
+    double prior;                          /* the rate before anything is known */
     double right[ESP_MATCH_CLASSES];       /* guesses that came true, fading */
     double promised[ESP_MATCH_CLASSES];    /* and the sum of their q */
 };

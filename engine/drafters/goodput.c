@@ -25,10 +25,10 @@
  * tree never favours a token and rules for such draws are exact.
  *
  * There is a second tree to choose from, what followed the same words before (retrieval.h). It
- * takes no draft pass, only rows. It is verified instead of the draft model's where its rows are
- * expected to gain more than such trees gained of late, also while the draft model is not asked
- * at all. Nothing of it is drawn: above temperature 0 the target draws as it does without a tree,
- * and goes on where the tree has that token. It has an account of its own.
+ * takes no draft pass, only rows. It is verified instead of the draft model's where its rows
+ * are expected to gain more than such trees gained of late, also while the draft model is not
+ * asked at all. Nothing of it is drawn: above temperature 0 the target draws as it does without
+ * a tree, and goes on where the tree has that token. It has an account of its own.
  *
  * There is no clock in here and nothing to tune: costs come from d->costs.
  */
@@ -53,13 +53,14 @@ enum {
     LOOK = 16, /* rows that may come as a class */
     SHORTEST_WAIT = 16,
     LONGEST_WAIT = 512,
-    REFRESH = 128, /* iterations between two that time plain decoding */
+    REFRESH = 64, /* iterations between two that time plain decoding */
 };
 
 /* In plain steps; a text starts with PROVEN where drafting paid in the texts before. */
 static const double SAVINGS = 8, START = 2, PROVEN = 3, ASIDE = 0.01;
-static const double RETRIEVED_PER_TOKEN = 2;              /* guesses, of the match */
-static const double FADE = 1.0 / 32; /* of the rate that becomes the price */
+static const double RETRIEVED_PER_TOKEN = 2;         /* guesses, of the match */
+static const double RIGHT = 0.5, RIGHT_DRAWN = 0.25; /* of them, before any was tested */
+static const double FADE = 1.0 / 32;                 /* of the rate that becomes the price */
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, 256, 64, .help = "nodes at most"},
@@ -416,6 +417,7 @@ static int retrieve(const struct esp_draft *d, struct state *s, double *value)
         .least = 0.25 * row_price(s, 0),
     };
     r->count = 0;
+    r->prior = d->greedy ? RIGHT : RIGHT_DRAWN;
     if (s->budget < 1 || esp_param(d->params, RETRIEVAL) == 0)
         return ESP_OK;
     int status = esp_retrieval_find(r, d->text, d->text_length, &plan);

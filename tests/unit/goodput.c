@@ -432,7 +432,7 @@ TEST(costs_rise_with_rows_and_are_believed_with_care)
     CHECK(once > 1 && once < 10, "%g", once);
     for (int i = 0; i < 8; i++)
         esp_costs_verify_took(&costs, 8, 2);
-    CHECK(fabs(esp_costs_verify(&costs, 8) - 2) < 1e-9, "%g", esp_costs_verify(&costs, 8));
+    CHECK(fabs(esp_costs_verify(&costs, 8) - 2) < 0.01, "%g", esp_costs_verify(&costs, 8));
     for (int i = 0; i < 8; i++)
         esp_costs_verify_took(&costs, 4, 3); /* out of order: pooled */
     for (int rows = 2; rows < 2000; rows++)
@@ -445,6 +445,17 @@ TEST(costs_rise_with_rows_and_are_believed_with_care)
     esp_costs_verify_took(&costs, 1, 7);
     esp_costs_at(&costs, 100);
     CHECK(esp_costs_verify(&costs, 1) == 1);
+}
+
+/* A size that nobody tried costs what its neighbours say, a little less. */
+TEST(a_size_that_was_not_tried_costs_about_what_a_row_costs)
+{
+    memset(&costs, 0, sizeof costs);
+    for (int i = 0; i < 4; i++)
+        for (int rows = 1; rows <= 4; rows++)
+            esp_costs_verify_took(&costs, rows, 1 + 0.25 * (rows - 1));
+    const double row = (esp_costs_verify(&costs, 12) - esp_costs_verify(&costs, 4)) / 8;
+    CHECK(row > 0.12 && row < 0.25, "%g", row);
 }
 
 TEST(costs_are_kept_and_no_file_does_harm)
@@ -467,13 +478,16 @@ TEST(costs_are_kept_and_no_file_does_harm)
     memset(&again, 0, sizeof again);
     esp_costs_turn(&costs, "a");
     esp_costs_turn(&again, "a");
-    esp_costs_verify_took(&costs, 1, 0.5);
-    esp_costs_verify_took(&again, 4, 0.75);
+    for (int i = 0; i < 3; i++) { /* fewer samples are believed in part only */
+        esp_costs_verify_took(&costs, 1, 0.5);
+        esp_costs_verify_took(&again, 4, 0.75);
+    }
     esp_costs_save(&costs);
     esp_costs_save(&again); /* adds what it has measured, and keeps the rest */
     memset(&costs, 0, sizeof costs);
     esp_costs_turn(&costs, "a");
-    CHECK(esp_costs_verify(&costs, 1) == 0.5 && esp_costs_verify(&costs, 4) == 0.75);
+    CHECK(esp_costs_verify(&costs, 1) == 0.5 &&
+          fabs(esp_costs_verify(&costs, 4) - 0.75) < 0.05);
     esp_costs_turn(&costs, "b");
     CHECK(esp_costs_verify(&costs, 1) == 0);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
