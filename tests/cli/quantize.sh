@@ -8,6 +8,9 @@ text() { $ESPALIER generate -p "Once upon a time" -n 24 --temp 0 --drafter "$1" 
 
 check "a target is written" $q $target "$work/t.gguf" --type bf16 >"$work/said"
 check "the loss of no rounding is none" grep -q '^loss  *0\.00 %' "$work/said"
+check "a built-in model is named as in the list" sh -c "$q fairytale-target '$work/named.gguf' --type bf16 >/dev/null &&
+    cmp '$work/t.gguf' '$work/named.gguf'"
+check "a name that no model has" fails 1 "nomodel" $q nomodel "$work/none.gguf" --type q8_0
 check "a draft is written" $q $draft "$work/d.gguf" --type BF16 >/dev/null
 check "the same text" test "$(text dynatree "$work/t.gguf" "$work/d.gguf")" = "$(text dynatree $target $draft)"
 check "a file and a folder are a pair" test "$(text linear "$work/t.gguf" $draft)" = "$(text linear $target $draft)"

@@ -102,6 +102,9 @@ int cli_take_models(struct cli_options *options);
  * `later`: names of which there is no model stay, and who opens them says so. Returns as above.
  */
 int cli_find_models(struct cli_options *options, bool later);
+/* The same for a command whose first argument is a model to be read. Returns false after
+ * printing a sentence. */
+bool cli_find_source(struct cli_options *options);
 /* Says on standard error that the model's chat template is not known, if that matters. */
 void cli_note_chat(const struct esp_engine *engine, const struct esp_session *session);
 

@@ -8,6 +8,8 @@ static int run(struct cli_options *o)
 {
     char err[512];
     const int width = o->engine.width > 0 ? o->engine.width : 1;
+    if (!cli_find_source(o))
+        return EXIT_BAD;
     if (esp_model_inflate(o->arguments[0], o->arguments[1], width, o->engine.layers, err,
                           sizeof err) < 0)
         return cli_fail(err);

@@ -104,6 +104,11 @@ int cli_find_models(struct cli_options *o, bool later)
                : EXIT_BAD;
 }
 
+bool cli_find_source(struct cli_options *o)
+{
+    return find_model(&o->arguments[0], o->target, false);
+}
+
 void cli_note_chat(const struct esp_engine *engine, const struct esp_session *session)
 {
     char chosen[64] = "";

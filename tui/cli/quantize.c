@@ -22,6 +22,8 @@ static int run(struct cli_options *o)
                      o->arguments[1]);
         return EXIT_BAD;
     }
+    if (!cli_find_source(o))
+        return EXIT_BAD;
     bool shown = isatty(STDERR_FILENO);
     int status =
         esp_model_quantize(o->arguments[0], o->arguments[1], o->type, o->force, &report,
