@@ -105,7 +105,7 @@ endif
 
 .PHONY: fuzz fuzz-tests
 .PHONY: print-public-headers
-.PHONY: all cuda cuda-kit check-cuda bench-cuda bench-cpu bench-attention demo race check asan headless install uninstall clean help deps deps-check tests pages
+.PHONY: all cuda cuda-kit check-cuda bench-cuda bench-cpu bench-attention bench-counted demo race check asan headless install uninstall clean help deps deps-check tests pages
 
 # ---------------------------------------------------------------- what is shown
 
@@ -142,6 +142,7 @@ help:
 	@echo 'make check-cuda   on a machine with a GPU: the tests of the CUDA backend'
 	@echo 'make bench-cuda   on a machine with a GPU: its speed, as tables'
 	@echo 'make bench-cpu    speed of the CPU backend for every weight type, as a table'
+	@echo 'make bench-counted  what drafters are worth at costs that are given, without a clock'
 	@echo 'make bench-attention  time of the CPU backend'"'"'s attention by the order of a tree, as CSV'
 	@echo 'make cuda-kit     $(KIT): what those two need, to be carried there and run'
 	@echo 'make headless     $(BUILD)/headless/espalier: no ncurses, readline or graphviz'
@@ -471,6 +472,10 @@ bench-cpu: $(BUILD)/tests/cpu/bench
 
 # BENCH='64 256': sizes of trees.
 bench-attention: $(BUILD)/tests/cpu/attention
+	@$< $(BENCH)
+
+# BENCH='0.6 0.06 0.05 goodput linear:K=3': temperature, cost of a row and of a draft pass, choices.
+bench-counted: $(BUILD)/tests/cpu/counted
 	@$< $(BENCH)
 
 # ---------------------------------------------------------------- fuzzing
