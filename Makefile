@@ -288,7 +288,7 @@ $(BUILD)/emu/%.o: %
 	$(call say,CXX,$<)$(CXX) $(CXX_CFLAGS) -x c++ -c -o $@ $<
 
 $(BUILD)/emu/libespalier-cuda.so: $(EMU_OBJ) $(EMU_CUDA_OBJ) $(CUDA_SHARED)
-	$(call say,LINK,$@)$(CXX) $(CFLAGS) $(EXTRA) -shared -o $@ $^
+	$(call say,LINK,$@)$(CXX) $(CFLAGS) $(EXTRA) -shared -Wl,-Bsymbolic-functions -o $@ $^
 
 $(BUILD)/tests/emu/unit/%: $(BUILD)/emu/tests/emu/unit/%.cpp.o $(EMU_OBJ) $(BUILD)/obj/tests/check.o
 	@mkdir -p $(@D)

@@ -2,7 +2,7 @@
  *
  * A switch saves what the calling convention says a function must keep and swaps the stack
  * pointer: a few nanoseconds in assembly on x86-64 and aarch64, ucontext elsewhere. The
- * address sanitizer is told of each switch. Stacks lie between guard pages and are reused.
+ * address sanitizer is told of each switch from and to the host. Stacks lie between guard pages and are reused.
  */
 #ifndef EMU_FIBRE_H
 #define EMU_FIBRE_H
