@@ -1,11 +1,11 @@
 /* add.cu - what attention or the MLP adds to the residual stream, where it is changed first: by
  * an RMSNorm of its own (Gemma 2 and 3, OLMo 2), by a factor (Granite), or both; and what the
- * experts of a row add.
+ * experts of a row add. The norm that reads the row next follows in the same block.
  *
  * There is one block per row, always of the same size, so that the order of a row's sums does
  * not depend on the batch.
  */
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/norm.h"
 
 enum { THREADS = 256 };
 
@@ -17,6 +17,7 @@ struct add_args {
     size_t stride;
     int n;
     float epsilon, factor;
+    struct esp_cuda_norm_args next; /* stride = 0: there is none */
 };
 
 /* Column i of what is added to a row: of experts a sum in the order of their numbers. */
@@ -30,7 +31,9 @@ static __device__ __forceinline__ float branch_of(const struct add_args &a, int 
     return sum;
 }
 
-static __global__ void add_kernel(struct esp_cuda_arrays at, struct add_args a)
+/* normed: (rows, stride) what `next` makes. */
+template <typename T>
+static __global__ void add_kernel(struct esp_cuda_arrays at, struct add_args a, T *normed)
 {
     ESP_SHARED(float, room);
     const int row = blockIdx.x;
@@ -43,37 +46,41 @@ static __global__ void add_kernel(struct esp_cuda_arrays at, struct add_args a)
     }
     if (a.norm)
         scale = 1.0f / sqrtf(esp_block_sum(sum, room) / (float)a.n + a.epsilon);
+    float *x = a.x + row * a.stride;
     for (int i = threadIdx.x; i < a.n; i += blockDim.x) {
         const float branch = branch_of(a, row, i);
         const float value = a.norm ? branch * scale * a.norm[i] : branch;
-        a.x[(size_t)row * a.stride + i] += value * a.factor;
+        x[i] += value * a.factor;
     }
+    if (a.next.stride > 0)
+        esp_cuda_write_norm(at, a.next, row, x, normed + row * a.stride, room);
 }
 
-static void launch(struct esp_cuda_cache *c, const float *branch, const float *norm, int used,
-                   int rows)
+template <typename T>
+void esp_cuda_add(struct esp_cuda_cache *c, bool experts, const float *norm,
+                  const struct esp_cuda_norm *next, int rows)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    const struct esp_model_desc *d = w->desc;
     cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
-    const struct add_args a = {branch,
+    const struct esp_cuda_norm_args none = {};
+    const struct add_args a = {experts ? c->pair_out : c->branch,
                                norm,
-                               used,
+                               experts ? d->experts_used : 0,
                                c->routing,
                                c->x,
                                c->hidden,
-                               w->desc->hidden,
-                               w->desc->norm_epsilon,
-                               w->desc->residual_scale != 0 ? w->desc->residual_scale : 1.0f};
-    ESP_LAUNCH(add_kernel, dim3(rows), dim3(THREADS), THREADS / ESP_WARP * sizeof(float),
-               stream, c->at, a);
+                               d->hidden,
+                               d->norm_epsilon,
+                               d->residual_scale != 0 ? d->residual_scale : 1.0f,
+                               next ? esp_cuda_norm_args_of(c, next) : none};
+    ESP_LAUNCH((add_kernel<T>), dim3(rows), dim3(THREADS), THREADS / ESP_WARP * sizeof(float),
+               stream, c->at, a, (T *)c->normed);
 }
 
-void esp_cuda_add(struct esp_cuda_cache *c, const float *norm, int rows)
-{
-    launch(c, c->branch, norm, 0, rows);
-}
-
-void esp_cuda_add_experts(struct esp_cuda_cache *c, const float *norm, int rows)
-{
-    launch(c, c->pair_out, norm, esp_cuda_weights_of(&c->base)->desc->experts_used, rows);
-}
+template void esp_cuda_add<float>(struct esp_cuda_cache *, bool, const float *,
+                                  const struct esp_cuda_norm *, int);
+template void esp_cuda_add<esp_bf16>(struct esp_cuda_cache *, bool, const float *,
+                                     const struct esp_cuda_norm *, int);
+template void esp_cuda_add<esp_f16>(struct esp_cuda_cache *, bool, const float *,
+                                    const struct esp_cuda_norm *, int);

@@ -1,5 +1,5 @@
-/* attention.cu - tree attention of exact mode: queries of a batch over the prefix and over their
- * own ancestors, in one order of sums. That of default mode is attention_mma.cu.
+/* attention.cu - tree attention of exact mode: queries of a batch over the prefix and over
+ * their own ancestors, in one order of sums. That of default mode is attention_mma.cu.
  *
  * The keys that a query sees, in order, are the cache rows of the prefix and then the listed
  * rows behind it (embed.cu). That order, not the place in the cache, decides the order of every
@@ -10,17 +10,15 @@
  * A block computes one chunk for up to 16 queries of one key/value head (several rows and all
  * heads of a group, so that a tile of the cache is read once for all of them). Tiles that all
  * these queries see at the same places are staged in shared memory. For other tiles (those of
- * the tree) each query gathers the rows of its list. A second kernel joins the chunks
- * ("split-KV").
+ * the tree) each query gathers the rows of its list, from the cache or from shared memory. How
+ * the chunks are joined is in attention.h.
  *
  * With a window of the text (see struct esp_window), the sinks are a part of their own, behind
- * the chunks, because queries ask them at another position. Of the tokens that have been dropped
- * from the cache, those beyond a multiple of ESP_CUDA_CHUNK shift the chunks: so the chunk and
- * the lane of a key follow from its position in the text.
+ * the chunks, because queries ask them at another position. Of the tokens that have been
+ * dropped from the cache, those beyond a multiple of ESP_CUDA_CHUNK shift the chunks: so the
+ * chunk and the lane of a key follow from its position in the text.
  */
 #include "kernels/cuda/attention.h"
-
-#include <limits.h>
 
 enum {
     WARPS = 4,
@@ -28,16 +26,6 @@ enum {
     EACH = 4, /* queries of a warp */
     QUERIES = WARPS * EACH,
     SPARE = 8, /* unused values after a row in shared memory, against bank conflicts */
-};
-
-template <typename T> struct attend_args {
-    const float *q, *for_sinks; /* (rows, heads, width) */
-    const T *k, *v; /* of the layer: (kv_head, cache_rows, width) */
-    float *partial;
-    int heads, group, width, cache_rows, chunks, first_row, end_row;
-    int window; /* of the layer; 0: none */
-    float cap;  /* scores become cap * tanh(score / cap); 0: they do not */
-    const float *sink_logit; /* (heads) or NULL */
 };
 
 /* The sums of one query over the keys so far. */
@@ -85,13 +73,16 @@ static __device__ __forceinline__ void add_value(struct state<DIMS> &s, float we
             s.out[i] = fmaf(weight, esp_to_float(value[lane + ESP_WARP * i]), s.out[i]);
 }
 
-/* Rows start..start+31 of a key/value head into shared memory; zeros before 0 and past `end`. */
+/* Rows start..start+31 of a key/value head into shared memory; zeros before 0 and past `end`.
+ * Rows from `fresh` on are left out. */
 template <typename T>
-static __device__ void stage(T *to, const T *from, int start, int end, int width)
+static __device__ void stage(T *to, const T *from, int start, int end, int fresh, int width)
 {
     const int eights = width / 8;
     for (int i = threadIdx.x; i < ESP_WARP * eights; i += THREADS) {
         const int row = i / eights, at = i % eights * 8;
+        if (start + row >= fresh && start + row < end)
+            continue;
         esp_eight<T> eight;
         if (start + row >= 0 && start + row < end)
             eight = esp_load_eight(from + (size_t)(start + row) * width + at);
@@ -99,12 +90,24 @@ static __device__ void stage(T *to, const T *from, int start, int end, int width
     }
 }
 
-/* Takes a tile whose rows differ from query to query: for query number `index` of the warp. */
+/* Keys or values of a head: in the cache, and those of the pass perhaps in shared memory. */
+template <typename T> struct source {
+    const T *cached, *made;
+    int width, fresh; /* fresh: the first row of `made` */
+
+    __device__ __forceinline__ const T *operator[](int row) const
+    {
+        return row < fresh ? cached + (size_t)row * width
+                           : made + (row - fresh) * (width + SPARE);
+    }
+};
+
+/* Takes a tile whose rows differ from query to query. */
 template <typename T, int DIMS>
-static __device__ void gather_tile(const struct esp_cuda_arrays &at,
-                                   const struct attend_args<T> &a, const struct esp_cuda_query &query,
-                                   const float *q, const T *k, const T *v, int start,
-                                   struct state<DIMS> &s)
+static __device__ void
+gather_tile(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
+            const struct esp_cuda_query &query, const float *q, const struct source<T> &k,
+            const struct source<T> &v, int start, struct state<DIMS> &s)
 {
     const int lane = threadIdx.x % ESP_WARP, rank = start + lane;
     if (start >= query.length || start + ESP_WARP <= query.from)
@@ -116,23 +119,22 @@ static __device__ void gather_tile(const struct esp_cuda_arrays &at,
         row = rank;
     else if (rank < query.length)
         row = at.seen[(size_t)query.row * at.seen_stride + rank - query.contiguous];
-    const float score = 
-        row >= 0 ? esp_cuda_capped(a.cap, dot(q, k + (size_t)row * a.width, a.width)) : 0.0f;
+    const float score = row >= 0 ? esp_cuda_capped(a.cap, dot(q, k[row], a.width)) : 0.0f;
     const float weight = weigh(s, score, row >= 0);
 #pragma unroll 1
     for (int i = 0; i < ESP_WARP; i++) {
         const int other = __shfl_sync(ESP_ALL_LANES, row, i);
         const float share = __shfl_sync(ESP_ALL_LANES, weight, i);
         if (other >= 0)
-            add_value(s, share, v + (size_t)other * a.width, lane, a.width);
+            add_value(s, share, v[other], lane, a.width);
     }
 }
 
 /* Takes a tile in shared memory, for all queries of the warp. */
 template <typename T, int DIMS>
-static __device__ void shared_tile(const struct attend_args<T> &a, const struct esp_cuda_query *query,
-                                   const float *const *q, const T *k, const T *v, int start,
-                                   struct state<DIMS> *s)
+static __device__ void shared_tile(const struct esp_cuda_attend<T> &a,
+                                   const struct esp_cuda_query *query, const float *const *q,
+                                   const T *k, const T *v, int start, struct state<DIMS> *s)
 {
     const int lane = threadIdx.x % ESP_WARP, stride = a.width + SPARE;
     float weight[EACH];
@@ -164,35 +166,47 @@ static __device__ __forceinline__ struct esp_cuda_query part_of(struct esp_cuda_
     return q;
 }
 
+/* The tiles of a chunk, or of the sinks, for the queries of a block. Returns how many keys the
+ * query sees that sees most. */
 template <typename T, int DIMS>
-static __global__ void __launch_bounds__(THREADS, 4)
-    attend_kernel(struct esp_cuda_arrays at, struct attend_args<T> a)
+static __device__ __forceinline__ int attend(const struct esp_cuda_arrays &at,
+                                             const struct esp_cuda_attend<T> &a,
+                                             float *q_shared, bool sinks)
 {
-    ESP_SHARED(float, q_shared); /* (QUERIES, width), then keys and values of a tile */
     T *k_shared = reinterpret_cast<T *>(q_shared + QUERIES * a.width);
     T *v_shared = k_shared + ESP_WARP * (a.width + SPARE);
+    T *k_made = v_shared + ESP_WARP * (a.width + SPARE);
+    T *v_made = k_made + ESP_CUDA_FRESH * (a.width + SPARE);
     const int warp = threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
     const int kv_head = blockIdx.x, base = blockIdx.y * QUERIES;
-    const bool sinks = blockIdx.z == gridDim.z - 1; /* or a chunk */
     const int begin = sinks ? 0 : (int)blockIdx.z * ESP_CUDA_CHUNK - at.pass->shift;
-    const int part = sinks ? a.chunks : (int)blockIdx.z;
-    const float *from = sinks ? a.for_sinks : a.q;
-    if (sinks && (at.pass->recent == 0 || at.pass->sinks == 0))
-        return;
+    const int part = sinks ? a.parts : (int)blockIdx.z;
+    const int fresh = esp_cuda_fresh_from(at, a), words = sinks ? 0 : at.pass->words;
     const T *k = a.k + (size_t)kv_head * a.cache_rows * a.width;
     const T *v = a.v + (size_t)kv_head * a.cache_rows * a.width;
+    const struct source<T> keys = {
+        k, k_made, a.width, fresh
+    };
+    const struct source<T> values = {
+        v, v_made, a.width, fresh
+    };
 
-    int longest = 0, earliest = INT_MAX;
+    int longest = 0, earliest = INT_MAX, most = 0;
     for (int i = 0; i < QUERIES; i++) {
-        const struct esp_cuda_query q = part_of(
-            esp_cuda_find_query(at, base + i, kv_head, a.group, a.first_row, a.end_row, a.window), sinks);
+        const struct esp_cuda_query whole = esp_cuda_find_query(at, a, kv_head, base + i);
+        const struct esp_cuda_query q = part_of(whole, sinks);
+        most = whole.length > most ? whole.length : most;
         longest = q.length > longest ? q.length : longest;
         earliest = q.length > 0 && q.from < earliest ? q.from : earliest;
-        for (int d = threadIdx.x; q.length > 0 && d < a.width; d += THREADS)
-            q_shared[i * a.width + d] = from[((size_t)q.row * a.heads + q.head) * a.width + d];
+        if (q.length > 0 && q.length > begin && i % WARPS == warp)
+            esp_cuda_write_query(a.heads, q.row, q.head, sinks, q_shared + i * a.width,
+                                 a.width);
     }
     if (begin >= longest)
-        return;
+        return most;
+    if (words > 0 && begin + ESP_CUDA_CHUNK > at.pass->prefix)
+        esp_cuda_make_keys(at, a, kv_head, at.pass->first, at.pass->first + at.pass->rows,
+                           k_made, v_made, a.width + SPARE, a.width);
     __syncthreads();
 
     struct esp_cuda_query query[EACH];
@@ -201,9 +215,7 @@ static __global__ void __launch_bounds__(THREADS, 4)
 #pragma unroll
     for (int j = 0; j < EACH; j++) {
         const int index = warp + WARPS * j; /* spreads a few queries over all warps */
-        query[j] = part_of(
-            esp_cuda_find_query(at, base + index, kv_head, a.group, a.first_row, a.end_row, a.window),
-            sinks);
+        query[j] = part_of(esp_cuda_find_query(at, a, kv_head, base + index), sinks);
         q[j] = q_shared + index * a.width;
         s[j].top = -INFINITY;
         s[j].weight = 0.0f;
@@ -214,15 +226,18 @@ static __global__ void __launch_bounds__(THREADS, 4)
     for (int start = begin; start < end && start < longest; start += ESP_WARP) {
         if (start + ESP_WARP <= earliest)
             continue;
-        if (!sinks && at.pass->words > 0 && start + ESP_WARP > at.pass->prefix) {
+        if (words > 0 && start + ESP_WARP > at.pass->prefix) {
 #pragma unroll
             for (int j = 0; j < EACH; j++)
-                gather_tile(at, a, query[j], q[j], k, v, start, s[j]);
+                gather_tile(at, a, query[j], q[j], keys, values, start, s[j]);
             continue;
         }
         __syncthreads();
-        stage(k_shared, k, start, longest, a.width);
-        stage(v_shared, v, start, longest, a.width);
+        stage(k_shared, k, start, longest, fresh, a.width);
+        stage(v_shared, v, start, longest, fresh, a.width);
+        esp_cuda_make_keys(at, a, kv_head, start,
+                           longest < start + ESP_WARP ? longest : start + ESP_WARP, k_shared,
+                           v_shared, a.width + SPARE, a.width);
         __syncthreads();
         shared_tile(a, query, q, k_shared, v_shared, start, s);
     }
@@ -230,8 +245,7 @@ static __global__ void __launch_bounds__(THREADS, 4)
     for (int j = 0; j < EACH; j++) {
         if (begin >= query[j].length)
             continue;
-        const size_t head = (size_t)(query[j].row - a.first_row) * a.heads + query[j].head;
-        float *to = a.partial + (head * (a.chunks + 1) + part) * (a.width + 2);
+        float *to = esp_cuda_place(a, query[j], part);
         for (int i = 0; i < DIMS; i++)
             if (lane + ESP_WARP * i < a.width)
                 to[lane + ESP_WARP * i] = s[j].out[i];
@@ -240,80 +254,94 @@ static __global__ void __launch_bounds__(THREADS, 4)
             to[a.width + 1] = s[j].weight;
         }
     }
+    return most;
 }
 
-/* Block (row, head): joins the chunks of a query to its result. */
+/* The parts of a query. */
+struct chunks {
+    static const bool EXP2 = false;
+    int shift;
+
+    __device__ __forceinline__ int of(int keys) const
+    {
+        return (keys + shift + ESP_CUDA_CHUNK - 1) / ESP_CUDA_CHUNK;
+    }
+    __device__ __forceinline__ int operator()(const struct esp_cuda_query &q) const
+    {
+        return of(q.length);
+    }
+};
+
+/* Block (kv_head, tile of queries, chunk or the sinks). Of the widest heads, shared memory has
+ * room for two blocks. */
+template <typename T, int DIMS>
+static __global__ void __launch_bounds__(THREADS, DIMS > 4 ? 2 : 4)
+    attend_kernel(struct esp_cuda_arrays at, struct esp_cuda_attend<T> a)
+{
+    /* (QUERIES, width), keys and values of a tile, keys and values of the pass */
+    ESP_SHARED(float, shared);
+    const bool sinks = blockIdx.z == gridDim.z - 1, of_sinks = esp_cuda_of_sinks(at.pass);
+    const struct chunks used = {at.pass->shift};
+    if (sinks)
+        esp_cuda_append(at, a, blockIdx.x);
+    if (sinks && !of_sinks)
+        return;
+    const int most = attend<T, DIMS>(at, a, shared, sinks), parts = used.of(most);
+    if (most > 0 && (sinks || (int)blockIdx.z < parts))
+        esp_cuda_join_tile(at, a, QUERIES, used, parts + of_sinks,
+                           reinterpret_cast<int *>(shared));
+}
+
 template <typename T>
-static __global__ void join_kernel(struct esp_cuda_arrays at, struct attend_args<T> a,
-                                   int head_dim, T *out, size_t out_stride)
+static __global__ void join_kernel(struct esp_cuda_arrays at, struct esp_cuda_attend<T> a)
 {
-    const int head = blockIdx.y;
-    const struct esp_cuda_query q =
-        esp_cuda_find_query(at, blockIdx.x, 0, 1, a.first_row, a.end_row, a.window);
-    const int count = (q.length + at.pass->shift + ESP_CUDA_CHUNK - 1) / ESP_CUDA_CHUNK;
-    if (q.length > 0)
-        esp_cuda_join_parts<false>(
-            a.partial + ((size_t)blockIdx.x * a.heads + head) * (a.chunks + 1) * (a.width + 2),
-            count, a.chunks, q.sinks > 0, a.width, a.sink_logit ? a.sink_logit + head : NULL,
-            head_dim, out + (size_t)q.row * out_stride + (size_t)head * head_dim);
+    const struct chunks used = {at.pass->shift};
+    esp_cuda_join_queries(at, a, blockIdx.y, blockIdx.x * ESP_CUDA_JOINED, ESP_CUDA_JOINED,
+                          used);
 }
 
-static size_t shared_bytes(int width, size_t value)
+static size_t shared_bytes(int width, bool fresh, size_t value)
 {
-    return QUERIES * (size_t)width * sizeof(float) +
-           2 * ESP_WARP * (size_t)(width + SPARE) * value;
+    const int rows = 2 * ESP_WARP + (fresh ? 2 * ESP_CUDA_FRESH : 0);
+    return QUERIES * (size_t)width * sizeof(float) + (size_t)rows * (width + SPARE) * value;
 }
 
 template <typename T, int DIMS>
 static void launch(cudaStream_t stream, const struct esp_cuda_arrays &at,
-                   const struct attend_args<T> &a, dim3 grid)
+                   const struct esp_cuda_attend<T> &a, dim3 grid)
 {
-    ESP_LAUNCH((attend_kernel<T, DIMS>), grid, dim3(THREADS), shared_bytes(a.width, sizeof(T)),
-               stream, at, a);
+    ESP_LAUNCH((attend_kernel<T, DIMS>), grid, dim3(THREADS),
+               shared_bytes(a.width, a.fresh, sizeof(T)), stream, at, a);
 }
 
 template <typename T>
 void esp_cuda_attention(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
                         int rows, int chunks)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    const struct esp_model_desc *d = w->desc;
-    const struct esp_cuda_backend *backend = (struct esp_cuda_backend *)w->base.backend;
-    cudaStream_t stream = backend->stream;
+    const struct esp_cuda_backend *backend =
+        (struct esp_cuda_backend *)c->base.weights->backend;
     if (!backend->exact) {
         esp_cuda_attention_mma<T>(c, held, layer, rows, chunks);
         return;
     }
-    const size_t at_layer = (size_t)layer * d->kv_heads * c->rows * c->head_width;
-    struct attend_args<T> a = {c->q,
-                               c->for_sinks,
-                               (const T *)c->k + at_layer,
-                               (const T *)c->v + at_layer,
-                               c->partial,
-                               d->heads,
-                               d->heads / d->kv_heads,
-                               (int)c->head_width,
-                               c->rows,
-                               c->chunks,
-                               0,
-                               0,
-                               d->layer[layer].window,
-                               d->attention_cap,
-                               held->sink_logit};
+    struct esp_cuda_attend<T> a = esp_cuda_attend_of<T>(c, held, layer, rows);
+    a.parts = c->chunks;
     for (; a.first_row < rows; a.first_row = a.end_row) {
         a.end_row = rows - a.first_row < c->partial_rows ? rows : a.first_row + c->partial_rows;
-        const int count = a.end_row - a.first_row;
-        const dim3 grid(d->kv_heads, (count * a.group + QUERIES - 1) / QUERIES, chunks + 1);
+        const int queries = (a.end_row - a.first_row) * a.group;
+        const dim3 grid(a.heads.kv_heads, (queries + QUERIES - 1) / QUERIES, chunks + 1);
+        a.done = esp_cuda_done(c, queries < QUERIES ? queries : QUERIES, chunks);
         if (a.width <= ESP_WARP)
-            launch<T, 1>(stream, c->at, a, grid);
+            launch<T, 1>(backend->stream, c->at, a, grid);
         else if (a.width <= 2 * ESP_WARP)
-            launch<T, 2>(stream, c->at, a, grid);
+            launch<T, 2>(backend->stream, c->at, a, grid);
         else if (a.width <= 4 * ESP_WARP)
-            launch<T, 4>(stream, c->at, a, grid);
+            launch<T, 4>(backend->stream, c->at, a, grid);
         else
-            launch<T, 8>(stream, c->at, a, grid);
-        ESP_LAUNCH((join_kernel<T>), dim3(count, d->heads), dim3(THREADS), 0, stream, c->at, a,
-                   d->head_dim, (T *)c->attended, c->q_width);
+            launch<T, 8>(backend->stream, c->at, a, grid);
+        if (!a.done)
+            ESP_LAUNCH((join_kernel<T>), esp_cuda_join_grid(a.heads, queries),
+                       dim3(ESP_CUDA_JOINED * ESP_WARP), 0, backend->stream, c->at, a);
     }
 }
 
@@ -323,9 +351,10 @@ void esp_cuda_attention(struct esp_cuda_cache *c, const struct esp_cuda_layer *h
 template <typename T> static int prepare(struct esp_cuda_backend *backend)
 {
     enum { WIDEST = 8 };
-    ESP_CUDA(backend, cudaFuncSetAttribute((const void *)attend_kernel<T, WIDEST>,
-                                           cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                           (int)shared_bytes(WIDEST * ESP_WARP, sizeof(T))));
+    ESP_CUDA(backend,
+             cudaFuncSetAttribute((const void *)attend_kernel<T, WIDEST>,
+                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  (int)shared_bytes(WIDEST * ESP_WARP, true, sizeof(T))));
     return ESP_OK;
 }
 

@@ -1,10 +1,41 @@
-/* attention.h - which keys a query sees, for both kinds of attention. */
+/* attention.h - what both kinds of attention share: which keys a query sees, the keys of the
+ * pass itself, and how parts of the keys are joined.
+ *
+ * The keys of a query are divided among blocks ("split-KV"), each of which leaves a part of the
+ * result. The last block of a tile of queries that comes to its end joins the parts. If there
+ * are many of them, a kernel of its own does, because all multiprocessors can take part in
+ * that.
+ *
+ * In a pass of few rows (esp_cuda_fresh) a block makes the keys of the pass itself, of what the
+ * product has left (rope.h), and the blocks of the sinks write them to the cache, where only
+ * later launches read them. In a larger one rope.cu has written them before.
+ */
 #ifndef ESP_CUDA_ATTENTION_H
 #define ESP_CUDA_ATTENTION_H
 
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/rope.h"
+
+#include <limits.h>
 
 static const float ESP_LOG2_E = 1.44269504f;
+
+template <typename T> struct esp_cuda_attend {
+    struct esp_cuda_heads heads;
+    T *k, *v;       /* of the layer: (kv_head, cache_rows, width) */
+    float *partial; /* (rows, heads, parts + 1, esp_cuda_part(width)); the last part: sinks */
+    /* (kv_head, tiles of queries) blocks that have come to their end, 0 between launches; NULL:
+     * a kernel of its own joins the parts */
+    unsigned *done;
+    T *out; /* (rows, out_stride) */
+    size_t out_stride;
+    int group, width, cache_rows, parts, first_row, end_row;
+    int window;              /* of the layer; 0: none */
+    bool fresh;              /* the keys and values of the pass are not in the cache yet */
+    float cap;               /* scores become cap * tanh(score / cap); 0: they do not */
+    const float *sink_logit; /* (heads) or NULL */
+};
+
+/* ------------------------------------------------------------------ queries */
 
 /* A query: one head of one row of a pass. */
 struct esp_cuda_query {
@@ -32,22 +63,24 @@ static __device__ __forceinline__ void esp_cuda_see_window(const struct esp_cuda
     q.from = from < q.length ? from : q.length - 1;
 }
 
+/* Query `index` of key/value head `kv_head`, counted from row a.first_row on. */
+template <typename T>
 static __device__ __forceinline__ struct esp_cuda_query
-esp_cuda_find_query(const struct esp_cuda_arrays &at, int index, int kv_head, int group,
-                    int first_row, int end_row, int window)
+esp_cuda_find_query(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
+                    int kv_head, int index)
 {
     struct esp_cuda_query q;
-    const int last = end_row < at.pass->rows ? end_row : at.pass->rows;
-    q.row = first_row + index / group;
-    q.head = kv_head * group + index % group;
+    const int last = a.end_row < at.pass->rows ? a.end_row : at.pass->rows;
+    q.row = a.first_row + index / a.group;
+    q.head = kv_head * a.group + index % a.group;
     q.length = q.contiguous = q.from = q.sinks = 0;
     if (q.row < last) {
         const bool masked = at.pass->words > 0;
         q.contiguous = masked ? at.pass->prefix : at.pass->first + q.row + 1;
         q.length = q.contiguous + (masked ? at.seen_count[q.row] : 0);
-        q.from = window > 0 && q.length > window ? q.length - window : 0;
+        q.from = a.window > 0 && q.length > a.window ? q.length - a.window : 0;
         if (at.pass->recent > 0)
-            esp_cuda_see_window(at, window, q);
+            esp_cuda_see_window(at, a.window, q);
     }
     return q;
 }
@@ -57,40 +90,191 @@ static __device__ __forceinline__ float esp_cuda_capped(float cap, float score)
     return cap > 0.0f ? cap * tanhf(score / cap) : score;
 }
 
-/* Joins the parts of a query's keys to its result. parts: rows of `width` sums, the maximum and
- * the weight; the first `used` of them, and of a query with sinks also part `of_sinks`. sink: a
- * score that takes part in the softmax and adds no value (`struct esp_layer`), or NULL. EXP2:
- * maxima are logarithms of base 2. Every thread of the block calls this. */
-template <bool EXP2, typename T>
-static __device__ void esp_cuda_join_parts(const float *parts, int used, int of_sinks,
-                                           bool sinks, int width, const float *sink,
-                                           int head_dim, T *out)
+/* ------------------------------------------------------------------ keys of the pass */
+
+/* The first row of the cache that is to be made. */
+template <typename T>
+static __device__ __forceinline__ int esp_cuda_fresh_from(const struct esp_cuda_arrays &at,
+                                                          const struct esp_cuda_attend<T> &a)
 {
-    const int count = sinks ? used + 1 : used;
-    const float score = !sink ? -INFINITY : EXP2 ? *sink * ESP_LOG2_E : *sink;
-    float top = score, weight = 0.0f;
-    for (int i = 0; i < count; i++)
-        top = fmaxf(top, parts[(i < used ? i : of_sinks) * (width + 2) + width]);
-    for (int i = 0; i < count; i++) {
-        const float *part = parts + (i < used ? i : of_sinks) * (width + 2);
-        const float below = part[width] - top;
-        weight = fmaf(part[width + 1], EXP2 ? exp2f(below) : expf(below), weight);
-    }
-    if (sink)
-        weight += EXP2 ? exp2f(score - top) : expf(score - top);
-    for (int d = threadIdx.x; d < head_dim; d += blockDim.x) {
-        float sum = 0.0f;
-        for (int i = 0; i < count; i++) {
-            const float *part = parts + (i < used ? i : of_sinks) * (width + 2);
-            const float below = part[width] - top;
-            sum = fmaf(part[d], EXP2 ? exp2f(below) : expf(below), sum);
-        }
-        out[d] = esp_from_float<T>(sum / weight);
+    return a.fresh ? at.pass->first : INT_MAX;
+}
+
+/* Keys and values of cache rows start..stop-1, as far as they are fresh, to rows of `stride`
+ * and `width` in shared memory; row `start` comes first. The block's warps divide them. */
+template <typename T>
+static __device__ void
+esp_cuda_make_keys(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
+                   int kv_head, int start, int stop, T *keys, T *values, int stride, int width)
+{
+    const int first = at.pass->first, begin = start > first ? start : first;
+    const int warp = threadIdx.x / ESP_WARP, warps = blockDim.x / ESP_WARP;
+    for (int row = begin + warp; a.fresh && row < stop; row += warps) {
+        const int to = (row - start) * stride;
+        esp_cuda_write_key(a.heads, row - first, kv_head, keys + to, values + to, width);
     }
 }
 
-/* c->attended = attention of c->q over the cache by tensor cores. The order of the sums depends
- * on where keys lie in the cache and on the number of rows. */
+/* The blocks of the sinks, number blockIdx.y of a key/value head, write the rows of the launch
+ * to the cache. */
+template <typename T>
+static __device__ void esp_cuda_append(const struct esp_cuda_arrays &at,
+                                       const struct esp_cuda_attend<T> &a, int kv_head)
+{
+    const int warps = blockDim.x / ESP_WARP;
+    const int last = a.end_row < at.pass->rows ? a.end_row : at.pass->rows;
+    const int begin = a.first_row + blockIdx.y * warps + threadIdx.x / ESP_WARP;
+    for (int row = begin; a.fresh && row < last; row += gridDim.y * warps) {
+        const size_t to = ((size_t)kv_head * a.cache_rows + at.pass->first + row) * a.width;
+        esp_cuda_write_key(a.heads, row, kv_head, a.k + to, a.v + to, a.width);
+    }
+}
+
+/* ------------------------------------------------------------------ joining parts */
+
+/* Where part `part` of a query goes: the sums, the maximum, the weight. */
+template <typename T>
+static __device__ __forceinline__ float *
+esp_cuda_place(const struct esp_cuda_attend<T> &a, const struct esp_cuda_query &q, int part)
+{
+    const size_t head = (size_t)(q.row - a.first_row) * a.heads.heads + q.head;
+    return a.partial + (head * (a.parts + 1) + part) * esp_cuda_part(a.width);
+}
+
+/* A warp joins the first `used` parts of a query, and of one with sinks also theirs. The score
+ * of the layer's sink, if there is one, takes part in the softmax and adds no value (struct
+ * esp_layer). EXP2: maxima are logarithms of base 2. */
+template <bool EXP2, typename T>
+static __device__ void esp_cuda_join_query(const struct esp_cuda_attend<T> &a,
+                                           const struct esp_cuda_query &q, int used)
+{
+    enum { EACH = 4, PIECE = EACH * ESP_WARP, PIECES = 2 }; /* of heads up to 256 wide */
+    const int lane = threadIdx.x % ESP_WARP, count = q.sinks > 0 ? used + 1 : used;
+    const float *sink = a.sink_logit ? a.sink_logit + q.head : NULL;
+    const float score = !sink ? -INFINITY : EXP2 ? *sink * ESP_LOG2_E : *sink;
+    float *const parts = esp_cuda_place(a, q, 0);
+    const size_t step = esp_cuda_part(a.width), of_sinks = a.parts * step;
+    float top = score, weight = 0.0f, sum[PIECES][EACH] = {};
+    for (int i = lane; i < count; i += ESP_WARP)
+        top = fmaxf(top, __ldcg(parts + (i < used ? i * step : of_sinks) + a.width));
+    top = esp_warp_max(top);
+    for (int i = lane; i < count; i += ESP_WARP) {
+        float *of = parts + (i < used ? i * step : of_sinks) + a.width;
+        const float below = __ldcg(of) - top;
+        *of = EXP2 ? exp2f(below) : expf(below); /* in place of the maximum, for all lanes */
+    }
+    __syncwarp();
+#pragma unroll 4
+    for (int i = 0; i < count; i++) {
+        const float *part = parts + (i < used ? i * step : of_sinks);
+        const float2 end = __ldcg(reinterpret_cast<const float2 *>(part + a.width));
+        const float factor = end.x;
+        weight = fmaf(end.y, factor, weight);
+#pragma unroll
+        for (int j = 0; j < PIECES; j++) {
+            const int d = j * PIECE + EACH * lane;
+            if (d >= a.width)
+                continue;
+            const float4 x = __ldcg(reinterpret_cast<const float4 *>(part + d));
+            sum[j][0] = fmaf(x.x, factor, sum[j][0]);
+            sum[j][1] = fmaf(x.y, factor, sum[j][1]);
+            sum[j][2] = fmaf(x.z, factor, sum[j][2]);
+            sum[j][3] = fmaf(x.w, factor, sum[j][3]);
+        }
+    }
+    if (sink)
+        weight += EXP2 ? exp2f(score - top) : expf(score - top);
+    T *out = a.out + (size_t)q.row * a.out_stride + (size_t)q.head * a.heads.head_dim;
+#pragma unroll
+    for (int j = 0; j < PIECES; j++)
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            const int d = j * PIECE + EACH * lane + k;
+            if (d < a.heads.head_dim)
+                out[d] = esp_from_float<T>(sum[j][k] / weight);
+        }
+}
+
+/* The warps of a block join `count` queries of a key/value head, from `base` on. used(q): how
+ * many parts a query has; Used::EXP2 as above. */
+template <typename T, typename Used>
+static __device__ void esp_cuda_join_queries(const struct esp_cuda_arrays &at,
+                                             const struct esp_cuda_attend<T> &a, int kv_head,
+                                             int base, int count, const Used &used)
+{
+    const int warps = blockDim.x / ESP_WARP;
+    for (int i = threadIdx.x / ESP_WARP; i < count; i += warps) {
+        const struct esp_cuda_query q = esp_cuda_find_query(at, a, kv_head, base + i);
+        if (q.length > 0)
+            esp_cuda_join_query<Used::EXP2>(a, q, used(q));
+    }
+}
+
+/* The end of a block of attention (kv_head, tile of `rows` queries, part): the last of the
+ * `blocks` of a tile that had something to do joins the parts. `room`: shared memory for a
+ * number. */
+template <typename T, typename Used>
+static __device__ void esp_cuda_join_tile(const struct esp_cuda_arrays &at,
+                                          const struct esp_cuda_attend<T> &a, int rows,
+                                          const Used &used, int blocks, int *room)
+{
+    if (a.done && esp_last_block(a.done + blockIdx.x * gridDim.y + blockIdx.y, blocks, room))
+        esp_cuda_join_queries(at, a, blockIdx.x, blockIdx.y * rows, rows, used);
+}
+
+/* Are there blocks that compute the sinks? */
+static __device__ __forceinline__ bool esp_cuda_of_sinks(const struct esp_cuda_pass *pass)
+{
+    return pass->recent > 0 && pass->sinks > 0;
+}
+
+/* ------------------------------------------------------------------ launching */
+
+/* Of a kernel that joins: four queries to a block, (blocks, kv_heads). */
+enum { ESP_CUDA_JOINED = 4 };
+
+static inline dim3 esp_cuda_join_grid(const struct esp_cuda_heads &heads, int queries)
+{
+    return dim3((queries + ESP_CUDA_JOINED - 1) / ESP_CUDA_JOINED, heads.kv_heads);
+}
+
+/* The counters, if blocks of a launch are to join the parts of their tiles of `queries`. A warp
+ * waits for memory about twice for each query and once for every four of its parts. A kernel
+ * that joins takes about as long as twelve such waits, from the end of this one to its own. */
+static inline unsigned *esp_cuda_done(const struct esp_cuda_cache *c, int queries, int parts)
+{
+    enum { WARPS = 4, TOGETHER = 4, MOST_WAITS = 12 };
+    const int waits = (queries + WARPS - 1) / WARPS * (2 + (parts + TOGETHER - 1) / TOGETHER);
+    return waits <= MOST_WAITS ? c->done : NULL;
+}
+
+/* All but `parts`, the rows and `done`. */
+template <typename T>
+static struct esp_cuda_attend<T> esp_cuda_attend_of(const struct esp_cuda_cache *c,
+                                                    const struct esp_cuda_layer *held,
+                                                    int layer, int rows) {
+    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
+    const size_t at_layer = (size_t)layer * d->kv_heads * c->rows * c->head_width;
+    struct esp_cuda_attend<T> a = {
+    };
+    a.heads = esp_cuda_heads_of(c, held, layer);
+    a.k = (T *)c->k + at_layer;
+    a.v = (T *)c->v + at_layer;
+    a.partial = c->partial;
+    a.out = (T *)c->attended;
+    a.out_stride = c->q_width;
+    a.group = d->heads / d->kv_heads;
+    a.width = (int)c->head_width;
+    a.cache_rows = c->rows;
+    a.window = d->layer[layer].window;
+    a.fresh = esp_cuda_fresh(rows);
+    a.cap = d->attention_cap;
+    a.sink_logit = held->sink_logit;
+    return a;
+}
+
+/* c->attended = attention over the cache by tensor cores. The order of the sums depends on
+ * where keys lie in the cache and on the number of rows. */
 template <typename T>
 void esp_cuda_attention_mma(struct esp_cuda_cache *c, const struct esp_cuda_layer *held,
                             int layer, int rows, int chunks);

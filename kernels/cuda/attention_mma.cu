@@ -9,17 +9,15 @@
  * "SpecInfer", Miao et al. 2024, section 4.2, as bits).
  *
  * Of 64 queries, each warp takes 16 and all keys of a tile. Of 16, the warps share the keys,
- * and their sums are joined in the end. A second kernel joins the shares. The sinks of a window
- * are a share of their own, see attention.cu.
+ * and their sums are joined in the end. How the shares are joined is in attention.h. The sinks
+ * of a window are a share of their own, see attention.cu.
  *
  * The number of shares follows from the device and from the number of queries, so that small
  * passes over long texts fill all multiprocessors.
  */
 #include "kernels/cuda/attention.h"
 
-#include <limits.h>
-
-enum { JOIN_THREADS = 128, FEW_QUERIES = 32, HIGH = 4, BLOCKS_EACH = 2, STAGES = 2 };
+enum { FEW_QUERIES = 32, HIGH = 4, BLOCKS_EACH = 2, STAGES = 2 };
 
 /* What follows from the width of a head, padded to DIM, and from the number of warps side by
  * side over the queries. */
@@ -32,15 +30,6 @@ template <typename T, int DIM, int WARPS_HIGH> struct tiling {
     static const int STRIDE = DIM + 8; /* of a row in shared memory, against bank conflicts */
     static const int TILE = KEYS * STRIDE;
     static const size_t BYTES = (ROWS * STRIDE + STAGES * 2 * TILE) * sizeof(T);
-};
-
-template <typename T> struct mma_args {
-    const float *q, *for_sinks; /* (rows, heads, width) */
-    const T *k, *v;             /* of the layer: (kv_head, cache_rows, width) */
-    float *partial;             /* (rows, heads, shares + 1, width + 2); the last: sinks */
-    int heads, group, width, cache_rows, shares, first_row, end_row, window;
-    float cap;
-    const float *sink_logit; /* (heads) or NULL */
 };
 
 /* The tiles of a pass: those of the prefix, then those of the rows behind it. */
@@ -119,16 +108,18 @@ static __device__ __forceinline__ uint64_t seen_of(const struct sight &s, const 
     return s.from > start ? bits >> (s.from - start) << (s.from - start) : bits;
 }
 
-/* Begins to copy a tile of keys or values. */
+/* Begins to copy a tile of keys or values; rows from `fresh` on are left out. */
 template <typename T, int DIM, int WARPS_HIGH>
 static __device__ __forceinline__ void load(T *to, const T *from, int start, int stop,
-                                            int width)
+                                            int fresh, int width)
 {
     typedef struct tiling<T, DIM, WARPS_HIGH> Z;
     const int eights = DIM / 8;
     for (int i = threadIdx.x; i < Z::KEYS * eights; i += Z::THREADS) {
         const int row = i / eights, column = i % eights * 8;
         const bool there = start + row < stop && column < width;
+        if (start + row >= fresh && start + row < stop)
+            continue;
         esp_copy_begin(to + row * Z::STRIDE + column,
                        there ? from + (size_t)(start + row) * width + column : from, there);
     }
@@ -227,33 +218,18 @@ static __device__ __forceinline__ void add_values(const float s[][4], struct sum
     }
 }
 
-/* Where the sums of a query go. */
-template <typename T>
-static __device__ __forceinline__ float *place_of(const struct mma_args<T> &a,
-                                                  const struct esp_cuda_query &q, int share)
-{
-    const size_t head = (size_t)(q.row - a.first_row) * a.heads + q.head;
-    return a.partial + (head * (a.shares + 1) + share) * (a.width + 2);
-}
-
-template <typename T>
-static __device__ __forceinline__ struct esp_cuda_query
-query_of(const struct esp_cuda_arrays &at, const struct mma_args<T> &a, int index)
-{
-    return esp_cuda_find_query(at, index, blockIdx.x, a.group, a.first_row, a.end_row,
-                               a.window);
-}
-
 /* Writes the sums of a warp that has all keys of its queries. */
 template <typename T, int DIM>
-static __device__ void write_sums(const struct mma_args<T> &a, const struct sums<DIM> &sums,
+static __device__ void write_sums(const struct esp_cuda_attend<T> &a,
+                                  const struct sums<DIM> &sums,
                                   const struct esp_cuda_query q[2], int share)
 {
     const int t = threadIdx.x % 4;
+#pragma unroll
     for (int i = 0; i < 2; i++) {
         if (q[i].length == 0)
             continue;
-        float *to = place_of(a, q[i], share);
+        float *to = esp_cuda_place(a, q[i], share);
 #pragma unroll
         for (int n = 0; n < DIM / 8; n++)
 #pragma unroll
@@ -270,14 +246,16 @@ static __device__ void write_sums(const struct mma_args<T> &a, const struct sums
 /* Joins the sums of the warps that share the keys of 16 queries. `room`: shared memory, for
  * (ACROSS, 16, DIM + 2) floats. */
 template <typename T, int DIM, int WARPS_HIGH>
-static __device__ void join_warps(const struct esp_cuda_arrays &at, const struct mma_args<T> &a,
-                                  const struct sums<DIM> &sums, int base, int share,
-                                  float *room)
+static __device__ void
+join_warps(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
+           const struct sums<DIM> &sums, int base, int share, float *room)
 {
     typedef struct tiling<T, DIM, WARPS_HIGH> Z;
     const int width = DIM + 2, lane = threadIdx.x % ESP_WARP, t = lane % 4;
     float *mine = room + (threadIdx.x / ESP_WARP * 16 + lane / 4) * width;
+#pragma unroll
     for (int i = 0; i < 2; i++, mine += 8 * width) {
+#pragma unroll
         for (int n = 0; n < DIM / 8; n++) {
             mine[8 * n + 2 * t] = sums.out[n][2 * i];
             mine[8 * n + 2 * t + 1] = sums.out[n][2 * i + 1];
@@ -289,7 +267,7 @@ static __device__ void join_warps(const struct esp_cuda_arrays &at, const struct
     }
     __syncthreads();
     for (int row = 0; row < 16; row++) {
-        const struct esp_cuda_query q = query_of(at, a, base + row);
+        const struct esp_cuda_query q = esp_cuda_find_query(at, a, blockIdx.x, base + row);
         float top = -INFINITY, shrink[Z::ACROSS];
         if (q.length == 0)
             continue;
@@ -298,7 +276,7 @@ static __device__ void join_warps(const struct esp_cuda_arrays &at, const struct
         for (int i = 0; i < Z::ACROSS; i++)
             shrink[i] =
                 top == -INFINITY ? 0.0f : exp2f(room[(16 * i + row) * width + DIM] - top);
-        float *to = place_of(a, q, share);
+        float *to = esp_cuda_place(a, q, share);
         for (int d = threadIdx.x; d <= DIM; d += Z::THREADS) {
             const int from = d < DIM ? d : DIM + 1; /* a value, or the weight */
             float sum = 0.0f;
@@ -317,27 +295,30 @@ static __device__ void join_warps(const struct esp_cuda_arrays &at, const struct
 /* Queries as T, with zeros beyond the width and for places without a query. */
 template <typename T, int DIM, int WARPS_HIGH>
 static __device__ void load_queries(const struct esp_cuda_arrays &at,
-                                    const struct mma_args<T> &a, const float *from, int base,
+                                    const struct esp_cuda_attend<T> &a, bool sinks, int base,
                                     T *to)
 {
     typedef struct tiling<T, DIM, WARPS_HIGH> Z;
-    for (int i = threadIdx.x; i < Z::ROWS * DIM; i += Z::THREADS) {
-        const int row = i / DIM, d = i % DIM;
-        const struct esp_cuda_query q = query_of(at, a, base + row);
-        const bool there = q.length > 0 && d < a.width;
-        to[row * Z::STRIDE + d] = esp_from_float<T>(
-            there ? from[((size_t)q.row * a.heads + q.head) * a.width + d] : 0.0f);
+    const int lane = threadIdx.x % ESP_WARP, warps = Z::THREADS / ESP_WARP;
+    for (int row = threadIdx.x / ESP_WARP; row < Z::ROWS; row += warps) {
+        const struct esp_cuda_query q = esp_cuda_find_query(at, a, blockIdx.x, base + row);
+        if (q.length > 0)
+            esp_cuda_write_query(a.heads, q.row, q.head, sinks, to + row * Z::STRIDE, DIM);
+        for (int d = lane; q.length == 0 && d < DIM; d += ESP_WARP)
+            to[row * Z::STRIDE + d] = esp_from_float<T>(0.0f);
     }
 }
 
 /* The tiles begin..end-1 that some query of the block sees. */
 template <typename T, int ROWS>
-static __device__ void clip(const struct esp_cuda_arrays &at, const struct mma_args<T> &a,
-                            const struct tiles &t, int base, bool sinks, int *begin, int *end)
+static __device__ void clip(const struct esp_cuda_arrays &at,
+                            const struct esp_cuda_attend<T> &a, const struct tiles &t, int base,
+                            bool sinks, int *begin, int *end)
 {
     int first = INT_MAX, last = 0;
     for (int i = threadIdx.x % ESP_WARP; i < ROWS; i += ESP_WARP) {
-        const struct sight s = sight_of(at, query_of(at, a, base + i), sinks);
+        const struct esp_cuda_query q = esp_cuda_find_query(at, a, blockIdx.x, base + i);
+        const struct sight s = sight_of(at, q, sinks);
         first = s.end > 0 && s.from < first ? s.from : first;
         last = s.end > last ? s.end : last;
     }
@@ -349,34 +330,32 @@ static __device__ void clip(const struct esp_cuda_arrays &at, const struct mma_a
         --*end;
 }
 
+/* A share of the keys, or the sinks, for the queries of a block. */
 template <typename T, int DIM, int WARPS_HIGH>
-static __global__ void __launch_bounds__(tiling<T, DIM, WARPS_HIGH>::THREADS, 2)
-    attend_mma_kernel(struct esp_cuda_arrays at, struct mma_args<T> a)
+static __device__ __forceinline__ void attend(const struct esp_cuda_arrays &at,
+                                              const struct esp_cuda_attend<T> &a, T *q_shared)
 {
     typedef struct tiling<T, DIM, WARPS_HIGH> Z;
-    ESP_SHARED(T, q_shared); /* (ROWS, STRIDE), then keys and values of each stage */
     T *staged = q_shared + Z::ROWS * Z::STRIDE;
     const int warp = threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
     const int high = warp % WARPS_HIGH, across = warp / WARPS_HIGH;
     const int base = blockIdx.y * Z::ROWS, share = blockIdx.z;
-    const bool sinks = share == a.shares;
+    const bool sinks = share == a.parts;
+    const int fresh = esp_cuda_fresh_from(at, a);
     const T *k = a.k + (size_t)blockIdx.x * a.cache_rows * a.width;
     const T *v = a.v + (size_t)blockIdx.x * a.cache_rows * a.width;
-    if (sinks && at.pass->recent == 0)
-        return;
     const struct tiles t = tiles_of(at.pass, sinks, Z::KEYS);
-    int begin = sinks ? 0 : share * tiles_each(t, a.shares);
-    int end = sinks ? t.all : begin + tiles_each(t, a.shares);
+    int begin = sinks ? 0 : share * tiles_each(t, a.parts);
+    int end = sinks ? t.all : begin + tiles_each(t, a.parts);
     end = end < t.all ? end : t.all;
-    if (begin >= end)
-        return;
     clip<T, Z::ROWS>(at, a, t, base, sinks, &begin, &end);
 
     struct esp_cuda_query query[2];
     struct sight sight[2];
     struct sums<DIM> sums;
     for (int i = 0; i < 2; i++) {
-        query[i] = query_of(at, a, base + 16 * high + lane / 4 + 8 * i);
+        const int index = base + 16 * high + lane / 4 + 8 * i;
+        query[i] = esp_cuda_find_query(at, a, blockIdx.x, index);
         sight[i] = sight_of(at, query[i], sinks);
         sums.top[i] = -INFINITY;
         sums.weight[i] = 0.0f;
@@ -388,12 +367,15 @@ static __global__ void __launch_bounds__(tiling<T, DIM, WARPS_HIGH>::THREADS, 2)
     for (int tile = begin; tile <= end; tile++) {
         if (tile < end) { /* the next one begins to be copied */
             T *to = staged + (tile - begin) % STAGES * 2 * Z::TILE;
-            load<T, DIM, WARPS_HIGH>(to, k, t.start(tile), t.stop(tile), a.width);
-            load<T, DIM, WARPS_HIGH>(to + Z::TILE, v, t.start(tile), t.stop(tile), a.width);
+            const int start = t.start(tile), stop = t.stop(tile);
+            load<T, DIM, WARPS_HIGH>(to, k, start, stop, fresh, a.width);
+            load<T, DIM, WARPS_HIGH>(to + Z::TILE, v, start, stop, fresh, a.width);
+            esp_cuda_make_keys(at, a, blockIdx.x, start, stop, to, to + Z::TILE, Z::STRIDE,
+                               DIM);
         }
         esp_copy_group();
         if (tile == begin) {
-            load_queries<T, DIM, WARPS_HIGH>(at, a, sinks ? a.for_sinks : a.q, base, q_shared);
+            load_queries<T, DIM, WARPS_HIGH>(at, a, sinks, base, q_shared);
             continue;
         }
         esp_copy_wait<1>();
@@ -421,28 +403,58 @@ static __global__ void __launch_bounds__(tiling<T, DIM, WARPS_HIGH>::THREADS, 2)
                                        reinterpret_cast<float *>(staged));
 }
 
-/* Block (row, head): joins the shares of a query to its result. `keys` of a tile. */
-template <typename T>
-static __global__ void join_mma_kernel(struct esp_cuda_arrays at, struct mma_args<T> a,
-                                       int keys, int head_dim, T *out, size_t out_stride)
+/* The parts of every query. */
+struct shares {
+    static const bool EXP2 = true;
+    int count;
+
+    __device__ __forceinline__ int operator()(const struct esp_cuda_query &) const
+    {
+        return count;
+    }
+};
+
+/* Of the shares of tiles of `keys` keys those that are not empty. */
+static __device__ __forceinline__ struct shares shares_of(const struct esp_cuda_pass *pass,
+                                                          int parts, int keys)
 {
-    const int head = blockIdx.y;
-    const struct esp_cuda_query q =
-        esp_cuda_find_query(at, blockIdx.x, 0, 1, a.first_row, a.end_row, a.window);
-    const struct tiles t = tiles_of(at.pass, false, keys);
-    const int each = tiles_each(t, a.shares), used = (t.all + each - 1) / each;
-    if (q.length > 0)
-        esp_cuda_join_parts<true>(
-            a.partial + ((size_t)blockIdx.x * a.heads + head) * (a.shares + 1) * (a.width + 2),
-            used, a.shares, q.sinks > 0, a.width, a.sink_logit ? a.sink_logit + head : NULL,
-            head_dim, out + (size_t)q.row * out_stride + (size_t)head * head_dim);
+    const struct tiles t = tiles_of(pass, false, keys);
+    const int each = tiles_each(t, parts);
+    return {(t.all + each - 1) / each};
+}
+
+/* Block (kv_head, tile of queries, share or the sinks). */
+template <typename T, int DIM, int WARPS_HIGH>
+static __global__ void __launch_bounds__(tiling<T, DIM, WARPS_HIGH>::THREADS, 2)
+    attend_mma_kernel(struct esp_cuda_arrays at, struct esp_cuda_attend<T> a)
+{
+    typedef struct tiling<T, DIM, WARPS_HIGH> Z;
+    ESP_SHARED(T, shared); /* (ROWS, STRIDE), then keys and values of each stage */
+    const bool sinks = blockIdx.z == gridDim.z - 1, of_sinks = esp_cuda_of_sinks(at.pass);
+    const struct shares used = shares_of(at.pass, a.parts, Z::KEYS);
+    if (sinks)
+        esp_cuda_append(at, a, blockIdx.x);
+    if (sinks ? !of_sinks : (int)blockIdx.z >= used.count)
+        return;
+    attend<T, DIM, WARPS_HIGH>(at, a, shared);
+    esp_cuda_join_tile(at, a, Z::ROWS, used, used.count + of_sinks,
+                       reinterpret_cast<int *>(shared));
+}
+
+/* `keys` of a tile. */
+template <typename T>
+static __global__ void join_mma_kernel(struct esp_cuda_arrays at, struct esp_cuda_attend<T> a,
+                                       int keys)
+{
+    esp_cuda_join_queries(at, a, blockIdx.y, blockIdx.x * ESP_CUDA_JOINED, ESP_CUDA_JOINED,
+                          shares_of(at.pass, a.parts, keys));
 }
 
 /* ------------------------------------------------------------------ launching */
 
 /* The kernel for heads of a width: the narrowest that fits. */
 template <typename T> struct variant {
-    void (*kernel)(struct esp_cuda_arrays, struct mma_args<T>);
+    void (*kernel)(struct esp_cuda_arrays, struct esp_cuda_attend<T>);
     int widest, rows, threads, keys;
     size_t bytes;
 };
@@ -471,32 +483,26 @@ template <typename T>
 void esp_cuda_attention_mma(struct esp_cuda_cache *c, const struct esp_cuda_layer *held,
                             int layer, int rows, int chunks)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    const struct esp_model_desc *d = w->desc;
-    const struct esp_cuda_backend *backend = (struct esp_cuda_backend *)w->base.backend;
-    const size_t at_layer = (size_t)layer * d->kv_heads * c->rows * c->head_width;
-    const int group = d->heads / d->kv_heads;
-    const struct variant<T> *v = variants<T>() + (rows * group > FEW_QUERIES ? (int)WIDTHS : 0);
-    while (v->widest < (int)c->head_width)
+    const struct esp_cuda_backend *backend =
+        (struct esp_cuda_backend *)c->base.weights->backend;
+    struct esp_cuda_attend<T> a = esp_cuda_attend_of<T>(c, held, layer, rows);
+    const struct variant<T> *v =
+        variants<T>() + (rows * a.group > FEW_QUERIES ? (int)WIDTHS : 0);
+    while (v->widest < a.width)
         v++;
-    const int tiles_high = (rows * group + v->rows - 1) / v->rows;
-    int shares = BLOCKS_EACH * backend->multiprocessors / (d->kv_heads * tiles_high);
-    shares = shares < 1 ? 1 : shares < chunks ? shares : chunks;
-    struct mma_args<T> a = {
-        c->q, c->for_sinks, (const T *)c->k + at_layer,
-            (const T *)c->v + at_layer, c->partial, d->heads, group,
-            (int)c->head_width, c->rows, shares, 0, 0, d->layer[layer].window, d->attention_cap,
-            held->sink_logit
-    };
-    const int together = (int)((size_t)c->partial_rows * (c->chunks + 1) / (shares + 1));
+    const int tiles_high = (rows * a.group + v->rows - 1) / v->rows;
+    const int shares = BLOCKS_EACH * backend->multiprocessors / (a.heads.kv_heads * tiles_high);
+    a.parts = shares < 1 ? 1 : shares < chunks ? shares : chunks;
+    const int together = (int)((size_t)c->partial_rows * (c->chunks + 1) / (a.parts + 1));
     for (; a.first_row < rows; a.first_row = a.end_row) {
         a.end_row = rows - a.first_row < together ? rows : a.first_row + together;
-        const int count = a.end_row - a.first_row;
-        const dim3 grid(d->kv_heads, (count * group + v->rows - 1) / v->rows, shares + 1);
+        const int queries = (a.end_row - a.first_row) * a.group;
+        const dim3 grid(a.heads.kv_heads, (queries + v->rows - 1) / v->rows, a.parts + 1);
+        a.done = esp_cuda_done(c, queries < v->rows ? queries : v->rows, a.parts);
         ESP_LAUNCH(v->kernel, grid, dim3(v->threads), v->bytes, backend->stream, c->at, a);
-        ESP_LAUNCH((join_mma_kernel<T>), dim3(count, d->heads), dim3(JOIN_THREADS), 0,
-                   backend->stream, c->at, a, v->keys, d->head_dim, (T *)c->attended,
-                   c->q_width);
+        if (!a.done)
+            ESP_LAUNCH((join_mma_kernel<T>), esp_cuda_join_grid(a.heads, queries),
+                       dim3(ESP_CUDA_JOINED * ESP_WARP), 0, backend->stream, c->at, a, v->keys);
     }
 }
 

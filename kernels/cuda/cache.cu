@@ -10,7 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
-enum { ROW_STEP = 64, FEWEST_AT_ONCE = 64 };
+/* FEWEST_QUERIES: of a tile of attention. */
+enum { ROW_STEP = 64, FEWEST_AT_ONCE = 64, FEWEST_QUERIES = 16 };
 static const size_t PARTIAL_LIMIT = (size_t)64 << 20;
 
 static size_t mask_words(const struct esp_cuda_cache *c)
@@ -24,6 +25,18 @@ static bool has_branch(const struct esp_model_desc *d)
     bool any = d->residual_scale != 0;
     for (int i = 0; i < d->layers; i++)
         any = any || d->layer[i].norm_attended.data || d->layer[i].norm_mlp.data;
+    return any;
+}
+
+/* Are the queries or keys of all heads normalised together? */
+static bool norms_together(const struct esp_model_desc *d)
+{
+    bool any = false;
+    for (int i = 0; i < d->layers; i++) {
+        const struct esp_layer *l = &d->layer[i];
+        any = any || (l->query_norm.data && l->query_norm.rows != d->head_dim) ||
+              (l->key_norm.data && l->key_norm.rows != d->head_dim);
+    }
     return any;
 }
 
@@ -45,7 +58,7 @@ static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
     c->expert_ffn = esp_cuda_pad(d->expert_ffn, ESP_CUDA_PAD);
     c->up_width = esp_gated(d->activation) ? 2 * c->ffn : c->ffn;
     const size_t per_row =
-        (size_t)d->heads * (c->chunks + 1) * (c->head_width + 2) * sizeof *c->partial;
+        (size_t)d->heads * (c->chunks + 1) * esp_cuda_part(c->head_width) * sizeof *c->partial;
     const size_t fit = PARTIAL_LIMIT / per_row;
     c->partial_rows = fit > (size_t)c->max_batch ? c->max_batch
                       : fit < FEWEST_AT_ONCE     ? FEWEST_AT_ONCE
@@ -94,11 +107,15 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     c->v = esp_cuda_take(arena, cached, 2);
     c->x = (float *)esp_cuda_take(arena, rows * c->hidden, sizeof(float));
     c->normed = esp_cuda_take(arena, rows * c->hidden, active);
+    c->squares = (float *)esp_cuda_take(arena, rows * c->hidden / ESP_CUDA_TILE, sizeof(float));
     c->normed2 = d->parallel_residual ? esp_cuda_take(arena, rows * c->hidden, active) : NULL;
     c->qkv = (float *)esp_cuda_take(arena, rows * c->qkv_width, sizeof(float));
-    c->q = (float *)esp_cuda_take(arena, batch * d->heads * c->head_width, sizeof(float));
-    c->for_sinks =
-        (float *)esp_cuda_take(arena, batch * d->heads * c->head_width, sizeof(float));
+    const size_t turns = (batch + 1) * (d->rotary / 2);
+    c->rotation = (float2 *)esp_cuda_take(arena, turns, sizeof(float2));
+    if (d->local_inverse_frequency)
+        c->local_rotation = (float2 *)esp_cuda_take(arena, turns, sizeof(float2));
+    if (norms_together(d))
+        c->together = (float *)esp_cuda_take(arena, 2 * batch, sizeof(float));
     c->attended = esp_cuda_take(arena, rows * c->q_width, 2);
     c->up = (float *)esp_cuda_take(arena, rows * c->up_width, sizeof(float));
     c->active = esp_cuda_take(arena, rows * c->ffn, active);
@@ -120,9 +137,13 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
         c->cuts = (struct esp_cuda_cut *)esp_cuda_take(arena, cuts, ESP_CUDA_CUT_BYTES);
         c->narrow = esp_cuda_take(arena, values, 2);
     }
-    c->partial = (float *)esp_cuda_take(
-        arena, (size_t)c->partial_rows * d->heads * (c->chunks + 1) * (c->head_width + 2),
-        sizeof(float));
+    c->partial = (float *)esp_cuda_take(arena,
+                                        (size_t)c->partial_rows * d->heads * (c->chunks + 1) *
+                                            esp_cuda_part(c->head_width),
+                                        sizeof(float));
+    c->done = (unsigned *)esp_cuda_take(
+        arena, esp_cuda_pad(batch * d->heads, FEWEST_QUERIES * d->kv_heads) / FEWEST_QUERIES,
+        sizeof(unsigned));
     c->at.seen = (int32_t *)esp_cuda_take(arena, batch * c->at.seen_stride, sizeof(int32_t));
     c->at.seen_count = (int32_t *)esp_cuda_take(arena, batch, sizeof(int32_t));
 

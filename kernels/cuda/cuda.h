@@ -307,11 +307,13 @@ struct esp_cuda_cache {
     size_t joined_width, outputs_width;               /* padded; 0: not needed */
     float *x;       /* (max_batch, hidden) residual stream */
     void *normed;   /* (max_batch, hidden) of 16 bits, or floats in a model with blocks */
+    float *squares; /* (max_batch, hidden / 16) of norms in halves */
     void *normed2;  /* (max_batch, hidden) of models with a parallel residual, likewise */
     float *qkv;     /* (max_batch, qkv_width) */
-    float *q;       /* (max_batch, heads, head_width) rotated and scaled */
-    /* The same for the sinks of a window, at another position; of rows that have a gap. */
-    float *for_sinks;
+    /* (max_batch + 1, rotary / 2) cosines and sines of the rows' positions, for the two kinds
+     * of layers; the last row: of the position at which the sinks of a window are asked */
+    float2 *rotation, *local_rotation;
+    float *together; /* (max_batch, 2) see rope.h; or NULL */
     void *attended; /* (max_batch, q_width) */
     float *up;      /* (max_batch, up_width) of cuBLASLt products before the activation */
     void *active;   /* (max_batch, ffn), likewise */
@@ -331,9 +333,10 @@ struct esp_cuda_cache {
     float *pair_up;    /* (pairs, 2 expert_ffn) of weights with blocks, or NULL */
     void *pair_active; /* (pairs, expert_ffn), as `active` */
     float *pair_out;   /* (pairs, hidden) */
-    /* (partial_rows, heads, chunks + 1, head_width + 2): sums, maximum, weight; the last one of
-     * the sinks */
+    /* (partial_rows, heads, chunks + 1, esp_cuda_part(head_width)); the last one of the sinks
+     */
     float *partial;
+    unsigned *done;   /* counters of tiles of queries, see attention.h */
     int partial_rows; /* rows whose attention is computed at once */
 
     struct esp_cuda_arrays at;
@@ -346,6 +349,21 @@ struct esp_cuda_cache {
      * 4, ...); NULL: not for graphs */
     cudaGraphExec_t graph[2][ESP_CUDA_BUCKETS][ESP_CUDA_LENGTHS];
 };
+
+/* Numbers of a part of a query's attention: sums of head_width values, their maximum and
+ * weight, padded so that parts are aligned to 16 bytes. */
+static __host__ __device__ __forceinline__ size_t esp_cuda_part(size_t head_width)
+{
+    return head_width + 4;
+}
+
+/* In passes of so few rows, attention itself makes the keys of the pass (attention.h). */
+enum { ESP_CUDA_FRESH = 16 };
+
+static inline bool esp_cuda_fresh(int rows)
+{
+    return rows <= ESP_CUDA_FRESH;
+}
 
 int esp_cuda_cache_open(struct esp_cache **cache, struct esp_weights *weights, int rows,
                         int max_batch, char *err, size_t errlen);
@@ -361,45 +379,53 @@ int esp_cuda_prepare(struct esp_cuda_cache *cache);
 int esp_cuda_take_slot(struct esp_cuda_cache *cache, char **slot);
 int esp_cuda_send_slot(struct esp_cuda_cache *cache, size_t at, size_t bytes);
 
-/* The launchers. Each starts one kernel (attention: two) on the backend's stream for `rows`
- * rows, which may be more than the pass has: kernels stop at pass->rows. T is esp_bf16 or
- * esp_f16; every launcher is instantiated for both. */
+/* The launchers. Each starts one kernel (attention: two at most) on the backend's stream for
+ * `rows` rows, which may be more than the pass has: kernels stop at pass->rows. T is esp_bf16
+ * or esp_f16; every launcher is instantiated for both. */
 
-/* x = embedding row of each token; expands the masks into `seen`. Of draft heads: c->joined
- * becomes what fc reads, or x the input if fc is not used. */
+/* x = embedding row of each token; expands the masks into `seen`; c->rotation. Of draft heads:
+ * c->joined becomes what fc reads, or x the input if fc is not used. */
 template <typename T> void esp_cuda_embed(struct esp_cuda_cache *c, bool fc, int rows);
-/* out = norm(x), zero in the padding; T may be float, too. Norm1 of layer `state` also hands out
- * that hidden state. */
+/* A norm of the residual stream, and the hidden state that the stream is there. */
 enum { ESP_CUDA_NO_STATE = -2 };
+struct esp_cuda_norm {
+    const float *weight,
+        *bias; /* (hidden padded); bias may be NULL. weight = NULL: the identity */
+    int state;
+};
+/* c->normed = norm[0](x), and with count = 2 c->normed2 = norm[1](x), zero in the padding;
+ * hands out the states. T may be float, too. */
 template <typename T>
-void esp_cuda_norm(struct esp_cuda_cache *c, void *out, const float *weight, const float *bias,
-                   int state, int rows);
-/* The final norm: row i of out is made of x's row wanted[i], and there are pass->wanted of them.
- * Hands out the states behind the last layer and behind this norm. */
-template <typename T> void esp_cuda_norm_final(struct esp_cuda_cache *c, void *out, int rows);
+void esp_cuda_norms(struct esp_cuda_cache *c, const struct esp_cuda_norm *norm, int count,
+                    int rows);
+/* The final norm: row i of c->normed is made of x's row wanted[i], and there are pass->wanted
+ * of them. Hands out the states behind the last layer and behind this norm. */
+template <typename T> void esp_cuda_norm_final(struct esp_cuda_cache *c, int rows);
 /* c->joined = [norm1 c->embedded, norm_input x] of EAGLE-3; hands out state 0. */
 template <typename T> void esp_cuda_join(struct esp_cuda_cache *c, int rows);
 /* Below, `held` is the layer where it lies for this pass, see esp_cuda_stream_hold.
- * Normalises and rotates queries and keys of c->qkv; queries go to c->q, keys and values into the
- * cache. */
+ * Keys and values of c->qkv go into the cache, if the pass is a large one; and norms over all
+ * heads are prepared. */
 template <typename T>
 void esp_cuda_rope(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
                    int rows);
-/* c->attended = attention of c->q over the cache, `chunks` chunks of keys at most. */
+/* c->attended = attention of the queries of c->qkv over the cache, `chunks` chunks of keys at
+ * most. */
 template <typename T>
 void esp_cuda_attention(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
                         int rows, int chunks);
 /* Once per backend: lets attention use the shared memory that heads of any width need. */
 int esp_cuda_attention_prepare(struct esp_cuda_backend *backend);
-/* x += residual_scale * norm(c->branch); norm = NULL: the identity. The other: of the sum of
- * c->pair_out over each row's experts. */
-void esp_cuda_add(struct esp_cuda_cache *c, const float *norm, int rows);
-void esp_cuda_add_experts(struct esp_cuda_cache *c, const float *norm, int rows);
+/* x += residual_scale * norm(c->branch), or of the sum of c->pair_out over each row's experts;
+ * norm = NULL: the identity. next: what esp_cuda_norms does with it, or NULL. */
+template <typename T>
+void esp_cuda_add(struct esp_cuda_cache *c, bool experts, const float *norm,
+                  const struct esp_cuda_norm *next, int rows);
 /* Chooses the experts of x (rows, hidden) and makes tiles of at most `width` pairs: c->routing.
- * A: what x is of. Two kernels. */
+ * A: what x is of; normed: see struct esp_cuda_product. Two kernels. */
 template <typename A>
 void esp_cuda_route(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, const void *x,
-                    int rows, int width);
+                    bool normed, int rows, int width);
 /* Scales and caps the logits that the head has made; those in c->outputs go to their tokens. */
 void esp_cuda_logits(struct esp_cuda_cache *c, int rows);
 /* The rest of a draft step, for logits of the model's own vocabulary. softmax takes one launch
@@ -432,6 +458,10 @@ struct esp_cuda_product {
      * for each row of the pass; y and out have. 0: not of experts. */
     int tile;
     bool by_pair;
+    /* Norms in halves (norm.h), of matmul.cu only. normed: x is what a first half has left.
+     * next: with ADD, the norm whose first half follows, into c->normed; or NULL. */
+    bool normed;
+    const struct esp_cuda_norm *next;
 };
 
 static inline struct esp_cuda_mixture esp_cuda_mixture_of(const struct esp_cuda_cache *c,

@@ -288,4 +288,24 @@ template <typename T> static __device__ T esp_block_sum(T x, T *room)
     return sum;
 }
 
+/* ------------------------------------------------------------------ the last block */
+
+/* Whether this block is the last of `blocks` to call this; it then sees everything that the
+ * others wrote before they did. `room`: an int in shared memory. Every thread of the block must
+ * call this. */
+static __device__ inline bool esp_last_block(unsigned *counter, unsigned blocks, int *room)
+{
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        *room = atomicAdd(counter, 1u) == blocks - 1;
+        if (*room)
+            *counter = 0;
+    }
+    __syncthreads();
+    bool last = *room != 0;
+    __threadfence();
+    return last;
+}
+
 #endif

@@ -4,7 +4,7 @@
  * A row of a tree sees the whole prefix and some rows behind it, given as a bitmask. Attention
  * needs the i-th of them, for every layer and head, so the mask is expanded once per pass:
  * seen[row][i], ascending. Rows of a batch without masks see everything before them and need no
- * list.
+ * list. Likewise the cosines and sines of a row's position are those of all layers and heads.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -20,7 +20,47 @@ template <typename T, typename A> struct embed_args {
     int values, input; /* hidden and input, not padded */
     A *joined;
     size_t joined_width;
+    const float *frequency, *local_frequency; /* (half), or NULL */
+    float2 *rotation, *local_rotation;        /* (max_batch + 1, half) */
+    int half, sinks_row;
+    float rotary_scale;
 };
+
+/* Writes the cosines and sines by which heads are rotated at a position. The product of a float
+ * is off by 1e-3 at position 10,000, as it is for everybody who computes RoPE in floats; in a
+ * text without end it would grow further. Positions behind a window that is full are multiplied
+ * as doubles (`far`). */
+static __device__ void rotate(const float *frequency, float2 *turns, int half, float scale,
+                              int position, bool far)
+{
+    for (int i = threadIdx.x; i < half; i += blockDim.x) {
+        float2 turn;
+        if (far) {
+            const double angle = (double)position * (double)frequency[i];
+            turn.x = (float)cos(angle);
+            turn.y = (float)sin(angle);
+        } else {
+            const float angle = (float)position * frequency[i];
+            turn.x = cosf(angle);
+            turn.y = sinf(angle);
+        }
+        turn.x *= scale;
+        turn.y *= scale;
+        turns[i] = turn;
+    }
+}
+
+/* For both kinds of layers, into row `row` of the cosines and sines. */
+template <typename T, typename A>
+static __device__ void rotate_both(const struct embed_args<T, A> &a, int row, int position,
+                                   bool far)
+{
+    const size_t to = (size_t)row * a.half;
+    if (a.frequency)
+        rotate(a.frequency, a.rotation + to, a.half, a.rotary_scale, position, far);
+    if (a.local_frequency)
+        rotate(a.local_frequency, a.local_rotation + to, a.half, a.rotary_scale, position, far);
+}
 
 /* What layer 0 of a draft head reads of another model, see enum esp_reads: behind the
  * embedding, which is in x, or in place of it. */
@@ -56,6 +96,9 @@ static __global__ void embed_kernel(struct esp_cuda_arrays at, struct embed_args
         *x = (a.embedding ? esp_to_float(from[i]) : *x) * a.scale +
              (place ? esp_to_float(place[i]) : 0.0f);
     }
+    rotate_both(a, row, at.positions[row], esp_cuda_has_gap(at, row));
+    if (row == 0 && at.pass->recent > 0)
+        rotate_both(a, a.sinks_row, at.pass->sinks + at.pass->recent - 1, false);
     __syncthreads();
     if (a.reads != ESP_READS_TOKENS)
         read_input(at, a, row);
@@ -90,7 +133,9 @@ static void launch(struct esp_cuda_cache *c, bool fc, bool quantised, int rows)
         d->reads, fc, quantised ? NULL : (const T *)w->embedding.data,
             (const T *)w->position_embedding.data, w->embedding.stride,
             d->embedding_scale != 0 ? d->embedding_scale : 1.0f, c->x, c->embedded,
-            (int)c->hidden, d->hidden, d->input, (A *)c->joined, c->joined_width
+            (int)c->hidden, d->hidden, d->input, (A *)c->joined, c->joined_width,
+            w->inverse_frequency, w->local_inverse_frequency, c->rotation, c->local_rotation,
+            d->rotary / 2, c->max_batch, d->rotary_scale != 0 ? d->rotary_scale : 1.0f
     };
     ESP_LAUNCH((embed_kernel<T, A>), dim3(rows), dim3(THREADS), 0, stream, c->at, a);
 }

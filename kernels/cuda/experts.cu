@@ -11,6 +11,7 @@
  * Router and shares are float32, because a choice can turn on the last bit.
  */
 #include "kernels/cuda/experts.h"
+#include "kernels/cuda/norm.h"
 
 enum { ROUTE_WARPS = 8, SORT_WARPS = 32, EACH = 4 };
 
@@ -21,6 +22,8 @@ struct route_args {
     size_t stride;
     int experts;
     float *logits; /* (rows, experts) */
+    bool normed;   /* x is what the first half of a norm has left */
+    struct esp_cuda_squares squares;
 };
 
 /* A warp computes the logit of an expert for a row. */
@@ -42,8 +45,10 @@ static __global__ void route_kernel(struct esp_cuda_arrays at, struct route_args
         sum[3] = fmaf(weights.w, esp_to_float(values[i + 3]), sum[3]);
     }
     const float logit = esp_warp_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
+    const float factor = a.normed ? esp_cuda_norm_factor(a.squares, row) : 1.0f;
     if (lane == 0)
-        a.logits[(size_t)row * a.experts + expert] = logit + (a.bias ? a.bias[expert] : 0.0f);
+        a.logits[(size_t)row * a.experts + expert] =
+            fmaf(logit, factor, a.bias ? a.bias[expert] : 0.0f);
 }
 
 /* ------------------------------------------------------------------ choice and order */
@@ -183,13 +188,14 @@ static __global__ void sort_kernel(struct esp_cuda_arrays at, struct sort_args a
 
 template <typename A>
 void esp_cuda_route(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, const void *x,
-                    int rows, int width)
+                    bool normed, int rows, int width)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     const struct esp_model_desc *d = w->desc;
     cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
-    const struct route_args route = {held->router, held->router_bias, c->hidden, d->experts,
-                                     c->routed};
+    const struct route_args route = {
+        held->router, held->router_bias,     c->hidden, d->experts, c->routed,
+        normed,       esp_cuda_squares_of(c)};
     const struct sort_args sort = {c->routed, d->experts, d->experts_used, width,
                                    d->experts_normed, c->routing};
     ESP_LAUNCH((route_kernel<A>), dim3((d->experts + ROUTE_WARPS - 1) / ROUTE_WARPS, rows),
@@ -199,8 +205,8 @@ void esp_cuda_route(struct esp_cuda_cache *c, const struct esp_cuda_layer *held,
 }
 
 template void esp_cuda_route<float>(struct esp_cuda_cache *, const struct esp_cuda_layer *,
-                                    const void *, int, int);
+                                    const void *, bool, int, int);
 template void esp_cuda_route<esp_bf16>(struct esp_cuda_cache *, const struct esp_cuda_layer *,
-                                       const void *, int, int);
+                                       const void *, bool, int, int);
 template void esp_cuda_route<esp_f16>(struct esp_cuda_cache *, const struct esp_cuda_layer *,
-                                      const void *, int, int);
+                                      const void *, bool, int, int);

@@ -10,8 +10,9 @@
  * The steps of a layer are those of the CPU backend (cpu/forward.c): 1 norm, 2 queries, keys
  * and values, 3 rotation and cache, 4 attention, 5 output added to the residual stream, 6 norm,
  * 7 gate and up, 8 down added (to what 5 and 8 add, a norm or a factor may be applied first). A
- * mixture of experts has in place of 7 and 8 a router, the products of all experts that are used
- * and their sum.
+ * mixture of experts has in place of 7 and 8 a router, the products of all experts that are
+ * used and their sum. Most norms are made by the kernels of the steps around them (norm.h), and
+ * in a small pass step 3 is part of step 4 (attention.h), so that five kernels make a layer.
  *
  * Products of up to 64 rows are those of matmul.cu. Larger ones use cuBLASLt, whose order of
  * summation depends on the number of rows. In exact mode, and without cuBLASLt, all products
@@ -179,23 +180,44 @@ static int multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, 
     return status;
 }
 
+/* What c->normed holds of a norm: norm.h. */
+enum ready { NOTHING, HALF, WHOLE };
+
+/* Do products of such a pass make the norms that follow them in halves? */
+static bool in_halves(const struct esp_cuda_cache *c, int rows)
+{
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    return !w->blocks && !w->half && w->desc->norm == ESP_NORM_RMS &&
+           is_own(backend_of(c), rows);
+}
+
 /* Activations are rounded to T, but not in a model with blocks. */
 template <typename T>
-static void norm(struct esp_cuda_cache *c, void *out, const float *weight, const float *bias,
-                 int state, int rows)
+static void make_norms(struct esp_cuda_cache *c, const struct esp_cuda_norm *norm, int count,
+                       int rows)
 {
     if (esp_cuda_weights_of(&c->base)->blocks)
-        esp_cuda_norm<float>(c, out, weight, bias, state, rows);
+        esp_cuda_norms<float>(c, norm, count, rows);
     else
-        esp_cuda_norm<T>(c, out, weight, bias, state, rows);
+        esp_cuda_norms<T>(c, norm, count, rows);
+}
+
+template <typename T>
+static void add_rows(struct esp_cuda_cache *c, bool experts, const float *norm,
+                     const struct esp_cuda_norm *next, int rows)
+{
+    if (esp_cuda_weights_of(&c->base)->blocks)
+        esp_cuda_add<float>(c, experts, norm, next, rows);
+    else
+        esp_cuda_add<T>(c, experts, norm, next, rows);
 }
 
 template <typename T> static void norm_final(struct esp_cuda_cache *c, int rows)
 {
     if (esp_cuda_weights_of(&c->base)->blocks)
-        esp_cuda_norm_final<float>(c, c->normed, rows);
+        esp_cuda_norm_final<float>(c, rows);
     else
-        esp_cuda_norm_final<T>(c, c->normed, rows);
+        esp_cuda_norm_final<T>(c, rows);
 }
 
 template <typename T> static void join(struct esp_cuda_cache *c, int rows)
@@ -270,20 +292,32 @@ static struct esp_cuda_product added(const struct esp_cuda_cache *c,
     return p;
 }
 
-/* x += W y, or x += factor * norm(W y) */
+/* x += W y, or x += factor * norm(W y). The norm `next` of x, if there is one, follows unless
+ * that would take a kernel of its own; *ready: what of it has been made. */
 template <typename T>
 static int add(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, const void *x,
-               size_t x_stride, const float *norm, int rows)
+               size_t x_stride, const float *norm, const struct esp_cuda_norm *next, int rows,
+               enum ready *ready)
 {
-    const struct esp_cuda_product p = added(c, w, x, x_stride, norm);
-    const int status = multiply<T>(c, &p, rows);
-    if (status == ESP_OK && has_branch(c, norm))
-        esp_cuda_add(c, norm, rows);
-    return status;
+    struct esp_cuda_product p = added(c, w, x, x_stride, norm);
+    *ready = NOTHING;
+    if (has_branch(c, norm)) {
+        const int status = multiply<T>(c, &p, rows);
+        if (status == ESP_OK)
+            add_rows<T>(c, false, norm, next, rows);
+        *ready = next ? WHOLE : NOTHING;
+        return status;
+    }
+    if (next && next->weight && in_halves(c, rows)) {
+        p.next = next;
+        *ready = HALF;
+    }
+    return multiply<T>(c, &p, rows);
 }
 
 static struct esp_cuda_product activated(const struct esp_cuda_cache *c,
-                                         const struct esp_cuda_layer *layer, const void *x)
+                                         const struct esp_cuda_layer *layer, const void *x,
+                                         bool normed)
 {
     const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
     struct esp_cuda_product p = {};
@@ -293,12 +327,13 @@ static struct esp_cuda_product activated(const struct esp_cuda_cache *c,
     p.epilogue = esp_gated(d->activation) ? ESP_CUDA_GATED : ESP_CUDA_ACTIVATED;
     p.out = c->active;
     p.out_stride = c->ffn;
+    p.normed = normed;
     return p;
 }
 
 template <typename T>
 static int activate(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, const void *x,
-                    int rows)
+                    bool normed, int rows)
 {
     if (esp_cuda_weights_of(&c->base)->blocks) {
         const struct esp_cuda_matrix *const parts[] = {&layer->gate, &layer->up};
@@ -306,14 +341,14 @@ static int activate(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer
         esp_cuda_blocks_activate(c, rows);
         return ESP_OK;
     }
-    const struct esp_cuda_product p = activated(c, layer, x);
+    const struct esp_cuda_product p = activated(c, layer, x, normed);
     return multiply<T>(c, &p, rows);
 }
 
-/* 7 and 8 of a mixture of experts. */
+/* 7 and 8 of a mixture of experts, and the norm `next`. */
 template <typename T>
 static int add_experts(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
-                       const void *x, int rows)
+                       const void *x, bool normed, const struct esp_cuda_norm *next, int rows)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     const int pairs = rows * w->desc->experts_used;
@@ -322,6 +357,7 @@ static int add_experts(struct esp_cuda_cache *c, const struct esp_cuda_layer *la
     up.w = &layer->up;
     up.x = x;
     up.x_stride = c->hidden;
+    up.normed = normed;
     up.epilogue = ESP_CUDA_GATED;
     up.out = c->pair_active;
     up.out_stride = c->expert_ffn;
@@ -335,16 +371,16 @@ static int add_experts(struct esp_cuda_cache *c, const struct esp_cuda_layer *la
             both[i].y = c->pair_up + i * c->expert_ffn;
             both[i].y_stride = 2 * c->expert_ffn;
         }
-        esp_cuda_route<float>(c, layer, x, rows, up.tile);
+        esp_cuda_route<float>(c, layer, x, normed, rows, up.tile);
         esp_cuda_blocks_multiply<T>(c, both, 2, rows);
         esp_cuda_blocks_activate_pairs(c, rows);
         esp_cuda_blocks_multiply<T>(c, &down, 1, rows);
     } else {
-        esp_cuda_route<T>(c, layer, x, rows, up.tile);
+        esp_cuda_route<T>(c, layer, x, normed, rows, up.tile);
         esp_cuda_matmul<T>(c, &up, rows);
         esp_cuda_matmul<T>(c, &down, rows);
     }
-    esp_cuda_add_experts(c, layer->norm_mlp, rows);
+    add_rows<T>(c, true, layer->norm_mlp, next, rows);
     return ESP_OK;
 }
 
@@ -393,48 +429,70 @@ template <typename T> static int head(struct esp_cuda_cache *c, const struct sha
 /* ------------------------------------------------------------------ the model */
 
 template <typename T>
-static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int rows)
+static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, bool normed,
+                   int rows)
 {
     const bool joined = esp_cuda_weights_of(&c->base)->desc->reads == ESP_READS_EAGLE3;
     const void *x = joined ? c->joined : c->normed;
     const size_t x_stride = joined ? c->joined_width : c->hidden;
-    if (!esp_cuda_weights_of(&c->base)->blocks)
-        return to_floats<T>(c, &layer->qkv, x, x_stride, c->qkv, c->qkv_width, rows);
+    if (!esp_cuda_weights_of(&c->base)->blocks) {
+        struct esp_cuda_product p = floats(&layer->qkv, x, x_stride, c->qkv, c->qkv_width);
+        p.normed = normed;
+        return multiply<T>(c, &p, rows);
+    }
     const struct esp_cuda_matrix *const parts[] = {&layer->query, &layer->key, &layer->value};
     multiply_parts<T>(c, parts, 3, 0, x, x_stride, c->qkv, c->qkv_width, rows);
     return ESP_OK;
 }
 
+/* 1 and, of a parallel residual, 6: the MLP reads x as the layer found it. */
+template <typename T>
+static void begin_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
+                        enum ready ready, int rows)
+{
+    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
+    const struct esp_cuda_norm norms[] = {{layer->norm1, layer->norm1_bias, i},
+                                          {layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE}};
+    if (d->reads == ESP_READS_EAGLE3)
+        join<T>(c, rows);
+    else if (ready == NOTHING)
+        make_norms<T>(c, norms, d->parallel_residual ? 2 : 1, rows);
+}
+
+/* *ready: what there is of the norms in front of the layer, then of those behind it. */
 template <typename T>
 static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
-                     int rows, int chunks)
+                     int rows, int chunks, enum ready *ready)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     const bool parallel = w->desc->parallel_residual;
-    if (w->desc->reads == ESP_READS_EAGLE3)
-        join<T>(c, rows); /* 1 */
-    else
-        norm<T>(c, c->normed, layer->norm1, layer->norm1_bias, i, rows);
-    int status = project<T>(c, layer, rows); /* 2 */
+    const bool last = i == w->desc->layers - 1, joined = w->desc->reads == ESP_READS_EAGLE3;
+    const struct esp_cuda_layer *after = last ? layer : &w->layer[i + 1];
+    const struct esp_cuda_norm norm2 = {layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE};
+    const struct esp_cuda_norm norm1 = {after->norm1, after->norm1_bias, i + 1};
+    const struct esp_cuda_norm *next = last || joined || parallel ? NULL : &norm1;
+    const void *x = parallel ? c->normed2 : c->normed;
+    begin_layer<T>(c, layer, i, *ready, rows);               /* 1 */
+    int status = project<T>(c, layer, *ready == HALF, rows); /* 2 */
     if (status < 0)
         return status;
     esp_cuda_rope<T>(c, layer, i, rows);              /* 3 */
     esp_cuda_attention<T>(c, layer, i, rows, chunks); /* 4 */
-    if (parallel) /* 6 before 5: the MLP reads x as the layer found it */
-        norm<T>(c, c->normed2, layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE, rows);
     status = add<T>(c, &layer->output, c->attended, c->q_width, layer->norm_attended,
-                    rows); /* 5 */
+                    parallel ? NULL : &norm2, rows, ready); /* 5 */
     if (status < 0)
         return status;
-    if (!parallel)
-        norm<T>(c, c->normed, layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE,
-                rows); /* 6 */
+    if (!parallel && *ready == NOTHING)
+        make_norms<T>(c, &norm2, 1, rows); /* 6 */
+    const bool normed = *ready == HALF;
+    *ready = next ? WHOLE : NOTHING;
     if (layer->router)
-        return add_experts<T>(c, layer, parallel ? c->normed2 : c->normed, rows);
-    status = activate<T>(c, layer, parallel ? c->normed2 : c->normed, rows); /* 7 */
+        return add_experts<T>(c, layer, x, normed, next, rows);
+    status = activate<T>(c, layer, x, normed, rows); /* 7 */
     if (status < 0)
         return status;
-    return add<T>(c, &layer->down, c->active, c->ffn, layer->norm_mlp, rows); /* 8 */
+    return add<T>(c, &layer->down, c->active, c->ffn, layer->norm_mlp, next, rows,
+                  ready); /* 8 */
 }
 
 template <typename T> static int run(struct esp_cuda_cache *c, const struct shape *s)
@@ -444,11 +502,12 @@ template <typename T> static int run(struct esp_cuda_cache *c, const struct shap
     int status = esp_cuda_stream_begin(w->stream);
     if (status == ESP_OK && s->fc)
         status = to_floats<T>(c, &w->fc, c->joined, c->joined_width, c->x, c->hidden, s->rows);
+    enum ready ready = NOTHING;
     for (int i = 0; i < w->desc->layers && status == ESP_OK; i++) {
         const struct esp_cuda_layer *layer = NULL;
         status = esp_cuda_stream_hold(w, i, &layer);
         if (status == ESP_OK)
-            status = run_layer<T>(c, layer, i, s->rows, s->chunks);
+            status = run_layer<T>(c, layer, i, s->rows, s->chunks, &ready);
         if (status == ESP_OK)
             status = esp_cuda_stream_release(w, i);
     }
@@ -550,7 +609,7 @@ static int choose_algorithms(struct esp_cuda_cache *c)
     const struct esp_cuda_product shapes[] = {
         floats(&layer->qkv, c->normed, c->hidden, c->qkv, c->qkv_width),
         added(c, &layer->output, c->attended, c->q_width, layer->norm_attended),
-        activated(c, layer, c->normed),
+        activated(c, layer, c->normed, false),
         added(c, &layer->down, c->active, c->ffn, layer->norm_mlp),
         floats(&w->fc, c->joined, c->joined_width, w->fc.data ? c->x : NULL, c->hidden),
         floats(&w->head, c->normed, c->hidden, c->outputs, c->outputs_width),

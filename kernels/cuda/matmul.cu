@@ -18,6 +18,7 @@
  */
 #include "kernels/cuda/activation.h"
 #include "kernels/cuda/experts.h"
+#include "kernels/cuda/norm.h"
 
 enum { WARPS = 8, THREADS = WARPS * ESP_WARP, STEP = 32, COLUMNS = 8, TOGETHER = 64 };
 
@@ -36,6 +37,9 @@ template <typename T> struct matmul_args {
     T *out;
     size_t out_stride;
     struct esp_cuda_mixture mixture;
+    bool normed, begins; /* x is the first half of a norm; with ADD, such a half follows */
+    struct esp_cuda_squares squares;
+    struct esp_cuda_norm_args next;
 };
 
 /* The sum over the warps of output `row`, column `column` of the block's tiles. */
@@ -48,38 +52,70 @@ static __device__ __forceinline__ float collect(const float *parts, int rows, in
     return sum;
 }
 
-/* Writes the block's outputs for its rows. parts: (WARPS, 16 high, width). */
+/* Writes an output of a row of the result, but for the norm that may follow. Returns it, or
+ * with ADD the sum. `up`: the other half with GATED. */
+template <typename T>
+static __device__ __forceinline__ float put(const struct esp_cuda_arrays &at,
+                                            const struct matmul_args<T> &a, size_t row,
+                                            int output, float y, float up)
+{
+    if (a.epilogue == ESP_CUDA_GATED) {
+        const int half = ESP_CUDA_TILE / 2, in_tile = output % ESP_CUDA_TILE;
+        a.out[row * a.out_stride + output / ESP_CUDA_TILE * half + in_tile] =
+            esp_from_float<T>(esp_activated(a.activation, a.clamp, y, up));
+    } else if (a.epilogue == ESP_CUDA_ACTIVATED) {
+        a.out[row * a.out_stride + output] =
+            esp_from_float<T>(esp_activated(a.activation, a.clamp, y, 1.0f));
+    } else if (a.epilogue == ESP_CUDA_STORE) {
+        a.y[row * a.y_stride + output] = y;
+    } else if (a.epilogue == ESP_CUDA_ADD) {
+        y += a.y[row * a.y_stride + output];
+        a.y[row * a.y_stride + output] = y;
+    } else if (output < at.pass->logits_vocabulary) {
+        at.pass->logits[at.wanted_at[row] * at.pass->logits_stride + output] = y;
+    }
+    return y;
+}
+
+/* Writes the block's outputs for its rows. parts: (WARPS, 16 high, width); factor: (width) of
+ * the rows' norms. */
 template <typename T>
 static __device__ void finish_tiles(const struct esp_cuda_arrays &at,
                                     const struct matmul_args<T> &a, const float *parts,
-                                    const struct esp_cuda_span &s, const float *bias, int high,
-                                    int width)
+                                    const float *factor, const struct esp_cuda_span &s,
+                                    const float *bias, int high, int width)
 {
     const bool gated = a.epilogue == ESP_CUDA_GATED;
     const int height = gated ? ESP_CUDA_TILE / 2 : ESP_CUDA_TILE, rows = high * ESP_CUDA_TILE;
     for (int i = threadIdx.x; i < high * height * width; i += THREADS) {
-        const int in_tile = i % height, column = i / height % width;
-        const int row = i / height / width * ESP_CUDA_TILE + in_tile;
+        const int column = i / height % width;
+        const int row = i / height / width * ESP_CUDA_TILE + i % height;
         const int output = blockIdx.x * rows + row;
-        if (s.first + column >= s.end || output >= a.outputs)
-            continue;
-        const size_t at_row = s.first + column;
-        float y = collect(parts, rows, width, row, column) + (bias ? bias[output] : 0.0f);
-        if (gated) {
-            float up = collect(parts, rows, width, row + height, column) +
-                       (bias ? bias[output + height] : 0.0f);
-            a.out[at_row * a.out_stride + (output - in_tile) / 2 + in_tile] =
-                esp_from_float<T>(esp_activated(a.activation, a.clamp, y, up));
-        } else if (a.epilogue == ESP_CUDA_ACTIVATED) {
-            a.out[at_row * a.out_stride + output] =
-                esp_from_float<T>(esp_activated(a.activation, a.clamp, y, 1.0f));
-        } else if (a.epilogue == ESP_CUDA_STORE) {
-            a.y[at_row * a.y_stride + output] = y;
-        } else if (a.epilogue == ESP_CUDA_ADD) {
-            a.y[at_row * a.y_stride + output] += y;
-        } else if (output < at.pass->logits_vocabulary) {
-            at.pass->logits[at.wanted_at[at_row] * at.pass->logits_stride + output] = y;
+        const bool there = s.first + column < s.end && output < a.outputs;
+        float y = 0.0f, up = 0.0f;
+        if (there) {
+            const float by = a.normed ? factor[column] : 1.0f;
+            y = fmaf(collect(parts, rows, width, row, column), by, bias ? bias[output] : 0.0f);
+            if (gated)
+                up = fmaf(collect(parts, rows, width, row + height, column), by,
+                          bias ? bias[output + height] : 0.0f);
+            y = put(at, a, s.first + column, output, y, up);
         }
+        if (a.begins) /* ADD: a warp has whole tiles */
+            esp_cuda_begin_norm(at, a.next, a.squares, s.first + column, output, y, there,
+                                a.out);
+    }
+}
+
+/* The factors of the rows of a block (width), which end a norm in halves. */
+static __device__ __forceinline__ void find_factors(const struct esp_cuda_squares &squares,
+                                                    const struct esp_cuda_span &s, int width,
+                                                    float *factor)
+{
+    for (int i = threadIdx.x / ESP_WARP; i < width && s.first + i < s.end; i += WARPS) {
+        const float found = esp_cuda_norm_factor(squares, esp_cuda_row_of(s, s.first + i));
+        if (threadIdx.x % ESP_WARP == 0)
+            factor[i] = found;
     }
 }
 
@@ -104,7 +140,8 @@ template <int HIGH, int GROUPS> struct tiling {
     static const int BLOCKS = HIGH * GROUPS > 8 ? 1 : 2; /* at a time, at least */
     static const size_t RING = (size_t)STAGES * PIECES * THREADS * sizeof(uint4);
     static const size_t PARTS = (size_t)WARPS * HEIGHT * WIDTH * sizeof(float);
-    static const size_t BYTES = RING > PARTS ? RING : PARTS;
+    static const size_t MOST = RING > PARTS ? RING : PARTS;
+    static const size_t BYTES = MOST + WIDTH * sizeof(float);
 };
 
 /* Where a thread's operands of a step come from. */
@@ -162,7 +199,9 @@ static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS>::BLOCKS)
     matmul_kernel(struct esp_cuda_arrays at, struct matmul_args<T> a)
 {
     typedef struct tiling<HIGH, GROUPS> Z;
-    ESP_SHARED(uint4, ring); /* (STAGES, PIECES, THREADS); then (WARPS, HEIGHT, WIDTH) floats */
+    /* (STAGES, PIECES, THREADS), later (WARPS, HEIGHT, WIDTH) floats; behind them (WIDTH) */
+    ESP_SHARED(uint4, ring);
+    float *factor = reinterpret_cast<float *>(ring + Z::MOST / sizeof *ring);
     const bool logits = a.epilogue == ESP_CUDA_LOGITS;
     const struct esp_cuda_span s = esp_cuda_span_of(at, a.mixture, logits, Z::WIDTH);
     if (s.first >= s.end)
@@ -188,6 +227,8 @@ static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS>::BLOCKS)
             from.begin(mine + i * Z::PIECES * THREADS, warp + i * WARPS);
         esp_copy_group();
     }
+    if (a.normed)
+        find_factors(a.squares, s, Z::WIDTH, factor);
     int stage = 0, next = Z::STAGES - 1;
     for (int step = warp; step < a.steps; step += WARPS) {
         const int ahead = step + (Z::STAGES - 1) * WARPS;
@@ -208,7 +249,8 @@ static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS>::BLOCKS)
         for (int j = 0; j < GROUPS; j++)
             esp_mma_store(to + h * ESP_CUDA_TILE * Z::WIDTH + COLUMNS * j, Z::WIDTH, sum[h][j]);
     __syncthreads();
-    finish_tiles(at, a, parts, s, a.bias ? a.bias + s.expert * padded : NULL, HIGH, Z::WIDTH);
+    finish_tiles(at, a, parts, factor, s, a.bias ? a.bias + s.expert * padded : NULL, HIGH,
+                 Z::WIDTH);
     if (logits && blockIdx.x == gridDim.x - 1)
         fill_logits(at, a, s.first, Z::WIDTH, s.end);
 }
@@ -258,12 +300,18 @@ void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
     const struct esp_cuda_backend *backend = (const struct esp_cuda_backend *)w->base.backend;
-    const struct matmul_args<T> a = {
+    struct matmul_args<T> a = {
         (const T *)p->w->data, p->w->stride, p->w->bias, p->w->rows, (int)(p->w->stride / STEP),
-            (const T *)p->x, p->x_stride, p->epilogue,
-            w->desc->activation, w->desc->clamp, p->y, p->y_stride,
-            (T *)p->out, p->out_stride, esp_cuda_mixture_of(c, p)
+            (const T *)p->x, p->x_stride, p->epilogue, w->desc->activation, w->desc->clamp,
+            p->y, p->y_stride, (T *)p->out, p->out_stride,
+            esp_cuda_mixture_of(c, p), p->normed, p->next != NULL, esp_cuda_squares_of(c),
+        {
+        }
     };
+    if (a.begins) {
+        a.next = esp_cuda_norm_args_of(c, p->next);
+        a.out = (T *)c->normed;
+    }
     const struct variant<T> *v = choose<T>(backend, p->tile > 0 ? p->tile : rows, a.outputs);
     const int spans =
         p->tile > 0 ? esp_cuda_tiles_of(c, rows, p->tile) : (rows + v->width - 1) / v->width;
@@ -332,9 +380,11 @@ void esp_cuda_finish(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
     cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
     const struct esp_model_desc *d = w->desc;
     const struct matmul_args<T> a = {
-        (const T *)p->w->data, p->w->stride, p->w->bias, p->w->rows, 0, NULL, 0, p->epilogue,
-            d->activation, d->clamp, p->y, p->y_stride,
-            (T *)p->out, p->out_stride, {NULL, NULL, NULL}
+        (const T *)p->w->data, p->w->stride, p->w->bias, p->w->rows, 0, NULL,
+            0, p->epilogue, d->activation, d->clamp, p->y, p->y_stride,
+            (T *)p->out, p->out_stride, {NULL, NULL, NULL}, false, false, {},
+        {
+        }
     };
     const size_t width = p->epilogue == ESP_CUDA_LOGITS ? p->columns : (size_t)p->w->rows;
     ESP_LAUNCH((finish_kernel<T>), dim3(rows, (unsigned)((width + THREADS - 1) / THREADS)),

@@ -65,24 +65,4 @@ int esp_cuda_launch_masses(struct esp_cuda_rows *r, const float *p, const float 
 int esp_cuda_launch_residual(struct esp_cuda_rows *r, const float *p, const float *q,
                              const double *factor, float *to, double *sum);
 
-/* ------------------------------------------------------------------ in kernels */
-
-/* Whether this block is the last of `blocks` to call this; it then sees everything that the
- * others wrote before they did. `room`: an int in shared memory. Every thread of the block must
- * call this. */
-static __device__ inline bool esp_last_block(unsigned *counter, unsigned blocks, int *room)
-{
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        *room = atomicAdd(counter, 1u) == blocks - 1;
-        if (*room)
-            *counter = 0;
-    }
-    __syncthreads();
-    bool last = *room != 0;
-    __threadfence();
-    return last;
-}
-
 #endif

@@ -446,46 +446,42 @@ static void take_experts(struct esp_cuda_arena *arena, const struct esp_model_de
     l->down = take_tensors(arena, &e->down, &e->down_bias, d->experts);
 }
 
-static struct esp_cuda_layer take_layer(struct esp_cuda_arena *arena,
-                                        const struct esp_model_desc *d,
-                                        const struct esp_layer *from)
+/* All of a layer but its first norm. */
+static void take_layer(struct esp_cuda_arena *arena, const struct esp_model_desc *d,
+                       const struct esp_layer *from, struct esp_cuda_layer *l)
 {
-    struct esp_cuda_layer l = {};
-    l.norm1 = take_vector(arena, &from->norm1);
-    l.norm1_bias = take_vector(arena, &from->norm1_bias);
-    l.norm2 = take_vector(arena, &from->norm2);
-    l.norm2_bias = take_vector(arena, &from->norm2_bias);
-    l.norm_attended = take_vector(arena, &from->norm_attended);
-    l.norm_mlp = take_vector(arena, &from->norm_mlp);
-    l.query_norm = take_vector(arena, &from->query_norm);
-    l.key_norm = take_vector(arena, &from->key_norm);
-    l.sink_logit = take_vector(arena, &from->sink_logit);
+    l->norm2 = take_vector(arena, &from->norm2);
+    l->norm2_bias = take_vector(arena, &from->norm2_bias);
+    l->norm_attended = take_vector(arena, &from->norm_attended);
+    l->norm_mlp = take_vector(arena, &from->norm_mlp);
+    l->query_norm = take_vector(arena, &from->query_norm);
+    l->key_norm = take_vector(arena, &from->key_norm);
+    l->sink_logit = take_vector(arena, &from->sink_logit);
     if (esp_cuda_has_blocks(d)) {
-        l.query = take_tensor(arena, &from->query, &from->query_bias);
-        l.key = take_tensor(arena, &from->key, &from->key_bias);
-        l.value = take_tensor(arena, &from->value, &from->value_bias);
-        l.output = take_tensor(arena, &from->output, &from->output_bias);
+        l->query = take_tensor(arena, &from->query, &from->query_bias);
+        l->key = take_tensor(arena, &from->key, &from->key_bias);
+        l->value = take_tensor(arena, &from->value, &from->value_bias);
+        l->output = take_tensor(arena, &from->output, &from->output_bias);
         if (from->router.data) {
-            take_experts(arena, d, from, &l);
-            return l;
+            take_experts(arena, d, from, l);
+            return;
         }
         if (esp_gated(d->activation))
-            l.gate = take_tensor(arena, &from->gate, &from->gate_bias);
-        l.up = take_tensor(arena, &from->up, &from->up_bias);
-        l.down = take_tensor(arena, &from->down, &from->down_bias);
-        return l;
+            l->gate = take_tensor(arena, &from->gate, &from->gate_bias);
+        l->up = take_tensor(arena, &from->up, &from->up_bias);
+        l->down = take_tensor(arena, &from->down, &from->down_bias);
+        return;
     }
-    l.qkv = take_matrix(arena, (d->heads + 2 * d->kv_heads) * d->head_dim, read_width(d),
-                        from->query_bias.data || from->key_bias.data || from->value_bias.data);
-    l.output = take_matrix(arena, d->hidden, d->heads * d->head_dim, from->output_bias.data);
+    l->qkv = take_matrix(arena, (d->heads + 2 * d->kv_heads) * d->head_dim, read_width(d),
+                         from->query_bias.data || from->key_bias.data || from->value_bias.data);
+    l->output = take_matrix(arena, d->hidden, d->heads * d->head_dim, from->output_bias.data);
     if (from->router.data) {
-        take_experts(arena, d, from, &l);
-        return l;
+        take_experts(arena, d, from, l);
+        return;
     }
-    l.up = take_matrix(arena, up_rows(d, d->ffn), d->hidden,
-                       from->up_bias.data || from->gate_bias.data);
-    l.down = take_matrix(arena, d->hidden, d->ffn, from->down_bias.data);
-    return l;
+    l->up = take_matrix(arena, up_rows(d, d->ffn), d->hidden,
+                        from->up_bias.data || from->gate_bias.data);
+    l->down = take_matrix(arena, d->hidden, d->ffn, from->down_bias.data);
 }
 
 /* The frequencies of a rotation as a tensor, or one without data. */
@@ -514,12 +510,21 @@ static bool lent(const struct esp_model_desc *d, const struct esp_tensor *t)
     return lender && same(t, t == &d->head ? &lender->desc->head : &lender->desc->embedding);
 }
 
-/* What is not a layer. */
+/* What is not a layer, and the first norms of all layers: the layer before one makes its norm
+ * (norm.h), when a streamed one has not come yet. */
 static void take_rest(struct esp_cuda_arena *arena, const struct esp_model_desc *d,
                       struct esp_cuda_weights *w)
 {
     w->norm_final = take_vector(arena, &d->norm_final);
     w->norm_final_bias = take_vector(arena, &d->norm_final_bias);
+    for (int i = 0; i < d->layers; i++) {
+        const float *norm = take_vector(arena, &d->layer[i].norm1);
+        const float *bias = take_vector(arena, &d->layer[i].norm1_bias);
+        if (!w->layer) /* only counted */
+            continue;
+        w->layer[i].norm1 = norm;
+        w->layer[i].norm1_bias = bias;
+    }
     const struct esp_cuda_weights *lender = (const struct esp_cuda_weights *)d->lender;
     const struct esp_tensor frequencies = frequencies_of(d, d->inverse_frequency);
     const struct esp_tensor local = frequencies_of(d, d->local_inverse_frequency);
@@ -543,7 +548,8 @@ static void take_rest(struct esp_cuda_arena *arena, const struct esp_model_desc 
 static size_t layer_bytes(const struct esp_model_desc *d, int i)
 {
     struct esp_cuda_arena arena = {NULL, 0, true};
-    take_layer(&arena, d, &d->layer[i]);
+    struct esp_cuda_layer layer = {};
+    take_layer(&arena, d, &d->layer[i], &layer);
     return arena.used;
 }
 
@@ -566,7 +572,7 @@ static void lay_out(struct esp_cuda_arena *arena, const struct esp_model_desc *d
     take_rest(arena, d, w);
     for (int i = 0; i < d->layers; i++)
         if (!esp_cuda_is_streamed(i, d->layers, count))
-            w->layer[i] = take_layer(arena, d, &d->layer[i]);
+            take_layer(arena, d, &d->layer[i], &w->layer[i]);
     if (count == 0)
         return;
     char *first = (char *)esp_cuda_take(arena, buffer, 1);
@@ -575,8 +581,9 @@ static void lay_out(struct esp_cuda_arena *arena, const struct esp_model_desc *d
     for (int i = 0; i < d->layers; i++)
         if (esp_cuda_is_streamed(i, d->layers, count)) {
             struct esp_cuda_arena one = {first, 0, true}, two = {second, 0, true};
-            const struct esp_cuda_layer there = take_layer(&two, d, &d->layer[i]);
-            w->layer[i] = take_layer(&one, d, &d->layer[i]);
+            struct esp_cuda_layer there = w->layer[i];
+            take_layer(&two, d, &d->layer[i], &there);
+            take_layer(&one, d, &d->layer[i], &w->layer[i]);
             esp_cuda_stream_put(w->stream, i, one.used, &there);
         }
 }
@@ -589,7 +596,7 @@ static size_t measure(const struct esp_model_desc *d, int count)
     take_rest(&arena, d, &w);
     for (int i = 0; i < d->layers; i++)
         if (!esp_cuda_is_streamed(i, d->layers, count))
-            take_layer(&arena, d, &d->layer[i]);
+            arena.used += layer_bytes(d, i);
     for (int i = 0; count > 0 && i < 2; i++)
         esp_cuda_take(&arena, buffer_bytes(d, count), 1);
     return arena.used;
@@ -627,8 +634,6 @@ static void send_layer(struct loader *l, int i)
     const struct esp_layer *from = &l->w->desc->layer[i];
     const struct esp_cuda_layer *to = &l->w->layer[i];
     l->layer = i;
-    send_values(l, to->norm1, &from->norm1);
-    send_values(l, to->norm1_bias, &from->norm1_bias);
     send_values(l, to->norm2, &from->norm2);
     send_values(l, to->norm2_bias, &from->norm2_bias);
     send_values(l, to->norm_attended, &from->norm_attended);
@@ -684,6 +689,10 @@ static int send_model(struct loader *l)
     }
     send_values(l, w->norm_final, &d->norm_final);
     send_values(l, w->norm_final_bias, &d->norm_final_bias);
+    for (int i = 0; i < d->layers; i++) {
+        send_values(l, w->layer[i].norm1, &d->layer[i].norm1);
+        send_values(l, w->layer[i].norm1_bias, &d->layer[i].norm1_bias);
+    }
     send_values(l, w->norm_input, &d->norm_input);
     send_values(l, w->inverse_frequency, &frequencies);
     send_values(l, w->local_inverse_frequency, &local);

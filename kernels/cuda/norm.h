@@ -1,0 +1,140 @@
+/* norm.h - RMSNorm and LayerNorm of the residual stream, and hidden states, which are handed
+ * out where it is read.
+ *
+ * A norm is computed in one of two ways, which of them follows from the model and the mode:
+ *   whole   by one block for each row (norm.cu), or by the block that has just added to the row
+ *           (add.cu);
+ *   halves  an RMSNorm in front of a product of bf16: x * weight, rounded, is written by the
+ *           product that has added to x, with the sum of squares of every 16 columns. The
+ *           product that reads it multiplies its sums by 1 / root mean square of the row, which
+ *           every block finds by itself. No row has to be complete before it is multiplied.
+ *           (Numbers that are not normalised do not fit in fp16, and a mean would have to be
+ *           subtracted before.)
+ * Both have one order of sums, whatever the number of rows.
+ */
+#ifndef ESP_CUDA_NORM_H
+#define ESP_CUDA_NORM_H
+
+#include "kernels/cuda/cuda.h"
+
+/* Copies column i of the state of batch row `row` to where state `state` is asked for. n:
+ * columns of a state. */
+static __device__ __forceinline__ void esp_cuda_hand_out(const struct esp_cuda_arrays &at,
+                                                         int state, int row, int i, int n,
+                                                         float value)
+{
+    for (int slot = 0; slot < at.pass->states; slot++)
+        if (at.pass->state[slot] == state && at.states_row[row] >= 0)
+            at.pass->states_to[(size_t)at.states_row[row] * at.pass->states_stride +
+                               (size_t)slot * n + i] = value;
+}
+
+/* ------------------------------------------------------------------ whole */
+
+struct esp_cuda_norm_args {
+    const float *weight, *bias; /* weight = NULL: the identity */
+    size_t stride;              /* of rows of x and of what becomes of them */
+    int n;
+    float epsilon;
+    bool centre; /* LayerNorm */
+    int state;   /* the hidden state that x is, or ESP_CUDA_NO_STATE */
+};
+
+struct esp_cuda_norm_args esp_cuda_norm_args_of(const struct esp_cuda_cache *c,
+                                                const struct esp_cuda_norm *norm);
+
+/* A row, normalised. */
+struct esp_cuda_normed {
+    const float *x;
+    const float *weight, *bias;
+    float mean, scale;
+
+    __device__ __forceinline__ float operator[](int i) const
+    {
+        if (!weight)
+            return x[i];
+        return fmaf((x[i] - mean) * scale, weight[i], bias ? bias[i] : 0.0f);
+    }
+};
+
+/* Every thread of the block makes it. The variance is computed from the differences to the
+ * mean, in a second pass over the row, which is still in the first-level cache. */
+static __device__ __forceinline__ struct esp_cuda_normed
+esp_cuda_normalise(const float *x, const struct esp_cuda_norm_args &a, float *room)
+{
+    struct esp_cuda_normed row = {x, a.weight, a.bias, 0.0f, 1.0f};
+    float sum = 0.0f;
+    if (!a.weight)
+        return row;
+    if (a.centre) {
+        for (int i = threadIdx.x; i < a.n; i += blockDim.x)
+            row.mean += x[i];
+        row.mean = esp_block_sum(row.mean, room) / (float)a.n;
+    }
+    for (int i = threadIdx.x; i < a.n; i += blockDim.x) {
+        const float difference = x[i] - row.mean;
+        sum = fmaf(difference, difference, sum);
+    }
+    row.scale = 1.0f / sqrtf(esp_block_sum(sum, room) / (float)a.n + a.epsilon);
+    return row;
+}
+
+/* Writes row `row` of the pass, which is x, to `out`, with zeros in the padding, and hands it
+ * out. Thread i of the block reads columns i, i + blockDim.x, ... of x only. */
+template <typename T>
+static __device__ __forceinline__ void
+esp_cuda_write_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm_args &a,
+                    int row, const float *x, T *out, float *room)
+{
+    const struct esp_cuda_normed normed = esp_cuda_normalise(x, a, room);
+    for (int i = threadIdx.x; i < (int)a.stride; i += blockDim.x) {
+        out[i] = esp_from_float<T>(i < a.n ? normed[i] : 0.0f);
+        if (i < a.n)
+            esp_cuda_hand_out(at, a.state, row, i, a.n, x[i]);
+    }
+}
+
+/* ------------------------------------------------------------------ in halves */
+
+/* What the first half leaves behind. */
+struct esp_cuda_squares {
+    float *sum; /* (rows, tiles) of 16 columns; NULL: there is no norm in halves */
+    int tiles, n;
+    float epsilon;
+};
+
+struct esp_cuda_squares esp_cuda_squares_of(const struct esp_cuda_cache *c);
+
+/* The first half, for column i of a row: x has just been added up. 16 lanes side by side have
+ * the columns of a tile; all lanes of a warp call this, also those whose column is not `there`.
+ */
+template <typename T>
+static __device__ __forceinline__ void
+esp_cuda_begin_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm_args &a,
+                    const struct esp_cuda_squares &squares, int row, int i, float x, bool there,
+                    T *out)
+{
+    float sum = there ? __fmul_rn(x, x) : 0.0f;
+    for (int step = ESP_CUDA_TILE / 2; step > 0; step /= 2)
+        sum += __shfl_xor_sync(ESP_ALL_LANES, sum, step);
+    if (!there)
+        return;
+    out[row * a.stride + i] = esp_from_float<T>(x * a.weight[i]);
+    if (i % ESP_CUDA_TILE == 0)
+        squares.sum[(size_t)row * squares.tiles + i / ESP_CUDA_TILE] = sum;
+    esp_cuda_hand_out(at, a.state, row, i, a.n, x);
+}
+
+/* The second half: by what the products of a row are multiplied. All lanes of a warp call this.
+ */
+static __device__ __forceinline__ float
+esp_cuda_norm_factor(const struct esp_cuda_squares &squares, int row)
+{
+    const float *of = squares.sum + (size_t)row * squares.tiles;
+    float sum = 0.0f;
+    for (int i = threadIdx.x % ESP_WARP; i < squares.tiles; i += ESP_WARP)
+        sum += of[i];
+    return 1.0f / sqrtf(esp_warp_sum(sum) / (float)squares.n + squares.epsilon);
+}
+
+#endif
