@@ -16,6 +16,30 @@ static const struct {
     {"llava_next", "llama"},
 };
 
+/* What LLaVA's configurations leave out of their text part: the values of a 7B model, which the
+ * transformers library then takes. */
+static const struct {
+    const char *text, *key;
+    int value;
+} left_out[] = {
+    {"llama", "num_hidden_layers", 32},    {"llama", "hidden_size", 4096},
+    {"llama", "num_attention_heads", 32},  {"llama", "intermediate_size", 11008},
+    {"llama", "vocab_size", 32000},        {"mistral", "num_hidden_layers", 32},
+    {"mistral", "hidden_size", 4096},      {"mistral", "num_attention_heads", 32},
+    {"mistral", "num_key_value_heads", 8}, {"mistral", "intermediate_size", 14336},
+    {"mistral", "vocab_size", 32000},
+};
+
+static void fill_in(cJSON *inner)
+{
+    const char *text =
+        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(inner, "model_type"));
+    for (size_t i = 0; text && i < sizeof left_out / sizeof *left_out; i++)
+        if (strcmp(text, left_out[i].text) == 0 &&
+            !cJSON_GetObjectItemCaseSensitive(inner, left_out[i].key))
+            cJSON_AddNumberToObject(inner, left_out[i].key, left_out[i].value);
+}
+
 /* Keys that may be in the outer configuration only. */
 static const char *const shared[] = {"eos_token_id", "quantization_config"};
 
@@ -38,6 +62,8 @@ int esp_multimodal_config(struct esp_json *json, char *err, size_t errlen)
     }
     if (!cJSON_GetObjectItemCaseSensitive(inner, "model_type"))
         cJSON_AddStringToObject(inner, "model_type", text);
+    if (strncmp(type, "llava", strlen("llava")) == 0)
+        fill_in(inner);
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
         if (!cJSON_GetObjectItemCaseSensitive(inner, shared[i])) {
             cJSON *item = cJSON_DetachItemFromObjectCaseSensitive(json->root, shared[i]);

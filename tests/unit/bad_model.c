@@ -235,6 +235,9 @@ TEST(bad_text_parts_are_refused)
     BAD_CONFIG("gemma3-pictures", "text_config", "model_type", "\"mamba\"", ESP_E_UNSUPPORTED,
                "mamba");
     BAD_CONFIG("gemma3-pictures", "text_config", "hidden_size", "64", ESP_E_FORMAT, "(97, 64)");
+    /* LLaVA leaves out what a 7B model has. */
+    BAD_CONFIG("llava-pictures", "text_config", "hidden_size", NULL, ESP_E_FORMAT,
+               "(97, 4096)");
     BAD_CONFIG("gemma3-pictures", "model_type", NULL, "\"paligemma\"", ESP_E_UNSUPPORTED,
                "paligemma");
     BAD_CONFIG("mistral3-pictures", "quantization_config", NULL, "{\"quant_method\": \"fp8\"}",

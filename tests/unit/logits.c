@@ -28,7 +28,7 @@ static const char *const folders[] = {
     "qwen3-yarn",  "gemma2",          "gemma3",         "gemma3-layers",   "phi3-short",
     "phi3-long",   "phi3-partial",    "olmo2",          "smollm3",         "smollm3-window",
     "gpt2",        "gpt2-f16",        "granite",        "gemma3-pictures", "mistral3-pictures",
-    "qwen3-moe",   "qwen3-moe-some",  "gpt-oss",        "gpt-oss-floats"};
+    "qwen3-moe",   "qwen3-moe-some",  "gpt-oss",        "gpt-oss-floats",  "llava-pictures"};
 
 enum { FOLDERS = sizeof folders / sizeof *folders };
 

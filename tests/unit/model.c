@@ -197,8 +197,9 @@ static void check_text_part(const char *folder, const char *architecture, const 
 TEST(text_parts_of_models_of_pictures_open)
 {
     static const char *const names[][2] = {{"gemma3-pictures", "gemma3_text"},
-                                           {"mistral3-pictures", "mistral"}};
-    for (int i = 0; i < 2; i++) {
+                                           {"mistral3-pictures", "mistral"},
+                                           {"llava-pictures", "llama"}};
+    for (int i = 0; i < 3; i++) {
         folder_copy(names[i][0]);
         check_text_part(folder_path(), names[i][1], "language_model.");
         struct folder_bytes bytes = folder_read(folder_file("model.safetensors"));
