@@ -16,6 +16,8 @@ static const double OPTIMISTIC = 0.03, HOPE = 0.7;
 /* Weight that is left after a sample of another class, and after one of plain decoding; samples
  * from which on no hope is needed; how many samples the line counts as. */
 static const double LEFT = 0.998, LEFT_PLAIN = 0.9995, TRUSTED = 3, SCATTER = 4;
+/* Weight at most of what a file says: the machine may have been busy then. */
+static const double KEPT = 2;
 
 /* Classes: every number of rows up to 16, then four to an octave. */
 static int class_of(int rows)
@@ -49,23 +51,48 @@ static double quartile(const struct esp_cost_class *c)
     return sorted[(c->count - 1) / 4];
 }
 
-/* What a row more costs: the slope of the line through the pass of one row that is closest to
- * all classes, by their weights. Where little is known, or it is old, OPTIMISTIC pulls it down.
- */
-static double slope_of(const struct esp_cost_curve *curve)
+/* What a class counts for the line: a single sample may be a hiccup. Of plain decoding there is
+ * more than one soon. */
+static double weight_of(const struct esp_cost_curve *curve, int class)
 {
-    static const double pull = 8; /* as strong as half a sample of five rows */
-    const double one = quartile(&curve->class[0]);
-    double sum = pull * OPTIMISTIC * one, squares = pull;
-    for (int i = 1; i < ESP_COST_CLASSES; i++) {
+    const struct esp_cost_class *c = &curve->class[class];
+    return c->count == 0 ? 0 : class == 0 ? c->weight : fmax(c->weight - 1, 1e-3);
+}
+
+/* Draws the line that is closest to all classes, by their weights; where little is known, or it
+ * is old, OPTIMISTIC pulls its slope down. Plain decoding is on it, too: while trees pay, it is
+ * seldom timed. */
+static void draw_line(struct esp_cost_curve *curve)
+{
+    static const double pull = 2; /* as strong as a sample of three rows, half of a weight */
+    double weights = 0, x = 0, y = 0, squares = pull, products = 0;
+    for (int i = 0; i < ESP_COST_CLASSES; i++) {
         const struct esp_cost_class *c = &curve->class[i];
-        const double more = rows_of(i) - 1, weight = c->weight - 1; /* one may be a hiccup */
-        if (c->count == 0 || weight <= 0)
+        if (c->count == 0)
             continue;
-        sum += weight * more * fmax(quartile(c) - one, 0);
-        squares += weight * more * more;
+        const double w = weight_of(curve, i);
+        weights += w;
+        x += w * rows_of(i);
+        y += w * quartile(c);
     }
-    return sum / squares;
+    curve->one = curve->slope = 0;
+    if (!(weights > 0))
+        return;
+    x /= weights;
+    y /= weights;
+    for (int i = 0; i < ESP_COST_CLASSES; i++) {
+        const struct esp_cost_class *c = &curve->class[i];
+        if (c->count == 0)
+            continue;
+        const double more = rows_of(i) - x, w = weight_of(curve, i);
+        squares += w * more * more;
+        products += w * more * (quartile(c) - y);
+    }
+    const double optimistic = y * OPTIMISTIC / (1 + OPTIMISTIC * (x - 1));
+    curve->slope = fmax((products + pull * optimistic) / squares, 0);
+    curve->slope =
+        fmin(curve->slope, y / x); /* a pass of one row takes as long as a row more */
+    curve->one = y - curve->slope * (x - 1);
 }
 
 /* Seconds of a class that has samples. They are scattered by more than a row costs, so they are
@@ -73,13 +100,11 @@ static double slope_of(const struct esp_cost_curve *curve)
  * taken a little lower, so that a size that was slow by chance is tried again if it may pay. */
 static double believed(const struct esp_cost_curve *curve, int class)
 {
-    const struct esp_cost_class *c = &curve->class[class], *one = &curve->class[0];
-    double share = c->weight / (c->weight + SCATTER), found = quartile(c);
-    double hope = HOPE + (1 - HOPE) * fmin(c->weight / TRUSTED, 1);
-    if (class == 0 || one->count == 0)
-        return found;
-    return share * found +
-           (1 - share) * (quartile(one) + hope * curve->slope * (rows_of(class) - 1));
+    const struct esp_cost_class *c = &curve->class[class];
+    const double share = c->weight / (c->weight + SCATTER);
+    const double hope = HOPE + (1 - HOPE) * fmin(c->weight / TRUSTED, 1);
+    const double line = curve->one + hope * curve->slope * (rows_of(class) - 1);
+    return share * quartile(c) + (1 - share) * line;
 }
 
 /* Pools neighbours that are out of order (isotonic regression). */
@@ -88,7 +113,7 @@ static void fit(struct esp_cost_curve *curve)
     double value[ESP_COST_CLASSES], weight[ESP_COST_CLASSES];
     int width[ESP_COST_CLASSES], blocks = 0;
     curve->knots = 0;
-    curve->slope = curve->class[0].count > 0 ? slope_of(curve) : 0;
+    draw_line(curve);
     for (int i = 0; i < ESP_COST_CLASSES; i++) {
         const struct esp_cost_class *c = &curve->class[i];
         if (c->count == 0)
@@ -133,12 +158,8 @@ static double value_at(const struct esp_cost_curve *curve, int rows)
         return curve->seconds[0];
     while (at <= last && curve->rows[at] < rows)
         at++;
-    if (at > last && curve->slope > 0)
+    if (at > last)
         return curve->seconds[last] + HOPE * curve->slope * (rows - curve->rows[last]);
-    if (at > last) { /* plain decoding was never measured */
-        double known = 1 + OPTIMISTIC * (curve->rows[last] - 1);
-        return curve->seconds[last] * (1 + OPTIMISTIC * (rows - 1)) / known;
-    }
     double share = (rows - curve->rows[at - 1]) / (curve->rows[at] - curve->rows[at - 1]);
     return curve->seconds[at - 1] + share * (curve->seconds[at] - curve->seconds[at - 1]);
 }
@@ -247,8 +268,8 @@ static void read_curve(const cJSON *array, struct esp_cost_curve *curve)
                 .sample = {took->valuedouble},
                 .count = 1,
                 .next = 1,
-                .weight = cJSON_IsNumber(weight) ? fmin(fmax(weight->valuedouble, 0), TRUSTED)
-                                                 : TRUSTED};
+                .weight =
+                    cJSON_IsNumber(weight) ? fmin(fmax(weight->valuedouble, 0), KEPT) : KEPT};
     }
     fit(curve);
 }

@@ -37,7 +37,7 @@ struct esp_cost_curve {
     /* Of the classes seen, in order: rows, and seconds that never fall. */
     int knots;
     double rows[ESP_COST_CLASSES], seconds[ESP_COST_CLASSES];
-    double slope; /* seconds that a row more costs, about; 0: not known */
+    double one, slope; /* of a line through all classes: one row, and each row more */
 };
 
 struct esp_costs {

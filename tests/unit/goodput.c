@@ -438,13 +438,29 @@ TEST(costs_rise_with_rows_and_are_believed_with_care)
     for (int rows = 2; rows < 2000; rows++)
         CHECK(esp_costs_verify(&costs, rows) >= esp_costs_verify(&costs, rows - 1), "%d", rows);
     costs.relative = 0.25;
-    CHECK(esp_costs_draft(&costs, 1) == 0.25);
+    const double one = esp_costs_verify(&costs, 1);
+    CHECK(one > 0 && one < 3, "%g", one);
+    CHECK(esp_costs_draft(&costs, 1) == 0.25 * one);
     esp_costs_at(&costs, 5000); /* a longer text starts from what is known */
-    CHECK(esp_costs_verify(&costs, 1) == 1);
+    CHECK(fabs(esp_costs_verify(&costs, 1) - one) < 0.2 * one, "%g",
+          esp_costs_verify(&costs, 1));
     esp_costs_verify_took(&costs, 1, 7);
     esp_costs_verify_took(&costs, 1, 7);
     esp_costs_at(&costs, 100);
-    CHECK(esp_costs_verify(&costs, 1) == 1);
+    CHECK(esp_costs_verify(&costs, 1) == one);
+}
+
+/* While trees pay, plain decoding is seldom timed: what a tree takes says what it would take.
+ */
+TEST(the_line_through_all_sizes_mends_an_old_time_of_plain_decoding)
+{
+    memset(&costs, 0, sizeof costs);
+    for (int i = 0; i < 3; i++)
+        esp_costs_verify_took(&costs, 1, 2); /* the machine was busy */
+    for (int i = 0; i < 50; i++)
+        for (int rows = 3; rows <= 6; rows++)
+            esp_costs_verify_took(&costs, rows, 1 + 0.1 * (rows - 1));
+    CHECK(esp_costs_verify(&costs, 1) < 1.35, "%g", esp_costs_verify(&costs, 1));
 }
 
 /* A size that nobody tried costs what its neighbours say, a little less. */
@@ -486,8 +502,8 @@ TEST(costs_are_kept_and_no_file_does_harm)
     esp_costs_save(&again); /* adds what it has measured, and keeps the rest */
     memset(&costs, 0, sizeof costs);
     esp_costs_turn(&costs, "a");
-    CHECK(esp_costs_verify(&costs, 1) == 0.5 &&
-          fabs(esp_costs_verify(&costs, 4) - 0.75) < 0.05);
+    CHECK(fabs(esp_costs_verify(&costs, 1) - 0.5) < 0.02 && esp_costs_verify(&costs, 4) > 0.6 &&
+          esp_costs_verify(&costs, 4) < 0.76);
     esp_costs_turn(&costs, "b");
     CHECK(esp_costs_verify(&costs, 1) == 0);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
