@@ -41,6 +41,7 @@ struct background_copy {
 struct thread {
     uint3 index;
     thread_state state;
+    unsigned char lane, warp;
     emu_fibre *fibre;
     thread *next; /* in the queue of threads that may go on */
     /* What it waits for. */
@@ -242,6 +243,8 @@ static void resume_next(emu_fibre *from)
 {
     thread *t = run.head;
     run.head = t->next;
+    if (t->next)
+        emu_fibre_prefetch(t->next->fibre);
     t->state = thread_runs;
     set_running(t);
     run.running = t->fibre;
@@ -316,6 +319,8 @@ void emu_run_kernel(const emu_launch_shape &launch, const emu_body &body, uint64
     run.head = run.tail = nullptr;
     for (int i = 0; i < run.threads; i++) {
         unsigned u = (unsigned)i;
+        run.thread_of[i].lane = (unsigned char)(u % warp_lanes);
+        run.thread_of[i].warp = (unsigned char)(u / warp_lanes);
         run.thread_of[i].index =
             uint3{u % block.x, u / block.x % block.y, u / block.x / block.y};
     }
@@ -342,7 +347,8 @@ void *emu_shared()
     return run.shared;
 }
 
-/* ------------------------------------------------------------------ copies in the background */
+/* ------------------------------------------------------------------ copies in the background
+ */
 
 enum { copied_together = 16 };
 
@@ -383,27 +389,16 @@ int emu_lane()
 {
     if (!now)
         emu_fail("a warp function was called outside a kernel");
-    return number_of(now) % warp_lanes;
-}
-
-/* All lanes of its mask wait: for the same thing? */
-static bool all_meet(const thread *self, int base)
-{
-    for (int i = 0; i < warp_lanes; i++) {
-        const thread *other = &run.thread_of[base + i];
-        if (self->mask >> i & 1 && (other->finish != self->finish ||
-                                    other->mask != self->mask || other->line != self->line))
-            return false;
-    }
-    return true;
+    return now->lane;
 }
 
 void emu_meet(emu_finish *finish, const char *what, unsigned mask, void *data, const char *file,
               int line)
 {
-    int lane = emu_lane(), base = number_of(now) - lane;
-    thread *self = now;
-    if (!(mask >> lane & 1))
+    if (!now)
+        emu_fail("a warp function was called outside a kernel");
+    thread *self = now, *warp = self - self->lane;
+    if (!(mask >> self->lane & 1))
         emu_fail("calls %s at %s:%d with mask %08x, which leaves out its own lane", what, file,
                  line, mask);
     self->finish = finish;
@@ -413,21 +408,28 @@ void emu_meet(emu_finish *finish, const char *what, unsigned mask, void *data, c
     self->mask = mask;
     self->data = data;
     self->state = thread_meets;
-    unsigned *meeting = &run.meeting[base / warp_lanes];
-    *meeting |= 1u << lane;
-    if ((*meeting & mask) != mask || !all_meet(self, base)) {
+    unsigned *meeting = &run.meeting[self->warp];
+    *meeting |= 1u << self->lane;
+    if ((*meeting & mask) != mask) {
         give_way();
         return;
     }
-    void *brought[warp_lanes];
-    for (int i = 0; i < warp_lanes; i++)
-        brought[i] = mask >> i & 1 ? run.thread_of[base + i].data : nullptr;
+    void *brought[warp_lanes] = {};
+    for (unsigned left = mask; left; left &= left - 1) {
+        const int i = __builtin_ctz(left);
+        const thread *other = &warp[i];
+        if (other->finish != finish || other->mask != mask || other->line != line) {
+            give_way(); /* not all of them wait for the same thing */
+            return;
+        }
+        brought[i] = other->data;
+    }
     finish(brought, mask);
     *meeting &= ~mask;
     self->state = thread_runs;
     for (int i = 0; i < warp_lanes; i++) { /* they go on before other warps do */
         int other_lane = run.lanes[i];
-        thread *other = &run.thread_of[base + other_lane];
+        thread *other = &warp[other_lane];
         if (!(mask >> other_lane & 1) || other == self)
             continue;
         if (!run.head)

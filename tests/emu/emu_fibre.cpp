@@ -36,15 +36,6 @@ static const size_t stack_bytes = 256 << 10;
  */
 static const size_t colours = 61, colour_bytes = 5 * 64;
 
-struct emu_fibre {
-    void *stack_pointer; /* while another fibre runs */
-    void *stack;
-    void (*entry)();
-#ifdef EMU_UCONTEXT
-    ucontext_t context;
-#endif
-};
-
 static char *stacks; /* of all fibres */
 
 static size_t page_bytes()
@@ -177,11 +168,13 @@ static void prepare(emu_fibre *fibre, char *top)
 #else
 static void prepare(emu_fibre *fibre, char *)
 {
-    getcontext(&fibre->context);
-    fibre->context.uc_stack.ss_sp = fibre->stack;
-    fibre->context.uc_stack.ss_size = stack_bytes;
-    fibre->context.uc_link = nullptr;
-    makecontext(&fibre->context, emu_fibre_begin, 0);
+    ucontext_t *context = new ucontext_t();
+    getcontext(context);
+    context->uc_stack.ss_sp = fibre->stack;
+    context->uc_stack.ss_size = stack_bytes;
+    context->uc_link = nullptr;
+    makecontext(context, emu_fibre_begin, 0);
+    fibre->stack_pointer = context;
 }
 #endif
 
@@ -219,7 +212,10 @@ void emu_fibre_switch(emu_fibre *from, emu_fibre *to)
     leaving = from;
     beginning = to;
 #ifdef EMU_UCONTEXT
-    swapcontext(&from->context, &to->context);
+    if (!from->stack_pointer) /* the host, for the first time */
+        from->stack_pointer = new ucontext_t();
+    swapcontext(static_cast<ucontext_t *>(from->stack_pointer),
+                static_cast<ucontext_t *>(to->stack_pointer));
 #else
     emu_swap_stacks(&from->stack_pointer, to->stack_pointer);
 #endif
