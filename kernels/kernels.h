@@ -286,6 +286,14 @@ struct esp_combination {
     double a, b, c, d;
 };
 
+/* What kernels of one kind take in a pass, all together. */
+struct esp_kernel_time {
+    const char *name; /* of what they compute */
+    int count;
+    double seconds;
+    double bytes; /* of weights, keys and values that they read; 0: not known */
+};
+
 /* ------------------------------------------------------------------ the backend */
 
 /* Each of these is the first member of the backend's own struct. */
@@ -323,7 +331,7 @@ struct esp_backend_ops {
     void (*close)(struct esp_backend *backend);
     const char *(*device)(const struct esp_backend *backend); /* "AVX-512, 2 threads" */
 
-    /* The following, up to read_rate, may be NULL. */
+    /* The following, up to time_kernels, may be NULL. */
 
     /* One sentence about the last call that failed on the device, or "". */
     const char *(*failure)(const struct esp_backend *backend);
@@ -346,6 +354,11 @@ struct esp_backend_ops {
     /* Measures at how many bytes per second the device reads a block of this size; 0 if there
      * is no memory for the block. */
     double (*read_rate)(struct esp_backend *backend, size_t bytes);
+    /* Runs a pass (without a draft step) twice, and times the kernels of the second one on the
+     * device: at most `most` kinds of them, in the order in which they come. Returns how many
+     * there are, or a failure. */
+    int (*time_kernels)(struct esp_cache *cache, const struct esp_batch *batch,
+                        struct esp_kernel_time *kernel, int most);
 
     /* Copies (repacks) the weights that `desc` points to. `desc` must outlive the copy; its
      * tensors are not read again. ESP_E_CANCELLED if `progress` returned false. */

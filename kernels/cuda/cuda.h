@@ -21,6 +21,7 @@ extern "C" {
 }
 
 struct esp_cuda_lt;
+struct esp_cuda_times;
 struct esp_cuda_stream;
 struct esp_cuda_cut;
 
@@ -51,6 +52,7 @@ struct esp_cuda_backend {
     struct esp_cuda_lt *lt; /* NULL: not opened, or there is no cuBLASLt here */
     bool lt_asked;          /* cuBLASLt was looked for */
     cudaEvent_t mark[ESP_MARKS];
+    struct esp_cuda_times *times; /* of a pass that is timed, else NULL */
     char device[160];
     char failure[256]; /* the sentence about the last call that failed, or "" */
 };
@@ -86,6 +88,11 @@ bool esp_cuda_fine(cudaError_t result);
 int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err, size_t errlen);
 
 double esp_cuda_read_rate(struct esp_backend *backend, size_t bytes);
+int esp_cuda_time_kernels(struct esp_cache *cache, const struct esp_batch *batch,
+                          struct esp_kernel_time *kernel, int most);
+/* What has been launched since the last call of this is `name`, and reads so many bytes. Notes
+ * the time if the pass is timed. */
+void esp_cuda_launched(struct esp_cuda_backend *backend, const char *name, size_t bytes);
 
 /* Divides one allocation: with base = NULL it only counts. `shared`: others divide the same
  * memory otherwise, so there are no fences in it. */

@@ -32,6 +32,7 @@ static const size_t LAUNCH_BOUND_BYTES = (size_t)1 << 30;
 
 struct shape {
     int rows, chunks;
+    int keys;           /* cache rows of the text and of the pass, if it is timed */
     bool step;          /* a draft step, in a graph */
     bool fc;            /* a draft head's fc makes the residual stream */
     bool states;        /* hidden states are handed out */
@@ -445,6 +446,23 @@ static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
     return ESP_OK;
 }
 
+/* Bytes of a matrix; 0 of experts, of which a pass reads some. */
+static size_t bytes_of(const struct esp_cuda_matrix &m)
+{
+    if (!m.data || m.count > 1)
+        return 0;
+    return m.rows *
+           (esp_dtype_quantised(m.dtype) ? esp_dtype_row_bytes(m.dtype, m.columns) : 2 * m.stride);
+}
+
+/* Bytes of keys and values that a layer reads. */
+static size_t cache_bytes_of(const struct esp_cuda_cache *c, int i, const struct shape *s)
+{
+    const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
+    const int window = d->layer[i].window, most = window > 0 ? window + s->rows : s->keys;
+    return 4 * c->head_width * d->kv_heads * (s->keys < most ? s->keys : most);
+}
+
 /* 1 and, of a parallel residual, 6: the MLP reads x as the layer found it. */
 template <typename T>
 static void begin_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
@@ -457,14 +475,19 @@ static void begin_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *l
         join<T>(c, rows);
     else if (ready == NOTHING)
         make_norms<T>(c, norms, d->parallel_residual ? 2 : 1, rows);
+    else
+        return;
+    esp_cuda_launched(backend_of(c), "norm", 0);
 }
 
 /* *ready: what there is of the norms in front of the layer, then of those behind it. */
 template <typename T>
 static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
-                     int rows, int chunks, enum ready *ready)
+                     const struct shape *s, enum ready *ready)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    struct esp_cuda_backend *backend = backend_of(c);
+    const int rows = s->rows;
     const bool parallel = w->desc->parallel_residual;
     const bool last = i == w->desc->layers - 1, joined = w->desc->reads == ESP_READS_EAGLE3;
     const struct esp_cuda_layer *after = last ? layer : &w->layer[i + 1];
@@ -476,29 +499,44 @@ static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *laye
     int status = project<T>(c, layer, *ready == HALF, rows); /* 2 */
     if (status < 0)
         return status;
-    esp_cuda_rope<T>(c, layer, i, rows);              /* 3 */
-    esp_cuda_attention<T>(c, layer, i, rows, chunks); /* 4 */
+    esp_cuda_launched(backend, "queries, keys, values",
+                      bytes_of(layer->qkv) + bytes_of(layer->query) + bytes_of(layer->key) +
+                          bytes_of(layer->value));
+    esp_cuda_rope<T>(c, layer, i, rows);                 /* 3 */
+    esp_cuda_attention<T>(c, layer, i, rows, s->chunks); /* 4 */
+    esp_cuda_launched(backend, "attention", cache_bytes_of(c, i, s));
     status = add<T>(c, &layer->output, c->attended, c->q_width, layer->norm_attended,
                     parallel ? NULL : &norm2, rows, ready); /* 5 */
     if (status < 0)
         return status;
-    if (!parallel && *ready == NOTHING)
-        make_norms<T>(c, &norm2, 1, rows); /* 6 */
+    esp_cuda_launched(backend, "output", bytes_of(layer->output));
+    if (!parallel && *ready == NOTHING) { /* 6 */
+        make_norms<T>(c, &norm2, 1, rows);
+        esp_cuda_launched(backend, "norm", 0);
+    }
     const bool normed = *ready == HALF;
     *ready = next ? WHOLE : NOTHING;
-    if (layer->router)
-        return add_experts<T>(c, layer, x, normed, next, rows);
+    if (layer->router) {
+        status = add_experts<T>(c, layer, x, normed, next, rows);
+        esp_cuda_launched(backend, "experts", 0);
+        return status;
+    }
     status = activate<T>(c, layer, x, normed, rows); /* 7 */
     if (status < 0)
         return status;
-    return add<T>(c, &layer->down, c->active, c->ffn, layer->norm_mlp, next, rows,
-                  ready); /* 8 */
+    esp_cuda_launched(backend, "gate and up", bytes_of(layer->gate) + bytes_of(layer->up));
+    status = add<T>(c, &layer->down, c->active, c->ffn, layer->norm_mlp, next, rows,
+                    ready); /* 8 */
+    esp_cuda_launched(backend, "down", bytes_of(layer->down));
+    return status;
 }
 
 template <typename T> static int run(struct esp_cuda_cache *c, const struct shape *s)
 {
     struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    struct esp_cuda_backend *backend = backend_of(c);
     esp_cuda_embed<T>(c, s->fc, s->rows);
+    esp_cuda_launched(backend, "embedding", 0);
     int status = esp_cuda_stream_begin(w->stream);
     if (status == ESP_OK && s->fc)
         status = to_floats<T>(c, &w->fc, c->joined, c->joined_width, c->x, c->hidden, s->rows);
@@ -507,20 +545,24 @@ template <typename T> static int run(struct esp_cuda_cache *c, const struct shap
         const struct esp_cuda_layer *layer = NULL;
         status = esp_cuda_stream_hold(w, i, &layer);
         if (status == ESP_OK)
-            status = run_layer<T>(c, layer, i, s->rows, s->chunks, &ready);
+            status = run_layer<T>(c, layer, i, s, &ready);
         if (status == ESP_OK)
             status = esp_cuda_stream_release(w, i);
     }
-    if (status == ESP_OK && (s->head_rows > 0 || s->states))
+    if (status == ESP_OK && (s->head_rows > 0 || s->states)) {
         norm_final<T>(c, s->rows);
-    if (status == ESP_OK && s->head_rows > 0)
+        esp_cuda_launched(backend, "norm", 0);
+    }
+    if (status == ESP_OK && s->head_rows > 0) {
         status = head<T>(c, s);
+        esp_cuda_launched(backend, "head", bytes_of(w->head));
+    }
     if (status == ESP_OK && s->step) {
         esp_cuda_step_softmax(c, s->rows);
         esp_cuda_step_top_k(c, s->rows);
     }
     if (status == ESP_OK)
-        ESP_CUDA_LAUNCHED(backend_of(c), "the kernels of a forward pass");
+        ESP_CUDA_LAUNCHED(backend, "the kernels of a forward pass");
     return status;
 }
 
@@ -644,6 +686,8 @@ static cudaGraphExec_t find_graph(const struct esp_cuda_cache *c, const struct s
 {
     const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
     int captured;
+    if (backend_of(c)->times)
+        return NULL;
     for (int i = 0; s->head_rows > 0 && s->fc == graphs_use_fc(c) && i < ESP_CUDA_BUCKETS; i++)
         if (s->rows <= bucket_rows[i])
             return s->step && !esp_cuda_step_fits(b->logits, d, b->step, bucket_rows[i])
@@ -712,6 +756,7 @@ static int forward(struct esp_cache *cache, const struct esp_batch *batch)
     s.fc = batch->input && (d->reads == ESP_READS_EAGLE || batch->input->vocabulary == d->input);
     const int shift = batch->window ? batch->window->dropped % ESP_CUDA_CHUNK : 0;
     s.chunks = (batch->first + batch->rows + shift + ESP_CUDA_CHUNK - 1) / ESP_CUDA_CHUNK;
+    s.keys = batch->first + batch->rows;
     s.step = batch->step != NULL;
     s.head_rows = esp_batch_wanted(batch, NULL, NULL);
     cudaGraphExec_t graph = s.step ? find_graph(c, &s, batch) : NULL;

@@ -270,6 +270,7 @@ static struct esp_backend_ops make_ops(void)
     ops.mark = mark;
     ops.between = between;
     ops.read_rate = esp_cuda_read_rate;
+    ops.time_kernels = esp_cuda_time_kernels;
     ops.weights_open = esp_cuda_weights_open;
     ops.weights_close = esp_cuda_weights_close;
     ops.weights_bytes = esp_cuda_weights_bytes;

@@ -5,7 +5,8 @@
  * The weights are numbers made here: all matrices of a model are read from the same memory, so
  * that an 8B model needs no file and little memory of the host. A pass costs what one of the
  * real model costs. Printed as tables in Markdown: passes by rows and by context, with the
- * share of the measured read rate that reading the weights takes; steps of a draft model;
+ * share of the measured read rate that reading the weights takes; the kernels of a pass, one by
+ * one, likewise; steps of a draft model;
  * quantised weights; and a target of which only half fits on the device, so that the others
  * are copied for every pass. --try measures small shapes, to see that this program works.
  *
@@ -227,31 +228,39 @@ static double median(double *values)
     return values[runs / 2];
 }
 
-/* Seconds of a pass over a tree of `rows` nodes behind `context` tokens, and the choice of a
- * token at each: node i hangs below node (i - 1) / 2. */
-static double pass_seconds(struct runner *r, int rows, int context)
+/* A pass over a tree of `rows` nodes behind `context` tokens: node i hangs below node (i - 1)
+ * / 2. It is valid until the next call. */
+static struct esp_batch tree_pass(struct runner *r, int rows, int context)
 {
     static uint64_t mask[MOST_ROWS][WORDS];
-    static int32_t tokens[MOST_ROWS], positions[MOST_ROWS], which[MOST_ROWS], ids[MOST_ROWS];
-    static double seconds[MOST_RUNS];
-    const struct esp_backend_ops *ops = r->backend->ops;
+    static int32_t tokens[MOST_ROWS], positions[MOST_ROWS];
     memset(mask, 0, sizeof mask);
     for (int i = 0; i < rows; i++) {
-        which[i] = i;
         tokens[i] = (i * 37 + 11) % r->vocabulary;
         positions[i] = i == 0 ? context : positions[(i - 1) / 2] + 1;
         if (i > 0)
             memcpy(mask[i], mask[(i - 1) / 2], sizeof mask[i]);
         mask[i][i / 64] |= (uint64_t)1 << i % 64;
     }
-    const struct esp_batch batch = {.rows = rows,
-                                    .tokens = tokens,
-                                    .positions = positions,
-                                    .first = context,
-                                    .prefix = context,
-                                    .mask = mask[0],
-                                    .mask_words = WORDS,
-                                    .logits = r->logits};
+    return (struct esp_batch){.rows = rows,
+                              .tokens = tokens,
+                              .positions = positions,
+                              .first = context,
+                              .prefix = context,
+                              .mask = mask[0],
+                              .mask_words = WORDS,
+                              .logits = r->logits};
+}
+
+/* Seconds of such a pass and of the choice of a token at each node. */
+static double pass_seconds(struct runner *r, int rows, int context)
+{
+    static int32_t which[MOST_ROWS], ids[MOST_ROWS];
+    static double seconds[MOST_RUNS];
+    const struct esp_backend_ops *ops = r->backend->ops;
+    const struct esp_batch batch = tree_pass(r, rows, context);
+    for (int i = 0; i < rows; i++)
+        which[i] = i;
     for (int i = -2; i < runs; i++) {
         ops->mark(r->backend, 0);
         if (ops->forward(r->cache, &batch) < 0 ||
@@ -311,6 +320,34 @@ static void print_passes(struct runner *r, double rate)
     }
 }
 
+/* The kernels of a pass, by what they compute: the median of each. */
+static void print_kernels(struct runner *r, int rows, int context, double rate)
+{
+    enum { MOST = 16 };
+    static double seconds[MOST][MOST_RUNS];
+    struct esp_kernel_time kernel[MOST] = {0};
+    const struct esp_batch batch = tree_pass(r, rows, context);
+    int count = 0;
+    for (int i = 0; i < runs; i++) {
+        count = r->backend->ops->time_kernels(r->cache, &batch, kernel, MOST);
+        if (count < 0)
+            stop("a timed pass", failure(r));
+        for (int k = 0; k < count; k++)
+            seconds[k][i] = kernel[k].seconds;
+    }
+    printf("\nKernels of a pass of %d rows at %d:\n\n"
+           "| kernels | of them | ms | MB read | of the read rate |\n|---|---|---|---|---|\n",
+           rows, context);
+    for (int k = 0; k < count; k++) {
+        const double took = median(seconds[k]), bytes = kernel[k].bytes;
+        printf("| %s | %d | %.4f |", kernel[k].name, kernel[k].count, 1e3 * took);
+        if (bytes > 0)
+            printf(" %.3f | %.0f %% |\n", bytes / 1e6, 100 * bytes / took / rate);
+        else
+            printf(" - | - |\n");
+    }
+}
+
 static void print_shape(struct esp_backend *backend, const struct shape *s, double rate)
 {
     struct made m;
@@ -324,6 +361,8 @@ static void print_shape(struct esp_backend *backend, const struct shape *s, doub
             printf("%s %.3f ms at %d", i ? "," : "", 1e3 * step_seconds(&r, contexts[i]),
                    contexts[i]);
         printf(".\n");
+        for (int i = 0; i < ROW_COUNTS; i += 2) /* 1, 16, 64 rows */
+            print_kernels(&r, rows_of[i], contexts[1], rate);
         close_runner(&r);
     }
     unmake(&m);

@@ -203,35 +203,54 @@ EACH_BACKEND(a_deferred_answer_does_not_hide_a_bad_number)
 
 /* ------------------------------------------------------------------ what is saved */
 
-/* Kernels of a pass of one row through a model of so many layers. */
-static long kernels_of(struct esp_backend *backend, int layers, bool mixed, long (*run)(void))
-{
-    struct random_shape shape = shapes[0];
+/* A model of so many layers, to run passes of one row. */
+struct small {
     struct random_model model;
     struct esp_weights *weights;
     struct esp_cache *cache;
     struct esp_rows *rows;
+};
+
+static const int32_t first_token = 1, first_position = 0;
+
+static struct esp_batch open_small(struct small *s, struct esp_backend *backend, int layers,
+                                   bool mixed)
+{
     const struct esp_backend_ops *ops = backend->ops;
-    const int32_t token = 1, position = 0;
+    struct random_shape shape = shapes[0];
     char err[200] = "";
-    float values[150];
     shape.layers = layers;
-    random_model_make(&model, &shape, 3);
+    random_model_make(&s->model, &shape, 3);
     for (int i = 0; i < layers && mixed; i++)
-        random_model_mix(&model, i, 2, 20);
-    CHECK(ops->weights_open(&weights, backend, &model.desc, NULL, NULL, err, sizeof err) == 0 &&
-              ops->cache_open(&cache, weights, 8, 4, err, sizeof err) == 0 &&
-              ops->rows_open(&rows, backend, 4, shape.vocabulary, err, sizeof err) == 0,
+        random_model_mix(&s->model, i, 2, 20);
+    CHECK(ops->weights_open(&s->weights, backend, &s->model.desc, NULL, NULL, err,
+                            sizeof err) == 0 &&
+              ops->cache_open(&s->cache, s->weights, 8, 4, err, sizeof err) == 0 &&
+              ops->rows_open(&s->rows, backend, 4, shape.vocabulary, err, sizeof err) == 0,
           "%s", err);
-    const struct esp_batch batch = {
-        .rows = 1, .tokens = &token, .positions = &position, .logits = rows};
+    return (struct esp_batch){
+        .rows = 1, .tokens = &first_token, .positions = &first_position, .logits = s->rows};
+}
+
+static void close_small(struct small *s, struct esp_backend *backend)
+{
+    backend->ops->rows_close(s->rows);
+    backend->ops->cache_close(s->cache);
+    backend->ops->weights_close(s->weights);
+    random_model_free(&s->model);
+}
+
+/* Kernels of a pass. */
+static long kernels_of(struct esp_backend *backend, int layers, bool mixed, long (*run)(void))
+{
+    struct small small;
+    float values[150];
+    const struct esp_batch batch = open_small(&small, backend, layers, mixed);
     const long before = run();
-    CHECK(ops->forward(cache, &batch) == 0 && ops->read_row(rows, 0, values) == 0);
+    CHECK(backend->ops->forward(small.cache, &batch) == 0 &&
+          backend->ops->read_row(small.rows, 0, values) == 0);
     const long count = run() - before;
-    ops->rows_close(rows);
-    ops->cache_close(cache);
-    ops->weights_close(weights);
-    random_model_free(&model);
+    close_small(&small, backend);
     return count;
 }
 
@@ -251,6 +270,45 @@ TEST(a_layer_takes_five_kernels_and_of_experts_eight)
         const long two = kernels_of(backend, 2, mixed, run);
         CHECK(two - one == most[mixed], "%ld, not %d", two - one, most[mixed]);
     }
+    backend->ops->close(backend);
+}
+
+/* What `shapes` prints. */
+TEST(the_kernels_of_a_pass_are_timed_and_make_the_same_logits)
+{
+    static const struct {
+        const char *name;
+        int count;
+        bool reads;
+    } wanted[] = {
+        {"embedding", 1, false}, {"norm", 2, false},  {"queries, keys, values", 2, true},
+        {"attention", 2, true},  {"output", 2, true}, {"gate and up", 2, true},
+        {"down", 2, true},       {"head", 1, true}};
+    enum { KINDS = sizeof wanted / sizeof *wanted };
+    struct esp_backend *backend = open_cuda();
+    const struct esp_backend_ops *ops = backend->ops;
+    struct small small;
+    struct esp_kernel_time kernel[KINDS + 1];
+    float values[2][150];
+    struct esp_batch batch = open_small(&small, backend, 2, false);
+    CHECK(ops->forward(small.cache, &batch) == 0 &&
+          ops->read_row(small.rows, 0, values[0]) == 0);
+    const int count = ops->time_kernels(small.cache, &batch, kernel, KINDS + 1);
+    CHECK(ops->read_row(small.rows, 0, values[1]) == 0);
+    CHECK(memcmp(values[0], values[1], (size_t)small.rows->vocabulary * sizeof(float)) == 0);
+    CHECK(count == KINDS, "%d kinds", count);
+    for (int i = 0; i < KINDS; i++)
+        CHECK(strcmp(kernel[i].name, wanted[i].name) == 0 &&
+                  kernel[i].count == wanted[i].count && kernel[i].seconds >= 0 &&
+                  (kernel[i].bytes > 0) == wanted[i].reads,
+              "%s: %d times, %g s, %g bytes", kernel[i].name, kernel[i].count,
+              kernel[i].seconds, kernel[i].bytes);
+    CHECK(ops->time_kernels(small.cache, &batch, kernel, 1) == 1,
+          "no more than there is room for");
+    const struct esp_step step = {.k = 1};
+    batch.step = &step;
+    CHECK(ops->time_kernels(small.cache, &batch, kernel, KINDS) == ESP_E_ARGUMENT);
+    close_small(&small, backend);
     backend->ops->close(backend);
 }
 
