@@ -213,11 +213,10 @@ struct small {
 
 static const int32_t first_token = 1, first_position = 0;
 
-static struct esp_batch open_small(struct small *s, struct esp_backend *backend, int layers,
-                                   bool mixed)
+static struct esp_batch open_small(struct small *s, struct esp_backend *backend,
+                                   struct random_shape shape, int layers, bool mixed)
 {
     const struct esp_backend_ops *ops = backend->ops;
-    struct random_shape shape = shapes[0];
     char err[200] = "";
     shape.layers = layers;
     random_model_make(&s->model, &shape, 3);
@@ -241,11 +240,12 @@ static void close_small(struct small *s, struct esp_backend *backend)
 }
 
 /* Kernels of a pass. */
-static long kernels_of(struct esp_backend *backend, int layers, bool mixed, long (*run)(void))
+static long kernels_of(struct esp_backend *backend, const struct random_shape *shape,
+                       int layers, bool mixed, long (*run)(void))
 {
     struct small small;
     float values[150];
-    const struct esp_batch batch = open_small(&small, backend, layers, mixed);
+    const struct esp_batch batch = open_small(&small, backend, *shape, layers, mixed);
     const long before = run();
     CHECK(backend->ops->forward(small.cache, &batch) == 0 &&
           backend->ops->read_row(small.rows, 0, values) == 0);
@@ -254,21 +254,47 @@ static long kernels_of(struct esp_backend *backend, int layers, bool mixed, long
     return count;
 }
 
-/* Product, attention, three products; of a mixture also the router, the order of the rows, and the
- * sum. */
+/* Product, attention, three products. Norms are kernels of their own with fp16 and with
+ * LayerNorm, where one makes both of a parallel residual; of a mixture the router, the order of
+ * the rows and the sum are. */
 TEST(a_layer_takes_five_kernels_and_of_experts_eight)
 {
-    static const int most[] = {5, 8};
+    static const struct {
+        struct random_shape shape;
+        bool mixed;
+        int most;
+    } models[] = {
+        {{"llama", 2, 32, 2, 1, 16, 40, 150, 16, ESP_BF16, false, false, false, false, false},
+         false,
+         5},
+        {{"qwen3", 2, 32, 2, 1, 16, 40, 150, 16, ESP_BF16, false, false, false, true, true},
+         false,
+         5},
+        {{"experts", 2, 32, 2, 1, 16, 40, 150, 16, ESP_BF16, false, false, false, false, false},
+         true,
+         8},
+        {{"fp16", 2, 32, 2, 1, 16, 40, 150, 16, ESP_F16, false, false, false, false, false},
+         false,
+         7},
+        {{"neox", 2, 32, 2, 2, 16, 40, 150, 8, ESP_BF16, true, true, true, false, false},
+         false,
+         6},
+    };
     long (*run)(void);
     if (cuda_is_real())
         return;
     struct esp_backend *backend = open_cuda();
     *(void **)&run = dlsym(dlopen(getenv("ESPALIER_CUDA_PLUGIN"), RTLD_NOW), "emu_kernels_run");
     CHECK(run, "no emulator");
-    for (int mixed = 0; mixed < 2; mixed++) {
-        const long one = kernels_of(backend, 1, mixed, run);
-        const long two = kernels_of(backend, 2, mixed, run);
-        CHECK(two - one == most[mixed], "%ld, not %d", two - one, most[mixed]);
+    for (int exact = 0; exact < 2; exact++) {
+        backend->ops->set_exact(backend, exact);
+        for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+            const struct random_shape *shape = &models[i].shape;
+            const long one = kernels_of(backend, shape, 1, models[i].mixed, run);
+            const long two = kernels_of(backend, shape, 2, models[i].mixed, run);
+            CHECK(two - one == models[i].most, "%s: %ld, not %d", shape->name, two - one,
+                  models[i].most);
+        }
     }
     backend->ops->close(backend);
 }
@@ -290,7 +316,7 @@ TEST(the_kernels_of_a_pass_are_timed_and_make_the_same_logits)
     struct small small;
     struct esp_kernel_time kernel[KINDS + 1];
     float values[2][150];
-    struct esp_batch batch = open_small(&small, backend, 2, false);
+    struct esp_batch batch = open_small(&small, backend, shapes[0], 2, false);
     CHECK(ops->forward(small.cache, &batch) == 0 &&
           ops->read_row(small.rows, 0, values[0]) == 0);
     const int count = ops->time_kernels(small.cache, &batch, kernel, KINDS + 1);
