@@ -26,7 +26,7 @@
 
 #include <cstring>
 
-enum { WARPS = 8, THREADS = WARPS * ESP_WARP, COLUMNS = 8, CUT_WORDS = 4, SUBS = 8 };
+enum { WARPS = 8, THREADS = WARPS * ESP_WARP, COLUMNS = 8, SUBS = 8 };
 
 void esp_cuda_pack_tile(enum esp_dtype dtype, int columns, const char *rows, char *tile)
 {
@@ -46,56 +46,18 @@ void esp_cuda_pack_tile(enum esp_dtype dtype, int columns, const char *rows, cha
 
 /* ------------------------------------------------------------------ activations */
 
-/* Of 32 activations of a row: x = scale * integer. */
-struct esp_cuda_cut {
-    float scale;
-    int32_t first, second; /* the sums of the first and the last 16 integers */
-    int32_t unused;
-};
-
-static __device__ __forceinline__ uint32_t bits_of(float x)
-{
-    return __float_as_uint(x);
-}
-
-/* A warp cuts 32 numbers. `each`: rows of x for a row of the pass. Their bytes become, for each t < 4, the words high and low of the
- * columns 4t.., high and low of the columns 4t + 16... */
+/* A warp cuts 32 numbers. `each`: rows of x for a row of the pass. */
 template <typename T>
 static __global__ void cut_kernel(struct esp_cuda_arrays at, const T *x, size_t x_stride,
-                                  int blocks, bool wanted, int each, uint4 *words,
-                                  struct esp_cuda_cut *cuts)
+                                  bool wanted, int each, struct esp_cuda_cuts to)
 {
     const int row = blockIdx.y, lane = threadIdx.x % ESP_WARP;
     const int block = blockIdx.x * WARPS + threadIdx.x / ESP_WARP;
-    if (row >= (wanted ? at.pass->wanted : at.pass->rows * each) || block >= blocks)
+    if (row >= (wanted ? at.pass->wanted : at.pass->rows * each) || block >= to.blocks)
         return;
-    const float value =
-        esp_to_float(x[(size_t)row * x_stride + block * ESP_BLOCK_COLUMNS + lane]);
-    const uint32_t most = esp_warp_max(bits_of(value) & 0x7fffffffu);
-    const uint32_t rounded = (most + 0x1ffffu) >> 23;
-    const uint32_t exponent = most >= 0x7f800000u ? 0 : rounded < 15 ? 15 : rounded;
-    const float up = exponent ? __uint_as_float((268 - exponent) << 23) : 0.0f;
-    /* 1.5 * 2^23 rounds to an integer. */
-    const float shifted = __fmaf_rn(exponent ? value : 0.0f, up, 12582912.0f);
-    const int q = (int)(bits_of(shifted) - 0x4b400000u), high = (q + 128) >> 8;
-    const size_t index = (size_t)row * blocks + block;
-    char *to =
-        (char *)(words + index * CUT_WORDS) + lane % 16 / 4 * 16 + lane / 16 * 8 + lane % 4;
-    to[0] = (char)high;
-    to[4] = (char)(q - 256 * high);
-    int sum = q;
-    for (int step = 8; step > 0; step /= 2)
-        sum += __shfl_xor_sync(ESP_ALL_LANES, sum, step);
-    const int second = __shfl_sync(ESP_ALL_LANES, sum, 16);
-    if (lane > 0)
-        return;
-    struct esp_cuda_cut cut;
-    cut.scale = exponent ? __uint_as_float((exponent - 14) << 23)
-                         : __uint_as_float(0x7fc00000u); /* not a number */
-    cut.first = sum;
-    cut.second = second;
-    cut.unused = 0;
-    cuts[index] = cut;
+    esp_cuda_cut_block(
+        to, row, block,
+        esp_to_float(x[(size_t)row * x_stride + block * ESP_BLOCK_COLUMNS + lane]));
 }
 
 /* Activations rounded for a matrix that is not quantised; padding is zero already. */
@@ -472,7 +434,7 @@ static __device__ __forceinline__ void multiply_block(const struct blocks_args &
         const int mine = esp_cuda_row_of(s, row + group);
         const int left = esp_cuda_row_of(s, row + 2 * t);
         const int right = esp_cuda_row_of(s, row + 2 * t + 1);
-        const uint4 x = a.words[(mine * (size_t)a.blocks + block) * CUT_WORDS + t];
+        const uint4 x = a.words[(mine * (size_t)a.blocks + block) * ESP_CUT_WORDS + t];
         const struct esp_cuda_cut cut[2] = {a.cuts[left * (size_t)a.blocks + block],
                                             a.cuts[right * (size_t)a.blocks + block]};
 #pragma unroll
@@ -651,22 +613,20 @@ void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_pr
 {
     const bool wanted = p->epilogue == ESP_CUDA_LOGITS, floats = p->x != c->attended;
     const int each = p->by_pair ? esp_cuda_weights_of(&c->base)->desc->experts_used : 1;
-    const int blocks = (int)(p->x_stride / ESP_BLOCK_COLUMNS);
+    const struct esp_cuda_cuts to = esp_cuda_cuts_of(c, p->x_stride);
     bool cut = false, narrow = false;
     for (int i = 0; i < count; i++) {
         const bool quantised = esp_dtype_quantised(p[i].w->dtype);
-        cut = cut || quantised;
+        cut = cut || (quantised && !p->cut);
         narrow = narrow || (!quantised && floats);
     }
-    const dim3 cut_grid((blocks + WARPS - 1) / WARPS, rows * each);
+    const dim3 cut_grid((to.blocks + WARPS - 1) / WARPS, rows * each);
     if (cut && floats)
         ESP_LAUNCH((cut_kernel<float>), cut_grid, dim3(THREADS), 0, stream_of(c), c->at,
-                   (const float *)p->x, p->x_stride, blocks, wanted, each, (uint4 *)c->cut_words,
-                   c->cuts);
+                   (const float *)p->x, p->x_stride, wanted, each, to);
     else if (cut)
         ESP_LAUNCH((cut_kernel<T>), cut_grid, dim3(THREADS), 0, stream_of(c), c->at,
-                   (const T *)p->x, p->x_stride, blocks, wanted, each, (uint4 *)c->cut_words,
-                   c->cuts);
+                   (const T *)p->x, p->x_stride, wanted, each, to);
     if (narrow)
         ESP_LAUNCH((narrow_kernel<T>),
                    dim3((unsigned)((p->x_stride + THREADS - 1) / THREADS), rows * each), dim3(THREADS),
@@ -693,22 +653,26 @@ struct activate_args {
     size_t y_stride, stride;
     int n, each; /* each: rows of y for a row of the pass */
     bool gated;
+    struct esp_cuda_cuts cuts;
 };
 
 static __global__ void activate_kernel(struct esp_cuda_arrays at, struct activate_args a)
 {
     const int row = blockIdx.y, i = blockIdx.x * THREADS + threadIdx.x;
-    if (row >= at.pass->rows * a.each || i >= a.n)
+    if (row >= at.pass->rows * a.each || i >= (int)a.stride) /* whole warps */
         return;
     const float *from = a.y + row * a.y_stride + i;
-    a.out[row * a.stride + i] = esp_activated(a.activation, a.clamp, from[0],
-                                              a.gated ? from[a.stride] : 1.0f);
+    const float value =
+        i < a.n ? esp_activated(a.activation, a.clamp, from[0], a.gated ? from[a.stride] : 1.0f)
+                : 0.0f;
+    a.out[row * a.stride + i] = value;
+    esp_cuda_cut_block(a.cuts, row, i / ESP_BLOCK_COLUMNS, value);
 }
 
 static void activate(struct esp_cuda_cache *c, const struct activate_args &a, int rows)
 {
-    ESP_LAUNCH(activate_kernel, dim3((a.n + THREADS - 1) / THREADS, rows * a.each),
-               dim3(THREADS), 0, stream_of(c), c->at, a);
+    const unsigned pieces = (unsigned)((a.stride + THREADS - 1) / THREADS);
+    ESP_LAUNCH(activate_kernel, dim3(pieces, rows * a.each), dim3(THREADS), 0, stream_of(c), c->at, a);
 }
 
 void esp_cuda_blocks_activate(struct esp_cuda_cache *c, int rows)
@@ -716,7 +680,7 @@ void esp_cuda_blocks_activate(struct esp_cuda_cache *c, int rows)
     const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
     activate(c,
              {d->activation, d->clamp, c->up, (float *)c->active, c->up_width, c->ffn, d->ffn, 1,
-              esp_gated(d->activation)},
+              esp_gated(d->activation), esp_cuda_cuts_of(c, c->ffn)},
              rows);
 }
 
@@ -725,7 +689,8 @@ void esp_cuda_blocks_activate_pairs(struct esp_cuda_cache *c, int rows)
     const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
     activate(c,
              {d->activation, d->clamp, c->pair_up, (float *)c->pair_active, 2 * c->expert_ffn,
-              c->expert_ffn, d->expert_ffn, d->experts_used, true},
+              c->expert_ffn, d->expert_ffn, d->experts_used, true,
+              esp_cuda_cuts_of(c, c->expert_ffn)},
              rows);
 }
 

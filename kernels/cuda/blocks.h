@@ -58,6 +58,65 @@ static __host__ __device__ __forceinline__ int esp_block_at(int chunk, int bytes
            below * 4 * wide + more * 4 + byte % 4;
 }
 
+/* ------------------------------------------------------------------ activations */
+
+/* Of 32 activations of a row: x = scale * integer. */
+struct esp_cuda_cut {
+    float scale;
+    int32_t first, second; /* the sums of the first and the last 16 integers */
+    int32_t unused;
+};
+
+enum { ESP_CUT_WORDS = 4 };
+
+/* The cut activations that a product reads. Their bytes are, for each t < 4, the words high and
+ * low of the columns 4t.., high and low of the columns 4t + 16... */
+struct esp_cuda_cuts {
+    uint4 *words;              /* (rows, blocks, ESP_CUT_WORDS) */
+    struct esp_cuda_cut *cuts; /* (rows, blocks) */
+    int blocks;                /* of a row; 0: nothing is cut */
+};
+
+static inline struct esp_cuda_cuts esp_cuda_cuts_of(const struct esp_cuda_cache *c,
+                                                    size_t stride)
+{
+    return {(uint4 *)c->cut_words, c->cuts, (int)(stride / ESP_BLOCK_COLUMNS)};
+}
+
+/* A warp cuts block `block` of a row, of which each lane has a number. */
+static __device__ __forceinline__ void esp_cuda_cut_block(const struct esp_cuda_cuts &cuts,
+                                                          int row, int block, float value)
+{
+    const int lane = threadIdx.x % ESP_WARP;
+    const uint32_t most = esp_warp_max(__float_as_uint(value) & 0x7fffffffu);
+    const uint32_t rounded = (most + 0x1ffffu) >> 23;
+    const uint32_t exponent = most >= 0x7f800000u ? 0 : rounded < 15 ? 15 : rounded;
+    const float up = exponent ? __uint_as_float((268 - exponent) << 23) : 0.0f;
+    /* 1.5 * 2^23 rounds to an integer. */
+    const float shifted = __fmaf_rn(exponent ? value : 0.0f, up, 12582912.0f);
+    const int q = (int)(__float_as_uint(shifted) - 0x4b400000u), high = (q + 128) >> 8;
+    const size_t index = (size_t)row * cuts.blocks + block;
+    char *to = (char *)(cuts.words + index * ESP_CUT_WORDS) + lane % 16 / 4 * 16 +
+               lane / 16 * 8 + lane % 4;
+    to[0] = (char)high;
+    to[4] = (char)(q - 256 * high);
+    int sum = q;
+    for (int step = 8; step > 0; step /= 2)
+        sum += __shfl_xor_sync(ESP_ALL_LANES, sum, step);
+    const int second = __shfl_sync(ESP_ALL_LANES, sum, 16);
+    if (lane > 0)
+        return;
+    struct esp_cuda_cut cut;
+    cut.scale = exponent ? __uint_as_float((exponent - 14) << 23)
+                         : __uint_as_float(0x7fc00000u); /* not a number */
+    cut.first = sum;
+    cut.second = second;
+    cut.unused = 0;
+    cuts.cuts[index] = cut;
+}
+
+/* ------------------------------------------------------------------ weights */
+
 /* Turns 16 rows of `columns` numbers as the file has them, one below the other, into a tile. */
 void esp_cuda_pack_tile(enum esp_dtype dtype, int columns, const char *rows, char *tile);
 

@@ -399,6 +399,7 @@ struct esp_cuda_norm {
     const float *weight,
         *bias; /* (hidden padded); bias may be NULL. weight = NULL: the identity */
     int state;
+    bool cut; /* it is also cut for products with blocks; one of them at a time (blocks.h) */
 };
 /* c->normed = norm[0](x), and with count = 2 c->normed2 = norm[1](x), zero in the padding;
  * hands out the states. T may be float, too. */
@@ -465,6 +466,7 @@ struct esp_cuda_product {
      * for each row of the pass; y and out have. 0: not of experts. */
     int tile;
     bool by_pair;
+    bool cut; /* of weights with blocks: x has been cut by the kernel that made it */
     /* Norms in halves (norm.h), of matmul.cu only. normed: x is what a first half has left.
      * next: with ADD, the norm whose first half follows, into c->normed; or NULL. */
     bool normed;

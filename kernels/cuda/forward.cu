@@ -192,6 +192,13 @@ static bool in_halves(const struct esp_cuda_cache *c, int rows)
            is_own(backend_of(c), rows);
 }
 
+/* Do norms cut their rows for products with blocks? Of a parallel residual there are two. */
+static bool norms_cut(const struct esp_cuda_cache *c)
+{
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    return w->blocks && !w->desc->parallel_residual;
+}
+
 /* Activations are rounded to T, but not in a model with blocks. */
 template <typename T>
 static void make_norms(struct esp_cuda_cache *c, const struct esp_cuda_norm *norm, int count,
@@ -234,7 +241,7 @@ template <typename T> static void join(struct esp_cuda_cache *c, int rows)
 template <typename T>
 static void multiply_parts(struct esp_cuda_cache *c, const struct esp_cuda_matrix *const *part,
                            int parts, size_t step, const void *x, size_t x_stride, float *y,
-                           size_t y_stride, int rows)
+                           size_t y_stride, bool cut, int rows)
 {
     struct esp_cuda_product p[3] = {};
     int count = 0;
@@ -245,6 +252,7 @@ static void multiply_parts(struct esp_cuda_cache *c, const struct esp_cuda_matri
         p[count].x = x;
         p[count].x_stride = x_stride;
         p[count].epilogue = ESP_CUDA_STORE;
+        p[count].cut = cut;
         p[count].y = y;
         p[count++].y_stride = y_stride;
         y += step ? step : (size_t)part[i]->rows;
@@ -286,6 +294,7 @@ static struct esp_cuda_product added(const struct esp_cuda_cache *c,
                                      size_t x_stride, const float *norm)
 {
     struct esp_cuda_product p = floats(w, x, x_stride, c->branch, c->hidden);
+    p.cut = x == c->active;
     if (!has_branch(c, norm)) {
         p.epilogue = ESP_CUDA_ADD;
         p.y = c->x;
@@ -338,7 +347,8 @@ static int activate(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer
 {
     if (esp_cuda_weights_of(&c->base)->blocks) {
         const struct esp_cuda_matrix *const parts[] = {&layer->gate, &layer->up};
-        multiply_parts<T>(c, parts, 2, c->ffn, x, c->hidden, c->up, c->up_width, rows);
+        multiply_parts<T>(c, parts, 2, c->ffn, x, c->hidden, c->up, c->up_width,
+                          norms_cut(c), rows);
         esp_cuda_blocks_activate(c, rows);
         return ESP_OK;
     }
@@ -363,7 +373,8 @@ static int add_experts(struct esp_cuda_cache *c, const struct esp_cuda_layer *la
     up.out = c->pair_active;
     up.out_stride = c->expert_ffn;
     up.tile = down.tile = pairs > FEW_PAIRS * w->desc->experts ? MANY_PAIRS : FEW_PAIRS;
-    down.by_pair = true;
+    down.by_pair = down.cut = true;
+    up.cut = norms_cut(c);
     if (w->blocks) {
         struct esp_cuda_product both[2] = {up, up};
         for (int i = 0; i < 2; i++) {
@@ -442,7 +453,8 @@ static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
         return multiply<T>(c, &p, rows);
     }
     const struct esp_cuda_matrix *const parts[] = {&layer->query, &layer->key, &layer->value};
-    multiply_parts<T>(c, parts, 3, 0, x, x_stride, c->qkv, c->qkv_width, rows);
+    multiply_parts<T>(c, parts, 3, 0, x, x_stride, c->qkv, c->qkv_width, !joined && norms_cut(c),
+                      rows);
     return ESP_OK;
 }
 
@@ -469,8 +481,8 @@ static void begin_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *l
                         enum ready ready, int rows)
 {
     const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
-    const struct esp_cuda_norm norms[] = {{layer->norm1, layer->norm1_bias, i},
-                                          {layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE}};
+    const struct esp_cuda_norm norms[] = {{layer->norm1, layer->norm1_bias, i, norms_cut(c)},
+                                          {layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE, false}};
     if (d->reads == ESP_READS_EAGLE3)
         join<T>(c, rows);
     else if (ready == NOTHING)
@@ -491,8 +503,9 @@ static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *laye
     const bool parallel = w->desc->parallel_residual;
     const bool last = i == w->desc->layers - 1, joined = w->desc->reads == ESP_READS_EAGLE3;
     const struct esp_cuda_layer *after = last ? layer : &w->layer[i + 1];
-    const struct esp_cuda_norm norm2 = {layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE};
-    const struct esp_cuda_norm norm1 = {after->norm1, after->norm1_bias, i + 1};
+    const struct esp_cuda_norm norm2 = {layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE,
+                                        norms_cut(c)};
+    const struct esp_cuda_norm norm1 = {after->norm1, after->norm1_bias, i + 1, norms_cut(c)};
     const struct esp_cuda_norm *next = last || joined || parallel ? NULL : &norm1;
     const void *x = parallel ? c->normed2 : c->normed;
     begin_layer<T>(c, layer, i, *ready, rows);               /* 1 */

@@ -84,9 +84,11 @@ struct esp_cuda_norm_args esp_cuda_norm_args_of(const struct esp_cuda_cache *c,
                                                 const struct esp_cuda_norm *norm)
 {
     const struct esp_model_desc *d = esp_cuda_weights_of(&c->base)->desc;
-    return {norm->weight, norm->bias,      c->hidden,
-            d->hidden,    d->norm_epsilon, d->norm == ESP_NORM_LAYER,
-            norm->state};
+    struct esp_cuda_norm_args a = {norm->weight, norm->bias, c->hidden, d->hidden,
+                                   d->norm_epsilon, d->norm == ESP_NORM_LAYER, norm->state, {}};
+    if (norm->cut)
+        a.cuts = esp_cuda_cuts_of(c, c->hidden);
+    return a;
 }
 
 struct esp_cuda_squares esp_cuda_squares_of(const struct esp_cuda_cache *c)
@@ -120,7 +122,7 @@ void esp_cuda_norms(struct esp_cuda_cache *c, const struct esp_cuda_norm *norm, 
 template <typename T> void esp_cuda_norm_final(struct esp_cuda_cache *c, int rows)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    const struct esp_cuda_norm norm = {w->norm_final, w->norm_final_bias, w->desc->layers};
+    const struct esp_cuda_norm norm = {w->norm_final, w->norm_final_bias, w->desc->layers, false};
     ESP_LAUNCH((norm_final_kernel<T>), dim3(rows), dim3(THREADS), ROOM, stream_of(c), c->at,
                esp_cuda_norm_args_of(c, &norm), c->x, (T *)c->normed);
 }
@@ -128,8 +130,8 @@ template <typename T> void esp_cuda_norm_final(struct esp_cuda_cache *c, int row
 template <typename T> void esp_cuda_join(struct esp_cuda_cache *c, int rows)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
-    const struct esp_cuda_norm of_embedding = {w->layer[0].norm1, NULL, ESP_CUDA_NO_STATE};
-    const struct esp_cuda_norm of_input = {w->norm_input, NULL, 0};
+    const struct esp_cuda_norm of_embedding = {w->layer[0].norm1, NULL, ESP_CUDA_NO_STATE, false};
+    const struct esp_cuda_norm of_input = {w->norm_input, NULL, 0, false};
     ESP_LAUNCH((join_kernel<T>), dim3(rows), dim3(THREADS), ROOM, stream_of(c), c->at,
                esp_cuda_norm_args_of(c, &of_embedding), c->embedded,
                esp_cuda_norm_args_of(c, &of_input), c->x, (T *)c->joined, c->joined_width);

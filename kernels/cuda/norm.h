@@ -15,7 +15,7 @@
 #ifndef ESP_CUDA_NORM_H
 #define ESP_CUDA_NORM_H
 
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/blocks.h"
 
 /* Copies column i of the state of batch row `row` to where state `state` is asked for. n:
  * columns of a state. */
@@ -38,6 +38,7 @@ struct esp_cuda_norm_args {
     float epsilon;
     bool centre; /* LayerNorm */
     int state;   /* the hidden state that x is, or ESP_CUDA_NO_STATE */
+    struct esp_cuda_cuts cuts; /* of the norm, for products with blocks */
 };
 
 struct esp_cuda_norm_args esp_cuda_norm_args_of(const struct esp_cuda_cache *c,
@@ -88,9 +89,12 @@ esp_cuda_write_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm
 {
     const struct esp_cuda_normed normed = esp_cuda_normalise(x, a, room);
     for (int i = threadIdx.x; i < (int)a.stride; i += blockDim.x) {
-        out[i] = esp_from_float<T>(i < a.n ? normed[i] : 0.0f);
+        const float value = i < a.n ? normed[i] : 0.0f;
+        out[i] = esp_from_float<T>(value);
         if (i < a.n)
             esp_cuda_hand_out(at, a.state, row, i, a.n, x[i]);
+        if (a.cuts.blocks > 0)
+            esp_cuda_cut_block(a.cuts, row, i / ESP_BLOCK_COLUMNS, value);
     }
 }
 

@@ -256,7 +256,8 @@ static long kernels_of(struct esp_backend *backend, const struct random_shape *s
 
 /* Product, attention, three products. Norms are kernels of their own with fp16 and with
  * LayerNorm, where one makes both of a parallel residual; of a mixture the router, the order of
- * the rows and the sum are. */
+ * the rows and the sum are. With blocks every tensor is a product of its own, and what attention
+ * gives is cut. */
 TEST(a_layer_takes_five_kernels_and_of_experts_eight)
 {
     static const struct {
@@ -273,6 +274,9 @@ TEST(a_layer_takes_five_kernels_and_of_experts_eight)
         {{"experts", 2, 32, 2, 1, 16, 40, 150, 16, ESP_BF16, false, false, false, false, false},
          true,
          8},
+        {{"blocks", 2, 256, 4, 2, 64, 256, 150, 16, ESP_Q8_0, false, false, false, false, false},
+         false,
+         12},
         {{"fp16", 2, 32, 2, 1, 16, 40, 150, 16, ESP_F16, false, false, false, false, false},
          false,
          7},
