@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Prints how the kernels that read weights wait for them, as the second table of kernels/cuda/RESOURCES.md.
+
+    tests/cuda/sass.py [ARCH...]        (80 90 100 unless given)
+
+Needs nvcc and cuobjdump (in the PATH, or named by NVCC and CUOBJDUMP), no GPU. Of each variant of a kernel it
+looks at the inner loop that has both tensor instructions and asynchronous copies (cp.async, by which weights,
+keys and values come):
+
+    copied       bytes that a warp copies in one round of the loop
+    waits        points at which it waits for copies (DEPBAR), for each 4 KB of them
+    in flight    bytes that are under way while it waits: the groups of copies that DEPBAR leaves open, and its own
+    loaded       bytes that it loads beside that, mostly from the first-level cache: activations, scales, masks; in
+                 full, though lanes may share what they read
+    stalls       points in a round at which it waits for such a load
+
+The control word of an instruction of compute capability 7.0 and above is the upper end of its 128 bits: from bit
+110 on the barrier that it sets (3 bits, 7: none), from bit 116 on the barriers that it waits for (6 bits).
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+SOURCES = {"matmul": "matmul_kernel", "blocks": "blocks_kernel", "attention_mma": "attend_mma_kernel"}
+LANES = 32
+
+
+class Instruction:
+    def __init__(self, address, text, low):
+        self.address, self.text, self.low, self.high = address, text, low, 0
+
+    def sets(self):
+        return self.high >> (110 - 64) & 7
+
+    def waits_for(self):
+        return self.high >> (116 - 64) & 63
+
+    def bytes(self):
+        """Bytes that a warp copies or loads."""
+        name = self.text.split()[0]
+        width = re.search(r"\.(64|128)\b", name)
+        return LANES * (int(width[1]) // 8 if width else 4)
+
+
+def functions(text):
+    """Name and instructions of each function of a dump."""
+    for part in re.split(r"\n\s+Function : ", text)[1:]:
+        name, body = part.split("\n", 1)
+        instructions = []
+        for line in body.split("\n"):
+            full = re.match(r"\s+/\*([0-9a-f]{4,})\*/\s+(.*?);\s*/\* (0x[0-9a-f]{16}) \*/", line)
+            rest = re.match(r"\s+/\* (0x[0-9a-f]{16}) \*/", line)
+            if full:
+                text = re.sub(r"^@!?U?P\w+ +", "", full[2].strip())
+                instructions.append(Instruction(int(full[1], 16), text, int(full[3], 16)))
+            elif rest and instructions:
+                instructions[-1].high = int(rest[1], 16)
+        yield name, instructions
+
+
+def inner_loop(instructions):
+    """The shortest loop with tensor instructions and copies, or None."""
+    found = None
+    for end in instructions:
+        back = re.match(r"BRA\b.*?(0x[0-9a-f]+)$", end.text)
+        if not back or int(back[1], 16) >= end.address:
+            continue
+        loop = [i for i in instructions if int(back[1], 16) <= i.address <= end.address]
+        if any("MMA" in i.text for i in loop) and any(i.text.startswith("LDGSTS") for i in loop):
+            found = loop if not found or len(loop) < len(found) else found
+    return found
+
+
+def stalls(loop):
+    """Instructions that wait for a barrier which a load of the round, or of the one before, has set."""
+    count, pending = 0, set()
+    for number, i in enumerate(loop + loop):
+        hit = {b for b in pending if i.waits_for() >> b & 1}
+        count += bool(hit) and number >= len(loop)
+        pending -= hit
+        if i.text.startswith("LDG."):
+            pending.add(i.sets())
+    return count
+
+
+def row_of(loop):
+    copied = sum(i.bytes() for i in loop if i.text.startswith("LDGSTS"))
+    loaded = sum(i.bytes() for i in loop if i.text.startswith("LDG."))
+    open_groups = [int(m[1], 16) for i in loop for m in [re.match(r"DEPBAR\.LE SB0, (0x\w+)", i.text)] if m]
+    waits = max(1, len(open_groups))
+    flight = copied // waits * (1 + max(open_groups, default=0))
+    return (len(loop), sum("MMA" in i.text for i in loop), copied, f"{4096 * waits / copied:.1f}", flight, loaded,
+            stalls(loop))
+
+
+def main():
+    nvcc = os.environ.get("NVCC", "nvcc")
+    dump = os.environ.get("CUOBJDUMP", "cuobjdump")
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+    rows = {}
+    archs = sys.argv[1:] or ["80", "90", "100"]
+    with tempfile.TemporaryDirectory() as work:
+        for arch in archs:
+            for source, kernel in SOURCES.items():
+                cubin = os.path.join(work, "cubin")
+                subprocess.run([nvcc, "-std=c++17", "-O3", "-I.", "-cubin", "-arch=sm_" + arch, "-o", cubin,
+                                f"kernels/cuda/{source}.cu"], cwd=root, check=True)
+                text = subprocess.run([dump, "-sass", cubin], check=True, capture_output=True, text=True).stdout
+                for name, instructions in functions(text):
+                    plain = subprocess.run(["c++filt", name], capture_output=True, text=True).stdout.strip()
+                    if kernel not in plain:
+                        continue
+                    plain = re.sub(r"\(anonymous namespace\)::|^void |\(esp_dtype\)", "", plain)
+                    loop = inner_loop(instructions)
+                    if loop:
+                        rows[re.sub(r">\(.*", ">", plain), arch] = row_of(loop)
+    print("| kernel | sm_ | instructions | tensor | copied | waits per 4 KB | in flight | loaded | stalls |\n"
+          "|---|---|---:|---:|---:|---:|---:|---:|---:|")
+    for (name, arch), row in sorted(rows.items()):
+        print(f"| `{name}` | {arch} |", " | ".join(map(str, row)), "|")
+
+
+if __name__ == "__main__":
+    main()
