@@ -53,14 +53,16 @@ enum {
     LOOK = 16, /* rows that may come as a class */
     SHORTEST_WAIT = 16,
     LONGEST_WAIT = 512,
-    REFRESH = 64, /* iterations between two that time plain decoding */
+    REFRESH = 128, /* iterations between two that time plain decoding */
 };
 
 /* In plain steps; a text starts with PROVEN where drafting paid in the texts before. */
-static const double SAVINGS = 8, START = 2, PROVEN = 3, ASIDE = 0.01;
-static const double RETRIEVED_PER_TOKEN = 2;         /* guesses, of the match */
-static const double RIGHT = 0.5, RIGHT_DRAWN = 0.25; /* of them, before any was tested */
-static const double FADE = 1.0 / 32;                 /* of the rate that becomes the price */
+static const double SAVINGS = 8, START = 2, PROVEN = 4, ASIDE = 0.01;
+static const double RETRIEVED_PER_TOKEN = 2; /* guesses, of the match */
+/* How many of them are right, before any was tested. Above temperature 0 the text has to copy
+ * itself first. */
+static const double RIGHT = 0.5, RIGHT_DRAWN = 0;
+static const double FADE = 1.0 / 32; /* of the rate that becomes the price */
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, 256, 64, .help = "nodes at most"},
