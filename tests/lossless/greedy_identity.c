@@ -134,6 +134,15 @@ static void close_engines(void)
         esp_engine_close(engines[i]);
 }
 
+/* Is this the bare name of a drafter, with which it has run? */
+static bool is_drafter(const char *spec)
+{
+    int i = 0;
+    while (esp_drafters[i] && strcmp(esp_drafters[i]->name, spec) != 0)
+        i++;
+    return esp_drafters[i] != NULL;
+}
+
 /* The plain texts are made once, then those of every `step`-th drafter are compared with them;
  * if that is all of them, also other forms of some.
  */
@@ -160,7 +169,8 @@ static void check_drafters(int step)
     run("dynatree:root=draft,cache=rebuild", FIFTH, false);
     run("dynatree:draws=swor", FIFTH, false);
     run("dynatree:history=price,prune=stop", FIFTH, false);
-    run(esp_engine_preset(engines[0], false), 1, false);
+    if (!is_drafter(esp_engine_preset(engines[0], false)))
+        run(esp_engine_preset(engines[0], false), 1, false);
 }
 
 TEST(every_drafter_equals_plain_decoding)
