@@ -183,13 +183,14 @@ static int softmax(struct esp_rows *rows, const int32_t *which, int count,
                    const struct esp_sampling *sampling)
 {
     int n = rows->vocabulary;
+    const bool cut = sampling->top_k > 0 || sampling->top_p < 1; /* else any order will do */
     for (int i = 0; i < count; i++) {
         double *v = row_of(rows, which[i]), out[MOST], most = -INFINITY, sum = 0, ahead = 0;
         int order[MOST];
         for (int x = 0; x < n; x++) {
             if (isnan(v[x]) || v[x] == INFINITY)
                 return ESP_E_NUMERIC;
-            order[rank_of(v, n, x)] = x;
+            order[cut ? rank_of(v, n, x) : x] = x;
             most = fmax(most, v[x]);
         }
         for (int r = 0; r < n; r++) {
