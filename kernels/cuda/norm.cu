@@ -108,8 +108,7 @@ template <typename T>
 void esp_cuda_norms(struct esp_cuda_cache *c, const struct esp_cuda_norm *norm, int count,
                     int rows)
 {
-    struct norms<T> norms = {
-    };
+    struct norms<T> norms = {};
     void *const out[MOST] = {c->normed, c->normed2};
     for (int i = 0; i < count; i++) {
         norms.norm[i] = esp_cuda_norm_args_of(c, &norm[i]);
