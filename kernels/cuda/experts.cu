@@ -8,7 +8,7 @@
  * (see experts.h). add.cu adds up what the experts of a row have made, in ascending order of
  * their numbers, which does not depend on the batch either.
  *
- * Router and shares are float32, because a choice can turn on the last bit.
+ * Router, what it reads, and shares are float32, because a choice can turn on the last bit.
  */
 #include "kernels/cuda/experts.h"
 #include "kernels/cuda/norm.h"
@@ -22,9 +22,27 @@ struct route_args {
     size_t stride;
     int experts;
     float *logits; /* (rows, experts) */
-    bool normed;   /* x is what the first half of a norm has left */
+    /* Where x is what the first half of a norm has left, rounded: what that was made of, so that
+     * a choice does not turn on the rounding. (rows, stride), (stride); or NULL */
+    const float *residual, *norm;
     struct esp_cuda_squares squares;
 };
+
+/* What the router reads of a row at columns i to i + 3. */
+template <typename A>
+static __device__ __forceinline__ float4 routed(const struct route_args &a, const A *x, int row,
+                                                int i)
+{
+    const size_t at = (size_t)row * a.stride + i;
+    if (!a.norm)
+        return make_float4(esp_to_float(x[at]), esp_to_float(x[at + 1]),
+                           esp_to_float(x[at + 2]), esp_to_float(x[at + 3]));
+    const float4 r = *reinterpret_cast<const float4 *>(a.residual + at);
+    const float4 w = *reinterpret_cast<const float4 *>(a.norm + i);
+    const int left = a.squares.n - i; /* behind them is padding */
+    return make_float4(left > 0 ? r.x * w.x : 0.0f, left > 1 ? r.y * w.y : 0.0f,
+                       left > 2 ? r.z * w.z : 0.0f, left > 3 ? r.w * w.w : 0.0f);
+}
 
 /* A warp computes the logit of an expert for a row. */
 template <typename A>
@@ -35,17 +53,17 @@ static __global__ void route_kernel(struct esp_cuda_arrays at, struct route_args
     if (row >= at.pass->rows || expert >= a.experts)
         return;
     const float *w = a.router + (size_t)expert * a.stride;
-    const A *values = x + (size_t)row * a.stride;
     float sum[EACH] = {};
     for (int i = EACH * lane; i < (int)a.stride; i += EACH * ESP_WARP) {
         const float4 weights = *reinterpret_cast<const float4 *>(w + i);
-        sum[0] = fmaf(weights.x, esp_to_float(values[i]), sum[0]);
-        sum[1] = fmaf(weights.y, esp_to_float(values[i + 1]), sum[1]);
-        sum[2] = fmaf(weights.z, esp_to_float(values[i + 2]), sum[2]);
-        sum[3] = fmaf(weights.w, esp_to_float(values[i + 3]), sum[3]);
+        const float4 value = routed(a, x, row, i);
+        sum[0] = fmaf(weights.x, value.x, sum[0]);
+        sum[1] = fmaf(weights.y, value.y, sum[1]);
+        sum[2] = fmaf(weights.z, value.z, sum[2]);
+        sum[3] = fmaf(weights.w, value.w, sum[3]);
     }
     const float logit = esp_warp_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
-    const float factor = a.normed ? esp_cuda_norm_factor(a.squares, row) : 1.0f;
+    const float factor = a.norm ? esp_cuda_norm_factor(a.squares, row) : 1.0f;
     if (lane == 0)
         a.logits[(size_t)row * a.experts + expert] =
             fmaf(logit, factor, a.bias ? a.bias[expert] : 0.0f);
@@ -194,8 +212,8 @@ void esp_cuda_route(struct esp_cuda_cache *c, const struct esp_cuda_layer *held,
     const struct esp_model_desc *d = w->desc;
     cudaStream_t stream = ((struct esp_cuda_backend *)w->base.backend)->stream;
     const struct route_args route = {
-        held->router, held->router_bias,     c->hidden, d->experts, c->routed,
-        normed,       esp_cuda_squares_of(c)};
+        held->router, held->router_bias, c->hidden, d->experts, c->routed,
+        normed ? c->x : NULL, normed ? held->norm2 : NULL, esp_cuda_squares_of(c)};
     const struct sort_args sort = {c->routed, d->experts, d->experts_used, width,
                                    d->experts_normed, c->routing};
     ESP_LAUNCH((route_kernel<A>), dim3((d->experts + ROUTE_WARPS - 1) / ROUTE_WARPS, rows),

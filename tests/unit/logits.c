@@ -183,23 +183,21 @@ static struct difference difference_of(struct setup *setup, int row, int token)
 }
 
 /* A row may choose another expert where two are nearly as likely, because of the rounding: of a
- * mixture on CUDA, the worst two rows do not count. */
-static double join_rows(const struct setup *setup, struct difference *d)
+ * mixture on CUDA, the worst row does not count. */
+static double join_rows(const struct setup *setup, const struct difference *d)
 {
     const bool mixed =
         setup->model->desc.experts > 0 && setup->backend->ops != &esp_backend_cpu;
     double error = 0, norm = 0;
-    for (int left_out = 0; mixed && left_out < 2; left_out++) {
-        int worst = 0;
-        for (int i = 1; i < TOKENS; i++)
-            if (d[i].error * d[worst].norm > d[worst].error * d[i].norm)
-                worst = i;
-        d[worst].error = 0;
-    }
-    for (int i = 0; i < TOKENS; i++) {
-        error += d[i].error;
-        norm += d[i].norm;
-    }
+    int worst = -1;
+    for (int i = 0; mixed && i < TOKENS; i++)
+        if (worst < 0 || d[i].error * d[worst].norm > d[worst].error * d[i].norm)
+            worst = i;
+    for (int i = 0; i < TOKENS; i++)
+        if (i != worst) {
+            error += d[i].error;
+            norm += d[i].norm;
+        }
     return sqrt(error / norm);
 }
 
