@@ -35,7 +35,7 @@ DOT        := $(shell $(PKG_CONFIG) --exists $(DOT_PKGS) && echo $(BUILD)/espali
 # ---------------------------------------------------------------- sources
 
 # kernels/cpu/isa/*.c is compiled once per instruction set; which one runs is decided at start. VNNI has only
-# the products of quantised blocks for itself, and AVX-512's functions for the rest.
+# the products of quantised blocks for itself, and AVX-512's functions for the rest; AMX has those, and amx.c.
 ifneq ($(filter x86_64 amd64,$(shell uname -m)),)
 ISAS := generic avx2 avx512
 VNNI := vnni
@@ -51,6 +51,7 @@ KERNEL_OPT        := -O3 -g1
 ISA_FLAGS_avx2    := -mavx2 -mfma -mf16c
 ISA_FLAGS_avx512  := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
 ISA_FLAGS_vnni     = $(ISA_FLAGS_avx512) -mavx512vnni -DESP_VNNI
+ISA_FLAGS_amx      = $(ISA_FLAGS_vnni) -mavx512bf16 -mamx-tile -mamx-bf16 -mamx-int8 -DESP_AMX
 
 # What is installed with the library. Other programs, tui/, viz/ and sessions/ among them, include no
 # other header of engine/ and kernels/; the shared library exports what these declare.
@@ -72,7 +73,8 @@ ISA_SRC  := $(call sources,kernels/cpu/isa)
 NO_LIB   := engine/example.c $(if $(AMX),,kernels/cpu/amx.c) $(ISA_SRC)
 LIB_OBJ  := $(call obj,$(filter-out $(NO_LIB),$(call sources,kernels engine))) \
             $(foreach isa,$(ISAS),$(patsubst %.c,$(ISA_BUILD)/obj/%.$(isa).o,$(ISA_SRC))) \
-            $(foreach isa,$(VNNI),$(addprefix $(ISA_BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o))
+            $(foreach isa,$(VNNI),$(addprefix $(ISA_BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o)) \
+            $(foreach isa,$(AMX),$(ISA_BUILD)/obj/kernels/cpu/isa/blocks.$(isa).o)
 # What needs no terminal is in every program and in the tests; tui/app and tui/cli only in the first.
 DRAW_OBJ := $(call obj,$(filter-out viz/dot/%,$(call sources,viz sessions)))
 # The page of a recording, as strings in the program.
@@ -164,10 +166,16 @@ $(ISA_BUILD)/obj/%.$(1).o: %.c
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$<:$(1))$$(CC) $$(ALL_CFLAGS) $$(KERNEL_OPT) $$(ISA_FLAGS_$(1)) -DESP_ISA=$(1) -c -o $$@ $$<
 endef
-$(foreach isa,$(ISAS) $(VNNI),$(eval $(call isa_rule,$(isa))))
+$(foreach isa,$(ISAS) $(VNNI) $(AMX),$(eval $(call isa_rule,$(isa))))
 
 $(sort $(BUILD)/obj/kernels/cpu/%.o $(ISA_BUILD)/obj/kernels/cpu/%.o): DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX),-DESP_HAVE_$(isa))
-$(BUILD)/obj/kernels/cpu/amx.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_vnni) -mavx512bf16 -mamx-tile -mamx-bf16
+$(BUILD)/obj/kernels/cpu/amx.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_amx) -DESP_ISA=amx
+# The tile unit's instructions in C, for the tests: there are processors without it.
+TILES_OBJ := $(foreach isa,$(AMX),$(addprefix $(BUILD)/tests/obj/kernels/cpu/,amx.o isa/blocks.o))
+$(BUILD)/tests/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<:emulated)$(CC) $(ALL_CFLAGS) -O2 $(ISA_FLAGS_amx) -DESP_ISA=tiles \
+	    -DESP_EMULATE_TILES -Desp_cpu_amx_allowed=esp_cpu_tiles_allowed -c -o $@ $<
 # Where the built-in pair and the themes are once installed; a build tree finds its own first.
 $(BUILD)/obj/engine/support/paths.o: DEFS += -DESP_DATA_DIR='"$(PREFIX)/share/espalier"'
 
@@ -209,7 +217,7 @@ $(BUILD)/espalier-dot: $(DOT_OBJ) $(BUILD)/libespalier.a
 
 # Test programs are linked with everything but tui/cli, so that they can look inside. It is one shared
 # library: a hundred programs with all of it in each took longer to link than to compile.
-$(BUILD)/tests/everything.so: $(TEST_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(LIB_OBJ)
+$(BUILD)/tests/everything.so: $(TEST_OBJ) $(TILES_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(LIB_OBJ)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(LINK) -shared -Wl,-soname,everything.so -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
 

@@ -13,14 +13,15 @@
  * but the order of the sums is the unit's own, so they differ in the last bits from the other
  * instruction sets'.
  *
+ * Products with quantised blocks are in isa/blocks.c.
+ *
  * Weights are packed in tiles (esp_packed.pairs): per panel and 32 inputs, two tiles of 16
  * outputs; a tile is (16 pairs of inputs, 16 outputs, 2). Parts lie in tiles too (esp_vectors):
  * per 16 parts and 32 inputs, (16 parts, 32 inputs); part k of vector i is number 2 i + k.
  */
-#define ESP_ISA vnni
 #include "kernels/cpu/isa/parts.h"
+#include "kernels/cpu/isa/tiles.h"
 
-#include <immintrin.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -28,31 +29,11 @@
 enum {
     TILE_FLOATS = 256,
     BLOCK = 32,
-    TILE_ROWS = 16,
-    TILE_BYTES = 1024,
-    ROW_BYTES = 64,
     PARTS = 2,
     TWO_TILES = 2 * TILE_ROWS / PARTS, /* vectors whose parts are two tiles */
     AHEAD = 8192
 };
 enum { ARCH_REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
-
-struct tile_config {
-    uint8_t palette, start, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-} __attribute__((aligned(64)));
-
-/* Tiles 0..3 hold sums, 4 and 5 activations, 6 and 7 weights. */
-static void configure(int rows)
-{
-    struct tile_config config = {.palette = 1};
-    for (int i = 0; i < 8; i++) {
-        config.row_bytes[i] = ROW_BYTES;
-        config.rows[i] = (uint8_t)(i < 6 ? rows : TILE_ROWS);
-    }
-    _tile_loadconfig(&config);
-}
 
 static void split(const struct esp_vectors *v, int row, int begin, int end)
 {
@@ -204,7 +185,7 @@ static void matmul(const struct esp_packed *w, int begin, int end, const struct 
     }
     const int blocks = (w->columns + BLOCK - 1) / BLOCK;
     bool few = PARTS * p->rows <= TILE_ROWS;
-    configure(few ? PARTS * p->rows : TILE_ROWS);
+    configure_tiles(few ? PARTS * p->rows : TILE_ROWS, ROW_BYTES);
     if (few)
         few_rows(w, begin, end, p, blocks);
     else
@@ -219,7 +200,7 @@ bool esp_cpu_amx_allowed(void)
     return syscall(SYS_arch_prctl, ARCH_REQUEST_PERMISSION, TILE_DATA) == 0;
 }
 
-const struct esp_cpu_isa esp_cpu_isa_amx = {
+const struct esp_cpu_isa ESP_ISA_NAME(esp_cpu_isa) = {
     .name = "AMX",
     .pairs = true,
     .split = split,

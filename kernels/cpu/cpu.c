@@ -58,7 +58,8 @@ static bool has_vnni(void)
 static bool has_amx(void)
 {
     unsigned a, b, c, d;
-    bool tiles = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 22 & 1) && (d >> 24 & 1);
+    /* BF16, tiles, bytes */
+    const bool tiles = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 22 & 13) == 13;
     return tiles && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & bit_AVX512BF16);
 }
 #endif

@@ -17,12 +17,19 @@
  * times the offset is subtracted from the integer. Sixteen outputs go together. The bytes of a
  * block are unpacked once into registers and serve up to ESP_TOGETHER rows.
  *
+ * With ESP_AMX the integers of many rows come from the tile unit: a block's bytes are as they
+ * are what it multiplies by, and the activations of its rows lie one line apart. VNNI's
+ * functions multiply few rows.
+ *
  * Packed (see kernels/cpu/pack.c): for each panel of 32 outputs and each block, the fields of
  * the format, side by side for the 32 outputs: fields of 1 or 2 bytes as (field, 32), 4-byte
  * words as (half of the panel, word, 16).
  */
 #include "kernels/cpu/isa/bytes.h"
 #include "kernels/cpu/isa/parts.h"
+#ifdef ESP_AMX
+#include "kernels/cpu/isa/tiles.h"
+#endif
 
 enum { AHEAD = 4096, LINE = 64, HALF = 32 };
 
@@ -150,7 +157,8 @@ struct tile {
     float *sum; /* (rows, 2, 16) */
 };
 
-/* By how many rows a block is multiplied at once, and whether activations have 8 bits. */
+/* By how many rows a block is multiplied at once (0: by all), and whether activations have 8
+ * bits. */
 struct way {
     int rows;
     bool bytes;
@@ -167,11 +175,85 @@ V16 int32_t before_products(const struct esp_cut *x, const enum form form, const
                                : x->second_less_32;
 }
 
+/* The 32 sums of a row go on by what columns that share a scale give. */
+V16 void add_dots(const struct unpacked *u, const enum form form, const struct esp_cut *x,
+                  const struct s16 dot[2], float *sum, const int from)
+{
+    const struct v16 *scales = from ? u->more : u->scale;
+    UNROLL for (int half = 0; half < 2; half++, sum += ESP_LANES)
+    {
+        const struct v16 scale = v16_mul(scales[half], v16_set(x->scale));
+        struct v16 y = v16_fma(s16_to_float(dot[half]), scale, v16_load(sum));
+        if (form == MINIMUM)
+            y = v16_fma(u->more[half], v16_set(x->less_total), y);
+        v16_store(sum, y);
+    }
+}
+
+#ifdef ESP_AMX
+
+/* More than 16 rows are two tiles of (nearly) the same height. */
+V16 int tile_height(int rows)
+{
+    return rows > TILE_ROWS ? (rows + 1) / 2 : rows;
+}
+
+/* Columns that share a scale, by up to a tile of rows; the weights are in tiles 6 and 7. A tile
+ * may have a row more than `rows`, which is another block's and not used. */
+V16 void add_tile(const struct unpacked *u, const enum form form, const struct esp_cut *x,
+                  float *sum, const int rows, const bool bytes, const int from)
+{
+    struct s16 dot[2], low[2];
+    struct s16 first[2][TILE_ROWS], second[2][TILE_ROWS]; /* or the high and the low bytes */
+    const char *activations = (const char *)x->x + 4 * from;
+    const size_t line = sizeof *x - (bytes ? ESP_CUT_COLUMNS : 0);
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_loadd(4, activations, line);
+    _tile_dpbsud(0, 4, 6);
+    _tile_dpbsud(1, 4, 7);
+    _tile_stored(0, first[0], ROW_BYTES);
+    _tile_stored(1, first[1], ROW_BYTES);
+    if (!bytes) {
+        _tile_zero(2);
+        _tile_zero(3);
+        _tile_loadd(5, activations + ESP_CUT_COLUMNS, line);
+        _tile_dpbsud(2, 5, 6);
+        _tile_dpbsud(3, 5, 7);
+        _tile_stored(2, second[0], ROW_BYTES);
+        _tile_stored(3, second[1], ROW_BYTES);
+    }
+    for (int r = 0; r < rows; r++, x = esp_cut_skip(x, 1, bytes), sum += ESP_PANEL) {
+        const struct s16 before = s16_set(before_products(x, form, from));
+        for (int half = 0; half < 2; half++) {
+            dot[half] = first[half][r];
+            low[half] = bytes ? before : s16_add(second[half][r], before);
+            dot[half] = s16_add(bytes ? dot[half] : s16_times_256(dot[half]), low[half]);
+        }
+        add_dots(u, form, x, dot, sum, from);
+    }
+}
+
+V16 void add_columns(const struct unpacked *u, const enum form form, const struct esp_cut *x,
+                     float *sum, const int rows, const bool bytes, const int from, const int to)
+{
+    const int height = tile_height(rows);
+    (void)to;
+    __asm__ volatile("" ::"r"(u) : "memory"); /* the weights are in memory by now */
+    _tile_loadd(6, &u->w[0][from], ROW_BYTES);
+    _tile_loadd(7, &u->w[1][from], ROW_BYTES);
+    for (int row = 0; row < rows; row += height, sum += height * ESP_PANEL) {
+        add_tile(u, form, x, sum, rows - row < height ? rows - row : height, bytes, from);
+        x = esp_cut_skip(x, (size_t)height, bytes);
+    }
+}
+
+#else
+
 /* Columns that share a scale, by some rows of activations. */
 V16 void add_columns(const struct unpacked *u, const enum form form, const struct esp_cut *x,
                      float *sum, const int rows, const bool bytes, const int from, const int to)
 {
-    const struct v16 *scales = from ? u->more : u->scale;
     struct s16 dot[ESP_ROWS][2];
     UNROLL for (int r = 0; r < rows; r++)
     {
@@ -183,18 +265,11 @@ V16 void add_columns(const struct unpacked *u, const enum form form, const struc
         s8_dots(dot, u->w, from, to, x, rows, form != LESS_128);
     else
         s16_dots(dot, u->w, from, to, x, rows);
-    UNROLL for (int r = 0; r < rows; r++, x = esp_cut_skip(x, 1, bytes))
-    {
-        UNROLL for (int half = 0; half < 2; half++, sum += ESP_LANES)
-        {
-            const struct v16 scale = v16_mul(scales[half], v16_set(x->scale));
-            struct v16 y = v16_fma(s16_to_float(dot[r][half]), scale, v16_load(sum));
-            if (form == MINIMUM)
-                y = v16_fma(u->more[half], v16_set(x->less_total), y);
-            v16_store(sum, y);
-        }
-    }
+    UNROLL for (int r = 0; r < rows; r++, x = esp_cut_skip(x, 1, bytes), sum += ESP_PANEL)
+        add_dots(u, form, x, dot[r], sum, from);
 }
+
+#endif
 
 V16 void add_rows(const struct unpacked *u, const enum form form, const struct esp_cut *x,
                   float *sum, const int rows, const bool bytes)
@@ -210,23 +285,35 @@ V16 void add_rows(const struct unpacked *u, const enum form form, const struct e
 /* Rows that are left of a tile whose number of rows is no multiple. Functions of their own, so
  * that the loop over all other rows keeps its weights in registers. Without VNNI a product
  * needs too many registers of its own for that where columns have two scales: all rows are
- * left. */
-#ifdef ESP_VNNI
-enum { TWO_SCALES_LEFT = 0 };
+ * left. So are they with the tile unit, which wants the weights in memory. */
+#if defined ESP_AMX
+#define ALL_LEFT(form) true
+#elif defined ESP_VNNI
+#define ALL_LEFT(form) false
 #else
-enum { TWO_SCALES_LEFT = 1 };
+#define ALL_LEFT(form) ((form) == TWO_SCALES)
 #endif
+
+V16 void add_left(const struct unpacked *u, const enum form form, const struct esp_cut *x,
+                  float *sum, int rows, const bool bytes)
+{
+#ifdef ESP_AMX
+    add_rows(u, form, x, sum, rows, bytes);
+#else
+    for (; rows > 1; rows -= 2, sum += 2 * ESP_PANEL) {
+        add_rows(u, form, x, sum, 2, bytes);
+        x = esp_cut_skip(x, 2, bytes);
+    }
+    if (rows)
+        add_rows(u, form, x, sum, 1, bytes);
+#endif
+}
 
 #define ROWS_LEFT(form, name, bytes)                                                           \
     static __attribute__((noinline)) void name##_##form(                                       \
         const struct unpacked *u, const struct esp_cut *x, float *sum, int rows)               \
     {                                                                                          \
-        for (; rows > 1; rows -= 2, sum += 2 * ESP_PANEL) {                                    \
-            add_rows(u, form, x, sum, 2, bytes);                                               \
-            x = esp_cut_skip(x, 2, bytes);                                                     \
-        }                                                                                      \
-        if (rows)                                                                              \
-            add_rows(u, form, x, sum, 1, bytes);                                               \
+        add_left(u, form, x, sum, rows, bytes);                                                \
     }
 #define FORM(form)                                                                             \
     ROWS_LEFT(form, left, false)                                                               \
@@ -258,8 +345,7 @@ V16 void add_block(const struct unpacked *u, const enum form form, const struct 
         return;
     }
     int rows = t->rows;
-    const int least = form == TWO_SCALES && TWO_SCALES_LEFT ? ESP_TOGETHER + 1 : way.rows;
-    for (; rows >= least; rows -= way.rows, sum += way.rows * ESP_PANEL) {
+    for (; !ALL_LEFT(form) && rows >= way.rows; rows -= way.rows, sum += way.rows * ESP_PANEL) {
         add_rows(u, form, x, sum, way.rows, way.bytes);
         x = esp_cut_skip(x, (size_t)way.rows, way.bytes);
     }
@@ -525,6 +611,43 @@ V16 void panel_by_tile(const enum esp_dtype dtype, const int numbers, const int 
             panel_by_tile(ESP_##type, numbers, (bytes)*ESP_PANEL, w, panel, p, row, rows,      \
                           (struct way){__VA_ARGS__});                                          \
     }
+#ifdef ESP_AMX
+
+/* From so many rows on the tile unit is used: estimated from the instructions of a block. */
+enum { ENOUGH = 8 };
+
+#define X(type, numbers, bytes)                                                                \
+    PANEL(type, rows, numbers, bytes, 0, false)                                                \
+    PANEL(type, rows_of_bytes, numbers, bytes, 0, true)
+ESP_DTYPES(X)
+#undef X
+
+void esp_matmul_blocks(const struct esp_packed *w, int begin, int end,
+                       const struct esp_matmul *p)
+{
+    typedef void panel_fn(const struct esp_packed *, int, const struct esp_matmul *, int, int);
+#define X(type, numbers, bytes) [ESP_##type] = {type##_rows, type##_rows_of_bytes},
+    static panel_fn *const panels[ESP_DTYPE_COUNT][2] = {ESP_DTYPES(X)};
+#undef X
+    if (p->rows < ENOUGH) {
+        esp_matmul_blocks_vnni(w, begin, end, p);
+        return;
+    }
+    const int most = p->in.together;
+    const int columns = w->dtype == ESP_Q6_K ? ESP_CUT_COLUMNS / 2 : ESP_CUT_COLUMNS;
+    int configured = 0;
+    for (int panel = begin; panel < end; panel++)
+        for (int row = 0; row < p->rows; row += most) {
+            const int left = p->rows - row, rows = left < most ? left : most;
+            if (configured != tile_height(rows))
+                configure_tiles(configured = tile_height(rows), columns);
+            panels[w->dtype][p->in.bytes](w, panel, p, row, rows);
+        }
+    _tile_release();
+}
+
+#else
+
 #define X(type, numbers, bytes)                                                                \
     PANEL(type, row, numbers, bytes, 1, false)                                                 \
     PANEL(type, rows, numbers, bytes, ESP_ROWS / 2, false)                                     \
@@ -549,3 +672,5 @@ void esp_matmul_blocks(const struct esp_packed *w, int begin, int end,
             ways[rows > 1](w, panel, p, row, rows);
         }
 }
+
+#endif

@@ -163,6 +163,16 @@ V16 struct v16 v16_load_half_powers(const void *p)
 
 #ifdef ESP_VNNI
 
+V16_VALUE struct s16 s16_add(struct s16 a, struct s16 b)
+{
+    return (struct s16){_mm512_add_epi32(a.v, b.v)};
+}
+
+V16_VALUE struct s16 s16_times_256(struct s16 a)
+{
+    return (struct s16){_mm512_slli_epi32(a.v, 8)};
+}
+
 V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
 {
     int8_t *high = to, *low = high + ESP_CUT_COLUMNS;

@@ -38,6 +38,10 @@ void esp_matmul_panels(const struct esp_packed *w, int begin, int end,
                        const struct esp_matmul *p);
 void esp_matmul_blocks(const struct esp_packed *w, int begin, int end,
                        const struct esp_matmul *p);
+#ifdef ESP_AMX
+void esp_matmul_blocks_vnni(const struct esp_packed *w, int begin, int end,
+                            const struct esp_matmul *p);
+#endif
 void esp_cut_vector(const struct esp_vectors *v, int row, int begin, int end);
 void esp_attention_queries(const struct esp_attention *a);
 void esp_norm_vector(float *out, const float *x, int n, const float *weight, const float *bias,

@@ -1,0 +1,36 @@
+/* tiles.h - the configuration of Intel's tile unit (AMX), for amx.c and blocks.c. With
+ * ESP_EMULATE_TILES its instructions are those of tests/emu/tiles.h, so that they can be tested
+ * on processors without it. */
+#ifndef ESP_CPU_TILES_H
+#define ESP_CPU_TILES_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#ifdef ESP_EMULATE_TILES
+#include "tests/emu/tiles.h"
+#endif
+
+enum { TILES = 8, TILE_ROWS = 16, ROW_BYTES = 64, TILE_BYTES = TILE_ROWS * ROW_BYTES };
+
+/* As _tile_loadconfig() reads it. */
+struct tile_config {
+    uint8_t palette, start, reserved[14];
+    uint16_t row_bytes[TILES + 8];
+    uint8_t rows[TILES + 8];
+} __attribute__((aligned(64)));
+
+/* Tiles 0..3 hold `rows` rows of sums, 4 and 5 as many rows of `bytes` bytes of activations, 6
+ * and 7 weights, four bytes of 16 outputs in a row. */
+static inline void configure_tiles(int rows, int bytes)
+{
+    struct tile_config config = {.palette = 1};
+    for (int i = 0; i < TILES; i++) {
+        config.row_bytes[i] = (uint16_t)(i == 4 || i == 5 ? bytes : ROW_BYTES);
+        config.rows[i] = (uint8_t)(i < 6 ? rows : bytes / 4);
+    }
+    __asm__ volatile("" ::"r"(&config) : "memory"); /* all of it is written by now */
+    _tile_loadconfig(&config);
+}
+
+#endif

@@ -1,0 +1,156 @@
+/* tiles.h - the instructions of Intel's tile unit (AMX) that the CPU backend uses, in C. What
+ * the processor answers with an exception ends the program here.
+ *
+ * As the "Intel Architecture Instruction Set Extensions" reference has them: a load fills rows
+ * and columns that are not configured with zeros; a store writes the configured ones; of a
+ * product C += A B, C and A have the same rows, C and B the same columns, and B has a row for
+ * every four bytes of a row of A.
+ */
+#ifndef TEST_TILES_H
+#define TEST_TILES_H
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct emulated_tiles {
+    int rows[8], row_bytes[8];
+    unsigned char byte[8][16][64];
+    int configured;
+};
+
+static _Thread_local struct emulated_tiles emulated_tiles;
+
+static inline void emulated_demand(int right, const char *what)
+{
+    if (!right) {
+        fprintf(stderr, "emulated tiles: %s\n", what);
+        abort();
+    }
+}
+
+static inline void emulated_configure(const void *config)
+{
+    const uint8_t *c = config;
+    struct emulated_tiles *t = &emulated_tiles;
+    memset(t, 0, sizeof *t);
+    emulated_demand(c[0] == 1, "the palette is not 1");
+    for (int i = 1; i < 16; i++)
+        emulated_demand(c[i] == 0, "a reserved byte of the configuration is not 0");
+    for (int i = 0; i < 16; i++) {
+        uint16_t bytes;
+        memcpy(&bytes, c + 16 + 2 * i, sizeof bytes);
+        emulated_demand(i < 8 || (bytes == 0 && c[48 + i] == 0), "there are eight tiles");
+        emulated_demand(bytes <= 64 && c[48 + i] <= 16, "a tile is too large");
+        if (i < 8) {
+            t->row_bytes[i] = bytes;
+            t->rows[i] = c[48 + i];
+        }
+    }
+    t->configured = 1;
+}
+
+static inline void emulated_use(int tile)
+{
+    const struct emulated_tiles *t = &emulated_tiles;
+    emulated_demand(t->configured, "tiles are used that were not configured");
+    emulated_demand(t->rows[tile] > 0 && t->row_bytes[tile] > 0, "an empty tile is used");
+}
+
+static inline void emulated_zero(int tile)
+{
+    emulated_use(tile);
+    memset(emulated_tiles.byte[tile], 0, sizeof emulated_tiles.byte[tile]);
+}
+
+static inline void emulated_load(int tile, const void *from, size_t stride)
+{
+    const char *row = from;
+    emulated_zero(tile);
+    for (int i = 0; i < emulated_tiles.rows[tile]; i++)
+        memcpy(emulated_tiles.byte[tile][i], row + (size_t)i * stride,
+               (size_t)emulated_tiles.row_bytes[tile]);
+}
+
+static inline void emulated_store(int tile, void *to, size_t stride)
+{
+    char *row = to;
+    emulated_use(tile);
+    for (int i = 0; i < emulated_tiles.rows[tile]; i++)
+        memcpy(row + (size_t)i * stride, emulated_tiles.byte[tile][i],
+               (size_t)emulated_tiles.row_bytes[tile]);
+}
+
+static inline void emulated_shapes(int c, int a, int b)
+{
+    const struct emulated_tiles *t = &emulated_tiles;
+    emulated_use(a);
+    emulated_use(b);
+    emulated_use(c);
+    emulated_demand(a != b && b != c && a != c, "a tile is there twice");
+    emulated_demand(t->row_bytes[a] % 4 == 0 && t->row_bytes[b] % 4 == 0,
+                    "a row is no multiple of four bytes");
+    emulated_demand(t->rows[a] == t->rows[c], "A and C differ in their rows");
+    emulated_demand(t->row_bytes[b] == t->row_bytes[c], "B and C differ in their columns");
+    emulated_demand(t->rows[b] == t->row_bytes[a] / 4, "B's rows are not A's columns");
+}
+
+/* Signed bytes by unsigned bytes, four to a sum of 32 bits. */
+static inline void emulated_dpbsud(int c, int a, int b)
+{
+    struct emulated_tiles *t = &emulated_tiles;
+    emulated_shapes(c, a, b);
+    for (int m = 0; m < t->rows[c]; m++)
+        for (int n = 0; n < t->row_bytes[c] / 4; n++) {
+            int32_t sum;
+            memcpy(&sum, &t->byte[c][m][4 * n], sizeof sum);
+            for (int k = 0; k < t->row_bytes[a]; k++)
+                sum += (int8_t)t->byte[a][m][k] * t->byte[b][k / 4][4 * n + k % 4];
+            memcpy(&t->byte[c][m][4 * n], &sum, sizeof sum);
+        }
+}
+
+static inline float emulated_bf16(const unsigned char *byte)
+{
+    const uint32_t bits = (uint32_t)byte[0] << 16 | (uint32_t)byte[1] << 24;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* BF16 by BF16: even and odd columns apart, then both to the sum. */
+static inline void emulated_dpbf16ps(int c, int a, int b)
+{
+    struct emulated_tiles *t = &emulated_tiles;
+    emulated_shapes(c, a, b);
+    for (int m = 0; m < t->rows[c]; m++)
+        for (int n = 0; n < t->row_bytes[c] / 4; n++) {
+            float sum, part[2] = {0, 0};
+            for (int k = 0; k < t->row_bytes[a] / 2; k++)
+                part[k % 2] =
+                    fmaf(emulated_bf16(&t->byte[a][m][2 * k]),
+                         emulated_bf16(&t->byte[b][k / 2][4 * n + 2 * (k % 2)]), part[k % 2]);
+            memcpy(&sum, &t->byte[c][m][4 * n], sizeof sum);
+            sum += part[0] + part[1];
+            memcpy(&t->byte[c][m][4 * n], &sum, sizeof sum);
+        }
+}
+
+#undef _tile_loadconfig
+#undef _tile_release
+#undef _tile_zero
+#undef _tile_loadd
+#undef _tile_stored
+#undef _tile_dpbsud
+#undef _tile_dpbf16ps
+#define _tile_loadconfig(config) emulated_configure(config)
+#define _tile_release() ((void)(emulated_tiles.configured = 0))
+#define _tile_zero(tile) emulated_zero(tile)
+#define _tile_loadd(tile, from, stride) emulated_load(tile, from, stride)
+#define _tile_stored(tile, to, stride) emulated_store(tile, to, stride)
+#define _tile_dpbsud(c, a, b) emulated_dpbsud(c, a, b)
+#define _tile_dpbf16ps(c, a, b) emulated_dpbf16ps(c, a, b)
+
+#endif

@@ -1,0 +1,129 @@
+/* The product of BF16 weights on Intel's tile unit, with its instructions emulated
+ * (tests/emu/tiles.h), so that it is tested on processors without it: against double precision,
+ * and bit for bit between batches. Products with quantised blocks: blocks.c.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/dtype.h"
+#include "tests/check.h"
+
+extern const struct esp_cpu_isa esp_cpu_isa_tiles __attribute__((weak));
+
+enum { ROWS = 40, COLUMNS = 96, OUTPUTS = 150, PANELS = (OUTPUTS + ESP_PANEL - 1) / ESP_PANEL };
+
+/* It cuts activations up with an instruction of its own. */
+static bool can_run(void)
+{
+#if defined __x86_64__
+    return &esp_cpu_isa_tiles && __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
+}
+
+static uint16_t weights[PANELS * ESP_PANEL * COLUMNS];
+static float bias[PANELS * ESP_PANEL], x[ROWS * COLUMNS];
+
+static double weight(int out, int column)
+{
+    float value;
+    const uint32_t bits = (uint32_t)weights[out * COLUMNS + column] << 16;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static void fill(void)
+{
+    unsigned long long state = 3;
+    for (int i = 0; i < OUTPUTS * COLUMNS; i++) {
+        const float value = (float)(2 * check_uniform(&state) - 1);
+        uint32_t bits;
+        memcpy(&bits, &value, sizeof bits);
+        weights[i] = (uint16_t)(bits >> 16);
+    }
+    for (int i = 0; i < OUTPUTS; i++)
+        bias[i] = (float)check_uniform(&state);
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        x[i] = (float)(2 * check_uniform(&state) - 1);
+}
+
+/* Rows first..first+rows-1, all panels in two calls. */
+static void multiply(const struct esp_packed *w, int first, int rows, bool add, float *y)
+{
+    const struct esp_cpu_isa *isa = &esp_cpu_isa_tiles;
+    struct esp_vectors in = {.x = x + first * COLUMNS, .stride = COLUMNS};
+    const size_t bytes = esp_parts_bytes((size_t)rows, COLUMNS);
+    in.parts = esp_cpu_alloc(1, bytes);
+    memset(in.parts, 0, bytes);
+    for (int i = 0; i < rows; i++)
+        isa->split(&in, i, 0, COLUMNS);
+    const struct esp_matmul p = {
+        .in = in, .y = y, .y_stride = PANELS * ESP_PANEL, .rows = rows, .add = add};
+    isa->matmul(w, 0, 3, &p);
+    isa->matmul(w, 3, w->panels, &p);
+    esp_cpu_free(in.parts);
+}
+
+static struct esp_packed pack(void)
+{
+    struct esp_packed w = {.dtype = ESP_BF16,
+                           .rows = OUTPUTS,
+                           .columns = COLUMNS,
+                           .panels = PANELS,
+                           .pairs = true,
+                           .bias = bias};
+    char *packed = esp_cpu_alloc((size_t)w.panels, esp_cpu_panel_bytes(&w));
+    w.data = packed;
+    for (int panel = 0; panel < w.panels; panel++)
+        esp_cpu_pack(&w, panel, weights + (size_t)panel * ESP_PANEL * COLUMNS);
+    return w;
+}
+
+/* An activation loses 2^-18 of itself. */
+TEST(products_agree_with_double_precision)
+{
+    static float y[ROWS * PANELS * ESP_PANEL];
+    if (!can_run())
+        return;
+    fill();
+    const struct esp_packed w = pack();
+    multiply(&w, 0, ROWS, false, y);
+    for (int row = 0; row < ROWS; row++)
+        for (int out = 0; out < OUTPUTS; out++) {
+            double want = bias[out], size = fabs(want);
+            for (int c = 0; c < COLUMNS; c++) {
+                want += weight(out, c) * x[row * COLUMNS + c];
+                size += fabs(weight(out, c) * x[row * COLUMNS + c]);
+            }
+            const double got = y[row * PANELS * ESP_PANEL + out];
+            CHECK(fabs(got - want) < 0x1p-17 * size, "row %d, output %d: %g, not %g", row, out,
+                  got, want);
+        }
+    esp_cpu_free((void *)w.data);
+}
+
+TEST(bits_do_not_depend_on_the_batch)
+{
+    static float want[ROWS * PANELS * ESP_PANEL], y[ROWS * PANELS * ESP_PANEL];
+    const size_t width = PANELS * ESP_PANEL;
+    if (!can_run())
+        return;
+    fill();
+    const struct esp_packed w = pack();
+    for (int row = 0; row < ROWS; row++)
+        multiply(&w, row, 1, false, want + (size_t)row * width);
+    for (int rows = 2, first = 0; rows <= ROWS; rows += rows / 3 + 1, first = (first + 5) % 9) {
+        const int count = first + rows <= ROWS ? rows : ROWS - first;
+        multiply(&w, first, count, false, y);
+        CHECK(memcmp(y, want + (size_t)first * width, (size_t)count * width * sizeof *y) == 0,
+              "%d rows from %d on differ from single ones", count, first);
+        multiply(&w, first, count, true, y);
+        for (size_t i = 0; i < (size_t)count * width; i++)
+            CHECK(y[i] == 2 * want[(size_t)first * width + i], "added: %g, not twice %g", y[i],
+                  want[(size_t)first * width + i]);
+    }
+    esp_cpu_free((void *)w.data);
+}
