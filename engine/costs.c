@@ -39,16 +39,31 @@ static double rows_of(int class)
     return first + (part + 0.5) * first / 4 + 0.5;
 }
 
-static double quartile(const struct esp_cost_class *c)
+static void sort(const struct esp_cost_class *c, double sorted[ESP_COST_SAMPLES])
 {
-    double sorted[ESP_COST_SAMPLES];
     for (int i = 0; i < c->count; i++) {
         int at = i;
         for (; at > 0 && sorted[at - 1] > c->sample[i]; at--)
             sorted[at] = sorted[at - 1];
         sorted[at] = c->sample[i];
     }
+}
+
+static double quartile(const struct esp_cost_class *c)
+{
+    double sorted[ESP_COST_SAMPLES];
+    sort(c, sorted);
     return sorted[(c->count - 1) / 4];
+}
+
+/* How far the lower quartile of a class may be off, by how far its samples lie apart. */
+static double doubt(const struct esp_cost_class *c)
+{
+    double sorted[ESP_COST_SAMPLES];
+    if (c->count < ESP_COST_SAMPLES / 2)
+        return INFINITY;
+    sort(c, sorted);
+    return (sorted[3 * (c->count - 1) / 4] - sorted[0]) / sqrt(c->count);
 }
 
 /* What a class counts for the line: a single sample may be a hiccup. Of plain decoding there is
@@ -95,16 +110,20 @@ static void draw_line(struct esp_cost_curve *curve)
     curve->one = y - curve->slope * (x - 1);
 }
 
-/* Seconds of a class that has samples. They are scattered by more than a row costs, so they are
- * believed in part, and the line through all classes in part. Where there are few, the line is
- * taken a little lower, so that a size that was slow by chance is tried again if it may pay. */
+/* Seconds of a class that has samples. They are often scattered by more than a row costs, so
+ * they are believed in part, and the line through all classes in part; the more, the further
+ * they are from it beside how far they lie apart. Where there are few, the line is taken a
+ * little lower, so that a size that was slow by chance is tried again if it may pay. */
 static double believed(const struct esp_cost_curve *curve, int class)
 {
     const struct esp_cost_class *c = &curve->class[class];
-    const double share = c->weight / (c->weight + SCATTER);
     const double hope = HOPE + (1 - HOPE) * fmin(c->weight / TRUSTED, 1);
     const double line = curve->one + hope * curve->slope * (rows_of(class) - 1);
-    return share * quartile(c) + (1 - share) * line;
+    const double off = quartile(c) - line, doubted = doubt(c) / fabs(off);
+    double share = c->weight / (c->weight + SCATTER);
+    if (c->weight > TRUSTED && doubted < 1)
+        share = fmax(share, 1 - doubted * doubted);
+    return line + share * off;
 }
 
 /* Pools neighbours that are out of order (isotonic regression). */
@@ -203,9 +222,18 @@ static double nominal(int rows)
     return 1 + NOMINAL_ROW * (rows - 1);
 }
 
+/* Is a pass one of the first, which do not count? */
+static bool is_early(struct esp_costs *costs, double seconds)
+{
+    const bool early = costs->warm < ESP_COST_WARM_UP;
+    costs->warm += early ? seconds : 0;
+    return early;
+}
+
 void esp_costs_draft_took(struct esp_costs *costs, int rows, double seconds)
 {
-    if (costs->nominal || costs->planted_draft || rows < 1 || !(seconds > 0))
+    if (costs->nominal || costs->planted_draft || rows < 1 || !(seconds > 0) ||
+        is_early(costs, seconds))
         return;
     add(&costs->draft[costs->octave], class_of(rows), seconds);
     costs->learned = true;
@@ -213,7 +241,8 @@ void esp_costs_draft_took(struct esp_costs *costs, int rows, double seconds)
 
 void esp_costs_verify_took(struct esp_costs *costs, int rows, double seconds)
 {
-    if (costs->nominal || costs->planted_verify || rows < 1 || !(seconds > 0))
+    if (costs->nominal || costs->planted_verify || rows < 1 || !(seconds > 0) ||
+        is_early(costs, seconds))
         return;
     add(&costs->verify[costs->octave], class_of(rows), seconds);
     costs->learned = true;

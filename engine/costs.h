@@ -10,6 +10,9 @@
  * goes on with a part of that line's slope, so that a size is tried if it may pay, and then is
  * known. Few or old samples count less, so that a size that was slow by chance is tried again.
  *
+ * A program's first passes are slow (memory is touched for the first time, the processor speeds
+ * up): those of the first ESP_COST_WARM_UP seconds do not count.
+ *
  * A pass over a long text takes longer, so there is a pair of curves for each octave of the
  * text's length. Drafters see no clock: a test plants curves, and the same code runs on them.
  */
@@ -24,6 +27,8 @@ enum {
     ESP_COST_OCTAVES = 12,
     ESP_COST_PASSES = 64, /* draft passes of one iteration that are timed */
 };
+
+#define ESP_COST_WARM_UP 0.008
 
 struct esp_cost_class {
     double sample[ESP_COST_SAMPLES]; /* a ring */
@@ -50,6 +55,7 @@ struct esp_costs {
      */
     double (*planted_draft)(int rows);
     double (*planted_verify)(int rows);
+    double warm; /* seconds of passes that were timed, while those are not believed yet */
     char key[384], file[64];
     bool learned;
 };

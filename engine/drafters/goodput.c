@@ -14,8 +14,10 @@
  *          and what it cost more is taken from it. A tree may cost no more than the account
  *          holds; when that is not enough for a look at the text (the draft catches up, one
  *          node), nothing is drafted for a while: 16, 32, ... 512 tokens. One step in 100 is
- * put aside then, for the next look. So speculation never costs more than a few steps of a
- *          text, one percent, and what it had saved, whatever the draft is worth.
+ *          put aside then, for the next look. So speculation never costs more than a few steps
+ *          of a text, one percent, and what it had saved, whatever the draft is worth. A draft
+ *          that has saved time in most trees reads at the next look what was written without
+ *          it, at no charge: its reading costs more than a percent, and would never be paid.
  *
  * P is the product along the path of what calibration.h says of the draft's probabilities, with
  * log odds shifted by how the draft did in the last thirty iterations or so of this text. At
@@ -53,7 +55,9 @@ enum {
     LOOK = 16, /* rows that may come as a class */
     SHORTEST_WAIT = 16,
     LONGEST_WAIT = 512,
-    REFRESH = 128, /* iterations between two that time plain decoding */
+    REFRESH = 128,     /* iterations between two that time plain decoding */
+    PROVEN_TREES = 32, /* that were verified before their mean says what drafting is worth, */
+    MANY_TREES = 256,  /* and of how many it is the mean */
 };
 
 /* In plain steps; a text starts with PROVEN where drafting paid in the texts before. */
@@ -87,6 +91,8 @@ struct state {
     double expected[KINDS][RANKS], seen[KINDS];
     double shift;   /* of log odds: how much better than usual the draft is in this text */
     double account; /* in steps of plain decoding */
+    double worth;   /* what a tree of the draft model saved of late, in such steps */
+    int trees;
     int wait, interval, since_plain;
     int length; /* of the text, last time */
     bool plain, probing, started;
@@ -99,7 +105,8 @@ struct state {
     /* Of the iteration that runs; costs in seconds. */
     double verify[ESP_MAX_NODES / 8 + LOOK + 2]; /* by rows */
     double price, spent, row, layer, hope;
-    double stake; /* that the tree may cost more than plain decoding */
+    double stake;    /* that the tree may cost more than plain decoding */
+    double forgiven; /* what the account does not pay for */
     int budget, obtained;
     struct entry entry[ENTRIES]; /* likeliest first */
     int count;
@@ -391,9 +398,13 @@ static void look_at_text(const struct esp_draft *d, struct state *s)
 /* Is this an iteration of plain decoding? */
 static bool is_plain(const struct esp_draft *d, struct state *s)
 {
-    double look = esp_costs_draft(d->costs, esp_draft_behind(d)) + s->verify[2] - s->verify[1];
+    double pass = esp_costs_draft(d->costs, esp_draft_behind(d));
+    double look = pass + s->verify[2] - s->verify[1];
     s->probing = s->plain;
-    s->stake = s->account * s->verify[1];
+    s->forgiven = 0;
+    if (s->plain && s->trees >= PROVEN_TREES && s->worth > 0)
+        s->forgiven = fmax(0, pass - esp_costs_draft(d->costs, 1));
+    s->stake = s->account * s->verify[1] + s->forgiven;
     if (!(s->verify[1] > 0) || s->budget < 1)
         return true; /* nothing is known yet */
     if (!s->plain && s->stake < look) {
@@ -507,6 +518,8 @@ static int draft(struct esp_draft *d)
     s->guessed = timed ? 0 : count_retrieved(s, value, &gain);
     s->retrieved = s->guessed > 0 && (plain || gain >= s->model_gain) &&
                    s->verify[s->guessed + 1] <= s->verify[1] * (1 + s->retrieval_account);
+    if (s->retrieved || plain)
+        s->forgiven = 0;
     if (s->retrieved) {
         take_retrieved(d, s, value, s->guessed);
         s->since_plain++;
@@ -558,7 +571,7 @@ static void adapt(void *memory, const struct esp_params *values, const struct es
         s->wait -= tokens;
         s->account += ASIDE * tokens;
     }
-    const double saved = tokens - seconds / s->verify[1];
+    const double saved = tokens - (seconds - s->forgiven) / s->verify[1];
     if (s->retrieved)
         s->retrieval_account = fmin(s->retrieval_account + saved, SAVINGS);
     else if (s->guessed > 0) /* what it would have saved, so that a bad start is made good */
@@ -568,6 +581,8 @@ static void adapt(void *memory, const struct esp_params *values, const struct es
     if (s->plain || s->retrieved)
         return;
     s->model_gain += FADE * (tokens - 1 - s->price * (seconds - s->verify[1]) - s->model_gain);
+    s->worth += (saved - s->worth) / fmin(++s->trees, MANY_TREES);
+    s->trees = s->trees < MANY_TREES ? s->trees : MANY_TREES;
     s->account = fmin(s->account + saved, SAVINGS);
     if (s->account >= 1)
         s->interval = SHORTEST_WAIT;
