@@ -171,18 +171,21 @@ key Enter
 wait
 type :set threads
 key Enter'
-stops() { # WHEN PATTERN
-    play_and_see "$2" "type :break $1
+stops() { # WHEN PATTERN OPTION...
+    when=$1 pattern=$2
+    shift 2
+    play_and_see "$pattern" "type :break $when
 key Enter
 type Once upon a time there was a king
 key Enter
-wait" --drafter fixed:D=6,B=2 -n 200 --temp 0 && dumped 'step mode, iter'
+wait" -n 200 "$@" && dumped 'step mode, iter'
 }
 check "a breakpoint says when it will stop" play_and_see 'when a path of more than 3 tokens is accepted' 'type :break path 3
 key Enter'
-check "it stops after a long path" stops 'path 3' 'a path of [4-6] tokens was accepted'
+check "it stops after a long path" stops 'path 3' 'a path of [4-6] tokens was accepted' \
+    --drafter fixed:D=6,B=2 --temp 0
 check "the path is that long" dumped 'tree .* [4-6] of [0-9]* accepted'
-check "or where all was rejected" stops rejected 'everything was rejected'
+check "or where all was rejected" stops rejected 'everything was rejected' --drafter linear:K=1 --temp 1
 
 printf '#!/bin/sh\ntest "$(cat "$2")" = "$1" && printf "two\\nlines\\n" >"$2"\n' >"$work/editor"
 chmod +x "$work/editor"

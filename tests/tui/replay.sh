@@ -61,14 +61,20 @@ key .
 dump $work/step-$stop"
 done
 play "$instructions" replay "$work/live.esp.jsonl"
-same_steps() {
+iteration_of() {
+    sed -n '1s/.*step mode, iter \([0-9]*\).*/\1/p' "$1"
+}
+same_steps() { # the iteration that F5 ended has times, unlike those that went on step by step
     step=0
+    last=$(iteration_of "$work/live-$stops")
     for stop in $(seq $stops); do
         step=$((step + 1))
+        [ "$(iteration_of "$work/live-$stop")" = "$last" ] && break
         grep -q ', step [0-9]* of ' "$work/step-$step" || step=$((step + 1))
         body "$work/live-$stop" >"$work/want"
         body "$work/step-$step" | diff "$work/want" - || return 1
     done
+    [ $step -gt 25 ]
 }
 check "every stop of step mode looks as it did live" same_steps
 instructions="size 120x50"
