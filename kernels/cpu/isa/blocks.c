@@ -31,7 +31,7 @@
 #include "kernels/cpu/isa/tiles.h"
 #endif
 
-enum { AHEAD = 4096, LINE = 64, HALF = 32 };
+enum { NEAR = 1024, FAR = 8192, LINE = 64, HALF = 32 };
 
 /* Eight parts of a block. What is done with a part depends on its place among `some` of them:
  * so many are written out, as more than the loops need fall out of the cache of instructions.
@@ -362,11 +362,15 @@ V16 const char *words(const char *p, const int before, const int count, int half
     return p + before + half * count * LINE;
 }
 
-/* A part of a panel is used: calls for as many bytes that come AHEAD of it. */
+/* A part of a panel is used: calls for as many bytes that lie FAR ahead of it into the second
+ * level's cache, and for those NEAR ahead into the first. */
 V16 void call_ahead(const char *part, const int bytes)
 {
     _Pragma("GCC unroll 18") for (int line = 0; line < bytes; line += LINE)
-        __builtin_prefetch(part + AHEAD + line);
+    {
+        __builtin_prefetch(part + FAR + line, 0, 2);
+        __builtin_prefetch(part + NEAR + line);
+    }
 }
 
 V16 struct v16 halves(const char *p, const int field, int half)
