@@ -265,7 +265,7 @@ $dump
 mouse 0 8 1
 dump $work/tab" -n 120
 check "the wheel scrolls the text" dumped '^Once upon'
-check "a click on a tab shows its pane" grep -q '^[·|] "' "$work/tab"
+check "a click on a tab shows its pane" grep -q '[·|└├]─* *"' "$work/tab"
 play "size 20x6
 wait
 key Tab Tab Tab Tab Tab Tab
