@@ -175,7 +175,7 @@ TILES_OBJ := $(foreach isa,$(AMX),$(addprefix $(BUILD)/tests/obj/kernels/cpu/,am
 $(BUILD)/tests/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<:emulated)$(CC) $(ALL_CFLAGS) -O2 $(ISA_FLAGS_amx) -DESP_ISA=tiles \
-	    -DESP_EMULATE_TILES -Desp_cpu_amx_allowed=esp_cpu_tiles_allowed -c -o $@ $<
+	    -include tests/emu/tiles.h -Desp_cpu_amx_allowed=esp_cpu_tiles_allowed -c -o $@ $<
 # Where the built-in pair and the themes are once installed; a build tree finds its own first.
 $(BUILD)/obj/engine/support/paths.o: DEFS += -DESP_DATA_DIR='"$(PREFIX)/share/espalier"'
 

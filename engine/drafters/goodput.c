@@ -16,8 +16,8 @@
  *          node), nothing is drafted for a while: 16, 32, ... 512 tokens. One step in 100 is
  *          put aside then, for the next look. So speculation never costs more than a few steps
  *          of a text, one percent, and what it had saved, whatever the draft is worth. A draft
- *          that has saved time in most trees reads at the next look what was written without
- *          it, at no charge: its reading costs more than a percent, and would never be paid.
+ *          whose trees have saved time on the average reads at the next look what was written
+ * without it, at no charge: its reading costs more than a percent, and would never be paid.
  *
  * P is the product along the path of what calibration.h says of the draft's probabilities, with
  * log odds shifted by how the draft did in the last thirty iterations or so of this text. At

@@ -22,7 +22,7 @@
 #define ESP_SIMD_avx512 3
 #define ESP_SIMD_vnni 3  /* ESP_VNNI as well */
 #define ESP_SIMD_amx 3   /* and ESP_AMX */
-#define ESP_SIMD_tiles 3 /* and ESP_EMULATE_TILES */
+#define ESP_SIMD_tiles 3 /* AMX with its instructions emulated */
 #define ESP_SIMD ESP_PASTE(ESP_SIMD_, ESP_ISA)
 
 /* ESP_ISA_NAME(matmul) is matmul_avx2 in the AVX2 build: no two builds share a symbol. */

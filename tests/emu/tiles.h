@@ -9,6 +9,7 @@
 #ifndef TEST_TILES_H
 #define TEST_TILES_H
 
+#include <immintrin.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>

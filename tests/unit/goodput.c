@@ -326,6 +326,31 @@ TEST(a_good_draft_is_used_and_found_again_after_noise)
     drafting_close(&d);
 }
 
+/* To read what was written without it costs the draft more than is put aside. */
+TEST(a_draft_that_paid_is_found_again_where_reading_is_dear)
+{
+    struct drafting d;
+    double cost = 0;
+    drafting_open(&d, &(struct drafting_setup){.drafter = "goodput",
+                                               .draft_temp = "auto",
+                                               .vocabulary = 40,
+                                               .context = 2048,
+                                               .sharpness = 5});
+    draft_first = 0.1;
+    draft_row = 0.03;
+    verify_row = 0.1;
+    verify_class = 1;
+    plant(&d);
+    esp_session_allow(d.session, 2000);
+    while (d.session->length < 1900) { /* good, then noise, and then good again */
+        d.toy.closeness = d.session->length < 400 || d.session->length > 700;
+        CHECK(drafting_step(&d));
+        cost += d.session->length > 1100 ? cost_of(&d) : 0;
+    }
+    CHECK(800 / cost > 1.3, "%g tokens for the cost of one", 800 / cost);
+    drafting_close(&d);
+}
+
 /* Where rows and passes cost next to nothing there are more candidates than are kept. */
 TEST(the_root_stays_where_there_are_more_candidates_than_are_kept)
 {

@@ -1,15 +1,9 @@
-/* tiles.h - the configuration of Intel's tile unit (AMX), for amx.c and blocks.c. With
- * ESP_EMULATE_TILES its instructions are those of tests/emu/tiles.h, so that they can be tested
- * on processors without it. */
+/* tiles.h - the configuration of Intel's tile unit (AMX), for amx.c and blocks.c. */
 #ifndef ESP_CPU_TILES_H
 #define ESP_CPU_TILES_H
 
 #include <immintrin.h>
 #include <stdint.h>
-
-#ifdef ESP_EMULATE_TILES
-#include "tests/emu/tiles.h"
-#endif
 
 enum { TILES = 8, TILE_ROWS = 16, ROW_BYTES = 64, TILE_BYTES = TILE_ROWS * ROW_BYTES };
 
