@@ -8,8 +8,14 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 VERSION := $(shell sed -n 's/^.define ESP_VERSION "\(.*\)"/\1/p' kernels/version.h)
 
+# A cross build needs CC and PKG_CONFIG (and CXX, for the emulated GPU); the rest follows from the compiler.
 CC      ?= cc
 PKG_CONFIG ?= pkg-config
+MACHINE := $(shell $(CC) -dumpmachine)
+OBJCOPY ?= $(shell $(CC) -print-prog-name=objcopy)
+ifeq ($(origin AR),default)
+AR      := $(shell $(CC) -print-prog-name=ar)
+endif
 CFLAGS  ?= -O2 -g
 WARN    := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes
 ifeq ($(CI),true)
@@ -36,7 +42,8 @@ DOT        := $(shell $(PKG_CONFIG) --exists $(DOT_PKGS) && echo $(BUILD)/espali
 
 # kernels/cpu/isa/*.c is compiled once per instruction set; which one runs is decided at start. VNNI has only
 # the products of quantised blocks for itself, and AVX-512's functions for the rest; AMX has those, and amx.c.
-ifneq ($(filter x86_64 amd64,$(shell uname -m)),)
+X86      := $(filter x86_64-% amd64-%,$(MACHINE))
+ifneq ($(X86),)
 ISAS := generic avx2 avx512
 VNNI := vnni
 AMX  := amx
@@ -50,8 +57,10 @@ ISA_FLAGS_generic :=
 KERNEL_OPT        := -O3 -g1
 ISA_FLAGS_avx2    := -mavx2 -mfma -mf16c
 ISA_FLAGS_avx512  := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
-ISA_FLAGS_vnni     = $(ISA_FLAGS_avx512) -mavx512vnni -DESP_VNNI
+ISA_FLAGS_vnni     = $(ISA_FLAGS_avx512) -mavx512vnni -DESP_VNNI -DESP_BASE=avx512
 ISA_FLAGS_amx      = $(ISA_FLAGS_vnni) -mavx512bf16 -mamx-tile -mamx-bf16 -mamx-int8 -DESP_AMX
+# The tile unit's instructions in C, for the tests: few processors have that unit.
+ISA_FLAGS_tiles    = $(ISA_FLAGS_avx2) -DESP_AMX -DESP_BASE=avx2 -include tests/emu/tiles.h
 
 # What is installed with the library. Other programs, tui/, viz/ and sessions/ among them, include no
 # other header of engine/ and kernels/; the shared library exports what these declare.
@@ -59,7 +68,7 @@ PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_setti
                       find_models.h lossless.h pace.h perplexity.h tree_measure.h) \
                   $(addprefix engine/model/,inflate.h preset.h quantize.h) \
                   $(addprefix engine/train/,train_draft.h train_selector.h) \
-                  $(addprefix engine/support/,byte_size.h suggestion.h hash.h int_map.h open_file.h paths.h statistics.h \
+                  $(addprefix engine/support/,byte_size.h suggestion.h hash.h int_map.h open_file.h part_file.h paths.h statistics.h \
                       utf8_stream.h write_file.h) \
                   $(addprefix kernels/,clock.h status.h streamed.h version.h)
 
@@ -95,19 +104,22 @@ TEST_BIN := $(filter $(LONGEST),$(TEST_BIN)) $(filter-out $(LONGEST),$(TEST_BIN)
 TEST_SCRIPTS := $(wildcard tests/structure/*.sh tests/cli/*.sh tests/tui/*.sh)
 
 CUDA_SRC := $(wildcard kernels/cuda/*.cu)
-CUDA_OBJ := $(patsubst %,$(BUILD)/cuda/%.o,$(CUDA_SRC))
 EMU_OBJ  := $(patsubst %,$(BUILD)/emu/%.o,$(wildcard tests/emu/*.cpp))
 EMU_CUDA_OBJ := $(patsubst %,$(BUILD)/emu/%.o,$(CUDA_SRC))
 ifeq ($(origin NVCC),undefined)
 NVCC     := $(shell command -v nvcc || command -v /usr/local/cuda/bin/nvcc)
 endif
+# An nvcc of CUDA 12 makes a second plugin, for drivers that are too old for the first.
+NVCC12   ?=
+# Where CUDA objects and plugins go.
+CUDA_BUILD ?= $(BUILD)
 
 # Objects of the tests are kept for the next build.
 .SECONDARY:
 
 .PHONY: fuzz fuzz-tests
 .PHONY: print-public-headers
-.PHONY: all cuda cuda-kit check-cuda bench-cuda bench-cpu bench-attention bench-counted demo race check asan headless install uninstall clean help deps deps-check tests pages
+.PHONY: all cuda cuda-kit check-cuda check-arm arm-tests bench-cuda bench-cpu bench-attention bench-counted demo race check asan headless install uninstall clean help deps deps-check deps-arm tests pages
 
 # ---------------------------------------------------------------- what is shown
 
@@ -135,12 +147,16 @@ help:
 	@echo 'make              build $(BUILD)/espalier and libespalier'
 	@echo 'make demo         install missing packages, build, open the interface on the built-in pair'
 	@echo 'make race         the same build, then plain decoding against trees at true speed'
+	@echo '                  SEED=7 for either: that seed, and not one that is drawn'
 	@echo 'make check        all tests; CI=true: whole, and under sanitizers'
 	@echo '                  CI=true: more repetitions, larger sizes, the emulated GPU under sanitizers, and nvcc'
 	@echo '                  QUICK=1: the short ones alone; V=1 shows the commands of any target'
-	@echo 'make cuda         $(BUILD)/libespalier-cuda.so, the GPU backend (needs nvcc; part of make)'
+	@echo 'make cuda         $(BUILD)/libespalier-cuda.so, the GPU backend (needs nvcc; part of make);'
+	@echo '                  NVCC12=/path/to/nvcc of CUDA 12: libespalier-cuda12.so, too, for drivers before 580'
 	@echo 'make asan         only the sanitizer pass'
 	@echo 'make fuzz         each harness of tests/fuzz for FUZZ_SECONDS=$(FUZZ_SECONDS) seconds; FUZZ=NAME: only that one (needs clang)'
+	@echo 'make check-arm    the program for 64-bit ARM and its tests, in an emulator (qemu-user, gcc-aarch64-linux-gnu);'
+	@echo '                  QUICK=1: the short ones, which CI=true has too'
 	@echo 'make check-cuda   on a machine with a GPU: the tests of the CUDA backend'
 	@echo 'make bench-cuda   on a machine with a GPU: its speed, as tables'
 	@echo 'make bench-cpu    speed of the CPU backend for every weight type, as a table'
@@ -150,7 +166,7 @@ help:
 	@echo 'make headless     $(BUILD)/headless/espalier: no ncurses, readline or graphviz'
 	@echo 'make install      to $$(DESTDIR)$$(PREFIX), PREFIX=$(PREFIX)'
 	@echo 'make uninstall    remove what install put there'
-	@echo 'make pages        print man/espalier-drafters.7, -interface.7 and the settings in man/espalier.1 anew'
+	@echo 'make pages        print man/espalier-drafters.7, -interface.7, the settings in man/espalier.1 and man/screen.svg anew'
 	@echo 'make clean        remove $(BUILD)'
 	@echo 'ESPALIER_NO_APT=1 keeps make from installing Debian packages'
 
@@ -170,13 +186,24 @@ $(foreach isa,$(ISAS) $(VNNI) $(AMX),$(eval $(call isa_rule,$(isa))))
 
 $(sort $(BUILD)/obj/kernels/cpu/%.o $(ISA_BUILD)/obj/kernels/cpu/%.o): DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX),-DESP_HAVE_$(isa))
 $(BUILD)/obj/kernels/cpu/amx.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_amx) -DESP_ISA=amx
-# The tile unit's instructions in C, for the tests: there are processors without it.
-TILES_OBJ := $(foreach isa,$(AMX),$(addprefix $(BUILD)/tests/obj/kernels/cpu/,amx.o isa/blocks.o))
+# For the tests: amx.c and its products over emulated tiles, and a cpu.c that offers them.
+TILES_OBJ := $(foreach isa,$(AMX),$(addprefix $(BUILD)/tests/obj/kernels/cpu/,amx.o isa/blocks.o cpu.o))
+$(BUILD)/tests/obj/kernels/cpu/%.o: DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX),-DESP_HAVE_$(isa)) -DESP_HAVE_tiles
+$(BUILD)/tests/obj/kernels/cpu/amx.o $(BUILD)/tests/obj/kernels/cpu/isa/%.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_tiles) -DESP_ISA=tiles
 $(BUILD)/tests/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(call say,CC,$<:emulated)$(CC) $(ALL_CFLAGS) -O2 $(ISA_FLAGS_amx) -DESP_ISA=tiles \
-	    -include tests/emu/tiles.h -Desp_cpu_amx_allowed=esp_cpu_tiles_allowed -c -o $@ $<
+	$(call say,CC,$<:emulated)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 # Where the built-in pair and the themes are once installed; a build tree finds its own first.
+# The commit that is built, where there is git: tables say by which program they were made. The file changes only
+# when the commit does.
+$(BUILD)/commit: always
+	@mkdir -p $(@D)
+	@git describe --always --dirty >$@.new 2>/dev/null; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+always:
+.PHONY: always
+$(BUILD)/obj/tui/cli/suite_committed.o: $(BUILD)/commit
+$(BUILD)/obj/tui/cli/suite_committed.o: DEFS += -DESP_COMMIT='"$(shell cat $(BUILD)/commit)"'
+
 $(BUILD)/obj/engine/support/paths.o: DEFS += -DESP_DATA_DIR='"$(PREFIX)/share/espalier"'
 
 $(PAGE_OBJ): $(PAGE)
@@ -217,7 +244,7 @@ $(BUILD)/espalier-dot: $(DOT_OBJ) $(BUILD)/libespalier.a
 
 # Test programs are linked with everything but tui/cli, so that they can look inside. It is one shared
 # library: a hundred programs with all of it in each took longer to link than to compile.
-$(BUILD)/tests/everything.so: $(TEST_OBJ) $(TILES_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(LIB_OBJ)
+$(BUILD)/tests/everything.so: $(TEST_OBJ) $(TILES_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(filter-out $(if $(AMX),%/kernels/cpu/cpu.o),$(LIB_OBJ))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(LINK) -shared -Wl,-soname,everything.so -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
 
@@ -240,13 +267,16 @@ tests: $(TEST_BIN) $(BUILD)/emu/libespalier-cuda.so
 print-public-headers:
 	@printf '%s\n' $(PUBLIC_HEADERS)
 
-# Pages that list what tables hold are printed by the program; tests hold the two together.
+# Pages that list what tables hold are printed by the program; tests hold the two together. So is the picture of
+# the README, a screen as it really was (needs python3).
 pages: $(BUILD)/espalier
 	for page in drafters interface; do \
 	    tests/$${page}_page $(BUILD)/espalier >man/espalier-$$page.7.new && \
 	        mv man/espalier-$$page.7.new man/espalier-$$page.7 || exit 1; \
 	done
 	tests/settings_page $(BUILD)/espalier >man/espalier.1.new && mv man/espalier.1.new man/espalier.1
+	man/screen.py $(BUILD)/espalier >man/screen.svg.new && mv man/screen.svg.new man/screen.svg || \
+	    { rm -f man/screen.svg.new; exit 1; }
 
 # ---------------------------------------------------------------- CUDA
 
@@ -265,28 +295,39 @@ CUDA_GENCODE   = $(if $(CUDA_ONCE),$(CUDA_FROM_ONE),\
 empty :=
 CUDA_FROM_ONE  = -gencode 'arch=compute_$(firstword $(CUDA_KNOWN)),code=[$(subst $(empty) $(empty),$(comma),$(strip \
                  compute_$(firstword $(CUDA_KNOWN)) $(CUDA_KNOWN:%=sm_%)))]'
-# Compressed, the library is a sixth as large; older nvcc do not know that.
-NVCC_SMALL    := $(if $(NVCC),$(findstring --compress-mode,$(shell $(NVCC) --help)))
-NVCC_FLAGS    ?= -O3 -lineinfo --threads 4 $(NVCC_SMALL:%=%=size)
+# Compressed, the library is a sixth as large. A driver that is as old as CUDA 12 may not know --compress-mode.
+CUDA_MAJOR     = $(shell $(1) --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
+NVCC_SMALL     = $(if $(filter 11 12,$(call CUDA_MAJOR,$(NVCC))),-Xfatbin=-compress-all,--compress-mode=size)
+NVCC_FLAGS    ?= -O3 -lineinfo --threads 4 $(NVCC_SMALL)
 
-ifneq ($(NVCC),)
-cuda: $(BUILD)/libespalier-cuda.so
-else
-cuda:
-	$(if $(filter command,$(origin NVCC)),,@echo 'espalier: no nvcc here, so the CUDA backend is not built')
+CUDA_PLUGINS  := $(if $(NVCC),$(CUDA_BUILD)/libespalier-cuda.so) $(if $(NVCC12),$(CUDA_BUILD)/libespalier-cuda12.so)
+ifneq ($(NVCC12),)
+ifneq ($(call CUDA_MAJOR,$(NVCC12)),12)
+$(error NVCC12=$(NVCC12) is no nvcc of CUDA 12)
+endif
 endif
 
-$(BUILD)/cuda/%.cu.o: %.cu
-	@mkdir -p $(@D)
-	$(call say,NVCC,$<)$(NVCC) -std=c++17 $(CUDA_GENCODE) $(NVCC_FLAGS) $(INCLUDE) -MMD -MP -MF $(@:.o=.d) \
-	    -Xcompiler=-fPIC,-Wall$(if $(filter true,$(CI)),$(comma)-Werror) -c -o $@ $<
+cuda: $(CUDA_PLUGINS)
+	$(if $(NVCC)$(NVCC12)$(filter command,$(origin NVCC)),,@echo 'espalier: no nvcc here, so the CUDA backend is not built')
 
 CUDA_SHARED := $(addprefix $(BUILD)/obj/,kernels/status.o kernels/batch.o kernels/dtype.o kernels/model_desc.o)
 
-$(BUILD)/libespalier-cuda.so: $(CUDA_OBJ) $(CUDA_SHARED) kernels/cuda/plugin.map
-	$(call say,LINK,$@)$(NVCC) $(CUDA_GENCODE) -shared -cudart static -Xlinker --version-script=kernels/cuda/plugin.map \
-	    -Xlinker -rpath='$$ORIGIN:/usr/local/cuda/lib64' -Xcompiler -static-libstdc++,-static-libgcc \
-	    -o $@ $(CUDA_OBJ) $(CUDA_SHARED) -ldl
+# $(1): cuda or cuda12, made by the nvcc in the variable $(2).
+define cuda_rules
+$(CUDA_BUILD)/$(1)/% $(CUDA_BUILD)/libespalier-$(1).so: override NVCC := $$($(2))
+
+$(CUDA_BUILD)/$(1)/%.cu.o: %.cu
+	@mkdir -p $$(@D)
+	$$(call say,NVCC,$$<)$$(NVCC) -std=c++17 $$(CUDA_GENCODE) $$(NVCC_FLAGS) $$(INCLUDE) -MMD -MP -MF $$(@:.o=.d) \
+	    -Xcompiler=-fPIC,-Wall$$(if $$(filter true,$$(CI)),$$(comma)-Werror) -c -o $$@ $$<
+
+$(CUDA_BUILD)/libespalier-$(1).so: $(patsubst %,$(CUDA_BUILD)/$(1)/%.o,$(CUDA_SRC)) $(CUDA_SHARED) kernels/cuda/plugin.map
+	$$(call say,LINK,$$@)$$(NVCC) $$(CUDA_GENCODE) -shared -cudart static -Xlinker --version-script=kernels/cuda/plugin.map \
+	    -Xlinker -rpath='$$$$ORIGIN:/usr/local/cuda/lib64' -Xcompiler -static-libstdc++,-static-libgcc \
+	    -o $$@ $$(filter %.o,$$^) -ldl
+endef
+$(eval $(call cuda_rules,cuda,NVCC))
+$(eval $(call cuda_rules,cuda12,NVCC12))
 
 # The same sources on the host, against tests/emu: what the tests load where there is no GPU.
 CXX_CFLAGS = -std=c++17 -ffp-contract=off -fno-strict-aliasing -fno-semantic-interposition -fPIC -Wall -Wextra -Wshadow=local -Wvla \
@@ -312,7 +353,8 @@ $(BUILD)/tests/emu/unit/%: $(BUILD)/emu/tests/emu/unit/%.cpp.o $(EMU_OBJ) $(BUIL
 
 BUILD_DEBS := gcc make pkg-config libc6-dev libncurses-dev libreadline-dev libcjson-dev \
               libpcre2-dev libutf8proc-dev libgraphviz-dev
-CHECK_DEBS := g++ tmux mandoc procps graphviz libxml2-utils
+ARM_DEBS   := gcc-aarch64-linux-gnu qemu-user
+CHECK_DEBS := g++ tmux mandoc procps graphviz libxml2-utils $(if $(X86),$(if $(filter true,$(CI)),$(ARM_DEBS)))
 
 # Installs the Debian packages in $(1) that are missing, if this is a Debian and it is allowed.
 define install_debs
@@ -336,6 +378,9 @@ deps:
 deps-check:
 	$(call install_debs,$(BUILD_DEBS) $(CHECK_DEBS))
 
+deps-arm:
+	$(call install_debs,$(BUILD_DEBS) $(ARM_DEBS))
+
 # ---------------------------------------------------------------- the two commands of the README
 
 DEMO_PROMPT := There was once upon a time a fisherman who lived with his wife in a little hut close by the sea.
@@ -345,36 +390,42 @@ DEMO_WIDTH := 4
 # Trees and thresholds that move; `:drafter auto` in the interface is what is fastest here.
 DEMO_DRAFTER := dynatree:Bmid=1,Bmax=2,taul=0.3,rhostop=0.05,rhodeep=0.1,tau=0,N=8,history=price
 
+# SEED=7: that seed instead of one that is drawn.
+WITH_SEED := $(if $(SEED),--seed $(SEED))
+
 demo: deps
 	@$(MAKE) --no-print-directory -j$$(nproc) $(if $(wildcard /dev/nvidiactl),all,$(BUILD)/espalier $(DOT))
 	@if [ -t 0 ] && [ -t 1 ]; then \
-	    $(BUILD)/espalier -p '$(DEMO_PROMPT)' --temp 0.6 --width $(DEMO_WIDTH) --drafter $(DEMO_DRAFTER); \
+	    $(BUILD)/espalier -p '$(DEMO_PROMPT)' --temp 0.6 --width $(DEMO_WIDTH) --drafter $(DEMO_DRAFTER) $(WITH_SEED); \
 	else \
 	    printf '%s' '$(DEMO_PROMPT)'; \
-	    $(BUILD)/espalier generate -p '$(DEMO_PROMPT)' --temp 0.6 --width $(DEMO_WIDTH) --drafter $(DEMO_DRAFTER) -n 200 --baseline --stats; \
+	    $(BUILD)/espalier generate -p '$(DEMO_PROMPT)' --temp 0.6 --width $(DEMO_WIDTH) --drafter $(DEMO_DRAFTER) $(WITH_SEED) -n 200 --baseline --stats; \
 	fi
 
 race: deps
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/espalier
-	@$(BUILD)/espalier race
+	@$(BUILD)/espalier race $(WITH_SEED)
 
-SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
+# A float that no integer of the type holds becomes another number on each kind of processor.
+SANITIZE := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
 # gcc warns of numbers without a value where a sanitizer's code hides from it that they have one.
 # Lines are all that their reports need: complete debugging information takes a third of the time.
 # Emulated kernels hand out no pointers to their variables; to look for such takes a third of their time.
 ASAN     := BUILD=$(BUILD)/asan CFLAGS='-O1 -g1 -fno-omit-frame-pointer' \
-            KERNEL_OPT='-O2 -fno-sanitize=undefined -fno-sanitize-address-use-after-scope -Wno-maybe-uninitialized' \
-            EXTRA='$(SANITIZE)' EMU_SANITIZE='--param asan-use-after-return=0'
+            KERNEL_OPT='-O2 -fno-sanitize=undefined,float-cast-overflow -fno-sanitize-address-use-after-scope -Wno-maybe-uninitialized' \
+            EXTRA='$(SANITIZE)' EMU_SANITIZE='-fno-sanitize=float-cast-overflow --param asan-use-after-return=0'
 # Only what has two threads of its own: tests/tui/races.sh runs it. Its products are those of the program,
 # which the sanitizer does not look into.
 TSAN     := BUILD=$(BUILD)/tsan ISA_BUILD=$(BUILD) CFLAGS='-O1 -g1 -fno-omit-frame-pointer' \
             KERNEL_OPT='-O2 -fno-sanitize=thread' EXTRA='-fsanitize=thread'
 TSAN_BIN  = $(addprefix $(BUILD)/tsan/,espalier tests/unit/ring tests/unit/mailbox tests/unit/pool)
 TIMED_BIN = $(BUILD)/tests/unit/terminal
-# Three drive the program through a terminal, and that is the same program in both passes; chi_square
+# Four drive the program through a terminal, and that is the same program in both passes; chi_square
 # runs the code of chi_square_toy on the built-in pair, for minutes.
-ASAN_BIN  = $(filter-out %/terminal %/cursor %/unsafe_text %/lossless/chi_square,$(patsubst $(BUILD)/%,$(BUILD)/asan/%,$(TEST_BIN) $(FUZZ_BIN)))
-TEST_ENV := XDG_STATE_HOME=$(abspath $(BUILD))/state ESPALIER_TESTS=tests ESPALIER=$(BUILD)/espalier BUILD=$(BUILD) MAKE='$(MAKE)$(if $(filter true,$(CI)),, NVCC=)' LC_ALL=C.UTF-8
+ASAN_BIN  = $(filter-out %/terminal %/cursor %/unsafe_text %/shutdown %/lossless/chi_square,$(patsubst $(BUILD)/%,$(BUILD)/asan/%,$(TEST_BIN) $(FUZZ_BIN)))
+CHECKED  := $(BUILD)/checked
+TEST_ENV := XDG_STATE_HOME=$(abspath $(BUILD))/state ESPALIER_TESTS=tests ESPALIER=$(BUILD)/espalier BUILD=$(BUILD) \
+            MAKE='$(MAKE) $(if $(filter true,$(CI)),CUDA_BUILD=$(CHECKED),NVCC=) NVCC12=' LC_ALL=C.UTF-8
 
 # What a user's check leaves to that of continuous integration (CI=true): the sanitizers, under which the inputs
 # of tests/fuzz are read there, the CUDA library as nvcc compiles it, repetitions and larger sizes.
@@ -382,18 +433,20 @@ ifeq ($(CI),true)
 CHECK_SIZE := --whole
 CHECK_ASAN  = --quick $(ASAN_BIN)
 CHECK_TSAN := tests/tui/races.sh
-# Nobody uses this plugin: code for three kinds of GPU, hardly optimised, shows that it compiles.
-CHECK_CUDA := CUDA_ARCHS='80 90 100' CUDA_ONCE=1 NVCC_FLAGS='-Xcicc -O1 -Xptxas -O0 --threads 2'
+CHECK_ARM   = $(if $(X86),$(ARM_HERE))
+# Nobody uses this plugin: code for three kinds of GPU, hardly optimised, shows that it compiles. It has a folder of
+# its own, so that no other target takes it.
+CHECK_CUDA := CUDA_BUILD=$(CHECKED) CUDA_ARCHS='80 90 100' CUDA_ONCE=1 NVCC_FLAGS='-Xcicc -O1 -Xptxas -O0 --threads 2'
 else
 CHECK_SIZE := --quick
 CHECK_FUZZ  = $(FUZZ_BIN)
-CHECK_CUDA := NVCC=
+CHECK_CUDA := NVCC= NVCC12=
 endif
 CHECK_SCRIPTS := $(filter-out tests/tui/races.sh,$(TEST_SCRIPTS)) $(CHECK_TSAN)
 
 # QUICK=1: the short tests alone, without sanitizers, for use while writing code.
-LONG_BIN  = %/terminal %/cursor %/unsafe_text %/bad_tokenizer %/bad_recording %/cuda_failures %/inflate %/pictures \
-            %/cuda_blocks %/tree_attention %/windows_agree
+LONG_BIN  = %/terminal %/cursor %/unsafe_text %/shutdown %/bad_tokenizer %/bad_recording %/cuda_failures %/inflate %/pictures \
+            %/cuda_blocks %/cuda_variants %/tree_attention %/windows_agree
 QUICK_BIN = $(filter-out $(LONG_BIN),$(filter $(BUILD)/tests/unit/%,$(TEST_BIN)))
 
 ifeq ($(QUICK),1)
@@ -405,9 +458,46 @@ check: deps-check
 	@$(MAKE) --no-print-directory -j$$(nproc) $(CHECK_CUDA) all tests $(BUILD)/example $(CHECK_FUZZ)
 	@$(if $(CHECK_ASAN),$(MAKE) --no-print-directory -j$$(nproc) $(ASAN) tests fuzz-tests)
 	@$(if $(CHECK_TSAN),$(MAKE) --no-print-directory -j$$(nproc) $(TSAN) $(TSAN_BIN))
-	@$(TEST_ENV) tests/run $(CHECK_SIZE) $(filter-out $(TIMED_BIN),$(TEST_BIN)) $(CHECK_FUZZ) $(CHECK_SCRIPTS) $(CHECK_ASAN) \
+	@$(if $(CHECK_ARM),$(MAKE) --no-print-directory QUICK=1 arm-tests)
+	@$(TEST_ENV) tests/run $(CHECK_SIZE) $(if $(CHECK_ARM),tests/arm/check.sh) $(filter-out $(TIMED_BIN),$(TEST_BIN)) $(CHECK_FUZZ) $(CHECK_SCRIPTS) $(CHECK_ASAN) \
 	    $(CHECK_SIZE) --alone $(TIMED_BIN)
 endif
+
+# The program for 64-bit ARM, headless, and its tests, in an emulator of the processor. The compiler's libraries are
+# those of a folder. Left out: what drives a terminal, what compares with CUDA (its emulator would take hours here),
+# what takes half an hour or more by itself, and a limit of memory, which this emulator does not set.
+ARM       := $(BUILD)/arm64
+ARM_CC    ?= aarch64-linux-gnu-gcc
+ARM_ROOT  ?= $(abspath $(ARM))/root
+ARM_CPUS  := cortex-a72 max
+ARM_SET    = BUILD=$(ARM) CC='$(ARM_CC) --sysroot=$(abspath $(ARM_ROOT))' CFLAGS='-O2 -g1' NVCC= \
+             PKG_CONFIG='tests/arm/pkg-config $(abspath $(ARM_ROOT))'
+ARM_RUN    = qemu-aarch64 -L $(abspath $(ARM_ROOT))
+ARM_HERE   = $(eval ARM_HERE := $(shell tests/arm/root $(ARM_ROOT) $(ARM_CC) && echo here))$(ARM_HERE)
+ARM_NOT   := $(addprefix %/,terminal cursor unsafe_text shutdown pictures cuda_blocks cuda_failures cuda_streamed \
+                 cuda_variants rows_agree tree_attention windows_agree lossless/chi_square lossless/greedy_identity)
+ARM_LONG  := $(addprefix %/,train draft_heads drafters_drawn inflate player suffix batch_invariant input bad_tokenizer \
+                 bad_recording recording calibration drafters window chi_square_toy)
+ARM_BIN   := $(filter-out $(ARM_NOT) $(BUILD)/tests/emu/% $(if $(filter 1,$(QUICK)),$(ARM_LONG)),$(TEST_BIN))
+ARM_BIN   := $(ARM_BIN:$(BUILD)/%=$(ARM)/%)
+# Of the program itself; the interface and pictures need what a headless one lacks.
+ARM_SCRIPTS := $(if $(filter 1,$(QUICK)),,$(patsubst %,tests/cli/%.sh,bad_input drafters export generate models record samples stats))
+# Those whose results depend on the processor's instructions, on each of $(ARM_CPUS).
+ARM_EACH  := $(addprefix $(ARM)/tests/unit/,kernels blocks pool)
+
+arm-tests: deps-arm
+	@$(MAKE) $(if $(filter 1,$(V)),,-s) --no-print-directory -j$$(nproc) NVCC= $(BUILD)/espalier
+	@$(MAKE) $(if $(filter 1,$(V)),,-s) --no-print-directory -j$$(nproc) $(ARM_SET) headless $(ARM_BIN)
+	@printf '#!/bin/sh\nexec %s "$$@"\n' '$(ARM_RUN) $(abspath $(ARM))/headless/espalier' >$(ARM)/espalier && \
+	    chmod +x $(ARM)/espalier
+
+check-arm: deps-arm
+	@$(if $(filter aarch64-%,$(MACHINE)),echo 'espalier: this is an ARM machine: make check is its check' >&2 && exit 1)
+	@$(if $(ARM_HERE),,exit 1)
+	@$(MAKE) --no-print-directory arm-tests
+	@$(TEST_ENV) ESPALIER=$(ARM)/espalier NATIVE=$(BUILD)/espalier BUILD=$(ARM) ESPALIER_TEST_RUNNER='$(ARM_RUN)' \
+	    ESPALIER_CUDA_PLUGIN=none ARM_CPUS='$(ARM_CPUS)' ARM_EACH='$(ARM_EACH)' ESPALIER_TEST_SECONDS=3600 \
+	    tests/run --quick tests/arm/processors.sh tests/arm/same_text.sh $(filter-out $(ARM_EACH),$(ARM_BIN)) $(ARM_SCRIPTS)
 
 asan: deps-check
 	@$(MAKE) --no-print-directory -j$$(nproc) $(ASAN) tests fuzz-tests
@@ -421,8 +511,10 @@ HEADLESS := $(BUILD)/headless
 HEADLESS_OBJ = $(VIEW_OBJ) $(CLI_OBJ) $(call obj,tui/cli/no_interface.c)
 CJSON_SO := libcjson.so.1
 
+# The library takes the place of the old one, which a running program may have mapped.
 headless: $(HEADLESS)/espalier
-	@cp -L "$$($(CC) -print-file-name=$(CJSON_SO))" $(HEADLESS)/$(CJSON_SO)
+	@cp -L "$$($(CC) -print-file-name=$(CJSON_SO))" $(HEADLESS)/$(CJSON_SO).new
+	@mv $(HEADLESS)/$(CJSON_SO).new $(HEADLESS)/$(CJSON_SO)
 
 $(HEADLESS)/espalier: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
@@ -436,31 +528,41 @@ $(HEADLESS)/espalier: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
 # the tests read, and a script that runs it all.
 KIT       := $(BUILD)/cuda-kit
 KIT_TESTS := unit/rows unit/rows_agree unit/ratio unit/forward unit/step unit/batch_invariant unit/logits \
-             unit/cuda_blocks unit/cuda_streamed \
+             unit/tree_attention unit/windows_agree unit/hidden_states unit/draft_heads \
+             unit/cuda_variants unit/cuda_blocks unit/cuda_streamed \
              lossless/greedy_identity
-KIT_LIBS  := -Wl,-rpath,'$$ORIGIN/../..:$$ORIGIN/..:$$ORIGIN' \
-             -l:libpcre2-8.a -l:libutf8proc.a -lcjson -lm -lpthread -ldl
-KIT_LINK   = $(CC) $(CFLAGS) $(EXTRA) -s -rdynamic -static-libgcc -o $@ $^ $(KIT_LIBS)
+KIT_LIBS  := -l:libpcre2-8.a -l:libutf8proc.a -lcjson -lm -lpthread -ldl
+# Twenty programs share one library: each with all kernels in it would be 2 MB.
+KIT_SO    := $(KIT)/libespalier-kit.so
+KIT_LINK   = $(CC) $(CFLAGS) $(EXTRA) -s -static-libgcc -o $@ $^ -Wl,-rpath,'$$ORIGIN/../..:$$ORIGIN/..:$$ORIGIN' \
+             $(KIT_LIBS)
+
+$(KIT_SO): $(LIB_OBJ)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(EXTRA) -s -shared -static-libgcc -Wl,-soname,$(@F) -o $@ $^ \
+	    -Wl,-rpath,'$$ORIGIN' $(KIT_LIBS)
 
 # Of what tests share, each takes along only what it needs.
 $(BUILD)/libtests.a: $(TEST_OBJ) $(VIEW_OBJ)
 	@rm -f $@
 	$(call say,AR,$@)$(AR) rcs $@ $^
 
-$(KIT)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtests.a $(BUILD)/libespalier.a
+$(KIT)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtests.a $(KIT_SO)
 	@mkdir -p $(@D)
-	$(KIT_LINK)
+	$(call say,LINK,$@)$(KIT_LINK)
 
-$(KIT)/tests/bench $(KIT)/tests/shapes: $(KIT)/tests/%: $(BUILD)/obj/tests/cuda/%.o $(BUILD)/libespalier.a
+$(KIT)/tests/bench $(KIT)/tests/shapes: $(KIT)/tests/%: $(BUILD)/obj/tests/cuda/%.o $(KIT_SO)
 	@mkdir -p $(@D)
-	$(KIT_LINK)
+	$(call say,LINK,$@)$(KIT_LINK)
 
-$(KIT)/espalier: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
+$(KIT)/espalier: $(HEADLESS_OBJ) $(KIT_SO)
 	@mkdir -p $(@D)
-	$(KIT_LINK)
+	$(call say,LINK,$@)$(KIT_LINK)
 
-cuda-kit: $(KIT)/espalier $(KIT)/tests/bench $(KIT)/tests/shapes $(addprefix $(KIT)/tests/,$(KIT_TESTS)) $(BUILD)/libespalier-cuda.so
-	@cp $(BUILD)/libespalier-cuda.so $(KIT)
+cuda-kit: $(KIT)/espalier $(KIT)/tests/bench $(KIT)/tests/shapes $(addprefix $(KIT)/tests/,$(KIT_TESTS)) $(CUDA_PLUGINS)
+	$(if $(CUDA_PLUGINS),,$(error make cuda-kit needs an nvcc))
+	@rm -f $(KIT)/libespalier-cuda*.so
+	@cp $(CUDA_PLUGINS) $(KIT)
 	@cp -L "$$($(CC) -print-file-name=$(CJSON_SO))" $(KIT)/$(CJSON_SO)
 	@mkdir -p $(KIT)/share/espalier
 	@cp -r engine/models $(KIT)/share/espalier
@@ -510,7 +612,7 @@ $(BUILD)/obj/tests/fuzz/%.o: DEFS += $(FUZZ_FLAGS)
 # Harnesses have another main().
 $(BUILD)/obj/no_main/%.o: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
-	$(call say,COPY,$@)objcopy --localize-symbol=main $< $@
+	$(call say,COPY,$@)$(OBJCOPY) --localize-symbol=main $< $@
 
 $(BUILD)/fuzz-parts.a: $(FUZZ_PARTS)
 	@rm -f $@
@@ -563,7 +665,7 @@ install: all
 	$(INSTALL) -m 644 $(BUILD)/libespalier.a $(DESTDIR)$(PREFIX)/lib
 	$(INSTALL) -m 755 $(BUILD)/libespalier.so $(DESTDIR)$(PREFIX)/lib/libespalier.so.0
 	ln -sf libespalier.so.0 $(DESTDIR)$(PREFIX)/lib/libespalier.so
-	$(if $(NVCC),$(INSTALL) -m 755 $(BUILD)/libespalier-cuda.so $(DESTDIR)$(PREFIX)/lib)
+	$(if $(CUDA_PLUGINS),$(INSTALL) -m 755 $(CUDA_PLUGINS) $(DESTDIR)$(PREFIX)/lib)
 	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'Name: espalier' \
 	    'Description: tree-based speculative decoding of language models' 'Version: $(VERSION)' \
 	    'Requires.private: $(PC_LIBS)' 'Cflags: -I$${prefix}/include/espalier -I$${prefix}/include/espalier/engine' \
@@ -584,6 +686,8 @@ install: all
 	$(INSTALL) -m 644 themes/*.theme $(SHARE)/espalier/themes
 	$(INSTALL) -d $(SHARE)/espalier/suites
 	$(INSTALL) -m 644 sessions/suites/*.suite sessions/suites/*.jsonl sessions/suites/README.md $(SHARE)/espalier/suites
+	$(INSTALL) -d $(SHARE)/espalier/suites/results
+	$(INSTALL) -m 644 sessions/suites/results/*.json $(SHARE)/espalier/suites/results
 	$(INSTALL) -d $(SHARE)/espalier/sessions
 	$(INSTALL) -d $(SHARE)/espalier/lessons
 	$(INSTALL) -m 644 sessions/lessons/*.lesson sessions/lessons/README.md $(SHARE)/espalier/lessons
@@ -592,7 +696,7 @@ install: all
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/espalier $(DESTDIR)$(PREFIX)/bin/espalier-dot \
-	    $(DESTDIR)$(PREFIX)/lib/libespalier.* $(DESTDIR)$(PREFIX)/lib/libespalier-cuda.so \
+	    $(DESTDIR)$(PREFIX)/lib/libespalier.* $(DESTDIR)$(PREFIX)/lib/libespalier-cuda*.so \
 	    $(DESTDIR)$(PREFIX)/lib/pkgconfig/espalier.pc
 	for page in man/*.[157]; do rm -f $(SHARE)/man/man$${page##*.}/$$(basename $$page); done
 	rm -f $(SHARE)/bash-completion/completions/espalier
@@ -601,4 +705,4 @@ uninstall:
 clean:
 	rm -rf $(BUILD)
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)

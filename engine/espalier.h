@@ -302,8 +302,8 @@ int esp_backend_probe(const char *name, int device, char *text, size_t size);
 struct esp_param_info {
     const char *name, *type, *help; /* type: "int", "real", "flag", "choice", "text" */
     const char *choices;            /* "a|b|c" for a choice, else NULL */
-    const char *text;               /* default of a choice or text */
-    double minimum, maximum, value; /* range and default of a number or flag */
+    const char *text;               /* default of a text */
+    double minimum, maximum, value; /* range and default; of a choice its index */
 };
 
 /* Parameter `index` of a drafter or verifier; false past the end or if there is no such name.

@@ -47,11 +47,13 @@ const char *esp_reason_text(int reason);
 /* One drafted token. Probabilities are after temperature, top-k and top-p. */
 struct esp_node {
     int32_t token;
-    int32_t parent;         /* index of the parent in esp_tree.nodes; -1 for the root */
-    int32_t depth;          /* root 0 */
-    int32_t rank;           /* place among its siblings in drawing order, from 0 */
-    int32_t copies;         /* how often an i.i.d. drafter drew it; otherwise 1 */
-    float q;                /* draft probability of this token at its parent */
+    int32_t parent; /* index of the parent in esp_tree.nodes; -1 for the root */
+    int32_t depth;  /* root 0 */
+    int32_t rank;   /* place among its siblings in drawing order, from 0 */
+    int32_t copies; /* how often an i.i.d. drafter drew it; otherwise 1 */
+    int32_t copied; /* tokens back in the text to where it was copied from; 0: drafted */
+    float q;        /* draft probability of this token at its parent; of a copied one, how
+                       often it followed there */
     float cumulative_log_q; /* summed log q from the root; root 0 */
     float confidence;       /* highest q among the possible children; NaN if never expanded */
     float value;            /* the drafter's own estimate (dyspec: v); NaN if it has none */

@@ -36,7 +36,8 @@ extern "C" {
       "sample from the likeliest tokens that hold this share")                                 \
     X(whole, top_k, "top_k", 0, INT32_MAX, 0, "NUMBER",                                        \
       "sample from this many likeliest tokens; 0: all")                                        \
-    X(seed, seed, "seed", 0, 0x1p64, 0, "NUMBER", "seed of all random numbers")                \
+    X(seed, seed, "seed", 0, 0x1p64, 0, "NUMBER",                                              \
+      "seed of all random numbers; not given: drawn for a text, 0 for a measurement")          \
     X(choice, order, "order", 0, 2, 0, "bfs|dfs|hpd",                                          \
       "order of the tree's rows in the target's pass")                                         \
     X(flag, baseline, "baseline", 0, 1, 0, "on|off",                                           \

@@ -12,27 +12,22 @@
 #include "engine/model/gguf_model.h"
 #include "engine/model/json.h"
 #include "engine/model/tokenizer.h"
+#include "engine/support/int_map.h"
 #include "engine/support/paths.h"
 #include "engine/support/suggestion.h"
 #include "kernels/status.h"
 
 enum {
     DEPTH = 4,       /* folders below a place that are looked into */
-    ENTRIES = 5000,  /* of a folder that are looked at */
+    ENTRIES = 20000, /* of a folder that are looked at */
     FOLDERS = 20000, /* that are looked into in all */
     MANIFEST_LIMIT = 1 << 20,
-};
-
-struct visit {
-    dev_t device;
-    ino_t inode;
 };
 
 /* What a search has found so far. */
 struct search {
     struct esp_found_models *found;
-    struct visit *visited; /* (visited_count) folders */
-    int visited_count, visited_capacity;
+    struct esp_int_map visited; /* folders, by a hash of device and inode */
     const char *source;
     bool failed; /* no memory */
 };
@@ -44,23 +39,14 @@ struct search {
 static bool visit(struct search *s, const char *path)
 {
     struct stat about;
-    if (stat(path, &about) < 0 || !S_ISDIR(about.st_mode) || s->visited_count >= FOLDERS)
+    if (stat(path, &about) < 0 || !S_ISDIR(about.st_mode) || s->visited.count >= FOLDERS)
         return false;
-    for (int i = 0; i < s->visited_count; i++)
-        if (s->visited[i].inode == about.st_ino && s->visited[i].device == about.st_dev)
-            return false;
-    if (s->visited_count == s->visited_capacity) {
-        const int capacity = s->visited_capacity ? 2 * s->visited_capacity : 64;
-        struct visit *grown = realloc(s->visited, (size_t)capacity * sizeof *grown);
-        if (!grown) {
-            s->failed = true;
-            return false;
-        }
-        s->visited = grown;
-        s->visited_capacity = capacity;
-    }
-    s->visited[s->visited_count++] = (struct visit){about.st_dev, about.st_ino};
-    return true;
+    const uint64_t place[2] = {about.st_dev, about.st_ino};
+    const uint64_t key = esp_hash(esp_hash_key(), place, sizeof place) >> 1;
+    if (s->visited.mask > 0 && esp_int_map_get(&s->visited, key) != ESP_INT_MAP_NONE)
+        return false;
+    s->failed = s->failed || !esp_int_map_put(&s->visited, key, 0);
+    return !s->failed;
 }
 
 static bool join(char path[PATH_MAX], const char *folder, const char *name)
@@ -73,17 +59,17 @@ static int is_shown(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-/* Calls `look` for the entries of a folder, in alphabetical order. */
+/* Calls `look` for the entries of a folder, in alphabetical order, until enough is found. */
 static void each_entry(struct search *s, const char *folder, const char *name,
                        void (*look)(struct search *, const char *path, const char *name,
-                                    const char *entry))
+                                    const struct dirent *entry))
 {
     struct dirent **entries;
     char path[PATH_MAX];
     const int count = visit(s, folder) ? scandir(folder, &entries, is_shown, alphasort) : 0;
     for (int i = 0; i < count; i++) {
-        if (i < ENTRIES && join(path, folder, entries[i]->d_name))
-            look(s, path, name, entries[i]->d_name);
+        if (i < ENTRIES && !s->found->more && join(path, folder, entries[i]->d_name))
+            look(s, path, name, entries[i]);
         free(entries[i]);
     }
     if (count > 0)
@@ -270,18 +256,19 @@ static int depth_of(const char *name)
     return depth;
 }
 
-static void look_at(struct search *s, const char *path, const char *above, const char *entry)
+/* Of thousands of entries each is asked for once at most, since that may take a millisecond:
+ * its folder says what is neither a model nor a folder, and who opens it finds out the rest. */
+static void look_at(struct search *s, const char *path, const char *above,
+                    const struct dirent *entry)
 {
     char name[PATH_MAX];
-    struct stat about;
-    snprintf(name, sizeof name, "%s%s%s", above, *above ? "/" : "", entry);
-    if (stat(path, &about) < 0)
-        return;
-    if (S_ISREG(about.st_mode) && ends_with(entry, ".gguf")) {
+    const unsigned char type = entry->d_type;
+    snprintf(name, sizeof name, "%s%s%s", above, *above ? "/" : "", entry->d_name);
+    if (type != DT_DIR && ends_with(entry->d_name, ".gguf")) {
         name[strlen(name) - strlen(".gguf")] = '\0';
         add_file(s, path, name);
     }
-    if (S_ISDIR(about.st_mode))
+    if (type == DT_DIR || type == DT_LNK || type == DT_UNKNOWN)
         look_into(s, path, name, depth_of(name));
 }
 
@@ -315,16 +302,17 @@ static bool add_snapshot(struct search *s, const char *snapshot, const char *nam
 
 /* models--ORG--NAME/snapshots/COMMIT; refs/main names the commit that is the newest. */
 static void look_at_repository(struct search *s, const char *path, const char *above,
-                               const char *entry)
+                               const struct dirent *entry)
 {
     static const char PREFIX[] = "models--";
     char name[256], file[PATH_MAX], *text = NULL, err[256];
     char snapshots[PATH_MAX], snapshot[PATH_MAX];
     size_t used = 0, size = 0;
     (void)above;
-    if (strncmp(entry, PREFIX, strlen(PREFIX)) != 0 || !join(snapshots, path, "snapshots"))
+    if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) != 0 ||
+        !join(snapshots, path, "snapshots"))
         return;
-    for (const char *c = entry + strlen(PREFIX); *c && used + 1 < sizeof name; c++) {
+    for (const char *c = entry->d_name + strlen(PREFIX); *c && used + 1 < sizeof name; c++) {
         const bool slash = c[0] == '-' && c[1] == '-';
         name[used++] = slash ? '/' : *c;
         c += slash;
@@ -374,11 +362,11 @@ static bool blob_of(const cJSON *manifest, const char *models, char path[PATH_MA
 
 /* manifests/HOST/NAMESPACE/NAME/TAG; "library" is the namespace that has no name. */
 static void look_at_manifest(struct search *s, const char *path, const char *above,
-                             const char *entry)
+                             const struct dirent *entry)
 {
     char name[PATH_MAX], blob[PATH_MAX], models[PATH_MAX], manifest[PATH_MAX], err[256];
     struct stat about;
-    snprintf(name, sizeof name, "%s%s%s", above, *above ? "/" : "", entry);
+    snprintf(name, sizeof name, "%s%s%s", above, *above ? "/" : "", entry->d_name);
     if (stat(path, &about) < 0)
         return;
     if (S_ISDIR(about.st_mode) && depth_of(name) < DEPTH)
@@ -388,9 +376,10 @@ static void look_at_manifest(struct search *s, const char *path, const char *abo
     /* The path ends with manifests/ and the name. */
     const size_t root = strlen(path) - strlen(name) - strlen("/manifests/");
     snprintf(models, sizeof models, "%.*s", (int)root, path);
-    snprintf(manifest, sizeof manifest, "%.*s", (int)(strlen(path) - strlen(entry) - 1), path);
+    snprintf(manifest, sizeof manifest, "%.*s", (int)(strlen(path) - strlen(entry->d_name) - 1),
+             path);
     struct esp_json json = {.root = NULL};
-    if (esp_json_read(&json, manifest, entry, err, sizeof err) == ESP_OK &&
+    if (esp_json_read(&json, manifest, entry->d_name, err, sizeof err) == ESP_OK &&
         blob_of(json.root, models, blob)) {
         char *last = strrchr(name, '/'), *space = strchr(name, '/');
         *last = ':';
@@ -461,7 +450,7 @@ int esp_find_models(struct esp_found_models *found)
     if (place(path, "OLLAMA_MODELS", "", ".ollama/models"))
         look_through_ollama(&s, path);
     look_through_ollama(&s, "/usr/share/ollama/.ollama/models");
-    free(s.visited);
+    esp_int_map_free(&s.visited);
     return s.failed ? ESP_E_MEMORY : (int)ESP_OK;
 }
 
@@ -559,25 +548,24 @@ int esp_model_path(char *path, size_t size, const char *name, char *err, size_t 
 
 /* ------------------------------------------------------------------ pairs */
 
-static uint64_t vocabulary_of(const struct esp_found_model *model, int *tokens, char *err,
-                              size_t errlen)
+/* Reads the vocabulary, unless it has been read. Returns false with a sentence. */
+static bool read_vocabulary(struct esp_found_model *model, char *err, size_t errlen)
 {
     struct esp_tokenizer *tokenizer;
-    uint64_t hash = 0;
-    *tokens = 0;
+    if (model->tokens > 0)
+        return true;
     if (esp_tokenizer_open(&tokenizer, model->path, err, errlen) < 0)
-        return 0;
-    hash = esp_tokenizer_hash(tokenizer);
-    *tokens = esp_tokenizer_size(tokenizer);
+        return false;
+    model->vocabulary = esp_tokenizer_hash(tokenizer);
+    model->tokens = esp_tokenizer_size(tokenizer);
     esp_tokenizer_close(tokenizer);
-    return hash;
+    return true;
 }
 
-bool esp_draft_fits(const struct esp_found_model *target, const struct esp_found_model *draft,
-                    char *why, size_t size)
+bool esp_draft_fits(struct esp_found_model *target, struct esp_found_model *draft, char *why,
+                    size_t size)
 {
     char err[256] = "";
-    int ours, theirs;
     if (strcmp(target->path, draft->path) == 0) {
         snprintf(why, size, "it is the target itself");
         return false;
@@ -590,19 +578,21 @@ bool esp_draft_fits(const struct esp_found_model *target, const struct esp_found
         snprintf(why, size, "%s", *draft->problem ? draft->problem : target->problem);
         return false;
     }
-    const uint64_t hash = vocabulary_of(target, &ours, err, sizeof err);
-    const uint64_t other = *err ? 0 : vocabulary_of(draft, &theirs, err, sizeof err);
-    if (*err)
+    const bool read =
+        read_vocabulary(target, err, sizeof err) && read_vocabulary(draft, err, sizeof err);
+    const bool same = read && target->vocabulary == draft->vocabulary;
+    if (!read)
         snprintf(why, size, "%s", err);
-    else if (hash != other && strcmp(target->family, draft->family) != 0)
+    else if (!same && strcmp(target->family, draft->family) != 0)
         snprintf(why, size,
                  "another vocabulary, of %d tokens instead of %d, and another family "
                  "(%s instead of %s)",
-                 theirs, ours, *draft->family ? draft->family : "unknown",
+                 draft->tokens, target->tokens, *draft->family ? draft->family : "unknown",
                  *target->family ? target->family : "unknown");
-    else if (hash != other)
-        snprintf(why, size, "another vocabulary, of %d tokens instead of %d", theirs, ours);
+    else if (!same)
+        snprintf(why, size, "another vocabulary, of %d tokens instead of %d", draft->tokens,
+                 target->tokens);
     else
         snprintf(why, size, "%s", "");
-    return !*err && hash == other;
+    return same;
 }

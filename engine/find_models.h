@@ -30,7 +30,9 @@ struct esp_found_model {
     int64_t bytes;   /* of its weights */
     char family[32]; /* model_type of config.json; "" if not known */
     char dtype[16];  /* that most numbers of a GGUF file have; "" if not known */
-    char problem[200]; /* why the header of a GGUF file cannot be read, or "" */
+    char problem[200];   /* why the header of a GGUF file cannot be read, or "" */
+    int tokens;          /* of its vocabulary; 0: esp_draft_fits() has not read it */
+    uint64_t vocabulary; /* its hash */
 };
 
 struct esp_found_models {
@@ -58,9 +60,9 @@ int esp_model_path(char *path, size_t size, const char *name, char *err, size_t 
 void esp_found_model_look(struct esp_found_model *model);
 
 /* Can `draft` draft for `target`, and is it worth it? If not, writes why: its vocabulary, its
- * size or its kind of file. This reads both tokenizers. */
-bool esp_draft_fits(const struct esp_found_model *target, const struct esp_found_model *draft,
-                    char *why, size_t size);
+ * size or its kind of file. This reads both tokenizers, each once. */
+bool esp_draft_fits(struct esp_found_model *target, struct esp_found_model *draft, char *why,
+                    size_t size);
 
 #ifdef __cplusplus
 }

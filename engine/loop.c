@@ -160,6 +160,7 @@ static int draft(struct esp_session *s, int remaining)
     d->sampling.temperature /= s->beta = esp_session_beta(s);
     d->temperature = s->set.sampling.temperature;
     d->greedy = d->temperature == 0;
+    d->repeatable = s->repeatable;
     d->calibration = &s->calibration;
     d->costs = &s->costs;
     d->back = &s->back;

@@ -16,8 +16,10 @@ enum { LEAST_CONTEXT = 64 };
 
 static const char NO_LIMIT[] = "--backend cpu has no such limit";
 
-/* Memory of the device for its own handles, workspaces and graphs. */
-static const size_t RESERVE = (size_t)160 << 20;
+/* Memory of the device that is left for its own handles, workspaces and code, and within it
+ * what the captured passes of a model may take where nothing else is left. How much these take,
+ * only the driver knows; a pass that is not captured is slower, nothing else. */
+static const size_t RESERVE = (size_t)160 << 20, GRAPHS = (size_t)48 << 20;
 
 static size_t model_need(const struct esp_engine *e, const struct esp_model *model, int context,
                          int tree_rows)
@@ -93,6 +95,15 @@ void esp_memory_fit_context(struct esp_engine *e, size_t limit)
     e->context = least * STEP;
 }
 
+/* Captured passes may share what the plan leaves of `room`, half of it for each model. */
+static void allow_graphs(struct esp_engine *e, size_t room, size_t planned)
+{
+    const size_t each = GRAPHS + (room - planned) / 2;
+    e->target->desc.graph_bytes = each;
+    if (e->draft)
+        e->draft->desc.graph_bytes = each;
+}
+
 int esp_memory_plan(struct esp_engine *e, size_t limit, char *err, size_t errlen)
 {
     const struct esp_backend_ops *ops = e->backend->ops;
@@ -104,15 +115,19 @@ int esp_memory_plan(struct esp_engine *e, size_t limit, char *err, size_t errlen
     const size_t session = session_need(e, e->context, e->max_nodes);
     size_t target = ops->weights_need(&e->target->desc);
     const bool all = target + draft + session <= room;
-    if (all)
+    if (all) {
+        allow_graphs(e, room, target + draft + session);
         return ESP_OK;
+    }
     if (ops->weights_streamed) {
         e->target->desc.limit = (struct esp_memory_limit){room, draft + session};
         target = ops->weights_need(&e->target->desc);
     }
     const size_t weights = target + draft;
-    if (weights + session <= room)
+    if (weights + session <= room) {
+        allow_graphs(e, room, weights + session);
         return ESP_OK;
+    }
     char advice[100], where[200], models[32], sessions[32], allowed[32];
     const bool chosen = limit > 0 && room == limit;
     write_size(weights, models, sizeof models);

@@ -277,3 +277,8 @@ int esp_suffix_guess(const struct esp_suffix *s, const struct esp_guess_plan *pl
     }
     return count;
 }
+
+int esp_suffix_back(const struct esp_suffix *s, const struct esp_guess *guess)
+{
+    return s->length + guess->depth - s->state[guess->state].end;
+}

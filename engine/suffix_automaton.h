@@ -68,4 +68,8 @@ struct esp_guess_plan {
 int esp_suffix_guess(const struct esp_suffix *suffix, const struct esp_guess_plan *plan,
                      struct esp_guess *guesses, int *match);
 
+/* How many tokens before the place of a guess the latest of those stands that it was copied
+ * from. */
+int esp_suffix_back(const struct esp_suffix *suffix, const struct esp_guess *guess);
+
 #endif

@@ -1,9 +1,15 @@
 /* cuda_plugin.c - loads the CUDA backend, a library of its own, when it is asked for.
  *
- * So one build of the program runs on machines with and without a GPU. The plugin
- * libespalier-cuda.so lies beside the program or the library, or where the system looks for
- * libraries; ESPALIER_CUDA_PLUGIN names another one. It stays loaded, because the CUDA runtime
- * does not support being unloaded.
+ * So one build of the program runs on machines with and without a GPU. There may be two
+ * plugins, made with different CUDA toolkits: a driver runs those of its own major version of
+ * CUDA and of older ones, but not of newer ones. libespalier-cuda.so is made with the newest,
+ * libespalier-cuda12.so with CUDA 12 for older drivers. The driver is asked for its version,
+ * and the first plugin that it runs is taken. If it runs none, the one that asks least of it
+ * says so.
+ *
+ * Plugins lie beside the program or the library, or where the system looks for libraries;
+ * ESPALIER_CUDA_PLUGIN names another one, or a folder of them. They stay loaded, because the
+ * CUDA runtime does not support being unloaded.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -16,42 +22,52 @@
 #include "kernels/cuda/plugin.h"
 #include "kernels/status.h"
 
-#define PLUGIN "libespalier-cuda.so"
+/* The one that needs the newest driver first. */
+static const char *const names[] = {"libespalier-cuda.so", "libespalier-cuda12.so"};
+enum { NAMES = sizeof names / sizeof *names };
 
-/* Writes the path of the plugin in the folder of `file`. False if it cannot be read there. */
-static bool beside(const char *file, const char *folder, char *path, size_t size)
+/* Writes the path of a plugin in the folder of `file`. False if it cannot be read there. */
+static bool beside(const char *file, const char *folder, const char *name, char *path,
+                   size_t size)
 {
     const char *slash = strrchr(file, '/');
     int length = slash ? (int)(slash - file) : 1;
-    int n = snprintf(path, size, "%.*s%s/%s", length, slash ? file : ".", folder, PLUGIN);
+    int n = snprintf(path, size, "%.*s%s/%s", length, slash ? file : ".", folder, name);
     return n > 0 && (size_t)n < size && access(path, R_OK) == 0;
 }
 
-static void find_plugin(char *path, size_t size)
+/* Writes where the plugin lies, or its name alone if the system is to look for it. */
+static void find_plugin(const char *name, char *path, size_t size)
 {
-    const char *named = getenv("ESPALIER_CUDA_PLUGIN");
     char program[PATH_MAX];
     Dl_info self;
-    if (named && *named) {
-        snprintf(path, size, "%s", named);
-        return;
-    }
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     program[n > 0 ? n : 0] = '\0';
-    if (n > 0 && (beside(program, "", path, size) || beside(program, "/../lib", path, size)))
+    if (n > 0 &&
+        (beside(program, "", name, path, size) || beside(program, "/../lib", name, path, size)))
         return;
     if (dladdr((const void *)&esp_backend_cuda, &self) && self.dli_fname &&
-        beside(self.dli_fname, "", path, size))
+        beside(self.dli_fname, "", name, path, size))
         return;
-    snprintf(path, size, "%s", PLUGIN);
+    snprintf(path, size, "%s", name);
 }
 
-static int open_device(struct esp_backend **backend, int device, char *err, size_t errlen)
+/* The newest CUDA that the driver runs, 12040 for 12.4; 0: there is no driver. */
+static int driver_version(void)
 {
-    char path[PATH_MAX];
+    int (*get)(int *) = NULL;
+    int version = 0;
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (driver)
+        *(void **)&get = dlsym(driver, "cuDriverGetVersion");
+    return get && get(&version) == 0 ? version : 0;
+}
+
+/* Loads the plugin at `path`. *found stays as it is if there is none. */
+static int load(const char *path, const struct esp_cuda_plugin **found, char *err,
+                size_t errlen)
+{
     struct stat about;
-    *backend = NULL;
-    find_plugin(path, sizeof path);
     /* If the path led to a pipe, dlopen() would wait for its other end. */
     if (strchr(path, '/') && stat(path, &about) == 0 && !S_ISREG(about.st_mode))
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
@@ -71,7 +87,47 @@ static int open_device(struct esp_backend **backend, int device, char *err, size
                         "; build and install both together",
                         path);
     }
-    return plugin->ops->open_device(backend, device, err, errlen);
+    *found = plugin;
+    return ESP_OK;
+}
+
+/* Takes the first plugin that the driver runs, or else the last that there is. Without a driver
+ * the first one, which says that there is none. `folder`: where they are, NULL: anywhere. */
+static int choose(const char *folder, const struct esp_cuda_plugin **plugin, char *err,
+                  size_t errlen)
+{
+    const int driver = driver_version();
+    char path[PATH_MAX], why[400] = "";
+    int status = ESP_OK;
+    for (int i = 0; i < NAMES; i++) {
+        if (folder)
+            snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        else
+            find_plugin(names[i], path, sizeof path);
+        const int loaded = load(path, plugin, why, sizeof why);
+        if (i == 0 && loaded < 0)
+            status = esp_fail(err, errlen, loaded, "%s", why);
+        if (loaded == ESP_OK && (driver == 0 || (*plugin)->cuda / 1000 <= driver / 1000))
+            break;
+    }
+    return *plugin ? ESP_OK : status;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+static int open_device(struct esp_backend **backend, int device, char *err, size_t errlen)
+{
+    const char *named = getenv("ESPALIER_CUDA_PLUGIN");
+    const struct esp_cuda_plugin *plugin = NULL;
+    *backend = NULL;
+    const int status = named && *named && !is_folder(named)
+                           ? load(named, &plugin, err, errlen)
+                           : choose(named && *named ? named : NULL, &plugin, err, errlen);
+    return status < 0 ? status : plugin->ops->open_device(backend, device, err, errlen);
 }
 
 static int open_first(struct esp_backend **backend, int threads, char *err, size_t errlen)

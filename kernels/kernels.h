@@ -190,6 +190,9 @@ struct esp_model_desc {
      * pass: by a backend with memory of its own from the host's memory, by others from their
      * files, which must stay as they are. */
     struct esp_memory_limit limit;
+    /* What the captured passes of a cache may take of a device's memory, beyond cache_need; 0:
+     * all that is left. A backend captures as many as fit. */
+    size_t graph_bytes;
     struct esp_tensor norm_final, norm_final_bias; /* (hidden, 1) */
     struct esp_layer *layer;                       /* (layers) */
 };

@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 """Makes man/screen.svg, the picture of the README: a screen of the interface as it really was.
 
-    man/screen.py [build/espalier] >man/screen.svg
+    man/screen.py [build/espalier] >man/screen.svg       (`make pages` does it)
+    man/screen.py --check man/screen.svg [build/espalier]
 
 Runs the demonstration's choice with a fixed seed, until an iteration with a tree worth seeing, and draws the
 screen in the colours of themes/dark.theme. Speeds are this machine's; where trees lose, it makes no picture.
+With --check it draws none, but says what a picture has that the screen has not: panes and keys, which are the
+same on every machine.
 """
 import html
+import io
 import os
 import re
 import subprocess
@@ -78,8 +82,35 @@ def draw(text, letters, out):
     out.write("</svg>\n")
 
 
+def parts(picture):
+    """What a picture says on every machine: the names of the panes, and the line of keys."""
+    rows = {}
+    for x, y, text in re.findall(r'<text [^>]*x="([0-9.]+)" y="([0-9.]+)"[^>]*>([^<]*)</text>', picture):
+        rows.setdefault(float(y), []).append((float(x), html.unescape(text)))
+    lines = [" ".join(text for _, text in sorted(rows[y])) for y in sorted(rows)]
+    panes = re.findall(r"(?:^|[┌├┬┼┴] )(text|tree|controller|node|stats|timeline|compare)\b", "\n".join(lines), re.M)
+    return sorted(panes), " ".join(lines[-1].split())
+
+
+def check(path, program):
+    with open(path, encoding="utf-8") as file:
+        kept = parts(file.read())
+    drawn = io.StringIO()
+    draw(*screen(program, 60), drawn)
+    now = parts(drawn.getvalue())
+    for what, before, after in zip(("panes", "keys"), kept, now):
+        if before != after or not after:
+            print(f"{path}: its {what} are {before}, and the screen has {after}; make pages draws it anew",
+                  file=sys.stderr)
+    return kept != now or not all(now)
+
+
 def main():
-    program = sys.argv[1] if len(sys.argv) > 1 else "build/espalier"
+    arguments = sys.argv[1:]
+    kept = arguments[1] if arguments[:1] == ["--check"] else None
+    program = (arguments[2 if kept else 0:] or ["build/espalier"])[0]
+    if kept:
+        return check(kept, program)
     for tokens in range(60, 160, 4):
         text, letters = screen(program, tokens)
         rows = sum("─ " in row[60:] for row in text[2:13])

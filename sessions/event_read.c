@@ -201,6 +201,7 @@ static struct esp_node read_node(struct reader *r, const cJSON *object, int inde
         refuse(r, ESP_E_FORMAT, "depth must be one more than that of the parent");
     node.rank = integer_or(r, object, "rank", 0, ESP_RECORDING_NODES, 0);
     node.copies = integer_or(r, object, "copies", 1, MOST, 1);
+    node.copied = integer_or(r, object, "copied", 0, MOST, 0);
     node.q = (float)real_or(r, object, "q", 0, ONE, NAN);
     node.cumulative_log_q =
         (float)real_or(r, object, "cumulative_log_q", -LARGEST, ONE, -INFINITY);

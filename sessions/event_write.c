@@ -72,6 +72,8 @@ static void put_node(const struct writer *w, const struct esp_node *node)
         esp_line_integer(line, "rank", node->rank);
     if (node->copies != 1)
         esp_line_integer(line, "copies", node->copies);
+    if (node->copied != 0)
+        esp_line_integer(line, "copied", node->copied);
     esp_line_float(line, "q", node->q);
     esp_line_float(line, "cumulative_log_q", node->cumulative_log_q);
     esp_line_float(line, "confidence", node->confidence);

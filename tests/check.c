@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { PASSED, FAILED, SKIPPED }; /* how a test ends */
+
 static struct check_test *first, **last = &first;
 static jmp_buf out;
 
@@ -25,7 +27,7 @@ void check_fail(const char *file, int line, const char *format, ...)
     vfprintf(stdout, format[1] ? format : " check failed", args);
     fputc('\n', stdout);
     va_end(args);
-    longjmp(out, 1);
+    longjmp(out, FAILED);
 }
 
 double check_uniform(unsigned long long *state)
@@ -49,29 +51,33 @@ const char *check_path(const char *relative)
     return path;
 }
 
-static bool passes(const struct check_test *test)
+void check_skip(void)
 {
-    if (setjmp(out) != 0)
-        return false;
-    test->run();
-    return true;
+    longjmp(out, SKIPPED);
+}
+
+static int run(const struct check_test *test)
+{
+    int ended = setjmp(out);
+    if (ended == PASSED)
+        test->run();
+    return ended;
 }
 
 int main(int argc, char **argv)
 {
-    int passed = 0, failed = 0;
+    int count[SKIPPED + 1] = {0};
     const char *name = strrchr(argv[0], '/');
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (struct check_test *test = first; test; test = test->next) {
         if (argc > 1 && !strstr(test->name, argv[1]))
             continue;
-        if (passes(test)) {
-            passed++;
-        } else {
-            printf("  FAILED %s\n", test->name);
-            failed++;
-        }
+        const int ended = run(test);
+        if (ended != PASSED)
+            printf("  %s %s\n", ended == FAILED ? "FAILED" : "skipped", test->name);
+        count[ended]++;
     }
-    printf("%s: %d passed, %d failed\n", name ? name + 1 : argv[0], passed, failed);
-    return failed > 0 || passed == 0;
+    printf("%s: %d passed, %d failed\n", name ? name + 1 : argv[0], count[PASSED],
+           count[FAILED]);
+    return count[FAILED] > 0 || count[PASSED] == 0;
 }

@@ -195,7 +195,7 @@ static void same_node(const struct esp_node *a, const struct esp_node *b, int in
                       const char *what)
 {
     CHECK(a->token == b->token && a->parent == b->parent && a->depth == b->depth &&
-              a->rank == b->rank && a->copies == b->copies,
+              a->rank == b->rank && a->copies == b->copies && a->copied == b->copied,
           "%s: node %d: %d %d %d %d %d, not %d %d %d %d %d", what, index, a->token, a->parent,
           a->depth, a->rank, a->copies, b->token, b->parent, b->depth, b->rank, b->copies);
     CHECK(same_float(a->q, b->q) && same_float(a->cumulative_log_q, b->cumulative_log_q) &&

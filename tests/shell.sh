@@ -34,6 +34,26 @@ fails() {
     fi
 }
 
+# ends SIGNAL CODE PATTERN PART command...: is sent the signal as soon as a file named PART... is there, exits
+# with CODE, prints one line that holds PATTERN on stderr, and leaves no such file.
+ends() {
+    signal=$1 code=$2 pattern=$3 part=$4
+    shift 4
+    "$@" >"$work/out" 2>"$work/err" </dev/null &
+    ended=$!
+    while kill -0 $ended 2>/dev/null; do
+        set -- "$part"*
+        [ -e "$1" ] && kill -s "$signal" $ended && break
+    done
+    wait $ended
+    got=$?
+    set -- "$part"*
+    if [ $got -ne "$code" ] || [ "$(wc -l <"$work/err")" -ne 1 ] || ! grep -q -- "$pattern" "$work/err" || [ -e "$1" ]; then
+        echo "    SIG$signal: exit $got, want $code; left: $*; stderr: $(head -c 300 "$work/err")"
+        return 1
+    fi
+}
+
 finish() {
     echo "$name: $passed passed, $failed failed"
     [ $failed -eq 0 ]

@@ -4,13 +4,17 @@
 #include <math.h>
 
 #include "viz/formula.h"
+#include "viz/tree_view.h"
 
-static void count(struct esp_trial_counts *t, const struct esp_node *node, bool accepted)
+static void count(struct esp_trial_counts *t, const struct esp_iteration *it, int index,
+                  bool accepted)
 {
+    const struct esp_node *node = &it->tree.nodes[index];
+    const double q = esp_draft_probability(it, index);
     t->tried++;
     t->accepted += accepted;
-    if (isfinite(node->q)) {
-        t->q += node->q;
+    if (isfinite(q)) { /* a copied token has none, and a recording may lack it */
+        t->q += q;
         t->with_q++;
     }
     if (isfinite(node->p)) {
@@ -27,9 +31,10 @@ static int bin_of(double q)
 
 /* Counts the children of a node that the verifier reached; `next` is the one that it accepted,
  * -1: none. */
-static void count_children(struct esp_acceptance *a, const struct esp_tree *tree, int parent,
+static void count_children(struct esp_acceptance *a, const struct esp_iteration *it, int parent,
                            int next)
 {
+    const struct esp_tree *tree = &it->tree;
     int depth = tree->nodes[parent].depth, children = 0;
     for (int u = parent + 1; u < tree->count; u++) {
         const struct esp_node *node = &tree->nodes[u];
@@ -37,9 +42,9 @@ static void count_children(struct esp_acceptance *a, const struct esp_tree *tree
             continue;
         children++;
         if (node->rank >= 0 && node->rank < ESP_ACCEPT_RANKS)
-            count(&a->rank[node->rank], node, u == next);
-        if (isfinite(node->q)) /* a recording may lack it */
-            count(&a->share[bin_of(node->q)], node, u == next);
+            count(&a->rank[node->rank], it, u, u == next);
+        if (isfinite(esp_draft_probability(it, u)))
+            count(&a->share[bin_of(node->q)], it, u, u == next);
     }
     if (children > 0 && depth < ESP_ACCEPT_DEPTHS) {
         a->depth[depth].tried++;
@@ -47,8 +52,9 @@ static void count_children(struct esp_acceptance *a, const struct esp_tree *tree
     }
 }
 
-static void count_node(struct esp_acceptance *a, const struct esp_node *node)
+static void count_node(struct esp_acceptance *a, const struct esp_iteration *it, int index)
 {
+    const struct esp_node *node = &it->tree.nodes[index];
     const int depth = node->depth;
     if (node->verdict == ESP_CUT || depth < 0)
         return;
@@ -56,7 +62,7 @@ static void count_node(struct esp_acceptance *a, const struct esp_node *node)
         a->depth[depth - 1].nodes++;
     if (depth >= 1 && node->rank >= 0 && node->rank < ESP_ACCEPT_RANKS)
         a->rank[node->rank].nodes++;
-    if (depth >= 1 && isfinite(node->q))
+    if (depth >= 1 && isfinite(esp_draft_probability(it, index)))
         a->share[bin_of(node->q)].nodes++;
     if (depth < ESP_ACCEPT_DEPTHS && isfinite(node->acceptance_rate) &&
         isfinite(node->ceiling)) {
@@ -79,9 +85,9 @@ void esp_acceptance_add(struct esp_acceptance *a, const struct esp_iteration *it
     const int drafted =
         tree->verified > 0 ? tree->verified - 1 : 0; /* a recording may hold anything */
     for (int i = 0; i <= length; i++)
-        count_children(a, tree, i == 0 ? 0 : it->path[i - 1], i < length ? it->path[i] : -1);
+        count_children(a, it, i == 0 ? 0 : it->path[i - 1], i < length ? it->path[i] : -1);
     for (int u = 0; u < tree->count; u++)
-        count_node(a, &tree->nodes[u]);
+        count_node(a, it, u);
     a->length[length < ESP_ACCEPT_DEPTHS ? length : ESP_ACCEPT_DEPTHS]++;
     a->iterations++;
     a->drafted += drafted;

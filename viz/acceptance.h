@@ -43,7 +43,7 @@ struct esp_acceptance {
     int64_t length[ESP_ACCEPT_DEPTHS + 1]; /* iterations by length of the accepted path */
     struct esp_accept_depth depth[ESP_ACCEPT_DEPTHS]; /* from depth 1 on */
     struct esp_trial_counts rank[ESP_ACCEPT_RANKS];
-    struct esp_trial_counts share[ESP_ACCEPT_BINS]; /* [i]: q from i / BINS on */
+    struct esp_trial_counts share[ESP_ACCEPT_BINS]; /* [i]: q from i / BINS on; not of copies */
     int known;                 /* iterations with drafts and esp_formula_tokens() */
     double expected, obtained; /* tokens of those: the formula's, and path and one more */
 };

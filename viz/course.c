@@ -8,6 +8,7 @@
 
 #include "kernels/status.h"
 #include "viz/gauges.h"
+#include "viz/say.h"
 
 static bool grow(struct esp_course *course)
 {
@@ -29,15 +30,26 @@ static bool grow(struct esp_course *course)
     return true;
 }
 
+int esp_course_find(const struct esp_course *course, const char *owner, const char *symbol)
+{
+    for (int i = 0; *symbol && i < course->gauge_count; i++)
+        if (strcmp(course->gauges[i].symbol, symbol) == 0 &&
+            strcmp(course->gauges[i].owner, owner) == 0)
+            return i;
+    return -1;
+}
+
 /* The gauge of this name; a new one has no values so far. NULL: no memory, or too many. */
 static struct esp_course_gauge *find(struct esp_course *course, const struct esp_iteration *it,
                                      const char *symbol)
 {
-    for (int i = 0; i < course->gauge_count; i++)
-        if (strcmp(course->gauges[i].symbol, symbol) == 0)
-            return &course->gauges[i];
+    const char *owner = esp_gauge_owner(it, symbol);
+    const int found = esp_course_find(course, owner, symbol);
+    if (found >= 0)
+        return &course->gauges[found];
     if (course->gauge_count == ESP_COURSE_GAUGES ||
-        strlen(symbol) >= sizeof course->gauges->symbol)
+        strlen(symbol) >= sizeof course->gauges->symbol ||
+        strlen(owner) >= sizeof course->gauges->owner)
         return NULL;
     struct esp_course_gauge *new = &course->gauges[course->gauge_count];
     const struct esp_gauge *goal = esp_gauge_goal(it, symbol);
@@ -46,11 +58,27 @@ static struct esp_course_gauge *find(struct esp_course *course, const struct esp
         return NULL;
     for (int i = 0; i < course->count; i++)
         new->values[i] = NAN;
+    snprintf(new->owner, sizeof new->owner, "%s", owner);
     snprintf(new->symbol, sizeof new->symbol, "%s", symbol);
     esp_gauge_full_name(new->name, it, symbol);
     snprintf(new->goal, sizeof new->goal, "%s", goal ? goal->name : "");
     course->gauge_count++;
     return new;
+}
+
+/* Adds a name to a list, if it is not in it. */
+static void add_name(char list[256], const char *name)
+{
+    const size_t length = name ? strlen(name) : 0;
+    for (const char *at = list; *at;) {
+        const size_t word = strcspn(at, ",");
+        if (word == length && strncmp(at, name, length) == 0)
+            return;
+        at += word;
+        at += strspn(at, ", ");
+    }
+    if (length > 0)
+        esp_say(list, 256, "%s%s", *list ? ", " : "", name);
 }
 
 int esp_course_add(struct esp_course *course, const struct esp_iteration *it)
@@ -69,8 +97,8 @@ int esp_course_add(struct esp_course *course, const struct esp_iteration *it)
     }
     course->count++;
     esp_acceptance_add(&course->acceptance, it);
-    snprintf(course->drafter, sizeof course->drafter, "%s", it->drafter ? it->drafter : "");
-    snprintf(course->verifier, sizeof course->verifier, "%s", it->verifier ? it->verifier : "");
+    add_name(course->drafters, it->drafter);
+    add_name(course->verifiers, it->verifier);
     return ESP_OK;
 }
 

@@ -4,18 +4,18 @@
 
 #include "viz/acceptance.h"
 
-enum { ESP_COURSE_GAUGES = 24 };
+enum { ESP_COURSE_GAUGES = 48 };
 
 struct esp_course_point {
     int index, committed;
     double seconds[ESP_STAGES], baseline;
 };
 
-/* A value of the controller. */
+/* A value of one drafter's controller, or of the session (esp_gauge_owner()). */
 struct esp_course_gauge {
-    char symbol[32], name[64]; /* "tauh", "upper confidence (tauh)" */
-    char goal[32];             /* symbol of the value it is steered to; "": none */
-    float *values;             /* (count) after each iteration; NaN where it was not there */
+    char owner[32], symbol[32], name[64]; /* "dynatree", "tauh", "upper confidence (tauh)" */
+    char goal[32]; /* symbol of the value of this owner that it is steered to; "": none */
+    float *values; /* (count) after each iteration; NaN where it was not there */
 };
 
 /* Zeroed: empty. */
@@ -25,12 +25,15 @@ struct esp_course {
     struct esp_course_gauge gauges[ESP_COURSE_GAUGES]; /* (gauge_count) in order of coming */
     int gauge_count;
     struct esp_acceptance acceptance;
-    char drafter[256], verifier[256]; /* of the last iteration */
+    char drafters[256], verifiers[256]; /* "dynatree, goodput", in order of coming */
 };
 
 /* Returns 0 or ESP_E_MEMORY. */
 int esp_course_add(struct esp_course *course, const struct esp_iteration *it);
 void esp_course_free(struct esp_course *course);
+
+/* The gauge of an owner, or -1. */
+int esp_course_find(const struct esp_course *course, const char *owner, const char *symbol);
 
 /* Whether a value is not the same all the time. */
 bool esp_course_moves(const struct esp_course *course, int gauge);

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -95,6 +96,8 @@ _Noreturn static void become(const struct dot_process *h)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_DFL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* the helper does not outlive who waits for it */
     limit(RLIMIT_CPU, (rlim_t)h->seconds);
     limit(RLIMIT_AS, MEMORY);
     limit(RLIMIT_FSIZE, OUTPUT);
@@ -169,7 +172,7 @@ static int judge(struct dot_process *h, char *err, size_t errlen)
     if (h->late || signalled == SIGXCPU || signalled == SIGKILL)
         return esp_fail(
             err, errlen, ESP_E_FORMAT,
-            "%s needed more than %d seconds for this tree; export it as txt or json",
+            "%s needed more than %d seconds for this picture; export it as svg, txt or json",
             helper_name, h->seconds);
     if (ended && WEXITSTATUS(h->status) == NOT_THERE)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
@@ -198,6 +201,27 @@ static int take(struct dot_process *h, char **picture, size_t *size, char *err, 
     return esp_fail(err, errlen, ESP_E_MEMORY, "%s gave no picture", helper_name);
 }
 
+static int draw(struct dot_process *h, const char *input, size_t length, char **picture,
+                size_t *size, char *err, size_t errlen)
+{
+    *picture = NULL;
+    *size = 0;
+    h->seconds = h->seconds > 0 ? h->seconds : SECONDS;
+    h->input = h->output = h->messages[0] = h->messages[1] = -1;
+    int status = prepare(h, input, length, err, errlen);
+    if (status == ESP_OK)
+        status = run(h, err, errlen);
+    if (status == ESP_OK)
+        status = !h->late && WIFEXITED(h->status) && WEXITSTATUS(h->status) == 0
+                     ? take(h, picture, size, err, errlen)
+                     : judge(h, err, errlen);
+    close_fd(&h->input);
+    close_fd(&h->output);
+    close_fd(&h->messages[0]);
+    close_fd(&h->messages[1]);
+    return status;
+}
+
 int esp_dot_draw(const char *line, size_t length, const struct esp_dot_options *options,
                  char **picture, size_t *size, char *err, size_t errlen)
 {
@@ -208,10 +232,7 @@ int esp_dot_draw(const char *line, size_t length, const struct esp_dot_options *
                       (char *)options->theme, "--models",
                       (char *)(options->models ? options->models : ""), "--caption",
                       (char *)esp_caption_name(options->caption), NULL},
-        .seconds = options->seconds > 0 ? options->seconds : SECONDS,
-        .input = -1,
-        .output = -1,
-        .messages = {-1, -1},
+        .seconds = options->seconds,
     };
     if (options->nodes >= 0) {
         snprintf(nodes, sizeof nodes, "%d", options->nodes);
@@ -223,18 +244,15 @@ int esp_dot_draw(const char *line, size_t length, const struct esp_dot_options *
         h.arguments[count++] = "--aspect";
         h.arguments[count] = aspect;
     }
-    *picture = NULL;
-    *size = 0;
-    int status = prepare(&h, line, length, err, errlen);
-    if (status == ESP_OK)
-        status = run(&h, err, errlen);
-    if (status == ESP_OK)
-        status = !h.late && WIFEXITED(h.status) && WEXITSTATUS(h.status) == 0
-                     ? take(&h, picture, size, err, errlen)
-                     : judge(&h, err, errlen);
-    close_fd(&h.input);
-    close_fd(&h.output);
-    close_fd(&h.messages[0]);
-    close_fd(&h.messages[1]);
-    return status;
+    return draw(&h, line, length, picture, size, err, errlen);
+}
+
+int esp_dot_convert(const char *svg, size_t length, double width, double height,
+                    const char *format, char **picture, size_t *size, char *err, size_t errlen)
+{
+    char points[48];
+    struct dot_process h = {.arguments = {(char *)helper_name, "--convert", points, "--format",
+                                          (char *)format, NULL}};
+    snprintf(points, sizeof points, "%.2fx%.2f", width, height);
+    return draw(&h, svg, length, picture, size, err, errlen);
 }

@@ -11,7 +11,7 @@
 #include "viz/picture_options.h"
 
 struct esp_dot_options {
-    const char *format; /* "dot", "svg" or "png" */
+    const char *format; /* "dot", "svg", "png" or "pdf" */
     const char *theme;  /* "light" or "dark" */
     const char *models; /* for the caption; NULL: none */
     int nodes;          /* at most; 0: all, -1: as fit on a slide */
@@ -28,5 +28,9 @@ struct esp_dot_options {
  * the folder of the program that runs, else the first one in PATH. */
 int esp_dot_draw(const char *line, size_t length, const struct esp_dot_options *options,
                  char **picture, size_t *size, char *err, size_t errlen);
+
+/* Converts an SVG of width x height points to "png" or "pdf"; the rest as above. */
+int esp_dot_convert(const char *svg, size_t length, double width, double height,
+                    const char *format, char **picture, size_t *size, char *err, size_t errlen);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "viz/chart.h"
+#include "viz/decision.h"
 #include "viz/gauges.h"
 #include "viz/safe.h"
 #include "viz/say.h"
@@ -75,93 +76,154 @@ bool esp_explain_refusal(char *text, size_t size, const struct esp_iteration *it
     return explain_price(text, size, it, &it->tree.nodes[node]);
 }
 
-static bool is_greedy(const struct esp_iteration *it)
+/* What a test compared, with as many digits as tell the two numbers apart. */
+static void say_test(char *text, size_t size, const struct esp_decision *d, bool accepted)
 {
-    return it->verifier && strncmp(it->verifier, "greedy", 6) == 0;
+    char u[16], chance[16];
+    esp_probabilities_apart(u, d->u, chance, d->chance);
+    esp_say(text, size, "the random number %s (u) is %s its chance of %s", u,
+            accepted           ? "below"
+            : d->u > d->chance ? "above"
+                               : "not below",
+            chance);
 }
 
-/* The nearest ancestor that the verifier did not accept, or the root. */
-static int rejected_ancestor(const struct esp_iteration *it, int node)
+static void explain_accepted(char *text, size_t size, const struct esp_iteration *it,
+                             const struct esp_decision *d, const struct esp_tokens *tokens)
 {
-    int at = it->tree.nodes[node].parent;
-    while (at > 0 && it->tree.nodes[at].verdict != ESP_REJECTED &&
-           it->tree.nodes[at].verdict != ESP_UNVISITED)
-        at = it->tree.nodes[at].parent;
-    return at > 0 ? at : 0;
+    char quoted[48], chance[16];
+    esp_probability_exact(chance, d->chance);
+    esp_say(text, size, "accepted");
+    switch (d->kind) {
+    case ESP_DECISION_CHOICE:
+        esp_say(text, size, ": it is the target's first choice");
+        break;
+    case ESP_DECISION_TEST:
+        esp_say(text, size, ": ");
+        say_test(text, size, d, true);
+        break;
+    case ESP_DECISION_DRAW:
+        esp_say(text, size,
+                d->whole ? ": the target drew this token at random; its chance was %s (p)"
+                         : ": the target drew this token at random from what rejected guesses "
+                           "left; its chance there was %s",
+                chance);
+        break;
+    case ESP_DECISION_PATH:
+        esp_say(text, size, " with the path to %s: there ",
+                esp_quote_token(quoted, tokens, it->tree.nodes[d->node].token));
+        say_test(text, size, d, true);
+        break;
+    }
 }
 
-static void explain_unvisited(char *text, size_t size, const struct esp_iteration *it, int node,
-                              const struct esp_tokens *tokens)
+/* What the target drew where it was not this token. */
+static void say_miss(char *text, size_t size, const struct esp_decision *d, const char *drawn)
+{
+    char chance[16];
+    esp_say(text, size, ": the target drew %s at random", drawn);
+    if (!d->whole)
+        esp_say(text, size, " from what rejected guesses left");
+    else if (isfinite(d->chance))
+        esp_say(text, size, "; the chance of this one was %s (p)",
+                esp_probability_exact(chance, d->chance));
+}
+
+static void explain_rejected(char *text, size_t size, const struct esp_node *n,
+                             const struct esp_decision *d, const struct esp_tokens *tokens)
 {
     char quoted[48];
-    int parent = it->tree.nodes[node].parent, at = rejected_ancestor(it, node);
-    int32_t chosen = esp_target_choice(it, parent);
-    if (at > 0)
-        snprintf(text, size, "not reached: %s above it was not accepted",
-                 esp_quote_token(quoted, tokens, it->tree.nodes[at].token));
-    else if (chosen >= 0)
-        snprintf(text, size, "not tried: %s came first",
-                 esp_quote_token(quoted, tokens, chosen));
-    else
-        snprintf(text, size, "not reached by the verifier");
+    const bool again = d->token == n->token;
+    esp_quote_token(quoted, tokens, d->token);
+    esp_say(text, size, "rejected");
+    switch (d->kind) {
+    case ESP_DECISION_CHOICE:
+        esp_say(text, size, ": the target's first choice is %s",
+                d->token >= 0 ? quoted : "another token");
+        break;
+    case ESP_DECISION_TEST:
+        esp_say(text, size, ": ");
+        say_test(text, size, d, false);
+        if (d->token >= 0)
+            esp_say(text, size,
+                    again ? "; then the target drew the same token" : "; next is %s", quoted);
+        break;
+    case ESP_DECISION_MISS:
+        if (again)
+            esp_say(text, size, " without a test; then the target drew the same token");
+        else
+            say_miss(text, size, d, quoted);
+        break;
+    }
 }
 
-static void explain_rejected(char *text, size_t size, const struct esp_iteration *it, int node,
+/* What the verifier made of a node. */
+static void explain_decision(char *text, size_t size, const struct esp_iteration *it, int node,
                              const struct esp_tokens *tokens)
 {
     const struct esp_node *n = &it->tree.nodes[node];
-    int32_t chosen = esp_target_choice(it, n->parent);
-    char quoted[48] = "another token", u[16], a[16];
-    if (chosen >= 0)
-        esp_quote_token(quoted, tokens, chosen);
-    if (is_greedy(it))
-        snprintf(text, size, "rejected: the target's first choice is %s", quoted);
-    else if (isfinite(n->u) && isfinite(n->acceptance))
-        snprintf(text, size,
-                 "rejected: the random number %s (u) is above its chance of %s; next is %s",
-                 esp_probability_exact(u, n->u), esp_probability_exact(a, n->acceptance),
-                 quoted);
-    else if (isfinite(n->branching))
-        snprintf(text, size,
-                 "rejected: the target drew %s at random; the chance of this one was %s",
-                 quoted, esp_probability_exact(a, n->branching));
+    struct esp_decision d;
+    char quoted[48] = "";
+    esp_decision_of(&d, it, node);
+    if (d.node >= 0)
+        esp_quote_token(quoted, tokens, it->tree.nodes[d.node].token);
+    if (n->verdict == ESP_ACCEPTED)
+        explain_accepted(text, size, it, &d, tokens);
+    else if (n->verdict == ESP_REJECTED)
+        explain_rejected(text, size, n, &d, tokens);
+    else if (d.kind == ESP_DECISION_ANCESTOR)
+        esp_say(text, size, "not reached: %s above it was not accepted", quoted);
+    else if (d.kind == ESP_DECISION_SIBLING)
+        esp_say(text, size, "not tested: %s was accepted", quoted);
     else
-        snprintf(text, size, "rejected: the target drew %s at random", quoted);
+        esp_say(text, size, "not reached by the verifier");
+}
+
+static void explain_root(char *text, size_t size, const struct esp_node *root)
+{
+    esp_say(text, size, "committed: the last token of the text");
+    if (root->reason == ESP_REASON_PLAIN)
+        esp_say(text, size, ". Drafting does not pay now");
+    else if (root->reason == ESP_REASON_RETRIEVED)
+        esp_say(text, size,
+                ". The tree is what followed the same words before; the draft model was not "
+                "asked");
+    else
+        esp_say(text, size, ", where this tree starts");
+}
+
+static void explain_cut(char *text, size_t size, const struct esp_iteration *it, int node)
+{
+    const struct esp_node *n = &it->tree.nodes[node];
+    const double path = esp_path_probability(it, node);
+    char p[16], why[128];
+    if (explain_price(why, sizeof why, it, n)) {
+        esp_say(text, size, "not drafted: %s", why);
+        return;
+    }
+    esp_say(text, size, "cut before the target saw it%s%s", n->reason ? ": " : "",
+            esp_reason_text(n->reason));
+    if (isfinite(path))
+        esp_say(text, size, "; its path has %s (P)", esp_probability_exact(p, path));
 }
 
 void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, int stages,
                       int node, const struct esp_tokens *tokens)
 {
     const struct esp_node *n = &it->tree.nodes[node];
-    char p[16], u[16], a[16], why[128];
-    if (node == 0 && n->reason == ESP_REASON_PLAIN)
-        snprintf(text, size,
-                 "committed: the last token of the text. Drafting does not pay now");
-    else if (node == 0 && n->reason == ESP_REASON_RETRIEVED)
-        snprintf(text, size,
-                 "committed: the last token of the text. The tree is what followed the same "
-                 "words before; the draft model was not asked");
-    else if (node == 0)
-        snprintf(text, size, "committed: the last token of the text, where this tree starts");
-    else if (n->verdict == ESP_CUT && explain_price(why, sizeof why, it, n))
-        snprintf(text, size, "not drafted: %s", why);
+    const bool copied = esp_is_copied(it, node);
+    char source[64];
+    text[0] = '\0';
+    if (node == 0)
+        explain_root(text, size, n);
     else if (n->verdict == ESP_CUT)
-        snprintf(text, size, "cut before the target saw it%s%s; its path has %s (P)",
-                 n->reason ? ": " : "", esp_reason_text(n->reason),
-                 esp_probability_exact(p, exp(n->cumulative_log_q)));
+        explain_cut(text, size, it, node);
     else if (stages <= ESP_STAGE_SELECT)
-        snprintf(text, size, "drafted: no decision yet");
-    else if (n->verdict == ESP_REJECTED)
-        explain_rejected(text, size, it, node, tokens);
-    else if (n->verdict != ESP_ACCEPTED)
-        explain_unvisited(text, size, it, node, tokens);
-    else if (is_greedy(it))
-        snprintf(text, size, "accepted: it is the target's first choice");
-    else if (isfinite(n->u) && isfinite(n->acceptance))
-        snprintf(text, size, "accepted: the random number %s (u) is below its chance of %s",
-                 esp_probability_exact(u, n->u), esp_probability_exact(a, n->acceptance));
+        esp_say(text, size, "%sno decision yet", copied ? "" : "drafted: ");
     else
-        snprintf(text, size, "accepted: the target drew this token at random");
+        explain_decision(text, size, it, node, tokens);
+    if (copied)
+        esp_say(text, size, "; %s", esp_copied_text(source, it, node));
 }
 
 int esp_telling_node(const struct esp_iteration *it)
@@ -294,40 +356,74 @@ static void say_choice(char *text, size_t size, const struct esp_iteration *it)
     esp_say(text, size, ".");
 }
 
+static int count_copied(const struct esp_iteration *it)
+{
+    int count = 0;
+    for (int i = 1; i < it->tree.count; i++)
+        count += esp_is_copied(it, i);
+    return count;
+}
+
+static void say_drafted(char *text, size_t size, const struct esp_iteration *it)
+{
+    const int nodes = it->tree.count - 1, copied = count_copied(it);
+    if (nodes == 0)
+        esp_say(text, size, "Nothing is drafted%s%s.",
+                it->tree.nodes[0].reason == ESP_REASON_PLAIN ? ": it does not pay now" : "",
+                it->draft_passes > 0 ? ", though the draft model was asked" : "");
+    else if (copied == nodes)
+        esp_say(text, size,
+                "The tree is copied: %d node%s that followed the same words earlier in the "
+                "text.%s",
+                nodes, plural(nodes),
+                it->draft_passes == 0 ? " The draft model was not asked." : "");
+    else
+        esp_say(text, size, "The tree is drafted: %d node%s in %d pass%s of the draft model.",
+                nodes, plural(nodes), it->draft_passes, it->draft_passes == 1 ? "" : "es");
+    if (copied > 0 && copied < nodes)
+        esp_say(text, size, " %d of them %s copied from the text instead.", copied,
+                copied == 1 ? "is" : "are");
+}
+
+/* An example of what was cut, with its probability and the reason. */
+static void say_cut(char *text, size_t size, const struct esp_iteration *it, int cut,
+                    int example, const struct esp_tokens *tokens)
+{
+    const struct esp_node *n = &it->tree.nodes[example];
+    const double path = esp_path_probability(it, example);
+    char quoted[48], why[128];
+    esp_quote_token(quoted, tokens, n->token);
+    esp_say(text, size, " %d %s cut before the target sees %s", cut, cut == 1 ? "is" : "are",
+            cut == 1 ? "it" : "them");
+    if (isfinite(path))
+        esp_say(text, size, ": the path to %s, for one, is %.2g %% likely (P)", quoted,
+                100 * path);
+    else
+        esp_say(text, size, ": %s, for one", quoted);
+    if (explain_price(why, sizeof why, it, n))
+        esp_say(text, size, " (%s)", why);
+    else if (n->reason)
+        esp_say(text, size, " (%s)", esp_reason_text(n->reason));
+    esp_say(text, size, ".");
+}
+
 static void explain_draft(char *text, size_t size, const struct esp_iteration *it,
                           const struct esp_tokens *tokens)
 {
     const struct esp_tree *tree = &it->tree;
     int cut = 0, example = 0;
-    char quoted[48];
     for (int i = 1; i < tree->count; i++) {
         if (tree->nodes[i].verdict != ESP_CUT)
             continue;
         cut++;
         example = i;
     }
-    esp_say(text, size, "The tree is drafted: %d node%s in %d pass%s of the draft model.",
-            tree->count - 1, plural(tree->count - 1), it->draft_passes,
-            it->draft_passes == 1 ? "" : "es");
+    say_drafted(text, size, it);
     say_choice(text, size, it);
-    if (cut == 0 && it->choice_count > 0)
-        return;
-    if (cut == 0) {
+    if (cut > 0)
+        say_cut(text, size, it, cut, example, tokens);
+    else if (it->choice_count == 0 && tree->count > 1)
         esp_say(text, size, " Nothing is cut.");
-        return;
-    }
-    const struct esp_node *n = &tree->nodes[example];
-    esp_say(
-        text, size,
-        " %d %s cut before the target sees %s: the path to %s, for one, is %.2g %% likely (P)",
-        cut, cut == 1 ? "is" : "are", cut == 1 ? "it" : "them",
-        esp_quote_token(quoted, tokens, n->token), 100 * exp(n->cumulative_log_q));
-    char why[128];
-    if (explain_price(why, sizeof why, it, n))
-        esp_say(text, size, " (%s)", why);
-    else if (n->reason)
-        esp_say(text, size, " (%s)", esp_reason_text(n->reason));
-    esp_say(text, size, ".");
 }
 
 static void explain_select(char *text, size_t size, const struct esp_iteration *it,
@@ -336,7 +432,9 @@ static void explain_select(char *text, size_t size, const struct esp_iteration *
     enum { MOST = 4 };
     char quoted[48];
     int length = it->path_length;
-    if (length == 0) {
+    if (it->tree.count < 2) {
+        esp_say(text, size, "Nothing was drafted.");
+    } else if (length == 0) {
         esp_say(text, size, "The target agrees with nothing that was drafted.");
     } else {
         esp_say(text, size, "The target agrees with");
@@ -352,12 +450,14 @@ static void explain_select(char *text, size_t size, const struct esp_iteration *
     }
     int stop = esp_telling_node(it);
     if (stop > 0 && it->tree.nodes[stop].verdict == ESP_REJECTED)
-        esp_say(text, size, " The draft's next guess was %s;",
+        esp_say(text, size,
+                esp_is_copied(it, stop) ? " The next copied token was %s;"
+                                        : " The draft's next guess was %s;",
                 esp_quote_token(quoted, tokens, it->tree.nodes[stop].token));
-    else
+    else if (it->tree.count > 1)
         esp_say(text, size, " There the tree ends;");
-    esp_say(text, size, " the target adds %s of its own%s.",
-            esp_quote_token(quoted, tokens, it->bonus),
+    esp_say(text, size, it->tree.count > 1 ? " the target" : " The target");
+    esp_say(text, size, " adds %s of its own%s.", esp_quote_token(quoted, tokens, it->bonus),
             esp_is_sampled(it) ? ", drawn at random" : "");
 }
 
@@ -370,8 +470,8 @@ static void explain_adapt(char *text, size_t size, const struct esp_iteration *i
     if (hope && got)
         esp_say(text, size, "%.2f tokens were expected, %.0f came. ", hope->after, got->after);
     if (it->deepest > 0)
-        esp_say(text, size, "%d of %d drafted levels were accepted.", it->path_length,
-                it->deepest);
+        esp_say(text, size, "%d of %d %s levels were accepted.", it->path_length, it->deepest,
+                count_copied(it) == it->tree.count - 1 ? "copied" : "drafted");
     for (int i = 0; i < it->gauge_count && i < ESP_MAX_GAUGES; i++) {
         const struct esp_gauge *g = &it->gauges[i];
         if (g->before == g->after || g == hope || g == got)

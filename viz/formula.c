@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "viz/chart.h"
+#include "viz/decision.h"
 
 /* The entry of the list of verifiers for "name" or "name:parameters". */
 static bool find_verifier(const char *verifier, struct esp_item *item)
@@ -102,13 +103,14 @@ static void fill(struct text *text, const char *template, const struct esp_tree 
     }
 }
 
-static void say_drawn(struct text *text, const struct esp_node *n)
+static void say_drawn(struct text *text, const struct esp_decision *d)
 {
-    bool whole = fabs(n->acceptance - n->p) < 1e-6;
-    say(text, whole ? "the token drawn from p is this one: p = "
-                    : "not tested, but drawn from what the rejected drafts left of p: its "
-                      "share there is ");
-    say_number(text, n->acceptance);
+    say(text, d->whole ? "the token drawn from p is this one: p = "
+                       : "drawn from what rejected drafts left of p: its share there is ");
+    say_number(text, d->chance);
+    say(text, "; u = ");
+    say_number(text, d->u);
+    say(text, " drew it");
 }
 
 /* Whether all numbers of the formula are known. Most are computed from the acceptance, which
@@ -123,18 +125,30 @@ static bool is_known(const char *numbers, double acceptance)
     return known;
 }
 
+/* `item`: of the verifier, or NULL. */
 static void say_tested(struct text *text, const struct esp_item *item,
                        const struct esp_tree *tree, int node)
 {
-    const double a = tree->nodes[node].acceptance;
+    const struct esp_node *n = &tree->nodes[node];
+    const double a = n->acceptance;
+    char chance[16], u[16];
+    esp_probabilities_apart(chance, a, u, n->u);
     say(text, "accepted with probability ");
-    say(text, item->formula);
-    if (is_known(item->numbers, a)) {
+    if (item) {
+        say(text, item->formula);
+        if (is_known(item->numbers, a)) {
+            say(text, " = ");
+            fill(text, item->numbers, tree, node);
+        }
         say(text, " = ");
-        fill(text, item->numbers, tree, node);
     }
-    say(text, " = ");
-    say_number(text, a);
+    say(text, chance);
+    say(text, ", u = ");
+    say(text, u);
+    if (item && item->where) {
+        say(text, "; ");
+        fill(text, item->where, tree, node);
+    }
 }
 
 void esp_formula_text(char *to, size_t size, const struct esp_iteration *it, int node)
@@ -142,28 +156,19 @@ void esp_formula_text(char *to, size_t size, const struct esp_iteration *it, int
     const struct esp_node *n = &it->tree.nodes[node];
     struct text text = {to, 0, size};
     struct esp_item item;
-    bool known = find_verifier(it->verifier, &item) && item.formula;
+    struct esp_decision decision;
+    const bool known = find_verifier(it->verifier, &item) && item.formula;
     to[0] = '\0';
+    esp_decision_of(&decision, it, node);
     if (node == 0 || !isfinite(n->acceptance))
         return;
     if (known && !isfinite(n->u)) { /* the verifier leaves nothing to chance */
         say(&text, n->verdict == ESP_ACCEPTED ? "accepted where " : "rejected unless ");
         say(&text, item.formula);
-        return;
-    }
-    if (n->drawn) {
-        say_drawn(&text, n);
-    } else if (known) {
-        say_tested(&text, &item, &it->tree, node);
+    } else if (decision.kind == ESP_DECISION_DRAW) {
+        say_drawn(&text, &decision);
     } else {
-        say(&text, "accepted with probability ");
-        say_number(&text, n->acceptance);
-    }
-    say(&text, ", u = ");
-    say_number(&text, n->u);
-    if (known && !n->drawn && item.where) {
-        say(&text, "; ");
-        fill(&text, item.where, &it->tree, node);
+        say_tested(&text, known ? &item : NULL, &it->tree, node);
     }
 }
 

@@ -12,68 +12,73 @@ static const struct entry {
     const char *symbol, *name, *meaning;
     const char *up, *down; /* what it changes when it rises and when it falls; or NULL */
     const char *goal;      /* symbol of the value it is steered to; or NULL */
+    int success; /* 1: it rises where drafts do well, -1: it falls; 0: they do not move it */
 } entries[] = {
     {"tauh", "upper confidence",
      "A node whose best guess is at least this likely gets the fewest children.",
      "fewer nodes count as sure, so trees get wider",
-     "more nodes count as sure, so trees get narrower", NULL},
+     "more nodes count as sure, so trees get narrower", NULL, -1},
     {"taul", "lower confidence",
      "A node whose best guess is less likely than this gets the most children.",
      "more nodes count as unsure, so trees get wider",
-     "fewer nodes count as unsure, so trees get narrower", NULL},
+     "fewer nodes count as unsure, so trees get narrower", NULL, 0},
     {"D0", "base depth", "Every path may be this deep; below, only likely ones go on.",
-     "trees may get deeper", "trees stay lower", NULL},
+     "trees may get deeper", "trees get less deep", NULL, 1},
     {"rhodeep", "deepening bound", "A path at least this likely goes on below the base depth.",
-     "fewer paths go deep", "more paths go deep", NULL},
+     "fewer paths go deep", "more paths go deep", NULL, -1},
     {"rhostop", "stopping bound", "A path less likely than this is not continued.",
-     "paths stop earlier", "paths go on longer", NULL},
-    {"tau", "pruning bound", "A path less likely than this is cut before the target sees it.",
-     "more nodes are cut", "fewer nodes are cut", NULL},
+     "paths stop earlier", "paths go on longer", NULL, -1},
+    {"tau", "pruning bound", "A path less likely than this is cut, or goes no further.",
+     "more paths are pruned", "fewer paths are pruned", NULL, -1},
     {"acceptance", "accepted share", "How much of the drafted depth was accepted of late.",
-     NULL, NULL, "target"},
-    {"target", "goal", "The accepted share that the controller steers for.", NULL, NULL, NULL},
+     NULL, NULL, "target", 0},
+    {"target", "goal", "The accepted share that the controller steers for.", NULL, NULL, NULL,
+     0},
     {"reached", "reached share", "How many accepted paths of late reached the deepest layer.",
-     NULL, NULL, "price"},
+     NULL, NULL, "price", 0},
     {"row", "cost of a row", "What one more node costs the target, in tokens.", NULL, NULL,
-     NULL},
+     NULL, 0},
     {"layer", "cost of a pass", "What one more pass of the draft costs, in tokens.", NULL, NULL,
-     NULL},
-    {"expected", "expected tokens", "What the drafter expects of this tree.", NULL, NULL, NULL},
-    {"obtained", "obtained tokens", "What the tree gave.", NULL, NULL, "expected"},
+     NULL, 0},
+    {"expected", "expected tokens", "What the drafter expects of this tree.", NULL, NULL, NULL,
+     0},
+    {"obtained", "obtained tokens", "What the tree gave.", NULL, NULL, "expected", 0},
     {"account", "savings",
      "Plain decoding steps that trees have saved; a tree may cost no more than that.", NULL,
-     NULL, NULL},
+     NULL, NULL, 0},
     {"wait", "wait", "Tokens that are decoded plainly before a draft is tried again.", NULL,
-     NULL, NULL},
+     NULL, NULL, 0},
     {"match", "longest match", "Tokens of the text's end that were found earlier in it.", NULL,
-     NULL, NULL},
-    {"retrieved", "copied length", "Accepted tokens per copied passage.", NULL, NULL, NULL},
+     NULL, NULL, 0},
+    {"retrieved", "copied length", "Accepted tokens per copied passage.", NULL, NULL, NULL, 0},
     {"model", "drafted length", "Accepted tokens per tree of the draft model.", NULL, NULL,
-     NULL},
+     NULL, 0},
     {"K", "chain length", "Tokens that the next chain has.", "the next chain is longer",
-     "the next chain is shorter", NULL},
+     "the next chain is shorter", NULL, 1},
+    {"L1", "stem length", "Tokens of this tree before its paths part.", NULL, NULL, NULL, 0},
+    {"L2", "branch length", "Tokens of each path behind the stem.", NULL, NULL, NULL, 0},
     {"threshold", "threshold", "A node is drafted where it is accepted at least this likely.",
-     "fewer nodes are drafted", "more nodes are drafted", NULL},
-    {"r1", "first child", "How often a first child was accepted.", NULL, NULL, NULL},
-    {"r2", "second child", "How often a second child was accepted.", NULL, NULL, NULL},
-    {"r3", "third child", "How often a third child was accepted.", NULL, NULL, NULL},
-    {"r4", "fourth child", "How often a fourth child was accepted.", NULL, NULL, NULL},
+     "fewer nodes are drafted", "more nodes are drafted", NULL, 0},
+    {"r1", "first child", "How often a first child was accepted.", NULL, NULL, NULL, 0},
+    {"r2", "second child", "How often a second child was accepted.", NULL, NULL, NULL, 0},
+    {"r3", "third child", "How often a third child was accepted.", NULL, NULL, NULL, 0},
+    {"r4", "fourth child", "How often a fourth child was accepted.", NULL, NULL, NULL, 0},
     {"draft_temp", "draft temperature",
      "The draft's probabilities are taken at this temperature, so that they mean what they "
      "say.",
-     NULL, NULL, NULL},
+     NULL, NULL, NULL, 0},
     {"error_raw", "error as drafted", "How far the draft's own probabilities are off.", NULL,
-     NULL, NULL},
+     NULL, NULL, 0},
     {"error", "error as corrected", "How far they are off at the draft temperature.", NULL,
-     NULL, NULL},
+     NULL, NULL, 0},
 };
 
 static const struct entry price_of_layer = {
-    "price", "goal", "The share of paths that must reach a layer for it to pay.",
-    NULL,    NULL,   NULL};
+    .name = "goal", .meaning = "The share of paths that must reach a layer for it to pay."};
 static const struct entry price_of_time = {
-    "price", "price of time", "Tokens per second of late: what a second is worth.", NULL, NULL,
-    NULL};
+    .name = "price of time", .meaning = "Tokens per second of late: what a second is worth."};
+static const struct entry paths_of_shape = {.name = "paths",
+                                            .meaning = "Paths of this tree behind its stem."};
 
 static const struct entry *find(const char *symbol)
 {
@@ -91,11 +96,13 @@ static const struct esp_gauge *value_of(const struct esp_iteration *it, const ch
     return NULL;
 }
 
-/* Two drafters have a price, and mean different things by it. */
+/* Two drafters have a price, and two a K, and mean different things by it. */
 static const struct entry *entry_of(const struct esp_iteration *it, const char *symbol)
 {
     if (strcmp(symbol, "price") == 0)
         return value_of(it, "reached") ? &price_of_layer : &price_of_time;
+    if (strcmp(symbol, "K") == 0 && value_of(it, "L1"))
+        return &paths_of_shape;
     return find(symbol);
 }
 
@@ -122,6 +129,15 @@ const char *esp_gauge_meaning(const struct esp_iteration *it, const char *symbol
     return entry ? entry->meaning : "";
 }
 
+const char *esp_gauge_owner(const struct esp_iteration *it, const char *symbol)
+{
+    static const char *const of_session[] = {"draft_temp", "error_raw", "error"};
+    for (size_t i = 0; i < sizeof of_session / sizeof *of_session; i++)
+        if (strcmp(of_session[i], symbol) == 0)
+            return "";
+    return it->drafter ? it->drafter : "";
+}
+
 const struct esp_gauge *esp_gauge_goal(const struct esp_iteration *it, const char *symbol)
 {
     const struct entry *entry = entry_of(it, symbol);
@@ -129,23 +145,40 @@ const struct esp_gauge *esp_gauge_goal(const struct esp_iteration *it, const cha
 }
 
 /* ", as the accepted share .74 is above the goal .70": of a controller that steers for one. */
-static void say_cause(char *text, size_t size, const struct esp_iteration *it)
+static void say_share(char *text, size_t size, const struct esp_iteration *it, int direction)
 {
-    static const char *const steered[] = {"acceptance", "reached"};
+    const struct esp_gauge *share = value_of(it, "acceptance");
+    const struct esp_gauge *goal = share ? esp_gauge_goal(it, "acceptance") : NULL;
     char a[16], b[16];
-    for (int i = 0; i < 2; i++) {
-        const struct esp_gauge *share = value_of(it, steered[i]);
-        const struct esp_gauge *goal = share ? esp_gauge_goal(it, steered[i]) : NULL;
-        if (!goal || !isfinite(share->after))
-            continue;
-        esp_say(text, size, ", as the %s %s is %s the goal %s", esp_gauge_name(it, steered[i]),
-                esp_number(a, share->after, 2),
-                share->after > goal->after   ? "above"
-                : share->after < goal->after ? "below"
-                                             : "at",
-                esp_number(b, goal->after, 2));
+    if (!goal || !((share->after - goal->after) * direction > 0))
         return;
-    }
+    esp_probabilities_apart(a, share->after, b, goal->after);
+    esp_say(text, size, ", as the %s %s is %s the goal %s", esp_gauge_name(it, "acceptance"), a,
+            direction > 0 ? "above" : "below", b);
+}
+
+/* Where every tree moves the value: whether all its levels were accepted. */
+static void say_levels(char *text, size_t size, const struct esp_iteration *it, int direction)
+{
+    if (direction > 0 && it->path_length == it->deepest)
+        esp_say(text, size, ", as %s%d drafted level%s accepted",
+                it->deepest == 1 ? "" : "all ", it->deepest,
+                it->deepest == 1 ? " was" : "s were");
+    else if (direction < 0 && it->path_length < it->deepest)
+        esp_say(text, size, ", as %d of %d drafted level%s accepted", it->path_length,
+                it->deepest, it->deepest == 1 ? " was" : "s were");
+}
+
+/* Writes why a value moved. The values that the drafter shows tell which rule ran: dynatree
+ * shows a reached share with history=price, and an accepted share otherwise. `direction` is 1
+ * if the value moved as it does when drafts are accepted, else -1. Writes nothing for values of
+ * a recording that fit no rule. */
+static void say_cause(char *text, size_t size, const struct esp_iteration *it, int direction)
+{
+    if (value_of(it, "acceptance"))
+        say_share(text, size, it, direction);
+    else
+        say_levels(text, size, it, direction);
 }
 
 void esp_gauge_why(char *text, size_t size, const struct esp_iteration *it, int gauge)
@@ -158,7 +191,8 @@ void esp_gauge_why(char *text, size_t size, const struct esp_iteration *it, int 
         return;
     esp_say(text, size, "It %s", up ? "rose" : "fell");
     if (entry && entry->up) {
-        say_cause(text, size, it);
+        if (entry->success)
+            say_cause(text, size, it, up ? entry->success : -entry->success);
         esp_say(text, size, ": %s", up ? entry->up : entry->down);
     }
     esp_say(text, size, ".");

@@ -1,47 +1,11 @@
 /* mask_view.c - draws the ancestor relation of a flattened tree; see mask_view.h. */
 #include "viz/mask_view.h"
 
-#include <stdlib.h>
 #include <utf8proc.h>
 
-/* The mask as bits, one byte each: rows x rows. */
-struct mask {
-    int rows;
-    bool *sees; /* (rows, rows) */
-};
+#include "viz/mask.h"
 
-static bool open_mask(struct mask *mask, const struct esp_tree *tree)
-{
-    int rows = mask->rows = tree->verified;
-    int *row_of = calloc((size_t)tree->count, sizeof *row_of);
-    mask->sees = calloc((size_t)rows * (size_t)rows, sizeof *mask->sees);
-    if (!row_of || !mask->sees) {
-        free(row_of);
-        free(mask->sees);
-        return false;
-    }
-    for (int i = 0; i < rows; i++) {
-        int parent = tree->nodes[tree->order[i]].parent;
-        bool *row = mask->sees + (size_t)i * (size_t)rows;
-        row_of[tree->order[i]] = i;
-        row[i] = true;
-        if (parent < 0)
-            continue;
-        const bool *above = mask->sees + (size_t)row_of[parent] * (size_t)rows;
-        for (int j = 0; j < i; j++)
-            row[j] = above[j];
-    }
-    free(row_of);
-    return true;
-}
-
-static bool sees(const struct mask *mask, int i, int j)
-{
-    return i < mask->rows && j < mask->rows &&
-           mask->sees[(size_t)i * (size_t)mask->rows + (size_t)j];
-}
-
-static void draw_labelled(struct esp_canvas *canvas, const struct mask *mask, int label,
+static void draw_labelled(struct esp_canvas *canvas, const struct esp_mask *mask, int label,
                           const struct esp_iteration *it, const struct esp_tokens *tokens,
                           int node)
 {
@@ -51,7 +15,7 @@ static void draw_labelled(struct esp_canvas *canvas, const struct mask *mask, in
         esp_draw_token(canvas, 0, i, label, at == node ? ESP_STYLE_KEY : ESP_STYLE_LABEL,
                        tokens, it->tree.nodes[at].token);
         for (int j = 0; j < mask->rows; j++) {
-            bool seen = sees(mask, i, j);
+            bool seen = esp_mask_sees(mask, i, j);
             esp_draw_repeat(canvas, label + 2 + 2 * j, i, seen ? 2 : 1,
                             seen ? i == j ? ESP_STYLE_BAR_VERIFY : ESP_STYLE_BAR_DRAFT
                                  : ESP_STYLE_EDGE,
@@ -60,18 +24,18 @@ static void draw_labelled(struct esp_canvas *canvas, const struct mask *mask, in
     }
 }
 
-static void draw_blocks(struct esp_canvas *canvas, const struct mask *mask)
+static void draw_blocks(struct esp_canvas *canvas, const struct esp_mask *mask)
 {
     for (int y = 0; 2 * y < mask->rows; y++)
         for (int x = 0; x < mask->rows; x++) {
-            int half = sees(mask, 2 * y, x) + 2 * sees(mask, 2 * y + 1, x);
+            int half = esp_mask_sees(mask, 2 * y, x) + 2 * esp_mask_sees(mask, 2 * y + 1, x);
             if (half)
                 esp_draw_repeat(canvas, x, y, 1, ESP_STYLE_BAR_DRAFT,
                                 canvas->glyphs->halves[half]);
         }
 }
 
-static void draw_braille(struct esp_canvas *canvas, const struct mask *mask)
+static void draw_braille(struct esp_canvas *canvas, const struct esp_mask *mask)
 {
     static const int bits[4][2] = {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
     for (int y = 0; 4 * y < mask->rows; y++)
@@ -80,7 +44,7 @@ static void draw_braille(struct esp_canvas *canvas, const struct mask *mask)
             int pattern = 0;
             for (int dy = 0; dy < 4; dy++)
                 for (int dx = 0; dx < 2; dx++)
-                    if (sees(mask, 4 * y + dy, 2 * x + dx))
+                    if (esp_mask_sees(mask, 4 * y + dy, 2 * x + dx))
                         pattern |= bits[dy][dx];
             utf8proc_encode_char(0x2800 + pattern, text);
             if (pattern)
@@ -88,18 +52,20 @@ static void draw_braille(struct esp_canvas *canvas, const struct mask *mask)
         }
 }
 
-static void draw_characters(struct esp_canvas *canvas, const struct mask *mask)
+static void draw_characters(struct esp_canvas *canvas, const struct esp_mask *mask)
 {
     for (int y = 0; y < mask->rows && y < canvas->view.rect.height; y++)
         for (int x = 0; x < mask->rows && x < canvas->view.rect.width; x++)
-            esp_draw_repeat(
-                canvas, x, y, 1, sees(mask, y, x) ? ESP_STYLE_BAR_DRAFT : ESP_STYLE_EDGE,
-                sees(mask, y, x) ? canvas->glyphs->eighths[8] : canvas->glyphs->dot);
+            esp_draw_repeat(canvas, x, y, 1,
+                            esp_mask_sees(mask, y, x) ? ESP_STYLE_BAR_DRAFT : ESP_STYLE_EDGE,
+                            esp_mask_sees(mask, y, x) ? canvas->glyphs->eighths[8]
+                                                      : canvas->glyphs->dot);
 }
 
 /* Says how much of the mask is shown, where only `height` rows and `width` columns of it fit.
  */
-static void note_rest(struct esp_canvas *canvas, const struct mask *mask, int height, int width)
+static void note_rest(struct esp_canvas *canvas, const struct esp_mask *mask, int height,
+                      int width)
 {
     char text[64];
     if (mask->rows <= height && mask->rows <= width)
@@ -115,10 +81,10 @@ void esp_mask_draw(struct esp_canvas *canvas, const struct esp_iteration *it,
                    const struct esp_tokens *tokens, int node)
 {
     enum { LABEL = 12 };
-    struct mask mask;
+    struct esp_mask mask;
     int rows = it->tree.verified, width = canvas->view.rect.width;
     int height = canvas->view.rect.height;
-    if (rows < 1 || !it->tree.order || !open_mask(&mask, &it->tree))
+    if (!esp_mask_open(&mask, &it->tree))
         return;
     if (rows <= height && LABEL + 2 + 2 * rows <= width) {
         draw_labelled(canvas, &mask, LABEL, it, tokens, node);
@@ -131,5 +97,5 @@ void esp_mask_draw(struct esp_canvas *canvas, const struct esp_iteration *it,
         draw_braille(canvas, &mask);
         note_rest(canvas, &mask, 4 * height, 2 * width);
     }
-    free(mask.sees);
+    esp_mask_close(&mask);
 }

@@ -8,7 +8,13 @@
 struct esp_plot_series {
     const char *label;
     int count;
-    const double *x, *y; /* (count) a point whose y is NaN is left out */
+    /* (count) A point whose y is NaN is left out; one whose x is NaN holds for all x and is a
+     * level line. */
+    const double *x, *y;
+    /* (count) how far values scatter around each y, as a bar up and down; 0 or NaN: no bar.
+     * NULL: no bars. */
+    const double *error;
+    bool reference; /* what the others are compared with: drawn apart, without marks */
 };
 
 struct esp_plot {
@@ -18,6 +24,7 @@ struct esp_plot {
     int name_count;
     const struct esp_plot_series *series; /* (series_count) */
     int series_count;
+    const char *error_label; /* what error bars are */
 };
 
 /* Writes one self-contained SVG document, dark on white. Texts may hold anything. */

@@ -39,24 +39,33 @@ static bool is_variation(utf8proc_int32_t c)
     return c >= 0xfe00 && c <= 0xfe0f;
 }
 
-static size_t stand_in(struct esp_safe_unit *shown, size_t taken, const char *format,
-                       unsigned value)
+static size_t stand_in(struct esp_safe_unit *shown, size_t taken, const char *text)
 {
-    shown->width = snprintf(shown->text, sizeof shown->text, format, value);
+    strcpy(shown->text, text);
+    shown->width = (int)strlen(text);
     shown->stand_in = true;
     return taken;
+}
+
+/* "<U+202E>": a prefix, and a number of at least as many hexadecimal digits. */
+static size_t number(struct esp_safe_unit *shown, size_t taken, const char *prefix, int digits,
+                     unsigned value)
+{
+    char text[sizeof shown->text];
+    char *at = stpcpy(text, prefix);
+    while (digits < 8 && value >> 4 * digits)
+        digits++;
+    while (digits-- > 0)
+        *at++ = "0123456789ABCDEF"[value >> 4 * digits & 15];
+    strcpy(at, ">");
+    return stand_in(shown, taken, text);
 }
 
 static size_t control(struct esp_safe_unit *shown, char c, int flags)
 {
     const char *escape = c == '\n' ? "\\n" : c == '\t' ? "\\t" : c == '\r' ? "\\r" : NULL;
-    if (escape && (flags & ESP_SAFE_QUOTED)) {
-        strcpy(shown->text, escape);
-        shown->width = 2;
-        shown->stand_in = true;
-        return 1;
-    }
-    return stand_in(shown, 1, "^%c", (unsigned)(c ^ 0x40));
+    const char caret[] = {'^', (char)(c ^ 0x40), '\0'};
+    return stand_in(shown, 1, escape && (flags & ESP_SAFE_ESCAPED) ? escape : caret);
 }
 
 /* Appends the combining marks that follow; returns the bytes they take. */
@@ -90,8 +99,10 @@ size_t esp_safe_next(const char *bytes, size_t length, int flags, struct esp_saf
     unsigned char first = (unsigned char)*bytes;
     if (first < 0x20 || first == 0x7f)
         return control(shown, *bytes, flags);
-    if (first == '\\' && (flags & ESP_SAFE_QUOTED))
-        return stand_in(shown, 1, "\\%c", '\\');
+    if (first == '\\' && (flags & ESP_SAFE_ESCAPED))
+        return stand_in(shown, 1, "\\\\");
+    if (first == '"' && (flags & ESP_SAFE_QUOTED) == ESP_SAFE_QUOTED)
+        return stand_in(shown, 1, "\\\"");
     if (first < 0x80) {
         shown->text[0] = *bytes;
         shown->width = 1;
@@ -103,9 +114,9 @@ size_t esp_safe_next(const char *bytes, size_t length, int flags, struct esp_saf
     utf8proc_ssize_t n =
         utf8proc_iterate((const utf8proc_uint8_t *)bytes, (utf8proc_ssize_t)length, &c);
     if (n < 1)
-        return stand_in(shown, 1, "<%02X>", first);
+        return number(shown, 1, "<", 2, first);
     if (!is_shown(c) || is_variation(c) || (flags & ESP_SAFE_ASCII))
-        return stand_in(shown, (size_t)n, "<U+%04X>", (unsigned)c);
+        return number(shown, (size_t)n, "<U+", 4, (unsigned)c);
     shown->width = utf8proc_charwidth(c);
     if (shown->width == 0) {
         memcpy(shown->text, "\u25cc", 3);
@@ -144,33 +155,52 @@ void esp_safe_write(FILE *file, const char *bytes, size_t length)
     }
 }
 
+static void write_units(FILE *file, const char *bytes, size_t length)
+{
+    struct esp_safe_unit shown;
+    for (size_t i = 0; i < length;) {
+        i += esp_safe_next(bytes + i, length - i, 0, &shown);
+        fputs(shown.text, file);
+    }
+}
+
+/* The text is made twice, the second time of a format with other bytes for its newlines and
+ * tabs: where the two differ stand those of the format, and all others are of arguments. */
 void esp_safe_print(FILE *file, const char *format, ...)
 {
-    char *text = NULL;
-    va_list args;
+    char *marked = strdup(format), *text = NULL, *other = NULL;
+    va_list args, again;
+    for (char *c = marked; c && *c; c++)
+        *c = *c == '\n' || *c == '\t' ? '\a' : *c;
     va_start(args, format);
-    int length = vasprintf(&text, format, args);
+    va_copy(again, args);
+    int length = marked ? vasprintf(&text, format, args) : -1;
+    const bool made = length >= 0 && vasprintf(&other, marked, again) == length;
+    va_end(again);
     va_end(args);
-    if (length < 0)
-        return; /* no memory for a line */
-    esp_safe_write(file, text, (size_t)length);
-    free(text);
+    for (int i = 0, start = 0; made && i <= length; i++)
+        if (i == length || text[i] != other[i]) {
+            write_units(file, text + start, (size_t)(i - start));
+            if (i < length)
+                putc(text[i], file);
+            start = i + 1;
+        }
+    if (length >= 0)
+        free(text);
+    if (made)
+        free(other);
+    free(marked);
 }
 
 void esp_complain(const char *format, ...)
 {
     char sentence[4096];
-    struct esp_safe_unit shown;
     va_list args;
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
     fputs("espalier: ", stderr);
-    size_t length = strlen(sentence);
-    for (size_t i = 0; i < length;) {
-        i += esp_safe_next(sentence + i, length - i, 0, &shown);
-        fputs(shown.text, stderr);
-    }
+    write_units(stderr, sentence, strlen(sentence));
     fputc('\n', stderr);
 }
 

@@ -6,7 +6,8 @@
  * a visible stand-in:
  *
  *     C0 controls, DEL             ^A ^[ ^?
- *     newline, tab, return, \      \n \t \r \\      only inside quotes (ESP_SAFE_QUOTED)
+ *     newline, tab, return, \      \n \t \r \\      only with ESP_SAFE_ESCAPED
+ *     "                            \"               only inside quotes (ESP_SAFE_QUOTED)
  *     C1, format, bidirectional,
  *     zero-width, unassigned       <U+202E>
  *     bytes that are not UTF-8     <E2>
@@ -19,7 +20,11 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum { ESP_SAFE_QUOTED = 1, ESP_SAFE_ASCII = 2 };
+enum {
+    ESP_SAFE_ESCAPED = 1, /* in one line */
+    ESP_SAFE_ASCII = 2,
+    ESP_SAFE_QUOTED = ESP_SAFE_ESCAPED | 4, /* in one line between double quotes */
+};
 
 /* One unit of text to show: a character with its combining marks (width 1 or 2), or an ASCII
  * stand-in (width = its length). Safe to write to a terminal. */
@@ -29,7 +34,8 @@ struct esp_safe_unit {
     bool stand_in;
 };
 
-/* Takes the next unit off `bytes`; returns how many bytes it took (0 only if length is 0). */
+/* Takes the next unit off `bytes`; returns how many bytes it took (0 only if length is 0).
+ * Async-signal-safe. */
 size_t esp_safe_next(const char *bytes, size_t length, int flags, struct esp_safe_unit *shown);
 
 /* Columns that the bytes take. */
@@ -37,7 +43,8 @@ int esp_safe_width(const char *bytes, size_t length, int flags);
 
 /* Writes text of several lines: newlines and tabs stay as they are. */
 void esp_safe_write(FILE *file, const char *bytes, size_t length);
-/* As printf(), but what it writes is safe whatever the strings hold. */
+/* As printf(), but what it writes is safe whatever the strings hold: a newline or tab of theirs
+ * gets its stand-in, too, and begins no line. Nothing is written without memory for it. */
 void esp_safe_print(FILE *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Writes JSON that means the same and that a terminal can only show: what has a stand-in above

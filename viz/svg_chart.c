@@ -1,6 +1,7 @@
-/* svg_chart.c - draws a course as SVG; see svg_chart.h.
+/* svg_chart.c - draws a course as a chart; see svg_chart.h.
  *
- * Lengths are in points; a chart of any shape has the area of one of 960 x 540. Texts are
+ * Lengths are in points; a chart of any shape has the area of one of 960 x 540, more if it has
+ * many panels. Texts are
  * placed by their ends and by generous estimates of their widths, for the program that shows
  * them may have another font.
  */
@@ -15,9 +16,15 @@
 #include "kernels/status.h"
 #include "viz/chart.h"
 #include "viz/colours.h"
-#include "viz/safe.h"
 
-enum { AREA = 960 * 540, EDGE = 30, TITLE = 20, LINE = 13, SMALL = 11, MOST_PANELS = 8 };
+enum {
+    AREA = 960 * 540,
+    EDGE = 30,
+    TITLE = 20,
+    LINE = 13,
+    SMALL = 11,
+    PANELS = 8 /* of that area */
+};
 enum { MOST_POINTS = 1000, MOST_COLUMNS = 200 };
 
 static const char *const names[] = {
@@ -26,8 +33,8 @@ static const char *const names[] = {
 #undef X
 };
 
-struct drawing {
-    FILE *file;
+struct chart {
+    struct esp_drawing *file;
     const struct esp_course *course;
     const struct esp_svg_chart_options *options;
     const struct esp_colours *colours;
@@ -54,50 +61,47 @@ const char *esp_svg_chart_name(int kind)
 
 /* ------------------------------------------------------------------ parts */
 
-/* A line of text whose start ("start"), middle or end is at x. */
-static void draw_text(struct drawing *d, double x, double y, int size, const char *anchor,
+static void draw_text(struct chart *d, double x, double y, int size, int anchor,
                       const char *colour, bool bold, const char *text)
 {
-    fprintf(d->file,
-            "<text x=\"%.1f\" y=\"%.1f\" font-size=\"%d\" text-anchor=\"%s\" fill=\"%s\"%s>", x,
-            y, size, anchor, colour, bold ? " font-weight=\"bold\"" : "");
-    esp_safe_xml(d->file, text, ESP_SAFE_QUOTED);
-    fputs("</text>\n", d->file);
+    esp_drawing_text(d->file, x, y, size, anchor, bold ? ESP_TEXT_BOLD : 0, colour, text);
 }
 
-static void draw_line(struct drawing *d, double x1, double y1, double x2, double y2,
+static void draw_line(struct chart *d, double x1, double y1, double x2, double y2,
                       const char *colour)
 {
-    fprintf(
-        d->file,
-        "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"%s\" stroke-width=\"1\" fill=\"none\"/>\n",
-        x1, y1, x2, y2, colour);
+    esp_drawing_line(d->file, &(struct esp_pen){.stroke = colour}, x1, y1, x2, y2);
 }
 
-static void draw_rect(struct drawing *d, struct box box, const char *fill)
+static void draw_rect(struct chart *d, struct box box, const char *fill)
 {
-    fprintf(d->file,
-            "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"/>\n", box.x,
-            box.y, box.width, box.height, fill);
+    esp_drawing_rect(d->file, &(struct esp_pen){.fill = fill}, box.x, box.y, box.width,
+                     box.height, 0);
 }
 
-/* About how wide a text is. */
+/* A share of all iterations. */
+static void draw_ring(struct chart *d, double x, double y)
+{
+    const struct esp_pen ring = {d->colours->background, d->colours->accepted, 2, NULL, NULL};
+    esp_drawing_circle(d->file, &ring, x, y, 6);
+}
+
 static double width_of(const char *text, int size)
 {
-    return 0.62 * size * esp_safe_width(text, strlen(text), ESP_SAFE_QUOTED);
+    return esp_drawing_width(text, size, 0);
 }
 
 /* An entry of a legend: a swatch and a text. Returns where the next one may begin. */
-static double draw_entry(struct drawing *d, double x, double y, const char *colour,
+static double draw_entry(struct chart *d, double x, double y, const char *colour,
                          const char *text)
 {
     draw_rect(d, (struct box){x, y - 10, 12, 12}, colour);
-    draw_text(d, x + 18, y, LINE, "start", d->colours->label, false, text);
+    draw_text(d, x + 18, y, LINE, ESP_ANCHOR_START, d->colours->label, false, text);
     return x + 18 + width_of(text, LINE) + 20;
 }
 
 __attribute__((format(printf, 3, 4))) static void
-draw_caption(struct drawing *d, const char *title, const char *format, ...)
+draw_caption(struct chart *d, const char *title, const char *format, ...)
 {
     const struct esp_course *course = d->course;
     char text[768];
@@ -105,18 +109,18 @@ draw_caption(struct drawing *d, const char *title, const char *format, ...)
     if (d->options->caption == ESP_CAPTION_NONE)
         return;
     d->top += TITLE;
-    draw_text(d, EDGE, d->top, TITLE, "start", d->colours->text, true, title);
+    draw_text(d, EDGE, d->top, TITLE, ESP_ANCHOR_START, d->colours->text, true, title);
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     d->top += LINE + 7;
-    draw_text(d, EDGE, d->top, LINE, "start", d->colours->text, false, text);
+    draw_text(d, EDGE, d->top, LINE, ESP_ANCHOR_START, d->colours->text, false, text);
     if (d->options->caption == ESP_CAPTION_FULL) {
-        snprintf(text, sizeof text, "drafter %s, verifier %s%s%s", course->drafter,
-                 course->verifier, d->options->models && *d->options->models ? ", " : "",
+        snprintf(text, sizeof text, "drafter %s, verifier %s%s%s", course->drafters,
+                 course->verifiers, d->options->models && *d->options->models ? ", " : "",
                  d->options->models ? d->options->models : "");
         d->top += LINE + 5;
-        draw_text(d, EDGE, d->top, LINE, "start", d->colours->label, false, text);
+        draw_text(d, EDGE, d->top, LINE, ESP_ANCHOR_START, d->colours->label, false, text);
     }
     d->top += LINE;
 }
@@ -128,117 +132,142 @@ static double across(const struct esp_course *course, struct box box, int i)
 }
 
 /* The first and the last iteration below a chart. */
-static void draw_iterations(struct drawing *d, struct box box)
+static void draw_iterations(struct chart *d, struct box box)
 {
     const struct esp_course *course = d->course;
     const double y = box.y + box.height + SMALL + 4;
     char text[32];
     snprintf(text, sizeof text, "%d", course->points[0].index);
-    draw_text(d, box.x, y, SMALL, "start", d->colours->label, false, text);
-    draw_text(d, box.x + box.width / 2, y, SMALL, "middle", d->colours->label, false,
+    draw_text(d, box.x, y, SMALL, ESP_ANCHOR_START, d->colours->label, false, text);
+    draw_text(d, box.x + box.width / 2, y, SMALL, ESP_ANCHOR_MIDDLE, d->colours->label, false,
               "iteration");
     snprintf(text, sizeof text, "%d", course->points[course->count - 1].index);
-    draw_text(d, box.x + box.width, y, SMALL, "end", d->colours->label, false, text);
+    draw_text(d, box.x + box.width, y, SMALL, ESP_ANCHOR_END, d->colours->label, false, text);
 }
 
 /* ------------------------------------------------------------------ thresholds */
 
-static void widen(const struct esp_course *course, int gauge, double *least, double *most)
+static void widen(const struct esp_course *course, int gauge, struct esp_axis *axis)
 {
-    for (int i = 0; i < course->count; i++) {
-        const float value = course->gauges[gauge].values[i];
-        if (!isfinite(value))
-            continue;
-        *least = fmin(*least, (double)value);
-        *most = fmax(*most, (double)value);
-    }
+    for (int i = 0; gauge >= 0 && i < course->count; i++)
+        esp_axis_include(axis, (double)course->gauges[gauge].values[i]);
 }
 
-static void draw_course(struct drawing *d, struct box box, int gauge, double least, double most,
+/* Where a value was not there, the line has a gap. */
+static void draw_course(struct chart *d, struct box box, int gauge, const struct esp_axis *axis,
                         const char *colour, const char *dashes)
 {
     const struct esp_course *course = d->course;
+    const struct esp_pen pen = {.stroke = colour, .width = 2, .dashes = dashes};
     const int step = 1 + (course->count - 1) / MOST_POINTS;
-    bool pen = false;
-    fputs("<path d=\"", d->file);
+    double points[2 * MOST_POINTS + 2];
+    int count = 0;
     for (int i = 0; i < course->count; i += step) {
-        const double value = (double)course->gauges[gauge].values[i];
-        if (!isfinite(value)) {
-            pen = false;
-            continue;
+        const double place = esp_axis_place(axis, (double)course->gauges[gauge].values[i]);
+        if (isfinite(place)) {
+            points[2 * count] = across(course, box, i);
+            points[2 * count++ + 1] = box.y + box.height * (1 - place);
         }
-        const double y = most > least ? box.y + box.height * (most - value) / (most - least)
-                                      : box.y + box.height / 2;
-        fprintf(d->file, "%c%.1f %.1f", pen ? 'L' : 'M', across(course, box, i), y);
-        pen = true;
+        if (!isfinite(place) || i + step >= course->count) {
+            esp_drawing_path(d->file, &pen, points, count, false);
+            count = 0;
+        }
     }
-    fprintf(d->file, "\" stroke=\"%s\" stroke-width=\"2\" fill=\"none\"%s/>\n", colour, dashes);
 }
 
-static int find_gauge(const struct esp_course *course, const char *symbol)
+static int goal_of(const struct esp_course *course, int gauge)
 {
-    for (int i = 0; *symbol && i < course->gauge_count; i++)
-        if (strcmp(course->gauges[i].symbol, symbol) == 0)
-            return i;
-    return -1;
+    const struct esp_course_gauge *g = &course->gauges[gauge];
+    return esp_course_find(course, g->owner, g->goal);
 }
 
-static double last_value(const struct esp_course *course, int gauge)
+/* "at the end .83"; of a drafter that was changed for another, "last .83". */
+static const char *say_last(char text[32], const struct esp_course *course, int gauge)
 {
+    const float *values = course->gauges[gauge].values;
+    char number[16];
     int i = course->count - 1;
-    while (i > 0 && !isfinite(course->gauges[gauge].values[i]))
+    while (i > 0 && !isfinite(values[i]))
         i--;
-    return (double)course->gauges[gauge].values[i];
+    snprintf(text, 32, "%s %s", i == course->count - 1 ? "at the end" : "last",
+             esp_number(number, (double)values[i], 3));
+    return text;
 }
 
-static void draw_panel(struct drawing *d, struct box box, int gauge)
+/* With the drafter, where there are several. */
+static void say_name(char *text, size_t size, const struct esp_course *course, int gauge)
+{
+    const struct esp_course_gauge *g = &course->gauges[gauge];
+    bool several = false;
+    for (int i = 0; i < course->gauge_count; i++)
+        several = several || (course->gauges[i].owner[0] &&
+                              strcmp(course->gauges[i].owner, g->owner) != 0);
+    snprintf(text, size, "%s%s%s", several ? g->owner : "", several && g->owner[0] ? ": " : "",
+             g->name);
+}
+
+static void draw_panel(struct chart *d, struct box box, int gauge)
 {
     enum { SCALE = 44 };
     const struct esp_course *course = d->course;
-    const struct esp_course_gauge *g = &course->gauges[gauge];
-    const int goal = find_gauge(course, g->goal);
-    double least = INFINITY, most = -INFINITY;
-    char number[16], text[64];
-    widen(course, gauge, &least, &most);
-    if (goal >= 0)
-        widen(course, goal, &least, &most);
-    draw_text(d, box.x + SCALE, box.y + LINE, LINE, "start", d->colours->text, true, g->name);
-    snprintf(text, sizeof text, "at the end %s",
-             esp_number(number, last_value(course, gauge), 3));
-    draw_text(d, box.x + box.width, box.y + LINE, LINE, "end", d->colours->label, false, text);
+    const int goal = goal_of(course, gauge);
+    struct esp_axis axis = {INFINITY, -INFINITY};
+    char low[16], high[16], name[128], last[32];
+    widen(course, gauge, &axis);
+    widen(course, goal, &axis);
+    esp_axis_ends(&axis, low, high);
+    say_name(name, sizeof name, course, gauge);
+    draw_text(d, box.x + SCALE, box.y + LINE, LINE, ESP_ANCHOR_START, d->colours->text, true,
+              name);
+    say_last(last, course, gauge);
+    const bool fits = width_of(name, LINE) + width_of(last, LINE) + 10 < box.width - SCALE;
+    draw_text(d, box.x + box.width, box.y + LINE, LINE, ESP_ANCHOR_END, d->colours->label,
+              false, fits ? last : strrchr(last, ' ') + 1);
     const struct box plot = {box.x + SCALE, box.y + LINE + 9, box.width - SCALE,
                              box.height - LINE - 9 - SMALL - 10};
     draw_line(d, plot.x, plot.y, plot.x, plot.y + plot.height, d->colours->frame);
     draw_line(d, plot.x, plot.y + plot.height, plot.x + plot.width, plot.y + plot.height,
               d->colours->frame);
-    draw_text(d, plot.x - 5, plot.y + SMALL - 1, SMALL, "end", d->colours->label, false,
-              esp_number(number, most, 3));
-    draw_text(d, plot.x - 5, plot.y + plot.height, SMALL, "end", d->colours->label, false,
-              esp_number(number, least, 3));
+    draw_text(d, plot.x - 5, plot.y + SMALL - 1, SMALL, ESP_ANCHOR_END, d->colours->label,
+              false, high);
+    draw_text(d, plot.x - 5, plot.y + plot.height, SMALL, ESP_ANCHOR_END, d->colours->label,
+              false, low);
+    if (esp_axis_is_log(&axis))
+        draw_text(d, plot.x - 5, plot.y + (plot.height + SMALL) / 2, SMALL, ESP_ANCHOR_END,
+                  d->colours->label, false, "log");
     if (goal >= 0)
-        draw_course(d, plot, goal, least, most, d->colours->rejected,
-                    " stroke-dasharray=\"6 4\"");
-    draw_course(d, plot, gauge, least, most, d->colours->course, "");
+        draw_course(d, plot, goal, &axis, d->colours->rejected, "6 4");
+    draw_course(d, plot, gauge, &axis, d->colours->course, NULL);
     draw_iterations(d, plot);
 }
 
-static int draw_thresholds(struct drawing *d, char *err, size_t errlen)
+/* The values that move; returns how many. */
+static int list_panels(const struct esp_course *course, int panels[ESP_COURSE_GAUGES])
+{
+    int count = 0;
+    for (int i = 0; i < course->gauge_count; i++)
+        if (esp_course_moves(course, i))
+            panels[count++] = i;
+    return count;
+}
+
+static int draw_thresholds(struct chart *d, char *err, size_t errlen)
 {
     const struct esp_course *course = d->course;
-    int shown[MOST_PANELS], count = 0;
+    int shown[ESP_COURSE_GAUGES];
+    const int count = list_panels(course, shown);
     bool goals = false;
-    for (int i = 0; i < course->gauge_count && count < MOST_PANELS; i++)
-        if (esp_course_moves(course, i)) {
-            goals = goals || find_gauge(course, course->gauges[i].goal) >= 0;
-            shown[count++] = i;
-        }
+    for (int i = 0; i < count; i++)
+        goals = goals || goal_of(course, shown[i]) >= 0;
     if (count == 0)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         course->gauge_count > 0 ? "no threshold moves there"
                                                 : "this drafter has no thresholds");
     draw_caption(d, "Thresholds over the iterations", "%d iterations%s", course->count,
                  goals ? "; dashed: the goal that a value is steered to" : "");
-    const int columns = count > 2 && d->width >= d->height ? 2 : 1,
+    const int columns = count <= 2 || d->width < d->height ? 1
+                        : count <= PANELS                  ? 2
+                                                           : 3,
               rows = (count + columns - 1) / columns;
     const double wide = (d->width - 2 * EDGE - 30 * (columns - 1)) / columns,
                  high = (d->height - EDGE / 2.0 - d->top) / rows;
@@ -250,21 +279,29 @@ static int draw_thresholds(struct drawing *d, char *err, size_t errlen)
     return ESP_OK;
 }
 
+/* Many panels need more room. */
+static double area_of(const struct esp_course *course, int kind)
+{
+    int panels[ESP_COURSE_GAUGES];
+    const int count = kind == ESP_SVG_CHART_THRESHOLDS ? list_panels(course, panels) : 0;
+    return count > PANELS ? (double)AREA * count / PANELS : AREA;
+}
+
 /* ------------------------------------------------------------------ acceptance */
 
-static void draw_scale(struct drawing *d, struct box plot)
+static void draw_scale(struct chart *d, struct box plot)
 {
     for (int i = 0; i <= 4; i++) {
         const double y = plot.y + plot.height * (1 - i / 4.0);
         char number[16];
         draw_line(d, plot.x, y, plot.x + plot.width, y,
                   i ? d->colours->edge : d->colours->frame);
-        draw_text(d, plot.x - 6, y + 4, SMALL, "end", d->colours->label, false,
+        draw_text(d, plot.x - 6, y + 4, SMALL, ESP_ANCHOR_END, d->colours->label, false,
                   i ? esp_number(number, i / 4.0, 2) : "0");
     }
 }
 
-static void draw_depth(struct drawing *d, struct box plot, double wide, int depth)
+static void draw_depth(struct chart *d, struct box plot, double wide, int depth)
 {
     const struct esp_acceptance *a = &d->course->acceptance;
     const struct esp_accept_depth *at = &a->depth[depth];
@@ -276,21 +313,18 @@ static void draw_depth(struct drawing *d, struct box plot, double wide, int dept
               (struct box){x - 0.3 * wide, plot.y + plot.height * (1 - share), 0.6 * wide,
                            plot.height * share},
               d->colours->course);
-    draw_text(d, x, plot.y + plot.height * (1 - share) - 6, LINE, "middle", d->colours->text,
-              true, esp_probability(number, share));
-    fprintf(d->file,
-            "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"6\" fill=\"%s\" stroke=\"%s\" "
-            "stroke-width=\"2\"/>\n",
-            x, y, d->colours->background, d->colours->accepted);
+    draw_text(d, x, plot.y + plot.height * (1 - share) - 6, LINE, ESP_ANCHOR_MIDDLE,
+              d->colours->text, true, esp_probability(number, share));
+    draw_ring(d, x, y);
     snprintf(text, sizeof text, "%d", depth + 1);
-    draw_text(d, x, plot.y + plot.height + LINE + 4, LINE, "middle", d->colours->text, true,
-              text);
+    draw_text(d, x, plot.y + plot.height + LINE + 4, LINE, ESP_ANCHOR_MIDDLE, d->colours->text,
+              true, text);
     snprintf(text, sizeof text, "%lld tried", (long long)at->tried);
-    draw_text(d, x, plot.y + plot.height + 2 * LINE + 7, SMALL, "middle", d->colours->label,
-              false, wide > 60 ? text : "");
+    draw_text(d, x, plot.y + plot.height + 2 * LINE + 7, SMALL, ESP_ANCHOR_MIDDLE,
+              d->colours->label, false, wide > 60 ? text : "");
 }
 
-static int draw_acceptance(struct drawing *d, char *err, size_t errlen)
+static int draw_acceptance(struct chart *d, char *err, size_t errlen)
 {
     const struct esp_acceptance *a = &d->course->acceptance;
     int deepest = 0;
@@ -314,11 +348,9 @@ static int draw_acceptance(struct drawing *d, char *err, size_t errlen)
     const double y = d->height - EDGE / 2.0 - 4;
     double x = draw_entry(d, plot.x, y, d->colours->course,
                           "accepted where the verifier came to that depth");
-    fprintf(d->file,
-            "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"6\" fill=\"%s\" stroke=\"%s\" "
-            "stroke-width=\"2\"/>\n",
-            x + 6, y - 4, d->colours->background, d->colours->accepted);
-    draw_text(d, x + 18, y, LINE, "start", d->colours->label, false, "in all iterations");
+    draw_ring(d, x + 6, y - 4);
+    draw_text(d, x + 18, y, LINE, ESP_ANCHOR_START, d->colours->label, false,
+              "in all iterations");
     return ESP_OK;
 }
 
@@ -373,8 +405,7 @@ static double find_scale(const struct column *columns, int count, bool *cut)
     return *cut ? usual : most;
 }
 
-static void draw_column(struct drawing *d, struct box place, const struct column *c,
-                        double scale)
+static void draw_column(struct chart *d, struct box place, const struct column *c, double scale)
 {
     double reached = 0;
     for (int s = 0; s < ESP_STAGES; s++) {
@@ -387,16 +418,14 @@ static void draw_column(struct drawing *d, struct box place, const struct column
                                    place.height * (to - from)},
                       d->colours->stage[s]);
     }
+    const double y = place.y + place.height * (1 - c->plain / scale);
     if (c->plain > 0 && c->plain <= scale)
-        fprintf(
-            d->file,
-            "<path d=\"M%.1f %.1fh%.1f\" stroke=\"%s\" stroke-width=\"2\" fill=\"none\"/>\n",
-            place.x, place.y + place.height * (1 - c->plain / scale), place.width,
-            d->colours->text);
+        esp_drawing_line(d->file, &(struct esp_pen){.stroke = d->colours->text, .width = 2},
+                         place.x, y, place.x + place.width, y);
 }
 
 /* Returns the row after them. */
-static double draw_stage_legend(struct drawing *d, double x, double y)
+static double draw_stage_legend(struct chart *d, double x, double y)
 {
     const struct esp_course *course = d->course;
     const double start = x;
@@ -416,7 +445,7 @@ static double draw_stage_legend(struct drawing *d, double x, double y)
     return y + LINE + 6;
 }
 
-static int draw_stages(struct drawing *d, char *err, size_t errlen)
+static int draw_stages(struct chart *d, char *err, size_t errlen)
 {
     struct column columns[MOST_COLUMNS];
     const int count = make_columns(d->course, columns);
@@ -436,8 +465,10 @@ static int draw_stages(struct drawing *d, char *err, size_t errlen)
               d->colours->frame);
     draw_line(d, plot.x, plot.y, plot.x, plot.y + plot.height, d->colours->frame);
     snprintf(text, sizeof text, "%s ms", esp_number(number, 1e3 * scale, 2));
-    draw_text(d, plot.x - 6, plot.y + SMALL - 1, SMALL, "end", d->colours->label, false, text);
-    draw_text(d, plot.x - 6, plot.y + plot.height, SMALL, "end", d->colours->label, false, "0");
+    draw_text(d, plot.x - 6, plot.y + SMALL - 1, SMALL, ESP_ANCHOR_END, d->colours->label,
+              false, text);
+    draw_text(d, plot.x - 6, plot.y + plot.height, SMALL, ESP_ANCHOR_END, d->colours->label,
+              false, "0");
     const double each = plot.width / count;
     for (int i = 0; i < count; i++)
         draw_column(d, (struct box){plot.x + each * (i + 0.1), plot.y, 0.8 * each, plot.height},
@@ -448,46 +479,29 @@ static int draw_stages(struct drawing *d, char *err, size_t errlen)
 
 /* ------------------------------------------------------------------ the whole */
 
-static int draw(struct drawing *d, char *err, size_t errlen)
-{
-    fprintf(
-        d->file,
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"%.0f\" height=\"%.0f\" "
-        "viewBox=\"0 0 %.2f %.2f\" font-family=\"DejaVu Sans,Verdana,sans-serif\">\n"
-        "<title>%s of %d iterations</title>\n",
-        d->width, d->height, d->width, d->height, names[d->options->kind], d->course->count);
-    fprintf(d->file, "<rect width=\"100%%\" height=\"100%%\" fill=\"%s\"/>\n",
-            d->colours->background);
-    int status = d->options->kind == ESP_SVG_CHART_THRESHOLDS ? draw_thresholds(d, err, errlen)
-                 : d->options->kind == ESP_SVG_CHART_ACCEPTANCE
-                     ? draw_acceptance(d, err, errlen)
-                     : draw_stages(d, err, errlen);
-    fputs("</svg>\n", d->file);
-    return status;
-}
-
-int esp_svg_chart(const struct esp_course *course, const struct esp_svg_chart_options *options,
-                  char **svg, size_t *length, char *err, size_t errlen)
+int esp_svg_chart_draw(const struct esp_course *course,
+                       const struct esp_svg_chart_options *options, struct esp_drawing *drawing,
+                       char *err, size_t errlen)
 {
     const double aspect = options->aspect > 0 ? options->aspect : 16.0 / 9;
-    struct drawing d = {.course = course,
-                        .options = options,
-                        .colours = esp_colours_find(options->theme ? options->theme : "light"),
-                        .width = sqrt(AREA * aspect),
-                        .top = EDGE / 2.0};
+    struct chart d = {.file = drawing,
+                      .course = course,
+                      .options = options,
+                      .colours = esp_colours_find(options->theme ? options->theme : "light"),
+                      .width = sqrt(area_of(course, options->kind) * aspect),
+                      .top = EDGE / 2.0};
     d.height = d.width / aspect;
-    *svg = NULL;
     if (course->count == 0)
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "there is no iteration yet");
-    d.file = open_memstream(svg, length);
-    int status = d.file ? draw(&d, err, errlen) : ESP_E_MEMORY;
-    const bool bad = d.file && (ferror(d.file) || fclose(d.file) != 0);
-    if (!d.file || bad)
+    drawing->width = d.width;
+    drawing->height = d.height;
+    drawing->background = d.colours->background;
+    snprintf(drawing->title, sizeof drawing->title, "%s of %d iterations", names[options->kind],
+             course->count);
+    int status = options->kind == ESP_SVG_CHART_THRESHOLDS   ? draw_thresholds(&d, err, errlen)
+                 : options->kind == ESP_SVG_CHART_ACCEPTANCE ? draw_acceptance(&d, err, errlen)
+                                                             : draw_stages(&d, err, errlen);
+    if (status == ESP_OK && drawing->failed)
         status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the chart");
-    if (status < 0) {
-        free(*svg);
-        *svg = NULL;
-    }
     return status;
 }

@@ -1,4 +1,4 @@
-/* svg_chart.h - charts of a session as SVG, for slides.
+/* svg_chart.h - charts of a session, for slides.
  *
  *     thresholds   the values of the controller over the iterations, each that moves in a panel
  *                  of its own with its own scale, with the line that it is steered to
@@ -7,13 +7,13 @@
  *     stages       the time of each iteration as a column of its stages, and what plain
  *                  decoding takes for as many tokens
  *
- * Nothing is told by colour alone. Text of a file stays text (safe.h). The same course gives
- * the same bytes.
+ * Nothing is told by colour alone. The same course gives the same drawing.
  */
 #ifndef ESP_SVG_CHART_H
 #define ESP_SVG_CHART_H
 
 #include "viz/course.h"
+#include "viz/drawing.h"
 #include "viz/picture_options.h"
 
 /* X(identifier, name) */
@@ -41,9 +41,10 @@ struct esp_svg_chart_options {
     int caption;        /* enum esp_caption */
 };
 
-/* Makes the whole file in memory; the caller frees *svg. Returns 0, or a negative status with a
- * sentence, as when there is nothing to draw. */
-int esp_svg_chart(const struct esp_course *course, const struct esp_svg_chart_options *options,
-                  char **svg, size_t *length, char *err, size_t errlen);
+/* Fills an empty drawing. Returns 0, or a negative status with a sentence, as when there is
+ * nothing to draw. */
+int esp_svg_chart_draw(const struct esp_course *course,
+                       const struct esp_svg_chart_options *options, struct esp_drawing *drawing,
+                       char *err, size_t errlen);
 
 #endif

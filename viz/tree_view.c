@@ -229,6 +229,36 @@ bool esp_is_sampled(const struct esp_iteration *it)
     return isfinite(it->bonus_u) && !(it->verifier && strncmp(it->verifier, "greedy", 6) == 0);
 }
 
+bool esp_is_copied(const struct esp_iteration *it, int node)
+{
+    const struct esp_node *nodes = it->tree.nodes;
+    return node > 0 &&
+           (nodes[node].copied > 0 || nodes[0].reason == ESP_REASON_RETRIEVED /* all are */);
+}
+
+const char *esp_copied_text(char text[64], const struct esp_iteration *it, int node)
+{
+    const int back = it->tree.nodes[node].copied;
+    if (back > 0)
+        snprintf(text, 64, "copied from the text, %d token%s back", back, back == 1 ? "" : "s");
+    else /* a recording may lack the distance */
+        snprintf(text, 64, "copied from the text");
+    return text;
+}
+
+double esp_draft_probability(const struct esp_iteration *it, int node)
+{
+    return esp_is_copied(it, node) ? NAN : (double)it->tree.nodes[node].q;
+}
+
+double esp_path_probability(const struct esp_iteration *it, int node)
+{
+    for (int up = node; up > 0; up = it->tree.nodes[up].parent)
+        if (esp_is_copied(it, up))
+            return NAN;
+    return exp(it->tree.nodes[node].cumulative_log_q);
+}
+
 int32_t esp_target_choice(const struct esp_iteration *it, int node)
 {
     int previous = 0;
@@ -359,9 +389,15 @@ static void draw_note(struct esp_canvas *canvas, const struct esp_iteration *it,
             esp_drawf(canvas, x, y, ESP_STYLE_LABEL, "row %d", i);
     if (node->verdict == ESP_ACCEPTED && index > 0)
         esp_draw(canvas, x, y, ESP_STYLE_ACCEPTED, canvas->glyphs->accepted);
+    if (node->verdict == ESP_REJECTED)
+        esp_draw(canvas, x, y, ESP_STYLE_REJECTED, canvas->glyphs->rejected);
+    if (esp_is_copied(it, index) && node->verdict != ESP_CUT && !look->numbered && room >= 9) {
+        esp_draw(canvas, x + 3, y, ESP_STYLE_LABEL, "copied");
+        x += 8;
+        room -= 8;
+    }
     if (node->verdict == ESP_REJECTED) {
         int32_t wanted = esp_target_choice(it, node->parent);
-        esp_draw(canvas, x, y, ESP_STYLE_REJECTED, canvas->glyphs->rejected);
         if (look->stages > ESP_STAGE_SELECT && wanted >= 0 && node->rank == 0 && room > 16) {
             x = esp_draw(canvas, x + 3, y, ESP_STYLE_LABEL, "target: ");
             esp_draw_token(canvas, x, y, room - 11, ESP_STYLE_REJECTED, &look->tokens, wanted);
@@ -410,7 +446,7 @@ static void draw_row(struct esp_canvas *canvas, const struct esp_tree_rows *rows
         int style = esp_node_style(it, row->node);
         esp_draw_token(canvas, x, y, room, match ? ESP_STYLE_MATCH : style, &look->tokens,
                        node->token);
-        esp_draw_probability(canvas, c->number, y, style, node->q);
+        esp_draw_probability(canvas, c->number, y, style, esp_draft_probability(it, row->node));
         draw_note(canvas, it, row->node, c->note, y, look);
     }
 }

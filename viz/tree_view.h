@@ -74,6 +74,15 @@ bool esp_tree_matches(const struct esp_tree_look *look, int32_t token);
 /* Whether the target's own token was drawn at random: above temperature 0. */
 bool esp_is_sampled(const struct esp_iteration *it);
 
+/* Whether a node was copied from the text: then no draft gave it a probability. */
+bool esp_is_copied(const struct esp_iteration *it, int node);
+/* "copied from the text, 24 tokens back"; returns text. */
+const char *esp_copied_text(char text[64], const struct esp_iteration *it, int node);
+/* The draft's probability of a node at its parent, and of the whole path to it; NaN if the
+ * node, or one on the path, was copied. */
+double esp_draft_probability(const struct esp_iteration *it, int node);
+double esp_path_probability(const struct esp_iteration *it, int node);
+
 /* The token that the target chose after `node`, or -1 if the verifier did not get there. */
 int32_t esp_target_choice(const struct esp_iteration *it, int node);
 

@@ -78,6 +78,7 @@ const struct esp_drafter_ops esp_drafter_assisted = {
     .name = "assisted",
     .summary = "a chain that grows when all of it was accepted",
     .source = "Hugging Face assisted generation",
+    .differs = ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_IID,
     .needs_model = true,
     .params = params,

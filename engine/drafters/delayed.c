@@ -47,7 +47,8 @@ const struct esp_drafter_ops esp_drafter_delayed = {
     .summary = "one sampled path that splits into K after L1 tokens",
     .source = "delayed-tree-expansion, def. 5.2",
     .differs = "K, L1 and L2 are yours to choose; the paper's neural selector (sec. 6) chooses "
-               "them anew for every tree, and has to be trained for each pair and rule",
+               "them anew for every tree, and has to be trained for each pair and rule"
+               "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_IID,
     .needs_model = true,
     .params = params,

@@ -69,7 +69,8 @@ struct esp_draft {
     const struct esp_costs *costs;
     const struct esp_look_back *back;
 
-    char pair[256]; /* names target and draft, for what is learned about them; empty: unknown */
+    bool repeatable; /* nothing that other sessions learned is read, and nothing is kept */
+    char pair[256];  /* names target and draft, for what is learned about them; empty: unknown */
 
     /* Results of the last esp_draft_expand(): (count, k) the k likeliest tokens of each
      * node. */
@@ -251,6 +252,12 @@ struct esp_drafter_ops {
     /* Writes the controller's values as `after`; returns how many. NULL: none. */
     int (*gauges)(const void *state, const struct esp_params *params, struct esp_gauge *gauges);
 };
+
+/* The end of `differs` of every drafter whose source takes the draft's probabilities as they
+ * come. Thresholds and draws act on the tempered ones here. */
+#define ESP_DIFFERS_TEMPERED                                                                   \
+    "the draft's logits are divided by draft_temp, which is learned unless given, where the "  \
+    "source takes them unchanged (--draft-temp off)"
 
 extern const struct esp_drafter_ops *const esp_drafters[]; /* NULL-terminated */
 const struct esp_drafter_ops *esp_drafter_find(const char *name);

@@ -260,7 +260,8 @@ const struct esp_drafter_ops esp_drafter_dynatree = {
         "tokens, which side branches keep low, with rhodeep adapted too, and taul (app. "
         "D) not, so that thresholds keep their order, for which tauh too stays above "
         "taul; W, target and the steps, for which the paper prints no values, are ours "
-        "but for W and target; prune=cut is the text, prune=stop the released program",
+        "but for W and target; prune=cut is the text, prune=stop the released program"
+        "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .needs_model = true,
     .params = params,

@@ -136,9 +136,8 @@ const struct esp_drafter_ops esp_drafter_dyspec = {
     .name = "dyspec",
     .summary = "N sampled nodes, always where acceptance is likeliest",
     .source = "dyspec, alg. 1",
-    .differs =
-        "the draft computes several nodes in one pass; the tree is the same; the draft's "
-        "temperature (0.6 in sec. 5.1) is the session's draft_temp, learned unless given",
+    .differs = "the draft computes several nodes in one pass; the tree is the same; "
+               "--draft-temp 0.6 is sec. 5.1; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_SWOR,
     .needs_model = true,
     .params = params,

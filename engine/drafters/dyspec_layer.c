@@ -160,8 +160,8 @@ const struct esp_drafter_ops esp_drafter_dyspec_layer = {
     .differs =
         "trees have a limit, which alg. 2 has not: where the draws of a round do not fit "
         "it, those with the largest v are made; threshold=0 predicts the threshold that "
-        "gives N nodes from the trees before, where the paper sets one by hand; the "
-        "draft's temperature is the session's draft_temp",
+        "gives N nodes from the trees before, where the paper sets one by hand; "
+        "--draft-temp 0.6 is sec. 5.1; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_SWOR,
     .needs_model = true,
     .params = params,

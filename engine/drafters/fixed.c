@@ -59,7 +59,8 @@ const struct esp_drafter_ops esp_drafter_fixed = {
         "where a layer does not fit N, its likeliest nodes are taken, not its first: "
         "they are the likeliest to be accepted; prune=cut is sec. 3.3, prune=stop alg. 1 and "
         "the released program, which verify leaves below tau without expanding them; "
-        "root=draft,cache=rebuild,prune=stop is alg. 1 but for the first",
+        "root=draft,cache=rebuild,prune=stop is alg. 1 but for the first"
+        "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
     .needs_model = true,
     .params = params,

@@ -145,8 +145,11 @@ static void read_costs(const struct esp_draft *d, struct state *s)
 static double row_price(const struct state *s, int n)
 {
     double least = INFINITY;
-    for (int m = 1; m <= LOOK; m++)
-        least = fmin(least, (s->verify[n + 1 + m] - s->verify[n + 1]) / m);
+    for (int m = 1; m <= LOOK; m++) {
+        double each = (s->verify[n + 1 + m] - s->verify[n + 1]) / m;
+        if (each < least) /* with fmin(), gcc 12.2 for ARM fails: an internal error */
+            least = each;
+    }
     return s->price * least;
 }
 
@@ -471,6 +474,7 @@ static void take_retrieved(struct esp_draft *d, struct state *s, const double *v
             break;
         d->tree->tree.nodes[parent].reason = ESP_REASON_NONE;
         d->tree->tree.nodes[node[i]].value = (float)value[i];
+        d->tree->tree.nodes[node[i]].copied = esp_suffix_back(&s->retrieval.suffix, g);
         d->tree->tree.nodes[node[i]].reason = ESP_REASON_RETRIEVED;
         s->hope += value[i];
     }
@@ -618,7 +622,8 @@ const struct esp_drafter_ops esp_drafter_goodput = {
     .name = "goodput",
     .summary = "nodes and layers while they pay, by costs measured here; plain if none does",
     .source = "Dinkelbach 1967; SmartSpec, Liu et al. 2024; SuffixDecoding, Oliaro et al. 2024",
-    .differs = "the price is that of this machine and text, not a parameter; trees, not chains",
+    .differs = "the price is that of this machine and text, not a parameter; trees, not chains"
+               "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .verifier = "traversal",
     .needs_model = true,

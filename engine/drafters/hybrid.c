@@ -108,7 +108,11 @@ static void join(struct esp_draft *d, struct state *s, int budget)
             .q = q,
             .cumulative_log_q = b->tree.nodes[parent].cumulative_log_q + logf(q),
         };
-        if (esp_draft_offer(d, &c, 1, budget, ESP_REASON_BUDGET, &s->node[i]) > 0) {
+        const int count = b->tree.count;
+        const int kept = esp_draft_offer(d, &c, 1, budget, ESP_REASON_BUDGET, &s->node[i]);
+        if (b->tree.count > count)
+            b->tree.nodes[count].copied = esp_suffix_back(&s->suffix, g);
+        if (kept > 0) {
             b->tree.nodes[parent].reason = ESP_REASON_NONE;
             b->tree.nodes[s->node[i]].reason = ESP_REASON_BUDGET;
         }
@@ -199,7 +203,8 @@ const struct esp_drafter_ops esp_drafter_hybrid = {
     .differs =
         "SuffixDecoding takes the model's tree or the retrieved one by a threshold; here "
         "they are one tree, and the retrieved one goes alone where it was found to get as "
-        "far",
+        "far"
+        "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
     .needs_model = true,
     .params = params,

@@ -33,6 +33,7 @@ const struct esp_drafter_ops esp_drafter_iid = {
     .name = "iid",
     .summary = "K independently sampled paths of length L",
     .source = "delayed-tree-expansion, sec. 3.2",
+    .differs = ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_IID,
     .needs_model = true,
     .params = params,

@@ -39,6 +39,7 @@ const struct esp_drafter_ops esp_drafter_linear = {
     .name = "linear",
     .summary = "one chain of K tokens",
     .source = "Leviathan et al. 2023",
+    .differs = ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_IID,
     .needs_model = true,
     .params = params,

@@ -288,7 +288,8 @@ const struct esp_drafter_ops esp_drafter_nde = {
     .differs =
         "passes are timed by rows as well as by length, once, in training, and so is the "
         "selector; its network is narrower for small targets; trees that mean the same are one "
-        "action; a head of its own says what an action brings",
+        "action; a head of its own says what an action brings"
+        "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_IID,
     .verifier = "traversal",
     .needs_model = true,

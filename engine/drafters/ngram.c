@@ -50,13 +50,18 @@ static int find_matches(struct state *s, const int32_t *text, int length, int n)
     return count;
 }
 
-/* The token that a match gives at a depth, counted from 0. */
-static int32_t guess(const struct esp_draft *d, int match, int depth)
+/* The place in the text that a match is copied from at a depth, counted from 0. */
+static int source(const struct esp_draft *d, int match, int depth)
 {
     int at = match + 1 + depth;
     while (at >= d->text_length)
         at -= d->text_length - (match + 1);
-    return d->text[at];
+    return at;
+}
+
+static int32_t guess(const struct esp_draft *d, int match, int depth)
+{
+    return d->text[source(d, match, depth)];
 }
 
 /* Splits matches into groups by their next token, below `parent`. */
@@ -105,6 +110,8 @@ static int draft(struct esp_draft *d)
         struct group g = take(s);
         int32_t token = guess(d, s->match[g.first], g.depth);
         int node = esp_tree_add(d->tree, g.parent, token, g.q);
+        d->tree->tree.nodes[node].copied =
+            d->text_length + g.depth - source(d, s->match[g.first], g.depth);
         if (g.depth + 1 < depth)
             split(d, s, g.first, g.count, node);
         else
@@ -113,8 +120,11 @@ static int draft(struct esp_draft *d)
     for (int i = 0; i < s->groups; i++) {
         const struct group *g = &s->group[i];
         d->tree->tree.nodes[g->parent].reason = ESP_REASON_BUDGET;
-        esp_tree_add_cut(d->tree, g->parent, guess(d, s->match[g->first], g->depth), g->q,
-                         ESP_REASON_BUDGET);
+        const int from = source(d, s->match[g->first], g->depth);
+        const int cut =
+            esp_tree_add_cut(d->tree, g->parent, d->text[from], g->q, ESP_REASON_BUDGET);
+        if (cut >= 0)
+            d->tree->tree.nodes[cut].copied = d->text_length + g->depth - from;
     }
     return ESP_OK;
 }

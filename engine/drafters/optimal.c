@@ -29,7 +29,8 @@ const struct esp_drafter_ops esp_drafter_optimal = {
     .summary = "the N likeliest nodes",
     .source = "SpecExec; salf-talf, app. B",
     .differs = "N counts candidates (app. D), so not the root; of a node's children the 64 "
-               "likeliest are looked at, which matters only for N above 64",
+               "likeliest are looked at, which matters only for N above 64"
+               "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
     .needs_model = true,
     .params = params,

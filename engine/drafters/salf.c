@@ -33,7 +33,8 @@ const struct esp_drafter_ops esp_drafter_salf = {
     .source = "salf-talf, alg. 2",
     .differs = "N counts candidates (app. D), so not the root; a round with nothing left to "
                "expand ends it too, else th=0 would never end; of a node's children the 64 "
-               "likeliest are looked at, which matters only for N above 64",
+               "likeliest are looked at, which matters only for N above 64"
+               "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
     .needs_model = true,
     .params = params,

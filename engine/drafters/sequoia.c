@@ -54,7 +54,7 @@ static void plan(struct state *s, const struct esp_draft *d)
     char key[sizeof s->rates.key] = "";
     int nodes = (int)esp_param(d->params, N), depth = (int)esp_param(d->params, DEPTH);
     nodes = nodes < d->tree->capacity ? nodes : d->tree->capacity;
-    if (*d->pair)
+    if (*d->pair && !d->repeatable)
         snprintf(key, sizeof key, "%s, temperature %g, %s", d->pair, d->temperature,
                  sampled(d->params, d->greedy) ? "swor" : "topk");
     esp_rank_rates_turn(&s->rates, esp_param(d->params, LEARN) != 0 ? key : NULL);
@@ -176,7 +176,8 @@ const struct esp_drafter_ops esp_drafter_sequoia = {
     .summary = "the shape with the most expected tokens, for measured acceptance rates",
     .source = "Chen et al. 2024",
     .differs = "rates are measured while text is written, not beforehand, and N and depth are "
-               "yours to choose, not the hardware's",
+               "yours to choose, not the hardware's"
+               "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .needs_model = true,
     .params = params,

@@ -120,7 +120,8 @@ const struct esp_drafter_ops esp_drafter_specinfer = {
     .name = "specinfer",
     .summary = "a static tree with a given number of children at each depth",
     .source = "Miao et al. 2024",
-    .differs = "one draft model grows the tree; SpecInfer can also merge those of several",
+    .differs = "one draft model grows the tree; SpecInfer can also merge those of several"
+               "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_IID,
     .needs_model = true,
     .params = params,

@@ -49,6 +49,7 @@ static int draft(struct esp_draft *d)
         const int32_t parent = g->parent < 0 ? 0 : s->node[g->parent];
         s->node[i] = esp_tree_add(d->tree, parent, g->token, g->q);
         struct esp_node *node = &d->tree->tree.nodes[s->node[i]];
+        node->copied = esp_suffix_back(&s->suffix, g);
         d->tree->tree.nodes[parent].reason = ESP_REASON_NONE;
         node->reason = g->depth >= plan.depth ? ESP_REASON_DEPTH
                        : full                 ? ESP_REASON_BUDGET

@@ -21,7 +21,8 @@
 #include "kernels/status.h"
 
 enum {
-    FIRST_READ = 1 << 20,     /* bytes */
+    FIRST_READ = 1 << 16,     /* bytes: enough without a vocabulary */
+    MORE_READ = 4,            /* times as many, if they do not do */
     HEADER_LIMIT = 256 << 20, /* bytes */
     VALUE_LIMIT = 1 << 16,
     TENSOR_LIMIT = 1 << 20,
@@ -355,7 +356,7 @@ int esp_gguf_open(struct esp_gguf *g, struct esp_stored_set *set, const char *pa
     if (status < 0)
         return status;
     g->path = g->shard->path;
-    for (size_t room = FIRST_READ;; room *= 2) {
+    for (size_t room = FIRST_READ;; room *= MORE_READ) {
         size_t size = g->shard->size < room ? g->shard->size : room;
         struct parser p = {.size = size, .whole = g->shard->size, .path = g->path};
         p.err = err;

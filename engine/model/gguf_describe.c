@@ -109,8 +109,8 @@ static int check_layers(const struct describing *d)
     if (status == ESP_OK && !same)
         return esp_fail(
             d->err, d->errlen, ESP_E_UNSUPPORTED,
-            "%s: windows or rotations of its layers are others than GGUF files of %s "
-            "models have",
+            "%s: a GGUF file of a %s model cannot say which layers have a window or do not "
+            "rotate; who reads it takes the usual ones, and this model has others",
             d->model->path, d->own->name);
     return status;
 }

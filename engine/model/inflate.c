@@ -27,6 +27,7 @@
 #include "kernels/status.h"
 #include "kernels/model_desc.h"
 #include "engine/model/stored.h"
+#include "engine/support/part_file.h"
 
 enum { MOST_NAME = 256 };
 
@@ -382,7 +383,7 @@ static int copy(const struct inflation *n, const char *name)
 
 static const char *const copied[] = {"tokenizer.json", "tokenizer_config.json",
                                      "generation_config.json", "espalier.json"};
-enum { COPIED = sizeof copied / sizeof *copied };
+enum { COPIED = sizeof copied / sizeof *copied, FILES = COPIED + 2 };
 
 static int write_folder(const struct inflation *n)
 {
@@ -394,17 +395,30 @@ static int write_folder(const struct inflation *n)
     return status;
 }
 
+static const char *file_of(int i)
+{
+    return i < COPIED ? copied[i] : i == COPIED ? "config.json" : "model.safetensors";
+}
+
 static void remove_folder(const struct inflation *n)
 {
     char path[PATH_MAX + 32];
-    for (int i = 0; i < COPIED + 2; i++) {
-        snprintf(path, sizeof path, "%s/%s", n->folder,
-                 i < COPIED    ? copied[i]
-                 : i == COPIED ? "config.json"
-                               : "model.safetensors");
+    for (int i = 0; i < FILES; i++) {
+        snprintf(path, sizeof path, "%s/%s", n->folder, file_of(i));
         unlink(path);
     }
     rmdir(n->folder);
+}
+
+/* Notes the folder and its files for signals, until it has its name. */
+static void note_folder(const struct inflation *n, const char *to, int noted[FILES + 1])
+{
+    char path[PATH_MAX + 32];
+    noted[0] = esp_part_file_begin(n->folder, to);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(path, sizeof path, "%s/%s", n->folder, file_of(i));
+        noted[i + 1] = esp_part_file_begin(path, "");
+    }
 }
 
 static int check(const struct inflation *n)
@@ -440,19 +454,21 @@ static int check(const struct inflation *n)
 
 static int make_folder(struct inflation *n, const char *to)
 {
-    int length = snprintf(n->folder, sizeof n->folder, "%s.part", to);
+    int noted[FILES + 1];
+    int length = snprintf(n->folder, sizeof n->folder, "%s.part-%d", to, (int)getpid());
     if (access(to, F_OK) == 0)
         return esp_fail(n->err, n->errlen, ESP_E_FILE, "%s is already there; name a new folder",
                         to);
     if (length >= (int)sizeof n->folder)
         return esp_fail(n->err, n->errlen, ESP_E_FILE, "the name %.60s... is too long", to);
-    if (mkdir(n->folder, 0777) != 0)
-        return fail_write(n, n->folder);
-    int status = write_folder(n);
+    note_folder(n, to, noted);
+    int status = mkdir(n->folder, 0777) == 0 ? write_folder(n) : fail_write(n, n->folder);
     if (status == ESP_OK && rename(n->folder, to) != 0)
         status = fail_write(n, to);
     if (status < 0)
         remove_folder(n);
+    for (int i = FILES; i >= 0; i--)
+        esp_part_file_end(noted[i]);
     return status;
 }
 
@@ -588,6 +604,9 @@ int esp_model_enlarge(struct esp_model *model, int width, int layers, char *err,
                                 .errlen = errlen};
     const struct esp_architecture *architecture = n.architecture;
     char name[MOST_NAME];
+    /* Every model is once as wide as it is, also one that cannot be made larger. */
+    if (width == 1 && n.layers == model->desc.layers)
+        return ESP_OK;
     int status = check(&n);
     if (status < 0)
         return status;

@@ -543,6 +543,19 @@ static bool same_name(const char *a, const char *b)
     return !*a && !*b;
 }
 
+/* A file of architecture "llama" may have the key of a window (Mistral's), which llama.cpp does
+ * not read for it. */
+static int ignored_window(const struct quantizing *q)
+{
+    const struct esp_gguf_architecture *own =
+        q->architecture ? esp_gguf_architecture_of(q->architecture->name) : NULL;
+    const struct esp_model_desc *d = &q->model->desc;
+    for (int i = 0; own && strcmp(own->name, "llama") == 0 && i < d->layers; i++)
+        if (d->layer[i].window > 0)
+            return d->layer[i].window;
+    return 0;
+}
+
 int esp_model_quantize(const char *from, const char *to, const char *type, bool over,
                        struct esp_quantize_report *report, esp_progress *progress, void *user,
                        char *err, size_t errlen)
@@ -562,6 +575,7 @@ int esp_model_quantize(const char *from, const char *to, const char *type, bool 
     for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++)
         if (strcmp(architectures[i]->name, q.model->architecture) == 0)
             q.architecture = architectures[i];
+    report->ignored_window = ignored_window(&q);
     q.pool = esp_pool_open(esp_pool_cores());
     status = q.pool ? write_file(&q, to, over)
                     : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for threads");

@@ -18,6 +18,10 @@ struct esp_quantize_report {
     /* Of the tokens of a text made of the whole vocabulary: how many there are, and how many of
      * them are others with the tokenizer that was written. */
     int tokens, other_tokens;
+    /* The layers' window is written, but programs that read the file by its architecture, as
+     * llama.cpp does, have none for it: they compute another model behind so many tokens. 0:
+     * no such window. */
+    int ignored_window;
 };
 
 /* "q8_0, q6_k, ...": the types there are, separated by ", ". */

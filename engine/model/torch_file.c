@@ -15,7 +15,7 @@
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
 
-enum { PICKLE_LIMIT = 4 << 20 };
+enum { PICKLE_LIMIT = 4 << 20, NAME_LIMIT = 255 }; /* bytes */
 
 enum kind { OTHER, MARK, INTEGER, STRING, GLOBAL, TUPLE, STORAGE, TENSOR, DICTIONARY };
 
@@ -33,7 +33,7 @@ struct machine {
     struct value *stack, *items, *memo; /* items: of all tuples */
     size_t depth, item_count, memo_count, room;
     struct esp_stored *tensors;
-    size_t tensor_count, tensor_room;
+    size_t tensor_count, named_count, tensor_room;
     const struct esp_zip *zip;
     const char *folder; /* of data.pkl in the archive */
     size_t folder_length;
@@ -224,11 +224,16 @@ static int reduce(struct machine *m)
     return push(m, (struct value){.kind = is_dictionary ? DICTIONARY : OTHER});
 }
 
-/* Tensors with a name are what the file is about. */
+/* Tensors with a name are what the file is about. A tensor may have several names, but a few
+ * bytes that repeat a long one must not take memory without end. */
 static int set_item(struct machine *m, const struct value *key, const struct value *item)
 {
     if (key->kind != STRING || item->kind != TENSOR)
         return ESP_OK;
+    if (key->number > NAME_LIMIT)
+        return refuse(m, "has a tensor whose name is too long");
+    if (m->named_count++ == m->tensor_room)
+        return refuse(m, "names more tensors than it can hold");
     char *name = memchr(key->text, '\0', (size_t)key->number)
                      ? NULL
                      : strndup(key->text, (size_t)key->number);

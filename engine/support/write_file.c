@@ -13,6 +13,7 @@
 
 #include "kernels/status.h"
 #include "engine/espalier.h"
+#include "engine/support/part_file.h"
 
 bool esp_write_all(int file, const char *bytes, size_t length)
 {
@@ -28,25 +29,41 @@ bool esp_write_all(int file, const char *bytes, size_t length)
     return true;
 }
 
-/* Makes a file in the folder of `path` and writes its name to `beside`. Its permissions follow
- * the umask, which mkstemp() ignores and which a thread cannot read without changing it for all
- * threads. Returns the file descriptor, or -1 on failure. */
-static int make_beside(const char *path, char *beside, size_t size)
+/* Makes the file beside the one to be written, and notes it. Its permissions follow the umask,
+ * which mkstemp() ignores and which a thread cannot read without changing it for all threads.
+ * Returns the file descriptor, or -1 on failure. */
+static int make_beside(struct esp_writing *w, mode_t mode)
 {
     enum { TRIES = 100 };
     int file = -1;
     for (int i = 0; i < TRIES && file < 0; i++) {
         struct timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
-        if (snprintf(beside, size, "%s.%d-%09ld", path, (int)getpid(), now.tv_nsec) >=
-            (int)size)
+        if (snprintf(w->beside, sizeof w->beside, "%s.part-%d-%09ld", w->place, (int)getpid(),
+                     now.tv_nsec) >= (int)sizeof w->beside) {
             errno = ENAMETOOLONG;
-        else
-            file = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (file < 0 && errno != EEXIST)
+            break;
+        }
+        w->noted = esp_part_file_begin(w->beside, w->path);
+        file = open(w->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        if (file >= 0)
+            break;
+        esp_part_file_end(w->noted);
+        if (errno != EEXIST)
             break;
     }
     return file;
+}
+
+/* Gives a file the owner and the permissions of the one whose place it takes, as far as this
+ * user may; it was made with fewer. What the old group may do is for no other group. */
+static void take_permissions(int file, const struct stat *old)
+{
+    mode_t mode = old->st_mode & 0777;
+    (void)!fchown(file, old->st_uid, (gid_t)-1);
+    if (fchown(file, (uid_t)-1, old->st_gid) < 0)
+        mode &= (mode_t)(0707 | (mode & 07) << 3);
+    fchmod(file, mode);
 }
 
 /* Renames a file; without `over`, only if nothing has the new name. */
@@ -83,20 +100,25 @@ int esp_write_begin(struct esp_writing *w, const char *path, bool over, char *er
     snprintf(w->path, sizeof w->path, "%s", path);
     /* A symbolic link is kept: the file that it leads to is written. */
     snprintf(w->place, sizeof w->place, "%s", there && realpath(path, real) ? real : path);
-    w->file = make_beside(w->place, w->beside, sizeof w->beside);
+    w->file = make_beside(w, there ? S_IRUSR | S_IWUSR : 0666);
     if (w->file < 0)
         return esp_fail(err, errlen, ESP_E_FILE, "%.300s cannot be written: %s", path,
                         strerror(errno));
+    if (there)
+        take_permissions(w->file, &status);
     return ESP_OK;
 }
 
 int esp_write_end(struct esp_writing *w, bool good, char *err, size_t errlen)
 {
     bool closed = close(w->file) == 0;
-    if (good && closed && take_name(w->beside, w->place, w->over))
-        return ESP_OK;
+    const bool named = good && closed && take_name(w->beside, w->place, w->over);
     int error = errno;
-    unlink(w->beside);
+    if (!named)
+        unlink(w->beside);
+    esp_part_file_end(w->noted);
+    if (named)
+        return ESP_OK;
     return good ? esp_fail(err, errlen, ESP_E_FILE, "%.300s cannot be written: %s", w->path,
                            strerror(error))
                 : (int)ESP_E_FILE;

@@ -1,7 +1,9 @@
 /* write_file.h - writes a file as a whole or not at all.
  *
  * The bytes are written to another file in the same folder, which is then renamed. So neither a
- * reader nor a crash ever leaves half a file.
+ * reader nor a crash ever leaves half a file. A file that replaces another keeps its owner,
+ * group and permissions, as far as the user may give them; a new one has those of the umask.
+ * While it is written, it is noted for signals (part_file.h).
  */
 #ifndef ESP_WRITE_FILE_H
 #define ESP_WRITE_FILE_H
@@ -17,7 +19,8 @@ int esp_write_file(const char *path, const char *bytes, size_t length, bool over
 
 /* A file that is being written part by part, under another name. */
 struct esp_writing {
-    int file; /* write to it with esp_write_all() */
+    int file;  /* write to it with esp_write_all() */
+    int noted; /* as esp_part_file_begin() gives it */
     bool over;
     char path[4096], place[4096], beside[4096];
 };

@@ -196,33 +196,27 @@ int esp_lessons_make(struct esp_lessons *l, const char *path, uint64_t fingerpri
                      const struct esp_model *target, int threads,
                      esp_lessons_progress *progress, void *user, char *err, size_t errlen)
 {
-    char part[PATH_MAX];
+    struct esp_writing writing;
     struct esp_teacher *teacher;
     if (open_made(l, path, fingerprint)) {
         snprintf(l->path, sizeof l->path, "%s", path);
         return ESP_OK;
     }
-    if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part)
-        return esp_fail(err, errlen, ESP_E_FILE, "the name %.60s... is too long", path);
     int status = esp_teacher_open(&teacher, target, &l->shape, threads, err, errlen);
     if (status < 0)
         return status;
-    int file = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (file < 0 || !esp_write_all(file, MAGIC, sizeof MAGIC) ||
-        !esp_write_all(file, (const char *)&fingerprint, sizeof fingerprint))
-        status = esp_fail(err, errlen, ESP_E_FILE, "%s cannot be written: %s", part,
-                          strerror(errno));
-    if (status == ESP_OK)
-        status = teach_all(l, file, part, teacher, progress, user, err, errlen);
+    status = esp_write_begin(&writing, path, true, err, errlen);
+    if (status == ESP_OK) {
+        if (!esp_write_all(writing.file, MAGIC, sizeof MAGIC) ||
+            !esp_write_all(writing.file, (const char *)&fingerprint, sizeof fingerprint))
+            status = esp_fail(err, errlen, ESP_E_FILE, "%s cannot be written: %s", path,
+                              strerror(errno));
+        if (status == ESP_OK)
+            status = teach_all(l, writing.file, path, teacher, progress, user, err, errlen);
+        const int ended = esp_write_end(&writing, status == ESP_OK, err, errlen);
+        status = status < 0 ? status : ended;
+    }
     esp_teacher_close(teacher);
-    if (file >= 0 && close(file) != 0 && status == ESP_OK)
-        status = esp_fail(err, errlen, ESP_E_FILE, "%s cannot be written: %s", part,
-                          strerror(errno));
-    if (status == ESP_OK && rename(part, path) != 0)
-        status = esp_fail(err, errlen, ESP_E_FILE, "%s cannot be written: %s", path,
-                          strerror(errno));
-    if (status < 0)
-        unlink(part);
     if (status == ESP_OK && !open_made(l, path, fingerprint))
         status = esp_fail(err, errlen, ESP_E_FILE, "%s changed while it was written", path);
     snprintf(l->path, sizeof l->path, "%s", path);

@@ -64,7 +64,8 @@ int esp_train(const struct esp_train_options *options, char *err, size_t errlen)
 /* Entry `index` of the list of losses; false past its end. */
 struct esp_train_loss_info {
     const char *name, *summary, *source;
-    bool head, draft; /* what it can train */
+    const char *differs; /* how it differs from the source, and why; or "" */
+    bool head, draft;    /* what it can train */
 };
 bool esp_train_loss(int index, struct esp_train_loss_info *info);
 /* Parameter `index` of a loss; false past the end or if there is no such loss. */

@@ -1,6 +1,7 @@
 /* train_selector.c - the three steps of training selectors; see train_selector.h. */
 #include "engine/train/train_selector.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -121,6 +122,16 @@ static bool tell(const struct run *r, enum esp_train_step step, int done, int to
     return !r->t->progress || r->t->progress(r->t->user, &progress);
 }
 
+/* What errno says of the samples, which could not be written. */
+static int fail_samples(const struct run *r)
+{
+    const int error = errno;
+    char path[PATH_MAX] = "the samples";
+    esp_selector_samples_path(r->t, path, sizeof path);
+    return esp_fail(r->err, r->errlen, ESP_E_FILE, "%.300s cannot be written: %s", path,
+                    strerror(error));
+}
+
 static int measure(struct run *r)
 {
     if (!tell(r, ESP_TRAIN_TIMES, 0, 1))
@@ -128,7 +139,9 @@ static int measure(struct run *r)
     int status = esp_measure_times(&r->sampler, &r->header.times);
     if (status == ESP_OK && !esp_pass_times_sound(&r->header.times))
         status = ESP_E_NUMERIC;
-    return status < 0 ? status : esp_sample_file_begin(&r->file, &r->header);
+    if (status == ESP_OK && esp_sample_file_begin(&r->file, &r->header) < 0)
+        status = fail_samples(r);
+    return status;
 }
 
 static int make_samples(struct run *r)
@@ -146,6 +159,8 @@ static int make_samples(struct run *r)
         const int count = status = esp_sampler_piece(&r->sampler, r->file.pieces, samples);
         if (status >= 0)
             status = esp_sample_file_add(&r->file, samples, count);
+        if (status == ESP_E_FILE && count >= 0)
+            status = fail_samples(r);
     }
     free(samples);
     return status < 0 ? status : (int)ESP_OK;

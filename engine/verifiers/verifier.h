@@ -137,7 +137,8 @@ static inline double esp_keep(double p, double q)
 /* Tests child `node` and stores the outcome in it. True: it is accepted. */
 bool esp_verify_accept(struct esp_verify *verify, int node, double acceptance);
 
-/* Stores the outcome of a test in the node. */
+/* Stores the outcome of a test in the node, so that `accepted` means u < acceptance in the
+ * numbers as stored, too. */
 void esp_verify_record(struct esp_verify *verify, int node, double acceptance, double u,
                        bool accepted);
 

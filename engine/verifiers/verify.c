@@ -133,7 +133,19 @@ void esp_verify_record(struct esp_verify *v, int node, double acceptance, double
     struct esp_node *record = &v->tree->tree.nodes[node];
     record->acceptance = (float)acceptance;
     record->u = (float)u;
+    if (accepted && record->u >= record->acceptance) /* both were rounded to single precision */
+        record->u = nextafterf(record->acceptance, 0);
     record->verdict = accepted ? ESP_ACCEPTED : ESP_REJECTED;
+}
+
+/* Child `node` is the token that was drawn, of probability `value`. */
+static void record_draw(struct esp_verify *v, int node, double value, double u)
+{
+    struct esp_node *record = &v->tree->tree.nodes[node];
+    record->acceptance = (float)value;
+    record->u = (float)u;
+    record->verdict = ESP_ACCEPTED;
+    record->drawn = true;
 }
 
 bool esp_verify_accept(struct esp_verify *v, int node, double acceptance)
@@ -251,10 +263,8 @@ int esp_residual_draw(struct esp_verify *v, int node, const struct esp_residual 
     if (status < 0)
         return status;
     int child = esp_tree_find(v->tree, node, *token);
-    if (child >= 0) {
-        esp_verify_record(v, child, value, u, true);
-        v->tree->tree.nodes[child].drawn = true;
-    }
+    if (child >= 0)
+        record_draw(v, child, value, u);
     reject_untested(v, node);
     return ESP_OK;
 }
@@ -313,14 +323,12 @@ int esp_verify_end(struct esp_verify *v, int node, const struct esp_residual *r)
 /* Follows the bonus token along children that were not drawn. */
 static int follow(struct esp_verify *v)
 {
-    struct esp_tree *tree = &v->tree->tree;
     int node = v->path_length > 0 ? v->path[v->path_length - 1] : 0, status = ESP_OK;
     while (status == ESP_OK && v->q_row[node] < 0) {
         node = esp_tree_find(v->tree, node, v->bonus);
         if (node < 0)
             return ESP_OK;
-        esp_verify_record(v, node, v->p_of[node], (double)v->bonus_u, true);
-        tree->nodes[node].drawn = true;
+        record_draw(v, node, v->p_of[node], (double)v->bonus_u);
         v->path[v->path_length++] = node;
         status = esp_residual_draw(v, node, &esp_whole, &v->bonus);
     }

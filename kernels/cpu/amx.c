@@ -22,10 +22,6 @@
 #include "kernels/cpu/isa/parts.h"
 #include "kernels/cpu/isa/tiles.h"
 
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 enum {
     TILE_FLOATS = 256,
     BLOCK = 32,
@@ -33,28 +29,31 @@ enum {
     TWO_TILES = 2 * TILE_ROWS / PARTS, /* vectors whose parts are two tiles */
     AHEAD = 8192
 };
-enum { ARCH_REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+
+/* Parts lie in groups of 16, a group as wide as a vector of the buffer: what reads a group of
+ * rows that are narrower than that must step as split() did. */
+static inline size_t group_bytes(const struct esp_vectors *v)
+{
+    return v->stride / BLOCK * TILE_BYTES;
+}
+
+/* The tiles of the group that holds the first part of vector `row`. */
+static inline char *group_of(const struct esp_vectors *v, int row)
+{
+    return (char *)v->parts + (size_t)(PARTS * row / TILE_ROWS) * group_bytes(v);
+}
 
 static void split(const struct esp_vectors *v, int row, int begin, int end)
 {
     const float *x = v->x + (size_t)row * v->stride;
-    const size_t part = (size_t)row * PARTS;
-    uint16_t *tiles = (uint16_t *)v->parts + part / TILE_ROWS * TILE_ROWS * v->stride +
-                      part % TILE_ROWS * BLOCK;
-    for (int c = begin / ESP_LANES * ESP_LANES; c < end; c += ESP_LANES) {
-        unsigned lanes = 0xffff;
-        if (c < begin)
-            lanes &= 0xffffu << (begin - c);
-        if (end - c < ESP_LANES)
-            lanes &= (1u << (end - c)) - 1;
-        uint16_t *out = tiles + (size_t)(c / BLOCK) * (TILE_ROWS * BLOCK) + (size_t)(c % BLOCK);
-        __m512 rest = _mm512_maskz_loadu_ps((__mmask16)lanes, x + c);
-        for (int k = 0; k < PARTS; k++, out += BLOCK) {
-            __m256i rounded = (__m256i)_mm512_cvtneps_pbh(rest);
-            __m512i bits = _mm512_slli_epi32(_mm512_cvtepu16_epi32(rounded), 16);
-            _mm256_mask_storeu_epi16(out, (__mmask16)lanes, rounded);
-            rest = _mm512_sub_ps(rest, _mm512_castsi512_ps(bits));
-        }
+    uint16_t *line = (uint16_t *)(void *)group_of(v, row) + PARTS * row % TILE_ROWS * BLOCK;
+    for (int c = begin, n; c < end; c += n) {
+        const int next = (c / ESP_LANES + 1) * ESP_LANES;
+        uint16_t *out = line + (size_t)(c / BLOCK) * (TILE_ROWS * BLOCK) + c % BLOCK;
+        n = (next < end ? next : end) - c;
+        struct v16 rest = v16_load_part(x + c, n, 0);
+        for (int k = 0; k < PARTS; k++, out += BLOCK)
+            rest = v16_store_bf16(out, n, rest);
     }
 }
 
@@ -73,10 +72,9 @@ static inline void clear_sums(void)
     _tile_zero(3);
 }
 
-/* Two tiles of parts by one panel: sums 0 and 1 are the first tile's. */
-static void two_by_one(const char *a, const char *b, int blocks)
+/* Two tiles of parts, a and a2, by one panel: sums 0 and 1 are the first tile's. */
+static void two_by_one(const char *a, const char *a2, const char *b, int blocks)
 {
-    const char *a2 = a + (size_t)blocks * TILE_BYTES;
     clear_sums();
     for (int i = 0; i < blocks; i++, a += TILE_BYTES, a2 += TILE_BYTES, b += 2 * TILE_BYTES) {
         prefetch(b);
@@ -128,15 +126,13 @@ static void finish(const struct esp_packed *w, const struct esp_matmul *p, int p
                    int row, int rows, const float *sums)
 {
     const size_t at = (size_t)panel * ESP_PANEL + (size_t)half * ESP_LANES;
-    const __m512 bias = _mm512_loadu_ps(w->bias + at);
+    const struct v16 bias = v16_load(w->bias + at);
     for (int i = 0; i < rows; i++, sums += PARTS * ESP_LANES) {
         size_t y_row = (size_t)(p->y_row ? p->y_row[row + i] : row + i);
         float *y = p->y + y_row * p->y_stride + at;
-        __m512 sum = _mm512_add_ps(_mm512_load_ps(sums), _mm512_load_ps(sums + ESP_LANES));
-        sum = _mm512_add_ps(sum, bias);
-        if (p->add)
-            sum = _mm512_add_ps(_mm512_loadu_ps(y), sum);
-        _mm512_storeu_ps(y, sum);
+        struct v16 sum = v16_add(v16_load(sums), v16_load(sums + ESP_LANES));
+        sum = v16_add(sum, bias);
+        v16_store(y, p->add ? v16_add(v16_load(y), sum) : sum);
     }
 }
 
@@ -149,7 +145,7 @@ static void few_rows(const struct esp_packed *w, int begin, int end, const struc
     for (int first = begin, n; first < end; first += n) {
         const char *b = (const char *)w->data + (size_t)first * panel;
         n = end - first < 2 ? 1 : 2;
-        one_by_many(p->in.parts, b, blocks, n == 2);
+        one_by_many(group_of(&p->in, 0), b, blocks, n == 2);
         store_sums(sums, 2 * TILE_FLOATS);
         for (int i = 0; i < n; i++)
             for (int half = 0; half < 2; half++)
@@ -161,14 +157,13 @@ static void few_rows(const struct esp_packed *w, int begin, int end, const struc
 static void many_rows(const struct esp_packed *w, int panel, const struct esp_matmul *p,
                       int blocks)
 {
-    const size_t tile = (size_t)blocks * TILE_BYTES;
-    const char *b = (const char *)w->data + (size_t)panel * 2 * tile;
+    const char *b = (const char *)w->data + (size_t)panel * (size_t)blocks * 2 * TILE_BYTES;
     float sums[4 * TILE_FLOATS] __attribute__((aligned(64)));
     for (int row = 0, n; row < p->rows; row += n) {
-        const char *a = (const char *)p->in.parts + (size_t)row / TWO_TILES * 2 * tile;
+        const char *a = group_of(&p->in, row);
         n = p->rows - row < TWO_TILES ? p->rows - row : TWO_TILES;
         if (PARTS * n > TILE_ROWS)
-            two_by_one(a, b, blocks);
+            two_by_one(a, a + group_bytes(&p->in), b, blocks);
         else
             one_by_many(a, b, blocks, false);
         store_sums(sums, 2 * TILE_FLOATS);
@@ -194,14 +189,12 @@ static void matmul(const struct esp_packed *w, int begin, int end, const struct 
     _tile_release();
 }
 
-bool esp_cpu_amx_allowed(void)
-{
-    /* The system lets a process use the tiles once it has asked. */
-    return syscall(SYS_arch_prctl, ARCH_REQUEST_PERMISSION, TILE_DATA) == 0;
-}
-
 const struct esp_cpu_isa ESP_ISA_NAME(esp_cpu_isa) = {
+#ifdef __AMX_TILE__
     .name = "AMX",
+#else
+    .name = "emulated AMX",
+#endif
     .pairs = true,
     .split = split,
     .cut = esp_cut_vector,

@@ -14,16 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { MAX_THREADS = 1024 };
 
 /* ------------------------------------------------------------------ the processor */
-
-struct choice {
-    const char *name;
-    const struct esp_cpu_isa *isa;
-    bool here;
-};
 
 /* Which names __builtin_cpu_supports() knows depends on the compiler; where some do not know
  * one, the processor itself is asked. */
@@ -57,34 +53,76 @@ static bool has_vnni(void)
 #ifdef ESP_HAVE_amx
 static bool has_amx(void)
 {
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
     unsigned a, b, c, d;
     /* BF16, tiles, bytes */
     const bool tiles = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 22 & 13) == 13;
-    return tiles && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & bit_AVX512BF16);
+    const bool bf16 = __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & bit_AVX512BF16);
+    /* The system lets a process use the tiles once it has asked. */
+    return tiles && bf16 && has_vnni() &&
+           syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }
 #endif
 
-static const struct esp_cpu_isa *choose(const char *name)
+static bool has_c(void)
 {
-    const struct choice choices[] = {
+    return true;
+}
+
+/* The best one first. */
+static const struct {
+    const char *name;
+    const struct esp_cpu_isa *isa;
+    bool (*here)(void);
+    bool by_name; /* never chosen by itself */
+} isas[] = {
 #ifdef ESP_HAVE_amx
-        {"amx", &esp_cpu_isa_amx, has_vnni() && has_amx() && esp_cpu_amx_allowed()},
+    {"amx", &esp_cpu_isa_amx, has_amx, false},
 #endif
 #ifdef ESP_HAVE_vnni
-        {"vnni", &esp_cpu_isa_vnni, has_vnni()},
+    {"vnni", &esp_cpu_isa_vnni, has_vnni, false},
 #endif
 #ifdef ESP_HAVE_avx512
-        {"avx512", &esp_cpu_isa_avx512, has_avx512()},
+    {"avx512", &esp_cpu_isa_avx512, has_avx512, false},
 #endif
 #ifdef ESP_HAVE_avx2
-        {"avx2", &esp_cpu_isa_avx2, has_avx2()},
+    {"avx2", &esp_cpu_isa_avx2, has_avx2, false},
 #endif
-        {"generic", &esp_cpu_isa_generic, true},
-    };
-    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
-        if (choices[i].here && (!name || strcmp(name, choices[i].name) == 0))
-            return choices[i].isa;
+    {"generic", &esp_cpu_isa_generic, has_c, false},
+#ifdef ESP_HAVE_tiles
+    {"tiles", &esp_cpu_isa_tiles, has_avx2, true},
+#endif
+};
+
+enum { ISAS = sizeof isas / sizeof *isas };
+
+const char *esp_cpu_isa_name(int i)
+{
+    for (int j = 0; j < ISAS; j++)
+        if (isas[j].here() && i-- == 0)
+            return isas[j].name;
     return NULL;
+}
+
+static const struct esp_cpu_isa *choose(const char *name)
+{
+    for (int i = 0; i < ISAS; i++)
+        if ((name ? strcmp(name, isas[i].name) == 0 : !isas[i].by_name) && isas[i].here())
+            return isas[i].isa;
+    return NULL;
+}
+
+/* Says which instruction sets there are. */
+static int refuse(const char *name, char *err, size_t errlen)
+{
+    char names[100] = "";
+    for (int i = 0; esp_cpu_isa_name(i); i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
+                 esp_cpu_isa_name(i));
+    return esp_fail(err, errlen, ESP_E_DEVICE,
+                    "the instruction set '%s' is not in this processor or this build; set "
+                    "ESPALIER_ISA to one of %s, or leave it unset",
+                    name, names);
 }
 
 const struct esp_cpu_isa *esp_cpu_vectors(void)
@@ -105,7 +143,7 @@ int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, cha
                         threads, MAX_THREADS);
     const struct esp_cpu_isa *chosen = choose(isa);
     if (!chosen)
-        return esp_fail(err, errlen, ESP_E_DEVICE, "this processor or build has no %s", isa);
+        return refuse(isa, err, errlen);
     struct esp_cpu_backend *cpu = calloc(1, sizeof *cpu);
     if (!cpu)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to open the CPU backend");
@@ -130,8 +168,10 @@ int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, cha
 static int open_best(struct esp_backend **backend, int threads, char *err, size_t errlen)
 {
     const int cores = esp_pool_cores();
-    bool too_many = threads > cores && threads <= MAX_THREADS;
-    return esp_cpu_open(backend, NULL, too_many ? cores : threads, err, errlen);
+    const bool too_many = threads > cores && threads <= MAX_THREADS;
+    const char *isa = getenv("ESPALIER_ISA");
+    return esp_cpu_open(backend, isa && *isa ? isa : NULL, too_many ? cores : threads, err,
+                        errlen);
 }
 
 static void close_backend(struct esp_backend *backend)

@@ -105,12 +105,16 @@ struct esp_cpu_rows {
     void *scratch; /* (threads, 2 * vocabulary) 32-bit words */
 };
 
-/* Opens a backend that uses this instruction set ("amx", "vnni", "avx512", "avx2",
- * "generic"); NULL:
- * the best there is. ESP_E_DEVICE if the processor does not have it. threads = 0: one per core;
- * any number of them is started here, however few cores there are. */
+/* Opens a backend that uses this instruction set (a name below); NULL: the best there is.
+ * ESP_E_DEVICE if the processor does not have it. threads = 0: one per core; any number of them
+ * is started here, however few cores there are. (esp_backend_cpu.open() takes the instruction
+ * set from the environment: ESPALIER_ISA.) */
 int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, char *err,
                  size_t errlen);
+
+/* Name i of the instruction sets that this build and this processor have, NULL behind the last:
+ * "amx", "vnni", "avx512", "avx2", "generic", and in the tests' build "tiles". */
+const char *esp_cpu_isa_name(int i);
 
 /* The best instruction set here of those that give the same bits. */
 const struct esp_cpu_isa *esp_cpu_vectors(void);

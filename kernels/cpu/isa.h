@@ -147,12 +147,10 @@ struct esp_cpu_isa {
     const struct esp_cpu_gradients *gradients; /* of training; see gradients.h */
 };
 
-/* Only those that this build has are defined; amx (amx.c) rests on vnni. */
+/* Only those that this build has are defined; amx (amx.c) rests on vnni. tiles is amx with the
+ * tile unit's instructions in C (tests/emu/tiles.h); only the tests' build has it. */
 extern const struct esp_cpu_isa esp_cpu_isa_generic, esp_cpu_isa_avx2, esp_cpu_isa_avx512,
-    esp_cpu_isa_vnni, esp_cpu_isa_amx;
-
-/* Asks the system for the use of AMX's tiles. */
-bool esp_cpu_amx_allowed(void);
+    esp_cpu_isa_vnni, esp_cpu_isa_amx, esp_cpu_isa_tiles;
 
 /* The cut `count` places behind x. Those of bytes are shorter: each is one line of the cache.
  */

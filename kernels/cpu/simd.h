@@ -22,7 +22,7 @@
 #define ESP_SIMD_avx512 3
 #define ESP_SIMD_vnni 3  /* ESP_VNNI as well */
 #define ESP_SIMD_amx 3   /* and ESP_AMX */
-#define ESP_SIMD_tiles 3 /* AMX with its instructions emulated */
+#define ESP_SIMD_tiles 2 /* ESP_AMX with emulated tiles */
 #define ESP_SIMD ESP_PASTE(ESP_SIMD_, ESP_ISA)
 
 /* ESP_ISA_NAME(matmul) is matmul_avx2 in the AVX2 build: no two builds share a symbol. */
@@ -423,6 +423,36 @@ V16_VALUE float v16_sum(struct v16 a)
 /* ------------------------------------------------------------------ the same for all */
 
 /* v16_scale(a, n + V16_ROUND) is a * 2^n for integers -126 <= n <= 128; NaN in a stays NaN. */
+
+/* Rounds the first n lanes to BF16, stores them and gives what each has lost. As AVX-512 BF16
+ * rounds: to nearest, ties to even; what is below a normal number becomes 0. */
+V16 struct v16 v16_store_bf16(uint16_t *p, int n, struct v16 a)
+{
+#ifdef __AVX512BF16__
+    const __m256i rounded = (__m256i)_mm512_cvtneps_pbh(a.v);
+    const __m512i bits = _mm512_slli_epi32(_mm512_cvtepu16_epi32(rounded), 16);
+    _mm256_mask_storeu_epi16(p, (__mmask16)((1u << n) - 1), rounded);
+    return (struct v16){_mm512_sub_ps(a.v, _mm512_castsi512_ps(bits))};
+#else
+    float lanes[16], taken[16];
+    v16_store(lanes, a);
+    for (int i = 0; i < 16; i++) {
+        uint32_t bits;
+        memcpy(&bits, &lanes[i], sizeof bits);
+        if ((bits & 0x7fffffffu) > 0x7f800000u)
+            bits |= 0x400000u;
+        else if ((bits & 0x7f800000u) == 0)
+            bits &= 0x80000000u;
+        else
+            bits += 0x7fffu + (bits >> 16 & 1);
+        bits &= 0xffff0000u;
+        memcpy(&taken[i], &bits, sizeof bits);
+        if (i < n)
+            p[i] = (uint16_t)(bits >> 16);
+    }
+    return v16_sub(a, v16_load(taken));
+#endif
+}
 
 V16_VALUE float v16_highest(struct v16 a)
 {

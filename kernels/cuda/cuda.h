@@ -353,7 +353,7 @@ struct esp_cuda_cache {
     int slot;
     int32_t *keep_rows; /* (max_batch) on the device, part of the pass block */
     /* passes that end with logits, and draft steps; by rows (1, 4, 16, 64) and by chunks (1, 2,
-     * 4, ...); NULL: not for graphs */
+     * 4, ...); NULL: not for graphs, or without room */
     cudaGraphExec_t graph[2][ESP_CUDA_BUCKETS][ESP_CUDA_LENGTHS];
 };
 
@@ -379,7 +379,7 @@ size_t esp_cuda_cache_bytes(const struct esp_cache *cache);
 size_t esp_cuda_cache_need(const struct esp_model_desc *desc, int rows, int max_batch);
 int esp_cuda_keep(struct esp_cache *cache, int first, const int32_t *which, int count);
 int esp_cuda_forward(struct esp_cache *cache, const struct esp_batch *batch);
-/* Chooses algorithms and captures graphs for a new cache. */
+/* Chooses algorithms and captures graphs for a new cache, as many as have room. */
 int esp_cuda_prepare(struct esp_cuda_cache *cache);
 /* esp_cuda_take_slot gives the next pinned block to write into, after its last copy has ended;
  * the other sends the first bytes of it to the device. */
@@ -525,7 +525,9 @@ struct esp_cuda_lt_product {
 
 /* Chooses an algorithm for the shape of this product, if there is none yet. */
 int esp_cuda_lt_choose(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p);
-int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p);
+/* *done is false, with ESP_OK, if cuBLASLt has no algorithm for this shape: nothing was done. */
+int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p,
+                    bool *done);
 
 /* ------------------------------------------------------------------ rows */
 

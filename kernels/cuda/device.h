@@ -26,8 +26,7 @@
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 
-/* A kernel with commas in its template arguments needs parentheses: (kernel<a, b>). */
-#define ESP_LAUNCH(kernel, grid, block, shared, stream, ...)                                   \
+#define ESP_START(kernel, grid, block, shared, stream, ...)                                    \
     kernel<<<(grid), (block), (shared), (stream)>>>(__VA_ARGS__)
 
 /* Declares `name`, the block's dynamic shared memory, 16-byte aligned. */
@@ -45,6 +44,25 @@
 enum { ESP_FENCE = 0 };
 #define ESP_PUT_FENCE(address, bytes) ((void)0)
 #endif
+
+/* While it is set, ESP_LAUNCH only loads the kernel's code. The CUDA runtime does that at the
+ * first launch (CUDA_MODULE_LOADING=LAZY, the default since CUDA 12.2), but loading may
+ * allocate memory and wait for the device, and neither is allowed while a stream is captured.
+ * So what is to be captured is gone through once with this set: no list of kernels has to be
+ * kept, and code that no pass uses takes no memory, as it would with CUDA_MODULE_LOADING=EAGER.
+ */
+inline thread_local bool esp_loading_kernels;
+
+/* A kernel with commas in its template arguments needs parentheses: (kernel<a, b>). A failure
+ * becomes the last error (cudaGetLastError). */
+#define ESP_LAUNCH(kernel, grid, block, shared, stream, ...)                                   \
+    do {                                                                                       \
+        cudaFuncAttributes esp_attributes;                                                     \
+        if (esp_loading_kernels)                                                               \
+            cudaFuncGetAttributes(&esp_attributes, (const void *)(kernel));                    \
+        else                                                                                   \
+            ESP_START(kernel, grid, block, shared, stream, ##__VA_ARGS__);                     \
+    } while (0)
 
 enum { ESP_WARP = 32 };
 static const unsigned ESP_ALL_LANES = 0xffffffffu;

@@ -15,8 +15,8 @@
  * in a small pass step 3 is part of step 4 (attention.h), so that five kernels make a layer.
  *
  * Products of up to 64 rows are those of matmul.cu. Larger ones use cuBLASLt, whose order of
- * summation depends on the number of rows. In exact mode, and without cuBLASLt, all products
- * are those of matmul.cu.
+ * summation depends on the number of rows. In exact mode, without cuBLASLt, and where it has no
+ * algorithm, products are those of matmul.cu.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -175,8 +175,11 @@ static int multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, 
         return ESP_OK;
     }
     const struct esp_cuda_lt_product lt = lt_product(c, p, rows);
-    int status = esp_cuda_lt_run(backend, &lt);
-    if (status == ESP_OK && (!p->y || p->w->bias))
+    bool done;
+    int status = esp_cuda_lt_run(backend, &lt, &done);
+    if (status == ESP_OK && !done)
+        esp_cuda_matmul<T>(c, p, rows);
+    else if (status == ESP_OK && (!p->y || p->w->bias))
         esp_cuda_finish<T>(c, p, lt.y, lt.y_stride, rows);
     return status;
 }
@@ -422,9 +425,12 @@ static int multiply_head(struct esp_cuda_cache *c, const struct shape *s)
     lt.y = s->logits;
     lt.y_stride = s->stride;
     lt.outputs = w->head.rows < s->vocabulary ? w->head.rows : s->vocabulary;
-    int status = esp_cuda_lt_run(backend, &lt);
+    bool done;
+    int status = esp_cuda_lt_run(backend, &lt, &done);
     p.columns = (size_t)s->vocabulary;
-    if (status == ESP_OK && s->vocabulary > w->head.rows)
+    if (status == ESP_OK && !done)
+        esp_cuda_matmul<T>(c, &p, s->head_rows);
+    else if (status == ESP_OK && s->vocabulary > w->head.rows)
         esp_cuda_finish<T>(c, &p, NULL, 0, s->head_rows);
     return status;
 }
@@ -597,33 +603,59 @@ static int length_of(const struct esp_cuda_cache *c, int chunks, int *captured)
     return i;
 }
 
+/* Loads the kernels of a pass, see esp_loading_kernels. */
+static int load_kernels(struct esp_cuda_cache *c, const struct shape *s)
+{
+    esp_loading_kernels = true;
+    const int status = run_typed(c, s);
+    esp_loading_kernels = false;
+    return status;
+}
+
+/* Makes `graph` ready to be launched, its memory on the device included. *exec stays NULL if
+ * there is no room for it. */
+static int instantiate(struct esp_cuda_backend *backend, cudaGraph_t graph,
+                       cudaGraphExec_t *exec)
+{
+    cudaError_t made = cudaGraphInstantiate(exec, graph, 0);
+    if (made == cudaSuccess) {
+        made = cudaGraphUpload(*exec, backend->stream);
+        if (made != cudaSuccess)
+            esp_cuda_fine(cudaGraphExecDestroy(*exec));
+    }
+    if (made == cudaSuccess)
+        return ESP_OK;
+    *exec = NULL;
+    return made == cudaErrorMemoryAllocation && !esp_cuda_fine(made)
+               ? ESP_OK
+               : esp_cuda_failed(backend, "cudaGraphInstantiate", made);
+}
+
 static int capture(struct esp_cuda_cache *c, const struct shape *s, cudaGraphExec_t *exec)
 {
     struct esp_cuda_backend *backend = backend_of(c);
     cudaGraph_t graph = NULL;
+    int status = load_kernels(c, s);
+    if (status < 0)
+        return status;
     ESP_CUDA(backend, cudaStreamBeginCapture(backend->stream, cudaStreamCaptureModeThreadLocal));
-    int status = run_typed(c, s);
+    status = run_typed(c, s);
     cudaError_t ended = cudaStreamEndCapture(backend->stream, &graph);
     if (!esp_cuda_fine(ended) && status == ESP_OK)
         status = esp_cuda_failed(backend, "cudaStreamEndCapture", ended);
-    if (status == ESP_OK) {
-        cudaError_t made = cudaGraphInstantiate(exec, graph, 0);
-        if (made != cudaSuccess)
-            status = esp_cuda_failed(backend, "cudaGraphInstantiate", made);
-    }
+    if (status == ESP_OK)
+        status = instantiate(backend, graph, exec);
     if (graph)
         esp_cuda_fine(cudaGraphDestroy(graph));
     return status;
 }
 
-/* Whether the device would finish such a pass sooner than the host could launch it kernel by
- * kernel. A pass that waits for layers never does; its buffers are others from pass to pass. */
+/* Whether the cache has room for such a pass, and the device would finish it sooner than the
+ * host could launch it kernel by kernel. */
 static bool launch_bound(const struct esp_cuda_cache *c, int rows, bool step)
 {
-    if (esp_cuda_weights_of(&c->base)->stream)
-        return false;
     const bool small = esp_cuda_weights_of(&c->base)->bytes < LAUNCH_BOUND_BYTES;
-    return small || (rows <= OWN_ROWS && !step);
+    return rows <= c->max_batch && (small || (rows <= OWN_ROWS && !step));
 }
 
 /* EAGLE uses fc in every pass. EAGLE-3 uses it for hidden states of the target only; its draft
@@ -633,23 +665,44 @@ static bool graphs_use_fc(const struct esp_cuda_cache *c)
     return esp_cuda_weights_of(&c->base)->desc->reads == ESP_READS_EAGLE;
 }
 
+/* Captures the graph for passes of bucket `i` and texts of length `j`. *room becomes false if
+ * there is none for it, or if not `least` bytes of the device's memory are left then. */
+static int capture_one(struct esp_cuda_cache *c, bool step, int i, int j, size_t least,
+                       bool *room)
+{
+    struct shape s = {};
+    size_t left, total;
+    s.rows = s.head_rows = bucket_rows[i];
+    s.step = step;
+    s.fc = graphs_use_fc(c);
+    length_of(c, 1 << j, &s.chunks);
+    const int status = capture(c, &s, &c->graph[step][i][j]);
+    if (status < 0)
+        return status;
+    ESP_CUDA(backend_of(c), cudaMemGetInfo(&left, &total));
+    *room = c->graph[step][i][j] && left >= least;
+    return ESP_OK;
+}
+
+/* Captures graphs for short texts first, because their passes gain most. The memory of a graph is
+ * known only after it was made, so the last one may exceed the limit. Passes over streamed layers
+ * get no graph: they wait for the copy anyway, and their buffers change with every pass. A pass
+ * without a graph launches its kernels one by one. */
 static int capture_graphs(struct esp_cuda_cache *c)
 {
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(&c->base);
+    const size_t limit = w->desc->graph_bytes;
+    size_t before, total;
+    bool room = !w->stream;
     int last, status = ESP_OK;
     const int lengths = length_of(c, c->chunks, &last) + 1;
-    for (int step = 0; step < 2; step++)
-        for (int i = 0; i < ESP_CUDA_BUCKETS; i++) {
-            if (bucket_rows[i] > c->max_batch || !launch_bound(c, bucket_rows[i], step))
-                continue;
-            for (int j = 0; j < lengths && status == ESP_OK; j++) {
-                struct shape s = {};
-                s.rows = s.head_rows = bucket_rows[i];
-                s.step = step;
-                s.fc = graphs_use_fc(c);
-                length_of(c, 1 << j, &s.chunks);
-                status = capture(c, &s, &c->graph[step][i][j]);
-            }
-        }
+    ESP_CUDA(backend_of(c), cudaMemGetInfo(&before, &total));
+    const size_t least = limit > 0 && limit < before ? before - limit : 0;
+    for (int j = 0; j < lengths; j++)
+        for (int step = 0; step < 2; step++)
+            for (int i = 0; i < ESP_CUDA_BUCKETS && status == ESP_OK && room; i++)
+                if (launch_bound(c, bucket_rows[i], step))
+                    status = capture_one(c, step, i, j, least, &room);
     return status;
 }
 

@@ -2,7 +2,8 @@
  *
  * cuBLASLt stores matrices by columns: our y (rows, outputs) is its (outputs, rows), W is
  * transposed, x is not. The algorithm that its heuristic chooses for a shape is kept in a
- * table.
+ * table. Where the heuristic fails or finds none, that is kept, too, and matmul.cu computes
+ * products of that shape.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -16,6 +17,7 @@ struct choice {
     bool half, add;
     int outputs, rows;
     size_t columns, y_stride;
+    bool found;
     cublasLtMatmulAlgo_t algorithm;
 };
 
@@ -158,15 +160,18 @@ static int ask(struct esp_cuda_backend *backend, const struct esp_cuda_lt_produc
     int found = 0;
     LT(backend, MatmulPreferenceSetAttribute, preference,
        CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &limit, sizeof limit);
-    LT(backend, MatmulAlgoGetHeuristic, lt->handle, lt->product, l->w, l->x, l->y, l->y,
-       preference, 1, &result, &found);
-    if (found < 1)
-        return failed(backend, "MatmulAlgoGetHeuristic", CUBLAS_STATUS_NOT_SUPPORTED);
+    *choice = {p->half, p->add, p->outputs, p->rows, p->w->stride, p->y_stride, false, {}};
+    const cublasStatus_t asked =
+        lt->call.MatmulAlgoGetHeuristic(lt->handle, lt->product, l->w, l->x, l->y, l->y,
+                                        preference, 1, &result, &found);
+    if (asked != CUBLAS_STATUS_SUCCESS || found < 1 || result.state != CUBLAS_STATUS_SUCCESS)
+        return ESP_OK;
     if (result.workspaceSize > lt->workspace_bytes) {
         ESP_CUDA(backend, cudaMalloc(&lt->workspace, MOST_WORKSPACE));
         lt->workspace_bytes = MOST_WORKSPACE;
     }
-    *choice = {p->half, p->add, p->outputs, p->rows, p->w->stride, p->y_stride, result.algo};
+    choice->found = true;
+    choice->algorithm = result.algo;
     return ESP_OK;
 }
 
@@ -209,11 +214,13 @@ int esp_cuda_lt_choose(struct esp_cuda_backend *backend, const struct esp_cuda_l
 
 /* A shape for which no algorithm was chosen before uses the workspace that there is: nothing is
  * allocated while a text is being written. */
-int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p)
+int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p,
+                    bool *done)
 {
     struct esp_cuda_lt *lt = backend->lt;
     int status = choose(backend, p, lt->workspace_bytes);
-    if (status < 0)
+    *done = status == ESP_OK && find(lt, p)->found;
+    if (!*done)
         return status;
     const float one = 1.0f, before = p->add ? 1.0f : 0.0f;
     struct layouts l = {};

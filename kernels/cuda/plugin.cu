@@ -49,20 +49,47 @@ int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err,
     return esp_fail(err, errlen, status, "%s: %s", backend->device, backend->failure);
 }
 
+/* Writes the release of the driver, as nvidia-smi shows it; "" if it is not known. */
+static void name_driver(char *text, size_t size)
+{
+    *text = '\0';
+    FILE *file = fopen("/sys/module/nvidia/version", "r");
+    if (!file)
+        return;
+    if (!fgets(text, (int)size, file))
+        *text = '\0';
+    fclose(file);
+    text[strcspn(text, "\n")] = '\0';
+}
+
+/* The oldest release of the driver that runs programs of this major version of CUDA, whatever
+ * the minor one is (CUDA Compatibility, minor version compatibility). */
+static int oldest_driver(int cuda)
+{
+    return cuda / 1000 >= 13 ? 580 : cuda / 1000 == 12 ? 525 : 450;
+}
+
 /* Says why there is no device. A machine without a driver or without a GPU gives
  * ESP_E_UNSUPPORTED, which "auto" does not mention; a driver that does not work gives
  * ESP_E_DEVICE, which it does. */
 static int tell_none(cudaError_t result, char *err, size_t errlen)
 {
     int driver = 0, needed = 0;
+    char release[24];
     if (!esp_cuda_fine(cudaDriverGetVersion(&driver)) ||
         !esp_cuda_fine(cudaRuntimeGetVersion(&needed)))
         driver = 0;
+    name_driver(release, sizeof release);
     if (result == cudaErrorInsufficientDriver && driver > 0)
         return esp_fail(err, errlen, ESP_E_DEVICE,
-                        "the NVIDIA driver is too old: it knows CUDA %d.%d, this build needs %d.%d; "
-                        "update the driver, or build espalier with an older CUDA toolkit",
-                        driver / 1000, driver % 1000 / 10, needed / 1000, needed % 1000 / 10);
+                        "the NVIDIA driver%s%s is too old: it knows CUDA %d.%d, and the CUDA "
+                        "backend built here needs CUDA %d, so driver %d or newer; update the "
+                        "driver%s",
+                        *release ? " " : "", release, driver / 1000, driver % 1000 / 10,
+                        needed / 1000, oldest_driver(needed),
+                        driver >= 12000 ? ", or build the backend for CUDA 12, too (make "
+                                          "NVCC12=/path/to/nvcc)"
+                                        : "");
     const bool none = driver == 0 || result == cudaSuccess || result == cudaErrorNoDevice;
     return esp_fail(err, errlen, none ? ESP_E_UNSUPPORTED : ESP_E_DEVICE,
                     "there is no CUDA device here (%s)",
@@ -149,34 +176,19 @@ static void close_backend(struct esp_backend *backend)
     free(cuda);
 }
 
-/* Writes the version of the driver as nvidia-smi shows it, or the newest CUDA version that it
- * supports. */
-static int name_driver(struct esp_cuda_backend *cuda, char *text, size_t size)
-{
-    int version;
-    *text = '\0';
-    FILE *file = fopen("/sys/module/nvidia/version", "r");
-    if (file) {
-        if (!fgets(text, (int)size, file))
-            *text = '\0';
-        fclose(file);
-        text[strcspn(text, "\n")] = '\0';
-    }
-    if (*text)
-        return ESP_OK;
-    ESP_CUDA(cuda, cudaDriverGetVersion(&version));
-    snprintf(text, size, "for CUDA %d.%d", version / 1000, version % 1000 / 10);
-    return ESP_OK;
-}
-
 static int describe(struct esp_cuda_backend *cuda, const cudaDeviceProp *properties)
 {
     char driver[24];
+    int version;
     cuda->multiprocessors = properties->multiProcessorCount;
-    int status = name_driver(cuda, driver, sizeof driver);
+    name_driver(driver, sizeof driver);
+    if (!*driver) {
+        ESP_CUDA(cuda, cudaDriverGetVersion(&version));
+        snprintf(driver, sizeof driver, "for CUDA %d.%d", version / 1000, version % 1000 / 10);
+    }
     snprintf(cuda->device, sizeof cuda->device, "%.90s, %.0f GB, driver %s", properties->name,
              (double)properties->totalGlobalMem / 1e9, driver);
-    return status;
+    return ESP_OK;
 }
 
 static int open_device(struct esp_backend **backend, int device, char *err, size_t errlen)
@@ -299,4 +311,5 @@ static struct esp_backend_ops make_ops(void)
 
 static const struct esp_backend_ops ops = make_ops();
 
-extern "C" const struct esp_cuda_plugin esp_cuda_plugin = {ESP_VERSION, sizeof ops, &ops};
+extern "C" const struct esp_cuda_plugin esp_cuda_plugin = {ESP_VERSION, sizeof ops, &ops,
+                                                          CUDART_VERSION};

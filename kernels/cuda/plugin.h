@@ -1,4 +1,5 @@
-/* plugin.h - the one symbol of libespalier-cuda.so, for the program and for the plugin. */
+/* plugin.h - the one symbol of a plugin (libespalier-cuda.so), for the program and for the
+ * plugin. */
 #ifndef ESP_CUDA_PLUGIN_H
 #define ESP_CUDA_PLUGIN_H
 
@@ -14,6 +15,7 @@ struct esp_cuda_plugin {
     const char *version; /* ESP_VERSION */
     size_t ops_size;     /* of struct esp_backend_ops */
     const struct esp_backend_ops *ops;
+    int cuda; /* CUDA of its runtime, 12040 for 12.4; it needs a driver of that major version */
 };
 
 extern const struct esp_cuda_plugin esp_cuda_plugin;

@@ -53,3 +53,11 @@ END
 session salf --drafter salf:N=24,B=4,th=0.3 -n 60 <<'END'
 The witch said to the girl,
 END
+
+session fixed-tree --drafter fixed:D=5,B=3 -n 60 <<'END'
+The witch said to the girl,
+END
+
+session delayed --drafter delayed:K=4,L1=2,L2=3 --verifier traversal --temp 1 --seed 7 -n 60 <<'END'
+Once upon a time there lived a poor widow
+END

@@ -4,6 +4,13 @@
 . tests/shell.sh
 prefix=$work/usr
 
+for target in demo race; do
+    ESPALIER_NO_APT=1 $MAKE -n --no-print-directory $target SEED=7 2>/dev/null >"$work/dry"
+    check "make $target SEED=7 passes the seed on" grep -q -e '/espalier .*--seed 7' "$work/dry"
+    ESPALIER_NO_APT=1 $MAKE -n --no-print-directory $target 2>/dev/null >"$work/dry"
+    check "make $target alone does not" sh -c "! grep -q -e '--seed' '$work/dry'"
+done
+
 $MAKE --no-print-directory install PREFIX="$prefix" >"$work/log" 2>&1
 check "make install" test $? -eq 0
 for file in bin/espalier include/espalier/engine/espalier.h include/espalier/engine/espalier_event.h include/espalier/engine/espalier_settings.h lib/libespalier.a \
@@ -42,7 +49,17 @@ check "which it loads" sh -c "ldd $BUILD/shared/espalier | grep -q libespalier.s
 $MAKE --no-print-directory uninstall PREFIX="$prefix" >"$work/log" 2>&1
 check "make uninstall leaves no file" test -z "$(find "$prefix" -type f -o -type l)"
 
+printf '#!/bin/sh\necho aarch64-linux-gnu\n' >"$work/cc" && chmod +x "$work/cc"
+$MAKE -n CC="$work/cc" BUILD="$work/cross" "$work/cross/libespalier.a" >"$work/log" 2>&1
+check "a cross build has the instruction sets of the compiler's target" \
+    sh -c "grep -q ESP_ISA=generic $work/log && ! grep -q ESP_ISA=avx2 $work/log"
+
 check "make headless" sh -c "$MAKE --no-print-directory headless >$work/log 2>&1"
+exec 3<"$BUILD/headless/libcjson.so.1"
+$MAKE --no-print-directory headless >"$work/log" 2>&1
+check "make headless again does not write into the library of a running program" \
+    test "$(stat -L -c %h /proc/self/fd/3)" -eq 0
+exec 3<&-
 check "the headless program needs no terminal library" sh -c \
     "! ldd $BUILD/headless/espalier | grep -q 'ncurses\|readline\|cgraph\|gvc'"
 check "nor does the program need Graphviz" sh -c "! ldd $BUILD/espalier | grep -q 'cgraph\|gvc'"

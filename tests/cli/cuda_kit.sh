@@ -6,6 +6,19 @@ kit=$work/kit
 mkdir -p "$kit/tests/unit" "$kit/tests/lossless"
 cp tests/cuda/run "$kit"
 
+# The real one, on the emulator: each shape is a process of its own.
+$MAKE --no-print-directory "$BUILD/tests/cuda/shapes" >"$work/log" 2>&1
+shapes() {
+    env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" "$@" "$BUILD/tests/cuda/shapes" --try 0.5b 1b >"$work/out" 2>&1
+}
+check "shapes measures models" shapes
+check "after it has compared every row in exact mode" test \
+    "$(grep -c 'Exact mode.*: 243 of 243 rows have the bits of plain decoding' "$work/out")" -eq 2
+check "and says what memory they took" test "$(grep -c 'Memory free: [0-9.]* GB before, [0-9.]* GB with' "$work/out")" -eq 6
+shapes ESPALIER_EMU_FAIL=30
+check "models that fail are an exit status" test $? -eq 1
+check "and each is told" grep -q '^shapes: 0 passed, 2 failed' "$work/out"
+
 program() {
     cat >"$kit/$1"
     chmod +x "$kit/$1"
@@ -32,8 +45,41 @@ echo "| rows | ms |"
 END
 program tests/shapes <<'END'
 #!/bin/sh
-echo "| rows | ms at 256 |"
+case $1 in
+--list) echo 8b 1b ;;
+8b) echo "shapes: 0 passed, 1 failed" && exit 1 ;;
+*) printf '| rows | ms at 256 |\nshapes: 1 passed, 0 failed\n' ;;
+esac
 END
+
+# The Makefile's side, with compilers that only say their names: what would be run is looked at.
+for version in 12.4 13.0; do
+    cat >"$work/nvcc-$version" <<END
+#!/bin/sh
+case \$1 in
+--version) echo "Cuda compilation tools, release $version, V$version.1" ;;
+--list-gpu-arch) printf 'compute_80\ncompute_90\n' ;;
+esac
+END
+    chmod +x "$work/nvcc-$version"
+done
+# plan GOAL...: the commands of a make with both compilers.
+plan() {
+    env -u MAKE -u MAKEFLAGS -u MFLAGS make --no-print-directory -n BUILD="$work/build" NVCC="$work/nvcc-13.0" NVCC12="$work/nvcc-12.4" "$@" 2>&1
+}
+plan cuda >"$work/plan"
+check "two compilers make two plugins" test \
+    "$(grep -o -- "-o $work/build/libespalier-cuda[0-9]*.so" "$work/plan" | sort -u | wc -l)" -eq 2
+check "only the newer one compresses as older drivers cannot read it" sh -c \
+    'grep "nvcc-13.0.*--compress-mode" "$1" | grep -q matmul.cu && ! grep "nvcc-12.4.*--compress-mode" "$1" &&
+     grep "nvcc-12.4.*-Xfatbin=-compress-all" "$1" | grep -q matmul.cu' sh "$work/plan"
+plan cuda-kit >"$work/plan"
+check "the kit takes both" grep -q "cp $work/build/libespalier-cuda.so $work/build/libespalier-cuda12.so" "$work/plan"
+plan NVCC12="$work/nvcc-13.0" cuda >"$work/plan"
+check "a second compiler of the first one's version is refused" grep -q "no nvcc of CUDA 12" "$work/plan"
+plan CI=true check | grep -e "-Xptxas -O0.* -MF " >"$work/plan"
+check "what continuous integration compiles without optimisation" test "$(wc -l <"$work/plan")" -gt 20
+check "lies where no other target takes it" test "$(grep -vc -- "-MF $work/build/checked/" "$work/plan")" -eq 0
 
 # The tool of NVIDIA's toolkit has nothing to find in scripts.
 PATH=$(printf '%s' "$PATH" | tr ':' '\n' | grep -v cuda | paste -s -d : -)
@@ -48,6 +94,8 @@ check "the parts are added up" grep -q '^11 passed, 0 failed$' "$work/out"
 check "half of it leaves out the speed" test "$(grep -c '| rows | ms |' "$work/out")" -eq 0
 run bench "$work/bench.tar"
 check "the other half has the tables" grep -q '| rows | ms |' "$work/out"
+check "a shape that fails is told" grep -q "^FAILED    shapes-8b (exit 1): 0 passed, 1 failed" "$work/out"
+check "and the next one is measured" grep -q "^ok        shapes-1b: 1 passed" "$work/out"
 
 program espalier <<'END'
 #!/bin/sh

@@ -22,4 +22,15 @@ for rule in naive bv; do
 done
 $ESPALIER list drafters --json >"$work/json"
 check "what differs from a paper is in the list too" grep -q '"differs":	"[a-z].*fixed' "$work/json"
+thresholds=$(grep -c 'draft_temp' "$work/json")
+check "and that the draft is tempered, for each that asks the draft model" test "$thresholds" -ge 15
+check "a choice shows its default" sh -c "$ESPALIER list drafters | grep -q 'retrieval *off|on, default on ' &&
+    ! $ESPALIER list drafters | grep '^    ' | grep -v default"
+check "also as JSON" grep -q '"default":	"keep"' "$work/json"
+check "TALF's paths that are left out are told" sh -c "$ESPALIER list losses --json | grep -q '\"differs\":.*every 4th token'"
+check "what is here is not called missing" sh -c \
+    "sed -n '/^Not here/,/^\.Sh/p' man/espalier-drafters.7 | grep -q 'tree verification' &&
+    ! sed -n '/^Not here/,/^\.Sh/p' man/espalier-drafters.7 | grep -iq 'selector\|talf\|StreamingLLM'"
+tests/drafters_page "$ESPALIER" >"$work/page"
+check "the page is what the program prints" cmp "$work/page" man/espalier-drafters.7
 finish

@@ -15,6 +15,12 @@ for way in tree stdin pipe file; do
     check "the text does not depend on the drafter or the prompt's way ($way)" \
         cmp -s "$work/ar" "$work/$way"
 done
+check "another instruction set writes the same text" sh -c \
+    "ESPALIER_ISA=generic $gen -p '$prompt' >'$work/generic' && cmp -s '$work/ar' '$work/generic'"
+check "list backends names the instruction set" sh -c \
+    "ESPALIER_ISA=generic $ESPALIER list backends | grep -q 'portable C'"
+check "one that is not there is refused, and those that are there are named" \
+    fails 1 "'z80' is not in this processor.*generic" env ESPALIER_ISA=z80 $gen -p "$prompt"
 check "a pipe gets no escape codes" sh -c "! grep -q '$(printf '\033')' $work/tree"
 
 for way in "generate -p a -n 4 --stats" "generate -p a -n 4 --json" "list drafters" "list themes" inspect \
@@ -37,6 +43,20 @@ check "as many tokens as asked for" grep -q '"generated_tokens":	48' "$work/json
 check "without --baseline it is null" sh -c \
     "$gen -p '$prompt' --json | grep -q '\"baseline_tokens_per_second\":	null'"
 check "and so is the speedup" sh -c "$gen -p '$prompt' --json | grep -q '\"speedup\":	null'"
+# Without --seed one is drawn, shown and recorded; it draws the same text again.
+drawn() { sed -n 's/^	"seed":	\(.*\),$/\1/p' "$1"; }
+text_of() { grep '^	"tokens":' "$1"; }
+draws="$ESPALIER generate -n 32 --temp 1 --drafter iid:K=2,L=3 --json"
+for run in 1 2; do
+    XDG_STATE_HOME="$work/nothing-learned-$run" $draws -p "$prompt" --record "$work/drawn-$run.esp.jsonl" >"$work/drawn-$run"
+done
+check "two runs without --seed draw two seeds" test "$(drawn "$work/drawn-1")" != "$(drawn "$work/drawn-2")"
+check "and two texts" test "$(text_of "$work/drawn-1")" != "$(text_of "$work/drawn-2")"
+check "a recording has the seed" sh -c "head -n 1 '$work/drawn-1.esp.jsonl' | grep -q '\"seed\":\"$(drawn "$work/drawn-1")\"'"
+$draws -p "$prompt" --seed "$(drawn "$work/drawn-1")" >"$work/again"
+check "the seed draws the same text again" test "$(text_of "$work/again")" = "$(text_of "$work/drawn-1")"
+check "--stats names the seed" sh -c "$gen -p '$prompt' --stats --seed 7 2>&1 >/dev/null | grep -q '^seed  *7$'"
+
 check "a 64-bit seed is kept" sh -c \
     "$gen -p '$prompt' --json --seed 18446744073709551615 | grep -q 18446744073709551615"
 

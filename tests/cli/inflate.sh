@@ -1,5 +1,5 @@
 #!/bin/sh
-# A target that is made larger in memory says the same.
+# A target that is made larger, in memory or as a folder, says the same; a folder is whole or not there.
 . tests/shell.sh
 prompt="Once upon a time there was"
 text() { $ESPALIER generate -p "$prompt" -n 12 "$@"; }
@@ -13,4 +13,17 @@ check "a width that is no power of two is refused" fails 1 'not 3' \
     $ESPALIER generate -p "$prompt" --width 3
 check "so are fewer layers than there are" fails 1 'layers' \
     $ESPALIER generate -p "$prompt" --layers 1
+
+inflate="$ESPALIER inflate engine/models/fairytale-target"
+check "a folder is written" $inflate "$work/folder" --width 2 --layers 7
+check "and nothing else" test "$(echo "$work"/folder*)" = "$work/folder"
+text --drafter linear:K=3 --target "$work/folder" --draft engine/models/fairytale-draft >"$work/large"
+check "it writes the same text, too" cmp "$work/small" "$work/large"
+large="$inflate $work/x --width 4 --layers 60" # gigabytes
+check "Ctrl-C leaves nothing" ends INT 130 "interrupted: .*/x was not written" "$work/x" $large
+check "nor does SIGTERM" ends TERM 143 "SIGTERM: .*/x was not written" "$work/x" $large
+check "nor SIGHUP" ends HUP 129 "SIGHUP: .*/x was not written" "$work/x" $large
+full() { (ulimit -f 1000; exec $large); }
+check "a full disk is told, with the reason" fails 1 "cannot write .*/model.safetensors: File too large" full
+check "and leaves nothing" test "$(echo "$work"/x*)" = "$work/x*"
 finish

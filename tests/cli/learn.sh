@@ -75,6 +75,70 @@ wait
 $dump" --target engine/models/fairytale-target --draft engine/models/fairytale-draft
 check "a lesson opens in the interface" dumped 'A chain of guesses'
 
+play "size 80x24
+wait
+type :learn
+key Enter
+key Down Enter
+wait
+key q
+dump $work/list
+key q
+$dump" --target engine/models/fairytale-target --draft engine/models/fairytale-draft
+check "q leaves a lesson of the list for the list" grep -q '^>2  A chain of guesses' "$work/list"
+check "and the list for the panes" dumped '^┌ text'
+play "size 100x24
+wait
+key F5
+type Once upon a time
+key Enter
+wait
+type :learn 3
+key Enter
+wait
+dump $work/lesson
+key Esc
+wait
+$dump
+key F1 F1
+dump $work/footer" -n 30 --target engine/models/fairytale-target --draft engine/models/fairytale-draft
+check "a lesson opens while a text is written" grep -q '^ A tree of guesses' "$work/lesson"
+check "the text was stopped" dumped 'the text was stopped; Enter goes on with it'
+check "and is there again" dumped '^│ Once upon a time'
+check "nothing runs" sh -c "! grep -q 'C-c stop' '$work/footer'"
+play "size 100x24
+wait
+key F5
+type Once upon a time
+key Enter
+wait
+type :learn nothing
+key Enter
+wait
+$dump" --target engine/models/fairytale-target --draft engine/models/fairytale-draft
+check "a lesson that is not there stops nothing" dumped 'step mode, iter'
+
+# On a small screen everything can be scrolled to.
+play "size 40x12
+wait
+key Space Space
+dump $work/question
+key Down Down
+dump $work/down
+key Space
+dump $work/choices
+key 1
+dump $work/answer
+key Space Space
+dump $work/next" learn 2
+check "a page that is too long says so" grep -q '↓ [0-9]* *$' "$work/question"
+check "Down scrolls a row" test "$(sed -n 3p "$work/down" | cut -c 1-20)" = "$(sed -n 5p "$work/question" | cut -c 1-20)"
+check "the last choice is seen" grep -q '^   3 all of them' "$work/choices"
+check "and the tree" grep -q ' └─ " the" *\.32' "$work/choices"
+check "the end of the answer is seen at once" grep -q 'brought 7 tokens' "$work/answer"
+check "Space turns the page when all was seen" grep -q '3 of 4' "$work/next"
+check "choices are wrapped, not cut" sh -c "! grep -q '…  *$' '$work/next'"
+
 # A file of one's own, and what can be wrong with it.
 lesson="$work/mine.lesson"
 cat >"$lesson" <<'END'

@@ -150,6 +150,14 @@ check "names reach no terminal as they are" sh -c "! grep -q '$(printf '\033')' 
 ESPALIER_MODELS="$bad" $list --json >"$work/json"
 check "nor in JSON" sh -c "! grep -q '$(printf '\033')' '$work/json' && grep -q broken '$work/json'"
 chmod 700 "$bad/closed"
+forged=$(printf 'x\nQwen2.5-7B-Instruct                       4.7 GB  qwen2                Hugging Face\n    ')
+mkdir "$work/forged" && cp "$work/files/small.gguf" "$work/forged/$forged.gguf"
+ESPALIER_MODELS="$work/forged" $list >"$work/list"
+check "a newline in a name forges no entry" sh -c "! grep -q '^Qwen' '$work/list' && grep -q '^x^JQwen' '$work/list'"
+check "nor a line" test -z "$(grep -v -e '^    ' -e ' MB  ' "$work/list")"
+ESPALIER_MODELS="$work/forged" $list --json >"$work/json"
+check "nor in JSON" grep -q '"name":	"x\\nQwen' "$work/json"
+check "nor in a complaint" fails 1 "no model 'x.*Qwen" $gen --target "$forged"
 HOME=relative ESPALIER_MODELS= $list >"$work/list"
 check "a home that is no folder is none" listed fairytale-draft built-in
 finish

@@ -23,6 +23,9 @@ check "and comes out as it was" test "$(text ar "$work/again.gguf" "")" = "$(tex
 
 check "q4_k is written" $q $target "$work/q4.gguf" --type q4_k >"$work/said"
 check "and its loss is said" grep -q '^loss  *[1-9][.][0-9]* % .*; most in blk\.' "$work/said"
+check "--width 1 leaves it as it is" test "$($ESPALIER generate -p "Once upon a time" -n 24 --temp 0 --drafter ar \
+    --target "$work/q4.gguf" --width 1)" = "$(text ar "$work/q4.gguf" "")"
+check "more is refused" fails 1 "Q4_K\|Q6_K" $ESPALIER generate -p Once -n 4 --target "$work/q4.gguf" --width 2
 check "bits per number, too" grep -q ' [45][.][0-9]* bits per number' "$work/said"
 
 touch "$work/there"
@@ -37,8 +40,30 @@ check "a folder without a tokenizer" fails 1 "tokenizer.json" $q "$work/bad" "$w
 check "a device is no file to write" fails 1 "no regular file" $q $target /dev/full --type q8_0 --force
 full() { (ulimit -f 1000; trap '' XFSZ; exec $q $target "$work/x.gguf" --type q8_0); }
 check "a full disk" fails 1 "cannot be written" full
+check "with the reason" grep -q "File too large" "$work/err"
+full() { (ulimit -f 1000; exec $q $target "$work/x.gguf" --type q8_0); }
+check "also where nobody ignores the signal" fails 1 "cannot be written: File too large" full
 check "nothing is left behind" test -z "$(ls "$work" | grep '^x\|[.][0-9]')"
 check "inflate takes folders" fails 1 "only a model folder" $ESPALIER inflate "$work/t.gguf" "$work/wide"
+
+# A signal ends it in the midst of writing.
+$ESPALIER inflate $target "$work/large" --width 2 --layers 8
+check "Ctrl-C leaves nothing" ends INT 130 "interrupted: .*/x.gguf was not written" "$work/x" $q "$work/large" "$work/x.gguf" --type q4_k
+check "nor does SIGTERM" ends TERM 143 "SIGTERM: .*/x.gguf was not written" "$work/x" $q "$work/large" "$work/x.gguf" --type q4_k
+check "nor SIGHUP" ends HUP 129 "SIGHUP: .*/x.gguf was not written" "$work/x" $q "$work/large" "$work/x.gguf" --type q4_k
+echo precious >"$work/y.gguf" && chmod 600 "$work/y.gguf"
+check "nor with --force" ends INT 130 "y.gguf was not written" "$work/y.gguf." $q "$work/large" "$work/y.gguf" --type q4_k --force
+check "what was there is kept" grep -q precious "$work/y.gguf"
+$q $target "$work/y.gguf" --type q8_0 --force >/dev/null
+check "and stays private when it is replaced" test "$(stat -c %a "$work/y.gguf")" = 600
+esc=$(printf 'x\033[31m\nforged')
+check "a name is shown, not obeyed" ends INT 130 'x^\[\[31m^Jforged was not written' "$work/x" $q "$work/large" "$work/$esc" --type q4_k
+(trap '' HUP; exec $q "$work/large" "$work/z.gguf" --type bf16) >"$work/out" 2>&1 &
+while kill -0 $! && [ "$(echo "$work"/z*)" = "$work/z*" ]; do :; done
+kill -s HUP $!
+wait $!
+check "nohup works" test $? -eq 0 -a -s "$work/z.gguf"
+rm -r "$work/large"
 
 head -c 12000 README.md >"$work/text"
 check "perplexity is measured" $ESPALIER inspect $target --perplexity "$work/text" >"$work/said"

@@ -20,6 +20,26 @@ check "drawn texts are not called identical" sh -c \
 $ESPALIER race --pass 12 --with linear:K=2 -n 4 >"$work/out"
 check "the built-in target is made larger" grep -q '^fairytale-target x.*, .* ms a pass <- fairytale-draft;' "$work/out"
 
+# Its own prompts: continued by so many tokens that end with a sentence, without repeating themselves.
+for seed in 0 1 2; do
+    $ESPALIER race --pass 0 --seed $seed --with linear:K=4 --json >"$work/json"
+    prompt=$(sed -n '/"left"/,$s/^		"prompt":	"\(.*\)",$/\1/p' "$work/json" | head -n 1)
+    printf '%s\t%s\n' "$(sed -n 's/^		"generated_tokens":	\(.*\),/\1/p' "$work/json" | head -n 1)" "$prompt" >"$work/want"
+    echo "$prompt" | tests/race_prompts $ESPALIER - >"$work/found"
+    check "seed $seed races on a text that does not repeat itself and ends with a sentence" cmp "$work/want" "$work/found"
+    check "of a hundred tokens and more" test "$(cut -f 1 "$work/found")" -ge 100
+    cat "$work/found" >>"$work/tales"
+done
+check "there are three" test "$(sort -u "$work/tales" | wc -l)" -eq 3
+check "a text that goes round in circles is none of them" test -z "$(echo 'There was once upon a time a fisherman who lived with his wife in a little hut close by the sea.' |
+    tests/race_prompts $ESPALIER -)"
+$ESPALIER race --pass 0 --with linear:K=4 --json >"$work/json"
+seed=$(sed -n 's/^	"seed":	\(.*\),$/\1/p' "$work/json")
+drawn=$(grep '"prompt":' "$work/json")
+$ESPALIER race --pass 0 --with linear:K=4 --json --seed "$seed" >"$work/json"
+check "without --seed one is drawn, and --seed races on the same text again" test "$(grep '"prompt":' "$work/json")" = "$drawn"
+check "the seed is said as text, too" sh -c "$ESPALIER race --pass 0 --seed 7 --with linear:K=4 | grep -q '; seed 7$'"
+
 # For programs: one object.
 $race --with linear:K=4 --json >"$work/json" 2>"$work/err"
 check "--json ends well, too" test $? -eq 0
@@ -64,9 +84,16 @@ for size in 80x24 40x20 120x40; do
     play "size $size
 wait
 $dump" race --pass 0 -n 24 --seed 0 --with linear:K=4
+    check "at $size the seed is shown" dumped '^ espalier race.* seed 0$'
     check "at $size the race ends with its sentence" dumped 'identical, [0-9.]* times as'
     check "at $size both sides have their figures" test "$(grep -o '24 tokens' "$work/screen" | wc -l)" -eq 2
 done
+play "size 40x12
+wait
+$dump" race --pass 0 -n 24 --seed 1 --with linear:K=4
+check "at 40x12 both sides have their figures" test "$(grep -c '^ \(ar\|linear\)  24 tokens' "$work/screen")" -eq 2
+check "and their text" test "$(grep -c '^ [^ ].*[a-z]' "$work/screen")" -ge 6
+check "and no frame without rows" sh -c "! grep -q '[┌└]' '$work/screen'"
 play "size 80x24
 wait
 $dump" race $samples/same-text-linear.esp.jsonl $samples/same-text-tree.esp.jsonl

@@ -23,4 +23,25 @@ for sample in sessions/samples/*.esp.jsonl; do
         check "$of exports $format byte for byte" test $? -eq 0
     done
 done
+
+# A page for each paper: its commands make its pictures, and it names what is there.
+for page in sessions/samples/*.md; do
+    of=$(basename "$page" .md)
+    for file in $(grep -o 'sessions/[a-z]*/[a-z0-9-]*\.[a-z.]*[a-z]' "$page" | sort -u); do
+        check "$of names $file, which is there" test -e "$file"
+    done
+    for suite in $(grep -o 'suites/[a-z-]*\.suite\|`[a-z-]*\.suite`' "$page" | tr -d '\140' | sed 's/.*\///'); do
+        check "$of names $suite, which is there" test -e "sessions/suites/$suite"
+    done
+    [ "$of" = README ] && continue
+    check "README leads to $of" grep -q "($of.md)" sessions/samples/README.md
+    sed -n "s|^    build/espalier \(export sessions.*\) -o \(sessions/.*\)|\1 \2|p" "$page" >"$work/commands"
+    check "$of has a picture" test -s "$work/commands"
+    while read -r command; do
+        picture=${command##* }
+        $ESPALIER ${command% *} >"$work/picture"
+        check "$of makes $picture" cmp "$work/picture" "$picture"
+        check "$of shows it" grep -q "($(basename "$picture"))" "$page"
+    done <"$work/commands"
+done
 finish

@@ -32,6 +32,12 @@ check "a choice follows what varies" sh -c "awk -F, '/^tree,,0,1,/ { nodes[\$5] 
 check "JSON has all rows" test "$(grep -c '"tokens_per_iteration"' "$work/dir/s.json")" = 10
 check "a pivot has temperatures side by side" grep -q '| temp 0 | temp 0.8 |' "$work/table"
 check "the plot is a picture" sh -c "grep -q '^<svg ' '$work/dir/s.svg' && grep -q '</svg>' '$work/dir/s.svg'"
+# It has the same value with every B: a line for each temperature, and its sample.
+check "plain decoding is a reference line" sh -c \
+    "grep -q '>plain decoding, temp 0, top_p 1<' '$work/dir/s.svg' && test \$(grep -c 'class=\"reference\"' '$work/dir/s.svg') = 4"
+# Plain decoding has one token per iteration whatever the prompt; trees differ.
+check "what differs between prompts has error bars" sh -c \
+    "grep -q '>deviation over the prompts<' '$work/dir/s.svg' && grep -q 'class=\"error\"' '$work/dir/s.svg'"
 check "with its title as text" grep -q 'A title &lt;with&gt; &amp; marks' "$work/dir/s.svg"
 
 # Resumed: half of the runs are there, and the last line is cut.
@@ -64,6 +70,91 @@ columns tokens_per_iteration
 SUITE
 $suite "$work/s.suite" -o "$work/mixed" >/dev/null
 check "a name and a setting may vary together" test "$(grep -c '^plain decoding' "$work/mixed/s.csv")" = 2
+
+# Labels and categories of any text: nothing obeys them.
+printf '%s\n' '{"prompt": "Once upon a time", "category": "=cmd|'"' /C calc'"'!A0"}' \
+    '{"prompt": "There was", "category": "a|b`c*<script>&lt;"}' \
+    '{"prompt": "The king", "category": "x\u001b[31m\u202e\n,\"q"}' \
+    '{"prompt": "A", "category": "-1+1"}' '{"prompt": "B", "category": "-0.5"}' \
+    '{"prompt": "C", "category": "\t=1"}' '{"prompt": "D", "category": "\uff1d1"}' >"$work/hostile.jsonl"
+write <<'SUITE'
+title   <b>t</b> [link](http://x)
+source  *x*
+prompts hostile.jsonl
+set     tokens 6
+chain   off
+by      category
+choice  linear:K=6 as =1+cmd|x!A0
+choice  fixed:D=6,B=2 as @SUM(1)
+choice  ar as <img src=x onerror=alert(1)>|z
+vary    temp 0 1
+columns tokens_per_iteration
+plot    category tokens_per_iteration
+pivot   temp tokens_per_iteration
+SUITE
+$suite "$work/s.suite" -o "$work/hostile" >"$work/table"
+csv=$work/hostile/s.csv md=$work/hostile/s.md
+has() { grep -qF -e "$2" "$1" || { echo "    no $2 in $1"; return 1; }; }
+lacks() { ! grep -q -e "$2" "$1"; }
+check "no cell is a formula" lacks "$csv" '^[=+@]\|,[=+@]\|,-[^0-9]\|,-1+1'
+check "they are text" has "$csv" "'=1+cmd|x!A0,0,'=cmd|' /C calc'!A0,"
+check "with signs of all kinds" has "$csv" "'@SUM(1),1,'-1+1,"
+check "wide ones, too" has "$csv" ",'＝1,"
+check "a number stays one" has "$csv" ",-0.5,"
+check "a row is a line, without commands for a terminal" has "$csv" ',"x^[[31m<U+202E>^J,""q",'
+check "and after a tab" has "$csv" ",^I=1,"
+check "so it is in Markdown" has "$md" '| x^\[\[31m&lt;U+202E&gt;^J,"q |'
+check "which shows HTML and its own marks" has "$md" '| &lt;img src=x onerror=alert(1)&gt;\|z | 0 | a\|b\`c\*&lt;script&gt;&amp;lt; |'
+check "also in its title" has "$md" '# &lt;b&gt;t&lt;/b&gt; \[link\](http://x)'
+check "and its source" has "$md" '\*x\*'
+check "every line of a table is one" lacks "$md" '^|.*[^|]$'
+check "JSON escapes it" has "$work/hostile/s.json" '"x\u001b[31m\u202e\n,\"q"'
+check "a picture names it" has "$work/hostile/s.svg" '>x^[[31m&lt;U+202E&gt;^J,&quot;q<'
+check "no file has a command or an override" sh -c "! cat '$work/hostile'/* | grep -q -e '$(printf '\033')' -e '$(printf '\342\200\256')'"
+check "what is printed is what is written, again" cmp "$work/table" "$md"
+
+# A suite is repeatable: what sessions learn is neither read nor kept, and counts come out again.
+write <<'SUITE'
+prompts two.jsonl
+set     tokens 40
+set     temp 0.6
+chain   off
+choice  dynatree:tau=0.01
+choice  sequoia:N=8 as sequoia
+choice  goodput
+columns speed tokens_per_iteration nodes ttft_ms
+SUITE
+state=$work/empty
+mkdir "$state"
+counts() { XDG_STATE_HOME=$state $suite "$work/s.suite" --counts "$@"; }
+counts --json >"$work/one.json"
+check "nothing learned is kept" test -z "$(find "$state" -type f)"
+XDG_STATE_HOME=$state $ESPALIER bench --threads 1 -p "Once upon a time" -n 200 --temp 0.6 dynatree:tau=0.01 sequoia:N=8 >/dev/null
+check "elsewhere it is" test -n "$(find "$state" -type f)"
+counts --json >"$work/two.json"
+check "nothing learned goes in" cmp "$work/one.json" "$work/two.json"
+check "counts hold no times" sh -c "! grep -q 'speed\|_ms' '$work/one.json' && grep -q tokens_per_iteration '$work/one.json'"
+check "the version, the models' hashes and all settings are noted" sh -c "grep -q '\"version\":.*[0-9]' '$work/one.json' &&
+    grep -q '\"commit\"' '$work/one.json' && test \$(grep -c '\"hash\":.*\"[0-9a-f]\{16\}\"' '$work/one.json') = 2 &&
+    grep -q '\"draft_temp\"' '$work/one.json' && grep -q '\"seed\"' '$work/one.json'"
+mkdir "$work/results"
+cp "$work/one.json" "$work/results/s.json"
+counts --check >"$work/said"
+check "a table that comes out again passes" test $? -eq 0
+check "and says how much was compared" grep -qx '8 counts compared, 0 differ by more than 10 % (and 0.05)' "$work/said"
+sed '/"choice":.*sequoia/,/}/s/"nodes":.*/"nodes": 9.5/' "$work/one.json" >"$work/results/s.json"
+counts --check >"$work/said"
+check "a count that differs fails" test $? -eq 1
+check "with a line that names it" grep -q '^sequoia: nodes [0-8][.0-9]*, committed 9.5$' "$work/said"
+check "rows can be named" sh -c "$suite '$work/s.suite' --check goodput >'$work/said' && grep -q '^2 counts compared' '$work/said'"
+check "a row that is none" fails 1 "no row 'nope'" counts --check nope
+check "other settings are told" fails 1 "made with another tokens" counts --check -n 5
+sed 's/"hash":.*/"hash": "0"/' "$work/one.json" >"$work/results/s.json"
+check "and another model" fails 1 "made with another target" counts --check
+printf '{}' >"$work/results/s.json"
+check "a file that is no table" fails 1 "is no table of a suite" counts --check
+rm "$work/results/s.json"
+check "no table at all" fails 1 "results/s.json cannot be opened" counts --check
 
 # Ctrl-C keeps what is done.
 write <<'SUITE'

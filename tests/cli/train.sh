@@ -22,11 +22,11 @@ rm "$work/err"
 $again -o "$work/parts" >/dev/null 2>"$work/err" &
 pid=$!
 while kill -0 $pid 2>/dev/null && ! grep -qs '^training' "$work/err"; do sleep 0.05; done
-kill -INT $pid 2>/dev/null
+kill -TERM $pid 2>/dev/null
 wait $pid
 code=$?
 if [ -e "$work/parts/checkpoint" ]; then
-    check "an interrupted one exits with 130" test $code -eq 130
+    check "one that SIGTERM ends exits with 143" test $code -eq 143
     check "it says how to go on" grep -q 'the same command with --resume goes on' "$work/err"
     check "it leaves no model" test ! -e "$work/parts/model.safetensors"
     $again --resume -o "$work/parts" >/dev/null 2>&1
@@ -49,6 +49,31 @@ $ESPALIER train text --text "$work/text" -n 40 --length 48 --seed 2 -o "$work/ag
 check "a seed gives it again" cmp "$work/own" "$work/again"
 check "it is not written over" fails 1 "add --force" $ESPALIER train text --text "$work/text" -o "$work/own"
 check "a text from nothing" fails 1 "cannot read" $ESPALIER train text --text "$work/none" -o "$work/x"
+
+# Before the first step there is nothing to keep.
+$ESPALIER train head --text README.md -o "$work/none" >"$work/out" 2>"$work/err" &
+pid=$!
+while kill -0 $pid 2>/dev/null && [ ! -e "$(echo "$work/none/features.bin.part"*)" ]; do :; done
+kill -INT $pid
+wait $pid
+check "one that is interrupted before the first step" test $? -eq 130
+check "says so" grep -q "interrupted before the first step: " "$work/err"
+check "and leaves nothing" test -z "$(ls "$work/none")"
+$ESPALIER train text --text "$work/text" -n 100000 --length 48 -o "$work/cut" >"$work/out" 2>"$work/err" &
+pid=$!
+while kill -0 $pid 2>/dev/null && [ -z "$(find "$work" -name 'cut.part*' -size +0)" ]; do sleep 0.05; done
+kill -HUP $pid
+wait $pid
+check "a text that SIGHUP ends" test $? -eq 129
+check "is kept" test -s "$work/cut"
+check "and its length told" grep -q '/cut: [1-9][0-9]* tokens that the target wrote before it was interrupted' "$work/out"
+check "with nothing beside it" test "$(echo "$work"/cut*)" = "$work/cut"
+full() { (ulimit -f 1; exec $ESPALIER train text --text "$work/text" -n 4000 --length 48 -o "$work/full"); }
+check "a full disk is told, with the reason" fails 1 "/full cannot be written: File too large" full
+check "and leaves nothing" test "$(echo "$work"/full*)" = "$work/full*"
+full() { (ulimit -f 4; exec $train -o "$work/small"); }
+check "also when a head is trained" sh -c "! (ulimit -f 4; exec $train -o '$work/small') >/dev/null 2>'$work/err' &&
+    grep -q '/small/features.bin cannot be written: File too large' '$work/err' && test -z \"\$(ls '$work/small')\""
 
 check "no text" fails 1 "no text to learn from" $ESPALIER train head -o "$work/x"
 check "two texts behind two flags" fails 1 "name all files behind one" \

@@ -50,4 +50,6 @@ $train --verifier greedy >/dev/null 2>"$work/err"
 check "a verifier without a formula is refused" test $? -eq 1 -a "$(grep -c "for verifier 'greedy'" "$work/err")" = 1
 $ESPALIER train bread >/dev/null 2>"$work/err"
 check "other things cannot be trained" test $? -eq 2
+full() { (ulimit -f 1; exec $train --verifier nss --pieces 2 --json -o "$work/full.safetensors"); }
+check "a full disk is told, with the reason" fails 1 "full.*samples cannot be written: File too large" full
 finish

@@ -4,9 +4,10 @@
  *     bench [--try] [FOLDER]
  *
  * The models are the built-in pair made larger (engine/model/inflate.h), so that drafts are
- * accepted as those of a trained pair and a pass costs what a model of that size costs. They
- * are written to FOLDER (default: where there is memory, /dev/shm) and removed again. --try
- * measures the pair as it is with few repetitions, to see that this program works.
+ * accepted as those of a trained pair and a pass costs what a model of that size costs. The
+ * target is made larger in memory; the draft, of 120 MB at most, is written to FOLDER (default:
+ * TMPDIR or /tmp) and removed again. --try takes small sizes and few repetitions, to see that
+ * this program works.
  *
  * Times are medians of repetitions within this run, taken by the device. "Idle" is the part of
  * a generation's time in which no call was under way on the device.
@@ -32,7 +33,7 @@ static const char *const text =
     "weak and thought of his end, he did not know which of his sons should inherit the "
     "kingdom.";
 
-static int runs = 50, new_tokens = 256;
+static int runs = 50, new_tokens = 256, most_rows = MOST_ROWS;
 
 static void stop(const char *what, const char *err)
 {
@@ -168,12 +169,22 @@ static void time_calls(struct esp_engine *engine, bool on)
 
 /* ------------------------------------------------------------------ opening */
 
-static struct esp_engine *open_engine(const char *target, const char *draft, bool exact)
+/* The target is the built-in one, so many times as wide and with so many layers (0: its own);
+ * the draft is in a folder (NULL: the built-in one). */
+struct pair {
+    int width, layers;
+    const char *draft;
+};
+
+static struct esp_engine *open_engine(const struct pair *pair, bool exact)
 {
     struct esp_engine *engine;
     char err[512];
-    struct esp_engine_options options = {
-        .target = target, .draft = draft, .backend = "cuda", .exact = exact};
+    struct esp_engine_options options = {.draft = pair->draft,
+                                         .backend = "cuda",
+                                         .exact = exact,
+                                         .width = pair->width,
+                                         .layers = pair->layers};
     if (esp_engine_open(&engine, &options, err, sizeof err) < 0)
         stop("the models", err);
     return engine;
@@ -260,18 +271,18 @@ static double rows_share(const struct esp_engine *engine, const struct esp_sessi
            (plain + drafting);
 }
 
-static void print_passes(const char *target, const char *draft, double rate)
+static void print_passes(const struct pair *pair, double rate)
 {
-    static const int rows[] = {1, 8, 16, 17, 64, 256};
+    static const int rows[] = {1, 2, 4, 8, 16, 17, 32, 64, 128, 256};
     double share = 0;
     for (int exact = 0; exact < 2; exact++) {
-        struct esp_engine *engine = open_engine(target, draft, exact);
+        struct esp_engine *engine = open_engine(pair, exact);
         struct esp_session *session = open_session(engine, "ar");
         double bytes = pass_bytes(engine), one = 0;
         printf("\n| rows of a pass%s | ms | to one row | GB/s | of the read rate |\n"
                "|---|---|---|---|---|\n",
                exact ? ", exact" : "");
-        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (size_t i = 0; i < sizeof rows / sizeof *rows && rows[i] <= most_rows; i++) {
             double seconds = pass_seconds(session, rows[i]);
             one = i == 0 ? seconds : one;
             printf("| %d | %.3f | %.2f | %.0f | %.0f %% |\n", rows[i], 1e3 * seconds,
@@ -354,9 +365,9 @@ static void print_drafter(struct esp_engine *engine, const char *name, const cha
            100 * (1 - busy_seconds / timed_wall), 100 * keep_seconds / timed_wall);
 }
 
-static void print_speculation(const char *target, const char *draft)
+static void print_speculation(const struct pair *pair)
 {
-    struct esp_engine *engine = open_engine(target, draft, false);
+    struct esp_engine *engine = open_engine(pair, false);
     const char *preset = esp_engine_preset(engine, false);
     const char *const specs[][2] = {
         {"ar", "ar"},
@@ -405,52 +416,74 @@ static void make(const char *name, const char *to, int width, int layers)
         stop(name, err);
 }
 
-static void print_pair(const char *target, const char *draft, double rate)
+/* Memory that the device has left now. */
+static double memory_free(const struct esp_backend *backend)
+{
+    return (double)backend->ops->memory_free(backend) / 1e9;
+}
+
+static void print_pair(const struct pair *pair, double before, double rate)
 {
     struct esp_model_info t, d;
-    struct esp_engine *engine = open_engine(target, draft, false);
+    struct esp_engine *engine = open_engine(pair, false);
+    struct esp_session *session = open_session(engine, "linear");
     esp_engine_target(engine, &t);
     esp_engine_draft(engine, &d);
     printf("\n## Target %.2fB (%d layers, hidden %d), draft %.1fM (%d layers, hidden %d), %s, "
            "loaded in %.1f s\n",
            (double)t.parameters / 1e9, t.layers, t.hidden, (double)d.parameters / 1e6, d.layers,
            d.hidden, t.dtype, esp_engine_load_seconds(engine));
+    printf("Memory free: %.2f GB before, %.2f GB with models, caches and graphs.\n", before,
+           memory_free(engine->backend));
+    esp_session_close(session);
     esp_engine_close(engine);
-    print_passes(target, draft, rate);
-    print_speculation(target, draft);
+    print_passes(pair, rate);
+    print_speculation(pair);
     fflush(stdout);
+}
+
+/* The read rate of the device; *before: the memory that it has free without a model. */
+static double print_device(bool small, double *before)
+{
+    struct esp_backend *backend;
+    char err[512] = "", date[32];
+    time_t now = time(NULL);
+    if (esp_backend_open(&backend, "cuda", 0, 0, err, sizeof err) < 0)
+        stop("the device", err);
+    strftime(date, sizeof date, "%Y-%m-%d", gmtime(&now));
+    *before = memory_free(backend);
+    double rate = backend->ops->read_rate(backend, small ? 1 << 20 : (size_t)4 << 30);
+    printf("# %s, %s\n\nRead rate: %.0f GB/s. Medians of %d; text of %d tokens; greedy.\n",
+           date, backend->ops->device(backend), rate / 1e9, runs, PREFIX);
+    backend->ops->close(backend);
+    return rate;
 }
 
 int main(int argc, char **argv)
 {
-    bool try = argc > 1 && strcmp(argv[1], "--try") == 0;
-    const char *folder = argc > 1 + try ? argv[1 + try] : "/dev/shm";
-    static const int sizes[][4] = {{8, 32, 4, 6}, {16, 32, 8, 8}};
-    char target[400], draft[400], err[512] = "", date[32];
-    struct esp_backend *backend;
-    time_t now = time(NULL);
+    bool small = argc > 1 && strcmp(argv[1], "--try") == 0;
+    const char *temporary = getenv("TMPDIR");
+    const char *folder = argc > 1 + small          ? argv[1 + small]
+                         : temporary && *temporary ? temporary
+                                                   : "/tmp";
+    /* width and layers of the target, then of the draft */
+    static const int sizes[][4] = {{8, 32, 4, 6}, {16, 32, 8, 8}}, small_size[] = {1, 6, 2, 2};
+    char draft[400];
+    double before;
     setvbuf(stdout, NULL, _IOLBF, 0); /* what is measured is seen, whatever comes after it */
-    if (esp_backend_open(&backend, "cuda", 0, 0, err, sizeof err) < 0)
-        stop("the device", err);
-    strftime(date, sizeof date, "%Y-%m-%d", gmtime(&now));
-    double rate = backend->ops->read_rate(backend, try ? 1 << 20 : (size_t)4 << 30);
-    printf("# %s, %s\n\nRead rate: %.0f GB/s. Medians of %d; text of %d tokens; greedy.\n",
-           date, backend->ops->device(backend), rate / 1e9, runs, PREFIX);
-    backend->ops->close(backend);
-    if (try) {
+    if (small) {
         runs = 2;
         new_tokens = 6;
-        print_pair(NULL, NULL, rate);
-        return 0;
+        most_rows = 8;
     }
-    print_pair(NULL, NULL, rate);
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        snprintf(target, sizeof target, "%s/espalier-bench-target", folder);
-        snprintf(draft, sizeof draft, "%s/espalier-bench-draft", folder);
-        make("fairytale-target", target, sizes[i][0], sizes[i][1]);
-        make("fairytale-draft", draft, sizes[i][2], sizes[i][3]);
-        print_pair(target, draft, rate);
-        remove_folder(target);
+    const double rate = print_device(small, &before);
+    if (!small)
+        print_pair(&(struct pair){0}, before, rate);
+    for (size_t i = 0; i < (small ? 1 : sizeof sizes / sizeof *sizes); i++) {
+        const int *size = small ? small_size : sizes[i];
+        snprintf(draft, sizeof draft, "%s/espalier-bench-draft-%d", folder, (int)getpid());
+        make("fairytale-draft", draft, size[2], size[3]);
+        print_pair(&(struct pair){size[0], size[1], draft}, before, rate);
         remove_folder(draft);
     }
     return 0;

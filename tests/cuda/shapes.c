@@ -1,6 +1,6 @@
 /* shapes.c - the speed of the CUDA backend on models that have the shapes of real ones.
  *
- *     shapes [--try]
+ *     shapes [--try] [--list | PART...]
  *
  * The weights are numbers made here: all matrices of a model are read from the same memory, so
  * that an 8B model needs no file and little memory of the host. A pass costs what one of the
@@ -8,14 +8,19 @@
  * share of the measured read rate that reading the weights takes; the kernels of a pass, one by
  * one, likewise; steps of a draft model;
  * quantised weights; and a target of which only half fits on the device, so that the others
- * are copied for every pass. --try measures small shapes, to see that this program works.
+ * are copied for every pass. Before its passes are timed, every model is checked in exact mode:
+ * each row of a pass has the bits that it has by itself. --try takes small shapes, to see that
+ * this program works.
  *
- * Times are medians, taken by the device.
+ * Each part (--list prints their names) is a process of its own, so that one that fails costs
+ * the others nothing. Ends with "N passed, N failed". Times are medians, taken by the device.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "kernels/backends.h"
 #include "kernels/clock.h"
@@ -27,21 +32,27 @@ struct shape {
     const char *name;
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary;
     bool tied;
+    int experts, experts_used; /* of `ffn` each; 0: no mixture */
 };
 
+/* The largest first. */
 static const struct shape shapes[] = {
-    {"Qwen 2.5 0.5B", 24, 896, 14, 2, 64, 4864, 151936, true},
-    {"Llama 3.2 1B", 16, 2048, 32, 8, 64, 8192, 128256, true},
-    {"Llama 3.2 3B", 28, 3072, 24, 8, 128, 8192, 128256, true},
-    {"Llama 3.1 8B", 32, 4096, 32, 8, 128, 14336, 128256, false},
+    {"Llama 3.1 8B", 32, 4096, 32, 8, 128, 14336, 128256, false, 0, 0},
+    {"Qwen 3 30B A3B, 12 of 48 layers", 12, 2048, 32, 4, 128, 768, 151936, false, 128, 8},
+    {"Qwen 2.5 0.5B", 24, 896, 14, 2, 64, 4864, 151936, true, 0, 0},
+    {"Llama 3.2 1B", 16, 2048, 32, 8, 64, 8192, 128256, true, 0, 0},
+    {"Llama 3.2 3B", 28, 3072, 24, 8, 128, 8192, 128256, true, 0, 0},
+    {"Qwen 3 4B", 36, 2560, 32, 8, 128, 9728, 151936, true, 0, 0},
 };
+/* The last one stands for all others. */
 static const struct shape small_shapes[] = {
-    {"a small one", 4, 256, 4, 2, 64, 256, 100, true},
-    {"a smaller one", 4, 64, 2, 1, 32, 96, 50, false},
+    {"a small one", 4, 256, 4, 2, 64, 256, 100, true, 0, 0},
+    {"a small mixture", 1, 64, 2, 1, 32, 64, 50, false, 8, 2},
+    {"a smaller one", 1, 64, 2, 1, 32, 96, 50, false, 0, 0},
 };
 
 static int runs = 20, contexts[CONTEXTS] = {256, 1024, 8192, 32768};
-static int rows_of[] = {1, 8, 16, 17, 64, 256};
+static int rows_of[] = {1, 2, 4, 8, 16, 17, 32, 64, 128, 256};
 enum { ROW_COUNTS = sizeof rows_of / sizeof *rows_of };
 
 static void stop(const char *what, const char *err)
@@ -55,6 +66,7 @@ static void stop(const char *what, const char *err)
 struct made {
     struct esp_model_desc desc;
     struct esp_layer *layer;
+    struct esp_expert *expert; /* of every layer; or NULL */
     float *frequencies, *ones;
     char *numbers; /* of every matrix */
 };
@@ -96,6 +108,22 @@ static void fill(char *to, size_t bytes, enum esp_dtype dtype, int columns)
     free(stored);
 }
 
+/* In place of the layer's gate, up and down: a mixture of experts, all the same. */
+static void make_experts(struct made *m, const struct shape *s, struct esp_layer *layer,
+                         enum esp_dtype dtype)
+{
+    m->expert = calloc((size_t)s->experts, sizeof *m->expert);
+    if (!m->expert)
+        stop(s->name, "not enough memory");
+    for (int i = 0; i < s->experts; i++)
+        m->expert[i] =
+            (struct esp_expert){.gate = layer->gate, .up = layer->up, .down = layer->down};
+    layer->router = matrix(dtype, s->experts, s->hidden);
+    layer->router.data = m->numbers;
+    layer->expert = m->expert;
+    layer->gate = layer->up = layer->down = (struct esp_tensor){0};
+}
+
 static void make(struct made *m, const struct shape *s, enum esp_dtype dtype)
 {
     const int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
@@ -128,6 +156,8 @@ static void make(struct made *m, const struct shape *s, enum esp_dtype dtype)
                                       &one.gate,  &one.up,  &one.down,  &head};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         all[i]->data = m->numbers;
+    if (s->experts > 0)
+        make_experts(m, s, &one, dtype);
     for (int i = 0; i < s->layers; i++)
         m->layer[i] = one;
     m->desc = (struct esp_model_desc){.layers = s->layers,
@@ -136,6 +166,10 @@ static void make(struct made *m, const struct shape *s, enum esp_dtype dtype)
                                       .kv_heads = s->kv_heads,
                                       .head_dim = s->head_dim,
                                       .ffn = s->ffn,
+                                      .experts = s->experts,
+                                      .experts_used = s->experts_used,
+                                      .expert_ffn = s->experts > 0 ? s->ffn : 0,
+                                      .experts_normed = true,
                                       .vocabulary = s->vocabulary,
                                       .outputs = s->vocabulary,
                                       .context = 1 << 20,
@@ -155,6 +189,7 @@ static void make(struct made *m, const struct shape *s, enum esp_dtype dtype)
 static void unmake(struct made *m)
 {
     free(m->layer);
+    free(m->expert);
     free(m->frequencies);
     free(m->ones);
     free(m->numbers);
@@ -168,7 +203,8 @@ struct runner {
     struct esp_cache *cache;
     struct esp_rows *logits;
     int vocabulary;
-    double bytes; /* that a pass reads of the weights */
+    double
+        bytes; /* that a pass reads of the weights; 0: of a mixture, it depends on the rows */
 };
 
 static const char *failure(const struct runner *r)
@@ -176,9 +212,18 @@ static const char *failure(const struct runner *r)
     return r->backend->ops->failure(r->backend);
 }
 
-/* False: it does not fit on the device. `part` of the weights' memory is allowed. */
+static double memory_free(const struct runner *r)
+{
+    return (double)r->backend->ops->memory_free(r->backend) / 1e9;
+}
+
+/* More than the captured passes of a model are likely to take. */
+static const size_t ALL_GRAPHS = (size_t)256 << 20;
+
+/* False: it does not fit on the device. A cache for a text of `context` tokens and passes of
+ * `batch` rows; `part` of the weights' memory is allowed. */
 static bool open_runner(struct runner *r, struct esp_backend *backend, struct made *m,
-                        int context, double part)
+                        int context, int batch, double part)
 {
     const struct esp_backend_ops *ops = backend->ops;
     const struct esp_model_desc *d = &m->desc;
@@ -188,9 +233,11 @@ static bool open_runner(struct runner *r, struct esp_backend *backend, struct ma
     const size_t all = ops->weights_need(d);
     if (part < 1)
         m->desc.limit.bytes = (size_t)(part * (double)all);
-    const size_t need = ops->weights_need(d) +
-                        ops->cache_need(d, context + MOST_ROWS, MOST_ROWS) +
+    m->desc.graph_bytes = ALL_GRAPHS;
+    const size_t need = ALL_GRAPHS + ops->weights_need(d) +
+                        ops->cache_need(d, context + batch, batch) +
                         ops->rows_need(MOST_ROWS, d->vocabulary);
+    const double before = memory_free(r);
     if (need > ops->memory_free(backend)) {
         printf("\nLeft out: %.1f GB are needed, %.1f GB are free.\n", (double)need / 1e9,
                (double)ops->memory_free(backend) / 1e9);
@@ -198,14 +245,17 @@ static bool open_runner(struct runner *r, struct esp_backend *backend, struct ma
     }
     const double start = esp_clock();
     if (ops->weights_open(&r->weights, backend, d, NULL, NULL, err, sizeof err) < 0 ||
-        ops->cache_open(&r->cache, r->weights, context + MOST_ROWS, MOST_ROWS, err,
-                        sizeof err) < 0 ||
+        ops->cache_open(&r->cache, r->weights, context + batch, batch, err, sizeof err) < 0 ||
         ops->rows_open(&r->logits, backend, MOST_ROWS, d->vocabulary, err, sizeof err) < 0)
         stop("a model", err);
     r->bytes = (double)all;
     if (d->head.data != d->embedding.data)
         r->bytes -= (double)bytes_of(&d->embedding);
-    printf("\n%.2f GB of weights, opened in %.1f s.\n", (double)all / 1e9, esp_clock() - start);
+    if (d->experts > 0)
+        r->bytes = 0;
+    printf("\n%.2f GB of weights, opened in %.1f s. Memory free: %.3f GB before, %.3f GB with "
+           "weights, cache, rows and graphs, for which %.3f GB were planned.\n",
+           (double)all / 1e9, esp_clock() - start, before, memory_free(r), (double)need / 1e9);
     return true;
 }
 
@@ -298,7 +348,89 @@ static double step_seconds(struct runner *r, int context)
     return median(seconds);
 }
 
+/* ------------------------------------------------------------------ exact mode */
+
+/* A pass over `rows` tokens behind `context` tokens, one behind the other; row i of the logits
+ * becomes row first + i of them. */
+static void run_chain(struct runner *r, int context, int first, int rows)
+{
+    int32_t tokens[MOST_ROWS], positions[MOST_ROWS], to[MOST_ROWS];
+    for (int i = 0; i < rows; i++) {
+        tokens[i] = ((first + i) * 37 + 11) % r->vocabulary;
+        positions[i] = context + first + i;
+        to[i] = first + i;
+    }
+    const struct esp_batch batch = {.rows = rows,
+                                    .tokens = tokens,
+                                    .positions = positions,
+                                    .first = context + first,
+                                    .prefix = context + first,
+                                    .logits = r->logits,
+                                    .logits_row = to};
+    if (r->backend->ops->forward(r->cache, &batch) < 0)
+        stop("a pass in exact mode", failure(r));
+}
+
+/* Reads `rows` rows of logits to `to`, and stops at a number that is none. */
+static void read_rows(struct runner *r, int rows, float *to)
+{
+    for (int i = 0; i < rows; i++) {
+        float *row = to + (size_t)i * (size_t)r->vocabulary;
+        if (r->backend->ops->read_row(r->logits, i, row) < 0)
+            stop("reading logits", failure(r));
+        for (int k = 0; k < r->vocabulary; k++)
+            if (!isfinite(row[k]))
+                stop("logits of exact mode", "not a number");
+    }
+}
+
+/* In exact mode, passes of up to `batch` rows against their rows one by one. A cache for less
+ * than 64 rows has no graph of 64, so that passes of 17 to 32 rows take products of their own.
+ */
+static void check_exact(struct esp_backend *backend, struct made *m, int batch)
+{
+    enum { CONTEXT = 200, MOST = 64 };
+    static const int counts[] = {2, 8, 12, 16, 17, 20, 32, 33, 40, 63, 64};
+    struct runner r;
+    int wrong = 0, rows = 0;
+    const size_t row = (size_t)m->desc.vocabulary, most = (size_t)(batch < MOST ? batch : MOST);
+    float *plain = malloc(2 * most * row * sizeof *plain), *together = plain + most * row;
+    if (!plain)
+        stop("exact mode", "not enough memory");
+    backend->ops->set_exact(backend, true);
+    if (open_runner(&r, backend, m, CONTEXT + MOST, batch, 1)) {
+        for (int i = 0; i < (int)most; i++)
+            run_chain(&r, CONTEXT, i, 1);
+        read_rows(&r, (int)most, plain);
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            if (counts[c] > batch || counts[c] > MOST)
+                continue;
+            run_chain(&r, CONTEXT, 0, counts[c]);
+            read_rows(&r, counts[c], together);
+            for (int i = 0; i < counts[c]; i++, rows++)
+                wrong += memcmp(plain + (size_t)i * row, together + (size_t)i * row,
+                                row * sizeof *plain) != 0;
+        }
+        printf("\nExact mode, passes of 2 to %zu rows: %d of %d rows have the bits of plain "
+               "decoding.\n",
+               most, rows - wrong, rows);
+        close_runner(&r);
+    }
+    backend->ops->set_exact(backend, false);
+    free(plain);
+    if (wrong > 0)
+        stop("exact mode", "a row depends on the rows beside it");
+}
+
 /* ------------------------------------------------------------------ tables */
+
+static void print_share(double bytes, double seconds, double rate)
+{
+    if (bytes > 0)
+        printf(" %.0f %% |", 100 * bytes / seconds / rate);
+    else
+        printf(" - |");
+}
 
 /* Rows of a pass by contexts: milliseconds, and the share of the read rate. */
 static void print_passes(struct runner *r, double rate)
@@ -314,7 +446,8 @@ static void print_passes(struct runner *r, double rate)
         printf("| %d |", rows_of[i]);
         for (int j = 0; j < CONTEXTS; j++) {
             const double seconds = pass_seconds(r, rows_of[i], contexts[j]);
-            printf(" %.3f | %.0f %% |", 1e3 * seconds, 100 * r->bytes / seconds / rate);
+            printf(" %.3f |", 1e3 * seconds);
+            print_share(r->bytes, seconds, rate);
         }
         putchar('\n');
     }
@@ -342,9 +475,11 @@ static void print_kernels(struct runner *r, int rows, int context, double rate)
         const double took = median(seconds[k]), bytes = kernel[k].bytes;
         printf("| %s | %d | %.4f |", kernel[k].name, kernel[k].count, 1e3 * took);
         if (bytes > 0)
-            printf(" %.3f | %.0f %% |\n", bytes / 1e6, 100 * bytes / took / rate);
+            printf(" %.3f |", bytes / 1e6);
         else
-            printf(" - | - |\n");
+            printf(" - |");
+        print_share(bytes, took, rate);
+        putchar('\n');
     }
 }
 
@@ -354,20 +489,24 @@ static void print_shape(struct esp_backend *backend, const struct shape *s, doub
     struct runner r;
     printf("\n## %s, bf16\n", s->name);
     make(&m, s, ESP_BF16);
-    if (open_runner(&r, backend, &m, contexts[CONTEXTS - 1], 1)) {
+    check_exact(backend, &m, 63);
+    check_exact(backend, &m, 64);
+    if (open_runner(&r, backend, &m, contexts[CONTEXTS - 1], MOST_ROWS, 1)) {
         print_passes(&r, rate);
         printf("\nA draft step:");
         for (int i = 0; i < CONTEXTS; i++)
             printf("%s %.3f ms at %d", i ? "," : "", 1e3 * step_seconds(&r, contexts[i]),
                    contexts[i]);
         printf(".\n");
-        for (int i = 0; i < ROW_COUNTS; i += 2) /* 1, 16, 64 rows */
-            print_kernels(&r, rows_of[i], contexts[1], rate);
+        static const int timed[] = {1, 16, 64};
+        for (size_t i = 0; i < sizeof timed / sizeof *timed; i++)
+            print_kernels(&r, timed[i], contexts[1], rate);
         close_runner(&r);
     }
     unmake(&m);
 }
 
+/* The largest model, with weights of each of these types. */
 static void print_quantised(struct esp_backend *backend, const struct shape *s, double rate)
 {
     static const enum esp_dtype types[] = {ESP_Q8_0, ESP_Q4_0, ESP_Q4_K, ESP_Q6_K};
@@ -376,12 +515,15 @@ static void print_quantised(struct esp_backend *backend, const struct shape *s, 
         struct runner r;
         printf("\n## %s, %s\n", s->name, esp_dtype_name(types[i]));
         make(&m, s, types[i]);
-        if (open_runner(&r, backend, &m, contexts[1], 1)) {
+        if (i == 0 || types[i] == ESP_Q4_K)
+            check_exact(backend, &m, 63);
+        if (open_runner(&r, backend, &m, contexts[1], MOST_ROWS, 1)) {
             printf("\n| rows | ms at %d | of the read rate |\n|---|---|---|\n", contexts[1]);
             for (int j = 0; j < ROW_COUNTS; j++) {
                 const double seconds = pass_seconds(&r, rows_of[j], contexts[1]);
-                printf("| %d | %.3f | %.0f %% |\n", rows_of[j], 1e3 * seconds,
-                       100 * r.bytes / seconds / rate);
+                printf("| %d | %.3f |", rows_of[j], 1e3 * seconds);
+                print_share(r.bytes, seconds, rate);
+                putchar('\n');
             }
             close_runner(&r);
         }
@@ -389,7 +531,7 @@ static void print_quantised(struct esp_backend *backend, const struct shape *s, 
     }
 }
 
-/* Half of the weights' memory: most layers are copied for every pass. */
+/* Half of the memory of the weights: most layers are copied for every pass. */
 static void print_streamed(struct esp_backend *backend, const struct shape *s)
 {
     struct made m;
@@ -397,7 +539,7 @@ static void print_streamed(struct esp_backend *backend, const struct shape *s)
     struct esp_streamed streamed;
     printf("\n## %s, bf16, half of it on the device\n", s->name);
     make(&m, s, ESP_BF16);
-    if (open_runner(&r, backend, &m, contexts[1], 0.5)) {
+    if (open_runner(&r, backend, &m, contexts[1], MOST_ROWS, 0.5)) {
         if (!backend->ops->weights_streamed(r.weights, &streamed))
             stop(s->name, "nothing is streamed");
         const double copies = streamed.bytes / streamed.seconds;
@@ -416,30 +558,86 @@ static void print_streamed(struct esp_backend *backend, const struct shape *s)
     unmake(&m);
 }
 
+/* ------------------------------------------------------------------ parts */
+
+/* In this order: where the time ends too soon, what matters most has been measured. */
+static const char *const parts[] = {"8b",   "mixture", "quantised", "streamed",
+                                    "0.5b", "1b",      "3b",        "4b"};
+enum { PARTS = sizeof parts / sizeof *parts };
+
+/* Exits with 1 where anything fails. */
+static void run_part(int part, bool small)
+{
+    const struct shape *largest = small ? small_shapes : shapes;
+    const int shape = part < 2 ? part : part - 2;
+    struct esp_backend *backend;
+    char err[400] = "";
+    if (esp_backend_open(&backend, "cuda", 0, 0, err, sizeof err) < 0)
+        stop("the device", err);
+    const double rate = backend->ops->read_rate(backend, small ? 1 << 20 : (size_t)4 << 30);
+    printf("\n# %s\n\nRead rate: %.0f GB/s. Medians of %d.\n", backend->ops->device(backend),
+           rate / 1e9, runs);
+    if (strcmp(parts[part], "quantised") == 0)
+        print_quantised(backend, largest, rate);
+    else if (strcmp(parts[part], "streamed") == 0)
+        print_streamed(backend, largest);
+    else
+        print_shape(backend, small ? &small_shapes[shape < 2 ? shape : 2] : &shapes[shape],
+                    rate);
+    backend->ops->close(backend);
+}
+
+/* As a process of its own. */
+static bool part_succeeds(int part, bool small)
+{
+    int status = 1;
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        run_part(part, small);
+        fflush(stdout);
+        _exit(0);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
+        fprintf(stderr, "shapes: %s failed\n", parts[part]);
+        return false;
+    }
+    return true;
+}
+
+static bool is_wanted(const char *part, char **names, int count)
+{
+    bool wanted = count == 0;
+    for (int i = 0; i < count; i++)
+        wanted = wanted || strcmp(names[i], part) == 0;
+    return wanted;
+}
+
 int main(int argc, char **argv)
 {
     const bool small = argc > 1 && strcmp(argv[1], "--try") == 0;
-    const struct shape *all = small ? small_shapes : shapes;
-    const int count = small ? 2 : 4, largest = small ? 0 : count - 1;
-    struct esp_backend *backend;
-    char err[400] = "";
+    int passed = 0, failed = 0;
+    argv += 1 + small;
+    argc -= 1 + small;
     setvbuf(stdout, NULL, _IOLBF, 0);
-    if (esp_backend_open(&backend, "cuda", 0, 0, err, sizeof err) < 0)
-        stop("the device", err);
+    if (argc == 1 && strcmp(argv[0], "--list") == 0) {
+        for (int i = 0; i < PARTS; i++)
+            puts(parts[i]);
+        return 0;
+    }
     if (small) {
         runs = 1;
         for (int i = 0; i < CONTEXTS; i++)
             contexts[i] = 8 << i;
         for (int i = 0; i < ROW_COUNTS; i++)
-            rows_of[i] = 1 + i * 4;
+            rows_of[i] = 1 + i;
     }
-    const double rate = backend->ops->read_rate(backend, small ? 1 << 20 : (size_t)4 << 30);
-    printf("# %s\n\nRead rate: %.0f GB/s. Medians of %d.\n", backend->ops->device(backend),
-           rate / 1e9, runs);
-    for (int i = 0; i < count; i++)
-        print_shape(backend, &all[i], rate);
-    print_quantised(backend, &all[largest], rate);
-    print_streamed(backend, &all[largest]);
-    backend->ops->close(backend);
-    return 0;
+    for (int i = 0; i < PARTS; i++)
+        if (is_wanted(parts[i], argv, argc)) {
+            const bool succeeded = part_succeeds(i, small);
+            passed += succeeded;
+            failed += !succeeded;
+        }
+    printf("\nshapes: %d passed, %d failed\n", passed, failed);
+    return failed > 0 || passed == 0;
 }

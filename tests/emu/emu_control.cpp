@@ -19,6 +19,8 @@ struct live {
 struct control_state {
     int devices = 1, driver = CUDART_VERSION, lt = CUDART_VERSION / 1000;
     size_t memory = (size_t)4 << 30;
+    int multiprocessors = 4, shared = 227;
+    enum emu_heuristic heuristic = EMU_FINDS;
     uint64_t seed = 1, launches = 0;
     long calls = 0, fail_at = 0;
     int fail_with = cudaErrorUnknown;
@@ -35,6 +37,7 @@ static control_state &control()
 }
 
 long emu_kernels, emu_waits;
+size_t emu_most_shared;
 static thread_local cudaError_t last_error = cudaSuccess;
 
 /* ------------------------------------------------------------------ the environment */
@@ -97,6 +100,9 @@ __attribute__((constructor)) static void emu_begin()
     c.driver = (int)from_environment("ESPALIER_EMU_DRIVER", c.driver);
     c.lt = (int)from_environment("ESPALIER_EMU_LT", c.lt);
     c.memory = from_environment("ESPALIER_EMU_MEMORY", c.memory);
+    c.multiprocessors = (int)from_environment("ESPALIER_EMU_SMS", c.multiprocessors);
+    emu_set_node_bytes(from_environment("ESPALIER_EMU_NODE", 0));
+    c.shared = (int)from_environment("ESPALIER_EMU_SHARED", c.shared);
     c.seed = from_environment("ESPALIER_EMU_SEED", c.seed);
     c.fail_at = (long)from_environment("ESPALIER_EMU_FAIL", 0);
     if (from_environment("ESPALIER_EMU_LEAKS", 0))
@@ -121,9 +127,31 @@ void emu_set_lt(int version)
     control().lt = version;
 }
 
+void emu_set_heuristic(enum emu_heuristic answer)
+{
+    control().heuristic = answer;
+}
+
 void emu_set_memory(size_t bytes)
 {
     control().memory = bytes;
+}
+
+void emu_set_multiprocessors(int count)
+{
+    control().multiprocessors = count;
+}
+
+void emu_set_shared(int kilobytes)
+{
+    control().shared = kilobytes;
+}
+
+size_t emu_shared_peak(void)
+{
+    const size_t most = emu_most_shared;
+    emu_most_shared = 0;
+    return most;
 }
 
 void emu_set_seed(uint64_t seed)
@@ -231,9 +259,24 @@ int emu_lt_version()
     return control().lt;
 }
 
+enum emu_heuristic emu_heuristic_answer()
+{
+    return control().heuristic;
+}
+
 size_t emu_memory_size()
 {
     return control().memory;
+}
+
+int emu_multiprocessors()
+{
+    return control().multiprocessors;
+}
+
+int emu_shared_kilobytes()
+{
+    return control().shared;
 }
 
 void emu_live_add(const void *handle, const char *kind, size_t bytes)

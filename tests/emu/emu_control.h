@@ -2,8 +2,9 @@
  *
  * Environment variables do the same where a program loads the plugin: ESPALIER_EMU_DEVICES,
  * ESPALIER_EMU_DRIVER and ESPALIER_EMU_LT (versions), ESPALIER_EMU_MEMORY (bytes),
- * ESPALIER_EMU_SEED, ESPALIER_EMU_FAIL (number of the call), ESPALIER_EMU_LEAKS=1 (say at exit
- * what was never given back).
+ * ESPALIER_EMU_NODE (bytes of a node of a graph), ESPALIER_EMU_SMS (multiprocessors),
+ * ESPALIER_EMU_SHARED (kilobytes), ESPALIER_EMU_SEED, ESPALIER_EMU_FAIL (number of the call),
+ * ESPALIER_EMU_LEAKS=1 (say at exit what was never given back).
  */
 #ifndef EMU_CONTROL_H
 #define EMU_CONTROL_H
@@ -20,7 +21,18 @@ void emu_set_devices(int count);
 void emu_set_driver(
     int version);             /* of CUDA that the driver knows: 12040 is 12.4; 0: no driver */
 void emu_set_lt(int version); /* of cuBLASLt that can be found, 13 at first; 0: none */
+/* What its heuristic answers: algorithms (at first), none, or a failure. */
+enum emu_heuristic { EMU_FINDS, EMU_FINDS_NONE, EMU_REFUSES };
+void emu_set_heuristic(enum emu_heuristic answer);
 void emu_set_memory(size_t bytes); /* of the device; what is in use stays in use */
+/* Multiprocessors, 4 at first, and kilobytes of shared memory that a block may ask for: 227 as
+ * on compute capability 9.0 at first, 163 on 8.0, 99 on 8.6, 8.9 and 12.0. For backends that
+ * are opened later. */
+void emu_set_multiprocessors(int count);
+void emu_set_shared(int kilobytes);
+/* Bytes, the most that a block had since the last call of this. */
+size_t emu_shared_peak(void);
+void emu_set_node_bytes(size_t bytes); /* of each node of a graph that is ready, 0 at first */
 size_t emu_memory_used(void);
 size_t emu_memory_peak(void); /* most that was in use since the last call of this */
 

@@ -1,4 +1,4 @@
-/* emu_launch.h - ESP_LAUNCH for the emulator.
+/* emu_launch.h - ESP_START for the emulator.
  *
  * Arguments are converted to the kernel's parameter types and copied at the launch, as a GPU
  * does; the kernel runs when its stream does. A parameter that holds the address of host memory
@@ -78,7 +78,7 @@ void emu_launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 block, s
                        new emu_body_of<decltype(call)>(static_cast<decltype(call) &&>(call)));
 }
 
-#define ESP_LAUNCH(kernel, grid, block, shared, stream, ...)                                   \
+#define ESP_START(kernel, grid, block, shared, stream, ...)                                   \
     emu_launch(#kernel, kernel, (grid), (block), (shared), (stream), ##__VA_ARGS__)
 
 #endif

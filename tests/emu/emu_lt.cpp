@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/emu/emu_block.h"
+#include "tests/emu/emu_control.h"
 #include "tests/emu/emu_state.h"
 
 struct cublasLtContext {
@@ -303,6 +304,9 @@ cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t des
         return CUBLAS_STATUS_INVALID_VALUE;
     if (cublasStatus_t wrong = check_shapes(*desc, a, b, c, d))
         return wrong;
+    if (emu_heuristic_answer() != EMU_FINDS)
+        return emu_heuristic_answer() == EMU_REFUSES ? CUBLAS_STATUS_NOT_SUPPORTED
+                                                     : CUBLAS_STATUS_SUCCESS;
     for (uint64_t algorithm = 2; algorithm >= 1 && *found < wanted; algorithm--) {
         size_t need = algorithm == 2 ? workspace_need : 0;
         if (need > preference->workspace)

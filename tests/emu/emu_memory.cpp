@@ -245,6 +245,20 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
     return cudaSuccess;
 }
 
+bool emu_memory_take(size_t bytes)
+{
+    if (arena().used + bytes > emu_memory_size())
+        return false;
+    arena().used += bytes;
+    arena().peak = arena().peak > arena().used ? arena().peak : arena().used;
+    return true;
+}
+
+void emu_memory_give_back(size_t bytes)
+{
+    arena().used -= bytes;
+}
+
 size_t emu_memory_used(void)
 {
     return arena().used;

@@ -1,22 +1,41 @@
 /* emu_properties.cpp - the device that is emulated, and what it refuses to launch.
  *
  * Limits are those of a GPU of compute capability 9.0, except the number of multiprocessors:
- * few, so that the tests' small shapes also take more blocks than run at a time.
+ * few, so that the tests' small shapes also take more blocks than run at a time. That number
+ * and the shared memory can be set (emu_control.h), because they decide which kernels are
+ * taken.
  */
 #include <cstdio>
 #include <map>
+#include <set>
 
 #include "tests/emu/emu_block.h"
 #include "tests/emu/emu_state.h"
 
-enum { multiprocessors = 4, threads_per_block = 1024, threads_per_multiprocessor = 2048 };
+enum { threads_per_block = 1024, threads_per_multiprocessor = 2048 };
 enum { blocks_per_multiprocessor = 32, registers = 65536 };
-enum { shared_default = 48 << 10, shared_most = 227 << 10, shared_multiprocessor = 228 << 10 };
-enum { shared_reserved = 1 << 10, cache_bytes = 50 << 20 };
+enum { shared_default = 48 << 10, shared_reserved = 1 << 10, cache_bytes = 50 << 20 };
+
+static int shared_most()
+{
+    return emu_shared_kilobytes() << 10;
+}
+
+static int shared_multiprocessor()
+{
+    return shared_most() + shared_reserved;
+}
 
 static std::map<const void *, int> &shared_allowed()
 {
     static auto *all = new std::map<const void *, int>;
+    return *all;
+}
+
+/* Kernels whose code has been loaded, by a launch or by a question for their attributes. */
+static std::set<const void *> &loaded()
+{
+    static auto *all = new std::set<const void *>;
     return *all;
 }
 
@@ -90,8 +109,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
              emu_device_count() > 1 ? "emulated GPU %d" : "emulated GPU", device);
     properties->totalGlobalMem = emu_memory_size();
     properties->sharedMemPerBlock = shared_default;
-    properties->sharedMemPerBlockOptin = shared_most;
-    properties->sharedMemPerMultiprocessor = shared_multiprocessor;
+    properties->sharedMemPerBlockOptin = shared_most();
+    properties->sharedMemPerMultiprocessor = shared_multiprocessor();
     properties->reservedSharedMemPerBlock = shared_reserved;
     properties->totalConstMem = 65536;
     properties->regsPerBlock = properties->regsPerMultiprocessor = registers;
@@ -103,7 +122,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
     properties->maxThreadsDim[2] = 64;
     properties->maxGridSize[0] = 0x7fffffff;
     properties->maxGridSize[1] = properties->maxGridSize[2] = 65535;
-    properties->multiProcessorCount = multiprocessors;
+    properties->multiProcessorCount = emu_multiprocessors();
     properties->major = 9;
     properties->l2CacheSize = cache_bytes;
     properties->memoryBusWidth = 64;
@@ -117,20 +136,20 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int dev
     EMU_CALL();
     if (cudaError_t error = no_device(device))
         return emu_result(error);
-    static const std::map<cudaDeviceAttr, int> values = {
+    const std::map<cudaDeviceAttr, int> values = {
         {cudaDevAttrMaxThreadsPerBlock, threads_per_block},
         {cudaDevAttrMaxSharedMemoryPerBlock, shared_default},
         {cudaDevAttrWarpSize, 32},
         {cudaDevAttrClockRate, 1000000},
-        {cudaDevAttrMultiProcessorCount, multiprocessors},
+        {cudaDevAttrMultiProcessorCount, emu_multiprocessors()},
         {cudaDevAttrMemoryClockRate, 1000000},
         {cudaDevAttrGlobalMemoryBusWidth, 64},
         {cudaDevAttrL2CacheSize, cache_bytes},
         {cudaDevAttrMaxThreadsPerMultiProcessor, threads_per_multiprocessor},
         {cudaDevAttrComputeCapabilityMajor, 9},
         {cudaDevAttrComputeCapabilityMinor, 0},
-        {cudaDevAttrMaxSharedMemoryPerMultiprocessor, shared_multiprocessor},
-        {cudaDevAttrMaxSharedMemoryPerBlockOptin, shared_most},
+        {cudaDevAttrMaxSharedMemoryPerMultiprocessor, shared_multiprocessor()},
+        {cudaDevAttrMaxSharedMemoryPerBlockOptin, shared_most()},
     };
     auto found = values.find(attribute);
     if (found == values.end())
@@ -148,7 +167,7 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute
         return emu_result(cudaErrorInvalidDeviceFunction);
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize)
         return cudaSuccess;
-    if (value < 0 || value > shared_most)
+    if (value < 0 || value > shared_most())
         return emu_result(cudaErrorInvalidValue);
     shared_allowed()[kernel] = value;
     return cudaSuccess;
@@ -158,12 +177,17 @@ static size_t shared_limit(const void *kernel)
 {
     auto found = shared_allowed().find(kernel);
     int allowed = found == shared_allowed().end() ? 0 : found->second;
+    if (allowed > shared_most()) /* it was allowed when there was more */
+        allowed = shared_most();
     return (size_t)(allowed > shared_default ? allowed : shared_default);
 }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *kernel)
 {
     EMU_CALL();
+    if (!kernel)
+        return emu_result(cudaErrorInvalidDeviceFunction);
+    loaded().insert(kernel);
     *attributes = cudaFuncAttributes();
     attributes->maxThreadsPerBlock = threads_per_block;
     attributes->numRegs = 32;
@@ -181,14 +205,14 @@ cudaError_t emu_occupancy(int *blocks, const void *kernel, int threads, size_t s
     if (shared > shared_limit(kernel))
         return cudaSuccess;
     int by_threads = threads_per_multiprocessor / ((threads + 31) / 32 * 32);
-    int by_shared = (int)((size_t)shared_multiprocessor / (shared + shared_reserved));
+    int by_shared = (int)((size_t)shared_multiprocessor() / (shared + shared_reserved));
     *blocks = by_threads < by_shared ? by_threads : by_shared;
     if (*blocks > blocks_per_multiprocessor)
         *blocks = blocks_per_multiprocessor;
     return cudaSuccess;
 }
 
-cudaError_t emu_check_launch(const emu_launch_shape &launch)
+cudaError_t emu_check_launch(const emu_launch_shape &launch, bool captured)
 {
     dim3 grid = launch.grid, block = launch.block;
     if (emu_device_count() == 0)
@@ -198,5 +222,9 @@ cudaError_t emu_check_launch(const emu_launch_shape &launch)
         block.x > 1024 || block.y > 1024 || block.z > 64 ||
         (uint64_t)block.x * block.y * block.z > threads_per_block)
         return cudaErrorInvalidConfiguration;
-    return launch.shared > shared_limit(launch.kernel) ? cudaErrorInvalidValue : cudaSuccess;
+    if (launch.shared > shared_limit(launch.kernel))
+        return cudaErrorInvalidValue;
+    if (!captured)
+        loaded().insert(launch.kernel);
+    return loaded().count(launch.kernel) ? cudaSuccess : cudaErrorStreamCaptureUnsupported;
 }

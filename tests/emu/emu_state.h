@@ -8,6 +8,7 @@
 #include <mutex>
 #include <set>
 
+#include "tests/emu/emu_control.h"
 #include "tests/emu/emu_runtime.h"
 
 /* ------------------------------------------------------------------ calls (emu_control.cpp) */
@@ -31,7 +32,10 @@ int emu_device_count();
 int emu_current_device(); /* of this thread */
 int emu_driver_version();
 int emu_lt_version();
+enum emu_heuristic emu_heuristic_answer();
 size_t emu_memory_size();
+int emu_multiprocessors();
+int emu_shared_kilobytes(); /* that a block may ask for */
 
 /* ------------------------------------------------------------------ handles (emu_control.cpp)
  */
@@ -46,6 +50,10 @@ bool emu_live_remove(const void *handle, const char *kind); /* false: it was not
 /* The host cannot touch device memory; what runs on the device opens it. */
 void emu_memory_open();
 void emu_memory_close();
+
+/* Memory that is the driver's, of graphs: false if there is not so much. */
+bool emu_memory_take(size_t bytes);
+void emu_memory_give_back(size_t bytes);
 
 enum emu_where_is {
     emu_on_host,
@@ -67,10 +75,12 @@ cudaError_t emu_run_all(); /* everything on every stream */
 /* cudaErrorStreamCaptureUnsupported, and the capture is spoiled, if one is under way. */
 cudaError_t emu_refuse_in_capture();
 
-/* Would a GPU start this? (emu_properties.cpp) */
+/* Would a GPU start this? Outside of a capture that loads the kernel's code; inside of one it
+ * has to be loaded already. (emu_properties.cpp) */
 struct emu_launch_shape;
-cudaError_t emu_check_launch(const emu_launch_shape &launch);
+cudaError_t emu_check_launch(const emu_launch_shape &launch, bool captured);
 
 extern long emu_kernels, emu_waits;
+extern size_t emu_most_shared;
 
 #endif

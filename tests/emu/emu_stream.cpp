@@ -26,7 +26,9 @@ struct CUgraph_st {
 };
 struct CUgraphExec_st {
     std::shared_ptr<const CUgraph_st> graph;
+    size_t bytes = 0; /* of the device */
 };
+static size_t node_bytes;
 
 struct CUstream_st {
     bool blocking = true; /* ordered with the default stream */
@@ -146,8 +148,12 @@ void emu_enqueue_kernel(const emu_launch_shape &launch, cudaStream_t stream,
     std::shared_ptr<const emu_body> owned(body);
     std::lock_guard<std::recursive_mutex> locked(emu_mutex());
     cudaError_t result = emu_count_call(__func__);
+    cudaStream_t s = resolve(stream);
+    const bool captured = s && s->capture;
     if (!result)
-        result = emu_check_launch(launch);
+        result = emu_check_launch(launch, captured);
+    if (result == cudaErrorStreamCaptureUnsupported)
+        s->spoiled = true;
     if (!result && stream && streams().all.count(stream) &&
         stream->device != emu_current_device())
         result =
@@ -155,6 +161,7 @@ void emu_enqueue_kernel(const emu_launch_shape &launch, cudaStream_t stream,
     if (!result)
         result = emu_enqueue(stream, [launch, owned] {
             emu_kernels++;
+            emu_most_shared = launch.shared > emu_most_shared ? launch.shared : emu_most_shared;
             emu_run_kernel(launch, *owned, emu_next_seed());
         });
     emu_result(result);
@@ -403,13 +410,21 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *
     return cudaSuccess;
 }
 
+void emu_set_node_bytes(size_t bytes)
+{
+    node_bytes = bytes;
+}
+
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph,
                                  unsigned long long)
 {
     EMU_CALL();
     if (!emu_live(graph, "graphs"))
         return emu_result(cudaErrorInvalidValue);
-    *executable = new CUgraphExec_st{std::make_shared<CUgraph_st>(*graph)};
+    const size_t bytes = graph->nodes.size() * node_bytes;
+    if (!emu_memory_take(bytes))
+        return emu_result(cudaErrorMemoryAllocation);
+    *executable = new CUgraphExec_st{std::make_shared<CUgraph_st>(*graph), bytes};
     emu_live_add(*executable, "executable graphs", 0);
     return cudaSuccess;
 }
@@ -439,6 +454,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable)
     cudaError_t planted = emu_count_call(__func__);
     if (!emu_live_remove(executable, "executable graphs"))
         return emu_result(cudaErrorInvalidValue);
+    emu_memory_give_back(executable->bytes);
     delete executable;
     return emu_result(planted);
 }

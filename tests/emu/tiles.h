@@ -103,40 +103,52 @@ static inline void emulated_dpbsud(int c, int a, int b)
 {
     struct emulated_tiles *t = &emulated_tiles;
     emulated_shapes(c, a, b);
-    for (int m = 0; m < t->rows[c]; m++)
-        for (int n = 0; n < t->row_bytes[c] / 4; n++) {
-            int32_t sum;
-            memcpy(&sum, &t->byte[c][m][4 * n], sizeof sum);
-            for (int k = 0; k < t->row_bytes[a]; k++)
-                sum += (int8_t)t->byte[a][m][k] * t->byte[b][k / 4][4 * n + k % 4];
-            memcpy(&t->byte[c][m][4 * n], &sum, sizeof sum);
+    for (int m = 0; m < t->rows[c]; m++) {
+        int32_t sum[16];
+        memcpy(sum, t->byte[c][m], sizeof sum);
+        for (int k = 0; k < t->rows[b]; k++) {
+            const int8_t *x = (const int8_t *)&t->byte[a][m][4 * k];
+            uint32_t w[16];
+            memcpy(w, t->byte[b][k], sizeof w);
+            for (int n = 0; n < 16; n++)
+                sum[n] += x[0] * (int32_t)(w[n] & 255) + x[1] * (int32_t)(w[n] >> 8 & 255) +
+                          x[2] * (int32_t)(w[n] >> 16 & 255) + x[3] * (int32_t)(w[n] >> 24);
         }
+        memcpy(t->byte[c][m], sum, (size_t)t->row_bytes[c]);
+    }
 }
 
-static inline float emulated_bf16(const unsigned char *byte)
+static inline float emulated_float(uint32_t bits)
 {
-    const uint32_t bits = (uint32_t)byte[0] << 16 | (uint32_t)byte[1] << 24;
     float x;
     memcpy(&x, &bits, sizeof x);
     return x;
 }
 
-/* BF16 by BF16: even and odd columns apart, then both to the sum. */
+/* BF16 by BF16: even and odd columns apart, then both to the sum. The processor takes numbers
+ * too small to be normal as 0, this does not. */
 static inline void emulated_dpbf16ps(int c, int a, int b)
 {
     struct emulated_tiles *t = &emulated_tiles;
     emulated_shapes(c, a, b);
-    for (int m = 0; m < t->rows[c]; m++)
-        for (int n = 0; n < t->row_bytes[c] / 4; n++) {
-            float sum, part[2] = {0, 0};
-            for (int k = 0; k < t->row_bytes[a] / 2; k++)
-                part[k % 2] =
-                    fmaf(emulated_bf16(&t->byte[a][m][2 * k]),
-                         emulated_bf16(&t->byte[b][k / 2][4 * n + 2 * (k % 2)]), part[k % 2]);
-            memcpy(&sum, &t->byte[c][m][4 * n], sizeof sum);
-            sum += part[0] + part[1];
-            memcpy(&t->byte[c][m][4 * n], &sum, sizeof sum);
+    for (int m = 0; m < t->rows[c]; m++) {
+        float sum[16], even[16] = {0}, odd[16] = {0};
+        memcpy(sum, t->byte[c][m], sizeof sum);
+        for (int k = 0; k < t->rows[b]; k++) {
+            uint32_t x, w[16];
+            memcpy(&x, &t->byte[a][m][4 * k], sizeof x);
+            memcpy(w, t->byte[b][k], sizeof w);
+            const float first = emulated_float(x << 16);
+            const float second = emulated_float(x & 0xffff0000u);
+            for (int n = 0; n < 16; n++) {
+                even[n] = fmaf(first, emulated_float(w[n] << 16), even[n]);
+                odd[n] = fmaf(second, emulated_float(w[n] & 0xffff0000u), odd[n]);
+            }
         }
+        for (int n = 0; n < 16; n++)
+            sum[n] += even[n] + odd[n];
+        memcpy(t->byte[c][m], sum, (size_t)t->row_bytes[c]);
+    }
 }
 
 #undef _tile_loadconfig

@@ -69,6 +69,34 @@ static void look(struct esp_recording *recording, int number)
     export(&options, "an exported line");
 }
 
+/* A figure may be refused, as a timeline without times. TikZ is ASCII, and so safe. */
+static void draw_figures(struct esp_recording *recording, int iteration)
+{
+    const int number = esp_recording_iteration_event(recording, iteration);
+    const struct esp_event *event;
+    struct esp_export_facts facts;
+    char *bytes, err[512];
+    size_t size;
+    FUZZ_REQUIRE(esp_export_facts(recording, number, &facts, err, sizeof err) == 0, "%s", err);
+    FUZZ_REQUIRE(esp_recording_read(recording, number, &event, err, sizeof err) == 0, "%s",
+                 err);
+    struct esp_export_options options = {.iteration = event->iteration,
+                                         .tokens = {esp_recording_token_text, recording},
+                                         .facts = &facts,
+                                         .nodes = -1};
+    for (int i = 2 * (ESP_FIGURE_NONE + 1); i < 2 * ESP_FIGURE_KINDS; i++) {
+        options.figure = i / 2;
+        options.format = i % 2 ? ESP_EXPORT_TIKZ : ESP_EXPORT_SVG;
+        if (esp_export(&options, &bytes, &size, err, sizeof err) == 0)
+            fuzz_require_safe(bytes, size, "a figure");
+        for (size_t at = 0; bytes && i % 2 && at < size; at++)
+            FUZZ_REQUIRE((unsigned char)bytes[at] < 0x7f, "TikZ has byte %02x at %zu",
+                         (unsigned char)bytes[at], at);
+        free(bytes);
+    }
+    esp_export_facts_free(&facts);
+}
+
 /* A chart may be refused: there may be nothing to draw. */
 static void draw_all(struct esp_recording *recording)
 {
@@ -83,10 +111,13 @@ static void draw_all(struct esp_recording *recording)
     free(bytes);
     for (int kind = 0; kind < ESP_SVG_CHART_KINDS; kind++) {
         const struct esp_svg_chart_options options = {.kind = kind};
-        if (esp_export_chart(recording, 0, last, &options, &bytes, &size, err, sizeof err) == 0)
+        if (esp_export_chart(recording, 0, last, &options, ESP_EXPORT_SVG, &bytes, &size, err,
+                             sizeof err) == 0)
             fuzz_require_safe(bytes, size, "a chart");
         free(bytes);
     }
+    draw_figures(recording, 0);
+    draw_figures(recording, last);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)

@@ -49,7 +49,8 @@ static void write_forms(const struct cli_suite *suite, const struct cli_table *t
     for (int i = 0; i < suite->plots; i++) {
         file = open_memstream(&text, &length);
         FUZZ_REQUIRE(file, "there is memory");
-        cli_table_plot(table, suite->title, suite->plot[i].across, suite->plot[i].column, file);
+        cli_table_plot(table, suite->title, suite->plot[i].across, suite->plot[i].column,
+                       SUITE_PLAIN, file);
         fclose(file);
         require_shown(text, length, "a plot");
         free(text);

@@ -1,7 +1,7 @@
 /* Greedy identity on the built-in pair: every drafter writes token for token what plain
  * decoding writes, on 50 prompts x 256 tokens (algorithms.md, "Tests that decide", 5); with
  * rebuilt cache rows, which is the loop's business and not the drafter's, on every fifth of
- * them. The CUDA backend keeps the same promise in exact mode: with all prompts on a GPU
+ * them; every instruction set on two prompts. The CUDA backend keeps the same promise in exact mode: with all prompts on a GPU
  * (ESPALIER_CUDA_PLUGIN names its plugin), with one and few tokens on the emulator.
  *
  * The short pass takes six prompts, that of the sanitizers two, and fewer tokens.
@@ -181,6 +181,18 @@ TEST(every_drafter_equals_plain_decoding)
         prompts = QUICK_PROMPTS;
         new_tokens = QUICK_TOKENS;
     }
+    check_drafters(1);
+    close_engines();
+}
+
+/* Instruction sets have products of their own, and AMX an order of sums. */
+EACH_ISA(every_drafter_equals_plain_decoding_with_each_instruction_set)
+{
+    const struct esp_engine_options options = {.backend = "cpu", .threads = 1};
+    open_engines(&options, WORKERS);
+    prompts = 2;
+    new_tokens = TOKENS / (check_quick() ? 16 : 8);
+    printf("    on %s\n", esp_engine_device(engines[0]));
     check_drafters(1);
     close_engines();
 }

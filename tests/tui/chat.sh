@@ -25,11 +25,11 @@ type And the queen?
 key Enter
 wait
 $dump
-type :regenerate
+type :regenerate!
 key Enter
 wait
 dump $work/again
-type :edit
+type :edit!
 key Enter
 wait
 dump $work/edited
@@ -61,6 +61,25 @@ tail -30 "$work/plain" >"$work/last"
 check "a replay shows the turns" shown "$work/last" '^│ > And the fox?'
 check "as they were" sh -c "! grep -q '^│ > And the queen' '$work/last'"
 check "and no marks" sh -c "! grep -q 'im_start\|im_end' '$work/plain'"
+
+# It is greeted as a conversation, and says how an answer goes on that stopped at n.
+play "size 100x30
+wait
+dump $work/greeting
+type Who was the king?
+key Enter
+wait
+dump $work/stopped
+key Enter
+wait
+$dump" $models -n 6 --seed 3
+check "a chat is greeted as one" shown "$work/greeting" 'Ask something and press Enter'
+check "and not as a text" sh -c "! grep -q 'beginning of a text\|^│ prompt' '$work/greeting'"
+check "an answer that stopped at n says how it goes on" shown "$work/stopped" \
+    'the answer stopped after 6 tokens (:n); Enter goes on with it'
+tokens_of() { sed -n 's/^┌ text   \([0-9]*\) tokens.*/\1/p' "$1"; }
+check "and so it does" test "$(tokens_of "$work/screen")" -eq $(($(tokens_of "$work/stopped") + 6))
+check "in the same turn" test "$(grep -c '^│ > ' "$work/screen")" -eq 1
 
 # A context that fills.
 said=
@@ -107,7 +126,7 @@ check "and no marks" sh -c "! grep -q 'im_start\|im_end' '$work/plain'"
 
 play "size 100x24
 wait
-type :regenerate
+type :regenerate!
 key Enter
 wait
 dump $work/nothing

@@ -84,7 +84,7 @@ wait
 $dump"
 check "too many words are too" dumped 'write :compare DRAFTER'
 play "$begin
-type :clear
+type :clear!
 key Enter
 wait
 type Once more
@@ -94,7 +94,7 @@ $dump"
 check "a new text is compared anew" dumped '^│ text *Once more\|^│ Once more'
 check "from its start" dumped 'iterations for the same text'
 play "$begin
-type :edit
+type :edit!
 key Enter
 wait
 key Enter
@@ -125,6 +125,23 @@ key Enter
 wait
 $dump"
 check "plain decoding as a side is the baseline" dumped '^│ ar .* 1\.00x'
+# The header says what the table says, over more iterations than it looks back at otherwise.
+play "size 200x36
+wait
+type :compare ar
+key Enter
+wait
+type :n 300
+key Enter
+type $prompt
+key Enter
+wait
+$dump" --drafter linear:K=2 --width 2 --temp 1
+check "one ratio in header and table" awk '
+    NR == 1 && /times as fast as plain|x plain/ { sub(/( times as fast as|x) plain.*/, ""); said = $NF }
+    NR == 1 && /slower than plain decoding by/ { sub(/.*slower than plain decoding by /, ""); said = 1 - $1 / 100; part = 0.005 }
+    /^│ linear/ && / [0-9.]*x/ { match($0, / [0-9.]*x/); row = substr($0, RSTART + 1, RLENGTH - 2) }
+    END { off = row - said; exit said == "" || row == "" || off > part + 1e-6 || off < -part - 1e-6 }' "$work/screen"
 # Step by step, and in the narrowest places.
 play "size 120x36
 wait

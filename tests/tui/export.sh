@@ -29,7 +29,7 @@ $dump
 type :export $work/tr
 key Tab
 $dump-2
-type :export $work/tree.pdf
+type :export $work/tree.gif
 key Enter" --prompt "Once upon a time" -n 20
 check "a file that is there stays" dumped "is there already"
 cp "$work/screen-2" "$work/screen" && check "paths are completed" dumped "^> :export $work/tree.txt"
@@ -113,7 +113,7 @@ key M-p
 type $work/key.dot
 key Enter
 wait
-type :export $work/tree.pdf
+type :export $work/tree.gif
 key Enter
 $dump-2" --prompt "Once upon a time" -n 20
 check "a picture is written" xmllint --noout "$work/tree.svg" "$work/dark.svg"

@@ -34,6 +34,103 @@ key M-p
 type $work/none.xyz
 key Enter
 type  a"
+check "what was typed when a prompt was taken back is in the history" play_and_see '^> half a thought' 'type Once
+key Enter
+wait
+type half a thought
+key M-e y Up' -n 4
+check "and what C-c takes away" play_and_see '^> half a thought' 'type half a thought
+key C-c Up'
+
+# On 40x12 every pane has rows, and what a row has no room for stands in another.
+play "size 40x12
+wait
+type Once upon a time there was a king
+key Enter
+wait
+key Tab Tab Tab Tab
+dump $work/node
+key Down Down Down End
+dump $work/details
+key Tab Tab Tab
+$dump" -n 40 --seed 3 --drafter fixed:D=3,B=3
+check "the header does not write over itself" dumped '^ espalier  *limit reached  '
+check "the stats are whole" dumped '^[0-9]* % of nodes accepted'
+check "with the time of an iteration" dumped '^verify [0-9.]*, rest [0-9.]*'
+cp "$work/details" "$work/screen"
+check "the node pane can be scrolled" dumped '↑ [0-9]'
+check "to its end" dumped '^children\|siblings\|" .*draft'
+check "and was at its start" sh -c "! grep -q '↑' '$work/node'"
+play "size 120x36
+wait
+type Once upon a time
+key Enter
+wait
+key Tab Tab Home Down
+$dump" -n 20 --seed 3 --drafter fixed:D=1,B=20
+check "the tree says where its cursor is, and that there is more" dumped ' 2/21 '
+check "in both directions" dumped '↓ [0-9]'
+check "the node pane counts the siblings for which it has no room" dumped '+ 1[0-9] more'
+
+# What would lose text asks first.
+asks() { # PATTERN ANSWER COMMAND: the text or line after the answer
+    play_and_see "$1" "type Once upon a time
+key Enter
+wait
+$3
+$dump-asked
+key $2
+wait" -n 8 && grep -q "$4" "$work/screen-asked"
+}
+for keep in n Esc Enter F1 '"'; do
+    check ":clear asks, and $keep keeps the text" asks 'text   1[0-9] tokens\|help' "$keep" 'type :clear
+key Enter' 'Forget the text, 1[0-9] tokens? y: yes, any other key: no'
+done
+check "y forgets it" asks 'Type the beginning of a text' y 'type :clear
+key Enter' 'y: yes'
+check ":clear! does not ask" play_and_see 'Type the beginning of a text' 'type Once upon a time
+key Enter
+wait
+type :clear!
+key Enter
+wait' -n 8
+check "nor does :clear where there is nothing" play_and_see '^ F1 help' 'type :clear
+key Enter
+wait'
+check "M-e asks, and y takes the prompt back" asks '^> Once upon a time' y 'key M-e' \
+    'Take the last prompt back and forget the 8 tokens that follow it? y: yes'
+check "n keeps it" asks 'text   1[0-9] tokens' n 'key M-e' 'y: yes'
+check ":regenerate asks, and y writes anew" asks 'temperature 0' y 'type :regenerate
+key Enter' 'Forget the last 8 tokens and write others? y: yes'
+check "n keeps the answer" asks '^ F1 help' n 'type :regenerate
+key Enter' 'y: yes'
+check "a question that is too long for the footer is read in full" play_and_see 'any other key: no' 'size 40x20
+type Once upon a time
+key Enter
+wait
+key M-e' -n 8
+
+# q and Esc leave what is in front, never the program or the text.
+stays() { # KEYS: after them the program is still there, and the text is written on
+    play_and_see "${2:-iter}" "key F5
+type Once upon a time
+key Enter
+wait
+key $1
+wait" && dumped 'step mode, iter'
+}
+check "q in help leaves the help" stays 'F1 q' '^┌ text'
+check "q in a pane leaves the pane" stays 'Tab q' '^ Space step   C-c stop   F1'
+check "q in a zoomed pane leaves the zoom" stays 'Tab F8 q' '┬ tree'
+check "Esc does, too" stays 'Tab F8 Esc' '┬ tree'
+check "a zoom from the input line says how it is left" stays 'F8' '^┌ text [^┬]*┐$'
+check "in the footer" dumped 'Esc back'
+check "Esc leaves it and stops nothing" stays 'F8 Esc' '┬ tree'
+check "only then it stops" play_and_see 'stopped' 'key F5
+type Once upon a time
+key Enter
+wait
+key F8 Esc Esc'
 check "Esc stops a generation" play_and_see 'stopped' 'key F5
 type Once upon a time
 key Enter
@@ -69,10 +166,26 @@ wait' -n 4
 check "in a command line, C-j is Enter" play_and_see 'theme = mono' 'type :theme mono
 key C-j'
 
-check "/name is :name" play_and_see 'theme = mono' 'type /theme mono
+check "/setting value is :setting value" play_and_see 'theme = mono' 'type /theme mono
 key Enter'
-check "for commands, too" play_and_see 'nothing is recorded' 'type /mark here
+check "/drafter does it, too" play_and_see 'drafter = linear:K=4' 'type /drafter linear:K=4
+key Enter
+wait'
+check "any other word is searched for, also the name of a setting" \
+    play_and_see "not found: 'theme' is not in the text; the command is :theme" 'type /theme
 key Enter'
+for line in clear 'clear all' quit edit regenerate "save $work/by-slash" "mark here" help; do
+    check "/$line runs no command" play_and_see "not found: '$line' is not in the text" "type Once upon a time
+key Enter
+wait
+type /$line
+key Enter
+wait" -n 4
+    check "and the text is still there" dumped '^│ Once upon a time'
+done
+check "and no file was written" test ! -e "$work/by-slash"
+check "what is no setting is not completed" play_and_see '^> /cle *$' 'type /cle
+key Tab'
 check "it is completed" play_and_see '^> /theme mono' 'type /the
 key Tab
 type mo

@@ -77,7 +77,7 @@ keys C-u ':theme light' Enter
 check "a theme is loaded" see 'theme = light'
 keys ':theme plaid' Enter
 check "an unknown theme is named" see "there is no theme 'plaid'"
-keys :clear Enter F5 'Once upon a time' Enter
+keys :clear! Enter F5 'Once upon a time' Enter
 check "step mode stops after a draft pass" see 'Draft pass 1'
 keys Space
 check "Space runs one stage" see 'Draft pass 2\|tree is drafted'

@@ -53,9 +53,9 @@ wait
 key Space Space
 wait
 key C-c
-type :edit
+type :edit!
 key Enter
-type :clear
+type :clear!
 key Enter
 wait
 $dump

@@ -30,7 +30,7 @@ type :temp 0.5
 key Enter
 key Enter
 wait
-type :clear
+type :clear!
 key Enter
 type Another
 key Enter

@@ -104,7 +104,7 @@ type :model fairytale-target fairytale-draft
 key Enter
 wait
 $dump
-type :clear
+type :clear!
 key Enter
 type $prompt
 key Enter
@@ -218,7 +218,7 @@ type And then
 key Enter
 wait
 $dump
-key M-e
+key M-e y
 wait
 $dump
 key C-a C-k
@@ -238,18 +238,18 @@ wait
 type And then
 key Enter
 wait
-type :edit
+type :edit!
 key Enter
 wait
 $dump
 key C-u
-type :edit
+type :edit!
 key Enter
 wait
 dump $work/first
 key Enter
 wait
-type :edit
+type :edit!
 key Enter
 wait
 dump $work/again
@@ -264,15 +264,16 @@ play "size 100x24
 wait
 type $prompt
 key Enter
-key M-e
-key Enter
-type :clear
+type :edit!
+key Enter Enter
+type :clear!
 key Enter
 type $prompt
 key Enter
-key M-e Enter
+type :edit!
+key Enter Enter
 wait
-key M-e
+key M-e y
 wait
 $dump
 key Enter
@@ -282,7 +283,7 @@ $dump" -n 12
 check "prompts are taken back and sent without waiting" same_text "$prompt" 12
 play "size 100x24
 wait
-type :edit
+type :edit!
 key Enter
 $dump"
 check "without a prompt there is nothing to take back" dumped 'no prompt to take back'
@@ -333,7 +334,7 @@ wait
 $dump
 key M-e
 dump $work/edit
-type :clear
+type :clear!
 key Enter
 wait
 key M-e
@@ -353,7 +354,7 @@ key Enter
 wait
 $dump
 key C-u
-type :edit
+type :edit!
 key Enter
 wait
 dump $work/edit

@@ -61,6 +61,20 @@ suspended() { # KEY-OR-SIGNAL
 check "C-z and fg: the modes are those of before, stopped and in the end" suspended key
 check "SIGTSTP and fg" suspended signal
 
+gone() { case $(ps -o stat= -p "$1") in '' | Z*) ;; *) false ;; esac }
+
+killed_while_stopped() { # a stopped program gets SIGTERM when it continues, in the background
+    writing || return 1
+    pid=$(process)
+    keys C-z
+    see '@@' || return 1
+    kill -s TERM "$pid" && kill -s CONT "$pid"
+    wait_until gone "$pid" || return 1
+    keys clear Enter
+    see '^@@$'
+}
+check "SIGTERM while it is stopped" killed_while_stopped
+
 elsewhere() { # the window gets another size while the program is stopped
     writing || return 1
     keys C-z

@@ -160,6 +160,98 @@ TEST(what_a_pickle_must_not_do_is_refused)
     check_pickle(__LINE__, "X\7\0\0\0storage", "X\7\0\0\7storage", 12, "is cut");
 }
 
+/* ------------------------------------------------------------------ made by hand */
+
+static void put(FILE *file, unsigned long number, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        putc(i < 8 ? (int)(number >> 8 * i & 255) : 0, file);
+}
+
+/* A header of a part of an archive, in front of it or in the directory. Nobody looks at its
+ * checksum. */
+static void put_header(FILE *file, bool directory, const char *name, size_t length,
+                       size_t start)
+{
+    fputs(directory ? "PK\1\2" : "PK\3\4", file);
+    put(file, 0, directory ? 16 : 14);
+    put(file, length, 4);
+    put(file, length, 4);
+    put(file, strlen(name), 2);
+    put(file, 0, directory ? 12 : 2);
+    if (directory)
+        put(file, start, 4);
+    fputs(name, file);
+}
+
+/* Opens an archive of a pickle and one storage of four bytes. */
+static int open_pickle(const char *pickle, size_t length)
+{
+    static const char name[] = "a/data.pkl", storage[] = "a/data/0";
+    char *bytes = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&bytes, &size);
+    CHECK(file);
+    put_header(file, false, name, length, 0);
+    fwrite(pickle, 1, length, file);
+    const long second = ftell(file);
+    put_header(file, false, storage, 4, 0);
+    put(file, 0, 4);
+    const long directory = ftell(file);
+    put_header(file, true, name, length, 0);
+    put_header(file, true, storage, 4, (size_t)second);
+    const long end = ftell(file);
+    fputs("PK\5\6", file);
+    put(file, 0, 4);
+    put(file, 2, 2);
+    put(file, 2, 2);
+    put(file, (unsigned long)(end - directory), 4);
+    put(file, (unsigned long)directory, 4);
+    put(file, 0, 2);
+    CHECK(fclose(file) == 0);
+    copy_head("eagle3-torch");
+    int status = open_torch(bytes, size);
+    free(bytes);
+    return status;
+}
+
+/* A dictionary in which one tensor has the same name again and again; each time takes 4 bytes
+ * of the pickle. */
+static int open_names(size_t length, int times)
+{
+    static const char tensor[] = "ctorch._utils\n_rebuild_tensor_v2\n"
+                                 "((X\7\0\0\0storagectorch\nFloatStorage\n"
+                                 "X\1\0\0\0000X\3\0\0\0cpuK\1tQK\0))tRq\1";
+    char *pickle = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&pickle, &size);
+    CHECK(file);
+    fputs("X", file);
+    put(file, length, 4);
+    for (size_t i = 0; i < length; i++)
+        putc('n', file);
+    fputs("q", file);
+    putc(0, file);
+    fwrite(tensor, 1, sizeof tensor - 1, file);
+    fputs("}(", file);
+    for (int i = 0; i < times; i++)
+        fwrite("h\0h\1", 1, 4, file);
+    fputs("u.", file);
+    CHECK(fclose(file) == 0);
+    int status = open_pickle(pickle, size);
+    free(pickle);
+    return status;
+}
+
+TEST(a_name_that_is_repeated_takes_no_memory_without_end)
+{
+    check_sentence(__LINE__, open_names(4, 1), ESP_E_FORMAT, "is missing", "tensor");
+    check_sentence(__LINE__, open_names(1 << 20, 2), ESP_E_FORMAT, "pytorch_model.bin",
+                   "name is too long");
+    check_sentence(__LINE__, open_names(200, 1 << 16), ESP_E_FORMAT, "pytorch_model.bin",
+                   "more tensors than");
+}
+
 TEST(a_tensor_that_is_missing_is_named)
 {
     check_renamed(__LINE__, "eagle", "layers.0.self_attn.v_proj", "layers.0.self_attn.w_proj",

@@ -493,7 +493,7 @@ TEST(random_damage_never_crashes)
                 size_t at = (size_t)(check_uniform(&state) * (double)range);
                 double kind = check_uniform(&state);
                 bad.data[at] = kind < 0.5 ? (char)('0' + (int)(10 * check_uniform(&state)))
-                                          : (char)(256 * check_uniform(&state));
+                                          : (char)(unsigned char)(256 * check_uniform(&state));
             }
             folder_write(files[f], bad.data, bad.size);
             free(bad.data);

@@ -115,6 +115,28 @@ TEST(bars_and_sparklines_scale)
     CHECK(esp_draw_bar(&canvas, 0, 2, 8, ESP_STYLE_SPARK, 0.5) == 4);
     CHECK(esp_draw_bar(&canvas, 0, 3, 8, ESP_STYLE_SPARK, 7) == 8);
     CHECK(esp_draw_bar(&canvas, 0, 4, 8, ESP_STYLE_SPARK, NAN) == 0);
-    esp_draw_spark(&canvas, 0, 5, 6, ESP_STYLE_SPARK, values, 7, 0, 1);
-    looks(&canvas, "\n▏\n████\n████████\n\n▁▅█▁▁█\n");
+    esp_draw_spark(&canvas, 0, 5, 6, ESP_STYLE_SPARK, values, 7, &(struct esp_axis){0, 1});
+    looks(&canvas, "\n▏\n████\n████████\n\n▁▅█ ▁█\n");
+}
+
+/* The range of what is shown, and by ratios where that is wide. */
+TEST(a_value_that_halves_is_seen_to_halve)
+{
+    const float halves[] = {NAN, 0.8f, 0.4f, 0.2f, 0.1f, 0.05f, 0.025f, 0.0125f},
+                close[] = {0.501f, 0.502f, 0.503f};
+    struct esp_canvas canvas;
+    char low[16], high[16];
+    CHECK(esp_canvas_open(&canvas, 8, 2) == 0);
+    struct esp_axis axis = esp_axis_of(halves, 8);
+    CHECK(axis.low == (double)halves[7] && axis.high == (double)halves[1] &&
+          esp_axis_is_log(&axis));
+    CHECK(fabs(esp_axis_place(&axis, 0.1) - 0.5) < 1e-6);
+    esp_draw_spark(&canvas, 0, 0, 8, ESP_STYLE_SPARK, halves, 8, &axis);
+    axis = esp_axis_of(close, 3);
+    esp_axis_ends(&axis, low, high);
+    CHECK(!esp_axis_is_log(&axis) && strcmp(low, ".501") == 0 && strcmp(high, ".503") == 0);
+    esp_draw_spark(&canvas, 0, 1, 3, ESP_STYLE_SPARK, close, 3, &axis);
+    looks(&canvas, " █▇▆▅▃▂▁\n▁▄█\n");
+    axis = esp_axis_of(close, 0);
+    CHECK(isnan(esp_axis_place(&axis, NAN)) && esp_axis_place(&axis, 1) == 0.5);
 }

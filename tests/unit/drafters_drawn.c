@@ -390,7 +390,7 @@ static double best_sum(const struct esp_tree *t, struct place *open, int count, 
     /* Take open place i next; places before it are left out for good. */
     for (int i = from; i < count; i++) {
         struct place place = open[i];
-        unsigned long long own = *state + (unsigned long long)(place.v * 1e9);
+        unsigned long long own = *state + (unsigned long long)(long long)(place.v * 1e9);
         double r = place.node >= 0 ? share(t, place.node) : check_uniform(&own);
         int child = -1, sibling = -1;
         for (int u = 1; u < t->count && place.node >= 0; u++) {

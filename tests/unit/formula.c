@@ -74,9 +74,8 @@ TEST(formulas_are_filled_in)
     nodes[3].drawn = true;
     nodes[3].acceptance = 0.7f;
     check_text(&it, 3,
-               "not tested, but drawn from what the rejected drafts left of p: its share there "
-               "is .70, "
-               "u = .31");
+               "drawn from what rejected drafts left of p: its share there is .70; u = .31 drew "
+               "it");
     nodes[3].acceptance = NAN;
     check_text(&it, 3, "");
     it = make_iteration("greedy");

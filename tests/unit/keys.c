@@ -39,7 +39,7 @@ TEST(every_binding_names_a_key)
     CHECK(action_of(esp_key_parse("F1"), typing) == ESP_ACTION_HELP);
     CHECK(action_of('?', empty) == ESP_ACTION_HELP);
     CHECK(action_of('?', typing) == ESP_ACTION_NONE);
-    CHECK(action_of('q', pane) == ESP_ACTION_QUIT);
+    CHECK(action_of('q', pane) == ESP_ACTION_BACK);
     CHECK(action_of('q', empty) == ESP_ACTION_NONE);
     CHECK(action_of(' ', step) == ESP_ACTION_STEP);
     CHECK(action_of(' ', empty) == ESP_ACTION_NONE);

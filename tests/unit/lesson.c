@@ -112,6 +112,61 @@ static void walk(struct esp_lecture *lecture, struct esp_canvas *canvas)
     } while (esp_lecture_turn(lecture, 1));
 }
 
+/* Does the page, as it is now, show what became of a node? */
+static bool tells_outcome(struct esp_lecture *lecture, struct esp_canvas *canvas)
+{
+    bool tells = false;
+    esp_canvas_clear(canvas);
+    esp_lesson_draw(canvas, lecture, false);
+    for (int i = 0; i < canvas->width * canvas->height; i++)
+        tells = tells || strcmp(canvas->cells[i].text, canvas->glyphs->accepted) == 0 ||
+                strcmp(canvas->cells[i].text, canvas->glyphs->rejected) == 0;
+    return tells;
+}
+
+/* The outcome of an iteration that a page asks about is on no page before it. */
+TEST(no_page_shows_the_answer_of_a_later_one)
+{
+    struct esp_canvas canvas;
+    char name[256], title[200], found[PATH_MAX], err[600];
+    int asked = 0, shown = 0;
+    CHECK(esp_canvas_open(&canvas, 80, 60) == 0);
+    for (int i = 0; esp_lesson_list(i, name, sizeof name, title, sizeof title); i++) {
+        struct esp_lecture *lecture;
+        CHECK(esp_lesson_find(found, name, err, sizeof err) == 0);
+        CHECK(esp_lecture_open(&lecture, found, err, sizeof err) == 0, "%s", err);
+        const struct esp_lesson_page *pages = lecture->lesson.pages;
+        const bool recorded = esp_lecture_phase(lecture, NULL, 0) > 0;
+        for (int page = 0; page < lecture->lesson.page_count; page++) {
+            const struct esp_lesson_page *asks = &pages[page];
+            if (!asks->question || asks->picture != ESP_PICTURE_TREE ||
+                asks->stages > ESP_STAGE_SELECT)
+                continue;
+            asked++;
+            for (int before = 0; before <= page; before++) {
+                if (strcmp(pages[before].run, asks->run) != 0 ||
+                    pages[before].iteration != asks->iteration)
+                    continue;
+                CHECK(before == page || !pages[before].question,
+                      "%s: the answer on page %d shows that of page %d", name, before + 1,
+                      page + 1);
+                shown += before < page;
+                lecture->page = before;
+                CHECK(!recorded || !tells_outcome(lecture, &canvas),
+                      "%s, page %d shows the answer of page %d", name, before + 1, page + 1);
+            }
+            lecture->page = page;
+            esp_lecture_answer(lecture, -1);
+            CHECK(!recorded || tells_outcome(lecture, &canvas), "%s, page %d: no answer", name,
+                  page + 1);
+            lecture->answered = false;
+        }
+        esp_lecture_release(lecture);
+    }
+    CHECK(asked > 6 && shown > 1, "%d questions, %d pages before them", asked, shown);
+    esp_canvas_close(&canvas);
+}
+
 /* Changed at random, a lesson opens and can be walked, or is refused in a sentence. */
 TEST(no_file_does_harm)
 {

@@ -143,7 +143,7 @@ TEST(sampled_decisions_are_explained)
                  "fell\"") == 0,
           "%s", text);
     esp_explain_node(text, sizeof text, &it, ESP_STAGES, 3, &tokens);
-    CHECK(strcmp(text, "not tried: \" old\" came first") == 0, "%s", text);
+    CHECK(strcmp(text, "not tested: \" old\" was accepted") == 0, "%s", text);
     esp_explain_node(text, sizeof text, &it, ESP_STAGE_VERIFY, 3, &tokens);
     CHECK(strcmp(text, "drafted: no decision yet") == 0, "%s", text);
     esp_explain_node(text, sizeof text, &it, ESP_STAGES, 10, &tokens);

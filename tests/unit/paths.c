@@ -57,8 +57,8 @@ static void check_finds(int line, const char *environment, const char *program,
 {
     char command[3 * PATH_MAX], line_read[PATH_MAX] = "", expected[2 * PATH_MAX];
     snprintf(command, sizeof command,
-             "cd / && unset ESPALIER_DATA && %s PATHS_PROBE='%s' '%s/%s'", environment, what,
-             root, program);
+             "cd / && unset ESPALIER_DATA && %s PATHS_PROBE='%s' $ESPALIER_TEST_RUNNER '%s/%s'",
+             environment, what, root, program);
     FILE *pipe = popen(command, "r");
     CHECK(pipe);
     char *got = fgets(line_read, sizeof line_read, pipe);

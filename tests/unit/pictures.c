@@ -173,7 +173,7 @@ static void safe_text(int32_t token, char *text, size_t size)
     size_t length = 0, used = 0;
     const char *bytes = hostile_text(NULL, token, &length);
     for (size_t i = 0; bytes && i < length && used < 2000;) {
-        i += esp_safe_next(bytes + i, length - i, ESP_SAFE_QUOTED, &shown);
+        i += esp_safe_next(bytes + i, length - i, ESP_SAFE_ESCAPED, &shown);
         used += (size_t)snprintf(text + used, size - used, "%s", shown.text);
     }
     text[used] = '\0';
@@ -315,6 +315,34 @@ TEST(the_picture_says_what_happened)
     CHECK(svg, "%s", err);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         CHECK(strstr(svg, words[i]), "'%s' is not in the picture", words[i]);
+    free(svg);
+}
+
+/* A random number stands beside a chance only where the two were compared. */
+TEST(a_draw_is_no_test_in_the_picture)
+{
+    const struct esp_dot_options options = {.format = "svg", .theme = "light", .nodes = -1};
+    struct esp_iteration it = *scene_king(3);
+    size_t size;
+    if (!has_helper())
+        return;
+    it.verifier = "naivetree";
+    struct esp_node *n = &it.tree.nodes[it.path[0]];
+    n->acceptance = 0.23f;
+    n->u = 0.81f;
+    n->drawn = true;
+    char *svg = draw(&it, scene_text, &options, &size);
+    CHECK(svg, "%s", err);
+    CHECK(strstr(svg, "a .23") && strstr(svg, "drawn") &&
+          strstr(svg, "drew it, with chance a"));
+    CHECK(!strstr(svg, "u .81") && !strstr(svg, "u: random number"));
+    free(svg);
+    n->u = 0.11f;
+    n->drawn = false;
+    svg = draw(&it, scene_text, &options, &size);
+    CHECK(svg, "%s", err);
+    CHECK(strstr(svg, "u .11") && strstr(svg, "u: random number, below a if accepted"));
+    CHECK(!strstr(svg, "drew it"));
     free(svg);
 }
 

@@ -305,6 +305,7 @@ static void make_tree(struct random_iteration *r, int count, unsigned long long 
             .depth = i == 0 ? 0 : r->nodes[parent].depth + 1,
             .rank = (int)(check_uniform(random) * 5),
             .copies = 1 + (int)(check_uniform(random) * 3),
+            .copied = check_uniform(random) < 0.2 ? (int)(check_uniform(random) * 90) : 0,
             .q = random_float(random, NAN),
             .cumulative_log_q = -1e6f * random_float(random, INFINITY),
             .confidence = random_float(random, NAN),

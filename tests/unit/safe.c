@@ -45,6 +45,8 @@ TEST(controls_have_stand_ins)
          0, "<U+009B>1m", 10);
     same("a\nb", ESP_SAFE_QUOTED, "a\\nb", 4);
     same("\t\r\\", ESP_SAFE_QUOTED, "\\t\\r\\\\", 6);
+    same(".\"", ESP_SAFE_QUOTED, ".\\\"", 3);
+    same(".\"\n", ESP_SAFE_ESCAPED, ".\"\\n", 4);
 }
 
 TEST(invisible_characters_have_stand_ins)
@@ -89,7 +91,7 @@ TEST(random_bytes_are_safe)
     for (int round = 0; round < 20000; round++) {
         char bytes[24];
         for (size_t i = 0; i < sizeof bytes; i++)
-            bytes[i] = (char)(check_uniform(&random) * 256);
+            bytes[i] = (char)(unsigned char)(check_uniform(&random) * 256);
         int flags = (int)(check_uniform(&random) * 4);
         for (size_t i = 0; i < sizeof bytes;) {
             struct esp_safe_unit unit;
@@ -141,6 +143,22 @@ TEST(text_of_lines_keeps_its_lines)
     esp_safe_print(file, "%s\n%-4s|%d\t", "a\033[2J\rb\xff", "c\a", 7);
     CHECK(fclose(file) == 0);
     bool same = strcmp(text, "a^[[2J^Mb<FF>\nc^G  |7\t") == 0;
+    if (!same)
+        printf("    got %s\n", text);
+    free(text);
+    CHECK(same);
+}
+
+/* A name cannot forge an entry of a list. */
+TEST(only_a_format_begins_lines)
+{
+    char *text = NULL;
+    size_t length;
+    FILE *file = open_memstream(&text, &length);
+    CHECK(file);
+    esp_safe_print(file, "\n%s\t|%-8s|\n%s", "\nx\n", "a\nb\t\a", "\a\n");
+    CHECK(fclose(file) == 0);
+    bool same = strcmp(text, "\n^Jx^J\t|a^Jb^I^G   |\n^G^J") == 0;
     if (!same)
         printf("    got %s\n", text);
     free(text);

@@ -85,6 +85,39 @@ TEST(records_do_not_grow_without_end)
     scene_close(&scene);
 }
 
+/* Two drafters have a "price" and mean different things; the draft's temperature goes on. */
+TEST(values_of_two_drafters_are_two_courses)
+{
+    struct scene scene;
+    float values[ESP_SUMMARIES];
+    struct esp_iteration of[2] = {*scene_king(0), *scene_king(0)};
+    scene_open(&scene, 10, 10);
+    of[0].gauges[0] = (struct esp_gauge){"D0", 5, 5, 1, 7};
+    of[0].gauges[1] = (struct esp_gauge){"price", 0.4, 0.4, 0, 1};
+    of[0].gauges[2] = (struct esp_gauge){"draft_temp", 1, 0.9, 0, 2};
+    of[1].drafter = "goodput";
+    of[1].gauges[0] = (struct esp_gauge){"price", 700, 800, 0, 1};
+    of[1].gauges[1] = (struct esp_gauge){"draft_temp", 0.9, 0.8, 0, 2};
+    of[0].gauge_count = 3;
+    of[1].gauge_count = 2;
+    for (int i = 0; i < 6; i++) {
+        of[i / 3].index = i;
+        scene_event(&scene,
+                    &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &of[i / 3]});
+    }
+    for (int i = 0; i < 6; i++) {
+        esp_state_course(&scene.state, &of[0], "price", values);
+        CHECK(i < 3 ? values[i] == 0.4f : isnan(values[i]), "%d: %g", i, (double)values[i]);
+        esp_state_course(&scene.state, &of[1], "price", values);
+        CHECK(i < 3 ? isnan(values[i]) : values[i] == 800, "%d: %g", i, (double)values[i]);
+        esp_state_course(&scene.state, &of[1], "draft_temp", values);
+        CHECK(values[i] == (i < 3 ? 0.9f : 0.8f), "%d: %g", i, (double)values[i]);
+        esp_state_course(&scene.state, &of[1], "D0", values);
+        CHECK(isnan(values[i]), "it has none");
+    }
+    scene_close(&scene);
+}
+
 TEST(past_iterations_can_be_looked_at)
 {
     struct scene scene;

@@ -10,18 +10,18 @@
 #include "kernels/dtype.h"
 #include "tests/check.h"
 
-extern const struct esp_cpu_isa esp_cpu_isa_tiles __attribute__((weak));
-
 enum { ROWS = 40, COLUMNS = 96, OUTPUTS = 150, PANELS = (OUTPUTS + ESP_PANEL - 1) / ESP_PANEL };
 
-/* It cuts activations up with an instruction of its own. */
+static const struct esp_cpu_isa *isa; /* "tiles" */
+
 static bool can_run(void)
 {
-#if defined __x86_64__
-    return &esp_cpu_isa_tiles && __builtin_cpu_supports("avx512bf16");
-#else
-    return false;
-#endif
+    struct esp_backend *backend;
+    if (esp_cpu_open(&backend, "tiles", 1, NULL, 0) < 0)
+        return false;
+    isa = ((struct esp_cpu_backend *)backend)->isa;
+    esp_backend_cpu.close(backend);
+    return true;
 }
 
 static uint16_t weights[PANELS * ESP_PANEL * COLUMNS];
@@ -50,21 +50,31 @@ static void fill(void)
         x[i] = (float)(2 * check_uniform(&state) - 1);
 }
 
-/* Rows first..first+rows-1, all panels in two calls. */
-static void multiply(const struct esp_packed *w, int first, int rows, bool add, float *y)
+/* Rows first..first+rows-1, all panels in two calls. The vectors lie in a buffer for vectors of
+ * `width` columns, in which nothing else is a number. */
+static void multiply_in(int width, const struct esp_packed *w, int first, int rows, bool add,
+                        float *y)
 {
-    const struct esp_cpu_isa *isa = &esp_cpu_isa_tiles;
-    struct esp_vectors in = {.x = x + first * COLUMNS, .stride = COLUMNS};
-    const size_t bytes = esp_parts_bytes((size_t)rows, COLUMNS);
+    struct esp_vectors in = {.stride = (size_t)width};
+    const size_t bytes = esp_parts_bytes((size_t)rows, in.stride);
+    in.x = esp_cpu_alloc((size_t)rows * in.stride, sizeof *in.x);
     in.parts = esp_cpu_alloc(1, bytes);
-    memset(in.parts, 0, bytes);
-    for (int i = 0; i < rows; i++)
+    memset(in.parts, 0xff, bytes);
+    for (int i = 0; i < rows; i++) {
+        memcpy(in.x + (size_t)i * in.stride, x + (first + i) * COLUMNS, COLUMNS * sizeof *x);
         isa->split(&in, i, 0, COLUMNS);
+    }
     const struct esp_matmul p = {
         .in = in, .y = y, .y_stride = PANELS * ESP_PANEL, .rows = rows, .add = add};
     isa->matmul(w, 0, 3, &p);
     isa->matmul(w, 3, w->panels, &p);
+    esp_cpu_free(in.x);
     esp_cpu_free(in.parts);
+}
+
+static void multiply(const struct esp_packed *w, int first, int rows, bool add, float *y)
+{
+    multiply_in(COLUMNS, w, first, rows, add, y);
 }
 
 static struct esp_packed pack(void)
@@ -125,5 +135,24 @@ TEST(bits_do_not_depend_on_the_batch)
             CHECK(y[i] == 2 * want[(size_t)first * width + i], "added: %g, not twice %g", y[i],
                   want[(size_t)first * width + i]);
     }
+    esp_cpu_free((void *)w.data);
+}
+
+/* A buffer serves products of several widths: of a mixture's experts, which are narrower than
+ * its dense layers, and of a draft head, whose inputs are joined. */
+TEST(a_buffer_may_be_wider_than_the_product)
+{
+    static float want[ROWS * PANELS * ESP_PANEL], y[ROWS * PANELS * ESP_PANEL];
+    if (!can_run())
+        return;
+    fill();
+    const struct esp_packed w = pack();
+    multiply(&w, 0, ROWS, false, want);
+    for (int wider = 32; wider <= 1024; wider *= 2)
+        for (int rows = 1; rows <= ROWS; rows += rows < 9 ? 4 : 31) {
+            multiply_in(COLUMNS + wider, &w, 0, rows, false, y);
+            CHECK(memcmp(y, want, (size_t)(rows * PANELS * ESP_PANEL) * sizeof *y) == 0,
+                  "%d rows in a buffer that is %d columns wider", rows, wider);
+        }
     esp_cpu_free((void *)w.data);
 }

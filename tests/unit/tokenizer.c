@@ -233,7 +233,7 @@ TEST(random_bytes_come_back)
             size_t length = 0, got_length;
             for (int i = (int)(check_uniform(&state) * 24); i > 0; i--) {
                 if (check_uniform(&state) < 0.5) {
-                    text[length++] = (char)(check_uniform(&state) * 256);
+                    text[length++] = (char)(unsigned char)(check_uniform(&state) * 256);
                     continue;
                 }
                 const char *piece = pieces[(int)(check_uniform(&state) * 15)];

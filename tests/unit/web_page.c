@@ -11,6 +11,7 @@
 
 #include "tests/check.h"
 #include "viz/explain.h"
+#include "viz/gauges.h"
 #include "viz/page/page_parts.h"
 
 static char err[512];
@@ -121,7 +122,7 @@ static void check_text(struct esp_recording *recording, int event,
 static void check_nodes(struct esp_recording *recording, const cJSON *data, const cJSON *shown,
                         const struct esp_iteration *it)
 {
-    enum { TOKEN, PARENT, VERDICT, Q, P };
+    enum { TOKEN, PARENT, VERDICT, Q, P, U = 7, CHANCE, COPIED = 11 };
     const struct esp_tokens tokens = {esp_recording_token_text, recording};
     char said[1024];
     const cJSON *node;
@@ -130,19 +131,44 @@ static void check_nodes(struct esp_recording *recording, const cJSON *data, cons
     cJSON_ArrayForEach(node, shown)
     {
         const struct esp_node *n = &it->tree.nodes[i];
-        CHECK(cJSON_GetArraySize(node) == 11);
+        CHECK(cJSON_GetArraySize(node) == 12);
+        CHECK(cJSON_GetArrayItem(node, COPIED)->valueint == n->copied);
+        CHECK(cJSON_IsNull(cJSON_GetArrayItem(node, Q)) == (n->copied > 0), "node %d", i);
         CHECK(cJSON_GetArrayItem(node, PARENT)->valueint == n->parent, "node %d", i);
         CHECK(cJSON_GetArrayItem(node, VERDICT)->valueint == n->verdict, "node %d", i);
         CHECK(isnan(n->p) == cJSON_IsNull(cJSON_GetArrayItem(node, P)), "node %d", i);
         CHECK(isnan(n->p) ||
                   fabs(cJSON_GetArrayItem(node, P)->valuedouble - (double)n->p) < 0.001,
               "node %d", i);
+        const cJSON *u = cJSON_GetArrayItem(node, U),
+                    *chance = cJSON_GetArrayItem(node, CHANCE);
+        CHECK(cJSON_IsNull(u) ||
+                  n->verdict ==
+                      (u->valuedouble < chance->valuedouble ? ESP_ACCEPTED : ESP_REJECTED),
+              "node %d: u %g, chance %g", i, u->valuedouble, chance->valuedouble);
         CHECK(string_at(data, cJSON_GetArrayItem(node, TOKEN)->valueint)[0] == '"');
         esp_explain_node(said, sizeof said, it, ESP_STAGES, i, &tokens);
         CHECK(*said != '\0', "says nothing");
         CHECK(strcmp(string_at(data, cJSON_GetArrayItem(node, 10)->valueint), said) == 0,
               "%s instead of %s", string_at(data, cJSON_GetArrayItem(node, 10)->valueint),
               said);
+        i++;
+    }
+}
+
+/* The page says why a value moved in the words of the controller pane. */
+static void check_gauges(const cJSON *data, const cJSON *shown, const struct esp_iteration *it)
+{
+    char why[1024];
+    int i = 0;
+    const cJSON *gauge;
+    CHECK(cJSON_GetArraySize(shown) == it->gauge_count);
+    cJSON_ArrayForEach(gauge, shown)
+    {
+        const cJSON *said = cJSON_GetArrayItem(gauge, 3);
+        esp_gauge_why(why, sizeof why, it, i);
+        CHECK(strcmp(said ? string_at(data, said->valueint) : "", why) == 0, "%s: %s",
+              it->gauges[i].name, why);
         i++;
     }
 }
@@ -164,7 +190,7 @@ static void check_recording(const char *path)
         CHECK(esp_recording_read(recording, number, &event, err, sizeof err) == 0, "%s", err);
         CHECK(integer(iteration, "index") == event->iteration->index);
         check_nodes(recording, data, member(iteration, "nodes"), event->iteration);
-        CHECK(cJSON_GetArraySize(member(iteration, "gauges")) == event->iteration->gauge_count);
+        check_gauges(data, member(iteration, "gauges"), event->iteration);
         CHECK(cJSON_GetArraySize(member(iteration, "seconds")) == ESP_STAGES);
         CHECK(strcmp(string_at(data, integer(iteration, "drafter")),
                      event->iteration->drafter) == 0);

@@ -1,6 +1,8 @@
-/* A file is written whole or not at all: what fails leaves what was there and nothing beside
- * it; who may read it is the umask's business, in every thread. */
+/* A file is written whole or not at all: what fails, or is ended by a signal, leaves what was
+ * there and nothing beside it; who may read it is the umask's business, in every thread, or
+ * that of the file whose place it takes. */
 #include "engine/support/write_file.h"
+#include "engine/support/part_file.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -139,10 +141,95 @@ mode_t umask(mode_t mask)
 TEST(the_umask_says_who_may_read_it_and_is_left_alone)
 {
     begin();
+    unlink(path);
     mode_t before = umask(027);
     changes = 0;
     int status = write_text("x", true);
     CHECK(changes == 0, "other threads' files would be open to all for a moment");
     umask(before);
     CHECK(status == 0 && mode_of(path) == 0640, "%o", (unsigned)mode_of(path));
+}
+
+TEST(a_file_keeps_the_permissions_of_the_one_that_it_replaces)
+{
+    static const mode_t modes[] = {0600, 0640, 0604, 0444, 0755};
+    struct stat about;
+    begin();
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        mode_t before = umask(022);
+        unlink(path);
+        int status = write_text("x", true);
+        CHECK(status == 0 && chmod(path, modes[i]) == 0);
+        status = write_text("y", true);
+        umask(before);
+        CHECK(status == 0 && holds("y"), "%s", err);
+        CHECK(mode_of(path) == modes[i], "%o became %o", (unsigned)modes[i],
+              (unsigned)mode_of(path));
+    }
+    if (geteuid() != 0)
+        return; /* only root may give files away */
+    CHECK(chown(path, 1234, 2345) == 0 && write_text("z", true) == 0);
+    CHECK(stat(path, &about) == 0 && about.st_uid == 1234 && about.st_gid == 2345,
+          "it belongs to %d:%d", (int)about.st_uid, (int)about.st_gid);
+}
+
+/* Nobody may read meanwhile what replaces a private file. */
+TEST(what_is_half_written_is_as_private_as_what_it_replaces)
+{
+    struct esp_writing writing;
+    begin();
+    CHECK(write_text("secret", true) == 0 && chmod(path, 0600) == 0);
+    CHECK(esp_write_begin(&writing, path, true, err, sizeof err) == 0, "%s", err);
+    const mode_t mode = mode_of(writing.beside);
+    CHECK(esp_write_end(&writing, false, err, sizeof err) == ESP_E_FILE && files() == 1);
+    CHECK(mode == 0600, "%o", (unsigned)mode);
+    unlink(path);
+}
+
+/* ------------------------------------------------------------------ signals */
+
+static char said[256];
+
+static void say(const char *whole)
+{
+    strcat(said, whole);
+    strcat(said, ";");
+}
+
+TEST(a_signal_can_remove_what_is_half_written)
+{
+    struct esp_writing writing;
+    char other[128];
+    begin();
+    unlink(path);
+    *said = '\0';
+    CHECK(esp_write_begin(&writing, path, true, err, sizeof err) == 0, "%s", err);
+    CHECK(esp_write_all(writing.file, "half", 4) && files() == 1);
+    snprintf(other, sizeof other, "%s/part", folder);
+    int folder_noted = esp_part_file_begin(other, "other");
+    CHECK(folder_noted >= 0 && mkdir(other, 0700) == 0);
+    snprintf(other, sizeof other, "%s/part/file", folder);
+    int file_noted = esp_part_file_begin(other, "");
+    FILE *file = fopen(other, "w");
+    CHECK(file_noted >= 0 && file && fclose(file) == 0);
+    esp_part_files_remove(say);
+    CHECK(files() == 0, "something is left");
+    CHECK(strncmp(said, "other;", 6) == 0 && strstr(said, path), "it says %s", said);
+    CHECK(esp_write_end(&writing, true, err, sizeof err) == ESP_E_FILE);
+    esp_part_file_end(file_noted);
+    esp_part_file_end(folder_noted);
+}
+
+TEST(a_signal_leaves_alone_what_is_whole)
+{
+    begin();
+    *said = '\0';
+    CHECK(write_text("whole", true) == 0);
+    for (int i = 0; i < 100; i++) { /* each is forgotten again */
+        int noted = esp_part_file_begin(path, "whole");
+        CHECK(noted >= 0, "there is no room for number %d", i);
+        esp_part_file_end(noted);
+    }
+    esp_part_files_remove(say);
+    CHECK(files() == 1 && holds("whole") && !*said, "it says %s", said);
 }

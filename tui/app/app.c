@@ -16,7 +16,6 @@
 #include "tui/commands/palette_items.h"
 #include "tui/commands/prompts.h"
 #include "tui/commands/catalogue.h"
-#include "kernels/clock.h"
 #include "tui/commands/learn_page.h"
 #include "tui/commands/race_page.h"
 #include "tui/commands/replay.h"
@@ -95,6 +94,17 @@ static void end_command(struct esp_app *app)
     app->prompt = NULL;
 }
 
+/* Puts a line into the input line. What was typed there goes to the history, where Up finds it.
+ */
+static void put_line(struct esp_app *app, const char *line)
+{
+    char *typed = strdup(esp_input_text(app->input));
+    if (typed && !is_command_line(typed))
+        esp_input_remember(app->input, typed);
+    free(typed);
+    esp_input_replace(app->input, line);
+}
+
 /* Readline empties its line after it passed one on; only then can another be put there. */
 static void take_line(struct esp_app *app)
 {
@@ -105,7 +115,7 @@ static void take_line(struct esp_app *app)
     if (!control->line)
         return;
     if (!control->line_if_empty || esp_input_is_empty(app->input))
-        esp_input_replace(app->input, control->line);
+        put_line(app, control->line);
     free(control->line);
     control->line = NULL;
 }
@@ -125,10 +135,12 @@ static void find(struct esp_app *app, int pane, int step)
     struct esp_search_result found = esp_ui_find(&app->control.ui, &app->control.state, pane,
                                                  step, app->canvas.width, app->canvas.height);
     const char *where = esp_panes[app->control.ui.layout.current]->name, *round = "";
+    const bool is_name = esp_command_is(&app->control, what);
     if (found.round && found.count > 1)
         round = step > 0 ? ", from the start again" : ", from the end";
     if (found.count == 0)
-        esp_app_say(app, true, "not found: '%s' is not in the %s", what, where);
+        esp_app_say(app, true, "not found: '%s' is not in the %s%s%s", what, where,
+                    is_name ? "; the command is :" : "", is_name ? what : "");
     else
         esp_app_say(app, false, "'%s' in the %s: %d of %d%s; n the next, N the one before",
                     what, where, found.index, found.count, round);
@@ -144,13 +156,14 @@ static void search(struct esp_app *app, const char *what)
         find(app, app->searched < 0 ? ESP_PANE_text : app->searched, 1);
 }
 
-/* A line "/NAME ..." that begins with the name of a command or a setting means ":NAME ...". */
-static bool is_slash_command(const struct esp_app *app, const char *line)
+/* A line "/NAME VALUE" with the name of a setting means ":NAME VALUE"; any other "/TEXT"
+ * searches. No command is run by a slash: the word may well be one of the text. */
+static bool is_slash_setting(const struct esp_app *app, const char *line)
 {
-    return line[0] == '/' && app->searched < 0 && esp_command_is(&app->control, line + 1);
+    return line[0] == '/' && app->searched < 0 && esp_command_sets(&app->control, line + 1);
 }
 
-static void run_slash_command(struct esp_app *app, const char *line)
+static void run_slash_setting(struct esp_app *app, const char *line)
 {
     char *copy = strdup(line);
     if (!copy)
@@ -166,8 +179,8 @@ static void submit(void *user, const char *line)
     app->ended = is_command_line(line);
     if (line[0] == '/') {
         esp_input_remember(app->input, line);
-        if (is_slash_command(app, line))
-            run_slash_command(app, line);
+        if (is_slash_setting(app, line))
+            run_slash_setting(app, line);
         else
             search(app, line + 1);
         app->searched = -1;
@@ -192,7 +205,8 @@ static void submit(void *user, const char *line)
     esp_look_hold(&app->control.ui.look, &app->control.state, -1);
 }
 
-/* "/NAME" is completed as ":NAME"; its name is one word together with the slash. */
+/* "/NAME VALUE" is completed as ":NAME VALUE" where NAME is a setting; the name is one word
+ * together with the slash. */
 static void complete_slash(struct esp_app *app, const char *before, const char *word,
                            struct esp_choices *choices)
 {
@@ -200,14 +214,18 @@ static void complete_slash(struct esp_app *app, const char *before, const char *
     char line[1024], text[128];
     if (before[0]) {
         snprintf(line, sizeof line, ":%s", before + 1);
-        esp_command_complete(&app->control, line, word, choices);
+        if (esp_setting_find(before + 1, strcspn(before + 1, " =")) >= 0)
+            esp_command_complete(&app->control, line, word, choices);
         return;
     }
     esp_choices_clear(&names);
     esp_command_complete(&app->control, ":", word + 1, &names);
     for (int i = 0; i < names.count; i++) {
-        snprintf(text, sizeof text, "/%s", names.choice[i].text);
-        esp_choices_add(choices, text, names.choice[i].summary);
+        const struct esp_choice *name = &names.choice[i];
+        if (esp_setting_find(name->text, strlen(name->text)) < 0)
+            continue;
+        snprintf(text, sizeof text, "/%s", name->text);
+        esp_choices_add(choices, text, name->summary);
     }
     esp_choices_clear(&names);
 }
@@ -218,7 +236,7 @@ static void complete(void *user, const char *before, const char *word,
     struct esp_app *app = user;
     if (before[0] == ':')
         esp_command_complete(&app->control, before, word, choices);
-    else if (is_slash_command(app, before) || (!before[0] && word[0] == '/'))
+    else if (app->searched < 0 && (before[0] ? before[0] : word[0]) == '/')
         complete_slash(app, before, word, choices);
 }
 
@@ -249,6 +267,7 @@ static void leave_page(struct esp_app *app)
 void esp_app_interrupt(struct esp_app *app)
 {
     app->control.changed = true;
+    app->control.question[0] = '\0';
     if (app->control.page.ops) {
         leave_page(app);
         return;
@@ -269,11 +288,12 @@ void esp_app_interrupt(struct esp_app *app)
         esp_app_say(app, false, "stopped; C-c again leaves");
         return;
     }
-    esp_input_replace(app->input, "");
+    put_line(app, "");
     esp_app_say(app, false, "C-c again leaves");
 }
 
-/* Escape: ends what the input line has begun, else a command line, else the generation. */
+/* Escape: ends what the input line has begun, else a command line, else the zoom, else the
+ * generation. */
 static void cancel(struct esp_app *app)
 {
     const char *line = esp_input_text(app->input);
@@ -282,10 +302,30 @@ static void cancel(struct esp_app *app)
     if (is_command_line(line) || (!*line && app->prompt)) {
         end_command(app);
         app->searched = -1;
+    } else if (app->control.ui.layout.zoomed) {
+        app->control.ui.layout.zoomed = false;
     } else if (app->control.worker && esp_state_is_busy(&app->control.state)) {
         esp_mailbox_stop(esp_worker_mailbox(app->control.worker));
         esp_app_say(app, false, "stopped");
     }
+}
+
+/* y runs what a question waits for. Returns whether the key was meant for the question; any
+ * other key than these leaves it, too, and does what it always does. */
+static bool answer_question(struct esp_app *app, int key)
+{
+    struct esp_control *control = &app->control;
+    if (!*control->question)
+        return false;
+    control->question[0] = '\0';
+    control->changed = true;
+    control->ui.message = NULL;
+    if (key == 'y' || key == 'Y') {
+        run_line(app, control->if_yes);
+        take_line(app);
+        return true;
+    }
+    return key == 'n' || key == 'N' || key == ESP_KEY_ESCAPE || key == ESP_KEY_ENTER;
 }
 
 /* In a command line, C-j is Enter. */
@@ -356,6 +396,18 @@ static void step(struct esp_app *app)
         esp_app_say(app, false, "submit a prompt first; an empty line goes on writing");
 }
 
+/* q: leaves help, the pane or the zoom; the program only where there is nothing else to leave.
+ */
+static void go_back(struct esp_app *app)
+{
+    struct esp_ui *ui = &app->control.ui;
+    if (ui->help || ui->layout.focused || ui->layout.zoomed)
+        esp_ui_act(ui, &app->control.state, ESP_ACTION_LEAVE_PANE, app->canvas.width,
+                   app->canvas.height);
+    else
+        app->control.leaving = true;
+}
+
 static void act(struct esp_app *app, int action, int key)
 {
     if (app->control.player) {
@@ -377,6 +429,9 @@ static void act(struct esp_app *app, int action, int key)
     case ESP_ACTION_QUIT:
     case ESP_ACTION_EOF:
         app->control.leaving = true;
+        break;
+    case ESP_ACTION_BACK:
+        go_back(app);
         break;
     case ESP_ACTION_SUSPEND:
         app->suspend = true;
@@ -503,6 +558,8 @@ void esp_app_key(struct esp_app *app, int key)
         palette_key(app, key);
         return;
     }
+    if (answer_question(app, key))
+        return;
     const int width = app->canvas.width, height = app->canvas.height;
     const bool tiny = esp_ui_layout(&app->control.ui, width, height).kind == ESP_LAYOUT_TINY;
     const bool empty = esp_input_is_empty(app->input), replay = app->control.player != NULL;
@@ -551,6 +608,7 @@ void esp_app_mouse(struct esp_app *app, struct esp_mouse mouse)
                                                           &app->control.state, mouse.x, mouse.y)
                                          : NULL;
     app->control.changed = true;
+    app->control.question[0] = '\0';
     if (!hint || hint->action != ESP_ACTION_INTERRUPT)
         app->interrupts = 0;
     app->control.ui.message = NULL;
@@ -575,6 +633,7 @@ void esp_app_paste(struct esp_app *app, const char *bytes, size_t length)
         return;
     app->control.ui.layout.focused = app->control.ui.help = false;
     app->interrupts = 0;
+    app->control.question[0] = '\0';
     app->control.ui.message = NULL;
     esp_palette_close(&app->control.ui.palette);
     esp_input_paste(app->input, bytes, length);
@@ -683,6 +742,8 @@ int esp_app_resize(struct esp_app *app, int width, int height)
 void esp_app_draw(struct esp_app *app)
 {
     struct esp_ui *ui = &app->control.ui;
+    if (*app->control.question)
+        esp_app_say(app, false, "%s", app->control.question);
     app->control.changed = false;
     if (app->control.page.ops) {
         esp_canvas_clear(&app->canvas);
@@ -804,7 +865,7 @@ int esp_app_open(struct esp_app *app, const struct esp_interface_options *option
     return 0;
 }
 
-void esp_app_close(struct esp_app *app)
+bool esp_app_close(struct esp_app *app)
 {
     esp_control_page(&app->control, NULL, NULL);
     if (app->control.export) { /* a page may take token texts from the models */
@@ -812,8 +873,7 @@ void esp_app_close(struct esp_app *app)
         if (app->control.ui.message_is_error)
             esp_complain("%s", app->message);
     }
-    if (app->control.worker)
-        esp_worker_close(app->control.worker);
+    const bool ended = !app->control.worker || esp_worker_close(app->control.worker);
     esp_replay_close(&app->control);
     esp_input_close(app->input);
     esp_catalogue_free(app->help);
@@ -826,4 +886,5 @@ void esp_app_close(struct esp_app *app)
     free(app->control.clipboard);
     esp_canvas_close(&app->canvas);
     esp_state_free(&app->control.state);
+    return ended;
 }

@@ -18,14 +18,14 @@ struct esp_app {
     struct esp_input *input;
     char message[512]; /* at the foot of the screen */
     unsigned seen_messages;
-    double rated;   /* when the rate of iterations was measured last, and at which */
-    int rated_at;   /* iteration; -1: not yet */
-    char **help;    /* lines of the help pane, NULL at the end */
-    int searched;   /* the pane that a line "/TEXT" searches; -1: a line "/NAME" is a command,
-                       and any other searches the text */
-    char *prompt;   /* that a command line took the place of, or NULL */
-    bool ended;     /* the command line is done, and the prompt comes back */
-    int interrupts; /* C-c in a row */
+    double rated;      /* when the rate of iterations was measured last, and at which */
+    int rated_at;      /* iteration; -1: not yet */
+    char **help;       /* lines of the help pane, NULL at the end */
+    int searched;      /* the pane that a line "/TEXT" searches; -1: a line "/NAME VALUE" is a
+                          setting, and any other searches the text */
+    char *prompt;      /* that a command line took the place of, or NULL */
+    bool ended;        /* the command line is done, and the prompt comes back */
+    int interrupts;    /* C-c in a row */
     double page_drawn; /* when a page was, by esp_clock() */
     bool suspend;      /* requests to the runner (interface.c, script.c) */
     bool redraw;
@@ -34,7 +34,9 @@ struct esp_app {
 /* `live`: for a person, with history and configuration, at a pace that an eye can follow. */
 int esp_app_open(struct esp_app *app, const struct esp_interface_options *options, bool live,
                  char *err, size_t errlen);
-void esp_app_close(struct esp_app *app);
+/* False: the engine's thread did not end in time and still uses what it has; then only _exit()
+ * is safe. */
+bool esp_app_close(struct esp_app *app);
 
 void esp_app_key(struct esp_app *app, int key);
 void esp_app_paste(struct esp_app *app, const char *bytes, size_t length);

@@ -1,7 +1,7 @@
 /* editor.c - a file for the editor, and what it left there; see editor.h.
  *
  * While it runs, C-c is the editor's, and C-z stops both, as it would any two programs of one
- * process group.
+ * process group. SIGTERM and SIGHUP are passed on to it (terminal.h).
  */
 #include "tui/app/editor.h"
 
@@ -13,8 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "engine/support/part_file.h"
 #include "engine/support/write_file.h"
 #include "kernels/status.h"
+#include "tui/app/root.h"
 
 enum { LONGEST = 1 << 20 };
 
@@ -23,13 +25,16 @@ static void become_editor(const char *path)
 {
     signal(SIGINT, SIG_DFL);
     signal(SIGQUIT, SIG_DFL);
-    execl("/bin/sh", "sh", "-c", "${VISUAL:-${EDITOR:-vi}} \"$1\"", "sh", path, (char *)NULL);
+    signal(SIGXFSZ, SIG_DFL);
+    execl("/bin/sh", "sh", "-c", "exec ${VISUAL:-${EDITOR:-vi}} \"$1\"", "sh", path,
+          (char *)NULL);
     _exit(127);
 }
 
 static int run(const char *path, char *err, size_t errlen)
 {
     struct sigaction quiet = {.sa_flags = 0}, stop = {.sa_flags = 0}, before[3];
+    siginfo_t about;
     int status = 0;
     quiet.sa_handler = SIG_IGN;
     stop.sa_handler = SIG_DFL;
@@ -40,6 +45,13 @@ static int run(const char *path, char *err, size_t errlen)
     if (child == 0)
         become_editor(path);
     pid_t ended = child;
+    esp_root.editor = child > 0 ? child : 0;
+    if (esp_root.ending && child > 0)
+        kill(child, esp_root.ending); /* it came just before */
+    while (child > 0 && waitid(P_PID, (id_t)child, &about, WEXITED | WNOWAIT) < 0 &&
+           errno == EINTR)
+        continue;
+    esp_root.editor = 0;
     while (child > 0 && (ended = waitpid(child, &status, 0)) < 0 && errno == EINTR)
         continue;
     sigaction(SIGINT, &before[0], NULL);
@@ -90,6 +102,7 @@ int esp_editor_run(const char *line, char **text, char *err, size_t errlen)
     if (file < 0)
         return esp_fail(err, errlen, ESP_E_FILE, "no file for the editor: %s: %s", path,
                         strerror(errno));
+    const int noted = esp_part_file_begin(path, "");
     int status = ESP_OK;
     if (!esp_write_all(file, line, strlen(line)) || !esp_write_all(file, "\n", 1))
         status = esp_fail(err, errlen, ESP_E_FILE, "%s cannot be written: %s", path,
@@ -100,5 +113,6 @@ int esp_editor_run(const char *line, char **text, char *err, size_t errlen)
     if (status == ESP_OK)
         status = read_back(path, text, err, errlen);
     unlink(path);
+    esp_part_file_end(noted);
     return status;
 }

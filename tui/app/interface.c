@@ -37,7 +37,6 @@ struct session {
     struct esp_terminal terminal;
     struct esp_screen *screen;
     struct esp_decoder decoder;
-    int ended_by; /* signal that ends the program, or 0 */
     bool key_pressed;
     int64_t painted, heard; /* when: ms. heard: from the keyboard */
     int64_t asked;          /* for the background */
@@ -118,9 +117,12 @@ static void take_again(struct session *session)
 
 static void suspend(struct session *session, bool group)
 {
+    if (esp_root.ending)
+        return;
     esp_screen_leave(session->screen);
     esp_terminal_suspend(&session->terminal, group);
-    take_again(session);
+    if (!esp_root.ending)
+        take_again(session);
 }
 
 /* Lends the terminal to the user's editor. */
@@ -131,6 +133,8 @@ static void lend(struct session *session)
     tcgetattr(STDIN_FILENO, &ours);
     tcsetattr(STDIN_FILENO, TCSADRAIN, &session->terminal.saved);
     esp_app_edit(&session->app);
+    if (esp_root.ending)
+        return;
     tcsetattr(STDIN_FILENO, TCSADRAIN, &ours);
     take_again(session);
 }
@@ -148,13 +152,13 @@ static void read_signals(struct session *session)
             suspend(session, false);
             break;
         case SIGCONT:
-            take_again(session);
+            if (!esp_root.ending)
+                take_again(session);
             break;
         case SIGWINCH:
             resize(session);
             break;
-        default:
-            session->ended_by = numbers[i];
+        default: /* SIGTERM, SIGHUP */
             session->app.control.leaving = true;
             break;
         }
@@ -224,7 +228,7 @@ static void run(struct session *session)
     struct pollfd fds[3] = {{.fd = STDIN_FILENO, .events = POLLIN},
                             {.fd = session->terminal.signals[0], .events = POLLIN},
                             {.fd = esp_app_wake_fd(app), .events = POLLIN}};
-    while (!app->control.leaving) {
+    while (!app->control.leaving && !esp_root.ending) {
         if (esp_app_due(app) == 0)
             esp_app_receive(app);
         if (app->control.changed &&
@@ -267,6 +271,11 @@ static void choose_glyphs(struct session *session, bool utf8)
             &esp_glyphs_plain; /* the console's fonts have little more than boxes */
 }
 
+static int exit_code(void)
+{
+    return esp_root.ending ? 128 + esp_root.ending : 0;
+}
+
 /* Runs the session, from taking the terminal over to giving it back. */
 static int on_terminal(struct session *session, const struct esp_interface_options *options,
                        bool utf8, char *err, size_t errlen)
@@ -290,9 +299,11 @@ static int on_terminal(struct session *session, const struct esp_interface_optio
                                                 .overwrite = options->force});
         run(session);
     }
-    esp_screen_close(session->screen);
+    if (esp_terminal_is_ours())
+        esp_screen_close(session->screen);
     esp_terminal_close(&session->terminal);
-    esp_app_close(&session->app);
+    if (!esp_app_close(&session->app))
+        _exit(status < 0 ? 1 : exit_code()); /* what the engine still uses must stay */
     return status;
 }
 
@@ -318,5 +329,5 @@ int interface_main(const struct esp_interface_options *options)
         esp_complain("%s", err);
         return 1;
     }
-    return session.ended_by ? 128 + session.ended_by : 0;
+    return exit_code();
 }

@@ -3,9 +3,14 @@
 #ifndef ESP_ROOT_H
 #define ESP_ROOT_H
 
+#include <signal.h>
+#include <sys/types.h>
+
 struct esp_root {
     struct esp_terminal *terminal;
     struct esp_input *input;
+    volatile sig_atomic_t ending; /* the signal that ends the program, or 0 */
+    volatile pid_t editor;        /* that has the terminal, or 0 */
 };
 
 extern struct esp_root esp_root;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,24 +12,57 @@
 #include "engine/espalier.h"
 #include "kernels/status.h"
 #include "tui/app/root.h"
-#include "engine/support/write_file.h"
+#include "engine/support/part_file.h"
 
 static const int asking[] = {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH};
 static const int crashes[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGQUIT};
 
 enum { ASKING = sizeof asking / sizeof *asking, CRASHES = sizeof crashes / sizeof *crashes };
+enum { PATIENCE = 3 /* seconds from SIGTERM to the end */ };
 
-/* Async-signal-safe. */
+bool esp_terminal_is_ours(void)
+{
+    const pid_t group = tcgetpgrp(STDIN_FILENO);
+    return group < 0 || group == getpgrp();
+}
+
+/* The functions up to on_signal() are async-signal-safe. */
+
+/* A terminal that nobody reads from takes nothing more, and must not be waited for. */
+static void write_if_read(const char *bytes, size_t count)
+{
+    enum { MILLISECONDS = 300 };
+    struct pollfd ready = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    for (size_t i = 0; i < count; i++)
+        if (poll(&ready, 1, MILLISECONDS) <= 0 || write(STDOUT_FILENO, bytes + i, 1) < 0)
+            return;
+}
+
 static void restore_now(const struct esp_terminal *terminal)
 {
-    (void)!esp_write_all(STDOUT_FILENO, terminal->restore, terminal->restore_count);
+    if (!esp_terminal_is_ours())
+        return;
+    write_if_read(terminal->restore, terminal->restore_count);
     tcsetattr(STDIN_FILENO, TCSANOW, &terminal->saved);
+}
+
+static void say_nothing(const char *whole)
+{
+    (void)whole;
+}
+
+static void leave_nothing_behind(void)
+{
+    if (esp_root.editor > 0)
+        kill(esp_root.editor, SIGKILL);
+    if (esp_root.terminal)
+        restore_now(esp_root.terminal);
+    esp_part_files_remove(say_nothing);
 }
 
 static void die_by(int number)
 {
-    if (esp_root.terminal)
-        restore_now(esp_root.terminal);
+    leave_nothing_behind();
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -38,6 +72,26 @@ static void on_crash(int number)
     die_by(number);
 }
 
+static void on_alarm(int number)
+{
+    (void)number;
+    leave_nothing_behind();
+    _exit(128 + esp_root.ending);
+}
+
+/* From here on the program must not stop any more, as it would by C-z, or if it touched the
+ * terminal in the background. */
+static void begin_to_end(int number)
+{
+    esp_root.ending = number;
+    signal(SIGTSTP, SIG_IGN);
+    signal(SIGTTOU, SIG_IGN);
+    signal(SIGTTIN, SIG_IGN);
+    alarm(PATIENCE);
+    if (esp_root.editor > 0)
+        kill(esp_root.editor, number);
+}
+
 static void on_signal(int number)
 {
     struct esp_terminal *terminal = esp_root.terminal;
@@ -45,8 +99,12 @@ static void on_signal(int number)
     const char byte = (char)number;
     if (!terminal)
         return;
-    if (number == SIGTERM && terminal->terminating++ > 0)
-        die_by(number);
+    if (number == SIGTERM || number == SIGHUP) {
+        if (esp_root.ending && number == SIGTERM)
+            die_by(number);
+        else if (!esp_root.ending)
+            begin_to_end(number);
+    }
     if (write(terminal->signals[1], &byte, 1) < 0) {
         /* The pipe is full: the event loop has plenty of signals to read already. */
     }
@@ -63,6 +121,7 @@ static void handle(int number, void (*handler)(int), int flags)
 
 int esp_terminal_open(struct esp_terminal *terminal, char *err, size_t errlen)
 {
+    sigset_t alarms;
     *terminal = (struct esp_terminal){.signals = {-1, -1}};
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) ||
         tcgetattr(STDIN_FILENO, &terminal->saved) < 0)
@@ -76,6 +135,10 @@ int esp_terminal_open(struct esp_terminal *terminal, char *err, size_t errlen)
         handle(asking[i], on_signal, SA_RESTART);
     for (int i = 0; i < CRASHES; i++)
         handle(crashes[i], on_crash, (int)(SA_RESETHAND | SA_NODEFER));
+    handle(SIGALRM, on_alarm, 0);
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    sigprocmask(SIG_UNBLOCK, &alarms, NULL);
     signal(SIGPIPE, SIG_IGN);
     return 0;
 }
@@ -84,11 +147,14 @@ void esp_terminal_close(struct esp_terminal *terminal)
 {
     if (esp_root.terminal != terminal)
         return;
-    tcsetattr(STDIN_FILENO, TCSADRAIN, &terminal->saved);
+    if (esp_terminal_is_ours())
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &terminal->saved);
     for (int i = 0; i < ASKING; i++)
         handle(asking[i], SIG_DFL, 0);
     for (int i = 0; i < CRASHES; i++)
         handle(crashes[i], SIG_DFL, 0);
+    if (esp_root.ending)
+        signal(SIGTSTP, SIG_IGN); /* C-z has its meaning again, and would stop what ends */
     esp_root.terminal = NULL;
     close(terminal->signals[0]);
     close(terminal->signals[1]);
@@ -114,5 +180,6 @@ void esp_terminal_suspend(struct esp_terminal *terminal, int group)
     else
         raise(SIGTSTP);
     handle(SIGTSTP, on_signal, SA_RESTART);
-    tcsetattr(STDIN_FILENO, TCSADRAIN, &ours);
+    if (!esp_root.ending)
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &ours);
 }

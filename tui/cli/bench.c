@@ -245,9 +245,10 @@ static int run(struct cli_options *o)
 
 const struct cli_command cli_bench = {
     .name = "bench",
-    .arguments = "-f FILE [D[+V] ...] | --suite NAME",
+    .arguments = "-f FILE [D[+V] ...] | --suite NAME [ROW ...]",
     .summary = "choices measured on the same prompts, as the papers' tables",
-    .flags = "prompt file tokens prompt-tokens suite prompts output resume force warmup target "
+    .flags = "prompt file tokens prompt-tokens suite counts check prompts output resume force "
+             "warmup target "
              "draft settings backend threads memory gpu-memory device "
              "exact width layers max-nodes context json",
     .chooses = "baseline chat",
@@ -258,9 +259,11 @@ const struct cli_command cli_bench = {
         ";\nevery choice of drafter, or drafter+verifier, "
         "continues\neach of them in turn. Without choices all drafters are measured. Speedups "
         "are over the\nfirst choice. At temperature 0 all texts must be those of the first; "
-        "exit code 1: one is not.\n\n--suite runs an experiment "
-        "that is a file; its tables and plots go to the folder of -o, too,\nand --resume goes "
-        "on "
-        "with one that was interrupted.",
+        "exit code 1: one is not.\n\n--suite runs an experiment that is a file; its tables and "
+        "plots go to the folder of -o, too,\nand --resume goes on with one that was "
+        "interrupted. "
+        "Nothing that other sessions learned goes\nin, and nothing is kept, so the same suite "
+        "gives the same counts again. Rows are those of\nthe choices that are named, or all. "
+        "--check compares with results/NAME.json beside the\nsuite.",
     .run = run,
 };

@@ -31,6 +31,7 @@ struct cli_options {
     double rate;
     bool resume;
     const char *suite; /* of a bench */
+    bool counts, check; /* of a suite: only what does not depend on the machine; compare that */
     int most_prompts;
     bool json, stats, mdoc, ascii, explain;
     const char *theme, *config;
@@ -40,7 +41,7 @@ struct cli_options {
     bool plain;
     const char *iteration, *format, *output, *asciicast; /* of an export */
     bool html;
-    const char *chart, *aspect, *caption;
+    const char *chart, *figure, *aspect, *caption;
     int nodes, columns, rows;
     const char *with, *with_verifier; /* the second choice to compare */
     const char *record;               /* file to record to */
@@ -57,6 +58,7 @@ struct cli_command {
         *chooses;      /* settings that it chooses itself, so that they are no flags; or NULL */
     int least, most;   /* number of arguments */
     bool names_models; /* its arguments are a target and a draft, besides "-" */
+    bool draws_seed;   /* where --seed is not given, instead of 0, so that texts differ */
     double temperature;                      /* where --temp is not given */
     const char *details;                     /* more help, or NULL */
     int (*run)(struct cli_options *options); /* an exit code */
@@ -71,8 +73,14 @@ int cli_parse(struct cli_options *options, const struct cli_command *command, in
 
 void cli_help(const struct cli_command *command); /* NULL: the program's own */
 
-/* From now on Ctrl-C only sets cli_interrupted; a second one ends the program. */
+/* From now on Ctrl-C, SIGTERM and SIGHUP remove the files that are half written
+ * (engine/support/part_file.h), say so, and end the program. */
+void cli_clean_up_at_end(void);
+/* From now on Ctrl-C only sets cli_interrupted to the signal's number; a second one ends the
+ * program. */
 void cli_catch_interrupt(void);
+/* The same for SIGTERM and SIGHUP, too: for commands that keep what they have reached. */
+void cli_catch_end(void);
 extern volatile sig_atomic_t cli_interrupted;
 
 /* Prints "espalier: sentence" on stderr and returns EXIT_BAD. */

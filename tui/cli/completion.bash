@@ -27,12 +27,13 @@ _espalier() {
     --suite) words="list $("$program" bench --suite list 2>/dev/null | awk '{ print $1 }') $(compgen -f -- "$current")" ;;
     --backend) words="auto $(_espalier_names "$program" backends)" ;;
     --theme) words=$(_espalier_names "$program" themes) ;;
-    --format) words='dot svg png txt json html' ;;
+    --format) words='dot svg png pdf tikz txt json html' ;;
     --chart) words='thresholds acceptance stages' ;;
+    --figure) words='mask timeline iteration tree' ;;
     --aspect) words='16:9 4:3 1:1' ;;
     --caption) words='full short none' ;;
     --type) words='q8_0 q6_k q5_k q4_k q4_0 mxfp4 bf16 f16 f32' ;;
-    list) words='drafters verifiers backends themes models settings' ;;
+    list) words='drafters verifiers backends losses themes models settings' ;;
     *)
         if [[ $current == -* ]]; then
             words=$("$program" $command --help 2>/dev/null | grep -o -- '^ *\(-., \)\?--[a-z-]*' | grep -o -- '--.*')

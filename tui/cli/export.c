@@ -27,7 +27,8 @@ struct job {
     const struct cli_options *o;
     struct esp_recording *recording;
     int first, last, format;
-    int chart; /* -1: none */
+    int chart;  /* -1: none */
+    int figure; /* ESP_FIGURE_NONE: none */
     int caption;
     double aspect;
     char models[256];
@@ -88,22 +89,26 @@ static int read_format(struct job *job, char *err, size_t errlen)
                   : output     ? esp_export_of_path(output)
                                : ESP_EXPORT_SVG;
     if (job->format < 0 && format)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "--format takes dot, svg, png, txt, json or html, not '%.40s'", format);
+        return esp_fail(
+            err, errlen, ESP_E_ARGUMENT,
+            "--format takes dot, svg, png, pdf, tikz, txt, json or html, not '%.40s'", format);
     if (job->format < 0)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "%.300s does not end in .dot, .svg, .png, .txt, .json or .html; say "
-                        "--format",
-                        output);
+        return esp_fail(
+            err, errlen, ESP_E_ARGUMENT,
+            "%.300s does not end in .dot, .svg, .png, .pdf, .tikz, .txt, .json or .html; "
+            "say --format",
+            output);
     if (job->o->theme && strcmp(job->o->theme, "light") != 0 &&
         strcmp(job->o->theme, "dark") != 0)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "pictures have the themes light and dark, not '%.40s'", job->o->theme);
-    if (!output && (job->format == ESP_EXPORT_PNG || job->format == ESP_EXPORT_HTML) &&
-        isatty(STDOUT_FILENO))
+    const char *bytes = job->format == ESP_EXPORT_PNG    ? "a PNG picture"
+                        : job->format == ESP_EXPORT_PDF  ? "a PDF file"
+                        : job->format == ESP_EXPORT_HTML ? "a page"
+                                                         : NULL;
+    if (!output && bytes && isatty(STDOUT_FILENO))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "%s is not for a terminal; name a file with -o",
-                        job->format == ESP_EXPORT_PNG ? "a PNG picture" : "a page");
+                        "%s is not for a terminal; name a file with -o", bytes);
     return ESP_OK;
 }
 
@@ -111,11 +116,14 @@ static int read_format(struct job *job, char *err, size_t errlen)
 static int read_look(struct job *job, char *err, size_t errlen)
 {
     const struct cli_options *o = job->o;
-    const bool picture = job->chart >= 0 || job->format == ESP_EXPORT_SVG ||
-                         job->format == ESP_EXPORT_PNG || job->format == ESP_EXPORT_DOT;
+    const bool picture = esp_export_draws(job->format) || job->format == ESP_EXPORT_DOT;
     if ((o->aspect || o->caption) && !picture)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "--aspect and --caption are for pictures: svg, png and charts");
+                        "--aspect and --caption are for pictures: svg, png, pdf and tikz");
+    if (o->aspect && job->figure)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "figures are as large as what they show; --aspect is for charts and "
+                        "for trees without --figure");
     job->aspect = o->aspect ? esp_aspect_of(o->aspect) : 0;
     job->caption = o->caption ? esp_caption_find(o->caption) : ESP_CAPTION_FULL;
     if (o->aspect && job->aspect == 0)
@@ -134,15 +142,33 @@ static int read_chart(struct job *job, char *err, size_t errlen)
     if (chart && job->chart < 0)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "--chart takes thresholds, acceptance or stages, not '%.40s'", chart);
-    if (chart && job->format != ESP_EXPORT_SVG)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "charts are written as svg only");
+    if (chart && !esp_export_draws(job->format))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "charts are written as svg, png, pdf or tikz");
+    return ESP_OK;
+}
+
+static int read_figure(struct job *job, char *err, size_t errlen)
+{
+    const char *figure = job->o->figure;
+    job->figure = figure ? esp_figure_find(figure) : ESP_FIGURE_NONE;
+    if (job->figure < 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "--figure takes mask, timeline, iteration or tree, not '%.40s'",
+                        figure);
+    if (figure && job->chart >= 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "--figure and --chart exclude each other");
+    if (figure && !esp_export_draws(job->format))
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "figures are written as svg, png, pdf or tikz");
+    if (job->chart < 0 && job->format == ESP_EXPORT_TIKZ && !figure)
+        job->figure = ESP_FIGURE_TREE;
     return ESP_OK;
 }
 
 static int check_pictures(const struct job *job, char *err, size_t errlen)
 {
-    if (!job->o->output && job->last > job->first &&
-        (job->format == ESP_EXPORT_PNG || job->format == ESP_EXPORT_SVG))
+    if (!job->o->output && job->last > job->first && esp_export_draws(job->format))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "several pictures need a name with -o; tree.svg gives tree-0003.svg");
     return ESP_OK;
@@ -211,18 +237,28 @@ static int export_one(const struct job *job, int iteration, char *err, size_t er
                                          .nodes = job->o->nodes,
                                          .caption = job->caption,
                                          .aspect = job->aspect,
-                                         .ascii = job->o->ascii};
+                                         .ascii = job->o->ascii,
+                                         .figure = job->figure};
+    struct esp_export_facts facts = {.text_count = 0};
     char *bytes = NULL;
     size_t length = 0;
-    int status = esp_recording_read(job->recording, number, &event, err, errlen);
-    if (status < 0)
+    int status = ESP_OK;
+    if (job->figure)
+        status = esp_export_facts(job->recording, number, &facts, err, errlen);
+    if (status == ESP_OK)
+        status = esp_recording_read(job->recording, number, &event, err, errlen);
+    if (status < 0) {
+        esp_export_facts_free(&facts);
         return status;
+    }
+    options.facts = &facts;
     options.line = esp_recording_line(job->recording, number, &options.line_length);
     options.iteration = event->iteration;
     options.time = event->time;
     status = esp_export(&options, &bytes, &length, err, errlen);
     if (status == ESP_OK)
         status = write_out(job, iteration, bytes, length, err, errlen);
+    esp_export_facts_free(&facts);
     free(bytes);
     return status;
 }
@@ -241,11 +277,13 @@ static int export_replay(const struct cli_options *o, char *err, size_t errlen)
                                              .ascii = o->ascii};
     char *bytes = NULL;
     size_t length = 0;
-    if (o->iteration || o->format || o->output || o->html || o->chart || o->aspect ||
-        o->caption)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "--asciicast writes the whole replay to its own file, without "
-                        "--iteration, --format, --html, --chart, --aspect, --caption and -o");
+    if (o->iteration || o->format || o->output || o->html || o->chart || o->figure ||
+        o->aspect || o->caption)
+        return esp_fail(
+            err, errlen, ESP_E_ARGUMENT,
+            "--asciicast writes the whole replay to its own file, without "
+            "--iteration, --format, --html, --chart, --figure, --aspect, --caption and "
+            "-o");
     if (!o->force && access(o->asciicast, F_OK) == 0)
         return esp_fail(err, errlen, ESP_E_FILE,
                         "%.300s is there already; choose another name, or --force",
@@ -283,8 +321,8 @@ static int export_chart(const struct job *job, char *err, size_t errlen)
                                                   .caption = job->caption};
     char *bytes = NULL;
     size_t length = 0;
-    int status = esp_export_chart(job->recording, job->first, job->last, &options, &bytes,
-                                  &length, err, errlen);
+    int status = esp_export_chart(job->recording, job->first, job->last, &options, job->format,
+                                  &bytes, &length, err, errlen);
     if (status == ESP_OK)
         status = write_out(job, job->first, bytes, length, err, errlen);
     free(bytes);
@@ -297,6 +335,8 @@ static int export_iterations(struct job *job, char *err, size_t errlen)
     int status = read_format(job, err, errlen);
     if (status == ESP_OK)
         status = read_chart(job, err, errlen);
+    if (status == ESP_OK)
+        status = read_figure(job, err, errlen);
     if (status == ESP_OK)
         status = read_look(job, err, errlen);
     if (status == ESP_OK)
@@ -328,10 +368,10 @@ static int run(struct cli_options *o)
 
 const struct cli_command cli_export = {
     .name = "export",
-    .arguments = "FILE --iteration N|A-B | --html | --chart NAME",
+    .arguments = "FILE --iteration N|A-B [--figure NAME] | --html | --chart NAME",
     .summary =
         "trees of a recording as pictures, text or JSON; a page or an asciicast that plays it",
-    .flags = "iteration html chart format output theme aspect caption nodes ascii force "
+    .flags = "iteration figure html chart format output theme aspect caption nodes ascii force "
              "asciicast speed idle size",
     .least = 1,
     .most = 1,
@@ -345,6 +385,8 @@ const struct cli_command cli_export = {
         "`espalier export FILE --chart NAME` draws how thresholds, acceptance by depth or the "
         "time\n"
         "of the stages went, over all iterations or over A to B.\n"
+        "`espalier export FILE --iteration N --figure NAME` draws a figure for a paper: mask,\n"
+        "timeline, iteration (the text and its tree) or tree. -o fig.tikz is for LaTeX.\n"
         "`espalier export FILE --asciicast OUT` writes the whole replay for terminals.",
     .run = run,
 };

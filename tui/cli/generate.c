@@ -123,6 +123,7 @@ static void print_stats(const struct output *out, const struct esp_session *sess
     esp_session_current(session, &now);
     esp_window_of(&now.values, esp_engine_context(out->engine), &window, &sinks);
     double speed = cli_speed(&s);
+    esp_safe_print(stderr, "seed                 %llu\n", (unsigned long long)now.values.seed);
     esp_safe_print(stderr, "drafter              %s\n", drafter);
     esp_safe_print(stderr, "verifier             %s%s\n", verifier,
                    esp_session_rule_is_lossy(session) ? "  LOSSY" : "");
@@ -276,5 +277,6 @@ const struct cli_command cli_generate = {
              "device exact width layers max-nodes context json stats record explain force",
     .most = 3,
     .names_models = true,
+    .draws_seed = true,
     .run = run,
 };

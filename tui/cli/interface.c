@@ -34,5 +34,6 @@ const struct cli_command cli_interface = {
     .chooses = "baseline",
     .most = 2,
     .names_models = true,
+    .draws_seed = true,
     .run = run,
 };

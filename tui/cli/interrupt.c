@@ -1,18 +1,85 @@
-/* interrupt.c - commands that end in good order at Ctrl-C, and at once at the second. */
+/* interrupt.c - what Ctrl-C, SIGTERM and SIGHUP do to a command.
+ *
+ * A command ends at once, and what it has half written is removed. One that keeps what it has
+ * reached only notes the first signal, ends in good order, and is ended by the second. SIGTERM
+ * and SIGHUP that were ignored when the program began stay so: that is how nohup works.
+ */
 #include <signal.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "engine/support/part_file.h"
 #include "tui/cli/cli.h"
+#include "viz/safe.h"
 
 volatile sig_atomic_t cli_interrupted;
 
-static void on_interrupt(int signal_number)
+static volatile sig_atomic_t ending, told; /* by which signal; a file was removed */
+
+static void handle(int number, void (*handler)(int), int flags)
 {
-    (void)signal_number;
-    cli_interrupted = 1;
+    struct sigaction action = {.sa_flags = flags}, before;
+    action.sa_handler = handler;
+    sigemptyset(&action.sa_mask);
+    if (number == SIGINT ||
+        (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN))
+        sigaction(number, &action, NULL);
+}
+
+static void say(const char *text)
+{
+    (void)!write(STDERR_FILENO, text, strlen(text));
+}
+
+/* Async-signal-safe. */
+static void tell(const char *whole)
+{
+    struct esp_safe_unit shown;
+    if (!told && isatty(STDERR_FILENO))
+        say("\r\033[K"); /* the line may hold a bar */
+    say(ending == SIGINT    ? "espalier: interrupted: "
+        : ending == SIGTERM ? "espalier: ended by SIGTERM: "
+                            : "espalier: ended by SIGHUP: ");
+    for (size_t left = strlen(whole), n; left > 0; whole += n, left -= n) {
+        n = esp_safe_next(whole, left, 0, &shown);
+        say(shown.text);
+    }
+    say(" was not written\n");
+    told = 1;
+}
+
+static void end(int number)
+{
+    ending = number;
+    esp_part_files_remove(tell);
+    if (told)
+        _exit(128 + number);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+void cli_clean_up_at_end(void)
+{
+    const int flags = (int)(SA_RESETHAND | SA_NODEFER);
+    handle(SIGINT, end, flags);
+    handle(SIGTERM, end, flags);
+    handle(SIGHUP, end, flags);
+}
+
+static void note(int number)
+{
+    cli_interrupted = number;
+    cli_clean_up_at_end();
 }
 
 void cli_catch_interrupt(void)
 {
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND};
-    sigaction(SIGINT, &action, NULL);
+    handle(SIGINT, note, 0);
+}
+
+void cli_catch_end(void)
+{
+    handle(SIGINT, note, 0);
+    handle(SIGTERM, note, 0);
+    handle(SIGHUP, note, 0);
 }

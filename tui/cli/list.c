@@ -6,15 +6,50 @@
 
 #include "tui/cli/cli.h"
 #include "engine/find_models.h"
+#include "engine/train/train_draft.h"
 #include "tui/cli/session_json.h"
 #include "viz/safe.h"
 #include "tui/view/theme.h"
 
+enum { LOSSES = ESP_BACKENDS + 1 }; /* a list beside those of enum esp_list */
+
+static bool item_at(int list, int index, struct esp_item *item)
+{
+    struct esp_train_loss_info loss;
+    if (list != LOSSES)
+        return esp_item((enum esp_list)list, index, item);
+    if (!esp_train_loss(index, &loss))
+        return false;
+    *item = (struct esp_item){.name = loss.name,
+                              .summary = loss.summary,
+                              .source = loss.source,
+                              .differs = loss.differs,
+                              .draws = ""};
+    return true;
+}
+
+static bool param_at(int list, const char *name, int index, struct esp_param_info *info)
+{
+    return list == LOSSES ? esp_train_loss_param(name, index, info)
+                          : esp_item_param((enum esp_list)list, name, index, info);
+}
+
+/* The word of "a|b|c" that is the default of a choice. */
+static void default_choice(const struct esp_param_info *p, char *word, size_t size)
+{
+    const char *at = p->choices;
+    for (int i = (int)p->value; i > 0; i--)
+        at += strcspn(at, "|") + 1;
+    snprintf(word, size, "%.*s", (int)strcspn(at, "|"), at);
+}
+
 static void write_range(const struct esp_param_info *p, char *range, size_t size)
 {
-    if (p->choices)
-        snprintf(range, size, "%s", p->choices);
-    else if (strcmp(p->type, "flag") == 0)
+    char word[32];
+    if (p->choices) {
+        default_choice(p, word, sizeof word);
+        snprintf(range, size, "%s, default %s", p->choices, word);
+    } else if (strcmp(p->type, "flag") == 0)
         snprintf(range, size, "on|off, default %s", p->value != 0 ? "on" : "off");
     else if (strcmp(p->type, "text") == 0)
         snprintf(range, size, "default %s", p->text);
@@ -26,7 +61,7 @@ static void print_param(const struct esp_param_info *p)
 {
     char range[64];
     write_range(p, range, sizeof range);
-    printf("    %-10s %-28s %s\n", p->name, range, p->help);
+    printf("    %-10s %-40s %s\n", p->name, range, p->help);
 }
 
 /* A full stop inside a line ends no sentence, and one at its start is no macro. */
@@ -42,27 +77,29 @@ static void print_plain(const char *before, const char *text, const char *after)
 }
 
 /* The list as the body of a manual section: man/espalier-drafters.7 is made of two of them. */
-static void print_mdoc(enum esp_list list)
+static void print_mdoc(int list)
 {
     struct esp_item item;
     struct esp_param_info param;
-    for (int i = 0; esp_item(list, i, &item); i++) {
+    for (int i = 0; item_at(list, i, &item); i++) {
         printf(".Ss %s\n", item.name);
         print_plain("", item.summary, "\n.Pp\n");
-        print_plain("Source: ", item.source, "\n.Pp\n");
+        print_plain("Source: ", item.source, "\n");
         if (*item.differs)
-            print_plain("It differs: ", item.differs, ".\n.Pp\n");
-        printf("%s: %s.\n",
-               list == ESP_DRAFTERS ? "How children are drawn" : "Keeps the distribution with",
-               item.draws);
-        for (int j = 0; esp_item_param(list, item.name, j, &param); j++) {
+            print_plain(".Pp\nIt differs: ", item.differs, ".\n");
+        if (*item.draws)
+            printf(".Pp\n%s: %s.\n",
+                   list == ESP_DRAFTERS ? "How children are drawn"
+                                        : "Keeps the distribution with",
+                   item.draws);
+        for (int j = 0; param_at(list, item.name, j, &param); j++) {
             char range[64];
             write_range(&param, range, sizeof range);
-            printf("%s.It Cm %s Pq %s\n", j ? "" : ".Bl -tag -width threshold -compact\n",
+            printf("%s.It Cm %s Pq %s\n", j ? "" : ".Pp\n.Bl -tag -width threshold -compact\n",
                    param.name, range);
             print_plain("", param.help, "\n");
         }
-        if (esp_item_param(list, item.name, 0, &param))
+        if (param_at(list, item.name, 0, &param))
             printf(".El\n");
     }
 }
@@ -163,11 +200,11 @@ static cJSON *settings_json(void)
 
 /* ------------------------------------------------------------------ all lists */
 
-static void print_list(enum esp_list list)
+static void print_list(int list)
 {
     struct esp_item item;
     struct esp_param_info param;
-    for (int i = 0; esp_item(list, i, &item); i++) {
+    for (int i = 0; item_at(list, i, &item); i++) {
         printf("%-14s %s", item.name, item.summary);
         if (*item.source)
             printf(" (%s)", item.source);
@@ -176,7 +213,7 @@ static void print_list(enum esp_list list)
         putchar('\n');
         if (list == ESP_BACKENDS)
             print_devices(item.name);
-        for (int j = 0; esp_item_param(list, item.name, j, &param); j++)
+        for (int j = 0; param_at(list, item.name, j, &param); j++)
             print_param(&param);
     }
 }
@@ -187,8 +224,10 @@ static cJSON *param_json(const struct esp_param_info *p)
     cJSON_AddStringToObject(o, "name", p->name);
     cJSON_AddStringToObject(o, "type", p->type);
     if (p->choices) {
+        char word[32];
+        default_choice(p, word, sizeof word);
         cJSON_AddStringToObject(o, "choices", p->choices);
-        cJSON_AddNumberToObject(o, "default", p->value);
+        cJSON_AddStringToObject(o, "default", word);
     } else if (p->text) {
         cJSON_AddStringToObject(o, "default", p->text);
     } else {
@@ -200,19 +239,19 @@ static cJSON *param_json(const struct esp_param_info *p)
     return o;
 }
 
-static cJSON *list_json(enum esp_list list)
+static cJSON *list_json(int list)
 {
     struct esp_item item;
     struct esp_param_info param;
     cJSON *all = cJSON_CreateArray();
-    for (int i = 0; esp_item(list, i, &item); i++) {
+    for (int i = 0; item_at(list, i, &item); i++) {
         cJSON *o = cJSON_CreateObject(), *params = cJSON_CreateArray();
         cJSON_AddStringToObject(o, "name", item.name);
         cJSON_AddStringToObject(o, "summary", item.summary);
         cJSON_AddStringToObject(o, "source", item.source);
         cJSON_AddStringToObject(o, "differs", item.differs);
         cJSON_AddStringToObject(o, "draws", item.draws);
-        for (int j = 0; esp_item_param(list, item.name, j, &param); j++)
+        for (int j = 0; param_at(list, item.name, j, &param); j++)
             cJSON_AddItemToArray(params, param_json(&param));
         if (list == ESP_BACKENDS)
             devices_json(o, item.name);
@@ -234,15 +273,17 @@ static cJSON *themes_json(void)
 /* ------------------------------------------------------------------ models */
 
 /* Prints a model; with a target, also whether it fits as its draft. */
-static void print_model(const struct esp_found_model *model,
-                        const struct esp_found_model *target)
+static void print_model(struct esp_found_model *model, struct esp_found_model *target)
 {
+    enum { COLUMNS = 36 };
     char why[400], kind[64];
+    const int wide = esp_safe_width(model->name, strlen(model->name), 0);
     snprintf(kind, sizeof kind, "%s%s%s%s%s", model->family,
              model->gguf && *model->family ? " " : "", model->gguf ? "GGUF" : "",
              *model->dtype ? " " : "", model->dtype);
-    esp_safe_print(stdout, "%-36s %8.1f MB  %-20s %s\n", model->name,
-                   (double)model->bytes / 1e6, kind, model->source);
+    esp_safe_print(stdout, "%s%*s %8.1f MB  %-20s %s\n", model->name,
+                   wide < COLUMNS ? COLUMNS - wide : 0, "", (double)model->bytes / 1e6, kind,
+                   model->source);
     esp_safe_print(stdout, "    %s\n", model->path);
     if (*model->problem && !target)
         esp_safe_print(stdout, "    cannot be opened: %s\n", model->problem);
@@ -254,8 +295,7 @@ static void print_model(const struct esp_found_model *model,
         esp_safe_print(stdout, "    no draft for it: %s\n", why);
 }
 
-static cJSON *model_json(const struct esp_found_model *model,
-                         const struct esp_found_model *target)
+static cJSON *model_json(struct esp_found_model *model, struct esp_found_model *target)
 {
     cJSON *o = cJSON_CreateObject();
     char why[400];
@@ -279,7 +319,7 @@ static cJSON *model_json(const struct esp_found_model *model,
 static int list_models(const char *named, bool json)
 {
     struct esp_found_models found;
-    const struct esp_found_model *target = NULL;
+    struct esp_found_model *target = NULL;
     char path[PATH_MAX], err[512] = "";
     cJSON *all = json ? cJSON_CreateArray() : NULL;
     int code = EXIT_DONE;
@@ -321,7 +361,7 @@ static int list_models(const char *named, bool json)
 
 static int run(struct cli_options *o)
 {
-    static const char *const kinds[] = {"drafters", "verifiers", "backends",
+    static const char *const kinds[] = {"drafters", "verifiers", "backends", "losses",
                                         "themes",   "models",    "settings"};
     enum { KINDS = sizeof kinds / sizeof *kinds, SETTINGS = KINDS - 1, MODELS = KINDS - 2 };
     const char *kind = o->arguments[0], *named = o->argument_count > 1 ? o->arguments[1] : NULL;
@@ -329,10 +369,10 @@ static int run(struct cli_options *o)
     while (i < KINDS && strcmp(kinds[i], kind) != 0)
         i++;
     if (i == KINDS) {
-        esp_complain(
-            "there is no list of '%s'; there are drafters, verifiers, backends, themes, models "
-            "and settings",
-            kind);
+        esp_complain("there is no list of '%s'; there are drafters, verifiers, backends, "
+                     "losses, themes, "
+                     "models and settings",
+                     kind);
         return EXIT_USAGE;
     }
     if (named && i != MODELS) {
@@ -345,11 +385,11 @@ static int run(struct cli_options *o)
         (o->mdoc ? print_settings_mdoc : print_settings)();
         return EXIT_DONE;
     }
-    if (i < 3 && !o->json) {
-        (o->mdoc ? print_mdoc : print_list)((enum esp_list)i);
+    if (i <= LOSSES && !o->json) {
+        (o->mdoc ? print_mdoc : print_list)(i);
         return EXIT_DONE;
     }
-    cJSON *all = i < 3           ? list_json((enum esp_list)i)
+    cJSON *all = i <= LOSSES     ? list_json(i)
                  : i == SETTINGS ? settings_json()
                                  : themes_json(),
           *item;
@@ -362,7 +402,7 @@ static int run(struct cli_options *o)
 
 const struct cli_command cli_list = {
     .name = "list",
-    .arguments = "drafters|verifiers|backends|themes|models [TARGET]|settings",
+    .arguments = "drafters|verifiers|backends|losses|themes|models [TARGET]|settings",
     .summary = "what there is to choose from",
     .flags = "json mdoc",
     .least = 1,

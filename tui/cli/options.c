@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
 
 #include "engine/support/byte_size.h"
 #include "engine/support/suggestion.h"
@@ -36,6 +38,8 @@ enum flag {
     WRITE,
     PROMPT_TOKENS,
     SUITE,
+    COUNTS,
+    CHECK,
     PROMPTS,
     TYPE,
     PERPLEXITY,
@@ -68,6 +72,7 @@ enum flag {
     FORMAT,
     HTML,
     CHART,
+    FIGURE,
     ASPECT,
     CAPTION,
     NODES,
@@ -130,6 +135,11 @@ static const struct cli_flag fixed[] = {
     {"prompt-tokens", PROMPT_TOKENS, "N", "only the first N tokens of each prompt"},
     {"suite", SUITE, "NAME|FILE",
      "run an experiment that is a file; list: show which there are"},
+    {"counts", COUNTS, NULL,
+     "only columns that do not depend on the machine; the best has most tokens per iteration"},
+    {"check", CHECK, NULL,
+     "compare the counts with the suite's table in results/ beside it; exit code 1: some "
+     "differ"},
     {"prompts", PROMPTS, "N", "only the first N prompts"},
     {"warmup", WARMUP, "N", "uncounted rounds over the first prompt (default 1)"},
     {"seconds", SECONDS, "N", "measure for about N seconds (default 60)"},
@@ -169,7 +179,7 @@ static const struct cli_flag fixed[] = {
     {"plain", PLAIN, NULL, "print every iteration's screen as text; needs no terminal"},
     {"iteration", ITERATION, "N|A-B", "which iteration, or from which to which"},
     {"format", FORMAT, "FORMAT",
-     "dot, svg, png, txt, json or html (default: as the file of -o ends)"},
+     "dot, svg, png, pdf, tikz, txt, json or html (default: as the file of -o ends)"},
     {"html", HTML, NULL,
      "the whole recording as one page that plays in a browser; as --format html"},
     {"output", OUTPUT, "FILE", "write to a file instead of standard output"},
@@ -178,7 +188,9 @@ static const struct cli_flag fixed[] = {
     {"size", SIZE, "WxH", "columns and rows of the replay (default: as recorded)"},
     {"nodes", NODES, "N", "nodes of a picture at most; 0: all (default: as fit on a slide)"},
     {"chart", CHART, "NAME",
-     "thresholds, acceptance or stages: an SVG chart of all iterations, or of A-B"},
+     "thresholds, acceptance or stages: a chart of all iterations, or of A-B"},
+    {"figure", FIGURE, "NAME",
+     "mask, timeline, iteration or tree: a figure of one iteration, for a paper"},
     {"aspect", ASPECT, "W:H",
      "shape of a picture, as 16:9 or 4:3 (default: as large as the tree)"},
     {"caption", CAPTION, "NAME", "words around a picture: full (default), short or none"},
@@ -425,6 +437,8 @@ static const char **text_of(struct cli_options *o, int flag)
         return &o->asciicast;
     case CHART:
         return &o->chart;
+    case FIGURE:
+        return &o->figure;
     case ASPECT:
         return &o->aspect;
     case CAPTION:
@@ -467,6 +481,10 @@ static bool *switch_of(struct cli_options *o, int flag)
         return &o->write;
     case RESUME:
         return &o->resume;
+    case COUNTS:
+        return &o->counts;
+    case CHECK:
+        return &o->check;
     case HTML:
         return &o->html;
     }
@@ -552,6 +570,16 @@ static void note_given(struct cli_options *o, int flag)
             snprintf(o->given + used, sizeof o->given - used, " %s ", flags[i].name);
 }
 
+/* A seed that can be typed again. */
+static uint64_t drawn_seed(void)
+{
+    enum { SEEDS = 1000000 };
+    uint32_t bits = 0;
+    if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) < (ssize_t)sizeof bits)
+        bits = (uint32_t)time(NULL);
+    return bits % SEEDS;
+}
+
 int cli_parse(struct cli_options *o, const struct cli_command *command, int argc, char **argv)
 {
     struct option table[FLAG_COUNT + 1] = {{0}};
@@ -600,6 +628,8 @@ int cli_parse(struct cli_options *o, const struct cli_command *command, int argc
             return EXIT_BAD;
         note_given(o, flag);
     }
+    if (command->draws_seed && !listed(o->given, "seed"))
+        o->session.values.seed = drawn_seed();
     o->arguments = (const char **)argv + optind;
     o->argument_count = argc - optind;
     if (o->argument_count > command->most && command->most > 2) {

@@ -43,6 +43,12 @@ static int run(struct cli_options *o)
         esp_complain("the tokenizer of the new file splits %d of %d tokens of a test text "
                      "otherwise, since GGUF cannot say all that tokenizer.json can",
                      report.other_tokens, report.tokens);
+    if (report.ignored_window > 0)
+        esp_complain(
+            "the model's layers see %d tokens back; espalier reads that from the file, "
+            "but llama.cpp has no window for architecture llama, so there longer texts "
+            "come out otherwise",
+            report.ignored_window);
     return EXIT_DONE;
 }
 

@@ -1,4 +1,5 @@
 /* race.c - `espalier race`: two ways to decode the same text, side by side at true speed. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +29,12 @@ static int print(struct esp_race *race)
 {
     char verdict[400];
     const bool good = esp_race_verdict(race, verdict, sizeof verdict);
-    esp_safe_print(stdout, "%s; %s\n\n", race->pair,
+    esp_safe_print(stdout, "%s; %s", race->pair,
                    race->recorded ? "by the times that they recorded"
                                   : "each side decoded alone, timed by its own clock");
+    if (!race->recorded)
+        printf("; seed %" PRIu64, race->seed);
+    printf("\n\n");
     printf("%-6s %-14s %7s %7s %12s %9s %9s\n", "", "", "tokens", "passes", "tokens/pass",
            "seconds", "tokens/s");
     print_side(&race->side[0], "left");
@@ -41,17 +45,17 @@ static int print(struct esp_race *race)
 
 /* ------------------------------------------------------------------ JSON */
 
-/* What a side wrote behind its prompt, as valid UTF-8. The caller frees it. */
-static char *written_text(struct esp_run *run, int prompt)
+/* Tokens [from, to) of a side as valid UTF-8. The caller frees it. */
+static char *text_of(struct esp_run *run, int from, int to)
 {
     const struct esp_tokens tokens = esp_run_tokens(run);
     struct esp_utf8_stream stream = {.mode = ESP_UTF8_TEXT};
     size_t room = ESP_UTF8_ROOM(0) + 1, used = 0, length = 0;
-    for (int i = prompt; i < run->token_count; i++)
+    for (int i = from; i < to; i++)
         if (tokens.text(tokens.user, run->tokens[i].token, &length))
             room += 3 * length;
     char *text = malloc(room);
-    for (int i = prompt; text && i < run->token_count; i++) {
+    for (int i = from; text && i < to; i++) {
         const char *bytes = tokens.text(tokens.user, run->tokens[i].token, &length);
         if (bytes)
             used += esp_utf8_stream_push(&stream, bytes, length, text + used);
@@ -67,9 +71,10 @@ static cJSON *side_json(struct esp_run *run)
     cJSON *o = cJSON_CreateObject(), *tokens = cJSON_CreateArray();
     const int written = esp_run_written(run), prompt = run->token_count - written;
     const double seconds = esp_run_seconds(run);
-    char *text = written_text(run, prompt);
+    char *text = text_of(run, prompt, run->token_count), *before = text_of(run, 0, prompt);
     for (int i = prompt; i < run->token_count; i++)
         cJSON_AddItemToArray(tokens, cJSON_CreateNumber(run->tokens[i].token));
+    cJSON_AddStringToObject(o, "prompt", before ? before : "");
     cJSON_AddStringToObject(o, "text", text ? text : "");
     cJSON_AddItemToObject(o, "tokens", tokens);
     cJSON_AddNumberToObject(o, "prompt_tokens", prompt);
@@ -88,6 +93,7 @@ static cJSON *side_json(struct esp_run *run)
     cJSON_AddNumberToObject(o, "seconds", seconds);
     cJSON_AddNumberToObject(o, "tokens_per_second", seconds > 0 ? written / seconds : 0);
     free(text);
+    free(before);
     return o;
 }
 
@@ -110,6 +116,11 @@ static int print_json(struct esp_race *race)
         cJSON_AddNullToObject(o, "times_as_fast");
     cJSON_AddStringToObject(o, "verdict", verdict);
     cJSON_AddBoolToObject(o, "recorded", race->recorded);
+    if (!race->recorded) {
+        char seed[24];
+        snprintf(seed, sizeof seed, "%" PRIu64, race->seed);
+        cJSON_AddRawToObject(o, "seed", seed); /* it may have 64 bits */
+    }
     cJSON_AddItemToObject(o, "left", side_json(&race->side[0]));
     cJSON_AddItemToObject(o, "right", side_json(&race->side[1]));
     const int code = cli_print_json(o);
@@ -182,11 +193,13 @@ const struct cli_command cli_race = {
              "threads memory gpu-memory device exact width layers pass json plain ascii theme "
              "config no-config",
     .chooses = "baseline",
+    .draws_seed = true,
     .details =
         "Plain decoding on the left, trees on the right; --drafter and --with name others. "
         "The\nbuilt-in target is made so large that a pass takes 100 ms (--pass), as one of "
         "a real\nmodel does. Each side decodes alone, the right one first, and is shown by "
-        "its own clock.\nTwo recordings race by the times that they hold. Without a "
+        "its own clock.\nWithout --prompt the seed draws one of three; --seed repeats a "
+        "race.\nTwo recordings race by the times that they hold. Without a "
         "terminal the figures are\nprinted.",
     .most = 2,
     .run = run,

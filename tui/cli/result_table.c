@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "viz/plot.h"
+#include "viz/safe.h"
 
 enum { CELL = 512, SERIES = 64 };
 
@@ -82,16 +83,45 @@ static const char *shown(const struct cli_table *t, int row, int column, const c
 
 /* ------------------------------------------------------------------ CSV, JSON, Markdown */
 
+/* Labels and categories are anybody's text, and a table goes to spreadsheets, browsers and
+ * terminals. What a terminal must not receive gets the stand-ins of safe.h in CSV and Markdown,
+ * newlines as well, and escapes in JSON. */
+
+/* -0.5 and 1e3, but not -1+1. */
+static bool is_number(const char *text)
+{
+    char *end;
+    strtod(text, &end);
+    return end != text && !*end && strspn(text, "0123456789.eE+-") == strlen(text);
+}
+
+/* Would a spreadsheet take it as a formula? Those of East Asia take wide signs, too. */
+static bool is_formula(const char *text)
+{
+    static const char *const signs[] = {"=",      "+",      "-",      "@",
+                                        "\uff1d", "\uff0b", "\uff0d", "\uff20"};
+    bool begins = false;
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+        begins = begins || strncmp(text, signs[i], strlen(signs[i])) == 0;
+    return begins && !is_number(text);
+}
+
+/* An apostrophe makes a spreadsheet take a cell as text. */
 static void print_csv(FILE *file, const char *text)
 {
-    if (!strpbrk(text, ",\"\n\r")) {
-        fputs(text, file);
-        return;
+    struct esp_safe_unit shown;
+    const bool quoted = strpbrk(text, ",;\"") != NULL;
+    if (quoted)
+        fputc('"', file);
+    if (is_formula(text))
+        fputc('\'', file);
+    for (size_t left = strlen(text), n; left > 0; text += n, left -= n) {
+        n = esp_safe_next(text, left, 0, &shown);
+        fputs(&"\""[*shown.text != '"'], file); /* a quotation mark is doubled */
+        fputs(shown.text, file);
     }
-    fputc('"', file);
-    for (; *text; text++)
-        fprintf(file, *text == '"' ? "\"\"" : "%c", *text);
-    fputc('"', file);
+    if (quoted)
+        fputc('"', file);
 }
 
 void cli_table_csv(const struct cli_table *t, FILE *file)
@@ -126,11 +156,23 @@ cJSON *cli_table_json(const struct cli_table *t)
     return rows;
 }
 
+void cli_markdown_text(FILE *file, const char *text)
+{
+    struct esp_safe_unit shown;
+    for (size_t left = strlen(text), n; left > 0; text += n, left -= n) {
+        n = esp_safe_next(text, left, 0, &shown);
+        for (const char *c = shown.text; *c; c++)
+            if (*c == '&' || *c == '<' || *c == '>')
+                fputs(*c == '&' ? "&amp;" : *c == '<' ? "&lt;" : "&gt;", file);
+            else
+                fprintf(file, strchr("|\\`*[]~", *c) ? "\\%c" : "%c", *c);
+    }
+}
+
 static void print_cell(FILE *file, const char *text)
 {
     fputs("| ", file);
-    for (; *text; text++)
-        fprintf(file, *text == '|' ? "\\|" : "%c", *text);
+    cli_markdown_text(file, text);
     fputc(' ', file);
 }
 
@@ -236,16 +278,29 @@ void cli_table_pivot(const struct cli_table *t, const char *across, const char *
 
 /* ------------------------------------------------------------------ plots */
 
-/* The keys of a row but for x, as one label. */
-static void label_row(const struct cli_table *t, int row, int x, char label[CELL])
+/* The key of a row that is this word, or -1. */
+static int key_of(const struct cli_table *t, int row, const char *word)
+{
+    for (int i = 0; word && i < t->columns; i++)
+        if (t->column[i].key && at(t, row, i)->text && strcmp(at(t, row, i)->text, word) == 0)
+            return i;
+    return -1;
+}
+
+/* Joins the keys of a row into one label. It leaves x out, unless x is the reference. */
+static void label_row(const struct cli_table *t, int row, int x, const char *reference,
+                      char label[CELL])
 {
     char text[CELL];
     size_t used = 0;
+    const int named = key_of(t, row, reference);
     label[0] = '\0';
     for (int i = 0; i < t->columns; i++) {
-        if (!t->column[i].key || i == x || used >= CELL - 1)
+        if (!t->column[i].key || (i == x && i != named) || used >= CELL - 1)
             continue;
         if (!at(t, row, i)->text && !isfinite(at(t, row, i)->number))
+            continue;
+        if (at(t, row, i)->text && !*at(t, row, i)->text)
             continue;
         const bool number = isfinite(at(t, row, i)->number);
         used += (size_t)snprintf(label + used, CELL - used, "%s%s%s%s", used ? ", " : "",
@@ -255,20 +310,38 @@ static void label_row(const struct cli_table *t, int row, int x, char label[CELL
     }
 }
 
+/* Whether two rows are points of one series. */
+static bool same_series(const struct cli_table *t, int a, int b, int x, const char *reference)
+{
+    return same_keys(t, a, b, x) &&
+           (key_of(t, a, reference) >= 0) == (key_of(t, b, reference) >= 0);
+}
+
+static bool begins_series(const struct cli_table *t, int row, int x, const char *reference)
+{
+    for (int i = 0; i < row; i++)
+        if (same_series(t, i, row, x, reference))
+            return false;
+    return true;
+}
+
 struct plotted {
     char label[SERIES][CELL];
     struct esp_plot_series series[SERIES];
     const char **names;
-    double *x, *y; /* (rows) */
+    double *x, *y, *error; /* (rows) */
     int names_count, count;
 };
 
-/* The place of a row's x: its number, or that of its name. */
-static double place(const struct cli_table *t, int row, int x, struct plotted *p)
+/* The place of a row's x: its number, or that of its name; NaN if it holds for all x. */
+static double place(const struct cli_table *t, int row, int x, const char *reference,
+                    struct plotted *p)
 {
     const struct cli_cell *cell = at(t, row, x);
     if (isfinite(cell->number) || !cell->text)
         return cell->number;
+    if (key_of(t, row, reference) == x)
+        return NAN;
     for (int i = 0; i < p->names_count; i++)
         if (strcmp(p->names[i], cell->text) == 0)
             return i;
@@ -277,7 +350,7 @@ static double place(const struct cli_table *t, int row, int x, struct plotted *p
 }
 
 void cli_table_plot(const struct cli_table *t, const char *title, const char *x_name,
-                    const char *y_name, FILE *file)
+                    const char *y_name, const char *reference, FILE *file)
 {
     const int x = cli_table_find(t, x_name), y = cli_table_find(t, y_name);
     struct plotted *p = calloc(1, sizeof *p);
@@ -286,18 +359,23 @@ void cli_table_plot(const struct cli_table *t, const char *title, const char *x_
         p->names = calloc(rows, sizeof *p->names);
         p->x = calloc(rows, sizeof *p->x);
         p->y = calloc(rows, sizeof *p->y);
+        p->error = calloc(rows, sizeof *p->error);
     }
     int used = 0;
-    for (int row = 0; p && p->names && p->x && p->y && x >= 0 && y >= 0 && row < t->rows;
+    for (int row = 0;
+         p && p->names && p->x && p->y && p->error && x >= 0 && y >= 0 && row < t->rows;
          row++) {
-        if (!is_first(t, row, x) || p->count == SERIES)
+        if (!begins_series(t, row, x, reference) || p->count == SERIES)
             continue;
         struct esp_plot_series *s = &p->series[p->count];
-        label_row(t, row, x, p->label[p->count]);
-        *s = (struct esp_plot_series){p->label[p->count], 0, p->x + used, p->y + used};
+        label_row(t, row, x, reference, p->label[p->count]);
+        *s = (struct esp_plot_series){p->label[p->count], 0,
+                                      p->x + used,        p->y + used,
+                                      p->error + used,    key_of(t, row, reference) >= 0};
         for (int i = row; i < t->rows; i++)
-            if (same_keys(t, i, row, x)) {
-                p->x[used] = place(t, i, x, p);
+            if (same_series(t, i, row, x, reference)) {
+                p->x[used] = place(t, i, x, reference, p);
+                p->error[used] = at(t, i, y)->spread;
                 p->y[used++] = at(t, i, y)->number;
                 s->count++;
             }
@@ -310,13 +388,15 @@ void cli_table_plot(const struct cli_table *t, const char *title, const char *x_
                                       p->names_count ? p->names : NULL,
                                       p->names_count,
                                       p->series,
-                                      p->count};
+                                      p->count,
+                                      "deviation over the prompts"};
         esp_plot_write(&plot, file);
     }
     if (p) {
         free(p->names);
         free(p->x);
         free(p->y);
+        free(p->error);
     }
     free(p);
 }

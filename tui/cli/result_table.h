@@ -11,6 +11,7 @@ enum { TABLE_COLUMNS = 48 };
 struct cli_cell {
     char *text;    /* as it is shown; NULL: as the number */
     double number; /* NaN: it is none */
+    double spread; /* of a mean: the deviation of what it is the mean of; 0: not known */
 };
 
 struct cli_table {
@@ -34,6 +35,9 @@ struct cli_cell *cli_table_row(struct cli_table *table);
 bool cli_cell_text(struct cli_cell *cell, const char *text);
 int cli_table_find(const struct cli_table *table, const char *name); /* or -1 */
 
+/* Writes text on one line that Markdown shows as it is. */
+void cli_markdown_text(FILE *file, const char *text);
+/* A cell that a spreadsheet would take as a formula begins with an apostrophe. */
 void cli_table_csv(const struct cli_table *table, FILE *file);
 void cli_table_markdown(const struct cli_table *table, FILE *file);
 /* The values of one column, those of `across` side by side; the other keys are the lines. */
@@ -41,8 +45,9 @@ void cli_table_pivot(const struct cli_table *table, const char *across, const ch
                      FILE *file);
 cJSON *cli_table_json(const struct cli_table *table);
 /* An SVG picture: column y over column x, a line (or bars, where x is no number) for each of
- * the other keys' values. */
+ * the other keys' values, with the spread of y as error bars. Rows with the word `reference`
+ * (or NULL) as a key are what the others are compared with. */
 void cli_table_plot(const struct cli_table *table, const char *title, const char *x,
-                    const char *y, FILE *file);
+                    const char *y, const char *reference, FILE *file);
 
 #endif

@@ -194,7 +194,7 @@ const struct cli_command cli_stats = {
     .least = 1,
     .most = 1,
     .details = "By length of the accepted path, by depth, by place among the siblings and by "
-               "the draft's\nprobability q. A draft counts as tried where the rule came to its "
-               "parent.",
+               "the draft's\nprobability q, which a token that was copied from the text has "
+               "not. A draft counts as\ntried where the rule came to its parent.",
     .run = run,
 };

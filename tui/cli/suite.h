@@ -69,6 +69,7 @@ struct cli_suite {
     int pivots, plots;
     char best_by[SUITE_WORD]; /* the column that says which of a grid is the best */
     bool by_category, no_chain;
+    bool counts; /* only what does not depend on the machine is shown and chosen by */
 };
 
 /* Reads a suite by its name, or by its path if it holds a '/' or ends in ".suite". Returns 0 or
@@ -117,6 +118,8 @@ void cli_suite_plan_free(struct cli_suite_plan *plan);
 /* The table of what has been run so far. 0 or ESP_E_MEMORY. */
 int cli_suite_table(struct cli_table *table, const struct cli_suite_plan *plan);
 bool cli_suite_has_column(const char *name);
+/* Is a column the same on every machine, as tokens per iteration are and speeds are not? */
+bool cli_suite_is_counted(const char *name);
 /* Can the best of several cases be found by this column? */
 bool cli_suite_can_choose(const char *name);
 
@@ -154,6 +157,21 @@ struct cli_suite_measure {
 };
 
 extern const struct cli_suite_measure cli_suite_measures[]; /* ends with a name of NULL */
+
+/* ------------------------------------------------------------------ committed tables */
+
+/* What a table is made of: an object for the caller with the suite, the program's version and
+ * commit, the models with their hashes, the machine and all settings. `engine` may be NULL. */
+cJSON *cli_suite_made(const struct cli_options *options, const struct cli_suite_plan *plan,
+                      const struct esp_engine *engine);
+/* Reads results/NAME.json beside the suite for the caller. A negative status with a sentence if
+ * there is none, or if it is of other models, prompts or settings. */
+int cli_suite_committed(cJSON **committed, const struct cli_options *options,
+                        const struct cli_suite_plan *plan, char *err, size_t errlen);
+/* Prints a line for each cell of the table that is further from the committed one than
+ * tolerated, and how many were compared. `whole`: rows that the table lacks count too. Returns
+ * how many differ. */
+int cli_suite_compare(const cJSON *committed, const struct cli_table *table, bool whole);
 
 /* `espalier bench --suite`. Returns an exit code. */
 int cli_suite_run(const struct cli_options *options);

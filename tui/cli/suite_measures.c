@@ -316,6 +316,7 @@ static int run_alone(const struct cli_options *o, const struct cli_case *c,
     char path[PATH_MAX];
     leave_out_draft(&with, c, path);
     session.values = c->values;
+    session.repeatable = true;
     int status = cli_open_engine(&engine, &with, err, errlen);
     if (status == ESP_OK)
         status = cli_choice_open(&choice, c->spec, engine, &session, err, errlen);

@@ -37,6 +37,8 @@ struct running {
     int journal;         /* file, or -1 */
     int all, done, kept; /* runs; `kept` of those done are from the journal */
     double start;
+    cJSON *committed; /* the table that --check compares with, or NULL */
+    int differ;       /* cells of it that came out otherwise */
     char *err;
     size_t errlen;
 };
@@ -247,6 +249,7 @@ static int open_cases(struct running *r, struct cli_case **c, struct cli_choice 
     for (int i = 0; i < count && status == ESP_OK && !r->suite.measure->alone; i++) {
         struct esp_session_options session = r->o->session;
         session.values = c[i]->values;
+        session.repeatable = true;
         char doing[64];
         snprintf(doing, sizeof doing, "warming up, %d of %d: ", i + 1, count);
         tell(r, doing, c[i]->spec);
@@ -303,16 +306,20 @@ static int run_all(struct running *r)
 static void print_markdown(const struct running *r, const struct cli_table *t, FILE *file)
 {
     const struct cli_suite *s = &r->suite;
-    fprintf(file, "# %s\n\n", *s->title ? s->title : s->name);
-    if (*s->source)
-        fprintf(file, "%s\n\n", s->source);
-    fprintf(file, "Suite %s, %d prompt%s%s.\n\n", s->name, r->prompts.count,
-            r->prompts.count == 1 ? "" : "s",
+    fputs("# ", file);
+    cli_markdown_text(file, *s->title ? s->title : s->name);
+    fputs("\n\n", file);
+    cli_markdown_text(file, s->source);
+    fputs(*s->source ? "\n\nSuite " : "Suite ", file);
+    cli_markdown_text(file, s->name);
+    fprintf(file, ", %d prompt%s%s.\n\n", r->prompts.count, r->prompts.count == 1 ? "" : "s",
             r->done < r->all ? "; it was interrupted, and some runs are missing" : "");
     for (int i = 0; i < s->pivots; i++) {
         const int column = cli_table_find(t, s->pivot[i].column);
-        if (column >= 0)
-            fprintf(file, "%s:\n\n", t->column[column].heading);
+        if (column < 0)
+            continue;
+        cli_markdown_text(file, t->column[column].heading);
+        fputs(":\n\n", file);
         cli_table_pivot(t, s->pivot[i].across, s->pivot[i].column, file);
         fputc('\n', file);
     }
@@ -321,11 +328,7 @@ static void print_markdown(const struct running *r, const struct cli_table *t, F
 
 static cJSON *results_json(const struct running *r, const struct cli_table *t)
 {
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "suite", r->suite.name);
-    cJSON_AddStringToObject(o, "title", r->suite.title);
-    cJSON_AddStringToObject(o, "source", r->suite.source);
-    cJSON_AddNumberToObject(o, "prompts", r->prompts.count);
+    cJSON *o = cli_suite_made(r->o, &r->plan, r->engine);
     cJSON_AddNumberToObject(o, "runs", r->done);
     cJSON_AddNumberToObject(o, "missing", r->all - r->done);
     cJSON_AddItemToObject(o, "rows", cli_table_json(t));
@@ -352,13 +355,15 @@ static int write_form(const struct running *r, const struct cli_table *t, enum f
         cli_table_csv(t, file);
     else if (form == JSON) {
         char *json = cJSON_Print(o = results_json(r, t));
-        fprintf(file, "%s\n", json ? json : "");
+        if (json)
+            esp_safe_json(file, json, strlen(json));
+        fputc('\n', file);
         free(json);
     } else {
         if (r->suite.plots > 1)
             snprintf(ending, sizeof ending, "-%d.svg", plot + 1);
         cli_table_plot(t, r->suite.title, r->suite.plot[plot].across,
-                       r->suite.plot[plot].column, file);
+                       r->suite.plot[plot].column, SUITE_PLAIN, file);
     }
     cJSON_Delete(o);
     fclose(file);
@@ -368,7 +373,7 @@ static int write_form(const struct running *r, const struct cli_table *t, enum f
     return status;
 }
 
-static int write_results(const struct running *r)
+static int write_results(struct running *r)
 {
     struct cli_table t;
     int status = cli_suite_table(&t, &r->plan);
@@ -376,9 +381,12 @@ static int write_results(const struct running *r)
         for (enum form form = MARKDOWN; form <= JSON && status == ESP_OK; form++)
             status = write_form(r, &t, form, 0);
         for (int i = 0; i < r->suite.plots && status == ESP_OK; i++)
-            status = write_form(r, &t, PLOT, i);
+            if (cli_table_find(&t, r->suite.plot[i].column) >= 0)
+                status = write_form(r, &t, PLOT, i);
     }
-    if (status == ESP_OK && r->o->json) {
+    if (status == ESP_OK && r->o->check && !cli_interrupted)
+        r->differ = cli_suite_compare(r->committed, &t, r->o->argument_count == 0);
+    else if (status == ESP_OK && r->o->json) {
         char *json = cJSON_Print(results_json(r, &t));
         if (json)
             esp_safe_json(stdout, json, strlen(json));
@@ -400,6 +408,39 @@ static int write_results(const struct running *r)
 }
 
 /* ------------------------------------------------------------------ the suite */
+
+/* Leaves out the choices that are not named. */
+static int keep_named(struct running *r)
+{
+    struct cli_suite *s = &r->suite;
+    const int count = r->o->argument_count;
+    int kept = 0;
+    for (int i = 0; i < count; i++) {
+        int at = 0;
+        while (at < s->choices && strcmp(s->choice[at].label, r->o->arguments[i]) != 0)
+            at++;
+        if (at == s->choices)
+            return esp_fail(r->err, r->errlen, ESP_E_ARGUMENT,
+                            "suite %s has no row '%s': they are named as its table names them",
+                            s->name, r->o->arguments[i]);
+    }
+    for (int i = 0; i < s->choices && count > 0; i++)
+        for (int j = 0; j < count; j++)
+            if (strcmp(s->choice[i].label, r->o->arguments[j]) == 0) {
+                s->choice[kept++] = s->choice[i];
+                break;
+            }
+    s->choices = count > 0 ? kept : s->choices;
+    return ESP_OK;
+}
+
+/* Only what does not depend on the machine. */
+static void count_alone(struct cli_suite *s)
+{
+    s->counts = true;
+    if (!cli_suite_is_counted(s->best_by))
+        strcpy(s->best_by, "tokens_per_iteration");
+}
 
 /* Plain decoding, and the best of several chains, in front of the suite's own choices. */
 static int add_baseline(struct running *r)
@@ -448,7 +489,13 @@ static int run_suite(struct running *r)
     if (status == ESP_OK)
         status = add_baseline(r);
     if (status == ESP_OK)
+        status = keep_named(r);
+    if (r->o->counts || r->o->check)
+        count_alone(&r->suite);
+    if (status == ESP_OK)
         status = cli_suite_plan(&r->plan, &r->suite, &r->prompts, r->o, r->err, r->errlen);
+    if (status == ESP_OK && r->o->check)
+        status = cli_suite_committed(&r->committed, r->o, &r->plan, r->err, r->errlen);
     if (status == ESP_OK)
         status = open_journal(r);
     r->all = r->plan.count * r->prompts.count;
@@ -484,8 +531,11 @@ int cli_suite_run(const struct cli_options *o)
                      o->output ? "; --resume goes on" : "");
         code = EXIT_INTERRUPTED;
     }
+    if (code == EXIT_DONE && r->differ > 0)
+        code = EXIT_BAD;
     if (r->journal >= 0)
         close(r->journal);
+    cJSON_Delete(r->committed);
     cli_suite_plan_free(&r->plan);
     cli_prompts_free(&r->prompts);
     esp_engine_close(r->engine);

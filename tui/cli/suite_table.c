@@ -18,41 +18,42 @@ static const struct column {
     const char *top, *bottom;
     double scale;
     int digits;
+    bool counted; /* does not depend on the machine */
 } columns[] = {
-    {"speed", "tokens/s", SPEED, "tokens", "decode", 1, 1},
-    {"deviation", "+-", DEVIATION, "tokens", "decode", 1, 1},
-    {"speedup", "speedup", OVER_PLAIN, "speed", NULL, 1, 2},
-    {"chain", "over chain", OVER_CHAIN, "speed", NULL, 1, 2},
-    {"tokens_per_iteration", "tokens/iteration", RATIO, "tokens", "iterations", 1, 2},
+    {"speed", "tokens/s", SPEED, "tokens", "decode", 1, 1, false},
+    {"deviation", "+-", DEVIATION, "tokens", "decode", 1, 1, false},
+    {"speedup", "speedup", OVER_PLAIN, "speed", NULL, 1, 2, false},
+    {"chain", "over chain", OVER_CHAIN, "speed", NULL, 1, 2, false},
+    {"tokens_per_iteration", "tokens/iteration", RATIO, "tokens", "iterations", 1, 2, true},
     {"chain_tokens", "tokens/iteration over chain", OVER_CHAIN, "tokens_per_iteration", NULL, 1,
-     2},
-    {"path", "path", RATIO, "accepted", "iterations", 1, 2},
-    {"path_share", "path/depth %", RATIO, "accepted", "deepest", 100, 1},
-    {"accepted", "accepted %", RATIO, "accepted", "drafted", 100, 1},
-    {"nodes", "nodes", RATIO, "drafted", "iterations", 1, 1},
-    {"most_nodes", "most nodes", LARGEST, "most_nodes", NULL, 1, 0},
-    {"draft_passes", "draft passes", RATIO, "draft_passes", "iterations", 1, 2},
-    {"iterations", "iterations", RATIO, "iterations", NULL, 1, 1},
-    {"tokens_made", "tokens made", RATIO, "tokens", NULL, 1, 1},
-    {"prompts", "prompts", COUNT, "tokens", NULL, 1, 0},
-    {"ttft_ms", "TTFT ms", RATIO, "first", NULL, 1e3, 2},
-    {"tpot_ms", "TPOT ms", RATIO, "decode", "tokens", 1e3, 3},
-    {"iteration_ms", "iteration ms", RATIO, "decode", "iterations", 1e3, 3},
-    {"draft_ms", "draft model ms", RATIO, "draft_pass", "iterations", 1e3, 3},
-    {"tree_ms", "tree ms", RATIO, "tree", "iterations", 1e3, 3},
-    {"verify_ms", "target ms", RATIO, "verify", "iterations", 1e3, 3},
-    {"select_ms", "verifier ms", RATIO, "select", "iterations", 1e3, 3},
-    {"other_ms", "rest ms", RATIO, "other", "iterations", 1e3, 3},
-    {"draft_share", "draft model %", RATIO, "draft_pass", "decode", 100, 1},
-    {"tree_share", "tree %", RATIO, "tree", "decode", 100, 1},
-    {"verify_share", "target %", RATIO, "verify", "decode", 100, 1},
-    {"select_share", "verifier %", RATIO, "select", "decode", 100, 1},
-    {"other_share", "rest %", RATIO, "other", "decode", 100, 1},
-    {"mask_blocks", "blocks", RATIO, "mask_blocks", "iterations", 1, 2},
-    {"all_blocks", "blocks with prefix", RATIO, "all_blocks", "iterations", 1, 1},
-    {"host_mb", "host MB", LARGEST, "host", NULL, 1e-6, 1},
-    {"device_mb", "device MB", LARGEST, "device", NULL, 1e-6, 1},
-    {"memory_over_plain", "memory over plain", OVER_PLAIN, "host_mb", NULL, 1, 3},
+     2, true},
+    {"path", "path", RATIO, "accepted", "iterations", 1, 2, true},
+    {"path_share", "path/depth %", RATIO, "accepted", "deepest", 100, 1, true},
+    {"accepted", "accepted %", RATIO, "accepted", "drafted", 100, 1, true},
+    {"nodes", "nodes", RATIO, "drafted", "iterations", 1, 1, true},
+    {"most_nodes", "most nodes", LARGEST, "most_nodes", NULL, 1, 0, true},
+    {"draft_passes", "draft passes", RATIO, "draft_passes", "iterations", 1, 2, true},
+    {"iterations", "iterations", RATIO, "iterations", NULL, 1, 1, true},
+    {"tokens_made", "tokens made", RATIO, "tokens", NULL, 1, 1, true},
+    {"prompts", "prompts", COUNT, "tokens", NULL, 1, 0, true},
+    {"ttft_ms", "TTFT ms", RATIO, "first", NULL, 1e3, 2, false},
+    {"tpot_ms", "TPOT ms", RATIO, "decode", "tokens", 1e3, 3, false},
+    {"iteration_ms", "iteration ms", RATIO, "decode", "iterations", 1e3, 3, false},
+    {"draft_ms", "draft model ms", RATIO, "draft_pass", "iterations", 1e3, 3, false},
+    {"tree_ms", "tree ms", RATIO, "tree", "iterations", 1e3, 3, false},
+    {"verify_ms", "target ms", RATIO, "verify", "iterations", 1e3, 3, false},
+    {"select_ms", "verifier ms", RATIO, "select", "iterations", 1e3, 3, false},
+    {"other_ms", "rest ms", RATIO, "other", "iterations", 1e3, 3, false},
+    {"draft_share", "draft model %", RATIO, "draft_pass", "decode", 100, 1, false},
+    {"tree_share", "tree %", RATIO, "tree", "decode", 100, 1, false},
+    {"verify_share", "target %", RATIO, "verify", "decode", 100, 1, false},
+    {"select_share", "verifier %", RATIO, "select", "decode", 100, 1, false},
+    {"other_share", "rest %", RATIO, "other", "decode", 100, 1, false},
+    {"mask_blocks", "blocks", RATIO, "mask_blocks", "iterations", 1, 2, true},
+    {"all_blocks", "blocks with prefix", RATIO, "all_blocks", "iterations", 1, 1, true},
+    {"host_mb", "host MB", LARGEST, "host", NULL, 1e-6, 1, false},
+    {"device_mb", "device MB", LARGEST, "device", NULL, 1e-6, 1, false},
+    {"memory_over_plain", "memory over plain", OVER_PLAIN, "host_mb", NULL, 1, 3, false},
 };
 
 enum { COLUMNS = sizeof columns / sizeof *columns };
@@ -72,6 +73,12 @@ static const struct column *find(const char *name)
 bool cli_suite_has_column(const char *name)
 {
     return find(name) != NULL;
+}
+
+bool cli_suite_is_counted(const char *name)
+{
+    const struct column *column = find(name);
+    return column && column->counted;
 }
 
 bool cli_suite_can_choose(const char *name)
@@ -139,6 +146,22 @@ static double ratio(const struct cli_suite_plan *plan, const struct cli_case *c,
     return column->kind == SPEED ? cli_mean(&series) : cli_deviation(&series);
 }
 
+/* How far the runs scatter around a mean of theirs; 0 for what is none. */
+static double spread(const struct cli_suite_plan *plan, const struct cli_case *c,
+                     const struct column *column, const char *category)
+{
+    struct cli_series series = {0};
+    if (column->kind != RATIO && column->kind != SPEED)
+        return 0;
+    for (int i = 0; i < plan->prompts->count; i++) {
+        const cJSON *run = cli_suite_figures(plan, c, i, category);
+        const double under = run && column->bottom ? member(run, column->bottom) : 1;
+        if (run && under > 0)
+            cli_count(&series, column->scale * member(run, column->top) / under);
+    }
+    return cli_deviation(&series);
+}
+
 const struct cli_case *cli_suite_best(const struct cli_suite_plan *plan, int row,
                                       const char *category)
 {
@@ -180,6 +203,20 @@ static double figure(const struct cli_suite_plan *plan, int row, const struct cl
     const struct column *of = find(column->top);
     const double under = base ? ratio(plan, base, of, category) : NAN;
     return under > 0 ? ratio(plan, c, of, category) / under : NAN;
+}
+
+/* The same for a figure, which may be a column of one choice over that of another's mean. */
+static double figure_spread(const struct cli_suite_plan *plan, int row,
+                            const struct cli_case *c, const struct column *column,
+                            const char *category)
+{
+    if (column->kind != OVER_PLAIN && column->kind != OVER_CHAIN)
+        return spread(plan, c, column, category);
+    const struct column *of = find(column->top);
+    const double above = ratio(plan, c, of, category);
+    return above > 0
+               ? spread(plan, c, of, category) * figure(plan, row, c, column, category) / above
+               : 0;
 }
 
 /* ------------------------------------------------------------------ keys */
@@ -242,10 +279,11 @@ static bool fill(struct cli_table *t, const struct cli_suite_plan *plan)
     const struct column *shown[SUITE_COLUMNS];
     int count = 0;
     bool good = cli_suite_keys(t, plan);
-    for (int i = 0; i < s->columns; i++)
-        shown[count++] = find(s->column[i]);
-    for (int i = 0; s->columns == 0 && usual[i]; i++)
-        shown[count++] = find(usual[i]);
+    for (int i = 0; s->columns > 0 ? i < s->columns : usual[i] != NULL; i++) {
+        const struct column *column = find(s->columns > 0 ? s->column[i] : usual[i]);
+        if (column->counted || !s->counts)
+            shown[count++] = column;
+    }
     for (int i = 0; i < count; i++)
         good = good &&
                cli_table_column(t, shown[i]->name, shown[i]->heading, shown[i]->digits, false);
@@ -257,8 +295,10 @@ static bool fill(struct cli_table *t, const struct cli_suite_plan *plan)
             if (!c)
                 continue;
             good = cli_suite_begin_row(t, plan, row, category, &cell);
-            for (int i = 0; good && i < count; i++)
+            for (int i = 0; good && i < count; i++) {
                 cell[i].number = figure(plan, row, c, shown[i], category);
+                cell[i].spread = figure_spread(plan, row, c, shown[i], category);
+            }
         }
     }
     return good;

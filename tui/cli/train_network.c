@@ -262,15 +262,22 @@ static int train(struct cli_options *o, bool head)
         .progress = show,
         .user = &s,
     };
-    cli_catch_interrupt();
+    cli_catch_end();
     int status = esp_train(&options, err, sizeof err);
     wipe(&s);
     if (status == ESP_E_CANCELLED) {
         const bool begun =
             s.last.stage == ESP_TRAIN_STEPS || s.last.stage == ESP_TRAIN_VALIDATE;
-        esp_complain(begun ? "interrupted; the same command with --resume goes on"
-                           : "interrupted before the first step");
-        return EXIT_INTERRUPTED;
+        if (begun)
+            esp_complain(
+                "interrupted; %s/checkpoint keeps what was learned, and the same command "
+                "with --resume goes on",
+                o->output);
+        else
+            esp_complain(
+                "interrupted before the first step: next time the target runs over the "
+                "text again");
+        return 128 + cli_interrupted;
     }
     return status < 0 ? cli_fail(err) : print_result(&s);
 }

@@ -172,7 +172,7 @@ static int train(struct state *s, struct esp_engine *engine, const char *text, s
     if (status == ESP_E_CANCELLED) {
         esp_selector_samples_path(&training, path, sizeof path);
         esp_complain("interrupted; the same command goes on with the samples in %s", path);
-        return EXIT_INTERRUPTED;
+        return 128 + cli_interrupted;
     }
     if (status < 0)
         return cli_fail(err);
@@ -191,7 +191,7 @@ int cli_train_selector(struct cli_options *o)
     if (code == EXIT_DONE && cli_open_engine(&engine, o, err, sizeof err) < 0)
         code = cli_fail(err);
     if (code == EXIT_DONE) {
-        cli_catch_interrupt();
+        cli_catch_end();
         s.results = cJSON_CreateArray();
         code = train(&s, engine, text, length);
         if (!o->json || code != EXIT_DONE)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/support/write_file.h"
 #include "kernels/clock.h"
 #include "tui/cli/train.h"
 #include "viz/safe.h"
@@ -23,7 +24,7 @@ struct writing {
     struct esp_session *session;
     int32_t *tokens; /* of the given text */
     int count;
-    FILE *to;
+    struct esp_writing to;
     int made, wanted; /* tokens */
     double began;
 };
@@ -71,18 +72,28 @@ static void show(const struct writing *w)
 }
 
 /* The tokens of the text as it is now, and an empty line. */
-static bool write_piece(const struct writing *w)
+static int write_piece(const struct writing *w, char *err, size_t errlen)
 {
     int count;
+    size_t size = 0, length;
+    char *text = NULL;
     const int32_t *tokens = esp_session_tokens(w->session, &count);
-    for (int i = 0; i < count; i++) {
-        size_t length;
+    FILE *piece = open_memstream(&text, &size);
+    for (int i = 0; piece && i < count; i++) {
         const char *bytes = esp_token_bytes(w->engine, tokens[i], &length);
         if (bytes && !esp_token_is_special(w->engine, tokens[i]))
-            fwrite(bytes, 1, length, w->to);
+            fwrite(bytes, 1, length, piece);
     }
-    fputs("\n\n", w->to);
-    return !ferror(w->to);
+    if (piece)
+        fputs("\n\n", piece);
+    int status = ESP_OK;
+    if (!piece || fclose(piece) != 0)
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the text");
+    else if (!esp_write_all(w->to.file, text, size))
+        status = esp_fail(err, errlen, ESP_E_FILE, "%s cannot be written: %s", w->o->output,
+                          strerror(errno));
+    free(text);
+    return status;
 }
 
 static int write_all(struct writing *w, char *err, size_t errlen)
@@ -102,8 +113,8 @@ static int write_all(struct writing *w, char *err, size_t errlen)
         esp_session_allow(w->session, whole > length ? whole - length : 1);
         while (!cli_interrupted && (status = esp_session_step(w->session, err, errlen)) > 0)
             w->made += status;
-        if (status >= 0 && !write_piece(w))
-            status = esp_fail(err, errlen, ESP_E_FILE, "%s cannot be written", w->o->output);
+        if (status >= 0)
+            status = write_piece(w, err, errlen);
         w->made += w->made == before; /* a piece without tokens counts, too: this ends */
         show(w);
     }
@@ -127,29 +138,20 @@ static int make(struct writing *w, char *err, size_t errlen)
 /* The file appears when it is complete, or with what there is after Ctrl-C. */
 static int write_file(struct writing *w)
 {
-    char part[4096], err[512] = "";
-    if (snprintf(part, sizeof part, "%s.part", w->o->output) >= (int)sizeof part)
-        return cli_fail("the name of -o is too long");
+    char err[512] = "";
     if (!w->o->force && access(w->o->output, F_OK) == 0) {
         esp_complain("%s is already there; name a new file, or add --force", w->o->output);
         return EXIT_BAD;
     }
-    if (!(w->to = fopen(part, "wb"))) {
-        esp_complain("%s cannot be written: %s", part, strerror(errno));
-        return EXIT_BAD;
-    }
-    int status = make(w, err, sizeof err);
-    if (fclose(w->to) != 0 && status == ESP_OK)
-        status = esp_fail(err, sizeof err, ESP_E_FILE, "%s cannot be written", part);
-    if (status == ESP_OK && rename(part, w->o->output) != 0)
-        status = esp_fail(err, sizeof err, ESP_E_FILE, "%s cannot be written: %s", w->o->output,
-                          strerror(errno));
-    if (status < 0) {
-        unlink(part);
+    if (esp_write_begin(&w->to, w->o->output, w->o->force, err, sizeof err) < 0)
         return cli_fail(err);
-    }
-    esp_safe_print(stdout, "%s: %d tokens that the target wrote\n", w->o->output, w->made);
-    return cli_interrupted ? EXIT_INTERRUPTED : EXIT_DONE;
+    int status = make(w, err, sizeof err);
+    const int ended = esp_write_end(&w->to, status == ESP_OK, err, sizeof err);
+    if (status < 0 || ended < 0)
+        return cli_fail(err);
+    esp_safe_print(stdout, "%s: %d tokens that the target wrote%s\n", w->o->output, w->made,
+                   cli_interrupted ? " before it was interrupted" : "");
+    return cli_interrupted ? 128 + cli_interrupted : EXIT_DONE;
 }
 
 int cli_train_text(struct cli_options *o)
@@ -166,7 +168,7 @@ int cli_train_text(struct cli_options *o)
     int code = read_file(&w, o->text);
     for (int i = 1; i < o->argument_count && code == EXIT_DONE; i++)
         code = read_file(&w, o->arguments[i]);
-    cli_catch_interrupt();
+    cli_catch_end();
     if (code == EXIT_DONE)
         code = write_file(&w);
     esp_engine_close(w.engine);

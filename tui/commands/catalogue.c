@@ -113,9 +113,9 @@ char **esp_catalogue_help(bool replay)
         "Prompts",
         "  Enter submits the line and continues the text; an empty line goes on writing.",
         "  A prompt starts a new paragraph; one that starts with a space goes on in the line.",
-        "  A line that starts with : is a command, and so is one that starts with / and the "
-        "name "
-        "of one; any other with / looks for a text.",
+        "  A line that starts with : is a command. One that starts with / looks for a text, "
+        "but "
+        "/SETTING VALUE means :SETTING VALUE.",
         "  C-j or M-Enter begins a new line; C-x C-e opens your editor; Esc stops the "
         "generation.",
         "  Editing keys are those of GNU readline (~/.inputrc); Up and Down recall earlier "

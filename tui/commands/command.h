@@ -30,9 +30,10 @@ struct esp_command_ops {
 /* Entry `index` of the table; NULL past its end. */
 const struct esp_command_ops *esp_command(int index);
 
-/* Whether a line begins with the whole name of a command or a setting that has a meaning here.
- */
-bool esp_command_is(const struct esp_control *control, const char *line);
+/* Whether a word is the whole name of a command or a setting that has a meaning here. */
+bool esp_command_is(const struct esp_control *control, const char *word);
+/* Whether a line is the whole name of such a setting and a value for it: "temp 0.8". */
+bool esp_command_sets(const struct esp_control *control, const char *line);
 /* Runs a line that starts with ':'. Returns 0 or a negative status, with a reply. */
 int esp_command_run(struct esp_control *control, const char *line);
 /* What a key that begins this line adds to it, by what is shown; "": nothing. */

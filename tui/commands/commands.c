@@ -66,15 +66,25 @@ static const char *split(const char *line, const char **name, size_t *length)
     return *name + *length + strspn(*name + *length, " =");
 }
 
-bool esp_command_is(const struct esp_control *control, const char *line)
+/* Whether this is the whole name of a setting that has a meaning here. */
+static bool is_setting(const struct esp_control *control, const char *name, size_t length)
 {
-    const size_t length = strcspn(line, " !=");
-    const int setting = esp_setting_find(line, length);
-    for (int i = 0; i < COMMANDS; i++)
-        if (strlen(commands[i]->name) == length &&
-            strncmp(commands[i]->name, line, length) == 0)
-            return esp_control_is_in(control, commands[i]->in);
+    const int setting = esp_setting_find(name, length);
     return setting >= 0 && esp_control_is_in(control, esp_setting_place(esp_setting(setting)));
+}
+
+bool esp_command_is(const struct esp_control *control, const char *word)
+{
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(commands[i]->name, word) == 0)
+            return esp_control_is_in(control, commands[i]->in);
+    return is_setting(control, word, strlen(word));
+}
+
+bool esp_command_sets(const struct esp_control *control, const char *line)
+{
+    const size_t length = strcspn(line, " =");
+    return line[length + strspn(line + length, " =")] && is_setting(control, line, length);
 }
 
 static int refuse_name(struct esp_control *control, const char *name, size_t length,

@@ -168,9 +168,8 @@ static bool is_word(const char *name)
 }
 
 /* What is said of a model in a list of choices. */
-static void describe_model(const struct esp_found_model *model,
-                           const struct esp_found_model *target, int *checked, char *text,
-                           size_t size)
+static void describe_model(struct esp_found_model *model, struct esp_found_model *target,
+                           int *checked, char *text, size_t size)
 {
     enum { CHECKED = 12 }; /* vocabularies: reading one may take a tenth of a second */
     char why[300] = "";
@@ -195,7 +194,7 @@ void esp_complete_model(const char *target_name, const char *word, struct esp_ch
                         esp_found_model_at(&target, path) == 0;
     if (esp_find_models(&found) == 0) {
         for (int i = 0; i < found.count; i++) {
-            const struct esp_found_model *model = &found.models[i];
+            struct esp_found_model *model = &found.models[i];
             if (!is_word(model->name) || strncmp(model->name, word, strlen(word)) != 0)
                 continue;
             describe_model(model, paired ? &target : NULL, &checked, text, sizeof text);

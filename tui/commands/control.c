@@ -25,6 +25,17 @@ int esp_refuse(struct esp_control *control, const char *format, ...)
     return ESP_E_ARGUMENT;
 }
 
+int esp_ask(struct esp_control *control, const char *line, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(control->question, sizeof control->question, format, args);
+    va_end(args);
+    snprintf(control->if_yes, sizeof control->if_yes, "%s", line);
+    control->changed = true;
+    return ESP_OK;
+}
+
 bool esp_control_is_in(const struct esp_control *control, enum esp_place place)
 {
     return place == ESP_IN_BOTH || (place == ESP_IN_REPLAY) == (control->player != NULL);
@@ -79,6 +90,16 @@ void esp_control_line(struct esp_control *control, const char *line, bool if_emp
     free(control->line);
     control->line = strdup(line);
     control->line_if_empty = if_empty;
+}
+
+void esp_control_stop(struct esp_control *control)
+{
+    if (control->player)
+        control->player->playing = false;
+    if (!control->worker || !esp_state_is_busy(&control->state))
+        return;
+    esp_mailbox_stop(esp_worker_mailbox(control->worker));
+    esp_answer(control, "the text was stopped; Enter goes on with it");
 }
 
 void esp_control_page(struct esp_control *control, const struct esp_page_ops *ops, void *data)

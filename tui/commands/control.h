@@ -59,6 +59,10 @@ struct esp_control {
     struct esp_player *player;       /* NULL in a live session (replay.h) */
     char reply[512];                 /* what to tell the user; "": nothing */
 
+    /* A question that waits for y, and the line that y runs. */
+    char question[256]; /* "": none */
+    char if_yes[64];
+
     /* Prompts. */
     struct esp_turn *turns; /* (turn_count) of the text */
     int turn_count;
@@ -73,6 +77,7 @@ struct esp_control {
     bool given[ESP_MOST_SETTINGS];  /* on the command line */
     bool chosen[ESP_MOST_SETTINGS]; /* by the user, anywhere; the rest are defaults */
     int tokens;                     /* a prompt may be continued by */
+    int races;                      /* that were run: each has another seed */
     double pace; /* what ESP_ACTION_FULL_SPEED comes back to; in a replay a speed */
     bool mouse;
     struct esp_theme theme;
@@ -101,6 +106,11 @@ int esp_answer(struct esp_control *control, const char *format, ...)
 int esp_refuse(struct esp_control *control, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Asks before something is done that cannot be undone: y runs `line`, any other key leaves
+ * everything as it is. Returns 0. */
+int esp_ask(struct esp_control *control, const char *line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* Has what belongs to this place a meaning here? */
 bool esp_control_is_in(const struct esp_control *control, enum esp_place place);
 
@@ -113,6 +123,9 @@ int esp_control_theme(struct esp_control *control, const char *name, char *err, 
 int esp_control_copy(struct esp_control *control, const char *bytes, size_t length);
 /* Hands a line to the input line. */
 void esp_control_line(struct esp_control *control, const char *line, bool if_empty);
+/* Before a page is shown: stops the text that is being written, which stays, or pauses the
+ * replay. */
+void esp_control_stop(struct esp_control *control);
 /* Shows a page in place of the panes, and closes the one that was there; NULL: the panes again.
  */
 void esp_control_page(struct esp_control *control, const struct esp_page_ops *ops, void *data);

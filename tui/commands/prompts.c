@@ -47,6 +47,12 @@ void esp_prompts_refused(struct esp_control *control)
     free(text);
 }
 
+int esp_prompts_answer(const struct esp_control *control)
+{
+    return control->kept >= 0 ? 0
+                              : control->state.span_count - esp_state_answer(&control->state);
+}
+
 int esp_prompts_edit(struct esp_control *control)
 {
     if (control->turn_count == 0)

@@ -9,6 +9,9 @@ const char *esp_prompts_refusal(const struct esp_control *control);
 void esp_prompts_send(struct esp_control *control, const char *line);
 /* The last one did not become part of the text: it goes back to the input line. */
 void esp_prompts_refused(struct esp_control *control);
+/* Tokens that were written after the last prompt, of what will be left of the text when all
+ * that was asked for is done. */
+int esp_prompts_answer(const struct esp_control *control);
 /* Takes the last prompt back to the input line, and the text to where it was before it. */
 int esp_prompts_edit(struct esp_control *control);
 /* Takes what followed the last prompt back, and has it written anew. */

@@ -32,6 +32,8 @@ int esp_export_find(const char *name)
 int esp_export_of_path(const char *path)
 {
     const char *dot = strrchr(path, '.');
+    if (dot && strcmp(dot, ".tex") == 0)
+        return ESP_EXPORT_TIKZ;
     return dot && !strchr(dot, '/') ? esp_export_find(dot + 1) : -1;
 }
 
@@ -42,7 +44,7 @@ static void put_name(FILE *file, const char *name)
 {
     struct esp_safe_unit shown;
     for (size_t left = name ? strlen(name) : 0; left > 0;) {
-        const size_t taken = esp_safe_next(name, left, ESP_SAFE_QUOTED, &shown);
+        const size_t taken = esp_safe_next(name, left, ESP_SAFE_ESCAPED, &shown);
         fputs(shown.text, file);
         name += taken;
         left -= taken;
@@ -145,6 +147,134 @@ static int make_picture(const struct esp_export_options *options, char **bytes, 
     return status;
 }
 
+/* ------------------------------------------------------------------ figures */
+
+bool esp_export_draws(int format)
+{
+    return format == ESP_EXPORT_SVG || format == ESP_EXPORT_PNG || format == ESP_EXPORT_PDF ||
+           format == ESP_EXPORT_TIKZ;
+}
+
+int esp_export_drawing(const struct esp_drawing *drawing, int format, char **bytes,
+                       size_t *length, char *err, size_t errlen)
+{
+    const bool tikz = format == ESP_EXPORT_TIKZ;
+    int status =
+        esp_drawing_write(drawing, tikz ? ESP_DRAWING_TIKZ : ESP_DRAWING_SVG, bytes, length);
+    if (status < 0)
+        return esp_fail(err, errlen, status, "no memory for the figure");
+    if (tikz || format == ESP_EXPORT_SVG)
+        return ESP_OK;
+    char *svg = *bytes;
+    status = esp_dot_convert(svg, *length, drawing->width, drawing->height,
+                             formats[format].name, bytes, length, err, errlen);
+    free(svg);
+    return status;
+}
+
+static int make_figure(const struct esp_export_options *options, char **bytes, size_t *length,
+                       char *err, size_t errlen)
+{
+    static const struct esp_export_facts nothing = {.text_count = 0};
+    const struct esp_export_facts *facts = options->facts ? options->facts : &nothing;
+    const struct esp_figure figure = {
+        .kind = options->figure ? options->figure : ESP_FIGURE_TREE,
+        .iteration = options->iteration,
+        .tokens = options->tokens,
+        .text = facts->text,
+        .text_count = facts->text_count,
+        .passes = facts->passes,
+        .pass_count = facts->pass_count,
+        .order = *facts->order ? facts->order : NULL,
+        .colours = esp_colours_find(options->theme ? options->theme : "light"),
+        .caption = options->caption,
+        .nodes = options->nodes};
+    struct esp_drawing drawing = {.latex = options->format == ESP_EXPORT_TIKZ};
+    int status = esp_figure_draw(&figure, &drawing, err, errlen);
+    if (status == ESP_OK)
+        status = esp_export_drawing(&drawing, options->format, bytes, length, err, errlen);
+    esp_drawing_free(&drawing);
+    return status;
+}
+
+/* The order of rows that was set last before an event. */
+static int find_order(struct esp_recording *recording, int event, char order[24], char *err,
+                      size_t errlen)
+{
+    const struct esp_event *setting;
+    esp_value_print(&esp_recording_header(recording)->values, ESP_VALUE_OF_order, order, 24);
+    for (int i = event - 1; i >= 0; i--) {
+        if (esp_recording_entry(recording, i).type != ESP_EVENT_SETTING)
+            continue;
+        int status = esp_recording_read(recording, i, &setting, err, errlen);
+        if (status < 0)
+            return status;
+        if (setting->key && setting->text && strcmp(setting->key, "order") == 0) {
+            snprintf(order, 24, "%s", setting->text);
+            break;
+        }
+    }
+    return ESP_OK;
+}
+
+/* When each draft pass ended. */
+static int find_passes(struct esp_recording *recording, int event,
+                       struct esp_export_facts *facts, char *err, size_t errlen)
+{
+    const struct esp_event *found;
+    int status = esp_recording_read(recording, event, &found, err, errlen);
+    if (status < 0)
+        return status;
+    const int count = esp_recording_steps(recording) - ESP_STAGES;
+    double begin = found->time;
+    for (int s = 0; found->iteration && s < ESP_STAGES; s++)
+        begin -= found->iteration->seconds[s];
+    facts->passes = calloc((size_t)(count > 0 ? count : 1), sizeof *facts->passes);
+    if (!facts->passes)
+        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the figure");
+    for (int i = 0; i < count; i++) {
+        const struct esp_event *step = esp_recording_step(recording, i);
+        if (step)
+            facts->passes[facts->pass_count++] = step->time - begin;
+    }
+    return ESP_OK;
+}
+
+/* The text before. */
+static int find_text(struct esp_recording *recording, int event, struct esp_export_facts *facts)
+{
+    const struct esp_text_token *tokens;
+    const int count = esp_recording_text(recording, event - 1, &tokens);
+    facts->text = calloc((size_t)(count > 0 ? count : 1), sizeof *facts->text);
+    if (count < 0 || !facts->text)
+        return ESP_E_MEMORY;
+    for (int i = 0; i < count; i++)
+        facts->text[i] = tokens[i].token;
+    facts->text_count = count;
+    return ESP_OK;
+}
+
+int esp_export_facts(struct esp_recording *recording, int event, struct esp_export_facts *facts,
+                     char *err, size_t errlen)
+{
+    *facts = (struct esp_export_facts){.text_count = 0};
+    int status = find_order(recording, event, facts->order, err, errlen);
+    if (status == ESP_OK)
+        status = find_passes(recording, event, facts, err, errlen);
+    if (status == ESP_OK && (status = find_text(recording, event, facts)) < 0)
+        esp_fail(err, errlen, status, "no memory for the figure");
+    if (status < 0)
+        esp_export_facts_free(facts);
+    return status;
+}
+
+void esp_export_facts_free(struct esp_export_facts *facts)
+{
+    free(facts->text);
+    free(facts->passes);
+    *facts = (struct esp_export_facts){.text_count = 0};
+}
+
 int esp_export(const struct esp_export_options *options, char **bytes, size_t *length,
                char *err, size_t errlen)
 {
@@ -153,7 +283,9 @@ int esp_export(const struct esp_export_options *options, char **bytes, size_t *l
     *length = 0;
     if (errlen > 0)
         *err = '\0';
-    if (formats[options->format].picture)
+    if (options->figure || options->format == ESP_EXPORT_TIKZ)
+        status = make_figure(options, bytes, length, err, errlen);
+    else if (formats[options->format].picture)
         status = make_picture(options, bytes, length, err, errlen);
     else if (options->format == ESP_EXPORT_TXT)
         status = make_text(options, bytes, length);

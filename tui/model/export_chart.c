@@ -2,23 +2,28 @@
 #include "tui/model/export_chart.h"
 
 #include "kernels/status.h"
+#include "tui/model/export.h"
 
 static int draw(struct esp_course *course, int status,
-                const struct esp_svg_chart_options *options, char **svg, size_t *length,
-                char *err, size_t errlen)
+                const struct esp_svg_chart_options *options, int format, char **bytes,
+                size_t *length, char *err, size_t errlen)
 {
-    *svg = NULL;
+    struct esp_drawing drawing = {.latex = format == ESP_EXPORT_TIKZ};
+    *bytes = NULL;
     if (status == ESP_E_MEMORY)
         esp_fail(err, errlen, status, "no memory for the chart");
     if (status == ESP_OK)
-        status = esp_svg_chart(course, options, svg, length, err, errlen);
+        status = esp_svg_chart_draw(course, options, &drawing, err, errlen);
+    if (status == ESP_OK)
+        status = esp_export_drawing(&drawing, format, bytes, length, err, errlen);
+    esp_drawing_free(&drawing);
     esp_course_free(course);
     return status;
 }
 
 int esp_export_chart(struct esp_recording *recording, int first, int last,
-                     const struct esp_svg_chart_options *options, char **svg, size_t *length,
-                     char *err, size_t errlen)
+                     const struct esp_svg_chart_options *options, int format, char **bytes,
+                     size_t *length, char *err, size_t errlen)
 {
     struct esp_course course = {.count = 0};
     const struct esp_event *event;
@@ -29,12 +34,12 @@ int esp_export_chart(struct esp_recording *recording, int first, int last,
         if (status == ESP_OK)
             status = esp_course_add(&course, event->iteration);
     }
-    return draw(&course, status, options, svg, length, err, errlen);
+    return draw(&course, status, options, format, bytes, length, err, errlen);
 }
 
 int esp_export_chart_of_state(const struct esp_state *state,
-                              const struct esp_svg_chart_options *options, char **svg,
-                              size_t *length, char *err, size_t errlen)
+                              const struct esp_svg_chart_options *options, int format,
+                              char **bytes, size_t *length, char *err, size_t errlen)
 {
     struct esp_course course = {.count = 0};
     int kept = 0, status = ESP_OK;
@@ -42,5 +47,5 @@ int esp_export_chart_of_state(const struct esp_state *state,
         kept++;
     for (int back = kept - 1; status == ESP_OK && back >= 0; back--)
         status = esp_course_add(&course, esp_state_kept(state, back));
-    return draw(&course, status, options, svg, length, err, errlen);
+    return draw(&course, status, options, format, bytes, length, err, errlen);
 }

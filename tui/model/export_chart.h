@@ -6,15 +6,16 @@
 #include "tui/model/state.h"
 #include "viz/svg_chart.h"
 
-/* Of iterations first..last of a recording, counted through the whole of it from 0. The caller
- * frees *svg. Returns 0 or a negative status with a sentence. */
+/* Of iterations first..last of a recording, counted through the whole of it from 0, in a format
+ * that drawings have (export.h). The caller frees *bytes. Returns 0 or a negative status with a
+ * sentence. */
 int esp_export_chart(struct esp_recording *recording, int first, int last,
-                     const struct esp_svg_chart_options *options, char **svg, size_t *length,
-                     char *err, size_t errlen);
+                     const struct esp_svg_chart_options *options, int format, char **bytes,
+                     size_t *length, char *err, size_t errlen);
 
 /* The same of the iterations that a live session keeps. */
 int esp_export_chart_of_state(const struct esp_state *state,
-                              const struct esp_svg_chart_options *options, char **svg,
-                              size_t *length, char *err, size_t errlen);
+                              const struct esp_svg_chart_options *options, int format,
+                              char **bytes, size_t *length, char *err, size_t errlen);
 
 #endif

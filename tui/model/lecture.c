@@ -287,6 +287,7 @@ bool esp_lecture_turn(struct esp_lecture *lecture, int step)
     if (page < 0 || page >= lecture->lesson.page_count)
         return false;
     lecture->page = page;
+    lecture->scroll = 0;
     lecture->answered = false;
     lecture->chosen = -1;
     return true;
@@ -367,6 +368,7 @@ void esp_lecture_answer(struct esp_lecture *lecture, int choice)
     if (!esp_lecture_asks(lecture) || choice >= esp_lecture_choices(lecture))
         return;
     lecture->answered = true;
+    lecture->scroll = -1;
     lecture->chosen = choice;
     if (choice < 0)
         return;

@@ -28,9 +28,12 @@ struct esp_lecture {
     char doing[512];      /* while runs decode */
 
     int page;
-    bool answered;    /* the question of this page */
-    int chosen;       /* its choice, from 0; -1: none was made */
-    int asked, right; /* questions that were answered with a choice, and rightly */
+    int scroll; /* rows of the page above the screen; -1: as many as it takes to see the end of
+                   its words */
+    int below, screen; /* rows below the screen and on it, when it was drawn last */
+    bool answered;     /* the question of this page */
+    int chosen;        /* its choice, from 0; -1: none was made */
+    int asked, right;  /* questions that were answered with a choice, and rightly */
 };
 
 /* Reads the lesson and its recordings. Is ready if nothing has to decode. Returns 0 or a

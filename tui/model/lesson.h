@@ -43,7 +43,7 @@ struct esp_lesson_page {
     int picture;               /* enum esp_lesson_picture */
     char run[ESP_LESSON_NAME]; /* that it shows */
     int iteration;             /* of the run */
-    int stages;                /* of it that are shown before the question is answered */
+    int stages;                /* of it that are shown until the question is answered */
     char gauge[32];
     char *question; /* NULL: none */
     struct esp_lesson_choice choices[ESP_LESSON_CHOICES];

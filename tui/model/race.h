@@ -29,6 +29,7 @@ struct esp_race {
     pthread_mutex_t lock; /* of everything below; taken before those of the sides */
     int phase;
     bool recorded;  /* both sides come from recordings */
+    uint64_t seed;  /* of both, where they do not; set before anything is decoded */
     char pair[200]; /* the models, and how long a pass of the target takes */
     char doing[512];
     double share; /* of what is done in this phase, 0 to 1 */

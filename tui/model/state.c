@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/pace.h"
+#include "viz/gauges.h"
 #include "viz/versus.h"
 
 void esp_state_free(struct esp_state *state)
@@ -138,6 +139,43 @@ int esp_state_shown(int iterations)
                                        : half + 1 + (iterations - ESP_SUMMARIES - 1) % half;
 }
 
+/* ESP_NO_COURSE: it has no values so far. */
+static int find_course(const struct esp_state *state, const char *owner, const char *symbol)
+{
+    for (int i = 0; i < state->course_count; i++)
+        if (strcmp(state->courses[i].symbol, symbol) == 0 &&
+            strcmp(state->courses[i].owner, owner) == 0)
+            return i;
+    return ESP_NO_COURSE;
+}
+
+static int course_of(struct esp_state *state, const struct esp_iteration *it,
+                     const char *symbol)
+{
+    const char *owner = esp_gauge_owner(it, symbol);
+    const int found = find_course(state, owner, symbol);
+    struct esp_course_key *new = &state->courses[state->course_count];
+    if (found != ESP_NO_COURSE || state->course_count == ESP_COURSES ||
+        strlen(owner) >= sizeof new->owner || strlen(symbol) >= sizeof new->symbol)
+        return found;
+    strcpy(new->owner, owner);
+    strcpy(new->symbol, symbol);
+    return state->course_count++;
+}
+
+void esp_state_course(const struct esp_state *state, const struct esp_iteration *it,
+                      const char *symbol, float values[ESP_SUMMARIES])
+{
+    const int course = find_course(state, esp_gauge_owner(it, symbol), symbol);
+    for (int i = 0; i < state->summary_count; i++) {
+        const struct esp_iteration_summary *summary = &state->summaries[i];
+        values[i] = NAN;
+        for (int j = 0; j < summary->gauge_count && course != ESP_NO_COURSE; j++)
+            if (summary->courses[j] == course)
+                values[i] = summary->gauges[j];
+    }
+}
+
 static void add_summary(struct esp_state *state, const struct esp_iteration *it)
 {
     if (state->summary_count == ESP_SUMMARIES) {
@@ -153,14 +191,16 @@ static void add_summary(struct esp_state *state, const struct esp_iteration *it)
         .deepest = it->deepest,
         .drafted = it->tree.verified > 0 ? it->tree.verified - 1 : 0,
         .passes = it->draft_passes,
-        .gauge_count = it->gauge_count,
+        .gauge_count = it->gauge_count < ESP_MAX_GAUGES ? it->gauge_count : ESP_MAX_GAUGES,
         .stepped = state->phase == ESP_PHASE_WAITING,
     };
     summary->cut = it->tree.count - 1 - summary->drafted;
     for (int i = 0; i < ESP_STAGES; i++)
         summary->seconds[i] = it->seconds[i];
-    for (int i = 0; i < it->gauge_count && i < ESP_MAX_GAUGES; i++)
+    for (int i = 0; i < summary->gauge_count; i++) {
         summary->gauges[i] = (float)it->gauges[i].after;
+        summary->courses[i] = (uint8_t)course_of(state, it, it->gauges[i].name);
+    }
     state->since_setting++;
 }
 
@@ -278,6 +318,8 @@ struct esp_figures esp_state_figures(const struct esp_state *state)
     struct esp_figures figures = {.acceptance = NAN, .path_share = NAN};
     double committed = 0, accepted = 0, drafted = 0, deepest = 0;
     int count = state->since_setting < WINDOW ? state->since_setting : WINDOW, timed_count = 0;
+    if (state->compared)
+        count = state->since.iterations;
     if (count > state->summary_count)
         count = state->summary_count;
     for (int i = state->summary_count - count; i < state->summary_count; i++) {
@@ -373,6 +415,7 @@ static void set_setting(struct esp_state *state, const struct esp_snapshot *snap
 static void forget_iterations(struct esp_state *state)
 {
     state->summary_count = state->since_setting = state->kept_count = 0;
+    state->course_count = 0;
     state->has_partial = false;
     state->ended[0] = '\0';
     if (state->compared)

@@ -24,7 +24,14 @@ struct esp_iteration_summary {
     double seconds[ESP_STAGES];
     bool stepped; /* in step mode, where times mean nothing */
     int gauge_count;
-    float gauges[ESP_MAX_GAUGES]; /* after the iteration */
+    float gauges[ESP_MAX_GAUGES];    /* after the iteration */
+    uint8_t courses[ESP_MAX_GAUGES]; /* which of the state's courses each is of */
+};
+
+/* The values that a controller has had, over changes of the drafter. */
+enum { ESP_COURSES = 64, ESP_NO_COURSE = 255 };
+struct esp_course_key {
+    char owner[24], symbol[24]; /* see esp_gauge_owner() */
 };
 
 struct esp_state {
@@ -45,6 +52,8 @@ struct esp_state {
     struct esp_totals timed; /* the part of `since` that ran outside of step mode */
     struct esp_iteration_summary summaries[ESP_SUMMARIES]; /* (summary_count) oldest first */
     int summary_count;
+    struct esp_course_key courses[ESP_COURSES]; /* (course_count) */
+    int course_count;
     int since_setting;                        /* summaries since the last change of a setting */
     struct esp_iteration_copy kept[ESP_KEPT]; /* a ring; see esp_state_iteration */
     int kept_count, kept_next;
@@ -77,6 +86,11 @@ int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot
 int esp_state_answer(const struct esp_state *state);
 size_t esp_state_last_answer(const struct esp_state *state);
 
+/* What a value was after each iteration of the summaries (summary_count), oldest first; NaN
+ * where it was not there. */
+void esp_state_course(const struct esp_state *state, const struct esp_iteration *it,
+                      const char *symbol, float values[ESP_SUMMARIES]);
+
 /* How many summaries there are after so many iterations since the text was cleared. */
 int esp_state_shown(int iterations);
 
@@ -95,7 +109,8 @@ const struct esp_iteration *esp_state_kept(const struct esp_state *state, int ba
  * none. */
 int esp_state_neighbour(const struct esp_state *state, int index, int step);
 
-/* Figures over the iterations since a setting changed (the last 32, so that they follow). */
+/* Figures over the iterations since a setting changed (the last 32, so that they follow); in a
+ * comparison over all since it began, as its table has them. */
 struct esp_figures {
     int iterations;
     double tokens_per_second; /* pauses of the machine left out (engine/pace.h); 0: not known */

@@ -16,6 +16,7 @@
 #include "kernels/version.h"
 #include "sessions/text_token.h"
 #include "tui/model/web_strings.h"
+#include "viz/decision.h"
 #include "viz/explain.h"
 #include "viz/gauges.h"
 #include "viz/page/page_parts.h"
@@ -24,8 +25,8 @@
 enum { SENTENCE = 1024, GAUGES = 256, SHOWN_STAGES = 5 };
 
 struct gauge {
-    int symbol, name, meaning; /* strings */
-    int goal;                  /* a gauge, or -1 */
+    int owner, symbol, name, meaning; /* strings */
+    int goal;                         /* a gauge, or -1 */
 };
 
 struct web_page {
@@ -49,7 +50,7 @@ struct web_page {
 static int name_of(struct web_page *page, const char *text)
 {
     return esp_web_strings_add(&page->strings, text ? text : "", text ? strlen(text) : 0,
-                               ESP_SAFE_QUOTED);
+                               ESP_SAFE_ESCAPED);
 }
 
 /* A sentence of viz/explain.h: the tokens in it are quoted and escaped already. */
@@ -62,16 +63,18 @@ static int sentence_of(struct web_page *page, const char *sentence)
 static int token_of(struct web_page *page, int32_t token)
 {
     enum { MOST = 200 };
-    char quoted[MOST + 8];
-    size_t length = 0;
+    struct esp_safe_unit shown;
+    char quoted[MOST * sizeof shown.text + 2] = "\"";
+    size_t length = 0, used = 1;
     const char *bytes =
         page->tokens.text ? page->tokens.text(page->tokens.user, token, &length) : NULL;
     length = !bytes ? 0 : length < MOST ? length : MOST;
-    quoted[0] = '"';
-    if (bytes)
-        memcpy(quoted + 1, bytes, length);
-    quoted[length + 1] = '"';
-    return esp_web_strings_add(&page->strings, quoted, length + 2, ESP_SAFE_QUOTED);
+    for (size_t i = 0; i < length; used += strlen(shown.text)) {
+        i += esp_safe_next(bytes + i, length - i, ESP_SAFE_QUOTED, &shown);
+        strcpy(quoted + used, shown.text);
+    }
+    quoted[used++] = '"';
+    return esp_web_strings_add(&page->strings, quoted, used, 0);
 }
 
 /* ------------------------------------------------------------------ numbers */
@@ -189,17 +192,28 @@ static void put_node(struct web_page *page, const struct esp_iteration *it, int 
                      const int *number)
 {
     const struct esp_node *n = &it->tree.nodes[index];
+    struct esp_decision decision;
     char said[SENTENCE];
     esp_explain_node(said, sizeof said, it, ESP_STAGES, index, &page->tokens);
     fprintf(page->events, "%s[%d,%d,%d,", index ? "," : "", token_of(page, n->token),
             index ? number[n->parent] : -1, n->verdict & 3);
-    const double values[] = {n->q, n->p,         n->confidence, exp(n->cumulative_log_q),
-                             n->u, n->acceptance};
+    esp_decision_of(&decision, it, index);
+    const bool test = decision.kind == ESP_DECISION_TEST,
+               draw = decision.kind == ESP_DECISION_DRAW;
+    const double values[] = {esp_draft_probability(it, index),
+                             n->p,
+                             n->confidence,
+                             esp_path_probability(it, index),
+                             test ? decision.u : NAN,
+                             test || draw ? decision.chance : NAN};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         put_number(page->events, values[i]);
         putc(',', page->events);
     }
-    fprintf(page->events, "%d,%d]", n->copies, sentence_of(page, said));
+    fprintf(page->events, "%d,%d,%d]", n->copies, sentence_of(page, said),
+            !esp_is_copied(it, index) ? 0
+            : n->copied > 0           ? n->copied
+                                      : -1);
 }
 
 static int put_tree(struct web_page *page, const struct esp_iteration *it)
@@ -222,16 +236,17 @@ static int put_tree(struct web_page *page, const struct esp_iteration *it)
 
 /* ------------------------------------------------------------------ a controller */
 
-/* The index of a gauge that has the same words, or GAUGES if there are too many. */
+/* The index of a gauge of the same owner and words, or GAUGES if there are too many. */
 static int gauge_of(struct web_page *page, const struct esp_iteration *it, const char *symbol)
 {
     char name[64];
-    const struct gauge new = {name_of(page, symbol),
+    const struct gauge new = {name_of(page, esp_gauge_owner(it, symbol)), name_of(page, symbol),
                               name_of(page, esp_gauge_full_name(name, it, symbol)),
                               name_of(page, esp_gauge_meaning(it, symbol)), -1};
     int at = 0;
     while (at < page->gauge_count &&
-           (page->gauges[at].symbol != new.symbol || page->gauges[at].name != new.name))
+           (page->gauges[at].owner != new.owner || page->gauges[at].symbol != new.symbol ||
+            page->gauges[at].name != new.name))
         at++;
     if (at == page->gauge_count && at < GAUGES)
         page->gauges[page->gauge_count++] = new;

@@ -12,8 +12,10 @@
  *         before:  [{keep, text, note}] what happened between the last tree and this one: so
  *                  many tokens of the text stay, this text follows, this is to be told
  *         text:    [string, kind, ...] what it committed; kind as enum esp_text_kind
- *         nodes:   [[token, parent, verdict, q, p, confidence, probability of the path, u,
- *                  acceptance, copies, sentence], ...], the root first
+ *         nodes:   [[token, parent, verdict, q, p, confidence, probability of the path, u
+ *                  (if it was compared to the acceptance), acceptance, copies, sentence,
+ *                  tokens back to where it was copied from (0: drafted, -1: not known)],
+ *                  ...], the root first
  *         hidden:  nodes that are left out, of a tree of more than ESP_WEB_NODES
  *         bonus:   the target's own token
  *         gauges:  [[gauge, before, after, sentence], ...]

@@ -1,6 +1,7 @@
 /* lesson_view.c - see lesson_view.h.
  *
- * Text, question and answer stand above the picture; on a wide screen beside it.
+ * Text, question and answer stand above the picture; on a wide screen beside it. What is higher
+ * than the screen is scrolled (viz/scrolled.h).
  */
 #include "tui/view/lesson_view.h"
 
@@ -11,10 +12,13 @@
 #include "tui/view/run_text.h"
 #include "viz/chart.h"
 #include "viz/mask_view.h"
+#include "viz/scrolled.h"
 #include "viz/tree_view.h"
 #include "viz/wrap.h"
 
 enum { WIDE = 116, LEAST_PICTURE = 3 };
+/* Rows of a picture below the text: where fewer are left, it is scrolled to. */
+enum { FAIR_PICTURE = 6, LOW_PICTURE = 10, LONGEST_WORDS = 300 };
 
 /* ------------------------------------------------------------------ pictures */
 
@@ -33,8 +37,7 @@ static void forget_outcome(struct esp_iteration_copy *copy)
 
 static void draw_tree(struct esp_canvas *canvas, struct esp_lecture *lecture, int height)
 {
-    const int stages =
-        esp_lecture_asks(lecture) ? esp_lecture_page(lecture)->stages : (int)ESP_STAGES;
+    const int stages = lecture->answered ? (int)ESP_STAGES : esp_lecture_page(lecture)->stages;
     const struct esp_iteration *it = esp_lecture_iteration(lecture);
     struct esp_iteration_copy copy = {.node_capacity = 0};
     struct esp_tree_rows rows;
@@ -59,21 +62,20 @@ static void draw_gauge(struct esp_canvas *canvas, struct esp_lecture *lecture, i
     const struct esp_run *run = esp_lecture_run(lecture);
     const char *name = esp_lecture_page(lecture)->gauge;
     float values[MOST];
-    double minimum = 0, maximum = 1;
+    char low[16], high[16];
     int count = 0;
     for (int i = 0; i < run->step_count && count < MOST; i++) {
         const struct esp_iteration *it = &run->steps[i].copy.it;
         for (int j = 0; j < it->gauge_count; j++)
-            if (strcmp(it->gauges[j].name, name) == 0) {
+            if (strcmp(it->gauges[j].name, name) == 0)
                 values[count++] = (float)it->gauges[j].after;
-                minimum = it->gauges[j].minimum;
-                maximum = it->gauges[j].maximum;
-            }
     }
     const int shown = count < width ? count : width;
+    const struct esp_axis axis = esp_axis_of(values + count - shown, shown);
+    esp_axis_ends(&axis, low, high);
     esp_drawf(canvas, 0, 0, ESP_STYLE_LABEL,
-              "%s, from %g to %g, over the last %d iterations:", name, minimum, maximum, shown);
-    esp_draw_spark(canvas, 0, 1, shown, ESP_STYLE_SPARK, values, count, minimum, maximum);
+              "%s, from %s to %s, over the last %d iterations:", name, low, high, shown);
+    esp_draw_spark(canvas, 0, 1, shown, ESP_STYLE_SPARK, values, count, &axis);
 }
 
 static void draw_picture(struct esp_canvas *canvas, struct esp_lecture *lecture,
@@ -132,11 +134,15 @@ static int draw_choices(struct esp_canvas *canvas, struct esp_lecture *lecture, 
                                     : " ";
         esp_draw(canvas, 0, y, right ? ESP_STYLE_GOOD : ESP_STYLE_BAD, mark);
         esp_drawf(canvas, 2, y, ESP_STYLE_KEY, "%d", i + 1);
-        esp_draw_bytes(canvas, 4, y++, canvas->view.rect.width - 4,
-                       right    ? ESP_STYLE_GOOD
-                       : chosen ? ESP_STYLE_BAD
-                                : ESP_STYLE_VALUE,
-                       0, text, strlen(text));
+        const struct esp_rect *all = &canvas->view.rect;
+        struct esp_view whole = esp_canvas_enter(
+            canvas, (struct esp_rect){4, y, all->width > 5 ? all->width - 4 : 1, all->height});
+        y += esp_draw_paragraph(canvas, 0,
+                                right    ? ESP_STYLE_GOOD
+                                : chosen ? ESP_STYLE_BAD
+                                         : ESP_STYLE_VALUE,
+                                text);
+        esp_canvas_leave(canvas, whole);
     }
     return y;
 }
@@ -173,20 +179,33 @@ static int draw_key(struct esp_canvas *canvas, int x, int y, const char *key, co
     return esp_draw(canvas, x, y, ESP_STYLE_LABEL, label) + 3;
 }
 
+/* The same if there is room for it and for "Esc leave" behind it. */
+static int offer_key(struct esp_canvas *canvas, int x, int y, const char *key,
+                     const char *label)
+{
+    const int after = x + (int)(strlen(key) + 1 + strlen(label)) + 3;
+    return after + (int)strlen("Esc leave") < canvas->width ? draw_key(canvas, x, y, key, label)
+                                                            : x;
+}
+
 static void draw_keys(struct esp_canvas *canvas, const struct esp_lecture *lecture, int y)
 {
     char keys[16];
     int x = 1;
+    const bool last = lecture->page + 1 == lecture->lesson.page_count;
+    if (lecture->below > 0)
+        x = offer_key(canvas, x, y, "Space", "more");
     if (esp_lecture_asks(lecture)) {
         snprintf(keys, sizeof keys, "1 to %d", esp_lecture_choices(lecture));
-        x = draw_key(canvas, x, y, keys, "predict");
-        x = draw_key(canvas, x, y, "?", "just tell me");
-    } else {
-        const bool last = lecture->page + 1 == lecture->lesson.page_count;
-        x = draw_key(canvas, x, y, "Space", last ? "to the end" : "go on");
+        x = offer_key(canvas, x, y, keys, "predict");
+        x = offer_key(canvas, x, y, "?", "just tell me");
+    } else if (lecture->below <= 0) {
+        x = offer_key(canvas, x, y, "Space", last ? "to the end" : "go on");
     }
     if (lecture->page > 0)
-        x = draw_key(canvas, x, y, "Left", "back");
+        x = offer_key(canvas, x, y, "Left", "back");
+    if (lecture->below > 0 || lecture->scroll > 0)
+        x = offer_key(canvas, x, y, "Up Down", "scroll");
     draw_key(canvas, x, y, "Esc", "leave");
 }
 
@@ -201,6 +220,32 @@ static void draw_head(struct esp_canvas *canvas, const struct esp_lecture *lectu
                  lecture->asked, lecture->page + 1, lecture->lesson.page_count);
     const int end = esp_draw_right(canvas, width - 1, 0, ESP_STYLE_STATUS, place);
     esp_draw_bytes(canvas, 1, 0, end - 3, ESP_STYLE_TITLE, 0, title, strlen(title));
+}
+
+/* The page in the view of the canvas: words and picture, as far as they are scrolled. */
+static void draw_page(struct esp_canvas *canvas, struct esp_lecture *lecture, bool may_be_wide,
+                      int height)
+{
+    struct esp_canvas page;
+    const bool wide = may_be_wide && esp_lecture_page(lecture)->picture != ESP_PICTURE_NONE;
+    const int width = canvas->view.rect.width, half = wide ? width / 2 - 2 : width;
+    if (height < 1 || esp_scrolled_open(&page, canvas, width, height + LONGEST_WORDS) < 0)
+        return;
+    struct esp_view whole = esp_canvas_enter(&page, (struct esp_rect){0, 0, half, page.height});
+    const int y = draw_words(&page, lecture), left = height - y - 1;
+    esp_canvas_leave(&page, whole);
+    draw_picture(
+        &page, lecture,
+        wide ? (struct esp_rect){half + 4, 0, width - half - 4, height}
+             : (struct esp_rect){0, y + 1, width, left < FAIR_PICTURE ? LOW_PICTURE : left});
+    const int rows = esp_scrolled_rows(&page), most = rows > height ? rows - height : 0;
+    if (lecture->scroll < 0) /* to the end of the words */
+        lecture->scroll = y > height ? y - height : 0;
+    lecture->scroll = lecture->scroll < most ? lecture->scroll : most;
+    lecture->below = most - lecture->scroll;
+    lecture->screen = height;
+    esp_scrolled_show(canvas, &page, rows, lecture->scroll);
+    esp_canvas_close(&page);
 }
 
 void esp_lesson_draw(struct esp_canvas *canvas, struct esp_lecture *lecture, bool keys)
@@ -218,14 +263,7 @@ void esp_lesson_draw(struct esp_canvas *canvas, struct esp_lecture *lecture, boo
         draw_key(canvas, 1, canvas->height - 1, "Esc", "leave");
         return;
     }
-    const bool wide = width >= WIDE && esp_lecture_page(lecture)->picture != ESP_PICTURE_NONE;
-    const int half = wide ? (width - 2) / 2 - 2 : width - 2;
-    struct esp_view left = esp_canvas_enter(canvas, (struct esp_rect){0, 0, half, height});
-    const int y = draw_words(canvas, lecture);
-    esp_canvas_leave(canvas, left);
-    draw_picture(canvas, lecture,
-                 wide ? (struct esp_rect){half + 4, 0, width - 2 - half - 4, height}
-                      : (struct esp_rect){0, y + 1, width - 2, height - y - 1});
+    draw_page(canvas, lecture, width >= WIDE, height);
     esp_canvas_leave(canvas, whole);
     if (keys)
         draw_keys(canvas, lecture, canvas->height - 1);

@@ -8,6 +8,7 @@
  */
 #include "tui/view/race_view.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +17,14 @@
 #include "viz/tree_view.h"
 #include "viz/wrap.h"
 
-enum { NARROW = 60, BELOW = 6, LEAST_TEXT = 4, LEAST_HEIGHT = 10, MOST_TREE = 12 };
+enum {
+    NARROW = 60,
+    BELOW = 6,
+    LEAST_TEXT = 4,
+    LEAST_HEIGHT = 10,
+    MOST_TREE = 12,
+    LEAST_FRAME = 5
+};
 
 /* What of a side there is to see at this time. */
 struct view {
@@ -73,12 +81,33 @@ static void draw_figures(struct esp_canvas *canvas, const struct view *v, int y)
                    v->over ? ESP_STYLE_GOOD : ESP_STYLE_VALUE, 0, text, strlen(text));
 }
 
+/* Where there is no room for a frame: the name and the figures, and below them the text. */
+static void draw_low_side(struct esp_canvas *canvas, struct esp_run *run, const struct view *v,
+                          struct esp_rect rect)
+{
+    const int name = (int)strcspn(run->drafter, ":");
+    struct esp_view whole = esp_canvas_enter(
+        canvas, (struct esp_rect){rect.x + 1, rect.y, rect.width - 2, rect.height});
+    esp_draw_bytes(canvas, 0, 0, name, ESP_STYLE_TITLE, 0, run->drafter, (size_t)name);
+    struct esp_view rest =
+        esp_canvas_enter(canvas, (struct esp_rect){name + 2, 0, rect.width - name - 4, 1});
+    draw_figures(canvas, v, 0);
+    esp_canvas_leave(canvas, rest);
+    if (rect.height > 1)
+        esp_run_text_draw(canvas, 1, rect.height - 1, run, v->tokens);
+    esp_canvas_leave(canvas, whole);
+}
+
 static void draw_side(struct esp_canvas *canvas, struct esp_run *run, double clock,
                       struct esp_rect rect)
 {
     char title[64];
     const struct view v = view_at(run, clock);
     const bool plain = strcmp(run->drafter, "ar") == 0;
+    if (rect.height < LEAST_FRAME) {
+        draw_low_side(canvas, run, &v, rect);
+        return;
+    }
     snprintf(title, sizeof title, " %.*s%s ", (int)(strcspn(run->drafter, ":") % 40),
              run->drafter, plain ? ": plain decoding, a token a pass" : "");
     esp_draw_frame(canvas, rect, ESP_STYLE_FRAME);
@@ -166,7 +195,14 @@ void esp_race_draw(struct esp_canvas *canvas, struct esp_race *race)
     for (int i = 0; i < 2; i++)
         pthread_mutex_lock(&race->side[i].lock);
     const int x = esp_draw(canvas, 1, 0, ESP_STYLE_TITLE, "espalier race") + 2;
-    esp_draw_bytes(canvas, x, 0, width - x - 1, ESP_STYLE_STATUS, 0, pair, strlen(pair));
+    int end = width - 1;
+    if (!race->recorded) {
+        char seed[32];
+        snprintf(seed, sizeof seed, "seed %" PRIu64, race->seed);
+        end = esp_draw_right(canvas, end, 0, ESP_STYLE_LABEL, seed) - 2;
+    }
+    if (end > x)
+        esp_draw_bytes(canvas, x, 0, end - x, ESP_STYLE_STATUS, 0, pair, strlen(pair));
     const int room = height - 1 - BELOW;
     const bool narrow = width < NARROW;
     for (int i = 0; i < 2; i++) {

@@ -108,12 +108,15 @@ static int draw_phase(struct esp_canvas *canvas, int end, const struct esp_ui *u
         style = ESP_STYLE_ERROR;
         break;
     default:
-        snprintf(text, sizeof text, "%s",
-                 strcmp(state->ended, "length") == 0 ? "token limit reached"
-                 : state->ended[0]                   ? state->ended
-                                                     : "ready");
+        if (strcmp(state->ended, "length") == 0)
+            snprintf(text, sizeof text, "%slimit reached", canvas->width < 60 ? "" : "token ");
+        else
+            snprintf(text, sizeof text, "%s", state->ended[0] ? state->ended : "ready");
         break;
     }
+    enum { NAME = 10 }; /* of the program, with a blank at each side */
+    if (end - esp_safe_width(text, strlen(text), 0) < NAME)
+        return end;
     return esp_draw_right(canvas, end, 0, style, text);
 }
 
@@ -166,11 +169,13 @@ static bool is_valid(const struct esp_canvas *canvas, const struct esp_ui *ui,
 {
     const bool pane = ui->layout.focused || ui->help;
     const bool line_is_free = pane || ui->line_length == 0;
+    const bool zoomed = ui->layout.zoomed && b->action == ESP_ACTION_LEAVE_PANE;
     if (!b->label[0] || esp_own_key(&ui->own_keys, esp_key_parse(b->key)))
         return false;
     switch (b->when) {
     case ESP_WHEN_PANE:
-        return pane && (b->action == ESP_ACTION_NONE || obeys(canvas, ui, state, b->action));
+        return (pane || zoomed) &&
+               (b->action == ESP_ACTION_NONE || obeys(canvas, ui, state, b->action));
     case ESP_WHEN_BUSY:
         return !ui->player && esp_state_is_busy(state);
     case ESP_WHEN_STEP:

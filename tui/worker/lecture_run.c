@@ -15,6 +15,11 @@ static bool goes_on(void *user, bool practice, double share)
     return !atomic_load(&lecture->stopped);
 }
 
+/* What a lesson that names no prompt decodes. */
+static const char tale[] =
+    "There was once upon a time a fisherman who lived with his wife in a "
+    "little hut close by the sea.";
+
 static bool progress(void *user, const char *what, size_t done, size_t total)
 {
     (void)what;
@@ -30,7 +35,7 @@ static int decode(struct esp_lecture *lecture, int index, struct esp_engine *eng
     const struct esp_lesson *lesson = &lecture->lesson;
     const struct esp_decode_options options = {
         .session = {.drafter = lesson->runs[index].drafter, .repeatable = true},
-        .prompt = lesson->prompt ? lesson->prompt : esp_race_prompt,
+        .prompt = lesson->prompt ? lesson->prompt : tale,
         .tokens = lesson->tokens,
         .practice = PRACTICE,
         .goes_on = goes_on,

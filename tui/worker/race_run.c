@@ -6,9 +6,26 @@
 
 #include "tui/worker/decode_run.h"
 
-const char esp_race_prompt[] =
-    "There was once upon a time a fisherman who lived with his wife in a "
-    "little hut close by the sea.";
+/* What races without a prompt decode. tests/race_prompts finds such; tests/cli/race.sh sees to
+ * it that the built-in target continues each by so many tokens that end with a sentence,
+ * without repeating itself: drafts of a text that goes round in circles would look better than
+ * they are.
+ */
+static const struct {
+    const char *prompt;
+    int tokens;
+} tales[] = {
+    {"Once upon a time there lived by the sea a fox who was never content.", 116},
+    {"Long ago there lived a giant in a castle on a hill. In the garden stood a tree that bore "
+     "golden apples.",
+     107},
+    {"Once upon a time there lived a sultan who had lost his sleep. There was nothing to eat "
+     "in "
+     "the house but a crust of bread,",
+     151},
+};
+
+enum { TALES = sizeof tales / sizeof *tales, TOKENS = 64 /* after a prompt of the user's */ };
 
 enum { PRACTICE = 40, PLAIN_PRACTICE = 4 };
 
@@ -62,9 +79,11 @@ static int decode(struct racing *r, const struct esp_race_choice *c, struct esp_
                           : r->side == 0      ? "ar"
                                               : NULL;
     const bool plain = drafter && strcmp(drafter, "ar") == 0;
+    const int tale = (int)(c->session.values.seed % TALES);
+    const int tokens = c->prompt ? TOKENS : tales[tale].tokens;
     struct esp_decode_options options = {.session = c->session,
-                                         .prompt = c->prompt ? c->prompt : esp_race_prompt,
-                                         .tokens = c->tokens > 0 ? c->tokens : ESP_RACE_TOKENS,
+                                         .prompt = c->prompt ? c->prompt : tales[tale].prompt,
+                                         .tokens = c->tokens > 0 ? c->tokens : tokens,
                                          .practice = plain ? PLAIN_PRACTICE : PRACTICE,
                                          .goes_on = goes_on,
                                          .user = r};
@@ -85,6 +104,7 @@ bool esp_race_run(struct esp_race *race, const struct esp_race_choice *c,
     int status = ESP_OK;
     models.progress = progress;
     models.user = race;
+    race->seed = c->session.values.seed;
     esp_race_say(race, ESP_RACE_PREPARES, 0, "loading the models");
     if (c->pass > 0)
         status = esp_engine_open_slow(&own, &models, c->pass, &took, err, sizeof err);

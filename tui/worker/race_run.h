@@ -4,8 +4,6 @@
 
 #include "tui/model/race.h"
 
-enum { ESP_RACE_TOKENS = 64 };
-
 /* What races. Strings are needed only during the call that takes it. */
 struct esp_race_choice {
     struct esp_engine_options engine;
@@ -13,12 +11,10 @@ struct esp_race_choice {
     struct esp_session_options
         session; /* of both sides: its drafter and verifier are not used */
     const char *drafter[2], *verifier[2]; /* left and right; drafter NULL: ar, the pair's */
-    const char *prompt;                   /* NULL: one that comes with the program */
-    int tokens;                           /* 0: ESP_RACE_TOKENS */
+    const char
+        *prompt; /* NULL: one of those that come with the program, by the session's seed */
+    int tokens;  /* 0: 64; of a prompt of the program's, up to the end of a sentence */
 };
-
-/* The prompt of races and of the demonstration. */
-extern const char esp_race_prompt[];
 
 /* Runs the race, with `engine` if it is to be as it is, else with one that it opens. What goes
  * wrong is said in the race. Returns whether both sides came to their ends. */

@@ -108,6 +108,8 @@ void esp_reporter_loaded(struct esp_reporter *report, const struct esp_models *p
 void esp_reporter_rest(struct esp_reporter *report)
 {
     uint64_t count;
+    /* An exchange rather than a store: it reads what esp_reporter_wake() wrote, so that what
+     * was published before is seen after it. A store could pass the reads that follow. */
     if (read(report->wake, &count, sizeof count) > 0)
-        atomic_store(&report->awake, false);
+        atomic_exchange(&report->awake, false);
 }

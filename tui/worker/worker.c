@@ -41,7 +41,7 @@ static bool iterate(struct esp_worker *worker)
     if (status < 0)
         esp_reporter_tell(&worker->report, ESP_SNAPSHOT_ERROR, err);
     else
-        esp_worker_warn_of_context(worker);
+        esp_worker_tell_end(worker);
     end_generation(worker);
     return false;
 }
@@ -134,7 +134,7 @@ bool esp_worker_close(struct esp_worker *worker)
     struct timespec until;
     esp_mailbox_quit(&worker->mailbox);
     esp_ring_leave(worker->report.ring);
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_REALTIME, &until); /* of a join by another clock TSan knows nothing */
     until.tv_sec += PATIENCE;
     if (pthread_timedjoin_np(worker->thread, NULL, &until) != 0)
         return false;

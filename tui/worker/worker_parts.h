@@ -54,8 +54,9 @@ bool esp_worker_progress(void *user, const char *what, size_t done, size_t total
 /* Does what was posted; returns whether a generation runs after it. */
 bool esp_worker_run(struct esp_worker *worker, const struct esp_message *command,
                     bool generating);
-/* Says that the context is nearly full, if that is so. */
-void esp_worker_warn_of_context(struct esp_worker *worker);
+/* After an answer: says how it goes on if it stopped at the limit, and that the context is
+ * nearly full, if that is so. */
+void esp_worker_tell_end(struct esp_worker *worker);
 /* Says that the model's chat template is not known, if that matters. */
 void esp_worker_warn_of_template(struct esp_worker *worker);
 void esp_worker_stop_recording(struct esp_worker *worker);

@@ -60,21 +60,29 @@ static int make_room(struct esp_worker *worker, int tokens, char *err, size_t er
     return ESP_OK;
 }
 
-void esp_worker_warn_of_context(struct esp_worker *worker)
+void esp_worker_tell_end(struct esp_worker *worker)
 {
     enum { FULL = 75 /* per cent, from where on turns are dropped */ };
-    char text[200];
+    char limit[120] = "", full[160] = "", text[300];
     int count;
-    esp_session_tokens(worker->pair.session, &count);
-    const int context = esp_session_context(worker->pair.session);
+    const struct esp_session *session = worker->pair.session;
+    esp_session_tokens(session, &count);
+    const int context = esp_session_context(session);
     const int share = (int)(100 * (int64_t)count / context);
-    if (!*esp_session_chat(worker->pair.session) || share < FULL)
+    if (!*esp_session_chat(session))
         return;
-    snprintf(
-        text, sizeof text,
-        "%d %% of the context's %d tokens are used: the next prompt drops the oldest turns",
-        share, context);
-    esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, text);
+    if (strcmp(esp_session_end(session), "length") == 0)
+        snprintf(limit, sizeof limit,
+                 "the answer stopped after %d tokens (:n); Enter goes on with it",
+                 worker->limit);
+    if (share >= FULL)
+        snprintf(full, sizeof full,
+                 "%d %% of the context's %d tokens are used: the next prompt drops the oldest "
+                 "turns",
+                 share, context);
+    snprintf(text, sizeof text, "%s%s%s", limit, *limit && *full ? "; " : "", full);
+    if (*text)
+        esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, text);
 }
 
 void esp_worker_warn_of_template(struct esp_worker *worker)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "viz/chart.h"
+#include "viz/decision.h"
 #include "viz/dot/label.h"
 #include "viz/gauges.h"
 
@@ -31,9 +32,11 @@ static const char *plural(int count)
 static void put_title(FILE *file, const struct esp_iteration *it,
                       const struct esp_colours *colours)
 {
-    int drafted = it->tree.count - 1, cut = 0;
-    for (int i = 1; i < it->tree.count; i++)
+    int drafted = it->tree.count - 1, cut = 0, copied = 0;
+    for (int i = 1; i < it->tree.count; i++) {
         cut += it->tree.nodes[i].verdict == ESP_CUT;
+        copied += esp_is_copied(it, i);
+    }
     begin_row(file, TITLE, colours->text);
     fprintf(file, "<b>Iteration %d: %d token%s committed in ", it->index, it->committed_count,
             plural(it->committed_count));
@@ -43,7 +46,10 @@ static void put_title(FILE *file, const struct esp_iteration *it,
         fputs("one pass of the target</b>", file);
     end_row(file);
     begin_row(file, LINE, colours->text);
-    fprintf(file, "%d token%s drafted", drafted, plural(drafted));
+    fprintf(file, "%d token%s %s", drafted, plural(drafted),
+            copied > 0 && copied == drafted ? "copied from the text" : "drafted");
+    if (copied > 0 && copied < drafted)
+        fprintf(file, ", %d of them copied from the text", copied);
     if (cut > 0)
         fprintf(file, ", %d cut, %d verified", cut, drafted - cut);
     fprintf(file, ", %d accepted", it->path_length);
@@ -217,6 +223,15 @@ static bool has_confidence(const struct esp_iteration *it)
     return false;
 }
 
+/* Whether the draft gave any node a probability, which is the width of its edge. */
+static bool has_draft(const struct esp_iteration *it)
+{
+    for (int i = 1; i < it->tree.count; i++)
+        if (isfinite(esp_draft_probability(it, i)))
+            return true;
+    return false;
+}
+
 /* Whether any node has a probability of the target below it. */
 static bool has_target(const struct esp_iteration *it)
 {
@@ -226,20 +241,22 @@ static bool has_target(const struct esp_iteration *it)
     return false;
 }
 
-static bool has_draws(const struct esp_iteration *it)
+static bool has_decision(const struct esp_iteration *it, int kind)
 {
-    for (int i = 1; i < it->tree.count; i++)
-        if (isfinite(it->tree.nodes[i].u) && isfinite(it->tree.nodes[i].acceptance))
+    struct esp_decision decision;
+    for (int i = 1; i < it->tree.count; i++) {
+        esp_decision_of(&decision, it, i);
+        if (decision.kind == kind)
             return it->verifier != NULL;
+    }
     return false;
 }
 
-/* What the third line of a node means. */
-static void put_draws(FILE *file, const struct esp_iteration *it)
+static void put_test(FILE *file, const struct esp_iteration *it)
 {
     struct esp_item item;
     size_t length = strcspn(it->verifier, ":");
-    fputs("<tr><td align=\"left\">a: chance of acceptance", file);
+    fputs("a: chance of acceptance", file);
     for (int i = 0; esp_item(ESP_VERIFIERS, i, &item); i++) {
         if (strlen(item.name) != length || strncmp(item.name, it->verifier, length) != 0 ||
             item.where) /* its letters would need more words than there is room for */
@@ -247,7 +264,22 @@ static void put_draws(FILE *file, const struct esp_iteration *it)
         fputs(", here ", file);
         esp_label_text(file, item.formula);
     }
-    fprintf(file, "%su: random number drawn</td></tr>", gap);
+    fprintf(file, "%su: random number, below a if accepted%s", gap, gap);
+}
+
+/* What the third line of a node means. */
+static void put_decisions(FILE *file, const struct esp_iteration *it)
+{
+    const bool tests = has_decision(it, ESP_DECISION_TEST),
+               draws = has_decision(it, ESP_DECISION_DRAW);
+    if (!tests && !draws)
+        return;
+    fputs("<tr><td align=\"left\">", file);
+    if (tests)
+        put_test(file, it);
+    if (draws)
+        fputs("drawn: the target drew it, with chance a", file);
+    fputs("</td></tr>", file);
 }
 
 /* The kinds of nodes that there are. A row that is narrower than the others is stretched, each
@@ -275,14 +307,14 @@ static void put_samples(FILE *file, const struct esp_iteration *it,
 static void put_measures(FILE *file, const struct esp_iteration *it,
                          const struct esp_colours *colours)
 {
-    if (it->tree.count < 2 && !has_confidence(it))
+    if (!has_draft(it) && !has_confidence(it) && !has_target(it))
         return;
     fputs("<tr><td align=\"left\"><table border=\"0\" cellborder=\"0\" cellspacing=\"2\" "
           "cellpadding=\"1\"><tr>",
           file);
     if (has_confidence(it))
         put_shades(file, colours);
-    if (it->tree.count > 1)
+    if (has_draft(it))
         put_widths(file, colours);
     if (has_target(it))
         fputs("<td align=\"left\">p: the target's probability</td>", file);
@@ -302,7 +334,6 @@ void esp_picture_legend(FILE *file, const struct esp_iteration *it,
     put_samples(file, it, colours);
     fputs("</tr></table></font></td></tr>", file);
     put_measures(file, it, colours);
-    if (has_draws(it))
-        put_draws(file, it);
+    put_decisions(file, it);
     fputs("</table>", file);
 }

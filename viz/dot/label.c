@@ -64,7 +64,7 @@ void esp_label_token(FILE *file, const struct esp_tokens *tokens, int32_t token,
     put(file, "\"");
 }
 
-char *esp_label_quoted(const struct esp_tokens *tokens, int32_t token)
+char *esp_label_escaped(const struct esp_tokens *tokens, int32_t token)
 {
     size_t length, size;
     const char *bytes = bytes_of(tokens, token, &length);
@@ -74,7 +74,7 @@ char *esp_label_quoted(const struct esp_tokens *tokens, int32_t token)
     if (!file)
         return NULL;
     for (size_t i = 0, used = 0; i < length && used < ATTRIBUTE; used += strlen(shown.text)) {
-        i += esp_safe_next(bytes + i, length - i, ESP_SAFE_QUOTED, &shown);
+        i += esp_safe_next(bytes + i, length - i, ESP_SAFE_ESCAPED, &shown);
         fputs(shown.text, file);
     }
     if (fclose(file) != 0) {

@@ -18,8 +18,8 @@ void esp_label_text(FILE *file, const char *text);
 /* Writes a token in quotes with visible spaces, cut to `columns`. */
 void esp_label_token(FILE *file, const struct esp_tokens *tokens, int32_t token, int columns);
 
-/* The token as it is quoted in a file, for the attribute `text` of a node: safe, with
+/* The token as it is written in a file, for the attribute `text` of a node: safe, with
  * backslash escapes, its first 2000 bytes. The caller frees it; NULL if there is no memory. */
-char *esp_label_quoted(const struct esp_tokens *tokens, int32_t token);
+char *esp_label_escaped(const struct esp_tokens *tokens, int32_t token);
 
 #endif

@@ -30,6 +30,7 @@ enum { DONE, BAD, USAGE };
 struct picture_request {
     const char *format;
     struct esp_picture_look look;
+    double width, height; /* of an SVG to convert, in points; 0: draw a tree */
 };
 
 static int fail(const char *sentence)
@@ -40,11 +41,13 @@ static int fail(const char *sentence)
 
 static void help(void)
 {
-    puts("usage: espalier-dot [--format dot|svg|png] [--theme light|dark] [--nodes N] "
-         "[--models TEXT] [--aspect W:H] [--caption full|short|none] <LINE\n\n"
+    puts("usage: espalier-dot [--format dot|svg|png|pdf] [--theme light|dark] [--nodes N] "
+         "[--models TEXT] [--aspect W:H] [--caption full|short|none] <LINE\n"
+         "       espalier-dot --convert WxH --format png|pdf <SVG\n\n"
          "Draws the tree of one iteration. LINE is an iteration as a recording holds it:\n"
          "    espalier export FILE --iteration 3 --format json | espalier-dot >tree.svg\n\n"
-         "  --format FORMAT   dot, svg (default) or png\n"
+         "  --format FORMAT   dot, svg (default), png or pdf\n"
+         "  --convert WxH     draw the SVG on standard input, so many points wide and high\n"
          "  --theme NAME      light (default) or dark\n"
          "  --nodes N         nodes to show at most, the likeliest; 0: all (default: what fits "
          "on a slide)\n"
@@ -61,18 +64,22 @@ static int count(const char *text)
     return end > text && !*end && value >= 0 && value <= ESP_RECORDING_NODES ? (int)value : -1;
 }
 
+static bool read_size(const char *text, double *width, double *height)
+{
+    char more;
+    return sscanf(text, "%lfx%lf%c", width, height, &more) == 2 && *width >= 1 &&
+           *height >= 1 && *width <= 14400 && *height <= 14400;
+}
+
 /* Returns -1, or the exit code of a program that is done. */
 static int parse(struct picture_request *request, int argc, char **argv)
 {
-    static const struct option options[] = {{"format", required_argument, NULL, 'T'},
-                                            {"theme", required_argument, NULL, 't'},
-                                            {"models", required_argument, NULL, 'm'},
-                                            {"nodes", required_argument, NULL, 'n'},
-                                            {"aspect", required_argument, NULL, 'a'},
-                                            {"caption", required_argument, NULL, 'c'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {"version", no_argument, NULL, 'V'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"format", required_argument, NULL, 'T'},  {"theme", required_argument, NULL, 't'},
+        {"models", required_argument, NULL, 'm'},  {"nodes", required_argument, NULL, 'n'},
+        {"aspect", required_argument, NULL, 'a'},  {"caption", required_argument, NULL, 'c'},
+        {"convert", required_argument, NULL, 'C'}, {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},       {NULL, 0, NULL, 0}};
     int flag;
     *request = (struct picture_request){.format = "svg",
                                         .look = {esp_colours_find("light"), "", .most = -1}};
@@ -102,6 +109,11 @@ static int parse(struct picture_request *request, int argc, char **argv)
             if (request->look.caption < 0)
                 return fail("--caption takes full, short or none");
             break;
+        case 'C':
+            if (!read_size(optarg, &request->width, &request->height))
+                return fail("--convert takes the width and height of the SVG in points, as "
+                            "400x300");
+            break;
         case 'h':
             help();
             return DONE;
@@ -118,9 +130,12 @@ static int parse(struct picture_request *request, int argc, char **argv)
     }
     if (!request->look.colours)
         return fail("pictures have the themes light and dark");
-    if (strcmp(request->format, "dot") != 0 && strcmp(request->format, "svg") != 0 &&
-        strcmp(request->format, "png") != 0)
-        return fail("pictures have the formats dot, svg and png");
+    const bool for_page =
+        strcmp(request->format, "png") == 0 || strcmp(request->format, "pdf") == 0;
+    if (request->width > 0 && !for_page)
+        return fail("an SVG is converted to png or pdf (--format)");
+    if (!for_page && strcmp(request->format, "dot") != 0 && strcmp(request->format, "svg") != 0)
+        return fail("pictures have the formats dot, svg, png and pdf");
     return -1;
 }
 
@@ -171,6 +186,16 @@ static int ignore(char *message)
     return 0;
 }
 
+/* What Graphviz says about an image that it cannot read. It goes on without. */
+static bool complained;
+
+static int note(char *message)
+{
+    (void)message;
+    complained = true;
+    return 0;
+}
+
 static int write_all(const char *bytes, size_t length)
 {
     if (fwrite(bytes, 1, length, stdout) != length || fflush(stdout) != 0)
@@ -211,11 +236,15 @@ static int render(GVC_t *context, Agraph_t *graph, const char *format)
     unsigned length = 0;
     int code;
     if (strcmp(format, "png") == 0 && !(GD_drawing(graph)->dpi = resolution(graph)))
-        return fail("the tree is too large for a PNG; export it as svg, or fewer nodes of it "
-                    "(--nodes)");
+        return fail(
+            "the picture is too large for a PNG; export it as svg, or fewer nodes of it "
+            "(--nodes)");
+    agsafeset(graph, (char *)"margin", (char *)"0", (char *)""); /* a PDF has one */
     esp_curves_bend(graph);
     if (gvRenderData(context, graph, format, &bytes, &length) != 0 || !bytes || length == 0)
         code = fail("Graphviz cannot write this format; is its plugin for it installed?");
+    else if (complained)
+        code = fail("Graphviz cannot read the SVG; is its plugin rsvg installed?");
     else
         code = write_all(bytes, length);
     gvFreeRenderData(bytes);
@@ -233,6 +262,37 @@ static int write_picture(Agraph_t *graph, const char *format, double aspect)
     return code;
 }
 
+/* Draws an SVG as the picture of a graph's only node, which Graphviz' plugin for SVG reads and
+ * Cairo draws. */
+static int convert(const struct picture_request *request)
+{
+    enum { POINTS = 72 };
+    static const char *const node[][2] = {{"shape", "none"},      {"label", ""},
+                                          {"margin", "0"},        {"fixedsize", "true"},
+                                          {"imagescale", "true"}, {"image", "/proc/self/fd/0"}};
+    char width[32], height[32];
+    GVC_t *context = gvContext();
+    Agraph_t *graph = agopen((char *)"figure", Agdirected, NULL);
+    Agnode_t *only = graph ? agnode(graph, (char *)"svg", 1) : NULL;
+    if (!context || !only)
+        return fail("no memory for the picture");
+    snprintf(width, sizeof width, "%.4f", request->width / POINTS);
+    snprintf(height, sizeof height, "%.4f", request->height / POINTS);
+    agsafeset(graph, (char *)"pad", (char *)"0", (char *)"");
+    agsafeset(only, (char *)"width", width, (char *)"");
+    agsafeset(only, (char *)"height", height, (char *)"");
+    for (size_t i = 0; i < sizeof node / sizeof *node; i++)
+        agsafeset(only, (char *)node[i][0], (char *)node[i][1], (char *)"-");
+    agseterrf(note);
+    if (gvLayout(context, graph, "dot") != 0)
+        return fail("Graphviz cannot lay the picture out; is its dot plugin installed?");
+    int code = render(context, graph, request->format);
+    gvFreeLayout(context, graph);
+    agclose(graph);
+    gvFreeContext(context);
+    return code;
+}
+
 int main(int argc, char **argv)
 {
     struct picture_request request;
@@ -244,6 +304,8 @@ int main(int argc, char **argv)
     if (code >= 0)
         return code;
     agseterrf(ignore);
+    if (request.width > 0)
+        return convert(&request);
     if (read_iteration(&recorded, &texts, err, sizeof err) < 0) {
         fprintf(stderr, "espalier-dot: this is no iteration of a recording: %s\n", err);
         return BAD;

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "viz/chart.h"
+#include "viz/decision.h"
 #include "viz/dot/label.h"
 
 enum { TOKEN_COLUMNS = 28, BIG = 17, SMALL = 11 };
@@ -105,23 +106,39 @@ static void end_line(FILE *file)
     fputs("</font></td></tr>", file);
 }
 
-static void put_numbers(FILE *file, const struct picture *d, const struct esp_node *n)
+/* What the verifier's random number was compared to; or that a draw landed on the token. */
+static void put_decision(FILE *file, const struct picture *d, int index)
 {
+    struct esp_decision decision;
+    char a[16], u[16];
+    esp_decision_of(&decision, d->it, index);
+    if (decision.kind != ESP_DECISION_TEST && decision.kind != ESP_DECISION_DRAW)
+        return;
+    esp_probabilities_apart(a, decision.chance, u, decision.u);
+    begin_line(file, colour_of(d, d->it->tree.nodes[index].verdict));
+    if (decision.kind == ESP_DECISION_DRAW)
+        fprintf(file, "a %s&#160;&#160; drawn", a);
+    else
+        fprintf(file, "a %s&#160;&#160; u %s", a, u);
+    end_line(file);
+}
+
+static void put_numbers(FILE *file, const struct picture *d, int index)
+{
+    const struct esp_node *n = &d->it->tree.nodes[index];
     const struct esp_colours *colours = d->look->colours;
-    char q[8], p[8], a[8], u[8];
+    char q[8], p[8];
     begin_line(file, n->verdict == ESP_CUT ? colours->cut : colours->number);
-    fprintf(file, "q %s", probability(q, n->q));
+    if (esp_is_copied(d->it, index))
+        fputs("copied", file);
+    else
+        fprintf(file, "q %s", probability(q, n->q));
     if (isfinite(n->p))
         fprintf(file, "&#160;&#160; p %s", probability(p, n->p));
     if (n->copies > 1)
         fprintf(file, "&#160;&#160; &#215;%d", n->copies);
     end_line(file);
-    if (isfinite(n->u) && isfinite(n->acceptance)) {
-        begin_line(file, colour_of(d, n->verdict));
-        fprintf(file, "a %s&#160;&#160; u %s", probability(a, n->acceptance),
-                probability(u, n->u));
-        end_line(file);
-    }
+    put_decision(file, d, index);
     if (n->verdict == ESP_CUT) {
         begin_line(file, colours->cut);
         fputs(n->reason ? "cut: " : "cut", file);
@@ -150,7 +167,7 @@ static void label_node(struct picture *d, Agnode_t *node, int index)
         put_first_line(file, d, marks[n->verdict & 3], colour_of(d, n->verdict),
                        n->verdict == ESP_CUT ? colours->cut : colours->text,
                        n->verdict == ESP_ACCEPTED, n->token);
-        put_numbers(file, d, n);
+        put_numbers(file, d, index);
     }
     if (file)
         fputs("</table>", file);
@@ -160,7 +177,7 @@ static void label_node(struct picture *d, Agnode_t *node, int index)
 /* What programs read: the numbers as they are, the text as in a file. */
 static void put_data(struct picture *d, Agnode_t *node, int32_t token, const char *verdict)
 {
-    char *quoted = esp_label_quoted(d->tokens, token);
+    char *quoted = esp_label_escaped(d->tokens, token);
     if (quoted)
         set(node, "text", quoted);
     else
@@ -187,7 +204,10 @@ static Agnode_t *add_node(struct picture *d, int index)
         set(node, "penwidth", "3.5");
     if (index == 0)
         return node;
-    setf(node, "q", "%.9g", (double)n->q);
+    if (esp_is_copied(d->it, index))
+        setf(node, "copied", "%d", n->copied);
+    else
+        setf(node, "q", "%.9g", (double)n->q);
     if (isfinite(n->p))
         setf(node, "p", "%.9g", (double)n->p);
     if (n->verdict == ESP_REJECTED)
@@ -246,9 +266,11 @@ static Agnode_t *add_row(struct picture *d, const struct esp_tree_row *row)
 
 /* ------------------------------------------------------------------ edges */
 
-static double width_of(const struct esp_node *n)
+static double width_of(const struct esp_iteration *it, int node)
 {
-    double width = 0.8 + 7.2 * (n->q > 0 ? n->q < 1 ? n->q : 1 : 0);
+    const struct esp_node *n = &it->tree.nodes[node];
+    const double q = esp_draft_probability(it, node);
+    double width = 0.8 + 7.2 * (q > 0 ? fmin(q, 1) : 0);
     return n->verdict == ESP_ACCEPTED && width < 3 ? 3 : width;
 }
 
@@ -267,7 +289,7 @@ static void add_edge(struct picture *d, Agnode_t *from, const struct esp_tree_ro
         set(edge, "color", colours->bonus);
         set(edge, "penwidth", "3");
     } else {
-        setf(edge, "penwidth", "%.2f", width_of(n));
+        setf(edge, "penwidth", "%.2f", width_of(d->it, row->node));
         if (n->verdict == ESP_ACCEPTED)
             set(edge, "color", colours->accepted);
         if (n->verdict == ESP_CUT) {

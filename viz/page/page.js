@@ -103,7 +103,7 @@
     const node = (fields) => ({
         token: fields[0], parent: fields[1], verdict: fields[2], q: fields[3], p: fields[4],
         confidence: fields[5], path: fields[6], u: fields[7], acceptance: fields[8],
-        copies: fields[9], said: fields[10],
+        copies: fields[9], said: fields[10], copied: fields[11],
     });
 
     /* The tree of a frame as rows from top to bottom, with places: {index, depth, y, parent}.
@@ -143,9 +143,12 @@
         return {nodes, places, height: next};
     }
 
+    /* What the draft says of a node; of a copied one it says nothing. */
+    const draft = (n) => n.copied ? "copied" : "q " + probability(n.q);
+
     function describe(n, index) {
         const shown = stage >= 3 || n.verdict === 3 ? VERDICTS[n.verdict] : "drafted";
-        return string(n.token) + (index ? ", " + shown + ", q " + probability(n.q) : ", root") +
+        return string(n.token) + (index ? ", " + shown + ", " + draft(n) : ", root") +
                (index && stage >= 2 && n.p !== null ? ", p " + probability(n.p) : "");
     }
 
@@ -160,7 +163,7 @@
         item.append(token);
         item.classList.add(target ? "target" : index === 0 ? "root" : VERDICTS[verdict]);
         const numbers = target ? "from the target" : index === 0 ? "the text so far" :
-            "q " + probability(n.q) +
+            draft(n) +
             (stage >= 2 && n.p !== null ? " \u00a0p " + probability(n.p) : "") +
             (n.copies > 1 ? " \u00a0\u00d7" + n.copies : "");
         item.append(element("span", "numbers", numbers));
@@ -255,17 +258,19 @@
         $("node-said").textContent = chosen < 0 ? string(frame.bonus) + ": the target adds it itself." :
             string(n.token) + ": " + (decided || chosen === 0 ? string(n.said) : "drafted: no decision yet") + ".";
         if (n && chosen > 0) {
-            facts.push(["draft q", probability(n.q)]);
+            facts.push(n.copied ? ["copied", n.copied > 0 ? n.copied + " back" : "yes"]
+                                : ["draft q", probability(n.q)]);
             if (stage >= 2)
                 facts.push(["target p", probability(n.p)]);
-            facts.push(["path", probability(n.path)]);
+            if (n.path !== null)
+                facts.push(["path", probability(n.path)]);
         }
         if (n && n.confidence !== null)
             facts.push(["confidence there", probability(n.confidence)]);
         if (n && stage >= 3 && n.acceptance !== null)
-            facts.push(["chance a", probability(n.acceptance)]);
+            facts.push([n.u !== null ? "chance a" : "drawn, chance", probability(n.acceptance)]);
         if (n && stage >= 3 && n.u !== null)
-            facts.push(["drawn u", probability(n.u)]);
+            facts.push(["number u", probability(n.u)]);
         list.replaceChildren(...facts.map(([name, value]) => {
             const pair = element("div");
             pair.append(element("dt", "", name), element("dd", "", value));

@@ -633,10 +633,12 @@ void esp_matmul_blocks(const struct esp_packed *w, int begin, int end,
 #define X(type, numbers, bytes) [ESP_##type] = {type##_rows, type##_rows_of_bytes},
     static panel_fn *const panels[ESP_DTYPE_COUNT][2] = {ESP_DTYPES(X)};
 #undef X
+#ifdef ESP_VNNI
     if (p->rows < ENOUGH) {
         esp_matmul_blocks_vnni(w, begin, end, p);
         return;
     }
+#endif
     const int most = p->in.together;
     const int columns = w->dtype == ESP_Q6_K ? ESP_CUT_COLUMNS / 2 : ESP_CUT_COLUMNS;
     int configured = 0;

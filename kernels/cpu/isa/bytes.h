@@ -119,11 +119,6 @@ V16_VALUE struct s16 s16_set(int32_t x)
     return (struct s16){_mm512_set1_epi32(x)};
 }
 
-V16_VALUE struct s16 s16_sub(struct s16 a, struct s16 b)
-{
-    return (struct s16){_mm512_sub_epi32(a.v, b.v)};
-}
-
 V16_VALUE struct s16 s16_and(struct s16 a, uint32_t mask)
 {
     return (struct s16){_mm512_and_si512(a.v, _mm512_set1_epi32((int)mask))};
@@ -161,8 +156,6 @@ V16 struct v16 v16_load_half_powers(const void *p)
     return (struct v16){_mm512_castsi512_ps(_mm512_max_epi32(power, low))};
 }
 
-#ifdef ESP_VNNI
-
 V16_VALUE struct s16 s16_add(struct s16 a, struct s16 b)
 {
     return (struct s16){_mm512_add_epi32(a.v, b.v)};
@@ -173,14 +166,7 @@ V16_VALUE struct s16 s16_times_256(struct s16 a)
     return (struct s16){_mm512_slli_epi32(a.v, 8)};
 }
 
-V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
-{
-    int8_t *high = to, *low = high + ESP_CUT_COLUMNS;
-    for (int i = 0; i < ESP_CUT_COLUMNS; i++) {
-        high[i] = (int8_t)((x[i] + 128) >> 8);
-        low[i] = (int8_t)x[i];
-    }
-}
+#ifdef ESP_VNNI
 
 V16 __m512i s16_columns(const struct esp_cut *x, int at)
 {
@@ -347,9 +333,14 @@ V16_VALUE struct s16 s16_set(int32_t x)
     return (struct s16){_mm256_set1_epi32(x), _mm256_set1_epi32(x)};
 }
 
-V16_VALUE struct s16 s16_sub(struct s16 x, struct s16 y)
+V16_VALUE struct s16 s16_add(struct s16 x, struct s16 y)
 {
-    return (struct s16){_mm256_sub_epi32(x.a, y.a), _mm256_sub_epi32(x.b, y.b)};
+    return (struct s16){_mm256_add_epi32(x.a, y.a), _mm256_add_epi32(x.b, y.b)};
+}
+
+V16_VALUE struct s16 s16_times_256(struct s16 x)
+{
+    return (struct s16){_mm256_slli_epi32(x.a, 8), _mm256_slli_epi32(x.b, 8)};
 }
 
 V16_VALUE struct s16 s16_and(struct s16 x, uint32_t mask)
@@ -512,9 +503,14 @@ V16_VALUE struct s16 s16_set(int32_t x)
     S16_LANES(x);
 }
 
-V16_VALUE struct s16 s16_sub(struct s16 a, struct s16 b)
+V16_VALUE struct s16 s16_add(struct s16 a, struct s16 b)
 {
-    S16_LANES(a.i[j] - b.i[j]);
+    S16_LANES(a.i[j] + b.i[j]);
+}
+
+V16_VALUE struct s16 s16_times_256(struct s16 a)
+{
+    S16_LANES((uint32_t)a.i[j] << 8);
 }
 
 V16_VALUE struct s16 s16_and(struct s16 a, uint32_t mask)
@@ -556,11 +552,6 @@ V16 struct v16 v16_load_half_powers(const void *p)
     return out;
 }
 
-V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
-{
-    memcpy(to, x, ESP_CUT_COLUMNS * sizeof *x);
-}
-
 V16 struct s16 s8_dot(struct s16 before, const struct b64 *w, const int from, const int to,
                       const struct esp_cut *x, const bool narrow)
 {
@@ -586,7 +577,26 @@ V16 struct s16 s16_dot(struct s16 before, const struct b64 *w, const int from, c
 
 #endif
 
-#if ESP_SIMD == 2 || (ESP_SIMD == 3 && !defined ESP_VNNI)
+#if defined ESP_VNNI || defined ESP_AMX
+
+/* All high bytes, then all low ones: x = 256 high + low, both signed. */
+V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
+{
+    int8_t *high = to, *low = high + ESP_CUT_COLUMNS;
+    for (int i = 0; i < ESP_CUT_COLUMNS; i++) {
+        high[i] = (int8_t)((x[i] + 128) >> 8);
+        low[i] = (int8_t)x[i];
+    }
+}
+
+#elif ESP_SIMD == 1
+
+V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
+{
+    memcpy(to, x, ESP_CUT_COLUMNS * sizeof *x);
+}
+
+#else
 
 /* Even columns of four, then odd ones: what vpmaddwd pairs. */
 V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])

@@ -1,5 +1,6 @@
 /* parts.h - the functions of kernels/cpu/isa that table.c gathers, under their names in this
- * build. Where VNNI has nothing of its own, the functions are AVX-512's. */
+ * build. ESP_BASE names the instruction set whose functions an extension of it shares (VNNI and
+ * AMX: AVX-512). */
 #ifndef ESP_CPU_ISA_PARTS_H
 #define ESP_CPU_ISA_PARTS_H
 
@@ -7,11 +8,10 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/simd.h"
 
-#ifdef ESP_VNNI
-#define SHARED(name) ESP_PASTE(name, _avx512)
-#else
-#define SHARED(name) ESP_ISA_NAME(name)
+#ifndef ESP_BASE
+#define ESP_BASE ESP_ISA
 #endif
+#define SHARED(name) ESP_PASTE(ESP_PASTE(name, _), ESP_BASE)
 
 #define esp_matmul_blocks ESP_ISA_NAME(esp_matmul_blocks)
 #define esp_cut_vector ESP_ISA_NAME(esp_cut_vector)
@@ -38,7 +38,7 @@ void esp_matmul_panels(const struct esp_packed *w, int begin, int end,
                        const struct esp_matmul *p);
 void esp_matmul_blocks(const struct esp_packed *w, int begin, int end,
                        const struct esp_matmul *p);
-#ifdef ESP_AMX
+#ifdef ESP_VNNI
 void esp_matmul_blocks_vnni(const struct esp_packed *w, int begin, int end,
                             const struct esp_matmul *p);
 #endif

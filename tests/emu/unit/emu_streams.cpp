@@ -12,6 +12,12 @@ static __global__ void add_to(float *x, int n, float what)
         x[i] += what;
 }
 
+static __global__ void take_from(float *x, int n, float what)
+{
+    for (int i = (int)threadIdx.x; i < n; i += (int)blockDim.x)
+        x[i] -= what;
+}
+
 static __global__ void touch(float *x, int at)
 {
     x[at] = 1.0f;
@@ -316,6 +322,8 @@ TEST(graphs_replay_what_was_captured)
     scene s;
     cudaGraph_t graph;
     cudaGraphExec_t executable;
+    cudaFuncAttributes attributes;
+    OK(cudaFuncGetAttributes(&attributes, add_to));
     OK(cudaStreamBeginCapture(s.a, cudaStreamCaptureModeThreadLocal));
     ESP_LAUNCH(add_to, 1, 32, 0, s.a, s.device, 64, 1.0f);
     OK(s.fetch(s.a));
@@ -332,6 +340,29 @@ TEST(graphs_replay_what_was_captured)
     OK(cudaGraphExecDestroy(executable));
     CHECK(cudaGraphLaunch(executable, s.a) == cudaErrorInvalidValue, "given back");
     cudaGetLastError();
+}
+
+/* As where CUDA loads the code of kernels when they are first used. */
+TEST(a_kernel_is_loaded_before_it_is_captured)
+{
+    scene s;
+    cudaGraph_t graph;
+    OK(cudaStreamBeginCapture(s.a, cudaStreamCaptureModeThreadLocal));
+    ESP_LAUNCH(take_from, 1, 32, 0, s.a, s.device, 64, 1.0f);
+    CHECK(cudaGetLastError() == cudaErrorStreamCaptureUnsupported, "not yet loaded");
+    CHECK(cudaStreamEndCapture(s.a, &graph) == cudaErrorStreamCaptureInvalidated, "spoiled");
+    cudaGetLastError();
+    esp_loading_kernels = true;
+    ESP_LAUNCH(take_from, 1, 32, 0, s.a, s.device, 64, 1.0f);
+    esp_loading_kernels = false;
+    OK(s.fetch(s.a));
+    OK(cudaStreamSynchronize(s.a));
+    CHECK(s.host[8] == 0.0f, "loading runs nothing: %g", s.host[8]);
+    OK(cudaStreamBeginCapture(s.a, cudaStreamCaptureModeThreadLocal));
+    ESP_LAUNCH(take_from, 1, 32, 0, s.a, s.device, 64, 1.0f);
+    OK(cudaGetLastError());
+    OK(cudaStreamEndCapture(s.a, &graph));
+    OK(cudaGraphDestroy(graph));
 }
 
 TEST(waiting_and_allocating_spoil_a_capture)

@@ -1,9 +1,13 @@
+/* clear.c - ":clear" forgets the text, after a question; ":clear!" asks nothing. */
 #include "tui/commands/command.h"
 #include "tui/commands/prompts.h"
 
 static int run(struct esp_control *control, const char *arguments)
 {
-    (void)arguments;
+    const int tokens = control->state.span_count;
+    if (tokens > 0 && *arguments != '!')
+        return esp_ask(control, ":clear!",
+                       "Forget the text, %d tokens? y: yes, any other key: no", tokens);
     esp_prompts_clear(control);
     return ESP_OK;
 }
@@ -11,6 +15,8 @@ static int run(struct esp_control *control, const char *arguments)
 const struct esp_command_ops esp_command_clear = {
     .name = "clear",
     .usage = "",
-    .summary = "forget the text; settings and what was learned stay",
+    .summary =
+        "forget the text, after a question (:clear! asks nothing); settings and what was "
+        "learned stay",
     .run = run,
 };

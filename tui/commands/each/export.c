@@ -126,11 +126,11 @@ static int write_chart(struct esp_control *control, int kind, const struct look 
                                                   .caption = look->caption};
     if (esp_export_of_path(path) != ESP_EXPORT_SVG)
         return esp_refuse(control, "%s does not end in .svg, as charts do", path);
-    int status = player
-                     ? esp_export_chart(player->recording, 0, esp_player_iterations(player) - 1,
-                                        &options, &bytes, &length, err, sizeof err)
-                     : esp_export_chart_of_state(&control->state, &options, &bytes, &length,
-                                                 err, sizeof err);
+    int status =
+        player ? esp_export_chart(player->recording, 0, esp_player_iterations(player) - 1,
+                                  &options, ESP_EXPORT_SVG, &bytes, &length, err, sizeof err)
+               : esp_export_chart_of_state(&control->state, &options, ESP_EXPORT_SVG, &bytes,
+                                           &length, err, sizeof err);
     if (status == 0)
         status = esp_write_file(path, bytes, length, over, err, sizeof err);
     free(bytes);
@@ -164,7 +164,8 @@ static int write_tree(struct esp_control *control, const struct look *look, cons
         snprintf(path, sizeof path, "iteration-%d.svg", it->index);
     options.format = esp_export_of_path(path);
     if (options.format < 0 || options.format == ESP_EXPORT_JSON)
-        return esp_refuse(control, "%s does not end in .svg, .png, .dot, .txt or .html", path);
+        return esp_refuse(
+            control, "%s does not end in .svg, .png, .pdf, .tikz, .dot, .txt or .html", path);
     return options.format == ESP_EXPORT_TXT ? write_text(control, &options, path, over)
                                             : draw_picture(control, &options, path, over);
 }
@@ -217,11 +218,11 @@ static void complete(const struct esp_control *control, const char *before, cons
 
 const struct esp_command_ops esp_command_export = {
     .name = "export",
-    .usage =
-        "[thresholds|acceptance|stages] [FILE.svg|png|dot|txt|html] [dark] [16:9] [short|none]",
+    .usage = "[thresholds|acceptance|stages] [FILE.svg|png|pdf|tikz|dot|txt|html] [dark] "
+             "[16:9] [short|none]",
     .summary =
-        "save the tree that is shown, or a chart, as a picture for a slide (SVG, PNG) or as "
-        "text, or all trees as a page (HTML); short and none leave out words around it; "
+        "save the tree that is shown, or a chart, as a picture for a slide (SVG, PNG, PDF) "
+        "or as text, or all trees as a page (HTML); short and none leave out words around it; "
         ":export! FILE writes over a file",
     .in = ESP_IN_BOTH,
     .run = run,

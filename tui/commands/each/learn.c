@@ -15,6 +15,7 @@ struct learn_page {
     struct esp_control *control;
     struct esp_lecture *lecture; /* NULL: the list of lessons */
     int selected;                /* in the list */
+    bool listed;                 /* the lesson was begun in the list, and goes back to it */
     bool drawn;                  /* as it will look until a key is pressed */
 };
 
@@ -122,6 +123,7 @@ static bool list_key(struct learn_page *page, int pressed)
         if (select_lesson(page, digit ? pressed - '1' : page->selected, name) &&
             begin(page, name, err, sizeof err) < 0)
             leave_lecture(page);
+        page->listed = true;
     } else {
         return pressed != ESP_KEY_ESCAPE && pressed != 'q';
     }
@@ -141,6 +143,21 @@ static void end_lecture(struct learn_page *page)
     leave_lecture(page);
 }
 
+/* Up and Down scroll a row; Space goes on to what is below the screen before it turns. */
+static bool scrolls(struct esp_lecture *lecture, int pressed)
+{
+    int step = 0;
+    if (pressed == ESP_KEY_UP && lecture->scroll > 0)
+        step = -1;
+    else if (pressed == ESP_KEY_DOWN && lecture->below > 0)
+        step = 1;
+    else if (pressed == ' ' && lecture->below > 0)
+        step = lecture->below < lecture->screen ? lecture->below : lecture->screen;
+    lecture->scroll += step;
+    lecture->below -= step;
+    return step != 0 || pressed == ESP_KEY_UP || pressed == ESP_KEY_DOWN;
+}
+
 static bool key(void *user, int pressed)
 {
     struct learn_page *page = user;
@@ -148,9 +165,13 @@ static bool key(void *user, int pressed)
     page->drawn = false;
     if (!lecture)
         return list_key(page, pressed);
-    if (pressed == ESP_KEY_ESCAPE || pressed == 'q')
-        return false;
+    if (pressed == ESP_KEY_ESCAPE || pressed == 'q') {
+        leave_lecture(page);
+        return page->listed;
+    }
     if (esp_lecture_phase(lecture, NULL, 0) <= 0)
+        return true;
+    if (scrolls(lecture, pressed))
         return true;
     const bool asks = esp_lecture_asks(lecture);
     if (asks && pressed >= '1' && pressed <= '9')
@@ -188,10 +209,10 @@ int esp_learn_page_open(struct esp_control *control, const char *name)
 
 static int run(struct esp_control *control, const char *arguments)
 {
-    if (esp_state_is_busy(&control->state) && control->worker)
-        return esp_refuse(control,
-                          "a text is being written; C-c stops it, then lessons can begin");
-    return esp_learn_page_open(control, arguments);
+    const int status = esp_learn_page_open(control, arguments);
+    if (status == ESP_OK)
+        esp_control_stop(control);
+    return status;
 }
 
 static void complete(const struct esp_control *control, const char *before, const char *word,

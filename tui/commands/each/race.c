@@ -129,8 +129,6 @@ static int run(struct esp_control *control, const char *arguments)
 {
     struct esp_race_choice choice = {.engine = control->options.engine, .pass = PASS};
     char drafter[2][ESP_SPEC_TEXT] = {"", ""}, more[2] = "";
-    if (esp_state_is_busy(&control->state))
-        return esp_refuse(control, "a text is being written; C-c stops it, then it can race");
     const int count = sscanf(arguments, "%1023s %1023s %1s", drafter[0], drafter[1], more);
     if (count > 2)
         return esp_refuse(control, "write :race, :race DRAFTER or :race LEFT RIGHT");
@@ -138,11 +136,13 @@ static int run(struct esp_control *control, const char *arguments)
         choice.drafter[0] = drafter[0];
     if (count > 0)
         choice.drafter[1] = drafter[count - 1];
+    choice.session.values.seed = control->state.loaded.values.seed + (uint64_t)control->races++;
     if (choice.engine.target || choice.engine.width > 0 || choice.engine.layers > 0 ||
         control->state.loaded.serial > 1)
         choice.pass = 0; /* the user's models race as they are */
     else
         choice.engine.backend = "cpu";
+    esp_control_stop(control);
     return esp_race_page_open(control, &choice);
 }
 

@@ -116,7 +116,7 @@ void esp_draw_ruler(struct esp_canvas *canvas, const struct esp_state *state,
 {
     char names[2][ESP_COMPARE_NAME];
     struct window w;
-    int flags = ESP_SAFE_QUOTED | (canvas->ascii_text ? ESP_SAFE_ASCII : 0), left = 4;
+    int flags = ESP_SAFE_ESCAPED | (canvas->ascii_text ? ESP_SAFE_ASCII : 0), left = 4;
     esp_compare_names(state, names);
     for (int i = 0; i < 2; i++)
         left = (int)strlen(names[i]) > left ? (int)strlen(names[i]) : left;

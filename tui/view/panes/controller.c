@@ -1,18 +1,19 @@
 /* controller.c - the controller pane: the values that adapt, before and after this iteration,
  * and their course.
  *
- *     upper confidence (tauh)   .90 → .87   ▇▇▆▆▆▅▅▅▅▄
- *     accepted share            .71 → .74   ▃▅▄▆▇▅▆▆▅▆
+ *     upper confidence (tauh)   .90 → .87   .87 to .94   ▇▇▆▆▆▅▅▅▅▄
+ *     accepted share            .71 → .74   .58 to .81   ▃▅▄▆▇▅▆▆▅▆
  *     lower confidence .40   stopping bound .10   goal .70
  *
  *     K 2, L1 3, L2 4     .41   3.12 tokens in 2.3 ms
  *
  * Where a drafter chose among shapes of trees: those, the one taken first, with their shares
  * and what each was expected to bring. Then one line per value that moves, with its course over
- * the last iterations, then those that stand still. A low pane has all values in one row; a
- * high one, as when it is zoomed, has a chart of each that moves, with the line it is steered
- * to, and sentences that say what it does and why it moved. Where a drafter has no controller,
- * the share of the drafted depth that was accepted is all there is to show.
+ * the last iterations and the range of what is shown of it, then those that stand still. A low
+ * pane has all values in one row; a high one, as when it is zoomed, has a chart of each that
+ * moves, with the line it is steered to, and sentences that say what it does and why it moved.
+ * Where a drafter has no controller, the share of the drafted depth that was accepted is all
+ * there is to show.
  */
 #include "tui/view/pane.h"
 
@@ -27,15 +28,13 @@
 
 enum { HIGH = 12 /* rows of a pane with charts */ };
 
-/* The course of one value, oldest first; returns how many there are. */
-static int course(const struct esp_state *state, int gauge, float values[ESP_SUMMARIES])
+/* How much of the drafted depth was accepted, oldest first; returns how many there are. */
+static int path_shares(const struct esp_state *state, float values[ESP_SUMMARIES])
 {
     int count = 0;
     for (int i = 0; i < state->summary_count; i++) {
         const struct esp_iteration_summary *summary = &state->summaries[i];
-        if (gauge >= 0 && gauge < summary->gauge_count)
-            values[count++] = summary->gauges[gauge];
-        else if (gauge < 0 && summary->deepest > 0)
+        if (summary->deepest > 0)
             values[count++] = (float)summary->path / (float)summary->deepest;
     }
     return count;
@@ -72,20 +71,27 @@ static void draw_share(struct esp_canvas *canvas, int x, int y, double share)
 static bool moves(const struct esp_state *state, const struct esp_iteration *it, int gauge)
 {
     float values[ESP_SUMMARIES];
-    int count = course(state, gauge, values);
-    for (int i = 1; i < count; i++)
-        if (values[i] != values[0])
-            return true;
-    return it->gauges[gauge].before != it->gauges[gauge].after;
+    esp_state_course(state, it, it->gauges[gauge].name, values);
+    const struct esp_axis axis = esp_axis_of(values, state->summary_count);
+    return axis.high > axis.low || it->gauges[gauge].before != it->gauges[gauge].after;
 }
 
-static void draw_course(struct esp_canvas *canvas, const struct esp_state *state, int gauge,
-                        int x, int y, double minimum, double maximum)
+/* The last of `count` values, and what their range is: ".0016 to .10 ▇▆▅". */
+static void draw_spark(struct esp_canvas *canvas, int x, int y, const float *values, int count)
 {
-    float values[ESP_SUMMARIES];
-    int count = course(state, gauge, values);
-    esp_draw_spark(canvas, x, y, canvas->view.rect.width - x, ESP_STYLE_SPARK, values, count,
-                   minimum, maximum);
+    enum { RANGE = 13, LEAST = 8 /* columns */ };
+    int width = canvas->view.rect.width - x;
+    if (width >= RANGE + LEAST)
+        width -= RANGE;
+    const int shown = count < width ? count : width;
+    const struct esp_axis axis = esp_axis_of(values + count - shown, shown);
+    char low[16], high[16];
+    esp_axis_ends(&axis, low, high);
+    if (width < canvas->view.rect.width - x) {
+        esp_drawf(canvas, x, y, ESP_STYLE_LABEL, "%s to %s", low, high);
+        x += RANGE;
+    }
+    esp_draw_spark(canvas, x, y, width, ESP_STYLE_SPARK, values, count, &axis);
 }
 
 /* Values that stand still, in rows from `y` on. */
@@ -112,7 +118,7 @@ static void draw_still(struct esp_canvas *canvas, const struct esp_state *state,
 static int name_column(const struct esp_canvas *canvas, const struct esp_state *state,
                        const struct esp_iteration *it, bool *full)
 {
-    enum { LEAST = 34 /* columns of numbers and a course */ };
+    enum { LEAST = 46 /* columns of numbers, a range and a course */ };
     int widest[2] = {0, 0};
     for (int i = 0; i < it->gauge_count; i++) {
         char text[64];
@@ -151,6 +157,7 @@ static void draw_lines(struct esp_canvas *canvas, const struct esp_state *state,
 {
     enum { NUMBERS = 14 };
     bool full;
+    float values[ESP_SUMMARIES];
     const int column = name_column(canvas, state, it, &full);
     int y = draw_choices(canvas, it);
     for (int i = 0; i < it->gauge_count; i++) {
@@ -162,7 +169,8 @@ static void draw_lines(struct esp_canvas *canvas, const struct esp_state *state,
                  full ? esp_gauge_full_name(name, it, gauge->name)
                       : esp_gauge_name(it, gauge->name));
         draw_change(canvas, column, y, gauge);
-        draw_course(canvas, state, i, column + NUMBERS, y++, gauge->minimum, gauge->maximum);
+        esp_state_course(state, it, gauge->name, values);
+        draw_spark(canvas, column + NUMBERS, y++, values, state->summary_count);
     }
     draw_still(canvas, state, it, y);
 }
@@ -205,49 +213,39 @@ static int draw_heading(struct esp_canvas *canvas, const struct esp_iteration *i
     return *text ? esp_draw_paragraph(canvas, y + 1, ESP_STYLE_LABEL, text) - y : 1;
 }
 
-/* The upper end of a chart: a tenth, a fifth, a half or all of what the value may reach, so
- * that small values that move are seen to move. */
-static double chart_top(const struct esp_gauge *gauge, const struct esp_gauge *goal,
-                        const float *values, int count)
-{
-    static const double parts[] = {0.1, 0.2, 0.5};
-    double peak = goal ? fmax(gauge->after, goal->after) : gauge->after;
-    for (int i = 0; i < count; i++)
-        peak = fmax(peak, values[i]);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (gauge->minimum == 0 && peak > 0 && peak <= parts[i] * gauge->maximum)
-            return parts[i] * gauge->maximum;
-    return gauge->maximum;
-}
-
-/* A chart of `rows` rows with its scale on the left and, if it is steered to one, a goal. */
+/* A chart of `rows` rows with its scale on the left and, if it is steered to one, a goal. The
+ * scale is the range of the values that are shown. */
 static void draw_chart(struct esp_canvas *canvas, const struct esp_state *state,
                        const struct esp_iteration *it, int gauge, int y, int rows)
 {
-    enum { SCALE = 6, GOAL = 10 /* columns of its words */ };
+    enum { SCALE = 7, GOAL = 10 /* columns of its words */ };
     const struct esp_gauge *g = &it->gauges[gauge];
     const struct esp_gauge *goal = esp_gauge_goal(it, g->name);
-    const int width = canvas->view.rect.width - SCALE - GOAL;
+    const int width = canvas->view.rect.width - SCALE - GOAL, count = state->summary_count;
     float values[ESP_SUMMARIES];
-    char number[16];
-    const int count = course(state, gauge, values);
-    const double top = chart_top(g, goal, values, count);
-    esp_draw(canvas, 0, y, ESP_STYLE_LABEL, esp_number(number, top, 2));
+    char low[16], high[16], text[32];
+    esp_state_course(state, it, g->name, values);
+    const int last = count < width ? count : width;
+    struct esp_axis axis = esp_axis_of(values + count - last, last);
+    if (goal)
+        esp_axis_include(&axis, goal->after);
+    esp_axis_ends(&axis, low, high);
+    esp_draw(canvas, 0, y, ESP_STYLE_LABEL, high);
     if (rows > 1)
-        esp_draw(canvas, 0, y + rows - 1, ESP_STYLE_LABEL, esp_number(number, g->minimum, 2));
+        esp_draw(canvas, 0, y + rows - 1, ESP_STYLE_LABEL, low);
+    if (rows > 2 && esp_axis_is_log(&axis))
+        esp_draw(canvas, 0, y + rows / 2, ESP_STYLE_LABEL, "log");
     const int shown = esp_draw_columns(canvas, (struct esp_rect){SCALE, y, width, rows},
-                                       ESP_STYLE_SPARK, values, count, g->minimum, top);
-    if (!goal || !(top > g->minimum))
+                                       ESP_STYLE_SPARK, values, count, &axis);
+    const double place = goal ? esp_axis_place(&axis, goal->after) : NAN;
+    if (!isfinite(place))
         return;
-    const double place = (goal->after - g->minimum) / (top - g->minimum);
     const int row = y + rows - 1 - (int)(place * rows < rows ? place * rows : rows - 1);
     esp_draw_repeat(canvas, SCALE + shown, row, width - shown, ESP_STYLE_WARN,
                     canvas->glyphs->dash);
     for (int x = 0; x < shown; x += 2)
         esp_draw_repeat(canvas, SCALE + x, row, 1, ESP_STYLE_WARN, canvas->glyphs->dash);
-    esp_number(number, goal->after, 2);
-    char text[32];
-    snprintf(text, sizeof text, "goal %s", number);
+    snprintf(text, sizeof text, "goal %s", esp_number(low, goal->after, 2));
     esp_draw_right(canvas, canvas->view.rect.width, row, ESP_STYLE_WARN, text);
 }
 
@@ -322,9 +320,13 @@ static void draw_charts(struct esp_canvas *canvas, const struct esp_state *state
 static void draw_path_share(struct esp_canvas *canvas, const struct esp_state *state)
 {
     static const char label[] = "accepted path / drafted depth";
+    float values[ESP_SUMMARIES];
     int x = esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, label) + 1;
     draw_share(canvas, x, 0, esp_state_figures(state).path_share);
-    draw_course(canvas, state, -1, x + 6, 0, 0, 1);
+    x += 6;
+    const int count = path_shares(state, values);
+    esp_draw_spark(canvas, x, 0, canvas->view.rect.width - x, ESP_STYLE_SPARK, values, count,
+                   &(struct esp_axis){0, 1});
 }
 
 static void draw(struct esp_canvas *canvas, const struct esp_state *state,

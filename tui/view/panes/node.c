@@ -11,7 +11,8 @@
  *       " woman"  draft █▏       .12  target ▌         .06  → .06
  *
  * Without a cursor in the tree it looks at the node where the verifier stopped. A low pane has
- * the numbers, the sentence and the siblings; a high one shows the children too.
+ * the numbers, the sentence and the siblings; a high one shows the children too, and a low one
+ * can be scrolled to them.
  */
 #include "tui/view/pane.h"
 
@@ -22,6 +23,7 @@
 #include "viz/explain.h"
 #include "viz/formula.h"
 #include "viz/say.h"
+#include "viz/scrolled.h"
 #include "viz/wrap.h"
 
 enum { HIGH = 10 /* rows of a pane that shows everything */ };
@@ -77,10 +79,20 @@ static int figures_of(const struct esp_iteration *it, int node,
     const struct {
         const char *name, *symbol;
         double value;
-    } shares[] = {
-        {"draft", "q", n->q}, {"target", "p", n->p}, {"path", "P", exp(n->cumulative_log_q)}};
+    } shares[] = {{"draft", "q", esp_draft_probability(it, node)},
+                  {"target", "p", n->p},
+                  {"path", "P", esp_path_probability(it, node)}};
+    const bool copied = esp_is_copied(it, node);
     int count = 0;
+    if (copied && n->copied > 0) {
+        figures[count] = (struct figure){"copied", NULL, "", ESP_STYLE_VALUE};
+        snprintf(figures[count].text, sizeof figures[count].text, "%d token%s back", n->copied,
+                 n->copied == 1 ? "" : "s");
+        count++;
+    }
     for (int i = 0; node > 0 && i < 3; i++) {
+        if (i != 1 && !isfinite(shares[i].value)) /* no draft gave it one */
+            continue;
         figures[count] = (struct figure){shares[i].name, shares[i].symbol, "", ESP_STYLE_VALUE};
         esp_probability_exact(figures[count++].text, shares[i].value);
     }
@@ -239,7 +251,8 @@ static void draw_member(struct esp_canvas *canvas, const struct esp_state *state
         esp_draw(canvas, 0, y, ESP_STYLE_KEY, ">");
     esp_draw_token(canvas, 2, y, f->label, marked ? ESP_STYLE_VALUE : ESP_STYLE_LABEL,
                    &state->tokens, n->token);
-    int x = draw_share(canvas, f->label + 4, y, "draft", ESP_STYLE_BAR_DRAFT, n->q, f->bar);
+    int x = draw_share(canvas, f->label + 4, y, "draft", ESP_STYLE_BAR_DRAFT,
+                       esp_draft_probability(it, node), f->bar);
     x = draw_share(canvas, x, y, "target", ESP_STYLE_BAR_VERIFY, n->p, f->bar);
     if (!f->branching)
         return;
@@ -248,20 +261,35 @@ static void draw_member(struct esp_canvas *canvas, const struct esp_state *state
 }
 
 /* Children of one node by rank, in at most `rows` rows: what the draft thought of each, what
- * the target thinks, how likely the verifier accepts it. Returns the next row. */
+ * the target thinks, how likely the verifier accepts it. Those for which there is no room are
+ * counted, in the last row or, if there is one only, at its end. Returns the next row. */
 static int draw_family(struct esp_canvas *canvas, const struct esp_state *state,
                        const struct esp_iteration *it, int parent, int marked, int y, int rows)
 {
     const struct esp_node *nodes = it->tree.nodes;
     struct family f = family_of(canvas, state, it, parent, marked);
+    const int count = child_count(it, parent);
+    const bool counted = count > rows;
+    if (counted && rows > 1)
+        rows--;
     int first = marked >= 0 ? nodes[marked].rank - (rows - 1) : 0, last = y;
     first = first < 0 ? 0 : first;
+    if (first + rows > count)
+        first = count > rows ? count - rows : 0;
     for (int i = 1; i < it->tree.count; i++) {
         int row = nodes[i].rank - first;
         if (nodes[i].parent != parent || row < 0 || row >= rows)
             continue;
         draw_member(canvas, state, it, i, &f, y + row);
         last = y + row + 1 > last ? y + row + 1 : last;
+    }
+    if (counted) {
+        char text[32];
+        snprintf(text, sizeof text, " + %d more", count - rows);
+        if (rows > 1)
+            esp_draw(canvas, 1, last++, ESP_STYLE_LABEL, text);
+        else
+            esp_draw_right(canvas, canvas->view.rect.width, y, ESP_STYLE_LABEL, text);
     }
     return last;
 }
@@ -302,6 +330,42 @@ static void draw_low(struct esp_canvas *canvas, const struct esp_state *state,
         esp_draw_paragraph(canvas, y, ESP_STYLE_TEXT, text);
 }
 
+static void draw_high(struct esp_canvas *canvas, const struct esp_state *state,
+                      const struct esp_iteration *it, int node, const char *sentence)
+{
+    int y = draw_numbers(canvas, it, node);
+    y = esp_draw_paragraph(canvas, y, ESP_STYLE_TEXT, sentence);
+    draw_families(canvas, state, it, node, draw_details(canvas, state, it, node, y));
+}
+
+/* Everything about a node, in as many rows as that takes; the caller closes the page. Returns
+ * how many. */
+static int draw_page(struct esp_canvas *page, const struct esp_canvas *like,
+                     const struct esp_state *state, const struct esp_look *look, int width)
+{
+    enum { MOST = 200 };
+    int stages;
+    char text[400];
+    const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
+    const int node = chosen_node(it, look);
+    if (node < 0 || esp_scrolled_open(page, like, width, MOST) < 0)
+        return 0;
+    esp_explain_node(text, sizeof text, it, stages, node, &state->tokens);
+    draw_high(page, state, it, node, text);
+    return esp_scrolled_rows(page);
+}
+
+static void draw_scrolled(struct esp_canvas *canvas, const struct esp_state *state,
+                          const struct esp_look *look, int scroll)
+{
+    struct esp_canvas page = {.width = 0};
+    const int rows = draw_page(&page, canvas, state, look, canvas->view.rect.width);
+    const int most = rows - canvas->view.rect.height;
+    if (rows > 0)
+        esp_scrolled_show(canvas, &page, rows, scroll < most ? scroll : most > 0 ? most : 0);
+    esp_canvas_close(&page);
+}
+
 static void draw(struct esp_canvas *canvas, const struct esp_state *state,
                  const struct esp_look *look, const struct esp_pane_view *view)
 {
@@ -309,19 +373,57 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
     const struct esp_iteration *it = esp_state_iteration(state, look->iteration, &stages);
     int node = chosen_node(it, look);
     char text[400];
-    (void)view;
     if (node < 0) {
         esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, "One node of the tree is explained here.");
         return;
     }
-    int y = draw_numbers(canvas, it, node);
-    esp_explain_node(text, sizeof text, it, stages, node, &state->tokens);
-    if (canvas->view.rect.height < HIGH) {
-        draw_low(canvas, state, it, node, text, y);
+    if (view->scroll > 0) {
+        draw_scrolled(canvas, state, look, view->scroll);
         return;
     }
-    y = esp_draw_paragraph(canvas, y, ESP_STYLE_TEXT, text);
-    draw_families(canvas, state, it, node, draw_details(canvas, state, it, node, y));
+    esp_explain_node(text, sizeof text, it, stages, node, &state->tokens);
+    if (canvas->view.rect.height < HIGH)
+        draw_low(canvas, state, it, node, text, draw_numbers(canvas, it, node));
+    else
+        draw_high(canvas, state, it, node, text);
+}
+
+/* Up and Down go through what a pane that is too low leaves out. */
+static bool request(struct esp_pane_view *view, struct esp_look *look,
+                    const struct esp_state *state, int action, int width, int height)
+{
+    struct esp_canvas page = {.width = 0};
+    const struct esp_canvas like = {.glyphs = &esp_glyphs_full};
+    const int page_rows = height > 2 ? height - 1 : 1;
+    int scroll = view->scroll;
+    const int most = draw_page(&page, &like, state, look, width) - height;
+    esp_canvas_close(&page);
+    scroll = scroll < most ? scroll : most > 0 ? most : 0;
+    switch (action) {
+    case ESP_ACTION_UP:
+        scroll--;
+        break;
+    case ESP_ACTION_DOWN:
+        scroll++;
+        break;
+    case ESP_ACTION_PAGE_UP:
+        scroll -= page_rows;
+        break;
+    case ESP_ACTION_PAGE_DOWN:
+        scroll += page_rows;
+        break;
+    case ESP_ACTION_FIRST:
+        scroll = 0;
+        break;
+    case ESP_ACTION_LAST:
+        scroll = most;
+        break;
+    default:
+        return false;
+    }
+    scroll = scroll < most ? scroll : most;
+    view->scroll = scroll > 0 ? scroll : 0;
+    return most > 0;
 }
 
 const struct esp_pane_ops esp_pane_node = {
@@ -329,4 +431,5 @@ const struct esp_pane_ops esp_pane_node = {
     .summary = "one node: its probabilities, its siblings, what became of it and why",
     .title = title,
     .draw = draw,
+    .request = request,
 };

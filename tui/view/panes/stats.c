@@ -10,6 +10,9 @@
 #include <string.h>
 
 #include "viz/chart.h"
+#include "viz/wrap.h"
+
+enum { NARROW = 60, LEAST_COLUMN = 5 };
 
 static int draw_figure(struct esp_canvas *canvas, int x, const char *value, const char *label)
 {
@@ -78,6 +81,38 @@ static void draw_stages(struct esp_canvas *canvas, int y, const struct esp_figur
     }
 }
 
+/* The same below each other, where a row has no room for it. */
+static void draw_column(struct esp_canvas *canvas, const struct esp_state *state,
+                        const struct esp_figures *figures)
+{
+    char number[16], texts[3][96];
+    const double *seconds = figures->seconds;
+    const double draft = 1e3 * seconds[ESP_STAGE_DRAFT],
+                 verify = 1e3 * seconds[ESP_STAGE_VERIFY];
+    double whole = 0;
+    int y = 0;
+    for (int i = 0; i < ESP_STAGES; i++)
+        whole += 1e3 * seconds[i];
+    if (figures->speedup > 0) {
+        esp_state_worth(figures, esp_state_baseline(state), texts);
+        y = esp_draw_paragraph(
+            canvas, y, esp_state_wins(figures) ? ESP_STYLE_GOOD : ESP_STYLE_BAD, texts[0]);
+    }
+    const double speed = figures->tokens_per_second > 0 ? figures->tokens_per_second : NAN;
+    esp_drawf(canvas, 0, y++, ESP_STYLE_VALUE, "%s tokens/s", esp_number(number, speed, 3));
+    esp_drawf(canvas, 0, y++, ESP_STYLE_VALUE, "%.2f tokens/iteration",
+              figures->tokens_per_iteration);
+    if (isfinite(figures->acceptance))
+        esp_drawf(canvas, 0, y++, ESP_STYLE_VALUE, "%.0f %% of nodes accepted",
+                  100 * figures->acceptance);
+    if (figures->timed)
+        esp_drawf(canvas, 0, y++, ESP_STYLE_VALUE, "%.2f ms/iteration: draft %.2f,", whole,
+                  draft);
+    if (figures->timed)
+        esp_drawf(canvas, 0, y++, ESP_STYLE_VALUE, "verify %.2f, rest %.2f", verify,
+                  whole - draft - verify);
+}
+
 static void draw(struct esp_canvas *canvas, const struct esp_state *state,
                  const struct esp_look *look, const struct esp_pane_view *view)
 {
@@ -87,6 +122,10 @@ static void draw(struct esp_canvas *canvas, const struct esp_state *state,
     if (figures.iterations == 0) {
         esp_draw(canvas, 0, 0, ESP_STYLE_LABEL,
                  "After an iteration: its speed and where the time went.");
+        return;
+    }
+    if (canvas->view.rect.width < NARROW && canvas->view.rect.height >= LEAST_COLUMN) {
+        draw_column(canvas, state, &figures);
         return;
     }
     draw_words(canvas, draw_figures(canvas, &figures), state, &figures);

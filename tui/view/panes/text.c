@@ -8,6 +8,7 @@
  */
 #include "tui/view/pane.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "viz/chart.h"
@@ -178,18 +179,21 @@ static void draw_welcome(struct esp_canvas *canvas, const struct esp_state *stat
 {
     /* The built-in pair. */
     const bool small = strncmp(state->loaded.target, "fairytale-", 10) == 0;
-    const char *tales = small ? "The small models that come with the program have read fairy "
-                                "tales alone: they continue a tale, and answer no questions."
-                              : "";
+    const bool chat = *state->loaded.chat;
+    const char *tales = small && !chat
+                            ? "The small models that come with the program have read fairy "
+                              "tales alone: they continue a tale, and answer no questions."
+                            : "";
     const char *const lines[] = {
-        "Type the beginning of a text and press Enter.",
+        chat ? "Ask something and press Enter: the model answers."
+             : "Type the beginning of a text and press Enter.",
         "",
         "A small draft model will guess a whole tree of continuations. The target model checks "
         "all of them in one pass and keeps the longest path it agrees with, plus one token of "
         "its own: the text is exactly what the target alone would write, in fewer passes.",
         "",
         tales,
-        "prompt",
+        chat ? "what you say" : "prompt",
         "drafted, and accepted by the target",
         "from the target",
     };
@@ -308,26 +312,40 @@ static struct esp_search_result find(struct esp_pane_view *view, struct esp_look
     return found;
 }
 
-static void title(const struct esp_state *state, const struct esp_look *look, char *title_text,
+/* Appends a part of the title if there is room for all of it. */
+static void add(char *text, size_t size, const char *part)
+{
+    if (*part && strlen(text) + 3 + strlen(part) < size) {
+        strcat(text, "   ");
+        strcat(text, part);
+    }
+}
+
+static void title(const struct esp_state *state, const struct esp_look *look, char *text,
                   size_t size)
 {
+    const struct esp_session_values *values = &state->loaded.values;
     const int count = state->span_count, context = state->loaded.context;
-    (void)look;
-    const char *chat = state->loaded.chat, *gap = *chat ? "   " : "";
+    char part[64];
     int window, sinks;
-    esp_window_of(&state->loaded.values, context, &window, &sinks);
+    (void)look;
+    esp_window_of(values, context, &window, &sinks);
+    snprintf(text, size, "text");
+    snprintf(part, sizeof part, "%d tokens", count);
     if (count > 0 && window > 0)
-        snprintf(title_text, size, "text   %d tokens, window %d + %d%s%s", count, sinks, window,
-                 gap, chat);
+        snprintf(part, sizeof part, "%d tokens, window %d + %d", count, sinks, window);
     else if (count > 0 && context > 0) {
         const double share = 100.0 * count / context;
-        if ((size_t)snprintf(title_text, size, "text   %d tokens, %.0f %% of the context%s%s",
-                             count, share, gap, chat) >= size)
-            snprintf(title_text, size, "text   %d tokens, context %.0f %%", count, share);
-    } else if (count > 0)
-        snprintf(title_text, size, "text   %d tokens%s%s", count, gap, chat);
-    else
-        snprintf(title_text, size, "text%s%s", gap, chat);
+        snprintf(part, sizeof part, "%d tokens, %.0f %% of the context", count, share);
+        if (strlen(text) + 3 + strlen(part) >= size)
+            snprintf(part, sizeof part, "%d tokens, context %.0f %%", count, share);
+    }
+    if (count > 0)
+        add(text, size, part);
+    add(text, size, state->loaded.chat);
+    snprintf(part, sizeof part, "seed %" PRIu64, values->seed);
+    if (values->temperature > 0) /* otherwise nothing is drawn */
+        add(text, size, part);
 }
 
 const struct esp_pane_ops esp_pane_text = {

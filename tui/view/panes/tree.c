@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "viz/explain.h"
+#include "viz/say.h"
 #include "viz/tree_right.h"
 #include "viz/wrap.h"
 
@@ -190,6 +191,59 @@ static int start_of(int from, int to, int size, int whole)
     return start < 0 ? 0 : start;
 }
 
+/* The nodes up to a row; -1: all. */
+static int nodes_to(const struct esp_tree_rows *rows, int row)
+{
+    int count = 0;
+    for (int i = 0; i < rows->count && (row < 0 || i <= row); i++)
+        count += rows->row[i].kind == ESP_ROW_NODE;
+    return count;
+}
+
+/* Is nothing drawn in the last `columns` of a row? */
+static bool is_free(const struct esp_canvas *canvas, int y, int columns)
+{
+    const struct esp_rect *rect = &canvas->view.rect;
+    for (int x = rect->width - columns; x < rect->width; x++) {
+        const int at_x = rect->x + x, at_y = rect->y + y;
+        if (at_x < 0 || at_x >= canvas->width || at_y < 0 || at_y >= canvas->height ||
+            strcmp(esp_cell_text(canvas, &canvas->cells[at_y * canvas->width + at_x]), " ") !=
+                0)
+            return false;
+    }
+    return true;
+}
+
+/* At the right end of the first row: which node of how many the cursor is at, and how many rows
+ * are above; of the last row: how many are below, and whether there is more beside. Where the
+ * first row is full and the last is not, all stands there. */
+static void draw_place(struct esp_canvas *canvas, const struct shown_tree *d, int x, int y)
+{
+    const int width = canvas->view.rect.width, height = canvas->view.rect.height;
+    const int rows = d->grows_right ? d->right.height : d->rows.count;
+    const int below = rows - y - height;
+    const char *const *more = canvas->glyphs->more;
+    char first[64] = "", last[64] = "", *in = height > 1 ? last : first;
+    enum { ROOM = 12 };
+    if (d->look.cursor >= 0)
+        esp_say(first, sizeof first, " %d/%d", nodes_to(&d->rows, d->look.cursor),
+                nodes_to(&d->rows, -1));
+    if (y > 0)
+        esp_say(first, sizeof first, " %s %d", more[0], y);
+    if (height > 1 && !is_free(canvas, 0, ROOM) && is_free(canvas, height - 1, ROOM)) {
+        memcpy(last, first, sizeof last);
+        first[0] = '\0';
+    }
+    if (x > 0)
+        esp_say(in, sizeof last, " %s", more[2]);
+    if (below > 0)
+        esp_say(in, sizeof last, " %s %d", more[1], below);
+    if (d->grows_right && d->right.width > x + width)
+        esp_say(in, sizeof last, " %s", more[3]);
+    esp_draw_right(canvas, width, 0, ESP_STYLE_LABEL, first);
+    esp_draw_right(canvas, width, height - 1, ESP_STYLE_LABEL, last);
+}
+
 static void draw_tree(struct esp_canvas *canvas, struct shown_tree *d,
                       const struct esp_iteration *it)
 {
@@ -197,12 +251,14 @@ static void draw_tree(struct esp_canvas *canvas, struct shown_tree *d,
     if (!d->grows_right) {
         d->look.first = first_row(&d->rows, d->look.cursor, height);
         esp_tree_rows_draw(canvas, &d->rows, it, &d->look);
+        draw_place(canvas, d, 0, d->look.first);
         return;
     }
     const struct esp_tidy_box *box = &d->right.box[telling_row(d)];
-    esp_tree_right_draw(canvas, &d->right, &d->rows, it, &d->look,
-                        start_of(box->x, box->x + box->width, width, d->right.width),
-                        start_of(box->y, box->y + 1, height, d->right.height));
+    const int x = start_of(box->x, box->x + box->width, width, d->right.width);
+    const int y = start_of(box->y, box->y + 1, height, d->right.height);
+    esp_tree_right_draw(canvas, &d->right, &d->rows, it, &d->look, x, y);
+    draw_place(canvas, d, x, y);
 }
 
 /* Sentences at the foot of the pane, if there is room: in step mode about what just happened,
@@ -353,9 +409,8 @@ static bool request(struct esp_pane_view *view, struct esp_look *look,
     case ESP_ACTION_LAST:
     case ESP_ACTION_TOGGLE:
         if (look->iteration < 0)
-            esp_look_hold(look, state, it->index); /* the first key only shows the cursor */
-        else
-            move_cursor(look, state, it, stages, action, width, height);
+            esp_look_hold(look, state, it->index);
+        move_cursor(look, state, it, stages, action, width, height);
         return true;
     case ESP_ACTION_LEAVE_PANE:
         if (look->iteration < 0)

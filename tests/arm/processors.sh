@@ -1,0 +1,12 @@
+#!/bin/sh
+# The arithmetic and the thread pool on several processors, with their instructions: programs $ARM_EACH, on each
+# of $ARM_CPUS.
+. tests/shell.sh
+for cpu in $ARM_CPUS; do
+    for test in $ARM_EACH; do
+        $ESPALIER_TEST_RUNNER -cpu "$cpu" "$test" >"$work/log" 2>&1
+        check "$(basename "$test") on $cpu" test $? -eq 0
+        grep FAILED "$work/log"
+    done
+done
+finish

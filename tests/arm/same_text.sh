@@ -1,0 +1,70 @@
+#!/bin/sh
+# The program for ARM ($ESPALIER, in an emulator) writes what that for this machine ($NATIVE) writes: the same tokens,
+# trees and probabilities to the last bit, for every kind of weights, and the same files.
+. tests/shell.sh
+
+# The tile unit of some processors adds the products of BF16 weights in an order of its own.
+native_isa=
+! "$NATIVE" list backends | grep -q AMX || native_isa=vnni
+
+# run HOW PROGRAM ARGUMENT...: with nothing learned before; prints what does not depend on the time.
+run() {
+    how=$1
+    shift
+    rm -rf "$work/state"
+    isa=
+    [ $how = arm ] || isa=$native_isa
+    ESPALIER_ISA=$isa XDG_STATE_HOME=$work/state "$@" 2>&1 |
+        sed -e '/"seconds":/,/}/d' -e '/"tokens_per_second"\|"peak_bytes"/d' >"$work/$how"
+}
+
+# same WHAT ARGUMENT...: both programs say the same, at a given seed, which keeps them from what they learned.
+same() {
+    what=$1
+    shift
+    run native "$NATIVE" "$@"
+    run arm "$ESPALIER" "$@"
+    check "$what is something" grep -q "${want-"generated_tokens\":	$tokens,"}" "$work/native"
+    check "$what is the same" cmp -s "$work/native" "$work/arm"
+    cmp -s "$work/native" "$work/arm" || diff "$work/native" "$work/arm" | head -n 10
+}
+
+types='bf16 f32 q8_0 q4_k'
+
+tokens=16
+for type in $types; do
+    for model in target draft; do
+        for how in native arm; do
+            program=$NATIVE
+            [ $how = native ] || program=$ESPALIER
+            "$program" quantize engine/models/fairytale-$model "$work/$how-$model.gguf" --type $type --force \
+                >"$work/log" 2>&1 || cat "$work/log"
+        done
+        check "the file of the $model in $type" cmp "$work/native-$model.gguf" "$work/arm-$model.gguf"
+    done
+    pair="--target $work/native-target.gguf --draft $work/native-draft.gguf"
+    gen="generate $pair -p Once_upon_a_time -n $tokens --seed 7 --json"
+    same "greedy text of $type" $gen --drafter dynatree
+    same "sampled text of $type" $gen --drafter iid:K=2,L=4 --verifier traversal --temp 0.6
+    same "$type with --exact" $gen --drafter fixed:D=4,B=2 --exact
+done
+
+# Drafters that do not ask the clock, and rules of all kinds.
+gen="generate -p The_king -n $tokens --seed 3 --json $pair"
+for drafter in ar linear:K=4 suffix sequoia salf; do
+    same "$drafter" $gen --drafter $drafter
+done
+same "dyspec with swor" $gen --drafter dyspec --verifier swor --temp 0.6
+same "dynatree with nss" $gen --drafter dynatree --verifier nss --temp 0.6 --top-p 0.9
+same "delayed with specinfer" $gen --drafter delayed --verifier specinfer --temp 1
+# Those that ask the clock draw other trees, and write the same greedy text.
+for drafter in goodput nde; do
+    run native "$NATIVE" generate -p The_king -n $tokens $pair --drafter $drafter
+    run arm "$ESPALIER" generate -p The_king -n $tokens $pair --drafter $drafter
+    check "$drafter writes something" test -s "$work/native"
+    check "$drafter writes the same" cmp -s "$work/native" "$work/arm"
+done
+want=perplexity
+printf 'Once upon a time there was a king who had a daughter.\n' >"$work/text"
+same "the perplexity of a text" inspect "$work/native-target.gguf" --perplexity "$work/text"
+finish

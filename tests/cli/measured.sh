@@ -1,0 +1,39 @@
+#!/bin/sh
+# engine/MEASURED.md: its tables are the committed ones, two of their cells come out again, and what it says of the papers
+# names the command that shows it.
+. tests/shell.sh
+page=engine/MEASURED.md results=sessions/suites/results
+suites=$(sed -n 's/^<!-- suite \(.*\) -->$/\1/p' "$page")
+check "tables are marked" test "$(echo "$suites" | wc -l)" -ge 1
+check "every mark has its end" test "$(echo "$suites" | wc -l)" = "$(grep -cx '<!-- end -->' "$page")"
+check "every committed table is shown" test "$(ls $results | sed 's/[.]json$//' | sort)" = "$(echo "$suites" | sort)"
+for suite in $suites; do
+    sed -n "/^<!-- suite $suite -->\$/,/^<!-- end -->\$/p" "$page" | tr '|' '\n' | tr -d ' ' >"$work/shown"
+    # Numbers of the file's rows, as the page has them.
+    sed -n 's/.*"tokens_per_iteration":[^0-9]*\([0-9.]*\).*/\1/p' "$results/$suite.json" | while read -r number; do
+        grep -qx "$(printf %.2f "$number")" "$work/shown" || echo "$number"
+    done >"$work/missing"
+    check "$suite is shown as it is committed" test -s "$work/shown" -a ! -s "$work/missing"
+    check "$suite names its models" grep -q '"hash":	"[0-9a-f]' "$results/$suite.json"
+done
+# The summary: every line names a command, and one that there is.
+sed -n '/^## What of the papers is confirmed here/,/^Never measured/p' "$page" | grep '^|' | sed 1,2d >"$work/claims"
+check "there are claims" test "$(wc -l <"$work/claims")" -ge 20
+while read -r line; do
+    claim=$(echo "$line" | cut -d'|' -f2)
+    echo "$line" | tr '`' '\n' | grep '^espalier [a-z]\|^make [a-z]' >"$work/commands"
+    check "a command shows:$claim" test -s "$work/commands"
+    while read -r program command option suite_name rest; do
+        case "$program $command $option" in
+        "espalier bench --suite") check "$suite_name is a suite" test -f "sessions/suites/$suite_name.suite" ;;
+        espalier*) check "espalier $command is a command" sh -c "$ESPALIER $command --help </dev/null >/dev/null" ;;
+        *) check "make $command is a target" grep -q "^$command:" Makefile ;;
+        esac
+    done <"$work/commands"
+done <"$work/claims"
+
+$ESPALIER bench --suite dynatree-ablation --threads 1 --check "with dynamic breadth and depth" "with history, by price" >"$work/said"
+check "two cells come out again" test $? -eq 0
+grep -v ' 0 differ' "$work/said"
+check "with and without the learned temperature" grep -q '^16 counts compared' "$work/said"
+finish

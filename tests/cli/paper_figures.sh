@@ -1,0 +1,114 @@
+#!/bin/sh
+# `espalier export --figure`: figures for papers in every format; a plain LaTeX document takes them, whatever
+# stands in the tokens.
+. tests/shell.sh
+adapting=sessions/samples/dynatree-adapting.esp.jsonl
+xpath() { xmllint --xpath "$2" "$1" 2>/dev/null; }
+
+# What a text can do to TeX, to XML, to a terminal and to a font.
+cat >"$work/hostile.sed" <<'END'
+s/"text":" a"/"text":"\\\\a{%#_}~^\&$\\"'`<>|--"/g
+s/"text":","/"text":"\\u202e\\u0007\\u001b[31m"/g
+s/"text":" had"/"text":" 中文 é ł\\ud83d\\ude00 e\\u0301"/g
+s/"text":" was"/"text":"\\\\input{\/etc\/passwd}\\\\end{document}"/g
+s/"text":" king"/"text":"  a  b "/g
+s/"text":" who"/"text":"<\/text>]]>\&amp;?`!`"/g
+END
+sed -f "$work/hostile.sed" tests/cli/three.esp.jsonl >"$work/hostile.esp.jsonl"
+check "the hostile recording is one" sh -c "$ESPALIER stats '$work/hostile.esp.jsonl' >/dev/null"
+
+for figure in mask timeline iteration tree; do
+    for format in svg tikz; do
+        $ESPALIER export $adapting --iteration 3 --figure $figure -o "$work/$figure.$format"
+        check "$figure as $format" test $? -eq 0
+        $ESPALIER export "$work/hostile.esp.jsonl" --iteration 1 --figure $figure --caption none \
+            -o "$work/hostile-$figure.$format"
+        check "$figure of hostile tokens as $format" test $? -eq 0
+    done
+    check "$figure is well-formed" xmllint --noout "$work/$figure.svg" "$work/hostile-$figure.svg"
+    check "its TikZ is plain text" [ -z "$(LC_ALL=C tr -d '\n\040-\176' <"$work/hostile-$figure.tikz")" ]
+    check "dark differs" sh -c "! $ESPALIER export $adapting --iteration 3 --figure $figure --theme dark |
+        cmp -s - '$work/$figure.svg'"
+done
+check "the mask counts its blocks" grep -q '>block of 32 x 32 that is not empty: 1 of 1<' "$work/mask.svg"
+check "and names the order" grep -q '>16 rows in bfs order<' "$work/mask.svg"
+check "the text before it has as many tokens" grep -q '>17 tokens<' "$work/mask.svg"
+sed 's/{"t":0.01\(.*"index":0,\)/{"t":0.0111,"type":"setting","key":"order","value":"hpd"}\n&/' \
+    tests/cli/three.esp.jsonl >"$work/order.esp.jsonl"
+check "an order that was set holds" sh -c "$ESPALIER export '$work/order.esp.jsonl' --iteration 0 --figure mask |
+    grep -q 'in hpd order'"
+check "what was accepted is underlined" test \
+    "$(xpath "$work/iteration.svg" "count(//*[local-name()='path'][@stroke-width=1.8])")" = 2
+check "the passes of the draft are told apart" sh -c "grep -q '>draft, 3 passes<' '$work/timeline.svg'"
+check "plain decoding stands below" grep -q '>plain decoding<' "$work/timeline.svg"
+$ESPALIER export $adapting --iteration 3-4 --figure mask -o "$work/m.tex"
+check "several figures get numbers" test -s "$work/m-0003.tex" -a -s "$work/m-0004.tex"
+$ESPALIER export $adapting --iteration 3 -o "$work/default.tikz"
+check "a tree for LaTeX is the figure of it" cmp -s "$work/default.tikz" "$work/tree.tikz"
+$ESPALIER export $adapting --chart thresholds -o "$work/chart.tikz"
+check "charts are for LaTeX, too" grep -q 'begin{tikzpicture}' "$work/chart.tikz"
+
+check "a figure that there is not" fails 1 "mask, timeline, iteration or tree" \
+    $ESPALIER export $adapting --iteration 3 --figure ring
+check "a format that figures have not" fails 1 "svg, png, pdf or tikz" \
+    $ESPALIER export $adapting --iteration 3 --figure mask --format txt
+check "a figure is no chart" fails 1 "exclude each other" \
+    $ESPALIER export $adapting --iteration 3 --figure mask --chart stages
+check "it has its own shape" fails 1 "as large as" \
+    $ESPALIER export $adapting --iteration 3 --figure mask --aspect 16:9
+
+# A document that loads tikz and nothing else.
+if command -v pdflatex >/dev/null && kpsewhich tikz.sty >/dev/null; then
+    {
+        printf '%s\n' '\documentclass{article}\usepackage{tikz}\begin{document}'
+        for figure in mask timeline iteration tree; do
+            printf '\\input{%s.tikz}\\clearpage\n' "$figure" "hostile-$figure"
+        done
+        printf '%s\n' '\input{chart.tikz}\typeout{espalier: all of them}\end{document}'
+    } >"$work/all.tex"
+    (cd "$work" && pdflatex -interaction=nonstopmode -halt-on-error all.tex >/dev/null 2>&1)
+    check "pdflatex takes all figures" grep -q '^espalier: all of them' "$work/all.log"
+    check "and has every character" sh -c "! grep -a 'Missing character' '$work/all.log'"
+    # Glyphs of TS1 would be bitmaps where only the basic fonts are installed.
+    check "of the basic fonts" sh -c "! grep -a 'tc[a-z]*[0-9]*\(\.600pk\|>\)' '$work/all.log'"
+else
+    echo "  no pdflatex with tikz: TikZ is not compiled"
+fi
+
+if ! [ -x "$BUILD/espalier-dot" ]; then
+    echo "  $BUILD/espalier-dot is not there: PNG and PDF are not tested"
+    finish
+fi
+# The number behind startxref is where the cross references are: a table or an object.
+whole_pdf() {
+    head -c 5 "$1" | grep -q '%PDF-' && tail -c 7 "$1" | grep -q '%%EOF' &&
+        tail -c "+$(($(tail -n 3 "$1" | grep -a -o '^[0-9]*$' | head -n 1) + 1))" "$1" |
+        head -n 1 | grep -a -q '^xref\|^[0-9]* 0 obj'
+}
+size_of() { # of a PDF, in points
+    grep -a -o 'MediaBox \[ *0 0 [0-9.]* [0-9.]*' "$1" | head -n 1 | awk '{ printf "%.0f %.0f", $(NF - 1), $NF }'
+}
+for figure in mask timeline iteration tree; do
+    for from in "$adapting --iteration 3" "$work/hostile.esp.jsonl --iteration 1"; do
+        $ESPALIER export $from --figure $figure --force -o "$work/$figure.png"
+        check "$figure as PNG" [ "$(head -c 8 "$work/$figure.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
+        $ESPALIER export $from --figure $figure --force -o "$work/$figure.pdf"
+        check "$figure as PDF" whole_pdf "$work/$figure.pdf"
+    done
+    $ESPALIER export $adapting --iteration 3 --figure $figure --force -o "$work/$figure.pdf"
+    check "has the size of the SVG" [ "$(size_of "$work/$figure.pdf")" = \
+        "$(sed -n 's/.* width="\([0-9]*\)pt" height="\([0-9]*\)pt".*/\1 \2/p' "$work/$figure.svg")" ]
+done
+if command -v pdftotext >/dev/null; then
+    pdftotext "$work/mask.pdf" "$work/mask.txt"
+    check "the text of a PDF is text" grep -q 'Tree attention mask of iteration 3' "$work/mask.txt"
+fi
+$ESPALIER export $adapting --iteration 3 -o "$work/picture.pdf"
+check "the picture of a tree is a PDF, too" whole_pdf "$work/picture.pdf"
+$ESPALIER export $adapting --chart stages -o "$work/stages.png"
+check "a chart is a PNG" [ "$(head -c 8 "$work/stages.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
+check "what is no SVG is refused" fails 1 "cannot read the SVG" sh -c "echo '<svg' |
+    '$BUILD/espalier-dot' --convert 100x100 --format png"
+check "a size must be one" fails 1 "as 400x300" "$BUILD/espalier-dot" --convert 100 --format png
+check "a format, too" fails 1 "png or pdf" "$BUILD/espalier-dot" --convert 100x100
+finish

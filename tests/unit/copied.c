@@ -1,0 +1,236 @@
+/* Tokens that were copied from the text: where they were copied from is told right, no pane
+ * shows a draft's probability for one, and tokens that a draft did give a probability are not
+ * called copied. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/check.h"
+#include "tests/drafting.h"
+#include "sessions/event_json.h"
+#include "viz/acceptance.h"
+#include "viz/explain.h"
+
+enum { TEXT = 4096 };
+
+static const char *token_text(void *user, int32_t token, size_t *length)
+{
+    static char text[16];
+    (void)user;
+    *length = (size_t)snprintf(text, sizeof text, "t%d", token);
+    return text;
+}
+
+static const struct esp_tokens tokens = {token_text, NULL};
+static int copied, drafted, cut, iterations;
+
+static double draft_cost(int rows)
+{
+    return 0.6 + 0.01 * rows;
+}
+
+static double verify_cost(int rows)
+{
+    return 1 + 0.01 * (rows - 1);
+}
+
+/* The text of the tree pane, one node in a row. */
+static void dump_rows(const struct esp_iteration *it, char text[TEXT])
+{
+    struct esp_tree_rows rows;
+    struct esp_canvas canvas;
+    const struct esp_tree_choice choice = {.stages = ESP_STAGES};
+    const struct esp_tree_look look = {.tokens = tokens, .stages = ESP_STAGES, .cursor = -1};
+    FILE *file = fmemopen(text, TEXT, "w");
+    CHECK(file && esp_canvas_open(&canvas, 120, 3) == 0);
+    CHECK(esp_tree_rows_build(&rows, it, &choice) == 0);
+    esp_tree_rows_draw(&canvas, &rows, it, &look);
+    esp_canvas_dump(&canvas, file, false);
+    esp_tree_rows_free(&rows);
+    esp_canvas_close(&canvas);
+    fclose(file);
+}
+
+/* A tree of the root and one of the nodes alone: its row. */
+static void check_row(const struct esp_iteration *it, int node)
+{
+    struct esp_node nodes[2] = {it->tree.nodes[0], it->tree.nodes[node]};
+    struct esp_iteration one = *it;
+    char text[TEXT], q[8];
+    nodes[1].parent = 0;
+    nodes[1].depth = 1;
+    nodes[1].verdict = ESP_ACCEPTED;
+    one.tree.nodes = nodes;
+    one.tree.count = 2;
+    one.path = &(int32_t){1};
+    one.path_length = 1;
+    dump_rows(&one, text);
+    const bool said = strstr(text, "copied") != NULL;
+    snprintf(q, sizeof q, "%.2f", (double)nodes[1].q);
+    CHECK(said == (nodes[1].copied > 0), "%s", text);
+    CHECK(!said || (!strstr(text, "1.0") && !strstr(text, q + 1)), "%s", text);
+}
+
+static void check_copied(const struct drafting *d, const struct esp_iteration *it, int node)
+{
+    const struct esp_node *n = &it->tree.nodes[node];
+    const int place = it->position - 1 + n->depth, from = place - n->copied;
+    char text[400], back[64];
+    CHECK(from >= 0 && from < it->position, "%s: %d back of %d", it->drafter, n->copied, place);
+    CHECK(d->session->text[from] == n->token, "%s: token %d at %d, not %d", it->drafter,
+          d->session->text[from], from, n->token);
+    esp_explain_node(text, sizeof text, it, ESP_STAGES, node, &tokens);
+    snprintf(back, sizeof back, "copied from the text, %d token%s back", n->copied,
+             n->copied == 1 ? "" : "s");
+    CHECK(strstr(text, back) && !strstr(text, "(P)"), "%s", text);
+    CHECK(isnan(esp_draft_probability(it, node)) && isnan(esp_path_probability(it, node)));
+    copied++;
+    cut += n->verdict == ESP_CUT;
+}
+
+/* What the draft model itself says; hybrid's draft is not tempered. */
+static void check_drafted(const struct drafting *d, const struct esp_iteration *it, int node)
+{
+    const struct esp_node *n = &it->tree.nodes[node];
+    double q[64];
+    char text[400];
+    drafting_q(d, n->parent, q);
+    CHECK(fabs(q[n->token] - (double)n->q) < 1e-5, "%s: %g, not %g", it->drafter, (double)n->q,
+          q[n->token]);
+    CHECK(esp_draft_probability(it, node) == (double)n->q);
+    esp_explain_node(text, sizeof text, it, ESP_STAGES, node, &tokens);
+    CHECK(!strstr(text, "copied"), "%s", text);
+    drafted++;
+}
+
+/* A recording keeps it. */
+static void check_recorded(const struct esp_iteration *it)
+{
+    const struct esp_event event = {.type = ESP_EVENT_ITERATION, .iteration = it};
+    struct esp_line line = {.length = 0};
+    struct esp_recorded_event read = {.node_capacity = 0};
+    struct esp_texts texts = {.count = 0};
+    char err[256] = "";
+    CHECK(esp_event_to_json(&line, &event, NULL, &tokens) == 0);
+    CHECK(esp_event_from_json(&read, &texts, line.text, line.length - 1, 0, err, sizeof err) ==
+              1,
+          "%s", err);
+    for (int i = 0; i < it->tree.count; i++)
+        CHECK(read.iteration.tree.nodes[i].copied == it->tree.nodes[i].copied);
+    esp_recorded_event_free(&read);
+    esp_texts_free(&texts);
+    esp_line_free(&line);
+}
+
+/* The table by draft probability counts drafted nodes alone. */
+static void check_table(const struct esp_iteration *it)
+{
+    struct esp_acceptance a = {.iterations = 0};
+    int64_t counted = 0;
+    int nodes = 0;
+    esp_acceptance_add(&a, it);
+    for (int i = 0; i < ESP_ACCEPT_BINS; i++)
+        counted += a.share[i].nodes;
+    for (int i = 1; i < it->tree.count; i++)
+        nodes += it->tree.nodes[i].verdict != ESP_CUT && it->tree.nodes[i].copied == 0;
+    CHECK(counted == nodes, "%d nodes, not %d", (int)counted, nodes);
+}
+
+static void check_stage(const struct esp_iteration *it)
+{
+    char text[700];
+    int all = 0;
+    for (int i = 1; i < it->tree.count; i++)
+        all += it->tree.nodes[i].copied > 0;
+    esp_explain_stop(text, sizeof text, it, ESP_EVENT_STAGE, ESP_STAGE_DRAFT + 1, &tokens);
+    const bool whole = all > 0 && all == it->tree.count - 1;
+    CHECK((strstr(text, "The tree is copied") != NULL) == whole, "%s", text);
+    CHECK((strstr(text, " of them ") != NULL) == (all > 0 && !whole), "%s", text);
+    CHECK(!whole || !strstr(text, "pass"), "%s", text);
+}
+
+static void check_tree(void *user, const struct esp_event *event)
+{
+    const struct esp_iteration *it = event->iteration;
+    if (event->type != ESP_EVENT_STAGE || event->stage != ESP_STAGE_SELECT)
+        return;
+    for (int i = 1; i < it->tree.count; i++) {
+        if (it->tree.nodes[i].copied > 0)
+            check_copied(user, it, i);
+        else
+            check_drafted(user, it, i);
+        check_row(it, i);
+    }
+    check_recorded(it);
+    check_table(it);
+    check_stage(it);
+    iterations++;
+}
+
+static void run(const char *drafter, double temperature)
+{
+    struct drafting d;
+    copied = drafted = cut = iterations = 0;
+    for (unsigned seed = 1; seed <= 3; seed++) {
+        drafting_open(&d, &(struct drafting_setup){.drafter = drafter,
+                                                   .vocabulary = 6,
+                                                   .toy_seed = seed,
+                                                   .sharpness = 6,
+                                                   .temperature = temperature,
+                                                   .observer = check_tree});
+        d.session->costs.planted_draft = draft_cost;
+        d.session->costs.planted_verify = verify_cost;
+        while (drafting_step(&d))
+            continue;
+        drafting_close(&d);
+    }
+    CHECK(iterations > 30, "%s: %d iterations", drafter, iterations);
+}
+
+TEST(suffix_copies_every_token)
+{
+    run("suffix", 0);
+    CHECK(copied > 100 && drafted == 0, "%d, %d", copied, drafted);
+}
+
+TEST(ngram_copies_every_token)
+{
+    run("ngram:N=6", 0.8);
+    CHECK(copied > 100 && cut > 0 && drafted == 0, "%d, %d, %d", copied, cut, drafted);
+}
+
+TEST(hybrid_copies_some)
+{
+    run("hybrid", 0);
+    CHECK(copied > 50 && drafted > 50, "%d, %d", copied, drafted);
+}
+
+TEST(goodput_copies_whole_trees)
+{
+    run("goodput", 0);
+    CHECK(copied > 50 && drafted > 50, "%d, %d", copied, drafted);
+}
+
+TEST(salf_copies_nothing)
+{
+    run("salf", 0);
+    CHECK(copied == 0 && drafted > 50, "%d, %d", copied, drafted);
+}
+
+/* In a recording of an earlier program the root alone says so. */
+TEST(an_old_recording_tells_by_its_root)
+{
+    struct esp_node nodes[2] = {{.parent = -1, .reason = ESP_REASON_RETRIEVED},
+                                {.depth = 1, .q = 1, .verdict = ESP_ACCEPTED, .p = 0.7f}};
+    struct esp_iteration it = {.tree = {.nodes = nodes, .count = 2},
+                               .path = &(int32_t){1},
+                               .path_length = 1,
+                               .verifier = "greedy"};
+    char text[TEXT];
+    esp_explain_node(text, sizeof text, &it, ESP_STAGES, 1, &tokens);
+    CHECK(strcmp(text, "accepted: it is the target's first choice; copied from the text") == 0,
+          "%s", text);
+    dump_rows(&it, text);
+    CHECK(strstr(text, "copied") && !strstr(text, "1.0"), "%s", text);
+}

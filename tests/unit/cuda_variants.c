@@ -1,0 +1,263 @@
+/* cuda_variants.c - every variant of the CUDA backend's products, on emulated GPUs of several
+ * sizes.
+ *
+ * Which variant computes a product follows from the rows of the pass, from the outputs of the
+ * matrix, from the number of multiprocessors and from the shared memory of a block. So the
+ * emulator has 4, 46 or 132 multiprocessors here (an H100 has 132), and 99, 163 or 227 KB of
+ * shared memory (compute capability 8.6, 8.0, 9.0). The number of columns decides nothing: the
+ * products of 8B models, 28672 outputs of gate and up and 14336 columns of down, are taken with
+ * 64 numbers on the other side.
+ *
+ * In exact mode every row of a pass has the bits of plain decoding, whatever the GPU. In both
+ * modes the logits are the CPU's, as far as 16-bit activations allow. On a real GPU there is
+ * one device to test.
+ */
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/backends.h"
+#include "tests/each_backend.h"
+#include "tests/emu/emu_control.h"
+#include "tests/random_model.h"
+
+enum { BATCH = 64, VOCABULARY = 300 };
+
+/* Rows of passes that take products of each width: 8, 16, 32, 64. */
+static const int row_counts[] = {7, 12, 20, 32, 40, 63};
+enum { ROW_COUNTS = sizeof row_counts / sizeof *row_counts };
+
+/* A cache for as many rows has no graph of 64 rows, in which all passes of 17 to 64 rows would
+ * take the widest products; a cache for BATCH rows has one. */
+enum { UNCAPTURED = 63 };
+
+/* Under sanitizers a smaller GPU does for the same variants. */
+#ifdef __SANITIZE_ADDRESS__
+enum { FFN = 1472, LARGE_GPU = 46 };
+#else
+enum { FFN = 14336, LARGE_GPU = 132 };
+#endif
+
+/* With 4 multiprocessors all products of the first and third model have outputs enough for the
+ * highest variants; with 132 gate and up of the second one do. */
+static const struct random_shape dense = {
+    "bf16", 2, 256, 4, 2, 64, 160, VOCABULARY, 64, ESP_BF16, false, false, false, true, false};
+static const struct random_shape wide = {"8B, cut", 1,     64,         2,    1,
+                                         32,        FFN,   VOCABULARY, 32,   ESP_BF16,
+                                         false,     false, false,      true, false};
+static const struct random_shape blocks = {
+    "mixed blocks", 2,     256,   4,     4,    64,   256, VOCABULARY, 64,
+    ESP_Q8_0,       false, false, false, true, false};
+
+static struct controls {
+    void (*set_multiprocessors)(int);
+    void (*set_shared)(int);
+    size_t (*shared_peak)(void);
+} emulator;
+
+/* False on a real GPU. */
+static bool find_emulator(void)
+{
+    if (cuda_is_real())
+        return false;
+    void *plugin = dlopen(getenv("ESPALIER_CUDA_PLUGIN"), RTLD_NOW);
+    CHECK(plugin, "%s", dlerror());
+    *(void **)&emulator.set_multiprocessors = dlsym(plugin, "emu_set_multiprocessors");
+    *(void **)&emulator.set_shared = dlsym(plugin, "emu_set_shared");
+    *(void **)&emulator.shared_peak = dlsym(plugin, "emu_shared_peak");
+    CHECK(emulator.set_multiprocessors && emulator.set_shared && emulator.shared_peak,
+          "no emulator");
+    return true;
+}
+
+static void set_device(int multiprocessors, int shared)
+{
+    if (!find_emulator())
+        return;
+    emulator.set_multiprocessors(multiprocessors);
+    emulator.set_shared(shared);
+}
+
+/* ------------------------------------------------------------------ passes */
+
+struct runner {
+    struct esp_backend *backend;
+    struct esp_weights *weights;
+    struct esp_cache *cache;
+    struct esp_rows *logits;
+};
+
+static void open_runner(struct runner *r, struct esp_backend *backend, bool exact,
+                        const struct random_model *model, int batch)
+{
+    const struct esp_backend_ops *ops = backend->ops;
+    char err[200] = "";
+    r->backend = backend;
+    if (ops->set_exact)
+        ops->set_exact(backend, exact);
+    CHECK(ops->weights_open(&r->weights, backend, &model->desc, NULL, NULL, err, sizeof err) ==
+                  0 &&
+              ops->cache_open(&r->cache, r->weights, BATCH, batch, err, sizeof err) == 0 &&
+              ops->rows_open(&r->logits, backend, BATCH, VOCABULARY, err, sizeof err) == 0,
+          "%s", err);
+}
+
+static void close_runner(struct runner *r)
+{
+    const struct esp_backend_ops *ops = r->backend->ops;
+    ops->rows_close(r->logits);
+    ops->cache_close(r->cache);
+    ops->weights_close(r->weights);
+    ops->close(r->backend);
+}
+
+/* Logits (rows, VOCABULARY) of `rows` tokens from `first` on, each of which sees those before.
+ */
+static void run(struct runner *r, int first, int rows, float *logits)
+{
+    const struct esp_backend_ops *ops = r->backend->ops;
+    int32_t tokens[BATCH], positions[BATCH];
+    for (int i = 0; i < rows; i++) {
+        tokens[i] = (first + i) * 37 % VOCABULARY;
+        positions[i] = first + i;
+    }
+    const struct esp_batch batch = {.rows = rows,
+                                    .tokens = tokens,
+                                    .positions = positions,
+                                    .first = first,
+                                    .prefix = first,
+                                    .logits = r->logits};
+    const int status = ops->forward(r->cache, &batch);
+    CHECK(status == 0, "%d rows: %d, %s", rows, status,
+          ops->failure ? ops->failure(r->backend) : "");
+    for (int i = 0; i < rows; i++)
+        CHECK(ops->read_row(r->logits, i, logits + i * VOCABULARY) == 0);
+}
+
+/* The root of the mean square of the difference of two rows, relative to the first. */
+static double difference(const float *want, const float *is)
+{
+    double error = 0, norm = 0;
+    for (int i = 0; i < VOCABULARY; i++) {
+        error += ((double)is[i] - want[i]) * ((double)is[i] - want[i]);
+        norm += (double)want[i] * want[i];
+    }
+    return sqrt(error / norm);
+}
+
+/* ------------------------------------------------------------------ what they are held to */
+
+struct yardstick {
+    float plain[BATCH * VOCABULARY]; /* one row at a time, in exact mode */
+    float cpu[BATCH * VOCABULARY];
+};
+
+static void measure(struct yardstick *y, const struct random_model *model)
+{
+    struct runner r;
+    struct esp_backend *cpu;
+    set_device(4, 227);
+    open_runner(&r, open_cuda(), true, model, BATCH);
+    for (int i = 0; i < BATCH; i++)
+        run(&r, i, 1, y->plain + i * VOCABULARY);
+    close_runner(&r);
+    CHECK(esp_backend_cpu.open(&cpu, 1, NULL, 0) == 0);
+    open_runner(&r, cpu, false, model, BATCH);
+    run(&r, 0, BATCH, y->cpu);
+    close_runner(&r);
+}
+
+/* Passes of all sizes. peak[i]: the most shared memory that a block of pass i had, 0 on a real
+ * GPU. */
+static void check_device(const struct yardstick *y, const struct random_model *model,
+                         bool exact, int batch, int multiprocessors, int shared,
+                         size_t peak[ROW_COUNTS])
+{
+    static float logits[BATCH * VOCABULARY];
+    struct runner r;
+    set_device(multiprocessors, shared);
+    open_runner(&r, open_cuda(), exact, model, batch);
+    for (int i = 0; i < ROW_COUNTS; i++) {
+        const int rows = row_counts[i];
+        if (emulator.shared_peak)
+            emulator.shared_peak();
+        run(&r, 0, rows, logits);
+        peak[i] = emulator.shared_peak ? emulator.shared_peak() : 0;
+        for (int row = 0; row < rows; row++) {
+            const float *is = logits + row * VOCABULARY;
+            const float *want = y->plain + row * VOCABULARY;
+            const double off = difference(y->cpu + row * VOCABULARY, is);
+            CHECK(!exact || memcmp(is, want, VOCABULARY * sizeof *is) == 0,
+                  "%s on %d multiprocessors with %d KB: row %d of %d is not that of plain "
+                  "decoding, but off by %g",
+                  model->shape.name, multiprocessors, shared, row, rows, difference(want, is));
+            CHECK(off < 4e-2, "%s on %d multiprocessors with %d KB: row %d of %d is off by %g",
+                  model->shape.name, multiprocessors, shared, row, rows, off);
+        }
+        CHECK(peak[i] <= (size_t)shared << 10);
+    }
+    close_runner(&r);
+}
+
+static const int kilobytes[] = {99, 163, 227};
+enum { LIMITS = sizeof kilobytes / sizeof *kilobytes };
+
+TEST(products_of_16_bit_weights_are_the_same_on_every_gpu)
+{
+    static struct yardstick y;
+    static struct random_model model;
+    size_t peak[LIMITS][ROW_COUNTS], few[ROW_COUNTS], captured[ROW_COUNTS];
+    random_model_make(&model, &dense, 1);
+    measure(&y, &model);
+    for (int i = 0; i < LIMITS; i++)
+        check_device(&y, &model, true, UNCAPTURED, 4, kilobytes[i], peak[i]);
+    check_device(&y, &model, true, BATCH, 4, 227, captured);
+    check_device(&y, &model, false, UNCAPTURED, 46, 99, few);
+    check_device(&y, &model, true, UNCAPTURED, 132, 227, few);
+    random_model_free(&model);
+    if (!find_emulator())
+        return;
+    for (int i = 0; i < ROW_COUNTS; i++)
+        CHECK(row_counts[i] > 32 ? peak[2][i] > 163 << 10 && peak[0][i] <= 99 << 10
+                                 : peak[2][i] == peak[0][i],
+              "%d rows: %zu bytes of %d KB, %zu of %d KB", row_counts[i], peak[2][i],
+              kilobytes[2], peak[0][i], kilobytes[0]);
+    CHECK(peak[2][2] > few[2], "20 rows: %zu bytes for many outputs, %zu for few", peak[2][2],
+          few[2]);
+    CHECK(captured[2] == peak[2][ROW_COUNTS - 1], "20 rows in a graph: %zu bytes", captured[2]);
+}
+
+TEST(products_of_an_8b_model_are_the_same_on_every_gpu)
+{
+    static struct yardstick y;
+    static struct random_model model;
+    size_t large[ROW_COUNTS], small[ROW_COUNTS];
+    random_model_make(&model, &wide, 2);
+    measure(&y, &model);
+    check_device(&y, &model, true, UNCAPTURED, LARGE_GPU, 227, large);
+    check_device(&y, &model, true, UNCAPTURED, LARGE_GPU, 163, small);
+    if (!check_quick())
+        check_device(&y, &model, true, UNCAPTURED, 46, 99, small);
+    random_model_free(&model);
+    CHECK(!find_emulator() || (large[ROW_COUNTS - 1] > 163 << 10 && small[ROW_COUNTS - 1] > 0),
+          "64 rows: %zu bytes", large[ROW_COUNTS - 1]);
+}
+
+TEST(products_of_quantised_weights_are_the_same_on_every_gpu)
+{
+    static struct yardstick y;
+    static struct random_model model;
+    size_t peak[LIMITS][ROW_COUNTS], few[ROW_COUNTS];
+    random_model_make(&model, &blocks, 3);
+    measure(&y, &model);
+    for (int i = 0; i < LIMITS; i++)
+        check_device(&y, &model, true, UNCAPTURED, 4, kilobytes[i], peak[i]);
+    if (!check_quick())
+        check_device(&y, &model, true, UNCAPTURED, 132, 227, few);
+    random_model_free(&model);
+    for (int i = 1; find_emulator() && i < LIMITS; i++)
+        CHECK(peak[i][ROW_COUNTS - 1] > (size_t)kilobytes[i - 1] << 10,
+              "64 rows: %zu bytes of %d KB", peak[i][ROW_COUNTS - 1], kilobytes[i]);
+}

@@ -1,0 +1,122 @@
+/* figure_timeline.c - the stages of one iteration along the time; see figure.h. */
+#include "viz/figure_parts.h"
+
+#include <math.h>
+
+#include "kernels/status.h"
+#include "viz/chart.h"
+
+enum { LANE = 20, BAR = 12, NAMES = 86, TIME = 330, NUMBERS = 96 };
+
+static double sane(double seconds)
+{
+    return isfinite(seconds) && seconds > 0 ? seconds : 0;
+}
+
+struct line {
+    const struct esp_figure *f;
+    struct esp_drawing *d;
+    double x, y, scale; /* points per second */
+};
+
+/* A bar that can be seen however short it is, and its time beside it. */
+static void draw_bar(const struct line *l, const char *name, double from, double seconds,
+                     const char *colour)
+{
+    const struct esp_colours *colours = l->f->colours;
+    const double x = l->x + from * l->scale, wide = fmax(seconds * l->scale, 0.8);
+    char text[48], number[16];
+    esp_drawing_text(l->d, l->x - 8, l->y + BAR - 3, FIGURE_LINE, ESP_ANCHOR_END, 0,
+                     colours->text, name);
+    esp_drawing_rect(l->d, &(struct esp_pen){.fill = colour}, x, l->y, wide, BAR, 0);
+    snprintf(text, sizeof text, "%s ms", esp_number(number, 1e3 * seconds, 3));
+    esp_drawing_text(l->d, l->x + TIME + 8, l->y + BAR - 3, FIGURE_LINE, ESP_ANCHOR_START, 0,
+                     colours->text, text);
+}
+
+/* Where a bar is divided: at the ends of draft passes, or of plain steps. */
+static void divide(const struct line *l, double seconds)
+{
+    const struct esp_pen gap = {.stroke = l->f->colours->background, .width = 1};
+    const double x = l->x + seconds * l->scale;
+    esp_drawing_line(l->d, &gap, x, l->y, x, l->y + BAR);
+}
+
+static void draw_stages(struct line *l)
+{
+    const struct esp_figure *f = l->f;
+    const struct esp_iteration *it = f->iteration;
+    char name[48];
+    double reached = 0;
+    for (int s = 0; s < ESP_STAGES; s++) {
+        const double seconds = sane(it->seconds[s]);
+        snprintf(name, sizeof name, "%s", esp_stage_name(s));
+        if (s == ESP_STAGE_DRAFT && it->draft_passes > 1)
+            snprintf(name, sizeof name, "draft, %d passes", it->draft_passes);
+        draw_bar(l, name, reached, seconds, f->colours->stage[s]);
+        for (int i = 0; s == ESP_STAGE_DRAFT && i + 1 < f->pass_count; i++)
+            if (f->passes[i] > 0 && f->passes[i] < seconds)
+                divide(l, f->passes[i]);
+        reached += seconds;
+        l->y += LANE;
+    }
+}
+
+static void draw_axis(const struct line *l, double top, double all)
+{
+    const struct esp_colours *colours = l->f->colours;
+    const struct esp_pen axis = {.stroke = colours->frame, .width = 0.8};
+    const double raw = 1e3 * all / 5, power = pow(10, floor(log10(raw))), lead = raw / power,
+                 step = power * (lead <= 1   ? 1
+                                 : lead <= 2 ? 2
+                                 : lead <= 5 ? 5
+                                             : 10);
+    char text[32];
+    esp_drawing_line(l->d, &axis, l->x, l->y, l->x + TIME, l->y);
+    esp_drawing_line(l->d, &axis, l->x, top, l->x, l->y);
+    for (int i = 0; i * step <= 1e3 * all * 1.0001; i++) {
+        const double x = l->x + i * step / 1e3 * l->scale;
+        esp_drawing_line(l->d, &axis, x, l->y, x, l->y + 3);
+        snprintf(text, sizeof text, "%.4g", i * step);
+        esp_drawing_text(l->d, x, l->y + 13, FIGURE_SMALL, ESP_ANCHOR_MIDDLE, 0, colours->label,
+                         text);
+    }
+    esp_drawing_text(l->d, l->x + TIME + 8, l->y + 13, FIGURE_SMALL, ESP_ANCHOR_START, 0,
+                     colours->label, "ms");
+}
+
+int esp_figure_timeline(const struct esp_figure *f, struct esp_drawing *d, char *err,
+                        size_t errlen)
+{
+    const struct esp_iteration *it = f->iteration;
+    const double step = sane(it->baseline), plain = step * it->committed_count;
+    char title[96], words[160], number[2][16];
+    double all = 0;
+    for (int s = 0; s < ESP_STAGES; s++)
+        all += sane(it->seconds[s]);
+    const double longest = fmax(all, plain);
+    if (!(longest > 1e-9 && longest < 1e6)) /* a file may say anything */
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "no times were measured there");
+    snprintf(title, sizeof title, "The time of iteration %d", it->index);
+    int used =
+        snprintf(words, sizeof words, "%d token%s in %s ms", it->committed_count,
+                 it->committed_count == 1 ? "" : "s", esp_number(number[0], 1e3 * all, 3));
+    if (plain > 0 && all > 0)
+        snprintf(words + used, sizeof words - (size_t)used,
+                 "; plain decoding takes %s ms for as many: %s times as long",
+                 esp_number(number[0], 1e3 * plain, 3), esp_number(number[1], plain / all, 3));
+    struct line l = {f, d, FIGURE_EDGE + NAMES, 0, TIME / longest};
+    d->width = FIGURE_EDGE + NAMES + TIME + NUMBERS;
+    l.y = esp_figure_caption(f, d, title, words);
+    const double top = l.y - 3;
+    draw_stages(&l);
+    if (plain > 0) {
+        draw_bar(&l, "plain decoding", 0, plain, f->colours->frame);
+        for (int i = 1; i < it->committed_count; i++)
+            divide(&l, i * step);
+        l.y += LANE;
+    }
+    draw_axis(&l, top, longest);
+    d->height = l.y + 13 + FIGURE_EDGE;
+    return ESP_OK;
+}

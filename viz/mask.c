@@ -1,0 +1,54 @@
+/* mask.c - which rows of a flattened tree see which; see mask.h. */
+#include "viz/mask.h"
+
+#include <stdlib.h>
+
+bool esp_mask_open(struct esp_mask *mask, const struct esp_tree *tree)
+{
+    int rows = mask->rows = tree->verified;
+    mask->sees = NULL;
+    if (rows < 1 || !tree->order)
+        return false;
+    int *row_of = calloc((size_t)tree->count, sizeof *row_of);
+    mask->sees = calloc((size_t)rows * (size_t)rows, sizeof *mask->sees);
+    if (!row_of || !mask->sees) {
+        free(row_of);
+        free(mask->sees);
+        return false;
+    }
+    for (int i = 0; i < rows; i++) {
+        int parent = tree->nodes[tree->order[i]].parent;
+        bool *row = mask->sees + (size_t)i * (size_t)rows;
+        row_of[tree->order[i]] = i;
+        row[i] = true;
+        if (parent < 0)
+            continue;
+        const bool *above = mask->sees + (size_t)row_of[parent] * (size_t)rows;
+        for (int j = 0; j < i; j++)
+            row[j] = above[j];
+    }
+    free(row_of);
+    return true;
+}
+
+void esp_mask_close(struct esp_mask *mask)
+{
+    free(mask->sees);
+    mask->sees = NULL;
+}
+
+bool esp_mask_sees(const struct esp_mask *mask, int row, int column)
+{
+    return row < mask->rows && column < mask->rows &&
+           mask->sees[(size_t)row * (size_t)mask->rows + (size_t)column];
+}
+
+bool esp_mask_block(const struct esp_mask *mask, int block_row, int block_column)
+{
+    for (int i = 0; i < ESP_MASK_BLOCK; i++)
+        for (int j = 0; j < ESP_MASK_BLOCK; j++)
+            if (esp_mask_sees(mask, block_row * ESP_MASK_BLOCK + i,
+                              block_column * ESP_MASK_BLOCK + j))
+                return true;
+    return false;
+}

@@ -1,0 +1,27 @@
+/* mask.h - the tree attention mask of a flattened tree.
+ *
+ * Row i of the target's pass sees row j of the tree iff j is i or one of its ancestors; all of
+ * them see the whole text before the tree.
+ */
+#ifndef ESP_MASK_H
+#define ESP_MASK_H
+
+#include "engine/espalier.h"
+
+enum { ESP_MASK_BLOCK = 32 }; /* rows and columns of a block */
+
+struct esp_mask {
+    int rows;   /* tree->verified */
+    bool *sees; /* (rows, rows) */
+};
+
+/* False: there is no memory, or the tree has no rows. esp_mask_close releases it. */
+bool esp_mask_open(struct esp_mask *mask, const struct esp_tree *tree);
+void esp_mask_close(struct esp_mask *mask);
+
+/* False also beyond the last row or column. */
+bool esp_mask_sees(const struct esp_mask *mask, int row, int column);
+/* Whether row or column `block` * 32 and those after it, of a block, see anything. */
+bool esp_mask_block(const struct esp_mask *mask, int block_row, int block_column);
+
+#endif

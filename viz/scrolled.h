@@ -1,0 +1,20 @@
+/* scrolled.h - something that is higher than its place: drawn whole into a canvas of its own,
+ * of which the rows that fit are shown.
+ */
+#ifndef ESP_SCROLLED_H
+#define ESP_SCROLLED_H
+
+#include "viz/canvas.h"
+
+/* Opens a canvas that looks as another one. Returns 0 or ESP_E_MEMORY; esp_canvas_close()
+ * closes it. */
+int esp_scrolled_open(struct esp_canvas *page, const struct esp_canvas *like, int width,
+                      int height);
+/* The rows up to the last one that holds anything. */
+int esp_scrolled_rows(const struct esp_canvas *page);
+/* Fills the view of a canvas with `rows` rows of the page from `first` on, as many as fit.
+ * Marks at the right end say how many there are above and below. */
+void esp_scrolled_show(struct esp_canvas *canvas, const struct esp_canvas *page, int rows,
+                       int first);
+
+#endif
