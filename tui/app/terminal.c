@@ -28,14 +28,28 @@ bool esp_terminal_is_ours(void)
 
 /* The functions up to on_signal() are async-signal-safe. */
 
-/* A terminal that nobody reads from takes nothing more, and must not be waited for. */
+/* Writes all bytes in one call if the terminal takes them: another thread may be writing a
+ * frame, and its bytes must not come into the middle of ours. A terminal that nobody reads from
+ * takes nothing, and must not be waited for. */
 static void write_if_read(const char *bytes, size_t count)
 {
-    enum { MILLISECONDS = 300 };
-    struct pollfd ready = {.fd = STDOUT_FILENO, .events = POLLOUT};
-    for (size_t i = 0; i < count; i++)
-        if (poll(&ready, 1, MILLISECONDS) <= 0 || write(STDOUT_FILENO, bytes + i, 1) < 0)
-            return;
+    enum { TRIES = 30, MILLISECONDS = 10 };
+    const int flags = fcntl(STDOUT_FILENO, F_GETFL);
+    if (flags < 0)
+        return;
+    fcntl(STDOUT_FILENO, F_SETFL, flags | O_NONBLOCK);
+    for (int tries = 0; count > 0 && tries < TRIES; tries++) {
+        const ssize_t written = write(STDOUT_FILENO, bytes, count);
+        if (written < 0 && errno != EAGAIN && errno != EINTR)
+            break;
+        if (written < 0) {
+            poll(NULL, 0, MILLISECONDS);
+            continue;
+        }
+        bytes += written;
+        count -= (size_t)written;
+    }
+    fcntl(STDOUT_FILENO, F_SETFL, flags);
 }
 
 static void restore_now(const struct esp_terminal *terminal)
