@@ -284,7 +284,7 @@ void esp_app_interrupt(struct esp_app *app)
     if (app->control.worker &&
         (esp_state_is_busy(&app->control.state) ||
          (app->control.state.phase == ESP_PHASE_LOADING && app->control.state.ready))) {
-        esp_mailbox_stop(esp_worker_mailbox(app->control.worker));
+        esp_control_stop_engine(&app->control);
         esp_app_say(app, false, "stopped; C-c again leaves");
         return;
     }
@@ -305,7 +305,7 @@ static void cancel(struct esp_app *app)
     } else if (app->control.ui.layout.zoomed) {
         app->control.ui.layout.zoomed = false;
     } else if (app->control.worker && esp_state_is_busy(&app->control.state)) {
-        esp_mailbox_stop(esp_worker_mailbox(app->control.worker));
+        esp_control_stop_engine(&app->control);
         esp_app_say(app, false, "stopped");
     }
 }

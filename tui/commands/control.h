@@ -123,6 +123,9 @@ int esp_control_theme(struct esp_control *control, const char *name, char *err, 
 int esp_control_copy(struct esp_control *control, const char *bytes, size_t length);
 /* Hands a line to the input line. */
 void esp_control_line(struct esp_control *control, const char *line, bool if_empty);
+/* Stops the generation. A prompt that the engine had not begun to read comes back into the input
+ * line, if that is empty; then returns true. */
+bool esp_control_stop_engine(struct esp_control *control);
 /* Before a page is shown: stops the text that is being written, which stays, or pauses the
  * replay. */
 void esp_control_stop(struct esp_control *control);

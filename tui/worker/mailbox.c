@@ -133,8 +133,9 @@ void esp_mailbox_post(struct esp_mailbox *mailbox, const struct esp_message *com
     announce(mailbox);
 }
 
-void esp_mailbox_stop(struct esp_mailbox *mailbox)
+char *esp_mailbox_stop(struct esp_mailbox *mailbox)
 {
+    char *prompt = NULL;
     pthread_mutex_lock(&mailbox->lock);
     struct esp_message **at = &mailbox->first;
     mailbox->stop = mailbox->busy;
@@ -142,6 +143,8 @@ void esp_mailbox_stop(struct esp_mailbox *mailbox)
         struct esp_message *posted = *at;
         if (posted->type == ESP_COMMAND_PROMPT) {
             *at = posted->next;
+            free(prompt);
+            prompt = strndup(posted->prompt.text, posted->prompt.length);
             free(posted);
         } else {
             at = &posted->next;
@@ -149,6 +152,7 @@ void esp_mailbox_stop(struct esp_mailbox *mailbox)
     }
     mailbox->last = at;
     announce(mailbox);
+    return prompt;
 }
 
 void esp_mailbox_quit(struct esp_mailbox *mailbox)
