@@ -5,10 +5,11 @@
  *   Q4_0    d, 16 bytes: q 0-15 in the low halves, 16-31 in the high     x = d (q - 8)
  *   Q5_0    d, 32 fifth bits, 16 bytes as Q4_0                           x = d (q - 16)
  *   IQ4_NL  d, 16 bytes as Q4_0                                          x = d table[q]
- *   MXFP4   a byte e, 16 bytes as Q4_0                                   x = 2^(e - 128)
- * table[q] Q4_K    d, dmin, 12 bytes of scales, 128 bytes                       x = d s q -
- * dmin m Q5_K    d, dmin, 12 bytes of scales, 32 bytes of fifth bits, 128     the same Q6_K 128
- * bytes of low halves, 64 of upper two bits, 16 signed bytes of scales, d x = d s (q - 32)
+ *   MXFP4   a byte e, 16 bytes as Q4_0                         x = 2^(e - 128) table[q]
+ *   Q4_K    d, dmin, 12 bytes of scales, 128 bytes                       x = d s q - dmin m
+ *   Q5_K    d, dmin, 12 bytes of scales, 32 bytes of fifth bits, 128     the same
+ *   Q6_K    128 bytes of low halves, 64 of upper two bits, 16 signed
+ *           bytes of scales, d                                           x = d s (q - 32)
  * MXFP4 is the format of that name of the OCP Microscaling Formats (2023): its table is that of
  * E2M1 floats, doubled; in GGUF the scale 2^127 stands for e = 255, too.
  * Q4_K and Q5_K have a scale s and a minimum m of six bits for each 32 of their 256 numbers,

@@ -199,10 +199,6 @@ struct esp_model_desc {
 
 /* ------------------------------------------------------------------ one forward pass */
 
-/* Row i of the batch holds tokens[i] at positions[i]. Its key and value are written to cache
- * row first + i. It sees the cache rows 0..prefix-1, and row prefix + j if bit j of its mask is
- * set. Its own row must be among them, and no row after it. mask = NULL: row i sees all rows up
- * to and including its own. The rows seen must be in ascending order of position. */
 /* Hidden states that a pass hands out. State i of a model, 0 <= i <= layers, is the residual
  * stream in front of layer i; state `layers` is that behind the last layer, before the final
  * norm. State ESP_STATE_NORMED is the one behind the final norm, of which logits are made. */
@@ -233,6 +229,10 @@ struct esp_window {
 
 enum { ESP_WINDOW_STEP = 16 };
 
+/* Row i of the batch holds tokens[i] at positions[i]. Its key and value are written to cache
+ * row first + i. It sees the cache rows 0..prefix-1, and row prefix + j if bit j of its mask is
+ * set. Its own row must be among them, and no row after it. mask = NULL: row i sees all rows up
+ * to and including its own. The rows seen must be in ascending order of position. */
 struct esp_batch {
     int rows;
     const int32_t *tokens;    /* (rows) */

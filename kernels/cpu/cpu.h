@@ -1,11 +1,10 @@
 /* cpu.h - what the files of the CPU backend share.
  *
  * cpu.c opens the backend and picks an instruction set, weights.c loads a model, pack.c packs
- * its matrices, cache.c
- * holds keys and values, forward.c runs a batch through the model on the threads of pool.c,
- * rows.c answers questions about logits. The arithmetic lies behind struct esp_cpu_isa. The
- * structs begin with the public ones of kernels.h, so that a pointer to one is a pointer to the
- * other.
+ * its matrices, cache.c holds keys and values, forward.c runs a batch through the model on the
+ * threads of pool.c, rows.c answers questions about logits. The arithmetic lies behind struct
+ * esp_cpu_isa. The structs begin with the public ones of kernels.h, so that a pointer to one is
+ * a pointer to the other.
  */
 #ifndef ESP_CPU_H
 #define ESP_CPU_H

@@ -6,8 +6,8 @@
  *   BF16          (column, 16) words of 32 bits: rows j and j + 16
  *   BF16, pairs   (32 columns, half, pair of columns, 16) words: see amx.c
  *   blocks        (block, field): the fields of the format one after the other, those
- *                 of 1 or 2 bytes as (field, 32), those of 4 as (half, word, 16); no bit is
- * moved
+ *                 of 1 or 2 bytes as (field, 32), those of 4 as (half, word, 16); no bit
+ *                 is moved
  *
  * Four words of four rows are turned at once: streamed weights are packed for every pass.
  */

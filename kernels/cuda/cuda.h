@@ -494,8 +494,7 @@ int esp_cuda_blocks_prepare(struct esp_cuda_backend *backend);
 /* blocks.cu: of weights with blocks. multiply() runs `count` products that read the same
  * activations, with matrices of any type; no activation. Their order of sums does not depend on
  * the rows either. activate() makes c->active of c->up (gate, then up), activate_pairs()
- * c->pair_active of c->pair_up, embed() writes the
- * rows of a quantised embedding to c->x. */
+ * c->pair_active of c->pair_up, embed() writes the rows of a quantised embedding to c->x. */
 enum { ESP_CUDA_CUT_BYTES = 16, ESP_CUDA_CUT_WORD_BYTES = 64 };
 template <typename T>
 void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
