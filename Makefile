@@ -82,8 +82,7 @@ ISA_SRC  := $(call sources,kernels/cpu/isa)
 NO_LIB   := engine/example.c $(if $(AMX),,kernels/cpu/amx.c) $(ISA_SRC)
 LIB_OBJ  := $(call obj,$(filter-out $(NO_LIB),$(call sources,kernels engine))) \
             $(foreach isa,$(ISAS),$(patsubst %.c,$(ISA_BUILD)/obj/%.$(isa).o,$(ISA_SRC))) \
-            $(foreach isa,$(VNNI),$(addprefix $(ISA_BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o)) \
-            $(foreach isa,$(AMX),$(ISA_BUILD)/obj/kernels/cpu/isa/blocks.$(isa).o)
+            $(foreach isa,$(VNNI) $(AMX),$(addprefix $(ISA_BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o))
 # What needs no terminal is in every program and in the tests; tui/app and tui/cli only in the first.
 DRAW_OBJ := $(call obj,$(filter-out viz/dot/%,$(call sources,viz sessions)))
 # The page of a recording, as strings in the program.
@@ -187,7 +186,7 @@ $(foreach isa,$(ISAS) $(VNNI) $(AMX),$(eval $(call isa_rule,$(isa))))
 $(sort $(BUILD)/obj/kernels/cpu/%.o $(ISA_BUILD)/obj/kernels/cpu/%.o): DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX),-DESP_HAVE_$(isa))
 $(BUILD)/obj/kernels/cpu/amx.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_amx) -DESP_ISA=amx
 # For the tests: amx.c and its products over emulated tiles, and a cpu.c that offers them.
-TILES_OBJ := $(foreach isa,$(AMX),$(addprefix $(BUILD)/tests/obj/kernels/cpu/,amx.o isa/blocks.o cpu.o))
+TILES_OBJ := $(foreach isa,$(AMX),$(addprefix $(BUILD)/tests/obj/kernels/cpu/,amx.o isa/blocks.o isa/table.o cpu.o))
 $(BUILD)/tests/obj/kernels/cpu/%.o: DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX),-DESP_HAVE_$(isa)) -DESP_HAVE_tiles
 $(BUILD)/tests/obj/kernels/cpu/amx.o $(BUILD)/tests/obj/kernels/cpu/isa/%.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_tiles) -DESP_ISA=tiles
 $(BUILD)/tests/obj/%.o: %.c

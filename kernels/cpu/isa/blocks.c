@@ -1,9 +1,9 @@
 /* blocks.c - the matrix product on quantised blocks, which are never expanded in memory.
  *
- * The activations of 32 columns become integers with one scale (esp_cut_vector): of 16 bits,
- * with a power of two as their scale, so that at most 2^-15 of the largest of them is lost; or
- * of 8 bits (esp_vectors.bytes), with a 127th of the largest as their scale, which takes half
- * the work and loses little beside what weights of 4 to 6 bits have lost. The weights of 32
+ * The activations of 32 columns become integers with one scale (`cut`): of 16 bits, with a
+ * power of two as their scale, so that at most 2^-15 of the largest of them is lost; or of 8
+ * bits (esp_vectors.bytes), with a 127th of the largest as their scale, which takes half the
+ * work and loses little beside what weights of 4 to 6 bits have lost. The weights of 32
  * columns are small integers with one scale, or with two for 16 columns each. So the dot
  * product of a block is an exact integer, whatever the order and the instruction set. Then
  *
@@ -127,7 +127,7 @@ V16 void cut_block_to_bytes(struct esp_cut *out, const float *x)
     store_totals(out, q, scale);
 }
 
-void esp_cut_vector(const struct esp_vectors *v, int row, int begin, int end)
+void OWN(cut)(const struct esp_vectors *v, int row, int begin, int end)
 {
     for (int c = begin; c < end; c += ESP_CUT_COLUMNS) {
         struct esp_cut *out = esp_cut_at(v, row, c / ESP_CUT_COLUMNS);
@@ -626,8 +626,8 @@ enum { ENOUGH = 8 };
 ESP_DTYPES(X)
 #undef X
 
-void esp_matmul_blocks(const struct esp_packed *w, int begin, int end,
-                       const struct esp_matmul *p)
+void OWN(matmul_blocks)(const struct esp_packed *w, int begin, int end,
+                        const struct esp_matmul *p)
 {
     typedef void panel_fn(const struct esp_packed *, int, const struct esp_matmul *, int, int);
 #define X(type, numbers, bytes) [ESP_##type] = {type##_rows, type##_rows_of_bytes},
@@ -662,8 +662,8 @@ void esp_matmul_blocks(const struct esp_packed *w, int begin, int end,
 ESP_DTYPES(X)
 #undef X
 
-void esp_matmul_blocks(const struct esp_packed *w, int begin, int end,
-                       const struct esp_matmul *p)
+void OWN(matmul_blocks)(const struct esp_packed *w, int begin, int end,
+                        const struct esp_matmul *p)
 {
     typedef void panel_fn(const struct esp_packed *, int, const struct esp_matmul *, int, int);
 #define X(type, numbers, bytes)                                                                \
