@@ -168,7 +168,7 @@ static void print_settings_mdoc(void)
         fputs(".It Fl -", stdout);
         for (const char *c = info.name; *c; c++)
             putchar(*c == '_' ? '-' : *c);
-        if (strcmp(info.kind, "flag") != 0)
+        if (info.kind != ESP_KIND_flag)
             print_argument(info.values);
         const char first[] = {(char)toupper((unsigned char)*info.help), '\0'};
         putchar('\n');
@@ -404,7 +404,7 @@ const struct cli_command cli_list = {
     .name = "list",
     .arguments = "drafters|verifiers|backends|losses|themes|models [TARGET]|settings",
     .summary = "what there is to choose from",
-    .flags = "json mdoc",
+    .flags = CLI(JSON) | CLI(LIST),
     .least = 1,
     .most = 2,
     .run = run,

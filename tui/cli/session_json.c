@@ -71,7 +71,7 @@ void cli_json_setting(cJSON *o, const char *name, const struct esp_session_value
     esp_value_info(index, &info);
     esp_value_print(values, index, text, sizeof text);
     const bool is_number = isfinite(strtod(text, &end)) && end != text && !*end;
-    if (strcmp(info.kind, "flag") == 0)
+    if (info.kind == ESP_KIND_flag)
         cJSON_AddBoolToObject(o, name, strcmp(text, "on") == 0);
     else if (is_number)
         cJSON_AddRawToObject(o, name, text); /* as it is: a seed may have 64 bits */
