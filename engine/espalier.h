@@ -99,9 +99,6 @@ bool esp_token_is_special(const struct esp_engine *engine, int32_t token);
 struct esp_session_options {
     const char *drafter;  /* "name:k=v,..."; NULL, "auto": the pair's preset, else dynatree */
     const char *verifier; /* NULL: greedy at temperature 0, else the best lossless one */
-    /* System text of conversations; NULL, "auto": what the model's template writes without one.
-     */
-    const char *system;
     struct esp_session_values values; /* zeros: all defaults; see espalier_settings.h */
     /* Start from nothing that earlier sessions have learned about the draft's probabilities,
      * and leave nothing to later ones, so that a seed gives the same text again. Drafter
@@ -167,7 +164,7 @@ int esp_session_step(struct esp_session *session, char *err, size_t errlen);
 /* Why the last generation ended: "end of text", "end of turn", "length", "context full"; ""
  * while it runs. */
 const char *esp_session_end(const struct esp_session *session);
-/* Changes a setting: drafter, verifier, system, one of espalier_settings.h, or a parameter of
+/* Changes a setting: drafter, verifier, one of espalier_settings.h, or a parameter of
  * the current drafter by its name. Takes effect at the next iteration; on failure nothing
  * changes.
  */

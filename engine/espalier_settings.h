@@ -4,9 +4,9 @@
  * configuration file, recordings, comparisons and the manual all walk it. To add one, add its
  * line here and use its value where it takes effect.
  *
- * The values are plain data: a copy is an assignment. A struct of zeros holds the defaults (0
- * is the default of every setting for which it is a value; elsewhere it stands for the
- * default).
+ * The values are plain data: a copy is an assignment, and has the same texts. A struct of zeros
+ * holds the defaults (0 is the default of every setting for which it is a value; elsewhere it
+ * stands for the default).
  */
 #ifndef ESPALIER_SETTINGS_H
 #define ESPALIER_SETTINGS_H
@@ -44,7 +44,9 @@ extern "C" {
       "tokens see the sinks and this many last tokens only: a text without end, but other "    \
       "text; on: 1020")                                                                        \
     X(whole, sinks, "sinks", 1, 1 << 20, 0, "auto|none|NUMBER",                                \
-      "first tokens of the text that all tokens see in spite of a window; auto: 4")
+      "first tokens of the text that all tokens see in spite of a window; auto: 4")            \
+    X(text, system, "system", 0, 0, 0, "auto|TEXT",                                            \
+      "system text of conversations; auto: that of the model's template; it may be empty")
 
 struct esp_session_values {
 #define X(kind, field, name, minimum, maximum, value, values, help) ESP_VALUE_##kind field;
@@ -75,6 +77,8 @@ int esp_value_parse(struct esp_session_values *values, int index, const char *ca
                     const char *text, char *err, size_t errlen);
 void esp_value_print(const struct esp_session_values *values, int index, char *text,
                      size_t size);
+/* Puts auto in the place of all texts: for a copy that others keep longer than their owner. */
+void esp_values_forget_texts(struct esp_session_values *values);
 /* Puts the defaults in the place of zeros that stand for them. Returns 0, or ESP_E_ARGUMENT if
  * a value is out of its range. */
 int esp_values_check(struct esp_session_values *values, char *err, size_t errlen);

@@ -50,6 +50,13 @@ void esp_value_print(const struct esp_session_values *values, int index, char *t
     esp_value_write(&settings[index], values, text, size);
 }
 
+void esp_values_forget_texts(struct esp_session_values *values)
+{
+    for (int i = 0; i < ESP_VALUES; i++)
+        if (settings[i].kind == ESP_KIND_text)
+            *esp_value_text(&settings[i], values) = NULL;
+}
+
 int esp_values_check(struct esp_session_values *values, char *err, size_t errlen)
 {
     int status = ESP_OK;

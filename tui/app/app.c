@@ -881,6 +881,8 @@ bool esp_app_close(struct esp_app *app)
     esp_bindings_free(&app->control);
     esp_prompts_forget(&app->control);
     free(app->prompt);
+    for (int i = 0; i < ESP_MOST_SETTINGS; i++)
+        free(app->control.said[i]);
     free(app->control.line);
     free(app->control.clipboard);
     esp_canvas_close(&app->canvas);

@@ -249,7 +249,7 @@ const struct cli_command cli_bench = {
     .summary = "choices measured on the same prompts, as the papers' tables",
     .flags = CLI(PROMPT) | CLI(FILE) | CLI(TOKENS) | CLI(PROMPT_TOKENS) | CLI(SUITE) |
              CLI(OUTPUT) | CLI(RESUME) | CLI(FORCE) | CLI_SESSION | CLI(SIZE) | CLI(JSON),
-    .chooses = CLI_SETTING(baseline) | CLI_SETTING(chat),
+    .chooses = CLI_SETTING(baseline) | CLI_SETTING(chat) | CLI_SETTING(system),
     .most = MOST_CHOICES,
     .details =
         "Every line of the file is a prompt, or a JSON object {\"prompt\": .., \"category\": "

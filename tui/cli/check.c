@@ -313,7 +313,7 @@ const struct cli_command cli_check = {
     .arguments = "[--drafter D] [--verifier V]",
     .summary = "prove that speculation changes nothing, on the loaded models",
     .flags = CLI(PROMPT) | CLI(DRAFTER) | CLI(VERIFIER) | CLI(CHECK) | CLI_SESSION | CLI(JSON),
-    .chooses = CLI_SETTING(baseline) | CLI_SETTING(chat),
+    .chooses = CLI_SETTING(baseline) | CLI_SETTING(chat) | CLI_SETTING(system),
     .details = "Without a drafter or verifier, all pairs that keep what the model says are "
                "checked, at\ntemperature 1 unless told otherwise. Exit code 1: a pair changes "
                "what the model says.",

@@ -21,7 +21,6 @@ enum cli_group {
     CLI_GROUP_DRAFTER,
     CLI_GROUP_VERIFIER,
     CLI_GROUP_WITH,
-    CLI_GROUP_SYSTEM,
     CLI_GROUP_SETTINGS, /* of a session, but those that the command chooses */
     CLI_GROUP_DEVICE,
     CLI_GROUP_MEMORY,

@@ -273,8 +273,7 @@ const struct cli_command cli_generate = {
     .arguments = "[TARGET [DRAFT]] -p TEXT | -f FILE | -",
     .summary = "stream a continuation to standard output",
     .flags = CLI(PROMPT) | CLI(FILE) | CLI(TOKENS) | CLI(DRAFTER) | CLI(VERIFIER) |
-             CLI_SESSION | CLI(SIZE) | CLI(SYSTEM) | CLI(JSON) | CLI(STATS) | CLI(RECORD) |
-             CLI(FORCE),
+             CLI_SESSION | CLI(SIZE) | CLI(JSON) | CLI(STATS) | CLI(RECORD) | CLI(FORCE),
     .most = 3,
     .names_models = true,
     .draws_seed = true,

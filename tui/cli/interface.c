@@ -21,7 +21,7 @@ const struct cli_command cli_interface = {
     .arguments = "[TARGET [DRAFT]] [options]",
     .summary = "the terminal interface",
     .flags = CLI(PROMPT) | CLI(TOKENS) | CLI(DRAFTER) | CLI(VERIFIER) | CLI_SESSION |
-             CLI(SIZE) | CLI(SYSTEM) | CLI(LOOKS) | CLI(CONFIG) | CLI(RECORD) | CLI(FORCE),
+             CLI(SIZE) | CLI(LOOKS) | CLI(CONFIG) | CLI(RECORD) | CLI(FORCE),
     .chooses = CLI_SETTING(baseline),
     .most = 2,
     .names_models = true,

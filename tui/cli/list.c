@@ -146,14 +146,15 @@ static void print_settings(void)
         printf("%-14s %-18s %s\n", info.name, info.values, info.help);
 }
 
-/* "auto|off|NUMBER" as the argument of a flag: words as they are typed, NUMBER for a number. */
+/* "auto|off|NUMBER" as the argument of a flag: words as they are typed, NUMBER or TEXT for one.
+ */
 static void print_argument(const char *values)
 {
     const char *between = " ";
     for (size_t n; *values; values += n + (values[n] == '|')) {
         n = strcspn(values, "|");
-        if (strncmp(values, "NUMBER", n) == 0)
-            printf("%sAr number", between);
+        if (isupper((unsigned char)*values))
+            printf("%sAr %s", between, *values == 'N' ? "number" : "text");
         else
             printf("%sCm %.*s", between, (int)n, values);
         between = " | ";

@@ -186,7 +186,7 @@ const struct cli_command cli_race = {
     .flags = CLI(PROMPT) | CLI(TOKENS) | CLI(DRAFTER) | CLI(VERIFIER) | CLI(WITH) | CLI_ENGINE |
              CLI(SETTINGS) | CLI(SIZE) | CLI(PASS) | CLI(JSON) | CLI(PLAIN) | CLI(LOOKS) |
              CLI(CONFIG),
-    .chooses = CLI_SETTING(baseline),
+    .chooses = CLI_SETTING(baseline) | CLI_SETTING(system),
     .draws_seed = true,
     .details =
         "Plain decoding on the left, trees on the right; --drafter and --with name others. "

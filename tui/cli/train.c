@@ -32,7 +32,8 @@ const struct cli_command cli_train = {
     .flags = CLI(MODELS) | CLI(VERIFIER) | CLI(TRAIN) | CLI(TOKENS) | CLI(OUTPUT) |
              CLI(RESUME) | CLI(FORCE) | CLI(SETTINGS) | CLI(DEVICE) | CLI(CONTEXT) | CLI(JSON),
     .chooses = CLI_SETTING(temperature) | CLI_SETTING(draft_temp) | CLI_SETTING(top_p) |
-               CLI_SETTING(top_k) | CLI_SETTING(order) | CLI_SETTING(baseline),
+               CLI_SETTING(top_k) | CLI_SETTING(order) | CLI_SETTING(baseline) |
+               CLI_SETTING(system),
     .least = 1,
     .most = 64,
     .details =

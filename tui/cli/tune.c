@@ -338,7 +338,7 @@ const struct cli_command cli_tune = {
     .summary = "find the fastest drafter for a pair, and make it the preset",
     .flags = CLI(PROMPT) | CLI(FILE) | CLI(TOKENS) | CLI(PROMPT_TOKENS) | CLI(TUNE) |
              CLI_SESSION | CLI(JSON),
-    .chooses = CLI_SETTING(baseline) | CLI_SETTING(chat),
+    .chooses = CLI_SETTING(baseline) | CLI_SETTING(chat) | CLI_SETTING(system),
     .most = 1,
     .temperature = SAMPLING,
     .details =

@@ -75,6 +75,7 @@ struct esp_control {
     char target[1200], draft[1200], backend[32]; /* strings of the options */
     struct esp_configuration config;
     bool chosen[ESP_MOST_SETTINGS]; /* by the user, anywhere; the rest are defaults */
+    char *said[ESP_MOST_SETTINGS];  /* texts of the session, as they were set last */
     int tokens;                     /* a prompt may be continued by */
     int races;                      /* that were run: each has another seed */
     double pace; /* what ESP_ACTION_FULL_SPEED comes back to; in a replay a speed */

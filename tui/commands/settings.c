@@ -373,20 +373,6 @@ static void complete_drafter(const char *before, const char *word, struct esp_ch
     esp_complete_spec(ESP_DRAFTERS, before, word, choices);
 }
 
-/* A text of several lines is for --system alone: a line of the configuration has one. */
-static void get_system(const struct esp_control *control, char *value, size_t size)
-{
-    const char *system = control->state.loaded.system;
-    const bool whole = strlen(system) + 1 < sizeof control->state.loaded.system;
-    snprintf(value, size, "%s", whole && !strchr(system, '\n') ? system : "");
-}
-
-static void complete_system(const char *before, const char *word, struct esp_choices *choices)
-{
-    if (!*before)
-        esp_choices_offer(choices, word, "auto", "what the model's template writes by itself");
-}
-
 static void get_verifier(const struct esp_control *control, char *value, size_t size)
 {
     snprintf(value, size, "%s", control->state.loaded.verifier);
@@ -414,8 +400,6 @@ static const struct esp_setting settings[] = {
          get_drafter, complete_drafter},
     {"verifier", "NAME[:key=value,...]", "the rule that accepts tokens", ESP_SETTING_SESSION,
      NULL, get_verifier, complete_verifier},
-    {"system", "TEXT|auto", "system text of the next conversation", ESP_SETTING_SESSION, NULL,
-     get_system, complete_system},
     {"n", "NUMBER", "new tokens per prompt", ESP_SETTING_PROMPT, set_n, get_n, NULL},
 #define X(kind, field, name, minimum, maximum, value, values, help)                            \
     {name, values, help, ESP_SETTING_SESSION, NULL, NULL, NULL},
@@ -471,6 +455,27 @@ int esp_setting_find(const char *key, size_t length)
     return -1;
 }
 
+/* A text as it was given: "" if a line of the configuration cannot have it. */
+static void get_text(const struct esp_control *control, int index, char *value, size_t size)
+{
+    struct esp_session_values given = control->options.session.values;
+    struct esp_value_info info;
+    esp_value_info(esp_value_find(settings[index].key), &info);
+    if (control->said[index])
+        *esp_value_text(&info, &given) = control->said[index];
+    esp_value_write(&info, &given, value, size);
+    const char *text = *esp_value_text(&info, &given);
+    if (text && (strlen(text) >= size || strchr(text, '\n')))
+        *value = '\0';
+}
+
+static bool is_text(int index)
+{
+    struct esp_value_info info;
+    return index >= 0 && esp_value_info(esp_value_find(settings[index].key), &info) &&
+           info.kind == ESP_KIND_text;
+}
+
 void esp_setting_get(const struct esp_control *control, int index, char *value, size_t size)
 {
     *value = '\0';
@@ -478,6 +483,8 @@ void esp_setting_get(const struct esp_control *control, int index, char *value, 
         settings[index].get(control, value, size);
     else if (settings[index].kind == ESP_SETTING_MODELS)
         get_option(control, settings[index].key, value, size);
+    else if (is_text(index))
+        get_text(control, index, value, size);
     else if (control->state.ready)
         esp_value_print(&control->state.loaded.values, esp_value_find(settings[index].key),
                         value, size);
@@ -534,6 +541,10 @@ int esp_setting_change(struct esp_control *control, const char *key, const char 
         return settings[index].set(control, value, err, errlen);
     if (index >= 0 && settings[index].kind == ESP_SETTING_MODELS)
         return set_option(control, key, value, err, errlen);
+    if (is_text(index)) {
+        free(control->said[index]);
+        control->said[index] = strdup(value);
+    }
     esp_worker_set(control->worker, key, value, origin);
     return ESP_OK;
 }
