@@ -60,8 +60,7 @@ static void write_forms(const struct cli_suite *suite, const struct cli_table *t
 
 static void lay_out(struct cli_suite *suite, struct cli_prompts *prompts, const cJSON *figures)
 {
-    static const struct cli_options options = {
-        .tokens = 16, .prompt_tokens = 1 << 20, .given = ""};
+    static const struct cli_options options = {.tokens = 16, .prompt_tokens = 1 << 20};
     struct cli_suite_plan plan;
     struct cli_table table;
     char err[1024] = "";

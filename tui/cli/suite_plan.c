@@ -48,38 +48,19 @@ static int too_long(const struct planning *p)
 
 /* ------------------------------------------------------------------ flags */
 
-static bool was_given(const struct cli_options *o, const char *key)
-{
-    char name[SUITE_WORD + 2];
-    snprintf(name, sizeof name, " %s ", key);
-    for (char *c = name; *c; c++)
-        *c = *c == '_' ? '-' : *c;
-    return strstr(o->given, name) != NULL;
-}
-
-static void print_given(const struct cli_options *o, const char *key, char text[SUITE_WORD])
-{
-    if (strcmp(key, "tokens") == 0)
-        snprintf(text, SUITE_WORD, "%d", o->tokens);
-    else if (strcmp(key, "prompt_tokens") == 0)
-        snprintf(text, SUITE_WORD, "%d", o->prompt_tokens);
-    else
-        esp_value_print(&o->session.values, esp_value_find(key), text, SUITE_WORD);
-}
-
 /* A varied key that was given as a flag has that value alone. */
 static void follow_flags(struct cli_suite *s, const struct cli_options *o)
 {
     for (int i = 0; i < s->varies; i++)
         for (int j = 0; j < s->vary[i].keys; j++) {
-            if (!is_setting(s->vary[i].key[j]) || !was_given(o, s->vary[i].key[j]))
+            if (!is_setting(s->vary[i].key[j]) || !cli_is_given(o, s->vary[i].key[j]))
                 continue;
             s->vary[i].count = 1;
-            print_given(o, s->vary[i].key[j], s->vary[i].value[0][j]);
+            esp_value_write(cli_flag(s->vary[i].key[j]), o, s->vary[i].value[0][j], SUITE_WORD);
         }
     for (int i = 0; i < s->sets; i++)
-        if (is_setting(s->set[i].key) && was_given(o, s->set[i].key))
-            print_given(o, s->set[i].key, s->set[i].value);
+        if (is_setting(s->set[i].key) && cli_is_given(o, s->set[i].key))
+            esp_value_write(cli_flag(s->set[i].key), o, s->set[i].value, SUITE_WORD);
 }
 
 /* ------------------------------------------------------------------ settings */

@@ -75,9 +75,9 @@ static int strings_of(struct esp_message *posted, struct string strings[MOST_STR
         count = add(strings, count, &posted->compare.verifier);
         break;
     case ESP_COMMAND_LOAD:
-        count = add(strings, count, &posted->load.target);
+        count = add(strings, count, &posted->load.key);
+        count = add(strings, count, &posted->load.value);
         count = add(strings, count, &posted->load.draft);
-        count = add(strings, count, &posted->load.backend);
         break;
     case ESP_COMMAND_RECORD:
         count = add(strings, count, &posted->record.path);
