@@ -321,6 +321,18 @@ static int run_all(struct running *r)
 
 /* ------------------------------------------------------------------ results */
 
+/* Conditions that name a value; those that want none go without saying. */
+static void print_where(const char *where, FILE *file)
+{
+    char word[SUITE_WORD];
+    int used;
+    for (; sscanf(where, "%255s%n", word, &used) == 1; where += used)
+        if (word[strlen(word) - 1] != '=') {
+            fputs(", ", file);
+            cli_markdown_text(file, word);
+        }
+}
+
 static void print_pivot(const struct cli_table *t, const char *across, const char *name,
                         const char *where, FILE *file)
 {
@@ -328,12 +340,13 @@ static void print_pivot(const struct cli_table *t, const char *across, const cha
     struct cli_table part;
     if (column < 0 || !cli_table_part(&part, t, where))
         return;
-    cli_markdown_text(file, t->column[column].heading);
-    fputs(*where ? ", " : "", file);
-    cli_markdown_text(file, where);
-    fputs(":\n\n", file);
-    cli_table_pivot(&part, across, name, file);
-    fputc('\n', file);
+    if (part.rows > 0) {
+        cli_markdown_text(file, t->column[column].heading);
+        print_where(where, file);
+        fputs(":\n\n", file);
+        cli_table_pivot(&part, across, name, file);
+        fputc('\n', file);
+    }
     free(part.cell);
 }
 
