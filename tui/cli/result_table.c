@@ -301,14 +301,14 @@ bool cli_table_part(struct cli_table *part, const struct cli_table *t, const cha
     if (!part->cell)
         return false;
     memcpy(part->cell, t->cell, (size_t)t->rows * width * sizeof *part->cell);
-    for (const char *at = where; *(at += strspn(at, " ")); at += strcspn(at, " ")) {
-        const char *value = at + strcspn(at, "=") + 1;
+    for (const char *at = where; *(at += strspn(at, " \t")); at += strcspn(at, " \t")) {
+        const char *equals = at + strcspn(at, "= \t"), *value = equals + (*equals == '=');
         char name[CELL];
-        snprintf(name, sizeof name, "%.*s", (int)(value - at) - 1, at);
+        snprintf(name, sizeof name, "%.*s", (int)(equals - at), at);
         const int key = cli_table_find(t, name), rows = part->rows;
         part->rows = 0;
         for (int row = 0; key >= 0 && row < rows; row++)
-            if (meets(part, row, key, value, strcspn(value, " ")))
+            if (meets(part, row, key, value, strcspn(value, " \t")))
                 memmove(part->cell + (size_t)part->rows++ * width,
                         part->cell + (size_t)row * width, width * sizeof *part->cell);
         if (key >= 0)

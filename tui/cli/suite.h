@@ -47,7 +47,7 @@ struct cli_suite_choice {
     char spec[SUITE_WORD]; /* with {..} for several, and $KEY for what varies */
     char label[SUITE_WORD];
     char with[SUITE_WORD]; /* settings of its own, "KEY=VALUE,.."; or "" */
-    bool best; /* only the best of several is shown */
+    bool best;             /* only the best of several is shown */
 };
 
 struct cli_suite {
@@ -82,9 +82,9 @@ int cli_suite_read(struct cli_suite *suite, const char *name, char *err, size_t 
 /* A choice of drafter and verifier with all that a run depends on. */
 struct cli_case {
     char spec[SUITE_WORD];
-    const char *with; /* of its choice */
+    const char *with;       /* of its choice */
     char draft[SUITE_WORD]; /* a folder in that of --draft; "": what --draft names */
-    int settings; /* cases of equal settings have the same number */
+    int settings;           /* cases of equal settings have the same number */
     int tokens, prompt_tokens;
     struct esp_session_values values;
     cJSON **run; /* (prompts) figures, or NULL: not run yet */

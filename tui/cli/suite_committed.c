@@ -126,7 +126,8 @@ static void add_drafts(cJSON *to, const struct cli_options *o, const struct cli_
     cJSON *drafts = NULL;
     for (int i = 0; i < s->varies; i++)
         for (int j = 0; j < s->vary[i].keys; j++)
-            for (int k = 0; strcmp(s->vary[i].key[j], "draft") == 0 && k < s->vary[i].count; k++) {
+            for (int k = 0; strcmp(s->vary[i].key[j], "draft") == 0 && k < s->vary[i].count;
+                 k++) {
                 const char *name = s->vary[i].value[k][j];
                 char path[PATH_MAX];
                 snprintf(path, sizeof path, "%s/%s", o->engine.draft, name);

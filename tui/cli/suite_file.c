@@ -100,7 +100,8 @@ static int take_prompts(struct reading *r, char *text)
 {
     const char *slash = strrchr(r->path, '/');
     char file[SUITE_WORD];
-    if (!next_word(&text, file) || (!is_end(text) && !last_number(&text, &r->suite->most_prompts)))
+    if (!next_word(&text, file) ||
+        (!is_end(text) && !last_number(&text, &r->suite->most_prompts)))
         return wrong(r, "prompts takes a FILE, and perhaps how many of them");
     const int length = *file == '/' || !slash ? 0 : (int)(slash - r->path) + 1;
     const int n =
@@ -234,9 +235,9 @@ static int take_pivot(struct reading *r, char *text)
     if (!next_word(&text, s->pivot[s->pivots].across) ||
         !next_word(&text, s->pivot[s->pivots].column))
         return wrong(r, "pivot takes KEY COLUMN, and perhaps KEY=VALUE ...");
-    text += strspn(text, " \t");
-    if (!is_end(text) && !strchr(text, '='))
-        return wrong(r, "behind a pivot's column there may only be KEY=VALUE ...");
+    for (char word[SUITE_WORD], *rest = text; !is_end(rest);)
+        if (!next_word(&rest, word) || !strchr(word, '='))
+            return wrong(r, "behind a pivot's column there may only be KEY=VALUE ...");
     return is_end(text) ? (s->pivots++, (int)ESP_OK)
                         : take_text(r, s->pivot[s->pivots++].where, SUITE_WORD, text);
 }
@@ -269,12 +270,14 @@ static const struct {
     const char *name;
     int (*take)(struct reading *r, char *text);
 } lines[] = {
-    {"title", take_title},     {"source", take_source}, {"prompts", take_prompts},
-    {"measure", take_measure}, {"set", take_set},       {"vary", take_vary},
-    {"choice", take_choice},   {"best", take_best},     {"best_by", take_best_by},
-    {"columns", take_columns}, {"pivot", take_pivot},   {"plot", take_plot},
-    {"by", take_by},           {"chain", take_chain},   {"target", take_target},
-    {"max_nodes", take_max_nodes},
+    {"title", take_title},     {"source", take_source},
+    {"prompts", take_prompts}, {"measure", take_measure},
+    {"set", take_set},         {"vary", take_vary},
+    {"choice", take_choice},   {"best", take_best},
+    {"best_by", take_best_by}, {"columns", take_columns},
+    {"pivot", take_pivot},     {"plot", take_plot},
+    {"by", take_by},           {"chain", take_chain},
+    {"target", take_target},   {"max_nodes", take_max_nodes},
 };
 
 static int take_line(void *user, char *line, int number, char *err, size_t errlen)

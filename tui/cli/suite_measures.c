@@ -62,7 +62,8 @@ static void add_shares(cJSON *o, const struct esp_acceptance *a)
     cJSON *shares = cJSON_AddArrayToObject(o, "shares");
     for (int i = 0; i < ESP_ACCEPT_BINS; i++) {
         const struct esp_trial_counts *s = &a->share[i];
-        const double counts[] = {(double)s->tried,  (double)s->accepted, (double)s->with_q, s->q,
+        const double counts[] = {(double)s->tried,  (double)s->accepted,
+                                 (double)s->with_q, s->q,
                                  (double)s->with_p, s->p};
         cJSON_AddItemToArray(shares, cJSON_CreateDoubleArray(counts, 6));
     }
@@ -150,8 +151,8 @@ static bool fill_by_rank(struct cli_table *t, const struct cli_suite_plan *plan)
 
 /* ------------------------------------------------------------------ drafts by probability */
 
-/* A line for each tenth of the draft's probability: the means of q and of the target's p, and how
- * often such a draft is accepted where it is tried (dyspec, fig. 2). */
+/* A line for each tenth of the draft's probability: the means of q and of the target's p, and
+ * how often such a draft is accepted where it is tried (dyspec, fig. 2). */
 static bool fill_by_share(struct cli_table *t, const struct cli_suite_plan *plan)
 {
     bool good = cli_suite_keys(t, plan) && cli_table_column(t, "from", "from", 1, true) &&
@@ -181,7 +182,8 @@ static bool fill_by_share(struct cli_table *t, const struct cli_suite_plan *plan
     return good;
 }
 
-/* ------------------------------------------------------------------ one iteration after another */
+/* ------------------------------------------------------------------ one iteration after
+ * another */
 
 /* A run that keeps [nodes, accepted] of every iteration. */
 static int measure_steps(const struct cli_options *o, const struct cli_case *c,

@@ -24,8 +24,7 @@ struct planning {
 static bool is_setting(const char *key)
 {
     return strcmp(key, "tokens") == 0 || strcmp(key, "prompt_tokens") == 0 ||
-           strcmp(key, "draft") == 0 ||
-           esp_value_find(key) >= 0;
+           strcmp(key, "draft") == 0 || esp_value_find(key) >= 0;
 }
 
 static bool has_setting(const struct cli_vary *v)
@@ -215,9 +214,9 @@ static int add_case(struct planning *p, const char *spec)
     struct cli_suite_plan *plan = p->plan;
     const char *with = p->suite->choice[p->row->choice].with;
     int at = 0;
-    while (at < plan->count && (plan->cases[at].settings != p->settings.settings ||
-                                strcmp(plan->cases[at].with, with) != 0 ||
-                                strcmp(plan->cases[at].spec, spec) != 0))
+    while (at < plan->count &&
+           (plan->cases[at].settings != p->settings.settings ||
+            strcmp(plan->cases[at].with, with) != 0 || strcmp(plan->cases[at].spec, spec) != 0))
         at++;
     if (at == SUITE_GRID || plan->candidates == SUITE_GRID)
         return esp_fail(p->err, p->errlen, ESP_E_ARGUMENT,

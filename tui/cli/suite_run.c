@@ -526,7 +526,8 @@ static int read_prompts(struct running *r)
 static int run_suite(struct running *r)
 {
     int status = cli_suite_read(&r->suite, r->o->suite, r->err, r->errlen);
-    r->own.engine.max_nodes = r->o->engine.max_nodes ? r->o->engine.max_nodes : r->suite.max_nodes;
+    r->own.engine.max_nodes =
+        r->o->engine.max_nodes ? r->o->engine.max_nodes : r->suite.max_nodes;
     if (status == ESP_OK)
         status = read_prompts(r);
     if (status == ESP_OK)
