@@ -13,7 +13,7 @@
 #include "tui/cli/cli.h"
 #include "tui/cli/suite.h"
 
-enum { DRAWS = 4, BINS = 10, READ = 4096 };
+enum { DRAWS = 4, BINS = 10, STEPS = 256, READ = 4096 };
 
 static void add(cJSON *o, const char *name, double value)
 {
@@ -197,8 +197,8 @@ static int measure_steps(const struct cli_options *o, const struct cli_case *c,
     return status;
 }
 
-/* A line for each iteration of the first prompt: how large its tree was, and how much of it was
- * accepted (dyspec, fig. 5). */
+/* A line for each of the first STEPS iterations of the first prompt: how large its tree was,
+ * and how much of it was accepted (dyspec, fig. 5). */
 static bool fill_by_step(struct cli_table *t, const struct cli_suite_plan *plan)
 {
     bool good = cli_suite_keys(t, plan) && cli_table_column(t, "step", "step", 0, true) &&
@@ -207,7 +207,7 @@ static bool fill_by_step(struct cli_table *t, const struct cli_suite_plan *plan)
     for (int row = 0; good && row < plan->rows; row++) {
         const struct cli_case *c = cli_suite_best(plan, row, "");
         const cJSON *step;
-        for (int i = 0; good && c && (step = part(c->run[0], "steps", i)); i++) {
+        for (int i = 0; good && c && i < STEPS && (step = part(c->run[0], "steps", i)); i++) {
             struct cli_cell *cell;
             good = cli_suite_begin_row(t, plan, row, "", &cell);
             for (int j = 0; good && j < 3; j++)
