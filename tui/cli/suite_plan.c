@@ -24,7 +24,7 @@ struct planning {
 static bool is_setting(const char *key)
 {
     return strcmp(key, "tokens") == 0 || strcmp(key, "prompt_tokens") == 0 ||
-           esp_value_find(key) >= 0;
+           strcmp(key, "draft") == 0 || esp_value_find(key) >= 0;
 }
 
 static bool has_setting(const struct cli_vary *v)
@@ -48,26 +48,31 @@ static int too_long(const struct planning *p)
 
 /* ------------------------------------------------------------------ flags */
 
+/* Was a key given as a flag? --draft names the folder of the drafts that vary. */
+static bool was_given(const struct cli_options *o, const char *key)
+{
+    return strcmp(key, "draft") != 0 && is_setting(key) && cli_is_given(o, key);
+}
+
 /* A varied key that was given as a flag has that value alone. */
 static void follow_flags(struct cli_suite *s, const struct cli_options *o)
 {
     for (int i = 0; i < s->varies; i++)
         for (int j = 0; j < s->vary[i].keys; j++) {
-            if (!is_setting(s->vary[i].key[j]) || !cli_is_given(o, s->vary[i].key[j]))
+            if (!was_given(o, s->vary[i].key[j]))
                 continue;
             s->vary[i].count = 1;
             esp_value_write(cli_flag(s->vary[i].key[j]), o, s->vary[i].value[0][j], SUITE_WORD);
         }
     for (int i = 0; i < s->sets; i++)
-        if (is_setting(s->set[i].key) && cli_is_given(o, s->set[i].key))
+        if (was_given(o, s->set[i].key))
             esp_value_write(cli_flag(s->set[i].key), o, s->set[i].value, SUITE_WORD);
 }
 
 /* ------------------------------------------------------------------ settings */
 
-static int set(struct planning *p, const char *key, const char *value)
+static int set(const struct planning *p, struct cli_case *c, const char *key, const char *value)
 {
-    struct cli_case *c = &p->settings;
     const bool tokens = strcmp(key, "tokens") == 0;
     char *end, called[2 * SUITE_WORD];
     if (tokens || strcmp(key, "prompt_tokens") == 0) {
@@ -79,10 +84,19 @@ static int set(struct planning *p, const char *key, const char *value)
         *(tokens ? &c->tokens : &c->prompt_tokens) = (int)number;
         return ESP_OK;
     }
+    if (strcmp(key, "draft") == 0) {
+        snprintf(c->draft, sizeof c->draft, "%s", value);
+        return p->options->engine.draft
+                   ? (int)ESP_OK
+                   : esp_fail(p->err, p->errlen, ESP_E_ARGUMENT,
+                              "%s is of drafts of your own: name the folder with --draft that "
+                              "has '%s' in it",
+                              p->suite->name, value);
+    }
     if (esp_value_find(key) < 0)
         return esp_fail(
             p->err, p->errlen, ESP_E_ARGUMENT,
-            "%s: there is no setting '%s': it may be tokens, prompt_tokens or one of "
+            "%s: there is no setting '%s': it may be tokens, prompt_tokens, draft or one of "
             "`espalier list settings`",
             p->suite->path, key);
     snprintf(called, sizeof called, "%s: %s", p->suite->name, key);
@@ -98,12 +112,12 @@ static int apply_values(struct planning *p)
                                     .prompt_tokens = p->options->prompt_tokens,
                                     .values = p->options->session.values};
     for (int i = 0; i < s->sets && status == ESP_OK; i++)
-        status = set(p, s->set[i].key, s->set[i].value);
+        status = set(p, &p->settings, s->set[i].key, s->set[i].value);
     for (int i = 0; i < s->varies; i++) {
         const struct cli_vary *v = &s->vary[i];
         for (int j = 0; j < v->keys && status == ESP_OK; j++)
             if (is_setting(v->key[j]))
-                status = set(p, v->key[j], v->value[p->value[i]][j]);
+                status = set(p, &p->settings, v->key[j], v->value[p->value[i]][j]);
         number = has_setting(v) ? number * v->count + p->value[i] : number;
     }
     p->settings.settings = number;
@@ -146,6 +160,25 @@ static int substitute(const struct planning *p, const char *spec, char out[SUITE
     return ESP_OK;
 }
 
+/* The settings that a choice has of its own. */
+static int set_own(const struct planning *p, struct cli_case *c, const char *with)
+{
+    char text[SUITE_WORD];
+    int status = ESP_OK;
+    snprintf(text, sizeof text, "%s", with);
+    for (char *key = text, *next; key && *key && status == ESP_OK; key = next) {
+        char *value = strchr(key, '=');
+        if ((next = strchr(key, ',')))
+            *next++ = '\0';
+        if (!value || (next && value >= next))
+            return esp_fail(p->err, p->errlen, ESP_E_FORMAT,
+                            "%s: with takes KEY=VALUE, not '%s'", p->suite->path, key);
+        *value++ = '\0';
+        status = set(p, c, key, value);
+    }
+    return status;
+}
+
 static int check_case(const struct planning *p, const char *spec)
 {
     char drafter[SUITE_WORD], why[512];
@@ -164,9 +197,11 @@ static int check_case(const struct planning *p, const char *spec)
 static int add_case(struct planning *p, const char *spec)
 {
     struct cli_suite_plan *plan = p->plan;
+    const char *with = p->suite->choice[p->row->choice].with;
     int at = 0;
-    while (at < plan->count && (plan->cases[at].settings != p->settings.settings ||
-                                strcmp(plan->cases[at].spec, spec) != 0))
+    while (at < plan->count &&
+           (plan->cases[at].settings != p->settings.settings ||
+            strcmp(plan->cases[at].with, with) != 0 || strcmp(plan->cases[at].spec, spec) != 0))
         at++;
     if (at == SUITE_GRID || plan->candidates == SUITE_GRID)
         return esp_fail(p->err, p->errlen, ESP_E_ARGUMENT,
@@ -177,7 +212,11 @@ static int add_case(struct planning *p, const char *spec)
         if (status < 0)
             return status;
         plan->cases[at] = p->settings;
+        plan->cases[at].with = with;
         strcpy(plan->cases[at].spec, spec);
+        status = set_own(p, &plan->cases[at], with);
+        if (status < 0)
+            return status;
         plan->cases[at].run = calloc((size_t)plan->prompts->count, sizeof(cJSON *));
         if (!plan->cases[at].run)
             return no_memory(p);
