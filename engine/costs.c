@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/espalier.h"
 #include "engine/support/state_folder.h"
 
 enum { EXACT = 16, FILE_SIZE = 1 << 17, SHORTEST = 8 /* octave 0: below 2^8 tokens */ };
@@ -216,10 +217,17 @@ void esp_costs_at(struct esp_costs *costs, int length)
     begin_curve(costs->verify, octave);
 }
 
-/* The nominal curve of passes that take 1 with one row. */
-static double nominal(int rows)
+void esp_costs_nominal(struct esp_costs *costs, const struct esp_nominal_costs *given)
 {
-    return 1 + NOMINAL_ROW * (rows - 1);
+    costs->nominal = true;
+    costs->nominal_row = given ? given->row : NOMINAL_ROW;
+    costs->relative = given ? given->draft : costs->relative;
+}
+
+/* The nominal curve of passes that take 1 with one row. */
+static double nominal(const struct esp_costs *costs, int rows)
+{
+    return 1 + costs->nominal_row * (rows - 1);
 }
 
 /* Is a pass one of the first, which do not count? */
@@ -254,7 +262,7 @@ double esp_costs_verify(const struct esp_costs *costs, int rows)
     if (costs->planted_verify)
         return costs->planted_verify(rows);
     if (costs->nominal)
-        return nominal(rows);
+        return nominal(costs, rows);
     return curve->knots > 0 ? value_at(curve, rows) : 0;
 }
 
@@ -269,7 +277,7 @@ double esp_costs_draft(const struct esp_costs *costs, int rows)
     if (costs->planted_draft)
         return costs->planted_draft(rows);
     if (costs->nominal)
-        return costs->relative * nominal(rows);
+        return costs->relative * nominal(costs, rows);
     if (curve->knots > 0)
         return value_at(curve, rows);
     return esp_costs_verify(costs, 1) * costs->relative * (1 + OPTIMISTIC * (rows - 1));

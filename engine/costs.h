@@ -49,8 +49,8 @@ struct esp_costs {
     struct esp_cost_curve draft[ESP_COST_OCTAVES], verify[ESP_COST_OCTAVES];
     int octave;      /* of the text that is being written */
     double relative; /* a guess: a draft pass over a target pass, before one was measured */
-    bool nominal; /* curves are fixed, not measured, so that a given seed repeats its trees: a
-                     further row costs NOMINAL_ROW of a pass (costs.c) */
+    bool nominal; /* curves are fixed, not measured, so that a given seed repeats its trees */
+    double nominal_row; /* what a further row then costs of a pass */
     /* Planted by a test: seconds of a draft pass and of the rest of an iteration. NULL: none.
      */
     double (*planted_draft)(int rows);
@@ -63,6 +63,10 @@ struct esp_costs {
 /* As esp_calibration_turn() and _save(). */
 void esp_costs_turn(struct esp_costs *costs, const char *key);
 void esp_costs_save(struct esp_costs *costs);
+
+struct esp_nominal_costs;
+/* From now on these costs are believed, and none is measured; NULL: a sixteenth for a row. */
+void esp_costs_nominal(struct esp_costs *costs, const struct esp_nominal_costs *given);
 
 /* The text has `length` tokens now. */
 void esp_costs_at(struct esp_costs *costs, int length);

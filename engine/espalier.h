@@ -96,14 +96,23 @@ bool esp_token_is_special(const struct esp_engine *engine, int32_t token);
 
 /* ------------------------------------------------------------------ session */
 
+/* What passes cost, where a pass of the target over one row costs 1: n rows cost 1 + (n - 1) *
+ * row, and a draft pass over n rows costs draft * (1 + (n - 1) * row). */
+struct esp_nominal_costs {
+    double row, draft; /* from 0 on */
+};
+
 struct esp_session_options {
     const char *drafter;  /* "name:k=v,..."; NULL, "auto": the pair's preset, else dynatree */
     const char *verifier; /* NULL: greedy at temperature 0, else the best lossless one */
     struct esp_session_values values; /* zeros: all defaults; see espalier_settings.h */
     /* Start from nothing that earlier sessions have learned about the draft's probabilities,
      * and leave nothing to later ones, so that a seed gives the same text again. Drafter
-     * goodput then reckons with nominal costs of passes instead of measured ones. */
+     * goodput then reckons with nominal costs of passes instead of measured ones: with these
+     * (copied), or, if this is NULL, with a sixteenth for a row and the draft's share of the
+     * target's parameters for a draft pass. */
     bool repeatable;
+    const struct esp_nominal_costs *nominal;
     esp_observer *observer;
     void *user;
 };
@@ -214,6 +223,7 @@ struct esp_stats {
     int prompt_tokens, generated_tokens, iterations;
     int64_t drafted_nodes, accepted_nodes; /* verified by the target; accepted among them */
     int64_t draft_passes, target_passes;
+    int64_t draft_rows; /* that the draft passes computed */
     double mean_path_length;
     double tokens_per_iteration;
     double acceptance_rate; /* accepted / drafted, 0 if nothing was drafted */
@@ -251,6 +261,7 @@ struct esp_item {
     /* Drafters: how they draw children ("topk", "iid, topk", ...). Verifiers: the draws with
      * which they are lossless. */
     const char *draws;
+    bool weighs_costs; /* drafters: its trees depend on what passes cost */
     /* Verifiers: how a node is tested, e.g. "min(1, p/q)"; the same with numbers filled in, or
      * NULL; what its letters mean, or NULL. In the last two a letter after '$' stands for a
      * number of the node, see viz/formula.h. NULL for the other lists. */

@@ -372,6 +372,7 @@ static void count_up(struct esp_session *s)
     stats->drafted_nodes += it->tree.verified - 1;
     stats->accepted_nodes += it->path_length;
     stats->draft_passes += it->draft_passes;
+    stats->draft_rows += s->draft.rows;
     stats->target_passes += it->target_passes;
     for (int i = 0; i < ESP_STAGES; i++) {
         stats->stage_seconds[i] += it->seconds[i];

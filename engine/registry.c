@@ -79,7 +79,8 @@ static struct esp_item item_of_drafter(const struct esp_drafter_ops *ops)
                              .summary = ops->summary,
                              .source = ops->source,
                              .differs = ops->differs ? ops->differs : "",
-                             .draws = draws_text(ops->draws)};
+                             .draws = draws_text(ops->draws),
+                             .weighs_costs = ops->weighs_costs};
 }
 
 bool esp_item(enum esp_list list, int index, struct esp_item *item)

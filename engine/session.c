@@ -488,11 +488,13 @@ int esp_session_open(struct esp_session **session, struct esp_engine *engine,
     s->observer = o->observer;
     s->user = o->user;
     s->opened = esp_clock();
-    s->repeatable = s->costs.nominal = o->repeatable;
+    s->repeatable = o->repeatable;
     s->end = "";
     s->pace.most = ESP_PACE_STEPS;
     s->plain.most = ESP_PACE_STEPS / ESP_BASELINE_EVERY;
     int status = take_memory(s, err, errlen);
+    if (o->repeatable)
+        esp_costs_nominal(&s->costs, o->nominal);
     if (status == ESP_OK)
         status = first_settings(s, o, err, errlen);
     if (status < 0) {

@@ -108,7 +108,7 @@ void esp_draft_close(struct esp_draft *d)
 void esp_draft_begin(struct esp_draft *d)
 {
     d->expanded = 0;
-    d->passes = 0;
+    d->passes = d->rows = 0;
     d->watched = 0;
     d->model_seconds = 0;
     d->scratch->unsettled_count = 0;
@@ -136,6 +136,14 @@ static void lap(struct esp_draft *d)
 void esp_draft_end(struct esp_draft *d)
 {
     lap(d);
+}
+
+static void begin_pass(struct esp_draft *d, int rows)
+{
+    lap(d);
+    d->rows += rows;
+    if (d->passes < ESP_TIMED_PASSES)
+        d->pass_rows[d->passes] = rows;
 }
 
 /* Tokens of the text that have rows in the draft's cache once it has caught up. */
@@ -196,9 +204,7 @@ int esp_draft_expand_root(struct esp_draft *d, bool before)
     if (!d->cache || first < 0 || d->expanded > 0)
         return ESP_E_ARGUMENT;
     const double start = esp_clock();
-    lap(d);
-    if (d->passes < ESP_TIMED_PASSES)
-        d->pass_rows[d->passes] = count;
+    begin_pass(d, count);
     esp_kv_cache_cut(d->cache, first);
     int status = esp_kv_cache_append(d->cache, d->text + d->cache->length,
                                      first - d->cache->length, NULL, NULL);
@@ -310,9 +316,7 @@ int esp_draft_expand(struct esp_draft *d, const int32_t *nodes, int count, int k
     int most = d->q->vocabulary, have = !settle ? 1 : k < most ? k : most;
     const struct esp_step step = {d->sampling, have, d->top_token, d->top_q,
                                   settle ? ESP_NOW : ESP_LATER};
-    lap(d);
-    if (d->passes < ESP_TIMED_PASSES)
-        d->pass_rows[d->passes] = nodes[0] == 0 ? esp_draft_behind(d) : count;
+    begin_pass(d, nodes[0] == 0 ? esp_draft_behind(d) : count);
     const double start = esp_clock();
     int status = nodes[0] == 0 ? run_root(d, &step) : run_nodes(d, nodes, count, &step);
     d->model_seconds += esp_clock() - start;

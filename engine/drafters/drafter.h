@@ -91,7 +91,7 @@ struct esp_draft {
     /* (capacity + 1, hidden) hidden states after each expanded node (behind the final norm), in
      * the rows of q; NULL: the drafter does not look back. */
     struct esp_rows *own_states;
-    int passes;         /* of this iteration */
+    int passes, rows;   /* of this iteration: passes, and the rows that they computed */
     /* Of the first passes: rows computed, and seconds from the start of a pass to that of the
      * next one (the last: to the end of the stage), without those of an observer. */
     int pass_rows[ESP_TIMED_PASSES];
@@ -217,6 +217,7 @@ struct esp_drafter_ops {
     unsigned draws;                 /* of enum esp_draws: those it can produce */
     const char *verifier;           /* the default where it is exact; NULL: that of the draws */
     bool needs_model;               /* asks the draft model */
+    bool weighs_costs;              /* asks what passes cost */
     const struct esp_param *params; /* ended by a row without a name, or NULL */
     size_t state_size;
 

@@ -628,6 +628,7 @@ const struct esp_drafter_ops esp_drafter_goodput = {
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .verifier = "traversal",
     .needs_model = true,
+    .weighs_costs = true,
     .params = params,
     .state_size = sizeof(struct state),
     .init = init,

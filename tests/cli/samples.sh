@@ -37,11 +37,42 @@ for page in sessions/samples/*.md; do
     check "README leads to $of" grep -q "($of.md)" sessions/samples/README.md
     sed -n "s|^    build/espalier \(export sessions.*\) -o \(sessions/.*\)|\1 \2|p" "$page" >"$work/commands"
     check "$of has a picture" test -s "$work/commands"
+    [ -e "sessions/samples/$of.paper" ] &&
+        check "$of shows its paper beside here" grep -q "^export sessions/samples/$of.paper " "$work/commands"
     while read -r command; do
         picture=${command##* }
         $ESPALIER ${command% *} >"$work/picture"
-        check "$of makes $picture" cmp "$work/picture" "$picture"
+        check "$of makes $picture, which is up to date" cmp "$work/picture" "$picture"
         check "$of shows it" grep -q "($(basename "$picture"))" "$page"
     done <"$work/commands"
 done
+
+# A paper's figures beside those from here: the bars are what the table says.
+cat >"$work/table.json" <<'END'
+{"suite": "s", "prompts": 2, "tokens": 4, "rows": [{"choice": "a", "T": 0, "n": 2}, {"choice": "a", "T": 0, "n": 3},
+ {"choice": "a", "T": 0.6, "n": 7}, {"choice": "b<", "T": 0, "n": null}]}
+END
+paper() { # LINES: writes a paper's file of these and the lines before
+    printf '%s\n' "title <T>" "paper P" "results table.json" "column n" "reference 1 plain" "$@" >"$work/x.paper"
+}
+draw() { $ESPALIER export "$work/x.paper" --force -o "$work/x.$1"; }
+paper "here cold | T 0" "here warm | T 0.6" "row A | 4.25 | choice a"
+check "a paper is drawn" draw svg
+check "with its figure" grep -q '>4.25<' "$work/x.svg"
+check "a mean of the rows that are meant" grep -q '>2.50<' "$work/x.svg"
+check "and those of the other bar" grep -q '>7.00<' "$work/x.svg"
+check "a title is text" grep -q '&lt;T&gt;' "$work/x.svg"
+check "as TikZ, too" draw tikz
+wrong() { # WHAT LINE SENTENCE
+    paper "here cold | T 0" "$2"
+    check "$1" fails 1 "$3" draw svg
+}
+wrong "a row that the table has not" "row A | 1 | choice c" "has no n for row 'A', cold"
+wrong "one without a figure" "row B | 1 | choice b<" "has no n for row 'B', cold"
+wrong "a paper's value that is none" "row A | x | choice a" "line 7: row takes NAME | VALUE"
+wrong "no row at all" "measure m" "row must be there"
+wrong "a line that is none" "rows 3" "line 7: there is no such line"
+wrong "another table" "$(printf 'results none.json\nrow A | 1 | choice a')" "none.json cannot be opened"
+paper "here cold | T 0" "row A | - | choice a"
+check "flags of a recording" fails 1 "a picture of their own" $ESPALIER export "$work/x.paper" --iteration 3
 finish

@@ -98,6 +98,31 @@ check "a pivot of a part leaves out what is the same there" grep -qx '| draft on
 check "and names the part" grep -q '^tokens made, choice=tree, draft=one:' "$work/table"
 check "every draft is noted with its hash" test "$(grep -c '"hash":' "$work/own/s.json")" = 3
 check "no folder of drafts" fails 1 "name the folder with --draft that has 'one' in it" $suite "$work/s.suite"
+# Passes that cost what is said: nothing is timed. A pass over n rows costs 1 + (n - 1) row_cost.
+write <<'SUITE'
+prompts two.jsonl
+set     tokens 30
+set     ignore_eos on
+set     draft_cost 0
+vary    row_cost 0 1 50
+chain   off
+choice  linear:K=3
+best    fixed:D={1,3},B=2 as tree
+choice  goodput:retrieval=off as goodput
+best_by speedup_at_cost
+columns speedup_at_cost tokens_per_iteration nodes depth breadth
+SUITE
+$suite "$work/s.suite" -o "$work/cost" >"$work/table" 2>"$work/err"
+check "a suite with costs runs" test $? -eq 0 -a ! -s "$work/err"
+# Plain decoding, the chain and two trees once; goodput at each cost.
+check "only what weighs costs is run again at another" test "$(wc -l <"$work/cost/s.runs.jsonl")" = $((1 + 2 * (4 + 3)))
+sed 's/"[^"]*"/tree/g' "$work/cost/s.csv" >"$work/costs"
+check "the speed is tokens over what the passes cost" awk -F, 'NR > 1 && $3 <= 1 { rows++
+    off = $4 * (1 + $3 * $6) / $5; if (off < 0.97 || off > 1.03) { print; bad = 1 } } END { exit bad || rows != 8 }' "$work/costs"
+check "where rows are free, goodput drafts; where they are dear, it does not" awk -F, '
+    $1 == "goodput" { nodes[$3] = $6 } END { exit !(nodes[0] > 3 && nodes[50] < 0.5) }' "$work/costs"
+check "the best of several is another at another cost" test \
+    "$(grep -o 'fixed:D=[13]' "$work/cost/s.csv" | sort -u | wc -l)" = 2
 
 # Labels and categories of any text: nothing obeys them.
 printf '%s\n' '{"prompt": "Once upon a time", "category": "=cmd|'"' /C calc'"'!A0"}' \
@@ -244,6 +269,8 @@ wrong "a condition that is none" "pivot temp nodes hot" "there may only be KEY=V
 wrong "a number of prompts that is none" "prompts two.jsonl many" "and perhaps how many"
 wrong "a tree that is too large" "max_nodes 5000" "max_nodes takes a number up to 2048"
 wrong "a value that is none" "set temp hot" "temp takes a number"
+wrong "a cost that is none" "set row_cost -1" "row_cost takes a share of a pass"
+wrong "half of the costs" "set row_cost 0.1" "row_cost and draft_cost are given together"
 wrong "a grid that is no best" "choice fixed:D={2,3}" "write best"
 wrong "a name that nothing varies" 'choice fixed:D=$D' "nothing that varies"
 wrong "a drafter that is none" "choice nonsense" "nonsense"

@@ -25,11 +25,6 @@ static double verify_cost(int rows)
     return 1 + row * (rows - 1);
 }
 
-static double draft_cost(int rows)
-{
-    return layer * verify_cost(rows);
-}
-
 static char prompts[MOST_PROMPTS][LINE];
 static int prompt_count;
 
@@ -115,25 +110,25 @@ static double run(struct esp_session *s, const char *prompt, char *err, size_t e
             return cost;
         cost += verify_cost(s->iteration.tree.verified);
         for (int i = 0; i < s->draft.passes && i < ESP_TIMED_PASSES; i++)
-            cost += draft_cost(s->draft.pass_rows[i]);
+            cost += layer * verify_cost(s->draft.pass_rows[i]);
     }
 }
 
 static void measure(struct esp_engine *engine, const char *choice, double temperature,
                     int which)
 {
+    const struct esp_nominal_costs costs = {row, layer};
     const struct esp_session_options options = {.drafter = choice,
                                                 .values.temperature = temperature,
                                                 .values.ignore_eos = true,
                                                 .values.seed = 1,
-                                                .repeatable = true};
+                                                .repeatable = true,
+                                                .nominal = &costs};
     struct esp_session *s;
     char err[512];
     double all = 0;
     if (esp_session_open(&s, engine, &options, err, sizeof err) < 0)
         fail(err);
-    s->costs.planted_draft = draft_cost;
-    s->costs.planted_verify = verify_cost;
     for (int i = 0; i < prompt_count; i++) {
         const double cost = run(s, prompts[i], err, sizeof err);
         speed[which][i] = TOKENS / cost;

@@ -17,6 +17,7 @@
 
 #include "tui/view/cast.h"
 #include "tui/cli/cli.h"
+#include "tui/cli/paper.h"
 #include "tui/model/export_chart.h"
 #include "tui/model/web_page.h"
 #include "kernels/status.h"
@@ -344,6 +345,36 @@ static int export_chart(const struct job *job, char *err, size_t errlen)
     return status;
 }
 
+/* Figures of a paper beside those from here. */
+static int export_paper(struct job *job, char *err, size_t errlen)
+{
+    const struct cli_options *o = job->o;
+    struct esp_beside *beside = calloc(1, sizeof *beside);
+    struct esp_drawing drawing = {.count = 0};
+    char *bytes = NULL;
+    size_t length = 0;
+    int status = beside ? read_format(job, err, errlen) : (int)ESP_E_MEMORY;
+    if (status == ESP_OK && (o->iteration || o->html || o->chart || o->figure || o->asciicast ||
+                             o->aspect || o->caption || !esp_export_draws(job->format)))
+        status =
+            esp_fail(err, errlen, ESP_E_ARGUMENT,
+                     "figures of a paper are a picture of their own: svg, png, pdf or tikz, "
+                     "with --theme alone");
+    if (status == ESP_OK)
+        status = cli_paper_read(beside, o->arguments[0], err, errlen);
+    if (status == ESP_OK) {
+        drawing.latex = job->format == ESP_EXPORT_TIKZ;
+        esp_beside_draw(beside, esp_colours_find(o->theme ? o->theme : "light"), &drawing);
+        status = esp_export_drawing(&drawing, job->format, &bytes, &length, err, errlen);
+    }
+    if (status == ESP_OK)
+        status = write_out(job, 0, bytes, length, err, errlen);
+    esp_drawing_free(&drawing);
+    free(beside);
+    free(bytes);
+    return status;
+}
+
 static int export_iterations(struct job *job, char *err, size_t errlen)
 {
     name_models(job);
@@ -371,11 +402,13 @@ static int run(struct cli_options *o)
 {
     struct job job = {.o = o};
     char err[512] = "";
-    int status = esp_recording_open(&job.recording, o->arguments[0], err, sizeof err);
-    if (status == ESP_OK)
+    const bool paper = cli_is_paper(o->arguments[0]);
+    int status = paper ? export_paper(&job, err, sizeof err)
+                       : esp_recording_open(&job.recording, o->arguments[0], err, sizeof err);
+    if (status == ESP_OK && !paper)
         status = o->asciicast ? export_replay(o, err, sizeof err)
                               : export_iterations(&job, err, sizeof err);
-    if (status == ESP_OK)
+    if (status == ESP_OK && !paper)
         cli_tell_cut(job.recording, o->arguments[0]);
     esp_recording_close(job.recording);
     return status < 0 ? cli_fail(*err ? err : esp_status_message(status)) : EXIT_DONE;
@@ -401,6 +434,7 @@ const struct cli_command cli_export = {
         "of the stages went, over all iterations or over A to B.\n"
         "`espalier export FILE --iteration N --figure NAME` draws a figure for a paper: mask,\n"
         "timeline, iteration (the text and its tree) or tree. -o fig.tikz is for LaTeX.\n"
-        "`espalier export FILE --asciicast OUT` writes the whole replay for terminals.",
+        "`espalier export FILE --asciicast OUT` writes the whole replay for terminals.\n"
+        "`espalier export NAME.paper` draws a paper's figures beside those of a suite.",
     .run = run,
 };

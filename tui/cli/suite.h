@@ -86,6 +86,7 @@ struct cli_case {
     char draft[SUITE_WORD]; /* a folder in that of --draft; "": what --draft names */
     int settings;           /* cases of equal settings have the same number */
     int tokens, prompt_tokens;
+    struct esp_nominal_costs costs; /* NaN: espalier's own, or the drafter does not ask */
     struct esp_session_values values;
     cJSON **run; /* (prompts) figures, or NULL: not run yet */
 };
@@ -95,7 +96,8 @@ struct cli_suite_row {
     int choice;              /* of the suite */
     int value[SUITE_VARIES]; /* of each varied line; -1: the row does not depend on it */
     int settings;
-    int first, count; /* its cases: cli_suite_plan.candidate[first..] */
+    struct esp_nominal_costs costs; /* NaN: not given */
+    int first, count;               /* its cases: cli_suite_plan.candidate[first..] */
 };
 
 struct cli_suite_plan {
@@ -169,6 +171,9 @@ extern const struct cli_suite_measure cli_suite_measures[]; /* ends with a name 
  * commit, the models with their hashes, the machine and all settings. `engine` may be NULL. */
 cJSON *cli_suite_made(const struct cli_options *options, const struct cli_suite_plan *plan,
                       const struct esp_engine *engine);
+/* Reads a table, which has an array "rows", for the caller. 0 or a negative status with a
+ * sentence. */
+int cli_suite_read_table(cJSON **table, const char *path, char *err, size_t errlen);
 /* Reads results/NAME.json beside the suite for the caller. A negative status with a sentence if
  * there is none, or if it is of other models, prompts or settings. */
 int cli_suite_committed(cJSON **committed, const struct cli_options *options,

@@ -111,6 +111,10 @@ static void add_settings(cJSON *to, const struct cli_suite_plan *plan)
     cJSON_AddNumberToObject(to, "prompts", plan->prompts->count);
     cJSON_AddNumberToObject(to, "tokens", c->tokens);
     cJSON_AddNumberToObject(to, "prompt_tokens", c->prompt_tokens);
+    if (isfinite(plan->row[0].costs.row)) {
+        cJSON_AddNumberToObject(to, "row_cost", plan->row[0].costs.row);
+        cJSON_AddNumberToObject(to, "draft_cost", plan->row[0].costs.draft);
+    }
     cli_json_settings(to, &c->values);
     cJSON *settings = cJSON_GetObjectItemCaseSensitive(to, "settings");
     for (int i = 0; i < s->varies; i++)
@@ -164,8 +168,9 @@ cJSON *cli_suite_made(const struct cli_options *o, const struct cli_suite_plan *
 /* The name of something that a run depends on and that is not the same; NULL: all is. */
 static const char *other(const cJSON *committed, const cJSON *made)
 {
-    static const char *const same[] = {"target",  "draft",  "drafts",        "width", "layers",
-                                       "prompts", "tokens", "prompt_tokens", "warmup"};
+    static const char *const same[] = {"target",   "draft",      "drafts", "width",
+                                       "layers",   "prompts",    "tokens", "prompt_tokens",
+                                       "row_cost", "draft_cost", "warmup"};
     const cJSON *settings = cJSON_GetObjectItemCaseSensitive(committed, "settings"), *now;
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         const cJSON *a = cJSON_GetObjectItemCaseSensitive(committed, same[i]);
@@ -186,10 +191,11 @@ static const char *other(const cJSON *committed, const cJSON *made)
     return NULL;
 }
 
-static int read_table(cJSON **table, const char *path, char *err, size_t errlen)
+int cli_suite_read_table(cJSON **table, const char *path, char *err, size_t errlen)
 {
     const char *wrong;
     const int file = esp_open_regular(path, O_RDONLY, 0, &wrong);
+    *table = NULL;
     if (file < 0)
         return esp_fail(err, errlen, ESP_E_FILE,
                         "%s cannot be opened: %s (a table to check with is made by --counts "
@@ -220,7 +226,7 @@ int cli_suite_committed(cJSON **committed, const struct cli_options *o,
     if (snprintf(path, sizeof path, "%.*sresults/%s.json",
                  slash ? (int)(slash - s->path) + 1 : 0, s->path, s->name) >= PATH_MAX)
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "%s: the path is too long", s->path);
-    int status = read_table(committed, path, err, errlen);
+    int status = cli_suite_read_table(committed, path, err, errlen);
     if (status < 0)
         return status;
     cJSON *made = cli_suite_made(o, plan, NULL);

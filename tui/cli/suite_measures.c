@@ -82,6 +82,7 @@ static cJSON *figures_of(const struct cli_choice *choice)
     add(o, "deepest", (double)a->deepest);
     add(o, "most_nodes", a->most_nodes);
     add(o, "draft_passes", (double)s.draft_passes);
+    add(o, "draft_rows", (double)s.draft_rows);
     add(o, "mask_blocks", (double)a->mask_blocks);
     add(o, "all_blocks", (double)(a->mask_blocks + a->prefix_blocks));
     add(o, "first", s.first_token_seconds);

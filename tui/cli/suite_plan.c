@@ -1,8 +1,11 @@
 /* suite_plan.c - rows and cases of a suite; see suite.h.
  *
- * A varied key is `tokens`, `prompt_tokens`, a setting of sessions, or else a name that choices
- * use as $NAME. A row that uses no such name is the same for all its values, and is there once.
+ * A varied key is `tokens`, `prompt_tokens`, a cost, a setting of sessions, or else a name that
+ * choices use as $NAME. A row that uses no such name is the same for all its values, and is
+ * there once. A case whose drafter does not weigh costs is the same whatever passes cost, and
+ * is run once; its rows are not the same.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,27 +13,36 @@
 #include "tui/cli/cli.h"
 #include "tui/cli/suite.h"
 
+enum { MOST_COST = 100 };
+
 struct planning {
     struct cli_suite_plan *plan;
     const struct cli_suite *suite;
     const struct cli_options *options;
     int value[SUITE_VARIES];
     struct cli_case settings; /* of these values; without a choice */
+    int without_costs;        /* number of the settings that differ from those in costs alone */
     struct cli_suite_row *row;
     char *err;
     size_t errlen;
 };
 
+static bool is_cost(const char *key)
+{
+    return strcmp(key, "row_cost") == 0 || strcmp(key, "draft_cost") == 0;
+}
+
+/* A setting that changes what is run, whichever the drafter. */
 static bool is_setting(const char *key)
 {
     return strcmp(key, "tokens") == 0 || strcmp(key, "prompt_tokens") == 0 ||
            strcmp(key, "draft") == 0 || esp_value_find(key) >= 0;
 }
 
-static bool has_setting(const struct cli_vary *v)
+static bool has(const struct cli_vary *v, bool (*is)(const char *key))
 {
     for (int i = 0; i < v->keys; i++)
-        if (is_setting(v->key[i]))
+        if (is(v->key[i]))
             return true;
     return false;
 }
@@ -93,12 +105,20 @@ static int set(const struct planning *p, struct cli_case *c, const char *key, co
                               "has '%s' in it",
                               p->suite->name, value);
     }
+    if (is_cost(key)) {
+        const double share = strtod(value, &end);
+        if (*end || end == value || !(share >= 0 && share <= MOST_COST))
+            return esp_fail(p->err, p->errlen, ESP_E_ARGUMENT,
+                            "%s: %s takes a share of a pass, from 0 to %d, not '%s'",
+                            p->suite->path, key, MOST_COST, value);
+        *(strcmp(key, "row_cost") == 0 ? &c->costs.row : &c->costs.draft) = share;
+        return ESP_OK;
+    }
     if (esp_value_find(key) < 0)
-        return esp_fail(
-            p->err, p->errlen, ESP_E_ARGUMENT,
-            "%s: there is no setting '%s': it may be tokens, prompt_tokens, draft or one of "
-            "`espalier list settings`",
-            p->suite->path, key);
+        return esp_fail(p->err, p->errlen, ESP_E_ARGUMENT,
+                        "%s: there is no setting '%s': it may be tokens, prompt_tokens, draft, "
+                        "row_cost, draft_cost or one of `espalier list settings`",
+                        p->suite->path, key);
     snprintf(called, sizeof called, "%s: %s", p->suite->name, key);
     return esp_value_parse(&c->values, esp_value_find(key), called, value, p->err, p->errlen);
 }
@@ -108,18 +128,27 @@ static int apply_values(struct planning *p)
 {
     const struct cli_suite *s = p->suite;
     int status = ESP_OK, number = 0;
+    p->without_costs = 0;
     p->settings = (struct cli_case){.tokens = p->options->tokens,
                                     .prompt_tokens = p->options->prompt_tokens,
+                                    .costs = {NAN, NAN},
                                     .values = p->options->session.values};
     for (int i = 0; i < s->sets && status == ESP_OK; i++)
         status = set(p, &p->settings, s->set[i].key, s->set[i].value);
     for (int i = 0; i < s->varies; i++) {
         const struct cli_vary *v = &s->vary[i];
         for (int j = 0; j < v->keys && status == ESP_OK; j++)
-            if (is_setting(v->key[j]))
+            if (is_setting(v->key[j]) || is_cost(v->key[j]))
                 status = set(p, &p->settings, v->key[j], v->value[p->value[i]][j]);
-        number = has_setting(v) ? number * v->count + p->value[i] : number;
+        if (!has(v, is_setting) && !has(v, is_cost))
+            continue;
+        number = number * v->count + p->value[i];
+        p->without_costs = p->without_costs * v->count + (has(v, is_setting) ? p->value[i] : 0);
     }
+    if (status == ESP_OK &&
+        isfinite(p->settings.costs.row) != isfinite(p->settings.costs.draft))
+        status = esp_fail(p->err, p->errlen, ESP_E_ARGUMENT,
+                          "%s: row_cost and draft_cost are given together", s->path);
     p->settings.settings = number;
     p->plan->settings = number >= p->plan->settings ? number + 1 : p->plan->settings;
     return status;
@@ -193,15 +222,28 @@ static int check_case(const struct planning *p, const char *spec)
                     p->suite->path, spec, p->settings.values.temperature, why);
 }
 
+/* Do the trees of a choice depend on what passes cost? */
+static bool weighs_costs(const char *spec)
+{
+    const size_t length = strcspn(spec, ":+");
+    struct esp_item item;
+    for (int i = 0; esp_item(ESP_DRAFTERS, i, &item); i++)
+        if (strlen(item.name) == length && strncmp(item.name, spec, length) == 0)
+            return item.weighs_costs;
+    return false;
+}
+
 /* Adds a case to the row that is being made; one that there is already is shared. */
 static int add_case(struct planning *p, const char *spec)
 {
     struct cli_suite_plan *plan = p->plan;
     const char *with = p->suite->choice[p->row->choice].with;
+    const bool costs = weighs_costs(spec);
+    const int settings = costs ? p->settings.settings : p->without_costs;
     int at = 0;
     while (at < plan->count &&
-           (plan->cases[at].settings != p->settings.settings ||
-            strcmp(plan->cases[at].with, with) != 0 || strcmp(plan->cases[at].spec, spec) != 0))
+           (plan->cases[at].settings != settings || strcmp(plan->cases[at].with, with) != 0 ||
+            strcmp(plan->cases[at].spec, spec) != 0))
         at++;
     if (at == SUITE_GRID || plan->candidates == SUITE_GRID)
         return esp_fail(p->err, p->errlen, ESP_E_ARGUMENT,
@@ -212,6 +254,9 @@ static int add_case(struct planning *p, const char *spec)
         if (status < 0)
             return status;
         plan->cases[at] = p->settings;
+        plan->cases[at].settings = settings;
+        if (!costs)
+            plan->cases[at].costs = (struct esp_nominal_costs){NAN, NAN};
         plan->cases[at].with = with;
         strcpy(plan->cases[at].spec, spec);
         status = set_own(p, &plan->cases[at], with);
@@ -276,13 +321,18 @@ static int add_row(struct planning *p, int choice)
     const struct cli_suite_choice *c = &p->suite->choice[choice];
     bool used[SUITE_VARIES] = {false};
     char spec[SUITE_WORD];
-    struct cli_suite_row row = {
-        .choice = choice, .settings = p->settings.settings, .first = plan->candidates};
+    struct cli_suite_row row = {.choice = choice,
+                                .settings = p->settings.settings,
+                                .costs = p->settings.costs,
+                                .first = plan->candidates};
     int status = substitute(p, c->spec, spec, used);
     if (status < 0)
         return status;
     for (int i = 0; i < p->suite->varies; i++)
-        row.value[i] = used[i] || has_setting(&p->suite->vary[i]) ? p->value[i] : -1;
+        row.value[i] =
+            used[i] || has(&p->suite->vary[i], is_setting) || has(&p->suite->vary[i], is_cost)
+                ? p->value[i]
+                : -1;
     if (is_there(plan, &row))
         return ESP_OK;
     if (plan->rows == SUITE_GRID)

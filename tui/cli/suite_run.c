@@ -76,6 +76,9 @@ static void describe(const struct cli_case *c, char text[SUITE_WORD])
         esp_value_print(&c->values, i, value, sizeof value);
         used += snprintf(text + used, (size_t)(SUITE_WORD - used), " %s", value);
     }
+    if (isfinite(c->costs.row) && used < SUITE_WORD)
+        snprintf(text + used, (size_t)(SUITE_WORD - used), " %g %g", c->costs.row,
+                 c->costs.draft);
 }
 
 static int write_line(struct running *r, const cJSON *o)
@@ -268,6 +271,7 @@ static int open_cases(struct running *r, struct cli_case **c, struct cli_choice 
         struct esp_session_options session = r->o->session;
         session.values = c[i]->values;
         session.repeatable = true;
+        session.nominal = isfinite(c[i]->costs.row) ? &c[i]->costs : NULL;
         char doing[64];
         snprintf(doing, sizeof doing, "warming up, %d of %d: ", i + 1, count);
         tell(r, doing, c[i]->spec);

@@ -7,11 +7,12 @@
 #include "tui/cli/choice.h"
 #include "tui/cli/suite.h"
 
-enum kind { RATIO, COUNT, SPEED, DEVIATION, LARGEST, OVER_PLAIN, OVER_CHAIN };
+enum kind { RATIO, COUNT, SPEED, DEVIATION, LARGEST, AT_COST, OVER_PLAIN, OVER_CHAIN };
 
 /* RATIO: scale * sum of `top` / sum of `bottom` over runs (NULL: their number). SPEED: mean
- * over runs of top / bottom. COUNT: of runs. LARGEST: of `top`. OVER_...: column `top` over
- * that of plain decoding, or of the best chain. */
+ * over runs of top / bottom. COUNT: of runs. LARGEST: of `top`. AT_COST: sum of
+ * `top` over what the runs' passes cost, at the costs that the row is given. OVER_...: column
+ * `top` over that of plain decoding, or of the best chain. */
 static const struct column {
     const char *name, *heading;
     enum kind kind;
@@ -29,6 +30,9 @@ static const struct column {
      2, true},
     {"path", "path", RATIO, "accepted", "iterations", 1, 2, true},
     {"path_share", "path/depth %", RATIO, "accepted", "deepest", 100, 1, true},
+    {"depth", "depth", RATIO, "deepest", "iterations", 1, 2, true},
+    {"breadth", "breadth", RATIO, "drafted", "deepest", 1, 2, true},
+    {"speedup_at_cost", "speedup at these costs", AT_COST, "tokens", NULL, 1, 2, true},
     {"accepted", "accepted %", RATIO, "accepted", "drafted", 100, 1, true},
     {"nodes", "nodes", RATIO, "drafted", "iterations", 1, 1, true},
     {"most_nodes", "most nodes", LARGEST, "most_nodes", NULL, 1, 0, true},
@@ -118,7 +122,15 @@ static double member(const cJSON *run, const char *name)
     return cJSON_IsNumber(number) ? number->valuedouble : 0;
 }
 
-static double ratio(const struct cli_suite_plan *plan, const struct cli_case *c,
+/* What the passes of a run cost together; one of the target over one row costs 1. */
+static double cost_of(const cJSON *run, const struct esp_nominal_costs *costs)
+{
+    const double passes = member(run, "draft_passes");
+    return member(run, "iterations") + costs->row * member(run, "drafted") +
+           costs->draft * (passes + costs->row * (member(run, "draft_rows") - passes));
+}
+
+static double ratio(const struct cli_suite_plan *plan, int row, const struct cli_case *c,
                     const struct column *column, const char *category)
 {
     double top = 0, bottom = 0, largest = NAN;
@@ -128,7 +140,9 @@ static double ratio(const struct cli_suite_plan *plan, const struct cli_case *c,
         if (!run)
             continue;
         const double t = member(run, column->top);
-        const double b = column->bottom ? member(run, column->bottom) : 1;
+        const double b = column->kind == AT_COST ? cost_of(run, &plan->row[row].costs)
+                         : column->bottom        ? member(run, column->bottom)
+                                                 : 1;
         top += t;
         bottom += b;
         largest = !(t <= largest) ? t : largest;
@@ -139,7 +153,7 @@ static double ratio(const struct cli_suite_plan *plan, const struct cli_case *c,
         return column->scale * largest;
     if (column->kind == COUNT)
         return series.count;
-    if (column->kind == RATIO)
+    if (column->kind == RATIO || column->kind == AT_COST)
         return bottom > 0 ? column->scale * top / bottom : NAN;
     if (series.count == 0)
         return NAN;
@@ -171,7 +185,7 @@ const struct cli_case *cli_suite_best(const struct cli_suite_plan *plan, int row
     double most = 0;
     for (int i = 0; i < r->count; i++) {
         const struct cli_case *c = &plan->cases[plan->candidate[r->first + i]];
-        const double value = ratio(plan, c, by, category);
+        const double value = ratio(plan, row, c, by, category);
         bool any = false;
         for (int j = 0; j < plan->prompts->count && !any; j++)
             any = cli_suite_figures(plan, c, j, category) != NULL;
@@ -197,12 +211,12 @@ static double figure(const struct cli_suite_plan *plan, int row, const struct cl
                      const struct column *column, const char *category)
 {
     if (column->kind != OVER_PLAIN && column->kind != OVER_CHAIN)
-        return ratio(plan, c, column, category);
+        return ratio(plan, row, c, column, category);
     const int other = row_of(plan, row, column->kind == OVER_PLAIN ? SUITE_PLAIN : SUITE_CHAIN);
     const struct cli_case *base = other < 0 ? NULL : cli_suite_best(plan, other, category);
     const struct column *of = find(column->top);
-    const double under = base ? ratio(plan, base, of, category) : NAN;
-    return under > 0 ? ratio(plan, c, of, category) / under : NAN;
+    const double under = base ? ratio(plan, other, base, of, category) : NAN;
+    return under > 0 ? ratio(plan, row, c, of, category) / under : NAN;
 }
 
 /* The same for a figure, which may be a column of one choice over that of another's mean. */
@@ -213,7 +227,7 @@ static double figure_spread(const struct cli_suite_plan *plan, int row,
     if (column->kind != OVER_PLAIN && column->kind != OVER_CHAIN)
         return spread(plan, c, column, category);
     const struct column *of = find(column->top);
-    const double above = ratio(plan, c, of, category);
+    const double above = ratio(plan, row, c, of, category);
     return above > 0
                ? spread(plan, c, of, category) * figure(plan, row, c, column, category) / above
                : 0;

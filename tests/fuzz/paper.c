@@ -1,0 +1,45 @@
+/* A paper's figures, and a table that they are held against: whoever reads them gets a sentence
+ * or a picture in either form, safe to be shown. The input holds the parts x.paper and
+ * table.json. */
+#include "tui/cli/paper.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/fuzz/support/fuzz.h"
+#include "viz/safe.h"
+
+static void draw(const struct esp_beside *beside, int format)
+{
+    struct esp_drawing drawing = {.latex = format == ESP_DRAWING_TIKZ};
+    char *bytes, *shown;
+    size_t length;
+    esp_beside_draw(beside, esp_colours_find("light"), &drawing);
+    FUZZ_REQUIRE(esp_drawing_write(&drawing, format, &bytes, &length) == 0, "there is memory");
+    FILE *file = open_memstream(&shown, &length);
+    FUZZ_REQUIRE(file, "there is memory");
+    esp_safe_print(file, "%s", bytes);
+    fclose(file);
+    fuzz_require_safe(shown, length, "a picture");
+    esp_drawing_free(&drawing);
+    free(bytes);
+    free(shown);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+    static struct esp_beside beside;
+    struct fuzz_part part;
+    char path[300], err[1024] = "";
+    fuzz_folder_empty();
+    for (size_t at = 0; fuzz_next_part(bytes, length, &at, &part);)
+        fuzz_folder_write(part.name, part.bytes, part.length, 0);
+    snprintf(path, sizeof path, "%s/x.paper", fuzz_folder());
+    if (cli_paper_read(&beside, path, err, sizeof err) < 0) {
+        FUZZ_REQUIRE(*err, "a refusal is a sentence");
+        return 0;
+    }
+    draw(&beside, ESP_DRAWING_SVG);
+    draw(&beside, ESP_DRAWING_TIKZ);
+    return 0;
+}

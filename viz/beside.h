@@ -1,0 +1,36 @@
+/* beside.h - figures of a paper and figures from here, row by row side by side, for slides.
+ *
+ * Two panels of bars have the same rows and the same scale: what the paper has on the left,
+ * what was counted here on the right, there with a bar for each of several ways (told apart by
+ * outlined and filled bars, not by colour alone).
+ */
+#ifndef ESP_BESIDE_H
+#define ESP_BESIDE_H
+
+#include "viz/colours.h"
+#include "viz/drawing.h"
+
+enum { ESP_BESIDE_ROWS = 24, ESP_BESIDE_HERE = 3, ESP_BESIDE_TEXT = 128 };
+
+struct esp_beside_row {
+    char label[ESP_BESIDE_TEXT];
+    double paper;                 /* NaN: the paper has none */
+    double here[ESP_BESIDE_HERE]; /* (here_count) NaN: not counted */
+};
+
+struct esp_beside {
+    char title[ESP_BESIDE_TEXT], measure[ESP_BESIDE_TEXT];
+    char paper[ESP_BESIDE_TEXT], source[ESP_BESIDE_TEXT]; /* of what the figures are */
+    char here[ESP_BESIDE_HERE][ESP_BESIDE_TEXT];          /* (here_count) names of the ways */
+    int here_count;
+    double reference; /* a value that is marked in both panels, as of plain decoding; 0: none */
+    char reference_label[ESP_BESIDE_TEXT];
+    struct esp_beside_row row[ESP_BESIDE_ROWS]; /* (rows) */
+    int rows;
+};
+
+/* Fills an empty drawing. Values are positive. */
+void esp_beside_draw(const struct esp_beside *beside, const struct esp_colours *colours,
+                     struct esp_drawing *drawing);
+
+#endif
