@@ -90,7 +90,7 @@ check "an unknown setting is named" refused 'temp 1\nnonsense 3' "settings, line
 check "a theme that is not there" refused 'theme plaid' "settings, line 1: there is no theme 'plaid'"
 check "a pane that is not there" refused '\n\nhidden sky' "settings, line 3: there is no pane 'sky'"
 check "a setting without a value" refused 'theme' "line 1: write a setting and its value"
-check "a value that is none" refused 'layout round' "line 1: layout is beside or stacked"
+check "a value that is none" refused 'layout round' "line 1: layout takes beside or stacked"
 check "a line without end" refused "theme $(head -c 5000 /dev/zero | tr '\0' x)" 'line 1: the line is too long'
 check "a NUL byte, which would hide what stands behind it" refused 'temp 1\ntop_k 4\0 seed 3' \
     'settings, line 2: there is a NUL byte'
