@@ -18,7 +18,7 @@
 
 static void limit_tokens(struct esp_control *control)
 {
-    esp_worker_limit(control->worker, control->tokens);
+    ESP_WORKER_POST(control->worker, LIMIT, .number = {control->tokens});
 }
 
 static int set_theme(struct esp_control *control, const char *value, char *err, size_t errlen)
@@ -189,7 +189,7 @@ static int set_option(struct esp_control *control, const char *key, const char *
         limit_threads(control, &options->threads);
     esp_value_write(option, options, now, sizeof now);
     if (control->worker)
-        esp_worker_load(control->worker, &(struct esp_models_change){key, now, NULL});
+        ESP_WORKER_POST(control->worker, LOAD, .text = {key, now});
     return ESP_OK;
 }
 
@@ -221,8 +221,10 @@ static int set_model(struct esp_control *control, const char *value, char *err, 
         control->options.engine.draft = *control->draft ? control->draft : NULL;
         return ESP_OK;
     }
-    esp_worker_load(control->worker, &(struct esp_models_change){
-                                         "target", folder[0], *folder[1] ? folder[1] : NULL});
+    struct esp_engine_options *options = &control->options.engine;
+    options->context = options->width = options->layers = 0; /* of another model */
+    ESP_WORKER_POST(control->worker, LOAD,
+                    .text = {"target", folder[0], *folder[1] ? folder[1] : NULL});
     return ESP_OK;
 }
 
@@ -515,7 +517,7 @@ static int say_value(struct esp_control *control, int index, const char *key)
 {
     char now[1200];
     if (index < 0) {
-        esp_worker_ask(control->worker, key);
+        ESP_WORKER_POST(control->worker, ASK, .text = {key});
         return ESP_OK;
     }
     esp_setting_get(control, index, now, sizeof now);
