@@ -70,6 +70,14 @@ top_k 40
 n 5
 drafter ar
 order dfs' 'the command line goes before it'
+printf 'threads 0\nexact on\ncontext 300\nmax-nodes 64\nmemory 600M\nsystem Be brief.\ntree right\nidle 3\n' >"$file"
+says 'threads auto
+exact on
+context 300
+max-nodes 64
+memory 600M
+system Be brief.
+tree right' 'options of the engine and texts'
 printf 'model fairytale-draft\nthreads 1\ntauh 0.6\n' >"$file"
 arguments=
 says 'threads 1' 'the file names the models'

@@ -71,9 +71,6 @@ struct cli_options {
     struct esp_engine_options engine;
     struct esp_session_options session;
 #define FLAG(group, letter, kind, field, ...) ESP_VALUE_##kind field;
-#define CHOICE(group, field, ...)
-#define ENGINE(group, kind, field, ...)
-#define SETTING(kind, field, ...)
 #include "tui/cli/flags.def"
     bool given[CLI_FLAGS];                  /* the flags that were given */
     char target[PATH_MAX], draft[PATH_MAX]; /* where the named models are */
