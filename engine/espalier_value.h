@@ -22,8 +22,9 @@ enum esp_value_kind {
     ESP_KIND_seed,   /* up to 2^64 - 1 */
     ESP_KIND_choice, /* counts its words from 0 */
     ESP_KIND_flag,
-    ESP_KIND_size, /* bytes, as byte_size.h reads them */
-    ESP_KIND_text, /* NULL: the default. Not copied: who keeps it keeps what it points to */
+    ESP_KIND_either, /* two words, of which the second is true */
+    ESP_KIND_size,   /* bytes, as byte_size.h reads them */
+    ESP_KIND_text,   /* NULL: the default. Not copied: who keeps it keeps what it points to */
 };
 #define ESP_VALUE_real double
 #define ESP_VALUE_share double
@@ -31,6 +32,7 @@ enum esp_value_kind {
 #define ESP_VALUE_seed uint64_t
 #define ESP_VALUE_choice int
 #define ESP_VALUE_flag bool
+#define ESP_VALUE_either bool
 #define ESP_VALUE_size size_t
 #define ESP_VALUE_text const char *
 

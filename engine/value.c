@@ -45,6 +45,7 @@ static double number_of(const struct esp_value_info *line, const void *in)
     case ESP_KIND_share:
         return *(const double *)at;
     case ESP_KIND_flag:
+    case ESP_KIND_either:
         return *(const bool *)at;
     default:
         return *(const int *)at;
@@ -60,6 +61,7 @@ static void put_number(const struct esp_value_info *line, void *in, double numbe
         *(double *)at = number;
         break;
     case ESP_KIND_flag:
+    case ESP_KIND_either:
         *(bool *)at = number != 0;
         break;
     default:
@@ -94,7 +96,7 @@ static double number_of_word(const struct esp_value_info *line, int index)
 {
     if (line->kind == ESP_KIND_flag)
         return index == 0;
-    return line->kind == ESP_KIND_choice ? index : -index;
+    return line->kind == ESP_KIND_choice || line->kind == ESP_KIND_either ? index : -index;
 }
 
 /* The index of the word that stands for a number, or -1. */

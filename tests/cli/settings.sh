@@ -37,6 +37,12 @@ for setting in $settings; do
 done
 check "what measures plain decoding anyway has no flag for it" \
     sh -c "for command in '' bench check compare; do $ESPALIER \$command --help | grep -e --baseline && exit 1; done; :"
+for command in "" $($ESPALIER --help | awk '$1 == "espalier" && $2 ~ /^[a-z]+$/ { print $2 }'); do
+    $ESPALIER $command --help | sed -n 's/^ *\(-., \)\{0,1\}--\([a-z-]*\).*/\2/p'
+done | sort -u >"$work/flags"
+check "there are flags" test "$(wc -l <"$work/flags")" -gt 60
+undocumented=$(while read -r flag; do grep -q "Fl -$flag\( \|\$\)" man/espalier.1 || echo "$flag"; done <"$work/flags")
+check "the manual has all flags" test -z "$undocumented"; [ -z "$undocumented" ] || printf "    %s\n" $undocumented
 tests/settings_page "$ESPALIER" >"$work/page"
 check "the manual is as printed (make pages)" cmp man/espalier.1 "$work/page"
 

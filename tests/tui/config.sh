@@ -70,6 +70,14 @@ top_k 40
 n 5
 drafter ar
 order dfs' 'the command line goes before it'
+printf 'threads 0\nexact on\ncontext 300\nmax-nodes 64\nmemory 600M\nsystem Be brief.\ntree right\nidle 3\n' >"$file"
+says 'threads auto
+exact on
+context 300
+max-nodes 64
+memory 600M
+system Be brief.
+tree right' 'options of the engine and texts'
 printf 'model fairytale-draft\nthreads 1\ntauh 0.6\n' >"$file"
 arguments=
 says 'threads 1' 'the file names the models'
@@ -90,7 +98,7 @@ check "an unknown setting is named" refused 'temp 1\nnonsense 3' "settings, line
 check "a theme that is not there" refused 'theme plaid' "settings, line 1: there is no theme 'plaid'"
 check "a pane that is not there" refused '\n\nhidden sky' "settings, line 3: there is no pane 'sky'"
 check "a setting without a value" refused 'theme' "line 1: write a setting and its value"
-check "a value that is none" refused 'layout round' "line 1: layout is beside or stacked"
+check "a value that is none" refused 'layout round' "line 1: layout takes beside or stacked"
 check "a line without end" refused "theme $(head -c 5000 /dev/zero | tr '\0' x)" 'line 1: the line is too long'
 check "a NUL byte, which would hide what stands behind it" refused 'temp 1\ntop_k 4\0 seed 3' \
     'settings, line 2: there is a NUL byte'

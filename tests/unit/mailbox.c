@@ -30,7 +30,7 @@ static void *serve(void *user)
             char want[32];
             snprintf(want, sizeof want, "text %d", served->taken);
             served->disordered +=
-                posted->type != ESP_COMMAND_MARK || strcmp(posted->mark, want) != 0;
+                posted->type != ESP_COMMAND_MARK || strcmp(posted->text[0], want) != 0;
             served->taken++;
             if (esp_mailbox_steps(&served->mailbox)) {
                 esp_mailbox_wait_step(&served->mailbox);
@@ -55,7 +55,7 @@ static void post(struct served *served, int number)
     char text[32];
     snprintf(text, sizeof text, "text %d", number);
     esp_mailbox_post(&served->mailbox,
-                     &(struct esp_message){.type = ESP_COMMAND_MARK, .mark = text});
+                     &(struct esp_message){.type = ESP_COMMAND_MARK, .text = {text}});
 }
 
 static void wait_settled(struct served *served)
@@ -110,11 +110,12 @@ TEST(stop_withdraws_prompts)
     bool stop, quit;
     esp_mailbox_open(&mailbox);
     CHECK(!esp_mailbox_stop(&mailbox));
-    esp_mailbox_post(&mailbox,
-                     &(struct esp_message){.type = ESP_COMMAND_PROMPT, .prompt = {"first", 5}});
-    esp_mailbox_post(&mailbox, &(struct esp_message){.type = ESP_COMMAND_LIMIT, .limit = 7});
+    esp_mailbox_post(&mailbox, &(struct esp_message){
+                                   .type = ESP_COMMAND_PROMPT, .text = {"first"}, .length = 5});
+    esp_mailbox_post(&mailbox, &(struct esp_message){.type = ESP_COMMAND_LIMIT, .number = {7}});
     esp_mailbox_post(
-        &mailbox, &(struct esp_message){.type = ESP_COMMAND_PROMPT, .prompt = {"second", 6}});
+        &mailbox,
+        &(struct esp_message){.type = ESP_COMMAND_PROMPT, .text = {"second"}, .length = 6});
     char *prompt = esp_mailbox_stop(&mailbox);
     CHECK(prompt && strcmp(prompt, "second") == 0);
     free(prompt);
@@ -132,47 +133,26 @@ TEST(commands_are_copied_whole)
     struct esp_message *p;
     char a[] = "a\0b", b[] = "second", c[] = "";
     esp_mailbox_open(&mailbox);
-    p = through(&mailbox, (struct esp_message){.type = ESP_COMMAND_PROMPT, .prompt = {a, 3}});
-    CHECK(p->prompt.text != a && p->prompt.length == 3 &&
-          memcmp(p->prompt.text, "a\0b", 4) == 0);
+    p = through(&mailbox, (struct esp_message){
+                              .type = ESP_COMMAND_PROMPT, .text = {a, NULL, b}, .length = 3});
+    CHECK(p->text[0] != a && p->length == 3 && memcmp(p->text[0], "a\0b", 4) == 0);
+    CHECK(!p->text[1] && p->text[2] != b && strcmp(p->text[2], "second") == 0);
+    free(p);
+    p = through(&mailbox, (struct esp_message){.type = ESP_COMMAND_PROMPT, .text = {c}});
+    CHECK(p->length == 0 && p->text[0] != c && !*p->text[0]);
+    free(p);
+    p = through(&mailbox, (struct esp_message){.type = ESP_COMMAND_SET, .text = {a, b, c}});
+    CHECK(p->text[0] != a && p->text[1] != b && p->text[2] != c);
+    CHECK(strcmp(p->text[0], "a") == 0 && strcmp(p->text[1], "second") == 0 && !*p->text[2]);
     free(p);
     p = through(&mailbox,
-                (struct esp_message){.type = ESP_COMMAND_PROMPT, .prompt = {NULL, 0}});
-    CHECK(p->prompt.length == 0 && !*p->prompt.text);
+                (struct esp_message){
+                    .type = ESP_COMMAND_RECORD, .text = {b}, .number = {80, 24}, .flag = true});
+    CHECK(strcmp(p->text[0], "second") == 0 && p->number[0] == 80 && p->number[1] == 24 &&
+          p->flag);
     free(p);
-    p = through(&mailbox, (struct esp_message){.type = ESP_COMMAND_SET, .setting = {a, b, c}});
-    CHECK(p->setting.key != a && p->setting.value != b && p->setting.origin != c);
-    CHECK(strcmp(p->setting.key, "a") == 0 && strcmp(p->setting.value, "second") == 0 &&
-          !*p->setting.origin);
-    free(p);
-    p = through(&mailbox,
-                (struct esp_message){.type = ESP_COMMAND_SET, .setting = {b, c, NULL}});
-    CHECK(strcmp(p->setting.key, "second") == 0 && !*p->setting.value && !p->setting.origin);
-    free(p);
-    p = through(&mailbox, (struct esp_message){.type = ESP_COMMAND_ASK, .key = b});
-    CHECK(p->key != b && strcmp(p->key, "second") == 0);
-    free(p);
-    p = through(&mailbox,
-                (struct esp_message){.type = ESP_COMMAND_COMPARE, .compare = {b, NULL}});
-    CHECK(strcmp(p->compare.drafter, "second") == 0 && !p->compare.verifier);
-    free(p);
-    p = through(&mailbox, (struct esp_message){.type = ESP_COMMAND_LOAD, .load = {b, c, NULL}});
-    CHECK(p->load.key != b && strcmp(p->load.key, "second") == 0 && p->load.value != c &&
-          !*p->load.value && !p->load.draft);
-    free(p);
-    p = through(&mailbox,
-                (struct esp_message){.type = ESP_COMMAND_RECORD, .record = {b, 80, 24, true}});
-    CHECK(strcmp(p->record.path, "second") == 0 && p->record.columns == 80 &&
-          p->record.rows == 24 && p->record.overwrite);
-    free(p);
-    p = through(&mailbox, (struct esp_message){.type = ESP_COMMAND_LIMIT, .limit = 7});
-    CHECK(p->limit == 7);
-    free(p);
-    p = through(&mailbox, (struct esp_message){.type = ESP_COMMAND_REWIND, .rewind = 8});
-    CHECK(p->rewind == 8);
-    free(p);
-    p = through(&mailbox, (struct esp_message){.type = ESP_COMMAND_RETIRE, .retire = 9});
-    CHECK(p->retire == 9);
+    p = through(&mailbox, (struct esp_message){.type = ESP_COMMAND_CLEAR});
+    CHECK(!p->text[0] && !p->text[1] && !p->text[2] && p->length == 0);
     free(p);
     esp_mailbox_close(&mailbox);
 }

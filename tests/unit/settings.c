@@ -154,6 +154,48 @@ TEST(values_out_of_range_open_no_session)
     toy_close(&toy);
 }
 
+/* ------------------------------------------------------------------ options of an engine */
+
+/* A value of each option that is not its default. */
+static const char *option_text(const struct esp_value_info *option)
+{
+    switch (option->kind) {
+    case ESP_KIND_text:
+        return "some";
+    case ESP_KIND_size:
+        return "600M";
+    case ESP_KIND_flag:
+        return "on";
+    default:
+        return "3";
+    }
+}
+
+TEST(options_of_an_engine_are_read_and_written)
+{
+    const struct esp_engine_options none = {.threads = 0};
+    const struct esp_value_info *option;
+    char text[64];
+    for (int i = 0; (option = esp_engine_option(i)); i++) {
+        struct esp_engine_options one = none;
+        CHECK(esp_engine_option_find(option->name) == option);
+        CHECK(esp_value_read(option, &one, "--it", option_text(option), err, sizeof err) == 0);
+        CHECK(memcmp(&one, &none, sizeof one) != 0, "%s", option->name);
+        esp_value_write(option, &one, text, sizeof text);
+        CHECK(strcmp(text, option_text(option)) == 0, "%s = %s", option->name, text);
+        if (strncmp(option->values, "auto|", 5) == 0) {
+            CHECK(esp_value_read(option, &one, "--it", "auto", err, sizeof err) == 0);
+            CHECK(memcmp(&one, &none, sizeof one) == 0, "%s", option->name);
+        }
+        if (option->kind == ESP_KIND_text)
+            continue;
+        CHECK(esp_value_read(option, &one, "--it", "-7", err, sizeof err) == ESP_E_ARGUMENT);
+        CHECK(strncmp(err, "--it takes ", 11) == 0 && strstr(err, "-7"), "%s", err);
+    }
+    CHECK(!esp_engine_option_find("nothing") && !esp_engine_option(-1) &&
+          !esp_engine_option(ESP_OPTIONS));
+}
+
 /* ------------------------------------------------------------------ who walks it */
 
 static struct esp_session *open_session(const struct esp_session_options *options)

@@ -685,7 +685,7 @@ static void see_models(struct esp_app *app)
         show_reply(app, esp_control_end_export(&app->control));
     if (app->control.state.loaded.anew)
         esp_prompts_retokenized(&app->control);
-    esp_worker_seen(app->control.worker, app->control.state.loaded.serial);
+    ESP_WORKER_POST(app->control.worker, RETIRE, .number = {app->control.state.loaded.serial});
 }
 
 void esp_app_receive(struct esp_app *app)

@@ -291,12 +291,9 @@ static int on_terminal(struct session *session, const struct esp_interface_optio
         if (esp_app_wants_background(&session->app))
             session->decoder.asked = esp_screen_ask_background(session->screen);
         if (options->record)
-            esp_worker_record(
-                session->app.control.worker,
-                &(struct esp_recording_request){.path = options->record,
-                                                .columns = session->app.canvas.width,
-                                                .rows = session->app.canvas.height,
-                                                .overwrite = options->force});
+            ESP_WORKER_POST(session->app.control.worker, RECORD, .text = {options->record},
+                            .number = {session->app.canvas.width, session->app.canvas.height},
+                            .flag = options->force);
         run(session);
     }
     if (esp_terminal_is_ours())

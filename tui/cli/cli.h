@@ -11,9 +11,10 @@
 
 enum { EXIT_DONE = 0, EXIT_BAD = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
-/* What flags are about: a command takes whole groups of them. */
+/* What flags are about: a command takes whole groups of them. Every command takes ALL; SETTINGS
+ * are those of a session but those that the command chooses. */
 enum cli_group {
-    CLI_GROUP_ALL, /* every command has these */
+    CLI_GROUP_ALL,
     CLI_GROUP_PROMPT,
     CLI_GROUP_FILE,
     CLI_GROUP_TOKENS,
@@ -21,7 +22,7 @@ enum cli_group {
     CLI_GROUP_DRAFTER,
     CLI_GROUP_VERIFIER,
     CLI_GROUP_WITH,
-    CLI_GROUP_SETTINGS, /* of a session, but those that the command chooses */
+    CLI_GROUP_SETTINGS,
     CLI_GROUP_DEVICE,
     CLI_GROUP_MEMORY,
     CLI_GROUP_PRECISION,
@@ -47,7 +48,7 @@ enum cli_group {
     CLI_GROUP_SPEED,
     CLI_GROUP_PLAIN,
     CLI_GROUP_EXPORT,
-    CLI_GROUP_OUTPUT,
+    CLI_GROUP_OUTPUT
 };
 
 #define CLI(group) (UINT64_C(1) << CLI_GROUP_##group)
@@ -70,9 +71,6 @@ struct cli_options {
     struct esp_engine_options engine;
     struct esp_session_options session;
 #define FLAG(group, letter, kind, field, ...) ESP_VALUE_##kind field;
-#define CHOICE(group, field, ...)
-#define ENGINE(group, kind, field, ...)
-#define SETTING(kind, field, ...)
 #include "tui/cli/flags.def"
     bool given[CLI_FLAGS];                  /* the flags that were given */
     char target[PATH_MAX], draft[PATH_MAX]; /* where the named models are */

@@ -18,9 +18,6 @@ enum { SUMMARY_COLUMN = 42, NAME_SIZE = ESP_FLAG_NAME, OPTION = 256 /* above all
  * settings stand for their defaults. */
 static const struct cli_options defaults = {
 #define FLAG(group, letter, kind, field, name, minimum, maximum, value, ...) .field = value,
-#define CHOICE(group, field, ...)
-#define ENGINE(group, kind, field, ...)
-#define SETTING(kind, field, ...)
 #include "tui/cli/flags.def"
 };
 

@@ -34,7 +34,7 @@ void esp_prompts_send(struct esp_control *control, const char *line)
     } else {
         free(turn.text); /* nothing to edit: an empty line goes on writing */
     }
-    esp_worker_prompt(control->worker, line, strlen(line));
+    ESP_WORKER_POST(control->worker, PROMPT, .text = {line}, .length = strlen(line));
 }
 
 void esp_prompts_refused(struct esp_control *control)
@@ -62,7 +62,7 @@ int esp_prompts_edit(struct esp_control *control)
                            "text has other tokens now; :clear begins a new one"
                          : "there is no prompt to take back");
     struct esp_turn *turn = &control->turns[--control->turn_count];
-    esp_worker_rewind(control->worker, turn->before);
+    ESP_WORKER_POST(control->worker, REWIND, .number = {turn->before});
     control->kept = turn->before;
     esp_look_hold(&control->ui.look, &control->state, -1);
     control->ui.view[ESP_PANE_text].anchor = -1;
@@ -81,12 +81,12 @@ int esp_prompts_regenerate(struct esp_control *control)
     if (!state->ready || state->span_count == 0)
         return esp_refuse(control, "there is no answer to write again");
     if (answer < state->span_count) {
-        esp_worker_rewind(control->worker, answer);
+        ESP_WORKER_POST(control->worker, REWIND, .number = {answer});
         control->kept = answer;
     }
     esp_look_hold(&control->ui.look, state, -1);
     control->ui.view[ESP_PANE_text].anchor = -1;
-    esp_worker_prompt(control->worker, "", 0);
+    ESP_WORKER_POST(control->worker, PROMPT, .text = {""});
     if (state->loaded.values.temperature == 0)
         return esp_answer(control, "at temperature 0 the same is written; :temp 0.8 draws");
     return ESP_OK;
@@ -119,7 +119,7 @@ void esp_prompts_shortened(struct esp_control *control, int count)
 
 void esp_prompts_clear(struct esp_control *control)
 {
-    esp_worker_clear(control->worker);
+    ESP_WORKER_POST(control->worker, CLEAR);
     control->kept = 0;
     control->retokenized = false;
     esp_prompts_forget(control);

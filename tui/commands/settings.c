@@ -16,21 +16,9 @@
 
 /* ------------------------------------------------------------------ of the interface */
 
-static int set_n(struct esp_control *control, const char *value, char *err, size_t errlen)
+static void limit_tokens(struct esp_control *control)
 {
-    char *end;
-    long tokens = strtol(value, &end, 10);
-    if (end == value || *end || tokens < 1 || tokens > 1000000)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "n takes a whole number from 1 to 1000000, not '%.40s'", value);
-    control->tokens = (int)tokens;
-    esp_worker_limit(control->worker, control->tokens);
-    return ESP_OK;
-}
-
-static void get_n(const struct esp_control *control, char *value, size_t size)
-{
-    snprintf(value, size, "%d", control->tokens);
+    ESP_WORKER_POST(control->worker, LIMIT, .number = {control->tokens});
 }
 
 static int set_theme(struct esp_control *control, const char *value, char *err, size_t errlen)
@@ -77,40 +65,6 @@ static void get_pace(const struct esp_control *control, char *value, size_t size
         snprintf(value, size, "full");
 }
 
-/* Which of two words a value is: sets `second`. */
-static int choose(bool *second, const char *key, const char *first_word,
-                  const char *second_word, const char *value, char *err, size_t errlen)
-{
-    const bool chosen = strcmp(value, second_word) == 0;
-    if (!chosen && strcmp(value, first_word) != 0)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "%s is %s or %s, not '%.40s'", key,
-                        first_word, second_word, value);
-    *second = chosen;
-    return ESP_OK;
-}
-
-static int set_layout(struct esp_control *control, const char *value, char *err, size_t errlen)
-{
-    return choose(&control->ui.layout.stacked, "layout", "beside", "stacked", value, err,
-                  errlen);
-}
-
-static void get_layout(const struct esp_control *control, char *value, size_t size)
-{
-    snprintf(value, size, "%s", control->ui.layout.stacked ? "stacked" : "beside");
-}
-
-static int set_tree(struct esp_control *control, const char *value, char *err, size_t errlen)
-{
-    return choose(&control->ui.look.grows_right, "tree", "indented", "right", value, err,
-                  errlen);
-}
-
-static void get_tree(const struct esp_control *control, char *value, size_t size)
-{
-    snprintf(value, size, "%s", control->ui.look.grows_right ? "right" : "indented");
-}
-
 /* Names of panes, separated by commas, or "none". */
 static int set_hidden(struct esp_control *control, const char *value, char *err, size_t errlen)
 {
@@ -152,16 +106,6 @@ static void complete_hidden(const char *before, const char *word, struct esp_cho
     choices->append = '\0';
 }
 
-static int set_mouse(struct esp_control *control, const char *value, char *err, size_t errlen)
-{
-    return choose(&control->mouse, "mouse", "off", "on", value, err, errlen);
-}
-
-static void get_mouse(const struct esp_control *control, char *value, size_t size)
-{
-    snprintf(value, size, "%s", control->mouse ? "on" : "off");
-}
-
 /* ------------------------------------------------------------------ of a replay */
 
 static int set_speed(struct esp_control *control, const char *value, char *err, size_t errlen)
@@ -180,23 +124,10 @@ static void get_speed(const struct esp_control *control, char *value, size_t siz
         snprintf(value, size, "recorded");
 }
 
-static int set_idle(struct esp_control *control, const char *value, char *err, size_t errlen)
+static void limit_pauses(struct esp_control *control)
 {
-    char *end;
-    double seconds = strtod(value, &end);
-    if (end == value || *end || !(seconds >= 0 && seconds <= ESP_IDLE_MOST))
-        return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "idle takes seconds from 0 (no limit) to %g, not '%.40s'",
-                        ESP_IDLE_MOST, value);
-    control->options.idle = seconds;
     if (control->player)
-        esp_replay_idle(control, seconds);
-    return ESP_OK;
-}
-
-static void get_idle(const struct esp_control *control, char *value, size_t size)
-{
-    snprintf(value, size, "%g", control->options.idle);
+        esp_replay_idle(control, control->options.idle);
 }
 
 /* ------------------------------------------------------------------ of the models */
@@ -258,7 +189,7 @@ static int set_option(struct esp_control *control, const char *key, const char *
         limit_threads(control, &options->threads);
     esp_value_write(option, options, now, sizeof now);
     if (control->worker)
-        esp_worker_load(control->worker, &(struct esp_models_change){key, now, NULL});
+        ESP_WORKER_POST(control->worker, LOAD, .text = {key, now});
     return ESP_OK;
 }
 
@@ -290,8 +221,10 @@ static int set_model(struct esp_control *control, const char *value, char *err, 
         control->options.engine.draft = *control->draft ? control->draft : NULL;
         return ESP_OK;
     }
-    esp_worker_load(control->worker, &(struct esp_models_change){
-                                         "target", folder[0], *folder[1] ? folder[1] : NULL});
+    struct esp_engine_options *options = &control->options.engine;
+    options->context = options->width = options->layers = 0; /* of another model */
+    ESP_WORKER_POST(control->worker, LOAD,
+                    .text = {"target", folder[0], *folder[1] ? folder[1] : NULL});
     return ESP_OK;
 }
 
@@ -387,42 +320,49 @@ static void complete_verifier(const char *before, const char *word, struct esp_c
 
 /* ------------------------------------------------------------------ the table */
 
+#define FIELD(type, member, least, most)                                                       \
+    .field = {.kind = ESP_KIND_##type,                                                         \
+              .minimum = least,                                                                \
+              .maximum = most,                                                                 \
+              .offset = offsetof(struct esp_control, member)}
+
 static const struct esp_setting settings[] = {
     {"model", "TARGET [DRAFT]", "target and draft: names of models, folders or GGUF files",
-     ESP_SETTING_MODELS, set_model, get_model, complete_model},
-    {"backend", "auto|NAME", "what computes", ESP_SETTING_MODELS, set_backend, get_backend,
-     complete_backend},
-#define X(group, kind, field, name, minimum, maximum, value, values, help)                     \
-    {name, values, help, ESP_SETTING_MODELS, NULL, NULL, NULL},
+     ESP_SETTING_MODELS, .set = set_model, .get = get_model, .complete = complete_model},
+    {"backend", "auto|NAME", "what computes", ESP_SETTING_MODELS, .set = set_backend,
+     .get = get_backend, .complete = complete_backend},
+#define X(group, kind_of, member, name, minimum, maximum, value, words, help)                  \
+    {name, words, help, .kind = ESP_SETTING_MODELS},
     ESP_ENGINE_VALUES(X)
 #undef X
-        {"drafter", "NAME[:key=value,...]", "how trees are drafted", ESP_SETTING_SESSION, NULL,
-         get_drafter, complete_drafter},
+        {"drafter", "NAME[:key=value,...]", "how trees are drafted", ESP_SETTING_SESSION,
+         .get = get_drafter, .complete = complete_drafter},
     {"verifier", "NAME[:key=value,...]", "the rule that accepts tokens", ESP_SETTING_SESSION,
-     NULL, get_verifier, complete_verifier},
-    {"n", "NUMBER", "new tokens per prompt", ESP_SETTING_PROMPT, set_n, get_n, NULL},
-#define X(kind, field, name, minimum, maximum, value, values, help)                            \
-    {name, values, help, ESP_SETTING_SESSION, NULL, NULL, NULL},
+     .get = get_verifier, .complete = complete_verifier},
+    {"n", "NUMBER", "new tokens per prompt", ESP_SETTING_PROMPT,
+     FIELD(whole, tokens, 1, 1000000), .changed = limit_tokens},
+#define X(kind_of, member, name, minimum, maximum, value, words, help)                         \
+    {name, words, help, .kind = ESP_SETTING_SESSION},
     ESP_SESSION_SETTINGS(X)
 #undef X
         {"pace", "NUMBER|full",
          "iterations per second at most: slower, so that an eye can follow, or full: faster",
-         ESP_SETTING_PROMPT, set_pace, get_pace, NULL},
-    {"theme", "NAME|FILE", "the colours", ESP_SETTING_INTERFACE, set_theme, get_theme,
-     complete_theme},
+         ESP_SETTING_PROMPT, .set = set_pace, .get = get_pace},
+    {"theme", "NAME|FILE", "the colours", ESP_SETTING_INTERFACE, .set = set_theme,
+     .get = get_theme, .complete = complete_theme},
     {"layout", "beside|stacked", "the tree beside the text or below it", ESP_SETTING_INTERFACE,
-     set_layout, get_layout, NULL},
+     FIELD(either, ui.layout.stacked, 0, 1)},
     {"tree", "indented|right", "how trees are drawn: as indented rows, or growing to the right",
-     ESP_SETTING_INTERFACE, set_tree, get_tree, NULL},
-    {"hidden", "PANE,...|none", "panes that are not shown", ESP_SETTING_INTERFACE, set_hidden,
-     get_hidden, complete_hidden},
-    {"mouse", "on|off", "click to focus, wheel to scroll", ESP_SETTING_INTERFACE, set_mouse,
-     get_mouse, NULL},
+     ESP_SETTING_INTERFACE, FIELD(either, ui.look.grows_right, 0, 1)},
+    {"hidden", "PANE,...|none", "panes that are not shown", ESP_SETTING_INTERFACE,
+     .set = set_hidden, .get = get_hidden, .complete = complete_hidden},
+    {"mouse", "on|off", "click to focus, wheel to scroll", ESP_SETTING_INTERFACE,
+     FIELD(flag, mouse, 0, 1)},
     {"speed", "NUMBER|recorded",
      "of a replay: 0.25 to 16 times what an eye can follow, or as it was", ESP_SETTING_REPLAY,
-     set_speed, get_speed, NULL},
+     .set = set_speed, .get = get_speed},
     {"idle", "SECONDS", "of a replay: the longest pause that is played; 0: any",
-     ESP_SETTING_REPLAY, set_idle, get_idle, NULL},
+     ESP_SETTING_REPLAY, FIELD(real, options.idle, 0, ESP_IDLE_MOST), .changed = limit_pauses},
 };
 
 enum { SETTINGS = sizeof settings / sizeof *settings };
@@ -455,6 +395,24 @@ int esp_setting_find(const char *key, size_t length)
     return -1;
 }
 
+static struct esp_value_info field_of(const struct esp_setting *setting)
+{
+    struct esp_value_info field = setting->field;
+    field.name = setting->key;
+    field.values = setting->values;
+    return field;
+}
+
+static int set_field(struct esp_control *control, const struct esp_setting *setting,
+                     const char *value, char *err, size_t errlen)
+{
+    const struct esp_value_info field = field_of(setting);
+    int status = esp_value_read(&field, control, setting->key, value, err, errlen);
+    if (status == ESP_OK && setting->changed)
+        setting->changed(control);
+    return status;
+}
+
 /* A text as it was given: "" if a line of the configuration cannot have it. */
 static void get_text(const struct esp_control *control, int index, char *value, size_t size)
 {
@@ -478,9 +436,12 @@ static bool is_text(int index)
 
 void esp_setting_get(const struct esp_control *control, int index, char *value, size_t size)
 {
+    const struct esp_value_info field = field_of(&settings[index]);
     *value = '\0';
     if (settings[index].get)
         settings[index].get(control, value, size);
+    else if (field.offset > 0)
+        esp_value_write(&field, control, value, size);
     else if (settings[index].kind == ESP_SETTING_MODELS)
         get_option(control, settings[index].key, value, size);
     else if (is_text(index))
@@ -539,6 +500,8 @@ int esp_setting_change(struct esp_control *control, const char *key, const char 
     control->changed = true;
     if (index >= 0 && settings[index].set)
         return settings[index].set(control, value, err, errlen);
+    if (index >= 0 && settings[index].field.offset > 0)
+        return set_field(control, &settings[index], value, err, errlen);
     if (index >= 0 && settings[index].kind == ESP_SETTING_MODELS)
         return set_option(control, key, value, err, errlen);
     if (is_text(index)) {
@@ -554,7 +517,7 @@ static int say_value(struct esp_control *control, int index, const char *key)
 {
     char now[1200];
     if (index < 0) {
-        esp_worker_ask(control->worker, key);
+        ESP_WORKER_POST(control->worker, ASK, .text = {key});
         return ESP_OK;
     }
     esp_setting_get(control, index, now, sizeof now);

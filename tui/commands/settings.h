@@ -20,14 +20,18 @@ enum esp_setting_kind {
 struct esp_setting {
     const char *key, *values, *summary; /* values: "on|off", or words like NUMBER */
     enum esp_setting_kind kind;
-    /* Returns 0 or a negative status with a sentence. NULL: the option of the engine with this
-     * name, or the session does it. */
+    /* Returns 0 or a negative status with a sentence. NULL: a field, the option of the engine
+     * with this name, or the session does it. */
     int (*set)(struct esp_control *control, const char *value, char *err, size_t errlen);
-    /* Writes the value as it could be set. NULL: that of the engine's options or of the session
-     * with this name. */
+    /* Writes the value as it could be set. NULL: that of the field, of the engine's options or
+     * of the session. */
     void (*get)(const struct esp_control *control, char *value, size_t size);
     /* Adds what the word after `before` can be. NULL: the lower-case words of `values`. */
     void (*complete)(const char *before, const char *word, struct esp_choices *choices);
+    /* Where set and get are NULL: the field of struct esp_control that it is, and what to do
+     * when it has changed, or NULL. Offset 0: it is none. */
+    struct esp_value_info field;
+    void (*changed)(struct esp_control *control);
 };
 
 /* Entry `index`; NULL past the end. At most ESP_MOST_SETTINGS. */

@@ -86,28 +86,27 @@ static int open_choice(struct esp_compare_run *s, struct esp_session *first, cha
 }
 
 /* Keeps the names; false if they are longer than any that can be opened. */
-static bool keep_choice(struct esp_compare_run *s, const struct esp_compare_choice *choice)
+static bool keep_choice(struct esp_compare_run *s, const char *drafter, const char *verifier)
 {
-    const char *verifier = choice->verifier ? choice->verifier : "";
-    return snprintf(s->drafter, sizeof s->drafter, "%s", choice->drafter) <
-               (int)sizeof s->drafter &&
-           snprintf(s->verifier, sizeof s->verifier, "%s", verifier) < (int)sizeof s->verifier;
+    return snprintf(s->drafter, sizeof s->drafter, "%s", drafter) < (int)sizeof s->drafter &&
+           snprintf(s->verifier, sizeof s->verifier, "%s", verifier ? verifier : "") <
+               (int)sizeof s->verifier;
 }
 
 void esp_compare_run_choose(struct esp_compare_run *s, struct esp_session *first,
-                            const struct esp_compare_choice *choice)
+                            const char *drafter, const char *verifier)
 {
     char err[256] = "";
     int status = ESP_E_ARGUMENT;
     const struct esp_compare_run before = *s;
-    if (!choice->drafter) {
+    if (!drafter) {
         bool had = s->compare.second != NULL;
         esp_compare_run_end(s);
         tell(s, ESP_SNAPSHOT_MESSAGE,
              had ? "the comparison has ended" : "nothing was compared; :compare ar begins");
         return;
     }
-    if (keep_choice(s, choice))
+    if (keep_choice(s, drafter, verifier))
         status = open_choice(s, first, err, sizeof err);
     else
         snprintf(err, sizeof err, "the name of the choice is too long");

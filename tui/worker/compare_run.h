@@ -21,16 +21,10 @@ struct esp_compare_run {
     void *user;
 };
 
-/* What to compare with; the strings are needed only during the call that takes it. */
-struct esp_compare_choice {
-    const char *drafter;  /* NULL: nothing any more */
-    const char *verifier; /* NULL: the best that changes nothing */
-};
-
-/* Begins or ends. A choice that cannot be opened leaves all as it was. Says in the ring what
- * became of it. */
+/* Begins, or with drafter NULL ends; verifier NULL: the best that changes nothing. A choice
+ * that cannot be opened leaves all as it was. Says in the ring what became of it. */
 void esp_compare_run_choose(struct esp_compare_run *second, struct esp_session *first,
-                            const struct esp_compare_choice *choice);
+                            const char *drafter, const char *verifier);
 /* Ends, and says so, if anything is compared. */
 void esp_compare_run_end(struct esp_compare_run *second);
 /* Begins again with the same choice over another session. */

@@ -38,85 +38,34 @@ static void announce(struct esp_mailbox *mailbox)
 
 /* ------------------------------------------------------------------ the interface's side */
 
-/* A string of a command: where it hangs, and its bytes without a NUL. */
-struct string {
-    const char **at;
-    size_t length;
-};
-
-enum { MOST_STRINGS = 3 };
-
-/* Adds a string, if there is one. */
-static int add(struct string *strings, int count, const char **at)
+/* Bytes of a text without its NUL. */
+static size_t length_of(const struct esp_message *command, int i)
 {
-    if (*at)
-        strings[count++] = (struct string){at, strlen(*at)};
-    return count;
+    if (i == 0 && command->length > 0)
+        return command->length;
+    return command->text[i] ? strlen(command->text[i]) : 0;
 }
 
-/* All strings of a command; returns how many. */
-static int strings_of(struct esp_message *posted, struct string strings[MOST_STRINGS])
-{
-    int count = 0;
-    switch (posted->type) {
-    case ESP_COMMAND_PROMPT:
-        strings[count++] = (struct string){&posted->prompt.text, posted->prompt.length};
-        break;
-    case ESP_COMMAND_SET:
-        count = add(strings, count, &posted->setting.key);
-        count = add(strings, count, &posted->setting.value);
-        count = add(strings, count, &posted->setting.origin);
-        break;
-    case ESP_COMMAND_ASK:
-        count = add(strings, count, &posted->key);
-        break;
-    case ESP_COMMAND_COMPARE:
-        count = add(strings, count, &posted->compare.drafter);
-        count = add(strings, count, &posted->compare.verifier);
-        break;
-    case ESP_COMMAND_LOAD:
-        count = add(strings, count, &posted->load.key);
-        count = add(strings, count, &posted->load.value);
-        count = add(strings, count, &posted->load.draft);
-        break;
-    case ESP_COMMAND_RECORD:
-        count = add(strings, count, &posted->record.path);
-        break;
-    case ESP_COMMAND_MARK:
-        count = add(strings, count, &posted->mark);
-        break;
-    case ESP_COMMAND_LIMIT:
-    case ESP_COMMAND_CLEAR:
-    case ESP_COMMAND_REWIND:
-    case ESP_COMMAND_RETIRE:
-    case ESP_COMMAND_JOB:
-        break;
-    }
-    return count;
-}
-
-/* The copy's strings lie behind it in one piece of memory. */
+/* The copy's texts lie behind it in one piece of memory. */
 static struct esp_message *copy_of(const struct esp_message *command)
 {
-    struct esp_message from = *command, *copy;
-    struct string strings[MOST_STRINGS];
-    const int count = strings_of(&from, strings);
-    size_t size = sizeof *copy;
-    for (int i = 0; i < count; i++)
-        size += strings[i].length + 1;
-    char *memory = malloc(size), *end = memory + sizeof *copy;
-    if (!memory)
+    size_t size = sizeof *command;
+    for (int i = 0; i < ESP_MESSAGE_TEXTS; i++)
+        size += length_of(command, i) + 1;
+    struct esp_message *copy = malloc(size);
+    if (!copy)
         return NULL;
-    for (int i = 0; i < count; i++) {
-        if (strings[i].length > 0)
-            memcpy(end, *strings[i].at, strings[i].length);
-        end[strings[i].length] = '\0';
-        *strings[i].at = end;
-        end += strings[i].length + 1;
+    *copy = *command;
+    copy->next = NULL;
+    char *end = (char *)(copy + 1);
+    for (int i = 0; i < ESP_MESSAGE_TEXTS; i++) {
+        const size_t length = length_of(command, i);
+        if (!command->text[i])
+            continue;
+        copy->text[i] = memcpy(end, command->text[i], length);
+        end[length] = '\0';
+        end += length + 1;
     }
-    from.next = NULL;
-    copy = (struct esp_message *)memory;
-    *copy = from;
     return copy;
 }
 
@@ -144,7 +93,7 @@ char *esp_mailbox_stop(struct esp_mailbox *mailbox)
         if (posted->type == ESP_COMMAND_PROMPT) {
             *at = posted->next;
             free(prompt);
-            prompt = strndup(posted->prompt.text, posted->prompt.length);
+            prompt = posted->text[0] ? strdup(posted->text[0]) : NULL;
             free(posted);
         } else {
             at = &posted->next;

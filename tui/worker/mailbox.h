@@ -12,23 +12,22 @@
 #include <stddef.h>
 #include <time.h>
 
-#include "tui/worker/compare_run.h"
 #include "tui/worker/models.h"
-#include "tui/worker/session_recording.h"
 
+/* What is asked, and what its message holds. */
 enum esp_command_type {
-    ESP_COMMAND_PROMPT,
-    ESP_COMMAND_SET,
-    ESP_COMMAND_ASK,
-    ESP_COMMAND_LIMIT,
-    ESP_COMMAND_CLEAR,
-    ESP_COMMAND_COMPARE,
-    ESP_COMMAND_REWIND,
-    ESP_COMMAND_LOAD,
-    ESP_COMMAND_RECORD,
-    ESP_COMMAND_MARK,
-    ESP_COMMAND_RETIRE,
-    ESP_COMMAND_JOB,
+    ESP_COMMAND_PROMPT,  /* text (length) */
+    ESP_COMMAND_SET,     /* key, value, origin as of esp_worker_set() or NULL */
+    ESP_COMMAND_ASK,     /* key: what a parameter is now */
+    ESP_COMMAND_LIMIT,   /* tokens that a prompt may be continued by */
+    ESP_COMMAND_CLEAR,   /* nothing */
+    ESP_COMMAND_COMPARE, /* drafter or NULL, verifier or NULL (compare_run.h) */
+    ESP_COMMAND_REWIND,  /* tokens that stay */
+    ESP_COMMAND_LOAD,    /* key, value, draft or NULL (models.h) */
+    ESP_COMMAND_RECORD,  /* path or NULL; columns, rows; overwrite (session_recording.h) */
+    ESP_COMMAND_MARK,    /* text */
+    ESP_COMMAND_RETIRE,  /* nobody asks any more for tokens of pairs older than this serial */
+    ESP_COMMAND_JOB,     /* job */
 };
 
 /* Work that needs the engine's thread and is no part of its text: a race, the runs of a lesson.
@@ -39,28 +38,17 @@ struct esp_job {
     void *user;
 };
 
-/* A command, and what it needs: the member of the union that stands beside its type. */
+enum { ESP_MESSAGE_TEXTS = 3 };
+
+/* A command, and what it needs. */
 struct esp_message {
     struct esp_message *next;
     enum esp_command_type type;
-    union {
-        struct {
-            const char *text; /* (length) */
-            size_t length;
-        } prompt;
-        struct {
-            const char *key, *value, *origin; /* origin: as of esp_worker_set(); or NULL */
-        } setting;                            /* SET */
-        const char *key;                      /* ASK: what a parameter is now */
-        int limit;                            /* tokens that a prompt may be continued by */
-        struct esp_compare_choice compare;
-        int rewind; /* tokens that stay */
-        struct esp_models_change load;
-        struct esp_recording_request record;
-        const char *mark; /* its text */
-        struct esp_job job;
-        int retire; /* nobody asks any more for tokens of pairs older than this serial */
-    };
+    const char *text[ESP_MESSAGE_TEXTS]; /* or NULL */
+    size_t length;                       /* of text[0] where it may hold NULs; else 0 */
+    int number[2];
+    bool flag;
+    struct esp_job job;
 };
 
 /* Where a generation goes into step mode by itself. */

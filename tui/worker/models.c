@@ -69,20 +69,20 @@ void esp_models_close(struct esp_models *pair)
 /* ------------------------------------------------------------------ another pair */
 
 int esp_models_options(struct esp_engine_options *options, const struct esp_models *pair,
-                       const struct esp_models_change *change, char *err, size_t errlen)
+                       const char *key, const char *value, const char *draft, char *err,
+                       size_t errlen)
 {
-    const struct esp_value_info *option = esp_engine_option_find(change->key);
+    const struct esp_value_info *option = esp_engine_option_find(key);
     *options = pair->options;
     if (!option)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "an engine has no option '%s'",
-                        change->key);
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "an engine has no option '%s'", key);
     if (option == esp_engine_option(ESP_OPTION_OF_target)) {
-        options->draft = change->draft;
+        options->draft = draft;
         options->context = options->width = options->layers = 0; /* of another model */
     }
     if (option == esp_engine_option(ESP_OPTION_OF_backend))
         options->device = 0; /* was said of another backend */
-    return esp_value_read(option, options, change->key, change->value, err, errlen);
+    return esp_value_read(option, options, key, value, err, errlen);
 }
 
 int esp_models_follow(struct esp_models *next, const struct esp_models *pair,

@@ -159,74 +159,18 @@ struct esp_ring *esp_worker_ring(struct esp_worker *worker)
     return worker->report.ring;
 }
 
-static void post(struct esp_worker *worker, struct esp_message command)
+void esp_worker_post(struct esp_worker *worker, const struct esp_message *command)
 {
-    esp_mailbox_post(&worker->mailbox, &command);
-}
-
-void esp_worker_prompt(struct esp_worker *worker, const char *text, size_t length)
-{
-    post(worker, (struct esp_message){.type = ESP_COMMAND_PROMPT, .prompt = {text, length}});
+    const enum esp_command_type type = command->type;
+    if (type == ESP_COMMAND_CLEAR || type == ESP_COMMAND_REWIND || type == ESP_COMMAND_LOAD)
+        free(esp_mailbox_stop(&worker->mailbox));
+    esp_mailbox_post(&worker->mailbox, command);
 }
 
 void esp_worker_set(struct esp_worker *worker, const char *key, const char *value,
                     const char *origin)
 {
-    post(worker,
-         (struct esp_message){.type = ESP_COMMAND_SET, .setting = {key, value, origin}});
-}
-
-void esp_worker_ask(struct esp_worker *worker, const char *key)
-{
-    post(worker, (struct esp_message){.type = ESP_COMMAND_ASK, .key = key});
-}
-
-void esp_worker_limit(struct esp_worker *worker, int tokens)
-{
-    post(worker, (struct esp_message){.type = ESP_COMMAND_LIMIT, .limit = tokens});
-}
-
-void esp_worker_record(struct esp_worker *worker, const struct esp_recording_request *request)
-{
-    post(worker, (struct esp_message){.type = ESP_COMMAND_RECORD, .record = *request});
-}
-
-void esp_worker_mark(struct esp_worker *worker, const char *text)
-{
-    post(worker, (struct esp_message){.type = ESP_COMMAND_MARK, .mark = text});
-}
-
-void esp_worker_clear(struct esp_worker *worker)
-{
-    free(esp_mailbox_stop(&worker->mailbox));
-    post(worker, (struct esp_message){.type = ESP_COMMAND_CLEAR});
-}
-
-void esp_worker_rewind(struct esp_worker *worker, int count)
-{
-    free(esp_mailbox_stop(&worker->mailbox));
-    post(worker, (struct esp_message){.type = ESP_COMMAND_REWIND, .rewind = count});
-}
-
-void esp_worker_load(struct esp_worker *worker, const struct esp_models_change *change)
-{
-    free(esp_mailbox_stop(&worker->mailbox));
-    post(worker, (struct esp_message){.type = ESP_COMMAND_LOAD, .load = *change});
-}
-
-void esp_worker_seen(struct esp_worker *worker, int serial)
-{
-    post(worker, (struct esp_message){.type = ESP_COMMAND_RETIRE, .retire = serial});
-}
-
-void esp_worker_compare(struct esp_worker *worker, const struct esp_compare_choice *choice)
-{
-    post(worker, (struct esp_message){.type = ESP_COMMAND_COMPARE, .compare = *choice});
-}
-
-void esp_worker_job(struct esp_worker *worker, const struct esp_job *job)
-{
-    post(worker, (struct esp_message){.type = ESP_COMMAND_JOB, .job = *job});
+    ESP_WORKER_POST(worker, SET, .text = {key, value, origin});
 }
 
 struct esp_mailbox *esp_worker_mailbox(struct esp_worker *worker)

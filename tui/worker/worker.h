@@ -33,27 +33,15 @@ int esp_worker_wake_fd(const struct esp_worker *worker);
 void esp_worker_rest(struct esp_worker *worker);
 struct esp_ring *esp_worker_ring(struct esp_worker *worker);
 
-/* Commands, in the order they are posted; see mailbox.h for what they take. */
-void esp_worker_prompt(struct esp_worker *worker, const char *text, size_t length);
-/* `origin` stands before what is wrong with it, and keeps quiet what is right (settings.h);
- * NULL: the user is told what it is now. */
+/* Posts a command (mailbox.h); clear, rewind and load stop the generation first. */
+void esp_worker_post(struct esp_worker *worker, const struct esp_message *command);
+/* The same with the command's own members: ESP_WORKER_POST(worker, MARK, .text = {text}). */
+#define ESP_WORKER_POST(worker, name, ...)                                                     \
+    esp_worker_post(worker, &(struct esp_message){.type = ESP_COMMAND_##name, __VA_ARGS__})
+/* Posts a setting. `origin` stands before what is wrong with it, and keeps quiet what is right
+ * (settings.h); NULL: the user is told what it is now. */
 void esp_worker_set(struct esp_worker *worker, const char *key, const char *value,
                     const char *origin);
-/* Asks what a parameter of the drafter is. */
-void esp_worker_ask(struct esp_worker *worker, const char *key);
-void esp_worker_limit(struct esp_worker *worker, int tokens);
-void esp_worker_record(struct esp_worker *worker, const struct esp_recording_request *request);
-void esp_worker_mark(struct esp_worker *worker, const char *text);
-void esp_worker_clear(struct esp_worker *worker);
-void esp_worker_compare(struct esp_worker *worker, const struct esp_compare_choice *choice);
-/* Stops, and takes the text back to its first `count` tokens. */
-void esp_worker_rewind(struct esp_worker *worker, int count);
-/* Stops, and loads other models. */
-void esp_worker_load(struct esp_worker *worker, const struct esp_models_change *change);
-/* The READY snapshot with this serial was applied. */
-void esp_worker_seen(struct esp_worker *worker, int serial);
-/* Runs `job` between iterations, after what was posted before it. */
-void esp_worker_job(struct esp_worker *worker, const struct esp_job *job);
 /* For what acts at once: stop, step mode, pace (mailbox.h). */
 struct esp_mailbox *esp_worker_mailbox(struct esp_worker *worker);
 

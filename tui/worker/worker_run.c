@@ -298,14 +298,16 @@ static void take_over(struct esp_worker *worker, struct esp_models *next, const 
         esp_compare_run_again(&worker->second, worker->pair.session);
 }
 
-/* Loads other models beside those that are there; they stay if that fails. */
-static void run_load(struct esp_worker *worker, const struct esp_models_change *change)
+/* Loads other models beside those that are there; they stay if that fails. `change`: key, value
+ * and draft. */
+static void run_load(struct esp_worker *worker, const char *const change[3])
 {
     char err[512] = "", note[300], text[600];
     struct esp_models next;
     struct esp_engine_options options;
     const bool had = worker->pair.session != NULL;
-    int status = esp_models_options(&options, &worker->pair, change, err, sizeof err);
+    int status = esp_models_options(&options, &worker->pair, change[0], change[1], change[2],
+                                    err, sizeof err);
     options.progress = esp_worker_progress;
     options.user = worker;
     worker->progress = 0;
@@ -331,13 +333,13 @@ bool esp_worker_run(struct esp_worker *worker, const struct esp_message *command
 {
     switch (command->type) {
     case ESP_COMMAND_LOAD:
-        run_load(worker, &command->load);
+        run_load(worker, command->text);
         return false;
     case ESP_COMMAND_RETIRE:
-        esp_worker_close_retired(worker, command->retire);
+        esp_worker_close_retired(worker, command->number[0]);
         return generating;
     case ESP_COMMAND_LIMIT:
-        worker->limit = command->limit;
+        worker->limit = command->number[0];
         return generating;
     case ESP_COMMAND_JOB:
         command->job.run(command->job.user, &worker->pair);
@@ -353,26 +355,28 @@ bool esp_worker_run(struct esp_worker *worker, const struct esp_message *command
     }
     switch (command->type) {
     case ESP_COMMAND_PROMPT:
-        return run_prompt(worker, command->prompt.text, command->prompt.length);
+        return run_prompt(worker, command->text[0], command->length);
     case ESP_COMMAND_SET:
-        run_set(worker, command->setting.key, command->setting.value, command->setting.origin);
+        run_set(worker, command->text[0], command->text[1], command->text[2]);
         return generating;
     case ESP_COMMAND_ASK:
-        run_ask(worker, command->key);
+        run_ask(worker, command->text[0]);
         return generating;
     case ESP_COMMAND_COMPARE:
-        esp_compare_run_choose(&worker->second, worker->pair.session, &command->compare);
+        esp_compare_run_choose(&worker->second, worker->pair.session, command->text[0],
+                               command->text[1]);
         return generating;
     case ESP_COMMAND_RECORD:
-        run_record(worker, &command->record);
+        run_record(worker, &(struct esp_recording_request){command->text[0], command->number[0],
+                                                           command->number[1], command->flag});
         return generating;
     case ESP_COMMAND_MARK:
-        esp_worker_note(worker,
-                        &(struct esp_event){.type = ESP_EVENT_MARKER, .text = command->mark});
+        esp_worker_note(
+            worker, &(struct esp_event){.type = ESP_EVENT_MARKER, .text = command->text[0]});
         esp_reporter_tell(&worker->report, ESP_SNAPSHOT_MESSAGE, "marked");
         return generating;
     case ESP_COMMAND_REWIND:
-        if (esp_session_rewind(worker->pair.session, command->rewind) == ESP_OK)
+        if (esp_session_rewind(worker->pair.session, command->number[0]) == ESP_OK)
             esp_reporter_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
         return false;
     default: /* ESP_COMMAND_CLEAR */

@@ -10,14 +10,13 @@ static int choose(struct esp_control *control, const char *arguments)
     char drafter[256];
     const size_t length = strcspn(arguments, " ");
     const char *verifier = arguments + length + strspn(arguments + length, " ");
-    struct esp_compare_choice choice = {drafter, *verifier ? verifier : NULL};
     if (strchr(verifier, ' ') || length >= sizeof drafter)
         return esp_refuse(control,
                           "write :compare DRAFTER[:key=value,...] [VERIFIER], or :compare off");
     snprintf(drafter, sizeof drafter, "%.*s", (int)length, arguments);
-    if (strcmp(arguments, "off") == 0)
-        choice.drafter = NULL;
-    esp_worker_compare(control->worker, &choice);
+    ESP_WORKER_POST(
+        control->worker, COMPARE,
+        .text = {strcmp(arguments, "off") == 0 ? NULL : drafter, *verifier ? verifier : NULL});
     return ESP_OK;
 }
 

@@ -98,7 +98,7 @@ static int begin(struct learn_page *page, const char *name, char *err, size_t er
     }
     *d = (struct decoding){page->lecture, page->control->options.engine};
     esp_lecture_hold(page->lecture);
-    esp_worker_job(page->control->worker, &(struct esp_job){decode, release, d});
+    ESP_WORKER_POST(page->control->worker, JOB, .job = {decode, release, d});
     return ESP_OK;
 }
 

@@ -7,7 +7,7 @@ static int run(struct esp_control *control, const char *arguments)
         return esp_refuse(control, "nothing is recorded; :record begins to");
     if (control->state.phase == ESP_PHASE_WAITING)
         esp_answer(control, "when this iteration has ended");
-    esp_worker_mark(control->worker, arguments);
+    ESP_WORKER_POST(control->worker, MARK, .text = {arguments});
     return ESP_OK;
 }
 

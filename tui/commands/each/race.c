@@ -120,7 +120,7 @@ int esp_race_page_open(struct esp_control *control, const struct esp_race_choice
             racers->choice.drafter[i] = racers->drafter[i];
         }
     esp_race_hold(race);
-    esp_worker_job(control->worker, &(struct esp_job){run_race, release, racers});
+    ESP_WORKER_POST(control->worker, JOB, .job = {run_race, release, racers});
     return ESP_OK;
 }
 

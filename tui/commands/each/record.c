@@ -30,18 +30,15 @@ static int run(struct esp_control *control, const char *arguments)
     arguments += over;
     arguments += strspn(arguments, " ");
     if (!*arguments && control->state.recording[0]) {
-        esp_worker_record(control->worker, &(struct esp_recording_request){.path = NULL});
+        ESP_WORKER_POST(control->worker, RECORD);
         return ESP_OK;
     }
     if (*arguments)
         esp_typed_path(path, sizeof path, arguments);
     else
         name_of_now(path, sizeof path);
-    esp_worker_record(control->worker,
-                      &(struct esp_recording_request){.path = path,
-                                                      .columns = control->canvas->width,
-                                                      .rows = control->canvas->height,
-                                                      .overwrite = over});
+    ESP_WORKER_POST(control->worker, RECORD, .text = {path},
+                    .number = {control->canvas->width, control->canvas->height}, .flag = over);
     return ESP_OK;
 }
 
