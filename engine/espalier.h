@@ -20,8 +20,10 @@
 #include <stdint.h>
 
 #include "engine/espalier_event.h"
+#include "engine/espalier_lists.h"
 #include "engine/espalier_options.h"
 #include "engine/espalier_settings.h"
+#include "engine/espalier_stats.h"
 #include "kernels/status.h"
 #include "kernels/streamed.h"
 #include "kernels/version.h"
@@ -74,8 +76,6 @@ bool esp_engine_streamed(const struct esp_engine *engine, struct esp_streamed *s
 const char *esp_engine_notice(const struct esp_engine *engine);
 int esp_engine_context(const struct esp_engine *engine); /* tokens of a text at most */
 double esp_engine_load_seconds(const struct esp_engine *engine);
-/* Tokens that a text can have. */
-int esp_engine_context(const struct esp_engine *engine);
 /* The drafter specification that espalier.json of the target folder gives for this pair, for
  * greedy decoding or for sampling; NULL if there is none. */
 const char *esp_engine_preset(const struct esp_engine *engine, bool sampling);
@@ -219,80 +219,8 @@ void esp_session_clear(struct esp_session *session);
 /* The text so far, prompt included; valid until the next call that changes it. */
 const int32_t *esp_session_tokens(const struct esp_session *session, int *count);
 
-struct esp_stats {
-    int prompt_tokens, generated_tokens, iterations;
-    int64_t drafted_nodes, accepted_nodes; /* verified by the target; accepted among them */
-    int64_t draft_passes, target_passes;
-    int64_t draft_rows; /* that the draft passes computed */
-    double mean_path_length;
-    double tokens_per_iteration;
-    double acceptance_rate; /* accepted / drafted, 0 if nothing was drafted */
-    int64_t prefill_rows;   /* that the target computed of prompts */
-    double prefill_seconds, decode_seconds;
-    double first_token_seconds; /* prefill and the first iteration */
-    double stage_seconds[ESP_STAGES];
-    /* Of the draft stage: the draft model's passes. The rest of the stage builds the tree. On a
-     * device that works behind the host a pass may still run when the next part begins. */
-    double draft_pass_seconds;
-    double baseline; /* seconds of one plain decoding step; 0 if not measured */
-    /* Seconds per token of the last iterations, measured like `baseline`, without interruptions
-     * by other programs: baseline / token_seconds is the speed-up by speculation. */
-    double token_seconds;
-    double draft_temp; /* the draft's logits are divided by this; 0: there is no draft model */
-    /* Expected calibration error of the draft's probabilities for drafted tokens against the
-     * target's, over the last iterations: untempered, and at draft_temp. NaN: not known.
-     */
-    double calibration_error_raw, calibration_error;
-    size_t peak_bytes;   /* of the whole process on the host */
-    size_t device_bytes; /* taken on the device since the engine was opened; 0: it has no memory
-                            of its own */
-};
-
 /* Since the session was opened or cleared. */
 void esp_session_stats(const struct esp_session *session, struct esp_stats *stats);
-
-/* ------------------------------------------------------------------ lists and parameters */
-
-enum esp_list { ESP_DRAFTERS, ESP_VERIFIERS, ESP_BACKENDS };
-
-struct esp_item {
-    const char *name, *summary, *source;
-    const char *differs; /* how it differs from the source, and why; or "" */
-    /* Drafters: how they draw children ("topk", "iid, topk", ...). Verifiers: the draws with
-     * which they are lossless. */
-    const char *draws;
-    bool weighs_costs; /* drafters: its trees depend on what passes cost */
-    /* Verifiers: how a node is tested, e.g. "min(1, p/q)"; the same with numbers filled in, or
-     * NULL; what its letters mean, or NULL. In the last two a letter after '$' stands for a
-     * number of the node, see viz/formula.h. NULL for the other lists. */
-    const char *formula, *numbers, *where;
-};
-
-/* Entry `index` of a list; false past its end. */
-bool esp_item(enum esp_list list, int index, struct esp_item *item);
-
-/* Whether a session at this temperature takes a drafter and a verifier ("name:k=v,...";
- * verifier NULL: the best that goes with it), with or without a draft model. ESP_E_ARGUMENT:
- * no, and the sentence says why. */
-int esp_choice_check(const char *drafter, const char *verifier, double temperature,
-                     bool has_draft, char *err, size_t errlen);
-
-/* Opens and closes a backend on one of its devices, numbered from 0. `text` becomes the device
- * ("AVX-512, 2 threads", "NVIDIA H100, 85 GB, driver 580.65"); or, with a negative status, the
- * reason why it cannot be used here. */
-int esp_backend_probe(const char *name, int device, char *text, size_t size);
-
-struct esp_param_info {
-    const char *name, *type, *help; /* type: "int", "real", "flag", "choice", "text" */
-    const char *choices;            /* "a|b|c" for a choice, else NULL */
-    const char *text;               /* default of a text */
-    double minimum, maximum, value; /* range and default; of a choice its index */
-};
-
-/* Parameter `index` of a drafter or verifier; false past the end or if there is no such name.
- */
-bool esp_item_param(enum esp_list list, const char *name, int index,
-                    struct esp_param_info *info);
 
 #ifdef __cplusplus
 }

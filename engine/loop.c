@@ -194,7 +194,7 @@ static int draft(struct esp_session *s, int remaining)
     return status;
 }
 
-static int verify(struct esp_session *s)
+static int target_pass(struct esp_session *s)
 {
     const struct esp_tree *tree = &s->tree.tree;
     for (int i = 0; i < tree->verified; i++) {
@@ -404,7 +404,7 @@ static int run(struct esp_session *s, int remaining)
     it->mask_blocks = s->tree.mask_blocks;
     stage_done(s, ESP_STAGE_FLATTEN, &start);
 
-    status = verify(s); /* 3 */
+    status = target_pass(s); /* 3 */
     if (status < 0)
         return status;
     stage_done(s, ESP_STAGE_VERIFY, &start);

@@ -26,7 +26,7 @@
 
 #include <math.h>
 
-#include "engine/dynatree_history.h"
+#include "engine/drafters/dynatree_history.h"
 #include "kernels/status.h"
 
 enum {

@@ -42,7 +42,7 @@
 
 #include "engine/calibration.h"
 #include "engine/costs.h"
-#include "engine/retrieval.h"
+#include "engine/drafters/retrieval.h"
 
 enum { N, RETRIEVAL };
 

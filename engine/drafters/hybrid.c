@@ -16,7 +16,7 @@
 
 #include <math.h>
 
-#include "engine/suffix_automaton.h"
+#include "engine/drafters/suffix_automaton.h"
 
 enum { N, B, TH, K, FACTOR, LEAST };
 

@@ -8,7 +8,7 @@
  */
 #include "engine/drafters/drafter.h"
 
-#include "engine/suffix_automaton.h"
+#include "engine/drafters/suffix_automaton.h"
 
 enum { N, K, FACTOR, LEAST };
 

@@ -6,7 +6,7 @@
 
 #include "kernels/status.h"
 
-static const double NOTHING = 1e-30; /* as in verify.c */
+static const double NOTHING = 1e-30; /* as in walk.c */
 
 bool esp_tree_has_value(const struct esp_verifier_ops *rule)
 {

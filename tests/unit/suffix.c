@@ -7,7 +7,7 @@
 
 #include "tests/check.h"
 #include "tests/drafting.h"
-#include "engine/suffix_automaton.h"
+#include "engine/drafters/suffix_automaton.h"
 
 enum { LONGEST = 400 };
 

@@ -1,5 +1,5 @@
 /* retrieval.c - see retrieval.h. */
-#include "engine/retrieval.h"
+#include "engine/drafters/retrieval.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-/* verify.c - what verifiers share: probabilities of the drafted tokens, the walk down the tree,
+/* walk.c - what verifiers share: probabilities of the drafted tokens, the walk down the tree,
  * residuals and the bonus token; see verifier.h.
  *
  * The target's rows of nodes with children are turned into probabilities together, in one call.

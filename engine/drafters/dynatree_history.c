@@ -1,5 +1,5 @@
 /* dynatree_history.c - see dynatree_history.h. */
-#include "engine/dynatree_history.h"
+#include "engine/drafters/dynatree_history.h"
 
 #include <math.h>
 

@@ -10,7 +10,7 @@
 #ifndef ESP_RETRIEVAL_H
 #define ESP_RETRIEVAL_H
 
-#include "engine/suffix_automaton.h"
+#include "engine/drafters/suffix_automaton.h"
 
 /* Lengths of matches: 1, 2, 3-4, 5-8, and more tokens. */
 enum { ESP_MATCH_CLASSES = 5 };

@@ -3,7 +3,7 @@
  * Edges lie in a hash table by (state, token), and in a list per state for those who ask what
  * follows. A token adds at most two states; counts are kept up to date along the suffix links.
  */
-#include "engine/suffix_automaton.h"
+#include "engine/drafters/suffix_automaton.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,49 @@
+/* espalier_stats.h - what a session has done so far, in numbers.
+ *
+ * Part of the public interface (espalier.h includes it).
+ */
+#ifndef ESPALIER_STATS_H
+#define ESPALIER_STATS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/espalier_event.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct esp_stats {
+    int prompt_tokens, generated_tokens, iterations;
+    int64_t drafted_nodes, accepted_nodes; /* verified by the target; accepted among them */
+    int64_t draft_passes, target_passes;
+    int64_t draft_rows; /* that the draft passes computed */
+    double mean_path_length;
+    double tokens_per_iteration;
+    double acceptance_rate; /* accepted / drafted, 0 if nothing was drafted */
+    int64_t prefill_rows;   /* that the target computed of prompts */
+    double prefill_seconds, decode_seconds;
+    double first_token_seconds; /* prefill and the first iteration */
+    double stage_seconds[ESP_STAGES];
+    /* Of the draft stage: the draft model's passes. The rest of the stage builds the tree. On a
+     * device that works behind the host a pass may still run when the next part begins. */
+    double draft_pass_seconds;
+    double baseline; /* seconds of one plain decoding step; 0 if not measured */
+    /* Seconds per token of the last iterations, measured like `baseline`, without interruptions
+     * by other programs: baseline / token_seconds is the speed-up by speculation. */
+    double token_seconds;
+    double draft_temp; /* the draft's logits are divided by this; 0: there is no draft model */
+    /* Expected calibration error of the draft's probabilities for drafted tokens against the
+     * target's, over the last iterations: untempered, and at draft_temp. NaN: not known.
+     */
+    double calibration_error_raw, calibration_error;
+    size_t peak_bytes;   /* of the whole process on the host */
+    size_t device_bytes; /* taken on the device since the engine was opened; 0: it has no memory
+                            of its own */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif
