@@ -11,7 +11,7 @@
 
 #include "kernels/status.h"
 
-static const char MAGIC[8] = "ESPNDE2\n";
+static const char MAGIC[8] = "ESPNDE3\n";
 
 static bool reserve(struct esp_sample_file *f, int more)
 {
@@ -65,6 +65,14 @@ static bool belongs(const struct esp_sample_header *has, const struct esp_sample
            memcmp(has->names, wants->names, sizeof has->names) == 0;
 }
 
+static bool times_sound(const struct esp_sample_header *has)
+{
+    bool sound = true;
+    for (int i = 0; i < 2; i++)
+        sound &= !(has->times[i].length[0] != 0) || esp_pass_times_sound(&has->times[i]);
+    return sound;
+}
+
 int esp_sample_file_open(struct esp_sample_file *f, const char *path,
                          struct esp_sample_header *header, char *err, size_t errlen)
 {
@@ -73,7 +81,8 @@ int esp_sample_file_open(struct esp_sample_file *f, const char *path,
         {header->hidden[0], header->hidden[1], header->hidden[2]}, header->rules};
     *f = (struct esp_sample_file){.size = esp_sample_size(&layout)};
     memcpy(header->magic, MAGIC, sizeof MAGIC);
-    header->times.length[0] = 0;
+    memset(header->times, 0, sizeof header->times);
+    memset(header->timed, 0, sizeof header->timed);
     f->file = fopen(path, "r+b");
     if (!f->file && errno == ENOENT)
         f->file = fopen(path, "w+b");
@@ -84,8 +93,7 @@ int esp_sample_file_open(struct esp_sample_file *f, const char *path,
     int status = ESP_OK;
     if (got == 0)
         return ESP_OK;
-    if (got < sizeof has || memcmp(has.magic, MAGIC, sizeof MAGIC) != 0 ||
-        !esp_pass_times_sound(&has.times))
+    if (got < sizeof has || memcmp(has.magic, MAGIC, sizeof MAGIC) != 0 || !times_sound(&has))
         status = esp_fail(err, errlen, ESP_E_FORMAT,
                           "%.300s holds no samples of a training; remove it", path);
     else if (!belongs(&has, header))
@@ -94,7 +102,8 @@ int esp_sample_file_open(struct esp_sample_file *f, const char *path,
                           "seed; remove it, or give another -o",
                           path);
     if (status == ESP_OK) {
-        header->times = has.times;
+        memcpy(header->times, has.times, sizeof has.times);
+        memcpy(header->timed, has.timed, sizeof has.timed);
         status = read_blocks(f);
         if (status < 0)
             esp_fail(err, errlen, status, "%.300s is damaged; remove it", path);
@@ -108,7 +117,7 @@ int esp_sample_file_begin(struct esp_sample_file *f, const struct esp_sample_hea
 {
     const bool written = fseek(f->file, 0, SEEK_SET) == 0 &&
                          fwrite(header, sizeof *header, 1, f->file) == 1 &&
-                         fflush(f->file) == 0;
+                         fflush(f->file) == 0 && fseek(f->file, 0, SEEK_END) == 0;
     return written ? ESP_OK : ESP_E_FILE;
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "engine/engine.h"
+#include "engine/model/preset.h"
 #include "engine/train/fit_selector.h"
 
 struct run {
@@ -16,7 +17,7 @@ struct run {
     struct esp_sampler sampler;
     struct esp_sample_header header;
     struct esp_sample_file file;
-    struct esp_pass_times times;
+    const struct esp_pass_times *times; /* one of the header's */
     int32_t *tokens;
     char *err;
     size_t errlen;
@@ -24,29 +25,40 @@ struct run {
 
 /* ------------------------------------------------------------------ what is asked for */
 
-static const char *folder_of(const struct esp_selector_training *t)
-{
-    return t->output ? t->output : t->engine->target->path;
-}
-
 static bool several(const struct esp_selector_training *t)
 {
     return strchr(t->rules, ',') != NULL;
 }
 
+/* The path of a file of this name in the folder of the output, or beside the target. */
+static bool place(const struct esp_selector_training *t, const char *file, char *path,
+                  size_t size)
+{
+    char folder[4096], name[4096];
+    if (!esp_place_beside(t->output ? t->output : t->engine->target->path, file, folder, name))
+        return false;
+    int n = snprintf(path, size, "%s/%s", folder, name);
+    return n > 0 && (size_t)n < size;
+}
+
 bool esp_selector_samples_path(const struct esp_selector_training *t, char *path, size_t size)
 {
-    int n = several(t) || !t->output ? snprintf(path, size, "%s/nde-%s.samples", folder_of(t),
-                                                several(t) ? "all" : t->rules)
-                                     : snprintf(path, size, "%s.samples", t->output);
+    char file[ESP_SELECTOR_NAME];
+    if (several(t) || !t->output) {
+        snprintf(file, sizeof file, "nde-%.40s.samples", several(t) ? "all" : t->rules);
+        return place(t, file, path, size);
+    }
+    int n = snprintf(path, size, "%s.samples", t->output);
     return n > 0 && (size_t)n < size;
 }
 
 static bool output_path(const struct esp_selector_training *t, const char *rule, char *path,
                         size_t size)
 {
+    char file[ESP_SELECTOR_NAME];
+    esp_selector_file_name(file, rule, t->goal);
     if (several(t) || !t->output)
-        return esp_selector_path(path, size, folder_of(t), rule);
+        return place(t, file, path, size);
     int n = snprintf(path, size, "%s", t->output);
     return n > 0 && (size_t)n < size;
 }
@@ -132,12 +144,31 @@ static int fail_samples(const struct run *r)
                     strerror(error));
 }
 
+/* Times the passes of `timed` with memory of their own. */
+static int time_passes(struct run *r, struct esp_engine *timed, struct esp_pass_times *times)
+{
+    struct esp_sampler s = {.engine = timed, .text = r->tokens, .length = r->sampler.length};
+    int status = esp_sampler_open(&s, r->err, r->errlen);
+    if (status == ESP_OK)
+        status = esp_measure_times(&s, times);
+    esp_sampler_close(&s);
+    return status;
+}
+
+/* Times what is not in the file yet. */
 static int measure(struct run *r)
 {
+    struct esp_engine *timed = r->t->timed ? r->t->timed : r->t->engine;
+    const int which = r->t->timed != NULL;
+    struct esp_pass_times *times = &r->header.times[which];
+    r->times = times;
+    if (times->length[0] > 0)
+        return ESP_OK;
     if (!tell(r, ESP_TRAIN_TIMES, 0, 1))
         return ESP_E_CANCELLED;
-    int status = esp_measure_times(&r->sampler, &r->header.times);
-    if (status == ESP_OK && !esp_pass_times_sound(&r->header.times))
+    int status = time_passes(r, timed, times);
+    r->header.timed[which] = timed->pair;
+    if (status == ESP_OK && !esp_pass_times_sound(times))
         status = ESP_E_NUMERIC;
     if (status == ESP_OK && esp_sample_file_begin(&r->file, &r->header) < 0)
         status = fail_samples(r);
@@ -178,9 +209,11 @@ static int train_rule(struct run *r, int rule)
     int status = esp_selector_open(&selector, &shape);
     if (status < 0)
         return status;
-    const struct esp_selector_fit fit = {&r->file, r->sampler.layout, rule, &r->times, t};
+    const struct esp_selector_fit fit = {&r->file, r->sampler.layout, rule, r->times, t};
     snprintf(selector.rule, sizeof selector.rule, "%s", r->sampler.rules[rule]->name);
-    selector.pair = t->engine->pair;
+    selector.goal = t->goal;
+    selector.sources = t->engine->sources;
+    selector.costs = r->header.timed[t->timed != NULL];
     status = esp_selector_fit(&fit, &selector);
     if (status == ESP_OK)
         status = esp_selector_prepare(&selector);
@@ -208,10 +241,7 @@ static int prepare(struct run *r)
     if (!esp_selector_samples_path(r->t, path, sizeof path))
         return esp_fail(r->err, r->errlen, ESP_E_FILE, "the path of the output is too long");
     status = esp_sample_file_open(&r->file, path, &r->header, r->err, r->errlen);
-    if (status == ESP_OK && !(r->header.times.length[0] > 0))
-        status = measure(r);
-    r->times = r->header.times;
-    return status;
+    return status == ESP_OK ? measure(r) : status;
 }
 
 int esp_train_selectors(const struct esp_selector_training *t, char *err, size_t errlen)

@@ -1,16 +1,18 @@
 /* train_selector.h - trains selectors of (K, L1, L2) for drafter nde: `espalier train
  * selector`.
  *
- * Three steps: (1) passes are timed; (2) samples are made, which takes most of the time, and
+ * Three steps: (1) passes are timed, of ESP_GOAL_CHEAP_ROWS those of the target made wider;
+ * (2) samples are made, which takes most of the time, and
  * stored in OUTPUT.samples after each piece; (3) a network is trained for each verifier and
- * written. An interrupted run goes on where it was if it is started again with the same models,
- * text, verifiers and seed, and ends with the same files to the last bit: step 3 is repeated
- * from its beginning, since it takes a minute.
+ * written. Samples serve every goal. An interrupted run goes on where it was if it is started
+ * again with the same models, text, verifiers and seed, and ends with the same files to the
+ * last bit: step 3 is repeated from its beginning, since it takes a minute.
  */
 #ifndef ESP_TRAIN_SELECTOR_H
 #define ESP_TRAIN_SELECTOR_H
 
 #include "engine/espalier.h"
+#include "engine/selector/selector.h"
 
 enum esp_train_step { ESP_TRAIN_TIMES, ESP_TRAIN_SAMPLES, ESP_TRAIN_NETWORK };
 
@@ -41,9 +43,11 @@ struct esp_selector_training {
     const char *text;          /* (length) bytes to continue pieces of */
     size_t length;
     int pieces, epochs;
-    bool tokens_only; /* every action counts as equally long: the most tokens per iteration */
+    enum esp_goal goal; /* of ESP_GOAL_TOKENS every action counts as equally long */
+    struct esp_engine
+        *timed; /* whose passes are timed: another form of the pair; NULL: `engine` */
     uint64_t seed;
-    const char *output; /* a file; a folder for several verifiers; NULL: the target's folder */
+    const char *output; /* a file; a folder for several verifiers; NULL: beside the target */
     /* Called often; returns false to stop with ESP_E_CANCELLED. */
     bool (*progress)(void *user, const struct esp_selector_progress *progress);
     void (*result)(void *user, const struct esp_selector_result *result);

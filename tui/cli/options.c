@@ -155,7 +155,9 @@ static const struct cli_flag fixed[] = {
     {"loss", LOSS, "NAME[:K=V,...]", "what is minimised (default talf)"},
     {"pieces", PIECES, "N", "texts that the target writes, 8 samples each (default 1600)"},
     {"epochs", EPOCHS, "N", "times that all samples are gone through"},
-    {"goal", GOAL, "speed|tokens", "what is chosen for: tokens per second, or per iteration"},
+    {"goal", GOAL, "speed|tokens|cheap-rows",
+     "what is chosen for: tokens per second, tokens per iteration, or tokens per second of a "
+     "target eight times as wide"},
     {"rate", RATE, "X", "the largest learning rate (default 0.0003)"},
     {"batch", BATCH, "N", "pieces of text in a step (default 8)"},
     {"length", LENGTH, "N", "tokens of a piece (default 512, or what the models allow)"},
