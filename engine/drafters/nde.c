@@ -33,19 +33,16 @@
 enum { GOAL };
 
 static const struct esp_param params[] = {
-    [GOAL] = {"goal", ESP_CHOICE, 0, ESP_GOALS, 0, .choices = "auto|" ESP_GOAL_NAMES,
+    [GOAL] = {"goal", ESP_CHOICE, 0, ESP_GOALS - 1, 0, .choices = ESP_GOAL_NAMES,
               .help = "what the selector was trained for: tokens per second, tokens per "
-                      "iteration, or tokens per second where a row of the target costs little; "
-                      "auto: the last from --width 4 on, else the first"},
+                      "iteration, or tokens per second where a row of the target costs little"},
     {0},
 };
-
-enum { WIDE = 4 }; /* times the target's own width */
 
 struct state {
     struct esp_selector selector;
     bool bound, other_costs;
-    int goal, target_hidden;
+    int target_hidden;
     float *numbers;                         /* states, then p, q and q at the root */
     int actions[ESP_ACTIONS], action_count; /* the canonical ones */
     struct esp_shape_choice choices[ESP_MAX_CHOICES];
@@ -88,20 +85,6 @@ static int read_selector(struct esp_selector *selector, const struct esp_engine 
     return status;
 }
 
-static int read_goal(struct esp_selector *selector, const struct esp_engine *e,
-                     const char *rule, int goal, const struct esp_selector_shape *shape,
-                     char *why, size_t size)
-{
-    if (goal > 0)
-        return read_selector(selector, e, rule, goal - 1, shape, why, size);
-    int status = ESP_E_FILE;
-    if (e->target->desc.hidden >= WIDE * e->source_hidden)
-        status = read_selector(selector, e, rule, ESP_GOAL_CHEAP_ROWS, shape, why, size);
-    return status == ESP_E_FILE
-               ? read_selector(selector, e, rule, ESP_GOAL_SPEED, shape, why, size)
-               : status;
-}
-
 static int bind_selector(void *memory, const struct esp_params *values,
                          const struct esp_engine *e, const char *verifier, char *err,
                          size_t errlen)
@@ -109,7 +92,7 @@ static int bind_selector(void *memory, const struct esp_params *values,
     struct state *s = memory;
     struct esp_selector selector;
     const char *rule = rule_of(verifier);
-    const int goal = (int)esp_param(values, GOAL);
+    const enum esp_goal goal = (enum esp_goal)esp_param(values, GOAL);
     char why[512];
     if (!e->backend->ops->gives_states)
         return esp_fail(
@@ -117,14 +100,13 @@ static int bind_selector(void *memory, const struct esp_params *values,
             "drafter nde reads the target's hidden states, which the backend %s does "
             "not hand out yet; use --backend cpu, or another drafter",
             e->backend->ops->name);
-    if (s->bound && strcmp(s->selector.rule, rule) == 0 && s->goal == goal)
+    if (s->bound && strcmp(s->selector.rule, rule) == 0 && s->selector.goal == goal)
         return ESP_OK;
     const struct esp_selector_shape shape = {
         {e->source_hidden, e->draft->desc.hidden, e->draft->desc.hidden}};
-    int status = read_goal(&selector, e, rule, goal, &shape, why, sizeof why);
+    int status = read_selector(&selector, e, rule, goal, &shape, why, sizeof why);
     if (status < 0)
-        return refuse(e, rule, esp_goal_name(goal > 0 ? goal - 1 : ESP_GOAL_SPEED), status, why,
-                      err, errlen);
+        return refuse(e, rule, esp_goal_name(goal), status, why, err, errlen);
     float *numbers = calloc((size_t)e->target->desc.hidden + 2 * (size_t)e->draft->desc.hidden +
                                 3 * (size_t)e->target->desc.vocabulary,
                             sizeof *numbers);
@@ -138,8 +120,7 @@ static int bind_selector(void *memory, const struct esp_params *values,
     s->selector = selector;
     s->numbers = numbers;
     s->target_hidden = e->target->desc.hidden;
-    s->goal = goal;
-    s->other_costs = selector.goal != ESP_GOAL_TOKENS && selector.costs != e->pair;
+    s->other_costs = selector.costs != 0 && selector.costs != e->pair;
     s->bound = true;
     s->action_count = 0;
     for (int a = 0; a < ESP_ACTIONS; a++)
@@ -351,23 +332,19 @@ const struct esp_drafter_ops esp_drafter_nde = {
     .summary = "delayed, its K, L1 and L2 chosen for each tree by a trained selector",
     .source = "delayed-tree-expansion, sec. 6",
     .differs =
-        "the loss has .03 of the policy's entropy taken off, the policy begins as the best "
-        "static trees, and the weights of the epoch that is best on texts kept apart are kept: "
-        "with loss 12 alone the choice closes on one tree; right after a prompt, where nothing "
-        "is known of the target, the tree is the static one that was best in training; passes "
-        "are timed by rows as well as by length, once, in training, and so is the selector; "
-        "its "
-        "network is an eighth as wide as the target where the paper's has 128 and 512; trees "
-        "that mean the same are one action; all actions of a root are valued with the same "
-        "four "
-        "draws; a head of its own says what an action brings; Traversal has a selector, too, "
-        "and "
-        "temperature 0 that of nss at 0.2; goals besides speed are not the paper's; the "
-        "draft has the text's temperature, as in training (draft_temp auto is not learned), "
-        "and "
-        "never less than 0.2. In tokens/s of the built-in pair five of its six selectors "
-        "always "
-        "draft a chain of three: rows are dear there",
+        "it is trained on pieces of one text that the target continues, and for Traversal, too;"
+        " all actions of a root share the draws of their four trees; trees that mean the same "
+        "are one action; the loss has .03 of the policy's entropy taken off, the policy begins "
+        "as the best static trees, and the epoch that does best on pieces kept apart is kept, "
+        "since with loss 12 alone the choice closes on one tree; right after a prompt, where "
+        "nothing is known of the target, the tree is the static one that was best in training; "
+        "passes are timed by rows as well as by length, once, in training, and the selector's "
+        "own time counts; its network is narrower for small targets; a head of its own says "
+        "what an action brings; goals tokens and cheap-rows are not the paper's (cheap-rows: a "
+        "row more costs 3 % of a pass, a draft pass 5 %); temperature 0 is for it nss at 0.2. "
+        "In training and here the draft has the text's temperature, at least 0.2 (draft_temp "
+        "auto learns nothing). Of the built-in pair's six selectors for speed, five always "
+        "draft a chain of three, because rows of that target are dear",
     .draws = ESP_DRAW_IID,
     .verifier = "traversal",
     .needs_model = true,

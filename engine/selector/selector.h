@@ -19,18 +19,16 @@
 
 enum { ESP_RULE_NAME = 32, ESP_SELECTOR_NAME = 96 };
 
-/* What it chooses for: tokens per second, tokens per iteration, or tokens per second of a
- * target made ESP_CHEAP_WIDTH times as wide (--width), for which a row costs little beside a
- * pass. */
+/* What it chooses for: tokens per second, tokens per iteration, or tokens per second with
+ * esp_nominal_times(), where a row costs little beside a pass. */
 enum esp_goal { ESP_GOAL_SPEED, ESP_GOAL_TOKENS, ESP_GOAL_CHEAP_ROWS, ESP_GOALS };
 #define ESP_GOAL_NAMES "speed|tokens|cheap-rows"
-enum { ESP_CHEAP_WIDTH = 8 };
 
 struct esp_selector {
     char rule[ESP_RULE_NAME]; /* name of the verifier */
     enum esp_goal goal;
     uint64_t sources; /* of the models that it was trained with; see engine.h */
-    uint64_t costs;   /* the same of those whose passes were timed: esp_engine.pair */
+    uint64_t costs;   /* esp_engine.pair of those whose passes were timed; 0: nobody's */
     struct esp_selector_shape shape;
     float mean[ESP_SCALARS], deviation[ESP_SCALARS]; /* of the scalars in training */
     struct esp_pass_times times;

@@ -65,14 +65,6 @@ static bool belongs(const struct esp_sample_header *has, const struct esp_sample
            memcmp(has->names, wants->names, sizeof has->names) == 0;
 }
 
-static bool times_sound(const struct esp_sample_header *has)
-{
-    bool sound = true;
-    for (int i = 0; i < 2; i++)
-        sound &= !(has->times[i].length[0] != 0) || esp_pass_times_sound(&has->times[i]);
-    return sound;
-}
-
 int esp_sample_file_open(struct esp_sample_file *f, const char *path,
                          struct esp_sample_header *header, char *err, size_t errlen)
 {
@@ -81,8 +73,7 @@ int esp_sample_file_open(struct esp_sample_file *f, const char *path,
         {header->hidden[0], header->hidden[1], header->hidden[2]}, header->rules};
     *f = (struct esp_sample_file){.size = esp_sample_size(&layout)};
     memcpy(header->magic, MAGIC, sizeof MAGIC);
-    memset(header->times, 0, sizeof header->times);
-    memset(header->timed, 0, sizeof header->timed);
+    header->times.length[0] = 0;
     f->file = fopen(path, "r+b");
     if (!f->file && errno == ENOENT)
         f->file = fopen(path, "w+b");
@@ -93,7 +84,8 @@ int esp_sample_file_open(struct esp_sample_file *f, const char *path,
     int status = ESP_OK;
     if (got == 0)
         return ESP_OK;
-    if (got < sizeof has || memcmp(has.magic, MAGIC, sizeof MAGIC) != 0 || !times_sound(&has))
+    if (got < sizeof has || memcmp(has.magic, MAGIC, sizeof MAGIC) != 0 ||
+        !esp_pass_times_sound(&has.times))
         status = esp_fail(err, errlen, ESP_E_FORMAT,
                           "%.300s holds no samples of a training; remove it", path);
     else if (!belongs(&has, header))
@@ -102,8 +94,7 @@ int esp_sample_file_open(struct esp_sample_file *f, const char *path,
                           "seed; remove it, or give another -o",
                           path);
     if (status == ESP_OK) {
-        memcpy(header->times, has.times, sizeof has.times);
-        memcpy(header->timed, has.timed, sizeof has.timed);
+        header->times = has.times;
         status = read_blocks(f);
         if (status < 0)
             esp_fail(err, errlen, status, "%.300s is damaged; remove it", path);
@@ -117,7 +108,7 @@ int esp_sample_file_begin(struct esp_sample_file *f, const struct esp_sample_hea
 {
     const bool written = fseek(f->file, 0, SEEK_SET) == 0 &&
                          fwrite(header, sizeof *header, 1, f->file) == 1 &&
-                         fflush(f->file) == 0 && fseek(f->file, 0, SEEK_END) == 0;
+                         fflush(f->file) == 0;
     return written ? ESP_OK : ESP_E_FILE;
 }
 

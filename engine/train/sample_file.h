@@ -13,11 +13,9 @@
 struct esp_sample_header {
     char magic[8];
     uint64_t pair, text, seed; /* hashes of models and text */
-    uint64_t timed[2];         /* the pairs that `times` are of: esp_engine.pair */
     int32_t hidden[ESP_SELECTOR_STATES], rules, context;
     char names[128]; /* of the verifiers */
-    struct esp_pass_times
-        times[2]; /* of the target, and of it made wider; length[0] = 0: not yet */
+    struct esp_pass_times times;
 };
 
 struct esp_sample_file {
@@ -30,12 +28,11 @@ struct esp_sample_file {
     size_t size; /* floats of a sample */
 };
 
-/* Opens or creates the file. *header must have all but `times` and `timed`; an existing file
- * that belongs to something else is an error, and one that does not gives its own. */
+/* Opens or creates the file. *header must have all but `times`; an existing file that belongs
+ * to something else is an error, and one that does not gives its times (else times.length[0] is
+ * 0, and esp_sample_file_begin() must follow). */
 int esp_sample_file_open(struct esp_sample_file *file, const char *path,
                          struct esp_sample_header *header, char *err, size_t errlen);
-
-/* Writes the header; to be called when times were added, and before the first samples. */
 int esp_sample_file_begin(struct esp_sample_file *file, const struct esp_sample_header *header);
 void esp_sample_file_close(struct esp_sample_file *file);
 

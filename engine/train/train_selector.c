@@ -17,7 +17,7 @@ struct run {
     struct esp_sampler sampler;
     struct esp_sample_header header;
     struct esp_sample_file file;
-    const struct esp_pass_times *times; /* one of the header's */
+    struct esp_pass_times times;
     int32_t *tokens;
     char *err;
     size_t errlen;
@@ -144,31 +144,12 @@ static int fail_samples(const struct run *r)
                     strerror(error));
 }
 
-/* Times the passes of `timed` with memory of their own. */
-static int time_passes(struct run *r, struct esp_engine *timed, struct esp_pass_times *times)
-{
-    struct esp_sampler s = {.engine = timed, .text = r->tokens, .length = r->sampler.length};
-    int status = esp_sampler_open(&s, r->err, r->errlen);
-    if (status == ESP_OK)
-        status = esp_measure_times(&s, times);
-    esp_sampler_close(&s);
-    return status;
-}
-
-/* Times what is not in the file yet. */
 static int measure(struct run *r)
 {
-    struct esp_engine *timed = r->t->timed ? r->t->timed : r->t->engine;
-    const int which = r->t->timed != NULL;
-    struct esp_pass_times *times = &r->header.times[which];
-    r->times = times;
-    if (times->length[0] > 0)
-        return ESP_OK;
     if (!tell(r, ESP_TRAIN_TIMES, 0, 1))
         return ESP_E_CANCELLED;
-    int status = time_passes(r, timed, times);
-    r->header.timed[which] = timed->pair;
-    if (status == ESP_OK && !esp_pass_times_sound(times))
+    int status = esp_measure_times(&r->sampler, &r->header.times);
+    if (status == ESP_OK && !esp_pass_times_sound(&r->header.times))
         status = ESP_E_NUMERIC;
     if (status == ESP_OK && esp_sample_file_begin(&r->file, &r->header) < 0)
         status = fail_samples(r);
@@ -209,11 +190,11 @@ static int train_rule(struct run *r, int rule)
     int status = esp_selector_open(&selector, &shape);
     if (status < 0)
         return status;
-    const struct esp_selector_fit fit = {&r->file, r->sampler.layout, rule, r->times, t};
+    const struct esp_selector_fit fit = {&r->file, r->sampler.layout, rule, &r->times, t};
     snprintf(selector.rule, sizeof selector.rule, "%s", r->sampler.rules[rule]->name);
     selector.goal = t->goal;
     selector.sources = t->engine->sources;
-    selector.costs = r->header.timed[t->timed != NULL];
+    selector.costs = t->goal == ESP_GOAL_SPEED ? t->engine->pair : 0;
     status = esp_selector_fit(&fit, &selector);
     if (status == ESP_OK)
         status = esp_selector_prepare(&selector);
@@ -241,7 +222,13 @@ static int prepare(struct run *r)
     if (!esp_selector_samples_path(r->t, path, sizeof path))
         return esp_fail(r->err, r->errlen, ESP_E_FILE, "the path of the output is too long");
     status = esp_sample_file_open(&r->file, path, &r->header, r->err, r->errlen);
-    return status == ESP_OK ? measure(r) : status;
+    if (status == ESP_OK && !(r->header.times.length[0] > 0))
+        status = measure(r);
+    if (r->t->goal == ESP_GOAL_CHEAP_ROWS)
+        esp_nominal_times(&r->times);
+    else
+        r->times = r->header.times;
+    return status;
 }
 
 int esp_train_selectors(const struct esp_selector_training *t, char *err, size_t errlen)

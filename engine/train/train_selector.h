@@ -1,8 +1,7 @@
 /* train_selector.h - trains selectors of (K, L1, L2) for drafter nde: `espalier train
  * selector`.
  *
- * Three steps: (1) passes are timed, of ESP_GOAL_CHEAP_ROWS those of the target made wider;
- * (2) samples are made, which takes most of the time, and
+ * Three steps: (1) passes are timed; (2) samples are made, which takes most of the time, and
  * stored in OUTPUT.samples after each piece; (3) a network is trained for each verifier and
  * written. Samples serve every goal. An interrupted run goes on where it was if it is started
  * again with the same models, text, verifiers and seed, and ends with the same files to the
@@ -44,8 +43,6 @@ struct esp_selector_training {
     size_t length;
     int pieces, epochs;
     enum esp_goal goal; /* of ESP_GOAL_TOKENS every action counts as equally long */
-    struct esp_engine
-        *timed; /* whose passes are timed: another form of the pair; NULL: `engine` */
     uint64_t seed;
     const char *output; /* a file; a folder for several verifiers; NULL: beside the target */
     /* Called often; returns false to stop with ESP_E_CANCELLED. */

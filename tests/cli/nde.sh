@@ -13,7 +13,7 @@ nodes() {
 for width in 2 4; do
     plain=$(text ar --width $width)
     check "width $width: there is a text" test -n "$plain"
-    for goal in auto tokens; do
+    for goal in speed tokens; do
         check "width $width: goal=$goal" test "$(text nde:goal=$goal --width $width 2>/dev/null)" = "$plain"
     done
 done
@@ -28,7 +28,7 @@ $ESPALIER quantize engine/models/fairytale-target "$work/t.gguf" --type q4_k >/d
 $ESPALIER quantize engine/models/fairytale-draft "$work/d.gguf" --type q8_0 >/dev/null
 models="--target $work/t.gguf --draft $work/d.gguf"
 plain=$(text ar $models)
-for goal in auto speed tokens cheap-rows; do
+for goal in speed tokens cheap-rows; do
     check "q4_k: goal=$goal" test -n "$plain" -a "$(text nde:goal=$goal $models 2>/dev/null)" = "$plain"
 done
 sampled nde $models >/dev/null 2>"$work/err"

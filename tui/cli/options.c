@@ -156,8 +156,8 @@ static const struct cli_flag fixed[] = {
     {"pieces", PIECES, "N", "texts that the target writes, 8 samples each (default 1600)"},
     {"epochs", EPOCHS, "N", "times that all samples are gone through"},
     {"goal", GOAL, "speed|tokens|cheap-rows",
-     "what is chosen for: tokens per second, tokens per iteration, or tokens per second of a "
-     "target eight times as wide"},
+     "what is chosen for: tokens per second, per iteration, or per second where a row costs "
+     "little"},
     {"rate", RATE, "X", "the largest learning rate (default 0.0003)"},
     {"batch", BATCH, "N", "pieces of text in a step (default 8)"},
     {"length", LENGTH, "N", "tokens of a piece (default 512, or what the models allow)"},

@@ -23,7 +23,6 @@ struct state {
     int first;     /* pieces that were there at the start */
     char rule[32]; /* whose network is trained */
     int goal;
-    struct esp_engine *timed; /* the target made wider, for ESP_GOAL_CHEAP_ROWS */
     cJSON *results;
 };
 
@@ -157,7 +156,6 @@ static int train(struct state *s, struct esp_engine *engine, const char *text, s
         .pieces = o->pieces,
         .epochs = o->epochs ? o->epochs : EPOCHS,
         .goal = (enum esp_goal)s->goal,
-        .timed = s->timed,
         .seed = o->session.values.seed,
         .output = o->output,
         .progress = show,
@@ -194,19 +192,14 @@ int cli_train_selector(struct cli_options *o)
     int code = read_text(o, &text, &length);
     if (code == EXIT_DONE && cli_open_engine(&engine, o, err, sizeof err) < 0)
         code = cli_fail(err);
-    if (code == EXIT_DONE && s.goal == ESP_GOAL_CHEAP_ROWS) {
-        o->engine.width = ESP_CHEAP_WIDTH;
-        code = cli_open_engine(&s.timed, o, err, sizeof err) < 0 ? cli_fail(err) : EXIT_DONE;
-    }
     if (code == EXIT_DONE) {
         cli_catch_end();
         s.results = cJSON_CreateArray();
         code = train(&s, engine, text, length);
         if (!o->json || code != EXIT_DONE)
             cJSON_Delete(s.results);
+        esp_engine_close(engine);
     }
-    esp_engine_close(s.timed);
-    esp_engine_close(engine);
     free(text);
     return code;
 }
