@@ -79,7 +79,7 @@ static bool split(struct fit *f)
     f->seconds = calloc((size_t)s->count * ESP_ACTIONS, sizeof *f->seconds);
     if (!f->train || !f->apart || !f->seconds)
         return false;
-    const bool tokens_only = f->of->training->goal == ESP_GOAL_TOKENS;
+    const bool tokens_only = f->of->goal == ESP_GOAL_TOKENS;
     f->choice = tokens_only ? 0 : f->of->times->choice;
     for (int i = 0; i < s->count; i++) {
         const bool apart = s->piece[i] / ESP_SAMPLE_SETTINGS % 8 == 7;

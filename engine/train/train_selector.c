@@ -14,6 +14,7 @@
 
 struct run {
     const struct esp_selector_training *t;
+    enum esp_goal goal;
     struct esp_sampler sampler;
     struct esp_sample_header header;
     struct esp_sample_file file;
@@ -52,11 +53,11 @@ bool esp_selector_samples_path(const struct esp_selector_training *t, char *path
     return n > 0 && (size_t)n < size;
 }
 
-static bool output_path(const struct esp_selector_training *t, const char *rule, char *path,
-                        size_t size)
+static bool output_path(const struct run *r, const char *rule, char *path, size_t size)
 {
+    const struct esp_selector_training *t = r->t;
     char file[ESP_SELECTOR_NAME];
-    esp_selector_file_name(file, rule, t->goal);
+    esp_selector_file_name(file, rule, r->goal);
     if (several(t) || !t->output)
         return place(t, file, path, size);
     int n = snprintf(path, size, "%s", t->output);
@@ -190,17 +191,18 @@ static int train_rule(struct run *r, int rule)
     int status = esp_selector_open(&selector, &shape);
     if (status < 0)
         return status;
-    const struct esp_selector_fit fit = {&r->file, r->sampler.layout, rule, &r->times, t};
+    const struct esp_selector_fit fit = {&r->file,  r->sampler.layout, rule,
+                                         &r->times, r->goal,           t};
     snprintf(selector.rule, sizeof selector.rule, "%s", r->sampler.rules[rule]->name);
-    selector.goal = t->goal;
+    selector.goal = r->goal;
     selector.sources = t->engine->sources;
-    selector.costs = t->goal == ESP_GOAL_SPEED ? t->engine->pair : 0;
+    selector.costs = r->goal == ESP_GOAL_SPEED ? t->engine->pair : 0;
     status = esp_selector_fit(&fit, &selector);
     if (status == ESP_OK)
         status = esp_selector_prepare(&selector);
     if (status == ESP_OK)
         status = esp_selector_compare(&fit, &selector);
-    if (status == ESP_OK && !output_path(t, selector.rule, path, sizeof path))
+    if (status == ESP_OK && !output_path(r, selector.rule, path, sizeof path))
         status = esp_fail(r->err, r->errlen, ESP_E_FILE, "the path of the output is too long");
     if (status == ESP_OK)
         status = esp_selector_write(&selector, path, r->err, r->errlen);
@@ -208,10 +210,20 @@ static int train_rule(struct run *r, int rule)
     return status;
 }
 
+static int choose_goal(struct run *r)
+{
+    const int goal = r->t->goal ? esp_goal_find(r->t->goal) : ESP_GOAL_SPEED;
+    if (goal < 0)
+        return esp_fail(r->err, r->errlen, ESP_E_ARGUMENT,
+                        "--goal takes speed, tokens or cheap-rows");
+    r->goal = (enum esp_goal)goal;
+    return list_rules(r);
+}
+
 static int prepare(struct run *r)
 {
     char path[PATH_MAX];
-    int status = list_rules(r);
+    int status = choose_goal(r);
     if (status == ESP_OK)
         status = read_text(r);
     if (status == ESP_OK)
@@ -224,7 +236,7 @@ static int prepare(struct run *r)
     status = esp_sample_file_open(&r->file, path, &r->header, r->err, r->errlen);
     if (status == ESP_OK && !(r->header.times.length[0] > 0))
         status = measure(r);
-    if (r->t->goal == ESP_GOAL_CHEAP_ROWS)
+    if (r->goal == ESP_GOAL_CHEAP_ROWS)
         esp_nominal_times(&r->times);
     else
         r->times = r->header.times;

@@ -11,7 +11,6 @@
 #define ESP_TRAIN_SELECTOR_H
 
 #include "engine/espalier.h"
-#include "engine/selector/selector.h"
 
 enum esp_train_step { ESP_TRAIN_TIMES, ESP_TRAIN_SAMPLES, ESP_TRAIN_NETWORK };
 
@@ -42,7 +41,7 @@ struct esp_selector_training {
     const char *text;          /* (length) bytes to continue pieces of */
     size_t length;
     int pieces, epochs;
-    enum esp_goal goal; /* of ESP_GOAL_TOKENS every action counts as equally long */
+    const char *goal; /* "speed" (NULL is that), "tokens" or "cheap-rows": see selector.h */
     uint64_t seed;
     const char *output; /* a file; a folder for several verifiers; NULL: beside the target */
     /* Called often; returns false to stop with ESP_E_CANCELLED. */

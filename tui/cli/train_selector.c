@@ -22,7 +22,6 @@ struct state {
     double began, drawn;
     int first;     /* pieces that were there at the start */
     char rule[32]; /* whose network is trained */
-    int goal;
     cJSON *results;
 };
 
@@ -155,7 +154,7 @@ static int train(struct state *s, struct esp_engine *engine, const char *text, s
         .length = length,
         .pieces = o->pieces,
         .epochs = o->epochs ? o->epochs : EPOCHS,
-        .goal = (enum esp_goal)s->goal,
+        .goal = o->goal,
         .seed = o->session.values.seed,
         .output = o->output,
         .progress = show,
@@ -186,9 +185,6 @@ int cli_train_selector(struct cli_options *o)
     struct esp_engine *engine = NULL;
     char *text = NULL, err[512] = "";
     size_t length = 0;
-    s.goal = esp_goal_find(o->goal ? o->goal : "speed");
-    if (s.goal < 0)
-        return cli_fail("--goal takes speed, tokens or cheap-rows");
     int code = read_text(o, &text, &length);
     if (code == EXIT_DONE && cli_open_engine(&engine, o, err, sizeof err) < 0)
         code = cli_fail(err);
