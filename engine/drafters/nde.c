@@ -341,10 +341,11 @@ const struct esp_drafter_ops esp_drafter_nde = {
         "passes are timed by rows as well as by length, once, in training, and the selector's "
         "own time counts; its network is narrower for small targets; a head of its own says "
         "what an action brings; goals tokens and cheap-rows are not the paper's (cheap-rows: a "
-        "row more costs 3 % of a pass, a draft pass 5 %); temperature 0 is for it nss at 0.2. "
-        "In training and here the draft has the text's temperature, at least 0.2 (draft_temp "
-        "auto learns nothing). Of the built-in pair's six selectors for speed, five always "
-        "draft a chain of three, because rows of that target are dear",
+        "row more costs 3 % of a pass, a draft pass 5 %); temperature 0 is for it nss at 0.2; "
+        "the draft has the text's temperature, at least 0.2, in training and here (draft_temp "
+        "auto learns nothing). Of the built-in pair's six selectors for speed five draft a "
+        "chain of three, nearly always, and that of nss a chain of one: rows of that target are"
+        " dear. Those for tokens and for cheap rows draft trees",
     .draws = ESP_DRAW_IID,
     .verifier = "traversal",
     .needs_model = true,
