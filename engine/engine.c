@@ -231,6 +231,49 @@ static uint64_t hash_model(const struct esp_model *m, uint64_t hash)
     return hash;
 }
 
+static int source_rows(const struct esp_tensor *t)
+{
+    return t->stored_rows ? t->stored_rows : t->rows;
+}
+
+static uint64_t hash_vector(const struct esp_tensor *t, uint64_t hash)
+{
+    const size_t rows = (size_t)source_rows(t);
+    float *numbers = t->data ? malloc(rows * sizeof *numbers) : NULL;
+    if (numbers) {
+        esp_tensor_read_rows(t, 0, (int)rows, numbers);
+        hash = hash_bytes(numbers, rows * sizeof *numbers, hash);
+    }
+    free(numbers);
+    return hash;
+}
+
+/* The vocabulary and the norms, which are never quantised, and which a wider model repeats. */
+static uint64_t hash_source(const struct esp_model *m, uint64_t hash)
+{
+    const struct esp_model_desc *d = &m->desc;
+    const struct esp_layer *l = &d->layer[0];
+    const struct esp_tensor *const norms[] = {
+        &l->norm1,    &l->norm1_bias, &l->norm2,      &l->norm2_bias,      &l->norm_attended,
+        &l->norm_mlp, &l->query_norm, &d->norm_input, &d->norm_final_bias, &d->norm_final,
+    };
+    hash = hash_bytes(&d->vocabulary, sizeof d->vocabulary, hash);
+    for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
+        hash = hash_vector(norms[i], hash);
+    return hash;
+}
+
+static void identify(struct esp_engine *e)
+{
+    const struct esp_tensor *embedding = &e->target->desc.embedding;
+    e->source_hidden =
+        embedding->stored_columns ? embedding->stored_columns : embedding->columns;
+    if (!e->draft)
+        return;
+    e->pair = hash_model(e->draft, hash_model(e->target, FNV_BASE));
+    e->sources = hash_source(e->draft, hash_source(e->target, FNV_BASE));
+}
+
 int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options *options,
                     char *err, size_t errlen)
 {
@@ -259,8 +302,8 @@ int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options 
                      e->target->path, e->target->desc.context, o->context);
     if (status == ESP_OK)
         status = open_best_device(e, o, err, errlen);
-    if (status == ESP_OK && e->draft)
-        e->pair = hash_model(e->draft, hash_model(e->target, FNV_BASE));
+    if (status == ESP_OK)
+        identify(e);
     if (status == ESP_OK)
         status = esp_stored_release(e->target->files, err, errlen);
     if (status == ESP_OK && e->draft)

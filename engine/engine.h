@@ -19,9 +19,11 @@ struct esp_engine {
     size_t device_free; /* bytes that were free on the device before anything was loaded; 0: the
                            backend has no memory of its own */
     size_t process_bytes; /* of memory that the process had before */
-    uint64_t pair;    /* of both models' numbers, for files that go with them; 0: no draft */
-    char device[96];  /* what computes, and how much of the target is in memory */
-    char notice[300]; /* why a faster backend is not used, or the context is short; or "" */
+    uint64_t pair;     /* of both models' numbers, for files that go with them; 0: no draft */
+    uint64_t sources;  /* the same whatever the models' number format and the target's width */
+    int source_hidden; /* the target's hidden size before it was made wider */
+    char device[96];   /* what computes, and how much of the target is in memory */
+    char notice[300];  /* why a faster backend is not used, or the context is short; or "" */
 };
 
 #endif

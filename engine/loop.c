@@ -325,7 +325,8 @@ static void learn(struct esp_session *s)
     const struct esp_iteration *it = &s->iteration;
     double rest = 0;
     esp_calibration_learn(&s->calibration, d, it, s->beta,
-                          s->set.values.draft_temp == ESP_DRAFT_AUTO);
+                          s->set.values.draft_temp == ESP_DRAFT_AUTO &&
+                              !(s->set.drafter->least_draft_temp > 0));
     for (int i = 0; i < d->passes && i < ESP_TIMED_PASSES; i++)
         esp_costs_draft_took(&s->costs, d->pass_rows[i], d->pass_seconds[i]);
     for (int i = ESP_STAGE_FLATTEN; i <= ESP_STAGE_COMMIT; i++)

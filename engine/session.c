@@ -7,6 +7,7 @@
 #include "engine/support/suggestion.h"
 #include "engine/compatible.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,11 +36,14 @@ struct esp_sampling esp_draft_sampling(const struct esp_settings *settings)
 
 double esp_session_beta(const struct esp_session *s)
 {
-    if (s->set.values.draft_temp == ESP_DRAFT_AUTO)
-        return esp_calibration_beta(&s->calibration);
+    const double base = esp_draft_sampling(&s->set).temperature;
+    const double least = s->set.drafter->least_draft_temp;
     if (s->set.values.draft_temp == ESP_DRAFT_OFF)
         return 1;
-    return esp_draft_sampling(&s->set).temperature / s->set.values.draft_temp;
+    if (s->set.values.draft_temp != ESP_DRAFT_AUTO)
+        return base / s->set.values.draft_temp;
+    return least > 0 ? base / fmax(s->set.sampling.temperature, least)
+                     : esp_calibration_beta(&s->calibration);
 }
 
 /* Turns to what was learned about this pair at this temperature, and about this device. */
@@ -227,7 +231,8 @@ static int apply_settings(struct esp_session *s, struct esp_settings *set, int c
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for drafter %s",
                         set->drafter->name);
     if (set->drafter->bind)
-        status = set->drafter->bind(state, s->engine, set->verifier->name, err, errlen);
+        status = set->drafter->bind(state, &set->drafter_params, s->engine, set->verifier->name,
+                                    err, errlen);
     if (status == ESP_OK)
         status = esp_session_open_caches(s, &window, err, errlen);
     if (status == ESP_OK)
@@ -318,13 +323,14 @@ int esp_session_set(struct esp_session *s, const char *key, const char *value, c
     return ESP_OK;
 }
 
-/* A sentence if more nodes were asked for than fit the memory, else "". A default N says how
- * many are used where there is room. */
-static void note_nodes(const struct esp_session *s, char *text, size_t size)
+/* A sentence if the drafter has one, or if more nodes were asked for than fit the memory, else
+ * "". A default N says how many are used where there is room. */
+static void note_drafter(const struct esp_session *s, char *text, size_t size)
 {
     const struct esp_params *params = &s->set.drafter_params;
     const int n = esp_params_find(params, "N"), most = s->engine->max_nodes;
-    snprintf(text, size, "%s", "");
+    const char *own = s->set.drafter->note ? s->set.drafter->note(s->drafter_state) : NULL;
+    snprintf(text, size, "%s", own ? own : "");
     if (n >= 0 && esp_param(params, n) > most && esp_param(params, n) != params->table[n].value)
         snprintf(text, size,
                  "%s: N=%g is more than there is memory for, so trees have %d nodes at most; "
@@ -346,7 +352,7 @@ int esp_session_get(const struct esp_session *s, const char *key, char *value, s
     else if (strcmp(key, "lossy") == 0)
         snprintf(value, size, "%s", esp_session_is_lossy(s) ? "yes" : "no");
     else if (strcmp(key, "notice") == 0)
-        note_nodes(s, value, size);
+        note_drafter(s, value, size);
     else if ((param = esp_params_find(&set->drafter_params, key)) >= 0)
         esp_params_format(&set->drafter_params, param, value, size);
     else

@@ -223,10 +223,14 @@ struct esp_drafter_ops {
 
     /* It looks back: esp_look_back is filled after each iteration. */
     bool looks_back;
-    /* Opens what it needs for a pair and a verifier, when the drafter or the verifier was
+    /* 0: `draft_temp auto` is learned. Else it is the text's temperature, at least this one. */
+    double least_draft_temp;
+    /* Opens what it needs for a pair, a verifier and its parameters, when one of them was
      * chosen. On failure, with a sentence, the state is as before. NULL: needs nothing. */
-    int (*bind)(void *state, const struct esp_engine *engine, const char *verifier, char *err,
-                size_t errlen);
+    int (*bind)(void *state, const struct esp_params *params, const struct esp_engine *engine,
+                const char *verifier, char *err, size_t errlen);
+    /* A sentence about what is not as it should be with this pair, or NULL. NULL: never. */
+    const char *(*note)(const void *state);
     /* The shapes that it considered for the tree just drafted; returns how many. NULL: none. */
     int (*choices)(const void *state, struct esp_shape_choice choices[ESP_MAX_CHOICES]);
 

@@ -11,6 +11,10 @@
  *
  * Right after a prompt nothing is known of the target, and the static action that was best in
  * training is taken.
+ *
+ * A selector knows the models by their vocabulary and norms, and sees a target that was made
+ * wider as it was before, so it also goes with quantised models and with --width. The costs
+ * that it learned from are others then; a note says so.
  */
 #include "engine/drafters/drafter.h"
 
@@ -19,12 +23,26 @@
 #include <string.h>
 
 #include "engine/engine.h"
+#include "engine/model/gguf.h"
 #include "engine/selector/selector.h"
+#include "engine/support/paths.h"
 #include "kernels/status.h"
+
+#define LEAST_TEMPERATURE 0.2 /* of training */
+
+enum { GOAL };
+
+static const struct esp_param params[] = {
+    [GOAL] = {"goal", ESP_CHOICE, 0, ESP_GOALS - 1, 0, .choices = ESP_GOAL_NAMES,
+              .help = "what the selector was trained for: tokens per second, tokens per "
+                      "iteration, or tokens per second where a row of the target costs little"},
+    {0},
+};
 
 struct state {
     struct esp_selector selector;
-    bool bound;
+    bool bound, other_costs;
+    int target_hidden;
     float *numbers;                         /* states, then p, q and q at the root */
     int actions[ESP_ACTIONS], action_count; /* the canonical ones */
     struct esp_shape_choice choices[ESP_MAX_CHOICES];
@@ -38,25 +56,43 @@ static const char *rule_of(const char *verifier)
     return strcmp(verifier, "greedy") == 0 ? "nss" : verifier;
 }
 
-static int refuse(const struct esp_engine *e, const char *rule, int status, const char *why,
-                  char *err, size_t errlen)
+static int refuse(const struct esp_engine *e, const char *rule, const char *goal, int status,
+                  const char *why, char *err, size_t errlen)
 {
     if (status != ESP_E_FILE)
         return esp_fail(err, errlen, status, "drafter nde: %s", why);
     return esp_fail(
         err, errlen, status,
-        "drafter nde needs a selector that was trained for this pair and verifier %s, "
-        "and there is none: make it with espalier train selector --target %.200s "
-        "--draft %.200s --verifier %s --text FILE",
-        rule, e->target->path, e->draft->path, rule);
+        "drafter nde needs a selector that was trained for this pair, verifier %s and goal "
+        "%s, and there is none: make it with espalier train selector --target %.200s "
+        "--draft %.200s --verifier %s --goal %s --text FILE",
+        rule, goal, e->target->path, e->draft->path, rule, goal);
 }
 
-static int bind_selector(void *memory, const struct esp_engine *e, const char *verifier,
-                         char *err, size_t errlen)
+/* Looks beside the target; for a GGUF file also beside the built-in target, which it may be. */
+static int read_selector(struct esp_selector *selector, const struct esp_engine *e,
+                         const char *rule, enum esp_goal goal,
+                         const struct esp_selector_shape *shape, char *why, size_t size)
+{
+    char built_in[4096], ignored[512];
+    int status = esp_selector_read(selector, e->target->path ? e->target->path : "", rule, goal,
+                                   e->sources, shape, why, size);
+    if (status == ESP_E_FILE && esp_gguf_is(e->target->path) &&
+        esp_find_data(built_in, sizeof built_in, "models", "fairytale-target") == ESP_OK &&
+        esp_selector_read(selector, built_in, rule, goal, e->sources, shape, ignored,
+                          sizeof ignored) == ESP_OK)
+        status = ESP_OK;
+    return status;
+}
+
+static int bind_selector(void *memory, const struct esp_params *values,
+                         const struct esp_engine *e, const char *verifier, char *err,
+                         size_t errlen)
 {
     struct state *s = memory;
     struct esp_selector selector;
     const char *rule = rule_of(verifier);
+    const enum esp_goal goal = (enum esp_goal)esp_param(values, GOAL);
     char why[512];
     if (!e->backend->ops->gives_states)
         return esp_fail(
@@ -64,17 +100,16 @@ static int bind_selector(void *memory, const struct esp_engine *e, const char *v
             "drafter nde reads the target's hidden states, which the backend %s does "
             "not hand out yet; use --backend cpu, or another drafter",
             e->backend->ops->name);
-    if (s->bound && strcmp(s->selector.rule, rule) == 0)
+    if (s->bound && strcmp(s->selector.rule, rule) == 0 && s->selector.goal == goal)
         return ESP_OK;
     const struct esp_selector_shape shape = {
-        {e->target->desc.hidden, e->draft->desc.hidden, e->draft->desc.hidden}};
-    int status = esp_selector_read(&selector, e->target->path ? e->target->path : "", rule,
-                                   e->pair, &shape, why, sizeof why);
+        {e->source_hidden, e->draft->desc.hidden, e->draft->desc.hidden}};
+    int status = read_selector(&selector, e, rule, goal, &shape, why, sizeof why);
     if (status < 0)
-        return refuse(e, rule, status, why, err, errlen);
-    const size_t widths =
-        (size_t)shape.hidden[0] + (size_t)shape.hidden[1] + (size_t)shape.hidden[2];
-    float *numbers = calloc(widths + 3 * (size_t)e->target->desc.vocabulary, sizeof *numbers);
+        return refuse(e, rule, esp_goal_name(goal), status, why, err, errlen);
+    float *numbers = calloc((size_t)e->target->desc.hidden + 2 * (size_t)e->draft->desc.hidden +
+                                3 * (size_t)e->target->desc.vocabulary,
+                            sizeof *numbers);
     if (!numbers) {
         esp_selector_close(&selector);
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for drafter nde");
@@ -84,12 +119,23 @@ static int bind_selector(void *memory, const struct esp_engine *e, const char *v
     free(s->numbers);
     s->selector = selector;
     s->numbers = numbers;
+    s->target_hidden = e->target->desc.hidden;
+    s->other_costs = selector.costs != 0 && selector.costs != e->pair;
     s->bound = true;
     s->action_count = 0;
     for (int a = 0; a < ESP_ACTIONS; a++)
         if (esp_action_canonical(a))
             s->actions[s->action_count++] = a;
     return ESP_OK;
+}
+
+static const char *note(const void *memory)
+{
+    const struct state *s = memory;
+    return s->other_costs ? "nde: its selector was trained with the costs of these models in "
+                            "another width or number format; the text is as good, but other "
+                            "trees may be faster here"
+                          : NULL;
 }
 
 static void close_selector(void *memory)
@@ -124,7 +170,7 @@ static int look(struct esp_draft *d, struct state *s, const float *states[], flo
 {
     const struct esp_look_back *back = d->back;
     const int *hidden = s->selector.shape.hidden, n = d->q->vocabulary;
-    float *target = s->numbers, *draft = target + hidden[ESP_SELECTOR_H_TARGET],
+    float *target = s->numbers, *draft = target + s->target_hidden,
           *root = draft + hidden[ESP_SELECTOR_H_DRAFT], *p = root + hidden[ESP_SELECTOR_H_ROOT],
           *q = p + n, *q_root = q + n;
     const bool kept = back->draft_row >= 0 && esp_draft_behind(d) == 1;
@@ -223,7 +269,7 @@ static int choose(struct esp_draft *d, struct state *s)
     if (status < 0)
         return status;
     scalars[ESP_FEATURE_LENGTH] = (float)d->seen;
-    scalars[ESP_FEATURE_TEMPERATURE] = d->greedy ? 0.2f : (float)d->temperature;
+    scalars[ESP_FEATURE_TEMPERATURE] = (float)fmax(d->temperature, LEAST_TEMPERATURE);
     scalars[ESP_FEATURE_TOP_P] = d->greedy ? 1 : (float)d->sampling.top_p;
     scalars[ESP_FEATURE_TIME_Q] = (float)esp_time_draft(&s->selector.times, 1, d->seen);
     scalars[ESP_FEATURE_TIME_P] = (float)esp_time_target(&s->selector.times, 1, d->seen);
@@ -286,16 +332,29 @@ const struct esp_drafter_ops esp_drafter_nde = {
     .summary = "delayed, its K, L1 and L2 chosen for each tree by a trained selector",
     .source = "delayed-tree-expansion, sec. 6",
     .differs =
-        "passes are timed by rows as well as by length, once, in training, and so is the "
-        "selector; its network is narrower for small targets; trees that mean the same are one "
-        "action; a head of its own says what an action brings"
-        "; " ESP_DIFFERS_TEMPERED,
+        "it is trained on pieces of one text that the target continues, and for Traversal, too;"
+        " all actions of a root share the draws of their four trees; trees that mean the same "
+        "are one action; the loss has .03 of the policy's entropy taken off, the policy begins "
+        "as the best static trees, and the epoch that does best on pieces kept apart is kept, "
+        "since with loss 12 alone the choice closes on one tree; right after a prompt, where "
+        "nothing is known of the target, the tree is the static one that was best in training; "
+        "passes are timed by rows as well as by length, once, in training, and the selector's "
+        "own time counts; its network is narrower for small targets; a head of its own says "
+        "what an action brings; goals tokens and cheap-rows are not the paper's (cheap-rows: a "
+        "row more costs 3 % of a pass, a draft pass 5 %); temperature 0 is for it nss at 0.2; "
+        "the draft has the text's temperature, at least 0.2, in training and here (draft_temp "
+        "auto learns nothing). Of the built-in pair's six selectors for speed five draft a "
+        "chain of three, nearly always, and that of nss a chain of one: rows of that target are"
+        " dear. Those for tokens and for cheap rows draft trees",
     .draws = ESP_DRAW_IID,
     .verifier = "traversal",
     .needs_model = true,
+    .params = params,
     .state_size = sizeof(struct state),
     .looks_back = true,
+    .least_draft_temp = LEAST_TEMPERATURE,
     .bind = bind_selector,
+    .note = note,
     .choices = list_choices,
     .close = close_selector,
     .draft = draft,

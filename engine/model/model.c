@@ -459,7 +459,8 @@ static int read_preset(struct esp_model *model, char *err, size_t errlen)
 {
     char folder[4096], name[4096];
     struct esp_json json;
-    if (!esp_preset_place(model->path, folder, name) || !esp_file_exists(folder, name))
+    if (!esp_place_beside(model->path, ESP_PRESET_FILE, folder, name) ||
+        !esp_file_exists(folder, name))
         return 0;
     int status = esp_json_read(&json, folder, name, err, errlen);
     if (status < 0)

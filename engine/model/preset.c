@@ -14,23 +14,21 @@
 #include "engine/support/write_file.h"
 #include "kernels/status.h"
 
-static const char NAME[] = "espalier.json";
-
-bool esp_preset_place(const char *target, char folder[4096], char name[4096])
+bool esp_place_beside(const char *target, const char *file, char folder[4096], char name[4096])
 {
     static const char ending[] = ".gguf";
     struct stat about;
     if (stat(target, &about) < 0 || !S_ISREG(about.st_mode)) {
-        snprintf(name, 4096, "%s", NAME);
-        return snprintf(folder, 4096, "%s", target) < 4096;
+        return snprintf(name, 4096, "%s", file) < 4096 &&
+               snprintf(folder, 4096, "%s", target) < 4096;
     }
-    const char *slash = strrchr(target, '/'), *file = slash ? slash + 1 : target;
-    size_t length = strlen(file), tail = sizeof ending - 1;
-    if (length > tail && strcmp(file + length - tail, ending) == 0)
+    const char *slash = strrchr(target, '/'), *last = slash ? slash + 1 : target;
+    size_t length = strlen(last), tail = sizeof ending - 1;
+    if (length > tail && strcmp(last + length - tail, ending) == 0)
         length -= tail;
     int above = slash ? (int)(slash - target) + (slash == target) : 1;
     return snprintf(folder, 4096, "%.*s", above, slash ? target : ".") < 4096 &&
-           snprintf(name, 4096, "%.*s.%s", (int)length, file, NAME) < 4096;
+           snprintf(name, 4096, "%.*s.%s", (int)length, last, file) < 4096;
 }
 
 static bool set_member(cJSON *root, const char *key, const char *value)
@@ -54,7 +52,7 @@ int esp_preset_write(const char *target, const char *drafter, const char *sampli
     char folder[4096], name[4096];
     struct esp_json json = {.root = NULL};
     int status = ESP_OK;
-    if (!esp_preset_place(target, folder, name))
+    if (!esp_place_beside(target, ESP_PRESET_FILE, folder, name))
         status = esp_fail(err, errlen, ESP_E_FILE, "the path of %.300s is too long", target);
     else if (esp_file_exists(folder, name))
         status = esp_json_read(&json, folder, name, err, errlen);

@@ -4,9 +4,11 @@
 
 #include "engine/espalier.h"
 
-/* Where the preset of a target is: espalier.json in its folder, or NAME.espalier.json beside
- * the GGUF file NAME.gguf. Writes the folder and the name. False if they are too long. */
-bool esp_preset_place(const char *target, char folder[4096], char name[4096]);
+#define ESP_PRESET_FILE "espalier.json"
+
+/* Where a file that goes with a target is: FILE in its folder, or NAME.FILE beside the GGUF
+ * file NAME.gguf. Writes the folder and the name. False if they are too long. */
+bool esp_place_beside(const char *target, const char *file, char folder[4096], char name[4096]);
 
 /* Sets members of the file at that place: "drafter", and "sampling_drafter" for
  * temperatures above 0; NULL leaves one as it is. All other members stay. The file is written

@@ -7,6 +7,19 @@ const int esp_time_rows[ESP_TIME_ROWS] = {1, 2, 4, 8, 16, 28, 41};
 
 static const int draft_rows[ESP_TIME_DRAFT_ROWS] = {1, 2, 3, 4};
 
+void esp_nominal_times(struct esp_pass_times *t)
+{
+    static const double PASS = 1e-3, ROW = 0.03, DRAFT = 0.05, CHOICE = 0.01;
+    for (int i = 0; i < ESP_TIME_LENGTHS; i++) {
+        t->length[i] = (float)(100 * (i + 1));
+        for (int j = 0; j < ESP_TIME_DRAFT_ROWS; j++)
+            t->draft[i][j] = (float)(DRAFT * PASS);
+        for (int j = 0; j < ESP_TIME_ROWS; j++)
+            t->target[i][j] = (float)((1 + ROW * (esp_time_rows[j] - 1)) * PASS);
+    }
+    t->choice = (float)(CHOICE * PASS);
+}
+
 bool esp_pass_times_sound(const struct esp_pass_times *t)
 {
     bool sound = isfinite(t->choice) && t->choice > 0;

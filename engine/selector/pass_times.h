@@ -20,6 +20,10 @@ struct esp_pass_times {
     float choice; /* seconds that the selector itself takes, whatever it chooses */
 };
 
+/* Costs of no machine: a pass of the target is a millisecond, a row more 3 % of it, a pass of
+ * the draft 5 %, and the length does not count. */
+void esp_nominal_times(struct esp_pass_times *times);
+
 /* Are all numbers finite and positive, and the lengths ascending? */
 bool esp_pass_times_sound(const struct esp_pass_times *times);
 

@@ -50,14 +50,20 @@ static void round_column(float *weights, int inputs, int outputs, int column)
     }
 }
 
+static void round_matrix(float *weights, int inputs, int outputs)
+{
+    for (int j = 0; j < outputs; j++)
+        round_column(weights, inputs, outputs, j);
+}
+
 int esp_selector_prepare(struct esp_selector *s)
 {
+    round_matrix(s->value, ESP_SELECTOR_NARROW_WIDTH + 1, ESP_ACTIONS);
     for (size_t i = 0; i < sizeof s->layer / sizeof *s->layer; i++) {
         const struct esp_selector_part part = esp_selector_part(&s->shape, layer_tensors[i]);
         const struct esp_selector_part bias =
             esp_selector_part(&s->shape, layer_tensors[i] + 1);
-        for (int j = 0; j < part.outputs; j++)
-            round_column(s->weights + part.offset, part.inputs, part.outputs, j);
+        round_matrix(s->weights + part.offset, part.inputs, part.outputs);
         esp_dense_close(s->layer[i]);
         s->layer[i] = esp_dense_open(s->weights + part.offset, s->weights + bias.offset,
                                      part.inputs, part.outputs);

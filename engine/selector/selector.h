@@ -1,9 +1,12 @@
 /* selector.h - a trained selector of (K, L1, L2), and its file (delayed-tree-expansion, sec.
  * 6).
  *
- * A selector is for one pair of models and one verifier. Its file is in the safetensors format
- * and lies beside the target's weights as nde-VERIFIER.safetensors. Matrices are stored as
- * 8-bit integers with a scale for each output. Everything in a file is untrusted.
+ * A selector is for one pair of models, one verifier and one goal. Its file is in the
+ * safetensors format and lies beside the target's weights as nde-VERIFIER.safetensors, with
+ * another goal than speed as nde-VERIFIER-GOAL.safetensors. It fits the pair also where the
+ * models are quantised, or the target was made wider: then what the network sees is the same,
+ * and only costs are others. Matrices are stored as 8-bit integers with a scale for each
+ * output. Everything in a file is untrusted.
  */
 #ifndef ESP_SELECTOR_H
 #define ESP_SELECTOR_H
@@ -14,11 +17,18 @@
 #include "engine/selector/selector_shape.h"
 #include "kernels/dense.h"
 
-enum { ESP_RULE_NAME = 32, ESP_SELECTOR_PATH = 4096 };
+enum { ESP_RULE_NAME = 32, ESP_SELECTOR_NAME = 96 };
+
+/* What it chooses for: tokens per second, tokens per iteration, or tokens per second with
+ * esp_nominal_times(), where a row costs little beside a pass. */
+enum esp_goal { ESP_GOAL_SPEED, ESP_GOAL_TOKENS, ESP_GOAL_CHEAP_ROWS, ESP_GOALS };
+#define ESP_GOAL_NAMES "speed|tokens|cheap-rows"
 
 struct esp_selector {
     char rule[ESP_RULE_NAME]; /* name of the verifier */
-    uint64_t pair;            /* esp_pair_hash() of the models that it was trained with */
+    enum esp_goal goal;
+    uint64_t sources; /* of the models that it was trained with; see engine.h */
+    uint64_t costs;   /* esp_engine.pair of those whose passes were timed; 0: nobody's */
     struct esp_selector_shape shape;
     float mean[ESP_SCALARS], deviation[ESP_SCALARS]; /* of the scalars in training */
     struct esp_pass_times times;
@@ -51,15 +61,19 @@ void esp_selector_run(const struct esp_selector *selector, const float *const *s
 double esp_selector_tokens(const struct esp_selector *selector,
                            const struct esp_selector_score *score, int action);
 
-/* Writes the path of the file for a verifier, in the target's folder. False: it is too long. */
-bool esp_selector_path(char *path, size_t size, const char *folder, const char *rule);
+/* The goal with this name, or -1; and the name of one. */
+int esp_goal_find(const char *name);
+const char *esp_goal_name(enum esp_goal goal);
 
-/* Reads nde-RULE.safetensors of a folder and prepares it. The pair and the widths must be
- * these. ESP_E_FILE if there is no file; other negative statuses if it cannot be used; a
- * sentence. */
-int esp_selector_read(struct esp_selector *selector, const char *folder, const char *rule,
-                      uint64_t pair, const struct esp_selector_shape *shape, char *err,
-                      size_t errlen);
+/* Writes the name of the file for a verifier and a goal. */
+void esp_selector_file_name(char name[ESP_SELECTOR_NAME], const char *rule, enum esp_goal goal);
+
+/* Reads the file that goes with a target (a folder or a GGUF file) and prepares it. The sources
+ * and the widths must be these. ESP_E_FILE if there is no file; other negative statuses if it
+ * cannot be used; a sentence. */
+int esp_selector_read(struct esp_selector *selector, const char *target, const char *rule,
+                      enum esp_goal goal, uint64_t sources,
+                      const struct esp_selector_shape *shape, char *err, size_t errlen);
 
 /* Writes a file as a whole or not at all. */
 int esp_selector_write(const struct esp_selector *selector, const char *path, char *err,

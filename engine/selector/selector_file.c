@@ -1,9 +1,9 @@
 /* selector_file.c - selectors in files; see selector.h.
  *
- * Tensors: `rule` and `pair` (bytes of text), `scalars.mean`, `scalars.deviation`,
- * `times.length`, `times.draft`, `times.target`, `times.choice`, `first`, `value`, and those of
- * the network. A matrix NAME is I8 (inputs, outputs) with F32 (outputs) in NAME.scale;
- * everything else is F32.
+ * Tensors: `rule`, `goal`, `sources` and `costs` (bytes of text), `scalars.mean`,
+ * `scalars.deviation`, `times.length`, `times.draft`, `times.target`, `times.choice`, `first`,
+ * `value`, and those of the network. A matrix NAME is I8 (inputs, outputs) with F32 (outputs)
+ * in NAME.scale; everything else is F32.
  */
 #include "engine/selector/selector.h"
 
@@ -13,17 +13,40 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/model/preset.h"
 #include "engine/model/safetensors.h"
 #include "engine/support/write_file.h"
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
 
-enum { PAIR_TEXT = 16, NAME = 64 };
+enum { HASH_TEXT = 16, NAME = 64 };
 
-bool esp_selector_path(char *path, size_t size, const char *folder, const char *rule)
+static const char *const goals[ESP_GOALS] = {"speed", "tokens", "cheap-rows"};
+
+static const struct esp_selector_part value_part = {.name = "value",
+                                                    .inputs = ESP_SELECTOR_NARROW_WIDTH + 1,
+                                                    .outputs = ESP_ACTIONS,
+                                                    .count = (ESP_SELECTOR_NARROW_WIDTH + 1) *
+                                                             ESP_ACTIONS};
+
+int esp_goal_find(const char *name)
 {
-    int n = snprintf(path, size, "%s/nde-%s.safetensors", folder, rule);
-    return n > 0 && (size_t)n < size;
+    for (int i = 0; i < ESP_GOALS; i++)
+        if (strcmp(name, goals[i]) == 0)
+            return i;
+    return -1;
+}
+
+const char *esp_goal_name(enum esp_goal goal)
+{
+    return goals[goal];
+}
+
+void esp_selector_file_name(char name[ESP_SELECTOR_NAME], const char *rule, enum esp_goal goal)
+{
+    const bool plain = goal == ESP_GOAL_SPEED;
+    snprintf(name, ESP_SELECTOR_NAME, "nde-%.31s%s%s.safetensors", rule, plain ? "" : "-",
+             plain ? "" : goals[goal]);
 }
 
 /* ------------------------------------------------------------------ writing */
@@ -93,13 +116,25 @@ static void put_matrix(struct writer *w, const struct esp_selector_part *part,
     free(steps);
 }
 
+static void put_text(struct writer *w, const char *name, const char *text)
+{
+    put(w, name, "U8", 0, (int)strlen(text), text, strlen(text));
+}
+
+static void put_hash(struct writer *w, const char *name, uint64_t hash)
+{
+    char text[HASH_TEXT + 1];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
+    put_text(w, name, text);
+}
+
 static void put_all(struct writer *w, const struct esp_selector *s)
 {
-    char pair[PAIR_TEXT + 1];
     const float first = (float)s->first;
-    snprintf(pair, sizeof pair, "%016llx", (unsigned long long)s->pair);
-    put(w, "rule", "U8", 0, (int)strlen(s->rule), s->rule, strlen(s->rule));
-    put(w, "pair", "U8", 0, PAIR_TEXT, pair, PAIR_TEXT);
+    put_text(w, "rule", s->rule);
+    put_text(w, "goal", goals[s->goal]);
+    put_hash(w, "sources", s->sources);
+    put_hash(w, "costs", s->costs);
     put_floats(w, "scalars.mean", 0, ESP_SCALARS, s->mean);
     put_floats(w, "scalars.deviation", 0, ESP_SCALARS, s->deviation);
     put_floats(w, "times.length", 0, ESP_TIME_LENGTHS, s->times.length);
@@ -107,7 +142,7 @@ static void put_all(struct writer *w, const struct esp_selector *s)
     put_floats(w, "times.target", ESP_TIME_LENGTHS, ESP_TIME_ROWS, s->times.target[0]);
     put_floats(w, "times.choice", 0, 1, &s->times.choice);
     put_floats(w, "first", 0, 1, &first);
-    put_floats(w, "value", ESP_SELECTOR_NARROW_WIDTH + 1, ESP_ACTIONS, s->value);
+    put_matrix(w, &value_part, s->value);
     for (int i = 0; i < ESP_SELECTOR_TENSOR_COUNT; i++) {
         const struct esp_selector_part part = esp_selector_part(&s->shape, i);
         if (part.inputs > 1)
@@ -206,18 +241,31 @@ static void get_matrix(struct reader *r, const struct esp_selector_part *part, f
     free(scales);
 }
 
-static void get_identity(struct reader *r, const char *rule, uint64_t pair)
+/* Reads text of the length of `wants`; returns whether there was such text and it is another.
+ */
+static bool differs(struct reader *r, const char *name, const char *wants)
 {
-    char name[ESP_RULE_NAME] = "", has[PAIR_TEXT + 1] = "", wants[PAIR_TEXT + 1];
-    snprintf(wants, sizeof wants, "%016llx", (unsigned long long)pair);
-    if (get(r, "rule", "U8", strlen(rule), name) && strcmp(name, rule) != 0)
+    char has[NAME] = "";
+    return get(r, name, "U8", strlen(wants), has) && strcmp(has, wants) != 0;
+}
+
+static void get_identity(struct reader *r, struct esp_selector *s)
+{
+    char hash[HASH_TEXT + 1];
+    if (differs(r, "rule", s->rule))
         complain(r, "rule", "names another verifier");
-    if (get(r, "pair", "U8", PAIR_TEXT, has) && strcmp(has, wants) != 0)
+    if (differs(r, "goal", goals[s->goal]))
+        complain(r, "goal", "names another goal");
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)s->sources);
+    if (differs(r, "sources", hash))
         r->status =
             esp_fail(r->err, r->errlen, ESP_E_MISMATCH,
                      "%s was trained for another pair of models; make one for this pair "
                      "with espalier train selector --verifier %s",
-                     r->path, rule);
+                     r->path, s->rule);
+    *hash = '\0';
+    if (get(r, "costs", "U8", HASH_TEXT, hash))
+        s->costs = strtoull(hash, NULL, 16);
 }
 
 static void get_all(struct reader *r, struct esp_selector *s)
@@ -238,7 +286,7 @@ static void get_all(struct reader *r, struct esp_selector *s)
     s->first = (int)first;
     if (r->status == ESP_OK && !(first >= 0 && first < ESP_ACTIONS))
         complain(r, "first", "is no action");
-    get_floats(r, "value", (ESP_SELECTOR_NARROW_WIDTH + 1) * ESP_ACTIONS, s->value);
+    get_matrix(r, &value_part, s->value);
     for (int i = 0; i < ESP_SELECTOR_TENSOR_COUNT; i++) {
         const struct esp_selector_part part = esp_selector_part(&s->shape, i);
         if (part.inputs > 1)
@@ -248,23 +296,25 @@ static void get_all(struct reader *r, struct esp_selector *s)
     }
 }
 
-int esp_selector_read(struct esp_selector *s, const char *folder, const char *rule,
-                      uint64_t pair, const struct esp_selector_shape *shape, char *err,
-                      size_t errlen)
+int esp_selector_read(struct esp_selector *s, const char *target, const char *rule,
+                      enum esp_goal goal, uint64_t sources,
+                      const struct esp_selector_shape *shape, char *err, size_t errlen)
 {
-    char path[ESP_SELECTOR_PATH], file[ESP_RULE_NAME + 32];
+    char folder[4096], name[ESP_SELECTOR_NAME], file[4096], path[8192];
     struct reader r = {.path = path, .err = err, .errlen = errlen};
     memset(s, 0, sizeof *s);
-    if (!esp_selector_path(path, sizeof path, folder, rule))
-        return esp_fail(err, errlen, ESP_E_FILE, "the path of %.200s is too long", folder);
-    snprintf(file, sizeof file, "nde-%s.safetensors", rule);
+    esp_selector_file_name(name, rule, goal);
+    if (!esp_place_beside(target, name, folder, file))
+        return esp_fail(err, errlen, ESP_E_FILE, "the path of %.200s is too long", target);
+    snprintf(path, sizeof path, "%s/%s", folder, file);
     r.status = esp_safetensors_open_file(&r.set, folder, file, err, errlen);
     if (r.status == ESP_OK && esp_selector_open(s, shape) < 0)
         r.status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for %s", path);
     if (r.status == ESP_OK) {
         snprintf(s->rule, sizeof s->rule, "%s", rule);
-        s->pair = pair;
-        get_identity(&r, rule, pair);
+        s->goal = goal;
+        s->sources = sources;
+        get_identity(&r, s);
         get_all(&r, s);
     }
     if (r.status == ESP_OK)

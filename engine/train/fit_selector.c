@@ -79,7 +79,8 @@ static bool split(struct fit *f)
     f->seconds = calloc((size_t)s->count * ESP_ACTIONS, sizeof *f->seconds);
     if (!f->train || !f->apart || !f->seconds)
         return false;
-    f->choice = f->of->training->tokens_only ? 0 : f->of->times->choice;
+    const bool tokens_only = f->of->goal == ESP_GOAL_TOKENS;
+    f->choice = tokens_only ? 0 : f->of->times->choice;
     for (int i = 0; i < s->count; i++) {
         const bool apart = s->piece[i] / ESP_SAMPLE_SETTINGS % 8 == 7;
         if (apart)
@@ -89,10 +90,9 @@ static bool split(struct fit *f)
         const int length = (int)sample_at(f, i)[ESP_SAMPLE_LENGTH];
         for (int a = 0; a < ESP_ACTIONS; a++)
             f->seconds[(size_t)i * ESP_ACTIONS + (size_t)a] =
-                f->of->training->tokens_only
-                    ? 1
-                    : f->choice +
-                          (float)esp_time_of_action(f->of->times, esp_action_at(a), length);
+                tokens_only ? 1
+                            : f->choice + (float)esp_time_of_action(f->of->times,
+                                                                    esp_action_at(a), length);
     }
     return true;
 }

@@ -11,6 +11,7 @@ struct esp_selector_fit {
     struct esp_sample_layout layout;
     int rule; /* number of the verifier among those of the samples */
     const struct esp_pass_times *times;
+    enum esp_goal goal; /* of ESP_GOAL_TOKENS every action counts as equally long */
     const struct esp_selector_training *training;
 };
 

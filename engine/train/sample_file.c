@@ -11,7 +11,7 @@
 
 #include "kernels/status.h"
 
-static const char MAGIC[8] = "ESPNDE2\n";
+static const char MAGIC[8] = "ESPNDE3\n";
 
 static bool reserve(struct esp_sample_file *f, int more)
 {

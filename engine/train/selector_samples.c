@@ -2,8 +2,9 @@
  *
  * A piece: (1) a prompt from the text; (2) the target writes up to the next root, token by
  * token; (3) the draft catches up, and its last pass covers the token before the root and the
- * root; (4) the draft draws stem and paths, one pass for each depth; (5) one pass of the target
- * over root, stem and paths; (6) features, E^ of all actions; then (2) again.
+ * root; (4) features; (5) four times: the draft draws stem and paths, one pass for each depth,
+ * the target sees root, stem and paths in one pass, and every action has one tree of these; (6)
+ * E^ of an action is the mean over its four independent trees (sec. 5: s = 4); then (2) again.
  */
 #include "engine/train/selector_samples.h"
 
@@ -380,24 +381,37 @@ static int look(struct esp_sampler *s, const struct esp_sampling *sampling, floa
     return ESP_OK;
 }
 
-static int make_sample(struct esp_sampler *s, int setting, struct esp_rng *rng, float *sample)
+/* Draws a tree of each action and adds its share of E^ to the sample. */
+static int add_trees(struct esp_sampler *s, const struct esp_sampling *sampling,
+                     struct esp_rng *rng, float *sample)
 {
-    const struct esp_sampling *sampling = &esp_sample_settings[setting];
     const struct esp_distributions d = {s->vocabulary, s->p_at, s->q_at};
-    sample[ESP_SAMPLE_SETTING] = (float)setting;
-    sample[ESP_SAMPLE_LENGTH] = (float)s->piece_length;
-    int status = look(s, sampling, sample);
-    if (status == ESP_OK)
-        status = draw_stem(s, sampling, rng);
+    float value[ESP_ACTIONS];
+    int status = draw_stem(s, sampling, rng);
     if (status == ESP_OK)
         status = draw_paths(s, sampling, rng);
     if (status == ESP_OK)
         status = judge(s, sampling);
     if (status == ESP_OK)
         status = read_distributions(s);
-    for (int i = 0; i < s->layout.rules && status == ESP_OK; i++)
-        status = esp_action_values(&s->rollouts, &d, s->rules[i],
-                                   sample + esp_sample_expected(&s->layout, i));
+    for (int i = 0; i < s->layout.rules && status == ESP_OK; i++) {
+        float *expected = sample + esp_sample_expected(&s->layout, i);
+        status = esp_action_values(&s->rollouts, &d, s->rules[i], value);
+        for (int a = 0; a < ESP_ACTIONS && status == ESP_OK; a++)
+            expected[a] += value[a] / ESP_SAMPLE_TREES;
+    }
+    return status;
+}
+
+static int make_sample(struct esp_sampler *s, int setting, struct esp_rng *rng, float *sample)
+{
+    const struct esp_sampling *sampling = &esp_sample_settings[setting];
+    memset(sample, 0, esp_sample_size(&s->layout) * sizeof *sample);
+    sample[ESP_SAMPLE_SETTING] = (float)setting;
+    sample[ESP_SAMPLE_LENGTH] = (float)s->piece_length;
+    int status = look(s, sampling, sample);
+    for (int i = 0; i < ESP_SAMPLE_TREES && status == ESP_OK; i++)
+        status = add_trees(s, sampling, rng, sample);
     return status;
 }
 

@@ -2,9 +2,10 @@
  * what each action brings there under each verifier.
  *
  * The target continues pieces of the user's text, plainly, with one of eight sampling settings
- * (delayed-tree-expansion, sec. 4.1). Every ESP_SAMPLE_EVERY tokens is a root: the draft draws
- * a stem and paths behind each of its nodes (struct esp_rollouts), the target sees all of that
- * in one pass, and every action is valued with trees made of it (tree_value.h).
+ * (delayed-tree-expansion, sec. 4.1). Every ESP_SAMPLE_EVERY tokens is a root. There every
+ * action is valued with ESP_SAMPLE_TREES independent trees (sec. 5); the trees of different
+ * actions share their draws (struct esp_rollouts in tree_value.h). Draft and target have the
+ * setting's temperature and top-p, as drafter nde has them (its untempered_from).
  *
  * Pieces are independent: number i depends on the seed and on i alone. So samples can be made
  * in several runs.
@@ -20,6 +21,7 @@
 enum {
     ESP_SAMPLE_EVERY = 16,
     ESP_SAMPLE_ROOTS = 8,
+    ESP_SAMPLE_TREES = 4,
     ESP_SAMPLE_SETTINGS = 8,
     ESP_MAX_RULES = 8
 };

@@ -9,10 +9,12 @@
 #include <string.h>
 
 #include "engine/engine.h"
+#include "engine/model/preset.h"
 #include "engine/train/fit_selector.h"
 
 struct run {
     const struct esp_selector_training *t;
+    enum esp_goal goal;
     struct esp_sampler sampler;
     struct esp_sample_header header;
     struct esp_sample_file file;
@@ -24,29 +26,40 @@ struct run {
 
 /* ------------------------------------------------------------------ what is asked for */
 
-static const char *folder_of(const struct esp_selector_training *t)
-{
-    return t->output ? t->output : t->engine->target->path;
-}
-
 static bool several(const struct esp_selector_training *t)
 {
     return strchr(t->rules, ',') != NULL;
 }
 
-bool esp_selector_samples_path(const struct esp_selector_training *t, char *path, size_t size)
+/* The path of a file of this name in the folder of the output, or beside the target. */
+static bool place(const struct esp_selector_training *t, const char *file, char *path,
+                  size_t size)
 {
-    int n = several(t) || !t->output ? snprintf(path, size, "%s/nde-%s.samples", folder_of(t),
-                                                several(t) ? "all" : t->rules)
-                                     : snprintf(path, size, "%s.samples", t->output);
+    char folder[4096], name[4096];
+    if (!esp_place_beside(t->output ? t->output : t->engine->target->path, file, folder, name))
+        return false;
+    int n = snprintf(path, size, "%s/%s", folder, name);
     return n > 0 && (size_t)n < size;
 }
 
-static bool output_path(const struct esp_selector_training *t, const char *rule, char *path,
-                        size_t size)
+bool esp_selector_samples_path(const struct esp_selector_training *t, char *path, size_t size)
 {
+    char file[ESP_SELECTOR_NAME];
+    if (several(t) || !t->output) {
+        snprintf(file, sizeof file, "nde-%.40s.samples", several(t) ? "all" : t->rules);
+        return place(t, file, path, size);
+    }
+    int n = snprintf(path, size, "%s.samples", t->output);
+    return n > 0 && (size_t)n < size;
+}
+
+static bool output_path(const struct run *r, const char *rule, char *path, size_t size)
+{
+    const struct esp_selector_training *t = r->t;
+    char file[ESP_SELECTOR_NAME];
+    esp_selector_file_name(file, rule, r->goal);
     if (several(t) || !t->output)
-        return esp_selector_path(path, size, folder_of(t), rule);
+        return place(t, file, path, size);
     int n = snprintf(path, size, "%s", t->output);
     return n > 0 && (size_t)n < size;
 }
@@ -178,15 +191,18 @@ static int train_rule(struct run *r, int rule)
     int status = esp_selector_open(&selector, &shape);
     if (status < 0)
         return status;
-    const struct esp_selector_fit fit = {&r->file, r->sampler.layout, rule, &r->times, t};
+    const struct esp_selector_fit fit = {&r->file,  r->sampler.layout, rule,
+                                         &r->times, r->goal,           t};
     snprintf(selector.rule, sizeof selector.rule, "%s", r->sampler.rules[rule]->name);
-    selector.pair = t->engine->pair;
+    selector.goal = r->goal;
+    selector.sources = t->engine->sources;
+    selector.costs = r->goal == ESP_GOAL_SPEED ? t->engine->pair : 0;
     status = esp_selector_fit(&fit, &selector);
     if (status == ESP_OK)
         status = esp_selector_prepare(&selector);
     if (status == ESP_OK)
         status = esp_selector_compare(&fit, &selector);
-    if (status == ESP_OK && !output_path(t, selector.rule, path, sizeof path))
+    if (status == ESP_OK && !output_path(r, selector.rule, path, sizeof path))
         status = esp_fail(r->err, r->errlen, ESP_E_FILE, "the path of the output is too long");
     if (status == ESP_OK)
         status = esp_selector_write(&selector, path, r->err, r->errlen);
@@ -194,10 +210,20 @@ static int train_rule(struct run *r, int rule)
     return status;
 }
 
+static int choose_goal(struct run *r)
+{
+    const int goal = r->t->goal ? esp_goal_find(r->t->goal) : ESP_GOAL_SPEED;
+    if (goal < 0)
+        return esp_fail(r->err, r->errlen, ESP_E_ARGUMENT,
+                        "--goal takes speed, tokens or cheap-rows");
+    r->goal = (enum esp_goal)goal;
+    return list_rules(r);
+}
+
 static int prepare(struct run *r)
 {
     char path[PATH_MAX];
-    int status = list_rules(r);
+    int status = choose_goal(r);
     if (status == ESP_OK)
         status = read_text(r);
     if (status == ESP_OK)
@@ -210,7 +236,10 @@ static int prepare(struct run *r)
     status = esp_sample_file_open(&r->file, path, &r->header, r->err, r->errlen);
     if (status == ESP_OK && !(r->header.times.length[0] > 0))
         status = measure(r);
-    r->times = r->header.times;
+    if (r->goal == ESP_GOAL_CHEAP_ROWS)
+        esp_nominal_times(&r->times);
+    else
+        r->times = r->header.times;
     return status;
 }
 

@@ -3,9 +3,9 @@
  *
  * Three steps: (1) passes are timed; (2) samples are made, which takes most of the time, and
  * stored in OUTPUT.samples after each piece; (3) a network is trained for each verifier and
- * written. An interrupted run goes on where it was if it is started again with the same models,
- * text, verifiers and seed, and ends with the same files to the last bit: step 3 is repeated
- * from its beginning, since it takes a minute.
+ * written. Samples serve every goal. An interrupted run goes on where it was if it is started
+ * again with the same models, text, verifiers and seed, and ends with the same files to the
+ * last bit: step 3 is repeated from its beginning, since it takes a minute.
  */
 #ifndef ESP_TRAIN_SELECTOR_H
 #define ESP_TRAIN_SELECTOR_H
@@ -41,9 +41,9 @@ struct esp_selector_training {
     const char *text;          /* (length) bytes to continue pieces of */
     size_t length;
     int pieces, epochs;
-    bool tokens_only; /* every action counts as equally long: the most tokens per iteration */
+    const char *goal; /* "speed" (NULL is that), "tokens" or "cheap-rows": see selector.h */
     uint64_t seed;
-    const char *output; /* a file; a folder for several verifiers; NULL: the target's folder */
+    const char *output; /* a file; a folder for several verifiers; NULL: beside the target */
     /* Called often; returns false to stop with ESP_E_CANCELLED. */
     bool (*progress)(void *user, const struct esp_selector_progress *progress);
     void (*result)(void *user, const struct esp_selector_result *result);

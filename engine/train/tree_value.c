@@ -167,19 +167,8 @@ int esp_rollout_row(int stem, int path, int at)
     return ESP_ROLLOUT_STEM + (stem * ESP_ACTION_PATHS + path) * (ESP_ACTION_LENGTH - 1) + at;
 }
 
-/* The trees from which an action's value is averaged: which of the paths, for each K.
- * Traversal, which takes longest, has one. */
-static const struct {
-    int count, path[2][ESP_ACTION_PATHS];
-} choices[ESP_ACTION_PATHS] = {
-    {2, {{0}, {1}}},
-    {2, {{0, 1}, {2, 3}}},
-    {2, {{0, 1, 2}, {3, 2, 1}}},
-    {1, {{0, 1, 2, 3}}},
-};
-
 static void build(struct esp_drawn_tree *tree, const struct esp_rollouts *r,
-                  struct esp_action action, const int *paths)
+                  struct esp_action action)
 {
     int end = 0;
     esp_drawn_tree_begin(tree, 0);
@@ -187,56 +176,52 @@ static void build(struct esp_drawn_tree *tree, const struct esp_rollouts *r,
         end = esp_drawn_tree_add(tree, end, r->stem[i], i + 1);
     for (int k = 0; k < action.paths; k++)
         for (int i = 0, node = end; i < action.branch; i++)
-            node = esp_drawn_tree_add(tree, node, r->path[action.stem][paths[k]][i],
-                                      esp_rollout_row(action.stem, paths[k], i));
+            node = esp_drawn_tree_add(tree, node, r->path[action.stem][k][i],
+                                      esp_rollout_row(action.stem, k, i));
 }
 
-/* Adds the values of all L2 with this K, L1 and choice of paths to sum[L2]. */
-static int add_values(const struct esp_rollouts *r, const struct esp_distributions *d,
-                      const struct esp_verifier_ops *rule, int paths, int stem,
-                      const int *which, double *sum)
+/* The values of the trees that begin as this one and end L2 = 0, 1, .. tokens behind the
+ * branching node. What a rule that decides node by node does does not depend on what follows.
+ */
+static int value_beginnings(const struct esp_rollouts *r, const struct esp_distributions *d,
+                            const struct esp_verifier_ops *rule, struct esp_action longest,
+                            double value[ESP_ACTION_LENGTH + 1])
 {
     struct esp_drawn_tree tree;
-    double reach[ESP_ACTION_ROWS], by_depth[2 * ESP_ACTION_LENGTH + 1] = {0}, total = 0;
-    struct esp_action action = {paths, stem, ESP_ACTION_LENGTH};
-    if (!rule->branching) {
-        for (action.branch = 0; action.branch <= ESP_ACTION_LENGTH; action.branch++) {
-            build(&tree, r, action, which);
-            sum[action.branch] += esp_tree_traversal(&tree, d);
-        }
-        return ESP_OK;
+    double reach[ESP_ACTION_ROWS];
+    for (int i = 0; i <= longest.branch && !rule->branching; i++) {
+        build(&tree, r, (struct esp_action){longest.paths, longest.stem, i});
+        value[i] = esp_tree_traversal(&tree, d);
     }
-    build(&tree, r, action, which);
+    if (!rule->branching)
+        return ESP_OK;
+    build(&tree, r, longest);
     int status = esp_tree_reach(&tree, d, rule, reach);
-    for (int u = 0; u < tree.count && status == ESP_OK; u++)
-        by_depth[tree.node[u].depth] += reach[u];
-    for (int i = 0; i <= stem + ESP_ACTION_LENGTH; i++) {
-        total += by_depth[i];
-        if (i >= stem)
-            sum[i - stem] += total;
+    for (int i = 0; i <= longest.branch; i++) {
+        value[i] = 0;
+        for (int u = 0; u < tree.count && status == ESP_OK; u++)
+            value[i] += tree.node[u].depth <= longest.stem + i ? reach[u] : 0;
     }
     return status;
 }
 
 int esp_action_values(const struct esp_rollouts *r, const struct esp_distributions *d,
-                      const struct esp_verifier_ops *rule, float expected[ESP_ACTIONS])
+                      const struct esp_verifier_ops *rule, float value[ESP_ACTIONS])
 {
-    double sum[ESP_ACTIONS] = {0};
-    int trees[ESP_ACTIONS] = {0};
+    memset(value, 0, ESP_ACTIONS * sizeof *value);
     for (int k = 1; k <= ESP_ACTION_PATHS; k++)
-        for (int stem = 0; stem <= ESP_ACTION_LENGTH; stem++)
-            for (int c = 0; c < (rule->branching ? choices[k - 1].count : 1); c++) {
-                double values[ESP_ACTION_LENGTH + 1] = {0};
-                int status = add_values(r, d, rule, k, stem, choices[k - 1].path[c], values);
-                if (status < 0)
-                    return status;
-                for (int branch = 0; branch <= ESP_ACTION_LENGTH; branch++) {
-                    const struct esp_action action = {k, stem, branch};
-                    sum[esp_action_same(action)] += values[branch];
-                    trees[esp_action_same(action)]++;
-                }
+        for (int stem = 0; stem <= ESP_ACTION_LENGTH; stem++) {
+            double values[ESP_ACTION_LENGTH + 1];
+            const bool chain = k == 1 && stem < ESP_ACTION_LENGTH; /* of `stem` tokens */
+            const struct esp_action longest = {k, stem, chain ? 0 : ESP_ACTION_LENGTH};
+            int status = value_beginnings(r, d, rule, longest, values);
+            if (status < 0)
+                return status;
+            for (int branch = 0; branch <= longest.branch; branch++) {
+                const int a = esp_action_index((struct esp_action){k, stem, branch});
+                if (esp_action_canonical(a))
+                    value[a] = (float)values[branch];
             }
-    for (int a = 0; a < ESP_ACTIONS; a++)
-        expected[a] = trees[a] ? (float)(sum[a] / trees[a]) : 0;
+        }
     return ESP_OK;
 }

@@ -45,8 +45,10 @@ int esp_tree_reach(const struct esp_drawn_tree *tree, const struct esp_distribut
 /* E[tau + 1 | tree] under Traversal. */
 double esp_tree_traversal(const struct esp_drawn_tree *tree, const struct esp_distributions *d);
 
-/* What all actions are valued with: one path of ESP_ACTION_LENGTH tokens (the stem), and behind
- * each of its nodes ESP_ACTION_PATHS paths of as many tokens, all drawn from the draft. */
+/* One tree of each action: a path of ESP_ACTION_LENGTH tokens (the stem), and behind each of
+ * its nodes ESP_ACTION_PATHS paths of as many tokens, all drawn from the draft. Action (K, L1,
+ * L2) has the first L1 tokens of the stem, and the first L2 of K of the paths behind the last.
+ */
 struct esp_rollouts {
     int32_t stem[ESP_ACTION_LENGTH];
     int32_t path[ESP_ACTION_LENGTH + 1][ESP_ACTION_PATHS][ESP_ACTION_LENGTH];
@@ -62,12 +64,11 @@ enum {
  * the stem's own are rows 0..8. What follows a path's last token is never asked for. */
 int esp_rollout_row(int stem, int path, int at);
 
-/* expected[a] becomes E^ of each canonical action, the mean over a few trees made from the
- * rollouts; others get 0. The verifier has `branching`, or is Traversal. 0 or a negative
- * status.
- */
+/* value[a] becomes E[tau + 1 | tree] of the rollouts' tree of each canonical action; others get
+ * 0. The mean over independent rollouts is E^ of sec. 5 (there of s = 4). The verifier has
+ * `branching`, or is Traversal. 0 or a negative status. */
 int esp_action_values(const struct esp_rollouts *rollouts, const struct esp_distributions *d,
-                      const struct esp_verifier_ops *rule, float expected[ESP_ACTIONS]);
+                      const struct esp_verifier_ops *rule, float value[ESP_ACTIONS]);
 
 /* Can trees be valued under this verifier? */
 bool esp_tree_has_value(const struct esp_verifier_ops *rule);

@@ -11,7 +11,6 @@ for type in q8_0 q4_k; do
     check "$type: there is a text" test -n "$plain"
     check "$type: it does not depend on threads" test "$(text ar --threads 1)" = "$plain"
     for drafter in $($ESPALIER list drafters | awk '/^[a-z]/ { print $1 }'); do
-        [ $drafter = nde ] && continue # its selector is for the pair in bf16
         check "$type: $drafter" test "$(text $drafter)" = "$plain"
     done
 done

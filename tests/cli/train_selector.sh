@@ -14,7 +14,7 @@ train="$ESPALIER train selector $models --text $work/text --context 200 --epochs
 
 $nde --verifier nss >"$work/out" 2>"$work/err"
 check "without a selector nde is refused" test $? -eq 1 -a ! -s "$work/out"
-check "and says how to make one" grep -q 'train selector --target .* --draft .* --verifier nss --text' "$work/err"
+check "and says how to make one" grep -q 'train selector --target .* --draft .* --verifier nss --goal speed --text' "$work/err"
 
 $train --verifier nss --pieces 2 --json >"$work/json" 2>"$work/err"
 check "training succeeds and says nothing else" test $? -eq 0 -a ! -s "$work/err"

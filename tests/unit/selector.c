@@ -12,7 +12,7 @@
 #include "engine/train/selector_net.h"
 #include "kernels/status.h"
 
-enum { PAIR = 77 };
+enum { PAIR = 77 }; /* the hash of what the models came from */
 
 static const struct esp_selector_shape shape = {{24, 16, 16}};
 static char err[512];
@@ -24,11 +24,18 @@ static void folder_make(char *folder, size_t size)
     CHECK(mkdtemp(folder), "%s", folder);
 }
 
+static void path_of(char *path, size_t size, const char *folder, const char *rule)
+{
+    char name[ESP_SELECTOR_NAME];
+    esp_selector_file_name(name, rule, ESP_GOAL_SPEED);
+    snprintf(path, size, "%s/%s", folder, name);
+}
+
 static void folder_remove(const char *folder)
 {
     char path[512];
-    if (esp_selector_path(path, sizeof path, folder, "nss"))
-        unlink(path);
+    path_of(path, sizeof path, folder, "nss");
+    unlink(path);
     rmdir(folder);
 }
 
@@ -39,7 +46,8 @@ static void make(struct esp_selector *s, struct esp_selector_net *net)
     CHECK(esp_selector_net_open(net, &shape, 1, 9) == 0);
     CHECK(esp_selector_open(s, &shape) == 0);
     snprintf(s->rule, sizeof s->rule, "nss");
-    s->pair = PAIR;
+    s->sources = PAIR;
+    s->costs = 0x123456789abcdef0;
     s->first = 12;
     for (size_t i = 0; i < net->count; i++)
         s->weights[i] = (float)(net->weights[i] += 0.02 * (check_uniform(&state) - 0.5));
@@ -105,11 +113,12 @@ TEST(a_file_keeps_a_selector)
     struct esp_selector_score score, again;
     folder_make(folder, sizeof folder);
     make(&s, &net);
-    CHECK(esp_selector_path(path, sizeof path, folder, "nss"));
+    path_of(path, sizeof path, folder, "nss");
     CHECK(esp_selector_write(&s, path, err, sizeof err) == 0, "%s", err);
-    CHECK(esp_selector_read(&read, folder, "nss", PAIR, &shape, err, sizeof err) == 0, "%s",
-          err);
-    CHECK(read.first == 12 && strcmp(read.rule, "nss") == 0);
+    CHECK(esp_selector_read(&read, folder, "nss", ESP_GOAL_SPEED, PAIR, &shape, err,
+                            sizeof err) == 0,
+          "%s", err);
+    CHECK(read.first == 12 && strcmp(read.rule, "nss") == 0 && read.costs == s.costs);
     CHECK(memcmp(&read.times, &s.times, sizeof s.times) == 0);
     run(&s, NULL, &score);
     run(&read, NULL, &again);
@@ -129,7 +138,8 @@ static void refused(const char *folder, const char *rule, uint64_t pair,
 {
     struct esp_selector s;
     *err = '\0';
-    CHECK(esp_selector_read(&s, folder, rule, pair, with, err, sizeof err) < 0, "%s", why);
+    CHECK(esp_selector_read(&s, folder, rule, ESP_GOAL_SPEED, pair, with, err, sizeof err) < 0,
+          "%s", why);
     CHECK(*err && !strchr(err, '\n'), "%s: '%s'", why, err);
     CHECK(s.weights == NULL, "%s", why);
 }
@@ -143,12 +153,12 @@ TEST(damaged_files_and_other_pairs_are_refused)
     folder_make(folder, sizeof folder);
     refused(folder, "nss", PAIR, &shape, "no file");
     make(&s, &net);
-    CHECK(esp_selector_path(path, sizeof path, folder, "nss"));
+    path_of(path, sizeof path, folder, "nss");
     CHECK(esp_selector_write(&s, path, err, sizeof err) == 0, "%s", err);
     refused(folder, "nss", PAIR + 1, &shape, "another pair");
     CHECK(strstr(err, "another pair"), "%s", err);
     refused(folder, "nss", PAIR, &wider, "another width");
-    CHECK(esp_selector_path(other, sizeof other, folder, "khisti"));
+    path_of(other, sizeof other, folder, "khisti");
     CHECK(rename(path, other) == 0);
     refused(folder, "khisti", PAIR, &shape, "another rule");
     CHECK(rename(other, path) == 0);
@@ -213,19 +223,18 @@ struct chosen {
 
 /* Writes tokens with the built-in pair. `forget`: what the draft said before is lost each time.
  */
-static int write_text(struct esp_engine *engine, bool forget, struct chosen *chosen,
-                      int32_t *text, int most)
+static int write_text(struct esp_engine *engine, const char *drafter, bool forget,
+                      struct chosen *chosen, int32_t *text, int most)
 {
     static const char story[] = "The king said to his youngest daughter";
     const struct esp_session_options options = {
-        .drafter = "nde", .verifier = "traversal", .values = {.seed = 3, .temperature = 0.8}};
+        .drafter = drafter, .verifier = "traversal", .values = {.seed = 3, .temperature = 0.8}};
     struct esp_session *session;
     int status, length = 0;
     *chosen = (struct chosen){.count = 0};
     CHECK(esp_session_open(&session, engine, &options, err, sizeof err) == 0, "%s", err);
     CHECK(esp_session_prompt_text(session, story, strlen(story), 0, err, sizeof err) >= 0, "%s",
           err);
-    CHECK(esp_session_set(session, "draft_temp", "off", err, sizeof err) == 0, "%s", err);
     esp_session_allow(session, 60);
     while ((status = esp_session_step(session, err, sizeof err)) > 0) {
         if (chosen->count < 64 && session->iteration.choice_count > 0)
@@ -249,8 +258,8 @@ TEST(nde_uses_what_the_draft_said_before_and_chooses_alike_without_it)
     static struct chosen kept, lost;
     int32_t text[512], again[512];
     CHECK(esp_engine_open(&engine, &options, err, sizeof err) == 0, "%s", err);
-    const int length = write_text(engine, false, &kept, text, 512);
-    const int count = write_text(engine, true, &lost, again, 512);
+    const int length = write_text(engine, "nde:goal=tokens", false, &kept, text, 512);
+    const int count = write_text(engine, "nde:goal=tokens", true, &lost, again, 512);
     CHECK(length == count && memcmp(text, again, (size_t)length * sizeof *text) == 0);
     CHECK(kept.count == lost.count && kept.count > 5, "%d and %d", kept.count, lost.count);
     for (int i = 0; i < kept.count; i++)
@@ -259,4 +268,30 @@ TEST(nde_uses_what_the_draft_said_before_and_chooses_alike_without_it)
     CHECK(kept.rows_before < lost.rows_before, "%d of %d passes covered two tokens",
           kept.rows_before, lost.rows_before);
     esp_engine_close(engine);
+}
+
+/* Twice as wide, the target's states are twice the same numbers, added up in another order. */
+TEST(nde_chooses_alike_with_a_wider_target)
+{
+    static struct chosen chosen[2];
+    static int32_t text[2][512];
+    int length[2];
+    for (int i = 0; i < 2; i++) {
+        const struct esp_engine_options options = {
+            .backend = "cpu", .threads = 1, .width = i + 1};
+        struct esp_engine *engine;
+        CHECK(esp_engine_open(&engine, &options, err, sizeof err) == 0, "%s", err);
+        CHECK(engine->source_hidden * (i + 1) == engine->target->desc.hidden);
+        length[i] = write_text(engine, "nde:goal=tokens", false, &chosen[i], text[i], 512);
+        esp_engine_close(engine);
+    }
+    CHECK(length[0] == length[1] &&
+          memcmp(text[0], text[1], (size_t)length[0] * sizeof *text[0]) == 0);
+    CHECK(chosen[0].count == chosen[1].count && chosen[0].count > 5);
+    for (int i = 0; i < chosen[0].count; i++) {
+        const struct esp_shape_choice *a = &chosen[0].choice[i], *b = &chosen[1].choice[i];
+        CHECK(a->paths == b->paths && a->stem == b->stem && a->branch == b->branch, "choice %d",
+              i);
+        CHECK(!(fabs(a->tokens - b->tokens) > 0.01), "%g and %g tokens", a->tokens, b->tokens);
+    }
 }

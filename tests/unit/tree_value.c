@@ -145,6 +145,147 @@ TEST(traversal_brings_what_its_order_says)
     check_rule("traversal");
 }
 
+/* ------------------------------------------------------------------ every tree there is */
+
+enum { FEW = 3, TREES = FEW * FEW * FEW * FEW * FEW };
+
+/* What follows a text depends on its last token alone. The root's is 0. */
+struct chain {
+    double p[FEW][FEW], q[FEW][FEW];
+    const double *p_at[ESP_ROLLOUT_ROWS], *q_at[ESP_ROLLOUT_ROWS];
+    struct esp_rollouts rollouts;
+};
+
+static void make_chain(struct chain *c, unsigned long long *state)
+{
+    for (int last = 0; last < FEW; last++) {
+        double sum[2] = {0};
+        for (int x = 0; x < FEW; x++) {
+            sum[0] += c->p[last][x] = 0.05 + check_uniform(state);
+            sum[1] += c->q[last][x] = 0.05 + check_uniform(state);
+        }
+        for (int x = 0; x < FEW; x++) {
+            c->p[last][x] /= sum[0];
+            c->q[last][x] /= sum[1];
+        }
+    }
+}
+
+static int32_t draw_after(struct chain *c, int row, int32_t last, int next_row,
+                          unsigned long long *state)
+{
+    double u = check_uniform(state);
+    int x = 0;
+    while (x < FEW - 1 && u >= c->q[last][x])
+        u -= c->q[last][x++];
+    c->p_at[row] = c->p[last];
+    c->q_at[row] = c->q[last];
+    c->p_at[next_row] = c->p[x];
+    c->q_at[next_row] = c->q[x];
+    return x;
+}
+
+static void draw_rollouts(struct chain *c, unsigned long long *state)
+{
+    int32_t end = 0;
+    for (int stem = 0; stem <= ESP_ACTION_LENGTH; stem++) {
+        for (int k = 0; k < ESP_ACTION_PATHS; k++)
+            for (int i = 0, row = stem, last = end; i < ESP_ACTION_LENGTH; i++) {
+                const int next = i < ESP_ACTION_LENGTH - 1 ? esp_rollout_row(stem, k, i) : row;
+                const double *p = c->p_at[row], *q = c->q_at[row];
+                last = c->rollouts.path[stem][k][i] = draw_after(c, row, last, next, state);
+                if (next == row) { /* what follows the last token has no row */
+                    c->p_at[row] = p;
+                    c->q_at[row] = q;
+                }
+                row = next;
+            }
+        if (stem < ESP_ACTION_LENGTH)
+            end = c->rollouts.stem[stem] = draw_after(c, stem, end, stem + 1, state);
+    }
+}
+
+/* The probability that a rule goes on from a node after token `last` to child `which` of these
+ * draws: by the definition of speculative sampling for one draw, else by the rule's formula. */
+static double step(const struct chain *c, const struct esp_verifier_ops *rule, int32_t last,
+                   const int32_t *draws, int count, int which)
+{
+    double branch[2];
+    const double p = c->p[last][draws[which]], q = c->q[last][draws[which]];
+    if (count == 1 && !rule->without_q)
+        return p < q ? p / q : 1;
+    CHECK(rule->branching(c->p[last], c->q[last], FEW, draws, count, branch) == 0);
+    return branch[which];
+}
+
+/* Tokens of a tree with K 2, L1 1, L2 2, by hand: t[0], then t[1] t[2] and t[3] t[4]. */
+static double value_by_hand(const struct chain *c, const struct esp_verifier_ops *rule,
+                            const int32_t t[5])
+{
+    const int32_t first[2] = {t[1], t[3]}, second[2] = {t[2], t[4]};
+    double below = 1;
+    if (first[0] == first[1]) {
+        double further = step(c, rule, first[0], second, 2, 0);
+        if (second[0] != second[1])
+            further += step(c, rule, first[0], second, 2, 1);
+        below += step(c, rule, t[0], first, 2, 0) * (1 + further);
+    } else {
+        for (int k = 0; k < 2; k++)
+            below += step(c, rule, t[0], first, 2, k) *
+                     (1 + step(c, rule, first[k], second + k, 1, 0));
+    }
+    return 1 + step(c, rule, 0, t, 1, 0) * below;
+}
+
+/* The mean over all trees, and its variance. */
+static double enumerate(const struct chain *c, const struct esp_verifier_ops *rule,
+                        double *variance)
+{
+    double sum = 0, square = 0, total = 0;
+    for (int i = 0; i < TREES; i++) {
+        int32_t t[5];
+        for (int j = 0, rest = i; j < 5; j++, rest /= FEW)
+            t[j] = rest % FEW;
+        const double chance = c->q[0][t[0]] * c->q[t[0]][t[1]] * c->q[t[1]][t[2]] *
+                              c->q[t[0]][t[3]] * c->q[t[3]][t[4]];
+        const double value = value_by_hand(c, rule, t);
+        sum += chance * value;
+        square += chance * value * value;
+        total += chance;
+    }
+    CHECK(fabs(total - 1) < 1e-9);
+    *variance = square - sum * sum;
+    return sum;
+}
+
+/* The mean of n independent trees has the variance of one over n: the bound is 4.5 of its
+ * deviations, which chance exceeds once in 150 000 tries. */
+TEST(the_estimate_is_unbiased)
+{
+    static const char *const rules[] = {"nss", "naivetree", "spectr", "specinfer", "khisti"};
+    static struct chain c;
+    static float value[ESP_ACTIONS];
+    unsigned long long state = 23;
+    const int a = esp_action_index((struct esp_action){2, 1, 2}), n = repeat(20000);
+    const struct esp_distributions d = {FEW, c.p_at, c.q_at};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        const struct esp_verifier_ops *rule = esp_verifier_find(rules[i]);
+        double mean = 0, square = 0, variance;
+        make_chain(&c, &state);
+        const double exact = enumerate(&c, rule, &variance);
+        for (int j = 0; j < n; j++) {
+            draw_rollouts(&c, &state);
+            CHECK(esp_action_values(&c.rollouts, &d, rule, value) == 0);
+            mean += value[a] / n;
+            square += (double)value[a] * value[a] / n;
+        }
+        CHECK(fabs(mean - exact) < 4.5 * sqrt(variance / n) + 1e-6,
+              "%s: mean of %d trees %.5f, of all trees %.5f", rules[i], n, mean, exact);
+        CHECK(fabs((square - mean * mean) / variance - 1) < 0.2, "%s: variance %g, not %g",
+              rules[i], square - mean * mean, variance);
+    }
+}
+
 /* With one draft the formulas of all verifiers that read q are speculative sampling's, so that
  * the shortcut for one draft is theirs. */
 TEST(one_draft_is_speculative_sampling)

@@ -52,12 +52,14 @@ static bool hash_file(const char *path, struct esp_hash_key *key)
     return n == 0;
 }
 
-/* What says something to the program; a README does not. */
+/* What a model is: a README says nothing to the program, and a selector says it to nde alone.
+ */
 static int is_model_file(const struct dirent *entry)
 {
     const char *end = strrchr(entry->d_name, '.');
-    return end && (strcmp(end, ".safetensors") == 0 || strcmp(end, ".json") == 0 ||
-                   strcmp(end, ".bin") == 0 || strcmp(end, ".gguf") == 0);
+    return end && strncmp(entry->d_name, "nde-", 4) != 0 &&
+           (strcmp(end, ".safetensors") == 0 || strcmp(end, ".json") == 0 ||
+            strcmp(end, ".bin") == 0 || strcmp(end, ".gguf") == 0);
 }
 
 /* The hash of a model's file, or of its folder's files with their names, in letters; "" if one

@@ -154,7 +154,7 @@ static int train(struct state *s, struct esp_engine *engine, const char *text, s
         .length = length,
         .pieces = o->pieces,
         .epochs = o->epochs ? o->epochs : EPOCHS,
-        .tokens_only = o->goal && strcmp(o->goal, "tokens") == 0,
+        .goal = o->goal,
         .seed = o->session.values.seed,
         .output = o->output,
         .progress = show,
@@ -185,8 +185,6 @@ int cli_train_selector(struct cli_options *o)
     struct esp_engine *engine = NULL;
     char *text = NULL, err[512] = "";
     size_t length = 0;
-    if (o->goal && strcmp(o->goal, "speed") != 0 && strcmp(o->goal, "tokens") != 0)
-        return cli_fail("--goal takes speed or tokens");
     int code = read_text(o, &text, &length);
     if (code == EXIT_DONE && cli_open_engine(&engine, o, err, sizeof err) < 0)
         code = cli_fail(err);

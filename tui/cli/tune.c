@@ -283,7 +283,7 @@ static int finish(const struct tuning *t)
     if (write)
         status = esp_preset_write(t->target.path, best_spec(greedy),
                                   sampling ? best_spec(sampling) : NULL, err, sizeof err);
-    esp_preset_place(t->target.path, folder, name);
+    esp_place_beside(t->target.path, ESP_PRESET_FILE, folder, name);
     snprintf(path, sizeof path, "%s/%s", folder, name);
     const char *written = write && status == ESP_OK ? path : NULL;
     int code = EXIT_DONE;

@@ -1,0 +1,40 @@
+#!/bin/sh
+# Drafter nde: its selectors also go with a target that was made wider, and with quantised models, and it writes the
+# text of plain decoding there; the goal chooses among selectors.
+. tests/shell.sh
+text() { $ESPALIER generate -p "Once upon a time" -n 24 --temp 0 --drafter "$@"; }
+sampled() { $ESPALIER generate -p "Once upon a time" -n 48 --temp 0.8 --seed 3 --drafter "$@"; }
+# Drafted nodes of a hundred iterations.
+nodes() {
+    sampled "$@" --json 2>/dev/null |
+        awk -F'[:,\t]+' '$2 == "\"iterations\"" { n = $3 } $2 == "\"drafted_nodes\"" { print int(100 * $3 / n) }'
+}
+
+for width in 2 4; do
+    plain=$(text ar --width $width)
+    check "width $width: there is a text" test -n "$plain"
+    for goal in speed tokens; do
+        check "width $width: goal=$goal" test "$(text nde:goal=$goal --width $width 2>/dev/null)" = "$plain"
+    done
+done
+sampled nde --width 2 >/dev/null 2>"$work/err"
+check "a target of another width has other costs" grep -q 'costs of these models in another width' "$work/err"
+sampled nde:goal=tokens --width 2 >/dev/null 2>"$work/err"
+check "tokens have none" test ! -s "$work/err"
+sampled nde >/dev/null 2>"$work/err"
+check "nor has the pair itself" test ! -s "$work/err"
+
+$ESPALIER quantize engine/models/fairytale-target "$work/t.gguf" --type q4_k >/dev/null
+$ESPALIER quantize engine/models/fairytale-draft "$work/d.gguf" --type q8_0 >/dev/null
+models="--target $work/t.gguf --draft $work/d.gguf"
+plain=$(text ar $models)
+for goal in speed tokens cheap-rows; do
+    check "q4_k: goal=$goal" test -n "$plain" -a "$(text nde:goal=$goal $models 2>/dev/null)" = "$plain"
+done
+sampled nde $models >/dev/null 2>"$work/err"
+check "quantised models have other costs" grep -q 'another width or number format' "$work/err"
+
+few=$(nodes nde:goal=speed --verifier spectr) more=$(nodes nde:goal=tokens --verifier spectr)
+check "for tokens it drafts more nodes: $more, for speed $few" test "$more" -gt "$few"
+fails 1 "goal" $ESPALIER generate -p Once -n 4 --drafter nde:goal=bread
+finish
