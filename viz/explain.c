@@ -51,8 +51,7 @@ static bool explain_price(char *text, size_t size, const struct esp_iteration *i
     if (isfinite(n->value))
         esp_probability_exact(p, n->value);
     if (n->reason == ESP_REASON_PRICE && isfinite(n->value) && row)
-        snprintf(text, size,
-                 "accepted with probability %s, but a row costs %s of a token", p,
+        snprintf(text, size, "accepted with probability %s, but a row costs %s of a token", p,
                  esp_probability_exact(price, row->after));
     else if (n->reason == ESP_REASON_LAYER && isfinite(n->value) && layer && row)
         snprintf(

@@ -18,7 +18,7 @@ struct esp_glyphs {
     const char *eighths[9]; /* a cell filled from the left by 0/8..8/8 */
     const char *sparks[8];  /* a cell filled from below by 1/8..8/8 */
     const char *shades[3];  /* a full cell of the first, second, third part of a stack */
-    const char *halves[4]; /* neither half, upper, lower, both; [1] NULL: none, nor braille */
+    const char *halves[4];  /* neither half, upper, lower, both; [1] NULL: none, nor braille */
     const char *accepted, *rejected;
     const char *arrow, *ellipsis, *dot, *running, *cursor;
     const char *more[4]; /* there is more above, below, to the left, to the right */

@@ -333,8 +333,8 @@ static int draw_acceptance(struct chart *d, char *err, size_t errlen)
     if (deepest == 0)
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "nothing was drafted there");
     draw_caption(d, "Acceptance by depth",
-                 "%d iterations; on average %.2f accepted tokens in each",
-                 a->iterations, (double)a->accepted / a->iterations);
+                 "%d iterations; on average %.2f accepted tokens in each", a->iterations,
+                 (double)a->accepted / a->iterations);
     const bool words = d->options->caption != ESP_CAPTION_NONE;
     const struct box plot = {EDGE + 30, d->top + 16, d->width - 2 * EDGE - 30,
                              d->height - d->top - 16 - (words ? 84 : 54)};

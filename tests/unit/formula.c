@@ -73,9 +73,10 @@ TEST(formulas_are_filled_in)
     check_text(&it, 3, "accepted with probability min(1, p'/q) = 1.0, u = .31; p' is");
     nodes[3].drawn = true;
     nodes[3].acceptance = 0.7f;
-    check_text(&it, 3,
-               "drawn from the residual of p after rejected drafts: its share is .70; u = .31 drew "
-               "it");
+    check_text(
+        &it, 3,
+        "drawn from the residual of p after rejected drafts: its share is .70; u = .31 drew "
+        "it");
     nodes[3].acceptance = NAN;
     check_text(&it, 3, "");
     it = make_iteration("greedy");

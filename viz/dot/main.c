@@ -234,9 +234,8 @@ static int render(GVC_t *context, Agraph_t *graph, const char *format)
     unsigned length = 0;
     int code;
     if (strcmp(format, "png") == 0 && !(GD_drawing(graph)->dpi = resolution(graph)))
-        return fail(
-            "the picture is too large for a PNG; export it as svg, or show fewer nodes "
-            "(--nodes)");
+        return fail("the picture is too large for a PNG; export it as svg, or show fewer nodes "
+                    "(--nodes)");
     agsafeset(graph, (char *)"margin", (char *)"0", (char *)""); /* a PDF has one */
     esp_curves_bend(graph);
     if (gvRenderData(context, graph, format, &bytes, &length) != 0 || !bytes || length == 0)
