@@ -454,7 +454,7 @@ static int draw_stages(struct chart *d, char *err, size_t errlen)
     if (!(scale > 0))
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "no times were measured there");
     draw_caption(d, "Time by stage", "%d iterations; line: plain decoding of as many tokens%s",
-                 d->course->count, cut ? "; what is higher is cut off" : "");
+                 d->course->count, cut ? "; the highest are truncated" : "");
     if (words)
         d->top = draw_stage_legend(d, EDGE + 30, d->top + 8) - 6;
     const struct box plot = {EDGE + 30, d->top + 10, d->width - 2 * EDGE - 30,

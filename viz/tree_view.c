@@ -111,7 +111,7 @@ static struct interest *rank(const struct building *b)
     return order;
 }
 
-/* Marks what is shown. */
+/* Marks the nodes to show. */
 static int choose(struct building *b)
 {
     const struct esp_tree *tree = &b->it->tree;

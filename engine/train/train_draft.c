@@ -65,7 +65,7 @@ static int in_output(const struct training *t, const char *name, char path[4096]
                     t->o->output);
 }
 
-/* ------------------------------------------------------------------ what is trained */
+/* ------------------------------------------------------------------ the network */
 
 static int read_matrix(const struct training *t, float **to, const struct esp_tensor *from)
 {
@@ -144,7 +144,7 @@ static int open_models(struct training *t)
     return status;
 }
 
-/* ------------------------------------------------------------------ what it learns from */
+/* ------------------------------------------------------------------ the data */
 
 /* A hash of everything that the result depends on. */
 static uint64_t fingerprint_of(const struct training *t, bool of_target)
