@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Makes man/screen.svg, the picture of the README: a screen of the interface as it really was.
+"""Makes man/screen.svg, the README's picture of the interface, from a real run.
 
     man/screen.py [build/espalier] >man/screen.svg       (`make pages` does it)
     man/screen.py --check man/screen.svg [build/espalier]
 
-Runs the demonstration's choice with a fixed seed, until an iteration with a tree worth seeing, and draws the
-screen in the colours of themes/dark.theme. Speeds are this machine's; where trees lose, it makes no picture.
-With --check it draws none, but says what a picture has that the screen has not: panes and keys, which are the
-same on every machine.
+Runs the demo's drafter with a fixed seed until an iteration has a tree worth seeing, and draws the screen in the
+colours of themes/dark.theme. Speeds are this machine's; if trees do not win, it makes no picture. With --check it
+draws nothing, but reports panes and keys of the picture that differ from the screen's; they are the same on every
+machine.
 """
 import html
 import io
@@ -83,7 +83,7 @@ def draw(text, letters, out):
 
 
 def parts(picture):
-    """What a picture says on every machine: the names of the panes, and the line of keys."""
+    """The parts of a picture that are the same on every machine: names of panes, and the line of keys."""
     rows = {}
     for x, y, text in re.findall(r'<text [^>]*x="([0-9.]+)" y="([0-9.]+)"[^>]*>([^<]*)</text>', picture):
         rows.setdefault(float(y), []).append((float(x), html.unescape(text)))
@@ -100,7 +100,7 @@ def check(path, program):
     now = parts(drawn.getvalue())
     for what, before, after in zip(("panes", "keys"), kept, now):
         if before != after or not after:
-            print(f"{path}: its {what} are {before}, and the screen has {after}; make pages draws it anew",
+            print(f"{path}: its {what} are {before}, but the screen has {after}; make pages redraws it",
                   file=sys.stderr)
     return kept != now or not all(now)
 

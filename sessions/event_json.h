@@ -1,9 +1,9 @@
-/* event_json.h - one event as one line of JSON, and back.
+/* event_json.h - converts an event to one line of JSON and back.
  *
- * The line carries every field of the event, so that reading it gives the same bits: floats
- * have 9 digits, doubles up to 17, values that are not a number are left out. A token is {"id",
- * "text"}; where the text is not valid UTF-8, "bytes" has its bytes in hexadecimal digits, and
- * "text" is only for people. man/espalier-session.5 lists the fields.
+ * The line holds every field of the event, and reading it gives the same bits: floats have 9
+ * digits, doubles up to 17, NaN is left out. A token is {"id", "text"}. If the text is not
+ * valid UTF-8, "bytes" has its bytes in hexadecimal digits, and "text" is only for people.
+ * man/espalier-session.5 lists the fields.
  */
 #ifndef ESP_EVENT_JSON_H
 #define ESP_EVENT_JSON_H
@@ -18,20 +18,19 @@
 /* The header, newline included. Returns 0 or ESP_E_MEMORY; the same holds below. */
 int esp_header_to_json(struct esp_line *line, const struct esp_recording_header *header);
 
-/* An event of one of the types that a recording has, newline included. `layers` (may be NULL)
- * tell how the tree of an iteration grew. A prompt that is too long for a line becomes several
- * lines. An iteration that is too long (a tree of thousands of nodes) loses first its layers,
- * then the texts of its tokens, then what the verifier's
- * formulas say. */
+/* An event of one of the types in a recording, newline included. `layers` (may be NULL) is the
+ * growth of the iteration's tree. A prompt that is too long for a line becomes several lines.
+ * An iteration that is too long (a tree of thousands of nodes) loses first its layers, then the
+ * texts of its tokens, then the values of the verifier's formulas. */
 int esp_event_to_json(struct esp_line *line, const struct esp_event *event,
                       const struct esp_layers *layers, const struct esp_tokens *tokens);
 
 /* ------------------------------------------------------------------ reading */
 
-/* An event and all it points to. Zeroed: empty; its memory is used again. */
+/* An event and all it points to. Zeroed: empty. Its memory is reused. */
 struct esp_recorded_event {
     struct esp_event event;
-    struct esp_iteration iteration; /* what event.iteration points to */
+    struct esp_iteration iteration; /* event.iteration points here */
     struct esp_layers layers;
     struct esp_node *nodes;
     int32_t *ids; /* order, path and committed of an iteration, or a prompt */
@@ -39,10 +38,10 @@ struct esp_recorded_event {
     char *key, *text;
 };
 
-/* Reads one line (no newline, at most ESP_RECORDING_LINE bytes) and checks it. Token texts are
- * added to `texts`, and gauges point to names in it. `vocabulary`: ids must be below it; 0: no
- * limit. Returns 1, 0 for an event of an unknown type, or a negative status with a sentence
- * that does not name the file. */
+/* Reads one line (no newline, at most ESP_RECORDING_LINE bytes) and checks it. Adds token texts
+ * to `texts`; gauges point to names in it. `vocabulary`: ids must be below it; 0: no limit.
+ * Returns 1, 0 for an event of an unknown type, or a negative status with a sentence that does
+ * not name the file. */
 int esp_event_from_json(struct esp_recorded_event *recorded, struct esp_texts *texts,
                         const char *line, size_t length, int vocabulary, char *err,
                         size_t errlen);

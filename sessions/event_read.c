@@ -1,9 +1,8 @@
 /* event_read.c - lines of JSON to events and headers, checked; see event_json.h.
  *
- * Reading a line ends at the first mistake in it. `struct reader` keeps the status and the
- * sentence, so the functions below need not check them after every member. Ranges are checked
- * wherever a wrong value could spoil a drawing or a sum: what passes here may be indexed and
- * drawn without further checks.
+ * Reading a line ends at its first error. `struct reader` keeps the status and the sentence, so
+ * the functions below need not check them after every member. Every value that could spoil a
+ * drawing or a sum is range-checked here, so that no other code has to.
  */
 #include "sessions/event_json.h"
 
@@ -19,7 +18,7 @@
 #include "sessions/event_names.h"
 
 static const double LARGEST = 1e9; /* of a time, a threshold, ... */
-static const double ONE = 1.01;    /* of a probability, rounding allowed for */
+static const double ONE = 1.01;    /* of a probability, with rounding */
 
 enum { MOST = 1 << 30 };
 
@@ -75,7 +74,7 @@ static int32_t integer_or(struct reader *r, const cJSON *object, const char *nam
     return item ? integer_value(r, item, name, low, high) : missing;
 }
 
-/* A number, or `missing` where there is none. */
+/* A number, or `missing` if there is none. */
 static double real_or(struct reader *r, const cJSON *object, const char *name, double low,
                       double high, double missing)
 {
@@ -101,7 +100,7 @@ static const char *text(const cJSON *object, const char *name)
     return value ? value : "";
 }
 
-/* An array (its length in *count), or NULL where there is none. */
+/* An array (its length in *count), or NULL if there is none. */
 static const cJSON *array(struct reader *r, const cJSON *object, const char *name, int most,
                           int *count)
 {
@@ -180,7 +179,7 @@ static void make_room(struct reader *r, int nodes, int ids)
 
 /* ------------------------------------------------------------------ iterations */
 
-/* The enumerator that a word stands for; `unknown` if it is none. */
+/* The enumerator with this name, or `unknown`. */
 static int word(const char *const *names, const char *name, int unknown)
 {
     for (int i = 0; names[i]; i++)
@@ -198,7 +197,7 @@ static struct esp_node read_node(struct reader *r, const cJSON *object, int inde
         node.depth = nodes[node.parent].depth + 1;
     }
     if (integer_or(r, object, "depth", 0, ESP_RECORDING_NODES, node.depth) != node.depth)
-        refuse(r, ESP_E_FORMAT, "depth must be one more than that of the parent");
+        refuse(r, ESP_E_FORMAT, "depth must be the parent's depth plus one");
     node.rank = integer_or(r, object, "rank", 0, ESP_RECORDING_NODES, 0);
     node.copies = integer_or(r, object, "copies", 1, MOST, 1);
     node.copied = integer_or(r, object, "copied", 0, MOST, 0);
@@ -245,8 +244,7 @@ static void read_ids(struct reader *r, const cJSON *items, const char *name, int
     cJSON_ArrayForEach(item, items) *ids++ = integer_value(r, item, name, 0, last);
 }
 
-/* The flattened order: root first, no node twice, none that was cut, parents before
- * children. */
+/* The flattened order: root first, no node twice, no cut node, parents before children. */
 static void check_order(struct reader *r)
 {
     const struct esp_tree *tree = &r->to->iteration.tree;
@@ -434,7 +432,7 @@ static void read_prompt(struct reader *r, const cJSON *object)
         to->event.marks_after = integer(r, object, "marks_after", 0, count);
 }
 
-/* Copies a text of the line, as it must live as long as the event. */
+/* Copies a text of the line, because it must live as long as the event. */
 static const char *keep(struct reader *r, char **place, const char *value)
 {
     char *copy = strdup(value);
@@ -480,7 +478,7 @@ static void read_event(struct reader *r, const cJSON *object)
 
 /* ------------------------------------------------------------------ lines */
 
-/* How deep the brackets of a line nest; those inside strings do not count. */
+/* The nesting depth of a line's brackets, without those inside strings. */
 static int nesting(const char *line, size_t length)
 {
     int depth = 0, deepest = 0;
@@ -537,7 +535,7 @@ int esp_event_from_json(struct esp_recorded_event *recorded, struct esp_texts *t
 
 /* ------------------------------------------------------------------ the header */
 
-/* A text of the header; it is only shown, so what does not fit is left out. */
+/* A text of the header; it is only shown, so it may be truncated. */
 static void copy(char *to, size_t size, const cJSON *object, const char *name)
 {
     snprintf(to, size, "%s", text(object, name));
@@ -568,8 +566,7 @@ static void read_version(struct reader *r, const cJSON *object, struct esp_recor
                h->major > ESP_RECORDING_MAJOR ? "a newer" : "an older");
 }
 
-/* What of the settings this program does not know, or cannot read, is left out: they are only
- * shown. */
+/* Ignores settings that are unknown or invalid: they are only shown. */
 static void read_settings(const cJSON *object, struct esp_session_values *values)
 {
     struct esp_value_info info;

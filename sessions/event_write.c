@@ -10,7 +10,7 @@
 
 enum {
     LONGEST_TEXT = 1 << 16,               /* bytes of one text; longer ones are left out */
-    PROMPT_LINE = ESP_RECORDING_LINE / 2, /* where a prompt goes on in a line of its own */
+    PROMPT_LINE = ESP_RECORDING_LINE / 2, /* a longer prompt is split over lines */
 };
 
 /* How much of an iteration is written. */
@@ -140,7 +140,7 @@ static void put_seconds(struct esp_line *line, const struct esp_iteration *it)
     esp_line_close(line, '}');
 }
 
-/* A node that was still as it was added is written as its index alone. */
+/* A node that had not changed since it was added is only its index. */
 static void put_change(struct esp_line *line, const struct esp_change *change)
 {
     const struct esp_growth *was = &change->was;
@@ -236,7 +236,7 @@ static void put_iteration(const struct writer *w, const struct esp_event *event,
     end(line);
 }
 
-/* How many of the `count` tokens of this line are marks. */
+/* Writes how many of the `count` tokens of this line are control tokens of the chat format. */
 static void put_marks(struct esp_line *line, const char *name, int marks, int count)
 {
     if (marks > 0)
@@ -317,7 +317,7 @@ static void put_model(struct esp_line *line, const char *name,
     esp_line_close(line, '}');
 }
 
-/* The settings that have no place of their own, each as `:set` takes it. */
+/* The settings that are not members of the header itself, each as `:set` takes it. */
 static void put_settings(struct esp_line *line, const struct esp_session_values *values)
 {
     struct esp_value_info info;

@@ -1,4 +1,4 @@
-/* grow.h - arrays that get room for one more entry when they need it. */
+/* grow.h - growable arrays. */
 #ifndef ESP_GROW_H
 #define ESP_GROW_H
 
@@ -7,8 +7,8 @@
 
 #include "engine/espalier.h"
 
-/* `array` points to a pointer to entries of `size` bytes, `count` of them taken. Returns 0 or
- * ESP_E_MEMORY, and then nothing has changed. */
+/* Makes room for one more entry. `array` points to a pointer to entries of `size` bytes, of
+ * which `count` are used. Returns 0, or ESP_E_MEMORY and changes nothing. */
 static inline int esp_grow(void *array, int count, int *capacity, size_t size)
 {
     void *grown, **place = array;

@@ -1,9 +1,8 @@
-/* iteration_copy.h - an iteration that owns what it points to.
+/* iteration_copy.h - an iteration that owns its memory.
  *
- * What an event points to is valid only during the callback. Code that needs an
- * iteration later (the ring between the engine's thread and the screen, the list of past
- * iterations) copies it here. The arrays only grow, so copying into the same place again
- * allocates nothing.
+ * The memory of an event is valid only during the callback. Code that needs an iteration later
+ * (the ring between engine thread and UI thread, the list of past iterations) copies it here.
+ * The arrays only grow, so a repeated copy allocates nothing.
  */
 #ifndef ESP_ITERATION_COPY_H
 #define ESP_ITERATION_COPY_H
@@ -11,7 +10,7 @@
 #include "engine/espalier.h"
 
 struct esp_iteration_copy {
-    struct esp_iteration it; /* its pointers lead into the fields below */
+    struct esp_iteration it; /* its pointers point to the fields below */
     struct esp_node *nodes;
     int node_capacity;
     int32_t *ids; /* order, path, committed */
@@ -19,12 +18,11 @@ struct esp_iteration_copy {
     char drafter[256], verifier[256];
 };
 
-/* Makes room for a tree of `nodes` nodes. A zeroed struct is an empty copy. Returns 0 or
- * ESP_E_MEMORY; then the copy is as before. */
+/* Makes room for a tree of `nodes` nodes. A zeroed struct is an empty copy. Returns 0, or
+ * ESP_E_MEMORY and changes nothing. */
 int esp_iteration_reserve(struct esp_iteration_copy *copy, int nodes);
 int esp_iteration_copy(struct esp_iteration_copy *copy, const struct esp_iteration *from);
-/* Call it after the struct was assigned to another place: its iteration points to names that
- * lie in the struct itself. */
+/* Call it after a move of the struct: its iteration points to names in the struct itself. */
 void esp_iteration_moved(struct esp_iteration_copy *copy);
 void esp_iteration_free(struct esp_iteration_copy *copy);
 

@@ -43,7 +43,7 @@ static void put_text(struct esp_line *line, const char *text)
     put(line, text, strlen(text));
 }
 
-/* What stands before a value. Names are ours: they need no escapes. */
+/* The comma and name before a value. Names are ours and need no escapes. */
 static void put_name(struct esp_line *line, const char *name)
 {
     if (line->comma)
@@ -96,9 +96,9 @@ void esp_line_integer(struct esp_line *line, const char *name, int64_t value)
     put_number(line, name, end);
 }
 
-/* Writes the shortest decimal that is read back as this float. It is m / 10^k with m below 2^53
- * and k below 23, so that one division rounds exactly as reading does. Returns false where
- * there is no such decimal. printf takes several times as long, which matters with hundreds of
+/* Writes the shortest decimal that reads back as this float. It is m / 10^k with m below 2^53
+ * and k below 23, so that one division rounds exactly as reading does. Returns false if there
+ * is no such decimal. printf takes several times as long, which matters with hundreds of
  * numbers in each iteration. */
 static bool put_short(struct esp_line *line, const char *name, float value)
 {
@@ -130,7 +130,7 @@ static bool put_short(struct esp_line *line, const char *name, float value)
     return false;
 }
 
-/* Nine digits are enough to tell all floats apart. */
+/* Nine digits identify every float. */
 void esp_line_float(struct esp_line *line, const char *name, float value)
 {
     char text[NUMBER];
@@ -140,7 +140,7 @@ void esp_line_float(struct esp_line *line, const char *name, float value)
     put_number(line, name, text);
 }
 
-/* Seventeen digits tell all doubles apart; fifteen are enough for most that people chose. */
+/* Seventeen digits identify every double; fifteen suffice for most values chosen by people. */
 void esp_line_double(struct esp_line *line, const char *name, double value)
 {
     char text[NUMBER];
@@ -157,8 +157,8 @@ void esp_line_flag(struct esp_line *line, const char *name, bool value)
     put_text(line, value ? "true" : "false");
 }
 
-/* Whether a terminal that shows the file would obey the character: C0, DEL, C1, bidirectional
- * controls, separators of lines. */
+/* Whether the character controls a terminal: C0, DEL, C1, bidirectional controls, line
+ * separators. */
 static bool is_control(utf8proc_int32_t c)
 {
     utf8proc_category_t category = utf8proc_category(c);

@@ -1,8 +1,8 @@
 /* json_line.h - writes one line of JSON into memory.
  *
- * A recording is written while the session runs, between two iterations; building a cJSON tree
- * for every event and printing it with 17 digits for each float would take ten times as long.
- * Members are written in order; commas are put where they belong.
+ * A recording is written during the session, between two iterations. A cJSON tree for every
+ * event, printed with 17 digits for each float, would take ten times as long. Members are
+ * written in order; commas are added automatically.
  */
 #ifndef ESP_JSON_LINE_H
 #define ESP_JSON_LINE_H
@@ -15,7 +15,7 @@
 struct esp_line {
     char *text; /* (length) */
     size_t length, capacity;
-    bool comma;  /* the next member has one in front */
+    bool comma;  /* the next member needs one before it */
     bool failed; /* no memory; nothing more is written */
 };
 
@@ -27,8 +27,8 @@ void esp_line_integer(struct esp_line *line, const char *name, int64_t value);
 void esp_line_float(struct esp_line *line, const char *name, float value);
 void esp_line_double(struct esp_line *line, const char *name, double value);
 void esp_line_flag(struct esp_line *line, const char *name, bool value);
-/* Any bytes; what is not UTF-8 becomes U+FFFD. Returns whether the string read back would be
- * these bytes. */
+/* Any bytes; invalid UTF-8 becomes U+FFFD. Returns whether the string reads back as these
+ * bytes. */
 bool esp_line_string(struct esp_line *line, const char *name, const char *bytes, size_t length);
 void esp_line_hex(struct esp_line *line, const char *name, const char *bytes, size_t length);
 /* Ends the line, so that another may follow. */

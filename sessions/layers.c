@@ -1,5 +1,5 @@
-/* layers.c - differences between draft passes, noted forwards and applied backwards; see
- * layers.h. */
+/* layers.c - stores differences between draft passes and applies them backwards; see layers.h.
+ */
 #include "sessions/layers.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ void esp_layers_begin(struct esp_layers *l)
     l->count = l->change_count = l->last_count = 0;
 }
 
-/* Notes which of the nodes after the last pass are different now, and what they are. */
+/* Stores the nodes that changed since the last pass, and their new state. */
 static int compare(struct esp_layers *l, const struct esp_tree *tree)
 {
     int status = ESP_OK, before = l->change_count;
@@ -99,7 +99,7 @@ static void undo_select(struct esp_tree *tree)
     }
 }
 
-/* The stages in the order in which they are undone; see loop.c for what each fills in. */
+/* Undoes the stages in reverse order; see loop.c for the fields that each stage fills in. */
 void esp_iteration_at_stage(struct esp_iteration *it, enum esp_stage stage)
 {
     for (int undone = ESP_STAGES - 1; undone > (int)stage; undone--)

@@ -1,24 +1,24 @@
-/* layers.h - how the tree of an iteration grew: what it was after each of its draft passes.
+/* layers.h - the tree of an iteration after each of its draft passes.
  *
  * An iteration event holds the finished tree. Nodes are in creation order, so the tree after a
- * pass is the first so many of them; but some were different then: not expanded yet, not cut
- * yet, drawn fewer times. Those are noted here, so that each LAYER and STAGE event can be made
- * again from the iteration, equal in every field.
+ * pass is a prefix of them. But some nodes were different then: not expanded yet, not cut yet,
+ * drawn fewer times. The differences are stored here, so that each LAYER and STAGE event can be
+ * reconstructed from the iteration, equal in every field.
  */
 #ifndef ESP_LAYERS_H
 #define ESP_LAYERS_H
 
 #include "engine/espalier.h"
 
-/* What drafting may change in a node after it was added. */
+/* The fields of a node that drafting may change after adding it. */
 struct esp_growth {
     int32_t copies;
     float confidence;
     uint8_t cut, reason;
 };
 
-/* A node that was different after a pass from what it was after the next one (after the last:
- * from what it is in the finished tree). */
+/* A node that differs between the end of a pass and the end of the next one (for the last pass:
+ * and the finished tree). */
 struct esp_change {
     int32_t node;
     struct esp_growth was;
@@ -28,7 +28,7 @@ struct esp_tree_layer {
     double time; /* of its event */
     int nodes;   /* in the tree */
     int passes;  /* draft passes so far */
-    int changes; /* of the nodes that are different; they end where the next layer's start */
+    int changes; /* end of its changes in `changes`; the next layer's start there */
 };
 
 /* Zeroed: no layers. */
@@ -37,7 +37,7 @@ struct esp_layers {
     int count, capacity;
     struct esp_change *changes; /* (change_count) */
     int change_count, change_capacity;
-    struct esp_growth *last; /* (last_count) nodes as they were after the last pass */
+    struct esp_growth *last; /* (last_count) nodes after the last pass */
     int last_count, last_capacity;
 };
 
@@ -52,8 +52,8 @@ void esp_layers_free(struct esp_layers *layers);
 int esp_layers_add(struct esp_layers *layers, struct esp_tree_layer layer);
 int esp_layers_change(struct esp_layers *layers, struct esp_change change);
 
-/* Afterwards: turns a copy of the finished iteration, whose nodes and gauges may be written,
- * into what it was after draft pass `layer`, or after `stage` had ended. */
+/* Afterwards: turns a copy of the finished iteration, with writable nodes and gauges, back into
+ * its state after draft pass `layer`, or after the end of `stage`. */
 void esp_iteration_at_layer(struct esp_iteration *it, const struct esp_layers *layers,
                             int layer);
 void esp_iteration_at_stage(struct esp_iteration *it, enum esp_stage stage);

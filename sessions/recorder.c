@@ -1,10 +1,10 @@
 /* recorder.c - appends events to a file, and stops at the first failure; see recorder.h.
  *
- * Writing to a pipe that nobody reads any more raises SIGPIPE, and writing to a file that has
- * reached its limit raises SIGXFSZ; either would end the program. Both signals are blocked
- * during each write, and a pending one is removed before they are unblocked. Files are opened
- * without blocking, so that the wait for a full pipe has a limit. A file has one recorder at a
- * time: two would mix their lines.
+ * Writing to a pipe without a reader raises SIGPIPE, and writing beyond the limit of a file
+ * raises SIGXFSZ; either would end the program. Both signals are blocked during each write, and
+ * a pending one is removed before they are unblocked. Files are opened without blocking, so
+ * that the wait for a full pipe is limited. A file has one recorder at a time: two would mix
+ * their lines.
  */
 #include "sessions/recorder.h"
 
@@ -27,7 +27,7 @@
 #include "kernels/status.h"
 #include "sessions/event_json.h"
 
-enum { PATIENCE_MS = 1000, PRIVATE = 0600 /* a mode; the umask may take from it */ };
+enum { PATIENCE_MS = 1000, PRIVATE = 0600 /* a mode, minus the umask */ };
 
 struct esp_recorder {
     int fd;
@@ -39,7 +39,7 @@ struct esp_recorder {
     struct esp_line line;
     off_t written; /* bytes of whole lines */
     bool generating;
-    char why[128]; /* it is suspended */
+    char why[128]; /* reason of the suspension */
     char trouble[512];
 };
 
@@ -94,7 +94,7 @@ void esp_recording_describe(struct esp_recording_header *h, const struct esp_eng
 
 /* ------------------------------------------------------------------ writing */
 
-/* Writes as write() does, but a signal that this raises does not reach the program. */
+/* As write(), but its signals do not reach the program. */
 static ssize_t write_quietly(struct esp_recorder *r, const char *bytes, size_t length)
 {
     const struct timespec now = {.tv_sec = 0};
@@ -115,7 +115,7 @@ static ssize_t write_quietly(struct esp_recorder *r, const char *bytes, size_t l
     return n;
 }
 
-/* Returns 0, or what errno says. */
+/* Returns 0, or errno. */
 static int write_all(struct esp_recorder *r, const char *bytes, size_t length)
 {
     while (length > 0) {
@@ -138,8 +138,8 @@ static int write_all(struct esp_recorder *r, const char *bytes, size_t length)
     return 0;
 }
 
-/* Ends the recording for good. The part of the last line that was written is removed from the
- * file: our reader would leave it out, but other tools might not. */
+/* Ends the recording for good. Removes an incomplete last line from the file: our reader
+ * ignores it, but other tools might not. */
 static void suspend(struct esp_recorder *r, const char *why)
 {
     struct stat info;
@@ -157,11 +157,11 @@ static void write_line(struct esp_recorder *r)
     if (error == 0)
         r->written += (off_t)r->line.length;
     else
-        suspend(r, error == ETIMEDOUT ? "nobody reads what is written" : strerror(error));
+        suspend(r, error == ETIMEDOUT ? "its reader has stalled" : strerror(error));
     r->line.length = 0;
 }
 
-/* Seconds since the recording was begun, in whole microseconds. */
+/* Seconds since the start of the recording, in whole microseconds. */
 static double now(const struct esp_recorder *r)
 {
     return floor((esp_clock() - r->start) * 1e6) / 1e6;
@@ -213,8 +213,8 @@ const char *esp_recorder_trouble(const struct esp_recorder *r)
 
 /* ------------------------------------------------------------------ opening and closing */
 
-/* Locks the file for this recorder, as far as the file system has locks. Closing the file
- * releases the lock, also when the program is killed. */
+/* Locks the file for this recorder, if the file system supports locks. Closing the file
+ * releases the lock, even if the program is killed. */
 static bool lock(const struct esp_recorder *r)
 {
     return flock(r->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
@@ -225,14 +225,14 @@ static int refuse(const struct esp_recorder *r, const char *why, char *err, size
     return esp_fail(err, errlen, ESP_E_FILE, "cannot write %s: %s", r->path, why);
 }
 
-/* What errno says of a file that cannot be opened. */
+/* Why a file cannot be opened. */
 static const char *reason(void)
 {
     return errno == ENXIO ? "nobody reads from it" : strerror(errno);
 }
 
-/* Opens what is there already: a pipe or a device as it is, a file only with `force`. The file
- * is emptied, unless another recorder writes to it. */
+/* Opens an existing pipe or device, or with `force` an existing file. The file is emptied,
+ * unless another recorder writes to it. */
 static int reopen(struct esp_recorder *r, int flags, bool force, char *err, size_t errlen)
 {
     struct stat info;
@@ -247,7 +247,7 @@ static int reopen(struct esp_recorder *r, int flags, bool force, char *err, size
     if (!S_ISREG(info.st_mode))
         return ESP_OK;
     if (!force)
-        return refuse(r, "it has only just been made by another program", err, errlen);
+        return refuse(r, "another program has just created it", err, errlen);
     if (!lock(r))
         return refuse(r, "another session records to it; give another name", err, errlen);
     fchmod(r->fd, info.st_mode & PRIVATE); /* may fail: no modes, or not our file */

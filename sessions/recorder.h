@@ -1,11 +1,10 @@
-/* recorder.h - records a session as it happens (*.esp.jsonl).
+/* recorder.h - records a session to a file (*.esp.jsonl).
  *
- * The session's observer passes every event on to the recorder, which writes it at once, with
- * one write: a program that is killed loses at most the event it was writing. A failure (a full
- * disk, a closed pipe, a reader that does not read) suspends the recording for good, with one
- * sentence that says why; the session goes on after waiting a second at most. The file holds
- * prompts, so only its owner may read it (mode 0600, less what the umask takes away). It has
- * one recorder at a time.
+ * The session's observer passes every event to the recorder, which writes it at once, with one
+ * write: a program that is killed loses at most the current event. A failure (a full disk, a
+ * closed pipe, a stalled reader) suspends the recording for good, with one sentence that says
+ * why; the session goes on after at most a second. The file holds prompts, so only its owner
+ * may read it (mode 0600, minus the umask). Only one recorder writes to it at a time.
  */
 #ifndef ESP_RECORDER_H
 #define ESP_RECORDER_H
@@ -20,26 +19,24 @@ struct esp_recorder_options {
     const char *path;
     bool force; /* overwrite the file if there is one, unless another recorder writes to it */
     struct esp_tokens tokens;
-    /* Writes like write(2), which is what NULL stands for. */
+    /* Replaces write(2); NULL: write(2). */
     ssize_t (*write)(int fd, const void *bytes, size_t length);
 };
 
-/* Fills a header from what an engine and a session are now; terminal and start stay as they
- * are. */
+/* Fills a header from the current engine and session, except terminal and start. */
 void esp_recording_describe(struct esp_recording_header *header,
                             const struct esp_engine *engine, const struct esp_session *session);
 
-/* Makes the file and writes the header, to which version, program and start are added. Returns
- * 0 or a negative status with a sentence in err; then there is no file that was not there
- * before. */
+/* Creates the file and writes the header, adding version, program and start. Returns 0, or a
+ * negative status with a sentence in err; then no new file is left behind. */
 int esp_recorder_open(struct esp_recorder **recorder,
                       const struct esp_recorder_options *options,
                       const struct esp_recording_header *header, char *err, size_t errlen);
-/* Any event of the session, in order. Its time becomes that since the recording was begun. */
+/* Any event of the session, in order. Its time is stored relative to the recording's start. */
 void esp_recorder_event(struct esp_recorder *recorder, const struct esp_event *event);
 /* Why the recording was suspended, as a sentence; "" while it goes on. */
 const char *esp_recorder_trouble(const struct esp_recorder *recorder);
-/* Records that the generation, if one runs, was ended from outside, with the reason. */
+/* Records the end of a running generation that was stopped from outside, with the reason. */
 void esp_recorder_end(struct esp_recorder *recorder, const char *why);
 /* Ends the recording (NULL: nothing). Returns 0, or a negative status with a sentence in err if
  * it was suspended or could not be closed. */

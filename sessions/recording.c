@@ -1,9 +1,9 @@
 /* recording.c - the index of a recorded session, and its events; see recording.h.
  *
- * The file is read twice: once from its start to its end, when every line is checked and what
- * the index needs is kept (where lines lie, the tokens of the text, what iterations add up to),
- * and then a line at a time. So seeking reads one line, wherever it leads. A line is checked
- * each time it is read, as the file may have changed.
+ * The file is read twice. The first time every line is checked, and the index is built (offsets
+ * of lines, tokens of the text, sums over iterations). Afterwards single lines are read, so
+ * seeking to any place reads one line. A line is checked each time, as the file may have
+ * changed.
  */
 #include "sessions/recording.h"
 
@@ -19,15 +19,15 @@
 #include "sessions/event_json.h"
 #include "sessions/grow.h"
 
-/* What the index knows of an event. */
+/* The index entry of an event. */
 struct index_entry {
     off_t offset;
     uint32_t length; /* of the line, without its newline */
     uint8_t type;
     int line;
     int iterations; /* before it */
-    int text;       /* tokens that the text has after it */
-    int tokens_end; /* those it added end here in `tokens` */
+    int text;       /* tokens of the text after it */
+    int tokens_end; /* end of its own tokens in `tokens` */
     double time;
 };
 
@@ -48,11 +48,11 @@ struct esp_recording {
     int iteration_count, iteration_capacity;
     struct esp_text_token *tokens; /* (token_count) that events added, in order */
     int token_count, token_capacity;
-    int dropped;  /* tokens that were added again because others were taken out before them */
+    int dropped;  /* tokens that were added again because others before them were removed */
     bool writing; /* a generation has not ended after the last event */
     bool cut;     /* the last line is left out */
 
-    struct esp_text_token *text; /* (text_capacity) what esp_recording_text() gives */
+    struct esp_text_token *text; /* (text_capacity) the result of esp_recording_text() */
     int text_capacity;
     char *line;                         /* (ESP_RECORDING_LINE + 1) the one read last */
     struct esp_recorded_event recorded; /* its event */
@@ -87,7 +87,7 @@ static int add_text(struct esp_recording *r, const struct esp_event *event)
 /* Tokens that may be added again: a file of a few megabytes must not ask for gigabytes. */
 enum { DROPPED_MOST = 8 << 20 };
 
-/* Tokens were taken out of the text of `before` tokens: those behind them are added again. */
+/* Tokens were removed from the text of `before` tokens: those after them are added again. */
 static int add_rest(struct esp_recording *r, const struct esp_event *event, int before)
 {
     const struct esp_text_token *text;
@@ -168,9 +168,9 @@ static int add_line(struct esp_recording *r, struct index_entry entry, const cha
     if (status > 0)
         status = add_event(r, entry);
     if (status == ESP_E_UNSUPPORTED && !*why)
-        snprintf(why, sizeof why, "too much of the text was moved");
+        snprintf(why, sizeof why, "too many tokens were moved");
     if (status == ESP_E_FORMAT && !*why)
-        snprintf(why, sizeof why, "the text is not as long as it says");
+        snprintf(why, sizeof why, "it does not fit the length of the text");
     if (status < 0 && status != ESP_E_MEMORY && !whole) {
         r->cut = true;
         return ESP_OK;
@@ -181,8 +181,8 @@ static int add_line(struct esp_recording *r, struct index_entry entry, const cha
     return ESP_OK;
 }
 
-/* Adds the lines in `text`, which is at `offset` of the file; at its end also what has no
- * newline. Returns how many bytes were taken, or a negative status. */
+/* Adds the lines in `text`, which is at `offset` of the file; at the end of the file also a
+ * line without a newline. Returns the number of bytes used, or a negative status. */
 static long add_lines(struct esp_recording *r, const char *text, size_t length, off_t offset,
                       bool last, int *lines, char *err, size_t errlen)
 {
@@ -347,8 +347,8 @@ int esp_recording_iteration_event(const struct esp_recording *r, int iteration)
     return r->iterations[iteration].event;
 }
 
-/* Fills the text from its end, going back through the events. Each event added the tokens that
- * stand before those of the next one; tokens that a later event took back are skipped. */
+/* Fills the text from its end, going back through the events. The tokens of an event precede
+ * the tokens of the next one; tokens that a later event removed are skipped. */
 int esp_recording_text(struct esp_recording *r, int event, const struct esp_text_token **tokens)
 {
     int count = event < 0 ? 0 : r->entries[event].text, left = count;
@@ -418,7 +418,7 @@ int esp_recording_read(struct esp_recording *r, int event, const struct esp_even
                        char *err, size_t errlen)
 {
     size_t length;
-    char why[256] = "it is not there any more";
+    char why[256] = "it is gone";
     const char *line = esp_recording_line(r, event, &length);
     r->has_iteration = false;
     int status = !line ? ESP_E_FILE

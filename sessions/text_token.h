@@ -1,7 +1,6 @@
-/* text_token.h - a token of a text that was written, and who chose it.
+/* text_token.h - a token of a text, and who chose it.
  *
- * The index of a recording holds the text as such tokens, and so do the snapshots that the
- * interface draws from.
+ * The index of a recording and the snapshots for the interface hold the text in this form.
  */
 #ifndef ESP_TEXT_TOKEN_H
 #define ESP_TEXT_TOKEN_H
@@ -14,7 +13,7 @@ enum esp_text_kind {
     ESP_TEXT_PROMPT,  /* the user wrote it */
     ESP_TEXT_DRAFTED, /* the drafter proposed it, and the verifier accepted it */
     ESP_TEXT_BONUS,   /* the target model chose it */
-    ESP_TEXT_MARK,    /* part of the chat format around what the user and the model said */
+    ESP_TEXT_MARK,    /* a control token of the chat format around messages */
 };
 
 struct esp_text_token {
@@ -22,7 +21,7 @@ struct esp_text_token {
     uint8_t kind; /* enum esp_text_kind */
 };
 
-/* The kind of token `index` of those that an event adds to the text. */
+/* The kind of the token that an event adds to the text at `index` of its tokens. */
 static inline enum esp_text_kind esp_text_kind_of(const struct esp_event *event, int index)
 {
     const struct esp_iteration *it = event->iteration;

@@ -1,7 +1,7 @@
-/* texts.h - the texts that outlive the events they came with: of tokens, and names of gauges.
+/* texts.h - token texts and gauge names that outlive their events.
  *
- * A recording carries the text of every token beside its id, so that it is shown without the
- * models. Reading events collects them here; the first text of an id stays.
+ * A recording holds the text of every token beside its id, so that it can be shown without the
+ * models. Reading events collects the texts here; the first text of an id stays.
  */
 #ifndef ESP_TEXTS_H
 #define ESP_TEXTS_H
@@ -13,7 +13,7 @@ enum { ESP_MAX_NAMES = 256, ESP_NAME_SIZE = 32 };
 
 /* Zeroed: empty. */
 struct esp_texts {
-    char *bytes; /* (byte_count) of all texts, one behind the other */
+    char *bytes; /* (byte_count) of all texts, concatenated */
     size_t byte_count, byte_capacity;
     struct esp_text {
         size_t start; /* in `bytes` */

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A text without end, by hand: 100,000 tokens of the built-in pair in a window, with several drafters; the same text
-# from all of them, and no more memory at its end than at a fifth of it. ESPALIER names the program; arguments: drafters.
+# A text without end, by hand: 100,000 tokens of the built-in pair in a window, with several drafters. All write the
+# same text, and memory at the end is no more than at a fifth of it. $ESPALIER is the program; arguments: drafters.
 ESPALIER=${ESPALIER:-build/espalier} tokens=${TOKENS:-100000} window=${WINDOW:-250}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

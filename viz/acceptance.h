@@ -3,12 +3,11 @@
  *
  * By length of the accepted path (its mean plus one is the block efficiency of
  * delayed-tree-expansion, sec. 2, and the tau of salf-talf), by depth (delayed-tree-expansion,
- * fig. 1), by place among the siblings (salf-talf, fig. 2a; what Sequoia plans with), and by
- * the draft's probability (dyspec, hypothesis 1 and fig. 2). A draft counts as tried where the
- * verifier reached its parent: all children of the root and of accepted nodes that the target
- * saw.
+ * fig. 1), by child rank (salf-talf, fig. 2a; Sequoia plans with it), and by draft probability
+ * (dyspec, hypothesis 1 and fig. 2). A draft counts as tried if the verifier reached its
+ * parent: all verified children of the root and of accepted nodes.
  *
- * Works on iteration events alone, live ones or recorded ones.
+ * Needs iteration events only, live or recorded.
  */
 #ifndef ESP_ACCEPTANCE_H
 #define ESP_ACCEPTANCE_H
@@ -18,18 +17,18 @@
 enum { ESP_ACCEPT_DEPTHS = 64, ESP_ACCEPT_RANKS = 16, ESP_ACCEPT_BINS = 10 };
 
 struct esp_trial_counts {
-    int64_t nodes; /* all of this kind that the target saw */
+    int64_t nodes; /* verified nodes of this kind */
     int64_t tried, accepted;
-    int64_t with_q, with_p; /* of those tried, how many have one */
-    double q, p;            /* sums over those */
+    int64_t with_q, with_p; /* tried nodes with a known q, p */
+    double q, p;            /* sums over these */
 };
 
 struct esp_accept_depth {
     int64_t nodes; /* drafted there */
     int64_t tried; /* iterations whose verifier reached the parent of some of them */
     int64_t accepted;
-    /* What the verifier's formula says of their parents, reached or not, and the ceiling
-     * alpha*: sums over those of which both are known (esp_session_explain). */
+    /* Acceptance rate of their parents, reached or not, by the verifier's formula, and the
+     * ceiling alpha*: sums over the parents for which both are known (esp_session_explain). */
     int64_t rated;
     double rate, ceiling;
 };
@@ -45,15 +44,14 @@ struct esp_acceptance {
     struct esp_trial_counts rank[ESP_ACCEPT_RANKS];
     struct esp_trial_counts share[ESP_ACCEPT_BINS]; /* [i]: q from i / BINS on; not of copies */
     int known;                 /* iterations with drafts and esp_formula_tokens() */
-    double expected, obtained; /* tokens of those: the formula's, and path and one more */
+    double expected, obtained; /* tokens of these: by the formula, and path plus one */
 };
 
 /* A zeroed struct has counted nothing. */
 void esp_acceptance_add(struct esp_acceptance *acceptance, const struct esp_iteration *it);
 
-/* Mean distance of the draft's probability from the share of drafts accepted, over the bins of
- * `share`: the expected calibration error (salf-talf, app. A) of q as a forecast of acceptance.
- * NaN if nothing was tried. */
+/* Expected calibration error (salf-talf, app. A) of q as a forecast of acceptance, over the
+ * bins of `share`. NaN if nothing was tried. */
 double esp_acceptance_error(const struct esp_acceptance *acceptance);
 
 #endif

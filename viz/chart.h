@@ -4,51 +4,49 @@
 
 #include "viz/canvas.h"
 
-/* Writes a probability in three columns: ".81", "1.0", "  -" if it is not known; a small one in
+/* Writes a probability in three columns: ".81", "1.0", "  -" if it is unknown; a small one in
  * four: "<.01". */
 const char *esp_probability(char text[8], double p);
-/* The same in two significant digits, however many columns that takes: ".0048". */
+/* The same in two significant digits, in any number of columns: ".0048". */
 const char *esp_probability_exact(char text[16], double p);
-/* Two of them, with more digits where it takes those to tell them apart. */
+/* Two of them, with enough digits to tell them apart. */
 void esp_probabilities_apart(char a_text[16], double a, char b_text[16], double b);
 /* Writes a number in about `digits` significant digits without an exponent: "1240", "31.4",
  * ".40", ".004". */
 const char *esp_number(char text[16], double value, int digits);
 
-/* A bar that fills `fraction` (0..1) of `width` cells, to an eighth of a cell. Something above
- * 0 always shows. Returns the column after the cells that are not blank. */
+/* A bar that fills `fraction` (0..1) of `width` cells, to an eighth of a cell. A fraction above
+ * 0 is always visible. Returns the column after the last non-blank cell. */
 int esp_draw_bar(struct esp_canvas *canvas, int x, int y, int width, int style,
                  double fraction);
 
-/* Draws a probability with its point in column x, so that a small one begins in the column
- * before; returns the column after three. */
+/* Draws a probability with its point in column x, so a small one begins in column x - 1.
+ * Returns x + 3. */
 int esp_draw_probability(struct esp_canvas *canvas, int x, int y, int style, double p);
 
-/* What the height of a chart stands for. Where all values are above 0 and the largest is more
- * than eight times the smallest, equal steps are equal ratios: values that halve again and
- * again are seen to do so. */
+/* The vertical axis of a chart. It is logarithmic if all values are above 0 and the largest is
+ * more than eight times the smallest. */
 struct esp_axis {
     double low, high;
 };
 
-/* The range of `count` values; those that are not finite do not count. */
+/* The range of the finite ones of `count` values. */
 struct esp_axis esp_axis_of(const float *values, int count);
 void esp_axis_include(struct esp_axis *axis, double value);
 /* The place of a value, 0 at the low end and 1 at the high one; NaN if it is not finite. */
 double esp_axis_place(const struct esp_axis *axis, double value);
 bool esp_axis_is_log(const struct esp_axis *axis);
-/* Its ends as numbers, with as many digits as tell them apart. */
+/* Its ends as numbers, with enough digits to tell them apart. */
 void esp_axis_ends(const struct esp_axis *axis, char low[16], char high[16]);
 
-/* The last `rect.width` of `count` values, oldest first, as columns over the rows of `rect`; of
- * few values each is wider, and one that is not finite is a gap. Returns the columns that were
- * drawn. */
+/* The last `rect.width` of `count` values, oldest first, as columns over the rows of `rect`.
+ * Few values get wider columns; a value that is not finite leaves a gap. Returns the number of
+ * columns drawn. */
 int esp_draw_columns(struct esp_canvas *canvas, struct esp_rect rect, int style,
                      const float *values, int count, const struct esp_axis *axis);
 
-/* The last `width` of `count` values, oldest first, in one row; one that is not finite is a
- * gap.
- */
+/* The last `width` of `count` values, oldest first, in one row; a value that is not finite
+ * leaves a gap. */
 void esp_draw_spark(struct esp_canvas *canvas, int x, int y, int width, int style,
                     const float *values, int count, const struct esp_axis *axis);
 

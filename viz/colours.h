@@ -1,8 +1,8 @@
 /* colours.h - the colours of pictures and charts, light and dark.
  *
- * Hues are those of the terminal's light and dark themes, so that a slide and a screen agree.
- * Nothing is shown by colour alone: what was accepted also has a thick frame and a check mark,
- * what was cut is dashed, and so on.
+ * They have the hues of the terminal's light and dark themes, so that slides and screens agree.
+ * No meaning depends on colour alone: accepted nodes also have a thick frame and a check mark,
+ * cut nodes are dashed, and so on.
  */
 #ifndef ESP_COLOURS_H
 #define ESP_COLOURS_H
@@ -20,7 +20,7 @@ struct esp_colours {
 /* The set of this name, or NULL. */
 const struct esp_colours *esp_colours_find(const char *name);
 
-/* Writes the fill of a node with this confidence; one that is not known counts as 0. */
+/* Writes the fill of a node with this confidence; NaN counts as 0. */
 void esp_colours_shade(const struct esp_colours *colours, double confidence, char colour[8]);
 
 #endif

@@ -1,4 +1,4 @@
-/* course.c - collects what charts need of iterations; see course.h. */
+/* course.c - collects values of iterations; see course.h. */
 #include "viz/course.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ int esp_course_find(const struct esp_course *course, const char *owner, const ch
     return -1;
 }
 
-/* The gauge of this name; a new one has no values so far. NULL: no memory, or too many. */
+/* The gauge of this name, or a new one without values. NULL: no memory, or too many. */
 static struct esp_course_gauge *find(struct esp_course *course, const struct esp_iteration *it,
                                      const char *symbol)
 {

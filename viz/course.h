@@ -1,4 +1,4 @@
-/* course.h - how a session went: what charts need of its iterations. */
+/* course.h - a session's values over its iterations, for charts. */
 #ifndef ESP_COURSE_H
 #define ESP_COURSE_H
 
@@ -14,18 +14,18 @@ struct esp_course_point {
 /* A value of one drafter's controller, or of the session (esp_gauge_owner()). */
 struct esp_course_gauge {
     char owner[32], symbol[32], name[64]; /* "dynatree", "tauh", "upper confidence (tauh)" */
-    char goal[32]; /* symbol of the value of this owner that it is steered to; "": none */
-    float *values; /* (count) after each iteration; NaN where it was not there */
+    char goal[32]; /* symbol of its goal, a value of the same owner; "": none */
+    float *values; /* (count) after each iteration; NaN if it was missing */
 };
 
 /* Zeroed: empty. */
 struct esp_course {
     struct esp_course_point *points; /* (count) */
     int count, capacity;
-    struct esp_course_gauge gauges[ESP_COURSE_GAUGES]; /* (gauge_count) in order of coming */
+    struct esp_course_gauge gauges[ESP_COURSE_GAUGES]; /* (gauge_count) by first appearance */
     int gauge_count;
     struct esp_acceptance acceptance;
-    char drafters[256], verifiers[256]; /* "dynatree, goodput", in order of coming */
+    char drafters[256], verifiers[256]; /* "dynatree, goodput", by first appearance */
 };
 
 /* Returns 0 or ESP_E_MEMORY. */
@@ -35,7 +35,7 @@ void esp_course_free(struct esp_course *course);
 /* The gauge of an owner, or -1. */
 int esp_course_find(const struct esp_course *course, const char *owner, const char *symbol);
 
-/* Whether a value is not the same all the time. */
+/* Whether a value changes. */
 bool esp_course_moves(const struct esp_course *course, int gauge);
 
 #endif

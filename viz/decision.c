@@ -1,9 +1,9 @@
-/* decision.c - finds what decided about a node; see decision.h.
+/* decision.c - finds the reason of a node's verdict; see decision.h.
  *
- * The record of a node holds two numbers, u and acceptance. They mean one of two things. Where
- * the verifier tested the node, u was compared to the acceptance. Where it drew a token from a
- * distribution and the token is this one (`drawn`), u picked one of all tokens, and the
- * acceptance is only the share of this one: u may lie above it.
+ * A node has two numbers, u and acceptance, with two possible meanings. If the verifier tested
+ * the node, it compared u with the acceptance. If it drew this token from a distribution
+ * (`drawn`), u picked one of all tokens, and the acceptance is only the probability of this
+ * one: u may be above it.
  */
 #include "viz/decision.h"
 
@@ -17,8 +17,7 @@ static bool is_greedy(const struct esp_iteration *it)
     return it->verifier && strncmp(it->verifier, "greedy", 6) == 0;
 }
 
-/* The flag is missing in recordings of an early format: there a number above the acceptance
- * tells a draw. */
+/* Early recordings lack the flag: there a number above the acceptance indicates a draw. */
 static bool is_drawn(const struct esp_node *n)
 {
     return n->drawn || (n->verdict == ESP_ACCEPTED && n->u >= n->acceptance);

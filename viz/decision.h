@@ -1,6 +1,6 @@
-/* decision.h - what decided about a node, as facts of the iteration.
+/* decision.h - the reason of a node's verdict, as facts of the iteration.
  *
- * Every sentence about a verdict is made from these facts, so that a test can compare the two.
+ * All sentences about verdicts are made from these facts, so that a test can compare the two.
  */
 #ifndef ESP_DECISION_H
 #define ESP_DECISION_H
@@ -8,7 +8,7 @@
 #include "engine/espalier.h"
 
 enum esp_decision_kind {
-    /* Nothing did: the root, a cut node, one the verifier did not get to, or a recording that
+    /* None: the root, a cut node, a node that the verifier did not reach, or a recording that
      * lacks the numbers. */
     ESP_DECISION_NONE,
     ESP_DECISION_CHOICE,   /* temperature 0: whether it is the target's first choice */
@@ -22,11 +22,11 @@ enum esp_decision_kind {
 
 struct esp_decision {
     int kind;
-    /* Of a test or path: what was compared. Of a draw: the chance of this token in the
-     * distribution that was drawn from; of a miss too, if that is known. Otherwise NaN. */
+    /* Test or path: the two numbers compared. Draw, and miss if known: the probability of this
+     * token in the distribution of the draw. Otherwise NaN. */
     double u, chance;
-    /* Of a draw or miss: from the target's whole distribution, not from what it had left after
-     * rejected drafts. */
+    /* Draw or miss: from the target's whole distribution, not from its residual after rejected
+     * drafts. */
     bool whole;
     int node; /* of path, sibling and ancestor; else -1 */
     int32_t

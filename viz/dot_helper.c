@@ -97,7 +97,7 @@ _Noreturn static void become(const struct dot_process *h)
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
     signal(SIGXFSZ, SIG_DFL);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* the helper does not outlive who waits for it */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* the helper does not outlive its parent */
     limit(RLIMIT_CPU, (rlim_t)h->seconds);
     limit(RLIMIT_AS, MEMORY);
     limit(RLIMIT_FSIZE, OUTPUT);
@@ -108,7 +108,7 @@ _Noreturn static void become(const struct dot_process *h)
     _exit(NOT_THERE);
 }
 
-/* Reads what the helper says until it ends. Returns false if it does not end in time. */
+/* Reads standard error until the helper ends. Returns false if it does not end in time. */
 static bool listen_to(struct dot_process *h, double end)
 {
     char text[256];

@@ -1,8 +1,8 @@
-/* dot_helper.h - has the program espalier-dot draw the tree of an iteration.
+/* dot_helper.h - runs the program espalier-dot, which draws the tree of an iteration.
  *
- * The helper is a process with limits: 10 seconds, 512 MB of memory, 64 MB of output. Its
- * standard input and output are files in memory, so neither side ever waits for the other, and
- * the caller gets a whole picture or none.
+ * The process has limits: 10 seconds, 512 MB of memory, 64 MB of output. Its standard input and
+ * output are files in memory, so neither side ever waits for the other, and the caller gets a
+ * whole picture or none.
  */
 #ifndef ESP_DOT_HELPER_H
 #define ESP_DOT_HELPER_H
@@ -14,18 +14,18 @@ struct esp_dot_options {
     const char *format; /* "dot", "svg", "png" or "pdf" */
     const char *theme;  /* "light" or "dark" */
     const char *models; /* for the caption; NULL: none */
-    int nodes;          /* at most; 0: all, -1: as fit on a slide */
+    int nodes;          /* at most; 0: all, -1: what fits on a slide */
     int caption;        /* enum esp_caption */
-    double aspect;      /* width by height; 0: as it comes */
-    int seconds;        /* it may take; 0: 10 */
+    double aspect;      /* width by height; 0: that of the tree */
+    int seconds;        /* time limit; 0: 10 */
 };
 
-/* Draws the iteration whose line of a recording is `line` (event_json.h). The caller frees
+/* Draws the iteration in `line`, a line of a recording (event_json.h). The caller frees
  * *picture. Returns 0, or a negative status with one sentence: ESP_E_UNSUPPORTED if the program
- * is not there, ESP_E_FORMAT if it failed or needed too much.
+ * is missing, ESP_E_FORMAT if it failed or exceeded a limit.
  *
- * The program is the one that the environment variable ESPALIER_DOT names, else espalier-dot in
- * the folder of the program that runs, else the first one in PATH. */
+ * The program is ESPALIER_DOT (environment), else espalier-dot in the folder of the running
+ * program, else the first one in PATH. */
 int esp_dot_draw(const char *line, size_t length, const struct esp_dot_options *options,
                  char **picture, size_t *size, char *err, size_t errlen);
 

@@ -41,8 +41,7 @@ static const struct esp_gauge *gauge(const struct esp_iteration *it, const char 
     return NULL;
 }
 
-/* Why drafting a node, or below it, did not pay, with the numbers of a drafter that weighs
- * costs. */
+/* Why drafting a node, or below it, did not pay, with the numbers of a cost-aware drafter. */
 static bool explain_price(char *text, size_t size, const struct esp_iteration *it,
                           const struct esp_node *n)
 {
@@ -52,14 +51,13 @@ static bool explain_price(char *text, size_t size, const struct esp_iteration *i
     if (isfinite(n->value))
         esp_probability_exact(p, n->value);
     if (n->reason == ESP_REASON_PRICE && isfinite(n->value) && row)
-        snprintf(text, size,
-                 "accepted with probability %s, but a row costs as much as %s of a token", p,
+        snprintf(text, size, "accepted with probability %s, but a row costs %s of a token", p,
                  esp_probability_exact(price, row->after));
     else if (n->reason == ESP_REASON_LAYER && isfinite(n->value) && layer && row)
         snprintf(
             text, size,
-            "accepted with probability %s, but what is below would gain less than it costs: a "
-            "draft pass %.2g of a token, each row %.2g",
+            "accepted with probability %s, but nodes below it would gain less than they cost: "
+            "a draft pass %.2g of a token, each row %.2g",
             p, layer->after, row->after);
     else if (n->reason == ESP_REASON_RETRIEVED && isfinite(n->value) && row)
         snprintf(text, size,
@@ -76,7 +74,7 @@ bool esp_explain_refusal(char *text, size_t size, const struct esp_iteration *it
     return explain_price(text, size, it, &it->tree.nodes[node]);
 }
 
-/* What a test compared, with as many digits as tell the two numbers apart. */
+/* The two numbers of a test, with enough digits to tell them apart. */
 static void say_test(char *text, size_t size, const struct esp_decision *d, bool accepted)
 {
     char u[16], chance[16];
@@ -117,7 +115,7 @@ static void explain_accepted(char *text, size_t size, const struct esp_iteration
     }
 }
 
-/* What the target drew where it was not this token. */
+/* The token that the target drew instead of this one. */
 static void say_miss(char *text, size_t size, const struct esp_decision *d, const char *drawn)
 {
     char chance[16];
@@ -157,7 +155,7 @@ static void explain_rejected(char *text, size_t size, const struct esp_node *n,
     }
 }
 
-/* What the verifier made of a node. */
+/* The verifier's decision on a node. */
 static void explain_decision(char *text, size_t size, const struct esp_iteration *it, int node,
                              const struct esp_tokens *tokens)
 {
@@ -186,8 +184,8 @@ static void explain_root(char *text, size_t size, const struct esp_node *root)
         esp_say(text, size, ". Drafting does not pay now");
     else if (root->reason == ESP_REASON_RETRIEVED)
         esp_say(text, size,
-                ". The tree is what followed the same words before; the draft model was not "
-                "asked");
+                ". The tree is what followed the same words before; the draft model did not "
+                "run");
     else
         esp_say(text, size, ", where this tree starts");
 }
@@ -247,7 +245,7 @@ static const char *plural(int count)
     return count == 1 ? "" : "s";
 }
 
-/* Why a node got as many children as it did, by the draft's confidence there. */
+/* Explains the number of a node's children by the draft's confidence there. */
 static void say_breadth(char *text, size_t size, const struct esp_iteration *it, int node,
                         int children, const struct esp_tokens *tokens)
 {
@@ -271,8 +269,7 @@ static void say_breadth(char *text, size_t size, const struct esp_iteration *it,
             children, children == 1 ? "" : "ren");
 }
 
-/* The draws of an entry of a list that "name" or "name:parameters" means; "" if there is none.
- */
+/* The draws of the entry for "name" or "name:parameters"; "" if there is none. */
 static const char *draws_of(enum esp_list list, const char *spec)
 {
     struct esp_item item;
@@ -283,8 +280,8 @@ static const char *draws_of(enum esp_list list, const char *spec)
     return "";
 }
 
-/* Whether children were drawn at random from the draft's distribution, as far as that is sure:
- * above temperature 0, where drafter or verifier know no other draws. */
+/* Whether children were certainly drawn at random from the draft's distribution: above
+ * temperature 0, if drafter or verifier support no other draws. */
 static bool draws_at_random(const struct esp_iteration *it)
 {
     const char *drafter = draws_of(ESP_DRAFTERS, it->drafter),
@@ -336,10 +333,10 @@ static void say_brings(char *text, size_t size, const struct esp_shape_choice *c
     if (isfinite(c->tokens) && isfinite(c->seconds))
         esp_say(text, size, "%.2f tokens in %.2g ms", c->tokens, 1e3 * c->seconds);
     else
-        esp_say(text, size, "an amount that nothing is known of yet");
+        esp_say(text, size, "an amount that is not known yet");
 }
 
-/* Which shape was taken, and instead of which. */
+/* The chosen shape, and the next best one. */
 static void say_choice(char *text, size_t size, const struct esp_iteration *it)
 {
     char shape[48];
@@ -370,13 +367,13 @@ static void say_drafted(char *text, size_t size, const struct esp_iteration *it)
     if (nodes == 0)
         esp_say(text, size, "Nothing is drafted%s%s.",
                 it->tree.nodes[0].reason == ESP_REASON_PLAIN ? ": it does not pay now" : "",
-                it->draft_passes > 0 ? ", though the draft model was asked" : "");
+                it->draft_passes > 0 ? ", though the draft model ran" : "");
     else if (copied == nodes)
         esp_say(text, size,
                 "The tree is copied: %d node%s that followed the same words earlier in the "
                 "text.%s",
                 nodes, plural(nodes),
-                it->draft_passes == 0 ? " The draft model was not asked." : "");
+                it->draft_passes == 0 ? " The draft model did not run." : "");
     else
         esp_say(text, size, "The tree is drafted: %d node%s in %d pass%s of the draft model.",
                 nodes, plural(nodes), it->draft_passes, it->draft_passes == 1 ? "" : "es");
@@ -385,7 +382,7 @@ static void say_drafted(char *text, size_t size, const struct esp_iteration *it)
                 copied == 1 ? "is" : "are");
 }
 
-/* An example of what was cut, with its probability and the reason. */
+/* An example of a cut node, with its probability and the reason. */
 static void say_cut(char *text, size_t size, const struct esp_iteration *it, int cut,
                     int example, const struct esp_tokens *tokens)
 {

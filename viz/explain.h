@@ -7,23 +7,23 @@
 /* The token in quotes, safe to show; returns text. */
 const char *esp_quote_token(char text[48], const struct esp_tokens *tokens, int32_t token);
 
-/* What became of a node and why, as far as the first `stages` stages tell. */
+/* The verdict on a node and its reason, as known after the first `stages` stages. */
 void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, int stages,
                       int node, const struct esp_tokens *tokens);
 
-/* Why a drafter that weighs costs left a node out or drafted nothing below it, with its
- * numbers. False: there is nothing to add to the node's reason. */
+/* Why a cost-aware drafter left a node out or drafted nothing below it, with its numbers.
+ * False: there is nothing to add to the node's reason. */
 bool esp_explain_refusal(char *text, size_t size, const struct esp_iteration *it, int node);
 
 /* Names a shape of tree: "K 2, L1 3, L2 4", "chain of 5" or "no draft". Returns text. */
 const char *esp_shape_text(char text[48], const struct esp_shape_choice *shape);
 
-/* Step mode: two or three sentences about what just ended. `type` is ESP_EVENT_LAYER (one draft
- * pass) or ESP_EVENT_STAGE; `stages` of the iteration have ended. */
+/* Step mode: two or three sentences about the last draft pass or stage. `type` is
+ * ESP_EVENT_LAYER (one draft pass) or ESP_EVENT_STAGE; `stages` of the iteration have ended. */
 void esp_explain_stop(char *text, size_t size, const struct esp_iteration *it, int type,
                       int stages, const struct esp_tokens *tokens);
 
-/* The node most worth a look: where the verifier stopped, else the last accepted one. */
+/* The most interesting node: where the verifier stopped, else the last accepted one. */
 int esp_telling_node(const struct esp_iteration *it);
 
 #endif

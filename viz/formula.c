@@ -106,7 +106,7 @@ static void fill(struct text *text, const char *template, const struct esp_tree 
 static void say_drawn(struct text *text, const struct esp_decision *d)
 {
     say(text, d->whole ? "the token drawn from p is this one: p = "
-                       : "drawn from what rejected drafts left of p: its share there is ");
+                       : "drawn from the residual of p after rejected drafts: its share is ");
     say_number(text, d->chance);
     say(text, "; u = ");
     say_number(text, d->u);
@@ -114,7 +114,7 @@ static void say_drawn(struct text *text, const struct esp_decision *d)
 }
 
 /* Whether all numbers of the formula are known. Most are computed from the acceptance, which
- * says too little about them where it is 1 or, for some, 0. */
+ * does not determine them if it is 1 or, for some, 0. */
 static bool is_known(const char *numbers, double acceptance)
 {
     bool known = numbers != NULL;
@@ -125,7 +125,7 @@ static bool is_known(const char *numbers, double acceptance)
     return known;
 }
 
-/* `item`: of the verifier, or NULL. */
+/* `item`: the verifier's, or NULL. */
 static void say_tested(struct text *text, const struct esp_item *item,
                        const struct esp_tree *tree, int node)
 {
@@ -163,7 +163,7 @@ void esp_formula_text(char *to, size_t size, const struct esp_iteration *it, int
     if (node == 0 || !isfinite(n->acceptance))
         return;
     if (known && !isfinite(n->u)) { /* the verifier leaves nothing to chance */
-        say(&text, n->verdict == ESP_ACCEPTED ? "accepted where " : "rejected unless ");
+        say(&text, n->verdict == ESP_ACCEPTED ? "accepted if " : "rejected unless ");
         say(&text, item.formula);
     } else if (decision.kind == ESP_DECISION_DRAW) {
         say_drawn(&text, &decision);

@@ -10,9 +10,9 @@
 
 static const struct entry {
     const char *symbol, *name, *meaning;
-    const char *up, *down; /* what it changes when it rises and when it falls; or NULL */
-    const char *goal;      /* symbol of the value it is steered to; or NULL */
-    int success; /* 1: it rises where drafts do well, -1: it falls; 0: they do not move it */
+    const char *up, *down; /* the effect of a rise and of a fall; or NULL */
+    const char *goal;      /* symbol of its goal; or NULL */
+    int success; /* 1: accepted drafts raise it, -1: they lower it; 0: they do not move it */
 } entries[] = {
     {"tauh", "upper confidence",
      "A node whose best guess is at least this likely gets the fewest children.",
@@ -29,56 +29,54 @@ static const struct entry {
     {"rhostop", "stopping bound", "A path less likely than this is not continued.",
      "paths stop earlier", "paths go on longer", NULL, -1},
     {"tau", "pruning bound", "A path less likely than this is cut, or goes no further.",
-     "more paths are pruned", "fewer paths are pruned", NULL, -1},
-    {"acceptance", "accepted share", "How much of the drafted depth was accepted of late.",
+     "more paths are cut", "fewer paths are cut", NULL, -1},
+    {"acceptance", "accepted share", "The share of the drafted depth that was accepted lately.",
      NULL, NULL, "target", 0},
-    {"target", "goal", "The accepted share that the controller steers for.", NULL, NULL, NULL,
-     0},
-    {"reached", "reached share", "How many accepted paths of late reached the deepest layer.",
+    {"target", "goal", "The accepted share that the controller aims for.", NULL, NULL, NULL, 0},
+    {"reached", "reached share", "The share of recent paths that reached the deepest layer.",
      NULL, NULL, "price", 0},
-    {"row", "cost of a row", "What one more node costs the target, in tokens.", NULL, NULL,
-     NULL, 0},
-    {"layer", "cost of a pass", "What one more pass of the draft costs, in tokens.", NULL, NULL,
-     NULL, 0},
-    {"expected", "expected tokens", "What the drafter expects of this tree.", NULL, NULL, NULL,
+    {"row", "cost of a row", "The cost of one more node in the target's pass, in tokens.", NULL,
+     NULL, NULL, 0},
+    {"layer", "cost of a pass", "The cost of one more draft pass, in tokens.", NULL, NULL, NULL,
      0},
-    {"obtained", "obtained tokens", "What the tree gave.", NULL, NULL, "expected", 0},
+    {"expected", "expected tokens", "The tokens that the drafter expects from this tree.", NULL,
+     NULL, NULL, 0},
+    {"obtained", "obtained tokens", "The tokens that this tree brought.", NULL, NULL,
+     "expected", 0},
     {"account", "savings",
      "Plain decoding steps that trees have saved; a tree may cost no more than that.", NULL,
      NULL, NULL, 0},
-    {"wait", "wait", "Tokens that are decoded plainly before a draft is tried again.", NULL,
-     NULL, NULL, 0},
-    {"match", "longest match", "Tokens of the text's end that were found earlier in it.", NULL,
+    {"wait", "wait", "Tokens of plain decoding before the next draft.", NULL, NULL, NULL, 0},
+    {"match", "longest match", "Tokens at the end of the text that occur earlier in it.", NULL,
      NULL, NULL, 0},
     {"retrieved", "copied length", "Accepted tokens per copied passage.", NULL, NULL, NULL, 0},
     {"model", "drafted length", "Accepted tokens per tree of the draft model.", NULL, NULL,
      NULL, 0},
-    {"K", "chain length", "Tokens that the next chain has.", "the next chain is longer",
+    {"K", "chain length", "Tokens of the next chain.", "the next chain is longer",
      "the next chain is shorter", NULL, 1},
-    {"L1", "stem length", "Tokens of this tree before its paths part.", NULL, NULL, NULL, 0},
-    {"L2", "branch length", "Tokens of each path behind the stem.", NULL, NULL, NULL, 0},
-    {"threshold", "threshold", "A node is drafted where it is accepted at least this likely.",
+    {"L1", "stem length", "Tokens of this tree before it branches.", NULL, NULL, NULL, 0},
+    {"L2", "branch length", "Tokens of each path after the stem.", NULL, NULL, NULL, 0},
+    {"threshold", "threshold", "A node is drafted if it is accepted with this probability.",
      "fewer nodes are drafted", "more nodes are drafted", NULL, 0},
     {"r1", "first child", "How often a first child was accepted.", NULL, NULL, NULL, 0},
     {"r2", "second child", "How often a second child was accepted.", NULL, NULL, NULL, 0},
     {"r3", "third child", "How often a third child was accepted.", NULL, NULL, NULL, 0},
     {"r4", "fourth child", "How often a fourth child was accepted.", NULL, NULL, NULL, 0},
     {"draft_temp", "draft temperature",
-     "The draft's probabilities are taken at this temperature, so that they mean what they "
-     "say.",
+     "The draft's logits are divided by this, so that its probabilities match acceptance.",
      NULL, NULL, NULL, 0},
-    {"error_raw", "error as drafted", "How far the draft's own probabilities are off.", NULL,
-     NULL, NULL, 0},
-    {"error", "error as corrected", "How far they are off at the draft temperature.", NULL,
-     NULL, NULL, 0},
+    {"error_raw", "error, untempered", "Calibration error of the draft's own probabilities.",
+     NULL, NULL, NULL, 0},
+    {"error", "error, tempered", "Calibration error at the draft temperature.", NULL, NULL,
+     NULL, 0},
 };
 
 static const struct entry price_of_layer = {
     .name = "goal", .meaning = "The share of paths that must reach a layer for it to pay."};
 static const struct entry price_of_time = {
-    .name = "price of time", .meaning = "Tokens per second of late: what a second is worth."};
+    .name = "price of time", .meaning = "Recent tokens per second: the value of a second."};
 static const struct entry paths_of_shape = {.name = "paths",
-                                            .meaning = "Paths of this tree behind its stem."};
+                                            .meaning = "Paths of this tree after its stem."};
 
 static const struct entry *find(const char *symbol)
 {
@@ -96,7 +94,7 @@ static const struct esp_gauge *value_of(const struct esp_iteration *it, const ch
     return NULL;
 }
 
-/* Two drafters have a price, and two a K, and mean different things by it. */
+/* Two drafters have a price, and two have a K, with different meanings. */
 static const struct entry *entry_of(const struct esp_iteration *it, const char *symbol)
 {
     if (strcmp(symbol, "price") == 0)
@@ -144,7 +142,7 @@ const struct esp_gauge *esp_gauge_goal(const struct esp_iteration *it, const cha
     return entry && entry->goal ? value_of(it, entry->goal) : NULL;
 }
 
-/* ", as the accepted share .74 is above the goal .70": of a controller that steers for one. */
+/* ", as the accepted share .74 is above the goal .70": for a controller with a goal. */
 static void say_share(char *text, size_t size, const struct esp_iteration *it, int direction)
 {
     const struct esp_gauge *share = value_of(it, "acceptance");
@@ -157,7 +155,7 @@ static void say_share(char *text, size_t size, const struct esp_iteration *it, i
             direction > 0 ? "above" : "below", b);
 }
 
-/* Where every tree moves the value: whether all its levels were accepted. */
+/* For a value that every tree moves: whether all its levels were accepted. */
 static void say_levels(char *text, size_t size, const struct esp_iteration *it, int direction)
 {
     if (direction > 0 && it->path_length == it->deepest)
@@ -169,10 +167,10 @@ static void say_levels(char *text, size_t size, const struct esp_iteration *it, 
                 it->deepest, it->deepest == 1 ? " was" : "s were");
 }
 
-/* Writes why a value moved. The values that the drafter shows tell which rule ran: dynatree
- * shows a reached share with history=price, and an accepted share otherwise. `direction` is 1
- * if the value moved as it does when drafts are accepted, else -1. Writes nothing for values of
- * a recording that fit no rule. */
+/* Writes why a value moved. The drafter's values show which rule ran: dynatree has a reached
+ * share with history=price, and an accepted share otherwise. `direction` is 1 if the value
+ * moved as it does when drafts are accepted, else -1. Writes nothing for values of a recording
+ * that fit no rule. */
 static void say_cause(char *text, size_t size, const struct esp_iteration *it, int direction)
 {
     if (value_of(it, "acceptance"))

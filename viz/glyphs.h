@@ -1,4 +1,4 @@
-/* glyphs.h - the marks that are drawn, in three sets.
+/* glyphs.h - the characters of drawings, in three sets.
  *
  * full: box drawing, block eighths, check marks; for terminals with a modern font.
  * plain: box drawing only; for fonts without the rest (the Linux console).
@@ -18,8 +18,7 @@ struct esp_glyphs {
     const char *eighths[9]; /* a cell filled from the left by 0/8..8/8 */
     const char *sparks[8];  /* a cell filled from below by 1/8..8/8 */
     const char *shades[3];  /* a full cell of the first, second, third part of a stack */
-    const char *halves[4]; /* neither half, upper, lower, both; [1] NULL: there are none, and no
-                              braille either */
+    const char *halves[4];  /* neither half, upper, lower, both; [1] NULL: none, nor braille */
     const char *accepted, *rejected;
     const char *arrow, *ellipsis, *dot, *running, *cursor;
     const char *more[4]; /* there is more above, below, to the left, to the right */

@@ -21,7 +21,7 @@ void esp_mask_close(struct esp_mask *mask);
 
 /* False also beyond the last row or column. */
 bool esp_mask_sees(const struct esp_mask *mask, int row, int column);
-/* Whether row or column `block` * 32 and those after it, of a block, see anything. */
+/* Whether a block (in units of 32 rows and columns) is non-empty. */
 bool esp_mask_block(const struct esp_mask *mask, int block_row, int block_column);
 
 #endif

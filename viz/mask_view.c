@@ -62,8 +62,7 @@ static void draw_characters(struct esp_canvas *canvas, const struct esp_mask *ma
                                                       : canvas->glyphs->dot);
 }
 
-/* Says how much of the mask is shown, where only `height` rows and `width` columns of it fit.
- */
+/* Says how much of the mask is shown, if only `height` rows and `width` columns fit. */
 static void note_rest(struct esp_canvas *canvas, const struct esp_mask *mask, int height,
                       int width)
 {

@@ -7,8 +7,7 @@
  *     blocks     two entries above each other in one cell (half blocks)
  *     braille    2 x 4 entries in one cell
  *
- * Where the glyph set has neither, one character stands for one entry, and what does not fit is
- * cut.
+ * If the glyph set has neither, each entry is one character, and the rest is clipped.
  */
 #ifndef ESP_MASK_VIEW_H
 #define ESP_MASK_VIEW_H

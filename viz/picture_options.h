@@ -1,10 +1,10 @@
-/* picture_options.h - what a user can choose about a picture, besides its colours. */
+/* picture_options.h - options of a picture, besides its colours. */
 #ifndef ESP_PICTURE_OPTIONS_H
 #define ESP_PICTURE_OPTIONS_H
 
-/* X(identifier, name): the words above and below what is shown */
+/* X(identifier, name): the text above and below a picture */
 #define ESP_CAPTIONS(X)                                                                        \
-    X(FULL, "full")   /* what happened, with which settings, how long, and a legend */         \
+    X(FULL, "full")   /* what happened, settings, times, and a legend */                       \
     X(SHORT, "short") /* what happened, and a legend */                                        \
     X(NONE, "none")   /* nothing */
 
@@ -19,8 +19,8 @@ enum esp_caption {
 int esp_caption_find(const char *name);
 const char *esp_caption_name(int caption);
 
-/* Reads "16:9" as width by height: 1.78. Returns 0 if it is no such pair, or one narrower or
- * wider than 1 to 5. */
+/* Reads "16:9" as width by height: 1.78. Returns 0 if it is no such pair, or narrower than 1:5
+ * or wider than 5:1. */
 double esp_aspect_of(const char *text);
 
 #endif

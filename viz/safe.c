@@ -1,4 +1,4 @@
-/* safe.c - visible stand-ins for what a terminal must not receive; see safe.h. */
+/* safe.c - visible stand-ins for unsafe characters; see safe.h. */
 #include "viz/safe.h"
 
 #include <stdarg.h>
@@ -21,7 +21,7 @@ static bool is_shown(utf8proc_int32_t c)
     case UTF8PROC_CATEGORY_ZP:
         return false;
     default:
-        /* Fillers and the Mongolian vowel separator are letters or marks that show nothing. */
+        /* Fillers and the Mongolian vowel separator are invisible letters or marks. */
         return c != 0x115f && c != 0x1160 && c != 0x3164 && c != 0xffa0 && c != 0x180e &&
                c != 0x034f && c != 0x17b4 && c != 0x17b5 && !(c >= 0xe0100 && c <= 0xe01ef);
     }
@@ -32,8 +32,8 @@ static bool is_mark(utf8proc_int32_t c)
     return is_shown(c) && utf8proc_charwidth(c) == 0;
 }
 
-/* U+FE00..FE0F choose between shapes of the character before; terminals disagree on what that
- * does to its width, so they are taken as part of the character and not sent. */
+/* U+FE00..FE0F select a shape of the previous character. Terminals disagree on its width then,
+ * so they count as part of the character and are not sent. */
 static bool is_variation(utf8proc_int32_t c)
 {
     return c >= 0xfe00 && c <= 0xfe0f;
@@ -164,8 +164,8 @@ static void write_units(FILE *file, const char *bytes, size_t length)
     }
 }
 
-/* The text is made twice, the second time of a format with other bytes for its newlines and
- * tabs: where the two differ stand those of the format, and all others are of arguments. */
+/* Formats twice, the second time with other bytes for newlines and tabs of the format. So
+ * newlines and tabs that differ come from the format, and all others from arguments. */
 void esp_safe_print(FILE *file, const char *format, ...)
 {
     char *marked = strdup(format), *text = NULL, *other = NULL;

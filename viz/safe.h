@@ -1,9 +1,9 @@
-/* safe.h - turns any bytes into something a terminal can only show, never obey.
+/* safe.h - makes any bytes safe to print on a terminal.
  *
  * Token text, paths and error texts may hold anything: escape sequences, bidirectional
  * overrides, zero-width characters, half a UTF-8 sequence. The canvas draws text only through
- * these functions, so that no other code needs to check it. What cannot be shown as it is gets
- * a visible stand-in:
+ * these functions, so that no other code needs to check it. Unprintable parts get a visible
+ * stand-in:
  *
  *     C0 controls, DEL             ^A ^[ ^?
  *     newline, tab, return, \      \n \t \r \\      only with ESP_SAFE_ESCAPED
@@ -41,21 +41,21 @@ size_t esp_safe_next(const char *bytes, size_t length, int flags, struct esp_saf
 /* Columns that the bytes take. */
 int esp_safe_width(const char *bytes, size_t length, int flags);
 
-/* Writes text of several lines: newlines and tabs stay as they are. */
+/* Writes text of several lines: newlines and tabs stay. */
 void esp_safe_write(FILE *file, const char *bytes, size_t length);
-/* As printf(), but what it writes is safe whatever the strings hold: a newline or tab of theirs
- * gets its stand-in, too, and begins no line. Nothing is written without memory for it. */
+/* As printf(), but the output is safe for any string arguments: their newlines and tabs get
+ * stand-ins, too. Writes nothing if memory runs out. */
 void esp_safe_print(FILE *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Writes JSON that means the same and that a terminal can only show: what has a stand-in above
- * becomes an escape (\u202e), bytes that are not UTF-8 become U+FFFD, and control characters
- * between strings, where JSON has none but newlines and tabs, become blanks. */
+/* Writes equivalent JSON that is safe on a terminal: characters with a stand-in above become
+ * escapes (\u202e), bytes that are not UTF-8 become U+FFFD, and control characters between
+ * strings, except newlines and tabs, become blanks. */
 void esp_safe_json(FILE *file, const char *json, size_t length);
 
-/* Writes a string as the text of an XML element or attribute, its flags as above. */
+/* Writes a string as the text of an XML element or attribute; flags as above. */
 void esp_safe_xml(FILE *file, const char *text, int flags);
 
-/* Prints "espalier: ", the sentence and a newline on standard error; what it quotes may hold
+/* Prints "espalier: ", the sentence and a newline on standard error. Arguments may hold
  * anything. */
 void esp_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -1,10 +1,10 @@
-/* say.h - sentences that are put together from parts. */
+/* say.h - builds sentences from parts. */
 #ifndef ESP_SAY_H
 #define ESP_SAY_H
 
 #include <stddef.h>
 
-/* Appends to a sentence, as far as there is room. */
+/* Appends to a sentence; truncates it at `size`. */
 __attribute__((format(printf, 3, 4))) void esp_say(char *text, size_t size, const char *format,
                                                    ...);
 

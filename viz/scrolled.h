@@ -1,16 +1,15 @@
-/* scrolled.h - something that is higher than its place: drawn whole into a canvas of its own,
- * of which the rows that fit are shown.
- */
+/* scrolled.h - a drawing higher than its view: drawn into a canvas of its own, then copied in
+ * part. */
 #ifndef ESP_SCROLLED_H
 #define ESP_SCROLLED_H
 
 #include "viz/canvas.h"
 
-/* Opens a canvas that looks as another one. Returns 0 or ESP_E_MEMORY; esp_canvas_close()
+/* Opens a canvas with the glyphs of another one. Returns 0 or ESP_E_MEMORY; esp_canvas_close()
  * closes it. */
 int esp_scrolled_open(struct esp_canvas *page, const struct esp_canvas *like, int width,
                       int height);
-/* The rows up to the last one that holds anything. */
+/* The number of rows up to the last non-blank one. */
 int esp_scrolled_rows(const struct esp_canvas *page);
 /* Fills the view of a canvas with `rows` rows of the page from `first` on, as many as fit.
  * Marks at the right end say how many there are above and below. */

@@ -1,7 +1,7 @@
-/* search.h - where a text occurs in bytes.
+/* search.h - finds a text in bytes.
  *
- * As in editors: the letters a to z match either case, unless the text to find has a
- * capital. An empty text occurs nowhere.
+ * As in editors, the letters a to z match either case, unless the text to find has a capital.
+ * An empty text is never found.
  */
 #ifndef ESP_SEARCH_H
 #define ESP_SEARCH_H

@@ -1,8 +1,8 @@
 /* svg_chart.c - draws a course as a chart; see svg_chart.h.
  *
- * Lengths are in points; a chart of any shape has the area of one of 960 x 540, more if it has
- * many panels. Texts are placed by their ends and by generous estimates of their widths, for
- * the program that shows them may have another font.
+ * Lengths are in points. A chart of any shape has the area of 960 x 540, or more with many
+ * panels. Texts are placed by their ends and by generous estimates of their widths, because the
+ * program that shows them may have another font.
  */
 #include "viz/svg_chart.h"
 
@@ -152,7 +152,7 @@ static void widen(const struct esp_course *course, int gauge, struct esp_axis *a
         esp_axis_include(axis, (double)course->gauges[gauge].values[i]);
 }
 
-/* Where a value was not there, the line has a gap. */
+/* A missing value leaves a gap in the line. */
 static void draw_course(struct chart *d, struct box box, int gauge, const struct esp_axis *axis,
                         const char *colour, const char *dashes)
 {
@@ -180,7 +180,7 @@ static int goal_of(const struct esp_course *course, int gauge)
     return esp_course_find(course, g->owner, g->goal);
 }
 
-/* "at the end .83"; of a drafter that was changed for another, "last .83". */
+/* "at the end .83"; "last .83" if the drafter was changed before the end. */
 static const char *say_last(char text[32], const struct esp_course *course, int gauge)
 {
     const float *values = course->gauges[gauge].values;
@@ -193,7 +193,7 @@ static const char *say_last(char text[32], const struct esp_course *course, int 
     return text;
 }
 
-/* With the drafter, where there are several. */
+/* With the drafter's name, if there are several. */
 static void say_name(char *text, size_t size, const struct esp_course *course, int gauge)
 {
     const struct esp_course_gauge *g = &course->gauges[gauge];
@@ -263,7 +263,7 @@ static int draw_thresholds(struct chart *d, char *err, size_t errlen)
                         course->gauge_count > 0 ? "no threshold moves there"
                                                 : "this drafter has no thresholds");
     draw_caption(d, "Thresholds over the iterations", "%d iterations%s", course->count,
-                 goals ? "; dashed: the goal that a value is steered to" : "");
+                 goals ? "; dashed: the goal of a value" : "");
     const int columns = count <= 2 || d->width < d->height ? 1
                         : count <= PANELS                  ? 2
                                                            : 3,
@@ -333,8 +333,8 @@ static int draw_acceptance(struct chart *d, char *err, size_t errlen)
     if (deepest == 0)
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "nothing was drafted there");
     draw_caption(d, "Acceptance by depth",
-                 "%d iterations; %.2f drafted tokens accepted in each on average",
-                 a->iterations, (double)a->accepted / a->iterations);
+                 "%d iterations; on average %.2f accepted tokens in each", a->iterations,
+                 (double)a->accepted / a->iterations);
     const bool words = d->options->caption != ESP_CAPTION_NONE;
     const struct box plot = {EDGE + 30, d->top + 16, d->width - 2 * EDGE - 30,
                              d->height - d->top - 16 - (words ? 84 : 54)};
@@ -346,7 +346,7 @@ static int draw_acceptance(struct chart *d, char *err, size_t errlen)
         return ESP_OK;
     const double y = d->height - EDGE / 2.0 - 4;
     double x = draw_entry(d, plot.x, y, d->colours->course,
-                          "accepted where the verifier came to that depth");
+                          "accepted if the verifier reached that depth");
     draw_ring(d, x + 6, y - 4);
     draw_text(d, x + 18, y, LINE, ESP_ANCHOR_START, d->colours->label, false,
               "in all iterations");
@@ -391,8 +391,7 @@ static int rising(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What the height of the chart stands for: the longest column, unless that is much longer than
- * nearly all others. */
+/* Seconds at the top of the chart: the longest column, unless it is an outlier. */
 static double find_scale(const struct column *columns, int count, bool *cut)
 {
     double sorted[MOST_COLUMNS];
@@ -455,7 +454,7 @@ static int draw_stages(struct chart *d, char *err, size_t errlen)
     if (!(scale > 0))
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "no times were measured there");
     draw_caption(d, "Time by stage", "%d iterations; line: plain decoding of as many tokens%s",
-                 d->course->count, cut ? "; what is higher is cut off" : "");
+                 d->course->count, cut ? "; the highest are truncated" : "");
     if (words)
         d->top = draw_stage_legend(d, EDGE + 30, d->top + 8) - 6;
     const struct box plot = {EDGE + 30, d->top + 10, d->width - 2 * EDGE - 30,

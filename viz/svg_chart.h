@@ -1,13 +1,13 @@
 /* svg_chart.h - charts of a session, for slides.
  *
- *     thresholds   the values of the controller over the iterations, each that moves in a panel
- *                  of its own with its own scale, with the line that it is steered to
- *     acceptance   by depth, how often a draft was accepted where the verifier came to it, and
- *                  in which part of all iterations
- *     stages       the time of each iteration as a column of its stages, and what plain
- *                  decoding takes for as many tokens
+ *     thresholds   the values of the controller over the iterations; each value that moves has
+ *                  a panel with its own scale and its goal
+ *     acceptance   for each depth, how often a draft was accepted: in iterations whose verifier
+ *                  reached that depth, and in all iterations
+ *     stages       the time of each iteration as a column of its stages, and the time of plain
+ *                  decoding for as many tokens
  *
- * Nothing is told by colour alone. The same course gives the same drawing.
+ * No meaning depends on colour alone. The same course gives the same drawing.
  */
 #ifndef ESP_SVG_CHART_H
 #define ESP_SVG_CHART_H
@@ -41,8 +41,8 @@ struct esp_svg_chart_options {
     int caption;        /* enum esp_caption */
 };
 
-/* Fills an empty drawing. Returns 0, or a negative status with a sentence, as when there is
- * nothing to draw. */
+/* Fills an empty drawing. Returns 0, or a negative status with a sentence, for example if there
+ * is nothing to draw. */
 int esp_svg_chart_draw(const struct esp_course *course,
                        const struct esp_svg_chart_options *options, struct esp_drawing *drawing,
                        char *err, size_t errlen);

@@ -1,11 +1,11 @@
 /* tidy.c - tidy placement of a tree; see tidy.h.
  *
- * From the last box to the first, so that children come before their parent: the subtrees of a
- * box are put below each other, each moved up until its outline touches that of those above it,
- * and become one outline. An outline says, from left to right, between which rows a drawing
- * lies; it starts at the edge to the parent, so it covers the edges too. Rows in it are
- * counted from the subtree's own root. Building one for every box costs count * depth at
- * worst, which is nothing for trees that fit a screen.
+ * Boxes are visited from the last to the first, children before their parent. The subtrees of a
+ * box are placed below each other, each moved up until its outline touches the outline above,
+ * and merged into one outline. An outline gives, from left to right, the range of rows of a
+ * drawing; it starts at the edge to the parent, so it covers the edges too. Its rows are
+ * relative to the subtree's root. Building one for every box costs count * depth at worst,
+ * which is negligible for trees that fit a screen.
  */
 #include "viz/tidy.h"
 
@@ -13,7 +13,7 @@
 
 #include "engine/espalier.h"
 
-/* Up to column `end` (and from where the last piece ends) all lies in rows top..bottom. */
+/* From the end of the last piece up to column `end`, the drawing is within rows top..bottom. */
 struct piece {
     int end, top, bottom;
 };
@@ -23,7 +23,7 @@ struct outline {
     int count;
 };
 
-/* How far below the root of `above` that of `below` must be for the two not to meet. */
+/* The smallest distance in rows between the two roots at which the outlines do not meet. */
 static int distance(const struct outline *above, const struct outline *below)
 {
     int least = 1;
@@ -59,7 +59,7 @@ static int join(struct outline *above, const struct outline *below, int down)
     return 0;
 }
 
-/* The outline of a box and all below it, whose own outline is `children`. */
+/* The outline of a box and its descendants, which have the outline `children`. */
 static int put_in_front(struct outline *outline, const struct outline *children, int end,
                         int up)
 {

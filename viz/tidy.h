@@ -4,14 +4,14 @@
  *          ├─ c ┬─ d
  *          └─ e └─ f
  *
- * A box starts `gap` columns right of where its parent ends, wherever that is: boxes may differ
- * in width, and levels need not stand below each other (van der Ploeg, "Drawing non-layered
- * tidy trees in linear time", 2014, after Reingold and Tilford 1981). What a drawing keeps:
+ * A box starts `gap` columns right of the end of its parent: boxes may differ in width, and
+ * levels need not be aligned (van der Ploeg, "Drawing non-layered tidy trees in linear time",
+ * 2014, after Reingold and Tilford 1981). Invariants of a drawing:
  *
  *     no two boxes or edges meet; a leaf is followed by at least one blank column
- *     a parent stands in the middle of its first and its last child
- *     children stand in their order, each subtree as close to those above it as it can
- *     equal subtrees are drawn alike, wherever they stand
+ *     a parent is in the middle between its first and its last child
+ *     children keep their order, and each subtree is as close as possible to those above it
+ *     equal subtrees are drawn alike everywhere
  */
 #ifndef ESP_TIDY_H
 #define ESP_TIDY_H

@@ -1,7 +1,7 @@
 /* tree_right.c - a tree that grows to the right; see tree_right.h.
  *
- * A node is its token, then words: probability, mark, and what step mode has to say. Its width
- * is counted and its cells are drawn by the same function, write_node(), so that they agree.
+ * A node is its token, then words: probability, mark, and notes of step mode. The function
+ * write_node() both counts its width and draws its cells, so that they agree.
  */
 #include "viz/tree_right.h"
 
@@ -13,11 +13,11 @@
 
 enum { DETAILS = 3 };
 
-/* Columns that a token may take, and those between a node and its children, which hold a blank,
- * the joint, a dash and perhaps a blank; by detail. */
+/* By detail: the most columns of a token, and the columns between a node and its children (a
+ * blank, the joint, a dash and perhaps a blank). */
 static const int room_of_token[DETAILS] = {8, 14, 28}, gap_of[DETAILS] = {3, 4, 4};
 
-/* Where a node is written to; without a canvas its columns are only counted. */
+/* The destination of a node; without a canvas its columns are only counted. */
 struct pen {
     struct esp_canvas *canvas;
     int x, y;
@@ -40,7 +40,7 @@ static void write_token(struct pen *pen, const struct esp_tree_look *look, int d
     pen->x += width < room ? width : room;
 }
 
-/* What stands behind the token of a node. */
+/* The words after the token of a node. */
 static void write_words(struct pen *pen, const struct esp_iteration *it, int index,
                         const struct esp_tree_look *look, int detail,
                         const struct esp_glyphs *glyphs)
@@ -149,7 +149,7 @@ static bool is_accepted(const struct drawing *d, int row)
             (row == 0 || d->it->tree.nodes[r->node].verdict == ESP_ACCEPTED));
 }
 
-/* The line that joins the children of a row, in the columns between. */
+/* The line that joins the children of a row. */
 static void draw_joint(const struct drawing *d, int parent)
 {
     const struct esp_glyphs *glyphs = d->canvas->glyphs;
@@ -169,7 +169,7 @@ static void draw_joint(const struct drawing *d, int parent)
     }
 }
 
-/* The rest of the edge to a row; all of it stands out if it is on the accepted path. */
+/* The rest of the edge to a row; it is highlighted on the accepted path. */
 static void draw_edge(const struct drawing *d, int row)
 {
     const struct esp_glyphs *glyphs = d->canvas->glyphs;

@@ -3,9 +3,8 @@
  *     · " and" ┬─ " the" .81 ✓ ── " old" .44 ✓ ┬─ " king" .71 ✓ ── " fell" +
  *              └─ " he" .11                    └┄ " had" .08 cut
  *
- * Which nodes are shown was decided when the rows were built; where they stand is the layout of
- * tidy.h. How much a node shows (its probability, how much of its token) is what the width
- * allows.
+ * The rows decide which nodes are shown, and tidy.h places them. The width decides the detail
+ * of a node (its probability, the length of its token).
  */
 #ifndef ESP_TREE_RIGHT_H
 #define ESP_TREE_RIGHT_H
@@ -19,15 +18,15 @@ struct esp_tree_right {
     int detail;               /* 0 (shortened tokens) to 2 (probabilities and words) */
 };
 
-/* Places all rows, with the most detail that `columns` have room for. Returns 0 or
- * ESP_E_MEMORY; esp_tree_right_free releases it. */
+/* Places all rows, with as much detail as fits in `columns`. Returns 0 or ESP_E_MEMORY;
+ * esp_tree_right_free releases it. */
 int esp_tree_right_place(struct esp_tree_right *right, const struct esp_tree_rows *rows,
                          const struct esp_iteration *it, const struct esp_tree_look *look,
                          int columns, bool ascii);
 void esp_tree_right_free(struct esp_tree_right *right);
 
-/* Fills the view of the canvas with the part of the drawing from column x and row y on.
- * look->first is not used. */
+/* Fills the view of the canvas with the part of the drawing from column x and row y on. Ignores
+ * look->first. */
 void esp_tree_right_draw(struct esp_canvas *canvas, const struct esp_tree_right *right,
                          const struct esp_tree_rows *rows, const struct esp_iteration *it,
                          const struct esp_tree_look *look, int x, int y);

@@ -1,9 +1,8 @@
 /* tree_view.c - which rows of a draft tree are shown, and how; see tree_view.h.
  *
- * Choosing rows is greedy: the root and the accepted path are always in; then nodes enter in
- * order of interest as long as the rows still fit. A node can enter only after its parent.
- * Entering costs a row, plus one for the fold row of its own children, minus the parent's fold
- * row if it was the last hidden child.
+ * Rows are chosen greedily: first the root and the accepted path, then nodes in order of
+ * interest as long as their rows fit, each after its parent. A node costs a row, plus one for
+ * the fold row of its children, minus the parent's fold row if it was the last hidden child.
  */
 #include "viz/tree_view.h"
 
@@ -22,7 +21,7 @@ struct building {
     int *hidden;        /* (count) children of a shown node that are not shown */
     bool *shown;
     int rows;       /* so far */
-    int bonus_node; /* where the bonus token hangs, or -1 */
+    int bonus_node; /* parent of the bonus token, or -1 */
 };
 
 static int parent_of(const struct esp_tree *tree, int node)
@@ -89,8 +88,8 @@ static int by_interest(const void *left, const void *right)
     return a->node - b->node;
 }
 
-/* Nodes in order of interest: new ones and those above them, then by verdict, then by the
- * draft's cumulative probability. */
+/* Nodes in order of interest: new ones and their ancestors, then by verdict, then by cumulative
+ * draft probability. */
 static struct interest *rank(const struct building *b)
 {
     static const int class[] = {
@@ -112,7 +111,7 @@ static struct interest *rank(const struct building *b)
     return order;
 }
 
-/* Marks what is shown. */
+/* Marks the nodes to show. */
 static int choose(struct building *b)
 {
     const struct esp_tree *tree = &b->it->tree;
@@ -315,10 +314,10 @@ int esp_node_style(const struct esp_iteration *it, int node)
     return node == 0 ? ESP_STYLE_COMMITTED : styles[it->tree.nodes[node].verdict & 3];
 }
 
-/* The geometry that all rows share, so that numbers stand below each other. */
+/* The columns of all rows, so that numbers are aligned. */
 struct columns {
     int step;   /* columns per level */
-    int label;  /* columns that labels with their indentation may take */
+    int label;  /* most columns of a label with its indentation */
     int number; /* where probabilities start */
     int note;   /* where marks and notes start */
 };

@@ -7,10 +7,9 @@
  *     │  └┄ " dog"   .03  cut: path too unlikely
  *     └─ … 3 more (1 cut)
  *
- * Building the rows decides what is shown: everything if it fits, else the accepted path first,
- * then what was rejected, then by the draft's cumulative probability, with one row that counts
- * the rest under each parent. Drawing puts rows on a canvas. Both are functions of the
- * iteration alone.
+ * Building the rows decides which nodes are shown: all if they fit, else the accepted path,
+ * then rejected nodes, then the others by cumulative draft probability. One row under each
+ * parent counts the rest. Drawing puts rows on a canvas. Both depend on the iteration alone.
  */
 #ifndef ESP_TREE_VIEW_H
 #define ESP_TREE_VIEW_H
@@ -26,7 +25,7 @@ struct esp_tree_row {
     int parent_row; /* -1 for the root */
     int depth;
     bool last;       /* no sibling row follows */
-    int hidden, cut; /* fold: nodes below that are not shown, and how many of them were cut */
+    int hidden, cut; /* fold: hidden nodes below, and how many of them were cut */
 };
 
 struct esp_tree_rows {
@@ -35,12 +34,12 @@ struct esp_tree_rows {
     int path_end; /* row of the last accepted node (the root's if none) */
 };
 
-/* What to show of a tree. */
+/* The part of a tree to show. */
 struct esp_tree_choice {
     int stages;            /* of the iteration that have ended; ESP_STAGES: all */
     int most;              /* rows, if the accepted path allows it; 0: no limit */
     int new_depth;         /* nodes this deep are new and come first; 0: none */
-    const bool *collapsed; /* (tree.count) nodes whose children are not shown; NULL: none */
+    const bool *collapsed; /* (tree.count) nodes with hidden children; NULL: none */
 };
 
 /* Returns 0 or ESP_E_MEMORY; esp_tree_rows_free releases the rows. */
@@ -54,7 +53,7 @@ struct esp_tree_look {
     int first;             /* row at the top of the view */
     int cursor;            /* row, or -1 */
     bool numbered;         /* nodes show their place in the flattened order */
-    const char *search;    /* tokens that hold this text are marked; NULL or "": none */
+    const char *search;    /* marks tokens with this text; NULL or "": none */
 };
 
 /* Fills the view of the canvas. */
@@ -66,24 +65,24 @@ int esp_draw_token(struct esp_canvas *canvas, int x, int y, int room, int style,
                    const struct esp_tokens *tokens, int32_t token);
 int esp_token_width(const struct esp_tokens *tokens, int32_t token, bool ascii);
 
-/* The style of a node by what became of it. */
+/* The style of a node, by its verdict. */
 int esp_node_style(const struct esp_iteration *it, int node);
-/* Whether the text that the user searches for occurs in this token. */
+/* Whether this token holds the text of the search. */
 bool esp_tree_matches(const struct esp_tree_look *look, int32_t token);
 
 /* Whether the target's own token was drawn at random: above temperature 0. */
 bool esp_is_sampled(const struct esp_iteration *it);
 
-/* Whether a node was copied from the text: then no draft gave it a probability. */
+/* Whether a node was copied from the text; then it has no draft probability. */
 bool esp_is_copied(const struct esp_iteration *it, int node);
 /* "copied from the text, 24 tokens back"; returns text. */
 const char *esp_copied_text(char text[64], const struct esp_iteration *it, int node);
-/* The draft's probability of a node at its parent, and of the whole path to it; NaN if the
+/* The draft probability of a node given its parent, and of the whole path to it; NaN if the
  * node, or one on the path, was copied. */
 double esp_draft_probability(const struct esp_iteration *it, int node);
 double esp_path_probability(const struct esp_iteration *it, int node);
 
-/* The token that the target chose after `node`, or -1 if the verifier did not get there. */
+/* The target's token after `node`, or -1 if the verifier did not reach it. */
 int32_t esp_target_choice(const struct esp_iteration *it, int node);
 
 #endif

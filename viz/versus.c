@@ -1,8 +1,7 @@
 /* versus.c - who is ahead; see versus.h.
  *
- * Two things are compared: iterations, which is what a large target pays for, and time, which
- * is what this machine took. They may point in opposite directions; the sentence then names
- * both. A difference in time of less than EQUAL is noise.
+ * Compares iterations, which are the cost on a large target, and time on this machine. If they
+ * disagree, the sentence names both. A difference in time of less than EQUAL is noise.
  */
 #include "viz/versus.h"
 

@@ -1,4 +1,4 @@
-/* versus.h - two choices of drafter and verifier against each other, in words. */
+/* versus.h - compares two configurations of drafter and verifier, in words. */
 #ifndef ESP_VERSUS_H
 #define ESP_VERSUS_H
 
@@ -6,15 +6,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One of two choices, and what it did on the same text. */
+/* One of two configurations, and its results on the same text. */
 struct esp_contender {
     const char *drafter, *verifier; /* as specifications */
     int iterations;
-    int64_t tokens; /* that they committed */
-    double pace;    /* seconds per token (engine/pace.h); 0: not known */
+    int64_t tokens; /* committed */
+    double pace;    /* seconds per token (engine/pace.h); 0: unknown */
 };
 
-/* Does a drafter's specification stand for plain decoding? */
+/* Does this specification of a drafter mean plain decoding? */
 bool esp_spec_is_plain(const char *drafter);
 
 /* The shortest name that tells `one` from `other`. */

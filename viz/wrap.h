@@ -1,4 +1,4 @@
-/* wrap.h - text broken into lines at words. */
+/* wrap.h - breaks text into lines at words. */
 #ifndef ESP_WRAP_H
 #define ESP_WRAP_H
 
@@ -15,12 +15,12 @@ struct esp_wrap {
 /* The next unit and its bytes; a tab goes to the next multiple of 4 columns. */
 size_t esp_wrap_unit(const struct esp_wrap *wrap, size_t at, size_t end, int column,
                      struct esp_safe_unit *shown);
-/* Where the line that starts at byte `at` ends, at `end` at the latest: after the last space
- * before the edge, else after the last unit that fits. A newline belongs to the line it ends;
- * spaces may stand past the edge. */
+/* The end of the line that starts at byte `at`, at most `end`: after the last space before the
+ * edge, else after the last unit that fits. A newline belongs to the line it ends; spaces may
+ * exceed the edge. */
 size_t esp_wrap_line(const struct esp_wrap *wrap, size_t at, size_t end);
 
-/* Lines that a text takes. */
+/* The number of lines of a text. */
 int esp_paragraph_height(const char *text, int width);
 /* Draws a text over the width of the view, from row y on, and returns the row after it. */
 int esp_draw_paragraph(struct esp_canvas *canvas, int y, int style, const char *text);

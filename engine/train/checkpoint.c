@@ -1,7 +1,7 @@
 /* checkpoint.c - writes and reads checkpoints; see checkpoint.h.
  *
  * The file: a header, the losses, values, first and second moments, and a hash of all of it.
- * Numbers lie as this machine has them.
+ * Numbers have this machine's byte order.
  */
 #include "engine/train/checkpoint.h"
 

@@ -1,8 +1,8 @@
-/* checkpoint.h - a training that was interrupted, in a file.
+/* checkpoint.h - the state of an interrupted training in a file.
  *
- * Weights, AdamW's moments, the number of steps done and the losses so far. Together with the
- * settings, which the fingerprint stands for, that is all that the next step depends on: a
- * training that goes on from a checkpoint ends with the same bits.
+ * Weights, AdamW's moments, the number of steps done and the losses so far. The next step
+ * depends only on these and on the settings, which the fingerprint identifies: a training that
+ * continues from a checkpoint ends with the same bits.
  */
 #ifndef ESP_TRAIN_CHECKPOINT_H
 #define ESP_TRAIN_CHECKPOINT_H
@@ -17,7 +17,7 @@ struct esp_progress_state {
     float *loss;         /* (steps) of each step done */
 };
 
-/* Writes the file as a whole or not at all. */
+/* Writes the file completely or not at all. */
 int esp_checkpoint_write(const char *path, uint64_t fingerprint,
                          const struct esp_parameters *parameters,
                          const struct esp_progress_state *state, char *err, size_t errlen);

@@ -1,7 +1,6 @@
-/* draft_folder.c - reads and writes the folders of what is trained; see draft_folder.h.
+/* draft_folder.c - reads and writes folders of drafts; see draft_folder.h.
  *
- * A head's folder has the form of those that the authors of EAGLE publish;
- * engine/model/README.md describes it.
+ * A head's folder has the form that the authors of EAGLE publish, see engine/model/README.md.
  */
 #include "engine/train/draft_folder.h"
 
@@ -103,7 +102,7 @@ int esp_head_shape(struct esp_network_shape *shape, const struct esp_model *targ
 
 /* ------------------------------------------------------------------ reading */
 
-/* The tensor of that name, or without "model." in front, as folders of bare models have it. */
+/* The tensor of that name, or without the prefix "model.", as in folders of bare models. */
 static const struct esp_stored *find(const struct esp_stored_set *set, const char *name)
 {
     const struct esp_stored *found = esp_stored_find(set, name);

@@ -1,4 +1,4 @@
-/* draft_folder.h - reads and writes the folders of what is trained. */
+/* draft_folder.h - reads and writes the folders of trained draft heads and draft models. */
 #ifndef ESP_TRAIN_DRAFT_FOLDER_H
 #define ESP_TRAIN_DRAFT_FOLDER_H
 
@@ -6,7 +6,7 @@
 #include "engine/train/network.h"
 
 /* The shape of a draft model; ESP_E_UNSUPPORTED with a sentence if its architecture cannot be
- * trained. The rotary table is the model's. */
+ * trained. The model owns the rotary table. */
 int esp_draft_shape(struct esp_network_shape *shape, const struct esp_model *draft, char *err,
                     size_t errlen);
 /* The shape of a new head for a target, with one layer of the target's dimensions. The caller
@@ -18,9 +18,8 @@ int esp_head_shape(struct esp_network_shape *shape, const struct esp_model *targ
 int esp_draft_weights_read(struct esp_network *network, const char *folder, char *err,
                            size_t errlen);
 
-/* Writes config.json and model.safetensors, each as a whole or not at all, and for a draft
- * model copies its tokenizer and settings from folder `from`. Weights are rounded to `dtype`.
- */
+/* Writes config.json and model.safetensors, each completely or not at all, and for a draft
+ * model copies its tokenizer and settings from folder `from`. Rounds weights to `dtype`. */
 int esp_head_folder_write(const char *folder, const struct esp_network *network,
                           const struct esp_model *target, enum esp_dtype dtype, char *err,
                           size_t errlen);

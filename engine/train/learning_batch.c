@@ -108,7 +108,7 @@ static void add_text(struct esp_learning_batch *b, const struct esp_training_sam
     }
 }
 
-/* The row of the root of number `root`, -1 if the head has none. */
+/* The row of root number `root`; -1 if the head has none. */
 static int root_row(const struct esp_learning_batch *b, int first, int root)
 {
     const int s = root * b->shape.every - b->shape.head;
@@ -142,8 +142,8 @@ static void add_depth(struct esp_learning_batch *b, const struct esp_training_sa
     }
 }
 
-/* All rows of the text count as much as all rows at any depth of the paths: the sum over a tree
- * of algorithm 1, as a mean over roots. */
+/* The rows of the text together have the same weight as all rows at one depth of the paths: the
+ * sum over a tree of algorithm 1, as a mean over roots. */
 static void set_weights(struct esp_learning_batch *b, int texts)
 {
     const struct esp_batch_shape *s = &b->shape;

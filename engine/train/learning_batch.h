@@ -1,9 +1,9 @@
-/* learning_batch.h - rows for one step, made of lessons: texts, and what hangs on their roots.
+/* learning_batch.h - the rows of one training step: texts, and paths from their roots.
  *
- * A draft head has a row for each token but the first of a text: it reads that token and the
- * target's feature in front of it, and should give the target's feature and distribution after
- * it. HASS lets the head go on for some tokens of the text with its own features; TALF lets it
- * follow every path of the target's tree. A draft model has a row for each token and each node.
+ * A draft head has a row for each token of a text but the first: it reads that token and the
+ * target's feature before it, and learns the target's feature and distribution after it. With
+ * HASS the head continues for some tokens of the text with its own features; with TALF it
+ * follows every path of the target's tree. A draft model has a row for each token and node.
  */
 #ifndef ESP_LEARNING_BATCH_H
 #define ESP_LEARNING_BATCH_H
@@ -18,10 +18,10 @@ struct esp_batch_shape {
     struct esp_teacher_shape lesson;
     int texts;            /* in a batch, at most */
     bool head;            /* a draft head; else a draft model */
-    enum esp_paths paths; /* that rows behind the text follow */
-    int depth;            /* passes of a path, the root's included */
+    enum esp_paths paths; /* of the rows after the text */
+    int depth;            /* passes of a path, including the root's */
     int every;            /* a root at every `every`-th token */
-    double noise;         /* width of uniform noise that is added to the features of texts */
+    double noise;         /* width of the uniform noise added to the features of texts */
 };
 
 struct esp_learning_batch {
@@ -30,8 +30,8 @@ struct esp_learning_batch {
     struct esp_training_rows rows;
     int32_t *depth;        /* (room) */
     float *weight;         /* (room) */
-    float *feature;        /* (texts * length, hidden) what rows of texts read */
-    float *target_feature; /* (room, hidden) what the target has there */
+    float *feature;        /* (texts * length, hidden) input of the rows of texts */
+    float *target_feature; /* (room, hidden) the target's feature of each row */
     int32_t *last;         /* (texts, roots, nodes) rows of nodes or paths */
 };
 
@@ -39,7 +39,7 @@ int esp_learning_batch_open(struct esp_learning_batch *batch,
                             const struct esp_batch_shape *shape, char *err, size_t errlen);
 void esp_learning_batch_close(struct esp_learning_batch *batch);
 
-/* Fills in the batch. rng: of the noise; NULL: none. */
+/* Fills in the batch. rng: for the noise; NULL: no noise. */
 void esp_learning_batch_fill(struct esp_learning_batch *batch,
                              const struct esp_training_sample *lessons, int count,
                              struct esp_rng *rng);

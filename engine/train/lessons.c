@@ -1,7 +1,7 @@
-/* lessons.c - texts, and what the target says of them; see lessons.h.
+/* lessons.c - the file of training samples; see lessons.h.
  *
- * The file: a magic word, the fingerprint, then a record for each piece (teacher.h), whose
- * tokens are compared with those of the text when it is read.
+ * The file: a magic word, the fingerprint, then a record for each piece (teacher.h). Reading a
+ * record compares its tokens with the text.
  */
 #include "engine/train/lessons.h"
 
@@ -20,7 +20,7 @@
 #include "engine/train/checkpoint.h"
 #include "kernels/status.h"
 
-enum { LARGEST = 256 << 20, HEADER = 16, LONG_TOKEN = 16 /* bytes, on the average */ };
+enum { LARGEST = 256 << 20, HEADER = 16, LONG_TOKEN = 16 /* bytes, on average */ };
 static const char MAGIC[8] = {'E', 'S', 'P', 'F', 'E', 'A', '0', '1'};
 
 /* ------------------------------------------------------------------ the text */
@@ -30,7 +30,7 @@ struct tokens {
     int64_t count;
 };
 
-/* most: tokens that are wanted of it; 0: all. */
+/* most: number of tokens to read; 0: all. */
 static int add_file(struct tokens *t, const struct esp_tokenizer *tokenizer, const char *path,
                     int64_t most, char *err, size_t errlen)
 {
@@ -61,7 +61,7 @@ static int add_file(struct tokens *t, const struct esp_tokenizer *tokenizer, con
     return ESP_OK;
 }
 
-/* Cuts the tokens into pieces, each with the tokenizer's first token in front if it has one. */
+/* Divides the tokens into pieces, each after the tokenizer's first token if it has one. */
 static int cut(struct esp_lessons *l, const struct tokens *t, int32_t prefix, int64_t most,
                char *err, size_t errlen)
 {
@@ -71,11 +71,10 @@ static int cut(struct esp_lessons *l, const struct tokens *t, int32_t prefix, in
         l->shape.length = (int)count + extra;
     if (l->shape.length < 8)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "there are only %d tokens of text to learn from; give more with --text",
-                        (int)count);
+                        "the text has only %d tokens; give more text with --text", (int)count);
     const int own = l->shape.length - extra;
     if (count / own > INT32_MAX / 2)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "the text is too long; give less of it");
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "the text is too long; give less text");
     l->count = (int)(count / own);
     l->token = malloc((size_t)l->count * (size_t)l->shape.length * sizeof *l->token);
     if (!l->token)
@@ -145,7 +144,7 @@ static size_t record_size(const struct esp_lessons *l)
     return size;
 }
 
-/* Opens a file that is complete and of this training. */
+/* Opens a complete file of this training. */
 static bool open_made(struct esp_lessons *l, const char *path, uint64_t fingerprint)
 {
     char header[HEADER];
@@ -245,6 +244,6 @@ int esp_lessons_get(const struct esp_lessons *l, int index, struct esp_training_
     }
     if (!good)
         return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s is damaged: remove it, and it is made again", l->path);
+                        "%s is damaged: remove it, and the next run makes it again", l->path);
     return ESP_OK;
 }

@@ -1,4 +1,5 @@
-/* lessons.h - the text cut into pieces, and what the target says of each, in a file. */
+/* lessons.h - training samples in a file: pieces of text with the target's hidden states and
+ * trees. */
 #ifndef ESP_TRAIN_LESSONS_H
 #define ESP_TRAIN_LESSONS_H
 
@@ -13,9 +14,9 @@ struct esp_lessons {
     uint64_t fingerprint; /* of the tokens */
 };
 
-/* Reads and tokenizes the files and cuts them into pieces of shape->length tokens, or of all
- * tokens if there are fewer: shape->length then becomes that. Of `most` tokens at most; 0: all.
- */
+/* Reads and tokenizes the files and divides them into pieces of shape->length tokens. If there
+ * are fewer tokens, they become one piece, and shape->length its length. Uses at most `most`
+ * tokens; 0: all. */
 int esp_lessons_read(struct esp_lessons *lessons, const char *target,
                      const struct esp_teacher_shape *shape, const char *const *texts, int count,
                      int vocabulary, int64_t most, char *err, size_t errlen);
@@ -24,13 +25,13 @@ void esp_lessons_close(struct esp_lessons *lessons);
 /* Called after each piece; returns false to stop. */
 typedef bool esp_lessons_progress(void *user, int64_t done, int64_t total);
 
-/* Lets the target teach all pieces and stores that at `path`, or opens what is there already
+/* Runs the target over all pieces and stores the samples at `path`, or opens an existing file
  * with this fingerprint. The file appears when it is complete. */
 int esp_lessons_make(struct esp_lessons *lessons, const char *path, uint64_t fingerprint,
                      const struct esp_model *target, int threads,
                      esp_lessons_progress *progress, void *user, char *err, size_t errlen);
 
-/* Reads lesson `index` into memory of esp_lesson_open(). */
+/* Reads sample `index` into memory of esp_lesson_open(). */
 int esp_lessons_get(const struct esp_lessons *lessons, int index,
                     struct esp_training_sample *lesson, char *err, size_t errlen);
 

@@ -1,7 +1,7 @@
 /* loss.c - the losses of EAGLE, HASS and TALF; see loss.h.
  *
- * Logits of all rows would take more memory than the rest of the training, so rows come in
- * chunks: logits of both models, the loss, and the gradient back through the head matrix.
+ * Logits of all rows would take more memory than the rest of the training, so rows are computed
+ * in chunks: logits of both models, the loss, and the gradient back through the head matrix.
  */
 #include "engine/train/loss.h"
 

@@ -1,13 +1,12 @@
-/* measure_times.c - how long passes take here; see pass_times.h.
+/* measure_times.c - measures the times of passes on this machine; see pass_times.h.
  *
- * The selector's own time is that of one with random weights, over distributions and states.
- * All passes are timed in turn, round after round, and the quickest of each counts: a machine
- * that is slower for some seconds would else make those rows dear that it was measured with
- * then.
+ * The selector's own time is measured with random weights, over distributions and states. All
+ * passes are timed in turn, round after round, and the quickest time of each counts: so a
+ * machine that is slower for some seconds does not make one number of rows look expensive.
  *
- * A pass is what an iteration does with it: the draft's is followed by softmax and a draw below
- * each row, the target's by softmax. What the cache holds does not matter for the time, so that
- * no text is needed.
+ * A pass includes its follow-up in an iteration: the draft's is followed by softmax and a draw
+ * below each row, the target's by softmax. The content of the cache does not affect the time,
+ * so no text is needed.
  */
 #include "engine/train/selector_samples.h"
 
@@ -20,8 +19,8 @@
 
 enum { TRIES = 12, LEAST_ROUNDS = 4, MOST_ROUNDS = 60 };
 
-/* A processor changes its pace and its caches with the number of rows: a pass is repeated until
- * this has settled. */
+/* Clock speed and processor caches change with the number of rows: a pass is repeated until its
+ * time has settled. */
 static const double SETTLED = 0.004, SECONDS = 4;
 
 static int time_pass(struct esp_sampler *s, struct esp_kv_cache *c, struct esp_rows *rows,

@@ -1,9 +1,9 @@
 /* network.c - a draft head or draft model, forward and backward; see network.h.
  *
- * Forward goes pass by pass, and in a pass layer by layer; keys and values of all rows lie in
- * one array per layer, so that later passes see those of earlier ones. Backward goes the other
- * way round. When it comes to a pass, all rows that see the keys, values and outputs of that
- * pass have already added to their gradients.
+ * Forward goes pass by pass, and in a pass layer by layer. Keys and values of all rows are in
+ * one array per layer, so that later passes see those of earlier ones. Backward goes in reverse
+ * order: when it reaches a pass, all rows that see the keys, values and outputs of that pass
+ * have already added to their gradients.
  */
 #include "engine/train/network.h"
 
@@ -18,7 +18,7 @@
 enum { QUERIES_TOGETHER = 48 };
 
 struct layer_memory {
-    float *x;                 /* (rows, hidden) what the layer reads */
+    float *x;                 /* (rows, hidden) input of the layer */
     float *normed1, *factor1; /* without norm1: x itself */
     float *q, *k, *v;         /* rotated */
     float *attended, *x1, *normed2, *factor2;
@@ -32,7 +32,7 @@ struct esp_network_memory {
     float *out, *final_factor; /* (rows, hidden) */
     float *cosine, *sine;      /* (rows, head_dim / 2) */
     float *d_out, *dq, *dnormed, *dffn, *dattended;
-    float *dx; /* with a final norm: forward, what it reads */
+    float *dx; /* in the forward pass: input of the final norm, if there is one */
     struct layer_memory *layer;
     float *block;
 };
@@ -147,7 +147,7 @@ struct wanted {
     int width;
 };
 
-/* What a batch of `rows` rows needs, in one block. */
+/* The memory of a batch of `rows` rows, in one block. */
 static int lay_out(struct esp_network *d, struct esp_network_memory *m, int rows)
 {
     enum { OF_LAYER = 15, REST = 12 };
@@ -318,7 +318,7 @@ static void rotate(struct step *s, float *x, int heads)
 
 /* ------------------------------------------------------------------ attention */
 
-/* Where the rows of the text to which row `row` belongs end within the pass. */
+/* The end, within the pass, of the rows of the text of row `row`. */
 static int text_end(const struct step *s, int row)
 {
     int end = row + 1;
@@ -362,7 +362,7 @@ static void attend_rows(const struct step *s, int head, int begin, int end, floa
         g->attention(&a);
 }
 
-/* A task is a key/value head of one text: nobody else adds to its keys and values. */
+/* A task is a key/value head of one text: no other task adds to its keys and values. */
 static void attend_task(void *arg, int task, float *scratch)
 {
     const struct step *s = arg;
@@ -446,7 +446,7 @@ static void forward_pass(struct step *s)
     if (d->shape.features)
         esp_linear(d->workers, row_of(s->m->layer[0].x, b, h), row_of(s->m->input, b, 2 * h),
                    value(s, d->fc), value(s, d->fc_bias), n, 2 * h, h, false);
-    /* Behind the last layer its output waits in dx for the final norm, if there is one. */
+    /* The output of the last layer is in dx, for the final norm, if there is one. */
     for (int i = 0; i < last; i++) {
         enter_layer(s, i);
         forward_layer(s, i + 1 < last         ? s->m->layer[i + 1].x
@@ -487,8 +487,8 @@ float *esp_network_output_gradient(struct esp_network *d, const struct esp_train
     return d->memory->d_out;
 }
 
-/* dx (rows begin..end-1) is the gradient of what the MLP adds to, and becomes that of what it
- * reads. */
+/* dx (rows begin..end-1) is the gradient by the output of the residual MLP, and becomes the
+ * gradient by its input. */
 static void backward_mlp(struct step *s, float *dx)
 {
     const struct esp_network_shape *shape = &s->d->shape;
@@ -561,7 +561,7 @@ static void scatter_part(void *arg, int begin, int end, float *scratch)
                c->dx + (size_t)(i - s->begin) * (size_t)h + begin, (size_t)(end - begin));
 }
 
-/* Columns begin..end-1 of the gradients of the outputs that were features here. */
+/* Columns begin..end-1 of the gradients by outputs that were features of this pass. */
 static void feed_back_part(void *arg, int begin, int end, float *scratch)
 {
     const struct step *s = arg;
@@ -598,7 +598,7 @@ static void backward_pass(struct step *s)
     const int n = s->end - s->begin, h = d->shape.hidden;
     float *d_out = row_of(s->m->d_out, s->begin, h), *dx = d_out;
     if (d->norm_final >= 0) {
-        /* Of dx, rows begin..end-1 still hold what the norm read. */
+        /* Rows begin..end-1 of dx still hold the input of the norm. */
         dx = s->m->dinput;
         memset(dx, 0, (size_t)n * (size_t)h * sizeof *dx);
         esp_rmsnorm_backward(d->workers, dx, gradient(s, d->norm_final),

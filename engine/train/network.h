@@ -1,15 +1,14 @@
-/* network.h - the network that is trained, forward and backward: a draft head or a draft model.
+/* network.h - forward and backward pass of a draft head or a draft model.
  *
  * Llama's layers: RMSNorm, grouped-query attention with RoPE, SwiGLU (family_llama.c). A draft
  * model reads the embedding of a token; a draft head reads fc [embedding, feature], where the
  * feature is the hidden state of the target, or of the head itself, at the row before (Li et
- * al., "EAGLE", 2024, section 4.1). Neither has a language model head here: loss.h has it.
+ * al., "EAGLE", 2024, section 4.1). The LM head is in loss.h.
  *
- * A batch is rows of several texts and of trees that hang on them. Rows come in passes: pass 0
- * has the tokens of the texts, pass d the tree nodes at depth d, whose features are outputs of
- * pass d - 1. A network without features takes all rows in one pass. Row i sees the first
- * seen[i] rows of its text, and rows `extra` lists for it: its ancestors in the tree and
- * itself.
+ * A batch has rows of several texts and of trees on these texts, in passes: pass 0 has the
+ * tokens of the texts, pass d the tree nodes at depth d, which read outputs of pass d - 1 as
+ * features. A network without features takes all rows in one pass. Row i sees the first seen[i]
+ * rows of its text, and the rows in `extra`: its ancestors in the tree and itself.
  */
 #ifndef ESP_TRAIN_NETWORK_H
 #define ESP_TRAIN_NETWORK_H
@@ -24,8 +23,8 @@ enum { ESP_MAX_PASSES = 16, ESP_MAX_EXTRAS = 16 };
 
 struct esp_network_shape {
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary;
-    bool features; /* a draft head: fc in front, neither first nor final norm, and the
-                      embedding is the target's and stays as it is */
+    bool features; /* a draft head: fc first, neither first nor final norm, and the frozen
+                      embedding of the target */
     bool fc_bias, qkv_bias;
     bool tied;                      /* without features: the head matrix is the embedding */
     float epsilon;                  /* of the norms */
@@ -34,8 +33,8 @@ struct esp_network_shape {
 
 struct esp_training_rows {
     int count, passes;
-    int pass_end[ESP_MAX_PASSES]; /* rows before the end of each pass */
-    int extras;                   /* of a row, at most */
+    int pass_end[ESP_MAX_PASSES]; /* end row of each pass */
+    int extras;                   /* most extras of a row */
     int32_t *token, *position;
     int32_t *parent;      /* row of an earlier pass whose output is the row's feature; or -1 */
     int32_t *first;       /* first row of its text, in pass 0 */
@@ -59,7 +58,7 @@ struct esp_network {
     struct esp_network_layer *layer;
     const float *frozen_embedding; /* (vocabulary, hidden), of a draft head; the caller's */
     struct esp_network_memory *memory;
-    int rows; /* for which there is memory */
+    int rows; /* allocated */
 };
 
 /* Makes the network with zero weights. `inverse_frequency` and `frozen_embedding` must outlive
@@ -74,8 +73,8 @@ void esp_network_close(struct esp_network *network);
 const float *esp_network_forward(struct esp_network *network,
                                  const struct esp_training_rows *rows);
 
-/* The gradient of the loss by the outputs of the last forward pass, (count, hidden), zeroed: to
- * be filled in before esp_network_backward(), which adds to the gradients of all parameters. */
+/* The gradient of the loss by the outputs of the last forward pass, (count, hidden), zeroed.
+ * Fill it in before esp_network_backward(), which adds to the gradients of all parameters. */
 float *esp_network_output_gradient(struct esp_network *network,
                                    const struct esp_training_rows *rows);
 void esp_network_backward(struct esp_network *network, const struct esp_training_rows *rows);

@@ -1,7 +1,7 @@
 /* operations.c - the operations of training, divided among threads; see operations.h.
  *
- * A product is divided by rows or columns of its result, a sum over rows by columns, and all
- * else by rows or elements: no sum is ever divided.
+ * A product is divided by rows or columns of its result, a sum over rows by columns, and
+ * everything else by rows or elements: no sum is ever divided.
  */
 #include "engine/train/operations.h"
 
@@ -148,7 +148,7 @@ static void gemm_part(void *arg, int begin, int end, float *scratch)
     p->w->gradients->gemm(&g, scratch);
 }
 
-/* Divided where the other matrix, which every thread packs, is small beside the result. */
+/* Divides the longer side of the result: every thread packs the other, smaller matrix. */
 void esp_gemm(struct esp_workers *w, const struct esp_gemm *g)
 {
     struct product p = {w, g, g->m >= g->n, g->m >= g->n ? LEAST_ROWS : LEAST_COLUMNS};

@@ -1,8 +1,8 @@
 /* operations.h - the operations of training on all cores: linear layers, norms, rows.
  *
- * Matrices lie in rows without padding. A linear layer is y = W x + b with W (out, in). The
- * backward passes follow from L(y): dx = W^T dy, dW = sum dy x^T, db = sum dy. Every function
- * divides its work among the threads so that the bits do not depend on their number.
+ * Matrices are stored by rows without padding. A linear layer is y = W x + b with W (out, in).
+ * The backward passes follow from L(y): dx = W^T dy, dW = sum dy x^T, db = sum dy. Every
+ * function divides its work so that the bits do not depend on the number of threads.
  */
 #ifndef ESP_TRAIN_OPERATIONS_H
 #define ESP_TRAIN_OPERATIONS_H
@@ -16,16 +16,16 @@ int esp_workers_open(struct esp_workers **workers, int threads, char *err, size_
 void esp_workers_close(struct esp_workers *workers);
 const struct esp_cpu_gradients *esp_workers_gradients(const struct esp_workers *workers);
 
-/* Calls run(arg, begin, end, scratch) for parts of 0..count-1 that together are all of it.
- * scratch: ESP_WORKER_SCRATCH floats of the thread. */
+/* Calls run(arg, begin, end, scratch) for parts that together cover 0..count-1. scratch:
+ * ESP_WORKER_SCRATCH floats of the thread. */
 enum { ESP_WORKER_SCRATCH = ESP_GEMM_SCRATCH };
 void esp_workers_share(struct esp_workers *workers, int count,
                        void (*run)(void *arg, int begin, int end, float *scratch), void *arg);
-/* The same with parts of one: for `count` tasks of unequal length. Memory for the largest
- * attention is the caller's to ask for with esp_workers_reserve(). */
+/* The same with parts of one, for `count` tasks of unequal length. The caller reserves memory
+ * for the largest attention with esp_workers_reserve(). */
 void esp_workers_each(struct esp_workers *workers, int count,
                       void (*run)(void *arg, int task, float *scratch), void *arg);
-/* Makes the scratch of every thread at least so large. */
+/* Makes the scratch of every thread at least this large. */
 int esp_workers_reserve(struct esp_workers *workers, size_t floats);
 
 /* A product on all threads. */

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Short texts that are no fairy tales, one a line, for the target to go on from: sentences, lists, code, words of
-other languages, repetitions, noise, and pieces of the files that are given.
+"""Prints short prompts that are no fairy tales, one a line: sentences, lists, code, words of other languages,
+repetitions, noise, and pieces of the given files.
 
     other_prompts.py COUNT [FILE ...]
 
-The built-in draft learned from what the target wrote behind them (engine/models/fairytale-draft/README.md).
+The built-in draft was trained on the target's continuations of them (engine/models/fairytale-draft/README.md).
 """
 import random
 import sys

@@ -1,4 +1,4 @@
-/* parameters.c - the weights that are trained; see parameters.h. */
+/* parameters.c - trained weights; see parameters.h. */
 #include "engine/train/parameters.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
-/* parameters.h - the weights that are trained, with their gradients and AdamW's moments.
+/* parameters.h - trained weights, with their gradients and AdamW's moments.
  *
- * All of one kind lie in one block, so that a step, a sum of squares and a checkpoint go over
- * one array. A parameter begins at a multiple of 16 floats; what lies between stays zero.
+ * All of one kind are in one block, so that a step, a sum of squares and a checkpoint process
+ * one array. A parameter begins at a multiple of 16 floats; the padding stays zero.
  */
 #ifndef ESP_TRAIN_PARAMETERS_H
 #define ESP_TRAIN_PARAMETERS_H
@@ -24,15 +24,13 @@ struct esp_parameters {
     float *first, *second;   /* (total) AdamW's running means of the gradient and its square */
 };
 
-/* Adds a parameter; all are added before esp_parameters_open(). Returns its number, or a
- * negative status. */
+/* Adds a parameter, before esp_parameters_open(). Returns its number, or a negative status. */
 int esp_parameters_add(struct esp_parameters *p, const char *name, int rows, int columns);
 /* Allocates the arrays, zeroed. */
 int esp_parameters_open(struct esp_parameters *p, char *err, size_t errlen);
 void esp_parameters_close(struct esp_parameters *p);
 
-/* Its values and gradient; NULL for number -1, which stands for a parameter that is not there.
- */
+/* Its values and gradient; NULL for number -1, a missing parameter. */
 static inline float *esp_parameter_value(const struct esp_parameters *p, int number)
 {
     return number < 0 ? NULL : p->value + p->list[number].offset;

@@ -1,10 +1,10 @@
 /* presets.c - the losses by name. A new one is a table of its parameters and a line in
  * `losses`.
  *
- * Defaults are those of the papers. Where a paper leaves a value open it is the released code's
- * (EAGLE's: `eagle:cls=0.1,smooth=yes,noise=0.2`), or it is said in the help. A root at every
- * token costs much more than it teaches, since the next root's tree holds half of the same
- * nodes: `every` thins them out.
+ * Defaults are the papers' values. If a paper leaves a value open, it is the released code's
+ * (EAGLE's: `eagle:cls=0.1,smooth=yes,noise=0.2`), or the help says so. Roots at every token
+ * cost much and teach little, because trees of neighbouring roots share half of their nodes:
+ * `every` thins them out.
  */
 #include "engine/train/presets.h"
 
@@ -25,7 +25,7 @@
     }
 #define SMOOTH                                                                                 \
     {                                                                                          \
-        "smooth", ESP_FLAG, 0, 1, 0, .help = "that distance is smooth L1, not L1"              \
+        "smooth", ESP_FLAG, 0, 1, 0, .help = "smooth L1 instead of L1 for this distance"       \
     }
 #define NOISE                                                                                  \
     {                                                                                          \
@@ -34,7 +34,7 @@
     }
 #define DEPTH                                                                                  \
     {                                                                                          \
-        "depth", ESP_INT, 2, 8, 3, .help = "passes that a path is followed"                    \
+        "depth", ESP_INT, 2, 8, 3, .help = "passes along a path"                               \
     }
 #define EVERY                                                                                  \
     {                                                                                          \
@@ -42,8 +42,8 @@
     }
 
 #define EVERY_FOURTH                                                                           \
-    "paths begin at every 4th token of the text, where the paper takes each (every=1), which " \
-    "costs much more and teaches little: neighbouring paths share half of their nodes"
+    "paths begin at every 4th token of the text; in the paper at each one (every=1), which "   \
+    "costs much more and teaches little, as neighbouring paths share half of their nodes"
 
 static const struct esp_param eagle[] = {CLS(10), REG(1), SMOOTH, NOISE, {0}};
 static const struct esp_param hass[] = {
@@ -51,8 +51,8 @@ static const struct esp_param hass[] = {
     REG(1),
     SMOOTH,
     NOISE,
-    {"distil", ESP_REAL, 0, 1000, 10, .help = "weight of the likeliest tokens, once more"},
-    {"top", ESP_INT, 1, ESP_SOFT_TOP, 10, .help = "how many those are"},
+    {"distil", ESP_REAL, 0, 1000, 10, .help = "additional weight of the likeliest tokens"},
+    {"top", ESP_INT, 1, ESP_SOFT_TOP, 10, .help = "number of these tokens"},
     DEPTH,
     EVERY,
     {0}};
@@ -74,7 +74,7 @@ static const struct {
      eagle,
      ESP_PATHS_NONE,
      0},
-    {{"hass", "the same, going on with the head's own features", "HASS (2025), section 3",
+    {{"hass", "the same, unrolled on the head's own features", "HASS (2025), section 3",
       EVERY_FOURTH, true, false},
      hass,
      ESP_PATHS_TEXT,

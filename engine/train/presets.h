@@ -10,7 +10,7 @@ struct esp_loss_preset {
     enum esp_paths paths;
     int k, depth, every;
     double noise;
-    char spec[128]; /* "name:k=v,..." with what differs from the defaults */
+    char spec[128]; /* "name:k=v,..." with the values that differ from the defaults */
 };
 
 /* Parses "name:k=v,..." for a draft head or a draft model. */

@@ -1,6 +1,5 @@
-/* sample_file.c - see sample_file.h. The numbers have this machine's order of bytes: the file
- * is a checkpoint, no format for exchange, and its magic number is written as a number of
- * samples would be, so that another order is found. */
+/* sample_file.c - see sample_file.h. Numbers have this machine's byte order: the file is a
+ * checkpoint, no exchange format. */
 #include "engine/train/sample_file.h"
 
 #include <errno.h>
@@ -30,7 +29,7 @@ static bool reserve(struct esp_sample_file *f, int more)
     return true;
 }
 
-/* Reads blocks up to the first that is cut or wrong. */
+/* Reads blocks up to the first incomplete or invalid one. */
 static int read_blocks(struct esp_sample_file *f)
 {
     int32_t head[2];

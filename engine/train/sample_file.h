@@ -1,7 +1,7 @@
-/* sample_file.h - samples on disk, so that making them can be interrupted at any time.
+/* sample_file.h - the selector's samples on disk; sampling can be interrupted at any time.
  *
- * A header that says what they belong to, then one block for each piece. A block cut at the end
- * of the file is dropped and made again.
+ * A header identifies models, text and seed; then follows one block for each piece. An
+ * incomplete block at the end of the file is dropped and sampled again.
  */
 #ifndef ESP_SAMPLE_FILE_H
 #define ESP_SAMPLE_FILE_H
@@ -28,9 +28,9 @@ struct esp_sample_file {
     size_t size; /* floats of a sample */
 };
 
-/* Opens or creates the file. *header must have all but `times`; an existing file that belongs
- * to something else is an error, and one that does not gives its times (else times.length[0] is
- * 0, and esp_sample_file_begin() must follow). */
+/* Opens or creates the file. *header must have all but `times`. An existing file with another
+ * header is an error; otherwise its times are read. For a new file times.length[0] is 0, and
+ * esp_sample_file_begin() must follow. */
 int esp_sample_file_open(struct esp_sample_file *file, const char *path,
                          struct esp_sample_header *header, char *err, size_t errlen);
 int esp_sample_file_begin(struct esp_sample_file *file, const struct esp_sample_header *header);

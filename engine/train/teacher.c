@@ -1,6 +1,6 @@
 /* teacher.c - runs a target over texts and trees; see teacher.h.
  *
- * A text is run once, in batches; its keys and values stay in the cache. Trees then hang on it,
+ * A text is run once, in batches; its keys and values stay in the cache. Then follow the trees,
  * those of many roots in one batch: a row sees the text up to its root, its ancestors and
  * itself.
  */
@@ -164,9 +164,8 @@ void esp_teacher_close(struct esp_teacher *t)
 
 /* ------------------------------------------------------------------ passes */
 
-/* Runs the batch, whose rows are in t->tokens and t->positions, and stores a feature of each
- * row at feature + i * stride. `wanted` rows get the likeliest tokens and their probabilities.
- */
+/* Runs the batch in t->tokens and t->positions, and stores the feature of row i at feature[i].
+ * The `wanted` rows in t->wanted also get the likeliest tokens and their probabilities. */
 static int run(struct esp_teacher *t, struct esp_batch *b, int wanted, uint16_t *const *feature)
 {
     const struct esp_backend_ops *ops = t->backend->ops;
@@ -225,8 +224,7 @@ static int run_text(struct esp_teacher *t, struct esp_training_sample *l)
 
 /* ------------------------------------------------------------------ trees */
 
-/* Some trees that grow together. Node j of tree i has row rows_of(i, j) of the batch's depth.
- */
+/* Trees that grow together. Node j of tree i has row rows_of(i, j) of the batch's depth. */
 struct grove {
     int first, count;        /* roots */
     float chance[MOST_ROWS]; /* (count, k) of the paths to the nodes of the last depth */
@@ -240,8 +238,8 @@ static void see(uint64_t *mask, int bit)
     mask[bit / 64] |= (uint64_t)1 << bit % 64;
 }
 
-/* What node `node` of tree `tree` sees: the text up to its root, its ancestors, itself. Bits
- * count from the row behind the first root of the grove. */
+/* The mask of node `node` of tree `tree`: the text up to its root, its ancestors, itself. Bits
+ * count from the row after the first root of the grove. */
 static void set_mask(struct esp_teacher *t, const struct esp_training_sample *l,
                      const struct grove *g, int tree, int node, uint64_t *mask)
 {
@@ -283,7 +281,7 @@ static int run_depth(struct esp_teacher *t, struct esp_training_sample *l, struc
     return run(t, &b, last ? 0 : rows, feature);
 }
 
-/* The k likeliest children of the k nodes of a depth, by the chance of their paths. */
+/* The k likeliest children of the k nodes of a depth, by path probability. */
 static void choose_next(const struct esp_teacher *t, struct grove *g, int depth)
 {
     const int k = t->shape.k;

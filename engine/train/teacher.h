@@ -1,13 +1,13 @@
-/* teacher.h - what a target says of a text, and of trees that it grows on the text.
+/* teacher.h - runs a target over a text and grows its trees, to make training samples.
  *
- * A draft learns from the target's hidden states after the final norm ("features"), of which
- * the LM head makes logits again. For each token of a text there is one. TALF also wants a tree
- * at some tokens, its roots: the target itself expands the likeliest paths by a beam search
+ * A draft learns from the target's hidden states after the final norm ("features"), which the
+ * LM head turns into logits; there is one for each token of a text. TALF also needs trees at
+ * some tokens, the roots: the target itself expands the likeliest paths by a beam search
  * ("SALF & TALF", section 3.2: EAGLE-2's search, with the target's probabilities). A tree has
- * `k` nodes at each of the depths 1..depth - 1; together with the root, a draft's path through
- * it takes `depth` passes.
+ * `k` nodes at each of the depths 1..depth - 1; including the root, a draft's path through it
+ * takes `depth` passes.
  *
- * Features are kept as float16 in one file, a record for each text, because every epoch reads
+ * Features are stored as float16 in one file, a record for each text, because every epoch reads
  * them again and they are larger than memory.
  */
 #ifndef ESP_TRAIN_TEACHER_H
@@ -45,7 +45,7 @@ static inline int esp_lesson_nodes(const struct esp_teacher_shape *shape)
     return shape->every > 0 ? shape->k * (shape->depth - 1) : 0;
 }
 
-/* Memory for a lesson; its record in a file is memory[0..bytes-1]. */
+/* Memory for a sample; its record in a file is memory[0..bytes-1]. */
 int esp_lesson_open(struct esp_training_sample *lesson, const struct esp_teacher_shape *shape);
 void esp_lesson_close(struct esp_training_sample *lesson);
 
@@ -57,11 +57,11 @@ int esp_teacher_open(struct esp_teacher **teacher, const struct esp_model *targe
                      size_t errlen);
 void esp_teacher_close(struct esp_teacher *teacher);
 
-/* Fills in a lesson whose tokens are there. */
+/* Fills in a sample, given its tokens. */
 int esp_teacher_teach(struct esp_teacher *teacher, struct esp_training_sample *lesson,
                       char *err, size_t errlen);
 
-uint16_t esp_half(float value); /* rounded to even; out of range: the largest half */
+uint16_t esp_half(float value); /* rounds to even; out of range: the largest half */
 float esp_from_half(uint16_t half);
 
 #endif

@@ -1,8 +1,8 @@
 /* train_draft.c - trains a draft head or a draft model; see train_draft.h.
  *
- * A step: (1) read the lessons of its pieces, (2) make rows of them, (3) forward, (4) loss and
- * its gradient, (5) backward, (6) AdamW. What a step does depends on the settings, the weights
- * and its number, and on nothing else, so that a checkpoint is enough to go on.
+ * A step: (1) read the samples of its pieces, (2) make rows of them, (3) forward, (4) loss and
+ * its gradient, (5) backward, (6) AdamW. A step depends only on the settings, the weights and
+ * its number, so that a checkpoint is enough to continue.
  */
 #include "engine/train/train_draft.h"
 
@@ -42,8 +42,8 @@ struct training {
     struct esp_lessons lessons;
     struct esp_training_sample *lesson; /* (batch) */
     struct esp_learning_batch batch;
-    int *order;         /* pieces to learn from, then those kept apart */
-    int learned, apart; /* how many of each */
+    int *order;         /* training pieces, then held-out pieces */
+    int learned, apart; /* their numbers */
     int epochs, texts;  /* texts: pieces in a step */
     struct esp_optimizer optimizer;
     struct esp_progress_state state;
@@ -65,7 +65,7 @@ static int in_output(const struct training *t, const char *name, char path[4096]
                     t->o->output);
 }
 
-/* ------------------------------------------------------------------ what is trained */
+/* ------------------------------------------------------------------ the network */
 
 static int read_matrix(const struct training *t, float **to, const struct esp_tensor *from)
 {
@@ -144,9 +144,9 @@ static int open_models(struct training *t)
     return status;
 }
 
-/* ------------------------------------------------------------------ what it learns from */
+/* ------------------------------------------------------------------ the data */
 
-/* All that the result depends on. */
+/* A hash of everything that the result depends on. */
 static uint64_t fingerprint_of(const struct training *t, bool of_target)
 {
     const struct esp_train_options *o = t->o;
@@ -212,7 +212,7 @@ static int open_lessons(struct training *t)
     return status;
 }
 
-/* Every twentieth piece is kept apart, where there are enough. */
+/* Holds out every twentieth piece, if there are enough. */
 static int divide(struct training *t)
 {
     const int count = t->lessons.count, step = count >= KEPT_APART ? KEPT_APART : count + 1;
@@ -350,7 +350,7 @@ static int step(struct training *t, const int *order, int64_t each)
     return ESP_OK;
 }
 
-/* Measures the draft on the pieces kept apart. */
+/* Measures the draft on the held-out pieces. */
 static int validate(struct training *t, int epoch)
 {
     struct esp_loss_sums sums = {0};
@@ -430,15 +430,15 @@ static int begin_folder(const struct training *t)
     int status = in_output(t, "model.safetensors", path);
     if (status == ESP_OK && !t->o->force && access(path, F_OK) == 0)
         return esp_fail(t->err, t->errlen, ESP_E_FILE,
-                        "%s is already there; name a new folder, or add --force", path);
+                        "%s exists; name a new folder, or add --force", path);
     status = in_output(t, "checkpoint", path);
     if (status == ESP_OK && t->o->resume && access(path, F_OK) != 0)
         return esp_fail(t->err, t->errlen, ESP_E_FILE,
-                        "there is no %s to go on from; train without --resume", path);
+                        "there is no checkpoint %s; train without --resume", path);
     if (status == ESP_OK && !t->o->resume && !t->o->force && access(path, F_OK) == 0)
         return esp_fail(t->err, t->errlen, ESP_E_FILE,
-                        "%s is of a training that was interrupted; add --resume to go on, or "
-                        "--force to begin again",
+                        "%s is of an interrupted training; add --resume to continue it, or "
+                        "--force to start again",
                         path);
     return status;
 }

@@ -1,10 +1,10 @@
 /* train_draft.h - trains a draft head on a target's hidden states, or a draft model on its
  * distributions: `espalier train head`, `espalier train draft`.
  *
- * Four steps: (1) the text is cut into pieces; (2) the target runs over all of them once, and
- * for TALF grows its trees; what it says is stored in OUTPUT/features.bin; (3) epochs over the
- * pieces in random order; (4) the folder is written. An interrupted training leaves
- * OUTPUT/checkpoint and goes on from it to the same bits. Both files are removed at the end.
+ * Four steps: (1) the text is divided into pieces; (2) the target runs over all of them once,
+ * and for TALF grows its trees; the samples are stored in OUTPUT/features.bin; (3) epochs over
+ * the pieces in random order; (4) the folder is written. An interrupted training leaves
+ * OUTPUT/checkpoint and continues from it to the same bits. Both files are removed at the end.
  */
 #ifndef ESP_TRAIN_DRAFT_H
 #define ESP_TRAIN_DRAFT_H
@@ -15,12 +15,12 @@ enum esp_train_stage { ESP_TRAIN_READ, ESP_TRAIN_TARGET, ESP_TRAIN_STEPS, ESP_TR
 
 enum { ESP_TRAIN_DEPTHS = 16 };
 
-/* How near the draft is to the target on the pieces kept apart, by depth below the text. */
+/* Agreement of draft and target on the held-out pieces, by depth below the text. */
 struct esp_train_check {
     int epoch; /* epochs done; 0: nothing was checked yet */
     int depths;
-    double overlap[ESP_TRAIN_DEPTHS]; /* sum of min(p, q): the chance of acceptance */
-    double agrees[ESP_TRAIN_DEPTHS];  /* how often the likeliest token is the same */
+    double overlap[ESP_TRAIN_DEPTHS]; /* sum of min(p, q): the acceptance probability */
+    double agrees[ESP_TRAIN_DEPTHS];  /* top-1 agreement */
     double gap[ESP_TRAIN_DEPTHS];     /* KL divergence of the draft from the target, in nats */
 };
 
@@ -28,8 +28,8 @@ struct esp_train_report {
     enum esp_train_stage stage;
     int64_t first, done, total; /* pieces or steps: at the start of this run, now, at the end */
     int epoch, epochs;
-    int64_t tokens;               /* learned from in this run */
-    int64_t parameters;           /* that are trained */
+    int64_t tokens;               /* trained on in this run */
+    int64_t parameters;           /* trained ones */
     const float *loss;            /* (done) of each step; only while stage is ESP_TRAIN_STEPS */
     double rate;                  /* learning rate */
     struct esp_train_check check; /* the last one */
@@ -50,8 +50,8 @@ struct esp_train_options {
     double rate;    /* the largest learning rate; 0: 3e-4 */
     uint64_t seed;
     int threads;               /* 0: one per core */
-    bool resume;               /* go on from OUTPUT/checkpoint */
-    bool force;                /* write over a model that is in OUTPUT */
+    bool resume;               /* continue from OUTPUT/checkpoint */
+    bool force;                /* overwrite a model in OUTPUT */
     double checkpoint_seconds; /* between two checkpoints; 0: after every step */
     /* Called after every piece and step; returns false to stop with ESP_E_CANCELLED, which
      * leaves a checkpoint. */
@@ -65,7 +65,7 @@ int esp_train(const struct esp_train_options *options, char *err, size_t errlen)
 struct esp_train_loss_info {
     const char *name, *summary, *source;
     const char *differs; /* how it differs from the source, and why; or "" */
-    bool head, draft;    /* what it can train */
+    bool head, draft;    /* it can train a draft head, a draft model */
 };
 bool esp_train_loss(int index, struct esp_train_loss_info *info);
 /* Parameter `index` of a loss; false past the end or if there is no such loss. */

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Records the samples anew, into the folder that is named: record.sh FOLDER, from the source tree.
-# Each is a session of the interface at twelve iterations a second, as an eye can follow. The built-in pair,
-# greedy or with a fixed seed, writes the same text each time; only the times differ.
+# Records the samples again, into a folder: record.sh FOLDER, from the source tree.
+# Each is a session of the interface at twelve iterations a second. The built-in pair, greedy or with a fixed
+# seed, writes the same text each time; only the times differ.
 set -eu
 folder=$(cd "${1:?name a folder}" && pwd)
 espalier=${ESPALIER:-$(pwd)/build/espalier}

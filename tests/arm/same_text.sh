@@ -1,6 +1,6 @@
 #!/bin/sh
-# The program for ARM ($ESPALIER, in an emulator) writes what that for this machine ($NATIVE) writes: the same tokens,
-# trees and probabilities to the last bit, for every kind of weights, and the same files.
+# The program for ARM ($ESPALIER, in an emulator) writes the same as the native one ($NATIVE): tokens, trees and
+# probabilities to the last bit, for every kind of weights, and files.
 . tests/shell.sh
 
 # The tile unit of some processors adds the products of BF16 weights in an order of its own.

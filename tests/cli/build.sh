@@ -1,5 +1,5 @@
 #!/bin/sh
-# What make promises: install and uninstall, the example against the installed library, the headless
+# The promises of make: install and uninstall, the example against the installed library, the headless
 # program, the demo without a terminal, and clean man pages.
 . tests/shell.sh
 prefix=$work/usr

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A model file that is cut or overwritten in place: while a text is written nothing depends on it any
-# more; while it is read, one sentence.
+# A model file that is truncated or overwritten in place: after loading it has no effect on the text; during
+# loading it gives one sentence.
 . tests/shell.sh
 . tests/script.sh
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier check` and sampling as their users see them.
+# `espalier check` and sampling from the user's side.
 . tests/shell.sh
 ok="$ESPALIER check --trials 25"
 

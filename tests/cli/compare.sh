@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier compare`: two choices over one text.
+# `espalier compare`: two configurations over one text.
 . tests/shell.sh
 prompt="Once upon a time there was"
 cmp="$ESPALIER compare -n 40 -p"

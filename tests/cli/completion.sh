@@ -1,5 +1,5 @@
 #!/bin/sh
-# What bash completes: commands, options and names, as the program lists them.
+# Completion in bash: commands, options and names, as the program lists them.
 . tests/shell.sh
 
 completes() { # completes WANT WORD...: completing the last word gives the words WANT

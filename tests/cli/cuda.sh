@@ -1,7 +1,7 @@
 #!/bin/sh
-# The CUDA backend from the command line: what is not there, what is too small and what fails is told
-# in one line and, with "auto", got over; a device that works writes what the processor writes.
-# It runs on the emulator, and where the real plugin was built also on that, without a GPU.
+# The CUDA backend from the command line. A missing device, one that is too small, and failures give one line, and
+# "auto" falls back; a working device writes the same as the processor. Runs on the emulator, and if the real plugin was
+# built also on that, without a GPU.
 . tests/shell.sh
 emulated=$BUILD/emu/libespalier-cuda.so
 run="$ESPALIER generate -p Once -n 4 --drafter linear --max-nodes 16 --context 64"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The kit's script (tests/cuda/run): it prints as it goes, ends in time whatever hangs, and keeps what was
-# said in one tar. The programs here stand for those of a kit; what they compute is tested elsewhere.
+# The kit's script (tests/cuda/run): it prints as it goes, ends in time even if a part hangs, and keeps all output
+# in one tar. The programs here are stand-ins for those of a kit.
 . tests/shell.sh
 kit=$work/kit
 mkdir -p "$kit/tests/unit" "$kit/tests/lossless"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the manual page says of the drafters: the settings of the papers are taken as they are spelled there.
+# The manual page of the drafters: the program accepts the papers' settings as the page spells them.
 . tests/shell.sh
 sed -n '/^\.Sh SETTINGS/,$p' man/espalier-drafters.7 |
     sed -n 's/^\.Ql \([a-z0-9:,.=A-Z-]*\).*/\1/p' | grep -v -e '^-' -e '^root=' -e '^espalier' | sort -u >"$work/settings"

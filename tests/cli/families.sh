@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every family of models with a vector in tests/vectors: text with a drafter is that without one, from the folder and
-# from the GGUF file written from it.
+# Every model family with a vector in tests/vectors: a drafter does not change the text, from the folder and from the
+# GGUF file written from it.
 . tests/shell.sh
 
 # A token for each printable character, the space, the end of a line and the end of the text.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Where the system starts no more threads, everything goes on with fewer, and says so where it cannot.
+# If the system refuses threads, everything runs with fewer, or says that it cannot.
 . tests/shell.sh
 . tests/script.sh
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# generate, list and inspect as their users see them.
+# generate, list and inspect from the user's side.
 . tests/shell.sh
 prompt="Once upon a time"
 gen="$ESPALIER generate -n 48"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A target that is made larger, in memory or as a folder, says the same; a folder is whole or not there.
+# An enlarged target, in memory or as a folder, gives the same text; a folder is complete or absent.
 . tests/shell.sh
 prompt="Once upon a time there was"
 text() { $ESPALIER generate -p "$prompt" -n 12 "$@"; }

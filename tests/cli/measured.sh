@@ -1,6 +1,6 @@
 #!/bin/sh
-# engine/MEASURED.md: its tables are the committed ones, two of their cells come out again, and what it says of the papers
-# names the command that shows it.
+# engine/MEASURED.md: its tables equal the committed ones, two of their cells are reproduced, and each claim about the
+# papers names a command.
 . tests/shell.sh
 page=engine/MEASURED.md results=sessions/suites/results
 suites=$(sed -n 's/^<!-- suite \(.*\) -->$/\1/p' "$page")

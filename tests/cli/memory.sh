@@ -1,6 +1,6 @@
 #!/bin/sh
-# --memory: layers that do not fit are read from the model's file for every pass. The text stays that of
-# a target in memory for every drafter, the program stays below the limit, and refusals say what helps.
+# --memory: layers that do not fit are read from the model's file on every pass. The text stays the same for every
+# drafter, the program stays below the limit, and error messages suggest a way out.
 . tests/shell.sh
 
 seed="engine/models/fairytale-target"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The models that are on a machine: found where programs keep them, named by their names, and what fits as
-# a draft. Homes are made up here; nothing of the real one is looked at.
+# The models on a machine: found in the folders of other programs, named by their names, and matched as drafts. All
+# home folders here are made up.
 . tests/shell.sh
 home="$work/home"
 export HOME="$home" XDG_STATE_HOME="$work/state" XDG_CONFIG_HOME="$work/config"

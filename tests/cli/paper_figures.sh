@@ -1,6 +1,6 @@
 #!/bin/sh
-# `espalier export --figure`: figures for papers in every format; a plain LaTeX document takes them, whatever
-# stands in the tokens.
+# `espalier export --figure`: figures for papers in every format; a plain LaTeX document accepts them with any
+# tokens.
 . tests/shell.sh
 adapting=sessions/samples/dynatree-adapting.esp.jsonl
 xpath() { xmllint --xpath "$2" "$1" 2>/dev/null; }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier quantize`: what it writes says what the folder said, is whole or not there, and is measured.
+# `espalier quantize`: its file gives the source's text, is complete or absent, and its error is measured.
 . tests/shell.sh
 target=engine/models/fairytale-target
 draft=engine/models/fairytale-draft

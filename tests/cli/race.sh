@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier race`: two sides, the same text, and a sentence that was checked.
+# `espalier race`: two sides, the same text, and a verdict that was checked.
 . tests/shell.sh
 . tests/script.sh
 samples=sessions/samples

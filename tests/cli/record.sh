@@ -1,6 +1,6 @@
 #!/bin/sh
-# generate --record as its users see it: the text is the same, the file has all of it, and whatever
-# happens to the file never ends the generation.
+# generate --record from the user's side: the text is the same, the file has all of it, and errors of the file
+# never end the generation.
 . tests/shell.sh
 prompt="Once upon a time"
 gen="$ESPALIER generate -n 48 --temp 0.7 --seed 5"

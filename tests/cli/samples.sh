@@ -1,5 +1,5 @@
 #!/bin/sh
-# The recordings that ship, with no model in reach: each replays and exports, twice with the same bytes.
+# The sample recordings, with no model available: each replays and exports, twice with the same bytes.
 . tests/shell.sh
 ESPALIER_DATA=$work/nothing
 export ESPALIER_DATA

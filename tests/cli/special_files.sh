@@ -1,6 +1,6 @@
 #!/bin/sh
-# A pipe, a folder or a device where a file is expected: one sentence at once, never a hang, and what was
-# there stays what it was.
+# A pipe, a folder or a device in place of a file: one sentence at once, never a hang, and existing files are
+# unchanged.
 . tests/shell.sh
 draft=engine/models/fairytale-draft
 recording=tests/cli/three.esp.jsonl

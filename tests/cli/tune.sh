@@ -1,6 +1,5 @@
 #!/bin/sh
-# `espalier tune`: a table with plain decoding in it, a preset that is kept, sentences for what is wrong. No
-# speeds: they are the machine's.
+# `espalier tune`: a table with plain decoding, a preset that is kept, clear errors. No speeds.
 . tests/shell.sh
 tune="$ESPALIER tune -n 16 --threads 1 --seconds 1"
 printf 'Once upon a time\n\nThere was a king\n' >"$work/prompts"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A window of the text: the sentences that name it, a text longer than the context, and what shows it.
+# A window of the text: the sentences that name it, a text longer than the context, and its marks on screens.
 . tests/shell.sh
 . tests/script.sh
 

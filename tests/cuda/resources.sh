@@ -1,7 +1,7 @@
 #!/bin/sh
-# Prints what the compiler says of each CUDA kernel, as the table of kernels/cuda/RESOURCES.md. Needs nvcc,
-# no GPU, and some minutes.
-#     tests/cuda/resources.sh [ARCH...]      (80 90 100 unless given)
+# Prints the compiler's report on each CUDA kernel, as the table of kernels/cuda/RESOURCES.md. Needs nvcc, no GPU,
+# and some minutes.
+#     tests/cuda/resources.sh [ARCH...]      (80 90 100 by default)
 set -eu
 cd "$(dirname "$0")/../.."
 [ $# -gt 0 ] || set -- 80 90 100

@@ -1,8 +1,8 @@
 #!/bin/sh
 # The house: arrows lead one way, there is no circle, and a name means one thing.
 #
-# Reads every include of the sources, and every symbol of the objects that the build made: an include
-# shows what a file names, a symbol what it calls, also through a table.
+# Reads every include of the sources and every symbol of the built objects: an include shows the names that a file
+# uses, a symbol its calls, even through a table.
 . tests/shell.sh
 
 sources=$(git ls-files '*.c' '*.h' '*.cu' '*.def' 2>/dev/null | grep -v '^tests/')

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Two choices over one text, in the interface.
+# Two configurations over one text, in the interface.
 . tests/shell.sh
 . tests/script.sh
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The configuration file: read, overruled by the command line, refused with file and line, written only
-# when asked. Scripts read it where --config names it; the last part is on a terminal.
+# The configuration file: read, overridden by the command line, refused with file and line, written only on request.
+# Scripts read the file of --config; the last part runs on a terminal.
 . tests/shell.sh
 . tests/script.sh
 . tests/terminal.sh

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Exporting the tree that is shown, from a live session and from a replay.
+# Exporting the shown tree, from a live session and from a replay.
 . tests/shell.sh
 . tests/script.sh
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What lies where the program looks for the user's files may be a pipe, which nobody writes: nothing waits
-# for it. And what the history holds may be no text.
+# The user's files may be pipes without a writer: nothing waits for them. The history may hold something other than
+# text.
 . tests/shell.sh
 . tests/terminal.sh
 

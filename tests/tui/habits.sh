@@ -1,6 +1,5 @@
 #!/bin/sh
-# Habits that users bring from other programs: Esc, new lines, /name, menus, a click on the footer, keys of
-# their own, their editor.
+# Habits from other programs: Esc, new lines, /name, menus, a click on the footer, own keys, own editor.
 . tests/shell.sh
 . tests/script.sh
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The interface in real terminals of several sizes: prompt, stream, tree, another drafter, a
-# resize while text is written, leaving; and the terminal is as it was.
+# The interface in real terminals of several sizes: prompt, stream, tree, another drafter, a resize during
+# generation, leaving; the terminal is restored.
 . tests/shell.sh
 . tests/terminal.sh
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every two keys with C- or M-, function keys and special keys, pressed in the interface, but those that leave
-# it: it goes on. What the input line makes of more keys: tests/unit/input.c.
+# Every pair of keys with C- or M-, function keys and special keys, except those that leave the interface: it keeps
+# running. tests/unit/input.c tests the input line with more keys.
 . tests/shell.sh
 . tests/script.sh
 ESPALIER=$(cd "$(dirname "$ESPALIER")" && pwd)/$(basename "$ESPALIER")

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The picture of the README has the panes and keys that the screen has (`make pages` draws it anew).
+# The picture of the README has the panes and keys of the screen (`make pages` redraws it).
 . tests/shell.sh
 
 if command -v python3 >/dev/null; then

@@ -1,6 +1,6 @@
 #!/bin/sh
-# No data races, says ThreadSanitizer: the ring, the mailbox and a session. They are a build of their own
-# (make check makes it), with one thread for the computing, so that it is fast enough.
+# ThreadSanitizer finds no data races in the ring, the mailbox and a session. They are a separate build (by make
+# check), with one compute thread, so that it is fast enough.
 . tests/shell.sh
 . tests/script.sh
 tsan=$BUILD/tsan

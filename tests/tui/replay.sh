@@ -1,5 +1,5 @@
 #!/bin/sh
-# A recorded session replayed: as text, by scripts and by hand; and what is not a recording.
+# Replaying a recorded session: as text, by scripts and by hand; and files that are no recordings.
 . tests/shell.sh
 . tests/script.sh
 . tests/terminal.sh

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What can be changed while the program runs: models, backend, threads, all settings; the last prompt
-# taken back; the text written to a file. Driven by scripts.
+# Changes at run time: models, backend, threads, all settings; taking back the last prompt; writing the text to a
+# file. Driven by scripts.
 . tests/shell.sh
 . tests/script.sh
 

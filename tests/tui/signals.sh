@@ -1,5 +1,5 @@
 #!/bin/sh
-# The terminal is given back whatever ends the program, and taken again after a stop.
+# The terminal is restored however the program ends, and taken again after a stop.
 . tests/shell.sh
 . tests/terminal.sh
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# README's tour, walked from its first item to the last in a real terminal: a step for each of its sentences that
-# can be checked. The numbers are those of its items; keys and commands are written as there.
+# The README's tour, from its first item to the last in a real terminal: a step for each testable sentence. Numbers
+# are those of the items; keys and commands are written as in the README.
 . tests/shell.sh
 . tests/terminal.sh
 

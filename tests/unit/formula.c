@@ -73,14 +73,15 @@ TEST(formulas_are_filled_in)
     check_text(&it, 3, "accepted with probability min(1, p'/q) = 1.0, u = .31; p' is");
     nodes[3].drawn = true;
     nodes[3].acceptance = 0.7f;
-    check_text(&it, 3,
-               "drawn from what rejected drafts left of p: its share there is .70; u = .31 drew "
-               "it");
+    check_text(
+        &it, 3,
+        "drawn from the residual of p after rejected drafts: its share is .70; u = .31 drew "
+        "it");
     nodes[3].acceptance = NAN;
     check_text(&it, 3, "");
     it = make_iteration("greedy");
     nodes[3].u = NAN;
-    check_text(&it, 3, "accepted where p is the largest");
+    check_text(&it, 3, "accepted if p is the largest");
     nodes[3].verdict = ESP_REJECTED;
     check_text(&it, 3, "rejected unless p is the largest");
 }

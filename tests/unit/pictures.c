@@ -334,7 +334,7 @@ TEST(a_draw_is_no_test_in_the_picture)
     char *svg = draw(&it, scene_text, &options, &size);
     CHECK(svg, "%s", err);
     CHECK(strstr(svg, "a .23") && strstr(svg, "drawn") &&
-          strstr(svg, "drew it, with chance a"));
+          strstr(svg, "drew it, with probability a"));
     CHECK(!strstr(svg, "u .81") && !strstr(svg, "u: random number"));
     free(svg);
     n->u = 0.11f;

@@ -1,5 +1,4 @@
-/* caption.c - what stands above and below the tree: what happened, with which settings, and how
- * to read the picture; see picture.h. */
+/* caption.c - the caption above the tree and the legend below; see picture.h. */
 #include "viz/dot/picture.h"
 
 #include <math.h>
@@ -58,7 +57,7 @@ static void put_title(FILE *file, const struct esp_iteration *it,
     end_row(file);
 }
 
-/* "draft <b>.51</b> ms", with a gap behind it: the blanks stand where a run ends. */
+/* "draft <b>.51</b> ms" and a gap; a run of text may end with blanks but not begin with one. */
 static void put_fact(FILE *file, const char *before, const char *value, const char *after)
 {
     fprintf(file, "%s <b>%s%s</b>%s%s", before, value, *after ? " " : gap, after,
@@ -152,7 +151,7 @@ void esp_picture_caption(FILE *file, const struct esp_iteration *it,
 
 /* ------------------------------------------------------------------ legend */
 
-/* A cell with a small node in it, whose frame may be double. */
+/* A cell with a small node in it; `twice`: with a double frame. */
 static void put_sample(FILE *file, const char *colour, int border, const char *style,
                        const char *mark, const char *text)
 {
@@ -256,10 +255,10 @@ static void put_test(FILE *file, const struct esp_iteration *it)
 {
     struct esp_item item;
     size_t length = strcspn(it->verifier, ":");
-    fputs("a: chance of acceptance", file);
+    fputs("a: acceptance probability", file);
     for (int i = 0; esp_item(ESP_VERIFIERS, i, &item); i++) {
         if (strlen(item.name) != length || strncmp(item.name, it->verifier, length) != 0 ||
-            item.where) /* its letters would need more words than there is room for */
+            item.where) /* there is no room to explain its letters */
             continue;
         fputs(", here ", file);
         esp_label_text(file, item.formula);
@@ -278,12 +277,12 @@ static void put_decisions(FILE *file, const struct esp_iteration *it)
     if (tests)
         put_test(file, it);
     if (draws)
-        fputs("drawn: the target drew it, with chance a", file);
+        fputs("drawn: the target drew it, with probability a", file);
     fputs("</td></tr>", file);
 }
 
-/* The kinds of nodes that there are. A row that is narrower than the others is stretched, each
- * column alike; empty columns take that for those that are not there. */
+/* The kinds of nodes in the picture. Graphviz stretches all columns of a narrow row equally, so
+ * empty columns stand for missing kinds. */
 static void put_samples(FILE *file, const struct esp_iteration *it,
                         const struct esp_colours *colours)
 {
@@ -303,7 +302,7 @@ static void put_samples(FILE *file, const struct esp_iteration *it,
         fputs("<td></td>", file);
 }
 
-/* What shades, edges and numbers mean, where there are some. */
+/* The meaning of shades, edges and numbers, if there are any. */
 static void put_measures(FILE *file, const struct esp_iteration *it,
                          const struct esp_colours *colours)
 {

@@ -1,8 +1,8 @@
 /* frame.c - fits a layout to an aspect; see frame.h.
  *
  * The tree grows to the right, so columns are Graphviz's ranks: `ranksep` moves them apart and
- * `nodesep` the rows, both in inches. The page is the attribute `viewport`, which is read when
- * the picture is drawn: its size and its centre, in points.
+ * `nodesep` the rows, both in inches. The page is the attribute `viewport`, read when the
+ * picture is drawn: its size and its centre, in points.
  */
 #include "viz/dot/frame.h"
 
@@ -62,7 +62,7 @@ static bool spread(Agraph_t *graph, double aspect)
     return true;
 }
 
-/* The page: what the tree and its margin need, and more in one direction. */
+/* Sets the page: the tree and its margin, enlarged in one direction. */
 static void set_page(Agraph_t *graph, double aspect)
 {
     const boxf all = GD_bb(graph);

@@ -6,14 +6,13 @@
 
 #include "viz/safe.h"
 
-/* Columns of a text that is no token; bytes of an attribute (Graphviz reads strings of 16 KB).
- */
+/* Columns of a text other than a token; bytes of an attribute (Graphviz reads up to 16 KB). */
 enum { LABEL = 80, ATTRIBUTE = 2000 };
 
 static const char visible_space[] = "\u2423", ellipsis[] = "\u2026";
 
-/* One unit that safe.h made. Graphviz replaces references first, then escapes with a backslash,
- * of which a double one stands for one. */
+/* Writes one unit of safe.h. Graphviz replaces references first, then backslash escapes, so a
+ * backslash is doubled. */
 static void put(FILE *file, const char *text)
 {
     for (; *text; text++) {

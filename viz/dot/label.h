@@ -1,10 +1,10 @@
-/* label.h - text for Graphviz that stays text.
+/* label.h - escapes text for Graphviz labels.
  *
- * Labels are written in Graphviz's HTML-like form, because one label has lines of different
- * sizes. All text from a file or a model goes through these functions: control and format
- * characters and bytes that are not UTF-8 become visible stand-ins (safe.h), and every
- * character that the form or Graphviz's escapes (\N, \G) give a meaning becomes a numeric
- * reference. So no text can open a tag, a link or an escape.
+ * Labels use Graphviz's HTML-like form, because one label has lines of different sizes. All
+ * text from a file or a model goes through these functions: control and format characters and
+ * bytes that are not UTF-8 become visible stand-ins (safe.h), and characters with a meaning in
+ * this form or in Graphviz's escapes (\N, \G) become numeric references. So no text can open a
+ * tag, a link or an escape.
  */
 #ifndef ESP_LABEL_H
 #define ESP_LABEL_H
@@ -18,8 +18,8 @@ void esp_label_text(FILE *file, const char *text);
 /* Writes a token in quotes with visible spaces, cut to `columns`. */
 void esp_label_token(FILE *file, const struct esp_tokens *tokens, int32_t token, int columns);
 
-/* The token as it is written in a file, for the attribute `text` of a node: safe, with
- * backslash escapes, its first 2000 bytes. The caller frees it; NULL if there is no memory. */
+/* The first 2000 bytes of the token, safe, with backslash escapes, for the attribute `text` of
+ * a node. The caller frees it; NULL if there is no memory. */
 char *esp_label_escaped(const struct esp_tokens *tokens, int32_t token);
 
 #endif

@@ -1,10 +1,10 @@
 /* main.c - espalier-dot: one iteration on standard input, a picture of its tree on standard
  * output.
  *
- * The input is a line of a recording (an `iteration` event, man/espalier-session.5). This is a
- * program of its own because Graphviz ends the process when memory runs out, because a layout
- * can be limited and killed from outside, and because its licence does not go together with
- * that of readline in one binary. espalier runs it (viz/dot_helper.h); a user may as well:
+ * The input is a line of a recording (an `iteration` event, man/espalier-session.5). It is a
+ * separate program for three reasons: Graphviz ends the process when memory runs out, a layout
+ * can be limited and killed from outside, and Graphviz' licence is not compatible with
+ * readline's in one binary. espalier runs it (viz/dot_helper.h), and so can a user:
  *
  *     espalier export FILE --iteration 3 --format json | espalier-dot --format svg
  *
@@ -47,13 +47,13 @@ static void help(void)
          "Draws the tree of one iteration. LINE is an iteration as a recording holds it:\n"
          "    espalier export FILE --iteration 3 --format json | espalier-dot >tree.svg\n\n"
          "  --format FORMAT   dot, svg (default), png or pdf\n"
-         "  --convert WxH     draw the SVG on standard input, so many points wide and high\n"
+         "  --convert WxH     convert the SVG on standard input, of this size in points\n"
          "  --theme NAME      light (default) or dark\n"
-         "  --nodes N         nodes to show at most, the likeliest; 0: all (default: what fits "
+         "  --nodes N         show at most N nodes, the likeliest; 0: all (default: what fits "
          "on a slide)\n"
          "  --models TEXT     names of the models, for the caption\n"
-         "  --aspect W:H      width by height, as 16:9 (default: as large as the tree needs)\n"
-         "  --caption NAME    full (default), short or none: words above and below the tree");
+         "  --aspect W:H      width by height, as 16:9 (default: as large as the tree)\n"
+         "  --caption NAME    full (default), short or none: text above and below the tree");
 }
 
 /* A number of nodes, or -1. */
@@ -71,7 +71,7 @@ static bool read_size(const char *text, double *width, double *height)
            *height >= 1 && *width <= 14400 && *height <= 14400;
 }
 
-/* Returns -1, or the exit code of a program that is done. */
+/* Returns -1, or an exit code. */
 static int parse(struct picture_request *request, int argc, char **argv)
 {
     static const struct option options[] = {
@@ -172,21 +172,20 @@ static int read_iteration(struct esp_recorded_event *recorded, struct esp_texts 
         return status;
     if (status > 0 && recorded->event.type == ESP_EVENT_ITERATION)
         return ESP_OK;
-    snprintf(err, errlen, "this line of a recording is no iteration");
+    snprintf(err, errlen, "it is another event of a recording");
     return ESP_E_FORMAT;
 }
 
 /* ------------------------------------------------------------------ writing */
 
-/* Graphviz reports what it does not like line by line. None of it stops a picture, and a
- * failure is seen from what its functions return. */
+/* Graphviz prints warnings. They do not stop a picture, and its functions return failures. */
 static int ignore(char *message)
 {
     (void)message;
     return 0;
 }
 
-/* What Graphviz says about an image that it cannot read. It goes on without. */
+/* Graphviz reports an image that it cannot read, and goes on without it. */
 static bool complained;
 
 static int note(char *message)
@@ -215,9 +214,8 @@ static int write_dot(Agraph_t *graph)
     return code;
 }
 
-/* Dots per inch of a PNG: 144, sharp on a projector, or as many as keep a large tree within
- * what Cairo draws and within the memory that is allowed. Returns 0 where nothing could be
- * read. */
+/* Dots per inch of a PNG: 144, sharp on a projector, or less for a large tree, within the
+ * limits of Cairo and of memory. Returns 0 if the picture would be illegible. */
 static double resolution(Agraph_t *graph)
 {
     enum { SHARP = 144, LEAST = 36, SIDE = 32000, POINTS = 72 };
@@ -236,9 +234,8 @@ static int render(GVC_t *context, Agraph_t *graph, const char *format)
     unsigned length = 0;
     int code;
     if (strcmp(format, "png") == 0 && !(GD_drawing(graph)->dpi = resolution(graph)))
-        return fail(
-            "the picture is too large for a PNG; export it as svg, or fewer nodes of it "
-            "(--nodes)");
+        return fail("the picture is too large for a PNG; export it as svg, or show fewer nodes "
+                    "(--nodes)");
     agsafeset(graph, (char *)"margin", (char *)"0", (char *)""); /* a PDF has one */
     esp_curves_bend(graph);
     if (gvRenderData(context, graph, format, &bytes, &length) != 0 || !bytes || length == 0)
@@ -262,8 +259,8 @@ static int write_picture(Agraph_t *graph, const char *format, double aspect)
     return code;
 }
 
-/* Draws an SVG as the picture of a graph's only node, which Graphviz' plugin for SVG reads and
- * Cairo draws. */
+/* Draws an SVG as the image of a graph's only node: Graphviz' SVG plugin reads it, and Cairo
+ * draws it. */
 static int convert(const struct picture_request *request)
 {
     enum { POINTS = 72 };
@@ -307,7 +304,7 @@ int main(int argc, char **argv)
     if (request.width > 0)
         return convert(&request);
     if (read_iteration(&recorded, &texts, err, sizeof err) < 0) {
-        fprintf(stderr, "espalier-dot: this is no iteration of a recording: %s\n", err);
+        fprintf(stderr, "espalier-dot: standard input is no recorded iteration: %s\n", err);
         return BAD;
     }
     struct esp_tokens tokens = {esp_texts_find, &texts};

@@ -1,10 +1,10 @@
 /* picture.c - nodes and edges of the picture; see picture.h.
  *
- * Attributes are declared with a default on the graph and set only where they differ, which
- * keeps the DOT file short. Which nodes are shown, and in which order, is decided by the rows
- * of the tree pane (tree_view.h). `ordering=out` keeps the edges of a node in the order in
- * which they are entered; in a picture that grows to the right the first one is the lowest, so
- * rows are entered from the last to the first: nodes too, for a DOT file lists edges by them.
+ * Attributes have defaults on the graph and are set only if they differ, which keeps the DOT
+ * file short. The rows of the tree pane (tree_view.h) decide which nodes are shown, and in
+ * which order. `ordering=out` keeps the edges of a node in the order of their creation. In a
+ * picture that grows to the right the first edge is the lowest, so rows are added from the last
+ * to the first; so are nodes, because a DOT file lists edges by nodes.
  */
 #include "viz/dot/picture.h"
 
@@ -106,7 +106,7 @@ static void end_line(FILE *file)
     fputs("</font></td></tr>", file);
 }
 
-/* What the verifier's random number was compared to; or that a draw landed on the token. */
+/* The acceptance probability and the verifier's random number, or that it drew the token. */
 static void put_decision(FILE *file, const struct picture *d, int index)
 {
     struct esp_decision decision;
@@ -174,7 +174,7 @@ static void label_node(struct picture *d, Agnode_t *node, int index)
     set_label(d, node, file, &text);
 }
 
-/* What programs read: the numbers as they are, the text as in a file. */
+/* Attributes for programs: exact numbers, escaped text. */
 static void put_data(struct picture *d, Agnode_t *node, int32_t token, const char *verdict)
 {
     char *quoted = esp_label_escaped(d->tokens, token);
@@ -301,7 +301,7 @@ static void add_edge(struct picture *d, Agnode_t *from, const struct esp_tree_ro
         set(edge, "weight", "8"); /* keeps the path straight */
 }
 
-/* The rows of nodes below which nothing is drawn: they stand above each other. */
+/* The number of rows without drawn children, one above the other. */
 static int leaves(const struct esp_tree_rows *rows)
 {
     int count = 0;
@@ -324,8 +324,8 @@ static int choose_most(const struct picture *d, struct esp_tree_choice *choice,
     return status;
 }
 
-/* Chooses as many rows as the look says, or as fit on a slide: of what is that deep and was not
- * accepted, the children are left out. */
+/* Chooses as many rows as the look says, or as fit on a slide: nodes at the largest depth lose
+ * their children unless they are accepted. */
 static int choose_rows(const struct picture *d, struct esp_tree_rows *rows)
 {
     const struct esp_tree *tree = &d->it->tree;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints C source with the parts of the page (page_parts.h): the files of this folder as strings.
+# Prints the files of this folder as strings in C source (page_parts.h).
 set -eu
 cd "$(dirname "$0")"
 

@@ -1,9 +1,9 @@
 /* page.js - plays a recording that the page holds (tui/model/web_page.h describes the data).
  *
- * Everything that is shown follows from two numbers: `at`, the iteration, and `stage`, how many
- * of the shown stages of it have ended (1: drafted ... 5: adapted). draw() makes the whole page
- * from them. Text from the recording reaches the page only through textContent and attributes,
- * so that it stays text.
+ * The whole page is a function of two numbers: `at`, the iteration, and `stage`, the number of
+ * its shown stages that have ended (1: drafted ... 5: adapted). draw() makes the page from them.
+ * Text from the recording reaches the page only through textContent and attributes, so it is
+ * never parsed as HTML.
  */
 "use strict";
 (function () {
@@ -22,7 +22,7 @@
     const frames = data.iterations;
     let at = 0, stage = STAGES.length, chosen = 0, timer = 0, printing = false;
     let picked = false; /* the chosen node was chosen by hand */
-    let whole = true; /* the iteration is shown as a whole, not at one of its stages */
+    let whole = true; /* the whole iteration is shown, not one of its stages */
 
     /* ------------------------------------------------------------ making elements */
 
@@ -143,7 +143,7 @@
         return {nodes, places, height: next};
     }
 
-    /* What the draft says of a node; of a copied one it says nothing. */
+    /* The draft probability of a node; "copied" for a copied one. */
     const draft = (n) => n.copied ? "copied" : "q " + probability(n.q);
 
     function describe(n, index) {
@@ -462,7 +462,7 @@
         box.replaceChildren(...made, list);
     }
 
-    /* What each iteration committed, as columns; of a long recording the mean of several. */
+    /* Committed tokens of each iteration as columns; means of several in a long recording. */
     const columns = sampled.map((first, k) => {
         const end = k + 1 < sampled.length ? sampled[k + 1] : frames.length;
         let accepted = 0, tokens = 0;
@@ -516,7 +516,7 @@
     /* ------------------------------------------------------------ going about */
 
     function draw() {
-        if (!picked) /* before the decision, nothing tells of it */
+        if (!picked) /* nothing reveals the decision beforehand */
             chosen = stage >= 3 ? frames[at].telling : 0;
         $("number").textContent = frames[at].index + " (" + (at + 1) + " of " + frames.length + ")";
         $("place").value = at;
