@@ -279,24 +279,24 @@ struct esp_item {
     /* Drafters: how they draw children ("topk", "iid, topk", ...). Verifiers: the draws for
      * which they are lossless. */
     const char *draws;
-    /* Verifiers: how a node is tested, e.g. "min(1, p/q)"; the same with numbers filled in, or
+    /* Verifiers: the test of a node, e.g. "min(1, p/q)"; the same with numbers filled in, or
      * NULL; what its letters mean, or NULL. In the last two a letter after '$' stands for a
-     * number of the node, see viz/formula.h. NULL for the other lists. */
+     * number of the node (viz/formula.h). NULL in the other lists. */
     const char *formula, *numbers, *where;
 };
 
 /* Entry `index` of a list; false past its end. */
 bool esp_item(enum esp_list list, int index, struct esp_item *item);
 
-/* Whether a session at this temperature takes a drafter and a verifier ("name:k=v,...";
- * verifier NULL: the best that goes with it), with or without a draft model. ESP_E_ARGUMENT:
- * no, and the sentence says why. */
+/* Can a session at this temperature use this drafter and verifier ("name:k=v,..."; verifier
+ * NULL: the best one for the drafter), with or without a draft model? ESP_E_ARGUMENT: no, and
+ * err says why. */
 int esp_choice_check(const char *drafter, const char *verifier, double temperature,
                      bool has_draft, char *err, size_t errlen);
 
-/* Opens and closes a backend on one of its devices, numbered from 0. `text` becomes the device
- * ("AVX-512, 2 threads", "NVIDIA H100, 85 GB, driver 580.65"); or, with a negative status, the
- * reason why it cannot be used here. */
+/* Opens and closes a backend on one of its devices, numbered from 0. Writes the device to
+ * `text` ("AVX-512, 2 threads", "NVIDIA H100, 85 GB, driver 580.65"), or, with a negative
+ * status, why it cannot be used here. */
 int esp_backend_probe(const char *name, int device, char *text, size_t size);
 
 struct esp_param_info {
