@@ -1,17 +1,16 @@
-/* preset.h - writes the preset of a pair, as reading a model folder finds it again. */
+/* preset.h - writes the preset of a pair in the form that opening a model reads. */
 #ifndef ESP_PRESET_H
 #define ESP_PRESET_H
 
 #include "engine/espalier.h"
 
-/* Where the preset of a target is: espalier.json in its folder, or NAME.espalier.json beside
- * the GGUF file NAME.gguf. Writes the folder and the name. False if they are too long. */
+/* Finds the place of a target's preset: espalier.json in its folder, or NAME.espalier.json
+ * beside the GGUF file NAME.gguf. Writes folder and name. False if they are too long. */
 bool esp_preset_place(const char *target, char folder[4096], char name[4096]);
 
-/* Sets members of the file at that place: "drafter", and "sampling_drafter" for
- * temperatures above 0; NULL leaves one as it is. All other members stay. The file is written
- * as a whole or not at all. Returns 0, or a negative status with a sentence that names the
- * file. */
+/* Sets members of that file: "drafter", and "sampling_drafter" for temperatures above 0; NULL
+ * keeps one. All other members stay. The file is written as a whole or not at all. Returns 0,
+ * or a negative status with a sentence that names the file. */
 int esp_preset_write(const char *target, const char *drafter, const char *sampling_drafter,
                      char *err, size_t errlen);
 
