@@ -81,24 +81,22 @@ static int refuse(const struct esp_settings *set, enum fit fit, char *err, size_
     list_lossless(set, names, sizeof names);
     switch (fit) {
     case FIT_RANDOM:
-        return esp_fail(
-            err, errlen, ESP_E_ARGUMENT,
-            "verifier %s draws at random and needs a temperature above 0; at 0 use %s",
-            verifier, names);
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "verifier %s needs a temperature above 0; at 0 use %s", verifier,
+                        names);
     case FIT_GREEDY:
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "verifier %s is for temperature 0; at %g with drafter %s use %s",
                         verifier, set->sampling.temperature, drafter, names);
     case FIT_PATHS:
-        return esp_fail(
-            err, errlen, ESP_E_ARGUMENT,
-            "verifier %s needs a single path and drafter %s branches here; that would "
-            "change what the model says; use %s, or %s:lossy=allow",
-            verifier, drafter, names, verifier);
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "verifier %s needs a single path, but drafter %s branches: the output "
+                        "distribution would change. Use %s, or %s:lossy=allow",
+                        verifier, drafter, names, verifier);
     default:
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "verifier %s is not made for %s, which drafter %s gives; that would "
-                        "change what the model says; use %s, or %s:lossy=allow",
+                        "verifier %s is not exact with %s, which drafter %s makes: the output "
+                        "distribution would change. Use %s, or %s:lossy=allow",
                         verifier, draws_text(esp_draws_of(set)), drafter, names, verifier);
     }
 }
@@ -109,8 +107,7 @@ int esp_choose_verifier(struct esp_settings *set, char *err, size_t errlen)
         set->verifier = pick(set);
         if (!set->verifier)
             return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                            "no verifier keeps what the model says with drafter %s at "
-                            "temperature %g",
+                            "no verifier is exact with drafter %s at temperature %g",
                             set->drafter->name, set->sampling.temperature);
         esp_params_init(&set->verifier_params, set->verifier->params);
     }

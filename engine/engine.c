@@ -67,11 +67,10 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
     }
     int status = esp_model_open(&e->target, target_path, err, errlen);
     if (status == ESP_OK && e->target->head)
-        status =
-            esp_fail(err, errlen, ESP_E_ARGUMENT,
-                     "%s is a draft head (%s), which needs a target: name the target model "
-                     "first, and the head as its draft",
-                     target_path, e->target->architecture);
+        status = esp_fail(err, errlen, ESP_E_ARGUMENT,
+                          "%s is a draft head (%s) and needs a target; name the target model "
+                          "first, and the head as its draft",
+                          target_path, e->target->architecture);
     if (status == ESP_OK && (o->width > 0 || o->layers > 0))
         status =
             esp_model_enlarge(e->target, o->width > 0 ? o->width : 1, o->layers, err, errlen);
@@ -90,10 +89,11 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
     if (status == ESP_OK)
         status = esp_tokenizer_open(&other, draft_path, err, errlen);
     if (status == ESP_OK && esp_tokenizer_hash(e->tokenizer) != esp_tokenizer_hash(other))
-        status = esp_fail(err, errlen, ESP_E_MISMATCH,
-                          "the draft %s has another vocabulary than the target %s; choose a "
-                          "draft with the same tokenizer",
-                          draft_path, target_path);
+        status =
+            esp_fail(err, errlen, ESP_E_MISMATCH,
+                     "the draft %s and the target %s have different vocabularies; choose a "
+                     "draft with the same tokenizer",
+                     draft_path, target_path);
     esp_tokenizer_close(other);
     return status;
 }
@@ -106,8 +106,8 @@ static int check_vocabulary(const struct esp_engine *e, const struct esp_model *
     if (tokens <= model->desc.vocabulary)
         return ESP_OK;
     return esp_fail(err, errlen, ESP_E_MISMATCH,
-                    "%s: tokenizer.json has tokens up to %d, the model only %d", model->path,
-                    tokens - 1, model->desc.vocabulary);
+                    "%s: tokenizer.json has tokens up to %d, but the model only %d",
+                    model->path, tokens - 1, model->desc.vocabulary);
 }
 
 static void close_device(struct esp_engine *e)

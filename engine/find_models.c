@@ -502,10 +502,11 @@ static int refuse_name(const struct esp_found_models *found, const char *name, c
     for (int i = 0; i < found->count; i++)
         esp_suggestion_try(&suggestion, found->models[i].name);
     esp_suggestion_folders(&suggestion, name);
-    return esp_fail(err, errlen, ESP_E_FILE,
-                    "there is no model '%.100s'%s: no folder or file of this path, and none of "
-                    "this name in `espalier list models`",
-                    name, esp_suggestion_text(&suggestion, meant));
+    return esp_fail(
+        err, errlen, ESP_E_FILE,
+        "there is no model '%.100s'%s: it is neither a folder or file nor a name in "
+        "`espalier list models`",
+        name, esp_suggestion_text(&suggestion, meant));
 }
 
 int esp_model_path(char *path, size_t size, const char *name, char *err, size_t errlen)
@@ -519,7 +520,7 @@ int esp_model_path(char *path, size_t size, const char *name, char *err, size_t 
         return ESP_OK; /* whoever opens it says what is wrong with it */
     }
     if (esp_find_models(&found) < 0)
-        status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory to look for models");
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory to search for models");
     for (int i = 0; i < found.count; i++) {
         const int match = match_of(&found.models[i], name);
         if (match > best) {
@@ -535,7 +536,7 @@ int esp_model_path(char *path, size_t size, const char *name, char *err, size_t 
         status = refuse_name(&found, name, err, errlen);
     else if (status == ESP_OK && other >= 0)
         status = esp_fail(err, errlen, ESP_E_MISMATCH,
-                          "several models are called '%.60s': %.100s (%s) and %.100s (%s); "
+                          "several models have the name '%.60s': %.100s (%s) and %.100s (%s); "
                           "give the whole name or the path",
                           name, found.models[first].name, found.models[first].source,
                           found.models[other].name, found.models[other].source);

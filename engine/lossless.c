@@ -328,7 +328,7 @@ int esp_lossless_measure(struct esp_session *session, const struct esp_lossless_
         *err = '\0';
     if (session->length < 1 || plan->tokens >= session->context - session->length)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "%d tokens do not fit behind a text of %d in a context of %d",
+                        "%d tokens after a text of %d do not fit in a context of %d",
                         plan->tokens, session->length, session->context);
     int status = open_scorer(&s, plan->tokens, err, errlen), count = 0;
     for (int trial = 0; trial < plan->trials && status == ESP_OK; trial++) {

@@ -14,7 +14,7 @@
 
 enum { LEAST_CONTEXT = 64 };
 
-static const char NO_LIMIT[] = "--backend cpu has no such limit";
+static const char NO_LIMIT[] = "Try --backend cpu";
 
 /* Memory of the device that is left for its own handles, workspaces and code, and within it
  * what the captured passes of a model may take where nothing else is left. How much these take,
@@ -39,16 +39,16 @@ static size_t session_need(const struct esp_engine *e, int context, int nodes)
            model_need(e, e->draft, context, nodes + 1);
 }
 
-/* Writes advice: "a context of 1024 tokens (--context) would fit". */
+/* Writes advice: "Try --context 1024". */
 static void suggest(const struct esp_engine *e, size_t left, char *text, size_t size)
 {
     int context = e->context;
     while (context >= LEAST_CONTEXT && session_need(e, context, e->max_nodes) > left)
         context /= 2;
     if (context >= LEAST_CONTEXT)
-        snprintf(text, size, "a context of %d tokens (--context) would fit", context);
+        snprintf(text, size, "Try --context %d", context);
     else if (session_need(e, LEAST_CONTEXT, LEAST_CONTEXT) <= left)
-        snprintf(text, size, "try smaller trees (--max-nodes) and a shorter --context");
+        snprintf(text, size, "Try smaller trees (--max-nodes) and a shorter --context");
     else
         snprintf(text, size, "%s", NO_LIMIT);
 }
@@ -128,21 +128,21 @@ int esp_memory_plan(struct esp_engine *e, size_t limit, char *err, size_t errlen
         allow_graphs(e, room, weights + session);
         return ESP_OK;
     }
-    char advice[100], where[200], models[32], sessions[32], allowed[32];
+    char advice[100], where[200], models[32], sessions[32], allowed[32], needed[32];
     const bool chosen = limit > 0 && room == limit;
     write_size(weights, models, sizeof models);
     write_size(session, sessions, sizeof sessions);
     write_size(room, allowed, sizeof allowed);
+    write_size(weights + session, needed, sizeof needed);
     snprintf(advice, sizeof advice, "%s", NO_LIMIT);
     if (weights < room)
         suggest(e, room - weights, advice, sizeof advice);
     snprintf(where, sizeof where, "%s%s", chosen ? "allowed by --gpu-memory" : "free on ",
              chosen ? "" : ops->device(e->backend));
     return esp_fail(err, errlen, ESP_E_MEMORY,
-                    "the models need %s, even if layers of the target wait in the computer's "
-                    "memory, and a context of %d tokens with trees of %d nodes %s, but only %s "
-                    "are %s; %s",
-                    models, e->context, e->max_nodes, sessions, allowed, where, advice);
+                    "not enough GPU memory: %s needed, %s %s. (Models %s, with target layers "
+                    "offloaded; context of %d tokens and trees of %d nodes %s.) %s",
+                    needed, allowed, where, models, e->context, e->max_nodes, sessions, advice);
 }
 
 /* ------------------------------------------------------------------ a limit */

@@ -56,7 +56,7 @@ static int take_out(struct esp_session *s, int start, int end, char *err, size_t
     if (status == ESP_OK)
         return ESP_OK;
     esp_session_rewind(s, start);
-    return esp_fail(err, errlen, status, "the text could not be computed again: %s",
+    return esp_fail(err, errlen, status, "prefill of the remaining text failed: %s",
                     esp_session_failure(s, status));
 }
 
@@ -185,8 +185,7 @@ int esp_session_say(struct esp_session *s, const char *text, size_t length, char
         return esp_session_prompt_text(s, text, length, 0, err, errlen);
     if (esp_session_is_far_too_long(s, text, length))
         return esp_fail(err, errlen, ESP_E_CONTEXT,
-                        "the prompt is far longer than the %d tokens of the context; give a "
-                        "shorter one",
+                        "the prompt is far longer than the context of %d tokens; shorten it",
                         s->context);
     const int tokens = esp_tokenize(s->engine, text, length, NULL, 0);
     if (tokens < 0)

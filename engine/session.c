@@ -110,9 +110,9 @@ static int choose_verifier(struct esp_settings *set, const char *spec, char *err
         return status;
     set->verifier_chosen = strcmp(name, "auto") != 0;
     if (!set->verifier_chosen && list)
-        return esp_fail(
-            err, errlen, ESP_E_ARGUMENT,
-            "verifier auto takes no parameters; name the verifier that '%.64s' is for", list);
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "verifier auto takes no parameters; name the verifier of '%.64s'",
+                        list);
     if (!set->verifier_chosen)
         return ESP_OK;
     set->verifier = esp_verifier_find(name);
@@ -328,8 +328,8 @@ static void note_nodes(const struct esp_session *s, char *text, size_t size)
     snprintf(text, size, "%s", "");
     if (n >= 0 && esp_param(params, n) > most && esp_param(params, n) != params->table[n].value)
         snprintf(text, size,
-                 "%s: N=%g is more than there is memory for, so trees have %d nodes at most; "
-                 "start with --max-nodes %g for more",
+                 "%s: N=%g exceeds the memory for trees, so they have at most %d nodes; start "
+                 "with --max-nodes %g for more",
                  s->set.drafter->name, esp_param(params, n), most, esp_param(params, n));
 }
 
@@ -590,7 +590,7 @@ int esp_session_append(struct esp_session *s, const int32_t *tokens, int count, 
                                                                s->length});
     if (status < 0) {
         esp_session_shorten(s, before);
-        return esp_fail(err, errlen, status, "the prompt could not be computed: %s",
+        return esp_fail(err, errlen, status, "prefill of the prompt failed: %s",
                         esp_session_failure(s, status));
     }
     s->end = "";
@@ -631,11 +631,10 @@ int esp_session_prompt_text(struct esp_session *s, const char *text, size_t leng
                             char *err, size_t errlen)
 {
     if (most == 0 && esp_session_is_far_too_long(s, text, length))
-        return esp_fail(
-            err, errlen, ESP_E_CONTEXT,
-            "the prompt has more than %d times the %d tokens of the context; give a "
-            "shorter one",
-            FAR_TOO_LONG, s->context);
+        return esp_fail(err, errlen, ESP_E_CONTEXT,
+                        "the prompt is more than %d times as long as the context of %d tokens; "
+                        "shorten it",
+                        FAR_TOO_LONG, s->context);
     int count = esp_tokenize(s->engine, text, length, NULL, 0);
     if (count < 0)
         return esp_fail(err, errlen, count, "the prompt cannot be tokenized: %s",

@@ -102,19 +102,19 @@ int esp_session_choose_window(const struct esp_session *s,
         return s->length <= context
                    ? ESP_OK
                    : esp_fail(err, errlen, ESP_E_CONTEXT,
-                              "the text has %d tokens, which without a window the context of "
-                              "%d does not hold; clear the text first",
+                              "the text has %d tokens, but without a window the context holds "
+                              "%d; clear the text first",
                               s->length, context);
     }
     if (!s->ops->windows)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "backend %s does not compute windows yet; use --backend cpu, or "
+                        "backend %s does not support windows yet; use --backend cpu, or "
                         "window off",
                         s->ops->name);
     if (has_positions(s->engine->target) || has_positions(s->engine->draft))
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "%s has learned positions, which end with its context: it computes no "
-                        "windows",
+                        "%s has learned positions, which end with its context, so it cannot "
+                        "have a window",
                         has_positions(s->engine->target) ? s->engine->target->path
                                                          : s->engine->draft->path);
     if (room < 1)
@@ -122,11 +122,10 @@ int esp_session_choose_window(const struct esp_session *s,
                         "%d sinks leave no room for a window in a context of %d tokens", sinks,
                         context);
     if (recent > room)
-        return esp_fail(
-            err, errlen, ESP_E_ARGUMENT,
-            "a window of %d tokens with %d sinks does not fit into a context of %d: "
-            "the window may have %d",
-            recent, sinks, context, room);
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "a window of %d tokens with %d sinks does not fit in a context of %d: "
+                        "the window may have %d",
+                        recent, sinks, context, room);
     return ESP_OK;
 }
 
@@ -183,7 +182,7 @@ int esp_session_open_caches(struct esp_session *s, const struct esp_window *wind
         exchange(s, caches);
         status = s->length > 1 ? esp_session_prefill(s) : (int)ESP_OK;
         if (status < 0) {
-            esp_fail(err, errlen, status, "the text could not be computed again: %s",
+            esp_fail(err, errlen, status, "prefill of the text failed: %s",
                      esp_session_failure(s, status));
             exchange(s, caches);
         }

@@ -15,9 +15,9 @@ enum { K, CONFIDENCE, DRAWS };
 enum { LONGEST = 64, GROW = 2, SHRINK = 1 };
 
 static const struct esp_param params[] = {
-    [K] = {"K", ESP_INT, 1, LONGEST, 5, .help = "tokens per iteration to start with"},
+    [K] = {"K", ESP_INT, 1, LONGEST, 5, .help = "initial tokens per iteration"},
     [CONFIDENCE] = {"confidence", ESP_REAL, 0, 1, 0.4,
-                    .help = "stop behind a token less likely than this"},
+                    .help = "stop after a token less likely than this"},
     [DRAWS] = ESP_PARAM_DRAWS("iid"),
     {0},
 };
@@ -76,7 +76,7 @@ static int gauges(const void *memory, const struct esp_params *values, struct es
 
 const struct esp_drafter_ops esp_drafter_assisted = {
     .name = "assisted",
-    .summary = "a chain that grows when all of it was accepted",
+    .summary = "a chain that grows after it was accepted as a whole",
     .source = "Hugging Face assisted generation",
     .differs = ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_IID,

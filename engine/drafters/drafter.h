@@ -255,8 +255,8 @@ struct esp_drafter_ops {
 /* The end of `differs` for drafters with a source that uses the draft's probabilities
  * untempered. Here thresholds and draws use the tempered ones. */
 #define ESP_DIFFERS_TEMPERED                                                                   \
-    "the draft's logits are divided by draft_temp, which is learned unless given, where the "  \
-    "source takes them unchanged (--draft-temp off)"
+    "the draft's logits are divided by draft_temp, which is learned unless given; the source " \
+    "does not temper them (--draft-temp off)"
 
 extern const struct esp_drafter_ops *const esp_drafters[]; /* NULL-terminated */
 const struct esp_drafter_ops *esp_drafter_find(const char *name);
@@ -266,20 +266,20 @@ enum { ESP_PRUNE_CUT, ESP_PRUNE_STOP };
 /* Parameter rows that several drafters share. */
 #define ESP_PARAM_CACHE                                                                        \
     {"cache", ESP_CHOICE, 0, 1, 0, .choices = "keep|rebuild",                                  \
-     .help = "accepted rows are kept in place, or computed again (the papers' literal form)"}
+     .help = "keep accepted rows, or compute them again (the papers' literal form)"}
 #define ESP_PARAM_DRAWS(sampled)                                                               \
     {"draws", ESP_CHOICE, 0, 2, 0, .choices = "auto|topk|" sampled,                            \
-     .help = "the likeliest tokens, or sampled ones; auto: sampled above temperature 0"}
+     .help = "children: likeliest tokens, or sampled; auto: sampled above temperature 0"}
 #define ESP_PARAM_PRUNE                                                                        \
     {                                                                                          \
         "prune", ESP_CHOICE, 0, 1, ESP_PRUNE_CUT,                                              \
             .choices = "cut|stop",                                                             \
             .help =                                                                            \
-                "paths less likely than tau are not verified, or verified but not continued"   \
+                "paths below tau: cut (not verified), or stop (verified, not continued)"   \
     }
 #define ESP_PARAM_ROOT                                                                         \
     {"root", ESP_CHOICE, 0, 1, 0, .choices = "committed|draft",                                \
-     .help = "the tree starts at the last committed token, or at the draft's first guess"}
+     .help = "start the tree at the last committed token, or at the draft's first guess"}
 
 /* Does a value of ESP_PARAM_DRAWS ask for sampled children? */
 static inline bool esp_draws_sampled(double value, bool greedy)

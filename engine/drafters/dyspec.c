@@ -134,9 +134,9 @@ static int draft(struct esp_draft *d)
 
 const struct esp_drafter_ops esp_drafter_dyspec = {
     .name = "dyspec",
-    .summary = "N sampled nodes, always where acceptance is likeliest",
+    .summary = "N sampled nodes, each where acceptance is likeliest",
     .source = "dyspec, alg. 1",
-    .differs = "the draft computes several nodes in one pass; the tree is the same; "
+    .differs = "the draft computes several nodes per pass, with the same tree; "
                "--draft-temp 0.6 is sec. 5.1; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_SWOR,
     .needs_model = true,

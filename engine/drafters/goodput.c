@@ -69,9 +69,9 @@ static const double RIGHT = 0.5, RIGHT_DRAWN = 0;
 static const double FADE = 1.0 / 32; /* of the rate that becomes the price */
 
 static const struct esp_param params[] = {
-    [N] = {"N", ESP_INT, 1, 256, 64, .help = "nodes at most"},
+    [N] = {"N", ESP_INT, 1, 256, 64, .help = "maximum number of nodes"},
     [RETRIEVAL] = {"retrieval", ESP_CHOICE, 0, 1, 1, .choices = "off|on",
-                   .help = "trees of what followed the same words before"},
+                   .help = "also draft what followed the same tokens earlier in the text"},
     {0},
 };
 
@@ -620,9 +620,9 @@ static unsigned draws_with(const struct esp_params *values, bool greedy)
 
 const struct esp_drafter_ops esp_drafter_goodput = {
     .name = "goodput",
-    .summary = "nodes and layers while they pay, by costs measured here; plain if none does",
+    .summary = "adds nodes and layers while they pay, by measured costs; else decodes plainly",
     .source = "Dinkelbach 1967; SmartSpec, Liu et al. 2024; SuffixDecoding, Oliaro et al. 2024",
-    .differs = "the price is that of this machine and text, not a parameter; trees, not chains"
+    .differs = "costs are measured on this machine and text, not set; trees, not chains"
                "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .verifier = "traversal",

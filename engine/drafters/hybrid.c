@@ -26,14 +26,12 @@ enum { CLASSES = 5 };
 static const double FADE = 0.9; /* of what was learned, with each new sample */
 
 static const struct esp_param params[] = {
-    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 8, .help = "nodes at most"},
-    [B] = {"B", ESP_INT, 1, ESP_MAX_TOP, 2,
-           .help = "nodes expanded by one pass; never more than N"},
+    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 8, .help = "maximum number of nodes"},
+    [B] = {"B", ESP_INT, 1, ESP_MAX_TOP, 2, .help = "nodes expanded per pass, at most N"},
     [TH] = {"th", ESP_REAL, 0, 1, 0.3, .help = "stop when B nodes together are less likely"},
-    [K] = {"K", ESP_INT, 1, 64, 24, .help = "depth of what is retrieved"},
-    [FACTOR] = {"factor", ESP_REAL, 0.25, 64, 2, .help = "nodes for each token that matches"},
-    [LEAST] = {"least", ESP_REAL, 0, 1, 0.1,
-               .help = "nothing is retrieved whose frequency is less than this"},
+    [K] = {"K", ESP_INT, 1, 64, 24, .help = "maximum depth of retrieved guesses"},
+    [FACTOR] = {"factor", ESP_REAL, 0.25, 64, 2, .help = "maximum nodes per matching token"},
+    [LEAST] = {"least", ESP_REAL, 0, 1, 0.1, .help = "minimum frequency of a retrieved guess"},
     {0},
 };
 
@@ -201,9 +199,9 @@ const struct esp_drafter_ops esp_drafter_hybrid = {
     .summary = "the draft's likeliest nodes and copied passages in one tree",
     .source = "salf-talf, alg. 2; SuffixDecoding, Oliaro et al. 2024, sec. 4.3",
     .differs =
-        "SuffixDecoding takes the model's tree or the retrieved one by a threshold; here "
-        "they are one tree, and the retrieved one goes alone where it was found to get as "
-        "far"
+        "SuffixDecoding uses either the model's tree or the retrieved one, by a threshold; "
+        "here both form one tree, and the retrieved one is used alone if it was accepted as "
+        "far before"
         "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
     .needs_model = true,

@@ -20,9 +20,9 @@ enum { LONGEST, K, N };
 enum { MATCHES = 256, LOOK_BACK = 1 << 16 /* tokens of a text that may have no end */ };
 
 static const struct esp_param params[] = {
-    [LONGEST] = {"n", ESP_INT, 1, 16, 3, .help = "tokens that must match, at first"},
-    [K] = {"K", ESP_INT, 1, 64, 10, .help = "tokens that a match gives"},
-    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 32, .help = "nodes at most"},
+    [LONGEST] = {"n", ESP_INT, 1, 16, 3, .help = "longest match tried, in tokens"},
+    [K] = {"K", ESP_INT, 1, 64, 10, .help = "tokens copied per match"},
+    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 32, .help = "maximum number of nodes"},
     {0},
 };
 
@@ -131,9 +131,9 @@ static int draft(struct esp_draft *d)
 
 const struct esp_drafter_ops esp_drafter_ngram = {
     .name = "ngram",
-    .summary = "what followed the same words earlier in the text; needs no draft model",
+    .summary = "what followed the same tokens earlier in the text; needs no draft model",
     .source = "prompt lookup decoding",
-    .differs = "several matches make a tree; prompt lookup takes the first alone",
+    .differs = "several matches make a tree; prompt lookup uses only the first",
     .draws = ESP_DRAW_TOPK,
     .params = params,
     .state_size = sizeof(struct state),

@@ -19,9 +19,8 @@ static const double MOVED = 0.1;
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 64, .help = "nodes"},
-    [DEPTH] = {"depth", ESP_INT, 1, ESP_SHAPE_DEPTH, 12, .help = "no node is deeper"},
-    [LEARN] = {"learn", ESP_FLAG, 0, 1, 1,
-               .help = "measure acceptance rates and remember them"},
+    [DEPTH] = {"depth", ESP_INT, 1, ESP_SHAPE_DEPTH, 12, .help = "maximum depth"},
+    [LEARN] = {"learn", ESP_FLAG, 0, 1, 1, .help = "measure acceptance rates and keep them"},
     [DRAWS] = ESP_PARAM_DRAWS("swor"),
     {0},
 };
@@ -175,9 +174,10 @@ const struct esp_drafter_ops esp_drafter_sequoia = {
     .name = "sequoia",
     .summary = "the shape with the most expected tokens, for measured acceptance rates",
     .source = "Chen et al. 2024",
-    .differs = "rates are measured while text is written, not beforehand, and N and depth are "
-               "yours to choose, not the hardware's"
-               "; " ESP_DIFFERS_TEMPERED,
+    .differs =
+        "rates are measured during generation, not beforehand; you set N and depth, while "
+        "Sequoia fits them to the hardware"
+        "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .needs_model = true,
     .params = params,

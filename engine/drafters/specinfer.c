@@ -48,11 +48,10 @@ static int check(const struct esp_params *values, char *err, size_t errlen)
     struct expansion e;
     int64_t layer = 1, nodes = 0;
     if (read_expansion(values->text, &e) == 0)
-        return esp_fail(
-            err, errlen, ESP_E_ARGUMENT,
-            "specinfer: expansion takes numbers from 1 to %d with dots between them, "
-            "as in 1.1.3.1, not '%s'",
-            ESP_MAX_TOP, values->text);
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "specinfer: expansion takes numbers from 1 to %d separated by dots, "
+                        "such as 1.1.3.1, not '%s'",
+                        ESP_MAX_TOP, values->text);
     for (int i = 0; i < e.levels && nodes <= ESP_MAX_NODES; i++)
         nodes += layer *= e.width[i];
     if (nodes > ESP_MAX_NODES)
@@ -120,7 +119,7 @@ const struct esp_drafter_ops esp_drafter_specinfer = {
     .name = "specinfer",
     .summary = "a static tree with a given number of children at each depth",
     .source = "Miao et al. 2024",
-    .differs = "one draft model grows the tree; SpecInfer can also merge those of several"
+    .differs = "one draft model grows the tree; SpecInfer can also merge trees of several"
                "; " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_IID,
     .needs_model = true,

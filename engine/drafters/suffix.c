@@ -13,11 +13,10 @@
 enum { N, K, FACTOR, LEAST };
 
 static const struct esp_param params[] = {
-    [N] = {"N", ESP_INT, 1, ESP_GUESSES, 32, .help = "nodes at most"},
+    [N] = {"N", ESP_INT, 1, ESP_GUESSES, 32, .help = "maximum number of nodes"},
     [K] = {"K", ESP_INT, 1, 64, 24, .help = "depth of the tree"},
-    [FACTOR] = {"factor", ESP_REAL, 0.25, 64, 1, .help = "nodes for each token that matches"},
-    [LEAST] = {"least", ESP_REAL, 0, 1, 0.1,
-               .help = "no guess whose frequency is less than this"},
+    [FACTOR] = {"factor", ESP_REAL, 0.25, 64, 1, .help = "maximum nodes per matching token"},
+    [LEAST] = {"least", ESP_REAL, 0, 1, 0.1, .help = "minimum frequency of a guess"},
     {0},
 };
 
@@ -67,9 +66,9 @@ const struct esp_drafter_ops esp_drafter_suffix = {
     .name = "suffix",
     .summary = "likeliest continuations of all matches in the text; needs no draft model",
     .source = "SuffixDecoding, Oliaro et al. 2024",
-    .differs = "a suffix automaton of this text alone, not a tree of other outputs too; a path "
-               "that comes to the end of the text goes on with a shorter match, and guesses "
-               "below `least` are left out",
+    .differs = "a suffix automaton of this text only, not a suffix tree of other outputs as "
+               "well; a path that reaches the end of the text continues with a shorter match; "
+               "guesses below `least` are left out",
     .draws = ESP_DRAW_TOPK,
     .params = params,
     .state_size = sizeof(struct state),

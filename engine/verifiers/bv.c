@@ -49,13 +49,13 @@ static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
 
 const struct esp_verifier_ops esp_verifier_bv = {
     .name = "bv",
-    .summary = "block verification: how much of one path is kept, decided for the whole path",
+    .summary = "block verification: accepts a prefix of one path, decided for the whole path",
     .source = "Sun et al. 2024; delayed-tree-expansion, sec. 3.1",
     .lossless = ESP_DRAW_IID,
     .single_path = true,
     .formula = "S/(S + 1 - w)",
-    .where = "w = min(1, w' p/q) = min(1, $v x $p/$q) = $w, w' that of its parent, S the "
-             "sum of (w p - q)+ after it; the path's last token: w",
+    .where = "w = min(1, w' p/q) = min(1, $v x $p/$q) = $w, w' of its parent, S the sum "
+             "of (w p - q)+ after it; at the path's last token: w",
     .params = params,
     .select = select_path,
 };

@@ -53,7 +53,7 @@ static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
 
 const struct esp_verifier_ops esp_verifier_naivetree = {
     .name = "naivetree",
-    .summary = "test the first draft; after a refusal, the token drawn may be another draft",
+    .summary = "test the first draft; after a rejection, the token drawn may be another draft",
     .source = "delayed-tree-expansion, app. B.2",
     .lossless = ESP_DRAW_IID,
     .formula = "min(1, p/q)",

@@ -121,12 +121,12 @@ static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
 
 const struct esp_verifier_ops esp_verifier_specinfer = {
     .name = "specinfer",
-    .summary = "test the drafts in random order, each against the residual of those before it",
+    .summary = "test the drafts in random order, each against the residual of the ones before",
     .source = "Miao et al. 2024; delayed-tree-expansion, app. B.4",
     .lossless = ESP_DRAW_IID,
     .formula = "min(1, p'/q)",
     .numbers = "min(1, $l/$q)",
-    .where = "p' is the residual of p after the drafts refused before",
+    .where = "p' is the residual of p after the drafts rejected before",
     .params = params,
     .solve = solve,
     .acceptance_rate = acceptance_rate,

@@ -175,7 +175,7 @@ static const struct esp_param params[] = {ESP_PARAM_LOSSY, {0}};
 
 const struct esp_verifier_ops esp_verifier_spectr = {
     .name = "spectr",
-    .summary = "test all drafts alike, made stricter by a common factor (K-SEQ)",
+    .summary = "test drafts in turn against p / rho, with one factor rho for all (K-SEQ)",
     .source = "Sun et al. 2023; delayed-tree-expansion, app. B.3",
     .lossless = ESP_DRAW_IID,
     .formula = "min(1, p/(rho q))",

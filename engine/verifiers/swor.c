@@ -69,13 +69,12 @@ const struct esp_verifier_ops esp_verifier_swor = {
     .summary = "test children drawn without replacement, each against the residual",
     .source = "dyspec, alg. 3; Sequoia",
     .differs =
-        "the tests end where nothing is left of q, as in dyspec, app. A.3, where Sequoia "
-        "goes on",
+        "the tests end if nothing is left of q, as in dyspec, app. A.3; Sequoia continues",
     .lossless = ESP_DRAW_SWOR,
     .preferred = ESP_DRAW_SWOR,
     .formula = "min(1, P/Q)",
     .numbers = "min(1, $L/$Q)",
-    .where = "P and Q are the residuals of p and q after the siblings refused before",
+    .where = "P and Q are the residuals of p and q after the siblings rejected before",
     .params = params,
     .solve = solve,
     .branching = branching,

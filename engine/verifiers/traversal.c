@@ -83,12 +83,12 @@ const struct esp_verifier_ops esp_verifier_traversal = {
     .name = "traversal",
     .summary = "from the leaves up: test whole paths before shorter ones",
     .source = "Weng et al. 2025; delayed-tree-expansion, sec. 3.2",
-    .differs = "a token drawn again is tested beside its first instance as a leaf of its "
-               "own, so that independent draws need no copies of whole subtrees",
+    .differs = "a token drawn again is tested as a leaf of its own beside its first instance, "
+               "so that independent draws need no copies of subtrees",
     .lossless = ESP_DRAW_IID | ESP_DRAW_SWOR,
     .preferred = ESP_DRAW_IID,
     .formula = "w",
-    .where = "min(1, w' p'/q) with w' and p' of its parent; once its children are refused, "
+    .where = "min(1, w' p'/q) with w' and p' of its parent; once its children are rejected, "
              "S/(S + 1 - w) with S the sum of (w p' - q)+ after it",
     .params = params,
     .select = select_path,
