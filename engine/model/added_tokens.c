@@ -84,8 +84,8 @@ int esp_added_tokens_init(struct esp_added_tokens *added,
         return ESP_OK;
     if (bytes > TEXT_LIMIT)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "added_tokens hold %zu bytes of text, more than %d are not supported",
-                        bytes, TEXT_LIMIT);
+                        "added_tokens hold %zu bytes of text; at most %d are supported", bytes,
+                        TEXT_LIMIT);
     if (status == ESP_OK && single_word) {
         status = esp_split_pattern_open(
             &added->word, "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200C}\\x{200D}]", false, err,

@@ -120,7 +120,7 @@ int esp_bpe_check(const cJSON *model, bool *byte_fallback, char *err, size_t err
         if (item && !cJSON_IsNull(item) && !(value && !*value))
             return esp_fail(
                 err, errlen, ESP_E_UNSUPPORTED,
-                "model.%s is set: only byte-level BPE and BPE with byte fallback, which have "
+                "model.%s is set; only byte-level BPE and BPE with byte fallback, which have "
                 "none, are supported",
                 texts[i]);
     }

@@ -83,7 +83,7 @@ static int wrong(struct parser *p, const char *what)
 
 static int cut(struct parser *p)
 {
-    return wrong(p, "the header goes beyond the end of the file, which may have been cut: get "
+    return wrong(p, "the header goes beyond the end of the file, which may be truncated: get "
                     "it again");
 }
 
@@ -139,7 +139,7 @@ static int kind_size(uint64_t kind)
 static int skip_elements(struct parser *p, uint64_t kind, uint64_t count, bool nested)
 {
     if (kind >= ESP_GGUF_KINDS || (kind == ESP_GGUF_ARRAY && nested))
-        return wrong(p, "a value has a type that is not known");
+        return wrong(p, "a value has an unknown type");
     if (kind_size(kind) > 0) {
         uint64_t bytes;
         return __builtin_mul_overflow(count, (uint64_t)kind_size(kind), &bytes)
@@ -205,7 +205,7 @@ static int read_tensor(struct parser *p, struct esp_gguf_tensor *tensor)
     int status = read_text(p, &tensor->name);
     if (status == 0 && (tensor->name.length == 0 || tensor->name.length > NAME_LIMIT ||
                         !esp_gguf_is_plain(tensor->name)))
-        return wrong(p, "the name of a tensor is empty, too long or no UTF-8 text");
+        return wrong(p, "the name of a tensor is empty, too long or not UTF-8 text");
     if (status == 0)
         status = read_number(p, 4, &rank);
     if (status == 0 && rank > ESP_GGUF_RANK)
@@ -223,7 +223,7 @@ static int read_tensor(struct parser *p, struct esp_gguf_tensor *tensor)
     int64_t elements = 1;
     if (!known)
         return esp_fail(p->err, p->errlen, ESP_E_UNSUPPORTED,
-                        "%s: tensor %.*s is stored as type %u, which is not known", p->path,
+                        "%s: tensor %.*s is stored as type %u, which is unknown", p->path,
                         (int)tensor->name.length, tensor->name.bytes, (unsigned)type);
     for (uint64_t i = 0; i < rank; i++) {
         tensor->shape[i] = (int64_t)shape[i];
@@ -233,13 +233,13 @@ static int read_tensor(struct parser *p, struct esp_gguf_tensor *tensor)
     }
     /* The bytes of a number take at most 8 times as many as there are numbers. */
     if (elements > INT64_MAX / 16 || (rank > 0 ? tensor->shape[0] : 1) % known->block != 0)
-        return tensor_wrong(p, tensor, "has rows that are not whole blocks of its type");
+        return tensor_wrong(p, tensor, "has rows with a part of a block of its type");
     tensor->rank = (int)rank;
     tensor->type = (uint32_t)type;
     tensor->bytes = (size_t)(elements / known->block) * (size_t)known->bytes;
     if (offset > p->whole || tensor->bytes > p->whole - offset)
         return tensor_wrong(p, tensor,
-                            "lies outside the file, which may have been cut: get it again");
+                            "lies outside the file, which may be truncated: get it again");
     tensor->offset = (size_t)offset;
     return 0;
 }
@@ -249,7 +249,7 @@ static int read_start(struct parser *p, uint64_t *tensors, uint64_t *values)
     uint64_t magic = 0, version = 0;
     if (p->whole < SMALLEST_FILE)
         return esp_fail(p->err, p->errlen, ESP_E_FORMAT,
-                        "%s is not a GGUF file, or was cut: it has %zu bytes", p->path,
+                        "%s is not a GGUF file, or is truncated: it has %zu bytes", p->path,
                         p->whole);
     int status = read_number(p, 4, &magic);
     if (status == 0)
@@ -301,7 +301,7 @@ static int place_tensors(struct esp_gguf *g, struct parser *p)
         if (t->bytes > 0 && (g->data > p->whole || t->offset > p->whole - g->data ||
                              t->bytes > p->whole - g->data - t->offset))
             return tensor_wrong(p, t,
-                                "lies outside the file, which may have been cut: get it again");
+                                "lies outside the file, which may be truncated: get it again");
         t->offset += g->data;
     }
     return 0;

@@ -110,8 +110,8 @@ static int check_layers(const struct describing *d)
     if (status == ESP_OK && !same)
         return esp_fail(
             d->err, d->errlen, ESP_E_UNSUPPORTED,
-            "%s: a GGUF file of a %s model cannot say which layers have a window or do not "
-            "rotate; who reads it takes the usual ones, and this model has others",
+            "%s: a GGUF file of a %s model cannot tell which layers have a window or do not "
+            "rotate; readers assume the usual ones, but this model has others",
             d->model->path, d->own->name);
     return status;
 }
@@ -278,7 +278,7 @@ static int take_token(const struct describing *d, struct tokens *t, const cJSON 
     double id = cJSON_GetNumberValue(number);
     if (!(id >= 0 && id < t->count))
         return esp_fail(d->err, d->errlen, ESP_E_MISMATCH,
-                        "%s: tokenizer.json has the token %g, the model only %d",
+                        "%s: tokenizer.json has token %g, but the model only %d tokens",
                         d->model->path, id, t->count);
     t->texts[(int)id] = text;
     t->types[(int)id] = type;

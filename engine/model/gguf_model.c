@@ -575,8 +575,8 @@ int esp_gguf_tensors(struct esp_stored_set *set, const struct esp_gguf *g,
         char path[PATH_MAX];
         if (!esp_gguf_part(path, g->path, i, (int)parts))
             return esp_fail(err, errlen, ESP_E_FILE,
-                            "%s is the first of %d parts, but is not named "
-                            "NAME-00001-of-%05d.gguf as they are",
+                            "%s is the first of %d parts, but its name is not "
+                            "NAME-00001-of-%05d.gguf",
                             g->path, (int)parts, (int)parts);
         status = add_part(set, path, i, (int)parts, architecture, paired, err, errlen);
     }
@@ -620,7 +620,7 @@ int esp_gguf_rotary(float *inverse_frequency, int rotary, const struct esp_gguf 
                              &factor, sizeof factor);
         if (!(factor >= 1e-6f && factor <= 1e6f))
             return esp_fail(err, errlen, ESP_E_FORMAT,
-                            "%s: rope_freqs.weight has the factor %g, which is none", g->path,
+                            "%s: rope_freqs.weight has the invalid factor %g", g->path,
                             (double)factor);
         inverse_frequency[i] /= factor;
     }

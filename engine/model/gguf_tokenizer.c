@@ -262,7 +262,7 @@ static int read_tokens(struct reader *r)
             continue; /* no text leads to it */
         char *copy = esp_gguf_is_plain(text) ? strndup(text.bytes, text.length) : NULL;
         if (!copy)
-            return esp_fail(r->err, r->errlen, ESP_E_FORMAT, "%s: token %llu is no UTF-8 text",
+            return esp_fail(r->err, r->errlen, ESP_E_FORMAT, "%s: token %llu is not UTF-8 text",
                             r->gguf->path, (unsigned long long)id);
         add_token(r, copy, id);
         free(copy);
@@ -278,7 +278,7 @@ static int read_merges(struct reader *r)
     while (esp_gguf_next_text(r->merges, &at, &text)) {
         char *copy = esp_gguf_is_plain(text) ? strndup(text.bytes, text.length) : NULL;
         if (!copy)
-            return wrong(r, "an entry of tokenizer.ggml.merges is no UTF-8 text");
+            return wrong(r, "an entry of tokenizer.ggml.merges is not UTF-8 text");
         cJSON_AddItemToArray(list, cJSON_CreateString(copy));
         free(copy);
     }
@@ -291,7 +291,7 @@ static int read_scores(struct reader *r)
     for (uint64_t id = 0; id < r->scores->count; id++) {
         double score = esp_gguf_number(r->scores, id);
         if (isnan(score))
-            return wrong(r, "tokenizer.ggml.scores holds what is no number");
+            return wrong(r, "an entry of tokenizer.ggml.scores is not a number");
         cJSON_AddItemToArray(list, cJSON_CreateNumber(score));
     }
     return 0;
@@ -373,13 +373,13 @@ static int read_all(struct reader *r, const char *kind)
                         "%s: tokenizer.ggml.model is %.40s; supported are gpt2 and llama",
                         g->path, kind);
     if (!r->tokens || !r->tokens->array || r->tokens->kind != ESP_GGUF_TEXT)
-        return wrong(r, "tokenizer.ggml.tokens is missing or no list of texts");
+        return wrong(r, "tokenizer.ggml.tokens is missing or not a list of texts");
     if (r->types && r->types->count != r->tokens->count)
-        return wrong(r, "tokenizer.ggml.token_type and tokens have not the same length");
+        return wrong(r, "tokenizer.ggml.token_type and tokens differ in length");
     if (r->fallback && (!r->scores || r->scores->count != r->tokens->count))
-        return wrong(r, "tokenizer.ggml.scores is missing or not as long as tokens");
+        return wrong(r, "tokenizer.ggml.scores is missing or differs from tokens in length");
     if (!r->fallback && (!r->merges || r->merges->kind != ESP_GGUF_TEXT))
-        return wrong(r, "tokenizer.ggml.merges is missing or no list of texts");
+        return wrong(r, "tokenizer.ggml.merges is missing or not a list of texts");
     cJSON_AddStringToObject(r->model, "type", "BPE");
     cJSON_AddBoolToObject(r->model, "byte_fallback", r->fallback);
     r->vocab = cJSON_AddObjectToObject(r->model, "vocab");

@@ -82,7 +82,7 @@ static bool is_embedding(const struct esp_tensor_rule *rule)
 static int refuse_type(const char *type, const char *path, char *err, size_t errlen)
 {
     return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                    "%s holds %s; only F32 and BF16 can be divided without rounding", path,
+                    "%s holds %s; only F32 and BF16 can be enlarged without rounding", path,
                     type);
 }
 
@@ -429,25 +429,25 @@ static int check(const struct inflation *n)
                         "a model can be made 1, 2, 4, ... 64 times as wide, not %d", n->width);
     if (n->layers < d->layers || n->layers > 1000)
         return esp_fail(n->err, n->errlen, ESP_E_ARGUMENT,
-                        "%s has %d layers; it can be given %d to 1000, not %d", n->model->path,
+                        "%s has %d layers; it can have %d to 1000, not %d", n->model->path,
                         d->layers, d->layers, n->layers);
     const char *special = esp_model_desc_special(d);
     const struct esp_family *family = n->architecture->family;
     const bool plain_mixture = family->expert_tensors && !family->experts_stacked;
     if (special && !(plain_mixture && strcmp(special, ESP_SPECIAL_MIXTURE) == 0))
         return esp_fail(n->err, n->errlen, ESP_E_UNSUPPORTED,
-                        "%s is a model with %s; only models without can be made larger",
-                        n->model->path, special);
+                        "%s is a model with %s; it cannot be made larger", n->model->path,
+                        special);
     for (int i = 1; i < d->layers && n->layers > d->layers; i++)
         if (!d->layer[i].expert != !d->layer[0].expert)
             return esp_fail(n->err, n->errlen, ESP_E_UNSUPPORTED,
                             "%s has experts in some layers only; it can be made wider, but not "
-                            "be given more layers",
+                            "deeper",
                             n->model->path);
     if ((int64_t)d->hidden * n->width > 65536 || (int64_t)d->heads * n->width > 4096 ||
         (int64_t)d->ffn * n->width > 1 << 20 || (int64_t)d->expert_ffn * n->width > 1 << 20)
         return esp_fail(n->err, n->errlen, ESP_E_ARGUMENT,
-                        "%s would become too wide to be opened again; take a smaller width",
+                        "%s would become too wide to open; choose a smaller width",
                         n->model->path);
     return ESP_OK;
 }
@@ -457,7 +457,7 @@ static int make_folder(struct inflation *n, const char *to)
     int noted[FILES + 1];
     int length = snprintf(n->folder, sizeof n->folder, "%s.part-%d", to, (int)getpid());
     if (access(to, F_OK) == 0)
-        return esp_fail(n->err, n->errlen, ESP_E_FILE, "%s is already there; name a new folder",
+        return esp_fail(n->err, n->errlen, ESP_E_FILE, "%s already exists; name a new folder",
                         to);
     if (length >= (int)sizeof n->folder)
         return esp_fail(n->err, n->errlen, ESP_E_FILE, "the name %.60s... is too long", to);

@@ -69,8 +69,8 @@ int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
         if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) ||
             !(item->valuedouble < config->layers))
             return esp_fail(err, errlen, ESP_E_FORMAT,
-                            "%s: mlp_only_layers must list numbers of layers, 0 to %d",
-                            json->path, config->layers - 1);
+                            "%s: mlp_only_layers must list layers from 0 to %d", json->path,
+                            config->layers - 1);
         if (item->valuedouble == layer)
             *mixed = false;
     }

@@ -164,7 +164,7 @@ static int check_stored(enum esp_dtype *dtype, const struct esp_stored *stored,
     if (stored->rank != rank || memcmp(stored->shape, want, (size_t)rank * sizeof *want) != 0)
         return esp_fail(
             err, errlen, ESP_E_FORMAT,
-            "%s: tensor %s has shape %s, but config.json asks for %s", stored->file, name,
+            "%s: tensor %s has shape %s, but config.json requires %s", stored->file, name,
             shape_text(found_text, sizeof found_text, stored->shape, stored->rank), want_text);
     *dtype = esp_dtype_find(stored->type);
     if (*dtype == ESP_DTYPE_COUNT)
@@ -173,7 +173,7 @@ static int check_stored(enum esp_dtype *dtype, const struct esp_stored *stored,
                         stored->type, type_names(names, sizeof names));
     if (esp_dtype_quantised(*dtype) && is_vector)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "%s: tensor %s, which is no matrix, is stored as %s; only F32, F16 and "
+                        "%s: tensor %s, not a matrix, is stored as %s; only F32, F16 and "
                         "BF16 are supported there",
                         stored->file, name, stored->type);
     return 0;

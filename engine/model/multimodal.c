@@ -57,8 +57,8 @@ int esp_multimodal_config(struct esp_json *json, char *err, size_t errlen)
     if (!cJSON_IsObject(inner)) {
         cJSON_Delete(inner);
         return esp_fail(err, errlen, ESP_E_FORMAT,
-                        "%s: a %s model must have its text part as text_config", json->path,
-                        type);
+                        "%s: a %s model must have its language model as text_config",
+                        json->path, type);
     }
     if (!cJSON_GetObjectItemCaseSensitive(inner, "model_type"))
         cJSON_AddStringToObject(inner, "model_type", text);

@@ -25,7 +25,7 @@ static int add_step(struct esp_normalizer *normalizer, enum kind kind, const cha
                         ESP_NORMALIZER_LIMIT);
     if (strlen(content) > CONTENT_LIMIT)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "normalizer puts in a text of more than %d bytes, which is not "
+                        "normalizer inserts a text of more than %d bytes, which is not "
                         "supported",
                         CONTENT_LIMIT);
     struct esp_normalizer_step *step = &normalizer->steps[normalizer->count++];

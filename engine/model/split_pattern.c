@@ -243,7 +243,7 @@ static bool translate_group(struct translation *t)
     /* In Ruby a lone (?i) opens a group that ends with the one it is in, alternatives included.
      */
     if (last == ')' && !t->group_start)
-        return refuse(t, "an option that does not stand at the start of a group");
+        return refuse(t, "an option that is not at the start of a group");
     if (!t->caseless && memchr(t->p + 2, 'i', letters))
         t->caseless = last == ':' ? t->depth + 1 : t->depth;
     for (size_t i = 0; i < letters + 3; i++)
@@ -336,10 +336,9 @@ int esp_split_pattern_open(struct esp_split_pattern **pattern, const char *text,
                            char *err, size_t errlen)
 {
     if (strlen(text) > PATTERN_LIMIT)
-        return esp_fail(
-            err, errlen, ESP_E_UNSUPPORTED,
-            "the pattern \"%.80s...\" has %zu bytes, more than %d are not supported", text,
-            strlen(text), PATTERN_LIMIT);
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "the pattern \"%.80s...\" has %zu bytes; at most %d are supported",
+                        text, strlen(text), PATTERN_LIMIT);
     pcre2_code *code = NULL;
     int status;
     if (literal) {

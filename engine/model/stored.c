@@ -84,7 +84,7 @@ int esp_stored_finish(struct esp_stored_set *set, char *err, size_t errlen)
         qsort(set->tensors, set->count, sizeof *set->tensors, by_name);
     for (size_t i = 1; i < set->count; i++)
         if (by_name(&set->tensors[i - 1], &set->tensors[i]) == 0)
-            return esp_fail(err, errlen, ESP_E_FORMAT, "%s: tensor %s is there twice",
+            return esp_fail(err, errlen, ESP_E_FORMAT, "%s has tensor %s twice",
                             set->tensors[i].file, set->tensors[i].name);
     return 0;
 }
@@ -121,7 +121,7 @@ int esp_stored_release(struct esp_stored_set *set, char *err, size_t errlen)
             continue;
         if (status == 0 && !as_it_was(shard))
             status = esp_fail(err, errlen, ESP_E_FILE,
-                              "%s changed while it was read, or could not be read to its end: "
+                              "%s changed while it was read, or its end could not be read: "
                               "load it again when it is complete",
                               shard->path);
         close(shard->source.fd);

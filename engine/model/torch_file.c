@@ -157,7 +157,7 @@ static int read_storage(struct machine *m)
     int type = 0;
     if (tuple->items != 5 || !is_text(&item[0], STRING, "storage") || item[1].kind != GLOBAL ||
         item[2].kind != STRING || item[4].kind != INTEGER)
-        return refuse(m, "refers to something that is no storage of a tensor");
+        return refuse(m, "refers to something other than a storage of a tensor");
     while (type < STORAGES && !is_text(&item[1], GLOBAL, storages[type].global))
         type++;
     if (type == STORAGES)
@@ -194,14 +194,14 @@ static int build_tensor(struct machine *m, const struct value *arguments)
         if (sizes[i].kind != INTEGER || strides[i].kind != INTEGER || sizes[i].number < 0)
             return refuse(m, "builds a tensor in an unknown way");
         if (sizes[i].number != 1 && strides[i].number != elements)
-            return refuse(m, "has a tensor whose numbers do not lie one behind the other");
+            return refuse(m, "has a tensor that is not contiguous");
         t->shape[i] = sizes[i].number;
         if (__builtin_mul_overflow(elements, sizes[i].number, &elements))
             return refuse(m, "has a tensor that is too large");
     }
     if (item[1].number < 0 || item[1].number > item[0].number ||
         elements > item[0].number - item[1].number)
-        return refuse(m, "has a tensor that reaches beyond its storage");
+        return refuse(m, "has a tensor that goes beyond its storage");
     const size_t bytes = type_bytes(t->type);
     t->begin = (size_t)item[1].number * bytes;
     t->end = t->begin + (size_t)elements * bytes;
@@ -231,7 +231,7 @@ static int set_item(struct machine *m, const struct value *key, const struct val
     if (key->kind != STRING || item->kind != TENSOR)
         return ESP_OK;
     if (key->number > NAME_LIMIT)
-        return refuse(m, "has a tensor whose name is too long");
+        return refuse(m, "has a tensor with a name that is too long");
     if (m->named_count++ == m->tensor_room)
         return refuse(m, "names more tensors than it can hold");
     char *name = memchr(key->text, '\0', (size_t)key->number)

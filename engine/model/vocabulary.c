@@ -182,8 +182,7 @@ static int allocate(struct esp_vocabulary *v, const cJSON *vocab, const cJSON *a
     }
     if (count > TOKEN_LIMIT)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "there are %zu tokens, more than %d are not supported", count,
-                        TOKEN_LIMIT);
+                        "there are %zu tokens; at most %d are supported", count, TOKEN_LIMIT);
     v->slot_mask = 1023;
     while (v->slot_mask < 2 * count)
         v->slot_mask = 2 * v->slot_mask + 1;
@@ -244,7 +243,7 @@ static int add_entry(struct esp_vocabulary *v, const cJSON *item, uint32_t flags
         if (!v->byte_fallback &&
             ((size_t)token->length != length || memcmp(token->bytes, text, length) != 0))
             return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                            "the added token \"%.40s\" spells other bytes in the vocabulary, "
+                            "the added token \"%.40s\" has other bytes in the vocabulary, "
                             "which is not supported",
                             text);
         token->flags |= flags;

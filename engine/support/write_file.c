@@ -90,11 +90,10 @@ int esp_write_begin(struct esp_writing *w, const char *path, bool over, char *er
     bool there = stat(path, &status) == 0;
     if (there && !S_ISREG(status.st_mode))
         return esp_fail(err, errlen, ESP_E_FILE,
-                        "%.300s is no regular file; choose another name", path);
+                        "%.300s is not a regular file; choose another name", path);
     if (there && !over)
         return esp_fail(err, errlen, ESP_E_FILE,
-                        "%.300s is there already; choose another name, or add a ! to write "
-                        "over it",
+                        "%.300s already exists; choose another name, or add a ! to replace it",
                         path);
     w->over = over;
     snprintf(w->path, sizeof w->path, "%s", path);
