@@ -1,7 +1,7 @@
 /* compatible.c - decides which verifier is exact with which drafter; see compatible.h.
  *
- * It follows from two entries of their tables: how a drafter draws children (`draws`), and for
- * which draws a verifier is exact (`lossless`). At temperature 0 only the likeliest token has a
+ * Two entries of their tables decide: how a drafter draws children (`draws`), and the draws for
+ * which a verifier is exact (`lossless`). At temperature 0 only the likeliest token has a
  * probability above 0; there `greedy` is exact for every tree and is the only verifier.
  */
 #include "engine/compatible.h"
@@ -10,12 +10,12 @@
 
 #include "kernels/status.h"
 
-/* Whether speculation with these settings keeps what the model says; if not, why. */
+/* Does speculation with these settings keep the output distribution? If not, why? */
 enum fit {
     FIT_LOSSLESS,
     FIT_GREEDY, /* the verifier is for temperature 0, and the temperature is not 0 */
-    FIT_RANDOM, /* the verifier draws at random, and the temperature is 0 */
-    FIT_DRAWS,  /* the verifier is exact only for children drawn in another way */
+    FIT_RANDOM, /* the verifier needs random numbers, and the temperature is 0 */
+    FIT_DRAWS,  /* the verifier is exact only for other draws */
     FIT_PATHS,  /* the verifier is exact only for a single path */
 };
 
@@ -41,8 +41,8 @@ static enum fit fit_of(const struct esp_settings *set, const struct esp_verifier
     return FIT_LOSSLESS;
 }
 
-/* The default verifier: the one that the drafter names, or else the first exact one that is
- * preferred for its draws. */
+/* The default verifier: the drafter's own, or else the first exact one that is preferred for
+ * its draws. */
 static const struct esp_verifier_ops *pick(const struct esp_settings *set)
 {
     const char *name = set->drafter->verifier;

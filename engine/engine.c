@@ -2,8 +2,7 @@
  * them.
  *
  * The two models must have the same tokenizer, because a draft tree consists of token ids.
- * Their logits may differ in width (models are padded differently); the width of the target is
- * used.
+ * Their logits may differ in width (padding); the target's width is used.
  */
 #include "engine/engine.h"
 
@@ -31,7 +30,7 @@ static const char *token_text(char text[64], const struct esp_tokenizer *tokeniz
     return text;
 }
 
-/* The chat template of the target, which a GGUF file has in itself. */
+/* The chat template of the target; a GGUF file contains its own. */
 static int open_chat(struct esp_engine *e, const char *path, char *err, size_t errlen)
 {
     const char *own = esp_model_chat_template(e->target);
@@ -185,8 +184,8 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
     return status;
 }
 
-/* With "auto", the CPU backend replaces a device that fails, is too small, or does not compute
- * what is asked for: heads that are too wide, say. */
+/* With "auto", the CPU backend replaces a device that fails, is too small, or does not support
+ * the model (heads that are too wide, say). */
 static int open_best_device(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                             size_t errlen)
 {
@@ -214,7 +213,7 @@ static uint64_t hash_bytes(const void *bytes, size_t length, uint64_t hash)
     return hash;
 }
 
-/* A model's sizes and two of its rows: another training leaves no number as it was. */
+/* Hash of a model's sizes and two of its rows: further training changes every number. */
 static uint64_t hash_model(const struct esp_model *m, uint64_t hash)
 {
     const struct esp_model_desc *d = &m->desc;

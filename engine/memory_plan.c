@@ -1,6 +1,6 @@
 /* memory_plan.c - adds up the memory that will be allocated; see memory_plan.h.
  *
- * The backend gives the sizes for the same arguments with which engine.c and session.c open
+ * The backend reports sizes for the same arguments with which engine.c and session.c open
  * weights, caches and rows. So the plan is exact except for the memory that the device keeps
  * for itself.
  */
@@ -16,9 +16,9 @@ enum { LEAST_CONTEXT = 64 };
 
 static const char NO_LIMIT[] = "Try --backend cpu";
 
-/* Memory of the device that is left for its own handles, workspaces and code, and within it
- * what the captured passes of a model may take where nothing else is left. How much these take,
- * only the driver knows; a pass that is not captured is slower, nothing else. */
+/* Device memory left for its own handles, workspaces and code; of it, the part that captured
+ * passes of a model may use if nothing else is left. Only the driver knows their size. A pass
+ * that is not captured is slower but gives the same result. */
 static const size_t RESERVE = (size_t)160 << 20, GRAPHS = (size_t)48 << 20;
 
 static size_t model_need(const struct esp_engine *e, const struct esp_model *model, int context,
@@ -61,7 +61,7 @@ static void write_size(size_t bytes, char *text, size_t size)
         snprintf(text, size, "%.2f GB", (double)bytes / 1e9);
 }
 
-/* Bytes that espalier may take on the device; SIZE_MAX: it does not say. */
+/* Bytes that espalier may use on the device; SIZE_MAX: unknown. */
 static size_t device_room(const struct esp_engine *e, size_t limit)
 {
     const size_t free = e->backend->ops->memory_free(e->backend);
@@ -85,7 +85,7 @@ void esp_memory_fit_context(struct esp_engine *e, size_t limit)
     if (weights + session_need(e, e->context, e->max_nodes) <= room || least < 1 ||
         weights + session_need(e, least * STEP, e->max_nodes) > room)
         return;
-    while (most - least > 1) { /* steps: `least` fits, `most` may not */
+    while (most - least > 1) { /* `least` fits, `most` may not */
         const int middle = (least + most) / 2;
         if (weights + session_need(e, middle * STEP, e->max_nodes) <= room)
             least = middle;
@@ -147,9 +147,9 @@ int esp_memory_plan(struct esp_engine *e, size_t limit, char *err, size_t errlen
 
 /* ------------------------------------------------------------------ a limit */
 
-/* A small embedding is kept beside the head that equals it. */
+/* A small embedding is kept in addition to the equal LM head. */
 static const size_t SMALL_EMBEDDING = (size_t)16 << 20;
-/* The program itself, trees, texts, threads and what is shown. */
+/* The program itself, trees, texts, threads and the display. */
 static const size_t PROGRAM = (size_t)32 << 20;
 
 static size_t draft_need(const struct esp_engine *e)

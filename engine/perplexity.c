@@ -9,7 +9,7 @@
 
 enum { PIECE = 512, ROWS = 64 /* of one pass */ };
 
-static const double LEAST = 1e-38; /* a probability of 0 is one that float32 cannot hold */
+static const double LEAST = 1e-38; /* probabilities below float32 count as this */
 
 struct measuring {
     struct esp_engine *engine;
@@ -45,7 +45,8 @@ static int open_all(struct measuring *m, const char *text, size_t length, char *
                                        err, errlen);
 }
 
-/* Counts the tokens behind rows begin..end-1 of the piece, for which the pass gave logits. */
+/* Counts the tokens after rows begin..end-1 of the piece; the pass has computed their
+ * logits. */
 static int count_rows(struct measuring *m, const int32_t *piece, int begin, int end)
 {
     static const struct esp_sampling plain = {.temperature = 1, .top_p = 1};

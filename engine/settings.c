@@ -1,7 +1,7 @@
-/* settings.c - reads, prints and checks the values of the settings, each by the kind that the
- * table of espalier_settings.h gives it.
+/* settings.c - parses, prints and checks values of settings by their kind in the table of
+ * espalier_settings.h.
  *
- * Nothing here knows a single setting, so a line that is added to the table needs no change.
+ * No code here is for a single setting, so a new line of the table needs no change.
  */
 #include "engine/espalier_settings.h"
 
@@ -100,7 +100,7 @@ static size_t word_at(const struct line *line, int index, const char **word)
     return strncmp(at, "NUMBER", 6) == 0 ? 0 : strcspn(at, "|");
 }
 
-/* What the word with this index stands for. */
+/* The value of the word with this index. */
 static double number_of_word(const struct line *line, int index)
 {
     if (line->kind == KIND_flag)
