@@ -1,7 +1,6 @@
 /* dynatree.c - confidence-aware adaptive trees (dynatree, sec. 3.3 and app. D).
  *
- * With P(u) the cumulative draft probability, d(u) the depth and c(u) = max q(.|u) the
- * confidence:
+ * P(u) is the cumulative draft probability, d(u) the depth, c(u) = max q(.|u) the confidence.
  *   depth     u is expanded iff d(u) < Dmax and P(u) >= rhostop
  *             and (d(u) < D0 or P(u) >= rhodeep);
  *   breadth   it gets Bmin children if c(u) >= tauh, Bmax if c(u) < taul, else Bmid;
@@ -9,18 +8,19 @@
  *             the tree;
  *   history   D0 and thresholds follow past acceptance (dynatree_history.h).
  *
- * Above temperature 0 the children are drawn without replacement instead of being the
- * likeliest, so that a rule for such draws is exact. Whether a node is expanded and how many
- * children it gets follows from tokens that are in the tree already, never from the one that
- * would come out; so a drawn node is never cut either, whatever its probability.
+ * Above temperature 0 the children are drawn without replacement, so that a verifier for such
+ * draws is exact. Whether a node is expanded and how many children it gets depends on tokens
+ * that are already in the tree, never on the one drawn next. For the same reason a drawn node
+ * is never cut, whatever its probability.
  *
- * The paper's a is the share of drafted tokens that were committed, which side branches keep
- * low however good the guesses are: no target would fit narrow and wide trees. It names D0 and
- * tauh (sec. 3.3) and taul (app. D, line 7); the released program moves rhodeep.
+ * The paper's a is the share of drafted tokens that were committed. Side branches keep it low
+ * however good the guesses are, so no target would fit both narrow and wide trees. The paper
+ * adapts D0 and tauh (sec. 3.3) and taul (app. D, line 7); the released program also moves
+ * rhodeep.
  *
- * D0 is kept as a real number and floored for use, so that its trace is smooth. The first three
- * parts can be switched off one by one (the ablation, sec. 4.5); with all off this is `fixed`
- * with D = D0 and B = Bmid.
+ * D0 is a real number, floored for use, so that its trace is smooth. The first three parts can
+ * be switched off one by one (the ablation, sec. 4.5); with all off this is `fixed` with D = D0
+ * and B = Bmid.
  */
 #include "engine/drafters/drafter.h"
 
@@ -94,7 +94,7 @@ struct state {
     struct esp_history history;
 };
 
-struct thresholds { /* what the layer rule needs */
+struct thresholds { /* for the layer rule */
     const struct esp_params *params;
     const struct esp_history *history;
 };

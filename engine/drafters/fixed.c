@@ -1,9 +1,9 @@
 /* fixed.c - the fixed tree of the first DynaTree paper: top-B children everywhere, down to
  * depth D.
  *
- * Nodes whose cumulative draft probability is below tau are never expanded, and cut before
- * verification if prune=cut (dynatree-fixed-tree, sec. 3.3); N caps the tree. With tau=0 it is
- * the full B-ary tree up to N.
+ * Nodes with a cumulative draft probability below tau are never expanded, and with prune=cut
+ * they are not verified either (dynatree-fixed-tree, sec. 3.3). N caps the tree. With tau=0 it
+ * is the full B-ary tree up to N.
  */
 #include "engine/drafters/drafter.h"
 

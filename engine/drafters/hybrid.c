@@ -1,16 +1,16 @@
-/* hybrid.c - the draft model's likeliest nodes and what followed the same words before, in one
- * tree under one budget; where the text copies itself, without the draft model.
+/* hybrid.c - the draft model's likeliest nodes and retrieved guesses in one tree under one
+ * budget; for copied passages, the retrieved tree alone.
  *
- * Two sources of guesses: the draft model, whose tree is that of `salf`, and the text
- * (suffix_automaton.h). The retrieved tree costs no draft pass. How far it would have got is
- * known after every iteration, whichever tree was verified: the mean length of its path, by the
- * length of the match that it was made from, is learned as the text is written, and so is that
- * of the model's trees. A retrieved tree that is expected to get at least as far
- * as those is verified alone: a copied passage costs no draft pass.
+ * There are two sources of guesses: the draft model, with the tree of `salf`, and the text
+ * (suffix_automaton.h). The retrieved tree needs no draft pass. After every iteration it is
+ * known how far it would have got, whichever tree was verified. So its mean path length is
+ * learned online per match length, and likewise that of the model's trees. If the retrieved
+ * tree is expected to get at least as far as the model's, it is verified alone: a copied
+ * passage costs no draft pass.
  *
- * Otherwise the model's tree is grown, and the retrieved nodes join it: one that it has already
- * is shared, another must be among the N likeliest. Their q is the frequency times the rate at
- * which retrieved tokens were right.
+ * Otherwise the model's tree is grown and retrieved nodes join it. A node that it already has
+ * is shared; any other must be among the N likeliest. Their q is the frequency times the rate
+ * at which retrieved tokens were right.
  */
 #include "engine/drafters/drafter.h"
 
@@ -23,7 +23,7 @@ enum { N, B, TH, K, FACTOR, LEAST };
 /* Classes of matches: 1, 2, 3-4, 5-8, and more tokens. */
 enum { CLASSES = 5 };
 
-static const double FADE = 0.9; /* of what was learned, with each new sample */
+static const double FADE = 0.9; /* decay of the means per sample */
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 8, .help = "maximum number of nodes"},
@@ -35,7 +35,7 @@ static const struct esp_param params[] = {
     {0},
 };
 
-/* A fading mean, 0 at first. */
+/* A decaying mean, 0 at first. */
 struct rate {
     double sum, weight;
 };
@@ -45,8 +45,8 @@ struct state {
     struct esp_guess guesses[ESP_GUESSES];
     int32_t node[ESP_GUESSES];   /* of the tree, or -1 */
     int count, match;            /* of this iteration */
-    bool alone;                  /* the model was not asked */
-    int joined;                  /* first node that is none of the model's */
+    bool alone;                  /* the draft model was not used */
+    int joined;                  /* first node that is not the model's */
     struct rate length[CLASSES]; /* of a retrieved tree's path, by match */
     struct rate right[CLASSES];  /* of retrieved tokens that were tested */
     struct rate model;           /* length of the path in the model's nodes */
@@ -85,7 +85,7 @@ static void retrieve(struct esp_draft *d, struct state *s)
     s->count = esp_suffix_guess(&s->suffix, &plan, s->guesses, &s->match);
 }
 
-/* Adds the retrieved nodes to what is there. */
+/* Adds the retrieved nodes to the tree. */
 static void join(struct esp_draft *d, struct state *s, int budget)
 {
     const double trust = s->alone ? 1 : mean(&s->right[class_of(s->match)], 0.5);
@@ -142,7 +142,7 @@ static int draft(struct esp_draft *d)
     return status;
 }
 
-/* How far the retrieved tree gets along the committed tokens. */
+/* Length of the retrieved tree's path along the committed tokens. */
 static int length_of(const struct state *s, const struct esp_iteration *it)
 {
     int length = 0;

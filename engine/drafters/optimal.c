@@ -1,8 +1,8 @@
 /* optimal.c - exactly the N likeliest nodes (SpecExec; salf-talf, app. B, theorem 3), up to
  * ESP_MAX_TOP children each.
  *
- * `salf` without its stop. The price is more draft passes: at most one per depth and one per B
- * nodes.
+ * This is `salf` without its stop. It needs more draft passes: at most one per depth and one
+ * per B nodes.
  */
 #include "engine/drafters/drafter.h"
 

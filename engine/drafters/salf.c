@@ -1,9 +1,9 @@
 /* salf.c - best first, stopping at low further gains (salf-talf, alg. 2).
  *
- * Each round takes the B likeliest nodes that wait, adds them to the tree and expands them in
- * one pass; their children wait in turn, the N best of them. Drafting stops when the nodes just
- * taken have a summed probability below th: the sum falls with every round (theorem 1), so no
- * later round would bring more. The last B nodes are verified but not expanded.
+ * Each round adds the B likeliest candidates to the tree and expands them in one pass. Their
+ * children become candidates; the N best are kept. Drafting stops when the nodes just added
+ * have a summed probability below th: the sum falls with every round (theorem 1), so no later
+ * round would bring more. The last B nodes are verified but not expanded.
  */
 #include "engine/drafters/drafter.h"
 

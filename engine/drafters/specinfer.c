@@ -1,8 +1,8 @@
 /* specinfer.c - a static tree: every node at depth i gets expansion[i] children (SpecInfer,
  * Miao 2024).
  *
- * The children are the likeliest tokens, or independent samples. Sampled tokens that agree
- * share a node with as many copies, and that node gets the children of all of them.
+ * The children are the likeliest tokens, or independent samples. Equal samples share a node
+ * with as many copies, and that node gets the children of all of them.
  */
 #include "engine/drafters/drafter.h"
 
@@ -27,7 +27,7 @@ struct expansion {
     int levels;
 };
 
-/* Reads "1.1.3": the number of depths, or 0 if that is not what the text holds. */
+/* Reads "1.1.3". Returns the number of depths, or 0 if the text has another form. */
 static int read_expansion(const char *text, struct expansion *e)
 {
     e->levels = 0;

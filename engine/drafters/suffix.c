@@ -1,10 +1,10 @@
-/* suffix.c - what followed the same words before, as a tree of the likeliest continuations
+/* suffix.c - what followed the same tokens before, as a tree of the likeliest continuations
  * (SuffixDecoding, Oliaro et al., arXiv 2411.04975); no draft model.
  *
- * Where `ngram` looks for the last few tokens, this finds the longest match and all shorter
- * ones (suffix_automaton.h), knows how often each continuation was used, and lets the length of
- * the match decide how much is guessed: at most `factor` nodes for each of its tokens. q is the
- * relative frequency. The tree is a function of the text: nothing is sampled.
+ * While `ngram` searches the last few tokens, this drafter finds the longest match and all
+ * shorter ones (suffix_automaton.h), with the frequency of each continuation. The match length
+ * limits the tree: at most `factor` nodes per matching token. q is the relative frequency. The
+ * tree is a function of the text: nothing is sampled.
  */
 #include "engine/drafters/drafter.h"
 

@@ -1,10 +1,10 @@
 /* swor.c - children drawn without replacement (dyspec, alg. 3; Sequoia, Chen et al. 2024).
  *
- * Recursive rejection in which the draft's distribution shrinks with every refusal. At first
- * P = p and Q = q. Child s, in drawing order, is kept with probability min(1, P(s) / Q(s)).
- * Otherwise P becomes norm((P - Q)+) and s is removed from Q, which is then the distribution
- * that the next child was drawn from. If no child is kept, the token is drawn from P. The tests
- * end at a child with Q(s) = 0, since it cannot have been drawn from Q.
+ * Recursive rejection with a draft distribution that shrinks at every rejection. At first P = p
+ * and Q = q. Child s, in drawing order, is kept with probability min(1, P(s) / Q(s)). Otherwise
+ * P becomes norm((P - Q)+) and s is removed from Q; the next child was drawn from this Q. If no
+ * child is kept, the token is drawn from P. The tests end at a child with Q(s) = 0, since it
+ * cannot have been drawn from Q.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -32,8 +32,7 @@ static int solve(struct esp_verify *v, const struct esp_site *site, int32_t *tok
     return esp_residual_draw(v, site->node, &left, token);
 }
 
-/* The children are tested one after the other; given the children, the probabilities are exact.
- */
+/* The children are tested in order; given the children, the probabilities are exact. */
 static int branching(const double *target, const double *draft, int n, const int32_t *children,
                      int k, double *branch)
 {

@@ -22,7 +22,7 @@ static void enter(struct esp_verify *v, int node, double weight)
     v->next[node] = v->q_row[node] >= 0 ? v->tree->first_draw[node] : -1;
 }
 
-/* The next child of `node` to be tested, in drawing order; -1 if all have been. */
+/* The next child of `node` to test, in drawing order; -1 if all were tested. */
 static int next_child(struct esp_verify *v, int node)
 {
     const struct esp_tree_builder *b = v->tree;
