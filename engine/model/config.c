@@ -1,7 +1,7 @@
 /* config.c - reads config.json by the rules of an architecture; see architecture.h.
  *
- * Every number is checked against its range before anything is computed from it, and the
- * sentence of a failure names the key as it stands in the file.
+ * Every number is checked against its range before it is used. Error sentences name the key
+ * with the file's spelling.
  */
 #include "engine/model/architecture.h"
 
@@ -59,8 +59,8 @@ int esp_config_number(double *value, double smallest, double largest, const char
     return read_kind(value, KIND_double, smallest, largest, keys, json, err, errlen);
 }
 
-/* Quantized weights are refused: they are stored in other tensors than the tables name. Those
- * of MXFP4 get these names (esp_stored_join_scales). */
+/* Refuses quantized weights: they are in tensors with other names than in the tables. MXFP4 is
+ * supported, because esp_stored_join_scales renames its tensors. */
 static int check_weights(const struct esp_json *json, char *err, size_t errlen)
 {
     const char *key;

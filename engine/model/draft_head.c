@@ -1,8 +1,8 @@
 /* draft_head.c - opens draft heads and joins them with their targets; see draft_head.h.
  *
- * Forms and order of computation are those of eagle/model/cnets1.py (EAGLE-1 and EAGLE-2) and
+ * Formats and order of computation follow eagle/model/cnets1.py (EAGLE-1 and EAGLE-2) and
  * eagle/model/cnets.py (EAGLE-3) of the authors' repository. The decoder layer is Llama's, so
- * the table of its tensors is family_llama.c's.
+ * its tensors have the table of family_llama.c.
  */
 #include "engine/model/draft_head.h"
 
@@ -13,7 +13,7 @@
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
 
-enum { TARGET_STATES = 3 }; /* that an EAGLE-3 head reads */
+enum { TARGET_STATES = 3 }; /* of the target, read by an EAGLE-3 head */
 
 static const struct esp_tensor_rule eagle_tensors[] = {
     ESP_MODEL(fc, "fc.weight", HIDDEN, FC, ALWAYS),
@@ -63,7 +63,7 @@ const struct esp_family *esp_draft_head_family(enum esp_reads reads)
     return reads == ESP_READS_EAGLE3 ? &eagle3_family : &eagle_family;
 }
 
-/* A whole number of config.json from `least` to `most`; *value stays if it is not there. */
+/* A whole number of config.json from `least` to `most`; *value stays if the key is missing. */
 static int read_size(int *value, const char *key, int least, int most,
                      const struct esp_json *json, char *err, size_t errlen)
 {
@@ -125,8 +125,8 @@ int esp_draft_head_config(struct esp_config *c, enum esp_reads reads,
 
 /* ------------------------------------------------------------------ reduced vocabulary */
 
-/* Tensor d2t holds, for each row of lm_head, how far its token lies behind the row. t2d, a flag
- * for each token, says the same. */
+/* Tensor d2t holds, for each row of lm_head, token minus row. t2d, a flag for each token, has
+ * the same information. */
 int esp_draft_head_outputs(struct esp_model *head, char *err, size_t errlen)
 {
     struct esp_model_desc *d = &head->desc;

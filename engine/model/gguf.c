@@ -1,10 +1,9 @@
 /* gguf.c - reads the header of a GGUF file; see gguf.h.
  *
- * The length of the header is not written anywhere. So the first megabyte is read and parsed;
- * if the header turns out to be longer, twice as much is read and parsed again from the start.
- * The parser works on memory and knows three answers: done, more bytes are needed, and one
- * sentence on what is wrong. Values stay where they were read: a struct esp_gguf_value points
- * into the header.
+ * The file does not tell the length of its header. So a first part is read and parsed. If the
+ * header is longer, a larger part is read and parsed again from the start. The parser works on
+ * memory and has three results: done, more bytes needed, or an error sentence. Values are not
+ * copied: a struct esp_gguf_value points into the header.
  */
 #include "engine/model/gguf.h"
 
@@ -22,7 +21,7 @@
 
 enum {
     FIRST_READ = 1 << 16,     /* bytes: enough without a vocabulary */
-    MORE_READ = 4,            /* times as many, if they do not do */
+    MORE_READ = 4,            /* factor of the next part, if that was too small */
     HEADER_LIMIT = 256 << 20, /* bytes */
     VALUE_LIMIT = 1 << 16,
     TENSOR_LIMIT = 1 << 20,
@@ -68,9 +67,9 @@ const struct esp_gguf_type *esp_gguf_type_named(const char *name)
 
 struct parser {
     const unsigned char *bytes;
-    size_t at, size; /* what has been read of the file */
-    size_t whole;    /* bytes of the file */
-    bool more;       /* the parser came to the end of what has been read */
+    size_t at, size; /* part of the file that has been read */
+    size_t whole;    /* size of the file */
+    bool more;       /* the parser reached the end of that part */
     char *err;
     size_t errlen;
     const char *path;
@@ -87,7 +86,7 @@ static int cut(struct parser *p)
                     "it again");
 }
 
-/* Skips `count` bytes, or says that they are not there (yet). */
+/* Skips `count` bytes, or reports that they are not there (yet). */
 static int skip(struct parser *p, uint64_t count)
 {
     if (count > p->whole - p->at)
@@ -134,7 +133,7 @@ static int kind_size(uint64_t kind)
     return kind < ESP_GGUF_KINDS ? sizes[kind] : 0;
 }
 
-/* Skips `count` elements. An array of arrays is skipped one level deep, which is all that is in
+/* Skips `count` elements. Supports arrays of arrays to one level, which is all that files
  * use. */
 static int skip_elements(struct parser *p, uint64_t kind, uint64_t count, bool nested)
 {
@@ -197,8 +196,8 @@ static int tensor_wrong(struct parser *p, const struct esp_gguf_tensor *tensor,
                     (int)tensor->name.length, tensor->name.bytes, what);
 }
 
-/* Reads one entry of the list of tensors. `offset` is relative to the data, which begin where
- * the header ends; that is known only later. */
+/* Reads one entry of the list of tensors. `offset` is relative to the data, which begin after
+ * the header; that place is known only later. */
 static int read_tensor(struct parser *p, struct esp_gguf_tensor *tensor)
 {
     uint64_t rank = 0, type = 0, offset = 0, shape[ESP_GGUF_RANK] = {0};
@@ -466,7 +465,7 @@ bool esp_gguf_next_text(const struct esp_gguf_value *value, const unsigned char 
     const unsigned char *from = *at ? *at : value->bytes;
     if (value->kind != ESP_GGUF_TEXT || from >= value->bytes + value->size)
         return false;
-    text->length = (size_t)little(from, 8); /* was checked when the header was read */
+    text->length = (size_t)little(from, 8); /* checked when the header was read */
     text->bytes = (const char *)from + 8;
     *at = from + 8 + text->length;
     return true;

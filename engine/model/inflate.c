@@ -5,12 +5,12 @@
  * one, without the download of a large model. Every hidden dimension, head and MLP unit is
  * repeated `width` times, one copy after the other. The norm of a repeated vector is the
  * repeated norm. A product that adds up `width` equal copies gives the old result if its
- * weights are divided by `width`; `width` is a power of two, so that nothing is rounded. The
- * embedding is only repeated. Layers beyond the old ones are copies whose last products are
- * zero: they compute everything and add nothing. Of a mixture, the experts become larger, not
- * more: the router's logits stay the same.
+ * weights are divided by `width`. `width` is a power of two, so nothing is rounded. The
+ * embedding is only repeated. Added layers are copies with zeros as their last matrices: they
+ * compute everything and add nothing. Of a mixture, the experts become larger, not more: the
+ * router's logits stay the same.
  *
- * The architecture's tables say which tensors there are and what their dimensions mean.
+ * The architecture's tables list the tensors and the meaning of their dimensions.
  */
 #include "engine/model/inflate.h"
 
@@ -60,7 +60,7 @@ static int64_t columns_of(const struct esp_stored *t)
     return t->rank > 1 ? t->shape[1] : 1;
 }
 
-/* What becomes of a tensor. */
+/* How a tensor is enlarged. */
 struct growth {
     bool repeat_rows, repeat_columns, divide;
 };
@@ -124,8 +124,9 @@ static int add(struct inflation *n, const char *name, const char *from, struct g
     return ESP_OK;
 }
 
-/* Lists the tensors outside the layers. A head that was tied to the embedding gets a tensor of
- * its own, because the weights of the head are divided and those of the embedding are not. */
+/* Lists the tensors outside the layers. A head that was tied to the embedding becomes a
+ * separate tensor, because the weights of the head are divided and those of the embedding are
+ * not. */
 static int list_whole(struct inflation *n)
 {
     const char *embedding = NULL;
@@ -142,7 +143,7 @@ static int list_whole(struct inflation *n)
     return status;
 }
 
-/* Whether the tensor belongs to a product that a layer adds to the residual stream. */
+/* Does the tensor belong to a product that a layer adds to the residual stream? */
 static bool adds(const struct esp_tensor_rule *rule)
 {
     return rule->slot == offsetof(struct esp_layer, output) ||
@@ -410,7 +411,7 @@ static void remove_folder(const struct inflation *n)
     rmdir(n->folder);
 }
 
-/* Notes the folder and its files for signals, until it has its name. */
+/* Lists the folder and its files for signals, until it is renamed. */
 static void note_folder(const struct inflation *n, const char *to, int noted[FILES + 1])
 {
     char path[PATH_MAX + 32];
@@ -529,8 +530,7 @@ static int grow_whole(struct esp_model *model, const struct esp_architecture *ar
         status = grow(model, (struct esp_tensor *)((char *)d + r->slot),
                       growth_of(r, is_embedding(r)), width, false, err, errlen);
     if (tied)
-        d->head.data =
-            &d->head; /* its weights are divided now, those of the embedding are not */
+        d->head.data = &d->head; /* its weights are divided, those of the embedding are not */
     return status;
 }
 
@@ -604,7 +604,7 @@ int esp_model_enlarge(struct esp_model *model, int width, int layers, char *err,
                                 .errlen = errlen};
     const struct esp_architecture *architecture = n.architecture;
     char name[MOST_NAME];
-    /* Every model is once as wide as it is, also one that cannot be made larger. */
+    /* Width 1 changes nothing, so it is allowed for every model. */
     if (width == 1 && n.layers == model->desc.layers)
         return ESP_OK;
     int status = check(&n);

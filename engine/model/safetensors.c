@@ -1,9 +1,9 @@
 /* safetensors.c - reads and checks safetensors files; see safetensors.h.
  *
  * Every number in a file is checked against the size of the file before it is used: the length
- * of the header; for each tensor that its numbers are whole, and that shape times element size
- * is exactly its range of bytes; and that all ranges together fill the data part without gaps
- * or overlaps. A file that was cut, or to which something was appended, fails the last check.
+ * of the header; for each tensor, that its numbers are whole and that shape times element size
+ * equals its range of bytes; and that all ranges together fill the data part without gaps or
+ * overlaps. A file that was truncated or extended fails the last check.
  */
 #include "engine/model/safetensors.h"
 
@@ -64,7 +64,7 @@ static int read_shape(struct esp_stored *tensor, const cJSON *shape, int64_t *el
     return 0;
 }
 
-/* Fills `tensor` from a header entry. Returns NULL, or what is wrong with the entry. */
+/* Fills `tensor` from a header entry. Returns NULL, or an error text. */
 static const char *read_entry(struct esp_stored *tensor, const cJSON *entry, size_t data_size)
 {
     const cJSON *type = cJSON_GetObjectItemCaseSensitive(entry, "dtype");
@@ -224,8 +224,8 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Lists the distinct file names of weight_map, sorted; the text belongs to the index. A name
- * must not lead out of the folder. Returns how many there are, or a negative status. */
+/* Lists the distinct file names of weight_map, sorted; the index owns the text. A name must not
+ * lead out of the folder. Returns their number, or a negative status. */
 static int shard_names(const struct esp_json *index, const char ***names, char *err,
                        size_t errlen)
 {

@@ -142,7 +142,7 @@ struct esp_stored *esp_stored_find(const struct esp_stored_set *set, const char 
 
 static const char BLOCKS[] = "_blocks", SCALES[] = "_scales";
 
-/* Whether `scales` has a byte for each 16 of `blocks`. */
+/* Does `scales` have a byte for each 16 of `blocks`? */
 static bool go_together(const struct esp_stored *blocks, const struct esp_stored *scales)
 {
     const int rank = blocks->rank - 1;
@@ -170,7 +170,7 @@ int esp_stored_join_scales(struct esp_stored_set *set, char *err, size_t errlen)
         t->shape[--t->rank - 1] *= 32;
         t->scale_source = scales->source;
         t->scale_offset = scales->offset;
-        scales->used = true; /* to be left out */
+        scales->used = true; /* excluded from the list */
     }
     for (size_t i = 0; i < set->count; i++) {
         struct esp_stored *t = &set->tensors[i];

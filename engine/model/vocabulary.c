@@ -1,9 +1,9 @@
 /* vocabulary.c - see vocabulary.h.
  *
- * The file is not trusted. Ids must be whole numbers below ID_LIMIT and used once; gaps are
+ * The file is untrusted. Ids must be whole numbers below ID_LIMIT and used once. Gaps are
  * allowed, because models pad their vocabulary. An added token may repeat an entry of the
- * vocabulary, but then under the same id and with the same bytes: the Hugging Face library
- * would quietly renumber it, which the model's weights cannot follow.
+ * vocabulary, but only with the same id and the same bytes: the Hugging Face library would
+ * silently renumber it, and the model's weights would not match.
  */
 #include "engine/model/vocabulary.h"
 
@@ -150,7 +150,7 @@ static int check_id(const cJSON *number, const char *text, char *err, size_t err
     return (int)id;
 }
 
-/* Checks ids and texts and makes room for all tokens. */
+/* Checks ids and texts and allocates room for all tokens. */
 static int allocate(struct esp_vocabulary *v, const cJSON *vocab, const cJSON *added, char *err,
                     size_t errlen)
 {
@@ -291,7 +291,7 @@ static int add_byte(struct esp_vocabulary *v, const cJSON *item, char *err, size
     return 1;
 }
 
-/* With byte fallback the tokens of bytes were found by their texts already. */
+/* With byte fallback, the tokens of bytes were already found by their texts. */
 static int find_bytes(struct esp_vocabulary *v, char *err, size_t errlen)
 {
     for (int i = 0; i < 256; i++) {

@@ -9,11 +9,11 @@
 
 enum {
     END = 22,        /* bytes of the end record */
-    COMMENT = 65535, /* behind it at most */
-    LOCATOR = 20,    /* in front of it, in large archives */
-    LARGE_END = 56,  /* which tells where this is */
-    ENTRY = 46,      /* of an entry of the directory, without its texts */
-    LOCAL = 30,      /* of a header in front of contents, likewise */
+    COMMENT = 65535, /* maximum size after it */
+    LOCATOR = 20,    /* before it, in large archives */
+    LARGE_END = 56,  /* found by the locator */
+    ENTRY = 46,      /* an entry of the directory, without its texts */
+    LOCAL = 30,      /* a header before contents, without its texts */
     DIRECTORY_LIMIT = 64 << 20
 };
 
@@ -30,7 +30,7 @@ static int damaged(const char *path, const char *what, char *err, size_t errlen)
     return esp_fail(err, errlen, ESP_E_FORMAT, "%s is a damaged zip archive: %s", path, what);
 }
 
-/* Where the directory lies, and how many entries it has. */
+/* Position of the directory, and its number of entries. */
 struct place {
     uint64_t offset, size, count;
 };
@@ -104,8 +104,8 @@ static int read_large(const char *extra, size_t length, uint64_t *value[3])
     return 0;
 }
 
-/* Reads one entry at `at`; returns NULL, or what is wrong. *next becomes where the next one is.
- */
+/* Reads one entry at `at`; returns NULL, or an error text. *next becomes the position of the
+ * next one. */
 static const char *read_entry(struct esp_zip_entry *entry, const char *directory, size_t length,
                               size_t at, size_t *next, struct esp_tensor_file *file,
                               size_t file_size)
